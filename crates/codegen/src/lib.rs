@@ -1,0 +1,1 @@
+//! Permute plans and kernels.

@@ -1,0 +1,1 @@
+//! Operator graph, layout algebra and op signatures.
