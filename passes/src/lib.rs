@@ -1,1 +1,16 @@
-//! Passes.
+//! The passes of relayout: from a verified graph to a verified graph. [`pipeline`] has them in their order; [`assign`] decides,
+//! the others prepare the decision or carry it out.
+//!
+//! Absent: files, protobuf, clocks and threads. The same graph gives the same result.
+
+pub mod assign;
+pub mod canonicalize;
+pub mod cleanup;
+pub mod fold_shapes;
+pub mod fold_weights;
+pub mod hints;
+pub mod legalize;
+pub mod materialize;
+pub mod pipeline;
+pub mod record;
+pub mod solve;

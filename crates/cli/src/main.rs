@@ -1,2 +1,39 @@
-//! The command line.
-fn main() {}
+//! The command line of relayout: the only place with a terminal, an environment and an exit status.
+//!
+//! Results go to stdout, everything else to stderr. Exit status: 0 fine, 1 the model, 2 usage, 3 a check did not hold.
+
+mod args;
+mod commands;
+mod failure;
+mod progress;
+
+use args::{Args, Command};
+use clap::Parser;
+use failure::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            let code = u8::from(error.use_stderr()) * 2;
+            // A closed pipe is the only way this fails, and then there is nobody to tell.
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(args: &Args) -> Result<(), Failure> {
+    match &args.command {
+        Command::Optimize(a) => commands::optimize(a),
+        Command::Print(a) => commands::print(a),
+        Command::Explain(a) => commands::explain(a),
+        Command::Verify(a) => commands::verify(a),
+        Command::Targets(a) => commands::targets(a),
+    }
+}

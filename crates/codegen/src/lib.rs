@@ -1,1 +1,18 @@
-//! Permute plans and kernels.
+//! Moving data from one layout to another: plans, and the kernels that carry them out.
+//!
+//! A permutation is planned once ([`plan()`]) and run often ([`permute`], [`permute_nibbles`]). The plan is the shape with
+//! everything gone that does not matter for the movement: axes of extent 1, neighbours that travel together, and the innermost
+//! axis where it fits into one move. All kernels work from it; the portable one is safe Rust, runs anywhere, and is what the
+//! others are tested against.
+//!
+//! Buffers are plain bytes, of any alignment. The crate knows nothing of graphs, names or files.
+
+mod error;
+mod nibbles;
+mod plan;
+mod portable;
+
+pub use error::Error;
+pub use nibbles::permute_nibbles;
+pub use plan::{Class, Plan, plan};
+pub use portable::permute;

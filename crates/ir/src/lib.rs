@@ -1,1 +1,28 @@
-//! Operator graph, layout algebra and op signatures.
+//! The ground of relayout: operator graph, layout algebra, op signatures.
+//!
+//! **Shape is logical, layout is physical.** A value has a logical shape in ONNX axis order and never loses it; its layout says
+//! how those axes lie in memory and is part of what a value is. No pass permutes a shape, so an axis number always means the
+//! same axis; only the exporter writes physical shapes.
+//!
+//! **Views are metadata, [`Op::Relayout`](graph::Op::Relayout) is the only data movement.** A Transpose renames axes, a Reshape
+//! respells them; where the result's layout is the view of the operand's, neither moves a byte. A Transpose whose result has
+//! another layout than that is a move, exactly as in ONNX.
+//!
+//! **One signature per op.** See [`op`] for the table and [`form`] for what follows from a signature.
+//!
+//! This crate knows no file format and does no I/O.
+
+pub mod attr;
+pub mod constant;
+pub mod dim;
+pub mod dtype;
+pub mod form;
+pub mod graph;
+pub mod layout;
+pub mod model;
+pub mod op;
+pub mod patch;
+pub mod storage;
+pub mod text;
+pub mod types;
+pub mod verify;

@@ -1,1 +1,14 @@
-//! ONNX files.
+//! ONNX files to and from the relayout graph: the only crate that knows protobuf.
+//!
+//! [`file`] opens a model and [`mod@write`] writes one, both without copying weights; [`import`] and [`export`] go between
+//! messages and graph.
+
+pub mod error;
+pub mod export;
+pub mod external;
+pub mod file;
+pub mod import;
+mod map;
+pub mod proto;
+pub mod wire;
+pub mod write;

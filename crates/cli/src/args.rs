@@ -1,0 +1,143 @@
+//! Arguments.
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Layout optimizer for ONNX models.
+#[derive(Debug, Parser)]
+#[command(name = "relayout", version, about, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Rewrite a model so that it moves less data
+    Optimize(Optimize),
+    /// Print a model's graph as text
+    Print(Print),
+    /// Say which moves a model has, which can go, and why the others stay
+    Explain(Explain),
+    /// Run two models in ONNX Runtime and compare their outputs
+    Verify(Verify),
+    /// List the targets
+    Targets(Targets),
+}
+
+/// Where a model is decided for.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Decide {
+    /// Target; `relayout targets` lists them
+    #[arg(long, default_value = "onnx")]
+    pub(crate) target: String,
+
+    /// A target of your own
+    #[arg(long, value_name = "FILE", conflicts_with = "target")]
+    pub(crate) target_file: Option<PathBuf>,
+
+    /// Size at which a symbolic dim is priced
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim)]
+    pub(crate) dims: Vec<(String, i64)>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Optimize {
+    /// Model; `-` reads stdin
+    pub(crate) model: PathBuf,
+
+    /// Output; `-` writes stdout
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) decide: Decide,
+
+    /// Write the report as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// Run the original and the result in ONNX Runtime before writing, and write nothing if they differ
+    #[arg(long)]
+    pub(crate) verify: bool,
+
+    /// Print the graph after a pass to stderr
+    #[arg(long, value_name = "PASS")]
+    pub(crate) print_after: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Print {
+    /// Model; `-` reads stdin
+    pub(crate) model: PathBuf,
+
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Explain {
+    /// Model; `-` reads stdin
+    pub(crate) model: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) decide: Decide,
+
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Verify {
+    /// Reference
+    pub(crate) a: PathBuf,
+
+    /// Model that should do the same
+    pub(crate) b: PathBuf,
+
+    /// Inputs from an .npz file, by name; random ones otherwise
+    #[arg(long, value_name = "FILE")]
+    pub(crate) inputs: Option<PathBuf>,
+
+    /// Seed of the random inputs
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// How many random inputs
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+
+    /// Size of a symbolic dim
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim)]
+    pub(crate) dims: Vec<(String, i64)>,
+
+    /// Largest rms error that holds, relative to the output's rms
+    #[arg(long)]
+    pub(crate) rms: Option<f64>,
+
+    /// Outputs must be equal to the bit
+    #[arg(long, conflicts_with = "rms")]
+    pub(crate) exact: bool,
+
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Targets {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn dim(text: &str) -> Result<(String, i64), String> {
+    let (name, size) = text.split_once('=').ok_or("is not NAME=SIZE")?;
+    let size: i64 = size.parse().map_err(|_| format!("`{size}` is not a number"))?;
+    if name.is_empty() || size < 1 {
+        return Err("needs a name and a size of at least 1".to_owned());
+    }
+    Ok((name.to_owned(), size))
+}

@@ -1,0 +1,194 @@
+//! The commands.
+
+use crate::args;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
+use relayout::{BUILTIN, DataTarget, Model, Options, Target, optimize as optimize_model};
+use std::io::{Read, Write, stdin, stdout};
+use std::path::{Path, PathBuf};
+
+/// `relayout optimize`
+pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
+    let target = target(&a.decide)?;
+    let progress = Progress::start(format!("optimizing {}", a.model.display()));
+    let model = open(&a.model)?;
+    let mut options = options(&a.decide);
+    options.print_after.clone_from(&a.print_after);
+    let optimized = optimize_model(&model, &target, &options).map_err(of_library)?;
+    drop(progress);
+    if let Some(text) = optimized.printed() {
+        eprint!("{text}");
+    }
+    if a.verify {
+        let bytes = optimized.to_bytes().map_err(of_library)?;
+        let reference = if is_stdio(&a.model) { None } else { Some(a.model.as_path()) };
+        let comparison = compare(
+            &match (reference, model.bytes()) {
+                (Some(path), _) => ModelSource::Path(path),
+                (None, bytes) => ModelSource::Bytes(bytes),
+            },
+            &ModelSource::Bytes(&bytes),
+            &Inputs::Random { seed: 0, dims: a.decide.dims.iter().cloned().collect() },
+            1,
+        )?;
+        if !comparison.holds(&Tolerance::default()) {
+            return Err(Failure::Check(format!(
+                "the result differs from {}: {comparison}; nothing was written",
+                a.model.display()
+            )));
+        }
+    }
+    let text = optimized.report().summary();
+    if is_stdio(&a.output) {
+        let mut out = stdout().lock();
+        optimized.write_to(&mut out).map_err(of_library)?;
+        out.flush().map_err(Failure::stdout)?;
+        eprintln!("{text}");
+    } else {
+        optimized.write(&a.output).map_err(of_library)?;
+        say(&text)?;
+    }
+    if let Some(path) = &a.report {
+        let json = serde_json::to_string_pretty(optimized.report()).map_err(Failure::model)?;
+        std::fs::write(path, json + "\n").map_err(|e| Failure::model(format!("{}: {e}", path.display())))?;
+    }
+    Ok(())
+}
+
+/// `relayout print`
+pub(crate) fn print(a: &args::Print) -> Result<(), Failure> {
+    let model = open(&a.model)?;
+    let text = if a.json { model.print_json().map_err(Failure::model)? } else { model.print() };
+    say(text.trim_end())
+}
+
+/// `relayout explain`
+pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
+    let target = target(&a.decide)?;
+    let progress = Progress::start(format!("looking at {}", a.model.display()));
+    let model = open(&a.model)?;
+    let optimized = optimize_model(&model, &target, &options(&a.decide)).map_err(of_library)?;
+    drop(progress);
+    let report = optimized.report();
+    if a.json {
+        return say(&serde_json::to_string_pretty(report).map_err(Failure::model)?);
+    }
+    say(report.explain().trim_end())
+}
+
+/// `relayout verify`
+pub(crate) fn verify(a: &args::Verify) -> Result<(), Failure> {
+    for path in [&a.a, &a.b] {
+        if !path.is_file() {
+            return Err(Failure::model(format!("cannot read {}: there is no such file", path.display())));
+        }
+    }
+    let inputs = match &a.inputs {
+        Some(path) => Inputs::Npz(path.clone()),
+        None => Inputs::Random { seed: a.seed, dims: a.dims.iter().cloned().collect() },
+    };
+    let progress = Progress::start("running both models");
+    let comparison = compare(&ModelSource::Path(&a.a), &ModelSource::Path(&a.b), &inputs, a.rounds)?;
+    drop(progress);
+    let tolerance = match (a.exact, a.rms) {
+        (true, _) => Tolerance::new(0.0, 0.0),
+        (false, Some(rms)) => Tolerance::new(rms, f64::INFINITY),
+        (false, None) => Tolerance::default(),
+    };
+    if a.json {
+        say(&serde_json::to_string_pretty(&comparison).map_err(Failure::model)?)?;
+    } else {
+        say(&comparison.to_string())?;
+    }
+    if comparison.holds(&tolerance) {
+        return Ok(());
+    }
+    Err(Failure::Check(format!("{} and {} do not compute the same", a.a.display(), a.b.display())))
+}
+
+/// `relayout targets`
+pub(crate) fn targets(a: &args::Targets) -> Result<(), Failure> {
+    let mut all = Vec::new();
+    for (name, _) in BUILTIN {
+        all.push(relayout::target(name).map_err(Failure::model)?);
+    }
+    if a.json {
+        let list: Vec<serde_json::Value> = all
+            .iter()
+            .map(|t| serde_json::json!({"name": t.name(), "about": t.about(), "layouts": t.layouts(), "costs": t.cost_source()}))
+            .collect();
+        return say(&serde_json::to_string_pretty(&list).map_err(Failure::model)?);
+    }
+    for t in &all {
+        say(&format!("{}\n  {}\n  layouts: {}\n  costs: {}", t.name(), t.about(), t.layouts(), t.cost_source()))?;
+    }
+    Ok(())
+}
+
+fn say(text: &str) -> Result<(), Failure> {
+    writeln!(stdout().lock(), "{text}").map_err(Failure::stdout)
+}
+
+fn is_stdio(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn open(path: &Path) -> Result<Model, Failure> {
+    if !is_stdio(path) {
+        return Model::open(path).map_err(of_library);
+    }
+    let mut bytes = Vec::new();
+    stdin().lock().read_to_end(&mut bytes).map_err(|e| Failure::model(format!("stdin: {e}")))?;
+    Model::from_bytes(bytes.into(), None).map_err(of_library)
+}
+
+fn of_library(error: relayout::Error) -> Failure {
+    match error {
+        relayout::Error::UnknownPass { .. } => Failure::usage(error),
+        _ => Failure::model(error),
+    }
+}
+
+fn options(a: &args::Decide) -> Options {
+    a.dims.iter().fold(Options::default(), |options, (name, size)| options.dim(name, *size))
+}
+
+fn target(a: &args::Decide) -> Result<DataTarget, Failure> {
+    let Some(path) = &a.target_file else {
+        return relayout::target(&a.target).map_err(Failure::usage);
+    };
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("target file `{name}`: {e}")))?;
+    DataTarget::parse(&name, &text).map_err(Failure::usage)
+}
+
+fn compare(a: &ModelSource<'_>, b: &ModelSource<'_>, inputs: &Inputs, rounds: u32) -> Result<Comparison, Failure> {
+    let library = runtime_library()?;
+    let runtime = Runtime::load(&library).map_err(Failure::model)?;
+    let mut options = relayout::verify::Options::default();
+    options.rounds = rounds;
+    relayout::verify::verify(&runtime, *a, *b, inputs, &options).map_err(Failure::model)
+}
+
+/// ONNX Runtime's library: where `ORT_DYLIB_PATH` says, in a project's own Python environment, or in that of `python3`.
+fn runtime_library() -> Result<PathBuf, Failure> {
+    let mut places = SearchPlaces::default();
+    places.explicit = std::env::var_os("ORT_DYLIB_PATH").map(PathBuf::from);
+    places.start = std::env::current_dir().ok();
+    places.site_packages = python_folders();
+    find_library(&places).ok_or_else(|| {
+        Failure::model(
+            "ONNX Runtime is not installed: run `pip install onnxruntime`, or set ORT_DYLIB_PATH to its shared library",
+        )
+    })
+}
+
+/// Folders in which the `python3` of the search path keeps packages.
+fn python_folders() -> Vec<PathBuf> {
+    let script =
+        "import site, sys; print('\\n'.join(site.getsitepackages() + [site.getusersitepackages()] + sys.path))";
+    let output = std::process::Command::new("python3").args(["-c", script]).output();
+    let Ok(output) = output else { return Vec::new() };
+    String::from_utf8_lossy(&output.stdout).lines().filter(|l| !l.is_empty()).map(PathBuf::from).collect()
+}

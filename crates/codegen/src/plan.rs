@@ -1,0 +1,318 @@
+//! From a shape and a permutation to what has to be moved.
+//!
+//! Output axis `i` is input axis `perm[i]`, as in ONNX `Transpose`. The plan keeps the movement and forgets the rest:
+//!
+//! 1. axes of extent 1 go;
+//! 2. axes that are neighbours in this order on both sides become one;
+//! 3. an element of odd size is an axis of the largest power of two that divides it;
+//! 4. an innermost axis that stays innermost, and whose rows have 1, 2, 4, ... or [`MAX_UNIT_BYTES`] bytes, becomes the *unit*, what one
+//!    move carries.
+//!
+//! Invariants of a [`Plan`]: `extents` are above 1 and in input order, no two neighbours can be merged, and their product times
+//! `unit_bytes` is `bytes`. A plan of an empty tensor has no extents and moves 0 bytes.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// The largest unit, a cache line of the usual machines.
+pub(crate) const MAX_UNIT_BYTES: usize = 64;
+
+/// What kind of movement a plan is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Class {
+    /// There are no elements.
+    Nothing,
+    /// Source and destination have the same order: one run of bytes.
+    Copy,
+    /// The innermost axis stays innermost: runs of `row_bytes` bytes change places.
+    Rows {
+        /// Bytes of a run.
+        row_bytes: usize,
+    },
+    /// `batch` matrices of `rows` x `columns` are transposed, each in its place.
+    Transpose {
+        /// The number of matrices.
+        batch: usize,
+        /// Rows of each in the input.
+        rows: usize,
+        /// Columns of each in the input.
+        columns: usize,
+    },
+    /// Anything else: the innermost axis changes, and others do too.
+    Generic,
+}
+
+/// A permutation reduced to its movement; see the module's text for the invariants.
+///
+/// Serializes with what is derived; what is read back is planned anew from the extents, the permutation and the unit.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Parts")]
+pub struct Plan {
+    extents: Vec<usize>,
+    perm: Vec<usize>,
+    elem_bytes: usize,
+    unit_bytes: usize,
+    class: Class,
+    bytes: usize,
+}
+
+/// What a serialized plan is made from.
+#[derive(Deserialize)]
+struct Parts {
+    extents: Vec<usize>,
+    perm: Vec<usize>,
+    elem_bytes: usize,
+    unit_bytes: usize,
+    bytes: usize,
+}
+
+impl TryFrom<Parts> for Plan {
+    type Error = Error;
+
+    fn try_from(parts: Parts) -> Result<Self, Error> {
+        let Parts { mut extents, mut perm, elem_bytes, unit_bytes, bytes } = parts;
+        let base = largest_unit(elem_bytes).ok_or(Error::NoElementBytes)?;
+        // The units' parts are an axis again that stays where it is.
+        perm.push(extents.len());
+        extents.push(unit_bytes / base);
+        let plan = if bytes == 0 { plan(&[0], &[0], elem_bytes) } else { reduced(&extents, &perm, base, elem_bytes) }?;
+        if plan.bytes != bytes || plan.unit_bytes != unit_bytes || bytes % elem_bytes != 0 {
+            return Err(Error::NotAPlan { bytes, unit_bytes });
+        }
+        Ok(plan)
+    }
+}
+
+impl Plan {
+    /// Extents in input order, in units, outermost first.
+    #[must_use]
+    pub fn extents(&self) -> &[usize] {
+        &self.extents
+    }
+
+    /// Output axis `i` of the plan is its input axis `perm[i]`.
+    #[must_use]
+    pub fn perm(&self) -> &[usize] {
+        &self.perm
+    }
+
+    /// Bytes of an element, as asked for.
+    #[must_use]
+    pub fn elem_bytes(&self) -> usize {
+        self.elem_bytes
+    }
+
+    /// Bytes that one move carries: 1, 2, 4, 8, 16, 32 or 64.
+    #[must_use]
+    pub fn unit_bytes(&self) -> usize {
+        self.unit_bytes
+    }
+
+    /// What kind of movement this is.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        self.class
+    }
+
+    /// Bytes of the tensor, each of which is read once and written once.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The axes in output order, innermost last.
+    pub(crate) fn axes(&self) -> Vec<Axis> {
+        let mut from = 1;
+        let mut input: Vec<(usize, usize)> = Vec::with_capacity(self.extents.len());
+        for &extent in self.extents.iter().rev() {
+            input.push((extent, from));
+            from *= extent;
+        }
+        input.reverse();
+        let mut to = 1;
+        let mut axes: Vec<Axis> = Vec::with_capacity(self.perm.len());
+        for &axis in self.perm.iter().rev() {
+            let (extent, from) = input[axis];
+            axes.push(Axis { extent, from, to });
+            to *= extent;
+        }
+        axes.reverse();
+        axes
+    }
+}
+
+/// An axis of the movement with its strides in units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Axis {
+    pub(crate) extent: usize,
+    /// Stride in the source.
+    pub(crate) from: usize,
+    /// Stride in the destination.
+    pub(crate) to: usize,
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.class {
+            Class::Nothing => return write!(f, "nothing"),
+            Class::Copy => return write!(f, "copy, {} B", self.bytes),
+            Class::Rows { row_bytes } => write!(f, "rows of {row_bytes} B")?,
+            Class::Transpose { batch, rows, columns } => write!(f, "transpose {batch} of {rows}x{columns}")?,
+            Class::Generic => write!(f, "generic")?,
+        }
+        write!(f, ", {:?} by {:?}, units of {} B, {} B", self.extents, self.perm, self.unit_bytes, self.bytes)
+    }
+}
+
+/// Plans moving a dense row-major tensor of `shape` such that output axis `i` is input axis `perm[i]`.
+///
+/// `elem_bytes` is the size of an element; for 4-bit elements say 1 and run the plan by [`crate::permute_nibbles`].
+pub fn plan(shape: &[usize], perm: &[usize], elem_bytes: usize) -> Result<Plan, Error> {
+    check_permutation(perm, shape.len())?;
+    let base = largest_unit(elem_bytes).ok_or(Error::NoElementBytes)?;
+    let (mut shape, mut perm) = (shape.to_vec(), perm.to_vec());
+    perm.push(shape.len());
+    shape.push(elem_bytes / base);
+    reduced(&shape, &perm, base, elem_bytes)
+}
+
+/// The largest power of two, up to [`MAX_UNIT_BYTES`], that divides the size of an element; `None` for size 0.
+fn largest_unit(elem_bytes: usize) -> Option<usize> {
+    (elem_bytes != 0).then(|| 1 << elem_bytes.trailing_zeros().min(MAX_UNIT_BYTES.trailing_zeros()))
+}
+
+/// The plan of moving units of `base` bytes.
+fn reduced(shape: &[usize], perm: &[usize], base: usize, elem_bytes: usize) -> Result<Plan, Error> {
+    check_permutation(perm, shape.len())?;
+    let bytes = checked_bytes(shape, base)?;
+    if bytes == 0 {
+        let (extents, perm) = (Vec::new(), Vec::new());
+        return Ok(Plan { extents, perm, elem_bytes, unit_bytes: base, class: Class::Nothing, bytes });
+    }
+    let mut unit_bytes = base;
+    let (mut extents, mut perm) = merged(shape, perm);
+    let class = classify(&extents, &perm, unit_bytes);
+    if let (Class::Rows { row_bytes }, Some(inner)) = (class, extents.len().checked_sub(1))
+        && row_bytes <= MAX_UNIT_BYTES
+        && row_bytes.is_power_of_two()
+    {
+        unit_bytes = row_bytes;
+        extents.pop();
+        perm.retain(|&axis| axis != inner);
+    }
+    Ok(Plan { extents, perm, elem_bytes, unit_bytes, class, bytes })
+}
+
+fn check_permutation(perm: &[usize], rank: usize) -> Result<(), Error> {
+    let mut named = vec![false; rank];
+    let fresh = |&axis: &usize| named.get_mut(axis).is_some_and(|seen| !std::mem::replace(seen, true));
+    if perm.len() == rank && perm.iter().all(fresh) {
+        Ok(())
+    } else {
+        Err(Error::NotAPermutation { perm: perm.to_vec(), rank })
+    }
+}
+
+fn checked_bytes(shape: &[usize], unit_bytes: usize) -> Result<usize, Error> {
+    if shape.contains(&0) {
+        return Ok(0);
+    }
+    let bytes = shape.iter().try_fold(unit_bytes, |bytes, &extent| bytes.checked_mul(extent));
+    let too_large = || Error::TooLarge { shape: shape.to_vec(), unit_bytes };
+    bytes.filter(|&bytes| isize::try_from(bytes).is_ok()).ok_or_else(too_large)
+}
+
+/// `shape` and `perm` without axes of extent 1 and with neighbours merged that stay neighbours.
+fn merged(shape: &[usize], perm: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    // Runs of input axes, in output order.
+    let mut runs: Vec<(usize, usize, usize)> = Vec::new(); // first input axis, last, extent
+    // The input axis that continues a run is the next one whose extent is not 1.
+    let next = |axis: usize| (axis + 1..shape.len()).find(|&later| shape[later] != 1);
+    for &axis in perm.iter().filter(|&&axis| shape[axis] != 1) {
+        match runs.last_mut() {
+            Some((_, last, extent)) if next(*last) == Some(axis) => (*last, *extent) = (axis, *extent * shape[axis]),
+            _ => runs.push((axis, axis, shape[axis])),
+        }
+    }
+    let mut input: Vec<usize> = (0..runs.len()).collect();
+    input.sort_unstable_by_key(|&run| runs[run].0);
+    let mut perm = vec![0; runs.len()];
+    input.iter().enumerate().for_each(|(place, &run)| perm[run] = place);
+    (input.iter().map(|&run| runs[run].2).collect(), perm)
+}
+
+fn classify(extents: &[usize], perm: &[usize], unit_bytes: usize) -> Class {
+    match *perm {
+        [] | [0] => Class::Copy,
+        [1, 0] => Class::Transpose { batch: 1, rows: extents[0], columns: extents[1] },
+        [0, 2, 1] => Class::Transpose { batch: extents[0], rows: extents[1], columns: extents[2] },
+        [.., last] if last + 1 == perm.len() => Class::Rows { row_bytes: extents[last] * unit_bytes },
+        _ => Class::Generic,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Class, Plan, plan};
+    use crate::Error;
+
+    fn planned(shape: &[usize], perm: &[usize], elem_bytes: usize) -> String {
+        plan(shape, perm, elem_bytes).expect("a permutation").to_string()
+    }
+
+    #[test]
+    fn plans_keep_the_movement_and_nothing_else() {
+        let cases: &[(&[usize], &[usize], usize, &str)] = &[
+            (&[], &[], 4, "copy, 4 B"),
+            (&[2, 0, 3], &[2, 0, 1], 4, "nothing"),
+            (&[5, 7], &[0, 1], 4, "copy, 140 B"),
+            (&[1, 5, 1, 7], &[1, 0, 3, 2], 4, "copy, 140 B"),
+            (&[5, 7], &[1, 0], 4, "transpose 1 of 5x7, [5, 7] by [1, 0], units of 4 B, 140 B"),
+            // NCHW to NHWC and back
+            (&[2, 3, 4, 5], &[0, 2, 3, 1], 4, "transpose 2 of 3x20, [2, 3, 20] by [0, 2, 1], units of 4 B, 480 B"),
+            (&[2, 4, 5, 3], &[0, 3, 1, 2], 4, "transpose 2 of 20x3, [2, 20, 3] by [0, 2, 1], units of 4 B, 480 B"),
+            // heads of attention: rows too long for a unit, and rows that are one
+            (&[2, 9, 4, 32], &[0, 2, 1, 3], 4, "rows of 128 B, [2, 9, 4, 32] by [0, 2, 1, 3], units of 4 B, 9216 B"),
+            (&[2, 9, 4, 8], &[0, 2, 1, 3], 4, "rows of 32 B, [2, 9, 4] by [0, 2, 1], units of 32 B, 2304 B"),
+            (&[3, 5], &[1, 0], 12, "rows of 12 B, [3, 5, 3] by [1, 0, 2], units of 4 B, 180 B"),
+            (&[2, 3, 4], &[2, 1, 0], 2, "generic, [2, 3, 4] by [2, 1, 0], units of 2 B, 48 B"),
+        ];
+        for (shape, perm, elem_bytes, text) in cases {
+            assert_eq!(planned(shape, perm, *elem_bytes), *text, "{shape:?} by {perm:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_permutation_is_refused() {
+        for perm in [&[0, 0][..], &[0, 2], &[0], &[0, 1, 2]] {
+            assert_eq!(plan(&[2, 3], perm, 4), Err(Error::NotAPermutation { perm: perm.to_vec(), rank: 2 }));
+        }
+        assert_eq!(plan(&[2], &[0], 0), Err(Error::NoElementBytes));
+    }
+
+    #[test]
+    fn sizes_beyond_memory_are_refused_unless_empty() {
+        let huge = usize::MAX / 4;
+        assert!(matches!(plan(&[huge, 8], &[1, 0], 4), Err(Error::TooLarge { .. })));
+        assert_eq!(plan(&[huge, 8, 0], &[1, 0, 2], 4).map(|plan| plan.class()), Ok(Class::Nothing));
+    }
+
+    #[test]
+    fn a_plan_survives_its_serialized_form() {
+        let cases: &[(&[usize], &[usize], usize)] =
+            &[(&[2, 9, 4, 8], &[0, 2, 1, 3], 4), (&[3, 5], &[1, 0], 12), (&[0], &[0], 2), (&[6], &[0], 1)];
+        for (shape, perm, elem_bytes) in cases {
+            let plan = plan(shape, perm, *elem_bytes).expect("a permutation");
+            let text = serde_json::to_string(&plan).expect("plain data");
+            assert_eq!(serde_json::from_str::<Plan>(&text).expect("its own text"), plan);
+        }
+        let forged = r#"{"extents":[2,3],"perm":[1,1],"elem_bytes":4,"unit_bytes":4,"class":"Copy","bytes":24}"#;
+        assert!(serde_json::from_str::<Plan>(forged).is_err());
+        let resized = r#"{"extents":[2,3],"perm":[1,0],"elem_bytes":4,"unit_bytes":4,"class":"Copy","bytes":25}"#;
+        assert!(serde_json::from_str::<Plan>(resized).is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! Constants: dims, element type and bytes that stay where they are (a slice of the mapped file) until export writes them.
+//!
+//! A relayout of a constant is a note, [`Constant::pending`], which export executes while it streams the bytes out. Bytes that
+//! are not there (weights stripped from a file) are a state, and an error only where somebody needs them.
+
+use crate::dtype::DType;
+use bytes::Bytes;
+use std::fmt;
+use std::sync::Arc;
+
+/// Where the bytes of a constant come from when they are asked for.
+pub trait ConstSource: fmt::Debug + Send + Sync {
+    /// Little-endian elements in row-major order of the dims, 4-bit types packed low nibble first.
+    ///
+    /// # Errors
+    /// A sentence that names the tensor and says why its bytes cannot be had.
+    fn bytes(&self) -> Result<Bytes, String>;
+
+    /// Whether the bytes exist, found out without reading them.
+    fn is_available(&self) -> bool {
+        true
+    }
+}
+
+/// A tensor whose contents are known at compile time.
+#[derive(Clone, Debug)]
+pub struct Constant {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents in the order in which they are stored.
+    pub dims: Vec<i64>,
+    /// The contents.
+    pub source: Arc<dyn ConstSource>,
+    /// What is still to be done to the source's bytes so that they are this constant's.
+    pub pending: Option<Repack>,
+}
+
+/// A permutation that export executes on the bytes of a constant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Repack {
+    /// Extents of the source, outermost first.
+    pub extents: Vec<i64>,
+    /// Place `i` of the result is place `perm[i]` of the source.
+    pub perm: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Inline(Bytes);
+
+impl ConstSource for Inline {
+    fn bytes(&self) -> Result<Bytes, String> {
+        Ok(self.0.clone())
+    }
+}
+
+#[derive(Debug)]
+struct Missing(String);
+
+impl ConstSource for Missing {
+    fn bytes(&self) -> Result<Bytes, String> {
+        Err(self.0.clone())
+    }
+
+    fn is_available(&self) -> bool {
+        false
+    }
+}
+
+impl Constant {
+    /// A constant with its bytes at hand: little-endian, row-major.
+    pub fn inline(dtype: DType, dims: Vec<i64>, bytes: Bytes) -> Constant {
+        Constant { dtype, dims, source: Arc::new(Inline(bytes)), pending: None }
+    }
+
+    /// A constant whose bytes are not there; `why` says so to whoever needs them.
+    pub fn missing(dtype: DType, dims: Vec<i64>, why: String) -> Constant {
+        Constant { dtype, dims, source: Arc::new(Missing(why)), pending: None }
+    }
+
+    /// A vector of 64-bit integers.
+    pub fn ints(values: &[i64]) -> Constant {
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        Constant::inline(DType::I64, vec![values.len() as i64], bytes.into())
+    }
+
+    /// Number of elements; `None` on overflow or a negative extent.
+    pub fn elems(&self) -> Option<u64> {
+        self.dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?))
+    }
+
+    /// Size in bytes; `None` for strings and on overflow.
+    pub fn size_bytes(&self) -> Option<u64> {
+        self.dtype.bytes(self.elems()?)
+    }
+
+    /// Contents as integers, for integer and boolean constants of at most `limit` elements whose bytes are there.
+    pub fn to_ints(&self, limit: usize) -> Option<Vec<i64>> {
+        if self.pending.is_some() || self.elems()? > limit as u64 {
+            return None;
+        }
+        let width = match self.dtype {
+            DType::I64 | DType::U64 => 8,
+            DType::I32 | DType::U32 => 4,
+            DType::I16 | DType::U16 => 2,
+            DType::I8 | DType::U8 | DType::Bool => 1,
+            _ => return None,
+        };
+        let bytes = self.source.bytes().ok()?;
+        if bytes.len() as u64 != self.size_bytes()? {
+            return None;
+        }
+        bytes.chunks_exact(width).map(|c| int_of(self.dtype, c)).collect()
+    }
+}
+
+fn int_of(dtype: DType, le: &[u8]) -> Option<i64> {
+    Some(match dtype {
+        DType::I64 => i64::from_le_bytes(le.try_into().ok()?),
+        DType::U64 => i64::try_from(u64::from_le_bytes(le.try_into().ok()?)).ok()?,
+        DType::I32 => i64::from(i32::from_le_bytes(le.try_into().ok()?)),
+        DType::U32 => i64::from(u32::from_le_bytes(le.try_into().ok()?)),
+        DType::I16 => i64::from(i16::from_le_bytes(le.try_into().ok()?)),
+        DType::U16 => i64::from(u16::from_le_bytes(le.try_into().ok()?)),
+        DType::I8 => i64::from(i8::from_le_bytes(le.try_into().ok()?)),
+        DType::U8 | DType::Bool => i64::from(*le.first()?),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_of_any_width_are_read_and_short_buffers_are_not() {
+        assert_eq!(Constant::ints(&[3, -1]).to_ints(64), Some(vec![3, -1]));
+        let c = Constant::inline(DType::I16, vec![2], Bytes::from_static(&[255, 255, 1, 0]));
+        assert_eq!(c.to_ints(64), Some(vec![-1, 1]));
+        assert_eq!(c.to_ints(1), None);
+        let short = Constant::inline(DType::I64, vec![2], Bytes::from_static(&[0; 8]));
+        assert_eq!(short.to_ints(64), None);
+    }
+
+    #[test]
+    fn sizes_that_overflow_are_no_sizes() {
+        let c = Constant::missing(DType::F32, vec![1 << 62, 4], "stripped".into());
+        assert_eq!(c.elems(), None);
+        assert_eq!(Constant::missing(DType::F32, vec![-1], String::new()).elems(), None);
+        assert!(!c.source.is_available());
+    }
+}

@@ -1,0 +1,302 @@
+//! The polynomials behind a symbolic [`Dim`].
+//!
+//! A [`Poly`] is a sum of integer multiples of monomials, sorted by descending graded lexicographic order (total
+//! degree first, then the exponent of the smallest atom in which two monomials differ). That order is admissible, so
+//! division by the leading term decides exact divisibility. No coefficient is zero; the zero polynomial has no terms.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Dim, MAX_DEGREE, MAX_DEPTH, MAX_TERMS, Repr};
+
+/// An indivisible unknown integer.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Atom {
+    Symbol(Arc<str>),
+    Unknown(u32),
+    /// `floor(numerator / divisor)`, normalised by [`Poly::floor_div`].
+    Floor {
+        numerator: Arc<Poly>,
+        divisor: i64,
+    },
+}
+
+impl Atom {
+    fn depth(&self) -> u32 {
+        match self {
+            Atom::Symbol(_) | Atom::Unknown(_) => 0,
+            Atom::Floor { numerator, .. } => numerator.depth() + 1,
+        }
+    }
+}
+
+/// A product of powers of atoms: atoms ascending, powers positive. Empty is 1.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Monomial(pub(super) Vec<(Atom, u32)>);
+
+impl Monomial {
+    fn degree(&self) -> u32 {
+        self.0.iter().fold(0, |sum, (_, power)| sum.saturating_add(*power))
+    }
+
+    fn mul(&self, other: &Monomial) -> Option<Monomial> {
+        if self.degree().saturating_add(other.degree()) > MAX_DEGREE {
+            return None;
+        }
+        let mut product = self.0.clone();
+        for (atom, power) in &other.0 {
+            match product.binary_search_by(|(have, _)| have.cmp(atom)) {
+                Ok(at) => product[at].1 += power,
+                Err(at) => product.insert(at, (atom.clone(), *power)),
+            }
+        }
+        Some(Monomial(product))
+    }
+
+    fn div(&self, other: &Monomial) -> Option<Monomial> {
+        let mut quotient = self.0.clone();
+        for (atom, power) in &other.0 {
+            let at = quotient.binary_search_by(|(have, _)| have.cmp(atom)).ok()?;
+            quotient[at].1 = quotient[at].1.checked_sub(*power)?;
+        }
+        quotient.retain(|(_, power)| *power > 0);
+        Some(Monomial(quotient))
+    }
+}
+
+impl Ord for Monomial {
+    fn cmp(&self, other: &Monomial) -> Ordering {
+        self.degree().cmp(&other.degree()).then_with(|| {
+            for ((a, m), (b, n)) in self.0.iter().zip(&other.0) {
+                // The one that has the smaller atom has a higher power of it than the other's 0.
+                match b.cmp(a).then(m.cmp(n)) {
+                    Ordering::Equal => {}
+                    decided => return decided,
+                }
+            }
+            self.0.len().cmp(&other.0.len())
+        })
+    }
+}
+
+impl PartialOrd for Monomial {
+    fn partial_cmp(&self, other: &Monomial) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A canonical polynomial; see the module.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(super) struct Poly {
+    pub(super) terms: Vec<(Monomial, i64)>,
+}
+
+impl Poly {
+    pub(super) fn constant(value: i64) -> Poly {
+        Poly { terms: if value == 0 { Vec::new() } else { vec![(Monomial::default(), value)] } }
+    }
+
+    pub(super) fn atom(atom: Atom) -> Poly {
+        Poly { terms: vec![(Monomial(vec![(atom, 1)]), 1)] }
+    }
+
+    pub(super) fn as_const(&self) -> Option<i64> {
+        match self.terms.as_slice() {
+            [] => Some(0),
+            [(monomial, value)] if monomial.0.is_empty() => Some(*value),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_symbol(&self) -> Option<&str> {
+        match self.single_atom()? {
+            Atom::Symbol(name) => Some(name),
+            Atom::Unknown(_) | Atom::Floor { .. } => None,
+        }
+    }
+
+    fn single_atom(&self) -> Option<&Atom> {
+        match self.terms.as_slice() {
+            [(monomial, 1)] => match monomial.0.as_slice() {
+                [(atom, 1)] => Some(atom),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn depth(&self) -> u32 {
+        let atoms = self.terms.iter().flat_map(|(monomial, _)| &monomial.0);
+        atoms.map(|(atom, _)| atom.depth()).max().unwrap_or(0)
+    }
+
+    /// Adds `coefficient * monomial`, keeping the order.
+    fn add_term(&mut self, monomial: Monomial, coefficient: i64) -> Option<()> {
+        if coefficient == 0 {
+            return Some(());
+        }
+        match self.terms.binary_search_by(|(have, _)| monomial.cmp(have)) {
+            Ok(at) => {
+                self.terms[at].1 = self.terms[at].1.checked_add(coefficient)?;
+                if self.terms[at].1 == 0 {
+                    self.terms.remove(at);
+                }
+            }
+            Err(_) if self.terms.len() >= MAX_TERMS => return None,
+            Err(at) => self.terms.insert(at, (monomial, coefficient)),
+        }
+        Some(())
+    }
+
+    pub(super) fn add(mut self, other: &Poly) -> Option<Poly> {
+        for (monomial, coefficient) in &other.terms {
+            self.add_term(monomial.clone(), *coefficient)?;
+        }
+        Some(self)
+    }
+
+    pub(super) fn scale(mut self, by: i64) -> Option<Poly> {
+        if by == 0 {
+            return Some(Poly::default());
+        }
+        for (_, coefficient) in &mut self.terms {
+            *coefficient = coefficient.checked_mul(by)?;
+        }
+        Some(self)
+    }
+
+    pub(super) fn mul(&self, other: &Poly) -> Option<Poly> {
+        let mut product = Poly::default();
+        for (left, a) in &self.terms {
+            for (right, b) in &other.terms {
+                product.add_term(left.mul(right)?, a.checked_mul(*b)?)?;
+            }
+        }
+        Some(product)
+    }
+
+    /// Long division by the leading term; `None` unless the remainder is zero.
+    pub(super) fn exact_div(mut self, divisor: &Poly) -> Option<Poly> {
+        let (lead, lead_coefficient) = divisor.terms.first()?;
+        let mut quotient = Poly::default();
+        while let Some((monomial, coefficient)) = self.terms.first().cloned() {
+            if coefficient.checked_rem(*lead_coefficient)? != 0 {
+                return None;
+            }
+            let factor = (monomial.div(lead)?, coefficient / lead_coefficient);
+            quotient.add_term(factor.0.clone(), factor.1)?;
+            let step = Poly { terms: vec![factor] };
+            self = self.add(&divisor.mul(&step)?.scale(-1)?)?;
+        }
+        Some(quotient)
+    }
+
+    /// `floor(self / divisor)` for a positive divisor: whole multiples of the divisor come out, common factors
+    /// cancel, and a floor of a floor is one floor.
+    pub(super) fn floor_div(&self, divisor: i64) -> Option<Poly> {
+        let mut whole = Poly::default();
+        let mut rest = Poly::default();
+        for (monomial, coefficient) in &self.terms {
+            whole.add_term(monomial.clone(), coefficient.div_euclid(divisor))?;
+            rest.add_term(monomial.clone(), coefficient.rem_euclid(divisor))?;
+        }
+        let common = rest.terms.iter().filter(|(m, _)| !m.0.is_empty()).fold(divisor, |g, (_, c)| gcd(g, *c));
+        for (_, coefficient) in &mut rest.terms {
+            *coefficient = coefficient.div_euclid(common);
+        }
+        rest.terms.retain(|(_, coefficient)| *coefficient != 0);
+        let divisor = divisor / common;
+        if divisor == 1 {
+            return whole.add(&rest);
+        }
+        if rest.as_const().is_some() {
+            return Some(whole); // a constant in 0..divisor
+        }
+        if let Some((numerator, inner)) = rest.floor_plus_const() {
+            return whole.add(&numerator?.floor_div(inner.checked_mul(divisor)?)?);
+        }
+        if rest.depth() >= MAX_DEPTH {
+            return None;
+        }
+        whole.add(&Poly::atom(Atom::Floor { numerator: Arc::new(rest), divisor }))
+    }
+
+    /// For `floor(p / k) + c`: (`p + k*c`, `k`), so that a division around it can join.
+    fn floor_plus_const(&self) -> Option<(Option<Poly>, i64)> {
+        let mut head = self.clone();
+        let offset = match head.terms.last() {
+            Some((monomial, value)) if monomial.0.is_empty() => *value,
+            _ => 0,
+        };
+        if offset != 0 {
+            head.terms.pop();
+        }
+        match head.single_atom()? {
+            Atom::Floor { numerator, divisor } => {
+                let shift = offset.checked_mul(*divisor);
+                let joined = shift.and_then(|s| (**numerator).clone().add(&Poly::constant(s)));
+                Some((joined, *divisor))
+            }
+            Atom::Symbol(_) | Atom::Unknown(_) => None,
+        }
+    }
+
+    pub(super) fn collect_symbols(&self, names: &mut BTreeSet<String>) {
+        for (atom, _) in self.terms.iter().flat_map(|(monomial, _)| &monomial.0) {
+            match atom {
+                Atom::Symbol(name) => {
+                    names.insert(name.to_string());
+                }
+                Atom::Unknown(id) => {
+                    names.insert(format!("?{id}"));
+                }
+                Atom::Floor { numerator, .. } => numerator.collect_symbols(names),
+            }
+        }
+    }
+
+    pub(super) fn eval(&self, value_of: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
+        let mut sum = 0i64;
+        for (monomial, coefficient) in &self.terms {
+            let mut term = *coefficient;
+            for (atom, power) in &monomial.0 {
+                let value = match atom {
+                    Atom::Symbol(name) => value_of(name)?,
+                    Atom::Unknown(id) => value_of(&format!("?{id}"))?,
+                    Atom::Floor { numerator, divisor } => numerator.eval(value_of)?.div_euclid(*divisor),
+                };
+                term = term.checked_mul(value.checked_pow(*power)?)?;
+            }
+            sum = sum.checked_add(term)?;
+        }
+        Some(sum)
+    }
+
+    pub(super) fn substitute(&self, value_of: &dyn Fn(&str) -> Option<Dim>) -> Option<Dim> {
+        let mut sum = Dim::ZERO;
+        for (monomial, coefficient) in &self.terms {
+            let mut term = Dim::from(*coefficient);
+            for (atom, power) in &monomial.0 {
+                let kept = || Dim(Repr::Poly(Arc::new(Poly::atom(atom.clone()))));
+                let value = match atom {
+                    Atom::Symbol(name) => value_of(name).unwrap_or_else(kept),
+                    Atom::Unknown(id) => value_of(&format!("?{id}")).unwrap_or_else(kept),
+                    Atom::Floor { numerator, divisor } => {
+                        numerator.substitute(value_of)?.checked_floor_div(*divisor)?
+                    }
+                };
+                for _ in 0..*power {
+                    term = term.checked_mul(&value)?;
+                }
+            }
+            sum = sum.checked_add(&term)?;
+        }
+        Some(sum)
+    }
+}
+
+/// Greatest common divisor of non-negative numbers.
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

@@ -1,0 +1,128 @@
+//! Indexing by an operand: Gather, `GatherElements`, `ScatterElements`, `TopK`, `CumSum` bind the axis they are told; `GatherND`,
+//! `ScatterND` and Compress address elements by position.
+
+use super::elementwise::same;
+use super::infer::{Answer, InferContext, Inferred, check_rank, typed};
+use super::{Axes, AxisSource, Case, OpDef};
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::form::Renumber;
+
+const GATHER: &[Case] = &[Case::new("a* [x] c*, b*@x -> a* b* c*")
+    .axis(AxisSource::Attr("axis", 0))
+    .renumber(&[Renumber::AxisAttr("axis", 0)])];
+// Indices may have smaller extents than the data beside the axis too, so all axes count as cut.
+const GATHER_ELEMENTS: &[Case] = &[Case::new("a*~ [x]~ b*~, a* [x] b* -> a* [x] b*")
+    .axis(AxisSource::Attr("axis", 0))
+    .renumber(&[Renumber::AxisAttr("axis", 0)])];
+const SCATTER_ELEMENTS: &[Case] = &[Case::new("a*~ [x]~ b*~, a* [x] b*, a* [x] b* -> a* [x] b*")
+    .axis(AxisSource::Attr("axis", 0))
+    .renumber(&[Renumber::AxisAttr("axis", 0)])];
+const TOP_K_1: &[Case] = &[Case::new("a* [x]~ b* -> a* [x] b*, a* [x] b*")
+    .axis(AxisSource::Attr("axis", -1))
+    .renumber(&[Renumber::AxisAttr("axis", -1)])];
+const TOP_K_10: &[Case] = &[Case::new("a* [x]~ b*, _ -> a* [x] b*, a* [x] b*")
+    .axis(AxisSource::Attr("axis", -1))
+    .renumber(&[Renumber::AxisAttr("axis", -1)])];
+const ALONG: &[Case] =
+    &[Case::new("a* [x]~ b*, _ -> a* [x] b*").axis(AxisSource::Input(1)).renumber(&[Renumber::AxisInput(1)])];
+const BY_TUPLES: &str = "its indices are tuples of positions of leading axes";
+const COMPRESS: &str = "keeps elements that a run-time condition picks";
+
+pub(super) const OPS: &[OpDef] = &[
+    OpDef::onnx("Gather", (1, 26), Axes::Sig(GATHER), gather),
+    OpDef::onnx("GatherElements", (11, 26), Axes::Sig(GATHER_ELEMENTS), gather_elements),
+    OpDef::onnx("Scatter", (9, 10), Axes::Sig(SCATTER_ELEMENTS), same),
+    OpDef::onnx("ScatterElements", (11, 26), Axes::Sig(SCATTER_ELEMENTS), same),
+    OpDef::onnx("TopK", (1, 9), Axes::Sig(TOP_K_1), top_k),
+    OpDef::onnx("TopK", (10, 26), Axes::Sig(TOP_K_10), top_k),
+    OpDef::onnx("CumSum", (11, 26), Axes::Sig(ALONG), same),
+    OpDef::onnx("CumProd", (26, 26), Axes::Sig(ALONG), same),
+    OpDef::onnx("GatherND", (11, 26), Axes::Opaque(BY_TUPLES), gather_nd),
+    OpDef::onnx("ScatterND", (11, 26), Axes::Opaque(BY_TUPLES), same),
+    OpDef::onnx("Compress", (9, 26), Axes::Opaque(COMPRESS), compress),
+];
+
+fn gather(ctx: &mut InferContext<'_>) -> Answer {
+    let dtype = ctx.dtype(0);
+    let Some(data) = ctx.shape_from_rank(0, 1)? else { return Ok(Inferred::one(typed(dtype, None))) };
+    let axis = ctx.axis(ctx.int("axis", 0), data.len())?;
+    let Some(indices) = ctx.shape(1) else { return Ok(Inferred::one(typed(dtype, None))) };
+    check_rank(data.len() + indices.len())?;
+    let shape = [&data[..axis], indices, &data[axis + 1..]].concat();
+    let contents = if data.len() == 1 { picked(ctx)? } else { None };
+    Ok(Inferred::one(typed(dtype, Some(shape))).with(contents))
+}
+
+/// Elements of a vector of known contents at known places.
+fn picked(ctx: &InferContext<'_>) -> Result<Option<Vec<Dim>>, String> {
+    let (Some(all), Some(places)) = (ctx.contents(0), ctx.ints(1)) else { return Ok(None) };
+    let pick = |i: i64| {
+        let at = super::normalize_axis(i, all.len()).ok_or_else(|| format!("index {i} is out of range"))?;
+        Ok(all[at].clone())
+    };
+    places.into_iter().map(pick).collect::<Result<_, String>>().map(Some)
+}
+
+fn gather_elements(ctx: &mut InferContext<'_>) -> Answer {
+    if let (Some(a), Some(b)) = (ctx.rank(0), ctx.rank(1)) {
+        if a != b {
+            return Err(format!("data of rank {a} and indices of rank {b}"));
+        }
+        ctx.axis(ctx.int("axis", 0), a)?;
+    }
+    Ok(Inferred::one(typed(ctx.dtype(0), ctx.shape(1).map(<[Dim]>::to_vec))))
+}
+
+fn top_k(ctx: &mut InferContext<'_>) -> Answer {
+    let dtype = ctx.dtype(0);
+    let Some(data) = ctx.shape_from_rank(0, 1)? else {
+        return Ok(Inferred::many(vec![typed(dtype, None), typed(Some(DType::I64), None)]));
+    };
+    let axis = ctx.axis(ctx.int("axis", -1), data.len())?;
+    let k = match (ctx.node.opset, ctx.contents(1)) {
+        (..10, _) => Some(Dim::from(ctx.node.int("k").ok_or("lacks `k`")?)),
+        (_, Some([k])) => Some(k.clone()),
+        _ => None,
+    };
+    let mut shape = data.to_vec();
+    shape[axis] = k.unwrap_or_else(|| ctx.unknown());
+    let over = match (shape[axis].as_const(), data[axis].as_const()) {
+        (Some(k), Some(n)) => k > n || k < 0,
+        _ => false,
+    };
+    if over {
+        return Err(format!("takes {} of {}", shape[axis], data[axis]));
+    }
+    Ok(Inferred::many(vec![typed(dtype, Some(shape.clone())), typed(Some(DType::I64), Some(shape))]))
+}
+
+fn gather_nd(ctx: &mut InferContext<'_>) -> Answer {
+    let dtype = ctx.dtype(0);
+    let batch = usize::try_from(ctx.int("batch_dims", 0)).map_err(|_| "`batch_dims` is negative".to_owned())?;
+    let (Some(data), Some([lead @ .., width])) = (ctx.shape(0), ctx.shape(1)) else {
+        return Ok(Inferred::one(typed(dtype, None)));
+    };
+    let Some(width) = width.as_const() else { return Ok(Inferred::one(typed(dtype, None))) };
+    let taken = usize::try_from(width).ok().and_then(|w| w.checked_add(batch));
+    let rest = taken
+        .and_then(|t| data.get(t..))
+        .ok_or_else(|| format!("index tuples of {width} after {batch} batch axes for rank {}", data.len()))?;
+    check_rank(lead.len() + rest.len())?;
+    Ok(Inferred::one(typed(dtype, Some([lead, rest].concat()))))
+}
+
+fn compress(ctx: &mut InferContext<'_>) -> Answer {
+    let count = ctx.unknown();
+    let shape = match (ctx.node.int("axis"), ctx.shape(0)) {
+        (None, _) => Some(vec![count]),
+        (Some(axis), Some(shape)) => {
+            let mut shape = shape.to_vec();
+            let axis = ctx.axis(axis, shape.len())?;
+            shape[axis] = count;
+            Some(shape)
+        }
+        (Some(_), None) => None,
+    };
+    Ok(Inferred::one(typed(ctx.dtype(0), shape)))
+}

@@ -1,0 +1,241 @@
+//! The table of ops: what each means for layouts and which type its results have.
+//!
+//! An op family is one file here and its entries one slice in [`TABLE`]. An entry says everything once; roles, freedom, how
+//! operands bind each other and which attributes are renumbered are derived from its signature (see [`sig`] for the
+//! language). There is no default: an op that carries no layout says [`Axes::Opaque`] and why, and an op that is not in the
+//! table is opaque because it is not.
+
+#![allow(
+    clippy::unnecessary_wraps,
+    reason = "entries of the table share one function type, whether they can fail or not"
+)]
+
+mod bind;
+mod concat;
+mod control;
+mod conv;
+mod elementwise;
+mod gather;
+pub mod infer;
+mod matmul;
+mod microsoft;
+mod misc;
+mod norm;
+mod pool;
+mod quant;
+mod query;
+mod recurrent;
+mod reduce;
+mod resize;
+mod shape;
+mod sig;
+mod slice;
+mod softmax;
+mod space;
+mod view;
+
+pub use bind::bind;
+pub use infer::{InferContext, Inferred};
+
+use crate::form::{Renumber, View};
+use crate::graph::{Graph, Node, NodeId, OpName};
+use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
+
+/// One op over a range of versions of its operator set.
+pub struct OpDef {
+    /// Operator type.
+    pub name: &'static str,
+    /// Operator set domain; empty for ONNX's own.
+    pub domain: &'static str,
+    /// First and last version of the operator set that this entry speaks of.
+    pub opsets: (i64, i64),
+    /// What it means for layouts.
+    pub axes: Axes,
+    /// Types of its results, and contents of small integer ones.
+    pub infer: fn(&mut InferContext<'_>) -> Result<Inferred, String>,
+}
+
+/// Types of an op's results.
+type Infer = fn(&mut InferContext<'_>) -> Result<Inferred, String>;
+
+/// The last version of ONNX's operator set that the table was written against; an op of a newer one is opaque.
+pub const LAST_OPSET: i64 = 26;
+
+impl OpDef {
+    /// An op of ONNX's own domain.
+    const fn onnx(name: &'static str, opsets: (i64, i64), axes: Axes, infer: Infer) -> OpDef {
+        OpDef { name, domain: "", opsets, axes, infer }
+    }
+
+    /// An op of ONNX Runtime's domain, whose only version is 1.
+    const fn microsoft(name: &'static str, axes: Axes, infer: Infer) -> OpDef {
+        OpDef { name, domain: "com.microsoft", opsets: (1, 1), axes, infer }
+    }
+}
+
+/// What an op means for layouts.
+pub enum Axes {
+    /// A relabelling of operand 0. The function answers which, or why it can't be known.
+    View(fn(&Graph, &Node) -> Result<View, String>),
+    /// The first case that fits.
+    Sig(&'static [Case]),
+    /// No layout passes, for this reason.
+    Opaque(&'static str),
+}
+
+/// Which axes of operand 0, of this rank, are cut or extended.
+pub type WholeAxes = fn(&Graph, &Node, usize) -> Vec<usize>;
+
+/// Whether a reading applies: `Err` says why not.
+pub type Condition = fn(&Graph, &Node) -> Result<(), String>;
+
+/// One reading of an op: it applies where `when` holds and the operands' ranks fit the signature.
+pub struct Case {
+    /// Signature text; the language is in [`sig`].
+    pub sig: &'static str,
+    /// Where the position of `[x]`, or of the second of two runs, is said.
+    pub axis: AxisSource,
+    /// Axes that are reduced: the results lack them, or have them with extent 1.
+    pub reduce: Option<Reduce>,
+    /// Axes of operand 0 (of this rank) that are not simply carried, because the op cuts or extends them.
+    pub whole: Option<WholeAxes>,
+    /// Attributes and operands that speak of axes.
+    pub renumber: &'static [Renumber],
+    /// Extra condition: `Err` says why this reading does not apply, which becomes the reason if no other does.
+    pub when: Option<Condition>,
+}
+
+impl Case {
+    /// A case with nothing but its signature.
+    #[must_use]
+    pub const fn new(sig: &'static str) -> Case {
+        Case { sig, axis: AxisSource::None, reduce: None, whole: None, renumber: &[], when: None }
+    }
+
+    /// With the place where the axis is said.
+    #[must_use]
+    pub const fn axis(mut self, axis: AxisSource) -> Case {
+        self.axis = axis;
+        self
+    }
+
+    /// With reduced axes.
+    #[must_use]
+    pub const fn reduce(mut self, reduce: Reduce) -> Case {
+        self.reduce = Some(reduce);
+        self
+    }
+
+    /// With the axes that are not simply carried.
+    #[must_use]
+    pub const fn whole(mut self, whole: WholeAxes) -> Case {
+        self.whole = Some(whole);
+        self
+    }
+
+    /// With what is renumbered.
+    #[must_use]
+    pub const fn renumber(mut self, renumber: &'static [Renumber]) -> Case {
+        self.renumber = renumber;
+        self
+    }
+
+    /// With a condition.
+    #[must_use]
+    pub const fn when(mut self, when: Condition) -> Case {
+        self.when = Some(when);
+        self
+    }
+}
+
+/// Where an op says an axis.
+#[derive(Clone, Copy, Debug)]
+pub enum AxisSource {
+    /// Nowhere.
+    None,
+    /// In an attribute, with its default.
+    Attr(&'static str, i64),
+    /// In an operand, which must be constant.
+    Input(usize),
+}
+
+/// Which axes an op reduces.
+#[derive(Clone, Copy, Debug)]
+pub struct Reduce {
+    /// Attribute that lists them (or is the one axis).
+    pub attr: Option<&'static str>,
+    /// Operand that lists them.
+    pub input: Option<usize>,
+    /// What an absent or empty list means: all axes, or this one axis.
+    pub absent: Absent,
+}
+
+/// What an absent list of reduced axes means.
+#[derive(Clone, Copy, Debug)]
+pub enum Absent {
+    /// All axes.
+    All,
+    /// All axes, unless the attribute `noop_with_empty_axes` is set: then none.
+    AllUnlessNoop,
+    /// This axis.
+    Axis(i64),
+}
+
+/// The newest version of ONNX's own operator set that the table speaks of.
+pub const NEWEST_OPSET: i64 = 26;
+
+/// Families, one slice each; the order is that of `docs/ops.md`.
+pub static TABLE: &[&[OpDef]] = &[
+    conv::OPS,
+    pool::OPS,
+    norm::OPS,
+    elementwise::OPS,
+    reduce::OPS,
+    softmax::OPS,
+    concat::OPS,
+    slice::OPS,
+    gather::OPS,
+    resize::OPS,
+    matmul::OPS,
+    view::OPS,
+    shape::OPS,
+    quant::OPS,
+    space::OPS,
+    control::OPS,
+    recurrent::OPS,
+    misc::OPS,
+    microsoft::OPS,
+];
+
+type Index = FxHashMap<(&'static str, &'static str), Vec<&'static OpDef>>;
+
+/// The entry for an op of this operator-set version; there is none for a version newer than the table.
+pub fn lookup(op: &OpName, opset: i64) -> Option<&'static OpDef> {
+    static INDEX: OnceLock<Index> = OnceLock::new();
+    let index = INDEX.get_or_init(|| {
+        let mut index = Index::default();
+        for def in TABLE.iter().flat_map(|family| family.iter()) {
+            index.entry((def.domain, def.name)).or_default().push(def);
+        }
+        index
+    });
+    let defs = index.get(&(op.domain.as_str(), op.name.as_str()))?;
+    defs.iter().copied().find(|d| (d.opsets.0..=d.opsets.1).contains(&opset))
+}
+
+/// Looks up the entry of a node.
+pub fn def_of(graph: &Graph, node: NodeId) -> Option<&'static OpDef> {
+    let node = graph.node(node);
+    match &node.op {
+        crate::graph::Op::Onnx(name) => lookup(name, node.opset),
+        _ => None,
+    }
+}
+
+/// Axis `axis` of a tensor of this rank, negative ones counted from the end; `None` if it is out of range.
+pub fn normalize_axis(axis: i64, rank: usize) -> Option<usize> {
+    let rank = rank as i64;
+    let axis = if axis < 0 { axis.checked_add(rank)? } else { axis };
+    (0..rank).contains(&axis).then_some(axis as usize)
+}

@@ -1,0 +1,76 @@
+//! Pools: windows over pinned spatial axes, or all of them at once.
+
+use super::infer::{Answer, InferContext, Inferred, typed};
+use super::{Axes, Case, OpDef};
+use crate::dim::Dim;
+use crate::dtype::DType;
+
+const POOL: &[Case] = &[Case::new("n c s*!^ -> n c s*!^")];
+// The second result numbers elements in row-major order, so it is read as it is.
+const MAX_POOL: &[Case] = &[Case::new("n c s*!^ -> n c s*!^, _")];
+pub(super) const GLOBAL: &[Case] = &[Case::new("n c s*!~ -> n c s*:1")];
+const UNPOOL: &str = "reads row-major element numbers";
+
+pub(super) const OPS: &[OpDef] = &[
+    OpDef::onnx("MaxPool", (1, 26), Axes::Sig(MAX_POOL), pool),
+    OpDef::onnx("AveragePool", (1, 26), Axes::Sig(POOL), pool),
+    OpDef::onnx("LpPool", (2, 26), Axes::Sig(POOL), pool),
+    OpDef::onnx("GlobalAveragePool", (1, 26), Axes::Sig(GLOBAL), global),
+    OpDef::onnx("GlobalMaxPool", (1, 26), Axes::Sig(GLOBAL), global),
+    OpDef::onnx("GlobalLpPool", (1, 26), Axes::Sig(GLOBAL), global),
+    OpDef::onnx("MaxUnpool", (9, 26), Axes::Opaque(UNPOOL), unpool),
+];
+
+fn pool(ctx: &mut InferContext<'_>) -> Answer {
+    let shape = pool_shape(ctx)?;
+    let types = vec![typed(ctx.dtype(0), shape.clone()), typed(Some(DType::I64), shape)];
+    Ok(Inferred::many(types))
+}
+
+/// Shape of a pool of operand 0; `None` if the rank is not known.
+pub(super) fn pool_shape(ctx: &mut InferContext<'_>) -> Result<Option<Vec<Dim>>, String> {
+    let kernel = ctx.node.ints("kernel_shape").ok_or("lacks `kernel_shape`")?;
+    let rank = kernel.len().saturating_add(2);
+    if ctx.shape(0).is_none() {
+        return Ok(None);
+    }
+    let x = ctx.shape_of_rank(0, rank)?;
+    let windows = ctx.windows(&kernel.iter().copied().map(Some).collect::<Vec<_>>())?;
+    let mut shape = x[..2].to_vec();
+    for (extent, window) in x[2..].iter().zip(&windows) {
+        shape.push(ctx.window_extent(extent, window)?);
+    }
+    Ok(Some(shape))
+}
+
+fn global(ctx: &mut InferContext<'_>) -> Answer {
+    Ok(Inferred::one(typed(ctx.dtype(0), global_shape(ctx)?)))
+}
+
+/// Shape of a pool over all spatial axes.
+pub(super) fn global_shape(ctx: &InferContext<'_>) -> Result<Option<Vec<Dim>>, String> {
+    let shape = ctx.shape_from_rank(0, 2)?;
+    Ok(shape.map(|x| x.iter().take(2).cloned().chain(x[2..].iter().map(|_| Dim::ONE)).collect()))
+}
+
+fn unpool(ctx: &mut InferContext<'_>) -> Answer {
+    let Some(x) = ctx.shape_from_rank(0, 2)? else { return Ok(Inferred::one(typed(ctx.dtype(0), None))) };
+    let shape = match ctx.contents(2) {
+        Some(shape) if shape.len() == x.len() => shape.to_vec(),
+        Some(shape) => return Err(format!("output_shape has {} entries, needs {}", shape.len(), x.len())),
+        None if ctx.has(2) => ctx.unknown_shape(x.len()),
+        None => {
+            let kernel = ctx.node.ints("kernel_shape").ok_or("lacks `kernel_shape`")?;
+            if kernel.len() != x.len() - 2 {
+                return Err(format!("`kernel_shape` has {} entries, needs {}", kernel.len(), x.len() - 2));
+            }
+            let windows = ctx.windows(&kernel.iter().copied().map(Some).collect::<Vec<_>>())?;
+            let mut shape = x[..2].to_vec();
+            for (extent, window) in x[2..].iter().zip(&windows) {
+                shape.push(window.places_of_transposed(extent, 0).unwrap_or_else(|| ctx.unknown()));
+            }
+            shape
+        }
+    };
+    Ok(Inferred::one(typed(ctx.dtype(0), Some(shape))))
+}

@@ -1,0 +1,51 @@
+//! Recurrent nets and attention: sequences, heads and gates are found by position.
+
+use super::infer::{Answer, InferContext, Inferred, typed};
+use super::{Axes, OpDef};
+use crate::dim::Dim;
+
+const RECURRENT: &str = "runs over a sequence with gates stacked in its weights, by position";
+const ATTENTION: &str = "attends over heads and sequence, by position";
+
+pub(super) const OPS: &[OpDef] = &[
+    OpDef::onnx("RNN", (1, 26), Axes::Opaque(RECURRENT), recurrent),
+    OpDef::onnx("GRU", (1, 26), Axes::Opaque(RECURRENT), recurrent),
+    OpDef::onnx("LSTM", (1, 26), Axes::Opaque(RECURRENT), recurrent),
+    OpDef::onnx("Attention", (23, 26), Axes::Opaque(ATTENTION), attention),
+    OpDef::onnx("RotaryEmbedding", (23, 26), Axes::Opaque(ATTENTION), super::elementwise::same),
+];
+
+fn recurrent(ctx: &mut InferContext<'_>) -> Answer {
+    let dtype = ctx.dtype(0);
+    let x = ctx.shape_of_rank(0, 3)?;
+    let directions = Dim::from(if ctx.node.str("direction") == Some("bidirectional") { 2 } else { 1 });
+    let hidden = match (ctx.node.int("hidden_size"), ctx.shape(2)) {
+        (Some(h), _) if h > 0 => Dim::from(h),
+        (Some(h), _) => return Err(format!("`hidden_size` is {h}")),
+        // Recurrent weights are [directions, gates * hidden, hidden].
+        (None, Some([_, _, h])) => h.clone(),
+        _ => ctx.unknown(),
+    };
+    let [a, b, _] = x.as_slice() else { return Err("operand 0 needs rank 3".to_owned()) };
+    let batch_first = ctx.int("layout", 0) != 0;
+    let (sequence, batch) = if batch_first { (b, a) } else { (a, b) };
+    let dims = |list: &[&Dim]| typed(dtype, Some(list.iter().copied().cloned().collect()));
+    let (all, last) = if batch_first {
+        (dims(&[batch, sequence, &directions, &hidden]), dims(&[batch, &directions, &hidden]))
+    } else {
+        (dims(&[sequence, &directions, batch, &hidden]), dims(&[&directions, batch, &hidden]))
+    };
+    Ok(Inferred::many(vec![all, last.clone(), last]))
+}
+
+/// First result of Attention on operands with an axis of heads; the other forms are left as declared.
+fn attention(ctx: &mut InferContext<'_>) -> Answer {
+    let shape = match (ctx.shape(0), ctx.shape(2)) {
+        (Some([batch, heads, sequence, _]), Some([_, _, _, width])) => {
+            Some([batch, heads, sequence, width].map(Dim::clone).to_vec())
+        }
+        (Some(q), _) if q.len() == 3 => Some(vec![q[0].clone(), q[1].clone(), ctx.unknown()]),
+        _ => None,
+    };
+    Ok(Inferred::one(typed(ctx.dtype(0), shape)))
+}

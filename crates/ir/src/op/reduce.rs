@@ -1,0 +1,109 @@
+//! Reductions: axes are named by number, kept with extent 1 or dropped.
+
+use super::infer::{Answer, InferContext, Inferred, typed};
+use super::{Absent, Axes, Case, OpDef, Reduce};
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::form::{Implicit, Renumber};
+use crate::types::Shape;
+
+const BY_ATTR: &[Case] = &[Case::new("a* -> a*")
+    .reduce(Reduce { attr: Some("axes"), input: None, absent: Absent::All })
+    .renumber(&[Renumber::AxesAttr("axes", Implicit::All)])];
+const BY_INPUT: &[Case] = &[Case::new("a*, _? -> a*")
+    .reduce(Reduce { attr: None, input: Some(1), absent: Absent::AllUnlessNoop })
+    .renumber(&[Renumber::AxesInput(1, Implicit::All)])];
+const ARG: &[Case] = &[Case::new("a* -> a*")
+    .reduce(Reduce { attr: Some("axis"), input: None, absent: Absent::Axis(0) })
+    .renumber(&[Renumber::AxisAttr("axis", 0)])];
+
+const fn by_attr(name: &'static str, last: i64) -> OpDef {
+    OpDef::onnx(name, (1, last), Axes::Sig(BY_ATTR), reduce_by_attr)
+}
+
+const fn by_input(name: &'static str, first: i64) -> OpDef {
+    OpDef::onnx(name, (first, 26), Axes::Sig(BY_INPUT), reduce_by_input)
+}
+
+pub(super) const OPS: &[OpDef] = &[
+    by_attr("ReduceL1", 17),
+    by_attr("ReduceL2", 17),
+    by_attr("ReduceLogSum", 17),
+    by_attr("ReduceLogSumExp", 17),
+    by_attr("ReduceMax", 17),
+    by_attr("ReduceMean", 17),
+    by_attr("ReduceMin", 17),
+    by_attr("ReduceProd", 17),
+    by_attr("ReduceSum", 12),
+    by_attr("ReduceSumSquare", 17),
+    by_input("ReduceL1", 18),
+    by_input("ReduceL2", 18),
+    by_input("ReduceLogSum", 18),
+    by_input("ReduceLogSumExp", 18),
+    by_input("ReduceMax", 18),
+    by_input("ReduceMean", 18),
+    by_input("ReduceMin", 18),
+    by_input("ReduceProd", 18),
+    by_input("ReduceSum", 13),
+    by_input("ReduceSumSquare", 18),
+    OpDef::onnx("ArgMax", (1, 26), Axes::Sig(ARG), arg),
+    OpDef::onnx("ArgMin", (1, 26), Axes::Sig(ARG), arg),
+];
+
+fn reduce_by_attr(ctx: &mut InferContext<'_>) -> Answer {
+    let axes = ctx.node.ints("axes").map(<[i64]>::to_vec);
+    reduce(ctx, Some(axes.unwrap_or_default()))
+}
+
+fn reduce_by_input(ctx: &mut InferContext<'_>) -> Answer {
+    let axes = if ctx.has(1) { ctx.ints(1) } else { Some(Vec::new()) };
+    reduce(ctx, axes)
+}
+
+/// `axes` is `None` if they are not known, and empty if none are named.
+fn reduce(ctx: &mut InferContext<'_>, axes: Option<Vec<i64>>) -> Answer {
+    let keep = ctx.int("keepdims", 1) != 0;
+    let Some(shape) = ctx.shape(0) else { return Ok(Inferred::one(typed(ctx.dtype(0), None))) };
+    let Some(axes) = axes else {
+        // Only if the axes stay is the rank known.
+        let shape = keep.then(|| ctx.unknown_shape(shape.len()));
+        return Ok(Inferred::one(typed(ctx.dtype(0), shape)));
+    };
+    let noop = axes.is_empty() && ctx.node.opset >= 13 && ctx.int("noop_with_empty_axes", 0) != 0;
+    let mut reduced = vec![axes.is_empty() && !noop; shape.len()];
+    for axis in axes {
+        reduced[ctx.axis(axis, shape.len())?] = true;
+    }
+    let contents = if noop { None } else { reduced_contents(ctx) };
+    Ok(Inferred::one(typed(ctx.dtype(0), Some(without(shape, &reduced, keep)))).with(contents))
+}
+
+fn without(shape: &[Dim], reduced: &[bool], keep: bool) -> Shape {
+    let dims = shape.iter().zip(reduced).filter_map(|(d, &r)| match (r, keep) {
+        (false, _) => Some(d.clone()),
+        (true, true) => Some(Dim::ONE),
+        (true, false) => None,
+    });
+    dims.collect()
+}
+
+/// The one number that a vector of known contents is reduced to.
+fn reduced_contents(ctx: &InferContext<'_>) -> Option<Vec<Dim>> {
+    let contents = ctx.contents(0).filter(|_| ctx.rank(0) == Some(1))?;
+    let value = match ctx.node.onnx()? {
+        "ReduceProd" => Dim::product(contents),
+        "ReduceSum" => contents.iter().try_fold(Dim::ZERO, |sum, d| sum.checked_add(d)),
+        "ReduceMax" => contents.iter().map(Dim::as_const).collect::<Option<Vec<_>>>()?.into_iter().max().map(Dim::from),
+        "ReduceMin" => contents.iter().map(Dim::as_const).collect::<Option<Vec<_>>>()?.into_iter().min().map(Dim::from),
+        _ => None,
+    };
+    Some(vec![value?])
+}
+
+fn arg(ctx: &mut InferContext<'_>) -> Answer {
+    let keep = ctx.int("keepdims", 1) != 0;
+    let Some(shape) = ctx.shape(0) else { return Ok(Inferred::one(typed(Some(DType::I64), None))) };
+    let mut reduced = vec![false; shape.len()];
+    reduced[ctx.axis(ctx.int("axis", 0), shape.len())?] = true;
+    Ok(Inferred::one(typed(Some(DType::I64), Some(without(shape, &reduced, keep)))))
+}

@@ -1,0 +1,326 @@
+//! Cutting and extending along axes: Slice, Pad, Tile, Expand. The axes are numbers in attributes or operands.
+
+use super::infer::{Answer, CONTENTS_LIMIT, InferContext, Inferred, MAX_RANK, is_extent, typed};
+use super::query::{ints, known_or_absent, listed, operand, rank, resized, ty};
+use super::{Axes, Case, OpDef};
+use crate::dim::Dim;
+use crate::form::{Implicit, Renumber};
+use crate::graph::{Graph, Node};
+use crate::types::Type;
+
+const SLICE_1: &[Case] =
+    &[Case::new("a* -> a*").whole(listed_by_attr).renumber(&[Renumber::AxesAttr("axes", Implicit::Leading)])];
+const SLICE_10: &[Case] = &[Case::new("a*, _, _, _?, _? -> a*")
+    .when(slices_known_axes)
+    .whole(listed_by_input)
+    .renumber(&[Renumber::AxesInput(3, Implicit::Leading)])];
+const PAD_1: &[Case] = &[Case::new("a* -> a*").whole(padded_by_attr).renumber(&[Renumber::PerAxisAttr("paddings", 2)])];
+const PAD_2: &[Case] = &[Case::new("a* -> a*").whole(padded_by_attr).renumber(&[Renumber::PerAxisAttr("pads", 2)])];
+const PAD_11: &[Case] =
+    &[Case::new("a*, _, _? -> a*").whole(padded_by_input).renumber(&[Renumber::PerAxisInput(1, 2)])];
+const PAD_18: &[Case] = &[
+    Case::new("a*, _, _?, _ -> a*")
+        .when(pads_named_axes)
+        .whole(padded_by_input)
+        .renumber(&[Renumber::AxesInput(3, Implicit::Leading)]),
+    Case::new("a*, _, _? -> a*").whole(padded_by_input).renumber(&[Renumber::PerAxisInput(1, 2)]),
+];
+const TILE: &[Case] = &[Case::new("a*, _ -> a*").whole(resized).renumber(&[Renumber::PerAxisInput(1, 1)])];
+const EXPAND: &[Case] =
+    &[Case::new("a*, _ -> a*").when(expands_own_axes).whole(resized).renumber(&[Renumber::PerAxisInput(1, 1)])];
+
+pub(super) const OPS: &[OpDef] = &[
+    OpDef::onnx("Slice", (1, 9), Axes::Sig(SLICE_1), slice),
+    OpDef::onnx("Slice", (10, 26), Axes::Sig(SLICE_10), slice),
+    OpDef::onnx("Pad", (1, 1), Axes::Sig(PAD_1), pad),
+    OpDef::onnx("Pad", (2, 10), Axes::Sig(PAD_2), pad),
+    OpDef::onnx("Pad", (11, 17), Axes::Sig(PAD_11), pad),
+    OpDef::onnx("Pad", (18, 26), Axes::Sig(PAD_18), pad),
+    OpDef::onnx("Tile", (1, 5), Axes::Opaque("tiles one axis by two scalar operands"), tile_1),
+    OpDef::onnx("Tile", (6, 26), Axes::Sig(TILE), tile),
+    OpDef::onnx("Expand", (8, 26), Axes::Sig(EXPAND), expand),
+];
+
+fn listed_by_attr(_: &Graph, node: &Node, rank: usize) -> Vec<usize> {
+    let starts = node.ints("starts").map_or(0, <[i64]>::len);
+    listed(Some(node.ints("axes").map_or_else(|| (0..starts as i64).collect(), <[i64]>::to_vec)), rank)
+}
+
+fn listed_by_input(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
+    listed(ints(graph, node, 3), rank)
+}
+
+fn slices_known_axes(graph: &Graph, node: &Node) -> Result<(), String> {
+    known_or_absent(graph, node, 3, "axes")?;
+    if operand(node, 3).is_some() {
+        return Ok(());
+    }
+    // The list that is written in its place has one axis per start.
+    let starts = ty(graph, node, 1).and_then(Type::const_shape);
+    match (starts.as_deref(), rank(graph, node, 0)) {
+        (Some([n]), Some(rank)) if *n == rank as i64 => Ok(()),
+        _ => Err("names no axes, and its starts are not known to be one per axis".to_owned()),
+    }
+}
+
+fn padded_by_attr(_: &Graph, node: &Node, rank: usize) -> Vec<usize> {
+    padded(node.ints("pads").or_else(|| node.ints("paddings")), None, rank)
+}
+
+fn padded_by_input(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
+    let axes = operand(node, 3).map(|_| listed(ints(graph, node, 3), rank));
+    padded(ints(graph, node, 1).as_deref(), axes, rank)
+}
+
+/// Axes that any padding touches; all that may be if the padding is not known.
+fn padded(pads: Option<&[i64]>, axes: Option<Vec<usize>>, rank: usize) -> Vec<usize> {
+    let axes = axes.unwrap_or_else(|| (0..rank).collect());
+    let Some(pads) = pads.filter(|p| p.len() == 2 * axes.len()) else { return axes };
+    let n = axes.len();
+    axes.into_iter().enumerate().filter(|(i, _)| pads[*i] != 0 || pads[n + i] != 0).map(|(_, a)| a).collect()
+}
+
+fn pads_named_axes(graph: &Graph, node: &Node) -> Result<(), String> {
+    match operand(node, 3) {
+        Some(_) => known_or_absent(graph, node, 3, "axes"),
+        None => Err("names no axes".to_owned()),
+    }
+}
+
+fn expands_own_axes(graph: &Graph, node: &Node) -> Result<(), String> {
+    let entries = ty(graph, node, 1).and_then(Type::const_shape);
+    if rank(graph, node, 0).is_some_and(|r| entries == Some(vec![r as i64])) {
+        Ok(())
+    } else {
+        Err("its shape is not known to have one entry per axis".to_owned())
+    }
+}
+
+/// One axis of a Slice; `None` is what the run time decides.
+struct Cut {
+    axis: usize,
+    start: Option<Dim>,
+    end: Option<Dim>,
+    step: Option<i64>,
+}
+
+fn slice(ctx: &mut InferContext<'_>) -> Answer {
+    let dtype = ctx.dtype(0);
+    let Some(shape) = ctx.shape(0) else { return Ok(Inferred::one(typed(dtype, None))) };
+    let Some(cuts) = cuts(ctx, shape.len())? else {
+        let unknown = ctx.unknown_shape(shape.len());
+        return Ok(Inferred::one(typed(dtype, Some(unknown))));
+    };
+    let mut result = shape.to_vec();
+    for cut in &cuts {
+        result[cut.axis] = cut_extent(&shape[cut.axis], cut).unwrap_or_else(|| ctx.unknown());
+    }
+    let contents = match (shape, ctx.contents(0), cuts.as_slice()) {
+        ([_], Some(all), [cut]) => cut_contents(all, cut),
+        ([_], all, []) => all.map(<[Dim]>::to_vec),
+        _ => None,
+    };
+    Ok(Inferred::one(typed(dtype, Some(result))).with(contents))
+}
+
+/// What is cut; `None` if not even the axes are known.
+fn cuts(ctx: &mut InferContext<'_>, rank: usize) -> Result<Option<Vec<Cut>>, String> {
+    let by_operand = ctx.node.opset >= 10;
+    let list = |ctx: &InferContext<'_>, slot: usize, attr: &str| -> Option<Vec<Dim>> {
+        if by_operand {
+            ctx.contents(slot).map(<[Dim]>::to_vec)
+        } else {
+            ctx.node.ints(attr).map(|v| v.iter().copied().map(Dim::from).collect())
+        }
+    };
+    let (starts, ends) = (list(ctx, 1, "starts"), list(ctx, 2, "ends"));
+    let listed = if by_operand && ctx.has(3) { ctx.ints(3) } else { ctx.node.ints("axes").map(<[i64]>::to_vec) };
+    let length = |slot: usize| match ctx.shape(slot) {
+        Some([n]) => n.as_const().and_then(|n| usize::try_from(n).ok()),
+        _ => None,
+    };
+    let axes = match listed {
+        Some(axes) => axes,
+        None if by_operand && ctx.has(3) => return Ok(None),
+        None => match starts.as_ref().map(Vec::len).or_else(|| length(1)) {
+            Some(n) if n <= rank => (0..n as i64).collect(),
+            Some(n) => return Err(format!("{n} starts for rank {rank}")),
+            None => return Ok(None),
+        },
+    };
+    let steps = if ctx.has(4) {
+        ctx.ints(4).map(|v| v.into_iter().map(Some).collect())
+    } else {
+        Some(vec![Some(1); axes.len()])
+    };
+    let steps = steps.unwrap_or_else(|| vec![None; axes.len()]);
+    let axes = ctx.axes(&axes, rank)?;
+    let optional = |list: Option<Vec<Dim>>| match list {
+        Some(list) => list.into_iter().map(Some).collect(),
+        None => vec![None; axes.len()],
+    };
+    let (starts, ends) = (optional(starts), optional(ends));
+    if starts.len() != axes.len() || ends.len() != axes.len() || steps.len() != axes.len() {
+        return Err("starts, ends, axes and steps are of unequal length".to_owned());
+    }
+    if steps.contains(&Some(0)) {
+        return Err("a step is 0".to_owned());
+    }
+    let cut = |(((axis, start), end), step)| Cut { axis, start, end, step };
+    Ok(Some(axes.into_iter().zip(starts).zip(ends).zip(steps).map(cut).collect()))
+}
+
+/// Bounds that stand for "to the end", whatever the extent.
+const FAR: i64 = i32::MAX as i64;
+
+fn cut_extent(extent: &Dim, cut: &Cut) -> Option<Dim> {
+    let (start, end, step) = (cut.start.as_ref()?, cut.end.as_ref()?, cut.step?);
+    if let (Some(n), Some(first), Some(last)) = (extent.as_const(), start.as_const(), end.as_const()) {
+        return Some(Dim::from(range(n, first, last, step).1));
+    }
+    let at_end = |d: &Dim| d == extent || d.as_const().is_some_and(|c| c >= FAR);
+    if step == -1 {
+        let from_last = start.as_const().is_some_and(|s| s == -1 || s >= FAR);
+        return (from_last && end.as_const().is_some_and(|e| e <= -FAR)).then(|| extent.clone());
+    }
+    if step < 0 {
+        return None;
+    }
+    // A symbolic bound that may be negative would count from the end.
+    if [start, end].into_iter().any(|d| !d.is_const() && d != extent && !is_extent(d)) {
+        return None;
+    }
+    let start = match start.as_const() {
+        Some(s) if s < 0 => extent.checked_add(&Dim::from(s))?,
+        _ => start.clone(),
+    };
+    let end = match end.as_const() {
+        _ if at_end(end) => extent.clone(),
+        Some(e) if e < 0 => extent.checked_add(&Dim::from(e))?,
+        _ => end.clone(),
+    };
+    let length = end.checked_sub(&start)?;
+    // A number is claimed only where no clamping can change it.
+    if length.is_const() && !(start == Dim::ZERO && end == *extent) {
+        return None;
+    }
+    length.checked_ceil_div(step)
+}
+
+/// First element and number of elements of a slice of `n` elements.
+fn range(n: i64, start: i64, end: i64, step: i64) -> (i64, i64) {
+    let n = n.max(0);
+    let place = |i: i64| if i < 0 { i.saturating_add(n) } else { i };
+    let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
+    let (start, end) = (place(start).clamp(low, high), place(end).clamp(low, high));
+    let distance = if step > 0 { end - start } else { start - end };
+    let stride = step.unsigned_abs();
+    let count = u64::try_from(distance).map_or(0, |d| d.div_ceil(stride));
+    (start, count as i64)
+}
+
+fn cut_contents(all: &[Dim], cut: &Cut) -> Option<Vec<Dim>> {
+    let step = cut.step?;
+    let (start, count) = range(all.len() as i64, cut.start.as_ref()?.as_const()?, cut.end.as_ref()?.as_const()?, step);
+    (0..count).map(|k| all.get(usize::try_from(start + k * step).ok()?).cloned()).collect()
+}
+
+fn pad(ctx: &mut InferContext<'_>) -> Answer {
+    let dtype = ctx.dtype(0);
+    let Some(shape) = ctx.shape(0) else { return Ok(Inferred::one(typed(dtype, None))) };
+    let pads: Option<Vec<Dim>> = if ctx.node.opset >= 11 {
+        ctx.contents(1).map(<[Dim]>::to_vec)
+    } else {
+        let pads = ctx.node.ints("pads").or_else(|| ctx.node.ints("paddings")).ok_or("lacks `pads`")?;
+        Some(pads.iter().copied().map(Dim::from).collect())
+    };
+    let axes = if ctx.has(3) { ctx.ints(3) } else { Some((0..shape.len() as i64).collect()) };
+    let (Some(pads), Some(axes)) = (pads, axes) else {
+        let unknown = ctx.unknown_shape(shape.len());
+        return Ok(Inferred::one(typed(dtype, Some(unknown))));
+    };
+    let axes = ctx.axes(&axes, shape.len())?;
+    if pads.len() != 2 * axes.len() {
+        return Err(format!("{} pads for {} axes", pads.len(), axes.len()));
+    }
+    let mut result = shape.to_vec();
+    for (i, &axis) in axes.iter().enumerate() {
+        let both = ctx.add(&pads[i], &pads[axes.len() + i]);
+        result[axis] = ctx.add(&shape[axis], &both);
+        if result[axis].as_const().is_some_and(|d| d < 0) {
+            return Err(format!("cuts more from axis {axis} than it has"));
+        }
+    }
+    Ok(Inferred::one(typed(dtype, Some(result))))
+}
+
+fn tile_1(ctx: &mut InferContext<'_>) -> Answer {
+    let shape = ctx.shape(0).map(<[Dim]>::len).map(|rank| ctx.unknown_shape(rank));
+    Ok(Inferred::one(typed(ctx.dtype(0), shape)))
+}
+
+fn tile(ctx: &mut InferContext<'_>) -> Answer {
+    let dtype = ctx.dtype(0);
+    let Some(shape) = ctx.shape(0) else { return Ok(Inferred::one(typed(dtype, None))) };
+    let result = match ctx.contents(1) {
+        None => ctx.unknown_shape(shape.len()),
+        Some(repeats) if repeats.len() != shape.len() => {
+            return Err(format!("{} repeats for rank {}", repeats.len(), shape.len()));
+        }
+        Some(repeats) => shape.iter().zip(repeats).map(|(d, r)| ctx.mul(d, r)).collect(),
+    };
+    let contents = repeated(ctx, shape, &result);
+    Ok(Inferred::one(typed(dtype, Some(result))).with(contents))
+}
+
+/// Elements of a vector that is repeated.
+fn repeated(ctx: &InferContext<'_>, from: &[Dim], to: &[Dim]) -> Option<Vec<Dim>> {
+    let ([_], [to], Some(all)) = (from, to, ctx.contents(0)) else { return None };
+    let n = usize::try_from(to.as_const()?).ok().filter(|n| *n <= CONTENTS_LIMIT)?;
+    Some(all.iter().cycle().take(n).cloned().collect())
+}
+
+fn expand(ctx: &mut InferContext<'_>) -> Answer {
+    let dtype = ctx.dtype(0);
+    let target: Option<Vec<Dim>> = match (ctx.contents(1), ctx.shape(1)) {
+        (Some(target), _) => Some(target.to_vec()),
+        (None, Some([n])) => {
+            let n = n.as_const().and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= MAX_RANK);
+            n.map(|n| ctx.unknown_shape(n))
+        }
+        _ => None,
+    };
+    let shape = ctx.broadcast(&[ctx.shape(0), target.as_deref()])?;
+    let contents = match (ctx.contents(0), &shape) {
+        (Some([one]), Some(shape)) => {
+            let elems = Dim::product(shape).as_ref().and_then(Dim::as_const);
+            let elems = elems.and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= CONTENTS_LIMIT);
+            elems.map(|n| vec![one.clone(); n])
+        }
+        (Some(all), Some(shape)) if ctx.shape(0) == Some(shape.as_slice()) => Some(all.to_vec()),
+        _ => None,
+    };
+    Ok(Inferred::one(typed(dtype, shape)).with(contents))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_of_a_slice_are_clamped_as_numpy_does() {
+        let cases = [
+            ((5, 0, 5, 1), (0, 5)),
+            ((5, -3, i64::MAX, 1), (2, 3)),
+            ((5, 1, -1, 2), (1, 2)),
+            ((5, -1, i64::MIN, -1), (4, 5)),
+            ((5, 4, 0, -2), (4, 2)),
+            ((5, 9, 20, 1), (5, 0)),
+            ((0, -1, i64::MIN, -1), (-1, 0)),
+            ((5, 4, i64::MIN, i64::MIN), (4, 1)),
+        ];
+        for ((n, start, end, step), expected) in cases {
+            assert_eq!(range(n, start, end, step), expected, "{n} [{start}:{end}:{step}]");
+        }
+    }
+}

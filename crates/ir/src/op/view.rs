@@ -1,0 +1,188 @@
+//! Ops that rename axes or respell a row-major sequence of elements: they move nothing by themselves.
+
+use super::infer::{Answer, InferContext, Inferred, MAX_RANK, check_rank, small_ints, typed};
+use super::query::{ints, operand};
+use super::{Axes, OpDef, normalize_axis};
+use crate::dim::Dim;
+use crate::form::View;
+use crate::graph::{Graph, Node};
+
+pub(super) const OPS: &[OpDef] = &[
+    OpDef::onnx("Identity", (1, 26), Axes::View(identity_view), identity),
+    OpDef::onnx("Transpose", (1, 26), Axes::View(transpose_view), transpose),
+    OpDef::onnx("Reshape", (1, 26), Axes::View(reshape_view), reshape),
+    OpDef::onnx("Flatten", (1, 26), Axes::View(reshape_view), flatten),
+    OpDef::onnx("Squeeze", (1, 26), Axes::View(axes_view), squeeze),
+    OpDef::onnx("Unsqueeze", (1, 26), Axes::View(axes_view), unsqueeze),
+];
+
+fn known_rank(graph: &Graph, node: &Node) -> Result<usize, String> {
+    let v = operand(node, 0).ok_or("lacks an operand")?;
+    let value = graph.value(v);
+    value.ty.rank().ok_or_else(|| format!("the rank of `{}` is not known", value.name))
+}
+
+fn identity_view(graph: &Graph, node: &Node) -> Result<View, String> {
+    known_rank(graph, node).map(|_| View::Same)
+}
+
+fn transpose_view(graph: &Graph, node: &Node) -> Result<View, String> {
+    permutation(node, known_rank(graph, node)?).map(View::Transpose)
+}
+
+/// The `perm` of a Transpose of this rank, reversed axes by default.
+fn permutation(node: &Node, rank: usize) -> Result<Vec<usize>, String> {
+    let Some(perm) = node.ints("perm") else { return Ok((0..rank).rev().collect()) };
+    let axes: Option<Vec<usize>> = perm.iter().map(|&p| normalize_axis(p, rank)).collect();
+    let sorted = axes.clone().map(|mut a| {
+        a.sort_unstable();
+        a
+    });
+    match (axes, sorted) {
+        (Some(axes), Some(sorted)) if sorted == (0..rank).collect::<Vec<_>>() => Ok(axes),
+        _ => Err(format!("`perm` {perm:?} is no permutation of {rank} axes")),
+    }
+}
+
+fn reshape_view(graph: &Graph, node: &Node) -> Result<View, String> {
+    known_rank(graph, node)?;
+    let v = node.outputs.first().copied().flatten().ok_or("has no result")?;
+    let value = graph.value(v);
+    value.ty.rank().map(|_| View::Reshape).ok_or_else(|| format!("the rank of `{}` is not known", value.name))
+}
+
+fn axes_view(graph: &Graph, node: &Node) -> Result<View, String> {
+    if operand(node, 1).is_some() && ints(graph, node, 1).is_none() {
+        return Err("the axes are computed at run time".to_owned());
+    }
+    reshape_view(graph, node)
+}
+
+fn identity(ctx: &mut InferContext<'_>) -> Answer {
+    Ok(Inferred::one(ctx.ty(0).clone()).with(ctx.contents(0).map(<[Dim]>::to_vec)))
+}
+
+fn transpose(ctx: &mut InferContext<'_>) -> Answer {
+    let Some(shape) = ctx.shape(0) else {
+        let shape = ctx.node.ints("perm").map(<[i64]>::len).filter(|n| *n <= MAX_RANK).map(|n| ctx.unknown_shape(n));
+        return Ok(Inferred::one(typed(ctx.dtype(0), shape)));
+    };
+    let perm = permutation(ctx.node, shape.len())?;
+    let contents = if shape.len() < 2 { ctx.contents(0).map(<[Dim]>::to_vec) } else { None };
+    let result = perm.into_iter().map(|p| shape[p].clone()).collect();
+    Ok(Inferred::one(typed(ctx.dtype(0), Some(result))).with(contents))
+}
+
+fn reshape(ctx: &mut InferContext<'_>) -> Answer {
+    let dtype = ctx.dtype(0);
+    let by_attr = ctx.node.ints("shape").filter(|_| !ctx.has(1));
+    let target = match by_attr {
+        Some(shape) => Some(shape.iter().copied().map(Dim::from).collect()),
+        None => ctx.contents(1).map(<[Dim]>::to_vec),
+    };
+    let shape = match target {
+        Some(target) => Some(reshaped(ctx, &target)?),
+        None => match ctx.shape(1) {
+            Some([n]) => match n.as_const().map(usize::try_from) {
+                Some(Ok(n)) if n <= MAX_RANK => Some(ctx.unknown_shape(n)),
+                _ => None,
+            },
+            _ => None,
+        },
+    };
+    let contents = ctx.contents(0).map(<[Dim]>::to_vec);
+    Ok(Inferred::one(typed(dtype, shape)).with(contents))
+}
+
+/// Extents of a Reshape to `target`: -1 is what is left, 0 the operand's extent at this place unless `allowzero`.
+fn reshaped(ctx: &mut InferContext<'_>, target: &[Dim]) -> Result<Vec<Dim>, String> {
+    check_rank(target.len())?;
+    let data = ctx.shape(0);
+    let copies = ctx.int("allowzero", 0) == 0;
+    let mut shape = Vec::with_capacity(target.len());
+    let mut rest = None;
+    for (i, d) in target.iter().enumerate() {
+        shape.push(match d.as_const() {
+            Some(-1) if rest.replace(i).is_some() => return Err("more than one extent is -1".to_owned()),
+            Some(-1) => Dim::ONE,
+            Some(c) if c < -1 => return Err(format!("extent {c} of the shape is negative")),
+            Some(0) if copies => match data {
+                Some(data) => {
+                    data.get(i).cloned().ok_or_else(|| format!("extent 0 at {i} copies from rank {}", data.len()))?
+                }
+                None => ctx.unknown(),
+            },
+            _ => d.clone(),
+        });
+    }
+    let total = data.and_then(Dim::product);
+    let Some(rest) = rest else { return check_total(total.as_ref(), shape) };
+    shape[rest] = match (total, Dim::product(&shape)) {
+        (Some(total), Some(others)) => match (total.as_const(), others.as_const()) {
+            (Some(0), Some(0)) => ctx.unknown(),
+            (Some(t), Some(o)) if o == 0 || t % o != 0 => {
+                return Err(format!("{t} elements do not fill a shape of multiples of {o}"));
+            }
+            _ => ctx.divide(&total, &others),
+        },
+        _ => ctx.unknown(),
+    };
+    Ok(shape)
+}
+
+fn check_total(total: Option<&Dim>, shape: Vec<Dim>) -> Result<Vec<Dim>, String> {
+    match (total.and_then(Dim::as_const), Dim::product(&shape).as_ref().and_then(Dim::as_const)) {
+        (Some(from), Some(to)) if from != to => Err(format!("{from} elements do not fill a shape of {to}")),
+        _ => Ok(shape),
+    }
+}
+
+fn flatten(ctx: &mut InferContext<'_>) -> Answer {
+    let Some(shape) = ctx.shape(0) else {
+        let shape = ctx.unknown_shape(2);
+        return Ok(Inferred::one(typed(ctx.dtype(0), Some(shape))));
+    };
+    let axis = ctx.int("axis", 1);
+    // One past the end is a place too.
+    let axis = if axis == shape.len() as i64 { shape.len() } else { ctx.axis(axis, shape.len())? };
+    let (outer, inner) = shape.split_at(axis);
+    let shape = vec![ctx.product(outer), ctx.product(inner)];
+    let contents = ctx.contents(0).map(<[Dim]>::to_vec);
+    Ok(Inferred::one(typed(ctx.dtype(0), Some(shape))).with(contents))
+}
+
+fn squeeze(ctx: &mut InferContext<'_>) -> Answer {
+    let dtype = ctx.dtype(0);
+    let listed = ctx.has(1) || ctx.node.ints("axes").is_some();
+    let axes = small_ints(ctx, 1, "axes");
+    let Some(shape) = ctx.shape(0) else { return Ok(Inferred::one(typed(dtype, None))) };
+    let dropped: Vec<usize> = match axes {
+        Some(axes) => ctx.axes(&axes, shape.len())?,
+        None if listed => return Ok(Inferred::one(typed(dtype, None))),
+        // All extents of 1 go; which those are must be known.
+        None if shape.iter().all(Dim::is_const) => (0..shape.len()).filter(|&i| shape[i].is_one()).collect(),
+        None => return Ok(Inferred::one(typed(dtype, None))),
+    };
+    if let Some(&bad) = dropped.iter().find(|&&i| shape[i].as_const().is_some_and(|d| d != 1)) {
+        return Err(format!("axis {bad} has extent {}, not 1", shape[bad]));
+    }
+    let kept = shape.iter().enumerate().filter(|(i, _)| !dropped.contains(i)).map(|(_, d)| d.clone());
+    let contents = ctx.contents(0).map(<[Dim]>::to_vec);
+    Ok(Inferred::one(typed(dtype, Some(kept.collect()))).with(contents))
+}
+
+fn unsqueeze(ctx: &mut InferContext<'_>) -> Answer {
+    let dtype = ctx.dtype(0);
+    let axes = small_ints(ctx, 1, "axes");
+    if axes.is_none() && !ctx.has(1) {
+        return Err("lacks `axes`".to_owned());
+    }
+    let (Some(shape), Some(axes)) = (ctx.shape(0), axes) else { return Ok(Inferred::one(typed(dtype, None))) };
+    let rank = shape.len() + axes.len();
+    check_rank(rank)?;
+    let added = ctx.axes(&axes, rank)?;
+    let mut old = shape.iter();
+    let dims = (0..rank).map(|i| if added.contains(&i) { Some(Dim::ONE) } else { old.next().cloned() });
+    let contents = ctx.contents(0).map(<[Dim]>::to_vec);
+    Ok(Inferred::one(typed(dtype, dims.collect())).with(contents))
+}

@@ -1,0 +1,111 @@
+//! Edits of a graph, collected while walking it and applied together.
+//!
+//! Nothing is changed before [`Patch::apply`]. It checks the names it needs first, so a patch goes in whole or not at all.
+
+use crate::constant::Constant;
+use crate::graph::{DuplicateName, Graph, Node, NodeId, Op, Use, ValueId};
+use crate::layout::Layout;
+use crate::types::Type;
+
+/// A new node of one result, and who reads that result from now on.
+#[derive(Debug)]
+pub struct Insert {
+    /// The node, with its operands.
+    pub node: Node,
+    /// Name to give the result; made unique.
+    pub name: String,
+    /// Type of the result.
+    pub ty: Type,
+    /// Layout of the result.
+    pub layout: Layout,
+    /// Readers that take the result instead of what they read.
+    pub uses: Vec<Use>,
+    /// Graph outputs that become the result.
+    pub outputs: Vec<usize>,
+    /// The result takes over the name of this value, which gets a new one.
+    pub takes_name_of: Option<ValueId>,
+}
+
+/// A set of edits.
+#[derive(Debug, Default)]
+pub struct Patch {
+    layouts: Vec<(ValueId, Layout)>,
+    inserts: Vec<Insert>,
+}
+
+impl Patch {
+    /// An empty patch.
+    pub fn new() -> Patch {
+        Patch::default()
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.layouts.is_empty() && self.inserts.is_empty()
+    }
+
+    /// Sets the layout in which a value is produced.
+    pub fn set_layout(&mut self, v: ValueId, layout: Layout) {
+        self.layouts.push((v, layout));
+    }
+
+    /// Inserts a node.
+    pub fn insert(&mut self, insert: Insert) {
+        self.inserts.push(insert);
+    }
+
+    /// Applies every edit; the nodes inserted.
+    ///
+    /// # Errors
+    /// [`DuplicateName`], which fresh names rule out.
+    pub fn apply(self, graph: &mut Graph) -> Result<Vec<NodeId>, DuplicateName> {
+        for (v, layout) in self.layouts {
+            *graph.value_mut(v).layout = layout;
+        }
+        let mut nodes = Vec::with_capacity(self.inserts.len());
+        for insert in self.inserts {
+            let name = graph.fresh_name(&insert.name);
+            let layout = insert.layout;
+            let node = graph.add(insert.node, vec![Some((name, insert.ty))])?;
+            let Some(result) = graph.node(node).outputs.first().copied().flatten() else { continue };
+            *graph.value_mut(result).layout = layout;
+            for u in insert.uses {
+                graph.redirect(u, result);
+            }
+            for k in insert.outputs {
+                graph.redirect_output(k, result);
+            }
+            if let Some(of) = insert.takes_name_of {
+                graph.swap_names(of, result);
+            }
+            nodes.push(node);
+        }
+        Ok(nodes)
+    }
+}
+
+/// Removes every node that nobody reads, and then those that only they read, among `suspects` and their producers; how many.
+pub fn remove_dead(graph: &mut Graph, suspects: impl IntoIterator<Item = NodeId>) -> usize {
+    let mut todo: Vec<NodeId> = suspects.into_iter().collect();
+    let mut removed = 0;
+    while let Some(n) = todo.pop() {
+        if !graph.contains(n) {
+            continue;
+        }
+        let node = graph.node(n);
+        let before: Vec<NodeId> =
+            node.inputs.iter().flatten().chain(&node.captures).map(|&v| graph.value(v).producer().0).collect();
+        if graph.remove_unused(n) {
+            removed += 1;
+            todo.extend(before);
+        }
+    }
+    removed
+}
+
+/// A node that is a constant.
+pub fn constant_node(c: Constant, rank: u32) -> Node {
+    let mut node = Node::new(Op::Constant(c), vec![]);
+    node.rank = rank;
+    node
+}

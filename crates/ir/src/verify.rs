@@ -1,0 +1,236 @@
+//! Is this graph one that passes and the exporter may rely on?
+//!
+//! [`verify`] lists every problem, each with the node, the ONNX name of the value and what would mend it, or gives the graph
+//! back as [`Verified`]. Whoever takes a `Verified` may index, unwrap and rely on all of what follows.
+//!
+//! **Structure**
+//! - the nodes have a topological order ([`Invariant::Acyclic`]);
+//! - operands, results and edges say the same, and every value that is read, captured or a graph output has a producer
+//!   ([`Invariant::Edges`], [`Invariant::Outputs`]);
+//! - names of values are unique within a graph, bodies apart ([`Invariant::Names`]);
+//! - graph inputs are the results of input nodes; outer values occur in bodies only, and each is captured by the node that holds
+//!   the body ([`Invariant::Scope`]);
+//! - a constant has the element type of its value and, where the value's layout is an order of whole axes, its extents in
+//!   that order; a repack permutes as many elements as the constant has ([`Invariant::Constant`]).
+//!
+//! **Layouts**
+//! - a layout has the rank of its shape and fits it: blocks may pad, slot maps cover their axis exactly and no symbolic one
+//!   ([`Invariant::Layout`]);
+//! - graph inputs, graph outputs, captured values, outer values, and inputs and outputs of bodies are row-major, unless the
+//!   contract says otherwise for an input or output of the main graph ([`Invariant::Pinned`]);
+//! - a relayout has one operand and one result, of one type ([`Invariant::Relayout`]);
+//! - operands and results of a node with letters on its axes are stored in one order of the letters, which the op allows;
+//!   a letter that is split is split alike everywhere, and neither found by position, windowed nor read as a whole
+//!   ([`Invariant::Axes`]);
+//! - the result of a view has the layout that the operand's bytes have under it; a Transpose may have any, and then moves the
+//!   bytes ([`Invariant::View`]);
+//! - an opaque node, and a slot that is read as it is, has row-major operands and results ([`Invariant::Opaque`]).
+//!
+//! Axes of extent 1 may stand anywhere, and values of unknown rank have no layout to be checked.
+//!
+//! **Not checked**: element types and shapes against what the op would infer; that a form is the one its signature gives;
+//! known contents; what pad slots hold and whether the op may read them; that outer values have the type of what they name;
+//! bytes; that names are unique across bodies; a capture that no body reads is allowed.
+
+mod forms;
+mod structure;
+
+use crate::graph::{Graph, Node, ValueId};
+use crate::layout::Layout;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Deref;
+
+/// What a problem breaks; the [module](self) says each in full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Invariant {
+    /// Nodes have a topological order.
+    Acyclic,
+    /// Operands, results and edges say the same.
+    Edges,
+    /// Names are unique.
+    Names,
+    /// Graph outputs have producers.
+    Outputs,
+    /// Inputs and outer values are where they may be.
+    Scope,
+    /// A constant fits its value.
+    Constant,
+    /// A layout fits its shape.
+    Layout,
+    /// What others see is row-major.
+    Pinned,
+    /// A relayout keeps the type.
+    Relayout,
+    /// One order of letters.
+    Axes,
+    /// A view moves no bytes.
+    View,
+    /// An opaque node is row-major.
+    Opaque,
+}
+
+/// One problem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Violation {
+    /// What is broken.
+    pub invariant: Invariant,
+    /// The nodes whose bodies lead to the graph, outermost first; empty in the main graph.
+    pub path: Vec<String>,
+    /// The node, as [`Node::describe`] names it; none for a problem of the whole graph.
+    pub node: Option<String>,
+    /// ONNX name of the value.
+    pub value: Option<String>,
+    /// What is wrong.
+    pub problem: String,
+    /// What would mend it.
+    pub fix: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for holder in &self.path {
+            write!(f, "in a body of {holder}: ")?;
+        }
+        if let Some(node) = &self.node {
+            write!(f, "{node}: ")?;
+        }
+        if let Some(value) = &self.value {
+            write!(f, "value `{value}` ")?;
+        }
+        write!(f, "{}; {}", self.problem, self.fix)
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// A graph that [`verify`] found nothing wrong with. Nothing else makes one, and the borrow keeps the graph as it was.
+#[derive(Clone, Copy, Debug)]
+pub struct Verified<'g> {
+    graph: &'g Graph,
+}
+
+impl<'g> Verified<'g> {
+    /// The graph.
+    pub fn graph(self) -> &'g Graph {
+        self.graph
+    }
+}
+
+impl Deref for Verified<'_> {
+    type Target = Graph;
+
+    fn deref(&self) -> &Graph {
+        self.graph
+    }
+}
+
+/// Layouts of inputs and outputs of the main graph that the caller has agreed to, by ONNX name; row-major for all others.
+pub type Contract = BTreeMap<String, Layout>;
+
+/// Checks a graph whose inputs and outputs are row-major.
+///
+/// # Errors
+/// Every problem, those of a graph before those of its bodies, in the order of the nodes' ids.
+pub fn verify(graph: &Graph) -> Result<Verified<'_>, Vec<Violation>> {
+    verify_with(graph, &Contract::new())
+}
+
+/// Checks a graph whose inputs and outputs have the layouts of a contract.
+///
+/// # Errors
+/// As [`verify`]'s.
+pub fn verify_with<'g>(graph: &'g Graph, contract: &Contract) -> Result<Verified<'g>, Vec<Violation>> {
+    let mut violations = Vec::new();
+    check(graph, Some(contract), &mut Vec::new(), &mut violations);
+    if violations.is_empty() { Ok(Verified { graph }) } else { Err(violations) }
+}
+
+/// Checks a body by itself: as [`verify`], but with outer values, of which only the enclosing graph knows more.
+///
+/// # Errors
+/// As [`verify`]'s.
+pub fn verify_body(graph: &Graph) -> Result<Verified<'_>, Vec<Violation>> {
+    let mut violations = Vec::new();
+    check(graph, None, &mut Vec::new(), &mut violations);
+    if violations.is_empty() { Ok(Verified { graph }) } else { Err(violations) }
+}
+
+/// Checks a graph and its bodies; `contract` is that of the main graph.
+fn check(graph: &Graph, contract: Option<&Contract>, path: &mut Vec<String>, violations: &mut Vec<Violation>) {
+    let mut scope = Scope { graph, contract, path, violations, node: None };
+    if !structure::check(&mut scope) {
+        // Ids lead nowhere: nothing else can be asked safely.
+        return;
+    }
+    structure::pinned(&mut scope);
+    for n in graph.nodes() {
+        let node = graph.node(n);
+        scope.node = Some(node);
+        forms::check(&mut scope, node);
+    }
+    for node in graph.nodes().map(|n| graph.node(n)) {
+        for body in node.bodies() {
+            path.push(node.describe(graph));
+            check(body, None, path, violations);
+            path.pop();
+        }
+    }
+}
+
+/// One graph under examination.
+struct Scope<'a> {
+    graph: &'a Graph,
+    /// None in a body.
+    contract: Option<&'a Contract>,
+    path: &'a [String],
+    violations: &'a mut Vec<Violation>,
+    /// The node looked at.
+    node: Option<&'a Node>,
+}
+
+impl Scope<'_> {
+    fn report(
+        &mut self,
+        invariant: Invariant,
+        value: Option<ValueId>,
+        problem: impl Into<String>,
+        fix: impl Into<String>,
+    ) {
+        let name = value.map(|v| self.graph.value(v).name.clone());
+        self.report_named(invariant, name, problem, fix);
+    }
+
+    fn report_named(
+        &mut self,
+        invariant: Invariant,
+        value: Option<String>,
+        problem: impl Into<String>,
+        fix: impl Into<String>,
+    ) {
+        self.violations.push(Violation {
+            invariant,
+            path: self.path.to_vec(),
+            node: self.node.map(|node| node.describe(self.graph)),
+            value,
+            problem: problem.into(),
+            fix: fix.into(),
+        });
+    }
+
+    /// Reports a value that is not stored as `want`; true if it is, or has no layout.
+    fn stored_as(&mut self, invariant: Invariant, v: ValueId, want: Option<&Layout>, because: &str, fix: &str) -> bool {
+        let value = self.graph.value(v);
+        let Some(shape) = value.ty.shape() else { return true };
+        let row_major = Layout::row_major(shape.len());
+        let want = want.unwrap_or(&row_major);
+        let stored = value.layout == *want || value.layout.equivalent(want, shape);
+        if !stored {
+            let problem = format!("is stored as {}, but {because} as {want}", value.layout);
+            self.report(invariant, Some(v), problem, fix);
+        }
+        stored
+    }
+}

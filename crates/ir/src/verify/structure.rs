@@ -1,0 +1,239 @@
+//! Nodes, edges, names, scopes, constants, and layouts against shapes.
+
+use super::{Invariant, Scope};
+use crate::constant::Constant;
+use crate::graph::{Node, Op, ValueId};
+use crate::layout::Layout;
+use crate::storage::storage_shape;
+use std::collections::BTreeSet;
+
+/// Everything but forms and pinned layouts; false if some id leads nowhere, so that nothing else can be asked.
+pub(super) fn check(scope: &mut Scope<'_>) -> bool {
+    let graph = scope.graph;
+    if !ids_exist(scope) {
+        return false;
+    }
+    if let Err(stuck) = graph.order() {
+        let names: Vec<String> = stuck.iter().take(4).map(|&n| graph.node(n).describe(graph)).collect();
+        let more = if stuck.len() > names.len() { " and others" } else { "" };
+        let problem = format!("nodes wait for each other: {}{more}", names.join(", "));
+        scope.report(Invariant::Acyclic, None, problem, "let one of them read something that does not depend on it");
+    }
+    edges(scope);
+    names(scope);
+    for n in graph.nodes() {
+        let node = graph.node(n);
+        scope.node = Some(node);
+        sources(scope, node);
+        captures(scope, node);
+        for &v in node.outputs.iter().flatten() {
+            layout(scope, v);
+        }
+    }
+    scope.node = None;
+    true
+}
+
+fn exists(scope: &Scope<'_>, v: ValueId) -> bool {
+    v.index() < scope.graph.value_bound() && scope.graph.contains(scope.graph.value(v).producer().0)
+}
+
+fn ids_exist(scope: &mut Scope<'_>) -> bool {
+    let graph = scope.graph;
+    let before = scope.violations.len();
+    for (k, &v) in graph.outputs().iter().enumerate() {
+        if !exists(scope, v) {
+            let fix = "make it a value of this graph";
+            scope.report(Invariant::Outputs, None, format!("graph output {k} has no producer"), fix);
+        }
+    }
+    for n in graph.nodes() {
+        let node = graph.node(n);
+        scope.node = Some(node);
+        for &v in node.inputs.iter().flatten().chain(&node.captures) {
+            if !exists(scope, v) {
+                let fix = "connect it to a value of this graph, or remove the node";
+                scope.report(Invariant::Edges, None, "reads a value that has no producer", fix);
+            }
+        }
+    }
+    scope.node = None;
+    scope.violations.len() == before
+}
+
+/// Operand lists against edges, result lists against producers.
+fn edges(scope: &mut Scope<'_>) {
+    let graph = scope.graph;
+    let mut listed = BTreeSet::new();
+    let mut made = BTreeSet::new();
+    for n in graph.nodes() {
+        let node = graph.node(n);
+        let captures = node.captures.iter().enumerate().map(|(k, &v)| (node.inputs.len() + k, v));
+        let inputs = node.inputs.iter().enumerate().filter_map(|(slot, v)| v.map(|v| (slot, v)));
+        listed.extend(inputs.chain(captures).map(|(slot, v)| (v, n, slot)));
+        made.extend(node.outputs.iter().enumerate().filter_map(|(slot, v)| v.map(|v| (v, n, slot))));
+    }
+    let fix = "change the topology through the graph's own methods or a patch";
+    let mut linked = BTreeSet::new();
+    for v in graph.values() {
+        linked.extend(graph.uses(v).into_iter().map(|u| (v, u.node, u.slot)));
+        let (n, slot) = graph.value(v).producer();
+        if !made.contains(&(v, n, slot)) {
+            let problem = format!("is not result {slot} of the node that should make it");
+            scope.report(Invariant::Edges, Some(v), problem, fix);
+        }
+    }
+    for &(v, n, slot) in listed.symmetric_difference(&linked) {
+        scope.node = Some(graph.node(n));
+        let problem = format!("is read in slot {slot} by the operands or by the edges, not by both");
+        scope.report(Invariant::Edges, Some(v), problem, fix);
+    }
+    scope.node = None;
+}
+
+fn names(scope: &mut Scope<'_>) {
+    let graph = scope.graph;
+    for v in graph.values() {
+        if graph.by_name(&graph.value(v).name) != Some(v) {
+            scope.report(
+                Invariant::Names,
+                Some(v),
+                "shares its name with another value",
+                "give one of them a fresh name",
+            );
+        }
+    }
+}
+
+/// Inputs, constants and outer values.
+fn sources(scope: &mut Scope<'_>, node: &Node) {
+    let graph = scope.graph;
+    let result = match node.outputs[..] {
+        [Some(v)] => Some(v),
+        _ => None,
+    };
+    let source = !matches!(node.op, Op::Relayout | Op::Onnx(_));
+    if source && (result.is_none() || !node.inputs.is_empty()) {
+        let fix = "give it one result and no operands";
+        scope.report(Invariant::Scope, None, "an input, constant or outer value stands for one value", fix);
+    }
+    match (&node.op, result) {
+        (Op::Input { .. }, Some(v)) if !graph.inputs().contains(&v) => {
+            let fix = "add it with `Graph::add_input`";
+            scope.report(Invariant::Scope, Some(v), "is made by an input node, but is no graph input", fix);
+        }
+        (Op::Outer, _) if scope.contract.is_some() => {
+            let fix = "make it an input or a constant";
+            scope.report(
+                Invariant::Scope,
+                result,
+                "is an outer value of the main graph, which has no outer scope",
+                fix,
+            );
+        }
+        (Op::Constant(c) | Op::Input { default: Some(c) }, Some(v)) => constant(scope, c, v),
+        _ => {}
+    }
+}
+
+fn constant(scope: &mut Scope<'_>, c: &Constant, v: ValueId) {
+    let value = scope.graph.value(v);
+    if value.ty.dtype().is_some_and(|dtype| dtype != c.dtype) {
+        let problem = format!("is {}, but its constant is {}", value.ty, c.dtype);
+        scope.report(Invariant::Constant, Some(v), problem, "give the value the constant's element type");
+    }
+    let stored = value.ty.shape().and_then(|shape| storage_shape(shape, &value.layout));
+    if let Some(stored) = stored.filter(|stored| stored.len() == value.ty.rank().unwrap_or(0)) {
+        let fits = stored.len() == c.dims.len()
+            && stored.iter().zip(&c.dims).all(|(dim, &extent)| dim.as_const().is_none_or(|dim| dim == extent));
+        if !fits {
+            let problem =
+                format!("is {} stored as {}, but its constant has the extents {:?}", value.ty, value.layout, c.dims);
+            let fix = "note a repack to the layout's order on the constant, with the extents in that order";
+            scope.report(Invariant::Constant, Some(v), problem, fix);
+        }
+    }
+    let Some(repack) = &c.pending else { return };
+    let product = |dims: &[i64]| dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d));
+    if Layout::permutation(&repack.perm).is_err()
+        || repack.perm.len() != repack.extents.len()
+        || product(&repack.extents) != product(&c.dims)
+    {
+        let problem = format!("is to be repacked from {:?} by {:?} to {:?}", repack.extents, repack.perm, c.dims);
+        let fix = "name each place of the source once, and keep the number of elements";
+        scope.report(Invariant::Constant, Some(v), problem, fix);
+    }
+}
+
+/// Outer values of a node's bodies among its captures.
+fn captures(scope: &mut Scope<'_>, node: &Node) {
+    let graph = scope.graph;
+    let captured: BTreeSet<&str> = node.captures.iter().map(|&v| graph.value(v).name.as_str()).collect();
+    let mut missing = BTreeSet::new();
+    for body in node.bodies() {
+        for outer in body.nodes().map(|n| body.node(n)).filter(|n| matches!(n.op, Op::Outer)) {
+            let names = outer.outputs.iter().flatten().map(|&v| body.value(v).name.as_str());
+            missing.extend(names.filter(|name| !captured.contains(name)));
+        }
+    }
+    for name in missing {
+        let problem = "is read by a body of the node, which does not capture it";
+        let fix = "add it to the node's captures, and where it comes from further out, to the graph as an outer value";
+        scope.report_named(Invariant::Scope, Some(name.to_owned()), problem, fix);
+    }
+}
+
+fn layout(scope: &mut Scope<'_>, v: ValueId) {
+    let value = scope.graph.value(v);
+    let Some(shape) = value.ty.shape() else { return };
+    let layout = &value.layout;
+    if layout.rank() != shape.len() {
+        let problem = format!("is {}, but its layout {layout} has rank {}", value.ty, layout.rank());
+        scope.report(Invariant::Layout, Some(v), problem, "set a layout of the value's rank whenever the type is set");
+        return;
+    }
+    if let Some(axis) = (0..shape.len()).find(|&axis| layout.slot_map(axis).is_some() && !shape[axis].is_const()) {
+        let problem = format!("is {}, and its layout {layout} has a slot map for the symbolic axis {axis}", value.ty);
+        scope.report(Invariant::Layout, Some(v), problem, "store that axis without a slot map");
+        return;
+    }
+    // A symbolic extent may be anything; 1 is what adds nothing to the size.
+    let extents: Vec<i64> = shape.iter().map(|d| d.as_const().unwrap_or(1)).collect();
+    if let Err(why) = layout.bind(&extents) {
+        let problem = format!("is {}, which does not fit its layout {layout}: {why}", value.ty);
+        scope.report(Invariant::Layout, Some(v), problem, "choose a layout for this shape");
+    }
+}
+
+/// Values that somebody outside of the graph reads or writes.
+pub(super) fn pinned(scope: &mut Scope<'_>) {
+    let graph = scope.graph;
+    let mut seen = BTreeSet::new();
+    let ends = graph.inputs().iter().chain(graph.outputs());
+    for &v in ends {
+        if seen.insert(v) {
+            let agreed = scope.contract.and_then(|contract| contract.get(&graph.value(v).name));
+            let (because, fix) = match (agreed, scope.contract) {
+                (Some(_), _) => ("the contract has it", "put a relayout there, or change the contract"),
+                (None, Some(_)) => ("the caller sees it", "put a relayout there, or record its layout in the contract"),
+                (None, None) => ("the node that holds the body sees it", "put a relayout there"),
+            };
+            scope.stored_as(Invariant::Pinned, v, agreed, because, fix);
+        }
+    }
+    for n in graph.nodes() {
+        let node = graph.node(n);
+        scope.node = Some(node);
+        let outer = if matches!(node.op, Op::Outer) { node.outputs.as_slice() } else { &[] };
+        for &v in outer.iter().flatten() {
+            scope.stored_as(Invariant::Pinned, v, None, "the enclosing graph has it", "put a relayout behind it");
+        }
+        for &v in &node.captures {
+            if seen.insert(v) {
+                let fix = "capture a row-major copy that a relayout makes";
+                scope.stored_as(Invariant::Pinned, v, None, "a body of the node reads it", fix);
+            }
+        }
+    }
+    scope.node = None;
+}

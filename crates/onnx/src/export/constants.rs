@@ -1,0 +1,83 @@
+//! Constants that a pass made, as tensors. A permutation is carried out while the tensor is written.
+
+use super::{ExportError, Exporter};
+use crate::proto::{AttributeProto, NodeProto, TensorProto, attribute_proto::AttributeType};
+use relayout_codegen::{permute, permute_nibbles, plan};
+use relayout_ir::constant::{Constant, Repack};
+use relayout_ir::dtype::DType;
+use std::io;
+
+impl Exporter {
+    /// The tensor of a constant.
+    pub(super) fn tensor(&mut self, name: &str, c: &Constant) -> Result<TensorProto, ExportError> {
+        let missing = |why: String| ExportError::Bytes { name: name.to_owned(), why };
+        let size = c.size_bytes().ok_or_else(|| missing(format!("{} elements have no size", c.dtype)))?;
+        let raw_data = match &c.pending {
+            None => c.source.bytes().map_err(missing)?,
+            Some(_) if !c.source.is_available() => {
+                return Err(missing(c.source.bytes().err().unwrap_or_else(|| "they are not there".to_owned())));
+            }
+            Some(repack) => {
+                let (repack, constant) = (repack.clone(), c.clone());
+                self.payloads.defer_with(size, move |out| {
+                    let source = constant.source.bytes().map_err(io::Error::other)?;
+                    out.write_all(&repacked(&source, constant.dtype, &repack, size).map_err(io::Error::other)?)
+                })
+            }
+        };
+        Ok(TensorProto {
+            name: Some(name.to_owned()),
+            dims: c.dims.clone(),
+            data_type: Some(c.dtype.to_onnx()),
+            raw_data: Some(raw_data),
+            ..TensorProto::default()
+        })
+    }
+}
+
+/// The bytes of a constant in their new order.
+pub(crate) fn repacked(source: &[u8], dtype: DType, repack: &Repack, size: u64) -> Result<Vec<u8>, String> {
+    let shape: Option<Vec<usize>> = repack.extents.iter().map(|&e| usize::try_from(e).ok()).collect();
+    let shape = shape.ok_or("negative extents")?;
+    let mut out = vec![0u8; usize::try_from(size).map_err(|e| e.to_string())?];
+    match dtype.bits() {
+        Some(bits @ (8 | 16 | 32 | 64 | 128)) => {
+            let plan = plan(&shape, &repack.perm, bits as usize / 8).map_err(|e| e.to_string())?;
+            permute(source, &mut out, &plan).map_err(|e| e.to_string())?;
+        }
+        Some(4) => {
+            let plan = plan(&shape, &repack.perm, 1).map_err(|e| e.to_string())?;
+            permute_nibbles(source, &mut out, &plan).map_err(|e| e.to_string())?;
+        }
+        _ => return Err(format!("{dtype} elements can't be moved")),
+    }
+    Ok(out)
+}
+
+/// A vector of 64-bit integers.
+pub(super) fn int_tensor(name: String, values: &[i64]) -> TensorProto {
+    TensorProto {
+        name: Some(name),
+        dims: vec![values.len() as i64],
+        data_type: Some(DType::I64.to_onnx()),
+        raw_data: Some(values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>().into()),
+        ..TensorProto::default()
+    }
+}
+
+/// A tensor as a node.
+pub(super) fn constant_node(tensor: TensorProto) -> NodeProto {
+    let output = tensor.name.clone().unwrap_or_default();
+    NodeProto {
+        op_type: Some("Constant".to_owned()),
+        name: Some(output.clone()),
+        output: vec![output],
+        attribute: vec![AttributeProto {
+            name: Some("value".to_owned()),
+            t: Some(Box::new(tensor)),
+            r#type: Some(AttributeType::Tensor as i32),
+            ..AttributeProto::default()
+        }],
+        ..NodeProto::default()
+    }
+}

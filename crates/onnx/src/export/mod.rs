@@ -1,0 +1,229 @@
+//! Export: graph to messages. Every node starts from the message it came from, so what no pass touched is written as it was
+//! read; this is the only place where physical shapes are written.
+//!
+//! A value of layout L is written with its storage shape: its axes in the order in which L has them. Attributes that speak of
+//! axes are renumbered accordingly ([`renumber`]); views that leave the storage shape as it is vanish, others become a
+//! Reshape; a move becomes a Transpose ([`views`]).
+//!
+//! Names of graph inputs, outputs and surviving values stay; new names are unique over all graphs of the model.
+
+mod constants;
+mod names;
+mod renumber;
+mod views;
+
+use crate::file::ModelFile;
+use crate::proto::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto,
+};
+use crate::proto::{tensor_shape_proto::Dimension, type_proto};
+use crate::write::Payloads;
+use names::{Names, Taken};
+use relayout_ir::graph::{Graph, NodeId, Op};
+use relayout_ir::layout::Layout;
+use relayout_ir::model::Model;
+use rustc_hash::FxHashSet;
+
+/// Why a graph can't be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// A constant's bytes are needed and are not there.
+    #[error("the bytes of constant `{name}` are needed: {why}")]
+    Bytes {
+        /// The constant.
+        name: String,
+        /// Why they are not there.
+        why: String,
+    },
+    /// A node in an arrangement that standard ONNX can't say. The passes rule this out.
+    #[error("{node}: {why} (please report this)")]
+    Unsayable {
+        /// The node.
+        node: String,
+        /// What can't be said.
+        why: String,
+    },
+}
+
+/// A model ready to be written.
+#[derive(Debug)]
+pub struct Exported {
+    /// The messages; tensors that are re-laid hold tickets.
+    pub proto: ModelProto,
+    /// What the tickets stand for.
+    pub payloads: Payloads,
+    /// Whether anything differs from what was read.
+    pub changed: bool,
+}
+
+/// Writes a model's graph over the messages it was imported from. `metadata` is added to a model that changed.
+///
+/// # Errors
+/// [`ExportError`].
+pub fn export(file: &ModelFile, model: &Model, metadata: &[(String, String)]) -> Result<Exported, ExportError> {
+    let mut proto = file.proto.clone();
+    let mut exporter =
+        Exporter { ir_version: model.ir_version, payloads: Payloads::new(), taken: Taken::of(&file.proto) };
+    if let Some(origin) = &file.proto.graph {
+        proto.graph = Some(exporter.graph(origin, &model.graph)?);
+    }
+    let changed = proto.graph != file.proto.graph;
+    if changed {
+        for (key, value) in metadata {
+            set_property(&mut proto.metadata_props, key, value);
+        }
+    }
+    Ok(Exported { proto, payloads: exporter.payloads, changed })
+}
+
+fn set_property(props: &mut Vec<StringStringEntryProto>, key: &str, value: &str) {
+    match props.iter_mut().find(|p| p.key.as_deref() == Some(key)) {
+        Some(p) => p.value = Some(value.to_owned()),
+        None => props.push(StringStringEntryProto { key: Some(key.to_owned()), value: Some(value.to_owned()) }),
+    }
+}
+
+struct Exporter {
+    ir_version: i64,
+    payloads: Payloads,
+    taken: Taken,
+}
+
+/// One graph on its way out.
+struct GraphOut<'g> {
+    graph: &'g Graph,
+    names: Names,
+    nodes: Vec<NodeProto>,
+    initializers: Vec<TensorProto>,
+}
+
+impl Exporter {
+    fn graph(&mut self, origin: &GraphProto, graph: &Graph) -> Result<GraphProto, ExportError> {
+        let names = Names::resolve(graph, origin, &mut self.taken);
+        let mut out = GraphOut { graph, names, nodes: Vec::with_capacity(origin.node.len()), initializers: Vec::new() };
+        let known: FxHashSet<&str> = origin.initializer.iter().filter_map(|t| t.name.as_deref()).collect();
+        for n in graph.order().unwrap_or_default() {
+            let node = graph.node(n);
+            match &node.op {
+                Op::Input { .. } | Op::Outer => {}
+                Op::Constant(_) if node.origin.is_some() => out.nodes.extend(origin_of(origin, node.origin).cloned()),
+                Op::Constant(c) => {
+                    let Some(v) = node.outputs.first().copied().flatten() else { continue };
+                    if !known.contains(graph.value(v).name.as_str()) {
+                        let tensor = self.tensor(out.names.of(v), c)?;
+                        self.add_constant(&mut out, tensor);
+                    }
+                }
+                Op::Relayout => self.relayout(&mut out, n)?,
+                Op::Onnx(_) => self.node(origin, &mut out, n)?,
+            }
+        }
+        Ok(self.finish(origin, out))
+    }
+
+    /// A constant as an initializer; before IR version 4 those would have to be inputs too, so as a node.
+    fn add_constant(&self, out: &mut GraphOut<'_>, tensor: TensorProto) {
+        if self.ir_version >= 4 {
+            out.initializers.push(tensor);
+        } else {
+            out.nodes.push(constants::constant_node(tensor));
+        }
+    }
+
+    /// A list of integers as a new constant; its name.
+    fn ints(&mut self, out: &mut GraphOut<'_>, base: &str, values: &[i64]) -> String {
+        let name = self.taken.fresh(base);
+        self.add_constant(out, constants::int_tensor(name.clone(), values));
+        name
+    }
+
+    fn node(&mut self, origin: &GraphProto, out: &mut GraphOut<'_>, n: NodeId) -> Result<(), ExportError> {
+        let node = out.graph.node(n);
+        if self.view(out, n, origin_of(origin, node.origin))? {
+            return Ok(());
+        }
+        let mut proto = match origin_of(origin, node.origin) {
+            Some(p) => p.clone(),
+            None => views::bare_node(&node.op),
+        };
+        proto.input = node.inputs.iter().map(|v| v.map_or_else(String::new, |v| out.names.of(v).to_owned())).collect();
+        proto.output =
+            node.outputs.iter().map(|v| v.map_or_else(String::new, |v| out.names.of(v).to_owned())).collect();
+        self.bodies(&mut proto, n, out.graph)?;
+        let row_major = |v: &relayout_ir::graph::ValueId| out.graph.value(*v).layout.is_row_major();
+        if node.inputs.iter().chain(&node.outputs).flatten().all(row_major) {
+            out.nodes.push(proto);
+            return Ok(());
+        }
+        self.renumbered(out, n, proto)
+    }
+
+    fn bodies(&mut self, proto: &mut NodeProto, n: NodeId, graph: &Graph) -> Result<(), ExportError> {
+        let node = graph.node(n);
+        for a in &mut proto.attribute {
+            let name = a.name.clone().unwrap_or_default();
+            let Some(attr) = node.attrs.get(&name) else { continue };
+            self.body_attribute(a, attr.bodies())?;
+        }
+        Ok(())
+    }
+
+    fn body_attribute(&mut self, a: &mut AttributeProto, bodies: &[Graph]) -> Result<(), ExportError> {
+        if let (Some(g), Some(body)) = (a.g.as_deref_mut(), bodies.first()) {
+            *g = self.graph(g, body)?;
+        }
+        for (g, body) in a.graphs.iter_mut().zip(bodies) {
+            *g = self.graph(g, body)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&self, origin: &GraphProto, out: GraphOut<'_>) -> GraphProto {
+        let graph = out.graph;
+        let mut proto = origin.clone();
+        proto.node = out.nodes;
+        let alive = |name: Option<&str>| graph.by_name(name.unwrap_or_default()).is_some();
+        proto.initializer.retain(|t| alive(t.name.as_deref()));
+        if self.ir_version < 4 {
+            // An initializer of these versions is an input too; it goes with it.
+            let gone: FxHashSet<&str> = origin
+                .initializer
+                .iter()
+                .filter_map(|t| t.name.as_deref())
+                .filter(|name| graph.by_name(name).is_none())
+                .collect();
+            proto.input.retain(|i| !gone.contains(i.name.as_deref().unwrap_or_default()));
+        }
+        proto.initializer.extend(out.initializers);
+        proto.value_info = origin.value_info.iter().filter_map(|info| restated(graph, &out.names, info)).collect();
+        proto
+    }
+}
+
+/// The declared type of a value as it is stored now; `None` for values that are gone or live on in another one.
+fn restated(graph: &Graph, names: &Names, info: &ValueInfoProto) -> Option<ValueInfoProto> {
+    let name = info.name.as_deref().unwrap_or_default();
+    let v = graph.by_name(name)?;
+    if names.of(v) != name {
+        return None;
+    }
+    let layout = &graph.value(v).layout;
+    let mut info = info.clone();
+    if layout.is_row_major() {
+        return Some(info);
+    }
+    let value = info.r#type.as_mut().and_then(|t| t.value.as_mut())?;
+    let type_proto::Value::TensorType(tensor) = value else { return None };
+    let dims = &mut tensor.shape.as_mut()?.dim;
+    *dims = stored_dims(dims, layout)?;
+    Some(info)
+}
+
+fn stored_dims(dims: &[Dimension], layout: &Layout) -> Option<Vec<Dimension>> {
+    layout.as_permutation()?.iter().map(|&axis| dims.get(axis).cloned()).collect()
+}
+
+fn origin_of(graph: &GraphProto, origin: Option<u32>) -> Option<&NodeProto> {
+    graph.node.get(origin? as usize)
+}

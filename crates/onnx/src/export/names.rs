@@ -1,0 +1,113 @@
+//! Names under which values are written.
+//!
+//! A value that is another one seen differently is written under that one's name. Where such a view is a graph output, or is
+//! read by a body, its own name has to be there: the value it is a view of takes it if that one's is free to go.
+
+use super::views::{Change, change};
+use crate::proto::{AttributeProto, GraphProto, ModelProto};
+use relayout_ir::graph::{Graph, Op, ValueId};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
+
+/// Every value name of a model, in all its graphs.
+#[derive(Debug, Default)]
+pub(super) struct Taken(FxHashSet<String>);
+
+impl Taken {
+    pub(super) fn of(model: &ModelProto) -> Taken {
+        let mut taken = Taken::default();
+        if let Some(g) = &model.graph {
+            taken.collect(g);
+        }
+        taken
+    }
+
+    fn collect(&mut self, graph: &GraphProto) {
+        let inputs = graph.input.iter().filter_map(|i| i.name.clone());
+        let initializers = graph.initializer.iter().filter_map(|t| t.name.clone());
+        let results = graph.node.iter().flat_map(|n| n.output.iter().cloned());
+        self.0.extend(inputs.chain(initializers).chain(results));
+        for a in graph.node.iter().flat_map(|n| &n.attribute) {
+            for body in bodies(a) {
+                self.collect(body);
+            }
+        }
+    }
+
+    /// A name that no graph of the model has: `base`, or `base.1`, `base.2`, …
+    pub(super) fn fresh(&mut self, base: &str) -> String {
+        let mut name = base.to_owned();
+        let mut k = 0usize;
+        while !self.0.insert(name.clone()) {
+            k += 1;
+            name = format!("{base}.{k}");
+        }
+        name
+    }
+}
+
+fn bodies(a: &AttributeProto) -> impl Iterator<Item = &GraphProto> {
+    a.g.as_deref().into_iter().chain(&a.graphs)
+}
+
+/// Names of one graph's values.
+#[derive(Debug)]
+pub(super) struct Names {
+    by_value: Vec<String>,
+    /// Views that are written as nothing at all.
+    aliases: FxHashSet<ValueId>,
+}
+
+impl Names {
+    /// Finds every name.
+    pub(super) fn resolve(graph: &Graph, origin: &GraphProto, taken: &mut Taken) -> Names {
+        let mut old: FxHashSet<&str> = FxHashSet::default();
+        old.extend(origin.input.iter().filter_map(|i| i.name.as_deref()));
+        old.extend(origin.initializer.iter().filter_map(|t| t.name.as_deref()));
+        old.extend(origin.sparse_initializer.iter().filter_map(|t| t.values.as_ref()?.name.as_deref()));
+        old.extend(origin.node.iter().flat_map(|n| n.output.iter().map(String::as_str)));
+        let mut names = Names { by_value: vec![String::new(); graph.value_bound()], aliases: FxHashSet::default() };
+        for v in graph.values() {
+            let name = &graph.value(v).name;
+            let outer = matches!(graph.node(graph.value(v).producer().0).op, Op::Outer);
+            let keep = outer || old.contains(name.as_str());
+            names.by_value[v.index()] = if keep { name.clone() } else { taken.fresh(name) };
+        }
+        names.follow_views(graph);
+        names
+    }
+
+    fn follow_views(&mut self, graph: &Graph) {
+        let mut root: BTreeMap<ValueId, ValueId> = BTreeMap::new();
+        let mut wanted_by_name: FxHashSet<ValueId> = graph.outputs().iter().copied().collect();
+        for n in graph.nodes() {
+            wanted_by_name.extend(graph.node(n).captures.iter().copied());
+        }
+        for n in graph.order().unwrap_or_default() {
+            let Some(Change::Nothing { x, y }) = change(graph, n) else { continue };
+            let from = root.get(&x).copied().unwrap_or(x);
+            if wanted_by_name.contains(&y) {
+                let fixed = !matches!(graph.node(graph.value(from).producer().0).op, Op::Onnx(_) | Op::Relayout);
+                if fixed || !wanted_by_name.insert(from) {
+                    continue;
+                }
+                self.by_value[from.index()] = self.by_value[y.index()].clone();
+            }
+            root.insert(y, from);
+            self.aliases.insert(y);
+        }
+        for (y, from) in root {
+            self.by_value[y.index()] = self.by_value[from.index()].clone();
+        }
+    }
+
+    /// The name under which a value is written.
+    pub(super) fn of(&self, v: ValueId) -> &str {
+        &self.by_value[v.index()]
+    }
+
+    /// Whether the value is written as the one it is a view of.
+    pub(super) fn is_alias(&self, v: ValueId) -> bool {
+        self.aliases.contains(&v)
+    }
+}

@@ -1,0 +1,161 @@
+//! Views and moves: nothing, a Reshape, or a Transpose.
+
+use super::{ExportError, Exporter, GraphOut};
+use crate::proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
+use relayout_ir::form::{Form, View};
+use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
+use relayout_ir::storage::{reshape_target, same_bytes, storage_shape};
+
+/// What is left of a view or a move once both sides have their storage shapes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Same bytes, same shape.
+    Nothing { x: ValueId, y: ValueId },
+    /// Same bytes, another shape.
+    Reshape { x: ValueId, y: ValueId, target: Vec<i64> },
+    /// Bytes move: place `i` of the result is place `perm[i]` of the operand.
+    Transpose { x: ValueId, y: ValueId, perm: Vec<usize> },
+}
+
+/// What a node comes to; `None` for nodes that are neither view nor move, and for views that are as they were read.
+pub(super) fn change(graph: &Graph, n: NodeId) -> Option<Change> {
+    let node = graph.node(n);
+    let view = match (&node.op, &node.form) {
+        (Op::Relayout, _) => View::Same,
+        (Op::Onnx(_), Form::View(view)) => view.clone(),
+        _ => return None,
+    };
+    let x = node.inputs.first().copied().flatten()?;
+    let y = node.outputs.first().copied().flatten()?;
+    let (from, to) = (graph.value(x), graph.value(y));
+    let plain = from.layout.is_row_major() && to.layout.is_row_major() && node.origin.is_some();
+    if plain && !matches!(view, View::Transpose(_)) {
+        return None;
+    }
+    let (from_shape, to_shape) = (from.ty.shape()?, to.ty.shape()?);
+    let (stored, wanted) = (storage_shape(from_shape, &from.layout)?, storage_shape(to_shape, &to.layout)?);
+    let left = view.forward(&from.layout, from_shape, to_shape);
+    if left.is_ok_and(|l| same_bytes(&l, &to.layout, to_shape)) {
+        if stored == wanted {
+            return Some(Change::Nothing { x, y });
+        }
+        if let Some(target) = reshape_target(&stored, &wanted) {
+            return Some(Change::Reshape { x, y, target });
+        }
+    }
+    if plain {
+        return None;
+    }
+    let perm = match &view {
+        View::Reshape => return None,
+        View::Same => (0..from_shape.len()).collect(),
+        View::Transpose(perm) => perm.clone(),
+    };
+    let place = from.layout.as_permutation()?;
+    let perm = to
+        .layout
+        .as_permutation()?
+        .iter()
+        .map(|&axis| place.iter().position(|a| Some(a) == perm.get(axis)))
+        .collect::<Option<_>>()?;
+    Some(Change::Transpose { x, y, perm })
+}
+
+impl Exporter {
+    /// Writes a view as what is left of it; says whether it did.
+    pub(super) fn view(
+        &mut self,
+        out: &mut GraphOut<'_>,
+        n: NodeId,
+        origin: Option<&NodeProto>,
+    ) -> Result<bool, ExportError> {
+        let node = out.graph.node(n);
+        let Some(change) = change(out.graph, n) else {
+            let view = matches!(node.form, Form::View(_));
+            let sides = [node.inputs.first(), node.outputs.first()];
+            let moved = sides.into_iter().flatten().flatten().any(|&v| !out.graph.value(v).layout.is_row_major());
+            return match view && moved {
+                true => Err(ExportError::Unsayable {
+                    node: node.describe(out.graph),
+                    why: "its view has no storage shape".into(),
+                }),
+                false => Ok(false),
+            };
+        };
+        self.write_change(out, change, origin);
+        Ok(true)
+    }
+
+    /// Writes a Relayout.
+    pub(super) fn relayout(&mut self, out: &mut GraphOut<'_>, n: NodeId) -> Result<(), ExportError> {
+        let Some(change) = change(out.graph, n) else {
+            let node = out.graph.node(n).describe(out.graph);
+            return Err(ExportError::Unsayable {
+                node,
+                why: "it moves between layouts that are no orders of axes".into(),
+            });
+        };
+        self.write_change(out, change, None);
+        Ok(())
+    }
+
+    fn write_change(&mut self, out: &mut GraphOut<'_>, change: Change, origin: Option<&NodeProto>) {
+        let (op, x, y, inputs, attribute) = match change {
+            Change::Nothing { y, .. } if out.names.is_alias(y) => return,
+            Change::Nothing { x, y } => ("Identity", x, y, vec![], vec![]),
+            Change::Reshape { x, y, target } => {
+                let shape = self.ints(out, &format!("{}.shape", out.names.of(y)), &target);
+                ("Reshape", x, y, vec![shape], vec![])
+            }
+            Change::Transpose { x, y, perm } => {
+                ("Transpose", x, y, vec![], vec![ints_attribute("perm", perm.iter().map(|&p| p as i64).collect())])
+            }
+        };
+        let name = out.names.of(y).to_owned();
+        let mut node = NodeProto {
+            op_type: Some(op.to_owned()),
+            // The node that this one stands for gives it its name and what else it says of itself.
+            name: Some(origin.and_then(|o| o.name.clone()).unwrap_or_else(|| name.clone())),
+            doc_string: origin.and_then(|o| o.doc_string.clone()),
+            metadata_props: origin.map(|o| o.metadata_props.clone()).unwrap_or_default(),
+            attribute,
+            ..NodeProto::default()
+        };
+        node.input = std::iter::once(out.names.of(x).to_owned()).chain(inputs).collect();
+        node.output = vec![name];
+        out.nodes.push(node);
+    }
+}
+
+/// A list of integers as an attribute.
+pub(super) fn ints_attribute(name: &str, values: Vec<i64>) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.to_owned()),
+        ints: values,
+        r#type: Some(AttributeType::Ints as i32),
+        ..AttributeProto::default()
+    }
+}
+
+/// An integer as an attribute.
+pub(super) fn int_attribute(name: &str, value: i64) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.to_owned()),
+        i: Some(value),
+        r#type: Some(AttributeType::Int as i32),
+        ..AttributeProto::default()
+    }
+}
+
+/// A message with nothing but the op.
+pub(super) fn bare_node(op: &Op) -> NodeProto {
+    match op {
+        Op::Onnx(name) => NodeProto {
+            op_type: Some(name.name.clone()),
+            domain: (!name.domain.is_empty()).then(|| name.domain.clone()),
+            overload: (!name.overload.is_empty()).then(|| name.overload.clone()),
+            ..NodeProto::default()
+        },
+        _ => NodeProto::default(),
+    }
+}

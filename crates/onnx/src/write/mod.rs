@@ -1,0 +1,193 @@
+//! Models to files and streams.
+//!
+//! What is written is byte for byte what prost would encode, but never in one buffer: sizes first, then fields as they come,
+//! weights straight from where they lie. A weight that is still a slice of the mapped input goes from file to file in the
+//! kernel; one that [`Payloads`] defers is made as it is written. A file appears whole or not at all, and so does the data
+//! file beside it.
+//!
+//! What is absent: a file is not flushed to the disk unless asked (`sync`), and the permissions of a replaced file are not
+//! kept.
+
+mod atomic;
+mod emit;
+mod encode;
+mod payload;
+mod plan;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+pub use payload::{PayloadSource, Payloads};
+
+use crate::error::Result;
+use crate::file::ModelFile;
+use crate::map::MappedFile;
+use crate::proto::ModelProto;
+use atomic::{Destination, Staged, Target, write_error};
+use emit::{Emitter, Out};
+use encode::{Sizer, encode_model};
+use plan::{PROTOBUF_LIMIT, Plan};
+
+/// How to write a model.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct WriteOptions<'a> {
+    /// The file that the model came from: its mappings are copied by the kernel, and external references are relative to it.
+    /// Without it, external references are written as they are.
+    pub input: Option<&'a ModelFile>,
+    /// The payloads whose tickets the model holds.
+    pub payloads: Option<&'a Payloads>,
+    /// A model of more bytes gets its weights in a data file. At most 2 GiB - 1, the limit of protobuf, which is the default.
+    pub inline_limit: u64,
+    /// Whether to wait until the disk has the bytes before the file takes its place.
+    pub sync: bool,
+}
+
+impl Default for WriteOptions<'_> {
+    fn default() -> Self {
+        Self { input: None, payloads: None, inline_limit: PROTOBUF_LIMIT, sync: false }
+    }
+}
+
+impl<'a> WriteOptions<'a> {
+    /// The defaults, for a model that came from `input`.
+    pub fn for_input(input: &'a ModelFile) -> Self {
+        Self { input: Some(input), ..Self::default() }
+    }
+
+    /// With these deferred payloads.
+    #[must_use]
+    pub fn payloads(mut self, payloads: &'a Payloads) -> Self {
+        self.payloads = Some(payloads);
+        self
+    }
+
+    /// With another limit for a model without a data file, in bytes.
+    #[must_use]
+    pub fn inline_limit(mut self, bytes: u64) -> Self {
+        self.inline_limit = bytes.min(PROTOBUF_LIMIT);
+        self
+    }
+
+    /// Waiting for the disk or not.
+    #[must_use]
+    pub fn sync(mut self, sync: bool) -> Self {
+        self.sync = sync;
+        self
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WriteStats {
+    /// Bytes of the model.
+    pub model_bytes: u64,
+    /// Bytes of the data file; 0 without one.
+    pub data_bytes: u64,
+    /// Bytes of both that the kernel copied from the input.
+    pub copied_bytes: u64,
+    /// The data file, if one was written.
+    pub data_path: Option<PathBuf>,
+}
+
+/// Writes `model` to the file `path`, and what does not fit to `<path>.data`. On an error both are as they were. A device or
+/// a pipe is written to as a stream.
+pub fn write_model(model: &ModelProto, path: impl AsRef<Path>, options: &WriteOptions<'_>) -> Result<WriteStats> {
+    let path = path.as_ref();
+    let target = match atomic::destination(path)? {
+        Destination::File(target) => target,
+        Destination::Special => return write_model_to(model, &mut open_special(path)?, options),
+    };
+    let (plan, sizer) = Plan::for_file(model, &target, options)?;
+    let mut stats = WriteStats::default();
+    let data = write_data(&plan, &target, options, &mut stats)?;
+
+    let mut staged = Staged::new(target.path)?;
+    let name = staged.name();
+    let (written, copied) = emit(model, &plan, sizer, Out::file(staged.file(), name, options.input))?;
+    stats.model_bytes = written;
+    stats.copied_bytes += copied;
+    if options.sync {
+        staged.sync()?;
+    }
+    atomic::commit(data, staged)?;
+    Ok(stats)
+}
+
+/// Writes `model` to a stream. External data that is present goes into the model; a model of more than 2 GiB is an error.
+pub fn write_model_to(model: &ModelProto, out: &mut dyn Write, options: &WriteOptions<'_>) -> Result<WriteStats> {
+    let (plan, sizer) = Plan::for_stream(model, options)?;
+    let (model_bytes, _) = emit(model, &plan, sizer, Out::stream(out, "the output".to_owned()))?;
+    Ok(WriteStats { model_bytes, ..WriteStats::default() })
+}
+
+fn emit(model: &ModelProto, plan: &Plan<'_>, sizer: Sizer, mut out: Out<'_>) -> Result<(u64, u64)> {
+    encode_model(&mut Emitter::new(&mut out, sizer.sizes), plan, model)?;
+    out.finish()
+}
+
+fn write_data(
+    plan: &Plan<'_>,
+    target: &Target,
+    options: &WriteOptions<'_>,
+    stats: &mut WriteStats,
+) -> Result<Option<Staged>> {
+    if plan.data.is_empty() {
+        return Ok(None);
+    }
+    let path = target.dir.join(&plan.data_name);
+    let mut staged = Staged::new(path.clone())?;
+    let name = staged.name();
+    let mut out = Out::file(staged.file(), name, options.input);
+    for run in &plan.data {
+        out.zeros(run.offset - out.written)?;
+        out.payload(run.tensor, &run.payload)?;
+    }
+    (stats.data_bytes, stats.copied_bytes) = out.finish()?;
+    stats.data_path = Some(path);
+    if options.sync {
+        staged.sync()?;
+    }
+    Ok(Some(staged))
+}
+
+/// Copies the bytes of `input` as they are, unknown fields and all; only the model, not its external data. If `path` is the
+/// input itself, nothing is done.
+pub fn copy_unchanged(input: &ModelFile, path: impl AsRef<Path>) -> Result<WriteStats> {
+    copy(&input.source, input.mapped(), path.as_ref())
+}
+
+/// The same for a file that was not opened as a model, and need not be one.
+pub fn copy_file_unchanged(from: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<WriteStats> {
+    let from = MappedFile::open(from.as_ref())?;
+    copy(from.bytes(), Some(&from), path.as_ref())
+}
+
+fn copy(bytes: &[u8], from: Option<&MappedFile>, path: &Path) -> Result<WriteStats> {
+    let error = |source| write_error(path, source);
+    let target = match atomic::destination(path)? {
+        Destination::File(target) => target,
+        Destination::Special => {
+            open_special(path)?.write_all(bytes).map_err(error)?;
+            return Ok(WriteStats { model_bytes: bytes.len() as u64, ..WriteStats::default() });
+        }
+    };
+    if from.is_some_and(|from| from.is_at(&target.path)) {
+        return Ok(WriteStats::default());
+    }
+    let mut staged = Staged::new(target.path)?;
+    let model_bytes = bytes.len() as u64;
+    let by_kernel = from.map_or(Ok(false), |from| from.copy_to(0, model_bytes, staged.file())).map_err(error)?;
+    if !by_kernel {
+        staged.file().write_all(bytes).map_err(error)?;
+    }
+    let copied_bytes = if by_kernel { model_bytes } else { 0 };
+    atomic::commit(None, staged)?;
+    Ok(WriteStats { model_bytes, copied_bytes, ..WriteStats::default() })
+}
+
+fn open_special(path: &Path) -> Result<File> {
+    File::options().write(true).open(path).map_err(|source| write_error(path, source))
+}

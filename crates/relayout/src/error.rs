@@ -1,0 +1,36 @@
+//! What can go wrong. Every message names the file, node or tensor, and fits one line.
+
+use relayout_onnx::export::ExportError;
+use relayout_onnx::import::ImportError;
+use relayout_passes::pipeline::PassError;
+
+/// An error of this library.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file can't be read or written, or is no ONNX file.
+    #[error(transparent)]
+    File(#[from] relayout_onnx::error::Error),
+    /// A file is ONNX, but not a valid model.
+    #[error("{file}: {source}")]
+    Import {
+        /// The file.
+        file: String,
+        /// Every problem.
+        source: ImportError,
+    },
+    /// A pass failed; the fault is the program's, and nothing was written.
+    #[error(transparent)]
+    Pass(#[from] PassError),
+    /// The result can't be written as ONNX.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// No pass has this name.
+    #[error("there is no pass `{name}`; the passes are {known}")]
+    UnknownPass {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+}

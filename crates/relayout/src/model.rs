@@ -1,0 +1,78 @@
+//! A model, opened: its file and its graph.
+
+use crate::error::Error;
+use bytes::Bytes;
+use relayout_ir::model::Model as IrModel;
+use relayout_onnx::file::ModelFile;
+use relayout_onnx::import::import;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// An ONNX model. Weights stay where they are, in the mapped file.
+#[derive(Debug)]
+pub struct Model {
+    pub(crate) file: Arc<ModelFile>,
+    pub(crate) ir: IrModel,
+}
+
+impl Model {
+    /// Opens a model file. External data is looked for beside it.
+    ///
+    /// # Errors
+    /// [`Error`], naming the file and every problem found in it.
+    pub fn open(path: impl AsRef<Path>) -> Result<Model, Error> {
+        let path = path.as_ref();
+        let file = ModelFile::open(path)?;
+        Model::of(file, &path.display().to_string())
+    }
+
+    /// Reads a model from memory; `dir` is the folder of its external data, if it has any.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn from_bytes(bytes: Bytes, dir: Option<PathBuf>) -> Result<Model, Error> {
+        Model::of(ModelFile::from_bytes(bytes, dir)?, "the model")
+    }
+
+    fn of(file: ModelFile, name: &str) -> Result<Model, Error> {
+        let file = Arc::new(file);
+        let ir = import(&file).map_err(|source| Error::Import { file: name.to_owned(), source })?;
+        Ok(Model { file, ir })
+    }
+
+    /// The graph, functions and operator sets.
+    pub fn ir(&self) -> &IrModel {
+        &self.ir
+    }
+
+    /// The file it was read from.
+    pub fn path(&self) -> Option<&Path> {
+        self.file.path()
+    }
+
+    /// The bytes of the model file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.file.source
+    }
+
+    /// The model as text, types and shapes inferred and nothing else done.
+    pub fn print(&self) -> String {
+        self.inferred().graph.to_string()
+    }
+
+    /// The model as JSON: [`relayout_ir::text::GraphJson`].
+    ///
+    /// # Errors
+    /// What serialization reports, which for this type is nothing.
+    pub fn print_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(&relayout_ir::text::GraphJson::from(&self.inferred().graph))
+    }
+
+    fn inferred(&self) -> IrModel {
+        let mut model = self.ir.clone();
+        let mut unknowns = model.unknowns;
+        // Problems of a model are `optimize`'s to report; printing shows what can be known.
+        let _ = relayout_ir::op::infer::infer_graph(&mut model.graph, &mut unknowns);
+        model
+    }
+}

@@ -1,0 +1,257 @@
+//! `optimize`: a model in, a model and a report out.
+
+use crate::error::Error;
+use crate::model::Model;
+use crate::report::{Report, SCHEMA};
+use relayout_ir::graph::Graph;
+use relayout_ir::model::Model as IrModel;
+use relayout_onnx::export::{Exported, export};
+use relayout_onnx::import::import_again;
+use relayout_onnx::write::{Payloads, WriteOptions, copy_unchanged, write_model, write_model_to};
+use relayout_passes::pipeline::{Outcome, PASSES, PipelineOptions, run};
+use relayout_passes::record::Traffic;
+use relayout_target::Target;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Options of [`optimize`].
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// Sizes at which symbolic dims are priced, by name.
+    pub dims: BTreeMap<String, i64>,
+    /// Also print the main graph after this pass (of the first round).
+    pub print_after: Option<String>,
+}
+
+impl Options {
+    /// With a size for a symbolic dim.
+    #[must_use]
+    pub fn dim(mut self, name: impl Into<String>, size: i64) -> Options {
+        self.dims.insert(name.into(), size);
+        self
+    }
+
+    fn pipeline(&self) -> Result<PipelineOptions, Error> {
+        if let Some(name) = &self.print_after {
+            if !PASSES.iter().any(|p| p.name == name) {
+                let known: Vec<&str> = PASSES.iter().map(|p| p.name).collect();
+                return Err(Error::UnknownPass { name: name.clone(), known: known.join(", ") });
+            }
+        }
+        let mut options = PipelineOptions::default();
+        options.dims.clone_from(&self.dims);
+        options.print_after.clone_from(&self.print_after);
+        Ok(options)
+    }
+}
+
+/// What [`optimize`] made.
+#[derive(Debug)]
+pub struct Optimized<'m> {
+    model: &'m Model,
+    result: Option<Exported>,
+    report: Report,
+    printed: Option<String>,
+    graph: Graph,
+}
+
+/// A second look at the result finds nothing, as a rule; more rounds than this are never needed, and none makes it dearer.
+const ROUNDS: usize = 4;
+
+/// Optimizes a model for a target. Each round's result is looked at again until nothing changes, so that optimizing the
+/// output changes nothing.
+///
+/// # Errors
+/// [`Error`]; nothing is written by this function.
+pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) -> Result<Optimized<'m>, Error> {
+    let pipeline = options.pipeline()?;
+    let mut ir = model.ir.clone();
+    let first = run(&mut ir, target, &pipeline)?;
+    let printed = first.printed.clone();
+    let mut report = report_of(model, target, &first);
+    let metadata = metadata(target);
+    let mut result: Option<Exported> = None;
+    let mut exported = export(&model.file, &ir, &metadata)?;
+    let mut last = first;
+    for _ in 1..ROUNDS {
+        if !exported.changed {
+            break;
+        }
+        let file = Arc::new(model.file.with_proto(exported.proto.clone()));
+        let again = import_again(&file, &exported.payloads)
+            .map_err(|source| Error::Import { file: "the result".to_owned(), source })?;
+        let kept = result.insert(exported);
+        let mut next: IrModel = again;
+        last = run(&mut next, target, &pipeline.without_printing())?;
+        exported = export(&file, &next, &metadata)?;
+        if exported.changed {
+            report.folded += folded(&last);
+            exported.payloads.extend(std::mem::take(&mut kept.payloads));
+        }
+        ir = next;
+    }
+    if exported.changed {
+        result = Some(exported);
+    }
+    report.changed = result.is_some();
+    report.after = traffic(&last, |g| g.after());
+    report.graphs = last.graphs;
+    report.notes.extend(lost_fields(model, report.changed));
+    Ok(Optimized { model, result, report, printed, graph: ir.graph })
+}
+
+/// Optimizes a graph that does not come from a file. The result has layouts and Relayouts; values keep their logical shapes.
+///
+/// # Errors
+/// [`Error::Pass`].
+pub fn optimize_graph(graph: Graph, target: &dyn Target, options: &Options) -> Result<(Graph, Report), Error> {
+    let mut model = IrModel { graph, ..IrModel::default() };
+    let outcome = run(&mut model, target, &options.pipeline()?)?;
+    let mut report = skeleton(target, &outcome);
+    report.after = traffic(&outcome, |g| g.after());
+    report.changed = report.folded > 0 || report.after != report.before;
+    report.graphs = outcome.graphs;
+    Ok((model.graph, report))
+}
+
+fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
+    Report {
+        schema: SCHEMA,
+        target: target.name().to_owned(),
+        cost_source: target.cost_source().to_owned(),
+        changed: false,
+        hints: outcome.hints.clone(),
+        before: traffic(outcome, |g| g.before),
+        after: Traffic::default(),
+        folded: folded(outcome),
+        graphs: Vec::new(),
+        notes: outcome.notes.clone(),
+    }
+}
+
+fn report_of(model: &Model, target: &dyn Target, outcome: &Outcome) -> Report {
+    let mut report = skeleton(target, outcome);
+    let opset = model.ir.opsets.get("").copied().unwrap_or(0);
+    if opset > relayout_ir::op::NEWEST_OPSET {
+        report.notes.push(format!(
+            "the model uses opset {opset}, newer than {}, the newest that this version knows: no layout passes through its standard operators",
+            relayout_ir::op::NEWEST_OPSET
+        ));
+    }
+    report
+}
+
+fn lost_fields(model: &Model, changed: bool) -> Option<String> {
+    let count = model.file.unknown_count;
+    let first = model.file.unknown_fields.first()?;
+    let fate = if changed { "were dropped" } else { "were kept" };
+    Some(format!("{count} fields that this version's schema does not know {fate}, the first at {first}"))
+}
+
+fn traffic(outcome: &Outcome, of: impl Fn(&relayout_passes::record::GraphRecord) -> Traffic) -> Traffic {
+    outcome
+        .graphs
+        .iter()
+        .map(of)
+        .fold(Traffic::default(), |a, b| Traffic { nodes: a.nodes + b.nodes, bytes: a.bytes.saturating_add(b.bytes) })
+}
+
+fn folded(outcome: &Outcome) -> usize {
+    outcome.graphs.iter().map(|g| g.folded).sum()
+}
+
+fn metadata(target: &dyn Target) -> Vec<(String, String)> {
+    vec![
+        ("relayout.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        ("relayout.target".to_owned(), target.name().to_owned()),
+    ]
+}
+
+impl Optimized<'_> {
+    /// What was done.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// The graph after the last pass: layouts on values, moves as Relayouts.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Text of the graph after the pass that the options name.
+    pub fn printed(&self) -> Option<&str> {
+        self.printed.as_deref()
+    }
+
+    /// Writes the model to a file, whole or not at all. An unchanged model is copied byte for byte.
+    ///
+    /// # Errors
+    /// [`Error`]; an existing file is then as it was.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let input = &*self.model.file;
+        self.check_external()?;
+        match &self.result {
+            Some(r) => write_model(&r.proto, path, &WriteOptions::for_input(input).payloads(&r.payloads))?,
+            None if self.refers_elsewhere(path.as_ref()) => {
+                write_model(&input.proto, path, &WriteOptions::for_input(input))?
+            }
+            None => copy_unchanged(input, path)?,
+        };
+        Ok(())
+    }
+
+    /// Writes the model to a stream. External data goes into the model.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn write_to(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let input = &*self.model.file;
+        self.check_external()?;
+        match &self.result {
+            Some(r) => {
+                write_model_to(&r.proto, out, &WriteOptions::for_input(input).payloads(&r.payloads))?;
+            }
+            None if input.has_external_data() => {
+                write_model_to(&input.proto, out, &WriteOptions::for_input(input))?;
+            }
+            None => out
+                .write_all(&input.source)
+                .map_err(|source| relayout_onnx::error::Error::Write { file: "the output".to_owned(), source })?,
+        }
+        Ok(())
+    }
+
+    /// The model as bytes.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The result would refer to data beside the input from another folder.
+    fn refers_elsewhere(&self, path: &Path) -> bool {
+        let input = &*self.model.file;
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let same = input.dir().and_then(|d| d.canonicalize().ok()) == folder.canonicalize().ok();
+        input.has_external_data() && !same
+    }
+
+    /// Data that the result refers to has to be there: a model without its weights is no result.
+    fn check_external(&self) -> Result<(), Error> {
+        Ok(self.model.file.check_external()?)
+    }
+}
+
+/// The payloads of a result, for callers that write it themselves.
+impl Optimized<'_> {
+    /// Messages and payloads, if the model changed.
+    pub fn exported(&self) -> Option<(&relayout_onnx::proto::ModelProto, &Payloads)> {
+        self.result.as_ref().map(|r| (&r.proto, &r.payloads))
+    }
+}

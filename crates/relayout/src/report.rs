@@ -1,0 +1,128 @@
+//! What `optimize` did, from the records that the passes keep.
+
+use relayout_passes::record::{GraphRecord, MoveRecord, Traffic};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+
+/// Version of the report's JSON form.
+pub const SCHEMA: u32 = 1;
+
+/// Report of one run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// Version of this form.
+    pub schema: u32,
+    /// Target.
+    pub target: String,
+    /// Where the target's costs come from.
+    pub cost_source: String,
+    /// Whether the model changed.
+    pub changed: bool,
+    /// Sizes that symbolic dims were priced at.
+    pub hints: BTreeMap<String, i64>,
+    /// Transposes of the input.
+    pub before: Traffic,
+    /// Moves that are left.
+    pub after: Traffic,
+    /// Constants stored otherwise than before.
+    pub folded: usize,
+    /// Per graph: the main one, then bodies.
+    pub graphs: Vec<GraphRecord>,
+    /// What else a user should know.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    /// Every move that is left, in all graphs.
+    pub fn moves(&self) -> impl Iterator<Item = &MoveRecord> {
+        self.graphs.iter().flat_map(|g| &g.moves)
+    }
+
+    /// One sentence: what was gained, or why nothing was.
+    pub fn summary(&self) -> String {
+        if self.changed {
+            return format!(
+                "moves {} -> {}, bytes moved {} -> {}, {} constants re-laid ({})",
+                self.before.nodes,
+                self.after.nodes,
+                bytes(self.before.bytes),
+                bytes(self.after.bytes),
+                self.folded,
+                self.verdict()
+            );
+        }
+        if self.before.nodes == 0 {
+            return "unchanged: nothing moves data in this model".to_owned();
+        }
+        let n = self.before.nodes;
+        format!("unchanged: none of its {n} moves can go under the rules of this target ({})", self.verdict())
+    }
+
+    fn verdict(&self) -> String {
+        let (cost, bound) = self.graphs.iter().fold((0u64, 0u64), |(cost, bound), g| {
+            (cost.saturating_add(g.solve.cost_ns), bound.saturating_add(g.solve.bound_ns))
+        });
+        if self.graphs.iter().all(|g| g.solve.optimal) {
+            return "optimal among the candidates".to_owned();
+        }
+        let gap = (cost - bound.min(cost)) as f64 * 100.0 / cost.max(1) as f64;
+        format!("within {gap:.1} % of the optimum among the candidates")
+    }
+
+    /// The whole report for people: what it was, what it is, and why each move that is left is left.
+    pub fn explain(&self) -> String {
+        let mut text = format!("{}\n", self.summary());
+        if !self.hints.is_empty() {
+            let hints: Vec<String> = self.hints.iter().map(|(name, n)| format!("{name}={n}")).collect();
+            let _ = writeln!(text, "symbolic dims priced at {}", hints.join(", "));
+        }
+        for graph in self.graphs.iter().filter(|g| !g.moves.is_empty()) {
+            let place = if graph.path.is_empty() { String::new() } else { format!(" in {}", graph.path) };
+            let _ = writeln!(text, "left{place}:");
+            for m in &graph.moves {
+                let _ = writeln!(text, "  {m}", m = Shown(m));
+            }
+        }
+        self.explain_opaque(&mut text);
+        for note in &self.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        text
+    }
+
+    /// Opaque ops by reason, with how many there are.
+    fn explain_opaque(&self, text: &mut String) {
+        let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for o in self.graphs.iter().flat_map(|g| &g.opaque) {
+            reasons.entry(&o.why).or_default().push(&o.node);
+        }
+        if reasons.is_empty() {
+            return;
+        }
+        let _ = writeln!(text, "no layout passes through:");
+        for (why, nodes) in reasons {
+            let more = if nodes.len() > 1 { format!(" and {} more", nodes.len() - 1) } else { String::new() };
+            let _ = writeln!(text, "  {}{more}: {why}", nodes[0]);
+        }
+    }
+}
+
+struct Shown<'a>(&'a MoveRecord);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let m = self.0;
+        write!(f, "`{}` {} -> {}, {}: {}", m.value, m.from, m.to, bytes(m.bytes), m.why)
+    }
+}
+
+/// Bytes for people.
+fn bytes(n: u64) -> String {
+    match n {
+        0..10_000 => format!("{n} B"),
+        10_000..10_000_000 => format!("{:.1} kB", n as f64 / 1e3),
+        _ => format!("{:.1} MB", n as f64 / 1e6),
+    }
+}

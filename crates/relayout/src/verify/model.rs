@@ -1,0 +1,220 @@
+//! A model loaded into the runtime, and one execution of it.
+//!
+//! Loading reads the names and types of inputs and outputs once. ONNX Runtime reports a tensor of unknown rank as one
+//! of rank 0, so a [`Port`] without dimensions says nothing about the rank.
+
+use std::path::Path;
+
+use ort::session::Session;
+use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
+use ort::value::{DynTensorValueType, DynValue, Outlet, ValueType};
+use serde::Serialize;
+
+use super::error::one_line;
+use super::runtime::guarded;
+use super::{ElementType, Runtime, Tensor, VerifyError};
+
+/// Where a model comes from.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum ModelSource<'a> {
+    /// A file; external data is looked for beside it.
+    Path(&'a Path),
+    /// The bytes of a file without external data.
+    Bytes(&'a [u8]),
+    /// The bytes of a file whose external data lies in `folder`.
+    BytesIn {
+        /// The bytes of the model file.
+        bytes: &'a [u8],
+        /// The folder that external locations are relative to.
+        folder: &'a Path,
+    },
+}
+
+impl ModelSource<'_> {
+    /// How messages call the model.
+    pub(super) fn label(&self) -> String {
+        match self {
+            Self::Path(path) => format!("`{}`", path.display()),
+            Self::Bytes(bytes) | Self::BytesIn { bytes, .. } => format!("the model of {} bytes in memory", bytes.len()),
+        }
+    }
+}
+
+/// How much ONNX Runtime rewrites a model before it runs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Level {
+    /// Nothing: the nodes of the file run as they stand.
+    #[default]
+    Disabled,
+    /// Rewrites that keep to standard ONNX (`ORT_ENABLE_BASIC`).
+    Basic,
+    /// Also fusions into the runtime's own ops (`ORT_ENABLE_EXTENDED`).
+    Extended,
+    /// Everything, layouts included (`ORT_ENABLE_ALL`), which is what applications use.
+    All,
+}
+
+impl From<Level> for GraphOptimizationLevel {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Disabled => Self::Disable,
+            Level::Basic => Self::Level1,
+            Level::Extended => Self::Level2,
+            Level::All => Self::All,
+        }
+    }
+}
+
+/// A dimension as a model declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Dim {
+    Fixed(i64),
+    Symbol(String),
+    Unnamed,
+}
+
+/// An input or an output as a model declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Port {
+    pub(super) name: String,
+    /// Element type and dimensions; `None` if it is no tensor, or one that the host cannot hold.
+    pub(super) tensor: Option<(ElementType, Vec<Dim>)>,
+    /// The runtime's spelling of the type.
+    ort_spelling: String,
+}
+
+impl Port {
+    fn new(name: &str, ty: &ValueType) -> Self {
+        let tensor = match ty {
+            ValueType::Tensor { ty, shape, dimension_symbols } => ElementType::from_ort(*ty).map(|element| {
+                let symbols = dimension_symbols.iter().map(String::as_str).chain(std::iter::repeat(""));
+                let dims = shape.iter().zip(symbols).map(|(&dim, symbol)| match (dim, symbol) {
+                    (0.., _) => Dim::Fixed(dim),
+                    (_, "") => Dim::Unnamed,
+                    (_, name) => Dim::Symbol(name.to_owned()),
+                });
+                (element, dims.collect())
+            }),
+            _ => None,
+        };
+        Self { name: name.to_owned(), tensor, ort_spelling: ty.to_string() }
+    }
+
+    /// The type and the dimensions, as in `f32[1,N,?]`.
+    pub(super) fn spelling(&self) -> String {
+        let Some((element, dims)) = &self.tensor else { return self.ort_spelling.clone() };
+        let dims = dims.iter().map(|dim| match dim {
+            Dim::Fixed(size) => size.to_string(),
+            Dim::Symbol(name) => name.clone(),
+            Dim::Unnamed => "?".to_owned(),
+        });
+        format!("{element}[{}]", dims.collect::<Vec<_>>().join(","))
+    }
+
+    /// Whether a tensor of this type and shape suits the declaration.
+    pub(super) fn accepts(&self, element: ElementType, shape: &[i64]) -> bool {
+        let Some((declared, dims)) = &self.tensor else { return false };
+        let fits = |(dim, &size): (&Dim, &i64)| !matches!(dim, Dim::Fixed(fixed) if *fixed != size);
+        // No dimensions can also mean that the rank is not known.
+        let shape_fits = dims.is_empty() || (dims.len() == shape.len() && dims.iter().zip(shape).all(fits));
+        *declared == element && shape_fits
+    }
+}
+
+/// A loaded model.
+pub(super) struct Model {
+    pub(super) label: String,
+    pub(super) inputs: Vec<Port>,
+    pub(super) outputs: Vec<Port>,
+    session: Session,
+}
+
+impl Model {
+    /// Loads `source` with `threads` threads per operator (0: as many as the machine has cores).
+    pub(super) fn load(
+        runtime: &Runtime,
+        source: ModelSource<'_>,
+        level: Level,
+        threads: usize,
+    ) -> Result<Self, VerifyError> {
+        let label = source.label();
+        guarded(&format!("loading {label}"), || {
+            let session = open(runtime, source, level, threads)
+                .map_err(|error| VerifyError::Load { model: label.clone(), reason: one_line(&error.to_string()) })?;
+            let ports =
+                |outlets: &[Outlet]| outlets.iter().map(|outlet| Port::new(outlet.name(), outlet.dtype())).collect();
+            let (inputs, outputs) = (ports(session.inputs()), ports(session.outputs()));
+            Ok(Self { label: label.clone(), inputs, outputs, session })
+        })
+    }
+
+    /// Runs the model on those of `inputs` that it has, and copies its outputs to the host, in the model's order. A
+    /// sequence of tensors `name` comes out as tensors `name[0]`, `name[1]`, ...; an optional that is empty, as nothing.
+    pub(super) fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, VerifyError> {
+        let Self { label, inputs: ports, outputs, session } = self;
+        guarded(&format!("running {label}"), || {
+            let failed =
+                |error: ort::Error| VerifyError::Run { model: label.clone(), reason: one_line(&error.to_string()) };
+            let wanted = inputs.iter().filter(|tensor| ports.iter().any(|port| port.name == tensor.name()));
+            let feeds = wanted
+                .map(|tensor| Ok((tensor.name(), tensor.as_input()?)))
+                .collect::<ort::Result<Vec<_>>>()
+                .map_err(failed)?;
+            let results = session.run(feeds).map_err(failed)?;
+            let mut tensors = Vec::with_capacity(outputs.len());
+            for port in outputs.iter() {
+                if let Some(value) = results.get(&port.name) {
+                    copy_output(&port.name, value, label, &mut tensors)?;
+                }
+            }
+            Ok(tensors)
+        })
+    }
+}
+
+fn open(runtime: &Runtime, source: ModelSource<'_>, level: Level, threads: usize) -> ort::Result<Session> {
+    let mut builder = SessionBuilder::new(&runtime.environment)?
+        .with_optimization_level(level.into())?
+        .with_intra_threads(threads)?
+        .with_inter_threads(1)?
+        .with_log_level(ort::logging::LogLevel::Fatal)?;
+    match source {
+        ModelSource::Path(path) => builder.commit_from_file(path),
+        ModelSource::Bytes(bytes) => builder.commit_from_memory(bytes),
+        ModelSource::BytesIn { bytes, folder } => builder
+            .with_config_entry("session.model_external_initializers_file_folder_path", folder.to_string_lossy())?
+            .commit_from_memory(bytes),
+    }
+}
+
+/// Appends the tensors that `value`, the output `name` of `model`, consists of.
+fn copy_output(name: &str, value: &DynValue, model: &str, tensors: &mut Vec<Tensor>) -> Result<(), VerifyError> {
+    let failed = |error: ort::Error| VerifyError::Run {
+        model: model.to_owned(),
+        reason: format!("output `{name}`: {}", one_line(&error.to_string())),
+    };
+    let unsupported = || VerifyError::Unsupported {
+        model: model.to_owned(),
+        what: format!("output `{name}`"),
+        found: value.dtype().to_string(),
+        help: "outputs can be compared if they are tensors, or sequences of tensors, of f16, bf16, f32, f64, \
+               integers of 8 to 64 bits, bool or string",
+    };
+    match value.dtype() {
+        ValueType::Tensor { ty, .. } => {
+            let element = ElementType::from_ort(*ty).ok_or_else(unsupported)?;
+            tensors.push(Tensor::from_output(name, element, value).map_err(failed)?);
+            Ok(())
+        }
+        ValueType::Sequence(of) if of.is_tensor() => {
+            let elements = value.try_extract_sequence::<DynTensorValueType>().map_err(failed)?;
+            elements.into_iter().enumerate().try_for_each(|(index, element)| {
+                copy_output(&format!("{name}[{index}]"), &element.into_dyn(), model, tensors)
+            })
+        }
+        _ => Err(unsupported()),
+    }
+}

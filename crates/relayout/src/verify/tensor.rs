@@ -1,0 +1,181 @@
+//! Tensors on the host: what goes into a model and what comes out of it.
+//!
+//! A [`Tensor`] owns its elements in row-major order; the product of its shape is always the number of elements. The
+//! types that ONNX packs below a byte, the 8-bit floats and the complex numbers are absent: the binding has no Rust
+//! type for them, so a model with such an input or output is refused by name.
+
+use std::fmt;
+
+use half::{bf16, f16};
+use ort::session::SessionInputValue;
+use ort::value::{DynValue, Tensor as OrtTensor, TensorElementType, TensorRef};
+use serde::Serialize;
+
+use super::VerifyError;
+
+/// Calls the macro with every variant of [`Data`] that holds plain numbers, with its Rust type and its ONNX Runtime type.
+macro_rules! for_each_number {
+    ($call:ident) => {
+        $call! {
+            F16 f16 Float16 "f16", BF16 bf16 Bfloat16 "bf16", F32 f32 Float32 "f32", F64 f64 Float64 "f64",
+            I8 i8 Int8 "i8", I16 i16 Int16 "i16", I32 i32 Int32 "i32", I64 i64 Int64 "i64",
+            U8 u8 Uint8 "u8", U16 u16 Uint16 "u16", U32 u32 Uint32 "u32", U64 u64 Uint64 "u64",
+            Bool bool Bool "bool"
+        }
+    };
+}
+
+macro_rules! define {
+    ($($variant:ident $rust:ident $onnx:ident $name:literal),*) => {
+        /// The type of a tensor's elements.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+        #[serde(rename_all = "lowercase")]
+        #[non_exhaustive]
+        pub enum ElementType {
+            $(#[doc = concat!("`", $name, "`.")] $variant,)*
+            /// UTF-8 strings.
+            Str,
+        }
+
+        impl ElementType {
+            /// The type that the runtime calls `ty`, if a tensor on the host can hold it.
+            pub(super) fn from_ort(ty: TensorElementType) -> Option<Self> {
+                match ty {
+                    $(TensorElementType::$onnx => Some(Self::$variant),)*
+                    TensorElementType::String => Some(Self::Str),
+                    _ => None,
+                }
+            }
+        }
+
+        impl fmt::Display for ElementType {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$variant => $name,)*
+                    Self::Str => "str",
+                })
+            }
+        }
+
+        /// The elements of a tensor, row-major.
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        pub enum Data {
+            $(#[doc = concat!("Elements of type `", $name, "`.")] $variant(Vec<$rust>),)*
+            /// Strings.
+            Str(Vec<String>),
+        }
+
+        impl Data {
+            /// The number of elements.
+            pub fn len(&self) -> usize {
+                match self {
+                    $(Self::$variant(elements) => elements.len(),)*
+                    Self::Str(elements) => elements.len(),
+                }
+            }
+
+            /// The type of the elements.
+            pub fn element_type(&self) -> ElementType {
+                match self {
+                    $(Self::$variant(_) => ElementType::$variant,)*
+                    Self::Str(_) => ElementType::Str,
+                }
+            }
+        }
+
+        impl Tensor {
+            /// The tensor as the runtime takes it; numbers are borrowed, strings copied.
+            pub(super) fn as_input(&self) -> ort::Result<SessionInputValue<'_>> {
+                let shape = self.shape.clone();
+                Ok(match &self.data {
+                    $(Data::$variant(elements) => {
+                        TensorRef::from_array_view((shape, elements.as_slice()))?.into()
+                    })*
+                    Data::Str(elements) => OrtTensor::from_string_array((shape, elements.as_slice()))?.into(),
+                })
+            }
+
+            /// A copy of the runtime's tensor `value`, whose elements are of type `element_type`.
+            pub(super) fn from_output(name: &str, element_type: ElementType, value: &DynValue) -> ort::Result<Self> {
+                let (shape, data) = match element_type {
+                    $(ElementType::$variant => {
+                        let (shape, elements) = value.try_extract_tensor::<$rust>()?;
+                        (shape, Data::$variant(elements.to_vec()))
+                    })*
+                    ElementType::Str => {
+                        let (shape, elements) = value.try_extract_strings()?;
+                        (shape, Data::Str(elements))
+                    }
+                };
+                Ok(Self { name: name.to_owned(), shape: shape.to_vec(), data })
+            }
+        }
+    };
+}
+
+for_each_number!(define);
+
+impl ElementType {
+    /// Whether the elements are floating-point numbers, which a tolerance applies to; all others must be equal.
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)
+    }
+}
+
+impl Data {
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A named tensor on the host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tensor {
+    name: String,
+    shape: Vec<i64>,
+    data: Data,
+}
+
+impl Tensor {
+    /// A tensor named `name` of the dimensions `shape`, row-major. Fails if `data` does not have as many elements.
+    pub fn new(name: impl Into<String>, shape: impl Into<Vec<i64>>, data: Data) -> Result<Self, VerifyError> {
+        let (name, shape) = (name.into(), shape.into());
+        if element_count(&shape) == Some(data.len()) {
+            Ok(Self { name, shape, data })
+        } else {
+            Err(VerifyError::ShapeDataMismatch { name, shape, elements: data.len() })
+        }
+    }
+
+    /// The name of the input it is for, or of the output it came from.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The dimensions.
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// The elements, row-major.
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
+    /// The type of the elements.
+    pub fn element_type(&self) -> ElementType {
+        self.data.element_type()
+    }
+}
+
+/// The product of the dimensions; `None` if one is negative or the product does not fit.
+pub(super) fn element_count(shape: &[i64]) -> Option<usize> {
+    // A zero anywhere makes the product zero, even where the other dimensions alone would overflow.
+    let dims: Vec<usize> = shape.iter().map(|&dim| usize::try_from(dim).ok()).collect::<Option<_>>()?;
+    if dims.contains(&0) {
+        return Some(0);
+    }
+    dims.into_iter().try_fold(1_usize, usize::checked_mul)
+}

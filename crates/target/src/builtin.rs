@@ -1,0 +1,183 @@
+//! Targets given as data: the built-in files, and a user's own.
+
+use crate::{Cost, MoveKind, OpQuery, Target};
+use relayout_ir::form::Slot;
+use relayout_ir::graph::Op;
+use serde::Deserialize;
+
+/// Names and texts of the built-in targets.
+pub const BUILTIN: &[(&str, &str)] = &[("onnx", include_str!("../targets/onnx.toml"))];
+
+/// A target that is a data file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataTarget {
+    name: String,
+    dialect: Dialect,
+    about: String,
+    layouts: String,
+    source: String,
+    moves: Moves,
+    ops: Ops,
+}
+
+/// The operators that a target's output may contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dialect {
+    /// Standard ONNX.
+    Standard,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Moves {
+    bytes_per_ns: u64,
+    node_ns: u64,
+    view_ns: u64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ops {
+    outer_axis_percent: u64,
+}
+
+/// A target that can't be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetError {
+    /// No built-in target of this name.
+    #[error("there is no target `{name}`; the built-in ones are {known}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The text is not a target.
+    #[error("target file `{name}`: {why}")]
+    Malformed {
+        /// File or name.
+        name: String,
+        /// What is wrong, and where.
+        why: String,
+    },
+}
+
+/// A built-in target by name.
+///
+/// # Errors
+/// [`TargetError::Unknown`].
+pub fn builtin(name: &str) -> Result<DataTarget, TargetError> {
+    let Some((_, text)) = BUILTIN.iter().find(|(n, _)| *n == name) else {
+        let known: Vec<&str> = BUILTIN.iter().map(|(n, _)| *n).collect();
+        return Err(TargetError::Unknown { name: name.to_owned(), known: known.join(", ") });
+    };
+    DataTarget::parse(name, text)
+}
+
+impl DataTarget {
+    /// Reads a target file.
+    ///
+    /// # Errors
+    /// [`TargetError::Malformed`] with the place.
+    pub fn parse(name: &str, text: &str) -> Result<DataTarget, TargetError> {
+        let malformed = |why: String| TargetError::Malformed { name: name.to_owned(), why };
+        let target: DataTarget = toml::from_str(text).map_err(|e| malformed(e.to_string()))?;
+        if target.moves.bytes_per_ns == 0 {
+            return Err(malformed("`moves.bytes_per_ns` must be at least 1".to_owned()));
+        }
+        Ok(target)
+    }
+
+    /// The operators its output may contain.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Whether the op reads a whole axis at once, and that axis is not innermost in this order.
+    fn whole_axis_is_outer(query: &OpQuery<'_>) -> bool {
+        let axis = match &query.graph.node(query.node).op {
+            Op::Onnx(name) if WHOLE_AXIS.contains(&name.name.as_str()) => "x",
+            _ => return false,
+        };
+        let Some(atom) = query.bound.atoms.iter().position(|a| a.name == axis) else { return false };
+        let Some(stored) = query.bound.restrict(query.order, Slot::In(0)) else { return false };
+        let axes = query.bound.axes(Slot::In(0)).unwrap_or_default();
+        stored.last().is_some_and(|&last| axes.get(last).is_some_and(|&a| usize::from(a) != atom))
+    }
+}
+
+/// Ops whose kernels gather the axis `[x]` of their signature element by element.
+const WHOLE_AXIS: &[&str] = &["Softmax", "LogSoftmax", "Hardmax", "TopK", "ArgMax", "ArgMin", "CumSum"];
+
+impl Target for DataTarget {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn about(&self) -> &str {
+        &self.about
+    }
+
+    fn layouts(&self) -> &str {
+        &self.layouts
+    }
+
+    fn cost_source(&self) -> &str {
+        &self.source
+    }
+
+    fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
+        if !query.bound.allows(query.order) {
+            return None;
+        }
+        if !Self::whole_axis_is_outer(query) {
+            return Some(Cost::ZERO);
+        }
+        let moved = self.move_cost(MoveKind::Permute, query.bytes).get();
+        Some(Cost::new(
+            (u128::from(moved) * u128::from(self.ops.outer_axis_percent) / 100).try_into().unwrap_or(u64::MAX),
+        ))
+    }
+
+    fn move_cost(&self, kind: MoveKind, bytes: u64) -> Cost {
+        match kind {
+            MoveKind::View => Cost::new(self.moves.view_ns),
+            MoveKind::Permute => Cost::new(self.moves.node_ns.saturating_add(bytes.div_ceil(self.moves.bytes_per_ns))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_builtin_target_reads_under_its_own_name() {
+        for (name, _) in BUILTIN {
+            assert_eq!(builtin(name).map(|t| t.name().to_owned()).as_deref(), Ok(*name));
+        }
+    }
+
+    #[test]
+    fn an_unknown_target_is_told_what_there_is() {
+        let error = builtin("gpu").map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("`gpu`") && error.contains("onnx"), "{error}");
+    }
+
+    #[test]
+    fn moves_grow_with_bytes_and_views_do_not() {
+        let t = builtin("onnx").unwrap();
+        assert!(t.move_cost(MoveKind::Permute, 1 << 20) > t.move_cost(MoveKind::Permute, 1 << 10));
+        assert_eq!(t.move_cost(MoveKind::View, 1 << 20), t.move_cost(MoveKind::View, 0));
+        assert!(t.move_cost(MoveKind::Permute, u64::MAX).is_finite());
+    }
+
+    #[test]
+    fn a_file_with_an_unknown_key_says_so() {
+        let error = DataTarget::parse("mine.toml", "name = \"x\"\nspeed = 3\n").map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("mine.toml") && error.contains("speed"), "{error}");
+    }
+}

@@ -1,0 +1,112 @@
+//! `fold_weights`: moves and views of constants become constants. Their bytes are not touched here: a permutation is a note
+//! on the constant that export executes while it writes.
+
+use crate::pipeline::{Context, PassError};
+use relayout_ir::constant::{Constant, Repack};
+use relayout_ir::form::{Form, View};
+use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_ir::patch::{Insert, Patch, constant_node};
+use relayout_ir::storage::{same_bytes, storage_shape};
+
+/// Folds in topological order, so that chains fold whole.
+pub fn fold_weights(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
+    for n in graph.order().unwrap_or_default() {
+        let Some((y, constant)) = folded(graph, n) else { continue };
+        let value = graph.value(y);
+        let mut patch = Patch::new();
+        patch.insert(Insert {
+            node: constant_node(constant, graph.node(n).rank),
+            name: value.name.clone(),
+            ty: value.ty.clone(),
+            layout: value.layout.clone(),
+            uses: graph.uses(y).into_vec(),
+            outputs: graph.outputs().iter().enumerate().filter(|(_, o)| **o == y).map(|(k, _)| k).collect(),
+            takes_name_of: Some(y),
+        });
+        patch.apply(graph).map_err(PassError::Name)?;
+        cx.record.folded += 1;
+    }
+    Ok(())
+}
+
+/// The constant that a node's result is, if it is a move or a changed view of a constant.
+fn folded(graph: &Graph, n: NodeId) -> Option<(ValueId, Constant)> {
+    let node = graph.node(n);
+    let x = node.inputs.first().copied().flatten()?;
+    let y = node.outputs.first().copied().flatten()?;
+    if graph.uses(y).is_empty() && !graph.is_output(y) {
+        return None;
+    }
+    let constant = constant_behind(graph, x)?;
+    let (from, to) = (graph.value(x), graph.value(y));
+    let (from_shape, to_shape) = (from.ty.shape()?, to.ty.shape()?);
+    let dims: Vec<i64> =
+        storage_shape(to_shape, &to.layout)?.iter().map(relayout_ir::dim::Dim::as_const).collect::<Option<_>>()?;
+    let view = match (&node.op, &node.form) {
+        (Op::Relayout, _) => View::Same,
+        (Op::Onnx(_), Form::View(view)) => view.clone(),
+        _ => return None,
+    };
+    let moves = matches!(view, View::Transpose(_)) || matches!(node.op, Op::Relayout);
+    if !moves && from.layout.is_row_major() && to.layout.is_row_major() && node.origin.is_some() {
+        // A Reshape of the input's own that nothing has touched.
+        return None;
+    }
+    let left = view.forward(&from.layout, from_shape, to_shape).ok()?;
+    let mut folded = Constant { dims, ..constant };
+    if !same_bytes(&left, &to.layout, to_shape) {
+        let repack = permutation(&left, &to.layout, to_shape)?;
+        folded.pending = Some(match &folded.pending {
+            None => repack,
+            Some(before) => compose(before, &repack)?,
+        });
+    }
+    Some((y, folded))
+}
+
+/// The constant that a value is: itself one, or one seen through Reshapes of the input's own. Their bytes are the same.
+fn constant_behind(graph: &Graph, v: ValueId) -> Option<Constant> {
+    if let Some(c) = graph.constant(v) {
+        return Some(c.clone());
+    }
+    let value = graph.value(v);
+    let node = graph.node(value.producer().0);
+    let x = node.inputs.first().copied().flatten()?;
+    let plain = value.layout.is_row_major() && graph.value(x).layout.is_row_major();
+    if !plain || !matches!(node.form, Form::View(View::Reshape | View::Same)) {
+        return None;
+    }
+    Some(Constant { dims: value.ty.const_shape()?, ..constant_behind(graph, x)? })
+}
+
+/// The permutation of storage places that takes layout `from` to layout `to`.
+fn permutation(from: &Layout, to: &Layout, shape: &[relayout_ir::dim::Dim]) -> Option<Repack> {
+    let stored = from.as_permutation()?;
+    let extents = storage_shape(shape, from)?.iter().map(relayout_ir::dim::Dim::as_const).collect::<Option<_>>()?;
+    let perm = to.as_permutation()?.iter().map(|axis| stored.iter().position(|a| a == axis)).collect::<Option<_>>()?;
+    Some(Repack { extents, perm })
+}
+
+/// One permutation after another, where the second speaks of the same places as the first leaves.
+fn compose(first: &Repack, second: &Repack) -> Option<Repack> {
+    let left: Option<Vec<i64>> = first.perm.iter().map(|&p| first.extents.get(p).copied()).collect();
+    if left? != second.extents {
+        return None;
+    }
+    let perm = second.perm.iter().map(|&p| first.perm.get(p).copied()).collect::<Option<_>>()?;
+    Some(Repack { extents: first.extents.clone(), perm })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permutations_compose_in_the_order_they_are_made() {
+        let a = Repack { extents: vec![2, 3, 4], perm: vec![1, 2, 0] };
+        let b = Repack { extents: vec![3, 4, 2], perm: vec![2, 0, 1] };
+        assert_eq!(compose(&a, &b), Some(Repack { extents: vec![2, 3, 4], perm: vec![0, 1, 2] }));
+        assert_eq!(compose(&a, &Repack { extents: vec![12, 2], perm: vec![1, 0] }), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! What is reported of a graph, taken from what the passes know.
+
+use crate::assign::SolveRecord;
+use crate::hints::Hints;
+use relayout_ir::form::{Bound, Form, Slot, View};
+use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_ir::storage::same_bytes;
+use serde::Serialize;
+
+/// Record of one graph.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GraphRecord {
+    /// Where it is: empty for the main graph, `If -> \`y\`.then_branch/` for a body.
+    pub path: String,
+    /// Transposes of the input, of constants included.
+    pub before: Traffic,
+    /// Moves that are left.
+    pub moves: Vec<MoveRecord>,
+    /// Constants that were stored in another layout or took in a view.
+    pub folded: usize,
+    /// Ops through which no layout passes.
+    pub opaque: Vec<OpaqueRecord>,
+    /// How it was decided.
+    pub solve: SolveRecord,
+}
+
+/// Nodes that move, and what they write at the size hints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Traffic {
+    /// Nodes.
+    pub nodes: usize,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+/// One move that is left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MoveRecord {
+    /// The value that is moved.
+    pub value: String,
+    /// Its producer.
+    pub producer: String,
+    /// Layout that the producer leaves.
+    pub from: String,
+    /// Layout that is wanted.
+    pub to: String,
+    /// Bytes written at the size hints.
+    pub bytes: u64,
+    /// Readers of the moved value.
+    pub readers: Vec<String>,
+    /// Why the two sides differ.
+    pub why: String,
+}
+
+/// An op through which no layout passes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OpaqueRecord {
+    /// The node.
+    pub node: String,
+    /// The reason.
+    pub why: String,
+}
+
+impl GraphRecord {
+    /// Moves that are left, summed.
+    pub fn after(&self) -> Traffic {
+        Traffic { nodes: self.moves.len(), bytes: self.moves.iter().fold(0, |n, m| n.saturating_add(m.bytes)) }
+    }
+}
+
+/// Transposes of a graph as it was read.
+pub(crate) fn transposes(graph: &Graph, hints: &Hints) -> Traffic {
+    let mut traffic = Traffic::default();
+    for n in graph.nodes().filter(|&n| graph.node(n).onnx() == Some("Transpose")) {
+        traffic.nodes += 1;
+        let result = graph.node(n).outputs.first().copied().flatten();
+        traffic.bytes = traffic.bytes.saturating_add(result.map_or(0, |v| hints.bytes(graph, v)));
+    }
+    traffic
+}
+
+/// Nodes that are opaque, with their reasons.
+pub(crate) fn opaque_nodes(graph: &Graph) -> Vec<OpaqueRecord> {
+    let of = |n: NodeId| {
+        let node = graph.node(n);
+        let why = node.form.opaque_reason().filter(|_| matches!(node.op, Op::Onnx(_)))?;
+        Some(OpaqueRecord { node: node.describe(graph), why: why.to_owned() })
+    };
+    graph.nodes().filter_map(of).collect()
+}
+
+/// Every move that is left in a graph, in its order.
+pub(crate) fn describe_moves(graph: &Graph, hints: &Hints) -> Vec<MoveRecord> {
+    graph.order().unwrap_or_default().into_iter().filter_map(|n| describe_move(graph, hints, n)).collect()
+}
+
+fn describe_move(graph: &Graph, hints: &Hints, n: NodeId) -> Option<MoveRecord> {
+    let (x, y, left) = moved(graph, n)?;
+    let (source, target) = (graph.value(x), graph.value(y));
+    let readers: Vec<String> = graph.uses(y).iter().map(|u| graph.node(u.node).describe(graph)).collect();
+    let (maker, slot) = source.producer();
+    Some(MoveRecord {
+        value: source.name.clone(),
+        producer: graph.node(maker).describe(graph),
+        from: left.to_string(),
+        to: target.layout.to_string(),
+        bytes: hints.bytes(graph, y),
+        readers,
+        why: format!("{}; {}", why_made(graph, maker, slot), why_wanted(graph, y)),
+    })
+}
+
+/// If the node moves bytes: its operand, its result, and the layout in which the result would lie if it did not.
+fn moved(graph: &Graph, n: NodeId) -> Option<(ValueId, ValueId, Layout)> {
+    let node = graph.node(n);
+    let x = node.inputs.first().copied().flatten()?;
+    let y = node.outputs.first().copied().flatten()?;
+    let (from, to) = (graph.value(x), graph.value(y));
+    let (Some(from_shape), Some(shape)) = (from.ty.shape(), to.ty.shape()) else {
+        // A Transpose of unknown rank moves; nothing more is known of it.
+        return (node.onnx() == Some("Transpose")).then(|| (x, y, from.layout.clone()));
+    };
+    let left = match (&node.op, &node.form) {
+        (Op::Relayout, _) => from.layout.clone(),
+        (_, Form::View(view @ View::Transpose(_))) => view.forward(&from.layout, from_shape, shape).ok()?,
+        (_, Form::Opaque(_)) if node.onnx() == Some("Transpose") => from.layout.clone(),
+        _ => return None,
+    };
+    let stays = same_bytes(&left, &to.layout, shape)
+        && node.form.opaque_reason().is_none_or(|_| matches!(node.op, Op::Relayout));
+    (!stays).then_some((x, y, left))
+}
+
+fn why_made(graph: &Graph, maker: NodeId, slot: usize) -> String {
+    let node = graph.node(maker);
+    let name = node.describe(graph);
+    match (&node.op, &node.form) {
+        (Op::Input { .. }, _) => format!("{name} is given in the model's order"),
+        (Op::Outer, _) => format!("{name} comes in the order of the enclosing graph"),
+        (Op::Onnx(_), Form::Opaque(why)) => format!("{name} leaves it row-major: {why}"),
+        (Op::Onnx(_), Form::Axes(bound)) => match pinned(bound, Slot::Out(slot)) {
+            Some(axes) => format!("{name} leaves {axes} at their place"),
+            None => format!("{name} could leave it otherwise, at the same price or a higher one"),
+        },
+        _ => format!("{name} leaves it as it got it"),
+    }
+}
+
+fn why_wanted(graph: &Graph, y: ValueId) -> String {
+    let mut reasons: Vec<String> = Vec::new();
+    if graph.is_output(y) {
+        reasons.push("the graph's output is wanted in the model's order".to_owned());
+    }
+    for u in graph.uses(y) {
+        let node = graph.node(u.node);
+        let name = node.describe(graph);
+        reasons.push(match &node.form {
+            Form::Opaque(why) => format!("{name} reads it row-major: {why}"),
+            Form::View(_) => format!("{name} reads its axes in this order"),
+            Form::Axes(bound) => match pinned(bound, Slot::In(u.slot)) {
+                Some(axes) => format!("{name} finds {axes} by position"),
+                None => format!("{name} could read it otherwise, at the same price or a higher one"),
+            },
+        });
+    }
+    const SHOWN: usize = 3;
+    let more = reasons.len().saturating_sub(SHOWN);
+    reasons.truncate(SHOWN);
+    let text = reasons.join(", ");
+    if more > 0 { format!("{text} and {more} more") } else { text }
+}
+
+/// Letters of a slot that the op finds by position.
+fn pinned(bound: &Bound, slot: Slot) -> Option<String> {
+    let names: Vec<&str> = bound
+        .axes(slot)?
+        .iter()
+        .filter_map(|&a| bound.atoms.get(usize::from(a)))
+        .filter(|a| a.pinned)
+        .map(|a| a.name.as_str())
+        .collect();
+    (!names.is_empty()).then(|| names.join(" "))
+}

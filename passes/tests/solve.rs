@@ -1,0 +1,419 @@
+//! The solvers against brute force on small random problems, and on problems whose answer is known.
+
+use proptest::prelude::*;
+use relayout_passes::solve::{Cost, Limits, Method, Problem, ProblemError, SharedValue, Solution, Use, Var, solve};
+
+fn costs(units: &[u64]) -> Vec<Cost> {
+    units.iter().copied().map(Cost::new).collect()
+}
+
+/// The least cost, and among assignments of that cost the fewest variables off state 0.
+fn brute_force(problem: &Problem) -> (Cost, usize) {
+    let domains: Vec<u32> = (0..problem.variables()).map(|v| problem.states(Var(v as u32)) as u32).collect();
+    let mut assignment = vec![0; domains.len()];
+    let mut best = (Cost::INFINITE, usize::MAX);
+    loop {
+        best = best.min((problem.cost(&assignment), changes(&assignment)));
+        let Some(at) = (0..domains.len()).find(|&v| assignment[v] + 1 < domains[v]) else { return best };
+        assignment[at] += 1;
+        assignment[..at].fill(0);
+    }
+}
+
+fn changes(assignment: &[u32]) -> usize {
+    assignment.iter().filter(|&&state| state != 0).count()
+}
+
+/// A problem by its parts, so that proptest can shrink it.
+#[derive(Clone, Debug)]
+struct Parts {
+    unary: Vec<Vec<u64>>,
+    pairs: Vec<(usize, usize, Vec<u64>)>,
+    values: Vec<ValueParts>,
+}
+
+#[derive(Clone, Debug)]
+struct ValueParts {
+    producer: usize,
+    produces: Vec<u32>,
+    /// 0: does not read; `l + 1`: wants layout `l`.
+    uses: Vec<(usize, Vec<u32>)>,
+    layouts: usize,
+    moves: Vec<u64>,
+}
+
+impl Parts {
+    /// Random lists are longer than needed: variables and layouts are taken modulo what there is.
+    fn build(&self) -> Problem {
+        let mut problem = Problem::new();
+        let n = self.unary.len();
+        let vars: Vec<Var> = (self.unary.iter().enumerate())
+            .map(|(i, units)| problem.add_variable(format!("x{i}"), costs(units)).expect("has states"))
+            .collect();
+        let states = |v: usize| self.unary[v % n].len();
+        for (a, b, table) in &self.pairs {
+            let size = states(*a) * states(*b);
+            let table = table.iter().copied().cycle().take(size).map(Cost::new).collect();
+            problem.add_pair(vars[a % n], vars[b % n], table).expect("fits");
+        }
+        for value in &self.values {
+            let layouts = value.layouts as u32;
+            let wanted = |&want: &u32| (want % (layouts + 1)).checked_sub(1);
+            let read = |(v, wants): &(usize, Vec<u32>)| Use {
+                var: vars[v % n],
+                wants: wants.iter().cycle().take(states(*v)).map(wanted).collect(),
+            };
+            let value = SharedValue {
+                name: "t".into(),
+                producer: vars[value.producer % n],
+                produces: value.produces.iter().cycle().take(states(value.producer)).map(|l| l % layouts).collect(),
+                uses: value.uses.iter().map(read).collect(),
+                layouts: value.layouts,
+                moves: value.moves.iter().copied().cycle().take(value.layouts * value.layouts).map(Cost::new).collect(),
+            };
+            problem.add_value(value).expect("fits");
+        }
+        problem
+    }
+}
+
+/// Small prices, so that ties are common, and now and then one that cannot be paid.
+fn price(infinite: u32) -> impl Strategy<Value = u64> {
+    prop_oneof![20 => 0..12_u64, infinite => Just(u64::MAX)]
+}
+
+fn parts(vars: usize, states: std::ops::RangeInclusive<usize>, layouts: usize) -> impl Strategy<Value = Parts> {
+    let unary = prop::collection::vec(prop::collection::vec(price(1), states), 1..=vars);
+    let pairs = prop::collection::vec((0..vars, 0..vars, prop::collection::vec(price(3), 1..=16)), 0..=vars);
+    let uses = prop::collection::vec((0..vars, prop::collection::vec(0..64_u32, 4)), 0..=5);
+    let value = (0..vars, prop::collection::vec(0..64_u32, 4), uses, 1..=layouts, prop::collection::vec(price(1), 16));
+    let value = value.prop_map(|(producer, produces, uses, layouts, moves)| ValueParts {
+        producer,
+        produces,
+        uses,
+        layouts,
+        moves,
+    });
+    (unary, pairs, prop::collection::vec(value, 0..=vars)).prop_map(|(unary, pairs, values)| Parts {
+        unary,
+        pairs,
+        values,
+    })
+}
+
+/// Two states, which stand for the two layouts; no pair tables: what peers solve as a minimum cut.
+fn two_layouts(vars: usize) -> impl Strategy<Value = Parts> {
+    let unary = prop::collection::vec(prop::collection::vec(price(2), 2), 1..=vars);
+    let uses = prop::collection::vec((0..vars, Just(vec![1, 2])), 0..=6);
+    let value = (0..vars, uses, prop::collection::vec(price(0), 4)).prop_map(|(producer, uses, moves)| ValueParts {
+        producer,
+        produces: vec![0, 1],
+        uses,
+        layouts: 2,
+        moves,
+    });
+    (unary, prop::collection::vec(value, 0..=vars)).prop_map(|(unary, values)| Parts {
+        unary,
+        pairs: Vec::new(),
+        values,
+    })
+}
+
+/// Every pair of five variables is linked, so that little can be pruned and tables get large.
+fn dense() -> impl Strategy<Value = Parts> {
+    let unary = prop::collection::vec(prop::collection::vec(price(0), 3), 5);
+    let table = prop::collection::vec(price(1), 9);
+    (unary, prop::collection::vec(table, 10)).prop_map(|(unary, tables)| {
+        let ends = (0..5).flat_map(|a| (0..a).map(move |b| (a, b)));
+        Parts { unary, pairs: ends.zip(tables).map(|((a, b), table)| (a, b, table)).collect(), values: Vec::new() }
+    })
+}
+
+/// A value with so many layouts that the sets of them cannot be told apart one by one: every state wants its own.
+fn many_layouts() -> impl Strategy<Value = Problem> {
+    let unary = prop::collection::vec(prop::collection::vec(0..9_u64, 4), 5);
+    let moves = prop::collection::vec(0..12_u64, 256);
+    let wants = prop::collection::vec(prop::collection::vec(0..16_u32, 4), 4);
+    (unary, moves, wants).prop_map(|(unary, moves, wants)| {
+        let mut problem = Problem::new();
+        for units in &unary {
+            problem.add_variable("x", costs(units)).expect("has states");
+        }
+        let read = |(i, wants): (usize, &Vec<u32>)| Use {
+            var: Var(i as u32 + 1),
+            wants: wants.iter().enumerate().map(|(s, w)| Some((4 * i as u32 + s as u32 + w / 12) % 16)).collect(),
+        };
+        let uses = wants.iter().enumerate().map(read).collect();
+        let (name, produces) = ("t".to_owned(), vec![0, 5, 10, 15]);
+        let value = SharedValue { name, producer: Var(0), produces, uses, layouts: 16, moves: costs(&moves) };
+        problem.add_value(value).expect("fits");
+        problem
+    })
+}
+
+fn limits(table: usize, nodes: u64) -> Limits {
+    let mut limits = Limits::default();
+    limits.max_table_entries = table;
+    limits.max_branch_nodes = nodes;
+    limits
+}
+
+fn check_exact(problem: &Problem, solution: &Solution) -> Result<(), TestCaseError> {
+    let (best, fewest) = brute_force(problem);
+    prop_assert_eq!(solution.cost, best);
+    prop_assert_eq!(problem.cost(&solution.assignment), best);
+    prop_assert_eq!(solution.bound, best);
+    prop_assert!(solution.optimal);
+    if best.is_finite() {
+        prop_assert_eq!(changes(&solution.assignment), fewest, "among equals the fewest changes win");
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn two_layouts_are_always_a_cut_and_the_optimum(parts in two_layouts(9)) {
+        let problem = parts.build();
+        let solution = solve(&problem, &Limits::default());
+        prop_assert!(solution.methods.iter().all(|&method| method == Method::Cut));
+        check_exact(&problem, &solution)?;
+    }
+
+    #[test]
+    fn two_states_and_any_factors_give_the_optimum(parts in parts(8, 1..=2, 3)) {
+        let problem = parts.build();
+        check_exact(&problem, &solve(&problem, &Limits::default()))?;
+    }
+
+    #[test]
+    fn up_to_four_states_and_any_factors_give_the_optimum(parts in parts(5, 1..=4, 4)) {
+        let problem = parts.build();
+        check_exact(&problem, &solve(&problem, &Limits::default()))?;
+    }
+
+    #[test]
+    fn split_tables_with_nodes_to_spare_still_give_the_optimum(parts in parts(5, 2..=4, 4), cap in 1_usize..30) {
+        let problem = parts.build();
+        check_exact(&problem, &solve(&problem, &limits(cap, u64::MAX)))?;
+    }
+
+    #[test]
+    fn dense_problems_give_the_optimum_with_large_and_with_split_tables(parts in dense(), cap in 1_usize..100) {
+        let problem = parts.build();
+        check_exact(&problem, &solve(&problem, &Limits::default()))?;
+        check_exact(&problem, &solve(&problem, &limits(cap, u64::MAX)))?;
+    }
+
+    #[test]
+    fn dense_problems_under_tiny_limits_have_a_bound_below_the_optimum(parts in dense(), nodes in 0_u64..20) {
+        let problem = parts.build();
+        let solution = solve(&problem, &limits(1, nodes));
+        let (best, _) = brute_force(&problem);
+        prop_assert!(solution.bound <= best && best <= solution.cost);
+        prop_assert!(!solution.optimal || solution.cost == best);
+    }
+
+    #[test]
+    fn tiny_limits_give_a_bound_below_and_a_cost_above_the_optimum(
+        parts in parts(6, 2..=4, 4), cap in 1_usize..8, nodes in 0_u64..6
+    ) {
+        let problem = parts.build();
+        let solution = solve(&problem, &limits(cap, nodes));
+        let (best, _) = brute_force(&problem);
+        prop_assert!(solution.bound <= best, "bound {} above the optimum {best}", solution.bound);
+        prop_assert!(best <= solution.cost);
+        prop_assert_eq!(problem.cost(&solution.assignment), solution.cost);
+        if solution.optimal {
+            prop_assert_eq!(solution.cost, best);
+        }
+    }
+
+    #[test]
+    fn the_same_problem_has_the_same_solution(parts in parts(6, 1..=4, 4), cap in 1_usize..30) {
+        let problem = parts.build();
+        let limits = limits(cap, 10);
+        prop_assert_eq!(solve(&problem, &limits), solve(&problem.clone(), &limits));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn values_with_many_layouts_give_the_optimum(problem in many_layouts()) {
+        check_exact(&problem, &solve(&problem, &Limits::default()))?;
+    }
+
+    #[test]
+    fn long_chains_agree_with_dynamic_programming(
+        unary in prop::collection::vec(prop::collection::vec(0..40_u64, 3), 200),
+        tables in prop::collection::vec(prop::collection::vec(0..40_u64, 9), 199),
+        two in any::<bool>(),
+    ) {
+        let states = if two { 2 } else { 3 };
+        let table = |i: usize, a: usize, b: usize| tables[i][3 * a + b];
+        let mut problem = Problem::new();
+        for units in &unary {
+            problem.add_variable("x", costs(&units[..states])).expect("has states");
+        }
+        let mut best: Vec<u64> = unary[0][..states].to_vec();
+        for (i, units) in unary[1..].iter().enumerate() {
+            let cells = (0..states * states).map(|at| Cost::new(table(i, at / states, at % states))).collect();
+            problem.add_pair(Var(i as u32), Var(i as u32 + 1), cells).expect("fits");
+            let into = |b: usize| (0..states).map(|a| best[a] + table(i, a, b)).min().unwrap_or(0);
+            best = (0..states).map(|b| into(b) + units[b]).collect();
+        }
+        let best = best.into_iter().min().map(Cost::new);
+        let solution = solve(&problem, &Limits::default());
+        prop_assert_eq!(Some(solution.cost), best);
+        prop_assert_eq!(Some(solution.bound), best);
+    }
+}
+
+/// A free producer with two readers pinned to each of two layouts; each conversion costs 10.
+fn counterexample() -> Problem {
+    let mut problem = Problem::new();
+    let producer = problem.add_variable("producer", costs(&[0, 0])).expect("has states");
+    let mut uses = Vec::new();
+    for pinned in [[0, u64::MAX], [0, u64::MAX], [u64::MAX, 0], [u64::MAX, 0]] {
+        let var = problem.add_variable("reader", costs(&pinned)).expect("has states");
+        uses.push(Use { var, wants: vec![Some(0), Some(1)] });
+    }
+    let name = "t".to_owned();
+    let value = SharedValue { name, producer, produces: vec![0, 1], uses, layouts: 2, moves: costs(&[0, 10, 10, 0]) };
+    problem.add_value(value).expect("fits");
+    problem
+}
+
+#[test]
+fn a_conversion_shared_by_two_readers_is_paid_once() {
+    let solution = solve(&counterexample(), &Limits::default());
+    assert_eq!((solution.cost, solution.bound), (Cost::new(10), Cost::new(10)));
+    assert_eq!(solution.assignment, [0, 0, 0, 1, 1]);
+}
+
+#[test]
+fn parts_that_do_not_fit_are_refused_by_name() {
+    let mut problem = Problem::new();
+    let x = problem.add_variable("x", costs(&[0, 1])).expect("has states");
+    assert_eq!(problem.add_variable("y", vec![]), Err(ProblemError::NoStates { name: "y".into() }));
+    let error = problem.add_pair(x, x, costs(&[0; 3])).expect_err("too short");
+    assert_eq!(error.to_string(), "the pair table of v0 and v0 has 3 entries where 4 belong");
+    let error = problem.add_pair(x, Var(7), costs(&[0; 4])).expect_err("unknown");
+    assert_eq!(error.to_string(), "v7, named by the pair table of v0 and v7, is not a variable of this problem");
+    let value = SharedValue {
+        name: "t".into(),
+        producer: x,
+        produces: vec![0, 1],
+        uses: vec![Use { var: x, wants: vec![None, Some(2)] }],
+        layouts: 2,
+        moves: costs(&[0; 4]),
+    };
+    let error = problem.add_value(value.clone()).expect_err("no layout 2");
+    assert_eq!(error.to_string(), "`wants` of use 0 of value `t` names layout 2, but the value has 2");
+    let error = problem.add_value(SharedValue { layouts: 65, ..value }).expect_err("too many");
+    assert!(matches!(error, ProblemError::TooManyLayouts { layouts: 65, .. }));
+    assert_eq!(problem.cost(&[0]), Cost::ZERO, "nothing of what was refused is there");
+}
+
+#[test]
+fn what_is_no_assignment_cannot_be_paid() {
+    let problem = counterexample();
+    assert_eq!(problem.cost(&[0, 0, 0, 1]), Cost::INFINITE);
+    assert_eq!(problem.cost(&[0, 0, 0, 1, 2]), Cost::INFINITE);
+    assert_eq!(problem.cost(&[0, 0, 0, 1, 1]), Cost::new(10));
+}
+
+#[test]
+fn an_empty_problem_costs_nothing_and_an_impossible_one_is_infinite() {
+    let solution = solve(&Problem::new(), &Limits::default());
+    assert_eq!((solution.cost, solution.bound, solution.optimal), (Cost::ZERO, Cost::ZERO, true));
+    let mut problem = Problem::new();
+    let a = problem.add_variable("a", costs(&[0, 0])).expect("has states");
+    let b = problem.add_variable("b", costs(&[0, 0])).expect("has states");
+    problem.add_pair(a, b, vec![Cost::INFINITE; 4]).expect("fits");
+    let solution = solve(&problem, &Limits::default());
+    assert_eq!((solution.cost, solution.bound), (Cost::INFINITE, Cost::INFINITE));
+}
+
+#[test]
+fn closed_moves_price_the_cheapest_route() {
+    let mut problem = Problem::new();
+    let producer = problem.add_variable("p", costs(&[0])).expect("has states");
+    let reader = problem.add_variable("r", costs(&[0])).expect("has states");
+    let mut value = SharedValue {
+        name: "t".into(),
+        producer,
+        produces: vec![0],
+        uses: vec![Use { var: reader, wants: vec![Some(2)] }],
+        layouts: 3,
+        moves: costs(&[0, 3, 10, 3, 0, 4, 10, 4, 0]),
+    };
+    value.close_moves();
+    assert_eq!(value.moves, costs(&[0, 3, 7, 3, 0, 4, 7, 4, 0]));
+    problem.add_value(value).expect("fits");
+    assert_eq!(problem.cost(&[0, 0]), Cost::new(7));
+}
+
+/// Variables of two states with weak preferences and a table for each of `links`.
+fn linked(variables: usize, links: &[(u32, u32)], table: &[u64]) -> Problem {
+    let mut problem = Problem::new();
+    for i in 0..variables as u64 {
+        problem.add_variable(format!("x{i}"), costs(&[i % 2, (i + 1) % 2])).expect("has states");
+    }
+    for &(a, b) in links {
+        problem.add_pair(Var(a), Var(b), costs(table)).expect("fits");
+    }
+    problem
+}
+
+#[test]
+fn each_kind_of_component_goes_to_the_solver_that_is_exact_for_it() {
+    let square = [(0, 1), (1, 2), (2, 3), (3, 0)];
+    let triangle = [(0, 1), (1, 2), (2, 0)];
+    let (same, differ) = ([0, 9, 9, 0], [9, 0, 0, 9]);
+    let cases = [
+        ("equal labels are a cut", linked(4, &square, &same), Method::Cut),
+        ("different labels are a cut if a flip makes them equal", linked(4, &square, &differ), Method::Cut),
+        ("equal labels around a triangle are a cut", linked(3, &triangle, &same), Method::Cut),
+        ("different labels around a triangle are not", linked(3, &triangle, &differ), Method::Elimination),
+    ];
+    for (what, problem, method) in cases {
+        let solution = solve(&problem, &Limits::default());
+        assert_eq!(solution.methods, [method], "{what}");
+        assert_eq!((solution.cost, solution.bound), (brute_force(&problem).0, solution.cost), "{what}");
+    }
+    let solution = solve(&linked(3, &triangle, &differ), &limits(1, u64::MAX));
+    assert_eq!(solution.methods, [Method::Search], "tables without room are split");
+    assert!(solution.stats.branch_nodes > 0 && solution.optimal);
+}
+
+#[test]
+fn out_of_nodes_the_gap_is_flagged() {
+    let all: Vec<(u32, u32)> = (0..9).flat_map(|a| (0..a).map(move |b| (a, b))).collect();
+    let problem = linked(9, &all, &[9, 0, 0, 9]);
+    let solution = solve(&problem, &limits(1, 0));
+    assert!(!solution.optimal && solution.bound < solution.cost, "{solution:?}");
+    assert!(solution.bound <= brute_force(&problem).0);
+}
+
+#[test]
+fn variables_that_must_agree_become_one_and_dominated_states_go() {
+    let must_agree = [0, u64::MAX, u64::MAX, 0];
+    let solution = solve(&linked(4, &[(0, 1), (1, 2), (2, 3)], &must_agree), &Limits::default());
+    assert_eq!((solution.stats.merged, solution.stats.pinned, solution.stats.components), (3, 1, 0));
+    assert_eq!((solution.cost, solution.assignment), (Cost::new(2), vec![0; 4]));
+    // A weak link cannot pay for leaving the cheap state.
+    let mut problem = linked(2, &[(0, 1)], &[0, 1, 1, 0]);
+    problem.add_pair(Var(0), Var(0), costs(&[5, 0, 0, 0])).expect("fits");
+    let solution = solve(&problem, &Limits::default());
+    assert_eq!((solution.stats.pinned, solution.cost), (2, Cost::new(1)));
+}
+
+#[test]
+fn ties_keep_the_input() {
+    let solution = solve(&linked(6, &[(0, 1), (2, 3), (4, 5)], &[0, 1, 1, 0]), &Limits::default());
+    assert_eq!((solution.cost, solution.assignment), (Cost::new(3), vec![0; 6]));
+}
