@@ -1,7 +1,7 @@
 //! Concat and Split: one axis whose extents add up.
 
-use super::infer::{Answer, InferContext, Inferred, agree, same_dtype, small_ints, typed};
-use super::{Axes, AxisSource, Case, OpDef};
+use super::infer::{Answer, InferContext, Inferred, Known, agree, join, same_dtype, small_ints, typed};
+use super::{Axes, AxisSource, Case, OpDef, normalize_axis};
 use crate::dim::Dim;
 use crate::form::Renumber;
 
@@ -29,8 +29,9 @@ fn concat(ctx: &mut InferContext<'_>) -> Answer {
         None => return Err("lacks `axis`".to_owned()),
     };
     let dtype = same_dtype(ctx, 0..slots)?;
-    let contents = concat_contents(ctx);
-    Ok(Inferred::one(typed(dtype, concat_shape(ctx, axis, (0..slots).collect())?)).with(contents))
+    let shape = concat_shape(ctx, axis, (0..slots).collect())?;
+    let contents = shape.as_ref().and_then(|s| join(&known_parts(ctx)?, normalize_axis(axis, s.len())?));
+    Ok(Inferred::one(typed(dtype, shape)).with(contents))
 }
 
 /// Shape of these operands side by side; unknown extents where one of them is of unknown shape.
@@ -55,12 +56,8 @@ pub(super) fn concat_shape(
     Ok(shape)
 }
 
-fn concat_contents(ctx: &InferContext<'_>) -> Option<Vec<Dim>> {
-    let mut all = Vec::new();
-    for i in 0..ctx.node.inputs.len() {
-        all.extend_from_slice(ctx.contents(i).filter(|_| ctx.rank(i) == Some(1))?);
-    }
-    Some(all)
+fn known_parts<'a>(ctx: &InferContext<'a>) -> Option<Vec<Known<'a>>> {
+    (0..ctx.node.inputs.len()).map(|i| ctx.known(i)).collect()
 }
 
 fn split(ctx: &mut InferContext<'_>) -> Answer {

@@ -50,18 +50,20 @@ fn gather(ctx: &mut InferContext<'_>) -> Answer {
     let Some(indices) = ctx.shape(1) else { return Ok(Inferred::one(typed(dtype, None))) };
     check_rank(data.len() + indices.len())?;
     let shape = [&data[..axis], indices, &data[axis + 1..]].concat();
-    let contents = if data.len() == 1 { picked(ctx)? } else { None };
+    let contents = picked(ctx, axis)?;
     Ok(Inferred::one(typed(dtype, Some(shape))).with(contents))
 }
 
-/// Elements of a vector of known contents at known places.
-fn picked(ctx: &InferContext<'_>) -> Result<Option<Vec<Dim>>, String> {
-    let (Some(all), Some(places)) = (ctx.contents(0), ctx.ints(1)) else { return Ok(None) };
-    let pick = |i: i64| {
-        let at = super::normalize_axis(i, all.len()).ok_or_else(|| format!("index {i} is out of range"))?;
-        Ok(all[at].clone())
+/// Elements of a tensor of known contents at known places of an axis.
+fn picked(ctx: &InferContext<'_>, axis: usize) -> Result<Option<Vec<Dim>>, String> {
+    let (Some(data), Some(shape), Some(places)) = (ctx.known(0), ctx.ty(0).const_shape(), ctx.ints(1)) else {
+        return Ok(None);
     };
-    places.into_iter().map(pick).collect::<Result<_, String>>().map(Some)
+    let mut picks: Vec<Vec<usize>> = shape.iter().map(|&d| (0..d as usize).collect()).collect();
+    let extent = picks[axis].len();
+    let pick = |i: i64| super::normalize_axis(i, extent).ok_or_else(|| format!("index {i} is out of range"));
+    picks[axis] = places.into_iter().map(pick).collect::<Result<_, String>>()?;
+    Ok(data.take(&picks))
 }
 
 fn gather_elements(ctx: &mut InferContext<'_>) -> Answer {

@@ -115,11 +115,7 @@ fn slice(ctx: &mut InferContext<'_>) -> Answer {
     for cut in &cuts {
         result[cut.axis] = cut_extent(&shape[cut.axis], cut).unwrap_or_else(|| ctx.unknown());
     }
-    let contents = match (shape, ctx.contents(0), cuts.as_slice()) {
-        ([_], Some(all), [cut]) => cut_contents(all, cut),
-        ([_], all, []) => all.map(<[Dim]>::to_vec),
-        _ => None,
-    };
+    let contents = cut_contents(ctx, &cuts);
     Ok(Inferred::one(typed(dtype, Some(result))).with(contents))
 }
 
@@ -219,10 +215,15 @@ fn range(n: i64, start: i64, end: i64, step: i64) -> (i64, i64) {
     (start, count as i64)
 }
 
-fn cut_contents(all: &[Dim], cut: &Cut) -> Option<Vec<Dim>> {
-    let step = cut.step?;
-    let (start, count) = range(all.len() as i64, cut.start.as_ref()?.as_const()?, cut.end.as_ref()?.as_const()?, step);
-    (0..count).map(|k| all.get(usize::try_from(start + k * step).ok()?).cloned()).collect()
+fn cut_contents(ctx: &InferContext<'_>, cuts: &[Cut]) -> Option<Vec<Dim>> {
+    let (data, shape) = (ctx.known(0)?, ctx.ty(0).const_shape()?);
+    let mut picks: Vec<Vec<usize>> = shape.iter().map(|&d| (0..d as usize).collect()).collect();
+    for cut in cuts {
+        let (start, end, step) = (cut.start.as_ref()?.as_const()?, cut.end.as_ref()?.as_const()?, cut.step?);
+        let (first, count) = range(*shape.get(cut.axis)?, start, end, step);
+        picks[cut.axis] = (0..count).map(|k| usize::try_from(first + k * step).ok()).collect::<Option<_>>()?;
+    }
+    data.take(&picks)
 }
 
 fn pad(ctx: &mut InferContext<'_>) -> Answer {

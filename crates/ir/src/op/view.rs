@@ -68,7 +68,7 @@ fn transpose(ctx: &mut InferContext<'_>) -> Answer {
         return Ok(Inferred::one(typed(ctx.dtype(0), shape)));
     };
     let perm = permutation(ctx.node, shape.len())?;
-    let contents = if shape.len() < 2 { ctx.contents(0).map(<[Dim]>::to_vec) } else { None };
+    let contents = ctx.known(0).and_then(|data| data.permute(&perm));
     let result = perm.into_iter().map(|p| shape[p].clone()).collect();
     Ok(Inferred::one(typed(ctx.dtype(0), Some(result))).with(contents))
 }

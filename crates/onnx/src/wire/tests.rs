@@ -56,9 +56,18 @@ fn table() -> BTreeSet<Line> {
     reachable().values().flat_map(|(desc, _)| desc.fields.iter().map(move |field| line(desc, field))).collect()
 }
 
+/// The schema that the Python package onnx carries.
+fn schema_text() -> String {
+    let venv = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.relayout/venv/lib");
+    let pythons = std::fs::read_dir(venv).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files = pythons.map(|python| python.join("site-packages/onnx/onnx-ml.proto"));
+    let file = files.find(|file| file.is_file()).expect("the Python package onnx is not there; run tools/setup once");
+    std::fs::read_to_string(file).expect("the schema is readable")
+}
+
 /// Reads the schema file, which has one field or brace a line.
 fn standard() -> BTreeSet<Line> {
-    let text = include_str!("../../../../testdata/onnx-ml.proto");
+    let text = schema_text();
     let mut lines = BTreeSet::new();
     let mut scopes: Vec<(&str, &str)> = Vec::new();
     for line in text.lines() {
