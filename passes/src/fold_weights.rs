@@ -3,6 +3,8 @@
 
 use crate::pipeline::{Context, PassError};
 use relayout_ir::constant::{Constant, Repack};
+use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
@@ -38,11 +40,20 @@ fn folded(graph: &Graph, n: NodeId) -> Option<(ValueId, Constant)> {
     if graph.uses(y).is_empty() && !graph.is_output(y) {
         return None;
     }
+    if matches!(node.op, Op::Onnx(_)) && to_is_plain_transpose(graph, n, y) {
+        return known_constant(graph, y).map(|c| (y, c)).or_else(|| folded_view(graph, n, x, y));
+    }
+    folded_view(graph, n, x, y)
+}
+
+/// The same, from the constant behind the operand.
+fn folded_view(graph: &Graph, n: NodeId, x: ValueId, y: ValueId) -> Option<(ValueId, Constant)> {
+    let node = graph.node(n);
     let constant = constant_behind(graph, x)?;
     let (from, to) = (graph.value(x), graph.value(y));
     let (from_shape, to_shape) = (from.ty.shape()?, to.ty.shape()?);
     let dims: Vec<i64> =
-        storage_shape(to_shape, &to.layout)?.iter().map(relayout_ir::dim::Dim::as_const).collect::<Option<_>>()?;
+        storage_shape(to_shape, &to.layout)?.iter().map(Dim::as_const).collect::<Option<_>>()?;
     let view = match (&node.op, &node.form) {
         (Op::Relayout, _) => View::Same,
         (Op::Onnx(_), Form::View(view)) => view.clone(),
@@ -71,6 +82,11 @@ fn constant_behind(graph: &Graph, v: ValueId) -> Option<Constant> {
         return Some(c.clone());
     }
     let value = graph.value(v);
+    if value.layout.is_row_major() {
+        if let Some(c) = known_constant(graph, v) {
+            return Some(c);
+        }
+    }
     let node = graph.node(value.producer().0);
     let x = node.inputs.first().copied().flatten()?;
     let plain = value.layout.is_row_major() && graph.value(x).layout.is_row_major();
@@ -80,10 +96,35 @@ fn constant_behind(graph: &Graph, v: ValueId) -> Option<Constant> {
     Some(Constant { dims: value.ty.const_shape()?, ..constant_behind(graph, x)? })
 }
 
+/// Whether the node is a Transpose whose result is stored in ONNX's order.
+fn to_is_plain_transpose(graph: &Graph, n: NodeId, y: ValueId) -> bool {
+    matches!(graph.node(n).form, Form::View(View::Transpose(_))) && graph.value(y).layout.is_row_major()
+}
+
+/// The constant that shape arithmetic found a value to be, stored in ONNX's order.
+pub fn known_constant(graph: &Graph, v: ValueId) -> Option<Constant> {
+    let value = graph.value(v);
+    let dims = value.ty.const_shape()?;
+    let elements: Vec<i64> = value.contents.as_ref()?.iter().map(Dim::as_const).collect::<Option<_>>()?;
+    let dtype = value.ty.dtype()?;
+    let width = match dtype {
+        DType::I64 => 8,
+        DType::I32 => 4,
+        _ => return None,
+    };
+    let fits = |&e: &i64| width == 8 || i32::try_from(e).is_ok();
+    let whole = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d)) == Some(elements.len() as i64);
+    if !whole || !elements.iter().all(fits) {
+        return None;
+    }
+    let bytes: Vec<u8> = elements.iter().flat_map(|e| e.to_le_bytes()[..width].to_vec()).collect();
+    Some(Constant::inline(dtype, dims, bytes.into()))
+}
+
 /// The permutation of storage places that takes layout `from` to layout `to`.
-fn permutation(from: &Layout, to: &Layout, shape: &[relayout_ir::dim::Dim]) -> Option<Repack> {
+fn permutation(from: &Layout, to: &Layout, shape: &[Dim]) -> Option<Repack> {
     let stored = from.as_permutation()?;
-    let extents = storage_shape(shape, from)?.iter().map(relayout_ir::dim::Dim::as_const).collect::<Option<_>>()?;
+    let extents = storage_shape(shape, from)?.iter().map(Dim::as_const).collect::<Option<_>>()?;
     let perm = to.as_permutation()?.iter().map(|axis| stored.iter().position(|a| a == axis)).collect::<Option<_>>()?;
     Some(Repack { extents, perm })
 }

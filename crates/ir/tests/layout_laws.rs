@@ -9,7 +9,7 @@ use layout_common::{
 };
 use proptest::prelude::*;
 use relayout_ir::dim::Dim;
-use relayout_ir::layout::{Factor, IndexMap, Layout, LayoutNames, Segment};
+use relayout_ir::layout::{Factor, IndexMap, Layout, LayoutNames, Refusal, Segment};
 
 /// Whether offsets of a shape could be those of an unpadded layout: axes add up, and each is a mixed-radix number.
 fn naively_spellable(offsets: &[u64], shape: &[i64]) -> bool {
@@ -25,7 +25,7 @@ fn naively_spellable(offsets: &[u64], shape: &[i64]) -> bool {
         let mut list: Vec<u64> = (0..shape[axis] as u64).map(|index| axis_offset(axis, index)).collect();
         while list.len() > 1 {
             let run = (0..list.len()).take_while(|i| list[*i] == *i as u64 * list[1]).count();
-            let fits = list.len() % run == 0
+            let fits = list.len().is_multiple_of(run)
                 && list.chunks(run).all(|c| c.iter().enumerate().all(|(i, o)| *o == c[0] + i as u64 * list[1]));
             if !fits {
                 return false;
@@ -38,7 +38,7 @@ fn naively_spellable(offsets: &[u64], shape: &[i64]) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig { cases: 512, max_shrink_iters: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn storage_is_what_nested_loops_over_the_factors_fill((shape, layout) in shaped_layout(Maps::Any)) {
@@ -130,9 +130,12 @@ proptest! {
     fn a_reshape_and_its_way_back_are_the_same_arrangement((shape, layout) in shaped_layout(Maps::Any), seed: u64) {
         let (from, to) = (consts(&shape), consts(&reshaped(&shape, seed)));
         if let Ok(view) = layout.reshape(&from, &to) {
-            let back = view.reshape(&to, &from);
-            prop_assert!(back.is_ok(), "{} -> {}: {:?}", layout, view, back);
-            prop_assert!(back.unwrap().equivalent(&layout, &from));
+            match view.reshape(&to, &from) {
+                Ok(back) => prop_assert!(back.equivalent(&layout, &from)),
+                // Unequal segments that were repeated or appended to cannot be told apart again.
+                Err(Refusal::CutsSegments { .. }) if (0..shape.len()).any(|axis| layout.slot_map(axis).is_some()) => {}
+                Err(why) => prop_assert!(false, "{} -> {}: {}", layout, view, why),
+            }
         }
     }
 
@@ -193,8 +196,10 @@ proptest! {
         let (a, b) = (left.bind(&shape).unwrap(), right.bind(&shape).unwrap());
         prop_assert_eq!(refined.left_elems.as_const(), Some(a.storage_elems() as i64));
         prop_assert_eq!(refined.right_elems.as_const(), Some(b.storage_elems() as i64));
-        let shared = (0..shape.len()).any(|axis| left.slot_map(axis).is_some());
-        prop_assume!(!shared); // shared slot maps are refined by slots, which is another test
+        // Slot maps that both share are refined by slots, which a table tests.
+        if (0..shape.len()).any(|axis| left.slot_map(axis).is_some() && left.slot_map(axis) == right.slot_map(axis)) {
+            return Ok(());
+        }
         let int = |dim: &Dim| dim.as_const().unwrap() as u64;
         for coordinate in coordinates(&shape) {
             let (mut at_left, mut at_right) = (0, 0);
@@ -230,19 +235,21 @@ proptest! {
     }
 }
 
+type SlotMaps = Vec<(u8, Vec<Segment>)>;
+
 /// All layouts of a shape with up to one block per axis and with pad in each place that an equal slot map can put it.
-fn all_layouts(shape: &[i64]) -> Vec<Layout> {
-    let mut lists: Vec<(Vec<Factor>, Vec<(u8, Vec<Segment>)>)> = vec![(vec![], vec![])];
+fn all_layouts(shape: &[i64], blocks: &[u64], pads: &[u64]) -> Vec<Layout> {
+    let mut lists: Vec<(Vec<Factor>, SlotMaps)> = vec![(vec![], vec![])];
     for (axis, extent) in shape.iter().enumerate() {
         let (axis, extent) = (axis as u8, *extent as u64);
         let mut next = Vec::new();
         for (factors, maps) in &lists {
-            for block in [1, 2, 3, 4] {
+            for block in blocks.iter().copied() {
                 let mut digits = vec![Factor::outer(axis, block)];
                 digits.extend((block > 1).then_some(Factor::inner(axis, 1, block)));
-                let whole = [0, 1, 2, 3].map(|pad| vec![Segment { len: extent, slots: extent + pad }]);
-                let each = [1, 2].map(|pad| vec![Segment { len: 1, slots: 1 + pad }; extent as usize]);
-                for map in whole.into_iter().chain(each) {
+                let whole = pads.iter().map(|pad| vec![Segment { len: extent, slots: extent + pad }]);
+                let each = pads.iter().map(|pad| vec![Segment { len: 1, slots: 1 + pad }; extent as usize]);
+                for map in whole.chain(each) {
                     // Segments that a block cuts across have no form of their own; `equivalent` covers them.
                     let aligned = map.len() == 1 || map.iter().all(|s| s.slots % block == 0);
                     if aligned && map.iter().map(|s| s.slots).sum::<u64>() % block == 0 {
@@ -287,7 +294,7 @@ fn canonical_forms_are_equal_exactly_where_storages_are() {
     for shape in [&[1][..], &[4], &[5], &[6], &[1, 1], &[1, 4], &[4, 1], &[2, 3], &[6, 2], &[5, 3], &[4, 4]] {
         let mut form_of: BTreeMap<Vec<Option<u64>>, Layout> = BTreeMap::new();
         let mut storage_of: BTreeMap<Layout, Vec<Option<u64>>> = BTreeMap::new();
-        for layout in all_layouts(shape) {
+        for layout in all_layouts(shape, &[1, 2, 3], &[0, 1, 3]) {
             let storage = naive_storage(&layout, shape);
             let form = layout.canonical(&consts(shape));
             let first = form_of.entry(storage.clone()).or_insert_with(|| form.clone());
@@ -302,7 +309,7 @@ fn canonical_forms_are_equal_exactly_where_storages_are() {
 fn canonical_forms_agree_on_three_axes_with_unit_axes_between() {
     for shape in [&[1, 3, 1][..], &[2, 1, 3], &[1, 1, 4], &[4, 1, 1]] {
         let mut form_of: BTreeMap<Vec<Option<u64>>, Layout> = BTreeMap::new();
-        for layout in all_layouts(shape).into_iter().step_by(7) {
+        for layout in all_layouts(shape, &[1, 2], &[0, 1]) {
             let form = layout.canonical(&consts(shape));
             let first = form_of.entry(naive_storage(&layout, shape)).or_insert_with(|| form.clone());
             assert_eq!(*first, form, "{shape:?}: {layout} has another form than an equal layout");

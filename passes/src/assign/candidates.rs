@@ -7,6 +7,7 @@ use crate::hints::Hints;
 use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
+use crate::fold_weights::known_constant;
 use relayout_ir::storage::{reshape_target, same_bytes, storage_shape};
 use relayout_target::{Cost, MoveKind, OpQuery, Target};
 use smallvec::SmallVec;
@@ -35,7 +36,7 @@ pub struct Candidates {
     pub layouts: Vec<SmallVec<[Layout; 2]>>,
     /// By node number: choices, ONNX's own first. Empty for nodes that are not ops.
     pub choices: Vec<Vec<Choice>>,
-    /// By value number: a constant, or views of one. Moves of it are made at compile time.
+    /// By value number: a constant, views of one, or known from shape arithmetic. Moves of it are made at compile time.
     pub constant: Vec<bool>,
     /// Values and nodes at their cap.
     pub capped: usize,
@@ -85,8 +86,9 @@ impl Candidates {
                     layouts[v.index()].push(Layout::row_major(rank));
                 }
                 let of_constant = node.inputs.first().copied().flatten().is_some_and(|x| constant[x.index()]);
-                constant[v.index()] =
-                    matches!(node.op, Op::Constant(_)) || (matches!(node.form, Form::View(_)) && of_constant);
+                constant[v.index()] = matches!(node.op, Op::Constant(_))
+                    || (matches!(node.form, Form::View(_)) && of_constant)
+                    || known_constant(graph, v).is_some();
             }
         }
         Candidates { layouts, choices, constant, capped: 0 }

@@ -9,7 +9,8 @@
 //! For constant extents two layouts then have equal forms iff they put every element at the same offset of a storage
 //! of the same size: where pad is possible the form is derived from the offsets of each axis, not from the spelling.
 //! (Two padded layouts keep their slot maps as spelled: those whose segments are cut across by a block, and those with
-//! more than 65536 indices in all axes together. [`Layout::equivalent`] then still compares offsets.) Symbolic extents are taken to be anything, so only what holds for all of them is merged.
+//! more than 65536 indices in all axes together. [`Layout::equivalent`] then still compares offsets.) Symbolic extents are taken to be anything, so only what holds
+//! for all of them is merged.
 
 use smallvec::SmallVec;
 
@@ -20,17 +21,29 @@ use crate::dim::Dim;
 /// Most indices, over all axes, that are listed to find a form.
 const MAX_LISTED: u64 = 1 << 16;
 
+/// Most digits that an axis is taken to have.
+const MAX_CHAIN: usize = 64;
+
 impl Layout {
-    /// The one form of this arrangement for a shape; see the [module](self). A layout that does not fit the shape
-    /// is given back as it is.
+    /// The one form of this arrangement for a shape: size-1 axes stand before the next axis, digits that lie together
+    /// are one, pad slots belong to the digit inside of them. A layout that does not fit the shape is given back as it
+    /// is.
     #[must_use]
     pub fn canonical(&self, shape: &[Dim]) -> Layout {
         if shape.len() == self.rank() && shape.contains(&Dim::ZERO) {
             return Layout::row_major(self.rank());
         }
         let constant: Option<Vec<i64>> = shape.iter().map(Dim::as_const).collect();
-        let listed = constant.filter(|_| self.may_pad()).and_then(|extents| form_of_offsets(self, &extents));
+        let listed = constant.filter(|extents| self.pads(extents)).and_then(|extents| form_of_offsets(self, &extents));
         listed.or_else(|| self.form_of_digits(shape)).unwrap_or_else(|| self.clone())
+    }
+
+    /// Whether storage has pad slots for these extents.
+    fn pads(&self, extents: &[i64]) -> bool {
+        !self.slots.is_empty()
+            || extents.iter().enumerate().any(|(axis, extent)| {
+                u64::try_from(*extent).is_ok_and(|extent| !extent.is_multiple_of(self.block_of(axis)))
+            })
     }
 
     /// The form by merging digits, which needs no values: all there is to do where no slot is pad.
@@ -73,7 +86,7 @@ fn form_of_offsets(layout: &Layout, shape: &[i64]) -> Option<Layout> {
     let mut chains: Vec<Vec<Reach>> = Vec::with_capacity(shape.len());
     for (axis, extent) in bound.shape().iter().enumerate() {
         let offsets: Vec<u64> = (0..*extent).map(|index| bound.axis_offset(axis, index)).collect::<Option<_>>()?;
-        chains.push(chain_of(&offsets));
+        chains.push(chain_of(&offsets)?);
     }
     let mut reaches: Vec<&mut Reach> = chains.iter_mut().flatten().collect();
     reaches.sort_by_key(|reach| std::cmp::Reverse(reach.stride));
@@ -109,14 +122,18 @@ struct Reach {
 }
 
 /// The digits of an axis, most significant first: each begins where the ones inside of it stop telling the offsets.
-fn chain_of(offsets: &[u64]) -> Vec<Reach> {
+/// `None` above [`MAX_CHAIN`] digits: those are no digits but a list.
+fn chain_of(offsets: &[u64]) -> Option<Vec<Reach>> {
     let mut chain: Vec<Reach> = Vec::new();
     for (index, offset) in offsets.iter().enumerate().skip(1) {
         if tell(&chain, index as u64) != *offset {
+            if chain.len() == MAX_CHAIN {
+                return None;
+            }
             chain.insert(0, Reach { div: index as u64, stride: *offset, slots: 0, place: 0 });
         }
     }
-    chain
+    Some(chain)
 }
 
 fn tell(chain: &[Reach], index: u64) -> u64 {

@@ -8,7 +8,11 @@
 //! Invariants: every index within the shape has its offset within the storage; extents are constants. Absent: views
 //! of unequal segments (refused when the view is made) and knowledge of what is in pad slots.
 
+mod error;
+
 use smallvec::SmallVec;
+
+pub use error::ViewError;
 
 use super::strided::{self, Part};
 use super::{Factor, Layout, LayoutError, MAX_STORAGE_ELEMS, Refusal, check_permutation};
@@ -17,83 +21,6 @@ use crate::dim::Dim;
 /// Which allocation a view looks at. Numbers are the embedder's; equal numbers mean the same memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StorageId(pub u64);
-
-/// Why a view cannot be taken of a storage.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ViewError {
-    /// The layout is refused.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// An axis that the view does not have.
-    #[error("axis {axis} does not exist in a view of rank {rank}")]
-    AxisOutOfRange {
-        /// The axis named.
-        axis: usize,
-        /// Axes that there are.
-        rank: usize,
-    },
-    /// Indices outside of the axis.
-    #[error("indices {start}..{end} are outside of axis {axis} with {extent} elements")]
-    OutOfRange {
-        /// The axis.
-        axis: usize,
-        /// First index.
-        start: i64,
-        /// Index past the last one.
-        end: i64,
-        /// Extent of the axis.
-        extent: i64,
-    },
-    /// A range that begins or ends within a block.
-    #[error("indices {start}..{end} of axis {axis} begin or end within a block of {block}; take whole blocks or copy")]
-    CutsBlock {
-        /// The axis.
-        axis: usize,
-        /// First index.
-        start: i64,
-        /// Index past the last one.
-        end: i64,
-        /// Elements of the block.
-        block: i64,
-    },
-    /// A step that is no multiple of the block.
-    #[error("a step of {step} on axis {axis} does not fit its blocks of {block}; copy first")]
-    StepCutsBlock {
-        /// The axis.
-        axis: usize,
-        /// The step.
-        step: i64,
-        /// Elements of the block.
-        block: i64,
-    },
-    /// A step of zero.
-    #[error("a slice of axis {axis} has the step 0")]
-    ZeroStep {
-        /// The axis.
-        axis: usize,
-    },
-    /// An axis that is repeated must have one element.
-    #[error("axis {axis} has {extent} elements and cannot be expanded to {to}")]
-    NotExpandable {
-        /// Axis of the result.
-        axis: usize,
-        /// Elements that it has.
-        extent: i64,
-        /// Elements asked for.
-        to: i64,
-    },
-    /// Parts that do not add up to the axis.
-    #[error("parts of {sum} elements do not make up axis {axis} with {extent}")]
-    SplitSizes {
-        /// The axis.
-        axis: usize,
-        /// Sum of the parts.
-        sum: i64,
-        /// Extent of the axis.
-        extent: i64,
-    },
-}
 
 /// A digit of a view's axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -410,8 +337,8 @@ impl StorageView {
         Ok(view)
     }
 
-    /// Whether a reshape is a view of the same storage, or needs a copy and why. Answers as PyTorch's `view` does for
-    /// plain strides, and looks through blocks besides.
+    /// Whether a reshape is a view of the same storage, or needs a copy and why. An axis of the result may take several
+    /// digits, so more is free than in PyTorch: its `view` succeeds where the result has [`StorageView::strides`].
     pub fn free_or_copy(&self, to: &[i64]) -> FreeOrCopy {
         match self.reshaped(to) {
             Ok(view) => FreeOrCopy::Free(view),

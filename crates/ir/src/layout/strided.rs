@@ -80,11 +80,18 @@ pub(super) fn parts_of(layout: &Layout, shape: &[Dim]) -> Result<Vec<Vec<Part>>,
     for blocks in spelling {
         let mut parts = Vec::with_capacity(blocks.len());
         for block in blocks.into_iter().filter(|block| !block.valid.is_one()) {
-            let steps: SmallVec<[Step; 2]> = block
-                .digits
-                .into_iter()
-                .map(|digit| Step { extent: digit.extent, stride: strides[digit.place.0 as usize].clone() })
-                .collect();
+            let mut steps: SmallVec<[Step; 2]> = SmallVec::new();
+            for digit in block.digits {
+                let step = Step { extent: digit.extent, stride: strides[digit.place.0 as usize].clone() };
+                let span = step.extent.checked_mul(&step.stride);
+                match steps.last_mut().filter(|outer| Some(&outer.stride) == span.as_ref()) {
+                    Some(outer) => {
+                        outer.extent = outer.extent.checked_mul(&step.extent).ok_or(Refusal::Overflow)?;
+                        outer.stride = step.stride;
+                    }
+                    None => steps.push(step),
+                }
+            }
             let plain = steps.len() == 1;
             let mut part = Part { valid: block.valid, steps };
             if plain {

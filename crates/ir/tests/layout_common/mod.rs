@@ -125,7 +125,7 @@ fn axis_choice(extent: i64, maps: Maps) -> BoxedStrategy<(Vec<u64>, Vec<Segment>
     }
     let padded = (0u64..=3).prop_map(move |pad| vec![Segment { len: extent, slots: extent + pad }]);
     let equal = (1..=extent, 0u64..=2).prop_map(move |(count, pad)| {
-        let count = if extent % count == 0 { count } else { 1 };
+        let count = if extent.is_multiple_of(count) { count } else { 1 };
         let len = extent / count;
         vec![Segment { len, slots: len + pad }; count as usize]
     });
@@ -155,6 +155,9 @@ fn shuffle<T>(items: &mut [T], mut seed: u64) {
 
 /// A shape with the same number of elements: the prime factors dealt out again, with 1s in between.
 pub(crate) fn reshaped(shape: &[i64], seed: u64) -> Vec<i64> {
+    if shape.contains(&0) {
+        return vec![0];
+    }
     let mut factors = Vec::new();
     for extent in shape {
         let mut rest = *extent;
@@ -165,13 +168,11 @@ pub(crate) fn reshaped(shape: &[i64], seed: u64) -> Vec<i64> {
                 rest /= prime;
             }
         }
-        let mut bits = seed;
-        if bits & 1 == 1 {
+        inner.push(rest);
+        if seed & 1 == 1 {
             inner.reverse();
         }
-        bits >>= 1;
         factors.extend(inner);
-        let _ = bits;
     }
     let mut to = Vec::new();
     let mut bits = seed >> 1;

@@ -196,7 +196,14 @@ impl Exporter {
             proto.input.retain(|i| !gone.contains(i.name.as_deref().unwrap_or_default()));
         }
         proto.initializer.extend(out.initializers);
-        proto.value_info = origin.value_info.iter().filter_map(|info| restated(graph, &out.names, info)).collect();
+        let old: FxHashSet<&str> = origin.node.iter().flat_map(|n| n.output.iter().map(String::as_str)).collect();
+        let named = |info: &ValueInfoProto| old.contains(info.name.as_deref().unwrap_or_default());
+        // What the file says of names that are no node's results is not ours to judge.
+        proto.value_info = origin
+            .value_info
+            .iter()
+            .filter_map(|info| if named(info) { restated(graph, &out.names, info) } else { Some(info.clone()) })
+            .collect();
         proto
     }
 }
