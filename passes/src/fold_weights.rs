@@ -52,8 +52,7 @@ fn folded_view(graph: &Graph, n: NodeId, x: ValueId, y: ValueId) -> Option<(Valu
     let constant = constant_behind(graph, x)?;
     let (from, to) = (graph.value(x), graph.value(y));
     let (from_shape, to_shape) = (from.ty.shape()?, to.ty.shape()?);
-    let dims: Vec<i64> =
-        storage_shape(to_shape, &to.layout)?.iter().map(Dim::as_const).collect::<Option<_>>()?;
+    let dims: Vec<i64> = storage_shape(to_shape, &to.layout)?.iter().map(Dim::as_const).collect::<Option<_>>()?;
     let view = match (&node.op, &node.form) {
         (Op::Relayout, _) => View::Same,
         (Op::Onnx(_), Form::View(view)) => view.clone(),

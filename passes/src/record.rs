@@ -7,6 +7,7 @@ use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::same_bytes;
 use serde::Serialize;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Record of one graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -132,43 +133,92 @@ fn moved(graph: &Graph, n: NodeId) -> Option<(ValueId, ValueId, Layout)> {
     (!stays).then_some((x, y, left))
 }
 
+/// Most nodes that the search for a reason looks at, on either side.
+const SEARCHED: usize = 64;
+
+/// Why the producer leaves the value in its layout: the nearest op before it that has no choice, looked for through views and
+/// ops that would take any order.
 fn why_made(graph: &Graph, maker: NodeId, slot: usize) -> String {
-    let node = graph.node(maker);
-    let name = node.describe(graph);
-    match (&node.op, &node.form) {
-        (Op::Input { .. }, _) => format!("{name} is given in the model's order"),
-        (Op::Outer, _) => format!("{name} comes in the order of the enclosing graph"),
-        (Op::Onnx(_), Form::Opaque(why)) => format!("{name} leaves it row-major: {why}"),
-        (Op::Onnx(_), Form::Axes(bound)) => match pinned(bound, Slot::Out(slot)) {
-            Some(axes) => format!("{name} leaves {axes} at their place"),
-            None => format!("{name} could leave it otherwise, at the same price or a higher one"),
-        },
-        _ => format!("{name} leaves it as it got it"),
+    let (mut at, mut slot, mut through) = (maker, slot, None);
+    for _ in 0..SEARCHED {
+        let node = graph.node(at);
+        let name = node.describe(graph);
+        let reason = match (&node.op, &node.form) {
+            (Op::Input { .. }, _) => Some(format!("{name} is given in the model's order")),
+            (Op::Outer, _) => Some(format!("{name} comes in the order of the enclosing graph")),
+            (Op::Constant(_), _) => Some(format!("{name} is stored so")),
+            (Op::Onnx(_), Form::Opaque(why)) => Some(format!("{name} leaves it row-major ({why})")),
+            (Op::Onnx(_), Form::Axes(bound)) => {
+                pinned(bound, Slot::Out(slot)).map(|axes| format!("{name} leaves {axes} at their place"))
+            }
+            (Op::Onnx(_), Form::View(_)) | (Op::Relayout, _) => None,
+        };
+        if let Some(reason) = reason {
+            return reason + &by_way_of(through);
+        }
+        through.get_or_insert(name);
+        let before = node
+            .inputs
+            .iter()
+            .flatten()
+            .find(|v| !matches!(graph.node(graph.value(**v).producer().0).op, Op::Constant(_)));
+        let Some(&before) = before else { break };
+        (at, slot) = graph.value(before).producer();
     }
+    format!("{} is free to leave it otherwise, at no lower price", graph.node(maker).describe(graph))
 }
 
+/// Why readers want the value in its layout: the nearest ops after it that have no choice.
 fn why_wanted(graph: &Graph, y: ValueId) -> String {
-    let mut reasons: Vec<String> = Vec::new();
-    if graph.is_output(y) {
-        reasons.push("the graph's output is wanted in the model's order".to_owned());
-    }
-    for u in graph.uses(y) {
-        let node = graph.node(u.node);
-        let name = node.describe(graph);
-        reasons.push(match &node.form {
-            Form::Opaque(why) => format!("{name} reads it row-major: {why}"),
-            Form::View(_) => format!("{name} reads its axes in this order"),
-            Form::Axes(bound) => match pinned(bound, Slot::In(u.slot)) {
-                Some(axes) => format!("{name} finds {axes} by position"),
-                None => format!("{name} could read it otherwise, at the same price or a higher one"),
-            },
-        });
-    }
     const SHOWN: usize = 3;
+    let mut reasons: Vec<String> = Vec::new();
+    let mut queue: VecDeque<(ValueId, Option<String>)> = [(y, None)].into();
+    let mut seen = BTreeSet::from([y]);
+    while let Some((v, through)) = queue.pop_front() {
+        if seen.len() > SEARCHED {
+            break;
+        }
+        if graph.is_output(v) {
+            reasons.push(format!(
+                "graph output `{}` is wanted in the model's order{}",
+                graph.value(v).name,
+                by_way_of(through.clone())
+            ));
+        }
+        for u in graph.uses(v) {
+            let node = graph.node(u.node);
+            let name = node.describe(graph);
+            let reason = match (&node.op, &node.form) {
+                (Op::Relayout, _) => Some(format!("{name} moves it on")),
+                (_, Form::Opaque(why)) => Some(format!("{name} reads it row-major ({why})")),
+                (_, Form::Axes(bound)) => {
+                    pinned(bound, Slot::In(u.slot)).map(|axes| format!("{name} finds {axes} by position"))
+                }
+                (_, Form::View(_)) => None,
+            };
+            if let Some(reason) = reason {
+                reasons.push(reason + &by_way_of(through.clone()));
+                continue;
+            }
+            let through = through.clone().or(Some(name));
+            for &out in node.outputs.iter().flatten() {
+                if seen.insert(out) {
+                    queue.push_back((out, through.clone()));
+                }
+            }
+        }
+    }
+    if reasons.is_empty() {
+        return "its readers are free to read it otherwise, at no lower price".to_owned();
+    }
     let more = reasons.len().saturating_sub(SHOWN);
     reasons.truncate(SHOWN);
     let text = reasons.join(", ");
     if more > 0 { format!("{text} and {more} more") } else { text }
+}
+
+fn by_way_of(through: Option<String>) -> String {
+    through.map_or_else(String::new, |name| format!(" (by way of {name})"))
 }
 
 /// Letters of a slot that the op finds by position.

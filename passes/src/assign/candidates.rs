@@ -3,11 +3,11 @@
 //! Candidate 0 of every value is row-major and choice 0 of every node is how ONNX runs it, so the input itself is always
 //! among the solutions. Layouts that differ only in axes of extent 1 count as one candidate.
 
+use crate::fold_weights::known_constant;
 use crate::hints::Hints;
 use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
-use crate::fold_weights::known_constant;
 use relayout_ir::storage::{reshape_target, same_bytes, storage_shape};
 use relayout_target::{Cost, MoveKind, OpQuery, Target};
 use smallvec::SmallVec;

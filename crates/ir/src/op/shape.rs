@@ -107,7 +107,9 @@ fn integer_range(ctx: &mut InferContext<'_>, dtype: Option<DType>, start: &Dim, 
     let distance = limit.checked_sub(start);
     let count = match (distance.as_ref().and_then(Dim::as_const), step.as_const()) {
         (_, Some(0)) => return Err("the step is 0".to_owned()),
-        (Some(d), Some(s)) if (d > 0) == (s > 0) => Some(Dim::from(d.unsigned_abs().div_ceil(s.unsigned_abs()) as i64)),
+        (Some(d), Some(s)) if (d > 0) == (s > 0) => {
+            i64::try_from(d.unsigned_abs().div_ceil(s.unsigned_abs())).ok().map(Dim::from)
+        }
         (Some(_), Some(_)) => Some(Dim::ZERO),
         (None, Some(s)) if s > 0 => distance.filter(is_extent).and_then(|d| d.checked_ceil_div(s)),
         _ => None,

@@ -1,7 +1,7 @@
 //! One-node graphs from one line of text, for the tests of the table of ops.
 //!
-//! An operand is `f32[N,3]` (a value of this type), `f32[*]` (unknown rank), `=[1,2]` or `=5` (an integer constant),
-//! `f=[0.5,2.0]` (a float constant), `~[N,4]` (a vector whose contents are known by shape arithmetic) or `-` (left out).
+//! An operand is `f32[N,3]` (a value of this type), `f32[*]` (unknown rank), `=[1,2]`, `=5` or `=2x2[1,2,3,4]` (an integer
+//! constant), `f=[0.5,2.0]` (a float constant), `~[N,4]` (a vector whose contents are known by shape arithmetic) or `-` (left out).
 //! Attributes are `name=1`, `name=1.5`, `name=[1,2]`, `name=[1.5]` or `name=text`.
 
 #![allow(dead_code, reason = "each test file uses its part")]
@@ -79,12 +79,16 @@ fn operand(graph: &mut Graph, i: usize, text: &str) -> Option<ValueId> {
 }
 
 fn items(list: &str) -> Vec<&str> {
-    let inner = list.strip_prefix('[').and_then(|l| l.strip_suffix(']')).unwrap_or(list);
+    let inner = list.split_once('[').and_then(|(_, l)| l.strip_suffix(']')).unwrap_or(list);
     inner.split(',').filter(|x| !x.is_empty()).collect()
 }
 
 fn dims(list: &str, len: usize) -> Vec<i64> {
-    if list.starts_with('[') { vec![len as i64] } else { vec![] }
+    match list.split_once('[') {
+        None => vec![],
+        Some(("", _)) => vec![len as i64],
+        Some((dims, _)) => dims.split('x').map(|d| d.parse().unwrap()).collect(),
+    }
 }
 
 fn attr(text: &str) -> (String, Attr) {

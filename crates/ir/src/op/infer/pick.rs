@@ -15,8 +15,10 @@ impl<'a> InferContext<'a> {
         let contents = self.contents(slot)?;
         let shape = self.ty(slot).const_shape()?;
         let shape: Vec<usize> = shape.into_iter().map(usize::try_from).collect::<Result<_, _>>().ok()?;
+        // An empty tensor may have huge extents; lists of their indices may not.
+        let small = shape.iter().all(|d| *d <= CONTENTS_LIMIT);
         let elems = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
-        (elems == contents.len()).then_some(Known { shape, contents })
+        (small && elems == contents.len()).then_some(Known { shape, contents })
     }
 }
 
