@@ -2,6 +2,7 @@
 
 use super::{ExportError, Exporter};
 use crate::proto::{AttributeProto, NodeProto, TensorProto, attribute_proto::AttributeType};
+use bytes::Bytes;
 use relayout_codegen::{permute, permute_nibbles, plan};
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dtype::DType;
@@ -13,15 +14,14 @@ impl Exporter {
         let missing = |why: String| ExportError::Bytes { name: name.to_owned(), why };
         let size = c.size_bytes().ok_or_else(|| missing(format!("{} elements have no size", c.dtype)))?;
         let raw_data = match &c.pending {
-            None => c.source.bytes().map_err(missing)?,
-            Some(_) if !c.source.is_available() => {
-                return Err(missing(c.source.bytes().err().unwrap_or_else(|| "they are not there".to_owned())));
-            }
-            Some(repack) => {
-                let (repack, constant) = (repack.clone(), c.clone());
+            None if c.source.is_available() => c.source.bytes().map_err(missing)?,
+            // What is not there is missed when it is written: until then a graph can be looked at without its weights.
+            _ => {
+                let (name, constant) = (name.to_owned(), c.clone());
                 self.payloads.defer_with(size, move |out| {
-                    let source = constant.source.bytes().map_err(io::Error::other)?;
-                    out.write_all(&repacked(&source, constant.dtype, &repack, size).map_err(io::Error::other)?)
+                    let bytes = written(&constant, size)
+                        .map_err(|why| io::Error::other(format!("constant `{name}`: {why}")))?;
+                    out.write_all(&bytes)
                 })
             }
         };
@@ -35,8 +35,17 @@ impl Exporter {
     }
 }
 
+/// The bytes of a constant as they are to be stored.
+fn written(c: &Constant, size: u64) -> Result<Bytes, String> {
+    let source = c.source.bytes()?;
+    match &c.pending {
+        None => Ok(source),
+        Some(repack) => repacked(&source, c.dtype, repack, size).map(Bytes::from),
+    }
+}
+
 /// The bytes of a constant in their new order.
-pub(crate) fn repacked(source: &[u8], dtype: DType, repack: &Repack, size: u64) -> Result<Vec<u8>, String> {
+fn repacked(source: &[u8], dtype: DType, repack: &Repack, size: u64) -> Result<Vec<u8>, String> {
     let shape: Option<Vec<usize>> = repack.extents.iter().map(|&e| usize::try_from(e).ok()).collect();
     let shape = shape.ok_or("negative extents")?;
     let mut out = vec![0u8; usize::try_from(size).map_err(|e| e.to_string())?];
