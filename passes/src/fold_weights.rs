@@ -81,10 +81,9 @@ fn constant_behind(graph: &Graph, v: ValueId) -> Option<Constant> {
         return Some(c.clone());
     }
     let value = graph.value(v);
-    if value.layout.is_row_major() {
-        if let Some(c) = known_constant(graph, v) {
-            return Some(c);
-        }
+    let known = value.layout.is_row_major().then(|| known_constant(graph, v)).flatten();
+    if known.is_some() {
+        return known;
     }
     let node = graph.node(value.producer().0);
     let x = node.inputs.first().copied().flatten()?;

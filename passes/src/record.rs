@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 /// Record of one graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GraphRecord {
-    /// Where it is: empty for the main graph, `If -> \`y\`.then_branch/` for a body.
+    /// Where it is: empty for the main graph, the node that holds it and the attribute for a body.
     pub path: String,
     /// Transposes of the input, of constants included.
     pub before: Traffic,

@@ -90,7 +90,7 @@ pub enum Role {
     Produced,
     /// Goes through a sliding window.
     Windowed,
-    /// Goes through, but each result element reads all of it (Softmax, CumSum) or its extent changes (Concat, Slice, Pad).
+    /// Goes through, but each result element reads all of it (Softmax, `CumSum`) or its extent changes (Concat, Slice, Pad).
     Whole,
 }
 
@@ -108,7 +108,7 @@ pub struct Atom {
 /// Index into [`Bound::atoms`].
 pub type AtomId = u16;
 
-/// How an attribute or an operand speaks of axes of operand 0, and is rewritten when they are stored in another order.
+/// How an attribute or an operand speaks of axes of the first operand that has any, and is rewritten when they are stored in another order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renumber {
     /// An attribute holds one axis; the value is its default.
@@ -206,13 +206,20 @@ impl Bound {
             if order.contains(&atom) {
                 continue;
             }
-            let at = match atom.checked_sub(1) {
-                Some(before) => order.iter().position(|&a| a == before).map_or(0, |i| i + 1),
-                None => 0,
-            };
+            let at = self.place_of_missing(atom, &order);
             order.insert(at, atom);
         }
         self.allows(&order).then_some(order)
+    }
+
+    /// Where an atom that a slot lacks goes: before those that take its place, or after the one it follows in ONNX order.
+    fn place_of_missing(&self, atom: AtomId, order: &[AtomId]) -> usize {
+        let position = |of: AtomId| order.iter().position(|&a| a == of);
+        let substitutes = self.substitute.as_ref().filter(|(of, _)| *of == atom);
+        if let Some(first) = substitutes.and_then(|(_, atoms)| position(*atoms.first()?)) {
+            return first;
+        }
+        atom.checked_sub(1).and_then(position).map_or(0, |i| i + 1)
     }
 
     /// Whether the op runs with its atoms in this order: pinned ones at their place, substitutes together.

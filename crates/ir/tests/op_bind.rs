@@ -105,7 +105,7 @@ fn reduced_axes_are_contracted_whether_kept_or_not() {
     assert_eq!(b.to_string(), "a0 a1 a2 a3, _ -> a0 a2");
     assert_eq!(follows(&b, X, &[3, 2, 1, 0], Y), Some(vec![1, 0]));
     let b = bound("ArgMax", 13, "axis=1 keepdims=0", "f32[N,C,H]");
-    assert_eq!(b.to_string(), "a0 a1 a2 -> a0 a2");
+    assert_eq!(b.to_string(), "a0 x b0 -> a0 b0");
     assert!(opaque("ReduceMean", 18, "", "f32[N,C] i64[1]").contains("computed at run time"));
     let b = bound("ReduceMean", 18, "noop_with_empty_axes=1", "f32[N,C]");
     assert_eq!(role(&b, "a0"), Role::Carried);
@@ -120,6 +120,14 @@ fn concat_and_split_name_one_axis_that_is_whole() {
     let b = bound_to("Split", 13, "axis=-1", "f32[N,H,6] =[2,4]", 2);
     assert_eq!(b.to_string(), "a0 a1 x, _ -> a0 a1 x, a0 a1 x");
     assert_eq!(follows(&b, Slot::Out(1), &[2, 0, 1], X), Some(vec![2, 0, 1]));
+}
+
+#[test]
+fn operands_that_repeat_in_groups_bind_alike() {
+    let operands = "f32[] u8[] u8[N,8,H] f32[] u8[] u8[N,2,H] f32[] u8[]";
+    let b = bound("com.microsoft::QLinearConcat", 1, "axis=1", operands);
+    assert_eq!(b.to_string(), "_, _, a0 x b0, _, _, a0 x b0, _, _ -> a0 x b0");
+    assert_eq!(follows(&b, Slot::In(5), &[0, 2, 1], Y), Some(vec![0, 2, 1]));
 }
 
 #[test]

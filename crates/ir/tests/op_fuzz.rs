@@ -92,7 +92,7 @@ fn ops() -> Vec<&'static OpDef> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 400_000 } else { 20_000 }))]
+    #![proptest_config(ProptestConfig::with_cases(4096))]
 
     #[test]
     fn no_node_panics_and_what_is_bound_runs_in_onnx_order(

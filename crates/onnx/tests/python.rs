@@ -2,6 +2,7 @@
 
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::write::{WriteOptions, write_model};
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -39,7 +40,7 @@ fn what_we_write_the_python_package_reads_as_the_same_model() {
         let copy = out.path().join(format!("{i}.onnx"));
         // Without the input, references to external data are written as they are.
         write_model(&file.proto, &copy, &WriteOptions::default()).unwrap();
-        pairs += &format!("{}\t{}\n", path.display(), copy.display());
+        writeln!(pairs, "{}\t{}", path.display(), copy.display()).unwrap();
     }
     let python = std::env::var_os("PYTHON").map_or_else(|| root.join(".relayout/venv/bin/python"), PathBuf::from);
     let list = out.path().join("pairs");

@@ -5,8 +5,8 @@ use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{DuplicateName, Graph, Node, Op, OpName, ValueId};
-use relayout_ir::op::NEWEST_OPSET;
-use relayout_ir::op::infer::infer_graph;
+use relayout_ir::op::LAST_OPSET;
+use relayout_ir::op::infer::infer_one;
 use relayout_ir::types::Type;
 
 /// Why a node can't be added.
@@ -26,7 +26,7 @@ pub enum BuildError {
     },
 }
 
-/// A graph under construction. Ops are those of ONNX, with the meaning of opset [`NEWEST_OPSET`] unless told otherwise.
+/// A graph under construction. Ops are those of ONNX, with the meaning of opset [`LAST_OPSET`] unless told otherwise.
 #[derive(Debug)]
 pub struct GraphBuilder {
     graph: Graph,
@@ -37,7 +37,7 @@ pub struct GraphBuilder {
 impl GraphBuilder {
     /// An empty graph.
     pub fn new(name: impl Into<String>) -> GraphBuilder {
-        GraphBuilder { graph: Graph::new(name), opset: NEWEST_OPSET, unknowns: 0 }
+        GraphBuilder { graph: Graph::new(name), opset: LAST_OPSET, unknowns: 0 }
     }
 
     /// With the meaning that ops have in another opset.
@@ -89,11 +89,9 @@ impl GraphBuilder {
         node.rank = self.graph.node_count() as u32;
         let v = self.graph.add_single(node, name.to_owned(), Type::Unknown)?;
         let producer = self.graph.value(v).producer().0;
-        let problem = infer_graph(&mut self.graph, &mut self.unknowns).into_iter().find(|p| p.node == producer);
-        match problem {
-            Some(p) => Err(BuildError::Node { node: self.graph.node(producer).describe(&self.graph), why: p.message }),
-            None => Ok(v),
-        }
+        infer_one(&mut self.graph, producer, &mut self.unknowns)
+            .map_err(|why| BuildError::Node { node: self.graph.node(producer).describe(&self.graph), why })?;
+        Ok(v)
     }
 
     /// Makes a value an output.

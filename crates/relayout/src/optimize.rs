@@ -9,7 +9,7 @@ use relayout_onnx::export::{Exported, export};
 use relayout_onnx::import::import_again;
 use relayout_onnx::write::{Payloads, WriteOptions, copy_unchanged, write_model, write_model_to};
 use relayout_passes::pipeline::{Outcome, PASSES, PipelineOptions, run};
-use relayout_passes::record::Traffic;
+use relayout_passes::record::{GraphRecord, Traffic};
 use relayout_target::Target;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -35,11 +35,10 @@ impl Options {
     }
 
     fn pipeline(&self) -> Result<PipelineOptions, Error> {
-        if let Some(name) = &self.print_after {
-            if !PASSES.iter().any(|p| p.name == name) {
-                let known: Vec<&str> = PASSES.iter().map(|p| p.name).collect();
-                return Err(Error::UnknownPass { name: name.clone(), known: known.join(", ") });
-            }
+        let known = |name: &&String| PASSES.iter().any(|p| p.name == **name);
+        if let Some(name) = self.print_after.as_ref().filter(|name| !known(name)) {
+            let known: Vec<&str> = PASSES.iter().map(|p| p.name).collect();
+            return Err(Error::UnknownPass { name: name.clone(), known: known.join(", ") });
         }
         let mut options = PipelineOptions::default();
         options.dims.clone_from(&self.dims);
@@ -97,7 +96,7 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
         result = Some(exported);
     }
     report.changed = result.is_some();
-    report.after = traffic(&last, |g| g.after());
+    report.after = traffic(&last, GraphRecord::after);
     report.graphs = last.graphs;
     report.notes.extend(lost_fields(model, report.changed));
     Ok(Optimized { model, result, report, printed, graph: ir.graph })
@@ -111,7 +110,7 @@ pub fn optimize_graph(graph: Graph, target: &dyn Target, options: &Options) -> R
     let mut model = IrModel { graph, ..IrModel::default() };
     let outcome = run(&mut model, target, &options.pipeline()?)?;
     let mut report = skeleton(target, &outcome);
-    report.after = traffic(&outcome, |g| g.after());
+    report.after = traffic(&outcome, GraphRecord::after);
     report.changed = report.folded > 0 || report.after != report.before;
     report.graphs = outcome.graphs;
     Ok((model.graph, report))
@@ -135,10 +134,10 @@ fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
 fn report_of(model: &Model, target: &dyn Target, outcome: &Outcome) -> Report {
     let mut report = skeleton(target, outcome);
     let opset = model.ir.opsets.get("").copied().unwrap_or(0);
-    if opset > relayout_ir::op::NEWEST_OPSET {
+    if opset > relayout_ir::op::LAST_OPSET {
         report.notes.push(format!(
             "the model uses opset {opset}, newer than {}, the newest that this version knows: no layout passes through its standard operators",
-            relayout_ir::op::NEWEST_OPSET
+            relayout_ir::op::LAST_OPSET
         ));
     }
     report
@@ -151,7 +150,7 @@ fn lost_fields(model: &Model, changed: bool) -> Option<String> {
     Some(format!("{count} fields that this version's schema does not know {fate}, the first at {first}"))
 }
 
-fn traffic(outcome: &Outcome, of: impl Fn(&relayout_passes::record::GraphRecord) -> Traffic) -> Traffic {
+fn traffic(outcome: &Outcome, of: impl Fn(&GraphRecord) -> Traffic) -> Traffic {
     outcome
         .graphs
         .iter()

@@ -33,8 +33,10 @@ pub enum Dialect {
 #[serde(deny_unknown_fields)]
 struct Moves {
     bytes_per_ns: u64,
-    node_ns: u64,
-    view_ns: u64,
+    #[serde(rename = "node_ns")]
+    node: Cost,
+    #[serde(rename = "view_ns")]
+    view: Cost,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -144,8 +146,8 @@ impl Target for DataTarget {
 
     fn move_cost(&self, kind: MoveKind, bytes: u64) -> Cost {
         match kind {
-            MoveKind::View => Cost::new(self.moves.view_ns),
-            MoveKind::Permute => Cost::new(self.moves.node_ns.saturating_add(bytes.div_ceil(self.moves.bytes_per_ns))),
+            MoveKind::View => self.moves.view,
+            MoveKind::Permute => self.moves.node + Cost::new(bytes.div_ceil(self.moves.bytes_per_ns)),
         }
     }
 }

@@ -1,14 +1,15 @@
 //! Candidates: the layouts that a value may have, and the choices of a node that go with them.
 //!
 //! Candidate 0 of every value is row-major and choice 0 of every node is how ONNX runs it, so the input itself is always
-//! among the solutions. Layouts that differ only in axes of extent 1 count as one candidate.
+//! among the solutions. Layouts that differ only in axes of extent 1 are candidates of their own: a Reshape lies between them,
+//! which costs little but stands between ops that a runtime would fuse.
 
 use crate::fold_weights::known_constant;
 use crate::hints::Hints;
 use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::storage::{reshape_target, same_bytes, storage_shape};
+use relayout_ir::storage::{reshape_target, storage_shape};
 use relayout_target::{Cost, MoveKind, OpQuery, Target};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -104,15 +105,14 @@ impl Candidates {
         self.layouts.iter().all(|l| l.len() < 2)
     }
 
-    /// The candidate that has the same bytes as this layout of the value.
-    pub fn find(&self, graph: &Graph, v: ValueId, layout: &Layout) -> Option<usize> {
-        let shape = graph.value(v).ty.shape()?;
-        self.layouts[v.index()].iter().position(|l| same_bytes(l, layout, shape))
+    /// The number of this layout among the candidates of the value.
+    pub fn find(&self, v: ValueId, layout: &Layout) -> Option<usize> {
+        self.layouts[v.index()].iter().position(|l| l == layout)
     }
 
     /// Adds a layout unless it is there; whether it is there now and whether it is new.
-    fn intern(&mut self, graph: &Graph, v: ValueId, layout: &Layout) -> (bool, bool) {
-        if self.find(graph, v, layout).is_some() {
+    fn intern(&mut self, v: ValueId, layout: &Layout) -> (bool, bool) {
+        if self.find(v, layout).is_some() {
             return (true, false);
         }
         let list = &mut self.layouts[v.index()];
@@ -135,7 +135,7 @@ impl Candidates {
         let node = graph.node(n);
         let proposals: Vec<Choice> = match &node.form {
             Form::Opaque(_) => vec![plain(graph, n)],
-            Form::View(view) => self.view_choices(graph, target, n, view),
+            Form::View(view) => self.view_choices(graph, n, view),
             Form::Axes(bound) => self.axes_choices(graph, target, hints, n, bound),
         };
         let mut changed = Vec::new();
@@ -155,7 +155,7 @@ impl Candidates {
             // A choice one of whose layouts the cap turns away can't be taken; what it added before stays, and is harmless.
             let mut fits = true;
             for (v, layout) in slots {
-                let (there, new) = self.intern(graph, v, layout);
+                let (there, new) = self.intern(v, layout);
                 fits &= there;
                 if new {
                     changed.push(v);
@@ -171,7 +171,7 @@ impl Candidates {
         changed
     }
 
-    fn view_choices(&self, graph: &Graph, target: &dyn Target, n: NodeId, view: &View) -> Vec<Choice> {
+    fn view_choices(&self, graph: &Graph, n: NodeId, view: &View) -> Vec<Choice> {
         let node = graph.node(n);
         let plain = plain(graph, n);
         let (Some(x), Some(y)) = (node.inputs.first().copied().flatten(), node.outputs.first().copied().flatten())
@@ -192,9 +192,6 @@ impl Candidates {
         }
         let mut choices = Vec::new();
         for (l, r) in pairs {
-            // The result's own spelling of the same bytes, if it has one: then the two storage shapes may differ.
-            let r = self.find(graph, y, &r).map_or(r, |i| self.layouts[y.index()][i].clone());
-            let l = self.find(graph, x, &l).map_or(l, |i| self.layouts[x.index()][i].clone());
             let (Some(stored), Some(wanted)) = (storage_shape(from, &l), storage_shape(to, &r)) else { continue };
             let in_place = stored == wanted;
             if !in_place && reshape_target(&stored, &wanted).is_none() && !(l.is_row_major() && r.is_row_major()) {
@@ -203,9 +200,6 @@ impl Candidates {
             let mut choice = plain.clone();
             choice.ins[0] = l;
             choice.outs[0] = r;
-            // A Reshape that was there is no gain or loss; one that a Transpose turns into is a node of its own.
-            let free = in_place || !matches!(view, View::Transpose(_));
-            choice.cost = if free { Cost::ZERO } else { target.move_cost(MoveKind::View, 0) };
             choices.push(choice);
         }
         if choices.is_empty() { vec![plain] } else { choices }
@@ -242,7 +236,7 @@ impl Candidates {
                 }
             }
             let extra = extra_nodes(graph, &self.constant, n, bound, &choice);
-            cost = cost + target.move_cost(MoveKind::View, 0).times(extra);
+            cost += target.move_cost(MoveKind::View, 0).times(extra);
             choice.cost = cost;
             choices.push(choice);
         }

@@ -24,8 +24,8 @@ pub struct Taken {
     pub copies: Vec<(Layout, Vec<Use>)>,
     /// A graph output wants the first copy (row-major) rather than what is produced.
     pub output_reads_copy: bool,
-    /// Its producer is a Transpose that moves: the produced layout is not the view of its operand.
-    pub moved_by_producer: bool,
+    /// Its producer is a Transpose whose result is not the plain view of its operand: it moves, or is a Reshape.
+    pub moved_by_producer: Option<MoveKind>,
 }
 
 impl Plan {
@@ -96,8 +96,7 @@ impl Plan {
             (true, Some((first, _))) => first.clone(),
             (true, None) => row_major,
         };
-        let shape = value.ty.shape().unwrap_or_default();
-        let moved_by_producer = absorbs && !same_bytes(&produced, &left, shape);
+        let moved_by_producer = absorbs.then(|| move_kind(graph, v, &left, &produced));
         let output_reads_copy = output && !produced.is_row_major();
         let copies = wanted.into_iter().filter(|(l, _)| *l != produced).collect();
         Taken { produced: Some(produced), copies, output_reads_copy, moved_by_producer }
@@ -114,7 +113,14 @@ impl Plan {
 }
 
 /// Cost of one move of a value between two layouts.
-pub fn move_cost(graph: &Graph, v: ValueId, from: &Layout, to: &Layout, target: &dyn Target, hints: &Hints) -> Cost {
+pub(super) fn move_cost(
+    graph: &Graph,
+    v: ValueId,
+    from: &Layout,
+    to: &Layout,
+    target: &dyn Target,
+    hints: &Hints,
+) -> Cost {
     if from == to {
         return Cost::ZERO;
     }
@@ -122,7 +128,7 @@ pub fn move_cost(graph: &Graph, v: ValueId, from: &Layout, to: &Layout, target: 
 }
 
 /// Whether a change of layout moves bytes, and if not whether ONNX can say it as a Reshape.
-pub fn move_kind(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> MoveKind {
+pub(super) fn move_kind(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> MoveKind {
     let shape = graph.value(v).ty.shape().unwrap_or_default();
     let stored = |l: &Layout| storage_shape(shape, l);
     let sayable = stored(from).zip(stored(to)).is_some_and(|(a, b)| reshape_target(&a, &b).is_some());
@@ -130,6 +136,6 @@ pub fn move_kind(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> MoveK
 }
 
 /// Whether a node is a Transpose in the file.
-pub fn is_transpose(node: &Node) -> bool {
+pub(super) fn is_transpose(node: &Node) -> bool {
     matches!(node.form, Form::View(View::Transpose(_))) && matches!(node.op, Op::Onnx(_))
 }

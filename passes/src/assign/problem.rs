@@ -111,20 +111,13 @@ impl Network<'_> {
                 None => self.pinned(name)?,
             });
         }
-        let (producer, produces) = match self.vars[producer.index()] {
-            Some(var) => (var, self.of_choices(v, producer, |c| c.outs.get(slot))),
-            None => {
-                let used = self.pinned(name)?;
-                // A node with one choice leaves what that choice says, row-major unless it is a view.
-                let left = self
-                    .candidates
-                    .choices
-                    .get(producer.index())
-                    .and_then(|c| c.first())
-                    .and_then(|c| c.outs.get(slot));
-                let left = left.and_then(|l| self.candidates.find(self.graph, v, l)).unwrap_or(0);
-                (used.var, vec![Some(left as u32)])
-            }
+        let (producer, produces) = if let Some(var) = self.vars[producer.index()] {
+            (var, self.of_choices(v, producer, |c| c.outs.get(slot)))
+        } else {
+            // A node with one choice leaves what that choice says, row-major unless it is a view.
+            let only = self.candidates.choices.get(producer.index()).and_then(|c| c.first());
+            let left = only.and_then(|c| c.outs.get(slot)).and_then(|l| self.candidates.find(v, l));
+            (self.pinned(name)?.var, vec![Some(left.unwrap_or(0) as u32)])
         };
         let moves = layouts
             .iter()
@@ -156,7 +149,7 @@ impl Network<'_> {
         let choices = &self.candidates.choices[n.index()];
         choices
             .iter()
-            .map(|c| layout(c).and_then(|l| self.candidates.find(self.graph, v, l)).or(Some(0)).map(|i| i as u32))
+            .map(|c| layout(c).and_then(|l| self.candidates.find(v, l)).or(Some(0)).map(|i| i as u32))
             .collect()
     }
 }

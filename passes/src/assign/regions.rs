@@ -122,8 +122,8 @@ fn node_cost(graph: &Graph, plan: &Plan, n: NodeId, target: &dyn Target, hints: 
         .outputs
         .iter()
         .flatten()
-        .filter(|&&v| plan.taken(graph, v).moved_by_producer)
-        .map(|&v| target.move_cost(MoveKind::Permute, hints.bytes(graph, v)))
+        .filter_map(|&v| Some((v, plan.taken(graph, v).moved_by_producer?)))
+        .map(|(v, kind)| target.move_cost(kind, hints.bytes(graph, v)))
         .sum();
     own + moved
 }

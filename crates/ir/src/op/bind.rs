@@ -58,7 +58,12 @@ fn bind_case(graph: &Graph, node: &Node, case: &'static Case) -> Result<Bound, S
 
 /// The pattern of each slot, the repeated one as often as needed; `None` past the end.
 fn patterns<'p, 's>(side: &'p [Pattern<'s>], slots: usize) -> impl Iterator<Item = Option<&'p Pattern<'s>>> {
-    (0..slots).map(|i| side.get(i).or_else(|| side.last().filter(|p| p.times == Times::Repeated)))
+    (0..slots).map(|i| {
+        side.get(i).or_else(|| match side.last()?.times {
+            Times::Repeated(n) => side.get(side.len() - n + (i - side.len()) % n),
+            _ => None,
+        })
+    })
 }
 
 fn operand_ranks(graph: &Graph, node: &Node, signature: &Signature<'_>) -> Result<Vec<Option<usize>>, String> {
@@ -434,7 +439,11 @@ mod tests {
         let lengths = lengths(&signature);
         let mut graph = Graph::new("g");
         let mut inputs = Vec::new();
-        for (i, pattern) in patterns(&signature.operands, signature.operands.len() + 1).flatten().enumerate() {
+        let group = match signature.operands.last().unwrap().times {
+            Times::Repeated(n) => n,
+            _ => 0,
+        };
+        for (i, pattern) in patterns(&signature.operands, signature.operands.len() + group).flatten().enumerate() {
             let name = format!("x{i}");
             let v = if pattern.whole {
                 let v = graph.add_constant(name, Constant::ints(&[1])).unwrap();

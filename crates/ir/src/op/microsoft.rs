@@ -7,9 +7,10 @@ use super::matmul::matmul_shape;
 use super::pool::{global_shape, pool_shape};
 use super::quant::{LINEAR, dequantize, quantize};
 use super::query::is_scalar;
-use super::{Axes, Case, OpDef};
+use super::{Axes, AxisSource, Case, OpDef};
 use crate::dim::Dim;
 use crate::dtype::DType;
+use crate::form::Renumber;
 use crate::graph::{Graph, Node};
 
 const BIASED: &[Case] = &[Case::new("a* c, c? -> a* c")];
@@ -24,7 +25,9 @@ const Q_GLOBAL: &[Case] = &[
     Case::new("n s*!~ c, _, _, _, _ -> n s*:1 c").when(channels_last),
     Case::new("n c s*!~, _, _, _, _ -> n c s*:1").when(channels_first),
 ];
-const Q_CONCAT: &str = "alternates data with scales and zero points in its operands";
+const Q_CONCAT: &[Case] = &[Case::new("_, _, a* [x]~ b*, _, _...3 -> a* [x] b*")
+    .axis(AxisSource::Attr("axis", 1))
+    .renumber(&[Renumber::AxisAttr("axis", 1)])];
 const FUSED_MATMUL: &str = "transposes its operands by attributes, by position";
 const SKIP_NORM: &str = "normalizes the last axis of a sum, by position";
 
@@ -43,7 +46,7 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::microsoft("QLinearSigmoid", Axes::Sig(Q_UNARY), same),
     OpDef::microsoft("QLinearLeakyRelu", Axes::Sig(Q_UNARY), same),
     OpDef::microsoft("QLinearSoftmax", Axes::Opaque(Q_SOFTMAX), same),
-    OpDef::microsoft("QLinearConcat", Axes::Opaque(Q_CONCAT), q_concat),
+    OpDef::microsoft("QLinearConcat", Axes::Sig(Q_CONCAT), q_concat),
     OpDef::microsoft("QLinearAveragePool", Axes::Sig(Q_POOL), q_pool),
     OpDef::microsoft("QLinearGlobalAveragePool", Axes::Sig(Q_GLOBAL), q_global),
 ];

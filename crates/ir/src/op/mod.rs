@@ -1,7 +1,7 @@
 //! The table of ops: what each means for layouts and which type its results have.
 //!
 //! An op family is one file here and its entries one slice in [`TABLE`]. An entry says everything once; roles, freedom, how
-//! operands bind each other and which attributes are renumbered are derived from its signature (see [`sig`] for the
+//! operands bind each other and which attributes are renumbered are derived from its signature (see `sig.rs` for the
 //! language). There is no default: an op that carries no layout says [`Axes::Opaque`] and why, and an op that is not in the
 //! table is opaque because it is not.
 
@@ -92,7 +92,7 @@ pub type Condition = fn(&Graph, &Node) -> Result<(), String>;
 
 /// One reading of an op: it applies where `when` holds and the operands' ranks fit the signature.
 pub struct Case {
-    /// Signature text; the language is in [`sig`].
+    /// Signature text; the language is in `sig.rs`.
     pub sig: &'static str,
     /// Where the position of `[x]`, or of the second of two runs, is said.
     pub axis: AxisSource,
@@ -181,9 +181,6 @@ pub enum Absent {
     /// This axis.
     Axis(i64),
 }
-
-/// The newest version of ONNX's own operator set that the table speaks of.
-pub const NEWEST_OPSET: i64 = 26;
 
 /// Families, one slice each; the order is that of `docs/ops.md`.
 pub static TABLE: &[&[OpDef]] = &[

@@ -1,7 +1,7 @@
 //! Reductions: axes are named by number, kept with extent 1 or dropped.
 
 use super::infer::{Answer, InferContext, Inferred, typed};
-use super::{Absent, Axes, Case, OpDef, Reduce};
+use super::{Absent, Axes, AxisSource, Case, OpDef, Reduce};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::form::{Implicit, Renumber};
@@ -13,7 +13,8 @@ const BY_ATTR: &[Case] = &[Case::new("a* -> a*")
 const BY_INPUT: &[Case] = &[Case::new("a*, _? -> a*")
     .reduce(Reduce { attr: None, input: Some(1), absent: Absent::AllUnlessNoop })
     .renumber(&[Renumber::AxesInput(1, Implicit::All)])];
-const ARG: &[Case] = &[Case::new("a* -> a*")
+const ARG: &[Case] = &[Case::new("a* [x] b* -> a* [x] b*")
+    .axis(AxisSource::Attr("axis", 0))
     .reduce(Reduce { attr: Some("axis"), input: None, absent: Absent::Axis(0) })
     .renumber(&[Renumber::AxisAttr("axis", 0)])];
 

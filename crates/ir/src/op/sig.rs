@@ -14,7 +14,8 @@
 //!            | "(" letter+ ")"                    one axis spelled by several digits, outermost first; pinned
 //! mark      := "" | "~" | "^"                     `~`: whole, an element of the result reads all of it or its extent
 //!                                                 changes; `^`: goes through a sliding window
-//! suffix    := "" | "?" | "..."                   optional; repeated, with the same letters, any number of times
+//! suffix    := "" | "?" | "..." digit?            optional; repeated, with the same letters, any number of times, with a
+//!                                                 digit together with the operands before it, that many in all
 //! ```
 //!
 //! Operands that share a run at different lengths are aligned at its end, as NumPy broadcasts. Of two runs in one operand
@@ -45,7 +46,8 @@ pub(crate) struct Item<'a> {
 pub(crate) enum Times {
     Once,
     Optional,
-    Repeated,
+    /// With so many operands in one repetition, this one being the last.
+    Repeated(usize),
 }
 
 /// One operand or result of a signature; no items and `whole` for `_`.
@@ -91,15 +93,20 @@ pub(crate) fn parse(text: &str) -> Result<Signature<'_>, String> {
 fn side(text: &str) -> Result<Vec<Pattern<'_>>, String> {
     let side: Vec<Pattern<'_>> = text.split(',').map(|operand| pattern(operand.trim())).collect::<Result<_, _>>()?;
     let last = side.len() - 1;
-    if side[..last].iter().any(|p| p.times == Times::Repeated) {
+    let repeated = |p: &Pattern<'_>| matches!(p.times, Times::Repeated(_));
+    if side[..last].iter().any(repeated) {
         return Err(format!("`{text}`: only the last operand can be repeated"));
+    }
+    if matches!(side[last].times, Times::Repeated(n) if n == 0 || n > side.len()) {
+        return Err(format!("`{text}`: repeats more operands than it has"));
     }
     Ok(side)
 }
 
 fn pattern(text: &str) -> Result<Pattern<'_>, String> {
-    let (text, times) = if let Some(t) = text.strip_suffix("...") {
-        (t, Times::Repeated)
+    let repeated = text.split_once("...").map(|(t, n)| (t, if n.is_empty() { Ok(1) } else { n.parse() }));
+    let (text, times) = if let Some((t, n)) = repeated {
+        (t, Times::Repeated(n.map_err(|_| format!("`{text}`: `...` is followed by no number"))?))
     } else if let Some(t) = text.strip_suffix('?') {
         (t, Times::Optional)
     } else {
@@ -182,9 +189,18 @@ mod tests {
 
     #[test]
     fn malformed_texts_are_refused() {
-        for text in
-            ["a*", "a$ -> a", "(g ci -> a", "a** -> a*", "a*@ -> a*", "~ -> a", "a*..., b -> a*", "a* b* c* -> a*"]
-        {
+        for text in [
+            "a* -> a*...2",
+            "a*...x -> a*",
+            "a*",
+            "a$ -> a",
+            "(g ci -> a",
+            "a** -> a*",
+            "a*@ -> a*",
+            "~ -> a",
+            "a*..., b -> a*",
+            "a* b* c* -> a*",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

@@ -91,13 +91,14 @@ impl Names {
                 if fixed || !wanted_by_name.insert(from) {
                     continue;
                 }
-                self.by_value[from.index()] = self.by_value[y.index()].clone();
+                self.by_value[from.index()].clone_from(&graph.value(y).name);
             }
             root.insert(y, from);
             self.aliases.insert(y);
         }
         for (y, from) in root {
-            self.by_value[y.index()] = self.by_value[from.index()].clone();
+            let name = self.by_value[from.index()].clone();
+            self.by_value[y.index()] = name;
         }
     }
 

@@ -1,4 +1,4 @@
-//! Attributes and operands that speak of axes, said for the order in which operand 0 is stored.
+//! Attributes and operands that speak of axes, said for the order in which the first operand with axes is stored.
 
 use super::views::{int_attribute, ints_attribute};
 use super::{ExportError, Exporter, GraphOut};
@@ -8,7 +8,7 @@ use relayout_ir::form::{Form, Implicit, Renumber};
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::op::normalize_axis;
 
-/// How operand 0 is stored.
+/// How the first operand that has axes is stored.
 struct Order {
     /// Logical axes, outermost first.
     stored: Vec<usize>,
@@ -18,7 +18,9 @@ struct Order {
 
 impl Order {
     fn of(graph: &Graph, node: &Node) -> Option<Order> {
-        let x = node.inputs.first().copied().flatten()?;
+        let Form::Axes(bound) = &node.form else { return None };
+        let first = bound.operands.iter().position(Option::is_some)?;
+        let x = node.inputs.get(first).copied().flatten()?;
         let stored = graph.value(x).layout.as_permutation()?;
         let mut places = vec![0; stored.len()];
         for (place, &axis) in stored.iter().enumerate() {

@@ -74,13 +74,11 @@ impl Exporter {
             let view = matches!(node.form, Form::View(_));
             let sides = [node.inputs.first(), node.outputs.first()];
             let moved = sides.into_iter().flatten().flatten().any(|&v| !out.graph.value(v).layout.is_row_major());
-            return match view && moved {
-                true => Err(ExportError::Unsayable {
-                    node: node.describe(out.graph),
-                    why: "its view has no storage shape".into(),
-                }),
-                false => Ok(false),
-            };
+            if view && moved {
+                let node = node.describe(out.graph);
+                return Err(ExportError::Unsayable { node, why: "its view has no storage shape".to_owned() });
+            }
+            return Ok(false);
         };
         self.write_change(out, change, origin);
         Ok(true)

@@ -232,10 +232,9 @@ impl<'f> Importer<'f> {
             }
         }
         for name in order {
-            if let Some(c) = constants.remove(name) {
-                if let Err(e) = graph.add_constant(name, c) {
-                    self.problem(e.to_string());
-                }
+            let added = constants.remove(name).map(|c| graph.add_constant(name, c));
+            if let Some(Err(e)) = added {
+                self.problem(e.to_string());
             }
         }
         for sparse in &proto.sparse_initializer {

@@ -47,6 +47,9 @@ impl ConstSource for Deferred {
     }
 }
 
+/// Typed data of at most this many bytes is put together at once and kept.
+const KEPT: usize = 64 << 10;
+
 /// A tensor as a constant.
 ///
 /// # Errors
@@ -78,7 +81,6 @@ pub(super) fn constant(file: &Arc<ModelFile>, payloads: &Payloads, tensor: &Tens
     }
     // Putting the bytes together once checks the counts; small ones are then at hand for shape arithmetic.
     let bytes = file.tensor_bytes(tensor).map_err(|e| e.to_string())?;
-    const KEPT: usize = 64 << 10;
     if bytes.len() <= KEPT {
         return Ok(Constant::inline(dtype, dims, bytes));
     }

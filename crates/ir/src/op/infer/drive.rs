@@ -204,6 +204,16 @@ fn capture(graph: &Graph, v: ValueId) -> (String, Known) {
     (value.name.clone(), Known { ty: value.ty.clone(), contents: value.contents.clone() })
 }
 
+/// Infers one node whose operands are typed already, for graphs that are built node by node. Bodies are left as they are.
+///
+/// # Errors
+/// What can't be right about it.
+pub fn infer_one(graph: &mut Graph, id: NodeId, unknowns: &mut u32) -> Result<(), String> {
+    let mut found = Vec::new();
+    infer_node(graph, id, unknowns, &mut found);
+    if found.is_empty() { Ok(()) } else { Err(found.join("; ")) }
+}
+
 fn infer_node(graph: &mut Graph, id: NodeId, unknowns: &mut u32, found: &mut Vec<String>) {
     let inferred = match def_of(graph, id) {
         None => Inferred::default(),

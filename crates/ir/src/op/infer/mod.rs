@@ -10,7 +10,7 @@ mod element;
 mod pick;
 
 pub(super) use arith::{agree, check_rank, is_extent, quotient};
-pub use drive::{MAX_NESTING, Problem, infer_graph};
+pub use drive::{MAX_NESTING, Problem, infer_graph, infer_one};
 pub(super) use element::{boolean, floats, same_dtype, small_ints, typed};
 pub(super) use pick::{Known, join};
 
