@@ -2,8 +2,8 @@
 //! read; this is the only place where physical shapes are written.
 //!
 //! A value of layout L is written with its storage shape: its axes in the order in which L has them. Attributes that speak of
-//! axes are renumbered accordingly ([`renumber`]); views that leave the storage shape as it is vanish, others become a
-//! Reshape; a move becomes a Transpose ([`views`]).
+//! axes are renumbered accordingly (`renumber.rs`); views that leave the storage shape as it is vanish, others become a
+//! Reshape; a move becomes a Transpose (`views.rs`).
 //!
 //! Names of graph inputs, outputs and surviving values stay; new names are unique over all graphs of the model.
 
