@@ -5,7 +5,7 @@
 //! outputs and captured values are row-major.
 
 use crate::assign::{Plan, assign};
-use crate::hints::Hints;
+use crate::hints::{Hints, Size};
 use crate::record::{GraphRecord, describe_moves};
 use crate::solve::Limits;
 use crate::{canonicalize, cleanup, fold_shapes, fold_weights, legalize, materialize};
@@ -102,7 +102,7 @@ pub enum PassError {
 #[non_exhaustive]
 pub struct PipelineOptions {
     /// Sizes of symbolic dims, by name.
-    pub dims: BTreeMap<String, i64>,
+    pub dims: BTreeMap<String, Size>,
     /// Limits of the solver.
     pub limits: Limits,
     /// Print the main graph after this pass.

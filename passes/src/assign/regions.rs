@@ -2,7 +2,7 @@
 //!
 //! Two changed nodes are in one region if a value between them is stored or read in another layout than the input's. Regions
 //! meet only at values that are unchanged, so each is kept or given back by itself. One is kept iff its cost falls strictly at
-//! the size hints and does not rise at half and double of them.
+//! the size hints and does not rise at their low and high ends.
 
 use super::plan::{Plan, Taken, is_transpose};
 use crate::hints::{Hints, Scale};
@@ -105,8 +105,8 @@ fn gains(graph: &Graph, plan: &Plan, region: &Region, target: &dyn Target, hints
         let hints = hints.scaled(scale);
         (cost_now(graph, plan, region, target, &hints), cost_before(graph, plan, region, target, &hints))
     };
-    let (now, before) = at(Scale::AtHint);
-    now < before && [Scale::Half, Scale::Double].into_iter().map(at).all(|(now, before)| now <= before)
+    let (now, before) = at(Scale::Typical);
+    now < before && [Scale::Low, Scale::High].into_iter().map(at).all(|(now, before)| now <= before)
 }
 
 fn cost_now(graph: &Graph, plan: &Plan, region: &Region, target: &dyn Target, hints: &Hints) -> Cost {
