@@ -46,13 +46,11 @@ impl FromStr for Size {
     /// `224` or `1..32`.
     fn from_str(text: &str) -> Result<Size, String> {
         let number = |t: &str| t.trim().parse::<i64>().map_err(|_| format!("`{t}` is not a number"));
-        let (low, high) = match text.split_once("..") {
-            Some((low, high)) => (number(low)?, number(high)?),
-            None => {
-                let n = number(text)?;
-                return if n < 1 { Err(format!("`{n}` is no size of a dim")) } else { Ok(Size::of(n)) };
-            }
+        let Some((low, high)) = text.split_once("..") else {
+            let n = number(text)?;
+            return if n < 1 { Err(format!("`{n}` is no size of a dim")) } else { Ok(Size::of(n)) };
         };
+        let (low, high) = (number(low)?, number(high)?);
         Size::range(low, high).ok_or_else(|| format!("`{text}` is no range of sizes"))
     }
 }
