@@ -127,6 +127,7 @@ fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
         before: traffic(outcome, |g| g.before),
         after: Traffic::default(),
         folded: folded(outcome),
+        solve: outcome.solve.clone(),
         graphs: Vec::new(),
         notes: outcome.notes.clone(),
     }

@@ -11,6 +11,7 @@
 )]
 
 mod bind;
+mod border;
 mod concat;
 mod control;
 mod conv;
@@ -35,6 +36,7 @@ mod space;
 mod view;
 
 pub use bind::bind;
+pub use border::value_at;
 pub use infer::{InferContext, Inferred};
 
 use crate::form::{Renumber, View};
