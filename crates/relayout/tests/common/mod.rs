@@ -5,8 +5,10 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use prost::Message;
 use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library, verify};
 use relayout::{Model, Options, Report, optimize, target};
+use relayout_onnx::proto::ModelProto;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -97,13 +99,39 @@ pub(crate) fn settled(bytes: &[u8], outcome: &Outcome, dims: &BTreeMap<String, i
     Ok(())
 }
 
+/// Names say nothing: a result whose nodes have other names and that does not say where it comes from is left as it is too.
+pub(crate) fn settled_under_other_names(result: &[u8], dims: &BTreeMap<String, i64>) -> Result<(), String> {
+    let mut model = ModelProto::decode(result).map_err(|e| e.to_string())?;
+    model.metadata_props.clear();
+    let nodes = model.graph.iter_mut().flat_map(|g| &mut g.node);
+    for (i, node) in nodes.enumerate() {
+        node.name = Some(format!("renamed_{i}"));
+        node.metadata_props.clear();
+    }
+    let renamed = model.encode_to_vec();
+    let again = optimized(&renamed, dims)?;
+    if again.bytes == renamed { Ok(()) } else { Err("the result is changed when its nodes are renamed".to_owned()) }
+}
+
 /// No more bytes are moved than before.
 pub(crate) fn not_worse(report: &Report) -> Result<(), String> {
     let (before, after) = (report.before, report.after);
     if after.bytes <= before.bytes {
         return Ok(());
     }
-    Err(format!("moved bytes rise from {} in {} nodes to {} in {}", before.bytes, before.nodes, after.bytes, after.nodes))
+    Err(format!(
+        "moved bytes rise from {} in {} nodes to {} in {}",
+        before.bytes, before.nodes, after.bytes, after.nodes
+    ))
+}
+
+/// The result declares nothing wrongly that the input did not.
+pub(crate) fn says_no_more(outcome: &Outcome) -> Result<(), String> {
+    let again = optimized(&outcome.bytes, &BTreeMap::new())?;
+    match again.report.notes.iter().find(|note| !outcome.report.notes.contains(note)) {
+        Some(note) => Err(format!("the result declares what is not so: {note}")),
+        None => Ok(()),
+    }
 }
 
 /// A model file as text.

@@ -67,7 +67,8 @@ pub(crate) struct Sample {
 }
 
 impl Sketch {
-    fn name(&mut self, base: &str) -> String {
+    /// A name that is not taken.
+    pub(crate) fn name(&mut self, base: &str) -> String {
         self.names += 1;
         format!("{base}{}", self.names)
     }
@@ -160,14 +161,7 @@ impl Sketch {
         attributes: Vec<AttributeProto>,
     ) {
         let name = (self.nodes.len() % 3 != 2).then(|| format!("{op}_{}", self.nodes.len()));
-        self.nodes.push(NodeProto {
-            op_type: Some(op.to_owned()),
-            name,
-            input: inputs,
-            output: outputs,
-            attribute: attributes,
-            ..NodeProto::default()
-        });
+        self.nodes.push(NodeProto { name, ..node(op, inputs, outputs, attributes) });
     }
 
     /// A node without a value of its own: the name of its result.
@@ -230,6 +224,12 @@ impl Sketch {
     }
 }
 
+/// A node without a name.
+pub(crate) fn node(op: &str, inputs: Vec<String>, outputs: Vec<String>, attributes: Vec<AttributeProto>) -> NodeProto {
+    let op_type = Some(op.to_owned());
+    NodeProto { op_type, input: inputs, output: outputs, attribute: attributes, ..NodeProto::default() }
+}
+
 /// What an op does to the numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct Effect {
@@ -276,9 +276,8 @@ pub(crate) fn sample(recipe: &Recipe) -> Sample {
         });
     }
     for step in &recipe.steps {
-        let family = ops::FAMILIES[usize::from(step.kind) % ops::FAMILIES.len()];
         sketch.forced = None;
-        let _ = family(&mut sketch, &mut Dice::of(step));
+        let _ = ops::family(step.kind)(&mut sketch, &mut Dice::of(step));
     }
     finish(recipe, sketch, inputs)
 }
@@ -291,7 +290,8 @@ fn finish(recipe: &Recipe, mut sketch: Sketch, mut inputs: Vec<ValueInfoProto>) 
     let mut outputs: Vec<Id> = leaves.iter().copied().skip(usize::from(dead)).collect();
     for &pick in &recipe.outputs {
         let Some(&v) = made.get(usize::from(pick) % made.len().max(1)) else { continue };
-        if !outputs.contains(&v) && !(dead && v == leaves[0]) {
+        let stays_dead = dead && v == leaves[0];
+        if !outputs.contains(&v) && !stays_dead {
             outputs.push(v);
         }
     }
@@ -308,11 +308,15 @@ fn finish(recipe: &Recipe, mut sketch: Sketch, mut inputs: Vec<ValueInfoProto>) 
             info(t.name.as_deref().unwrap_or_default(), dtype, &t.dims, false, true)
         }));
     }
+    // Declared types of values in between: they have to follow the layouts.
+    let declared = made.iter().filter(|v| said && *v % 2 == 0 && !outputs.contains(v)).map(|&v| &sketch.values[v]);
+    let declared = declared.map(|v| info(&v.name, v.dtype, &v.shape, false, true)).collect();
     let outcome: Vec<&Value> = outputs.iter().map(|&i| &sketch.values[i]).collect();
     let graph = GraphProto {
         name: Some("random".into()),
         input: inputs,
         output: outcome.iter().map(|v| info(&v.name, v.dtype, &v.shape, false, said)).collect(),
+        value_info: declared,
         node: sketch.nodes,
         initializer: sketch.initializers,
         ..GraphProto::default()
@@ -337,12 +341,14 @@ fn tensor(name: &str, dtype: DataType, dims: &[i64], data: Vec<u8>) -> TensorPro
     }
 }
 
-fn info(name: &str, dtype: DataType, shape: &[i64], batch: bool, said: bool) -> ValueInfoProto {
+/// Name and type of a value; `batch`: the first extent is the symbol `N`; `said`: the shape is declared.
+pub(crate) fn info(name: &str, dtype: DataType, shape: &[i64], batch: bool, said: bool) -> ValueInfoProto {
     use tensor_shape_proto::{Dimension, dimension};
     let dim = |(axis, &d): (usize, &i64)| Dimension {
-        value: Some(match batch && axis == 0 {
-            true => dimension::Value::DimParam("N".into()),
-            false => dimension::Value::DimValue(d),
+        value: Some(if batch && axis == 0 {
+            dimension::Value::DimParam("N".into())
+        } else {
+            dimension::Value::DimValue(d)
         }),
         ..Dimension::default()
     };
@@ -365,6 +371,13 @@ pub(crate) fn int(name: &str, value: i64) -> AttributeProto {
 pub(crate) fn ints(name: &str, list: &[i64]) -> AttributeProto {
     let ty = Some(AttributeType::Ints as i32);
     AttributeProto { name: Some(name.into()), ints: list.to_vec(), r#type: ty, ..AttributeProto::default() }
+}
+
+/// An attribute that is a graph of one output.
+pub(crate) fn body(name: &str, nodes: Vec<NodeProto>, output: ValueInfoProto) -> AttributeProto {
+    let graph = GraphProto { name: Some(name.into()), node: nodes, output: vec![output], ..GraphProto::default() };
+    let ty = Some(AttributeType::Graph as i32);
+    AttributeProto { name: Some(name.into()), g: Some(Box::new(graph)), r#type: ty, ..AttributeProto::default() }
 }
 
 /// An attribute that is a number.
