@@ -60,6 +60,7 @@ fn check(name: &str, tolerance: Option<Tolerance>) {
     let mut problems = Vec::new();
     let mut law = |result: Result<(), String>| problems.extend(result.err());
     law(common::not_worse(&outcome.report));
+    law(common::says_no_more(&outcome));
     law(common::compared(&bytes, &outcome.bytes, &dims).and_then(|c| common::judged(&c, tolerance)));
     law(common::settled(&bytes, &outcome, &dims));
     law(common::settled_under_other_names(&outcome.bytes, &dims));

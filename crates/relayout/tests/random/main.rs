@@ -54,10 +54,6 @@ fn has_outer_axes(sample: &Sample) -> bool {
     ["Softmax(", "TopK(", "CumSum("].iter().any(|op| text.contains(op))
 }
 
-fn dims_of(sample: &Sample) -> BTreeMap<String, i64> {
-    sample.batch.iter().map(|&n| ("N".to_owned(), n)).collect()
-}
-
 #[test]
 fn random_models_compute_the_same_move_no_more_and_settle() {
     common::runtime();
@@ -70,7 +66,7 @@ fn random_models_compute_the_same_move_no_more_and_settle() {
     let (skipped, changed) = (Cell::new(0u64), Cell::new(0u64));
     let result = runner.run(&recipes(), |recipe: Recipe| {
         let sample = sketch::sample(&recipe);
-        let dims = dims_of(&sample);
+        let dims = sample.dims.clone();
         if runs(&sample, &dims).is_err() {
             skipped.set(skipped.get() + 1);
             return Ok(());

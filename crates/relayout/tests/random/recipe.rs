@@ -12,8 +12,8 @@ pub(crate) struct Recipe {
     pub(crate) opset: i64,
     /// IR version 3, where initializers are inputs too; only below opset 10.
     pub(crate) old_ir: bool,
-    /// Extent of the symbolic batch dim of the first input; `None`: all extents are numbers.
-    pub(crate) batch: Option<i64>,
+    /// Symbolic dims of the first input: which axis (0 is drawn most), and its extent in the run. None: all are numbers.
+    pub(crate) symbols: Vec<(u16, i64)>,
     /// Shapes of the inputs.
     pub(crate) inputs: Vec<Vec<i64>>,
     /// How the graph grows.
@@ -98,15 +98,19 @@ pub(crate) fn recipes() -> impl Strategy<Value = Recipe> {
     (
         prop::sample::select(OPSETS),
         any::<bool>(),
-        prop::option::of(1i64..4),
+        prop_oneof![
+            2 => Just(vec![]),
+            2 => prop::collection::vec((Just(0u16), 1i64..4), 1),
+            2 => prop::collection::vec((any::<u16>(), 1i64..6), 1..4),
+        ],
         prop::collection::vec(shape(), 1..3),
         prop::collection::vec(step(), 3..25),
         prop::collection::vec(any::<u16>(), 0..3),
     )
-        .prop_map(|(opset, old, batch, inputs, steps, outputs)| Recipe {
+        .prop_map(|(opset, old, symbols, inputs, steps, outputs)| Recipe {
             opset,
             old_ir: old && opset < 10,
-            batch,
+            symbols,
             inputs,
             steps,
             outputs,

@@ -8,6 +8,7 @@ use relayout_onnx::proto::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
     ValueInfoProto, attribute_proto::AttributeType, tensor_proto::DataType, tensor_shape_proto, type_proto,
 };
+use std::collections::BTreeMap;
 
 /// Most elements of a value: samples must run in a moment.
 const MOST_ELEMENTS: i64 = 4096;
@@ -62,8 +63,8 @@ pub(crate) struct Sample {
     pub(crate) bytes: Vec<u8>,
     /// No op of it rounds in an order that a layout may change.
     pub(crate) exact: bool,
-    /// Size of dim `N`, if there is one.
-    pub(crate) batch: Option<i64>,
+    /// Sizes of symbolic dims in the run.
+    pub(crate) dims: BTreeMap<String, i64>,
 }
 
 impl Sketch {
@@ -256,15 +257,18 @@ pub(crate) fn sample(recipe: &Recipe) -> Sample {
         initializers: Vec::new(),
         names: 0,
     };
-    let mut inputs = Vec::new();
+    let (mut inputs, mut dims) = (Vec::new(), BTreeMap::new());
     for (k, shape) in recipe.inputs.iter().enumerate() {
         let mut shape = shape.clone();
-        let batch = recipe.batch.filter(|_| k == 0);
-        if let Some(n) = batch {
-            shape[0] = n;
+        let mut symbols = BTreeMap::new();
+        for (&(axis, size), symbol) in recipe.symbols.iter().zip(["N", "L", "M"]).filter(|_| k == 0) {
+            let axis = usize::from(axis) % shape.len();
+            shape[axis] = size;
+            symbols.insert(axis, symbol);
         }
+        dims.extend(symbols.iter().map(|(&axis, &symbol)| (symbol.to_owned(), shape[axis])));
         let name = format!("x{k}");
-        inputs.push(info(&name, DataType::Float, &shape, batch.is_some(), true));
+        inputs.push(info(&name, DataType::Float, &shape, &symbols, true));
         sketch.values.push(Value {
             name,
             dtype: DataType::Float,
@@ -279,10 +283,10 @@ pub(crate) fn sample(recipe: &Recipe) -> Sample {
         sketch.forced = None;
         let _ = ops::family(step.kind)(&mut sketch, &mut Dice::of(step));
     }
-    finish(recipe, sketch, inputs)
+    finish(recipe, sketch, inputs, dims)
 }
 
-fn finish(recipe: &Recipe, mut sketch: Sketch, mut inputs: Vec<ValueInfoProto>) -> Sample {
+fn finish(recipe: &Recipe, mut sketch: Sketch, mut inputs: Vec<ValueInfoProto>, dims: BTreeMap<String, i64>) -> Sample {
     let made: Vec<Id> = (recipe.inputs.len()..sketch.values.len()).filter(|&i| !sketch.values[i].constant).collect();
     let leaves: Vec<Id> = made.iter().copied().filter(|&i| !sketch.values[i].read).collect();
     // Now and then a value that nobody reads stays one: a dead node of the input.
@@ -300,22 +304,22 @@ fn finish(recipe: &Recipe, mut sketch: Sketch, mut inputs: Vec<ValueInfoProto>) 
         let (dtype, shape) = (sketch.values[0].dtype, sketch.values[0].shape.clone());
         outputs.extend(sketch.op("Identity", &[0], vec![name], &[(dtype, shape)], EXACT, vec![]));
     }
-    let said = recipe.batch.is_none();
+    let said = dims.is_empty();
     let old = recipe.old_ir;
     if old {
         inputs.extend(sketch.initializers.iter().map(|t| {
             let dtype = DataType::try_from(t.data_type.unwrap_or(0)).expect("a known type");
-            info(t.name.as_deref().unwrap_or_default(), dtype, &t.dims, false, true)
+            info(t.name.as_deref().unwrap_or_default(), dtype, &t.dims, &BTreeMap::new(), true)
         }));
     }
     // Declared types of values in between: they have to follow the layouts.
     let declared = made.iter().filter(|v| said && *v % 2 == 0 && !outputs.contains(v)).map(|&v| &sketch.values[v]);
-    let declared = declared.map(|v| info(&v.name, v.dtype, &v.shape, false, true)).collect();
+    let declared = declared.map(|v| info(&v.name, v.dtype, &v.shape, &BTreeMap::new(), true)).collect();
     let outcome: Vec<&Value> = outputs.iter().map(|&i| &sketch.values[i]).collect();
     let graph = GraphProto {
         name: Some("random".into()),
         input: inputs,
-        output: outcome.iter().map(|v| info(&v.name, v.dtype, &v.shape, false, said)).collect(),
+        output: outcome.iter().map(|v| info(&v.name, v.dtype, &v.shape, &BTreeMap::new(), said)).collect(),
         value_info: declared,
         node: sketch.nodes,
         initializer: sketch.initializers,
@@ -328,7 +332,7 @@ fn finish(recipe: &Recipe, mut sketch: Sketch, mut inputs: Vec<ValueInfoProto>) 
         graph: Some(graph),
         ..ModelProto::default()
     };
-    Sample { bytes: model.encode_to_vec(), exact, batch: recipe.batch }
+    Sample { bytes: model.encode_to_vec(), exact, dims }
 }
 
 fn tensor(name: &str, dtype: DataType, dims: &[i64], data: Vec<u8>) -> TensorProto {
@@ -341,14 +345,19 @@ fn tensor(name: &str, dtype: DataType, dims: &[i64], data: Vec<u8>) -> TensorPro
     }
 }
 
-/// Name and type of a value; `batch`: the first extent is the symbol `N`; `said`: the shape is declared.
-pub(crate) fn info(name: &str, dtype: DataType, shape: &[i64], batch: bool, said: bool) -> ValueInfoProto {
+/// Name and type of a value; `symbols`: names of extents, by axis; `said`: the shape is declared.
+pub(crate) fn info(
+    name: &str,
+    dtype: DataType,
+    shape: &[i64],
+    symbols: &BTreeMap<usize, &str>,
+    said: bool,
+) -> ValueInfoProto {
     use tensor_shape_proto::{Dimension, dimension};
     let dim = |(axis, &d): (usize, &i64)| Dimension {
-        value: Some(if batch && axis == 0 {
-            dimension::Value::DimParam("N".into())
-        } else {
-            dimension::Value::DimValue(d)
+        value: Some(match symbols.get(&axis) {
+            Some(&symbol) => dimension::Value::DimParam(symbol.to_owned()),
+            None => dimension::Value::DimValue(d),
         }),
         ..Dimension::default()
     };

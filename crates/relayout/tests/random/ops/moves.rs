@@ -190,7 +190,7 @@ pub(super) fn branches(s: &mut Sketch, dice: &mut Dice<'_>) -> Option<Id> {
         then.push(one("Transpose", &names[1], 2, vec![ints("perm", &back)]));
         vec![one("Neg", &capture, 4, vec![])]
     };
-    let out = |name: &str| info(name, DataType::Float, &result, false, false);
+    let out = |name: &str| info(name, DataType::Float, &result, &std::collections::BTreeMap::new(), false);
     let attributes = vec![body("then_branch", then, out(&names[2])), body("else_branch", other, out(&names[4]))];
     s.op("If", &[x], vec![condition], &[(DataType::Float, result.clone())], EXACT, attributes)
 }
