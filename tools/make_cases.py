@@ -272,10 +272,14 @@ case("bodies", "pair_in_a_loop", "x:2,3,4,5; n:i64: -> y:2,3,4,5",
      k=f32(3), yes=np.array(True))
 case("bodies", "pair_in_a_scan", "x:2,3,4,5 -> y:2,3,4,5",
      f"y = Scan <num_scan_inputs = 1, body = step (float[3,4,5] s) => (float[3,4,5] o) {{ a = Transpose <perm = [1,2,0]>(s) b = Relu(a) o = Transpose <perm = [2,0,1]>(b) }}>(x)")
-case("bodies", "not_across_the_border", "x:2,3,4,5; c:b: -> y",
+case("bodies", "across_the_border", "x:2,3,4,5; c:b: -> y",
      f"t = {TO}(x) y = If <then_branch = a () => (float[2,3,4,5] u) {{ u = {BACK}(t) }}, else_branch = b () => (float[2,3,4,5] v) {{ v = {BACK}(t) }}>(c)")
 case("bodies", "constant_transposed_in_a_branch", "x:2,3; c:b: -> y",
      "y = If <then_branch = a () => (float[2,4] u) { w = Constant <value = float[4,3] {1,2,3,4,5,6,7,8,9,10,11,12}>() t = Transpose <perm = [1,0]>(w) u = MatMul(x, t) }, else_branch = b () => (float[2,4] v) { v = MatMul(x, k) }>(c)", k=f32(3, 4))
+
+case("bodies", "state_of_a_loop", "x:1,5,6,4; k:1,5,6,4; n:i64: -> y:1,4,5,6; z:T,1,5,6,4",
+     "g = Relu(k) s, z = Loop <body = step (int64 i, bool a, float[1,5,6,4] u) => (bool b, float[1,5,6,4] v, float[1,5,6,4] r) { t = Transpose <perm = [0,3,1,2]>(u) c = Conv <pads = [1,1,1,1]>(t, w) o = Transpose <perm = [0,2,3,1]>(c) v = Add(o, g) b = Identity(a) r = Relu(v) }>(n, yes, x) t = Transpose <perm = [0,3,1,2]>(s) y = Conv <pads = [1,1,1,1]>(t, w)",
+     w=f32(4, 4, 3, 3), yes=np.array(True))
 
 # What is kept and what is not: a change must gain.
 case("gain", "sinks_below_a_reduction", "x:8,3,40,50 -> y", f"t = {TO}(x) y = ReduceMax <axes = [0], keepdims = 1>(t)")
@@ -288,7 +292,7 @@ case("gain", "not_for_a_tie", "x:2,3,4,5 -> y", f"a = Relu(x) t = {TO}(a) b = Ne
 case("gain", "not_below_a_concat_of_others", "x:2,3,4,5; z:2,4,5,60 -> y", f"t = {TO}(x) y = Concat <axis = 3>(t, z)")
 case("gain", "concat_of_two_transposes", "x:2,3,4,5; z:2,6,4,5 -> y", f"s = {TO}(x) t = {TO}(z) y = Concat <axis = 3>(s, t)")
 case("gain", "softmax_along_an_outer_axis", "x:2,30,40,50 -> y", f"t = {TO}(x) s = Softmax <axis = 3>(t) r = Relu(s) y = {BACK}(r)")
-case("gain", "softmax_pulls_a_move_above_a_reduction", "x:2,2,2,4 -> y",
+case("gain", "not_softmax_pulls_a_move_above_a_reduction", "x:2,2,2,4 -> y",
      f"s = Softmax <axis = 1>(x) r = Relu(s) m = ReduceMean <axes = [0]>(r) t = {TO}(m) y = Softmax <axis = 3>(t)")
 case("gain", "not_softmax_between_plain_values", "x:2,30,40,50 -> y", "s = Softmax <axis = 1>(x) y = Relu(s)")
 

@@ -47,12 +47,13 @@ impl Report {
     pub fn summary(&self) -> String {
         if self.changed {
             return format!(
-                "moves {} -> {}, bytes moved {} -> {}, {} constants re-laid ({})",
+                "moves {} -> {}, bytes moved {} -> {}, {} constant{} re-laid ({})",
                 self.before.nodes,
                 self.after.nodes,
                 bytes(self.before.bytes),
                 bytes(self.after.bytes),
                 self.folded,
+                if self.folded == 1 { "" } else { "s" },
                 self.verdict()
             );
         }

@@ -15,10 +15,6 @@ use std::path::Path;
 const SUMS: &[&str] =
     &["ReduceMean", "ReduceSum", "Softmax", "LogSoftmax", "CumSum", "LpNormalization", "MatMul", "Conv"];
 
-/// Cases that break a law, with the law's words. Each is a fault that is known: a case that keeps the law again must leave the list.
-const KNOWN: &[(&str, &str)] =
-    &[("softmax_pulls_a_move_above_a_reduction", "moved bytes rise"), ("pads_at_run_time", "a hit is left as it is")];
-
 /// Symbolic dims of the cases are small and unequal, so that an exchange of two shows.
 fn dims(text: &str) -> BTreeMap<String, i64> {
     let sizes = [("N", 2), ("C", 6), ("H", 4), ("W", 5), ("A", 2), ("B", 3), ("K", 1)];
@@ -77,13 +73,6 @@ fn check(path: &Path) -> (String, Vec<String>) {
     }
     if !name.starts_with("not_") && !outcome.report.changed {
         law(Err("a hit is left as it is".to_owned()));
-    }
-    for (_, words) in KNOWN.iter().filter(|(case, _)| *case == name) {
-        let broken = problems.len();
-        problems.retain(|p| !p.contains(words));
-        if problems.len() == broken {
-            problems.push(format!("it is listed as known to fail with `{words}`, and does not"));
-        }
     }
     (told(&name, &before, &outcome.bytes, &outcome.report), problems)
 }

@@ -59,7 +59,9 @@ pub(crate) struct Outcome {
 pub(crate) fn optimized(bytes: &[u8], dims: &BTreeMap<String, i64>) -> Result<Outcome, String> {
     let model = Model::from_bytes(bytes.to_vec().into(), None).map_err(|e| format!("it does not open: {e}"))?;
     let target = target("onnx").expect("target `onnx` is built in");
-    let options = dims.iter().fold(Options::default(), |options, (name, &size)| options.dim(name.as_str(), size));
+    let options = dims
+        .iter()
+        .fold(Options::default(), |options, (name, &size)| options.dim(name.as_str(), relayout::Size::of(size)));
     let result = optimize(&model, &target, &options).map_err(|e| format!("optimize fails: {e}"))?;
     let bytes = result.to_bytes().map_err(|e| format!("the result can't be written: {e}"))?;
     Ok(Outcome { bytes, report: result.report().clone(), text: result.graph().to_string() })
