@@ -102,7 +102,8 @@ impl Exporter {
     fn graph(&mut self, origin: &GraphProto, graph: &Graph) -> Result<GraphProto, ExportError> {
         let names = Names::resolve(graph, origin, &mut self.taken);
         let mut out = GraphOut { graph, names, nodes: Vec::with_capacity(origin.node.len()), initializers: Vec::new() };
-        let known: FxHashSet<&str> = origin.initializer.iter().filter_map(|t| t.name.as_deref()).collect();
+        let mut known: FxHashSet<&str> = origin.initializer.iter().filter_map(|t| t.name.as_deref()).collect();
+        known.extend(origin.sparse_initializer.iter().filter_map(|t| t.values.as_ref()?.name.as_deref()));
         for n in graph.order().unwrap_or_default() {
             let node = graph.node(n);
             match &node.op {
@@ -184,7 +185,8 @@ impl Exporter {
         let mut proto = origin.clone();
         proto.node = out.nodes;
         let alive = |name: Option<&str>| graph.by_name(name.unwrap_or_default()).is_some();
-        proto.initializer.retain(|t| alive(t.name.as_deref()));
+        // The graph does not know of those without a name, which nothing can read.
+        proto.initializer.retain(|t| t.name().is_empty() || alive(t.name.as_deref()));
         if self.ir_version < 4 {
             // An initializer of these versions is an input too; it goes with it.
             let gone: FxHashSet<&str> = origin
