@@ -13,8 +13,10 @@ mod order;
 mod schema;
 mod tensors;
 mod types;
+mod values;
 
 pub use types::type_of;
+pub use values::impossible;
 
 use crate::external::is_external;
 use crate::file::ModelFile;
