@@ -45,11 +45,13 @@ pub(super) fn ordered(
             }
         }
     }
-    if order.len() < waits.len() {
-        let stuck: Vec<String> =
-            (0..waits.len()).filter(|&i| waits[i] > 0).take(4).map(|i| label(&nodes[i], i)).collect();
-        problems.push(format!("the graph has a cycle through or before {}", stuck.join(", ")));
+    let stuck: Vec<usize> = (0..waits.len()).filter(|&i| waits[i] > 0).collect();
+    if !stuck.is_empty() {
+        let shown: Vec<String> = stuck.iter().take(4).map(|&i| label(&nodes[i], i)).collect();
+        problems.push(format!("the graph has a cycle through or before {}", shown.join(", ")));
     }
+    // So that what they define is not missed as well.
+    order.extend(stuck);
     order
 }
 

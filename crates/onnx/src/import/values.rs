@@ -4,6 +4,7 @@
 //! What is refused here ONNX Runtime refuses to load; what it only refuses to run (a group count that does not divide, say)
 //! is inference's to report and goes through unchanged. Nothing is said where a rank is not known.
 
+use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, Op};
@@ -25,8 +26,8 @@ fn of_node(graph: &Graph, id: NodeId, node: &Node) -> Option<String> {
         return None;
     }
     let shape = |slot: usize| graph.value(node.inputs.get(slot).copied().flatten()?).ty.shape();
-    let ints = |name: &str| node.attrs.get(name).and_then(|a| a.as_ints());
-    let int = |name: &str| node.attrs.get(name).and_then(|a| a.as_int());
+    let ints = |name: &str| node.attrs.get(name).and_then(Attr::as_ints);
+    let int = |name: &str| node.attrs.get(name).and_then(Attr::as_int);
     match op.name.as_str() {
         "Transpose" => permutation(ints("perm")?, shape(0)?.len()),
         "Conv" | "ConvTranspose" if node.opset >= 11 => {
@@ -90,7 +91,7 @@ fn windows(node: &Node, rank: usize) -> Option<String> {
         ("dilations", spatial, 1),
         ("pads", spatial.saturating_mul(2), 0),
     ] {
-        let Some(values) = node.attrs.get(name).and_then(|a| a.as_ints()) else { continue };
+        let Some(values) = node.attrs.get(name).and_then(Attr::as_ints) else { continue };
         if values.len() != length {
             return Some(format!("`{name}` {} has {} entries, and needs {length}", listed(values), values.len()));
         }
@@ -121,7 +122,7 @@ fn axes(graph: &Graph, id: NodeId, rank: usize) -> Option<String> {
         Op::Constant(c) => c.to_ints(rank + 1),
         _ => None,
     });
-    let list = node.attrs.get("axes").and_then(|a| a.as_ints()).map(<[i64]>::to_vec).or(constant)?;
+    let list = node.attrs.get("axes").and_then(Attr::as_ints).map(<[i64]>::to_vec).or(constant)?;
     list.into_iter().find_map(|axis| axis_among(axis, rank, 0))
 }
 
