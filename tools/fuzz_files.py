@@ -211,14 +211,33 @@ def cut_lengths(size, count, rng):
     return lengths[:count]
 
 
-def flipped(data, rng):
-    """`data` with one to eight bits flipped: anywhere, or at either end, where names and shapes tend to lie."""
-    data, edge = bytearray(data), 1 << 16
+def payload_ranges(data):
+    """Where the weights lie in `data`, in order: (begin, end) of the raw data of every initializer."""
+    import onnx
+    ranges, at = [], 0
+    for tensor in onnx.load_from_string(data).graph.initializer:
+        if len(tensor.raw_data) >= 64:
+            begin = data.find(tensor.raw_data, at)
+            at = begin + len(tensor.raw_data)
+            ranges.append((begin, at))
+    return ranges
+
+
+def flipped(data, payloads, rng):
+    """`data` with one to eight bits flipped: three times in four in its structure, that is outside of `payloads`, where a
+    model has nearly all of its bytes; else anywhere."""
+    data = bytearray(data)
+    structure = len(data) - sum(end - begin for begin, end in payloads)
     for _ in range(rng.choice([1, 1, 2, 8])):
-        where = rng.randrange(4)
-        low = max(0, len(data) - edge) if where == 0 else 0
-        high = min(len(data), edge) if where == 1 else len(data)
-        data[rng.randrange(low, high)] ^= 1 << rng.randrange(8)
+        if rng.randrange(4) == 0:
+            at = rng.randrange(len(data))
+        else:
+            at = rng.randrange(structure)
+            for begin, end in payloads:
+                if at < begin:
+                    break
+                at += end - begin
+        data[at] ^= 1 << rng.randrange(8)
     return bytes(data)
 
 
@@ -235,11 +254,14 @@ def damaged(models, cuts, flips, seed):
         data, rng = model.read_bytes(), random.Random(f"{seed} {model.name}")
         if not data:
             sys.exit(f"fuzz_files.py: {model} is empty")
+        # Every lambda keeps its own `data`: they run when the loop is over.
         for length in cut_lengths(len(data), cuts, rng):
-            yield "cut", f"{model.stem}-cut-{length}", writer(lambda length=length: data[:length]), False
+            yield "cut", f"{model.stem}-cut-{length}", writer(lambda data=data, length=length: data[:length]), False
+        payloads = payload_ranges(data)
         for index in range(flips):
             case_seed = rng.getrandbits(64)
-            yield "flip", f"{model.stem}-flip-{index}", writer(lambda s=case_seed: flipped(data, random.Random(s))), False
+            make = lambda data=data, skip=payloads, s=case_seed: flipped(data, skip, random.Random(s))
+            yield "flip", f"{model.stem}-flip-{index}", writer(make), False
 
 
 # ---- one case --------------------------------------------------------------------------------------------------------

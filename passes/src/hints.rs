@@ -48,7 +48,11 @@ impl FromStr for Size {
         let number = |t: &str| t.trim().parse::<i64>().map_err(|_| format!("`{t}` is not a number"));
         let Some((low, high)) = text.split_once("..") else {
             let n = number(text)?;
-            return if n < 1 { Err(format!("`{n}` is no size of a dim")) } else { Ok(Size::of(n)) };
+            return if n < 1 {
+                Err(format!("`{n}` is no size of a dim, which is at least 1"))
+            } else {
+                Ok(Size::of(n))
+            };
         };
         let (low, high) = (number(low)?, number(high)?);
         Size::range(low, high).ok_or_else(|| format!("`{text}` is no range of sizes"))

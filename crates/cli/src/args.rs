@@ -57,7 +57,7 @@ pub(crate) struct Optimize {
     #[command(flatten)]
     pub(crate) decide: Decide,
 
-    /// Write the report as JSON
+    /// Write the report as JSON; `-` writes stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 
 /// `relayout optimize`
 pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
+    if is_stdio(&a.output) && a.report.as_deref().is_some_and(is_stdio) {
+        return Err(Failure::usage("the model and the report can't both go to stdout"));
+    }
     let target = target(&a.decide)?;
     let progress = Progress::start(format!("optimizing {}", a.model.display()));
     let model = open(&a.model)?;
@@ -42,21 +45,68 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
             )));
         }
     }
+    // The report is made before the model is written and put in place after it: a call that fails leaves neither.
+    let report = match &a.report {
+        Some(path) => Some(ReportFile::new(path, optimized.report())?),
+        None => None,
+    };
     let text = optimized.report().summary();
-    if is_stdio(&a.output) {
+    let on_stdout = is_stdio(&a.output);
+    if on_stdout {
         let mut out = stdout().lock();
         optimized.write_to(&mut out).map_err(of_library)?;
         out.flush().map_err(Failure::stdout)?;
-        eprintln!("{text}");
     } else {
         optimized.write(&a.output).map_err(of_library)?;
+    }
+    if on_stdout || report.as_ref().is_some_and(ReportFile::is_stdout) {
+        eprintln!("{text}");
+    } else {
         say(&text)?;
     }
-    if let Some(path) = &a.report {
-        let json = serde_json::to_string_pretty(optimized.report()).map_err(Failure::model)?;
-        std::fs::write(path, json + "\n").map_err(|e| Failure::model(format!("{}: {e}", path.display())))?;
+    report.map_or(Ok(()), ReportFile::commit)
+}
+
+/// A report on its way to its place.
+enum ReportFile {
+    Stdout(String),
+    File(tempfile::NamedTempFile, PathBuf),
+}
+
+impl ReportFile {
+    fn new(path: &Path, report: &relayout::Report) -> Result<ReportFile, Failure> {
+        let json = serde_json::to_string_pretty(report).map_err(Failure::model)?;
+        if is_stdio(path) {
+            return Ok(ReportFile::Stdout(json));
+        }
+        let failed = |e: std::io::Error| Failure::model(format!("cannot write {}: {e}", path.display()));
+        if path.is_dir() {
+            return Err(Failure::model(format!("cannot write {}: it is a directory", path.display())));
+        }
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder.canonicalize().map_err(failed)?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".relayout-");
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut file = builder.tempfile_in(folder).map_err(failed)?;
+        file.write_all((json + "\n").as_bytes()).map_err(failed)?;
+        Ok(ReportFile::File(file, path.to_owned()))
     }
-    Ok(())
+
+    fn is_stdout(&self) -> bool {
+        matches!(self, ReportFile::Stdout(_))
+    }
+
+    fn commit(self) -> Result<(), Failure> {
+        match self {
+            ReportFile::Stdout(json) => say(&json),
+            ReportFile::File(file, path) => match file.persist(&path) {
+                Ok(_) => Ok(()),
+                Err(e) => Err(Failure::model(format!("cannot write {}: {}", path.display(), e.error))),
+            },
+        }
+    }
 }
 
 /// `relayout print`
@@ -83,6 +133,9 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
 /// `relayout verify`
 pub(crate) fn verify(a: &args::Verify) -> Result<(), Failure> {
     for path in [&a.a, &a.b] {
+        if path.is_dir() {
+            return Err(Failure::model(format!("cannot read {}: it is a directory, not a file", path.display())));
+        }
         if !path.is_file() {
             return Err(Failure::model(format!("cannot read {}: there is no such file", path.display())));
         }

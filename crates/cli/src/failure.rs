@@ -1,5 +1,6 @@
 //! Failures: one line on stderr and an exit status.
 
+use clap::error::ErrorKind;
 use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
@@ -26,6 +27,17 @@ impl Failure {
     /// A failure of the call.
     pub(crate) fn usage(error: impl Display) -> Failure {
         Failure::Usage(error.to_string())
+    }
+
+    /// Arguments that can't be, in one line.
+    pub(crate) fn arguments(error: &clap::Error) -> Failure {
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            return Failure::usage("no command is given; `relayout --help` lists them");
+        }
+        let text = error.to_string();
+        let cause: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+        let cause = cause.join(" ");
+        Failure::usage(format!("{}; see `relayout --help`", cause.strip_prefix("error: ").unwrap_or(&cause)))
     }
 
     /// A failure to write stdout.

@@ -15,11 +15,11 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => {
-            let code = u8::from(error.use_stderr()) * 2;
+        Err(error) if error.use_stderr() => return Failure::arguments(&error).report(),
+        Err(help) => {
             // A closed pipe is the only way this fails, and then there is nobody to tell.
-            let _ = error.print();
-            return ExitCode::from(code);
+            let _ = help.print();
+            return ExitCode::SUCCESS;
         }
     };
     match run(&args) {

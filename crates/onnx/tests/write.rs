@@ -456,7 +456,7 @@ fn a_place_where_no_file_can_be_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let model = with_tensor(raw("w", pattern(10, 1)));
     let write = |path: PathBuf| write_model(&model, path, &WriteOptions::default()).unwrap_err();
-    assert!(matches!(write(dir.path().to_owned()), Error::NotAFile { .. }));
+    assert!(write(dir.path().to_owned()).to_string().ends_with("is a directory"));
     assert!(matches!(write(dir.path().join("no/such/folder.onnx")), Error::Write { .. }));
     assert!(matches!(write(PathBuf::new()), Error::Write { .. }));
 }

@@ -5,8 +5,9 @@ use crate::model::Model;
 use crate::report::{Report, SCHEMA};
 use relayout_ir::graph::Graph;
 use relayout_ir::model::Model as IrModel;
+use relayout_ir::op::infer::infer_graph;
 use relayout_onnx::export::{Exported, export};
-use relayout_onnx::import::import_again;
+use relayout_onnx::import::{ImportError, import_again, impossible};
 use relayout_onnx::write::{Payloads, WriteOptions, copy_unchanged, write_model, write_model_to};
 use relayout_passes::hints::Size;
 use relayout_passes::pipeline::{Outcome, PASSES, PipelineOptions, run};
@@ -69,6 +70,7 @@ const ROUNDS: usize = 4;
 pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) -> Result<Optimized<'m>, Error> {
     let pipeline = options.pipeline()?;
     let mut ir = model.ir.clone();
+    refuse_impossible(model, &mut ir)?;
     let first = run(&mut ir, target, &pipeline)?;
     let printed = first.printed.clone();
     let mut report = report_of(model, target, &first);
@@ -115,6 +117,18 @@ pub fn optimize_graph(graph: Graph, target: &dyn Target, options: &Options) -> R
     report.changed = report.folded > 0 || report.after != report.before;
     report.graphs = outcome.graphs;
     Ok((model.graph, report))
+}
+
+/// Types are needed to see what can't be; inference finds them again, and more, in the pipeline.
+fn refuse_impossible(model: &Model, ir: &mut IrModel) -> Result<(), Error> {
+    // Problems of inference are the pipeline's to report.
+    let _ = infer_graph(&mut ir.graph, &mut ir.unknowns);
+    let problems = impossible(&ir.graph);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let file = model.path().map_or_else(|| "the model".to_owned(), |path| path.display().to_string());
+    Err(Error::Import { file, source: ImportError { problems } })
 }
 
 fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {

@@ -106,7 +106,8 @@ impl Exporter {
     ) -> Result<GraphProto, ExportError> {
         let names = Names::resolve(graph, origin, outer, &mut self.taken);
         let mut out = GraphOut { graph, names, nodes: Vec::with_capacity(origin.node.len()), initializers: Vec::new() };
-        let known: FxHashSet<&str> = origin.initializer.iter().filter_map(|t| t.name.as_deref()).collect();
+        let mut known: FxHashSet<&str> = origin.initializer.iter().filter_map(|t| t.name.as_deref()).collect();
+        known.extend(origin.sparse_initializer.iter().filter_map(|t| t.values.as_ref()?.name.as_deref()));
         for n in graph.order().unwrap_or_default() {
             let node = graph.node(n);
             match &node.op {

@@ -1,26 +1,41 @@
 //! Import: messages to graph. Every node is kept, each with the number it has in its message as its origin; every problem is
 //! found and reported with names, not only the first.
 //!
-//! What is checked here is what the graph can't represent: names that nothing defines or that are defined twice, cycles,
-//! tensors whose data and dims disagree, attributes whose value is not of their type. What an op demands of its operands is
-//! inference's business.
+//! What is checked here is what the graph can't represent (names that nothing defines or that are defined twice, cycles,
+//! tensors whose data and dims disagree, attributes whose value is not of their type) and what the standard does not allow
+//! ([`check`], [`functions`]). What an op demands of the types and shapes of its operands is inference's business. A model
+//! that ONNX Runtime loads is not refused, so some things that the standard forbids are let through: data of another length
+//! in a tensor that nothing reads, or a name that is an initializer's twice, of which the last counts.
 
+mod check;
+mod functions;
+mod order;
+mod schema;
 mod tensors;
 mod types;
+mod values;
 
 pub use types::type_of;
+pub use values::impossible;
 
+use crate::external::is_external;
 use crate::file::ModelFile;
-use crate::proto::{AttributeProto, FunctionProto, GraphProto, NodeProto, attribute_proto::AttributeType};
+use crate::proto::{
+    AttributeProto, FunctionProto, GraphProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
+    attribute_proto::AttributeType, type_proto,
+};
 use crate::write::Payloads;
+use functions::{Functions, function_name, op_name};
+use indexmap::IndexMap;
+use order::{all_reads, label, ordered};
 use relayout_ir::attr::{Attr, Attrs};
 use relayout_ir::constant::Constant;
-use relayout_ir::graph::{Graph, Node, Op, OpName, ValueId};
+use relayout_ir::dtype::DType;
+use relayout_ir::graph::{Graph, Node, Op, ValueId};
 use relayout_ir::model::{Function, Model};
 use relayout_ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Problems that keep a model from being a graph; at least one.
@@ -57,17 +72,16 @@ pub fn import(file: &Arc<ModelFile>) -> Result<Model, ImportError> {
 /// Every problem found.
 pub fn import_again(file: &Arc<ModelFile>, payloads: &Payloads) -> Result<Model, ImportError> {
     let proto = &file.proto;
+    let mut problems = Vec::new();
     let mut importer = Importer {
         file,
         payloads,
-        opsets: BTreeMap::new(),
+        opsets: opsets_of(&proto.opset_import),
+        functions: Functions::of(proto, &mut problems),
         ir_version: proto.ir_version.unwrap_or(0),
         unknowns: 0,
-        problems: Vec::new(),
+        problems,
     };
-    for set in &proto.opset_import {
-        importer.opsets.insert(domain_of(set.domain.as_deref()), set.version.unwrap_or(0));
-    }
     importer.check_versions();
     let graph = match &proto.graph {
         Some(g) => importer.graph(g, &Scope::default()).graph,
@@ -87,16 +101,14 @@ pub fn import_again(file: &Arc<ModelFile>, payloads: &Payloads) -> Result<Model,
 }
 
 fn function(f: &FunctionProto) -> Function {
-    Function {
-        name: OpName {
-            domain: domain_of(f.domain.as_deref()),
-            name: f.name.clone().unwrap_or_default(),
-            overload: f.overload.clone().unwrap_or_default(),
-        },
-        inputs: f.input.clone(),
-        outputs: f.output.clone(),
-        nodes: f.node.len(),
-    }
+    Function { name: function_name(f), inputs: f.input.clone(), outputs: f.output.clone(), nodes: f.node.len() }
+}
+
+/// Versions of operator sets, by domain.
+type Opsets = BTreeMap<String, i64>;
+
+fn opsets_of(sets: &[OperatorSetIdProto]) -> Opsets {
+    sets.iter().map(|set| (domain_of(set.domain.as_deref()), set.version.unwrap_or(0))).collect()
 }
 
 fn domain_of(domain: Option<&str>) -> String {
@@ -110,6 +122,8 @@ fn domain_of(domain: Option<&str>) -> String {
 #[derive(Clone, Copy, Default)]
 struct Scope<'a> {
     types: Option<&'a FxHashMap<&'a str, Type>>,
+    /// Inputs and initializers among them.
+    ends: Option<&'a FxHashSet<&'a str>>,
     outer: Option<&'a Scope<'a>>,
 }
 
@@ -117,12 +131,22 @@ impl Scope<'_> {
     fn find(&self, name: &str) -> Option<&Type> {
         self.types.and_then(|t| t.get(name)).or_else(|| self.outer?.find(name))
     }
+
+    /// Whether the name is an input or initializer of one of the graphs around.
+    fn has_end(&self, name: &str) -> bool {
+        self.ends.is_some_and(|ends| ends.contains(name)) || self.outer.is_some_and(|outer| outer.has_end(name))
+    }
+
+    fn is_outermost(&self) -> bool {
+        self.outer.is_none()
+    }
 }
 
 struct Importer<'f> {
     file: &'f Arc<ModelFile>,
     payloads: &'f Payloads,
-    opsets: BTreeMap<String, i64>,
+    opsets: Opsets,
+    functions: Functions<'f>,
     ir_version: i64,
     unknowns: u32,
     problems: Vec<String>,
@@ -140,24 +164,32 @@ impl<'f> Importer<'f> {
     }
 
     fn check_versions(&mut self) {
-        let standard = self.opsets.get("").copied();
-        if self.file.proto.opset_import.iter().any(|s| s.version.unwrap_or(0) < 1) {
-            self.problem("the model imports an operator set without a version".to_owned());
+        let newest = schema::newest_ir_version();
+        if self.opsets.get("").is_some_and(|&version| version < 1) {
+            self.problem("the model imports the standard's operator set without a version".to_owned());
         }
-        if standard.is_none() && self.file.proto.opset_import.is_empty() && self.ir_version >= 3 {
+        if self.opsets.is_empty() && (self.ir_version >= 3 || self.file.proto.ir_version.is_none()) {
             self.problem("the model imports no operator set: opset_import is empty".to_owned());
         }
-        if self.ir_version < 1 {
-            self.problem("the model has no ir_version".to_owned());
+        match self.file.proto.ir_version {
+            None => self.problem("the model has no ir_version".to_owned()),
+            Some(version) if version > newest || version < 0 => self.problem(format!(
+                "the model has IR version {version}, and this version of relayout knows those up to {newest}"
+            )),
+            _ => {}
         }
     }
 
     fn graph(&mut self, proto: &'f GraphProto, scope: &Scope<'_>) -> Imported {
         let mut graph = Graph::new(proto.name.clone().unwrap_or_default());
         let types = self.declared_types(proto);
-        self.inputs_and_initializers(proto, &mut graph, &types);
-        let order = self.ordered(proto, &graph, scope);
-        let inner = Scope { types: Some(&types), outer: Some(scope) };
+        self.check_declarations(proto, scope.is_outermost(), &types);
+        self.inputs_and_initializers(proto, scope.is_outermost(), &mut graph, &types);
+        let (given, outside) = (|name: &str| graph.by_name(name).is_some(), |name: &str| scope.find(name).is_some());
+        let order = ordered(&proto.node, given, outside, &mut self.problems);
+        let initializers = proto.initializer.iter().map(TensorProto::name);
+        let ends = initializers.chain(proto.input.iter().map(ValueInfoProto::name)).collect();
+        let inner = Scope { types: Some(&types), ends: Some(&ends), outer: Some(scope) };
         let mut reads_outside = BTreeSet::new();
         for i in order {
             self.node(&proto.node[i], i, &mut graph, &inner, scope, &mut reads_outside);
@@ -166,62 +198,105 @@ impl<'f> Importer<'f> {
             let name = output.name.as_deref().unwrap_or_default();
             match graph.by_name(name) {
                 Some(v) => graph.add_output(v),
-                None if scope.find(name).is_some() => {
-                    if let Some(v) = outer(&mut graph, scope, name, &mut reads_outside) {
-                        graph.add_output(v);
-                    }
-                }
+                None if scope.find(name).is_some() => self.problem(format!(
+                    "output `{name}` of a body is a value from outside of it; pass it through an Identity in the body"
+                )),
                 None => self.problem(format!("graph output `{name}` is not defined by any node, input or initializer")),
             }
         }
         Imported { graph, reads_outside }
     }
 
-    /// Types that the file declares, by value name.
+    /// Types of the values of a graph, as far as the file declares them.
     fn declared_types(&mut self, proto: &'f GraphProto) -> FxHashMap<&'f str, Type> {
-        let mut types = FxHashMap::default();
-        for node in &proto.node {
-            for name in node.output.iter().filter(|n| !n.is_empty()) {
-                types.insert(name.as_str(), Type::Unknown);
+        let made = proto.node.iter().flat_map(|node| &node.output).map(String::as_str);
+        let given = proto.input.iter().map(ValueInfoProto::name);
+        let mut types: FxHashMap<&str, Type> =
+            made.chain(given).filter(|name| !name.is_empty()).map(|name| (name, Type::Unknown)).collect();
+        types.extend(proto.initializer.iter().map(|tensor| (tensor.name(), tensors::type_of(tensor))));
+        for sparse in &proto.sparse_initializer {
+            types.insert(tensors::sparse_name(sparse), tensors::sparse_type(sparse));
+        }
+        for info in
+            proto.value_info.iter().chain(&proto.output).chain(&proto.input).filter(|info| info.r#type.is_some())
+        {
+            if let Some(ty) = types.get_mut(info.name()) {
+                *ty = type_of(info.r#type.as_ref(), &mut self.unknowns);
             }
-        }
-        for info in proto.value_info.iter().chain(&proto.output).chain(&proto.input) {
-            let name = info.name.as_deref().unwrap_or_default();
-            types.insert(name, type_of(info.r#type.as_ref(), &mut self.unknowns));
-        }
-        for tensor in &proto.initializer {
-            types.entry(tensor.name.as_deref().unwrap_or_default()).or_insert_with(|| tensors::type_of(tensor));
         }
         types
     }
 
-    fn inputs_and_initializers(&mut self, proto: &'f GraphProto, graph: &mut Graph, types: &FxHashMap<&'f str, Type>) {
-        let mut constants: FxHashMap<&str, Constant> = FxHashMap::default();
-        let mut order: Vec<&str> = Vec::new();
-        for tensor in &proto.initializer {
-            let name = tensor.name.as_deref().unwrap_or_default();
-            match tensors::constant(self.file, self.payloads, tensor) {
-                Ok(c) => {
-                    if constants.insert(name, c).is_some() {
-                        self.problem(format!("initializer `{name}` is there twice"));
-                    } else {
-                        order.push(name);
-                    }
+    /// Declared types that nothing can have, or that an initializer does not have.
+    fn check_declarations(&mut self, proto: &'f GraphProto, outermost: bool, types: &FxHashMap<&'f str, Type>) {
+        let tensors: FxHashMap<&str, &TensorProto> = proto.initializer.iter().map(|t| (t.name(), t)).collect();
+        for input in &proto.input {
+            let name = input.name();
+            match tensors.get(name) {
+                Some(tensor) => self.problems.extend(tensors::misdeclared(tensor, types.get(name))),
+                None if outermost && input.r#type.is_none() => {
+                    self.problem(format!("graph input `{name}` has no type"));
                 }
-                Err(problem) => self.problem(problem),
+                None => {}
             }
         }
+        for info in proto.input.iter().chain(&proto.output).chain(&proto.value_info) {
+            let Some(type_proto::Value::TensorType(t)) = info.r#type.as_ref().and_then(|t| t.value.as_ref()) else {
+                continue;
+            };
+            if DType::from_onnx(t.elem_type()).is_none() && types.contains_key(info.name()) {
+                self.problem(format!("value `{}` has element type {}, which is not known", info.name(), t.elem_type()));
+            }
+        }
+    }
+
+    /// The initializers of a graph. Data that does not fit its tensor matters only where something reads it.
+    fn initializers(&mut self, proto: &'f GraphProto) -> IndexMap<&'f str, Constant> {
+        let mut constants: IndexMap<&str, Constant> = IndexMap::new();
+        let mut read = None;
+        for tensor in proto.initializer.iter().filter(|tensor| !tensor.name().is_empty()) {
+            let constant = match tensors::constant(self.file, self.payloads, tensor) {
+                Ok(constant) => constant,
+                Err(problem) => {
+                    let stand_in = tensors::without_data(tensor, &problem);
+                    let matters = is_external(tensor)
+                        || stand_in.is_none()
+                        || read.get_or_insert_with(|| all_reads(proto)).contains(tensor.name());
+                    if matters {
+                        self.problem(problem);
+                    }
+                    let Some(stand_in) = stand_in else { continue };
+                    stand_in
+                }
+            };
+            // Of two with one name the last counts.
+            constants.insert(tensor.name(), constant);
+        }
+        constants
+    }
+
+    fn inputs_and_initializers(
+        &mut self,
+        proto: &'f GraphProto,
+        outermost: bool,
+        graph: &mut Graph,
+        types: &FxHashMap<&'f str, Type>,
+    ) {
+        let mut constants = self.initializers(proto);
         for input in &proto.input {
             let name = input.name.as_deref().unwrap_or_default();
             if name.is_empty() {
-                self.problem("a graph input has no name".to_owned());
+                // Nothing can read it; in a body it has a place among others.
+                if !outermost {
+                    self.problem("an input of a body has no name".to_owned());
+                }
                 continue;
             }
             let ty = types.get(name).cloned().unwrap_or_default();
             let added = match constants.contains_key(name) {
                 // Before IR version 4 every initializer is also listed as an input, and is a constant all the same.
                 true if self.ir_version < 4 => continue,
-                true => match constants.remove(name) {
+                true => match constants.shift_remove(name) {
                     Some(c) => graph.add_overridable(name, ty, c),
                     None => continue,
                 },
@@ -231,66 +306,18 @@ impl<'f> Importer<'f> {
                 self.problem(e.to_string());
             }
         }
-        for name in order {
-            let added = constants.remove(name).map(|c| graph.add_constant(name, c));
-            if let Some(Err(e)) = added {
+        for (name, c) in constants {
+            if let Err(e) = graph.add_constant(name, c) {
                 self.problem(e.to_string());
             }
         }
         for sparse in &proto.sparse_initializer {
-            let name = sparse.values.as_ref().and_then(|v| v.name.as_deref()).unwrap_or_default();
-            let ty = tensors::sparse_type(sparse);
-            if let Err(e) = graph.add_single(Node::new(Op::Outer, vec![]), name.to_owned(), ty) {
-                self.problem(e.to_string());
-            }
+            let added = match tensors::sparse(sparse) {
+                Ok(c) => graph.add_constant(tensors::sparse_name(sparse), c).err().map(|e| e.to_string()),
+                Err(problem) => Some(problem),
+            };
+            self.problems.extend(added);
         }
-    }
-
-    /// Nodes in an order in which every operand is defined before it is read, the file's own where that is one.
-    fn ordered(&mut self, proto: &'f GraphProto, graph: &Graph, scope: &Scope<'_>) -> Vec<usize> {
-        let mut maker: FxHashMap<&str, usize> = FxHashMap::default();
-        for (i, node) in proto.node.iter().enumerate() {
-            for name in node.output.iter().filter(|n| !n.is_empty()) {
-                if maker.insert(name, i).is_some() || graph.by_name(name).is_some() {
-                    self.problem(format!("value `{name}` is defined twice, again by {}", label(node, i)));
-                }
-            }
-        }
-        let mut waits = vec![0usize; proto.node.len()];
-        let mut readers: Vec<Vec<usize>> = vec![Vec::new(); proto.node.len()];
-        for (i, node) in proto.node.iter().enumerate() {
-            let mut reads: BTreeSet<&str> = node.input.iter().map(String::as_str).filter(|n| !n.is_empty()).collect();
-            let mut inside = FxHashSet::default();
-            for body in node.attribute.iter().flat_map(bodies) {
-                outer_reads(body, &mut inside);
-            }
-            reads.extend(inside);
-            for name in reads {
-                if let Some(&m) = maker.get(name) {
-                    waits[i] += 1;
-                    readers[m].push(i);
-                } else if graph.by_name(name).is_none() && scope.find(name).is_none() {
-                    self.problem(format!("{} reads `{name}`, which nothing defines", label(node, i)));
-                }
-            }
-        }
-        let mut ready: BinaryHeap<Reverse<usize>> = (0..waits.len()).filter(|&i| waits[i] == 0).map(Reverse).collect();
-        let mut order = Vec::with_capacity(waits.len());
-        while let Some(Reverse(i)) = ready.pop() {
-            order.push(i);
-            for &r in &readers[i] {
-                waits[r] -= 1;
-                if waits[r] == 0 {
-                    ready.push(Reverse(r));
-                }
-            }
-        }
-        if order.len() < waits.len() {
-            let stuck: Vec<String> =
-                (0..waits.len()).filter(|&i| waits[i] > 0).take(4).map(|i| label(&proto.node[i], i)).collect();
-            self.problem(format!("the graph has a cycle through or before {}", stuck.join(", ")));
-        }
-        order
     }
 
     fn node(
@@ -302,14 +329,15 @@ impl<'f> Importer<'f> {
         scope: &Scope<'_>,
         reads_outside: &mut BTreeSet<String>,
     ) {
-        let op = OpName {
-            domain: domain_of(proto.domain.as_deref()),
-            name: proto.op_type.clone().unwrap_or_default(),
-            overload: proto.overload.clone().unwrap_or_default(),
+        let op = op_name(proto);
+        let mut wrong = if op.name.is_empty() {
+            vec!["has no op_type".to_owned()]
+        } else {
+            self.functions.node(proto, &op, &self.opsets, false)
         };
-        if op.name.is_empty() {
-            self.problem(format!("{} has no op_type", label(proto, index)));
-        }
+        wrong.extend(proto.attribute.iter().filter_map(|a| check::attribute(a, self.ir_version)));
+        wrong.extend(shadowed(proto, inner));
+        self.problems.extend(wrong.into_iter().map(|why| format!("{}: {why}", label(proto, index))));
         let opset = self.opsets.get(&op.domain).copied().unwrap_or(0);
         let mut captured = BTreeSet::new();
         let attrs = self.attributes(proto, index, inner, &mut captured);
@@ -438,33 +466,12 @@ fn outer(graph: &mut Graph, scope: &Scope<'_>, name: &str, reads: &mut BTreeSet<
     }
 }
 
-fn bodies(a: &AttributeProto) -> impl Iterator<Item = &GraphProto> {
-    a.g.as_deref().into_iter().chain(&a.graphs)
-}
-
-/// Names that a body and the bodies in it read and do not define.
-fn outer_reads<'p>(body: &'p GraphProto, reads: &mut FxHashSet<&'p str>) {
-    let mut own: FxHashSet<&str> = FxHashSet::default();
-    own.extend(body.input.iter().filter_map(|i| i.name.as_deref()));
-    own.extend(body.initializer.iter().filter_map(|t| t.name.as_deref()));
-    own.extend(body.sparse_initializer.iter().filter_map(|t| t.values.as_ref()?.name.as_deref()));
-    own.extend(body.node.iter().flat_map(|n| n.output.iter().map(String::as_str)));
-    let mut inside = FxHashSet::default();
-    for node in &body.node {
-        inside.extend(node.input.iter().map(String::as_str));
-        for inner in node.attribute.iter().flat_map(bodies) {
-            outer_reads(inner, &mut inside);
-        }
-    }
-    inside.extend(body.output.iter().filter_map(|o| o.name.as_deref()));
-    reads.extend(inside.into_iter().filter(|n| !n.is_empty() && !own.contains(n)));
-}
-
-fn label(node: &NodeProto, index: usize) -> String {
-    let op = node.op_type.as_deref().unwrap_or("?");
-    match (node.name.as_deref().unwrap_or_default(), node.output.first()) {
-        ("", Some(out)) => format!("node {index} ({op} -> `{out}`)"),
-        ("", None) => format!("node {index} ({op})"),
-        (name, _) => format!("node `{name}` ({op})"),
-    }
+/// A value that a body defines although it has that name already further out. What an enclosing graph's other nodes define
+/// may be defined later than the node that holds the body, which is no mistake.
+fn shadowed(node: &NodeProto, scope: &Scope<'_>) -> Option<String> {
+    let made = node.attribute.iter().flat_map(order::bodies).flat_map(|body| &body.node).flat_map(|n| &n.output);
+    let read: FxHashSet<&str> = node.input.iter().map(String::as_str).collect();
+    let twice =
+        made.filter(|name| !name.is_empty()).find(|name| scope.has_end(name) || read.contains(name.as_str()))?;
+    Some(format!("a node of its body defines `{twice}`, which is defined outside of the body already"))
 }

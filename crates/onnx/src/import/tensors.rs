@@ -12,6 +12,9 @@ use relayout_ir::dtype::DType;
 use relayout_ir::types::{TensorType, Type};
 use std::sync::Arc;
 
+/// Typed fields of up to this many bytes are put together at once.
+const KEPT: usize = 64 << 10;
+
 /// A tensor whose bytes are in typed fields and are put together when they are asked for.
 struct Typed {
     file: Arc<ModelFile>,
@@ -47,9 +50,6 @@ impl ConstSource for Deferred {
     }
 }
 
-/// Typed data of at most this many bytes is put together at once and kept.
-const KEPT: usize = 64 << 10;
-
 /// A tensor as a constant.
 ///
 /// # Errors
@@ -60,7 +60,7 @@ pub(super) fn constant(file: &Arc<ModelFile>, payloads: &Payloads, tensor: &Tens
     let dtype =
         DType::from_onnx(code).ok_or_else(|| format!("tensor `{name}` has element type {code}, which is not known"))?;
     let dims = tensor.dims.clone();
-    if dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d).filter(|_| d >= 0)).is_none() {
+    if elements(&dims).is_none() {
         return Err(format!("tensor `{name}` has dims {dims:?}, which no tensor can have"));
     }
     if dtype == DType::String {
@@ -104,6 +104,51 @@ fn is_typed(t: &TensorProto) -> bool {
 pub(super) fn type_of(tensor: &TensorProto) -> Type {
     let shape = tensor.dims.iter().map(|&d| Dim::from(d)).collect();
     Type::Tensor(TensorType { dtype: tensor.data_type.and_then(DType::from_onnx), shape: Some(shape) })
+}
+
+/// A tensor whose data can't be had, for want of it; `None` if not even its type is one.
+pub(super) fn without_data(tensor: &TensorProto, why: &str) -> Option<Constant> {
+    let dtype = DType::from_onnx(tensor.data_type())?;
+    elements(&tensor.dims)?;
+    Some(Constant::missing(dtype, tensor.dims.clone(), why.to_owned()))
+}
+
+/// How many elements a tensor of these dims has; `None` if no tensor can have them.
+fn elements(dims: &[i64]) -> Option<i64> {
+    dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d).filter(|_| d >= 0))
+}
+
+/// How the declared type of an initializer contradicts the tensor, if it does.
+pub(super) fn misdeclared(tensor: &TensorProto, declared: Option<&Type>) -> Option<String> {
+    let Some(Type::Tensor(declared)) = declared else { return None };
+    let found = type_of(tensor);
+    let dtypes = declared.dtype.zip(found.dtype()).is_some_and(|(a, b)| a != b);
+    let shapes = declared.shape.as_ref().zip(found.shape()).is_some_and(|(a, b)| {
+        a.len() != b.len() || a.iter().zip(b).any(|(a, b)| a.as_const().zip(b.as_const()).is_some_and(|(a, b)| a != b))
+    });
+    let declared = Type::Tensor(declared.clone());
+    (dtypes || shapes)
+        .then(|| format!("initializer `{}` is {found}, but the input of its name is {declared}", tensor.name()))
+}
+
+/// Name of a sparse initializer.
+pub(super) fn sparse_name(sparse: &SparseTensorProto) -> &str {
+    sparse.values.as_ref().map(TensorProto::name).unwrap_or_default()
+}
+
+/// A sparse initializer as a constant whose bytes nobody can have: it is kept as it is.
+///
+/// # Errors
+/// A sentence that names the tensor: no element type that is known, or dims that no tensor can have.
+pub(super) fn sparse(sparse: &SparseTensorProto) -> Result<Constant, String> {
+    let name = sparse_name(sparse);
+    let code = sparse.values.as_ref().map_or(0, TensorProto::data_type);
+    let dtype = DType::from_onnx(code)
+        .ok_or_else(|| format!("sparse tensor `{name}` has element type {code}, which is not known"))?;
+    match elements(&sparse.dims) {
+        Some(_) => Ok(Constant::missing(dtype, sparse.dims.clone(), format!("tensor `{name}` is stored sparse"))),
+        None => Err(format!("sparse tensor `{name}` has dims {:?}, which no tensor can have", sparse.dims)),
+    }
 }
 
 /// Dense type of a sparse initializer.

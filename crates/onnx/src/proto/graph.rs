@@ -75,7 +75,7 @@ pub struct NodeProto {
 }
 
 /// A named attribute: one of the value fields is set, and `type` says which.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, prost::Message)]
 pub struct AttributeProto {
     /// Name.
     #[prost(string, optional, tag = "1")]

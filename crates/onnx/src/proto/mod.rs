@@ -9,6 +9,7 @@
 //! What is absent: unknown fields. prost drops them; [`crate::wire`] finds them.
 
 mod device;
+mod equal;
 mod graph;
 mod model;
 mod tensor;

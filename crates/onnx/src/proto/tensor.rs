@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::StringStringEntryProto;
 
 /// A tensor: dims, element type, and data in `raw_data`, in a field of its type, or in another file.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, prost::Message)]
 pub struct TensorProto {
     /// Shape; none for a scalar.
     #[prost(int64, repeated, packed = "false", tag = "1")]

@@ -32,7 +32,7 @@ pub(super) enum Destination {
 pub(super) fn destination(path: &Path) -> Result<Destination> {
     let error = |source| write_error(path, source);
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Err(Error::NotAFile { path: path.to_owned(), kind: "directory" }),
+        Ok(found) if found.is_dir() => Err(error(io::Error::from(io::ErrorKind::IsADirectory))),
         Ok(found) if !found.is_file() => Ok(Destination::Special),
         Ok(_) => target(&path.canonicalize().map_err(error)?),
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => target(path),

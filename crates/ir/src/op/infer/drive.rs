@@ -8,7 +8,7 @@ use super::{CONTENTS_LIMIT, InferContext, Inferred};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::graph::{Graph, NodeId, Op, ValueId};
-use crate::layout::Layout;
+use crate::layout::{Layout, MAX_RANK};
 use crate::op::{control, def_of};
 use crate::types::{Shape, TensorType, Type};
 use rustc_hash::FxHashMap;
@@ -88,9 +88,20 @@ fn seed(graph: &mut Graph, id: NodeId) {
     }
 }
 
+/// Row-major; a shape that no memory holds is forgotten, so that a value without a layout is at least opaque.
 fn set_layout(graph: &mut Graph, v: ValueId) {
+    if graph.value(v).ty.shape().is_some_and(|shape| !can_be_stored(shape)) {
+        let dtype = graph.value(v).ty.dtype();
+        *graph.value_mut(v).ty = Type::Tensor(TensorType { dtype, shape: None });
+    }
     let rank = graph.value(v).ty.rank().unwrap_or(0);
     *graph.value_mut(v).layout = Layout::row_major(rank);
+}
+
+/// Whether a tensor of this shape has a layout. A symbolic extent may be anything; 1 is what adds nothing to the size.
+fn can_be_stored(shape: &[Dim]) -> bool {
+    let extents: Vec<i64> = shape.iter().map(|d| d.as_const().unwrap_or(1)).collect();
+    shape.len() <= MAX_RANK && Layout::row_major(shape.len()).bind(&extents).is_ok()
 }
 
 fn read_outer(graph: &mut Graph, id: NodeId, outer: &Scope) {
@@ -317,6 +328,19 @@ mod tests {
         let (merged, conflict) = merge(&ty(&["N", "3", "?4", "batch"]), &ty(&["2", "H", "W", "?9"]));
         assert_eq!(merged, ty(&["2", "3", "W", "batch"]));
         assert_eq!(conflict, None);
+    }
+
+    #[test]
+    fn a_shape_that_no_memory_holds_is_forgotten() {
+        for (dims, stored) in [(vec!["4611686018427387904", "4"], false), (vec!["-1"], false), (vec!["N", "7"], true)] {
+            let shape: Vec<Dim> = dims.iter().map(|d| d.parse().unwrap()).collect();
+            assert_eq!(can_be_stored(&shape), stored);
+            let mut graph = Graph::new("g");
+            let x = graph.add_input("x", ty(&dims)).unwrap();
+            infer_graph(&mut graph, &mut 0);
+            assert_eq!(graph.value(x).ty.rank(), stored.then_some(dims.len()));
+        }
+        assert!(!can_be_stored(&vec![Dim::from(1); MAX_RANK + 1]));
     }
 
     #[test]

@@ -1,0 +1,168 @@
+//! The commands, when all goes well. `verify` needs ONNX Runtime: `tools/setup` fetches it, or `ORT_DYLIB_PATH` names it.
+
+mod common;
+
+use common::{finish, folder, listing, model, moves, ops, relayout, str, with_stdin};
+use serde_json::Value;
+use std::fs;
+
+#[test]
+fn optimize_writes_a_file_and_says_in_one_line_what_it_gained() {
+    let dir = folder(&[]);
+    let out = dir.path().join("out.onnx");
+    let run = relayout(["optimize", str(&model("relu")), "-o", str(&out)]);
+    assert_eq!(run.fine().lines().count(), 1);
+    assert!(run.fine().starts_with("moves 2 -> 0, "), "{run:?}");
+    assert_eq!(ops(&out), ["Relu"]);
+    assert_eq!(listing(dir.path()), ["out.onnx"]);
+}
+
+#[test]
+fn a_file_and_a_stream_get_the_same_bytes() {
+    let dir = folder(&[]);
+    let out = dir.path().join("out.onnx");
+    for name in ["relu", "nothing", "conv"] {
+        relayout(["optimize", str(&model(name)), "-o", str(&out)]).fine();
+        let expected = fs::read(&out).unwrap();
+        let to_stdout = relayout(["optimize", str(&model(name)), "-o", "-"]);
+        assert_eq!((to_stdout.code, to_stdout.out == expected, to_stdout.err.lines().count()), (0, true, 1), "{name}");
+        let from_stdin = with_stdin(&["optimize", "-", "-o", "-"], &fs::read(model(name)).unwrap());
+        assert_eq!((from_stdin.code, from_stdin.out == expected), (0, true), "{name}");
+    }
+}
+
+#[test]
+fn a_second_run_changes_nothing() {
+    let dir = folder(&[]);
+    let (once, twice) = (dir.path().join("once.onnx"), dir.path().join("twice.onnx"));
+    for name in ["relu", "conv", "custom", "branches", "symbolic"] {
+        relayout(["optimize", str(&model(name)), "-o", str(&once)]).fine();
+        let run = relayout(["optimize", str(&once), "-o", str(&twice)]);
+        assert!(run.fine().starts_with("unchanged"), "{name}: {run:?}");
+        assert_eq!(fs::read(&once).unwrap(), fs::read(&twice).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn a_model_with_nothing_to_gain_is_copied_byte_for_byte() {
+    let dir = folder(&[]);
+    let out = dir.path().join("out.onnx");
+    for name in ["nothing", "custom_between", "opset99"] {
+        let run = relayout(["optimize", str(&model(name)), "-o", str(&out)]);
+        assert!(run.fine().starts_with("unchanged: "), "{run:?}");
+        assert_eq!(fs::read(&out).unwrap(), fs::read(model(name)).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn a_model_can_be_optimized_in_its_place() {
+    let dir = folder(&["conv", "nothing"]);
+    for (name, before, after) in [("conv", 3, 2), ("nothing", 0, 0)] {
+        let path = dir.path().join(format!("{name}.onnx"));
+        assert_eq!(moves(&path), before);
+        relayout(["optimize", str(&path), "-o", str(&path)]).fine();
+        assert_eq!(moves(&path), after);
+        finish(common::command().args(["verify", str(&model(name)), str(&path)])).fine();
+    }
+    assert_eq!(listing(dir.path()), ["conv.onnx", "nothing.onnx"]);
+}
+
+#[test]
+fn the_report_has_its_fields_and_goes_where_it_is_told() {
+    let dir = folder(&[]);
+    let (out, report) = (dir.path().join("out.onnx"), dir.path().join("report.json"));
+    relayout(["optimize", str(&model("symbolic")), "-o", str(&out), "--dim", "H=10", "--report", str(&report)]).fine();
+    let written: Value = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
+    assert_eq!(written["schema"], 1);
+    assert_eq!((&written["target"], &written["changed"]), (&"onnx".into(), &true.into()));
+    assert_eq!((&written["before"]["nodes"], &written["after"]["nodes"]), (&2.into(), &0.into()));
+    assert_eq!(
+        (&written["hints"]["H"], &written["hints"]["N"], &written["hints"]["W"]),
+        (&10.into(), &1.into(), &64.into())
+    );
+    for field in ["cost_source", "folded", "graphs", "notes"] {
+        assert!(!written[field].is_null(), "{field}");
+    }
+    // On stdout it is alone.
+    let run = relayout(["optimize", str(&model("symbolic")), "-o", str(&out), "--dim", "H=10", "--report", "-"]);
+    assert_eq!((run.code, run.err.lines().count()), (0, 1));
+    assert_eq!(serde_json::from_str::<Value>(run.text()).unwrap(), written);
+    assert_eq!(listing(dir.path()), ["out.onnx", "report.json"]);
+}
+
+#[test]
+fn print_after_shows_the_graph_on_stderr() {
+    let dir = folder(&[]);
+    let out = dir.path().join("out.onnx");
+    let run = relayout(["optimize", str(&model("relu")), "-o", str(&out), "--print-after", "canonicalize"]);
+    assert_eq!((run.code, run.text().lines().count()), (0, 1));
+    assert!(run.err.starts_with("graph g") && run.err.contains("%x: f32[1,4,6,6]"), "{}", run.err);
+}
+
+#[test]
+fn optimize_can_verify_before_it_writes() {
+    let dir = folder(&[]);
+    let out = dir.path().join("out.onnx");
+    for name in ["relu", "conv", "ir3", "functions", "branches", "symbolic"] {
+        relayout(["optimize", str(&model(name)), "-o", str(&out), "--verify"]).fine();
+    }
+    let run = with_stdin(&["optimize", "-", "-o", str(&out), "--verify"], &fs::read(model("conv")).unwrap());
+    assert_eq!(run.code, 0, "{run:?}");
+}
+
+#[test]
+fn print_gives_text_and_json() {
+    let text = relayout(["print", str(&model("relu"))]);
+    assert!(text.fine().starts_with("graph g") && text.fine().contains("Relu(%a)"), "{text:?}");
+    let json: Value = serde_json::from_str(relayout(["print", "--json", str(&model("relu"))]).fine()).unwrap();
+    assert!(json.is_object());
+    let piped = with_stdin(&["print", "-"], &fs::read(model("relu")).unwrap());
+    assert_eq!(piped.fine(), text.fine());
+}
+
+#[test]
+fn explain_says_why_moves_stay() {
+    let text = relayout(["explain", str(&model("custom_between"))]);
+    assert!(text.fine().contains("Mystery"), "{text:?}");
+    let json: Value = serde_json::from_str(relayout(["explain", "--json", str(&model("relu"))]).fine()).unwrap();
+    assert_eq!(json["schema"], 1);
+}
+
+#[test]
+fn explain_has_a_word_about_an_opset_that_is_too_new() {
+    let run = relayout(["explain", str(&model("opset99"))]);
+    assert!(run.fine().contains("opset 99, newer than"), "{run:?}");
+}
+
+#[test]
+fn targets_are_listed_as_text_and_json() {
+    let text = relayout(["targets"]);
+    assert!(text.fine().starts_with("onnx\n"), "{text:?}");
+    let json: Value = serde_json::from_str(relayout(["targets", "--json"]).fine()).unwrap();
+    let names: Vec<&str> = json.as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"onnx") && names.iter().all(|name| text.text().contains(name)), "{names:?}");
+}
+
+#[test]
+fn verify_tells_models_that_do_the_same_from_those_that_do_not() {
+    let dir = folder(&[]);
+    let out = dir.path().join("out.onnx");
+    relayout(["optimize", str(&model("relu")), "-o", str(&out)]).fine();
+    relayout(["verify", str(&model("relu")), str(&out)]).fine();
+    relayout(["verify", "--exact", "--rounds", "3", str(&model("relu")), str(&out)]).fine();
+    let json: Value =
+        serde_json::from_str(relayout(["verify", "--json", str(&model("relu")), str(&out)]).fine()).unwrap();
+    assert_eq!(json["exact"], true);
+
+    // What was found is on stdout all the same.
+    let differ = relayout(["verify", str(&model("nothing")), str(&model("other"))]);
+    assert_eq!((differ.code, differ.err.lines().count(), differ.out.is_empty()), (3, 1, false), "{differ:?}");
+    assert!(differ.err.starts_with("error: ") && differ.err.contains("do not compute the same"), "{differ:?}");
+}
+
+#[test]
+fn help_and_version_are_results() {
+    assert!(relayout(["--help"]).fine().contains("Usage: relayout"));
+    assert!(relayout(["optimize", "--help"]).fine().contains("--report"));
+    assert_eq!(relayout(["--version"]).fine(), concat!("relayout ", env!("CARGO_PKG_VERSION"), "\n"));
+}
