@@ -260,11 +260,18 @@ impl Bound {
 
     /// Whether the op runs with its atoms in this order: pinned ones at their place, substitutes together.
     pub fn allows(&self, order: &[AtomId]) -> bool {
-        let pinned = self.slots().all(|slot| {
-            let (Some(axes), Some(stored)) = (self.axes(slot), self.restrict(order, slot)) else { return true };
-            stored.len() == axes.len()
-                && stored.iter().enumerate().all(|(at, &axis)| at == axis || !self.atoms[axes[axis] as usize].pinned)
-        });
+        // An order of all atoms has every slot's axes; without a pinned one there is nothing to look for, in as many slots as
+        // a Sum may have.
+        let free = order.len() == self.atoms.len() && !self.atoms.iter().any(|atom| atom.pinned);
+        let pinned = free
+            || self.slots().all(|slot| {
+                let (Some(axes), Some(stored)) = (self.axes(slot), self.restrict(order, slot)) else { return true };
+                stored.len() == axes.len()
+                    && stored
+                        .iter()
+                        .enumerate()
+                        .all(|(at, &axis)| at == axis || !self.atoms[axes[axis] as usize].pinned)
+            });
         pinned && self.keeps_substitutes(order)
     }
 
