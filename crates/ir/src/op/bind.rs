@@ -5,7 +5,7 @@
 //! error: the op is then opaque.
 
 use super::sig::{Item, Pattern, Place, Signature, Times, parse};
-use super::{Absent, Axes, AxisSource, Case, Reduce, def_of, normalize_axis};
+use super::{Absent, Axes, AxisSource, Case, OpDef, Reduce, def_of, normalize_axis};
 use crate::dim::Dim;
 use crate::form::{Atom, AtomId, Bound, Form, Role};
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
@@ -20,9 +20,15 @@ pub fn bind(graph: &Graph, id: NodeId) -> Form {
     let Op::Onnx(name) = &node.op else {
         return Form::Opaque("not an ONNX op".to_owned());
     };
-    let Some(def) = def_of(graph, id) else {
-        return Form::Opaque(format!("{name} of opset {} is not in the table of ops", node.opset));
-    };
+    match def_of(graph, id) {
+        Some(def) => bind_as(graph, id, def),
+        None => Form::Opaque(format!("{name} of opset {} is not in the table of ops", node.opset)),
+    }
+}
+
+/// What a node would mean for layouts if this were its entry, whatever the table says of it.
+pub fn bind_as(graph: &Graph, id: NodeId, def: &'static OpDef) -> Form {
+    let node = graph.node(id);
     match &def.axes {
         Axes::Opaque(why) => Form::Opaque((*why).to_owned()),
         Axes::View(view) => view(graph, node).map_or_else(Form::Opaque, Form::View),
@@ -395,7 +401,7 @@ fn successors(bound: &Bound) -> Vec<Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LAST_OPSET, OpDef, TABLE};
+    use super::super::{LAST_OPSET, TABLE};
     use super::*;
     use crate::constant::Constant;
     use crate::dtype::DType;

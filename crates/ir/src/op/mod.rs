@@ -34,7 +34,7 @@ mod softmax;
 mod space;
 mod view;
 
-pub use bind::bind;
+pub use bind::{bind, bind_as};
 pub use infer::{InferContext, Inferred};
 
 use crate::form::{Renumber, View};
