@@ -270,7 +270,10 @@ impl Case {
             op_type: Some(self.op.to_owned()),
             domain: Some(self.domain.to_owned()),
             name: Some("node".to_owned()),
-            input: (0..).zip(&self.operands).map(|(i, o)| o.as_ref().map_or(String::new(), |_| format!("x{i}"))).collect(),
+            input: (0..)
+                .zip(&self.operands)
+                .map(|(i, o)| o.as_ref().map_or(String::new(), |_| format!("x{i}")))
+                .collect(),
             output: (0..self.results).map(|i| format!("y{i}")).collect(),
             attribute: self.attrs.clone(),
             ..NodeProto::default()
@@ -285,9 +288,13 @@ impl Case {
             node: vec![node],
             ..GraphProto::default()
         };
-        let set = |domain: &str, version| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
-        let opset_import =
-            if self.domain.is_empty() { vec![set("", opset)] } else { vec![set("", STANDARD), set(self.domain, opset)] };
+        let set =
+            |domain: &str, version| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
+        let opset_import = if self.domain.is_empty() {
+            vec![set("", opset)]
+        } else {
+            vec![set("", STANDARD), set(self.domain, opset)]
+        };
         ModelProto { ir_version: Some(10), graph: Some(graph), opset_import, ..ModelProto::default() }
     }
 }

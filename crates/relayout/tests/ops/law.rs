@@ -12,13 +12,15 @@
 use crate::case::Case;
 use crate::runtime::runtime;
 use crate::shuffle;
+use relayout::ir::dim::Dim;
 use relayout::ir::form::{AtomOrder, Bound, Form, Slot, View};
 use relayout::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout::ir::layout::Layout;
 use relayout::ir::model::Model;
-use relayout::ir::op::infer::infer_graph;
+use relayout::ir::op::infer::{InferContext, infer_graph};
 use relayout::ir::op::{Axes, OpDef, bind_as, lookup};
 use relayout::ir::patch::{Insert, Patch};
+use relayout::ir::types::Type;
 use relayout::ir::verify::verify;
 use relayout::verify::{Data, Level, ModelSource, Tensor, run};
 use relayout_onnx::export::export;
@@ -104,35 +106,37 @@ impl<'c> Subject<'c> {
     /// The law of types.
     fn types(&self) -> Result<(), String> {
         let graph = &self.model.graph;
-        let results = graph.node(self.node).outputs.iter().flatten();
-        for (&v, real) in results.zip(&self.base) {
-            let (value, name) = (graph.value(v), real.name());
-            let inferred = value.ty.to_string();
-            let dtype = value.ty.dtype().map(|d| d.to_string());
-            if dtype.as_deref() != Some(real.element_type().to_string().as_str()) {
-                return Err(format!("inferred `{name}` as {inferred}, it is of type {}", real.element_type()));
-            }
-            let Some(shape) = value.ty.shape() else {
-                if self.case.partial {
-                    continue;
-                }
-                return Err(format!("the rank of `{name}` was not inferred"));
-            };
-            let fits = shape.len() == real.shape().len()
-                && shape.iter().zip(real.shape()).all(|(d, &r)| d.as_const().map_or(self.case.partial, |d| d == r));
-            if !fits {
-                return Err(format!("inferred `{name}` as {inferred}, its shape is {:?}", real.shape()));
-            }
-            let known: Option<Vec<i64>> =
-                value.contents.as_ref().and_then(|c| c.iter().map(relayout::ir::dim::Dim::as_const).collect());
-            if let Some(known) = known {
-                let elements: Option<Vec<i64>> = integers(real.data());
-                if elements.is_some_and(|e| e != known) {
-                    return Err(format!("inferred the contents of `{name}` as {known:?}, they are {:?}", real.data()));
-                }
-            }
+        let node = graph.node(self.node);
+        let mut unknowns = self.model.unknowns;
+        let mut cx = InferContext { graph, node, unknowns: &mut unknowns };
+        let inferred = (self.def.infer)(&mut cx).map_err(|why| format!("inference objects: {why}"))?;
+        for (slot, real) in self.base.iter().enumerate() {
+            let contents = inferred.contents.as_ref().filter(|_| slot == 0);
+            let ty = inferred.types.get(slot).cloned().unwrap_or_default();
+            self.type_of_result(real, &ty, contents)?;
         }
         Ok(())
+    }
+
+    fn type_of_result(&self, real: &Tensor, inferred: &Type, contents: Option<&Vec<Dim>>) -> Result<(), String> {
+        let name = real.name();
+        if inferred.dtype().map(|d| d.to_string()) != Some(real.element_type().to_string()) {
+            return Err(format!("inferred `{name}` as {inferred}, it is of type {}", real.element_type()));
+        }
+        let fits = |dim: &Dim, extent: i64| dim.as_const().map_or(self.case.partial, |d| d == extent);
+        match inferred.shape() {
+            None if self.case.partial => {}
+            Some(shape)
+                if shape.len() == real.shape().len() && shape.iter().zip(real.shape()).all(|(d, &r)| fits(d, r)) => {}
+            _ => return Err(format!("inferred `{name}` as {inferred}, its shape is {:?}", real.shape())),
+        }
+        let known: Option<Vec<i64>> = contents.and_then(|c| c.iter().map(Dim::as_const).collect());
+        match (known, integers(real.data())) {
+            (Some(known), Some(elements)) if known != elements => {
+                Err(format!("inferred the contents of `{name}` as {known:?}, they are {elements:?}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn opaque(&self, why: &str) -> Result<Checked, String> {
@@ -150,8 +154,10 @@ impl<'c> Subject<'c> {
             let layout = |slot| bound.restrict(order, slot).map(|axes| Layout::permutation(&axes));
             let slots = bound.slots().map(|slot| Ok((slot, layout(slot).ok_or("a slot without axes")?)));
             let layouts = slots.collect::<Result<Vec<_>, &str>>()?;
-            let layouts =
-                layouts.into_iter().map(|(s, l)| Ok((s, l.map_err(|e| e.to_string())?))).collect::<Result<_, String>>()?;
+            let layouts = layouts
+                .into_iter()
+                .map(|(s, l)| Ok((s, l.map_err(|e| e.to_string())?)))
+                .collect::<Result<_, String>>()?;
             let names: Vec<&str> = order.iter().map(|&a| bound.atoms[usize::from(a)].name.as_str()).collect();
             self.run_in(&layouts).map_err(|why| format!("{bound} in the order {}: {why}", names.join(" ")))?;
         }
@@ -162,7 +168,8 @@ impl<'c> Subject<'c> {
     fn views(&self, view: &View) -> Result<Checked, String> {
         let graph = &self.model.graph;
         let node = graph.node(self.node);
-        let (Some(x), Some(y)) = (node.inputs.first().copied().flatten(), node.outputs.first().copied().flatten()) else {
+        let (Some(x), Some(y)) = (node.inputs.first().copied().flatten(), node.outputs.first().copied().flatten())
+        else {
             return Err("a view without operand or result".to_owned());
         };
         let (Some(from), Some(to)) = (graph.value(x).ty.shape(), graph.value(y).ty.shape()) else {
@@ -284,12 +291,15 @@ fn candidates(bound: &Bound) -> Vec<AtomOrder> {
         let named = |axes: Vec<usize>| axes.into_iter().map(|a| a as u16).collect();
         return permutations(n).into_iter().map(named).collect();
     }
-    let mut order = bound.identity();
-    let mut walk = Vec::new();
-    for step in 0..600usize {
+    let (mut order, mut walk, mut state) = (bound.identity(), Vec::new(), 1usize);
+    let mut draw = || {
+        // Knuth's MMIX constants.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % n
+    };
+    for _ in 0..600 {
         let mut next = order.clone();
-        // A stride that is coprime to every n up to 600 visits all pairs.
-        next.swap(step * 601 % n, step * 613 / 3 % n);
+        next.swap(draw(), draw());
         if bound.allows(&next) {
             walk.push(next.clone());
             order = next;
@@ -304,7 +314,9 @@ pub(crate) fn permutations(n: usize) -> Vec<Vec<usize>> {
     for _ in 0..n {
         all = all
             .into_iter()
-            .flat_map(|p: Vec<usize>| (0..n).filter(|i| !p.contains(i)).map(|i| [&p[..], &[i]].concat()).collect::<Vec<_>>())
+            .flat_map(|p: Vec<usize>| {
+                (0..n).filter(|i| !p.contains(i)).map(|i| [&p[..], &[i]].concat()).collect::<Vec<_>>()
+            })
             .collect();
     }
     all

@@ -28,6 +28,9 @@ pub(crate) fn check(case: &Case, opset: i64, bound: &Bound, base: &[Tensor]) -> 
         if claim == Claim::Nothing {
             continue;
         }
+        if claim == Claim::Carried {
+            keeps_its_extent(bound, &shapes, letter, *extent)?;
+        }
         let shuffle = Shuffle { bound, extents: &extents, letter, extent: *extent };
         let mut shuffled = case.clone();
         for (i, operand) in shuffled.operands.iter_mut().enumerate() {
@@ -49,6 +52,19 @@ pub(crate) fn check(case: &Case, opset: i64, bound: &Bound, base: &[Tensor]) -> 
         checked += 1;
     }
     Ok(checked)
+}
+
+/// A letter that is carried has its extent in the results, and in the operands unless it broadcasts there.
+fn keeps_its_extent(bound: &Bound, shapes: &Shapes, letter: &str, extent: usize) -> Result<(), String> {
+    for (slot, shape) in shapes {
+        for (&atom, &found) in bound.axes(*slot).unwrap_or_default().iter().zip(shape) {
+            let broadcast = found == 1 && matches!(slot, Slot::In(_));
+            if letters(bound, atom) == [letter] && found != extent && !broadcast {
+                return Err(format!("{bound}: `{letter}` is not carried: its extent is {found} and {extent}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 type Shapes = BTreeMap<Slot, Vec<usize>>;

@@ -1,6 +1,6 @@
 //! Reductions, Softmax, and what cuts, joins, repeats, picks or sorts along axes.
 
-use crate::case::{Case, bools, byte, case, exact, f, float, fr, i64s, ints};
+use crate::case::{Case, bools, case, exact, f, float, fr, i64s, ints};
 use relayout::verify::Data;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -33,7 +33,9 @@ fn reductions() -> Vec<Case> {
         cases.push(by_input().variant("dropped").c(ints(&[1])).int("keepdims", 0));
         cases.push(by_input().variant("of all").int("keepdims", 0));
     }
-    cases.push(case("ReduceSum", 13, 26).variant("of nothing").x(f(&[2, 3, 4])).c(ints(&[])).int("noop_with_empty_axes", 1));
+    cases.push(
+        case("ReduceSum", 13, 26).variant("of nothing").x(f(&[2, 3, 4])).c(ints(&[])).int("noop_with_empty_axes", 1),
+    );
     for op in ["ArgMax", "ArgMin"] {
         cases.push(case(op, 7, 26).int("axis", 1).x(f(&[2, 3, 4])));
         cases.push(case(op, 11, 26).variant("dropped").int("axis", -1).int("keepdims", 0).x(f(&[2, 3, 4])));
@@ -70,14 +72,31 @@ fn cuts() -> Vec<Case> {
     let x = || f(&[4, 5, 6]);
     vec![
         case("Slice", 7, 9).list("starts", &[1, -2]).list("ends", &[3, 9]).x(x()),
-        case("Slice", 7, 9).variant("of named axes").list("axes", &[2, 0]).list("starts", &[1, 0]).list("ends", &[5, 3]).x(x()),
+        case("Slice", 7, 9)
+            .variant("of named axes")
+            .list("axes", &[2, 0])
+            .list("starts", &[1, 0])
+            .list("ends", &[5, 3])
+            .x(x()),
         case("Slice", 10, 26).x(x()).c(ints(&[0, 1, 2])).c(ints(&[3, 5, 6])),
-        case("Slice", 10, 26).variant("backwards").x(x()).c(ints(&[1, -1])).c(ints(&[3, -9])).c(ints(&[-1, 0])).c(ints(&[1, -2])),
-        case("Slice", 10, 26).variant("of some axes").x(x()).c(ints(&[1])).c(ints(&[3])).opaque("names no axes"),
-        case("Slice", 10, 26).variant("of known integers").c(ints(&[5, 6, 7, 8])).c(ints(&[1])).c(ints(&[3])).c(ints(&[0])),
+        case("Slice", 10, 26)
+            .variant("backwards")
+            .x(x())
+            .c(ints(&[1, -1]))
+            .c(ints(&[3, -9]))
+            .c(ints(&[-1, 0]))
+            .c(ints(&[1, -2])),
+        case("Slice", 10, 26).variant("of some axes").x(x()).c(ints(&[1, 0])).c(ints(&[3, 2])),
+        case("Slice", 10, 26)
+            .variant("of known integers")
+            .c(ints(&[5, 6, 7, 8]))
+            .c(ints(&[1]))
+            .c(ints(&[3]))
+            .c(ints(&[0])),
         case("Trilu", 14, 26).x(f(&[2, 3, 4, 5])),
         case("Trilu", 14, 26).variant("lower").int("upper", 0).x(f(&[3, 4, 4])).c(exact(&[], Data::I64(vec![1]))),
         case("CenterCropPad", 18, 26).x(x()).c(ints(&[3, 7])).list("axes", &[0, 2]),
+        case("CenterCropPad", 18, 26).variant("of all axes").x(x()).c(ints(&[3, 5, 7])),
     ]
 }
 
@@ -99,12 +118,23 @@ fn repeats() -> Vec<Case> {
         case("Tile", 7, 26).x(f(&[2, 3, 4])).c(ints(&[2, 1, 3])),
         case("Tile", 7, 26).variant("of integers").c(ints(&[4, 5])).c(ints(&[2])),
         case("Expand", 8, 26).x(f(&[2, 1, 4])).c(ints(&[1, 3, 4])),
-        case("Expand", 8, 26).variant("to more axes").x(f(&[3, 1])).c(ints(&[2, 1, 4])),
-        case("OneHot", 9, 26).int("axis", 1).x(i64s(&[2, 3], 0, 4)).c(exact(&[], Data::I64(vec![4]))).c(exact(&[2], Data::F32(vec![0.0, 1.0]))),
-        case("OneHot", 9, 26).variant("at the end").x(i64s(&[2, 3], 0, 4)).c(exact(&[1], Data::I64(vec![4]))).c(exact(&[2], Data::F32(vec![0.0, 1.0]))),
+        case("Expand", 8, 26).variant("to more axes").x(f(&[3, 1])).c(ints(&[2, 1, 4])).opaque("one entry per axis"),
+        case("OneHot", 9, 26)
+            .int("axis", 1)
+            .x(i64s(&[2, 3], 0, 4))
+            .c(exact(&[], Data::I64(vec![4])))
+            .c(exact(&[2], Data::F32(vec![0.0, 1.0]))),
+        case("OneHot", 9, 26)
+            .variant("at the end")
+            .x(i64s(&[2, 3], 0, 4))
+            .c(exact(&[1], Data::I64(vec![4])))
+            .c(exact(&[2], Data::F32(vec![0.0, 1.0]))),
         case("EyeLike", 9, 26).x(f(&[3, 4])).int("k", 1),
         case("ConstantOfShape", 9, 26).c(ints(&[2, 3])),
-        case("Range", 11, 26).c(exact(&[], Data::I64(vec![1]))).c(exact(&[], Data::I64(vec![9]))).c(exact(&[], Data::I64(vec![3]))),
+        case("Range", 11, 26)
+            .c(exact(&[], Data::I64(vec![1])))
+            .c(exact(&[], Data::I64(vec![9])))
+            .c(exact(&[], Data::I64(vec![3]))),
         case("Range", 11, 26).variant("of floats").partial().c(float(0.0)).c(float(2.0)).c(float(0.5)),
     ]
 }
@@ -119,13 +149,33 @@ fn picks() -> Vec<Case> {
         case("Gather", 7, 26).variant("of known integers").c(ints(&[4, 5, 6])).c(ints(&[2, 0])),
         case("GatherElements", 11, 26).int("axis", 1).x(f(&[4, 5, 6])).x(i64s(&[2, 3, 4], 0, 5)),
         case("GatherElements", 11, 26).variant("from the end").int("axis", -1).x(f(&[2, 3])).x(i64s(&[2, 4], -3, 3)),
-        case("Scatter", 9, 10).int("axis", 1).x(f(&[2, 5, 3])).x(exact(&[1, 2, 3], Data::I64(vec![0, 1, 2, 3, 4, 0]))).x(f(&[1, 2, 3])),
-        case("ScatterElements", 11, 26).int("axis", -2).x(f(&[2, 5, 3])).x(exact(&[1, 2, 3], Data::I64(vec![0, 1, 2, 3, 4, 0]))).x(f(&[1, 2, 3])),
-        case("ScatterElements", 16, 26).variant("that adds").text("reduction", "add").x(f(&[4, 3])).x(i64s(&[3, 2], 0, 4)).x(f(&[3, 2])),
+        case("Scatter", 9, 10)
+            .int("axis", 1)
+            .x(f(&[2, 5, 3]))
+            .x(exact(&[1, 2, 3], Data::I64(vec![0, 1, 2, 3, 4, 0])))
+            .x(f(&[1, 2, 3])),
+        case("ScatterElements", 11, 26)
+            .int("axis", -2)
+            .x(f(&[2, 5, 3]))
+            .x(exact(&[1, 2, 3], Data::I64(vec![0, 1, 2, 3, 4, 0])))
+            .x(f(&[1, 2, 3])),
+        case("ScatterElements", 16, 26)
+            .variant("that adds")
+            .text("reduction", "add")
+            .x(f(&[4, 3]))
+            .x(i64s(&[3, 2], 0, 4))
+            .x(f(&[3, 2])),
         case("GatherND", 11, 26).x(f(&[2, 3, 4])).x(tuples()),
-        case("GatherND", 12, 26).variant("in a batch").int("batch_dims", 1).x(f(&[2, 3, 4])).x(exact(&[2, 1], Data::I64(vec![2, 0]))),
+        case("GatherND", 12, 26)
+            .variant("in a batch")
+            .int("batch_dims", 1)
+            .x(f(&[2, 3, 4]))
+            .x(exact(&[2, 1], Data::I64(vec![2, 0])))
+            .opaque("batch"),
+        case("GatherND", 11, 26).variant("of rows").x(f(&[3, 2, 4])).x(exact(&[2, 2, 1], Data::I64(vec![0, 1, 2, 0]))),
         case("ScatterND", 11, 26).x(f(&[2, 3, 4])).x(tuples()).x(f(&[2, 4])),
         case("Compress", 9, 26).partial().int("axis", 1).x(f(&[2, 3, 4])).x(bools(&[3])),
+        case("Compress", 9, 26).variant("of all elements").partial().x(f(&[2, 3])).x(bools(&[6])).opaque("row-major"),
         case("NonZero", 9, 26).partial().x(bools(&[2, 3])),
         case("Unique", 11, 26).partial().x(f(&[6])).results(4),
     ]
@@ -137,8 +187,11 @@ fn sorts() -> Vec<Case> {
         case("TopK", 10, 26).int("axis", 1).x(f(&[2, 5, 4])).c(ints(&[3])).results(2),
         case("TopK", 10, 26).variant("of the last axis").x(f(&[2, 5])).c(ints(&[2])).results(2),
         case("CumSum", 11, 26).int("reverse", 1).x(f(&[2, 3, 4])).c(exact(&[], Data::I64(vec![-2]))),
-        case("CumSum", 11, 26).variant("by a 32-bit axis").int("exclusive", 1).x(f(&[2, 3, 4])).c(exact(&[], Data::I32(vec![0]))),
+        case("CumSum", 11, 26)
+            .variant("by a 32-bit axis")
+            .int("exclusive", 1)
+            .x(f(&[2, 3, 4]))
+            .c(exact(&[], Data::I32(vec![0]))),
         case("Det", 11, 26).x(f(&[2, 3, 3])),
-        case("QuantizeLinear", 10, 26).variant("to bytes").x(fr(&[2, 3], 0.0, 9.0)).c(float(0.1)).c(byte(3)),
     ]
 }

@@ -49,8 +49,17 @@ const UNARY: &[(&str, i64, f32, f32)] = &[
 ];
 
 /// Ops of two operands of floats.
-const BINARY: &[(&str, i64)] =
-    &[("Add", 7), ("Sub", 7), ("Mul", 7), ("Div", 7), ("Pow", 7), ("PRelu", 7), ("Equal", 11), ("Less", 7), ("Greater", 7)];
+const BINARY: &[(&str, i64)] = &[
+    ("Add", 7),
+    ("Sub", 7),
+    ("Mul", 7),
+    ("Div", 7),
+    ("Pow", 7),
+    ("PRelu", 7),
+    ("Equal", 11),
+    ("Less", 7),
+    ("Greater", 7),
+];
 
 /// Shapes that broadcast.
 const BROADCAST: &[(&str, &[i64], &[i64])] = &[
