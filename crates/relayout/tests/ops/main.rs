@@ -6,6 +6,7 @@ mod cases;
 mod law;
 mod runtime;
 mod shuffle;
+mod through;
 mod uncovered;
 mod wrong;
 
