@@ -248,7 +248,7 @@ fn what_can_not_be_bound_says_why() {
     let cases = [
         ("Relu", 13, "", "f32[*]", "the rank of `x0` is not known"),
         ("Relu", 27, "", "f32[A]", "Relu of opset 27 is not in the table"),
-        ("x::Relu", 1, "", "f32[A]", "x::Relu of opset 1 is not in the table"),
+        ("x::Relu", 1, "", "f32[A]", "x::Relu is not in the table of ops: a function"),
         ("Add", 6, "broadcast=1", "f32[A,B] f32[B]", "broadcasts by the rules of opset 6"),
         ("Dropout", 13, "", "f32[A] - bool[]", "drops at random"),
         ("NonZero", 13, "", "f32[A]", "row-major order"),

@@ -5,7 +5,7 @@
 //! error: the op is then opaque.
 
 use super::sig::{Item, Pattern, Place, Signature, Times, parse};
-use super::{Absent, Axes, AxisSource, Case, OpDef, Reduce, def_of, normalize_axis};
+use super::{Absent, Axes, AxisSource, Case, OpDef, Reduce, def_of, entries, normalize_axis};
 use crate::dim::Dim;
 use crate::form::{Atom, AtomId, Bound, Form, Role};
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
@@ -22,7 +22,10 @@ pub fn bind(graph: &Graph, id: NodeId) -> Form {
     };
     match def_of(graph, id) {
         Some(def) => bind_as(graph, id, def),
-        None => Form::Opaque(format!("{name} of opset {} is not in the table of ops", node.opset)),
+        None if entries().any(|def| def.domain == name.domain) => {
+            Form::Opaque(format!("{name} of opset {} is not in the table of ops", node.opset))
+        }
+        None => Form::Opaque(format!("{name} is not in the table of ops: a function of the model, or a custom op")),
     }
 }
 
@@ -421,7 +424,7 @@ fn successors(bound: &Bound) -> Vec<Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LAST_OPSET, entries};
+    use super::super::LAST_OPSET;
     use super::*;
     use crate::constant::Constant;
     use crate::dtype::DType;

@@ -20,6 +20,9 @@ const CONV: &[Case] = &[Case::new("n s*!^ (g ci), (g co) ci k*!^, (g co)?, n s*!
 const POOL: &[Case] = &[Case::new("n s*!^ c -> n s*!^ c")];
 const GLOBAL: &[Case] = &[Case::new("n s*!~ c -> n s*:1 c")];
 
+/// The largest block of any host, in channels: a multiple of it is rounded up on none.
+const LARGEST_BLOCK: i64 = 16;
+
 const fn blocked(name: &'static str, infer: Infer) -> OpDef {
     OpDef { name, domain: "com.microsoft.nchwc", opsets: (1, 1), axes: Axes::Opaque(BLOCKED), infer }
 }
@@ -84,9 +87,7 @@ fn reorder_input(ctx: &mut InferContext<'_>) -> Answer {
         (false, [n, c, h, w]) | (true, [n, h, w, c]) => [n, c, h, w].map(Dim::clone),
         _ => return Err("operand 0 needs rank 4".to_owned()),
     };
-    // The largest block of any host: a multiple of it is rounded up on none.
-    const LARGEST: i64 = 16;
-    let rounded = if c.as_const().is_some_and(|c| c % LARGEST == 0) { c } else { ctx.unknown() };
+    let rounded = if c.as_const().is_some_and(|c| c % LARGEST_BLOCK == 0) { c } else { ctx.unknown() };
     one(ctx, Some(vec![n, rounded, h, w]))
 }
 

@@ -10,7 +10,7 @@ use relayout_onnx::proto::{
 };
 
 /// Relative rms error up to which floats count as equal: other orders of summation round differently.
-const RMS: f64 = 1e-6;
+pub(crate) const RMS: f64 = 1e-6;
 
 /// ONNX's own operator set in models whose op is of another domain.
 const STANDARD: i64 = 21;
@@ -39,7 +39,6 @@ pub(crate) struct Case {
     pub(crate) partial: bool,
     /// Whether the entry carries layouts, but not in this case, and for what reason (a part of it).
     pub(crate) opaque: Option<&'static str>,
-    pub(crate) rms: f64,
 }
 
 /// A case of an op of ONNX's own domain, spelled like this from one version of the operator set to another.
@@ -54,7 +53,6 @@ pub(crate) fn case(op: &'static str, first: i64, last: i64) -> Case {
         results: 1,
         partial: false,
         opaque: None,
-        rms: RMS,
     }
 }
 
@@ -244,12 +242,6 @@ impl Case {
     /// Its entry carries layouts in general, but not here, for a reason with these words.
     pub(crate) fn opaque(mut self, why: &'static str) -> Case {
         self.opaque = Some(why);
-        self
-    }
-
-    /// Floats count as equal up to this relative rms error.
-    pub(crate) fn rms(mut self, rms: f64) -> Case {
-        self.rms = rms;
         self
     }
 

@@ -9,7 +9,7 @@
 //!
 //! The entry is an argument: a wrong one must be found (`wrong.rs`).
 
-use crate::case::Case;
+use crate::case::{Case, RMS};
 use crate::runtime::runtime;
 use crate::shuffle;
 use relayout::ir::dim::Dim;
@@ -202,7 +202,7 @@ impl<'c> Subject<'c> {
         let options = WriteOptions::for_input(&self.file).payloads(&exported.payloads);
         write_model_to(&exported.proto, &mut bytes, &options).map_err(|e| e.to_string())?;
         let results = execute(&bytes, &self.case.feeds())?;
-        agree_all(&self.base, &results, self.case.rms)
+        agree_all(&self.base, &results)
     }
 
     /// The graph with these layouts, and Relayouts from and to ONNX's order around the node.
@@ -334,15 +334,15 @@ pub(crate) fn execute(bytes: &[u8], feeds: &[Tensor]) -> Result<Vec<Tensor>, Str
     run(runtime(), ModelSource::Bytes(bytes), feeds, Level::Disabled).map_err(|e| e.to_string())
 }
 
-/// Whether results are the same, each within this relative rms error if it is of floats.
-pub(crate) fn agree_all(expected: &[Tensor], found: &[Tensor], rms: f64) -> Result<(), String> {
+/// Whether results are the same, each within the relative rms error of rounding if it is of floats.
+pub(crate) fn agree_all(expected: &[Tensor], found: &[Tensor]) -> Result<(), String> {
     if expected.len() != found.len() {
         return Err(format!("has {} results, not {}", found.len(), expected.len()));
     }
-    expected.iter().zip(found).try_for_each(|(e, f)| agree(e, f, rms))
+    expected.iter().zip(found).try_for_each(|(e, f)| agree(e, f))
 }
 
-fn agree(expected: &Tensor, found: &Tensor, rms: f64) -> Result<(), String> {
+fn agree(expected: &Tensor, found: &Tensor) -> Result<(), String> {
     let name = expected.name();
     if expected.shape() != found.shape() {
         return Err(format!("`{name}` has shape {:?}, not {:?}", found.shape(), expected.shape()));
@@ -352,7 +352,7 @@ fn agree(expected: &Tensor, found: &Tensor, rms: f64) -> Result<(), String> {
         _ if expected.data() == found.data() => 0.0,
         _ => f64::INFINITY,
     };
-    if error <= rms { Ok(()) } else { Err(format!("`{name}` differs (relative rms {error:e})")) }
+    if error <= RMS { Ok(()) } else { Err(format!("`{name}` differs (relative rms {error:e})")) }
 }
 
 /// Root of the mean square of the difference over that of the reference; infinite where one is not finite and the other not
@@ -360,7 +360,7 @@ fn agree(expected: &Tensor, found: &Tensor, rms: f64) -> Result<(), String> {
 fn relative_rms(expected: &[f64], found: &[f64]) -> f64 {
     let (mut difference, mut norm) = (0.0, 0.0);
     for (e, f) in expected.iter().zip(found) {
-        if e == f || (e.is_nan() && f.is_nan()) {
+        if e.to_bits() == f.to_bits() || (e.is_nan() && f.is_nan()) {
             norm += if e.is_finite() { e * e } else { 0.0 };
         } else if e.is_finite() && f.is_finite() {
             difference += (e - f) * (e - f);

@@ -87,7 +87,7 @@ fn every_entry_is_covered_at_both_ends_of_its_range_or_listed_with_the_reason() 
         match (covered, listed) {
             (true, true) => wrong.push(format!("{domain} {op} {first}-{last} is covered: take it off the list")),
             (false, false) => {
-                wrong.push(format!("{domain} {op} {first}-{last} is covered for {ends:?} only: add cases"))
+                wrong.push(format!("{domain} {op} {first}-{last} is covered for {ends:?} only: add cases"));
             }
             _ => {}
         }

@@ -104,7 +104,7 @@ impl Chain {
         let target = relayout::target("onnx").map_err(|e| e.to_string())?;
         let optimized = optimize(&model, &target, &Options::default()).map_err(|e| e.to_string())?;
         let found = execute(&optimized.to_bytes().map_err(|e| e.to_string())?, &self.feeds)?;
-        agree_all(&expected, &found, 1e-6)?;
+        agree_all(&expected, &found)?;
         let proto = optimized.exported().map_or(&self.proto, |(proto, _)| proto);
         let nodes = &proto.graph.as_ref().ok_or("no graph")?.node;
         Ok(nodes.iter().filter(|n| n.op_type.as_deref() == Some("Transpose")).count())
