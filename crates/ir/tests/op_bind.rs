@@ -187,7 +187,10 @@ fn cut_axes_are_whole_and_the_others_carried() {
     let b = bound("Slice", 13, "", "f32[N,C] =[1] =[2]");
     assert_eq!((role(&b, "a0"), role(&b, "a1")), (Role::Whole, Role::Carried));
     assert!(opaque("Slice", 13, "", "f32[N,C] i64[D] i64[D]").contains("number of its starts"));
-    assert!(opaque("Expand", 13, "", "f32[C] =[2,3]").contains("one entry per axis"));
+    let b = bound("Expand", 13, "", "f32[C,1] =[2,3,4]");
+    assert_eq!(b.to_string(), "a0 a1, _ -> n0 a0 a1");
+    assert_eq!(follows(&b, X, &[1, 0], Y), Some(vec![0, 2, 1]));
+    assert!(opaque("Expand", 13, "", "f32[C,D] =[3]").contains("fewer entries"));
 }
 
 #[test]

@@ -72,6 +72,11 @@ fn bind_text(graph: &Graph, node: &Node, case: &'static Case, text: &str) -> Res
             binder.measure(pattern, *rank)?;
         }
     }
+    for (pattern, v) in patterns(&signature.results, node.outputs.len()).zip(&node.outputs) {
+        if let (Some(pattern), Some(v)) = (pattern.filter(|p| !p.whole), v) {
+            binder.measure_produced(pattern, rank_of(graph, *v)?);
+        }
+    }
     binder.bound(graph, node, case, &signature, &ranks)
 }
 
@@ -176,6 +181,15 @@ impl<'s> Binder<'s> {
                 self.settle(second, rest)
             }
             _ => Err(misfit()),
+        }
+    }
+
+    /// Learns the length of a run that stands in results only from a result of this rank.
+    fn measure_produced(&mut self, pattern: &Pattern<'s>, rank: usize) {
+        let produced: Vec<&'s str> = pattern.runs().filter(|run| !self.runs.contains_key(run)).collect();
+        if let [run] = produced[..] {
+            let others = pattern.singles() + pattern.runs().map(|run| self.length(run)).sum::<usize>();
+            self.runs.insert(run, Length { axes: rank.saturating_sub(others), settled: true });
         }
     }
 
@@ -447,7 +461,7 @@ mod tests {
                 lengths.extend([(first, 1), (second, 2)]);
             }
         }
-        for run in signature.operands.iter().flat_map(Pattern::runs) {
+        for run in signature.operands.iter().chain(&signature.results).flat_map(Pattern::runs) {
             lengths.entry(run).or_insert(2);
         }
         lengths

@@ -124,6 +124,7 @@ fn renumbered(what: &Renumber) -> String {
         Renumber::AxesInput(slot, implicit) => format!("operand {slot}{}", leading(implicit)),
         Renumber::PerAxisAttr(name, _) => format!("entries of `{name}`"),
         Renumber::PerAxisInput(slot, _) => format!("entries of operand {slot}"),
+        Renumber::TrailingInput(slot) => format!("last entries of operand {slot}"),
         Renumber::Extents => "entries of the result".to_owned(),
     }
 }

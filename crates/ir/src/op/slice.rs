@@ -26,8 +26,10 @@ const PAD_18: &[Case] = &[
     Case::new("a*, _, _? -> a*").whole(padded_by_input).renumber(&[Renumber::PerAxisInput(1, 2)]),
 ];
 const TILE: &[Case] = &[Case::new("a*, _ -> a*").whole(resized).renumber(&[Renumber::PerAxisInput(1, 1)])];
-const EXPAND: &[Case] =
-    &[Case::new("a*, _ -> a*").when(expands_own_axes).whole(resized).renumber(&[Renumber::PerAxisInput(1, 1)])];
+const EXPAND: &[Case] = &[
+    Case::new("a*, _ -> a*").when(expands_own_axes).whole(resized).renumber(&[Renumber::PerAxisInput(1, 1)]),
+    Case::new("a*~, _ -> n*! a*").when(adds_axes).renumber(&[Renumber::TrailingInput(1)]),
+];
 
 // A size per named axis, or per axis of the operand.
 const CENTER: &[Case] = &[
@@ -109,6 +111,14 @@ fn expands_own_axes(graph: &Graph, node: &Node) -> Result<(), String> {
 
 fn names_axes(_: &Graph, node: &Node) -> Result<(), String> {
     node.ints("axes").map(|_| ()).ok_or_else(|| "names no axes".to_owned())
+}
+
+fn adds_axes(graph: &Graph, node: &Node) -> Result<(), String> {
+    let entries = ty(graph, node, 1).and_then(Type::const_shape);
+    match (rank(graph, node, 0), entries.as_deref()) {
+        (Some(rank), Some([n])) if *n > rank as i64 => Ok(()),
+        _ => Err("its shape has fewer entries than there are axes, or not known how many".to_owned()),
+    }
 }
 
 /// One axis of a Slice; `None` is what the run time decides.

@@ -93,6 +93,25 @@ fn cuts() -> Vec<Case> {
             .c(ints(&[1]))
             .c(ints(&[3]))
             .c(ints(&[0])),
+        case("Slice", 10, 26)
+            .variant("at computed places")
+            .partial()
+            .x(x())
+            .x(ints(&[1, 0]))
+            .x(ints(&[3, 2]))
+            .c(ints(&[2, 1])),
+        case("Slice", 10, 26)
+            .variant("of leading axes at computed places")
+            .partial()
+            .x(x())
+            .x(ints(&[1, 0]))
+            .x(ints(&[3, 2])),
+        case("ReduceSum", 13, 26)
+            .variant("of computed axes")
+            .partial()
+            .x(x())
+            .x(ints(&[1]))
+            .opaque("computed at run time"),
         case("Trilu", 14, 26).x(f(&[2, 3, 4, 5])),
         case("Trilu", 14, 26).variant("lower").int("upper", 0).x(f(&[3, 4, 4])).c(exact(&[], Data::I64(vec![1]))),
         case("CenterCropPad", 18, 26).x(x()).c(ints(&[3, 7])).list("axes", &[0, 2]),
@@ -107,6 +126,14 @@ fn pads() -> Vec<Case> {
         case("Pad", 7, 10).list("pads", &[1, 2, 0, 3, 0, 1]).x(x()),
         case("Pad", 11, 26).x(x()).c(pads()),
         case("Pad", 11, 26).variant("reflecting, with a value").text("mode", "reflect").x(x()).c(pads()).c(float(2.0)),
+        case("Pad", 11, 26).variant("by computed pads").partial().x(x()).x(pads()),
+        case("Pad", 18, 26)
+            .variant("by computed pads of named axes")
+            .partial()
+            .x(x())
+            .x(ints(&[1, 2]))
+            .none()
+            .c(ints(&[1])),
         case("Pad", 11, 26).variant("cropping").x(x()).c(ints(&[0, -1, 0, 0, 0, -2])),
         case("Pad", 18, 26).variant("of one axis").x(x()).c(ints(&[1, 2])).none().c(ints(&[-1])),
         case("Pad", 18, 26).variant("of reversed axes").x(x()).c(ints(&[1, 2, 0, 3, 0, 1])).none().c(ints(&[2, 1, 0])),
@@ -118,7 +145,11 @@ fn repeats() -> Vec<Case> {
         case("Tile", 7, 26).x(f(&[2, 3, 4])).c(ints(&[2, 1, 3])),
         case("Tile", 7, 26).variant("of integers").c(ints(&[4, 5])).c(ints(&[2])),
         case("Expand", 8, 26).x(f(&[2, 1, 4])).c(ints(&[1, 3, 4])),
-        case("Expand", 8, 26).variant("to more axes").x(f(&[3, 1])).c(ints(&[2, 1, 4])).opaque("one entry per axis"),
+        case("Expand", 8, 26).variant("to more axes").x(f(&[3, 1])).c(ints(&[2, 1, 4])),
+        case("Expand", 8, 26).variant("to a computed shape").partial().x(f(&[2, 1, 4])).x(ints(&[1, 3, 4])),
+        case("Expand", 8, 26).variant("to a computed shape of more axes").partial().x(f(&[3, 1])).x(ints(&[2, 1, 4])),
+        case("Tile", 7, 26).variant("computed times").partial().x(f(&[2, 3, 4])).x(ints(&[2, 1, 3])),
+        case("Expand", 8, 26).variant("to one of fewer axes").x(f(&[2, 3, 1])).c(ints(&[3, 4])).opaque("fewer entries"),
         case("OneHot", 9, 26)
             .int("axis", 1)
             .x(i64s(&[2, 3], 0, 4))
