@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Verify(Verify),
     /// List the targets
     Targets(Targets),
+    /// List the ops: what each means for layouts, or why no layout passes through it
+    Ops(Ops),
 }
 
 /// Where a model is decided for.
@@ -135,6 +137,20 @@ pub(crate) struct Targets {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Ops {
+    /// Only these ops
+    pub(crate) names: Vec<String>,
+
+    /// As JSON
+    #[arg(long, conflicts_with = "markdown")]
+    pub(crate) json: bool,
+
+    /// As Markdown, as in docs/ops.md
+    #[arg(long, conflicts_with = "names")]
+    pub(crate) markdown: bool,
 }
 
 fn dim<T: FromStr<Err: Display>>(text: &str) -> Result<(String, T), String> {

@@ -2,7 +2,9 @@
 
 use crate::args;
 use crate::failure::Failure;
+use crate::ops;
 use crate::progress::Progress;
+use relayout::ir::op::{Description, describe};
 use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
 use relayout::{BUILTIN, DataTarget, Model, Options, Target, optimize as optimize_model};
 use std::io::{Read, Write, stdin, stdout};
@@ -183,6 +185,22 @@ pub(crate) fn targets(a: &args::Targets) -> Result<(), Failure> {
         say(&format!("{}\n  {}\n  layouts: {}\n  costs: {}", t.name(), t.about(), t.layouts(), t.cost_source()))?;
     }
     Ok(())
+}
+
+/// `relayout ops`
+pub(crate) fn ops(a: &args::Ops) -> Result<(), Failure> {
+    if a.markdown {
+        return say(ops::markdown(&describe()).trim_end());
+    }
+    if let Some(unknown) = a.names.iter().find(|name| !describe().iter().any(|d| d.op == **name)) {
+        return Err(Failure::usage(format!("there is no op `{unknown}` in the table; `relayout ops` lists all")));
+    }
+    let wanted = |op: &str| a.names.is_empty() || a.names.iter().any(|name| name == op);
+    let entries: Vec<Description> = describe().into_iter().filter(|d| wanted(d.op)).collect();
+    if a.json {
+        return say(&serde_json::to_string_pretty(&entries).map_err(Failure::model)?);
+    }
+    say(ops::text(&entries).trim_end())
 }
 
 fn say(text: &str) -> Result<(), Failure> {

@@ -5,6 +5,7 @@
 mod args;
 mod commands;
 mod failure;
+mod ops;
 mod progress;
 
 use args::{Args, Command};
@@ -35,5 +36,6 @@ fn run(args: &Args) -> Result<(), Failure> {
         Command::Explain(a) => commands::explain(a),
         Command::Verify(a) => commands::verify(a),
         Command::Targets(a) => commands::targets(a),
+        Command::Ops(a) => commands::ops(a),
     }
 }

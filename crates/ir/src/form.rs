@@ -160,6 +160,8 @@ pub enum Renumber {
     PerAxisAttr(&'static str, usize),
     /// An operand has this many runs of one entry per axis.
     PerAxisInput(usize, usize),
+    /// An operand has one entry per axis, and before those others that stay where they are.
+    TrailingInput(usize),
     /// The result lists the extents of operand 0 (Shape).
     Extents,
 }

@@ -44,7 +44,7 @@ const Y: Slot = Slot::Out(0);
 fn a_convolution_stays_where_it_is() {
     let b = bound("Conv", 13, "", "f32[N,4,H,W] f32[8,4,3,3] f32[8]");
     assert_eq!(b.to_string(), "n (g ci) s0 s1, (g co) ci k0 k1, (g co) -> n (g co) s0 s1");
-    assert_eq!((role(&b, "s0"), role(&b, "k0"), role(&b, "n")), (Role::Windowed, Role::Contracted, Role::Carried));
+    assert_eq!((role(&b, "s0"), role(&b, "k0"), role(&b, "n")), (Role::Windowed, Role::Windowed, Role::Carried));
     assert!(b.order_from(X, &[0, 1, 2, 3]).is_some());
     assert_eq!(b.order_from(X, &[0, 2, 3, 1]), None);
     assert_eq!(b.order_from(X, &[0, 1, 3, 2]), None);
@@ -85,7 +85,7 @@ fn batch_axes_of_a_product_are_free_and_matrices_are_pinned() {
 fn gather_puts_the_axes_of_its_indices_together_where_the_axis_was() {
     let b = bound("Gather", 13, "axis=1", "f32[A,X,C] i64[I,J]");
     assert_eq!(b.to_string(), "a0 x c0, b0 b1 -> a0 b0 b1 c0");
-    assert_eq!(role(&b, "x"), Role::Contracted);
+    assert_eq!(role(&b, "x"), Role::Whole);
     assert_eq!(follows(&b, X, &[2, 1, 0], Y), Some(vec![3, 1, 2, 0]));
     assert_eq!(follows(&b, X, &[1, 2, 0], Y), Some(vec![1, 2, 3, 0]));
     assert_eq!(b.order_from(Y, &[0, 2, 1, 3]), None, "indices in another order");
@@ -149,7 +149,10 @@ fn quantization_per_axis_binds_the_scale_to_its_axis() {
     assert_eq!(follows(&b, X, &[0, 2, 1], Y), Some(vec![0, 2, 1]));
     let b = bound("DequantizeLinear", 13, "", "u8[N,C,H] f32[] u8[]");
     assert_eq!(b.to_string(), "a0 a1 a2, _, _ -> a0 a1 a2");
-    assert!(opaque("DequantizeLinear", 21, "block_size=2 axis=1", "u8[N,C] f32[N,D]").contains("blocks of 2"));
+    let b = bound("DequantizeLinear", 21, "block_size=2 axis=1", "u8[N,8,H] f32[N,4,H]");
+    assert_eq!(b.to_string(), "a0 x b0, a0 x b0 -> a0 x b0");
+    assert_eq!((role(&b, "x"), role(&b, "b0")), (Role::Whole, Role::Carried));
+    assert_eq!(follows(&b, X, &[2, 0, 1], W), Some(vec![2, 0, 1]));
     assert!(opaque("DequantizeLinear", 21, "", "u8[N,C] f32[N,D]").contains("neither a single number nor a vector"));
 }
 
@@ -181,8 +184,42 @@ fn cut_axes_are_whole_and_the_others_carried() {
     assert_eq!((role(&b, "a1"), role(&b, "a2")), (Role::Carried, Role::Whole));
     assert_eq!(b.order_from(X, &[0, 2, 3, 1]), None);
     assert!(opaque("Slice", 13, "", "f32[N,C] i64[1] i64[1] i64[1]").contains("computed at run time"));
-    assert!(opaque("Slice", 13, "", "f32[N,C] =[1] =[2]").contains("one per axis"));
-    assert!(opaque("Expand", 13, "", "f32[C] =[2,3]").contains("one entry per axis"));
+    let b = bound("Slice", 13, "", "f32[N,C] =[1] =[2]");
+    assert_eq!((role(&b, "a0"), role(&b, "a1")), (Role::Whole, Role::Carried));
+    assert!(opaque("Slice", 13, "", "f32[N,C] i64[D] i64[D]").contains("number of its starts"));
+    let b = bound("Expand", 13, "", "f32[C,1] =[2,3,4]");
+    assert_eq!(b.to_string(), "a0 a1, _ -> n0 a0 a1");
+    assert_eq!(follows(&b, X, &[1, 0], Y), Some(vec![0, 2, 1]));
+    assert!(opaque("Expand", 13, "", "f32[C,D] =[3]").contains("fewer entries"));
+}
+
+#[test]
+fn an_einsum_spells_its_own_signature_where_one_order_of_letters_fits_all() {
+    let b = bound("Einsum", 12, "equation=bhid,bhjd->bhij", "f32[B,H,I,8] f32[B,H,J,8]");
+    assert_eq!(b.to_string(), "b h i d, b h j d -> b h i j");
+    assert_eq!((role(&b, "i"), role(&b, "d")), (Role::Carried, Role::Contracted));
+    assert_eq!(b.order_from(X, &[1, 0, 2, 3]), None, "letters are found by position");
+    assert_eq!(bound("Einsum", 12, "equation=ij,jk", "f32[I,J] f32[J,K]").to_string(), "i j, j k -> i k");
+    let refused = [
+        ("ij,jk->ki", "f32[I,J] f32[J,K]", "transposes"),
+        ("ii->i", "f32[I,I]", "twice"),
+        ("...i->i", "f32[A,I]", "ellipsis"),
+    ];
+    for (equation, operands, why) in refused {
+        assert!(opaque("Einsum", 12, &format!("equation={equation}"), operands).contains(why), "{equation}");
+    }
+}
+
+#[test]
+fn tuples_address_leading_axes_and_leave_the_others_free() {
+    let b = bound("GatherND", 12, "", "f32[A,B,C,D] i64[I,J,2]");
+    assert_eq!(b.to_string(), "x0 x1 c0 c1, i0 i1 k -> i0 i1 c0 c1");
+    assert_eq!(follows(&b, X, &[0, 1, 3, 2], Y), Some(vec![0, 1, 3, 2]));
+    assert_eq!(b.order_from(X, &[1, 0, 2, 3]), None);
+    let b = bound("ScatterND", 13, "", "f32[A,B,C] i64[I,1] f32[I,B,C]");
+    assert_eq!(b.to_string(), "x0 c0 c1, i0 k, i0 c0 c1 -> x0 c0 c1");
+    assert!(opaque("GatherND", 12, "batch_dims=1", "f32[A,B] i64[A,1]").contains("batch"));
+    assert!(opaque("GatherND", 12, "", "f32[A,B] i64[A,K]").contains("not known"));
 }
 
 #[test]
@@ -214,7 +251,7 @@ fn what_can_not_be_bound_says_why() {
     let cases = [
         ("Relu", 13, "", "f32[*]", "the rank of `x0` is not known"),
         ("Relu", 27, "", "f32[A]", "Relu of opset 27 is not in the table"),
-        ("x::Relu", 1, "", "f32[A]", "x::Relu of opset 1 is not in the table"),
+        ("x::Relu", 1, "", "f32[A]", "x::Relu is not in the table of ops: a function"),
         ("Add", 6, "broadcast=1", "f32[A,B] f32[B]", "broadcasts by the rules of opset 6"),
         ("Dropout", 13, "", "f32[A] - bool[]", "drops at random"),
         ("NonZero", 13, "", "f32[A]", "row-major order"),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use relayout_ir::form::Form;
 use relayout_ir::op::infer::infer_graph;
-use relayout_ir::op::{OpDef, TABLE, bind};
+use relayout_ir::op::{OpDef, bind, entries};
 
 const DIMS: &[&str] = &["0", "1", "1", "2", "3", "4", "8", "-1", "9223372036854775807", "N", "N", "M", "2*N", "N-1"];
 const INTS: &[&str] = &["0", "1", "2", "3", "-1", "-2", "4", "9223372036854775807", "-9223372036854775808"];
@@ -88,7 +88,7 @@ fn attr() -> impl Strategy<Value = String> {
 }
 
 fn ops() -> Vec<&'static OpDef> {
-    TABLE.iter().flat_map(|family| family.iter()).collect()
+    entries().collect()
 }
 
 proptest! {

@@ -6,7 +6,7 @@
 
 use super::border::borders;
 use super::sig::{Item, Pattern, Place, Signature, Times, parse};
-use super::{Absent, Axes, AxisSource, Case, Reduce, def_of, normalize_axis};
+use super::{Absent, Axes, AxisSource, Case, OpDef, Reduce, def_of, entries, normalize_axis};
 use crate::dim::Dim;
 use crate::form::{Atom, AtomId, Bound, Form, Role};
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
@@ -24,12 +24,24 @@ pub fn bind(graph: &Graph, id: NodeId) -> Form {
     if let Some(borders) = borders(graph, node) {
         return Form::Borders(borders);
     }
-    let Some(def) = def_of(graph, id) else {
-        return Form::Opaque(format!("{name} of opset {} is not in the table of ops", node.opset));
-    };
+    match def_of(graph, id) {
+        Some(def) => bind_as(graph, id, def),
+        None if entries().any(|def| def.domain == name.domain) => {
+            Form::Opaque(format!("{name} of opset {} is not in the table of ops", node.opset))
+        }
+        None => Form::Opaque(format!("{name} is not in the table of ops: a function of the model, or a custom op")),
+    }
+}
+
+/// What a node would mean for layouts if this were its entry, whatever the table says of it.
+pub fn bind_as(graph: &Graph, id: NodeId, def: &'static OpDef) -> Form {
+    let node = graph.node(id);
     match &def.axes {
         Axes::Opaque(why) => Form::Opaque((*why).to_owned()),
-        Axes::View(view) => view(graph, node).map_or_else(Form::Opaque, Form::View),
+        Axes::View(_, view) => view(graph, node).map_or_else(Form::Opaque, Form::View),
+        Axes::Spelled(_, spell) => spell(graph, node)
+            .and_then(|text| bind_text(graph, node, &SPELLED, &text))
+            .map_or_else(Form::Opaque, |bound| Form::Axes(Box::new(bound))),
         Axes::Sig(cases) => {
             let mut reasons: Vec<String> = Vec::new();
             for case in *cases {
@@ -44,8 +56,15 @@ pub fn bind(graph: &Graph, id: NodeId) -> Form {
     }
 }
 
+/// What there is to a signature that a node spells itself.
+static SPELLED: Case = Case::new("as an attribute spells it");
+
 fn bind_case(graph: &Graph, node: &Node, case: &'static Case) -> Result<Bound, String> {
-    let signature = parse(case.sig)?;
+    bind_text(graph, node, case, case.sig)
+}
+
+fn bind_text(graph: &Graph, node: &Node, case: &'static Case, text: &str) -> Result<Bound, String> {
+    let signature = parse(text)?;
     let ranks = operand_ranks(graph, node, &signature)?;
     if let Some(when) = case.when {
         when(graph, node)?;
@@ -55,6 +74,11 @@ fn bind_case(graph: &Graph, node: &Node, case: &'static Case) -> Result<Bound, S
     for (pattern, rank) in patterns(&signature.operands, node.inputs.len()).zip(&ranks) {
         if let (Some(pattern), Some(rank)) = (pattern, rank) {
             binder.measure(pattern, *rank)?;
+        }
+    }
+    for (pattern, v) in patterns(&signature.results, node.outputs.len()).zip(&node.outputs) {
+        if let (Some(pattern), Some(v)) = (pattern.filter(|p| !p.whole), v) {
+            binder.measure_produced(pattern, rank_of(graph, *v)?);
         }
     }
     binder.bound(graph, node, case, &signature, &ranks)
@@ -104,6 +128,11 @@ fn axis_value(graph: &Graph, node: &Node, source: AxisSource, rank: Option<usize
             let contents = node.inputs.get(slot).copied().flatten().and_then(|v| graph.value(v).contents.as_ref());
             contents.and_then(|c| c.first()).and_then(Dim::as_const).ok_or("the axis is computed at run time")?
         }
+        AxisSource::LastExtent(slot) => {
+            let shape = node.inputs.get(slot).copied().flatten().and_then(|v| graph.value(v).ty.shape());
+            let last = shape.and_then(<[Dim]>::last).and_then(Dim::as_const);
+            last.ok_or("the number of axes that it addresses is not known")?
+        }
     };
     let rank = rank.ok_or("has no operand whose axes are known")?;
     // One past the end is a place too: it says that the second run is empty.
@@ -145,12 +174,26 @@ impl<'s> Binder<'s> {
                 }
             },
             [first, second] => {
-                let at = self.axis.ok_or("its axis is not known")?;
+                let settled = |run: &str| self.runs.get(run).filter(|l| l.settled).map(|l| l.axes);
+                let at = match (settled(first), settled(second)) {
+                    (Some(at), _) => at,
+                    (None, Some(rest)) => left.checked_sub(rest).ok_or_else(misfit)?,
+                    (None, None) => self.axis.ok_or("its axis is not known")?,
+                };
                 let rest = left.checked_sub(at).ok_or_else(misfit)?;
                 self.settle(first, at)?;
                 self.settle(second, rest)
             }
             _ => Err(misfit()),
+        }
+    }
+
+    /// Learns the length of a run that stands in results only from a result of this rank.
+    fn measure_produced(&mut self, pattern: &Pattern<'s>, rank: usize) {
+        let produced: Vec<&'s str> = pattern.runs().filter(|run| !self.runs.contains_key(run)).collect();
+        if let [run] = produced[..] {
+            let others = pattern.singles() + pattern.runs().map(|run| self.length(run)).sum::<usize>();
+            self.runs.insert(run, Length { axes: rank.saturating_sub(others), settled: true });
         }
     }
 
@@ -399,7 +442,7 @@ fn successors(bound: &Bound) -> Vec<Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LAST_OPSET, OpDef, TABLE};
+    use super::super::LAST_OPSET;
     use super::*;
     use crate::constant::Constant;
     use crate::dtype::DType;
@@ -407,12 +450,8 @@ mod tests {
     use crate::graph::OpName;
     use crate::types::Type;
 
-    fn table() -> impl Iterator<Item = &'static OpDef> {
-        TABLE.iter().flat_map(|family| family.iter())
-    }
-
     fn cases() -> impl Iterator<Item = (&'static OpDef, &'static Case)> {
-        table().flat_map(|def| match def.axes {
+        entries().flat_map(|def| match def.axes {
             Axes::Sig(cases) => cases.iter().map(|case| (def, case)).collect(),
             _ => Vec::new(),
         })
@@ -426,7 +465,7 @@ mod tests {
                 lengths.extend([(first, 1), (second, 2)]);
             }
         }
-        for run in signature.operands.iter().flat_map(Pattern::runs) {
+        for run in signature.operands.iter().chain(&signature.results).flat_map(Pattern::runs) {
             lengths.entry(run).or_insert(2);
         }
         lengths
@@ -454,7 +493,12 @@ mod tests {
                 *graph.value_mut(v).contents = Some(vec![Dim::ONE]);
                 v
             } else {
-                graph.add_input(name, value_type(pattern, &lengths)).unwrap()
+                let mut ty = value_type(pattern, &lengths);
+                if let (AxisSource::LastExtent(slot), Type::Tensor(t)) = (case.axis, &mut ty) {
+                    // As many as the first run is long.
+                    t.shape.iter_mut().filter_map(|s| s.last_mut()).filter(|_| slot == i).for_each(|d| *d = Dim::ONE);
+                }
+                graph.add_input(name, ty).unwrap()
             };
             inputs.push(Some(v));
         }
@@ -524,7 +568,7 @@ mod tests {
     #[test]
     fn versions_of_an_op_do_not_overlap() {
         let mut seen: BTreeMap<(&str, &str), Vec<(i64, i64)>> = BTreeMap::new();
-        for def in table() {
+        for def in entries() {
             assert!(1 <= def.opsets.0 && def.opsets.0 <= def.opsets.1 && def.opsets.1 <= LAST_OPSET, "{}", def.name);
             seen.entry((def.domain, def.name)).or_default().push(def.opsets);
         }

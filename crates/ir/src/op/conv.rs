@@ -4,8 +4,8 @@ use super::infer::{Answer, InferContext, Inferred, agree, same_dtype, typed};
 use super::{Axes, Case, OpDef};
 use crate::dim::Dim;
 
-const CONV: &[Case] = &[Case::new("n (g ci) s*!^, (g co) ci k*!, (g co)? -> n (g co) s*!^")];
-const TRANSPOSED: &[Case] = &[Case::new("n (g ci) s*!^, (g ci) co k*!, (g co)? -> n (g co) s*!^")];
+pub(super) const CONV: &[Case] = &[Case::new("n (g ci) s*!^, (g co) ci k*!^, (g co)? -> n (g co) s*!^")];
+const TRANSPOSED: &[Case] = &[Case::new("n (g ci) s*!^, (g ci) co k*!^, (g co)? -> n (g co) s*!^")];
 const DEFORMED: &str = "samples at places that another operand says, numbered by row-major channels and axes";
 
 pub(super) const OPS: &[OpDef] = &[
@@ -14,14 +14,45 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("DeformConv", (19, 26), Axes::Opaque(DEFORMED), conv),
 ];
 
-fn conv(ctx: &mut InferContext<'_>) -> Answer {
+pub(super) fn conv(ctx: &mut InferContext<'_>) -> Answer {
     let dtype = same_dtype(ctx, [0, 1])?;
     Ok(Inferred::one(typed(dtype, conv_shape(ctx, 0, 1)?)))
 }
 
 /// Shape of a convolution of these operands; `None` if the rank is not known.
 pub(super) fn conv_shape(ctx: &mut InferContext<'_>, x: usize, w: usize) -> Result<Option<Vec<Dim>>, String> {
-    let Some((x, w, kernel)) = operands(ctx, x, w)? else { return Ok(None) };
+    let operands = operands(ctx, x, w)?;
+    convolved(ctx, operands)
+}
+
+/// The same for data that has its channels last; the weights have them where they always are.
+pub(super) fn conv_shape_channels_last(
+    ctx: &mut InferContext<'_>,
+    x: usize,
+    w: usize,
+) -> Result<Option<Vec<Dim>>, String> {
+    let operands = operands(ctx, x, w)?.map(|(x, w, kernel)| (channels_second(x), w, kernel));
+    Ok(convolved(ctx, operands)?.map(channels_last))
+}
+
+/// A shape with its last axis moved to place 1.
+pub(super) fn channels_second(mut shape: Vec<Dim>) -> Vec<Dim> {
+    if let Some(tail) = shape.get_mut(1..) {
+        tail.rotate_right(usize::from(!tail.is_empty()));
+    }
+    shape
+}
+
+/// A shape with axis 1 moved to its end.
+pub(super) fn channels_last(mut shape: Vec<Dim>) -> Vec<Dim> {
+    if let Some(tail) = shape.get_mut(1..) {
+        tail.rotate_left(usize::from(!tail.is_empty()));
+    }
+    shape
+}
+
+fn convolved(ctx: &mut InferContext<'_>, operands: Option<Operands>) -> Result<Option<Vec<Dim>>, String> {
+    let Some((x, w, kernel)) = operands else { return Ok(None) };
     check_channels(ctx, &x[1], &w[1])?;
     let mut shape = vec![x[0].clone(), w[0].clone()];
     for (extent, window) in x[2..].iter().zip(&ctx.windows(&kernel)?) {

@@ -1,5 +1,5 @@
-//! Indexing by an operand: Gather, `GatherElements`, `ScatterElements`, `TopK`, `CumSum` bind the axis they are told; `GatherND`,
-//! `ScatterND` and Compress address elements by position.
+//! Indexing by an operand: Gather, `GatherElements`, `ScatterElements`, `TopK`, `CumSum`, Compress bind the axis they are told;
+//! `GatherND` and `ScatterND` address leading axes by position.
 
 use super::elementwise::same;
 use super::infer::{Answer, InferContext, Inferred, check_rank, typed};
@@ -7,8 +7,9 @@ use super::{Axes, AxisSource, Case, OpDef};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::form::Renumber;
+use crate::graph::{Graph, Node};
 
-const GATHER: &[Case] = &[Case::new("a* [x] c*, b*@x -> a* b* c*")
+const GATHER: &[Case] = &[Case::new("a* [x]~ c*, b*@x -> a* b* c*")
     .axis(AxisSource::Attr("axis", 0))
     .renumber(&[Renumber::AxisAttr("axis", 0)])];
 // Indices may have smaller extents than the data beside the axis too, so all axes count as cut.
@@ -26,8 +27,13 @@ const TOP_K_10: &[Case] = &[Case::new("a* [x]~ b*, _ -> a* [x] b*, a* [x] b*")
     .renumber(&[Renumber::AxisAttr("axis", -1)])];
 const ALONG: &[Case] =
     &[Case::new("a* [x]~ b*, _ -> a* [x] b*").axis(AxisSource::Input(1)).renumber(&[Renumber::AxisInput(1)])];
-const BY_TUPLES: &str = "its indices are tuples of positions of leading axes";
-const COMPRESS: &str = "keeps elements that a run-time condition picks";
+// Tuples address the leading axes `x`, as many as a tuple is long; the axes behind those are free among themselves.
+const GATHER_ND: &[Case] = &[Case::new("x*!~ c*, i*! k~ -> i*! c*").axis(AxisSource::LastExtent(1)).when(has_no_batch)];
+const SCATTER_ND: &[Case] = &[Case::new("x*!~ c*, i*! k~, i*! c* -> x*! c*").axis(AxisSource::LastExtent(1))];
+const COMPRESS: &[Case] = &[Case::new("a* [x]~ b*, _ -> a* [x] b*")
+    .axis(AxisSource::Attr("axis", 0))
+    .when(names_its_axis)
+    .renumber(&[Renumber::AxisAttr("axis", 0)])];
 
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("Gather", (1, 26), Axes::Sig(GATHER), gather),
@@ -38,10 +44,21 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("TopK", (10, 26), Axes::Sig(TOP_K_10), top_k),
     OpDef::onnx("CumSum", (11, 26), Axes::Sig(ALONG), same),
     OpDef::onnx("CumProd", (26, 26), Axes::Sig(ALONG), same),
-    OpDef::onnx("GatherND", (11, 26), Axes::Opaque(BY_TUPLES), gather_nd),
-    OpDef::onnx("ScatterND", (11, 26), Axes::Opaque(BY_TUPLES), same),
-    OpDef::onnx("Compress", (9, 26), Axes::Opaque(COMPRESS), compress),
+    OpDef::onnx("GatherND", (11, 26), Axes::Sig(GATHER_ND), gather_nd),
+    OpDef::onnx("ScatterND", (11, 26), Axes::Sig(SCATTER_ND), same),
+    OpDef::onnx("Compress", (9, 26), Axes::Sig(COMPRESS), compress),
 ];
+
+fn has_no_batch(_: &Graph, node: &Node) -> Result<(), String> {
+    match node.int("batch_dims").unwrap_or(0) {
+        0 => Ok(()),
+        _ => Err("its tuples address axes behind those of a batch".to_owned()),
+    }
+}
+
+fn names_its_axis(_: &Graph, node: &Node) -> Result<(), String> {
+    node.int("axis").map(|_| ()).ok_or_else(|| "picks from all elements in row-major order".to_owned())
+}
 
 fn gather(ctx: &mut InferContext<'_>) -> Answer {
     let dtype = ctx.dtype(0);

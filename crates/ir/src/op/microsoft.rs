@@ -1,17 +1,19 @@
 //! Ops of domain `com.microsoft` that exporters and ONNX Runtime's quantizer write into files.
 
 use super::concat::concat_shape;
+use super::conv::{conv, conv_shape, conv_shape_channels_last};
 use super::elementwise::{UNARY, same};
 use super::infer::{Answer, InferContext, Inferred, typed};
-use super::matmul::matmul_shape;
-use super::pool::{global_shape, pool_shape};
-use super::quant::{LINEAR, dequantize, quantize};
-use super::query::is_scalar;
+use super::matmul::product_shape;
+use super::pool::{global_shape, pool_shape, pool_shape_channels_last};
+use super::quant::{LINEAR, dequantize, q_weights_by_tensor, quantize};
+use super::query::{has_result, is_scalar, ty};
 use super::{Axes, AxisSource, Case, OpDef};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::form::Renumber;
 use crate::graph::{Graph, Node};
+use crate::types::Type;
 
 const BIASED: &[Case] = &[Case::new("a* c, c? -> a* c")];
 const Q_UNARY: &[Case] = &[Case::new("a*, _, _?, _, _? -> a*").when(unary_scalars)];
@@ -28,17 +30,58 @@ const Q_GLOBAL: &[Case] = &[
 const Q_CONCAT: &[Case] = &[Case::new("_, _, a* [x]~ b*, _, _...3 -> a* [x] b*")
     .axis(AxisSource::Attr("axis", 1))
     .renumber(&[Renumber::AxisAttr("axis", 1)])];
-const FUSED_MATMUL: &str = "transposes its operands by attributes, by position";
-const SKIP_NORM: &str = "normalizes the last axis of a sum, by position";
+const Q_CONV: &[Case] = &[
+    Case::new("n s*!^ (g ci), _, _, (g co) ci k*!^, _, _, _, _, (g co)? -> n s*!^ (g co)").when(q_conv_last_by_tensor),
+    Case::new("n s*!^ (g ci), _, _, (g co) ci k*!^, (g co), (g co), _, _, (g co)? -> n s*!^ (g co)")
+        .when(channels_last),
+    Case::new("n s*!^ (g ci), _, _, (g co) ci k*!^, (g co), _, _, _, (g co)? -> n s*!^ (g co)").when(channels_last),
+    Case::new("n (g ci) s*!^, _, _, (g co) ci k*!^, _, _, _, _, (g co)? -> n (g co) s*!^").when(q_weights_by_tensor),
+    Case::new("n (g ci) s*!^, _, _, (g co) ci k*!^, (g co), (g co), _, _, (g co)? -> n (g co) s*!^"),
+    Case::new("n (g ci) s*!^, _, _, (g co) ci k*!^, (g co), _, _, _, (g co)? -> n (g co) s*!^"),
+];
+const NHWC_POOL: &[Case] = &[Case::new("n s*!^ c -> n s*!^ c")];
+// A sum is added to the convolution before what it is fused with.
+const FUSED_CONV: &[Case] = &[Case::new("n (g ci) s*!^, (g co) ci k*!^, (g co)?, n (g co) s*!^? -> n (g co) s*!^")];
+// MatMul's readings, with the last two axes of an operand exchanged.
+const FUSED_MATMUL: &[Case] = &[
+    Case::new("a* k, k -> a*").when(turns_nothing),
+    Case::new("a* k, k n -> a* n").when(turns_nothing),
+    Case::new("k, a* k n -> a* n").when(turns_nothing),
+    Case::new("a* m k, a* k n -> a* m n").when(turns_nothing),
+    Case::new("a* k, n k -> a* n").when(turns_right),
+    Case::new("a* m k, a* n k -> a* m n").when(turns_right),
+    Case::new("a* k m, a* k n -> a* m n").when(turns_left),
+    Case::new("a* k~ m, a* n l~ -> a* m n").when(turns_both),
+];
+// The operand that is skipped to may have fewer rows, which repeat; then the rows are found by position.
+const SKIP_NORM: &[Case] = &[
+    Case::new("a* c~, a* c, c, c?, c? -> a* c, _, _, a* c").when(skips_alike),
+    Case::new("a*!~ c~, b*!~ c, c, c?, c? -> a*! c, _, _, a*! c").when(has_no_statistics),
+];
+const SIMPLE_SKIP_NORM: &[Case] = &[
+    Case::new("a* c~, a* c, c, c? -> a* c, _, _, a* c").when(skips_alike),
+    Case::new("a*!~ c~, b*!~ c, c, c? -> a*! c, _, _, a*! c").when(has_no_statistics),
+];
+const ATTENTION: &str = "attends over heads and sequence, by position";
+const BITS: &str = "has its weights in packed blocks";
 
 pub(super) const OPS: &[OpDef] = &[
     OpDef::microsoft("Gelu", Axes::Sig(UNARY), same),
     OpDef::microsoft("QuickGelu", Axes::Sig(UNARY), same),
     OpDef::microsoft("FastGelu", Axes::Sig(BIASED), same),
     OpDef::microsoft("BiasGelu", Axes::Sig(BIASED), same),
-    OpDef::microsoft("FusedMatMul", Axes::Opaque(FUSED_MATMUL), fused_matmul),
-    OpDef::microsoft("SkipLayerNormalization", Axes::Opaque(SKIP_NORM), skip_norm),
-    OpDef::microsoft("SkipSimplifiedLayerNormalization", Axes::Opaque(SKIP_NORM), skip_norm),
+    OpDef::microsoft("FusedMatMul", Axes::Sig(FUSED_MATMUL), fused_matmul),
+    OpDef::microsoft("TransposeMatMul", Axes::Sig(FUSED_MATMUL), fused_matmul),
+    OpDef::microsoft("FusedConv", Axes::Sig(FUSED_CONV), conv),
+    OpDef::microsoft("SkipLayerNormalization", Axes::Sig(SKIP_NORM), skip_norm),
+    OpDef::microsoft("SkipSimplifiedLayerNormalization", Axes::Sig(SIMPLE_SKIP_NORM), skip_norm),
+    OpDef::microsoft("Attention", Axes::Opaque(ATTENTION), attention),
+    OpDef::microsoft("MultiHeadAttention", Axes::Opaque(ATTENTION), attention),
+    OpDef::microsoft("GroupQueryAttention", Axes::Opaque(ATTENTION), grouped_attention),
+    OpDef::microsoft("RotaryEmbedding", Axes::Opaque(ATTENTION), same),
+    OpDef::microsoft("MatMulNBits", Axes::Opaque(BITS), matmul_bits),
+    OpDef::microsoft("NhwcMaxPool", Axes::Sig(NHWC_POOL), nhwc_pool),
+    OpDef::microsoft("QLinearConv", Axes::Sig(Q_CONV), q_conv),
     OpDef::microsoft("QuantizeLinear", Axes::Sig(LINEAR), quantize),
     OpDef::microsoft("DequantizeLinear", Axes::Sig(LINEAR), dequantize),
     OpDef::microsoft("QLinearAdd", Axes::Sig(Q_BINARY), q_binary),
@@ -75,10 +118,100 @@ fn channels_first(_: &Graph, node: &Node) -> Result<(), String> {
     if node.int("channels_last").unwrap_or(0) == 0 { Ok(()) } else { Err("has its channels last".to_owned()) }
 }
 
+fn q_conv_last_by_tensor(graph: &Graph, node: &Node) -> Result<(), String> {
+    channels_last(graph, node)?;
+    q_weights_by_tensor(graph, node)
+}
+
+/// Refuses unless exactly these operands have their last axes exchanged.
+fn turns(node: &Node, left: bool, right: bool) -> Result<(), String> {
+    let is = |name| node.int(name).unwrap_or(0) != 0;
+    if is("transBatchA") || is("transBatchB") {
+        return Err("moves batch axes of its operands, by position".to_owned());
+    }
+    if is("transA") == left && is("transB") == right { Ok(()) } else { Err("transposes other operands".to_owned()) }
+}
+
+fn turns_nothing(_: &Graph, node: &Node) -> Result<(), String> {
+    turns(node, false, false)
+}
+
+fn turns_left(_: &Graph, node: &Node) -> Result<(), String> {
+    turns(node, true, false)
+}
+
+fn turns_right(_: &Graph, node: &Node) -> Result<(), String> {
+    turns(node, false, true)
+}
+
+fn turns_both(_: &Graph, node: &Node) -> Result<(), String> {
+    turns(node, true, true)
+}
+
+fn has_no_statistics(_: &Graph, node: &Node) -> Result<(), String> {
+    if has_result(node, 1) || has_result(node, 2) { Err("has its statistics as results".to_owned()) } else { Ok(()) }
+}
+
+fn skips_alike(graph: &Graph, node: &Node) -> Result<(), String> {
+    has_no_statistics(graph, node)?;
+    let shape = |slot| ty(graph, node, slot).and_then(Type::shape);
+    match (shape(0), shape(1)) {
+        (Some(a), Some(b)) if a == b => Ok(()),
+        _ => Err("its operands are not known to have the same shape".to_owned()),
+    }
+}
+
 fn fused_matmul(ctx: &mut InferContext<'_>) -> Answer {
-    let turns = ["transA", "transB", "transBatchA", "transBatchB"].iter().any(|name| ctx.int(name, 0) != 0);
-    let shape = if turns { None } else { matmul_shape(ctx, 0, 1)? };
+    let turned = |ctx: &InferContext<'_>, slot: usize, batch: &str, last: &str| -> Result<Option<Vec<Dim>>, String> {
+        let Some(shape) = ctx.shape_from_rank(slot, 1)? else { return Ok(None) };
+        let (mut shape, rank) = (shape.to_vec(), shape.len());
+        if rank >= 2 && ctx.int(batch, 0) != 0 {
+            // The first axis goes before the last.
+            shape[..rank - 1].rotate_left(1);
+        }
+        if rank >= 2 && ctx.int(last, 0) != 0 {
+            shape.swap(rank - 2, rank - 1);
+        }
+        Ok(Some(shape))
+    };
+    let (a, b) = (turned(ctx, 0, "transBatchA", "transA")?, turned(ctx, 1, "transBatchB", "transB")?);
+    let shape = match (a, b) {
+        (Some(a), Some(b)) => Some(product_shape(ctx, &a, &b)?),
+        _ => None,
+    };
     Ok(Inferred::one(typed(ctx.dtype(0), shape)))
+}
+
+/// First result of an attention whose query has batch, sequence and hidden units, and is not packed with keys and values.
+fn attention(ctx: &mut InferContext<'_>) -> Answer {
+    let shape = match (ctx.node.inputs.get(1), ctx.shape(0)) {
+        (Some(_), Some([batch, sequence, _])) => Some(vec![batch.clone(), sequence.clone(), ctx.unknown()]),
+        _ => None,
+    };
+    Ok(Inferred::one(typed(ctx.dtype(0), shape)))
+}
+
+fn grouped_attention(ctx: &mut InferContext<'_>) -> Answer {
+    let mut inferred = attention(ctx)?;
+    let cache = typed(ctx.dtype(0), Some(ctx.unknown_shape(4)));
+    inferred.types.extend([cache.clone(), cache]);
+    Ok(inferred)
+}
+
+fn matmul_bits(ctx: &mut InferContext<'_>) -> Answer {
+    let columns = Dim::from(ctx.node.int("N").ok_or("lacks `N`")?);
+    let shape = ctx.shape_from_rank(0, 1)?.map(|s| [&s[..s.len() - 1], &[columns]].concat());
+    Ok(Inferred::one(typed(ctx.dtype(0), shape)))
+}
+
+fn nhwc_pool(ctx: &mut InferContext<'_>) -> Answer {
+    let shape = pool_shape_channels_last(ctx)?;
+    Ok(Inferred::one(typed(ctx.dtype(0), shape)))
+}
+
+fn q_conv(ctx: &mut InferContext<'_>) -> Answer {
+    let shape = if is_channels_last(ctx) { conv_shape_channels_last(ctx, 0, 3)? } else { conv_shape(ctx, 0, 3)? };
+    Ok(Inferred::one(typed(ctx.dtype(7), shape)))
 }
 
 fn skip_norm(ctx: &mut InferContext<'_>) -> Answer {
@@ -108,11 +241,7 @@ fn is_channels_last(ctx: &InferContext<'_>) -> bool {
 }
 
 fn q_pool(ctx: &mut InferContext<'_>) -> Answer {
-    let shape = if is_channels_last(ctx) {
-        ctx.shape_from_rank(0, 2)?.map(|s| ctx.unknown_shape(s.len()))
-    } else {
-        pool_shape(ctx)?
-    };
+    let shape = if is_channels_last(ctx) { pool_shape_channels_last(ctx)? } else { pool_shape(ctx)? };
     Ok(Inferred::one(typed(ctx.dtype(0), shape)))
 }
 

@@ -1,16 +1,23 @@
 //! What is left: random numbers, detection, triangles and others. Most are opaque, with the types of their results.
 
 use super::elementwise::same;
-use super::infer::{Answer, InferContext, Inferred, typed};
+use super::infer::{Answer, InferContext, Inferred, check_rank, typed};
 use super::{Axes, Case, OpDef};
 use crate::dim::Dim;
 use crate::dtype::DType;
+use crate::graph::{Graph, Node};
 
-const TRIANGLE: &[Case] = &[Case::new("a* m n, _? -> a* m n")];
+const TRIANGLE: &[Case] = &[Case::new("a* m~ n~, _? -> a* m n")];
 const RANDOM: &str = "draws random numbers in row-major order";
 const DETECTION: &str = "reads boxes by position";
-const SEQUENCES: &str = "reverses by sequence and batch axes, by position";
-const MATRIX: &str = "reads matrices by position";
+const ROI_ALIGN: &[Case] = &[Case::new("n~ c h~ w~, r b~, r -> r c h w")];
+const ROI_POOL: &[Case] = &[Case::new("n~ c h~ w~, r b~ -> r c h w")];
+// One of the two leading axes is the batch, the other is reversed.
+const REVERSE: &[Case] =
+    &[Case::new("t~ n a*, n -> t n a*").when(reverses_axis_0), Case::new("n t~ a*, n -> n t a*").when(reverses_axis_1)];
+const MATRIX: &[Case] = &[Case::new("a* m~ n~ -> a*")];
+const COLUMNS: &str = "puts columns together to an image, which two operands describe";
+const GRID: &str = "makes a grid of coordinates by position";
 const UNIQUE: &str = "compares elements in row-major order";
 const CACHE: &str = "writes into a cache by position";
 
@@ -23,12 +30,29 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("Bernoulli", (15, 26), Axes::Opaque(RANDOM), random_like),
     OpDef::onnx("Multinomial", (7, 26), Axes::Opaque(RANDOM), multinomial),
     OpDef::onnx("NonMaxSuppression", (10, 26), Axes::Opaque(DETECTION), selected_boxes),
-    OpDef::onnx("RoiAlign", (10, 26), Axes::Opaque(DETECTION), roi_align),
-    OpDef::onnx("ReverseSequence", (10, 26), Axes::Opaque(SEQUENCES), same),
-    OpDef::onnx("Det", (11, 26), Axes::Opaque(MATRIX), det),
+    OpDef::onnx("RoiAlign", (10, 26), Axes::Sig(ROI_ALIGN), roi_align),
+    OpDef::onnx("ReverseSequence", (10, 26), Axes::Sig(REVERSE), same),
+    OpDef::onnx("Det", (11, 26), Axes::Sig(MATRIX), det),
+    OpDef::onnx("MaxRoiPool", (1, 26), Axes::Sig(ROI_POOL), roi_pool),
+    OpDef::onnx("Col2Im", (18, 26), Axes::Opaque(COLUMNS), col_to_image),
+    OpDef::onnx("AffineGrid", (20, 26), Axes::Opaque(GRID), affine_grid),
     OpDef::onnx("Unique", (11, 26), Axes::Opaque(UNIQUE), unique),
     OpDef::onnx("TensorScatter", (24, 26), Axes::Opaque(CACHE), same),
 ];
+
+fn reverses_axis_0(_: &Graph, node: &Node) -> Result<(), String> {
+    match (node.int("time_axis").unwrap_or(0), node.int("batch_axis").unwrap_or(1)) {
+        (0, 1) => Ok(()),
+        _ => Err("has its sequence at another axis".to_owned()),
+    }
+}
+
+fn reverses_axis_1(_: &Graph, node: &Node) -> Result<(), String> {
+    match (node.int("time_axis").unwrap_or(0), node.int("batch_axis").unwrap_or(1)) {
+        (1, 0) => Ok(()),
+        _ => Err("has its sequence at another axis".to_owned()),
+    }
+}
 
 fn random(ctx: &mut InferContext<'_>) -> Answer {
     let dtype = ctx.dtype_attr("dtype")?.unwrap_or(DType::F32);
@@ -57,6 +81,42 @@ fn roi_align(ctx: &mut InferContext<'_>) -> Answer {
     let (x, rois) = (ctx.shape_of_rank(0, 4)?, ctx.shape_of_rank(1, 2)?);
     let (height, width) = (Dim::from(ctx.int("output_height", 1)), Dim::from(ctx.int("output_width", 1)));
     Ok(Inferred::one(typed(ctx.dtype(0), Some(vec![rois[0].clone(), x[1].clone(), height, width]))))
+}
+
+fn roi_pool(ctx: &mut InferContext<'_>) -> Answer {
+    let (x, rois) = (ctx.shape_of_rank(0, 4)?, ctx.shape_of_rank(1, 2)?);
+    let Some([height, width]) = ctx.node.ints("pooled_shape") else {
+        return Err("`pooled_shape` has not two entries".to_owned());
+    };
+    let shape = vec![rois[0].clone(), x[1].clone(), Dim::from(*height), Dim::from(*width)];
+    Ok(Inferred::one(typed(ctx.dtype(0), Some(shape))))
+}
+
+fn col_to_image(ctx: &mut InferContext<'_>) -> Answer {
+    let x = ctx.shape_of_rank(0, 3)?;
+    let Some(image) = ctx.contents(1).map(<[Dim]>::to_vec) else { return Ok(Inferred::one(typed(ctx.dtype(0), None))) };
+    let channels = match ctx.contents(2).map(<[Dim]>::to_vec) {
+        Some(block) => {
+            let block = ctx.product(&block);
+            ctx.divide(&x[1], &block)
+        }
+        None => ctx.unknown(),
+    };
+    let shape = [&[x[0].clone(), channels], image.as_slice()].concat();
+    check_rank(shape.len())?;
+    Ok(Inferred::one(typed(ctx.dtype(0), Some(shape))))
+}
+
+fn affine_grid(ctx: &mut InferContext<'_>) -> Answer {
+    let shape = match ctx.contents(1) {
+        Some([batch, _, space @ ..]) if !space.is_empty() => {
+            let axes = Dim::from(space.len() as i64);
+            Some([std::slice::from_ref(batch), space, &[axes]].concat())
+        }
+        Some(size) => return Err(format!("its size has {} entries, needs 4 or 5", size.len())),
+        None => None,
+    };
+    Ok(Inferred::one(typed(ctx.dtype(0), shape)))
 }
 
 fn det(ctx: &mut InferContext<'_>) -> Answer {

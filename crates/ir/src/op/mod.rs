@@ -15,9 +15,11 @@ mod border;
 mod concat;
 mod control;
 mod conv;
+mod describe;
 mod elementwise;
 mod gather;
 pub mod infer;
+mod internal;
 mod matmul;
 mod microsoft;
 mod misc;
@@ -28,6 +30,7 @@ mod query;
 mod recurrent;
 mod reduce;
 mod resize;
+mod sequence;
 mod shape;
 mod sig;
 mod slice;
@@ -35,8 +38,9 @@ mod softmax;
 mod space;
 mod view;
 
-pub use bind::bind;
+pub use bind::{bind, bind_as};
 pub use border::value_at;
+pub use describe::{Description, Meaning, Reading, describe};
 pub use infer::{InferContext, Inferred};
 
 use crate::form::{Renumber, View};
@@ -78,10 +82,12 @@ impl OpDef {
 
 /// What an op means for layouts.
 pub enum Axes {
-    /// A relabelling of operand 0. The function answers which, or why it can't be known.
-    View(fn(&Graph, &Node) -> Result<View, String>),
+    /// A relabelling of operand 0, in words. The function answers which, or why it can't be known.
+    View(&'static str, fn(&Graph, &Node) -> Result<View, String>),
     /// The first case that fits.
     Sig(&'static [Case]),
+    /// A signature that an attribute spells, in words. The function answers it in the language of `sig.rs`, or why there is none.
+    Spelled(&'static str, fn(&Graph, &Node) -> Result<String, String>),
     /// No layout passes, for this reason.
     Opaque(&'static str),
 }
@@ -160,6 +166,8 @@ pub enum AxisSource {
     Attr(&'static str, i64),
     /// In an operand, which must be constant.
     Input(usize),
+    /// It is the last extent of an operand: so many leading axes are addressed together.
+    LastExtent(usize),
 }
 
 /// Which axes an op reduces.
@@ -184,28 +192,47 @@ pub enum Absent {
     Axis(i64),
 }
 
-/// Families, one slice each; the order is that of `docs/ops.md`.
-pub static TABLE: &[&[OpDef]] = &[
-    conv::OPS,
-    pool::OPS,
-    norm::OPS,
-    elementwise::OPS,
-    reduce::OPS,
-    softmax::OPS,
-    concat::OPS,
-    slice::OPS,
-    gather::OPS,
-    resize::OPS,
-    matmul::OPS,
-    view::OPS,
-    shape::OPS,
-    quant::OPS,
-    space::OPS,
-    control::OPS,
-    recurrent::OPS,
-    misc::OPS,
-    microsoft::OPS,
+/// A family: ops that are one idea, and one file.
+pub struct Family {
+    /// What it has, for people.
+    pub name: &'static str,
+    /// Its entries.
+    pub ops: &'static [OpDef],
+}
+
+const fn family(name: &'static str, ops: &'static [OpDef]) -> Family {
+    Family { name, ops }
+}
+
+/// The families; the order is that of `docs/ops.md`.
+pub static TABLE: &[Family] = &[
+    family("Convolutions", conv::OPS),
+    family("Pools", pool::OPS),
+    family("Normalizations", norm::OPS),
+    family("Element-wise ops", elementwise::OPS),
+    family("Reductions", reduce::OPS),
+    family("Softmax", softmax::OPS),
+    family("Concat and Split", concat::OPS),
+    family("Cutting and extending", slice::OPS),
+    family("Indexing", gather::OPS),
+    family("Resizing", resize::OPS),
+    family("Products", matmul::OPS),
+    family("Views", view::OPS),
+    family("Shapes", shape::OPS),
+    family("Quantization", quant::OPS),
+    family("Channels and space", space::OPS),
+    family("Bodies", control::OPS),
+    family("Sequences and optionals", sequence::OPS),
+    family("Recurrent nets and attention", recurrent::OPS),
+    family("Others", misc::OPS),
+    family("ONNX Runtime's contributed ops", microsoft::OPS),
+    family("ONNX Runtime's internal ops", internal::OPS),
 ];
+
+/// Every entry, in the order of the table.
+pub fn entries() -> impl Iterator<Item = &'static OpDef> {
+    TABLE.iter().flat_map(|family| family.ops)
+}
 
 type Index = FxHashMap<(&'static str, &'static str), Vec<&'static OpDef>>;
 
@@ -214,7 +241,7 @@ pub fn lookup(op: &OpName, opset: i64) -> Option<&'static OpDef> {
     static INDEX: OnceLock<Index> = OnceLock::new();
     let index = INDEX.get_or_init(|| {
         let mut index = Index::default();
-        for def in TABLE.iter().flat_map(|family| family.iter()) {
+        for def in entries() {
             index.entry((def.domain, def.name)).or_default().push(def);
         }
         index

@@ -9,11 +9,14 @@ use crate::form::{Implicit, Renumber};
 use crate::graph::{Graph, Node};
 
 const BATCH: &[Case] = &[Case::new("n c s*, c, c, c, c -> n c s*").when(is_inference)];
+pub(super) const BATCH_CHANNELS_LAST: &[Case] = &[Case::new("n s*! c, c, c, c, c -> n s*! c").when(is_inference)];
+pub(super) const INSTANCE_CHANNELS_LAST: &[Case] = &[Case::new("n s*!~ c, c, c -> n s*! c")];
 const INSTANCE: &[Case] = &[Case::new("n c s*~, c, c -> n c s*")];
 const GROUP: &[Case] = &[Case::new("n c~ s*~, _, _ -> n c s*")];
 const LAYER: &[Case] =
     &[Case::new("a* b*!~, b*!, b*!? -> a* b*!, a* b*:1, a* b*:1").axis(AxisSource::Attr("axis", -1))];
 const RMS: &[Case] = &[Case::new("a* b*!~, b*! -> a* b*!").axis(AxisSource::Attr("axis", -1))];
+const SIMPLIFIED: &[Case] = &[Case::new("a* b*!~, b*! -> a* b*!, a* b*:1").axis(AxisSource::Attr("axis", -1))];
 const LRN: &[Case] = &[Case::new("n c~ s* -> n c s*")];
 const LP: &[Case] = &[Case::new("a* [x]~ b* -> a* [x] b*")
     .axis(AxisSource::Attr("axis", -1))
@@ -31,6 +34,8 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("GroupNormalization", (18, 26), Axes::Sig(GROUP), same),
     OpDef::onnx("LayerNormalization", (1, 26), Axes::Sig(LAYER), layer),
     OpDef::onnx("RMSNormalization", (23, 26), Axes::Sig(RMS), same),
+    // ONNX Runtime's name for it, which files that it saved have.
+    OpDef::onnx("SimplifiedLayerNormalization", (1, 26), Axes::Sig(SIMPLIFIED), layer),
     OpDef::onnx("LRN", (1, 26), Axes::Sig(LRN), same),
     OpDef::onnx("LpNormalization", (1, 26), Axes::Sig(LP), same),
     OpDef::onnx("MeanVarianceNormalization", (9, 26), Axes::Sig(MEAN_VARIANCE), same),

@@ -1,13 +1,17 @@
 //! Pools: windows over pinned spatial axes, or all of them at once.
 
+use super::conv::{channels_last, channels_second};
 use super::infer::{Answer, InferContext, Inferred, typed};
+use super::query::has_result;
 use super::{Axes, Case, OpDef};
 use crate::dim::Dim;
 use crate::dtype::DType;
+use crate::graph::{Graph, Node};
 
 const POOL: &[Case] = &[Case::new("n c s*!^ -> n c s*!^")];
-// The second result numbers elements in row-major order, so it is read as it is.
-const MAX_POOL: &[Case] = &[Case::new("n c s*!^ -> n c s*!^, _")];
+// The second result numbers elements in row-major order, so it is made as it is.
+const MAX_POOL: &[Case] =
+    &[Case::new("n c s*!^ -> n c s*!^").when(has_no_indices), Case::new("n~ c~ s*!^ -> n c s*!^, _")];
 pub(super) const GLOBAL: &[Case] = &[Case::new("n c s*!~ -> n c s*:1")];
 const UNPOOL: &str = "reads row-major element numbers";
 
@@ -21,6 +25,10 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("MaxUnpool", (9, 26), Axes::Opaque(UNPOOL), unpool),
 ];
 
+fn has_no_indices(_: &Graph, node: &Node) -> Result<(), String> {
+    if has_result(node, 1) { Err("numbers elements".to_owned()) } else { Ok(()) }
+}
+
 fn pool(ctx: &mut InferContext<'_>) -> Answer {
     let shape = pool_shape(ctx)?;
     let types = vec![typed(ctx.dtype(0), shape.clone()), typed(Some(DType::I64), shape)];
@@ -29,12 +37,21 @@ fn pool(ctx: &mut InferContext<'_>) -> Answer {
 
 /// Shape of a pool of operand 0; `None` if the rank is not known.
 pub(super) fn pool_shape(ctx: &mut InferContext<'_>) -> Result<Option<Vec<Dim>>, String> {
+    pooled(ctx, |shape| shape)
+}
+
+/// The same for an operand that has its channels last.
+pub(super) fn pool_shape_channels_last(ctx: &mut InferContext<'_>) -> Result<Option<Vec<Dim>>, String> {
+    Ok(pooled(ctx, channels_second)?.map(channels_last))
+}
+
+fn pooled(ctx: &mut InferContext<'_>, seen: fn(Vec<Dim>) -> Vec<Dim>) -> Result<Option<Vec<Dim>>, String> {
     let kernel = ctx.node.ints("kernel_shape").ok_or("lacks `kernel_shape`")?;
     let rank = kernel.len().saturating_add(2);
     if ctx.shape(0).is_none() {
         return Ok(None);
     }
-    let x = ctx.shape_of_rank(0, rank)?;
+    let x = seen(ctx.shape_of_rank(0, rank)?);
     let windows = ctx.windows(&kernel.iter().copied().map(Some).collect::<Vec<_>>())?;
     let mut shape = x[..2].to_vec();
     for (extent, window) in x[2..].iter().zip(&windows) {

@@ -16,10 +16,23 @@ pub(super) const LINEAR: &[Case] = &[
         .axis(AxisSource::Attr("axis", 1))
         .renumber(&[Renumber::AxisAttr("axis", 1)])
         .when(per_axis),
+    // One scale per block of the axis: data and scales are stored alike.
+    Case::new("a* [x]~ b*, a* [x] b*, a* [x] b*? -> a* [x] b*")
+        .axis(AxisSource::Attr("axis", 1))
+        .renumber(&[Renumber::AxisAttr("axis", 1)])
+        .when(blocked),
 ];
 const DYNAMIC: &[Case] = &[Case::new("a*~ -> a*, _, _")];
-const Q_CONV: &[Case] = &[Case::new("n (g ci) s*!^, _, _, (g co) ci k*!, _, _, _, _, (g co)? -> n (g co) s*!^")];
-const CONV_INTEGER: &[Case] = &[Case::new("n (g ci) s*!^, (g co) ci k*!, _?, _? -> n (g co) s*!^")];
+const Q_CONV: &[Case] = &[
+    Case::new("n (g ci) s*!^, _, _, (g co) ci k*!^, _, _, _, _, (g co)? -> n (g co) s*!^").when(q_weights_by_tensor),
+    Case::new("n (g ci) s*!^, _, _, (g co) ci k*!^, (g co), (g co), _, _, (g co)? -> n (g co) s*!^"),
+    // A zero point for all rows beside a scale for each.
+    Case::new("n (g ci) s*!^, _, _, (g co) ci k*!^, (g co), _, _, _, (g co)? -> n (g co) s*!^"),
+];
+const CONV_INTEGER: &[Case] = &[
+    Case::new("n (g ci) s*!^, (g co) ci k*!^, _?, _? -> n (g co) s*!^").when(integer_weights_by_tensor),
+    Case::new("n (g ci) s*!^, (g co) ci k*!^, _?, (g co)? -> n (g co) s*!^"),
+];
 // A scale or zero point per row would have to follow the rows, so only single numbers leave them free.
 const Q_MATMUL: &[Case] = &[
     Case::new("a* k, _, _, k n, _, _, _, _ -> a* n").when(q_matmul_scalars),
@@ -57,6 +70,13 @@ fn per_axis(graph: &Graph, node: &Node) -> Result<(), String> {
     Err("quantizes by blocks: its scale is neither a single number nor a vector".to_owned())
 }
 
+fn blocked(_: &Graph, node: &Node) -> Result<(), String> {
+    match node.int("block_size").unwrap_or(0) {
+        0 => Err("does not quantize by blocks".to_owned()),
+        _ => Ok(()),
+    }
+}
+
 fn not_blocked(node: &Node) -> Result<(), String> {
     match node.int("block_size").unwrap_or(0) {
         0 => Ok(()),
@@ -70,6 +90,14 @@ fn q_matmul_scalars(graph: &Graph, node: &Node) -> Result<(), String> {
 
 fn matmul_integer_scalar(graph: &Graph, node: &Node) -> Result<(), String> {
     one_number(graph, node, &[2])
+}
+
+pub(super) fn q_weights_by_tensor(graph: &Graph, node: &Node) -> Result<(), String> {
+    one_number(graph, node, &[4, 5])
+}
+
+fn integer_weights_by_tensor(graph: &Graph, node: &Node) -> Result<(), String> {
+    one_number(graph, node, &[3])
 }
 
 fn one_number(graph: &Graph, node: &Node, slots: &[usize]) -> Result<(), String> {

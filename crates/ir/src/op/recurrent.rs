@@ -1,19 +1,37 @@
 //! Recurrent nets and attention: sequences, heads and gates are found by position.
 
 use super::infer::{Answer, InferContext, Inferred, typed};
-use super::{Axes, OpDef};
+use super::{Axes, Case, OpDef};
 use crate::dim::Dim;
+use crate::graph::{Graph, Node};
 
-const RECURRENT: &str = "runs over a sequence with gates stacked in its weights, by position";
+// Gates are stacked in the rows of the weights; sequence, directions and hidden units are whole.
+const RNN: &[Case] = &[
+    Case::new("s~ n i, d~ g~ i, d g h~, d b~?, n?, d n h? -> s d n h, d n h").when(sequence_first),
+    Case::new("n s~ i, d~ g~ i, d g h~, d b~?, n?, n d h? -> n s d h, n d h").when(batch_first),
+];
+const LSTM: &[Case] = &[
+    Case::new("s~ n i, d~ g~ i, d g h~, d b~?, n?, d n h?, d n h?, d p~? -> s d n h, d n h, d n h")
+        .when(sequence_first),
+    Case::new("n s~ i, d~ g~ i, d g h~, d b~?, n?, n d h?, n d h?, d p~? -> n s d h, n d h, n d h").when(batch_first),
+];
 const ATTENTION: &str = "attends over heads and sequence, by position";
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("RNN", (1, 26), Axes::Opaque(RECURRENT), recurrent),
-    OpDef::onnx("GRU", (1, 26), Axes::Opaque(RECURRENT), recurrent),
-    OpDef::onnx("LSTM", (1, 26), Axes::Opaque(RECURRENT), recurrent),
+    OpDef::onnx("RNN", (1, 26), Axes::Sig(RNN), recurrent),
+    OpDef::onnx("GRU", (1, 26), Axes::Sig(RNN), recurrent),
+    OpDef::onnx("LSTM", (1, 26), Axes::Sig(LSTM), recurrent),
     OpDef::onnx("Attention", (23, 26), Axes::Opaque(ATTENTION), attention),
     OpDef::onnx("RotaryEmbedding", (23, 26), Axes::Opaque(ATTENTION), super::elementwise::same),
 ];
+
+fn sequence_first(_: &Graph, node: &Node) -> Result<(), String> {
+    if node.int("layout").unwrap_or(0) == 0 { Ok(()) } else { Err("has its batch first".to_owned()) }
+}
+
+fn batch_first(_: &Graph, node: &Node) -> Result<(), String> {
+    if node.int("layout").unwrap_or(0) != 0 { Ok(()) } else { Err("has its sequence first".to_owned()) }
+}
 
 fn recurrent(ctx: &mut InferContext<'_>) -> Answer {
     let dtype = ctx.dtype(0);

@@ -13,7 +13,7 @@ const BY_ATTR: &[Case] = &[Case::new("a* -> a*")
 const BY_INPUT: &[Case] = &[Case::new("a*, _? -> a*")
     .reduce(Reduce { attr: None, input: Some(1), absent: Absent::AllUnlessNoop })
     .renumber(&[Renumber::AxesInput(1, Implicit::All)])];
-const ARG: &[Case] = &[Case::new("a* [x] b* -> a* [x] b*")
+const ARG: &[Case] = &[Case::new("a* [x]~ b* -> a* [x] b*")
     .axis(AxisSource::Attr("axis", 0))
     .reduce(Reduce { attr: Some("axis"), input: None, absent: Absent::Axis(0) })
     .renumber(&[Renumber::AxisAttr("axis", 0)])];

@@ -13,8 +13,7 @@ const RESIZE_11: &[Case] = &[Case::new("a*!, _?, _?, _? -> a*!").whole(resized)]
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("Upsample", (1, 6), Axes::Sig(ONE), upsample_1),
     OpDef::onnx("Upsample", (7, 8), Axes::Sig(ONE), upsample_7),
-    // Deprecated at 10, but ONNX Runtime takes it at any version.
-    OpDef::onnx("Upsample", (9, 26), Axes::Sig(TWO), resize_10),
+    OpDef::onnx("Upsample", (9, 9), Axes::Sig(TWO), resize_10),
     OpDef::onnx("Resize", (10, 10), Axes::Sig(TWO), resize_10),
     OpDef::onnx("Resize", (11, 26), Axes::Sig(RESIZE_11), resize_11),
 ];

@@ -18,6 +18,7 @@
 //!                                                 digit together with the operands before it, that many in all
 //! ```
 //!
+//! A run that stands only in results is as long as their rank leaves it.
 //! Operands that share a run at different lengths are aligned at its end, as NumPy broadcasts. Of two runs in one operand
 //! the axis attribute says where the second begins, and both lengths are then settled: an operand may have fewer axes of
 //! such a run, never more. A mark on one occurrence of a letter holds for all; without one the role of a letter follows from

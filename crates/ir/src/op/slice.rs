@@ -26,8 +26,16 @@ const PAD_18: &[Case] = &[
     Case::new("a*, _, _? -> a*").whole(padded_by_input).renumber(&[Renumber::PerAxisInput(1, 2)]),
 ];
 const TILE: &[Case] = &[Case::new("a*, _ -> a*").whole(resized).renumber(&[Renumber::PerAxisInput(1, 1)])];
-const EXPAND: &[Case] =
-    &[Case::new("a*, _ -> a*").when(expands_own_axes).whole(resized).renumber(&[Renumber::PerAxisInput(1, 1)])];
+const EXPAND: &[Case] = &[
+    Case::new("a*, _ -> a*").when(expands_own_axes).whole(resized).renumber(&[Renumber::PerAxisInput(1, 1)]),
+    Case::new("a*~, _ -> n*! a*").when(adds_axes).renumber(&[Renumber::TrailingInput(1)]),
+];
+
+// A size per named axis, or per axis of the operand.
+const CENTER: &[Case] = &[
+    Case::new("a*, _ -> a*").when(names_axes).whole(resized).renumber(&[Renumber::AxesAttr("axes", Implicit::All)]),
+    Case::new("a*, _ -> a*").when(expands_own_axes).whole(resized).renumber(&[Renumber::PerAxisInput(1, 1)]),
+];
 
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("Slice", (1, 9), Axes::Sig(SLICE_1), slice),
@@ -39,6 +47,7 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("Tile", (1, 5), Axes::Opaque("tiles one axis by two scalar operands"), tile_1),
     OpDef::onnx("Tile", (6, 26), Axes::Sig(TILE), tile),
     OpDef::onnx("Expand", (8, 26), Axes::Sig(EXPAND), expand),
+    OpDef::onnx("CenterCropPad", (18, 26), Axes::Sig(CENTER), center),
 ];
 
 fn listed_by_attr(_: &Graph, node: &Node, rank: usize) -> Vec<usize> {
@@ -47,7 +56,11 @@ fn listed_by_attr(_: &Graph, node: &Node, rank: usize) -> Vec<usize> {
 }
 
 fn listed_by_input(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
-    listed(ints(graph, node, 3), rank)
+    let starts = match ty(graph, node, 1).and_then(Type::const_shape).as_deref() {
+        Some([n]) if operand(node, 3).is_none() => Some((0..(*n).min(rank as i64)).collect()),
+        _ => None,
+    };
+    listed(starts.or_else(|| ints(graph, node, 3)), rank)
 }
 
 fn slices_known_axes(graph: &Graph, node: &Node) -> Result<(), String> {
@@ -58,8 +71,8 @@ fn slices_known_axes(graph: &Graph, node: &Node) -> Result<(), String> {
     // The list that is written in its place has one axis per start.
     let starts = ty(graph, node, 1).and_then(Type::const_shape);
     match (starts.as_deref(), rank(graph, node, 0)) {
-        (Some([n]), Some(rank)) if *n == rank as i64 => Ok(()),
-        _ => Err("names no axes, and its starts are not known to be one per axis".to_owned()),
+        (Some([n]), Some(rank)) if *n <= rank as i64 => Ok(()),
+        _ => Err("names no axes, and the number of its starts is not known".to_owned()),
     }
 }
 
@@ -93,6 +106,18 @@ fn expands_own_axes(graph: &Graph, node: &Node) -> Result<(), String> {
         Ok(())
     } else {
         Err("its shape is not known to have one entry per axis".to_owned())
+    }
+}
+
+fn names_axes(_: &Graph, node: &Node) -> Result<(), String> {
+    node.ints("axes").map(|_| ()).ok_or_else(|| "names no axes".to_owned())
+}
+
+fn adds_axes(graph: &Graph, node: &Node) -> Result<(), String> {
+    let entries = ty(graph, node, 1).and_then(Type::const_shape);
+    match (rank(graph, node, 0), entries.as_deref()) {
+        (Some(rank), Some([n])) if *n > rank as i64 => Ok(()),
+        _ => Err("its shape has fewer entries than there are axes, or not known how many".to_owned()),
     }
 }
 
@@ -302,6 +327,25 @@ fn expand(ctx: &mut InferContext<'_>) -> Answer {
         _ => None,
     };
     Ok(Inferred::one(typed(dtype, shape)).with(contents))
+}
+
+fn center(ctx: &mut InferContext<'_>) -> Answer {
+    let dtype = ctx.dtype(0);
+    let Some(shape) = ctx.shape(0) else { return Ok(Inferred::one(typed(dtype, None))) };
+    let all = || (0..shape.len() as i64).collect();
+    let axes = ctx.axes(&ctx.node.ints("axes").map_or_else(all, <[i64]>::to_vec), shape.len())?;
+    let sizes = match ctx.contents(1) {
+        Some(sizes) if sizes.len() != axes.len() => {
+            return Err(format!("{} sizes for {} axes", sizes.len(), axes.len()));
+        }
+        Some(sizes) => sizes.to_vec(),
+        None => ctx.unknown_shape(axes.len()),
+    };
+    let mut result = shape.to_vec();
+    for (axis, size) in axes.into_iter().zip(sizes) {
+        result[axis] = size;
+    }
+    Ok(Inferred::one(typed(dtype, Some(result))))
 }
 
 #[cfg(test)]

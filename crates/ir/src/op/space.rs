@@ -8,7 +8,7 @@ use crate::graph::{Graph, Node};
 const DEPTH_TO_SPACE: &[Case] =
     &[Case::new("n (p q c) h w -> n c (h p) (w q)").when(depth_first), Case::new("n (c p q) h w -> n c (h p) (w q)")];
 const SPACE_TO_DEPTH: &[Case] = &[Case::new("n c (h p) (w q) -> n (p q c) h w")];
-const GRID_SAMPLE: &[Case] = &[Case::new("n c s*!, n t*! r -> n c t*!")];
+const GRID_SAMPLE: &[Case] = &[Case::new("n c s*!~, n t*! r~ -> n c t*!")];
 
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("DepthToSpace", (1, 26), Axes::Sig(DEPTH_TO_SPACE), depth_to_space),

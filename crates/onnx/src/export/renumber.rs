@@ -129,7 +129,31 @@ impl Exporter {
                     None => self.gather_entries(out, proto, slot, v, &order.picks(runs)),
                 }
             }
+            Renumber::TrailingInput(slot) => self.trailing(out, node, order, slot, proto)?,
             Renumber::Extents => {}
+        }
+        Some(())
+    }
+
+    /// Puts the last entries of a list in storage order, as many as there are axes.
+    fn trailing(
+        &mut self,
+        out: &mut GraphOut<'_>,
+        node: &Node,
+        order: &Order,
+        slot: usize,
+        proto: &mut NodeProto,
+    ) -> Option<()> {
+        let v = node.inputs.get(slot).copied().flatten()?;
+        let length = usize::try_from(out.graph.value(v).ty.shape()?.first()?.as_const()?).ok()?;
+        let kept = length.checked_sub(order.stored.len())?;
+        let picks: Vec<usize> = (0..kept).chain(order.stored.iter().map(|&axis| kept + axis)).collect();
+        match contents(out.graph, node, slot) {
+            Some(list) => {
+                let entries: Vec<i64> = picks.iter().map(|&i| list.get(i).copied()).collect::<Option<_>>()?;
+                self.replace(out, proto, slot, "entries", &entries, false);
+            }
+            None => self.gather_entries(out, proto, slot, v, &picks),
         }
         Some(())
     }
