@@ -8,11 +8,11 @@
 //! Buffers are plain bytes, of any alignment. The crate knows nothing of graphs, names or files.
 
 mod error;
+mod kernels;
 mod nibbles;
 mod plan;
-mod portable;
 
 pub use error::Error;
+pub use kernels::{Hint, Isa, Kernel, Options, permute, permute_with};
 pub use nibbles::permute_nibbles;
 pub use plan::{Class, Plan, plan};
-pub use portable::permute;
