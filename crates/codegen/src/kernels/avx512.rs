@@ -1,7 +1,7 @@
 //! AVX-512 (F, BW, DQ, VL, VBMI): 64-byte registers, masks for short rows, any permutation of bytes in two registers.
 
 use core::arch::x86_64::{
-    __m128i, __m512i, _MM_HINT_T1, _mm_mask_storeu_epi8, _mm_maskz_loadu_epi8, _mm_prefetch, _mm_sfence,
+    __m128i, __m512i, _MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_mask_storeu_epi8, _mm_maskz_loadu_epi8, _mm_prefetch, _mm_sfence,
     _mm512_broadcast_i32x4, _mm512_loadu_si512, _mm512_mask_broadcast_i32x4, _mm512_mask_permutex2var_epi8,
     _mm512_mask_permutexvar_epi8, _mm512_mask_storeu_epi8, _mm512_maskz_loadu_epi8, _mm512_permutex2var_epi8,
     _mm512_storeu_si512, _mm512_stream_si512, _mm512_unpackhi_epi8, _mm512_unpackhi_epi16, _mm512_unpackhi_epi32,
@@ -84,6 +84,18 @@ impl Registers for Avx512 {
     unsafe fn prefetch(at: *const u8) {
         // SAFETY: a prefetch of an address that is not mapped does nothing.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch_near(at: *const u8) {
+        // SAFETY: a prefetch of an address that is not mapped does nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch_owned(at: *const u8) {
+        // SAFETY: a prefetch of an address that is not mapped does nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) }
     }
 
     #[inline(always)]

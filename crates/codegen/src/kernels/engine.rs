@@ -99,7 +99,6 @@ unsafe fn run_unit<R: Registers, const E: usize, const G: usize>(
     stage: *mut u8,
 ) {
     let mut cursor = Cursor::new(job, blocks.start);
-    let mut index: SmallVec<[usize; 8]> = SmallVec::from_elem(0, job.inner.len());
     for _ in blocks {
         let (from, to) = (cursor.from, cursor.to);
         let extents = cursor.extents.clone();
@@ -107,15 +106,117 @@ unsafe fn run_unit<R: Registers, const E: usize, const G: usize>(
         let ahead = if job.prefetch { cursor.from.wrapping_sub(from) } else { 0 };
         // SAFETY: the offsets are those of units of the movement; a stage is laid out for the same block.
         unsafe {
+            let next = src.wrapping_add(cursor.from);
             let src = src.add(from);
             let dst = dst.add(to);
             if job.stage_bytes > 0 {
-                fill::<R, E, G, false>(job, &extents, &mut index, src, stage, ahead);
-                flush::<R>(job, &extents, stage, dst);
+                own_edges::<R>(job, &extents, dst);
+                // Reads and writes of memory overlap only if the next block is asked for while this one is written.
+                fill::<R, E, G, false>(job, &extents, src, stage, 0);
+                let mut walk = Walk::new(job, &cursor.extents, next);
+                flush::<R>(job, &extents, stage, dst, &mut walk);
             } else if job.stream {
-                fill::<R, E, G, true>(job, &extents, &mut index, src, dst, ahead);
+                fill::<R, E, G, true>(job, &extents, src, dst, ahead);
             } else {
-                fill::<R, E, G, false>(job, &extents, &mut index, src, dst, ahead);
+                fill::<R, E, G, false>(job, &extents, src, dst, ahead);
+            }
+        }
+    }
+}
+
+/// Counts through some axes of a block.
+struct Odometer<'a> {
+    job: &'a Job,
+    axes: &'a [usize],
+    extents: &'a [usize],
+    index: SmallVec<[usize; 8]>,
+    /// Offset in the source, in bytes.
+    from: usize,
+    /// In the stage, or where there is none in the destination.
+    stage: usize,
+    /// In the destination.
+    to: usize,
+}
+
+impl<'a> Odometer<'a> {
+    fn new(job: &'a Job, axes: &'a [usize], extents: &'a [usize]) -> Self {
+        Self { job, axes, extents, index: SmallVec::from_elem(0, axes.len()), from: 0, stage: 0, to: 0 }
+    }
+
+    /// The next place; `false` after the last one.
+    #[inline(always)]
+    fn advance(&mut self) -> bool {
+        let mut place = self.axes.len();
+        while place > 0 {
+            place -= 1;
+            let at = self.axes[place];
+            let axis = &self.job.axes[at];
+            let index = &mut self.index[place];
+            *index += 1;
+            self.from += axis.from;
+            self.stage += axis.stage;
+            self.to += axis.to;
+            if *index < self.extents[at] {
+                return true;
+            }
+            self.from -= *index * axis.from;
+            self.stage -= *index * axis.stage;
+            self.to -= *index * axis.to;
+            *index = 0;
+        }
+        false
+    }
+}
+
+/// The lines of a block's source, one after the other.
+struct Walk<'a> {
+    outer: Odometer<'a>,
+    /// Where the block begins.
+    start: *const u8,
+    /// The run that is walked, of `bytes` bytes, `done` of which are behind.
+    run: *const u8,
+    done: usize,
+    bytes: usize,
+    /// Runs `step` bytes apart after this one, and all of them.
+    left: usize,
+    step: usize,
+    count: usize,
+    over: bool,
+}
+
+impl<'a> Walk<'a> {
+    fn new(job: &'a Job, extents: &'a [usize], start: *const u8) -> Self {
+        let bytes = match job.micro {
+            Micro::Tiles { across } => extents[across] * job.unit,
+            _ => extents[extents.len() - 1] * job.step(),
+        };
+        let (inner, outer) = job.runs.split_last().map_or((None, &[][..]), |(&inner, outer)| (Some(inner), outer));
+        let (count, step) = inner.map_or((1, 0), |at| (extents[at], job.axes[at].from));
+        let outer = Odometer::new(job, outer, extents);
+        Self { outer, start, run: start, done: 0, bytes, left: count - 1, step, count, over: !job.prefetch }
+    }
+
+    /// Asks for the next line.
+    ///
+    /// # Safety
+    /// The instruction set is available.
+    #[inline(always)]
+    unsafe fn ask<R: Registers>(&mut self) {
+        if self.over {
+            return;
+        }
+        // SAFETY: as the caller says; the address need not be valid.
+        unsafe { R::prefetch(self.run.wrapping_add(self.bytes.min(self.done + LINE) - 1)) };
+        self.done += LINE;
+        if self.done >= self.bytes {
+            self.done = 0;
+            if self.left > 0 {
+                self.left -= 1;
+                self.run = self.run.wrapping_add(self.step);
+            } else {
+                self.over = !self.outer.advance();
+                self.run = self.start.wrapping_add(self.outer.from);
+                self.left = self.count - 1;
             }
         }
     }
@@ -129,7 +230,6 @@ unsafe fn run_unit<R: Registers, const E: usize, const G: usize>(
 unsafe fn fill<R: Registers, const E: usize, const G: usize, const NT: bool>(
     job: &Job,
     extents: &[usize],
-    index: &mut [usize],
     src: *const u8,
     dst: *mut u8,
     ahead: usize,
@@ -140,11 +240,11 @@ unsafe fn fill<R: Registers, const E: usize, const G: usize, const NT: bool>(
         Some((&tight, outer)) if job.micro == Micro::Rows => (Some(tight), outer),
         _ => (None, &job.inner[..]),
     };
-    let (mut from, mut to) = (0, 0);
+    let mut place = Odometer::new(job, outer, extents);
     loop {
         // SAFETY: the offsets stay below the extents of the block.
         unsafe {
-            let (src, dst) = (src.add(from), dst.add(to));
+            let (src, dst) = (src.add(place.from), dst.add(place.stage));
             if job.micro == Micro::Rows {
                 let (count, step, pitch) =
                     tight.map_or((1, 0, 0), |at| (extents[at], job.axes[at].from, job.axes[at].stage));
@@ -154,9 +254,11 @@ unsafe fn fill<R: Registers, const E: usize, const G: usize, const NT: bool>(
                     across: extents[across],
                     along: extents[last],
                     from: job.axes[last].from,
+                    row: job.axes[last].from,
                     to: job.axes[across].stage,
                     ahead,
                     pack: job.pack,
+                    near: job.near,
                 };
                 matrix.run::<R, E, G, NT>(src, dst);
             } else {
@@ -166,23 +268,35 @@ unsafe fn fill<R: Registers, const E: usize, const G: usize, const NT: bool>(
                 }
             }
         }
-        let mut place = outer.len();
-        loop {
-            if place == 0 {
-                return;
+        if !place.advance() {
+            return;
+        }
+    }
+}
+
+/// Bytes of a run of a staged block. Where its outermost axis is cut, what is inside of that is not.
+fn run_bytes(job: &Job, extents: &[usize]) -> usize {
+    job.step() * extents[job.run_from..].iter().product::<usize>()
+}
+
+/// Asks for the lines that runs begin and end with: the plain stores to them would wait for memory, and all others for these.
+///
+/// # Safety
+/// The instruction set is available.
+#[inline(always)]
+unsafe fn own_edges<R: Registers>(job: &Job, extents: &[usize], dst: *mut u8) {
+    let run = run_bytes(job, extents);
+    let mut place = Odometer::new(job, &job.lines, extents);
+    loop {
+        for at in [place.to, place.to + run] {
+            let edge = dst.wrapping_add(at);
+            if !edge.addr().is_multiple_of(LINE) {
+                // SAFETY: as the caller says; the address need not be valid.
+                unsafe { R::prefetch_owned(edge) };
             }
-            place -= 1;
-            let at = outer[place];
-            let axis = &job.axes[at];
-            index[place] += 1;
-            from += axis.from;
-            to += axis.stage;
-            if index[place] < extents[at] {
-                break;
-            }
-            from -= index[place] * axis.from;
-            to -= index[place] * axis.stage;
-            index[place] = 0;
+        }
+        if !place.advance() {
+            return;
         }
     }
 }
@@ -192,31 +306,14 @@ unsafe fn fill<R: Registers, const E: usize, const G: usize, const NT: bool>(
 /// # Safety
 /// As for [`run`].
 #[inline(always)]
-unsafe fn flush<R: Registers>(job: &Job, extents: &[usize], stage: *const u8, dst: *mut u8) {
-    let run = job.step() * extents[job.run_from..].iter().product::<usize>();
-    // A cut axis at the outer end of the run is laid out for the whole block; inside of it nothing is cut.
-    let mut index: SmallVec<[usize; 8]> = SmallVec::from_elem(0, job.lines.len());
-    let (mut from, mut to) = (0, 0);
+unsafe fn flush<R: Registers>(job: &Job, extents: &[usize], stage: *const u8, dst: *mut u8, walk: &mut Walk<'_>) {
+    let run = run_bytes(job, extents);
+    let mut place = Odometer::new(job, &job.lines, extents);
     loop {
         // SAFETY: the run is in the stage and in the destination.
-        unsafe { write_run::<R>(stage.add(from), dst.add(to), run) };
-        let mut place = job.lines.len();
-        loop {
-            if place == 0 {
-                return;
-            }
-            place -= 1;
-            let at = job.lines[place];
-            let axis = &job.axes[at];
-            index[place] += 1;
-            from += axis.stage;
-            to += axis.to;
-            if index[place] < extents[at] {
-                break;
-            }
-            from -= index[place] * axis.stage;
-            to -= index[place] * axis.to;
-            index[place] = 0;
+        unsafe { write_run::<R>(stage.add(place.stage), dst.add(place.to), run, walk) };
+        if !place.advance() {
+            return;
         }
     }
 }
@@ -226,7 +323,7 @@ unsafe fn flush<R: Registers>(job: &Job, extents: &[usize], stage: *const u8, ds
 /// # Safety
 /// Both pointers are valid for `count` bytes.
 #[inline(always)]
-unsafe fn write_run<R: Registers>(from: *const u8, to: *mut u8, count: usize) {
+unsafe fn write_run<R: Registers>(from: *const u8, to: *mut u8, count: usize, walk: &mut Walk<'_>) {
     // SAFETY: head, lines and tail add up to `count`.
     unsafe {
         let head = to.align_offset(LINE).min(count);
@@ -234,7 +331,11 @@ unsafe fn write_run<R: Registers>(from: *const u8, to: *mut u8, count: usize) {
             R::copy_short(from, to, head);
         }
         let lines = (count - head) / LINE;
-        copy_lines::<R, true>(from.add(head), to.add(head), lines, 0);
+        for line in 0..lines {
+            walk.ask::<R>();
+            let at = head + line * LINE;
+            copy_some::<R, true, 1>(from.add(at), to.add(at));
+        }
         let done = head + lines * LINE;
         if done < count {
             R::copy_short(from.add(done), to.add(done), count - done);
@@ -248,17 +349,48 @@ unsafe fn write_run<R: Registers>(from: *const u8, to: *mut u8, count: usize) {
 /// Both pointers are valid for the lines; with `NT` the destination is aligned to one.
 #[inline(always)]
 unsafe fn copy_lines<R: Registers, const NT: bool>(from: *const u8, to: *mut u8, lines: usize, ahead: usize) {
-    let wide = R::Wide::BYTES;
-    for line in 0..lines {
-        // SAFETY: within the lines.
-        unsafe {
+    let mut line = 0;
+    // SAFETY: within the lines.
+    unsafe {
+        while line + 4 <= lines {
+            if ahead != 0 {
+                for next in line..line + 4 {
+                    R::prefetch(from.wrapping_add(next * LINE).wrapping_add(ahead));
+                }
+            }
+            copy_some::<R, NT, 4>(from.add(line * LINE), to.add(line * LINE));
+            line += 4;
+        }
+        while line < lines {
             if ahead != 0 {
                 R::prefetch(from.wrapping_add(line * LINE).wrapping_add(ahead));
             }
-            for part in 0..LINE / wide {
-                let at = line * LINE + part * wide;
-                put::<R::Wide, NT>(R::Wide::load(from.add(at)), to.add(at));
+            copy_some::<R, NT, 1>(from.add(line * LINE), to.add(line * LINE));
+            line += 1;
+        }
+    }
+}
+
+/// Copies `N` lines: all loads, then all stores, as far as there are registers.
+///
+/// # Safety
+/// As for [`copy_lines`].
+#[inline(always)]
+unsafe fn copy_some<R: Registers, const NT: bool, const N: usize>(from: *const u8, to: *mut u8) {
+    let wide = R::Wide::BYTES;
+    // SAFETY: within the lines.
+    unsafe {
+        let mut part = 0;
+        while part < N * LINE / wide {
+            let mut held = [R::Wide::load(from.add(part * wide)); 4];
+            let count = (N * LINE / wide - part).min(4);
+            for (at, held) in held.iter_mut().enumerate().take(count).skip(1) {
+                *held = R::Wide::load(from.add((part + at) * wide));
             }
+            for (at, &held) in held.iter().enumerate().take(count) {
+                put::<R::Wide, NT>(held, to.add((part + at) * wide));
+            }
+            part += count;
         }
     }
 }
@@ -330,12 +462,15 @@ struct Matrix {
     along: usize,
     /// Bytes from one unit along to the next, in the source.
     from: usize,
+    /// The same where lines are asked for.
+    row: usize,
     /// Bytes from one unit across to the next, in the destination.
     to: usize,
     /// Bytes from a line to the one to ask for; 0 asks for none.
     ahead: usize,
     /// Copy the lines of a tile together first.
     pack: bool,
+    near: bool,
 }
 
 impl Matrix {
@@ -374,16 +509,10 @@ impl Matrix {
         // SAFETY: tiles within the matrix; the last of each width is moved back to end with it.
         unsafe {
             while along + per_line <= self.along {
-                if self.ahead != 0 {
-                    let from = src.add(along * self.from + strip.start * E).wrapping_add(self.ahead);
-                    for row in 0..per_line {
-                        R::prefetch(from.wrapping_add(row * self.from));
-                    }
-                }
                 if self.pack && strip.end - strip.start == per_line {
                     self.packed::<R, E, G, NT>(src, dst, strip, along);
                 } else {
-                    self.tiles::<R::Wide, E, G, NT>(src, dst, strip, along, LINE / R::Wide::BYTES);
+                    self.whole::<R, E, G, NT>(src, dst, strip, along, src.add(along * self.from + strip.start * E));
                 }
                 along += per_line;
             }
@@ -410,6 +539,46 @@ impl Matrix {
                     self.tiles::<R::Lane, E, G, false>(src, dst, strip, self.along - lane, 1);
                 }
             }
+        }
+    }
+
+    /// A line of the destination along from `along`, all groups of the strip. Lines are asked for one by one between the loads:
+    /// in bursts they would wait for each other. `origin` is where the tile begins in the source.
+    ///
+    /// # Safety
+    /// As for [`Matrix::run`]; the line lies within the matrix.
+    #[inline(always)]
+    unsafe fn whole<R: Registers, const E: usize, const G: usize, const NT: bool>(
+        self,
+        src: *const u8,
+        dst: *mut u8,
+        strip: Strip,
+        along: usize,
+        origin: *const u8,
+    ) {
+        let parts = LINE / R::Wide::BYTES;
+        if self.ahead == 0 && !self.near {
+            // SAFETY: passed on.
+            unsafe { self.tiles::<R::Wide, E, G, NT>(src, dst, strip, along, parts) }
+            return;
+        }
+        let step = if self.near { LINE / E * self.row } else { self.ahead };
+        // Of a line that is cut, the part that the block before did not see.
+        let mut ask = origin.wrapping_add(step).wrapping_add(LINE - 1);
+        let mut across = strip.start;
+        while across < strip.end {
+            let start = across.min(self.across - G);
+            for part in 0..parts {
+                let row = along + part * (R::Wide::BYTES / E);
+                // SAFETY: G columns from `start`, and as many rows as the register has units from `row`.
+                unsafe {
+                    let from = src.add(row * self.from + start * E);
+                    let to = dst.add(start * self.to + row * E);
+                    tile_and_ask::<R, E, G, NT>(from, self.from, to, self.to, ask, self.row, self.near);
+                }
+                ask = ask.wrapping_add(G / parts * self.row);
+            }
+            across += G;
         }
     }
 
@@ -467,10 +636,10 @@ impl Matrix {
             for row in 0..LINE / E {
                 copy_lines::<R, false>(from.add(row * self.from), room.add(row * LINE), 1, 0);
             }
-            let copy = Self { across: LINE / E, from: LINE, ..self };
+            let copy = Self { across: LINE / E, from: LINE, row: self.from, ..self };
             let dst = dst.add(strip.start * self.to + along * E);
             let whole = Strip { start: 0, end: LINE / E };
-            copy.tiles::<R::Wide, E, G, NT>(room, dst, whole, 0, LINE / R::Wide::BYTES);
+            copy.whole::<R, E, G, NT>(room, dst, whole, 0, from);
         }
     }
 
@@ -553,6 +722,39 @@ unsafe fn tile<V: Vector, const E: usize, const G: usize, const NT: bool>(
         transpose::<V, E, G>(&mut registers);
         for (column, &register) in registers.iter().enumerate() {
             put::<V, NT>(register, dst.add(column * to));
+        }
+    }
+}
+
+/// The same, asking for a line with each register.
+///
+/// # Safety
+/// As for [`tile`].
+#[inline(always)]
+unsafe fn tile_and_ask<R: Registers, const E: usize, const G: usize, const NT: bool>(
+    src: *const u8,
+    from: usize,
+    dst: *mut u8,
+    to: usize,
+    ask: *const u8,
+    step: usize,
+    near: bool,
+) {
+    // SAFETY: as for `tile`; what is asked for need not be there.
+    unsafe {
+        let mut registers = [R::Wide::lanes(src, G * from); G];
+        for (row, register) in registers.iter_mut().enumerate() {
+            if row > 0 {
+                *register = R::Wide::lanes(src.add(row * from), G * from);
+            }
+            if row % (LINE / R::Wide::BYTES) == 0 {
+                let ask = ask.wrapping_add(row / (LINE / R::Wide::BYTES) * step);
+                if near { R::prefetch_near(ask) } else { R::prefetch(ask) }
+            }
+        }
+        transpose::<R::Wide, E, G>(&mut registers);
+        for (column, &register) in registers.iter().enumerate() {
+            put::<R::Wide, NT>(register, dst.add(column * to));
         }
     }
 }

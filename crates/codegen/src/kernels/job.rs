@@ -15,6 +15,12 @@ use super::movement::{Axis, Movement};
 /// Bytes of a cache line, on all machines that have vector kernels here.
 pub(super) const LINE: usize = 64;
 
+/// Blocks of fewer bytes cost more to find than to move.
+const BLOCK_BYTES: usize = 16 << 10;
+
+/// Bytes of destination runs in a staged block: each has odd ends that cost more than lines.
+const STAGED_RUN: usize = 4 << 10;
+
 /// What is done at the inside of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Micro {
@@ -40,8 +46,12 @@ pub(crate) struct Tuning {
     pub(crate) sweep_to: bool,
     /// Stores past the caches.
     pub(crate) stream: bool,
+    /// By way of a stage even where it could be done without.
+    pub(crate) stage: bool,
     /// Ask for the next block's lines while this one is moved.
     pub(crate) prefetch: bool,
+    /// Ask for the next tile's lines.
+    pub(crate) near: bool,
     /// Lines of the source are copied together before they are taken apart.
     pub(crate) pack: bool,
 }
@@ -69,6 +79,8 @@ pub(super) struct Job {
     pub(super) order: SmallVec<[usize; 8]>,
     /// Axes with more than one unit in a block that are not part of the tile, the fastest last.
     pub(super) inner: SmallVec<[usize; 8]>,
+    /// Axes with more than one unit in a block, but for the one that the source's runs are along.
+    pub(super) runs: SmallVec<[usize; 8]>,
     /// With a stage: axes of a block that do not lie in the destination's run.
     pub(super) lines: SmallVec<[usize; 8]>,
     /// With a stage: the destination's run is the axes from here on.
@@ -81,6 +93,7 @@ pub(super) struct Job {
     pub(super) stage_bytes: usize,
     pub(super) stream: bool,
     pub(super) prefetch: bool,
+    pub(super) near: bool,
     pub(super) pack: bool,
 }
 
@@ -95,6 +108,7 @@ impl Job {
             axes: axes.iter().map(|&Axis { extent, from, to }| JobAxis { extent, from, to, block: 1, stage: to }).collect(),
             order: SmallVec::new(),
             inner: SmallVec::new(),
+            runs: SmallVec::new(),
             lines: SmallVec::new(),
             run_from: 0,
             from: movement.from,
@@ -103,10 +117,12 @@ impl Job {
             stage_bytes: 0,
             stream: tuning.stream,
             prefetch: tuning.prefetch,
+            near: tuning.near,
             pack: tuning.pack,
         };
-        job.choose_blocks(tuning);
-        if job.stream && !job.streams_directly(aligned) {
+        job.choose_blocks(tuning.from_run, tuning.to_run);
+        if job.stream && (tuning.stage || !job.streams_directly(aligned)) {
+            job.choose_blocks(tuning.from_run, tuning.to_run.max(STAGED_RUN));
             job.stage();
         }
         job.choose_order(tuning);
@@ -119,20 +135,31 @@ impl Job {
         if self.micro == Micro::Rows { 1 } else { self.unit }
     }
 
-    /// Units of each axis in a block, from the inner end of either side.
-    fn choose_blocks(&mut self, tuning: &Tuning) {
-        let mut run = self.step();
-        for axis in self.axes.iter_mut().rev() {
-            if axis.to != run || run >= tuning.to_run {
+    /// Units of each axis in a block, from the inner end of either side, such that it is worth the bother.
+    fn choose_blocks(&mut self, mut from_run: usize, mut to_run: usize) {
+        for _ in 0..5 {
+            self.cut(from_run, to_run);
+            if self.axes.iter().fold(self.step(), |bytes, axis| bytes * axis.block) >= BLOCK_BYTES {
                 break;
             }
-            axis.block = axis.extent.min(rounded(tuning.to_run.div_ceil(run), axis.extent, run));
+            (from_run, to_run) = (2 * from_run, 2 * to_run);
+        }
+    }
+
+    fn cut(&mut self, from_run: usize, to_run: usize) {
+        self.axes.iter_mut().for_each(|axis| axis.block = 1);
+        let mut run = self.step();
+        for axis in self.axes.iter_mut().rev() {
+            if axis.to != run || run >= to_run {
+                break;
+            }
+            axis.block = axis.extent.min(rounded(to_run.div_ceil(run), axis.extent, run));
             run *= axis.extent;
         }
         let mut run = self.step();
-        while run < tuning.from_run {
+        while run < from_run {
             let Some(axis) = self.axes.iter_mut().find(|axis| axis.from == run && axis.extent > 1) else { break };
-            axis.block = axis.block.max(axis.extent.min(rounded(tuning.from_run.div_ceil(run), axis.extent, run)));
+            axis.block = axis.block.max(axis.extent.min(rounded(from_run.div_ceil(run), axis.extent, run)));
             run *= axis.extent;
         }
         if self.axes.iter().all(|axis| axis.block == 1)
@@ -201,6 +228,8 @@ impl Job {
         };
         let inside = |&at: &usize| self.axes[at].block > 1 && !tile.contains(&at);
         self.inner = (0..self.axes.len()).filter(inside).collect();
+        let along = |&at: &usize| self.axes[at].block > 1 && at != tile[0];
+        self.runs = (0..self.axes.len()).filter(along).collect();
         self.order = (0..self.axes.len()).filter(|&at| self.axes[at].extent > self.axes[at].block).collect();
         if !tuning.sweep_to {
             // The axis with the smallest source stride goes fastest.

@@ -85,6 +85,12 @@ impl Registers for Neon {
     unsafe fn prefetch(_at: *const u8) {}
 
     #[inline(always)]
+    unsafe fn prefetch_near(_at: *const u8) {}
+
+    #[inline(always)]
+    unsafe fn prefetch_owned(_at: *const u8) {}
+
+    #[inline(always)]
     unsafe fn fence() {}
 }
 

@@ -47,6 +47,10 @@ pub(super) trait Registers: Copy {
     unsafe fn store_part(lane: Self::Lane, to: *mut u8, count: usize);
     /// Asks for the line at `at`, which need not be valid.
     unsafe fn prefetch(at: *const u8);
+    /// The same, into the first cache.
+    unsafe fn prefetch_near(at: *const u8);
+    /// Asks for the line at `at`, to write to it.
+    unsafe fn prefetch_owned(at: *const u8);
     /// Makes what was streamed visible before what is stored later.
     unsafe fn fence();
 

@@ -1,7 +1,7 @@
 //! AVX2 with 32-byte registers, and SSE2, which every x86-64 machine has, with 16-byte ones.
 
 use core::arch::x86_64::{
-    __m128i, __m256i, _MM_HINT_T1, _mm_loadu_si128, _mm_prefetch, _mm_sfence, _mm_storeu_si128, _mm_stream_si128,
+    __m128i, __m256i, _MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_loadu_si128, _mm_prefetch, _mm_sfence, _mm_storeu_si128, _mm_stream_si128,
     _mm_unpackhi_epi8, _mm_unpackhi_epi16, _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpacklo_epi8,
     _mm_unpacklo_epi16, _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm256_loadu_si256, _mm256_loadu2_m128i,
     _mm256_storeu_si256, _mm256_stream_si256, _mm256_unpackhi_epi8, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32,
@@ -122,6 +122,18 @@ macro_rules! registers {
             unsafe fn prefetch(at: *const u8) {
                 // SAFETY: a prefetch of an address that is not mapped does nothing.
                 unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+            }
+
+            #[inline(always)]
+            unsafe fn prefetch_near(at: *const u8) {
+                // SAFETY: a prefetch of an address that is not mapped does nothing.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+            }
+
+            #[inline(always)]
+            unsafe fn prefetch_owned(at: *const u8) {
+                // SAFETY: a prefetch of an address that is not mapped does nothing.
+                unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) }
             }
 
             #[inline(always)]
