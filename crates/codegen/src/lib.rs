@@ -10,9 +10,14 @@
 mod error;
 mod kernels;
 mod nibbles;
+mod order;
+mod pattern;
 mod plan;
+mod relayout;
 
 pub use error::Error;
-pub use kernels::{Hint, Isa, Kernel, Options, permute, permute_with};
+pub use kernels::{Hint, Isa, Kernel, Options, permute, permute_with, run_relayout};
 pub use nibbles::permute_nibbles;
+pub use order::{Digit, Order, Segment};
 pub use plan::{Class, Plan, plan};
+pub use relayout::{Relayout, relayout};

@@ -33,7 +33,7 @@ pub(crate) use movement::{Axis, Movement};
 pub use run::Kernel;
 pub(crate) use job::Tuning;
 
-use crate::{Error, Plan};
+use crate::{Error, Plan, Relayout};
 
 /// Whether the data is in the caches, as far as the caller knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
@@ -91,4 +91,10 @@ pub fn permute(src: &[u8], dst: &mut [u8], plan: &Plan) -> Result<(), Error> {
 /// The same with a say in how.
 pub fn permute_with(src: &[u8], dst: &mut [u8], plan: &Plan, options: &Options) -> Result<(), Error> {
     Kernel::new(plan, options).run(src, dst)
+}
+
+/// Moves a tensor from one order to another: `src` has exactly [`Relayout::from_bytes`] bytes and `dst`
+/// [`Relayout::to_bytes`]; every byte of `dst` is written, padding included.
+pub fn run_relayout(src: &[u8], dst: &mut [u8], relayout: &Relayout, options: &Options) -> Result<(), Error> {
+    Kernel::of(relayout, options).run(src, dst)
 }

@@ -1,5 +1,7 @@
 //! What a kernel moves: units at strided places of both sides, in bytes.
 
+use std::fmt;
+
 use smallvec::SmallVec;
 
 use crate::Plan;
@@ -90,5 +92,15 @@ impl Movement {
             let steps = axis.extent.checked_sub(1)?;
             Some((from.checked_add(steps.checked_mul(axis.from)?)?, to.checked_add(steps.checked_mul(axis.to)?)?))
         })
+    }
+}
+
+impl fmt::Display for Movement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "units of {} B", self.unit)?;
+        for axis in &self.axes {
+            write!(f, " x {} ({} -> {})", axis.extent, axis.from, axis.to)?;
+        }
+        write!(f, " at {} -> {}", self.from, self.to)
     }
 }

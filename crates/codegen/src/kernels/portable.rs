@@ -9,6 +9,7 @@
 
 use rayon::prelude::*;
 
+use super::movement::Movement;
 use crate::plan::{Axis, MAX_UNIT_BYTES};
 use crate::{Class, Plan};
 
@@ -42,6 +43,30 @@ fn copy(src: &[u8], dst: &mut [u8]) {
         dst.copy_from_slice(src);
     } else {
         dst.par_chunks_mut(PARALLEL_BYTES).zip(src.par_chunks(PARALLEL_BYTES)).for_each(|(d, s)| d.copy_from_slice(s));
+    }
+}
+
+/// A movement with any strides, unit by unit.
+pub(super) fn strided(src: &[u8], dst: &mut [u8], movement: &Movement) {
+    let mut index = vec![0; movement.axes.len()];
+    let (mut from, mut to) = (movement.from, movement.to);
+    loop {
+        dst[to..to + movement.unit].copy_from_slice(&src[from..from + movement.unit]);
+        let mut place = index.len();
+        loop {
+            let Some(next) = place.checked_sub(1) else { return };
+            place = next;
+            let axis = movement.axes[place];
+            index[place] += 1;
+            from += axis.from;
+            to += axis.to;
+            if index[place] < axis.extent {
+                break;
+            }
+            from -= index[place] * axis.from;
+            to -= index[place] * axis.to;
+            index[place] = 0;
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::isa::Kind;
 use super::job::{Job, LINE};
 use super::model;
 use super::{Isa, Movement, Options, portable};
-use crate::{Class, Error, Plan};
+use crate::{Class, Error, Plan, Relayout};
 
 /// Below this many bytes one thread is faster than several.
 const PARALLEL_BYTES: usize = 1 << 18;
@@ -19,61 +19,107 @@ const PIECES_PER_THREAD: usize = 8;
 /// A plan made ready: loops chosen, instruction set fixed. Made once, run often, by any thread.
 #[derive(Debug, Clone)]
 pub struct Kernel {
-    bytes: usize,
+    from_bytes: usize,
+    to_bytes: usize,
     threads: usize,
     isa: Isa,
-    plan: Plan,
-    /// The loops for a destination that begins with a line, and for one that does not.
-    jobs: Option<(Job, Option<Job>)>,
+    /// The plan, for the portable kernel, which knows permutations as such.
+    plan: Option<Plan>,
+    parts: Vec<Part>,
+    /// What fills read.
+    pad: Vec<u8>,
+}
+
+/// A movement of a kernel, with the loops for a destination that begins with a line, and for one that does not.
+#[derive(Debug, Clone)]
+struct Part {
+    movement: Movement,
+    /// Whether its source is the padding.
+    fill: bool,
+    aligned: Job,
+    odd: Option<Job>,
 }
 
 impl Kernel {
     /// Chooses the loops for a plan.
     #[must_use]
     pub fn new(plan: &Plan, options: &Options) -> Self {
-        let isa = options.isa.unwrap_or_else(Isa::best);
-        let threads = if options.threads == 0 { rayon::current_num_threads() } else { options.threads };
-        let fits = |movement: &Movement| {
-            movement.ends().is_some_and(|(from, to)| from <= plan.bytes() && to <= plan.bytes())
-        };
-        let movement = Movement::of(plan).filter(fits);
-        let jobs = movement.filter(|_| isa.0 != Kind::Portable).map(|movement| {
-            let tuning = options.tuning.unwrap_or_else(|| model::tuning(&movement, options.hint, threads));
-            let job = Job::new(&movement, &tuning, LINE);
-            let odd = (tuning.stream && job.stage_bytes == 0).then(|| Job::new(&movement, &tuning, 1));
-            (job, odd)
-        });
-        Self { bytes: plan.bytes(), threads, isa, plan: plan.clone(), jobs }
+        let mut kernel = Self::empty(plan.bytes(), plan.bytes(), options);
+        kernel.plan = Some(plan.clone());
+        if let Some(movement) = Movement::of(plan) {
+            kernel.add(movement, false, options);
+        }
+        kernel
     }
 
-    /// Moves `src` to `dst`, both of exactly [`Plan::bytes`] bytes; every byte of `dst` is written.
+    /// Chooses the loops for a move between two orders.
+    #[must_use]
+    pub fn of(relayout: &Relayout, options: &Options) -> Self {
+        let mut kernel = Self::empty(relayout.from_bytes(), relayout.to_bytes(), options);
+        kernel.pad = relayout.pad().to_vec();
+        relayout.moves.iter().for_each(|movement| kernel.add(movement.clone(), false, options));
+        relayout.fills.iter().for_each(|movement| kernel.add(movement.clone(), true, options));
+        kernel
+    }
+
+    fn empty(from_bytes: usize, to_bytes: usize, options: &Options) -> Self {
+        let isa = options.isa.unwrap_or_else(Isa::best);
+        let threads = if options.threads == 0 { rayon::current_num_threads() } else { options.threads };
+        Self { from_bytes, to_bytes, threads, isa, plan: None, parts: Vec::new(), pad: Vec::new() }
+    }
+
+    /// # Panics
+    /// If the movement leaves its buffers: a defect of the plan that made it, caught before any pointer is made.
+    fn add(&mut self, movement: Movement, fill: bool, options: &Options) {
+        let from_bytes = if fill { self.pad.len() } else { self.from_bytes };
+        let fits = movement.ends().is_some_and(|(from, to)| from <= from_bytes && to <= self.to_bytes);
+        assert!(fits, "{movement} leaves {from_bytes} B or {} B", self.to_bytes);
+        let tuning = options.tuning.unwrap_or_else(|| model::tuning(&movement, options.hint, self.threads));
+        let aligned = Job::new(&movement, &tuning, LINE);
+        let odd = (tuning.stream && aligned.stage_bytes == 0).then(|| Job::new(&movement, &tuning, 1));
+        self.parts.push(Part { movement, fill, aligned, odd });
+    }
+
+    /// Moves `src` to `dst`, both of exactly the plan's bytes; every byte of `dst` is written.
     pub fn run(&self, src: &[u8], dst: &mut [u8]) -> Result<(), Error> {
-        for (buffer, got) in [("source", src.len()), ("destination", dst.len())] {
-            if got != self.bytes {
-                return Err(Error::BufferLength { buffer, want: self.bytes, got });
+        for (buffer, want, got) in
+            [("source", self.from_bytes, src.len()), ("destination", self.to_bytes, dst.len())]
+        {
+            if got != want {
+                return Err(Error::BufferLength { buffer, want, got });
             }
         }
-        let Some((job, odd)) = &self.jobs else {
-            portable::permute(src, dst, &self.plan);
-            return Ok(());
-        };
-        if self.plan.class() == Class::Copy && !job.stream && self.threads == 1 {
-            dst.copy_from_slice(src);
-            return Ok(());
+        match (&self.plan, self.isa.0) {
+            (Some(plan), Kind::Portable) => portable::permute(src, dst, plan),
+            (Some(plan), _) if plan.class() == Class::Copy && !self.parallel(self.to_bytes) && !self.streams() => {
+                dst.copy_from_slice(src);
+            }
+            _ => self.parts.iter().for_each(|part| self.part(part, src, dst)),
         }
-        let job = match odd {
-            Some(odd) if !dst.as_ptr().addr().is_multiple_of(LINE) => odd,
-            _ => job,
-        };
-        let run = Run { job, isa: self.isa, src: src.as_ptr(), dst: dst.as_mut_ptr() };
-        run.all(if self.bytes < PARALLEL_BYTES { 1 } else { self.threads });
         Ok(())
     }
 
-    /// The loops, for people.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        self.jobs.as_ref().map_or_else(String::new, |(job, _)| format!("{job:?}"))
+    fn streams(&self) -> bool {
+        self.parts.iter().any(|part| part.aligned.stream)
+    }
+
+    fn parallel(&self, bytes: usize) -> bool {
+        self.threads > 1 && bytes >= PARALLEL_BYTES
+    }
+
+    /// One movement. Both buffers have the bytes that `add` checked it against.
+    fn part(&self, part: &Part, src: &[u8], dst: &mut [u8]) {
+        let src = if part.fill { &self.pad[..] } else { src };
+        if self.isa.0 == Kind::Portable {
+            portable::strided(src, dst, &part.movement);
+            return;
+        }
+        let job = match &part.odd {
+            Some(odd) if !dst.as_ptr().addr().is_multiple_of(LINE) => odd,
+            _ => &part.aligned,
+        };
+        let run = Run { job, isa: self.isa, src: src.as_ptr(), dst: dst.as_mut_ptr() };
+        run.all(if self.parallel(part.movement.bytes()) { self.threads } else { 1 });
     }
 }
 
