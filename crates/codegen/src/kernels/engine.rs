@@ -8,7 +8,7 @@
 
 use core::ops::Range;
 
-use super::job::{Job, LINE, Micro};
+use super::job::{Job, LINE, MOST_CHANNELS, Micro};
 use super::vector::{Registers, Vector};
 use smallvec::SmallVec;
 
@@ -652,9 +652,9 @@ impl Matrix {
         // SAFETY: as the caller says; what an interleave has done is left out.
         unsafe {
             let (mut across, mut along) = (0, 0);
-            if self.along <= 4 && self.to == self.along * E {
+            if self.along <= MOST_CHANNELS && self.to == self.along * E {
                 across = R::interleave::<E, true, NT>(src, dst, self.from, self.along, self.across);
-            } else if self.across <= 4 && self.from == self.across * E {
+            } else if self.across <= MOST_CHANNELS && self.from == self.across * E {
                 along = R::interleave::<E, false, NT>(src, dst, self.to, self.across, self.along);
             }
             let rest = Self { across: self.across - across, along: self.along - along, ..self };

@@ -15,6 +15,12 @@ use super::movement::{Axis, Movement};
 /// Bytes of a cache line, on all machines that have vector kernels here.
 pub(super) const LINE: usize = 64;
 
+/// Channels of pictures that are put together or taken apart by permutations of whole registers.
+pub(super) const MOST_CHANNELS: usize = 4;
+
+/// As many runs of the source as the machine's own prefetcher follows.
+const FEW_RUNS: usize = 16;
+
 /// Blocks of fewer bytes cost more to find than to move.
 const BLOCK_BYTES: usize = 16 << 10;
 
@@ -126,6 +132,11 @@ impl Job {
             job.stage();
         }
         job.choose_order(tuning);
+        // Few runs that go on from block to block are what the machine foresees best by itself.
+        let rows: usize = job.runs.iter().map(|&at| job.axes[at].block).product();
+        if rows <= FEW_RUNS && matches!(job.micro, Micro::Tiles { .. }) && !tuning.sweep_to {
+            job.prefetch = false;
+        }
         job.blocks = job.axes.iter().map(|axis| axis.extent.div_ceil(axis.block)).product();
         job
     }
@@ -178,6 +189,18 @@ impl Job {
             _ => LINE,
         };
         let run = last.extent * self.step();
+        if let Micro::Tiles { across } = self.micro
+            && last.extent <= MOST_CHANNELS
+            && self.axes[across].to == run
+        {
+            // Channels are put together line by line.
+            let across_whole = self.axes[across].block == self.axes[across].extent;
+            let others = self.axes.iter().enumerate().filter(|&(at, _)| at != across && at + 1 != self.axes.len());
+            return aligned.is_multiple_of(LINE)
+                && self.to.is_multiple_of(LINE)
+                && (across_whole || self.axes[across].block.is_multiple_of(LINE))
+                && others.into_iter().all(|(_, axis)| axis.to.is_multiple_of(LINE));
+        }
         self.micro != Micro::Each
             && last.to == self.step()
             && aligned.is_multiple_of(grain)

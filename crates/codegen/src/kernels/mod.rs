@@ -19,9 +19,11 @@ mod movement;
 #[cfg(target_arch = "aarch64")]
 #[allow(unsafe_code, reason = "loads, stores and shuffles of an instruction set")]
 mod neon;
-pub(crate) mod portable;
+mod portable;
 #[allow(unsafe_code, reason = "hands parts of buffers to threads and to the functions of an instruction set")]
 mod run;
+#[cfg(test)]
+mod tests;
 #[allow(unsafe_code, reason = "the interface of the instruction sets")]
 mod vector;
 #[cfg(target_arch = "x86_64")]
