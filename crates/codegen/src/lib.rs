@@ -8,6 +8,7 @@
 //! Buffers are plain bytes, of any alignment. The crate knows nothing of graphs, names or files.
 
 mod error;
+pub mod field;
 mod kernels;
 mod nibbles;
 mod order;
