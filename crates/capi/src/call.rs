@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use relayout_codegen::{Hint, Kernel, Options, plan};
 
-use crate::Status;
+use crate::{CacheHint, Status};
 
 /// Plans that a thread keeps, the last used first: callers of `permute` repeat themselves.
 const KEPT: usize = 8;
@@ -42,7 +42,8 @@ pub struct RelayoutPlan {
 /// Permutes a dense row-major tensor: axis `i` of the destination is axis `perm[i]` of the source.
 ///
 /// `shape` is the source's and has `rank` extents, as `perm` has. `threads` counts the caller; 0 is as many as there are
-/// processors. Whether data is in the caches is guessed from the size. Answers 0, or a `relayout_status`.
+/// processors. Whether data is in the caches is guessed from the size. Answers 0, or another `enum relayout_status`; then
+/// nothing was written.
 ///
 /// # Safety
 /// `shape` and `perm` are valid for `rank` numbers, `src` for reading and `dst` for writing as many bytes as the tensor has.
@@ -118,7 +119,8 @@ unsafe fn permute_hinted(
     })
 }
 
-/// Plans a permutation, to be run by `relayout_plan_run` and freed by `relayout_plan_free`. `hint` is a `relayout_hint`.
+/// Plans a permutation, to be run by `relayout_plan_run` and freed by `relayout_plan_free`. `hint` is an
+/// `enum relayout_hint`.
 /// Writes the plan to `out` and answers 0, or writes null and answers why not.
 ///
 /// # Safety
@@ -135,16 +137,13 @@ pub unsafe extern "C" fn relayout_plan_new(
 ) -> c_int {
     guarded(|| {
         if out.is_null() {
-            return Err(Status::RELAYOUT_NULL);
+            return Err(Status::Null);
         }
         // SAFETY: the caller vouches for it, and it is not null.
         unsafe { out.write(std::ptr::null_mut()) };
-        let hint = match hint {
-            0 => Hint::Auto,
-            1 => Hint::Hot,
-            2 => Hint::Cold,
-            _ => return Err(Status::RELAYOUT_BAD_HINT),
-        };
+        let hints = [(CacheHint::Auto, Hint::Auto), (CacheHint::Hot, Hint::Hot), (CacheHint::Cold, Hint::Cold)];
+        let named = hints.iter().find(|(number, _)| *number as c_int == hint);
+        let (_, hint) = *named.ok_or(Status::BadHint)?;
         // SAFETY: the caller vouches for both lists.
         let (shape, perm) = unsafe { (numbers(shape, rank)?, numbers(perm, rank)?) };
         let plan = plan(shape, perm, elem_size)?;
@@ -174,7 +173,7 @@ pub unsafe extern "C" fn relayout_plan_bytes(plan: *const RelayoutPlan) -> usize
 pub unsafe extern "C" fn relayout_plan_run(plan: *const RelayoutPlan, src: *const c_void, dst: *mut c_void) -> c_int {
     guarded(|| {
         // SAFETY: the caller vouches for it.
-        let plan = unsafe { plan.as_ref() }.ok_or(Status::RELAYOUT_NULL)?;
+        let plan = unsafe { plan.as_ref() }.ok_or(Status::Null)?;
         // SAFETY: the caller vouches for the bytes.
         unsafe { run(&plan.kernel, plan.bytes, src, dst) }
     })
@@ -195,9 +194,9 @@ pub unsafe extern "C" fn relayout_plan_free(plan: *mut RelayoutPlan) {
 /// The answer of `work`, or that it panicked.
 fn guarded(work: impl FnOnce() -> Result<(), Status>) -> c_int {
     match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(Ok(())) => Status::RELAYOUT_OK.code(),
+        Ok(Ok(())) => Status::Ok.code(),
         Ok(Err(status)) => status.code(),
-        Err(_) => Status::RELAYOUT_INTERNAL.code(),
+        Err(_) => Status::Internal.code(),
     }
 }
 
@@ -206,9 +205,9 @@ fn guarded(work: impl FnOnce() -> Result<(), Status>) -> c_int {
 unsafe fn numbers<'a>(list: *const usize, rank: usize) -> Result<&'a [usize], Status> {
     match rank {
         0 => Ok(&[]),
-        _ if list.is_null() => Err(Status::RELAYOUT_NULL),
+        _ if list.is_null() => Err(Status::Null),
         // Checked by the caller for `rank` numbers; a slice may not be larger than this.
-        _ if rank > isize::MAX as usize / size_of::<usize>() => Err(Status::RELAYOUT_BAD_SIZE),
+        _ if rank > isize::MAX as usize / size_of::<usize>() => Err(Status::BadSize),
         // SAFETY: not null, and the caller vouches for the numbers.
         _ => Ok(unsafe { std::slice::from_raw_parts(list, rank) }),
     }
@@ -221,10 +220,10 @@ unsafe fn run(kernel: &Kernel, bytes: usize, src: *const c_void, dst: *mut c_voi
         return Ok(());
     }
     if src.is_null() || dst.is_null() {
-        return Err(Status::RELAYOUT_NULL);
+        return Err(Status::Null);
     }
     if src.addr().abs_diff(dst.addr()) < bytes {
-        return Err(Status::RELAYOUT_OVERLAP);
+        return Err(Status::Overlap);
     }
     // SAFETY: not null, apart from each other, valid for `bytes` as the caller says, and a plan's bytes fit an `isize`.
     let (src, dst) = unsafe {

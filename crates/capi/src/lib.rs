@@ -11,4 +11,4 @@ pub use call::{
     RelayoutPlan, permute, permute_cold, permute_hot, relayout_plan_bytes, relayout_plan_free, relayout_plan_new,
     relayout_plan_run,
 };
-pub use status::{Status, relayout_status_text};
+pub use status::{CacheHint, Status, relayout_status_text};

@@ -9,23 +9,23 @@ use relayout_codegen::Error;
 #[repr(C)]
 pub enum Status {
     /// Done.
-    RELAYOUT_OK = 0,
+    Ok = 0,
     /// A pointer is null that must not be.
-    RELAYOUT_NULL = 1,
+    Null = 1,
     /// `perm` does not name each axis once.
-    RELAYOUT_NOT_A_PERMUTATION = 2,
+    NotAPermutation = 2,
     /// An element has no bytes, or the tensor does not fit the address space.
-    RELAYOUT_BAD_SIZE = 3,
+    BadSize = 3,
     /// Source and destination overlap.
-    RELAYOUT_OVERLAP = 4,
-    /// The hint is not one of `relayout_hint`.
-    RELAYOUT_BAD_HINT = 5,
+    Overlap = 4,
+    /// The hint is none of `enum relayout_hint`.
+    BadHint = 5,
     /// A defect of the library.
-    RELAYOUT_INTERNAL = 6,
+    Internal = 6,
 }
 
 impl Status {
-    /// The number of it.
+    /// Its number.
     pub(crate) fn code(self) -> c_int {
         self as c_int
     }
@@ -34,9 +34,9 @@ impl Status {
 impl From<Error> for Status {
     fn from(error: Error) -> Self {
         match error {
-            Error::NotAPermutation { .. } => Self::RELAYOUT_NOT_A_PERMUTATION,
-            Error::NoElementBytes | Error::TooLarge { .. } => Self::RELAYOUT_BAD_SIZE,
-            _ => Self::RELAYOUT_INTERNAL,
+            Error::NotAPermutation { .. } => Self::NotAPermutation,
+            Error::NoElementBytes | Error::TooLarge { .. } => Self::BadSize,
+            _ => Self::Internal,
         }
     }
 }
@@ -50,9 +50,21 @@ pub extern "C" fn relayout_status_text(status: c_int) -> *const c_char {
         c"perm does not name each axis of the shape once",
         c"an element has no bytes, or the tensor does not fit the address space",
         c"source and destination overlap",
-        c"the hint is none of relayout_hint",
+        c"the hint is none of enum relayout_hint",
         c"a defect of the library",
     ];
     let text = usize::try_from(status).ok().and_then(|status| TEXTS.get(status));
     text.copied().unwrap_or(c"no such status").as_ptr()
+}
+
+/// Whether data is in the caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub enum CacheHint {
+    /// Unknown: taken to be where both sides fit.
+    Auto = 0,
+    /// The source was just written and the destination is read next.
+    Hot = 1,
+    /// The source is in memory.
+    Cold = 2,
 }
