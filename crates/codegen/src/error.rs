@@ -25,6 +25,26 @@ pub enum Error {
         /// Bytes of a unit.
         unit_bytes: usize,
     },
+    /// Digits that do not spell an axis.
+    #[error("axis {axis} of the {side}: its digits must be a mixed radix from stride 1 on, and have a slot for each index")]
+    NotAnOrder {
+        /// `source` or `destination`.
+        side: &'static str,
+        /// The axis.
+        axis: usize,
+    },
+    /// An order with more slots than memory.
+    #[error("the {side} does not fit the address space")]
+    OrderTooLarge {
+        /// `source` or `destination`.
+        side: &'static str,
+    },
+    /// Two orders with little in common.
+    #[error("the move has {parts} parts that no strides describe; go by way of an order whose blocks divide both")]
+    Scattered {
+        /// How many.
+        parts: usize,
+    },
     /// A serialized plan whose parts contradict each other.
     #[error("{bytes} bytes in units of {unit_bytes} do not agree with the rest of the serialized plan; plan it anew")]
     NotAPlan {

@@ -8,11 +8,17 @@
 //! Buffers are plain bytes, of any alignment. The crate knows nothing of graphs, names or files.
 
 mod error;
+pub mod field;
+mod kernels;
 mod nibbles;
+mod order;
+mod pattern;
 mod plan;
-mod portable;
+mod relayout;
 
 pub use error::Error;
+pub use kernels::{Hint, Isa, Kernel, Options, permute, permute_with, run_relayout};
 pub use nibbles::permute_nibbles;
+pub use order::{Digit, Order, Segment};
 pub use plan::{Class, Plan, plan};
-pub use portable::permute;
+pub use relayout::{Relayout, relayout};

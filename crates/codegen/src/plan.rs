@@ -42,6 +42,15 @@ pub enum Class {
         /// Columns of each in the input.
         columns: usize,
     },
+    /// The same with rows or columns of no more than [`MAX_UNIT_BYTES`] bytes: blocks packed and unpacked, channels of a picture.
+    TileInner {
+        /// The number of matrices.
+        batch: usize,
+        /// Rows of each in the input.
+        rows: usize,
+        /// Columns of each in the input.
+        columns: usize,
+    },
     /// Anything else: the innermost axis changes, and others do too.
     Generic,
 }
@@ -124,6 +133,18 @@ impl Plan {
         self.bytes
     }
 
+    /// Bytes that must be read and written at least: each twice, unless there is nothing to do.
+    #[must_use]
+    pub fn traffic_bytes(&self) -> usize {
+        self.bytes.saturating_mul(2)
+    }
+
+    /// Bits that an offset in units needs on either side, as machines count: 32 or 64.
+    #[must_use]
+    pub fn index_bits(&self) -> u32 {
+        if i32::try_from(self.bytes / self.unit_bytes.max(1)).is_ok() { 32 } else { 64 }
+    }
+
     /// The axes in output order, innermost last.
     pub(crate) fn axes(&self) -> Vec<Axis> {
         let mut from = 1;
@@ -162,6 +183,7 @@ impl fmt::Display for Plan {
             Class::Copy => return write!(f, "copy, {} B", self.bytes),
             Class::Rows { row_bytes } => write!(f, "rows of {row_bytes} B")?,
             Class::Transpose { batch, rows, columns } => write!(f, "transpose {batch} of {rows}x{columns}")?,
+            Class::TileInner { batch, rows, columns } => write!(f, "pack {batch} of {rows}x{columns}")?,
             Class::Generic => write!(f, "generic")?,
         }
         write!(f, ", {:?} by {:?}, units of {} B, {} B", self.extents, self.perm, self.unit_bytes, self.bytes)
@@ -248,10 +270,18 @@ fn merged(shape: &[usize], perm: &[usize]) -> (Vec<usize>, Vec<usize>) {
 fn classify(extents: &[usize], perm: &[usize], unit_bytes: usize) -> Class {
     match *perm {
         [] | [0] => Class::Copy,
-        [1, 0] => Class::Transpose { batch: 1, rows: extents[0], columns: extents[1] },
-        [0, 2, 1] => Class::Transpose { batch: extents[0], rows: extents[1], columns: extents[2] },
+        [1, 0] => transpose(1, extents[0], extents[1], unit_bytes),
+        [0, 2, 1] => transpose(extents[0], extents[1], extents[2], unit_bytes),
         [.., last] if last + 1 == perm.len() => Class::Rows { row_bytes: extents[last] * unit_bytes },
         _ => Class::Generic,
+    }
+}
+
+fn transpose(batch: usize, rows: usize, columns: usize, unit_bytes: usize) -> Class {
+    if rows.min(columns) <= MAX_UNIT_BYTES / unit_bytes {
+        Class::TileInner { batch, rows, columns }
+    } else {
+        Class::Transpose { batch, rows, columns }
     }
 }
 
@@ -271,10 +301,11 @@ mod tests {
             (&[2, 0, 3], &[2, 0, 1], 4, "nothing"),
             (&[5, 7], &[0, 1], 4, "copy, 140 B"),
             (&[1, 5, 1, 7], &[1, 0, 3, 2], 4, "copy, 140 B"),
-            (&[5, 7], &[1, 0], 4, "transpose 1 of 5x7, [5, 7] by [1, 0], units of 4 B, 140 B"),
+            (&[5, 7], &[1, 0], 4, "pack 1 of 5x7, [5, 7] by [1, 0], units of 4 B, 140 B"),
             // NCHW to NHWC and back
-            (&[2, 3, 4, 5], &[0, 2, 3, 1], 4, "transpose 2 of 3x20, [2, 3, 20] by [0, 2, 1], units of 4 B, 480 B"),
-            (&[2, 4, 5, 3], &[0, 3, 1, 2], 4, "transpose 2 of 20x3, [2, 20, 3] by [0, 2, 1], units of 4 B, 480 B"),
+            (&[2, 3, 4, 5], &[0, 2, 3, 1], 4, "pack 2 of 3x20, [2, 3, 20] by [0, 2, 1], units of 4 B, 480 B"),
+            (&[2, 4, 5, 3], &[0, 3, 1, 2], 4, "pack 2 of 20x3, [2, 20, 3] by [0, 2, 1], units of 4 B, 480 B"),
+            (&[2, 17, 20], &[0, 2, 1], 4, "transpose 2 of 17x20, [2, 17, 20] by [0, 2, 1], units of 4 B, 2720 B"),
             // heads of attention: rows too long for a unit, and rows that are one
             (&[2, 9, 4, 32], &[0, 2, 1, 3], 4, "rows of 128 B, [2, 9, 4, 32] by [0, 2, 1, 3], units of 4 B, 9216 B"),
             (&[2, 9, 4, 8], &[0, 2, 1, 3], 4, "rows of 32 B, [2, 9, 4] by [0, 2, 1], units of 32 B, 2304 B"),

@@ -9,8 +9,9 @@
 
 use rayon::prelude::*;
 
+use super::movement::Movement;
 use crate::plan::{Axis, MAX_UNIT_BYTES};
-use crate::{Class, Error, Plan};
+use crate::{Class, Plan};
 
 /// Below this many bytes one thread is faster than several.
 const PARALLEL_BYTES: usize = 1 << 20;
@@ -21,14 +22,8 @@ const PIECES_PER_THREAD: usize = 4;
 /// Tiles of the destination's innermost axis that are done before the next tile of the source's, to stay within few pages.
 const STRIP: usize = 16;
 
-/// Moves the tensor in `src` to `dst` as planned. Both buffers have exactly [`Plan::bytes`] bytes; every byte of `dst` is
-/// written.
-pub fn permute(src: &[u8], dst: &mut [u8], plan: &Plan) -> Result<(), Error> {
-    for (buffer, got) in [("source", src.len()), ("destination", dst.len())] {
-        if got != plan.bytes() {
-            return Err(Error::BufferLength { buffer, want: plan.bytes(), got });
-        }
-    }
+/// Moves the tensor in `src` to `dst` as planned. Both have the plan's bytes.
+pub(super) fn permute(src: &[u8], dst: &mut [u8], plan: &Plan) {
     let axes = plan.axes();
     match (plan.class(), plan.unit_bytes()) {
         (Class::Nothing, _) => {}
@@ -41,7 +36,6 @@ pub fn permute(src: &[u8], dst: &mut [u8], plan: &Plan) -> Result<(), Error> {
         (_, 32) => run::<32, 8>(src, dst, &axes),
         _ => run::<MAX_UNIT_BYTES, 8>(src, dst, &axes),
     }
-    Ok(())
 }
 
 fn copy(src: &[u8], dst: &mut [u8]) {
@@ -49,6 +43,30 @@ fn copy(src: &[u8], dst: &mut [u8]) {
         dst.copy_from_slice(src);
     } else {
         dst.par_chunks_mut(PARALLEL_BYTES).zip(src.par_chunks(PARALLEL_BYTES)).for_each(|(d, s)| d.copy_from_slice(s));
+    }
+}
+
+/// A movement with any strides, unit by unit.
+pub(super) fn strided(src: &[u8], dst: &mut [u8], movement: &Movement) {
+    let mut index = vec![0; movement.axes.len()];
+    let (mut from, mut to) = (movement.from, movement.to);
+    loop {
+        dst[to..to + movement.unit].copy_from_slice(&src[from..from + movement.unit]);
+        let mut place = index.len();
+        loop {
+            let Some(next) = place.checked_sub(1) else { return };
+            place = next;
+            let axis = movement.axes[place];
+            index[place] += 1;
+            from += axis.from;
+            to += axis.to;
+            if index[place] < axis.extent {
+                break;
+            }
+            from -= index[place] * axis.from;
+            to -= index[place] * axis.to;
+            index[place] = 0;
+        }
     }
 }
 

@@ -1,0 +1,261 @@
+//! The calls.
+
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use relayout_codegen::{Hint, Kernel, Options, plan};
+
+use crate::{CacheHint, Status};
+
+/// Plans that a thread keeps, the last used first: callers of `permute` repeat themselves.
+const KEPT: usize = 8;
+
+/// What a kept kernel was made for.
+#[derive(PartialEq, Eq)]
+struct Request {
+    elem_size: usize,
+    shape: Vec<usize>,
+    perm: Vec<usize>,
+    hint: Hint,
+    threads: usize,
+}
+
+/// A request with its kernel.
+struct Kept {
+    request: Request,
+    kernel: Rc<Kernel>,
+    bytes: usize,
+}
+
+thread_local! {
+    static KERNELS: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A planned permutation. Any number of threads may run it at the same time.
+pub struct RelayoutPlan {
+    kernel: Kernel,
+    bytes: usize,
+}
+
+/// Permutes a dense row-major tensor: axis `i` of the destination is axis `perm[i]` of the source.
+///
+/// `shape` is the source's and has `rank` extents, as `perm` has. `threads` counts the caller; 0 is as many as there are
+/// processors. Whether data is in the caches is guessed from the size. Answers 0, or another `enum relayout_status`; then
+/// nothing was written.
+///
+/// # Safety
+/// `shape` and `perm` are valid for `rank` numbers, `src` for reading and `dst` for writing as many bytes as the tensor has.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn permute(
+    src: *const c_void,
+    dst: *mut c_void,
+    elem_size: usize,
+    rank: usize,
+    shape: *const usize,
+    perm: *const usize,
+    threads: usize,
+) -> c_int {
+    // SAFETY: passed on.
+    unsafe { permute_hinted(src, dst, elem_size, rank, shape, perm, threads, Hint::Auto) }
+}
+
+/// `permute` for a source that was just written and a destination that is read next: all in the caches.
+///
+/// # Safety
+/// As for `permute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn permute_hot(
+    src: *const c_void,
+    dst: *mut c_void,
+    elem_size: usize,
+    rank: usize,
+    shape: *const usize,
+    perm: *const usize,
+    threads: usize,
+) -> c_int {
+    // SAFETY: passed on.
+    unsafe { permute_hinted(src, dst, elem_size, rank, shape, perm, threads, Hint::Hot) }
+}
+
+/// `permute` for a source in memory: stores go past the caches.
+///
+/// # Safety
+/// As for `permute`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn permute_cold(
+    src: *const c_void,
+    dst: *mut c_void,
+    elem_size: usize,
+    rank: usize,
+    shape: *const usize,
+    perm: *const usize,
+    threads: usize,
+) -> c_int {
+    // SAFETY: passed on.
+    unsafe { permute_hinted(src, dst, elem_size, rank, shape, perm, threads, Hint::Cold) }
+}
+
+/// # Safety
+/// As for [`permute`].
+#[allow(clippy::too_many_arguments, reason = "the arguments of the C functions and the hint")]
+unsafe fn permute_hinted(
+    src: *const c_void,
+    dst: *mut c_void,
+    elem_size: usize,
+    rank: usize,
+    shape: *const usize,
+    perm: *const usize,
+    threads: usize,
+    hint: Hint,
+) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller vouches for both lists.
+        let (shape, perm) = unsafe { (numbers(shape, rank)?, numbers(perm, rank)?) };
+        let (kernel, bytes) = kept(elem_size, shape, perm, hint, threads)?;
+        // SAFETY: the caller vouches for as many bytes as the tensor has.
+        unsafe { run(&kernel, bytes, src, dst) }
+    })
+}
+
+/// Plans a permutation, to be run by `relayout_plan_run` and freed by `relayout_plan_free`. `hint` is an
+/// `enum relayout_hint`.
+/// Writes the plan to `out` and answers 0, or writes null and answers why not.
+///
+/// # Safety
+/// `shape` and `perm` are valid for `rank` numbers, `out` for writing a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn relayout_plan_new(
+    elem_size: usize,
+    rank: usize,
+    shape: *const usize,
+    perm: *const usize,
+    threads: usize,
+    hint: c_int,
+    out: *mut *mut RelayoutPlan,
+) -> c_int {
+    guarded(|| {
+        if out.is_null() {
+            return Err(Status::Null);
+        }
+        // SAFETY: the caller vouches for it, and it is not null.
+        unsafe { out.write(std::ptr::null_mut()) };
+        let hints = [(CacheHint::Auto, Hint::Auto), (CacheHint::Hot, Hint::Hot), (CacheHint::Cold, Hint::Cold)];
+        let named = hints.iter().find(|(number, _)| *number as c_int == hint);
+        let (_, hint) = *named.ok_or(Status::BadHint)?;
+        // SAFETY: the caller vouches for both lists.
+        let (shape, perm) = unsafe { (numbers(shape, rank)?, numbers(perm, rank)?) };
+        let plan = plan(shape, perm, elem_size)?;
+        let kernel = Kernel::new(&plan, &Options::default().hint(hint).threads(threads));
+        let made = Box::new(RelayoutPlan { kernel, bytes: plan.bytes() });
+        // SAFETY: as above.
+        unsafe { out.write(Box::into_raw(made)) };
+        Ok(())
+    })
+}
+
+/// Bytes that a plan reads, and writes; 0 for null.
+///
+/// # Safety
+/// `plan` is null or from `relayout_plan_new` and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn relayout_plan_bytes(plan: *const RelayoutPlan) -> usize {
+    // SAFETY: the caller vouches for it.
+    unsafe { plan.as_ref() }.map_or(0, |plan| plan.bytes)
+}
+
+/// Runs a plan.
+///
+/// # Safety
+/// `plan` is from `relayout_plan_new` and not freed; `src` and `dst` are valid for `relayout_plan_bytes`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn relayout_plan_run(plan: *const RelayoutPlan, src: *const c_void, dst: *mut c_void) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller vouches for it.
+        let plan = unsafe { plan.as_ref() }.ok_or(Status::Null)?;
+        // SAFETY: the caller vouches for the bytes.
+        unsafe { run(&plan.kernel, plan.bytes, src, dst) }
+    })
+}
+
+/// Frees a plan; null is fine.
+///
+/// # Safety
+/// `plan` is null, or from `relayout_plan_new`, not freed and not in use.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn relayout_plan_free(plan: *mut RelayoutPlan) {
+    if !plan.is_null() {
+        // SAFETY: it was made by `Box::into_raw` and is not used again.
+        drop(unsafe { Box::from_raw(plan) });
+    }
+}
+
+/// The answer of `work`, or that it panicked.
+fn guarded(work: impl FnOnce() -> Result<(), Status>) -> c_int {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => Status::Ok.code(),
+        Ok(Err(status)) => status.code(),
+        Err(_) => Status::Internal.code(),
+    }
+}
+
+/// # Safety
+/// `list` is valid for `rank` numbers, or null.
+unsafe fn numbers<'a>(list: *const usize, rank: usize) -> Result<&'a [usize], Status> {
+    match rank {
+        0 => Ok(&[]),
+        _ if list.is_null() => Err(Status::Null),
+        // Checked by the caller for `rank` numbers; a slice may not be larger than this.
+        _ if rank > isize::MAX as usize / size_of::<usize>() => Err(Status::BadSize),
+        // SAFETY: not null, and the caller vouches for the numbers.
+        _ => Ok(unsafe { std::slice::from_raw_parts(list, rank) }),
+    }
+}
+
+/// # Safety
+/// Both pointers are valid for `bytes`, or null.
+unsafe fn run(kernel: &Kernel, bytes: usize, src: *const c_void, dst: *mut c_void) -> Result<(), Status> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    if src.is_null() || dst.is_null() {
+        return Err(Status::Null);
+    }
+    if src.addr().abs_diff(dst.addr()) < bytes {
+        return Err(Status::Overlap);
+    }
+    // SAFETY: not null, apart from each other, valid for `bytes` as the caller says, and a plan's bytes fit an `isize`.
+    let (src, dst) = unsafe {
+        (std::slice::from_raw_parts(src.cast::<u8>(), bytes), std::slice::from_raw_parts_mut(dst.cast::<u8>(), bytes))
+    };
+    Ok(kernel.run(src, dst)?)
+}
+
+/// The kernel for a request, from those kept or made now.
+fn kept(
+    elem_size: usize,
+    shape: &[usize],
+    perm: &[usize],
+    hint: Hint,
+    threads: usize,
+) -> Result<(Rc<Kernel>, usize), Status> {
+    KERNELS.with_borrow_mut(|kernels| {
+        let same = |kept: &Kept| {
+            let request = &kept.request;
+            (request.elem_size, request.hint, request.threads) == (elem_size, hint, threads)
+                && request.shape == shape
+                && request.perm == perm
+        };
+        if let Some(at) = kernels.iter().position(same) {
+            kernels[..=at].rotate_right(1);
+            return Ok((Rc::clone(&kernels[0].kernel), kernels[0].bytes));
+        }
+        let plan = plan(shape, perm, elem_size)?;
+        let kernel = Rc::new(Kernel::new(&plan, &Options::default().hint(hint).threads(threads)));
+        kernels.truncate(KEPT - 1);
+        let request = Request { elem_size, shape: shape.to_vec(), perm: perm.to_vec(), hint, threads };
+        kernels.insert(0, Kept { request, kernel: Rc::clone(&kernel), bytes: plan.bytes() });
+        Ok((kernel, plan.bytes()))
+    })
+}

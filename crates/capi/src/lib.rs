@@ -1,0 +1,14 @@
+//! The permute kernels behind a C ABI; `include/relayout.h` is what C sees.
+//!
+//! Every function checks what it is given before it makes a slice of it, and answers a [`Status`]; none unwinds.
+
+#![allow(unsafe_code, reason = "the C ABI takes pointers")]
+
+mod call;
+mod status;
+
+pub use call::{
+    RelayoutPlan, permute, permute_cold, permute_hot, relayout_plan_bytes, relayout_plan_free, relayout_plan_new,
+    relayout_plan_run,
+};
+pub use status::{CacheHint, Status, relayout_status_text};

@@ -1,0 +1,213 @@
+//! A movement made ready for a machine, and its run by one or more threads.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::isa::Kind;
+use super::job::{Job, LINE};
+use super::model;
+use super::{Isa, Movement, Options, portable};
+use crate::{Class, Error, Plan, Relayout};
+
+/// Below this many bytes one thread is faster than several.
+const PARALLEL_BYTES: usize = 1 << 18;
+
+/// Pieces for each thread, so that none waits long for another.
+const PIECES_PER_THREAD: usize = 8;
+
+/// A plan made ready: loops chosen, instruction set fixed. Made once, run often, by any thread.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    from_bytes: usize,
+    to_bytes: usize,
+    threads: usize,
+    isa: Isa,
+    /// The plan, for the portable kernel, which knows permutations as such.
+    plan: Option<Plan>,
+    parts: Vec<Part>,
+    /// What fills read.
+    pad: Vec<u8>,
+}
+
+/// A movement of a kernel, with the loops for a destination that begins with a line, and for one that does not.
+#[derive(Debug, Clone)]
+struct Part {
+    movement: Movement,
+    /// Whether its source is the padding.
+    fill: bool,
+    aligned: Job,
+    odd: Option<Job>,
+}
+
+impl Kernel {
+    /// Chooses the loops for a plan.
+    #[must_use]
+    pub fn new(plan: &Plan, options: &Options) -> Self {
+        let mut kernel = Self::empty(plan.bytes(), plan.bytes(), options);
+        kernel.plan = Some(plan.clone());
+        if let Some(movement) = Movement::of(plan) {
+            kernel.add(movement, false, options);
+        }
+        kernel
+    }
+
+    /// Chooses the loops for a move between two orders.
+    #[must_use]
+    pub fn of(relayout: &Relayout, options: &Options) -> Self {
+        let mut kernel = Self::empty(relayout.from_bytes(), relayout.to_bytes(), options);
+        kernel.pad = relayout.pad().to_vec();
+        relayout.moves.iter().for_each(|movement| kernel.add(movement.clone(), false, options));
+        relayout.fills.iter().for_each(|movement| kernel.add(movement.clone(), true, options));
+        kernel
+    }
+
+    fn empty(from_bytes: usize, to_bytes: usize, options: &Options) -> Self {
+        let isa = options.isa.unwrap_or_else(Isa::best);
+        let threads = if options.threads == 0 { rayon::current_num_threads() } else { options.threads };
+        Self { from_bytes, to_bytes, threads, isa, plan: None, parts: Vec::new(), pad: Vec::new() }
+    }
+
+    /// # Panics
+    /// If the movement leaves its buffers: a defect of the plan that made it, caught before any pointer is made.
+    fn add(&mut self, movement: Movement, fill: bool, options: &Options) {
+        let from_bytes = if fill { self.pad.len() } else { self.from_bytes };
+        let fits = movement.ends().is_some_and(|(from, to)| from <= from_bytes && to <= self.to_bytes);
+        assert!(fits, "{movement} leaves {from_bytes} B or {} B", self.to_bytes);
+        let tuning = options.tuning.unwrap_or_else(|| model::tuning(&movement, options.hint, self.threads));
+        let aligned = Job::new(&movement, &tuning, LINE);
+        let odd = (tuning.stream && aligned.stage_bytes == 0).then(|| Job::new(&movement, &tuning, 1));
+        self.parts.push(Part { movement, fill, aligned, odd });
+    }
+
+    /// Moves `src` to `dst`, both of exactly the plan's bytes; every byte of `dst` is written.
+    pub fn run(&self, src: &[u8], dst: &mut [u8]) -> Result<(), Error> {
+        for (buffer, want, got) in
+            [("source", self.from_bytes, src.len()), ("destination", self.to_bytes, dst.len())]
+        {
+            if got != want {
+                return Err(Error::BufferLength { buffer, want, got });
+            }
+        }
+        match (&self.plan, self.isa.0) {
+            (Some(plan), Kind::Portable) => portable::permute(src, dst, plan),
+            (Some(plan), _) if plan.class() == Class::Copy && !self.parallel(self.to_bytes) && !self.streams() => {
+                dst.copy_from_slice(src);
+            }
+            _ => self.parts.iter().for_each(|part| self.part(part, src, dst)),
+        }
+        Ok(())
+    }
+
+    fn streams(&self) -> bool {
+        self.parts.iter().any(|part| part.aligned.stream)
+    }
+
+    fn parallel(&self, bytes: usize) -> bool {
+        self.threads > 1 && bytes >= PARALLEL_BYTES
+    }
+
+    /// One movement. Both buffers have the bytes that `add` checked it against.
+    fn part(&self, part: &Part, src: &[u8], dst: &mut [u8]) {
+        let src = if part.fill { &self.pad[..] } else { src };
+        if self.isa.0 == Kind::Portable {
+            portable::strided(src, dst, &part.movement);
+            return;
+        }
+        let job = match &part.odd {
+            Some(odd) if !dst.as_ptr().addr().is_multiple_of(LINE) => odd,
+            _ => &part.aligned,
+        };
+        let run = Run { job, isa: self.isa, src: src.as_ptr(), dst: dst.as_mut_ptr() };
+        run.all(if self.parallel(part.movement.bytes()) { self.threads } else { 1 });
+    }
+}
+
+/// A job with its buffers. Both are as long as the kernel that made this checked the job to need.
+struct Run<'a> {
+    job: &'a Job,
+    isa: Isa,
+    src: *const u8,
+    dst: *mut u8,
+}
+
+// SAFETY: the source is only read; blocks write disjoint bytes of the destination, and a block is run by one thread.
+unsafe impl Sync for Run<'_> {}
+
+thread_local! {
+    /// Each thread's stage, in whole lines.
+    static STAGE: RefCell<Vec<Lines>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A line of a stage.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Lines(#[allow(dead_code, reason = "room that is used through a pointer")] [u8; LINE]);
+
+impl Run<'_> {
+    /// Runs all blocks, on at most `threads` threads, this one included.
+    fn all(&self, threads: usize) {
+        let threads = threads.min(self.job.blocks);
+        if threads <= 1 {
+            self.blocks(0..self.job.blocks);
+            return;
+        }
+        let piece = self.job.blocks.div_ceil(threads * PIECES_PER_THREAD);
+        let next = AtomicUsize::new(0);
+        let busy = AtomicUsize::new(threads - 1);
+        let work = || {
+            loop {
+                let start = next.fetch_add(piece, Ordering::Relaxed);
+                if start >= self.job.blocks {
+                    break;
+                }
+                self.blocks(start..self.job.blocks.min(start + piece));
+            }
+        };
+        rayon::in_place_scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(|_| {
+                    work();
+                    busy.fetch_sub(1, Ordering::Release);
+                });
+            }
+            work();
+            // The others are at their last piece: to sleep and be woken would take longer.
+            let mut turns = 0;
+            while busy.load(Ordering::Acquire) > 0 && turns < 20_000 {
+                std::hint::spin_loop();
+                turns += 1;
+            }
+        });
+    }
+
+    fn blocks(&self, blocks: Range<usize>) {
+        STAGE.with_borrow_mut(|stage| {
+            let lines = self.job.stage_bytes.div_ceil(LINE);
+            if stage.len() < lines {
+                stage.resize(lines, Lines([0; LINE]));
+            }
+            self.dispatch(blocks, stage.as_mut_ptr().cast());
+        });
+    }
+
+    fn dispatch(&self, blocks: Range<usize>, stage: *mut u8) {
+        let (job, src, dst) = (self.job, self.src, self.dst);
+        // SAFETY: detection found the instruction set; `Kernel` checked that all units are within the buffers; the stage has
+        // the lines that the job asks for.
+        unsafe {
+            match self.isa.0 {
+                #[cfg(target_arch = "x86_64")]
+                Kind::Avx512 => super::avx512::run(job, src, dst, blocks, stage),
+                #[cfg(target_arch = "x86_64")]
+                Kind::Avx2 => super::x86::run_avx2(job, src, dst, blocks, stage),
+                #[cfg(target_arch = "x86_64")]
+                Kind::Sse2 => super::x86::run_sse2(job, src, dst, blocks, stage),
+                #[cfg(target_arch = "aarch64")]
+                Kind::Neon => super::neon::run(job, src, dst, blocks, stage),
+                // The portable kernel has no jobs.
+                Kind::Portable => {}
+            }
+        }
+    }
+}

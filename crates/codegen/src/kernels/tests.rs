@@ -1,0 +1,114 @@
+//! Every instruction set of the machine with every way of doing a movement, against the portable kernel.
+
+use proptest::prelude::*;
+
+use super::{Hint, Isa, Kernel, Options, Tuning, permute_with};
+use crate::plan;
+
+/// Bytes around a buffer that nobody may touch.
+const FENCE: usize = 96;
+
+fn bytes(count: usize) -> Vec<u8> {
+    (0..count).map(|i| (i * 167 + i / 251) as u8).collect()
+}
+
+/// Runs on all instruction sets but the portable one and compares with that, with the buffers `shift` bytes off a line.
+fn check(shape: &[usize], perm: &[usize], elem: usize, shift: usize, ways: &[Options]) {
+    let plan = plan(shape, perm, elem).expect("a permutation");
+    let portable = Isa::named("portable").expect("always there");
+    let src = bytes(plan.bytes());
+    let mut want = vec![0; plan.bytes()];
+    permute_with(&src, &mut want, &plan, &Options::default().isa(portable)).expect("right sizes");
+    let mut room = vec![0x55; plan.bytes() + 2 * FENCE + 64];
+    let start = FENCE + room[FENCE..].as_ptr().align_offset(64) + shift;
+    let range = start..start + plan.bytes();
+    for &isa in Isa::available() {
+        for way in ways {
+            let kernel = Kernel::new(&plan, &way.isa(isa));
+            room.fill(0x55);
+            kernel.run(&src, &mut room[range.clone()]).expect("right sizes");
+            assert!(room[range.clone()] == want, "{isa} {way:?} {shape:?} by {perm:?}, {elem} B: {plan}");
+            let untouched = room[..range.start].iter().chain(&room[range.end..]).all(|&byte| byte == 0x55);
+            assert!(untouched, "{isa} {way:?} {shape:?} by {perm:?}, {elem} B wrote outside");
+        }
+    }
+}
+
+fn hints() -> Vec<Options> {
+    [Hint::Auto, Hint::Hot, Hint::Cold].map(|hint| Options::default().hint(hint).threads(2)).to_vec()
+}
+
+fn tuning() -> impl Strategy<Value = Tuning> {
+    let run = prop::sample::select(vec![1_usize, 64, 256, 1024, 8192]);
+    (run.clone(), run, any::<[bool; 6]>()).prop_map(|(from_run, to_run, [sweep_to, stream, stage, prefetch, near, pack])| {
+        Tuning { from_run, to_run, sweep_to, stream, stage, prefetch, near, pack }
+    })
+}
+
+fn shape_and_perm() -> impl Strategy<Value = (Vec<usize>, Vec<usize>)> {
+    let extent = prop_oneof![2 => Just(1_usize), 30 => 2..=7_usize, 10 => 8..=40_usize, 2 => 60..=200_usize];
+    let shape =
+        prop::collection::vec(extent, 0..=8).prop_filter("small", |shape| shape.iter().product::<usize>() < 60_000);
+    shape.prop_flat_map(|shape| {
+        let perm = Just((0..shape.len()).collect::<Vec<_>>()).prop_shuffle();
+        (Just(shape), perm)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn every_way_of_moving_moves_the_same(
+        (shape, perm) in shape_and_perm(),
+        elem in prop::sample::select(vec![1_usize, 2, 3, 4, 8, 12, 16, 32]),
+        tuning in tuning(),
+        threads in 1..4_usize,
+        shift in prop::sample::select(vec![0_usize, 0, 4, 32, 63]),
+    ) {
+        let way = Options { tuning: Some(tuning), ..Options::default() }.threads(threads);
+        check(&shape, &perm, elem, shift, &[way]);
+    }
+}
+
+#[test]
+fn matrices_around_every_register_width_are_transposed() {
+    // 0, 1, and around 1 and 3 registers of 16, 32 and 64 bytes.
+    let sides = [0, 1, 3, 4, 5, 7, 15, 16, 17, 31, 33, 47, 50, 63, 64, 65, 130, 194];
+    for elem in [1, 2, 4, 8, 16] {
+        for rows in sides {
+            for columns in sides {
+                check(&[2, rows, columns], &[0, 2, 1], elem, rows % 2 * 16, &hints());
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_of_every_length_change_places() {
+    for row in (0..70).chain([127, 128, 129, 255, 256, 300]) {
+        check(&[5, 9, row], &[1, 0, 2], 1, row % 3, &hints());
+    }
+}
+
+#[test]
+fn channels_of_pictures_are_put_together_and_taken_apart() {
+    for channels in 1..6 {
+        for pixels in [1, 15, 64, 65, 200, 1000] {
+            for elem in [1, 2, 4, 8] {
+                check(&[2, channels, pixels], &[0, 2, 1], elem, 0, &hints());
+                check(&[2, pixels, channels], &[0, 2, 1], elem, 0, &hints());
+            }
+        }
+    }
+}
+
+#[test]
+fn tensors_that_threads_share_are_whole() {
+    for (shape, perm, elem) in
+        [(&[1030, 517][..], &[1, 0][..], 4), (&[3, 700, 300], &[2, 1, 0], 2), (&[64, 100, 33, 5], &[2, 0, 3, 1], 4)]
+    {
+        let ways: Vec<Options> = hints().into_iter().flat_map(|way| [1, 2, 3, 0].map(|threads| way.threads(threads))).collect();
+        check(shape, perm, elem, 0, &ways);
+    }
+}
