@@ -225,7 +225,7 @@ fn name(movement: &Movement, options: &CudaOptions, draft: &Draft, shape: Shape,
     };
     let crop = match (movement.crop, shape) {
         (None, _) => String::new(),
-        (Some(_), Shape::RunTime) => "_cut".to_owned(),
+        (Some(crop), Shape::RunTime) => format!("_cut{}_{}", crop.outer, crop.inner),
         (Some(crop), Shape::Literal) => format!("_cut{}", crop.limit),
     };
     let index = if wide { "_i64" } else { "" };

@@ -120,6 +120,8 @@ impl Movement {
         let mut movement = Self { elem, axes, crop, source_bytes, destination_bytes, text, tag };
         movement.drop_ones();
         movement.merge();
+        // Which axes are left shows in the order that they have in the source.
+        movement.by_source().iter().for_each(|axis| movement.tag += &format!("_{axis}"));
         Ok(movement)
     }
 
