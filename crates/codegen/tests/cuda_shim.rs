@@ -96,7 +96,9 @@ fn translation_unit(kernels: &[(CudaKernel, bool)]) -> String {
         );
     }
     let _ = write!(unit, "static const Case cases[] = {{\n{table}}};\n");
-    unit.push_str("int main(int argc, char** argv) { return run_cases(cases, sizeof cases / sizeof *cases, argc, argv); }\n");
+    unit.push_str(
+        "int main(int argc, char** argv) { return run_cases(cases, sizeof cases / sizeof *cases, argc, argv); }\n",
+    );
     unit
 }
 
@@ -141,9 +143,7 @@ fn odd_shapes_come_out_right_in_every_class_and_form() {
     // A class that cannot carry a move out says so; that is tested elsewhere.
     let cases: Vec<_> =
         varied().into_iter().filter_map(|case| case.generate().ok().map(|kernel| (case, kernel, false))).collect();
-    for class in
-        [KernelClass::Copy, KernelClass::Rows, KernelClass::Tile, KernelClass::Packed, KernelClass::Gather]
-    {
+    for class in [KernelClass::Copy, KernelClass::Rows, KernelClass::Tile, KernelClass::Packed, KernelClass::Gather] {
         let count = cases.iter().filter(|(_, kernel, _)| kernel.class == class).count();
         assert!(count >= 2, "only {count} cases of {class:?}");
     }
@@ -153,10 +153,8 @@ fn odd_shapes_come_out_right_in_every_class_and_form() {
 #[test]
 fn whole_tiles_touch_whole_sectors_and_each_bank_once() {
     let named = exact();
-    let cases: Vec<_> = named
-        .iter()
-        .map(|(_, case)| (case.clone(), case.generate().expect("a kernel"), true))
-        .collect();
+    let cases: Vec<_> =
+        named.iter().map(|(_, case)| (case.clone(), case.generate().expect("a kernel"), true)).collect();
     let figures = check("exact", &cases);
     let mut table = String::new();
     for (((name, case), (_, kernel, _)), figures) in named.iter().zip(&cases).zip(figures) {

@@ -36,7 +36,8 @@ mod tests {
             let top = (1_u64 << (bits - 1)) - 1;
             let divisors = [1, 2, 3, 5, 7, 31, 32, 33, 641, 65_535, 65_536, 65_537, top / 2 + 1, top - 1, top];
             for divisor in divisors {
-                let around = (0..3).flat_map(|i| [divisor.saturating_sub(i), divisor + i, top - i, top / divisor * divisor]);
+                let around =
+                    (0..3).flat_map(|i| [divisor.saturating_sub(i), divisor + i, top - i, top / divisor * divisor]);
                 for n in around.chain([0, 1, (top / divisor * divisor).saturating_sub(1)]).filter(|&n| n <= top) {
                     assert_eq!(quotient(n, divisor, bits), n / divisor, "{n} / {divisor} in {bits} bits");
                 }

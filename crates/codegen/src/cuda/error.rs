@@ -24,7 +24,9 @@ pub enum CudaError {
         bytes: usize,
     },
     /// A blocked layout whose figures contradict each other.
-    #[error("blocks of {block} channels of {elem_bytes} bytes: the block must be 2 to 64, the element 1, 2, 4, 8 or 16 bytes")]
+    #[error(
+        "blocks of {block} channels of {elem_bytes} bytes: the block must be 2 to 64, the element 1, 2, 4, 8 or 16 bytes"
+    )]
     Block {
         /// Channels of a block.
         block: usize,

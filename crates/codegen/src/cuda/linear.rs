@@ -123,7 +123,8 @@ fn fill(out: &mut Writer, elem: usize, group: usize, cropped: bool) {
         let zeros: String = (0..(elem / 4).max(1)).map(|at| format!("w[k][{at}] = 0; ")).collect();
         out.line(format!("const idx i = first + k * {THREADS}u;"));
         out.line("idx from, to;");
-        let guard = if cropped { format!("{zeros}if (place(i, from, to)) ") } else { "place(i, from, to); ".to_owned() };
+        let guard =
+            if cropped { format!("{zeros}if (place(i, from, to)) ") } else { "place(i, from, to); ".to_owned() };
         out.line(format!("{guard}{read}"));
         return;
     }
@@ -154,7 +155,11 @@ fn rest(elem: usize, group: usize, elems: usize, cropped: bool, count: &Number, 
     out.line(format!("u32 x[{}] = {{0}};", (elem / 4).max(1)));
     out.line("idx from, to;");
     let read = out.access(Access::Read, elem, "x", "src + from");
-    out.line(if cropped { format!("if (place(last, from, to)) {read}") } else { format!("place(last, from, to); {read}") });
+    out.line(if cropped {
+        format!("if (place(last, from, to)) {read}")
+    } else {
+        format!("place(last, from, to); {read}")
+    });
     let write = out.access(Access::Write, elem, "x", &format!("dst + last * {elem}u"));
     out.line(write);
     out.line("}");

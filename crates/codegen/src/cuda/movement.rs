@@ -74,8 +74,7 @@ impl Movement {
         }
         let tag = plan.perm().iter().map(ToString::to_string).collect::<Vec<_>>().join("_");
         let (bytes, text) = (plan.bytes(), plan.to_string());
-        let mut movement =
-            Self { elem, axes, crop: None, source_bytes: bytes, destination_bytes: bytes, text, tag };
+        let mut movement = Self { elem, axes, crop: None, source_bytes: bytes, destination_bytes: bytes, text, tag };
         movement.widen(alignment);
         Ok(movement)
     }
@@ -114,7 +113,8 @@ impl Movement {
             axes.push(Axis { extent: elem_bytes / elem, from: elem, to: elem });
         }
         let verb = if pack { "pack" } else { "unpack" };
-        let text = format!("{verb} {batch}x{channels}x{spatial} by blocks of {block} channels, {elem_bytes} B an element");
+        let text =
+            format!("{verb} {batch}x{channels}x{spatial} by blocks of {block} channels, {elem_bytes} B an element");
         let (source_bytes, destination_bytes) = if pack { (plain, padded) } else { (padded, plain) };
         let tag = format!("{verb}{block}");
         let mut movement = Self { elem, axes, crop, source_bytes, destination_bytes, text, tag };

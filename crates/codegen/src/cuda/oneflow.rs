@@ -40,7 +40,9 @@ fn lookup(movement: &Movement, mut out: Writer) -> Draft {
     let elems = movement.destination_bytes / elem;
     let threads = 256;
     out.plain_argument("count", elems);
-    out.line(format!("for (idx i = (idx)blockIdx.x * {threads}u + threadIdx.x; i < count; i += (idx){threads}u * gridDim.x) {{"));
+    out.line(format!(
+        "for (idx i = (idx)blockIdx.x * {threads}u + threadIdx.x; i < count; i += (idx){threads}u * gridDim.x) {{"
+    ));
     out.line("idx rest = i, from = 0;");
     let mut below = elems;
     for (at, axis) in movement.axes.iter().enumerate() {
@@ -88,10 +90,12 @@ fn batch_transpose(elem: usize, batch: usize, rows: usize, columns: usize, mut o
     out.line("u8* const tile = (u8*)shared;");
     let blocks = tiles(32, batch, rows, columns, &mut out);
     out.line(format!("u32 w[{}];", (elem / 4).max(1)));
-    let read = out.access(Access::Read, elem, "w", &format!("src + (base + (row0 + r) * columns + column0 + tx) * {elem}u"));
+    let read =
+        out.access(Access::Read, elem, "w", &format!("src + (base + (row0 + r) * columns + column0 + tx) * {elem}u"));
     let put = out.access(Access::Put, elem, "w", &format!("tile + (r * 33u + tx) * {elem}u"));
     let get = out.access(Access::Get, elem, "w", &format!("tile + (tx * 33u + c) * {elem}u"));
-    let write = out.access(Access::Write, elem, "w", &format!("dst + (base + (column0 + c) * rows + row0 + tx) * {elem}u"));
+    let write =
+        out.access(Access::Write, elem, "w", &format!("dst + (base + (column0 + c) * rows + row0 + tx) * {elem}u"));
     out.line("#pragma unroll");
     out.line("for (u32 r = ty; r < 32u; r += 8u) {");
     out.line(format!("if (row0 + r < rows && column0 + tx < columns) {{ {read} {put} }}"));

@@ -136,9 +136,8 @@ impl Packed {
             for part in 0..self.read / self.put {
                 let lane = |lane: usize| {
                     let vector = warp * 32 + lane;
-                    (vector * self.read < self.elems()).then(|| {
-                        self.local_of(inside.iter().copied(), vector * self.read + part * self.put) * elem
-                    })
+                    (vector * self.read < self.elems())
+                        .then(|| self.local_of(inside.iter().copied(), vector * self.read + part * self.put) * elem)
                 };
                 cost += 8 * model::bank_turns((0..32).filter_map(lane), self.put * elem) + 1;
             }
@@ -272,8 +271,7 @@ pub(super) fn draft(movement: &Movement, packed: &Packed, mut out: Writer) -> Re
     leave(movement, packed, &mut out);
     let text = |values: &[usize]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
     let turns = if packed.turns { "_turns" } else { "" };
-    let form =
-        format!("b{}_l{}_v{}_{}{turns}", text(&packed.extents), text(&packed.local), packed.read, packed.write);
+    let form = format!("b{}_l{}_v{}_{}{turns}", text(&packed.extents), text(&packed.local), packed.read, packed.write);
     Ok(Draft { class: KernelClass::Packed, form, blocks, threads: THREADS, shared: room, out, inside: String::new() })
 }
 
