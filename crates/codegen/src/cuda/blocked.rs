@@ -1,4 +1,4 @@
-//! Channel blocks: NCHW to and from NCHW4c, NCHW16c, NCHW32c and the like, padded where the channels do not fill the last block.
+//! Channel blocks: `NCHW` to and from `NCHW4c`, `NCHW16c`, `NCHW32c` and the like, padded where the channels do not fill the last block.
 //!
 //! The spatial axes count as one. Pad lanes are written as zeros by a pack and ignored by an unpack. Other orders of the plain side
 //! (channels last) keep their innermost run and are permutations where nothing is padded; they have no form here.

@@ -6,8 +6,8 @@
 //! No shared memory, and no knowledge of what the caches do with short rows: the choice of class sees to that.
 
 use super::movement::Movement;
-use super::text::{Access, Number, Writer};
-use super::{CudaError, Draft, KernelClass};
+use super::text::{Access, Number, Writer, zeros};
+use super::{Draft, KernelClass};
 
 const THREADS: usize = 256;
 
@@ -24,7 +24,7 @@ pub(super) fn copy(movement: &Movement, alignment: usize, mut out: Writer) -> Dr
     let place = format!("(first + k * {THREADS}u) * {alignment}u");
     let read = out.access(Access::Read, alignment, "w[k]", &format!("src + {place}"));
     let write = out.access(Access::Write, alignment, "w[k]", &format!("dst + {place}"));
-    let exact = words % (THREADS * steps) == 0 && out.literal();
+    let exact = words.is_multiple_of(THREADS * steps) && out.literal();
     guarded(&mut out, exact, &count, steps, |out, guard| {
         out.unrolled("k", steps);
         out.line(format!("{guard}{read}"));
@@ -33,7 +33,7 @@ pub(super) fn copy(movement: &Movement, alignment: usize, mut out: Writer) -> Dr
         out.line(format!("{guard}{write}"));
         out.line("}");
     });
-    if bytes % alignment != 0 || !out.literal() {
+    if !bytes.is_multiple_of(alignment) || !out.literal() {
         let total = out.offset("bytes", bytes);
         out.line("// What is left of the last word, by single bytes.");
         out.line(format!("const idx rest = {} * {alignment}u + first;", count.text));
@@ -62,12 +62,7 @@ fn guarded(out: &mut Writer, exact: bool, count: &Number, steps: usize, body: im
 }
 
 /// Rows (`grouped` false: one element a word) or a gather (elements are put together to words of up to `alignment` bytes).
-pub(super) fn lookup(
-    movement: &Movement,
-    alignment: usize,
-    grouped: bool,
-    mut out: Writer,
-) -> Result<Draft, CudaError> {
+pub(super) fn lookup(movement: &Movement, alignment: usize, grouped: bool, mut out: Writer) -> Draft {
     let elem = movement.elem;
     let skips = movement.crop.is_some_and(|crop| !crop.pads_destination);
     let group = if grouped && !skips { alignment / elem } else { 1 };
@@ -79,7 +74,7 @@ pub(super) fn lookup(
     out.line(format!("const idx first = (idx)blockIdx.x * {}u + threadIdx.x;", THREADS * steps));
     places(movement, &mut out);
     let count = out.offset("words", words);
-    let exact = elems % (group * THREADS * steps) == 0 && out.literal();
+    let exact = elems.is_multiple_of(group * THREADS * steps) && out.literal();
     let cropped = movement.crop.is_some();
     out.line(format!("u32 w[{steps}][{}];", (word / 4).max(1)));
     let to = if skips { "idx to[STEPS];".replace("STEPS", &steps.to_string()) } else { String::new() };
@@ -108,19 +103,19 @@ pub(super) fn lookup(
         out.line(if skips { format!("if (is[k]) {write}") } else { format!("{guard}{write}") });
         out.line("}");
     });
-    if group > 1 && (elems % group != 0 || !out.literal()) {
+    if group > 1 && (!elems.is_multiple_of(group) || !out.literal()) {
         rest(elem, group, elems, cropped, &count, &mut out);
     }
     let class = if grouped { KernelClass::Gather } else { KernelClass::Rows };
     let form = format!("w{word}");
-    Ok(Draft { class, form, blocks, threads: THREADS, shared: 0, out, inside: String::new() })
+    Draft { class, form, blocks, threads: THREADS, shared: 0, out, inside: String::new() }
 }
 
 /// Reads the elements of word `k` into `w[k]`.
 fn fill(out: &mut Writer, elem: usize, group: usize, cropped: bool) {
     if group == 1 {
         let read = out.access(Access::Read, elem, "w[k]", "src + from");
-        let zeros: String = (0..(elem / 4).max(1)).map(|at| format!("w[k][{at}] = 0; ")).collect();
+        let zeros = zeros("w[k]", elem / 4);
         out.line(format!("const idx i = first + k * {THREADS}u;"));
         out.line("idx from, to;");
         let guard =

@@ -248,10 +248,10 @@ fn ours(movement: &Movement, options: &CudaOptions, out: Writer) -> Result<Draft
     let packed = || Packed::new(movement, alignment);
     let class = options.class.unwrap_or_else(|| choose(movement, tile.as_ref()));
     match class {
-        KernelClass::Rows if movement.crop.is_none() => linear::lookup(movement, alignment, false, out),
-        KernelClass::Gather => linear::lookup(movement, alignment, true, out),
-        KernelClass::Tile => tile::draft(movement, &tile.ok_or(refused(class))?, out),
-        KernelClass::Packed => packed::draft(movement, &packed().ok_or(refused(class))?, out),
+        KernelClass::Rows if movement.crop.is_none() => Ok(linear::lookup(movement, alignment, false, out)),
+        KernelClass::Gather => Ok(linear::lookup(movement, alignment, true, out)),
+        KernelClass::Tile => Ok(tile::draft(movement, &tile.ok_or(refused(class))?, out)),
+        KernelClass::Packed => Ok(packed::draft(movement, &packed().ok_or(refused(class))?, out)),
         KernelClass::Rows | KernelClass::Copy => Err(refused(class)),
     }
 }

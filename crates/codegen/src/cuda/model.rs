@@ -14,7 +14,9 @@ pub(super) fn bank_turns(at: impl Iterator<Item = usize>, bytes: usize) -> usize
         words.sort_unstable();
         words.dedup();
         let mut banks = [0_usize; 32];
-        words.iter().for_each(|word| banks[word % 32] += 1);
+        for word in words {
+            banks[word % 32] += 1;
+        }
         banks.into_iter().max().unwrap_or(0)
     };
     at.chunks(lanes).map(turns).sum()

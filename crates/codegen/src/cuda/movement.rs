@@ -121,7 +121,10 @@ impl Movement {
         movement.drop_ones();
         movement.merge();
         // Which axes are left shows in the order that they have in the source.
-        movement.by_source().iter().for_each(|axis| movement.tag += &format!("_{axis}"));
+        for axis in movement.by_source() {
+            movement.tag.push('_');
+            movement.tag.push_str(&axis.to_string());
+        }
         Ok(movement)
     }
 

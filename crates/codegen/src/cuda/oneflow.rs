@@ -20,7 +20,7 @@ pub(super) fn draft(movement: &Movement, alignment: usize, out: Writer) -> Resul
         return Err(CudaError::Variant { what: "blocked layouts" });
     }
     let swaps = |batch: usize, rows: usize, columns: usize, out: Writer| {
-        if movement.elem == 2 && rows % 2 == 0 && columns % 2 == 0 && alignment >= 4 {
+        if movement.elem == 2 && rows.is_multiple_of(2) && columns.is_multiple_of(2) && alignment >= 4 {
             halves(batch, rows, columns, out)
         } else {
             batch_transpose(movement.elem, batch, rows, columns, out)

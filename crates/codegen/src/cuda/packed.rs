@@ -9,8 +9,8 @@
 //! Pieces that run past their axis, and channels that do not exist, are guarded per vector: a vector lies inside or outside.
 
 use super::movement::{Axis, Movement};
-use super::text::{Access, Number, Writer};
-use super::{CudaError, Draft, KernelClass, model, vector_bytes};
+use super::text::{Access, Number, Writer, zeros};
+use super::{Draft, KernelClass, model, vector_bytes};
 
 /// What both runs should have.
 const RUN_BYTES: usize = 256;
@@ -89,7 +89,7 @@ impl Packed {
         let word = (4 / movement.elem).max(1);
         let mut best = usize::MAX;
         for level in 1..inside.len().max(2) {
-            for (pad, turns) in (0..=16).flat_map(|words| [(words * word, false), (words * word, true)]) {
+            for (pad, turns) in (0..=32).flat_map(|words| [(words * word, false), (words * word, true)]) {
                 let trial = Self { turns, ..self.padded(&inside, level, pad) };
                 if trial.room * movement.elem > 2 * BOX_BYTES || turns && trial.units(movement.elem).0 == 1 {
                     continue;
@@ -103,6 +103,12 @@ impl Packed {
         }
     }
 
+    /// In how many parts a vector goes into shared memory, each thread of a warp beginning with its own; 1 where parts are less than a
+    /// word, or there is but one.
+    fn parts(&self, elem: usize) -> usize {
+        if self.put * elem >= 4 { self.read / self.put } else { 1 }
+    }
+
     /// What a written vector is put together from: units, and elements of a unit. A unit is a word, or an element that is more.
     fn units(&self, elem: usize) -> (usize, usize) {
         let per = (4 / elem).max(1).min(self.write);
@@ -112,11 +118,11 @@ impl Packed {
     /// The same box with `pad` elements more in the stride of `inside[level]`.
     fn padded(&self, inside: &[usize], level: usize, pad: usize) -> Self {
         let mut packed = Self { local: vec![0; self.extents.len()], put: self.read, ..self.clone() };
-        let mut stride = 1;
+        let mut stride = 1_usize;
         for (at, &axis) in inside.iter().enumerate() {
             if at == level {
                 // A vector must not lie across the padding, and begin where its width divides.
-                while pad > 0 && (stride % packed.put != 0 || pad % packed.put != 0) {
+                while pad > 0 && (!stride.is_multiple_of(packed.put) || !pad.is_multiple_of(packed.put)) {
                     packed.put /= 2;
                 }
                 stride += pad;
@@ -133,9 +139,11 @@ impl Packed {
         let mut cost = 0;
         let warps = 3;
         for warp in 0..warps {
+            let parts = self.parts(elem);
             for part in 0..self.read / self.put {
                 let lane = |lane: usize| {
                     let vector = warp * 32 + lane;
+                    let part = if parts > 1 { (part + lane / (32 / parts)) % parts } else { part };
                     (vector * self.read < self.elems())
                         .then(|| self.local_of(inside.iter().copied(), vector * self.read + part * self.put) * elem)
                 };
@@ -259,7 +267,7 @@ fn balanced(movement: &Movement, mut extents: Vec<usize>) -> Vec<usize> {
 }
 
 /// The kernel.
-pub(super) fn draft(movement: &Movement, packed: &Packed, mut out: Writer) -> Result<Draft, CudaError> {
+pub(super) fn draft(movement: &Movement, packed: &Packed, mut out: Writer) -> Draft {
     let elem = movement.elem;
     let room = (packed.room * elem).next_multiple_of(16);
     out.line(format!("__shared__ uint4 shared[{}];", room / 16));
@@ -272,7 +280,7 @@ pub(super) fn draft(movement: &Movement, packed: &Packed, mut out: Writer) -> Re
     let text = |values: &[usize]| values.iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
     let turns = if packed.turns { "_turns" } else { "" };
     let form = format!("b{}_l{}_v{}_{}{turns}", text(&packed.extents), text(&packed.local), packed.read, packed.write);
-    Ok(Draft { class: KernelClass::Packed, form, blocks, threads: THREADS, shared: room, out, inside: String::new() })
+    Draft { class: KernelClass::Packed, form, blocks, threads: THREADS, shared: room, out, inside: String::new() }
 }
 
 /// Which box this block has: defines `at{axis}`, where it begins, and `s` and `d`.
@@ -338,7 +346,7 @@ fn walk(movement: &Movement, packed: &Packed, out: &mut Writer, source: bool) ->
     let mut exists = Vec::new();
     for &at in &order {
         let (extent, piece) = (movement.axes[at].extent, packed.extents[at]);
-        if piece < extent && (extent % piece != 0 || !out.literal()) {
+        if piece < extent && (!extent.is_multiple_of(piece) || !out.literal()) {
             let extent: Number = out.number(&format!("n{at}"), extent);
             exists.push(format!("at{at} + i{at} < {}", extent.text));
         }
@@ -372,23 +380,23 @@ fn enter(movement: &Movement, packed: &Packed, out: &mut Writer) {
     out.line(format!("const u32 v = t + (round * {flight} + k) * {THREADS}u;"));
     out.line(format!("const u32 x = v * {}u;", packed.read));
     let Walk { offset, mut exists } = walk(movement, packed, out, true);
-    if vectors % (THREADS * flight) != 0 {
+    if !vectors.is_multiple_of(THREADS * flight) {
         exists.push(format!("v < {vectors}u"));
     }
     let fetch = out.access(Access::Read, packed.read * elem, "w[k]", &format!("s + ({offset})"));
     if exists.is_empty() {
         out.line(fetch);
     } else {
-        let zeros: String = (0..words).map(|at| format!("w[k][{at}] = 0; ")).collect();
+        let zeros = zeros("w[k]", words);
         out.line(format!("{zeros}if ({}) {fetch}", exists.join(" && ")));
     }
     out.line("}");
     out.unrolled("k", flight);
-    if vectors % (THREADS * flight) != 0 {
-        out.line(format!("if (t + (round * {flight} + k) * {THREADS}u < {vectors}u) {{"));
+    out.line(if vectors.is_multiple_of(THREADS * flight) {
+        "{".to_owned()
     } else {
-        out.line("{");
-    }
+        format!("if (t + (round * {flight} + k) * {THREADS}u < {vectors}u) {{")
+    });
     out.line(format!("const u32 x = (t + (round * {flight} + k) * {THREADS}u) * {}u;", packed.read));
     put(movement, packed, out);
     out.line("}");
@@ -412,11 +420,17 @@ fn digits(packed: &Packed, order: &[usize], out: &mut Writer) {
 fn put(movement: &Movement, packed: &Packed, out: &mut Writer) {
     let elem = movement.elem;
     let bytes = packed.put * elem;
+    let parts = packed.parts(elem);
+    if parts > 1 {
+        out.line(format!("const u32 turn = t % 32u / {}u;", 32 / parts));
+        rotate("w[k]", "z", (parts, bytes / 4), true, out);
+    }
     out.unrolled("g", packed.read / packed.put);
-    out.line(format!("u32 rest = x + g * {}u;", packed.put));
+    let part = if parts > 1 { format!("(g + turn) % {parts}u") } else { "g".to_owned() };
+    out.line(format!("u32 rest = x + {part} * {}u;", packed.put));
     digits(packed, &movement.by_source(), out);
     let words = if bytes >= 4 {
-        format!("w[k] + g * {}", bytes / 4)
+        format!("{} + g * {}", if parts > 1 { "z" } else { "w[k]" }, bytes / 4)
     } else {
         let per = 4 / bytes;
         out.line(format!("const u32 part = w[k][g / {per}] >> (g % {per} * {});", 8 * bytes));
@@ -425,6 +439,21 @@ fn put(movement: &Movement, packed: &Packed, out: &mut Writer) {
     let store = out.access(Access::Put, bytes, &words, &format!("tile + ({}) * {elem}u", local(packed)));
     out.line(store);
     out.line("}");
+}
+
+/// Declares `to` as `from` with unit `h` of `units` moved to `h - turn`, or to `h + turn` if not `down`; `(units, words of each)`.
+fn rotate(from: &str, to: &str, (units, unit_words): (usize, usize), down: bool, out: &mut Writer) {
+    let words = units * unit_words;
+    let mut last = from.to_owned();
+    for step in [1, 2].into_iter().filter(|&step| step < units) {
+        let next = if 2 * step == units { to.to_owned() } else { format!("{to}{step}") };
+        out.line(format!("u32 {next}[{words}];"));
+        out.unrolled("h", words);
+        let by = if down { step * unit_words } else { words - step * unit_words };
+        out.line(format!("{next}[h] = turn & {step} ? {last}[(h + {by}) % {words}] : {last}[h];"));
+        out.line("}");
+        last = next;
+    }
 }
 
 /// From shared memory to the destination.
@@ -444,13 +473,14 @@ fn leave(movement: &Movement, packed: &Packed, out: &mut Writer) {
     out.line(format!("const u32 v = t + k * {THREADS}u;"));
     out.line(format!("const u32 x = v * {}u;", packed.write));
     let Walk { offset, mut exists } = walk(movement, packed, out, false);
-    if vectors % THREADS != 0 {
+    if !vectors.is_multiple_of(THREADS) {
         exists.push(format!("v < {vectors}u"));
     }
     out.line(if exists.is_empty() { "{".to_owned() } else { format!("if ({}) {{", exists.join(" && ")) });
     out.line(format!("u32 w[{words}] = {{0}};"));
     gather(packed, elem, out);
-    let store = out.access(Access::Write, bytes, "w", &format!("d + ({offset})"));
+    let words = if packed.turns { "z" } else { "w" };
+    let store = out.access(Access::Write, bytes, words, &format!("d + ({offset})"));
     out.line(store);
     out.line("}");
     out.line("}");
@@ -484,22 +514,6 @@ fn gather(packed: &Packed, elem: usize, out: &mut Writer) {
     out.line("}");
     out.line("}");
     if packed.turns {
-        turned_back(units, unit_words, out);
+        rotate("w", "z", (units, unit_words), false, out);
     }
-}
-
-/// Undoes that unit `h` was got for unit `h + turn`.
-fn turned_back(units: usize, unit_words: usize, out: &mut Writer) {
-    let words = units * unit_words;
-    for step in [1, 2].into_iter().filter(|&step| step < units) {
-        out.line(format!("u32 by{step}[{words}];"));
-        out.unrolled("h", words);
-        let from = if step == 1 { "w".to_owned() } else { format!("by{}", step / 2) };
-        let back = words - step * unit_words;
-        out.line(format!("by{step}[h] = turn & {step} ? {from}[(h + {back}) % {words}] : {from}[h];"));
-        out.line("}");
-    }
-    out.unrolled("h", words);
-    out.line(format!("w[h] = by{}[h];", units / 2));
-    out.line("}");
 }

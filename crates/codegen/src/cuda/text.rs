@@ -162,17 +162,24 @@ impl Writer {
             }
         }
         text.push_str(inside);
-        let arguments: String = self
-            .arguments
-            .iter()
-            .map(|argument| format!(", {} {}", if argument.bytes == 8 { "idx" } else { "u32" }, argument.name))
-            .collect();
+        let arguments = self.arguments.iter().fold(String::new(), |mut text, argument| {
+            let _ = write!(text, ", {} {}", if argument.bytes == 8 { "idx" } else { "u32" }, argument.name);
+            text
+        });
         let _ = writeln!(text, "extern \"C\" __global__ void __launch_bounds__({threads})");
         let _ = writeln!(text, "{name}(const u8* __restrict__ src, u8* __restrict__ dst{arguments}) {{");
         text.push_str(&self.body);
         text.push_str("}\n");
         (text, self.arguments)
     }
+}
+
+/// Statements that set the words of an array, one at least, to zero.
+pub(super) fn zeros(array: &str, words: usize) -> String {
+    (0..words.max(1)).fold(String::new(), |mut text, at| {
+        let _ = write!(text, "{array}[{at}] = 0; ");
+        text
+    })
 }
 
 fn verb(access: Access) -> &'static str {

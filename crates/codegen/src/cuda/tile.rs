@@ -15,8 +15,8 @@
 //! A tile that is whole has no guards. Rows or columns that only pad a block are read as zeros or not written.
 
 use super::movement::{Axis, Crop, Movement};
-use super::text::{Access, Number, Writer};
-use super::{CudaError, Draft, KernelClass, vector_bytes};
+use super::text::{Access, Number, Writer, zeros};
+use super::{Draft, KernelClass, vector_bytes};
 
 /// Bytes of a row of shared memory: 32 banks of 4.
 const BANKS_BYTES: usize = 128;
@@ -157,7 +157,7 @@ struct Limits {
 }
 
 /// The kernel.
-pub(super) fn draft(movement: &Movement, tile: &Tile, mut out: Writer) -> Result<Draft, CudaError> {
+pub(super) fn draft(movement: &Movement, tile: &Tile, mut out: Writer) -> Draft {
     let limits = Limits {
         rows: out.number("rows", movement.axes[tile.row_axis].extent),
         columns: out.number("columns", movement.axes[tile.column_axis].extent),
@@ -165,7 +165,7 @@ pub(super) fn draft(movement: &Movement, tile: &Tile, mut out: Writer) -> Result
     out.line(format!("__shared__ uint4 shared[{}];", tile.bytes() / 16));
     out.line("u8* const tile = (u8*)shared;");
     out.line("const u32 t = threadIdx.x;");
-    let blocks = place(movement, tile, &mut out)?;
+    let blocks = place(movement, tile, &mut out);
     let ends = ends(movement, tile, &limits, &mut out);
     read(movement, tile, &ends, &mut out);
     put(tile, &mut out);
@@ -174,11 +174,11 @@ pub(super) fn draft(movement: &Movement, tile: &Tile, mut out: Writer) -> Result
     let Tile { rows, columns, corner_columns, write, threads, .. } = *tile;
     let form = format!("t{rows}x{columns}_v{corner_columns}_{write}");
     let inside = if tile.elem == 1 { COLUMN.to_owned() } else { String::new() };
-    Ok(Draft { class: KernelClass::Tile, form, blocks, threads, shared: tile.bytes(), out, inside })
+    Draft { class: KernelClass::Tile, form, blocks, threads, shared: tile.bytes(), out, inside }
 }
 
 /// Which tile this block has: defines `row`, `column`, the digits of the other axes, and `s` and `d`, where the tile begins.
-fn place(movement: &Movement, tile: &Tile, out: &mut Writer) -> Result<usize, CudaError> {
+fn place(movement: &Movement, tile: &Tile, out: &mut Writer) -> usize {
     let (down, across) = (movement.axes[tile.row_axis].extent, movement.axes[tile.column_axis].extent);
     let (tiles_down, tiles_across) = (down.div_ceil(tile.rows), across.div_ceil(tile.columns));
     let mut blocks = tiles_down.saturating_mul(tiles_across);
@@ -217,7 +217,7 @@ fn place(movement: &Movement, tile: &Tile, out: &mut Writer) -> Result<usize, Cu
     out.line(format!("const u8* const s = src + ((idx)row * {step} + (idx)column * {}u{from});", tile.elem));
     let step = out.offset("column_to", movement.axes[tile.column_axis].to).text;
     out.line(format!("u8* const d = dst + ((idx)column * {step} + (idx)row * {}u{to});", tile.elem));
-    Ok(blocks)
+    blocks
 }
 
 /// What the guards of a tile compare with; empty texts where nothing has to be compared.
@@ -240,7 +240,7 @@ enum Whole {
 /// Defines how much of the tile exists.
 fn ends(movement: &Movement, tile: &Tile, limits: &Limits, out: &mut Writer) -> Ends {
     let (down, across) = (movement.axes[tile.row_axis].extent, movement.axes[tile.column_axis].extent);
-    let partial = |extent: usize, step: usize, out: &Writer| extent % step != 0 || !out.literal();
+    let partial = |extent: usize, step: usize, out: &Writer| !extent.is_multiple_of(step) || !out.literal();
     let mut whole = Vec::new();
     let (mut rows, mut columns) = (String::new(), String::new());
     if partial(down, tile.rows, out) {
@@ -310,8 +310,7 @@ fn read(movement: &Movement, tile: &Tile, ends: &Ends, out: &mut Writer) {
         out.line(format!("const u8* const p = s + ((idx)r * {step} + c * {elem}u);"));
         out.unrolled("i", corner_rows);
         if guarded {
-            let zeros: Vec<String> = (0..words).map(|at| format!("in[k][i][{at}] = 0;")).collect();
-            out.line(zeros.join(" "));
+            out.line(zeros("in[k][i]", words).trim_end());
             out.line(format!("{}{fetch}", guard("r + i", "c", &ends.read)));
         } else {
             out.line(&fetch);
@@ -381,3 +380,100 @@ static __device__ __forceinline__ u32 column_of(u32 a, u32 b, u32 c, u32 d, int 
   return __byte_perm(__byte_perm(a, b, two), __byte_perm(c, d, two), j & 1 ? 0x7632 : 0x5410);
 }
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::{Swizzle, Tile, extents};
+    use crate::cuda::model::bank_turns;
+
+    /// Every tile that vectors of every width on either side can lead to, for long and short extents.
+    fn tiles() -> Vec<Tile> {
+        let mut tiles = Vec::new();
+        let lengths = [4096, 100, 49, 32, 16, 8, 4];
+        for elem in [1, 2, 4, 8, 16_usize] {
+            let widths = || (0..).map(|log| 1 << log).take_while(move |&width| width * elem <= 16);
+            for (write, corner_columns) in widths().flat_map(|write| widths().map(move |read| (write, read))) {
+                for (down, across) in lengths.iter().flat_map(|&down| lengths.map(|across| (down, across))) {
+                    let corner_rows = write.max(4 / elem.min(4));
+                    let (rows, columns) = extents(elem, (down, corner_rows), (across, corner_columns));
+                    let corners = rows / corner_rows * (columns / corner_columns);
+                    let threads = (rows * columns * elem / super::THREAD_BYTES).max(32).min(corners).min(256);
+                    let (row_axis, column_axis) = (0, 1);
+                    let tile = Tile {
+                        row_axis,
+                        column_axis,
+                        elem,
+                        rows,
+                        columns,
+                        corner_rows,
+                        corner_columns,
+                        write,
+                        threads,
+                    };
+                    tiles.extend((corners >= 32).then_some(tile));
+                }
+            }
+        }
+        tiles
+    }
+
+    /// Turns of the banks that a warp's accesses need over those they would need without conflicts.
+    fn excess(tile: &Tile, swizzle: Swizzle) -> (usize, usize) {
+        let Tile { elem, rows, columns, corner_rows, corner_columns, write, threads, .. } = *tile;
+        let chunk = corner_rows * elem;
+        let least = |bytes: usize| (bytes / 4).max(1);
+        let (mut put, mut get) = (0, 0);
+        for warp in 0..threads / 32 {
+            for k in 0..tile.corners() {
+                for j in 0..corner_columns {
+                    let at = (0..32).map(|lane| {
+                        let m = warp * 32 + lane + k * threads;
+                        let (r, c) = (
+                            m / (columns / corner_columns) * corner_rows,
+                            m % (columns / corner_columns) * corner_columns,
+                        );
+                        swizzle.apply((c + j) * (rows / corner_rows) + r / corner_rows) * chunk
+                    });
+                    put += bank_turns(at, chunk) - least(chunk);
+                }
+            }
+            for k in 0..tile.writes() {
+                let at = (0..32).map(|lane| {
+                    let x = (warp * 32 + lane + k * threads) * write;
+                    swizzle.apply(x / corner_rows) * chunk + x % corner_rows * elem
+                });
+                get += bank_turns(at, write * elem) - least(write * elem);
+            }
+        }
+        (put, get)
+    }
+
+    #[test]
+    fn no_tile_has_a_bank_conflict() {
+        let tiles = tiles();
+        assert!(tiles.len() > 1000, "{} tiles", tiles.len());
+        for tile in tiles {
+            assert_eq!(excess(&tile, tile.swizzle()), (0, 0), "{tile:?}, {:?}", tile.swizzle());
+        }
+    }
+
+    #[test]
+    fn without_the_swizzle_there_are_conflicts() {
+        let plain = Swizzle { down: 0, mask: 0, up: 0 };
+        let square =
+            tiles().into_iter().find(|tile| (tile.elem, tile.rows, tile.columns, tile.write) == (4, 64, 64, 4));
+        assert_ne!(excess(&square.expect("the usual tile"), plain), (0, 0));
+    }
+
+    #[test]
+    fn a_swizzle_moves_no_two_chunks_to_one_place() {
+        for tile in tiles() {
+            let chunks = tile.rows * tile.columns / tile.corner_rows;
+            let mut met = vec![false; chunks];
+            for chunk in 0..chunks {
+                let place = tile.swizzle().apply(chunk);
+                assert!(!std::mem::replace(&mut met[place], true), "{tile:?}: {place} twice");
+            }
+        }
+    }
+}
