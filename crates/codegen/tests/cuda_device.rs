@@ -77,8 +77,12 @@ fn check(stream: &Arc<CudaStream>, case: &Case) {
 #[test]
 fn gpu_results_are_the_portable_kernels() {
     let Some(stream) = gpu("gpu_results_are_the_portable_kernels") else { return };
-    exact().iter().for_each(|(_, case)| check(&stream, case));
-    varied().iter().for_each(|case| check(&stream, case));
+    for (_, case) in exact() {
+        check(&stream, &case);
+    }
+    for case in varied() {
+        check(&stream, &case);
+    }
 }
 
 #[test]

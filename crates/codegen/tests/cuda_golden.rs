@@ -12,8 +12,7 @@ use relayout_codegen::plan;
 fn rendered(case: &Case) -> String {
     let kernel = case.generate().expect("a kernel");
     let launch = serde_json::to_string_pretty(&kernel.launch).expect("plain data");
-    let launch: String = launch.lines().map(|line| format!("// {line}\n")).collect();
-    format!("{launch}{}", kernel.source)
+    format!("// {}\n{}", launch.replace('\n', "\n// "), kernel.source)
 }
 
 #[test]
@@ -29,6 +28,11 @@ fn long_rows_have_four_words_in_flight() {
 #[test]
 fn three_channels_are_packed() {
     insta::assert_snapshot!(rendered(&permuted(&[1, 3, 224, 224], &[0, 2, 3, 1], 4)));
+}
+
+#[test]
+fn blocks_of_4_bytes_are_joined_to_words_of_16() {
+    insta::assert_snapshot!(rendered(&blocked(Direction::Pack, [1, 8, 4096], 4, 1)));
 }
 
 #[test]

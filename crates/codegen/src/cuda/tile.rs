@@ -12,6 +12,9 @@
 //! banks. With it both steps 2 and 3 touch each bank once, for every width of vectors on either side; the tests enumerate that.
 //! A corner is as wide as the vectors that strides, extents and alignment allow on each side, at least one word on the shared side.
 //!
+//! Where a matrix is so narrow that its whole row (or column) is less than 16 bytes, as in blocks of 4 bytes, several of them are
+//! neighbours in memory and are *joined*: read, or put and written, as one vector.
+//!
 //! A tile that is whole has no guards. Rows or columns that only pad a block are read as zeros or not written.
 
 use super::movement::{Axis, Crop, Movement};
@@ -36,8 +39,12 @@ pub(super) struct Tile {
     pub(super) columns: usize,
     pub(super) corner_rows: usize,
     pub(super) corner_columns: usize,
-    /// Elements of a write; `corner_rows` unless that is less than a word.
+    /// Elements of a write; those of a chunk, unless less is aligned.
     pub(super) write: usize,
+    /// Rows that one read brings, 1 unless a row of the matrix is a corner's.
+    pub(super) join_rows: usize,
+    /// Columns of a chunk, 1 unless a column of the matrix is a corner's.
+    pub(super) join_columns: usize,
     pub(super) threads: usize,
 }
 
@@ -86,8 +93,53 @@ impl Tile {
         let (rows, columns) = extents(elem, (down, corner_rows), (across, corner_columns));
         let corners = rows / corner_rows * (columns / corner_columns);
         let threads = (rows * columns * elem / THREAD_BYTES).max(32).min(corners).min(256);
-        let tile = Self { row_axis, column_axis, elem, rows, columns, corner_rows, corner_columns, write, threads };
+        let (join_rows, join_columns) = (1, 1);
+        let mut tile = Self {
+            row_axis,
+            column_axis,
+            elem,
+            rows,
+            columns,
+            corner_rows,
+            corner_columns,
+            write,
+            join_rows,
+            join_columns,
+            threads,
+        };
+        tile.join(movement, alignment);
         (corners >= 32).then_some(tile)
+    }
+
+    /// Joins narrow rows and columns, unless some of them only pad a block.
+    fn join(&mut self, movement: &Movement, alignment: usize) {
+        let (down, across) = (movement.axes[self.row_axis], movement.axes[self.column_axis]);
+        let others = |stride: fn(&Axis) -> usize| {
+            let inner = [self.row_axis, self.column_axis];
+            movement
+                .axes
+                .iter()
+                .enumerate()
+                .filter(move |(at, _)| !inner.contains(at))
+                .map(move |(_, axis)| stride(axis))
+        };
+        let cut = |pads_destination| movement.crop.is_some_and(|crop| crop.pads_destination == pads_destination);
+        let row = self.corner_columns * self.elem;
+        let column = self.corner_rows * self.elem;
+        if across.extent == self.corner_columns && down.from == row && row >= 4 && !cut(true) {
+            let bytes = vector_bytes(alignment, others(|axis| axis.from).chain([down.extent * row]));
+            self.join_rows = (bytes / row).clamp(1, self.corner_rows);
+        }
+        if down.extent == self.corner_rows && across.to == column && self.write == self.corner_rows && !cut(false) {
+            let bytes = vector_bytes(alignment, others(|axis| axis.to).chain([across.extent * column]));
+            self.join_columns = (bytes / column).clamp(1, self.corner_columns);
+            self.write = self.corner_rows * self.join_columns;
+        }
+    }
+
+    /// Bytes of a chunk.
+    fn chunk(&self) -> usize {
+        self.corner_rows * self.join_columns * self.elem
     }
 
     /// Bytes of shared memory.
@@ -113,14 +165,14 @@ impl Tile {
 
     /// True where both sides move 16 bytes at a time.
     pub(super) fn is_wide(&self) -> bool {
-        self.corner_columns * self.elem == 16 && self.write * self.elem == 16
+        self.join_rows * self.corner_columns * self.elem == 16 && self.write * self.elem == 16
     }
 
     /// The swizzle: the bits of a corner's column number go onto those bits of the bank that neighbouring threads do not set.
     pub(super) fn swizzle(&self) -> Swizzle {
-        let banks = (BANKS_BYTES / (self.corner_rows * self.elem)).ilog2();
+        let banks = (BANKS_BYTES / self.chunk()).ilog2();
         let across = (self.columns / self.corner_columns).ilog2();
-        let below = (self.rows / self.corner_rows).ilog2() + self.corner_columns.ilog2();
+        let below = (self.rows / self.corner_rows).ilog2() + (self.corner_columns / self.join_columns).ilog2();
         let bits = across.min(banks);
         let up = banks - bits;
         if below <= up {
@@ -171,8 +223,8 @@ pub(super) fn draft(movement: &Movement, tile: &Tile, mut out: Writer) -> Draft 
     put(tile, &mut out);
     out.line("__syncthreads();");
     write(movement, tile, &ends, &mut out);
-    let Tile { rows, columns, corner_columns, write, threads, .. } = *tile;
-    let form = format!("t{rows}x{columns}_v{corner_columns}_{write}");
+    let Tile { rows, columns, corner_rows, corner_columns, write, join_rows, threads, .. } = *tile;
+    let form = format!("t{rows}x{columns}_c{corner_rows}x{corner_columns}_v{}_{write}", corner_columns * join_rows);
     let inside = if tile.elem == 1 { COLUMN.to_owned() } else { String::new() };
     Draft { class: KernelClass::Tile, form, blocks, threads, shared: tile.bytes(), out, inside }
 }
@@ -298,20 +350,22 @@ fn both(out: &mut Writer, ends: &Ends, body: impl Fn(&mut Writer, bool)) {
 
 /// Step 1: defines `in`, the corners of the thread.
 fn read(movement: &Movement, tile: &Tile, ends: &Ends, out: &mut Writer) {
-    let Tile { elem, columns, corner_rows, corner_columns, threads, .. } = *tile;
-    let words = (corner_columns * elem / 4).max(1);
+    let Tile { elem, columns, corner_rows, corner_columns, join_rows, threads, .. } = *tile;
+    let bytes = join_rows * corner_columns * elem;
+    let (words, reads) = ((bytes / 4).max(1), corner_rows / join_rows);
     let corners = tile.corners();
-    out.line(format!("u32 in[{corners}][{corner_rows}][{words}];"));
+    out.line(format!("u32 in[{corners}][{reads}][{words}];"));
     let step = out.offset("row_from", movement.axes[tile.row_axis].from).text;
-    let fetch = out.access(Access::Read, corner_columns * elem, "in[k][i]", &format!("p + i * {step}"));
+    let i = if join_rows > 1 { format!("i * {join_rows}") } else { "i".to_owned() };
+    let fetch = out.access(Access::Read, bytes, "in[k][i]", &format!("p + {i} * {step}"));
     both(out, ends, |out, guarded| {
         out.unrolled("k", corners);
         corner(out, columns, corner_rows, corner_columns, threads);
         out.line(format!("const u8* const p = s + ((idx)r * {step} + c * {elem}u);"));
-        out.unrolled("i", corner_rows);
+        out.unrolled("i", reads);
         if guarded {
             out.line(zeros("in[k][i]", words).trim_end());
-            out.line(format!("{}{fetch}", guard("r + i", "c", &ends.read)));
+            out.line(format!("{}{fetch}", guard(&format!("r + {i}"), "c", &ends.read)));
         } else {
             out.line(&fetch);
         }
@@ -329,23 +383,48 @@ fn corner(out: &mut Writer, columns: usize, corner_rows: usize, corner_columns: 
 
 /// Step 2: the columns of the corners, transposed, into shared memory.
 fn put(tile: &Tile, out: &mut Writer) {
-    let Tile { elem, rows, columns, corner_rows, corner_columns, threads, .. } = *tile;
-    let chunk = corner_rows * elem;
+    let Tile { elem, rows, columns, corner_rows, corner_columns, join_rows, join_columns, threads, .. } = *tile;
+    let chunk = tile.chunk();
+    // Word `word` of the corner's row `row`.
+    let held = |row: &str, word: &str| match join_rows {
+        1 => format!("in[k][{row}][{word}]"),
+        _ => format!("in[k][({row}) / {join_rows}][({row}) % {join_rows} * {} + {word}]", corner_columns * elem / 4),
+    };
+    // Word `i` of the chunk is word `i` of column `j`, or with joined columns of one of several.
+    let (i, j) = if join_columns > 1 {
+        let words = corner_rows * elem / 4;
+        (format!("(i % {words})"), format!("(j * {join_columns} + i / {words})"))
+    } else {
+        ("i".to_owned(), "j".to_owned())
+    };
     out.unrolled("k", tile.corners());
     corner(out, columns, corner_rows, corner_columns, threads);
-    out.unrolled("j", corner_columns);
+    out.unrolled("j", corner_columns / join_columns);
     out.line(format!("u32 w[{}];", chunk / 4));
     out.unrolled("i", chunk / 4);
     out.line(match elem {
-        1 => "w[i] = column_of(in[k][4 * i][j / 4], in[k][4 * i + 1][j / 4], in[k][4 * i + 2][j / 4], \
-              in[k][4 * i + 3][j / 4], j);"
-            .to_owned(),
-        2 => "w[i] = __byte_perm(in[k][2 * i][j / 2], in[k][2 * i + 1][j / 2], j % 2 ? 0x7632 : 0x5410);".to_owned(),
-        4 => "w[i] = in[k][i][j];".to_owned(),
-        _ => format!("w[i] = in[k][i / {0}][j * {0} + i % {0}];", elem / 4),
+        1 => {
+            let word = format!("{j} / 4");
+            let rows: Vec<String> = (0..4).map(|row| held(&format!("4 * {i} + {row}"), &word)).collect();
+            format!("w[i] = column_of({}, {j});", rows.join(", "))
+        }
+        2 => {
+            let word = format!("{j} / 2");
+            let (low, high) = (held(&format!("2 * {i}"), &word), held(&format!("2 * {i} + 1"), &word));
+            format!("w[i] = __byte_perm({low}, {high}, {j} % 2 ? 0x7632 : 0x5410);")
+        }
+        4 => format!("w[i] = {};", held(&i, &j)),
+        _ => {
+            let words = elem / 4;
+            format!("w[i] = {};", held(&format!("{i} / {words}"), &format!("{j} * {words} + {i} % {words}")))
+        }
     });
     out.line("}");
-    out.line(format!("const u32 y = (c + j) * {}u + r / {corner_rows}u;", rows / corner_rows));
+    out.line(if join_columns > 1 {
+        format!("const u32 y = c / {join_columns}u + j;")
+    } else {
+        format!("const u32 y = (c + j) * {}u + r / {corner_rows}u;", rows / corner_rows)
+    });
     let store = out.access(Access::Put, chunk, "w", &format!("tile + {} * {chunk}u", tile.swizzle().text("y")));
     out.line(store);
     out.line("}");
@@ -354,8 +433,8 @@ fn put(tile: &Tile, out: &mut Writer) {
 
 /// Step 3: from shared memory to the destination, in its order.
 fn write(movement: &Movement, tile: &Tile, ends: &Ends, out: &mut Writer) {
-    let Tile { elem, rows, corner_rows, write, threads, .. } = *tile;
-    let chunk = corner_rows * elem;
+    let Tile { elem, rows, corner_rows, write, join_columns, threads, .. } = *tile;
+    let chunk = tile.chunk();
     let bytes = write * elem;
     let step = out.offset("column_to", movement.axes[tile.column_axis].to).text;
     let part = if write < corner_rows { format!(" + r % {corner_rows}u * {elem}u") } else { String::new() };
@@ -365,7 +444,7 @@ fn write(movement: &Movement, tile: &Tile, ends: &Ends, out: &mut Writer) {
     both(out, ends, |out, guarded| {
         out.unrolled("k", tile.writes());
         out.line(format!("const u32 x = (t + k * {threads}u) * {write}u;"));
-        out.line(format!("const u32 c = x / {rows}u, r = x % {rows}u, y = x / {corner_rows}u;"));
+        out.line(format!("const u32 c = x / {rows}u, r = x % {rows}u, y = x / {}u;", corner_rows * join_columns));
         out.line(format!("u32 w[{}];", (bytes / 4).max(1)));
         out.line(&fetch);
         out.line(if guarded { format!("{}{store}", guard("r", "c", &ends.write)) } else { store.clone() });
@@ -408,6 +487,8 @@ mod tests {
                         corner_rows,
                         corner_columns,
                         write,
+                        join_rows: 1,
+                        join_columns: 1,
                         threads,
                     };
                     tiles.extend((corners >= 32).then_some(tile));
