@@ -172,7 +172,7 @@ axes("cum_sum", "CumSum(t, a)", a=at(3))
 axes("cum_sum_axis_from_the_end", "CumSum <reverse = 1>(t, a)", a=i64(-1))
 axes("lp_normalization", "LpNormalization <axis = 3, p = 1>(t)")
 axes("not_resize_by_scales", "Resize <mode = \"nearest\">(t, , s)", s=np.array([1, 2, 3, 1], np.float32))
-axes("not_expand_to_a_higher_rank", "Expand(t, s)", back="Transpose <perm = [0,1,4,2,3]>", s=i64(2, 1, 1, 1, 1))
+axes("expand_to_a_higher_rank", "Expand(t, s)", back="Transpose <perm = [0,1,4,2,3]>", s=i64(2, 1, 1, 1, 1))
 axes("not_softmax_of_coerced_axes", "Softmax <axis = 1>(t)", opset=11)
 axes("not_depth_to_space", "DepthToSpace <blocksize = 2>(t)", ports="x:2,3,4,4 -> y")
 axes("not_axes_at_run_time", "Slice(t, s, s, a)", ports="x:2,3,4,5; s:i64:1; a:i64:1 -> y")
@@ -240,7 +240,7 @@ case("quantized", "pair_per_axis", "x:2,3,4,5 -> y", f"t = {TO}(x) q = QuantizeL
 case("quantized", "pair_per_axis_opset_21", "x:2,3,4,5 -> y", f"t = {TO}(x) q = QuantizeLinear <axis = 3>(t, s, z) d = DequantizeLinear <axis = 3>(q, s, z) y = {BACK}(d)", opset=21, **Q3)
 case("quantized", "moves_where_elements_are_small", "x:2,3,4,5 -> y:u8", f"t = {TO}(x) y = QuantizeLinear(t, s, z)", **Q1)
 case("quantized", "dynamic", "x:2,3,4,5 -> y:u8; s; z:u8", f"t = {TO}(x) q, s, z = DynamicQuantizeLinear(t) y = {BACK}(q)", opset=11)
-case("quantized", "not_by_blocks", "x:2,4,4,4 -> y", f"t = {TO}(x) q = QuantizeLinear <axis = 3, block_size = 2>(t, s) d = DequantizeLinear <axis = 3, block_size = 2>(q, s) y = {BACK}(d)", opset=21, s=np.abs(f32(2, 4, 4, 2)) + np.float32(0.25))
+case("quantized", "by_blocks", "x:2,4,4,4 -> y", f"t = {TO}(x) q = QuantizeLinear <axis = 3, block_size = 2>(t, s) d = DequantizeLinear <axis = 3, block_size = 2>(q, s) y = {BACK}(d)", opset=21, s=np.abs(f32(2, 4, 4, 2)) + np.float32(0.25))
 
 # Symbolic dims.
 case("symbolic", "batch", "x:N,3,4,5 -> y", f"t = {TO}(x) a = Add(t, c) y = {BACK}(a)", c=f32(3))

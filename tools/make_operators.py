@@ -32,8 +32,9 @@ def count(least, most, ports):
     return f"{least}-{'*' if most >= 2**31 - 1 else most}{'?' if omissible else ''}"
 
 
-def form(schema):
-    if schema.deprecated:
+def form(schema, known):
+    # One that was deprecated as it stands, and not taken away by a later version, is still loaded everywhere.
+    if schema.deprecated and any(name == schema.name for name, _ in known):
         return "deprecated"
     attributes = (f"{name}:{KINDS[a.type.name]}{'!' if a.required else ''}" for name, a in sorted(schema.attributes.items()))
     return " ".join([count(schema.min_input, schema.max_input, schema.inputs),
@@ -42,9 +43,10 @@ def form(schema):
 
 def table():
     forms = {}
-    for schema in [*defs.get_all_schemas_with_history(), *get_all_operator_schema()]:
+    standard = sorted(defs.get_all_schemas_with_history(), key=lambda schema: schema.since_version)
+    for schema in [*standard, *get_all_operator_schema()]:
         if schema.domain == "" and (schema.name, schema.since_version) not in forms:
-            forms[schema.name, schema.since_version] = form(schema)
+            forms[schema.name, schema.since_version] = form(schema, forms)
     lines, last = [HEAD + f"newest ir_version {onnx.IR_VERSION} opset {defs.onnx_opset_version()}"], None
     for (name, since), text in sorted(forms.items()):
         # A version that changes types only is no line.

@@ -38,6 +38,24 @@ pub struct Context<'a> {
     pub notes: Vec<String>,
 }
 
+impl<'a> Context<'a> {
+    /// What passes start from.
+    pub fn new(target: &'a dyn Target) -> Context<'a> {
+        Context {
+            target,
+            hints: Hints::default(),
+            limits: Limits::default(),
+            unknowns: 0,
+            plan: Plan::default(),
+            solve: SolveRecord::default(),
+            dead_before: Vec::new(),
+            graphs: Vec::new(),
+            at: 0,
+            notes: Vec::new(),
+        }
+    }
+}
+
 /// One pass.
 pub struct Pass {
     /// Name: a verb.
@@ -153,18 +171,7 @@ pub struct Outcome {
 /// [`PassError`]; the model may then be changed and must be dropped.
 pub fn run(model: &mut Model, target: &dyn Target, options: &PipelineOptions) -> Result<Outcome, PassError> {
     let mut outcome = Outcome::default();
-    let mut cx = Context {
-        target,
-        hints: Hints::default(),
-        limits: options.limits.clone(),
-        unknowns: model.unknowns,
-        plan: Plan::default(),
-        solve: SolveRecord::default(),
-        dead_before: Vec::new(),
-        graphs: Vec::new(),
-        at: 0,
-        notes: Vec::new(),
-    };
+    let mut cx = Context { limits: options.limits.clone(), unknowns: model.unknowns, ..Context::new(target) };
     let graph = &mut model.graph;
     let mut constants: Vec<BTreeSet<NodeId>> = Vec::new();
     each_graph(graph, "", &mut |graph, path| {

@@ -14,7 +14,9 @@ use crate::Order;
 #[non_exhaustive]
 pub enum FieldError {
     /// Digits that do not spell the shape.
-    #[error("the order of a field of shape {shape:?} does not spell it: each axis needs digits from stride 1 on with a slot for each index, and no segments")]
+    #[error(
+        "the order of a field of shape {shape:?} does not spell it: each axis needs digits from stride 1 on with a slot for each index, and no segments"
+    )]
     NotAnOrder {
         /// The shape.
         shape: Vec<usize>,

@@ -111,7 +111,10 @@ impl Job {
         let mut job = Self {
             unit,
             micro,
-            axes: axes.iter().map(|&Axis { extent, from, to }| JobAxis { extent, from, to, block: 1, stage: to }).collect(),
+            axes: axes
+                .iter()
+                .map(|&Axis { extent, from, to }| JobAxis { extent, from, to, block: 1, stage: to })
+                .collect(),
             order: SmallVec::new(),
             inner: SmallVec::new(),
             runs: SmallVec::new(),

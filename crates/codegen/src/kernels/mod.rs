@@ -31,9 +31,9 @@ mod vector;
 mod x86;
 
 pub use isa::Isa;
+pub(crate) use job::Tuning;
 pub(crate) use movement::{Axis, Movement};
 pub use run::Kernel;
-pub(crate) use job::Tuning;
 
 use crate::{Error, Plan, Relayout};
 

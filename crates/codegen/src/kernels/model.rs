@@ -12,16 +12,61 @@ pub(super) fn tuning(movement: &Movement, hint: Hint, _threads: usize) -> Tuning
     let cold = hint == Hint::Cold || !fits;
     if let Ok(text) = std::env::var("RELAYOUT_TUNE") {
         let v: Vec<usize> = text.split(',').map(|x| x.parse().unwrap()).collect();
-        return Tuning { from_run: v[0], to_run: v[1], sweep_to: v[2] != 0, stream: v[3] != 0, stage: v[3] == 2, prefetch: v[4] & 1 != 0, near: v[4] & 2 != 0, pack: v[5] == 1 || (v[5] == 2 && aliases(movement)) };
+        return Tuning {
+            from_run: v[0],
+            to_run: v[1],
+            sweep_to: v[2] != 0,
+            stream: v[3] != 0,
+            stage: v[3] == 2,
+            prefetch: v[4] & 1 != 0,
+            near: v[4] & 2 != 0,
+            pack: v[5] == 1 || (v[5] == 2 && aliases(movement)),
+        };
     }
     let rows = movement.axes.last().is_none_or(|last| last.from == last.to);
     let pack = aliases(movement);
     let near = !cold && movement.axes.last().is_some_and(|last| last.from >= 4096);
     match (rows, cold) {
-        (true, false) => Tuning { from_run: 0, to_run: 32 << 10, sweep_to: true, stream: false, stage: false, prefetch: false, near: false, pack },
-        (true, true) => Tuning { from_run: 4096, to_run: 1024, sweep_to: true, stream: true, stage: false, prefetch: true, near: false, pack },
-        (false, false) => Tuning { from_run: 1024, to_run: 256, sweep_to: false, stream: false, stage: false, prefetch: false, near, pack },
-        (false, true) => Tuning { from_run: if pack { 256 } else { 64 }, to_run: if pack { 256 } else { 1024 }, sweep_to: false, stream: true, stage: false, prefetch: true, near: false, pack: true },
+        (true, false) => Tuning {
+            from_run: 0,
+            to_run: 32 << 10,
+            sweep_to: true,
+            stream: false,
+            stage: false,
+            prefetch: false,
+            near: false,
+            pack,
+        },
+        (true, true) => Tuning {
+            from_run: 4096,
+            to_run: 1024,
+            sweep_to: true,
+            stream: true,
+            stage: false,
+            prefetch: true,
+            near: false,
+            pack,
+        },
+        (false, false) => Tuning {
+            from_run: 1024,
+            to_run: 256,
+            sweep_to: false,
+            stream: false,
+            stage: false,
+            prefetch: false,
+            near,
+            pack,
+        },
+        (false, true) => Tuning {
+            from_run: if pack { 256 } else { 64 },
+            to_run: if pack { 256 } else { 1024 },
+            sweep_to: false,
+            stream: true,
+            stage: false,
+            prefetch: true,
+            near: false,
+            pack: true,
+        },
     }
 }
 

@@ -82,9 +82,7 @@ impl Kernel {
 
     /// Moves `src` to `dst`, both of exactly the plan's bytes; every byte of `dst` is written.
     pub fn run(&self, src: &[u8], dst: &mut [u8]) -> Result<(), Error> {
-        for (buffer, want, got) in
-            [("source", self.from_bytes, src.len()), ("destination", self.to_bytes, dst.len())]
-        {
+        for (buffer, want, got) in [("source", self.from_bytes, src.len()), ("destination", self.to_bytes, dst.len())] {
             if got != want {
                 return Err(Error::BufferLength { buffer, want, got });
             }
