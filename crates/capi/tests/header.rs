@@ -18,7 +18,10 @@ fn generated() -> String {
         documentation: true,
         style: cbindgen::Style::Tag,
         line_length: 100,
-        header: Some("/* Permute kernels of relayout. Written by cbindgen from the sources of relayout-capi; do not edit. */".to_owned()),
+        header: Some(
+            "/* Permute kernels of relayout. Written by cbindgen from the sources of relayout-capi; do not edit. */"
+                .to_owned(),
+        ),
         ..cbindgen::Config::default()
     };
     config.enumeration.rename_variants = cbindgen::RenameRule::QualifiedScreamingSnakeCase;

@@ -26,7 +26,9 @@ pub enum Error {
         unit_bytes: usize,
     },
     /// Digits that do not spell an axis.
-    #[error("axis {axis} of the {side}: its digits must be a mixed radix from stride 1 on, and have a slot for each index")]
+    #[error(
+        "axis {axis} of the {side}: its digits must be a mixed radix from stride 1 on, and have a slot for each index"
+    )]
     NotAnOrder {
         /// `source` or `destination`.
         side: &'static str,

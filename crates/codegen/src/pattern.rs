@@ -50,8 +50,11 @@ impl Side {
         let segments = if segments.is_empty() { vec![Segment { length: extent, slots }] } else { segments.to_vec() };
         let sum = |of: fn(&Segment) -> usize| segments.iter().try_fold(0_usize, |sum, part| sum.checked_add(of(part)));
         let fits = segments.iter().all(|segment| segment.length <= segment.slots);
-        (fits && sum(|part| part.length)? == extent && sum(|part| part.slots)? <= slots)
-            .then_some(Self { digits: own, segments, slots })
+        (fits && sum(|part| part.length)? == extent && sum(|part| part.slots)? <= slots).then_some(Self {
+            digits: own,
+            segments,
+            slots,
+        })
     }
 
     /// Whether each index has a slot and each slot an index.

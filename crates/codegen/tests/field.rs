@@ -33,7 +33,10 @@ fn wave(height: &Field<'_, f64, 2>, velocity: &Field<'_, f64, 2>) -> Vec<f64> {
     for _ in 0..25 {
         for i in 1..rows - 1 {
             for j in 1..columns - 1 {
-                let near = height[[i - 1, j]].get() + height[[i + 1, j]].get() + height[[i, j - 1]].get() + height[[i, j + 1]].get();
+                let near = height[[i - 1, j]].get()
+                    + height[[i + 1, j]].get()
+                    + height[[i, j - 1]].get()
+                    + height[[i, j + 1]].get();
                 let pull = near - 4.0 * height[[i, j]].get();
                 velocity[[i, j]].set(0.999 * (velocity[[i, j]].get() + 0.2 * pull));
             }

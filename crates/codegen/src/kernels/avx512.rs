@@ -1,8 +1,8 @@
 //! AVX-512 (F, BW, DQ, VL, VBMI): 64-byte registers, masks for short rows, any permutation of bytes in two registers.
 
 use core::arch::x86_64::{
-    __m128i, __m512i, _MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_mask_storeu_epi8, _mm_maskz_loadu_epi8, _mm_prefetch, _mm_sfence,
-    _mm512_broadcast_i32x4, _mm512_loadu_si512, _mm512_mask_broadcast_i32x4, _mm512_mask_permutex2var_epi8,
+    __m128i, __m512i, _MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_mask_storeu_epi8, _mm_maskz_loadu_epi8, _mm_prefetch,
+    _mm_sfence, _mm512_broadcast_i32x4, _mm512_loadu_si512, _mm512_mask_broadcast_i32x4, _mm512_mask_permutex2var_epi8,
     _mm512_mask_permutexvar_epi8, _mm512_mask_storeu_epi8, _mm512_maskz_loadu_epi8, _mm512_permutex2var_epi8,
     _mm512_storeu_si512, _mm512_stream_si512, _mm512_unpackhi_epi8, _mm512_unpackhi_epi16, _mm512_unpackhi_epi32,
     _mm512_unpackhi_epi64, _mm512_unpacklo_epi8, _mm512_unpacklo_epi16, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
@@ -207,7 +207,11 @@ unsafe fn interleave<const E: usize, const K: usize, const JOIN: bool, const NT:
                     let other = _mm512_mask_permutex2var_epi8(c, u64::MAX, index, d);
                     line = core::arch::x86_64::_mm512_mask_blend_epi8(masks[out], line, other);
                 }
-                if NT { line.stream(to.add(out * write)) } else { line.store(to.add(out * write)) }
+                if NT {
+                    line.stream(to.add(out * write));
+                } else {
+                    line.store(to.add(out * write));
+                }
                 out += 1;
             }
             done += per;

@@ -1,11 +1,12 @@
 //! AVX2 with 32-byte registers, and SSE2, which every x86-64 machine has, with 16-byte ones.
 
 use core::arch::x86_64::{
-    __m128i, __m256i, _MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_loadu_si128, _mm_prefetch, _mm_sfence, _mm_storeu_si128, _mm_stream_si128,
-    _mm_unpackhi_epi8, _mm_unpackhi_epi16, _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpacklo_epi8,
-    _mm_unpacklo_epi16, _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm256_loadu_si256, _mm256_loadu2_m128i,
-    _mm256_storeu_si256, _mm256_stream_si256, _mm256_unpackhi_epi8, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32,
-    _mm256_unpackhi_epi64, _mm256_unpacklo_epi8, _mm256_unpacklo_epi16, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
+    __m128i, __m256i, _MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_loadu_si128, _mm_prefetch, _mm_sfence,
+    _mm_storeu_si128, _mm_stream_si128, _mm_unpackhi_epi8, _mm_unpackhi_epi16, _mm_unpackhi_epi32, _mm_unpackhi_epi64,
+    _mm_unpacklo_epi8, _mm_unpacklo_epi16, _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm256_loadu_si256,
+    _mm256_loadu2_m128i, _mm256_storeu_si256, _mm256_stream_si256, _mm256_unpackhi_epi8, _mm256_unpackhi_epi16,
+    _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi8, _mm256_unpacklo_epi16, _mm256_unpacklo_epi32,
+    _mm256_unpacklo_epi64,
 };
 
 use super::engine;
@@ -161,7 +162,13 @@ registers!(
 /// # Safety
 /// As for [`engine::run`], on a machine with AVX2.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) unsafe fn run_avx2(job: &Job, src: *const u8, dst: *mut u8, blocks: core::ops::Range<usize>, stage: *mut u8) {
+pub(super) unsafe fn run_avx2(
+    job: &Job,
+    src: *const u8,
+    dst: *mut u8,
+    blocks: core::ops::Range<usize>,
+    stage: *mut u8,
+) {
     // SAFETY: passed on.
     unsafe { engine::run::<Avx2>(job, src, dst, blocks, stage) }
 }
@@ -170,7 +177,13 @@ pub(super) unsafe fn run_avx2(job: &Job, src: *const u8, dst: *mut u8, blocks: c
 ///
 /// # Safety
 /// As for [`engine::run`].
-pub(super) unsafe fn run_sse2(job: &Job, src: *const u8, dst: *mut u8, blocks: core::ops::Range<usize>, stage: *mut u8) {
+pub(super) unsafe fn run_sse2(
+    job: &Job,
+    src: *const u8,
+    dst: *mut u8,
+    blocks: core::ops::Range<usize>,
+    stage: *mut u8,
+) {
     // SAFETY: passed on.
     unsafe { engine::run::<Sse2>(job, src, dst, blocks, stage) }
 }
