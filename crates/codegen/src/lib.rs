@@ -7,6 +7,7 @@
 //!
 //! Buffers are plain bytes, of any alignment. The crate knows nothing of graphs, names or files.
 
+pub mod bench;
 pub mod cuda;
 mod error;
 pub mod field;

@@ -1,7 +1,7 @@
 //! How a tensor lies in memory, as far as moving it needs to know: digits and slots.
 //!
 //! An *order* is a list of digits, outermost first, densely packed. A digit is a part of a logical axis in mixed radix: the
-//! element with index `x` along the axis has the digit `x / stride % extent`. NCHW16c is `N, C/16, H, W, C%16`, the two digits of
+//! element with index `x` along the axis has the digit `x / stride % extent`. `NCHW16c` is `N, C/16, H, W, C%16`, the two digits of
 //! C being `(axis 1, extent C/16, stride 16)` and `(axis 1, extent 16, stride 1)`.
 //!
 //! Digits spell *slots*: an axis may have more of them than elements. By default index `x` is in slot `x` and the slots after

@@ -63,7 +63,8 @@ pub enum Fields {
 /// What a field is asked for by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FieldName {
-    arena: u64,
+    /// The number of the arena.
+    own: u64,
     group: usize,
     base: usize,
 }
@@ -78,7 +79,8 @@ struct Group {
 /// An arena to be: groups of fields, one after the other.
 #[derive(Debug)]
 pub struct Plot {
-    arena: u64,
+    /// The number of the arena to be.
+    own: u64,
     groups: Vec<Group>,
     elems: usize,
 }
@@ -94,7 +96,7 @@ impl Plot {
     #[must_use]
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self { arena: NEXT.fetch_add(1, Ordering::Relaxed), groups: Vec::new(), elems: 0 }
+        Self { own: NEXT.fetch_add(1, Ordering::Relaxed), groups: Vec::new(), elems: 0 }
     }
 
     /// Places `N` fields of one shape after what is there.
@@ -119,7 +121,7 @@ impl Plot {
         let (group, start) = (self.groups.len(), self.elems);
         self.elems = start.checked_add(slots).ok_or(FieldError::TooLarge)?;
         self.groups.push(Group { locator, start });
-        Ok(std::array::from_fn(|field| FieldName { arena: self.arena, group, base: field * pitch }))
+        Ok(std::array::from_fn(|field| FieldName { own: self.own, group, base: field * pitch }))
     }
 
     /// Places one field.
@@ -134,13 +136,14 @@ impl Plot {
         let mut cells = Vec::new();
         cells.try_reserve_exact(self.elems).map_err(|_| FieldError::TooLarge)?;
         cells.resize_with(self.elems, Cell::default);
-        Ok(Arena { arena: self.arena, groups: self.groups, cells: Some(cells) })
+        Ok(Arena { own: self.own, groups: self.groups, cells: Some(cells) })
     }
 }
 
 /// Storage with the fields in it.
 pub struct Arena<T> {
-    arena: u64,
+    /// Its number.
+    own: u64,
     groups: Vec<Group>,
     /// Nothing once it is destroyed.
     cells: Option<Vec<Cell<T>>>,
@@ -150,8 +153,8 @@ impl<T> Arena<T> {
     /// A field.
     pub fn field<const R: usize>(&self, name: FieldName) -> Result<Field<'_, T, R>, FieldError> {
         let cells = self.cells.as_ref().ok_or(FieldError::Destroyed)?;
-        let own = self.groups.get(name.group).filter(|_| name.arena == self.arena);
-        let Group { locator, start } = own.ok_or(FieldError::Stranger)?;
+        let group = self.groups.get(name.group).filter(|_| name.own == self.own);
+        let Group { locator, start } = group.ok_or(FieldError::Stranger)?;
         let rank = locator.shape().len();
         if rank != R {
             return Err(FieldError::Rank { rank, asked: R });

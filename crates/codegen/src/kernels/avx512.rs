@@ -208,9 +208,9 @@ unsafe fn interleave<const E: usize, const K: usize, const JOIN: bool, const NT:
                     line = core::arch::x86_64::_mm512_mask_blend_epi8(masks[out], line, other);
                 }
                 if NT {
-                    line.stream(to.add(out * write))
+                    line.stream(to.add(out * write));
                 } else {
-                    line.store(to.add(out * write))
+                    line.store(to.add(out * write));
                 }
                 out += 1;
             }

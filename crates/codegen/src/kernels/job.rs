@@ -41,6 +41,28 @@ pub(super) enum Micro {
     Each,
 }
 
+/// How results go out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stores {
+    /// Into the caches.
+    Plain,
+    /// Past the caches, by way of a stage only where that can't be avoided.
+    Stream,
+    /// Past the caches by way of a stage.
+    Staged,
+}
+
+/// Which lines of the source are asked for ahead of their use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// None: the machine foresees them, or they are there.
+    Nothing,
+    /// Those of the next tile.
+    Tile,
+    /// Those of the next block.
+    Block,
+}
+
 /// How a job may be done; what the model of this module chooses and a test or a tuner may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tuning {
@@ -50,14 +72,10 @@ pub(crate) struct Tuning {
     pub(crate) to_run: usize,
     /// Whether consecutive blocks follow the destination's run rather than the source's.
     pub(crate) sweep_to: bool,
-    /// Stores past the caches.
-    pub(crate) stream: bool,
-    /// By way of a stage even where it could be done without.
-    pub(crate) stage: bool,
-    /// Ask for the next block's lines while this one is moved.
-    pub(crate) prefetch: bool,
-    /// Ask for the next tile's lines.
-    pub(crate) near: bool,
+    /// How the results go out.
+    pub(crate) stores: Stores,
+    /// Which lines are asked for ahead of their use.
+    pub(crate) ask: Ask,
     /// Lines of the source are copied together before they are taken apart.
     pub(crate) pack: bool,
 }
@@ -98,8 +116,7 @@ pub(super) struct Job {
     /// Bytes of the stage; 0 for none.
     pub(super) stage_bytes: usize,
     pub(super) stream: bool,
-    pub(super) prefetch: bool,
-    pub(super) near: bool,
+    pub(super) ask: Ask,
     pub(super) pack: bool,
 }
 
@@ -124,13 +141,12 @@ impl Job {
             to: movement.to,
             blocks: 1,
             stage_bytes: 0,
-            stream: tuning.stream,
-            prefetch: tuning.prefetch,
-            near: tuning.near,
+            stream: tuning.stores != Stores::Plain,
+            ask: tuning.ask,
             pack: tuning.pack,
         };
         job.choose_blocks(tuning.from_run, tuning.to_run);
-        if job.stream && (tuning.stage || !job.streams_directly(aligned)) {
+        if job.stream && (tuning.stores == Stores::Staged || !job.streams_directly(aligned)) {
             job.choose_blocks(tuning.from_run, tuning.to_run.max(STAGED_RUN));
             job.stage();
         }
@@ -138,7 +154,7 @@ impl Job {
         // Few runs that go on from block to block are what the machine foresees best by itself.
         let rows: usize = job.runs.iter().map(|&at| job.axes[at].block).product();
         if rows <= FEW_RUNS && matches!(job.micro, Micro::Tiles { .. }) && !tuning.sweep_to {
-            job.prefetch = false;
+            job.ask = Ask::Nothing;
         }
         job.blocks = job.axes.iter().map(|axis| axis.extent.div_ceil(axis.block)).product();
         job

@@ -8,30 +8,34 @@
 //! buffers when the kernel is made, the buffers' lengths when it is run. An [`Isa`] comes from detection only.
 
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "loads, stores and shuffles of an instruction set")]
+#[allow(unsafe_code, clippy::inline_always, reason = "loads, stores and shuffles of an instruction set")]
 mod avx512;
-#[allow(unsafe_code, reason = "pointers into buffers whose bounds the kernel checked")]
+#[allow(unsafe_code, clippy::inline_always, reason = "pointers into buffers whose bounds the kernel checked")]
 mod engine;
 mod isa;
 mod job;
 mod model;
 mod movement;
 #[cfg(target_arch = "aarch64")]
-#[allow(unsafe_code, reason = "loads, stores and shuffles of an instruction set")]
+#[allow(unsafe_code, clippy::inline_always, reason = "loads, stores and shuffles of an instruction set")]
 mod neon;
 mod portable;
 #[allow(unsafe_code, reason = "hands parts of buffers to threads and to the functions of an instruction set")]
 mod run;
 #[cfg(test)]
 mod tests;
-#[allow(unsafe_code, reason = "the interface of the instruction sets")]
+#[allow(unsafe_code, clippy::inline_always, reason = "pointers into buffers whose bounds the kernel checked")]
+mod tile;
+#[allow(unsafe_code, clippy::inline_always, reason = "the interface of the instruction sets")]
 mod vector;
+#[allow(unsafe_code, clippy::inline_always, reason = "asks for lines of the instruction set's caches")]
+mod walk;
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "loads, stores and shuffles of an instruction set")]
+#[allow(unsafe_code, clippy::inline_always, reason = "loads, stores and shuffles of an instruction set")]
 mod x86;
 
 pub use isa::Isa;
-pub(crate) use job::Tuning;
+use job::Tuning;
 pub(crate) use movement::{Axis, Movement};
 pub use run::Kernel;
 

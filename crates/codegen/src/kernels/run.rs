@@ -74,9 +74,9 @@ impl Kernel {
         let from_bytes = if fill { self.pad.len() } else { self.from_bytes };
         let fits = movement.ends().is_some_and(|(from, to)| from <= from_bytes && to <= self.to_bytes);
         assert!(fits, "{movement} leaves {from_bytes} B or {} B", self.to_bytes);
-        let tuning = options.tuning.unwrap_or_else(|| model::tuning(&movement, options.hint, self.threads));
+        let tuning = options.tuning.unwrap_or_else(|| model::tuning(&movement, options.hint));
         let aligned = Job::new(&movement, &tuning, LINE);
-        let odd = (tuning.stream && aligned.stage_bytes == 0).then(|| Job::new(&movement, &tuning, 1));
+        let odd = (aligned.stream && aligned.stage_bytes == 0).then(|| Job::new(&movement, &tuning, 1));
         self.parts.push(Part { movement, fill, aligned, odd });
     }
 
@@ -95,6 +95,12 @@ impl Kernel {
             _ => self.parts.iter().for_each(|part| self.part(part, src, dst)),
         }
         Ok(())
+    }
+
+    /// The instruction set that it runs on.
+    #[must_use]
+    pub fn isa(&self) -> Isa {
+        self.isa
     }
 
     fn streams(&self) -> bool {

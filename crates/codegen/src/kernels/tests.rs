@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::{Hint, Isa, Kernel, Options, Tuning, permute_with};
+use super::job::{Ask, Stores, Tuning};
+use super::{Hint, Isa, Kernel, Options, permute_with};
 use crate::plan;
 
 /// Bytes around a buffer that nobody may touch.
@@ -39,18 +40,11 @@ fn hints() -> Vec<Options> {
 }
 
 fn tuning() -> impl Strategy<Value = Tuning> {
-    let run = prop::sample::select(vec![1_usize, 64, 256, 1024, 8192]);
-    (run.clone(), run, any::<[bool; 6]>()).prop_map(
-        |(from_run, to_run, [sweep_to, stream, stage, prefetch, near, pack])| Tuning {
-            from_run,
-            to_run,
-            sweep_to,
-            stream,
-            stage,
-            prefetch,
-            near,
-            pack,
-        },
+    let run = || prop::sample::select(vec![1_usize, 64, 256, 1024, 8192]);
+    let stores = prop::sample::select(vec![Stores::Plain, Stores::Stream, Stores::Staged]);
+    let ask = prop::sample::select(vec![Ask::Nothing, Ask::Tile, Ask::Block]);
+    (run(), run(), stores, ask, any::<bool>(), any::<bool>()).prop_map(
+        |(from_run, to_run, stores, ask, sweep_to, pack)| Tuning { from_run, to_run, sweep_to, stores, ask, pack },
     )
 }
 
