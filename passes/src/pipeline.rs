@@ -8,7 +8,10 @@ use crate::assign::{Plan, assign};
 use crate::hints::Hints;
 use crate::record::{GraphRecord, describe_moves};
 use crate::solve::Limits;
-use crate::{canonicalize, cleanup, fold_shapes, fold_weights, legalize, materialize};
+use crate::rewrites::{Numerics, before_rounding};
+use crate::{
+    canonicalize, cleanup, fold_constants, fold_scales, fold_shapes, fold_weights, legalize, materialize,
+};
 use relayout_ir::graph::{DuplicateName, Graph, NodeId};
 use relayout_ir::model::Model;
 use relayout_ir::verify::{Violation, verify, verify_body};
@@ -23,6 +26,10 @@ pub struct Context<'a> {
     pub hints: Hints,
     /// Limits of the solver.
     pub limits: Limits,
+    /// What rewrites may do to results.
+    pub numerics: Numerics,
+    /// What leaves this graph reaches a quantization in the graph around it.
+    pub before_rounding: bool,
     /// Anonymous dims handed out so far.
     pub unknowns: u32,
     /// The decision, from `assign` on.
@@ -55,6 +62,16 @@ pub const PASSES: &[Pass] = &[
         name: "canonicalize",
         reason: "binds nodes to signatures, for which ranks and constant axes must be known",
         run: canonicalize::canonicalize,
+    },
+    Pass {
+        name: "fold_constants",
+        reason: "needs views and the contents of shape arithmetic; constants behind nodes are no weights to what follows",
+        run: fold_constants::fold_constants,
+    },
+    Pass {
+        name: "fold_scales",
+        reason: "needs weights as constants; before the decision, which need not carry layouts through what goes",
+        run: fold_scales::fold_scales,
     },
     Pass {
         name: "assign",
@@ -105,6 +122,8 @@ pub struct PipelineOptions {
     pub dims: BTreeMap<String, i64>,
     /// Limits of the solver.
     pub limits: Limits,
+    /// What rewrites may do to results.
+    pub numerics: Numerics,
     /// Print the main graph after this pass.
     pub print_after: Option<String>,
 }
@@ -137,22 +156,34 @@ pub struct Outcome {
 pub fn run(model: &mut Model, target: &dyn Target, options: &PipelineOptions) -> Result<Outcome, PassError> {
     let mut outcome = Outcome::default();
     let mut unknowns = model.unknowns;
-    run_graph(&mut model.graph, "", target, options, &mut unknowns, &mut outcome)?;
+    run_graph(&mut model.graph, &Place::default(), target, options, &mut unknowns, &mut outcome)?;
     Ok(outcome)
+}
+
+/// Where a graph is.
+#[derive(Default)]
+struct Place {
+    /// Empty for the main graph, else the nodes and attributes that lead to it.
+    path: String,
+    /// What leaves it reaches a quantization.
+    before_rounding: bool,
 }
 
 fn run_graph(
     graph: &mut Graph,
-    path: &str,
+    place: &Place,
     target: &dyn Target,
     options: &PipelineOptions,
     unknowns: &mut u32,
     outcome: &mut Outcome,
 ) -> Result<(), PassError> {
+    let path = place.path.as_str();
     let mut cx = Context {
         target,
         hints: Hints::default(),
         limits: options.limits.clone(),
+        numerics: options.numerics,
+        before_rounding: place.before_rounding,
         unknowns: *unknowns,
         plan: None,
         dead_before: cleanup::dead_nodes(graph).into_iter().collect(),
@@ -166,6 +197,7 @@ fn run_graph(
         }
         if pass.name == "fold_shapes" {
             cx.hints = Hints::new(&options.dims, graph);
+            cx.record.before = crate::record::transposes(graph, &cx.hints);
         }
         check(graph, path.is_empty(), pass.name)?;
         if path.is_empty() && options.print_after.as_deref() == Some(pass.name) {
@@ -179,12 +211,14 @@ fn run_graph(
     }
     outcome.graphs.push(cx.record);
     outcome.notes.extend(cx.notes);
+    let rounding = before_rounding(graph, place.before_rounding);
     for n in graph.nodes().collect::<Vec<_>>() {
         let label = graph.node(n).describe(graph);
+        let before_rounding = rounding.get(n.index()).copied().unwrap_or(true);
         for (name, attr) in graph.attrs_mut(n) {
             for body in attr.bodies_mut() {
-                let path = format!("{path}{label}.{name}/");
-                run_graph(body, &path, target, options, unknowns, outcome)?;
+                let place = Place { path: format!("{path}{label}.{name}/"), before_rounding };
+                run_graph(body, &place, target, options, unknowns, outcome)?;
             }
         }
     }
@@ -205,7 +239,6 @@ fn check(graph: &Graph, main: bool, pass: &'static str) -> Result<(), PassError>
 }
 
 fn run_assign(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
-    cx.record.before = crate::record::transposes(graph, &cx.hints);
     cx.record.opaque = crate::record::opaque_nodes(graph);
     let (plan, solve) = assign(graph, cx.target, &cx.hints, &cx.limits)?;
     cx.record.solve = solve;

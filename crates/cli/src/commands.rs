@@ -4,7 +4,7 @@ use crate::args;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
-use relayout::{BUILTIN, DataTarget, Model, Options, Target, optimize as optimize_model};
+use relayout::{BUILTIN, DataTarget, Model, Numerics, Options, Target, optimize as optimize_model};
 use std::io::{Read, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
 
@@ -151,7 +151,11 @@ fn of_library(error: relayout::Error) -> Failure {
 }
 
 fn options(a: &args::Decide) -> Options {
-    a.dims.iter().fold(Options::default(), |options, (name, size)| options.dim(name, *size))
+    let numerics = match a.numerics {
+        args::Numerics::Exact => Numerics::Exact,
+        args::Numerics::Reassociate => Numerics::Reassociate,
+    };
+    a.dims.iter().fold(Options::default().numerics(numerics), |options, (name, size)| options.dim(name, *size))
 }
 
 fn target(a: &args::Decide) -> Result<DataTarget, Failure> {

@@ -32,5 +32,6 @@ pub use optimize::{Optimized, Options, optimize, optimize_graph};
 pub use relayout_ir as ir;
 pub use relayout_passes::pipeline::PASSES;
 pub use relayout_passes::record::{GraphRecord, MoveRecord, OpaqueRecord, Traffic};
+pub use relayout_passes::rewrites::{Numerics, Rewrite, TABLE as REWRITES};
 pub use relayout_target::{BUILTIN, DataTarget, Target, TargetError, builtin as target};
 pub use report::{Report, SCHEMA};

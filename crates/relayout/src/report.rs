@@ -1,6 +1,7 @@
 //! What `optimize` did, from the records that the passes keep.
 
 use relayout_passes::record::{GraphRecord, MoveRecord, Traffic};
+use relayout_passes::rewrites::TABLE;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -28,6 +29,8 @@ pub struct Report {
     pub after: Traffic,
     /// Constants stored otherwise than before.
     pub folded: usize,
+    /// Nodes that rewrites took away, by the rewrite's name.
+    pub rewrites: BTreeMap<String, usize>,
     /// Per graph: the main one, then bodies.
     pub graphs: Vec<GraphRecord>,
     /// What else a user should know.
@@ -44,12 +47,13 @@ impl Report {
     pub fn summary(&self) -> String {
         if self.changed {
             return format!(
-                "moves {} -> {}, bytes moved {} -> {}, {} constants re-laid ({})",
+                "moves {} -> {}, bytes moved {} -> {}, {} constants re-laid, {} nodes folded ({})",
                 self.before.nodes,
                 self.after.nodes,
                 bytes(self.before.bytes),
                 bytes(self.after.bytes),
                 self.folded,
+                self.rewrites.values().sum::<usize>(),
                 self.verdict()
             );
         }
@@ -84,6 +88,10 @@ impl Report {
             for m in &graph.moves {
                 let _ = writeln!(text, "  {m}", m = Shown(m));
             }
+        }
+        for (name, nodes) in &self.rewrites {
+            let equation = TABLE.iter().find(|r| r.name == name).map_or("", |r| r.equation);
+            let _ = writeln!(text, "{name} took away {nodes} nodes: {equation}");
         }
         self.explain_opaque(&mut text);
         for note in &self.notes {

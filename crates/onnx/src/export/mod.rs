@@ -96,24 +96,30 @@ struct GraphOut<'g> {
     names: Names,
     nodes: Vec<NodeProto>,
     initializers: Vec<TensorProto>,
+    /// Names of the file's initializers. A new constant of such a name takes the old one's place in the list.
+    known: FxHashSet<&'g str>,
 }
 
 impl Exporter {
     fn graph(&mut self, origin: &GraphProto, graph: &Graph) -> Result<GraphProto, ExportError> {
         let names = Names::resolve(graph, origin, &mut self.taken);
-        let mut out = GraphOut { graph, names, nodes: Vec::with_capacity(origin.node.len()), initializers: Vec::new() };
-        let known: FxHashSet<&str> = origin.initializer.iter().filter_map(|t| t.name.as_deref()).collect();
+        let mut out = GraphOut {
+            graph,
+            names,
+            nodes: Vec::with_capacity(origin.node.len()),
+            initializers: Vec::new(),
+            known: origin.initializer.iter().filter_map(|t| t.name.as_deref()).collect(),
+        };
         for n in graph.order().unwrap_or_default() {
             let node = graph.node(n);
             match &node.op {
                 Op::Input { .. } | Op::Outer => {}
+                // An initializer of the file stays in its list, a Constant of the file is a node.
                 Op::Constant(_) if node.origin.is_some() => out.nodes.extend(origin_of(origin, node.origin).cloned()),
                 Op::Constant(c) => {
                     let Some(v) = node.outputs.first().copied().flatten() else { continue };
-                    if !known.contains(graph.value(v).name.as_str()) {
-                        let tensor = self.tensor(out.names.of(v), c)?;
-                        self.add_constant(&mut out, tensor);
-                    }
+                    let tensor = self.tensor(out.names.of(v), c)?;
+                    self.add_constant(&mut out, tensor);
                 }
                 Op::Relayout => self.relayout(&mut out, n)?,
                 Op::Onnx(_) => self.node(origin, &mut out, n)?,
@@ -122,9 +128,9 @@ impl Exporter {
         Ok(self.finish(origin, out))
     }
 
-    /// A constant as an initializer; before IR version 4 those would have to be inputs too, so as a node.
+    /// A constant as an initializer; before IR version 4 those have to be inputs too, so a new one is a node.
     fn add_constant(&self, out: &mut GraphOut<'_>, tensor: TensorProto) {
-        if self.ir_version >= 4 {
+        if self.ir_version >= 4 || tensor.name.as_deref().is_some_and(|name| out.known.contains(name)) {
             out.initializers.push(tensor);
         } else {
             out.nodes.push(constants::constant_node(tensor));
@@ -195,7 +201,12 @@ impl Exporter {
                 .collect();
             proto.input.retain(|i| !gone.contains(i.name.as_deref().unwrap_or_default()));
         }
-        proto.initializer.extend(out.initializers);
+        for tensor in out.initializers {
+            match proto.initializer.iter_mut().find(|t| out.known.contains(tensor_name(&tensor)) && t.name == tensor.name) {
+                Some(place) => *place = tensor,
+                None => proto.initializer.push(tensor),
+            }
+        }
         let old: FxHashSet<&str> = origin.node.iter().flat_map(|n| n.output.iter().map(String::as_str)).collect();
         let named = |info: &ValueInfoProto| old.contains(info.name.as_deref().unwrap_or_default());
         // What the file says of names that are no node's results is not ours to judge.
@@ -225,6 +236,10 @@ fn restated(graph: &Graph, names: &Names, info: &ValueInfoProto) -> Option<Value
     let dims = &mut tensor.shape.as_mut()?.dim;
     *dims = stored_dims(dims, layout)?;
     Some(info)
+}
+
+fn tensor_name(tensor: &TensorProto) -> &str {
+    tensor.name.as_deref().unwrap_or_default()
 }
 
 fn stored_dims(dims: &[Dimension], layout: &Layout) -> Option<Vec<Dimension>> {

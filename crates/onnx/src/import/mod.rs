@@ -197,15 +197,15 @@ impl<'f> Importer<'f> {
 
     fn inputs_and_initializers(&mut self, proto: &'f GraphProto, graph: &mut Graph, types: &FxHashMap<&'f str, Type>) {
         let mut constants: FxHashMap<&str, Constant> = FxHashMap::default();
-        let mut order: Vec<&str> = Vec::new();
-        for tensor in &proto.initializer {
+        let mut order: Vec<(&str, usize)> = Vec::new();
+        for (place, tensor) in proto.initializer.iter().enumerate() {
             let name = tensor.name.as_deref().unwrap_or_default();
             match tensors::constant(self.file, self.payloads, tensor) {
                 Ok(c) => {
                     if constants.insert(name, c).is_some() {
                         self.problem(format!("initializer `{name}` is there twice"));
                     } else {
-                        order.push(name);
+                        order.push((name, proto.node.len() + place));
                     }
                 }
                 Err(problem) => self.problem(problem),
@@ -231,8 +231,13 @@ impl<'f> Importer<'f> {
                 self.problem(e.to_string());
             }
         }
-        for name in order {
-            let added = constants.remove(name).map(|c| graph.add_constant(name, c));
+        for (name, place) in order {
+            let added = constants.remove(name).map(|c| {
+                let ty = tensors::constant_type(&c);
+                let mut node = Node::new(Op::Constant(c), vec![]);
+                node.origin = u32::try_from(place).ok();
+                graph.add_single(node, name.to_owned(), ty)
+            });
             if let Some(Err(e)) = added {
                 self.problem(e.to_string());
             }
