@@ -5,7 +5,7 @@
 //! them. All of the chain is one scale and one shift, in f64, so that weights and bias are rounded once. The result of the last
 //! op of the chain keeps its name; new weights keep the name of the old ones where those go.
 //!
-//! Nothing is done upstream of a quantization, to weights that another node reads and that are large, or to halves whose
+//! Nothing is done upstream of a quantization, to a factor that a runtime gives to the product behind it, to weights that another node reads and that are large, or to halves whose
 //! products leave the range of their type.
 
 use crate::eval::{Numbers, Scaled, Split, bytes_of, decode, encode};
@@ -15,7 +15,7 @@ use crate::rewrites::{Affine, Anchor, BiasPlace, Numerics, Rewrite, before_round
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::op::bind;
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_target::Cost;
@@ -228,12 +228,27 @@ fn chain(graph: &Graph, n: NodeId, anchor: &Anchor) -> Vec<Link> {
             Form::View(View::Reshape) => axis = None,
             _ => {
                 let Some(affine) = reading(graph, node, v, axis, anchor.channels()) else { break };
+                if is_factor_of_product(graph, u.node, v, y) {
+                    break;
+                }
                 links.push(Link { node: u.node, operand: v, result: y, affine, axis });
             }
         }
         at = Some(y);
     }
     links
+}
+
+/// Whether a node multiplies by one number what only a product of two activations reads: a runtime makes it that product's own
+/// factor (`FusedMatMul`), and would lose a fusion for nothing.
+fn is_factor_of_product(graph: &Graph, n: NodeId, x: ValueId, y: ValueId) -> bool {
+    let node = graph.node(n);
+    let number = |v: ValueId| v == x || graph.constant(v).and_then(Constant::elems) == Some(1);
+    let scales = matches!(node.onnx(), Some("Mul" | "Div")) && node.inputs.iter().flatten().all(|&v| number(v));
+    let multiplies = |node: &Node| {
+        node.onnx() == Some("MatMul") && node.inputs.iter().flatten().all(|&v| graph.constant(v).is_none())
+    };
+    scales && !graph.is_output(y) && graph.uses(y).iter().all(|u| multiplies(graph.node(u.node)))
 }
 
 /// Whether the weights may be stored scaled: nothing else reads them, or a second copy is small.

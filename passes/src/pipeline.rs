@@ -7,11 +7,9 @@
 use crate::assign::{Plan, assign};
 use crate::hints::Hints;
 use crate::record::{GraphRecord, describe_moves};
-use crate::solve::Limits;
 use crate::rewrites::{Numerics, before_rounding};
-use crate::{
-    canonicalize, cleanup, fold_constants, fold_scales, fold_shapes, fold_weights, legalize, materialize,
-};
+use crate::solve::Limits;
+use crate::{canonicalize, cleanup, fold_constants, fold_scales, fold_shapes, fold_weights, legalize, materialize};
 use relayout_ir::graph::{DuplicateName, Graph, NodeId};
 use relayout_ir::model::Model;
 use relayout_ir::verify::{Violation, verify, verify_body};

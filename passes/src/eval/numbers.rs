@@ -46,7 +46,7 @@ impl Numbers {
 /// For types that are not taken and buffers that end within an element.
 pub fn decode(dtype: DType, bytes: &[u8]) -> Result<Numbers, String> {
     let width = width(dtype)?;
-    if bytes.len() % width != 0 {
+    if !bytes.len().is_multiple_of(width) {
         return Err(format!("{} bytes are no whole {dtype} elements", bytes.len()));
     }
     let each = bytes.chunks_exact(width);
@@ -91,10 +91,7 @@ pub fn encode(numbers: &Numbers, dtype: DType) -> Result<Vec<u8>, String> {
         (Numbers::F64(v), DType::F16) => v.iter().flat_map(|&x| f16::from_f64(x).to_le_bytes()).collect(),
         (Numbers::F64(v), DType::BF16) => v.iter().flat_map(|&x| bf16::from_f64(x).to_le_bytes()).collect(),
         (Numbers::Int(v), DType::Bool) => v.iter().map(|&i| u8::from(i != 0)).collect(),
-        (
-            Numbers::Int(v),
-            DType::I64 | DType::I32 | DType::U32 | DType::I16 | DType::U16 | DType::I8 | DType::U8,
-        ) => {
+        (Numbers::Int(v), DType::I64 | DType::I32 | DType::U32 | DType::I16 | DType::U16 | DType::I8 | DType::U8) => {
             let width = width(dtype)?;
             v.iter().flat_map(|i| i.to_le_bytes().into_iter().take(width)).collect()
         }
@@ -111,7 +108,8 @@ mod tests {
         use DType::{BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32};
         for dtype in [F32, F64, F16, BF16, I64, I32, U32, I16, U16, I8, U8, Bool] {
             let width = width(dtype).unwrap();
-            let bytes: Vec<u8> = (0..4 * width).map(|i| if dtype == Bool { (i % 2) as u8 } else { 61 + i as u8 }).collect();
+            let bytes: Vec<u8> =
+                (0..4 * width).map(|i| if dtype == Bool { (i % 2) as u8 } else { 61 + i as u8 }).collect();
             let numbers = decode(dtype, &bytes).unwrap();
             assert_eq!((numbers.len(), encode(&numbers, dtype)), (4, Ok(bytes)), "{dtype}");
         }

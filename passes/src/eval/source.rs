@@ -59,9 +59,8 @@ impl Split {
     /// Runs of elements with the same channel: the channel and how many elements, in the order of the weights.
     pub fn runs(self) -> impl Iterator<Item = (usize, usize)> {
         let Split { groups, inputs, channels, rest } = self;
-        (0..groups).flat_map(move |g| {
-            (0..inputs).flat_map(move |_| (0..channels).map(move |c| (g * channels + c, rest)))
-        })
+        (0..groups)
+            .flat_map(move |g| (0..inputs).flat_map(move |_| (0..channels).map(move |c| (g * channels + c, rest))))
     }
 
     /// Elements in all.

@@ -84,13 +84,7 @@ pub fn reading(graph: &Graph, node: &Node, x: ValueId, axis: Option<usize>, chan
 }
 
 /// BatchNormalization at inference, with all its parameters constant.
-fn batch_normalization(
-    graph: &Graph,
-    node: &Node,
-    x: ValueId,
-    axis: Option<usize>,
-    channels: usize,
-) -> Option<Affine> {
+fn batch_normalization(graph: &Graph, node: &Node, x: ValueId, axis: Option<usize>, channels: usize) -> Option<Affine> {
     let trains = node.int("training_mode").unwrap_or(0) != 0;
     // Before opset 7 an attribute says which mode it is; before 9, one may make statistics per element.
     let per_element = node.opset < 7 || (node.opset < 9 && node.int("spatial").unwrap_or(1) == 0);

@@ -202,7 +202,11 @@ impl Exporter {
             proto.input.retain(|i| !gone.contains(i.name.as_deref().unwrap_or_default()));
         }
         for tensor in out.initializers {
-            match proto.initializer.iter_mut().find(|t| out.known.contains(tensor_name(&tensor)) && t.name == tensor.name) {
+            match proto
+                .initializer
+                .iter_mut()
+                .find(|t| out.known.contains(tensor_name(&tensor)) && t.name == tensor.name)
+            {
                 Some(place) => *place = tensor,
                 None => proto.initializer.push(tensor),
             }
