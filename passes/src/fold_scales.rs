@@ -17,7 +17,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::op::bind;
-use relayout_ir::patch::{Patch, remove_dead};
+use relayout_ir::patch::{NewOperand, Patch, remove_dead};
 use relayout_target::Cost;
 use std::sync::Arc;
 
@@ -294,13 +294,14 @@ fn same_count(graph: &Graph, v: ValueId, channels: usize) -> Option<Vec<i64>> {
 fn put(graph: &Graph, patch: &mut Patch, suspects: &mut Vec<NodeId>, node: NodeId, slot: usize, constant: Constant) {
     let Some(old) = graph.node(node).inputs.get(slot).copied().flatten() else {
         let result = graph.node(node).outputs.first().copied().flatten();
-        let name = result.map_or_else(String::new, |v| graph.value(v).name.clone());
-        patch.set_operand(node, slot, constant, format!("{name}.bias"), None);
+        let name = result.map_or_else(String::new, |v| format!("{}.bias", graph.value(v).name));
+        patch.set_operand(NewOperand { node, slot, constant, name, takes_name_of: None });
         return;
     };
     let value = graph.value(old);
     let goes = graph.uses(old).len() == 1 && !graph.is_output(old);
     let same = graph.constant(old).is_some_and(|c| c.dims == constant.dims && c.dtype == constant.dtype);
     suspects.push(value.producer().0);
-    patch.set_operand(node, slot, constant, value.name.clone(), (goes && same).then_some(old));
+    let takes_name_of = (goes && same).then_some(old);
+    patch.set_operand(NewOperand { node, slot, constant, name: value.name.clone(), takes_name_of });
 }

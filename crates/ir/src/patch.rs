@@ -28,12 +28,27 @@ pub struct Insert {
     pub takes_name_of: Option<ValueId>,
 }
 
+/// A new constant that becomes an operand of a node.
+#[derive(Debug)]
+pub struct NewOperand {
+    /// The node. Its form has to be bound again afterwards.
+    pub node: NodeId,
+    /// The operand's slot; one that the node does not have yet is added, and those between are left out.
+    pub slot: usize,
+    /// The constant.
+    pub constant: Constant,
+    /// Name to give it; made unique.
+    pub name: String,
+    /// The constant takes over the name of this value, which gets a new one.
+    pub takes_name_of: Option<ValueId>,
+}
+
 /// A set of edits.
 #[derive(Debug, Default)]
 pub struct Patch {
     layouts: Vec<(ValueId, Layout)>,
     inserts: Vec<Insert>,
-    operands: Vec<(NodeId, usize, Constant, String, Option<ValueId>)>,
+    operands: Vec<NewOperand>,
     replaced: Vec<(ValueId, ValueId)>,
 }
 
@@ -58,17 +73,9 @@ impl Patch {
         self.inserts.push(insert);
     }
 
-    /// Makes an operand of a node a new constant of this name, or of the name of the value that it takes the place of; a
-    /// slot that the node does not have yet is added, those between are left out. The node's form has to be bound again.
-    pub fn set_operand(
-        &mut self,
-        node: NodeId,
-        slot: usize,
-        constant: Constant,
-        name: String,
-        takes_name_of: Option<ValueId>,
-    ) {
-        self.operands.push((node, slot, constant, name, takes_name_of));
+    /// Makes an operand of a node a new constant.
+    pub fn set_operand(&mut self, operand: NewOperand) {
+        self.operands.push(operand);
     }
 
     /// Whoever reads `v`, graph outputs and bodies included, reads `by` from now on, which takes over its name. `by` must not
@@ -108,7 +115,8 @@ impl Patch {
             }
             nodes.push(node);
         }
-        for (node, slot, constant, name, takes_name_of) in self.operands {
+        for operand in self.operands {
+            let NewOperand { node, slot, constant, name, takes_name_of } = operand;
             let rank = graph.node(node).rank;
             let name = graph.fresh_name(&name);
             let ty = Type::tensor(constant.dtype, constant.dims.iter().map(|&d| Dim::from(d)).collect());

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{F16, F32, I8, Net, U8, compare};
+use common::{BOOL, F16, F32, I8, Net, U8, compare};
 use proptest::prelude::*;
 use relayout::verify::Tolerance;
 use relayout::{Model, Numerics, Options, Report, optimize, target};
@@ -271,7 +271,8 @@ fn large_weights_are_computed_when_they_are_written() {
 
 #[test]
 fn every_evaluated_op_gives_the_runtime_s_bits() {
-    let steps: &[(&str, &[&str], &[(&str, &[i64])])] = &[
+    type Attributes = &'static [(&'static str, &'static [i64])];
+    let steps: &[(&str, &[&str], Attributes)] = &[
         ("Add", &["a", "row"], &[]),
         ("Sub", &["row", "a"], &[]),
         ("Mul", &["a", "row"], &[]),
@@ -357,6 +358,68 @@ fn halves_whose_products_leave_their_range_stay() {
         let net = conv(F16).values("s", F16, &[], &[by]).node("Mul", &["c", "s"], "y").output("y", F16);
         assert_eq!(fold(&net).ops().len(), ops, "{by}");
     }
+}
+
+#[test]
+fn files_whose_initializers_are_inputs_keep_lists_that_agree() {
+    let net = Net::new(9)
+        .input("x", F32, &[1, 3, 5, 5])
+        .floats("w", F32, &[4, 3, 3, 3], true)
+        .floats("gamma", F32, &[4], false)
+        .floats("beta", F32, &[4], true)
+        .node("Conv", &["x", "w"], "c")
+        .node("BatchNormalization", &["c", "gamma", "beta", "beta", "gamma"], "y")
+        .output("y", F32)
+        .ir_3();
+    let folded = fold(&net);
+    assert_eq!(folded.ops(), ["Conv"]);
+    folded.holds(ROUNDED);
+}
+
+#[test]
+fn a_branch_folds_unless_what_leaves_it_is_quantized() {
+    let then = Net::new(17)
+        .floats("w", F32, &[6, 4, 3, 3], true)
+        .floats("s", F32, &[6, 1, 1], true)
+        .node("Conv", &["x", "w"], "c")
+        .node("Mul", &["c", "s"], "m")
+        .node("Add", &["m", "outside"], "r")
+        .output("r", F32);
+    let other = Net::new(17).floats("v", F32, &[6, 4, 3, 3], true).node("Conv", &["x", "v"], "d").output("d", F32);
+    let net = Net::new(17)
+        .input("x", F32, &[1, 4, 5, 5])
+        .input("condition", BOOL, &[])
+        .floats("outside", F32, &[6, 1, 1], true)
+        .branches("condition", "z", &then, &other);
+    let plain = fold(&net.clone().node("Relu", &["z"], "y").output("y", F32));
+    assert_eq!(plain.report.rewrites.get("scale_into_conv"), Some(&1), "{}", plain.text);
+    plain.holds(ROUNDED);
+    let quantized = net
+        .values("scale", F32, &[], &[0.5])
+        .values("zero", U8, &[], &[3.0])
+        .node("QuantizeLinear", &["z", "scale", "zero"], "y")
+        .output("y", U8);
+    assert!(!fold(&quantized).report.changed);
+}
+
+#[test]
+fn shape_arithmetic_of_known_shapes_goes_and_that_of_symbols_stays() {
+    let net = |dims: &[i64]| {
+        Net::new(17)
+            .input("x", F32, dims)
+            .ints("first", &[0])
+            .ints("rest", &[-1])
+            .node("Shape", &["x"], "extents")
+            .node_with("Gather", &["extents", "first"], "n", &[("axis", &[0])])
+            .node_with("Concat", &["n", "rest"], "target", &[("axis", &[0])])
+            .node("Reshape", &["x", "target"], "y")
+            .output("y", F32)
+    };
+    let known = fold(&net(&[2, 3, 4]));
+    assert_eq!(known.ops(), ["Reshape"]);
+    assert!(compare(&known.before, &known.after).exact);
+    // -1 stands for a dim that is not known here.
+    assert!(!fold(&net(&[-1, 3, 4])).report.changed);
 }
 
 /// A convolution of any kind and a chain behind it.

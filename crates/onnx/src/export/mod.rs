@@ -22,7 +22,7 @@ use names::{Names, Taken};
 use relayout_ir::graph::{Graph, NodeId, Op};
 use relayout_ir::layout::Layout;
 use relayout_ir::model::Model;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why a graph can't be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -201,13 +201,11 @@ impl Exporter {
                 .collect();
             proto.input.retain(|i| !gone.contains(i.name.as_deref().unwrap_or_default()));
         }
+        let place_of = |(i, t): (usize, &TensorProto)| t.name.clone().map(|name| (name, i));
+        let places: FxHashMap<String, usize> = proto.initializer.iter().enumerate().filter_map(place_of).collect();
         for tensor in out.initializers {
-            match proto
-                .initializer
-                .iter_mut()
-                .find(|t| out.known.contains(tensor_name(&tensor)) && t.name == tensor.name)
-            {
-                Some(place) => *place = tensor,
+            match places.get(tensor.name.as_deref().unwrap_or_default()).and_then(|&i| proto.initializer.get_mut(i)) {
+                Some(old) => *old = tensor,
                 None => proto.initializer.push(tensor),
             }
         }
@@ -240,10 +238,6 @@ fn restated(graph: &Graph, names: &Names, info: &ValueInfoProto) -> Option<Value
     let dims = &mut tensor.shape.as_mut()?.dim;
     *dims = stored_dims(dims, layout)?;
     Some(info)
-}
-
-fn tensor_name(tensor: &TensorProto) -> &str {
-    tensor.name.as_deref().unwrap_or_default()
 }
 
 fn stored_dims(dims: &[Dimension], layout: &Layout) -> Option<Vec<Dimension>> {

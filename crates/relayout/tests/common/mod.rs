@@ -37,6 +37,7 @@ pub(crate) const F32: i32 = 1;
 pub(crate) const U8: i32 = 2;
 pub(crate) const I8: i32 = 3;
 pub(crate) const I64: i32 = 7;
+pub(crate) const BOOL: i32 = 9;
 pub(crate) const F16: i32 = 10;
 
 /// A model under construction: one graph, one operator set.
@@ -44,11 +45,40 @@ pub(crate) const F16: i32 = 10;
 pub(crate) struct Net {
     graph: GraphProto,
     opset: i64,
+    ir_version: i64,
 }
 
 impl Net {
     pub(crate) fn new(opset: i64) -> Net {
-        Net { graph: GraphProto { name: Some("net".to_owned()), ..GraphProto::default() }, opset }
+        Net { graph: GraphProto { name: Some("net".to_owned()), ..GraphProto::default() }, opset, ir_version: 8 }
+    }
+
+    /// As a file of IR version 3, whose initializers are inputs too.
+    pub(crate) fn ir_3(mut self) -> Net {
+        self.ir_version = 3;
+        let listed =
+            |t: &TensorProto| info(t.name.as_deref().unwrap_or_default(), t.data_type.unwrap_or(F32), Some(&t.dims));
+        let inputs: Vec<ValueInfoProto> = self.graph.initializer.iter().map(listed).collect();
+        self.graph.input.extend(inputs);
+        self
+    }
+
+    /// An If on `condition` with these two branches, each of one result.
+    pub(crate) fn branches(mut self, condition: &str, output: &str, then: &Net, other: &Net) -> Net {
+        let body = |name: &str, net: &Net| AttributeProto {
+            name: Some(name.to_owned()),
+            g: Some(Box::new(net.graph.clone())),
+            r#type: Some(AttributeType::Graph as i32),
+            ..AttributeProto::default()
+        };
+        self.graph.node.push(NodeProto {
+            op_type: Some("If".to_owned()),
+            input: vec![condition.to_owned()],
+            output: vec![output.to_owned()],
+            attribute: vec![body("then_branch", then), body("else_branch", other)],
+            ..NodeProto::default()
+        });
+        self
     }
 
     pub(crate) fn input(mut self, name: &str, dtype: i32, dims: &[i64]) -> Net {
@@ -132,7 +162,7 @@ impl Net {
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let model = ModelProto {
-            ir_version: Some(8),
+            ir_version: Some(self.ir_version),
             opset_import: vec![OperatorSetIdProto { domain: Some(String::new()), version: Some(self.opset) }],
             graph: Some(self.graph.clone()),
             ..ModelProto::default()
@@ -156,7 +186,8 @@ fn attribute(name: &str, values: &[i64]) -> AttributeProto {
 }
 
 fn info(name: &str, dtype: i32, dims: Option<&[i64]>) -> ValueInfoProto {
-    let dim = |&d: &i64| Dimension { value: Some(dimension::Value::DimValue(d)), denotation: None };
+    // Negative numbers stand for dims that are not said.
+    let dim = |&d: &i64| Dimension { value: (d >= 0).then_some(dimension::Value::DimValue(d)), denotation: None };
     let shape = dims.map(|dims| TensorShapeProto { dim: dims.iter().map(dim).collect() });
     let tensor = type_proto::Tensor { elem_type: Some(dtype), shape };
     ValueInfoProto {
