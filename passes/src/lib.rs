@@ -6,6 +6,9 @@
 pub mod assign;
 pub mod canonicalize;
 pub mod cleanup;
+pub mod eval;
+pub mod fold_constants;
+pub mod fold_scales;
 pub mod fold_shapes;
 pub mod fold_weights;
 pub mod hints;
@@ -13,4 +16,5 @@ pub mod legalize;
 pub mod materialize;
 pub mod pipeline;
 pub mod record;
+pub mod rewrites;
 pub mod solve;

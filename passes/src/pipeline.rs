@@ -6,8 +6,9 @@
 use crate::assign::{Plan, Scopes, SolveRecord, assign};
 use crate::hints::{Hints, Size};
 use crate::record::{GraphRecord, describe_moves};
+use crate::rewrites::Numerics;
 use crate::solve::Limits;
-use crate::{canonicalize, cleanup, fold_shapes, fold_weights, legalize, materialize};
+use crate::{canonicalize, cleanup, fold_constants, fold_scales, fold_shapes, fold_weights, legalize, materialize};
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::model::Model;
 use relayout_ir::verify::{Violation, verify};
@@ -22,6 +23,10 @@ pub struct Context<'a> {
     pub hints: Hints,
     /// Limits of the solver.
     pub limits: Limits,
+    /// What rewrites may do to results.
+    pub numerics: Numerics,
+    /// The model quantizes somewhere; what leaves a body is then taken to reach it.
+    pub quantizes: bool,
     /// Anonymous dims handed out so far.
     pub unknowns: u32,
     /// The decision, from `assign` on.
@@ -45,6 +50,8 @@ impl<'a> Context<'a> {
             target,
             hints: Hints::default(),
             limits: Limits::default(),
+            numerics: Numerics::default(),
+            quantizes: false,
             unknowns: 0,
             plan: Plan::default(),
             solve: SolveRecord::default(),
@@ -84,6 +91,16 @@ pub const PASSES: &[Pass] = &[
         name: "canonicalize",
         reason: "binds nodes to signatures, for which ranks and constant axes must be known",
         run: Run::Graph(canonicalize::canonicalize),
+    },
+    Pass {
+        name: "fold_constants",
+        reason: "needs views and the contents of shape arithmetic; constants behind nodes are no weights to what follows",
+        run: Run::Graph(fold_constants::fold_constants),
+    },
+    Pass {
+        name: "fold_scales",
+        reason: "needs weights as constants; before the decision, which need not carry layouts through what goes",
+        run: Run::Graph(fold_scales::fold_scales),
     },
     Pass {
         name: "assign",
@@ -138,6 +155,8 @@ pub struct PipelineOptions {
     pub dims: BTreeMap<String, Size>,
     /// Limits of the solver.
     pub limits: Limits,
+    /// What rewrites may do to results.
+    pub numerics: Numerics,
     /// Print the main graph after this pass.
     pub print_after: Option<String>,
 }
@@ -171,13 +190,19 @@ pub struct Outcome {
 /// [`PassError`]; the model may then be changed and must be dropped.
 pub fn run(model: &mut Model, target: &dyn Target, options: &PipelineOptions) -> Result<Outcome, PassError> {
     let mut outcome = Outcome::default();
-    let mut cx = Context { limits: options.limits.clone(), unknowns: model.unknowns, ..Context::new(target) };
+    let mut cx = Context {
+        limits: options.limits.clone(),
+        numerics: options.numerics,
+        unknowns: model.unknowns,
+        ..Context::new(target)
+    };
     let graph = &mut model.graph;
     let mut constants: Vec<BTreeSet<NodeId>> = Vec::new();
     each_graph(graph, "", &mut |graph, path| {
         cx.dead_before.push(cleanup::dead_nodes(graph).into_iter().collect());
         cx.graphs.push(GraphRecord { path: path.to_owned(), ..GraphRecord::default() });
         constants.push(constants_of(graph));
+        cx.quantizes |= graph.nodes().any(|n| graph.node(n).onnx().is_some_and(|op| op.contains("Quantize")));
         Ok(())
     })?;
     for pass in PASSES {
@@ -194,6 +219,7 @@ pub fn run(model: &mut Model, target: &dyn Target, options: &PipelineOptions) ->
         }
         if pass.name == "fold_shapes" {
             cx.hints = Hints::new(&options.dims, graph);
+            note_transposes(graph, &mut cx)?;
         }
         check(graph, pass.name)?;
         if options.print_after.as_deref() == Some(pass.name) {
@@ -249,13 +275,22 @@ fn check(graph: &Graph, pass: &'static str) -> Result<(), PassError> {
     })
 }
 
-fn run_assign(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
+/// What the input moves, before any pass takes something away.
+fn note_transposes(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
     for (record, scope) in cx.graphs.iter_mut().zip(&Scopes::of(graph).list) {
         record.weight = scope.weight;
     }
     let mut at = 0;
     each_graph(graph, "", &mut |graph, _| {
         cx.graphs[at].before = crate::record::transposes(graph, &cx.hints, cx.graphs[at].weight);
+        at += 1;
+        Ok(())
+    })
+}
+
+fn run_assign(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
+    let mut at = 0;
+    each_graph(graph, "", &mut |graph, _| {
         cx.graphs[at].opaque = crate::record::opaque_nodes(graph);
         at += 1;
         Ok(())

@@ -1,12 +1,13 @@
 //! What is reported of a graph, taken from what the passes know.
 
 use crate::hints::Hints;
+use crate::rewrites::Rewrite;
 use relayout_ir::form::{Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::same_bytes;
 use serde::Serialize;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Record of one graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -21,6 +22,8 @@ pub struct GraphRecord {
     pub moves: Vec<MoveRecord>,
     /// Constants that were stored in another layout or took in a view.
     pub folded: usize,
+    /// Nodes that rewrites took away, by the rewrite's name.
+    pub rewrites: BTreeMap<String, usize>,
     /// Ops through which no layout passes.
     pub opaque: Vec<OpaqueRecord>,
 }
@@ -63,6 +66,13 @@ pub struct OpaqueRecord {
 }
 
 impl GraphRecord {
+    /// Notes nodes that a rewrite took away.
+    pub(crate) fn count(&mut self, rewrite: Option<&Rewrite>, nodes: usize) {
+        if let Some(rewrite) = rewrite {
+            *self.rewrites.entry(rewrite.name.to_owned()).or_default() += nodes;
+        }
+    }
+
     /// Moves that are left, summed.
     pub fn after(&self) -> Traffic {
         Traffic { nodes: self.moves.len(), bytes: self.moves.iter().fold(0, |n, m| n.saturating_add(m.bytes)) }

@@ -1,6 +1,6 @@
 //! Arguments.
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use relayout::Size;
 use std::fmt::Display;
 use std::num::NonZeroU32;
@@ -45,6 +45,19 @@ pub(crate) struct Decide {
     /// Size at which a symbolic dim is priced, or a range of sizes: H=224, N=1..32
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim::<Size>)]
     pub(crate) dims: Vec<(String, Size)>,
+
+    /// What may be done to results: `exact` leaves arithmetic alone, `reassociate` folds scales and shifts into weights
+    #[arg(long, value_enum, default_value_t = Numerics::Reassociate)]
+    pub(crate) numerics: Numerics,
+}
+
+/// What may be done to results.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Numerics {
+    /// Every result stays the same, bit by bit
+    Exact,
+    /// Sums and products may be taken in another order, but not before a quantization
+    Reassociate,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -6,7 +6,7 @@ use crate::ops;
 use crate::progress::Progress;
 use relayout::ir::op::{Description, describe};
 use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
-use relayout::{BUILTIN, DataTarget, Model, Options, Target, optimize as optimize_model};
+use relayout::{BUILTIN, DataTarget, Model, Numerics, Options, Target, optimize as optimize_model};
 use std::io::{Read, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,10 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
             },
             1,
         )?;
-        if !comparison.holds(&Tolerance::default()) {
+        // Arithmetic that is folded into weights rounds otherwise; where only data moved, sums alone may.
+        let folded = !optimized.report().rewrites.is_empty();
+        let tolerance = if folded { Tolerance::new(1e-4, 1e-3) } else { Tolerance::default() };
+        if !comparison.holds(&tolerance) {
             return Err(Failure::Check(format!(
                 "the result differs from {}: {comparison}; nothing was written",
                 a.model.display()
@@ -228,7 +231,11 @@ fn of_library(error: relayout::Error) -> Failure {
 }
 
 fn options(a: &args::Decide) -> Options {
-    a.dims.iter().fold(Options::default(), |options, (name, size)| options.dim(name, *size))
+    let numerics = match a.numerics {
+        args::Numerics::Exact => Numerics::Exact,
+        args::Numerics::Reassociate => Numerics::Reassociate,
+    };
+    a.dims.iter().fold(Options::default().numerics(numerics), |options, (name, size)| options.dim(name, *size))
 }
 
 fn target(a: &args::Decide) -> Result<DataTarget, Failure> {

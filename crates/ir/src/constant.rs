@@ -20,6 +20,11 @@ pub trait ConstSource: fmt::Debug + Send + Sync {
     fn is_available(&self) -> bool {
         true
     }
+
+    /// Whether the bytes are made when they are asked for, and take memory from then on: who only writes them asks last.
+    fn is_computed(&self) -> bool {
+        false
+    }
 }
 
 /// A tensor whose contents are known at compile time.

@@ -104,7 +104,8 @@ pub struct Node {
     pub attrs: Attrs,
     /// Values of this graph that the node's bodies read by name.
     pub captures: Vec<ValueId>,
-    /// Where it came from: a number that the importer gave, `None` for what a pass made.
+    /// Where it came from: a number that the importer gave, `None` for what a pass made. Nodes have their place in the
+    /// file's list of nodes, initializers theirs in the list of initializers, counted on from the last node.
     pub origin: Option<u32>,
     /// Place in the order of the file, for a stable topological order; made nodes take that of the node they serve.
     pub rank: u32,
@@ -491,6 +492,19 @@ impl Graph {
         self.dag.add_edge(from, u.node.0, Edge { value: to, slot: u.slot as u32 });
     }
 
+    /// Makes an operand of a node this value, the slot added if it is not there.
+    pub(crate) fn set_input(&mut self, n: NodeId, slot: usize, to: ValueId) {
+        // Captures follow the inputs, so a new slot moves theirs: all edges are made anew.
+        let incoming: Vec<_> = self.dag.edges_directed(n.0, Direction::Incoming).map(|e| e.id()).collect();
+        for edge in incoming {
+            self.dag.remove_edge(edge);
+        }
+        let inputs = &mut self.dag[n.0].inputs;
+        inputs.resize(inputs.len().max(slot + 1), None);
+        inputs[slot] = Some(to);
+        self.connect(n.0);
+    }
+
     /// Makes the k-th graph output this value.
     pub(crate) fn redirect_output(&mut self, k: usize, to: ValueId) {
         self.outputs[k] = to;
@@ -533,9 +547,11 @@ impl Graph {
         if read || output || matches!(node.op, Op::Input { .. }) {
             return false;
         }
-        let names: Vec<String> = node.outputs.iter().flatten().map(|v| self.values[v.index()].name.clone()).collect();
-        for name in names {
-            self.by_name.remove(&name);
+        for v in node.outputs.clone().into_iter().flatten() {
+            let value = &mut self.values[v.index()];
+            self.by_name.remove(&value.name);
+            // The number of the node may be given to another one; its values must not become that one's.
+            value.source = (NodeIndex::end(), 0);
         }
         self.dag.remove_node(n.0);
         true

@@ -3,8 +3,10 @@
 //! Nothing is changed before [`Patch::apply`]. It checks the names it needs first, so a patch goes in whole or not at all.
 
 use crate::constant::Constant;
+use crate::dim::Dim;
 use crate::graph::{DuplicateName, Graph, Node, NodeId, Op, Use, ValueId};
 use crate::layout::Layout;
+use crate::op::infer::CONTENTS_LIMIT;
 use crate::types::Type;
 
 /// A new node of one result, and who reads that result from now on.
@@ -26,11 +28,28 @@ pub struct Insert {
     pub takes_name_of: Option<ValueId>,
 }
 
+/// A new constant that becomes an operand of a node.
+#[derive(Debug)]
+pub struct NewOperand {
+    /// The node. Its form has to be bound again afterwards.
+    pub node: NodeId,
+    /// The operand's slot; one that the node does not have yet is added, and those between are left out.
+    pub slot: usize,
+    /// The constant.
+    pub constant: Constant,
+    /// Name to give it; made unique.
+    pub name: String,
+    /// The constant takes over the name of this value, which gets a new one.
+    pub takes_name_of: Option<ValueId>,
+}
+
 /// A set of edits.
 #[derive(Debug, Default)]
 pub struct Patch {
     layouts: Vec<(ValueId, Layout)>,
     inserts: Vec<Insert>,
+    operands: Vec<NewOperand>,
+    replaced: Vec<(ValueId, ValueId)>,
 }
 
 impl Patch {
@@ -41,7 +60,7 @@ impl Patch {
 
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.layouts.is_empty() && self.inserts.is_empty()
+        self.layouts.is_empty() && self.inserts.is_empty() && self.operands.is_empty() && self.replaced.is_empty()
     }
 
     /// Sets the layout in which a value is produced.
@@ -54,7 +73,18 @@ impl Patch {
         self.inserts.push(insert);
     }
 
-    /// Applies every edit; the nodes inserted.
+    /// Makes an operand of a node a new constant.
+    pub fn set_operand(&mut self, operand: NewOperand) {
+        self.operands.push(operand);
+    }
+
+    /// Whoever reads `v`, graph outputs and bodies included, reads `by` from now on, which takes over its name. `by` must not
+    /// depend on what reads `v`.
+    pub fn replace(&mut self, v: ValueId, by: ValueId) {
+        self.replaced.push((v, by));
+    }
+
+    /// Applies every edit, in the order layouts, nodes, operands, replacements; the nodes inserted.
     ///
     /// # Errors
     /// [`DuplicateName`], which fresh names rule out.
@@ -66,9 +96,14 @@ impl Patch {
         for insert in self.inserts {
             let name = graph.fresh_name(&insert.name);
             let layout = insert.layout;
+            let contents = match &insert.node.op {
+                Op::Constant(c) => c.to_ints(CONTENTS_LIMIT),
+                _ => None,
+            };
             let node = graph.add(insert.node, vec![Some((name, insert.ty))])?;
             let Some(result) = graph.node(node).outputs.first().copied().flatten() else { continue };
             *graph.value_mut(result).layout = layout;
+            *graph.value_mut(result).contents = contents.map(|c| c.into_iter().map(Dim::from).collect());
             for u in insert.uses {
                 graph.redirect(u, result);
             }
@@ -79,6 +114,28 @@ impl Patch {
                 graph.swap_names(of, result);
             }
             nodes.push(node);
+        }
+        for operand in self.operands {
+            let NewOperand { node, slot, constant, name, takes_name_of } = operand;
+            let rank = graph.node(node).rank;
+            let name = graph.fresh_name(&name);
+            let ty = Type::tensor(constant.dtype, constant.dims.iter().map(|&d| Dim::from(d)).collect());
+            let value = graph.add_single(constant_node(constant, rank), name, ty)?;
+            graph.set_input(node, slot, value);
+            if let Some(of) = takes_name_of {
+                graph.swap_names(of, value);
+            }
+        }
+        for (v, by) in self.replaced {
+            for u in graph.uses(v) {
+                graph.redirect(u, by);
+            }
+            for k in 0..graph.outputs().len() {
+                if graph.outputs()[k] == v {
+                    graph.redirect_output(k, by);
+                }
+            }
+            graph.swap_names(v, by);
         }
         Ok(nodes)
     }

@@ -33,5 +33,6 @@ pub use relayout_ir as ir;
 pub use relayout_passes::hints::Size;
 pub use relayout_passes::pipeline::PASSES;
 pub use relayout_passes::record::{GraphRecord, MoveRecord, OpaqueRecord, Traffic};
+pub use relayout_passes::rewrites::{Numerics, Rewrite, TABLE as REWRITES};
 pub use relayout_target::{BUILTIN, DataTarget, Target, TargetError, builtin as target};
 pub use report::{Report, SCHEMA};

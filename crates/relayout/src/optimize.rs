@@ -12,6 +12,7 @@ use relayout_onnx::write::{Payloads, WriteOptions, copy_unchanged, write_model, 
 use relayout_passes::hints::Size;
 use relayout_passes::pipeline::{Outcome, PASSES, PipelineOptions, run};
 use relayout_passes::record::{GraphRecord, Traffic};
+use relayout_passes::rewrites::Numerics;
 use relayout_target::Target;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -24,6 +25,8 @@ use std::sync::Arc;
 pub struct Options {
     /// Sizes at which symbolic dims are priced, by name.
     pub dims: BTreeMap<String, Size>,
+    /// What rewrites may do to results.
+    pub numerics: Numerics,
     /// Also print the main graph after this pass (of the first round).
     pub print_after: Option<String>,
 }
@@ -36,6 +39,13 @@ impl Options {
         self
     }
 
+    /// With another rule for what rewrites may do to results.
+    #[must_use]
+    pub fn numerics(mut self, numerics: Numerics) -> Options {
+        self.numerics = numerics;
+        self
+    }
+
     fn pipeline(&self) -> Result<PipelineOptions, Error> {
         let known = |name: &&String| PASSES.iter().any(|p| p.name == **name);
         if let Some(name) = self.print_after.as_ref().filter(|name| !known(name)) {
@@ -44,6 +54,7 @@ impl Options {
         }
         let mut options = PipelineOptions::default();
         options.dims.clone_from(&self.dims);
+        options.numerics = self.numerics;
         options.print_after.clone_from(&self.print_after);
         Ok(options)
     }
@@ -60,7 +71,7 @@ pub struct Optimized<'m> {
 }
 
 /// A second look at the result finds nothing, as a rule; more rounds than this are never needed, and none makes it dearer.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 8;
 
 /// Optimizes a model for a target. Each round's result is looked at again until nothing changes, so that optimizing the
 /// output changes nothing.
@@ -91,6 +102,7 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
         exported = export(&file, &next, &metadata)?;
         if exported.changed {
             report.folded += folded(&last);
+            count_rewrites(&mut report.rewrites, &last);
             exported.payloads.extend(std::mem::take(&mut kept.payloads));
         }
         ir = next;
@@ -114,7 +126,7 @@ pub fn optimize_graph(graph: Graph, target: &dyn Target, options: &Options) -> R
     let outcome = run(&mut model, target, &options.pipeline()?)?;
     let mut report = skeleton(target, &outcome);
     report.after = traffic(&outcome, GraphRecord::after);
-    report.changed = report.folded > 0 || report.after != report.before;
+    report.changed = report.folded > 0 || !report.rewrites.is_empty() || report.after != report.before;
     report.graphs = outcome.graphs;
     Ok((model.graph, report))
 }
@@ -142,6 +154,11 @@ fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
         after: Traffic::default(),
         folded: folded(outcome),
         solve: outcome.solve.clone(),
+        rewrites: {
+            let mut rewrites = BTreeMap::new();
+            count_rewrites(&mut rewrites, outcome);
+            rewrites
+        },
         graphs: Vec::new(),
         notes: outcome.notes.clone(),
     }
@@ -176,6 +193,13 @@ fn traffic(outcome: &Outcome, of: impl Fn(&GraphRecord) -> Traffic) -> Traffic {
 
 fn folded(outcome: &Outcome) -> usize {
     outcome.graphs.iter().map(|g| g.folded).sum()
+}
+
+/// Adds what rewrites took away.
+fn count_rewrites(sum: &mut BTreeMap<String, usize>, outcome: &Outcome) {
+    for (name, nodes) in outcome.graphs.iter().flat_map(|g| &g.rewrites) {
+        *sum.entry(name.clone()).or_default() += nodes;
+    }
 }
 
 fn metadata(target: &dyn Target) -> Vec<(String, String)> {

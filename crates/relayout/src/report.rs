@@ -2,6 +2,7 @@
 
 use relayout_passes::assign::SolveRecord;
 use relayout_passes::record::{GraphRecord, MoveRecord, Traffic};
+use relayout_passes::rewrites::TABLE;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -31,6 +32,8 @@ pub struct Report {
     pub folded: usize,
     /// How the decision was found, in the first round.
     pub solve: SolveRecord,
+    /// Nodes that rewrites took away, by the rewrite's name.
+    pub rewrites: BTreeMap<String, usize>,
     /// Per graph: the main one, then bodies.
     pub graphs: Vec<GraphRecord>,
     /// What else a user should know.
@@ -47,13 +50,18 @@ impl Report {
     pub fn summary(&self) -> String {
         if self.changed {
             return format!(
-                "moves {} -> {}, bytes moved {} -> {}, {} constant{} re-laid ({})",
+                "moves {} -> {}, bytes moved {} -> {}, {} constant{} re-laid{} ({})",
                 self.before.nodes,
                 self.after.nodes,
                 bytes(self.before.bytes),
                 bytes(self.after.bytes),
                 self.folded,
                 if self.folded == 1 { "" } else { "s" },
+                match self.rewrites.values().sum::<usize>() {
+                    0 => String::new(),
+                    1 => ", 1 node folded".to_owned(),
+                    n => format!(", {n} nodes folded"),
+                },
                 self.verdict()
             );
         }
@@ -86,6 +94,10 @@ impl Report {
             for m in &graph.moves {
                 let _ = writeln!(text, "  {m}", m = Shown(m));
             }
+        }
+        for (name, nodes) in &self.rewrites {
+            let equation = TABLE.iter().find(|r| r.name == name).map_or("", |r| r.equation);
+            let _ = writeln!(text, "{name} took away {nodes} nodes: {equation}");
         }
         self.explain_opaque(&mut text);
         for note in &self.notes {

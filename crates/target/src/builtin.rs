@@ -43,6 +43,7 @@ struct Moves {
 #[serde(deny_unknown_fields)]
 struct Ops {
     outer_axis_percent: u64,
+    pass_bytes_per_ns: u64,
 }
 
 /// A target that can't be had.
@@ -89,6 +90,9 @@ impl DataTarget {
         let target: DataTarget = toml::from_str(text).map_err(|e| malformed(e.to_string()))?;
         if target.moves.bytes_per_ns == 0 {
             return Err(malformed("`moves.bytes_per_ns` must be at least 1".to_owned()));
+        }
+        if target.ops.pass_bytes_per_ns == 0 {
+            return Err(malformed("`ops.pass_bytes_per_ns` must be at least 1".to_owned()));
         }
         Ok(target)
     }
@@ -150,6 +154,10 @@ impl Target for DataTarget {
             MoveKind::Permute => self.moves.node + Cost::new(bytes.div_ceil(self.moves.bytes_per_ns)),
         }
     }
+
+    fn pass_cost(&self, bytes: u64) -> Cost {
+        self.moves.view + Cost::new(bytes / self.ops.pass_bytes_per_ns)
+    }
 }
 
 #[cfg(test)]
@@ -175,6 +183,13 @@ mod tests {
         assert!(t.move_cost(MoveKind::Permute, 1 << 20) > t.move_cost(MoveKind::Permute, 1 << 10));
         assert_eq!(t.move_cost(MoveKind::View, 1 << 20), t.move_cost(MoveKind::View, 0));
         assert!(t.move_cost(MoveKind::Permute, u64::MAX).is_finite());
+    }
+
+    #[test]
+    fn an_element_wise_pass_costs_something_however_small_it_is() {
+        let t = builtin("onnx").unwrap();
+        assert!(t.pass_cost(0) > Cost::ZERO);
+        assert!(t.pass_cost(1 << 20) > t.pass_cost(1 << 10) && t.pass_cost(u64::MAX).is_finite());
     }
 
     #[test]

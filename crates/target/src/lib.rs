@@ -58,4 +58,10 @@ pub trait Target: Sync {
 
     /// Cost of a move of this many bytes.
     fn move_cost(&self, kind: MoveKind, bytes: u64) -> Cost;
+
+    /// Cost of a node that passes once over its operands and results, this many bytes together: what is gained where an
+    /// element-wise op goes. Unless the target knows better, that of a view and as many bytes moved.
+    fn pass_cost(&self, bytes: u64) -> Cost {
+        self.move_cost(MoveKind::View, bytes)
+    }
 }

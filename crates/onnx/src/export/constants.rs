@@ -14,8 +14,8 @@ impl Exporter {
         let missing = |why: String| ExportError::Bytes { name: name.to_owned(), why };
         let size = c.size_bytes().ok_or_else(|| missing(format!("{} elements have no size", c.dtype)))?;
         let raw_data = match &c.pending {
-            None if c.source.is_available() => c.source.bytes().map_err(missing)?,
-            // What is not there is missed when it is written: until then a graph can be looked at without its weights.
+            None if c.source.is_available() && !c.source.is_computed() => c.source.bytes().map_err(missing)?,
+            // Made when it is written. What is not there is missed then: until then a graph can be looked at without its weights.
             _ => {
                 let (name, constant) = (name.to_owned(), c.clone());
                 self.payloads.defer_with(size, move |out| {

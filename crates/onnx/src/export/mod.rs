@@ -21,7 +21,7 @@ use names::{Names, Outer, Taken};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::model::Model;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why a graph can't be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,6 +95,8 @@ struct GraphOut<'g> {
     names: Names,
     nodes: Vec<NodeProto>,
     initializers: Vec<TensorProto>,
+    /// Names of the file's initializers. A new constant of such a name takes the old one's place in the list.
+    known: FxHashSet<&'g str>,
 }
 
 impl Exporter {
@@ -105,20 +107,20 @@ impl Exporter {
         outer: Option<Outer<'_>>,
     ) -> Result<GraphProto, ExportError> {
         let names = Names::resolve(graph, origin, outer, &mut self.taken);
-        let mut out = GraphOut { graph, names, nodes: Vec::with_capacity(origin.node.len()), initializers: Vec::new() };
         let mut known: FxHashSet<&str> = origin.initializer.iter().filter_map(|t| t.name.as_deref()).collect();
         known.extend(origin.sparse_initializer.iter().filter_map(|t| t.values.as_ref()?.name.as_deref()));
+        let (nodes, initializers) = (Vec::with_capacity(origin.node.len()), Vec::new());
+        let mut out = GraphOut { graph, names, nodes, initializers, known };
         for n in graph.order().unwrap_or_default() {
             let node = graph.node(n);
             match &node.op {
                 Op::Input { .. } | Op::Outer => {}
+                // An initializer of the file stays in its list, a Constant of the file is a node.
                 Op::Constant(_) if node.origin.is_some() => out.nodes.extend(origin_of(origin, node.origin).cloned()),
                 Op::Constant(c) => {
                     let Some(v) = node.outputs.first().copied().flatten() else { continue };
-                    if !known.contains(graph.value(v).name.as_str()) {
-                        let tensor = self.tensor(out.names.of(v), c)?;
-                        self.add_constant(&mut out, tensor);
-                    }
+                    let tensor = self.tensor(out.names.of(v), c)?;
+                    self.add_constant(&mut out, tensor);
                 }
                 Op::Relayout => self.relayout(&mut out, n)?,
                 Op::Onnx(_) => self.node(origin, &mut out, n)?,
@@ -127,9 +129,9 @@ impl Exporter {
         Ok(self.finish(origin, out))
     }
 
-    /// A constant as an initializer; before IR version 4 those would have to be inputs too, so as a node.
+    /// A constant as an initializer; before IR version 4 those have to be inputs too, so a new one is a node.
     fn add_constant(&self, out: &mut GraphOut<'_>, tensor: TensorProto) {
-        if self.ir_version >= 4 {
+        if self.ir_version >= 4 || tensor.name.as_deref().is_some_and(|name| out.known.contains(name)) {
             out.initializers.push(tensor);
         } else {
             out.nodes.push(constants::constant_node(tensor));
@@ -186,6 +188,14 @@ impl Exporter {
         for (ends, values) in [(&mut proto.input, graph.inputs()), (&mut proto.output, graph.outputs())] {
             restate_ends(graph, ends, values);
         }
+        let place_of = |(i, t): (usize, &TensorProto)| t.name.clone().map(|name| (name, i));
+        let places: FxHashMap<String, usize> = proto.initializer.iter().enumerate().filter_map(place_of).collect();
+        for tensor in out.initializers {
+            match places.get(tensor.name.as_deref().unwrap_or_default()).and_then(|&i| proto.initializer.get_mut(i)) {
+                Some(old) => *old = tensor,
+                None => proto.initializer.push(tensor),
+            }
+        }
         let old: FxHashSet<&str> = origin.node.iter().flat_map(|n| n.output.iter().map(String::as_str)).collect();
         let named = |info: &ValueInfoProto| old.contains(info.name.as_deref().unwrap_or_default());
         // What the file says of names that are no node's results is not ours to judge.
@@ -194,7 +204,6 @@ impl Exporter {
             .iter()
             .filter_map(|info| if named(info) { restated(graph, &out.names, info) } else { Some(info.clone()) })
             .collect();
-        proto.initializer.extend(out.initializers);
         sweep::remove_unread(origin, &mut proto, self.ir_version < 4);
         proto
     }

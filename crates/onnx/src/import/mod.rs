@@ -306,8 +306,13 @@ impl<'f> Importer<'f> {
                 self.problem(e.to_string());
             }
         }
+        let places: FxHashMap<&str, usize> =
+            proto.initializer.iter().enumerate().map(|(place, tensor)| (tensor.name(), place)).collect();
         for (name, c) in constants {
-            if let Err(e) = graph.add_constant(name, c) {
+            let ty = tensors::constant_type(&c);
+            let mut node = Node::new(Op::Constant(c), vec![]);
+            node.origin = places.get(name).and_then(|place| u32::try_from(proto.node.len() + place).ok());
+            if let Err(e) = graph.add_single(node, name.to_owned(), ty) {
                 self.problem(e.to_string());
             }
         }

@@ -31,6 +31,10 @@ impl ConstSource for Typed {
     fn bytes(&self) -> Result<Bytes, String> {
         self.file.tensor_bytes(&self.tensor).map_err(|e| e.to_string())
     }
+
+    fn is_computed(&self) -> bool {
+        true
+    }
 }
 
 /// A tensor that is made when the model is written.
@@ -47,6 +51,10 @@ impl ConstSource for Deferred {
         let mut bytes = Vec::new();
         self.0.write_to(&mut bytes).map_err(|e| e.to_string())?;
         Ok(bytes.into())
+    }
+
+    fn is_computed(&self) -> bool {
+        true
     }
 }
 

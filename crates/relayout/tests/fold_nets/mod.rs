@@ -1,0 +1,198 @@
+//! Small models in code, and a runtime to run them in.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use half::f16;
+use relayout::verify::{Comparison, Inputs, ModelSource, Options, Runtime, SearchPlaces, find_library, verify};
+use relayout_onnx::proto::attribute_proto::AttributeType;
+use relayout_onnx::proto::tensor_shape_proto::{Dimension, dimension};
+use relayout_onnx::proto::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
+    ValueInfoProto, type_proto,
+};
+use relayout_onnx::write::{WriteOptions, write_model_to};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// ONNX Runtime: the one that `ORT_DYLIB_PATH` names, else the one in the project folder `.relayout/venv`.
+pub(crate) fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| {
+        let mut places = SearchPlaces::default();
+        places.explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
+        places.start = Some(PathBuf::from(env!("CARGO_MANIFEST_DIR")));
+        let library = find_library(&places).expect("these tests need ONNX Runtime: run tools/setup once");
+        Runtime::load(&library).expect("ONNX Runtime loads; tools/setup installs the right version")
+    })
+}
+
+/// Both models on the same inputs, optimizations off.
+pub(crate) fn compare(a: &[u8], b: &[u8]) -> Comparison {
+    let inputs = Inputs::Random { seed: 7, dims: BTreeMap::new() };
+    verify(runtime(), ModelSource::Bytes(a), ModelSource::Bytes(b), &inputs, &Options::default()).expect("both run")
+}
+
+pub(crate) const F32: i32 = 1;
+pub(crate) const U8: i32 = 2;
+pub(crate) const I8: i32 = 3;
+pub(crate) const I64: i32 = 7;
+pub(crate) const BOOL: i32 = 9;
+pub(crate) const F16: i32 = 10;
+
+/// A model under construction: one graph, one operator set.
+#[derive(Clone, Debug)]
+pub(crate) struct Net {
+    graph: GraphProto,
+    opset: i64,
+    ir_version: i64,
+}
+
+impl Net {
+    pub(crate) fn new(opset: i64) -> Net {
+        Net { graph: GraphProto { name: Some("net".to_owned()), ..GraphProto::default() }, opset, ir_version: 8 }
+    }
+
+    /// As a file of IR version 3, whose initializers are inputs too.
+    pub(crate) fn ir_3(mut self) -> Net {
+        self.ir_version = 3;
+        let listed =
+            |t: &TensorProto| info(t.name.as_deref().unwrap_or_default(), t.data_type.unwrap_or(F32), Some(&t.dims));
+        let inputs: Vec<ValueInfoProto> = self.graph.initializer.iter().map(listed).collect();
+        self.graph.input.extend(inputs);
+        self
+    }
+
+    /// An If on `condition` with these two branches, each of one result.
+    pub(crate) fn branches(mut self, condition: &str, output: &str, then: &Net, other: &Net) -> Net {
+        let body = |name: &str, net: &Net| AttributeProto {
+            name: Some(name.to_owned()),
+            g: Some(Box::new(net.graph.clone())),
+            r#type: Some(AttributeType::Graph as i32),
+            ..AttributeProto::default()
+        };
+        self.graph.node.push(NodeProto {
+            op_type: Some("If".to_owned()),
+            input: vec![condition.to_owned()],
+            output: vec![output.to_owned()],
+            attribute: vec![body("then_branch", then), body("else_branch", other)],
+            ..NodeProto::default()
+        });
+        self
+    }
+
+    pub(crate) fn input(mut self, name: &str, dtype: i32, dims: &[i64]) -> Net {
+        self.graph.input.push(info(name, dtype, Some(dims)));
+        self
+    }
+
+    pub(crate) fn output(mut self, name: &str, dtype: i32) -> Net {
+        self.graph.output.push(info(name, dtype, None));
+        self
+    }
+
+    /// Numbers that depend on the name and the place: in 0.5..1.5, every third one negative if `signs`.
+    pub(crate) fn floats(self, name: &str, dtype: i32, dims: &[i64], signs: bool) -> Net {
+        let count = dims.iter().product::<i64>() as u64;
+        let mut state =
+            name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        let values: Vec<f32> = (0..count)
+            .map(|i| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let unit = (state >> 40) as f32 / (1u32 << 24) as f32;
+                if signs && i % 3 == 1 { -0.5 - unit } else { 0.5 + unit }
+            })
+            .collect();
+        self.values(name, dtype, dims, &values)
+    }
+
+    pub(crate) fn values(self, name: &str, dtype: i32, dims: &[i64], values: &[f32]) -> Net {
+        let bytes: Vec<u8> = match dtype {
+            F16 => values.iter().flat_map(|&v| f16::from_f32(v).to_le_bytes()).collect(),
+            U8 | I8 => values.iter().map(|&v| v as i8 as u8).collect(),
+            I64 => values.iter().flat_map(|&v| (v as i64).to_le_bytes()).collect(),
+            _ => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        };
+        self.raw(name, dtype, dims, bytes)
+    }
+
+    pub(crate) fn ints(self, name: &str, values: &[i64]) -> Net {
+        self.raw(name, I64, &[values.len() as i64], values.iter().flat_map(|v| v.to_le_bytes()).collect())
+    }
+
+    fn raw(mut self, name: &str, dtype: i32, dims: &[i64], bytes: Vec<u8>) -> Net {
+        self.graph.initializer.push(TensorProto {
+            name: Some(name.to_owned()),
+            dims: dims.to_vec(),
+            data_type: Some(dtype),
+            raw_data: Some(bytes.into()),
+            ..TensorProto::default()
+        });
+        self
+    }
+
+    pub(crate) fn node(self, op: &str, inputs: &[&str], output: &str) -> Net {
+        self.node_with(op, inputs, output, &[])
+    }
+
+    pub(crate) fn node_with(mut self, op: &str, inputs: &[&str], output: &str, ints: &[(&str, &[i64])]) -> Net {
+        self.graph.node.push(NodeProto {
+            op_type: Some(op.to_owned()),
+            name: Some(format!("node_{output}")),
+            input: inputs.iter().map(|&i| i.to_owned()).collect(),
+            output: vec![output.to_owned()],
+            attribute: ints.iter().map(|(name, v)| attribute(name, v)).collect(),
+            ..NodeProto::default()
+        });
+        self
+    }
+
+    /// An attribute of the last node.
+    pub(crate) fn float_attribute(mut self, name: &str, value: f32) -> Net {
+        if let Some(node) = self.graph.node.last_mut() {
+            node.attribute.push(AttributeProto {
+                name: Some(name.to_owned()),
+                f: Some(value),
+                r#type: Some(AttributeType::Float as i32),
+                ..AttributeProto::default()
+            });
+        }
+        self
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let model = ModelProto {
+            ir_version: Some(self.ir_version),
+            opset_import: vec![OperatorSetIdProto { domain: Some(String::new()), version: Some(self.opset) }],
+            graph: Some(self.graph.clone()),
+            ..ModelProto::default()
+        };
+        let mut bytes = Vec::new();
+        write_model_to(&model, &mut bytes, &WriteOptions::default()).expect("a model in memory is written");
+        bytes
+    }
+}
+
+/// A list of integers; a list of one under a name that ONNX has as a number is one.
+fn attribute(name: &str, values: &[i64]) -> AttributeProto {
+    let number = ["axis", "group", "to", "transA", "transB", "training_mode"].contains(&name);
+    AttributeProto {
+        name: Some(name.to_owned()),
+        i: number.then(|| values[0]),
+        ints: if number { vec![] } else { values.to_vec() },
+        r#type: Some(if number { AttributeType::Int } else { AttributeType::Ints } as i32),
+        ..AttributeProto::default()
+    }
+}
+
+fn info(name: &str, dtype: i32, dims: Option<&[i64]>) -> ValueInfoProto {
+    // Negative numbers stand for dims that are not said.
+    let dim = |&d: &i64| Dimension { value: (d >= 0).then_some(dimension::Value::DimValue(d)), denotation: None };
+    let shape = dims.map(|dims| TensorShapeProto { dim: dims.iter().map(dim).collect() });
+    let tensor = type_proto::Tensor { elem_type: Some(dtype), shape };
+    ValueInfoProto {
+        name: Some(name.to_owned()),
+        r#type: Some(TypeProto { value: Some(type_proto::Value::TensorType(tensor)), denotation: None }),
+        ..ValueInfoProto::default()
+    }
+}

@@ -1,0 +1,53 @@
+//! Evaluating ops on constants, with the bits that a runtime gets.
+//!
+//! A [`Step`] is one op with everything but its operands known; [`Computed`] is a constant whose bytes are a step's result,
+//! made when they are asked for. Arithmetic is done in the type in which the op does it, one rounding per op.
+//!
+//! Absent: ops whose last bit depends on the library that computes them (Exp, Pow, Erf, sums), strings, complex numbers and
+//! elements that do not fill a byte, of which only views are taken.
+
+mod arith;
+mod numbers;
+mod shuffle;
+mod source;
+mod step;
+
+pub use arith::{Binary, Unary};
+pub use numbers::{Numbers, decode, encode};
+pub use source::{Computed, Scaled, Split, bytes_of};
+pub use step::Step;
+
+use bytes::Bytes;
+use relayout_ir::dtype::DType;
+
+/// A tensor with its bytes at hand, row-major.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents.
+    pub dims: Vec<usize>,
+    /// Little-endian elements.
+    pub bytes: Bytes,
+}
+
+impl Tensor {
+    /// Bytes per element.
+    ///
+    /// # Errors
+    /// For elements that do not fill whole bytes.
+    pub fn width(&self) -> Result<usize, String> {
+        width(self.dtype)
+    }
+}
+
+/// Bytes per element of a type.
+///
+/// # Errors
+/// For elements that do not fill whole bytes.
+pub fn width(dtype: DType) -> Result<usize, String> {
+    match dtype.bits() {
+        Some(bits) if bits >= 8 => Ok(bits as usize / 8),
+        _ => Err(format!("{dtype} elements do not fill whole bytes")),
+    }
+}

@@ -1,0 +1,178 @@
+//! Constants that are computed when their bytes are asked for.
+
+use super::numbers::{Numbers, decode, encode};
+use super::shuffle::{pick, strides};
+use super::{Step, Tensor, width};
+use bytes::Bytes;
+use relayout_ir::constant::{ConstSource, Constant};
+use relayout_ir::dtype::DType;
+use std::sync::Arc;
+
+/// The result of a step on constants.
+#[derive(Debug)]
+pub struct Computed {
+    /// What is done.
+    pub step: Step,
+    /// To these.
+    pub operands: Vec<Constant>,
+    /// Element type of the result.
+    pub dtype: DType,
+    /// Extents of the result.
+    pub dims: Vec<i64>,
+}
+
+impl ConstSource for Computed {
+    fn bytes(&self) -> Result<Bytes, String> {
+        let operands: Vec<Tensor> = self.operands.iter().map(tensor).collect::<Result<_, _>>()?;
+        let bytes = self.step.run(&operands, self.dtype, &extents(&self.dims)?)?;
+        let wanted = Constant::missing(self.dtype, self.dims.clone(), String::new()).size_bytes();
+        if wanted != Some(bytes.len() as u64) {
+            return Err(format!("{} bytes were computed for {}{:?}", bytes.len(), self.dtype, self.dims));
+        }
+        Ok(bytes.into())
+    }
+
+    fn is_available(&self) -> bool {
+        self.operands.iter().all(|c| c.source.is_available())
+    }
+
+    fn is_computed(&self) -> bool {
+        true
+    }
+}
+
+/// How an index into weights says its output channel. Weights are read as `[groups, inputs, channels, rest]`; the channel is
+/// `group * channels + channel`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// Groups.
+    pub groups: usize,
+    /// Input channels of a group, where they come before the output channels.
+    pub inputs: usize,
+    /// Output channels of a group.
+    pub channels: usize,
+    /// Elements that share both.
+    pub rest: usize,
+}
+
+impl Split {
+    /// Runs of elements with the same channel: the channel and how many elements, in the order of the weights.
+    pub fn runs(self) -> impl Iterator<Item = (usize, usize)> {
+        let Split { groups, inputs, channels, rest } = self;
+        (0..groups)
+            .flat_map(move |g| (0..inputs).flat_map(move |_| (0..channels).map(move |c| (g * channels + c, rest))))
+    }
+
+    /// Elements in all.
+    pub fn elems(self) -> Option<usize> {
+        self.groups.checked_mul(self.inputs)?.checked_mul(self.channels)?.checked_mul(self.rest)
+    }
+}
+
+/// Weights with each output channel multiplied by its own factor: in f64, rounded once.
+#[derive(Debug)]
+pub struct Scaled {
+    /// The weights.
+    pub weights: Constant,
+    /// One factor per output channel.
+    pub factors: Arc<[f64]>,
+    /// Where the channels are.
+    pub split: Split,
+}
+
+impl ConstSource for Scaled {
+    fn bytes(&self) -> Result<Bytes, String> {
+        let weights = bytes_of(&self.weights)?;
+        let dtype = self.weights.dtype;
+        let width = width(dtype)?;
+        if self.split.elems().and_then(|n| n.checked_mul(width)) != Some(weights.len()) {
+            return Err(format!("{} bytes of weights do not have the shape that was said", weights.len()));
+        }
+        let mut out = Vec::with_capacity(weights.len());
+        let mut runs = self.split.runs();
+        let (mut factor, mut left) = (1.0, 0);
+        // A block at a time, so that what is held besides the result stays small.
+        for block in weights.chunks(BLOCK * width) {
+            let mut numbers = decode(dtype, block)?.floats().ok_or("the weights are no floats")?;
+            for w in &mut numbers {
+                while left == 0 {
+                    let (channel, run) = runs.next().ok_or("there are more weights than channels")?;
+                    factor = *self.factors.get(channel).ok_or("a channel has no factor")?;
+                    left = run;
+                }
+                *w *= factor;
+                left -= 1;
+            }
+            out.extend(encode(&Numbers::F64(numbers), dtype)?);
+        }
+        Ok(out.into())
+    }
+
+    fn is_available(&self) -> bool {
+        self.weights.source.is_available()
+    }
+
+    fn is_computed(&self) -> bool {
+        true
+    }
+}
+
+/// Elements that are widened at a time.
+const BLOCK: usize = 4096;
+
+/// The bytes of a constant in its own order.
+///
+/// # Errors
+/// What the source says, or that they can't be moved.
+pub fn bytes_of(c: &Constant) -> Result<Bytes, String> {
+    let source = c.source.bytes()?;
+    let Some(repack) = &c.pending else { return Ok(source) };
+    let extents = extents(&repack.extents)?;
+    let own = strides(&extents);
+    let at = |&p: &usize| Some((*extents.get(p)?, *own.get(p)?));
+    let moved: Option<(Vec<usize>, Vec<i64>)> =
+        repack.perm.iter().map(at).collect::<Option<Vec<_>>>().map(|v| v.into_iter().unzip());
+    let (dims, read) = moved.ok_or("the permutation is none of its axes")?;
+    pick(&source, width(c.dtype)?, &dims, 0, &read).map(Bytes::from)
+}
+
+fn tensor(c: &Constant) -> Result<Tensor, String> {
+    Ok(Tensor { dtype: c.dtype, dims: extents(&c.dims)?, bytes: bytes_of(c)? })
+}
+
+fn extents(dims: &[i64]) -> Result<Vec<usize>, String> {
+    dims.iter().map(|&d| usize::try_from(d).map_err(|_| format!("{d} is no extent"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn floats(v: &[f32]) -> Bytes {
+        v.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>().into()
+    }
+
+    #[test]
+    fn factors_go_to_the_channel_wherever_it_is() {
+        let weights = Constant::inline(DType::F32, vec![4, 2], floats(&[1., 2., 3., 4., 5., 6., 7., 8.]));
+        let scaled = |split, factors: &[f64]| {
+            Scaled { weights: weights.clone(), factors: factors.into(), split }.bytes().unwrap()
+        };
+        let first = Split { groups: 1, inputs: 1, channels: 4, rest: 2 };
+        assert_eq!(scaled(first, &[1., 2., 3., 4.]), floats(&[1., 2., 6., 8., 15., 18., 28., 32.]));
+        let last = Split { groups: 1, inputs: 4, channels: 2, rest: 1 };
+        assert_eq!(scaled(last, &[1., 10.]), floats(&[1., 20., 3., 40., 5., 60., 7., 80.]));
+        let grouped = Split { groups: 2, inputs: 2, channels: 2, rest: 1 };
+        assert_eq!(scaled(grouped, &[1., 2., 3., 4.]), floats(&[1., 4., 3., 8., 15., 24., 21., 32.]));
+    }
+
+    #[test]
+    fn blocks_end_where_runs_do_not() {
+        let n = BLOCK + 3;
+        let weights = Constant::inline(DType::F32, vec![2, n as i64], floats(&vec![1.0; 2 * n]));
+        let split = Split { groups: 1, inputs: 1, channels: 2, rest: n };
+        let bytes = Scaled { weights, factors: [2.0, 3.0].into(), split }.bytes().unwrap();
+        let wanted: Vec<f32> = [vec![2.0; n], vec![3.0; n]].concat();
+        assert_eq!(bytes, floats(&wanted));
+    }
+}

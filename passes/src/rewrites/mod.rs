@@ -1,0 +1,147 @@
+//! Rewrites: changes of which ops there are. Each is an entry here that says its equation, where it holds, what it buys and
+//! whether it keeps every bit; the passes that carry them out look entries up, so that nothing is applied that is not in the
+//! table.
+//!
+//! Absent: a search. Every rewrite here takes nodes away and adds none, so any order ends, at the same graph.
+
+mod affine;
+mod anchor;
+mod rounding;
+
+pub use affine::{Affine, reading};
+pub use anchor::{Anchor, BiasPlace};
+pub(crate) use rounding::before_rounding;
+
+use relayout_ir::graph::{Graph, Node};
+
+/// How the results of a rewrite compare with those of what it replaces, and what a user permits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Numerics {
+    /// Bit by bit the same.
+    Exact,
+    /// The same in the reals; rounded at other places, or in another order.
+    #[default]
+    Reassociate,
+}
+
+/// One rewrite.
+pub struct Rewrite {
+    /// Name: a verb phrase, as reports have it.
+    pub name: &'static str,
+    /// What is replaced by what.
+    pub equation: &'static str,
+    /// Where it holds.
+    pub condition: &'static str,
+    /// What falls strictly wherever it is applied.
+    pub buys: &'static str,
+    /// What it does to results.
+    pub numerics: Numerics,
+    /// What it is applied to.
+    pub form: RewriteForm,
+}
+
+/// Reads a node as one whose weights can take a factor per output channel.
+pub type AnchorOf = fn(&Graph, &Node) -> Option<Anchor>;
+
+/// What a rewrite is applied to.
+pub enum RewriteForm {
+    /// Nodes all of whose results are known; `fold_constants` carries it out.
+    Known(Known),
+    /// A linear op followed by scales and shifts; `fold_scales` carries it out.
+    Anchored {
+        /// ONNX op.
+        op: &'static str,
+        /// Its reading.
+        anchor: AnchorOf,
+    },
+}
+
+/// How a result is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// From shape arithmetic.
+    Contents,
+    /// The operands are constants, and the op is one that is evaluated.
+    Operands,
+}
+
+/// Every rewrite.
+pub const TABLE: &[Rewrite] = &[
+    Rewrite {
+        name: "know_shape_arithmetic",
+        equation: "f(...) = c",
+        condition: "inference proves every element of the integer result, whatever the symbols are; no graph output",
+        buys: "the node",
+        numerics: Numerics::Exact,
+        form: RewriteForm::Known(Known::Contents),
+    },
+    Rewrite {
+        name: "evaluate_constants",
+        equation: "f(c1, c2, ...) = c",
+        condition: "f's result is the same in every runtime; c is small, or stored instead of as many bytes; no graph \
+                    output; no DequantizeLinear that is part of a quantized unit",
+        buys: "the node",
+        numerics: Numerics::Exact,
+        form: RewriteForm::Known(Known::Operands),
+    },
+    Rewrite {
+        name: "scale_into_conv",
+        equation: "s * Conv(x, W, b) + t = Conv(x, s * W, s * b + t)",
+        condition: anchor::CONDITION,
+        buys: anchor::BUYS,
+        numerics: Numerics::Reassociate,
+        form: RewriteForm::Anchored { op: "Conv", anchor: anchor::conv },
+    },
+    Rewrite {
+        name: "scale_into_conv_transpose",
+        equation: "s * ConvTranspose(x, W, b) + t = ConvTranspose(x, s * W, s * b + t)",
+        condition: anchor::CONDITION,
+        buys: anchor::BUYS,
+        numerics: Numerics::Reassociate,
+        form: RewriteForm::Anchored { op: "ConvTranspose", anchor: anchor::conv_transpose },
+    },
+    Rewrite {
+        name: "scale_into_gemm",
+        equation: "s * Gemm(x, W, c) + t = Gemm(x, s * W, s * c + t)",
+        condition: anchor::CONDITION,
+        buys: anchor::BUYS,
+        numerics: Numerics::Reassociate,
+        form: RewriteForm::Anchored { op: "Gemm", anchor: anchor::gemm },
+    },
+    Rewrite {
+        name: "scale_into_matmul",
+        equation: "s * (MatMul(x, W) + b) + t = MatMul(x, s * W) + (s * b + t)",
+        condition: anchor::CONDITION,
+        buys: anchor::BUYS,
+        numerics: Numerics::Reassociate,
+        form: RewriteForm::Anchored { op: "MatMul", anchor: anchor::matmul },
+    },
+];
+
+/// The entry that speaks of results known in this way.
+pub(crate) fn of_known(how: Known) -> Option<&'static Rewrite> {
+    TABLE.iter().find(|r| matches!(r.form, RewriteForm::Known(k) if k == how))
+}
+
+/// The entry for this linear op, and its reading.
+pub(crate) fn of_anchor(name: &str) -> Option<(&'static Rewrite, AnchorOf)> {
+    TABLE.iter().find_map(|r| match r.form {
+        RewriteForm::Anchored { op, anchor } if op == name => Some((r, anchor)),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_entry_says_everything_under_a_name_of_its_own() {
+        let names: BTreeSet<&str> = TABLE.iter().map(|r| r.name).collect();
+        assert_eq!(names.len(), TABLE.len());
+        for r in TABLE {
+            assert!(r.equation.contains('=') && !r.condition.is_empty() && !r.buys.is_empty(), "{}", r.name);
+        }
+    }
+}
