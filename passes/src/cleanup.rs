@@ -16,7 +16,7 @@ pub fn dead_nodes(graph: &Graph) -> Vec<NodeId> {
 
 /// Removes dead nodes that were alive in the input.
 pub fn cleanup(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
-    let dead: Vec<NodeId> = dead_nodes(graph).into_iter().filter(|n| !cx.dead_before.contains(n)).collect();
+    let dead: Vec<NodeId> = dead_nodes(graph).into_iter().filter(|n| !cx.dead_before[cx.at].contains(n)).collect();
     remove_dead(graph, dead);
     Ok(())
 }

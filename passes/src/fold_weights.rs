@@ -12,7 +12,7 @@ use relayout_ir::patch::{Insert, Patch, constant_node};
 use relayout_ir::storage::{same_bytes, storage_shape};
 
 /// Folds in topological order, so that chains fold whole.
-pub fn fold_weights(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
+pub fn fold_weights(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), PassError> {
     for n in graph.order().unwrap_or_default() {
         let Some((y, constant)) = folded(graph, n) else { continue };
         let value = graph.value(y);
@@ -27,7 +27,6 @@ pub fn fold_weights(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassE
             takes_name_of: Some(y),
         });
         patch.apply(graph).map_err(PassError::Name)?;
-        cx.record.folded += 1;
     }
     Ok(())
 }

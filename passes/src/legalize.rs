@@ -3,7 +3,7 @@
 
 use crate::pipeline::{Context, PassError};
 use relayout_ir::dim::Dim;
-use relayout_ir::form::{AtomId, Form, Slot, View};
+use relayout_ir::form::{AtomId, Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::bind;
@@ -12,16 +12,22 @@ use relayout_ir::types::{TensorType, Type};
 
 /// Raises broadcast operands.
 pub fn legalize(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), PassError> {
-    let mut patch = Patch::new();
+    // One raised value for all who read it alike.
+    let mut raised: Vec<(ValueId, Insert)> = Vec::new();
     let mut touched = Vec::new();
-    let nodes: Vec<NodeId> = graph.nodes().collect();
-    for n in nodes {
+    for n in graph.nodes() {
         for (slot, v) in raised_operands(graph, n) {
-            if let Some(insert) = raise(graph, n, slot, v) {
-                patch.insert(insert);
-                touched.push(n);
+            let Some(insert) = raise(graph, n, slot, v) else { continue };
+            touched.push(n);
+            match raised.iter_mut().find(|(of, r)| *of == v && r.layout == insert.layout && r.ty == insert.ty) {
+                Some((_, r)) => r.uses.extend(insert.uses),
+                None => raised.push((v, insert)),
             }
         }
+    }
+    let mut patch = Patch::new();
+    for (_, insert) in raised {
+        patch.insert(insert);
     }
     patch.apply(graph).map_err(PassError::Name)?;
     for n in touched {
@@ -31,22 +37,37 @@ pub fn legalize(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), PassErro
     Ok(())
 }
 
-/// Operands of a node that broadcast, and whose axes no longer lie at the end of the result's.
+/// Operands of a node that have to be raised.
 fn raised_operands(graph: &Graph, n: NodeId) -> Vec<(usize, ValueId)> {
     let node = graph.node(n);
     let Form::Axes(bound) = &node.form else { return Vec::new() };
-    let Some(y) = node.outputs.first().copied().flatten() else { return Vec::new() };
-    let Some(full) = stored_atoms(graph, y, bound.axes(Slot::Out(0))) else { return Vec::new() };
-    let misplaced = |&(slot, v): &(usize, ValueId)| {
-        bound.aligned.get(slot).copied().unwrap_or(false)
-            && stored_atoms(graph, v, bound.axes(Slot::In(slot))).is_some_and(|own| !full.ends_with(&own))
-    };
-    node.inputs.iter().enumerate().filter_map(|(slot, v)| v.map(|v| (slot, v))).filter(misplaced).collect()
+    let full = node.outputs.first().copied().flatten().map(|y| &graph.value(y).layout);
+    let raised = |&(slot, v): &(usize, ValueId)| needs_raise(graph, bound, slot, v, &graph.value(v).layout, full);
+    node.inputs.iter().enumerate().filter_map(|(slot, v)| v.map(|v| (slot, v))).filter(raised).collect()
 }
 
-fn stored_atoms(graph: &Graph, v: ValueId, axes: Option<&[AtomId]>) -> Option<Vec<AtomId>> {
-    let axes = axes?;
-    graph.value(v).layout.as_permutation()?.iter().map(|&a| axes.get(a).copied()).collect()
+/// Whether an operand that the op aligns at its end no longer lines up there, its layout and that of the result being these.
+/// An axis of extent 1 fits anywhere.
+pub(crate) fn needs_raise(
+    graph: &Graph,
+    bound: &Bound,
+    slot: usize,
+    v: ValueId,
+    layout: &Layout,
+    full: Option<&Layout>,
+) -> bool {
+    if !bound.aligned.get(slot).copied().unwrap_or(false) {
+        return false;
+    }
+    let stored = |axes: Option<&[AtomId]>, layout: Option<&Layout>| -> Option<Vec<AtomId>> {
+        layout?.as_permutation()?.iter().map(|&a| axes?.get(a).copied()).collect()
+    };
+    let own = stored(bound.axes(Slot::In(slot)), Some(layout));
+    let (Some(own), Some(full)) = (own, stored(bound.axes(Slot::Out(0)), full)) else { return false };
+    let axes = bound.axes(Slot::In(slot)).unwrap_or_default();
+    let shape = graph.value(v).ty.shape().unwrap_or_default();
+    let one = |atom: &AtomId| axes.iter().position(|a| a == atom).and_then(|i| shape.get(i)).is_some_and(Dim::is_one);
+    own.iter().rev().zip(full.iter().rev()).any(|(a, b)| a != b && !one(a))
 }
 
 /// The operand with leading axes of extent 1, stored in the order of the result's axes.

@@ -1,17 +1,16 @@
 //! The pipeline: passes in a table, with the reason for their order.
 //!
 //! Every pass takes a graph that `verify` passed and leaves one that it passes; the pipeline checks that after each. A pass
-//! collects its edits in a patch and applies it whole. Bodies of If, Loop and Scan are graphs of their own: their inputs,
-//! outputs and captured values are row-major.
+//! collects its edits in a patch and applies it whole.
 
-use crate::assign::{Plan, assign};
-use crate::hints::Hints;
+use crate::assign::{Plan, Scopes, SolveRecord, assign};
+use crate::hints::{Hints, Size};
 use crate::record::{GraphRecord, describe_moves};
 use crate::solve::Limits;
 use crate::{canonicalize, cleanup, fold_shapes, fold_weights, legalize, materialize};
-use relayout_ir::graph::{DuplicateName, Graph, NodeId};
+use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::model::Model;
-use relayout_ir::verify::{Violation, verify, verify_body};
+use relayout_ir::verify::{Violation, verify};
 use relayout_target::Target;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,11 +25,15 @@ pub struct Context<'a> {
     /// Anonymous dims handed out so far.
     pub unknowns: u32,
     /// The decision, from `assign` on.
-    pub plan: Option<Plan>,
-    /// Nodes that nobody read in the input.
-    pub dead_before: BTreeSet<NodeId>,
-    /// What is reported of this graph.
-    pub record: GraphRecord,
+    pub plan: Plan,
+    /// How it was found.
+    pub solve: SolveRecord,
+    /// Per graph: nodes that nobody read in the input.
+    pub dead_before: Vec<BTreeSet<NodeId>>,
+    /// Per graph: what is reported of it.
+    pub graphs: Vec<GraphRecord>,
+    /// The graph that a pass over each graph is at.
+    pub at: usize,
     /// Problems of the model that do not stop the work.
     pub notes: Vec<String>,
 }
@@ -41,7 +44,15 @@ pub struct Pass {
     pub name: &'static str,
     /// Why it stands where it does.
     pub reason: &'static str,
-    run: fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError>,
+    run: Run,
+}
+
+/// What a pass works on.
+enum Run {
+    /// The main graph; it sees to bodies itself.
+    Model(fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError>),
+    /// Each graph by itself.
+    Graph(fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError>),
 }
 
 /// The passes in order.
@@ -49,30 +60,34 @@ pub const PASSES: &[Pass] = &[
     Pass {
         name: "fold_shapes",
         reason: "everything after it asks for ranks, and views ask for extents",
-        run: fold_shapes::fold_shapes,
+        run: Run::Model(fold_shapes::fold_shapes),
     },
     Pass {
         name: "canonicalize",
         reason: "binds nodes to signatures, for which ranks and constant axes must be known",
-        run: canonicalize::canonicalize,
+        run: Run::Graph(canonicalize::canonicalize),
     },
     Pass {
         name: "assign",
-        reason: "reads signatures only; decides everything that the rest carries out",
-        run: run_assign,
+        reason: "reads signatures only; decides everything that the rest carries out, for all graphs at once",
+        run: Run::Model(run_assign),
     },
-    Pass { name: "materialize", reason: "writes the decision as layouts and Relayouts", run: materialize::materialize },
+    Pass {
+        name: "materialize",
+        reason: "writes the decision as layouts and Relayouts",
+        run: Run::Model(run_materialize),
+    },
     Pass {
         name: "legalize",
         reason: "adds the views that the dialect needs, some of them of constants",
-        run: legalize::legalize,
+        run: Run::Graph(legalize::legalize),
     },
     Pass {
         name: "fold_weights",
         reason: "absorbs moves and views of constants, those of legalize included",
-        run: fold_weights::fold_weights,
+        run: Run::Graph(fold_weights::fold_weights),
     },
-    Pass { name: "cleanup", reason: "removes what the others left unread", run: cleanup::cleanup },
+    Pass { name: "cleanup", reason: "removes what the others left unread", run: Run::Graph(cleanup::cleanup) },
 ];
 
 /// A pass that could not do its work. All are faults of this program, not of the model: the graph is left as it was read.
@@ -102,7 +117,7 @@ pub enum PassError {
 #[non_exhaustive]
 pub struct PipelineOptions {
     /// Sizes of symbolic dims, by name.
-    pub dims: BTreeMap<String, i64>,
+    pub dims: BTreeMap<String, Size>,
     /// Limits of the solver.
     pub limits: Limits,
     /// Print the main graph after this pass.
@@ -122,6 +137,8 @@ impl PipelineOptions {
 pub struct Outcome {
     /// One record per graph: the main one first, then bodies.
     pub graphs: Vec<GraphRecord>,
+    /// How the decision was found.
+    pub solve: SolveRecord,
     /// Problems of the model that did not stop the work.
     pub notes: Vec<String>,
     /// Text of the main graph after the pass that was asked for.
@@ -136,68 +153,89 @@ pub struct Outcome {
 /// [`PassError`]; the model may then be changed and must be dropped.
 pub fn run(model: &mut Model, target: &dyn Target, options: &PipelineOptions) -> Result<Outcome, PassError> {
     let mut outcome = Outcome::default();
-    let mut unknowns = model.unknowns;
-    run_graph(&mut model.graph, "", target, options, &mut unknowns, &mut outcome)?;
-    Ok(outcome)
-}
-
-fn run_graph(
-    graph: &mut Graph,
-    path: &str,
-    target: &dyn Target,
-    options: &PipelineOptions,
-    unknowns: &mut u32,
-    outcome: &mut Outcome,
-) -> Result<(), PassError> {
     let mut cx = Context {
         target,
         hints: Hints::default(),
         limits: options.limits.clone(),
-        unknowns: *unknowns,
-        plan: None,
-        dead_before: cleanup::dead_nodes(graph).into_iter().collect(),
-        record: GraphRecord { path: path.to_owned(), ..GraphRecord::default() },
+        unknowns: model.unknowns,
+        plan: Plan::default(),
+        solve: SolveRecord::default(),
+        dead_before: Vec::new(),
+        graphs: Vec::new(),
+        at: 0,
         notes: Vec::new(),
     };
+    let graph = &mut model.graph;
+    let mut constants: Vec<BTreeSet<NodeId>> = Vec::new();
+    each_graph(graph, "", &mut |graph, path| {
+        cx.dead_before.push(cleanup::dead_nodes(graph).into_iter().collect());
+        cx.graphs.push(GraphRecord { path: path.to_owned(), ..GraphRecord::default() });
+        constants.push(constants_of(graph));
+        Ok(())
+    })?;
     for pass in PASSES {
-        // Types of bodies come with those of the graph around them.
-        if path.is_empty() || pass.name != "fold_shapes" {
-            (pass.run)(graph, &mut cx)?;
+        match pass.run {
+            Run::Model(run) => run(graph, &mut cx)?,
+            Run::Graph(run) => {
+                cx.at = 0;
+                each_graph(graph, "", &mut |graph, _| {
+                    run(graph, &mut cx)?;
+                    cx.at += 1;
+                    Ok(())
+                })?;
+            }
         }
         if pass.name == "fold_shapes" {
             cx.hints = Hints::new(&options.dims, graph);
         }
-        check(graph, path.is_empty(), pass.name)?;
-        if path.is_empty() && options.print_after.as_deref() == Some(pass.name) {
+        check(graph, pass.name)?;
+        if options.print_after.as_deref() == Some(pass.name) {
             outcome.printed = Some(graph.to_string());
         }
     }
-    *unknowns = cx.unknowns;
-    cx.record.moves = describe_moves(graph, &cx.hints);
-    if path.is_empty() {
-        outcome.hints = cx.hints.used(graph);
-    }
-    outcome.graphs.push(cx.record);
-    outcome.notes.extend(cx.notes);
+    let mut at = 0;
+    each_graph(graph, "", &mut |graph, _| {
+        cx.graphs[at].moves = describe_moves(graph, &cx.hints, cx.graphs[at].weight);
+        cx.graphs[at].folded = constants_of(graph).difference(&constants[at]).count();
+        at += 1;
+        Ok(())
+    })?;
+    outcome.hints = cx.hints.used(graph);
+    outcome.graphs = cx.graphs;
+    outcome.solve = cx.solve;
+    outcome.notes = cx.notes;
+    Ok(outcome)
+}
+
+fn constants_of(graph: &Graph) -> BTreeSet<NodeId> {
+    graph.nodes().filter(|&n| matches!(graph.node(n).op, Op::Constant(_))).collect()
+}
+
+type Visit<'v> = dyn FnMut(&mut Graph, &str) -> Result<(), PassError> + 'v;
+
+/// Visits the main graph and then its bodies, always in the same order, with the place of each.
+fn each_graph(graph: &mut Graph, path: &str, visit: &mut Visit<'_>) -> Result<(), PassError> {
+    visit(graph, path)?;
     for n in graph.nodes().collect::<Vec<_>>() {
+        if graph.node(n).bodies().next().is_none() {
+            continue;
+        }
         let label = graph.node(n).describe(graph);
         for (name, attr) in graph.attrs_mut(n) {
             for body in attr.bodies_mut() {
-                let path = format!("{path}{label}.{name}/");
-                run_graph(body, &path, target, options, unknowns, outcome)?;
+                each_graph(body, &format!("{path}{label}.{name}/"), visit)?;
             }
         }
     }
     Ok(())
 }
 
-fn check(graph: &Graph, main: bool, pass: &'static str) -> Result<(), PassError> {
+fn check(graph: &Graph, pass: &'static str) -> Result<(), PassError> {
     // Forms are bound by the second pass; before it the graph is as the importer, which checked it, left it.
     if pass == "fold_shapes" {
         return Ok(());
     }
-    let verified = if main { verify(graph) } else { verify_body(graph) };
-    verified.map(|_| ()).map_err(|violations: Vec<Violation>| PassError::Invalid {
+    verify(graph).map(|_| ()).map_err(|violations: Vec<Violation>| PassError::Invalid {
         pass,
         first: violations.first().map(ToString::to_string).unwrap_or_default(),
         count: violations.len(),
@@ -205,10 +243,20 @@ fn check(graph: &Graph, main: bool, pass: &'static str) -> Result<(), PassError>
 }
 
 fn run_assign(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
-    cx.record.before = crate::record::transposes(graph, &cx.hints);
-    cx.record.opaque = crate::record::opaque_nodes(graph);
-    let (plan, solve) = assign(graph, cx.target, &cx.hints, &cx.limits)?;
-    cx.record.solve = solve;
-    cx.plan = Some(plan);
+    for (record, scope) in cx.graphs.iter_mut().zip(&Scopes::of(graph).list) {
+        record.weight = scope.weight;
+    }
+    let mut at = 0;
+    each_graph(graph, "", &mut |graph, _| {
+        cx.graphs[at].before = crate::record::transposes(graph, &cx.hints, cx.graphs[at].weight);
+        cx.graphs[at].opaque = crate::record::opaque_nodes(graph);
+        at += 1;
+        Ok(())
+    })?;
+    (cx.plan, cx.solve) = assign(&Scopes::of(graph), cx.target, &cx.hints, &cx.limits)?;
     Ok(())
+}
+
+fn run_materialize(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
+    materialize::materialize(graph, &cx.plan)
 }

@@ -1,6 +1,5 @@
 //! What is reported of a graph, taken from what the passes know.
 
-use crate::assign::SolveRecord;
 use crate::hints::Hints;
 use relayout_ir::form::{Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
@@ -14,6 +13,8 @@ use std::collections::{BTreeSet, VecDeque};
 pub struct GraphRecord {
     /// Where it is: empty for the main graph, the node that holds it and the attribute for a body.
     pub path: String,
+    /// How often it is taken to run for each run of the model; bytes are multiplied by it.
+    pub weight: u64,
     /// Transposes of the input, of constants included.
     pub before: Traffic,
     /// Moves that are left.
@@ -22,8 +23,6 @@ pub struct GraphRecord {
     pub folded: usize,
     /// Ops through which no layout passes.
     pub opaque: Vec<OpaqueRecord>,
-    /// How it was decided.
-    pub solve: SolveRecord,
 }
 
 /// Nodes that move, and what they write at the size hints.
@@ -46,7 +45,7 @@ pub struct MoveRecord {
     pub from: String,
     /// Layout that is wanted.
     pub to: String,
-    /// Bytes written at the size hints.
+    /// Bytes written for each run of the model at the size hints.
     pub bytes: u64,
     /// Readers of the moved value.
     pub readers: Vec<String>,
@@ -71,13 +70,14 @@ impl GraphRecord {
 }
 
 /// Transposes of a graph as it was read.
-pub(crate) fn transposes(graph: &Graph, hints: &Hints) -> Traffic {
+pub(crate) fn transposes(graph: &Graph, hints: &Hints, weight: u64) -> Traffic {
     let mut traffic = Traffic::default();
     for n in graph.nodes().filter(|&n| graph.node(n).onnx() == Some("Transpose")) {
         traffic.nodes += 1;
         let result = graph.node(n).outputs.first().copied().flatten();
         traffic.bytes = traffic.bytes.saturating_add(result.map_or(0, |v| hints.bytes(graph, v)));
     }
+    traffic.bytes = traffic.bytes.saturating_mul(weight);
     traffic
 }
 
@@ -92,11 +92,11 @@ pub(crate) fn opaque_nodes(graph: &Graph) -> Vec<OpaqueRecord> {
 }
 
 /// Every move that is left in a graph, in its order.
-pub(crate) fn describe_moves(graph: &Graph, hints: &Hints) -> Vec<MoveRecord> {
-    graph.order().unwrap_or_default().into_iter().filter_map(|n| describe_move(graph, hints, n)).collect()
+pub(crate) fn describe_moves(graph: &Graph, hints: &Hints, weight: u64) -> Vec<MoveRecord> {
+    graph.order().unwrap_or_default().into_iter().filter_map(|n| describe_move(graph, hints, weight, n)).collect()
 }
 
-fn describe_move(graph: &Graph, hints: &Hints, n: NodeId) -> Option<MoveRecord> {
+fn describe_move(graph: &Graph, hints: &Hints, weight: u64, n: NodeId) -> Option<MoveRecord> {
     let (x, y, left) = moved(graph, n)?;
     let (source, target) = (graph.value(x), graph.value(y));
     let readers: Vec<String> = graph.uses(y).iter().map(|u| graph.node(u.node).describe(graph)).collect();
@@ -106,7 +106,7 @@ fn describe_move(graph: &Graph, hints: &Hints, n: NodeId) -> Option<MoveRecord> 
         producer: graph.node(maker).describe(graph),
         from: left.to_string(),
         to: target.layout.to_string(),
-        bytes: hints.bytes(graph, y),
+        bytes: hints.bytes(graph, y).saturating_mul(weight),
         readers,
         why: format!("{}; {}", why_made(graph, maker, slot), why_wanted(graph, y)),
     })
@@ -151,7 +151,7 @@ fn why_made(graph: &Graph, maker: NodeId, slot: usize) -> String {
             (Op::Onnx(_), Form::Axes(bound)) => {
                 pinned(bound, Slot::Out(slot)).map(|axes| format!("{name} leaves {axes} at their place"))
             }
-            (Op::Onnx(_), Form::View(_)) | (Op::Relayout, _) => None,
+            (Op::Onnx(_), Form::View(_) | Form::Borders(_)) | (Op::Relayout, _) => None,
         };
         if let Some(reason) = reason {
             return reason + &by_way_of(through);
@@ -194,7 +194,7 @@ fn why_wanted(graph: &Graph, y: ValueId) -> String {
                 (_, Form::Axes(bound)) => {
                     pinned(bound, Slot::In(u.slot)).map(|axes| format!("{name} finds {axes} by position"))
                 }
-                (_, Form::View(_)) => None,
+                (_, Form::View(_) | Form::Borders(_)) => None,
             };
             if let Some(reason) = reason {
                 reasons.push(reason + &by_way_of(through.clone()));

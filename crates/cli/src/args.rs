@@ -1,7 +1,11 @@
 //! Arguments.
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
+use relayout::Size;
+use std::fmt::Display;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Layout optimizer for ONNX models.
 #[derive(Debug, Parser)]
@@ -38,9 +42,9 @@ pub(crate) struct Decide {
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     pub(crate) target_file: Option<PathBuf>,
 
-    /// Size at which a symbolic dim is priced
-    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim)]
-    pub(crate) dims: Vec<(String, i64)>,
+    /// Size at which a symbolic dim is priced, or a range of sizes: H=224, N=1..32
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim::<Size>)]
+    pub(crate) dims: Vec<(String, Size)>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -112,8 +116,8 @@ pub(crate) struct Verify {
     pub(crate) rounds: u32,
 
     /// Size of a symbolic dim
-    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim)]
-    pub(crate) dims: Vec<(String, i64)>,
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim::<NonZeroU32>)]
+    pub(crate) dims: Vec<(String, NonZeroU32)>,
 
     /// Largest rms error that holds, relative to the output's rms
     #[arg(long)]
@@ -149,11 +153,7 @@ pub(crate) struct Ops {
     pub(crate) markdown: bool,
 }
 
-fn dim(text: &str) -> Result<(String, i64), String> {
-    let (name, size) = text.split_once('=').ok_or("is not NAME=SIZE")?;
-    let size: i64 = size.parse().map_err(|_| format!("`{size}` is not a number"))?;
-    if name.is_empty() || size < 1 {
-        return Err("needs a name and a size of at least 1".to_owned());
-    }
-    Ok((name.to_owned(), size))
+fn dim<T: FromStr<Err: Display>>(text: &str) -> Result<(String, T), String> {
+    let (name, size) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("is not NAME=SIZE")?;
+    Ok((name.to_owned(), size.parse().map_err(|e: T::Err| e.to_string())?))
 }

@@ -31,7 +31,10 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
                 (None, bytes) => ModelSource::Bytes(bytes),
             },
             &ModelSource::Bytes(&bytes),
-            &Inputs::Random { seed: 0, dims: a.decide.dims.iter().cloned().collect() },
+            &Inputs::Random {
+                seed: 0,
+                dims: a.decide.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect(),
+            },
             1,
         )?;
         if !comparison.holds(&Tolerance::default()) {
@@ -88,7 +91,10 @@ pub(crate) fn verify(a: &args::Verify) -> Result<(), Failure> {
     }
     let inputs = match &a.inputs {
         Some(path) => Inputs::Npz(path.clone()),
-        None => Inputs::Random { seed: a.seed, dims: a.dims.iter().cloned().collect() },
+        None => Inputs::Random {
+            seed: a.seed,
+            dims: a.dims.iter().map(|(name, size)| (name.clone(), i64::from(size.get()))).collect(),
+        },
     };
     let progress = Progress::start("running both models");
     let comparison = compare(&ModelSource::Path(&a.a), &ModelSource::Path(&a.b), &inputs, a.rounds)?;

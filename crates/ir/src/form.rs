@@ -15,8 +15,44 @@ pub enum Form {
     View(View),
     /// Axes carry letters.
     Axes(Box<Bound>),
+    /// Values pass between the node and its bodies; each has one layout on both sides. Slots that no border names are
+    /// row-major.
+    Borders(Vec<Border>),
     /// Row-major in, row-major out, for this reason.
     Opaque(String),
+}
+
+/// A value that crosses the border between a node and its bodies: the places where it is seen, all in one layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Border {
+    /// The places.
+    pub places: Vec<Place>,
+}
+
+/// One place where a value that crosses a border is seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Where.
+    pub at: At,
+    /// Iterations are stacked along one more axis here, the first and outermost.
+    pub stacked: bool,
+}
+
+/// Where a value that crosses a border is seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// Operand of the node.
+    In(usize),
+    /// Result of the node.
+    Out(usize),
+    /// Value that the node captures for its bodies.
+    Capture(usize),
+    /// Input of the body in this attribute.
+    BodyInput(String, usize),
+    /// Output of the body in this attribute.
+    BodyOutput(String, usize),
+    /// In the body in this attribute, the outer value that stands for this capture of the node.
+    BodyOuter(String, usize),
 }
 
 impl Form {

@@ -496,6 +496,25 @@ impl Graph {
         self.outputs[k] = to;
     }
 
+    /// Gives an outer value the name under which the enclosing graph has it now. A value of that name gets another one.
+    pub fn rename_outer(&mut self, n: NodeId, renamed: &FxHashMap<String, String>) {
+        let Some(v) = self.node(n).outputs.first().copied().flatten() else { return };
+        let Some(name) = renamed.get(&self.values[v.index()].name).cloned() else { return };
+        if let Some(other) = self.by_name(&name).filter(|&other| other != v) {
+            let free = self.fresh_name(&name);
+            self.set_name(other, free);
+        }
+        self.set_name(v, name);
+    }
+
+    fn set_name(&mut self, v: ValueId, name: String) {
+        let before = std::mem::replace(&mut self.values[v.index()].name, name.clone());
+        if self.by_name.get(&before) == Some(&v) {
+            self.by_name.remove(&before);
+        }
+        self.by_name.insert(name, v);
+    }
+
     /// Exchanges the names of two values.
     pub(crate) fn swap_names(&mut self, a: ValueId, b: ValueId) {
         let name = std::mem::take(&mut self.values[a.index()].name);

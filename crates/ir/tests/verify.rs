@@ -236,7 +236,7 @@ const PROBLEMS: &[(&str, Invariant, &str, &[&str])] = &[
       %y: f32[2,3]@ab = outer
       output %y
     end\n",
-        &["If -> `z`", "value `y` is stored as ba", "a body of the node reads it as ab"],
+        &["If -> `z`", "value `y` is stored as ba", "crosses the border of a body"],
     ),
     (
         "an outer value",
@@ -248,7 +248,7 @@ const PROBLEMS: &[(&str, Invariant, &str, &[&str])] = &[
       %y.1: f32[2,3]@ab = relayout(%y)
       output %y.1
     end\n",
-        &["in a body of If -> `z`", "value `y` is stored as ba", "the enclosing graph has it as ab"],
+        &["If -> `z`", "value `y` is stored as ba", "crosses the border of a body"],
     ),
     (
         "the output of a body",
@@ -259,7 +259,7 @@ const PROBLEMS: &[(&str, Invariant, &str, &[&str])] = &[
       %y: f32[2,3]@ba = relayout(%x)
       output %y
     end\n",
-        &["in a body of If -> `z`: value `y`"],
+        &["If -> `z`: value `y`", "crosses the border of a body"],
     ),
     (
         "a relayout that changes the type",
@@ -386,6 +386,39 @@ fn every_problem_is_named_with_its_place_and_a_fix() {
 }
 
 #[test]
+fn a_value_crosses_a_border_in_one_layout() {
+    let agreed = |inner: &str| {
+        format!(
+            "  %c: bool[] = input\n  %x: f32[2,3]@ab = input\n  %y: f32[2,3]@ba = relayout(%x)
+  %z: f32[2,3]@ba = If(%c) {{else_branch=body, then_branch=body}}
+    body e
+      %y: f32[2,3]@ba = outer
+      %u: f32[2,3]@ba = relayout(%y)
+      output %u
+    end
+    body t
+      %y: f32[2,3]@{inner} = outer
+      output %y
+    end
+  %w: f32[2,3]@ab = relayout(%z)\n  output %w\n"
+        )
+    };
+    let check = |inner: &str| {
+        let mut g = graph(&agreed(inner));
+        let holder = g.nodes().find(|&n| g.node(n).onnx() == Some("If")).unwrap();
+        let form = relayout_ir::op::bind(&g, holder);
+        g.set_form(holder, form);
+        problems(&g)
+    };
+    assert!(check("ba").is_empty(), "{}", texts(&check("ba")));
+    assert!(
+        check("ab").iter().any(|v| v.to_string().contains("the other side of the border")),
+        "{}",
+        texts(&check("ab"))
+    );
+}
+
+#[test]
 fn every_problem_is_listed_and_not_only_the_first() {
     let g = graph(
         "  %x: f32[2,3]@ba = input
@@ -398,7 +431,10 @@ fn every_problem_is_listed_and_not_only_the_first() {
   output %z\n",
     );
     let invariants: Vec<Invariant> = problems(&g).iter().map(|v| v.invariant).collect();
-    assert_eq!(invariants, [Invariant::Pinned, Invariant::Opaque, Invariant::Constant, Invariant::Constant]);
+    assert_eq!(
+        invariants,
+        [Invariant::Pinned, Invariant::Pinned, Invariant::Opaque, Invariant::Constant, Invariant::Constant]
+    );
 }
 
 #[test]

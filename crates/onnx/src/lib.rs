@@ -1,6 +1,6 @@
 //! ONNX files to and from the relayout graph: the only crate that knows protobuf.
 //!
-//! [`file`] opens a model and [`mod@write`] writes one, both without copying weights; [`import`] and [`export`] go between
+//! [`mod@file`] opens a model and [`mod@write`] writes one, both without copying weights; [`import`] and [`export`] go between
 //! messages and graph.
 
 pub mod error;

@@ -30,6 +30,7 @@ pub use error::Error;
 pub use model::Model;
 pub use optimize::{Optimized, Options, optimize, optimize_graph};
 pub use relayout_ir as ir;
+pub use relayout_passes::hints::Size;
 pub use relayout_passes::pipeline::PASSES;
 pub use relayout_passes::record::{GraphRecord, MoveRecord, OpaqueRecord, Traffic};
 pub use relayout_target::{BUILTIN, DataTarget, Target, TargetError, builtin as target};

@@ -8,6 +8,7 @@ use relayout_ir::model::Model as IrModel;
 use relayout_onnx::export::{Exported, export};
 use relayout_onnx::import::import_again;
 use relayout_onnx::write::{Payloads, WriteOptions, copy_unchanged, write_model, write_model_to};
+use relayout_passes::hints::Size;
 use relayout_passes::pipeline::{Outcome, PASSES, PipelineOptions, run};
 use relayout_passes::record::{GraphRecord, Traffic};
 use relayout_target::Target;
@@ -21,15 +22,15 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub struct Options {
     /// Sizes at which symbolic dims are priced, by name.
-    pub dims: BTreeMap<String, i64>,
+    pub dims: BTreeMap<String, Size>,
     /// Also print the main graph after this pass (of the first round).
     pub print_after: Option<String>,
 }
 
 impl Options {
-    /// With a size for a symbolic dim.
+    /// With a size, or a range of sizes, for a symbolic dim.
     #[must_use]
-    pub fn dim(mut self, name: impl Into<String>, size: i64) -> Options {
+    pub fn dim(mut self, name: impl Into<String>, size: Size) -> Options {
         self.dims.insert(name.into(), size);
         self
     }
@@ -126,6 +127,7 @@ fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
         before: traffic(outcome, |g| g.before),
         after: Traffic::default(),
         folded: folded(outcome),
+        solve: outcome.solve.clone(),
         graphs: Vec::new(),
         notes: outcome.notes.clone(),
     }

@@ -1,5 +1,6 @@
 //! What `optimize` did, from the records that the passes keep.
 
+use relayout_passes::assign::SolveRecord;
 use relayout_passes::record::{GraphRecord, MoveRecord, Traffic};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -28,6 +29,8 @@ pub struct Report {
     pub after: Traffic,
     /// Constants stored otherwise than before.
     pub folded: usize,
+    /// How the decision was found, in the first round.
+    pub solve: SolveRecord,
     /// Per graph: the main one, then bodies.
     pub graphs: Vec<GraphRecord>,
     /// What else a user should know.
@@ -44,12 +47,13 @@ impl Report {
     pub fn summary(&self) -> String {
         if self.changed {
             return format!(
-                "moves {} -> {}, bytes moved {} -> {}, {} constants re-laid ({})",
+                "moves {} -> {}, bytes moved {} -> {}, {} constant{} re-laid ({})",
                 self.before.nodes,
                 self.after.nodes,
                 bytes(self.before.bytes),
                 bytes(self.after.bytes),
                 self.folded,
+                if self.folded == 1 { "" } else { "s" },
                 self.verdict()
             );
         }
@@ -61,12 +65,10 @@ impl Report {
     }
 
     fn verdict(&self) -> String {
-        let (cost, bound) = self.graphs.iter().fold((0u64, 0u64), |(cost, bound), g| {
-            (cost.saturating_add(g.solve.cost_ns), bound.saturating_add(g.solve.bound_ns))
-        });
-        if self.graphs.iter().all(|g| g.solve.optimal) {
+        if self.solve.optimal {
             return "optimal among the candidates".to_owned();
         }
+        let (cost, bound) = (self.solve.cost_ns, self.solve.bound_ns);
         let gap = (cost - bound.min(cost)) as f64 * 100.0 / cost.max(1) as f64;
         format!("within {gap:.1} % of the optimum among the candidates")
     }

@@ -111,8 +111,8 @@ impl DataTarget {
     }
 }
 
-/// Ops whose kernels gather the axis `[x]` of their signature element by element.
-const WHOLE_AXIS: &[&str] = &["Softmax", "LogSoftmax", "Hardmax", "TopK", "ArgMax", "ArgMin", "CumSum"];
+/// Ops whose kernels pack the axis `[x]` of their signature before they read it.
+const WHOLE_AXIS: &[&str] = &["Softmax", "LogSoftmax", "Hardmax", "TopK", "CumSum"];
 
 impl Target for DataTarget {
     fn name(&self) -> &str {

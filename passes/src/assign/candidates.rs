@@ -4,14 +4,16 @@
 //! among the solutions. Layouts that differ only in axes of extent 1 are candidates of their own: a Reshape lies between them,
 //! which costs little but stands between ops that a runtime would fuse.
 
+use super::scopes::Scopes;
 use crate::fold_weights::known_constant;
 use crate::hints::Hints;
+use crate::legalize::needs_raise;
 use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::{reshape_target, storage_shape};
 use relayout_target::{Cost, MoveKind, OpQuery, Target};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
 
 /// Most layouts that one value may have. Hits are counted in the report.
@@ -21,123 +23,208 @@ const CHOICES_PER_NODE: usize = 16;
 
 /// One way to run a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub(super) struct Choice {
     /// Layout of each operand, by slot; row-major for what has no layout.
-    pub ins: SmallVec<[Layout; 4]>,
+    pub(super) ins: SmallVec<[Layout; 4]>,
     /// Layout of each result.
-    pub outs: SmallVec<[Layout; 2]>,
+    pub(super) outs: SmallVec<[Layout; 2]>,
     /// Cost beyond moves.
-    pub cost: Cost,
+    pub(super) cost: Cost,
 }
 
-/// Layouts per value and choices per node.
-#[derive(Clone, Debug)]
-pub struct Candidates {
+/// Layouts per value and choices per node, of one graph.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ScopeCandidates {
     /// By value number: candidate layouts, row-major first. Empty for values without a layout.
-    pub layouts: Vec<SmallVec<[Layout; 2]>>,
+    pub(super) layouts: Vec<SmallVec<[Layout; 2]>>,
     /// By node number: choices, ONNX's own first. Empty for nodes that are not ops.
-    pub choices: Vec<Vec<Choice>>,
+    pub(super) choices: Vec<Vec<Choice>>,
     /// By value number: a constant, views of one, or known from shape arithmetic. Moves of it are made at compile time.
-    pub constant: Vec<bool>,
-    /// Values and nodes at their cap.
-    pub capped: usize,
+    pub(super) constant: Vec<bool>,
+}
+
+/// What a whole model is decided among.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Candidates {
+    /// Per scope.
+    pub(super) scopes: Vec<ScopeCandidates>,
+    /// Per border: the layouts in which its value may cross, row-major first.
+    pub(super) borders: Vec<SmallVec<[Layout; 2]>>,
+    /// Values, nodes and borders at their cap.
+    pub(super) capped: usize,
+}
+
+/// What is looked at next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Todo {
+    Node(usize, usize, NodeId),
+    Border(usize),
+}
+
+/// The fixpoint under way.
+struct Closure<'a, 'g> {
+    scopes: &'a Scopes<'g>,
+    target: &'a dyn Target,
+    hints: &'a Hints,
+    candidates: Candidates,
+    /// By scope and node number: place in topological order.
+    place: Vec<Vec<usize>>,
+    pending: BTreeSet<Todo>,
+    capped: BTreeSet<Todo>,
 }
 
 impl Candidates {
     /// The closure.
-    pub fn close(graph: &Graph, target: &dyn Target, hints: &Hints) -> Candidates {
-        let mut this = Candidates::start(graph);
-        let order = graph.order().unwrap_or_default();
-        let mut pending: BTreeSet<(usize, NodeId)> = BTreeSet::new();
-        let mut place = vec![0; order.iter().map(|n| n.index() + 1).max().unwrap_or(0)];
-        for (i, &n) in order.iter().enumerate() {
-            place[n.index()] = i;
-            if matches!(graph.node(n).op, Op::Onnx(_)) {
-                pending.insert((i, n));
+    pub(super) fn close(scopes: &Scopes<'_>, target: &dyn Target, hints: &Hints) -> Candidates {
+        let mut closure = Closure {
+            scopes,
+            target,
+            hints,
+            candidates: Candidates::default(),
+            place: Vec::new(),
+            pending: BTreeSet::new(),
+            capped: BTreeSet::new(),
+        };
+        for s in 0..scopes.list.len() {
+            closure.start(s);
+        }
+        for border in &scopes.borders {
+            let (_, v, crossing) = border[0];
+            let rank = scopes.graph(border[0].0).value(v).ty.rank().unwrap_or(0);
+            let rank = rank.saturating_sub(usize::from(crossing.stacked));
+            closure.candidates.borders.push(smallvec![Layout::row_major(rank)]);
+        }
+        while let Some(todo) = closure.pending.pop_first() {
+            match todo {
+                Todo::Node(s, _, n) => closure.visit(s, n),
+                Todo::Border(b) => closure.cross(b),
             }
         }
-        let mut capped = BTreeSet::new();
-        while let Some((_, n)) = pending.pop_first() {
-            let changed = this.visit(graph, target, hints, n, &mut capped);
-            for v in changed {
-                let (producer, _) = graph.value(v).producer();
-                let readers = graph.uses(v).into_iter().map(|u| u.node);
-                for m in readers.chain([producer]) {
-                    if m != n && matches!(graph.node(m).op, Op::Onnx(_)) {
-                        pending.insert((place[m.index()], m));
-                    }
-                }
-            }
-        }
-        this.capped = capped.len();
-        this
-    }
-
-    fn start(graph: &Graph) -> Candidates {
-        let mut layouts = vec![SmallVec::new(); graph.value_bound()];
-        let mut constant = vec![false; graph.value_bound()];
-        let mut choices = Vec::new();
-        for n in graph.order().unwrap_or_default() {
-            let node = graph.node(n);
-            if choices.len() <= n.index() {
-                choices.resize(n.index() + 1, Vec::new());
-            }
-            for &v in node.outputs.iter().flatten() {
-                if let Some(rank) = graph.value(v).ty.rank() {
-                    layouts[v.index()].push(Layout::row_major(rank));
-                }
-                let of_constant = node.inputs.first().copied().flatten().is_some_and(|x| constant[x.index()]);
-                constant[v.index()] = matches!(node.op, Op::Constant(_))
-                    || (matches!(node.form, Form::View(_)) && of_constant)
-                    || known_constant(graph, v).is_some();
-            }
-        }
-        Candidates { layouts, choices, constant, capped: 0 }
+        let mut candidates = closure.candidates;
+        candidates.capped = closure.capped.len();
+        candidates
     }
 
     /// Number of candidate layouts over all values.
-    pub fn count(&self) -> usize {
-        self.layouts.iter().map(SmallVec::len).sum()
+    pub(super) fn count(&self) -> usize {
+        self.scopes.iter().flat_map(|s| &s.layouts).map(SmallVec::len).sum()
     }
 
     /// Whether there is nothing to decide.
-    pub fn is_trivial(&self) -> bool {
-        self.layouts.iter().all(|l| l.len() < 2)
+    pub(super) fn is_trivial(&self) -> bool {
+        self.scopes.iter().flat_map(|s| &s.layouts).all(|l| l.len() < 2)
     }
+}
 
+impl ScopeCandidates {
     /// The number of this layout among the candidates of the value.
-    pub fn find(&self, v: ValueId, layout: &Layout) -> Option<usize> {
+    pub(super) fn find(&self, v: ValueId, layout: &Layout) -> Option<usize> {
         self.layouts[v.index()].iter().position(|l| l == layout)
     }
 
     /// Adds a layout unless it is there; whether it is there now and whether it is new.
     fn intern(&mut self, v: ValueId, layout: &Layout) -> (bool, bool) {
-        if self.find(v, layout).is_some() {
-            return (true, false);
+        add(&mut self.layouts[v.index()], layout)
+    }
+}
+
+fn add(list: &mut SmallVec<[Layout; 2]>, layout: &Layout) -> (bool, bool) {
+    if list.contains(layout) {
+        return (true, false);
+    }
+    if list.is_empty() || list.len() >= LAYOUTS_PER_VALUE {
+        return (false, false);
+    }
+    list.push(layout.clone());
+    (true, true)
+}
+
+impl Closure<'_, '_> {
+    /// Row-major for every value, and every op to be looked at.
+    fn start(&mut self, s: usize) {
+        let graph = self.scopes.graph(s);
+        let order = graph.order().unwrap_or_default();
+        let nodes = order.iter().map(|n| n.index() + 1).max().unwrap_or(0);
+        let mut own = ScopeCandidates {
+            layouts: vec![SmallVec::new(); graph.value_bound()],
+            choices: vec![Vec::new(); nodes],
+            constant: vec![false; graph.value_bound()],
+        };
+        let mut place = vec![0; nodes];
+        for (i, &n) in order.iter().enumerate() {
+            let node = graph.node(n);
+            place[n.index()] = i;
+            if matches!(node.op, Op::Onnx(_)) {
+                self.pending.insert(Todo::Node(s, i, n));
+            }
+            for &v in node.outputs.iter().flatten() {
+                if let Some(rank) = graph.value(v).ty.rank() {
+                    own.layouts[v.index()].push(Layout::row_major(rank));
+                }
+                let of_constant = node.inputs.first().copied().flatten().is_some_and(|x| own.constant[x.index()]);
+                own.constant[v.index()] = matches!(node.op, Op::Constant(_))
+                    || (matches!(node.form, Form::View(_)) && of_constant)
+                    || (matches!(node.op, Op::Onnx(_)) && known_constant(graph, v).is_some());
+            }
         }
-        let list = &mut self.layouts[v.index()];
-        if list.is_empty() || list.len() >= LAYOUTS_PER_VALUE {
-            return (false, false);
-        }
-        list.push(layout.clone());
-        (true, true)
+        self.place.push(place);
+        self.candidates.scopes.push(own);
     }
 
-    /// Rebuilds the choices of a node from the candidates of its values; the values that got new ones.
-    fn visit(
-        &mut self,
-        graph: &Graph,
-        target: &dyn Target,
-        hints: &Hints,
-        n: NodeId,
-        capped: &mut BTreeSet<NodeId>,
-    ) -> Vec<ValueId> {
-        let node = graph.node(n);
-        let proposals: Vec<Choice> = match &node.form {
-            Form::Opaque(_) => vec![plain(graph, n)],
-            Form::View(view) => self.view_choices(graph, n, view),
-            Form::Axes(bound) => self.axes_choices(graph, target, hints, n, bound),
+    /// A value got a layout: everything that touches it is to be looked at again.
+    fn touch(&mut self, s: usize, v: ValueId, except: Option<NodeId>) {
+        let graph = self.scopes.graph(s);
+        let (producer, _) = graph.value(v).producer();
+        let readers = graph.uses(v).into_iter().map(|u| u.node);
+        for m in readers.chain([producer]) {
+            if Some(m) != except && matches!(graph.node(m).op, Op::Onnx(_)) {
+                self.pending.insert(Todo::Node(s, self.place[s][m.index()], m));
+            }
+        }
+        self.pending.extend(self.scopes.attached(s, v).iter().map(|&b| Todo::Border(b)));
+    }
+
+    /// Brings the candidates of all places of a border together.
+    fn cross(&mut self, b: usize) {
+        let mut layouts = self.candidates.borders[b].clone();
+        for &(s, v, crossing) in &self.scopes.borders[b] {
+            for layout in &self.candidates.scopes[s].layouts[v.index()] {
+                // A stacked value whose extra axis is not outermost can't cross so.
+                let Some(across) = crossing.across(layout) else { continue };
+                if !add(&mut layouts, &across).0 {
+                    self.capped.insert(Todo::Border(b));
+                }
+            }
+        }
+        for &(s, v, crossing) in &self.scopes.borders[b] {
+            for layout in layouts.iter().filter_map(|l| crossing.here(l)) {
+                match self.candidates.scopes[s].intern(v, &layout) {
+                    (true, true) => self.touch(s, v, None),
+                    (true, false) => {}
+                    (false, _) => drop(self.capped.insert(Todo::Border(b))),
+                }
+            }
+        }
+        // A layout that some place has no room for can't be taken.
+        let own = &self.candidates.scopes;
+        let everywhere = |l: &Layout| {
+            self.scopes.borders[b].iter().all(|&(s, v, c)| c.here(l).is_some_and(|h| own[s].find(v, &h).is_some()))
         };
+        layouts.retain(|l| everywhere(l));
+        self.candidates.borders[b] = layouts;
+    }
+
+    /// Rebuilds the choices of a node from the candidates of its values.
+    fn visit(&mut self, s: usize, n: NodeId) {
+        let graph = self.scopes.graph(s);
+        let node = graph.node(n);
+        let own = &mut self.candidates.scopes[s];
+        let proposals: Vec<Choice> = match &node.form {
+            Form::Opaque(_) | Form::Borders(_) => vec![plain(graph, n)],
+            Form::View(view) => own.view_choices(graph, n, view),
+            Form::Axes(bound) => own.axes_choices(graph, self.target, self.hints, n, bound),
+        };
+        let todo = Todo::Node(s, self.place[s][n.index()], n);
         let mut changed = Vec::new();
         let mut kept: Vec<Choice> = Vec::new();
         for choice in proposals {
@@ -145,17 +232,17 @@ impl Candidates {
                 continue;
             }
             if kept.len() >= CHOICES_PER_NODE {
-                capped.insert(n);
+                self.capped.insert(todo);
                 break;
             }
-            let slots: Vec<(ValueId, &Layout)> = slots_of(node.inputs.iter(), &choice.ins)
-                .chain(slots_of(node.outputs.iter(), &choice.outs))
-                .filter(|(v, _)| !self.layouts[v.index()].is_empty())
-                .collect();
             // A choice one of whose layouts the cap turns away can't be taken; what it added before stays, and is harmless.
             let mut fits = true;
+            let slots = slots_of(node.inputs.iter(), &choice.ins).chain(slots_of(node.outputs.iter(), &choice.outs));
             for (v, layout) in slots {
-                let (there, new) = self.intern(v, layout);
+                if own.layouts[v.index()].is_empty() {
+                    continue;
+                }
+                let (there, new) = own.intern(v, layout);
                 fits &= there;
                 if new {
                     changed.push(v);
@@ -164,13 +251,17 @@ impl Candidates {
             if fits {
                 kept.push(choice);
             } else {
-                capped.insert(n);
+                self.capped.insert(todo);
             }
         }
-        self.choices[n.index()] = kept;
-        changed
+        own.choices[n.index()] = kept;
+        for v in changed {
+            self.touch(s, v, Some(n));
+        }
     }
+}
 
+impl ScopeCandidates {
     fn view_choices(&self, graph: &Graph, n: NodeId, view: &View) -> Vec<Choice> {
         let node = graph.node(n);
         let plain = plain(graph, n);
@@ -193,7 +284,8 @@ impl Candidates {
         let mut choices = Vec::new();
         for (l, r) in pairs {
             let (Some(stored), Some(wanted)) = (storage_shape(from, &l), storage_shape(to, &r)) else { continue };
-            let in_place = stored == wanted;
+            // A Transpose that is a view keeps the storage shape, whatever names the file gives to its dims.
+            let in_place = matches!(view, View::Transpose(_)) || stored == wanted;
             if !in_place && reshape_target(&stored, &wanted).is_none() && !(l.is_row_major() && r.is_row_major()) {
                 continue;
             }
@@ -248,28 +340,14 @@ impl Candidates {
 fn extra_nodes(graph: &Graph, constant: &[bool], n: NodeId, bound: &Bound, choice: &Choice) -> u64 {
     let node = graph.node(n);
     let raised = (0..node.inputs.len())
-        .filter(|&i| node.inputs[i].is_some_and(|v| !constant[v.index()]) && needs_raise(bound, i, choice))
+        .filter(|&i| {
+            let raised = |v: ValueId| needs_raise(graph, bound, i, v, &choice.ins[i], choice.outs.first());
+            node.inputs[i].is_some_and(|v| !constant[v.index()] && raised(v))
+        })
         .count();
     let extents = bound.renumber.contains(&relayout_ir::form::Renumber::Extents)
         && choice.ins.first().is_some_and(|l| !l.is_row_major());
     (raised + usize::from(extents)) as u64
-}
-
-/// Whether operand `i`, which the op aligns at its end, no longer lines up there in this order.
-pub fn needs_raise(bound: &Bound, i: usize, choice: &Choice) -> bool {
-    if !bound.aligned.get(i).copied().unwrap_or(false) {
-        return false;
-    }
-    let (Some(own), Some(full)) = (bound.axes(Slot::In(i)), bound.axes(Slot::Out(0))) else { return false };
-    let stored = |axes: &[u16], layout: &Layout| -> Option<Vec<u16>> {
-        layout.as_permutation()?.iter().map(|&a| axes.get(a).copied()).collect()
-    };
-    let (Some(own), Some(full)) =
-        (choice.ins.get(i).and_then(|l| stored(own, l)), choice.outs.first().and_then(|l| stored(full, l)))
-    else {
-        return false;
-    };
-    !full.ends_with(&own)
 }
 
 fn slots_of<'a>(

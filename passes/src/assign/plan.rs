@@ -1,18 +1,41 @@
 //! A decision: one choice per node, and what follows from it for every value.
 
 use super::candidates::{Candidates, Choice};
+use super::scopes::{BodyKey, Crossing, Scopes};
 use crate::hints::Hints;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::{reshape_target, same_bytes, storage_shape};
 use relayout_target::{Cost, MoveKind, Target};
+use rustc_hash::FxHashMap;
+use std::iter::Sum;
+use std::ops::Add;
 
-/// A decision for one graph.
-#[derive(Clone, Debug)]
+/// A decision for a whole model.
+#[derive(Clone, Debug, Default)]
 pub struct Plan {
     candidates: Candidates,
-    chosen: Vec<usize>,
+    chosen: Chosen,
+    bodies: FxHashMap<BodyKey, usize>,
+}
+
+/// The number of the choice that each node takes, by scope and node number, and of the layout in which each border is crossed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Chosen {
+    pub(super) nodes: Vec<Vec<usize>>,
+    pub(super) borders: Vec<usize>,
+}
+
+/// A layout in which a value is wanted, and by whom.
+#[derive(Clone, Debug)]
+pub struct Want {
+    /// The layout.
+    pub layout: Layout,
+    /// Readers.
+    pub uses: Vec<Use>,
+    /// Places among the graph's outputs.
+    pub outputs: Vec<usize>,
 }
 
 /// What becomes of one value.
@@ -20,95 +43,188 @@ pub struct Plan {
 pub struct Taken {
     /// The layout in which its producer leaves it.
     pub produced: Option<Layout>,
-    /// Other layouts that readers want, each once, with the readers. Row-major comes first.
-    pub copies: Vec<(Layout, Vec<Use>)>,
-    /// A graph output wants the first copy (row-major) rather than what is produced.
-    pub output_reads_copy: bool,
+    /// Other layouts that are wanted, each once. Row-major comes first.
+    pub copies: Vec<Want>,
     /// Its producer is a Transpose whose result is not the plain view of its operand: it moves, or is a Reshape.
     pub moved_by_producer: Option<MoveKind>,
 }
 
 impl Plan {
-    pub(super) fn new(graph: &Graph, candidates: Candidates, mut chosen: Vec<usize>) -> Plan {
-        chosen.resize(chosen.len().max(graph.nodes().map(|n| n.index() + 1).max().unwrap_or(0)), 0);
-        Plan { candidates, chosen }
+    pub(super) fn new(scopes: &Scopes<'_>, candidates: Candidates, chosen: Chosen) -> Plan {
+        Plan { candidates, chosen, bodies: scopes.bodies.clone() }
     }
 
-    /// Layouts and choices this was decided among.
-    pub fn candidates(&self) -> &Candidates {
-        &self.candidates
+    /// The scope of a body.
+    pub fn body(&self, key: &BodyKey) -> Option<usize> {
+        self.bodies.get(key).copied()
     }
 
     /// The choice of a node; `None` for nodes that are not ops.
-    pub fn choice(&self, n: NodeId) -> Option<&Choice> {
-        let choices = self.candidates.choices.get(n.index())?;
-        choices.get(self.chosen.get(n.index()).copied().unwrap_or(0))
+    pub(super) fn choice(&self, s: usize, n: NodeId) -> Option<&Choice> {
+        let choices = self.candidates.scopes[s].choices.get(n.index())?;
+        choices.get(self.chosen.nodes[s].get(n.index()).copied().unwrap_or(0))
     }
 
     /// Choice 0 of a node: how ONNX runs it.
-    pub fn origin_choice(&self, n: NodeId) -> Option<&Choice> {
-        self.candidates.choices.get(n.index())?.first()
+    pub(super) fn origin_choice(&self, s: usize, n: NodeId) -> Option<&Choice> {
+        self.candidates.scopes[s].choices.get(n.index())?.first()
     }
 
-    pub(super) fn revert(&mut self, n: NodeId) {
-        if let Some(chosen) = self.chosen.get_mut(n.index()) {
+    pub(super) fn is_changed(&self, s: usize, n: NodeId) -> bool {
+        self.choice(s, n) != self.origin_choice(s, n)
+    }
+
+    pub(super) fn revert(&mut self, s: usize, n: NodeId) {
+        if let Some(chosen) = self.chosen.nodes[s].get_mut(n.index()) {
             *chosen = 0;
         }
     }
 
-    /// Whether the value is a constant, or views of one.
-    pub fn is_constant(&self, v: ValueId) -> bool {
-        self.candidates.constant[v.index()]
+    pub(super) fn border_is_changed(&self, b: usize) -> bool {
+        self.chosen.borders[b] != 0
     }
 
-    /// The layout in which a use reads its value, as the node wants it.
-    pub fn wanted(&self, graph: &Graph, u: Use, v: ValueId) -> Layout {
-        let rank = graph.value(v).ty.rank().unwrap_or(0);
-        let choice = self.choice(u.node).and_then(|c| c.ins.get(u.slot));
-        choice.cloned().unwrap_or_else(|| Layout::row_major(rank))
+    pub(super) fn revert_border(&mut self, b: usize) {
+        self.chosen.borders[b] = 0;
+    }
+
+    /// The layout that a value has at one end of a border.
+    fn at(&self, crossing: Crossing) -> Option<Layout> {
+        let layouts = &self.candidates.borders[crossing.border];
+        crossing.here(layouts.get(self.chosen.borders[crossing.border])?)
+    }
+
+    /// Whether the value is a constant, or views of one.
+    pub(super) fn is_constant(&self, s: usize, v: ValueId) -> bool {
+        self.candidates.scopes[s].constant[v.index()]
+    }
+
+    /// The layout in which a use reads its value.
+    pub(super) fn wanted(&self, scopes: &Scopes<'_>, s: usize, u: Use, v: ValueId) -> Layout {
+        let rank = scopes.graph(s).value(v).ty.rank().unwrap_or(0);
+        let crossing = scopes.wanted(s, u).and_then(|c| self.at(c));
+        let wanted = crossing.or_else(|| self.choice(s, u.node)?.ins.get(u.slot).cloned());
+        wanted.unwrap_or_else(|| Layout::row_major(rank))
     }
 
     /// What becomes of a value.
-    pub fn taken(&self, graph: &Graph, v: ValueId) -> Taken {
+    pub fn taken(&self, scopes: &Scopes<'_>, s: usize, v: ValueId) -> Taken {
+        let graph = scopes.graph(s);
         let value = graph.value(v);
         let Some(rank) = value.ty.rank() else { return Taken::default() };
         let row_major = Layout::row_major(rank);
         let (producer, slot) = value.producer();
-        let left = self.choice(producer).and_then(|c| c.outs.get(slot)).cloned().unwrap_or_else(|| row_major.clone());
-        let mut wanted: Vec<(Layout, Vec<Use>)> = Vec::new();
-        let output = graph.is_output(v);
-        if output {
-            wanted.push((row_major.clone(), vec![]));
-        }
-        for u in graph.uses(v) {
-            let layout = self.wanted(graph, u, v);
-            match wanted.iter_mut().find(|(l, _)| *l == layout) {
-                Some((_, uses)) => uses.push(u),
-                None => wanted.push((layout, vec![u])),
-            }
-        }
-        wanted.sort_by_key(|(l, _)| !l.is_row_major());
+        let crossing = scopes.produced(s, v).and_then(|c| self.at(c));
+        let left = crossing.or_else(|| self.choice(s, producer)?.outs.get(slot).cloned());
+        let left = left.unwrap_or_else(|| row_major.clone());
+        let wanted = self.wants(scopes, s, v);
         // A Transpose whose view nobody reads moves the bytes itself, to what is wanted first.
         let transposes = matches!(graph.node(producer).form, Form::View(View::Transpose(_)));
-        let absorbs = transposes && !self.is_constant(v) && wanted.iter().all(|(l, _)| *l != left);
+        let absorbs = transposes && !self.is_constant(s, v) && wanted.iter().all(|w| w.layout != left);
         let produced = match (absorbs, wanted.first()) {
             (false, _) => left.clone(),
-            (true, Some((first, _))) => first.clone(),
+            (true, Some(first)) => first.layout.clone(),
             (true, None) => row_major,
         };
         let moved_by_producer = absorbs.then(|| move_kind(graph, v, &left, &produced));
-        let output_reads_copy = output && !produced.is_row_major();
-        let copies = wanted.into_iter().filter(|(l, _)| *l != produced).collect();
-        Taken { produced: Some(produced), copies, output_reads_copy, moved_by_producer }
+        let copies = wanted.into_iter().filter(|w| w.layout != produced).collect();
+        Taken { produced: Some(produced), copies, moved_by_producer }
     }
 
-    /// Cost of the copies of a value, its producer's own move not counted.
-    pub fn copies_cost(&self, graph: &Graph, v: ValueId, taken: &Taken, target: &dyn Target, hints: &Hints) -> Cost {
-        if self.is_constant(v) {
-            return Cost::ZERO;
+    /// Layouts in which a value is wanted, row-major first, and by whom.
+    fn wants(&self, scopes: &Scopes<'_>, s: usize, v: ValueId) -> Vec<Want> {
+        let graph = scopes.graph(s);
+        let rank = graph.value(v).ty.rank().unwrap_or(0);
+        let mut wants: Vec<Want> = Vec::new();
+        let mut want = |layout: Layout| -> usize {
+            wants.iter().position(|w| w.layout == layout).unwrap_or_else(|| {
+                wants.push(Want { layout, uses: Vec::new(), outputs: Vec::new() });
+                wants.len() - 1
+            })
+        };
+        let mut outputs = Vec::new();
+        for (k, _) in graph.outputs().iter().enumerate().filter(|(_, o)| **o == v) {
+            let layout = scopes.output(s, k).and_then(|c| self.at(c)).unwrap_or_else(|| Layout::row_major(rank));
+            outputs.push((want(layout), k));
         }
-        let Some(produced) = &taken.produced else { return Cost::ZERO };
-        taken.copies.iter().map(|(to, _)| move_cost(graph, v, produced, to, target, hints)).sum()
+        let uses: Vec<(usize, Use)> =
+            graph.uses(v).into_iter().map(|u| (want(self.wanted(scopes, s, u, v)), u)).collect();
+        for (i, k) in outputs {
+            wants[i].outputs.push(k);
+        }
+        for (i, u) in uses {
+            wants[i].uses.push(u);
+        }
+        wants.sort_by_key(|w| !w.layout.is_row_major());
+        wants
+    }
+
+    /// Price of the copies of a value, its producer's own move not counted.
+    pub(super) fn copies_price(
+        &self,
+        scopes: &Scopes<'_>,
+        s: usize,
+        v: ValueId,
+        target: &dyn Target,
+        hints: &Hints,
+    ) -> Price {
+        if self.is_constant(s, v) {
+            return Price::default();
+        }
+        let taken = self.taken(scopes, s, v);
+        let Some(produced) = &taken.produced else { return Price::default() };
+        let graph = scopes.graph(s);
+        let price = |w: &Want| Price::of_move(move_kind(graph, v, produced, &w.layout), hints.bytes(graph, v), target);
+        taken.copies.iter().map(price).sum::<Price>().times(scopes.list[s].weight)
+    }
+}
+
+/// What a part of the model costs, and the bytes that it moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Price {
+    pub(super) cost: Cost,
+    pub(super) bytes: u64,
+}
+
+impl Price {
+    /// A price without moves.
+    pub(super) fn of_op(cost: Cost) -> Price {
+        Price { cost, bytes: 0 }
+    }
+
+    /// The price of a move.
+    pub(super) fn of_move(kind: MoveKind, bytes: u64, target: &dyn Target) -> Price {
+        let moved = if kind == MoveKind::Permute { bytes } else { 0 };
+        Price { cost: target.move_cost(kind, bytes), bytes: moved }
+    }
+
+    /// `n` times this price.
+    pub(super) fn times(self, n: u64) -> Price {
+        Price { cost: self.cost.times(n), bytes: self.bytes.saturating_mul(n) }
+    }
+
+    /// Whether this is a gain over `before`: cheaper, and nothing more is moved.
+    pub(super) fn gains_over(self, before: Price) -> bool {
+        self.cost < before.cost && self.bytes <= before.bytes
+    }
+
+    /// Whether this is no loss against `before`.
+    pub(super) fn holds_against(self, before: Price) -> bool {
+        self.cost <= before.cost && self.bytes <= before.bytes
+    }
+}
+
+impl Add for Price {
+    type Output = Price;
+
+    fn add(self, other: Price) -> Price {
+        Price { cost: self.cost + other.cost, bytes: self.bytes.saturating_add(other.bytes) }
+    }
+}
+
+impl Sum for Price {
+    fn sum<I: Iterator<Item = Price>>(prices: I) -> Price {
+        prices.fold(Price::default(), Add::add)
     }
 }
 

@@ -1,11 +1,13 @@
 //! The decision as one cost-function network: a variable per node that has a choice, a shared value per value that may be
 //! stored in more than one layout.
 
-use super::candidates::Candidates;
-use super::plan::move_cost;
+use super::candidates::{Candidates, Choice, ScopeCandidates};
+use super::plan::{Chosen, move_cost};
+use super::scopes::{Crossing, Scopes};
 use crate::hints::Hints;
 use crate::solve::{Limits, Problem, ProblemError, SharedValue, Solution, Use as SolverUse, Var, solve};
-use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_ir::graph::{NodeId, ValueId};
+use relayout_ir::layout::Layout;
 use relayout_target::{Cost, Target};
 use serde::Serialize;
 
@@ -28,15 +30,17 @@ pub struct SolveRecord {
     pub methods: std::collections::BTreeMap<String, usize>,
 }
 
-/// Solves the decision: the number of the choice taken, by node number.
+/// Solves the decision.
 pub(super) fn decide(
-    graph: &Graph,
+    scopes: &Scopes<'_>,
     candidates: &Candidates,
     target: &dyn Target,
     hints: &Hints,
     limits: &Limits,
-) -> Result<(Vec<usize>, SolveRecord), ProblemError> {
-    let mut chosen = vec![0; candidates.choices.len()];
+) -> Result<(Chosen, SolveRecord), ProblemError> {
+    let none = |s: &ScopeCandidates| vec![0; s.choices.len()];
+    let mut chosen =
+        Chosen { nodes: candidates.scopes.iter().map(none).collect(), borders: vec![0; candidates.borders.len()] };
     let mut record = SolveRecord {
         candidates: candidates.count(),
         capped: candidates.capped,
@@ -46,21 +50,23 @@ pub(super) fn decide(
     if candidates.is_trivial() {
         return Ok((chosen, record));
     }
-    let mut network =
-        Network { problem: Problem::new(), vars: vec![None; candidates.choices.len()], graph, candidates };
-    for n in graph.order().unwrap_or_default() {
-        network.add_node(n)?;
-    }
-    for v in graph.values() {
-        network.add_value(v, target, hints)?;
-    }
-    let solution = solve(&network.problem, limits);
-    for (slot, var) in chosen.iter_mut().zip(&network.vars) {
-        if let Some(var) = var {
-            *slot = solution.assignment.get(var.index()).copied().unwrap_or(0) as usize;
+    let mut network = Network::new(scopes, candidates, target, hints);
+    network.add_borders()?;
+    for s in 0..scopes.list.len() {
+        for n in scopes.graph(s).order().unwrap_or_default() {
+            network.add_node(s, n)?;
+        }
+        for v in scopes.graph(s).values() {
+            network.add_value(s, v)?;
         }
     }
-    record.variables = network.vars.iter().flatten().count();
+    let solution = solve(&network.problem, limits);
+    let taken = |var: &Option<Var>| var.and_then(|v| solution.assignment.get(v.index()).copied()).unwrap_or(0) as usize;
+    for (nodes, vars) in chosen.nodes.iter_mut().zip(&network.nodes) {
+        *nodes = vars.iter().map(taken).collect();
+    }
+    chosen.borders = network.borders.iter().map(taken).collect();
+    record.variables = network.nodes.iter().flatten().chain(&network.borders).flatten().count();
     fill(&mut record, &solution);
     Ok((chosen, record))
 }
@@ -74,82 +80,121 @@ fn fill(record: &mut SolveRecord, solution: &Solution) {
     }
 }
 
-struct Network<'a> {
+struct Network<'a, 'g> {
     problem: Problem,
-    vars: Vec<Option<Var>>,
-    graph: &'a Graph,
+    /// By scope and node number.
+    nodes: Vec<Vec<Option<Var>>>,
+    borders: Vec<Option<Var>>,
+    scopes: &'a Scopes<'g>,
     candidates: &'a Candidates,
+    target: &'a dyn Target,
+    hints: &'a Hints,
 }
 
-impl Network<'_> {
-    fn add_node(&mut self, n: NodeId) -> Result<(), ProblemError> {
-        let Some(choices) = self.candidates.choices.get(n.index()) else { return Ok(()) };
-        if choices.len() < 2 {
-            return Ok(());
+impl<'a, 'g> Network<'a, 'g> {
+    fn new(scopes: &'a Scopes<'g>, candidates: &'a Candidates, target: &'a dyn Target, hints: &'a Hints) -> Self {
+        let nodes = candidates.scopes.iter().map(|s| vec![None; s.choices.len()]).collect();
+        Network { problem: Problem::new(), nodes, borders: Vec::new(), scopes, candidates, target, hints }
+    }
+
+    fn add_borders(&mut self) -> Result<(), ProblemError> {
+        for (b, layouts) in self.candidates.borders.iter().enumerate() {
+            let var = match layouts.len() {
+                0 | 1 => None,
+                n => Some(self.problem.add_variable(format!("border {b}"), vec![Cost::ZERO; n])?),
+            };
+            self.borders.push(var);
         }
-        let costs: Vec<Cost> = choices.iter().map(|c| c.cost).collect();
-        self.vars[n.index()] = Some(self.problem.add_variable(self.graph.node(n).describe(self.graph), costs)?);
+        Ok(())
+    }
+
+    fn add_node(&mut self, s: usize, n: NodeId) -> Result<(), ProblemError> {
+        let Some(choices) = self.candidates.scopes[s].choices.get(n.index()).filter(|c| c.len() > 1) else {
+            return Ok(());
+        };
+        let weight = self.scopes.list[s].weight;
+        let costs: Vec<Cost> = choices.iter().map(|c| c.cost.times(weight)).collect();
+        let graph = self.scopes.graph(s);
+        self.nodes[s][n.index()] = Some(self.problem.add_variable(graph.node(n).describe(graph), costs)?);
         Ok(())
     }
 
     /// One shared value: its producer's choices say what is there, its readers' what is wanted.
-    fn add_value(&mut self, v: ValueId, target: &dyn Target, hints: &Hints) -> Result<(), ProblemError> {
-        let layouts = &self.candidates.layouts[v.index()];
-        if layouts.len() < 2 || self.candidates.constant[v.index()] {
+    fn add_value(&mut self, s: usize, v: ValueId) -> Result<(), ProblemError> {
+        let own = &self.candidates.scopes[s];
+        let layouts = &own.layouts[v.index()];
+        if layouts.len() < 2 || own.constant[v.index()] {
             return Ok(());
         }
-        let (producer, slot) = self.graph.value(v).producer();
-        let name = &self.graph.value(v).name;
+        let graph = self.scopes.graph(s);
+        let name = &graph.value(v).name;
         let mut uses: Vec<SolverUse> = Vec::new();
-        let readers = self.graph.uses(v);
-        if self.graph.is_output(v) {
-            uses.push(self.pinned(name)?);
-        }
-        for u in readers {
-            uses.push(match self.vars[u.node.index()] {
-                Some(var) => SolverUse { var, wants: self.of_choices(v, u.node, |c| c.ins.get(u.slot)) },
-                None => self.pinned(name)?,
+        for (k, _) in graph.outputs().iter().enumerate().filter(|(_, o)| **o == v) {
+            uses.push(match self.scopes.output(s, k) {
+                Some(crossing) => self.crossing(s, v, crossing)?,
+                None => self.pinned(name, 0)?,
             });
         }
-        let (producer, produces) = if let Some(var) = self.vars[producer.index()] {
-            (var, self.of_choices(v, producer, |c| c.outs.get(slot)))
-        } else {
-            // A node with one choice leaves what that choice says, row-major unless it is a view.
-            let only = self.candidates.choices.get(producer.index()).and_then(|c| c.first());
-            let left = only.and_then(|c| c.outs.get(slot)).and_then(|l| self.candidates.find(v, l));
-            (self.pinned(name)?.var, vec![Some(left.unwrap_or(0) as u32)])
+        for u in graph.uses(v) {
+            uses.push(match (self.scopes.wanted(s, u), self.nodes[s][u.node.index()]) {
+                (Some(crossing), _) => self.crossing(s, v, crossing)?,
+                (None, Some(var)) => SolverUse { var, wants: self.of_choices(s, v, u.node, |c| c.ins.get(u.slot)) },
+                (None, None) => self.pinned(name, 0)?,
+            });
+        }
+        let (producer, slot) = graph.value(v).producer();
+        let made = match (self.scopes.produced(s, v), self.nodes[s].get(producer.index()).copied().flatten()) {
+            (Some(crossing), _) => self.crossing(s, v, crossing)?,
+            (None, Some(var)) => SolverUse { var, wants: self.of_choices(s, v, producer, |c| c.outs.get(slot)) },
+            (None, None) => {
+                // A node with one choice leaves what that choice says, row-major unless it is a view.
+                let only = own.choices.get(producer.index()).and_then(|c| c.first());
+                let left = only.and_then(|c| c.outs.get(slot)).and_then(|l| own.find(v, l));
+                self.pinned(name, left.unwrap_or(0))?
+            }
         };
+        let weight = self.scopes.list[s].weight;
         let moves = layouts
             .iter()
             .flat_map(|from| layouts.iter().map(move |to| (from, to)))
-            .map(|(from, to)| move_cost(self.graph, v, from, to, target, hints))
+            .map(|(from, to)| move_cost(graph, v, from, to, self.target, self.hints).times(weight))
             .collect();
         self.problem.add_value(SharedValue {
             name: name.clone(),
-            producer,
-            produces: produces.into_iter().map(|p| p.unwrap_or(0)).collect(),
+            producer: made.var,
+            produces: made.wants.into_iter().map(|p| p.unwrap_or(0)).collect(),
             uses,
             layouts: layouts.len(),
             moves,
         })
     }
 
-    /// A use that wants row-major whatever happens.
-    fn pinned(&mut self, name: &str) -> Result<SolverUse, ProblemError> {
+    /// A use that wants one layout whatever happens.
+    fn pinned(&mut self, name: &str, layout: usize) -> Result<SolverUse, ProblemError> {
         let var = self.problem.add_variable(format!("{name} (pinned)"), vec![Cost::ZERO])?;
-        Ok(SolverUse { var, wants: vec![Some(0)] })
+        Ok(SolverUse { var, wants: vec![Some(layout as u32)] })
+    }
+
+    /// What a border wants of a value, or leaves of it.
+    fn crossing(&mut self, s: usize, v: ValueId, crossing: Crossing) -> Result<SolverUse, ProblemError> {
+        let own = &self.candidates.scopes[s];
+        let here = |l: &Layout| crossing.here(l).and_then(|h| own.find(v, &h)).or(Some(0)).map(|i| i as u32);
+        let wants: Vec<Option<u32>> = self.candidates.borders[crossing.border].iter().map(here).collect();
+        match self.borders[crossing.border] {
+            Some(var) => Ok(SolverUse { var, wants }),
+            None => self.pinned("border", 0),
+        }
     }
 
     fn of_choices(
         &self,
+        s: usize,
         v: ValueId,
         n: NodeId,
-        layout: impl Fn(&super::candidates::Choice) -> Option<&relayout_ir::layout::Layout>,
+        layout: impl Fn(&Choice) -> Option<&Layout>,
     ) -> Vec<Option<u32>> {
-        let choices = &self.candidates.choices[n.index()];
-        choices
-            .iter()
-            .map(|c| layout(c).and_then(|l| self.candidates.find(v, l)).or(Some(0)).map(|i| i as u32))
-            .collect()
+        let own = &self.candidates.scopes[s];
+        let number = |c: &Choice| layout(c).and_then(|l| own.find(v, l)).or(Some(0)).map(|i| i as u32);
+        own.choices[n.index()].iter().map(number).collect()
     }
 }

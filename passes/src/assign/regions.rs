@@ -2,9 +2,10 @@
 //!
 //! Two changed nodes are in one region if a value between them is stored or read in another layout than the input's. Regions
 //! meet only at values that are unchanged, so each is kept or given back by itself. One is kept iff its cost falls strictly at
-//! the size hints and does not rise at half and double of them.
+//! the size hints and does not rise at their low and high ends, and the bytes that it moves rise at none of them.
 
-use super::plan::{Plan, Taken, is_transpose};
+use super::plan::{Plan, Price, Taken, is_transpose};
+use super::scopes::Scopes;
 use crate::hints::{Hints, Scale};
 use petgraph::unionfind::UnionFind;
 use relayout_ir::form::{Form, View};
@@ -15,128 +16,195 @@ use relayout_target::{Cost, MoveKind, Target};
 use std::collections::BTreeMap;
 
 /// Gives back every region that does not gain.
-pub(super) fn keep_what_gains(graph: &Graph, plan: &mut Plan, target: &dyn Target, hints: &Hints) {
-    // Giving one back can only make a neighbour's shared copy dearer, so it ends: each round gives back at least one node.
+pub(super) fn keep_what_gains(scopes: &Scopes<'_>, plan: &mut Plan, target: &dyn Target, hints: &Hints) {
+    let elements = Elements::of(scopes);
+    // Giving one back can only make a neighbour's shared copy dearer, so it ends: each round gives back at least one element.
     loop {
-        let losing: Vec<NodeId> = regions(graph, plan)
+        let losing: Vec<Element> = regions(scopes, &elements, plan)
             .into_iter()
-            .filter(|region| !gains(graph, plan, region, target, hints))
-            .flat_map(|region| region.nodes)
-            .filter(|&n| plan.choice(n) != plan.origin_choice(n))
+            .filter(|region| !gains(scopes, plan, region, target, hints))
+            .flat_map(|region| region.elements)
+            .filter(|e| match *e {
+                Element::Node(s, n) => plan.is_changed(s, n),
+                Element::Border(b) => plan.border_is_changed(b),
+            })
             .collect();
         if losing.is_empty() {
             return;
         }
-        for n in losing {
-            plan.revert(n);
-        }
-    }
-}
-
-/// Nodes that change together, and the values they share.
-#[derive(Debug, Default)]
-struct Region {
-    nodes: Vec<NodeId>,
-    values: Vec<ValueId>,
-}
-
-fn regions(graph: &Graph, plan: &Plan) -> Vec<Region> {
-    let bound = graph.nodes().map(|n| n.index() + 1).max().unwrap_or(0);
-    let mut sets = UnionFind::<usize>::new(bound);
-    let mut changed_values: Vec<(ValueId, usize)> = Vec::new();
-    let mut dirty = vec![false; bound];
-    for v in graph.values() {
-        if plan.is_constant(v) {
-            continue;
-        }
-        let taken = plan.taken(graph, v);
-        let (producer, _) = graph.value(v).producer();
-        let mut touching: Vec<NodeId> = Vec::new();
-        if changes_producer(graph, plan, v, &taken) {
-            touching.push(producer);
-        }
-        for u in graph.uses(v) {
-            if !plan.wanted(graph, u, v).is_row_major() {
-                touching.push(u.node);
+        for e in losing {
+            match e {
+                Element::Node(s, n) => plan.revert(s, n),
+                Element::Border(b) => plan.revert_border(b),
             }
         }
-        let Some(&first) = touching.first() else { continue };
-        for n in &touching {
-            dirty[n.index()] = true;
-            sets.union(first.index(), n.index());
+    }
+}
+
+/// What a region is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Element {
+    Node(usize, NodeId),
+    Border(usize),
+}
+
+/// Numbers of elements over all scopes.
+struct Elements {
+    /// Where the nodes of each scope begin; then the borders.
+    first: Vec<usize>,
+    count: usize,
+}
+
+impl Elements {
+    fn of(scopes: &Scopes<'_>) -> Elements {
+        let mut first = Vec::new();
+        let mut count = 0;
+        for scope in &scopes.list {
+            first.push(count);
+            count += scope.graph.nodes().map(|n| n.index() + 1).max().unwrap_or(0);
         }
-        changed_values.push((v, first.index()));
+        first.push(count);
+        Elements { first, count: count + scopes.borders.len() }
+    }
+
+    fn number(&self, e: Element) -> usize {
+        match e {
+            Element::Node(s, n) => self.first[s] + n.index(),
+            Element::Border(b) => self.first.last().copied().unwrap_or(0) + b,
+        }
+    }
+}
+
+/// What changes together, and the values in it.
+#[derive(Debug, Default)]
+struct Region {
+    elements: Vec<Element>,
+    values: Vec<(usize, ValueId)>,
+}
+
+fn regions(scopes: &Scopes<'_>, elements: &Elements, plan: &Plan) -> Vec<Region> {
+    let mut sets = UnionFind::<usize>::new(elements.count);
+    let mut members: BTreeMap<usize, Element> = BTreeMap::new();
+    let mut changed: Vec<(usize, ValueId, usize)> = Vec::new();
+    for s in 0..scopes.list.len() {
+        for v in scopes.graph(s).values() {
+            let touching = touching(scopes, plan, s, v);
+            let Some(&first) = touching.first() else { continue };
+            let first = elements.number(first);
+            for e in touching {
+                members.insert(elements.number(e), e);
+                sets.union(first, elements.number(e));
+            }
+            changed.push((s, v, first));
+        }
     }
     let mut regions: BTreeMap<usize, Region> = BTreeMap::new();
-    for n in graph.nodes().filter(|n| dirty[n.index()]) {
-        regions.entry(sets.find(n.index())).or_default().nodes.push(n);
+    for (number, e) in members {
+        regions.entry(sets.find(number)).or_default().elements.push(e);
     }
-    for (v, n) in changed_values {
-        regions.entry(sets.find(n)).or_default().values.push(v);
+    for (s, v, number) in changed {
+        regions.entry(sets.find(number)).or_default().values.push((s, v));
     }
     regions.into_values().collect()
 }
 
+/// Everything at a value that leaves or reads it otherwise than the input has it.
+fn touching(scopes: &Scopes<'_>, plan: &Plan, s: usize, v: ValueId) -> Vec<Element> {
+    if plan.is_constant(s, v) {
+        return Vec::new();
+    }
+    let graph = scopes.graph(s);
+    let taken = plan.taken(scopes, s, v);
+    let mut touching = Vec::new();
+    match scopes.produced(s, v) {
+        Some(c) if plan.border_is_changed(c.border) => touching.push(Element::Border(c.border)),
+        None if changes_producer(scopes, plan, s, v, &taken) => {
+            touching.push(Element::Node(s, graph.value(v).producer().0));
+        }
+        _ => {}
+    }
+    for u in graph.uses(v) {
+        match scopes.wanted(s, u) {
+            Some(c) if plan.border_is_changed(c.border) => touching.push(Element::Border(c.border)),
+            None if !plan.wanted(scopes, s, u, v).is_row_major() => touching.push(Element::Node(s, u.node)),
+            _ => {}
+        }
+    }
+    for (k, _) in graph.outputs().iter().enumerate().filter(|(_, o)| **o == v) {
+        let changed = scopes.output(s, k).filter(|c| plan.border_is_changed(c.border));
+        touching.extend(changed.map(|c| Element::Border(c.border)));
+    }
+    touching
+}
+
 /// Whether the producer leaves the value otherwise than the input has it.
-fn changes_producer(graph: &Graph, plan: &Plan, v: ValueId, taken: &Taken) -> bool {
+fn changes_producer(scopes: &Scopes<'_>, plan: &Plan, s: usize, v: ValueId, taken: &Taken) -> bool {
+    let graph = scopes.graph(s);
     let node = graph.node(graph.value(v).producer().0);
     if !matches!(node.op, Op::Onnx(_)) {
         return false;
     }
     let row_major = taken.produced.as_ref().is_none_or(Layout::is_row_major);
-    !row_major || (is_transpose(node) && !plan.is_constant(v) && !is_own_move(graph, plan, v, taken))
+    !row_major || (is_transpose(node) && !is_own_move(graph, plan, s, v, taken))
 }
 
 /// Whether the value comes from a Transpose that stays as it is: row-major to row-major, moving.
-fn is_own_move(graph: &Graph, plan: &Plan, v: ValueId, taken: &Taken) -> bool {
+fn is_own_move(graph: &Graph, plan: &Plan, s: usize, v: ValueId, taken: &Taken) -> bool {
     let (producer, _) = graph.value(v).producer();
     let Form::View(view @ View::Transpose(_)) = &graph.node(producer).form else { return false };
     let operand = graph.node(producer).inputs.first().copied().flatten();
     let (Some(x), Some(produced)) = (operand, &taken.produced) else { return true };
     let from = graph.value(x).ty.shape().unwrap_or_default();
     let to = graph.value(v).ty.shape().unwrap_or_default();
-    let Some(read) = plan.choice(producer).and_then(|c| c.ins.first()) else { return true };
+    let Some(read) = plan.choice(s, producer).and_then(|c| c.ins.first()) else { return true };
     let in_place = view.forward(read, from, to).is_ok_and(|l| same_bytes(&l, produced, to));
     read.is_row_major() && produced.is_row_major() && !in_place
 }
 
-fn gains(graph: &Graph, plan: &Plan, region: &Region, target: &dyn Target, hints: &Hints) -> bool {
+fn gains(scopes: &Scopes<'_>, plan: &Plan, region: &Region, target: &dyn Target, hints: &Hints) -> bool {
     let at = |scale| {
         let hints = hints.scaled(scale);
-        (cost_now(graph, plan, region, target, &hints), cost_before(graph, plan, region, target, &hints))
+        (price_now(scopes, plan, region, target, &hints), price_before(scopes, plan, region, target, &hints))
     };
-    let (now, before) = at(Scale::AtHint);
-    now < before && [Scale::Half, Scale::Double].into_iter().map(at).all(|(now, before)| now <= before)
+    let (now, before) = at(Scale::Typical);
+    now.gains_over(before)
+        && [Scale::Low, Scale::High].into_iter().map(at).all(|(now, before)| now.holds_against(before))
 }
 
-fn cost_now(graph: &Graph, plan: &Plan, region: &Region, target: &dyn Target, hints: &Hints) -> Cost {
-    let nodes: Cost = region.nodes.iter().map(|&n| node_cost(graph, plan, n, target, hints)).sum();
-    let copies = region.values.iter().map(|&v| plan.copies_cost(graph, v, &plan.taken(graph, v), target, hints));
-    nodes + copies.sum()
+fn price_now(scopes: &Scopes<'_>, plan: &Plan, region: &Region, target: &dyn Target, hints: &Hints) -> Price {
+    let elements: Price = region.elements.iter().map(|&e| element_price(scopes, plan, e, target, hints)).sum();
+    let copies = region.values.iter().map(|&(s, v)| plan.copies_price(scopes, s, v, target, hints));
+    elements + copies.sum()
 }
 
-fn node_cost(graph: &Graph, plan: &Plan, n: NodeId, target: &dyn Target, hints: &Hints) -> Cost {
-    let own = plan.choice(n).map_or(Cost::ZERO, |c| c.cost);
-    let moved: Cost = graph
+fn element_price(scopes: &Scopes<'_>, plan: &Plan, e: Element, target: &dyn Target, hints: &Hints) -> Price {
+    let Element::Node(s, n) = e else { return Price::default() };
+    let graph = scopes.graph(s);
+    let own = Price::of_op(plan.choice(s, n).map_or(Cost::ZERO, |c| c.cost));
+    let moved: Price = graph
         .node(n)
         .outputs
         .iter()
         .flatten()
-        .filter_map(|&v| Some((v, plan.taken(graph, v).moved_by_producer?)))
-        .map(|(v, kind)| target.move_cost(kind, hints.bytes(graph, v)))
+        .filter_map(|&v| Some((v, plan.taken(scopes, s, v).moved_by_producer?)))
+        .map(|(v, kind)| Price::of_move(kind, hints.bytes(graph, v), target))
         .sum();
-    own + moved
+    (own + moved).times(scopes.list[s].weight)
 }
 
 /// What the input pays for the same nodes: their own cost in ONNX's order, and every Transpose among them.
-fn cost_before(graph: &Graph, plan: &Plan, region: &Region, target: &dyn Target, hints: &Hints) -> Cost {
-    let of = |n: &NodeId| {
-        let node = graph.node(*n);
-        if is_transpose(node) {
-            let result = node.outputs.first().copied().flatten();
-            return result.map_or(Cost::ZERO, |v| target.move_cost(MoveKind::Permute, hints.bytes(graph, v)));
-        }
-        plan.origin_choice(*n).map_or(Cost::ZERO, |c| c.cost)
+fn price_before(scopes: &Scopes<'_>, plan: &Plan, region: &Region, target: &dyn Target, hints: &Hints) -> Price {
+    let of = |e: &Element| {
+        let Element::Node(s, n) = *e else { return Price::default() };
+        let graph = scopes.graph(s);
+        let node = graph.node(n);
+        let price = if is_transpose(node) {
+            let bytes = node.outputs.first().copied().flatten().map_or(0, |v| hints.bytes(graph, v));
+            Price::of_move(MoveKind::Permute, bytes, target)
+        } else {
+            Price::of_op(plan.origin_choice(s, n).map_or(Cost::ZERO, |c| c.cost))
+        };
+        price.times(scopes.list[s].weight)
     };
-    region.nodes.iter().map(of).sum()
+    region.elements.iter().map(of).sum()
 }

@@ -4,6 +4,7 @@
 //! other. What does not fit (an unknown rank, more axes than a [`Slot`](crate::form::Slot) can number) is a reason, not an
 //! error: the op is then opaque.
 
+use super::border::borders;
 use super::sig::{Item, Pattern, Place, Signature, Times, parse};
 use super::{Absent, Axes, AxisSource, Case, OpDef, Reduce, def_of, entries, normalize_axis};
 use crate::dim::Dim;
@@ -20,6 +21,9 @@ pub fn bind(graph: &Graph, id: NodeId) -> Form {
     let Op::Onnx(name) = &node.op else {
         return Form::Opaque("not an ONNX op".to_owned());
     };
+    if let Some(borders) = borders(graph, node) {
+        return Form::Borders(borders);
+    }
     match def_of(graph, id) {
         Some(def) => bind_as(graph, id, def),
         None if entries().any(|def| def.domain == name.domain) => {

@@ -11,6 +11,7 @@
 )]
 
 mod bind;
+mod border;
 mod concat;
 mod control;
 mod conv;
@@ -38,6 +39,7 @@ mod space;
 mod view;
 
 pub use bind::{bind, bind_as};
+pub use border::value_at;
 pub use describe::{Description, Meaning, Reading, describe};
 pub use infer::{InferContext, Inferred};
 

@@ -8,9 +8,10 @@
 
 use super::{Invariant, Scope};
 use crate::dim::Dim;
-use crate::form::{AtomId, AtomOrder, Bound, Form, Role, Slot, View};
+use crate::form::{AtomId, AtomOrder, Border, Bound, Form, Role, Slot, View};
 use crate::graph::{Graph, Node, Op, ValueId};
 use crate::layout::Layout;
+use crate::op::value_at;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(scope: &mut Scope<'_>, node: &Node) {
@@ -19,8 +20,68 @@ pub(super) fn check(scope: &mut Scope<'_>, node: &Node) {
         (Op::Onnx(_), Form::Opaque(why)) => opaque(scope, node, why),
         (Op::Onnx(_), Form::View(view)) => self::view(scope, node, view),
         (Op::Onnx(_), Form::Axes(bound)) => axes(scope, node, bound),
+        (Op::Onnx(_), Form::Borders(borders)) => self::borders(scope, node, borders),
         (Op::Input { .. } | Op::Constant(_) | Op::Outer, _) => {}
     }
+}
+
+/// One layout on both sides of every border; row-major in every slot, and at every end of a body, that none names.
+fn borders(scope: &mut Scope<'_>, node: &Node, borders: &[Border]) {
+    let graph = scope.graph;
+    let mut named = BTreeSet::new();
+    for border in borders {
+        let mut agreed: Option<Layout> = None;
+        for place in &border.places {
+            let Some((body, owner, v)) = value_at(graph, node, &place.at) else { continue };
+            named.insert((body, v));
+            let value = owner.value(v);
+            let layout = if place.stacked { unstacked(&value.layout) } else { Some(value.layout.clone()) };
+            match (layout, &agreed) {
+                (Some(layout), None) => agreed = Some(layout),
+                (Some(layout), Some(other)) if layout == *other => {}
+                (layout, _) => {
+                    let stored = layout.unwrap_or_else(|| value.layout.clone());
+                    let problem = format!(
+                        "is stored as {stored} at {:?}, and otherwise on the other side of the border",
+                        place.at
+                    );
+                    let fix = "put relayouts on one side, so that both have one layout";
+                    scope.report_named(Invariant::Pinned, Some(value.name.clone()), problem, fix);
+                }
+            }
+        }
+    }
+    let mut plain = |body: Option<&str>, owner: &Graph, v: ValueId| {
+        let value = owner.value(v);
+        if !value.layout.is_row_major() && !named.contains(&(body, v)) {
+            let problem = format!("is stored as {}, and crosses the border of a body", value.layout);
+            scope.report_named(Invariant::Pinned, Some(value.name.clone()), problem, "put a relayout there");
+        }
+    };
+    for &v in node.inputs.iter().chain(&node.outputs).flatten().chain(&node.captures) {
+        plain(None, graph, v);
+    }
+    for (name, attr) in &node.attrs {
+        for body in attr.bodies() {
+            for v in ends(body) {
+                plain(Some(name), body, v);
+            }
+        }
+    }
+}
+
+/// Inputs, outputs and outer values of a body.
+fn ends(body: &Graph) -> impl Iterator<Item = ValueId> + '_ {
+    let outer = body.nodes().filter(|&n| matches!(body.node(n).op, Op::Outer));
+    let outer = outer.flat_map(|n| body.node(n).outputs.iter().flatten().copied());
+    body.inputs().iter().chain(body.outputs()).copied().chain(outer)
+}
+
+/// The layout of what is stacked along the first and outermost axis; `None` if it does not lie so.
+fn unstacked(layout: &Layout) -> Option<Layout> {
+    let stored = layout.as_permutation()?;
+    let (first, rest) = stored.split_first()?;
+    (*first == 0).then(|| Layout::permutation(&rest.iter().map(|a| a - 1).collect::<Vec<_>>()).ok())?
 }
 
 fn relayout(scope: &mut Scope<'_>, node: &Node) {
@@ -46,6 +107,8 @@ fn relayout(scope: &mut Scope<'_>, node: &Node) {
 }
 
 fn opaque(scope: &mut Scope<'_>, node: &Node, why: &str) {
+    // What is not known to share a layout with a body crosses in row-major.
+    borders(scope, node, &[]);
     let because = format!("the node ({why}) has every operand and result");
     for &v in node.inputs.iter().chain(&node.outputs).flatten() {
         row_major(scope, v, &because);

@@ -205,35 +205,19 @@ fn layout(scope: &mut Scope<'_>, v: ValueId) {
     }
 }
 
-/// Values that somebody outside of the graph reads or writes.
+/// Inputs and outputs of the main graph. Those of a body are the business of the node that holds it.
 pub(super) fn pinned(scope: &mut Scope<'_>) {
     let graph = scope.graph;
+    let Some(contract) = scope.contract else { return };
     let mut seen = BTreeSet::new();
-    let ends = graph.inputs().iter().chain(graph.outputs());
-    for &v in ends {
+    for &v in graph.inputs().iter().chain(graph.outputs()) {
         if seen.insert(v) {
-            let agreed = scope.contract.and_then(|contract| contract.get(&graph.value(v).name));
-            let (because, fix) = match (agreed, scope.contract) {
-                (Some(_), _) => ("the contract has it", "put a relayout there, or change the contract"),
-                (None, Some(_)) => ("the caller sees it", "put a relayout there, or record its layout in the contract"),
-                (None, None) => ("the node that holds the body sees it", "put a relayout there"),
+            let agreed = contract.get(&graph.value(v).name);
+            let (because, fix) = match agreed {
+                Some(_) => ("the contract has it", "put a relayout there, or change the contract"),
+                None => ("the caller sees it", "put a relayout there, or record its layout in the contract"),
             };
             scope.stored_as(Invariant::Pinned, v, agreed, because, fix);
         }
     }
-    for n in graph.nodes() {
-        let node = graph.node(n);
-        scope.node = Some(node);
-        let outer = if matches!(node.op, Op::Outer) { node.outputs.as_slice() } else { &[] };
-        for &v in outer.iter().flatten() {
-            scope.stored_as(Invariant::Pinned, v, None, "the enclosing graph has it", "put a relayout behind it");
-        }
-        for &v in &node.captures {
-            if seen.insert(v) {
-                let fix = "capture a row-major copy that a relayout makes";
-                scope.stored_as(Invariant::Pinned, v, None, "a body of the node reads it", fix);
-            }
-        }
-    }
-    scope.node = None;
 }

@@ -2,24 +2,23 @@
 //! read; this is the only place where physical shapes are written.
 //!
 //! A value of layout L is written with its storage shape: its axes in the order in which L has them. Attributes that speak of
-//! axes are renumbered accordingly ([`renumber`]); views that leave the storage shape as it is vanish, others become a
-//! Reshape; a move becomes a Transpose ([`views`]).
+//! axes are renumbered accordingly (`renumber.rs`); views that leave the storage shape as it is vanish, others become a
+//! Reshape; a move becomes a Transpose (`views.rs`).
 //!
 //! Names of graph inputs, outputs and surviving values stay; new names are unique over all graphs of the model.
 
 mod constants;
 mod names;
 mod renumber;
+mod sweep;
 mod views;
 
 use crate::file::ModelFile;
-use crate::proto::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto,
-};
+use crate::proto::{GraphProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto};
 use crate::proto::{tensor_shape_proto::Dimension, type_proto};
 use crate::write::Payloads;
-use names::{Names, Taken};
-use relayout_ir::graph::{Graph, NodeId, Op};
+use names::{Names, Outer, Taken};
+use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::model::Model;
 use rustc_hash::FxHashSet;
@@ -66,7 +65,7 @@ pub fn export(file: &ModelFile, model: &Model, metadata: &[(String, String)]) ->
     let mut exporter =
         Exporter { ir_version: model.ir_version, payloads: Payloads::new(), taken: Taken::of(&file.proto) };
     if let Some(origin) = &file.proto.graph {
-        proto.graph = Some(exporter.graph(origin, &model.graph)?);
+        proto.graph = Some(exporter.graph(origin, &model.graph, None)?);
     }
     let changed = proto.graph != file.proto.graph;
     if changed {
@@ -99,8 +98,13 @@ struct GraphOut<'g> {
 }
 
 impl Exporter {
-    fn graph(&mut self, origin: &GraphProto, graph: &Graph) -> Result<GraphProto, ExportError> {
-        let names = Names::resolve(graph, origin, &mut self.taken);
+    fn graph(
+        &mut self,
+        origin: &GraphProto,
+        graph: &Graph,
+        outer: Option<Outer<'_>>,
+    ) -> Result<GraphProto, ExportError> {
+        let names = Names::resolve(graph, origin, outer, &mut self.taken);
         let mut out = GraphOut { graph, names, nodes: Vec::with_capacity(origin.node.len()), initializers: Vec::new() };
         let known: FxHashSet<&str> = origin.initializer.iter().filter_map(|t| t.name.as_deref()).collect();
         for n in graph.order().unwrap_or_default() {
@@ -150,31 +154,26 @@ impl Exporter {
         proto.input = node.inputs.iter().map(|v| v.map_or_else(String::new, |v| out.names.of(v).to_owned())).collect();
         proto.output =
             node.outputs.iter().map(|v| v.map_or_else(String::new, |v| out.names.of(v).to_owned())).collect();
-        self.bodies(&mut proto, n, out.graph)?;
-        let row_major = |v: &relayout_ir::graph::ValueId| out.graph.value(*v).layout.is_row_major();
-        if node.inputs.iter().chain(&node.outputs).flatten().all(row_major) {
+        self.bodies(&mut proto, n, out)?;
+        let row_major = |v: &ValueId| out.graph.value(*v).layout.is_row_major();
+        // A node with bodies says nothing of axes: its values cross in the layout that both sides have.
+        let borders = matches!(node.form, relayout_ir::form::Form::Borders(_));
+        if borders || node.inputs.iter().chain(&node.outputs).flatten().all(row_major) {
             out.nodes.push(proto);
             return Ok(());
         }
         self.renumbered(out, n, proto)
     }
 
-    fn bodies(&mut self, proto: &mut NodeProto, n: NodeId, graph: &Graph) -> Result<(), ExportError> {
-        let node = graph.node(n);
+    fn bodies(&mut self, proto: &mut NodeProto, n: NodeId, out: &GraphOut<'_>) -> Result<(), ExportError> {
+        let node = out.graph.node(n);
+        let outer = Some(Outer { graph: out.graph, names: &out.names });
         for a in &mut proto.attribute {
             let name = a.name.clone().unwrap_or_default();
-            let Some(attr) = node.attrs.get(&name) else { continue };
-            self.body_attribute(a, attr.bodies())?;
-        }
-        Ok(())
-    }
-
-    fn body_attribute(&mut self, a: &mut AttributeProto, bodies: &[Graph]) -> Result<(), ExportError> {
-        if let (Some(g), Some(body)) = (a.g.as_deref_mut(), bodies.first()) {
-            *g = self.graph(g, body)?;
-        }
-        for (g, body) in a.graphs.iter_mut().zip(bodies) {
-            *g = self.graph(g, body)?;
+            let bodies = node.attrs.get(&name).map(relayout_ir::attr::Attr::bodies).unwrap_or_default();
+            for (g, body) in a.g.as_deref_mut().into_iter().chain(&mut a.graphs).zip(bodies) {
+                *g = self.graph(g, body, outer)?;
+            }
         }
         Ok(())
     }
@@ -183,19 +182,9 @@ impl Exporter {
         let graph = out.graph;
         let mut proto = origin.clone();
         proto.node = out.nodes;
-        let alive = |name: Option<&str>| graph.by_name(name.unwrap_or_default()).is_some();
-        proto.initializer.retain(|t| alive(t.name.as_deref()));
-        if self.ir_version < 4 {
-            // An initializer of these versions is an input too; it goes with it.
-            let gone: FxHashSet<&str> = origin
-                .initializer
-                .iter()
-                .filter_map(|t| t.name.as_deref())
-                .filter(|name| graph.by_name(name).is_none())
-                .collect();
-            proto.input.retain(|i| !gone.contains(i.name.as_deref().unwrap_or_default()));
+        for (ends, values) in [(&mut proto.input, graph.inputs()), (&mut proto.output, graph.outputs())] {
+            restate_ends(graph, ends, values);
         }
-        proto.initializer.extend(out.initializers);
         let old: FxHashSet<&str> = origin.node.iter().flat_map(|n| n.output.iter().map(String::as_str)).collect();
         let named = |info: &ValueInfoProto| old.contains(info.name.as_deref().unwrap_or_default());
         // What the file says of names that are no node's results is not ours to judge.
@@ -204,7 +193,20 @@ impl Exporter {
             .iter()
             .filter_map(|info| if named(info) { restated(graph, &out.names, info) } else { Some(info.clone()) })
             .collect();
+        proto.initializer.extend(out.initializers);
+        sweep::remove_unread(origin, &mut proto, self.ir_version < 4);
         proto
+    }
+}
+
+/// Inputs and outputs of a body, as they are stored now. Those of the main graph never change.
+fn restate_ends(graph: &Graph, ends: &mut [ValueInfoProto], values: &[ValueId]) {
+    for info in ends {
+        let name = info.name.as_deref().unwrap_or_default();
+        let value = values.iter().find(|v| graph.value(**v).name == name);
+        if let Some(restated) = value.and_then(|&v| restored(&graph.value(v).layout, info)) {
+            *info = restated;
+        }
     }
 }
 
@@ -215,7 +217,11 @@ fn restated(graph: &Graph, names: &Names, info: &ValueInfoProto) -> Option<Value
     if names.of(v) != name {
         return None;
     }
-    let layout = &graph.value(v).layout;
+    restored(&graph.value(v).layout, info)
+}
+
+/// A declared type with the dims in the order in which they are stored.
+fn restored(layout: &Layout, info: &ValueInfoProto) -> Option<ValueInfoProto> {
     let mut info = info.clone();
     if layout.is_row_major() {
         return Some(info);

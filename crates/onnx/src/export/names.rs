@@ -1,7 +1,7 @@
 //! Names under which values are written.
 //!
-//! A value that is another one seen differently is written under that one's name. Where such a view is a graph output, or is
-//! read by a body, its own name has to be there: the value it is a view of takes it if that one's is free to go.
+//! A value that is another one seen differently is written under that one's name, in bodies too. Where such a view is a graph
+//! output its own name has to be there: the value it is a view of takes it if that one's is free to go.
 
 use super::views::{Change, change};
 use crate::proto::{AttributeProto, GraphProto, ModelProto};
@@ -50,6 +50,19 @@ fn bodies(a: &AttributeProto) -> impl Iterator<Item = &GraphProto> {
     a.g.as_deref().into_iter().chain(&a.graphs)
 }
 
+/// The graph around a body, on its way out.
+#[derive(Clone, Copy)]
+pub(super) struct Outer<'g> {
+    pub(super) graph: &'g Graph,
+    pub(super) names: &'g Names,
+}
+
+impl Outer<'_> {
+    fn name_of(&self, name: &str) -> Option<String> {
+        self.graph.by_name(name).map(|v| self.names.of(v).to_owned())
+    }
+}
+
 /// Names of one graph's values.
 #[derive(Debug)]
 pub(super) struct Names {
@@ -60,7 +73,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Finds every name.
-    pub(super) fn resolve(graph: &Graph, origin: &GraphProto, taken: &mut Taken) -> Names {
+    pub(super) fn resolve(graph: &Graph, origin: &GraphProto, outer: Option<Outer<'_>>, taken: &mut Taken) -> Names {
         let mut old: FxHashSet<&str> = FxHashSet::default();
         old.extend(origin.input.iter().filter_map(|i| i.name.as_deref()));
         old.extend(origin.initializer.iter().filter_map(|t| t.name.as_deref()));
@@ -69,9 +82,13 @@ impl Names {
         let mut names = Names { by_value: vec![String::new(); graph.value_bound()], aliases: FxHashSet::default() };
         for v in graph.values() {
             let name = &graph.value(v).name;
-            let outer = matches!(graph.node(graph.value(v).producer().0).op, Op::Outer);
-            let keep = outer || old.contains(name.as_str());
-            names.by_value[v.index()] = if keep { name.clone() } else { taken.fresh(name) };
+            names.by_value[v.index()] = if matches!(graph.node(graph.value(v).producer().0).op, Op::Outer) {
+                outer.and_then(|o| o.name_of(name)).unwrap_or_else(|| name.clone())
+            } else if old.contains(name.as_str()) {
+                name.clone()
+            } else {
+                taken.fresh(name)
+            };
         }
         names.follow_views(graph);
         names
@@ -80,9 +97,6 @@ impl Names {
     fn follow_views(&mut self, graph: &Graph) {
         let mut root: BTreeMap<ValueId, ValueId> = BTreeMap::new();
         let mut wanted_by_name: FxHashSet<ValueId> = graph.outputs().iter().copied().collect();
-        for n in graph.nodes() {
-            wanted_by_name.extend(graph.node(n).captures.iter().copied());
-        }
         for n in graph.order().unwrap_or_default() {
             let Some(Change::Nothing { x, y }) = change(graph, n) else { continue };
             let from = root.get(&x).copied().unwrap_or(x);

@@ -35,8 +35,10 @@ pub(super) fn change(graph: &Graph, n: NodeId) -> Option<Change> {
     let (from_shape, to_shape) = (from.ty.shape()?, to.ty.shape()?);
     let (stored, wanted) = (storage_shape(from_shape, &from.layout)?, storage_shape(to_shape, &to.layout)?);
     let left = view.forward(&from.layout, from_shape, to_shape);
+    // The same spelling of the same axes has the same storage shape, whatever names the file gives to its dims.
+    let renamed = !matches!(view, View::Reshape) && left.as_ref().is_ok_and(|l| *l == to.layout);
     if left.is_ok_and(|l| same_bytes(&l, &to.layout, to_shape)) {
-        if stored == wanted {
+        if renamed || stored == wanted {
             return Some(Change::Nothing { x, y });
         }
         if let Some(target) = reshape_target(&stored, &wanted) {

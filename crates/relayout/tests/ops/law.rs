@@ -28,10 +28,10 @@ use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
 use relayout_onnx::proto::ModelProto;
 use relayout_onnx::write::{WriteOptions, write_model_to};
+use relayout_passes::assign::{Plan, SolveRecord};
 use relayout_passes::hints::Hints;
 use relayout_passes::legalize::legalize;
 use relayout_passes::pipeline::Context;
-use relayout_passes::record::GraphRecord;
 use relayout_passes::solve::Limits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -55,6 +55,7 @@ pub(crate) fn check(case: &Case, opset: i64, def: &'static OpDef) -> Result<Chec
     match &subject.form {
         Form::Opaque(why) => subject.opaque(why),
         Form::View(view) => subject.views(view),
+        Form::Borders(_) => Err("has bodies, which cases have not".to_owned()),
         Form::Axes(_) if case.opaque.is_some() => Err("is not opaque, as the case says".to_owned()),
         Form::Axes(bound) => {
             let orders = subject.orders(bound)?;
@@ -262,9 +263,11 @@ fn legalized(graph: &mut Graph) -> Result<(), String> {
         hints: Hints::default(),
         limits: Limits::default(),
         unknowns: 0,
-        plan: None,
-        dead_before: BTreeSet::new(),
-        record: GraphRecord::default(),
+        plan: Plan::default(),
+        solve: SolveRecord::default(),
+        dead_before: Vec::new(),
+        graphs: Vec::new(),
+        at: 0,
         notes: Vec::new(),
     };
     legalize(graph, &mut cx).map_err(|e| e.to_string())

@@ -1,0 +1,57 @@
+//! What nobody reads any more. Export replaces operands (a Reshape's target, a list of axes), and what computed the old ones goes
+//! with them. What nobody read in the input stays: it is the user's.
+
+use crate::proto::{AttributeProto, GraphProto, NodeProto};
+use rustc_hash::FxHashSet;
+
+/// Removes nodes and initializers that were read in the origin and are not read now. Before IR version 4 an initializer's
+/// input goes with it.
+pub(super) fn remove_unread(origin: &GraphProto, graph: &mut GraphProto, inputs_too: bool) {
+    let mut before = FxHashSet::default();
+    for node in &origin.node {
+        reads(node, &mut before);
+    }
+    let mut now: FxHashSet<String> = graph.output.iter().filter_map(|o| o.name.clone()).collect();
+    let mut kept = Vec::with_capacity(graph.node.len());
+    for node in std::mem::take(&mut graph.node).into_iter().rev() {
+        let read = node.output.iter().any(|name| now.contains(name));
+        let was_read = node.output.iter().any(|name| before.contains(name.as_str()));
+        let made = node.output.iter().all(|name| !origin_has(origin, name));
+        if read || !(was_read || made) || node.output.is_empty() {
+            let mut names = FxHashSet::default();
+            reads(&node, &mut names);
+            now.extend(names.into_iter().map(str::to_owned));
+            kept.push(node);
+        }
+    }
+    kept.reverse();
+    graph.node = kept;
+    let gone = |name: &str| before.contains(name) && !now.contains(name);
+    graph.initializer.retain(|t| !gone(t.name.as_deref().unwrap_or_default()));
+    if inputs_too {
+        let initializers: FxHashSet<&str> = origin.initializer.iter().filter_map(|t| t.name.as_deref()).collect();
+        graph.input.retain(|i| {
+            let name = i.name.as_deref().unwrap_or_default();
+            !(initializers.contains(name) && gone(name))
+        });
+    }
+}
+
+fn origin_has(origin: &GraphProto, name: &str) -> bool {
+    origin.node.iter().any(|n| n.output.iter().any(|o| o == name))
+}
+
+/// Names that a node reads, in its bodies too.
+fn reads<'n>(node: &'n NodeProto, names: &mut FxHashSet<&'n str>) {
+    names.extend(node.input.iter().map(String::as_str).filter(|n| !n.is_empty()));
+    for body in node.attribute.iter().flat_map(bodies) {
+        names.extend(body.output.iter().filter_map(|o| o.name.as_deref()));
+        for inner in &body.node {
+            reads(inner, names);
+        }
+    }
+}
+
+fn bodies(a: &AttributeProto) -> impl Iterator<Item = &GraphProto> {
+    a.g.as_deref().into_iter().chain(&a.graphs)
+}

@@ -1,0 +1,403 @@
+//! A model under construction: values with their types at the sizes that the test runs, nodes and constants.
+
+use crate::ops;
+use crate::recipe::{Dice, Recipe};
+use bytes::Bytes;
+use prost::Message;
+use relayout_onnx::proto::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
+    ValueInfoProto, attribute_proto::AttributeType, tensor_proto::DataType, tensor_shape_proto, type_proto,
+};
+use std::collections::BTreeMap;
+
+/// Most elements of a value: samples must run in a moment.
+const MOST_ELEMENTS: i64 = 4096;
+/// Most axes of a value.
+const MOST_AXES: usize = 6;
+/// Most factors in a value: products must stay far from infinity.
+const MOST_FACTORS: u32 = 12;
+
+/// A value that ops may read.
+#[derive(Clone, Debug)]
+pub(crate) struct Value {
+    pub(crate) name: String,
+    pub(crate) dtype: DataType,
+    /// Extents at the sizes of the run.
+    pub(crate) shape: Vec<i64>,
+    /// Moved, compared and rounded only: equal bit by bit whatever the layout.
+    pub(crate) exact: bool,
+    /// How many random numbers are multiplied in an element, at most.
+    pub(crate) factors: u32,
+    /// Read by a node.
+    pub(crate) read: bool,
+    /// A constant; no output.
+    pub(crate) constant: bool,
+}
+
+impl Value {
+    pub(crate) fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    pub(crate) fn elements(&self) -> i64 {
+        self.shape.iter().product()
+    }
+}
+
+/// Index of a value.
+pub(crate) type Id = usize;
+
+/// A model that grows.
+pub(crate) struct Sketch {
+    pub(crate) opset: i64,
+    pub(crate) values: Vec<Value>,
+    /// The operand that the next op has to take first.
+    pub(crate) forced: Option<Id>,
+    nodes: Vec<NodeProto>,
+    initializers: Vec<TensorProto>,
+    names: usize,
+}
+
+/// A finished model.
+pub(crate) struct Sample {
+    pub(crate) bytes: Vec<u8>,
+    /// No op of it rounds in an order that a layout may change.
+    pub(crate) exact: bool,
+    /// Sizes of symbolic dims in the run.
+    pub(crate) dims: BTreeMap<String, i64>,
+}
+
+impl Sketch {
+    /// A name that is not taken.
+    pub(crate) fn name(&mut self, base: &str) -> String {
+        self.names += 1;
+        format!("{base}{}", self.names)
+    }
+
+    /// A value that suits, most often the last.
+    pub(crate) fn choose(&mut self, dice: &mut Dice<'_>, suits: impl Fn(&Value) -> bool) -> Option<Id> {
+        if let Some(forced) = self.forced.take() {
+            return suits(&self.values[forced]).then_some(forced);
+        }
+        let fitting: Vec<Id> = (0..self.values.len()).filter(|&i| suits(&self.values[i])).collect();
+        let last = *fitting.last()?;
+        Some(if dice.below(3) < 2 { last } else { fitting[dice.below(fitting.len())] })
+    }
+
+    /// A floating-point value of at least this rank.
+    pub(crate) fn float(&mut self, dice: &mut Dice<'_>, rank: usize) -> Option<Id> {
+        self.choose(dice, |v| v.dtype == DataType::Float && v.rank() >= rank && !v.constant)
+    }
+
+    /// A value of any type and at least this rank, now and then a constant.
+    pub(crate) fn any(&mut self, dice: &mut Dice<'_>, rank: usize) -> Option<Id> {
+        let constants = dice.once_in(6);
+        self.choose(dice, |v| v.rank() >= rank && (constants || !v.constant))
+    }
+
+    /// A floating-point constant, kept for later ops to share.
+    pub(crate) fn constant(&mut self, dice: &mut Dice<'_>, shape: &[i64]) -> Id {
+        let name = self.name("c");
+        let n = shape.iter().product::<i64>();
+        let salt = dice.below(97) as i64;
+        let data: Vec<u8> =
+            (0..n).flat_map(|i| (((i * 37 + salt * 11) % 29 - 14) as f32 / 16.0 + 0.03125).to_le_bytes()).collect();
+        let tensor = tensor(&name, DataType::Float, shape, data);
+        let as_node = dice.once_in(4);
+        self.add_tensor(tensor, as_node);
+        self.values.push(Value {
+            name,
+            dtype: DataType::Float,
+            shape: shape.to_vec(),
+            exact: true,
+            factors: 0,
+            read: true,
+            constant: true,
+        });
+        self.values.len() - 1
+    }
+
+    fn add_tensor(&mut self, tensor: TensorProto, as_node: bool) {
+        if !as_node {
+            self.initializers.push(tensor);
+            return;
+        }
+        let output = tensor.name.clone().unwrap_or_default();
+        let value = AttributeProto {
+            name: Some("value".into()),
+            t: Some(Box::new(tensor)),
+            r#type: Some(AttributeType::Tensor as i32),
+            ..AttributeProto::default()
+        };
+        self.push_node("Constant", vec![], vec![output], vec![value]);
+    }
+
+    /// The name of a constant list of integers.
+    pub(crate) fn ints(&mut self, list: &[i64]) -> String {
+        let name = self.name("i");
+        let data = list.iter().flat_map(|v| v.to_le_bytes()).collect();
+        self.add_tensor(tensor(&name, DataType::Int64, &[list.len() as i64], data), list.len() % 3 == 2);
+        name
+    }
+
+    /// The name of a constant of this type; `shape` and `data` agree.
+    pub(crate) fn raw(&mut self, dtype: DataType, shape: &[i64], data: Vec<u8>) -> String {
+        let name = self.name("r");
+        self.add_tensor(tensor(&name, dtype, shape, data), false);
+        name
+    }
+
+    /// The name of a value, which is read by this.
+    pub(crate) fn read(&mut self, id: Id) -> String {
+        self.values[id].read = true;
+        self.values[id].name.clone()
+    }
+
+    /// Adds a node; the names of its results.
+    pub(crate) fn push_node(
+        &mut self,
+        op: &str,
+        inputs: Vec<String>,
+        outputs: Vec<String>,
+        attributes: Vec<AttributeProto>,
+    ) {
+        let name = (self.nodes.len() % 3 != 2).then(|| format!("{op}_{}", self.nodes.len()));
+        self.nodes.push(NodeProto { name, ..node(op, inputs, outputs, attributes) });
+    }
+
+    /// A node without a value of its own: the name of its result.
+    pub(crate) fn helper(&mut self, op: &str, inputs: Vec<String>, attributes: Vec<AttributeProto>) -> String {
+        let name = self.name("h");
+        self.push_node(op, inputs, vec![name.clone()], attributes);
+        name
+    }
+
+    /// Whether a value of this shape may be made.
+    pub(crate) fn fits(shape: &[i64]) -> bool {
+        shape.len() <= MOST_AXES && shape.iter().all(|&d| d > 0) && shape.iter().product::<i64>() <= MOST_ELEMENTS
+    }
+
+    /// Adds an op with these results (type and shape each) if they fit. It reads `of`, whose exactness and size it inherits;
+    /// `exact` says whether the op keeps the former, `factors` what it adds to the latter.
+    pub(crate) fn op(
+        &mut self,
+        op: &str,
+        of: &[Id],
+        inputs: Vec<String>,
+        results: &[(DataType, Vec<i64>)],
+        effect: Effect,
+        attributes: Vec<AttributeProto>,
+    ) -> Option<Id> {
+        let exact = effect.exact && of.iter().all(|&i| self.values[i].exact);
+        let most = of.iter().map(|&i| self.values[i].factors).max().unwrap_or(0);
+        let sum: u32 = of.iter().map(|&i| self.values[i].factors.max(1)).sum();
+        let factors = if effect.multiplies { sum + 1 } else { most };
+        if factors > MOST_FACTORS || !results.iter().all(|(_, shape)| Sketch::fits(shape)) {
+            return None;
+        }
+        for &i in of {
+            self.values[i].read = true;
+        }
+        let names: Vec<String> = results.iter().map(|_| self.name("v")).collect();
+        self.push_node(op, inputs, names.clone(), attributes);
+        let first = self.values.len();
+        for (name, (dtype, shape)) in names.into_iter().zip(results) {
+            let (dtype, shape) = (*dtype, shape.clone());
+            self.values.push(Value { name, dtype, shape, exact, factors, read: false, constant: false });
+        }
+        Some(first)
+    }
+
+    /// An op of one operand and one result of the same type.
+    pub(crate) fn simple(
+        &mut self,
+        op: &str,
+        x: Id,
+        more: &[String],
+        shape: Vec<i64>,
+        effect: Effect,
+        attributes: Vec<AttributeProto>,
+    ) -> Option<Id> {
+        let mut inputs = vec![self.values[x].name.clone()];
+        inputs.extend(more.iter().cloned());
+        let dtype = self.values[x].dtype;
+        self.op(op, &[x], inputs, &[(dtype, shape)], effect, attributes)
+    }
+}
+
+/// A node without a name.
+pub(crate) fn node(op: &str, inputs: Vec<String>, outputs: Vec<String>, attributes: Vec<AttributeProto>) -> NodeProto {
+    let op_type = Some(op.to_owned());
+    NodeProto { op_type, input: inputs, output: outputs, attribute: attributes, ..NodeProto::default() }
+}
+
+/// What an op does to the numbers.
+#[derive(Clone, Copy)]
+pub(crate) struct Effect {
+    exact: bool,
+    multiplies: bool,
+}
+
+/// Moves, compares, or rounds each element by itself.
+pub(crate) const EXACT: Effect = Effect { exact: true, multiplies: false };
+/// Multiplies, each element by itself.
+pub(crate) const PRODUCT: Effect = Effect { exact: true, multiplies: true };
+/// Rounds in an order that a layout may change.
+pub(crate) const ROUNDS: Effect = Effect { exact: false, multiplies: false };
+/// Sums of products.
+pub(crate) const CONTRACTS: Effect = Effect { exact: false, multiplies: true };
+
+/// The model of a recipe.
+pub(crate) fn sample(recipe: &Recipe) -> Sample {
+    let mut sketch = Sketch {
+        opset: recipe.opset,
+        values: Vec::new(),
+        forced: None,
+        nodes: Vec::new(),
+        initializers: Vec::new(),
+        names: 0,
+    };
+    let (mut inputs, mut dims) = (Vec::new(), BTreeMap::new());
+    for (k, shape) in recipe.inputs.iter().enumerate() {
+        let mut shape = shape.clone();
+        let mut symbols = BTreeMap::new();
+        for (&(axis, size), symbol) in recipe.symbols.iter().zip(["N", "L", "M"]).filter(|_| k == 0) {
+            let axis = usize::from(axis) % shape.len();
+            shape[axis] = size;
+            symbols.insert(axis, symbol);
+        }
+        dims.extend(symbols.iter().map(|(&axis, &symbol)| (symbol.to_owned(), shape[axis])));
+        let name = format!("x{k}");
+        inputs.push(info(&name, DataType::Float, &shape, &symbols, true));
+        sketch.values.push(Value {
+            name,
+            dtype: DataType::Float,
+            shape,
+            exact: true,
+            factors: 1,
+            read: true,
+            constant: false,
+        });
+    }
+    for step in &recipe.steps {
+        sketch.forced = None;
+        let _ = ops::family(step.kind)(&mut sketch, &mut Dice::of(step));
+    }
+    finish(recipe, sketch, inputs, dims)
+}
+
+fn finish(recipe: &Recipe, mut sketch: Sketch, mut inputs: Vec<ValueInfoProto>, dims: BTreeMap<String, i64>) -> Sample {
+    let made: Vec<Id> = (recipe.inputs.len()..sketch.values.len()).filter(|&i| !sketch.values[i].constant).collect();
+    let leaves: Vec<Id> = made.iter().copied().filter(|&i| !sketch.values[i].read).collect();
+    // Now and then a value that nobody reads stays one: a dead node of the input.
+    let dead = recipe.outputs.first().copied().unwrap_or(0) % 4 == 3 && leaves.len() > 1;
+    let mut outputs: Vec<Id> = leaves.iter().copied().skip(usize::from(dead)).collect();
+    for &pick in &recipe.outputs {
+        let Some(&v) = made.get(usize::from(pick) % made.len().max(1)) else { continue };
+        let stays_dead = dead && v == leaves[0];
+        if !outputs.contains(&v) && !stays_dead {
+            outputs.push(v);
+        }
+    }
+    if outputs.is_empty() {
+        let name = sketch.read(0);
+        let (dtype, shape) = (sketch.values[0].dtype, sketch.values[0].shape.clone());
+        outputs.extend(sketch.op("Identity", &[0], vec![name], &[(dtype, shape)], EXACT, vec![]));
+    }
+    let said = dims.is_empty();
+    let old = recipe.old_ir;
+    if old {
+        inputs.extend(sketch.initializers.iter().map(|t| {
+            let dtype = DataType::try_from(t.data_type.unwrap_or(0)).expect("a known type");
+            info(t.name.as_deref().unwrap_or_default(), dtype, &t.dims, &BTreeMap::new(), true)
+        }));
+    }
+    // Declared types of values in between: they have to follow the layouts.
+    let declared = made.iter().filter(|v| said && *v % 2 == 0 && !outputs.contains(v)).map(|&v| &sketch.values[v]);
+    let declared = declared.map(|v| info(&v.name, v.dtype, &v.shape, &BTreeMap::new(), true)).collect();
+    let outcome: Vec<&Value> = outputs.iter().map(|&i| &sketch.values[i]).collect();
+    let graph = GraphProto {
+        name: Some("random".into()),
+        input: inputs,
+        output: outcome.iter().map(|v| info(&v.name, v.dtype, &v.shape, &BTreeMap::new(), said)).collect(),
+        value_info: declared,
+        node: sketch.nodes,
+        initializer: sketch.initializers,
+        ..GraphProto::default()
+    };
+    let exact = outcome.iter().all(|v| v.exact);
+    let model = ModelProto {
+        ir_version: Some(if old { 3 } else { 8 }),
+        opset_import: vec![OperatorSetIdProto { domain: None, version: Some(recipe.opset) }],
+        graph: Some(graph),
+        ..ModelProto::default()
+    };
+    Sample { bytes: model.encode_to_vec(), exact, dims }
+}
+
+fn tensor(name: &str, dtype: DataType, dims: &[i64], data: Vec<u8>) -> TensorProto {
+    TensorProto {
+        name: Some(name.to_owned()),
+        dims: dims.to_vec(),
+        data_type: Some(dtype as i32),
+        raw_data: Some(Bytes::from(data)),
+        ..TensorProto::default()
+    }
+}
+
+/// Name and type of a value; `symbols`: names of extents, by axis; `said`: the shape is declared.
+pub(crate) fn info(
+    name: &str,
+    dtype: DataType,
+    shape: &[i64],
+    symbols: &BTreeMap<usize, &str>,
+    said: bool,
+) -> ValueInfoProto {
+    use tensor_shape_proto::{Dimension, dimension};
+    let dim = |(axis, &d): (usize, &i64)| Dimension {
+        value: Some(match symbols.get(&axis) {
+            Some(&symbol) => dimension::Value::DimParam(symbol.to_owned()),
+            None => dimension::Value::DimValue(d),
+        }),
+        ..Dimension::default()
+    };
+    let shape = said.then(|| TensorShapeProto { dim: shape.iter().enumerate().map(dim).collect() });
+    let tensor = type_proto::Tensor { elem_type: Some(dtype as i32), shape };
+    ValueInfoProto {
+        name: Some(name.to_owned()),
+        r#type: Some(TypeProto { value: Some(type_proto::Value::TensorType(tensor)), denotation: None }),
+        ..ValueInfoProto::default()
+    }
+}
+
+/// An attribute that is an integer.
+pub(crate) fn int(name: &str, value: i64) -> AttributeProto {
+    let ty = Some(AttributeType::Int as i32);
+    AttributeProto { name: Some(name.into()), i: Some(value), r#type: ty, ..AttributeProto::default() }
+}
+
+/// An attribute that lists integers.
+pub(crate) fn ints(name: &str, list: &[i64]) -> AttributeProto {
+    let ty = Some(AttributeType::Ints as i32);
+    AttributeProto { name: Some(name.into()), ints: list.to_vec(), r#type: ty, ..AttributeProto::default() }
+}
+
+/// An attribute that is a graph of one output.
+pub(crate) fn body(name: &str, nodes: Vec<NodeProto>, output: ValueInfoProto) -> AttributeProto {
+    let graph = GraphProto { name: Some(name.into()), node: nodes, output: vec![output], ..GraphProto::default() };
+    let ty = Some(AttributeType::Graph as i32);
+    AttributeProto { name: Some(name.into()), g: Some(Box::new(graph)), r#type: ty, ..AttributeProto::default() }
+}
+
+/// An attribute that is a number.
+pub(crate) fn float(name: &str, value: f32) -> AttributeProto {
+    let ty = Some(AttributeType::Float as i32);
+    AttributeProto { name: Some(name.into()), f: Some(value), r#type: ty, ..AttributeProto::default() }
+}
+
+/// An attribute that is text.
+pub(crate) fn text(name: &str, value: &str) -> AttributeProto {
+    let ty = Some(AttributeType::String as i32);
+    let s = Some(Bytes::copy_from_slice(value.as_bytes()));
+    AttributeProto { name: Some(name.into()), s, r#type: ty, ..AttributeProto::default() }
+}

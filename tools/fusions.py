@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Check that ONNX Runtime fuses in our output what it fuses in the original.
+
+    python tools/fusions.py --corpus FOLDER --work FOLDER [--bin target/release/relayout] [--models a,b | --core]
+
+FOLDER holds manifest.json, the models and hydrate.py, which fills in their weights. For each model ONNX Runtime optimizes the
+original and our output, at ORT_ENABLE_EXTENDED and ORT_ENABLE_ALL, and saves what it made; every operator that it put in
+(its own domains, LayerNormalization, Gelu) must occur at least as often in ours. Exit status 1 if one does not.
+Needs numpy, onnx, onnxruntime.
+"""
+import argparse
+import collections
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import onnx
+import onnxruntime as ort
+
+LEVELS = ["ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"]
+# Standard operators that are also what a fusion makes.
+STANDARD = {"LayerNormalization", "Gelu", "SimplifiedLayerNormalization"}
+# Reorders and Transposes are moves, counted elsewhere.
+MOVES = {"ReorderInput", "ReorderOutput"}
+
+
+def hydrater(corpus):
+    spec = importlib.util.spec_from_file_location("hydrate", corpus / "hydrate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def hydrated(module, corpus, entry, work):
+    path = work / f"{entry['name']}.onnx"
+    if not path.exists():
+        model = module.load(str(corpus / entry["file"]))
+        module.hydrate(model)
+        part = path.with_suffix(".part")
+        module.save(model, str(part))
+        part.rename(path)
+    return path
+
+
+def fused(path, level, folder):
+    """How often each operator occurs that the runtime may have put in."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
+    saved = str(Path(folder) / "saved.onnx")
+    options.optimized_model_filepath = saved
+    ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    counts, todo = collections.Counter(), [onnx.load(saved, load_external_data=False).graph.node]
+    while todo:
+        for node in todo.pop():
+            if node.op_type not in MOVES and (node.domain not in ("", "ai.onnx") or node.op_type in STANDARD):
+                counts[node.op_type] += 1
+            todo += [g.node for a in node.attribute for g in ([a.g] if a.type == a.GRAPH else a.graphs)]
+    return counts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--bin", default="target/release/relayout")
+    parser.add_argument("--models")
+    parser.add_argument("--core", action="store_true")
+    args = parser.parse_args()
+    args.work.mkdir(parents=True, exist_ok=True)
+    wanted = set(args.models.split(",")) if args.models else None
+    manifest = json.loads((args.corpus / "manifest.json").read_text())["models"]
+    module, bad, seen, total = hydrater(args.corpus), 0, 0, collections.Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        for entry in manifest:
+            if (wanted and entry["name"] not in wanted) or (args.core and not entry["core"]):
+                continue
+            source, ours = hydrated(module, args.corpus, entry, args.work), Path(folder) / "ours.onnx"
+            subprocess.run([args.bin, "optimize", source, "-o", ours], check=True, stdout=subprocess.DEVNULL)
+            lost = []
+            for level in LEVELS:
+                before, after = fused(source, level, folder), fused(ours, level, folder)
+                total += before
+                lost += [f"{op} {n} -> {after[op]} at {level}" for op, n in before.items() if after[op] < n]
+            seen += 1
+            bad += bool(lost)
+            if lost:
+                print(f"{entry['name']}: {', '.join(sorted(lost))}", flush=True)
+    print(f"{sum(total.values())} fused operators in the originals, both levels together")
+    print(f"{seen - bad} passed, {bad} failed")
+    return 1 if bad or not seen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
