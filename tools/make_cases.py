@@ -241,6 +241,7 @@ case("quantized", "pair_per_axis_opset_21", "x:2,3,4,5 -> y", f"t = {TO}(x) q = 
 case("quantized", "moves_where_elements_are_small", "x:2,3,4,5 -> y:u8", f"t = {TO}(x) y = QuantizeLinear(t, s, z)", **Q1)
 case("quantized", "dynamic", "x:2,3,4,5 -> y:u8; s; z:u8", f"t = {TO}(x) q, s, z = DynamicQuantizeLinear(t) y = {BACK}(q)", opset=11)
 case("quantized", "by_blocks", "x:2,4,4,4 -> y", f"t = {TO}(x) q = QuantizeLinear <axis = 3, block_size = 2>(t, s) d = DequantizeLinear <axis = 3, block_size = 2>(q, s) y = {BACK}(d)", opset=21, s=np.abs(f32(2, 4, 4, 2)) + np.float32(0.25))
+case("quantized", "not_around_a_pool_of_bytes", "x:2,4,4,4 -> y", f"t = {TO}(x) q = QuantizeLinear(t, s) m = MaxPool <kernel_shape = [2,2]>(q) d = DequantizeLinear(m, s) y = {BACK}(d)", s=np.float32(0.05))
 
 # Symbolic dims.
 case("symbolic", "batch", "x:N,3,4,5 -> y", f"t = {TO}(x) a = Add(t, c) y = {BACK}(a)", c=f32(3))

@@ -118,7 +118,7 @@ themes! {
     reshapes_are_views_where_the_layout_can_be_spelled: "views",
     readers_share_one_copy: "sharing",
     constants_are_re_laid_at_compile_time: "constants",
-    quantization_lets_layouts_through_unless_by_blocks: "quantized",
+    quantization_lets_layouts_through_also_by_blocks: "quantized",
     symbolic_extents_are_carried: "symbolic",
     bodies_are_optimized_within_their_borders: "bodies",
     a_change_must_gain: "gain",
