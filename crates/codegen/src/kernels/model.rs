@@ -23,7 +23,7 @@ pub(super) fn tuning(movement: &Movement, hint: Hint) -> Tuning {
     match (rows, cold) {
         (true, false) => Tuning {
             from_run: 0,
-            to_run: 32 << 10,
+            to_run: 128 << 10,
             sweep_to: true,
             stores: Stores::Plain,
             ask: Ask::Nothing,
