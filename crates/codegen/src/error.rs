@@ -44,7 +44,7 @@ pub enum Error {
     /// Two orders with little in common.
     #[error("the move has {parts} parts that no strides describe; go by way of an order whose blocks divide both")]
     Scattered {
-        /// How many.
+        /// How many, at least about.
         parts: usize,
     },
     /// A serialized plan whose parts contradict each other.

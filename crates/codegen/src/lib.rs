@@ -5,6 +5,10 @@
 //! axis where it fits into one move. All kernels work from it; the portable one is safe Rust, runs anywhere, and is what the
 //! others are tested against.
 //!
+//! A [`relayout()`] moves between [`Order`]s of digits instead: blocked, padded, with segments. A [`Kernel`] is a plan with its
+//! loops chosen for this machine and for data in or out of the caches; [`View`] is the typed way in, [`field`] tensors that a program
+//! indexes without knowing how they lie, and [`mod@bench`] the stopwatch.
+//!
 //! Buffers are plain bytes, of any alignment. The crate knows nothing of graphs, names or files.
 
 pub mod bench;
@@ -17,6 +21,7 @@ mod order;
 mod pattern;
 mod plan;
 mod relayout;
+mod typed;
 
 pub use error::Error;
 pub use kernels::{Hint, Isa, Kernel, Options, permute, permute_with, run_relayout};
@@ -24,3 +29,4 @@ pub use nibbles::permute_nibbles;
 pub use order::{Digit, Order, Segment};
 pub use plan::{Class, Plan, plan};
 pub use relayout::{Relayout, relayout};
+pub use typed::View;

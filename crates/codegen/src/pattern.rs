@@ -9,6 +9,9 @@ use smallvec::SmallVec;
 
 use crate::order::{Digit, Segment};
 
+/// More runs than this along an axis are not collected; a tensor with so many small blocks along one axis is beyond use.
+const MOST_RUNS: usize = 1 << 20;
+
 /// A dimension of a pattern: how often, and the distances in elements on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
@@ -105,8 +108,8 @@ impl Side {
     }
 }
 
-/// All elements of an axis of `extent` indices.
-pub(crate) fn moves(from: &Side, to: &Side, extent: usize) -> Vec<Pattern> {
+/// All elements of an axis of `extent` indices; `None` where they are too many runs.
+pub(crate) fn moves(from: &Side, to: &Side, extent: usize) -> Option<Vec<Pattern>> {
     let mut runs = Vec::new();
     let mut index = 0;
     while index < extent {
@@ -115,44 +118,51 @@ pub(crate) fn moves(from: &Side, to: &Side, extent: usize) -> Vec<Pattern> {
         let step = Step { count, from: from.finest().1, to: to.finest().1 };
         runs.push(pattern(from.place(source), to.place(target), step));
         index += count;
+        if runs.len() > MOST_RUNS {
+            return None;
+        }
     }
-    compressed(runs)
+    Some(compressed(runs))
 }
 
 /// The slots of a side that have an index, as places of the destination.
-pub(crate) fn used(side: &Side) -> Vec<Pattern> {
+pub(crate) fn used(side: &Side) -> Option<Vec<Pattern>> {
     let mut runs = Vec::new();
     let mut slot = 0;
     for segment in &side.segments {
-        stretch(side, slot, segment.length, &mut runs);
+        stretch(side, slot, segment.length, &mut runs)?;
         slot += segment.slots;
     }
-    compressed(runs)
+    Some(compressed(runs))
 }
 
 /// The slots of a side that have none.
-pub(crate) fn unused(side: &Side) -> Vec<Pattern> {
+pub(crate) fn unused(side: &Side) -> Option<Vec<Pattern>> {
     let mut runs = Vec::new();
     for (start, length) in side.gaps() {
-        stretch(side, start, length, &mut runs);
+        stretch(side, start, length, &mut runs)?;
     }
-    compressed(runs)
+    Some(compressed(runs))
 }
 
 /// All slots of a side.
-pub(crate) fn all(side: &Side) -> Vec<Pattern> {
+pub(crate) fn all(side: &Side) -> Option<Vec<Pattern>> {
     let mut runs = Vec::new();
-    stretch(side, 0, side.slots, &mut runs);
-    compressed(runs)
+    stretch(side, 0, side.slots, &mut runs)?;
+    Some(compressed(runs))
 }
 
-fn stretch(side: &Side, start: usize, length: usize, runs: &mut Vec<Pattern>) {
+fn stretch(side: &Side, start: usize, length: usize, runs: &mut Vec<Pattern>) -> Option<()> {
     let (mut slot, end) = (start, start + length);
     while slot < end {
         let count = side.until_wrap(slot).min(end - slot);
         runs.push(pattern(0, side.place(slot), Step { count, from: 0, to: side.finest().1 }));
         slot += count;
+        if runs.len() > MOST_RUNS {
+            return None;
+        }
     }
+    Some(())
 }
 
 fn pattern(from: usize, to: usize, step: Step) -> Pattern {

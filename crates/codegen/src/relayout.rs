@@ -119,8 +119,8 @@ pub fn relayout(shape: &[usize], from: &Order, to: &Order, pad: &[u8]) -> Result
     let (sources, targets) = (sides("source", from, shape)?, sides("destination", to, shape)?);
     let axes = || shape.iter().zip(sources.iter().zip(&targets));
     if !shape.contains(&0) {
-        let moves: Vec<_> = axes().map(|(&extent, (from, to))| pattern::moves(from, to, extent)).collect();
-        made.moves = product(&moves, elem)?;
+        let moves: Option<Vec<_>> = axes().map(|(&extent, (from, to))| pattern::moves(from, to, extent)).collect();
+        made.moves = product(&moves.ok_or(Error::Scattered { parts: from_bytes / elem })?, elem)?;
     }
     if to_bytes > 0 && targets.iter().any(|side| !side.is_full()) {
         made.fills = fills(&targets, elem)?;
@@ -187,8 +187,8 @@ fn fills(targets: &[Side], elem: usize) -> Result<Vec<Movement>, Error> {
             std::cmp::Ordering::Equal => pattern::unused(side),
             std::cmp::Ordering::Greater => pattern::all(side),
         };
-        let axes: Vec<_> = targets.iter().enumerate().map(of).collect();
-        fills.extend(product(&axes, elem)?);
+        let axes: Option<Vec<_>> = targets.iter().enumerate().map(of).collect();
+        fills.extend(product(&axes.ok_or(Error::Scattered { parts: MOST_PARTS })?, elem)?);
     }
     Ok(fills)
 }

@@ -174,3 +174,13 @@ fn what_is_no_order_is_refused() {
     let huge = with(&[(0, usize::MAX, 1), (1, 6, 1)]);
     assert_eq!(relayout(&shape, &dense, &huge, &[0]), Err(Error::OrderTooLarge { side: "destination" }));
 }
+
+#[test]
+fn moves_that_no_strides_describe_are_refused() {
+    let shape = [1 << 26];
+    let order = |block| Order::blocked(&[shape[0]], 0, block);
+    let mut shuffled = order(2);
+    shuffled.digits.reverse();
+    let refused = relayout(&shape, &order(1), &shuffled, &[0]);
+    assert!(matches!(refused, Err(Error::Scattered { .. })), "{refused:?}");
+}

@@ -24,9 +24,6 @@ const FEW_RUNS: usize = 16;
 /// Blocks of fewer bytes cost more to find than to move.
 const BLOCK_BYTES: usize = 16 << 10;
 
-/// Bytes of destination runs in a staged block: each has odd ends that cost more than lines.
-const STAGED_RUN: usize = 4 << 10;
-
 /// What is done at the inside of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Micro {
@@ -70,6 +67,8 @@ pub(crate) struct Tuning {
     pub(crate) from_run: usize,
     /// Bytes of destination runs in a block.
     pub(crate) to_run: usize,
+    /// The same where a block is staged.
+    pub(crate) staged_run: usize,
     /// Whether consecutive blocks follow the destination's run rather than the source's.
     pub(crate) sweep_to: bool,
     /// How the results go out.
@@ -147,7 +146,7 @@ impl Job {
         };
         job.choose_blocks(tuning.from_run, tuning.to_run);
         if job.stream && (tuning.stores == Stores::Staged || !job.streams_directly(aligned)) {
-            job.choose_blocks(tuning.from_run, tuning.to_run.max(STAGED_RUN));
+            job.choose_blocks(tuning.from_run, tuning.staged_run);
             job.stage();
         }
         job.choose_order(tuning);

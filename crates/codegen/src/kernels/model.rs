@@ -6,13 +6,19 @@
 //! rows that far apart share cache sets.
 
 use super::job::{Ask, LINE, Stores, Tuning};
-use super::{Hint, Movement};
+use super::{Axis, Hint, Movement};
 
 /// Bytes of both sides from which on data is taken to be out of the caches: half of a usual last-level cache.
 const CACHED_BYTES: usize = 16 << 20;
 
 /// Bytes of a way of the usual first-level cache: what is a multiple of it apart shares a set.
 const WAY_BYTES: usize = 4096;
+
+/// Bytes of destination runs in a staged block: each has odd ends that cost more than lines.
+const STAGED_RUN: usize = 4 << 10;
+
+/// Bytes below which an axis alone makes no good run.
+const SHORT_RUN: usize = 512;
 
 /// How a movement is to be run.
 pub(super) fn tuning(movement: &Movement, hint: Hint) -> Tuning {
@@ -23,7 +29,8 @@ pub(super) fn tuning(movement: &Movement, hint: Hint) -> Tuning {
     match (rows, cold) {
         (true, false) => Tuning {
             from_run: 0,
-            to_run: 32 << 10,
+            to_run: 128 << 10,
+            staged_run: STAGED_RUN,
             sweep_to: true,
             stores: Stores::Plain,
             ask: Ask::Nothing,
@@ -32,6 +39,7 @@ pub(super) fn tuning(movement: &Movement, hint: Hint) -> Tuning {
         (true, true) => Tuning {
             from_run: 4096,
             to_run: 1024,
+            staged_run: STAGED_RUN,
             sweep_to: true,
             stores: Stores::Stream,
             ask: Ask::Block,
@@ -40,15 +48,27 @@ pub(super) fn tuning(movement: &Movement, hint: Hint) -> Tuning {
         (false, false) => Tuning {
             from_run: 1024,
             to_run: 256,
+            staged_run: STAGED_RUN,
             sweep_to: false,
             stores: Stores::Plain,
             // Far strides are foreseen by no machine.
             ask: if movement.axes.last().is_some_and(|last| last.from >= WAY_BYTES) { Ask::Tile } else { Ask::Nothing },
             pack: alias,
         },
+        // Short runs on both sides: several axes make a run, and blocks are as wide as they are long.
+        (false, true) if is_short(movement) => Tuning {
+            from_run: SHORT_RUN,
+            to_run: SHORT_RUN,
+            staged_run: SHORT_RUN,
+            sweep_to: false,
+            stores: Stores::Stream,
+            ask: Ask::Block,
+            pack: true,
+        },
         (false, true) => Tuning {
             from_run: if alias { 256 } else { LINE },
             to_run: if alias { 256 } else { 1024 },
+            staged_run: STAGED_RUN,
             sweep_to: false,
             stores: Stores::Stream,
             ask: Ask::Block,
@@ -63,4 +83,11 @@ fn aliases(movement: &Movement) -> bool {
     let rows = LINE / movement.unit.clamp(1, LINE);
     let step = (1_usize << last.from.trailing_zeros().min(WAY_BYTES.trailing_zeros())).max(LINE);
     rows > 8 * (WAY_BYTES / step)
+}
+
+/// Whether the innermost axes of both sides are shorter than a run should be, and there are others to lengthen them.
+fn is_short(movement: &Movement) -> bool {
+    let short = |axis: &Axis| axis.extent * movement.unit < SHORT_RUN;
+    let across = movement.axes.iter().find(|axis| axis.from == movement.unit);
+    movement.axes.len() > 3 && across.is_some_and(short) && movement.axes.last().is_some_and(short)
 }

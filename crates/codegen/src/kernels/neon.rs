@@ -1,4 +1,4 @@
-//! NEON, which every AArch64 machine has: 16-byte registers. Rust has no streaming stores for it, so plain ones are used.
+//! NEON, which every 64-bit Arm machine has: 16-byte registers. Rust has no streaming stores for it, so plain ones are used.
 
 use core::arch::aarch64::{
     uint8x16_t, vld1q_u8, vreinterpretq_u8_u16, vreinterpretq_u8_u32, vreinterpretq_u8_u64, vreinterpretq_u16_u8,

@@ -44,7 +44,15 @@ fn tuning() -> impl Strategy<Value = Tuning> {
     let stores = prop::sample::select(vec![Stores::Plain, Stores::Stream, Stores::Staged]);
     let ask = prop::sample::select(vec![Ask::Nothing, Ask::Tile, Ask::Block]);
     (run(), run(), stores, ask, any::<bool>(), any::<bool>()).prop_map(
-        |(from_run, to_run, stores, ask, sweep_to, pack)| Tuning { from_run, to_run, sweep_to, stores, ask, pack },
+        |(from_run, to_run, stores, ask, sweep_to, pack)| Tuning {
+            from_run,
+            to_run,
+            staged_run: 2 * to_run,
+            sweep_to,
+            stores,
+            ask,
+            pack,
+        },
     )
 }
 
