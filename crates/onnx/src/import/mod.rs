@@ -3,7 +3,7 @@
 //!
 //! What is checked here is what the graph can't represent (names that nothing defines or that are defined twice, cycles,
 //! tensors whose data and dims disagree, attributes whose value is not of their type) and what the standard does not allow
-//! ([`check`], [`functions`]). What an op demands of the types and shapes of its operands is inference's business. A model
+//! (`check`, `functions`). What an op demands of the types and shapes of its operands is inference's business. A model
 //! that ONNX Runtime loads is not refused, so some things that the standard forbids are let through: data of another length
 //! in a tensor that nothing reads, or a name that is an initializer's twice, of which the last counts.
 
