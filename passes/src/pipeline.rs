@@ -130,7 +130,7 @@ pub const PASSES: &[Pass] = &[
 #[non_exhaustive]
 pub enum PassError {
     /// A name was taken.
-    #[error("pass {pass}: {source}", pass = "materialize", source = .0)]
+    #[error("a pass made a name twice (please report this): {0}")]
     Name(DuplicateName),
     /// The decision can't be posed.
     #[error("pass assign: {0}")]

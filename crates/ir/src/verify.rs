@@ -148,16 +148,6 @@ pub fn verify_with<'g>(graph: &'g Graph, contract: &Contract) -> Result<Verified
     if violations.is_empty() { Ok(Verified { graph }) } else { Err(violations) }
 }
 
-/// Checks a body by itself: as [`verify`], but with outer values, of which only the enclosing graph knows more.
-///
-/// # Errors
-/// As [`verify`]'s.
-pub fn verify_body(graph: &Graph) -> Result<Verified<'_>, Vec<Violation>> {
-    let mut violations = Vec::new();
-    check(graph, None, &mut Vec::new(), &mut violations);
-    if violations.is_empty() { Ok(Verified { graph }) } else { Err(violations) }
-}
-
 /// Checks a graph and its bodies; `contract` is that of the main graph.
 fn check(graph: &Graph, contract: Option<&Contract>, path: &mut Vec<String>, violations: &mut Vec<Violation>) {
     let mut scope = Scope { graph, contract, path, violations, node: None };

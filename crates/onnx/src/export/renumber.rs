@@ -7,6 +7,7 @@ use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, Implicit, Renumber};
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::op::normalize_axis;
+use relayout_ir::storage::places;
 
 /// How the first operand that has axes is stored.
 struct Order {
@@ -21,12 +22,8 @@ impl Order {
         let Form::Axes(bound) = &node.form else { return None };
         let first = bound.operands.iter().position(Option::is_some)?;
         let x = node.inputs.get(first).copied().flatten()?;
-        let stored = graph.value(x).layout.as_permutation()?;
-        let mut places = vec![0; stored.len()];
-        for (place, &axis) in stored.iter().enumerate() {
-            *places.get_mut(axis)? = place;
-        }
-        Some(Order { stored, places })
+        let layout = &graph.value(x).layout;
+        Some(Order { stored: layout.as_permutation()?, places: places(layout)? })
     }
 
     fn place(&self, axis: i64) -> Option<i64> {
