@@ -9,7 +9,7 @@ use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::patch::{Insert, Patch, constant_node};
-use relayout_ir::storage::{same_bytes, storage_shape};
+use relayout_ir::storage::same_bytes;
 
 /// Folds in topological order, so that chains fold whole.
 pub fn fold_weights(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), PassError> {
@@ -51,7 +51,7 @@ fn folded_view(graph: &Graph, n: NodeId, x: ValueId, y: ValueId) -> Option<(Valu
     let constant = constant_behind(graph, x)?;
     let (from, to) = (graph.value(x), graph.value(y));
     let (from_shape, to_shape) = (from.ty.shape()?, to.ty.shape()?);
-    let dims: Vec<i64> = storage_shape(to_shape, &to.layout)?.iter().map(Dim::as_const).collect::<Option<_>>()?;
+    let dims: Vec<i64> = graph.storage_shape(y, &to.layout)?.iter().map(Dim::as_const).collect::<Option<_>>()?;
     let view = match (&node.op, &node.form) {
         (Op::Relayout, _) => View::Same,
         (Op::Onnx(_), Form::View(view)) => view.clone(),
@@ -65,7 +65,7 @@ fn folded_view(graph: &Graph, n: NodeId, x: ValueId, y: ValueId) -> Option<(Valu
     let left = view.forward(&from.layout, from_shape, to_shape).ok()?;
     let mut folded = Constant { dims, ..constant };
     if !same_bytes(&left, &to.layout, to_shape) {
-        let repack = permutation(&left, &to.layout, to_shape)?;
+        let repack = repack(&left, &to.layout, to_shape)?;
         folded.pending = Some(match &folded.pending {
             None => repack,
             Some(before) => compose(before, &repack)?,
@@ -118,22 +118,25 @@ pub fn known_constant(graph: &Graph, v: ValueId) -> Option<Constant> {
     Some(Constant::inline(dtype, dims, bytes.into()))
 }
 
-/// The permutation of storage places that takes layout `from` to layout `to`.
-fn permutation(from: &Layout, to: &Layout, shape: &[Dim]) -> Option<Repack> {
+/// The move from layout `from`, an order of whole axes, to layout `to`, said of the places that `from` stores.
+fn repack(from: &Layout, to: &Layout, shape: &[Dim]) -> Option<Repack> {
     let stored = from.as_permutation()?;
-    let extents = storage_shape(shape, from)?.iter().map(Dim::as_const).collect::<Option<_>>()?;
-    let perm = to.as_permutation()?.iter().map(|axis| stored.iter().position(|a| a == axis)).collect::<Option<_>>()?;
-    Some(Repack { extents, perm })
+    let extents = stored.iter().map(|&axis| shape.get(axis)?.as_const()).collect::<Option<_>>()?;
+    Some(Repack { extents, to: to.transpose(&stored).ok()? })
 }
 
-/// One permutation after another, where the second speaks of the same places as the first leaves.
+/// One move after another, where the first is a permutation and the second speaks of the places that it leaves.
 fn compose(first: &Repack, second: &Repack) -> Option<Repack> {
-    let left: Option<Vec<i64>> = first.perm.iter().map(|&p| first.extents.get(p).copied()).collect();
+    let perm = first.to.as_permutation()?;
+    let left: Option<Vec<i64>> = perm.iter().map(|&p| first.extents.get(p).copied()).collect();
     if left? != second.extents {
         return None;
     }
-    let perm = second.perm.iter().map(|&p| first.perm.get(p).copied()).collect::<Option<_>>()?;
-    Some(Repack { extents: first.extents.clone(), perm })
+    let mut inverse = vec![0; perm.len()];
+    for (place, &axis) in perm.iter().enumerate() {
+        *inverse.get_mut(axis)? = place;
+    }
+    Some(Repack { extents: first.extents.clone(), to: second.to.transpose(&inverse).ok()? })
 }
 
 #[cfg(test)]
@@ -142,9 +145,11 @@ mod tests {
 
     #[test]
     fn permutations_compose_in_the_order_they_are_made() {
-        let a = Repack { extents: vec![2, 3, 4], perm: vec![1, 2, 0] };
-        let b = Repack { extents: vec![3, 4, 2], perm: vec![2, 0, 1] };
-        assert_eq!(compose(&a, &b), Some(Repack { extents: vec![2, 3, 4], perm: vec![0, 1, 2] }));
-        assert_eq!(compose(&a, &Repack { extents: vec![12, 2], perm: vec![1, 0] }), None);
+        let repack = |extents: &[i64], to: &str| Repack { extents: extents.to_vec(), to: to.parse().unwrap() };
+        let a = repack(&[2, 3, 4], "b c a");
+        assert_eq!(compose(&a, &repack(&[3, 4, 2], "c a b")), Some(repack(&[2, 3, 4], "a b c")));
+        assert_eq!(compose(&a, &repack(&[3, 4, 2], "c a/8 b a%8")), Some(repack(&[2, 3, 4], "a b/8 c b%8")));
+        assert_eq!(compose(&a, &repack(&[12, 2], "b a")), None);
+        assert_eq!(compose(&repack(&[2, 3], "b a/8 a%8"), &repack(&[3, 2], "b a")), None);
     }
 }

@@ -7,6 +7,7 @@
 use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Graph, ValueId};
 use relayout_ir::types::Type;
+use relayout_target::Sizes;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -78,6 +79,12 @@ pub enum Scale {
     High,
 }
 
+impl Sizes for Hints {
+    fn extent(&self, dim: &Dim) -> u64 {
+        self.number(dim)
+    }
+}
+
 impl Hints {
     /// The user's numbers, and 1 for batch dims of the inputs that have none.
     pub fn new(given: &BTreeMap<String, Size>, graph: &Graph) -> Hints {
@@ -94,8 +101,7 @@ impl Hints {
         Hints { given: self.given.clone(), scale }
     }
 
-    /// A dim as a number of at least 0.
-    pub fn extent(&self, dim: &Dim) -> u64 {
+    fn number(&self, dim: &Dim) -> u64 {
         let lookup = |name: &str| {
             let hint = self.given.get(name).copied().unwrap_or(DEFAULT);
             Some(match self.scale {
@@ -114,7 +120,7 @@ impl Hints {
     pub fn bytes(&self, graph: &Graph, v: ValueId) -> u64 {
         let Type::Tensor(t) = &graph.value(v).ty else { return 0 };
         let Some(shape) = &t.shape else { return 0 };
-        let elems = shape.iter().fold(1u64, |n, d| n.saturating_mul(self.extent(d)));
+        let elems = shape.iter().fold(1u64, |n, d| n.saturating_mul(self.number(d)));
         let bits = t.dtype.and_then(relayout_ir::dtype::DType::bits).unwrap_or(32);
         elems.saturating_mul(u64::from(bits)).div_ceil(8)
     }

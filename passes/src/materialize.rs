@@ -8,7 +8,9 @@ use crate::assign::{BodyKey, Plan, Scopes, Taken};
 use crate::pipeline::PassError;
 use relayout_ir::attr::Attr;
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::form::Form;
 use relayout_ir::patch::{Insert, Patch};
+use relayout_target::{Kernel, Rewrite};
 use rustc_hash::FxHashMap;
 
 /// Applies a plan to every graph of a model.
@@ -33,6 +35,11 @@ fn apply(
     for n in graph.nodes().collect::<Vec<_>>() {
         if matches!(graph.node(n).op, Op::Outer) {
             graph.rename_outer(n, renamed);
+        }
+    }
+    for n in graph.nodes().collect::<Vec<_>>() {
+        if let Some(kernel) = plan.kernel(s, n) {
+            take(graph, n, kernel);
         }
     }
     let mut patch = Patch::new();
@@ -66,6 +73,18 @@ fn apply_bodies(
         }
     }
     Ok(())
+}
+
+/// Makes a node the kernel that was chosen for it.
+fn take(graph: &mut Graph, n: NodeId, kernel: &Kernel) {
+    let Rewrite { op, opset, set, remove } = kernel.rewrite.clone();
+    graph.set_op(n, op, opset);
+    let attrs = graph.attrs_mut(n);
+    for name in remove {
+        attrs.shift_remove(&name);
+    }
+    attrs.extend(set);
+    graph.set_form(n, Form::Kernel(Box::new(kernel.layouts.clone())));
 }
 
 /// Nodes with bodies, and the names that these read.

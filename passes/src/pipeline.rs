@@ -199,6 +199,7 @@ pub fn run(model: &mut Model, target: &dyn Target, options: &PipelineOptions) ->
     let graph = &mut model.graph;
     let mut constants: Vec<BTreeSet<NodeId>> = Vec::new();
     each_graph(graph, "", &mut |graph, path| {
+        graph.storage = target.storage();
         cx.dead_before.push(cleanup::dead_nodes(graph).into_iter().collect());
         cx.graphs.push(GraphRecord { path: path.to_owned(), ..GraphRecord::default() });
         constants.push(constants_of(graph));

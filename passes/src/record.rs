@@ -161,6 +161,7 @@ fn why_made(graph: &Graph, maker: NodeId, slot: usize) -> String {
             (Op::Onnx(_), Form::Axes(bound)) => {
                 pinned(bound, Slot::Out(slot)).map(|axes| format!("{name} leaves {axes} at their place"))
             }
+            (Op::Onnx(_), Form::Kernel(_)) => Some(format!("{name} leaves it so")),
             (Op::Onnx(_), Form::View(_) | Form::Borders(_)) | (Op::Relayout, _) => None,
         };
         if let Some(reason) = reason {
@@ -204,6 +205,7 @@ fn why_wanted(graph: &Graph, y: ValueId) -> String {
                 (_, Form::Axes(bound)) => {
                     pinned(bound, Slot::In(u.slot)).map(|axes| format!("{name} finds {axes} by position"))
                 }
+                (_, Form::Kernel(_)) => Some(format!("{name} reads it so")),
                 (_, Form::View(_) | Form::Borders(_)) => None,
             };
             if let Some(reason) = reason {

@@ -20,7 +20,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     let model = open(&a.model)?;
     let mut options = options(&a.decide);
     options.print_after.clone_from(&a.print_after);
-    let optimized = optimize_model(&model, &target, &options).map_err(of_library)?;
+    let optimized = optimize_model(&model, target.as_ref(), &options).map_err(of_library)?;
     drop(progress);
     if let Some(text) = optimized.printed() {
         eprint!("{text}");
@@ -126,7 +126,7 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
     let target = target(&a.decide)?;
     let progress = Progress::start(format!("looking at {}", a.model.display()));
     let model = open(&a.model)?;
-    let optimized = optimize_model(&model, &target, &options(&a.decide)).map_err(of_library)?;
+    let optimized = optimize_model(&model, target.as_ref(), &options(&a.decide)).map_err(of_library)?;
     drop(progress);
     let report = optimized.report();
     if a.json {
@@ -174,18 +174,19 @@ pub(crate) fn verify(a: &args::Verify) -> Result<(), Failure> {
 /// `relayout targets`
 pub(crate) fn targets(a: &args::Targets) -> Result<(), Failure> {
     let mut all = Vec::new();
-    for (name, _) in BUILTIN {
+    for name in BUILTIN {
         all.push(relayout::target(name).map_err(Failure::model)?);
     }
     if a.json {
         let list: Vec<serde_json::Value> = all
             .iter()
-            .map(|t| serde_json::json!({"name": t.name(), "about": t.about(), "layouts": t.layouts(), "costs": t.cost_source()}))
+            .map(|t| serde_json::json!({"name": t.name(), "about": t.about(), "layouts": t.layouts(), "dialect": t.dialect(), "costs": t.cost_source()}))
             .collect();
         return say(&serde_json::to_string_pretty(&list).map_err(Failure::model)?);
     }
     for t in &all {
-        say(&format!("{}\n  {}\n  layouts: {}\n  costs: {}", t.name(), t.about(), t.layouts(), t.cost_source()))?;
+        let (about, dialect, layouts, costs) = (t.about(), t.dialect(), t.layouts(), t.cost_source());
+        say(&format!("{}\n  {about}\n  dialect: {dialect}\n  layouts: {layouts}\n  costs: {costs}", t.name()))?;
     }
     Ok(())
 }
@@ -238,13 +239,13 @@ fn options(a: &args::Decide) -> Options {
     a.dims.iter().fold(Options::default().numerics(numerics), |options, (name, size)| options.dim(name, *size))
 }
 
-fn target(a: &args::Decide) -> Result<DataTarget, Failure> {
+fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
     let Some(path) = &a.target_file else {
         return relayout::target(&a.target).map_err(Failure::usage);
     };
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("target file `{name}`: {e}")))?;
-    DataTarget::parse(&name, &text).map_err(Failure::usage)
+    Ok(Box::new(DataTarget::parse(&name, &text).map_err(Failure::usage)?))
 }
 
 fn compare(a: &ModelSource<'_>, b: &ModelSource<'_>, inputs: &Inputs, rounds: u32) -> Result<Comparison, Failure> {

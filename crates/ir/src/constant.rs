@@ -4,6 +4,7 @@
 //! are not there (weights stripped from a file) are a state, and an error only where somebody needs them.
 
 use crate::dtype::DType;
+use crate::layout::Layout;
 use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
@@ -40,13 +41,13 @@ pub struct Constant {
     pub pending: Option<Repack>,
 }
 
-/// A permutation that export executes on the bytes of a constant.
+/// A move that export executes on the bytes of a constant. Pad slots of the result are zeros.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Repack {
-    /// Extents of the source, outermost first.
+    /// Extents of the source, which is row-major.
     pub extents: Vec<i64>,
-    /// Place `i` of the result is place `perm[i]` of the source.
-    pub perm: Vec<usize>,
+    /// How the axes of the source lie in the result.
+    pub to: Layout,
 }
 
 #[derive(Debug)]

@@ -4,6 +4,8 @@
 //! total order of its atoms; the order in which an operand or result is stored is the restriction of that order to its own
 //! axes. So one operand's layout binds all the others, and nothing about a single op is coded anywhere else.
 
+mod carry;
+
 use crate::dim::Dim;
 use crate::layout::{Layout, Refusal};
 use std::fmt;
@@ -18,8 +20,19 @@ pub enum Form {
     /// Values pass between the node and its bodies; each has one layout on both sides. Slots that no border names are
     /// row-major.
     Borders(Vec<Border>),
+    /// A kernel of the target's dialect, which runs in these layouts and no others.
+    Kernel(Box<KernelLayouts>),
     /// Row-major in, row-major out, for this reason.
     Opaque(String),
+}
+
+/// Layouts that a kernel reads and leaves, by slot; `None` for row-major.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KernelLayouts {
+    /// Operands.
+    pub ins: Vec<Option<Layout>>,
+    /// Results.
+    pub outs: Vec<Option<Layout>>,
 }
 
 /// A value that crosses the border between a node and its bodies: the places where it is seen, all in one layout.
@@ -126,8 +139,10 @@ pub enum Role {
     Produced,
     /// Goes through a sliding window.
     Windowed,
-    /// Goes through, but each result element reads all of it (Softmax, `CumSum`) or its extent changes (Concat, Slice, Pad).
+    /// Goes through, but each result element reads all of it (Softmax, `CumSum`) or its extent changes (Slice, Pad).
     Whole,
+    /// Runs of it stand one after another, and each goes through (Concat, Split).
+    Joined,
 }
 
 /// One axis letter of an instantiated signature.

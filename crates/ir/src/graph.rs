@@ -13,6 +13,7 @@ use crate::constant::Constant;
 use crate::dim::Dim;
 use crate::form::Form;
 use crate::layout::Layout;
+use crate::storage::{StorageRule, storage_shape};
 use crate::types::Type;
 use petgraph::Direction;
 use petgraph::stable_graph::{NodeIndex, StableDiGraph};
@@ -217,6 +218,8 @@ pub struct Use {
 pub struct Graph {
     /// ONNX name.
     pub name: String,
+    /// How values whose axes are split or padded are declared; that of the target's dialect.
+    pub storage: StorageRule,
     dag: StableDiGraph<Node, Edge>,
     values: Vec<Value>,
     by_name: FxHashMap<String, ValueId>,
@@ -350,6 +353,11 @@ impl Graph {
         ValueMut { ty: &mut value.ty, layout: &mut value.layout, contents: &mut value.contents }
     }
 
+    /// The shape with which a value of this layout would be declared.
+    pub fn storage_shape(&self, v: ValueId, layout: &Layout) -> Option<Vec<Dim>> {
+        storage_shape(self.value(v).ty.shape()?, layout, self.storage)
+    }
+
     /// A node.
     pub fn node(&self, n: NodeId) -> &Node {
         &self.dag[n.0]
@@ -358,6 +366,12 @@ impl Graph {
     /// Attributes of a node, to be changed (bodies included).
     pub fn attrs_mut(&mut self, n: NodeId) -> &mut Attrs {
         &mut self.dag[n.0].attrs
+    }
+
+    /// Makes a node another op of the same operands and results. Its form has to be bound again afterwards.
+    pub fn set_op(&mut self, n: NodeId, op: OpName, opset: i64) {
+        let node = &mut self.dag[n.0];
+        (node.op, node.opset) = (Op::Onnx(op), opset);
     }
 
     /// Sets what a node means for layouts.

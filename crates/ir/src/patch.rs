@@ -49,6 +49,7 @@ pub struct Patch {
     layouts: Vec<(ValueId, Layout)>,
     inserts: Vec<Insert>,
     operands: Vec<NewOperand>,
+    connected: Vec<(NodeId, usize, ValueId)>,
     replaced: Vec<(ValueId, ValueId)>,
 }
 
@@ -60,7 +61,7 @@ impl Patch {
 
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.layouts.is_empty() && self.inserts.is_empty() && self.operands.is_empty() && self.replaced.is_empty()
+        self.layouts.is_empty() && self.inserts.is_empty() && self.operands.is_empty() && self.connected.is_empty() && self.replaced.is_empty()
     }
 
     /// Sets the layout in which a value is produced.
@@ -78,13 +79,18 @@ impl Patch {
         self.operands.push(operand);
     }
 
+    /// Makes an operand of a node this value; slots between those it has and this one are left out.
+    pub fn connect(&mut self, node: NodeId, slot: usize, value: ValueId) {
+        self.connected.push((node, slot, value));
+    }
+
     /// Whoever reads `v`, graph outputs and bodies included, reads `by` from now on, which takes over its name. `by` must not
     /// depend on what reads `v`.
     pub fn replace(&mut self, v: ValueId, by: ValueId) {
         self.replaced.push((v, by));
     }
 
-    /// Applies every edit, in the order layouts, nodes, operands, replacements; the nodes inserted.
+    /// Applies every edit, in the order layouts, nodes, operands, connections, replacements; the nodes inserted.
     ///
     /// # Errors
     /// [`DuplicateName`], which fresh names rule out.
@@ -125,6 +131,9 @@ impl Patch {
             if let Some(of) = takes_name_of {
                 graph.swap_names(of, value);
             }
+        }
+        for (node, slot, value) in self.connected {
+            graph.set_input(node, slot, value);
         }
         for (v, by) in self.replaced {
             for u in graph.uses(v) {

@@ -1,12 +1,74 @@
 //! Storage shapes: the shape with which a value of some layout is written to a file.
 
 use crate::dim::Dim;
-use crate::layout::Layout;
+use crate::layout::{Factor, Layout};
+use serde::{Deserialize, Serialize};
 
-/// The shape in which a value of this logical shape and layout is stored, axes outermost first. `None` where the layout is
-/// not an order of whole axes.
-pub fn storage_shape(shape: &[Dim], layout: &Layout) -> Option<Vec<Dim>> {
-    layout.as_permutation()?.iter().map(|&axis| shape.get(axis).cloned()).collect()
+/// How a dialect declares values whose axes are split or padded. Orders of whole axes are declared alike in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StorageRule {
+    /// One dim per digit, outermost first: `NCHW16c` has rank 5.
+    #[default]
+    PerDigit,
+    /// One dim per logical axis, in the logical order, with its slots: `NCHW16c` is `[N, C, H, W]` with C rounded up, and only
+    /// the kernels know that its bytes lie in blocks. ONNX Runtime's domain `com.microsoft.nchwc` has it so.
+    PerAxis,
+}
+
+impl StorageRule {
+    /// Its name in the text of a graph.
+    pub fn name(self) -> &'static str {
+        match self {
+            StorageRule::PerDigit => "per-digit",
+            StorageRule::PerAxis => "per-axis",
+        }
+    }
+
+    /// The rule of this name.
+    pub fn named(name: &str) -> Option<StorageRule> {
+        [StorageRule::PerDigit, StorageRule::PerAxis].into_iter().find(|rule| rule.name() == name)
+    }
+}
+
+/// The shape in which a value of this logical shape and layout is declared. `None` where the layout is of another rank, or
+/// splits or pads a symbolic axis.
+pub fn storage_shape(shape: &[Dim], layout: &Layout, rule: StorageRule) -> Option<Vec<Dim>> {
+    if layout.rank() != shape.len() {
+        return None;
+    }
+    if let Some(order) = layout.as_permutation() {
+        return order.iter().map(|&axis| shape.get(axis).cloned()).collect();
+    }
+    match rule {
+        StorageRule::PerDigit => layout.factors().iter().map(|f| digit_extent(shape, layout, f)).collect(),
+        StorageRule::PerAxis => (0..shape.len())
+            .map(|axis| {
+                let whole = layout.block_of(axis) == 1 && layout.slot_map(axis).is_none();
+                if whole { shape.get(axis).cloned() } else { slots(shape, layout, axis).map(Dim::from) }
+            })
+            .collect(),
+    }
+}
+
+/// Values of a digit.
+fn digit_extent(shape: &[Dim], layout: &Layout, factor: &Factor) -> Option<Dim> {
+    let axis = usize::from(factor.axis);
+    match factor.modulo {
+        Some(modulo) => i64::try_from(modulo).ok().map(Dim::from),
+        None if factor.is_whole() && layout.slot_map(axis).is_none() => shape.get(axis).cloned(),
+        None => Some(Dim::from(slots(shape, layout, axis)? / i64::try_from(factor.div).ok()?)),
+    }
+}
+
+/// Slots of an axis of known extent, a whole number of blocks.
+fn slots(shape: &[Dim], layout: &Layout, axis: usize) -> Option<i64> {
+    let extent = u64::try_from(shape.get(axis)?.as_const()?).ok()?;
+    let used = match layout.slot_map(axis) {
+        Some(segments) => segments.iter().map(|s| s.slots).sum::<u64>(),
+        None => extent,
+    };
+    i64::try_from(used.checked_next_multiple_of(layout.block_of(axis))?).ok()
 }
 
 /// The target of an ONNX Reshape from one storage shape to another with the same elements: numbers, at most one -1, and 0
@@ -35,14 +97,15 @@ pub fn same_bytes(a: &Layout, b: &Layout, shape: &[Dim]) -> bool {
     a == b || a.equivalent(b, shape)
 }
 
-/// Place of each logical axis in storage, for a layout that is an order of whole axes.
+/// Place of each logical axis among the digits of a layout: that of its outermost digit.
 pub fn places(layout: &Layout) -> Option<Vec<usize>> {
-    let order = layout.as_permutation()?;
-    let mut places = vec![0; order.len()];
-    for (place, &axis) in order.iter().enumerate() {
-        *places.get_mut(axis)? = place;
-    }
-    Some(places)
+    let place = |axis: usize| layout.factors().iter().position(|f| usize::from(f.axis) == axis && f.modulo.is_none());
+    (0..layout.rank()).map(place).collect()
+}
+
+/// Logical axes in the order of their outermost digits, outermost first.
+pub fn outermost(layout: &Layout) -> Vec<usize> {
+    layout.factors().iter().filter(|f| f.modulo.is_none()).map(|f| usize::from(f.axis)).collect()
 }
 
 #[cfg(test)]
@@ -51,6 +114,18 @@ mod tests {
 
     fn dims(text: &[&str]) -> Vec<Dim> {
         text.iter().map(|t| t.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn blocked_values_are_declared_by_digit_or_by_axis() {
+        let blocked: Layout = "NCHW16c".parse().unwrap();
+        let shape = dims(&["N", "20", "H", "7"]);
+        let per = |rule| storage_shape(&shape, &blocked, rule);
+        assert_eq!(per(StorageRule::PerDigit), Some(dims(&["N", "2", "H", "7", "16"])));
+        assert_eq!(per(StorageRule::PerAxis), Some(dims(&["N", "32", "H", "7"])));
+        assert_eq!(storage_shape(&dims(&["1", "C", "7", "7"]), &blocked, StorageRule::PerAxis), None);
+        let padded: Layout = "N H W C[20:24]".parse().unwrap();
+        assert_eq!(storage_shape(&shape, &padded, StorageRule::PerDigit), Some(dims(&["N", "H", "7", "24"])));
     }
 
     #[test]

@@ -24,7 +24,8 @@
 //!   ([`Invariant::Axes`]);
 //! - the result of a view has the layout that the operand's bytes have under it; a Transpose may have any, and then moves the
 //!   bytes ([`Invariant::View`]);
-//! - an opaque node, and a slot that is read as it is, has row-major operands and results ([`Invariant::Opaque`]).
+//! - an opaque node, and a slot that is read as it is, has row-major operands and results ([`Invariant::Opaque`]);
+//! - a kernel of the target's dialect has operands and results in the layouts it was chosen with ([`Invariant::Kernel`]).
 //!
 //! Axes of extent 1 may stand anywhere, and values of unknown rank have no layout to be checked.
 //!
@@ -69,6 +70,8 @@ pub enum Invariant {
     View,
     /// An opaque node is row-major.
     Opaque,
+    /// A kernel runs in its layouts.
+    Kernel,
 }
 
 /// One problem.

@@ -89,7 +89,9 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
     let mut result: Option<Exported> = None;
     let mut exported = export(&model.file, &ir, &metadata)?;
     let mut last = first;
-    for _ in 1..ROUNDS {
+    // What the dialect of another target says can't be decided again.
+    let rounds = if target.is_standard() { ROUNDS } else { 1 };
+    for _ in 1..rounds {
         if !exported.changed {
             break;
         }
@@ -203,10 +205,12 @@ fn count_rewrites(sum: &mut BTreeMap<String, usize>, outcome: &Outcome) {
 }
 
 fn metadata(target: &dyn Target) -> Vec<(String, String)> {
-    vec![
+    let mut metadata = vec![
         ("relayout.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
         ("relayout.target".to_owned(), target.name().to_owned()),
-    ]
+    ];
+    metadata.extend(target.metadata());
+    metadata
 }
 
 impl Optimized<'_> {

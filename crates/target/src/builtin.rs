@@ -1,12 +1,12 @@
 //! Targets given as data: the built-in files, and a user's own.
 
-use crate::{Cost, MoveKind, OpQuery, Target};
+use crate::{Block, Cost, MoveKind, MoveQuery, OpQuery, OrtCpu, Target};
 use relayout_ir::form::Slot;
 use relayout_ir::graph::Op;
 use serde::Deserialize;
 
-/// Names and texts of the built-in targets.
-pub const BUILTIN: &[(&str, &str)] = &[("onnx", include_str!("../targets/onnx.toml"))];
+/// Names of the built-in targets.
+pub const BUILTIN: &[&str] = &["onnx", "ort-cpu"];
 
 /// A target that is a data file.
 #[derive(Clone, Debug, Deserialize)]
@@ -24,9 +24,11 @@ pub struct DataTarget {
 /// The operators that a target's output may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Dialect {
+enum Dialect {
     /// Standard ONNX.
     Standard,
+    /// ONNX Runtime's blocked ops beside it.
+    OrtCpu,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -72,12 +74,12 @@ pub enum TargetError {
 ///
 /// # Errors
 /// [`TargetError::Unknown`].
-pub fn builtin(name: &str) -> Result<DataTarget, TargetError> {
-    let Some((_, text)) = BUILTIN.iter().find(|(n, _)| *n == name) else {
-        let known: Vec<&str> = BUILTIN.iter().map(|(n, _)| *n).collect();
-        return Err(TargetError::Unknown { name: name.to_owned(), known: known.join(", ") });
-    };
-    DataTarget::parse(name, text)
+pub fn builtin(name: &str) -> Result<Box<dyn Target>, TargetError> {
+    match name {
+        "onnx" => Ok(Box::new(DataTarget::parse(name, include_str!("../targets/onnx.toml"))?)),
+        "ort-cpu" => Ok(Box::new(OrtCpu::new(Block::of_host())?)),
+        _ => Err(TargetError::Unknown { name: name.to_owned(), known: BUILTIN.join(", ") }),
+    }
 }
 
 impl DataTarget {
@@ -97,9 +99,8 @@ impl DataTarget {
         Ok(target)
     }
 
-    /// The operators its output may contain.
-    pub fn dialect(&self) -> Dialect {
-        self.dialect
+    fn permute_cost(&self, bytes: u64) -> Cost {
+        self.moves.node + Cost::new(bytes.div_ceil(self.moves.bytes_per_ns))
     }
 
     /// Whether the op reads a whole axis at once, and that axis is not innermost in this order.
@@ -109,9 +110,9 @@ impl DataTarget {
             _ => return false,
         };
         let Some(atom) = query.bound.atoms.iter().position(|a| a.name == axis) else { return false };
-        let Some(stored) = query.bound.restrict(query.order, Slot::In(0)) else { return false };
         let axes = query.bound.axes(Slot::In(0)).unwrap_or_default();
-        stored.last().is_some_and(|&last| axes.get(last).is_some_and(|&a| usize::from(a) != atom))
+        let innermost = query.ins.first().and_then(|layout| layout.factors().last());
+        innermost.is_some_and(|f| axes.get(usize::from(f.axis)).is_some_and(|&a| usize::from(a) != atom))
     }
 }
 
@@ -131,28 +132,38 @@ impl Target for DataTarget {
         &self.layouts
     }
 
+    fn dialect(&self) -> &str {
+        match self.dialect {
+            Dialect::Standard => "standard ONNX",
+            Dialect::OrtCpu => "standard ONNX and ONNX Runtime's com.microsoft.nchwc",
+        }
+    }
+
     fn cost_source(&self) -> &str {
         &self.source
     }
 
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
-        if !query.bound.allows(query.order) {
-            return None;
-        }
         if !Self::whole_axis_is_outer(query) {
             return Some(Cost::ZERO);
         }
-        let moved = self.move_cost(MoveKind::Permute, query.bytes).get();
+        let moved = self.permute_cost(query.bytes).get();
         Some(Cost::new(
             (u128::from(moved) * u128::from(self.ops.outer_axis_percent) / 100).try_into().unwrap_or(u64::MAX),
         ))
     }
 
-    fn move_cost(&self, kind: MoveKind, bytes: u64) -> Cost {
-        match kind {
-            MoveKind::View => self.moves.view,
-            MoveKind::Permute => self.moves.node + Cost::new(bytes.div_ceil(self.moves.bytes_per_ns)),
+    fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {
+        // Standard ONNX has a Transpose of whole axes, and nothing that pads.
+        let sayable = query.from.as_permutation().is_some() && query.to.as_permutation().is_some();
+        match query.kind {
+            MoveKind::View => Some(self.moves.view),
+            MoveKind::Permute => sayable.then(|| self.permute_cost(query.bytes)),
         }
+    }
+
+    fn view_cost(&self) -> Cost {
+        self.moves.view
     }
 
     fn pass_cost(&self, bytes: u64) -> Cost {
@@ -163,10 +174,11 @@ impl Target for DataTarget {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use relayout_ir::layout::Layout;
 
     #[test]
     fn every_builtin_target_reads_under_its_own_name() {
-        for (name, _) in BUILTIN {
+        for name in BUILTIN {
             assert_eq!(builtin(name).map(|t| t.name().to_owned()).as_deref(), Ok(*name));
         }
     }
@@ -180,9 +192,13 @@ mod tests {
     #[test]
     fn moves_grow_with_bytes_and_views_do_not() {
         let t = builtin("onnx").unwrap();
-        assert!(t.move_cost(MoveKind::Permute, 1 << 20) > t.move_cost(MoveKind::Permute, 1 << 10));
-        assert_eq!(t.move_cost(MoveKind::View, 1 << 20), t.move_cost(MoveKind::View, 0));
-        assert!(t.move_cost(MoveKind::Permute, u64::MAX).is_finite());
+        let (from, to) = (Layout::row_major(2), Layout::permutation(&[1, 0]).unwrap());
+        let cost = |kind, bytes| {
+            t.move_cost(&MoveQuery { kind, from: &from, to: &to, shape: &[1, bytes], bytes }).unwrap()
+        };
+        assert!(cost(MoveKind::Permute, 1 << 20) > cost(MoveKind::Permute, 1 << 10));
+        assert_eq!(cost(MoveKind::View, 1 << 20), cost(MoveKind::View, 0));
+        assert!(cost(MoveKind::Permute, u64::MAX).is_finite());
     }
 
     #[test]

@@ -1,21 +1,39 @@
 //! Targets: what runs where in which layout, and at what cost.
 //!
-//! A target answers three questions: what an op costs with its operands and results stored in given orders, what a move costs,
-//! and what it is called. Built-in targets are data files behind the trait; an embedder may implement it in code. Costs are
-//! [`Cost`]: integer nanoseconds, and `None` where there is no kernel.
+//! A target answers: what an op costs with its operands and results stored in given layouts, which kernels of its dialect can
+//! stand in for an op, what a move costs, and what it is called. Built-in targets are data files behind the trait; an embedder
+//! may implement it in code. Costs are [`Cost`]: integer nanoseconds, and `None` where there is no kernel.
 //!
 //! Absent: any knowledge of files, and any measuring.
 
 mod builtin;
 mod cost;
+mod kernel;
+mod ort_cpu;
 
 pub use builtin::{BUILTIN, DataTarget, TargetError, builtin};
 pub use cost::Cost;
+pub use kernel::{Kernel, Rewrite};
+pub use ort_cpu::{Block, OrtCpu};
 
+use relayout_ir::dim::Dim;
 use relayout_ir::form::Bound;
-use relayout_ir::graph::{Graph, NodeId};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_ir::storage::StorageRule;
 
-/// One op with its operands and results stored in some order.
+/// Sizes at which symbolic dims are priced.
+pub trait Sizes {
+    /// A dim as a number of at least 0.
+    fn extent(&self, dim: &Dim) -> u64;
+
+    /// Extents of a value's logical shape; `None` where its rank is not known.
+    fn shape(&self, graph: &Graph, v: ValueId) -> Option<Vec<u64>> {
+        Some(graph.value(v).ty.shape()?.iter().map(|d| self.extent(d)).collect())
+    }
+}
+
+/// One op with its operands and results stored in some layouts.
 #[derive(Clone, Copy, Debug)]
 pub struct OpQuery<'a> {
     /// The graph.
@@ -24,10 +42,25 @@ pub struct OpQuery<'a> {
     pub node: NodeId,
     /// Its signature.
     pub bound: &'a Bound,
-    /// Order of its atoms, outermost first.
-    pub order: &'a [u16],
+    /// Layout of each operand, by slot.
+    pub ins: &'a [Layout],
+    /// Layout of each result.
+    pub outs: &'a [Layout],
     /// Bytes of operand 0 at the size hints.
     pub bytes: u64,
+}
+
+/// One op, for which kernels are sought.
+#[derive(Clone, Copy)]
+pub struct NodeQuery<'a> {
+    /// The graph.
+    pub graph: &'a Graph,
+    /// The node.
+    pub node: NodeId,
+    /// Sizes of symbolic dims.
+    pub sizes: &'a dyn Sizes,
+    /// Whether a value is known at compile time, so that moves of it cost nothing.
+    pub is_constant: &'a dyn Fn(ValueId) -> bool,
 }
 
 /// What a physical change of layout is.
@@ -37,6 +70,21 @@ pub enum MoveKind {
     View,
     /// A permutation that moves bytes.
     Permute,
+}
+
+/// One move of a value between two layouts.
+#[derive(Clone, Copy, Debug)]
+pub struct MoveQuery<'a> {
+    /// What it is.
+    pub kind: MoveKind,
+    /// The layout that is there.
+    pub from: &'a Layout,
+    /// The layout that is wanted.
+    pub to: &'a Layout,
+    /// The logical shape at the size hints.
+    pub shape: &'a [u64],
+    /// Bytes of the logical value at the size hints.
+    pub bytes: u64,
 }
 
 /// What a target answers.
@@ -50,18 +98,53 @@ pub trait Target: Sync {
     /// Layouts in words.
     fn layouts(&self) -> &str;
 
+    /// The operators of its output, in words.
+    fn dialect(&self) -> &str;
+
     /// Where its costs come from.
     fn cost_source(&self) -> &str;
 
-    /// Cost of an op in these orders, beyond what it costs in ONNX's own order; `None` where there is no kernel.
+    /// Whether its files hold standard operators only, so that they can be optimized again and for other targets.
+    fn is_standard(&self) -> bool {
+        true
+    }
+
+    /// How its dialect declares values whose axes are split or padded.
+    fn storage(&self) -> StorageRule {
+        StorageRule::PerDigit
+    }
+
+    /// Whether a region may move more bytes than the input did where that is cheaper. Where costs are a model and no
+    /// measurement, it may not.
+    fn may_move_more(&self) -> bool {
+        false
+    }
+
+    /// What its files have to say about themselves beside the target's name, as metadata.
+    fn metadata(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// Cost of the standard op in these layouts; `None` where there is no kernel.
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost>;
 
-    /// Cost of a move of this many bytes.
-    fn move_cost(&self, kind: MoveKind, bytes: u64) -> Cost;
+    /// Cost of the standard op as ONNX has it: what its kernels are held against.
+    fn plain_cost(&self, _query: &NodeQuery<'_>) -> Cost {
+        Cost::ZERO
+    }
+
+    /// Kernels of the target's dialect that can stand in for the op.
+    fn kernels(&self, _query: &NodeQuery<'_>) -> Vec<Kernel> {
+        Vec::new()
+    }
+
+    /// Cost of a move; `None` where the dialect can't say it.
+    fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost>;
+
+    /// Cost of a node that moves nothing, or of a few elements.
+    fn view_cost(&self) -> Cost;
 
     /// Cost of a node that passes once over its operands and results, this many bytes together: what is gained where an
-    /// element-wise op goes. Unless the target knows better, that of a view and as many bytes moved.
-    fn pass_cost(&self, bytes: u64) -> Cost {
-        self.move_cost(MoveKind::View, bytes)
-    }
+    /// element-wise op goes.
+    fn pass_cost(&self, bytes: u64) -> Cost;
 }

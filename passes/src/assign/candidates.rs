@@ -4,15 +4,18 @@
 //! among the solutions. Layouts that differ only in axes of extent 1 are candidates of their own: a Reshape lies between them,
 //! which costs little but stands between ops that a runtime would fuse.
 
+use super::lanes::lanes;
 use super::scopes::Scopes;
 use crate::fold_weights::known_constant;
 use crate::hints::Hints;
 use crate::legalize::needs_raise;
 use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};
-use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
+use relayout_ir::dim::Dim;
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::storage::{reshape_target, storage_shape};
-use relayout_target::{Cost, MoveKind, OpQuery, Target};
+use relayout_ir::layout::pad::Lane;
+use relayout_ir::storage::reshape_target;
+use relayout_target::{Cost, Kernel, NodeQuery, OpQuery, Target};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
 
@@ -30,6 +33,8 @@ pub(super) struct Choice {
     pub(super) outs: SmallVec<[Layout; 2]>,
     /// Cost beyond moves.
     pub(super) cost: Cost,
+    /// The kernel of the dialect that it is, by its number among the node's; `None` for the standard op.
+    pub(super) kernel: Option<usize>,
 }
 
 /// Layouts per value and choices per node, of one graph.
@@ -39,6 +44,12 @@ pub(super) struct ScopeCandidates {
     pub(super) layouts: Vec<SmallVec<[Layout; 2]>>,
     /// By node number: choices, ONNX's own first. Empty for nodes that are not ops.
     pub(super) choices: Vec<Vec<Choice>>,
+    /// By node number: kernels of the target's dialect.
+    pub(super) kernels: Vec<Vec<Kernel>>,
+    /// By node number: cost of the standard op.
+    pub(super) plain: Vec<Cost>,
+    /// By value number: what its pad slots may hold.
+    pub(super) lanes: Vec<Lane>,
     /// By value number: a constant, views of one, or known from shape arithmetic. Moves of it are made at compile time.
     pub(super) constant: Vec<bool>,
 }
@@ -148,6 +159,9 @@ impl Closure<'_, '_> {
         let mut own = ScopeCandidates {
             layouts: vec![SmallVec::new(); graph.value_bound()],
             choices: vec![Vec::new(); nodes],
+            kernels: vec![Vec::new(); nodes],
+            plain: vec![Cost::ZERO; nodes],
+            lanes: lanes(graph),
             constant: vec![false; graph.value_bound()],
         };
         let mut place = vec![0; nodes];
@@ -156,6 +170,12 @@ impl Closure<'_, '_> {
             place[n.index()] = i;
             if matches!(node.op, Op::Onnx(_)) {
                 self.pending.insert(Todo::Node(s, i, n));
+                // Operands come first in the order, so what is constant is known.
+                let is_constant = |v: ValueId| own.constant.get(v.index()).copied().unwrap_or(false);
+                let query = NodeQuery { graph, node: n, sizes: self.hints, is_constant: &is_constant };
+                let (kernels, plain) = (self.target.kernels(&query), self.target.plain_cost(&query));
+                own.kernels[n.index()] = kernels;
+                own.plain[n.index()] = plain;
             }
             for &v in node.outputs.iter().flatten() {
                 if let Some(rank) = graph.value(v).ty.rank() {
@@ -219,11 +239,17 @@ impl Closure<'_, '_> {
         let graph = self.scopes.graph(s);
         let node = graph.node(n);
         let own = &mut self.candidates.scopes[s];
-        let proposals: Vec<Choice> = match &node.form {
-            Form::Opaque(_) | Form::Borders(_) => vec![plain(graph, n)],
+        let mut proposals: Vec<Choice> = match &node.form {
+            Form::Opaque(_) | Form::Borders(_) | Form::Kernel(_) => vec![plain(graph, n)],
             Form::View(view) => own.view_choices(graph, n, view),
             Form::Axes(bound) => own.axes_choices(graph, self.target, self.hints, n, bound),
         };
+        for choice in &mut proposals {
+            choice.cost += own.plain[n.index()];
+        }
+        // The kernels of the dialect come before other orders of the standard op, so that the cap does not turn them away.
+        let kernels = own.kernel_choices(graph, n);
+        proposals.splice(proposals.len().min(1)..proposals.len().min(1), kernels);
         let todo = Todo::Node(s, self.place[s][n.index()], n);
         let mut changed = Vec::new();
         let mut kept: Vec<Choice> = Vec::new();
@@ -283,7 +309,7 @@ impl ScopeCandidates {
         }
         let mut choices = Vec::new();
         for (l, r) in pairs {
-            let (Some(stored), Some(wanted)) = (storage_shape(from, &l), storage_shape(to, &r)) else { continue };
+            let (Some(stored), Some(wanted)) = (graph.storage_shape(x, &l), graph.storage_shape(y, &r)) else { continue };
             // A Transpose that is a view keeps the storage shape, whatever names the file gives to its dims.
             let in_place = matches!(view, View::Transpose(_)) || stored == wanted;
             if !in_place && reshape_target(&stored, &wanted).is_none() && !(l.is_row_major() && r.is_row_major()) {
@@ -304,35 +330,71 @@ impl ScopeCandidates {
             Slot::Out(i) => node.outputs.get(i).copied().flatten(),
         };
         let mut orders: Vec<AtomOrder> = vec![bound.identity()];
+        let mut broken: Vec<Vec<(Slot, Layout)>> = Vec::new();
+        let shape = |slot| value_at(slot).and_then(|v| graph.value(v).ty.shape());
         for slot in bound.slots() {
             let Some(v) = value_at(slot) else { continue };
             for layout in self.layouts[v.index()].iter().skip(1) {
-                let order = layout.as_permutation().and_then(|stored: Vec<usize>| bound.order_from(slot, &stored));
-                orders.extend(order.filter(|o| !orders.contains(o)));
+                if let Some(stored) = layout.as_permutation() {
+                    let order = bound.order_from(slot, &stored);
+                    orders.extend(order.filter(|o| !orders.contains(o)));
+                } else if let Some(all) = bound.carry(slot, layout, graph.storage, shape) {
+                    if !broken.contains(&all) {
+                        broken.push(all);
+                    }
+                }
             }
         }
+        let whole = orders.into_iter().map(|order| {
+            let of = |slot| Some((slot, Layout::permutation(&bound.restrict(&order, slot)?).ok()?));
+            bound.slots().filter_map(of).collect::<Vec<_>>()
+        });
         let bytes = node.inputs.first().copied().flatten().map_or(0, |v| hints.bytes(graph, v));
         let mut choices = Vec::new();
-        for order in orders {
-            let Some(mut cost) = target.op_cost(&OpQuery { graph, node: n, bound, order: &order, bytes }) else {
-                continue;
-            };
+        for layouts in whole.chain(broken) {
             let mut choice = plain(graph, n);
-            for slot in bound.slots() {
-                let Some(layout) = bound.restrict(&order, slot).and_then(|p| Layout::permutation(&p).ok()) else {
-                    continue;
-                };
+            for (slot, layout) in layouts {
                 match slot {
                     Slot::In(i) => choice.ins[i] = layout,
                     Slot::Out(i) => choice.outs[i] = layout,
                 }
             }
+            if !self.may_pad(graph, node, &choice) {
+                continue;
+            }
+            let query = OpQuery { graph, node: n, bound, ins: &choice.ins, outs: &choice.outs, bytes };
+            let Some(cost) = target.op_cost(&query) else { continue };
             let extra = extra_nodes(graph, &self.constant, n, bound, &choice);
-            cost += target.move_cost(MoveKind::View, 0).times(extra);
-            choice.cost = cost;
+            choice.cost = cost + target.view_cost().times(extra);
             choices.push(choice);
         }
         choices
+    }
+
+    /// Whether what the pad slots of the results would hold is harmless.
+    fn may_pad(&self, graph: &Graph, node: &Node, choice: &Choice) -> bool {
+        slots_of(node.outputs.iter(), &choice.outs).all(|(v, layout)| {
+            layout.as_permutation().is_some() || !pads(graph, v, layout) || self.lanes[v.index()].is_finite()
+        })
+    }
+
+    /// The kernels of the target's dialect for a node.
+    fn kernel_choices(&self, graph: &Graph, n: NodeId) -> Vec<Choice> {
+        let of = |(number, kernel): (usize, &Kernel)| {
+            let mut choice = plain(graph, n);
+            let sides = [(&mut choice.ins[..], &kernel.layouts.ins), (&mut choice.outs[..], &kernel.layouts.outs)];
+            for (slots, layouts) in sides {
+                for (slot, layout) in slots.iter_mut().zip(layouts) {
+                    if let Some(layout) = layout {
+                        slot.clone_from(layout);
+                    }
+                }
+            }
+            choice.cost = kernel.cost;
+            choice.kernel = Some(number);
+            choice
+        };
+        self.kernels[n.index()].iter().enumerate().map(of).collect()
     }
 }
 
@@ -350,6 +412,15 @@ fn extra_nodes(graph: &Graph, constant: &[bool], n: NodeId, bound: &Bound, choic
     (raised + usize::from(extents)) as u64
 }
 
+/// Whether a value has pad slots in this layout.
+fn pads(graph: &Graph, v: ValueId, layout: &Layout) -> bool {
+    let shape = graph.value(v).ty.shape().unwrap_or_default();
+    (0..layout.rank()).any(|axis| {
+        let block = Dim::from(layout.block_of(axis) as i64);
+        layout.slot_map(axis).is_some() || shape.get(axis).is_none_or(|d| d.exact_div(&block).is_none())
+    })
+}
+
 fn slots_of<'a>(
     values: impl Iterator<Item = &'a Option<ValueId>>,
     layouts: &'a [Layout],
@@ -365,5 +436,6 @@ fn plain(graph: &Graph, n: NodeId) -> Choice {
         ins: node.inputs.iter().map(row_major).collect(),
         outs: node.outputs.iter().map(row_major).collect(),
         cost: Cost::ZERO,
+        kernel: None,
     }
 }

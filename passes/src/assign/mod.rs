@@ -11,6 +11,7 @@
 //! The result is a [`Plan`]: nothing is edited here. `materialize` does that.
 
 mod candidates;
+mod lanes;
 mod plan;
 mod problem;
 mod regions;

@@ -6,8 +6,8 @@ use crate::hints::Hints;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::storage::{reshape_target, same_bytes, storage_shape};
-use relayout_target::{Cost, MoveKind, Target};
+use relayout_ir::storage::{reshape_target, same_bytes};
+use relayout_target::{Cost, Kernel, MoveKind, MoveQuery, Sizes, Target};
 use rustc_hash::FxHashMap;
 use std::iter::Sum;
 use std::ops::Add;
@@ -45,8 +45,8 @@ pub struct Taken {
     pub produced: Option<Layout>,
     /// Other layouts that are wanted, each once. Row-major comes first.
     pub copies: Vec<Want>,
-    /// Its producer is a Transpose whose result is not the plain view of its operand: it moves, or is a Reshape.
-    pub moved_by_producer: Option<MoveKind>,
+    /// Its producer is a Transpose whose result is not the plain view of its operand: it moves from this layout, or is a Reshape.
+    pub moved_by_producer: Option<Layout>,
 }
 
 impl Plan {
@@ -68,6 +68,11 @@ impl Plan {
     /// Choice 0 of a node: how ONNX runs it.
     pub(super) fn origin_choice(&self, s: usize, n: NodeId) -> Option<&Choice> {
         self.candidates.scopes[s].choices.get(n.index())?.first()
+    }
+
+    /// The kernel of the dialect that a node becomes.
+    pub fn kernel(&self, s: usize, n: NodeId) -> Option<&Kernel> {
+        self.candidates.scopes[s].kernels.get(n.index())?.get(self.choice(s, n)?.kernel?)
     }
 
     pub(super) fn is_changed(&self, s: usize, n: NodeId) -> bool {
@@ -126,7 +131,7 @@ impl Plan {
             (true, Some(first)) => first.layout.clone(),
             (true, None) => row_major,
         };
-        let moved_by_producer = absorbs.then(|| move_kind(graph, v, &left, &produced));
+        let moved_by_producer = absorbs.then_some(left);
         let copies = wanted.into_iter().filter(|w| w.layout != produced).collect();
         Taken { produced: Some(produced), copies, moved_by_producer }
     }
@@ -174,7 +179,7 @@ impl Plan {
         let taken = self.taken(scopes, s, v);
         let Some(produced) = &taken.produced else { return Price::default() };
         let graph = scopes.graph(s);
-        let price = |w: &Want| Price::of_move(move_kind(graph, v, produced, &w.layout), hints.bytes(graph, v), target);
+        let price = |w: &Want| Price::of_move(graph, v, produced, &w.layout, target, hints);
         taken.copies.iter().map(price).sum::<Price>().times(scopes.list[s].weight)
     }
 }
@@ -192,10 +197,18 @@ impl Price {
         Price { cost, bytes: 0 }
     }
 
-    /// The price of a move.
-    pub(super) fn of_move(kind: MoveKind, bytes: u64, target: &dyn Target) -> Price {
-        let moved = if kind == MoveKind::Permute { bytes } else { 0 };
-        Price { cost: target.move_cost(kind, bytes), bytes: moved }
+    /// The price of a move of a value.
+    pub(super) fn of_move(
+        graph: &Graph,
+        v: ValueId,
+        from: &Layout,
+        to: &Layout,
+        target: &dyn Target,
+        hints: &Hints,
+    ) -> Price {
+        let moves = move_kind(graph, v, from, to) == MoveKind::Permute;
+        let bytes = if moves { hints.bytes(graph, v) } else { 0 };
+        Price { cost: move_cost(graph, v, from, to, target, hints), bytes }
     }
 
     /// `n` times this price.
@@ -203,14 +216,14 @@ impl Price {
         Price { cost: self.cost.times(n), bytes: self.bytes.saturating_mul(n) }
     }
 
-    /// Whether this is a gain over `before`: cheaper, and nothing more is moved.
-    pub(super) fn gains_over(self, before: Price) -> bool {
-        self.cost < before.cost && self.bytes <= before.bytes
+    /// Whether this is a gain over `before`: cheaper, and nothing more is moved unless the target allows it.
+    pub(super) fn gains_over(self, before: Price, target: &dyn Target) -> bool {
+        self.cost < before.cost && (target.may_move_more() || self.bytes <= before.bytes)
     }
 
     /// Whether this is no loss against `before`.
-    pub(super) fn holds_against(self, before: Price) -> bool {
-        self.cost <= before.cost && self.bytes <= before.bytes
+    pub(super) fn holds_against(self, before: Price, target: &dyn Target) -> bool {
+        self.cost <= before.cost && (target.may_move_more() || self.bytes <= before.bytes)
     }
 }
 
@@ -240,13 +253,15 @@ pub(super) fn move_cost(
     if from == to {
         return Cost::ZERO;
     }
-    target.move_cost(move_kind(graph, v, from, to), hints.bytes(graph, v))
+    let Some(shape) = hints.shape(graph, v) else { return Cost::INFINITE };
+    let (kind, bytes) = (move_kind(graph, v, from, to), hints.bytes(graph, v));
+    target.move_cost(&MoveQuery { kind, from, to, shape: &shape, bytes }).unwrap_or(Cost::INFINITE)
 }
 
 /// Whether a change of layout moves bytes, and if not whether ONNX can say it as a Reshape.
 pub(super) fn move_kind(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> MoveKind {
     let shape = graph.value(v).ty.shape().unwrap_or_default();
-    let stored = |l: &Layout| storage_shape(shape, l);
+    let stored = |l: &Layout| graph.storage_shape(v, l);
     let sayable = stored(from).zip(stored(to)).is_some_and(|(a, b)| reshape_target(&a, &b).is_some());
     if same_bytes(from, to, shape) && sayable { MoveKind::View } else { MoveKind::Permute }
 }

@@ -12,7 +12,7 @@ use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::same_bytes;
-use relayout_target::{Cost, MoveKind, Target};
+use relayout_target::{Cost, MoveKind, MoveQuery, Sizes, Target};
 use std::collections::BTreeMap;
 
 /// Gives back every region that does not gain.
@@ -126,7 +126,9 @@ fn touching(scopes: &Scopes<'_>, plan: &Plan, s: usize, v: ValueId) -> Vec<Eleme
     for u in graph.uses(v) {
         match scopes.wanted(s, u) {
             Some(c) if plan.border_is_changed(c.border) => touching.push(Element::Border(c.border)),
-            None if !plan.wanted(scopes, s, u, v).is_row_major() => touching.push(Element::Node(s, u.node)),
+            None if !plan.wanted(scopes, s, u, v).is_row_major() || plan.kernel(s, u.node).is_some() => {
+                touching.push(Element::Node(s, u.node));
+            }
             _ => {}
         }
     }
@@ -145,7 +147,7 @@ fn changes_producer(scopes: &Scopes<'_>, plan: &Plan, s: usize, v: ValueId, take
         return false;
     }
     let row_major = taken.produced.as_ref().is_none_or(Layout::is_row_major);
-    !row_major || (is_transpose(node) && !is_own_move(graph, plan, s, v, taken))
+    !row_major || plan.kernel(s, graph.value(v).producer().0).is_some() || (is_transpose(node) && !is_own_move(graph, plan, s, v, taken))
 }
 
 /// Whether the value comes from a Transpose that stays as it is: row-major to row-major, moving.
@@ -167,8 +169,8 @@ fn gains(scopes: &Scopes<'_>, plan: &Plan, region: &Region, target: &dyn Target,
         (price_now(scopes, plan, region, target, &hints), price_before(scopes, plan, region, target, &hints))
     };
     let (now, before) = at(Scale::Typical);
-    now.gains_over(before)
-        && [Scale::Low, Scale::High].into_iter().map(at).all(|(now, before)| now.holds_against(before))
+    now.gains_over(before, target)
+        && [Scale::Low, Scale::High].into_iter().map(at).all(|(now, before)| now.holds_against(before, target))
 }
 
 fn price_now(scopes: &Scopes<'_>, plan: &Plan, region: &Region, target: &dyn Target, hints: &Hints) -> Price {
@@ -186,8 +188,10 @@ fn element_price(scopes: &Scopes<'_>, plan: &Plan, e: Element, target: &dyn Targ
         .outputs
         .iter()
         .flatten()
-        .filter_map(|&v| Some((v, plan.taken(scopes, s, v).moved_by_producer?)))
-        .map(|(v, kind)| Price::of_move(kind, hints.bytes(graph, v), target))
+        .filter_map(|&v| {
+            let taken = plan.taken(scopes, s, v);
+            Some(Price::of_move(graph, v, &taken.moved_by_producer?, &taken.produced?, target, hints))
+        })
         .sum();
     (own + moved).times(scopes.list[s].weight)
 }
@@ -199,12 +203,26 @@ fn price_before(scopes: &Scopes<'_>, plan: &Plan, region: &Region, target: &dyn 
         let graph = scopes.graph(s);
         let node = graph.node(n);
         let price = if is_transpose(node) {
-            let bytes = node.outputs.first().copied().flatten().map_or(0, |v| hints.bytes(graph, v));
-            Price::of_move(MoveKind::Permute, bytes, target)
+            own_move(scopes, s, n, target, hints)
         } else {
             Price::of_op(plan.origin_choice(s, n).map_or(Cost::ZERO, |c| c.cost))
         };
         price.times(scopes.list[s].weight)
     };
     region.elements.iter().map(of).sum()
+}
+
+/// What a Transpose of the input pays: its operand's view, moved to ONNX's order.
+fn own_move(scopes: &Scopes<'_>, s: usize, n: NodeId, target: &dyn Target, hints: &Hints) -> Price {
+    let graph = scopes.graph(s);
+    let node = graph.node(n);
+    let Form::View(View::Transpose(perm)) = &node.form else { return Price::default() };
+    let Some(y) = node.outputs.first().copied().flatten() else { return Price::default() };
+    let row_major = Layout::row_major(perm.len());
+    let Ok(left) = row_major.transpose(perm) else { return Price::default() };
+    let Some(shape) = hints.shape(graph, y) else { return Price::default() };
+    // A Transpose of the file moves even where a Reshape would do.
+    let bytes = hints.bytes(graph, y);
+    let query = MoveQuery { kind: MoveKind::Permute, from: &left, to: &row_major, shape: &shape, bytes };
+    Price { cost: target.move_cost(&query).unwrap_or(Cost::INFINITE), bytes }
 }

@@ -6,10 +6,10 @@ use crate::dim::Dim;
 use crate::form::Renumber;
 
 // Until opset 4 the axis was 1 unless given; since then it must be.
-const CONCAT: &[Case] = &[Case::new("a* [x]~ b*... -> a* [x] b*")
+const CONCAT: &[Case] = &[Case::new("a* [x]| b*... -> a* [x] b*")
     .axis(AxisSource::Attr("axis", 1))
     .renumber(&[Renumber::AxisAttr("axis", 1)])];
-const SPLIT: &[Case] = &[Case::new("a* [x]~ b*, _? -> a* [x] b*...")
+const SPLIT: &[Case] = &[Case::new("a* [x]| b*, _? -> a* [x] b*...")
     .axis(AxisSource::Attr("axis", 0))
     .renumber(&[Renumber::AxisAttr("axis", 0)])];
 

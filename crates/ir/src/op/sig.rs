@@ -12,8 +12,9 @@
 //!            | letter "*@x"                       a run that takes the place of `[x]` in the results, together and in order
 //!            | "[" letter "]"                     the axis that the op's axis attribute names; free
 //!            | "(" letter+ ")"                    one axis spelled by several digits, outermost first; pinned
-//! mark      := "" | "~" | "^"                     `~`: whole, an element of the result reads all of it or its extent
-//!                                                 changes; `^`: goes through a sliding window
+//! mark      := "" | "~" | "^" | "|"               `~`: whole, an element of the result reads all of it or its extent
+//!                                                 changes; `^`: goes through a sliding window; `|`: joined, runs of it
+//!                                                 stand one after another
 //! suffix    := "" | "?" | "..." digit?            optional; repeated, with the same letters, any number of times, with a
 //!                                                 digit together with the operands before it, that many in all
 //! ```
@@ -138,6 +139,8 @@ fn item(token: &str) -> Result<Item<'_>, String> {
         (t, Some(Role::Whole))
     } else if let Some(t) = token.strip_suffix('^') {
         (t, Some(Role::Windowed))
+    } else if let Some(t) = token.strip_suffix('|') {
+        (t, Some(Role::Joined))
     } else {
         (token, None)
     };

@@ -11,6 +11,7 @@ use crate::attr::Attr;
 use crate::constant::Constant;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, Op, ValueId};
+use crate::storage::StorageRule;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -40,6 +41,9 @@ pub struct ScopeJson {
     pub values: Vec<ValueJson>,
     /// Nodes in topological order, inputs and constants included; in the order of their making if there is a cycle.
     pub nodes: Vec<NodeJson>,
+    /// How values whose axes are split or padded are declared; absent where each digit has a dim.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub storage: StorageRule,
 }
 
 /// A value.
@@ -126,7 +130,7 @@ pub struct ConstantJson {
     /// Whether the bytes were stripped from the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub missing: bool,
-    /// The permutation that export will execute on the bytes.
+    /// The move that export will execute on the bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<RepackJson>,
     /// Elements of integer constants of up to 16, row-major.
@@ -134,13 +138,17 @@ pub struct ConstantJson {
     pub elements: Option<Vec<i64>>,
 }
 
-/// A permutation of stored bytes.
+fn is_default(rule: &StorageRule) -> bool {
+    *rule == StorageRule::default()
+}
+
+/// A move of stored bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepackJson {
-    /// Extents of the source, outermost first.
+    /// Extents of the source, which is row-major.
     pub extents: Vec<i64>,
-    /// Place `i` of the result is place `perm[i]` of the source.
-    pub perm: Vec<usize>,
+    /// How the axes of the source lie in the result.
+    pub to: String,
 }
 
 /// An attribute value.
@@ -196,6 +204,7 @@ impl From<&Graph> for ScopeJson {
             outputs: names(graph.outputs()),
             values: nodes().flat_map(|n| n.outputs.iter().flatten()).map(|&v| value_json(graph, v)).collect(),
             nodes: nodes().map(|n| node_json(graph, n)).collect(),
+            storage: graph.storage,
         }
     }
 }
@@ -273,7 +282,7 @@ fn attr_json(attr: &Attr) -> Option<AttrJson> {
 
 impl From<&Constant> for ConstantJson {
     fn from(c: &Constant) -> ConstantJson {
-        let pending = c.pending.as_ref().map(|p| RepackJson { extents: p.extents.clone(), perm: p.perm.clone() });
+        let pending = c.pending.as_ref().map(|p| RepackJson { extents: p.extents.clone(), to: p.to.to_string() });
         ConstantJson {
             dtype: c.dtype,
             dims: c.dims.clone(),

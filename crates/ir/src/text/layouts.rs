@@ -4,7 +4,7 @@ use crate::constant::Repack;
 use crate::dtype::DType;
 use crate::graph::{Graph, ValueId};
 use crate::layout::{Layout, LayoutNames};
-use crate::storage::storage_shape;
+use crate::storage::{StorageRule, storage_shape};
 use crate::types::Type;
 
 /// The layout of a value, without the `@`; `None` where the line leaves it out.
@@ -31,23 +31,19 @@ pub(super) fn parse(text: &str) -> Result<Layout, String> {
 
 /// Element type and stored extents of a value of this type and layout, where they are numbers: what its constant has
 /// unless its line says otherwise.
-pub(super) fn stored_type(ty: &Type, layout: &Layout) -> Option<(DType, Vec<i64>)> {
+pub(super) fn stored_type(ty: &Type, layout: &Layout, rule: StorageRule) -> Option<(DType, Vec<i64>)> {
     let shape = ty.shape()?;
-    let stored = storage_shape(shape, layout).unwrap_or_else(|| shape.to_vec());
+    let stored = storage_shape(shape, layout, rule).unwrap_or_else(|| shape.to_vec());
     Some((ty.dtype()?, stored.iter().map(crate::dim::Dim::as_const).collect::<Option<_>>()?))
 }
 
 /// What a repack makes of the source, with the source's extents where the constant's do not imply them: `@NHWC`,
 /// `[64,3,49]@acb`.
 pub(super) fn repack_text(repack: &Repack, dims: &[i64]) -> String {
-    let order = match Layout::permutation(&repack.perm) {
-        Ok(order) => order.to_string(),
-        Err(_) => return format!("{:?}@{:?}", repack.extents, repack.perm).replace(' ', ""),
-    };
-    match implied_extents(&repack.perm, dims) {
-        Some(extents) if extents == repack.extents => format!("@{order}"),
-        _ => format!("{:?}@{order}", repack.extents).replace(' ', ""),
-    }
+    let extents = format!("{:?}", repack.extents).replace(' ', "");
+    let implied = repack.to.as_permutation().and_then(|perm| implied_extents(&perm, dims));
+    let given = if implied.as_ref() == Some(&repack.extents) { "" } else { &extents };
+    format!("{given}@{}", repack.to)
 }
 
 /// The extents of which `perm` makes `dims`.
@@ -90,15 +86,12 @@ pub(super) fn read_notes(comment: &str, dims: &[i64]) -> Result<Notes, String> {
 fn read_repack(text: &str, dims: &[i64]) -> Result<Repack, String> {
     let wrong = || format!("`stored as {text}` is no order of axes; write `stored as @NHWC` or `stored as [2,3]@ba`");
     let (extents, order) = text.split_once('@').ok_or_else(wrong)?;
-    let perm = match order.strip_prefix('[') {
-        Some(list) => numbers(list).ok_or_else(wrong)?,
-        None => parse(order)?.as_permutation().ok_or_else(wrong)?,
-    };
+    let to = parse(order)?;
     let extents = match extents.strip_prefix('[') {
         Some(list) => numbers(list).ok_or_else(wrong)?,
-        None => implied_extents(&perm, dims).ok_or_else(wrong)?,
+        None => to.as_permutation().and_then(|perm| implied_extents(&perm, dims)).ok_or_else(wrong)?,
     };
-    Ok(Repack { extents, perm })
+    Ok(Repack { extents, to })
 }
 
 /// The numbers before a closing bracket.

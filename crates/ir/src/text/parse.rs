@@ -13,6 +13,7 @@ use crate::constant::{ConstSource, Constant};
 use crate::dtype::DType;
 use crate::graph::{DuplicateName, Graph, Node, Op, OpName, ValueId};
 use crate::layout::Layout;
+use crate::storage::StorageRule;
 use crate::types::Type;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ type Parsed<T> = Result<T, ParseError>;
 /// # Errors
 /// [`ParseError`] at the first place that is wrong.
 pub fn parse(text: &str) -> Result<Graph, ParseError> {
-    let mut parser = Parser { cursor: Cursor::new(text), opset: 0 };
+    let mut parser = Parser { cursor: Cursor::new(text), opset: 0, storage: StorageRule::default() };
     parser.cursor.line_start();
     parser.cursor.expect("graph ")?;
     let name = parser.cursor.name(false)?;
@@ -51,6 +52,8 @@ struct Parser<'t> {
     cursor: Cursor<'t>,
     /// Version of ONNX's own operator set where a line does not say another.
     opset: i64,
+    /// How blocked values are declared.
+    storage: StorageRule,
 }
 
 /// A result as a line names it.
@@ -71,6 +74,10 @@ impl Parser<'_> {
             self.cursor.expect("=")?;
             if key == "opset" {
                 self.opset = self.cursor.int()?;
+            } else if key == "storage" {
+                let at = self.cursor.at();
+                let known = StorageRule::named(&self.cursor.name(false)?);
+                self.storage = known.map_or_else(|| self.cursor.error_at(at, "write per-digit or per-axis"), Ok)?;
             } else if !self.cursor.rest().starts_with([' ', '\n']) {
                 self.cursor.name(false)?;
             }
@@ -80,6 +87,7 @@ impl Parser<'_> {
     /// Lines up to the end of the text, or of the body.
     fn block(&mut self, name: String, depth: usize) -> Parsed<Graph> {
         let mut graph = Graph::new(name);
+        graph.storage = self.storage;
         loop {
             self.cursor.line_start();
             let rest = self.cursor.rest();
@@ -316,9 +324,9 @@ impl Parser<'_> {
         let own = if self.cursor.eat("<") {
             let ty = values::ty(&mut self.cursor)?;
             self.cursor.expect(">")?;
-            layouts::stored_type(&ty, &Layout::row_major(ty.rank().unwrap_or(0)))
+            layouts::stored_type(&ty, &Layout::row_major(ty.rank().unwrap_or(0)), self.storage)
         } else {
-            layouts::stored_type(&result.ty, &result.layout)
+            layouts::stored_type(&result.ty, &result.layout, self.storage)
         };
         let Some((dtype, dims)) = own else {
             return self.cursor.error_at(at, "a constant needs an element type and extents that are numbers");

@@ -7,6 +7,7 @@ use crate::attr::Attr;
 use crate::constant::Constant;
 use crate::dim::Dim;
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::storage::StorageRule;
 use crate::types::Type;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ pub type Comment<'a> = &'a dyn Fn(&Graph, NodeId) -> Option<String>;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct PrintOptions<'a> {
-    /// `key=value` pairs behind the graph's name, in this order; the key `opset` is the printer's own and is left out.
+    /// `key=value` pairs behind the graph's name, in this order; the keys `opset` and `storage` are the printer's own and left out.
     pub header: Vec<(String, String)>,
     /// Comments per node.
     pub comment: Option<Comment<'a>>,
@@ -99,7 +100,10 @@ impl fmt::Display for Text<'_> {
         if opset != 0 {
             write!(f, " opset={opset}")?;
         }
-        for (key, value) in self.options.header.iter().filter(|(key, _)| key != "opset") {
+        if self.graph.storage != StorageRule::default() {
+            write!(f, " storage={}", self.graph.storage.name())?;
+        }
+        for (key, value) in self.options.header.iter().filter(|(key, _)| !matches!(key.as_str(), "opset" | "storage")) {
             write!(f, " {}={}", Name(key), Name(value))?;
         }
         f.write_str("\n")?;
@@ -262,7 +266,7 @@ fn held(node: &Node) -> Option<&Constant> {
 fn own_type(graph: &Graph, node: &Node, c: &Constant) -> String {
     let implied = node.outputs.first().copied().flatten().and_then(|v| {
         let value = graph.value(v);
-        layouts::stored_type(&value.ty, &value.layout)
+        layouts::stored_type(&value.ty, &value.layout, graph.storage)
     });
     match implied {
         Some((dtype, dims)) if dtype == c.dtype && dims == c.dims => String::new(),

@@ -8,7 +8,7 @@
 
 use super::{Invariant, Scope};
 use crate::dim::Dim;
-use crate::form::{AtomId, AtomOrder, Border, Bound, Form, Role, Slot, View};
+use crate::form::{AtomId, AtomOrder, Border, Bound, Form, KernelLayouts, Role, Slot, View};
 use crate::graph::{Graph, Node, Op, ValueId};
 use crate::layout::Layout;
 use crate::op::value_at;
@@ -21,6 +21,7 @@ pub(super) fn check(scope: &mut Scope<'_>, node: &Node) {
         (Op::Onnx(_), Form::View(view)) => self::view(scope, node, view),
         (Op::Onnx(_), Form::Axes(bound)) => axes(scope, node, bound),
         (Op::Onnx(_), Form::Borders(borders)) => self::borders(scope, node, borders),
+        (Op::Onnx(_), Form::Kernel(layouts)) => kernel(scope, node, layouts),
         (Op::Input { .. } | Op::Constant(_) | Op::Outer, _) => {}
     }
 }
@@ -123,6 +124,18 @@ fn row_major(scope: &mut Scope<'_>, v: ValueId, because: &str) {
         because,
         "put a relayout between them, or bind the node to a signature",
     );
+}
+
+/// A kernel of a dialect: each slot in the layout that it was chosen with.
+fn kernel(scope: &mut Scope<'_>, node: &Node, layouts: &KernelLayouts) {
+    let fix = "put a relayout between them";
+    for (slot, v) in values(node) {
+        let wanted = match slot {
+            Slot::In(i) => layouts.ins.get(i),
+            Slot::Out(i) => layouts.outs.get(i),
+        };
+        scope.stored_as(Invariant::Kernel, v, wanted.and_then(Option::as_ref), "the kernel runs in it", fix);
+    }
 }
 
 fn view(scope: &mut Scope<'_>, node: &Node, view: &View) {
@@ -234,8 +247,15 @@ fn chain(scope: &mut Scope<'_>, bound: &Bound, v: ValueId, atoms: &[AtomId]) -> 
         if factor.is_whole() && !padded && extent.is_one() {
             continue;
         }
-        let rigid = letter.pinned || matches!(letter.role, Role::Windowed | Role::Whole);
-        if rigid && (!factor.is_whole() || padded) {
+        let broken = !factor.is_whole() || padded;
+        let rigid = match letter.role {
+            _ if letter.pinned => true,
+            Role::Windowed | Role::Whole => true,
+            // Blocks of a run end where the run does.
+            Role::Joined => padded || extent.exact_div(&Dim::from(layout.block_of(axis) as i64)).is_none(),
+            Role::Carried | Role::Contracted | Role::Produced => false,
+        };
+        if rigid && broken {
             let problem =
                 format!("is stored as {}, which splits axis {axis}; `{}` must be whole", value.layout, letter.name);
             scope.report(

@@ -3,8 +3,6 @@
 use super::{Invariant, Scope};
 use crate::constant::Constant;
 use crate::graph::{Node, Op, ValueId};
-use crate::layout::Layout;
-use crate::storage::storage_shape;
 use std::collections::BTreeSet;
 
 /// Everything but forms and pinned layouts; false if some id leads nowhere, so that nothing else can be asked.
@@ -142,8 +140,7 @@ fn constant(scope: &mut Scope<'_>, c: &Constant, v: ValueId) {
         let problem = format!("is {}, but its constant is {}", value.ty, c.dtype);
         scope.report(Invariant::Constant, Some(v), problem, "give the value the constant's element type");
     }
-    let stored = value.ty.shape().and_then(|shape| storage_shape(shape, &value.layout));
-    if let Some(stored) = stored.filter(|stored| stored.len() == value.ty.rank().unwrap_or(0)) {
+    if let Some(stored) = scope.graph.storage_shape(v, &value.layout) {
         let fits = stored.len() == c.dims.len()
             && stored.iter().zip(&c.dims).all(|(dim, &extent)| dim.as_const().is_none_or(|dim| dim == extent));
         if !fits {
@@ -154,13 +151,10 @@ fn constant(scope: &mut Scope<'_>, c: &Constant, v: ValueId) {
         }
     }
     let Some(repack) = &c.pending else { return };
-    let product = |dims: &[i64]| dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d));
-    if Layout::permutation(&repack.perm).is_err()
-        || repack.perm.len() != repack.extents.len()
-        || product(&repack.extents) != product(&c.dims)
-    {
-        let problem = format!("is to be repacked from {:?} by {:?} to {:?}", repack.extents, repack.perm, c.dims);
-        let fix = "name each place of the source once, and keep the number of elements";
+    let made = repack.to.bind(&repack.extents).map(|bound| bound.storage_elems());
+    if made.ok() != c.elems() {
+        let problem = format!("is to be repacked from {:?} as {} to {:?}", repack.extents, repack.to, c.dims);
+        let fix = "give the layout in which the source's axes fill the extents";
         scope.report(Invariant::Constant, Some(v), problem, fix);
     }
 }

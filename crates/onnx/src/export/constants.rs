@@ -3,9 +3,10 @@
 use super::{ExportError, Exporter};
 use crate::proto::{AttributeProto, NodeProto, TensorProto, attribute_proto::AttributeType};
 use bytes::Bytes;
-use relayout_codegen::{permute, permute_nibbles, plan};
+use relayout_codegen::{Digit, Options, Order, Segment, permute, permute_nibbles, plan, relayout, run_relayout};
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dtype::DType;
+use relayout_ir::layout::BoundFactor;
 use std::io;
 
 impl Exporter {
@@ -48,19 +49,38 @@ fn written(c: &Constant, size: u64) -> Result<Bytes, String> {
 fn repacked(source: &[u8], dtype: DType, repack: &Repack, size: u64) -> Result<Vec<u8>, String> {
     let shape: Option<Vec<usize>> = repack.extents.iter().map(|&e| usize::try_from(e).ok()).collect();
     let shape = shape.ok_or("negative extents")?;
+    let perm = repack.to.as_permutation().unwrap_or_default();
     let mut out = vec![0u8; usize::try_from(size).map_err(|e| e.to_string())?];
     match dtype.bits() {
+        Some(bits @ (8 | 16 | 32 | 64 | 128)) if repack.to.as_permutation().is_none() => {
+            let (from, to) = (Order::dense(&shape), order(repack)?);
+            let plan = relayout(&shape, &from, &to, &vec![0; bits as usize / 8]).map_err(|e| e.to_string())?;
+            run_relayout(source, &mut out, &plan, &Options::default()).map_err(|e| e.to_string())?;
+        }
         Some(bits @ (8 | 16 | 32 | 64 | 128)) => {
-            let plan = plan(&shape, &repack.perm, bits as usize / 8).map_err(|e| e.to_string())?;
+            let plan = plan(&shape, &perm, bits as usize / 8).map_err(|e| e.to_string())?;
             permute(source, &mut out, &plan).map_err(|e| e.to_string())?;
         }
-        Some(4) => {
-            let plan = plan(&shape, &repack.perm, 1).map_err(|e| e.to_string())?;
+        Some(4) if !perm.is_empty() || shape.is_empty() => {
+            let plan = plan(&shape, &perm, 1).map_err(|e| e.to_string())?;
             permute_nibbles(source, &mut out, &plan).map_err(|e| e.to_string())?;
         }
         _ => return Err(format!("{dtype} elements can't be moved")),
     }
     Ok(out)
+}
+
+/// How the axes of the source lie in the result.
+fn order(repack: &Repack) -> Result<Order, String> {
+    let bound = repack.to.bind(&repack.extents).map_err(|e| e.to_string())?;
+    let size = |n: u64| usize::try_from(n).map_err(|e| e.to_string());
+    let digit = |f: &BoundFactor| Ok(Digit { axis: f.axis, extent: size(f.extent)?, stride: size(f.div)? });
+    let digits = bound.factors().iter().map(digit).collect::<Result<_, String>>()?;
+    let segments = (0..repack.to.rank()).map(|axis| {
+        let map = repack.to.slot_map(axis).unwrap_or_default();
+        map.iter().map(|s| Ok(Segment { length: size(s.len)?, slots: size(s.slots)? })).collect()
+    });
+    Ok(Order { digits, segments: segments.collect::<Result<_, String>>()? })
 }
 
 /// A vector of 64-bit integers.

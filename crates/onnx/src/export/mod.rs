@@ -7,6 +7,7 @@
 //!
 //! Names of graph inputs, outputs and surviving values stay; new names are unique over all graphs of the model.
 
+mod attributes;
 mod constants;
 mod names;
 mod renumber;
@@ -15,11 +16,13 @@ mod views;
 
 use crate::file::ModelFile;
 use crate::proto::{GraphProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto};
-use crate::proto::{tensor_shape_proto::Dimension, type_proto};
+use crate::proto::tensor_shape_proto::{Dimension, dimension::Value as Extent};
+use crate::proto::{OperatorSetIdProto, type_proto};
 use crate::write::Payloads;
 use names::{Names, Outer, Taken};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
-use relayout_ir::layout::Layout;
+use relayout_ir::dim::Dim;
+use relayout_ir::form::Form;
 use relayout_ir::model::Model;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -69,11 +72,31 @@ pub fn export(file: &ModelFile, model: &Model, metadata: &[(String, String)]) ->
     }
     let changed = proto.graph != file.proto.graph;
     if changed {
+        import_domains(&mut proto, &model.graph);
         for (key, value) in metadata {
             set_property(&mut proto.metadata_props, key, value);
         }
     }
     Ok(Exported { proto, payloads: exporter.payloads, changed })
+}
+
+/// Says of every domain whose ops came in which version of it they are of.
+fn import_domains(proto: &mut ModelProto, graph: &Graph) {
+    for node in graph.nodes().map(|n| graph.node(n)) {
+        node.bodies().for_each(|body| import_domains(proto, body));
+        let domain = match &node.op {
+            Op::Onnx(op) if !op.domain.is_empty() => op.domain.as_str(),
+            _ => continue,
+        };
+        let known = |set: &OperatorSetIdProto| set.domain.as_deref() == Some(domain);
+        if node.opset > 0 && !proto.opset_import.iter().any(known) {
+            proto.opset_import.push(OperatorSetIdProto {
+                domain: Some(domain.to_owned()),
+                version: Some(node.opset),
+                ..OperatorSetIdProto::default()
+            });
+        }
+    }
 }
 
 fn set_property(props: &mut Vec<StringStringEntryProto>, key: &str, value: &str) {
@@ -151,16 +174,17 @@ impl Exporter {
             return Ok(());
         }
         let mut proto = match origin_of(origin, node.origin) {
-            Some(p) => p.clone(),
-            None => views::bare_node(&node.op),
+            Some(p) => attributes::restated(p, node),
+            None => attributes::made(node),
         };
         proto.input = node.inputs.iter().map(|v| v.map_or_else(String::new, |v| out.names.of(v).to_owned())).collect();
         proto.output =
             node.outputs.iter().map(|v| v.map_or_else(String::new, |v| out.names.of(v).to_owned())).collect();
         self.bodies(&mut proto, n, out)?;
         let row_major = |v: &ValueId| out.graph.value(*v).layout.is_row_major();
-        // A node with bodies says nothing of axes: its values cross in the layout that both sides have.
-        let borders = matches!(node.form, relayout_ir::form::Form::Borders(_));
+        // A node with bodies says nothing of axes: its values cross in the layout that both sides have. A kernel says what it
+        // has to in its own terms.
+        let borders = matches!(node.form, Form::Borders(_) | Form::Kernel(_));
         if borders || node.inputs.iter().chain(&node.outputs).flatten().all(row_major) {
             out.nodes.push(proto);
             return Ok(());
@@ -214,7 +238,7 @@ fn restate_ends(graph: &Graph, ends: &mut [ValueInfoProto], values: &[ValueId]) 
     for info in ends {
         let name = info.name.as_deref().unwrap_or_default();
         let value = values.iter().find(|v| graph.value(**v).name == name);
-        if let Some(restated) = value.and_then(|&v| restored(&graph.value(v).layout, info)) {
+        if let Some(restated) = value.and_then(|&v| restored(graph, v, info)) {
             *info = restated;
         }
     }
@@ -227,24 +251,33 @@ fn restated(graph: &Graph, names: &Names, info: &ValueInfoProto) -> Option<Value
     if names.of(v) != name {
         return None;
     }
-    restored(&graph.value(v).layout, info)
+    restored(graph, v, info)
 }
 
-/// A declared type with the dims in the order in which they are stored.
-fn restored(layout: &Layout, info: &ValueInfoProto) -> Option<ValueInfoProto> {
+/// A declared type with the dims as they are stored.
+fn restored(graph: &Graph, v: ValueId, info: &ValueInfoProto) -> Option<ValueInfoProto> {
     let mut info = info.clone();
+    let layout = &graph.value(v).layout;
     if layout.is_row_major() {
         return Some(info);
     }
     let value = info.r#type.as_mut().and_then(|t| t.value.as_mut())?;
     let type_proto::Value::TensorType(tensor) = value else { return None };
     let dims = &mut tensor.shape.as_mut()?.dim;
-    *dims = stored_dims(dims, layout)?;
+    *dims = match layout.as_permutation() {
+        Some(order) => order.iter().map(|&axis| dims.get(axis).cloned()).collect::<Option<_>>()?,
+        None => graph.storage_shape(v, layout)?.iter().map(dimension).collect::<Option<_>>()?,
+    };
     Some(info)
 }
 
-fn stored_dims(dims: &[Dimension], layout: &Layout) -> Option<Vec<Dimension>> {
-    layout.as_permutation()?.iter().map(|&axis| dims.get(axis).cloned()).collect()
+/// An extent that is a number or one symbol.
+fn dimension(dim: &Dim) -> Option<Dimension> {
+    let value = match dim.as_const() {
+        Some(extent) => Extent::DimValue(extent),
+        None => Extent::DimParam(dim.as_symbol()?.to_owned()),
+    };
+    Some(Dimension { value: Some(value), ..Dimension::default() })
 }
 
 fn origin_of(graph: &GraphProto, origin: Option<u32>) -> Option<&NodeProto> {

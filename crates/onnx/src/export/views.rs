@@ -4,7 +4,12 @@ use super::{ExportError, Exporter, GraphOut};
 use crate::proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
-use relayout_ir::storage::{reshape_target, same_bytes, storage_shape};
+use relayout_ir::dim::Dim;
+use relayout_ir::layout::{Factor, Layout};
+use relayout_ir::storage::{StorageRule, reshape_target, same_bytes};
+
+/// Domain of ONNX Runtime's blocked ops.
+const NCHWC: &str = "com.microsoft.nchwc";
 
 /// What is left of a view or a move once both sides have their storage shapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +20,49 @@ pub(super) enum Change {
     Reshape { x: ValueId, y: ValueId, target: Vec<i64> },
     /// Bytes move: place `i` of the result is place `perm[i]` of the operand.
     Transpose { x: ValueId, y: ValueId, perm: Vec<usize> },
+    /// A whole image into blocks of channels.
+    Pack { x: ValueId, y: ValueId, from: Image },
+    /// Out of blocks of channels, so many of which are no padding.
+    Unpack { x: ValueId, y: ValueId, to: Image, channels: i64 },
+}
+
+/// How an image lies that is in no blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Image {
+    ChannelsFirst,
+    ChannelsLast,
+}
+
+impl Image {
+    fn of(layout: &Layout) -> Option<Image> {
+        match layout.as_permutation()?[..] {
+            [0, 1, 2, 3] => Some(Image::ChannelsFirst),
+            [0, 2, 3, 1] => Some(Image::ChannelsLast),
+            _ => None,
+        }
+    }
+}
+
+/// The move between an image and blocks of its channels, which declarations per axis don't show.
+fn reorder(graph: &Graph, x: ValueId, y: ValueId, left: &Layout, shape: &[Dim]) -> Option<Change> {
+    let to = &graph.value(y).layout;
+    if graph.storage != StorageRule::PerAxis {
+        return None;
+    }
+    match (is_blocked_image(left), is_blocked_image(to)) {
+        (false, true) => Some(Change::Pack { x, y, from: Image::of(left)? }),
+        (true, false) => {
+            Some(Change::Unpack { x, y, to: Image::of(to)?, channels: shape.get(1)?.as_const()? })
+        }
+        _ => None,
+    }
+}
+
+/// Whether this is `N C/b H W C%b`.
+fn is_blocked_image(layout: &Layout) -> bool {
+    let block = layout.block_of(1);
+    let order = [Factor::whole(0), Factor::outer(1, block), Factor::whole(2), Factor::whole(3), Factor::inner(1, 1, block)];
+    block > 1 && layout.rank() == 4 && layout.factors() == order && layout.slot_map(1).is_none()
 }
 
 /// What a node comes to; `None` for nodes that are neither view nor move, and for views that are as they were read.
@@ -33,11 +81,11 @@ pub(super) fn change(graph: &Graph, n: NodeId) -> Option<Change> {
         return None;
     }
     let (from_shape, to_shape) = (from.ty.shape()?, to.ty.shape()?);
-    let (stored, wanted) = (storage_shape(from_shape, &from.layout)?, storage_shape(to_shape, &to.layout)?);
+    let (stored, wanted) = (graph.storage_shape(x, &from.layout)?, graph.storage_shape(y, &to.layout)?);
     let left = view.forward(&from.layout, from_shape, to_shape);
     // The same spelling of the same axes has the same storage shape, whatever names the file gives to its dims.
     let renamed = !matches!(view, View::Reshape) && left.as_ref().is_ok_and(|l| *l == to.layout);
-    if left.is_ok_and(|l| same_bytes(&l, &to.layout, to_shape)) {
+    if left.as_ref().is_ok_and(|l| same_bytes(l, &to.layout, to_shape)) {
         if renamed || stored == wanted {
             return Some(Change::Nothing { x, y });
         }
@@ -47,6 +95,9 @@ pub(super) fn change(graph: &Graph, n: NodeId) -> Option<Change> {
     }
     if plain {
         return None;
+    }
+    if let Some(reorder) = left.ok().and_then(|left| reorder(graph, x, y, &left, to_shape)) {
+        return Some(reorder);
     }
     let perm = match &view {
         View::Reshape => return None,
@@ -100,6 +151,8 @@ impl Exporter {
     }
 
     fn write_change(&mut self, out: &mut GraphOut<'_>, change: Change, origin: Option<&NodeProto>) {
+        let last = |image| if image == Image::ChannelsLast { vec![int_attribute("channels_last", 1)] } else { vec![] };
+        let mut domain = None;
         let (op, x, y, inputs, attribute) = match change {
             Change::Nothing { y, .. } if out.names.is_alias(y) => return,
             Change::Nothing { x, y } => ("Identity", x, y, vec![], vec![]),
@@ -110,10 +163,19 @@ impl Exporter {
             Change::Transpose { x, y, perm } => {
                 ("Transpose", x, y, vec![], vec![ints_attribute("perm", perm.iter().map(|&p| p as i64).collect())])
             }
+            Change::Pack { x, y, from } => {
+                domain = Some(NCHWC.to_owned());
+                ("ReorderInput", x, y, vec![], last(from))
+            }
+            Change::Unpack { x, y, to, channels } => {
+                domain = Some(NCHWC.to_owned());
+                ("ReorderOutput", x, y, vec![], [vec![int_attribute("channels", channels)], last(to)].concat())
+            }
         };
         let name = out.names.of(y).to_owned();
         let mut node = NodeProto {
             op_type: Some(op.to_owned()),
+            domain,
             // The node that this one stands for gives it its name and what else it says of itself.
             name: Some(origin.and_then(|o| o.name.clone()).unwrap_or_else(|| name.clone())),
             doc_string: origin.and_then(|o| o.doc_string.clone()),

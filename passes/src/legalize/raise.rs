@@ -1,7 +1,6 @@
-//! `legalize`: what the dialect needs said explicitly. In standard ONNX that is one thing: an operand of lower rank is aligned
-//! at its end, so where its axes no longer lie there it is raised to full rank first.
+//! An operand of lower rank is aligned at its end, so where its axes no longer lie there it is raised to full rank first.
 
-use crate::pipeline::{Context, PassError};
+use crate::pipeline::PassError;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{AtomId, Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
@@ -11,7 +10,7 @@ use relayout_ir::patch::{Insert, Patch};
 use relayout_ir::types::{TensorType, Type};
 
 /// Raises broadcast operands.
-pub fn legalize(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), PassError> {
+pub(super) fn raise_operands(graph: &mut Graph) -> Result<(), PassError> {
     // One raised value for all who read it alike.
     let mut raised: Vec<(ValueId, Insert)> = Vec::new();
     let mut touched = Vec::new();

@@ -1,0 +1,134 @@
+//! Layouts with split or padded axes at the letters of an op: one operand's digits bind all other slots.
+
+use super::{AtomId, Bound, Renumber, Role, Slot};
+use crate::dim::Dim;
+use crate::layout::{Factor, Layout, Segment};
+use crate::storage::StorageRule;
+
+/// A digit of an atom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Digit {
+    atom: AtomId,
+    div: u64,
+    modulo: Option<u64>,
+}
+
+impl Bound {
+    /// Layouts of every slot with axes when `slot` has this layout, whose axes may be split or padded. `None` where the op
+    /// can't run so: a letter that is found by position, windowed, read whole or summed over is split or padded; blocks of a
+    /// joined axis (Concat) do not divide every run; an attribute speaks of an axis that has no place of its own.
+    ///
+    /// Declared per axis, bytes lie otherwise than the declaration says, so only ops that treat all elements alike run: every
+    /// slot has all letters at full extent. `shape` has the logical shape of each slot.
+    pub fn carry<'d>(
+        &self,
+        slot: Slot,
+        layout: &Layout,
+        rule: StorageRule,
+        shape: impl Fn(Slot) -> Option<&'d [Dim]>,
+    ) -> Option<Vec<(Slot, Layout)>> {
+        let axes = self.axes(slot)?;
+        let own = shape(slot)?;
+        if layout.rank() != axes.len() || own.len() != axes.len() || self.substitute.is_some() {
+            return None;
+        }
+        let broken: Vec<AtomId> = (0..axes.len())
+            .filter(|&axis| layout.block_of(axis) != 1 || layout.slot_map(axis).is_some())
+            .map(|axis| axes[axis])
+            .collect();
+        if !broken.iter().all(|&atom| self.breaks(atom, layout, axes, &shape)) || !self.renumbers(&broken, rule) {
+            return None;
+        }
+        let digits = self.digits(layout, axes);
+        let outermost: Vec<AtomId> = digits.iter().filter(|d| d.modulo.is_none()).map(|d| d.atom).collect();
+        if !self.allows(&outermost) {
+            return None;
+        }
+        let maps: Vec<(AtomId, &[Segment])> =
+            axes.iter().enumerate().filter_map(|(axis, &atom)| Some((atom, layout.slot_map(axis)?))).collect();
+        let extent = |atom: AtomId| axes.iter().position(|&a| a == atom).map(|axis| &own[axis]);
+        self.slots()
+            .map(|other| {
+                let (axes, dims) = (self.axes(other)?, shape(other)?);
+                if dims.len() != axes.len() || (rule == StorageRule::PerAxis && axes.len() != self.atoms.len()) {
+                    return None;
+                }
+                let mut factors = Vec::with_capacity(digits.len());
+                for digit in &digits {
+                    let Some(axis) = axes.iter().position(|&a| a == digit.atom) else { continue };
+                    // One element that is repeated along the axis has no digits, and no place in a declaration per axis.
+                    let joined = self.atoms[usize::from(digit.atom)].role == Role::Joined;
+                    let repeated = !joined && extent(digit.atom).is_some_and(|e| *e != dims[axis]);
+                    let broken = broken.contains(&digit.atom);
+                    if repeated && (rule == StorageRule::PerAxis || (broken && !dims[axis].is_one())) {
+                        return None;
+                    }
+                    match digit.modulo {
+                        Some(_) if repeated => {}
+                        None if repeated => factors.push(Factor::whole(axis as u8)),
+                        modulo => factors.push(Factor { axis: axis as u8, div: digit.div, modulo }),
+                    }
+                }
+                let maps = maps.iter().filter_map(|(atom, map)| {
+                    let axis = axes.iter().position(|a| a == atom)?;
+                    (!dims[axis].is_one()).then(|| (axis as u8, map.to_vec()))
+                });
+                Some((other, Layout::new(axes.len(), factors, maps).ok()?))
+            })
+            .collect()
+    }
+
+    /// Whether the op runs with the axis of this atom split or padded as the layout has it.
+    fn breaks<'d>(
+        &self,
+        atom: AtomId,
+        layout: &Layout,
+        axes: &[AtomId],
+        shape: &impl Fn(Slot) -> Option<&'d [Dim]>,
+    ) -> bool {
+        let letter = &self.atoms[usize::from(atom)];
+        let Some(axis) = axes.iter().position(|&a| a == atom) else { return false };
+        match letter.role {
+            _ if letter.pinned => false,
+            Role::Carried => true,
+            Role::Joined if layout.slot_map(axis).is_none() => self.slots().all(|other| {
+                let at = self.axes(other).and_then(|axes| axes.iter().position(|&a| a == atom));
+                let extent = at.zip(shape(other)).and_then(|(axis, dims)| dims.get(axis)?.as_const());
+                let extent = extent.and_then(|e| u64::try_from(e).ok());
+                at.is_none() || extent.is_some_and(|e| e.is_multiple_of(layout.block_of(axis)))
+            }),
+            _ => false,
+        }
+    }
+
+    /// Whether everything that speaks of axes can be said when the axes of these atoms have several digits or none to name.
+    fn renumbers(&self, broken: &[AtomId], rule: StorageRule) -> bool {
+        if broken.is_empty() {
+            return true;
+        }
+        let joined = |atom: &AtomId| self.atoms[usize::from(*atom)].role == Role::Joined;
+        let pinned = self.atoms.iter().any(|a| a.pinned);
+        self.renumber.iter().all(|what| match what {
+            // The axis is whole, or joined and named by its outermost digit.
+            Renumber::AxisAttr(..) => rule == StorageRule::PerDigit || broken.iter().all(joined),
+            Renumber::AxisInput(..) | Renumber::AxesAttr(..) | Renumber::AxesInput(..) => rule == StorageRule::PerDigit,
+            _ => false,
+        }) && !(pinned && rule == StorageRule::PerDigit)
+    }
+
+    /// The digits of all atoms, outermost first; atoms that the slot lacks are whole and follow the one before them in ONNX
+    /// order.
+    fn digits(&self, layout: &Layout, axes: &[AtomId]) -> Vec<Digit> {
+        let digit = |f: &Factor| Digit { atom: axes[usize::from(f.axis)], div: f.div, modulo: f.modulo };
+        let mut digits: Vec<Digit> = layout.factors().iter().map(digit).collect();
+        for atom in 0..self.atoms.len() as AtomId {
+            if digits.iter().any(|d| d.atom == atom) {
+                continue;
+            }
+            let before = atom.checked_sub(1);
+            let at = before.and_then(|b| digits.iter().position(|d| d.atom == b && d.modulo.is_none()));
+            digits.insert(at.map_or(0, |i| i + 1), Digit { atom, div: 1, modulo: None });
+        }
+        digits
+    }
+}

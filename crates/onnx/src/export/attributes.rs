@@ -1,0 +1,49 @@
+//! Attributes of nodes whose op a pass chose.
+
+use super::views::{bare_node, int_attribute, ints_attribute};
+use crate::proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
+use relayout_ir::attr::Attr;
+use relayout_ir::graph::{Node, Op};
+
+/// The message of a node, said for the op that it is now. One that is what it was stays as it was read.
+pub(super) fn restated(origin: &NodeProto, node: &Node) -> NodeProto {
+    let mut proto = origin.clone();
+    let Op::Onnx(op) = &node.op else { return proto };
+    let same = |have: &Option<String>, now: &str| have.as_deref().unwrap_or_default() == now;
+    // `ai.onnx` is another name of the default domain.
+    let standard = op.domain.is_empty() && same(&origin.domain, "ai.onnx");
+    if same(&origin.op_type, &op.name) && (standard || same(&origin.domain, &op.domain)) {
+        return proto;
+    }
+    proto.op_type = Some(op.name.clone());
+    proto.domain = Some(op.domain.clone());
+    let kept = |name: &String| origin.attribute.iter().find(|a| a.name.as_ref() == Some(name)).cloned();
+    proto.attribute = node.attrs.iter().filter_map(|(name, attr)| attribute(name, attr).or_else(|| kept(name))).collect();
+    proto
+}
+
+/// The message of a node that a pass made.
+pub(super) fn made(node: &Node) -> NodeProto {
+    let mut proto = bare_node(&node.op);
+    proto.name = (!node.name.is_empty()).then(|| node.name.clone());
+    proto.attribute = node.attrs.iter().filter_map(|(name, attr)| attribute(name, attr)).collect();
+    proto
+}
+
+/// An attribute, if it is a number, a text or a list of such.
+fn attribute(name: &str, attr: &Attr) -> Option<AttributeProto> {
+    let typed = |r#type: AttributeType| AttributeProto {
+        name: Some(name.to_owned()),
+        r#type: Some(r#type as i32),
+        ..AttributeProto::default()
+    };
+    Some(match attr {
+        Attr::Int(i) => int_attribute(name, *i),
+        Attr::Ints(list) => ints_attribute(name, list.clone()),
+        Attr::Float(f) => AttributeProto { f: Some(*f), ..typed(AttributeType::Float) },
+        Attr::Floats(list) => AttributeProto { floats: list.clone(), ..typed(AttributeType::Floats) },
+        Attr::String(s) => AttributeProto { s: Some(s.clone()), ..typed(AttributeType::String) },
+        Attr::Strings(list) => AttributeProto { strings: list.clone(), ..typed(AttributeType::Strings) },
+        _ => return None,
+    })
+}

@@ -1,0 +1,30 @@
+//! Kernels: ops of a target's dialect that stand in for standard ones.
+
+use crate::Cost;
+use relayout_ir::attr::Attr;
+use relayout_ir::form::KernelLayouts;
+use relayout_ir::graph::OpName;
+
+/// A way to run a node that only the target's dialect has.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// Layouts of operands and results.
+    pub layouts: KernelLayouts,
+    /// Cost, in the same terms as [`Target::plain_cost`](crate::Target::plain_cost).
+    pub cost: Cost,
+    /// What the node becomes.
+    pub rewrite: Rewrite,
+}
+
+/// What a node becomes.
+#[derive(Clone, Debug)]
+pub struct Rewrite {
+    /// The op.
+    pub op: OpName,
+    /// Version of its operator set.
+    pub opset: i64,
+    /// Attributes that are set.
+    pub set: Vec<(String, Attr)>,
+    /// Attributes that go.
+    pub remove: Vec<String>,
+}

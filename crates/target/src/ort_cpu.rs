@@ -1,0 +1,232 @@
+//! Target `ort-cpu`: ONNX Runtime's blocked kernels of domain `com.microsoft.nchwc`, float32 on x86-64.
+//!
+//! A blocked value is `N C/B H W C%B`, its channels rounded up to the block B of the host: 16 with AVX-512, 8 otherwise. It is
+//! declared per axis, as `[N, C, H, W]` with the rounded channels. Constant weights are packed at compile time, with zeros for
+//! channels that are not there.
+
+mod conv;
+mod pool;
+
+use crate::builtin::DataTarget;
+use crate::{Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Target, TargetError};
+use relayout_ir::dtype::DType;
+use relayout_ir::graph::{Graph, Node, OpName, ValueId};
+use relayout_ir::layout::{Factor, Layout, Segment};
+use relayout_ir::storage::StorageRule;
+
+/// Domain of ONNX Runtime's blocked ops.
+pub(crate) const DOMAIN: &str = "com.microsoft.nchwc";
+
+/// Channels of a block: what the vector registers of the host hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// AVX and AVX2.
+    B8,
+    /// AVX-512.
+    B16,
+}
+
+impl Block {
+    /// Channels.
+    pub fn channels(self) -> u64 {
+        match self {
+            Block::B8 => 8,
+            Block::B16 => 16,
+        }
+    }
+
+    /// The block that ONNX Runtime takes on this machine.
+    pub fn of_host() -> Block {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx512f") {
+            return Block::B16;
+        }
+        Block::B8
+    }
+
+    /// The block of this many channels, if ONNX Runtime has it.
+    pub fn of(channels: u64) -> Option<Block> {
+        [Block::B8, Block::B16].into_iter().find(|b| b.channels() == channels)
+    }
+}
+
+/// The target.
+#[derive(Clone, Debug)]
+pub struct OrtCpu {
+    block: Block,
+    base: DataTarget,
+}
+
+impl OrtCpu {
+    /// The target for hosts of this block.
+    ///
+    /// # Errors
+    /// [`TargetError::Malformed`] if the built-in data does not read.
+    pub fn new(block: Block) -> Result<OrtCpu, TargetError> {
+        Ok(OrtCpu { block, base: DataTarget::parse("ort-cpu", include_str!("../targets/ort-cpu.toml"))? })
+    }
+
+    /// Channels of a block.
+    pub fn block(&self) -> Block {
+        self.block
+    }
+
+    /// `NCHW16c`.
+    fn blocked(&self) -> Layout {
+        let b = self.block.channels();
+        blocked(&[0, 1, 2, 3], &[(1, b)])
+    }
+
+    /// `OIHW16i16o`.
+    fn dense_weights(&self) -> Layout {
+        let b = self.block.channels();
+        blocked(&[0, 1, 2, 3], &[(1, b), (0, b)])
+    }
+
+    /// `OIHW16o`.
+    fn filter_weights(&self) -> Layout {
+        blocked(&[0, 1, 2, 3], &[(0, self.block.channels())])
+    }
+
+    /// A vector per channel, padded to whole blocks.
+    fn per_channel(&self, channels: u64) -> Layout {
+        let plain = Layout::row_major(1);
+        if channels == 0 {
+            return plain;
+        }
+        let segment = Segment { len: channels, slots: self.round(channels) };
+        plain.with_slot_map(0, &[segment]).unwrap_or(plain)
+    }
+
+    /// Channels rounded up to whole blocks.
+    fn round(&self, channels: u64) -> u64 {
+        channels.next_multiple_of(self.block.channels())
+    }
+}
+
+/// The axes in this order, and within them these digits, outermost first.
+fn blocked(order: &[u8], inner: &[(u8, u64)]) -> Layout {
+    let split = |axis: u8| inner.iter().find(|(a, _)| *a == axis).map_or(1, |(_, block)| *block);
+    let outer = order.iter().map(|&axis| Factor::outer(axis, split(axis)));
+    let digits = inner.iter().map(|&(axis, block)| Factor::inner(axis, 1, block));
+    let plain = Layout::row_major(order.len());
+    Layout::new(order.len(), outer.chain(digits), []).unwrap_or(plain)
+}
+
+/// An op of the domain.
+fn op(name: &str) -> OpName {
+    OpName { domain: DOMAIN.to_owned(), name: name.to_owned(), overload: String::new() }
+}
+
+/// The operand, if it is there.
+fn operand(node: &Node, slot: usize) -> Option<ValueId> {
+    node.inputs.get(slot).copied().flatten()
+}
+
+/// Extents of a float32 image whose channels are known: `[N, C, H, W]`.
+fn image(query: &NodeQuery<'_>, v: ValueId) -> Option<[u64; 4]> {
+    let ty = &query.graph.value(v).ty;
+    if ty.dtype() != Some(DType::F32) || ty.rank() != Some(4) || ty.shape()?.get(1)?.as_const()? < 1 {
+        return None;
+    }
+    query.sizes.shape(query.graph, v)?.try_into().ok()
+}
+
+/// Extents of a value that are all known.
+fn extents(graph: &Graph, v: ValueId) -> Option<Vec<u64>> {
+    graph.value(v).ty.const_shape()?.into_iter().map(|d| u64::try_from(d).ok()).collect()
+}
+
+impl Target for OrtCpu {
+    fn name(&self) -> &str {
+        self.base.name()
+    }
+
+    fn about(&self) -> &str {
+        self.base.about()
+    }
+
+    fn layouts(&self) -> &str {
+        self.base.layouts()
+    }
+
+    fn dialect(&self) -> &str {
+        self.base.dialect()
+    }
+
+    fn cost_source(&self) -> &str {
+        self.base.cost_source()
+    }
+
+    fn is_standard(&self) -> bool {
+        false
+    }
+
+    fn storage(&self) -> StorageRule {
+        StorageRule::PerAxis
+    }
+
+    fn may_move_more(&self) -> bool {
+        true
+    }
+
+    fn metadata(&self) -> Vec<(String, String)> {
+        vec![("relayout.block".to_owned(), self.block.channels().to_string())]
+    }
+
+    fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
+        let blocked = self.blocked();
+        let mut sides = query.ins.iter().chain(query.outs);
+        if sides.clone().all(|l| l.as_permutation().is_some()) {
+            return self.base.op_cost(query);
+        }
+        // One layout throughout; what is blocked otherwise has no kernel.
+        let blocked = |l: &Layout| *l == blocked || l.as_permutation().is_some();
+        sides.all(blocked).then_some(Cost::ZERO)
+    }
+
+    fn plain_cost(&self, query: &NodeQuery<'_>) -> Cost {
+        match query.graph.node(query.node).onnx() {
+            Some("Conv") => self.plain_conv(query),
+            Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => self.plain_pool(query),
+            _ => None,
+        }
+        .unwrap_or(Cost::ZERO)
+    }
+
+    fn kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
+        match query.graph.node(query.node).onnx() {
+            Some("Conv") => self.conv_kernels(query),
+            Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => self.pool_kernels(query),
+            _ => Vec::new(),
+        }
+    }
+
+    fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {
+        if query.kind == MoveKind::View {
+            return Some(self.base.view_cost());
+        }
+        let blocked = self.blocked();
+        let reorders = |plain: &Layout| plain.as_permutation().is_some_and(|p| p == [0, 1, 2, 3] || p == [0, 2, 3, 1]);
+        let channels = query.shape.get(1).copied().unwrap_or(0);
+        let padded = query.bytes / channels.max(1) * self.round(channels);
+        let cost = |bytes: u64| Cost::new(1000 + bytes / 16);
+        if *query.to == blocked {
+            // ReorderInput takes whole groups of four channels.
+            (reorders(query.from) && channels.is_multiple_of(4)).then(|| cost(padded))
+        } else if *query.from == blocked {
+            reorders(query.to).then(|| cost(query.bytes))
+        } else {
+            let plain = query.from.as_permutation().is_some() && query.to.as_permutation().is_some();
+            plain.then(|| Cost::new(1000 + query.bytes / 8))
+        }
+    }
+
+    fn view_cost(&self) -> Cost {
+        self.base.view_cost()
+    }
+
+    fn pass_cost(&self, bytes: u64) -> Cost {
+        self.base.pass_cost(bytes)
+    }
+}
