@@ -77,13 +77,14 @@ fn apply_bodies(
 
 /// Makes a node the kernel that was chosen for it.
 fn take(graph: &mut Graph, n: NodeId, kernel: &Kernel) {
-    let Rewrite { op, opset, set, remove } = kernel.rewrite.clone();
-    graph.set_op(n, op, opset);
-    let attrs = graph.attrs_mut(n);
-    for name in remove {
-        attrs.shift_remove(&name);
+    if let Some(Rewrite { op, opset, set, remove }) = kernel.rewrite.clone() {
+        graph.set_op(n, op, opset);
+        let attrs = graph.attrs_mut(n);
+        for name in remove {
+            attrs.shift_remove(&name);
+        }
+        attrs.extend(set);
     }
-    attrs.extend(set);
     graph.set_form(n, Form::Kernel(Box::new(kernel.layouts.clone())));
 }
 

@@ -506,13 +506,24 @@ impl Graph {
         self.dag.add_edge(from, u.node.0, Edge { value: to, slot: u.slot as u32 });
     }
 
-    /// Makes an operand of a node this value, the slot added if it is not there.
-    pub(crate) fn set_input(&mut self, n: NodeId, slot: usize, to: ValueId) {
-        // Captures follow the inputs, so a new slot moves theirs: all edges are made anew.
+    /// Makes these the operands of a node.
+    pub fn set_inputs(&mut self, n: NodeId, inputs: Vec<Option<ValueId>>) {
+        self.disconnect(n);
+        self.dag[n.0].inputs = inputs;
+        self.connect(n.0);
+    }
+
+    fn disconnect(&mut self, n: NodeId) {
         let incoming: Vec<_> = self.dag.edges_directed(n.0, Direction::Incoming).map(|e| e.id()).collect();
         for edge in incoming {
             self.dag.remove_edge(edge);
         }
+    }
+
+    /// Makes an operand of a node this value, the slot added if it is not there.
+    pub(crate) fn set_input(&mut self, n: NodeId, slot: usize, to: ValueId) {
+        // Captures follow the inputs, so a new slot moves theirs: all edges are made anew.
+        self.disconnect(n);
         let inputs = &mut self.dag[n.0].inputs;
         inputs.resize(inputs.len().max(slot + 1), None);
         inputs[slot] = Some(to);

@@ -194,7 +194,7 @@ mod tests {
         let t = builtin("onnx").unwrap();
         let (from, to) = (Layout::row_major(2), Layout::permutation(&[1, 0]).unwrap());
         let cost = |kind, bytes| {
-            t.move_cost(&MoveQuery { kind, from: &from, to: &to, shape: &[1, bytes], bytes }).unwrap()
+            t.move_cost(&MoveQuery { kind, from: &from, to: &to, shape: &[1, bytes], dtype: None, bytes }).unwrap()
         };
         assert!(cost(MoveKind::Permute, 1 << 20) > cost(MoveKind::Permute, 1 << 10));
         assert_eq!(cost(MoveKind::View, 1 << 20), cost(MoveKind::View, 0));

@@ -12,8 +12,8 @@ pub struct Kernel {
     pub layouts: KernelLayouts,
     /// Cost, in the same terms as [`Target::plain_cost`](crate::Target::plain_cost).
     pub cost: Cost,
-    /// What the node becomes.
-    pub rewrite: Rewrite,
+    /// What the node becomes, if that is one op of the same operands; else the dialect's legalization makes it of several.
+    pub rewrite: Option<Rewrite>,
 }
 
 /// What a node becomes.

@@ -17,6 +17,7 @@ pub use kernel::{Kernel, Rewrite};
 pub use ort_cpu::{Block, OrtCpu};
 
 use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
 use relayout_ir::form::Bound;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
@@ -83,8 +84,19 @@ pub struct MoveQuery<'a> {
     pub to: &'a Layout,
     /// The logical shape at the size hints.
     pub shape: &'a [u64],
+    /// Element type of the value, if it is known.
+    pub dtype: Option<DType>,
     /// Bytes of the logical value at the size hints.
     pub bytes: u64,
+}
+
+/// Hosts that files in blocks are made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockedHost {
+    /// Channels of a block.
+    pub block: u64,
+    /// Whether the file makes a host of another block fail with an error.
+    pub guarded: bool,
 }
 
 /// What a target answers.
@@ -112,6 +124,11 @@ pub trait Target: Sync {
     /// How its dialect declares values whose axes are split or padded.
     fn storage(&self) -> StorageRule {
         StorageRule::PerDigit
+    }
+
+    /// What its files ask of the host, if their bytes lie in blocks that the host decides.
+    fn blocked_host(&self) -> Option<BlockedHost> {
+        None
     }
 
     /// Whether a region may move more bytes than the input did where that is cheaper. Where costs are a model and no

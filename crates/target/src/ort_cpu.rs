@@ -6,9 +6,10 @@
 
 mod conv;
 mod pool;
+mod scale;
 
 use crate::builtin::DataTarget;
-use crate::{Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Target, TargetError};
+use crate::{BlockedHost, Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Target, TargetError};
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, OpName, ValueId};
 use relayout_ir::layout::{Factor, Layout, Segment};
@@ -54,6 +55,7 @@ impl Block {
 #[derive(Clone, Debug)]
 pub struct OrtCpu {
     block: Block,
+    guarded: bool,
     base: DataTarget,
 }
 
@@ -63,7 +65,14 @@ impl OrtCpu {
     /// # Errors
     /// [`TargetError::Malformed`] if the built-in data does not read.
     pub fn new(block: Block) -> Result<OrtCpu, TargetError> {
-        Ok(OrtCpu { block, base: DataTarget::parse("ort-cpu", include_str!("../targets/ort-cpu.toml"))? })
+        Ok(OrtCpu { block, guarded: true, base: DataTarget::parse("ort-cpu", include_str!("../targets/ort-cpu.toml"))? })
+    }
+
+    /// Without the guard that makes hosts of another block fail.
+    #[must_use]
+    pub fn unguarded(mut self) -> OrtCpu {
+        self.guarded = false;
+        self
     }
 
     /// Channels of a block.
@@ -96,6 +105,11 @@ impl OrtCpu {
         }
         let segment = Segment { len: channels, slots: self.round(channels) };
         plain.with_slot_map(0, &[segment]).unwrap_or(plain)
+    }
+
+    /// Cost of a reorder that writes this many bytes.
+    fn reorder(&self, bytes: u64) -> Cost {
+        Cost::new(1000 + bytes / 16)
     }
 
     /// Channels rounded up to whole blocks.
@@ -166,6 +180,10 @@ impl Target for OrtCpu {
         StorageRule::PerAxis
     }
 
+    fn blocked_host(&self) -> Option<BlockedHost> {
+        Some(BlockedHost { block: self.block.channels(), guarded: self.guarded })
+    }
+
     fn may_move_more(&self) -> bool {
         true
     }
@@ -198,6 +216,7 @@ impl Target for OrtCpu {
         match query.graph.node(query.node).onnx() {
             Some("Conv") => self.conv_kernels(query),
             Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => self.pool_kernels(query),
+            Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.scale_kernels(query),
             _ => Vec::new(),
         }
     }
@@ -208,14 +227,14 @@ impl Target for OrtCpu {
         }
         let blocked = self.blocked();
         let reorders = |plain: &Layout| plain.as_permutation().is_some_and(|p| p == [0, 1, 2, 3] || p == [0, 2, 3, 1]);
+        let float = query.dtype == Some(DType::F32);
         let channels = query.shape.get(1).copied().unwrap_or(0);
         let padded = query.bytes / channels.max(1) * self.round(channels);
-        let cost = |bytes: u64| Cost::new(1000 + bytes / 16);
         if *query.to == blocked {
             // ReorderInput takes whole groups of four channels.
-            (reorders(query.from) && channels.is_multiple_of(4)).then(|| cost(padded))
+            (float && reorders(query.from) && channels.is_multiple_of(4)).then(|| self.reorder(padded))
         } else if *query.from == blocked {
-            reorders(query.to).then(|| cost(query.bytes))
+            (float && reorders(query.to)).then(|| self.reorder(query.bytes))
         } else {
             let plain = query.from.as_permutation().is_some() && query.to.as_permutation().is_some();
             plain.then(|| Cost::new(1000 + query.bytes / 8))

@@ -8,7 +8,7 @@ use super::lanes::lanes;
 use super::scopes::Scopes;
 use crate::fold_weights::known_constant;
 use crate::hints::Hints;
-use crate::legalize::needs_raise;
+use crate::legalize::{is_sayable, needs_raise};
 use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};
 use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
@@ -173,7 +173,8 @@ impl Closure<'_, '_> {
                 // Operands come first in the order, so what is constant is known.
                 let is_constant = |v: ValueId| own.constant.get(v.index()).copied().unwrap_or(false);
                 let query = NodeQuery { graph, node: n, sizes: self.hints, is_constant: &is_constant };
-                let (kernels, plain) = (self.target.kernels(&query), self.target.plain_cost(&query));
+                let (mut kernels, plain) = (self.target.kernels(&query), self.target.plain_cost(&query));
+                kernels.retain(|k| k.rewrite.is_some() || is_sayable(graph, n, &k.layouts));
                 own.kernels[n.index()] = kernels;
                 own.plain[n.index()] = plain;
             }

@@ -255,7 +255,8 @@ pub(super) fn move_cost(
     }
     let Some(shape) = hints.shape(graph, v) else { return Cost::INFINITE };
     let (kind, bytes) = (move_kind(graph, v, from, to), hints.bytes(graph, v));
-    target.move_cost(&MoveQuery { kind, from, to, shape: &shape, bytes }).unwrap_or(Cost::INFINITE)
+    let dtype = graph.value(v).ty.dtype();
+    target.move_cost(&MoveQuery { kind, from, to, shape: &shape, dtype, bytes }).unwrap_or(Cost::INFINITE)
 }
 
 /// Whether a change of layout moves bytes, and if not whether ONNX can say it as a Reshape.

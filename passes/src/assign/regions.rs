@@ -221,8 +221,9 @@ fn own_move(scopes: &Scopes<'_>, s: usize, n: NodeId, target: &dyn Target, hints
     let row_major = Layout::row_major(perm.len());
     let Ok(left) = row_major.transpose(perm) else { return Price::default() };
     let Some(shape) = hints.shape(graph, y) else { return Price::default() };
+    let dtype = graph.value(y).ty.dtype();
     // A Transpose of the file moves even where a Reshape would do.
     let bytes = hints.bytes(graph, y);
-    let query = MoveQuery { kind: MoveKind::Permute, from: &left, to: &row_major, shape: &shape, bytes };
+    let query = MoveQuery { kind: MoveKind::Permute, from: &left, to: &row_major, shape: &shape, dtype, bytes };
     Price { cost: target.move_cost(&query).unwrap_or(Cost::INFINITE), bytes }
 }

@@ -1,18 +1,28 @@
 //! `legalize`: what the target's dialect needs said explicitly, and what it says in one op.
 //!
 //! - `raise`: an operand of lower rank is aligned at its end, so where its axes no longer lie there it is raised to full rank.
+//! - `scale`: scales per channel of blocked images are convolutions of one tap.
+//! - `guard`: a file in blocks fails on hosts of another block, and what stays plain is kept from being blocked on load.
 //! - `nchwc`: ONNX Runtime's blocked convolutions take in the sum and the activation behind them.
 
+mod guard;
 mod nchwc;
 mod raise;
+mod scale;
 
 pub(crate) use raise::needs_raise;
+pub(crate) use scale::is_sayable;
 
 use crate::pipeline::{Context, PassError};
-use relayout_ir::graph::Graph;
+use relayout_ir::graph::{Graph, NodeId};
 
 /// Says what the dialect needs.
-pub fn legalize(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), PassError> {
+pub fn legalize(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
     raise::raise_operands(graph)?;
-    nchwc::fuse(graph)
+    let Some(host) = cx.target.blocked_host() else { return Ok(()) };
+    scale::say_scales(graph)?;
+    nchwc::fuse(graph)?;
+    let plain: Vec<NodeId> =
+        graph.order().unwrap_or_default().into_iter().filter(|&n| guard::needs_shield(graph, n, host.block)).collect();
+    guard::guard(graph, host, &plain)
 }

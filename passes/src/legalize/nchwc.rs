@@ -5,12 +5,12 @@ use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::Form;
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::patch::{Patch, remove_dead};
 use std::collections::BTreeMap;
 
 /// Domain of ONNX Runtime's blocked ops.
-const DOMAIN: &str = "com.microsoft.nchwc";
+pub(super) const DOMAIN: &str = "com.microsoft.nchwc";
 /// The operand of a convolution that is added to its result.
 const SUM: usize = 3;
 
@@ -32,6 +32,11 @@ pub(super) fn fuse(graph: &mut Graph) -> Result<(), PassError> {
         }
     }
     Ok(())
+}
+
+/// A blocked convolution.
+pub(super) fn convolution() -> OpName {
+    OpName { domain: DOMAIN.to_owned(), name: "Conv".to_owned(), overload: String::new() }
 }
 
 fn is_conv(node: &Node) -> bool {

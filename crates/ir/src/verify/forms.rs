@@ -237,7 +237,11 @@ fn chain(scope: &mut Scope<'_>, bound: &Bound, v: ValueId, atoms: &[AtomId]) -> 
     if shape.contains(&Dim::ZERO) {
         return Some(Vec::new()); // no element is out of place
     }
-    let layout = value.layout.canonical(shape);
+    // Runs of a joined axis have the same digits, also where one of them takes a single value.
+    let joined = |(axis, atom): (usize, &AtomId)| {
+        bound.atoms[usize::from(*atom)].role == Role::Joined && value.layout.block_of(axis) != 1
+    };
+    let layout = if atoms.iter().enumerate().any(joined) { value.layout.clone() } else { value.layout.canonical(shape) };
     let mut chain = Vec::with_capacity(layout.factors().len());
     for factor in layout.factors() {
         let axis = usize::from(factor.axis);

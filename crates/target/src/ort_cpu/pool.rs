@@ -18,9 +18,23 @@ fn work(query: &NodeQuery<'_>) -> Option<u64> {
     Some(elems(x).max(elems(y).saturating_mul(window)))
 }
 
+/// Channels of the largest block of any host: pools of a multiple of them are blocked on load.
+const LARGEST_BLOCK: u64 = 16;
+
+fn bytes(shape: [u64; 4]) -> u64 {
+    shape.iter().fold(4u64, |a, b| a.saturating_mul(*b))
+}
+
 impl OrtCpu {
     pub(super) fn plain_pool(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        Some(Cost::new(1000 + work(query)? / 2))
+        let node = query.graph.node(query.node);
+        let (x, y) = (image(query, operand(node, 0)?)?, image(query, node.outputs.first().copied().flatten()?)?);
+        let work = work(query)?;
+        if !x[1].is_multiple_of(LARGEST_BLOCK) {
+            return Some(Cost::new(1000 + work / 2));
+        }
+        // ONNX Runtime blocks such a pool on load whatever is around it.
+        Some(Cost::new(1000 + work / 4) + self.reorder(bytes(x)) + self.reorder(bytes(y)))
     }
 
     pub(super) fn pool_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
@@ -29,12 +43,12 @@ impl OrtCpu {
         vec![Kernel {
             layouts: KernelLayouts { ins: blocked(), outs: blocked() },
             cost: Cost::new(1000 + work / 4),
-            rewrite: Rewrite {
+            rewrite: Some(Rewrite {
                 op: op(name),
                 opset: 1,
                 set: Vec::new(),
                 remove: vec!["storage_order".to_owned()],
-            },
+            }),
         }]
     }
 }

@@ -1,0 +1,181 @@
+//! Scales and shifts per channel of a blocked image as depthwise convolutions of one tap: `y = x * w + b`.
+//!
+//! With constant scales the weights are packed here, zeros where no channel is. Computed scales (squeeze and excitation) are
+//! weights that another op computes: blocked, `[N, C, 1, 1]` is a plain vector, which a Reshape makes the filters. Images of a
+//! batch have scales of their own, so they become channels of one image.
+
+use super::nchwc::{DOMAIN, convolution};
+use crate::pipeline::PassError;
+use crate::rewrites::{Affine, reading};
+use relayout_ir::attr::{Attr, Attrs};
+use relayout_ir::constant::Constant;
+use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
+use relayout_ir::form::{Form, KernelLayouts};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_ir::patch::{Insert, Patch, constant_node};
+use relayout_ir::types::Type;
+
+/// Whether a kernel that is no single op of the node's operands can be said for this node.
+pub(crate) fn is_sayable(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> bool {
+    let computed = layouts.ins.iter().flatten().count() == 2;
+    computed || constant_scale(graph, n, layouts).is_some()
+}
+
+/// Every such node of a graph.
+pub(super) fn say_scales(graph: &mut Graph) -> Result<(), PassError> {
+    for n in graph.order().unwrap_or_default() {
+        let node = graph.node(n);
+        let Form::Kernel(layouts) = &node.form else { continue };
+        if matches!(&node.op, Op::Onnx(op) if op.domain == DOMAIN) {
+            continue;
+        }
+        let layouts = layouts.as_ref().clone();
+        if let Some((x, affine)) = constant_scale(graph, n, &layouts) {
+            say_constant(graph, n, x, &affine, &layouts)?;
+        } else {
+            say_computed(graph, n, &layouts)?;
+        }
+    }
+    Ok(())
+}
+
+/// Slots with a layout: the image, and computed scales.
+fn blocked_slots(layouts: &KernelLayouts) -> Vec<usize> {
+    layouts.ins.iter().enumerate().filter(|(_, l)| l.is_some()).map(|(slot, _)| slot).collect()
+}
+
+/// The image of a node with constant scales, and these.
+fn constant_scale(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> Option<(ValueId, Affine)> {
+    let [slot] = blocked_slots(layouts)[..] else { return None };
+    let node = graph.node(n);
+    let x = node.inputs.get(slot).copied().flatten()?;
+    let channels = usize::try_from(graph.value(x).ty.shape()?.get(1)?.as_const()?).ok()?;
+    Some((x, reading(graph, node, x, Some(1), channels)?))
+}
+
+/// A vector of a number per channel, zeros up to whole blocks, in these extents.
+fn padded(numbers: &[f64], slots: usize, dims: Vec<i64>) -> Constant {
+    let numbers = numbers.iter().copied().chain(std::iter::repeat(0.0)).take(slots);
+    let bytes: Vec<u8> = numbers.flat_map(|x| (x as f32).to_le_bytes()).collect();
+    Constant::inline(DType::F32, dims, bytes.into())
+}
+
+fn say_constant(
+    graph: &mut Graph,
+    n: NodeId,
+    x: ValueId,
+    affine: &Affine,
+    layouts: &KernelLayouts,
+) -> Result<(), PassError> {
+    let Some(slots) = slots(graph, x, layouts) else { return Ok(()) };
+    let rank = graph.node(n).rank;
+    let base = name_of(graph, n);
+    let mut constant = |what: &str, c: Constant| -> Result<ValueId, PassError> {
+        let ty = Type::tensor(DType::F32, c.dims.iter().map(|&d| Dim::from(d)).collect());
+        let name = graph.fresh_name(&format!("{base}.{what}"));
+        graph.add_single(constant_node(c, rank), name, ty).map_err(PassError::Name)
+    };
+    let wide = slots as i64;
+    let mut inputs = vec![Some(x), Some(constant("scale", padded(&affine.scale, slots, vec![wide, 1, 1, 1]))?)];
+    if !affine.keeps_origin() {
+        inputs.push(Some(constant("shift", padded(&affine.shift, slots, vec![wide]))?));
+    }
+    become_convolution(graph, n, inputs, wide, &layouts.outs);
+    Ok(())
+}
+
+fn say_computed(graph: &mut Graph, n: NodeId, layouts: &KernelLayouts) -> Result<(), PassError> {
+    let node = graph.node(n);
+    let Some(y) = node.outputs.first().copied().flatten() else { return Ok(()) };
+    let [a, b] = blocked_slots(layouts)[..] else { return Ok(()) };
+    let operand = |slot: usize| node.inputs.get(slot).copied().flatten();
+    let (Some(a), Some(b)) = (operand(a), operand(b)) else { return Ok(()) };
+    let shape = |v: ValueId| graph.value(v).ty.shape();
+    let (x, scale) = if shape(a) == shape(y) { (a, b) } else { (b, a) };
+    let (Some(slots), Some(images)) = (slots(graph, x, layouts), shape(x).and_then(|s| s.first()?.as_const()))
+    else {
+        return Ok(());
+    };
+    let (wide, channels) = (images * slots as i64, slots as i64);
+    let rest: Vec<Dim> = shape(x).unwrap_or_default().iter().skip(2).cloned().collect();
+    let image = |n: i64, c: i64| -> Vec<Dim> { [Dim::from(n), Dim::from(c)].into_iter().chain(rest.clone()).collect() };
+    let weights = reshape(graph, n, scale, &[wide, 1, 1, 1], [wide, 1, 1, 1].map(Dim::from).to_vec())?;
+    if images == 1 {
+        become_convolution(graph, n, vec![Some(x), Some(weights)], wide, &layouts.outs);
+        return Ok(());
+    }
+    let flat = reshape(graph, n, x, &[1, wide, 0, 0], image(1, wide))?;
+    become_convolution(graph, n, vec![Some(flat), Some(weights)], wide, &[]);
+    // Back to the images; the result keeps its name and readers.
+    let ty = graph.value(y).ty.clone();
+    *graph.value_mut(y).ty = Type::tensor(DType::F32, image(1, wide));
+    let layout = std::mem::replace(graph.value_mut(y).layout, Layout::row_major(4));
+    let uses = graph.uses(y).into_vec();
+    let outputs = (0..graph.outputs().len()).filter(|&k| graph.outputs()[k] == y).collect();
+    let target = [images, channels, 0, 0];
+    insert_reshape(graph, n, y, &target, (ty, layout), (uses, outputs), Some(y)).map(drop)
+}
+
+/// Slots of the channels of a blocked image.
+fn slots(graph: &Graph, x: ValueId, layouts: &KernelLayouts) -> Option<usize> {
+    let blocked = layouts.outs.first()?.as_ref()?;
+    usize::try_from(graph.storage_shape(x, blocked)?.get(1)?.as_const()?).ok()
+}
+
+fn name_of(graph: &Graph, n: NodeId) -> String {
+    let result = graph.node(n).outputs.first().copied().flatten();
+    result.map_or_else(|| "scaled".to_owned(), |y| graph.value(y).name.clone())
+}
+
+/// Makes a node a depthwise convolution of one tap.
+fn become_convolution(
+    graph: &mut Graph,
+    n: NodeId,
+    inputs: Vec<Option<ValueId>>,
+    channels: i64,
+    outs: &[Option<Layout>],
+) {
+    let blocked = inputs.first().copied().flatten().map(|x| graph.value(x).layout.clone());
+    let ins = vec![blocked.filter(|l| !l.is_row_major())];
+    graph.set_inputs(n, inputs);
+    graph.set_op(n, convolution(), 1);
+    let attrs: Attrs =
+        [("group".to_owned(), Attr::Int(channels)), ("kernel_shape".to_owned(), Attr::Ints(vec![1, 1]))].into_iter().collect();
+    *graph.attrs_mut(n) = attrs;
+    graph.set_form(n, Form::Kernel(Box::new(KernelLayouts { ins, outs: outs.to_vec() })));
+}
+
+/// The same bytes in other extents, declared as they are: a value without a layout of its own.
+fn reshape(graph: &mut Graph, n: NodeId, x: ValueId, target: &[i64], shape: Vec<Dim>) -> Result<ValueId, PassError> {
+    let plain = (Type::tensor(DType::F32, shape), Layout::row_major(4));
+    insert_reshape(graph, n, x, target, plain, (vec![], vec![]), None)
+}
+
+fn insert_reshape(
+    graph: &mut Graph,
+    n: NodeId,
+    x: ValueId,
+    target: &[i64],
+    (ty, layout): (Type, Layout),
+    (uses, outputs): (Vec<Use>, Vec<usize>),
+    takes_name_of: Option<ValueId>,
+) -> Result<ValueId, PassError> {
+    let rank = graph.node(n).rank;
+    let name = graph.fresh_name(&format!("{}.shape", graph.value(x).name));
+    let extents = Type::tensor(DType::I64, vec![Dim::from(target.len() as i64)]);
+    let extents = graph.add_single(constant_node(Constant::ints(target), rank), name, extents).map_err(PassError::Name)?;
+    let op = OpName { domain: String::new(), name: "Reshape".to_owned(), overload: String::new() };
+    let mut node = Node::new(Op::Onnx(op), vec![Some(x), Some(extents)]);
+    node.rank = rank;
+    let own = |layout: &Layout| (!layout.is_row_major()).then(|| layout.clone());
+    let layouts = KernelLayouts { ins: vec![own(&graph.value(x).layout)], outs: vec![own(&layout)] };
+    node.form = Form::Kernel(Box::new(layouts));
+    let name = format!("{}.reshaped", graph.value(x).name);
+    let mut patch = Patch::new();
+    patch.insert(Insert { node, name, ty, layout, uses, outputs, takes_name_of });
+    let made = patch.apply(graph).map_err(PassError::Name)?;
+    let result = made.first().and_then(|&m| graph.node(m).outputs.first().copied().flatten());
+    Ok(result.unwrap_or(x))
+}
