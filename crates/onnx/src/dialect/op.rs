@@ -7,9 +7,11 @@ use super::table::{self, Entry, Slot};
 use super::{DialectError, FIRST_OPSET, canonical_weight};
 use crate::proto::FunctionProto;
 use relayout_ir::layout::Layout;
+use std::fmt::Write as _;
 
 /// How one operand or result of a call is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(clippy::large_enum_variant, reason = "a handful of short-lived values, and callers write them in lists")]
 pub enum Operand {
     /// The call does not have it.
     Absent,
@@ -66,8 +68,8 @@ impl DialectOp {
         if !ins.iter().chain(&outs).any(stored) {
             return Err(DialectError::Plain { op: op.to_owned() });
         }
-        if entry.dimensional && rank.is_none() {
-            let why = "no operand or result says how many spatial axes there are; say how operand 0 is stored".to_owned();
+        if features(entry) && rank.is_none() {
+            let why = "no operand or result says how many axes there are; say how operand 0 is stored".to_owned();
             return Err(DialectError::Slots { op: op.to_owned(), opset, why });
         }
         let plain = |o: Operand| match o {
@@ -111,7 +113,8 @@ impl DialectOp {
     /// not have is absent on the op too.
     pub fn function(&self) -> FunctionProto {
         let mut body = Body::new();
-        let (inputs, outputs) = table::entry(&self.op, self.opset).map_or((&[][..], &[][..]), |e| (e.inputs, e.outputs));
+        let (inputs, outputs) =
+            table::entry(&self.op, self.opset).map_or((&[][..], &[][..]), |e| (e.inputs, e.outputs));
         let mut operands: Vec<String> = Vec::new();
         for (slot, operand) in inputs.iter().zip(&self.ins) {
             let x = slot.name.to_owned();
@@ -119,7 +122,9 @@ impl DialectOp {
                 Operand::Absent => String::new(),
                 Operand::Plain => x,
                 // Both are layouts of one rank and one of them has no blocks, so their digits nest.
-                Operand::Stored(from) => rearrange(&mut body, x.clone(), from, &Layout::row_major(from.rank())).unwrap_or(x),
+                Operand::Stored(from) => {
+                    rearrange(&mut body, x.clone(), from, &Layout::row_major(from.rank())).unwrap_or(x)
+                }
             });
         }
         while operands.last().is_some_and(String::is_empty) {
@@ -193,11 +198,20 @@ fn slots(entry: &Entry, opset: i64, have: &[Slot], given: &[Operand]) -> Result<
     Ok(found)
 }
 
+/// Whether operand 0 is features, whose layout is part of the name.
+fn features(entry: &Entry) -> bool {
+    entry.inputs.first().is_some_and(|slot| slot.letters == Some(Letters::Features))
+}
+
 /// The rank of operand 0, if its slots say it.
 fn rank(entry: &Entry, ins: &[Operand], outs: &[Operand]) -> Result<Option<usize>, DialectError> {
     let all = entry.inputs.iter().zip(ins).chain(entry.outputs.iter().zip(outs));
-    let shares =
-        |slot: &Slot| matches!(slot.letters, Some(Letters::Features | Letters::Weights | Letters::TransposedWeights));
+    let shares = |slot: &Slot| match slot.letters {
+        Some(Letters::Features | Letters::Weights | Letters::TransposedWeights) => true,
+        // A grid has as many axes as what it is laid over.
+        Some(Letters::Neutral) => features(entry),
+        _ => false,
+    };
     let mut known = None;
     for (slot, layout) in all.filter(|(slot, _)| shares(slot)).filter_map(|(slot, o)| Some((slot, o.layout()?))) {
         let found = layout.rank();
@@ -216,45 +230,46 @@ fn rank(entry: &Entry, ins: &[Operand], outs: &[Operand]) -> Result<Option<usize
 /// layout that is not the usual one beside that of operand 0.
 fn name(entry: &Entry, rank: Option<usize>, ins: &[Operand], outs: &[Operand]) -> Result<String, DialectError> {
     let mut name = entry.op.to_owned();
-    let main = rank.map(|rank| ins.first().and_then(Operand::layout).cloned().unwrap_or_else(|| Layout::row_major(rank)));
-    if let (true, Some(rank)) = (entry.dimensional, rank) {
-        name.push_str(&format!("{}d", rank.saturating_sub(2)));
-    }
+    let given = || ins.first().and_then(Operand::layout).cloned();
+    let main = rank.map(|rank| given().unwrap_or_else(|| Layout::row_major(rank)));
     if let Some(main) = &main {
-        name.push('_');
-        name.push_str(&spell(main, Letters::Features)?);
-    }
-    let first = usize::from(main.is_some());
-    let sides = entry.inputs.iter().zip(ins).skip(first).chain(entry.outputs.iter().zip(outs));
-    for (slot, operand) in sides {
-        let Some(letters) = slot.letters else {
-            if slot.optional && *operand != Operand::Absent {
-                name.push_str(&format!("_{}", slot.name));
-            }
-            continue;
-        };
-        let usual = match (letters, &main) {
-            (Letters::Features, Some(main)) => Some(main.clone()),
-            (Letters::Weights | Letters::TransposedWeights, Some(main)) => canonical_weight(entry.op, main),
-            _ => None,
+        if entry.dimensional {
+            let _ = write!(name, "{}d", main.rank().saturating_sub(2));
         }
-        .filter(|layout| !layout.is_row_major());
-        let spelling = match operand {
-            Operand::Absent => continue,
-            Operand::Stored(layout) if Some(layout) == usual.as_ref() => None,
-            Operand::Stored(layout) => Some(spell(layout, letters)?),
-            Operand::Plain => match (&usual, rank) {
-                (Some(_), Some(rank)) => Some(spell(&Layout::row_major(rank), letters)?),
-                _ => None,
-            },
-        };
+        let _ = write!(name, "_{}", spell(main, Letters::Features)?);
+    }
+    let named = usize::from(main.is_some());
+    let sides = entry.inputs.iter().zip(ins).skip(named).chain(entry.outputs.iter().zip(outs));
+    for (slot, operand) in sides.filter(|(_, operand)| **operand != Operand::Absent) {
+        let spelling = unusual(entry, slot, operand, main.as_ref())?;
         if slot.optional || spelling.is_some() {
-            name.push_str(&format!("_{}", slot.name));
+            let _ = write!(name, "_{}", slot.name);
         }
         if let Some(spelling) = spelling {
-            name.push('_');
-            name.push_str(&spelling);
+            let _ = write!(name, "_{spelling}");
         }
     }
     Ok(name)
+}
+
+/// The layout of an operand that is there, spelled, unless it is the usual one beside operand 0 stored as `main`.
+fn unusual(
+    entry: &Entry,
+    slot: &Slot,
+    operand: &Operand,
+    main: Option<&Layout>,
+) -> Result<Option<String>, DialectError> {
+    let Some(letters) = slot.letters else { return Ok(None) };
+    let usual = match letters {
+        Letters::Features => main.cloned(),
+        Letters::Weights | Letters::TransposedWeights => main.and_then(|main| canonical_weight(entry.op, main)),
+        _ => None,
+    };
+    let usual = usual.filter(|layout| !layout.is_row_major());
+    if operand.layout() == usual.as_ref() {
+        return Ok(None);
+    }
+    // Only what follows operand 0 has a usual layout, and has its rank.
+    let plain = || Layout::row_major(main.map_or(0, Layout::rank));
+    spell(&operand.layout().cloned().unwrap_or_else(plain), letters).map(Some)
 }

@@ -1,9 +1,9 @@
 //! Movement: functions that bring a value from one layout to another.
 
-use super::{DialectError, FIRST_OPSET};
 use super::body::{Body, Face, int_attribute, ints_attribute, reference, string_attribute};
 use super::digits::{bare, nest, rearrange};
 use super::spell::{Letters, letter, spell};
+use super::{DialectError, FIRST_OPSET};
 use crate::proto::{AttributeProto, FunctionProto, attribute_proto::AttributeType};
 use relayout_ir::dim::Dim;
 use relayout_ir::layout::{Factor, Layout};

@@ -52,6 +52,8 @@ pub(crate) fn single(
     symbolic: bool,
 ) -> ModelProto {
     let of = |name: &str, array: &Array| {
+        // A list has to say how many entries it has.
+        let symbolic = symbolic && array.shape.len() > 1;
         let dim = |(i, &d): (usize, &i64)| match symbolic {
             false => dimension::Value::DimValue(d),
             true => dimension::Value::DimParam(format!("{name}_{i}")),
@@ -64,11 +66,16 @@ pub(crate) fn single(
         name: Some("one".to_owned()),
         node: vec![node],
         input: inputs.iter().filter(|(_, _, constant)| !constant).map(|(name, a, _)| of(name, a)).collect(),
-        initializer: inputs.iter().filter(|(_, _, constant)| *constant).map(|(name, a, _)| a.initializer(name)).collect(),
+        initializer: inputs
+            .iter()
+            .filter(|(_, _, constant)| *constant)
+            .map(|(name, a, _)| a.initializer(name))
+            .collect(),
         output: vec![declared("y", elem_type, unknown)],
         ..GraphProto::default()
     };
-    let imports = |domain: &str, version| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
+    let imports =
+        |domain: &str, version| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
     ModelProto {
         ir_version: Some(dialect::FIRST_IR_VERSION),
         opset_import: vec![imports("", opset)],
