@@ -13,12 +13,12 @@ pub(crate) struct In {
     stored: Option<(Layout, i8)>,
 }
 
-pub(super) fn plain(array: Array) -> Option<In> {
-    Some(In { array, stored: None })
+pub(super) fn plain(array: Array) -> In {
+    In { array, stored: None }
 }
 
-pub(super) fn packed(array: Array, layout: &Layout, lane: i8) -> Option<In> {
-    Some(In { array, stored: Some((layout.clone(), lane)) })
+pub(super) fn packed(array: Array, layout: &Layout, lane: i8) -> In {
+    In { array, stored: Some((layout.clone(), lane)) }
 }
 
 pub(crate) fn layout(text: &str) -> Layout {
@@ -45,8 +45,13 @@ impl Case {
         Case { op, opset: 17, attributes, instead, inputs, output: None, name: name.to_owned(), zero_lanes: false }
     }
 
-    pub(super) fn with(mut self, input: Option<In>) -> Case {
-        self.inputs.push(input);
+    pub(super) fn with(mut self, input: In) -> Case {
+        self.inputs.push(Some(input));
+        self
+    }
+
+    pub(super) fn absent(mut self) -> Case {
+        self.inputs.push(None);
         self
     }
 

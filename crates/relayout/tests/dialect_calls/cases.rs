@@ -3,7 +3,7 @@
 use super::case::{Case, layout, packed, plain};
 use super::{Array, float, int, ints, text};
 use relayout::verify::Data;
-use relayout_ir::layout::{Layout, LayoutNames};
+use relayout_ir::layout::{Layout, LayoutNames, Segment};
 use relayout_onnx::dialect;
 use relayout_onnx::proto::AttributeProto;
 
@@ -40,15 +40,12 @@ pub(crate) fn convolutions_in_every_layout_are_the_convolution(each: &mut dyn Fn
 
 /// One entry per channel, padded as the channels of `features` are.
 fn per_channel(channels: i64, features: &Layout) -> Layout {
-    match features.slot_map(1) {
-        Some(map) => Layout::row_major(1).with_slot_map(0, map).unwrap(),
-        None => {
-            let block = features.block_of(1);
-            let slots = (channels as u64).div_ceil(block) * block;
-            let segment = relayout_ir::layout::Segment { len: channels as u64, slots };
-            Layout::row_major(1).with_slot_map(0, &[segment]).unwrap()
-        }
+    if let Some(map) = features.slot_map(1) {
+        return Layout::row_major(1).with_slot_map(0, map).unwrap();
     }
+    let block = features.block_of(1);
+    let slots = (channels as u64).div_ceil(block) * block;
+    Layout::row_major(1).with_slot_map(0, &[Segment { len: channels as u64, slots }]).unwrap()
 }
 
 pub(crate) fn a_bias_is_one_entry_per_slot(each: &mut dyn FnMut(&Case)) {
@@ -71,14 +68,13 @@ fn with_bias(name: &str) -> String {
 }
 
 pub(crate) fn convolutions_of_one_and_three_axes_are_the_convolution(each: &mut dyn FnMut(&Case)) {
-    let cases: &[(&str, &str, &str, &[i64], &[i64])] = &[
-        ("Conv1d_NWC", "NWC", "OWI", &[2, 6, 11], &[4, 6, 3]),
+    for (name, x, w, x_shape, w_shape) in [
+        ("Conv1d_NWC", "NWC", "OWI", &[2, 6, 11][..], &[4, 6, 3][..]),
         ("Conv1d_NCW16c", "NCW16c", "OIW16i16o", &[2, 18, 11], &[20, 18, 3]),
         ("Conv1d_NCW4c", "NCW4c", "OIW4i4o", &[1, 5, 8], &[3, 5, 2]),
         ("Conv3d_NDHWC", "NDHWC", "ODHWI", &[1, 5, 4, 5, 6], &[3, 5, 2, 3, 2]),
         ("Conv3d_NCDHW8c", "NCDHW8c", "OIDHW8i8o", &[2, 9, 4, 3, 5], &[7, 9, 2, 2, 3]),
-    ];
-    for &(name, x, w, x_shape, w_shape) in cases {
+    ] {
         let rank = x_shape.len();
         let (x_layout, w_layout) = (layout(x), weights(w, rank));
         let (x, w) = (Array::floats(x_shape, 1), Array::floats(w_shape, 2));
@@ -172,7 +168,7 @@ pub(crate) fn resizing_reads_its_lists_in_onnx_order(each: &mut dyn FnMut(&Case)
         let scales = Array::of(&[4], Data::F32(vec![1.0, 1.0, 2.0, 1.5]));
         let linear = vec![text("mode", "linear"), text("coordinate_transformation_mode", "half_pixel")];
         let case = Case::new("Resize", &format!("Resize_{tail}_scales"), linear.clone());
-        case.with(x()).with(None).with(plain(scales.clone())).to(&x_layout).give(each);
+        case.with(x()).absent().with(plain(scales.clone())).to(&x_layout).give(each);
         let case = Case::new("Upsample", &format!("Upsample_{tail}"), vec![text("mode", "nearest")]);
         case.with(x()).with(plain(scales.clone())).to(&x_layout).at(9).give(each);
         let case = Case::new("Resize", &format!("Resize_{tail}"), vec![text("mode", "nearest")]);
@@ -180,12 +176,12 @@ pub(crate) fn resizing_reads_its_lists_in_onnx_order(each: &mut dyn FnMut(&Case)
         if slots == 20 {
             let sizes = plain(Array::of(&[4], Data::I64(vec![1, 20, 7, 3])));
             let case = Case::new("Resize", &format!("Resize_{tail}_sizes"), linear);
-            case.with(x()).with(None).with(None).with(sizes).to(&x_layout).give(each);
+            case.with(x()).absent().absent().with(sizes).to(&x_layout).give(each);
         }
         let scales = plain(Array::of(&[4], Data::F32(vec![1.0, 1.0, 0.5, 3.0])));
         let cubic = vec![text("mode", "cubic"), int("antialias", 1), float("cubic_coeff_a", -0.5)];
         let case = Case::new("Resize", &format!("Resize_{tail}_scales"), cubic);
-        case.with(x()).with(None).with(scales).to(&x_layout).at(19).give(each);
+        case.with(x()).absent().with(scales).to(&x_layout).at(19).give(each);
     }
 }
 

@@ -54,9 +54,8 @@ pub(crate) fn single(
     let of = |name: &str, array: &Array| {
         // A list has to say how many entries it has.
         let symbolic = symbolic && array.shape.len() > 1;
-        let dim = |(i, &d): (usize, &i64)| match symbolic {
-            false => dimension::Value::DimValue(d),
-            true => dimension::Value::DimParam(format!("{name}_{i}")),
+        let dim = |(i, &d): (usize, &i64)| {
+            if symbolic { dimension::Value::DimParam(format!("{name}_{i}")) } else { dimension::Value::DimValue(d) }
         };
         declared(name, array.onnx_type(), array.shape.iter().enumerate().map(dim).collect())
     };
