@@ -6,6 +6,10 @@ use relayout_onnx::dialect::Operand::{Absent, Plain, Stored};
 use relayout_onnx::dialect::{self, DialectError, DialectOp, Operand, Relayout, canonical_weight};
 use relayout_onnx::proto::{FunctionProto, NodeProto};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn layout(text: &str) -> Layout {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
@@ -126,6 +130,54 @@ fn attributes_are_those_of_the_op_at_the_opset() {
     let resize = DialectOp::new("Resize", 19, &[Stored(layout("NHWC")), Absent, Plain], &[Plain]).unwrap();
     assert!(resize.attributes().any(|a| a == "antialias") && !resize.attributes().any(|a| a == "axes"));
     assert_eq!(function.opset_import.first().and_then(|o| o.version), Some(18));
+}
+
+/// The form with all operands that the dialect knows.
+fn widest(op: &str, opset: i64) -> DialectOp {
+    let forms = ["NHWC", "ba"]
+        .iter()
+        .flat_map(|first| (0..9).map(move |more| [vec![Stored(layout(first))], vec![Plain; more]].concat()));
+    let found = forms.filter_map(|ins| DialectOp::new(op, opset, &ins, &[Plain]).ok());
+    found.max_by_key(|form| form.inputs().count()).unwrap_or_else(|| panic!("no form of {op} at opset {opset}"))
+}
+
+/// Compares lines of op, opset, number of operands, and attributes with their types, with the standard's schemas.
+const COMPARE: &str = "
+import sys, onnx.defs
+for line in sys.stdin.read().splitlines():
+    op, opset, operands, *attributes = line.split()
+    schema = onnx.defs.get_schema(op, int(opset), '')
+    absent = {'axes'} if op == 'Resize' else set()
+    known = sorted(f'{a.name}:{a.type.value}' for a in schema.attributes.values() if a.name not in absent)
+    assert sorted(attributes) == known, f'{op} {opset}: {attributes}, not {known}'
+    assert int(operands) == len(schema.inputs), f'{op} {opset}: {operands} operands'
+    print(line)
+";
+
+#[test]
+fn operands_and_attributes_are_those_of_the_standard() {
+    let mut lines = String::new();
+    // Sets after 25 are not in every release of the package.
+    for opset in dialect::FIRST_OPSET..=25 {
+        for op in dialect::ops(opset) {
+            let function = widest(op, opset).function();
+            let call = function.node.iter().find(|n| n.op_type() == op).unwrap();
+            write!(lines, "{op} {opset} {}", function.input.len()).unwrap();
+            for attribute in &call.attribute {
+                write!(lines, " {}:{}", attribute.name(), attribute.r#type.unwrap()).unwrap();
+            }
+            lines.push('\n');
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let python = std::env::var_os("PYTHON").map_or_else(|| root.join(".relayout/venv/bin/python"), PathBuf::from);
+    let mut list = tempfile::NamedTempFile::new().unwrap();
+    list.write_all(lines.as_bytes()).unwrap();
+    let run = Command::new(&python).args(["-c", COMPARE]).stdin(std::fs::File::open(list.path()).unwrap()).output();
+    let run = run.unwrap_or_else(|e| panic!("{} does not run ({e}); run tools/setup once", python.display()));
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert_eq!(String::from_utf8_lossy(&run.stdout), lines);
+    assert!(lines.lines().count() > 450, "{} lines", lines.lines().count());
 }
 
 #[test]

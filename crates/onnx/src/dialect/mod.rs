@@ -27,6 +27,7 @@ pub use error::DialectError;
 pub use markdown::markdown;
 pub use op::{DialectOp, Operand};
 pub use relayout::{PERMUTE, Relayout};
+pub use table::ops;
 pub use weights::canonical_weight;
 
 /// The domain of the functions.

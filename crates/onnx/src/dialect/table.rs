@@ -3,6 +3,7 @@
 //! A body runs the standard op on ONNX's own order of axes, so nothing about an op is coded here but its face, and what its pad
 //! lanes may hold.
 
+use super::FIRST_OPSET;
 use super::spell::Letters;
 use crate::proto::attribute_proto::AttributeType::{self, Float, Floats, Int, Ints, String as Text};
 
@@ -368,6 +369,12 @@ impl Entry {
         let all: &'static [&'static [Attribute]] = self.attributes;
         all.iter().flat_map(|some| some.iter()).filter(move |a| a.opsets.0 <= opset && opset <= a.opsets.1)
     }
+}
+
+/// The standard ops that have forms at an operator set, in the order of the reference page.
+pub fn ops(opset: i64) -> impl Iterator<Item = &'static str> {
+    let has = move |e: &&Entry| (e.opsets.0.max(FIRST_OPSET)..=e.opsets.1).contains(&opset);
+    TABLE.iter().filter(has).map(|e| e.op)
 }
 
 /// The entry of an op at an operator set.
