@@ -3,6 +3,7 @@
 //! [`mod@file`] opens a model and [`mod@write`] writes one, both without copying weights; [`import`] and [`export`] go between
 //! messages and graph.
 
+pub mod dialect;
 pub mod error;
 pub mod export;
 pub mod external;

@@ -1,0 +1,5 @@
+//! Prints `docs/dialect.md`.
+
+fn main() {
+    print!("{}", relayout_onnx::dialect::markdown());
+}

@@ -1,0 +1,143 @@
+//! The body of a function while it is written: nodes, and names for what is in between.
+
+use super::DOMAIN;
+use crate::proto::{AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto, TensorProto};
+use crate::proto::{attribute_proto::AttributeType, tensor_proto::DataType};
+use bytes::Bytes;
+
+/// Nodes in order; values in between are named by what makes them and a number.
+pub(super) struct Body {
+    nodes: Vec<NodeProto>,
+}
+
+/// What a function is but for its nodes.
+pub(super) struct Face {
+    pub(super) name: String,
+    pub(super) inputs: Vec<String>,
+    pub(super) outputs: Vec<String>,
+    pub(super) attributes: Vec<String>,
+    pub(super) doc: String,
+    pub(super) opset: i64,
+}
+
+impl Body {
+    pub(super) fn new() -> Body {
+        Body { nodes: Vec::new() }
+    }
+
+    /// Adds a node of the standard; the name of its result.
+    pub(super) fn node(&mut self, op: &str, inputs: &[&str], attribute: Vec<AttributeProto>) -> String {
+        // No formal name ends in a number, so these are never one of them.
+        let output = format!("{}_{}", op.to_ascii_lowercase(), self.nodes.len());
+        self.nodes.push(NodeProto {
+            op_type: Some(op.to_owned()),
+            input: inputs.iter().map(|&i| i.to_owned()).collect(),
+            output: vec![output.clone()],
+            attribute,
+            ..NodeProto::default()
+        });
+        output
+    }
+
+    /// A list of integers.
+    pub(super) fn ints(&mut self, values: &[i64]) -> String {
+        let tensor = TensorProto {
+            dims: vec![values.len() as i64],
+            data_type: Some(DataType::Int64 as i32),
+            raw_data: Some(values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>().into()),
+            ..TensorProto::default()
+        };
+        let value = AttributeProto {
+            name: Some("value".to_owned()),
+            t: Some(Box::new(tensor)),
+            r#type: Some(AttributeType::Tensor as i32),
+            ..AttributeProto::default()
+        };
+        self.node("Constant", &[], vec![value])
+    }
+
+    /// `x` with its dims in this order; nothing where they are in it.
+    pub(super) fn transpose(&mut self, x: String, perm: &[usize]) -> String {
+        if perm.iter().enumerate().all(|(i, &p)| i == p) {
+            return x;
+        }
+        let perm = perm.iter().map(|&p| p as i64).collect();
+        self.node("Transpose", &[&x], vec![ints_attribute("perm", perm)])
+    }
+
+    /// Makes `value` the formal result `output`.
+    pub(super) fn result(&mut self, value: &str, output: &str) {
+        let maker = self.nodes.iter().position(|n| n.output.iter().any(|o| o == value));
+        let read = self.nodes.iter().any(|n| n.input.iter().any(|i| i == value));
+        match maker.and_then(|i| self.nodes.get_mut(i)) {
+            Some(node) if !read => {
+                for o in &mut node.output {
+                    if o == value {
+                        output.clone_into(o);
+                    }
+                }
+            }
+            _ => {
+                self.node("Identity", &[value], vec![]);
+                if let Some(identity) = self.nodes.last_mut() {
+                    identity.output = vec![output.to_owned()];
+                }
+            }
+        }
+    }
+
+    /// The function with this body.
+    pub(super) fn finish(self, face: Face) -> FunctionProto {
+        FunctionProto {
+            name: Some(face.name),
+            domain: Some(DOMAIN.to_owned()),
+            input: face.inputs,
+            output: face.outputs,
+            attribute: face.attributes,
+            node: self.nodes,
+            doc_string: Some(face.doc),
+            opset_import: vec![OperatorSetIdProto { domain: Some(String::new()), version: Some(face.opset) }],
+            ..FunctionProto::default()
+        }
+    }
+}
+
+/// A list of integers as an attribute.
+pub(super) fn ints_attribute(name: &str, values: Vec<i64>) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.to_owned()),
+        ints: values,
+        r#type: Some(AttributeType::Ints as i32),
+        ..AttributeProto::default()
+    }
+}
+
+/// An integer as an attribute.
+pub(super) fn int_attribute(name: &str, value: i64) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.to_owned()),
+        i: Some(value),
+        r#type: Some(AttributeType::Int as i32),
+        ..AttributeProto::default()
+    }
+}
+
+/// A word as an attribute.
+pub(super) fn string_attribute(name: &str, value: &'static str) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.to_owned()),
+        s: Some(Bytes::from_static(value.as_bytes())),
+        r#type: Some(AttributeType::String as i32),
+        ..AttributeProto::default()
+    }
+}
+
+/// An attribute of a body's node that has the value of the call's attribute `from`, and is absent where the call has none.
+pub(super) fn reference(name: &str, from: &str, r#type: AttributeType) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.to_owned()),
+        ref_attr_name: Some(from.to_owned()),
+        r#type: Some(r#type as i32),
+        ..AttributeProto::default()
+    }
+}
