@@ -6,7 +6,7 @@ use crate::ops;
 use crate::progress::Progress;
 use relayout::ir::op::{Description, describe};
 use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
-use relayout::{BUILTIN, DataTarget, Model, Numerics, Options, Target, optimize as optimize_model};
+use relayout::{BUILTIN, Model, Numerics, Options, Target, optimize as optimize_model};
 use std::io::{Read, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
 
@@ -245,7 +245,7 @@ fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
     };
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("target file `{name}`: {e}")))?;
-    Ok(Box::new(DataTarget::parse(&name, &text).map_err(Failure::usage)?))
+    relayout::parse_target(&name, &text).map_err(Failure::usage)
 }
 
 fn compare(a: &ModelSource<'_>, b: &ModelSource<'_>, inputs: &Inputs, rounds: u32) -> Result<Comparison, Failure> {

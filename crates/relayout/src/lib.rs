@@ -34,5 +34,5 @@ pub use relayout_passes::hints::Size;
 pub use relayout_passes::pipeline::PASSES;
 pub use relayout_passes::record::{GraphRecord, MoveRecord, OpaqueRecord, Traffic};
 pub use relayout_passes::rewrites::{Numerics, Rewrite, TABLE as REWRITES};
-pub use relayout_target::{BUILTIN, DataTarget, Target, TargetError, builtin as target};
+pub use relayout_target::{BUILTIN, DataTarget, FunctionTarget, Target, TargetError, builtin as target, parse as parse_target};
 pub use report::{Report, SCHEMA};

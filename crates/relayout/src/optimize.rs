@@ -6,7 +6,7 @@ use crate::report::{Report, SCHEMA};
 use relayout_ir::graph::Graph;
 use relayout_ir::model::Model as IrModel;
 use relayout_ir::op::infer::infer_graph;
-use relayout_onnx::export::{Exported, export};
+use relayout_onnx::export::{ExportOptions, Exported, export_with};
 use relayout_onnx::import::{ImportError, import_again, impossible};
 use relayout_onnx::write::{Payloads, WriteOptions, copy_unchanged, write_model, write_model_to};
 use relayout_passes::hints::Size;
@@ -87,7 +87,8 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
     let mut report = report_of(model, target, &first);
     let metadata = metadata(target);
     let mut result: Option<Exported> = None;
-    let mut exported = export(&model.file, &ir, &metadata)?;
+    let writing = ExportOptions { metadata: &metadata, calls_functions: target.calls_functions() };
+    let mut exported = export_with(&model.file, &ir, &writing)?;
     let mut last = first;
     // What the dialect of another target says can't be decided again.
     let rounds = if target.is_standard() { ROUNDS } else { 1 };
@@ -101,7 +102,7 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
         let kept = result.insert(exported);
         let mut next: IrModel = again;
         last = run(&mut next, target, &pipeline.without_printing())?;
-        exported = export(&file, &next, &metadata)?;
+        exported = export_with(&file, &next, &writing)?;
         if exported.changed {
             report.folded += folded(&last);
             count_rewrites(&mut report.rewrites, &last);

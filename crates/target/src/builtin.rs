@@ -1,17 +1,28 @@
 //! Targets given as data: the built-in files, and a user's own.
 
-use crate::{Block, Cost, MoveKind, MoveQuery, OpQuery, OrtCpu, Target};
+use crate::{Block, Cost, FunctionTarget, MoveKind, MoveQuery, OpQuery, OrtCpu, Target};
 use relayout_ir::form::Slot;
 use relayout_ir::graph::Op;
 use serde::Deserialize;
 
 /// Names of the built-in targets.
-pub const BUILTIN: &[&str] = &["onnx", "ort-cpu"];
+pub const BUILTIN: &[&str] =
+    &["onnx", "ort-cpu", "nhwc", "cuda-tensorcore", "x86-avx512", "x86-avx2", "arm-neon", "cuda-dp4a"];
 
 /// A target that is a data file.
+#[derive(Clone, Debug)]
+pub struct DataTarget {
+    name: String,
+    dialect: Dialect,
+    about: String,
+    layouts: String,
+    source: String,
+    rates: Rates,
+}
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DataTarget {
+struct File {
     name: String,
     dialect: Dialect,
     about: String,
@@ -31,14 +42,54 @@ enum Dialect {
     OrtCpu,
 }
 
+/// What moves cost, as a file says it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Moves {
+pub(crate) struct Moves {
     bytes_per_ns: u64,
     #[serde(rename = "node_ns")]
     node: Cost,
     #[serde(rename = "view_ns")]
     view: Cost,
+}
+
+/// What moves and passes over data cost.
+#[derive(Clone, Debug)]
+pub(crate) struct Rates {
+    bytes_per_ns: u64,
+    node: Cost,
+    pub(crate) view: Cost,
+    outer_axis_percent: u64,
+    pass_bytes_per_ns: u64,
+}
+
+impl Rates {
+    /// Checked rates; the error names the key.
+    pub(crate) fn new(moves: &Moves, outer_axis_percent: u64, pass_bytes_per_ns: u64) -> Result<Rates, String> {
+        let Moves { bytes_per_ns, node, view } = *moves;
+        if bytes_per_ns == 0 {
+            return Err("`moves.bytes_per_ns` must be at least 1".to_owned());
+        }
+        if pass_bytes_per_ns == 0 {
+            return Err("`ops.pass_bytes_per_ns` must be at least 1".to_owned());
+        }
+        Ok(Rates { bytes_per_ns, node, view, outer_axis_percent, pass_bytes_per_ns })
+    }
+
+    /// A move of this many bytes.
+    pub(crate) fn permute(&self, bytes: u64) -> Cost {
+        self.node + Cost::new(bytes.div_ceil(self.bytes_per_ns))
+    }
+
+    /// A pass over this many bytes.
+    pub(crate) fn pass(&self, bytes: u64) -> Cost {
+        self.view + Cost::new(bytes / self.pass_bytes_per_ns)
+    }
+
+    /// A standard op: nothing, but what an op pays that reads a whole axis which is not innermost.
+    pub(crate) fn op(&self, query: &OpQuery<'_>) -> Cost {
+        if whole_axis_is_outer(query) { self.permute(query.bytes).percent(self.outer_axis_percent) } else { Cost::ZERO }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -75,10 +126,35 @@ pub enum TargetError {
 /// # Errors
 /// [`TargetError::Unknown`].
 pub fn builtin(name: &str) -> Result<Box<dyn Target>, TargetError> {
-    match name {
-        "onnx" => Ok(Box::new(DataTarget::parse(name, include_str!("../targets/onnx.toml"))?)),
-        "ort-cpu" => Ok(Box::new(OrtCpu::new(Block::of_host())?)),
-        _ => Err(TargetError::Unknown { name: name.to_owned(), known: BUILTIN.join(", ") }),
+    let text = match name {
+        "onnx" => include_str!("../targets/onnx.toml"),
+        "ort-cpu" => return Ok(Box::new(OrtCpu::new(Block::of_host())?)),
+        "nhwc" => include_str!("../targets/nhwc.toml"),
+        "cuda-tensorcore" => include_str!("../targets/cuda-tensorcore.toml"),
+        "x86-avx512" => include_str!("../targets/x86-avx512.toml"),
+        "x86-avx2" => include_str!("../targets/x86-avx2.toml"),
+        "arm-neon" => include_str!("../targets/arm-neon.toml"),
+        "cuda-dp4a" => include_str!("../targets/cuda-dp4a.toml"),
+        _ => return Err(TargetError::Unknown { name: name.to_owned(), known: BUILTIN.join(", ") }),
+    };
+    parse(name, text)
+}
+
+/// The target that a data file describes. `name` is the file's, for errors.
+///
+/// # Errors
+/// [`TargetError::Malformed`] with the place.
+pub fn parse(name: &str, text: &str) -> Result<Box<dyn Target>, TargetError> {
+    #[derive(Deserialize)]
+    struct Head {
+        dialect: Option<String>,
+    }
+    let malformed = |why: String| TargetError::Malformed { name: name.to_owned(), why };
+    let head: Head = toml::from_str(text).map_err(|e| malformed(e.to_string()))?;
+    match head.dialect.as_deref() {
+        Some("relayout") => Ok(Box::new(FunctionTarget::parse(name, text)?)),
+        Some("ort-cpu") => Err(malformed("dialect `ort-cpu` is no matter of data; use `--target ort-cpu`".to_owned())),
+        _ => Ok(Box::new(DataTarget::parse(name, text)?)),
     }
 }
 
@@ -89,31 +165,23 @@ impl DataTarget {
     /// [`TargetError::Malformed`] with the place.
     pub fn parse(name: &str, text: &str) -> Result<DataTarget, TargetError> {
         let malformed = |why: String| TargetError::Malformed { name: name.to_owned(), why };
-        let target: DataTarget = toml::from_str(text).map_err(|e| malformed(e.to_string()))?;
-        if target.moves.bytes_per_ns == 0 {
-            return Err(malformed("`moves.bytes_per_ns` must be at least 1".to_owned()));
-        }
-        if target.ops.pass_bytes_per_ns == 0 {
-            return Err(malformed("`ops.pass_bytes_per_ns` must be at least 1".to_owned()));
-        }
-        Ok(target)
+        let file: File = toml::from_str(text).map_err(|e| malformed(e.to_string()))?;
+        let rates = Rates::new(&file.moves, file.ops.outer_axis_percent, file.ops.pass_bytes_per_ns).map_err(malformed)?;
+        let File { name, dialect, about, layouts, source, .. } = file;
+        Ok(DataTarget { name, dialect, about, layouts, source, rates })
     }
+}
 
-    fn permute_cost(&self, bytes: u64) -> Cost {
-        self.moves.node + Cost::new(bytes.div_ceil(self.moves.bytes_per_ns))
-    }
-
-    /// Whether the op reads a whole axis at once, and that axis is not innermost in this order.
-    fn whole_axis_is_outer(query: &OpQuery<'_>) -> bool {
-        let axis = match &query.graph.node(query.node).op {
-            Op::Onnx(name) if WHOLE_AXIS.contains(&name.name.as_str()) => "x",
-            _ => return false,
-        };
-        let Some(atom) = query.bound.atoms.iter().position(|a| a.name == axis) else { return false };
-        let axes = query.bound.axes(Slot::In(0)).unwrap_or_default();
-        let innermost = query.ins.first().and_then(|layout| layout.factors().last());
-        innermost.is_some_and(|f| axes.get(usize::from(f.axis)).is_some_and(|&a| usize::from(a) != atom))
-    }
+/// Whether the op reads a whole axis at once, and that axis is not innermost in this order.
+fn whole_axis_is_outer(query: &OpQuery<'_>) -> bool {
+    let axis = match &query.graph.node(query.node).op {
+        Op::Onnx(name) if WHOLE_AXIS.contains(&name.name.as_str()) => "x",
+        _ => return false,
+    };
+    let Some(atom) = query.bound.atoms.iter().position(|a| a.name == axis) else { return false };
+    let axes = query.bound.axes(Slot::In(0)).unwrap_or_default();
+    let innermost = query.ins.first().and_then(|layout| layout.factors().last());
+    innermost.is_some_and(|f| axes.get(usize::from(f.axis)).is_some_and(|&a| usize::from(a) != atom))
 }
 
 /// Ops whose kernels pack the axis `[x]` of their signature before they read it.
@@ -144,30 +212,24 @@ impl Target for DataTarget {
     }
 
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
-        if !Self::whole_axis_is_outer(query) {
-            return Some(Cost::ZERO);
-        }
-        let moved = self.permute_cost(query.bytes).get();
-        Some(Cost::new(
-            (u128::from(moved) * u128::from(self.ops.outer_axis_percent) / 100).try_into().unwrap_or(u64::MAX),
-        ))
+        Some(self.rates.op(query))
     }
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {
         // Standard ONNX has a Transpose of whole axes, and nothing that pads.
         let sayable = query.from.as_permutation().is_some() && query.to.as_permutation().is_some();
         match query.kind {
-            MoveKind::View => Some(self.moves.view),
-            MoveKind::Permute => sayable.then(|| self.permute_cost(query.bytes)),
+            MoveKind::View => Some(self.rates.view),
+            MoveKind::Permute => sayable.then(|| self.rates.permute(query.bytes)),
         }
     }
 
     fn view_cost(&self) -> Cost {
-        self.moves.view
+        self.rates.view
     }
 
     fn pass_cost(&self, bytes: u64) -> Cost {
-        self.moves.view + Cost::new(bytes / self.ops.pass_bytes_per_ns)
+        self.rates.pass(bytes)
     }
 }
 

@@ -51,6 +51,15 @@ impl Cost {
     pub const fn times(self, n: u64) -> Self {
         if self.is_finite() { Self(self.0.saturating_mul(n)) } else { self }
     }
+
+    /// This many percent of this cost, rounded down.
+    #[must_use]
+    pub fn percent(self, percent: u64) -> Self {
+        if !self.is_finite() {
+            return self;
+        }
+        Self((u128::from(self.0) * u128::from(percent) / 100).try_into().unwrap_or(u64::MAX))
+    }
 }
 
 impl From<u64> for Cost {

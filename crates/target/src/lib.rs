@@ -8,11 +8,13 @@
 
 mod builtin;
 mod cost;
+mod functions;
 mod kernel;
 mod ort_cpu;
 
-pub use builtin::{BUILTIN, DataTarget, TargetError, builtin};
+pub use builtin::{BUILTIN, DataTarget, TargetError, builtin, parse};
 pub use cost::Cost;
+pub use functions::FunctionTarget;
 pub use kernel::{Kernel, Rewrite};
 pub use ort_cpu::{Block, OrtCpu};
 
@@ -124,6 +126,11 @@ pub trait Target: Sync {
     /// How its dialect declares values whose axes are split or padded.
     fn storage(&self) -> StorageRule {
         StorageRule::PerDigit
+    }
+
+    /// Whether its files call functions of domain `relayout`: kernels of that domain, and moves.
+    fn calls_functions(&self) -> bool {
+        false
     }
 
     /// What its files ask of the host, if their bytes lie in blocks that the host decides.

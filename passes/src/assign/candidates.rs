@@ -11,6 +11,7 @@ use crate::hints::Hints;
 use crate::legalize::{is_sayable, needs_raise};
 use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};
 use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::layout::pad::Lane;
@@ -251,6 +252,7 @@ impl Closure<'_, '_> {
         // The kernels of the dialect come before other orders of the standard op, so that the cap does not turn them away.
         let kernels = own.kernel_choices(graph, n);
         proposals.splice(proposals.len().min(1)..proposals.len().min(1), kernels);
+        proposals.retain(|choice| own.may_repack(graph, node, choice));
         let todo = Todo::Node(s, self.place[s][n.index()], n);
         let mut changed = Vec::new();
         let mut kept: Vec<Choice> = Vec::new();
@@ -375,7 +377,21 @@ impl ScopeCandidates {
     /// Whether what the pad slots of the results would hold is harmless.
     fn may_pad(&self, graph: &Graph, node: &Node, choice: &Choice) -> bool {
         slots_of(node.outputs.iter(), &choice.outs).all(|(v, layout)| {
-            layout.as_permutation().is_some() || !pads(graph, v, layout) || self.lanes[v.index()].is_finite()
+            layout.as_permutation().is_some()
+                || match padded(graph, v, layout)[..] {
+                    [] => true,
+                    // Of the pad slots of other axes nothing is known.
+                    [axis] => axis == usize::from(layout.rank() > 1) && self.lanes[v.index()].is_finite(),
+                    _ => false,
+                }
+        })
+    }
+
+    /// Whether export can re-lay every constant that the choice reads: elements of less than a byte move as whole axes only.
+    fn may_repack(&self, graph: &Graph, node: &Node, choice: &Choice) -> bool {
+        slots_of(node.inputs.iter(), &choice.ins).all(|(v, layout)| {
+            let bits = graph.value(v).ty.dtype().and_then(DType::bits);
+            layout.as_permutation().is_some() || !self.constant[v.index()] || bits.is_some_and(|bits| bits >= 8)
         })
     }
 
@@ -413,13 +429,14 @@ fn extra_nodes(graph: &Graph, constant: &[bool], n: NodeId, bound: &Bound, choic
     (raised + usize::from(extents)) as u64
 }
 
-/// Whether a value has pad slots in this layout.
-fn pads(graph: &Graph, v: ValueId, layout: &Layout) -> bool {
+/// Axes of a value that have pad slots in this layout.
+fn padded(graph: &Graph, v: ValueId, layout: &Layout) -> Vec<usize> {
     let shape = graph.value(v).ty.shape().unwrap_or_default();
-    (0..layout.rank()).any(|axis| {
-        let block = Dim::from(layout.block_of(axis) as i64);
-        layout.slot_map(axis).is_some() || shape.get(axis).is_none_or(|d| d.exact_div(&block).is_none())
-    })
+    let has_pads = |axis: &usize| {
+        let block = Dim::from(layout.block_of(*axis) as i64);
+        layout.slot_map(*axis).is_some() || shape.get(*axis).is_none_or(|d| d.exact_div(&block).is_none())
+    };
+    (0..layout.rank()).filter(has_pads).collect()
 }
 
 fn slots_of<'a>(

@@ -1,10 +1,12 @@
 //! `legalize`: what the target's dialect needs said explicitly, and what it says in one op.
 //!
 //! - `raise`: an operand of lower rank is aligned at its end, so where its axes no longer lie there it is raised to full rank.
+//! - `digits`: where results have a dim per digit, an operand that lacks some is raised to all of them.
 //! - `scale`: scales per channel of blocked images are convolutions of one tap.
 //! - `guard`: a file in blocks fails on hosts of another block, and what stays plain is kept from being blocked on load.
 //! - `nchwc`: ONNX Runtime's blocked convolutions take in the sum and the activation behind them.
 
+mod digits;
 mod guard;
 mod nchwc;
 mod raise;

@@ -15,8 +15,9 @@ pub(super) fn raise_operands(graph: &mut Graph) -> Result<(), PassError> {
     let mut raised: Vec<(ValueId, Insert)> = Vec::new();
     let mut touched = Vec::new();
     for n in graph.nodes() {
+        let digits = super::digits::has_digits(graph, n);
         for (slot, v) in raised_operands(graph, n) {
-            let Some(insert) = raise(graph, n, slot, v) else { continue };
+            let Some(insert) = raise(graph, n, slot, v).filter(|_| !digits) else { continue };
             touched.push(n);
             match raised.iter_mut().find(|(of, r)| *of == v && r.layout == insert.layout && r.ty == insert.ty) {
                 Some((_, r)) => r.uses.extend(insert.uses),
@@ -33,7 +34,7 @@ pub(super) fn raise_operands(graph: &mut Graph) -> Result<(), PassError> {
         let form = bind(graph, n);
         graph.set_form(n, form);
     }
-    Ok(())
+    super::digits::raise_to_digits(graph)
 }
 
 /// Operands of a node that have to be raised.
@@ -55,6 +56,9 @@ pub(crate) fn needs_raise(
     layout: &Layout,
     full: Option<&Layout>,
 ) -> bool {
+    if let Some(full) = full.filter(|full| super::digits::is_split(graph, full)) {
+        return super::digits::lies_apart(graph, bound, slot, v, layout, full);
+    }
     if !bound.aligned.get(slot).copied().unwrap_or(false) {
         return false;
     }

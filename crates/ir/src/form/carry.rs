@@ -18,6 +18,8 @@ impl Bound {
     /// can't run so: a letter that is found by position, windowed, read whole or summed over is split or padded; blocks of a
     /// joined axis (Concat) do not divide every run; an attribute speaks of an axis that has no place of its own.
     ///
+    /// Declared per digit, a list of one entry per axis can be said if the entry of a split axis says that it stays as it is.
+    ///
     /// Declared per axis, bytes lie otherwise than the declaration says, so only ops that treat all elements alike run: every
     /// slot has all letters at full extent. `shape` has the logical shape of each slot.
     pub fn carry<'d>(
@@ -37,6 +39,9 @@ impl Bound {
             .map(|axis| axes[axis])
             .collect();
         if !broken.iter().all(|&atom| self.breaks(atom, layout, axes, &shape)) || !self.renumbers(&broken, rule) {
+            return None;
+        }
+        if rule == StorageRule::PerDigit && !self.lists_reach(&broken, layout, axes, &shape) {
             return None;
         }
         let digits = self.digits(layout, axes);
@@ -111,9 +116,47 @@ impl Bound {
         self.renumber.iter().all(|what| match what {
             // The axis is whole, or joined and named by its outermost digit.
             Renumber::AxisAttr(..) => rule == StorageRule::PerDigit || broken.iter().all(joined),
-            Renumber::AxisInput(..) | Renumber::AxesAttr(..) | Renumber::AxesInput(..) => rule == StorageRule::PerDigit,
+            Renumber::AxisInput(..)
+            | Renumber::AxesAttr(..)
+            | Renumber::AxesInput(..)
+            | Renumber::PerAxisAttr(..)
+            | Renumber::PerAxisInput(..)
+            | Renumber::Extents => rule == StorageRule::PerDigit,
             _ => false,
         }) && !(pinned && rule == StorageRule::PerDigit)
+    }
+
+    /// Whether every operand still meets the others where they have a dim per digit. Operands that are aligned at their end,
+    /// or repeat one element along a split axis, can be raised to the digits of the result, but only by an op that speaks of
+    /// no axes. Others that lack axes (a scale per channel) have no dim but the one they name.
+    fn lists_reach<'d>(
+        &self,
+        broken: &[AtomId],
+        layout: &Layout,
+        axes: &[AtomId],
+        shape: &impl Fn(Slot) -> Option<&'d [Dim]>,
+    ) -> bool {
+        let split: Vec<AtomId> = broken
+            .iter()
+            .copied()
+            .filter(|atom| axes.iter().position(|a| a == atom).is_some_and(|axis| layout.block_of(axis) != 1))
+            .collect();
+        let full = self.axes(Slot::Out(0)).map_or(0, <[AtomId]>::len);
+        (0..self.operands.len()).all(|slot| {
+            let Some(own) = self.axes(Slot::In(slot)) else { return true };
+            let aligned = self.aligned.get(slot).copied().unwrap_or(false);
+            let lacks = own.len() < full;
+            let dims = shape(Slot::In(slot)).unwrap_or_default();
+            let repeats = |atom: &AtomId| {
+                let axis = own.iter().position(|a| a == atom);
+                axis.and_then(|axis| dims.get(axis)).is_some_and(Dim::is_one)
+            };
+            if lacks && !aligned {
+                return !own.iter().any(|atom| split.contains(atom));
+            }
+            let raised = lacks || split.iter().any(repeats);
+            !raised || split.is_empty() || self.renumber.is_empty()
+        })
     }
 
     /// The digits of all atoms, outermost first; atoms that the slot lacks are whole and follow the one before them in ONNX

@@ -8,6 +8,7 @@
 //! Names of graph inputs, outputs and surviving values stay; new names are unique over all graphs of the model.
 
 mod attributes;
+mod calls;
 mod constants;
 mod names;
 mod renumber;
@@ -19,6 +20,7 @@ use crate::proto::{GraphProto, ModelProto, NodeProto, StringStringEntryProto, Te
 use crate::proto::tensor_shape_proto::{Dimension, dimension::Value as Extent};
 use crate::proto::{OperatorSetIdProto, type_proto};
 use crate::write::Payloads;
+use calls::Functions;
 use names::{Names, Outer, Taken};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::dim::Dim;
@@ -59,20 +61,46 @@ pub struct Exported {
     pub changed: bool,
 }
 
+/// How a graph is written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExportOptions<'a> {
+    /// Added to a model that changed.
+    pub metadata: &'a [(String, String)],
+    /// Whether a move of whole axes is a call of domain `relayout` and not a Transpose. Moves that a Transpose can't say are
+    /// calls in any case.
+    pub calls_functions: bool,
+}
+
 /// Writes a model's graph over the messages it was imported from. `metadata` is added to a model that changed.
 ///
 /// # Errors
 /// [`ExportError`].
 pub fn export(file: &ModelFile, model: &Model, metadata: &[(String, String)]) -> Result<Exported, ExportError> {
+    export_with(file, model, &ExportOptions { metadata, ..ExportOptions::default() })
+}
+
+/// Writes a model's graph over the messages it was imported from.
+///
+/// # Errors
+/// [`ExportError`].
+pub fn export_with(file: &ModelFile, model: &Model, options: &ExportOptions<'_>) -> Result<Exported, ExportError> {
+    let metadata = options.metadata;
     let mut proto = file.proto.clone();
-    let mut exporter =
-        Exporter { ir_version: model.ir_version, payloads: Payloads::new(), taken: Taken::of(&file.proto) };
+    let opset = ["", "ai.onnx"].iter().find_map(|domain| model.opsets.get(*domain)).copied().unwrap_or(0);
+    let mut exporter = Exporter {
+        ir_version: model.ir_version,
+        payloads: Payloads::new(),
+        taken: Taken::of(&file.proto),
+        functions: Functions::new(opset),
+        calls_functions: options.calls_functions,
+    };
     if let Some(origin) = &file.proto.graph {
         proto.graph = Some(exporter.graph(origin, &model.graph, None)?);
     }
     let changed = proto.graph != file.proto.graph;
     if changed {
         import_domains(&mut proto, &model.graph);
+        std::mem::take(&mut exporter.functions).add_to(&mut proto);
         for (key, value) in metadata {
             set_property(&mut proto.metadata_props, key, value);
         }
@@ -110,6 +138,8 @@ struct Exporter {
     ir_version: i64,
     payloads: Payloads,
     taken: Taken,
+    functions: Functions,
+    calls_functions: bool,
 }
 
 /// One graph on its way out.
@@ -181,6 +211,11 @@ impl Exporter {
         proto.output =
             node.outputs.iter().map(|v| v.map_or_else(String::new, |v| out.names.of(v).to_owned())).collect();
         self.bodies(&mut proto, n, out)?;
+        if let Some(kernel) = calls::kernel(node) {
+            let call = self.call(out.graph, node, kernel, proto)?;
+            out.nodes.push(call);
+            return Ok(());
+        }
         let row_major = |v: &ValueId| out.graph.value(*v).layout.is_row_major();
         // A node with bodies says nothing of axes: its values cross in the layout that both sides have. A kernel says what it
         // has to in its own terms.

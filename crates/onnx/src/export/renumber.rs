@@ -7,14 +7,28 @@ use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, Implicit, Renumber};
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::op::normalize_axis;
-use relayout_ir::storage::{StorageRule, outermost, places};
+use relayout_ir::layout::Factor;
+use relayout_ir::storage::{StorageRule, places};
 
 /// How the first operand that has axes is stored.
 struct Order {
-    /// Logical axes, outermost first.
-    stored: Vec<usize>,
+    /// Per dim, outermost first, the logical axis that it is; none for dims of an axis that is split or padded.
+    stored: Vec<Option<usize>>,
     /// Place of each logical axis.
     places: Vec<usize>,
+    /// Extents of the dims that are no logical axis.
+    digits: Vec<Option<i64>>,
+    /// Per logical axis, how many elements one step of its outermost dim spans.
+    blocks: Vec<i64>,
+}
+
+/// An entry of a list per dim.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pick {
+    /// The entry of the list at this place.
+    Entry(usize),
+    /// What leaves a dim as it is.
+    Same(i64),
 }
 
 impl Order {
@@ -27,9 +41,20 @@ impl Order {
             // Whatever lies in blocks is declared in ONNX's order.
             StorageRule::PerAxis if layout.as_permutation().is_none() => {
                 let own: Vec<usize> = (0..layout.rank()).collect();
-                Some(Order { stored: own.clone(), places: own })
+                let stored: Vec<Option<usize>> = own.iter().copied().map(Some).collect();
+                Some(Order { digits: vec![None; stored.len()], blocks: vec![1; stored.len()], stored, places: own })
             }
-            _ => Some(Order { stored: outermost(layout), places: places(layout)? }),
+            _ => {
+                let whole = |axis: usize| layout.block_of(axis) == 1 && layout.slot_map(axis).is_none();
+                let axis = |f: &Factor| Some(usize::from(f.axis)).filter(|&axis| whole(axis));
+                let blocks = (0..layout.rank()).map(|axis| i64::try_from(layout.block_of(axis)).ok());
+                Some(Order {
+                    stored: layout.factors().iter().map(axis).collect(),
+                    places: places(layout)?,
+                    digits: graph.storage_shape(x, layout)?.iter().map(Dim::as_const).collect(),
+                    blocks: blocks.collect::<Option<_>>()?,
+                })
+            }
         }
     }
 
@@ -42,13 +67,28 @@ impl Order {
     }
 
     /// Entries of one run per axis, `runs` times, in storage order.
-    fn entries(&self, list: &[i64], runs: usize) -> Option<Vec<i64>> {
-        let picks = self.picks(runs);
-        (list.len() == picks.len()).then(|| picks.iter().map(|&i| list[i]).collect())
+    fn entries(&self, node: &Node, list: &[i64], runs: usize) -> Option<Vec<i64>> {
+        let entry = |pick: &Pick| match *pick {
+            Pick::Entry(i) => list.get(i).copied(),
+            Pick::Same(n) => Some(n),
+        };
+        (list.len() == runs * self.places.len()).then(|| self.picks(node, runs)?.iter().map(entry).collect())?
     }
 
-    fn picks(&self, runs: usize) -> Vec<usize> {
-        (0..runs).flat_map(|run| self.stored.iter().map(move |&axis| run * self.stored.len() + axis)).collect()
+    /// Which entry of the list each dim takes.
+    fn picks(&self, node: &Node, runs: usize) -> Option<Vec<Pick>> {
+        let rank = self.places.len();
+        let pick = |run: usize, (at, axis): (usize, &Option<usize>)| match axis {
+            Some(axis) => Some(Pick::Entry(run * rank + axis)),
+            // Such an axis goes through, so this is what says that nothing happens to a dim.
+            None => Some(Pick::Same(match node.onnx()? {
+                "Pad" => 0,
+                "Tile" | "Expand" => 1,
+                "CenterCropPad" => (*self.digits.get(at)?)?,
+                _ => return None,
+            })),
+        };
+        (0..runs).flat_map(|run| self.stored.iter().enumerate().map(move |dim| pick(run, dim))).collect()
     }
 }
 
@@ -92,8 +132,9 @@ impl Exporter {
         let graph = out.graph;
         match what {
             Renumber::AxisAttr(name, default) => {
-                let place = order.place(node.int(name).unwrap_or(default))?;
-                set(proto, int_attribute(name, place));
+                let axis = node.int(name).unwrap_or(default);
+                set(proto, int_attribute(name, order.place(axis)?));
+                self.parts(out, node, order, axis, proto)?;
             }
             Renumber::AxesAttr(name, implicit) => {
                 let axes = match (node.ints(name), implicit) {
@@ -120,21 +161,49 @@ impl Exporter {
             }
             Renumber::PerAxisAttr(name, runs) => {
                 if let Some(list) = node.ints(name) {
-                    set(proto, ints_attribute(name, order.entries(list, runs)?));
+                    set(proto, ints_attribute(name, order.entries(node, list, runs)?));
                 }
             }
             Renumber::PerAxisInput(slot, runs) => {
                 let Some(v) = node.inputs.get(slot).copied().flatten() else { return Some(()) };
                 match contents(graph, node, slot) {
                     Some(list) => {
-                        let entries = order.entries(&list, runs)?;
+                        let entries = order.entries(node, &list, runs)?;
                         self.replace(out, proto, slot, "entries", &entries, false);
                     }
-                    None => self.gather_entries(out, proto, slot, v, &order.picks(runs)),
+                    None => {
+                        let picks = order.picks(node, runs)?;
+                        self.gather_entries(out, proto, slot, v, &picks, runs * order.places.len());
+                    },
                 }
             }
             Renumber::TrailingInput(slot) => self.trailing(out, node, order, slot, proto)?,
             Renumber::Extents => {}
+        }
+        Some(())
+    }
+
+    /// Sizes of the parts of a Split whose axis is in blocks: in blocks too.
+    fn parts(
+        &mut self,
+        out: &mut GraphOut<'_>,
+        node: &Node,
+        order: &Order,
+        axis: i64,
+        proto: &mut NodeProto,
+    ) -> Option<()> {
+        let axis = normalize_axis(axis, order.places.len())?;
+        let block = *order.blocks.get(axis)?;
+        let listed = node.ints("split").is_some() || node.inputs.get(1).copied().flatten().is_some();
+        if block == 1 || node.onnx() != Some("Split") || !listed {
+            return Some(());
+        }
+        let blocks = |v: &Option<ValueId>| Some(out.graph.value((*v)?).ty.shape()?.get(axis)?.as_const()? / block);
+        let parts: Vec<i64> = node.outputs.iter().map(blocks).collect::<Option<_>>()?;
+        if node.ints("split").is_some() {
+            set(proto, ints_attribute("split", parts));
+        } else {
+            self.replace(out, proto, 1, "entries", &parts, false);
         }
         Some(())
     }
@@ -151,13 +220,17 @@ impl Exporter {
         let v = node.inputs.get(slot).copied().flatten()?;
         let length = usize::try_from(out.graph.value(v).ty.shape()?.first()?.as_const()?).ok()?;
         let kept = length.checked_sub(order.stored.len())?;
-        let picks: Vec<usize> = (0..kept).chain(order.stored.iter().map(|&axis| kept + axis)).collect();
+        let trailing = order.stored.iter().map(|axis| Some(kept + (*axis)?)).collect::<Option<Vec<usize>>>()?;
+        let picks: Vec<usize> = (0..kept).chain(trailing).collect();
         match contents(out.graph, node, slot) {
             Some(list) => {
                 let entries: Vec<i64> = picks.iter().map(|&i| list.get(i).copied()).collect::<Option<_>>()?;
                 self.replace(out, proto, slot, "entries", &entries, false);
             }
-            None => self.gather_entries(out, proto, slot, v, &picks),
+            None => {
+                let picks: Vec<Pick> = picks.into_iter().map(Pick::Entry).collect();
+                self.gather_entries(out, proto, slot, v, &picks, length);
+            }
         }
         Some(())
     }
@@ -185,38 +258,85 @@ impl Exporter {
         proto.input[slot] = name;
     }
 
-    /// Picks entries of a list that is computed at run time.
+    /// Picks entries of a list of this length that is computed at run time.
     fn gather_entries(
         &mut self,
         out: &mut GraphOut<'_>,
         proto: &mut NodeProto,
         slot: usize,
         v: ValueId,
-        picks: &[usize],
+        picks: &[Pick],
+        length: usize,
     ) {
         let base = out.names.of(v).to_owned();
-        let indices: Vec<i64> = picks.iter().map(|&p| p as i64).collect();
+        let mut known: Vec<i64> = Vec::new();
+        let indices: Vec<i64> = picks
+            .iter()
+            .map(|pick| match *pick {
+                Pick::Entry(i) => i as i64,
+                Pick::Same(n) => (length + place_of(&mut known, n)) as i64,
+            })
+            .collect();
+        let list = self.longer(out, &base, &known);
         let indices = self.ints(out, &format!("{base}.order"), &indices);
         let result = self.taken.fresh(&format!("{base}.ordered"));
-        out.nodes.push(gather(base, indices, result.clone()));
+        out.nodes.push(gather(list, indices, result.clone()));
         proto.input[slot] = result;
     }
 
-    /// Shape of a stored tensor, put back into ONNX's order.
+    /// A list that is computed at run time with known entries behind it.
+    fn longer(&mut self, out: &mut GraphOut<'_>, list: &str, known: &[i64]) -> String {
+        if known.is_empty() {
+            return list.to_owned();
+        }
+        let more = self.ints(out, &format!("{list}.digits"), known);
+        let result = self.taken.fresh(&format!("{list}.longer"));
+        out.nodes.push(NodeProto {
+            op_type: Some("Concat".to_owned()),
+            name: Some(result.clone()),
+            input: vec![list.to_owned(), more],
+            output: vec![result.clone()],
+            attribute: vec![int_attribute("axis", 0)],
+            ..NodeProto::default()
+        });
+        result
+    }
+
+    /// Shape of a stored tensor, put back into ONNX's order. Extents of axes that are split or padded are known.
     fn extents(&mut self, out: &mut GraphOut<'_>, node: &Node, order: &Order, mut proto: NodeProto) -> Option<()> {
-        let rank = order.places.len() as i64;
+        let axes = order.places.len();
+        let rank = axes as i64;
         let clamp = |a: i64| (if a < 0 { a.saturating_add(rank) } else { a }).clamp(0, rank) as usize;
         let (start, end) = (clamp(node.int("start").unwrap_or(0)), clamp(node.int("end").unwrap_or(rank)));
         proto.attribute.retain(|a| !matches!(a.name.as_deref(), Some("start" | "end")));
         let result = proto.output.first()?.clone();
         let stored = self.taken.fresh(&format!("{result}.stored"));
         proto.output[0].clone_from(&stored);
-        let picks: Vec<i64> = (start..end.max(start)).map(|axis| order.places[axis] as i64).collect();
-        let indices = self.ints(out, &format!("{result}.order"), &picks);
+        let shape = node.inputs.first().copied().flatten().and_then(|x| out.graph.value(x).ty.shape())?;
+        let mut known: Vec<i64> = Vec::new();
+        let mut picks: Vec<i64> = Vec::new();
+        for axis in start..end.max(start) {
+            let place = *order.places.get(axis)?;
+            picks.push(if order.stored.get(place).copied().flatten() == Some(axis) {
+                place as i64
+            } else {
+                (order.stored.len() + place_of(&mut known, shape.get(axis)?.as_const()?)) as i64
+            });
+        }
         out.nodes.push(proto);
-        out.nodes.push(gather(stored, indices, result));
+        let list = self.longer(out, &stored, &known);
+        let indices = self.ints(out, &format!("{result}.order"), &picks);
+        out.nodes.push(gather(list, indices, result));
         Some(())
     }
+}
+
+/// The place of a number in a list, which it joins if it is new.
+fn place_of(list: &mut Vec<i64>, n: i64) -> usize {
+    list.iter().position(|&have| have == n).unwrap_or_else(|| {
+        list.push(n);
+        list.len() - 1
+    })
 }
 
 fn gather(data: String, indices: String, result: String) -> NodeProto {

@@ -24,6 +24,8 @@ pub(super) enum Change {
     Pack { x: ValueId, y: ValueId, from: Image },
     /// Out of blocks of channels, so many of which are no padding.
     Unpack { x: ValueId, y: ValueId, to: Image, channels: i64 },
+    /// A move that only the dialect's functions can say: the result's axes lie so in the operand.
+    Move { x: ValueId, y: ValueId, left: Layout },
 }
 
 /// How an image lies that is in no blocks.
@@ -96,8 +98,12 @@ pub(super) fn change(graph: &Graph, n: NodeId) -> Option<Change> {
     if plain {
         return None;
     }
-    if let Some(reorder) = left.ok().and_then(|left| reorder(graph, x, y, &left, to_shape)) {
+    if let Some(reorder) = left.as_ref().ok().and_then(|left| reorder(graph, x, y, left, to_shape)) {
         return Some(reorder);
+    }
+    let whole = [&from.layout, &to.layout].into_iter().all(|l| l.as_permutation().is_some());
+    if !whole && graph.storage == StorageRule::PerDigit {
+        return left.ok().map(|left| Change::Move { x, y, left });
     }
     let perm = match &view {
         View::Reshape => return None,
@@ -133,7 +139,7 @@ impl Exporter {
             }
             return Ok(false);
         };
-        self.write_change(out, change, origin);
+        self.write_change(out, n, change, origin)?;
         Ok(true)
     }
 
@@ -146,15 +152,34 @@ impl Exporter {
                 why: "it moves between layouts that are no orders of axes".into(),
             });
         };
-        self.write_change(out, change, None);
-        Ok(())
+        self.write_change(out, n, change, None)
     }
 
-    fn write_change(&mut self, out: &mut GraphOut<'_>, change: Change, origin: Option<&NodeProto>) {
+    /// The call that a change is, where the target's moves are calls.
+    fn called(&mut self, out: &GraphOut<'_>, n: NodeId, change: &Change) -> Result<Option<NodeProto>, ExportError> {
+        let moved = matches!(out.graph.node(n).op, Op::Relayout) && self.calls_functions;
+        let (y, left) = match change {
+            Change::Move { y, left, .. } => (*y, left),
+            Change::Transpose { x, y, .. } if moved => (*y, &out.graph.value(*x).layout),
+            _ => return Ok(None),
+        };
+        let value = out.graph.value(y);
+        let Some(shape) = value.ty.shape() else { return Ok(None) };
+        self.move_call(out, y, left, &value.layout, shape).map(Some)
+    }
+
+    fn write_change(
+        &mut self,
+        out: &mut GraphOut<'_>,
+        n: NodeId,
+        change: Change,
+        origin: Option<&NodeProto>,
+    ) -> Result<(), ExportError> {
+        let call = self.called(out, n, &change)?;
         let last = |image| if image == Image::ChannelsLast { vec![int_attribute("channels_last", 1)] } else { vec![] };
         let mut domain = None;
         let (op, x, y, inputs, attribute) = match change {
-            Change::Nothing { y, .. } if out.names.is_alias(y) => return,
+            Change::Nothing { y, .. } if out.names.is_alias(y) => return Ok(()),
             Change::Nothing { x, y } => ("Identity", x, y, vec![], vec![]),
             Change::Reshape { x, y, target } => {
                 let shape = self.ints(out, &format!("{}.shape", out.names.of(y)), &target);
@@ -171,10 +196,15 @@ impl Exporter {
                 domain = Some(NCHWC.to_owned());
                 ("ReorderOutput", x, y, vec![], [vec![int_attribute("channels", channels)], last(to)].concat())
             }
+            Change::Move { x, y, .. } => ("", x, y, vec![], vec![]),
+        };
+        let (op, domain, attribute) = match call {
+            Some(call) => (call.op_type.unwrap_or_default(), call.domain, call.attribute),
+            None => (op.to_owned(), domain, attribute),
         };
         let name = out.names.of(y).to_owned();
         let mut node = NodeProto {
-            op_type: Some(op.to_owned()),
+            op_type: Some(op),
             domain,
             // The node that this one stands for gives it its name and what else it says of itself.
             name: Some(origin.and_then(|o| o.name.clone()).unwrap_or_else(|| name.clone())),
@@ -186,6 +216,7 @@ impl Exporter {
         node.input = std::iter::once(out.names.of(x).to_owned()).chain(inputs).collect();
         node.output = vec![name];
         out.nodes.push(node);
+        Ok(())
     }
 }
 

@@ -1,0 +1,127 @@
+//! Calls of domain `relayout`: kernels that a pass chose, and moves. The model gets the body of every function that it calls.
+
+use super::views::bare_node;
+use super::{ExportError, Exporter, GraphOut};
+use crate::dialect::{DOMAIN, DialectError, DialectOp, FIRST_IR_VERSION, Operand, Relayout, VERSION};
+use crate::proto::{FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto};
+use relayout_ir::dim::Dim;
+use relayout_ir::form::{Form, KernelLayouts};
+use relayout_ir::graph::{Graph, Node, Op, ValueId};
+use relayout_ir::layout::Layout;
+use std::collections::BTreeMap;
+
+/// The functions that calls need, by name.
+#[derive(Debug, Default)]
+pub(super) struct Functions {
+    /// The version of the standard domain that the model imports.
+    opset: i64,
+    bodies: BTreeMap<String, FunctionProto>,
+}
+
+impl Functions {
+    pub(super) fn new(opset: i64) -> Functions {
+        Functions { opset, bodies: BTreeMap::new() }
+    }
+
+    /// Adds the functions to a model, and what it has to say to have any. Those that it has stay where they are.
+    ///
+    /// Before IR version 4 every initializer had to be an input too, and none could be overridden; from then on such an input
+    /// is one that callers may set. So the inputs go where the version is raised past it.
+    pub(super) fn add_to(self, proto: &mut ModelProto) {
+        if self.bodies.is_empty() {
+            return;
+        }
+        let before = proto.ir_version.unwrap_or(0);
+        if before < 4
+            && let Some(graph) = &mut proto.graph
+        {
+            drop_initialized_inputs(graph);
+        }
+        proto.ir_version = Some(before.max(FIRST_IR_VERSION));
+        let imported = |set: &OperatorSetIdProto| set.domain.as_deref() == Some(DOMAIN);
+        if !proto.opset_import.iter().any(imported) {
+            proto.opset_import.push(OperatorSetIdProto { domain: Some(DOMAIN.to_owned()), version: Some(VERSION) });
+        }
+        for (name, body) in self.bodies {
+            let same = |f: &FunctionProto| f.domain.as_deref() == Some(DOMAIN) && f.name.as_deref() == Some(name.as_str());
+            if !proto.functions.iter().any(same) {
+                proto.functions.push(body);
+            }
+        }
+    }
+}
+
+fn drop_initialized_inputs(graph: &mut GraphProto) {
+    let names: std::collections::BTreeSet<String> = graph.initializer.iter().filter_map(|t| t.name.clone()).collect();
+    graph.input.retain(|i| i.name.as_ref().is_none_or(|name| !names.contains(name)));
+}
+
+/// The kernel of the dialect that a node is, with its layouts.
+pub(super) fn kernel(node: &Node) -> Option<(&str, &KernelLayouts)> {
+    match (&node.op, &node.form) {
+        (Op::Onnx(op), Form::Kernel(layouts)) if op.domain == DOMAIN => Some((&op.name, layouts)),
+        _ => None,
+    }
+}
+
+impl Exporter {
+    /// The call that a kernel of the dialect is. `proto` has its operands, results and attributes as the op has them.
+    pub(super) fn call(
+        &mut self,
+        graph: &Graph,
+        node: &Node,
+        (name, layouts): (&str, &KernelLayouts),
+        mut proto: NodeProto,
+    ) -> Result<NodeProto, ExportError> {
+        let fail = |why: String| ExportError::Unsayable { node: node.describe(graph), why };
+        let side = |values: &[Option<ValueId>], layouts: &[Option<Layout>]| -> Vec<Operand> {
+            let stored = |slot: usize| match layouts.get(slot).cloned().flatten() {
+                Some(layout) => Operand::Stored(layout),
+                None => Operand::Plain,
+            };
+            values.iter().enumerate().map(|(i, v)| v.map_or(Operand::Absent, |_| stored(i))).collect()
+        };
+        let op = DialectOp::new(name, self.functions.opset, &side(&node.inputs, &layouts.ins), &side(&node.outputs, &layouts.outs))
+            .map_err(|e| fail(e.to_string()))?;
+        let known: Vec<&str> = op.attributes().collect();
+        if let Some(other) = proto.attribute.iter().find(|a| !a.name.as_deref().is_some_and(|n| known.contains(&n))) {
+            let other = other.name.as_deref().unwrap_or_default();
+            return Err(fail(format!("the function {} has no attribute `{other}`", op.name())));
+        }
+        proto.domain = Some(DOMAIN.to_owned());
+        proto.op_type = Some(op.name().to_owned());
+        proto.overload = None;
+        proto.input = op.inputs().filter_map(|slot| proto.input.get(slot).cloned()).collect();
+        proto.output.retain(|name| !name.is_empty());
+        if !self.functions.bodies.contains_key(op.name()) {
+            self.functions.bodies.insert(op.name().to_owned(), op.function());
+        }
+        Ok(proto)
+    }
+
+    /// The call that moves a value between two layouts.
+    pub(super) fn move_call(
+        &mut self,
+        out: &GraphOut<'_>,
+        y: ValueId,
+        from: &Layout,
+        to: &Layout,
+        shape: &[Dim],
+    ) -> Result<NodeProto, ExportError> {
+        let (producer, _) = out.graph.value(y).producer();
+        let fail = |e: DialectError| ExportError::Unsayable {
+            node: out.graph.node(producer).describe(out.graph),
+            why: e.to_string(),
+        };
+        let relayout = Relayout::new(from, to, shape).map_err(fail)?;
+        if !self.functions.bodies.contains_key(relayout.name()) {
+            let body = relayout.function(self.functions.opset).map_err(fail)?;
+            self.functions.bodies.insert(relayout.name().to_owned(), body);
+        }
+        let mut node = bare_node(&Op::Relayout);
+        node.domain = Some(DOMAIN.to_owned());
+        node.op_type = Some(relayout.name().to_owned());
+        node.attribute = relayout.attributes();
+        Ok(node)
+    }
+}

@@ -1,0 +1,242 @@
+//! Targets of domain `relayout`: standard ops in channels-last or blocked layouts, each with a function body in standard ONNX.
+//!
+//! What differs between these targets is data: which layouts features and weights have, by element type and rank; how many
+//! channels a kernel takes at a time; what things cost. Which ops have kernels, and what these need, is the same for all: a
+//! convolution, a pool or another op that finds its axes by position becomes `relayout::OP` of operands that are stored so.
+//!
+//! A standard op on features is priced as its kernel and so many moves of its operands and results: it is what a runtime has to
+//! do that knows the kernels only. Convolutions pay more than the two moves around a kernel, so they always gain; other ops
+//! pay less than two, so they stay in the layout that is there and are not moved for their own sake.
+//!
+//! Invariants: pad lanes of weights and biases are zeros, so whoever pads knows them at compile time; a move that changes slots
+//! is offered only where the dialect can say it.
+
+mod convolution;
+mod data;
+mod features;
+
+use crate::builtin::Rates;
+use crate::{Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Rewrite, Target, TargetError};
+use data::{Data, Features};
+use relayout_ir::attr::Attr;
+use relayout_ir::dtype::DType;
+use relayout_ir::form::KernelLayouts;
+use relayout_ir::graph::{Graph, Node, Op, OpName, ValueId};
+use relayout_ir::layout::{Layout, Segment};
+use relayout_ir::op::LAST_OPSET;
+
+/// Domain of the functions.
+pub(crate) const DOMAIN: &str = "relayout";
+/// Version of the domain.
+const VERSION: i64 = 1;
+/// The first operator set that function bodies are written in.
+const FIRST_OPSET: i64 = 7;
+/// The first operator set in which a move can fill and crop slots.
+const FIRST_PADDING_OPSET: i64 = 12;
+
+/// A target of domain `relayout`, as a data file describes it.
+#[derive(Clone, Debug)]
+pub struct FunctionTarget {
+    data: Data,
+}
+
+impl FunctionTarget {
+    /// Reads a target file of dialect `relayout`.
+    ///
+    /// # Errors
+    /// [`TargetError::Malformed`] with the place.
+    pub fn parse(name: &str, text: &str) -> Result<FunctionTarget, TargetError> {
+        Ok(FunctionTarget { data: Data::parse(name, text)? })
+    }
+
+    fn rates(&self) -> &Rates {
+        &self.data.rates
+    }
+
+    /// Layouts that features of this type and rank may have.
+    fn layouts_of(&self, dtype: DType, rank: usize) -> impl Iterator<Item = &Features> {
+        self.data.features.iter().filter(move |f| f.takes(dtype, rank))
+    }
+
+    /// What moves of these values would cost.
+    fn moves(&self, query: &NodeQuery<'_>, values: impl Iterator<Item = ValueId>) -> Cost {
+        values
+            .filter(|&v| !(query.is_constant)(v))
+            .map(|v| self.rates().permute(bytes(query, v)))
+            .sum()
+    }
+
+    /// Cost of a pass over the features of a node.
+    fn pass(&self, query: &NodeQuery<'_>) -> Cost {
+        let node = query.graph.node(query.node);
+        let sides = node.inputs.first().into_iter().chain(node.outputs.first()).copied().flatten();
+        self.rates().pass(sides.map(|v| bytes(query, v)).fold(0, u64::saturating_add))
+    }
+}
+
+/// Bytes of a value at the size hints; 0 for what has no shape.
+fn bytes(query: &NodeQuery<'_>, v: ValueId) -> u64 {
+    let dtype = query.graph.value(v).ty.dtype();
+    let elems = query.sizes.shape(query.graph, v).map(|s| s.iter().fold(1u64, |a, &b| a.saturating_mul(b)));
+    dtype.zip(elems).and_then(|(dtype, elems)| dtype.bytes(elems)).unwrap_or(0)
+}
+
+/// The operand, if it is there.
+fn operand(node: &Node, slot: usize) -> Option<ValueId> {
+    node.inputs.get(slot).copied().flatten()
+}
+
+/// The only result; `None` for nodes that leave more.
+fn only_result(node: &Node) -> Option<ValueId> {
+    let (first, rest) = node.outputs.split_first()?;
+    if rest.iter().any(Option::is_some) { None } else { *first }
+}
+
+/// The extent of an axis, if it is a number of at least 1.
+fn extent(graph: &Graph, v: ValueId, axis: usize) -> Option<u64> {
+    u64::try_from(graph.value(v).ty.shape()?.get(axis)?.as_const()?).ok().filter(|&e| e > 0)
+}
+
+/// Rank of a value, and the type that its elements are computed from: for what is dequantized, what it was quantized to.
+fn kind(graph: &Graph, v: ValueId) -> Option<(DType, usize)> {
+    let value = graph.value(v);
+    let maker = graph.node(value.producer().0);
+    let quantized = match maker.onnx() {
+        Some("DequantizeLinear") => operand(maker, 0).and_then(|x| graph.value(x).ty.dtype()),
+        _ => None,
+    };
+    Some((quantized.or(value.ty.dtype())?, value.ty.rank()?))
+}
+
+/// The operator set of a node of the standard domain, if function bodies can be written in it.
+fn opset(node: &Node) -> Option<i64> {
+    let standard = matches!(&node.op, Op::Onnx(op) if matches!(op.domain.as_str(), "" | "ai.onnx"));
+    (standard && (FIRST_OPSET..=LAST_OPSET).contains(&node.opset)).then_some(node.opset)
+}
+
+/// The layout with so many slots for an axis of this extent; `None` where its blocks do not divide them.
+fn with_slots(layout: Layout, axis: usize, extent: u64, slots: u64) -> Option<Layout> {
+    let block = layout.block_of(axis);
+    if !slots.is_multiple_of(block) || slots < extent {
+        return None;
+    }
+    if extent.next_multiple_of(block) == slots {
+        return Some(layout);
+    }
+    layout.with_slot_map(axis, &[Segment { len: extent, slots }]).ok()
+}
+
+/// A number per channel, in as many slots as the channels have; `None` for row-major.
+fn per_channel(channels: u64, slots: u64) -> Option<Layout> {
+    if channels == slots {
+        return None;
+    }
+    with_slots(Layout::row_major(1), 0, channels, slots)
+}
+
+/// What is stored otherwise than ONNX has it.
+fn stored(layout: Layout) -> Option<Layout> {
+    (!layout.is_row_major()).then_some(layout)
+}
+
+/// The call that a standard op becomes.
+fn call(op: &str, layouts: KernelLayouts, cost: Cost, set: Vec<(String, Attr)>) -> Kernel {
+    let op = OpName { domain: DOMAIN.to_owned(), name: op.to_owned(), overload: String::new() };
+    Kernel { layouts, cost, rewrite: Some(Rewrite { op, opset: VERSION, set, remove: Vec::new() }) }
+}
+
+impl Target for FunctionTarget {
+    fn name(&self) -> &str {
+        &self.data.name
+    }
+
+    fn about(&self) -> &str {
+        &self.data.about
+    }
+
+    fn layouts(&self) -> &str {
+        &self.data.layouts
+    }
+
+    fn dialect(&self) -> &'static str {
+        "standard ONNX and functions of domain relayout, whose bodies are in the file"
+    }
+
+    fn cost_source(&self) -> &str {
+        &self.data.source
+    }
+
+    fn is_standard(&self) -> bool {
+        false
+    }
+
+    fn calls_functions(&self) -> bool {
+        true
+    }
+
+    fn may_move_more(&self) -> bool {
+        true
+    }
+
+    fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
+        Some(self.rates().op(query))
+    }
+
+    fn plain_cost(&self, query: &NodeQuery<'_>) -> Cost {
+        let node = query.graph.node(query.node);
+        let Some(cheapest) = self.kernels(query).iter().map(|k| k.cost).min() else { return Cost::ZERO };
+        let anchors = convolution::is(node);
+        let percent = if anchors { self.data.ops.anchor_moves_percent } else { self.data.ops.other_moves_percent };
+        let moved = node.inputs.iter().flatten().chain(node.outputs.iter().flatten()).copied();
+        cheapest + self.moves(query, moved).percent(percent)
+    }
+
+    fn kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
+        let node = query.graph.node(query.node);
+        if opset(node).is_none() {
+            return Vec::new();
+        }
+        let found = if convolution::is(node) { self.convolutions(query) } else { self.others(query) };
+        found.unwrap_or_default()
+    }
+
+    fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {
+        match query.kind {
+            MoveKind::View => Some(self.rates().view),
+            MoveKind::Permute => is_sayable(query).then(|| self.rates().permute(query.bytes)),
+        }
+    }
+
+    fn view_cost(&self) -> Cost {
+        self.rates().view
+    }
+
+    fn pass_cost(&self, bytes: u64) -> Cost {
+        self.rates().pass(bytes)
+    }
+}
+
+/// Whether the dialect has a function for a move: digits of the two layouts nest, and pad lanes lie at the end of their axis.
+fn is_sayable(query: &MoveQuery<'_>) -> bool {
+    let bits = query.dtype.and_then(DType::bits);
+    let (from, to) = (query.from, query.to);
+    if from.as_permutation().is_some() && to.as_permutation().is_some() {
+        return true;
+    }
+    let whole_bytes = bits.is_some_and(|bits| bits >= 8);
+    whole_bytes && from.rank() == to.rank() && (0..from.rank()).all(|axis| nests(from, to, axis) && keeps_slots(from, to, axis))
+}
+
+/// Whether every digit boundary of an axis in one layout divides, or is divided by, every one in the other.
+fn nests(from: &Layout, to: &Layout, axis: usize) -> bool {
+    let both = from.factors().iter().chain(to.factors());
+    let mut cuts: Vec<u64> = both.filter(|f| usize::from(f.axis) == axis).map(|f| f.div).collect();
+    cuts.sort_unstable();
+    cuts.windows(2).all(|w| matches!(w, [a, b] if b.is_multiple_of((*a).max(1))))
+}
+
+/// Whether the pad lanes of an axis are at its end in both layouts, or the same in both.
+fn keeps_slots(from: &Layout, to: &Layout, axis: usize) -> bool {
+    let (a, b) = (from.slot_map(axis), to.slot_map(axis));
+    a == b || [a, b].into_iter().flatten().all(|map| map.len() < 2)
+}

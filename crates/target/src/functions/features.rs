@@ -1,0 +1,156 @@
+//! Ops on features that find their axes by position: pools, resizes, normalizations, rearrangements of depth and space.
+
+use super::data::Features;
+use super::{FIRST_PADDING_OPSET, FunctionTarget, call, extent, kind, only_result, operand, opset, per_channel, stored, with_slots};
+use crate::{Cost, Kernel, NodeQuery};
+use relayout_ir::attr::Attr;
+use relayout_ir::form::KernelLayouts;
+use relayout_ir::graph::{Node, ValueId};
+use relayout_ir::layout::Layout;
+
+/// What the op asks of the channels.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Channels {
+    /// Each by itself: pad lanes may hold anything finite, and hold it afterwards.
+    Apart,
+    /// They are counted, mixed or rearranged: no pad lanes.
+    Counted,
+}
+
+/// A node that has a form in the dialect.
+struct Use<'a> {
+    name: &'a str,
+    channels: Channels,
+    /// Slots that hold a number per channel.
+    by_channel: &'static [usize],
+}
+
+impl<'a> Use<'a> {
+    fn of(query: &NodeQuery<'a>) -> Option<Use<'a>> {
+        let node = query.graph.node(query.node);
+        let (channels, by_channel): (Channels, &[usize]) = match node.onnx()? {
+            "MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" => (Channels::Apart, &[]),
+            "LpPool" | "GlobalLpPool" | "LRN" | "DepthToSpace" | "SpaceToDepth" => (Channels::Counted, &[]),
+            "Resize" | "Upsample" if (node.onnx() == Some("Resize")) == (node.opset >= 10) && resizes_space(query, node) => {
+                // A list of sizes says how many channels there are.
+                (if operand(node, 3).is_some() { Channels::Counted } else { Channels::Apart }, &[])
+            }
+            "GridSample" if node.opset >= 16 => (Channels::Apart, &[]),
+            "BatchNormalization" if infers(node) => (Channels::Apart, &[1, 2, 3, 4]),
+            "InstanceNormalization" if divides(node) => (Channels::Apart, &[1, 2]),
+            "GroupNormalization" if node.opset >= 18 => (Channels::Counted, &[]),
+            "QuantizeLinear" | "DequantizeLinear" if is_by_channel(query, node) => (Channels::Apart, &[1, 2]),
+            _ => return None,
+        };
+        Some(Use { name: node.onnx()?, channels, by_channel })
+    }
+}
+
+/// Whether only spatial extents change. The dialect's form has no `axes`.
+fn resizes_space(query: &NodeQuery<'_>, node: &Node) -> bool {
+    let shape = |v: Option<ValueId>| v.and_then(|v| query.graph.value(v).ty.shape());
+    let (x, y) = (shape(operand(node, 0)), shape(node.outputs.first().copied().flatten()));
+    let same = |axis: usize| x.zip(y).is_some_and(|(x, y)| x.get(axis) == y.get(axis));
+    same(0) && same(1) && node.ints("axes").is_none()
+}
+
+/// Whether a normalization divides by something that is never zero, also where there are only zeros.
+fn divides(node: &Node) -> bool {
+    match node.attrs.get("epsilon") {
+        Some(Attr::Float(epsilon)) => *epsilon > 0.0,
+        _ => true,
+    }
+}
+
+/// Whether a batch normalization is one of inference, per channel.
+fn infers(node: &Node) -> bool {
+    node.int("training_mode").unwrap_or(0) == 0 && node.int("spatial").unwrap_or(1) == 1 && divides(node)
+}
+
+/// Whether scales are one per channel: with blocks of channels the standard op has no axis to name.
+fn is_by_channel(query: &NodeQuery<'_>, node: &Node) -> bool {
+    let scales = operand(node, 1).and_then(|v| query.graph.value(v).ty.rank());
+    let blocks = node.int("block_size").unwrap_or(0);
+    let rank = operand(node, 0).and_then(|v| query.graph.value(v).ty.rank()).unwrap_or(0);
+    let axis = node.int("axis").unwrap_or(1);
+    let axis = if axis < 0 { axis + i64::try_from(rank).unwrap_or(0) } else { axis };
+    scales == Some(1) && blocks == 0 && axis == 1
+}
+
+impl FunctionTarget {
+    pub(super) fn others(&self, query: &NodeQuery<'_>) -> Option<Vec<Kernel>> {
+        let (graph, node) = (query.graph, query.graph.node(query.node));
+        let used = Use::of(query)?;
+        let (x, y) = (operand(node, 0)?, only_result(node)?);
+        let (mut dtype, rank) = kind(graph, x)?;
+        if used.name == "QuantizeLinear" {
+            dtype = graph.value(y).ty.dtype()?;
+        }
+        if graph.value(y).ty.rank() != Some(rank) {
+            return None;
+        }
+        let constant = used.by_channel.iter().filter_map(|&s| operand(node, s)).all(|v| (query.is_constant)(v));
+        let may_pad = used.channels == Channels::Apart && constant && opset(node)? >= FIRST_PADDING_OPSET;
+        let [before, after] = [x, y].map(|v| extent(graph, v, 1));
+        let mut kernels = Vec::new();
+        for features in self.layouts_of(dtype, rank) {
+            // Whole channels of a quantization have an axis to name, which the standard op renumbers.
+            if features.block() == 1 && matches!(used.name, "QuantizeLinear" | "DequantizeLinear") {
+                continue;
+            }
+            let widths: &[bool] = if features.channels > 1 && may_pad { &[false, true] } else { &[false] };
+            for &padded in widths {
+                let fits = |n: Option<u64>| side(features, rank, n, padded, may_pad);
+                let (Some((from, slots)), Some((to, _))) = (fits(before), fits(after)) else { continue };
+                let cost = self.pass(query);
+                kernels.push(kernel(&used, query, (from, slots), to, before, cost));
+            }
+        }
+        Some(kernels)
+    }
+}
+
+/// The layout of features and the slots of their channels.
+fn side(
+    features: &Features,
+    rank: usize,
+    channels: Option<u64>,
+    padded: bool,
+    may_pad: bool,
+) -> Option<(Layout, Option<u64>)> {
+    let layout = features.layout(rank)?;
+    let block = features.block();
+    if block > 1 {
+        let channels = channels.filter(|c| may_pad || c.is_multiple_of(block))?;
+        return Some((layout, Some(channels.next_multiple_of(block))));
+    }
+    if !padded {
+        return Some((layout, channels));
+    }
+    let channels = channels.filter(|c| !c.is_multiple_of(features.channels))?;
+    let slots = channels.next_multiple_of(features.channels);
+    Some((with_slots(layout, 1, channels, slots)?, Some(slots)))
+}
+
+fn kernel(
+    used: &Use<'_>,
+    query: &NodeQuery<'_>,
+    (from, slots): (Layout, Option<u64>),
+    to: Layout,
+    channels: Option<u64>,
+    cost: Cost,
+) -> Kernel {
+    let node = query.graph.node(query.node);
+    let mut ins = vec![None; node.inputs.len()];
+    if let Some(first) = ins.first_mut() {
+        *first = stored(from);
+    }
+    if let (Some(channels), Some(slots)) = (channels, slots) {
+        for (slot, place) in ins.iter_mut().enumerate().filter(|(slot, _)| used.by_channel.contains(slot)) {
+            if operand(node, slot).is_some() {
+                *place = per_channel(channels, slots);
+            }
+        }
+    }
+    call(used.name, KernelLayouts { ins, outs: vec![stored(to)] }, cost, Vec::new())
+}
