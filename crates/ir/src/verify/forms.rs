@@ -184,6 +184,9 @@ fn values(node: &Node) -> impl Iterator<Item = (Slot, ValueId)> + '_ {
 }
 
 fn axes(scope: &mut Scope<'_>, node: &Node, bound: &Bound) {
+    if digits_agree(scope.graph, node, bound) {
+        return;
+    }
     let mut chains = Chains::new(bound);
     let mut fine = true;
     for (slot, v) in values(node) {
@@ -206,6 +209,51 @@ fn axes(scope: &mut Scope<'_>, node: &Node, bound: &Bound) {
         let fix = "put relayouts there: letters that are found by position stay at their place, and Gather's indices together";
         scope.report(Invariant::Axes, None, problem, fix);
     }
+}
+
+/// Whether every slot has the same digits as they are spelled, where some axis is split. Seen up to digits of one value, as
+/// below, a split axis can look whole in one slot (`[N, C, 1, 1]` in blocks of C) and not in another.
+fn digits_agree(graph: &Graph, node: &Node, bound: &Bound) -> bool {
+    let mut chains = Chains::new(bound);
+    let mut split = false;
+    for (slot, v) in values(node) {
+        let (value, atoms) = (graph.value(v), bound.axes(slot));
+        let Some(atoms) = atoms else {
+            if value.layout.is_row_major() {
+                continue;
+            }
+            return false;
+        };
+        let Some(shape) = value.ty.shape().filter(|s| s.len() == atoms.len() && s.len() == value.layout.rank()) else {
+            return false;
+        };
+        let mut chain = Vec::with_capacity(value.layout.factors().len());
+        for factor in value.layout.factors() {
+            let axis = usize::from(factor.axis);
+            let (Some(&atom), Some(extent)) = (atoms.get(axis), shape.get(axis)) else { return false };
+            let Some(letter) = bound.atoms.get(usize::from(atom)) else { return false };
+            let padded = value.layout.slot_map(axis).is_some();
+            let broken = !factor.is_whole() || padded;
+            split |= broken;
+            if !broken && extent.is_one() {
+                continue;
+            }
+            let whole_runs = !padded && extent.exact_div(&Dim::from(value.layout.block_of(axis) as i64)).is_some();
+            let soft = match letter.role {
+                Role::Carried | Role::Contracted | Role::Produced => true,
+                Role::Joined => whole_runs,
+                Role::Windowed | Role::Whole => false,
+            };
+            if broken && (letter.pinned || !soft) {
+                return false;
+            }
+            chain.push(Digit { atom, div: factor.div, modulo: factor.modulo });
+        }
+        if chains.add(&chain).is_err() {
+            return false;
+        }
+    }
+    split && chains.orders(graph, node).iter().any(|order| bound.allows(order))
 }
 
 /// What is stored how, for messages.
