@@ -103,11 +103,6 @@ pub fn places(layout: &Layout) -> Option<Vec<usize>> {
     (0..layout.rank()).map(place).collect()
 }
 
-/// Logical axes in the order of their outermost digits, outermost first.
-pub fn outermost(layout: &Layout) -> Vec<usize> {
-    layout.factors().iter().filter(|f| f.modulo.is_none()).map(|f| usize::from(f.axis)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

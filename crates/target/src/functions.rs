@@ -216,12 +216,20 @@ impl Target for FunctionTarget {
     }
 }
 
+/// Ranks of what is stored in blocks: features and weights.
+const BLOCKED_RANKS: std::ops::RangeInclusive<usize> = 3..=5;
+
 /// Whether the dialect has a function for a move: digits of the two layouts nest, and pad lanes lie at the end of their axis.
+/// Lists that are laid out as digits (pads by side and axis) have Transposes of their own.
 fn is_sayable(query: &MoveQuery<'_>) -> bool {
     let bits = query.dtype.and_then(DType::bits);
     let (from, to) = (query.from, query.to);
     if from.as_permutation().is_some() && to.as_permutation().is_some() {
         return true;
+    }
+    let blocks = from.factors().len() != from.rank() || to.factors().len() != to.rank();
+    if blocks && !BLOCKED_RANKS.contains(&from.rank()) {
+        return false;
     }
     let whole_bytes = bits.is_some_and(|bits| bits >= 8);
     whole_bytes && from.rank() == to.rank() && (0..from.rank()).all(|axis| nests(from, to, axis) && keeps_slots(from, to, axis))

@@ -27,7 +27,7 @@ const Q_GLOBAL: &[Case] = &[
     Case::new("n s*!~ c, _, _, _, _ -> n s*:1 c").when(channels_last),
     Case::new("n c s*!~, _, _, _, _ -> n c s*:1").when(channels_first),
 ];
-const Q_CONCAT: &[Case] = &[Case::new("_, _, a* [x]~ b*, _, _...3 -> a* [x] b*")
+const Q_CONCAT: &[Case] = &[Case::new("_, _, a* [x]| b*, _, _...3 -> a* [x] b*")
     .axis(AxisSource::Attr("axis", 1))
     .renumber(&[Renumber::AxisAttr("axis", 1)])];
 const Q_CONV: &[Case] = &[

@@ -80,6 +80,9 @@ fn is_by_channel(query: &NodeQuery<'_>, node: &Node) -> bool {
 impl FunctionTarget {
     pub(super) fn others(&self, query: &NodeQuery<'_>) -> Option<Vec<Kernel>> {
         let (graph, node) = (query.graph, query.graph.node(query.node));
+        if let Some(kernels) = self.dequantized_weights(query) {
+            return Some(kernels);
+        }
         let used = Use::of(query)?;
         let (x, y) = (operand(node, 0)?, only_result(node)?);
         let (mut dtype, rank) = kind(graph, x)?;
@@ -107,6 +110,43 @@ impl FunctionTarget {
             }
         }
         Some(kernels)
+    }
+}
+
+impl FunctionTarget {
+    /// Weights that are dequantized right before the convolution that reads them, with a scale per filter: where filters are
+    /// in blocks the standard op has no axis to name.
+    fn dequantized_weights(&self, query: &NodeQuery<'_>) -> Option<Vec<Kernel>> {
+        let (graph, node) = (query.graph, query.graph.node(query.node));
+        let y = only_result(node).filter(|_| node.onnx() == Some("DequantizeLinear"))?;
+        let rank = graph.value(y).ty.rank()?;
+        let uses = graph.uses(y);
+        let reader = graph.node(uses.iter().find(|u| u.slot == 1)?.node);
+        let transposed = match reader.onnx()? {
+            "Conv" => false,
+            "ConvTranspose" => true,
+            _ => return None,
+        };
+        let scales = operand(node, 1).and_then(|v| graph.value(v).ty.rank());
+        let axis = relayout_ir::op::normalize_axis(node.int("axis").unwrap_or(1), rank)?;
+        if scales != Some(1) || node.int("block_size").unwrap_or(0) != 0 {
+            return None;
+        }
+        let (dtype, _) = kind(graph, operand(reader, 0)?)?;
+        let head = if transposed { "IO" } else { "OI" };
+        let patterns = self.layouts_of(dtype, rank).flat_map(|f| [f.weights(head, rank), f.filters("OI", rank)]);
+        let whole_blocks = |layout: &Layout| {
+            let divides = |axis: usize| extent(graph, y, axis).is_some_and(|e| e.is_multiple_of(layout.block_of(axis)));
+            layout.block_of(axis) > 1 && (0..rank).all(|axis| layout.block_of(axis) == 1 || divides(axis))
+        };
+        let kernel = |layout: Layout| {
+            let mut ins = vec![None; node.inputs.len()];
+            if let Some(first) = ins.first_mut() {
+                *first = Some(layout.clone());
+            }
+            call("DequantizeLinear", KernelLayouts { ins, outs: vec![Some(layout)] }, self.pass(query), Vec::new())
+        };
+        Some(patterns.flatten().filter(whole_blocks).map(kernel).collect())
     }
 }
 
