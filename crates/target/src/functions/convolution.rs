@@ -79,7 +79,7 @@ impl<'a> Conv<'a> {
         let images = query.sizes.shape(graph, x).and_then(|s| s.first().copied()).unwrap_or(1);
         let places = if transposed { spatial(x, 2) } else { spatial(y, 2) };
         let window = images.saturating_mul(places).saturating_mul(spatial(w, 2));
-        let constant = |slot: usize| operand(node, slot).is_none_or(|v| (query.is_constant)(v));
+        let constant = |slot: usize| operand(node, slot).is_none_or(|v| pads_with_zeros(query, v));
         let weights = constant(slots.w)
             && slots.bias.is_none_or(constant)
             && slots.by_channel.iter().all(|&slot| constant(slot))
@@ -234,6 +234,16 @@ impl FunctionTarget {
             kernels.extend(weights.and_then(|w| conv.kernel(&x, &y, w, cost)));
         }
     }
+}
+
+/// Whether pad lanes of a value are zeros wherever it is stored: it is a constant, or one that is dequantized, with no zero point.
+fn pads_with_zeros(query: &NodeQuery<'_>, v: ValueId) -> bool {
+    let maker = query.graph.node(query.graph.value(v).producer().0);
+    let constant = |slot: usize| operand(maker, slot).is_none_or(|v| (query.is_constant)(v));
+    let dequantized = maker.onnx() == Some("DequantizeLinear")
+        && (0..maker.inputs.len()).all(constant)
+        && operand(maker, 2).is_none_or(|v| is_zero(query.graph, v));
+    dequantized || (query.is_constant)(v)
 }
 
 /// Whether a constant is all zeros.

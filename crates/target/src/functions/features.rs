@@ -114,39 +114,44 @@ impl FunctionTarget {
 }
 
 impl FunctionTarget {
-    /// Weights that are dequantized right before the convolution that reads them, with a scale per filter: where filters are
-    /// in blocks the standard op has no axis to name.
+    /// Weights that are dequantized right before the convolution that reads them, in the layouts that its kernels ask of them:
+    /// where filters are in blocks the standard op has no axis to name.
     fn dequantized_weights(&self, query: &NodeQuery<'_>) -> Option<Vec<Kernel>> {
         let (graph, node) = (query.graph, query.graph.node(query.node));
         let y = only_result(node).filter(|_| node.onnx() == Some("DequantizeLinear"))?;
         let rank = graph.value(y).ty.rank()?;
-        let uses = graph.uses(y);
-        let reader = graph.node(uses.iter().find(|u| u.slot == 1)?.node);
-        let transposed = match reader.onnx()? {
-            "Conv" => false,
-            "ConvTranspose" => true,
-            _ => return None,
-        };
-        let scales = operand(node, 1).and_then(|v| graph.value(v).ty.rank());
-        let axis = relayout_ir::op::normalize_axis(node.int("axis").unwrap_or(1), rank)?;
-        if scales != Some(1) || node.int("block_size").unwrap_or(0) != 0 {
+        let reader = graph.uses(y).iter().find(|u| u.slot == 1).map(|u| u.node)?;
+        if !matches!(graph.node(reader).onnx(), Some("Conv" | "ConvTranspose")) || node.int("block_size").unwrap_or(0) != 0 {
             return None;
         }
-        let (dtype, _) = kind(graph, operand(reader, 0)?)?;
-        let head = if transposed { "IO" } else { "OI" };
-        let patterns = self.layouts_of(dtype, rank).flat_map(|f| [f.weights(head, rank), f.filters("OI", rank)]);
-        let whole_blocks = |layout: &Layout| {
-            let divides = |axis: usize| extent(graph, y, axis).is_some_and(|e| e.is_multiple_of(layout.block_of(axis)));
-            layout.block_of(axis) > 1 && (0..rank).all(|axis| layout.block_of(axis) == 1 || divides(axis))
-        };
-        let kernel = |layout: Layout| {
-            let mut ins = vec![None; node.inputs.len()];
+        let by_channel = operand(node, 1).and_then(|v| graph.value(v).ty.rank()) == Some(1);
+        let axis = relayout_ir::op::normalize_axis(node.int("axis").unwrap_or(1), rank)?;
+        let filters = extent(graph, y, axis)?;
+        let mut kernels: Vec<Kernel> = Vec::new();
+        for read in self.convolutions(&NodeQuery { node: reader, ..*query }).unwrap_or_default() {
+            let Some(layout) = read.layouts.ins.get(1).cloned().flatten() else { continue };
+            if layout.as_permutation().is_some() {
+                continue;
+            }
+            let scales = if by_channel { per_channel(filters, slots(&layout, axis, filters)) } else { None };
+            let mut ins = vec![scales; node.inputs.len()];
             if let Some(first) = ins.first_mut() {
                 *first = Some(layout.clone());
             }
-            call("DequantizeLinear", KernelLayouts { ins, outs: vec![Some(layout)] }, self.pass(query), Vec::new())
-        };
-        Some(patterns.flatten().filter(whole_blocks).map(kernel).collect())
+            let layouts = KernelLayouts { ins, outs: vec![Some(layout)] };
+            if !kernels.iter().any(|k| k.layouts == layouts) {
+                kernels.push(call("DequantizeLinear", layouts, self.pass(query), Vec::new()));
+            }
+        }
+        Some(kernels)
+    }
+}
+
+/// Slots of an axis of this extent.
+fn slots(layout: &Layout, axis: usize, extent: u64) -> u64 {
+    match layout.slot_map(axis) {
+        Some(segments) => segments.iter().map(|s| s.slots).sum(),
+        None => extent.next_multiple_of(layout.block_of(axis).max(1)),
     }
 }
 
