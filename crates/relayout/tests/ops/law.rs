@@ -4,12 +4,14 @@
 //! - *Orders*: in every order of axes that the signature allows, the node that the exporter writes computes the same. The
 //!   operands are moved into the order before it and the results back after it, by Transposes, so that the passes' own path
 //!   is what is tested: layouts on values, broadcast operands raised, attributes renumbered.
+//! - *Digits* (`digits.rs`): the same with an axis in blocks, stored with a dim per digit.
 //! - *Shuffles* (`shuffle.rs`): data shuffled along a letter that is carried comes out shuffled alike; along one that is
 //!   contracted, it changes nothing.
 //!
 //! The entry is an argument: a wrong one must be found (`wrong.rs`).
 
 use crate::case::{Case, RMS};
+use crate::digits;
 use crate::runtime::runtime;
 use crate::shuffle;
 use relayout::ir::dim::Dim;
@@ -39,7 +41,7 @@ const MOST_ORDERS: usize = 48;
 /// How much of an entry a case exercised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Checked {
-    /// Orders other than ONNX's own in which the op was run.
+    /// Orders other than ONNX's own, and blocks, in which the op was run.
     pub(crate) orders: usize,
     /// Letters along which data was shuffled.
     pub(crate) letters: usize,
@@ -55,7 +57,7 @@ pub(crate) fn check(case: &Case, opset: i64, def: &'static OpDef) -> Result<Chec
         Form::View(view) => subject.views(view),
         Form::Axes(_) if case.opaque.is_some() => Err("is not opaque, as the case says".to_owned()),
         Form::Axes(bound) => {
-            let orders = subject.orders(bound)?;
+            let orders = subject.orders(bound)? + digits::check(&subject, bound)?;
             let letters = shuffle::check(case, opset, bound, &subject.base)?;
             Ok(Checked { orders, letters })
         }
@@ -73,12 +75,12 @@ pub(crate) fn entry(case: &Case, opset: i64) -> Option<&'static OpDef> {
 }
 
 /// A case as a graph, with what ONNX Runtime makes of it.
-struct Subject<'c> {
+pub(crate) struct Subject<'c> {
     case: &'c Case,
     def: &'static OpDef,
     file: Arc<ModelFile>,
-    model: Model,
-    node: NodeId,
+    pub(crate) model: Model,
+    pub(crate) node: NodeId,
     form: Form,
     base: Vec<Tensor>,
 }
@@ -192,7 +194,7 @@ impl<'c> Subject<'c> {
     }
 
     /// Runs the node with its slots in these layouts and compares its results with those in ONNX's order.
-    fn run_in(&self, layouts: &BTreeMap<Slot, Layout>) -> Result<(), String> {
+    pub(crate) fn run_in(&self, layouts: &BTreeMap<Slot, Layout>) -> Result<(), String> {
         let mut model = self.model.clone();
         model.graph = self.arranged(layouts)?;
         let exported = export(&self.file, &model, &[]).map_err(|e| e.to_string())?;
@@ -213,8 +215,8 @@ impl<'c> Subject<'c> {
         }
         patch.apply(&mut graph).map_err(|e| e.to_string())?;
         legalized(&mut graph)?;
-        // Raised operands have other ranks.
-        if !matches!(self.form, Form::View(_)) {
+        // Raised operands have other ranks; one raised to digits is in a kernel's layouts.
+        if !matches!(self.form, Form::View(_)) && !matches!(graph.node(self.node).form, Form::Kernel(_)) {
             graph.set_form(self.node, bind_as(&graph, self.node, self.def));
         }
         match verify(&graph) {

@@ -3,6 +3,7 @@
 
 mod case;
 mod cases;
+mod digits;
 mod law;
 mod runtime;
 mod shuffle;
