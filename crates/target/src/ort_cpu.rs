@@ -9,11 +9,11 @@ mod pool;
 mod scale;
 
 use crate::builtin::DataTarget;
-use crate::{BlockedHost, Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Target, TargetError};
+use crate::{BlockedHost, Cost, Kernel, Rewrite, MoveKind, MoveQuery, NodeQuery, OpQuery, Target, TargetError};
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, OpName, ValueId};
 use relayout_ir::layout::{Factor, Layout, Segment};
-use relayout_ir::storage::StorageRule;
+use relayout_ir::storage::{StorageRule, blocked_image};
 
 /// Domain of ONNX Runtime's blocked ops.
 pub(crate) const DOMAIN: &str = "com.microsoft.nchwc";
@@ -82,8 +82,13 @@ impl OrtCpu {
 
     /// `NCHW16c`.
     fn blocked(&self) -> Layout {
-        let b = self.block.channels();
-        blocked(&[0, 1, 2, 3], &[(1, b)])
+        self.blocked_in([0, 1, 2, 3])
+    }
+
+    /// `NCHW16c` of an image whose axes `[n, c, h, w]` stand there.
+    fn blocked_in(&self, axes: [usize; 4]) -> Layout {
+        let order = axes.map(|axis| axis as u8);
+        blocked(&order, &[(order[1], self.block.channels())])
     }
 
     /// `OIHW16i16o`.
@@ -105,6 +110,11 @@ impl OrtCpu {
         }
         let segment = Segment { len: channels, slots: self.round(channels) };
         plain.with_slot_map(0, &[segment]).unwrap_or(plain)
+    }
+
+    /// The axes `[n, c, h, w]` of an image in blocks of this host.
+    fn blocked_axes(&self, layout: &Layout) -> Option<[usize; 4]> {
+        blocked_image(layout).filter(|(_, block)| *block == self.block.channels()).map(|(axes, _)| axes)
     }
 
     /// Cost of a reorder that writes this many bytes.
@@ -139,11 +149,23 @@ fn operand(node: &Node, slot: usize) -> Option<ValueId> {
 
 /// Extents of a float32 image whose channels are known: `[N, C, H, W]`.
 fn image(query: &NodeQuery<'_>, v: ValueId) -> Option<[u64; 4]> {
+    image_of(query, v, [0, 1, 2, 3])
+}
+
+/// The same for an image whose axes `[n, c, h, w]` stand there.
+fn image_of(query: &NodeQuery<'_>, v: ValueId, axes: [usize; 4]) -> Option<[u64; 4]> {
     let ty = &query.graph.value(v).ty;
-    if ty.dtype() != Some(DType::F32) || ty.rank() != Some(4) || ty.shape()?.get(1)?.as_const()? < 1 {
+    if ty.dtype() != Some(DType::F32) || ty.rank() != Some(4) || ty.shape()?.get(axes[1])?.as_const()? < 1 {
         return None;
     }
-    query.sizes.shape(query.graph, v)?.try_into().ok()
+    let shape: [u64; 4] = query.sizes.shape(query.graph, v)?.try_into().ok()?;
+    Some(axes.map(|axis| shape[axis]))
+}
+
+/// A global pool of the domain, in place of an op with attributes of its own.
+fn global_average() -> Rewrite {
+    let remove = ["axes", "keepdims", "noop_with_empty_axes"].map(str::to_owned).to_vec();
+    Rewrite { op: op("GlobalAveragePool"), opset: 1, operands: Some(1), set: Vec::new(), remove }
 }
 
 /// Extents of a value that are all known.
@@ -193,14 +215,12 @@ impl Target for OrtCpu {
     }
 
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
-        let blocked = self.blocked();
         let mut sides = query.ins.iter().chain(query.outs);
         if sides.clone().all(|l| l.as_permutation().is_some()) {
             return self.base.op_cost(query);
         }
         // One layout throughout; what is blocked otherwise has no kernel.
-        let blocked = |l: &Layout| *l == blocked || l.as_permutation().is_some();
-        sides.all(blocked).then_some(Cost::ZERO)
+        sides.all(|l| l.as_permutation().is_some() || self.blocked_axes(l).is_some()).then_some(Cost::ZERO)
     }
 
     fn plain_cost(&self, query: &NodeQuery<'_>) -> Cost {
@@ -216,6 +236,7 @@ impl Target for OrtCpu {
         match query.graph.node(query.node).onnx() {
             Some("Conv") => self.conv_kernels(query),
             Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => self.pool_kernels(query),
+            Some("ReduceMean") => self.mean_kernels(query),
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.scale_kernels(query),
             _ => Vec::new(),
         }
@@ -225,19 +246,23 @@ impl Target for OrtCpu {
         if query.kind == MoveKind::View {
             return Some(self.base.view_cost());
         }
-        let blocked = self.blocked();
-        let reorders = |plain: &Layout| plain.as_permutation().is_some_and(|p| p == [0, 1, 2, 3] || p == [0, 2, 3, 1]);
+        let reorders = |plain: &Layout, [n, c, h, w]: [usize; 4]| {
+            plain.as_permutation().is_some_and(|p| p == [n, c, h, w] || p == [n, h, w, c])
+        };
         let float = query.dtype == Some(DType::F32);
-        let channels = query.shape.get(1).copied().unwrap_or(0);
-        let padded = query.bytes / channels.max(1) * self.round(channels);
-        if *query.to == blocked {
-            // ReorderInput takes whole groups of four channels.
-            (float && reorders(query.from) && channels.is_multiple_of(4)).then(|| self.reorder(padded))
-        } else if *query.from == blocked {
-            (float && reorders(query.to)).then(|| self.reorder(query.bytes))
-        } else {
-            let plain = query.from.as_permutation().is_some() && query.to.as_permutation().is_some();
-            plain.then(|| Cost::new(1000 + query.bytes / 8))
+        let channels = |axes: [usize; 4]| query.shape.get(axes[1]).copied().unwrap_or(0);
+        match (self.blocked_axes(query.from), self.blocked_axes(query.to)) {
+            (None, Some(axes)) => {
+                let channels = channels(axes);
+                // ReorderInput takes whole groups of four channels.
+                let sayable = float && reorders(query.from, axes) && channels.is_multiple_of(4);
+                sayable.then(|| self.reorder(query.bytes / channels.max(1) * self.round(channels)))
+            }
+            (Some(axes), None) => (float && reorders(query.to, axes)).then(|| self.reorder(query.bytes)),
+            _ => {
+                let plain = query.from.as_permutation().is_some() && query.to.as_permutation().is_some();
+                plain.then(|| Cost::new(1000 + query.bytes / 8))
+            }
         }
     }
 

@@ -15,6 +15,7 @@ use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::patch::{Insert, Patch, constant_node};
+use relayout_ir::storage::blocked_image;
 use relayout_ir::types::Type;
 
 /// Whether a kernel that is no single op of the node's operands can be said for this node.
@@ -51,8 +52,9 @@ fn constant_scale(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> Option<(
     let [slot] = blocked_slots(layouts)[..] else { return None };
     let node = graph.node(n);
     let x = node.inputs.get(slot).copied().flatten()?;
-    let channels = usize::try_from(graph.value(x).ty.shape()?.get(1)?.as_const()?).ok()?;
-    Some((x, reading(graph, node, x, Some(1), channels)?))
+    let ([_, axis, _, _], _) = blocked_image(layouts.ins.get(slot)?.as_ref()?)?;
+    let channels = usize::try_from(graph.value(x).ty.shape()?.get(axis)?.as_const()?).ok()?;
+    Some((x, reading(graph, node, x, Some(axis), channels)?))
 }
 
 /// A vector of a number per channel, zeros up to whole blocks, in these extents.
@@ -99,8 +101,12 @@ fn say_computed(graph: &mut Graph, n: NodeId, layouts: &KernelLayouts) -> Result
         return Ok(());
     };
     let (wide, channels) = (images * slots as i64, slots as i64);
-    let rest: Vec<Dim> = shape(x).unwrap_or_default().iter().skip(2).cloned().collect();
-    let image = |n: i64, c: i64| -> Vec<Dim> { [Dim::from(n), Dim::from(c)].into_iter().chain(rest.clone()).collect() };
+    let Some(([_, _, h, w], _)) = layouts.outs.first().cloned().flatten().and_then(|l| blocked_image(&l)) else { return Ok(()) };
+    let (h, w) = match shape(x) {
+        Some(shape) if shape.len() == 4 => (shape[h].clone(), shape[w].clone()),
+        _ => return Ok(()),
+    };
+    let image = |n: i64, c: i64| vec![Dim::from(n), Dim::from(c), h.clone(), w.clone()];
     let weights = reshape(graph, n, scale, &[wide, 1, 1, 1], [wide, 1, 1, 1].map(Dim::from).to_vec())?;
     if images == 1 {
         become_convolution(graph, n, vec![Some(x), Some(weights)], wide, &layouts.outs);

@@ -7,7 +7,7 @@ use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, Implicit, Renumber};
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::op::normalize_axis;
-use relayout_ir::storage::{StorageRule, outermost, places};
+use relayout_ir::storage::{outermost, places};
 
 /// How the first operand that has axes is stored.
 struct Order {
@@ -23,14 +23,7 @@ impl Order {
         let first = bound.operands.iter().position(Option::is_some)?;
         let x = node.inputs.get(first).copied().flatten()?;
         let layout = &graph.value(x).layout;
-        match graph.storage {
-            // Whatever lies in blocks is declared in ONNX's order.
-            StorageRule::PerAxis if layout.as_permutation().is_none() => {
-                let own: Vec<usize> = (0..layout.rank()).collect();
-                Some(Order { stored: own.clone(), places: own })
-            }
-            _ => Some(Order { stored: outermost(layout), places: places(layout)? }),
-        }
+        Some(Order { stored: outermost(layout), places: places(layout, graph.storage)? })
     }
 
     fn place(&self, axis: i64) -> Option<i64> {

@@ -103,7 +103,8 @@ impl OrtCpu {
         Kernel {
             layouts: KernelLayouts { ins: vec![x, w, bias], outs: vec![Some(self.blocked())] },
             cost: Cost::new(2000 + work / 40),
-            rewrite: Some(Rewrite { op: op("Conv"), opset: 1, set, remove: Vec::new() }),
+            rewrite: Some(Rewrite { op: op("Conv"), opset: 1,
+ operands: None, set, remove: Vec::new() }),
         }
     }
 }

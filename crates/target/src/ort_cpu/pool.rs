@@ -46,6 +46,7 @@ impl OrtCpu {
             rewrite: Some(Rewrite {
                 op: op(name),
                 opset: 1,
+ operands: None,
                 set: Vec::new(),
                 remove: vec!["storage_order".to_owned()],
             }),
