@@ -314,19 +314,22 @@ impl ScopeCandidates {
         let bytes = node.inputs.first().copied().flatten().map_or(0, |v| hints.bytes(graph, v));
         let mut choices = Vec::new();
         for order in orders {
-            let Some(mut cost) = target.op_cost(&OpQuery { graph, node: n, bound, order: &order, bytes }) else {
-                continue;
-            };
             let mut choice = plain(graph, n);
+            let mut turned_bytes = 0u64;
             for slot in bound.slots() {
                 let Some(layout) = bound.restrict(&order, slot).and_then(|p| Layout::permutation(&p).ok()) else {
                     continue;
                 };
+                if let Some(v) = value_at(slot).filter(|_| !layout.is_row_major()) {
+                    turned_bytes = turned_bytes.saturating_add(hints.bytes(graph, v));
+                }
                 match slot {
                     Slot::In(i) => choice.ins[i] = layout,
                     Slot::Out(i) => choice.outs[i] = layout,
                 }
             }
+            let query = OpQuery { graph, node: n, bound, order: &order, bytes, turned_bytes };
+            let Some(mut cost) = target.op_cost(&query) else { continue };
             let extra = extra_nodes(graph, &self.constant, n, bound, &choice);
             cost += target.move_cost(MoveKind::View, 0).times(extra);
             choice.cost = cost;

@@ -1,4 +1,4 @@
-//! Recurrent nets and attention: sequences, heads and gates are found by position.
+//! Recurrent nets: sequences, directions and gates are found by position.
 
 use super::infer::{Answer, InferContext, Inferred, typed};
 use super::{Axes, Case, OpDef};
@@ -15,14 +15,11 @@ const LSTM: &[Case] = &[
         .when(sequence_first),
     Case::new("n s~ i, d~ g~ i, d g h~, d b~?, n?, n d h?, n d h?, d p~? -> n s d h, n d h, n d h").when(batch_first),
 ];
-const ATTENTION: &str = "attends over heads and sequence, by position";
 
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("RNN", (1, 26), Axes::Sig(RNN), recurrent),
     OpDef::onnx("GRU", (1, 26), Axes::Sig(RNN), recurrent),
     OpDef::onnx("LSTM", (1, 26), Axes::Sig(LSTM), recurrent),
-    OpDef::onnx("Attention", (23, 26), Axes::Opaque(ATTENTION), attention),
-    OpDef::onnx("RotaryEmbedding", (23, 26), Axes::Opaque(ATTENTION), super::elementwise::same),
 ];
 
 fn sequence_first(_: &Graph, node: &Node) -> Result<(), String> {
@@ -54,16 +51,4 @@ fn recurrent(ctx: &mut InferContext<'_>) -> Answer {
         (dims(&[sequence, &directions, batch, &hidden]), dims(&[&directions, batch, &hidden]))
     };
     Ok(Inferred::many(vec![all, last.clone(), last]))
-}
-
-/// First result of Attention on operands with an axis of heads; the other forms are left as declared.
-fn attention(ctx: &mut InferContext<'_>) -> Answer {
-    let shape = match (ctx.shape(0), ctx.shape(2)) {
-        (Some([batch, heads, sequence, _]), Some([_, _, _, width])) => {
-            Some([batch, heads, sequence, width].map(Dim::clone).to_vec())
-        }
-        (Some(q), _) if q.len() == 3 => Some(vec![q[0].clone(), q[1].clone(), ctx.unknown()]),
-        _ => None,
-    };
-    Ok(Inferred::one(typed(ctx.dtype(0), shape)))
 }

@@ -7,6 +7,7 @@ const RANDOM: &str = "draws random numbers: two runs differ";
 const NO_TENSOR: &str = "takes or gives a sequence or an optional, which has no layout";
 const NO_KERNEL: &str = "ONNX Runtime has no kernel on the CPU";
 const NOT_22: &str = "ONNX Runtime's kernel stops before opset 22";
+const STRINGS: &str = "reads or makes texts, and comparisons are of numbers";
 const NO_OPERANDS: &str = "has no operands; import makes it a constant";
 const SAVED: &str = "no kernel on the CPU: only sessions on other devices write and run this domain";
 
@@ -42,6 +43,11 @@ pub(crate) const UNCOVERED: &[(&str, &str, i64, &str)] = &[
     ("", "Bernoulli", 15, NOT_22),
     ("", "RoiAlign", 10, NOT_22),
     ("", "MaxRoiPool", 1, NOT_22),
+    ("", "StringConcat", 20, STRINGS),
+    ("", "RegexFullMatch", 20, STRINGS),
+    ("", "StringSplit", 20, STRINGS),
+    ("", "StringNormalizer", 10, STRINGS),
+    ("", "ImageDecoder", 20, NO_KERNEL),
     ("", "SequenceConstruct", 11, NO_TENSOR),
     ("", "SequenceEmpty", 11, NO_TENSOR),
     ("", "SequenceInsert", 11, NO_TENSOR),
