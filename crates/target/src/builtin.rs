@@ -116,7 +116,7 @@ impl DataTarget {
 }
 
 /// Ops whose kernels pack the axis `[x]` of their signature before they read it.
-const WHOLE_AXIS: &[&str] = &["Softmax", "LogSoftmax", "Hardmax", "TopK", "CumSum"];
+const WHOLE_AXIS: &[&str] = &["Softmax", "LogSoftmax", "Hardmax", "TopK", "CumSum", "CumProd", "QLinearSoftmax", "DFT"];
 
 /// Ops whose kernels take any order and turn what they read and make themselves: a Transpose that they absorb is one node less,
 /// and no byte.

@@ -13,9 +13,15 @@ use crate::graph::{Graph, Node};
 
 const ATTENTION: &[Case] = &[
     Case::new("b (h g) s d, b h t d, b h t v -> b (h g) s v").when(attends_everywhere),
-    Case::new("b (h g) s~ d, b h t~ d, b h t v, b (h g) s m~?, b h p~ d?, b h p v?, b? -> b (h g) s v, b h u~ d, b h u v, b (h g) s u"),
-    Case::new("b (h g) s~ d, b h t~ d, b h t v, (h g) s m~, b h p~ d?, b h p v?, b? -> b (h g) s v, b h u~ d, b h u v, b (h g) s u"),
-    Case::new("b (h g) s~ d, b h t~ d, b h t v, s m~, b h p~ d?, b h p v?, b? -> b (h g) s v, b h u~ d, b h u v, b (h g) s u"),
+    Case::new(
+        "b (h g) s~ d, b h t~ d, b h t v, b (h g) s m~?, b h p~ d?, b h p v?, b? -> b (h g) s v, b h u~ d, b h u v, b (h g) s u",
+    ),
+    Case::new(
+        "b (h g) s~ d, b h t~ d, b h t v, (h g) s m~, b h p~ d?, b h p v?, b? -> b (h g) s v, b h u~ d, b h u v, b (h g) s u",
+    ),
+    Case::new(
+        "b (h g) s~ d, b h t~ d, b h t v, s m~, b h p~ d?, b h p v?, b? -> b (h g) s v, b h u~ d, b h u v, b (h g) s u",
+    ),
     Case::new("b s e~, b t f~, b t w~ -> b s o~").when(attends_everywhere),
     Case::new("b s~ e~, b t~ f~, b t w~, b q~ s m~?, b k~ p~ d~?, b k p r~?, b? -> b s o~, b k u~ d, b k u r, b q s u"),
     Case::new("b s~ e~, b t~ f~, b t w~, q~ s m~, b k~ p~ d~?, b k p r~?, b? -> b s o~, b k u~ d, b k u r, b q s u"),

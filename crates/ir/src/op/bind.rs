@@ -129,7 +129,8 @@ fn axis_value(graph: &Graph, node: &Node, source: AxisSource, rank: Option<usize
             last.ok_or("the number of axes that it addresses is not known")?
         }
     };
-    let rank = rank.ok_or("has no operand whose axes are known")? + usize::from(matches!(source, AxisSource::ResultAttr(..)));
+    let rank =
+        rank.ok_or("has no operand whose axes are known")? + usize::from(matches!(source, AxisSource::ResultAttr(..)));
     // One past the end is a place too: it says that the second run is empty.
     if axis == rank as i64 {
         return Ok(Some(rank));

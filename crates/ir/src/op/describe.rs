@@ -82,10 +82,9 @@ fn description(family: &'static str, def: &OpDef) -> Description {
     let meaning = match def.axes {
         Axes::View(what, _) => Meaning::View { what },
         Axes::Sig(cases) => Meaning::Signature { readings: cases.iter().map(reading).collect() },
-        Axes::Spelled(case, _) => Meaning::Spelled {
-            what: case.sig,
-            renumbered: case.renumber.iter().map(renumbered).collect(),
-        },
+        Axes::Spelled(case, _) => {
+            Meaning::Spelled { what: case.sig, renumbered: case.renumber.iter().map(renumbered).collect() }
+        }
         Axes::Opaque(reason) => Meaning::Opaque { reason },
     };
     let (first_opset, last_opset) = def.opsets;

@@ -17,7 +17,7 @@ pub(super) const MATMUL: &[Case] = &[
 ];
 // The third operand is a matrix, a row or one number. Where both others are transposed no one order has k before m, n before
 // k and m before n: the summed axis has a letter on each side, of which nothing is claimed.
-const GEMM: &[Case] = &[
+pub(super) const GEMM: &[Case] = &[
     Case::new("m k, k n, m n? -> m n").when(plain),
     Case::new("m k, k n, n -> m n").when(plain),
     Case::new("m k, k n, _ -> m n").when(plain),
@@ -62,7 +62,7 @@ fn both_transposed(_: &Graph, node: &Node) -> Result<(), String> {
     transposed(node, true, true)
 }
 
-fn matmul(ctx: &mut InferContext<'_>) -> Answer {
+pub(super) fn matmul(ctx: &mut InferContext<'_>) -> Answer {
     let dtype = same_dtype(ctx, [0, 1])?;
     Ok(Inferred::one(typed(dtype, matmul_shape(ctx, 0, 1)?)))
 }
@@ -92,7 +92,7 @@ pub(super) fn product_shape(ctx: &mut InferContext<'_>, a: &[Dim], b: &[Dim]) ->
     Ok(lead.into_iter().chain(m.cloned()).chain(n.cloned()).collect())
 }
 
-fn gemm(ctx: &mut InferContext<'_>) -> Answer {
+pub(super) fn gemm(ctx: &mut InferContext<'_>) -> Answer {
     let dtype = same_dtype(ctx, [0, 1])?;
     let (mut a, mut b) = (ctx.shape_of_rank(0, 2)?, ctx.shape_of_rank(1, 2)?);
     if ctx.int("transA", 0) != 0 {
@@ -153,8 +153,7 @@ fn spelled(graph: &Graph, node: &Node) -> Result<String, String> {
         (c, 0) => format!("<{c}>"),
         (c, copy) => format!("<{c}{copy}>~"),
     };
-    let mut terms: Vec<String> =
-        axes.iter().map(|term| term.iter().map(text).collect::<Vec<_>>().join(" ")).collect();
+    let mut terms: Vec<String> = axes.iter().map(|term| term.iter().map(text).collect::<Vec<_>>().join(" ")).collect();
     let result = terms.pop().unwrap_or_default();
     Ok(format!("{} -> {result}", terms.join(", ")))
 }

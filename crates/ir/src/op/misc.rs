@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::form::Renumber;
 use crate::graph::{Graph, Node};
 
-const TRIANGLE: &[Case] = &[Case::new("a* m~ n~, _? -> a* m n")];
+pub(super) const TRIANGLE: &[Case] = &[Case::new("a* m~ n~, _? -> a* m n")];
 const RANDOM: &str = "draws random numbers in row-major order";
 const DETECTION: &str = "lists the numbers of batches, classes and boxes, in the order of their scores";
 const ROI_ALIGN: &[Case] = &[Case::new("n~ c h~ w~, r b~, r -> r c h w")];

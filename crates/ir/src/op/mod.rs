@@ -18,6 +18,9 @@ mod control;
 mod conv;
 mod describe;
 mod elementwise;
+mod fused;
+mod fused_attention;
+mod fused_quant;
 mod gather;
 pub mod infer;
 mod internal;
@@ -252,6 +255,9 @@ pub static TABLE: &[Family] = &[
     family("Losses", loss::OPS),
     family("Others", misc::OPS),
     family("ONNX Runtime's contributed ops", microsoft::OPS),
+    family("ONNX Runtime's attention", fused_attention::OPS),
+    family("ONNX Runtime's quantized products", fused_quant::OPS),
+    family("ONNX Runtime's other ops", fused::OPS),
     family("ONNX Runtime's internal ops", internal::OPS),
 ];
 

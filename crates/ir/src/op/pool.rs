@@ -30,7 +30,7 @@ fn has_no_indices(_: &Graph, node: &Node) -> Result<(), String> {
     if has_result(node, 1) { Err("numbers elements".to_owned()) } else { Ok(()) }
 }
 
-fn pool(ctx: &mut InferContext<'_>) -> Answer {
+pub(super) fn pool(ctx: &mut InferContext<'_>) -> Answer {
     let shape = pool_shape(ctx)?;
     let types = vec![typed(ctx.dtype(0), shape.clone()), typed(Some(DType::I64), shape)];
     Ok(Inferred::many(types))

@@ -31,14 +31,24 @@ fn batch_first(_: &Graph, node: &Node) -> Result<(), String> {
 }
 
 fn recurrent(ctx: &mut InferContext<'_>) -> Answer {
+    // Recurrent weights are [directions, gates * hidden, hidden].
+    cells(ctx, 2)
+}
+
+/// The same of an LSTM whose weights are [directions, hidden, gates * hidden].
+pub(super) fn recurrent_transposed(ctx: &mut InferContext<'_>) -> Answer {
+    cells(ctx, 1)
+}
+
+/// Results of a cell whose number of hidden units is this axis of operand 2.
+fn cells(ctx: &mut InferContext<'_>, hidden_axis: usize) -> Answer {
     let dtype = ctx.dtype(0);
     let x = ctx.shape_of_rank(0, 3)?;
     let directions = Dim::from(if ctx.node.str("direction") == Some("bidirectional") { 2 } else { 1 });
     let hidden = match (ctx.node.int("hidden_size"), ctx.shape(2)) {
         (Some(h), _) if h > 0 => Dim::from(h),
         (Some(h), _) => return Err(format!("`hidden_size` is {h}")),
-        // Recurrent weights are [directions, gates * hidden, hidden].
-        (None, Some([_, _, h])) => h.clone(),
+        (None, Some(weights)) if weights.len() == 3 => weights[hidden_axis].clone(),
         _ => ctx.unknown(),
     };
     let [a, b, _] = x.as_slice() else { return Err("operand 0 needs rank 3".to_owned()) };

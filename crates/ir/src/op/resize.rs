@@ -60,7 +60,9 @@ fn interpolated(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
         _ => constant_floats(graph, node, 2),
     };
     match scales.filter(|scales: &Vec<f64>| scales.len() == touched.len() && !scales.is_empty()) {
-        Some(scales) => touched.into_iter().zip(scales).filter(|(_, scale)| *scale != 1.0).map(|(axis, _)| axis).collect(),
+        Some(scales) => {
+            touched.into_iter().zip(scales).filter(|(_, scale)| *scale != 1.0).map(|(axis, _)| axis).collect()
+        }
         None if node.opset >= 11 && operand(node, 3).is_some() => {
             let changed = resized(graph, node, rank);
             touched.into_iter().filter(|axis| changed.contains(axis)).collect()
@@ -112,7 +114,8 @@ fn computed(graph: &Graph, node: &Node, rank: usize) -> Option<Vec<Vec<usize>>> 
 fn doubles(graph: &Graph, node: &Node) -> bool {
     // Before version 11 there was no other way to count.
     let plain = node.opset < 11
-        || (node.str("coordinate_transformation_mode") == Some("asymmetric") && node.str("nearest_mode") == Some("floor"));
+        || (node.str("coordinate_transformation_mode") == Some("asymmetric")
+            && node.str("nearest_mode") == Some("floor"));
     let result = node.outputs.first().copied().flatten();
     let shapes = (ty(graph, node, 0).and_then(Type::shape), result.and_then(|v| graph.value(v).ty.shape()));
     let (Some(from), Some(to)) = shapes else { return plain };

@@ -2,9 +2,9 @@
 //! result where no operand has axes.
 
 use super::views::{int_attribute, ints_attribute};
-use relayout_ir::attr::Attr;
 use super::{ExportError, Exporter, GraphOut};
 use crate::proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
+use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, Implicit, Renumber};
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};

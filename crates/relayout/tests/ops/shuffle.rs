@@ -193,5 +193,5 @@ fn pick(data: &Data, picks: &[usize]) -> Data {
             }
         };
     }
-    each!(F32, F64, F16, U8, I8, I32, I64, U32, U64, Bool)
+    each!(F32, F64, F16, U8, I8, U16, I16, I32, I64, U32, U64, Bool)
 }

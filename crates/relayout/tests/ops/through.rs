@@ -169,14 +169,22 @@ fn resizes_keep_their_transposes_where_a_runtime_has_no_kernel_or_a_slower_one()
     let scales = |s: &[f32]| exact(&[s.len() as i64], Data::F32(s.to_vec()));
     let resize = |mode| case("Resize", 13, 26).text("mode", mode);
     let by = || scales(&[1.0, 1.0, 2.0, 1.5]);
-    let double = || resize("nearest").text("coordinate_transformation_mode", "asymmetric").text("nearest_mode", "floor");
+    let double =
+        || resize("nearest").text("coordinate_transformation_mode", "asymmetric").text("nearest_mode", "floor");
     through(&[
         (0, resize("nearest").variant("nearest").x(f(&[2, 3, 4, 5])).none().c(by())),
         (0, resize("linear").variant("linear").x(f(&[2, 3, 4, 5])).none().c(by())),
         (2, resize("linear").variant("linear, of bytes").x(u8s(&[2, 3, 4, 5])).none().c(by())),
         (2, resize("cubic").variant("cubic").x(f(&[2, 3, 4, 5])).none().c(by())),
         (2, double().variant("that doubles").x(f(&[2, 3, 4, 5])).none().c(scales(&[1.0, 1.0, 2.0, 2.0]))),
-        (0, case("Upsample", 7, 8).variant("linear").text("mode", "linear").nums("scales", &[1.0, 1.0, 2.0, 2.0]).x(f(&[2, 3, 4, 5]))),
+        (
+            0,
+            case("Upsample", 7, 8)
+                .variant("linear")
+                .text("mode", "linear")
+                .nums("scales", &[1.0, 1.0, 2.0, 2.0])
+                .x(f(&[2, 3, 4, 5])),
+        ),
     ]);
 }
 

@@ -2,9 +2,9 @@
 
 pub(crate) mod attention;
 pub(crate) mod axes;
+pub(crate) mod contributed;
 pub(crate) mod elementwise;
 pub(crate) mod internal;
-pub(crate) mod contributed;
 pub(crate) mod products;
 pub(crate) mod signals;
 pub(crate) mod views;

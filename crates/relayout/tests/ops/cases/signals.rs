@@ -37,9 +37,7 @@ fn transforms() -> Vec<Case> {
 fn windows() -> Vec<Case> {
     let mut cases: Vec<Case> =
         ["HannWindow", "HammingWindow", "BlackmanWindow"].map(|op| case(op, 17, 26).c(one(8))).to_vec();
-    cases.push(
-        case("MelWeightMatrix", 17, 26).c(one(4)).c(one(16)).c(one(8192)).c(float(0.0)).c(float(4096.0)),
-    );
+    cases.push(case("MelWeightMatrix", 17, 26).c(one(4)).c(one(16)).c(one(8192)).c(float(0.0)).c(float(4096.0)));
     cases
 }
 

@@ -64,11 +64,7 @@ fn opaque() -> Vec<Case> {
             .text("equation", "bhqd,bhkd")
             .x(f(&[2, 3, 4, 5]))
             .x(f(&[2, 3, 6, 5])),
-        case("Einsum", 12, 26)
-            .variant("that transposes")
-            .text("equation", "ij,jk->ki")
-            .x(f(&[3, 4]))
-            .x(f(&[4, 5])),
+        case("Einsum", 12, 26).variant("that transposes").text("equation", "ij,jk->ki").x(f(&[3, 4])).x(f(&[4, 5])),
         case("Einsum", 12, 26).variant("of a diagonal").text("equation", "bii->bi").x(f(&[2, 3, 3])),
         case("Einsum", 12, 26).variant("that only transposes").text("equation", "abc->cab").x(f(&[2, 3, 4])),
         case("Einsum", 12, 26)

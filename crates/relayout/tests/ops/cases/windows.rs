@@ -132,7 +132,12 @@ fn resizes() -> Vec<Case> {
             .x(f(&[2, 3, 4, 5]))
             .none()
             .c(scales(&[1.0, 1.0, 2.0, 2.0])),
-        case("Resize", 13, 26).variant("by computed scales").partial().x(image()).none().x(scales(&[1.0, 2.0, 1.0, 1.5])),
+        case("Resize", 13, 26)
+            .variant("by computed scales")
+            .partial()
+            .x(image())
+            .none()
+            .x(scales(&[1.0, 2.0, 1.0, 1.5])),
         case("Resize", 13, 26).variant("to computed sizes").partial().x(image()).none().none().x(ints(&[1, 2, 6, 8])),
         case("Resize", 18, 26)
             .variant("of named axes to sizes that keep their ratio")
@@ -182,7 +187,8 @@ fn interpolations() -> Vec<Case> {
         ("cubic", "cubic of four axes", vec![2, 3, 4, 5], vec![1.0, 1.0, 1.5, 2.0]),
         ("cubic", "cubic of four axes, to fewer", vec![2, 3, 4, 6], vec![1.0, 1.0, 0.5, 0.5]),
     ] {
-        let resize = |first| case("Resize", first, 26).variant(variant).text("mode", mode).x(f(&shape)).none().c(scales(&by));
+        let resize =
+            |first| case("Resize", first, 26).variant(variant).text("mode", mode).x(f(&shape)).none().c(scales(&by));
         cases.push(resize(13));
         let of_four = shape.len() == 4;
         if of_four && mode != "cubic" && by.iter().all(|scale| *scale >= 1.0) {
