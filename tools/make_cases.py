@@ -289,6 +289,9 @@ case("bodies", "state_of_a_loop", "x:1,5,6,4; k:1,5,6,4; n:i64: -> y:1,4,5,6; z:
      "g = Relu(k) s, z = Loop <body = step (int64 i, bool a, float[1,5,6,4] u) => (bool b, float[1,5,6,4] v, float[1,5,6,4] r) { t = Transpose <perm = [0,3,1,2]>(u) c = Conv <pads = [1,1,1,1]>(t, w) o = Transpose <perm = [0,2,3,1]>(c) v = Add(o, g) b = Identity(a) r = Relu(v) }>(n, yes, x) t = Transpose <perm = [0,3,1,2]>(s) y = Conv <pads = [1,1,1,1]>(t, w)",
      w=f32(4, 4, 3, 3), yes=np.array(True))
 
+case("bodies", "raised_once_outside_of_a_loop", "x:1,5,6,4; k:4; n:i64: -> y:1,4,5,6",
+     "s = Loop <body = step (int64 i, bool a, float[1,5,6,4] u) => (bool b, float[1,5,6,4] v) { t = Transpose <perm = [0,3,1,2]>(u) c = Conv <pads = [1,1,1,1]>(t, w) o = Transpose <perm = [0,2,3,1]>(c) v = Add(o, k) b = Identity(a) }>(n, yes, x) t = Transpose <perm = [0,3,1,2]>(s) y = Relu(t)",
+     w=f32(4, 4, 3, 3), yes=np.array(True))
 # What is kept and what is not: a change must gain.
 case("gain", "sinks_below_a_reduction", "x:8,3,40,50 -> y", f"t = {TO}(x) y = ReduceMax <axes = [0], keepdims = 1>(t)")
 case("gain", "sinks_below_a_slice", "x:2,3,40,50 -> y", f"t = {TO}(x) y = Slice(t, s, e, a)", s=i64(0), e=i64(2), a=i64(1))

@@ -159,7 +159,10 @@ fn why_made(graph: &Graph, maker: NodeId, slot: usize) -> String {
             (Op::Constant(_), _) => Some(format!("{name} is stored so")),
             (Op::Onnx(_), Form::Opaque(why)) => Some(format!("{name} leaves it row-major ({why})")),
             (Op::Onnx(_), Form::Axes(bound)) => {
-                pinned(bound, Slot::Out(slot)).map(|axes| format!("{name} leaves {axes} at their place"))
+                let pinned = pinned(bound, Slot::Out(slot)).map(|axes| format!("{name} leaves {axes} at their place"));
+                pinned.or_else(|| {
+                    is_limited(bound).then(|| format!("{name} is computed by runtimes in few orders of its axes"))
+                })
             }
             (Op::Onnx(_), Form::View(_) | Form::Borders(_)) | (Op::Relayout, _) => None,
         };
@@ -202,7 +205,10 @@ fn why_wanted(graph: &Graph, y: ValueId) -> String {
                 (Op::Relayout, _) => Some(format!("{name} moves it on")),
                 (_, Form::Opaque(why)) => Some(format!("{name} reads it row-major ({why})")),
                 (_, Form::Axes(bound)) => {
-                    pinned(bound, Slot::In(u.slot)).map(|axes| format!("{name} finds {axes} by position"))
+                    let pinned = pinned(bound, Slot::In(u.slot)).map(|axes| format!("{name} finds {axes} by position"));
+                    pinned.or_else(|| {
+                        is_limited(bound).then(|| format!("{name} is computed by runtimes in few orders of its axes"))
+                    })
                 }
                 (_, Form::View(_) | Form::Borders(_)) => None,
             };
@@ -229,6 +235,13 @@ fn why_wanted(graph: &Graph, y: ValueId) -> String {
 
 fn by_way_of(through: Option<String>) -> String {
     through.map_or_else(String::new, |name| format!(" (by way of {name})"))
+}
+
+/// Whether runtimes compute the op in few of the orders of its axes: less than half.
+fn is_limited(bound: &Bound) -> bool {
+    let axes = bound.axes(Slot::In(0)).map_or(0, <[_]>::len);
+    let all = (1..=axes).fold(1usize, usize::saturating_mul);
+    bound.orders.as_ref().is_some_and(|orders| orders.len() < all.div_ceil(2))
 }
 
 /// Letters of a slot that the op finds by position.

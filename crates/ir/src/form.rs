@@ -266,6 +266,12 @@ impl Bound {
         if let Some(first) = substitutes.and_then(|(_, atoms)| position(*atoms.first()?)) {
             return first;
         }
+        // Where the op finds its letters anywhere, what a slot lacks goes behind all that stand before it in the others.
+        if self.renumber.iter().any(|what| matches!(what, Renumber::Letters(_))) {
+            let slots = self.operands.iter().chain(&self.results).flatten().filter(|axes| axes.contains(&atom));
+            let before = slots.flat_map(|axes| axes.iter().copied().take_while(|a| *a != atom));
+            return before.filter_map(position).max().map_or(0, |i| i + 1);
+        }
         atom.checked_sub(1).and_then(position).map_or(0, |i| i + 1)
     }
 

@@ -50,6 +50,7 @@ pub struct Patch {
     inserts: Vec<Insert>,
     operands: Vec<NewOperand>,
     replaced: Vec<(ValueId, ValueId)>,
+    redirected: Vec<(ValueId, ValueId)>,
 }
 
 impl Patch {
@@ -60,7 +61,11 @@ impl Patch {
 
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.layouts.is_empty() && self.inserts.is_empty() && self.operands.is_empty() && self.replaced.is_empty()
+        self.layouts.is_empty()
+            && self.inserts.is_empty()
+            && self.operands.is_empty()
+            && self.replaced.is_empty()
+            && self.redirected.is_empty()
     }
 
     /// Sets the layout in which a value is produced.
@@ -82,6 +87,11 @@ impl Patch {
     /// depend on what reads `v`.
     pub fn replace(&mut self, v: ValueId, by: ValueId) {
         self.replaced.push((v, by));
+    }
+
+    /// Nodes that read `v` as an operand read `to` from now on; both keep their names, by which bodies read them.
+    pub fn redirect(&mut self, v: ValueId, to: ValueId) {
+        self.redirected.push((v, to));
     }
 
     /// Applies every edit, in the order layouts, nodes, operands, replacements; the nodes inserted.
@@ -136,6 +146,13 @@ impl Patch {
                 }
             }
             graph.swap_names(v, by);
+        }
+        for (v, to) in self.redirected {
+            for u in graph.uses(v) {
+                if u.slot < graph.node(u.node).inputs.len() {
+                    graph.redirect(u, to);
+                }
+            }
         }
         Ok(nodes)
     }

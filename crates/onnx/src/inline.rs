@@ -46,24 +46,33 @@ struct Call {
 }
 
 impl Inlined {
-    /// Writes out the calls of a model's own functions; `None` if there are none to write out.
-    pub fn of(file: &ModelFile) -> Option<Inlined> {
+    /// Writes out the calls of a model's own functions.
+    pub fn of(file: &Arc<ModelFile>) -> Inlined {
         let proto = &file.proto;
-        let graph = proto.graph.as_ref().filter(|_| !proto.functions.is_empty())?;
+        let mut inlined = Inlined { file: Arc::clone(file), notes: Vec::new(), calls: Vec::new() };
+        let Some(graph) = proto.graph.as_ref().filter(|_| !proto.functions.is_empty()) else { return inlined };
         let mut notes = BTreeSet::new();
         let functions = inlinable(proto, &mut notes);
-        let mut sizes = FxHashMap::default();
-        if functions.is_empty() || size(&graph.node, &functions, &mut sizes) > MOST_NODES {
-            return None;
+        inlined.notes.extend(notes);
+        let nodes = size(&graph.node, &functions, &mut FxHashMap::default());
+        if nodes > MOST_NODES {
+            inlined.notes.push(format!(
+                "the model's functions are not looked through: written out it has more than {MOST_NODES} nodes"
+            ));
+            return inlined;
         }
         let mut inliner = Inliner { functions, taken: Taken::of(proto), calls: Vec::new() };
-        let inlined = inliner.graph(graph);
-        let calls = inliner.calls;
-        if calls.is_empty() {
-            return None;
+        let graph = inliner.graph(graph);
+        if !inliner.calls.is_empty() {
+            inlined.calls = inliner.calls;
+            inlined.file = Arc::new(file.with_proto(ModelProto { graph: Some(graph), ..proto.clone() }));
         }
-        let proto = ModelProto { graph: Some(inlined), ..proto.clone() };
-        Some(Inlined { file: Arc::new(file.with_proto(proto)), notes: notes.into_iter().collect(), calls })
+        inlined
+    }
+
+    /// Whether there was nothing to write out.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
     }
 
     /// Puts calls back where nothing in them changed, and takes functions away that nobody calls any more.
@@ -313,18 +322,16 @@ impl Attributes<'_> {
 
 /// Functions that a model's graph calls, or functions that it calls; with calls that were written out.
 fn called(proto: &ModelProto, graph: &ModelProto, calls: &[Call]) -> BTreeSet<OpName> {
-    let functions: BTreeMap<OpName, &FunctionProto> =
-        proto.functions.iter().map(|f| (function_name(f), f)).collect();
+    let functions: BTreeMap<OpName, &FunctionProto> = proto.functions.iter().map(|f| (function_name(f), f)).collect();
     let mut found = BTreeSet::new();
     let mut open: Vec<&[NodeProto]> = graph.graph.iter().map(|g| g.node.as_slice()).collect();
     open.extend(calls.iter().map(|call| std::slice::from_ref(&call.node)));
     while let Some(nodes) = open.pop() {
         for node in nodes {
             let name = op_name(node);
-            if let Some(f) = functions.get(&name) {
-                if found.insert(name) {
-                    open.push(&f.node);
-                }
+            if let Some(f) = functions.get(&name).filter(|_| !found.contains(&name)) {
+                found.insert(name);
+                open.push(&f.node);
             }
             open.extend(node.attribute.iter().flat_map(bodies).map(|body| body.node.as_slice()));
         }

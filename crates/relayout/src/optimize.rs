@@ -136,9 +136,9 @@ impl Source {
         payloads: &Payloads,
         plain: impl FnOnce() -> Result<IrModel, Error>,
     ) -> Result<Source, Error> {
-        let mut notes = Vec::new();
-        if let Some(inlined) = Inlined::of(file) {
-            notes.extend(inlined.notes.iter().cloned());
+        let inlined = Inlined::of(file);
+        let mut notes = inlined.notes.clone();
+        if !inlined.is_empty() {
             match import_again(&inlined.file, payloads) {
                 Ok(ir) => return Ok(Source { file: Arc::clone(&inlined.file), inlined: Some(inlined), ir, notes }),
                 // What a caller gives may not fit a function in ways that only show in its place.

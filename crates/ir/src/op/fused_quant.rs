@@ -189,10 +189,8 @@ fn gather_blocks(ctx: &mut InferContext<'_>) -> Answer {
     let axis = ctx.axis(ctx.int("gather_axis", 0), data.len())?;
     let mut shape = [&data[..axis], indices, &data[axis + 1..]].concat();
     // Bytes may hold several numbers each, along the last axis.
-    if ctx.dtype(0) == Some(DType::U8) {
-        if let Some(last) = shape.last_mut() {
-            *last = ctx.unknown();
-        }
+    if let (Some(DType::U8), Some(last)) = (ctx.dtype(0), shape.last_mut()) {
+        *last = ctx.unknown();
     }
     Ok(Inferred::one(typed(dtype, Some(shape))))
 }
