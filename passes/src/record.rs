@@ -237,11 +237,9 @@ fn by_way_of(through: Option<String>) -> String {
     through.map_or_else(String::new, |name| format!(" (by way of {name})"))
 }
 
-/// Whether runtimes compute the op in few of the orders of its axes: less than half.
+/// Whether runtimes compute the op in hardly an order of its axes but ONNX's own: an exchange of two, or none.
 fn is_limited(bound: &Bound) -> bool {
-    let axes = bound.axes(Slot::In(0)).map_or(0, <[_]>::len);
-    let all = (1..=axes).fold(1usize, usize::saturating_mul);
-    bound.orders.as_ref().is_some_and(|orders| orders.len() < all.div_ceil(2))
+    bound.orders.as_ref().is_some_and(|orders| orders.len() <= 2)
 }
 
 /// Letters of a slot that the op finds by position.

@@ -19,7 +19,7 @@ const UNPOOL: &[Case] = &[Case::new("n c s*!, n c s*!, _? -> m~ d~ t*!~")];
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("MaxPool", (1, 26), Axes::Sig(MAX_POOL), pool),
     OpDef::onnx("AveragePool", (1, 26), Axes::Sig(POOL), pool),
-    OpDef::onnx("LpPool", (2, 26), Axes::Sig(POOL), pool),
+    OpDef::onnx("LpPool", (1, 26), Axes::Sig(POOL), pool),
     OpDef::onnx("GlobalAveragePool", (1, 26), Axes::Sig(GLOBAL), global),
     OpDef::onnx("GlobalMaxPool", (1, 26), Axes::Sig(GLOBAL), global),
     OpDef::onnx("GlobalLpPool", (1, 26), Axes::Sig(GLOBAL), global),
