@@ -3,7 +3,7 @@
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
 use relayout_onnx::inline::Inlined;
-use relayout_onnx::proto::ModelProto;
+use relayout_onnx::proto::{FunctionProto, ModelProto};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn opened(path: &Path) -> Arc<ModelFile> {
 /// Calls in the outermost graph.
 fn calls(proto: &ModelProto) -> usize {
     let graph = proto.graph.as_ref().expect("a graph");
-    let names: Vec<&str> = proto.functions.iter().map(|f| f.name()).collect();
+    let names: Vec<&str> = proto.functions.iter().map(FunctionProto::name).collect();
     graph.node.iter().filter(|n| names.contains(&n.op_type.as_deref().unwrap_or_default())).count()
 }
 

@@ -60,9 +60,12 @@ fn interpolated(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
         _ => constant_floats(graph, node, 2),
     };
     match scales.filter(|scales: &Vec<f64>| scales.len() == touched.len() && !scales.is_empty()) {
-        Some(scales) => {
-            touched.into_iter().zip(scales).filter(|(_, scale)| scale.total_cmp(&1.0).is_ne()).map(|(axis, _)| axis).collect()
-        }
+        Some(scales) => touched
+            .into_iter()
+            .zip(scales)
+            .filter(|(_, scale)| scale.total_cmp(&1.0).is_ne())
+            .map(|(axis, _)| axis)
+            .collect(),
         None if node.opset >= 11 && operand(node, 3).is_some() => {
             let changed = resized(graph, node, rank);
             touched.into_iter().filter(|axis| changed.contains(axis)).collect()
