@@ -12,6 +12,7 @@ pub mod fold_scales;
 pub mod fold_shapes;
 pub mod fold_weights;
 pub mod hints;
+pub mod hoist;
 pub mod legalize;
 pub mod materialize;
 pub mod pipeline;

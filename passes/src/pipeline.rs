@@ -8,7 +8,9 @@ use crate::hints::{Hints, Size};
 use crate::record::{GraphRecord, describe_moves};
 use crate::rewrites::Numerics;
 use crate::solve::Limits;
-use crate::{canonicalize, cleanup, fold_constants, fold_scales, fold_shapes, fold_weights, legalize, materialize};
+use crate::{
+    canonicalize, cleanup, fold_constants, fold_scales, fold_shapes, fold_weights, hoist, legalize, materialize,
+};
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::model::Model;
 use relayout_ir::verify::{Violation, verify};
@@ -116,6 +118,11 @@ pub const PASSES: &[Pass] = &[
         name: "legalize",
         reason: "adds the views that the dialect needs, some of them of constants",
         run: Run::Graph(legalize::legalize),
+    },
+    Pass {
+        name: "hoist",
+        reason: "takes moves and raised operands of captured values out of loops, those of constants included",
+        run: Run::Model(hoist::hoist),
     },
     Pass {
         name: "fold_weights",

@@ -159,7 +159,10 @@ fn why_made(graph: &Graph, maker: NodeId, slot: usize) -> String {
             (Op::Constant(_), _) => Some(format!("{name} is stored so")),
             (Op::Onnx(_), Form::Opaque(why)) => Some(format!("{name} leaves it row-major ({why})")),
             (Op::Onnx(_), Form::Axes(bound)) => {
-                pinned(bound, Slot::Out(slot)).map(|axes| format!("{name} leaves {axes} at their place"))
+                let pinned = pinned(bound, Slot::Out(slot)).map(|axes| format!("{name} leaves {axes} at their place"));
+                pinned.or_else(|| {
+                    is_limited(bound).then(|| format!("{name} is computed by runtimes in few orders of its axes"))
+                })
             }
             (Op::Onnx(_), Form::Kernel(_)) => Some(format!("{name} leaves it so")),
             (Op::Onnx(_), Form::View(_) | Form::Borders(_)) | (Op::Relayout, _) => None,
@@ -203,7 +206,10 @@ fn why_wanted(graph: &Graph, y: ValueId) -> String {
                 (Op::Relayout, _) => Some(format!("{name} moves it on")),
                 (_, Form::Opaque(why)) => Some(format!("{name} reads it row-major ({why})")),
                 (_, Form::Axes(bound)) => {
-                    pinned(bound, Slot::In(u.slot)).map(|axes| format!("{name} finds {axes} by position"))
+                    let pinned = pinned(bound, Slot::In(u.slot)).map(|axes| format!("{name} finds {axes} by position"));
+                    pinned.or_else(|| {
+                        is_limited(bound).then(|| format!("{name} is computed by runtimes in few orders of its axes"))
+                    })
                 }
                 (_, Form::Kernel(_)) => Some(format!("{name} reads it so")),
                 (_, Form::View(_) | Form::Borders(_)) => None,
@@ -231,6 +237,11 @@ fn why_wanted(graph: &Graph, y: ValueId) -> String {
 
 fn by_way_of(through: Option<String>) -> String {
     through.map_or_else(String::new, |name| format!(" (by way of {name})"))
+}
+
+/// Whether runtimes compute the op in hardly an order of its axes but ONNX's own: an exchange of two, or none.
+fn is_limited(bound: &Bound) -> bool {
+    bound.orders.as_ref().is_some_and(|orders| orders.len() <= 2)
 }
 
 /// Letters of a slot that the op finds by position.

@@ -122,6 +122,7 @@ themes! {
     symbolic_extents_are_carried: "symbolic",
     bodies_are_optimized_within_their_borders: "bodies",
     a_change_must_gain: "gain",
+    calls_of_functions_are_written_out_where_that_gains: "functions",
     pieces_of_networks_lose_their_inner_moves: "pieces",
 }
 

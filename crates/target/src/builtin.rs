@@ -117,7 +117,11 @@ impl DataTarget {
 }
 
 /// Ops whose kernels pack the axis `[x]` of their signature before they read it.
-const WHOLE_AXIS: &[&str] = &["Softmax", "LogSoftmax", "Hardmax", "TopK", "CumSum"];
+const WHOLE_AXIS: &[&str] = &["Softmax", "LogSoftmax", "Hardmax", "TopK", "CumSum", "CumProd", "QLinearSoftmax", "DFT"];
+
+/// Ops whose kernels take any order and turn what they read and make themselves: a Transpose that they absorb is one node less,
+/// and no byte.
+const TURNING: &[&str] = &["Einsum"];
 
 impl Target for DataTarget {
     fn name(&self) -> &str {
@@ -144,6 +148,9 @@ impl Target for DataTarget {
     }
 
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
+        if query.graph.node(query.node).onnx().is_some_and(|op| TURNING.contains(&op)) {
+            return Some(Cost::new(query.turned_bytes.div_ceil(self.moves.bytes_per_ns)));
+        }
         if !Self::whole_axis_is_outer(query) {
             return Some(Cost::ZERO);
         }

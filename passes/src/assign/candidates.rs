@@ -346,7 +346,7 @@ impl ScopeCandidates {
                 }
             }
         }
-        let whole = orders.into_iter().map(|order| {
+        let whole = orders.into_iter().filter(|order| bound.allows(order)).map(|order| {
             let of = |slot| Some((slot, Layout::permutation(&bound.restrict(&order, slot)?).ok()?));
             bound.slots().filter_map(of).collect::<Vec<_>>()
         });
@@ -354,7 +354,11 @@ impl ScopeCandidates {
         let mut choices = Vec::new();
         for layouts in whole.chain(broken) {
             let mut choice = plain(graph, n);
+            let mut turned_bytes = 0u64;
             for (slot, layout) in layouts {
+                if let Some(v) = value_at(slot).filter(|_| !layout.is_row_major()) {
+                    turned_bytes = turned_bytes.saturating_add(hints.bytes(graph, v));
+                }
                 match slot {
                     Slot::In(i) => choice.ins[i] = layout,
                     Slot::Out(i) => choice.outs[i] = layout,
@@ -363,7 +367,7 @@ impl ScopeCandidates {
             if !self.may_pad(graph, node, &choice) {
                 continue;
             }
-            let query = OpQuery { graph, node: n, bound, ins: &choice.ins, outs: &choice.outs, bytes };
+            let query = OpQuery { graph, node: n, bound, ins: &choice.ins, outs: &choice.outs, bytes, turned_bytes };
             let Some(cost) = target.op_cost(&query) else { continue };
             let extra = extra_nodes(graph, &self.constant, n, bound, &choice);
             choice.cost = cost + target.view_cost().times(extra);

@@ -19,7 +19,8 @@ use crate::proto::{GraphProto, ModelProto, NodeProto, StringStringEntryProto, Te
 use crate::proto::tensor_shape_proto::{Dimension, dimension::Value as Extent};
 use crate::proto::{OperatorSetIdProto, type_proto};
 use crate::write::Payloads;
-use names::{Names, Outer, Taken};
+pub(crate) use names::Taken;
+use names::{Names, Outer};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::dim::Dim;
 use relayout_ir::form::Form;

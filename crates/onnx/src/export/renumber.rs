@@ -1,15 +1,17 @@
-//! Attributes and operands that speak of axes, said for the order in which the first operand with axes is stored.
+//! Attributes and operands that speak of axes, said for the order in which the first operand with axes is stored, or the first
+//! result where no operand has axes.
 
 use super::views::{int_attribute, ints_attribute};
 use super::{ExportError, Exporter, GraphOut};
-use crate::proto::{AttributeProto, NodeProto};
+use crate::proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
+use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, Implicit, Renumber};
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
-use relayout_ir::op::normalize_axis;
+use relayout_ir::op::{equation_terms, normalize_axis};
 use relayout_ir::storage::{outermost, places};
 
-/// How the first operand that has axes is stored.
+/// How the operand or result whose axes are spoken of is stored.
 struct Order {
     /// Logical axes, outermost first.
     stored: Vec<usize>,
@@ -20,9 +22,18 @@ struct Order {
 impl Order {
     fn of(graph: &Graph, node: &Node) -> Option<Order> {
         let Form::Axes(bound) = &node.form else { return None };
-        let first = bound.operands.iter().position(Option::is_some)?;
-        let x = node.inputs.get(first).copied().flatten()?;
-        let layout = &graph.value(x).layout;
+        match bound.operands.iter().position(Option::is_some) {
+            Some(first) => Order::stored(graph, node.inputs.get(first).copied().flatten()?),
+            None => Order::of_result(graph, node),
+        }
+    }
+
+    fn of_result(graph: &Graph, node: &Node) -> Option<Order> {
+        Order::stored(graph, node.outputs.first().copied().flatten()?)
+    }
+
+    fn stored(graph: &Graph, v: ValueId) -> Option<Order> {
+        let layout = &graph.value(v).layout;
         Some(Order { stored: outermost(layout), places: places(layout, graph.storage)? })
     }
 
@@ -35,7 +46,7 @@ impl Order {
     }
 
     /// Entries of one run per axis, `runs` times, in storage order.
-    fn entries(&self, list: &[i64], runs: usize) -> Option<Vec<i64>> {
+    fn entries<T: Copy>(&self, list: &[T], runs: usize) -> Option<Vec<T>> {
         let picks = self.picks(runs);
         (list.len() == picks.len()).then(|| picks.iter().map(|&i| list[i]).collect())
     }
@@ -96,11 +107,22 @@ impl Exporter {
                 };
                 set(proto, ints_attribute(name, order.all(&axes)?));
             }
+            Renumber::ResultAxisAttr(name, default) => {
+                let place = Order::of_result(graph, node)?.place(node.int(name).unwrap_or(default))?;
+                set(proto, int_attribute(name, place));
+            }
             Renumber::AxisInput(slot) => {
                 let axes = order.all(&contents(graph, node, slot)?)?;
                 let v = node.inputs.get(slot).copied().flatten()?;
                 self.replace(out, proto, slot, "axis", &axes, graph.value(v).ty.rank()? == 0);
             }
+            Renumber::AxisInputOr(slot, default) => {
+                let given = node.inputs.get(slot).copied().flatten();
+                let axes = if given.is_some() { contents(graph, node, slot)? } else { vec![default] };
+                let scalar = given.is_none_or(|v| graph.value(v).ty.rank() == Some(0));
+                self.replace(out, proto, slot, "axis", &order.all(&axes)?, scalar);
+            }
+            Renumber::Letters(name) => set(proto, text_attribute(name, letters(graph, node, name)?)),
             Renumber::AxesInput(slot, implicit) => {
                 let given = node.inputs.get(slot).copied().flatten();
                 let axes = match (given, implicit) {
@@ -114,10 +136,16 @@ impl Exporter {
             Renumber::PerAxisAttr(name, runs) => {
                 if let Some(list) = node.ints(name) {
                     set(proto, ints_attribute(name, order.entries(list, runs)?));
+                } else if let Some(Attr::Floats(list)) = node.attrs.get(name) {
+                    let floats = order.entries(list, runs)?;
+                    set(proto, AttributeProto { floats, ..attribute(name, AttributeType::Floats) });
                 }
             }
             Renumber::PerAxisInput(slot, runs) => {
                 let Some(v) = node.inputs.get(slot).copied().flatten() else { return Some(()) };
+                if graph.value(v).ty.shape().is_some_and(|s| s == [Dim::ZERO]) {
+                    return Some(());
+                }
                 match contents(graph, node, slot) {
                     Some(list) => {
                         let entries = order.entries(&list, runs)?;
@@ -221,6 +249,49 @@ fn gather(data: String, indices: String, result: String) -> NodeProto {
         attribute: vec![int_attribute("axis", 0)],
         ..NodeProto::default()
     }
+}
+
+fn attribute(name: &str, ty: AttributeType) -> AttributeProto {
+    AttributeProto { name: Some(name.to_owned()), r#type: Some(ty as i32), ..AttributeProto::default() }
+}
+
+fn text_attribute(name: &str, text: String) -> AttributeProto {
+    AttributeProto { s: Some(text.into_bytes().into()), ..attribute(name, AttributeType::String) }
+}
+
+/// An equation with the letters of each operand and result in the order in which it is stored.
+fn letters(graph: &Graph, node: &Node, name: &str) -> Option<String> {
+    let (left, right) = equation_terms(node.str(name)?);
+    let stored = |term: &str, v: Option<&Option<ValueId>>| {
+        let v = v.copied().flatten()?;
+        permuted(term, &graph.value(v).layout.as_permutation()?)
+    };
+    let left: Option<Vec<String>> = left.iter().enumerate().map(|(i, term)| stored(term, node.inputs.get(i))).collect();
+    Some(format!("{}->{}", left?.join(","), stored(&right, node.outputs.first())?))
+}
+
+/// A term with its letters in this order of axes. The axes that an ellipsis stands for stay together and in order.
+fn permuted(term: &str, stored: &[usize]) -> Option<String> {
+    let (before, after) = term.split_once("...").unwrap_or((term, ""));
+    let spelled = before.chars().count() + after.chars().count();
+    let dots = stored.len().checked_sub(spelled)?;
+    let axes: Vec<Option<char>> =
+        before.chars().map(Some).chain(std::iter::repeat_n(None, dots)).chain(after.chars().map(Some)).collect();
+    let mut text = String::new();
+    let mut open = term.contains("...");
+    for (place, &axis) in stored.iter().enumerate() {
+        match axes.get(axis)? {
+            Some(letter) => text.push(*letter),
+            None if axis != place => return None,
+            None if open => {
+                open = false;
+                text.push_str("...");
+            }
+            None => {}
+        }
+    }
+    // An ellipsis that stands for no axis says nothing.
+    Some(text)
 }
 
 fn set(proto: &mut NodeProto, attribute: AttributeProto) {

@@ -305,6 +305,7 @@ fn encoded(data: &Data) -> (i32, Bytes) {
     element_types!(data,
         F32 = 1: |x| x.to_le_bytes(), U8 = 2: |x| x.to_le_bytes(), I8 = 3: |x| x.to_le_bytes(),
         I32 = 6: |x| x.to_le_bytes(), I64 = 7: |x| x.to_le_bytes(), Bool = 9: |x| [u8::from(*x)],
+        U16 = 4: |x| x.to_le_bytes(), I16 = 5: |x| x.to_le_bytes(),
         F16 = 10: |x| x.to_le_bytes(), F64 = 11: |x| x.to_le_bytes(), U32 = 12: |x| x.to_le_bytes(),
         U64 = 13: |x| x.to_le_bytes())
 }

@@ -64,6 +64,21 @@ fn products_and_quantized_ops_obey_their_laws() {
 }
 
 #[test]
+fn attention_obeys_its_laws() {
+    prove(&cases::attention::cases());
+}
+
+#[test]
+fn contributed_ops_obey_their_laws() {
+    prove(&cases::contributed::cases());
+}
+
+#[test]
+fn signals_and_losses_obey_their_laws() {
+    prove(&cases::signals::cases());
+}
+
+#[test]
 fn blocked_ops_have_the_types_that_are_inferred() {
     prove(&cases::internal::cases());
 }

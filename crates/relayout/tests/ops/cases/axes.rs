@@ -160,8 +160,16 @@ fn repeats() -> Vec<Case> {
             .x(i64s(&[2, 3], 0, 4))
             .c(exact(&[1], Data::I64(vec![4])))
             .c(exact(&[2], Data::F32(vec![0.0, 1.0]))),
+        case("OneHot", 9, 26)
+            .variant("at the front")
+            .int("axis", 0)
+            .x(i64s(&[2, 3], 0, 4))
+            .c(exact(&[], Data::I64(vec![4])))
+            .c(exact(&[2], Data::F32(vec![0.0, 1.0]))),
         case("EyeLike", 9, 26).x(f(&[3, 4])).int("k", 1),
+        case("EyeLike", 9, 26).variant("of the main diagonal").x(f(&[3, 4])),
         case("ConstantOfShape", 9, 26).c(ints(&[2, 3])),
+        case("ConstantOfShape", 9, 26).variant("of a computed shape").partial().x(ints(&[2, 3])),
         case("Range", 11, 26)
             .c(exact(&[], Data::I64(vec![1])))
             .c(exact(&[], Data::I64(vec![9])))
@@ -208,7 +216,9 @@ fn picks() -> Vec<Case> {
         case("Compress", 9, 26).partial().int("axis", 1).x(f(&[2, 3, 4])).x(bools(&[3])),
         case("Compress", 9, 26).variant("of all elements").partial().x(f(&[2, 3])).x(bools(&[6])).opaque("row-major"),
         case("NonZero", 9, 26).partial().x(bools(&[2, 3])),
-        case("Unique", 11, 26).partial().x(f(&[6])).results(4),
+        case("Unique", 11, 26).variant("with places").partial().x(f(&[6])).results(4).opaque("row-major"),
+        case("Unique", 11, 26).partial().x(i64s(&[2, 3, 4], 0, 6)),
+        case("Unique", 11, 26).variant("of slices").int("axis", 1).partial().x(i64s(&[2, 5, 2], 0, 2)).results(4),
     ]
 }
 

@@ -64,15 +64,38 @@ fn opaque() -> Vec<Case> {
             .text("equation", "bhqd,bhkd")
             .x(f(&[2, 3, 4, 5]))
             .x(f(&[2, 3, 6, 5])),
+        case("Einsum", 12, 26).variant("that transposes").text("equation", "ij,jk->ki").x(f(&[3, 4])).x(f(&[4, 5])),
+        case("Einsum", 12, 26).variant("of a diagonal").text("equation", "bii->bi").x(f(&[2, 3, 3])),
+        case("Einsum", 12, 26).variant("that only transposes").text("equation", "abc->cab").x(f(&[2, 3, 4])),
         case("Einsum", 12, 26)
-            .variant("that transposes")
-            .text("equation", "ij,jk->ki")
-            .x(f(&[3, 4]))
+            .variant("with ellipses")
+            .text("equation", "...ij,...kj->...ki")
+            .x(f(&[2, 3, 4, 5]))
+            .x(f(&[2, 3, 6, 5])),
+        case("Einsum", 12, 26)
+            .variant("with an ellipsis in one operand")
+            .text("equation", "...ij,jk->...ik")
+            .x(f(&[2, 4, 5]))
+            .x(f(&[5, 3])),
+        case("Einsum", 12, 26)
+            .variant("with an empty ellipsis")
+            .text("equation", "...ij,...jk")
             .x(f(&[4, 5]))
-            .opaque("transposes"),
-        case("Attention", 23, 26).x(f(&[1, 2, 3, 4])).x(f(&[1, 2, 5, 4])).x(f(&[1, 2, 5, 6])),
-        case("RotaryEmbedding", 23, 26).x(f(&[1, 2, 3, 4])).x(f(&[8, 2])).x(f(&[8, 2])).x(i64s(&[1, 3], 0, 8)),
+            .x(f(&[5, 3])),
+        case("Einsum", 12, 26)
+            .variant("of three operands")
+            .text("equation", "bi,ij,bj->b")
+            .x(f(&[2, 3]))
+            .x(f(&[3, 4]))
+            .x(f(&[2, 4])),
         case("TensorScatter", 24, 26).x(f(&[2, 3, 4])).x(f(&[2, 1, 4])).x(i64s(&[2], 0, 2)),
+        case("TensorScatter", 24, 26)
+            .variant("in a ring, of axis 1")
+            .int("axis", 1)
+            .text("mode", "circular")
+            .x(f(&[2, 3, 4, 2]))
+            .x(f(&[2, 2, 4, 2]))
+            .x(i64s(&[2], 0, 3)),
         case("CumProd", 26, 26).x(fr(&[2, 3], 0.5, 2.0)).c(exact(&[], Data::I64(vec![1]))),
         case("Bernoulli", 15, 21).x(float(1.0)),
     ]

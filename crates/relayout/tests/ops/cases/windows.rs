@@ -1,10 +1,10 @@
 //! Convolutions, pools, normalizations, resizing and what samples.
 
-use crate::case::{Case, case, exact, f, float, fr, i64s, ints};
+use crate::case::{Case, case, exact, f, float, fr, i64s, ints, u8s};
 use relayout::verify::Data;
 
 pub(crate) fn cases() -> Vec<Case> {
-    [convolutions(), pools(), normalizations(), resizes(), sampling()].concat()
+    [convolutions(), pools(), normalizations(), resizes(), interpolations(), sampling()].concat()
 }
 
 fn convolutions() -> Vec<Case> {
@@ -18,7 +18,16 @@ fn convolutions() -> Vec<Case> {
         conv(&[2, 3, 5, 4], &[6, 1, 2, 2]).variant("depthwise").int("group", 3).text("auto_pad", "SAME_UPPER"),
         transposed(&[2, 4, 3, 5], &[4, 3, 2, 2]).list("strides", &[2, 2]).list("output_padding", &[1, 0]),
         transposed(&[2, 4, 3], &[4, 2, 2]).variant("in groups").int("group", 2).x(f(&[4])),
-        case("DeformConv", 19, 26).x(f(&[1, 2, 5, 5])).x(f(&[3, 2, 2, 2])).x(f(&[1, 8, 4, 4])).x(f(&[3])),
+        case("DeformConv", 19, 26).x(f(&[2, 2, 5, 5])).x(f(&[3, 2, 2, 2])).x(f(&[2, 8, 4, 4])).x(f(&[3])),
+        case("DeformConv", 19, 26)
+            .variant("in groups, with a mask")
+            .int("group", 2)
+            .int("offset_group", 2)
+            .x(f(&[2, 4, 5, 5]))
+            .x(f(&[6, 2, 2, 2]))
+            .x(f(&[2, 16, 4, 4]))
+            .none()
+            .x(f(&[2, 8, 4, 4])),
     ]
 }
 
@@ -51,6 +60,14 @@ fn pools() -> Vec<Case> {
         case("MaxUnpool", 9, 26)
             .x(f(&[1, 1, 2, 2]))
             .x(indices())
+            .list("kernel_shape", &[2, 2])
+            .list("strides", &[2, 2]),
+    );
+    cases.push(
+        case("MaxUnpool", 9, 26)
+            .variant("of several channels")
+            .x(f(&[2, 3, 2, 2]))
+            .x(exact(&[2, 3, 2, 2], Data::I64((0..24).map(|i| i * 4 + i % 4).collect())))
             .list("kernel_shape", &[2, 2])
             .list("strides", &[2, 2]),
     );
@@ -108,7 +125,82 @@ fn resizes() -> Vec<Case> {
         case("Resize", 13, 26).x(image()).none().c(scales(&[1.0, 1.0, 2.0, 1.5])).text("mode", "linear"),
         case("Resize", 13, 26).variant("to sizes").x(image()).none().none().c(ints(&[1, 2, 5, 8])),
         case("Resize", 18, 26).variant("of named axes").x(image()).none().c(scales(&[2.0, 3.0])).list("axes", &[3, 2]),
+        case("Resize", 13, 26)
+            .variant("that doubles")
+            .text("coordinate_transformation_mode", "asymmetric")
+            .text("nearest_mode", "floor")
+            .x(f(&[2, 3, 4, 5]))
+            .none()
+            .c(scales(&[1.0, 1.0, 2.0, 2.0])),
+        case("Resize", 13, 26)
+            .variant("by computed scales")
+            .partial()
+            .x(image())
+            .none()
+            .x(scales(&[1.0, 2.0, 1.0, 1.5])),
+        case("Resize", 13, 26).variant("to computed sizes").partial().x(image()).none().none().x(ints(&[1, 2, 6, 8])),
+        case("Resize", 18, 26)
+            .variant("of named axes to sizes that keep their ratio")
+            .partial()
+            .text("keep_aspect_ratio_policy", "not_larger")
+            .list("axes", &[3, 2])
+            .x(f(&[2, 3, 4, 5]))
+            .none()
+            .none()
+            .c(ints(&[10, 6])),
+        case("Resize", 11, 26)
+            .variant("of a region")
+            .text("coordinate_transformation_mode", "tf_crop_and_resize")
+            .x(image())
+            .c(scales(&[0.0, 0.0, 0.2, 0.1, 1.0, 1.0, 0.8, 0.7]))
+            .c(scales(&[1.0, 1.0, 2.0, 1.5])),
+        case("Resize", 13, 26)
+            .variant("of bytes, linear")
+            .text("mode", "linear")
+            .x(u8s(&[2, 3, 4, 5]))
+            .none()
+            .c(scales(&[1.0, 1.0, 2.0, 1.5])),
+        case("Resize", 13, 26)
+            .variant("linear, by a scale that changes no extent")
+            .text("mode", "linear")
+            .x(f(&[2, 3, 4, 5]))
+            .none()
+            .c(scales(&[1.0, 1.0, 1.1, 1.5])),
     ]
+}
+
+/// Each mode on each number of axes for which ONNX Runtime has a kernel, with the kept axes outermost.
+fn interpolations() -> Vec<Case> {
+    let scales = |s: &[f32]| exact(&[s.len() as i64], Data::F32(s.to_vec()));
+    let mut cases = Vec::new();
+    for (mode, variant, shape, by) in [
+        ("nearest", "nearest of three axes", vec![2, 3, 4], vec![1.0, 1.0, 1.5]),
+        ("nearest", "nearest of five axes", vec![1, 2, 2, 3, 2], vec![1.0, 1.0, 2.0, 1.5, 2.0]),
+        ("nearest", "nearest of all axes", vec![2, 3, 4, 5], vec![2.0, 1.5, 2.0, 3.0]),
+        ("linear", "linear of two axes", vec![3, 4], vec![1.5, 2.0]),
+        ("linear", "linear of three axes", vec![2, 3, 4], vec![1.0, 1.0, 1.5]),
+        ("linear", "linear of four axes", vec![2, 3, 4, 5], vec![1.0, 1.0, 1.5, 1.2]),
+        ("linear", "linear of four axes, to fewer", vec![2, 3, 4, 5], vec![1.0, 1.0, 1.5, 0.6]),
+        ("linear", "linear of four axes, channels last", vec![2, 3, 4, 5], vec![1.0, 1.5, 2.0, 1.0]),
+        ("linear", "linear of five axes", vec![1, 2, 3, 4, 2], vec![1.0, 1.0, 2.0, 1.5, 2.0]),
+        ("cubic", "cubic of two axes", vec![4, 5], vec![1.5, 2.0]),
+        ("cubic", "cubic of four axes", vec![2, 3, 4, 5], vec![1.0, 1.0, 1.5, 2.0]),
+        ("cubic", "cubic of four axes, to fewer", vec![2, 3, 4, 6], vec![1.0, 1.0, 0.5, 0.5]),
+    ] {
+        let resize =
+            |first| case("Resize", first, 26).variant(variant).text("mode", mode).x(f(&shape)).none().c(scales(&by));
+        cases.push(resize(13));
+        let of_four = shape.len() == 4;
+        if of_four && mode != "cubic" && by.iter().all(|scale| *scale >= 1.0) {
+            cases.push(case("Upsample", 7, 8).variant(variant).text("mode", mode).nums("scales", &by).x(f(&shape)));
+            cases.push(case("Resize", 10, 10).variant(variant).text("mode", mode).x(f(&shape)).c(scales(&by)));
+        }
+        if of_four && mode != "nearest" {
+            cases.push(resize(18).text("coordinate_transformation_mode", "align_corners"));
+            cases.push(resize(18).int("antialias", 1));
+        }
+    }
+    cases
 }
 
 fn sampling() -> Vec<Case> {
@@ -149,5 +241,6 @@ fn sampling() -> Vec<Case> {
             .x(exact(&[2, 5], Data::F32(vec![0., 0., 0., 3., 3., 0., 1., 1., 5., 4.]))),
         case("Col2Im", 18, 26).x(f(&[2, 12, 6])).c(ints(&[3, 4])).c(ints(&[2, 2])),
         case("AffineGrid", 20, 26).x(f(&[2, 2, 3])).c(ints(&[2, 3, 4, 5])),
+        case("AffineGrid", 20, 26).variant("3-D").x(f(&[2, 3, 4])).c(ints(&[2, 3, 4, 5, 2])),
     ]
 }
