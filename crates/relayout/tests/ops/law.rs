@@ -9,7 +9,7 @@
 //!
 //! The entry is an argument: a wrong one must be found (`wrong.rs`).
 
-use crate::case::{Case, RMS};
+use crate::op_cases::case::{Case, RMS};
 use crate::runtime::runtime;
 use crate::shuffle;
 use relayout::ir::dim::Dim;

@@ -2,8 +2,8 @@
 //! the Transposes are gone where the op can run in the other order. Among them the cases that ONNX Runtime's own optimizer gets
 //! wrong (Pad and Resize that name their axes, quantization by blocks) or leaves alone.
 
-use crate::case::{Case, case, exact, f, fr, i64s, ints, u8s};
 use crate::law::{agree_all, encode, execute};
+use crate::op_cases::case::{Case, case, exact, f, fr, i64s, ints, u8s};
 use relayout::verify::{Data, Tensor};
 use relayout::{Model, Options, optimize};
 use relayout_onnx::proto::attribute_proto::AttributeType;
