@@ -6,7 +6,9 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use prost::Message;
-use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library, verify};
+use relayout::verify::{
+    Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tensor, Tolerance, find_library, verify, verify_on,
+};
 use relayout::{Model, Options, Report, optimize, target};
 use relayout_onnx::proto::ModelProto;
 use std::collections::BTreeMap;
@@ -72,6 +74,12 @@ pub(crate) fn compared(a: &[u8], b: &[u8], dims: &BTreeMap<String, i64>) -> Resu
     let inputs = Inputs::Random { seed: 1, dims: dims.clone() };
     let options = relayout::verify::Options::default();
     verify(runtime(), ModelSource::Bytes(a), ModelSource::Bytes(b), &inputs, &options).map_err(|e| e.to_string())
+}
+
+/// Runs both models on these inputs.
+pub(crate) fn compared_on(a: &[u8], b: &[u8], inputs: &[Tensor]) -> Result<Comparison, String> {
+    let options = relayout::verify::Options::default();
+    verify_on(runtime(), ModelSource::Bytes(a), ModelSource::Bytes(b), inputs, &options).map_err(|e| e.to_string())
 }
 
 /// Whether the results agree: equal, or near where `tolerance` is given. A difference of rounding is also let pass if it is
