@@ -2,6 +2,7 @@
 //! that it would run if it had. A test runs these nodes: one that does run has to go from here.
 
 use crate::common::runtime;
+use crate::histogram::entry_row;
 use crate::op_cases::case::{Case, bools, byte, case, exact, f, float, fr, of_domain, u8s};
 use relayout::ir::op::{OpDef, entries};
 use relayout::verify::{Data, Level, ModelSource, run};
@@ -39,6 +40,11 @@ pub(crate) fn line(def: &OpDef) -> Option<&'static (&'static str, &'static str, 
     ABSENT.iter().find(|(domain, op, first, _)| {
         *domain == def.domain && *first == def.opsets.0 && (*op == "*" || *op == def.name)
     })
+}
+
+/// The entries that are absent, each with the reason.
+pub(crate) fn listed() -> impl Iterator<Item = String> {
+    entries().filter_map(|def| Some(format!("{}: {}", entry_row(def), line(def)?.3)))
 }
 
 /// A node of the entry at the last version that it speaks of.

@@ -6,9 +6,8 @@
 
 use crate::absent;
 use crate::graft::graft;
-use crate::histogram::{Histogram, SEGMENTS, SPELLINGS, entry_row, segment_row, spelling_row};
-use crate::op_cases::case::Case;
-use crate::op_cases::{self};
+use crate::histogram::{Histogram, SEGMENTS, SPELLINGS, entry_row, opset_row, segment_row, spelling_row};
+use crate::op_cases::{self, case::Case};
 use crate::ops::{DEALT, FEATURED};
 use crate::recipe::Dice;
 use crate::sketch::{Id, MOST_FACTORS, Sketch, element_type};
@@ -114,8 +113,8 @@ impl Goal {
     fn card(&self, opset: i64, turn: usize) -> Option<Card> {
         let fitting: Vec<Card> =
             self.cards.iter().filter(|(_, (a, b))| (*a..=*b).contains(&opset)).map(|c| c.0).collect();
-        let turned = (0..fitting.len()).map(|i| fitting[(i + turn) % fitting.len()]);
-        turned.into_iter().find(|card| match card {
+        let mut turned = (0..fitting.len()).map(|i| fitting[(i + turn) % fitting.len()]);
+        turned.find(|card| match card {
             Card::Case(at) => made(*at, opset).is_some(),
             Card::Family(_) | Card::Featured(_) => true,
         })
@@ -184,8 +183,7 @@ impl Deck {
     pub(crate) fn deal(&mut self, counted: &Histogram) -> (i64, Vec<Card>) {
         self.turn += 1;
         let versions = (OLDEST + LAST_OPSET) as usize;
-        let behind =
-            |v: &i64| (counted.count(&crate::histogram::opset_row(*v)), (*v as usize * 7 + self.turn * 3) % versions);
+        let behind = |v: &i64| (counted.count(&opset_row(*v)), (*v as usize * 7 + self.turn * 3) % versions);
         let opset = (OLDEST..=LAST_OPSET).min_by_key(behind).unwrap_or(LAST_OPSET);
         let n = self.goals.len();
         // What is missing per operator set that can bring it, in thousandths.

@@ -155,6 +155,7 @@ fn random_models_compute_the_same_move_no_more_and_settle() {
     }
     let share = |count: usize| count as u64 * 100 / samples.max(1);
     println!("{}\n{samples} samples, {} refused, {} changed", all.counted, all.refused.len(), all.changed);
+    println!("absent:\n{}", absent::listed().collect::<Vec<_>>().join("\n"));
     let (refused, gaining) = (share(all.refused.len()), share(all.changed));
     assert!(
         refused <= 20,
