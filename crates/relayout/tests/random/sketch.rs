@@ -137,14 +137,7 @@ impl Sketch {
             self.initializers.push(tensor);
             return;
         }
-        let output = tensor.name.clone().unwrap_or_default();
-        let value = AttributeProto {
-            name: Some("value".into()),
-            t: Some(Box::new(tensor)),
-            r#type: Some(AttributeType::Tensor as i32),
-            ..AttributeProto::default()
-        };
-        self.push_node("Constant", vec![], vec![output], vec![value]);
+        self.push(constant_node(tensor));
     }
 
     /// The name of a constant list of integers.
@@ -271,6 +264,24 @@ impl Sketch {
         let dtype = self.values[x].dtype;
         self.op(op, &[x], inputs, &[(dtype, shape)], effect, attributes)
     }
+}
+
+/// A node that makes this constant.
+fn constant_node(tensor: TensorProto) -> NodeProto {
+    let output = tensor.name.clone().unwrap_or_default();
+    let value = AttributeProto {
+        name: Some("value".into()),
+        t: Some(Box::new(tensor)),
+        r#type: Some(AttributeType::Tensor as i32),
+        ..AttributeProto::default()
+    };
+    node("Constant", vec![], vec![output], vec![value])
+}
+
+/// A node that makes a list of integers.
+pub(crate) fn list_node(name: &str, list: &[i64]) -> NodeProto {
+    let data = list.iter().flat_map(|v| v.to_le_bytes()).collect();
+    constant_node(tensor(name, DataType::Int64, &[list.len() as i64], data))
 }
 
 /// A node without a name.

@@ -2,18 +2,20 @@
 
 use super::*;
 use crate::graft::inverse;
+use crate::sketch::list_node;
 use relayout_onnx::proto::{NodeProto, ValueInfoProto};
 use std::collections::BTreeMap;
 
 /// A body under construction.
 struct Body {
+    opset: i64,
     prefix: String,
     nodes: Vec<NodeProto>,
 }
 
 impl Body {
     fn new(s: &mut Sketch) -> Body {
-        Body { prefix: s.name("b"), nodes: Vec::new() }
+        Body { opset: s.opset, prefix: s.name("b"), nodes: Vec::new() }
     }
 
     fn name(&self, base: &str) -> String {
@@ -43,9 +45,25 @@ impl Body {
         at
     }
 
+    /// How far each element is below the largest along an axis.
+    fn below_largest(&mut self, axis: usize, from: &str) -> String {
+        let axes = [axis as i64];
+        let largest = if self.opset < 18 {
+            self.add("ReduceMax", &[from], vec![ints("axes", &axes)])
+        } else {
+            let list = self.name(&format!("{}.axes", self.nodes.len()));
+            self.nodes.push(list_node(&list, &axes));
+            self.add("ReduceMax", &[from, &list], vec![])
+        };
+        self.add("Sub", &[from, &largest], vec![])
+    }
+
     /// A Transpose, an op or two, and the Transpose back.
     fn wrapped(&mut self, dice: &mut Dice<'_>, from: &str, perm: &[usize]) -> String {
-        let inner = self.transposed(from, perm);
+        let mut inner = self.transposed(from, perm);
+        if dice.once_in(2) {
+            inner = self.below_largest(dice.below(perm.len()), &inner);
+        }
         let inner = self.elementwise(dice, &inner);
         self.transposed(&inner, &inverse(perm))
     }
