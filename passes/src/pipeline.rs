@@ -74,6 +74,18 @@ pub struct Pass {
     run: Run,
 }
 
+impl Pass {
+    /// A pass that works on each graph by itself.
+    #[must_use]
+    pub const fn on_each_graph(
+        name: &'static str,
+        reason: &'static str,
+        run: fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError>,
+    ) -> Pass {
+        Pass { name, reason, run: Run::Graph(run) }
+    }
+}
+
 /// What a pass works on.
 enum Run {
     /// The main graph; it sees to bodies itself.
@@ -196,6 +208,19 @@ pub struct Outcome {
 /// # Errors
 /// [`PassError`]; the model may then be changed and must be dropped.
 pub fn run(model: &mut Model, target: &dyn Target, options: &PipelineOptions) -> Result<Outcome, PassError> {
+    run_passes(model, target, options, PASSES)
+}
+
+/// The same with passes other than [`PASSES`]: with one more between them, say.
+///
+/// # Errors
+/// As of [`run`].
+pub fn run_passes<'p>(
+    model: &mut Model,
+    target: &dyn Target,
+    options: &PipelineOptions,
+    passes: impl IntoIterator<Item = &'p Pass>,
+) -> Result<Outcome, PassError> {
     let mut outcome = Outcome::default();
     let mut cx = Context {
         limits: options.limits.clone(),
@@ -213,7 +238,7 @@ pub fn run(model: &mut Model, target: &dyn Target, options: &PipelineOptions) ->
         cx.quantizes |= graph.nodes().any(|n| graph.node(n).onnx().is_some_and(|op| op.contains("Quantize")));
         Ok(())
     })?;
-    for pass in PASSES {
+    for pass in passes {
         match pass.run {
             Run::Model(run) => run(graph, &mut cx)?,
             Run::Graph(run) => {

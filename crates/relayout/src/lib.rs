@@ -8,7 +8,7 @@
 //!
 //! let model = Model::open("model.onnx")?;
 //! let target = target("onnx")?;
-//! let optimized = optimize(&model, &target, &Options::default())?;
+//! let optimized = optimize(&model, target.as_ref(), &Options::default())?;
 //! println!("{}", optimized.report().summary());
 //! optimized.write("out.onnx")?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

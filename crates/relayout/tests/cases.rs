@@ -136,7 +136,7 @@ fn each_pass_does_its_part() {
     for pass in relayout::PASSES {
         let mut options = Options::default();
         options.print_after = Some(pass.name.to_owned());
-        let result = optimize(&model, &target, &options).expect("the case is optimized");
+        let result = optimize(&model, target.as_ref(), &options).expect("the case is optimized");
         let _ = write!(text, "\n## {}: {}\n{}", pass.name, pass.reason, result.printed().unwrap_or_default());
     }
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {

@@ -71,8 +71,29 @@ pub fn verify(
     inputs: &Inputs,
     options: &Options,
 ) -> Result<Comparison, VerifyError> {
+    compared(runtime, a, b, options, |model| inputs.feeds(model, options.rounds))
+}
+
+/// The same on inputs that the caller has: tensors by the names of the inputs, in one round.
+pub fn verify_on(
+    runtime: &Runtime,
+    a: ModelSource<'_>,
+    b: ModelSource<'_>,
+    inputs: &[Tensor],
+    options: &Options,
+) -> Result<Comparison, VerifyError> {
+    compared(runtime, a, b, options, |_| Ok(vec![inputs.to_vec()]))
+}
+
+fn compared(
+    runtime: &Runtime,
+    a: ModelSource<'_>,
+    b: ModelSource<'_>,
+    options: &Options,
+    feeds: impl FnOnce(&Model) -> Result<Vec<Vec<Tensor>>, VerifyError>,
+) -> Result<Comparison, VerifyError> {
     let mut model = Model::load(runtime, a, options.level_a, options.threads)?;
-    let feeds = inputs.feeds(&model, options.rounds)?;
+    let feeds = feeds(&model)?;
     let references = run_all(&mut model, &feeds)?;
     let (inputs_of_a, outputs_of_a) = (model.inputs.clone(), model.outputs.clone());
     drop(model);

@@ -4,10 +4,10 @@
 //! A letter may be a digit of an axis (`(g co)`); its extent follows from axes that are one letter and from results. Letters
 //! marked as whole or windowed are not shuffled: nothing is claimed of them but their order.
 
-use crate::case::Case;
 use crate::law::{agree_all, encode, execute};
+use crate::op_cases::case::{Case, pick};
 use relayout::ir::form::{AtomId, Bound, Role, Slot};
-use relayout::verify::{Data, Tensor};
+use relayout::verify::Tensor;
 use std::collections::BTreeMap;
 
 /// What a signature claims of a letter.
@@ -181,17 +181,4 @@ impl Shuffle<'_> {
         let digit = |i: usize| i / inner % self.extent;
         (0..extent).map(|i| i - digit(i) * inner + self.source(digit(i)) * inner).collect()
     }
-}
-
-/// Elements at these places.
-fn pick(data: &Data, picks: &[usize]) -> Data {
-    macro_rules! each {
-        ($($variant:ident),*) => {
-            match data {
-                $(Data::$variant(v) => Data::$variant(picks.iter().map(|&i| v[i].clone()).collect()),)*
-                other => panic!("cases have no elements of type {}", other.element_type()),
-            }
-        };
-    }
-    each!(F32, F64, F16, U8, I8, U16, I16, I32, I64, U32, U64, Bool)
 }

@@ -2,8 +2,8 @@
 //! the Transposes are gone where the op can run in the other order. Among them the cases that ONNX Runtime's own optimizer gets
 //! wrong (Pad and Resize that name their axes, quantization by blocks) or leaves alone.
 
-use crate::case::{Case, case, exact, f, fr, i64s, ints, u8s};
 use crate::law::{agree_all, encode, execute};
+use crate::op_cases::case::{Case, case, exact, f, fr, i64s, ints, u8s};
 use relayout::verify::{Data, Tensor};
 use relayout::{Model, Options, optimize};
 use relayout_onnx::proto::attribute_proto::AttributeType;
@@ -102,7 +102,7 @@ impl Chain {
         let expected = execute(&bytes, &self.feeds)?;
         let model = Model::from_bytes(bytes.into(), None).map_err(|e| e.to_string())?;
         let target = relayout::target("onnx").map_err(|e| e.to_string())?;
-        let optimized = optimize(&model, &target, &Options::default()).map_err(|e| e.to_string())?;
+        let optimized = optimize(&model, target.as_ref(), &Options::default()).map_err(|e| e.to_string())?;
         let found = execute(&optimized.to_bytes().map_err(|e| e.to_string())?, &self.feeds)?;
         agree_all(&expected, &found)?;
         let proto = optimized.exported().map_or(&self.proto, |(proto, _)| proto);

@@ -1,6 +1,6 @@
 //! Matrix products and what computes on quantized numbers.
 
-use crate::case::{Case, Spec, byte, case, exact, f, float, fr, i8s, microsoft, u8s};
+use super::case::{Case, Spec, byte, case, exact, f, float, fr, i8s, microsoft, u8s};
 use relayout::verify::Data;
 
 pub(crate) fn cases() -> Vec<Case> {

@@ -1,10 +1,10 @@
 //! Views, shapes, and what stays opaque whatever its operands.
 
-use crate::case::{Case, case, exact, f, float, fr, i64s, ints};
+use super::case::{Case, case, exact, f, float, fr, i64s, ints};
 use relayout::verify::Data;
 
 pub(crate) fn cases() -> Vec<Case> {
-    [views(), shapes(), recurrent(), opaque()].concat()
+    [views(), shapes(), recurrent(), opaque(), random()].concat()
 }
 
 fn views() -> Vec<Case> {
@@ -98,5 +98,17 @@ fn opaque() -> Vec<Case> {
             .x(i64s(&[2], 0, 3)),
         case("CumProd", 26, 26).x(fr(&[2, 3], 0.5, 2.0)).c(exact(&[], Data::I64(vec![1]))),
         case("Bernoulli", 15, 21).x(float(1.0)),
+    ]
+}
+
+/// With a seed, which every session starts from: two runs are equal.
+fn random() -> Vec<Case> {
+    let seeded = |op| case(op, 7, 21).num("seed", 3.0);
+    vec![
+        seeded("RandomNormal").list("shape", &[2, 3, 4]),
+        seeded("RandomUniform").list("shape", &[2, 3, 4]),
+        seeded("RandomNormalLike").x(f(&[2, 3, 4])),
+        seeded("RandomUniformLike").x(f(&[2, 3, 4])),
+        seeded("Multinomial").int("sample_size", 4).x(f(&[2, 3])),
     ]
 }

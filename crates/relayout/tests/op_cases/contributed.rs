@@ -1,13 +1,13 @@
 //! What ONNX Runtime's optimizers and exporters write: attention, products on quantized numbers, and others.
 
-use crate::case::{Case, bools, byte, exact, f, float, fr, i8s, i64s, ints, microsoft, u8s};
+use super::case::{Case, bools, byte, exact, f, float, fr, i8s, i64s, ints, microsoft, u8s};
 use relayout::verify::Data;
 
 pub(crate) fn cases() -> Vec<Case> {
     [attention(), rotations(), products(), quantized(), images(), rows(), others()].concat()
 }
 
-fn i32s(shape: &[i64], data: &[i32]) -> crate::case::Spec {
+fn i32s(shape: &[i64], data: &[i32]) -> super::case::Spec {
     exact(shape, Data::I32(data.to_vec()))
 }
 

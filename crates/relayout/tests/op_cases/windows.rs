@@ -1,6 +1,6 @@
 //! Convolutions, pools, normalizations, resizing and what samples.
 
-use crate::case::{Case, case, exact, f, float, fr, i64s, ints, u8s};
+use super::case::{Case, case, exact, f, float, fr, i64s, ints, u8s};
 use relayout::verify::Data;
 
 pub(crate) fn cases() -> Vec<Case> {

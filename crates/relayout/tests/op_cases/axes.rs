@@ -1,6 +1,6 @@
 //! Reductions, Softmax, and what cuts, joins, repeats, picks or sorts along axes.
 
-use crate::case::{Case, bools, case, exact, f, float, fr, i64s, ints};
+use super::case::{Case, bools, case, exact, f, float, fr, i64s, ints};
 use relayout::verify::Data;
 
 pub(crate) fn cases() -> Vec<Case> {

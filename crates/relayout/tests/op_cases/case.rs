@@ -301,7 +301,8 @@ macro_rules! element_types {
     };
 }
 
-fn encoded(data: &Data) -> (i32, Bytes) {
+/// The number of an element type in ONNX, and the elements as bytes.
+pub(crate) fn encoded(data: &Data) -> (i32, Bytes) {
     element_types!(data,
         F32 = 1: |x| x.to_le_bytes(), U8 = 2: |x| x.to_le_bytes(), I8 = 3: |x| x.to_le_bytes(),
         I32 = 6: |x| x.to_le_bytes(), I64 = 7: |x| x.to_le_bytes(), Bool = 9: |x| [u8::from(*x)],
@@ -322,7 +323,8 @@ fn declared(tensor: &Tensor) -> ValueInfoProto {
     }
 }
 
-fn initializer(tensor: &Tensor) -> TensorProto {
+/// A tensor as a constant of a model.
+pub(crate) fn initializer(tensor: &Tensor) -> TensorProto {
     let (code, bytes) = encoded(tensor.data());
     TensorProto {
         name: Some(tensor.name().to_owned()),
@@ -331,4 +333,17 @@ fn initializer(tensor: &Tensor) -> TensorProto {
         raw_data: Some(bytes),
         ..TensorProto::default()
     }
+}
+
+/// Elements at these places.
+pub(crate) fn pick(data: &Data, picks: &[usize]) -> Data {
+    macro_rules! each {
+        ($($variant:ident),*) => {
+            match data {
+                $(Data::$variant(v) => Data::$variant(picks.iter().map(|&i| v[i].clone()).collect()),)*
+                other => panic!("cases have no elements of type {}", other.element_type()),
+            }
+        };
+    }
+    each!(F32, F64, F16, U8, I8, U16, I16, I32, I64, U32, U64, Bool)
 }

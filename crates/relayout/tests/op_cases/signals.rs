@@ -1,13 +1,13 @@
 //! Transforms of signals, windows and losses.
 
-use crate::case::{Case, case, exact, f, float, i64s};
+use super::case::{Case, case, exact, f, float, i64s};
 use relayout::verify::Data;
 
 pub(crate) fn cases() -> Vec<Case> {
     [transforms(), windows(), losses()].concat()
 }
 
-fn one(n: i64) -> crate::case::Spec {
+fn one(n: i64) -> super::case::Spec {
     exact(&[], Data::I64(vec![n]))
 }
 

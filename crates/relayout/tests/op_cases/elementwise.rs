@@ -1,6 +1,6 @@
 //! Element-wise ops and what selects by element.
 
-use crate::case::{Case, bools, case, exact, f, float, fr, i8s, i64s, ints, u8s};
+use super::case::{Case, bools, case, exact, f, float, fr, i8s, i64s, ints, u8s};
 use relayout::verify::Data;
 
 const SHAPE: &[i64] = &[2, 3, 4];

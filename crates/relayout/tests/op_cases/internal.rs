@@ -1,7 +1,7 @@
 //! ONNX Runtime's blocked ops. Their channels are multiples of every host's block, so that they run anywhere; what they compute
 //! there is of no matter, as no layout passes through.
 
-use crate::case::{Case, f, of_domain};
+use super::case::{Case, f, of_domain};
 
 pub(crate) fn cases() -> Vec<Case> {
     let op = |name| of_domain("com.microsoft.nchwc", name);

@@ -1,6 +1,6 @@
 //! Attention of ONNX's own domain, and the rotation of its operands.
 
-use crate::case::{Case, case, f, i64s};
+use super::case::{Case, case, f, i64s};
 
 pub(crate) fn cases() -> Vec<Case> {
     [unpacked(), packed(), rotations()].concat()
