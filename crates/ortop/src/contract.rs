@@ -271,27 +271,25 @@ mod tests {
 
     #[test]
     fn attributes_that_say_too_little_or_too_much_are_refused() {
-        let new = |perm: Option<&[i64]>, from: Option<&str>, to: Option<&str>, shape: Option<&[i64]>| {
-            let text = |text: Option<&str>| text.map(str::to_owned);
-            let list = |list: Option<&[i64]>| list.map(<[i64]>::to_vec);
-            let attributes = Attributes { perm: list(perm), from: text(from), to: text(to), shape: list(shape) };
-            Move::new(attributes).map(|_| ()).expect_err("it is wrong").to_string()
-        };
-        let some = Some;
-        for (text, error) in [
-            (new(None, None, None, None), "no layouts are given"),
-            (new(None, some("NCHW"), None, None), "`from` is set and `to` is not"),
-            (new(None, None, some("NCHW"), None), "`to` is set and `from` is not"),
-            (new(some(&[0]), some("N"), None, None), "`perm` is set and `from` too"),
-            (new(some(&[0]), None, some("N"), None), "`perm` is set and `to` too"),
-            (new(some(&[0]), None, None, some(&[1])), "`perm` is set and `shape` too"),
-            (new(some(&[0, 0]), None, None, None), "`perm` is [0, 0]"),
-            (new(some(&[1, -1]), None, None, None), "`perm` is [1, -1]"),
-            (new(None, some("NCHW"), some("MN"), None), "`from` has 4 axes and `to` has 2"),
-            (new(None, some("NCHW"), some("NNHW"), None), "attribute `to`: "),
-            (new(None, some("NCHW"), some("NHWC"), some(&[1])), "`shape` has 1 dims for layouts of 4"),
-            (new(None, some("NCHW"), some("NHWC"), some(&[1, 2, 3, -2])), "`shape` has the dim -2"),
-        ] {
+        let cases: &[(&[(&str, &str)], &str)] = &[
+            (&[], "no layouts are given"),
+            (&[("from", "NCHW")], "`from` is set and `to` is not"),
+            (&[("to", "NCHW")], "`to` is set and `from` is not"),
+            (&[("perm", "0"), ("from", "N")], "`perm` is set and `from` too"),
+            (&[("perm", "0"), ("to", "N")], "`perm` is set and `to` too"),
+            (&[("perm", "0"), ("shape", "1")], "`perm` is set and `shape` too"),
+            (&[("perm", "0 0")], "`perm` is [0, 0]"),
+            (&[("perm", "1 -1")], "`perm` is [1, -1]"),
+            (&[("from", "NCHW"), ("to", "MN")], "`from` has 4 axes and `to` has 2"),
+            (&[("from", "NCHW"), ("to", "NNHW")], "attribute `to`: "),
+            (&[("from", "NCHW"), ("to", "NHWC"), ("shape", "1")], "`shape` has 1 dims for layouts of 4"),
+            (&[("from", "NCHW"), ("to", "NHWC"), ("shape", "1 2 3 -2")], "`shape` has the dim -2"),
+        ];
+        for (attributes, error) in cases {
+            let get = |name: &str| attributes.iter().find(|(key, _)| *key == name).map(|(_, text)| (*text).to_owned());
+            let list = |name: &str| get(name).map(|text| text.split(' ').map(|n| n.parse().expect("one")).collect());
+            let attributes = Attributes { perm: list("perm"), from: get("from"), to: get("to"), shape: list("shape") };
+            let text = Move::new(attributes).map(|_| ()).expect_err("it is wrong").to_string();
             assert!(text.contains(error), "{text}, not {error}");
         }
     }
