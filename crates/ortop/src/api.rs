@@ -13,7 +13,7 @@ use std::ptr::{NonNull, null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ort_sys::{
-    ONNXTensorElementDataType, OrtApi, OrtErrorCode, OrtKernelContext, OrtKernelInfo, OrtOpAttr, OrtOpAttrType,
+    ONNXTensorElementDataType as Type, OrtApi, OrtErrorCode, OrtKernelContext, OrtKernelInfo, OrtOpAttr, OrtOpAttrType,
     OrtShapeInferContext, OrtStatusPtr, OrtTensorTypeAndShapeInfo, OrtTypeInfo, OrtValue,
 };
 
@@ -93,29 +93,56 @@ impl Api {
     }
 }
 
-/// The type of a tensor's elements, by ONNX's number.
+/// The types of whole bytes, with their bytes.
+const MOVED: &[(Type, usize)] = &[
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, 4),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8, 1),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8, 1),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16, 2),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16, 2),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32, 4),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, 8),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL, 1),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16, 2),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE, 8),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32, 4),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64, 8),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_COMPLEX64, 8),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_COMPLEX128, 16),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16, 2),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FN, 1),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FNUZ, 1),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2, 1),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2FNUZ, 1),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E8M0, 1),
+];
+
+/// The others that have a name.
+const REFUSED: &[(Type, &str)] = &[
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, "string"),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT4, "uint4"),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT4, "int4"),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT4E2M1, "float4e2m1"),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT2, "uint2"),
+    (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT2, "int2"),
+];
+
+/// The type of a tensor's elements, one that is moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Element(i32);
+pub(crate) struct Element {
+    onnx: Type,
+    /// Bytes of an element.
+    pub(crate) bytes: usize,
+}
 
 impl Element {
-    /// Bytes of an element, for types of whole bytes.
-    pub(crate) fn bytes(self) -> Result<usize, Refusal> {
-        match self.0 {
-            // u8, i8, bool, four of 8-bit floats, f8e8m0
-            2 | 3 | 9 | 17..=20 | 26 => Ok(1),
-            // u16, i16, f16, bf16
-            4 | 5 | 10 | 16 => Ok(2),
-            // f32, i32, u32
-            1 | 6 | 12 => Ok(4),
-            // i64, f64, u64, complex64
-            7 | 11 | 13 | 14 => Ok(8),
-            // complex128
-            15 => Ok(16),
-            8 => Err(Refusal::Element("string".to_owned())),
-            21 | 22 | 23 => Err(Refusal::Element(["uint4", "int4", "float4e2m1"][self.0 as usize - 21].to_owned())),
-            24 | 25 => Err(Refusal::Element(["uint2", "int2"][self.0 as usize - 24].to_owned())),
-            other => Err(Refusal::Element(format!("number {other}"))),
+    /// The type of this number.
+    fn new(number: i32) -> Result<Self, Refusal> {
+        if let Some(&(onnx, bytes)) = MOVED.iter().find(|(onnx, _)| *onnx as i32 == number) {
+            return Ok(Self { onnx, bytes });
         }
+        let named = REFUSED.iter().find(|(onnx, _)| *onnx as i32 == number);
+        Err(Refusal::Element(named.map_or_else(|| format!("number {number}"), |(_, name)| (*name).to_owned())))
     }
 }
 
@@ -153,8 +180,8 @@ impl Drop for OwnedInfo {
 impl TensorInfo {
     fn element(self) -> Result<Element, Refusal> {
         let mut number = 0_i32;
-        call!(self.api, GetTensorElementType(self.info, (&raw mut number).cast::<ONNXTensorElementDataType>()))?;
-        Ok(Element(number))
+        call!(self.api, GetTensorElementType(self.info, (&raw mut number).cast::<Type>()))?;
+        Element::new(number)
     }
 
     /// The dims, -1 where not known.
@@ -202,7 +229,7 @@ impl Node<'_> {
 
     /// Its name; empty where it has none.
     pub(crate) fn name(&self) -> String {
-        self.text(|out, size| call!(self.api, KernelInfo_GetNodeName(self.info, out, size)))
+        text(|out, size| call!(self.api, KernelInfo_GetNodeName(self.info, out, size)))
             .and_then(|text| String::from_utf8(text).ok())
             .unwrap_or_default()
     }
@@ -216,8 +243,8 @@ impl Node<'_> {
         })
     }
 
-    /// None where there is no such attribute. The runtime has no other way to say so than to refuse; that an attribute has the
-    /// wrong type was found when shapes were inferred.
+    /// None where there is no such attribute, which the runtime has no other way to say than to refuse. One of another type reads as
+    /// an empty list.
     fn ints(&self, name: &CStr) -> Option<Vec<i64>> {
         let mut count = 0;
         let api = self.api;
@@ -232,17 +259,7 @@ impl Node<'_> {
 
     fn string(&self, attribute: &'static str, name: &CStr) -> Result<Option<String>, Refusal> {
         let read = |out, size| call!(self.api, KernelInfoGetAttribute_string(self.info, name.as_ptr(), out, size));
-        self.text(read).map(|text| String::from_utf8(text).map_err(|_| Refusal::NotText { attribute })).transpose()
-    }
-
-    /// A text that is read twice, first for its size with the 0 at the end.
-    fn text(&self, read: impl Fn(*mut c_char, *mut usize) -> Result<(), Refusal>) -> Option<Vec<u8>> {
-        let mut size = 0;
-        read(null_mut(), &raw mut size).ok()?;
-        let mut text = vec![0_u8; size];
-        read(text.as_mut_ptr().cast(), &raw mut size).ok()?;
-        text.pop();
-        Some(text)
+        text(read).map(|text| String::from_utf8(text).map_err(|_| Refusal::NotText { attribute })).transpose()
     }
 
     /// The input's type of elements and dims, -1 where not known. No dims are those of a scalar or of an unknown rank.
@@ -264,6 +281,16 @@ impl Node<'_> {
         unsafe { ((*api.0.as_ptr()).ReleaseTypeInfo)(info) };
         found
     }
+}
+
+/// A text that is read twice, first for its size with the 0 at the end. None where the runtime refuses.
+fn text(read: impl Fn(*mut c_char, *mut usize) -> Result<(), Refusal>) -> Option<Vec<u8>> {
+    let mut size = 0;
+    read(null_mut(), &raw mut size).ok()?;
+    let mut text = vec![0_u8; size];
+    read(text.as_mut_ptr().cast(), &raw mut size).ok()?;
+    text.pop();
+    Some(text)
 }
 
 /// A node, while the shapes of its graph are inferred.
@@ -336,7 +363,8 @@ impl Inference<'_> {
         Ok((info.element()?, info.named_dims()?))
     }
 
-    /// Says what the output is. Dims of unknown size have names here; with one that has none nothing is said of the shape.
+    /// Says what the output is. Dims of unknown size need names: with one that has none nothing is said, and the runtime takes the
+    /// type of the input.
     pub(crate) fn set_output(&self, element: Element, dims: &[Dim<CString>]) -> Result<(), Refusal> {
         if dims.contains(&Dim::Unknown) {
             return Ok(());
@@ -349,13 +377,7 @@ impl Inference<'_> {
         let sizes: Vec<i64> = dims.iter().map(|dim| if let Dim::Known(size) = dim { *size } else { -1 }).collect();
         let name = |dim: &Dim<CString>| if let Dim::Named(name) = dim { name.as_ptr() } else { c"".as_ptr() };
         let mut names: Vec<*const c_char> = dims.iter().map(name).collect();
-        // SAFETY: the number was read from the runtime as the type of the input, so it is one that the runtime knows; the function
-        // takes it as a number of this width.
-        unsafe {
-            let set = (*api.0.as_ptr()).SetTensorElementType;
-            let set: unsafe extern "system" fn(*mut OrtTensorTypeAndShapeInfo, i32) -> OrtStatusPtr = std::mem::transmute(set);
-            api.checked(set(to, element.0))?;
-        }
+        call!(api, SetTensorElementType(to, element.onnx))?;
         call!(api, SetDimensions(to, sizes.as_ptr(), sizes.len()))?;
         call!(api, SetSymbolicDimensions(to, names.as_mut_ptr(), names.len()))?;
         call!(api, ShapeInferContext_SetOutputTypeShape(self.context, 0, to))
@@ -407,7 +429,7 @@ impl Run<'_> {
     ) -> Result<T, Refusal> {
         let api = self.api;
         let output_dims: Vec<usize> = dims.iter().map(|&dim| usize::try_from(dim).unwrap_or(0)).collect();
-        let elem_bytes = input.element.bytes()?;
+        let elem_bytes = input.element.bytes;
         let (from_bytes, to_bytes) = (tensor_bytes(&input.dims, elem_bytes)?, tensor_bytes(&output_dims, elem_bytes)?);
         let mut output: *mut OrtValue = null_mut();
         call!(api, KernelContext_GetOutput(self.context, 0, dims.as_ptr(), dims.len(), &raw mut output))?;

@@ -32,13 +32,16 @@ pub(crate) enum Dim<N> {
 pub(crate) enum Move {
     /// Output dim `i` is input dim `perm[i]`.
     Permute(Vec<usize>),
-    /// From one layout of the same axes to another.
-    Layouts {
-        from: Layout,
-        to: Layout,
-        /// The logical dims that are given.
-        shape: Vec<Option<i64>>,
-    },
+    Relayout(Box<Layouts>),
+}
+
+/// From one layout to another of the same axes.
+#[derive(Debug, Clone)]
+pub(crate) struct Layouts {
+    from: Layout,
+    to: Layout,
+    /// The logical dims that are given.
+    shape: Vec<Option<i64>>,
 }
 
 /// A move planned for one shape.
@@ -78,7 +81,8 @@ impl Move {
             0.. => Ok(Some(dim)),
             _ => Err(Refusal::ShapeDim { dim }),
         };
-        Ok(Self::Layouts { shape: shape.iter().map(given).collect::<Result<_, _>>()?, from, to })
+        let shape = shape.iter().map(given).collect::<Result<_, _>>()?;
+        Ok(Self::Relayout(Box::new(Layouts { from, to, shape })))
     }
 
     /// The output's dims.
@@ -88,19 +92,7 @@ impl Move {
                 check_rank("`perm` names", perm.len(), input.len())?;
                 Ok(perm.iter().map(|&at| input.get(at).cloned().unwrap_or(Dim::Unknown)).collect())
             }
-            Self::Layouts { from, to, shape } => {
-                check_rank("`from` is stored in", from.factors().len(), input.len())?;
-                let axes = axes(from, shape, input);
-                for (at, (factor, have)) in from.factors().iter().zip(input).enumerate() {
-                    let want = stored(from, factor, &axes);
-                    if let (Dim::Known(want), &Dim::Known(got)) = (want, have)
-                        && want != got
-                    {
-                        return Err(Refusal::InputDim { at, want, got });
-                    }
-                }
-                Ok(to.factors().iter().map(|factor| stored(to, factor, &axes)).collect())
-            }
+            Self::Relayout(layouts) => layouts.infer(input),
         }
     }
 
@@ -115,20 +107,40 @@ impl Move {
                 let dims = perm.iter().map(|&at| input.get(at).map_or(0, |&dim| dim as i64)).collect();
                 Ok(Planned { kernel: Kernel::new(&plan, &options), dims })
             }
-            Self::Layouts { from, to, shape } => {
-                let known: Vec<Dim<()>> = input.iter().map(|&dim| Dim::Known(dim as i64)).collect();
-                // Says what does not fit, too.
-                self.infer(&known)?;
-                let logical: Vec<i64> = axes(from, shape, &known).iter().map(Axis::extent).collect();
-                let bound = |layout: &Layout| layout.bind(&logical).map_err(Refusal::Shape);
-                let (source, target) = (bound(from)?, bound(to)?);
-                let extents: Vec<usize> = logical.iter().map(|&extent| extent.max(0) as usize).collect();
-                let dims = target.factors().iter().map(|factor| factor.extent as i64).collect();
-                let zero = vec![0; elem_bytes];
-                let made = relayout(&extents, &order(from, &source), &order(to, &target), &zero)?;
-                Ok(Planned { kernel: Kernel::of(&made, &options), dims })
+            Self::Relayout(layouts) => layouts.plan(input, elem_bytes, &options),
+        }
+    }
+}
+
+impl Layouts {
+    fn infer<N: Clone>(&self, input: &[Dim<N>]) -> Result<Vec<Dim<N>>, Refusal> {
+        let Self { from, to, shape } = self;
+        check_rank("`from` is stored in", from.factors().len(), input.len())?;
+        let axes = axes(from, shape, input);
+        for (at, (factor, have)) in from.factors().iter().zip(input).enumerate() {
+            let want = stored(from, factor, &axes);
+            if let (Dim::Known(want), &Dim::Known(got)) = (want, have)
+                && want != got
+            {
+                return Err(Refusal::InputDim { at, want, got });
             }
         }
+        Ok(to.factors().iter().map(|factor| stored(to, factor, &axes)).collect())
+    }
+
+    fn plan(&self, input: &[usize], elem_bytes: usize, options: &Options) -> Result<Planned, Refusal> {
+        let Self { from, to, shape } = self;
+        let known: Vec<Dim<()>> = input.iter().map(|&dim| Dim::Known(dim as i64)).collect();
+        // Says what does not fit, too.
+        self.infer(&known)?;
+        let logical: Vec<i64> = axes(from, shape, &known).iter().map(Axis::extent).collect();
+        let bound = |layout: &Layout| layout.bind(&logical).map_err(Refusal::Shape);
+        let (source, target) = (bound(from)?, bound(to)?);
+        let extents: Vec<usize> = logical.iter().map(|&extent| extent.max(0) as usize).collect();
+        let dims = target.factors().iter().map(|factor| factor.extent as i64).collect();
+        let zero = vec![0; elem_bytes];
+        let made = relayout(&extents, &order(from, &source), &order(to, &target), &zero)?;
+        Ok(Planned { kernel: Kernel::of(&made, options), dims })
     }
 }
 
@@ -189,7 +201,9 @@ fn stored<N: Clone>(layout: &Layout, factor: &relayout_ir::layout::Factor, axes:
         (Some(slots), _) => Dim::Known(slots / div),
         // Blocks that stay as they are keep the name of their number.
         (None, Some(axis)) if axis.times == div => axis.dim.clone(),
-        (None, Some(axis)) if axis.extent() >= 0 => Dim::Known(axis.extent().unsigned_abs().div_ceil(factor.div) as i64),
+        (None, Some(axis)) if axis.extent() >= 0 => {
+            Dim::Known(axis.extent().unsigned_abs().div_ceil(factor.div) as i64)
+        }
         _ => Dim::Unknown,
     }
 }
@@ -230,7 +244,8 @@ mod tests {
 
     #[test]
     fn dims_are_known_as_far_as_the_layouts_tell() {
-        let cases: &[(&str, &str, Option<&[i64]>, &str, &str)] = &[
+        type Case = (&'static str, &'static str, Option<&'static [i64]>, &'static str, &'static str);
+        let cases: &[Case] = &[
             ("NCHW", "NHWC", None, "N 3 ? W", "N ? W 3"),
             ("NCHW", "NCHW16c", None, "N 20 7 W", "N 2 7 W 16"),
             ("NCHW", "NCHW16c", None, "1 C 7 7", "1 ? 7 7 16"),
@@ -263,8 +278,10 @@ mod tests {
             let planned = made.plan(input, 4).expect("it fits");
             let dims: Vec<Dim<String>> = planned.dims.iter().map(|&dim| Dim::Known(dim)).collect();
             assert_eq!(made.infer(&known), Ok(dims));
-            let (src, mut dst) =
-                (vec![0; 4 * input.iter().product::<usize>()], vec![0; 4 * planned.dims.iter().product::<i64>() as usize]);
+            let (src, mut dst) = (
+                vec![0; 4 * input.iter().product::<usize>()],
+                vec![0; 4 * planned.dims.iter().product::<i64>() as usize],
+            );
             assert_eq!(planned.kernel.run(&src, &mut dst), Ok(()));
         }
     }
@@ -302,7 +319,10 @@ mod tests {
         };
         for (text, error) in [
             (text("NCHW16c", "NCHW", None, &[1, 2, 7, 7]), "the input has 4 dims, but `from` is stored in 5"),
-            (text("NCHW16c", "NCHW", None, &[1, 2, 7, 7, 8]), "dim 4 of the input is 8, but `from` and `shape` want 16"),
+            (
+                text("NCHW16c", "NCHW", None, &[1, 2, 7, 7, 8]),
+                "dim 4 of the input is 8, but `from` and `shape` want 16",
+            ),
             (text("NCHW16c", "NCHW", Some(&[-1, 33, -1, -1]), &[1, 2, 7, 7, 16]), "dim 1 of the input is 2, but"),
             (text("NCHW", "NHWC", Some(&[-1, 33, -1, -1]), &[1, 2, 7, 7]), "dim 1 of the input is 2, but"),
             (text("NC", "N C/2 C%2", None, &[1 << 30, 1 << 30]), "more than 2^59"),

@@ -25,17 +25,16 @@ impl NodeKernel {
         let made = Self { api, name, movement, plans: Plans::default() };
         // A shape that is known by now is planned now, and what does not fit is refused before anything runs.
         let (element, dims) = node.input()?;
-        let elem_bytes = element.bytes()?;
         let dims: Option<Vec<usize>> = dims.iter().map(|&dim| usize::try_from(dim).ok()).collect();
         if let Some(dims) = dims.filter(|dims| !dims.is_empty()) {
-            made.plans.get(&made.movement, &dims, elem_bytes)?;
+            made.plans.get(&made.movement, &dims, element.bytes)?;
         }
         Ok(made)
     }
 
     pub(crate) fn run(&self, run: &Run<'_>) -> Result<(), Refusal> {
         let input = run.input()?;
-        let planned = self.plans.get(&self.movement, &input.dims, input.element.bytes()?)?;
+        let planned = self.plans.get(&self.movement, &input.dims, input.element.bytes)?;
         let Planned { kernel, dims } = &*planned;
         let failed = Cell::new(None);
         let share = |calls: usize, work: &(dyn Fn() + Sync)| {

@@ -49,7 +49,7 @@ pub unsafe extern "system" fn RegisterCustomOps(
         // Statuses are made the same way since the first version.
         return oldest.map_or_else(OrtStatusPtr::default, |api| api.status(&reason));
     };
-    answered(api, || String::new(), || {
+    answered(api, String::new, || {
         let op = Box::leak(Box::new(Op { table: TABLE, api }));
         // SAFETY: the runtime passed these options; the op is leaked, so it stays where it is.
         unsafe { api.register(options, DOMAIN, &raw const op.table) }
@@ -137,7 +137,6 @@ unsafe extern "system" fn infer(op: *const OrtCustomOp, context: *mut OrtShapeIn
         let node = unsafe { Inference::new(api, context) };
         let movement = Move::new(node.attributes()?)?;
         let (element, dims) = node.input()?;
-        element.bytes()?;
         node.set_output(element, &movement.infer(&dims)?)
     })
 }
@@ -152,12 +151,16 @@ unsafe extern "system" fn create(
     let Some(api) = (unsafe { Api::new(api) }) else { return OrtStatusPtr::default() };
     // SAFETY: the runtime passed this node to this call.
     let node = unsafe { Node::new(api, info) };
-    answered(api, || node.name(), || {
-        let kernel = Box::new(NodeKernel::new(api, &node, node.name())?);
-        // SAFETY: the runtime passed a place for the kernel.
-        unsafe { *made = Box::into_raw(kernel).cast() };
-        Ok(())
-    })
+    answered(
+        api,
+        || node.name(),
+        || {
+            let kernel = Box::new(NodeKernel::new(api, &node, node.name())?);
+            // SAFETY: the runtime passed a place for the kernel.
+            unsafe { *made = Box::into_raw(kernel).cast() };
+            Ok(())
+        },
+    )
 }
 
 unsafe extern "system" fn compute(kernel: *mut c_void, context: *mut OrtKernelContext) -> OrtStatusPtr {
@@ -176,11 +179,7 @@ unsafe extern "system" fn destroy(kernel: *mut c_void) {
 }
 
 /// Does `work` and says how it went. `node` tells the name of the node, where there is one.
-fn answered(
-    api: Api,
-    node: impl FnOnce() -> String,
-    work: impl FnOnce() -> Result<(), Refusal>,
-) -> OrtStatusPtr {
+fn answered(api: Api, node: impl FnOnce() -> String, work: impl FnOnce() -> Result<(), Refusal>) -> OrtStatusPtr {
     // What `work` holds is dropped or only read after a panic.
     let answer = catch_unwind(AssertUnwindSafe(|| {
         let Err(refusal) = work() else { return Ok(()) };

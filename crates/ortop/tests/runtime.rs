@@ -7,7 +7,6 @@ use half::{bf16, f16};
 use ort::environment::Environment;
 use ort::session::Session;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
-
 use ort::value::{PrimitiveTensorElementType, TensorRef};
 use relayout_onnx::proto::{AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto};
 use std::fmt::Debug;
@@ -23,7 +22,8 @@ fn environment() -> &'static Environment {
 
 fn opened(bytes: &[u8], with: bool, threads: usize, level: GraphOptimizationLevel) -> Result<Session, String> {
     let builder = || -> ort::Result<SessionBuilder> {
-        let builder = SessionBuilder::new(environment())?.with_intra_threads(threads)?.with_optimization_level(level)?;
+        let builder =
+            SessionBuilder::new(environment())?.with_intra_threads(threads)?.with_optimization_level(level)?;
         Ok(if with { builder.with_operator_library(library())? } else { builder })
     };
     builder().expect("the library registers").commit_from_memory(bytes).map_err(|error| error.to_string())
@@ -75,8 +75,14 @@ fn permutations(rank: usize) -> Vec<Vec<i64>> {
 }
 
 /// A model with both ops, and what they give for each of the shapes.
-fn beside_transpose<T>(element: i32, dims: &[Size], perm: &[i64], shapes: &[&[i64]], threads: usize, make: fn(usize) -> T)
-where
+fn beside_transpose<T>(
+    element: i32,
+    dims: &[Size],
+    perm: &[i64],
+    shapes: &[&[i64]],
+    threads: usize,
+    make: fn(usize) -> T,
+) where
     T: PrimitiveTensorElementType + Debug + Copy + PartialEq + 'static,
 {
     let perm = || vec![ints("perm", perm)];
@@ -140,47 +146,51 @@ fn threads_of_the_session_move_the_same() {
             beside_transpose::<f32>(1, &unknown(4), &perm, shapes, threads, |i| i as f32);
         }
         // Past the caches.
-        beside_transpose::<f32>(1, &known(&[1, 64, 256, 256]), &[0, 3, 1, 2], &[&[1, 64, 256, 256]], threads, |i| i as f32);
+        beside_transpose::<f32>(1, &known(&[1, 64, 256, 256]), &[0, 3, 1, 2], &[&[1, 64, 256, 256]], threads, |i| {
+            i as f32
+        });
     }
 }
 
-/// A layout's digits as text says them, each an axis, what it is divided by, and the remainder taken: `C/16%4`.
-fn digits(text: &str, letters: &str) -> Vec<(usize, usize, Option<usize>)> {
+/// A digit: an axis, what its index is divided by, and the remainder taken of that.
+type Digit = (usize, usize, Option<usize>);
+
+/// A layout's digits as text says them: `C/16%4`.
+fn digits(text: &str, letters: &str) -> Vec<Digit> {
     let digit = |word: &str| {
-        let (rest, modulo) = word.split_once('%').map_or((word, None), |(rest, n)| (rest, Some(n.parse().expect("one"))));
-        let (axis, div) = rest.split_once('/').map_or((rest, 1), |(axis, n)| (axis, n.parse().expect("one")));
+        let number = |text: &str| text.parse::<usize>().expect("a number");
+        let (rest, modulo) = word.split_once('%').map_or((word, None), |(rest, n)| (rest, Some(number(n))));
+        let (axis, div) = rest.split_once('/').map_or((rest, 1), |(axis, n)| (axis, number(n)));
         (letters.find(axis).expect("a letter"), div, modulo)
     };
     text.split(' ').map(digit).collect()
 }
 
 /// The dims that a layout is stored in.
-fn stored(text: &str, letters: &str, shape: &[i64]) -> Vec<i64> {
-    let extent = |(axis, div, modulo): (usize, usize, Option<usize>)| {
+fn stored(digits: &[Digit], shape: &[i64]) -> Vec<i64> {
+    let extent = |&(axis, div, modulo): &Digit| {
         modulo.unwrap_or_else(|| usize::try_from(shape[axis]).expect("a size").div_ceil(div)) as i64
     };
-    digits(text, letters).into_iter().map(extent).collect()
+    digits.iter().map(extent).collect()
 }
 
 /// Element by element: from the places of one layout to those of the other, zeros in between.
-fn reference(letters: &str, shape: &[i64], from: &str, to: &str, src: &[i32]) -> Vec<i32> {
-    let place = |text: &str, at: &[usize]| {
-        let step = |sum, ((axis, div, modulo), extent): ((usize, usize, Option<usize>), i64)| {
+fn reference(shape: &[i64], from: &[Digit], to: &[Digit], src: &[i32]) -> Vec<i32> {
+    let (from_dims, to_dims) = (stored(from, shape), stored(to, shape));
+    let place = |digits: &[Digit], dims: &[i64], at: &[usize]| {
+        digits.iter().zip(dims).fold(0, |place, (&(axis, div, modulo), &extent)| {
             let digit = at[axis] / div;
-            sum * extent as usize + modulo.map_or(digit, |modulo| digit % modulo)
-        };
-        digits(text, letters).into_iter().zip(stored(text, letters, shape)).fold(0, step)
+            place * extent as usize + modulo.map_or(digit, |modulo| digit % modulo)
+        })
     };
-    let mut dst = vec![0; elems(&stored(to, letters, shape))];
+    let mut dst = vec![0; elems(&to_dims)];
+    let mut at = vec![0; shape.len()];
     for number in 0..elems(shape) {
         let mut rest = number;
-        let mut at: Vec<usize> = shape
-            .iter()
-            .rev()
-            .map(|&extent| (rest % extent as usize, rest /= extent as usize).0)
-            .collect();
-        at.reverse();
-        dst[place(to, &at)] = src[place(from, &at)];
+        for (index, &extent) in at.iter_mut().zip(shape).rev() {
+            (*index, rest) = (rest % extent as usize, rest / extent as usize);
+        }
+        dst[place(to, &to_dims, &at)] = src[place(from, &from_dims, &at)];
     }
     dst
 }
@@ -188,9 +198,10 @@ fn reference(letters: &str, shape: &[i64], from: &str, to: &str, src: &[i32]) ->
 /// From one layout to another and back, with dims known and not known, on one thread and on two.
 fn check_layouts(letters: &str, from: (&str, &str), to: (&str, &str), shape: &[i64]) {
     for ((from, from_digits), (to, to_digits)) in [(from, to), (to, from)] {
-        let input = stored(from_digits, letters, shape);
+        let (from_digits, to_digits) = (digits(from_digits, letters), digits(to_digits, letters));
+        let input = stored(&from_digits, shape);
         let src: Vec<i32> = (1..=elems(&input) as i32).collect();
-        let want = (stored(to_digits, letters, shape), reference(letters, shape, from_digits, to_digits, &src));
+        let want = (stored(&to_digits, shape), reference(shape, &from_digits, &to_digits, &src));
         let attributes = || vec![text("from", from), text("to", to), ints("shape", shape)];
         for dims in [known(&input), unknown(input.len())] {
             for threads in [1, 2] {
@@ -237,13 +248,14 @@ fn shuffled_channels_keep_their_slots() {
 fn one_session_serves_shapes_as_they_come() {
     let attributes = || vec![text("from", "NCHW"), text("to", "NCHW16c")];
     let mut session = session(&model(6, None, vec![relayout("y", attributes())], Vec::new()), 2);
+    let (nchw, c16) = (digits("N C H W", "NCHW"), digits("N C/16 H W C%16", "NCHW"));
     let mut next = scattered(7);
     for _ in 0..60 {
         let shape = [1 + next(2) as i64, next(40) as i64, 1 + next(5) as i64, 1 + next(3) as i64];
         let src: Vec<i32> = (1..=elems(&shape) as i32).collect();
-        let want = reference("NCHW", &shape, "N C H W", "N C/16 H W C%16", &src);
+        let want = reference(&shape, &nchw, &c16, &src);
         let found = outputs(&mut session, &shape, &src).expect("it runs");
-        assert_eq!(found, [(stored("N C/16 H W C%16", "NCHW", &shape), want)], "{shape:?}");
+        assert_eq!(found, [(stored(&c16, &shape), want)], "{shape:?}");
     }
 }
 
@@ -307,7 +319,8 @@ fn the_library_takes_the_place_of_a_function_body_and_without_it_the_body_runs()
 
 #[test]
 fn what_is_wrong_with_a_node_is_said_with_its_name_when_the_model_is_loaded() {
-    let int = AttributeProto { name: Some("perm".to_owned()), r#type: Some(2), i: Some(1), ..AttributeProto::default() };
+    let int =
+        AttributeProto { name: Some("perm".to_owned()), r#type: Some(2), i: Some(1), ..AttributeProto::default() };
     let latin = AttributeProto { s: Some(vec![0xff].into()), ..text("from", "") };
     let cases: Vec<(i32, Vec<AttributeProto>, &[i64], &str)> = vec![
         (1, vec![], &[2, 3], "no layouts are given"),

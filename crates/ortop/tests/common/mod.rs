@@ -47,12 +47,22 @@ pub(crate) fn unknown(rank: usize) -> Vec<Size> {
 }
 
 pub(crate) fn ints(name: &str, ints: &[i64]) -> AttributeProto {
-    AttributeProto { name: Some(name.to_owned()), r#type: Some(AttributeType::Ints as i32), ints: ints.to_vec(), ..AttributeProto::default() }
+    AttributeProto {
+        name: Some(name.to_owned()),
+        r#type: Some(AttributeType::Ints as i32),
+        ints: ints.to_vec(),
+        ..AttributeProto::default()
+    }
 }
 
 pub(crate) fn text(name: &str, text: &str) -> AttributeProto {
     let s = Some(text.as_bytes().to_vec().into());
-    AttributeProto { name: Some(name.to_owned()), r#type: Some(AttributeType::String as i32), s, ..AttributeProto::default() }
+    AttributeProto {
+        name: Some(name.to_owned()),
+        r#type: Some(AttributeType::String as i32),
+        s,
+        ..AttributeProto::default()
+    }
 }
 
 pub(crate) fn node(domain: &str, op: &str, output: &str, attribute: Vec<AttributeProto>) -> NodeProto {
@@ -103,17 +113,10 @@ pub(crate) fn model(
         node: nodes,
         ..GraphProto::default()
     };
-    let import = |(domain, version): (&str, i64)| OperatorSetIdProto {
-        domain: Some(domain.to_owned()),
-        version: Some(version),
-    };
+    let import =
+        |(domain, version): (&str, i64)| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
     let opset_import = [("", 18), ("relayout", 1)].map(import).to_vec();
-    let model = ModelProto {
-        ir_version: Some(10),
-        graph: Some(graph),
-        opset_import,
-        functions,
-        ..ModelProto::default()
-    };
+    let model =
+        ModelProto { ir_version: Some(10), graph: Some(graph), opset_import, functions, ..ModelProto::default() };
     model.encode_to_vec()
 }
