@@ -50,9 +50,9 @@ pub unsafe extern "system" fn RegisterCustomOps(
         return oldest.map_or_else(OrtStatusPtr::default, |api| api.status(&reason));
     };
     answered(api, String::new, || {
-        let op = Box::leak(Box::new(Op { table: TABLE, api }));
-        // SAFETY: the runtime passed these options; the op is leaked, so it stays where it is.
-        unsafe { api.register(options, DOMAIN, &raw const op.table) }
+        let op: *const Op = Box::into_raw(Box::new(Op { table: TABLE, api }));
+        // SAFETY: the runtime passed these options; the op is leaked, so it stays where it is, and begins with the table.
+        unsafe { api.register(options, DOMAIN, op.cast()) }
     })
 }
 
@@ -196,4 +196,46 @@ fn answered(api: Api, node: impl FnOnce() -> String, work: impl FnOnce() -> Resu
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("a panic without a message").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RegisterCustomOps;
+    use ort_sys::{OrtApi, OrtApiBase, OrtErrorCode, OrtStatusPtr};
+    use std::ffi::{CStr, c_char};
+    use std::mem::MaybeUninit;
+    use std::ptr::{null, null_mut};
+    use std::sync::Mutex;
+
+    static SAID: Mutex<String> = Mutex::new(String::new());
+
+    unsafe extern "system" fn say(_: OrtErrorCode, text: *const c_char) -> OrtStatusPtr {
+        // SAFETY: the library passes a text that ends with a 0.
+        let text = unsafe { CStr::from_ptr(text) };
+        text.to_str().expect("UTF-8").clone_into(&mut SAID.lock().expect("no panic"));
+        OrtStatusPtr(null_mut())
+    }
+
+    /// A runtime of version 1.17: it has a table for every version up to that.
+    unsafe extern "system" fn tables(version: u32) -> *const OrtApi {
+        if version > 17 {
+            return null();
+        }
+        let table = Box::leak(Box::new(MaybeUninit::<OrtApi>::uninit())).as_mut_ptr();
+        // SAFETY: the place is there; nothing else of the table is read.
+        unsafe { (&raw mut (*table).CreateStatus).write(say) };
+        table
+    }
+
+    unsafe extern "system" fn version() -> *const c_char {
+        c"1.17.0".as_ptr()
+    }
+
+    #[test]
+    fn a_runtime_that_is_too_old_is_told_so() {
+        let base = OrtApiBase { GetApi: tables, GetVersionString: version };
+        // SAFETY: the base is one; nothing is done with the options before the version is known to do.
+        let _ = unsafe { RegisterCustomOps(null_mut(), &raw const base) };
+        assert_eq!(*SAID.lock().expect("no panic"), "the library of op Relayout needs ONNX Runtime 1.18 or newer");
+    }
 }
