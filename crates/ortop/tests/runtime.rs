@@ -20,17 +20,21 @@ fn environment() -> &'static Environment {
     })
 }
 
-fn opened(bytes: &[u8], with: bool, threads: usize, level: GraphOptimizationLevel) -> Result<Session, String> {
-    let builder = || -> ort::Result<SessionBuilder> {
-        let builder =
-            SessionBuilder::new(environment())?.with_intra_threads(threads)?.with_optimization_level(level)?;
-        Ok(if with { builder.with_operator_library(library())? } else { builder })
-    };
-    builder().expect("the library registers").commit_from_memory(bytes).map_err(|error| error.to_string())
+fn builder(with: bool, threads: usize, level: GraphOptimizationLevel) -> ort::Result<SessionBuilder> {
+    let builder = SessionBuilder::new(environment())?.with_intra_threads(threads)?.with_optimization_level(level)?;
+    Ok(if with { builder.with_operator_library(library())? } else { builder })
 }
 
+fn opened(bytes: &[u8], with: bool, level: GraphOptimizationLevel) -> Result<Session, String> {
+    let mut builder = builder(with, 1, level).expect("the library registers");
+    builder.commit_from_memory(bytes).map_err(|error| error.to_string())
+}
+
+/// With the library, and such that nothing that goes wrong while shapes are inferred is passed over.
 fn session(bytes: &[u8], threads: usize) -> Session {
-    opened(bytes, true, threads, GraphOptimizationLevel::Disable).expect("the model loads")
+    let builder = builder(true, threads, GraphOptimizationLevel::Disable).expect("the library registers");
+    let mut strict = builder.with_config_entry("session.strict_shape_type_inference", "1").expect("an entry");
+    strict.commit_from_memory(bytes).expect("the model loads")
 }
 
 type Output<T> = (Vec<i64>, Vec<T>);
@@ -307,7 +311,7 @@ fn the_library_takes_the_place_of_a_function_body_and_without_it_the_body_runs()
         let bytes = model(1, Some(&unknown(2)), vec![call], vec![negating(overload)]);
         for level in [GraphOptimizationLevel::Disable, GraphOptimizationLevel::Level1, GraphOptimizationLevel::All] {
             for with in [false, true] {
-                let mut session = opened(&bytes, with, 1, level).expect("both load it");
+                let mut session = opened(&bytes, with, level).expect("both load it");
                 let found = outputs::<f32>(&mut session, &[2, 3], &[0., 1., 2., 3., 4., 5.]).expect("both run it");
                 let sign = if with { 1.0 } else { -1.0 };
                 let want: Vec<f32> = [0., 3., 1., 4., 2., 5.].iter().map(|x| x * sign).collect();
@@ -337,7 +341,7 @@ fn what_is_wrong_with_a_node_is_said_with_its_name_when_the_model_is_loaded() {
     ];
     for (element, attributes, shape, reason) in cases {
         let bytes = model(element, Some(&known(shape)), vec![relayout("y", attributes)], Vec::new());
-        let error = opened(&bytes, true, 1, GraphOptimizationLevel::All).map(|_| ()).expect_err("it is wrong");
+        let error = opened(&bytes, true, GraphOptimizationLevel::All).map(|_| ()).expect_err("it is wrong");
         assert!(error.contains("`make_y`") && error.contains(reason), "{error}, not {reason}");
     }
 }
