@@ -132,6 +132,10 @@ pub(crate) struct Verify {
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim::<NonZeroU32>)]
     pub(crate) dims: Vec<(String, NonZeroU32)>,
 
+    /// Library of custom ops for both models; may be repeated
+    #[arg(long, value_name = "LIB")]
+    pub(crate) custom_ops: Vec<PathBuf>,
+
     /// Largest rms error that holds, relative to the output's rms
     #[arg(long)]
     pub(crate) rms: Option<f64>,

@@ -38,7 +38,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
                 seed: 0,
                 dims: a.decide.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect(),
             },
-            1,
+            &relayout::verify::Options::default(),
         )?;
         // Arithmetic that is folded into weights rounds otherwise; where only data moved, sums alone may.
         let folded = !optimized.report().rewrites.is_empty();
@@ -153,7 +153,10 @@ pub(crate) fn verify(a: &args::Verify) -> Result<(), Failure> {
         },
     };
     let progress = Progress::start("running both models");
-    let comparison = compare(&ModelSource::Path(&a.a), &ModelSource::Path(&a.b), &inputs, a.rounds)?;
+    let mut options = relayout::verify::Options::default();
+    options.rounds = a.rounds;
+    options.custom_ops.clone_from(&a.custom_ops);
+    let comparison = compare(&ModelSource::Path(&a.a), &ModelSource::Path(&a.b), &inputs, &options)?;
     drop(progress);
     let tolerance = match (a.exact, a.rms) {
         (true, _) => Tolerance::new(0.0, 0.0),
@@ -248,12 +251,15 @@ fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
     Ok(Box::new(DataTarget::parse(&name, &text).map_err(Failure::usage)?))
 }
 
-fn compare(a: &ModelSource<'_>, b: &ModelSource<'_>, inputs: &Inputs, rounds: u32) -> Result<Comparison, Failure> {
+fn compare(
+    a: &ModelSource<'_>,
+    b: &ModelSource<'_>,
+    inputs: &Inputs,
+    options: &relayout::verify::Options,
+) -> Result<Comparison, Failure> {
     let library = runtime_library()?;
     let runtime = Runtime::load(&library).map_err(Failure::model)?;
-    let mut options = relayout::verify::Options::default();
-    options.rounds = rounds;
-    relayout::verify::verify(&runtime, *a, *b, inputs, &options).map_err(Failure::model)
+    relayout::verify::verify(&runtime, *a, *b, inputs, options).map_err(Failure::model)
 }
 
 /// ONNX Runtime's library: where `ORT_DYLIB_PATH` says, in a project's own Python environment, or in that of `python3`.

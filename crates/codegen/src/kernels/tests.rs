@@ -124,3 +124,29 @@ fn tensors_that_threads_share_are_whole() {
         check(shape, perm, elem, 0, &ways);
     }
 }
+
+#[test]
+fn threads_of_the_caller_move_the_same_however_often_they_call() {
+    let plan = plan(&[3, 700, 300], &[2, 1, 0], 4).expect("a permutation");
+    let src = bytes(plan.bytes());
+    let mut want = vec![0; plan.bytes()];
+    permute_with(&src, &mut want, &plan, &Options::default().threads(1)).expect("right sizes");
+    let kernel = Kernel::new(&plan, &Options::default().threads(1));
+    for helpers in 0..4 {
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let mut dst = vec![0; plan.bytes()];
+        let share = |calls: usize, work: &(dyn Fn() + Sync)| {
+            asked.store(calls, std::sync::atomic::Ordering::Relaxed);
+            std::thread::scope(|scope| (0..helpers).for_each(|_| drop(scope.spawn(work))));
+        };
+        kernel.run_shared(&src, &mut dst, &share).expect("right sizes");
+        assert!(dst == want, "{helpers} helpers");
+        assert_eq!(asked.into_inner(), plan.bytes() >> 17);
+    }
+    let small = crate::plan(&[30, 50], &[1, 0], 4).expect("a permutation");
+    let mut dst = vec![0; small.bytes()];
+    let share = |_: usize, _: &(dyn Fn() + Sync)| panic!("too small to be shared");
+    Kernel::new(&small, &Options::default().threads(1))
+        .run_shared(&src[..small.bytes()], &mut dst, &share)
+        .expect("right sizes");
+}
