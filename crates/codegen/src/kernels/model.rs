@@ -7,6 +7,7 @@
 
 use super::job::{Ask, LINE, Stores, Tuning};
 use super::{Axis, Hint, Movement};
+use crate::{Class, Plan};
 
 /// Bytes of both sides from which on data is taken to be out of the caches: half of a usual last-level cache.
 const CACHED_BYTES: usize = 16 << 20;
@@ -75,6 +76,13 @@ pub(super) fn tuning(movement: &Movement, hint: Hint) -> Tuning {
             pack: true,
         },
     }
+}
+
+/// Whether rows are better found by a list than by strides.
+pub(super) fn gathers(plan: &Plan, movement: &Movement, hint: Hint, _threads: usize) -> bool {
+    let Class::Rows { row_bytes } = plan.class() else { return false };
+    let cold = hint == Hint::Cold || movement.bytes() > CACHED_BYTES / 2;
+    !cold && row_bytes >= LINE
 }
 
 /// Whether the rows of a tile fall into few sets of the first cache: the lines of a tile are read several times.

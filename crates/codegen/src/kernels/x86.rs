@@ -77,8 +77,8 @@ impl Vector for __m128i {
 
     #[inline(always)]
     unsafe fn stream(self, to: *mut u8) {
-        // SAFETY: the caller vouches for 16 bytes and their alignment.
-        unsafe { _mm_stream_si128(to.cast(), self) }
+        // SAFETY: the caller vouches for 16 bytes and their alignment. Miri can't stream, but it checks an aligned store.
+        unsafe { if cfg!(miri) { to.cast::<Self>().write(self) } else { _mm_stream_si128(to.cast(), self) } }
     }
 
     #[inline(always)]
@@ -121,20 +121,29 @@ macro_rules! registers {
 
             #[inline(always)]
             unsafe fn prefetch(at: *const u8) {
-                // SAFETY: a prefetch of an address that is not mapped does nothing.
-                unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+                // Miri has no caches.
+                if cfg!(not(miri)) {
+                    // SAFETY: a prefetch of an address that is not mapped does nothing.
+                    unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+                }
             }
 
             #[inline(always)]
             unsafe fn prefetch_near(at: *const u8) {
-                // SAFETY: a prefetch of an address that is not mapped does nothing.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+                // Miri has no caches.
+                if cfg!(not(miri)) {
+                    // SAFETY: a prefetch of an address that is not mapped does nothing.
+                    unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+                }
             }
 
             #[inline(always)]
             unsafe fn prefetch_owned(at: *const u8) {
-                // SAFETY: a prefetch of an address that is not mapped does nothing.
-                unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) }
+                // Miri has no caches.
+                if cfg!(not(miri)) {
+                    // SAFETY: a prefetch of an address that is not mapped does nothing.
+                    unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) }
+                }
             }
 
             #[inline(always)]
