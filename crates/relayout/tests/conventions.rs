@@ -35,7 +35,7 @@ fn no_crate_imports_upward() {
         ("relayout-passes", &["relayout-ir", "relayout-target"][..]),
         ("relayout", &["relayout-ir", "relayout-target", "relayout-codegen", "relayout-onnx", "relayout-passes"][..]),
         ("relayout-cli", &["relayout"][..]),
-        ("relayout-capi", &["relayout-codegen"][..]),
+        ("relayout-capi", &["relayout-ir", "relayout-codegen"][..]),
     ]);
     let edges = edges();
     assert!(edges.len() >= 7, "the manifests were not found");

@@ -2,11 +2,11 @@
 
 use core::arch::x86_64::{
     __m128i, __m256i, _MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_loadu_si128, _mm_prefetch, _mm_sfence,
-    _mm_storeu_si128, _mm_stream_si128, _mm_unpackhi_epi8, _mm_unpackhi_epi16, _mm_unpackhi_epi32, _mm_unpackhi_epi64,
-    _mm_unpacklo_epi8, _mm_unpacklo_epi16, _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm256_loadu_si256,
-    _mm256_loadu2_m128i, _mm256_storeu_si256, _mm256_stream_si256, _mm256_unpackhi_epi8, _mm256_unpackhi_epi16,
-    _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi8, _mm256_unpacklo_epi16, _mm256_unpacklo_epi32,
-    _mm256_unpacklo_epi64,
+    _mm_store_si128, _mm_storeu_si128, _mm_stream_si128, _mm_unpackhi_epi8, _mm_unpackhi_epi16, _mm_unpackhi_epi32,
+    _mm_unpackhi_epi64, _mm_unpacklo_epi8, _mm_unpacklo_epi16, _mm_unpacklo_epi32, _mm_unpacklo_epi64,
+    _mm256_loadu_si256, _mm256_loadu2_m128i, _mm256_storeu_si256, _mm256_stream_si256, _mm256_unpackhi_epi8,
+    _mm256_unpackhi_epi16, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi8, _mm256_unpacklo_epi16,
+    _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
 };
 
 use super::engine;
@@ -78,7 +78,7 @@ impl Vector for __m128i {
     #[inline(always)]
     unsafe fn stream(self, to: *mut u8) {
         // SAFETY: the caller vouches for 16 bytes and their alignment. Miri can't stream, but it checks an aligned store.
-        unsafe { if cfg!(miri) { to.cast::<Self>().write(self) } else { _mm_stream_si128(to.cast(), self) } }
+        unsafe { if cfg!(miri) { _mm_store_si128(to.cast(), self) } else { _mm_stream_si128(to.cast(), self) } }
     }
 
     #[inline(always)]
