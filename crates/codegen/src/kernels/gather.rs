@@ -1,5 +1,7 @@
 //! Rows one after the other, each from where a list says: safe Rust over the machine's own copy.
 
+#![forbid(unsafe_code)]
+
 use rayon::prelude::*;
 
 use crate::Gather;

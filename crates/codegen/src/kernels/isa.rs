@@ -1,5 +1,7 @@
 //! Which instruction sets this machine has.
 
+#![forbid(unsafe_code)]
+
 use std::fmt;
 use std::sync::OnceLock;
 

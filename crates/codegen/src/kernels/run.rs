@@ -49,18 +49,18 @@ impl Kernel {
         let mut kernel = Self::empty(plan.bytes(), plan.bytes(), options);
         kernel.plan = Some(plan.clone());
         if let Some(movement) = Movement::of(plan) {
-            kernel.gather = kernel.listed(plan, &movement, options);
+            kernel.gather = Self::listed(plan, &movement, options);
             kernel.add(movement, false, options);
         }
         kernel
     }
 
     /// The plan as a list of rows, if it is to be run so. Loops of a test's own choice are loops.
-    fn listed(&self, plan: &Plan, movement: &Movement, options: &Options) -> Option<Gather> {
+    fn listed(plan: &Plan, movement: &Movement, options: &Options) -> Option<Gather> {
         let wanted = match options.form {
             Form::Strided => false,
             Form::Gather => true,
-            Form::Auto => options.tuning.is_none() && model::gathers(plan, movement, options.hint, self.threads),
+            Form::Auto => options.tuning.is_none() && model::gathers(plan, movement, options.hint),
         };
         if wanted { Gather::of(plan) } else { None }
     }

@@ -36,9 +36,12 @@ fn check(shape: &[usize], perm: &[usize], elem: usize, shift: usize, ways: &[Opt
 }
 
 fn hints() -> Vec<Options> {
-    let ways = [Hint::Auto, Hint::Hot, Hint::Cold].map(|hint| Options::default().hint(hint).threads(2));
-    let forms = |way: Options| [way, way.form(Form::Strided), way.form(Form::Gather)];
-    ways.into_iter().flat_map(forms).collect()
+    [Hint::Auto, Hint::Hot, Hint::Cold].map(|hint| Options::default().hint(hint).threads(2)).to_vec()
+}
+
+/// Each hint with rows by strides and by a list.
+fn forms() -> Vec<Options> {
+    hints().into_iter().flat_map(|way| [way.form(Form::Strided), way.form(Form::Gather)]).collect()
 }
 
 fn tuning() -> impl Strategy<Value = Tuning> {
@@ -101,7 +104,7 @@ fn matrices_around_every_register_width_are_transposed() {
     // 0, 1, and around 1 and 3 registers of 16, 32 and 64 bytes.
     let all = [0, 1, 3, 4, 5, 7, 15, 16, 17, 31, 33, 47, 50, 63, 64, 65, 130, 194];
     let sides = if cfg!(miri) { &[1, 5, 16, 17][..] } else { &all };
-    for elem in [1, 2, 4, 8, 16] {
+    for &elem in if cfg!(miri) { &[1, 4, 16][..] } else { &[1, 2, 4, 8, 16] } {
         for &rows in sides {
             for &columns in sides {
                 check(&[2, rows, columns], &[0, 2, 1], elem, rows % 2 * 16, &hints());
@@ -114,7 +117,7 @@ fn matrices_around_every_register_width_are_transposed() {
 fn rows_of_every_length_change_places() {
     let all: Vec<usize> = (0..70).chain([127, 128, 129, 255, 256, 300]).collect();
     for &row in if cfg!(miri) { &[1, 15, 33, 64][..] } else { &all } {
-        check(&[5, 9, row], &[1, 0, 2], 1, row % 3, &hints());
+        check(&[5, 9, row], &[1, 0, 2], 1, row % 3, &forms());
     }
 }
 
@@ -134,8 +137,8 @@ fn rows_are_listed_where_that_is_asked_for_and_there_are_rows() {
 #[test]
 fn channels_of_pictures_are_put_together_and_taken_apart() {
     for channels in 1..6 {
-        for &pixels in if cfg!(miri) { &[15, 65][..] } else { &[1, 15, 64, 65, 200, 1000] } {
-            for elem in [1, 2, 4, 8] {
+        for &pixels in if cfg!(miri) { &[65][..] } else { &[1, 15, 64, 65, 200, 1000] } {
+            for &elem in if cfg!(miri) { &[1, 4][..] } else { &[1, 2, 4, 8] } {
                 check(&[2, channels, pixels], &[0, 2, 1], elem, 0, &hints());
                 check(&[2, pixels, channels], &[0, 2, 1], elem, 0, &hints());
             }
@@ -154,7 +157,7 @@ fn tensors_that_threads_share_are_whole() {
     ];
     for (shape, perm, elem) in cases {
         let ways: Vec<Options> =
-            hints().into_iter().flat_map(|way| [1, 2, 3, 0].map(|threads| way.threads(threads))).collect();
+            forms().into_iter().flat_map(|way| [1, 2, 3, 0].map(|threads| way.threads(threads))).collect();
         check(shape, perm, elem, 0, &ways);
     }
 }

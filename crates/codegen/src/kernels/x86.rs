@@ -148,6 +148,9 @@ macro_rules! registers {
 
             #[inline(always)]
             unsafe fn fence() {
+                if cfg!(miri) {
+                    return core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
+                }
                 // SAFETY: every x86-64 machine has SSE.
                 unsafe { _mm_sfence() }
             }
