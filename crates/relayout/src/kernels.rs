@@ -435,7 +435,7 @@ mod tests {
     fn graph(moves: &[(&str, &[&str], DType, &str, &str)]) -> Graph {
         let mut graph = Graph::new("g");
         for (name, shape, dtype, from, to) in moves {
-            let ty = Type::tensor(*dtype, dims(shape).into());
+            let ty = Type::tensor(*dtype, dims(shape));
             let x = graph.add_input(format!("{name}.x"), ty.clone()).expect("a new name");
             *graph.value_mut(x).layout = from.parse().expect("a layout");
             let node = Node::new(Op::Relayout, vec![Some(x)]);
