@@ -210,7 +210,7 @@ pub(crate) struct BenchPermute {
     #[arg(long, value_parser = list, requires = "perm")]
     pub(crate) shape: Option<List>,
 
-    /// Axis I of the result is axis PERM[I] of the source: 0,2,3,1
+    /// The axis of the source that each axis of the result is: 0,2,3,1
     #[arg(long, value_parser = list, requires = "shape")]
     pub(crate) perm: Option<List>,
 

@@ -103,8 +103,8 @@ proptest! {
 fn matrices_around_every_register_width_are_transposed() {
     // 0, 1, and around 1 and 3 registers of 16, 32 and 64 bytes.
     let all = [0, 1, 3, 4, 5, 7, 15, 16, 17, 31, 33, 47, 50, 63, 64, 65, 130, 194];
-    let sides = if cfg!(miri) { &[1, 5, 16, 17][..] } else { &all };
-    for &elem in if cfg!(miri) { &[1, 4, 16][..] } else { &[1, 2, 4, 8, 16] } {
+    let sides = if cfg!(miri) { &[1, 5, 17][..] } else { &all };
+    for &elem in if cfg!(miri) { &[1, 4][..] } else { &[1, 2, 4, 8, 16] } {
         for &rows in sides {
             for &columns in sides {
                 check(&[2, rows, columns], &[0, 2, 1], elem, rows % 2 * 16, &hints());
@@ -116,7 +116,7 @@ fn matrices_around_every_register_width_are_transposed() {
 #[test]
 fn rows_of_every_length_change_places() {
     let all: Vec<usize> = (0..70).chain([127, 128, 129, 255, 256, 300]).collect();
-    for &row in if cfg!(miri) { &[1, 15, 33, 64][..] } else { &all } {
+    for &row in if cfg!(miri) { &[15, 33, 65][..] } else { &all } {
         check(&[5, 9, row], &[1, 0, 2], 1, row % 3, &forms());
     }
 }
