@@ -107,7 +107,7 @@ pub(crate) fn describe_moves(graph: &Graph, hints: &Hints, weight: u64) -> Vec<M
 }
 
 fn describe_move(graph: &Graph, hints: &Hints, weight: u64, n: NodeId) -> Option<MoveRecord> {
-    let (x, y, left) = moved(graph, n)?;
+    let Moved { source: x, result: y, left } = moved(graph, n)?;
     let (source, target) = (graph.value(x), graph.value(y));
     let readers: Vec<String> = graph.uses(y).iter().map(|u| graph.node(u.node).describe(graph)).collect();
     let (maker, slot) = source.producer();
@@ -122,15 +122,28 @@ fn describe_move(graph: &Graph, hints: &Hints, weight: u64, n: NodeId) -> Option
     })
 }
 
-/// If the node moves bytes: its operand, its result, and the layout in which the result would lie if it did not.
-fn moved(graph: &Graph, n: NodeId) -> Option<(ValueId, ValueId, Layout)> {
+/// What a node that moves bytes moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Its operand.
+    pub source: ValueId,
+    /// Its result.
+    pub result: ValueId,
+    /// The layout in which the result would lie if no byte moved, over the result's axes. Where the rank is not known it is that
+    /// of the operand.
+    pub left: Layout,
+}
+
+/// What the node moves; `None` if it moves nothing. Of a graph that went through the passes.
+pub fn moved(graph: &Graph, n: NodeId) -> Option<Moved> {
     let node = graph.node(n);
     let x = node.inputs.first().copied().flatten()?;
     let y = node.outputs.first().copied().flatten()?;
     let (from, to) = (graph.value(x), graph.value(y));
     let (Some(from_shape), Some(shape)) = (from.ty.shape(), to.ty.shape()) else {
         // A Transpose of unknown rank moves; nothing more is known of it.
-        return (node.onnx() == Some("Transpose")).then(|| (x, y, from.layout.clone()));
+        let left = from.layout.clone();
+        return (node.onnx() == Some("Transpose")).then_some(Moved { source: x, result: y, left });
     };
     let left = match (&node.op, &node.form) {
         (Op::Relayout, _) => from.layout.clone(),
@@ -140,7 +153,7 @@ fn moved(graph: &Graph, n: NodeId) -> Option<(ValueId, ValueId, Layout)> {
     };
     let stays = same_bytes(&left, &to.layout, shape)
         && node.form.opaque_reason().is_none_or(|_| matches!(node.op, Op::Relayout));
-    (!stays).then_some((x, y, left))
+    (!stays).then_some(Moved { source: x, result: y, left })
 }
 
 /// Most nodes that the search for a reason looks at, on either side.

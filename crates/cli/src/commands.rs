@@ -210,15 +210,15 @@ pub(crate) fn ops(a: &args::Ops) -> Result<(), Failure> {
     say(ops::text(&entries).trim_end())
 }
 
-fn say(text: &str) -> Result<(), Failure> {
+pub(crate) fn say(text: &str) -> Result<(), Failure> {
     writeln!(stdout().lock(), "{text}").map_err(Failure::stdout)
 }
 
-fn is_stdio(path: &Path) -> bool {
+pub(crate) fn is_stdio(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-fn open(path: &Path) -> Result<Model, Failure> {
+pub(crate) fn open(path: &Path) -> Result<Model, Failure> {
     if !is_stdio(path) {
         return Model::open(path).map_err(of_library);
     }
@@ -227,14 +227,14 @@ fn open(path: &Path) -> Result<Model, Failure> {
     Model::from_bytes(bytes.into(), None).map_err(of_library)
 }
 
-fn of_library(error: relayout::Error) -> Failure {
+pub(crate) fn of_library(error: relayout::Error) -> Failure {
     match error {
         relayout::Error::UnknownPass { .. } => Failure::usage(error),
         _ => Failure::model(error),
     }
 }
 
-fn options(a: &args::Decide) -> Options {
+pub(crate) fn options(a: &args::Decide) -> Options {
     let numerics = match a.numerics {
         args::Numerics::Exact => Numerics::Exact,
         args::Numerics::Reassociate => Numerics::Reassociate,
@@ -242,7 +242,7 @@ fn options(a: &args::Decide) -> Options {
     a.dims.iter().fold(Options::default().numerics(numerics), |options, (name, size)| options.dim(name, *size))
 }
 
-fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
+pub(crate) fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
     let Some(path) = &a.target_file else {
         return relayout::target(&a.target).map_err(Failure::usage);
     };

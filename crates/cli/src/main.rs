@@ -3,12 +3,14 @@
 //! Results go to stdout, everything else to stderr. Exit status: 0 fine, 1 the model, 2 usage, 3 a check did not hold.
 
 mod args;
+mod bench;
 mod commands;
 mod failure;
+mod kernels;
 mod ops;
 mod progress;
 
-use args::{Args, Command};
+use args::{Args, BenchWhat, Command};
 use clap::Parser;
 use failure::Failure;
 use std::process::ExitCode;
@@ -36,6 +38,10 @@ fn run(args: &Args) -> Result<(), Failure> {
         Command::Explain(a) => commands::explain(a),
         Command::Verify(a) => commands::verify(a),
         Command::Targets(a) => commands::targets(a),
+        Command::Kernels(a) => kernels::kernels(a),
+        Command::Bench(a) => match &a.what {
+            BenchWhat::Permute(a) => bench::permute(a),
+        },
         Command::Ops(a) => commands::ops(a),
     }
 }

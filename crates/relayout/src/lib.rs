@@ -20,6 +20,7 @@
 
 mod builder;
 mod error;
+mod kernels;
 mod model;
 mod optimize;
 mod report;
@@ -27,8 +28,10 @@ pub mod verify;
 
 pub use builder::{BuildError, GraphBuilder};
 pub use error::Error;
+pub use kernels::{KernelFile, KernelOptions, Kernels, LaunchFile, MANIFEST_SCHEMA, Manifest, MoveKernel, kernels};
 pub use model::Model;
 pub use optimize::{Optimized, Options, optimize, optimize_graph};
+pub use relayout_codegen as codegen;
 pub use relayout_ir as ir;
 pub use relayout_passes::hints::Size;
 pub use relayout_passes::pipeline::PASSES;

@@ -35,7 +35,7 @@ fn no_crate_imports_upward() {
         ("relayout-passes", &["relayout-ir", "relayout-target"][..]),
         ("relayout", &["relayout-ir", "relayout-target", "relayout-codegen", "relayout-onnx", "relayout-passes"][..]),
         ("relayout-cli", &["relayout"][..]),
-        ("relayout-capi", &["relayout-codegen"][..]),
+        ("relayout-capi", &["relayout-ir", "relayout-codegen"][..]),
         ("relayout-ortop", &["relayout-codegen", "relayout-ir"][..]),
     ]);
     let edges = edges();

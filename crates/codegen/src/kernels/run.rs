@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::isa::Kind;
 use super::job::{Job, LINE};
 use super::model;
-use super::{Isa, Movement, Options, portable};
-use crate::{Class, Error, Plan, Relayout};
+use super::{Form, Isa, Movement, Options, gather, portable};
+use crate::{Class, Error, Gather, Plan, Relayout};
 
 /// Below this many bytes one thread is faster than several.
 const PARALLEL_BYTES: usize = 1 << 18;
@@ -40,6 +40,8 @@ pub struct Kernel {
     isa: Isa,
     /// The plan, for the portable kernel, which knows permutations as such.
     plan: Option<Plan>,
+    /// The plan as a list of rows, where that is how it is run.
+    gather: Option<Gather>,
     parts: Vec<Part>,
     /// What fills read.
     pad: Vec<u8>,
@@ -62,9 +64,20 @@ impl Kernel {
         let mut kernel = Self::empty(plan.bytes(), plan.bytes(), options);
         kernel.plan = Some(plan.clone());
         if let Some(movement) = Movement::of(plan) {
+            kernel.gather = Self::listed(plan, &movement, options);
             kernel.add(movement, false, options);
         }
         kernel
+    }
+
+    /// The plan as a list of rows, if it is to be run so. Loops of a test's own choice are loops.
+    fn listed(plan: &Plan, movement: &Movement, options: &Options) -> Option<Gather> {
+        let wanted = match options.form {
+            Form::Strided => false,
+            Form::Gather => true,
+            Form::Auto => options.tuning.is_none() && model::gathers(plan, movement, options.hint),
+        };
+        if wanted { Gather::of(plan) } else { None }
     }
 
     /// Chooses the loops for a move between two orders.
@@ -80,7 +93,7 @@ impl Kernel {
     fn empty(from_bytes: usize, to_bytes: usize, options: &Options) -> Self {
         let isa = options.isa.unwrap_or_else(Isa::best);
         let threads = if options.threads == 0 { rayon::current_num_threads() } else { options.threads };
-        Self { from_bytes, to_bytes, threads, isa, plan: None, parts: Vec::new(), pad: Vec::new() }
+        Self { from_bytes, to_bytes, threads, isa, plan: None, gather: None, parts: Vec::new(), pad: Vec::new() }
     }
 
     /// # Panics
@@ -121,10 +134,15 @@ impl Kernel {
                 return Err(Error::BufferLength { buffer, want, got });
             }
         }
-        match (&self.plan, self.isa.0) {
-            (Some(plan), Kind::Portable) => portable::permute(src, dst, plan),
-            (Some(plan), _) if plan.class() == Class::Copy && !parallel(threads, self.to_bytes) && !self.streams() => {
+        match (&self.plan, &self.gather, self.isa.0, threads) {
+            (Some(plan), _, Kind::Portable, _) => portable::permute(src, dst, plan),
+            (Some(plan), ..) if plan.class() == Class::Copy && !parallel(threads, self.to_bytes) && !self.streams() => {
                 dst.copy_from_slice(src);
+            }
+            // A list of rows is cut up for the pool's threads; a caller's own threads take the strided loops.
+            (_, Some(gather), _, Threads::Own(own)) => {
+                let piece = (dst.len() / gather.row_bytes).div_ceil(own.max(1));
+                gather::run(gather, src, dst, parallel(threads, self.to_bytes).then_some(piece));
             }
             _ => self.parts.iter().for_each(|part| self.part(part, src, dst, threads)),
         }
@@ -135,6 +153,13 @@ impl Kernel {
     #[must_use]
     pub fn isa(&self) -> Isa {
         self.isa
+    }
+
+    /// How rows find their places: [`Form::Strided`] or [`Form::Gather`].
+    #[must_use]
+    pub fn form(&self) -> Form {
+        let listed = self.gather.is_some() && self.isa.0 != Kind::Portable;
+        if listed { Form::Gather } else { Form::Strided }
     }
 
     fn streams(&self) -> bool {
