@@ -7,8 +7,8 @@
 use crate::assign::{BodyKey, Plan, Scopes, Taken};
 use crate::pipeline::PassError;
 use relayout_ir::attr::Attr;
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::form::Form;
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::patch::{Insert, Patch};
 use relayout_target::{Kernel, Rewrite};
 use rustc_hash::FxHashMap;

@@ -22,7 +22,7 @@ pub(crate) fn kernels(a: &args::Kernels) -> Result<(), Failure> {
     let place = Place::new(&a.output, a.force)?;
     let progress = Progress::start(format!("optimizing {}", a.model.display()));
     let model = open(&a.model)?;
-    let optimized = optimize_model(&model, &target, &options(&a.decide)).map_err(of_library)?;
+    let optimized = optimize_model(&model, target.as_ref(), &options(&a.decide)).map_err(of_library)?;
     drop(progress);
     let wanted = a
         .decide

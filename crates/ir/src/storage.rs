@@ -17,6 +17,12 @@ pub enum StorageRule {
 }
 
 impl StorageRule {
+    /// Whether this is the rule where nothing else is said.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+    pub(crate) fn is_default(&self) -> bool {
+        *self == StorageRule::default()
+    }
+
     /// Its name in the text of a graph.
     pub fn name(self) -> &'static str {
         match self {

@@ -18,6 +18,7 @@ use relayout_ir::graph::{Graph, NodeId};
 use relayout_ir::layout::{Factor, Layout};
 use relayout_passes::hints::{Hints, Size};
 use relayout_passes::record::{Moved, moved};
+use relayout_target::Sizes;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

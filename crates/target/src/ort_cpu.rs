@@ -9,7 +9,7 @@ mod pool;
 mod scale;
 
 use crate::builtin::DataTarget;
-use crate::{BlockedHost, Cost, Kernel, Rewrite, MoveKind, MoveQuery, NodeQuery, OpQuery, Target, TargetError};
+use crate::{BlockedHost, Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Rewrite, Target, TargetError};
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, OpName, ValueId};
 use relayout_ir::layout::{Factor, Layout, Segment};
@@ -65,7 +65,11 @@ impl OrtCpu {
     /// # Errors
     /// [`TargetError::Malformed`] if the built-in data does not read.
     pub fn new(block: Block) -> Result<OrtCpu, TargetError> {
-        Ok(OrtCpu { block, guarded: true, base: DataTarget::parse("ort-cpu", include_str!("../targets/ort-cpu.toml"))? })
+        Ok(OrtCpu {
+            block,
+            guarded: true,
+            base: DataTarget::parse("ort-cpu", include_str!("../targets/ort-cpu.toml"))?,
+        })
     }
 
     /// Without the guard that makes hosts of another block fail.

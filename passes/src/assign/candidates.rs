@@ -9,8 +9,8 @@ use super::scopes::Scopes;
 use crate::fold_weights::known_constant;
 use crate::hints::Hints;
 use crate::legalize::{is_sayable, needs_raise};
-use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};
 use relayout_ir::dim::Dim;
+use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::layout::pad::Lane;
@@ -310,7 +310,9 @@ impl ScopeCandidates {
         }
         let mut choices = Vec::new();
         for (l, r) in pairs {
-            let (Some(stored), Some(wanted)) = (graph.storage_shape(x, &l), graph.storage_shape(y, &r)) else { continue };
+            let (Some(stored), Some(wanted)) = (graph.storage_shape(x, &l), graph.storage_shape(y, &r)) else {
+                continue;
+            };
             // A Transpose that is a view keeps the storage shape, whatever names the file gives to its dims.
             let in_place = matches!(view, View::Transpose(_)) || stored == wanted;
             if !in_place && reshape_target(&stored, &wanted).is_none() && !(l.is_row_major() && r.is_row_major()) {
@@ -339,10 +341,9 @@ impl ScopeCandidates {
                 if let Some(stored) = layout.as_permutation() {
                     let order = bound.order_from(slot, &stored);
                     orders.extend(order.filter(|o| !orders.contains(o)));
-                } else if let Some(all) = bound.carry(slot, layout, graph.storage, shape) {
-                    if !broken.contains(&all) {
-                        broken.push(all);
-                    }
+                } else {
+                    let all = bound.carry(slot, layout, graph.storage, shape);
+                    broken.extend(all.filter(|all| !broken.contains(all)));
                 }
             }
         }

@@ -76,7 +76,9 @@ fn image(graph: &Graph, n: NodeId, lanes: &[Lane]) -> Option<Lane> {
             let x = node.inputs.first().copied().flatten()?;
             return Some(lanes[x.index()]);
         }
-        "Add" | "Sub" | "Mul" | "Div" | "Min" | "Max" | "Pow" | "Sum" => return Some(folded(name, node.inputs.len(), &operand, format)),
+        "Add" | "Sub" | "Mul" | "Div" | "Min" | "Max" | "Pow" | "Sum" => {
+            return Some(folded(name, node.inputs.len(), &operand, format));
+        }
         "Conv" => return None,
         _ => return Some(Lane::Any),
     };

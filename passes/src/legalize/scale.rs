@@ -96,12 +96,13 @@ fn say_computed(graph: &mut Graph, n: NodeId, layouts: &KernelLayouts) -> Result
     let (Some(a), Some(b)) = (operand(a), operand(b)) else { return Ok(()) };
     let shape = |v: ValueId| graph.value(v).ty.shape();
     let (x, scale) = if shape(a) == shape(y) { (a, b) } else { (b, a) };
-    let (Some(slots), Some(images)) = (slots(graph, x, layouts), shape(x).and_then(|s| s.first()?.as_const()))
-    else {
+    let (Some(slots), Some(images)) = (slots(graph, x, layouts), shape(x).and_then(|s| s.first()?.as_const())) else {
         return Ok(());
     };
     let (wide, channels) = (images * slots as i64, slots as i64);
-    let Some(([_, _, h, w], _)) = layouts.outs.first().cloned().flatten().and_then(|l| blocked_image(&l)) else { return Ok(()) };
+    let Some(([_, _, h, w], _)) = layouts.outs.first().cloned().flatten().and_then(|l| blocked_image(&l)) else {
+        return Ok(());
+    };
     let (h, w) = match shape(x) {
         Some(shape) if shape.len() == 4 => (shape[h].clone(), shape[w].clone()),
         _ => return Ok(()),
@@ -147,8 +148,9 @@ fn become_convolution(
     let ins = vec![blocked.filter(|l| !l.is_row_major())];
     graph.set_inputs(n, inputs);
     graph.set_op(n, convolution(), 1);
-    let attrs: Attrs =
-        [("group".to_owned(), Attr::Int(channels)), ("kernel_shape".to_owned(), Attr::Ints(vec![1, 1]))].into_iter().collect();
+    let attrs: Attrs = [("group".to_owned(), Attr::Int(channels)), ("kernel_shape".to_owned(), Attr::Ints(vec![1, 1]))]
+        .into_iter()
+        .collect();
     *graph.attrs_mut(n) = attrs;
     graph.set_form(n, Form::Kernel(Box::new(KernelLayouts { ins, outs: outs.to_vec() })));
 }
@@ -171,7 +173,8 @@ fn insert_reshape(
     let rank = graph.node(n).rank;
     let name = graph.fresh_name(&format!("{}.shape", graph.value(x).name));
     let extents = Type::tensor(DType::I64, vec![Dim::from(target.len() as i64)]);
-    let extents = graph.add_single(constant_node(Constant::ints(target), rank), name, extents).map_err(PassError::Name)?;
+    let extents =
+        graph.add_single(constant_node(Constant::ints(target), rank), name, extents).map_err(PassError::Name)?;
     let op = OpName { domain: String::new(), name: "Reshape".to_owned(), overload: String::new() };
     let mut node = Node::new(Op::Onnx(op), vec![Some(x), Some(extents)]);
     node.rank = rank;

@@ -18,7 +18,8 @@ pub(super) fn restated(origin: &NodeProto, node: &Node) -> NodeProto {
     proto.op_type = Some(op.name.clone());
     proto.domain = Some(op.domain.clone());
     let kept = |name: &String| origin.attribute.iter().find(|a| a.name.as_ref() == Some(name)).cloned();
-    proto.attribute = node.attrs.iter().filter_map(|(name, attr)| attribute(name, attr).or_else(|| kept(name))).collect();
+    proto.attribute =
+        node.attrs.iter().filter_map(|(name, attr)| attribute(name, attr).or_else(|| kept(name))).collect();
     proto
 }
 

@@ -2,9 +2,9 @@
 
 use super::{ExportError, Exporter, GraphOut};
 use crate::proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
+use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
-use relayout_ir::dim::Dim;
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::{StorageRule, blocked_image, reshape_target, same_bytes};
 

@@ -86,14 +86,7 @@ impl OrtCpu {
         kernels
     }
 
-    fn conv(
-        &self,
-        query: &NodeQuery<'_>,
-        conv: &Conv,
-        x: Option<Layout>,
-        w: Option<Layout>,
-        work: u64,
-    ) -> Kernel {
+    fn conv(&self, query: &NodeQuery<'_>, conv: &Conv, x: Option<Layout>, w: Option<Layout>, work: u64) -> Kernel {
         let node = query.graph.node(query.node);
         let bias = operand(node, 2).map(|_| self.per_channel(conv.filters()));
         let mut set = Vec::new();
@@ -103,8 +96,7 @@ impl OrtCpu {
         Kernel {
             layouts: KernelLayouts { ins: vec![x, w, bias], outs: vec![Some(self.blocked())] },
             cost: Cost::new(2000 + work / 40),
-            rewrite: Some(Rewrite { op: op("Conv"), opset: 1,
- operands: None, set, remove: Vec::new() }),
+            rewrite: Some(Rewrite { op: op("Conv"), opset: 1, operands: None, set, remove: Vec::new() }),
         }
     }
 }

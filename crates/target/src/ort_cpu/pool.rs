@@ -14,7 +14,8 @@ fn work(query: &NodeQuery<'_>) -> Option<u64> {
     }
     let (x, y) = (image(query, operand(node, 0)?)?, image(query, y)?);
     let elems = |shape: [u64; 4]| shape.iter().fold(1u64, |a, b| a.saturating_mul(*b));
-    let window = node.ints("kernel_shape").map_or(1, |k| k.iter().fold(1u64, |a, &b| a.saturating_mul(b.max(1) as u64)));
+    let window =
+        node.ints("kernel_shape").map_or(1, |k| k.iter().fold(1u64, |a, &b| a.saturating_mul(b.max(1) as u64)));
     Some(elems(x).max(elems(y).saturating_mul(window)))
 }
 
@@ -46,7 +47,7 @@ impl OrtCpu {
             rewrite: Some(Rewrite {
                 op: op(name),
                 opset: 1,
- operands: None,
+                operands: None,
                 set: Vec::new(),
                 remove: vec!["storage_order".to_owned()],
             }),

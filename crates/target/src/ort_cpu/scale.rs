@@ -28,7 +28,8 @@ impl OrtCpu {
         let constant = others().all(|(_, &v)| (query.is_constant)(v));
         match node.onnx()? {
             "BatchNormalization" if full == 0 && axes[1] == 1 && constant && node.outputs.len() == 1 => {}
-            "Add" | "Sub" | "Mul" | "Div" if constant && others().all(|(_, &v)| is_per_channel(query, v, axes[1], c)) => {}
+            "Add" | "Sub" | "Mul" | "Div"
+                if constant && others().all(|(_, &v)| is_per_channel(query, v, axes[1], c)) => {}
             // Squeeze and excitation: the numbers are computed, and in blocks themselves.
             "Mul" if query.graph.value(y).ty.shape()?.first()?.is_const() => {
                 let (slot, &scale) = others().next()?;
@@ -75,12 +76,11 @@ impl OrtCpu {
 /// Axes that a reduction names, as an attribute or as a constant operand.
 fn reduced_axes(query: &NodeQuery<'_>, node: &Node) -> Option<Vec<usize>> {
     let rank = query.graph.value(node.inputs.first().copied().flatten()?).ty.rank()?;
-    let listed: Vec<i64> = match node.ints("axes") {
-        Some(axes) => axes.to_vec(),
-        None => {
-            let contents = query.graph.value(node.inputs.get(1).copied().flatten()?).contents.as_ref()?;
-            contents.iter().map(relayout_ir::dim::Dim::as_const).collect::<Option<_>>()?
-        }
+    let listed: Vec<i64> = if let Some(axes) = node.ints("axes") {
+        axes.to_vec()
+    } else {
+        let contents = query.graph.value(node.inputs.get(1).copied().flatten()?).contents.as_ref()?;
+        contents.iter().map(relayout_ir::dim::Dim::as_const).collect::<Option<_>>()?
     };
     listed.into_iter().map(|axis| relayout_ir::op::normalize_axis(axis, rank)).collect()
 }
