@@ -8,6 +8,7 @@ pub mod canonicalize;
 pub mod cleanup;
 pub mod eval;
 pub mod fold_constants;
+pub mod fold_pads;
 pub mod fold_scales;
 pub mod fold_shapes;
 pub mod fold_weights;
