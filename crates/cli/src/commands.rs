@@ -206,11 +206,11 @@ pub(crate) fn ops(a: &args::Ops) -> Result<(), Failure> {
     say(ops::text(&entries).trim_end())
 }
 
-fn say(text: &str) -> Result<(), Failure> {
+pub(crate) fn say(text: &str) -> Result<(), Failure> {
     writeln!(stdout().lock(), "{text}").map_err(Failure::stdout)
 }
 
-fn is_stdio(path: &Path) -> bool {
+pub(crate) fn is_stdio(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
@@ -256,7 +256,7 @@ fn compare(a: &ModelSource<'_>, b: &ModelSource<'_>, inputs: &Inputs, rounds: u3
 }
 
 /// ONNX Runtime's library: where `ORT_DYLIB_PATH` says, in a project's own Python environment, or in that of `python3`.
-fn runtime_library() -> Result<PathBuf, Failure> {
+pub(crate) fn runtime_library() -> Result<PathBuf, Failure> {
     let mut places = SearchPlaces::default();
     places.explicit = std::env::var_os("ORT_DYLIB_PATH").map(PathBuf::from);
     places.start = std::env::current_dir().ok();

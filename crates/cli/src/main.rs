@@ -3,6 +3,7 @@
 //! Results go to stdout, everything else to stderr. Exit status: 0 fine, 1 the model, 2 usage, 3 a check did not hold.
 
 mod args;
+mod calibrate;
 mod commands;
 mod failure;
 mod ops;
@@ -35,6 +36,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Command::Print(a) => commands::print(a),
         Command::Explain(a) => commands::explain(a),
         Command::Verify(a) => commands::verify(a),
+        Command::Calibrate(a) => calibrate::calibrate(a),
         Command::Targets(a) => commands::targets(a),
         Command::Ops(a) => commands::ops(a),
     }

@@ -8,6 +8,7 @@
 
 mod builtin;
 mod cost;
+pub mod measured;
 
 pub use builtin::{BUILTIN, DataTarget, TargetError, builtin};
 pub use cost::Cost;

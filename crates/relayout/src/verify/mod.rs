@@ -38,7 +38,8 @@ pub use self::model::{Level, ModelSource};
 pub use self::runtime::Runtime;
 pub use self::tensor::{Data, ElementType, Tensor};
 
-use self::model::{Model, Port};
+pub(crate) use self::model::Model;
+use self::model::Port;
 
 /// How two models are run. The defaults compare the files as they stand, on one thread, once.
 #[derive(Debug, Clone, PartialEq, Eq)]

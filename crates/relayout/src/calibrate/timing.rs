@@ -1,0 +1,166 @@
+//! Times of nodes.
+//!
+//! A model holds several copies of a node, each with weights of its own, so that what a call of the runtime takes beside them
+//! becomes small, and is subtracted. Models are run in turns, several times at several moments, and the quantile that is
+//! reported lies near the lower end: other load on the machine makes runs longer, never shorter.
+
+use std::time::Instant;
+
+use relayout_target::measured::Case;
+
+use super::cases::{add, weight_bytes};
+use super::sketch::{Sketch, Value};
+use super::{CalibrateError, CalibrateOptions};
+use crate::verify::{Level, Model, ModelSource, Runtime, Tensor};
+
+/// Nodes of which the time is taken together: what each reads is what the one before it computes.
+pub(super) type Chain = Vec<Case>;
+
+/// Models that are run in turns.
+const TOGETHER: usize = 12;
+/// Bytes of weights in a model, which is more than caches near a core hold.
+const WEIGHTS: u64 = 16 << 20;
+/// What copies of a node should take together, by a coarse guess, in nanoseconds.
+const GUESSED_NS: f64 = 600_000.0;
+const COPIES: u64 = 32;
+
+/// A model and what it is fed.
+struct Timed {
+    model: Model,
+    feeds: Vec<Tensor>,
+    copies: usize,
+}
+
+impl Timed {
+    fn load(runtime: &Runtime, sketch: Sketch, copies: usize, threads: usize) -> Result<Timed, CalibrateError> {
+        let (bytes, feeds) = sketch.finish()?;
+        let model = Model::load(runtime, ModelSource::Bytes(&bytes), Level::Disabled, threads)?;
+        Ok(Timed { model, feeds, copies })
+    }
+
+    /// Nanoseconds of one call.
+    fn run(&mut self) -> Result<f64, CalibrateError> {
+        let start = Instant::now();
+        self.model.run(&self.feeds)?;
+        Ok(start.elapsed().as_nanos() as f64)
+    }
+}
+
+/// Times of chains, and what a call takes that computes nothing.
+pub(super) struct Bench<'a> {
+    runtime: &'a Runtime,
+    options: &'a CalibrateOptions,
+    block: u64,
+    call_ns: f64,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(
+        runtime: &'a Runtime,
+        options: &'a CalibrateOptions,
+        block: u64,
+    ) -> Result<Bench<'a>, CalibrateError> {
+        let mut empty = Timed::load(runtime, Sketch::new(), 1, options.threads)?;
+        let call_ns = low((0..400).map(|_| empty.run()).collect::<Result<Vec<f64>, _>>()?);
+        Ok(Bench { runtime, options, block, call_ns })
+    }
+
+    /// What a node takes that moves and computes nothing: a Reshape in a row of them.
+    pub(super) fn node_ns(&self) -> Result<u64, CalibrateError> {
+        const NODES: usize = 200;
+        let mut sketch = Sketch::new();
+        let mut name = sketch.node("Abs", "", &["start"], "view", &[]);
+        let shapes = [sketch.ints("matrix", &[1, 1]), sketch.ints("vector", &[1])];
+        for (i, shape) in shapes.iter().cycle().take(NODES).enumerate() {
+            name = sketch.node("Reshape", "", &[&name, shape], &format!("view.{i}"), &[]);
+        }
+        let mut views = Timed::load(self.runtime, sketch, NODES, self.options.threads)?;
+        let times = (0..200).map(|_| views.run()).collect::<Result<Vec<f64>, _>>()?;
+        Ok(((low(times) - self.call_ns) / NODES as f64).round().max(1.0) as u64)
+    }
+
+    /// Nanoseconds of each chain.
+    pub(super) fn times(
+        &self,
+        chains: &[Chain],
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Vec<f64>, CalibrateError> {
+        let (passes, rounds) = if self.options.quick { (1, 7) } else { (3, 9) };
+        let mut samples: Vec<Vec<f64>> = vec![Vec::new(); chains.len()];
+        let total = passes * chains.len();
+        for pass in 0..passes {
+            for (i, (group, samples)) in chains.chunks(TOGETHER).zip(samples.chunks_mut(TOGETHER)).enumerate() {
+                progress(pass * chains.len() + i * TOGETHER, total);
+                self.rounds(group, samples, rounds)?;
+            }
+        }
+        progress(total, total);
+        Ok(samples.into_iter().map(low).collect())
+    }
+
+    /// Runs some chains in turns.
+    fn rounds(&self, chains: &[Chain], samples: &mut [Vec<f64>], rounds: usize) -> Result<(), CalibrateError> {
+        let mut models = chains.iter().map(|chain| self.model(chain)).collect::<Result<Vec<Timed>, _>>()?;
+        for _ in 0..rounds {
+            for (timed, samples) in models.iter_mut().zip(samples.iter_mut()) {
+                // Once to have code and operands near again after the other models.
+                timed.run()?;
+                samples.push((timed.run()? - self.call_ns).max(1.0) / timed.copies as f64);
+            }
+        }
+        Ok(())
+    }
+
+    fn model(&self, chain: &Chain) -> Result<Timed, CalibrateError> {
+        let guess: f64 = chain.iter().map(|case| 200.0 + case.work(self.block) / 8.0).sum();
+        let weights: u64 = chain.iter().map(|case| weight_bytes(case, self.block)).sum();
+        let copies = ((GUESSED_NS / guess) as u64).min(WEIGHTS / weights.max(1)).clamp(2, COPIES) as usize;
+        let mut sketch = Sketch::new();
+        for copy in 0..copies {
+            let mut input: Option<String> = None;
+            for case in chain {
+                input = Some(add(&mut sketch, case, copy, input.as_deref(), self.block)?);
+            }
+        }
+        Timed::load(self.runtime, sketch, copies, self.options.threads)
+    }
+}
+
+/// The block of the runtime on this machine: `ReorderInput` of 4 channels pads to it.
+pub(super) fn block(runtime: &Runtime) -> Result<u64, CalibrateError> {
+    let mut sketch = Sketch::new();
+    let x = sketch.floats("x", &[1, 4, 1, 1])?;
+    let blocked = sketch.node("ReorderInput", "com.microsoft.nchwc", &[&x], "blocked", &[]);
+    sketch.node("Size", "", &[&blocked], "size", &[]);
+    let flat = sketch.node("Cast", "", &["size"], "size.f32", &[("to", Value::Int(1))]);
+    let one = sketch.ints("one", &[1]);
+    let size = sketch.node("Reshape", "", &[&flat, &one], "size.1", &[]);
+    sketch.result(&size);
+    let (bytes, feeds) = sketch.finish()?;
+    let no_blocks = |why: String| CalibrateError::NoBlocks { why };
+    let run = Model::load(runtime, ModelSource::Bytes(&bytes), Level::Disabled, 1).and_then(|mut m| m.run(&feeds));
+    let outputs = run.map_err(|e| no_blocks(e.to_string()))?;
+    let size = outputs.last().and_then(|tensor| match tensor.data() {
+        crate::verify::Data::F32(values) => values.first().map(|&v| v as u64),
+        _ => None,
+    });
+    size.filter(|&size| size >= 4).ok_or_else(|| no_blocks(format!("a reorder of 4 channels gave {size:?}")))
+}
+
+/// The fifth of the samples that is below the others; its upper end.
+fn low(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples.get(samples.len() / 5).copied().unwrap_or(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::low;
+
+    #[test]
+    fn a_few_long_runs_do_not_count_and_neither_does_one_short_one() {
+        let mut samples = vec![10.0; 8];
+        samples.extend([1.0, 900.0, 1000.0]);
+        assert_eq!(low(samples), 10.0);
+    }
+}
