@@ -2,7 +2,8 @@
 //!
 //! A model holds several copies of a node, each with weights of its own, so that what a call of the runtime takes beside them
 //! becomes small, and is subtracted. Models are run in turns, several times at several moments, and the quantile that is
-//! reported lies near the lower end: other load on the machine makes runs longer, never shorter.
+//! reported lies near the lower end: other load on the machine makes runs longer, never shorter. On one thread what counts
+//! is the time that the processor spends on it.
 
 use std::time::Instant;
 
@@ -29,21 +30,55 @@ struct Timed {
     model: Model,
     feeds: Vec<Tensor>,
     copies: usize,
+    threads: usize,
 }
 
 impl Timed {
     fn load(runtime: &Runtime, sketch: Sketch, copies: usize, threads: usize) -> Result<Timed, CalibrateError> {
         let (bytes, feeds) = sketch.finish()?;
         let model = Model::load(runtime, ModelSource::Bytes(&bytes), Level::Disabled, threads)?;
-        Ok(Timed { model, feeds, copies })
+        Ok(Timed { model, feeds, copies, threads })
     }
 
     /// Nanoseconds of one call.
     fn run(&mut self) -> Result<f64, CalibrateError> {
-        let start = Instant::now();
+        let start = Clock::now(self.threads);
         self.model.run(&self.feeds)?;
-        Ok(start.elapsed().as_nanos() as f64)
+        Ok(start.elapsed_ns())
     }
+}
+
+/// A moment. Where ops run on the calling thread alone, it is its processor time that counts, so that what other programs take
+/// of a core is not part of it.
+enum Clock {
+    Wall(Instant),
+    #[cfg(unix)]
+    Thread(u128),
+}
+
+impl Clock {
+    fn now(threads: usize) -> Clock {
+        #[cfg(unix)]
+        if threads == 1 {
+            return Clock::Thread(thread_ns());
+        }
+        let _ = threads;
+        Clock::Wall(Instant::now())
+    }
+
+    fn elapsed_ns(&self) -> f64 {
+        match self {
+            Clock::Wall(start) => start.elapsed().as_nanos() as f64,
+            #[cfg(unix)]
+            Clock::Thread(start) => thread_ns().saturating_sub(*start) as f64,
+        }
+    }
+}
+
+#[cfg(unix)]
+fn thread_ns() -> u128 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u128 * 1_000_000_000 + time.tv_nsec as u128
 }
 
 /// Times of chains, and what a call takes that computes nothing.

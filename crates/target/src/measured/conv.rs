@@ -31,7 +31,7 @@ impl MeasuredCosts {
             return work * self.rate("conv-plain-depthwise", &[s.c as f64, area, stride as f64, s.ow as f64]);
         }
         let (cg, mg, pixels) = ((s.c / group) as f64, (s.m / group) as f64, mean(s.oh, s.ow));
-        if group > 1 {
+        if group > 1 && stride == 1 {
             return work * self.rate("conv-plain-grouped", &[cg, mg, area, pixels]);
         }
         if is_pixel(s) && stride == 1 {
@@ -40,6 +40,10 @@ impl MeasuredCosts {
         // The matrix product sums over the kernel as well: what counts is how long that sum is.
         let sum = cg * s.kh as f64 * s.kw as f64 / 9.0;
         let rate = self.rate("conv-plain-im2col", &[sum, mg, s.ow as f64]);
+        if group > 1 {
+            // A stride makes a group of pixels be gathered as larger windows are.
+            return work * self.rate("conv-plain-grouped", &[cg, mg, area, pixels]).max(rate);
+        }
         let ratio = if stride > 1 {
             self.ratio("conv-plain-strided", [cg, area, s.ow as f64], |[c, k, ow]| {
                 self.rate("conv-plain-im2col", &[c * k * k / 9.0, 64.0, ow])
@@ -60,15 +64,8 @@ impl MeasuredCosts {
         let strided = s.stride.into_iter().max().unwrap_or(1) > 1;
         let (inputs_f, ow, pixels) = (inputs as f64, s.ow as f64, mean(s.oh, s.ow));
         if is_pixel(s) {
-            let rate = |out: f64| self.rate("conv-blocked-pointwise", &[inputs_f, out, pixels]);
-            let ratio = if strided {
-                self.ratio("conv-blocked-pointwise-strided", [inputs_f, pixels], |[inputs, pixels]| {
-                    self.rate("conv-blocked-pointwise", &[inputs, 4.0, pixels])
-                })
-            } else {
-                1.0
-            };
-            return work * in_sets(outputs, rate) * ratio;
+            let grid = if strided { "conv-blocked-pointwise-strided" } else { "conv-blocked-pointwise" };
+            return work * in_sets(outputs, |out| self.rate(grid, &[inputs_f, out, pixels]));
         }
         let regular = |inputs: f64, out: f64| self.rate("conv-blocked-regular", &[inputs, out, ow]);
         let mut ratio = 1.0;

@@ -121,8 +121,8 @@ fn blocked_convs() -> Vec<Spec> {
         Spec::new("conv-blocked-pointwise", &[inputs, outputs, ("w", WIDTHS)], move |at, b| {
             blocked(conv(p(at, 0) * b, p(at, 1) * b, [p(at, 2); 2], 1, 1))
         }),
-        Spec::new("conv-blocked-pointwise-strided", &[("in_blocks", &[2, 16]), ("w", &[7, 14, 28])], move |at, b| {
-            blocked(conv(p(at, 0) * b, 4 * b, [p(at, 1); 2], 1, 2))
+        Spec::new("conv-blocked-pointwise-strided", &[("in_blocks", &[1, 4, 16]), ("out_blocks", &[1, 4]), ("w", &[7, 14, 28, 56])], move |at, b| {
+            blocked(conv(p(at, 0) * b, p(at, 1) * b, [p(at, 2); 2], 1, 2))
         }),
         Spec::new("conv-blocked-regular", &[("in_blocks", &[1, 2, 8, 32]), outputs, ("w", WIDTHS)], move |at, b| {
             blocked(conv(p(at, 0) * b, p(at, 1) * b, image(p(at, 2)), 3, 1))
