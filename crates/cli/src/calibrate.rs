@@ -20,8 +20,13 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
     }
     let runtime = Runtime::load(&runtime_library()?).map_err(Failure::model)?;
     let mut options = CalibrateOptions::new(machine(), today());
-    options.quick = a.quick;
-    options.threads = usize::from(a.threads);
+    if a.quick {
+        options = options.quick();
+    }
+    options.threads = match usize::from(a.threads) {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
     let bar = Progress::start("measuring");
     let mut progress = |done: usize, of: usize| bar.tell(format!("measuring {}", 100 * done / of.max(1)) + " %");
     if let Some(costs) = costs {

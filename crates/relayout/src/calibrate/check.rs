@@ -10,9 +10,6 @@ use super::timing::{Bench, Chain, block};
 use super::{CalibrateError, CalibrateOptions};
 use crate::verify::Runtime;
 
-/// Shapes that a check draws.
-const SHAPES: usize = 240;
-const QUICK_SHAPES: usize = 80;
 /// What differs by less counts as equal.
 const DIFFERS: f64 = 1.1;
 
@@ -72,7 +69,8 @@ impl Check {
 
     /// Time lost by believing the table, in percent of the time of the faster ways together.
     pub fn regret_percent(&self, of: impl Fn(&Comparison) -> bool) -> f64 {
-        let sum = |ns: &dyn Fn(&Comparison) -> u64| self.comparisons.iter().filter(|c| of(c)).map(ns).sum::<u64>() as f64;
+        let sum =
+            |ns: &dyn Fn(&Comparison) -> u64| self.comparisons.iter().filter(|c| of(c)).map(ns).sum::<u64>() as f64;
         100.0 * (sum(&Comparison::chosen_ns) / sum(&Comparison::best_ns).max(1.0) - 1.0)
     }
 
@@ -130,10 +128,9 @@ pub fn check(
     if block != costs.machine().block {
         return Err(CalibrateError::OtherBlock { table: costs.machine().block, machine: block });
     }
-    let bench = Bench::new(runtime, options, block)?;
+    let bench = Bench::new(runtime, options, block);
     let mut source = Source::new(seed);
-    let shapes: Vec<ConvShape> =
-        (0..if options.quick { QUICK_SHAPES } else { SHAPES }).map(|_| draw(&mut source)).collect();
+    let shapes: Vec<ConvShape> = (0..options.shapes).map(|_| draw(&mut source)).collect();
     let ways: Vec<Vec<(&'static str, Chain)>> = shapes.iter().map(|shape| ways(shape, block)).collect();
     let chains: Vec<Chain> = ways.iter().flatten().map(|(_, chain)| chain.clone()).collect();
     let mut times = bench.times(&chains, progress)?.into_iter().map(|ns| ns.round() as u64);
@@ -165,10 +162,10 @@ fn ways(shape: &ConvShape, block: u64) -> Vec<(&'static str, Chain)> {
     }
     let per_group = [shape.c / shape.group, shape.m / shape.group];
     let dense = Case::Conv(ConvShape { group: 1, ..*shape }, Form::Blocked);
-    if shape.is_depthwise() || per_group.iter().all(|c| c % block == 0) || shape.group == 1 {
+    if shape.is_depthwise() || per_group.iter().all(|c| c.is_multiple_of(block)) || shape.group == 1 {
         ways.push(("blocked", vec![conv(Form::Blocked)]));
         // Reorders take channels by four, and the groups of the one behind them must fit.
-        if shape.c % 4 == 0 {
+        if shape.c.is_multiple_of(4) {
             ways.push(("blocked between two reorders", vec![input, conv(Form::Blocked), output]));
         }
     } else {

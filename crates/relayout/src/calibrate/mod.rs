@@ -67,8 +67,12 @@ pub enum CalibrateError {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CalibrateOptions {
-    /// Fewer runs of each op.
-    pub quick: bool,
+    /// How often everything is measured from the start, at different moments.
+    pub passes: usize,
+    /// Runs of each op that are timed in a pass.
+    pub rounds: usize,
+    /// Convolutions that a check draws.
+    pub shapes: usize,
     /// Threads per op.
     pub threads: usize,
     /// The processor's name, for the table.
@@ -78,9 +82,16 @@ pub struct CalibrateOptions {
 }
 
 impl CalibrateOptions {
-    /// All runs, on one thread.
+    /// Runs enough for a table that others read, on one thread.
     pub fn new(machine: impl Into<String>, date: impl Into<String>) -> CalibrateOptions {
-        CalibrateOptions { quick: false, threads: 1, machine: machine.into(), date: date.into() }
+        let (machine, date) = (machine.into(), date.into());
+        CalibrateOptions { passes: 4, rounds: 7, shapes: 240, threads: 1, machine, date }
+    }
+
+    /// Fewer runs, for a first look.
+    #[must_use]
+    pub fn quick(self) -> CalibrateOptions {
+        CalibrateOptions { passes: 2, rounds: 4, shapes: 80, ..self }
     }
 }
 
@@ -110,7 +121,7 @@ pub fn calibrate(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Calibration, CalibrateError> {
     let block = timing::block(runtime)?;
-    let bench = Bench::new(runtime, options, block)?;
+    let bench = Bench::new(runtime, options, block);
     let node_ns = bench.node_ns()?;
     let specs = specs();
     let mut chains: Vec<Chain> = Vec::new();

@@ -10,7 +10,7 @@ impl Source {
         Source(seed)
     }
 
-    /// SplitMix64 (Steele, Lea and Flood, 2014).
+    /// `SplitMix64` (Steele, Lea and Flood, 2014).
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -85,6 +85,7 @@ fn any(source: &mut Source) -> ConvShape {
             ConvShape::same(first, m.min(96), size, k, source.pick(&[1, 2, 2], 2))
         }
     };
-    let activation = source.pick(&[None, Some(Activation::Relu), Some(Activation::Relu), Some(Activation::Sigmoid)], None);
+    let activation =
+        source.pick(&[None, Some(Activation::Relu), Some(Activation::Relu), Some(Activation::Sigmoid)], None);
     ConvShape { activation, ..shape }
 }

@@ -183,7 +183,8 @@ impl Sketch {
 
     /// The bytes of the model, and what it is fed.
     pub(super) fn finish(self) -> Result<(Vec<u8>, Vec<Tensor>), CalibrateError> {
-        let opset = |domain: &str, version| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
+        let opset =
+            |domain: &str, version| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
         let model = ModelProto {
             ir_version: Some(8),
             opset_import: vec![opset("", 17), opset("com.microsoft", 1), opset("com.microsoft.nchwc", 1)],

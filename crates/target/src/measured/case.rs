@@ -41,8 +41,8 @@ impl ConvShape {
         ConvShape {
             n: 1,
             c,
-            h: oh * stride,
-            w: ow * stride,
+            h: oh.saturating_mul(stride),
+            w: ow.saturating_mul(stride),
             m,
             oh,
             ow,
@@ -354,7 +354,7 @@ impl Case {
     /// What the time of this op is counted in: multiplications, elements or bytes.
     #[must_use]
     pub fn work(&self, block: u64) -> f64 {
-        let padded = |c: u64| c.next_multiple_of(block.max(1)) as f64;
+        let padded = |c: u64| padded(c, block);
         let work = match self {
             Case::Conv(s, form) => conv_work(s, *form, block),
             Case::Reorder(_, _, [n, c, h, w]) => padded(*c) * product([*n, *h, *w]),
@@ -378,19 +378,21 @@ impl Case {
 
 /// Multiplications of a convolution: of padded channels in the blocked forms, whose kernels skip rows of padding as well.
 pub(super) fn conv_work(s: &ConvShape, form: Form, block: u64) -> f64 {
-    let block = block.max(1);
     let group = s.group.max(1);
     let (cg, mg) = (s.c / group, s.m / group);
     let blocked = product([s.n, s.ow, s.kw]) * s.row_taps();
     match form {
         Form::Plain => s.outputs() * product([cg, s.kh, s.kw]),
-        Form::Blocked if s.is_depthwise() => blocked * s.c.next_multiple_of(block) as f64,
-        Form::Blocked => {
-            let inputs = cg.next_multiple_of(block).max(block) as f64;
-            blocked * group as f64 * inputs * mg.next_multiple_of(block) as f64
-        }
-        Form::BlockedFromNchw => blocked * s.c as f64 * s.m.next_multiple_of(block) as f64,
+        Form::Blocked if s.is_depthwise() => blocked * padded(s.c, block),
+        Form::Blocked => blocked * group as f64 * padded(cg.max(1), block) * padded(mg.max(1), block),
+        Form::BlockedFromNchw => blocked * s.c as f64 * padded(s.m, block),
     }
+}
+
+/// Channels with those that fill the last block.
+fn padded(c: u64, block: u64) -> f64 {
+    let block = block.max(1);
+    c.div_ceil(block) as f64 * block as f64
 }
 
 /// The product as a float, which does not wrap.
@@ -405,11 +407,11 @@ mod tests {
     #[test]
     fn a_kernel_row_that_hangs_over_the_edge_is_no_work() {
         let conv = ConvShape::same(16, 16, [7, 7], 3, 1);
-        assert_eq!((conv.pads(), conv.row_taps()), ([[1, 1], [1, 1]], 19.0));
-        assert_eq!(ConvShape::same(16, 16, [7, 7], 1, 2).row_taps(), 7.0);
+        assert_eq!((conv.pads(), conv.row_taps() as u64), ([[1, 1], [1, 1]], 19));
+        assert_eq!(ConvShape::same(16, 16, [7, 7], 1, 2).row_taps() as u64, 7);
         // Stride 2 on 14 rows reaches one row beyond, which is put at the end.
         let halved = ConvShape::same(16, 16, [7, 7], 3, 2);
-        assert_eq!((halved.pads(), halved.row_taps()), ([[0, 1], [0, 1]], 20.0));
+        assert_eq!((halved.pads(), halved.row_taps() as u64), ([[0, 1], [0, 1]], 20));
     }
 
     #[test]
@@ -417,17 +419,17 @@ mod tests {
         let tall = ConvShape { dilation: [2, 2], h: 100, oh: 100, ..ConvShape::same(1, 1, [100, 9], 5, 1) };
         let slow: u64 =
             (0..100_u64).map(|row| (0..5).filter(|k| (4..104).contains(&(row + k * 2))).count() as u64).sum();
-        assert_eq!(tall.row_taps(), slow as f64);
+        assert_eq!(tall.row_taps() as u64, slow);
     }
 
     #[test]
     fn work_of_blocks_counts_padded_channels() {
         let conv = ConvShape::same(20, 33, [1, 1], 1, 1);
-        assert_eq!(Case::Conv(conv, Form::Plain).work(16), 660.0);
-        assert_eq!(Case::Conv(conv, Form::Blocked).work(16), 32.0 * 48.0);
+        assert_eq!(Case::Conv(conv, Form::Plain).work(16) as u64, 660);
+        assert_eq!(Case::Conv(conv, Form::Blocked).work(16) as u64, 32 * 48);
         let groups = ConvShape::same(32, 32, [1, 1], 1, 1).grouped(4);
-        assert_eq!(Case::Conv(groups, Form::Blocked).work(16), 4.0 * 16.0 * 16.0);
+        assert_eq!(Case::Conv(groups, Form::Blocked).work(16) as u64, 4 * 16 * 16);
         let depthwise = ConvShape::same(40, 40, [1, 1], 1, 1).grouped(40);
-        assert_eq!(Case::Conv(depthwise, Form::Blocked).work(16), 48.0);
+        assert_eq!(Case::Conv(depthwise, Form::Blocked).work(16) as u64, 48);
     }
 }

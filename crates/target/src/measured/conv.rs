@@ -10,14 +10,14 @@ impl MeasuredCosts {
     #[must_use]
     pub fn conv_ns(&self, shape: &ConvShape, form: Form) -> Option<u64> {
         let group = shape.group.max(1);
-        if shape.c % group != 0 || shape.m % group != 0 {
+        if !shape.c.is_multiple_of(group) || !shape.m.is_multiple_of(group) {
             return None;
         }
         let work_ns = match form {
             Form::Plain => self.plain(shape),
             Form::Blocked if shape.is_depthwise() => self.depthwise(shape),
             Form::Blocked => self.blocked(shape),
-            Form::BlockedFromNchw if group == 1 && shape.c < self.machine().block => self.from_nchw(shape),
+            Form::BlockedFromNchw if group == 1 && shape.c < self.machine().block => self.first(shape),
             Form::BlockedFromNchw => return None,
         };
         Some(self.node(work_ns + self.activation(shape)))
@@ -34,15 +34,17 @@ impl MeasuredCosts {
         if group > 1 && stride == 1 {
             return work * self.rate("conv-plain-grouped", &[cg, mg, area, pixels]);
         }
-        if is_pixel(s) && stride == 1 {
-            return work * self.rate("conv-plain-pointwise", &[cg, mg, pixels]);
+        if is_pixel(s) && group == 1 {
+            let grid = if stride > 1 { "conv-plain-pointwise-strided" } else { "conv-plain-pointwise" };
+            return work * self.rate(grid, &[cg, mg, pixels]);
         }
         // The matrix product sums over the kernel as well: what counts is how long that sum is.
         let sum = cg * s.kh as f64 * s.kw as f64 / 9.0;
         let rate = self.rate("conv-plain-im2col", &[sum, mg, s.ow as f64]);
         if group > 1 {
-            // A stride makes a group of pixels be gathered as larger windows are.
-            return work * self.rate("conv-plain-grouped", &[cg, mg, area, pixels]).max(rate);
+            // With a stride pixels are gathered as larger windows are, group by group.
+            let pixel = self.rate("conv-plain-grouped", &[cg, mg, area, pixels]);
+            return work * if is_pixel(s) { pixel * self.strided_pixel(cg, mg, pixels) } else { pixel };
         }
         let ratio = if stride > 1 {
             self.ratio("conv-plain-strided", [cg, area, s.ow as f64], |[c, k, ow]| {
@@ -54,6 +56,11 @@ impl MeasuredCosts {
             })
         };
         work * rate * ratio
+    }
+
+    /// By what a stride makes a kernel of one pixel slower.
+    fn strided_pixel(&self, c: f64, m: f64, pixels: f64) -> f64 {
+        self.ratio("conv-plain-pointwise-strided", [c, m, pixels], |at| self.rate("conv-plain-pointwise", &at))
     }
 
     fn blocked(&self, s: &ConvShape) -> f64 {
@@ -94,7 +101,7 @@ impl MeasuredCosts {
             * self.rate("conv-blocked-depthwise", &[blocks, mean(s.kh, s.kw), stride, s.ow as f64])
     }
 
-    fn from_nchw(&self, s: &ConvShape) -> f64 {
+    fn first(&self, s: &ConvShape) -> f64 {
         let block = self.machine().block;
         let stride = s.stride.into_iter().max().unwrap_or(1) as f64;
         let (c, k, ow) = (s.c as f64, mean(s.kh, s.kw), s.ow as f64);

@@ -1,6 +1,7 @@
 //! Moves and copies.
 
 use super::case::{Case, Copy, Reorder, Side};
+use super::grid::{exp2, log2};
 use super::specs::{COPIES, REORDERS};
 use super::table::MeasuredCosts;
 
@@ -41,7 +42,8 @@ impl MeasuredCosts {
             Class::Moved { rows, columns } => self.at("transpose-moved", &[width, rows, columns], elements),
             Class::MovedRows { run, runs } => self.at("transpose-moved-rows", &[run, runs], bytes / 4.0),
             Class::Rows { run, runs } => self.at("transpose-rows", &[run, runs], bytes / 4.0),
-            Class::General => self.at("transpose-general", &[width, elements], elements),
+            // The larger, the further apart is what is read in a row: the side of a cube stands for it.
+            Class::General => self.at("transpose-general", &[width, exp2(log2(elements) / 3.0)], elements),
         }
     }
 

@@ -1,9 +1,12 @@
 //! What a table has to hold: the grids, their axes, the points that a calibration measures, and the op at each of them.
 
 use super::case::{
-    Activation, AxisShape, Case, ConvShape, Copy, Form, GemmShape, Pool, PoolShape, Reorder, ResizeShape, Scaling, Side,
-    Spread,
+    Activation, AxisShape, Case, ConvShape, Copy, Form, GemmShape, Pool, PoolShape, Reorder, ResizeShape, Scaling,
+    Side, Spread,
 };
+
+/// The op at a point, for a block size.
+type Make = Box<dyn Fn(&[u64], u64) -> Case>;
 
 /// A grid of a table.
 pub struct Spec {
@@ -12,7 +15,7 @@ pub struct Spec {
     /// Names of its axes and the points that a calibration measures.
     pub axes: Vec<(&'static str, Vec<u64>)>,
     /// The op at a point, for a block size.
-    make: Box<dyn Fn(&[u64], u64) -> Case>,
+    make: Make,
 }
 
 impl Spec {
@@ -121,9 +124,11 @@ fn blocked_convs() -> Vec<Spec> {
         Spec::new("conv-blocked-pointwise", &[inputs, outputs, ("w", WIDTHS)], move |at, b| {
             blocked(conv(p(at, 0) * b, p(at, 1) * b, [p(at, 2); 2], 1, 1))
         }),
-        Spec::new("conv-blocked-pointwise-strided", &[("in_blocks", &[1, 4, 16]), ("out_blocks", &[1, 4]), ("w", &[7, 14, 28, 56])], move |at, b| {
-            blocked(conv(p(at, 0) * b, p(at, 1) * b, [p(at, 2); 2], 1, 2))
-        }),
+        Spec::new(
+            "conv-blocked-pointwise-strided",
+            &[("in_blocks", &[1, 4, 16]), ("out_blocks", &[1, 4]), ("w", &[7, 14, 28, 56])],
+            move |at, b| blocked(conv(p(at, 0) * b, p(at, 1) * b, [p(at, 2); 2], 1, 2)),
+        ),
         Spec::new("conv-blocked-regular", &[("in_blocks", &[1, 2, 8, 32]), outputs, ("w", WIDTHS)], move |at, b| {
             blocked(conv(p(at, 0) * b, p(at, 1) * b, image(p(at, 2)), 3, 1))
         }),
@@ -183,6 +188,11 @@ fn plain_convs() -> Vec<Spec> {
             move |at, _| plain(conv(p(at, 0), p(at, 1), [p(at, 2); 2], 1, 1)),
         ),
         Spec::new(
+            "conv-plain-pointwise-strided",
+            &[("c", &[8, 32, 128, 512]), ("m", &[16, 64, 256]), ("w", &[7, 14, 28, 56])],
+            move |at, _| plain(conv(p(at, 0), p(at, 1), [p(at, 2); 2], 1, 2)),
+        ),
+        Spec::new(
             "conv-plain-im2col",
             &[("c", &[1, 3, 16, 64, 256]), ("m", &[1, 4, 16, 64, 256]), ("w", WIDTHS)],
             move |at, _| plain(conv(p(at, 0), p(at, 1), image(p(at, 2)), 3, 1)),
@@ -197,7 +207,7 @@ fn plain_convs() -> Vec<Spec> {
         ),
         Spec::new(
             "conv-plain-strided",
-            &[("c", &[3, 64]), ("k", &[1, 3, 7]), ("w", &[7, 14, 28, 112])],
+            &[("c", &[3, 16, 64]), ("k", &[3, 5, 7]), ("w", &[7, 14, 28, 112])],
             move |at, _| plain(conv(p(at, 0), 64, image(p(at, 2)), p(at, 1), 2)),
         ),
         Spec::new(
@@ -210,8 +220,8 @@ fn plain_convs() -> Vec<Spec> {
         ),
         Spec::new(
             "conv-plain-grouped",
-            &[("c", &[2, 8, 32, 128]), ("m", &[2, 8, 32, 128]), ("k", &[1, 3]), ("w", &[7, 14, 28, 56])],
-            move |at, _| plain(conv(4 * p(at, 0), 4 * p(at, 1), image(p(at, 3)), p(at, 2), 1).grouped(4)),
+            &[("c", &[2, 8, 24, 64]), ("m", &[2, 8, 24, 64]), ("k", &[1, 3]), ("w", &[7, 14, 28, 56])],
+            move |at, _| plain(conv(16 * p(at, 0), 16 * p(at, 1), image(p(at, 3)), p(at, 2), 1).grouped(16)),
         ),
     ]
 }
@@ -229,14 +239,16 @@ fn moves() -> Vec<Spec> {
         &[width, ("rows", &[3, 16, 64, 256]), ("columns", &[3, 49, 784, 12544])],
         |at, _| Case::Transpose(vec![1, p(at, 1), p(at, 2)], vec![0, 2, 1], p(at, 0)),
     ));
-    all.push(Spec::new("transpose-moved-rows", &[("run", &[8, 32, 128, 1024]), ("runs", &[64, 1024, 8192])], |at, _| {
-        Case::Transpose(vec![p(at, 1) / 16, 16, p(at, 0) / 4], vec![1, 0, 2], 4)
-    }));
+    all.push(Spec::new(
+        "transpose-moved-rows",
+        &[("run", &[8, 32, 128, 1024]), ("runs", &[64, 1024, 8192])],
+        |at, _| Case::Transpose(vec![p(at, 1) / 16, 16, p(at, 0) / 4], vec![1, 0, 2], 4),
+    ));
     all.push(Spec::new("transpose-rows", &[("run", &[8, 32, 128, 1024]), ("runs", &[64, 1024, 8192])], |at, _| {
         Case::Transpose(vec![p(at, 1) / 32, 4, 8, p(at, 0) / 4], vec![2, 1, 0, 3], 4)
     }));
-    all.push(Spec::new("transpose-general", &[width, ("elements", &[1024, 16384, 262_144])], |at, _| {
-        Case::Transpose(vec![p(at, 1) / 128, 8, 16], vec![2, 1, 0], p(at, 0))
+    all.push(Spec::new("transpose-general", &[width, ("side", &[7, 15, 30, 60, 120])], |at, _| {
+        Case::Transpose(vec![p(at, 1); 3], vec![2, 1, 0], p(at, 0))
     }));
     for (name, kind) in COPIES {
         let bytes: &[u64] = &[16384, 131_072, 1 << 20, 8 << 20];
@@ -329,8 +341,7 @@ fn pools() -> Vec<Spec> {
             stride: [stride; 2],
         };
         if matches!(kind, Pool::Max | Pool::Average) {
-            let axes: &[(&'static str, &[u64])] =
-                &[("k", &[2, 3, 7]), ("stride", &[1, 2]), ("w", &[7, 14, 28, 56])];
+            let axes: &[(&'static str, &[u64])] = &[("k", &[2, 3, 7]), ("stride", &[1, 2]), ("w", &[7, 14, 28, 56])];
             all.push(Spec::new(*name, axes, move |at, b| {
                 Case::Pool(*kind, shape(image(p(at, 2)), p(at, 0), p(at, 1), b), *blocked)
             }));

@@ -230,7 +230,11 @@ fn read(spec: &Spec, measurement: &Measurement, machine: &Machine) -> Result<Gri
     let count = axes.iter().try_fold(1_usize, |n, axis| n.checked_mul(axis.len())).filter(|&n| n <= 1 << 20);
     if count != Some(measurement.ns.len()) {
         let points: Vec<String> = axes.iter().map(|axis| axis.len().to_string()).collect();
-        return Err(format!("its list `ns` has {} numbers, and its axes {} points", measurement.ns.len(), points.join(" x ")));
+        return Err(format!(
+            "its list `ns` has {} numbers, and its axes {} points",
+            measurement.ns.len(),
+            points.join(" x ")
+        ));
     }
     let mut rates = Vec::with_capacity(measurement.ns.len());
     for (point, &ns) in Spec::points(&axes).iter().zip(&measurement.ns) {
