@@ -122,7 +122,7 @@ fn the_points_of_a_grid_cost_what_was_measured_there() {
         let case = spec.case(&Spec::points(&axes)[0], BLOCK);
         let text = relayout_target::measured::ORT_CPU.1;
         let grid = &text[text.find(&format!("[grid.{}]", spec.name)).unwrap()..];
-        let list = &grid[grid.find("ns = [").unwrap() + 6..];
+        let list = &grid[grid.find("\nns = [").unwrap() + 7..];
         let measured: u64 = list[..list.find(',').unwrap()].trim().parse().unwrap();
         // Some grids answer only as a ratio to another one.
         let ns = builtin.ns(&case).unwrap() as f64 / measured as f64;
@@ -219,11 +219,11 @@ fn wide_convolutions_and_depthwise_ones_are_faster_in_blocks() {
 }
 
 #[test]
-fn a_general_permutation_costs_many_times_a_moved_axis() {
+fn a_general_permutation_costs_several_times_two_moved_axes() {
     let costs = builtin();
     let ns = |perm: [usize; 4]| costs.transpose_ns(&[1, 64, 112, 112], &perm, 4);
     assert!(
-        ns([0, 3, 2, 1]) > 5 * (ns([0, 2, 3, 1]) + ns([0, 2, 1, 3])),
+        ns([0, 3, 2, 1]) > 2 * (ns([0, 2, 3, 1]) + ns([0, 2, 1, 3])),
         "one slow step against two fast ones: {} {} {}",
         ns([0, 3, 2, 1]),
         ns([0, 2, 3, 1]),

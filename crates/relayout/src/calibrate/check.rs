@@ -133,7 +133,7 @@ pub fn check(
     let shapes: Vec<ConvShape> = (0..options.shapes).map(|_| draw(&mut source)).collect();
     let ways: Vec<Vec<(&'static str, Chain)>> = shapes.iter().map(|shape| ways(shape, block)).collect();
     let chains: Vec<Chain> = ways.iter().flatten().map(|(_, chain)| chain.clone()).collect();
-    let mut times = bench.times(&chains, progress)?.into_iter().map(|ns| ns.round() as u64);
+    let mut times = bench.times(&chains, progress)?.into_iter().map(|ns| ns.round().max(1.0) as u64);
     let predict = |chain: &Chain| chain.iter().map(|case| costs.ns(case)).sum::<Option<u64>>();
     let mut comparisons = Vec::new();
     for (shape, ways) in shapes.iter().zip(&ways) {

@@ -85,13 +85,13 @@ impl CalibrateOptions {
     /// Runs enough for a table that others read, on one thread.
     pub fn new(machine: impl Into<String>, date: impl Into<String>) -> CalibrateOptions {
         let (machine, date) = (machine.into(), date.into());
-        CalibrateOptions { passes: 4, rounds: 7, shapes: 240, threads: 1, machine, date }
+        CalibrateOptions { passes: 4, rounds: 4, shapes: 240, threads: 1, machine, date }
     }
 
     /// Fewer runs, for a first look.
     #[must_use]
     pub fn quick(self) -> CalibrateOptions {
-        CalibrateOptions { passes: 2, rounds: 4, shapes: 80, ..self }
+        CalibrateOptions { passes: 2, rounds: 3, shapes: 80, ..self }
     }
 }
 

@@ -29,15 +29,14 @@ const COPIES: u64 = 128;
 struct Timed {
     model: Model,
     feeds: Vec<Tensor>,
-    copies: usize,
     threads: usize,
 }
 
 impl Timed {
-    fn load(runtime: &Runtime, sketch: Sketch, copies: usize, threads: usize) -> Result<Timed, CalibrateError> {
+    fn load(runtime: &Runtime, sketch: Sketch, threads: usize) -> Result<Timed, CalibrateError> {
         let (bytes, feeds) = sketch.finish()?;
         let model = Model::load(runtime, ModelSource::Bytes(&bytes), Level::Disabled, threads)?;
-        Ok(Timed { model, feeds, copies, threads })
+        Ok(Timed { model, feeds, threads })
     }
 
     /// Nanoseconds of one call.
@@ -102,19 +101,19 @@ impl<'a> Bench<'a> {
         for (i, shape) in shapes.iter().cycle().take(NODES).enumerate() {
             name = sketch.node("Reshape", "", &[&name, shape], &format!("view.{i}"), &[]);
         }
-        let mut views = Timed::load(self.runtime, sketch, NODES, self.options.threads)?;
+        let mut views = Timed::load(self.runtime, sketch, self.options.threads)?;
         let mut empty = self.empty()?;
-        let (mut calls, mut times) = (Vec::new(), Vec::new());
+        let (mut call, mut time) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..400 {
-            calls.push(empty.run()?);
-            times.push(views.run()?);
+            call = call.min(empty.run()?);
+            time = time.min(views.run()?);
         }
-        Ok(((low(times) - low(calls)) / NODES as f64).round().max(1.0) as u64)
+        Ok(((time - call) / NODES as f64).round().max(1.0) as u64)
     }
 
     /// A model that computes nothing: what a call takes anyhow.
     fn empty(&self) -> Result<Timed, CalibrateError> {
-        Timed::load(self.runtime, Sketch::new(), 1, self.options.threads)
+        Timed::load(self.runtime, Sketch::new(), self.options.threads)
     }
 
     /// Nanoseconds of each chain.
@@ -125,21 +124,26 @@ impl<'a> Bench<'a> {
     ) -> Result<Vec<f64>, CalibrateError> {
         let (passes, rounds) = (self.options.passes.max(1), self.options.rounds.max(1));
         let mut times = vec![f64::INFINITY; chains.len()];
+        // What is subtracted is the best that was seen: one call that took long must not make nodes cheap.
+        let mut call = f64::INFINITY;
         let total = passes * chains.len();
         for pass in 0..passes {
             for (i, (group, times)) in chains.chunks(TOGETHER).zip(times.chunks_mut(TOGETHER)).enumerate() {
                 progress(pass * chains.len() + i * TOGETHER, total);
                 // A pass in which other programs had the caches throughout is not the one that counts.
-                for (time, now) in times.iter_mut().zip(self.in_turns(group, rounds)?) {
+                let mut now = self.in_turns(group, rounds)?;
+                call = call.min(now.pop().unwrap_or(f64::INFINITY));
+                for (time, now) in times.iter_mut().zip(now) {
                     *time = time.min(now);
                 }
             }
         }
         progress(total, total);
-        Ok(times)
+        let of_one = |(time, chain): (f64, &Chain)| (time - call).max(1.0) / self.copies(chain) as f64;
+        Ok(times.into_iter().zip(chains).map(of_one).collect())
     }
 
-    /// Runs some chains in turns.
+    /// Runs some chains in turns, and last a model that computes nothing: nanoseconds of a call of each.
     fn in_turns(&self, chains: &[Chain], rounds: usize) -> Result<Vec<f64>, CalibrateError> {
         let mut models = chains.iter().map(|chain| self.model(chain)).collect::<Result<Vec<Timed>, _>>()?;
         models.push(self.empty()?);
@@ -151,15 +155,18 @@ impl<'a> Bench<'a> {
                 samples.push(timed.run()?);
             }
         }
-        let call = samples.pop().map_or(0.0, low);
-        let of_one = |(timed, samples): (&Timed, Vec<f64>)| (low(samples) - call).max(1.0) / timed.copies as f64;
-        Ok(models.iter().zip(samples).map(of_one).collect())
+        Ok(samples.into_iter().map(low).collect())
+    }
+
+    /// How often a chain stands in its model.
+    fn copies(&self, chain: &Chain) -> usize {
+        let guess: f64 = chain.iter().map(|case| 200.0 + case.work(self.block) / 8.0).sum();
+        let weights: u64 = chain.iter().map(|case| weight_bytes(case, self.block)).sum();
+        ((GUESSED_NS / guess) as u64).min(WEIGHTS / weights.max(1)).clamp(2, COPIES) as usize
     }
 
     fn model(&self, chain: &Chain) -> Result<Timed, CalibrateError> {
-        let guess: f64 = chain.iter().map(|case| 200.0 + case.work(self.block) / 8.0).sum();
-        let weights: u64 = chain.iter().map(|case| weight_bytes(case, self.block)).sum();
-        let copies = ((GUESSED_NS / guess) as u64).min(WEIGHTS / weights.max(1)).clamp(2, COPIES) as usize;
+        let copies = self.copies(chain);
         let mut sketch = Sketch::new();
         for copy in 0..copies {
             let mut input: Option<String> = None;
@@ -167,7 +174,7 @@ impl<'a> Bench<'a> {
                 input = Some(add(&mut sketch, case, copy, input.as_deref(), self.block)?);
             }
         }
-        Timed::load(self.runtime, sketch, copies, self.options.threads)
+        Timed::load(self.runtime, sketch, self.options.threads)
     }
 }
 
