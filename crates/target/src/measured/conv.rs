@@ -39,28 +39,31 @@ impl MeasuredCosts {
             return work * self.rate(grid, &[cg, mg, pixels]);
         }
         // The matrix product sums over the kernel as well: what counts is how long that sum is.
-        let sum = cg * s.kh as f64 * s.kw as f64 / 9.0;
-        let rate = self.rate("conv-plain-im2col", &[sum, mg, s.ow as f64]);
-        if group > 1 {
-            // With a stride pixels are gathered as larger windows are, group by group.
-            let pixel = self.rate("conv-plain-grouped", &[cg, mg, area, pixels]);
-            return work * if is_pixel(s) { pixel * self.strided_pixel(cg, mg, pixels) } else { pixel };
+        let sum = |c: f64, kh: f64, kw: f64| c * kh * kw / 9.0;
+        if group > 1 && stride > 1 && is_pixel(s) {
+            let strided = self
+                .ratio("conv-plain-pointwise-strided", [cg, mg, pixels], |at| self.rate("conv-plain-pointwise", &at));
+            return work * self.rate("conv-plain-grouped", &[cg, mg, area, pixels]) * strided;
         }
-        let ratio = if stride > 1 {
-            self.ratio("conv-plain-strided", [cg, area, s.ow as f64], |[c, k, ow]| {
-                self.rate("conv-plain-im2col", &[c * k * k / 9.0, 64.0, ow])
-            })
+        let rate = if group > 1 {
+            self.rate("conv-plain-grouped", &[cg, mg, area, pixels])
         } else {
-            self.ratio("conv-plain-kernel", [s.kh as f64, s.kw as f64, s.ow as f64], |[kh, kw, ow]| {
-                self.rate("conv-plain-im2col", &[64.0 * kh * kw / 9.0, 64.0, ow])
-            })
+            self.rate("conv-plain-im2col", &[sum(cg, s.kh as f64, s.kw as f64), mg, s.ow as f64])
         };
-        work * rate * ratio
-    }
-
-    /// By what a stride makes a kernel of one pixel slower.
-    fn strided_pixel(&self, c: f64, m: f64, pixels: f64) -> f64 {
-        self.ratio("conv-plain-pointwise-strided", [c, m, pixels], |at| self.rate("conv-plain-pointwise", &at))
+        if stride > 1 {
+            // Windows are gathered more slowly, once for all output channels: 64 of them where that was measured.
+            let place = [cg, area, s.ow as f64];
+            let dense = |[c, k, ow]: [f64; 3]| self.rate("conv-plain-im2col", &[sum(c, k, k), 64.0, ow]);
+            let slower = self.ratio("conv-plain-strided", place, dense) - 1.0;
+            return work * (rate + (slower * dense(place)).max(0.0) * 64.0 / mg.max(1.0));
+        }
+        if group > 1 {
+            return work * rate;
+        }
+        work * rate
+            * self.ratio("conv-plain-kernel", [s.kh as f64, s.kw as f64, s.ow as f64], |[kh, kw, ow]| {
+                self.rate("conv-plain-im2col", &[sum(64.0, kh, kw), 64.0, ow])
+            })
     }
 
     fn blocked(&self, s: &ConvShape) -> f64 {
