@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Run two models in ONNX Runtime and compare their outputs
     Verify(Verify),
+    /// Measure what ops cost on this machine, or hold a table of costs against it
+    Calibrate(Calibrate),
     /// List the targets
     Targets(Targets),
     /// Write CUDA kernels for the moves that a model has left
@@ -151,6 +153,41 @@ pub(crate) struct Verify {
 
     /// As JSON
     #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Calibrate {
+    /// Target whose costs are measured
+    #[arg(long, default_value = "ort-cpu", value_parser = ["ort-cpu"])]
+    pub(crate) target: String,
+
+    /// Where the table goes; `-` writes stdout
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: PathBuf,
+
+    /// Run each op fewer times
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Threads per op; 0 for as many as the machine has cores
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=1024))]
+    pub(crate) threads: u16,
+
+    /// Write no table, but say how well one ranks convolutions that it was not measured at
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) check: bool,
+
+    /// The table that is checked; the built-in one otherwise
+    #[arg(long, value_name = "FILE", requires = "check")]
+    pub(crate) costs: Option<PathBuf>,
+
+    /// Seed of the convolutions that are checked
+    #[arg(long, default_value_t = 0, requires = "check")]
+    pub(crate) seed: u64,
+
+    /// The check as JSON, pair by pair
+    #[arg(long, requires = "check")]
     pub(crate) json: bool,
 }
 

@@ -263,7 +263,7 @@ fn compare(
 }
 
 /// ONNX Runtime's library: where `ORT_DYLIB_PATH` says, in a project's own Python environment, or in that of `python3`.
-fn runtime_library() -> Result<PathBuf, Failure> {
+pub(crate) fn runtime_library() -> Result<PathBuf, Failure> {
     let mut places = SearchPlaces::default();
     places.explicit = std::env::var_os("ORT_DYLIB_PATH").map(PathBuf::from);
     places.start = std::env::current_dir().ok();

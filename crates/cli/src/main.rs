@@ -4,6 +4,7 @@
 
 mod args;
 mod bench;
+mod calibrate;
 mod commands;
 mod failure;
 mod kernels;
@@ -37,6 +38,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Command::Print(a) => commands::print(a),
         Command::Explain(a) => commands::explain(a),
         Command::Verify(a) => commands::verify(a),
+        Command::Calibrate(a) => calibrate::calibrate(a),
         Command::Targets(a) => commands::targets(a),
         Command::Kernels(a) => kernels::kernels(a),
         Command::Bench(a) => match &a.what {

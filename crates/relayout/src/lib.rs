@@ -19,6 +19,7 @@
 //! This library reads no environment and prints nothing.
 
 mod builder;
+pub mod calibrate;
 mod error;
 mod kernels;
 mod model;
@@ -37,5 +38,6 @@ pub use relayout_passes::hints::Size;
 pub use relayout_passes::pipeline::PASSES;
 pub use relayout_passes::record::{GraphRecord, MoveRecord, OpaqueRecord, Traffic};
 pub use relayout_passes::rewrites::{Numerics, Rewrite, TABLE as REWRITES};
+pub use relayout_target::measured;
 pub use relayout_target::{BUILTIN, DataTarget, Target, TargetError, builtin as target};
 pub use report::{Report, SCHEMA};

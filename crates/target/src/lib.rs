@@ -9,6 +9,7 @@
 mod builtin;
 mod cost;
 mod kernel;
+pub mod measured;
 mod ort_cpu;
 
 pub use builtin::{BUILTIN, DataTarget, TargetError, builtin};

@@ -40,7 +40,8 @@ pub use self::tensor::{Data, ElementType, Tensor};
 
 use std::path::PathBuf;
 
-use self::model::{Model, Port};
+pub(crate) use self::model::Model;
+use self::model::Port;
 
 /// How two models are run. The defaults compare the files as they stand, on one thread, once.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -125,7 +125,7 @@ impl Port {
 }
 
 /// A loaded model.
-pub(super) struct Model {
+pub(crate) struct Model {
     pub(super) label: String,
     pub(super) inputs: Vec<Port>,
     pub(super) outputs: Vec<Port>,
@@ -134,7 +134,7 @@ pub(super) struct Model {
 
 impl Model {
     /// Loads `source` with the threads and the custom ops of `options`.
-    pub(super) fn load(
+    pub(crate) fn load(
         runtime: &Runtime,
         source: ModelSource<'_>,
         level: Level,
@@ -156,7 +156,7 @@ impl Model {
 
     /// Runs the model on those of `inputs` that it has, and copies its outputs to the host, in the model's order. A
     /// sequence of tensors `name` comes out as tensors `name[0]`, `name[1]`, ...; an optional that is empty, as nothing.
-    pub(super) fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, VerifyError> {
+    pub(crate) fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, VerifyError> {
         let Self { label, inputs: ports, outputs, session } = self;
         guarded(&format!("running {label}"), || {
             let failed =

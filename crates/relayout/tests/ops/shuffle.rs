@@ -133,7 +133,7 @@ fn claim(bound: &Bound, letter: &str) -> Claim {
     let reduced = within.iter().any(|a| without.contains(a) && bound.atoms[usize::from(*a)].role == Role::Contracted);
     let unsaid = within.iter().chain(&without).any(|&a| digits(bound, a).any(|d| d.strip_suffix('~') == Some(letter)));
     match (within.is_empty(), without.is_empty()) {
-        _ if unsaid || roles.iter().any(|r| matches!(r, Role::Whole | Role::Windowed)) => Claim::Nothing,
+        _ if unsaid || roles.iter().any(|r| matches!(r, Role::Whole | Role::Windowed | Role::Joined)) => Claim::Nothing,
         (false, false) if reduced => Claim::Contracted,
         (false, false) => Claim::Carried,
         (false, true) => Claim::Contracted,
