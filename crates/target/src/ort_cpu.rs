@@ -9,9 +9,11 @@ mod pool;
 mod scale;
 
 use crate::builtin::DataTarget;
+use crate::measured::{CostsError, MeasuredCosts, Reorder, Side, Spread};
 use crate::{BlockedHost, Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Rewrite, Target, TargetError};
+use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Graph, Node, OpName, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, OpName, ValueId};
 use relayout_ir::layout::{Factor, Layout, Segment};
 use relayout_ir::storage::{StorageRule, blocked_image};
 
@@ -56,6 +58,8 @@ impl Block {
 pub struct OrtCpu {
     block: Block,
     guarded: bool,
+    costs: MeasuredCosts,
+    source: String,
     base: DataTarget,
 }
 
@@ -65,11 +69,10 @@ impl OrtCpu {
     /// # Errors
     /// [`TargetError::Malformed`] if the built-in data does not read.
     pub fn new(block: Block) -> Result<OrtCpu, TargetError> {
-        Ok(OrtCpu {
-            block,
-            guarded: true,
-            base: DataTarget::parse("ort-cpu", include_str!("../targets/ort-cpu.toml"))?,
-        })
+        let base = DataTarget::parse("ort-cpu", include_str!("../targets/ort-cpu.toml"))?;
+        let malformed = |e: CostsError| TargetError::Malformed { name: "ort-cpu".to_owned(), why: e.to_string() };
+        let costs = MeasuredCosts::builtin().map_err(malformed)?;
+        Ok(OrtCpu { block, guarded: true, source: source_of(&costs), costs, base })
     }
 
     /// Without the guard that makes hosts of another block fail.
@@ -77,6 +80,12 @@ impl OrtCpu {
     pub fn unguarded(mut self) -> OrtCpu {
         self.guarded = false;
         self
+    }
+
+    /// With costs measured elsewhere than the built-in ones.
+    #[must_use]
+    pub fn with_costs(self, costs: MeasuredCosts) -> OrtCpu {
+        OrtCpu { source: source_of(&costs), costs, ..self }
     }
 
     /// Channels of a block.
@@ -116,20 +125,55 @@ impl OrtCpu {
         plain.with_slot_map(0, &[segment]).unwrap_or(plain)
     }
 
+    /// Cost of a Transpose between two orders of whole axes.
+    fn transpose(&self, query: &MoveQuery<'_>) -> Option<Cost> {
+        let (from, to) = (query.from.as_permutation()?, query.to.as_permutation()?);
+        let shape: Vec<u64> = from.iter().map(|&axis| query.shape.get(axis).copied()).collect::<Option<_>>()?;
+        let perm: Vec<usize> = to.iter().map(|axis| from.iter().position(|a| a == axis)).collect::<Option<_>>()?;
+        let bytes = u64::from(query.dtype.and_then(DType::bits).unwrap_or(32).div_ceil(8));
+        Some(Cost::new(self.costs.transpose_ns(&shape, &perm, bytes)))
+    }
+
+    /// Extents `[n, c, h, w]` of the first blocked result, symbolic ones taken as 1: only ratios count.
+    fn image_in(&self, graph: &Graph, node: NodeId, outs: &[Layout]) -> Option<[u64; 4]> {
+        let (slot, axes) = outs.iter().enumerate().find_map(|(slot, l)| Some((slot, self.blocked_axes(l)?)))?;
+        let v = graph.node(node).outputs.get(slot).copied().flatten()?;
+        let shape = graph.value(v).ty.shape()?;
+        let extent = |axis: usize| shape.get(axis).and_then(Dim::as_const).map_or(1, |d| d.max(0) as u64);
+        Some(axes.map(extent))
+    }
+
     /// The axes `[n, c, h, w]` of an image in blocks of this host.
     fn blocked_axes(&self, layout: &Layout) -> Option<[usize; 4]> {
         blocked_image(layout).filter(|(_, block)| *block == self.block.channels()).map(|(axes, _)| axes)
     }
 
-    /// Cost of a reorder that writes this many bytes.
-    fn reorder(&self, bytes: u64) -> Cost {
-        Cost::new(1000 + bytes / 16)
+    /// Cost of a reorder of an image, between blocks and this order.
+    fn reorder(&self, kind: Reorder, side: Side, image: [u64; 4]) -> Cost {
+        Cost::new(self.costs.reorder_ns(kind, side, image))
+    }
+
+    /// Cost of a node that does next to nothing.
+    fn small_node(&self) -> Cost {
+        Cost::new(self.costs.node_ns())
+    }
+
+    /// Cost of an element-wise op on this many elements, its operands of one shape.
+    fn pass(&self, node: &Node, elements: u64) -> u64 {
+        self.costs.elementwise_ns(node.onnx().unwrap_or_default(), elements, Spread::Same)
     }
 
     /// Channels rounded up to whole blocks.
     fn round(&self, channels: u64) -> u64 {
         channels.next_multiple_of(self.block.channels())
     }
+}
+
+/// Where costs come from, for people.
+fn source_of(costs: &MeasuredCosts) -> String {
+    let m = costs.machine();
+    let threads = if m.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", m.threads) };
+    format!("measured on {} with {}, {threads}, {}", m.machine, m.runtime, m.date)
 }
 
 /// The axes in this order, and within them these digits, outermost first.
@@ -195,7 +239,7 @@ impl Target for OrtCpu {
     }
 
     fn cost_source(&self) -> &str {
-        self.base.cost_source()
+        &self.source
     }
 
     fn is_standard(&self) -> bool {
@@ -223,14 +267,24 @@ impl Target for OrtCpu {
         if sides.clone().all(|l| l.as_permutation().is_some()) {
             return self.base.op_cost(query);
         }
-        // One layout throughout; what is blocked otherwise has no kernel.
-        sides.all(|l| l.as_permutation().is_some() || self.blocked_axes(l).is_some()).then_some(Cost::ZERO)
+        // What is blocked otherwise than this host's kernels have it has no kernel.
+        if !sides.all(|l| l.as_permutation().is_some() || self.blocked_axes(l).is_some()) {
+            return None;
+        }
+        // Channels that fill the last block are computed for nothing.
+        let [n, c, h, w] = self.image_in(query.graph, query.node, query.outs)?;
+        let node = query.graph.node(query.node);
+        let pixels = n.saturating_mul(h).saturating_mul(w);
+        let (own, padded) = (pixels.saturating_mul(c), pixels.saturating_mul(self.round(c)));
+        Some(Cost::new(self.pass(node, padded).saturating_sub(self.pass(node, own))))
     }
 
     fn plain_cost(&self, query: &NodeQuery<'_>) -> Cost {
         match query.graph.node(query.node).onnx() {
             Some("Conv") => self.plain_conv(query),
             Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => self.plain_pool(query),
+            Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.plain_scale(query),
+            Some("ReduceMean") => self.plain_mean(query),
             _ => None,
         }
         .unwrap_or(Cost::ZERO)
@@ -248,30 +302,29 @@ impl Target for OrtCpu {
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {
         if query.kind == MoveKind::View {
-            return Some(self.base.view_cost());
+            return Some(self.small_node());
         }
-        let reorders = |plain: &Layout, [n, c, h, w]: [usize; 4]| {
-            plain.as_permutation().is_some_and(|p| p == [n, c, h, w] || p == [n, h, w, c])
+        let side = |plain: &Layout, [n, c, h, w]: [usize; 4]| {
+            let order = plain.as_permutation()?;
+            let sides = [(Side::Nchw, [n, c, h, w]), (Side::ChannelsLast, [n, h, w, c])];
+            sides.into_iter().find_map(|(side, axes)| (order == axes).then_some(side))
         };
+        let image = |axes: [usize; 4]| axes.map(|axis| query.shape.get(axis).copied().unwrap_or(0));
         let float = query.dtype == Some(DType::F32);
-        let channels = |axes: [usize; 4]| query.shape.get(axes[1]).copied().unwrap_or(0);
-        match (self.blocked_axes(query.from), self.blocked_axes(query.to)) {
-            (None, Some(axes)) => {
-                let channels = channels(axes);
-                // ReorderInput takes whole groups of four channels.
-                let sayable = float && reorders(query.from, axes) && channels.is_multiple_of(4);
-                sayable.then(|| self.reorder(query.bytes / channels.max(1) * self.round(channels)))
-            }
-            (Some(axes), None) => (float && reorders(query.to, axes)).then(|| self.reorder(query.bytes)),
-            _ => {
-                let plain = query.from.as_permutation().is_some() && query.to.as_permutation().is_some();
-                plain.then(|| Cost::new(1000 + query.bytes / 8))
-            }
-        }
+        let (kind, axes, plain) = match (self.blocked_axes(query.from), self.blocked_axes(query.to)) {
+            (None, None) => return self.transpose(query),
+            (Some(_), Some(_)) => return None,
+            (None, Some(axes)) => (Reorder::Input, axes, query.from),
+            (Some(axes), None) => (Reorder::Output, axes, query.to),
+        };
+        // ReorderInput takes whole groups of four channels.
+        let whole = kind == Reorder::Output || image(axes)[1].is_multiple_of(4);
+        let side = side(plain, axes)?;
+        (float && whole).then(|| self.reorder(kind, side, image(axes)))
     }
 
     fn view_cost(&self) -> Cost {
-        self.base.view_cost()
+        self.small_node()
     }
 
     fn pass_cost(&self, bytes: u64) -> Cost {

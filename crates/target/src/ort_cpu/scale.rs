@@ -1,6 +1,7 @@
 //! Scales and shifts per channel, as depthwise convolutions of one tap, and means over the image, as global pools.
 
 use super::{OrtCpu, image_of};
+use crate::measured::{AxisShape, ConvShape, Form, Pool, PoolShape, Spread};
 use crate::{Cost, Kernel, NodeQuery};
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Node, ValueId};
@@ -12,6 +13,17 @@ impl OrtCpu {
     /// Kernels of element-wise ops between an image and a number per channel, or per image and channel.
     pub(super) fn scale_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
         ORIGINS.into_iter().filter_map(|axes| self.scale_kernel(query, axes)).collect()
+    }
+
+    /// What such an op costs as ONNX has it.
+    pub(super) fn plain_scale(&self, query: &NodeQuery<'_>) -> Option<Cost> {
+        let axes = ORIGINS.into_iter().find(|&axes| self.scale_kernel(query, axes).is_some())?;
+        let node = query.graph.node(query.node);
+        let [n, c, h, w] = image_of(query, node.outputs.first().copied().flatten()?, axes)?;
+        let last = Spread::Last { channels: c };
+        let spread = if axes[1] == 1 { Spread::Channel { pixels: h.saturating_mul(w) } } else { last };
+        let elements = n.saturating_mul(c).saturating_mul(h).saturating_mul(w);
+        Some(Cost::new(self.costs.elementwise_ns("Mul", elements, spread)))
     }
 
     fn scale_kernel(&self, query: &NodeQuery<'_>, axes: [usize; 4]) -> Option<Kernel> {
@@ -40,10 +52,10 @@ impl OrtCpu {
             }
             _ => return None,
         }
-        let bytes = n * self.round(c) * h * w * 4;
+        let one_tap = ConvShape { n, h, w, ..ConvShape::same(c, c, [h, w], 1, 1).grouped(c) };
         Some(Kernel {
             layouts: KernelLayouts { ins, outs: vec![blocked] },
-            cost: Cost::new(1000 + bytes / 16),
+            cost: Cost::new(self.costs.conv_ns(&one_tap, Form::Blocked)?),
             rewrite: None,
         })
     }
@@ -51,6 +63,19 @@ impl OrtCpu {
     /// The kernel of a mean over the whole image that keeps its rank.
     pub(super) fn mean_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
         ORIGINS.into_iter().filter_map(|axes| self.mean_kernel(query, axes)).collect()
+    }
+
+    /// What such a mean costs as ONNX has it.
+    pub(super) fn plain_mean(&self, query: &NodeQuery<'_>) -> Option<Cost> {
+        let axes = ORIGINS.into_iter().find(|&axes| self.mean_kernel(query, axes).is_some())?;
+        let node = query.graph.node(query.node);
+        let [n, c, h, w] = image_of(query, node.inputs.first().copied().flatten()?, axes)?;
+        let length = h.saturating_mul(w);
+        let shape = match axes[1] {
+            1 => AxisShape { outer: n.saturating_mul(c), length, inner: 1 },
+            _ => AxisShape { outer: n, length, inner: c },
+        };
+        Some(Cost::new(self.costs.reduce_ns(&shape)))
     }
 
     fn mean_kernel(&self, query: &NodeQuery<'_>, axes: [usize; 4]) -> Option<Kernel> {
@@ -65,9 +90,10 @@ impl OrtCpu {
             return None;
         }
         let blocked = || vec![Some(self.blocked_in(axes))];
+        let pool = PoolShape { n, c, h, w, oh: 1, ow: 1, kernel: [h, w], stride: [1, 1] };
         Some(Kernel {
             layouts: KernelLayouts { ins: blocked(), outs: blocked() },
-            cost: Cost::new(1000 + n * self.round(c) * h * w / 4),
+            cost: Cost::new(self.costs.pool_ns(Pool::GlobalAverage, &pool, true)),
             rewrite: Some(super::global_average()),
         })
     }
