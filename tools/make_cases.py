@@ -43,14 +43,19 @@ def port(text):
     return f"{dtype}[{rest[0] if rest else ''}] {name}"
 
 
-def case(theme, name, ports, body, opset=13, ir=None, inputs_too=False, declare=True, **constants):
-    CASES.append((theme, name, ports, body, opset, ir, inputs_too, declare, constants))
+def case(theme, name, ports, body, opset=13, ir=None, inputs_too=False, declare=True, functions=(), **constants):
+    """`functions` are texts of functions of domain `local`, of the operator set `opset` unless a text says otherwise."""
+    CASES.append((theme, name, ports, body, opset, ir, inputs_too, declare, functions, constants))
 
 
-def model(name, ports, body, opset, ir, inputs_too, declare, constants):
+def model(name, ports, body, opset, ir, inputs_too, declare, functions, constants):
     ins, outs = (", ".join(port(p) for p in side.split(";") if p.strip()) for side in ports.split("->"))
     ir = ir or (10 if opset > 20 else 8)
-    text = f'<ir_version: {ir}, opset_import: ["" : {opset}]> {name} ({ins}) => ({outs}) {{ {body} }}'
+    local = ', "local" : 1' if functions else ""
+    text = f'<ir_version: {ir}, opset_import: ["" : {opset}{local}]> {name} ({ins}) => ({outs}) {{ {body} }}'
+    for function in functions:
+        own = "" if function.startswith("<") else f'<domain: "local", opset_import: ["" : {opset}, "local" : 1]> '
+        text += f"\n{own}{function}"
     parsed = parser.parse_model(text)
     tensors = [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()]
     parsed.graph.initializer.extend(tensors)
@@ -171,7 +176,9 @@ axes("tile", "Tile(t, r)", r=i64(1, 2, 1, 3))
 axes("cum_sum", "CumSum(t, a)", a=at(3))
 axes("cum_sum_axis_from_the_end", "CumSum <reverse = 1>(t, a)", a=i64(-1))
 axes("lp_normalization", "LpNormalization <axis = 3, p = 1>(t)")
-axes("not_resize_by_scales", "Resize <mode = \"nearest\">(t, , s)", s=np.array([1, 2, 3, 1], np.float32))
+axes("resize_by_scales", "Resize <mode = \"nearest\">(t, , s)", s=np.array([1, 2, 3, 1], np.float32))
+axes("resize_linear", "Resize <mode = \"linear\">(t, , s)", s=np.array([1, 2, 3, 1], np.float32))
+axes("not_resize_of_channels", "Resize <mode = \"cubic\">(t, , s)", s=np.array([1, 1, 2, 3], np.float32))
 axes("expand_to_a_higher_rank", "Expand(t, s)", back="Transpose <perm = [0,1,4,2,3]>", s=i64(2, 1, 1, 1, 1))
 axes("not_softmax_of_coerced_axes", "Softmax <axis = 1>(t)", opset=11)
 axes("not_depth_to_space", "DepthToSpace <blocksize = 2>(t)", ports="x:2,3,4,4 -> y")
@@ -282,6 +289,9 @@ case("bodies", "state_of_a_loop", "x:1,5,6,4; k:1,5,6,4; n:i64: -> y:1,4,5,6; z:
      "g = Relu(k) s, z = Loop <body = step (int64 i, bool a, float[1,5,6,4] u) => (bool b, float[1,5,6,4] v, float[1,5,6,4] r) { t = Transpose <perm = [0,3,1,2]>(u) c = Conv <pads = [1,1,1,1]>(t, w) o = Transpose <perm = [0,2,3,1]>(c) v = Add(o, g) b = Identity(a) r = Relu(v) }>(n, yes, x) t = Transpose <perm = [0,3,1,2]>(s) y = Conv <pads = [1,1,1,1]>(t, w)",
      w=f32(4, 4, 3, 3), yes=np.array(True))
 
+case("bodies", "raised_once_outside_of_a_loop", "x:1,5,6,4; k:4; n:i64: -> y:1,4,5,6",
+     "s = Loop <body = step (int64 i, bool a, float[1,5,6,4] u) => (bool b, float[1,5,6,4] v) { t = Transpose <perm = [0,3,1,2]>(u) c = Conv <pads = [1,1,1,1]>(t, w) o = Transpose <perm = [0,2,3,1]>(c) v = Add(o, k) b = Identity(a) }>(n, yes, x) t = Transpose <perm = [0,3,1,2]>(s) y = Relu(t)",
+     w=f32(4, 4, 3, 3), yes=np.array(True))
 # What is kept and what is not: a change must gain.
 case("gain", "sinks_below_a_reduction", "x:8,3,40,50 -> y", f"t = {TO}(x) y = ReduceMax <axes = [0], keepdims = 1>(t)")
 case("gain", "sinks_below_a_slice", "x:2,3,40,50 -> y", f"t = {TO}(x) y = Slice(t, s, e, a)", s=i64(0), e=i64(2), a=i64(1))
@@ -296,6 +306,29 @@ case("gain", "softmax_along_an_outer_axis", "x:2,30,40,50 -> y", f"t = {TO}(x) s
 case("gain", "not_softmax_pulls_a_move_above_a_reduction", "x:2,2,2,4 -> y",
      f"s = Softmax <axis = 1>(x) r = Relu(s) m = ReduceMean <axes = [0]>(r) t = {TO}(m) y = Softmax <axis = 3>(t)")
 case("gain", "not_softmax_between_plain_values", "x:2,30,40,50 -> y", "s = Softmax <axis = 1>(x) y = Relu(s)")
+
+# Calls of a model's own functions: written out where that gains, left as they are elsewhere.
+ROUND = f"round (x) => (y) {{ t = {TO}(x) r = Relu(t) y = {BACK}(r) }}"
+RELU = "activate (x) => (y) { r = Relu(x) y = Neg(r) }"
+SCALED = "scaled <alpha>(x) => (y) { e = Elu <alpha : float = @alpha>(x) y = Abs(e) }"
+case("functions", "pair_around_a_call", "x:2,3,4,5 -> y:2,3,4,5", f"t = {TO}(x) a = local.activate(t) y = {BACK}(a)", functions=[RELU])
+case("functions", "pair_within_a_call", "x:2,3,4,5 -> y:2,3,4,5", "a = local.round(x) y = Neg(a)", functions=[ROUND])
+case("functions", "half_of_a_pair_within", "x:2,3,4,5 -> y:2,3,4,5", f"a = local.turn(x) y = {BACK}(a)",
+     functions=[f"turn (x) => (y) {{ r = Relu(x) y = {TO}(r) }}"])
+case("functions", "only_the_call_that_gains_is_written_out", "x:2,3,4,5 -> y:2,3,4,5",
+     f"t = {TO}(x) a = local.activate(t) b = {BACK}(a) c = local.round(b) y = local.activate(c)", functions=[RELU, ROUND])
+case("functions", "attributes_of_the_call", "x:2,3,4,5 -> y:2,3,4,5",
+     f"t = {TO}(x) a = local.scaled <alpha = 0.5>(t) y = {BACK}(a)", functions=[SCALED])
+case("functions", "a_call_within_a_call", "x:2,3,4,5 -> y:2,3,4,5", f"t = {TO}(x) a = local.both(t) y = {BACK}(a)",
+     functions=["both (x) => (y) { a = local.activate(x) y = local.activate(a) }", RELU])
+case("functions", "a_call_in_a_body", "x:2,3,4,5; c:b: -> y:2,3,4,5",
+     f"t = {TO}(x) u = If <then_branch = a () => (float[2,4,5,3] v) {{ v = local.activate(t) }}, else_branch = b () => (float[2,4,5,3] w) {{ w = Abs(t) }}>(c) y = {BACK}(u)",
+     functions=[RELU])
+case("functions", "a_call_that_speaks_of_axes", "x:2,3,4,5 -> y:2,3,4,5", f"t = {TO}(x) a = local.normal(t) y = {BACK}(a)",
+     functions=["normal (x) => (y) { y = Softmax <axis = -1>(x) }"])
+case("functions", "not_a_call_beside", "x:2,3,4,5 -> y:2,4,5,3; z:2,3,4,5", f"y = {TO}(x) z = local.activate(x)", functions=[RELU])
+case("functions", "not_of_another_operator_set", "x:2,3,4,5 -> y:2,3,4,5", f"t = {TO}(x) a = local.activate(t) y = {BACK}(a)",
+     opset=14, functions=['<domain: "local", opset_import: ["" : 17]> ' + RELU])
 
 # Whole pieces of networks, where several rules meet.
 case("pieces", "channels_last_convolution", "x:2,3,8,8 -> y",

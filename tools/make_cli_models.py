@@ -71,6 +71,16 @@ def models():
     yield "custom", model([node("Transpose", "x", "a", perm=OUT), node("Relu", "a", "b"), node("Transpose", "b", "m", perm=IN), custom,
                            node("Transpose", "n", "o", perm=OUT), node("Sigmoid", "o", "p"), node("Transpose", "p", "y", perm=IN)], domains=["vendor.custom"])
     yield "custom_between", model(there_and_back(h.make_node("Mystery", ["a"], ["b"], domain="vendor.custom")), domains=["vendor.custom"])
+    # Moves that nothing takes away, on both sides of a body's border; two of them are alike.
+    mystery = lambda sources, result: h.make_node("Mystery", sources, [result], domain="vendor.custom")
+    inside = h.make_graph([node("Transpose", "c", "inner", perm=[1, 0, 2, 3]), mystery(["inner"], "then_out")], "then", [], [port("then_out", None)])
+    outside = h.make_graph([mystery(["c"], "else_out")], "else", [], [port("else_out", None)])
+    yield "moves", model([h.make_node("Transpose", ["x"], ["a"], name="first", perm=OUT), h.make_node("Transpose", ["z"], ["b"], name="second", perm=OUT),
+                          mystery(["a", "b"], "m"), node("Relu", "x", "c"), h.make_node("If", ["cond"], ["i"], then_branch=inside, else_branch=outside),
+                          mystery(["m", "i"], "y")],
+                         inputs=[port("x", [2, 64, 14, 14]), port("z", [2, 64, 14, 14], T.INT32), port("cond", [], T.BOOL)], domains=["vendor.custom"])
+    yield "moves_symbolic", model([node("Transpose", "x", "a", perm=OUT), mystery(["a"], "y")],
+                                  inputs=[port("x", ["N", 64, "H", "W"])], outputs=[port("y", None)], domains=["vendor.custom"])
     block = h.make_function("local", "Block", ["i"], ["o"], [node("Relu", "i", "t"), node("Neg", "t", "o")], [h.make_opsetid("", 17)])
     yield "functions", model([*relu()[:2], node("Transpose", "b", "q", perm=IN), h.make_node("Block", ["q"], ["y"], domain="local")],
                              functions=[block], domains=["local"])

@@ -66,10 +66,10 @@ fn folded_view(graph: &Graph, n: NodeId, x: ValueId, y: ValueId) -> Option<(Valu
     let mut folded = Constant { dims, ..constant };
     if !same_bytes(&left, &to.layout, to_shape) {
         let repack = repack(&left, &to.layout, to_shape)?;
-        folded.pending = Some(match &folded.pending {
+        folded.pending = Some(Box::new(match &folded.pending {
             None => repack,
             Some(before) => compose(before, &repack)?,
-        });
+        }));
     }
     Some((y, folded))
 }

@@ -7,8 +7,8 @@
 use crate::assign::{BodyKey, Plan, Scopes, Taken};
 use crate::pipeline::PassError;
 use relayout_ir::attr::Attr;
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::form::Form;
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::patch::{Insert, Patch};
 use relayout_target::{Kernel, Rewrite};
 use rustc_hash::FxHashMap;
@@ -77,7 +77,11 @@ fn apply_bodies(
 
 /// Makes a node the kernel that was chosen for it.
 fn take(graph: &mut Graph, n: NodeId, kernel: &Kernel) {
-    if let Some(Rewrite { op, opset, set, remove }) = kernel.rewrite.clone() {
+    if let Some(Rewrite { op, opset, operands, set, remove }) = kernel.rewrite.clone() {
+        if let Some(operands) = operands {
+            let inputs = graph.node(n).inputs.iter().copied().take(operands).collect();
+            graph.set_inputs(n, inputs);
+        }
         graph.set_op(n, op, opset);
         let attrs = graph.attrs_mut(n);
         for name in remove {

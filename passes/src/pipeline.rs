@@ -8,7 +8,9 @@ use crate::hints::{Hints, Size};
 use crate::record::{GraphRecord, describe_moves};
 use crate::rewrites::Numerics;
 use crate::solve::Limits;
-use crate::{canonicalize, cleanup, fold_constants, fold_scales, fold_shapes, fold_weights, legalize, materialize};
+use crate::{
+    canonicalize, cleanup, fold_constants, fold_pads, fold_scales, fold_shapes, fold_weights, hoist, legalize, materialize,
+};
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::model::Model;
 use relayout_ir::verify::{Violation, verify};
@@ -72,6 +74,18 @@ pub struct Pass {
     run: Run,
 }
 
+impl Pass {
+    /// A pass that works on each graph by itself.
+    #[must_use]
+    pub const fn on_each_graph(
+        name: &'static str,
+        reason: &'static str,
+        run: fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError>,
+    ) -> Pass {
+        Pass { name, reason, run: Run::Graph(run) }
+    }
+}
+
 /// What a pass works on.
 enum Run {
     /// The main graph; it sees to bodies itself.
@@ -103,6 +117,11 @@ pub const PASSES: &[Pass] = &[
         run: Run::Graph(fold_scales::fold_scales),
     },
     Pass {
+        name: "fold_pads",
+        reason: "for the same reasons",
+        run: Run::Graph(fold_pads::fold_pads),
+    },
+    Pass {
         name: "assign",
         reason: "reads signatures only; decides everything that the rest carries out, for all graphs at once",
         run: Run::Model(run_assign),
@@ -116,6 +135,11 @@ pub const PASSES: &[Pass] = &[
         name: "legalize",
         reason: "adds the views that the dialect needs, some of them of constants",
         run: Run::Graph(legalize::legalize),
+    },
+    Pass {
+        name: "hoist",
+        reason: "takes moves and raised operands of captured values out of loops, those of constants included",
+        run: Run::Model(hoist::hoist),
     },
     Pass {
         name: "fold_weights",
@@ -189,6 +213,19 @@ pub struct Outcome {
 /// # Errors
 /// [`PassError`]; the model may then be changed and must be dropped.
 pub fn run(model: &mut Model, target: &dyn Target, options: &PipelineOptions) -> Result<Outcome, PassError> {
+    run_passes(model, target, options, PASSES)
+}
+
+/// The same with passes other than [`PASSES`]: with one more between them, say.
+///
+/// # Errors
+/// As of [`run`].
+pub fn run_passes<'p>(
+    model: &mut Model,
+    target: &dyn Target,
+    options: &PipelineOptions,
+    passes: impl IntoIterator<Item = &'p Pass>,
+) -> Result<Outcome, PassError> {
     let mut outcome = Outcome::default();
     let mut cx = Context {
         limits: options.limits.clone(),
@@ -206,7 +243,7 @@ pub fn run(model: &mut Model, target: &dyn Target, options: &PipelineOptions) ->
         cx.quantizes |= graph.nodes().any(|n| graph.node(n).onnx().is_some_and(|op| op.contains("Quantize")));
         Ok(())
     })?;
-    for pass in PASSES {
+    for pass in passes {
         match pass.run {
             Run::Model(run) => run(graph, &mut cx)?,
             Run::Graph(run) => {

@@ -107,7 +107,7 @@ pub(crate) fn describe_moves(graph: &Graph, hints: &Hints, weight: u64) -> Vec<M
 }
 
 fn describe_move(graph: &Graph, hints: &Hints, weight: u64, n: NodeId) -> Option<MoveRecord> {
-    let (x, y, left) = moved(graph, n)?;
+    let Moved { source: x, result: y, left } = moved(graph, n)?;
     let (source, target) = (graph.value(x), graph.value(y));
     let readers: Vec<String> = graph.uses(y).iter().map(|u| graph.node(u.node).describe(graph)).collect();
     let (maker, slot) = source.producer();
@@ -122,15 +122,28 @@ fn describe_move(graph: &Graph, hints: &Hints, weight: u64, n: NodeId) -> Option
     })
 }
 
-/// If the node moves bytes: its operand, its result, and the layout in which the result would lie if it did not.
-fn moved(graph: &Graph, n: NodeId) -> Option<(ValueId, ValueId, Layout)> {
+/// What a node that moves bytes moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Its operand.
+    pub source: ValueId,
+    /// Its result.
+    pub result: ValueId,
+    /// The layout in which the result would lie if no byte moved, over the result's axes. Where the rank is not known it is that
+    /// of the operand.
+    pub left: Layout,
+}
+
+/// What the node moves; `None` if it moves nothing. Of a graph that went through the passes.
+pub fn moved(graph: &Graph, n: NodeId) -> Option<Moved> {
     let node = graph.node(n);
     let x = node.inputs.first().copied().flatten()?;
     let y = node.outputs.first().copied().flatten()?;
     let (from, to) = (graph.value(x), graph.value(y));
     let (Some(from_shape), Some(shape)) = (from.ty.shape(), to.ty.shape()) else {
         // A Transpose of unknown rank moves; nothing more is known of it.
-        return (node.onnx() == Some("Transpose")).then(|| (x, y, from.layout.clone()));
+        let left = from.layout.clone();
+        return (node.onnx() == Some("Transpose")).then_some(Moved { source: x, result: y, left });
     };
     let left = match (&node.op, &node.form) {
         (Op::Relayout, _) => from.layout.clone(),
@@ -140,7 +153,7 @@ fn moved(graph: &Graph, n: NodeId) -> Option<(ValueId, ValueId, Layout)> {
     };
     let stays = same_bytes(&left, &to.layout, shape)
         && node.form.opaque_reason().is_none_or(|_| matches!(node.op, Op::Relayout));
-    (!stays).then_some((x, y, left))
+    (!stays).then_some(Moved { source: x, result: y, left })
 }
 
 /// Most nodes that the search for a reason looks at, on either side.
@@ -159,7 +172,10 @@ fn why_made(graph: &Graph, maker: NodeId, slot: usize) -> String {
             (Op::Constant(_), _) => Some(format!("{name} is stored so")),
             (Op::Onnx(_), Form::Opaque(why)) => Some(format!("{name} leaves it row-major ({why})")),
             (Op::Onnx(_), Form::Axes(bound)) => {
-                pinned(bound, Slot::Out(slot)).map(|axes| format!("{name} leaves {axes} at their place"))
+                let pinned = pinned(bound, Slot::Out(slot)).map(|axes| format!("{name} leaves {axes} at their place"));
+                pinned.or_else(|| {
+                    is_limited(bound).then(|| format!("{name} is computed by runtimes in few orders of its axes"))
+                })
             }
             (Op::Onnx(_), Form::Kernel(_)) => Some(format!("{name} leaves it so")),
             (Op::Onnx(_), Form::View(_) | Form::Borders(_)) | (Op::Relayout, _) => None,
@@ -203,7 +219,10 @@ fn why_wanted(graph: &Graph, y: ValueId) -> String {
                 (Op::Relayout, _) => Some(format!("{name} moves it on")),
                 (_, Form::Opaque(why)) => Some(format!("{name} reads it row-major ({why})")),
                 (_, Form::Axes(bound)) => {
-                    pinned(bound, Slot::In(u.slot)).map(|axes| format!("{name} finds {axes} by position"))
+                    let pinned = pinned(bound, Slot::In(u.slot)).map(|axes| format!("{name} finds {axes} by position"));
+                    pinned.or_else(|| {
+                        is_limited(bound).then(|| format!("{name} is computed by runtimes in few orders of its axes"))
+                    })
                 }
                 (_, Form::Kernel(_)) => Some(format!("{name} reads it so")),
                 (_, Form::View(_) | Form::Borders(_)) => None,
@@ -231,6 +250,11 @@ fn why_wanted(graph: &Graph, y: ValueId) -> String {
 
 fn by_way_of(through: Option<String>) -> String {
     through.map_or_else(String::new, |name| format!(" (by way of {name})"))
+}
+
+/// Whether runtimes compute the op in hardly an order of its axes but ONNX's own: an exchange of two, or none.
+fn is_limited(bound: &Bound) -> bool {
+    bound.orders.as_ref().is_some_and(|orders| orders.len() <= 2)
 }
 
 /// Letters of a slot that the op finds by position.

@@ -37,6 +37,14 @@ enum relayout_status {
    * A defect of the library.
    */
   RELAYOUT_STATUS_INTERNAL = 6,
+  /**
+   * The text spells no layout, or one of another rank, or one that the shape does not fit.
+   */
+  RELAYOUT_STATUS_BAD_LAYOUT = 7,
+  /**
+   * The two layouts have so little in common that no strides describe the move; go by way of a third.
+   */
+  RELAYOUT_STATUS_SCATTERED = 8,
 };
 
 /**
@@ -58,7 +66,7 @@ enum relayout_hint {
 };
 
 /**
- * A planned permutation. Any number of threads may run it at the same time.
+ * A planned move. Any number of threads may run it at the same time.
  */
 struct relayout_plan;
 
@@ -129,10 +137,39 @@ int relayout_plan_new(size_t elem_size,
                       struct relayout_plan **out);
 
 /**
- * Bytes that a plan reads, and writes; 0 for null.
+ * Plans a move from one layout to another of a tensor with the logical extents `shape`, which are in the order of the letters:
+ * from `NCHW` to `NHWC` they are N, C, H, W. Layouts are spelled as oneDNN, TVM and MegEngine do, or digit by digit:
+ * `NCHW16c`, `nChw16c`, `aBcd16b`, `NCHW4`, `OIHW16i16o`, `N C/16 H W C%16`.
+ *
+ * A last block that is not full is padded: with zeros in the destination, ignored in the source. So the two buffers differ in
+ * size: `relayout_plan_source_bytes` and `relayout_plan_bytes`. `threads` and `hint` are those of `relayout_plan_new`.
+ * Writes the plan to `out` and answers 0, or writes null and answers why not.
  *
  * # Safety
- * `plan` is null or from `relayout_plan_new` and not freed.
+ * `shape` is valid for `rank` numbers, `from` and `to` are strings that end with a 0, `out` is valid for writing a pointer.
+ */
+int relayout_plan_new_layouts(size_t elem_size,
+                              size_t rank,
+                              const size_t *shape,
+                              const char *from,
+                              const char *to,
+                              size_t threads,
+                              int hint,
+                              struct relayout_plan **out);
+
+/**
+ * Bytes that a plan reads, padding included; 0 for null.
+ *
+ * # Safety
+ * `plan` is null or from `relayout_plan_new` or `relayout_plan_new_layouts` and not freed.
+ */
+size_t relayout_plan_source_bytes(const struct relayout_plan *plan);
+
+/**
+ * Bytes that a plan writes, padding included, which for a permutation is what it reads; 0 for null.
+ *
+ * # Safety
+ * `plan` is null or from `relayout_plan_new` or `relayout_plan_new_layouts` and not freed.
  */
 size_t relayout_plan_bytes(const struct relayout_plan *plan);
 
@@ -140,7 +177,8 @@ size_t relayout_plan_bytes(const struct relayout_plan *plan);
  * Runs a plan.
  *
  * # Safety
- * `plan` is from `relayout_plan_new` and not freed; `src` and `dst` are valid for `relayout_plan_bytes`.
+ * `plan` is from `relayout_plan_new` or `relayout_plan_new_layouts` and not freed; `src` is valid for
+ * `relayout_plan_source_bytes`, `dst` for `relayout_plan_bytes`.
  */
 int relayout_plan_run(const struct relayout_plan *plan,
                       const void *src,
@@ -150,7 +188,7 @@ int relayout_plan_run(const struct relayout_plan *plan,
  * Frees a plan; null is fine.
  *
  * # Safety
- * `plan` is null, or from `relayout_plan_new`, not freed and not in use.
+ * `plan` is null, or from `relayout_plan_new` or `relayout_plan_new_layouts`, not freed and not in use.
  */
 void relayout_plan_free(struct relayout_plan *plan);
 

@@ -1,12 +1,13 @@
 //! The calls.
 
 use std::cell::RefCell;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use relayout_codegen::{Hint, Kernel, Options, plan};
+use relayout_codegen::{Hint, Kernel, Options, plan, relayout};
 
+use crate::layouts::order;
 use crate::{CacheHint, Status};
 
 /// Plans that a thread keeps, the last used first: callers of `permute` repeat themselves.
@@ -33,9 +34,10 @@ thread_local! {
     static KERNELS: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A planned permutation. Any number of threads may run it at the same time.
+/// A planned move. Any number of threads may run it at the same time.
 pub struct RelayoutPlan {
     kernel: Kernel,
+    source_bytes: usize,
     bytes: usize,
 }
 
@@ -115,7 +117,7 @@ unsafe fn permute_hinted(
         let (shape, perm) = unsafe { (numbers(shape, rank)?, numbers(perm, rank)?) };
         let (kernel, bytes) = kept(elem_size, shape, perm, hint, threads)?;
         // SAFETY: the caller vouches for as many bytes as the tensor has.
-        unsafe { run(&kernel, bytes, src, dst) }
+        unsafe { run(&kernel, bytes, bytes, src, dst) }
     })
 }
 
@@ -141,24 +143,78 @@ pub unsafe extern "C" fn relayout_plan_new(
         }
         // SAFETY: the caller vouches for it, and it is not null.
         unsafe { out.write(std::ptr::null_mut()) };
-        let hints = [(CacheHint::Auto, Hint::Auto), (CacheHint::Hot, Hint::Hot), (CacheHint::Cold, Hint::Cold)];
-        let named = hints.iter().find(|(number, _)| *number as c_int == hint);
-        let (_, hint) = *named.ok_or(Status::BadHint)?;
+        let options = Options::default().hint(hinted(hint)?).threads(threads);
         // SAFETY: the caller vouches for both lists.
         let (shape, perm) = unsafe { (numbers(shape, rank)?, numbers(perm, rank)?) };
         let plan = plan(shape, perm, elem_size)?;
-        let kernel = Kernel::new(&plan, &Options::default().hint(hint).threads(threads));
-        let made = Box::new(RelayoutPlan { kernel, bytes: plan.bytes() });
+        let kernel = Kernel::new(&plan, &options);
+        let made = Box::new(RelayoutPlan { kernel, source_bytes: plan.bytes(), bytes: plan.bytes() });
         // SAFETY: as above.
         unsafe { out.write(Box::into_raw(made)) };
         Ok(())
     })
 }
 
-/// Bytes that a plan reads, and writes; 0 for null.
+/// Plans a move from one layout to another of a tensor with the logical extents `shape`, which are in the order of the letters:
+/// from `NCHW` to `NHWC` they are N, C, H, W. Layouts are spelled as oneDNN, TVM and MegEngine do, or digit by digit:
+/// `NCHW16c`, `nChw16c`, `aBcd16b`, `NCHW4`, `OIHW16i16o`, `N C/16 H W C%16`.
+///
+/// A last block that is not full is padded: with zeros in the destination, ignored in the source. So the two buffers differ in
+/// size: `relayout_plan_source_bytes` and `relayout_plan_bytes`. `threads` and `hint` are those of `relayout_plan_new`.
+/// Writes the plan to `out` and answers 0, or writes null and answers why not.
 ///
 /// # Safety
-/// `plan` is null or from `relayout_plan_new` and not freed.
+/// `shape` is valid for `rank` numbers, `from` and `to` are strings that end with a 0, `out` is valid for writing a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn relayout_plan_new_layouts(
+    elem_size: usize,
+    rank: usize,
+    shape: *const usize,
+    from: *const c_char,
+    to: *const c_char,
+    threads: usize,
+    hint: c_int,
+    out: *mut *mut RelayoutPlan,
+) -> c_int {
+    guarded(|| {
+        if out.is_null() {
+            return Err(Status::Null);
+        }
+        // SAFETY: the caller vouches for it, and it is not null.
+        unsafe { out.write(std::ptr::null_mut()) };
+        let options = Options::default().hint(hinted(hint)?).threads(threads);
+        // SAFETY: the caller vouches for the list and for both strings.
+        let (shape, from, to) = unsafe { (numbers(shape, rank)?, text(from)?, text(to)?) };
+        if elem_size == 0 || elem_size > isize::MAX as usize {
+            return Err(Status::BadSize);
+        }
+        let (from, to) = (order(from, shape)?, order(to, shape)?);
+        let mut pad = Vec::new();
+        pad.try_reserve_exact(elem_size).map_err(|_| Status::BadSize)?;
+        pad.resize(elem_size, 0);
+        let planned = relayout(shape, &from, &to, &pad)?;
+        let kernel = Kernel::of(&planned, &options);
+        let made = Box::new(RelayoutPlan { kernel, source_bytes: planned.from_bytes(), bytes: planned.to_bytes() });
+        // SAFETY: as above.
+        unsafe { out.write(Box::into_raw(made)) };
+        Ok(())
+    })
+}
+
+/// Bytes that a plan reads, padding included; 0 for null.
+///
+/// # Safety
+/// `plan` is null or from `relayout_plan_new` or `relayout_plan_new_layouts` and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn relayout_plan_source_bytes(plan: *const RelayoutPlan) -> usize {
+    // SAFETY: the caller vouches for it.
+    unsafe { plan.as_ref() }.map_or(0, |plan| plan.source_bytes)
+}
+
+/// Bytes that a plan writes, padding included, which for a permutation is what it reads; 0 for null.
+///
+/// # Safety
+/// `plan` is null or from `relayout_plan_new` or `relayout_plan_new_layouts` and not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn relayout_plan_bytes(plan: *const RelayoutPlan) -> usize {
     // SAFETY: the caller vouches for it.
@@ -168,21 +224,22 @@ pub unsafe extern "C" fn relayout_plan_bytes(plan: *const RelayoutPlan) -> usize
 /// Runs a plan.
 ///
 /// # Safety
-/// `plan` is from `relayout_plan_new` and not freed; `src` and `dst` are valid for `relayout_plan_bytes`.
+/// `plan` is from `relayout_plan_new` or `relayout_plan_new_layouts` and not freed; `src` is valid for
+/// `relayout_plan_source_bytes`, `dst` for `relayout_plan_bytes`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn relayout_plan_run(plan: *const RelayoutPlan, src: *const c_void, dst: *mut c_void) -> c_int {
     guarded(|| {
         // SAFETY: the caller vouches for it.
         let plan = unsafe { plan.as_ref() }.ok_or(Status::Null)?;
         // SAFETY: the caller vouches for the bytes.
-        unsafe { run(&plan.kernel, plan.bytes, src, dst) }
+        unsafe { run(&plan.kernel, plan.source_bytes, plan.bytes, src, dst) }
     })
 }
 
 /// Frees a plan; null is fine.
 ///
 /// # Safety
-/// `plan` is null, or from `relayout_plan_new`, not freed and not in use.
+/// `plan` is null, or from `relayout_plan_new` or `relayout_plan_new_layouts`, not freed and not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn relayout_plan_free(plan: *mut RelayoutPlan) {
     if !plan.is_null() {
@@ -213,21 +270,48 @@ unsafe fn numbers<'a>(list: *const usize, rank: usize) -> Result<&'a [usize], St
     }
 }
 
+/// The hint of this number.
+fn hinted(hint: c_int) -> Result<Hint, Status> {
+    let hints = [(CacheHint::Auto, Hint::Auto), (CacheHint::Hot, Hint::Hot), (CacheHint::Cold, Hint::Cold)];
+    let named = hints.iter().find(|(number, _)| *number as c_int == hint);
+    named.map(|&(_, hint)| hint).ok_or(Status::BadHint)
+}
+
 /// # Safety
-/// Both pointers are valid for `bytes`, or null.
-unsafe fn run(kernel: &Kernel, bytes: usize, src: *const c_void, dst: *mut c_void) -> Result<(), Status> {
-    if bytes == 0 {
+/// `text` is a string that ends with a 0, or null.
+unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Status> {
+    if text.is_null() {
+        return Err(Status::Null);
+    }
+    // SAFETY: not null, and the caller vouches for its end.
+    unsafe { CStr::from_ptr(text) }.to_str().map_err(|_| Status::BadLayout)
+}
+
+/// # Safety
+/// `src` is valid for `from_bytes`, `dst` for `to_bytes`, or they are null.
+unsafe fn run(
+    kernel: &Kernel,
+    from_bytes: usize,
+    to_bytes: usize,
+    src: *const c_void,
+    dst: *mut c_void,
+) -> Result<(), Status> {
+    if to_bytes == 0 {
         return Ok(());
     }
     if src.is_null() || dst.is_null() {
         return Err(Status::Null);
     }
-    if src.addr().abs_diff(dst.addr()) < bytes {
+    let (source, destination) = (src.addr(), dst.addr());
+    if source < destination.saturating_add(to_bytes) && destination < source.saturating_add(from_bytes) {
         return Err(Status::Overlap);
     }
-    // SAFETY: not null, apart from each other, valid for `bytes` as the caller says, and a plan's bytes fit an `isize`.
+    // SAFETY: not null, apart from each other, valid for their bytes as the caller says, and a plan's bytes fit an `isize`.
     let (src, dst) = unsafe {
-        (std::slice::from_raw_parts(src.cast::<u8>(), bytes), std::slice::from_raw_parts_mut(dst.cast::<u8>(), bytes))
+        (
+            std::slice::from_raw_parts(src.cast::<u8>(), from_bytes),
+            std::slice::from_raw_parts_mut(dst.cast::<u8>(), to_bytes),
+        )
     };
     Ok(kernel.run(src, dst)?)
 }

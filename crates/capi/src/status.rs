@@ -22,6 +22,10 @@ pub enum Status {
     BadHint = 5,
     /// A defect of the library.
     Internal = 6,
+    /// The text spells no layout, or one of another rank, or one that the shape does not fit.
+    BadLayout = 7,
+    /// The two layouts have so little in common that no strides describe the move; go by way of a third.
+    Scattered = 8,
 }
 
 impl Status {
@@ -35,7 +39,9 @@ impl From<Error> for Status {
     fn from(error: Error) -> Self {
         match error {
             Error::NotAPermutation { .. } => Self::NotAPermutation,
-            Error::NoElementBytes | Error::TooLarge { .. } => Self::BadSize,
+            Error::NoElementBytes | Error::TooLarge { .. } | Error::OrderTooLarge { .. } => Self::BadSize,
+            Error::NotAnOrder { .. } => Self::BadLayout,
+            Error::Scattered { .. } => Self::Scattered,
             _ => Self::Internal,
         }
     }
@@ -44,7 +50,7 @@ impl From<Error> for Status {
 /// What a status means, in English; never null, never to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn relayout_status_text(status: c_int) -> *const c_char {
-    const TEXTS: [&CStr; 7] = [
+    const TEXTS: [&CStr; 9] = [
         c"done",
         c"a pointer is null",
         c"perm does not name each axis of the shape once",
@@ -52,6 +58,8 @@ pub extern "C" fn relayout_status_text(status: c_int) -> *const c_char {
         c"source and destination overlap",
         c"the hint is none of enum relayout_hint",
         c"a defect of the library",
+        c"the text spells no layout, or one that the shape does not fit",
+        c"no strides describe the move between these layouts; go by way of a third",
     ];
     let text = usize::try_from(status).ok().and_then(|status| TEXTS.get(status));
     text.copied().unwrap_or(c"no such status").as_ptr()

@@ -38,7 +38,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
                 seed: 0,
                 dims: a.decide.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect(),
             },
-            1,
+            &relayout::verify::Options::default(),
         )?;
         // Arithmetic that is folded into weights rounds otherwise; where only data moved, sums alone may.
         let folded = !optimized.report().rewrites.is_empty();
@@ -153,7 +153,10 @@ pub(crate) fn verify(a: &args::Verify) -> Result<(), Failure> {
         },
     };
     let progress = Progress::start("running both models");
-    let comparison = compare(&ModelSource::Path(&a.a), &ModelSource::Path(&a.b), &inputs, a.rounds)?;
+    let mut options = relayout::verify::Options::default();
+    options.rounds = a.rounds;
+    options.custom_ops.clone_from(&a.custom_ops);
+    let comparison = compare(&ModelSource::Path(&a.a), &ModelSource::Path(&a.b), &inputs, &options)?;
     drop(progress);
     let tolerance = match (a.exact, a.rms) {
         (true, _) => Tolerance::new(0.0, 0.0),
@@ -207,15 +210,15 @@ pub(crate) fn ops(a: &args::Ops) -> Result<(), Failure> {
     say(ops::text(&entries).trim_end())
 }
 
-fn say(text: &str) -> Result<(), Failure> {
+pub(crate) fn say(text: &str) -> Result<(), Failure> {
     writeln!(stdout().lock(), "{text}").map_err(Failure::stdout)
 }
 
-fn is_stdio(path: &Path) -> bool {
+pub(crate) fn is_stdio(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-fn open(path: &Path) -> Result<Model, Failure> {
+pub(crate) fn open(path: &Path) -> Result<Model, Failure> {
     if !is_stdio(path) {
         return Model::open(path).map_err(of_library);
     }
@@ -224,14 +227,14 @@ fn open(path: &Path) -> Result<Model, Failure> {
     Model::from_bytes(bytes.into(), None).map_err(of_library)
 }
 
-fn of_library(error: relayout::Error) -> Failure {
+pub(crate) fn of_library(error: relayout::Error) -> Failure {
     match error {
         relayout::Error::UnknownPass { .. } => Failure::usage(error),
         _ => Failure::model(error),
     }
 }
 
-fn options(a: &args::Decide) -> Options {
+pub(crate) fn options(a: &args::Decide) -> Options {
     let numerics = match a.numerics {
         args::Numerics::Exact => Numerics::Exact,
         args::Numerics::Reassociate => Numerics::Reassociate,
@@ -239,7 +242,7 @@ fn options(a: &args::Decide) -> Options {
     a.dims.iter().fold(Options::default().numerics(numerics), |options, (name, size)| options.dim(name, *size))
 }
 
-fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
+pub(crate) fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
     let Some(path) = &a.target_file else {
         return relayout::target(&a.target).map_err(Failure::usage);
     };
@@ -248,16 +251,19 @@ fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
     relayout::parse_target(&name, &text).map_err(Failure::usage)
 }
 
-fn compare(a: &ModelSource<'_>, b: &ModelSource<'_>, inputs: &Inputs, rounds: u32) -> Result<Comparison, Failure> {
+fn compare(
+    a: &ModelSource<'_>,
+    b: &ModelSource<'_>,
+    inputs: &Inputs,
+    options: &relayout::verify::Options,
+) -> Result<Comparison, Failure> {
     let library = runtime_library()?;
     let runtime = Runtime::load(&library).map_err(Failure::model)?;
-    let mut options = relayout::verify::Options::default();
-    options.rounds = rounds;
-    relayout::verify::verify(&runtime, *a, *b, inputs, &options).map_err(Failure::model)
+    relayout::verify::verify(&runtime, *a, *b, inputs, options).map_err(Failure::model)
 }
 
 /// ONNX Runtime's library: where `ORT_DYLIB_PATH` says, in a project's own Python environment, or in that of `python3`.
-fn runtime_library() -> Result<PathBuf, Failure> {
+pub(crate) fn runtime_library() -> Result<PathBuf, Failure> {
     let mut places = SearchPlaces::default();
     places.explicit = std::env::var_os("ORT_DYLIB_PATH").map(PathBuf::from);
     places.start = std::env::current_dir().ok();

@@ -3,12 +3,15 @@
 //! Results go to stdout, everything else to stderr. Exit status: 0 fine, 1 the model, 2 usage, 3 a check did not hold.
 
 mod args;
+mod bench;
+mod calibrate;
 mod commands;
 mod failure;
+mod kernels;
 mod ops;
 mod progress;
 
-use args::{Args, Command};
+use args::{Args, BenchWhat, Command};
 use clap::Parser;
 use failure::Failure;
 use std::process::ExitCode;
@@ -35,7 +38,12 @@ fn run(args: &Args) -> Result<(), Failure> {
         Command::Print(a) => commands::print(a),
         Command::Explain(a) => commands::explain(a),
         Command::Verify(a) => commands::verify(a),
+        Command::Calibrate(a) => calibrate::calibrate(a),
         Command::Targets(a) => commands::targets(a),
+        Command::Kernels(a) => kernels::kernels(a),
+        Command::Bench(a) => match &a.what {
+            BenchWhat::Permute(a) => bench::permute(a),
+        },
         Command::Ops(a) => commands::ops(a),
     }
 }

@@ -11,8 +11,8 @@ What each operator means for layouts. Generated from the table in `crates/ir/src
     cargo run -p relayout-cli -- ops --markdown > docs/ops.md
 
 A *signature* has a letter per axis. A letter stands for one axis that is found by its place, `(g c)` for one that several digits
-spell; `a*` is a run of axes in any order, `a*!` one of axes that stay at their places, `[x]` the axis that the op names, `_` an
-operand that is read as it is. `~` marks axes of which an element of the result reads all or whose extent changes, `^` axes under a
+spell (nothing is said of `c` in `(g c~)`); `a*` is a run of axes in any order, `a*!` one of axes that stay at their places, `[x]` the axis that the op names, `_` an
+operand that is read or a result that is made as it is. `~` marks axes of which an element of the result reads all or whose extent changes, `^` axes under a
 sliding window, `:1` axes of extent 1, `?` an operand that may be left out, `...` one that repeats. Of several signatures the first
 that fits the node holds. *Renumbered* is what is rewritten where axes are stored in another order. A *view* moves nothing. Through
 an op that is *opaque* no layout passes, for the reason given: its operands and results are row-major.
@@ -60,7 +60,10 @@ fn opsets(d: &Description) -> String {
 fn lines(d: &Description, quote: &str) -> Vec<String> {
     match &d.meaning {
         Meaning::View { what } => vec![format!("view: {what}")],
-        Meaning::Spelled { what } => vec![format!("signature: {what}")],
+        Meaning::Spelled { what, renumbered } => {
+            let renumbered = if renumbered.is_empty() { String::new() } else { said(renumbered) };
+            vec![format!("signature: {what}{renumbered}")]
+        }
         Meaning::Opaque { reason } => vec![format!("opaque: {reason}")],
         Meaning::Signature { readings } => readings.iter().map(|r| line(r, quote)).collect(),
     }
@@ -75,7 +78,14 @@ fn line(reading: &Reading, quote: &str) -> String {
         let _ = write!(line, "; reduced: {reduced}");
     }
     if !reading.renumbered.is_empty() {
-        let _ = write!(line, "; renumbered: {}", reading.renumbered.join(", "));
+        line.push_str(&said(&reading.renumbered));
+    }
+    if reading.limited {
+        line.push_str("; only in orders that runtimes compute");
     }
     line
+}
+
+fn said(renumbered: &[String]) -> String {
+    format!("; renumbered: {}", renumbered.join(", "))
 }

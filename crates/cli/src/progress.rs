@@ -29,6 +29,11 @@ impl Progress {
         }
         Progress { bar, done }
     }
+
+    /// Says how far it is.
+    pub(crate) fn tell(&self, what: impl Into<String>) {
+        self.bar.set_message(what.into());
+    }
 }
 
 impl Drop for Progress {

@@ -160,6 +160,14 @@ fn verify_names_a_model_that_is_not_there_or_does_not_run() {
     assert!(relayout(["verify", str(&relu), str(&model("bad_operator"))]).refused(1).contains("Reluu"));
 }
 
+#[test]
+fn verify_names_a_library_of_custom_ops_that_does_not_load() {
+    let relu = model("relu");
+    let with = |library: &str| relayout(["verify", str(&relu), str(&relu), "--custom-ops", library]);
+    assert!(with("nowhere.so").refused(1).contains("cannot register the custom ops of `nowhere.so`"));
+    assert!(with(str(&relu)).refused(1).contains("relu.onnx`"));
+}
+
 /// If within If within If, written byte by byte: no library nests so deep.
 fn nested(depth: usize) -> Vec<u8> {
     let leaf =

@@ -5,6 +5,8 @@
 //! axis where it fits into one move. All kernels work from it; the portable one is safe Rust, runs anywhere, and is what the
 //! others are tested against.
 //!
+//! Where whole rows change places, as in a channel shuffle, the plan is also a [`Gather`]: a list that says which row comes from where.
+//!
 //! A [`relayout()`] moves between [`Order`]s of digits instead: blocked, padded, with segments. A [`Kernel`] is a plan with its
 //! loops chosen for this machine and for data in or out of the caches; [`View`] is the typed way in, [`field`] tensors that a program
 //! indexes without knowing how they lie, and [`mod@bench`] the stopwatch.
@@ -15,6 +17,7 @@ pub mod bench;
 pub mod cuda;
 mod error;
 pub mod field;
+mod gather;
 mod kernels;
 mod nibbles;
 mod order;
@@ -24,7 +27,8 @@ mod relayout;
 mod typed;
 
 pub use error::Error;
-pub use kernels::{Hint, Isa, Kernel, Options, permute, permute_with, run_relayout};
+pub use gather::Gather;
+pub use kernels::{Form, Hint, Isa, Kernel, Options, permute, permute_with, run_relayout};
 pub use nibbles::permute_nibbles;
 pub use order::{Digit, Order, Segment};
 pub use plan::{Class, Plan, plan};

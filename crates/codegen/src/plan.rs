@@ -55,6 +55,21 @@ pub enum Class {
     Generic,
 }
 
+impl Class {
+    /// The class in a word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Copy => "copy",
+            Self::Rows { .. } => "rows",
+            Self::Transpose { .. } => "transpose",
+            Self::TileInner { .. } => "pack",
+            Self::Generic => "generic",
+        }
+    }
+}
+
 /// A permutation reduced to its movement; see the module's text for the invariants.
 ///
 /// Serializes with what is derived; what is read back is planned anew from the extents, the permutation and the unit.

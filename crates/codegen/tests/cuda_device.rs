@@ -16,7 +16,7 @@ use relayout_codegen::cuda::{CudaKernel, KernelClass};
 /// A stream of the first GPU, or `None`, with a word about it.
 fn gpu(test: &str) -> Option<Arc<CudaStream>> {
     let skipped = |why: &str| {
-        println!("skipped: {test}: {why}");
+        println!("skipped: {test}: no GPU: {why}");
         None
     };
     // SAFETY: both only try to load a library of the system by its usual names.
@@ -29,7 +29,7 @@ fn gpu(test: &str) -> Option<Arc<CudaStream>> {
     }
     match CudaContext::new(0) {
         Ok(context) => Some(context.default_stream()),
-        Err(error) => skipped(&format!("no GPU: {error}")),
+        Err(error) => skipped(&error.to_string()),
     }
 }
 

@@ -38,7 +38,7 @@ pub struct Constant {
     /// The contents.
     pub source: Arc<dyn ConstSource>,
     /// What is still to be done to the source's bytes so that they are this constant's.
-    pub pending: Option<Repack>,
+    pub pending: Option<Box<Repack>>,
 }
 
 /// A move that export executes on the bytes of a constant. Pad slots of the result are zeros.

@@ -159,22 +159,29 @@ pub struct Atom {
 /// Index into [`Bound::atoms`].
 pub type AtomId = u16;
 
-/// How an attribute or an operand speaks of axes of the first operand that has any, and is rewritten when they are stored in another order.
+/// How an attribute or an operand speaks of axes of the first operand that has any (of the first result, where no operand has),
+/// and is rewritten when they are stored in another order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renumber {
     /// An attribute holds one axis; the value is its default.
     AxisAttr(&'static str, i64),
+    /// The same of the axes of result 0.
+    ResultAxisAttr(&'static str, i64),
     /// An operand holds one axis.
     AxisInput(usize),
+    /// The same with a default, which is written out.
+    AxisInputOr(usize, i64),
     /// An attribute lists axes; absent, it means all of them in order, or none, as the op says; then nothing is rewritten
     /// unless `implicit`, where an absent list means 0, 1, 2, … for as many as the first operand's rank.
     AxesAttr(&'static str, Implicit),
     /// An operand lists axes.
     AxesInput(usize, Implicit),
-    /// An attribute has this many runs of one entry per axis.
+    /// An attribute has this many runs of one entry per axis, integers or floats.
     PerAxisAttr(&'static str, usize),
-    /// An operand has this many runs of one entry per axis.
+    /// An operand has this many runs of one entry per axis; one that is there but empty says nothing.
     PerAxisInput(usize, usize),
+    /// An attribute has a letter per axis of every operand and result, as Einsum's equation.
+    Letters(&'static str),
     /// An operand has one entry per axis, and before those others that stay where they are.
     TrailingInput(usize),
     /// The result lists the extents of operand 0 (Shape).
@@ -203,6 +210,8 @@ pub struct Bound {
     pub aligned: Vec<bool>,
     /// Atoms that take the place of another in the results (Gather's index axes), kept together and in order.
     pub substitute: Option<(AtomId, Vec<AtomId>)>,
+    /// The only orders of operand 0's axes in which runtimes compute the op, outermost first; `None` for any.
+    pub orders: Option<Vec<Vec<usize>>>,
     /// What is rewritten on export.
     pub renumber: Vec<Renumber>,
     /// The letters of the signature this was bound from.
@@ -272,10 +281,17 @@ impl Bound {
         if let Some(first) = substitutes.and_then(|(_, atoms)| position(*atoms.first()?)) {
             return first;
         }
+        // Where the op finds its letters anywhere, what a slot lacks goes behind all that stand before it in the others.
+        if self.renumber.iter().any(|what| matches!(what, Renumber::Letters(_))) {
+            let slots = self.operands.iter().chain(&self.results).flatten().filter(|axes| axes.contains(&atom));
+            let before = slots.flat_map(|axes| axes.iter().copied().take_while(|a| *a != atom));
+            return before.filter_map(position).max().map_or(0, |i| i + 1);
+        }
         atom.checked_sub(1).and_then(position).map_or(0, |i| i + 1)
     }
 
-    /// Whether the op runs with its atoms in this order: pinned ones at their place, substitutes together.
+    /// Whether the op runs with its atoms in this order: pinned ones at their place, substitutes together, operand 0 in an
+    /// order that runtimes compute.
     pub fn allows(&self, order: &[AtomId]) -> bool {
         // An order of all atoms has every slot's axes; without a pinned one there is nothing to look for, in as many slots as
         // a Sum may have.
@@ -289,7 +305,12 @@ impl Bound {
                         .enumerate()
                         .all(|(at, &axis)| at == axis || !self.atoms[axes[axis] as usize].pinned)
             });
-        pinned && self.keeps_substitutes(order)
+        pinned && self.keeps_substitutes(order) && self.is_computed(order)
+    }
+
+    fn is_computed(&self, order: &[AtomId]) -> bool {
+        let Some(orders) = &self.orders else { return true };
+        self.restrict(order, Slot::In(0)).is_some_and(|stored| orders.contains(&stored))
     }
 
     fn keeps_substitutes(&self, order: &[AtomId]) -> bool {

@@ -530,6 +530,18 @@ impl Graph {
         self.connect(n.0);
     }
 
+    /// Lets the bodies of a node read this value by its name.
+    pub fn add_capture(&mut self, n: NodeId, v: ValueId) {
+        let node = &mut self.dag[n.0];
+        if node.captures.contains(&v) {
+            return;
+        }
+        let slot = (node.inputs.len() + node.captures.len()) as u32;
+        node.captures.push(v);
+        let from = self.values[v.index()].source.0;
+        self.dag.add_edge(from, n.0, Edge { value: v, slot });
+    }
+
     /// Makes the k-th graph output this value.
     pub(crate) fn redirect_output(&mut self, k: usize, to: ValueId) {
         self.outputs[k] = to;

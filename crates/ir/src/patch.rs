@@ -51,6 +51,7 @@ pub struct Patch {
     operands: Vec<NewOperand>,
     connected: Vec<(NodeId, usize, ValueId)>,
     replaced: Vec<(ValueId, ValueId)>,
+    redirected: Vec<(ValueId, ValueId)>,
 }
 
 impl Patch {
@@ -61,7 +62,12 @@ impl Patch {
 
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.layouts.is_empty() && self.inserts.is_empty() && self.operands.is_empty() && self.connected.is_empty() && self.replaced.is_empty()
+        self.layouts.is_empty()
+            && self.inserts.is_empty()
+            && self.operands.is_empty()
+            && self.connected.is_empty()
+            && self.replaced.is_empty()
+            && self.redirected.is_empty()
     }
 
     /// Sets the layout in which a value is produced.
@@ -88,6 +94,11 @@ impl Patch {
     /// depend on what reads `v`.
     pub fn replace(&mut self, v: ValueId, by: ValueId) {
         self.replaced.push((v, by));
+    }
+
+    /// Nodes that read `v` as an operand read `to` from now on; both keep their names, by which bodies read them.
+    pub fn redirect(&mut self, v: ValueId, to: ValueId) {
+        self.redirected.push((v, to));
     }
 
     /// Applies every edit, in the order layouts, nodes, operands, connections, replacements; the nodes inserted.
@@ -145,6 +156,13 @@ impl Patch {
                 }
             }
             graph.swap_names(v, by);
+        }
+        for (v, to) in self.redirected {
+            for u in graph.uses(v) {
+                if u.slot < graph.node(u.node).inputs.len() {
+                    graph.redirect(u, to);
+                }
+            }
         }
         Ok(nodes)
     }

@@ -11,12 +11,18 @@ pub enum StorageRule {
     /// One dim per digit, outermost first: `NCHW16c` has rank 5.
     #[default]
     PerDigit,
-    /// One dim per logical axis, in the logical order, with its slots: `NCHW16c` is `[N, C, H, W]` with C rounded up, and only
-    /// the kernels know that its bytes lie in blocks. ONNX Runtime's domain `com.microsoft.nchwc` has it so.
+    /// One dim per logical axis, in the order of their outermost digits, with its slots: `NCHW16c` is `[N, C, H, W]` with C
+    /// rounded up, and only the kernels know that its bytes lie in blocks. ONNX Runtime's domain `com.microsoft.nchwc` has it so.
     PerAxis,
 }
 
 impl StorageRule {
+    /// Whether this is the rule where nothing else is said.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+    pub(crate) fn is_default(&self) -> bool {
+        *self == StorageRule::default()
+    }
+
     /// Its name in the text of a graph.
     pub fn name(self) -> &'static str {
         match self {
@@ -42,7 +48,8 @@ pub fn storage_shape(shape: &[Dim], layout: &Layout, rule: StorageRule) -> Optio
     }
     match rule {
         StorageRule::PerDigit => layout.factors().iter().map(|f| digit_extent(shape, layout, f)).collect(),
-        StorageRule::PerAxis => (0..shape.len())
+        StorageRule::PerAxis => outermost(layout)
+            .into_iter()
             .map(|axis| {
                 let whole = layout.block_of(axis) == 1 && layout.slot_map(axis).is_none();
                 if whole { shape.get(axis).cloned() } else { slots(shape, layout, axis).map(Dim::from) }
@@ -97,10 +104,27 @@ pub fn same_bytes(a: &Layout, b: &Layout, shape: &[Dim]) -> bool {
     a == b || a.equivalent(b, shape)
 }
 
-/// Place of each logical axis among the digits of a layout: that of its outermost digit.
-pub fn places(layout: &Layout) -> Option<Vec<usize>> {
-    let place = |axis: usize| layout.factors().iter().position(|f| usize::from(f.axis) == axis && f.modulo.is_none());
+/// Place of each logical axis in a storage shape: that of its outermost digit.
+pub fn places(layout: &Layout, rule: StorageRule) -> Option<Vec<usize>> {
+    let own = |f: &&Factor| rule == StorageRule::PerDigit || f.modulo.is_none();
+    let place = |axis: usize| {
+        layout.factors().iter().filter(own).position(|f| usize::from(f.axis) == axis && f.modulo.is_none())
+    };
     (0..layout.rank()).map(place).collect()
+}
+
+/// The axes `[n, c, h, w]` and the block of an image in blocks of its channels, `n c/b h w c%b`; `None` for other layouts.
+pub fn blocked_image(layout: &Layout) -> Option<([usize; 4], u64)> {
+    let axes: [usize; 4] = outermost(layout).try_into().ok()?;
+    let (channels, last) = (axes[1], layout.factors().last()?);
+    let block = layout.block_of(channels);
+    let one_split = layout.factors().len() == 5 && usize::from(last.axis) == channels && last.modulo == Some(block);
+    (one_split && (0..4).all(|axis| layout.slot_map(axis).is_none())).then_some((axes, block))
+}
+
+/// Logical axes in the order of their outermost digits, outermost first.
+pub fn outermost(layout: &Layout) -> Vec<usize> {
+    layout.factors().iter().filter(|f| f.modulo.is_none()).map(|f| usize::from(f.axis)).collect()
 }
 
 #[cfg(test)]
@@ -119,6 +143,10 @@ mod tests {
         assert_eq!(per(StorageRule::PerDigit), Some(dims(&["N", "2", "H", "7", "16"])));
         assert_eq!(per(StorageRule::PerAxis), Some(dims(&["N", "32", "H", "7"])));
         assert_eq!(storage_shape(&dims(&["1", "C", "7", "7"]), &blocked, StorageRule::PerAxis), None);
+        let renamed = blocked.transpose(&[0, 2, 3, 1]).unwrap();
+        let last = dims(&["N", "H", "7", "20"]);
+        assert_eq!(storage_shape(&last, &renamed, StorageRule::PerAxis), Some(dims(&["N", "32", "H", "7"])));
+        assert_eq!(places(&renamed, StorageRule::PerAxis), Some(vec![0, 2, 3, 1]));
         let padded: Layout = "N H W C[20:24]".parse().unwrap();
         assert_eq!(storage_shape(&shape, &padded, StorageRule::PerDigit), Some(dims(&["N", "H", "7", "24"])));
     }

@@ -182,7 +182,11 @@ fn cut_axes_are_whole_and_the_others_carried() {
     assert_eq!((role(&b, "a1"), role(&b, "a2")), (Role::Whole, Role::Carried));
     let b = bound("Resize", 13, "", "f32[N,C,8,8] - f=[1.0,1.0,2.0,2.0]");
     assert_eq!((role(&b, "a1"), role(&b, "a2")), (Role::Carried, Role::Whole));
-    assert_eq!(b.order_from(X, &[0, 2, 3, 1]), None);
+    assert_eq!(follows(&b, X, &[0, 2, 3, 1], Y), Some(vec![0, 2, 3, 1]));
+    assert_eq!(b.order_from(X, &[1, 2, 3, 0]), None, "it is slow with the batch innermost");
+    let b = bound("Resize", 13, "mode=cubic", "f32[N,C,8,8] - f=[1.0,1.0,2.0,2.0]");
+    assert_eq!(b.order_from(X, &[0, 2, 3, 1]), None, "runtimes have no such kernel");
+    assert!(b.order_from(X, &[1, 0, 2, 3]).is_some());
     assert!(opaque("Slice", 13, "", "f32[N,C] i64[1] i64[1] i64[1]").contains("computed at run time"));
     let b = bound("Slice", 13, "", "f32[N,C] =[1] =[2]");
     assert_eq!((role(&b, "a0"), role(&b, "a1")), (Role::Whole, Role::Carried));
@@ -194,16 +198,23 @@ fn cut_axes_are_whole_and_the_others_carried() {
 }
 
 #[test]
-fn an_einsum_spells_its_own_signature_where_one_order_of_letters_fits_all() {
+fn an_einsum_spells_its_own_signature_and_its_letters_are_free() {
     let b = bound("Einsum", 12, "equation=bhid,bhjd->bhij", "f32[B,H,I,8] f32[B,H,J,8]");
     assert_eq!(b.to_string(), "b h i d, b h j d -> b h i j");
     assert_eq!((role(&b, "i"), role(&b, "d")), (Role::Carried, Role::Contracted));
-    assert_eq!(b.order_from(X, &[1, 0, 2, 3]), None, "letters are found by position");
+    assert_eq!(follows(&b, X, &[0, 2, 1, 3], Y), Some(vec![0, 2, 1, 3]));
     assert_eq!(bound("Einsum", 12, "equation=ij,jk", "f32[I,J] f32[J,K]").to_string(), "i j, j k -> i k");
+    let turned = bound("Einsum", 12, "equation=ij,jk->ki", "f32[I,J] f32[J,K]");
+    assert_eq!(turned.to_string(), "i j, j k -> k i1");
+    assert_eq!((role(&turned, "i"), role(&turned, "k")), (Role::Whole, Role::Carried));
+    assert_eq!(bound("Einsum", 12, "equation=ii->i", "f32[I,I]").to_string(), "i i1 -> i");
+    let b = bound("Einsum", 12, "equation=...ij,...jk", "f32[A,I,J] f32[A,J,K]");
+    assert_eq!(b.to_string(), "00 i j, 00 j k -> 00 i k");
+    assert_eq!(b.order_from(X, &[1, 0, 2]), None, "what an ellipsis stands for stays at its place");
     let refused = [
-        ("ij,jk->ki", "f32[I,J] f32[J,K]", "transposes"),
-        ("ii->i", "f32[I,I]", "twice"),
         ("...i->i", "f32[A,I]", "ellipsis"),
+        ("...i,...j->...ij", "f32[A,I] f32[A,B,J]", "another number of axes"),
+        ("i$->i", "f32[I,J]", "other signs"),
     ];
     for (equation, operands, why) in refused {
         assert!(opaque("Einsum", 12, &format!("equation={equation}"), operands).contains(why), "{equation}");

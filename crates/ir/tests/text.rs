@@ -130,7 +130,10 @@ fn constants_keep_what_their_line_says() {
     let g = parse("graph g\n  %s: i8[2] = const [-1,7]\n  %l: f32[2,3]@ba = const ; 24 B, missing, stored as @ba\n  %w: f32[1] = const ; 4 B\n").unwrap();
     let constant = |name: &str| g.constant(g.by_name(name).unwrap()).unwrap();
     assert_eq!(constant("s").to_ints(2), Some(vec![-1, 7]));
-    assert_eq!(constant("l").pending, Some(Repack { extents: vec![2, 3], to: Layout::permutation(&[1, 0]).unwrap() }));
+    assert_eq!(
+        constant("l").pending,
+        Some(Box::new(Repack { extents: vec![2, 3], to: Layout::permutation(&[1, 0]).unwrap() }))
+    );
     assert_eq!(constant("l").dims, vec![3, 2]);
     assert!(!constant("l").source.is_available());
     assert!(constant("w").source.is_available());

@@ -102,7 +102,7 @@ fn constant() -> impl Strategy<Value = Constant> {
                 for (&place, &dim) in perm.iter().zip(&dims) {
                     extents[place] = if implied { dim } else { dim + 1 };
                 }
-                Repack { extents, to: Layout::permutation(&perm).unwrap() }
+                Box::new(Repack { extents, to: Layout::permutation(&perm).unwrap() })
             });
             c
         });

@@ -78,6 +78,7 @@ fn bound(atoms: &[(&str, Role, bool)], operands: &[Option<&[AtomId]>], results: 
         results,
         aligned,
         substitute: None,
+        orders: None,
         renumber: vec![],
         text: "of a test",
     }))

@@ -1,7 +1,7 @@
 //! ONNX files to and from the relayout graph: the only crate that knows protobuf.
 //!
 //! [`mod@file`] opens a model and [`mod@write`] writes one, both without copying weights; [`import`] and [`export`] go between
-//! messages and graph.
+//! messages and graph, and [`inline`] writes out calls of a model's own functions and puts them back.
 
 pub mod dialect;
 pub mod error;
@@ -9,6 +9,7 @@ pub mod export;
 pub mod external;
 pub mod file;
 pub mod import;
+pub mod inline;
 mod map;
 pub mod proto;
 pub mod wire;

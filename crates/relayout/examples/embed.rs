@@ -12,7 +12,7 @@ use relayout::{BuildError, GraphBuilder, Options, Report, optimize_graph, target
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let graph = channels_last_network()?;
     println!("{graph}");
-    let (graph, report): (_, Report) = optimize_graph(graph, &target("onnx")?, &Options::default())?;
+    let (graph, report): (_, Report) = optimize_graph(graph, target("onnx")?.as_ref(), &Options::default())?;
     println!("{graph}");
     println!("{}", report.explain());
     Ok(())

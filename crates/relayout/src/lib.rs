@@ -8,7 +8,7 @@
 //!
 //! let model = Model::open("model.onnx")?;
 //! let target = target("onnx")?;
-//! let optimized = optimize(&model, &target, &Options::default())?;
+//! let optimized = optimize(&model, target.as_ref(), &Options::default())?;
 //! println!("{}", optimized.report().summary());
 //! optimized.write("out.onnx")?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -19,7 +19,9 @@
 //! This library reads no environment and prints nothing.
 
 mod builder;
+pub mod calibrate;
 mod error;
+mod kernels;
 mod model;
 mod optimize;
 mod report;
@@ -27,12 +29,17 @@ pub mod verify;
 
 pub use builder::{BuildError, GraphBuilder};
 pub use error::Error;
+pub use kernels::{KernelFile, KernelOptions, Kernels, LaunchFile, MANIFEST_SCHEMA, Manifest, MoveKernel, kernels};
 pub use model::Model;
 pub use optimize::{Optimized, Options, optimize, optimize_graph};
+pub use relayout_codegen as codegen;
 pub use relayout_ir as ir;
 pub use relayout_passes::hints::Size;
 pub use relayout_passes::pipeline::PASSES;
 pub use relayout_passes::record::{GraphRecord, MoveRecord, OpaqueRecord, Traffic};
 pub use relayout_passes::rewrites::{Numerics, Rewrite, TABLE as REWRITES};
-pub use relayout_target::{BUILTIN, DataTarget, FunctionTarget, Target, TargetError, builtin as target, parse as parse_target};
+pub use relayout_target::measured;
+pub use relayout_target::{
+    BUILTIN, DataTarget, FunctionTarget, Target, TargetError, builtin as target, parse as parse_target,
+};
 pub use report::{Report, SCHEMA};

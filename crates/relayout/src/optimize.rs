@@ -7,7 +7,9 @@ use relayout_ir::graph::Graph;
 use relayout_ir::model::Model as IrModel;
 use relayout_ir::op::infer::infer_graph;
 use relayout_onnx::export::{ExportOptions, Exported, export_with};
+use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::{ImportError, import_again, impossible};
+use relayout_onnx::inline::Inlined;
 use relayout_onnx::write::{Payloads, WriteOptions, copy_unchanged, write_model, write_model_to};
 use relayout_passes::hints::Size;
 use relayout_passes::pipeline::{Outcome, PASSES, PipelineOptions, run};
@@ -80,15 +82,16 @@ const ROUNDS: usize = 8;
 /// [`Error`]; nothing is written by this function.
 pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) -> Result<Optimized<'m>, Error> {
     let pipeline = options.pipeline()?;
-    let mut ir = model.ir.clone();
-    refuse_impossible(model, &mut ir)?;
-    let first = run(&mut ir, target, &pipeline)?;
+    refuse_impossible(model, &mut model.ir.clone())?;
+    let mut source = Source::of(&model.file, &Payloads::new(), || Ok(model.ir.clone()))?;
+    let first = run(&mut source.ir, target, &pipeline)?;
     let printed = first.printed.clone();
     let mut report = report_of(model, target, &first);
+    report.notes.append(&mut source.notes);
     let metadata = metadata(target);
     let mut result: Option<Exported> = None;
     let writing = ExportOptions { metadata: &metadata, calls_functions: target.calls_functions() };
-    let mut exported = export_with(&model.file, &ir, &writing)?;
+    let mut exported = source.export(&writing)?;
     let mut last = first;
     // What the dialect of another target says can't be decided again.
     let rounds = if target.is_standard() { ROUNDS } else { 1 };
@@ -97,18 +100,19 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
             break;
         }
         let file = Arc::new(model.file.with_proto(exported.proto.clone()));
-        let again = import_again(&file, &exported.payloads)
-            .map_err(|source| Error::Import { file: "the result".to_owned(), source })?;
+        let again = || {
+            import_again(&file, &exported.payloads)
+                .map_err(|source| Error::Import { file: "the result".to_owned(), source })
+        };
+        source = Source::of(&file, &exported.payloads, again)?;
         let kept = result.insert(exported);
-        let mut next: IrModel = again;
-        last = run(&mut next, target, &pipeline.without_printing())?;
-        exported = export_with(&file, &next, &writing)?;
+        last = run(&mut source.ir, target, &pipeline.without_printing())?;
+        exported = source.export(&writing)?;
         if exported.changed {
             report.folded += folded(&last);
             count_rewrites(&mut report.rewrites, &last);
             exported.payloads.extend(std::mem::take(&mut kept.payloads));
         }
-        ir = next;
     }
     if exported.changed {
         result = Some(exported);
@@ -117,7 +121,44 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
     report.after = traffic(&last, GraphRecord::after);
     report.graphs = last.graphs;
     report.notes.extend(lost_fields(model, report.changed));
-    Ok(Optimized { model, result, report, printed, graph: ir.graph })
+    Ok(Optimized { model, result, report, printed, graph: source.ir.graph })
+}
+
+/// What one round starts from: the model, with the calls of its own functions written out.
+struct Source {
+    file: Arc<ModelFile>,
+    inlined: Option<Inlined>,
+    ir: IrModel,
+    notes: Vec<String>,
+}
+
+impl Source {
+    /// `plain` is the graph of the file as it stands, calls and all.
+    fn of(
+        file: &Arc<ModelFile>,
+        payloads: &Payloads,
+        plain: impl FnOnce() -> Result<IrModel, Error>,
+    ) -> Result<Source, Error> {
+        let inlined = Inlined::of(file);
+        let mut notes = inlined.notes.clone();
+        if !inlined.is_empty() {
+            match import_again(&inlined.file, payloads) {
+                Ok(ir) => return Ok(Source { file: Arc::clone(&inlined.file), inlined: Some(inlined), ir, notes }),
+                // What a caller gives may not fit a function in ways that only show in its place.
+                Err(why) => notes.push(format!("the model's functions are not looked through: {why}")),
+            }
+        }
+        Ok(Source { file: Arc::clone(file), inlined: None, ir: plain()?, notes })
+    }
+
+    /// The messages of the graph as it is now. Calls in which nothing changed are calls again.
+    fn export(&self, options: &ExportOptions<'_>) -> Result<Exported, Error> {
+        let mut exported = export_with(&self.file, &self.ir, options)?;
+        if let Some(inlined) = self.inlined.as_ref().filter(|_| exported.changed) {
+            inlined.restore(&mut exported.proto);
+        }
+        Ok(exported)
+    }
 }
 
 /// Optimizes a graph that does not come from a file. The result has layouts and Relayouts; values keep their logical shapes.

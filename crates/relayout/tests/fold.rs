@@ -20,11 +20,11 @@ fn fold_with(net: &Net, numerics: Numerics) -> Folded {
     let target = target("onnx").unwrap();
     let options = Options::default().numerics(numerics);
     let model = Model::from_bytes(before.clone().into(), None).unwrap();
-    let optimized = optimize(&model, &target, &options).unwrap();
+    let optimized = optimize(&model, target.as_ref(), &options).unwrap();
     let after = optimized.to_bytes().unwrap();
     let text = optimized.graph().to_string();
     let again = Model::from_bytes(after.clone().into(), None).unwrap();
-    let again = optimize(&again, &target, &options).unwrap();
+    let again = optimize(&again, target.as_ref(), &options).unwrap();
     assert!(!again.report().changed, "a second run changes something:\n{text}");
     assert_eq!(again.to_bytes().unwrap(), after);
     Folded { before, after, report: optimized.report().clone(), text }

@@ -37,7 +37,7 @@ fn opaque_nodes_of_the_test_models_are_few_and_each_has_a_reason() {
     let (mut text, mut all, mut opaque) = (String::new(), 0, 0);
     for path in models() {
         let model = Model::open(&path).expect("the model opens");
-        let optimized = optimize(&model, &target, &Options::default()).expect("the model is optimized");
+        let optimized = optimize(&model, target.as_ref(), &Options::default()).expect("the model is optimized");
         let nodes = count(&model.ir().graph);
         let found: Vec<_> =
             optimized.report().graphs.iter().flat_map(|g| g.opaque.iter().map(|o| (&g.path, o))).collect();

@@ -86,8 +86,11 @@ impl Rates {
         self.view + Cost::new(bytes / self.pass_bytes_per_ns)
     }
 
-    /// A standard op: nothing, but what an op pays that reads a whole axis which is not innermost.
+    /// A standard op: nothing, but what an op pays that reads a whole axis which is not innermost, or that turns what it reads.
     pub(crate) fn op(&self, query: &OpQuery<'_>) -> Cost {
+        if query.graph.node(query.node).onnx().is_some_and(|op| TURNING.contains(&op)) {
+            return Cost::new(query.turned_bytes.div_ceil(self.bytes_per_ns));
+        }
         if whole_axis_is_outer(query) { self.permute(query.bytes).percent(self.outer_axis_percent) } else { Cost::ZERO }
     }
 }
@@ -185,7 +188,11 @@ fn whole_axis_is_outer(query: &OpQuery<'_>) -> bool {
 }
 
 /// Ops whose kernels pack the axis `[x]` of their signature before they read it.
-const WHOLE_AXIS: &[&str] = &["Softmax", "LogSoftmax", "Hardmax", "TopK", "CumSum"];
+const WHOLE_AXIS: &[&str] = &["Softmax", "LogSoftmax", "Hardmax", "TopK", "CumSum", "CumProd", "QLinearSoftmax", "DFT"];
+
+/// Ops whose kernels take any order and turn what they read and make themselves: a Transpose that they absorb is one node less,
+/// and no byte.
+const TURNING: &[&str] = &["Einsum"];
 
 impl Target for DataTarget {
     fn name(&self) -> &str {

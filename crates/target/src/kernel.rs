@@ -23,6 +23,8 @@ pub struct Rewrite {
     pub op: OpName,
     /// Version of its operator set.
     pub opset: i64,
+    /// How many of the operands it takes; all of them unless said.
+    pub operands: Option<usize>,
     /// Attributes that are set.
     pub set: Vec<(String, Attr)>,
     /// Attributes that go.

@@ -10,6 +10,7 @@ mod builtin;
 mod cost;
 mod functions;
 mod kernel;
+pub mod measured;
 mod ort_cpu;
 
 pub use builtin::{BUILTIN, DataTarget, TargetError, builtin, parse};
@@ -51,6 +52,8 @@ pub struct OpQuery<'a> {
     pub outs: &'a [Layout],
     /// Bytes of operand 0 at the size hints.
     pub bytes: u64,
+    /// Bytes at the size hints of the operands and results that this order stores otherwise than ONNX's own.
+    pub turned_bytes: u64,
 }
 
 /// One op, for which kernels are sought.

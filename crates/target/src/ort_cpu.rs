@@ -9,11 +9,13 @@ mod pool;
 mod scale;
 
 use crate::builtin::DataTarget;
-use crate::{BlockedHost, Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Target, TargetError};
+use crate::measured::{CostsError, MeasuredCosts, Reorder, Side, Spread};
+use crate::{BlockedHost, Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Rewrite, Target, TargetError};
+use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Graph, Node, OpName, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, OpName, ValueId};
 use relayout_ir::layout::{Factor, Layout, Segment};
-use relayout_ir::storage::StorageRule;
+use relayout_ir::storage::{StorageRule, blocked_image};
 
 /// Domain of ONNX Runtime's blocked ops.
 pub(crate) const DOMAIN: &str = "com.microsoft.nchwc";
@@ -56,6 +58,8 @@ impl Block {
 pub struct OrtCpu {
     block: Block,
     guarded: bool,
+    costs: MeasuredCosts,
+    source: String,
     base: DataTarget,
 }
 
@@ -65,7 +69,10 @@ impl OrtCpu {
     /// # Errors
     /// [`TargetError::Malformed`] if the built-in data does not read.
     pub fn new(block: Block) -> Result<OrtCpu, TargetError> {
-        Ok(OrtCpu { block, guarded: true, base: DataTarget::parse("ort-cpu", include_str!("../targets/ort-cpu.toml"))? })
+        let base = DataTarget::parse("ort-cpu", include_str!("../targets/ort-cpu.toml"))?;
+        let malformed = |e: CostsError| TargetError::Malformed { name: "ort-cpu".to_owned(), why: e.to_string() };
+        let costs = MeasuredCosts::builtin().map_err(malformed)?;
+        Ok(OrtCpu { block, guarded: true, source: source_of(&costs), costs, base })
     }
 
     /// Without the guard that makes hosts of another block fail.
@@ -75,6 +82,12 @@ impl OrtCpu {
         self
     }
 
+    /// With costs measured elsewhere than the built-in ones.
+    #[must_use]
+    pub fn with_costs(self, costs: MeasuredCosts) -> OrtCpu {
+        OrtCpu { source: source_of(&costs), costs, ..self }
+    }
+
     /// Channels of a block.
     pub fn block(&self) -> Block {
         self.block
@@ -82,8 +95,13 @@ impl OrtCpu {
 
     /// `NCHW16c`.
     fn blocked(&self) -> Layout {
-        let b = self.block.channels();
-        blocked(&[0, 1, 2, 3], &[(1, b)])
+        self.blocked_in([0, 1, 2, 3])
+    }
+
+    /// `NCHW16c` of an image whose axes `[n, c, h, w]` stand there.
+    fn blocked_in(&self, axes: [usize; 4]) -> Layout {
+        let order = axes.map(|axis| axis as u8);
+        blocked(&order, &[(order[1], self.block.channels())])
     }
 
     /// `OIHW16i16o`.
@@ -107,15 +125,55 @@ impl OrtCpu {
         plain.with_slot_map(0, &[segment]).unwrap_or(plain)
     }
 
-    /// Cost of a reorder that writes this many bytes.
-    fn reorder(&self, bytes: u64) -> Cost {
-        Cost::new(1000 + bytes / 16)
+    /// Cost of a Transpose between two orders of whole axes.
+    fn transpose(&self, query: &MoveQuery<'_>) -> Option<Cost> {
+        let (from, to) = (query.from.as_permutation()?, query.to.as_permutation()?);
+        let shape: Vec<u64> = from.iter().map(|&axis| query.shape.get(axis).copied()).collect::<Option<_>>()?;
+        let perm: Vec<usize> = to.iter().map(|axis| from.iter().position(|a| a == axis)).collect::<Option<_>>()?;
+        let bytes = u64::from(query.dtype.and_then(DType::bits).unwrap_or(32).div_ceil(8));
+        Some(Cost::new(self.costs.transpose_ns(&shape, &perm, bytes)))
+    }
+
+    /// Extents `[n, c, h, w]` of the first blocked result, symbolic ones taken as 1: only ratios count.
+    fn image_in(&self, graph: &Graph, node: NodeId, outs: &[Layout]) -> Option<[u64; 4]> {
+        let (slot, axes) = outs.iter().enumerate().find_map(|(slot, l)| Some((slot, self.blocked_axes(l)?)))?;
+        let v = graph.node(node).outputs.get(slot).copied().flatten()?;
+        let shape = graph.value(v).ty.shape()?;
+        let extent = |axis: usize| shape.get(axis).and_then(Dim::as_const).map_or(1, |d| d.max(0) as u64);
+        Some(axes.map(extent))
+    }
+
+    /// The axes `[n, c, h, w]` of an image in blocks of this host.
+    fn blocked_axes(&self, layout: &Layout) -> Option<[usize; 4]> {
+        blocked_image(layout).filter(|(_, block)| *block == self.block.channels()).map(|(axes, _)| axes)
+    }
+
+    /// Cost of a reorder of an image, between blocks and this order.
+    fn reorder(&self, kind: Reorder, side: Side, image: [u64; 4]) -> Cost {
+        Cost::new(self.costs.reorder_ns(kind, side, image))
+    }
+
+    /// Cost of a node that does next to nothing.
+    fn small_node(&self) -> Cost {
+        Cost::new(self.costs.node_ns())
+    }
+
+    /// Cost of an element-wise op on this many elements, its operands of one shape.
+    fn pass(&self, node: &Node, elements: u64) -> u64 {
+        self.costs.elementwise_ns(node.onnx().unwrap_or_default(), elements, Spread::Same)
     }
 
     /// Channels rounded up to whole blocks.
     fn round(&self, channels: u64) -> u64 {
         channels.next_multiple_of(self.block.channels())
     }
+}
+
+/// Where costs come from, for people.
+fn source_of(costs: &MeasuredCosts) -> String {
+    let m = costs.machine();
+    let threads = if m.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", m.threads) };
+    format!("measured on {} with {}, {threads}, {}", m.machine, m.runtime, m.date)
 }
 
 /// The axes in this order, and within them these digits, outermost first.
@@ -139,11 +197,23 @@ fn operand(node: &Node, slot: usize) -> Option<ValueId> {
 
 /// Extents of a float32 image whose channels are known: `[N, C, H, W]`.
 fn image(query: &NodeQuery<'_>, v: ValueId) -> Option<[u64; 4]> {
+    image_of(query, v, [0, 1, 2, 3])
+}
+
+/// The same for an image whose axes `[n, c, h, w]` stand there.
+fn image_of(query: &NodeQuery<'_>, v: ValueId, axes: [usize; 4]) -> Option<[u64; 4]> {
     let ty = &query.graph.value(v).ty;
-    if ty.dtype() != Some(DType::F32) || ty.rank() != Some(4) || ty.shape()?.get(1)?.as_const()? < 1 {
+    if ty.dtype() != Some(DType::F32) || ty.rank() != Some(4) || ty.shape()?.get(axes[1])?.as_const()? < 1 {
         return None;
     }
-    query.sizes.shape(query.graph, v)?.try_into().ok()
+    let shape: [u64; 4] = query.sizes.shape(query.graph, v)?.try_into().ok()?;
+    Some(axes.map(|axis| shape[axis]))
+}
+
+/// A global pool of the domain, in place of an op with attributes of its own.
+fn global_average() -> Rewrite {
+    let remove = ["axes", "keepdims", "noop_with_empty_axes"].map(str::to_owned).to_vec();
+    Rewrite { op: op("GlobalAveragePool"), opset: 1, operands: Some(1), set: Vec::new(), remove }
 }
 
 /// Extents of a value that are all known.
@@ -169,7 +239,7 @@ impl Target for OrtCpu {
     }
 
     fn cost_source(&self) -> &str {
-        self.base.cost_source()
+        &self.source
     }
 
     fn is_standard(&self) -> bool {
@@ -193,20 +263,28 @@ impl Target for OrtCpu {
     }
 
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
-        let blocked = self.blocked();
         let mut sides = query.ins.iter().chain(query.outs);
         if sides.clone().all(|l| l.as_permutation().is_some()) {
             return self.base.op_cost(query);
         }
-        // One layout throughout; what is blocked otherwise has no kernel.
-        let blocked = |l: &Layout| *l == blocked || l.as_permutation().is_some();
-        sides.all(blocked).then_some(Cost::ZERO)
+        // What is blocked otherwise than this host's kernels have it has no kernel.
+        if !sides.all(|l| l.as_permutation().is_some() || self.blocked_axes(l).is_some()) {
+            return None;
+        }
+        // Channels that fill the last block are computed for nothing.
+        let [n, c, h, w] = self.image_in(query.graph, query.node, query.outs)?;
+        let node = query.graph.node(query.node);
+        let pixels = n.saturating_mul(h).saturating_mul(w);
+        let (own, padded) = (pixels.saturating_mul(c), pixels.saturating_mul(self.round(c)));
+        Some(Cost::new(self.pass(node, padded).saturating_sub(self.pass(node, own))))
     }
 
     fn plain_cost(&self, query: &NodeQuery<'_>) -> Cost {
         match query.graph.node(query.node).onnx() {
             Some("Conv") => self.plain_conv(query),
             Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => self.plain_pool(query),
+            Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.plain_scale(query),
+            Some("ReduceMean") => self.plain_mean(query),
             _ => None,
         }
         .unwrap_or(Cost::ZERO)
@@ -216,6 +294,7 @@ impl Target for OrtCpu {
         match query.graph.node(query.node).onnx() {
             Some("Conv") => self.conv_kernels(query),
             Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => self.pool_kernels(query),
+            Some("ReduceMean") => self.mean_kernels(query),
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.scale_kernels(query),
             _ => Vec::new(),
         }
@@ -223,26 +302,29 @@ impl Target for OrtCpu {
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {
         if query.kind == MoveKind::View {
-            return Some(self.base.view_cost());
+            return Some(self.small_node());
         }
-        let blocked = self.blocked();
-        let reorders = |plain: &Layout| plain.as_permutation().is_some_and(|p| p == [0, 1, 2, 3] || p == [0, 2, 3, 1]);
+        let side = |plain: &Layout, [n, c, h, w]: [usize; 4]| {
+            let order = plain.as_permutation()?;
+            let sides = [(Side::Nchw, [n, c, h, w]), (Side::ChannelsLast, [n, h, w, c])];
+            sides.into_iter().find_map(|(side, axes)| (order == axes).then_some(side))
+        };
+        let image = |axes: [usize; 4]| axes.map(|axis| query.shape.get(axis).copied().unwrap_or(0));
         let float = query.dtype == Some(DType::F32);
-        let channels = query.shape.get(1).copied().unwrap_or(0);
-        let padded = query.bytes / channels.max(1) * self.round(channels);
-        if *query.to == blocked {
-            // ReorderInput takes whole groups of four channels.
-            (float && reorders(query.from) && channels.is_multiple_of(4)).then(|| self.reorder(padded))
-        } else if *query.from == blocked {
-            (float && reorders(query.to)).then(|| self.reorder(query.bytes))
-        } else {
-            let plain = query.from.as_permutation().is_some() && query.to.as_permutation().is_some();
-            plain.then(|| Cost::new(1000 + query.bytes / 8))
-        }
+        let (kind, axes, plain) = match (self.blocked_axes(query.from), self.blocked_axes(query.to)) {
+            (None, None) => return self.transpose(query),
+            (Some(_), Some(_)) => return None,
+            (None, Some(axes)) => (Reorder::Input, axes, query.from),
+            (Some(axes), None) => (Reorder::Output, axes, query.to),
+        };
+        // ReorderInput takes whole groups of four channels.
+        let whole = kind == Reorder::Output || image(axes)[1].is_multiple_of(4);
+        let side = side(plain, axes)?;
+        (float && whole).then(|| self.reorder(kind, side, image(axes)))
     }
 
     fn view_cost(&self) -> Cost {
-        self.base.view_cost()
+        self.small_node()
     }
 
     fn pass_cost(&self, bytes: u64) -> Cost {

@@ -9,9 +9,9 @@ use super::scopes::Scopes;
 use crate::fold_weights::known_constant;
 use crate::hints::Hints;
 use crate::legalize::{is_sayable, needs_raise};
-use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
+use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::layout::pad::Lane;
@@ -312,7 +312,9 @@ impl ScopeCandidates {
         }
         let mut choices = Vec::new();
         for (l, r) in pairs {
-            let (Some(stored), Some(wanted)) = (graph.storage_shape(x, &l), graph.storage_shape(y, &r)) else { continue };
+            let (Some(stored), Some(wanted)) = (graph.storage_shape(x, &l), graph.storage_shape(y, &r)) else {
+                continue;
+            };
             // A Transpose that is a view keeps the storage shape, whatever names the file gives to its dims.
             let in_place = matches!(view, View::Transpose(_)) || stored == wanted;
             if !in_place && reshape_target(&stored, &wanted).is_none() && !(l.is_row_major() && r.is_row_major()) {
@@ -341,14 +343,13 @@ impl ScopeCandidates {
                 if let Some(stored) = layout.as_permutation() {
                     let order = bound.order_from(slot, &stored);
                     orders.extend(order.filter(|o| !orders.contains(o)));
-                } else if let Some(all) = bound.carry(slot, layout, graph.storage, shape) {
-                    if !broken.contains(&all) {
-                        broken.push(all);
-                    }
+                } else {
+                    let all = bound.carry(slot, layout, graph.storage, shape);
+                    broken.extend(all.filter(|all| !broken.contains(all)));
                 }
             }
         }
-        let whole = orders.into_iter().map(|order| {
+        let whole = orders.into_iter().filter(|order| bound.allows(order)).map(|order| {
             let of = |slot| Some((slot, Layout::permutation(&bound.restrict(&order, slot)?).ok()?));
             bound.slots().filter_map(of).collect::<Vec<_>>()
         });
@@ -356,7 +357,11 @@ impl ScopeCandidates {
         let mut choices = Vec::new();
         for layouts in whole.chain(broken) {
             let mut choice = plain(graph, n);
+            let mut turned_bytes = 0u64;
             for (slot, layout) in layouts {
+                if let Some(v) = value_at(slot).filter(|_| !layout.is_row_major()) {
+                    turned_bytes = turned_bytes.saturating_add(hints.bytes(graph, v));
+                }
                 match slot {
                     Slot::In(i) => choice.ins[i] = layout,
                     Slot::Out(i) => choice.outs[i] = layout,
@@ -365,7 +370,7 @@ impl ScopeCandidates {
             if !self.may_pad(graph, node, &choice) {
                 continue;
             }
-            let query = OpQuery { graph, node: n, bound, ins: &choice.ins, outs: &choice.outs, bytes };
+            let query = OpQuery { graph, node: n, bound, ins: &choice.ins, outs: &choice.outs, bytes, turned_bytes };
             let Some(cost) = target.op_cost(&query) else { continue };
             let extra = extra_nodes(graph, &self.constant, n, bound, &choice);
             choice.cost = cost + target.view_cost().times(extra);

@@ -147,7 +147,9 @@ fn changes_producer(scopes: &Scopes<'_>, plan: &Plan, s: usize, v: ValueId, take
         return false;
     }
     let row_major = taken.produced.as_ref().is_none_or(Layout::is_row_major);
-    !row_major || plan.kernel(s, graph.value(v).producer().0).is_some() || (is_transpose(node) && !is_own_move(graph, plan, s, v, taken))
+    !row_major
+        || plan.kernel(s, graph.value(v).producer().0).is_some()
+        || (is_transpose(node) && !is_own_move(graph, plan, s, v, taken))
 }
 
 /// Whether the value comes from a Transpose that stays as it is: row-major to row-major, moving.

@@ -130,8 +130,10 @@ pub fn bytes_of(c: &Constant) -> Result<Bytes, String> {
     let extents = extents(&repack.extents)?;
     let own = strides(&extents);
     let at = |&p: &usize| Some((*extents.get(p)?, *own.get(p)?));
-    let moved: Option<(Vec<usize>, Vec<i64>)> =
-        repack.to.as_permutation().and_then(|perm| Some(perm.iter().map(at).collect::<Option<Vec<_>>>()?.into_iter().unzip()));
+    let moved: Option<(Vec<usize>, Vec<i64>)> = repack
+        .to
+        .as_permutation()
+        .and_then(|perm| Some(perm.iter().map(at).collect::<Option<Vec<_>>>()?.into_iter().unzip()));
     let (dims, read) = moved.ok_or("it is to be stored in blocks")?;
     pick(&source, width(c.dtype)?, &dims, 0, &read).map(Bytes::from)
 }

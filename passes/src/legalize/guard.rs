@@ -45,7 +45,10 @@ fn cheapest(graph: &Graph) -> Option<NodeId> {
         graph.value(w).ty.shape()?.first()?.as_const()
     };
     let bias = |n: NodeId| graph.node(n).inputs.get(2).copied().flatten().is_some_and(|b| graph.constant(b).is_some());
-    blocked.filter_map(|n| Some((!bias(n), filters(n)?, n))).min_by_key(|&(none, filters, _)| (none, filters)).map(|(_, _, n)| n)
+    blocked
+        .filter_map(|n| Some((!bias(n), filters(n)?, n)))
+        .min_by_key(|&(none, filters, _)| (none, filters))
+        .map(|(_, _, n)| n)
 }
 
 fn is(node: &Node, op: &OpName) -> bool {
@@ -69,7 +72,8 @@ impl Maker<'_> {
         let packed = Type::tensor(DType::F32, vec![one(), declared.clone(), one(), one()]);
         let packed = self.node(DOMAIN, "ReorderInput", vec![zeros], "host.packed", packed, 1)?;
         let length = self.constant("host.slots", Constant::ints(&[slots]))?;
-        let vector = self.node("", "Reshape", vec![packed, length], "host.block", Type::tensor(DType::F32, vec![declared]), 13)?;
+        let vector =
+            self.node("", "Reshape", vec![packed, length], "host.block", Type::tensor(DType::F32, vec![declared]), 13)?;
         let first = self.constant("host.first", Constant::ints(&[0]))?;
         self.node("", "Gather", vec![vector, first], "host.zero", Type::tensor(DType::F32, vec![one()]), 13)
     }
@@ -80,7 +84,15 @@ impl Maker<'_> {
         self.graph.add_single(constant_node(c, self.rank), name, ty).map_err(PassError::Name)
     }
 
-    fn node(&mut self, domain: &str, op: &str, inputs: Vec<ValueId>, name: &str, ty: Type, opset: i64) -> Result<ValueId, PassError> {
+    fn node(
+        &mut self,
+        domain: &str,
+        op: &str,
+        inputs: Vec<ValueId>,
+        name: &str,
+        ty: Type,
+        opset: i64,
+    ) -> Result<ValueId, PassError> {
         let op = OpName { domain: domain.to_owned(), name: op.to_owned(), overload: String::new() };
         let mut node = Node::new(Op::Onnx(op), inputs.into_iter().map(Some).collect());
         (node.rank, node.opset) = (self.rank, if domain.is_empty() { 0 } else { opset });
@@ -92,17 +104,20 @@ impl Maker<'_> {
     /// Adds the zero to the bias of a convolution, which gets one if it has none.
     fn add_to_bias(&mut self, n: NodeId, zero: ValueId) -> Result<(), PassError> {
         let node = self.graph.node(n);
-        let Some(filters) = node.inputs.get(1).copied().flatten().and_then(|w| {
-            self.graph.storage_shape(w, &self.graph.value(w).layout)?.first()?.as_const()
-        }) else {
+        let Some(filters) = node
+            .inputs
+            .get(1)
+            .copied()
+            .flatten()
+            .and_then(|w| self.graph.storage_shape(w, &self.graph.value(w).layout)?.first()?.as_const())
+        else {
             return Ok(());
         };
-        let bias = match node.inputs.get(2).copied().flatten() {
-            Some(bias) => bias,
-            None => {
-                let zeros = vec![0u8; usize::try_from(filters).unwrap_or(0) * 4];
-                self.constant("host.bias", Constant::inline(DType::F32, vec![filters], zeros.into()))?
-            }
+        let bias = if let Some(bias) = node.inputs.get(2).copied().flatten() {
+            bias
+        } else {
+            let zeros = vec![0u8; usize::try_from(filters).unwrap_or(0) * 4];
+            self.constant("host.bias", Constant::inline(DType::F32, vec![filters], zeros.into()))?
         };
         let layout = self.graph.value(bias).layout.clone();
         let (name, ty) = (format!("{}.guarded", self.graph.value(bias).name), self.graph.value(bias).ty.clone());

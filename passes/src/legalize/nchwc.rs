@@ -132,12 +132,7 @@ fn scalar(graph: &Graph, v: ValueId) -> Option<f32> {
     Some(f32::from_le_bytes(source.bytes().ok()?.get(..4)?.try_into().ok()?))
 }
 
-fn take_activation(
-    graph: &mut Graph,
-    n: NodeId,
-    conv: NodeId,
-    (name, params): Activation,
-) -> Result<(), PassError> {
+fn take_activation(graph: &mut Graph, n: NodeId, conv: NodeId, (name, params): Activation) -> Result<(), PassError> {
     let attrs = graph.attrs_mut(conv);
     attrs.insert("activation".to_owned(), Attr::String(name.into()));
     if !params.is_empty() {

@@ -15,6 +15,7 @@ use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::patch::{Insert, Patch, constant_node};
+use relayout_ir::storage::blocked_image;
 use relayout_ir::types::Type;
 
 /// Whether a kernel that is no single op of the node's operands can be said for this node.
@@ -51,8 +52,9 @@ fn constant_scale(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> Option<(
     let [slot] = blocked_slots(layouts)[..] else { return None };
     let node = graph.node(n);
     let x = node.inputs.get(slot).copied().flatten()?;
-    let channels = usize::try_from(graph.value(x).ty.shape()?.get(1)?.as_const()?).ok()?;
-    Some((x, reading(graph, node, x, Some(1), channels)?))
+    let ([_, axis, _, _], _) = blocked_image(layouts.ins.get(slot)?.as_ref()?)?;
+    let channels = usize::try_from(graph.value(x).ty.shape()?.get(axis)?.as_const()?).ok()?;
+    Some((x, reading(graph, node, x, Some(axis), channels)?))
 }
 
 /// A vector of a number per channel, zeros up to whole blocks, in these extents.
@@ -94,13 +96,18 @@ fn say_computed(graph: &mut Graph, n: NodeId, layouts: &KernelLayouts) -> Result
     let (Some(a), Some(b)) = (operand(a), operand(b)) else { return Ok(()) };
     let shape = |v: ValueId| graph.value(v).ty.shape();
     let (x, scale) = if shape(a) == shape(y) { (a, b) } else { (b, a) };
-    let (Some(slots), Some(images)) = (slots(graph, x, layouts), shape(x).and_then(|s| s.first()?.as_const()))
-    else {
+    let (Some(slots), Some(images)) = (slots(graph, x, layouts), shape(x).and_then(|s| s.first()?.as_const())) else {
         return Ok(());
     };
     let (wide, channels) = (images * slots as i64, slots as i64);
-    let rest: Vec<Dim> = shape(x).unwrap_or_default().iter().skip(2).cloned().collect();
-    let image = |n: i64, c: i64| -> Vec<Dim> { [Dim::from(n), Dim::from(c)].into_iter().chain(rest.clone()).collect() };
+    let Some(([_, _, h, w], _)) = layouts.outs.first().cloned().flatten().and_then(|l| blocked_image(&l)) else {
+        return Ok(());
+    };
+    let (h, w) = match shape(x) {
+        Some(shape) if shape.len() == 4 => (shape[h].clone(), shape[w].clone()),
+        _ => return Ok(()),
+    };
+    let image = |n: i64, c: i64| vec![Dim::from(n), Dim::from(c), h.clone(), w.clone()];
     let weights = reshape(graph, n, scale, &[wide, 1, 1, 1], [wide, 1, 1, 1].map(Dim::from).to_vec())?;
     if images == 1 {
         become_convolution(graph, n, vec![Some(x), Some(weights)], wide, &layouts.outs);
@@ -141,8 +148,9 @@ fn become_convolution(
     let ins = vec![blocked.filter(|l| !l.is_row_major())];
     graph.set_inputs(n, inputs);
     graph.set_op(n, convolution(), 1);
-    let attrs: Attrs =
-        [("group".to_owned(), Attr::Int(channels)), ("kernel_shape".to_owned(), Attr::Ints(vec![1, 1]))].into_iter().collect();
+    let attrs: Attrs = [("group".to_owned(), Attr::Int(channels)), ("kernel_shape".to_owned(), Attr::Ints(vec![1, 1]))]
+        .into_iter()
+        .collect();
     *graph.attrs_mut(n) = attrs;
     graph.set_form(n, Form::Kernel(Box::new(KernelLayouts { ins, outs: outs.to_vec() })));
 }
@@ -165,7 +173,8 @@ fn insert_reshape(
     let rank = graph.node(n).rank;
     let name = graph.fresh_name(&format!("{}.shape", graph.value(x).name));
     let extents = Type::tensor(DType::I64, vec![Dim::from(target.len() as i64)]);
-    let extents = graph.add_single(constant_node(Constant::ints(target), rank), name, extents).map_err(PassError::Name)?;
+    let extents =
+        graph.add_single(constant_node(Constant::ints(target), rank), name, extents).map_err(PassError::Name)?;
     let op = OpName { domain: String::new(), name: "Reshape".to_owned(), overload: String::new() };
     let mut node = Node::new(Op::Onnx(op), vec![Some(x), Some(extents)]);
     node.rank = rank;

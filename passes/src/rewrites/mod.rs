@@ -8,6 +8,7 @@ mod affine;
 mod anchor;
 mod rounding;
 
+pub(crate) use affine::floats;
 pub use affine::{Affine, reading};
 pub use anchor::{Anchor, BiasPlace};
 pub(crate) use rounding::before_rounding;
@@ -54,6 +55,8 @@ pub enum RewriteForm {
         /// Its reading.
         anchor: AnchorOf,
     },
+    /// A Pad in front of a convolution; `fold_pads` carries it out.
+    Pads,
 }
 
 /// How a result is known.
@@ -115,6 +118,14 @@ pub const TABLE: &[Rewrite] = &[
         buys: anchor::BUYS,
         numerics: Numerics::Reassociate,
         form: RewriteForm::Anchored { op: "MatMul", anchor: anchor::matmul },
+    },
+    Rewrite {
+        name: "pads_into_conv",
+        equation: "Conv(Pad(x, p), W, pads = q) = Conv(x, W, pads = p + q)",
+        condition: "the Pad puts constant zeros around the image only, and nobody else reads it",
+        buys: "the Pad, and one pass over the image",
+        numerics: Numerics::Reassociate,
+        form: RewriteForm::Pads,
     },
 ];
 

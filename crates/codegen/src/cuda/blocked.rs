@@ -3,6 +3,8 @@
 //! The spatial axes count as one. Pad lanes are written as zeros by a pack and ignored by an unpack. Other orders of the plain side
 //! (channels last) keep their innermost run and are permutations where nothing is padded; they have no form here.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// Which side has the blocks.
@@ -30,4 +32,12 @@ pub struct BlockedPlan {
     pub block: usize,
     /// Bytes of an element: 1, 2, 4, 8 or 16.
     pub elem_bytes: usize,
+}
+
+impl fmt::Display for BlockedPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { direction, batch, channels, spatial, block, elem_bytes } = self;
+        let verb = if *direction == Direction::Pack { "pack" } else { "unpack" };
+        write!(f, "{verb} {batch}x{channels}x{spatial} by blocks of {block} channels, {elem_bytes} B an element")
+    }
 }

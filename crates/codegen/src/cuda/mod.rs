@@ -68,6 +68,9 @@ pub enum Arch {
 }
 
 impl Arch {
+    /// All of them, the oldest first.
+    pub const ALL: &'static [Self] = &[Self::Sm80, Self::Sm86, Self::Sm89, Self::Sm90, Self::Sm100];
+
     /// As NVRTC's `--gpu-architecture` takes it.
     #[must_use]
     pub fn as_str(self) -> &'static str {

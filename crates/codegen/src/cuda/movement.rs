@@ -113,8 +113,7 @@ impl Movement {
             axes.push(Axis { extent: elem_bytes / elem, from: elem, to: elem });
         }
         let verb = if pack { "pack" } else { "unpack" };
-        let text =
-            format!("{verb} {batch}x{channels}x{spatial} by blocks of {block} channels, {elem_bytes} B an element");
+        let text = plan.to_string();
         let (source_bytes, destination_bytes) = if pack { (plain, padded) } else { (padded, plain) };
         let tag = format!("{verb}{block}");
         let mut movement = Self { elem, axes, crop, source_bytes, destination_bytes, text, tag };

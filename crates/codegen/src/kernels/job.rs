@@ -8,6 +8,8 @@
 //! run of the destination begins and ends with a line; else a block is gathered in a *stage* first, in the order of the
 //! destination, and written from there with the odd ends by plain stores.
 
+#![forbid(unsafe_code)]
+
 use smallvec::SmallVec;
 
 use super::movement::{Axis, Movement};

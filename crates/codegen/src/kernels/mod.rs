@@ -12,6 +12,7 @@
 mod avx512;
 #[allow(unsafe_code, clippy::inline_always, reason = "pointers into buffers whose bounds the kernel checked")]
 mod engine;
+mod gather;
 mod isa;
 mod job;
 mod model;
@@ -43,6 +44,7 @@ use crate::{Error, Plan, Relayout};
 
 /// Whether the data is in the caches, as far as the caller knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Hint {
     /// Unknown: taken to be in the caches where both sides fit.
@@ -52,6 +54,20 @@ pub enum Hint {
     Hot,
     /// The source is in memory, or the destination does not fit the caches: stores go past them.
     Cold,
+}
+
+/// How the rows of a plan find their places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Form {
+    /// What the model of costs takes to be faster.
+    #[default]
+    Auto,
+    /// Strides: loops over the axes of the plan.
+    Strided,
+    /// A list of rows, [`Gather`](crate::Gather), where the plan has one; strides where it has none.
+    Gather,
 }
 
 /// How a movement is run.
@@ -64,6 +80,8 @@ pub struct Options {
     pub threads: usize,
     /// The instruction set; `None` for the best there is.
     pub isa: Option<Isa>,
+    /// How rows find their places.
+    pub form: Form,
     /// The loops, where not the model's.
     pub(crate) tuning: Option<Tuning>,
 }
@@ -85,6 +103,12 @@ impl Options {
     #[must_use]
     pub fn isa(self, isa: Isa) -> Self {
         Self { isa: Some(isa), ..self }
+    }
+
+    /// These options with rows that find their places in this way.
+    #[must_use]
+    pub fn form(self, form: Form) -> Self {
+        Self { form, ..self }
     }
 }
 

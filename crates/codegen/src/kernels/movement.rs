@@ -1,5 +1,7 @@
 //! What a kernel moves: units at strided places of both sides, in bytes.
 
+#![forbid(unsafe_code)]
+
 use std::fmt;
 
 use smallvec::SmallVec;

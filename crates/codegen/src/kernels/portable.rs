@@ -7,6 +7,8 @@
 //! From [`PARALLEL_BYTES`] on the destination is cut along its outer axes and the pieces are filled in parallel. The result does
 //! not depend on the number of threads.
 
+#![forbid(unsafe_code)]
+
 use rayon::prelude::*;
 
 use super::movement::Movement;

@@ -7,14 +7,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::isa::Kind;
 use super::job::{Job, LINE};
 use super::model;
-use super::{Isa, Movement, Options, portable};
-use crate::{Class, Error, Plan, Relayout};
+use super::{Form, Isa, Movement, Options, gather, portable};
+use crate::{Class, Error, Gather, Plan, Relayout};
 
 /// Below this many bytes one thread is faster than several.
 const PARALLEL_BYTES: usize = 1 << 18;
 
 /// Pieces for each thread, so that none waits long for another.
 const PIECES_PER_THREAD: usize = 8;
+
+/// Bytes of a piece where the number of threads is not known: small beside what a thread moves in the time it takes to wake one.
+const SHARED_PIECE_BYTES: usize = 1 << 17;
+
+/// Calls `work` up to as often as it is told, from any threads and at the same time, and comes back when all calls have.
+type Share<'a> = &'a dyn Fn(usize, &(dyn Fn() + Sync));
+
+/// Who runs the blocks.
+#[derive(Clone, Copy)]
+enum Threads<'a> {
+    /// The caller and the pool of `rayon`, at most so many together.
+    Own(usize),
+    /// Those of the caller.
+    Shared(Share<'a>),
+}
 
 /// A plan made ready: loops chosen, instruction set fixed. Made once, run often, by any thread.
 #[derive(Debug, Clone)]
@@ -25,6 +40,8 @@ pub struct Kernel {
     isa: Isa,
     /// The plan, for the portable kernel, which knows permutations as such.
     plan: Option<Plan>,
+    /// The plan as a list of rows, where that is how it is run.
+    gather: Option<Gather>,
     parts: Vec<Part>,
     /// What fills read.
     pad: Vec<u8>,
@@ -47,9 +64,20 @@ impl Kernel {
         let mut kernel = Self::empty(plan.bytes(), plan.bytes(), options);
         kernel.plan = Some(plan.clone());
         if let Some(movement) = Movement::of(plan) {
+            kernel.gather = Self::listed(plan, &movement, options);
             kernel.add(movement, false, options);
         }
         kernel
+    }
+
+    /// The plan as a list of rows, if it is to be run so. Loops of a test's own choice are loops.
+    fn listed(plan: &Plan, movement: &Movement, options: &Options) -> Option<Gather> {
+        let wanted = match options.form {
+            Form::Strided => false,
+            Form::Gather => true,
+            Form::Auto => options.tuning.is_none() && model::gathers(plan, movement, options.hint),
+        };
+        if wanted { Gather::of(plan) } else { None }
     }
 
     /// Chooses the loops for a move between two orders.
@@ -65,7 +93,7 @@ impl Kernel {
     fn empty(from_bytes: usize, to_bytes: usize, options: &Options) -> Self {
         let isa = options.isa.unwrap_or_else(Isa::best);
         let threads = if options.threads == 0 { rayon::current_num_threads() } else { options.threads };
-        Self { from_bytes, to_bytes, threads, isa, plan: None, parts: Vec::new(), pad: Vec::new() }
+        Self { from_bytes, to_bytes, threads, isa, plan: None, gather: None, parts: Vec::new(), pad: Vec::new() }
     }
 
     /// # Panics
@@ -82,17 +110,41 @@ impl Kernel {
 
     /// Moves `src` to `dst`, both of exactly the plan's bytes; every byte of `dst` is written.
     pub fn run(&self, src: &[u8], dst: &mut [u8]) -> Result<(), Error> {
+        self.run_on(src, dst, Threads::Own(self.threads))
+    }
+
+    /// The same on threads that the caller has, for programs with a pool of their own; the options' number of threads does not
+    /// matter.
+    ///
+    /// `share(calls, work)` calls `work` up to `calls` times, from any threads and at the same time, and comes back when all calls
+    /// have. Each call does what is left to be done until nothing is, so calls that come late or never cost nothing but their
+    /// help. Moves too small to be worth it are made without `share`.
+    pub fn run_shared(
+        &self,
+        src: &[u8],
+        dst: &mut [u8],
+        share: &dyn Fn(usize, &(dyn Fn() + Sync)),
+    ) -> Result<(), Error> {
+        self.run_on(src, dst, Threads::Shared(share))
+    }
+
+    fn run_on(&self, src: &[u8], dst: &mut [u8], threads: Threads<'_>) -> Result<(), Error> {
         for (buffer, want, got) in [("source", self.from_bytes, src.len()), ("destination", self.to_bytes, dst.len())] {
             if got != want {
                 return Err(Error::BufferLength { buffer, want, got });
             }
         }
-        match (&self.plan, self.isa.0) {
-            (Some(plan), Kind::Portable) => portable::permute(src, dst, plan),
-            (Some(plan), _) if plan.class() == Class::Copy && !self.parallel(self.to_bytes) && !self.streams() => {
+        match (&self.plan, &self.gather, self.isa.0, threads) {
+            (Some(plan), _, Kind::Portable, _) => portable::permute(src, dst, plan),
+            (Some(plan), ..) if plan.class() == Class::Copy && !parallel(threads, self.to_bytes) && !self.streams() => {
                 dst.copy_from_slice(src);
             }
-            _ => self.parts.iter().for_each(|part| self.part(part, src, dst)),
+            // A list of rows is cut up for the pool's threads; a caller's own threads take the strided loops.
+            (_, Some(gather), _, Threads::Own(own)) => {
+                let piece = (dst.len() / gather.row_bytes).div_ceil(own.max(1));
+                gather::run(gather, src, dst, parallel(threads, self.to_bytes).then_some(piece));
+            }
+            _ => self.parts.iter().for_each(|part| self.part(part, src, dst, threads)),
         }
         Ok(())
     }
@@ -103,16 +155,19 @@ impl Kernel {
         self.isa
     }
 
+    /// How rows find their places: [`Form::Strided`] or [`Form::Gather`].
+    #[must_use]
+    pub fn form(&self) -> Form {
+        let listed = self.gather.is_some() && self.isa.0 != Kind::Portable;
+        if listed { Form::Gather } else { Form::Strided }
+    }
+
     fn streams(&self) -> bool {
         self.parts.iter().any(|part| part.aligned.stream)
     }
 
-    fn parallel(&self, bytes: usize) -> bool {
-        self.threads > 1 && bytes >= PARALLEL_BYTES
-    }
-
     /// One movement. Both buffers have the bytes that `add` checked it against.
-    fn part(&self, part: &Part, src: &[u8], dst: &mut [u8]) {
+    fn part(&self, part: &Part, src: &[u8], dst: &mut [u8], threads: Threads<'_>) {
         let src = if part.fill { &self.pad[..] } else { src };
         if self.isa.0 == Kind::Portable {
             portable::strided(src, dst, &part.movement);
@@ -123,8 +178,17 @@ impl Kernel {
             _ => &part.aligned,
         };
         let run = Run { job, isa: self.isa, src: src.as_ptr(), dst: dst.as_mut_ptr() };
-        run.all(if self.parallel(part.movement.bytes()) { self.threads } else { 1 });
+        let bytes = part.movement.bytes();
+        match threads {
+            _ if !parallel(threads, bytes) => run.blocks(0..job.blocks),
+            Threads::Own(threads) => run.all(threads),
+            Threads::Shared(share) => run.shared(bytes, share),
+        }
     }
+}
+
+fn parallel(threads: Threads<'_>, bytes: usize) -> bool {
+    !matches!(threads, Threads::Own(0 | 1)) && bytes >= PARALLEL_BYTES
 }
 
 /// A job with its buffers. Both are as long as the kernel that made this checked the job to need.
@@ -159,15 +223,7 @@ impl Run<'_> {
         let piece = self.job.blocks.div_ceil(threads * PIECES_PER_THREAD);
         let next = AtomicUsize::new(0);
         let busy = AtomicUsize::new(threads - 1);
-        let work = || {
-            loop {
-                let start = next.fetch_add(piece, Ordering::Relaxed);
-                if start >= self.job.blocks {
-                    break;
-                }
-                self.blocks(start..self.job.blocks.min(start + piece));
-            }
-        };
+        let work = || self.pieces(piece, &next);
         rayon::in_place_scope(|scope| {
             for _ in 1..threads {
                 scope.spawn(|_| {
@@ -183,6 +239,28 @@ impl Run<'_> {
                 turns += 1;
             }
         });
+    }
+
+    /// Runs all blocks, on this thread and those that `share` calls from.
+    fn shared(&self, bytes: usize, share: Share<'_>) {
+        let calls = (bytes / SHARED_PIECE_BYTES).clamp(1, self.job.blocks.max(1));
+        let piece = self.job.blocks.div_ceil(calls).max(1);
+        let next = AtomicUsize::new(0);
+        let work = || self.pieces(piece, &next);
+        share(calls, &work);
+        // Whatever the calls were, nothing is left after this one.
+        work();
+    }
+
+    /// Takes pieces of `piece` blocks until `next` says that there are none left. No two calls get the same piece.
+    fn pieces(&self, piece: usize, next: &AtomicUsize) {
+        loop {
+            let start = next.fetch_add(piece, Ordering::Relaxed);
+            if start >= self.job.blocks {
+                break;
+            }
+            self.blocks(start..self.job.blocks.min(start + piece));
+        }
     }
 
     fn blocks(&self, blocks: Range<usize>) {

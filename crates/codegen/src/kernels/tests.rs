@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::job::{Ask, Stores, Tuning};
-use super::{Hint, Isa, Kernel, Options, permute_with};
+use super::{Form, Hint, Isa, Kernel, Options, permute_with};
 use crate::plan;
 
 /// Bytes around a buffer that nobody may touch.
@@ -39,6 +39,11 @@ fn hints() -> Vec<Options> {
     [Hint::Auto, Hint::Hot, Hint::Cold].map(|hint| Options::default().hint(hint).threads(2)).to_vec()
 }
 
+/// Each hint with rows by strides and by a list.
+fn forms() -> Vec<Options> {
+    hints().into_iter().flat_map(|way| [way.form(Form::Strided), way.form(Form::Gather)]).collect()
+}
+
 fn tuning() -> impl Strategy<Value = Tuning> {
     let run = || prop::sample::select(vec![1_usize, 64, 256, 1024, 8192]);
     let stores = prop::sample::select(vec![Stores::Plain, Stores::Stream, Stores::Staged]);
@@ -59,15 +64,27 @@ fn tuning() -> impl Strategy<Value = Tuning> {
 fn shape_and_perm() -> impl Strategy<Value = (Vec<usize>, Vec<usize>)> {
     let extent = prop_oneof![2 => Just(1_usize), 30 => 2..=7_usize, 10 => 8..=40_usize, 2 => 60..=200_usize];
     let shape =
-        prop::collection::vec(extent, 0..=8).prop_filter("small", |shape| shape.iter().product::<usize>() < 60_000);
+        prop::collection::vec(extent, 0..=8).prop_filter("small", |shape| shape.iter().product::<usize>() < MOST_ELEMS);
     shape.prop_flat_map(|shape| {
         let perm = Just((0..shape.len()).collect::<Vec<_>>()).prop_shuffle();
         (Just(shape), perm)
     })
 }
 
+/// Miri is some thousand times slower than a machine, and can't keep files of failures.
+fn config() -> ProptestConfig {
+    if cfg!(miri) {
+        ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(6) }
+    } else {
+        ProptestConfig::with_cases(300)
+    }
+}
+
+/// Most elements of a random shape.
+const MOST_ELEMS: usize = if cfg!(miri) { 300 } else { 60_000 };
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(config())]
 
     #[test]
     fn every_way_of_moving_moves_the_same(
@@ -78,17 +95,18 @@ proptest! {
         shift in prop::sample::select(vec![0_usize, 0, 4, 32, 63]),
     ) {
         let way = Options { tuning: Some(tuning), ..Options::default() }.threads(threads);
-        check(&shape, &perm, elem, shift, &[way]);
+        check(&shape, &perm, elem, shift, &[way, way.form(Form::Gather)]);
     }
 }
 
 #[test]
 fn matrices_around_every_register_width_are_transposed() {
     // 0, 1, and around 1 and 3 registers of 16, 32 and 64 bytes.
-    let sides = [0, 1, 3, 4, 5, 7, 15, 16, 17, 31, 33, 47, 50, 63, 64, 65, 130, 194];
-    for elem in [1, 2, 4, 8, 16] {
-        for rows in sides {
-            for columns in sides {
+    let all = [0, 1, 3, 4, 5, 7, 15, 16, 17, 31, 33, 47, 50, 63, 64, 65, 130, 194];
+    let sides = if cfg!(miri) { &[1, 5, 17][..] } else { &all };
+    for &elem in if cfg!(miri) { &[1, 4][..] } else { &[1, 2, 4, 8, 16] } {
+        for &rows in sides {
+            for &columns in sides {
                 check(&[2, rows, columns], &[0, 2, 1], elem, rows % 2 * 16, &hints());
             }
         }
@@ -97,16 +115,30 @@ fn matrices_around_every_register_width_are_transposed() {
 
 #[test]
 fn rows_of_every_length_change_places() {
-    for row in (0..70).chain([127, 128, 129, 255, 256, 300]) {
-        check(&[5, 9, row], &[1, 0, 2], 1, row % 3, &hints());
+    let all: Vec<usize> = (0..70).chain([127, 128, 129, 255, 256, 300]).collect();
+    for &row in if cfg!(miri) { &[15, 33, 65][..] } else { &all } {
+        check(&[5, 9, row], &[1, 0, 2], 1, row % 3, &forms());
     }
+}
+
+#[test]
+fn rows_are_listed_where_that_is_asked_for_and_there_are_rows() {
+    let form = |shape: &[usize], perm: &[usize], options: Options| {
+        Kernel::new(&plan(shape, perm, 1).expect("a permutation"), &options).form()
+    };
+    let listed = Options::default().form(Form::Gather);
+    let vectors = Isa::best().name() != "portable";
+    let wanted = if vectors { Form::Gather } else { Form::Strided };
+    assert_eq!(form(&[2, 3, 80], &[1, 0, 2], listed), wanted);
+    assert_eq!(form(&[2, 3, 80], &[1, 0, 2], listed.form(Form::Strided)), Form::Strided);
+    assert_eq!(form(&[2, 300], &[1, 0], listed), Form::Strided, "a matrix has no rows that stay whole");
 }
 
 #[test]
 fn channels_of_pictures_are_put_together_and_taken_apart() {
     for channels in 1..6 {
-        for pixels in [1, 15, 64, 65, 200, 1000] {
-            for elem in [1, 2, 4, 8] {
+        for &pixels in if cfg!(miri) { &[65][..] } else { &[1, 15, 64, 65, 200, 1000] } {
+            for &elem in if cfg!(miri) { &[1, 4][..] } else { &[1, 2, 4, 8] } {
                 check(&[2, channels, pixels], &[0, 2, 1], elem, 0, &hints());
                 check(&[2, pixels, channels], &[0, 2, 1], elem, 0, &hints());
             }
@@ -115,12 +147,43 @@ fn channels_of_pictures_are_put_together_and_taken_apart() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too large for Miri, which sees threads in the others")]
 fn tensors_that_threads_share_are_whole() {
-    for (shape, perm, elem) in
-        [(&[1030, 517][..], &[1, 0][..], 4), (&[3, 700, 300], &[2, 1, 0], 2), (&[64, 100, 33, 5], &[2, 0, 3, 1], 4)]
-    {
+    let cases: [(&[usize], &[usize], usize); 4] = [
+        (&[1030, 517], &[1, 0], 4),
+        (&[3, 700, 300], &[2, 1, 0], 2),
+        (&[64, 100, 33, 5], &[2, 0, 3, 1], 4),
+        (&[3, 7, 41, 333], &[0, 2, 1, 3], 1),
+    ];
+    for (shape, perm, elem) in cases {
         let ways: Vec<Options> =
-            hints().into_iter().flat_map(|way| [1, 2, 3, 0].map(|threads| way.threads(threads))).collect();
+            forms().into_iter().flat_map(|way| [1, 2, 3, 0].map(|threads| way.threads(threads))).collect();
         check(shape, perm, elem, 0, &ways);
     }
+}
+
+#[test]
+fn threads_of_the_caller_move_the_same_however_often_they_call() {
+    let plan = plan(&[3, 700, 300], &[2, 1, 0], 4).expect("a permutation");
+    let src = bytes(plan.bytes());
+    let mut want = vec![0; plan.bytes()];
+    permute_with(&src, &mut want, &plan, &Options::default().threads(1)).expect("right sizes");
+    let kernel = Kernel::new(&plan, &Options::default().threads(1));
+    for helpers in 0..4 {
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let mut dst = vec![0; plan.bytes()];
+        let share = |calls: usize, work: &(dyn Fn() + Sync)| {
+            asked.store(calls, std::sync::atomic::Ordering::Relaxed);
+            std::thread::scope(|scope| (0..helpers).for_each(|_| drop(scope.spawn(work))));
+        };
+        kernel.run_shared(&src, &mut dst, &share).expect("right sizes");
+        assert!(dst == want, "{helpers} helpers");
+        assert_eq!(asked.into_inner(), plan.bytes() >> 17);
+    }
+    let small = crate::plan(&[30, 50], &[1, 0], 4).expect("a permutation");
+    let mut dst = vec![0; small.bytes()];
+    let share = |_: usize, _: &(dyn Fn() + Sync)| panic!("too small to be shared");
+    Kernel::new(&small, &Options::default().threads(1))
+        .run_shared(&src[..small.bytes()], &mut dst, &share)
+        .expect("right sizes");
 }

@@ -2,11 +2,11 @@
 
 use core::arch::x86_64::{
     __m128i, __m256i, _MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_loadu_si128, _mm_prefetch, _mm_sfence,
-    _mm_storeu_si128, _mm_stream_si128, _mm_unpackhi_epi8, _mm_unpackhi_epi16, _mm_unpackhi_epi32, _mm_unpackhi_epi64,
-    _mm_unpacklo_epi8, _mm_unpacklo_epi16, _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm256_loadu_si256,
-    _mm256_loadu2_m128i, _mm256_storeu_si256, _mm256_stream_si256, _mm256_unpackhi_epi8, _mm256_unpackhi_epi16,
-    _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi8, _mm256_unpacklo_epi16, _mm256_unpacklo_epi32,
-    _mm256_unpacklo_epi64,
+    _mm_store_si128, _mm_storeu_si128, _mm_stream_si128, _mm_unpackhi_epi8, _mm_unpackhi_epi16, _mm_unpackhi_epi32,
+    _mm_unpackhi_epi64, _mm_unpacklo_epi8, _mm_unpacklo_epi16, _mm_unpacklo_epi32, _mm_unpacklo_epi64,
+    _mm256_loadu_si256, _mm256_loadu2_m128i, _mm256_storeu_si256, _mm256_stream_si256, _mm256_unpackhi_epi8,
+    _mm256_unpackhi_epi16, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi8, _mm256_unpacklo_epi16,
+    _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
 };
 
 use super::engine;
@@ -77,8 +77,8 @@ impl Vector for __m128i {
 
     #[inline(always)]
     unsafe fn stream(self, to: *mut u8) {
-        // SAFETY: the caller vouches for 16 bytes and their alignment.
-        unsafe { _mm_stream_si128(to.cast(), self) }
+        // SAFETY: the caller vouches for 16 bytes and their alignment. Miri can't stream, but it checks an aligned store.
+        unsafe { if cfg!(miri) { _mm_store_si128(to.cast(), self) } else { _mm_stream_si128(to.cast(), self) } }
     }
 
     #[inline(always)]
@@ -121,24 +121,36 @@ macro_rules! registers {
 
             #[inline(always)]
             unsafe fn prefetch(at: *const u8) {
-                // SAFETY: a prefetch of an address that is not mapped does nothing.
-                unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+                // Miri has no caches.
+                if cfg!(not(miri)) {
+                    // SAFETY: a prefetch of an address that is not mapped does nothing.
+                    unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+                }
             }
 
             #[inline(always)]
             unsafe fn prefetch_near(at: *const u8) {
-                // SAFETY: a prefetch of an address that is not mapped does nothing.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+                // Miri has no caches.
+                if cfg!(not(miri)) {
+                    // SAFETY: a prefetch of an address that is not mapped does nothing.
+                    unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+                }
             }
 
             #[inline(always)]
             unsafe fn prefetch_owned(at: *const u8) {
-                // SAFETY: a prefetch of an address that is not mapped does nothing.
-                unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) }
+                // Miri has no caches.
+                if cfg!(not(miri)) {
+                    // SAFETY: a prefetch of an address that is not mapped does nothing.
+                    unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) }
+                }
             }
 
             #[inline(always)]
             unsafe fn fence() {
+                if cfg!(miri) {
+                    return core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
+                }
                 // SAFETY: every x86-64 machine has SSE.
                 unsafe { _mm_sfence() }
             }

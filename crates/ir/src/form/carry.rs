@@ -41,6 +41,10 @@ impl Bound {
         if !broken.iter().all(|&atom| self.breaks(atom, layout, axes, &shape)) || !self.renumbers(&broken, rule) {
             return None;
         }
+        // Runtimes compute the op at its own rank only.
+        if rule == StorageRule::PerDigit && self.orders.is_some() && !broken.is_empty() {
+            return None;
+        }
         if rule == StorageRule::PerDigit && !self.lists_reach(&broken, layout, axes, &shape) {
             return None;
         }

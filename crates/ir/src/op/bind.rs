@@ -39,8 +39,8 @@ pub fn bind_as(graph: &Graph, id: NodeId, def: &'static OpDef) -> Form {
     match &def.axes {
         Axes::Opaque(why) => Form::Opaque((*why).to_owned()),
         Axes::View(_, view) => view(graph, node).map_or_else(Form::Opaque, Form::View),
-        Axes::Spelled(_, spell) => spell(graph, node)
-            .and_then(|text| bind_text(graph, node, &SPELLED, &text))
+        Axes::Spelled(case, spell) => spell(graph, node)
+            .and_then(|text| bind_text(graph, node, case, &text))
             .map_or_else(Form::Opaque, |bound| Form::Axes(Box::new(bound))),
         Axes::Sig(cases) => {
             let mut reasons: Vec<String> = Vec::new();
@@ -55,9 +55,6 @@ pub fn bind_as(graph: &Graph, id: NodeId, def: &'static OpDef) -> Form {
         }
     }
 }
-
-/// What there is to a signature that a node spells itself.
-static SPELLED: Case = Case::new("as an attribute spells it");
 
 fn bind_case(graph: &Graph, node: &Node, case: &'static Case) -> Result<Bound, String> {
     bind_text(graph, node, case, case.sig)
@@ -123,23 +120,29 @@ fn rank_of(graph: &Graph, v: ValueId) -> Result<usize, String> {
 fn axis_value(graph: &Graph, node: &Node, source: AxisSource, rank: Option<usize>) -> Result<Option<usize>, String> {
     let axis = match source {
         AxisSource::None => return Ok(None),
-        AxisSource::Attr(name, default) => node.int(name).unwrap_or(default),
-        AxisSource::Input(slot) => {
-            let contents = node.inputs.get(slot).copied().flatten().and_then(|v| graph.value(v).contents.as_ref());
-            contents.and_then(|c| c.first()).and_then(Dim::as_const).ok_or("the axis is computed at run time")?
-        }
+        AxisSource::Attr(name, default) | AxisSource::ResultAttr(name, default) => node.int(name).unwrap_or(default),
+        AxisSource::Input(slot) => known_axis(graph, node, slot)?.ok_or("the axis is computed at run time")?,
+        AxisSource::InputOr(slot, default) => known_axis(graph, node, slot)?.unwrap_or(default),
         AxisSource::LastExtent(slot) => {
             let shape = node.inputs.get(slot).copied().flatten().and_then(|v| graph.value(v).ty.shape());
             let last = shape.and_then(<[Dim]>::last).and_then(Dim::as_const);
             last.ok_or("the number of axes that it addresses is not known")?
         }
     };
-    let rank = rank.ok_or("has no operand whose axes are known")?;
+    let rank =
+        rank.ok_or("has no operand whose axes are known")? + usize::from(matches!(source, AxisSource::ResultAttr(..)));
     // One past the end is a place too: it says that the second run is empty.
     if axis == rank as i64 {
         return Ok(Some(rank));
     }
     normalize_axis(axis, rank).map(Some).ok_or_else(|| format!("axis {axis} is out of range for rank {rank}"))
+}
+
+/// The axis that an operand holds; `None` if it is left out.
+fn known_axis(graph: &Graph, node: &Node, slot: usize) -> Result<Option<i64>, String> {
+    let Some(v) = node.inputs.get(slot).copied().flatten() else { return Ok(None) };
+    let first = graph.value(v).contents.as_ref().and_then(|c| c.first());
+    first.and_then(Dim::as_const).map(Some).ok_or_else(|| "the axis is computed at run time".to_owned())
 }
 
 /// Length of a run, and whether it is settled rather than the longest seen so far.
@@ -178,7 +181,11 @@ impl<'s> Binder<'s> {
                 let at = match (settled(first), settled(second)) {
                     (Some(at), _) => at,
                     (None, Some(rest)) => left.checked_sub(rest).ok_or_else(misfit)?,
-                    (None, None) => self.axis.ok_or("its axis is not known")?,
+                    // The axis counts what stands before the first run too.
+                    (None, None) => {
+                        let axis = self.axis.ok_or("its axis is not known")?;
+                        axis.checked_sub(pattern.before_runs()).ok_or_else(misfit)?
+                    }
                 };
                 let rest = left.checked_sub(at).ok_or_else(misfit)?;
                 self.settle(first, at)?;
@@ -237,7 +244,8 @@ impl<'s> Binder<'s> {
         let results = self.results(graph, node, signature, &reduced, &mut atoms)?;
         let substitute = self.substitute(signature, &mut atoms);
         let (renumber, text) = (case.renumber.to_vec(), case.sig);
-        let mut bound = Bound { atoms: Vec::new(), operands, results, aligned, substitute, renumber, text };
+        let orders = case.orders.and_then(|orders| orders(graph, node, first.len()));
+        let mut bound = Bound { atoms: Vec::new(), operands, results, aligned, substitute, orders, renumber, text };
         bound.atoms = atoms.finish(&bound, &reduced);
         in_onnx_order(&mut bound);
         Ok(bound)
@@ -290,7 +298,7 @@ impl<'s> Binder<'s> {
             match place {
                 Place::Single(letter) => axes.push(atoms.get(letter, true, *role)?),
                 Place::Digits(letters) => axes.push(atoms.get(&format!("({letters})"), true, *role)?),
-                Place::Named(letter) => axes.push(atoms.get(letter, false, *role)?),
+                Place::Named(letter) | Place::Lettered(letter) => axes.push(atoms.get(letter, false, *role)?),
                 Place::Run { letter, pinned, .. } => {
                     let length = self.length(letter);
                     for k in length - own.unwrap_or(length).min(length)..length {

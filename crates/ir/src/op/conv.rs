@@ -6,12 +6,14 @@ use crate::dim::Dim;
 
 pub(super) const CONV: &[Case] = &[Case::new("n (g ci) s*!^, (g co) ci k*!^, (g co)? -> n (g co) s*!^")];
 const TRANSPOSED: &[Case] = &[Case::new("n (g ci) s*!^, (g ci) co k*!^, (g co)? -> n (g co) s*!^")];
-const DEFORMED: &str = "samples at places that another operand says, numbered by row-major channels and axes";
+// Offsets and masks number groups of channels and places of the kernel by row-major digits of their axis 1.
+const DEFORMED: &[Case] =
+    &[Case::new("n (g~ ci~) s*!^, (g co) ci k*!^, n d~ t*!^, (g co)?, n m~ t*!^? -> n (g co) t*!^")];
 
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("Conv", (1, 26), Axes::Sig(CONV), conv),
     OpDef::onnx("ConvTranspose", (1, 26), Axes::Sig(TRANSPOSED), conv_transpose),
-    OpDef::onnx("DeformConv", (19, 26), Axes::Opaque(DEFORMED), conv),
+    OpDef::onnx("DeformConv", (19, 26), Axes::Sig(DEFORMED), conv),
 ];
 
 pub(super) fn conv(ctx: &mut InferContext<'_>) -> Answer {

@@ -41,6 +41,9 @@ pub enum Meaning {
     Spelled {
         /// How.
         what: &'static str,
+        /// What export rewrites for another order of axes.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        renumbered: Vec<String>,
     },
     /// No layout passes.
     Opaque {
@@ -65,6 +68,9 @@ pub struct Reading {
     pub renumbered: Vec<String>,
     /// Whether it applies only under a condition on the node.
     pub conditional: bool,
+    /// Whether runtimes compute it only in some of the orders that the letters allow.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub limited: bool,
 }
 
 /// Every entry, in the order of the table.
@@ -76,7 +82,9 @@ fn description(family: &'static str, def: &OpDef) -> Description {
     let meaning = match def.axes {
         Axes::View(what, _) => Meaning::View { what },
         Axes::Sig(cases) => Meaning::Signature { readings: cases.iter().map(reading).collect() },
-        Axes::Spelled(what, _) => Meaning::Spelled { what },
+        Axes::Spelled(case, _) => {
+            Meaning::Spelled { what: case.sig, renumbered: case.renumber.iter().map(renumbered).collect() }
+        }
         Axes::Opaque(reason) => Meaning::Opaque { reason },
     };
     let (first_opset, last_opset) = def.opsets;
@@ -100,6 +108,7 @@ fn reading(case: &Case) -> Reading {
         }),
         renumbered: case.renumber.iter().map(renumbered).collect(),
         conditional: case.when.is_some(),
+        limited: case.orders.is_some(),
     }
 }
 
@@ -107,7 +116,9 @@ fn axis(source: AxisSource) -> Option<String> {
     match source {
         AxisSource::None => None,
         AxisSource::Attr(name, default) => Some(format!("`{name}`, by default {default}")),
+        AxisSource::ResultAttr(name, default) => Some(format!("`{name}` of the result, by default {default}")),
         AxisSource::Input(slot) => Some(format!("operand {slot}")),
+        AxisSource::InputOr(slot, default) => Some(format!("operand {slot}, by default {default}")),
         AxisSource::LastExtent(slot) => Some(format!("the last extent of operand {slot}")),
     }
 }
@@ -118,8 +129,10 @@ fn renumbered(what: &Renumber) -> String {
         Implicit::Leading => ", written out where absent",
     };
     match *what {
-        Renumber::AxisAttr(name, _) => format!("`{name}`"),
+        Renumber::AxisAttr(name, _) | Renumber::ResultAxisAttr(name, _) => format!("`{name}`"),
+        Renumber::Letters(name) => format!("letters of `{name}`"),
         Renumber::AxisInput(slot) => format!("operand {slot}"),
+        Renumber::AxisInputOr(slot, _) => format!("operand {slot}, written out where absent"),
         Renumber::AxesAttr(name, implicit) => format!("`{name}`{}", leading(implicit)),
         Renumber::AxesInput(slot, implicit) => format!("operand {slot}{}", leading(implicit)),
         Renumber::PerAxisAttr(name, _) => format!("entries of `{name}`"),
@@ -154,7 +167,7 @@ mod tests {
         for d in describe() {
             let phrase = match d.meaning {
                 Meaning::Opaque { reason } => reason,
-                Meaning::View { what } | Meaning::Spelled { what } => what,
+                Meaning::View { what } | Meaning::Spelled { what, .. } => what,
                 Meaning::Signature { .. } => continue,
             };
             let lower = phrase.chars().next().is_some_and(char::is_lowercase);

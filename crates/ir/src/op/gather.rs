@@ -28,7 +28,8 @@ const TOP_K_10: &[Case] = &[Case::new("a* [x]~ b*, _ -> a* [x] b*, a* [x] b*")
 const ALONG: &[Case] =
     &[Case::new("a* [x]~ b*, _ -> a* [x] b*").axis(AxisSource::Input(1)).renumber(&[Renumber::AxisInput(1)])];
 // Tuples address the leading axes `x`, as many as a tuple is long; the axes behind those are free among themselves.
-const GATHER_ND: &[Case] = &[Case::new("x*!~ c*, i*! k~ -> i*! c*").axis(AxisSource::LastExtent(1)).when(has_no_batch)];
+pub(super) const GATHER_ND: &[Case] =
+    &[Case::new("x*!~ c*, i*! k~ -> i*! c*").axis(AxisSource::LastExtent(1)).when(has_no_batch)];
 const SCATTER_ND: &[Case] = &[Case::new("x*!~ c*, i*! k~, i*! c* -> x*! c*").axis(AxisSource::LastExtent(1))];
 const COMPRESS: &[Case] = &[Case::new("a* [x]~ b*, _ -> a* [x] b*")
     .axis(AxisSource::Attr("axis", 0))
@@ -116,7 +117,7 @@ fn top_k(ctx: &mut InferContext<'_>) -> Answer {
     Ok(Inferred::many(vec![typed(dtype, Some(shape.clone())), typed(Some(DType::I64), Some(shape))]))
 }
 
-fn gather_nd(ctx: &mut InferContext<'_>) -> Answer {
+pub(super) fn gather_nd(ctx: &mut InferContext<'_>) -> Answer {
     let dtype = ctx.dtype(0);
     let batch = usize::try_from(ctx.int("batch_dims", 0)).map_err(|_| "`batch_dims` is negative".to_owned())?;
     let (Some(data), Some([lead @ .., width])) = (ctx.shape(0), ctx.shape(1)) else {

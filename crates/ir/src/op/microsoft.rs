@@ -18,7 +18,6 @@ use crate::types::Type;
 const BIASED: &[Case] = &[Case::new("a* c, c? -> a* c")];
 const Q_UNARY: &[Case] = &[Case::new("a*, _, _?, _, _? -> a*").when(unary_scalars)];
 const Q_BINARY: &[Case] = &[Case::new("a*, _, _?, a*, _, _?, _, _? -> a*").when(binary_scalars)];
-const Q_SOFTMAX: &str = "looks up exponentials along an axis that depends on the version it stands for";
 const Q_POOL: &[Case] = &[
     Case::new("n s*!^ c, _, _?, _, _? -> n s*!^ c").when(channels_last),
     Case::new("n c s*!^, _, _?, _, _? -> n c s*!^").when(channels_first),
@@ -43,7 +42,7 @@ const NHWC_POOL: &[Case] = &[Case::new("n s*!^ c -> n s*!^ c")];
 // A sum is added to the convolution before what it is fused with.
 const FUSED_CONV: &[Case] = &[Case::new("n (g ci) s*!^, (g co) ci k*!^, (g co)?, n (g co) s*!^? -> n (g co) s*!^")];
 // MatMul's readings, with the last two axes of an operand exchanged.
-const FUSED_MATMUL: &[Case] = &[
+pub(super) const FUSED_MATMUL: &[Case] = &[
     Case::new("a* k, k -> a*").when(turns_nothing),
     Case::new("a* k, k n -> a* n").when(turns_nothing),
     Case::new("k, a* k n -> a* n").when(turns_nothing),
@@ -62,8 +61,6 @@ const SIMPLE_SKIP_NORM: &[Case] = &[
     Case::new("a* c~, a* c, c, c? -> a* c, _, _, a* c").when(skips_alike),
     Case::new("a*!~ c~, b*!~ c, c, c? -> a*! c, _, _, a*! c").when(has_no_statistics),
 ];
-const ATTENTION: &str = "attends over heads and sequence, by position";
-const BITS: &str = "has its weights in packed blocks";
 
 pub(super) const OPS: &[OpDef] = &[
     OpDef::microsoft("Gelu", Axes::Sig(UNARY), same),
@@ -75,11 +72,6 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::microsoft("FusedConv", Axes::Sig(FUSED_CONV), conv),
     OpDef::microsoft("SkipLayerNormalization", Axes::Sig(SKIP_NORM), skip_norm),
     OpDef::microsoft("SkipSimplifiedLayerNormalization", Axes::Sig(SIMPLE_SKIP_NORM), skip_norm),
-    OpDef::microsoft("Attention", Axes::Opaque(ATTENTION), attention),
-    OpDef::microsoft("MultiHeadAttention", Axes::Opaque(ATTENTION), attention),
-    OpDef::microsoft("GroupQueryAttention", Axes::Opaque(ATTENTION), grouped_attention),
-    OpDef::microsoft("RotaryEmbedding", Axes::Opaque(ATTENTION), same),
-    OpDef::microsoft("MatMulNBits", Axes::Opaque(BITS), matmul_bits),
     OpDef::microsoft("NhwcMaxPool", Axes::Sig(NHWC_POOL), nhwc_pool),
     OpDef::microsoft("QLinearConv", Axes::Sig(Q_CONV), q_conv),
     OpDef::microsoft("QuantizeLinear", Axes::Sig(LINEAR), quantize),
@@ -88,7 +80,6 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::microsoft("QLinearMul", Axes::Sig(Q_BINARY), q_binary),
     OpDef::microsoft("QLinearSigmoid", Axes::Sig(Q_UNARY), same),
     OpDef::microsoft("QLinearLeakyRelu", Axes::Sig(Q_UNARY), same),
-    OpDef::microsoft("QLinearSoftmax", Axes::Opaque(Q_SOFTMAX), same),
     OpDef::microsoft("QLinearConcat", Axes::Sig(Q_CONCAT), q_concat),
     OpDef::microsoft("QLinearAveragePool", Axes::Sig(Q_POOL), q_pool),
     OpDef::microsoft("QLinearGlobalAveragePool", Axes::Sig(Q_GLOBAL), q_global),
@@ -161,7 +152,7 @@ fn skips_alike(graph: &Graph, node: &Node) -> Result<(), String> {
     }
 }
 
-fn fused_matmul(ctx: &mut InferContext<'_>) -> Answer {
+pub(super) fn fused_matmul(ctx: &mut InferContext<'_>) -> Answer {
     let turned = |ctx: &InferContext<'_>, slot: usize, batch: &str, last: &str| -> Result<Option<Vec<Dim>>, String> {
         let Some(shape) = ctx.shape_from_rank(slot, 1)? else { return Ok(None) };
         let (mut shape, rank) = (shape.to_vec(), shape.len());
@@ -179,28 +170,6 @@ fn fused_matmul(ctx: &mut InferContext<'_>) -> Answer {
         (Some(a), Some(b)) => Some(product_shape(ctx, &a, &b)?),
         _ => None,
     };
-    Ok(Inferred::one(typed(ctx.dtype(0), shape)))
-}
-
-/// First result of an attention whose query has batch, sequence and hidden units, and is not packed with keys and values.
-fn attention(ctx: &mut InferContext<'_>) -> Answer {
-    let shape = match (ctx.node.inputs.get(1), ctx.shape(0)) {
-        (Some(_), Some([batch, sequence, _])) => Some(vec![batch.clone(), sequence.clone(), ctx.unknown()]),
-        _ => None,
-    };
-    Ok(Inferred::one(typed(ctx.dtype(0), shape)))
-}
-
-fn grouped_attention(ctx: &mut InferContext<'_>) -> Answer {
-    let mut inferred = attention(ctx)?;
-    let cache = typed(ctx.dtype(0), Some(ctx.unknown_shape(4)));
-    inferred.types.extend([cache.clone(), cache]);
-    Ok(inferred)
-}
-
-fn matmul_bits(ctx: &mut InferContext<'_>) -> Answer {
-    let columns = Dim::from(ctx.node.int("N").ok_or("lacks `N`")?);
-    let shape = ctx.shape_from_rank(0, 1)?.map(|s| [&s[..s.len() - 1], &[columns]].concat());
     Ok(Inferred::one(typed(ctx.dtype(0), shape)))
 }
 

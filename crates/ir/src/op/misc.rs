@@ -1,25 +1,36 @@
-//! What is left: random numbers, detection, triangles and others. Most are opaque, with the types of their results.
+//! What is left: random numbers, detection, triangles and others. What depends on places is opaque, with the types of its results.
 
 use super::elementwise::same;
 use super::infer::{Answer, InferContext, Inferred, check_rank, typed};
-use super::{Axes, Case, OpDef};
+use super::query::has_result;
+use super::{Axes, AxisSource, Case, OpDef};
 use crate::dim::Dim;
 use crate::dtype::DType;
+use crate::form::Renumber;
 use crate::graph::{Graph, Node};
 
-const TRIANGLE: &[Case] = &[Case::new("a* m~ n~, _? -> a* m n")];
+pub(super) const TRIANGLE: &[Case] = &[Case::new("a* m~ n~, _? -> a* m n")];
 const RANDOM: &str = "draws random numbers in row-major order";
-const DETECTION: &str = "reads boxes by position";
+const DETECTION: &str = "lists the numbers of batches, classes and boxes, in the order of their scores";
 const ROI_ALIGN: &[Case] = &[Case::new("n~ c h~ w~, r b~, r -> r c h w")];
 const ROI_POOL: &[Case] = &[Case::new("n~ c h~ w~, r b~ -> r c h w")];
 // One of the two leading axes is the batch, the other is reversed.
 const REVERSE: &[Case] =
     &[Case::new("t~ n a*, n -> t n a*").when(reverses_axis_0), Case::new("n t~ a*, n -> n t a*").when(reverses_axis_1)];
 const MATRIX: &[Case] = &[Case::new("a* m~ n~ -> a*")];
-const COLUMNS: &str = "puts columns together to an image, which two operands describe";
-const GRID: &str = "makes a grid of coordinates by position";
-const UNIQUE: &str = "compares elements in row-major order";
-const CACHE: &str = "writes into a cache by position";
+const COLUMNS: &[Case] = &[Case::new("n (c k~) l~, _, _ -> n c s*!")];
+const GRID: &[Case] = &[Case::new("n a~ b~, _ -> n s*! r~")];
+// Slices are compared element by element in row-major order; single elements are sorted, whatever their place.
+const UNIQUE: &[Case] = &[
+    Case::new("a* -> _, _, _, _").when(sorts_elements),
+    Case::new("a*!~ [x]~ b*!~ -> a*! [x] b*!, _, _, _")
+        .axis(AxisSource::Attr("axis", 0))
+        .when(names_its_axis)
+        .renumber(&[Renumber::AxisAttr("axis", 0)]),
+];
+const CACHE: &[Case] = &[Case::new("n a* [x]~ b*, n a* [x] b*, n? -> n a* [x] b*")
+    .axis(AxisSource::Attr("axis", -2))
+    .renumber(&[Renumber::AxisAttr("axis", -2)])];
 
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("Trilu", (14, 26), Axes::Sig(TRIANGLE), same),
@@ -34,10 +45,10 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("ReverseSequence", (10, 26), Axes::Sig(REVERSE), same),
     OpDef::onnx("Det", (11, 26), Axes::Sig(MATRIX), det),
     OpDef::onnx("MaxRoiPool", (1, 26), Axes::Sig(ROI_POOL), roi_pool),
-    OpDef::onnx("Col2Im", (18, 26), Axes::Opaque(COLUMNS), col_to_image),
-    OpDef::onnx("AffineGrid", (20, 26), Axes::Opaque(GRID), affine_grid),
-    OpDef::onnx("Unique", (11, 26), Axes::Opaque(UNIQUE), unique),
-    OpDef::onnx("TensorScatter", (24, 26), Axes::Opaque(CACHE), same),
+    OpDef::onnx("Col2Im", (18, 26), Axes::Sig(COLUMNS), col_to_image),
+    OpDef::onnx("AffineGrid", (20, 26), Axes::Sig(GRID), affine_grid),
+    OpDef::onnx("Unique", (11, 26), Axes::Sig(UNIQUE), unique),
+    OpDef::onnx("TensorScatter", (24, 26), Axes::Sig(CACHE), same),
 ];
 
 fn reverses_axis_0(_: &Graph, node: &Node) -> Result<(), String> {
@@ -52,6 +63,19 @@ fn reverses_axis_1(_: &Graph, node: &Node) -> Result<(), String> {
         (1, 0) => Ok(()),
         _ => Err("has its sequence at another axis".to_owned()),
     }
+}
+
+fn sorts_elements(_: &Graph, node: &Node) -> Result<(), String> {
+    let sorted = node.int("sorted").unwrap_or(1) != 0;
+    if sorted && node.int("axis").is_none() && !has_result(node, 1) && !has_result(node, 2) {
+        Ok(())
+    } else {
+        Err("numbers elements in row-major order".to_owned())
+    }
+}
+
+fn names_its_axis(_: &Graph, node: &Node) -> Result<(), String> {
+    node.int("axis").map(|_| ()).ok_or_else(|| "numbers elements in row-major order".to_owned())
 }
 
 fn random(ctx: &mut InferContext<'_>) -> Answer {

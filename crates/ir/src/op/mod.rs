@@ -10,6 +10,7 @@
     reason = "entries of the table share one function type, whether they can fail or not"
 )]
 
+mod attention;
 mod bind;
 mod border;
 mod concat;
@@ -17,9 +18,13 @@ mod control;
 mod conv;
 mod describe;
 mod elementwise;
+mod fused;
+mod fused_attention;
+mod fused_quant;
 mod gather;
 pub mod infer;
 mod internal;
+mod loss;
 mod matmul;
 mod microsoft;
 mod misc;
@@ -33,15 +38,18 @@ mod resize;
 mod sequence;
 mod shape;
 mod sig;
+mod signal;
 mod slice;
 mod softmax;
 mod space;
+mod text;
 mod view;
 
 pub use bind::{bind, bind_as};
 pub use border::value_at;
 pub use describe::{Description, Meaning, Reading, describe};
 pub use infer::{InferContext, Inferred};
+pub use matmul::equation_terms;
 
 use crate::form::{Renumber, View};
 use crate::graph::{Graph, Node, NodeId, OpName};
@@ -86,14 +94,18 @@ pub enum Axes {
     View(&'static str, fn(&Graph, &Node) -> Result<View, String>),
     /// The first case that fits.
     Sig(&'static [Case]),
-    /// A signature that an attribute spells, in words. The function answers it in the language of `sig.rs`, or why there is none.
-    Spelled(&'static str, fn(&Graph, &Node) -> Result<String, String>),
+    /// A signature that an attribute spells: what holds of all of them, its text being words. The function answers it in the
+    /// language of `sig.rs`, or why there is none.
+    Spelled(&'static Case, fn(&Graph, &Node) -> Result<String, String>),
     /// No layout passes, for this reason.
     Opaque(&'static str),
 }
 
 /// Which axes of operand 0, of this rank, are cut or extended.
 pub type WholeAxes = fn(&Graph, &Node, usize) -> Vec<usize>;
+
+/// The only orders of the axes of operand 0, of this rank, in which runtimes compute the op, outermost first; `None` for any.
+pub type Orders = fn(&Graph, &Node, usize) -> Option<Vec<Vec<usize>>>;
 
 /// Whether a reading applies: `Err` says why not.
 pub type Condition = fn(&Graph, &Node) -> Result<(), String>;
@@ -108,6 +120,8 @@ pub struct Case {
     pub reduce: Option<Reduce>,
     /// Axes of operand 0 (of this rank) that are not simply carried, because the op cuts or extends them.
     pub whole: Option<WholeAxes>,
+    /// Orders in which runtimes compute it, if not in all that the letters allow.
+    pub orders: Option<Orders>,
     /// Attributes and operands that speak of axes.
     pub renumber: &'static [Renumber],
     /// Extra condition: `Err` says why this reading does not apply, which becomes the reason if no other does.
@@ -118,7 +132,7 @@ impl Case {
     /// A case with nothing but its signature.
     #[must_use]
     pub const fn new(sig: &'static str) -> Case {
-        Case { sig, axis: AxisSource::None, reduce: None, whole: None, renumber: &[], when: None }
+        Case { sig, axis: AxisSource::None, reduce: None, whole: None, orders: None, renumber: &[], when: None }
     }
 
     /// With the place where the axis is said.
@@ -139,6 +153,13 @@ impl Case {
     #[must_use]
     pub const fn whole(mut self, whole: WholeAxes) -> Case {
         self.whole = Some(whole);
+        self
+    }
+
+    /// With the orders in which runtimes compute it.
+    #[must_use]
+    pub const fn orders(mut self, orders: Orders) -> Case {
+        self.orders = Some(orders);
         self
     }
 
@@ -164,8 +185,12 @@ pub enum AxisSource {
     None,
     /// In an attribute, with its default.
     Attr(&'static str, i64),
+    /// In an attribute, with its default, and it counts the axes of result 0, of which it makes one.
+    ResultAttr(&'static str, i64),
     /// In an operand, which must be constant.
     Input(usize),
+    /// In an operand, which must be constant; the default if it is left out.
+    InputOr(usize, i64),
     /// It is the last extent of an operand: so many leading axes are addressed together.
     LastExtent(usize),
 }
@@ -223,9 +248,16 @@ pub static TABLE: &[Family] = &[
     family("Channels and space", space::OPS),
     family("Bodies", control::OPS),
     family("Sequences and optionals", sequence::OPS),
-    family("Recurrent nets and attention", recurrent::OPS),
+    family("Recurrent nets", recurrent::OPS),
+    family("Attention", attention::OPS),
+    family("Signals", signal::OPS),
+    family("Texts", text::OPS),
+    family("Losses", loss::OPS),
     family("Others", misc::OPS),
     family("ONNX Runtime's contributed ops", microsoft::OPS),
+    family("ONNX Runtime's attention", fused_attention::OPS),
+    family("ONNX Runtime's quantized products", fused_quant::OPS),
+    family("ONNX Runtime's other ops", fused::OPS),
     family("ONNX Runtime's internal ops", internal::OPS),
 ];
 

@@ -13,23 +13,24 @@ const POOL: &[Case] = &[Case::new("n c s*!^ -> n c s*!^")];
 const MAX_POOL: &[Case] =
     &[Case::new("n c s*!^ -> n c s*!^").when(has_no_indices), Case::new("n~ c~ s*!^ -> n c s*!^, _")];
 pub(super) const GLOBAL: &[Case] = &[Case::new("n c s*!~ -> n c s*:1")];
-const UNPOOL: &str = "reads row-major element numbers";
+// Every element goes where its row-major number says, whatever its own place is.
+const UNPOOL: &[Case] = &[Case::new("n c s*!, n c s*!, _? -> m~ d~ t*!~")];
 
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("MaxPool", (1, 26), Axes::Sig(MAX_POOL), pool),
     OpDef::onnx("AveragePool", (1, 26), Axes::Sig(POOL), pool),
-    OpDef::onnx("LpPool", (2, 26), Axes::Sig(POOL), pool),
+    OpDef::onnx("LpPool", (1, 26), Axes::Sig(POOL), pool),
     OpDef::onnx("GlobalAveragePool", (1, 26), Axes::Sig(GLOBAL), global),
     OpDef::onnx("GlobalMaxPool", (1, 26), Axes::Sig(GLOBAL), global),
     OpDef::onnx("GlobalLpPool", (1, 26), Axes::Sig(GLOBAL), global),
-    OpDef::onnx("MaxUnpool", (9, 26), Axes::Opaque(UNPOOL), unpool),
+    OpDef::onnx("MaxUnpool", (9, 26), Axes::Sig(UNPOOL), unpool),
 ];
 
 fn has_no_indices(_: &Graph, node: &Node) -> Result<(), String> {
     if has_result(node, 1) { Err("numbers elements".to_owned()) } else { Ok(()) }
 }
 
-fn pool(ctx: &mut InferContext<'_>) -> Answer {
+pub(super) fn pool(ctx: &mut InferContext<'_>) -> Answer {
     let shape = pool_shape(ctx)?;
     let types = vec![typed(ctx.dtype(0), shape.clone()), typed(Some(DType::I64), shape)];
     Ok(Inferred::many(types))

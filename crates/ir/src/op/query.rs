@@ -1,8 +1,16 @@
 //! Questions that the conditions of the table ask of a node.
 
 use crate::dim::Dim;
-use crate::graph::{Graph, Node, ValueId};
+use crate::graph::{Graph, Node, Op, ValueId};
 use crate::types::Type;
+
+/// The op's name, whatever its domain.
+pub(super) fn op_name(node: &Node) -> &str {
+    match &node.op {
+        Op::Onnx(name) => &name.name,
+        _ => "",
+    }
+}
 
 /// The value in an operand slot.
 pub(super) fn operand(node: &Node, slot: usize) -> Option<ValueId> {

@@ -1,4 +1,4 @@
-//! Recurrent nets and attention: sequences, heads and gates are found by position.
+//! Recurrent nets: sequences, directions and gates are found by position.
 
 use super::infer::{Answer, InferContext, Inferred, typed};
 use super::{Axes, Case, OpDef};
@@ -15,14 +15,11 @@ const LSTM: &[Case] = &[
         .when(sequence_first),
     Case::new("n s~ i, d~ g~ i, d g h~, d b~?, n?, n d h?, n d h?, d p~? -> n s d h, n d h, n d h").when(batch_first),
 ];
-const ATTENTION: &str = "attends over heads and sequence, by position";
 
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("RNN", (1, 26), Axes::Sig(RNN), recurrent),
     OpDef::onnx("GRU", (1, 26), Axes::Sig(RNN), recurrent),
     OpDef::onnx("LSTM", (1, 26), Axes::Sig(LSTM), recurrent),
-    OpDef::onnx("Attention", (23, 26), Axes::Opaque(ATTENTION), attention),
-    OpDef::onnx("RotaryEmbedding", (23, 26), Axes::Opaque(ATTENTION), super::elementwise::same),
 ];
 
 fn sequence_first(_: &Graph, node: &Node) -> Result<(), String> {
@@ -34,14 +31,24 @@ fn batch_first(_: &Graph, node: &Node) -> Result<(), String> {
 }
 
 fn recurrent(ctx: &mut InferContext<'_>) -> Answer {
+    // Recurrent weights are [directions, gates * hidden, hidden].
+    cells(ctx, 2)
+}
+
+/// The same of an LSTM whose weights are [directions, hidden, gates * hidden].
+pub(super) fn recurrent_transposed(ctx: &mut InferContext<'_>) -> Answer {
+    cells(ctx, 1)
+}
+
+/// Results of a cell whose number of hidden units is this axis of operand 2.
+fn cells(ctx: &mut InferContext<'_>, hidden_axis: usize) -> Answer {
     let dtype = ctx.dtype(0);
     let x = ctx.shape_of_rank(0, 3)?;
     let directions = Dim::from(if ctx.node.str("direction") == Some("bidirectional") { 2 } else { 1 });
     let hidden = match (ctx.node.int("hidden_size"), ctx.shape(2)) {
         (Some(h), _) if h > 0 => Dim::from(h),
         (Some(h), _) => return Err(format!("`hidden_size` is {h}")),
-        // Recurrent weights are [directions, gates * hidden, hidden].
-        (None, Some([_, _, h])) => h.clone(),
+        (None, Some(weights)) if weights.len() == 3 => weights[hidden_axis].clone(),
         _ => ctx.unknown(),
     };
     let [a, b, _] = x.as_slice() else { return Err("operand 0 needs rank 3".to_owned()) };
@@ -54,16 +61,4 @@ fn recurrent(ctx: &mut InferContext<'_>) -> Answer {
         (dims(&[sequence, &directions, batch, &hidden]), dims(&[&directions, batch, &hidden]))
     };
     Ok(Inferred::many(vec![all, last.clone(), last]))
-}
-
-/// First result of Attention on operands with an axis of heads; the other forms are left as declared.
-fn attention(ctx: &mut InferContext<'_>) -> Answer {
-    let shape = match (ctx.shape(0), ctx.shape(2)) {
-        (Some([batch, heads, sequence, _]), Some([_, _, _, width])) => {
-            Some([batch, heads, sequence, width].map(Dim::clone).to_vec())
-        }
-        (Some(q), _) if q.len() == 3 => Some(vec![q[0].clone(), q[1].clone(), ctx.unknown()]),
-        _ => None,
-    };
-    Ok(Inferred::one(typed(ctx.dtype(0), shape)))
 }

@@ -3,29 +3,41 @@
 use super::infer::{
     Answer, CONTENTS_LIMIT, InferContext, Inferred, MAX_RANK, check_rank, floats, is_extent, same_dtype, typed,
 };
-use super::{Axes, Case, OpDef};
+use super::{Axes, AxisSource, Case, OpDef};
 use crate::attr::Attr;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::form::Renumber;
+use crate::graph::{Graph, Node};
 
 const SHAPE: &[Case] = &[Case::new("a* -> _").renumber(&[Renumber::Extents])];
 const SIZE: &[Case] = &[Case::new("a* -> _")];
 const MADE: &str = "makes a row-major tensor from a shape";
 const NON_ZERO: &str = "lists coordinates in row-major order";
-const ONE_HOT: &str = "makes an axis where an attribute says, among those of its indices";
-const EYE: &str = "makes a matrix by position";
+// All elements are alike, so that any order of the shape does.
+const FILLED: &[Case] = &[Case::new("_ -> a*").renumber(&[Renumber::PerAxisInput(0, 1)])];
+const ONE_HOT: &[Case] = &[Case::new("a* b*, _, _ -> a* [x] b*")
+    .axis(AxisSource::ResultAttr("axis", -1))
+    .renumber(&[Renumber::ResultAxisAttr("axis", -1)])];
+const EYE: &[Case] = &[Case::new("a*~ -> a*").when(is_main_diagonal), Case::new("m~ n~ -> m n")];
 
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("Shape", (1, 26), Axes::Sig(SHAPE), shape),
     OpDef::onnx("Size", (1, 26), Axes::Sig(SIZE), size),
     OpDef::onnx("Constant", (1, 26), Axes::Opaque(MADE), constant),
-    OpDef::onnx("ConstantOfShape", (9, 26), Axes::Opaque(MADE), constant_of_shape),
+    OpDef::onnx("ConstantOfShape", (9, 26), Axes::Sig(FILLED), constant_of_shape),
     OpDef::onnx("Range", (11, 26), Axes::Opaque(MADE), range),
     OpDef::onnx("NonZero", (9, 26), Axes::Opaque(NON_ZERO), non_zero),
-    OpDef::onnx("OneHot", (9, 26), Axes::Opaque(ONE_HOT), one_hot),
-    OpDef::onnx("EyeLike", (9, 26), Axes::Opaque(EYE), eye_like),
+    OpDef::onnx("OneHot", (9, 26), Axes::Sig(ONE_HOT), one_hot),
+    OpDef::onnx("EyeLike", (9, 26), Axes::Sig(EYE), eye_like),
 ];
+
+fn is_main_diagonal(_: &Graph, node: &Node) -> Result<(), String> {
+    match node.int("k").unwrap_or(0) {
+        0 => Ok(()),
+        _ => Err("its diagonal is another seen from the other axis".to_owned()),
+    }
+}
 
 fn shape(ctx: &mut InferContext<'_>) -> Answer {
     let Some(dims) = ctx.shape(0) else {

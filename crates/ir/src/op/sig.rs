@@ -11,7 +11,9 @@
 //!            | letter "*:1"                       (results) the run, each axis of extent 1
 //!            | letter "*@x"                       a run that takes the place of `[x]` in the results, together and in order
 //!            | "[" letter "]"                     the axis that the op's axis attribute names; free
-//!            | "(" letter+ ")"                    one axis spelled by several digits, outermost first; pinned
+//!            | "<" letter ">"                     one axis that the op finds by a letter of its own (Einsum); free
+//!            | "(" digit+ ")"                     one axis spelled by several digits, outermost first; pinned
+//! digit     := letter "~"?                       with `~`: nothing is said of this digit
 //! mark      := "" | "~" | "^" | "|"               `~`: whole, an element of the result reads all of it or its extent
 //!                                                 changes; `^`: goes through a sliding window; `|`: joined, runs of it
 //!                                                 stand one after another
@@ -33,6 +35,7 @@ pub(crate) enum Place<'a> {
     Single(&'a str),
     Run { letter: &'a str, pinned: bool, replaces: Option<&'a str> },
     Named(&'a str),
+    Lettered(&'a str),
     Digits(&'a str),
 }
 
@@ -64,6 +67,11 @@ impl<'a> Pattern<'a> {
     /// Number of axes that are not in a run.
     pub(crate) fn singles(&self) -> usize {
         self.items.len() - self.runs().count()
+    }
+
+    /// Number of axes before the first run.
+    pub(crate) fn before_runs(&self) -> usize {
+        self.items.iter().take_while(|i| !matches!(i.place, Place::Run { .. })).count()
     }
 
     /// Letters of the runs.
@@ -148,6 +156,8 @@ fn item(token: &str) -> Result<Item<'_>, String> {
     let letters = |text: &str| !text.is_empty() && text.chars().all(char::is_alphanumeric);
     let place = if let Some(inner) = token.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {
         Place::Digits(inner)
+    } else if let Some(inner) = token.strip_prefix('<').and_then(|t| t.strip_suffix('>')) {
+        Place::Lettered(inner)
     } else if let Some(inner) = token.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
         Place::Named(inner)
     } else {
@@ -162,8 +172,8 @@ fn item(token: &str) -> Result<Item<'_>, String> {
         }
     };
     let well_formed = match &place {
-        Place::Single(l) | Place::Named(l) | Place::Run { letter: l, .. } => letters(l),
-        Place::Digits(inner) => inner.split(' ').all(letters),
+        Place::Single(l) | Place::Named(l) | Place::Lettered(l) | Place::Run { letter: l, .. } => letters(l),
+        Place::Digits(inner) => inner.split(' ').all(|digit| letters(digit.strip_suffix('~').unwrap_or(digit))),
     };
     well_formed.then_some(Item { place, role }).ok_or_else(bad)
 }
@@ -192,12 +202,22 @@ mod tests {
     }
 
     #[test]
+    fn a_letter_of_the_ops_own_and_a_digit_of_which_nothing_is_said_are_read() {
+        let s = parse("<i> (c k~) -> <i>~ c").unwrap();
+        assert_eq!(s.operands[0].items[0], Item { place: Place::Lettered("i"), role: None });
+        assert_eq!(s.operands[0].items[1].place, Place::Digits("c k~"));
+        assert_eq!(s.results[0].items[0].role, Some(Role::Whole));
+    }
+
+    #[test]
     fn malformed_texts_are_refused() {
         for text in [
             "a* -> a*...2",
             "a*...x -> a*",
             "a*",
             "a$ -> a",
+            "<a -> a",
+            "(a~~ b) -> a",
             "(g ci -> a",
             "a** -> a*",
             "a*@ -> a*",

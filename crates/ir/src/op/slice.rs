@@ -16,7 +16,7 @@ const SLICE_10: &[Case] = &[Case::new("a*, _, _, _?, _? -> a*")
     .renumber(&[Renumber::AxesInput(3, Implicit::Leading)])];
 const PAD_1: &[Case] = &[Case::new("a* -> a*").whole(padded_by_attr).renumber(&[Renumber::PerAxisAttr("paddings", 2)])];
 const PAD_2: &[Case] = &[Case::new("a* -> a*").whole(padded_by_attr).renumber(&[Renumber::PerAxisAttr("pads", 2)])];
-const PAD_11: &[Case] =
+pub(super) const PAD_11: &[Case] =
     &[Case::new("a*, _, _? -> a*").whole(padded_by_input).renumber(&[Renumber::PerAxisInput(1, 2)])];
 const PAD_18: &[Case] = &[
     Case::new("a*, _, _?, _ -> a*")
@@ -251,10 +251,10 @@ fn cut_contents(ctx: &InferContext<'_>, cuts: &[Cut]) -> Option<Vec<Dim>> {
     data.take(&picks)
 }
 
-fn pad(ctx: &mut InferContext<'_>) -> Answer {
+pub(super) fn pad(ctx: &mut InferContext<'_>) -> Answer {
     let dtype = ctx.dtype(0);
     let Some(shape) = ctx.shape(0) else { return Ok(Inferred::one(typed(dtype, None))) };
-    let pads: Option<Vec<Dim>> = if ctx.node.opset >= 11 {
+    let pads: Option<Vec<Dim>> = if ctx.has(1) {
         ctx.contents(1).map(<[Dim]>::to_vec)
     } else {
         let pads = ctx.node.ints("pads").or_else(|| ctx.node.ints("paddings")).ok_or("lacks `pads`")?;

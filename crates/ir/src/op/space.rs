@@ -8,7 +8,7 @@ use crate::graph::{Graph, Node};
 const DEPTH_TO_SPACE: &[Case] =
     &[Case::new("n (p q c) h w -> n c (h p) (w q)").when(depth_first), Case::new("n (c p q) h w -> n c (h p) (w q)")];
 const SPACE_TO_DEPTH: &[Case] = &[Case::new("n c (h p) (w q) -> n (p q c) h w")];
-const GRID_SAMPLE: &[Case] = &[Case::new("n c s*!~, n t*! r~ -> n c t*!")];
+pub(super) const GRID_SAMPLE: &[Case] = &[Case::new("n c s*!~, n t*! r~ -> n c t*!")];
 
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("DepthToSpace", (1, 26), Axes::Sig(DEPTH_TO_SPACE), depth_to_space),
@@ -55,7 +55,7 @@ fn space_to_depth(ctx: &mut InferContext<'_>) -> Answer {
     Ok(Inferred::one(typed(ctx.dtype(0), Some(shape))))
 }
 
-fn grid_sample(ctx: &mut InferContext<'_>) -> Answer {
+pub(super) fn grid_sample(ctx: &mut InferContext<'_>) -> Answer {
     let Some(rank) = ctx.rank(0).or(ctx.rank(1)) else { return Ok(Inferred::one(typed(ctx.dtype(0), None))) };
     if rank < 3 {
         return Err(format!("operand 0 has rank {rank}, needs at least 3"));

@@ -42,7 +42,7 @@ pub struct ScopeJson {
     /// Nodes in topological order, inputs and constants included; in the order of their making if there is a cycle.
     pub nodes: Vec<NodeJson>,
     /// How values whose axes are split or padded are declared; absent where each digit has a dim.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "StorageRule::is_default")]
     pub storage: StorageRule,
 }
 
@@ -136,10 +136,6 @@ pub struct ConstantJson {
     /// Elements of integer constants of up to 16, row-major.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elements: Option<Vec<i64>>,
-}
-
-fn is_default(rule: &StorageRule) -> bool {
-    *rule == StorageRule::default()
 }
 
 /// A move of stored bytes.

@@ -62,7 +62,7 @@ fn implied_extents(perm: &[usize], dims: &[i64]) -> Option<Vec<i64>> {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Notes {
     pub(super) missing: bool,
-    pub(super) pending: Option<Repack>,
+    pub(super) pending: Option<Box<Repack>>,
 }
 
 /// Reads the comment of a constant: `37632 B, missing, stored as @NHWC, whatever else`. Reading stops at the first part that
@@ -72,7 +72,7 @@ pub(super) fn read_notes(comment: &str, dims: &[i64]) -> Result<Notes, String> {
     for (i, part) in comment.split(", ").enumerate() {
         let is_size = part.strip_suffix(" B").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
         if let Some(text) = part.strip_prefix("stored as ") {
-            notes.pending = Some(read_repack(text, dims)?);
+            notes.pending = Some(Box::new(read_repack(text, dims)?));
             break;
         } else if part == "missing" && !notes.missing {
             notes.missing = true;

@@ -289,7 +289,8 @@ fn chain(scope: &mut Scope<'_>, bound: &Bound, v: ValueId, atoms: &[AtomId]) -> 
     let joined = |(axis, atom): (usize, &AtomId)| {
         bound.atoms[usize::from(*atom)].role == Role::Joined && value.layout.block_of(axis) != 1
     };
-    let layout = if atoms.iter().enumerate().any(joined) { value.layout.clone() } else { value.layout.canonical(shape) };
+    let layout =
+        if atoms.iter().enumerate().any(joined) { value.layout.clone() } else { value.layout.canonical(shape) };
     let mut chain = Vec::with_capacity(layout.factors().len());
     for factor in layout.factors() {
         let axis = usize::from(factor.axis);

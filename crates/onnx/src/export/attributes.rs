@@ -13,13 +13,27 @@ pub(super) fn restated(origin: &NodeProto, node: &Node) -> NodeProto {
     // `ai.onnx` is another name of the default domain.
     let standard = op.domain.is_empty() && same(&origin.domain, "ai.onnx");
     if same(&origin.op_type, &op.name) && (standard || same(&origin.domain, &op.domain)) {
+        restate(&mut proto, node);
         return proto;
     }
     proto.op_type = Some(op.name.clone());
     proto.domain = Some(op.domain.clone());
     let kept = |name: &String| origin.attribute.iter().find(|a| a.name.as_ref() == Some(name)).cloned();
-    proto.attribute = node.attrs.iter().filter_map(|(name, attr)| attribute(name, attr).or_else(|| kept(name))).collect();
+    proto.attribute =
+        node.attrs.iter().filter_map(|(name, attr)| attribute(name, attr).or_else(|| kept(name))).collect();
     proto
+}
+
+/// Lists of integers that a pass changed, said anew; whatever else the node says stays as it was read.
+fn restate(proto: &mut NodeProto, node: &Node) {
+    for (name, attr) in &node.attrs {
+        let Attr::Ints(list) = attr else { continue };
+        match proto.attribute.iter_mut().find(|a| a.name.as_ref() == Some(name)) {
+            Some(a) if a.ints == *list => {}
+            Some(a) => a.ints.clone_from(list),
+            None => proto.attribute.push(ints_attribute(name, list.clone())),
+        }
+    }
 }
 
 /// The message of a node that a pass made.

@@ -16,15 +16,16 @@ mod sweep;
 mod views;
 
 use crate::file::ModelFile;
-use crate::proto::{GraphProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto};
 use crate::proto::tensor_shape_proto::{Dimension, dimension::Value as Extent};
+use crate::proto::{GraphProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto};
 use crate::proto::{OperatorSetIdProto, type_proto};
 use crate::write::Payloads;
 use calls::Functions;
-use names::{Names, Outer, Taken};
-use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
+pub(crate) use names::Taken;
+use names::{Names, Outer};
 use relayout_ir::dim::Dim;
 use relayout_ir::form::Form;
+use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::model::Model;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -118,11 +119,7 @@ fn import_domains(proto: &mut ModelProto, graph: &Graph) {
         };
         let known = |set: &OperatorSetIdProto| set.domain.as_deref() == Some(domain);
         if node.opset > 0 && !proto.opset_import.iter().any(known) {
-            proto.opset_import.push(OperatorSetIdProto {
-                domain: Some(domain.to_owned()),
-                version: Some(node.opset),
-                ..OperatorSetIdProto::default()
-            });
+            proto.opset_import.push(OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(node.opset) });
         }
     }
 }

@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 
 /// Every value name of a model, in all its graphs.
 #[derive(Debug, Default)]
-pub(super) struct Taken(FxHashSet<String>);
+pub(crate) struct Taken(FxHashSet<String>);
 
 impl Taken {
-    pub(super) fn of(model: &ModelProto) -> Taken {
+    pub(crate) fn of(model: &ModelProto) -> Taken {
         let mut taken = Taken::default();
         if let Some(g) = &model.graph {
             taken.collect(g);
@@ -35,7 +35,7 @@ impl Taken {
     }
 
     /// A name that no graph of the model has: `base`, or `base.1`, `base.2`, …
-    pub(super) fn fresh(&mut self, base: &str) -> String {
+    pub(crate) fn fresh(&mut self, base: &str) -> String {
         let mut name = base.to_owned();
         let mut k = 0usize;
         while !self.0.insert(name.clone()) {

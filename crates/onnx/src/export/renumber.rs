@@ -1,16 +1,18 @@
-//! Attributes and operands that speak of axes, said for the order in which the first operand with axes is stored.
+//! Attributes and operands that speak of axes, said for the order in which the first operand with axes is stored, or the first
+//! result where no operand has axes.
 
 use super::views::{int_attribute, ints_attribute};
 use super::{ExportError, Exporter, GraphOut};
-use crate::proto::{AttributeProto, NodeProto};
+use crate::proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
+use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, Implicit, Renumber};
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
-use relayout_ir::op::normalize_axis;
 use relayout_ir::layout::Factor;
-use relayout_ir::storage::{StorageRule, places};
+use relayout_ir::op::{equation_terms, normalize_axis};
+use relayout_ir::storage::{StorageRule, outermost, places};
 
-/// How the first operand that has axes is stored.
+/// How the operand or result whose axes are spoken of is stored.
 struct Order {
     /// Per dim, outermost first, the logical axis that it is; none for dims of an axis that is split or padded.
     stored: Vec<Option<usize>>,
@@ -34,28 +36,33 @@ enum Pick {
 impl Order {
     fn of(graph: &Graph, node: &Node) -> Option<Order> {
         let Form::Axes(bound) = &node.form else { return None };
-        let first = bound.operands.iter().position(Option::is_some)?;
-        let x = node.inputs.get(first).copied().flatten()?;
-        let layout = &graph.value(x).layout;
-        match graph.storage {
-            // Whatever lies in blocks is declared in ONNX's order.
-            StorageRule::PerAxis if layout.as_permutation().is_none() => {
-                let own: Vec<usize> = (0..layout.rank()).collect();
-                let stored: Vec<Option<usize>> = own.iter().copied().map(Some).collect();
-                Some(Order { digits: vec![None; stored.len()], blocks: vec![1; stored.len()], stored, places: own })
-            }
-            _ => {
-                let whole = |axis: usize| layout.block_of(axis) == 1 && layout.slot_map(axis).is_none();
-                let axis = |f: &Factor| Some(usize::from(f.axis)).filter(|&axis| whole(axis));
-                let blocks = (0..layout.rank()).map(|axis| i64::try_from(layout.block_of(axis)).ok());
-                Some(Order {
-                    stored: layout.factors().iter().map(axis).collect(),
-                    places: places(layout)?,
-                    digits: graph.storage_shape(x, layout)?.iter().map(Dim::as_const).collect(),
-                    blocks: blocks.collect::<Option<_>>()?,
-                })
-            }
+        match bound.operands.iter().position(Option::is_some) {
+            Some(first) => Order::stored(graph, node.inputs.get(first).copied().flatten()?),
+            None => Order::of_result(graph, node),
         }
+    }
+
+    fn of_result(graph: &Graph, node: &Node) -> Option<Order> {
+        Order::stored(graph, node.outputs.first().copied().flatten()?)
+    }
+
+    fn stored(graph: &Graph, v: ValueId) -> Option<Order> {
+        let layout = &graph.value(v).layout;
+        let places = places(layout, graph.storage)?;
+        if graph.storage == StorageRule::PerAxis {
+            // Whatever lies in blocks is declared by its axes.
+            let stored: Vec<Option<usize>> = outermost(layout).into_iter().map(Some).collect();
+            return Some(Order { digits: vec![None; stored.len()], blocks: vec![1; places.len()], stored, places });
+        }
+        let whole = |axis: usize| layout.block_of(axis) == 1 && layout.slot_map(axis).is_none();
+        let axis = |f: &Factor| Some(usize::from(f.axis)).filter(|&axis| whole(axis));
+        let blocks = (0..layout.rank()).map(|axis| i64::try_from(layout.block_of(axis)).ok());
+        Some(Order {
+            stored: layout.factors().iter().map(axis).collect(),
+            places,
+            digits: graph.storage_shape(v, layout)?.iter().map(Dim::as_const).collect(),
+            blocks: blocks.collect::<Option<_>>()?,
+        })
     }
 
     fn place(&self, axis: i64) -> Option<i64> {
@@ -67,10 +74,10 @@ impl Order {
     }
 
     /// Entries of one run per axis, `runs` times, in storage order.
-    fn entries(&self, node: &Node, list: &[i64], runs: usize) -> Option<Vec<i64>> {
+    fn entries<T: Copy>(&self, node: &Node, list: &[T], runs: usize, number: fn(i64) -> T) -> Option<Vec<T>> {
         let entry = |pick: &Pick| match *pick {
             Pick::Entry(i) => list.get(i).copied(),
-            Pick::Same(n) => Some(n),
+            Pick::Same(n) => Some(number(n)),
         };
         (list.len() == runs * self.places.len()).then(|| self.picks(node, runs)?.iter().map(entry).collect())?
     }
@@ -144,11 +151,22 @@ impl Exporter {
                 };
                 set(proto, ints_attribute(name, order.all(&axes)?));
             }
+            Renumber::ResultAxisAttr(name, default) => {
+                let place = Order::of_result(graph, node)?.place(node.int(name).unwrap_or(default))?;
+                set(proto, int_attribute(name, place));
+            }
             Renumber::AxisInput(slot) => {
                 let axes = order.all(&contents(graph, node, slot)?)?;
                 let v = node.inputs.get(slot).copied().flatten()?;
                 self.replace(out, proto, slot, "axis", &axes, graph.value(v).ty.rank()? == 0);
             }
+            Renumber::AxisInputOr(slot, default) => {
+                let given = node.inputs.get(slot).copied().flatten();
+                let axes = if given.is_some() { contents(graph, node, slot)? } else { vec![default] };
+                let scalar = given.is_none_or(|v| graph.value(v).ty.rank() == Some(0));
+                self.replace(out, proto, slot, "axis", &order.all(&axes)?, scalar);
+            }
+            Renumber::Letters(name) => set(proto, text_attribute(name, letters(graph, node, name)?)),
             Renumber::AxesInput(slot, implicit) => {
                 let given = node.inputs.get(slot).copied().flatten();
                 let axes = match (given, implicit) {
@@ -161,14 +179,20 @@ impl Exporter {
             }
             Renumber::PerAxisAttr(name, runs) => {
                 if let Some(list) = node.ints(name) {
-                    set(proto, ints_attribute(name, order.entries(node, list, runs)?));
+                    set(proto, ints_attribute(name, order.entries(node, list, runs, |n| n)?));
+                } else if let Some(Attr::Floats(list)) = node.attrs.get(name) {
+                    let floats = order.entries(node, list, runs, |n| n as f32)?;
+                    set(proto, AttributeProto { floats, ..attribute(name, AttributeType::Floats) });
                 }
             }
             Renumber::PerAxisInput(slot, runs) => {
                 let Some(v) = node.inputs.get(slot).copied().flatten() else { return Some(()) };
+                if graph.value(v).ty.shape().is_some_and(|s| s == [Dim::ZERO]) {
+                    return Some(());
+                }
                 match contents(graph, node, slot) {
                     Some(list) => {
-                        let entries = order.entries(node, &list, runs)?;
+                        let entries = order.entries(node, &list, runs, |n| n)?;
                         self.replace(out, proto, slot, "entries", &entries, false);
                     }
                     None => {
@@ -348,6 +372,49 @@ fn gather(data: String, indices: String, result: String) -> NodeProto {
         attribute: vec![int_attribute("axis", 0)],
         ..NodeProto::default()
     }
+}
+
+fn attribute(name: &str, ty: AttributeType) -> AttributeProto {
+    AttributeProto { name: Some(name.to_owned()), r#type: Some(ty as i32), ..AttributeProto::default() }
+}
+
+fn text_attribute(name: &str, text: String) -> AttributeProto {
+    AttributeProto { s: Some(text.into_bytes().into()), ..attribute(name, AttributeType::String) }
+}
+
+/// An equation with the letters of each operand and result in the order in which it is stored.
+fn letters(graph: &Graph, node: &Node, name: &str) -> Option<String> {
+    let (left, right) = equation_terms(node.str(name)?);
+    let stored = |term: &str, v: Option<&Option<ValueId>>| {
+        let v = v.copied().flatten()?;
+        permuted(term, &graph.value(v).layout.as_permutation()?)
+    };
+    let left: Option<Vec<String>> = left.iter().enumerate().map(|(i, term)| stored(term, node.inputs.get(i))).collect();
+    Some(format!("{}->{}", left?.join(","), stored(&right, node.outputs.first())?))
+}
+
+/// A term with its letters in this order of axes. The axes that an ellipsis stands for stay together and in order.
+fn permuted(term: &str, stored: &[usize]) -> Option<String> {
+    let (before, after) = term.split_once("...").unwrap_or((term, ""));
+    let spelled = before.chars().count() + after.chars().count();
+    let dots = stored.len().checked_sub(spelled)?;
+    let axes: Vec<Option<char>> =
+        before.chars().map(Some).chain(std::iter::repeat_n(None, dots)).chain(after.chars().map(Some)).collect();
+    let mut text = String::new();
+    let mut open = term.contains("...");
+    for (place, &axis) in stored.iter().enumerate() {
+        match axes.get(axis)? {
+            Some(letter) => text.push(*letter),
+            None if axis != place => return None,
+            None if open => {
+                open = false;
+                text.push_str("...");
+            }
+            None => {}
+        }
+    }
+    // An ellipsis that stands for no axis says nothing.
+    Some(text)
 }
 
 fn set(proto: &mut NodeProto, attribute: AttributeProto) {

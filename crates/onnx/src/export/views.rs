@@ -2,11 +2,11 @@
 
 use super::{ExportError, Exporter, GraphOut};
 use crate::proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
+use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
-use relayout_ir::dim::Dim;
-use relayout_ir::layout::{Factor, Layout};
-use relayout_ir::storage::{StorageRule, reshape_target, same_bytes};
+use relayout_ir::layout::Layout;
+use relayout_ir::storage::{StorageRule, blocked_image, reshape_target, same_bytes};
 
 /// Domain of ONNX Runtime's blocked ops.
 const NCHWC: &str = "com.microsoft.nchwc";
@@ -36,12 +36,13 @@ pub(super) enum Image {
 }
 
 impl Image {
-    fn of(layout: &Layout) -> Option<Image> {
-        match layout.as_permutation()?[..] {
-            [0, 1, 2, 3] => Some(Image::ChannelsFirst),
-            [0, 2, 3, 1] => Some(Image::ChannelsLast),
-            _ => None,
-        }
+    /// How an image lies whose blocked form has its axes in this order.
+    fn of(layout: &Layout, blocked: [usize; 4]) -> Option<Image> {
+        let [n, c, h, w] = blocked;
+        let order = layout.as_permutation()?;
+        [(Image::ChannelsFirst, [n, c, h, w]), (Image::ChannelsLast, [n, h, w, c])]
+            .into_iter()
+            .find_map(|(image, axes)| (order == axes).then_some(image))
     }
 }
 
@@ -51,20 +52,13 @@ fn reorder(graph: &Graph, x: ValueId, y: ValueId, left: &Layout, shape: &[Dim]) 
     if graph.storage != StorageRule::PerAxis {
         return None;
     }
-    match (is_blocked_image(left), is_blocked_image(to)) {
-        (false, true) => Some(Change::Pack { x, y, from: Image::of(left)? }),
-        (true, false) => {
-            Some(Change::Unpack { x, y, to: Image::of(to)?, channels: shape.get(1)?.as_const()? })
+    match (blocked_image(left), blocked_image(to)) {
+        (None, Some((axes, _))) => Some(Change::Pack { x, y, from: Image::of(left, axes)? }),
+        (Some((axes, _)), None) => {
+            Some(Change::Unpack { x, y, to: Image::of(to, axes)?, channels: shape.get(axes[1])?.as_const()? })
         }
         _ => None,
     }
-}
-
-/// Whether this is `N C/b H W C%b`.
-fn is_blocked_image(layout: &Layout) -> bool {
-    let block = layout.block_of(1);
-    let order = [Factor::whole(0), Factor::outer(1, block), Factor::whole(2), Factor::whole(3), Factor::inner(1, 1, block)];
-    block > 1 && layout.rank() == 4 && layout.factors() == order && layout.slot_map(1).is_none()
 }
 
 /// What a node comes to; `None` for nodes that are neither view nor move, and for views that are as they were read.

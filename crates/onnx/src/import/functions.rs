@@ -14,7 +14,7 @@ pub(super) struct Functions<'f> {
 }
 
 /// What a node calls.
-pub(super) fn op_name(node: &NodeProto) -> OpName {
+pub(crate) fn op_name(node: &NodeProto) -> OpName {
     OpName {
         domain: domain_of(node.domain.as_deref()),
         name: node.op_type.clone().unwrap_or_default(),
@@ -22,7 +22,7 @@ pub(super) fn op_name(node: &NodeProto) -> OpName {
     }
 }
 
-pub(super) fn function_name(f: &FunctionProto) -> OpName {
+pub(crate) fn function_name(f: &FunctionProto) -> OpName {
     OpName {
         domain: domain_of(f.domain.as_deref()),
         name: f.name.clone().unwrap_or_default(),

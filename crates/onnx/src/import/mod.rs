@@ -25,8 +25,10 @@ use crate::proto::{
     attribute_proto::AttributeType, type_proto,
 };
 use crate::write::Payloads;
-use functions::{Functions, function_name, op_name};
+use functions::Functions;
+pub(crate) use functions::{function_name, op_name};
 use indexmap::IndexMap;
+pub(crate) use order::reads;
 use order::{all_reads, label, ordered};
 use relayout_ir::attr::{Attr, Attrs};
 use relayout_ir::constant::Constant;
@@ -105,13 +107,13 @@ fn function(f: &FunctionProto) -> Function {
 }
 
 /// Versions of operator sets, by domain.
-type Opsets = BTreeMap<String, i64>;
+pub(crate) type Opsets = BTreeMap<String, i64>;
 
-fn opsets_of(sets: &[OperatorSetIdProto]) -> Opsets {
+pub(crate) fn opsets_of(sets: &[OperatorSetIdProto]) -> Opsets {
     sets.iter().map(|set| (domain_of(set.domain.as_deref()), set.version.unwrap_or(0))).collect()
 }
 
-fn domain_of(domain: Option<&str>) -> String {
+pub(crate) fn domain_of(domain: Option<&str>) -> String {
     match domain {
         None | Some("ai.onnx") => String::new(),
         Some(d) => d.to_owned(),

@@ -56,7 +56,7 @@ pub(super) fn ordered(
 }
 
 /// Names that a node and its bodies read, each once.
-fn reads(node: &NodeProto) -> BTreeSet<&str> {
+pub(crate) fn reads(node: &NodeProto) -> BTreeSet<&str> {
     let mut reads: BTreeSet<&str> = node.input.iter().map(String::as_str).filter(|n| !n.is_empty()).collect();
     let mut inside = FxHashSet::default();
     for body in node.attribute.iter().flat_map(bodies) {

@@ -38,6 +38,17 @@ pub enum VerifyError {
         /// The library that was asked for.
         asked: PathBuf,
     },
+    /// A library of custom ops cannot be registered.
+    #[error(
+        "cannot register the custom ops of `{path}`: {reason}; give a shared library that exports RegisterCustomOps, built for \
+         this version of ONNX Runtime or an older one"
+    )]
+    CustomOps {
+        /// The path as it was given.
+        path: PathBuf,
+        /// What the system or the runtime said.
+        reason: String,
+    },
     /// A model cannot be loaded by the runtime.
     #[error("ONNX Runtime cannot load {model}: {reason}")]
     Load {

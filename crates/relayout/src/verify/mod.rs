@@ -38,7 +38,10 @@ pub use self::model::{Level, ModelSource};
 pub use self::runtime::Runtime;
 pub use self::tensor::{Data, ElementType, Tensor};
 
-use self::model::{Model, Port};
+use std::path::PathBuf;
+
+pub(crate) use self::model::Model;
+use self::model::Port;
 
 /// How two models are run. The defaults compare the files as they stand, on one thread, once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,11 +55,14 @@ pub struct Options {
     pub threads: usize,
     /// How many sets of random inputs to run; 0 counts as 1. A file of inputs is one set.
     pub rounds: u32,
+    /// Libraries of custom ops that are registered for both models, such as that of crate `relayout-ortop`. They stay loaded to
+    /// the end of the process.
+    pub custom_ops: Vec<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { level_a: Level::Disabled, level_b: Level::Disabled, threads: 1, rounds: 1 }
+        Self { level_a: Level::Disabled, level_b: Level::Disabled, threads: 1, rounds: 1, custom_ops: Vec::new() }
     }
 }
 
@@ -71,13 +77,34 @@ pub fn verify(
     inputs: &Inputs,
     options: &Options,
 ) -> Result<Comparison, VerifyError> {
-    let mut model = Model::load(runtime, a, options.level_a, options.threads)?;
-    let feeds = inputs.feeds(&model, options.rounds)?;
+    compared(runtime, a, b, options, |model| inputs.feeds(model, options.rounds))
+}
+
+/// The same on inputs that the caller has: tensors by the names of the inputs, in one round.
+pub fn verify_on(
+    runtime: &Runtime,
+    a: ModelSource<'_>,
+    b: ModelSource<'_>,
+    inputs: &[Tensor],
+    options: &Options,
+) -> Result<Comparison, VerifyError> {
+    compared(runtime, a, b, options, |_| Ok(vec![inputs.to_vec()]))
+}
+
+fn compared(
+    runtime: &Runtime,
+    a: ModelSource<'_>,
+    b: ModelSource<'_>,
+    options: &Options,
+    feeds: impl FnOnce(&Model) -> Result<Vec<Vec<Tensor>>, VerifyError>,
+) -> Result<Comparison, VerifyError> {
+    let mut model = Model::load(runtime, a, options.level_a, options)?;
+    let feeds = feeds(&model)?;
     let references = run_all(&mut model, &feeds)?;
     let (inputs_of_a, outputs_of_a) = (model.inputs.clone(), model.outputs.clone());
     drop(model);
 
-    let mut model = Model::load(runtime, b, options.level_b, options.threads)?;
+    let mut model = Model::load(runtime, b, options.level_b, options)?;
     let mut differences = input_differences(&inputs_of_a, &model.inputs);
     differences.extend(order_difference("order of the inputs", &inputs_of_a, &model.inputs));
     differences.extend(order_difference("order of the outputs", &outputs_of_a, &model.outputs));
@@ -100,12 +127,12 @@ pub fn run(
     inputs: &[Tensor],
     level: Level,
 ) -> Result<Vec<Tensor>, VerifyError> {
-    Model::load(runtime, model, level, 1)?.run(inputs)
+    Model::load(runtime, model, level, &Options::default())?.run(inputs)
 }
 
 /// The inputs that [`verify`] would feed `model` in its first round, one per input, in the model's order.
 pub fn example_inputs(runtime: &Runtime, model: ModelSource<'_>, inputs: &Inputs) -> Result<Vec<Tensor>, VerifyError> {
-    let model = Model::load(runtime, model, Level::Disabled, 1)?;
+    let model = Model::load(runtime, model, Level::Disabled, &Options::default())?;
     Ok(inputs.feeds(&model, 1)?.into_iter().next().unwrap_or_default())
 }
 

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::error::one_line;
 use super::runtime::guarded;
-use super::{ElementType, Runtime, Tensor, VerifyError};
+use super::{ElementType, Options, Runtime, Tensor, VerifyError};
 
 /// Where a model comes from.
 #[derive(Debug, Clone, Copy)]
@@ -125,7 +125,7 @@ impl Port {
 }
 
 /// A loaded model.
-pub(super) struct Model {
+pub(crate) struct Model {
     pub(super) label: String,
     pub(super) inputs: Vec<Port>,
     pub(super) outputs: Vec<Port>,
@@ -133,17 +133,20 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Loads `source` with `threads` threads per operator (0: as many as the machine has cores).
-    pub(super) fn load(
+    /// Loads `source` with the threads and the custom ops of `options`.
+    pub(crate) fn load(
         runtime: &Runtime,
         source: ModelSource<'_>,
         level: Level,
-        threads: usize,
+        options: &Options,
     ) -> Result<Self, VerifyError> {
         let label = source.label();
         guarded(&format!("loading {label}"), || {
-            let session = open(runtime, source, level, threads)
-                .map_err(|error| VerifyError::Load { model: label.clone(), reason: one_line(&error.to_string()) })?;
+            let failed =
+                |error: ort::Error| VerifyError::Load { model: label.clone(), reason: one_line(&error.to_string()) };
+            let builder = builder(runtime, level, options.threads).map_err(failed)?;
+            let builder = options.custom_ops.iter().try_fold(builder, |builder, path| with_library(builder, path))?;
+            let session = open(builder, source).map_err(failed)?;
             let ports =
                 |outlets: &[Outlet]| outlets.iter().map(|outlet| Port::new(outlet.name(), outlet.dtype())).collect();
             let (inputs, outputs) = (ports(session.inputs()), ports(session.outputs()));
@@ -153,7 +156,7 @@ impl Model {
 
     /// Runs the model on those of `inputs` that it has, and copies its outputs to the host, in the model's order. A
     /// sequence of tensors `name` comes out as tensors `name[0]`, `name[1]`, ...; an optional that is empty, as nothing.
-    pub(super) fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, VerifyError> {
+    pub(crate) fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, VerifyError> {
         let Self { label, inputs: ports, outputs, session } = self;
         guarded(&format!("running {label}"), || {
             let failed =
@@ -175,12 +178,23 @@ impl Model {
     }
 }
 
-fn open(runtime: &Runtime, source: ModelSource<'_>, level: Level, threads: usize) -> ort::Result<Session> {
-    let mut builder = SessionBuilder::new(&runtime.environment)?
+fn builder(runtime: &Runtime, level: Level, threads: usize) -> ort::Result<SessionBuilder> {
+    Ok(SessionBuilder::new(&runtime.environment)?
         .with_optimization_level(level.into())?
         .with_intra_threads(threads)?
         .with_inter_threads(1)?
-        .with_log_level(ort::logging::LogLevel::Fatal)?;
+        .with_log_level(ort::logging::LogLevel::Fatal)?)
+}
+
+/// Registers the library of custom ops at `path`.
+fn with_library(builder: SessionBuilder, path: &Path) -> Result<SessionBuilder, VerifyError> {
+    let failed = |reason: &str| VerifyError::CustomOps { path: path.to_owned(), reason: one_line(reason) };
+    // A name without a folder would be looked for where the system's libraries are.
+    let resolved = path.canonicalize().map_err(|error| failed(&error.to_string()))?;
+    builder.with_operator_library(resolved).map_err(|error| failed(&error.to_string()))
+}
+
+fn open(mut builder: SessionBuilder, source: ModelSource<'_>) -> ort::Result<Session> {
     match source {
         ModelSource::Path(path) => builder.commit_from_file(path),
         ModelSource::Bytes(bytes) => builder.commit_from_memory(bytes),

@@ -56,6 +56,14 @@ impl Runtime {
         &self.path
     }
 
+    /// The version, as the name of the library's file has it; what the build says of itself where it has none.
+    pub fn version(&self) -> String {
+        let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+        let numbers: Vec<&str> = name.split('.').filter(number).collect();
+        if numbers.is_empty() { one_line(ort::info()) } else { numbers.join(".") }
+    }
+
     /// The oldest version of ONNX Runtime that [`Runtime::load`] accepts, such as `1.31`.
     pub fn oldest() -> String {
         format!("1.{}", ort::MINOR_VERSION)

@@ -6,7 +6,9 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use prost::Message;
-use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library, verify};
+use relayout::verify::{
+    Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tensor, Tolerance, find_library, verify, verify_on,
+};
 use relayout::{Model, Options, Report, optimize, target};
 use relayout_onnx::proto::ModelProto;
 use std::collections::BTreeMap;
@@ -62,7 +64,7 @@ pub(crate) fn optimized(bytes: &[u8], dims: &BTreeMap<String, i64>) -> Result<Ou
     let options = dims
         .iter()
         .fold(Options::default(), |options, (name, &size)| options.dim(name.as_str(), relayout::Size::of(size)));
-    let result = optimize(&model, &target, &options).map_err(|e| format!("optimize fails: {e}"))?;
+    let result = optimize(&model, target.as_ref(), &options).map_err(|e| format!("optimize fails: {e}"))?;
     let bytes = result.to_bytes().map_err(|e| format!("the result can't be written: {e}"))?;
     Ok(Outcome { bytes, report: result.report().clone(), text: result.graph().to_string() })
 }
@@ -72,6 +74,12 @@ pub(crate) fn compared(a: &[u8], b: &[u8], dims: &BTreeMap<String, i64>) -> Resu
     let inputs = Inputs::Random { seed: 1, dims: dims.clone() };
     let options = relayout::verify::Options::default();
     verify(runtime(), ModelSource::Bytes(a), ModelSource::Bytes(b), &inputs, &options).map_err(|e| e.to_string())
+}
+
+/// Runs both models on these inputs.
+pub(crate) fn compared_on(a: &[u8], b: &[u8], inputs: &[Tensor]) -> Result<Comparison, String> {
+    let options = relayout::verify::Options::default();
+    verify_on(runtime(), ModelSource::Bytes(a), ModelSource::Bytes(b), inputs, &options).map_err(|e| e.to_string())
 }
 
 /// Whether the results agree: equal, or near where `tolerance` is given. A difference of rounding is also let pass if it is

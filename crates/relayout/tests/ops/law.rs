@@ -10,8 +10,8 @@
 //!
 //! The entry is an argument: a wrong one must be found (`wrong.rs`).
 
-use crate::case::{Case, RMS};
 use crate::digits;
+use crate::op_cases::case::{Case, RMS};
 use crate::runtime::runtime;
 use crate::shuffle;
 use relayout::ir::dim::Dim;
@@ -54,6 +54,7 @@ pub(crate) fn check(case: &Case, opset: i64, def: &'static OpDef) -> Result<Chec
     match &subject.form {
         Form::Opaque(why) => subject.opaque(why),
         Form::Borders(_) => subject.opaque("runs bodies"),
+        Form::Kernel(_) => subject.opaque("is a kernel of a dialect"),
         Form::View(view) => subject.views(view),
         Form::Axes(_) if case.opaque.is_some() => Err("is not opaque, as the case says".to_owned()),
         Form::Axes(bound) => {
@@ -257,7 +258,7 @@ fn patch_slot(graph: &Graph, node: NodeId, slot: Slot, layout: &Layout, patch: &
 
 fn legalized(graph: &mut Graph) -> Result<(), String> {
     let target = relayout::target("onnx").map_err(|e| e.to_string())?;
-    let mut cx = Context::new(&target);
+    let mut cx = Context::new(target.as_ref());
     legalize(graph, &mut cx).map_err(|e| e.to_string())
 }
 

@@ -1,17 +1,17 @@
 //! Proof of the table of ops: every entry that ONNX Runtime can run on the CPU obeys the laws of `law.rs` at both ends of its range
 //! of versions, what is not covered is listed with the reason, and wrong entries are found.
 
-mod case;
-mod cases;
 mod digits;
 mod law;
+#[path = "../op_cases/mod.rs"]
+mod op_cases;
 mod runtime;
 mod shuffle;
 mod through;
 mod uncovered;
 mod wrong;
 
-use case::Case;
+use op_cases::case::Case;
 use relayout::ir::op::{Axes, OpDef, entries};
 use std::collections::BTreeMap;
 use uncovered::UNCOVERED;
@@ -46,32 +46,47 @@ fn prove(cases: &[Case]) {
 
 #[test]
 fn elementwise_ops_obey_their_laws() {
-    prove(&cases::elementwise::cases());
+    prove(&op_cases::elementwise::cases());
 }
 
 #[test]
 fn windows_normalizations_and_sampling_obey_their_laws() {
-    prove(&cases::windows::cases());
+    prove(&op_cases::windows::cases());
 }
 
 #[test]
 fn reductions_cuts_joins_and_picks_obey_their_laws() {
-    prove(&cases::axes::cases());
+    prove(&op_cases::axes::cases());
 }
 
 #[test]
 fn products_and_quantized_ops_obey_their_laws() {
-    prove(&cases::products::cases());
+    prove(&op_cases::products::cases());
+}
+
+#[test]
+fn attention_obeys_its_laws() {
+    prove(&op_cases::attention::cases());
+}
+
+#[test]
+fn contributed_ops_obey_their_laws() {
+    prove(&op_cases::contributed::cases());
+}
+
+#[test]
+fn signals_and_losses_obey_their_laws() {
+    prove(&op_cases::signals::cases());
 }
 
 #[test]
 fn blocked_ops_have_the_types_that_are_inferred() {
-    prove(&cases::internal::cases());
+    prove(&op_cases::internal::cases());
 }
 
 #[test]
 fn views_shapes_and_opaque_ops_obey_their_laws() {
-    prove(&cases::views::cases());
+    prove(&op_cases::views::cases());
 }
 
 /// Whether a line of the list of what is not covered is about this entry.
@@ -81,7 +96,7 @@ fn speaks_of((domain, op, first, _): &(&str, &str, i64, &str), def: &OpDef) -> b
 
 #[test]
 fn every_entry_is_covered_at_both_ends_of_its_range_or_listed_with_the_reason() {
-    let cases = cases::all();
+    let cases = op_cases::all();
     let mut wrong = Vec::new();
     for def in entries() {
         let own = cases.iter().filter(|c| (c.domain, c.op) == (def.domain, def.name));

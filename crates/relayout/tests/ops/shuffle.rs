@@ -4,10 +4,10 @@
 //! A letter may be a digit of an axis (`(g co)`); its extent follows from axes that are one letter and from results. Letters
 //! marked as whole or windowed are not shuffled: nothing is claimed of them but their order.
 
-use crate::case::Case;
 use crate::law::{agree_all, encode, execute};
+use crate::op_cases::case::{Case, pick};
 use relayout::ir::form::{AtomId, Bound, Role, Slot};
-use relayout::verify::{Data, Tensor};
+use relayout::verify::Tensor;
 use std::collections::BTreeMap;
 
 /// What a signature claims of a letter.
@@ -84,8 +84,13 @@ fn shapes(case: &Case, bound: &Bound, base: &[Tensor]) -> Result<Shapes, String>
 
 /// Letters of an atom, outermost first.
 fn letters(bound: &Bound, atom: AtomId) -> Vec<&str> {
+    digits(bound, atom).map(|digit| digit.trim_end_matches('~')).collect()
+}
+
+/// The same with the mark of those of which nothing is said.
+fn digits(bound: &Bound, atom: AtomId) -> impl Iterator<Item = &str> {
     let name = bound.atoms[usize::from(atom)].name.as_str();
-    name.trim_start_matches('(').trim_end_matches(')').split(' ').collect()
+    name.trim_start_matches('(').trim_end_matches(')').split(' ')
 }
 
 /// Extent of every letter.
@@ -126,8 +131,9 @@ fn claim(bound: &Bound, letter: &str) -> Claim {
     let roles: Vec<Role> = within.iter().chain(&without).map(|&a| bound.atoms[usize::from(a)].role).collect();
     // A reduced axis that stays with extent 1 is in the results, but contracted.
     let reduced = within.iter().any(|a| without.contains(a) && bound.atoms[usize::from(*a)].role == Role::Contracted);
+    let unsaid = within.iter().chain(&without).any(|&a| digits(bound, a).any(|d| d.strip_suffix('~') == Some(letter)));
     match (within.is_empty(), without.is_empty()) {
-        _ if roles.iter().any(|r| matches!(r, Role::Whole | Role::Windowed)) => Claim::Nothing,
+        _ if unsaid || roles.iter().any(|r| matches!(r, Role::Whole | Role::Windowed | Role::Joined)) => Claim::Nothing,
         (false, false) if reduced => Claim::Contracted,
         (false, false) => Claim::Carried,
         (false, true) => Claim::Contracted,
@@ -175,17 +181,4 @@ impl Shuffle<'_> {
         let digit = |i: usize| i / inner % self.extent;
         (0..extent).map(|i| i - digit(i) * inner + self.source(digit(i)) * inner).collect()
     }
-}
-
-/// Elements at these places.
-fn pick(data: &Data, picks: &[usize]) -> Data {
-    macro_rules! each {
-        ($($variant:ident),*) => {
-            match data {
-                $(Data::$variant(v) => Data::$variant(picks.iter().map(|&i| v[i].clone()).collect()),)*
-                other => panic!("cases have no elements of type {}", other.element_type()),
-            }
-        };
-    }
-    each!(F32, F64, F16, U8, I8, I32, I64, U32, U64, Bool)
 }

@@ -1,9 +1,9 @@
 //! What a random model is made from. Numbers shrink towards 0, which every choice reads as its simplest option.
 
+use crate::cards::Card;
+use crate::ops;
+use crate::sketch::{Id, Sketch};
 use proptest::prelude::*;
-
-/// Opsets at which the form of some op changes, and both ends.
-const OPSETS: &[i64] = &[13, 9, 10, 11, 12, 14, 15, 17, 18, 19, 20, 21];
 
 /// A random model.
 #[derive(Clone, Debug)]
@@ -25,10 +25,29 @@ pub(crate) struct Recipe {
 /// One op or a few.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
-    /// Which family.
-    pub(crate) kind: u16,
+    /// Which family, or the card that was dealt.
+    pub(crate) kind: Kind,
     /// Its choices, in the order in which they are made.
     pub(crate) choices: Vec<u16>,
+}
+
+/// What a step adds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// A family that is drawn, by a number.
+    Drawn(u16),
+    /// What was dealt.
+    Dealt(Card),
+}
+
+impl Step {
+    /// Adds what it stands for; the last value that it made.
+    pub(crate) fn play(&self, s: &mut Sketch, dice: &mut Dice<'_>) -> Option<Id> {
+        match self.kind {
+            Kind::Drawn(number) => ops::family(number)(s, dice),
+            Kind::Dealt(card) => card.play(s, dice),
+        }
+    }
 }
 
 /// A stream of choices that ends in zeros.
@@ -66,9 +85,16 @@ impl<'a> Dice<'a> {
             4 => &[&[0, 2, 3, 1], &[0, 3, 1, 2], &[0, 1, 3, 2], &[0, 2, 1, 3]],
             _ => &[],
         };
-        let choice = self.below(common.len() + 2);
-        if let Some(perm) = common.get(choice) {
-            return perm.to_vec();
+        match self.below(4) {
+            0 | 1 if !common.is_empty() => return self.pick(common).to_vec(),
+            // Two axes exchanged.
+            0..=2 if n > 1 => {
+                let mut perm: Vec<usize> = (0..n).collect();
+                let first = self.below(n);
+                perm.swap(first, (first + 1 + self.below(n - 1)) % n);
+                return perm;
+            }
+            _ => {}
         }
         let mut left: Vec<usize> = (0..n).collect();
         (0..n).map(|_| left.remove(self.below(left.len()))).collect()
@@ -79,24 +105,49 @@ fn extent() -> impl Strategy<Value = i64> {
     prop_oneof![3 => Just(2i64), 3 => Just(3), 2 => Just(1), 2 => Just(4), 1 => Just(5), 1 => Just(7)]
 }
 
+fn small() -> impl Strategy<Value = i64> {
+    prop_oneof![2 => Just(2i64), 1 => Just(3), 2 => Just(1)]
+}
+
 fn shape() -> impl Strategy<Value = Vec<i64>> {
     prop_oneof![
-        5 => prop::collection::vec(extent(), 4),
-        2 => prop::collection::vec(extent(), 3),
-        1 => prop::collection::vec(extent(), 2),
-        1 => prop::collection::vec(extent(), 5),
-        1 => prop::collection::vec(extent(), 1),
+        10 => prop::collection::vec(extent(), 4),
+        4 => prop::collection::vec(extent(), 3),
+        2 => prop::collection::vec(extent(), 2),
+        2 => prop::collection::vec(small(), 5),
+        2 => prop::collection::vec(small(), 6),
+        2 => prop::collection::vec(extent(), 1),
+        1 => Just(vec![]),
     ]
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    (any::<u16>(), prop::collection::vec(any::<u16>(), 0..14)).prop_map(|(kind, choices)| Step { kind, choices })
+fn choices() -> impl Strategy<Value = Vec<u16>> {
+    prop::collection::vec(any::<u16>(), 0..14)
 }
 
-/// Random models of 3 to 25 steps.
-pub(crate) fn recipes() -> impl Strategy<Value = Recipe> {
+fn drawn() -> impl Strategy<Value = Step> {
+    (any::<u16>(), choices()).prop_map(|(number, choices)| Step { kind: Kind::Drawn(number), choices })
+}
+
+/// A card that was dealt; it shrinks to no step.
+fn dealt(card: Card) -> impl Strategy<Value = Option<Step>> {
+    let step = choices().prop_map(move |choices| Step { kind: Kind::Dealt(card), choices });
+    (prop::bool::weighted(1.0), step).prop_map(|(kept, step)| kept.then_some(step))
+}
+
+/// The steps that are drawn, with those that are dealt evenly among them.
+fn mixed(drawn: Vec<Step>, dealt: Vec<Option<Step>>) -> Vec<Step> {
+    let (n, cards) = (drawn.len(), dealt.len());
+    let mut placed: Vec<(usize, Step)> = (0..).zip(drawn).map(|(i, step)| (i * 2 * cards.max(1), step)).collect();
+    let cards = (0..).zip(dealt).filter_map(|(i, step)| Some(((i * 2 + 1) * n, step?)));
+    placed.extend(cards);
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, step)| step).collect()
+}
+
+/// Random models of this operator set: what was dealt, and 3 to 11 steps that are drawn.
+pub(crate) fn recipes(opset: i64, hand: Vec<Card>) -> impl Strategy<Value = Recipe> {
     (
-        prop::sample::select(OPSETS),
         any::<bool>(),
         prop_oneof![
             2 => Just(vec![]),
@@ -104,15 +155,16 @@ pub(crate) fn recipes() -> impl Strategy<Value = Recipe> {
             2 => prop::collection::vec((any::<u16>(), 1i64..6), 1..4),
         ],
         prop::collection::vec(shape(), 1..3),
-        prop::collection::vec(step(), 3..25),
+        prop::collection::vec(drawn(), 3..12),
+        hand.into_iter().map(dealt).collect::<Vec<_>>(),
         prop::collection::vec(any::<u16>(), 0..3),
     )
-        .prop_map(|(opset, old, symbols, inputs, steps, outputs)| Recipe {
+        .prop_map(move |(old, symbols, inputs, drawn, dealt, outputs)| Recipe {
             opset,
             old_ir: old && opset < 10,
             symbols,
             inputs,
-            steps,
+            steps: mixed(drawn, dealt),
             outputs,
         })
 }

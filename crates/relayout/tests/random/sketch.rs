@@ -1,9 +1,10 @@
 //! A model under construction: values with their types at the sizes that the test runs, nodes and constants.
 
-use crate::ops;
+use crate::op_cases::case::{encoded, initializer};
 use crate::recipe::{Dice, Recipe};
 use bytes::Bytes;
 use prost::Message;
+use relayout::verify::{Data, Tensor};
 use relayout_onnx::proto::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
     ValueInfoProto, attribute_proto::AttributeType, tensor_proto::DataType, tensor_shape_proto, type_proto,
@@ -15,7 +16,10 @@ const MOST_ELEMENTS: i64 = 4096;
 /// Most axes of a value.
 const MOST_AXES: usize = 6;
 /// Most factors in a value: products must stay far from infinity.
-const MOST_FACTORS: u32 = 12;
+pub(crate) const MOST_FACTORS: u32 = 12;
+
+/// Types of which ONNX Runtime moves, joins and cuts tensors, whatever the op.
+const MOVED: &[DataType] = &[DataType::Float, DataType::Int32, DataType::Int64, DataType::Bool, DataType::Uint8];
 
 /// A value that ops may read.
 #[derive(Clone, Debug)]
@@ -53,6 +57,11 @@ pub(crate) struct Sketch {
     pub(crate) values: Vec<Value>,
     /// The operand that the next op has to take first.
     pub(crate) forced: Option<Id>,
+    /// What the model is fed beside its random inputs.
+    pub(crate) feeds: Vec<Tensor>,
+    /// Values that are inputs of the model, and no outputs.
+    given: Vec<Id>,
+    inputs: Vec<ValueInfoProto>,
     nodes: Vec<NodeProto>,
     initializers: Vec<TensorProto>,
     names: usize,
@@ -65,6 +74,12 @@ pub(crate) struct Sample {
     pub(crate) exact: bool,
     /// Sizes of symbolic dims in the run.
     pub(crate) dims: BTreeMap<String, i64>,
+    /// Inputs that are not random.
+    pub(crate) feeds: Vec<Tensor>,
+    /// The model.
+    pub(crate) proto: ModelProto,
+    /// Shapes of the values that nodes make and of the inputs, by name, at the sizes of the run.
+    pub(crate) shapes: BTreeMap<String, Vec<i64>>,
 }
 
 impl Sketch {
@@ -92,7 +107,7 @@ impl Sketch {
     /// A value of any type and at least this rank, now and then a constant.
     pub(crate) fn any(&mut self, dice: &mut Dice<'_>, rank: usize) -> Option<Id> {
         let constants = dice.once_in(6);
-        self.choose(dice, |v| v.rank() >= rank && (constants || !v.constant))
+        self.choose(dice, |v| v.rank() >= rank && (constants || !v.constant) && MOVED.contains(&v.dtype))
     }
 
     /// A floating-point constant, kept for later ops to share.
@@ -122,14 +137,7 @@ impl Sketch {
             self.initializers.push(tensor);
             return;
         }
-        let output = tensor.name.clone().unwrap_or_default();
-        let value = AttributeProto {
-            name: Some("value".into()),
-            t: Some(Box::new(tensor)),
-            r#type: Some(AttributeType::Tensor as i32),
-            ..AttributeProto::default()
-        };
-        self.push_node("Constant", vec![], vec![output], vec![value]);
+        self.push(constant_node(tensor));
     }
 
     /// The name of a constant list of integers.
@@ -147,6 +155,13 @@ impl Sketch {
         name
     }
 
+    /// The same, made by a node.
+    pub(crate) fn constant_of(&mut self, dtype: DataType, shape: &[i64], data: Vec<u8>) -> String {
+        let name = self.name("r");
+        self.add_tensor(tensor(&name, dtype, shape, data), true);
+        name
+    }
+
     /// The name of a value, which is read by this.
     pub(crate) fn read(&mut self, id: Id) -> String {
         self.values[id].read = true;
@@ -161,8 +176,34 @@ impl Sketch {
         outputs: Vec<String>,
         attributes: Vec<AttributeProto>,
     ) {
+        self.push(node(op, inputs, outputs, attributes));
+    }
+
+    /// Adds a node of any domain; two in three get a name.
+    pub(crate) fn push(&mut self, node: NodeProto) {
+        let op = node.op_type.as_deref().unwrap_or_default();
         let name = (self.nodes.len() % 3 != 2).then(|| format!("{op}_{}", self.nodes.len()));
-        self.nodes.push(NodeProto { name, ..node(op, inputs, outputs, attributes) });
+        self.nodes.push(NodeProto { name, ..node });
+    }
+
+    /// Adds an input that is fed this tensor.
+    pub(crate) fn fed(&mut self, tensor: &Tensor) -> Id {
+        let name = self.name("d");
+        let tensor = Tensor::new(name.clone(), tensor.shape(), tensor.data().clone()).expect("as many elements");
+        let dtype = element_type(tensor.data());
+        self.inputs.push(info(&name, dtype, tensor.shape(), &BTreeMap::new(), true));
+        self.given.push(self.values.len());
+        let shape = tensor.shape().to_vec();
+        self.feeds.push(tensor);
+        self.values.push(Value { name, dtype, shape, exact: true, factors: 1, read: true, constant: false });
+        self.values.len() - 1
+    }
+
+    /// The name of a constant that has these elements.
+    pub(crate) fn known(&mut self, tensor: &Tensor, as_node: bool) -> String {
+        let name = self.name("k");
+        self.add_tensor(TensorProto { name: Some(name.clone()), ..initializer(tensor) }, as_node);
+        name
     }
 
     /// A node without a value of its own: the name of its result.
@@ -225,10 +266,33 @@ impl Sketch {
     }
 }
 
+/// A node that makes this constant.
+fn constant_node(tensor: TensorProto) -> NodeProto {
+    let output = tensor.name.clone().unwrap_or_default();
+    let value = AttributeProto {
+        name: Some("value".into()),
+        t: Some(Box::new(tensor)),
+        r#type: Some(AttributeType::Tensor as i32),
+        ..AttributeProto::default()
+    };
+    node("Constant", vec![], vec![output], vec![value])
+}
+
+/// A node that makes a list of integers.
+pub(crate) fn list_node(name: &str, list: &[i64]) -> NodeProto {
+    let data = list.iter().flat_map(|v| v.to_le_bytes()).collect();
+    constant_node(tensor(name, DataType::Int64, &[list.len() as i64], data))
+}
+
 /// A node without a name.
 pub(crate) fn node(op: &str, inputs: Vec<String>, outputs: Vec<String>, attributes: Vec<AttributeProto>) -> NodeProto {
     let op_type = Some(op.to_owned());
     NodeProto { op_type, input: inputs, output: outputs, attribute: attributes, ..NodeProto::default() }
+}
+
+/// The type of these elements.
+pub(crate) fn element_type(data: &Data) -> DataType {
+    DataType::try_from(encoded(data).0).expect("the types of elements are known")
 }
 
 /// What an op does to the numbers.
@@ -253,22 +317,27 @@ pub(crate) fn sample(recipe: &Recipe) -> Sample {
         opset: recipe.opset,
         values: Vec::new(),
         forced: None,
+        feeds: Vec::new(),
+        given: Vec::new(),
+        inputs: Vec::new(),
         nodes: Vec::new(),
         initializers: Vec::new(),
         names: 0,
     };
-    let (mut inputs, mut dims) = (Vec::new(), BTreeMap::new());
+    let mut dims = BTreeMap::new();
     for (k, shape) in recipe.inputs.iter().enumerate() {
         let mut shape = shape.clone();
         let mut symbols = BTreeMap::new();
-        for (&(axis, size), symbol) in recipe.symbols.iter().zip(["N", "L", "M"]).filter(|_| k == 0) {
+        let symbolic = k == 0 && !shape.is_empty();
+        for (&(axis, size), symbol) in recipe.symbols.iter().zip(["N", "L", "M"]).filter(|_| symbolic) {
             let axis = usize::from(axis) % shape.len();
             shape[axis] = size;
             symbols.insert(axis, symbol);
         }
         dims.extend(symbols.iter().map(|(&axis, &symbol)| (symbol.to_owned(), shape[axis])));
         let name = format!("x{k}");
-        inputs.push(info(&name, DataType::Float, &shape, &symbols, true));
+        sketch.inputs.push(info(&name, DataType::Float, &shape, &symbols, true));
+        sketch.given.push(sketch.values.len());
         sketch.values.push(Value {
             name,
             dtype: DataType::Float,
@@ -281,13 +350,14 @@ pub(crate) fn sample(recipe: &Recipe) -> Sample {
     }
     for step in &recipe.steps {
         sketch.forced = None;
-        let _ = ops::family(step.kind)(&mut sketch, &mut Dice::of(step));
+        let _ = step.play(&mut sketch, &mut Dice::of(step));
     }
-    finish(recipe, sketch, inputs, dims)
+    finish(recipe, sketch, dims)
 }
 
-fn finish(recipe: &Recipe, mut sketch: Sketch, mut inputs: Vec<ValueInfoProto>, dims: BTreeMap<String, i64>) -> Sample {
-    let made: Vec<Id> = (recipe.inputs.len()..sketch.values.len()).filter(|&i| !sketch.values[i].constant).collect();
+fn finish(recipe: &Recipe, mut sketch: Sketch, dims: BTreeMap<String, i64>) -> Sample {
+    let made = |i: &Id| !sketch.values[*i].constant && !sketch.given.contains(i);
+    let made: Vec<Id> = (0..sketch.values.len()).filter(made).collect();
     let leaves: Vec<Id> = made.iter().copied().filter(|&i| !sketch.values[i].read).collect();
     // Now and then a value that nobody reads stays one: a dead node of the input.
     let dead = recipe.outputs.first().copied().unwrap_or(0) % 4 == 3 && leaves.len() > 1;
@@ -306,6 +376,7 @@ fn finish(recipe: &Recipe, mut sketch: Sketch, mut inputs: Vec<ValueInfoProto>, 
     }
     let said = dims.is_empty();
     let old = recipe.old_ir;
+    let mut inputs = std::mem::take(&mut sketch.inputs);
     if old {
         inputs.extend(sketch.initializers.iter().map(|t| {
             let dtype = DataType::try_from(t.data_type.unwrap_or(0)).expect("a known type");
@@ -326,13 +397,20 @@ fn finish(recipe: &Recipe, mut sketch: Sketch, mut inputs: Vec<ValueInfoProto>, 
         ..GraphProto::default()
     };
     let exact = outcome.iter().all(|v| v.exact);
-    let model = ModelProto {
+    let own = graph.node.iter().filter_map(|n| n.domain.clone()).filter(|domain| !domain.is_empty());
+    let mut domains: Vec<String> = own.collect();
+    domains.sort();
+    domains.dedup();
+    let set = |domain: Option<String>, version| OperatorSetIdProto { domain, version: Some(version) };
+    let others = domains.into_iter().map(|domain| set(Some(domain), 1));
+    let proto = ModelProto {
         ir_version: Some(if old { 3 } else { 8 }),
-        opset_import: vec![OperatorSetIdProto { domain: None, version: Some(recipe.opset) }],
+        opset_import: std::iter::once(set(None, recipe.opset)).chain(others).collect(),
         graph: Some(graph),
         ..ModelProto::default()
     };
-    Sample { bytes: model.encode_to_vec(), exact, dims }
+    let shapes = sketch.values.iter().filter(|v| !v.constant).map(|v| (v.name.clone(), v.shape.clone())).collect();
+    Sample { bytes: proto.encode_to_vec(), exact, dims, feeds: sketch.feeds, proto, shapes }
 }
 
 fn tensor(name: &str, dtype: DataType, dims: &[i64], data: Vec<u8>) -> TensorProto {
@@ -382,9 +460,14 @@ pub(crate) fn ints(name: &str, list: &[i64]) -> AttributeProto {
     AttributeProto { name: Some(name.into()), ints: list.to_vec(), r#type: ty, ..AttributeProto::default() }
 }
 
-/// An attribute that is a graph of one output.
-pub(crate) fn body(name: &str, nodes: Vec<NodeProto>, output: ValueInfoProto) -> AttributeProto {
-    let graph = GraphProto { name: Some(name.into()), node: nodes, output: vec![output], ..GraphProto::default() };
+/// An attribute that is a graph.
+pub(crate) fn body(
+    name: &str,
+    node: Vec<NodeProto>,
+    input: Vec<ValueInfoProto>,
+    output: Vec<ValueInfoProto>,
+) -> AttributeProto {
+    let graph = GraphProto { name: Some(name.into()), node, input, output, ..GraphProto::default() };
     let ty = Some(AttributeType::Graph as i32);
     AttributeProto { name: Some(name.into()), g: Some(Box::new(graph)), r#type: ty, ..AttributeProto::default() }
 }

@@ -2,14 +2,22 @@
 //! not fit; the form of an op follows the operator set.
 
 mod axes;
+mod bodies;
 mod elementwise;
 mod moves;
 mod networks;
+mod segments;
+mod sequences;
 
 use axes::*;
+use bodies::*;
 use elementwise::*;
 use moves::*;
 use networks::*;
+use segments::*;
+use sequences::*;
+
+pub(crate) use moves::transposed;
 
 use crate::recipe::Dice;
 use crate::sketch::{CONTRACTS, EXACT, Id, PRODUCT, ROUNDS, Sketch, body, float, info, int, ints, node, text};
@@ -70,6 +78,30 @@ pub(crate) fn family(kind: u16) -> Family {
     }
     transpose
 }
+
+/// Families that are dealt (see `cards.rs`): an op, the first operator set in which it is spelled so, and what makes one.
+pub(crate) const DEALT: &[(&str, i64, Family)] = &[
+    ("If", 7, branches),
+    ("Loop", 7, iterate),
+    ("Scan", 8, scan),
+    ("Constant", 7, constant_node),
+    ("SequenceConstruct", 11, sequence),
+    ("SequenceLength", 11, sequence),
+    ("SequenceAt", 11, sequence),
+    ("SequenceEmpty", 11, growing),
+    ("SequenceInsert", 11, growing),
+    ("SequenceErase", 11, growing),
+    ("SplitToSequence", 11, split_and_joined),
+    ("ConcatFromSequence", 11, split_and_joined),
+    ("SequenceMap", 17, mapped),
+    ("Optional", 15, optional),
+    ("OptionalHasElement", 15, optional),
+    ("OptionalGetElement", 15, optional),
+];
+
+/// Families that are dealt for a feature that is no op.
+pub(crate) const FEATURED: &[(&str, Family)] =
+    &[("Concat", joined_channels), ("Split", split_channels), ("Pad", padded_channels)];
 
 fn permuted(shape: &[i64], perm: &[usize]) -> Vec<i64> {
     perm.iter().map(|&p| shape[p]).collect()

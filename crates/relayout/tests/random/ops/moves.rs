@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(super) fn transposed(s: &mut Sketch, x: Id, perm: &[usize]) -> Option<Id> {
+pub(crate) fn transposed(s: &mut Sketch, x: Id, perm: &[usize]) -> Option<Id> {
     let shape = permuted(&s.values[x].shape, perm);
     let list: Vec<i64> = perm.iter().map(|&p| p as i64).collect();
     let reversed = perm.iter().rev().copied().eq(0..perm.len());
@@ -18,8 +18,33 @@ pub(super) fn transpose(s: &mut Sketch, dice: &mut Dice<'_>) -> Option<Id> {
 
 /// A Transpose, an op or two, and the Transpose back.
 pub(super) fn wrapped(s: &mut Sketch, dice: &mut Dice<'_>) -> Option<Id> {
-    const INNER: &[Family] =
-        &[unary, constant_operand, binary, pad, reduce, concat, softmax, slice, tile, clip, expand, cast];
+    const INNER: &[Family] = &[
+        unary,
+        constant_operand,
+        binary,
+        pad,
+        reduce,
+        concat,
+        softmax,
+        slice,
+        tile,
+        clip,
+        expand,
+        cast,
+        conv,
+        pool,
+        batch_norm,
+        matmul,
+        gemm,
+        gather,
+        top_k,
+        cum_sum,
+        quantize,
+        layer_norm,
+        split,
+        arg,
+        choose_where,
+    ];
     let x = s.float(dice, 2)?;
     let rank = s.values[x].rank();
     let perm = dice.permutation(rank);
@@ -164,33 +189,12 @@ pub(super) fn space(s: &mut Sketch, dice: &mut Dice<'_>) -> Option<Id> {
     s.simple("SpaceToDepth", x, &[], shape, EXACT, vec![int("blocksize", 2)])
 }
 
-/// An If whose branches read the value from outside.
-pub(super) fn branches(s: &mut Sketch, dice: &mut Dice<'_>) -> Option<Id> {
-    let x = s.float(dice, 2)?;
+/// A constant that a node makes, added to a value.
+pub(super) fn constant_node(s: &mut Sketch, dice: &mut Dice<'_>) -> Option<Id> {
+    let x = s.float(dice, 1)?;
     let v = s.values[x].clone();
-    let perm = dice.permutation(v.rank());
-    let list: Vec<i64> = perm.iter().map(|&p| p as i64).collect();
-    let back: Vec<i64> =
-        (0..list.len() as i64).map(|i| list.iter().position(|&p| p == i).map_or(0, |p| p as i64)).collect();
-    let shape = permuted(&v.shape, &perm);
-    let condition = s.raw(DataType::Bool, &[], vec![u8::from(dice.once_in(2))]);
-    let capture = s.read(x);
-    let names: Vec<String> = (0..5).map(|_| s.name("b")).collect();
-    let one = |op: &str, from: &str, to: usize, attributes| {
-        node(op, vec![from.to_owned()], vec![names[to].clone()], attributes)
-    };
-    // Either both branches leave the result transposed, or the pair in the first cancels.
-    let plain = dice.once_in(2);
-    let result = if plain { shape } else { v.shape.clone() };
-    let mut then = vec![one("Transpose", &capture, 0, vec![ints("perm", &list)]), one("Relu", &names[0], 1, vec![])];
-    let other = if plain {
-        then.push(one("Abs", &names[1], 2, vec![]));
-        vec![one("Transpose", &capture, 3, vec![ints("perm", &list)]), one("Neg", &names[3], 4, vec![])]
-    } else {
-        then.push(one("Transpose", &names[1], 2, vec![ints("perm", &back)]));
-        vec![one("Neg", &capture, 4, vec![])]
-    };
-    let out = |name: &str| info(name, DataType::Float, &result, &std::collections::BTreeMap::new(), false);
-    let attributes = vec![body("then_branch", then, out(&names[2])), body("else_branch", other, out(&names[4]))];
-    s.op("If", &[x], vec![condition], &[(DataType::Float, result.clone())], EXACT, attributes)
+    let extent = *v.shape.last()?;
+    let data = (0..extent).flat_map(|i| (i as f32 / 8.0 - 0.25).to_le_bytes()).collect();
+    let c = s.constant_of(DataType::Float, &[extent], data);
+    s.simple("Add", x, &[c], v.shape, EXACT, vec![])
 }

@@ -1,0 +1,59 @@
+//! Layouts by their spelling.
+
+use relayout_codegen::{Digit, Order, Segment};
+use relayout_ir::layout::{Layout, LayoutError};
+
+use crate::Status;
+
+/// The order of the digits of a layout, for a shape whose axes are in the order of the layout's letters.
+pub(crate) fn order(text: &str, shape: &[usize]) -> Result<Order, Status> {
+    let layout: Layout = text.parse().map_err(|_| Status::BadLayout)?;
+    let signed: Vec<i64> =
+        shape.iter().map(|&extent| i64::try_from(extent)).collect::<Result<_, _>>().map_err(|_| Status::BadSize)?;
+    let bound = layout.bind(&signed).map_err(|error| match error {
+        LayoutError::TooLarge => Status::BadSize,
+        _ => Status::BadLayout,
+    })?;
+    let number = |n: u64| usize::try_from(n).map_err(|_| Status::BadSize);
+    let mut digits = Vec::with_capacity(bound.factors().len());
+    for factor in bound.factors() {
+        digits.push(Digit { axis: factor.axis, extent: number(factor.extent)?, stride: number(factor.div)? });
+    }
+    let mut segments = Vec::with_capacity(shape.len());
+    for axis in 0..shape.len() {
+        let map = layout.slot_map(axis).unwrap_or_default();
+        let of = |segment: &relayout_ir::layout::Segment| {
+            Ok(Segment { length: number(segment.len)?, slots: number(segment.slots)? })
+        };
+        segments.push(map.iter().map(of).collect::<Result<Vec<_>, Status>>()?);
+    }
+    Ok(Order { digits, segments })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::order;
+    use crate::Status;
+    use relayout_codegen::Order;
+
+    #[test]
+    fn spellings_become_orders() {
+        let shape = [2, 20, 3, 5];
+        let same = |text: &str, want: Order| {
+            let found = order(text, &shape).expect("a layout");
+            assert_eq!(found.digits, want.digits, "{text}");
+        };
+        same("NCHW", Order::dense(&shape));
+        same("NHWC", Order::permuted(&shape, &[0, 2, 3, 1]));
+        for text in ["NCHW16c", "nChw16c", "aBcd16b", "N C/16 H W C%16"] {
+            same(text, Order::blocked(&shape, 1, 16));
+        }
+    }
+
+    #[test]
+    fn what_spells_none_or_another_rank_is_refused() {
+        for text in ["", "QQ", "NCHWD5x", "NC", "N C/16 H W"] {
+            assert_eq!(order(text, &[2, 20, 3, 5]), Err(Status::BadLayout), "{text}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! `relayout calibrate`
+
+use crate::args;
+use crate::commands::{is_stdio, runtime_library, say};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use relayout::calibrate::{CalibrateOptions, calibrate as measure, check as hold};
+use relayout::measured::MeasuredCosts;
+use relayout::verify::Runtime;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
+    // What can fail at once fails before the minutes that measuring takes.
+    let costs = if a.check { Some(table(a.costs.as_deref())?) } else { None };
+    if !is_stdio(&a.output) {
+        writable(&a.output)?;
+    }
+    let runtime = Runtime::load(&runtime_library()?).map_err(Failure::model)?;
+    let mut options = CalibrateOptions::new(machine(), today());
+    if a.quick {
+        options = options.quick();
+    }
+    options.threads = match usize::from(a.threads) {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    let bar = Progress::start("measuring");
+    let mut progress = |done: usize, of: usize| bar.tell(format!("measuring {}", 100 * done / of.max(1)) + " %");
+    if let Some(costs) = costs {
+        let check = hold(&runtime, &costs, &options, a.seed, &mut progress).map_err(Failure::model)?;
+        drop(bar);
+        if a.json {
+            return say(&serde_json::to_string_pretty(&check).map_err(Failure::model)?);
+        }
+        return say(check.to_string().trim_end());
+    }
+    let calibration = measure(&runtime, &options, &mut progress).map_err(Failure::model)?;
+    drop(bar);
+    let text = calibration.text();
+    if is_stdio(&a.output) {
+        return say(text.trim_end());
+    }
+    write(&a.output, &text)
+}
+
+fn table(path: Option<&Path>) -> Result<MeasuredCosts, Failure> {
+    let Some(path) = path else { return MeasuredCosts::builtin().map_err(Failure::model) };
+    let name = path.display().to_string();
+    let text =
+        fs::read_to_string(path).map_err(|e| Failure::usage(format!("cannot read table of costs `{name}`: {e}")))?;
+    MeasuredCosts::parse(&name, &text).map_err(Failure::model)
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn writable(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::model(format!("cannot write {}: it is a directory", path.display())));
+    }
+    if !folder(path).is_dir() {
+        return Err(Failure::model(format!("cannot write {}: there is no such folder", path.display())));
+    }
+    Ok(())
+}
+
+/// Puts the table in its place at once, so that there is never half of one.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| Failure::model(format!("cannot write {}: {e}", path.display()));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".relayout-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder(path)).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.persist(path).map_err(|e| failed(e.error))?;
+    Ok(())
+}
+
+/// The processor's name where the system tells it, else its architecture.
+fn machine() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name));
+    let family = info.lines().find_map(|line| line.strip_prefix("cpu family")?.split_once(':').map(|(_, n)| n.trim()));
+    let system = format!("{} {}", std::env::consts::ARCH, std::env::consts::OS);
+    match (name, family) {
+        (Some(name), Some(family)) => format!("{}, family {family}, {system}", name.trim()),
+        (Some(name), None) => format!("{}, {system}", name.trim()),
+        _ => system,
+    }
+}
+
+/// The day in universal time.
+fn today() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let [year, month, day] = civil(seconds / 86_400);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// Year, month and day of a count of days from 1970-01-01, in years that start in March, so that leap days come last.
+fn civil(days: u64) -> [u64; 3] {
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let [month, next] = if month < 10 { [month + 3, 0] } else { [month - 9, 1] };
+    [era * 400 + year + next, month, day]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::civil;
+
+    #[test]
+    fn days_are_counted_through_leap_years() {
+        for (days, date) in [
+            (0, [1970, 1, 1]),
+            (59, [1970, 3, 1]),
+            (11_016, [2000, 2, 29]),
+            (11_017, [2000, 3, 1]),
+            (20_778, [2026, 11, 21]),
+            (47_540, [2100, 2, 28]),
+            (47_541, [2100, 3, 1]),
+        ] {
+            assert_eq!(civil(days), date, "{days}");
+        }
+    }
+}

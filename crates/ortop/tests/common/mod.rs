@@ -1,0 +1,122 @@
+//! What the tests of the library share: where it and the runtime are, and models with one node.
+//!
+//! The runtime is the one that `ORT_DYLIB_PATH` names, else the one in the project folder `.relayout/venv`. Without one the
+//! tests fail and say how to get it; they are never skipped.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use prost::Message;
+use relayout::verify::{SearchPlaces, find_library};
+use relayout_onnx::proto::tensor_shape_proto::{Dimension, dimension};
+use relayout_onnx::proto::{
+    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorShapeProto, TypeProto,
+    ValueInfoProto, attribute_proto::AttributeType, type_proto,
+};
+use std::path::PathBuf;
+
+/// ONNX Runtime's library.
+pub(crate) fn onnxruntime() -> PathBuf {
+    let mut places = SearchPlaces::default();
+    places.explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
+    places.start = Some(PathBuf::from(env!("CARGO_MANIFEST_DIR")));
+    find_library(&places).expect("these tests need ONNX Runtime: run tools/setup once")
+}
+
+/// The library under test, of this build.
+pub(crate) fn library() -> PathBuf {
+    let name = format!("{}relayout_ortop{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let test = std::env::current_exe().expect("a path");
+    let beside = test.ancestors().map(|folder| folder.join(&name)).find(|path| path.is_file());
+    beside.unwrap_or_else(|| panic!("cargo built no {name} above {}", test.display()))
+}
+
+/// A dim of a graph's input.
+#[derive(Debug, Clone)]
+pub(crate) enum Size {
+    Known(i64),
+    Named(&'static str),
+}
+
+pub(crate) fn known(shape: &[i64]) -> Vec<Size> {
+    shape.iter().copied().map(Size::Known).collect()
+}
+
+/// Dims of no known size; so many names are enough for every test.
+pub(crate) fn unknown(rank: usize) -> Vec<Size> {
+    ["A", "B", "C", "D", "E", "F", "G"].into_iter().map(Size::Named).take(rank).collect()
+}
+
+pub(crate) fn ints(name: &str, ints: &[i64]) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.to_owned()),
+        r#type: Some(AttributeType::Ints as i32),
+        ints: ints.to_vec(),
+        ..AttributeProto::default()
+    }
+}
+
+pub(crate) fn text(name: &str, text: &str) -> AttributeProto {
+    let s = Some(text.as_bytes().to_vec().into());
+    AttributeProto {
+        name: Some(name.to_owned()),
+        r#type: Some(AttributeType::String as i32),
+        s,
+        ..AttributeProto::default()
+    }
+}
+
+pub(crate) fn node(domain: &str, op: &str, output: &str, attribute: Vec<AttributeProto>) -> NodeProto {
+    NodeProto {
+        name: Some(format!("make_{output}")),
+        domain: Some(domain.to_owned()),
+        op_type: Some(op.to_owned()),
+        input: vec!["x".to_owned()],
+        output: vec![output.to_owned()],
+        attribute,
+        ..NodeProto::default()
+    }
+}
+
+pub(crate) fn relayout(output: &str, attribute: Vec<AttributeProto>) -> NodeProto {
+    node("relayout", "Relayout", output, attribute)
+}
+
+fn value(name: &str, element: i32, dims: Option<&[Size]>) -> ValueInfoProto {
+    let dim = |size: &Size| Dimension {
+        value: Some(match size {
+            Size::Known(size) => dimension::Value::DimValue(*size),
+            Size::Named(name) => dimension::Value::DimParam((*name).to_owned()),
+        }),
+        denotation: None,
+    };
+    let shape = dims.map(|dims| TensorShapeProto { dim: dims.iter().map(dim).collect() });
+    let tensor = type_proto::Value::TensorType(type_proto::Tensor { elem_type: Some(element), shape });
+    ValueInfoProto {
+        name: Some(name.to_owned()),
+        r#type: Some(TypeProto { value: Some(tensor), denotation: None }),
+        ..ValueInfoProto::default()
+    }
+}
+
+/// A model whose nodes read its one input `x`; each node's output is one of the model's. `dims` `None` is an unknown rank.
+pub(crate) fn model(
+    element: i32,
+    dims: Option<&[Size]>,
+    nodes: Vec<NodeProto>,
+    functions: Vec<FunctionProto>,
+) -> Vec<u8> {
+    let output = nodes.iter().flat_map(|node| &node.output).map(|name| value(name, element, None)).collect();
+    let graph = GraphProto {
+        name: Some("test".to_owned()),
+        input: vec![value("x", element, dims)],
+        output,
+        node: nodes,
+        ..GraphProto::default()
+    };
+    let import =
+        |(domain, version): (&str, i64)| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
+    let opset_import = [("", 18), ("relayout", 1)].map(import).to_vec();
+    let model =
+        ModelProto { ir_version: Some(10), graph: Some(graph), opset_import, functions, ..ModelProto::default() };
+    model.encode_to_vec()
+}

@@ -1,0 +1,277 @@
+//! A node of ONNX Runtime for each [`Case`].
+
+use relayout_target::measured::{
+    Activation, AxisShape, Case, ConvShape, Copy, ELEMENTWISE, Form, GemmShape, Pool, PoolShape, Reorder, ResizeShape,
+    Scaling, Side, Spread, is_binary,
+};
+
+use super::CalibrateError;
+use super::sketch::{Sketch, Value};
+
+/// Domain of the blocked ops.
+const BLOCKED: &str = "com.microsoft.nchwc";
+
+/// Adds one node to a sketch, as copy `copy` of it: weights are its own, operands shared, unless it reads `input`. Gives the
+/// name of what it computes.
+pub(super) fn add(
+    sketch: &mut Sketch,
+    case: &Case,
+    copy: usize,
+    input: Option<&str>,
+    block: u64,
+) -> Result<String, CalibrateError> {
+    let mut node = Adding { sketch, copy, input, block };
+    match case {
+        Case::Conv(shape, form) => node.conv(shape, *form),
+        Case::Reorder(kind, side, sizes) => node.reorder(*kind, *side, *sizes),
+        Case::Transpose(shape, perm, width) => node.transpose(shape, perm, *width),
+        Case::Elementwise(op, elements, spread) => node.elementwise(op, *elements, *spread),
+        Case::Pool(kind, shape, blocked) => node.pool(*kind, shape, *blocked),
+        Case::Resize(mode, shape, blocked) => node.resize(*mode, shape, *blocked),
+        Case::Copy { kind, bytes, run } => node.copied(*kind, *bytes, *run),
+        Case::Gemm(shape) => node.gemm(shape),
+        Case::Softmax(shape) => node.softmax(shape),
+        Case::Reduce(shape) => node.reduce(shape),
+        other => Err(CalibrateError::NoModel { case: format!("{other:?}") }),
+    }
+}
+
+/// Bytes of weights that a copy of a node brings along.
+pub(super) fn weight_bytes(case: &Case, block: u64) -> u64 {
+    match case {
+        Case::Conv(s, Form::Plain) => 4 * s.m * (s.c / s.group.max(1)) * s.kh * s.kw,
+        Case::Conv(s, _) => {
+            let padded = |c: u64| c.next_multiple_of(block);
+            4 * padded(s.m) * padded(s.c / s.group.max(1)) * s.kh * s.kw
+        }
+        Case::Gemm(s) if s.constant_b => 4 * s.k * s.n,
+        _ => 0,
+    }
+}
+
+struct Adding<'a> {
+    sketch: &'a mut Sketch,
+    copy: usize,
+    input: Option<&'a str>,
+    block: u64,
+}
+
+impl Adding<'_> {
+    /// The first operand: what is given, or a constant that all copies share.
+    fn x(&mut self, dims: &[u64]) -> Result<String, CalibrateError> {
+        match self.input {
+            Some(name) => Ok(name.to_owned()),
+            None => self.sketch.floats(&format!("x{dims:?}"), dims),
+        }
+    }
+
+    fn name(&self, what: &str) -> String {
+        format!("{what}.{}", self.copy)
+    }
+
+    fn output(&self) -> String {
+        let before = self.input.unwrap_or_default();
+        format!("{before}y.{}", self.copy)
+    }
+
+    fn node(&mut self, op: &str, domain: &str, inputs: &[&str], attributes: &[(&str, Value<'_>)]) -> String {
+        let output = self.output();
+        self.sketch.node(op, domain, inputs, &output, attributes)
+    }
+
+    fn conv(&mut self, s: &ConvShape, form: Form) -> Result<String, CalibrateError> {
+        let padded = |c: u64| c.next_multiple_of(self.block);
+        let groups = s.group.max(1);
+        let (cg, mg) = (s.c / groups, s.m / groups);
+        let (c, m, inputs, group) = match form {
+            Form::Plain => (s.c, s.m, cg, groups),
+            Form::Blocked if s.is_depthwise() => (padded(s.c), padded(s.c), 1, padded(s.c)),
+            Form::Blocked => (groups * padded(cg), groups * padded(mg), padded(cg), groups),
+            Form::BlockedFromNchw => (s.c, padded(s.m), s.c, 1),
+        };
+        let x = self.x(&[s.n, c, s.h, s.w])?;
+        let weights = self.sketch.floats(&self.name("w"), &[m, inputs, s.kh, s.kw])?;
+        let bias = self.sketch.floats(&self.name("b"), &[m])?;
+        let [rows, columns] = s.pads();
+        let pads = [rows[0], columns[0], rows[1], columns[1]];
+        let kernel = [s.kh, s.kw];
+        let mut attributes = vec![
+            ("kernel_shape", Value::Ints(&kernel)),
+            ("pads", Value::Ints(&pads)),
+            ("strides", Value::Ints(&s.stride)),
+            ("dilations", Value::Ints(&s.dilation)),
+            ("group", Value::Int(group)),
+        ];
+        if let Some(activation) = s.activation {
+            attributes.push(("activation", Value::Text(activation.name())));
+            let parameters: &[f32] = match activation {
+                Activation::LeakyRelu => &[0.01],
+                Activation::Clip => &[0.0, 6.0],
+                Activation::HardSigmoid => &[0.2, 0.5],
+                _ => &[],
+            };
+            if !parameters.is_empty() {
+                attributes.push(("activation_params", Value::Floats(parameters)));
+            }
+        }
+        let (op, domain) = match (form, s.activation) {
+            (Form::Plain, None) => ("Conv", ""),
+            (Form::Plain, Some(_)) => ("FusedConv", "com.microsoft"),
+            _ => ("Conv", BLOCKED),
+        };
+        Ok(self.node(op, domain, &[&x, &weights, &bias], &attributes))
+    }
+
+    fn reorder(&mut self, kind: Reorder, side: Side, [n, c, h, w]: [u64; 4]) -> Result<String, CalibrateError> {
+        let last = Value::Int(u64::from(side == Side::ChannelsLast));
+        if kind == Reorder::Input {
+            let dims = if side == Side::Nchw { [n, c, h, w] } else { [n, h, w, c] };
+            let x = self.x(&dims)?;
+            return Ok(self.node("ReorderInput", BLOCKED, &[&x], &[("channels_last", last)]));
+        }
+        let x = self.x(&[n, c.next_multiple_of(self.block), h, w])?;
+        Ok(self.node("ReorderOutput", BLOCKED, &[&x], &[("channels", Value::Int(c)), ("channels_last", last)]))
+    }
+
+    fn transpose(&mut self, shape: &[u64], perm: &[usize], width: u64) -> Result<String, CalibrateError> {
+        let x = self.sketch.elements(&format!("x{shape:?}"), shape, width)?;
+        let perm: Vec<u64> = perm.iter().map(|&axis| axis as u64).collect();
+        Ok(self.node("Transpose", "", &[&x], &[("perm", Value::Ints(&perm))]))
+    }
+
+    fn elementwise(&mut self, op: &str, elements: u64, spread: Spread) -> Result<String, CalibrateError> {
+        let block = self.block;
+        let (dims, other) = match spread {
+            Spread::Same => (vec![elements], vec![elements]),
+            Spread::Scalar => (vec![elements], vec![1]),
+            Spread::Channel { pixels } => (vec![elements / pixels, pixels], vec![elements / pixels, 1]),
+            Spread::Last { channels } => (vec![elements / channels, channels], vec![channels]),
+            Spread::Blocked { pixels } => {
+                let blocks = elements / pixels / block;
+                (vec![1, blocks, pixels, block], vec![1, blocks, 1, block])
+            }
+        };
+        let positive = matches!(op, "Log" | "Sqrt" | "Pow" | "Div" | "Reciprocal");
+        let x = if positive { self.sketch.positives("x", &dims)? } else { self.sketch.floats("x", &dims)? };
+        let domain = ELEMENTWISE.iter().find(|(name, _)| *name == op).map_or("", |(_, domain)| domain);
+        let mut inputs = vec![x];
+        match op {
+            // A square, as in a norm: the runtime multiplies, where another exponent takes a logarithm.
+            "Pow" => inputs.push(self.sketch.numbers("two", &[], &[2.0])),
+            "Clip" => {
+                inputs.push(self.sketch.numbers("low", &[], &[0.0]));
+                inputs.push(self.sketch.numbers("high", &[], &[6.0]));
+            }
+            _ if is_binary(op) => inputs.push(self.sketch.positives("other", &other)?),
+            _ => {}
+        }
+        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+        Ok(self.node(op, domain, &inputs, &[]))
+    }
+
+    fn pool(&mut self, kind: Pool, s: &PoolShape, blocked: bool) -> Result<String, CalibrateError> {
+        let (c, domain) = if blocked { (s.c.next_multiple_of(self.block), BLOCKED) } else { (s.c, "") };
+        let x = self.x(&[s.n, c, s.h, s.w])?;
+        let op = match kind {
+            Pool::Max => "MaxPool",
+            Pool::Average => "AveragePool",
+            Pool::GlobalMax => return Ok(self.node("GlobalMaxPool", domain, &[&x], &[])),
+            Pool::GlobalAverage => return Ok(self.node("GlobalAveragePool", domain, &[&x], &[])),
+        };
+        let [rows, columns] = s.windows().pads();
+        let pads = [rows[0], columns[0], rows[1], columns[1]];
+        let attributes = [
+            ("kernel_shape", Value::Ints(&s.kernel)),
+            ("strides", Value::Ints(&s.stride)),
+            ("pads", Value::Ints(&pads)),
+        ];
+        Ok(self.node(op, domain, &[&x], &attributes))
+    }
+
+    fn resize(&mut self, mode: Scaling, s: &ResizeShape, blocked: bool) -> Result<String, CalibrateError> {
+        let c = if blocked { s.c.next_multiple_of(self.block) } else { s.c };
+        let x = self.x(&[s.n, c, s.from[0], s.from[1]])?;
+        let scale = [s.to[0] / s.from[0].max(1), s.to[1] / s.from[1].max(1)];
+        let (text, transformation) = match mode {
+            Scaling::Nearest => ("nearest", "asymmetric"),
+            Scaling::Linear => ("linear", "half_pixel"),
+        };
+        let mut attributes =
+            vec![("mode", Value::Text(text)), ("coordinate_transformation_mode", Value::Text(transformation))];
+        if blocked {
+            let scales = [1, 1, scale[0], scale[1]];
+            attributes.push(("scales", Value::Ints(&scales)));
+            return Ok(self.node("Upsample", BLOCKED, &[&x], &attributes));
+        }
+        if mode == Scaling::Nearest {
+            attributes.push(("nearest_mode", Value::Text("floor")));
+        }
+        let scales = self.sketch.numbers("scales", &[4], &[1.0, 1.0, scale[0] as f32, scale[1] as f32]);
+        Ok(self.node("Resize", "", &[&x, "", &scales], &attributes))
+    }
+
+    fn copied(&mut self, kind: Copy, bytes: u64, run: u64) -> Result<String, CalibrateError> {
+        let columns = (run / 4).max(1);
+        let rows = |at_once: u64| (bytes / (4 * at_once)).max(1);
+        match kind {
+            Copy::Concat => {
+                let dims = [rows(2 * columns), columns];
+                let (x, other) = (self.x(&dims)?, self.sketch.floats("other", &dims)?);
+                Ok(self.node("Concat", "", &[&x, &other], &[("axis", Value::Int(1))]))
+            }
+            Copy::Split => {
+                let x = self.x(&[rows(2 * columns), 2 * columns])?;
+                let name = self.node("Split", "", &[&x], &[("axis", Value::Int(1))]);
+                self.sketch.another_output(format!("{name}.second"));
+                Ok(name)
+            }
+            Copy::Slice | Copy::StridedSlice => {
+                let x = self.x(&[rows(columns), 2 * columns])?;
+                let (end, step) = if kind == Copy::Slice { (columns, 1) } else { (2 * columns, 2) };
+                let starts = self.sketch.ints("starts", &[0]);
+                let ends = self.sketch.ints("ends", &[end]);
+                let axes = self.sketch.ints("axes", &[1]);
+                let steps = self.sketch.ints("steps", &[step]);
+                Ok(self.node("Slice", "", &[&x, &starts, &ends, &axes, &steps], &[]))
+            }
+            Copy::Pad => {
+                let x = self.x(&[rows(columns).saturating_sub(2).max(1), columns.saturating_sub(2).max(1)])?;
+                let pads = self.sketch.ints("pads", &[1, 1, 1, 1]);
+                Ok(self.node("Pad", "", &[&x, &pads], &[]))
+            }
+        }
+    }
+
+    fn gemm(&mut self, s: &GemmShape) -> Result<String, CalibrateError> {
+        let b = if s.transposed_b { [s.n, s.k] } else { [s.k, s.n] };
+        if s.constant_b {
+            let x = self.x(&[s.batch * s.m, s.k])?;
+            let weights = self.sketch.floats(&self.name("w"), &b)?;
+            if s.transposed_b {
+                return Ok(self.node("Gemm", "", &[&x, &weights], &[("transB", Value::Int(1))]));
+            }
+            return Ok(self.node("MatMul", "", &[&x, &weights], &[]));
+        }
+        let x = self.x(&[s.batch, s.m, s.k])?;
+        let other = self.sketch.fed("other", &[s.batch, b[0], b[1]])?;
+        if s.transposed_b {
+            return Ok(self.node("FusedMatMul", "com.microsoft", &[&x, &other], &[("transB", Value::Int(1))]));
+        }
+        Ok(self.node("MatMul", "", &[&x, &other], &[]))
+    }
+
+    fn softmax(&mut self, s: &AxisShape) -> Result<String, CalibrateError> {
+        let x = self.x(&dims(s))?;
+        Ok(self.node("Softmax", "", &[&x], &[("axis", Value::Int(1))]))
+    }
+
+    fn reduce(&mut self, s: &AxisShape) -> Result<String, CalibrateError> {
+        let x = self.x(&dims(s))?;
+        Ok(self.node("ReduceMean", "", &[&x], &[("axes", Value::Ints(&[1]))]))
+    }
+}
+
+/// Dims of which axis 1 is read whole; nothing stands behind it where it is the last.
+fn dims(s: &AxisShape) -> Vec<u64> {
+    if s.inner > 1 { vec![s.outer, s.length, s.inner] } else { vec![s.outer, s.length] }
+}

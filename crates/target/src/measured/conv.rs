@@ -1,0 +1,149 @@
+//! Convolutions.
+
+use super::case::{Activation, Case, ConvShape, Form, conv_work};
+use super::table::MeasuredCosts;
+
+impl MeasuredCosts {
+    /// What a convolution costs in a form, in nanoseconds; `None` where that form has no kernel.
+    ///
+    /// The addition of a fourth operand, which the blocked kernel does while it stores, counts nothing.
+    #[must_use]
+    pub fn conv_ns(&self, shape: &ConvShape, form: Form) -> Option<u64> {
+        let group = shape.group.max(1);
+        if !shape.c.is_multiple_of(group) || !shape.m.is_multiple_of(group) {
+            return None;
+        }
+        let work_ns = match form {
+            Form::Plain => self.plain(shape),
+            Form::Blocked if shape.is_depthwise() => self.depthwise(shape),
+            Form::Blocked => self.blocked(shape),
+            Form::BlockedFromNchw if group == 1 && shape.c < self.machine().block => self.first(shape),
+            Form::BlockedFromNchw => return None,
+        };
+        Some(self.node(work_ns + self.activation(shape)))
+    }
+
+    fn plain(&self, s: &ConvShape) -> f64 {
+        let group = s.group.max(1);
+        let work = conv_work(s, Form::Plain, self.machine().block);
+        let (stride, area) = (s.stride.into_iter().max().unwrap_or(1), mean(s.kh, s.kw));
+        if s.is_depthwise() {
+            return work * self.rate("conv-plain-depthwise", &[s.c as f64, area, stride as f64, s.ow as f64]);
+        }
+        let (cg, mg, pixels) = ((s.c / group) as f64, (s.m / group) as f64, mean(s.oh, s.ow));
+        if group > 1 && stride == 1 {
+            return work * self.rate("conv-plain-grouped", &[cg, mg, area, pixels]);
+        }
+        if is_pixel(s) && group == 1 {
+            let grid = if stride > 1 { "conv-plain-pointwise-strided" } else { "conv-plain-pointwise" };
+            return work * self.rate(grid, &[cg, mg, pixels]);
+        }
+        // The matrix product sums over the kernel as well: what counts is how long that sum is.
+        let sum = |c: f64, kh: f64, kw: f64| c * kh * kw / 9.0;
+        if group > 1 && stride > 1 && is_pixel(s) {
+            let strided = self
+                .ratio("conv-plain-pointwise-strided", [cg, mg, pixels], |at| self.rate("conv-plain-pointwise", &at));
+            return work * self.rate("conv-plain-grouped", &[cg, mg, area, pixels]) * strided;
+        }
+        let rate = if group > 1 {
+            self.rate("conv-plain-grouped", &[cg, mg, area, pixels])
+        } else {
+            self.rate("conv-plain-im2col", &[sum(cg, s.kh as f64, s.kw as f64), mg, s.ow as f64])
+        };
+        if stride > 1 {
+            // Windows are gathered more slowly, once for all output channels: 64 of them where that was measured.
+            let place = [cg, area, s.ow as f64];
+            let dense = |[c, k, ow]: [f64; 3]| self.rate("conv-plain-im2col", &[sum(c, k, k), 64.0, ow]);
+            let slower = self.ratio("conv-plain-strided", place, dense) - 1.0;
+            return work * (rate + (slower * dense(place)).max(0.0) * 64.0 / mg.max(1.0));
+        }
+        if group > 1 {
+            return work * rate;
+        }
+        work * rate
+            * self.ratio("conv-plain-kernel", [s.kh as f64, s.kw as f64, s.ow as f64], |[kh, kw, ow]| {
+                self.rate("conv-plain-im2col", &[sum(64.0, kh, kw), 64.0, ow])
+            })
+    }
+
+    fn blocked(&self, s: &ConvShape) -> f64 {
+        let (block, group) = (self.machine().block, s.group.max(1));
+        let inputs = (s.c / group).div_ceil(block).max(1);
+        let outputs = (s.m / group).div_ceil(block).max(1);
+        let work = conv_work(s, Form::Blocked, block);
+        let strided = s.stride.into_iter().max().unwrap_or(1) > 1;
+        let (inputs_f, ow, pixels) = (inputs as f64, s.ow as f64, mean(s.oh, s.ow));
+        if is_pixel(s) {
+            let grid = if strided { "conv-blocked-pointwise-strided" } else { "conv-blocked-pointwise" };
+            return work * in_sets(outputs, |out| self.rate(grid, &[inputs_f, out, pixels]));
+        }
+        let regular = |inputs: f64, out: f64| self.rate("conv-blocked-regular", &[inputs, out, ow]);
+        let mut ratio = 1.0;
+        if strided {
+            ratio *= self.ratio("conv-blocked-strided", [inputs_f, mean(s.kh, s.kw), ow], |[inputs, _, ow]| {
+                self.rate("conv-blocked-regular", &[inputs, 4.0, ow])
+            });
+        } else {
+            ratio *= self.ratio("conv-blocked-kernel", [s.kh as f64, s.kw as f64, ow], |[_, _, ow]| {
+                self.rate("conv-blocked-kernel", &[3.0, 3.0, ow])
+            });
+        }
+        if let Some(dilation) = s.dilation.into_iter().max().filter(|&d| d > 1) {
+            ratio *= self.ratio("conv-blocked-dilated", [dilation as f64, ow], |[_, ow]| {
+                self.rate("conv-blocked-dilated", &[1.0, ow])
+            });
+        }
+        work * in_sets(outputs, |out| regular(inputs_f, out)) * ratio
+    }
+
+    fn depthwise(&self, s: &ConvShape) -> f64 {
+        let block = self.machine().block;
+        let stride = s.stride.into_iter().max().unwrap_or(1) as f64;
+        let blocks = s.c.div_ceil(block) as f64;
+        conv_work(s, Form::Blocked, block)
+            * self.rate("conv-blocked-depthwise", &[blocks, mean(s.kh, s.kw), stride, s.ow as f64])
+    }
+
+    fn first(&self, s: &ConvShape) -> f64 {
+        let block = self.machine().block;
+        let stride = s.stride.into_iter().max().unwrap_or(1) as f64;
+        let (c, k, ow) = (s.c as f64, mean(s.kh, s.kw), s.ow as f64);
+        let rate = |out: f64| self.rate("conv-from-nchw", &[c, out, k, stride, ow]);
+        conv_work(s, Form::BlockedFromNchw, block) * in_sets(s.m.div_ceil(block), rate)
+    }
+
+    /// What the activation adds.
+    fn activation(&self, s: &ConvShape) -> f64 {
+        let Some(activation) = s.activation else { return 0.0 };
+        let kind = Activation::ALL.iter().position(|&a| a == activation).map_or(1.0, |i| i as f64 + 2.0);
+        let block = self.machine().block;
+        let pixels = mean(s.oh, s.ow);
+        // What was measured is one block of channels in and four out, so the work per element of the result is a block.
+        let rate = |kind: f64| self.rate("conv-activation", &[kind, pixels]) * block as f64;
+        let elements = Case::Elementwise("Relu", 1, super::Spread::Same).work(block) * s.outputs();
+        ((rate(kind) - rate(1.0)) * elements).max(0.0)
+    }
+}
+
+/// The rate of `blocks` blocks of output channels: as many sets of four as there are, and one of what is left.
+fn in_sets(blocks: u64, rate: impl Fn(f64) -> f64) -> f64 {
+    let (sets, rest) = (blocks / 4, blocks % 4);
+    let mut sum = 0.0;
+    if sets > 0 {
+        sum += rate(4.0) * (sets * 4) as f64;
+    }
+    if rest > 0 {
+        sum += rate(rest as f64) * rest as f64;
+    }
+    sum / blocks.max(1) as f64
+}
+
+/// Whether windows are single pixels and nothing is padded.
+fn is_pixel(s: &ConvShape) -> bool {
+    s.kh == 1 && s.kw == 1 && s.pads() == [[0, 0], [0, 0]]
+}
+
+/// The side of a square as large as a rectangle.
+fn mean(a: u64, b: u64) -> f64 {
+    (a as f64 * b as f64).sqrt()
+}

@@ -1,0 +1,80 @@
+//! Ops that compute, other than convolutions.
+
+use super::case::{AxisShape, Case, GemmShape, Pool, PoolShape, ResizeShape, Scaling, Spread};
+use super::specs::{ELEMENTWISE, GEMMS, POOLS, RESIZES, elementwise_name};
+use super::table::MeasuredCosts;
+
+impl MeasuredCosts {
+    /// What an element-wise op of this ONNX name costs on so many elements. An op that was not measured counts as the cheapest
+    /// one, Relu for one operand: what two forms of it have in common cancels out, and nothing is gained by guessing.
+    #[must_use]
+    pub fn elementwise_ns(&self, op: &str, elements: u64, spread: Spread) -> u64 {
+        let count = elements as f64;
+        let same = |op: &str| self.rate(&elementwise_name(op), &[count]) * count;
+        let known = ELEMENTWISE.iter().any(|(name, _)| *name == op);
+        let alone = same(if known { op } else { "Relu" });
+        let per = |inner: u64| count / inner.max(1) as f64;
+        let mul = match spread {
+            Spread::Same => return self.node(alone),
+            Spread::Scalar => self.rate("spread-scalar", &[count]),
+            Spread::Channel { pixels } => self.rate("spread-channel", &[per(pixels), pixels as f64]),
+            Spread::Last { channels } => self.rate("spread-last", &[channels as f64, per(channels)]),
+            Spread::Blocked { pixels } => {
+                self.rate("spread-blocked", &[per(pixels) / self.machine().block as f64, pixels as f64])
+            }
+        };
+        // How operands meet was measured with Mul; what another op computes costs more or less by as much as on equal shapes.
+        self.node((mul * count + alone - same("Mul")).max(mul * count / 2.0))
+    }
+
+    /// What a pool costs, plain or blocked.
+    #[must_use]
+    pub fn pool_ns(&self, kind: Pool, shape: &PoolShape, blocked: bool) -> u64 {
+        let block = self.machine().block;
+        let grid = POOLS.iter().find(|(_, k, b)| (*k, *b) == (kind, blocked)).map_or("", |(name, ..)| name);
+        let side = |[a, b]: [u64; 2]| (a as f64 * b as f64).sqrt();
+        let work = Case::Pool(kind, *shape, blocked).work(block);
+        if matches!(kind, Pool::GlobalMax | Pool::GlobalAverage) {
+            return self.at(grid, &[shape.c.div_ceil(block) as f64, side([shape.h, shape.w])], work);
+        }
+        let stride = shape.stride.into_iter().max().unwrap_or(1) as f64;
+        self.at(grid, &[side(shape.kernel), stride, shape.ow as f64], work)
+    }
+
+    /// What a scaled image costs: Resize where it is plain, Upsample where it is blocked.
+    #[must_use]
+    pub fn resize_ns(&self, mode: Scaling, shape: &ResizeShape, blocked: bool) -> u64 {
+        let grid = RESIZES.iter().find(|(_, m, b)| (*m, *b) == (mode, blocked)).map_or("", |(name, ..)| name);
+        let side = |[a, b]: [u64; 2]| (a as f64 * b as f64).sqrt();
+        let scale = side(shape.to) / side(shape.from).max(1.0);
+        self.at(grid, &[scale, side(shape.to)], Case::Resize(mode, *shape, blocked).work(self.machine().block))
+    }
+
+    /// What a matrix product costs.
+    #[must_use]
+    pub fn gemm_ns(&self, shape: &GemmShape) -> u64 {
+        let form = (shape.transposed_b, shape.constant_b);
+        let grid = GEMMS.iter().find(|(_, t, c)| (*t, *c) == form).map_or("", |(name, ..)| name);
+        self.at(grid, &[shape.m as f64, shape.k as f64, shape.n as f64], Case::Gemm(*shape).work(1))
+    }
+
+    /// What Softmax costs along an axis.
+    #[must_use]
+    pub fn softmax_ns(&self, shape: &AxisShape) -> u64 {
+        self.along(["softmax-last", "softmax-other"], shape)
+    }
+
+    /// What a reduction over an axis costs.
+    #[must_use]
+    pub fn reduce_ns(&self, shape: &AxisShape) -> u64 {
+        self.along(["reduce-last", "reduce-other"], shape)
+    }
+
+    fn along(&self, [last, other]: [&str; 2], shape: &AxisShape) -> u64 {
+        let work = Case::Reduce(*shape).work(1);
+        if shape.inner <= 1 {
+            return self.at(last, &[shape.length as f64, shape.outer as f64], work);
+        }
+        self.at(other, &[shape.length as f64, shape.inner as f64], work)
+    }
+}

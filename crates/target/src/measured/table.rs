@@ -1,0 +1,257 @@
+//! The table: reading it, writing it, and asking it about any case.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde::Deserialize;
+
+use super::case::Case;
+use super::grid::Grid;
+use super::specs::{Spec, specs};
+
+/// The table that comes with the target `ort-cpu`.
+pub const ORT_CPU: (&str, &str) = ("ort-cpu.costs.toml", include_str!("../../targets/ort-cpu.costs.toml"));
+
+/// The format of tables that this version reads.
+const FORMAT: u64 = 1;
+
+/// Where and when a table was measured.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// The processor, as it calls itself.
+    pub machine: String,
+    /// The day, as in `2026-11-21`.
+    pub date: String,
+    /// The runtime and its version.
+    pub runtime: String,
+    /// Threads per op.
+    pub threads: u64,
+    /// Channels in a block: 16 with AVX-512, 8 with AVX.
+    pub block: u64,
+    /// Nanoseconds that any node takes, even one that computes nothing.
+    pub node_ns: u64,
+}
+
+/// A table that can't be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CostsError {
+    /// The text is not a table.
+    #[error("table of costs `{name}`: {why}; `relayout calibrate` writes one that can be read")]
+    Malformed {
+        /// File or name.
+        name: String,
+        /// What is wrong, and where.
+        why: String,
+    },
+}
+
+/// One grid as it was measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measurement {
+    /// Name of the grid.
+    pub name: String,
+    /// Names of its axes and their points.
+    pub axes: Vec<(String, Vec<u64>)>,
+    /// Nanoseconds of the op at each point, the last axis fastest.
+    pub ns: Vec<u64>,
+}
+
+/// What ops cost on a machine that was measured.
+#[derive(Clone, Debug)]
+pub struct MeasuredCosts {
+    machine: Machine,
+    grids: BTreeMap<String, Grid>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: u64,
+    measured: Machine,
+    grid: BTreeMap<String, BTreeMap<String, Vec<u64>>>,
+}
+
+impl MeasuredCosts {
+    /// Reads a table; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// [`CostsError::Malformed`] with the place.
+    pub fn parse(name: &str, text: &str) -> Result<MeasuredCosts, CostsError> {
+        let malformed = |why: String| CostsError::Malformed { name: name.to_owned(), why };
+        let one_line = |e: toml::de::Error| e.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        let file: File = toml::from_str(text).map_err(|e| malformed(one_line(e)))?;
+        if file.format != FORMAT {
+            return Err(malformed(format!("it has format {}, and this version reads {FORMAT}", file.format)));
+        }
+        let mut measured = Vec::new();
+        for (name, mut lists) in file.grid {
+            let ns = lists.remove("ns").ok_or_else(|| malformed(format!("grid `{name}` has no list `ns`")))?;
+            measured.push(Measurement { name, axes: lists.into_iter().collect(), ns });
+        }
+        MeasuredCosts::new(file.measured, measured).map_err(malformed)
+    }
+
+    /// The table that comes with the target `ort-cpu`.
+    ///
+    /// # Errors
+    /// None for the table as it is built in, which a test reads.
+    pub fn builtin() -> Result<MeasuredCosts, CostsError> {
+        MeasuredCosts::parse(ORT_CPU.0, ORT_CPU.1)
+    }
+
+    /// A table of measurements: exactly the grids that [`specs`] lists, in any order, their axes in any order but the points
+    /// of `ns` in that of the specification.
+    ///
+    /// # Errors
+    /// What is missing, or can't be.
+    pub fn new(machine: Machine, measured: Vec<Measurement>) -> Result<MeasuredCosts, String> {
+        for (key, value, most) in
+            [("block", machine.block, 64), ("threads", machine.threads, 1 << 16), ("node_ns", machine.node_ns, 1 << 30)]
+        {
+            if !(1..=most).contains(&value) {
+                return Err(format!("`{key}` is {value}, and should be in 1..={most}"));
+            }
+        }
+        let mut given: BTreeMap<String, Measurement> = BTreeMap::new();
+        for measurement in measured {
+            let name = measurement.name.clone();
+            if given.insert(name.clone(), measurement).is_some() {
+                return Err(format!("there are two grids `{name}`"));
+            }
+        }
+        let mut grids = BTreeMap::new();
+        for spec in specs() {
+            let Some(measurement) = given.remove(&spec.name) else {
+                return Err(format!("there is no grid `{}`", spec.name));
+            };
+            let grid = read(&spec, &measurement, &machine).map_err(|why| format!("grid `{}`: {why}", spec.name))?;
+            grids.insert(spec.name, grid);
+        }
+        match given.into_keys().next() {
+            Some(name) => Err(format!("no grid is called `{name}`")),
+            None => Ok(MeasuredCosts { machine, grids }),
+        }
+    }
+
+    /// The text of a table, the same for the same measurements.
+    #[must_use]
+    pub fn text(machine: &Machine, measured: &[Measurement]) -> String {
+        let Machine { machine: processor, date, runtime, threads, block, node_ns } = machine;
+        let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+        let mut out = format!(
+            "# What ops of ONNX Runtime cost, measured by `relayout calibrate`. Each list `ns` has the nanoseconds of one op at every\n\
+             # point of its axes, the last axis fastest.\nformat = {FORMAT}\n\n[measured]\nmachine = {}\ndate = {}\nruntime = {}\n\
+             threads = {threads}\nblock = {block}\nnode_ns = {node_ns}\n",
+            quoted(processor),
+            quoted(date),
+            quoted(runtime),
+        );
+        for Measurement { name, axes, ns } in measured {
+            // Writing to a string can't fail.
+            let _ = writeln!(out, "\n[grid.{name}]");
+            for (axis, points) in axes {
+                let _ = writeln!(out, "{axis} = {}", list(points));
+            }
+            let row = axes.last().map_or(1, |(_, points)| points.len().max(1));
+            let rows: Vec<String> = ns.chunks(row).map(|row| format!("    {},\n", joined(row))).collect();
+            let _ = writeln!(out, "ns = [\n{}]", rows.concat());
+        }
+        out
+    }
+
+    /// Where and when the table was measured.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// What a case costs, in nanoseconds; `None` where the runtime has no such kernel.
+    #[must_use]
+    pub fn ns(&self, case: &Case) -> Option<u64> {
+        Some(match case {
+            Case::Conv(shape, form) => return self.conv_ns(shape, *form),
+            Case::Reorder(kind, side, sizes) => self.reorder_ns(*kind, *side, *sizes),
+            Case::Transpose(shape, perm, width) => self.transpose_ns(shape, perm, *width),
+            Case::Elementwise(op, elements, spread) => self.elementwise_ns(op, *elements, *spread),
+            Case::Pool(kind, shape, blocked) => self.pool_ns(*kind, shape, *blocked),
+            Case::Resize(mode, shape, blocked) => self.resize_ns(*mode, shape, *blocked),
+            Case::Copy { kind, bytes, run } => self.copy_ns(*kind, *bytes, *run),
+            Case::Gemm(shape) => self.gemm_ns(shape),
+            Case::Softmax(shape) => self.softmax_ns(shape),
+            Case::Reduce(shape) => self.reduce_ns(shape),
+        })
+    }
+
+    /// What a node takes that computes and moves nothing, such as a Reshape.
+    pub fn node_ns(&self) -> u64 {
+        self.machine.node_ns
+    }
+
+    /// Nanoseconds per unit of work at a place of a grid.
+    pub(super) fn rate(&self, grid: &str, at: &[f64]) -> f64 {
+        self.grids.get(grid).map_or(0.0, |grid| grid.rate(at))
+    }
+
+    /// The rate of a grid over that of another, both at the place of the first that is nearest to `at`.
+    pub(super) fn ratio<const N: usize>(&self, grid: &str, at: [f64; N], other: impl Fn([f64; N]) -> f64) -> f64 {
+        let Some(grid) = self.grids.get(grid) else { return 1.0 };
+        let at = grid.nearest(at);
+        grid.rate(&at) / other(at)
+    }
+
+    /// Nanoseconds of a node that works this long.
+    pub(super) fn node(&self, work_ns: f64) -> u64 {
+        // A cast of a float saturates.
+        self.machine.node_ns.saturating_add(work_ns.round() as u64)
+    }
+
+    /// Nanoseconds of a node with this much work at the rate of a place of a grid.
+    pub(super) fn at(&self, grid: &str, at: &[f64], work: f64) -> u64 {
+        self.node(self.rate(grid, at) * work)
+    }
+}
+
+/// A grid of rates from one of times.
+fn read(spec: &Spec, measurement: &Measurement, machine: &Machine) -> Result<Grid, String> {
+    let mut axes = Vec::new();
+    for (name, _) in &spec.axes {
+        let found = measurement.axes.iter().find(|(axis, _)| axis == name);
+        let Some((_, points)) = found else { return Err(format!("there is no axis `{name}`")) };
+        let ascending = points.windows(2).all(|pair| matches!(pair, [a, b] if a < b));
+        if !ascending || points.first().is_none_or(|&first| first == 0) || points.last().is_some_and(|&p| p > 1 << 32) {
+            return Err(format!("the points of axis `{name}` should be numbers from 1 to 2^32, ascending"));
+        }
+        axes.push(points.clone());
+    }
+    if let Some((name, _)) = measurement.axes.iter().find(|(name, _)| spec.axes.iter().all(|(axis, _)| axis != name)) {
+        return Err(format!("it has no axis `{name}`"));
+    }
+    let count = axes.iter().try_fold(1_usize, |n, axis| n.checked_mul(axis.len())).filter(|&n| n <= 1 << 20);
+    if count != Some(measurement.ns.len()) {
+        let points: Vec<String> = axes.iter().map(|axis| axis.len().to_string()).collect();
+        return Err(format!(
+            "its list `ns` has {} numbers, and its axes {} points",
+            measurement.ns.len(),
+            points.join(" x ")
+        ));
+    }
+    let mut rates = Vec::with_capacity(measurement.ns.len());
+    for (point, &ns) in Spec::points(&axes).iter().zip(&measurement.ns) {
+        if ns == 0 {
+            return Err(format!("the time at {point:?} is 0"));
+        }
+        // What a node takes anyhow is added by the query; a tenth is left where the clock saw less than that.
+        let own = ns.saturating_sub(machine.node_ns) as f64;
+        rates.push(own.max(ns as f64 / 10.0) / spec.case(point, machine.block).work(machine.block));
+    }
+    Ok(Grid::new(&axes, &rates))
+}
+
+fn joined(numbers: &[u64]) -> String {
+    numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn list(numbers: &[u64]) -> String {
+    format!("[{}]", joined(numbers))
+}

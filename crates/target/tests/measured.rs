@@ -1,0 +1,276 @@
+//! Tables of measured costs: reading and writing them, and what the built-in one says of shapes whose times are known.
+
+use relayout_target::measured::{
+    Activation, AxisShape, Case, ConvShape, Copy, CostsError, Form, GemmShape, Machine, MeasuredCosts, Measurement,
+    Pool, PoolShape, Reorder, ResizeShape, Scaling, Side, Spec, Spread, specs,
+};
+
+const BLOCK: u64 = 16;
+
+fn machine() -> Machine {
+    Machine {
+        machine: "a \"made\" machine".to_owned(),
+        date: "2026-11-21".to_owned(),
+        runtime: "ONNX Runtime 1.31.1".to_owned(),
+        threads: 1,
+        block: BLOCK,
+        node_ns: 100,
+    }
+}
+
+/// Measurements of a machine that takes 2 ns per unit of any work, beside what a node takes.
+fn measured() -> Vec<Measurement> {
+    let measure = |spec: Spec| {
+        let axes: Vec<Vec<u64>> = spec.axes.iter().map(|(_, points)| points.clone()).collect();
+        let ns = |point: &Vec<u64>| 100 + (2.0 * spec.case(point, BLOCK).work(BLOCK)) as u64;
+        Measurement {
+            name: spec.name.clone(),
+            axes: spec.axes.iter().map(|(name, points)| ((*name).to_owned(), points.clone())).collect(),
+            ns: Spec::points(&axes).iter().map(ns).collect(),
+        }
+    };
+    specs().into_iter().map(measure).collect()
+}
+
+fn text() -> String {
+    MeasuredCosts::text(&machine(), &measured())
+}
+
+fn builtin() -> MeasuredCosts {
+    MeasuredCosts::builtin().unwrap()
+}
+
+/// One case of each kind, none at a point of a grid.
+fn cases() -> Vec<Case> {
+    let conv = ConvShape::same(40, 72, [20, 30], 3, 1);
+    let pool = PoolShape { n: 2, c: 20, h: 30, w: 30, oh: 15, ow: 15, kernel: [3, 3], stride: [2, 2] };
+    let resize = ResizeShape { n: 1, c: 24, from: [10, 10], to: [30, 30] };
+    let gemm = GemmShape { batch: 3, m: 30, k: 100, n: 50, transposed_b: false, constant_b: true };
+    let axis = AxisShape { outer: 6, length: 50, inner: 1 };
+    let mut cases = vec![
+        Case::Conv(conv, Form::Plain),
+        Case::Conv(conv, Form::Blocked),
+        Case::Conv(ConvShape::same(3, 40, [50, 60], 3, 2), Form::BlockedFromNchw),
+        Case::Conv(ConvShape { kh: 1, kw: 7, dilation: [1, 2], ..conv }, Form::Plain),
+        Case::Conv(ConvShape { kh: 1, kw: 7, dilation: [1, 2], ..conv }, Form::Blocked),
+        Case::Conv(ConvShape::same(40, 40, [20, 30], 5, 2).grouped(40), Form::Plain),
+        Case::Conv(ConvShape::same(40, 40, [20, 30], 5, 2).grouped(40), Form::Blocked),
+        Case::Conv(ConvShape::same(40, 80, [20, 30], 3, 2).grouped(4), Form::Plain),
+        Case::Conv(ConvShape::same(40, 80, [20, 30], 1, 2).grouped(4), Form::Blocked),
+        Case::Conv(ConvShape::same(40, 80, [20, 30], 1, 2), Form::Plain),
+        Case::Reorder(Reorder::Input, Side::Nchw, [1, 20, 9, 9]),
+        Case::Reorder(Reorder::Output, Side::ChannelsLast, [2, 20, 9, 9]),
+        Case::Transpose(vec![2, 30, 7, 9], vec![0, 2, 3, 1], 4),
+        Case::Transpose(vec![2, 30, 7, 9], vec![0, 2, 1, 3], 4),
+        Case::Transpose(vec![2, 30, 7, 9], vec![2, 1, 0, 3], 4),
+        Case::Transpose(vec![2, 30, 7, 9], vec![3, 2, 1, 0], 2),
+        Case::Gemm(gemm),
+        Case::Gemm(GemmShape { transposed_b: true, constant_b: false, ..gemm }),
+        Case::Softmax(axis),
+        Case::Softmax(AxisShape { inner: 12, ..axis }),
+        Case::Reduce(axis),
+        Case::Reduce(AxisShape { inner: 12, ..axis }),
+    ];
+    for spread in [
+        Spread::Same,
+        Spread::Scalar,
+        Spread::Channel { pixels: 100 },
+        Spread::Last { channels: 20 },
+        Spread::Blocked { pixels: 100 },
+    ] {
+        cases.push(Case::Elementwise("Mul", 32 * 100, spread));
+    }
+    for blocked in [false, true] {
+        cases.extend(
+            [Pool::Max, Pool::Average, Pool::GlobalMax, Pool::GlobalAverage].map(|k| Case::Pool(k, pool, blocked)),
+        );
+        cases.extend([Scaling::Nearest, Scaling::Linear].map(|mode| Case::Resize(mode, resize, blocked)));
+    }
+    for kind in [Copy::Concat, Copy::Split, Copy::Slice, Copy::StridedSlice, Copy::Pad] {
+        cases.push(Case::Copy { kind, bytes: 50_000, run: 200 });
+    }
+    cases
+}
+
+#[test]
+fn a_table_that_was_written_reads_as_it_was() {
+    let costs = MeasuredCosts::parse("made", &text()).unwrap();
+    assert_eq!(*costs.machine(), machine());
+    assert_eq!(costs.node_ns(), 100);
+    assert_eq!(text(), MeasuredCosts::text(&machine(), &measured()));
+}
+
+#[test]
+fn on_a_machine_of_one_speed_every_case_takes_its_work() {
+    let costs = MeasuredCosts::parse("made", &text()).unwrap();
+    for case in cases() {
+        let expected = 100.0 + 2.0 * case.work(BLOCK);
+        let ns = costs.ns(&case).unwrap() as f64;
+        assert!((ns / expected - 1.0).abs() < 1e-3, "{case:?}: {ns} instead of {expected}");
+    }
+}
+
+#[test]
+fn the_points_of_a_grid_cost_what_was_measured_there() {
+    let builtin = builtin();
+    for spec in specs() {
+        // What an activation adds is a difference, and noise below nothing counts as nothing.
+        if spec.name == "conv-activation" {
+            continue;
+        }
+        let axes: Vec<Vec<u64>> = spec.axes.iter().map(|(_, points)| points.clone()).collect();
+        let case = spec.case(&Spec::points(&axes)[0], BLOCK);
+        let text = relayout_target::measured::ORT_CPU.1;
+        let grid = &text[text.find(&format!("[grid.{}]", spec.name)).unwrap()..];
+        let list = &grid[grid.find("\nns = [").unwrap() + 7..];
+        let measured: u64 = list[..list.find(',').unwrap()].trim().parse().unwrap();
+        // Some grids answer only as a ratio to another one.
+        let ns = builtin.ns(&case).unwrap() as f64 / measured as f64;
+        assert!((0.5..2.0).contains(&ns), "{}: {case:?} costs {ns} of what was measured", spec.name);
+    }
+}
+
+#[test]
+fn sizes_beyond_every_measurement_have_finite_costs() {
+    let costs = builtin();
+    let huge = 1 << 40;
+    for size in [0, 1, huge] {
+        let conv =
+            ConvShape { n: size, c: size, h: size, w: size, m: size, ..ConvShape::same(size, size, [size; 2], 3, 2) };
+        for shape in [conv, conv.grouped(size), ConvShape { oh: 0, kh: 0, kw: 0, ..conv }] {
+            for form in [Form::Plain, Form::Blocked, Form::BlockedFromNchw] {
+                assert!(costs.conv_ns(&shape, form).is_none_or(|ns| ns > 0), "{shape:?}");
+            }
+        }
+        assert!(costs.transpose_ns(&[size, 3, size], &[2, 1, 0], 4) > 0);
+        assert!(costs.transpose_ns(&[size], &[0, 7], 0) > 0);
+        assert!(costs.elementwise_ns("Unheard", size, Spread::Channel { pixels: size }) > 0);
+        assert!(costs.reorder_ns(Reorder::Input, Side::Nchw, [size; 4]) > 0);
+        assert!(costs.copy_ns(Copy::Pad, size, size) > 0);
+        assert!(costs.softmax_ns(&AxisShape { outer: size, length: size, inner: size }) > 0);
+    }
+}
+
+#[test]
+fn a_form_without_a_kernel_has_no_cost() {
+    let costs = builtin();
+    let conv = |c, m| ConvShape::same(c, m, [14, 14], 3, 1);
+    assert_eq!(costs.conv_ns(&conv(16, 32), Form::BlockedFromNchw), None);
+    assert_eq!(costs.conv_ns(&conv(8, 32).grouped(2), Form::BlockedFromNchw), None);
+    assert_eq!(costs.conv_ns(&conv(9, 32).grouped(2), Form::Plain), None);
+    assert!(costs.conv_ns(&conv(15, 32), Form::BlockedFromNchw).is_some());
+}
+
+#[test]
+fn an_activation_costs_no_less_than_none_and_sigmoid_more_than_relu() {
+    let costs = builtin();
+    let ns = |activation| {
+        let shape = ConvShape { activation, ..ConvShape::same(64, 64, [56, 56], 1, 1) };
+        [Form::Plain, Form::Blocked].map(|form| costs.conv_ns(&shape, form).unwrap())
+    };
+    for i in 0..2 {
+        assert!(ns(None)[i] <= ns(Some(Activation::Relu))[i]);
+        assert!(ns(Some(Activation::Relu))[i] < ns(Some(Activation::Sigmoid))[i]);
+    }
+}
+
+/// What a convolution costs plain, blocked, and blocked between two reorders.
+fn ways(costs: &MeasuredCosts, shape: ConvShape) -> [u64; 3] {
+    let blocked = costs.conv_ns(&shape, Form::Blocked).unwrap();
+    let input = costs.reorder_ns(Reorder::Input, Side::Nchw, [shape.n, shape.c, shape.h, shape.w]);
+    let output = costs.reorder_ns(Reorder::Output, Side::Nchw, [shape.n, shape.m, shape.oh, shape.ow]);
+    [costs.conv_ns(&shape, Form::Plain).unwrap(), blocked, input + blocked + output]
+}
+
+#[test]
+fn padding_pays_where_it_is_little_and_does_not_where_it_doubles_the_work() {
+    let costs = builtin();
+    let chain = |c| ways(&costs, ConvShape::same(c, c, [56, 56], 3, 1));
+    let [plain, blocked, alone] = chain(30);
+    assert!(4 * plain > 3 * blocked + alone, "30 channels in blocks of 32: {plain} {blocked} {alone}");
+    for c in [17, 18, 33] {
+        let [plain, blocked, _] = chain(c);
+        assert!(plain < blocked, "{c} channels: {plain} {blocked}");
+    }
+}
+
+#[test]
+fn one_output_channel_stays_plain_and_so_do_small_groups_that_stand_alone() {
+    let costs = builtin();
+    let [plain, _, alone] = ways(&costs, ConvShape::same(64, 1, [56, 56], 1, 1));
+    assert!(2 * plain < alone, "64 to 1: {plain} {alone}");
+    let groups = ConvShape::same(32, 32, [56, 56], 3, 1).grouped(4);
+    let plain = costs.conv_ns(&groups, Form::Plain).unwrap();
+    let [_, dense, alone] = ways(&costs, groups.grouped(1));
+    assert!(plain < alone && 4 * plain < 5 * dense, "groups of 8: {plain} {dense} {alone}");
+}
+
+#[test]
+fn wide_convolutions_and_depthwise_ones_are_faster_in_blocks() {
+    let costs = builtin();
+    for shape in [
+        ConvShape::same(64, 64, [56, 56], 3, 1),
+        ConvShape::same(256, 256, [14, 14], 3, 1),
+        ConvShape::same(96, 96, [56, 56], 3, 1).grouped(96),
+    ] {
+        let [plain, blocked, alone] = ways(&costs, shape);
+        assert!(blocked < plain && alone < plain, "{shape:?}: {plain} {blocked} {alone}");
+    }
+}
+
+#[test]
+fn a_general_permutation_costs_several_times_two_moved_axes() {
+    let costs = builtin();
+    let ns = |perm: [usize; 4]| costs.transpose_ns(&[1, 64, 112, 112], &perm, 4);
+    assert!(
+        ns([0, 3, 2, 1]) > 2 * (ns([0, 2, 3, 1]) + ns([0, 2, 1, 3])),
+        "one slow step against two fast ones: {} {} {}",
+        ns([0, 3, 2, 1]),
+        ns([0, 2, 3, 1]),
+        ns([0, 2, 1, 3])
+    );
+}
+
+#[test]
+fn a_table_that_cannot_be_used_says_what_is_wrong() {
+    let good = text();
+    let of = |from: &str, to: &str| {
+        assert!(good.contains(from), "{from}");
+        let error = MeasuredCosts::parse("mine.toml", &good.replacen(from, to, 1)).unwrap_err();
+        let CostsError::Malformed { name, .. } = &error else { panic!("{error}") };
+        assert_eq!(name, "mine.toml");
+        let text = error.to_string();
+        assert!(!text.contains('\n') && text.contains("relayout calibrate"), "{text}");
+        text
+    };
+    for (from, to, says) in [
+        ("format = 1", "format = 2", "it has format 2, and this version reads 1"),
+        ("format = 1", "format =", "TOML parse error"),
+        ("block = 16", "block = 0", "`block` is 0"),
+        ("node_ns = 100", "node_ns = -1", "node_ns"),
+        ("threads = 1\n", "", "threads"),
+        ("threads = 1\n", "threads = 1\nspeed = 3\n", "speed"),
+        ("[grid.softmax-last]", "[grid.softmax-first]", "there is no grid `softmax-last`"),
+        ("[grid.softmax-last]", "[grid.extra]\nns = [1]\n\n[grid.softmax-last]", "no grid is called `extra`"),
+        (
+            "[grid.softmax-last]\nlength",
+            "[grid.softmax-last]\nlengths",
+            "grid `softmax-last`: there is no axis `length`",
+        ),
+        ("outer = [1, 64, 1024]", "outer = [1, 64, 64]", "the points of axis `outer` should be numbers from 1 to 2^32"),
+        ("outer = [1, 64, 1024]", "outer = [0, 64, 1024]", "the points of axis `outer`"),
+        ("outer = [1, 64, 1024]", "outer = [1, 64]", "its list `ns` has 9 numbers, and its axes 3 x 2 points"),
+        ("outer = [1, 64, 1024]", "outer = [1, 64, 1024]\nx = [1]", "it has no axis `x`"),
+    ] {
+        let error = of(from, to);
+        assert!(error.contains(says), "{error}\nis not about: {says}");
+    }
+    let softmax = good.find("[grid.softmax-last]").unwrap();
+    let list = softmax + good[softmax..].find("ns = [").unwrap();
+    let end = list + good[list..].find(',').unwrap();
+    let zero = format!("{}ns = [\n    0{}", &good[..list], &good[end..]);
+    let error = MeasuredCosts::parse("mine.toml", &zero).unwrap_err().to_string();
+    assert!(error.contains("grid `softmax-last`: the time at [8, 1] is 0"), "{error}");
+    let error = MeasuredCosts::parse("mine.toml", "").unwrap_err().to_string();
+    assert!(error.contains("format"), "{error}");
+}

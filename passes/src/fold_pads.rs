@@ -1,0 +1,142 @@
+//! `fold_pads`: zeros that a Pad puts around an image go into the convolution that reads it, through Transposes between them.
+
+use crate::pipeline::{Context, PassError};
+use crate::rewrites::{Numerics, RewriteForm, TABLE, before_rounding, floats};
+use relayout_ir::attr::Attr;
+use relayout_ir::dim::Dim;
+use relayout_ir::form::{Form, View};
+use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
+use relayout_ir::op::{bind, normalize_axis};
+use relayout_ir::patch::{Patch, remove_dead};
+use relayout_ir::types::Type;
+
+/// Folds in front of every convolution.
+pub fn fold_pads(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
+    if cx.numerics < Numerics::Reassociate {
+        return Ok(());
+    }
+    let rounding = before_rounding(graph, cx.at > 0 && cx.quantizes);
+    for n in graph.order().unwrap_or_default() {
+        if !graph.contains(n) || rounding.get(n.index()).copied().unwrap_or(true) {
+            continue;
+        }
+        let Some(fold) = Fold::plan(graph, n) else { continue };
+        fold.apply(graph, n)?;
+        let rewrite = TABLE.iter().find(|r| matches!(r.form, RewriteForm::Pads));
+        cx.graphs[cx.at].count(rewrite, 1);
+    }
+    Ok(())
+}
+
+/// A Pad that goes.
+struct Fold {
+    pad: NodeId,
+    /// Transposes between the Pad and the convolution, from the Pad on, with their permutations.
+    between: Vec<(NodeId, Vec<usize>)>,
+    /// The convolution's pads from now on.
+    pads: Vec<i64>,
+}
+
+impl Fold {
+    fn plan(graph: &Graph, n: NodeId) -> Option<Fold> {
+        let node = graph.node(n);
+        let explicit = node.str("auto_pad").is_none_or(|mode| mode == "NOTSET" || mode == "VALID");
+        if node.onnx() != Some("Conv") || !explicit {
+            return None;
+        }
+        let mut v = operand(node, 0)?;
+        let rank = graph.value(v).ty.rank()?;
+        // Which axis of the value at hand each axis of the convolution's operand is.
+        let mut axes: Vec<usize> = (0..rank).collect();
+        let mut between = Vec::new();
+        let pad = loop {
+            if graph.uses(v).len() != 1 || graph.is_output(v) {
+                return None;
+            }
+            let (maker, _) = graph.value(v).producer();
+            let made = graph.node(maker);
+            match &made.form {
+                Form::View(View::Transpose(perm)) => {
+                    axes = axes.iter().map(|&axis| perm.get(axis).copied()).collect::<Option<_>>()?;
+                    between.push((maker, perm.clone()));
+                    v = operand(made, 0)?;
+                }
+                _ if made.onnx() == Some("Pad") => break maker,
+                _ => return None,
+            }
+        };
+        between.reverse();
+        let padded = pads(graph, graph.node(pad), rank)?;
+        let of = |axis: usize| axes.get(axis).and_then(|&at| padded.get(at)).copied();
+        // Nothing but the image is padded.
+        if of(0)? != (0, 0) || of(1)? != (0, 0) {
+            return None;
+        }
+        let spatial = rank - 2;
+        let own = node.ints("pads").map_or_else(|| vec![0; 2 * spatial], <[i64]>::to_vec);
+        if own.len() != 2 * spatial {
+            return None;
+        }
+        let before = (0..spatial).map(|i| Some(own[i] + of(i + 2)?.0));
+        let after = (0..spatial).map(|i| Some(own[spatial + i] + of(i + 2)?.1));
+        Some(Fold { pad, between, pads: before.chain(after).collect::<Option<_>>()? })
+    }
+
+    fn apply(self, graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
+        let (Some(x), Some(y)) = (operand(graph.node(self.pad), 0), graph.node(self.pad).outputs.first().copied().flatten())
+        else {
+            return Ok(());
+        };
+        let mut patch = Patch::new();
+        patch.redirect(y, x);
+        patch.apply(graph).map_err(PassError::Name)?;
+        remove_dead(graph, [self.pad]);
+        let mut shape = graph.value(x).ty.shape().map(<[Dim]>::to_vec);
+        for (transpose, perm) in self.between {
+            shape = shape.and_then(|shape| perm.iter().map(|&axis| shape.get(axis).cloned()).collect());
+            let Some(result) = graph.node(transpose).outputs.first().copied().flatten() else { continue };
+            if let (Type::Tensor(ty), Some(shape)) = (graph.value_mut(result).ty, &shape) {
+                ty.shape = Some(shape.clone());
+            }
+        }
+        let attrs = graph.attrs_mut(n);
+        attrs.shift_remove("auto_pad");
+        attrs.insert("pads".to_owned(), Attr::Ints(self.pads));
+        let form = bind(graph, n);
+        graph.set_form(n, form);
+        Ok(())
+    }
+}
+
+fn operand(node: &Node, slot: usize) -> Option<ValueId> {
+    node.inputs.get(slot).copied().flatten()
+}
+
+/// Zeros before and after each axis; `None` for a Pad of anything else, or one that cuts.
+fn pads(graph: &Graph, node: &Node, rank: usize) -> Option<Vec<(i64, i64)>> {
+    let zero = match (operand(node, 2), node.attrs.get("value")) {
+        (Some(v), _) => floats(graph.constant(v)?)?.iter().all(|x| *x == 0.0),
+        (None, Some(Attr::Float(x))) => *x == 0.0,
+        (None, _) => true,
+    };
+    if node.str("mode").is_some_and(|mode| mode != "constant") || !zero {
+        return None;
+    }
+    let ints = |v: ValueId| -> Option<Vec<i64>> { graph.value(v).contents.as_ref()?.iter().map(Dim::as_const).collect() };
+    let list = match node.ints("pads") {
+        Some(list) => list.to_vec(),
+        None => ints(operand(node, 1)?)?,
+    };
+    let axes: Vec<usize> = match operand(node, 3) {
+        Some(v) => ints(v)?.into_iter().map(|axis| normalize_axis(axis, rank)).collect::<Option<_>>()?,
+        None => (0..rank).collect(),
+    };
+    if list.len() != 2 * axes.len() || list.iter().any(|&p| p < 0) {
+        return None;
+    }
+    let mut pads = vec![(0, 0); rank];
+    for (i, &axis) in axes.iter().enumerate() {
+        *pads.get_mut(axis)? = (list[i], list[axes.len() + i]);
+    }
+    Some(pads)
+}
