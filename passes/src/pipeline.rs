@@ -31,6 +31,8 @@ pub struct Context<'a> {
     pub quantizes: bool,
     /// Anonymous dims handed out so far.
     pub unknowns: u32,
+    /// The version of the standard domain that the model imports; 0 if it imports none.
+    pub opset: i64,
     /// The decision, from `assign` on.
     pub plan: Plan,
     /// How it was found.
@@ -55,6 +57,7 @@ impl<'a> Context<'a> {
             numerics: Numerics::default(),
             quantizes: false,
             unknowns: 0,
+            opset: 0,
             plan: Plan::default(),
             solve: SolveRecord::default(),
             dead_before: Vec::new(),
@@ -231,6 +234,7 @@ pub fn run_passes<'p>(
         limits: options.limits.clone(),
         numerics: options.numerics,
         unknowns: model.unknowns,
+        opset: ["", "ai.onnx"].iter().find_map(|domain| model.opsets.get(*domain)).copied().unwrap_or(0),
         ..Context::new(target)
     };
     let graph = &mut model.graph;

@@ -7,11 +7,12 @@ use crate::pipeline::PassError;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
 use relayout_ir::form::{AtomId, Bound, Form, KernelLayouts, Slot, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::patch::constant_node;
-use relayout_ir::storage::StorageRule;
+use relayout_ir::storage::{StorageRule, reshape_target};
 use relayout_ir::types::{TensorType, Type};
 
 /// The first operator set in which Unsqueeze takes its axes as an operand.
@@ -54,8 +55,8 @@ pub(super) fn lies_apart(graph: &Graph, bound: &Bound, slot: usize, v: ValueId, 
     own.iter().rev().zip(full.iter().rev()).any(|(a, b)| a != b && !one(a))
 }
 
-/// Raises the operands of every such node.
-pub(super) fn raise_to_digits(graph: &mut Graph) -> Result<(), PassError> {
+/// Raises the operands of every such node. `opset` is the version of the standard domain that the model imports.
+pub(super) fn raise_to_digits(graph: &mut Graph, opset: i64) -> Result<(), PassError> {
     let mut raised: Vec<(ValueId, Vec<usize>, ValueId)> = Vec::new();
     for n in graph.order().unwrap_or_default() {
         let slots = apart(graph, n);
@@ -68,7 +69,7 @@ pub(super) fn raise_to_digits(graph: &mut Graph) -> Result<(), PassError> {
             let known = raised.iter().find(|(of, at, _)| *of == v && *at == missing).map(|(_, _, by)| *by);
             let by = match known {
                 Some(by) => by,
-                None => insert(graph, n, v, &missing)?,
+                None => insert(graph, (n, opset), v, &missing)?,
             };
             raised.push((v, missing, by));
             if let Some(place) = inputs.get_mut(slot) {
@@ -106,35 +107,40 @@ fn apart(graph: &Graph, n: NodeId) -> Vec<(usize, ValueId, Vec<usize>)> {
 }
 
 /// The operand with dims of 1 at these places.
-fn insert(graph: &mut Graph, n: NodeId, v: ValueId, missing: &[usize]) -> Result<ValueId, PassError> {
+fn insert(graph: &mut Graph, (n, opset): (NodeId, i64), v: ValueId, missing: &[usize]) -> Result<ValueId, PassError> {
     let value = graph.value(v);
     let layout = value.layout.clone();
-    let mut dims = graph.storage_shape(v, &layout).unwrap_or_default();
+    let stored = graph.storage_shape(v, &layout).unwrap_or_default();
+    let mut dims = stored.clone();
     for &place in missing {
         dims.insert(place.min(dims.len()), Dim::from(1));
     }
-    let op = OpName { domain: String::new(), name: "Unsqueeze".to_owned(), overload: String::new() };
-    let (opset, rank) = (graph.node(n).opset, graph.node(n).rank);
+    let rank = graph.node(n).rank;
     let name = graph.fresh_name(&format!("{}.{}d", value.name, dims.len()));
-    let ty = Type::Tensor(TensorType { dtype: value.ty.dtype(), shape: Some(dims) });
     let places: Vec<i64> = missing.iter().map(|&p| p as i64).collect();
-    let mut node = Node::new(Op::Onnx(op), vec![Some(v)]);
+    // A Reshape says every extent, an Unsqueeze only what is new.
+    let (op, list) = match reshape_target(&stored, &dims) {
+        Some(target) => ("Reshape", target),
+        None => ("Unsqueeze", places),
+    };
+    let ty = Type::Tensor(TensorType { dtype: value.ty.dtype(), shape: Some(dims) });
+    let name_of_op = OpName { domain: String::new(), name: op.to_owned(), overload: String::new() };
+    let mut node = Node::new(Op::Onnx(name_of_op), vec![Some(v)]);
     (node.opset, node.rank) = (opset, rank);
     // What is stored as ONNX has it is the same elements in another shape, which folds into constants.
-    let known = |v: &Type| v.const_shape().is_some();
-    node.form = if layout.is_row_major() && known(&ty) {
+    node.form = if layout.is_row_major() && ty.const_shape().is_some() {
         Form::View(View::Reshape)
     } else {
         let ins = vec![(!layout.is_row_major()).then_some(layout)];
         Form::Kernel(Box::new(KernelLayouts { ins, outs: Vec::new() }))
     };
-    if opset < AXES_ARE_AN_OPERAND {
-        node.attrs.insert("axes".to_owned(), Attr::Ints(places));
+    if op == "Unsqueeze" && opset < AXES_ARE_AN_OPERAND {
+        node.attrs.insert("axes".to_owned(), Attr::Ints(list));
     } else {
-        let extents = Type::tensor(relayout_ir::dtype::DType::I64, vec![Dim::from(places.len() as i64)]);
-        let axes = graph.fresh_name(&format!("{name}.axes"));
-        let axes = graph.add_single(constant_node(Constant::ints(&places), rank), axes, extents).map_err(PassError::Name)?;
-        node.inputs.push(Some(axes));
+        let extents = Type::tensor(DType::I64, vec![Dim::from(list.len() as i64)]);
+        let shape = graph.fresh_name(&format!("{name}.shape"));
+        let shape = graph.add_single(constant_node(Constant::ints(&list), rank), shape, extents);
+        node.inputs.push(Some(shape.map_err(PassError::Name)?));
     }
     graph.add_single(node, name, ty).map_err(PassError::Name)
 }

@@ -21,6 +21,7 @@ use relayout_ir::graph::{Graph, NodeId};
 /// Says what the dialect needs.
 pub fn legalize(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
     raise::raise_operands(graph)?;
+    digits::raise_to_digits(graph, cx.opset)?;
     let Some(host) = cx.target.blocked_host() else { return Ok(()) };
     scale::say_scales(graph)?;
     nchwc::fuse(graph)?;

@@ -8,7 +8,11 @@ use bytes::Bytes;
 /// Nodes in order; values in between are named by what makes them and a number.
 pub(super) struct Body {
     nodes: Vec<NodeProto>,
+    opset: i64,
 }
+
+/// The first operator set whose Constant may be of integers.
+const INTEGER_CONSTANTS: i64 = 9;
 
 /// What a function is but for its nodes.
 pub(super) struct Face {
@@ -21,8 +25,8 @@ pub(super) struct Face {
 }
 
 impl Body {
-    pub(super) fn new() -> Body {
-        Body { nodes: Vec::new() }
+    pub(super) fn new(opset: i64) -> Body {
+        Body { nodes: Vec::new(), opset }
     }
 
     /// Adds a node of the standard; the name of its result.
@@ -39,12 +43,18 @@ impl Body {
         output
     }
 
-    /// A list of integers.
+    /// A list of integers: places, multiples and extents of blocks, which floats have exactly.
     pub(super) fn ints(&mut self, values: &[i64]) -> String {
+        let integers = self.opset >= INTEGER_CONSTANTS;
+        let (data_type, bytes) = if integers {
+            (DataType::Int64, values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>())
+        } else {
+            (DataType::Float, values.iter().flat_map(|v| (*v as f32).to_le_bytes()).collect())
+        };
         let tensor = TensorProto {
             dims: vec![values.len() as i64],
-            data_type: Some(DataType::Int64 as i32),
-            raw_data: Some(values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>().into()),
+            data_type: Some(data_type as i32),
+            raw_data: Some(bytes.into()),
             ..TensorProto::default()
         };
         let value = AttributeProto {
@@ -53,7 +63,11 @@ impl Body {
             r#type: Some(AttributeType::Tensor as i32),
             ..AttributeProto::default()
         };
-        self.node("Constant", &[], vec![value])
+        let constant = self.node("Constant", &[], vec![value]);
+        if integers {
+            return constant;
+        }
+        self.node("Cast", &[&constant], vec![int_attribute("to", i64::from(DataType::Int64 as i32))])
     }
 
     /// `x` with its dims in this order; nothing where they are in it.

@@ -112,7 +112,7 @@ impl DialectOp {
     /// The function: unpacks stored operands to ONNX's order, runs the op, packs its results. An attribute that the call does
     /// not have is absent on the op too.
     pub fn function(&self) -> FunctionProto {
-        let mut body = Body::new();
+        let mut body = Body::new(self.opset);
         let (inputs, outputs) =
             table::entry(&self.op, self.opset).map_or((&[][..], &[][..]), |e| (e.inputs, e.outputs));
         let mut operands: Vec<String> = Vec::new();

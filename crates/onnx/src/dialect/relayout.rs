@@ -126,7 +126,7 @@ impl Relayout {
         if opset < needs {
             return Err(DialectError::OpsetTooOld { function: self.name.clone(), needs, opset });
         }
-        let mut body = Body::new();
+        let mut body = Body::new(opset);
         let (y, attributes, doc) = if self.perm().is_some() {
             let y = body.node("Transpose", &["X"], vec![reference("perm", "perm", AttributeType::Ints)]);
             (y, vec!["perm".to_owned()], "Dims of X in another order: dim i of Y is dim perm[i] of X.".to_owned())

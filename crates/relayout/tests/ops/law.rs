@@ -58,9 +58,10 @@ pub(crate) fn check(case: &Case, opset: i64, def: &'static OpDef) -> Result<Chec
         Form::View(view) => subject.views(view),
         Form::Axes(_) if case.opaque.is_some() => Err("is not opaque, as the case says".to_owned()),
         Form::Axes(bound) => {
-            let orders = subject.orders(bound)? + digits::check(&subject, bound)?;
+            let orders = subject.orders(bound)?;
             let letters = shuffle::check(case, opset, bound, &subject.base)?;
-            Ok(Checked { orders, letters })
+            let digits = digits::check(&subject, bound)?;
+            Ok(Checked { orders: orders + digits, letters })
         }
     }
 }
