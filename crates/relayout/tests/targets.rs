@@ -1,0 +1,324 @@
+//! Targets of domain `relayout`: what they make of the small models and the networks of `testdata` is run in a stock runtime, which
+//! inlines the functions, and held against the original.
+//!
+//! An op by itself is not worth two moves, so the built-in targets leave it alone. Targets made here whose standard ops are dear turn
+//! each into its kernel: those run every case of every op that has one.
+
+mod common;
+mod fill;
+mod op_cases;
+
+use op_cases::case::Case;
+use prost::Message;
+use relayout::verify::Tolerance;
+use relayout::{Target, parse_target, target};
+use relayout_onnx::dialect::DOMAIN;
+use relayout_onnx::proto::ModelProto;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// The targets.
+const TARGETS: [&str; 6] = ["nhwc", "cuda-tensorcore", "x86-avx512", "x86-avx2", "arm-neon", "cuda-dp4a"];
+
+/// Ops whose rounding depends on the order of the elements, or that a runtime computes otherwise in another place.
+const SUMS: &[&str] = &[
+    "ReduceMean",
+    "ReduceSum",
+    "Softmax",
+    "LogSoftmax",
+    "CumSum",
+    "LpNormalization",
+    "MatMul",
+    "Conv",
+    "AveragePool",
+    "BatchNormalization",
+    "InstanceNormalization",
+    "LayerNormalization",
+    "Resize",
+];
+
+fn built_in(name: &str) -> Box<dyn Target> {
+    target(name).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// Sizes of the symbolic dims of a small model.
+fn dims(text: &str) -> BTreeMap<String, i64> {
+    let sizes = [("N", 2), ("C", 6), ("H", 4), ("W", 5), ("A", 2), ("B", 3), ("K", 1)];
+    let said = |name: &str| {
+        let shapes = text.lines().filter(|l| l.ends_with("= input")).filter_map(|l| l.split_once('[')?.1.split_once(']'));
+        shapes.into_iter().any(|(shape, _)| shape.split(',').any(|dim| dim == name))
+    };
+    sizes.into_iter().filter(|(name, _)| said(name)).map(|(name, size)| (name.to_owned(), size)).collect()
+}
+
+fn decoded(bytes: &[u8]) -> ModelProto {
+    ModelProto::decode(bytes).expect("a model")
+}
+
+/// Calls of the dialect, bodies included, and the ops of other domains, with their numbers.
+fn ops(bytes: &[u8]) -> BTreeMap<String, usize> {
+    fn count(graph: &relayout_onnx::proto::GraphProto, ops: &mut BTreeMap<String, usize>) {
+        for node in &graph.node {
+            let op = node.op_type.clone().unwrap_or_default();
+            let called = node.domain.as_deref() == Some(DOMAIN);
+            *ops.entry(if called { format!("{DOMAIN}.{op}") } else { op }).or_default() += 1;
+            for a in &node.attribute {
+                a.g.as_deref().into_iter().chain(&a.graphs).for_each(|body| count(body, ops));
+            }
+        }
+    }
+    let mut ops = BTreeMap::new();
+    decoded(bytes).graph.iter().for_each(|g| count(g, &mut ops));
+    ops
+}
+
+/// What is wrong with a file as a file: functions that nobody calls, calls of functions that are not there, a missing import.
+fn malformed(bytes: &[u8]) -> Option<String> {
+    let model = decoded(bytes);
+    let own = |f: &&relayout_onnx::proto::FunctionProto| f.domain.as_deref() == Some(DOMAIN);
+    let have: BTreeSet<String> =
+        model.functions.iter().filter(own).map(|f| format!("{DOMAIN}.{}", f.name.clone().unwrap_or_default())).collect();
+    let prefix = format!("{DOMAIN}.");
+    let called: BTreeSet<String> = ops(bytes).into_keys().filter(|op| op.starts_with(&prefix)).collect();
+    let imports = model.opset_import.iter().filter(|s| s.domain.as_deref() == Some(DOMAIN)).count();
+    if have != called {
+        return Some(format!("it has the functions {have:?} and calls {called:?}"));
+    }
+    if imports != usize::from(!called.is_empty()) {
+        return Some(format!("it imports domain {DOMAIN} {imports} times"));
+    }
+    (!called.is_empty() && model.ir_version < Some(8)).then(|| "its IR version has no functions".to_owned())
+}
+
+/// Optimizes, runs both and compares; what is wrong.
+fn problems(target: &dyn Target, bytes: &[u8], sizes: &BTreeMap<String, i64>, near: Option<Tolerance>) -> Vec<String> {
+    let outcome = match common::optimized_for(target, bytes, sizes) {
+        Ok(outcome) => outcome,
+        Err(e) => return vec![e],
+    };
+    let compared = common::compared(bytes, &outcome.bytes, sizes).and_then(|c| common::judged(&c, near));
+    let again = common::optimized_for(target, bytes, sizes).map(|again| again.bytes == outcome.bytes);
+    let same = match again {
+        Ok(true) => None,
+        Ok(false) => Some("a second run on the same input gives other bytes".to_owned()),
+        Err(e) => Some(e),
+    };
+    compared.err().into_iter().chain(malformed(&outcome.bytes)).chain(same).collect()
+}
+
+/// Every small model of every theme.
+fn small_models(name: &str) {
+    let target = built_in(name);
+    let mut wrong = String::new();
+    let themes = std::fs::read_dir(common::testdata("cases")).expect("there are cases");
+    let mut folders: Vec<String> =
+        themes.map(|f| f.expect("a readable folder").file_name().to_string_lossy().into_owned()).collect();
+    folders.sort();
+    for folder in folders {
+        for path in common::model_files(&format!("cases/{folder}")) {
+            let bytes = std::fs::read(&path).expect("a readable case");
+            let text = common::printed(&bytes);
+            let near = SUMS.iter().any(|op| text.contains(op)).then(Tolerance::default);
+            for problem in problems(target.as_ref(), &bytes, &dims(&text), near) {
+                let _ = writeln!(wrong, "{folder}/{}: {problem}", common::stem(&path));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{name}:\n{wrong}");
+}
+
+fn network(name: &str) -> Vec<u8> {
+    let path = common::testdata("models").join(format!("{name}.onnx"));
+    let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    fill::fill(&bytes).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// Every network.
+fn networks(name: &str) {
+    let target = built_in(name);
+    let mut wrong = String::new();
+    for path in common::model_files("models") {
+        let stem = common::stem(&path);
+        for problem in problems(target.as_ref(), &network(&stem), &BTreeMap::new(), Some(Tolerance::default())) {
+            let _ = writeln!(wrong, "{stem}: {problem}");
+        }
+    }
+    assert!(wrong.is_empty(), "{name}:\n{wrong}");
+}
+
+macro_rules! each_target {
+    ($($small:ident, $networks:ident: $name:literal;)*) => {
+        $(
+            #[test] fn $small() { small_models($name); }
+            #[test] fn $networks() { networks($name); }
+        )*
+
+        #[test]
+        fn every_target_is_listed() {
+            assert_eq!(TARGETS, [$($name),*]);
+            let functions: Vec<&str> = relayout::BUILTIN.iter().copied().filter(|n| built_in(n).calls_functions()).collect();
+            assert_eq!(functions, TARGETS);
+        }
+    };
+}
+
+each_target! {
+    small_models_compute_the_same_in_nhwc, networks_compute_the_same_in_nhwc: "nhwc";
+    small_models_compute_the_same_for_tensor_cores, networks_compute_the_same_for_tensor_cores: "cuda-tensorcore";
+    small_models_compute_the_same_in_blocks_of_16, networks_compute_the_same_in_blocks_of_16: "x86-avx512";
+    small_models_compute_the_same_in_blocks_of_8, networks_compute_the_same_in_blocks_of_8: "x86-avx2";
+    small_models_compute_the_same_in_blocks_of_4, networks_compute_the_same_in_blocks_of_4: "arm-neon";
+    small_models_compute_the_same_for_integer_kernels, networks_compute_the_same_for_integer_kernels: "cuda-dp4a";
+}
+
+/// Convolutional networks move in once and out once at most, and have no plain convolution left.
+#[test]
+fn convolutional_networks_stay_in_the_layout_of_the_target() {
+    let mut wrong = String::new();
+    for name in ["nhwc", "cuda-tensorcore", "x86-avx512", "x86-avx2", "arm-neon"] {
+        for model in ["resnet34_bn_op9", "tf_mobilenet_v2_raw", "tf_efficientnet_b0_notr", "espcn_x3"] {
+            let outcome = common::optimized_for(built_in(name).as_ref(), &network(model), &BTreeMap::new());
+            let outcome = outcome.unwrap_or_else(|e| panic!("{name}, {model}: {e}"));
+            let ops = ops(&outcome.bytes);
+            let left = ops.get("Conv").copied().unwrap_or(0);
+            let moves: usize = ops
+                .iter()
+                .filter(|(op, _)| op.starts_with("relayout.Relayout") || *op == "Transpose")
+                .map(|(_, count)| count)
+                .sum();
+            if left > 0 || moves > 2 {
+                let _ = writeln!(wrong, "{name}: {model} has {left} plain convolutions and {moves} moves: {ops:?}");
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// The text of the rewritten graph, and what is called how often.
+#[test]
+fn rewritten_graphs_read_as_recorded() {
+    for name in TARGETS {
+        let target = built_in(name);
+        let mut text = String::new();
+        for case in ["pieces/channels_last_convolution", "pieces/squeeze_and_excitation_channels_last", "quantized/pair_per_axis"] {
+            let path = common::testdata("cases").join(format!("{case}.onnx"));
+            let bytes = std::fs::read(&path).expect("a readable case");
+            let outcome = common::optimized_for(target.as_ref(), &bytes, &BTreeMap::new()).expect("it is optimized");
+            let _ = write!(text, "## {case}\n{}\n", common::printed(&outcome.bytes));
+        }
+        for model in ["espcn_x3", "if_mixed", "resnet34_bn_op9", "qdq_shufflenet_v2_x1_0", "unet_dynhw"] {
+            let outcome = common::optimized_for(target.as_ref(), &network(model), &BTreeMap::new());
+            let outcome = outcome.unwrap_or_else(|e| panic!("{name}, {model}: {e}"));
+            let _ = writeln!(text, "## {model}\n{}", outcome.report.summary());
+            for (op, count) in ops(&outcome.bytes) {
+                let _ = writeln!(text, "{op}: {count}");
+            }
+            text.push('\n');
+        }
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(format!("target_{name}"), text);
+        });
+    }
+}
+
+/// A target that takes a kernel wherever there is one.
+fn eager(layout: &str, weights: &str, filters: &str, channels: u64) -> Box<dyn Target> {
+    let text = format!(
+        r#"
+        name = "eager"
+        dialect = "relayout"
+        about = "takes every kernel"
+        layouts = "{layout}"
+        source = "a test"
+
+        [moves]
+        bytes_per_ns = 1
+        node_ns = 1
+        view_ns = 0
+
+        [ops]
+        outer_axis_percent = 100
+        pass_bytes_per_ns = 1
+        anchor_moves_percent = 100000
+        other_moves_percent = 100000
+
+        [[features]]
+        dtypes = ["f32", "i8", "u8"]
+        ranks = [3, 4, 5]
+        layout = "{layout}"
+        weights = "{weights}"
+        filters = "{filters}"
+        channels = {channels}
+        macs_per_ns = 1
+        unaligned_percent = 1000000
+        reads_plain = true
+        "#
+    );
+    parse_target("eager", &text).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Runs a case for a target; the functions that were called for the op.
+fn case_for(target: &dyn Target, case: &Case, opset: i64) -> Result<Vec<String>, String> {
+    let bytes = case.model(opset).encode_to_vec();
+    let outcome = common::optimized_for(target, &bytes, &BTreeMap::new())?;
+    if let Some(problem) = malformed(&outcome.bytes) {
+        return Err(problem);
+    }
+    let comparison = common::compared_on(&bytes, &outcome.bytes, &case.feeds())?;
+    common::judged(&comparison, Some(Tolerance::default()))?;
+    Ok(ops(&outcome.bytes).into_keys().filter(|op| op.starts_with("relayout.") && !op.contains(".Relayout")).collect())
+}
+
+#[test]
+fn every_op_that_has_a_kernel_runs_as_it_in_every_kind_of_layout() {
+    let targets = [
+        ("channels last", eager("N S C", "O S I", "O S I", 1)),
+        ("padded channels last", eager("N S C", "O S I", "O S I", 8)),
+        ("blocks", eager("N C/4 S C%4", "O/4 I/4 S I%4 O%4", "O/4 I S O%4", 1)),
+        ("small blocks", eager("N C/2 S C%2", "O I/2 S I%2", "O/2 I S O%2", 1)),
+        ("images inside", eager("C/4 S N C%4", "I/4 S O I%4", "O/4 S I O%4", 1)),
+    ];
+    let mut wrong = String::new();
+    let mut called: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (kind, target) in &targets {
+        for case in op_cases::all().iter().filter(|c| c.domain.is_empty()) {
+            let (first, last) = case.opsets;
+            for opset in [first, last].into_iter().take(if first == last { 1 } else { 2 }) {
+                match case_for(target.as_ref(), case, opset) {
+                    Ok(functions) if functions.is_empty() => {}
+                    Ok(_) => drop(called.entry(case.op).or_default().insert(kind)),
+                    Err(why) => {
+                        let _ = writeln!(wrong, "{kind}, {}: {why}", case.label(opset));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    let kinds = |op: &str| called.get(op).map_or(0, BTreeSet::len);
+    let missing: Vec<String> = EVERYWHERE.iter().filter(|op| kinds(op) < 3).map(|op| format!("{op}: {:?}", called.get(op))).collect();
+    assert!(missing.is_empty(), "these run as kernels in too few layouts: {missing:?}");
+}
+
+/// Ops with kernels.
+const EVERYWHERE: &[&str] = &[
+    "Conv",
+    "ConvTranspose",
+    "QLinearConv",
+    "ConvInteger",
+    "MaxPool",
+    "AveragePool",
+    "LpPool",
+    "GlobalAveragePool",
+    "GlobalMaxPool",
+    "GlobalLpPool",
+    "Resize",
+    "Upsample",
+    "GridSample",
+    "DepthToSpace",
+    "SpaceToDepth",
+    "BatchNormalization",
+    "InstanceNormalization",
+    "GroupNormalization",
+    "LRN",
+];
