@@ -4,7 +4,7 @@
 //! among the solutions. Layouts that differ only in axes of extent 1 are candidates of their own: a Reshape lies between them,
 //! which costs little but stands between ops that a runtime would fuse.
 
-use super::lanes::lanes;
+use super::lanes::Lanes;
 use super::scopes::Scopes;
 use crate::fold_weights::known_constant;
 use crate::hints::Hints;
@@ -14,7 +14,6 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::layout::pad::Lane;
 use relayout_ir::storage::reshape_target;
 use relayout_target::{Cost, Kernel, NodeQuery, OpQuery, Target};
 use smallvec::{SmallVec, smallvec};
@@ -50,7 +49,7 @@ pub(super) struct ScopeCandidates {
     /// By node number: cost of the standard op.
     pub(super) plain: Vec<Cost>,
     /// By value number: what its pad slots may hold.
-    pub(super) lanes: Vec<Lane>,
+    pub(super) lanes: Lanes,
     /// By value number: a constant, views of one, or known from shape arithmetic. Moves of it are made at compile time.
     pub(super) constant: Vec<bool>,
 }
@@ -162,7 +161,7 @@ impl Closure<'_, '_> {
             choices: vec![Vec::new(); nodes],
             kernels: vec![Vec::new(); nodes],
             plain: vec![Cost::ZERO; nodes],
-            lanes: lanes(graph),
+            lanes: Lanes::of(graph),
             constant: vec![false; graph.value_bound()],
         };
         let mut place = vec![0; nodes];
@@ -385,8 +384,7 @@ impl ScopeCandidates {
             layout.as_permutation().is_some()
                 || match padded(graph, v, layout)[..] {
                     [] => true,
-                    // Of the pad slots of other axes nothing is known.
-                    [axis] => axis == usize::from(layout.rank() > 1) && self.lanes[v.index()].is_finite(),
+                    [axis] => self.lanes.is_finite(v, axis),
                     _ => false,
                 }
         })

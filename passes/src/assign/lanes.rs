@@ -4,38 +4,118 @@
 //! operands; the lane is the join of both. What may become infinite or NaN must not be padded: a zero column of weights times an
 //! infinity poisons a whole convolution.
 //!
-//! Only channels are padded: axis 1 of a value, axis 0 of one that has no other. A value of lower rank has its axes at the end of
-//! the result's, as broadcasting has it.
+//! Kernels pad channels, axis 1 of what they leave. From there the padded axis is followed through ops and Transposes; of pad slots
+//! along any other axis nothing is known. What no op made has zeros along every axis.
 
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
+use relayout_ir::form::{Form, Slot, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::pad::{BinaryFn, Lane, LaneFormat, UnaryFn};
+use relayout_ir::storage::StorageRule;
 
-/// The lane of each value of a graph, by its number.
-pub(super) fn lanes(graph: &Graph) -> Vec<Lane> {
-    let mut lanes = vec![Lane::ZERO; graph.value_bound()];
-    for n in graph.order().unwrap_or_default() {
-        let Some(lane) = image(graph, n, &lanes) else { continue };
-        for &y in graph.node(n).outputs.iter().flatten() {
-            lanes[y.index()] = lane.join(Lane::ZERO);
-        }
-    }
-    lanes
+/// The axis along which a value may have pad slots of the lane that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Along {
+    /// Any: only moves have padded it.
+    #[default]
+    Every,
+    One(usize),
+    /// None: padded operands met that are padded otherwise.
+    None,
 }
 
-/// What a node makes of the pad slots of its operands; `None` where it never runs on padded ones.
-fn image(graph: &Graph, n: NodeId, lanes: &[Lane]) -> Option<Lane> {
+/// What pad slots hold.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lanes {
+    lanes: Vec<Lane>,
+    along: Vec<Along>,
+}
+
+impl Lanes {
+    /// The lane of each value of a graph.
+    pub(super) fn of(graph: &Graph) -> Lanes {
+        let bound = graph.value_bound();
+        let mut own = Lanes { lanes: vec![Lane::ZERO; bound], along: vec![Along::Every; bound] };
+        for n in graph.order().unwrap_or_default() {
+            let along = along(graph, n, &own);
+            let lane = image(graph, n, along, &own);
+            for &y in graph.node(n).outputs.iter().flatten() {
+                own.along[y.index()] = along;
+                own.lanes[y.index()] = lane.map_or(Lane::ZERO, |lane| lane.join(Lane::ZERO));
+            }
+        }
+        own
+    }
+
+    /// Whether pad slots along this axis, and no other, hold nothing infinite.
+    pub(super) fn is_finite(&self, v: ValueId, axis: usize) -> bool {
+        let along = self.along.get(v.index()).copied().unwrap_or(Along::None);
+        let known = matches!(along, Along::Every) || along == Along::One(axis);
+        known && self.lane(v).is_finite()
+    }
+
+    fn lane(&self, v: ValueId) -> Lane {
+        self.lanes.get(v.index()).copied().unwrap_or(Lane::Any)
+    }
+}
+
+/// Along which axis a node leaves pad slots, if its operands have such.
+fn along(graph: &Graph, n: NodeId, known: &Lanes) -> Along {
+    let node = graph.node(n);
+    if !matches!(node.op, Op::Onnx(_)) {
+        return Along::Every;
+    }
+    let of = |slot: usize| {
+        let v = node.inputs.get(slot).copied().flatten();
+        v.and_then(|v| known.along.get(v.index()).copied()).unwrap_or_default()
+    };
+    match (node.onnx(), &node.form) {
+        (Some(op), _) if op.contains("Conv") => Along::One(1),
+        (_, Form::View(View::Same)) => of(0),
+        (_, Form::View(View::Transpose(perm))) => match of(0) {
+            Along::One(axis) => perm.iter().position(|&p| p == axis).map_or(Along::None, Along::One),
+            along => along,
+        },
+        (_, Form::View(View::Reshape)) => Along::None,
+        (_, Form::Axes(bound)) => {
+            let result = bound.axes(Slot::Out(0)).unwrap_or_default();
+            let place = |slot: usize| match of(slot) {
+                Along::One(axis) => {
+                    let atom = bound.axes(Slot::In(slot)).and_then(|axes| axes.get(axis));
+                    atom.and_then(|atom| result.iter().position(|a| a == atom)).map_or(Along::None, Along::One)
+                }
+                along => along,
+            };
+            let axes = (0..node.inputs.len()).filter(|&slot| bound.axes(Slot::In(slot)).is_some()).map(place);
+            axes.fold(Along::Every, |all, one| match (all, one) {
+                (Along::Every, other) | (other, Along::Every) => other,
+                (a, b) if a == b => a,
+                _ => Along::None,
+            })
+        }
+        // Never run on padded operands.
+        _ => Along::Every,
+    }
+}
+
+/// What a node makes of the pad slots of its operands, where it leaves them along this axis; `None` where it never runs on
+/// padded ones.
+fn image(graph: &Graph, n: NodeId, along: Along, known: &Lanes) -> Option<Lane> {
     let node = graph.node(n);
     let name = node.onnx()?;
     let y = node.outputs.first().copied().flatten()?;
     let Some(format) = graph.value(y).ty.dtype().and_then(format) else { return Some(Lane::Any) };
     let operand = |slot: usize| -> Option<Lane> {
         let v = node.inputs.get(slot).copied().flatten()?;
-        let own = same_extents(graph, v, y) || same_channels(graph, v, y);
-        Some(if own { lanes[v.index()] } else { scalar(graph, v).unwrap_or(Lane::Any) })
+        let own = same_extents(graph, v, y) || same_along(graph, v, y, along);
+        Some(if own { known.lane(v) } else { scalar(graph, v).unwrap_or(Lane::Any) })
     };
-    let data = || node.inputs.first().copied().flatten().map_or(Lane::Any, |x| lanes[x.index()]);
+    let data = || node.inputs.first().copied().flatten().map_or(Lane::Any, |x| known.lane(x));
+    // Declared per axis, images in blocks are not transposed.
+    if graph.storage == StorageRule::PerDigit && matches!(node.form, Form::View(View::Same | View::Transpose(_))) {
+        return Some(data());
+    }
     let number = |name: &str, default: f64| match node.attrs.get(name) {
         Some(relayout_ir::attr::Attr::Float(x)) => f64::from(*x),
         _ => default,
@@ -78,13 +158,12 @@ fn image(graph: &Graph, n: NodeId, lanes: &[Lane]) -> Option<Lane> {
         }
         // Between the pad slots and the zeros beside the image.
         "MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" | "Resize" | "Upsample" => {
-            let x = node.inputs.first().copied().flatten()?;
-            return Some(lanes[x.index()]);
+            return Some(data());
         }
         // Elements of the operand, of other channels or none.
         "Slice" | "Split" | "Expand" | "Tile" | "ReduceMean" | "ReduceMax" | "ReduceMin" => return Some(data()),
         "Concat" => {
-            let all = (0..node.inputs.len()).map(|slot| node.inputs[slot].map_or(Lane::Any, |v| lanes[v.index()]));
+            let all = (0..node.inputs.len()).map(|slot| node.inputs[slot].map_or(Lane::Any, |v| known.lane(v)));
             return Some(all.fold(Lane::ZERO, Lane::join));
         }
         "Pad" => {
@@ -134,13 +213,14 @@ fn same_extents(graph: &Graph, a: ValueId, b: ValueId) -> bool {
     graph.value(a).ty.shape() == graph.value(b).ty.shape()
 }
 
-/// Whether an operand that is broadcast has the channels of the result, so that its pad slots meet theirs.
-fn same_channels(graph: &Graph, v: ValueId, y: ValueId) -> bool {
-    let (Some(own), Some(all)) = (graph.value(v).ty.shape(), graph.value(y).ty.shape()) else { return false };
-    let channels = usize::from(all.len() > 1);
-    let axis = own.len().checked_add(channels).and_then(|n| n.checked_sub(all.len()));
+/// Whether an operand that is broadcast, its axes at the end of the result's, has the padded axis too.
+fn same_along(graph: &Graph, v: ValueId, y: ValueId, along: Along) -> bool {
+    let (Some(own), Some(all), Along::One(padded)) = (graph.value(v).ty.shape(), graph.value(y).ty.shape(), along) else {
+        return false;
+    };
+    let axis = (own.len() + padded).checked_sub(all.len());
     let extent = axis.and_then(|axis| own.get(axis));
-    extent.is_some_and(|d| !d.is_one() && all.get(channels) == Some(d))
+    extent.is_some_and(|d| !d.is_one() && all.get(padded) == Some(d))
 }
 
 /// What integers between these are as floats. Scales of pad channels are zero.
