@@ -45,7 +45,8 @@ fn built_in(name: &str) -> Box<dyn Target> {
 fn dims(text: &str) -> BTreeMap<String, i64> {
     let sizes = [("N", 2), ("C", 6), ("H", 4), ("W", 5), ("A", 2), ("B", 3), ("K", 1)];
     let said = |name: &str| {
-        let shapes = text.lines().filter(|l| l.ends_with("= input")).filter_map(|l| l.split_once('[')?.1.split_once(']'));
+        let shapes =
+            text.lines().filter(|l| l.ends_with("= input")).filter_map(|l| l.split_once('[')?.1.split_once(']'));
         shapes.into_iter().any(|(shape, _)| shape.split(',').any(|dim| dim == name))
     };
     sizes.into_iter().filter(|(name, _)| said(name)).map(|(name, size)| (name.to_owned(), size)).collect()
@@ -76,8 +77,12 @@ fn ops(bytes: &[u8]) -> BTreeMap<String, usize> {
 fn malformed(bytes: &[u8]) -> Option<String> {
     let model = decoded(bytes);
     let own = |f: &&relayout_onnx::proto::FunctionProto| f.domain.as_deref() == Some(DOMAIN);
-    let have: BTreeSet<String> =
-        model.functions.iter().filter(own).map(|f| format!("{DOMAIN}.{}", f.name.clone().unwrap_or_default())).collect();
+    let have: BTreeSet<String> = model
+        .functions
+        .iter()
+        .filter(own)
+        .map(|f| format!("{DOMAIN}.{}", f.name.clone().unwrap_or_default()))
+        .collect();
     let prefix = format!("{DOMAIN}.");
     let called: BTreeSet<String> = ops(bytes).into_keys().filter(|op| op.starts_with(&prefix)).collect();
     let imports = model.opset_import.iter().filter(|s| s.domain.as_deref() == Some(DOMAIN)).count();
@@ -202,7 +207,11 @@ fn rewritten_graphs_read_as_recorded() {
     for name in TARGETS {
         let target = built_in(name);
         let mut text = String::new();
-        for case in ["pieces/channels_last_convolution", "pieces/squeeze_and_excitation_channels_last", "quantized/pair_per_axis"] {
+        for case in [
+            "pieces/channels_last_convolution",
+            "pieces/squeeze_and_excitation_channels_last",
+            "quantized/pair_per_axis",
+        ] {
             let path = common::testdata("cases").join(format!("{case}.onnx"));
             let bytes = std::fs::read(&path).expect("a readable case");
             let outcome = common::optimized_for(target.as_ref(), &bytes, &BTreeMap::new()).expect("it is optimized");
@@ -298,7 +307,8 @@ fn every_op_that_has_a_kernel_runs_as_it_in_every_kind_of_layout() {
     }
     assert!(wrong.is_empty(), "{wrong}");
     let kinds = |op: &str| called.get(op).map_or(0, BTreeSet::len);
-    let missing: Vec<String> = EVERYWHERE.iter().filter(|op| kinds(op) < 3).map(|op| format!("{op}: {:?}", called.get(op))).collect();
+    let missing: Vec<String> =
+        EVERYWHERE.iter().filter(|op| kinds(op) < 3).map(|op| format!("{op}: {:?}", called.get(op))).collect();
     assert!(missing.is_empty(), "these run as kernels in too few layouts: {missing:?}");
 }
 

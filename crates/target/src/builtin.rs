@@ -169,7 +169,8 @@ impl DataTarget {
     pub fn parse(name: &str, text: &str) -> Result<DataTarget, TargetError> {
         let malformed = |why: String| TargetError::Malformed { name: name.to_owned(), why };
         let file: File = toml::from_str(text).map_err(|e| malformed(e.to_string()))?;
-        let rates = Rates::new(&file.moves, file.ops.outer_axis_percent, file.ops.pass_bytes_per_ns).map_err(malformed)?;
+        let rates =
+            Rates::new(&file.moves, file.ops.outer_axis_percent, file.ops.pass_bytes_per_ns).map_err(malformed)?;
         let File { name, dialect, about, layouts, source, .. } = file;
         Ok(DataTarget { name, dialect, about, layouts, source, rates })
     }

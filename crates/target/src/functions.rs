@@ -60,10 +60,7 @@ impl FunctionTarget {
 
     /// What moves of these values would cost.
     fn moves(&self, query: &NodeQuery<'_>, values: impl Iterator<Item = ValueId>) -> Cost {
-        values
-            .filter(|&v| !(query.is_constant)(v))
-            .map(|v| self.rates().permute(bytes(query, v)))
-            .sum()
+        values.filter(|&v| !(query.is_constant)(v)).map(|v| self.rates().permute(bytes(query, v))).sum()
     }
 
     /// Cost of a pass over the features of a node.
@@ -232,7 +229,9 @@ fn is_sayable(query: &MoveQuery<'_>) -> bool {
         return false;
     }
     let whole_bytes = bits.is_some_and(|bits| bits >= 8);
-    whole_bytes && from.rank() == to.rank() && (0..from.rank()).all(|axis| nests(from, to, axis) && keeps_slots(from, to, axis))
+    whole_bytes
+        && from.rank() == to.rank()
+        && (0..from.rank()).all(|axis| nests(from, to, axis) && keeps_slots(from, to, axis))
 }
 
 /// Whether every digit boundary of an axis in one layout divides, or is divided by, every one in the other.

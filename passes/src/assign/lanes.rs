@@ -186,7 +186,9 @@ fn image(graph: &Graph, n: NodeId, along: Along, known: &Lanes) -> Option<Lane> 
         "GridSample" | "ReduceSum" => return Some(if data().is_zero() { Lane::ZERO } else { Lane::Any }),
         "QLinearConv" | "QuantizeLinear" => return Some(Lane::interval(format.min, format.max)),
         "DequantizeLinear" => return Some(dequantized(graph, node, data())),
-        "Add" | "Sub" | "Mul" | "Div" | "Min" | "Max" | "Pow" | "Sum" => return Some(folded(name, node.inputs.len(), &operand, format)),
+        "Add" | "Sub" | "Mul" | "Div" | "Min" | "Max" | "Pow" | "Sum" => {
+            return Some(folded(name, node.inputs.len(), &operand, format));
+        }
         "Conv" | "ConvTranspose" | "ConvInteger" => return None,
         _ => return Some(Lane::Any),
     };
@@ -215,7 +217,8 @@ fn same_extents(graph: &Graph, a: ValueId, b: ValueId) -> bool {
 
 /// Whether an operand that is broadcast, its axes at the end of the result's, has the padded axis too.
 fn same_along(graph: &Graph, v: ValueId, y: ValueId, along: Along) -> bool {
-    let (Some(own), Some(all), Along::One(padded)) = (graph.value(v).ty.shape(), graph.value(y).ty.shape(), along) else {
+    let (Some(own), Some(all), Along::One(padded)) = (graph.value(v).ty.shape(), graph.value(y).ty.shape(), along)
+    else {
         return false;
     };
     let axis = (own.len() + padded).checked_sub(all.len());

@@ -44,7 +44,14 @@ fn digits(axes: &[AtomId], layout: &Layout) -> Option<Vec<Digit>> {
 }
 
 /// Whether the dims of an operand do not meet those of the result at their end. A dim of 1 fits anywhere.
-pub(super) fn lies_apart(graph: &Graph, bound: &Bound, slot: usize, v: ValueId, layout: &Layout, full: &Layout) -> bool {
+pub(super) fn lies_apart(
+    graph: &Graph,
+    bound: &Bound,
+    slot: usize,
+    v: ValueId,
+    layout: &Layout,
+    full: &Layout,
+) -> bool {
     let (Some(axes), Some(all)) = (bound.axes(Slot::In(slot)), bound.axes(Slot::Out(0))) else { return false };
     if !bound.renumber.is_empty() || !axes.iter().all(|a| all.contains(a)) {
         return false;
@@ -77,8 +84,7 @@ pub(super) fn raise_to_digits(graph: &mut Graph, opset: i64) -> Result<(), PassE
             }
         }
         let own = |v: &Option<ValueId>| v.map(|v| graph.value(v).layout.clone()).filter(|l| !l.is_row_major());
-        let layouts =
-            KernelLayouts { ins: inputs.iter().map(own).collect(), outs: outputs.iter().map(own).collect() };
+        let layouts = KernelLayouts { ins: inputs.iter().map(own).collect(), outs: outputs.iter().map(own).collect() };
         graph.set_inputs(n, inputs);
         graph.set_form(n, Form::Kernel(Box::new(layouts)));
     }

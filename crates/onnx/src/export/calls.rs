@@ -43,7 +43,8 @@ impl Functions {
             proto.opset_import.push(OperatorSetIdProto { domain: Some(DOMAIN.to_owned()), version: Some(VERSION) });
         }
         for (name, body) in self.bodies {
-            let same = |f: &FunctionProto| f.domain.as_deref() == Some(DOMAIN) && f.name.as_deref() == Some(name.as_str());
+            let same =
+                |f: &FunctionProto| f.domain.as_deref() == Some(DOMAIN) && f.name.as_deref() == Some(name.as_str());
             if !proto.functions.iter().any(same) {
                 proto.functions.push(body);
             }
@@ -81,8 +82,13 @@ impl Exporter {
             };
             values.iter().enumerate().map(|(i, v)| v.map_or(Operand::Absent, |_| stored(i))).collect()
         };
-        let op = DialectOp::new(name, self.functions.opset, &side(&node.inputs, &layouts.ins), &side(&node.outputs, &layouts.outs))
-            .map_err(|e| fail(e.to_string()))?;
+        let op = DialectOp::new(
+            name,
+            self.functions.opset,
+            &side(&node.inputs, &layouts.ins),
+            &side(&node.outputs, &layouts.outs),
+        )
+        .map_err(|e| fail(e.to_string()))?;
         let known: Vec<&str> = op.attributes().collect();
         if let Some(other) = proto.attribute.iter().find(|a| !a.name.as_deref().is_some_and(|n| known.contains(&n))) {
             let other = other.name.as_deref().unwrap_or_default();

@@ -190,15 +190,12 @@ impl Exporter {
                 if graph.value(v).ty.shape().is_some_and(|s| s == [Dim::ZERO]) {
                     return Some(());
                 }
-                match contents(graph, node, slot) {
-                    Some(list) => {
-                        let entries = order.entries(node, &list, runs, |n| n)?;
-                        self.replace(out, proto, slot, "entries", &entries, false);
-                    }
-                    None => {
-                        let picks = order.picks(node, runs)?;
-                        self.gather_entries(out, proto, slot, v, &picks, runs * order.places.len());
-                    },
+                if let Some(list) = contents(graph, node, slot) {
+                    let entries = order.entries(node, &list, runs, |n| n)?;
+                    self.replace(out, proto, slot, "entries", &entries, false);
+                } else {
+                    let picks = order.picks(node, runs)?;
+                    self.gather_entries(out, proto, slot, v, &picks, runs * order.places.len());
                 }
             }
             Renumber::TrailingInput(slot) => self.trailing(out, node, order, slot, proto)?,
@@ -246,15 +243,12 @@ impl Exporter {
         let kept = length.checked_sub(order.stored.len())?;
         let trailing = order.stored.iter().map(|axis| Some(kept + (*axis)?)).collect::<Option<Vec<usize>>>()?;
         let picks: Vec<usize> = (0..kept).chain(trailing).collect();
-        match contents(out.graph, node, slot) {
-            Some(list) => {
-                let entries: Vec<i64> = picks.iter().map(|&i| list.get(i).copied()).collect::<Option<_>>()?;
-                self.replace(out, proto, slot, "entries", &entries, false);
-            }
-            None => {
-                let picks: Vec<Pick> = picks.into_iter().map(Pick::Entry).collect();
-                self.gather_entries(out, proto, slot, v, &picks, length);
-            }
+        if let Some(list) = contents(out.graph, node, slot) {
+            let entries: Vec<i64> = picks.iter().map(|&i| list.get(i).copied()).collect::<Option<_>>()?;
+            self.replace(out, proto, slot, "entries", &entries, false);
+        } else {
+            let picks: Vec<Pick> = picks.into_iter().map(Pick::Entry).collect();
+            self.gather_entries(out, proto, slot, v, &picks, length);
         }
         Some(())
     }

@@ -25,7 +25,7 @@ pub(super) enum Change {
     /// Out of blocks of channels, so many of which are no padding.
     Unpack { x: ValueId, y: ValueId, to: Image, channels: i64 },
     /// A move that only the dialect's functions can say: the result's axes lie so in the operand.
-    Move { x: ValueId, y: ValueId, left: Layout },
+    Move { x: ValueId, y: ValueId, left: Box<Layout> },
 }
 
 /// How an image lies that is in no blocks.
@@ -97,7 +97,7 @@ pub(super) fn change(graph: &Graph, n: NodeId) -> Option<Change> {
     }
     let whole = [&from.layout, &to.layout].into_iter().all(|l| l.as_permutation().is_some());
     if !whole && graph.storage == StorageRule::PerDigit {
-        return left.ok().map(|left| Change::Move { x, y, left });
+        return left.ok().map(|left| Change::Move { x, y, left: Box::new(left) });
     }
     let perm = match &view {
         View::Reshape => return None,
@@ -153,7 +153,7 @@ impl Exporter {
     fn called(&mut self, out: &GraphOut<'_>, n: NodeId, change: &Change) -> Result<Option<NodeProto>, ExportError> {
         let moved = matches!(out.graph.node(n).op, Op::Relayout) && self.calls_functions;
         let (y, left) = match change {
-            Change::Move { y, left, .. } => (*y, left),
+            Change::Move { y, left, .. } => (*y, left.as_ref()),
             Change::Transpose { x, y, .. } if moved => (*y, &out.graph.value(*x).layout),
             _ => return Ok(None),
         };

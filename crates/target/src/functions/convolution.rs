@@ -1,7 +1,10 @@
 //! Convolutions: float, integer and quantized ones, and transposed ones.
 
 use super::data::Features;
-use super::{FIRST_PADDING_OPSET, FunctionTarget, call, extent, kind, only_result, operand, opset, per_channel, stored, with_slots};
+use super::{
+    FIRST_PADDING_OPSET, FunctionTarget, call, extent, kind, only_result, operand, opset, per_channel, stored,
+    with_slots,
+};
 use crate::{Cost, Kernel, NodeQuery};
 use relayout_ir::attr::Attr;
 use relayout_ir::form::KernelLayouts;
@@ -208,13 +211,15 @@ impl FunctionTarget {
             // Nothing is known of the weights but their rank, and nothing is padded.
             let weights = features.weights(conv.head(), conv.rank);
             let known = conv.channels.is_some() && conv.filters.is_some();
-            let kernel = weights.and_then(|w| if known { conv.kernel(&x, &y, w, cost) } else { Some(conv.call(&x, &y, w, cost)) });
+            let kernel = weights
+                .and_then(|w| if known { conv.kernel(&x, &y, w, cost) } else { Some(conv.call(&x, &y, w, cost)) });
             kernels.extend(kernel);
         }
     }
 
     fn blocked(&self, conv: &Conv<'_>, features: &Features, kernels: &mut Vec<Kernel>) {
-        let (Some(channels), Some(filters), Some(layout)) = (conv.channels, conv.filters, features.layout(conv.rank)) else {
+        let (Some(channels), Some(filters), Some(layout)) = (conv.channels, conv.filters, features.layout(conv.rank))
+        else {
             return;
         };
         let block = features.block();

@@ -95,7 +95,8 @@ impl Data {
     pub(super) fn parse(name: &str, text: &str) -> Result<Data, TargetError> {
         let malformed = |why: String| TargetError::Malformed { name: name.to_owned(), why };
         let file: File = toml::from_str(text).map_err(|e| malformed(e.to_string()))?;
-        let rates = Rates::new(&file.moves, file.ops.outer_axis_percent, file.ops.pass_bytes_per_ns).map_err(malformed)?;
+        let rates =
+            Rates::new(&file.moves, file.ops.outer_axis_percent, file.ops.pass_bytes_per_ns).map_err(malformed)?;
         let features =
             file.features.into_iter().map(Features::read).collect::<Result<Vec<_>, _>>().map_err(malformed)?;
         if features.is_empty() {
@@ -178,7 +179,8 @@ fn pattern(key: &str, text: &str, head: &str, rank: usize) -> Result<Layout, Str
         if token == "S" { spatial.chars().flat_map(|c| [c, ' ']).collect() } else { format!("{token} ") }
     };
     let spelled: String = text.split_whitespace().map(word).collect();
-    let wrong = |why: String| format!("`{key}` = `{text}`: {why}; write letters of {head} and S, as in `N C/16 S C%16`");
+    let wrong =
+        |why: String| format!("`{key}` = `{text}`: {why}; write letters of {head} and S, as in `N C/16 S C%16`");
     let names = LayoutNames::custom(&format!("{head}{spatial}")).ok_or_else(|| wrong("no letters".to_owned()))?;
     // One word would be read as a compact name, which has no S.
     let layout = Layout::parse_with(spelled.trim(), &names).map_err(|e| wrong(e.to_string()))?;

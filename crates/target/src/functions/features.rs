@@ -1,7 +1,10 @@
 //! Ops on features that find their axes by position: pools, resizes, normalizations, rearrangements of depth and space.
 
 use super::data::Features;
-use super::{FIRST_PADDING_OPSET, FunctionTarget, call, extent, kind, only_result, operand, opset, per_channel, stored, with_slots};
+use super::{
+    FIRST_PADDING_OPSET, FunctionTarget, call, extent, kind, only_result, operand, opset, per_channel, stored,
+    with_slots,
+};
 use crate::{Cost, Kernel, NodeQuery};
 use relayout_ir::attr::Attr;
 use relayout_ir::form::KernelLayouts;
@@ -31,7 +34,9 @@ impl<'a> Use<'a> {
         let (channels, by_channel): (Channels, &[usize]) = match node.onnx()? {
             "MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" => (Channels::Apart, &[]),
             "LpPool" | "GlobalLpPool" | "LRN" | "DepthToSpace" | "SpaceToDepth" => (Channels::Counted, &[]),
-            "Resize" | "Upsample" if (node.onnx() == Some("Resize")) == (node.opset >= 10) && resizes_space(query, node) => {
+            "Resize" | "Upsample"
+                if (node.onnx() == Some("Resize")) == (node.opset >= 10) && resizes_space(query, node) =>
+            {
                 // A list of sizes says how many channels there are.
                 (if operand(node, 3).is_some() { Channels::Counted } else { Channels::Apart }, &[])
             }
@@ -121,7 +126,9 @@ impl FunctionTarget {
         let y = only_result(node).filter(|_| node.onnx() == Some("DequantizeLinear"))?;
         let rank = graph.value(y).ty.rank()?;
         let reader = graph.uses(y).iter().find(|u| u.slot == 1).map(|u| u.node)?;
-        if !matches!(graph.node(reader).onnx(), Some("Conv" | "ConvTranspose")) || node.int("block_size").unwrap_or(0) != 0 {
+        if !matches!(graph.node(reader).onnx(), Some("Conv" | "ConvTranspose"))
+            || node.int("block_size").unwrap_or(0) != 0
+        {
             return None;
         }
         let by_channel = operand(node, 1).and_then(|v| graph.value(v).ty.rank()) == Some(1);
