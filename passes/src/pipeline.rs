@@ -9,7 +9,8 @@ use crate::record::{GraphRecord, describe_moves};
 use crate::rewrites::Numerics;
 use crate::solve::Limits;
 use crate::{
-    canonicalize, cleanup, fold_constants, fold_pads, fold_scales, fold_shapes, fold_weights, hoist, legalize, materialize,
+    canonicalize, cleanup, fold_constants, fold_pads, fold_scales, fold_shapes, fold_weights, hoist, legalize,
+    materialize,
 };
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::model::Model;
@@ -116,11 +117,7 @@ pub const PASSES: &[Pass] = &[
         reason: "needs weights as constants; before the decision, which need not carry layouts through what goes",
         run: Run::Graph(fold_scales::fold_scales),
     },
-    Pass {
-        name: "fold_pads",
-        reason: "for the same reasons",
-        run: Run::Graph(fold_pads::fold_pads),
-    },
+    Pass { name: "fold_pads", reason: "for the same reasons", run: Run::Graph(fold_pads::fold_pads) },
     Pass {
         name: "assign",
         reason: "reads signatures only; decides everything that the rest carries out, for all graphs at once",

@@ -6,6 +6,7 @@
 
 mod conv;
 mod pool;
+mod resize;
 mod scale;
 
 use crate::builtin::DataTarget;
@@ -285,6 +286,7 @@ impl Target for OrtCpu {
             Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => self.plain_pool(query),
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.plain_scale(query),
             Some("ReduceMean") => self.plain_mean(query),
+            Some("Resize" | "Upsample") => self.plain_resize(query),
             _ => None,
         }
         .unwrap_or(Cost::ZERO)
@@ -295,6 +297,7 @@ impl Target for OrtCpu {
             Some("Conv") => self.conv_kernels(query),
             Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => self.pool_kernels(query),
             Some("ReduceMean") => self.mean_kernels(query),
+            Some("Resize" | "Upsample") => self.resize_kernels(query),
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.scale_kernels(query),
             _ => Vec::new(),
         }
