@@ -6,6 +6,7 @@
 
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
+use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::pad::{BinaryFn, Lane, LaneFormat, UnaryFn};
 
@@ -24,6 +25,10 @@ pub(super) fn lanes(graph: &Graph) -> Vec<Lane> {
 /// What a node makes of the pad slots of its operands; `None` where it never runs on padded ones.
 fn image(graph: &Graph, n: NodeId, lanes: &[Lane]) -> Option<Lane> {
     let node = graph.node(n);
+    if matches!(node.form, Form::View(_)) {
+        let x = node.inputs.first().copied().flatten()?;
+        return Some(lanes[x.index()]);
+    }
     let name = node.onnx()?;
     let y = node.outputs.first().copied().flatten()?;
     let format = format(graph.value(y).ty.dtype()?)?;
