@@ -3,8 +3,8 @@
 use crate::pipeline::PassError;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
-use relayout_ir::dtype::DType;
 use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::patch::{Insert, Patch, remove_dead};
