@@ -1,60 +1,11 @@
-//! Attributes and operands that speak of axes, said for the order in which the first operand with axes is stored, or the first
+//! Attributes and operands that speak of axes, written for the order in which the first operand with axes is stored, or the first
 //! result where no operand has axes.
 
 use super::views::{int_attribute, ints_attribute};
 use super::{ExportError, Exporter, GraphOut};
 use crate::proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
-use relayout_ir::attr::Attr;
-use relayout_ir::dim::Dim;
-use relayout_ir::form::{Form, Implicit, Renumber};
-use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
-use relayout_ir::op::{equation_terms, normalize_axis};
-use relayout_ir::storage::{outermost, places};
-
-/// How the operand or result whose axes are spoken of is stored.
-struct Order {
-    /// Logical axes, outermost first.
-    stored: Vec<usize>,
-    /// Place of each logical axis.
-    places: Vec<usize>,
-}
-
-impl Order {
-    fn of(graph: &Graph, node: &Node) -> Option<Order> {
-        let Form::Axes(bound) = &node.form else { return None };
-        match bound.operands.iter().position(Option::is_some) {
-            Some(first) => Order::stored(graph, node.inputs.get(first).copied().flatten()?),
-            None => Order::of_result(graph, node),
-        }
-    }
-
-    fn of_result(graph: &Graph, node: &Node) -> Option<Order> {
-        Order::stored(graph, node.outputs.first().copied().flatten()?)
-    }
-
-    fn stored(graph: &Graph, v: ValueId) -> Option<Order> {
-        let layout = &graph.value(v).layout;
-        Some(Order { stored: outermost(layout), places: places(layout, graph.storage)? })
-    }
-
-    fn place(&self, axis: i64) -> Option<i64> {
-        self.places.get(normalize_axis(axis, self.places.len())?).map(|&p| p as i64)
-    }
-
-    fn all(&self, axes: &[i64]) -> Option<Vec<i64>> {
-        axes.iter().map(|&a| self.place(a)).collect()
-    }
-
-    /// Entries of one run per axis, `runs` times, in storage order.
-    fn entries<T: Copy>(&self, list: &[T], runs: usize) -> Option<Vec<T>> {
-        let picks = self.picks(runs);
-        (list.len() == picks.len()).then(|| picks.iter().map(|&i| list[i]).collect())
-    }
-
-    fn picks(&self, runs: usize) -> Vec<usize> {
-        (0..runs).flat_map(|run| self.stored.iter().map(move |&axis| run * self.stored.len() + axis)).collect()
-    }
-}
+use relayout_ir::form::{Said, renumbered};
+use relayout_ir::graph::{Node, NodeId, ValueId};
 
 impl Exporter {
     /// Writes a node whose operands or results are stored in another order than ONNX's.
@@ -64,123 +15,29 @@ impl Exporter {
         n: NodeId,
         mut proto: NodeProto,
     ) -> Result<(), ExportError> {
-        let graph = out.graph;
-        let node = graph.node(n);
-        let fail = |why: &str| ExportError::Unsayable { node: node.describe(graph), why: why.to_owned() };
-        let Form::Axes(bound) = &node.form else { return Err(fail("it has no axes, but operands in other orders")) };
-        let order = Order::of(graph, node).ok_or_else(|| fail("operand 0 is not stored as an order of axes"))?;
-        let mut extents = false;
-        for what in &bound.renumber {
-            match *what {
-                Renumber::Extents => extents = true,
-                _ => self
-                    .renumber_one(out, node, &order, *what, &mut proto)
-                    .ok_or_else(|| fail("what it says of its axes can't be said in another order"))?,
+        let node = out.graph.node(n);
+        let fail = |why: &str| ExportError::Unsayable { node: node.describe(out.graph), why: why.to_owned() };
+        let said = renumbered(out.graph, node).map_err(fail)?;
+        for said in said {
+            match said {
+                Said::Int(name, value) => set(&mut proto, int_attribute(name, value)),
+                Said::Ints(name, values) => set(&mut proto, ints_attribute(name, values)),
+                Said::Floats(name, floats) => {
+                    set(&mut proto, AttributeProto { floats, ..attribute(name, AttributeType::Floats) });
+                }
+                Said::Text(name, text) => set(&mut proto, text_attribute(name, text)),
+                Said::Operand { slot, values, scalar, what } => {
+                    self.replace(out, &mut proto, slot, what, &values, scalar);
+                }
+                Said::Picked { slot, picks } => self.gather_entries(out, &mut proto, node, slot, &picks),
+                Said::Extents(picks) => {
+                    let fail = || fail("its extents can't be put in order");
+                    return self.extents(out, &picks, proto).ok_or_else(fail);
+                }
             }
-        }
-        if extents {
-            return self.extents(out, node, &order, proto).ok_or_else(|| fail("its extents can't be put in order"));
         }
         out.nodes.push(proto);
         Ok(())
-    }
-
-    fn renumber_one(
-        &mut self,
-        out: &mut GraphOut<'_>,
-        node: &Node,
-        order: &Order,
-        what: Renumber,
-        proto: &mut NodeProto,
-    ) -> Option<()> {
-        let graph = out.graph;
-        match what {
-            Renumber::AxisAttr(name, default) => {
-                let place = order.place(node.int(name).unwrap_or(default))?;
-                set(proto, int_attribute(name, place));
-            }
-            Renumber::AxesAttr(name, implicit) => {
-                let axes = match (node.ints(name), implicit) {
-                    (Some(axes), _) => axes.to_vec(),
-                    (None, Implicit::All) => return Some(()),
-                    (None, Implicit::Leading) => (0..listed(graph, node)? as i64).collect(),
-                };
-                set(proto, ints_attribute(name, order.all(&axes)?));
-            }
-            Renumber::ResultAxisAttr(name, default) => {
-                let place = Order::of_result(graph, node)?.place(node.int(name).unwrap_or(default))?;
-                set(proto, int_attribute(name, place));
-            }
-            Renumber::AxisInput(slot) => {
-                let axes = order.all(&contents(graph, node, slot)?)?;
-                let v = node.inputs.get(slot).copied().flatten()?;
-                self.replace(out, proto, slot, "axis", &axes, graph.value(v).ty.rank()? == 0);
-            }
-            Renumber::AxisInputOr(slot, default) => {
-                let given = node.inputs.get(slot).copied().flatten();
-                let axes = if given.is_some() { contents(graph, node, slot)? } else { vec![default] };
-                let scalar = given.is_none_or(|v| graph.value(v).ty.rank() == Some(0));
-                self.replace(out, proto, slot, "axis", &order.all(&axes)?, scalar);
-            }
-            Renumber::Letters(name) => set(proto, text_attribute(name, letters(graph, node, name)?)),
-            Renumber::AxesInput(slot, implicit) => {
-                let given = node.inputs.get(slot).copied().flatten();
-                let axes = match (given, implicit) {
-                    (Some(_), _) => contents(graph, node, slot)?,
-                    (None, Implicit::All) => return Some(()),
-                    (None, Implicit::Leading) => (0..listed(graph, node)? as i64).collect(),
-                };
-                let axes = order.all(&axes)?;
-                self.replace(out, proto, slot, "axes", &axes, false);
-            }
-            Renumber::PerAxisAttr(name, runs) => {
-                if let Some(list) = node.ints(name) {
-                    set(proto, ints_attribute(name, order.entries(list, runs)?));
-                } else if let Some(Attr::Floats(list)) = node.attrs.get(name) {
-                    let floats = order.entries(list, runs)?;
-                    set(proto, AttributeProto { floats, ..attribute(name, AttributeType::Floats) });
-                }
-            }
-            Renumber::PerAxisInput(slot, runs) => {
-                let Some(v) = node.inputs.get(slot).copied().flatten() else { return Some(()) };
-                if graph.value(v).ty.shape().is_some_and(|s| s == [Dim::ZERO]) {
-                    return Some(());
-                }
-                match contents(graph, node, slot) {
-                    Some(list) => {
-                        let entries = order.entries(&list, runs)?;
-                        self.replace(out, proto, slot, "entries", &entries, false);
-                    }
-                    None => self.gather_entries(out, proto, slot, v, &order.picks(runs)),
-                }
-            }
-            Renumber::TrailingInput(slot) => self.trailing(out, node, order, slot, proto)?,
-            Renumber::Extents => {}
-        }
-        Some(())
-    }
-
-    /// Puts the last entries of a list in storage order, as many as there are axes.
-    fn trailing(
-        &mut self,
-        out: &mut GraphOut<'_>,
-        node: &Node,
-        order: &Order,
-        slot: usize,
-        proto: &mut NodeProto,
-    ) -> Option<()> {
-        let v = node.inputs.get(slot).copied().flatten()?;
-        let length = usize::try_from(out.graph.value(v).ty.shape()?.first()?.as_const()?).ok()?;
-        let kept = length.checked_sub(order.stored.len())?;
-        let picks: Vec<usize> = (0..kept).chain(order.stored.iter().map(|&axis| kept + axis)).collect();
-        match contents(out.graph, node, slot) {
-            Some(list) => {
-                let entries: Vec<i64> = picks.iter().map(|&i| list.get(i).copied()).collect::<Option<_>>()?;
-                self.replace(out, proto, slot, "entries", &entries, false);
-            }
-            None => self.gather_entries(out, proto, slot, v, &picks),
-        }
-        Some(())
     }
 
     /// Puts a list of integers in the place of an operand. It is typed as 64-bit, which every op that takes such a list takes.
@@ -211,10 +68,11 @@ impl Exporter {
         &mut self,
         out: &mut GraphOut<'_>,
         proto: &mut NodeProto,
+        node: &Node,
         slot: usize,
-        v: ValueId,
         picks: &[usize],
     ) {
+        let Some(v): Option<ValueId> = node.inputs.get(slot).copied().flatten() else { return };
         let base = out.names.of(v).to_owned();
         let indices: Vec<i64> = picks.iter().map(|&p| p as i64).collect();
         let indices = self.ints(out, &format!("{base}.order"), &indices);
@@ -224,15 +82,12 @@ impl Exporter {
     }
 
     /// Shape of a stored tensor, put back into ONNX's order.
-    fn extents(&mut self, out: &mut GraphOut<'_>, node: &Node, order: &Order, mut proto: NodeProto) -> Option<()> {
-        let rank = order.places.len() as i64;
-        let clamp = |a: i64| (if a < 0 { a.saturating_add(rank) } else { a }).clamp(0, rank) as usize;
-        let (start, end) = (clamp(node.int("start").unwrap_or(0)), clamp(node.int("end").unwrap_or(rank)));
+    fn extents(&mut self, out: &mut GraphOut<'_>, picks: &[usize], mut proto: NodeProto) -> Option<()> {
         proto.attribute.retain(|a| !matches!(a.name.as_deref(), Some("start" | "end")));
         let result = proto.output.first()?.clone();
         let stored = self.taken.fresh(&format!("{result}.stored"));
         proto.output[0].clone_from(&stored);
-        let picks: Vec<i64> = (start..end.max(start)).map(|axis| order.places[axis] as i64).collect();
+        let picks: Vec<i64> = picks.iter().map(|&p| p as i64).collect();
         let indices = self.ints(out, &format!("{result}.order"), &picks);
         out.nodes.push(proto);
         out.nodes.push(gather(stored, indices, result));
@@ -259,58 +114,9 @@ fn text_attribute(name: &str, text: String) -> AttributeProto {
     AttributeProto { s: Some(text.into_bytes().into()), ..attribute(name, AttributeType::String) }
 }
 
-/// An equation with the letters of each operand and result in the order in which it is stored.
-fn letters(graph: &Graph, node: &Node, name: &str) -> Option<String> {
-    let (left, right) = equation_terms(node.str(name)?);
-    let stored = |term: &str, v: Option<&Option<ValueId>>| {
-        let v = v.copied().flatten()?;
-        permuted(term, &graph.value(v).layout.as_permutation()?)
-    };
-    let left: Option<Vec<String>> = left.iter().enumerate().map(|(i, term)| stored(term, node.inputs.get(i))).collect();
-    Some(format!("{}->{}", left?.join(","), stored(&right, node.outputs.first())?))
-}
-
-/// A term with its letters in this order of axes. The axes that an ellipsis stands for stay together and in order.
-fn permuted(term: &str, stored: &[usize]) -> Option<String> {
-    let (before, after) = term.split_once("...").unwrap_or((term, ""));
-    let spelled = before.chars().count() + after.chars().count();
-    let dots = stored.len().checked_sub(spelled)?;
-    let axes: Vec<Option<char>> =
-        before.chars().map(Some).chain(std::iter::repeat_n(None, dots)).chain(after.chars().map(Some)).collect();
-    let mut text = String::new();
-    let mut open = term.contains("...");
-    for (place, &axis) in stored.iter().enumerate() {
-        match axes.get(axis)? {
-            Some(letter) => text.push(*letter),
-            None if axis != place => return None,
-            None if open => {
-                open = false;
-                text.push_str("...");
-            }
-            None => {}
-        }
-    }
-    // An ellipsis that stands for no axis says nothing.
-    Some(text)
-}
-
 fn set(proto: &mut NodeProto, attribute: AttributeProto) {
     match proto.attribute.iter_mut().find(|a| a.name == attribute.name) {
         Some(a) => *a = attribute,
         None => proto.attribute.push(attribute),
     }
-}
-
-fn contents(graph: &Graph, node: &Node, slot: usize) -> Option<Vec<i64>> {
-    let v = node.inputs.get(slot).copied().flatten()?;
-    graph.value(v).contents.as_ref()?.iter().map(Dim::as_const).collect()
-}
-
-/// Number of axes that a Slice speaks of, where it does not name them.
-fn listed(graph: &Graph, node: &Node) -> Option<usize> {
-    if let Some(starts) = node.ints("starts") {
-        return Some(starts.len());
-    }
-    let starts = node.inputs.get(1).copied().flatten()?;
-    usize::try_from(graph.value(starts).ty.shape()?.first()?.as_const()?).ok()
 }
