@@ -83,7 +83,8 @@ impl Fold {
     }
 
     fn apply(self, graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
-        let (Some(x), Some(y)) = (operand(graph.node(self.pad), 0), graph.node(self.pad).outputs.first().copied().flatten())
+        let (Some(x), Some(y)) =
+            (operand(graph.node(self.pad), 0), graph.node(self.pad).outputs.first().copied().flatten())
         else {
             return Ok(());
         };
@@ -122,7 +123,8 @@ fn pads(graph: &Graph, node: &Node, rank: usize) -> Option<Vec<(i64, i64)>> {
     if node.str("mode").is_some_and(|mode| mode != "constant") || !zero {
         return None;
     }
-    let ints = |v: ValueId| -> Option<Vec<i64>> { graph.value(v).contents.as_ref()?.iter().map(Dim::as_const).collect() };
+    let ints =
+        |v: ValueId| -> Option<Vec<i64>> { graph.value(v).contents.as_ref()?.iter().map(Dim::as_const).collect() };
     let list = match node.ints("pads") {
         Some(list) => list.to_vec(),
         None => ints(operand(node, 1)?)?,

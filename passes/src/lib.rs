@@ -6,6 +6,7 @@
 pub mod assign;
 pub mod canonicalize;
 pub mod cleanup;
+pub mod ends;
 pub mod eval;
 pub mod fold_constants;
 pub mod fold_pads;

@@ -1,10 +1,12 @@
 //! `materialize`: writes the plan into the graph. Values get their layouts; where a reader wants another one, a Relayout stands
 //! between, one per value and layout. A Transpose whose view nobody reads moves the bytes itself and needs none.
 //!
-//! A row-major copy takes the value's name, so that whoever reads the value by name finds what it expects. Where a body reads
+//! A row-major copy takes the value's name, so that whoever reads the value by name finds what it expects; of an output of the
+//! model the copy that is the output does. Where a body reads
 //! a copy that has another name, its outer value follows.
 
 use crate::assign::{BodyKey, Plan, Scopes, Taken};
+use crate::ends::Ends;
 use crate::pipeline::PassError;
 use relayout_ir::attr::Attr;
 use relayout_ir::form::Form;
@@ -14,8 +16,8 @@ use relayout_target::{Kernel, Rewrite};
 use rustc_hash::FxHashMap;
 
 /// Applies a plan to every graph of a model.
-pub fn materialize(graph: &mut Graph, plan: &Plan) -> Result<(), PassError> {
-    let scopes = Scopes::of(graph);
+pub fn materialize(graph: &mut Graph, plan: &Plan, ends: &Ends) -> Result<(), PassError> {
+    let scopes = Scopes::with_ends(graph, ends);
     let taken: Vec<Vec<(ValueId, Taken)>> = (0..scopes.list.len())
         .map(|s| scopes.graph(s).values().map(|v| (v, plan.taken(&scopes, s, v))).collect())
         .collect();
@@ -44,7 +46,7 @@ fn apply(
     }
     let mut patch = Patch::new();
     for (v, taken) in &taken[s] {
-        collect(graph, *v, taken, &mut patch);
+        collect(graph, s, *v, taken, &mut patch);
     }
     patch.apply(graph).map_err(PassError::Name)?;
     for (n, before) in captured {
@@ -103,7 +105,7 @@ fn captures_of(graph: &Graph, n: NodeId) -> Vec<String> {
 }
 
 /// Layout and copies of one value.
-fn collect(graph: &Graph, v: ValueId, taken: &Taken, patch: &mut Patch) {
+fn collect(graph: &Graph, s: usize, v: ValueId, taken: &Taken, patch: &mut Patch) {
     let Some(produced) = &taken.produced else { return };
     let value = graph.value(v);
     if value.layout != *produced {
@@ -115,7 +117,9 @@ fn collect(graph: &Graph, v: ValueId, taken: &Taken, patch: &mut Patch) {
         let row_major = copy.layout.is_row_major();
         // Inputs and outer values are known by their names to somebody else.
         let fixed = matches!(graph.node(value.producer().0).op, Op::Input { .. } | Op::Outer);
-        let takes_name = row_major && !fixed;
+        // An output of the model has its name for the caller, who may have agreed to another layout.
+        let for_caller = if s == 0 && graph.is_output(v) { !copy.outputs.is_empty() } else { row_major };
+        let takes_name = for_caller && !fixed;
         patch.insert(Insert {
             node,
             name: format!("{}.{}", value.name, if takes_name { produced } else { &copy.layout }),

@@ -4,6 +4,7 @@
 //! collects its edits in a patch and applies it whole.
 
 use crate::assign::{Plan, Scopes, SolveRecord, assign};
+use crate::ends::{Ends, MovedEnd};
 use crate::hints::{Hints, Size};
 use crate::record::{GraphRecord, describe_moves};
 use crate::rewrites::Numerics;
@@ -13,8 +14,9 @@ use crate::{
     materialize,
 };
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
+use relayout_ir::layout::Layout;
 use relayout_ir::model::Model;
-use relayout_ir::verify::{Violation, verify};
+use relayout_ir::verify::{Contract, Violation, verify_with};
 use relayout_target::Target;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +28,10 @@ pub struct Context<'a> {
     pub hints: Hints,
     /// Limits of the solver.
     pub limits: Limits,
+    /// How inputs and outputs of the model are stored.
+    pub ends: Ends,
+    /// Those that are stored otherwise than ONNX has them, from `assign` on.
+    pub moved_ends: Vec<MovedEnd>,
     /// What rewrites may do to results.
     pub numerics: Numerics,
     /// The model quantizes somewhere; what leaves a body is then taken to reach it.
@@ -55,6 +61,8 @@ impl<'a> Context<'a> {
             target,
             hints: Hints::default(),
             limits: Limits::default(),
+            ends: Ends::default(),
+            moved_ends: Vec::new(),
             numerics: Numerics::default(),
             quantizes: false,
             unknowns: 0,
@@ -149,6 +157,9 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "cleanup", reason: "removes what the others left unread", run: Run::Graph(cleanup::cleanup) },
 ];
 
+/// Passes that leave every node and every constant where it is, and put nothing but views and moves between them.
+const DECIDING: &[&str] = &["fold_shapes", "canonicalize", "assign", "materialize", "legalize"];
+
 /// A pass that could not do its work. All are faults of this program, not of the model: the graph is left as it was read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -179,6 +190,10 @@ pub struct PipelineOptions {
     pub dims: BTreeMap<String, Size>,
     /// Limits of the solver.
     pub limits: Limits,
+    /// How inputs and outputs of the model are stored.
+    pub ends: Ends,
+    /// Decide layouts and say them, but leave every node and every constant of the graph where it is.
+    pub layouts_only: bool,
     /// What rewrites may do to results.
     pub numerics: Numerics,
     /// Print the main graph after this pass.
@@ -186,10 +201,10 @@ pub struct PipelineOptions {
 }
 
 impl PipelineOptions {
-    /// The same, without printing.
+    /// The same for a result that is looked at again: nothing is printed, and its inputs and outputs are as they should be.
     #[must_use]
-    pub fn without_printing(&self) -> PipelineOptions {
-        PipelineOptions { print_after: None, ..self.clone() }
+    pub fn again(&self) -> PipelineOptions {
+        PipelineOptions { print_after: None, ends: Ends::default(), ..self.clone() }
     }
 }
 
@@ -206,6 +221,8 @@ pub struct Outcome {
     pub printed: Option<String>,
     /// Size hints that were used.
     pub hints: BTreeMap<String, i64>,
+    /// Inputs and outputs that are stored otherwise than before.
+    pub ends: Vec<MovedEnd>,
 }
 
 /// Runs every pass on the model's graph and its bodies.
@@ -229,6 +246,7 @@ pub fn run_passes<'p>(
     let mut outcome = Outcome::default();
     let mut cx = Context {
         limits: options.limits.clone(),
+        ends: options.ends.clone(),
         numerics: options.numerics,
         unknowns: model.unknowns,
         opset: ["", "ai.onnx"].iter().find_map(|domain| model.opsets.get(*domain)).copied().unwrap_or(0),
@@ -245,6 +263,9 @@ pub fn run_passes<'p>(
         Ok(())
     })?;
     for pass in passes {
+        if options.layouts_only && !DECIDING.contains(&pass.name) {
+            continue;
+        }
         match pass.run {
             Run::Model(run) => run(graph, &mut cx)?,
             Run::Graph(run) => {
@@ -260,7 +281,7 @@ pub fn run_passes<'p>(
             cx.hints = Hints::new(&options.dims, graph);
             note_transposes(graph, &mut cx)?;
         }
-        check(graph, pass.name)?;
+        check(graph, pass.name, &cx.moved_ends)?;
         if options.print_after.as_deref() == Some(pass.name) {
             outcome.printed = Some(graph.to_string());
         }
@@ -276,6 +297,7 @@ pub fn run_passes<'p>(
     outcome.graphs = cx.graphs;
     outcome.solve = cx.solve;
     outcome.notes = cx.notes;
+    outcome.ends = cx.moved_ends;
     Ok(outcome)
 }
 
@@ -302,12 +324,15 @@ fn each_graph(graph: &mut Graph, path: &str, visit: &mut Visit<'_>) -> Result<()
     Ok(())
 }
 
-fn check(graph: &Graph, pass: &'static str) -> Result<(), PassError> {
+fn check(graph: &Graph, pass: &'static str, ends: &[MovedEnd]) -> Result<(), PassError> {
     // Forms are bound by the second pass; before it the graph is as the importer, which checked it, left it.
     if pass == "fold_shapes" {
         return Ok(());
     }
-    verify(graph).map(|_| ()).map_err(|violations: Vec<Violation>| PassError::Invalid {
+    // The decision is written by `materialize`; until then everything is row-major.
+    let decided = if pass == "assign" { &[] } else { ends };
+    let agreed: Contract = decided.iter().map(|end| (end.name.clone(), end.layout.clone())).collect();
+    verify_with(graph, &agreed).map(|_| ()).map_err(|violations: Vec<Violation>| PassError::Invalid {
         pass,
         first: violations.first().map(ToString::to_string).unwrap_or_default(),
         count: violations.len(),
@@ -334,10 +359,26 @@ fn run_assign(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> 
         at += 1;
         Ok(())
     })?;
-    (cx.plan, cx.solve) = assign(&Scopes::of(graph), cx.target, &cx.hints, &cx.limits)?;
+    let scopes = Scopes::with_ends(graph, &cx.ends);
+    (cx.plan, cx.solve) = assign(&scopes, cx.target, &cx.hints, &cx.limits)?;
+    cx.moved_ends = moved_ends(graph, &scopes, &cx.plan, &cx.ends);
     Ok(())
 }
 
+/// Inputs and outputs that the decision, or the contract, stores otherwise than ONNX has them.
+fn moved_ends(graph: &Graph, scopes: &Scopes<'_>, plan: &Plan, ends: &Ends) -> Vec<MovedEnd> {
+    let mut moved = Vec::new();
+    for end in ends.of(graph) {
+        let place = if end.output { graph.outputs().iter().position(|&v| v == end.value) } else { None };
+        let Some(layout) = plan.end(scopes, end.value, place).filter(|layout: &Layout| !layout.is_row_major()) else {
+            continue;
+        };
+        let name = graph.value(end.value).name.clone();
+        moved.push(MovedEnd { name, output: end.output, layout, chosen: end.layout.is_none() });
+    }
+    moved
+}
+
 fn run_materialize(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
-    materialize::materialize(graph, &cx.plan)
+    materialize::materialize(graph, &cx.plan, &cx.ends)
 }

@@ -167,6 +167,9 @@ fn why_made(graph: &Graph, maker: NodeId, slot: usize) -> String {
         let node = graph.node(at);
         let name = node.describe(graph);
         let reason = match (&node.op, &node.form) {
+            (Op::Input { .. }, _) if given_otherwise(graph, at) => {
+                Some(format!("{name} is given as the caller has it"))
+            }
             (Op::Input { .. }, _) => Some(format!("{name} is given in the model's order")),
             (Op::Outer, _) => Some(format!("{name} comes in the order of the enclosing graph")),
             (Op::Constant(_), _) => Some(format!("{name} is stored so")),
@@ -195,6 +198,11 @@ fn why_made(graph: &Graph, maker: NodeId, slot: usize) -> String {
     format!("{} is free to leave it otherwise, at no lower price", graph.node(maker).describe(graph))
 }
 
+/// Whether an input comes in an order that a contract has, or left to the decision.
+fn given_otherwise(graph: &Graph, n: NodeId) -> bool {
+    graph.node(n).outputs.iter().flatten().any(|&v| !graph.value(v).layout.is_row_major())
+}
+
 /// Why readers want the value in its layout: the nearest ops after it that have no choice.
 fn why_wanted(graph: &Graph, y: ValueId) -> String {
     const SHOWN: usize = 3;
@@ -206,11 +214,9 @@ fn why_wanted(graph: &Graph, y: ValueId) -> String {
             break;
         }
         if graph.is_output(v) {
-            reasons.push(format!(
-                "graph output `{}` is wanted in the model's order{}",
-                graph.value(v).name,
-                by_way_of(through.clone())
-            ));
+            let value = graph.value(v);
+            let order = if value.layout.is_row_major() { "in the model's order" } else { "as the caller takes it" };
+            reasons.push(format!("graph output `{}` is wanted {order}{}", value.name, by_way_of(through.clone())));
         }
         for u in graph.uses(v) {
             let node = graph.node(u.node);

@@ -1,8 +1,8 @@
 //! Arguments.
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use relayout::Size;
 use relayout::codegen::cuda::Arch;
+use relayout::{IoLayout, Size};
 use std::fmt::Display;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -56,6 +56,30 @@ pub(crate) struct Decide {
     /// What may be done to results: `exact` leaves arithmetic alone, `reassociate` folds scales and shifts into weights
     #[arg(long, value_enum, default_value_t = Numerics::Reassociate)]
     pub(crate) numerics: Numerics,
+
+    /// Channels of a block, for target ort-cpu: 16 for hosts with AVX-512, 8 for others; by default that of this machine
+    #[arg(long, value_name = "CHANNELS", value_parser = ["8", "16"])]
+    pub(crate) block: Option<String>,
+
+    /// For target ort-cpu: leave out the guard that makes a file fail on hosts of another block, where it computes wrong numbers
+    #[arg(long)]
+    pub(crate) no_guard: bool,
+}
+
+/// How you feed and take what goes in and comes out.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Ends {
+    /// Layout of an input: the axes that the model has, and how you feed them: x:NCHW->NHWC
+    #[arg(long = "input", value_name = "NAME:FROM->TO", value_parser = io)]
+    pub(crate) inputs: Vec<IoLayout>,
+
+    /// Layout of an output: the axes that the model has, and how you take them: y:NCHW->NHWC
+    #[arg(long = "output", value_name = "NAME:FROM->TO", value_parser = io)]
+    pub(crate) outputs: Vec<IoLayout>,
+
+    /// Leave the order of all other inputs and outputs to the optimizer; the report says which it took
+    #[arg(long)]
+    pub(crate) free_io: bool,
 }
 
 /// What may be done to results.
@@ -72,12 +96,15 @@ pub(crate) struct Optimize {
     /// Model; `-` reads stdin
     pub(crate) model: PathBuf,
 
-    /// Output; `-` writes stdout
+    /// File to write; `-` writes stdout
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
+    pub(crate) out: PathBuf,
 
     #[command(flatten)]
     pub(crate) decide: Decide,
+
+    #[command(flatten)]
+    pub(crate) ends: Ends,
 
     /// Write the report as JSON; `-` writes stdout
     #[arg(long, value_name = "FILE")]
@@ -109,6 +136,9 @@ pub(crate) struct Explain {
 
     #[command(flatten)]
     pub(crate) decide: Decide,
+
+    #[command(flatten)]
+    pub(crate) ends: Ends,
 
     /// As JSON
     #[arg(long)]
@@ -333,6 +363,13 @@ fn bytes(text: &str) -> Result<usize, String> {
         Ok(0) | Err(_) => Err(format!("`{text}` is no number of bytes; say 1, 2, 4, ...")),
         Ok(bytes) => Ok(bytes),
     }
+}
+
+fn io(text: &str) -> Result<IoLayout, String> {
+    text.parse().map_err(|e: relayout::IoError| {
+        let file = if text.contains("->") { "" } else { "; the file to write is `-o FILE`" };
+        format!("{e}{file}")
+    })
 }
 
 fn dim<T: FromStr<Err: Display>>(text: &str) -> Result<(String, T), String> {

@@ -6,19 +6,21 @@ use crate::ops;
 use crate::progress::Progress;
 use relayout::ir::op::{Description, describe};
 use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
-use relayout::{BUILTIN, Model, Numerics, Options, Target, optimize as optimize_model};
+use relayout::{
+    BUILTIN, Block, IoError, Model, Numerics, Options, OrtCpu, Target, optimize as optimize_model,
+};
 use std::io::{Read, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
 
 /// `relayout optimize`
 pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
-    if is_stdio(&a.output) && a.report.as_deref().is_some_and(is_stdio) {
+    if is_stdio(&a.out) && a.report.as_deref().is_some_and(is_stdio) {
         return Err(Failure::usage("the model and the report can't both go to stdout"));
     }
     let target = target(&a.decide)?;
     let progress = Progress::start(format!("optimizing {}", a.model.display()));
     let model = open(&a.model)?;
-    let mut options = options(&a.decide);
+    let mut options = with_ends(options(&a.decide), &a.ends);
     options.print_after.clone_from(&a.print_after);
     let optimized = optimize_model(&model, target.as_ref(), &options).map_err(of_library)?;
     drop(progress);
@@ -56,13 +58,13 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
         None => None,
     };
     let text = optimized.report().summary();
-    let on_stdout = is_stdio(&a.output);
+    let on_stdout = is_stdio(&a.out);
     if on_stdout {
         let mut out = stdout().lock();
         optimized.write_to(&mut out).map_err(of_library)?;
         out.flush().map_err(Failure::stdout)?;
     } else {
-        optimized.write(&a.output).map_err(of_library)?;
+        optimized.write(&a.out).map_err(of_library)?;
     }
     if on_stdout || report.as_ref().is_some_and(ReportFile::is_stdout) {
         eprintln!("{text}");
@@ -126,7 +128,8 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
     let target = target(&a.decide)?;
     let progress = Progress::start(format!("looking at {}", a.model.display()));
     let model = open(&a.model)?;
-    let optimized = optimize_model(&model, target.as_ref(), &options(&a.decide)).map_err(of_library)?;
+    let optimized =
+        optimize_model(&model, target.as_ref(), &with_ends(options(&a.decide), &a.ends)).map_err(of_library)?;
     drop(progress);
     let report = optimized.report();
     if a.json {
@@ -229,7 +232,7 @@ pub(crate) fn open(path: &Path) -> Result<Model, Failure> {
 
 pub(crate) fn of_library(error: relayout::Error) -> Failure {
     match error {
-        relayout::Error::UnknownPass { .. } => Failure::usage(error),
+        relayout::Error::UnknownPass { .. } | relayout::Error::Io(IoError::Twice { .. }) => Failure::usage(error),
         _ => Failure::model(error),
     }
 }
@@ -242,7 +245,25 @@ pub(crate) fn options(a: &args::Decide) -> Options {
     a.dims.iter().fold(Options::default().numerics(numerics), |options, (name, size)| options.dim(name, *size))
 }
 
+fn with_ends(mut options: Options, ends: &args::Ends) -> Options {
+    options.inputs.clone_from(&ends.inputs);
+    options.outputs.clone_from(&ends.outputs);
+    options.free_io = ends.free_io;
+    options
+}
+
 pub(crate) fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
+    let blocked = a.target_file.is_none() && a.target == "ort-cpu";
+    let given = [("--block", a.block.is_some()), ("--no-guard", a.no_guard)];
+    if let Some((option, _)) = given.iter().find(|(_, given)| *given && !blocked) {
+        let asked = a.target_file.as_ref().map_or_else(|| a.target.clone(), |path| path.display().to_string());
+        return Err(Failure::usage(format!("{option} is an option of target `ort-cpu`, not of `{asked}`")));
+    }
+    if blocked {
+        let block = a.block.as_deref().and_then(|b| Block::of(b.parse().ok()?)).unwrap_or_else(Block::of_host);
+        let target = OrtCpu::new(block).map_err(Failure::usage)?;
+        return Ok(Box::new(if a.no_guard { target.unguarded() } else { target }));
+    }
     let Some(path) = &a.target_file else {
         return relayout::target(&a.target).map_err(Failure::usage);
     };

@@ -161,6 +161,62 @@ fn verify_tells_models_that_do_the_same_from_those_that_do_not() {
 }
 
 #[test]
+fn inputs_and_outputs_come_in_the_layouts_that_were_asked_for() {
+    let dir = folder(&[]);
+    let out = dir.path().join("out.onnx");
+    let asked = ["--input", "x:NHWC->NCHW", "--output", "y:NHWC->NCHW"];
+    let run =
+        finish(common::command().args(["optimize", str(&model("conv")), "-o", str(&out), "--verify"]).args(asked));
+    assert!(run.fine().starts_with("moves 3 -> 0, "), "{run:?}");
+    assert_eq!(ops(&out), ["Conv", "Relu"]);
+    let text = relayout(["print", str(&out)]);
+    assert!(text.fine().contains("%x: f32[1,4,6,6]"), "{text:?}");
+    for pair in [[model("conv"), out.clone()], [out.clone(), model("conv")]] {
+        relayout(["verify", "--exact", str(&pair[0]), str(&pair[1])]).fine();
+    }
+    let explained = finish(common::command().args(["explain", str(&model("conv"))]).args(asked));
+    for line in ["input `x` is NCHW for the caller, NHWC in the original", "output `y` is NCHW for the caller"] {
+        assert!(explained.fine().contains(line), "{explained:?}");
+    }
+    let again = finish(common::command().args(["optimize", str(&out), "-o", "-"]).args(asked));
+    assert_eq!((again.code, again.out == fs::read(&out).unwrap()), (0, true));
+    let free = relayout(["explain", "--json", "--free-io", str(&model("conv"))]);
+    let report: Value = serde_json::from_str(free.fine()).unwrap();
+    assert_eq!((&report["after"]["nodes"], &report["io"][0]["chosen"]), (&0.into(), &true.into()));
+}
+
+#[test]
+fn a_file_in_blocks_is_for_its_target_block_and_guard_only() {
+    let dir = folder(&[]);
+    let (out, again) = (dir.path().join("out.onnx"), dir.path().join("again.onnx"));
+    let demo = model("x").with_file_name("../demo/tf_unet.onnx");
+    let ort = |input, out, more: &[&str]| {
+        finish(common::command().args(["optimize", str(input), "-o", str(out), "--target", "ort-cpu"]).args(more))
+    };
+    for (block, other) in [("8", "16"), ("16", "8")] {
+        let run = ort(&demo, &out, &["--block", block]);
+        assert!(run.fine().starts_with("moves "), "{run:?}");
+        let run = ort(&out, &again, &["--block", block]);
+        assert_eq!(run.fine(), "unchanged: the model was made for target ort-cpu already\n");
+        assert_eq!(fs::read(&out).unwrap(), fs::read(&again).unwrap());
+        fs::remove_file(&again).unwrap();
+        let run = ort(&out, &again, &["--block", other]);
+        assert!(run.refused(1).contains(&format!("relayout.block={block}, so it can't be optimized for")), "{run:?}");
+        let run = ort(&out, &again, &["--block", block, "--no-guard"]);
+        assert!(run.refused(1).contains("relayout.guard=none"), "{run:?}");
+        let run = relayout(["optimize", str(&out), "-o", str(&again), "--target", "onnx"]);
+        let line = run.refused(1);
+        assert!(line.contains("`ort-cpu`") && line.contains("`onnx`") && line.contains("out.onnx"), "{line}");
+        assert_eq!(listing(dir.path()), ["out.onnx"]);
+    }
+    let guarded = fs::read(&out).unwrap();
+    ort(&demo, &out, &["--block", "16", "--no-guard"]).fine();
+    assert!(fs::read(&out).unwrap() != guarded, "the guard is left out");
+    let run = ort(&out, &again, &["--block", "16", "--no-guard"]);
+    assert_eq!(run.fine(), "unchanged: the model was made for target ort-cpu already\n");
+}
+
+#[test]
 fn help_and_version_are_results() {
     assert!(relayout(["--help"]).fine().contains("Usage: relayout"));
     assert!(relayout(["optimize", "--help"]).fine().contains("--report"));

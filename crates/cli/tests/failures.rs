@@ -122,10 +122,10 @@ fn a_report_that_cannot_be_written_keeps_the_model_from_being_written() {
 fn a_wrong_call_ends_with_2_and_one_line() {
     let relu = model("relu");
     let relu = str(&relu);
-    let calls: [(&[&str], &str); 10] = [
+    let calls: [(&[&str], &str); 16] = [
         (&[], "no command"),
         (&["optimise"], "optimise"),
-        (&["optimize", relu], "--output"),
+        (&["optimize", relu], "--out <FILE>"),
         (&["optimize", relu, "-o", "-", "--colour"], "--colour"),
         (&["optimize", relu, "-o", "-", "--target", "abacus"], "abacus"),
         (&["optimize", relu, "-o", "-", "--target-file", "nowhere.toml"], "nowhere.toml"),
@@ -133,6 +133,12 @@ fn a_wrong_call_ends_with_2_and_one_line() {
         (&["optimize", relu, "-o", "-", "--dim", "H=0"], "at least 1"),
         (&["optimize", relu, "-o", "-", "--print-after", "lunch"], "no pass `lunch`"),
         (&["optimize", relu, "-o", "-", "--report", "-"], "stdout"),
+        (&["optimize", relu, "-o", "-", "--input", "x"], "NAME:FROM->TO"),
+        (&["optimize", relu, "-o", "-", "--output", "out.onnx"], "the file to write is `-o FILE`"),
+        (&["optimize", relu, "-o", "-", "--input", "x:NCHW->NHWD"], "`D` is no axis"),
+        (&["optimize", relu, "-o", "-", "--input", "x:NCHW->NHWC", "--input", "x:NCHW->NCHW"], "two layouts"),
+        (&["optimize", relu, "-o", "-", "--block", "8"], "--block is an option of target `ort-cpu`, not of `onnx`"),
+        (&["optimize", relu, "-o", "-", "--no-guard"], "--no-guard is an option of target `ort-cpu`"),
     ];
     for (args, cause) in calls {
         let run = relayout(args);
@@ -140,6 +146,20 @@ fn a_wrong_call_ends_with_2_and_one_line() {
     }
     assert!(relayout(["verify", relu, relu, "--rounds", "0"]).refused(2).contains("--rounds"));
     assert!(relayout(["verify", relu, relu, "--exact", "--rms", "1"]).refused(2).contains("--rms"));
+}
+
+#[test]
+fn a_layout_that_the_model_cannot_have_is_a_failure_of_the_model() {
+    let relu = model("relu");
+    for (option, end, cause) in [
+        ("--input", "image:NCHW->NHWC", "the model has no input `image`; it has `x`"),
+        ("--output", "x:NCHW->NHWC", "the model has no output `x`; it has `y`"),
+        ("--input", "x:NC->CN", "of 4 axes, but `x:NC->CN` speaks of 2"),
+        ("--input", "x:NCHW->NCHW2c", "in the operators of target `onnx`"),
+    ] {
+        let run = relayout(["optimize", str(&relu), "-o", "-", option, end]);
+        assert!(run.refused(1).contains(cause), "{run:?}");
+    }
 }
 
 #[test]

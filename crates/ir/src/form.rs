@@ -5,6 +5,9 @@
 //! axes. So one operand's layout binds all the others, and nothing about a single op is coded anywhere else.
 
 mod carry;
+mod renumber;
+
+pub use renumber::{Said, renumbered};
 
 use crate::dim::Dim;
 use crate::layout::{Layout, Refusal};

@@ -64,6 +64,13 @@ pub enum Op {
     Onnx(OpName),
 }
 
+impl Op {
+    /// Whether it is an op of this type, in whatever domain.
+    pub fn is_named(&self, name: &str) -> bool {
+        matches!(self, Op::Onnx(op) if op.name == name)
+    }
+}
+
 /// Domain and type of an ONNX op. The default domain is the empty string.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpName {

@@ -112,10 +112,10 @@ fn reduced_axes_are_contracted_whether_kept_or_not() {
 }
 
 #[test]
-fn concat_and_split_name_one_axis_that_is_whole() {
+fn concat_and_split_name_one_axis_along_which_runs_are_joined() {
     let b = bound("Concat", 13, "axis=1", "f32[N,3,H] f32[N,4,H]");
     assert_eq!(b.to_string(), "a0 x b0, a0 x b0 -> a0 x b0");
-    assert_eq!((role(&b, "x"), role(&b, "b0")), (Role::Whole, Role::Carried));
+    assert_eq!((role(&b, "x"), role(&b, "b0")), (Role::Joined, Role::Carried));
     assert_eq!(follows(&b, X, &[0, 2, 1], W), Some(vec![0, 2, 1]));
     let b = bound_to("Split", 13, "axis=-1", "f32[N,H,6] =[2,4]", 2);
     assert_eq!(b.to_string(), "a0 a1 x, _ -> a0 a1 x, a0 a1 x");

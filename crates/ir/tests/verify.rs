@@ -200,7 +200,7 @@ const PROBLEMS: &[(&str, Invariant, &str, &[&str])] = &[
         "a repack that loses elements",
         Invariant::Constant,
         "  %x: f32[2,3]@ba = const ; 24 B, stored as [2,4]@ba\n",
-        &["from [2, 4] by [1, 0] to [3, 2]"],
+        &["from [2, 4] as ba to [3, 2]"],
     ),
     ("a layout of another rank", Invariant::Layout, "  %x: f32[2,3]@NCHW = my::Op()\n", &["`x` is f32[2,3]", "rank 4"]),
     (

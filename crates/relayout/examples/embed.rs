@@ -9,7 +9,8 @@ use relayout::ir::dtype::DType;
 use relayout::ir::graph::ValueId;
 use relayout::{BuildError, GraphBuilder, Options, Report, optimize_graph, target};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// Optimizes a network and says what moves are left.
+pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let graph = channels_last_network()?;
     println!("{graph}");
     let (graph, report): (_, Report) = optimize_graph(graph, target("onnx")?.as_ref(), &Options::default())?;

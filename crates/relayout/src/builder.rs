@@ -4,7 +4,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{DuplicateName, Graph, Node, Op, OpName, ValueId};
+use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::op::LAST_OPSET;
 use relayout_ir::op::infer::infer_one;
 use relayout_ir::types::Type;
@@ -92,6 +92,11 @@ impl GraphBuilder {
         infer_one(&mut self.graph, producer, &mut self.unknowns)
             .map_err(|why| BuildError::Node { node: self.graph.node(producer).describe(&self.graph), why })?;
         Ok(v)
+    }
+
+    /// The node that makes a value.
+    pub fn producer(&self, v: ValueId) -> NodeId {
+        self.graph.value(v).producer().0
     }
 
     /// Makes a value an output.

@@ -25,6 +25,24 @@ pub enum Error {
     /// The result can't be written as ONNX.
     #[error(transparent)]
     Export(#[from] ExportError),
+    /// Layouts of inputs and outputs that can't be had.
+    #[error(transparent)]
+    Io(#[from] crate::io::IoError),
+    /// A file in the operators of another target, or for other options of the same.
+    #[error(
+        "{file} was made for target {made_for}, so it can't be optimized for {asked}; optimize the model that it was made from"
+    )]
+    OtherTarget {
+        /// The file.
+        file: String,
+        /// What it was made for.
+        made_for: String,
+        /// What was asked for.
+        asked: String,
+    },
+    /// A graph of which no plan can be made.
+    #[error(transparent)]
+    Plan(#[from] crate::plan::PlanError),
     /// No pass has this name.
     #[error("there is no pass `{name}`; the passes are {known}")]
     UnknownPass {

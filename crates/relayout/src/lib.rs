@@ -14,24 +14,33 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Embedders that do not come from ONNX build a graph with [`GraphBuilder`] and call [`optimize_graph`].
+//! Embedders that do not come from ONNX build a graph with [`GraphBuilder`] and call [`plan_graph`], which says what was decided
+//! in their own ids, or [`optimize_graph`], which gives a graph back. A target of their own is a [`Target`].
 //!
 //! This library reads no environment and prints nothing.
 
 mod builder;
 pub mod calibrate;
 mod error;
+mod io;
 mod kernels;
+mod made_for;
 mod model;
 mod optimize;
+mod plan;
 mod report;
 pub mod verify;
 
 pub use builder::{BuildError, GraphBuilder};
 pub use error::Error;
+pub use io::{End, IO_KEY, IoError, IoLayout, IoRecord};
 pub use kernels::{KernelFile, KernelOptions, Kernels, LaunchFile, MANIFEST_SCHEMA, Manifest, MoveKernel, kernels};
 pub use model::Model;
 pub use optimize::{Optimized, Options, optimize, optimize_graph};
+pub use plan::{
+    Action, ConstantPlan, GraphPlan, Ids, ListPlan, NodePlan, OperandPlan, OutputPlan, PLAN_SCHEMA, PlanError,
+    RelayoutPlan, User, ValuePlan, plan_graph,
+};
 pub use relayout_codegen as codegen;
 pub use relayout_ir as ir;
 pub use relayout_passes::hints::Size;
@@ -40,6 +49,7 @@ pub use relayout_passes::record::{GraphRecord, MoveRecord, OpaqueRecord, Traffic
 pub use relayout_passes::rewrites::{Numerics, Rewrite, TABLE as REWRITES};
 pub use relayout_target::measured;
 pub use relayout_target::{
-    BUILTIN, DataTarget, FunctionTarget, Target, TargetError, builtin as target, parse as parse_target,
+    BUILTIN, Block, Cost, DataTarget, FunctionTarget, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, OrtCpu,
+    Rewrite as KernelRewrite, Sizes, Target, TargetError, builtin as target, parse as parse_target,
 };
 pub use report::{Report, SCHEMA};

@@ -50,6 +50,11 @@ impl Model {
         self.file.path()
     }
 
+    /// How messages call it.
+    pub(crate) fn label(&self) -> String {
+        self.path().map_or_else(|| "the model".to_owned(), |path| path.display().to_string())
+    }
+
     /// The bytes of the model file.
     pub fn bytes(&self) -> &[u8] {
         &self.file.source

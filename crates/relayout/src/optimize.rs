@@ -1,6 +1,8 @@
 //! `optimize`: a model in, a model and a report out.
 
 use crate::error::Error;
+use crate::io::{IoLayout, IoRecord, Wishes, declare, records_of};
+use crate::made_for::{is_settled, metadata};
 use crate::model::Model;
 use crate::report::{Report, SCHEMA};
 use relayout_ir::graph::Graph;
@@ -31,6 +33,12 @@ pub struct Options {
     pub numerics: Numerics,
     /// Also print the main graph after this pass (of the first round).
     pub print_after: Option<String>,
+    /// Layouts in which the caller feeds inputs.
+    pub inputs: Vec<IoLayout>,
+    /// Layouts in which the caller takes outputs.
+    pub outputs: Vec<IoLayout>,
+    /// Inputs and outputs that are not named may lie in any order of whole axes, whichever is cheapest.
+    pub free_io: bool,
 }
 
 impl Options {
@@ -48,7 +56,32 @@ impl Options {
         self
     }
 
-    fn pipeline(&self) -> Result<PipelineOptions, Error> {
+    /// With an input that the caller feeds in this layout.
+    #[must_use]
+    pub fn input(mut self, layout: IoLayout) -> Options {
+        self.inputs.push(layout);
+        self
+    }
+
+    /// With an output that the caller takes in this layout.
+    #[must_use]
+    pub fn output(mut self, layout: IoLayout) -> Options {
+        self.outputs.push(layout);
+        self
+    }
+
+    /// With inputs and outputs in whatever order of whole axes is cheapest, but for those that are named.
+    #[must_use]
+    pub fn free_io(mut self) -> Options {
+        self.free_io = true;
+        self
+    }
+
+    pub(crate) fn wishes(&self) -> Wishes<'_> {
+        Wishes { inputs: &self.inputs, outputs: &self.outputs, free: self.free_io }
+    }
+
+    pub(crate) fn pipeline(&self) -> Result<PipelineOptions, Error> {
         let known = |name: &&String| PASSES.iter().any(|p| p.name == **name);
         if let Some(name) = self.print_after.as_ref().filter(|name| !known(name)) {
             let known: Vec<&str> = PASSES.iter().map(|p| p.name).collect();
@@ -81,17 +114,36 @@ const ROUNDS: usize = 8;
 /// # Errors
 /// [`Error`]; nothing is written by this function.
 pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) -> Result<Optimized<'m>, Error> {
-    let pipeline = options.pipeline()?;
+    let mut pipeline = options.pipeline()?;
     refuse_impossible(model, &mut model.ir.clone())?;
+    let wishes = options.wishes();
+    // What can't be read is in the way of those only who ask for something.
+    let (records, unread) = match records_of(&model.file) {
+        Ok(records) => (records, None),
+        Err(e) if wishes.is_empty() => (Vec::new(), Some(e.to_string())),
+        Err(e) => return Err(e.into()),
+    };
+    if is_settled(model, target, wishes, &records)? {
+        return Ok(settled(model, target, records));
+    }
     let mut source = Source::of(&model.file, &Payloads::new(), || Ok(model.ir.clone()))?;
+    if !wishes.is_empty() {
+        // Types of outputs have to be known; problems of inference are the pipeline's to report.
+        let mut typed = source.ir.clone();
+        let _ = infer_graph(&mut typed.graph, &mut typed.unknowns);
+        pipeline.ends = wishes.resolve(&typed.graph, target, &records)?;
+    }
     let first = run(&mut source.ir, target, &pipeline)?;
     let printed = first.printed.clone();
     let mut report = report_of(model, target, &first);
     report.notes.append(&mut source.notes);
+    report.io = wishes.records(&records, &first.ends)?;
+    report.notes.extend(unread);
     let metadata = metadata(target);
     let mut result: Option<Exported> = None;
     let writing = ExportOptions { metadata: &metadata, calls_functions: target.calls_functions() };
     let mut exported = source.export(&writing)?;
+    declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
     let mut last = first;
     // What the dialect of another target says can't be decided again.
     let rounds = if target.is_standard() { ROUNDS } else { 1 };
@@ -106,7 +158,7 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
         };
         source = Source::of(&file, &exported.payloads, again)?;
         let kept = result.insert(exported);
-        last = run(&mut source.ir, target, &pipeline.without_printing())?;
+        last = run(&mut source.ir, target, &pipeline.again())?;
         exported = source.export(&writing)?;
         if exported.changed {
             report.folded += folded(&last);
@@ -167,12 +219,30 @@ impl Source {
 /// [`Error::Pass`].
 pub fn optimize_graph(graph: Graph, target: &dyn Target, options: &Options) -> Result<(Graph, Report), Error> {
     let mut model = IrModel { graph, ..IrModel::default() };
-    let outcome = run(&mut model, target, &options.pipeline()?)?;
+    let mut pipeline = options.pipeline()?;
+    pipeline.ends = options.wishes().resolve(&model.graph, target, &[])?;
+    let outcome = run(&mut model, target, &pipeline)?;
+    Ok((model.graph, report_of_graph(target, outcome, options)?))
+}
+
+/// The report of a graph that does not come from a file.
+pub(crate) fn report_of_graph(target: &dyn Target, outcome: Outcome, options: &Options) -> Result<Report, Error> {
     let mut report = skeleton(target, &outcome);
+    report.io = options.wishes().records(&[], &outcome.ends)?;
     report.after = traffic(&outcome, GraphRecord::after);
-    report.changed = report.folded > 0 || !report.rewrites.is_empty() || report.after != report.before;
+    report.changed =
+        !report.io.is_empty() || report.folded > 0 || !report.rewrites.is_empty() || report.after != report.before;
     report.graphs = outcome.graphs;
-    Ok((model.graph, report))
+    Ok(report)
+}
+
+/// A model that is left as it is, because it was made for this target.
+fn settled<'m>(model: &'m Model, target: &dyn Target, records: Vec<IoRecord>) -> Optimized<'m> {
+    let mut report = report_of(model, target, &Outcome::default());
+    report.settled = true;
+    report.io = records;
+    report.notes.extend(lost_fields(model, false));
+    Optimized { model, result: None, report, printed: None, graph: model.ir.graph.clone() }
 }
 
 /// Types are needed to see what can't be; inference finds them again, and more, in the pipeline.
@@ -183,8 +253,7 @@ fn refuse_impossible(model: &Model, ir: &mut IrModel) -> Result<(), Error> {
     if problems.is_empty() {
         return Ok(());
     }
-    let file = model.path().map_or_else(|| "the model".to_owned(), |path| path.display().to_string());
-    Err(Error::Import { file, source: ImportError { problems } })
+    Err(Error::Import { file: model.label(), source: ImportError { problems } })
 }
 
 fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
@@ -193,6 +262,8 @@ fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
         target: target.name().to_owned(),
         cost_source: target.cost_source().to_owned(),
         changed: false,
+        settled: false,
+        io: Vec::new(),
         hints: outcome.hints.clone(),
         before: traffic(outcome, |g| g.before),
         after: Traffic::default(),
@@ -244,15 +315,6 @@ fn count_rewrites(sum: &mut BTreeMap<String, usize>, outcome: &Outcome) {
     for (name, nodes) in outcome.graphs.iter().flat_map(|g| &g.rewrites) {
         *sum.entry(name.clone()).or_default() += nodes;
     }
-}
-
-fn metadata(target: &dyn Target) -> Vec<(String, String)> {
-    let mut metadata = vec![
-        ("relayout.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-        ("relayout.target".to_owned(), target.name().to_owned()),
-    ];
-    metadata.extend(target.metadata());
-    metadata
 }
 
 impl Optimized<'_> {

@@ -1,5 +1,6 @@
 //! What `optimize` did, from the records that the passes keep.
 
+use crate::io::IoRecord;
 use relayout_passes::assign::SolveRecord;
 use relayout_passes::record::{GraphRecord, MoveRecord, Traffic};
 use relayout_passes::rewrites::TABLE;
@@ -22,6 +23,10 @@ pub struct Report {
     pub cost_source: String,
     /// Whether the model changed.
     pub changed: bool,
+    /// The file was made for this target before, in operators that are not standard: nothing was decided.
+    pub settled: bool,
+    /// Inputs and outputs that are stored otherwise than in the model that the result was made from.
+    pub io: Vec<IoRecord>,
     /// Sizes that symbolic dims were priced at.
     pub hints: BTreeMap<String, i64>,
     /// Transposes of the input.
@@ -65,6 +70,9 @@ impl Report {
                 self.verdict()
             );
         }
+        if self.settled {
+            return format!("unchanged: the model was made for target {} already", self.target);
+        }
         if self.before.nodes == 0 {
             return "unchanged: nothing moves data in this model".to_owned();
         }
@@ -87,6 +95,14 @@ impl Report {
         if !self.hints.is_empty() {
             let hints: Vec<String> = self.hints.iter().map(|(name, n)| format!("{name}={n}")).collect();
             let _ = writeln!(text, "symbolic dims priced at {}", hints.join(", "));
+        }
+        for io in &self.io {
+            let why = if io.chosen { ", chosen" } else { "" };
+            let _ = writeln!(
+                text,
+                "{} `{}` is {} for the caller, {} in the original{why}",
+                io.end, io.name, io.to, io.from
+            );
         }
         for graph in self.graphs.iter().filter(|g| !g.moves.is_empty()) {
             let place = if graph.path.is_empty() { String::new() } else { format!(" in {}", graph.path) };

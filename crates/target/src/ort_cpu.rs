@@ -6,6 +6,7 @@
 
 mod conv;
 mod pool;
+mod resize;
 mod scale;
 
 use crate::builtin::DataTarget;
@@ -169,6 +170,14 @@ impl OrtCpu {
     }
 }
 
+/// Whether a node reads dequantized numbers or leaves some to be quantized: ONNX Runtime makes one integer op of the three.
+fn is_quantized(graph: &Graph, node: NodeId) -> bool {
+    let is = |n: NodeId, name: &str| graph.node(n).op.is_named(name);
+    let node = graph.node(node);
+    node.inputs.iter().flatten().any(|&v| is(graph.value(v).producer().0, "DequantizeLinear"))
+        || node.outputs.iter().flatten().flat_map(|&v| graph.uses(v)).any(|u| is(u.node, "QuantizeLinear"))
+}
+
 /// Where costs come from, for people.
 fn source_of(costs: &MeasuredCosts) -> String {
     let m = costs.machine();
@@ -267,6 +276,9 @@ impl Target for OrtCpu {
         if sides.clone().all(|l| l.as_permutation().is_some()) {
             return self.base.op_cost(query);
         }
+        if is_quantized(query.graph, query.node) {
+            return None;
+        }
         // What is blocked otherwise than this host's kernels have it has no kernel.
         if !sides.all(|l| l.as_permutation().is_some() || self.blocked_axes(l).is_some()) {
             return None;
@@ -285,16 +297,21 @@ impl Target for OrtCpu {
             Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => self.plain_pool(query),
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.plain_scale(query),
             Some("ReduceMean") => self.plain_mean(query),
+            Some("Resize" | "Upsample") => self.plain_resize(query),
             _ => None,
         }
         .unwrap_or(Cost::ZERO)
     }
 
     fn kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
+        if is_quantized(query.graph, query.node) {
+            return Vec::new();
+        }
         match query.graph.node(query.node).onnx() {
             Some("Conv") => self.conv_kernels(query),
             Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => self.pool_kernels(query),
             Some("ReduceMean") => self.mean_kernels(query),
+            Some("Resize" | "Upsample") => self.resize_kernels(query),
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.scale_kernels(query),
             _ => Vec::new(),
         }

@@ -99,11 +99,15 @@ impl Candidates {
         for s in 0..scopes.list.len() {
             closure.start(s);
         }
-        for border in &scopes.borders {
-            let (_, v, crossing) = border[0];
-            let rank = scopes.graph(border[0].0).value(v).ty.rank().unwrap_or(0);
+        for (b, border) in scopes.borders.iter().enumerate() {
+            let (s, v, crossing) = border[0];
+            let rank = scopes.graph(s).value(v).ty.rank().unwrap_or(0);
             let rank = rank.saturating_sub(usize::from(crossing.stacked));
-            closure.candidates.borders.push(smallvec![Layout::row_major(rank)]);
+            let layout = scopes.fixed.get(&b).cloned().unwrap_or_else(|| Layout::row_major(rank));
+            if scopes.fixed.contains_key(&b) {
+                closure.candidates.scopes[s].intern(v, &layout);
+            }
+            closure.candidates.borders.push(smallvec![layout]);
         }
         while let Some(todo) = closure.pending.pop_first() {
             match todo {
@@ -207,11 +211,18 @@ impl Closure<'_, '_> {
 
     /// Brings the candidates of all places of a border together.
     fn cross(&mut self, b: usize) {
+        if self.scopes.fixed.contains_key(&b) {
+            return;
+        }
         let mut layouts = self.candidates.borders[b].clone();
         for &(s, v, crossing) in &self.scopes.borders[b] {
             for layout in &self.candidates.scopes[s].layouts[v.index()] {
                 // A stacked value whose extra axis is not outermost can't cross so.
                 let Some(across) = crossing.across(layout) else { continue };
+                // What a caller can feed has a shape.
+                if self.scopes.free.contains(&b) && across.as_permutation().is_none() {
+                    continue;
+                }
                 if !add(&mut layouts, &across).0 {
                     self.capped.insert(Todo::Border(b));
                 }

@@ -30,13 +30,14 @@ enum Along {
 pub(super) struct Lanes {
     lanes: Vec<Lane>,
     along: Vec<Along>,
+    rule: StorageRule,
 }
 
 impl Lanes {
     /// The lane of each value of a graph.
     pub(super) fn of(graph: &Graph) -> Lanes {
         let bound = graph.value_bound();
-        let mut own = Lanes { lanes: vec![Lane::ZERO; bound], along: vec![Along::Every; bound] };
+        let mut own = Lanes { lanes: vec![Lane::ZERO; bound], along: vec![Along::Every; bound], rule: graph.storage };
         for n in graph.order().unwrap_or_default() {
             let along = along(graph, n, &own);
             let lane = image(graph, n, along, &own);
@@ -52,7 +53,8 @@ impl Lanes {
     pub(super) fn is_finite(&self, v: ValueId, axis: usize) -> bool {
         let along = self.along.get(v.index()).copied().unwrap_or(Along::None);
         let known = matches!(along, Along::Every) || along == Along::One(axis);
-        known && self.lane(v).is_finite()
+        // Declared per axis, all pad slots are in images, of their channels.
+        (known || self.rule == StorageRule::PerAxis) && self.lane(v).is_finite()
     }
 
     fn lane(&self, v: ValueId) -> Lane {
@@ -112,8 +114,7 @@ fn image(graph: &Graph, n: NodeId, along: Along, known: &Lanes) -> Option<Lane> 
         Some(if own { known.lane(v) } else { scalar(graph, v).unwrap_or(Lane::Any) })
     };
     let data = || node.inputs.first().copied().flatten().map_or(Lane::Any, |x| known.lane(x));
-    // Declared per axis, images in blocks are not transposed.
-    if graph.storage == StorageRule::PerDigit && matches!(node.form, Form::View(View::Same | View::Transpose(_))) {
+    if matches!(node.form, Form::View(_)) {
         return Some(data());
     }
     let number = |name: &str, default: f64| match node.attrs.get(name) {

@@ -54,6 +54,13 @@ impl Plan {
         Plan { candidates, chosen, bodies: scopes.bodies.clone() }
     }
 
+    /// The same candidates with every choice ONNX's own: the input, and the moves that a contract costs it.
+    pub(super) fn origin(&self) -> Plan {
+        let nodes = self.chosen.nodes.iter().map(|nodes| vec![0; nodes.len()]).collect();
+        let chosen = Chosen { nodes, borders: vec![0; self.chosen.borders.len()] };
+        Plan { candidates: self.candidates.clone(), chosen, bodies: self.bodies.clone() }
+    }
+
     /// The scope of a body.
     pub fn body(&self, key: &BodyKey) -> Option<usize> {
         self.bodies.get(key).copied()
@@ -91,6 +98,15 @@ impl Plan {
 
     pub(super) fn revert_border(&mut self, b: usize) {
         self.chosen.borders[b] = 0;
+    }
+
+    /// The layout in which an end of the main graph is stored: an input's, or that of the k-th output.
+    pub fn end(&self, scopes: &Scopes<'_>, v: ValueId, output: Option<usize>) -> Option<Layout> {
+        let crossing = match output {
+            Some(k) => scopes.output(0, k),
+            None => scopes.produced(0, v),
+        };
+        self.at(crossing?)
     }
 
     /// The layout that a value has at one end of a border.

@@ -182,7 +182,7 @@ impl<'a, 'g> Network<'a, 'g> {
         let wants: Vec<Option<u32>> = self.candidates.borders[crossing.border].iter().map(here).collect();
         match self.borders[crossing.border] {
             Some(var) => Ok(SolverUse { var, wants }),
-            None => self.pinned("border", 0),
+            None => self.pinned("border", wants.first().copied().flatten().unwrap_or(0) as usize),
         }
     }
 

@@ -18,11 +18,13 @@ use std::collections::BTreeMap;
 /// Gives back every region that does not gain.
 pub(super) fn keep_what_gains(scopes: &Scopes<'_>, plan: &mut Plan, target: &dyn Target, hints: &Hints) {
     let elements = Elements::of(scopes);
+    let origin = if scopes.fixed.is_empty() { None } else { Some(plan.origin()) };
+    let origin = origin.as_ref();
     // Giving one back can only make a neighbour's shared copy dearer, so it ends: each round gives back at least one element.
     loop {
         let losing: Vec<Element> = regions(scopes, &elements, plan)
             .into_iter()
-            .filter(|region| !gains(scopes, plan, region, target, hints))
+            .filter(|region| !gains(scopes, plan, origin, region, target, hints))
             .flat_map(|region| region.elements)
             .filter(|e| match *e {
                 Element::Node(s, n) => plan.is_changed(s, n),
@@ -165,10 +167,19 @@ fn is_own_move(graph: &Graph, plan: &Plan, s: usize, v: ValueId, taken: &Taken) 
     read.is_row_major() && produced.is_row_major() && !in_place
 }
 
-fn gains(scopes: &Scopes<'_>, plan: &Plan, region: &Region, target: &dyn Target, hints: &Hints) -> bool {
+fn gains(
+    scopes: &Scopes<'_>,
+    plan: &Plan,
+    origin: Option<&Plan>,
+    region: &Region,
+    target: &dyn Target,
+    hints: &Hints,
+) -> bool {
     let at = |scale| {
         let hints = hints.scaled(scale);
-        (price_now(scopes, plan, region, target, &hints), price_before(scopes, plan, region, target, &hints))
+        let before = price_before(scopes, plan, region, target, &hints);
+        let agreed = origin.map_or_else(Price::default, |o| price_of_contract(scopes, o, region, target, &hints));
+        (price_now(scopes, plan, region, target, &hints), before + agreed)
     };
     let (now, before) = at(Scale::Typical);
     now.gains_over(before, target)
@@ -204,7 +215,10 @@ fn price_before(scopes: &Scopes<'_>, plan: &Plan, region: &Region, target: &dyn 
         let Element::Node(s, n) = *e else { return Price::default() };
         let graph = scopes.graph(s);
         let node = graph.node(n);
-        let price = if is_transpose(node) {
+        let price = if is_transpose(node) && node.outputs.iter().flatten().any(|&y| scopes.is_fixed(s, y)) {
+            // Its price is that of what the contract makes of it.
+            Price::default()
+        } else if is_transpose(node) {
             own_move(scopes, s, n, target, hints)
         } else {
             Price::of_op(plan.origin_choice(s, n).map_or(Cost::ZERO, |c| c.cost))
@@ -212,6 +226,21 @@ fn price_before(scopes: &Scopes<'_>, plan: &Plan, region: &Region, target: &dyn 
         price.times(scopes.list[s].weight)
     };
     region.elements.iter().map(of).sum()
+}
+
+/// What the input pays where a contract has an end otherwise: moves of the ends, and Transposes that leave them.
+fn price_of_contract(scopes: &Scopes<'_>, origin: &Plan, region: &Region, target: &dyn Target, hints: &Hints) -> Price {
+    let ends = region.values.iter().filter(|&&(s, v)| scopes.is_fixed(s, v));
+    let copies = ends.map(|&(s, v)| origin.copies_price(scopes, s, v, target, hints)).sum::<Price>();
+    let leaves = |e: &&Element| match **e {
+        Element::Node(s, n) => {
+            let node = scopes.graph(s).node(n);
+            is_transpose(node) && node.outputs.iter().flatten().any(|&y| scopes.is_fixed(s, y))
+        }
+        Element::Border(_) => false,
+    };
+    let transposes = region.elements.iter().filter(leaves);
+    copies + transposes.map(|&e| element_price(scopes, origin, e, target, hints)).sum()
 }
 
 /// What a Transpose of the input pays: its operand's view, moved to ONNX's order.

@@ -1,13 +1,15 @@
 //! Every graph of a model at once, and the borders between them.
 //!
 //! A scope is the main graph or a body. A value that crosses a border (carried by a loop, left by a branch, captured) has one
-//! layout on both sides: the border decides it, and each side pays to meet it.
+//! layout on both sides: the border decides it, and each side pays to meet it. An input or output of the main graph of which a
+//! contract speaks crosses a border to the caller, who pays nothing.
 
+use crate::ends::Ends;
 use relayout_ir::form::{At, Form};
 use relayout_ir::graph::{Graph, NodeId, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::value_at;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How often a loop body is taken to run where that is not known.
 const UNKNOWN_TRIPS: u64 = 8;
@@ -67,6 +69,10 @@ pub struct Scopes<'g> {
     pub borders: Vec<Vec<(usize, ValueId, Crossing)>>,
     /// Which scope a body is.
     pub bodies: FxHashMap<BodyKey, usize>,
+    /// Per border: the only layout in which its value may cross, if a contract has it.
+    pub fixed: FxHashMap<usize, Layout>,
+    /// Borders at which the caller is the other side: any order of whole axes may cross there.
+    pub free: FxHashSet<usize>,
     produced: FxHashMap<(usize, ValueId), Crossing>,
     wanted: FxHashMap<(usize, Use), Crossing>,
     outputs: FxHashMap<(usize, usize), Crossing>,
@@ -79,6 +85,33 @@ impl<'g> Scopes<'g> {
         let mut scopes = Scopes::default();
         scopes.enter(root, 1);
         scopes
+    }
+
+    /// The same with the ends of the main graph that a contract speaks of: each is a border with the caller.
+    pub fn with_ends(root: &'g Graph, ends: &Ends) -> Scopes<'g> {
+        let mut scopes = Scopes::of(root);
+        for end in ends.of(root) {
+            let id = scopes.borders.len();
+            let crossing = Crossing { border: id, stacked: false };
+            if end.output {
+                let places = root.outputs().iter().enumerate().filter(|(_, v)| **v == end.value);
+                scopes.outputs.extend(places.map(|(k, _)| ((0, k), crossing)));
+            } else {
+                scopes.produced.insert((0, end.value), crossing);
+            }
+            match end.layout {
+                Some(layout) => drop(scopes.fixed.insert(id, layout)),
+                None => drop(scopes.free.insert(id)),
+            }
+            scopes.attached.entry((0, end.value)).or_default().push(id);
+            scopes.borders.push(vec![(0, end.value, crossing)]);
+        }
+        scopes
+    }
+
+    /// Whether a contract says how a value comes from the caller or goes to it.
+    pub fn is_fixed(&self, s: usize, v: ValueId) -> bool {
+        self.attached(s, v).iter().any(|b| self.fixed.contains_key(b))
     }
 
     fn enter(&mut self, graph: &'g Graph, weight: u64) -> usize {

@@ -6,7 +6,7 @@
 
 use super::nchwc::{DOMAIN, convolution};
 use crate::pipeline::PassError;
-use crate::rewrites::{Affine, reading};
+use crate::rewrites::{Affine, floats, reading};
 use relayout_ir::attr::{Attr, Attrs};
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
@@ -72,6 +72,12 @@ fn say_constant(
     layouts: &KernelLayouts,
 ) -> Result<(), PassError> {
     let Some(slots) = slots(graph, x, layouts) else { return Ok(()) };
+    // A scale after a scale is one: the shift of a BatchNormalization that came apart, say.
+    let before = scaled_before(graph, x, slots);
+    let (x, affine) = match &before {
+        Some((inner, first)) => (*inner, &first.then(&widened(affine, slots))),
+        None => (x, affine),
+    };
     let rank = graph.node(n).rank;
     let base = name_of(graph, n);
     let mut constant = |what: &str, c: Constant| -> Result<ValueId, PassError> {
@@ -123,6 +129,33 @@ fn say_computed(graph: &mut Graph, n: NodeId, layouts: &KernelLayouts) -> Result
     let outputs = (0..graph.outputs().len()).filter(|&k| graph.outputs()[k] == y).collect();
     let target = [images, channels, 0, 0];
     insert_reshape(graph, n, y, &target, (ty, layout), (uses, outputs), Some(y)).map(drop)
+}
+
+/// The operand of a scale that this value alone is the result of, read by one node, and that scale.
+fn scaled_before(graph: &Graph, v: ValueId, slots: usize) -> Option<(ValueId, Affine)> {
+    let node = graph.node(graph.value(v).producer().0);
+    let alone = graph.uses(v).len() == 1 && !graph.is_output(v);
+    let scale = matches!(&node.op, Op::Onnx(op) if *op == convolution()) && node.int("group") == Some(slots as i64);
+    if !alone || !scale || node.attrs.contains_key("activation") || node.inputs.len() > 3 {
+        return None;
+    }
+    let operand = |slot: usize| node.inputs.get(slot).copied().flatten();
+    let weights = graph.constant(operand(1)?)?;
+    if weights.dims != [slots as i64, 1, 1, 1] || weights.pending.is_some() {
+        return None;
+    }
+    let shift = match operand(2) {
+        Some(bias) => floats(graph.constant(bias).filter(|c| c.pending.is_none())?)?,
+        None => vec![0.0; slots],
+    };
+    let scale = floats(weights)?;
+    (shift.len() == slots).then(|| Some((operand(0)?, Affine { scale, shift })))?
+}
+
+/// With channels that only fill the last block.
+fn widened(affine: &Affine, slots: usize) -> Affine {
+    let wide = |numbers: &[f64]| numbers.iter().copied().chain(std::iter::repeat(0.0)).take(slots).collect();
+    Affine { scale: wide(&affine.scale), shift: wide(&affine.shift) }
 }
 
 /// Slots of the channels of a blocked image.

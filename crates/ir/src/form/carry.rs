@@ -59,6 +59,10 @@ impl Bound {
         self.slots()
             .map(|other| {
                 let (axes, dims) = (self.axes(other)?, shape(other)?);
+                if dims.iter().all(Dim::is_one) {
+                    // One element is the same wherever it is repeated.
+                    return Some((other, Layout::row_major(axes.len())));
+                }
                 if dims.len() != axes.len() || (rule == StorageRule::PerAxis && axes.len() != self.atoms.len()) {
                     return None;
                 }

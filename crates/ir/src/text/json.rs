@@ -256,6 +256,13 @@ fn op_json(node: &Node) -> OpJson {
     }
 }
 
+impl AttrJson {
+    /// An attribute; `None` for bodies.
+    pub fn of(attr: &Attr) -> Option<AttrJson> {
+        attr_json(attr)
+    }
+}
+
 /// `None` for bodies.
 fn attr_json(attr: &Attr) -> Option<AttrJson> {
     let text = |bytes: &bytes::Bytes| String::from_utf8_lossy(bytes).into_owned();

@@ -42,6 +42,6 @@ mod print;
 mod scalars;
 mod values;
 
-pub use json::GraphJson;
+pub use json::{AttrJson, GraphJson};
 pub use parse::{ParseError, parse};
 pub use print::{Comment, PrintOptions, print};

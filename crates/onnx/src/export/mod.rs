@@ -124,7 +124,8 @@ fn import_domains(proto: &mut ModelProto, graph: &Graph) {
     }
 }
 
-fn set_property(props: &mut Vec<StringStringEntryProto>, key: &str, value: &str) {
+/// Sets a property of a model's metadata.
+pub fn set_property(props: &mut Vec<StringStringEntryProto>, key: &str, value: &str) {
     match props.iter_mut().find(|p| p.key.as_deref() == Some(key)) {
         Some(p) => p.value = Some(value.to_owned()),
         None => props.push(StringStringEntryProto { key: Some(key.to_owned()), value: Some(value.to_owned()) }),
@@ -265,7 +266,7 @@ impl Exporter {
     }
 }
 
-/// Inputs and outputs of a body, as they are stored now. Those of the main graph never change.
+/// Inputs and outputs, as they are stored now. Those of the main graph change only if a contract says so.
 fn restate_ends(graph: &Graph, ends: &mut [ValueInfoProto], values: &[ValueId]) {
     for info in ends {
         let name = info.name.as_deref().unwrap_or_default();

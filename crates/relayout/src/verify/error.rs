@@ -137,6 +137,14 @@ pub enum VerifyError {
         /// The names in the file, separated by commas, or `none`.
         known: String,
     },
+    /// What a model says of the order of its inputs and outputs can't be read, or is not so.
+    #[error("what {model} says of its inputs and outputs in `relayout.io` can't be followed: {reason}")]
+    Io {
+        /// The model's path, or what it is if it came as bytes.
+        model: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// The binding to the runtime panicked where it should have returned an error.
     #[error("the binding to ONNX Runtime failed while {doing}: {reason}")]
     Binding {

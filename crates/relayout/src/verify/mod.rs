@@ -25,6 +25,7 @@ mod compare;
 mod error;
 mod find;
 mod inputs;
+mod io;
 mod model;
 mod npz;
 mod runtime;
@@ -40,8 +41,10 @@ pub use self::tensor::{Data, ElementType, Tensor};
 
 use std::path::PathBuf;
 
+use self::io::Ends;
 pub(crate) use self::model::Model;
 use self::model::Port;
+use crate::io::End;
 
 /// How two models are run. The defaults compare the files as they stand, on one thread, once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +71,8 @@ impl Default for Options {
 
 /// Runs `a` and `b` on the same inputs and compares their outputs.
 ///
-/// One model is in memory at a time. If `b` does not take the inputs of `a`, the comparison lists the differences and
+/// One model is in memory at a time. Inputs are made for `a`; where a model says in its metadata `relayout.io` that it stores
+/// an input or output otherwise than its original, what goes in and what comes out is put in order. If `b` does not take the inputs of `a`, the comparison lists the differences and
 /// has no outputs.
 pub fn verify(
     runtime: &Runtime,
@@ -101,17 +105,25 @@ fn compared(
     let mut model = Model::load(runtime, a, options.level_a, options)?;
     let feeds = feeds(&model)?;
     let references = run_all(&mut model, &feeds)?;
-    let (inputs_of_a, outputs_of_a) = (model.inputs.clone(), model.outputs.clone());
+    let ends = Ends::of(&model)?;
+    let references = originals(&ends, End::Output, references)?;
+    let feeds = originals(&ends, End::Input, feeds)?;
+    let inputs_of_a = ends.original(End::Input, &model.inputs);
+    let outputs_of_a = ends.original(End::Output, &model.outputs);
     drop(model);
 
     let mut model = Model::load(runtime, b, options.level_b, options)?;
-    let mut differences = input_differences(&inputs_of_a, &model.inputs);
+    let ends = Ends::of(&model)?;
+    let inputs_of_b = ends.original(End::Input, &model.inputs);
+    let mut differences = input_differences(&inputs_of_a, &inputs_of_b);
     differences.extend(order_difference("order of the inputs", &inputs_of_a, &model.inputs));
     differences.extend(order_difference("order of the outputs", &outputs_of_a, &model.outputs));
-    if !model.inputs.iter().all(|port| feeds.iter().all(|feeds| takes(port, feeds))) {
+    if !inputs_of_b.iter().all(|port| feeds.iter().all(|feeds| takes(port, feeds))) {
         return Ok(Comparison::new(0, differences, Vec::new()));
     }
-    let results = run_all(&mut model, &feeds)?;
+    let feeds: Vec<Vec<Tensor>> =
+        feeds.iter().map(|feeds| ends.feeds(&model.inputs, feeds)).collect::<Result<_, _>>()?;
+    let results = originals(&ends, End::Output, run_all(&mut model, &feeds)?)?;
     let mut outputs = Vec::new();
     for (reference, result) in references.iter().zip(&results) {
         compare::add_round(&mut outputs, reference, result);
@@ -134,6 +146,11 @@ pub fn run(
 pub fn example_inputs(runtime: &Runtime, model: ModelSource<'_>, inputs: &Inputs) -> Result<Vec<Tensor>, VerifyError> {
     let model = Model::load(runtime, model, Level::Disabled, &Options::default())?;
     Ok(inputs.feeds(&model, 1)?.into_iter().next().unwrap_or_default())
+}
+
+/// Every set of tensors in the order of the original.
+fn originals(ends: &Ends, end: End, sets: Vec<Vec<Tensor>>) -> Result<Vec<Vec<Tensor>>, VerifyError> {
+    sets.into_iter().map(|tensors| ends.to_original(end, tensors)).collect()
 }
 
 fn run_all(model: &mut Model, feeds: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>, VerifyError> {

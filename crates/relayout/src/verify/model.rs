@@ -103,6 +103,15 @@ impl Port {
         Self { name: name.to_owned(), tensor, ort_spelling: ty.to_string() }
     }
 
+    /// The same with other dimensions; unchanged if it is no tensor or there are none.
+    pub(super) fn with_dims(&self, dims: impl Fn(&[Dim]) -> Option<Vec<Dim>>) -> Port {
+        let mut port = self.clone();
+        if let Some((_, old)) = &mut port.tensor {
+            *old = dims(old).unwrap_or_else(|| old.clone());
+        }
+        port
+    }
+
     /// The type and the dimensions, as in `f32[1,N,?]`.
     pub(super) fn spelling(&self) -> String {
         let Some((element, dims)) = &self.tensor else { return self.ort_spelling.clone() };
@@ -151,6 +160,15 @@ impl Model {
                 |outlets: &[Outlet]| outlets.iter().map(|outlet| Port::new(outlet.name(), outlet.dtype())).collect();
             let (inputs, outputs) = (ports(session.inputs()), ports(session.outputs()));
             Ok(Self { label: label.clone(), inputs, outputs, session })
+        })
+    }
+
+    /// A property in the metadata of the file.
+    pub(super) fn property(&self, key: &str) -> Result<Option<String>, VerifyError> {
+        guarded(&format!("reading the metadata of {}", self.label), || {
+            let failed =
+                |e: ort::Error| VerifyError::Load { model: self.label.clone(), reason: one_line(&e.to_string()) };
+            Ok(self.session.metadata().map_err(failed)?.custom(key))
         })
     }
 

@@ -96,6 +96,20 @@ macro_rules! define {
                 })
             }
 
+            /// The elements at these places as a tensor of another shape; `None` if a place is none.
+            pub(super) fn picked(&self, shape: Vec<i64>, places: impl Iterator<Item = Option<usize>>) -> Option<Tensor> {
+                let places: Vec<usize> = places.collect::<Option<_>>()?;
+                let data = match &self.data {
+                    $(Data::$variant(elements) => {
+                        Data::$variant(places.iter().map(|&i| elements.get(i).copied()).collect::<Option<_>>()?)
+                    })*
+                    Data::Str(elements) => {
+                        Data::Str(places.iter().map(|&i| elements.get(i).cloned()).collect::<Option<_>>()?)
+                    }
+                };
+                Tensor::new(self.name.clone(), shape, data).ok()
+            }
+
             /// A copy of the runtime's tensor `value`, whose elements are of type `element_type`.
             pub(super) fn from_output(name: &str, element_type: ElementType, value: &DynValue) -> ort::Result<Self> {
                 let (shape, data) = match element_type {

@@ -91,6 +91,30 @@ impl Net {
         self
     }
 
+    /// An input whose dims are numbers or names.
+    pub(crate) fn symbolic_input(mut self, name: &str, dtype: i32, dims: &[&str]) -> Net {
+        self.graph.input.push(symbolic_info(name, dtype, dims));
+        self
+    }
+
+    /// An output whose dims are numbers or names.
+    pub(crate) fn symbolic_output(mut self, name: &str, dtype: i32, dims: &[&str]) -> Net {
+        self.graph.output.push(symbolic_info(name, dtype, dims));
+        self
+    }
+
+    /// An output that is a sequence of tensors.
+    pub(crate) fn sequence_output(mut self, name: &str, dtype: i32) -> Net {
+        let element = info("", dtype, None).r#type.map(Box::new);
+        let value = type_proto::Value::SequenceType(type_proto::Sequence { elem_type: element });
+        self.graph.output.push(ValueInfoProto {
+            name: Some(name.to_owned()),
+            r#type: Some(TypeProto { value: Some(value), denotation: None }),
+            ..ValueInfoProto::default()
+        });
+        self
+    }
+
     /// Numbers that depend on the name and the place: in 0.5..1.5, every third one negative if `signs`.
     pub(crate) fn floats(self, name: &str, dtype: i32, dims: &[i64], signs: bool) -> Net {
         let count = dims.iter().product::<i64>() as u64;
@@ -190,6 +214,21 @@ fn info(name: &str, dtype: i32, dims: Option<&[i64]>) -> ValueInfoProto {
     let dim = |&d: &i64| Dimension { value: (d >= 0).then_some(dimension::Value::DimValue(d)), denotation: None };
     let shape = dims.map(|dims| TensorShapeProto { dim: dims.iter().map(dim).collect() });
     let tensor = type_proto::Tensor { elem_type: Some(dtype), shape };
+    ValueInfoProto {
+        name: Some(name.to_owned()),
+        r#type: Some(TypeProto { value: Some(type_proto::Value::TensorType(tensor)), denotation: None }),
+        ..ValueInfoProto::default()
+    }
+}
+
+fn symbolic_info(name: &str, dtype: i32, dims: &[&str]) -> ValueInfoProto {
+    let value = |d: &&str| match d.parse() {
+        Ok(n) => dimension::Value::DimValue(n),
+        Err(_) => dimension::Value::DimParam((*d).to_owned()),
+    };
+    let shape =
+        TensorShapeProto { dim: dims.iter().map(|d| Dimension { value: Some(value(d)), denotation: None }).collect() };
+    let tensor = type_proto::Tensor { elem_type: Some(dtype), shape: Some(shape) };
     ValueInfoProto {
         name: Some(name.to_owned()),
         r#type: Some(TypeProto { value: Some(type_proto::Value::TensorType(tensor)), denotation: None }),

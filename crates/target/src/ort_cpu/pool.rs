@@ -37,7 +37,8 @@ impl OrtCpu {
         // ONNX Runtime blocks such a pool on load whatever is around it.
         let reorder = |kind, h, w| self.reorder(kind, Side::Nchw, [s.n, s.c, h, w]);
         let inner = Cost::new(self.costs.pool_ns(pool, &s, true));
-        Some(inner + reorder(Reorder::Input, s.h, s.w) + reorder(Reorder::Output, s.oh, s.ow))
+        // What it does on load is said in the file even if nothing is gained by it.
+        Some(inner + reorder(Reorder::Input, s.h, s.w) + reorder(Reorder::Output, s.oh, s.ow) + self.small_node())
     }
 
     pub(super) fn pool_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {

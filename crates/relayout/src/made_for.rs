@@ -1,0 +1,61 @@
+//! Files that were made for a target before. Where its operators are not standard ones, there is nothing to decide again.
+
+use crate::error::Error;
+use crate::io::{IoError, IoRecord, Wishes, met, property};
+use crate::model::Model;
+use relayout_target::{Target, builtin};
+
+/// Key of the metadata that names the target of a file.
+pub(crate) const TARGET_KEY: &str = "relayout.target";
+/// Key of the metadata that names the version of this program.
+pub(crate) const VERSION_KEY: &str = "relayout.version";
+
+/// What a file for this target has in its metadata.
+pub(crate) fn metadata(target: &dyn Target) -> Vec<(String, String)> {
+    let mut metadata = vec![
+        (VERSION_KEY.to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        (TARGET_KEY.to_owned(), target.name().to_owned()),
+    ];
+    metadata.extend(target.metadata());
+    if target.blocked_host().is_some_and(|host| !host.guarded) {
+        metadata.push(("relayout.guard".to_owned(), "none".to_owned()));
+    }
+    metadata
+}
+
+/// Whether a model was made for this target before and is to be left as it is. An error if it was made for another one whose
+/// operators are not standard, or with other options.
+pub(crate) fn is_settled(
+    model: &Model,
+    target: &dyn Target,
+    wishes: Wishes<'_>,
+    records: &[IoRecord],
+) -> Result<bool, Error> {
+    let Some(made_for) = property(&model.file, TARGET_KEY) else { return Ok(false) };
+    let same = made_for == target.name();
+    let standard = if same { target.is_standard() } else { builtin(made_for).map_or(true, |t| t.is_standard()) };
+    if standard {
+        return Ok(false);
+    }
+    let other = |made_for: String, asked: String| Error::OtherTarget { file: model.label(), made_for, asked };
+    if !same {
+        return Err(other(format!("`{made_for}`"), format!("`{}`", target.name())));
+    }
+    let wanted = metadata(target);
+    for key in ["relayout.block", "relayout.guard"] {
+        let here = property(&model.file, key);
+        let there = wanted.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
+        if here != there {
+            let said = |value: Option<&str>| format!("`{made_for}` with {key}={}", value.unwrap_or("default"));
+            return Err(other(said(here), said(there)));
+        }
+    }
+    for (end, wish) in wishes.named() {
+        let refused = |why: &str| IoError::Refused { end, name: wish.name().to_owned(), why: why.to_owned() };
+        if !met(records, end, wish)? && !wish.layout().is_row_major() {
+            let why = "can't be given another layout in a file that was made for this target; optimize the model that it was made from";
+            return Err(Error::Io(refused(why)));
+        }
+    }
+    Ok(true)
+}
