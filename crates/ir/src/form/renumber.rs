@@ -148,7 +148,7 @@ pub fn renumbered(graph: &Graph, node: &Node) -> Result<Vec<Said>, &'static str>
             said.push(one.ok_or("what it says of its axes can't be said in another order")?);
             if let Renumber::AxisAttr(name, default) = *what {
                 let parts = parts(graph, node, &order, node.int(name).unwrap_or(default));
-                said.extend(parts.ok_or("the sizes of its parts are not known")?);
+                said.extend(parts?);
             }
         }
     }
@@ -259,17 +259,18 @@ fn woven(slot: Option<usize>, picks: &[Pick], length: usize) -> Said {
     }
 }
 
-/// Sizes of the parts of a Split whose axis is in blocks: in blocks too. The outer option is none where they are not known.
-fn parts(graph: &Graph, node: &Node, order: &Order, axis: i64) -> Option<Option<Said>> {
-    let axis = normalize_axis(axis, order.places.len())?;
-    let (_, block) = *order.axes.get(axis)?;
+/// Sizes of the parts of a Split whose axis is in blocks: in blocks too.
+fn parts(graph: &Graph, node: &Node, order: &Order, axis: i64) -> Result<Option<Said>, &'static str> {
+    let axis = normalize_axis(axis, order.places.len()).ok_or("its axis is out of range")?;
+    let block = order.axes.get(axis).map_or(1, |(_, block)| *block);
     let listed = node.inputs.get(1).copied().flatten().is_some();
     if block == 1 || node.onnx() != Some("Split") || !(listed || node.ints("split").is_some()) {
-        return Some(None);
+        return Ok(None);
     }
     let blocks = |v: &Option<ValueId>| Some(graph.value((*v)?).ty.shape()?.get(axis)?.as_const()? / block);
-    let sizes: Vec<i64> = node.outputs.iter().map(blocks).collect::<Option<_>>()?;
-    Some(Some(if listed { entries(1, sizes) } else { Said::Ints("split", sizes) }))
+    let sizes: Option<Vec<i64>> = node.outputs.iter().map(blocks).collect();
+    let sizes = sizes.ok_or("the sizes of its parts are not known")?;
+    Ok(Some(if listed { entries(1, sizes) } else { Said::Ints("split", sizes) }))
 }
 
 /// An equation with the letters of each operand and result in the order in which it is stored.
