@@ -28,7 +28,7 @@ enum Along {
 /// What pad slots hold.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lanes {
-    lanes: Vec<Lane>,
+    held: Vec<Lane>,
     along: Vec<Along>,
     rule: StorageRule,
 }
@@ -37,13 +37,13 @@ impl Lanes {
     /// The lane of each value of a graph.
     pub(super) fn of(graph: &Graph) -> Lanes {
         let bound = graph.value_bound();
-        let mut own = Lanes { lanes: vec![Lane::ZERO; bound], along: vec![Along::Every; bound], rule: graph.storage };
+        let mut own = Lanes { held: vec![Lane::ZERO; bound], along: vec![Along::Every; bound], rule: graph.storage };
         for n in graph.order().unwrap_or_default() {
             let along = along(graph, n, &own);
             let lane = image(graph, n, along, &own);
             for &y in graph.node(n).outputs.iter().flatten() {
                 own.along[y.index()] = along;
-                own.lanes[y.index()] = lane.map_or(Lane::ZERO, |lane| lane.join(Lane::ZERO));
+                own.held[y.index()] = lane.map_or(Lane::ZERO, |lane| lane.join(Lane::ZERO));
             }
         }
         own
@@ -58,7 +58,7 @@ impl Lanes {
     }
 
     fn lane(&self, v: ValueId) -> Lane {
-        self.lanes.get(v.index()).copied().unwrap_or(Lane::Any)
+        self.held.get(v.index()).copied().unwrap_or(Lane::Any)
     }
 }
 
