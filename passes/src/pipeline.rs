@@ -154,6 +154,11 @@ pub const PASSES: &[Pass] = &[
         reason: "absorbs moves and views of constants, those of legalize included",
         run: Run::Graph(fold_weights::fold_weights),
     },
+    Pass {
+        name: "split_moves",
+        reason: "looks at the moves that are left; those of constants are gone",
+        run: Run::Graph(legalize::split_moves),
+    },
     Pass { name: "cleanup", reason: "removes what the others left unread", run: Run::Graph(cleanup::cleanup) },
 ];
 

@@ -168,6 +168,12 @@ pub trait Target: Sync {
     /// Cost of a move; `None` where the dialect can't say it.
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost>;
 
+    /// The layouts before and after each of several moves that together are faster than the one that is asked for; empty where
+    /// one is best. What lies between the end of one and the start of the next, and behind the last, moves no byte.
+    fn split_move(&self, _query: &MoveQuery<'_>) -> Vec<[Layout; 2]> {
+        Vec::new()
+    }
+
     /// Cost of a node that moves nothing, or of a few elements.
     fn view_cost(&self) -> Cost;
 

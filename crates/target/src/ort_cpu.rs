@@ -5,6 +5,7 @@
 //! channels that are not there.
 
 mod conv;
+mod moves;
 mod pool;
 mod resize;
 mod scale;
@@ -329,7 +330,7 @@ impl Target for OrtCpu {
         let image = |axes: [usize; 4]| axes.map(|axis| query.shape.get(axis).copied().unwrap_or(0));
         let float = query.dtype == Some(DType::F32);
         let (kind, axes, plain) = match (self.blocked_axes(query.from), self.blocked_axes(query.to)) {
-            (None, None) => return self.transpose(query),
+            (None, None) => return self.chain(query).map(|c| c.cost).or_else(|| self.transpose(query)),
             (Some(_), Some(_)) => return None,
             (None, Some(axes)) => (Reorder::Input, axes, query.from),
             (Some(axes), None) => (Reorder::Output, axes, query.to),
@@ -338,6 +339,10 @@ impl Target for OrtCpu {
         let whole = kind == Reorder::Output || image(axes)[1].is_multiple_of(4);
         let side = side(plain, axes)?;
         (float && whole).then(|| self.reorder(kind, side, image(axes)))
+    }
+
+    fn split_move(&self, query: &MoveQuery<'_>) -> Vec<[Layout; 2]> {
+        self.chained_layouts(query).unwrap_or_default()
     }
 
     fn view_cost(&self) -> Cost {

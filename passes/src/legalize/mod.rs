@@ -4,6 +4,7 @@
 //! - `digits`: where results have a dim per digit, an operand that lacks some is raised to all of them.
 //! - `scale`: scales per channel of blocked images are convolutions of one tap.
 //! - `guard`: a file in blocks fails on hosts of another block, and what stays plain is kept from being blocked on load.
+//! - `transposes`: a slow move is several fast ones; after the moves of constants are gone.
 //! - `nchwc`: ONNX Runtime's blocked convolutions take in the sum and the activation behind them.
 
 mod digits;
@@ -11,9 +12,11 @@ mod guard;
 mod nchwc;
 mod raise;
 mod scale;
+mod transposes;
 
 pub(crate) use raise::needs_raise;
 pub(crate) use scale::is_sayable;
+pub(crate) use transposes::split_moves;
 
 use crate::pipeline::{Context, PassError};
 use relayout_ir::graph::{Graph, NodeId};

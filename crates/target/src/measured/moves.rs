@@ -90,11 +90,14 @@ fn classify(shape: &[u64], perm: &[usize], element_bytes: u64) -> Class {
     let keeps_rows = order.last() == Some(&last);
     let run = if keeps_rows { size(last) * element_bytes as f64 } else { 1.0 };
     let runs = if keeps_rows { total / size(last).max(1.0) } else { total };
+    // The runtime counts axes of size 1 when it looks whether two groups of axes change places.
+    let all = merged(&vec![2; perm.len()], perm).1;
+    let moved = matches!(all.as_slice(), [1, 0] | [0, 2, 1] | [1, 0, 2] | [0, 2, 1, 3]);
     match order.as_slice() {
         [] | [_] => Class::View,
-        [1, 0] => Class::Moved { rows: size(0), columns: size(1) },
-        [0, 2, 1] => Class::Moved { rows: size(1), columns: size(2) },
-        [1, 0, 2] | [0, 2, 1, 3] => Class::MovedRows { run, runs },
+        [1, 0] if moved => Class::Moved { rows: size(0), columns: size(1) },
+        [0, 2, 1] if moved => Class::Moved { rows: size(1), columns: size(2) },
+        [1, 0, 2] | [0, 2, 1, 3] if moved => Class::MovedRows { run, runs },
         _ if keeps_rows => Class::Rows { run, runs },
         _ => Class::General,
     }
@@ -114,5 +117,9 @@ mod tests {
         assert_eq!(class(&[8, 16, 4, 32], &[0, 2, 1, 3]), Class::MovedRows { run: 128.0, runs: 512.0 });
         assert_eq!(class(&[2, 3, 4, 5], &[2, 1, 0, 3]), Class::Rows { run: 20.0, runs: 24.0 });
         assert_eq!(class(&[1, 64, 112, 112], &[0, 3, 2, 1]), Class::General);
+        assert_eq!(class(&[256, 1, 64], &[1, 2, 0]), Class::Moved { rows: 256.0, columns: 64.0 });
+        assert_eq!(class(&[256, 1, 64], &[2, 1, 0]), Class::General);
+        assert_eq!(class(&[8, 64, 1, 32], &[1, 2, 0, 3]), Class::MovedRows { run: 128.0, runs: 512.0 });
+        assert_eq!(class(&[8, 1, 64, 32], &[2, 1, 0, 3]), Class::Rows { run: 128.0, runs: 512.0 });
     }
 }
