@@ -1,5 +1,6 @@
 //! Targets given as data: the built-in files, and a user's own.
 
+use crate::ort_cpu::QuantizedPools;
 use crate::{Block, Cost, FunctionTarget, MoveKind, MoveQuery, OpQuery, OrtCpu, Target};
 use relayout_ir::form::Slot;
 use relayout_ir::graph::Op;
@@ -18,6 +19,7 @@ pub struct DataTarget {
     layouts: String,
     source: String,
     rates: Rates,
+    quantized_pools: Option<QuantizedPools>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -30,6 +32,7 @@ struct File {
     source: String,
     moves: Moves,
     ops: Ops,
+    quantized_pools: Option<QuantizedPools>,
 }
 
 /// The operators that a target's output may contain.
@@ -171,8 +174,16 @@ impl DataTarget {
         let file: File = toml::from_str(text).map_err(|e| malformed(e.to_string()))?;
         let rates =
             Rates::new(&file.moves, file.ops.outer_axis_percent, file.ops.pass_bytes_per_ns).map_err(malformed)?;
-        let File { name, dialect, about, layouts, source, .. } = file;
-        Ok(DataTarget { name, dialect, about, layouts, source, rates })
+        let File { name, dialect, about, layouts, source, quantized_pools, .. } = file;
+        if dialect == Dialect::Standard && quantized_pools.is_some() {
+            return Err(malformed("`quantized_pools` is for dialect `ort-cpu` only; leave it out".to_owned()));
+        }
+        Ok(DataTarget { name, dialect, about, layouts, source, rates, quantized_pools })
+    }
+
+    /// What 8-bit pools take, if the target has them in two orders.
+    pub(crate) fn quantized_pools(&self) -> Option<&QuantizedPools> {
+        self.quantized_pools.as_ref()
     }
 }
 

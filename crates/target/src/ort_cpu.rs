@@ -1,4 +1,5 @@
-//! Target `ort-cpu`: ONNX Runtime's blocked kernels of domain `com.microsoft.nchwc`, float32 on x86-64.
+//! Target `ort-cpu`: ONNX Runtime's blocked kernels of domain `com.microsoft.nchwc`, float32 on x86-64, and its
+//! 8-bit ones of domain `com.microsoft` that read channels last.
 //!
 //! A blocked value is `N C/B H W C%B`, its channels rounded up to the block B of the host: 16 with AVX-512, 8 otherwise. It is
 //! declared per axis, as `[N, C, H, W]` with the rounded channels. Constant weights are packed at compile time, with zeros for
@@ -7,8 +8,11 @@
 mod conv;
 mod moves;
 mod pool;
+mod quantized;
 mod resize;
 mod scale;
+
+pub(crate) use quantized::QuantizedPools;
 
 use crate::builtin::DataTarget;
 use crate::measured::{CostsError, MeasuredCosts, Reorder, Side, Spread};
@@ -301,12 +305,16 @@ impl Target for OrtCpu {
             Some("Resize" | "Upsample") => self.plain_resize(query),
             _ => None,
         }
+        .or_else(|| self.plain_quantized(query))
         .unwrap_or(Cost::ZERO)
     }
 
     fn kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
         if is_quantized(query.graph, query.node) {
             return Vec::new();
+        }
+        if let Some(kernel) = self.quantized_kernel(query) {
+            return vec![kernel];
         }
         match query.graph.node(query.node).onnx() {
             Some("Conv") => self.conv_kernels(query),

@@ -14,7 +14,7 @@ use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::patch::{Insert, Patch, constant_node};
-use relayout_ir::storage::reshape_target;
+use relayout_ir::storage::{reshape_target, same_bytes};
 use relayout_ir::types::Type;
 use relayout_target::{MoveKind, MoveQuery, Sizes};
 
@@ -43,7 +43,13 @@ fn split(graph: &Graph, n: NodeId, cx: &Context<'_>) -> Option<(ValueId, Vec<[La
     if !flattens(graph, dtype) {
         return None;
     }
-    let shape = cx.hints.shape(graph, result)?;
+    // An extent that may be other than 1 is not taken for 1, of whatever size it is thought to be.
+    let mut shape = cx.hints.shape(graph, result)?;
+    for (extent, dim) in shape.iter_mut().zip(value.ty.shape()?) {
+        if !dim.is_const() {
+            *extent = (*extent).max(2);
+        }
+    }
     let steps = cx.target.split_move(&MoveQuery {
         kind: MoveKind::Permute,
         from: &left,
@@ -69,8 +75,11 @@ fn flattens(graph: &Graph, dtype: DType) -> bool {
 }
 
 /// Extents of a value in layout `from` with all but its outermost axis made one, and what a Reshape from there to layout `to`
-/// takes; `None` if it can't be said.
+/// takes; `None` if it can't be said, or moves bytes.
 fn shapes(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> Option<(Vec<Dim>, Vec<i64>)> {
+    if !same_bytes(from, to, graph.value(v).ty.shape()?) {
+        return None;
+    }
     let stored = graph.storage_shape(v, from)?;
     let (first, rest) = stored.split_first()?;
     let target = reshape_target(std::slice::from_ref(first), &graph.storage_shape(v, to)?)?;
