@@ -24,14 +24,16 @@ pub(super) fn restated(origin: &NodeProto, node: &Node) -> NodeProto {
     proto
 }
 
-/// Lists of integers that a pass changed, said anew; whatever else the node says stays as it was read.
+/// Integers and lists of them that a pass changed, said anew; whatever else the node says stays as it was read.
 fn restate(proto: &mut NodeProto, node: &Node) {
     for (name, attr) in &node.attrs {
-        let Attr::Ints(list) = attr else { continue };
-        match proto.attribute.iter_mut().find(|a| a.name.as_ref() == Some(name)) {
-            Some(a) if a.ints == *list => {}
-            Some(a) => a.ints.clone_from(list),
-            None => proto.attribute.push(ints_attribute(name, list.clone())),
+        let have = proto.attribute.iter_mut().find(|a| a.name.as_ref() == Some(name));
+        match (attr, have) {
+            (Attr::Int(i), Some(a)) if a.i() != *i => a.i = Some(*i),
+            (Attr::Int(i), None) => proto.attribute.push(int_attribute(name, *i)),
+            (Attr::Ints(list), Some(a)) if a.ints != *list => a.ints.clone_from(list),
+            (Attr::Ints(list), None) => proto.attribute.push(ints_attribute(name, list.clone())),
+            _ => {}
         }
     }
 }
