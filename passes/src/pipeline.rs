@@ -259,6 +259,8 @@ pub fn run_passes<'p>(
     };
     let graph = &mut model.graph;
     let mut constants: Vec<BTreeSet<NodeId>> = Vec::new();
+    // Those that are new once weights are folded; extents of views come later.
+    let mut folded: Vec<BTreeSet<NodeId>> = Vec::new();
     each_graph(graph, "", &mut |graph, path| {
         graph.storage = target.storage();
         cx.dead_before.push(cleanup::dead_nodes(graph).into_iter().collect());
@@ -286,6 +288,12 @@ pub fn run_passes<'p>(
             cx.hints = Hints::new(&options.dims, graph);
             note_transposes(graph, &mut cx)?;
         }
+        if pass.name == "fold_weights" {
+            each_graph(graph, "", &mut |graph, _| {
+                folded.push(constants_of(graph).difference(&constants[folded.len()]).copied().collect());
+                Ok(())
+            })?;
+        }
         check(graph, pass.name, &cx.moved_ends)?;
         if options.print_after.as_deref() == Some(pass.name) {
             outcome.printed = Some(graph.to_string());
@@ -294,7 +302,8 @@ pub fn run_passes<'p>(
     let mut at = 0;
     each_graph(graph, "", &mut |graph, _| {
         cx.graphs[at].moves = describe_moves(graph, &cx.hints, cx.graphs[at].weight);
-        cx.graphs[at].folded = constants_of(graph).difference(&constants[at]).count();
+        let now: BTreeSet<NodeId> = constants_of(graph).difference(&constants[at]).copied().collect();
+        cx.graphs[at].folded = folded.get(at).map_or(now.len(), |folded| folded.intersection(&now).count());
         at += 1;
         Ok(())
     })?;
