@@ -43,9 +43,8 @@ fn orders(rank: i64) -> Vec<Vec<i64>> {
     if rank == 0 {
         return vec![vec![]];
     }
-    let longer = |shorter: Vec<i64>| {
-        (0..rank as usize).map(move |at| [&shorter[..at], &[rank - 1], &shorter[at..]].concat())
-    };
+    let longer =
+        |shorter: Vec<i64>| (0..rank as usize).map(move |at| [&shorter[..at], &[rank - 1], &shorter[at..]].concat());
     orders(rank - 1).into_iter().flat_map(longer).collect()
 }
 
@@ -89,7 +88,9 @@ fn a_batch_of_any_size_goes_through_the_view() {
 
 #[test]
 fn every_order_of_four_axes_is_exact_for_elements_of_every_size() {
-    for (dtype, dims) in [(F32, [13, 20, 17, 24]), (F32, [1, 40, 33, 48]), (F32, [40, 33, 1, 48]), (U8, [26, 40, 17, 24])] {
+    for (dtype, dims) in
+        [(F32, [13, 20, 17, 24]), (F32, [1, 40, 33, 48]), (F32, [40, 33, 1, 48]), (U8, [26, 40, 17, 24])]
+    {
         let perms = orders(4);
         let net = perms.iter().enumerate().fold(Net::new(17).input("x", dtype, &dims), |net, (i, perm)| {
             let y = format!("y{i}");
@@ -139,7 +140,8 @@ fn quantized(dtype: i32) -> Vec<u8> {
         net = scale(net, name, value);
     }
     let per_channel: Vec<f32> = (0..16).map(|i| 0.002 + 0.0005 * i as f32).collect();
-    net = net.values("swc", F32, &[16], &per_channel).values("zwc", I8, &[16], &[0.0; 16]).values("zw", I8, &[], &[0.0]);
+    net =
+        net.values("swc", F32, &[16], &per_channel).values("zwc", I8, &[16], &[0.0; 16]).values("zw", I8, &[], &[0.0]);
     net = net.values("z", dtype, &[], &[if dtype == U8 { 120.0 } else { -3.0 }]);
     net = weights(net, "w1", &[16, 3, 3, 3]);
     net = weights(net, "w2", &[16, 1, 3, 3]);
@@ -175,7 +177,8 @@ fn images_of_8_bits_stay_channels_last_from_the_first_convolution_to_the_last_po
         assert_eq!(count("Transpose"), 1, "{:?}", ops(&model));
         assert_eq!((count("NhwcMaxPool"), count("MaxPool")), (1, 0));
         let nodes = model.graph.iter().flat_map(|g| &g.node);
-        let last = nodes.filter(|n| n.attribute.iter().any(|a| a.name.as_deref() == Some("channels_last") && a.i() == 1));
+        let last =
+            nodes.filter(|n| n.attribute.iter().any(|a| a.name.as_deref() == Some("channels_last") && a.i() == 1));
         assert_eq!(last.count(), 5, "three convolutions and two pools");
     }
 }

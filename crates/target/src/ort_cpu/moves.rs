@@ -4,8 +4,8 @@
 //! computes an index per element. A slow permutation is a chain of fast ones: groups of axes change places one pair at a time.
 //! Axes of size 1 stand in the way of the fast paths too, so they go along with a neighbour and are put into place by a view.
 //!
-//! ReorderInput and ReorderOutput in a row permute as well, but the two together were never measured 1.5 times as fast as the
-//! one Transpose that they stand for, whose path is fast: they are not used.
+//! `ReorderInput` and `ReorderOutput` in a row permute as well, but stand for one Transpose of two runs of axes, which is fast: the
+//! two together take about as long.
 
 use super::OrtCpu;
 use crate::{Cost, MoveKind, MoveQuery};
@@ -259,7 +259,15 @@ mod tests {
     #[test]
     fn every_chain_of_every_order_up_to_rank_5_moves_each_element_to_its_place() {
         let mut chains = 0;
-        for shape in [&[3, 2, 5, 4, 6][..], &[2, 1, 3, 1, 4], &[1, 2, 1, 3, 1], &[3, 2, 5, 4], &[1, 3, 2, 5], &[4, 1, 3], &[4, 3]] {
+        for shape in [
+            &[3, 2, 5, 4, 6][..],
+            &[2, 1, 3, 1, 4],
+            &[1, 2, 1, 3, 1],
+            &[3, 2, 5, 4],
+            &[1, 3, 2, 5],
+            &[4, 1, 3],
+            &[4, 3],
+        ] {
             let from: Vec<usize> = (0..shape.len()).collect();
             let data: Vec<usize> = (0..shape.iter().product::<u64>() as usize).collect();
             for to in orders(shape.len()) {

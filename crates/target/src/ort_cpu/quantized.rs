@@ -1,7 +1,7 @@
 //! 8-bit images with their channels last: convolutions and pools of domain `com.microsoft`.
 //!
-//! ONNX Runtime's QLinearConv computes channels-last whatever it is given, so ONNX's order costs it a Transpose on either side;
-//! its weights stay as they are. NhwcMaxPool, and the average pools with `channels_last`, read whole pixels at once.
+//! ONNX Runtime's `QLinearConv` computes channels-last whatever it is given, so ONNX's order costs it a Transpose on either side;
+//! its weights stay as they are. `NhwcMaxPool`, and the average pools with `channels_last`, read whole pixels at once.
 
 use super::{OrtCpu, operand};
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
