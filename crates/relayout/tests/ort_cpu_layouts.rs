@@ -127,7 +127,7 @@ fn contributed(net: &Net, ops: &[&str]) -> Vec<u8> {
     model.encode_to_vec()
 }
 
-/// A residual block of 8-bit convolutions between QuantizeLinear and DequantizeLinear.
+/// A residual block of 8-bit convolutions that floats go into and come out of.
 fn quantized(dtype: i32) -> Vec<u8> {
     let scale = |net: Net, name: &str, value: f32| net.values(name, F32, &[], &[value]);
     let weights = |net: Net, name: &str, dims: &[i64]| {
