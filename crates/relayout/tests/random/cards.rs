@@ -9,7 +9,7 @@ use crate::graft::graft;
 use crate::histogram::{Histogram, SEGMENTS, SPELLINGS, entry_row, opset_row, segment_row, spelling_row};
 use crate::op_cases::{self, case::Case};
 use crate::ops::{DEALT, FEATURED};
-use crate::recipe::Dice;
+use crate::dice::Dice;
 use crate::sketch::{Id, MOST_FACTORS, Sketch, element_type};
 use relayout::ir::op::{LAST_OPSET, OpDef, entries};
 use relayout::verify::{Data, Level, ModelSource, run};
@@ -45,7 +45,7 @@ impl Card {
     }
 }
 
-fn cases() -> &'static [Case] {
+pub(crate) fn cases() -> &'static [Case] {
     static CASES: OnceLock<Vec<Case>> = OnceLock::new();
     CASES.get_or_init(op_cases::all)
 }
@@ -135,7 +135,7 @@ fn of_entry(def: &OpDef) -> Goal {
 }
 
 fn goals() -> Vec<Goal> {
-    let entries = entries().filter(|def| absent::line(def).is_none()).map(of_entry);
+    let entries = entries().filter(|def| absent::reason(def).is_none()).map(of_entry);
     let spellings = SPELLINGS.iter().flat_map(|spelling| {
         [true, false].map(|old| {
             let own = (0..).zip(cases()).filter(|(_, c)| c.domain.is_empty() && c.op == spelling.op);

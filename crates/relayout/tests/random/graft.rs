@@ -7,7 +7,7 @@
 use super::cards::Made;
 use crate::op_cases::case::{Case, Operand, pick};
 use crate::ops::transposed;
-use crate::recipe::Dice;
+use crate::dice::Dice;
 use crate::sketch::{EXACT, Id, MOST_FACTORS, Sketch, Value, float};
 use relayout::verify::{Data, Tensor};
 use relayout_onnx::proto::NodeProto;
