@@ -38,7 +38,7 @@ pub use self::model::{Level, ModelSource};
 pub use self::runtime::Runtime;
 pub use self::tensor::{Data, ElementType, Tensor};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) use self::model::Model;
 use self::model::Port;
@@ -134,6 +134,14 @@ pub fn run(
 pub fn example_inputs(runtime: &Runtime, model: ModelSource<'_>, inputs: &Inputs) -> Result<Vec<Tensor>, VerifyError> {
     let model = Model::load(runtime, model, Level::Disabled, &Options::default())?;
     Ok(inputs.feeds(&model, 1)?.into_iter().next().unwrap_or_default())
+}
+
+/// Writes to `path`, as a model file, what the runtime makes of `model` on load: the nodes that it would run.
+///
+/// # Errors
+/// [`VerifyError::Load`] if the model does not load or the file can't be written.
+pub fn save_as_loaded(runtime: &Runtime, model: ModelSource<'_>, level: Level, path: &Path) -> Result<(), VerifyError> {
+    model::save_loaded(runtime, model, level, path)
 }
 
 fn run_all(model: &mut Model, feeds: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>, VerifyError> {

@@ -6,10 +6,11 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use prost::Message;
+use relayout::ir::graph::Graph;
 use relayout::verify::{
     Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tensor, Tolerance, find_library, verify, verify_on,
 };
-use relayout::{Model, Options, Report, optimize, target};
+use relayout::{Model, Options, Report, Target, optimize, target};
 use relayout_onnx::proto::ModelProto;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -55,18 +56,34 @@ pub(crate) struct Outcome {
     pub(crate) report: Report,
     /// The graph after the last pass, as text.
     pub(crate) text: String,
+    /// That graph.
+    pub(crate) graph: Graph,
 }
 
 /// Optimizes a model for target `onnx`. `dims` are sizes of symbolic dims.
 pub(crate) fn optimized(bytes: &[u8], dims: &BTreeMap<String, i64>) -> Result<Outcome, String> {
-    let model = Model::from_bytes(bytes.to_vec().into(), None).map_err(|e| format!("it does not open: {e}"))?;
     let target = target("onnx").expect("target `onnx` is built in");
+    optimized_for(target.as_ref(), bytes, dims)
+}
+
+/// The same for any target.
+pub(crate) fn optimized_for(
+    target: &dyn Target,
+    bytes: &[u8],
+    dims: &BTreeMap<String, i64>,
+) -> Result<Outcome, String> {
+    let model = Model::from_bytes(bytes.to_vec().into(), None).map_err(|e| format!("it does not open: {e}"))?;
     let options = dims
         .iter()
         .fold(Options::default(), |options, (name, &size)| options.dim(name.as_str(), relayout::Size::of(size)));
-    let result = optimize(&model, target.as_ref(), &options).map_err(|e| format!("optimize fails: {e}"))?;
+    let result = optimize(&model, target, &options).map_err(|e| format!("optimize fails: {e}"))?;
     let bytes = result.to_bytes().map_err(|e| format!("the result can't be written: {e}"))?;
-    Ok(Outcome { bytes, report: result.report().clone(), text: result.graph().to_string() })
+    Ok(Outcome {
+        bytes,
+        report: result.report().clone(),
+        text: result.graph().to_string(),
+        graph: result.graph().clone(),
+    })
 }
 
 /// Runs both models on random inputs, symbolic dims at these sizes.

@@ -194,7 +194,8 @@ fn ops_that_are_said_to_have_no_kernel_on_the_cpu_have_none() {
 fn kernels_that_are_said_to_overwrite_their_first_operand_do() {
     let mut right = Vec::new();
     for (domain, op, ..) in WRONG {
-        let case = cards::cases().iter().find(|c| (c.domain, c.op) == (*domain, *op)).expect("there is a case that shows it");
+        let case =
+            cards::cases().iter().find(|c| (c.domain, c.op) == (*domain, *op)).expect("there is a case that shows it");
         let negated = |x: &str, y: &str| sketch::node("Neg", vec![x.to_owned()], vec![y.to_owned()], vec![]);
         let mut plain = case.model(1);
         // Its result is no output of the model: that would have memory of its own.

@@ -5,11 +5,11 @@
 //! models before counted, so that the same seed deals the same.
 
 use crate::absent;
+use crate::dice::Dice;
 use crate::graft::graft;
 use crate::histogram::{Histogram, SEGMENTS, SPELLINGS, entry_row, opset_row, segment_row, spelling_row};
 use crate::op_cases::{self, case::Case};
 use crate::ops::{DEALT, FEATURED};
-use crate::dice::Dice;
 use crate::sketch::{Id, MOST_FACTORS, Sketch, element_type};
 use relayout::ir::op::{LAST_OPSET, OpDef, entries};
 use relayout::verify::{Data, Level, ModelSource, run};
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub(crate) const OLDEST: i64 = 7;
 
 /// Most cards of one model.
-const HAND: usize = 14;
+const HAND: usize = 20;
 
 /// What a model is dealt.
 #[derive(Clone, Copy, Debug)]
