@@ -50,6 +50,31 @@ fn unshaped(name: &str, dtype: DataType) -> ValueInfoProto {
     info(name, dtype, &[], &BTreeMap::new(), false)
 }
 
+impl Net {
+    /// An If with these branches, each of which makes an image of so many channels and extents alike; the first is that of
+    /// the condition. `own` says whether they have their weights themselves.
+    pub(crate) fn branches(
+        &mut self,
+        condition: &str,
+        own: [bool; 2],
+        c: i64,
+        mut branch: impl FnMut(&mut Net, bool) -> Option<Id>,
+    ) -> Option<Id> {
+        let (mut bodies, mut extents) = (Vec::new(), [0, 0]);
+        for (name, own) in ["then_branch", "else_branch"].into_iter().zip(own) {
+            let outer = enter(self, own);
+            let made = branch(self, bodies.is_empty());
+            extents = made.map_or(extents, |y| self.images[y].spatial());
+            let result = made.map(|y| ended(self, y));
+            let left = leave(self, outer, name, vec![], result.into_iter().collect());
+            made?;
+            bodies.push(left);
+        }
+        let y = self.add("If", &[condition], bodies);
+        Some(self.image(y, c, extents[0], extents[1]))
+    }
+}
+
 /// An If whose branches make convolutions of an image outside.
 pub(crate) fn branches(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let x = net.any(dice)?;
@@ -65,21 +90,16 @@ pub(crate) fn branches(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     } else {
         net.known(DataType::Bool, &[], vec![u8::from(dice.once_in(2))])
     };
-    let mut bodies = Vec::new();
-    for name in ["then_branch", "else_branch"] {
-        let outer = enter(net, dice.once_in(2));
+    let own = [dice.once_in(2), dice.once_in(2)];
+    net.branches(&condition, own, out, |net, _| {
         let mut y = x;
         if dice.once_in(2) {
-            y = net.conv(y, Conv::same(dice.pick(&[24, 17, 40]), 3)).unwrap_or(y);
+            y = net.conv(y, Conv::same(dice.pick(&[24, 17, 40]), 3))?;
             y = net.keeping("Relu", y, &[], vec![]);
         }
-        let y = net.conv(y, Conv::same(out, dice.pick(&[1, 3]))).unwrap_or(x);
-        let result = ended(net, y);
-        bodies.push(leave(net, outer, name, vec![], vec![result]));
-    }
-    net.read(x);
-    let y = net.add("If", &[&condition], bodies);
-    Some(net.image(y, out, h, w))
+        net.conv(y, Conv::same(out, dice.pick(&[1, 3])))
+    })
+    .inspect(|_| drop(net.read(x)))
 }
 
 /// A Loop that makes convolutions of what it carries.

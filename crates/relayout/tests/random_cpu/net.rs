@@ -301,26 +301,67 @@ impl Net {
         let symbols = if self.symbolic { [(0, "N")].into() } else { BTreeMap::new() };
         info(&image.name, DataType::Float, &self.stored(image.c, image.h, image.w), &symbols, said)
     }
+
+    /// A network without images.
+    pub(crate) fn new(opset: i64, last: bool, (batch, symbolic): (i64, bool)) -> Net {
+        Net {
+            opset,
+            last,
+            batch,
+            symbolic,
+            images: Vec::new(),
+            nodes: Vec::new(),
+            initializers: Vec::new(),
+            flags: Vec::new(),
+            names: 0,
+            salt: 0,
+        }
+    }
+
+    /// An input. All come before what nodes make.
+    pub(crate) fn given(&mut self, [c, h, w]: [i64; 3]) -> Id {
+        let id = self.image(format!("x{}", self.images.len()), c, h, w);
+        self.images[id].read = true;
+        id
+    }
+
+    /// The model, whose first images are inputs; outputs are those that nobody reads, and some that are picked.
+    pub(crate) fn finish(self, given: usize, picks: &[u16]) -> Sample {
+        let made = given..self.images.len();
+        let mut outputs: Vec<Id> = made.clone().filter(|&i| !self.images[i].read).collect();
+        outputs.extend(picks.iter().map(|&pick| given + usize::from(pick) % made.len()));
+        let mut seen = Vec::new();
+        outputs.retain(|id| {
+            let new = !seen.contains(id);
+            seen.push(*id);
+            new
+        });
+        let inputs = (0..given).map(|i| self.declared(&self.images[i], true)).chain(self.flags.clone()).collect();
+        let graph = GraphProto {
+            name: Some("random".into()),
+            input: inputs,
+            output: outputs.iter().map(|&i| self.declared(&self.images[i], i % 3 != 0)).collect(),
+            node: self.nodes,
+            initializer: self.initializers,
+            ..GraphProto::default()
+        };
+        let proto = ModelProto {
+            ir_version: Some(8),
+            opset_import: vec![OperatorSetIdProto { domain: None, version: Some(self.opset) }],
+            graph: Some(graph),
+            ..ModelProto::default()
+        };
+        let dims = if self.symbolic { [("N".to_owned(), self.batch)].into() } else { BTreeMap::new() };
+        Sample { bytes: proto.encode_to_vec(), dims }
+    }
 }
 
 /// The model of a recipe.
 pub(crate) fn sample(recipe: &Recipe) -> Sample {
-    let (batch, symbolic) = recipe.batch;
-    let mut net = Net {
-        opset: recipe.opset,
-        last: recipe.last,
-        batch,
-        symbolic,
-        images: Vec::new(),
-        nodes: Vec::new(),
-        initializers: Vec::new(),
-        flags: Vec::new(),
-        names: 0,
-        salt: recipe.steps.len() as u32,
-    };
-    for (k, &[c, h, w]) in recipe.inputs.iter().enumerate() {
-        let id = net.image(format!("x{k}"), c, h, w);
-        net.images[id].read = true;
+    let mut net = Net::new(recipe.opset, recipe.last, recipe.batch);
+    net.salt = recipe.steps.len() as u32;
+    for &extents in &recipe.inputs {
+        net.given(extents);
     }
     let given = net.images.len();
     for (family, choices) in &recipe.steps {
@@ -329,32 +370,7 @@ pub(crate) fn sample(recipe: &Recipe) -> Sample {
     if net.images.len() == given {
         net.keeping("Relu", 0, &[], vec![]);
     }
-    let made = given..net.images.len();
-    let mut outputs: Vec<Id> = made.clone().filter(|&i| !net.images[i].read).collect();
-    outputs.extend(recipe.outputs.iter().map(|&pick| given + usize::from(pick) % made.len()));
-    let mut seen = Vec::new();
-    outputs.retain(|id| {
-        let new = !seen.contains(id);
-        seen.push(*id);
-        new
-    });
-    let inputs = (0..given).map(|i| net.declared(&net.images[i], true)).chain(net.flags.clone()).collect();
-    let graph = GraphProto {
-        name: Some("random".into()),
-        input: inputs,
-        output: outputs.iter().map(|&i| net.declared(&net.images[i], i % 3 != 0)).collect(),
-        node: net.nodes,
-        initializer: net.initializers,
-        ..GraphProto::default()
-    };
-    let proto = ModelProto {
-        ir_version: Some(8),
-        opset_import: vec![OperatorSetIdProto { domain: None, version: Some(recipe.opset) }],
-        graph: Some(graph),
-        ..ModelProto::default()
-    };
-    let dims = if symbolic { [("N".to_owned(), batch)].into() } else { BTreeMap::new() };
-    Sample { bytes: proto.encode_to_vec(), dims }
+    net.finish(given, &recipe.outputs)
 }
 
 impl Recipe {

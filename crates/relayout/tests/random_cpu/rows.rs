@@ -105,6 +105,18 @@ pub(crate) fn is_blocked(bytes: &[u8]) -> bool {
     nodes.into_iter().any(|n| n.domain.as_deref() == Some(DOMAIN) && n.op_type.as_deref() == Some("Conv"))
 }
 
+/// Whether a file has an average whose windows may reach beyond the padding, and which counts that: ONNX Runtime blocks it on load,
+/// where it computes something else.
+pub(crate) fn has_open_average(bytes: &[u8]) -> bool {
+    let model = ModelProto::decode(bytes).unwrap_or_default();
+    let is_set =
+        |n: &NodeProto, name: &str| n.attribute.iter().any(|a| a.name.as_deref() == Some(name) && a.i == Some(1));
+    let open = |n: &&NodeProto| {
+        n.op_type.as_deref() == Some("AveragePool") && is_set(n, "ceil_mode") && is_set(n, "count_include_pad")
+    };
+    graphs(&model).into_iter().flat_map(|g| &g.node).any(|n| open(&n))
+}
+
 /// Rows of a result file.
 pub(crate) fn of_file(bytes: &[u8], block: u64) -> Vec<String> {
     let model = ModelProto::decode(bytes).unwrap_or_default();

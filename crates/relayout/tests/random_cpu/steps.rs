@@ -59,10 +59,26 @@ fn shape(net: &Net, x: Id) -> [i64; 3] {
     [c, h, w]
 }
 
+/// What a convolution makes of an image, most often: blocks then pay for what follows.
+fn convolved(net: &mut Net, dice: &mut Dice<'_>, x: Id) -> Id {
+    if dice.once_in(4) {
+        return x;
+    }
+    net.conv(x, Conv::same(dice.pick(CHANNELS), dice.pick(&[3, 1]))).unwrap_or(x)
+}
+
+/// What a convolution makes of an image, now and then.
+fn followed(net: &mut Net, dice: &mut Dice<'_>, x: Id) -> Id {
+    if dice.once_in(3) {
+        return x;
+    }
+    net.conv(x, Conv::same(dice.pick(CHANNELS), dice.pick(&[1, 3]))).unwrap_or(x)
+}
+
 fn regular(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let x = net.any(dice)?;
     let kernel = dice.pick(&[[3i64, 3], [3, 3], [5, 5], [1, 3], [2, 2]]);
-    let dilation = if dice.once_in(4) { [2, 2] } else { [1, 1] };
+    let dilation = if dice.once_in(3) { [2, 2] } else { [1, 1] };
     let stride = dice.pick(&[[1i64, 1], [1, 1], [2, 2], [2, 1]]);
     let half = [0, 1].map(|k| dilation[k] * (kernel[k] - 1) / 2);
     let pads = match dice.below(3) {
@@ -118,6 +134,7 @@ fn batch_norm(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
 /// A number for each channel.
 fn per_channel(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let x = net.any(dice)?;
+    let x = if dice.once_in(2) { activated(net, dice)? } else { x };
     let c = net.images[x].c;
     let mut at = x;
     for _ in 0..=dice.below(2) {
@@ -182,7 +199,7 @@ fn squeeze(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
 }
 
 fn activate(net: &mut Net, dice: &mut Dice<'_>, x: Id) -> Id {
-    match dice.below(10) {
+    match dice.below(12) {
         0 | 1 => net.keeping("Relu", x, &[], vec![]),
         2 | 3 => {
             let ends = [net.number(dice.pick(&[0.0f32, -0.5, 0.25])), net.number(dice.pick(&[6.0f32, 1.0]))];
@@ -192,10 +209,11 @@ fn activate(net: &mut Net, dice: &mut Dice<'_>, x: Id) -> Id {
             let alpha = float("alpha", dice.pick(&[0.1, 0.3, -0.2]));
             net.keeping("LeakyRelu", x, &[], vec![alpha])
         }
+        10 => net.keeping("LeakyRelu", x, &[], vec![]),
         5 => net.keeping("Tanh", x, &[], vec![]),
         6 => net.keeping("Sigmoid", x, &[], vec![]),
         7 => net.keeping("HardSigmoid", x, &[], vec![]),
-        8 if net.opset >= 14 => net.keeping("HardSwish", x, &[], vec![]),
+        8 | 9 if net.opset >= 14 => net.keeping("HardSwish", x, &[], vec![]),
         // Swish.
         _ => {
             let gate = net.keeping("Sigmoid", x, &[], vec![]);
@@ -210,15 +228,19 @@ fn activate(net: &mut Net, dice: &mut Dice<'_>, x: Id) -> Id {
 /// A convolution and its activation.
 fn activated(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let x = net.any(dice)?;
-    let conv = Conv::same(dice.pick(CHANNELS), dice.pick(&[3, 1]));
-    let x = net.conv(x, conv)?;
-    Some(activate(net, dice, x))
+    let mut at = x;
+    for _ in 0..=dice.below(3) {
+        let conv = Conv::same(dice.pick(CHANNELS), dice.pick(&[3, 1]));
+        at = net.conv(at, conv)?;
+        at = activate(net, dice, at);
+    }
+    Some(followed(net, dice, at))
 }
 
 fn sum(net: &mut Net, dice: &mut Dice<'_>, a: Id, b: Id) -> Id {
     let [c, h, w] = shape(net, a);
     let (a, b) = (net.read(a), net.read(b));
-    let op = dice.pick(&["Add", "Sum", "Add", "Mul", "Max"]);
+    let op = dice.pick(&["Add", "Sum", "Add", "Mul", "Max", "Add"]);
     let y = net.add(op, &[&a, &b], vec![]);
     net.image(y, c, h, w)
 }
@@ -285,6 +307,7 @@ fn split(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
 
 fn pool(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let x = net.choose(dice, |v| v.h > 4 && v.w > 4)?;
+    let x = convolved(net, dice, x);
     let [c, h, w] = shape(net, x);
     let kernel = dice.pick(&[[2i64, 2], [3, 3], [3, 2]]);
     let stride = dice.pick(&[[2i64, 2], [1, 1], [2, 1], [3, 3]]);
@@ -310,12 +333,14 @@ fn pool(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let first = net.first(&name);
     let y = net.add(op, &[&first], attributes);
     let y = net.back(y);
-    Some(net.image(y, c, oh, ow))
+    let y = net.image(y, c, oh, ow);
+    Some(followed(net, dice, y))
 }
 
 fn global_pool(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let x = net.any(dice)?;
-    if dice.once_in(2) {
+    let x = convolved(net, dice, x);
+    if dice.once_in(3) {
         return Some(mean(net, dice, x));
     }
     let c = net.images[x].c;
@@ -323,11 +348,13 @@ fn global_pool(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let first = net.first(&name);
     let y = net.add("GlobalMaxPool", &[&first], vec![]);
     let y = net.back(y);
-    Some(net.image(y, c, 1, 1))
+    let y = net.image(y, c, 1, 1);
+    Some(followed(net, dice, y))
 }
 
 fn resize(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let x = net.choose(dice, |v| v.h <= 16 && v.w <= 16)?;
+    let x = convolved(net, dice, x);
     let [c, h, w] = shape(net, x);
     let (mode, coordinates, rounding) = dice.pick(&[
         ("nearest", "asymmetric", "floor"),
@@ -360,7 +387,8 @@ fn resize(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
         net.add("Resize", &[&first, &empty, &scales], attributes)
     };
     let y = net.back(y);
-    Some(net.image(y, c, oh, ow))
+    let y = net.image(y, c, oh, ow);
+    Some(followed(net, dice, y))
 }
 
 /// Numbers beside the image, now and then beside its channels, and a convolution of both.
