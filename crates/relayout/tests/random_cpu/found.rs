@@ -67,3 +67,18 @@ fn an_average_counts_no_more_than_the_padding_where_a_window_reaches_beyond_it()
         net.conv(y, Conv::same(40, 3))
     });
 }
+
+#[test]
+fn a_pool_in_a_batch_of_any_size_is_blocked_in_the_file_where_it_would_be_on_load() {
+    common::runtime();
+    let mut net = Net::new(17, false, (2, true));
+    let x = net.given([48, 14, 14]);
+    let name = net.read(x);
+    let window = vec![ints("kernel_shape", &[2, 2]), ints("strides", &[2, 2])];
+    let y = net.add("AveragePool", &[&name], window);
+    let y = net.image(y, 48, 7, 7);
+    net.conv(y, Conv::same(16, 1)).expect("the network has allowed extents");
+    let sample = net.finish(1, &[]);
+    let feeds = feeds(&sample).expect("ONNX Runtime runs it");
+    laws(&sample, &feeds, "batch").unwrap_or_else(|e| panic!("{e}"));
+}

@@ -102,18 +102,16 @@ fn laws(sample: &Sample, feeds: &[Tensor], name: &str) -> Result<Vec<String>, St
             continue;
         }
         same(sample, &outcome.bytes, feeds, Level::Disabled).map_err(explained)?;
-        if let Err(why) = same(sample, &outcome.bytes, feeds, Level::All) {
-            // Unless the runtime's own rewrites change what the network computes.
-            same(sample, &sample.bytes, feeds, Level::All)
-                .map_err(|_| ())
-                .map_or(Ok(()), |()| Err(explained(format!("with the runtime's rewrites: {why}"))))?;
-            counted.push("changed by the runtime's rewrites as it stands".to_owned());
-        }
-        let place = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("loaded_{name}.onnx"));
-        if rows::has_open_average(&outcome.bytes) {
-            counted.push("average that the runtime blocks wrongly".to_owned());
-        } else {
-            adds_no_reorders(&outcome.bytes, &place).map_err(explained)?;
+        match (same(sample, &outcome.bytes, feeds, Level::All), same(sample, &sample.bytes, feeds, Level::All)) {
+            (Err(why), Ok(())) => return Err(explained(format!("with the runtime's rewrites: {why}"))),
+            (Err(_), Err(_)) => counted.push("changed or broken by the runtime's rewrites as it stands".to_owned()),
+            (Ok(()), _) if rows::has_open_average(&outcome.bytes) => {
+                counted.push("average that the runtime blocks wrongly".to_owned());
+            }
+            (Ok(()), _) => {
+                let place = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("loaded_{name}.onnx"));
+                adds_no_reorders(&outcome.bytes, &place).map_err(explained)?;
+            }
         }
         counted.extend(rows::of_file(&outcome.bytes, channels));
         counted.extend(rows::of_graph(&outcome.graph));
