@@ -7,25 +7,12 @@ mod common;
 
 use relayout::verify::Tolerance;
 use relayout::{Model, Options, Report, optimize, target};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
 /// Ops whose rounding depends on the order of the elements.
 const SUMS: &[&str] =
     &["ReduceMean", "ReduceSum", "Softmax", "LogSoftmax", "CumSum", "LpNormalization", "MatMul", "Conv"];
-
-/// Symbolic dims of the cases are small and unequal, so that an exchange of two shows.
-fn dims(text: &str) -> BTreeMap<String, i64> {
-    let sizes = [("N", 2), ("C", 6), ("H", 4), ("W", 5), ("A", 2), ("B", 3), ("K", 1)];
-    let said = |name: &str| text.lines().filter(|l| l.ends_with("= input")).any(|l| has_dim(l, name));
-    sizes.into_iter().filter(|(name, _)| said(name)).map(|(name, size)| (name.to_owned(), size)).collect()
-}
-
-fn has_dim(line: &str, name: &str) -> bool {
-    let shape = line.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or("", |(shape, _)| shape);
-    shape.split(',').any(|dim| dim == name)
-}
 
 /// Before, after, and why what is left is left.
 fn told(name: &str, before: &str, after: &[u8], report: &Report) -> String {
@@ -55,7 +42,7 @@ fn check(path: &Path) -> (String, Vec<String>) {
     let name = common::stem(path);
     let bytes = std::fs::read(path).expect("a readable case");
     let before = common::printed(&bytes);
-    let dims = dims(&before);
+    let dims = common::case_dims(&before);
     let outcome = match common::optimized(&bytes, &dims) {
         Ok(outcome) => outcome,
         Err(e) => return (format!("## {name}\n{before}"), vec![e]),

@@ -2,7 +2,8 @@
 //!
 //! Two changed nodes are in one region if a value between them is stored or read in another layout than the input's. Regions
 //! meet only at values that are unchanged, so each is kept or given back by itself. One is kept iff its cost falls strictly at
-//! the size hints and does not rise at their low and high ends, and the bytes that it moves rise at none of them.
+//! the size hints and does not rise at their low and high ends, and the bytes that it moves rise at none of them. Where kernels of a
+//! target are in it, whose costs are known at the size hints alone, these decide.
 
 use super::plan::{Plan, Price, Taken, is_transpose};
 use super::scopes::Scopes;
@@ -182,8 +183,20 @@ fn gains(
         (price_now(scopes, plan, region, target, &hints), before + agreed)
     };
     let (now, before) = at(Scale::Typical);
+    // Kernels are priced at the size hints, so their costs can't be compared with those of moves at other sizes.
+    let priced = region.elements.iter().any(|e| match *e {
+        Element::Node(s, n) => {
+            let choices = [plan.choice(s, n), plan.origin_choice(s, n)];
+            choices.into_iter().flatten().any(|choice| choice.cost != Cost::ZERO)
+        }
+        Element::Border(_) => false,
+    });
+    let ends = if target.is_standard() || !priced { &[Scale::Low, Scale::High][..] } else { &[] };
     now.gains_over(before, target)
-        && [Scale::Low, Scale::High].into_iter().map(at).all(|(now, before)| now.holds_against(before, target))
+        && ends.iter().all(|&end| {
+            let (now, before) = at(end);
+            now.holds_against(before, target)
+        })
 }
 
 fn price_now(scopes: &Scopes<'_>, plan: &Plan, region: &Region, target: &dyn Target, hints: &Hints) -> Price {

@@ -139,7 +139,9 @@ impl Maker<'_> {
 pub(super) fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
     let node = graph.node(n);
     let operand = |slot: usize| node.inputs.get(slot).copied().flatten();
-    let constant = |v: ValueId| graph.constant(v).is_some();
+    // What a body reads from outside may be a constant there, which ONNX Runtime sees.
+    let outer = |v: ValueId| matches!(graph.node(graph.value(v).producer().0).op, Op::Outer);
+    let constant = |v: ValueId| graph.constant(v).is_some() || outer(v);
     let Some(w) = operand(1) else { return false };
     let weights = graph.value(w).ty.const_shape().filter(|_| graph.value(w).ty.dtype() == Some(DType::F32));
     let Some([filters, depth, _, _]) = weights.and_then(|s| <[i64; 4]>::try_from(s).ok()) else { return false };

@@ -242,9 +242,8 @@ impl Exporter {
         let graph = out.graph;
         let mut proto = origin.clone();
         proto.node = out.nodes;
-        for (ends, values) in [(&mut proto.input, graph.inputs()), (&mut proto.output, graph.outputs())] {
-            restate_ends(graph, ends, values);
-        }
+        restate_inputs(graph, &mut proto.input);
+        restate_outputs(graph, &out.names, &mut proto.output);
         let place_of = |(i, t): (usize, &TensorProto)| t.name.clone().map(|name| (name, i));
         let places: FxHashMap<String, usize> = proto.initializer.iter().enumerate().filter_map(place_of).collect();
         for tensor in out.initializers {
@@ -266,13 +265,26 @@ impl Exporter {
     }
 }
 
-/// Inputs and outputs, as they are stored now. Those of the main graph change only if a contract says so.
-fn restate_ends(graph: &Graph, ends: &mut [ValueInfoProto], values: &[ValueId]) {
+/// Inputs, as they are stored now. Those of the main graph change only if a contract says so.
+fn restate_inputs(graph: &Graph, ends: &mut [ValueInfoProto]) {
     for info in ends {
         let name = info.name.as_deref().unwrap_or_default();
-        let value = values.iter().find(|v| graph.value(**v).name == name);
+        let value = graph.inputs().iter().find(|v| graph.value(**v).name == name);
         if let Some(restated) = value.and_then(|&v| restored(graph, v, info)) {
             *info = restated;
+        }
+    }
+}
+
+/// Outputs of a body, as they are stored now: a copy in the layout in which the result leaves has a name of its own. Those of the
+/// main graph never change.
+fn restate_outputs(graph: &Graph, names: &Names, ends: &mut [ValueInfoProto]) {
+    for (info, &v) in ends.iter_mut().zip(graph.outputs()) {
+        if let Some(restated) = restored(graph, v, info) {
+            *info = restated;
+        }
+        if info.name.as_deref() != Some(names.of(v)) {
+            info.name = Some(names.of(v).to_owned());
         }
     }
 }

@@ -39,7 +39,7 @@ pub use self::model::{Level, ModelSource};
 pub use self::runtime::Runtime;
 pub use self::tensor::{Data, ElementType, Tensor};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use self::io::Ends;
 pub(crate) use self::model::Model;
@@ -151,6 +151,14 @@ pub fn example_inputs(runtime: &Runtime, model: ModelSource<'_>, inputs: &Inputs
 /// Every set of tensors in the order of the original.
 fn originals(ends: &Ends, end: End, sets: Vec<Vec<Tensor>>) -> Result<Vec<Vec<Tensor>>, VerifyError> {
     sets.into_iter().map(|tensors| ends.to_original(end, tensors)).collect()
+}
+
+/// Writes to `path`, as a model file, what the runtime makes of `model` on load: the nodes that it would run.
+///
+/// # Errors
+/// [`VerifyError::Load`] if the model does not load or the file can't be written.
+pub fn save_as_loaded(runtime: &Runtime, model: ModelSource<'_>, level: Level, path: &Path) -> Result<(), VerifyError> {
+    model::save_loaded(runtime, model, level, path)
 }
 
 fn run_all(model: &mut Model, feeds: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>, VerifyError> {

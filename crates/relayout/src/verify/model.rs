@@ -212,6 +212,23 @@ fn with_library(builder: SessionBuilder, path: &Path) -> Result<SessionBuilder, 
     builder.with_operator_library(resolved).map_err(|error| failed(&error.to_string()))
 }
 
+/// Loads `source` and has the runtime write what it made of it to `path`.
+pub(super) fn save_loaded(
+    runtime: &Runtime,
+    source: ModelSource<'_>,
+    level: Level,
+    path: &Path,
+) -> Result<(), VerifyError> {
+    let label = source.label();
+    guarded(&format!("loading {label}"), || {
+        let failed =
+            |error: ort::Error| VerifyError::Load { model: label.clone(), reason: one_line(&error.to_string()) };
+        let builder = builder(runtime, level, 1).map_err(failed)?;
+        let builder = builder.with_optimized_model_path(path).map_err(|e| failed(e.into()))?;
+        open(builder, source).map(drop).map_err(failed)
+    })
+}
+
 fn open(mut builder: SessionBuilder, source: ModelSource<'_>) -> ort::Result<Session> {
     match source {
         ModelSource::Path(path) => builder.commit_from_file(path),

@@ -6,6 +6,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use prost::Message;
+use relayout::ir::graph::Graph;
 use relayout::verify::{
     Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tensor, Tolerance, find_library, verify, verify_on,
 };
@@ -55,6 +56,8 @@ pub(crate) struct Outcome {
     pub(crate) report: Report,
     /// The graph after the last pass, as text.
     pub(crate) text: String,
+    /// That graph.
+    pub(crate) graph: Graph,
 }
 
 /// Optimizes a model for target `onnx`. `dims` are sizes of symbolic dims.
@@ -75,7 +78,12 @@ pub(crate) fn optimized_for(
         .fold(Options::default(), |options, (name, &size)| options.dim(name.as_str(), relayout::Size::of(size)));
     let result = optimize(&model, target, &options).map_err(|e| format!("optimize fails: {e}"))?;
     let bytes = result.to_bytes().map_err(|e| format!("the result can't be written: {e}"))?;
-    Ok(Outcome { bytes, report: result.report().clone(), text: result.graph().to_string() })
+    Ok(Outcome {
+        bytes,
+        report: result.report().clone(),
+        text: result.graph().to_string(),
+        graph: result.graph().clone(),
+    })
 }
 
 /// Runs both models on random inputs, symbolic dims at these sizes.
@@ -165,4 +173,16 @@ pub(crate) fn unread(bytes: &[u8]) -> Vec<String> {
     let constants = graph.values().filter(|&v| graph.constant(v).is_some());
     let unread = constants.filter(|&v| graph.uses(v).is_empty() && !graph.is_output(v));
     unread.map(|v| graph.value(v).name.clone()).collect()
+}
+
+/// Symbolic dims of the cases are small and unequal, so that an exchange of two shows.
+pub(crate) fn case_dims(text: &str) -> BTreeMap<String, i64> {
+    let sizes = [("N", 2), ("C", 6), ("H", 4), ("W", 5), ("A", 2), ("B", 3), ("K", 1)];
+    let said = |name: &str| text.lines().filter(|l| l.ends_with("= input")).any(|l| has_dim(l, name));
+    sizes.into_iter().filter(|(name, _)| said(name)).map(|(name, size)| (name.to_owned(), size)).collect()
+}
+
+fn has_dim(line: &str, name: &str) -> bool {
+    let shape = line.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or("", |(shape, _)| shape);
+    shape.split(',').any(|dim| dim == name)
 }

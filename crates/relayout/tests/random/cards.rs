@@ -5,11 +5,11 @@
 //! models before counted, so that the same seed deals the same.
 
 use crate::absent;
+use crate::dice::Dice;
 use crate::graft::graft;
 use crate::histogram::{Histogram, SEGMENTS, SPELLINGS, entry_row, opset_row, segment_row, spelling_row};
 use crate::op_cases::{self, case::Case};
 use crate::ops::{DEALT, FEATURED};
-use crate::recipe::Dice;
 use crate::sketch::{Id, MOST_FACTORS, Sketch, element_type};
 use relayout::ir::op::{LAST_OPSET, OpDef, entries};
 use relayout::verify::{Data, Level, ModelSource, run};
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub(crate) const OLDEST: i64 = 7;
 
 /// Most cards of one model.
-const HAND: usize = 14;
+const HAND: usize = 20;
 
 /// What a model is dealt.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ impl Card {
     }
 }
 
-fn cases() -> &'static [Case] {
+pub(crate) fn cases() -> &'static [Case] {
     static CASES: OnceLock<Vec<Case>> = OnceLock::new();
     CASES.get_or_init(op_cases::all)
 }
@@ -135,7 +135,7 @@ fn of_entry(def: &OpDef) -> Goal {
 }
 
 fn goals() -> Vec<Goal> {
-    let entries = entries().filter(|def| absent::line(def).is_none()).map(of_entry);
+    let entries = entries().filter(|def| absent::reason(def).is_none()).map(of_entry);
     let spellings = SPELLINGS.iter().flat_map(|spelling| {
         [true, false].map(|old| {
             let own = (0..).zip(cases()).filter(|(_, c)| c.domain.is_empty() && c.op == spelling.op);

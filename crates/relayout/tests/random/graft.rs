@@ -5,9 +5,9 @@
 //! node and one back behind it, so that there is something to gain. Constants stay constants.
 
 use super::cards::Made;
+use crate::dice::Dice;
 use crate::op_cases::case::{Case, Operand, pick};
 use crate::ops::transposed;
-use crate::recipe::Dice;
 use crate::sketch::{EXACT, Id, MOST_FACTORS, Sketch, Value, float};
 use relayout::verify::{Data, Tensor};
 use relayout_onnx::proto::NodeProto;

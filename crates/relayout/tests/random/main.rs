@@ -14,14 +14,18 @@ mod absent;
 mod cards;
 #[path = "../common/mod.rs"]
 mod common;
+mod dice;
 mod graft;
 mod histogram;
 mod misread;
 #[path = "../op_cases/mod.rs"]
 mod op_cases;
 mod ops;
+mod proto;
 mod recipe;
 mod sketch;
+#[path = "../ops/uncovered.rs"]
+mod uncovered;
 
 use cards::Deck;
 use histogram::Histogram;

@@ -19,8 +19,10 @@ fn pool_of(query: &NodeQuery<'_>) -> Option<(Pool, PoolShape)> {
         _ => return None,
     };
     let y = node.outputs.first().copied().flatten()?;
-    // The kernels leave no indices.
-    if node.outputs.iter().skip(1).any(Option::is_some) {
+    // The kernels leave no indices, and where a window reaches beyond the padding they divide by all of it.
+    let is_set = |name: &str| node.int(name).unwrap_or(0) != 0;
+    let counts_beyond = pool == Pool::Average && is_set("ceil_mode") && is_set("count_include_pad");
+    if node.outputs.iter().skip(1).any(Option::is_some) || counts_beyond {
         return None;
     }
     let ([n, c, h, w], [_, _, oh, ow]) = (image(query, operand(node, 0)?)?, image(query, y)?);

@@ -19,7 +19,7 @@ use sequences::*;
 
 pub(crate) use moves::transposed;
 
-use crate::recipe::Dice;
+use crate::dice::Dice;
 use crate::sketch::{CONTRACTS, EXACT, Id, PRODUCT, ROUNDS, Sketch, body, float, info, int, ints, node, text};
 use relayout_onnx::proto::tensor_proto::DataType;
 
