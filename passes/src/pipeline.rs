@@ -3,9 +3,9 @@
 //! Every pass takes a graph that `verify` passed and leaves one that it passes; the pipeline checks that after each. A pass
 //! collects its edits in a patch and applies it whole.
 
-use crate::assign::{Plan, Scopes, SolveRecord, assign};
+use crate::assign::{Decision, Plan, Scopes, SolveRecord};
 use crate::hints::{Hints, Size};
-use crate::record::{GraphRecord, describe_moves};
+use crate::record::{GraphRecord, PricedMove, describe_priced_moves};
 use crate::rewrites::Numerics;
 use crate::solve::Limits;
 use crate::{
@@ -36,6 +36,10 @@ pub struct Context<'a> {
     pub plan: Plan,
     /// How it was found.
     pub solve: SolveRecord,
+    /// How many of its moves are priced.
+    pub price_moves: usize,
+    /// Those that were, the dearest first.
+    pub priced: Vec<PricedMove>,
     /// Per graph: nodes that nobody read in the input.
     pub dead_before: Vec<BTreeSet<NodeId>>,
     /// Per graph: what is reported of it.
@@ -58,6 +62,8 @@ impl<'a> Context<'a> {
             unknowns: 0,
             plan: Plan::default(),
             solve: SolveRecord::default(),
+            price_moves: 0,
+            priced: Vec::new(),
             dead_before: Vec::new(),
             graphs: Vec::new(),
             at: 0,
@@ -180,6 +186,8 @@ pub struct PipelineOptions {
     pub numerics: Numerics,
     /// Print the main graph after this pass.
     pub print_after: Option<String>,
+    /// For how many of the moves that are left it is found out what it would take for them to go; the dearest come first.
+    pub price_moves: usize,
 }
 
 impl PipelineOptions {
@@ -213,7 +221,25 @@ pub fn run(model: &mut Model, target: &dyn Target, options: &PipelineOptions) ->
     run_passes(model, target, options, PASSES)
 }
 
-/// The same with passes other than [`PASSES`]: with one more between them, say.
+/// Runs the passes that come before the decision, and gives the sizes at which it is priced. With `rewriting` off no node is
+/// taken away: the graph then is the model as it was read, its types inferred and its nodes bound to their signatures.
+///
+/// # Errors
+/// As of [`run`].
+pub fn prepare(
+    model: &mut Model,
+    target: &dyn Target,
+    options: &PipelineOptions,
+    rewriting: bool,
+) -> Result<(Outcome, Hints), PassError> {
+    let before = PASSES.iter().take_while(|p| p.name != "assign");
+    let wanted = before.filter(|p| rewriting || !p.name.starts_with("fold_") || p.name == "fold_shapes");
+    let outcome = run_passes(model, target, options, wanted)?;
+    let hints = Hints::new(&options.dims, &model.graph);
+    Ok((outcome, hints))
+}
+
+/// Runs passes other than [`PASSES`] as [`run`] does: with one more between them, say.
 ///
 /// # Errors
 /// As of [`run`].
@@ -227,6 +253,7 @@ pub fn run_passes<'p>(
     let mut cx = Context {
         limits: options.limits.clone(),
         numerics: options.numerics,
+        price_moves: options.price_moves,
         unknowns: model.unknowns,
         ..Context::new(target)
     };
@@ -263,7 +290,7 @@ pub fn run_passes<'p>(
     }
     let mut at = 0;
     each_graph(graph, "", &mut |graph, _| {
-        cx.graphs[at].moves = describe_moves(graph, &cx.hints, cx.graphs[at].weight);
+        cx.graphs[at].moves = describe_priced_moves(graph, &cx.hints, cx.graphs[at].weight, at, &cx.priced);
         cx.graphs[at].folded = constants_of(graph).difference(&constants[at]).count();
         at += 1;
         Ok(())
@@ -330,7 +357,10 @@ fn run_assign(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> 
         at += 1;
         Ok(())
     })?;
-    (cx.plan, cx.solve) = assign(&Scopes::of(graph), cx.target, &cx.hints, &cx.limits)?;
+    let scopes = Scopes::of(graph);
+    let decision = Decision::of(&scopes, cx.target, &cx.hints, &cx.limits)?;
+    cx.priced = decision.priced_moves(cx.price_moves);
+    (cx.plan, cx.solve) = decision.into_plan();
     Ok(())
 }
 

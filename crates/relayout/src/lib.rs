@@ -18,26 +18,34 @@
 //!
 //! This library reads no environment and prints nothing.
 
+mod audit;
 mod builder;
 pub mod calibrate;
+mod certificate;
 mod error;
 mod kernels;
 mod model;
 mod optimize;
 mod report;
 pub mod verify;
+mod why;
 
+pub use audit::{AUDIT_SCHEMA, Audit, AuditedMove, Fate, audit};
 pub use builder::{BuildError, GraphBuilder};
+pub use certificate::{CertificateFile, certify, check_certificate};
 pub use error::Error;
 pub use kernels::{KernelFile, KernelOptions, Kernels, LaunchFile, MANIFEST_SCHEMA, Manifest, MoveKernel, kernels};
 pub use model::Model;
 pub use optimize::{Optimized, Options, optimize, optimize_graph};
 pub use relayout_codegen as codegen;
 pub use relayout_ir as ir;
+pub use relayout_passes::assign::{Alternative, Side, SolveRecord, Way, Why};
 pub use relayout_passes::hints::Size;
 pub use relayout_passes::pipeline::PASSES;
 pub use relayout_passes::record::{GraphRecord, MoveRecord, OpaqueRecord, Traffic};
 pub use relayout_passes::rewrites::{Numerics, Rewrite, TABLE as REWRITES};
+pub use relayout_passes::solve::certificate::{Certificate, CertificateError, Checked};
 pub use relayout_target::measured;
 pub use relayout_target::{BUILTIN, DataTarget, Target, TargetError, builtin as target};
 pub use report::{Report, SCHEMA};
+pub use why::{Explained, why};

@@ -31,6 +31,9 @@ pub struct Options {
     pub numerics: Numerics,
     /// Also print the main graph after this pass (of the first round).
     pub print_after: Option<String>,
+    /// For how many of the moves that are left the report says what it would take for them to go, the dearest first: each
+    /// takes a few decisions of the whole model.
+    pub price_moves: usize,
 }
 
 impl Options {
@@ -48,7 +51,14 @@ impl Options {
         self
     }
 
-    fn pipeline(&self) -> Result<PipelineOptions, Error> {
+    /// With prices for so many of the moves that are left.
+    #[must_use]
+    pub fn price_moves(mut self, most: usize) -> Options {
+        self.price_moves = most;
+        self
+    }
+
+    pub(crate) fn pipeline(&self) -> Result<PipelineOptions, Error> {
         let known = |name: &&String| PASSES.iter().any(|p| p.name == **name);
         if let Some(name) = self.print_after.as_ref().filter(|name| !known(name)) {
             let known: Vec<&str> = PASSES.iter().map(|p| p.name).collect();
@@ -58,6 +68,7 @@ impl Options {
         options.dims.clone_from(&self.dims);
         options.numerics = self.numerics;
         options.print_after.clone_from(&self.print_after);
+        options.price_moves = self.price_moves;
         Ok(options)
     }
 }
@@ -82,8 +93,7 @@ const ROUNDS: usize = 8;
 /// [`Error`]; nothing is written by this function.
 pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) -> Result<Optimized<'m>, Error> {
     let pipeline = options.pipeline()?;
-    refuse_impossible(model, &mut model.ir.clone())?;
-    let mut source = Source::of(&model.file, &Payloads::new(), || Ok(model.ir.clone()))?;
+    let mut source = Source::of_model(model)?;
     let first = run(&mut source.ir, target, &pipeline)?;
     let printed = first.printed.clone();
     let mut report = report_of(model, target, &first);
@@ -124,14 +134,20 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
 }
 
 /// What one round starts from: the model, with the calls of its own functions written out.
-struct Source {
+pub(crate) struct Source {
     file: Arc<ModelFile>,
     inlined: Option<Inlined>,
-    ir: IrModel,
-    notes: Vec<String>,
+    pub(crate) ir: IrModel,
+    pub(crate) notes: Vec<String>,
 }
 
 impl Source {
+    /// A model as the first round sees it.
+    pub(crate) fn of_model(model: &Model) -> Result<Source, Error> {
+        refuse_impossible(model, &mut model.ir.clone())?;
+        Source::of(&model.file, &Payloads::new(), || Ok(model.ir.clone()))
+    }
+
     /// `plain` is the graph of the file as it stands, calls and all.
     fn of(
         file: &Arc<ModelFile>,
