@@ -52,11 +52,16 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
         }
     }
     // The report is made before the model is written and put in place after it: a call that fails leaves neither.
-    let report = a.report.as_ref().map(|path| ReportFile::new(path, optimized.report())).transpose()?;
+    let report = match &a.report {
+        Some(path) => {
+            Some(ReportFile::new(path, serde_json::to_string_pretty(optimized.report()).map_err(Failure::model)?)?)
+        }
+        None => None,
+    };
     let certificate = match &a.certificate {
         Some(path) => {
             let made = relayout::certify(&model, target.as_ref(), &options).map_err(of_library)?;
-            Some(ReportFile::new(path, &made)?)
+            Some(ReportFile::new(path, serde_json::to_string_pretty(&made).map_err(Failure::model)?)?)
         }
         None => None,
     };
@@ -85,8 +90,7 @@ enum ReportFile {
 }
 
 impl ReportFile {
-    fn new(path: &Path, report: &impl serde::Serialize) -> Result<ReportFile, Failure> {
-        let json = serde_json::to_string_pretty(report).map_err(Failure::model)?;
+    fn new(path: &Path, json: String) -> Result<ReportFile, Failure> {
         if is_stdio(path) {
             return Ok(ReportFile::Stdout(json));
         }

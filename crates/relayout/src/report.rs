@@ -154,6 +154,9 @@ pub(crate) fn way_in_words(way: &Way) -> String {
         _ => "no price".to_owned(),
     };
     match &way.missing {
+        None if way.more_bytes.is_some_and(|moved| moved >= 0) => {
+            format!("in its stead: {}, and other moves: {price} (all else decided anew)", way.what)
+        }
         None => format!("way out: {}: {price} (all else decided anew)", way.what),
         Some(why) if way.more_ns.is_some() => format!("no way out: {why}; with it {price} (all else decided anew)"),
         Some(why) => format!("no way out: {}: {why}", way.what),

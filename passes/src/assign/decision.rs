@@ -10,6 +10,7 @@ use crate::hints::Hints;
 use crate::record::{PricedMove, why_made};
 use crate::solve::certificate::{Certificate, certify};
 use crate::solve::{Limits, Problem, ProblemError, SharedValue, Solution, Var, solve};
+use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_target::{Cost, MoveKind, Target};
@@ -233,20 +234,11 @@ impl<'a, 'g> Decision<'a, 'g> {
         let Some((number, value)) = self.shared(m.scope, m.value) else { return Vec::new() };
         let own = self.own(m.scope);
         let (Some(from), Some(to)) = (own.find(m.value, &m.from), own.find(m.value, &m.to)) else { return Vec::new() };
-        let graph = self.scopes.graph(m.scope);
         let base = self.posed.assignment(self.plan.chosen());
         let mut scratch = self.plan.clone();
         let bytes: u64 = total_bytes(&self.moves());
         let mut ways = Vec::new();
-        let makes = |state: usize| value.produces.get(state) == Some(&(to as u32));
-        let (maker, slot) = graph.value(m.value).producer();
-        let before = if is_transpose(graph.node(maker)) { "what comes before " } else { "" };
-        let maker_name = format!("{before}{}", graph.node(maker).describe(graph));
-        let missing = self.none(value.producer, &makes).then(|| {
-            format!("no rule or kernel of {maker_name} leaves {}: {}", m.to, why_made(graph, maker, slot))
-        });
-        let forced = |problem: Problem| problem.without(value.producer, |state| !makes(state));
-        ways.push((format!("{maker_name} leaves {}", m.to), missing, forced(self.posed.problem.clone())));
+        ways.push(self.other_side(m, value, to));
         let mut problem = self.posed.problem.clone();
         let (mut who, mut lacking) = (Vec::new(), Vec::new());
         for (read, name) in value.uses.iter().zip(self.readers(m.scope, m.value)) {
@@ -275,6 +267,34 @@ impl<'a, 'g> Decision<'a, 'g> {
             Way { what, missing, more_ns, more_bytes }
         };
         ways.into_iter().map(&mut answer).collect()
+    }
+
+    /// The way out by way of the producer: what, why not, and the problem in which it is so. Views before the value are looked
+    /// through, since a move before them is the same move.
+    fn other_side(&self, m: &Standing, value: &SharedValue, to: usize) -> (String, Option<String>, Problem) {
+        let graph = self.scopes.graph(m.scope);
+        let makes = |state: usize| value.produces.get(state) == Some(&(to as u32));
+        let mut problem = self.posed.problem.clone().without(value.producer, |state| !makes(state));
+        let mut can = !self.none(value.producer, &makes);
+        let (mut v, mut layout) = (m.value, m.to.clone());
+        while let Some((x, before)) = before_view(graph, v, &layout) {
+            (v, layout) = (x, before);
+            match (self.shared(m.scope, v), self.own(m.scope).find(v, &layout)) {
+                (Some((_, value)), Some(to)) => {
+                    let makes = |state: usize| value.produces.get(state) == Some(&(to as u32));
+                    can &= !self.none(value.producer, &makes);
+                    problem = problem.without(value.producer, |state| !makes(state));
+                }
+                _ => can = false,
+            }
+        }
+        let (maker, slot) = graph.value(v).producer();
+        let name = graph.node(maker).describe(graph);
+        let missing = (!can).then(|| match graph.node(maker).op {
+            Op::Onnx(_) => format!("no rule or kernel of {name} leaves {layout}"),
+            _ => why_made(graph, maker, slot),
+        });
+        (format!("{name} leaves {layout}"), missing, problem)
     }
 
     /// What the best solution of `problem` costs and moves beyond the plan. `free`: a move that is not counted.
@@ -366,4 +386,13 @@ pub fn problem(scopes: &Scopes<'_>, target: &dyn Target, hints: &Hints) -> Resul
         return Ok(Problem::new());
     }
     Ok(Posed::of(scopes, &candidates, target, hints)?.problem)
+}
+
+/// The operand of the view that makes `v`, and the layout of it that is `layout` of `v`.
+fn before_view(graph: &Graph, v: ValueId, layout: &Layout) -> Option<(ValueId, Layout)> {
+    let node = graph.node(graph.value(v).producer().0);
+    let (Form::View(view), Op::Onnx(_)) = (&node.form, &node.op) else { return None };
+    let x = node.inputs.first().copied().flatten()?;
+    let before = view.backward(layout, graph.value(x).ty.shape()?, graph.value(v).ty.shape()?).ok()?;
+    Some((x, before))
 }

@@ -113,17 +113,18 @@ impl Functions {
         functions
     }
 
-    /// Adds a function of two variables, or of one where they are the same.
+    /// Adds a function of two variables; where they are the same it goes into that of the variable.
     fn pair(&mut self, a: usize, b: usize, price: impl Fn(usize, usize) -> i128) {
         let (rows, columns) = (self.domains[a], self.domains[b]);
-        let (scope, data) = match a.cmp(&b) {
-            std::cmp::Ordering::Equal => (vec![a], (0..rows).map(|s| price(s, s)).collect()),
-            std::cmp::Ordering::Less => {
-                (vec![a, b], (0..rows * columns).map(|at| price(at / columns, at % columns)).collect())
-            }
-            std::cmp::Ordering::Greater => {
-                (vec![b, a], (0..rows * columns).map(|at| price(at % rows, at / rows)).collect())
-            }
+        if a == b {
+            let own = self.list[a].data.iter_mut().enumerate();
+            own.for_each(|(state, entry)| *entry = add(*entry, price(state, state)));
+            return;
+        }
+        let (scope, data) = if a < b {
+            (vec![a, b], (0..rows * columns).map(|at| price(at / columns, at % columns)).collect())
+        } else {
+            (vec![b, a], (0..rows * columns).map(|at| price(at % rows, at / rows)).collect())
         };
         self.list.push(Function { scope, data });
     }
