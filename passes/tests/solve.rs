@@ -542,9 +542,17 @@ fn tampered_certificates_are_refused() {
     refused("a shift of a variable that is not there", &|c| c.shifts[1].variable = 99, "shift 1");
     refused("a shift that is too short", &|c| c.shifts[0].amounts.truncate(1), "shift 0");
     refused("no proof", &|c| c.parts.clear(), "0 proofs for 1");
-    refused("a variable left out", &|c| with_order(c, &|order| order.truncate(order.len() - 1)), "name each free variable once");
+    refused(
+        "a variable left out",
+        &|c| with_order(c, &|order| order.truncate(order.len() - 1)),
+        "name each free variable once",
+    );
     refused("a variable twice", &|c| with_order(c, &|order| order.push(0)), "name each free variable once");
-    refused("a variable that is not there", &|c| with_order(c, &|order| order[0] = 999), "name each free variable once");
+    refused(
+        "a variable that is not there",
+        &|c| with_order(c, &|order| order[0] = 999),
+        "name each free variable once",
+    );
     let huge = |c: &mut Certificate| c.parts = vec![Proof::Eliminate { order: Vec::new(), entries: usize::MAX }];
     refused("tables beyond the limit", &huge, "larger tables");
     let twice = |c: &mut Certificate| {
@@ -553,7 +561,11 @@ fn tampered_certificates_are_refused() {
         c.parts[0] = Proof::Branch { variable: 0, cases: vec![inner.clone(), inner] };
     };
     refused("a branch on what is settled", &twice, "not free there");
-    refused("a case left out", &|c| c.parts = vec![Proof::Branch { variable: 0, cases: Vec::new() }], "one case for each");
+    refused(
+        "a case left out",
+        &|c| c.parts = vec![Proof::Branch { variable: 0, cases: Vec::new() }],
+        "one case for each",
+    );
 }
 
 fn with_order(certificate: &mut Certificate, change: &dyn Fn(&mut Vec<u32>)) {
@@ -562,4 +574,26 @@ fn with_order(certificate: &mut Certificate, change: &dyn Fn(&mut Vec<u32>)) {
             change(order);
         }
     }
+}
+
+/// The example of `docs/assignment.md`: NCHW is 0, NHWC is 1.
+#[test]
+fn the_worked_example_of_the_docs_costs_what_they_say() {
+    let mut problem = Problem::new();
+    let mut node = |name: &str, states: &[u64]| problem.add_variable(name, costs(states)).expect("has states");
+    let (x, p, r, q) = (node("x", &[40]), node("p", &[0]), node("r", &[0, 0]), node("q", &[0]));
+    let (y, z) = (node("y", &[0]), node("z", &[0]));
+    let use_of = |var, wants: &[u32]| Use { var, wants: wants.iter().copied().map(Some).collect() };
+    let mut value = |name: &str, producer, produces: &[u32], uses| {
+        let (name, produces) = (name.to_owned(), produces.to_vec());
+        let value = SharedValue { name, producer, produces, uses, layouts: 2, moves: costs(&[0, 100, 100, 0]) };
+        problem.add_value(value).expect("fits");
+    };
+    value("t", p, &[0], vec![use_of(r, &[0, 1])]);
+    value("u", r, &[0, 1], vec![use_of(q, &[0]), use_of(y, &[1]), use_of(z, &[1])]);
+    assert_eq!(x, Var(0));
+    assert_eq!(problem.cost(&[0, 0, 1, 0, 0, 0]), Cost::new(240));
+    let (solution, certificate) = certify(&problem, &Limits::default());
+    assert_eq!((solution.cost, certificate.bound, solution.assignment), (Cost::new(140), Cost::new(140), vec![0; 6]));
+    assert!(certificate.check(&problem).is_ok_and(|checked| checked.is_optimal()));
 }

@@ -32,7 +32,10 @@ fn audit_says_of_each_move_whether_it_can_go_and_changes_nothing() {
     assert_eq!(number("moves_ns"), sum);
     assert_eq!(fs::read(model("conv")).unwrap(), before);
     let text = relayout(["audit", str(&model("conv"))]);
-    assert!(text.fine().contains("stays: ") && text.text().contains("no way out: no rule or kernel of Conv"), "{text:?}");
+    assert!(
+        text.fine().contains("stays: ") && text.text().contains("no way out: no rule or kernel of Conv"),
+        "{text:?}"
+    );
 }
 
 #[test]
@@ -167,7 +170,10 @@ fn explain_prices_each_layout_of_a_value() {
     assert_eq!(taken.len(), 1, "{why}");
     assert_eq!(taken[0]["left_ns"], 0, "what was decided costs nothing more than itself");
     for a in alternatives {
-        assert!(a["only_ns"].is_i64() != a["missing"].as_array().is_some_and(|m| !m.is_empty()), "a price or a reason: {a}");
+        assert!(
+            a["only_ns"].is_i64() != a["missing"].as_array().is_some_and(|m| !m.is_empty()),
+            "a price or a reason: {a}"
+        );
         assert!(a["left_ns"].as_i64().is_none_or(|more| more >= 0), "nothing undercuts an optimum: {a}");
     }
     let text = relayout(["explain", "--why", value, str(&model("conv"))]);

@@ -85,7 +85,13 @@ pub struct AuditedMove {
 /// As of [`optimize`](crate::optimize).
 pub fn audit(model: &Model, target: &dyn Target, options: &Options) -> Result<Audit, Error> {
     with_decision(model, target, options, false, |decision, outcome, notes| {
-        of_decision(decision, outcome, notes, target, if options.price_moves > 0 { options.price_moves } else { PRICED })
+        of_decision(
+            decision,
+            outcome,
+            notes,
+            target,
+            if options.price_moves > 0 { options.price_moves } else { PRICED },
+        )
     })
 }
 
@@ -127,10 +133,7 @@ fn of_decision(
         target: target.name().to_owned(),
         cost_source: target.cost_source().to_owned(),
         hints: outcome.hints.clone(),
-        moves: Traffic {
-            nodes: list.len(),
-            bytes: list.iter().fold(0, |n: u64, m| n.saturating_add(m.record.bytes)),
-        },
+        moves: Traffic { nodes: list.len(), bytes: list.iter().fold(0, |n: u64, m| n.saturating_add(m.record.bytes)) },
         moves_ns: total(&as_read).get(),
         predicted_ns: decision.cost_as_read().get(),
         floor_ns: decision.record().bound_ns,

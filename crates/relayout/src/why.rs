@@ -86,13 +86,12 @@ fn alternatives(text: &mut String, why: &Why) {
     } else {
         let _ = writeln!(text, "  against what was decided, all other nodes decided anew:");
     }
-    let price = |ns: Option<i64>, moved: Option<i64>| {
-        Some(format!("{:+} ns, {:+} B moved", ns?, moved.unwrap_or(0)))
-    };
+    let price = |ns: Option<i64>, moved: Option<i64>| Some(format!("{:+} ns, {:+} B moved", ns?, moved.unwrap_or(0)));
     for a in &why.alternatives {
         let taken = if a.taken { " (taken)" } else { "" };
         let only = price(a.only_ns, a.only_bytes).unwrap_or_else(|| a.missing.join("; "));
-        let left = price(a.left_ns, a.left_bytes).map_or_else(String::new, |p| format!("; left so, copied for others: {p}"));
+        let left =
+            price(a.left_ns, a.left_bytes).map_or_else(String::new, |p| format!("; left so, copied for others: {p}"));
         let _ = writeln!(text, "    {}{taken}: in no other layout: {only}{left}", a.layout);
     }
     for layout in &why.dropped {

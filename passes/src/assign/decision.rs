@@ -260,7 +260,8 @@ impl<'a, 'g> Decision<'a, 'g> {
                 Some(_) => self.posed.problem.clone().with_free_move(number, from, to),
                 None => problem,
             };
-            let (more_ns, more_bytes) = self.price(&problem, &base, bytes, &mut scratch, missing.is_some().then_some(m));
+            let (more_ns, more_bytes) =
+                self.price(&problem, &base, bytes, &mut scratch, missing.is_some().then_some(m));
             let missing = missing.or_else(|| {
                 more_ns.is_none().then(|| "the nodes around have no rules or kernels that go with it".to_owned())
             });

@@ -31,11 +31,11 @@ pub(super) fn check(problem: &Problem, certificate: &Certificate) -> Result<Chec
     }
     let mut budget = MAX_TOTAL;
     let mut bound = Cost::ZERO;
-    for (part, (proof, group)) in certificate.parts.iter().zip(&components).enumerate() {
+    for (number, (proof, group)) in certificate.parts.iter().zip(&components).enumerate() {
         let own = of_group(&functions, group);
-        let mut checker = Part { domains: &functions.domains, part, budget: &mut budget };
+        let mut checker = Part { domains: &functions.domains, number, budget: &mut budget };
         let free: BTreeSet<usize> = group.iter().copied().collect();
-        bound = bound + whole(checker.bound(proof, own, &free)?);
+        bound += whole(checker.bound(proof, own, &free)?);
     }
     // What cannot be paid at all is bounded by nothing.
     if bound < certificate.bound {
@@ -84,14 +84,14 @@ fn shift(functions: &mut Functions, certificate: &Certificate) -> Result<(), Cer
 /// One part under way.
 pub(super) struct Part<'a> {
     pub(super) domains: &'a [usize],
-    pub(super) part: usize,
+    pub(super) number: usize,
     /// Entries that may still be computed.
     pub(super) budget: &'a mut usize,
 }
 
 impl Part<'_> {
     fn wrong(&self, why: &str) -> CertificateError {
-        CertificateError::Proof { part: self.part, why: why.to_owned() }
+        CertificateError::Proof { part: self.number, why: why.to_owned() }
     }
 
     /// What the sum of `functions` over the variables `free` is at least.
@@ -159,7 +159,12 @@ impl Part<'_> {
         }
         let mut buckets: Vec<Vec<Function>> = vec![Vec::new(); order.len()];
         let mut sum = 0;
-        let mut file = |function: Function, buckets: &mut Vec<Vec<Function>>| match function.scope.iter().map(|&v| position[v]).min() {
+        let mut file = |function: Function, buckets: &mut Vec<Vec<Function>>| match function
+            .scope
+            .iter()
+            .map(|&v| position[v])
+            .min()
+        {
             Some(at) => buckets[at].push(function),
             None => sum = add(sum, function.data.first().copied().unwrap_or(0)),
         };

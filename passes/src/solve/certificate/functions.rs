@@ -67,7 +67,8 @@ impl Function {
             return self.clone();
         }
         let (stride, states) = (self.stride(var, domains), domains[var]);
-        let data = self.data.iter().enumerate().filter(|(at, _)| at / stride % states == state).map(|(_, &x)| x).collect();
+        let data =
+            self.data.iter().enumerate().filter(|(at, _)| at / stride % states == state).map(|(_, &x)| x).collect();
         Function { scope: self.scope.iter().copied().filter(|&other| other != var).collect(), data }
     }
 }

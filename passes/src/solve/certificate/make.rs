@@ -41,7 +41,7 @@ pub fn certify(problem: &Problem, limits: &Limits) -> (Solution, Certificate) {
     let mut bound = Cost::ZERO;
     for group in maker.functions.components() {
         let (proof, proven) = maker.part(&group);
-        bound = bound + proven;
+        bound += proven;
         parts.push(proof);
     }
     let certificate = Certificate {
@@ -94,7 +94,7 @@ impl Maker {
     fn proven(&mut self, proof: Proof, own: Vec<Function>, group: &[usize]) -> Result<(Proof, Cost), Proof> {
         let Proof::Eliminate { order, entries } = &proof else { return Err(proof) };
         let mut budget = self.left;
-        let mut part = Part { domains: &self.functions.domains, part: 0, budget: &mut budget };
+        let mut part = Part { domains: &self.functions.domains, number: 0, budget: &mut budget };
         let free: BTreeSet<usize> = group.iter().copied().collect();
         match part.eliminate(order, *entries, own, &free) {
             Ok(units) => {
@@ -122,7 +122,8 @@ impl Maker {
                 break;
             }
         }
-        let proven = (0..tree.nodes.len()).filter(|&at| tree.nodes[at].cases.is_none()).map(|at| tree.nodes[at].proven).min();
+        let proven =
+            (0..tree.nodes.len()).filter(|&at| tree.nodes[at].cases.is_none()).map(|at| tree.nodes[at].proven).min();
         (tree.proof(0), proven.unwrap_or(Cost::ZERO))
     }
 

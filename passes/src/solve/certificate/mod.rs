@@ -135,7 +135,9 @@ pub enum CertificateError {
         found: Cost,
     },
     /// A shift that can't be.
-    #[error("shift {at} of the certificate names no function of more than one variable with that variable, or has not one amount for each state")]
+    #[error(
+        "shift {at} of the certificate names no function of more than one variable with that variable, or has not one amount for each state"
+    )]
     Shift {
         /// Which one.
         at: usize,
@@ -175,33 +177,34 @@ impl Certificate {
 
 /// FNV-1a over everything that a problem says but names, 64 bits in hex.
 fn digest(problem: &Problem) -> String {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    let mut eat = |word: u64| {
-        for byte in word.to_le_bytes() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    };
-    let sizes = [problem.unary.len(), problem.pairs.len(), problem.values.len()];
-    sizes.into_iter().for_each(|n| eat(n as u64));
+    let mut hash = Digest(0xcbf2_9ce4_8422_2325);
+    hash.eat([problem.unary.len(), problem.pairs.len(), problem.values.len()].map(|n| n as u64));
     for costs in &problem.unary {
-        eat(costs.len() as u64);
-        costs.iter().for_each(|c| eat(c.get()));
+        hash.eat([costs.len() as u64]);
+        hash.eat(costs.iter().map(|c| c.get()));
     }
     for pair in &problem.pairs {
-        eat(u64::from(pair.a.0));
-        eat(u64::from(pair.b.0));
-        pair.table.iter().for_each(|c| eat(c.get()));
+        hash.eat([pair.a, pair.b].map(|var| u64::from(var.0)));
+        hash.eat(pair.table.iter().map(|c| c.get()));
     }
     for value in &problem.values {
-        eat(u64::from(value.producer.0));
-        value.produces.iter().for_each(|&l| eat(u64::from(l)));
-        eat(value.uses.len() as u64);
+        hash.eat([u64::from(value.producer.0), value.uses.len() as u64, value.layouts as u64]);
+        hash.eat(value.produces.iter().map(|&layout| u64::from(layout)));
         for read in &value.uses {
-            eat(u64::from(read.var.0));
-            read.wants.iter().for_each(|want| eat(want.map_or(u64::MAX, u64::from)));
+            hash.eat([u64::from(read.var.0)]);
+            hash.eat(read.wants.iter().map(|want| want.map_or(u64::MAX, u64::from)));
         }
-        eat(value.layouts as u64);
-        value.moves.iter().for_each(|c| eat(c.get()));
+        hash.eat(value.moves.iter().map(|c| c.get()));
     }
-    format!("{hash:016x}")
+    format!("{:016x}", hash.0)
+}
+
+struct Digest(u64);
+
+impl Digest {
+    fn eat(&mut self, words: impl IntoIterator<Item = u64>) {
+        for byte in words.into_iter().flat_map(u64::to_le_bytes) {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
 }
