@@ -221,8 +221,18 @@ pub fn run(model: &mut Model, target: &dyn Target, options: &PipelineOptions) ->
     run_passes(model, target, options, PASSES)
 }
 
-/// Runs the passes that come before the decision, and gives the sizes at which it is priced. With `rewriting` off no node is
-/// taken away: the graph then is the model as it was read, its types inferred and its nodes bound to their signatures.
+/// What [`prepare`] may take away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// Whatever the pipeline takes away before the decision.
+    Everything,
+    /// Nodes whose results are known at compile time.
+    Constants,
+    /// Nothing: the graph then is the model as it was read, its types inferred and its nodes bound to their signatures.
+    Nothing,
+}
+
+/// Runs the passes that come before the decision, and gives the sizes at which it is priced.
 ///
 /// # Errors
 /// As of [`run`].
@@ -230,10 +240,14 @@ pub fn prepare(
     model: &mut Model,
     target: &dyn Target,
     options: &PipelineOptions,
-    rewriting: bool,
+    before: Before,
 ) -> Result<(Outcome, Hints), PassError> {
-    let before = PASSES.iter().take_while(|p| p.name != "assign");
-    let wanted = before.filter(|p| rewriting || !p.name.starts_with("fold_") || p.name == "fold_shapes");
+    let allowed = |name: &str| match name {
+        "fold_shapes" | "canonicalize" => true,
+        "fold_constants" => before != Before::Nothing,
+        _ => before == Before::Everything,
+    };
+    let wanted = PASSES.iter().take_while(|p| p.name != "assign").filter(|p| allowed(p.name));
     let outcome = run_passes(model, target, options, wanted)?;
     let hints = Hints::new(&options.dims, &model.graph);
     Ok((outcome, hints))

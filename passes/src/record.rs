@@ -123,6 +123,23 @@ pub fn describe_moves(graph: &Graph, hints: &Hints, weight: u64) -> Vec<(NodeId,
     graph.order().unwrap_or_default().into_iter().filter_map(of).collect()
 }
 
+/// A record of a move that no node of the graph stands for: of a value between two layouts.
+pub fn describe_standing(graph: &Graph, m: &Standing) -> MoveRecord {
+    let value = graph.value(m.value);
+    let (maker, slot) = value.producer();
+    MoveRecord {
+        value: value.name.clone(),
+        producer: graph.node(maker).describe(graph),
+        from: m.from.to_string(),
+        to: m.to.to_string(),
+        bytes: m.bytes,
+        readers: graph.uses(m.value).iter().map(|u| graph.node(u.node).describe(graph)).collect(),
+        why: format!("{}; {}", why_made(graph, maker, slot), why_wanted(graph, m.value)),
+        cost_ns: m.price_ns(),
+        ways: Vec::new(),
+    }
+}
+
 /// The same, with what was priced of the `at`-th graph.
 pub(crate) fn describe_priced_moves(
     graph: &Graph,
@@ -139,7 +156,7 @@ pub(crate) fn describe_priced_moves(
             p.standing.scope == at && value == Some(&Some(p.standing.value)) && to == Some(&p.standing.to)
         };
         if let Some(p) = priced.iter().find(is_it) {
-            record.cost_ns = Some(p.standing.cost.get());
+            record.cost_ns = p.standing.price_ns();
             record.ways.clone_from(&p.ways);
         }
         record

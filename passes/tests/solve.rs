@@ -1,7 +1,7 @@
 //! The solvers against brute force on small random problems, and on problems whose answer is known.
 
 use proptest::prelude::*;
-use relayout_passes::solve::certificate::{Certificate, CertificateError, Proof, certify};
+use relayout_passes::solve::certificate::{Certificate, CertificateError, Checked, Proof, certify};
 use relayout_passes::solve::{Cost, Limits, Method, Problem, ProblemError, SharedValue, Solution, Use, Var, solve};
 
 fn costs(units: &[u64]) -> Vec<Cost> {
@@ -595,5 +595,5 @@ fn the_worked_example_of_the_docs_costs_what_they_say() {
     assert_eq!(problem.cost(&[0, 0, 1, 0, 0, 0]), Cost::new(240));
     let (solution, certificate) = certify(&problem, &Limits::default());
     assert_eq!((solution.cost, certificate.bound, solution.assignment), (Cost::new(140), Cost::new(140), vec![0; 6]));
-    assert!(certificate.check(&problem).is_ok_and(|checked| checked.is_optimal()));
+    assert!(certificate.check(&problem).is_ok_and(Checked::is_optimal));
 }

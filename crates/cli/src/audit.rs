@@ -36,15 +36,17 @@ pub(crate) fn audit(a: &args::Audit) -> Result<(), Failure> {
         _ => audits.iter().try_for_each(|one| say(one.explain().trim_end()))?,
     }
     let Some(limit) = a.fail_above else { return Ok(()) };
-    let above: Vec<String> = paths
-        .iter()
-        .zip(&audits)
-        .filter(|(_, audit)| audit.excess_percent() > limit)
-        .map(|(path, audit)| {
-            let (is, floor) = (audit.predicted_ns, audit.floor_ns);
-            format!("{} is predicted at {is} ns, more than {limit} % above its floor of {floor} ns", path.display())
-        })
-        .collect();
+    let mut above = Vec::new();
+    for (path, audit) in paths.iter().zip(&audits) {
+        let (name, floor) = (path.display(), audit.floor_ns);
+        match (audit.excess_percent(), audit.predicted_ns) {
+            (Some(percent), Some(is)) if percent > limit => {
+                above.push(format!("{name} is predicted at {is} ns, more than {limit} % above its floor of {floor} ns"));
+            }
+            (Some(_), _) => {}
+            (None, _) => above.push(format!("{name} does what target `{}` has no price for", target.name())),
+        }
+    }
     if above.is_empty() { Ok(()) } else { Err(Failure::Check(above.join("; "))) }
 }
 

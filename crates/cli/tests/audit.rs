@@ -185,3 +185,23 @@ fn explain_of_a_value_that_is_not_there_says_so() {
     let run = relayout(["explain", "--why", "nobody", str(&model("conv"))]);
     assert!(run.refused(2).contains("no value `nobody`"), "{run:?}");
 }
+
+/// Under `ort-cpu` the program writes blocked files itself.
+#[test]
+fn a_blocked_file_is_read_as_what_it_decided() {
+    let dir = folder(&[]);
+    let (out, report) = (dir.path().join("out.onnx"), dir.path().join("report.json"));
+    let large = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/demo/tf_unet.onnx");
+    let to = ["--target", "ort-cpu", "--report", str(&report)];
+    relayout(["optimize", str(&large), "-o", str(&out)].into_iter().chain(to)).fine();
+    let report = json(&fs::read_to_string(&report).unwrap());
+    assert!(common::ops(&out).iter().any(|op| op == "ReorderOutput"), "the file is blocked");
+    let run = relayout(["audit", "--json", "--target", "ort-cpu", str(&out)]);
+    let all = json(run.fine());
+    let audit = &all[0]["audit"];
+    assert_eq!(audit["predicted_ns"], audit["floor_ns"], "what was decided is the best: {audit}");
+    assert_eq!(audit["moves"]["nodes"], report["after"]["nodes"], "{audit}");
+    assert!(audit["notes"][0].as_str().unwrap().contains("reorders"), "{audit}");
+    let elsewhere = relayout(["audit", str(&out)]);
+    assert!(elsewhere.fine().contains("audit it with --target ort-cpu"), "{elsewhere:?}");
+}

@@ -1,14 +1,15 @@
 //! `audit`: what the moves of a model cost and what they would have to cost, without rewriting it.
 
-use crate::certificate::with_decision;
+use crate::certificate::decide;
 use crate::error::Error;
 use crate::model::Model;
-use crate::optimize::Options;
+use crate::optimize::{Options, Source};
 use crate::report::{bytes, decided, way_in_words};
-use relayout_ir::graph::{NodeId, ValueId};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_passes::assign::{Decision, SolveRecord, Standing};
-use relayout_passes::pipeline::Outcome;
-use relayout_passes::record::{MoveRecord, Traffic, describe_moves};
+use relayout_passes::lift::{Lifted, is_blocked, lift};
+use relayout_passes::pipeline::{Before, Outcome, PassError};
+use relayout_passes::record::{MoveRecord, Traffic, describe_moves, describe_standing};
 use relayout_target::{Cost, Target};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -37,8 +38,8 @@ pub struct Audit {
     /// What they cost together for each run; those that could not be priced left out.
     pub moves_ns: u64,
     /// What everything that could be decided costs as the model has it: its moves, and its nodes as far as they could run
-    /// otherwise.
-    pub predicted_ns: u64,
+    /// otherwise. `None` where the target has no price for something that the model does.
+    pub predicted_ns: Option<u64>,
     /// What it costs at least, whatever is decided: proven for these rules, candidates, sizes and costs.
     pub floor_ns: u64,
     /// What the best decision found costs, and the moves that it has.
@@ -84,15 +85,51 @@ pub struct AuditedMove {
 /// # Errors
 /// As of [`optimize`](crate::optimize).
 pub fn audit(model: &Model, target: &dyn Target, options: &Options) -> Result<Audit, Error> {
-    with_decision(model, target, options, false, |decision, outcome, notes| {
-        of_decision(
-            decision,
-            outcome,
-            notes,
-            target,
-            if options.price_moves > 0 { options.price_moves } else { PRICED },
-        )
+    let priced = if options.price_moves > 0 { options.price_moves } else { PRICED };
+    let mut source = Source::of_model(model)?;
+    let host = target.blocked_host();
+    let mut lifted = None;
+    match host {
+        Some(host) if is_blocked(&source.ir.graph) => {
+            lifted = Some(lift(&mut source.ir.graph, host.block).map_err(PassError::Name)?);
+        }
+        None if is_blocked(&source.ir.graph) => source.notes.push(BLOCKED_ELSEWHERE.to_owned()),
+        _ => {}
+    }
+    // The guard of a blocked file stands between a constant and a bias.
+    let before = if lifted.is_some() { Before::Constants } else { Before::Nothing };
+    decide(source, target, options, before, |decision, outcome, mut notes| {
+        if let Some(lifted) = &lifted {
+            let unlike = decision.follow(lifted);
+            notes.extend(notes_of(lifted, host.map_or(0, |host| host.block), &unlike));
+        }
+        of_decision(decision, outcome, notes, target, priced)
     })
+}
+
+/// What is said of a blocked file under a target that has no blocks.
+const BLOCKED_ELSEWHERE: &str = "the file holds ops of com.microsoft.nchwc, whose reorders this target does not price: \
+                                 audit it with --target ort-cpu";
+
+/// How a file of the blocked dialect was read.
+fn notes_of(lifted: &Lifted, block: u64, unlike: &[String]) -> Vec<String> {
+    let mut notes = vec![format!(
+        "its blocked ops were taken for the standard ones over their declared channels, in blocks of {block}: the block is not \
+         in the file; {} reorders",
+        lifted.reorders.len()
+    )];
+    if !lifted.left.is_empty() {
+        let left: Vec<&str> = lifted.left.iter().map(String::as_str).collect();
+        notes.push(format!("no layout passes through the blocked ops {}", left.join(", ")));
+    }
+    if let Some(first) = unlike.first() {
+        let more = unlike.len() - 1;
+        notes.push(format!(
+            "{first} and {more} more nodes run in the file as no rule or kernel here has them; they are priced as ONNX runs \
+             them, so what is predicted is not what the file does"
+        ));
+    }
+    notes
 }
 
 fn of_decision(
@@ -113,7 +150,7 @@ fn of_decision(
         let Some(graph) = decision.graph(s) else { continue };
         let one = |(n, mut record): (NodeId, MoveRecord)| {
             let y = graph.node(n).outputs.first().copied().flatten();
-            record.cost_ns = y.and_then(|y| find(&as_read, s, y)).map(|m| m.cost.get());
+            record.cost_ns = y.and_then(|y| find(&as_read, s, y)).and_then(|m| m.price_ns());
             let stays = y.and_then(|y| find(&left, s, y));
             let fate = match (&stays, y) {
                 (_, Some(y)) if decision.is_constant(s, y) => Fate::Folds,
@@ -125,9 +162,20 @@ fn of_decision(
             }
             AuditedMove { path: graph_record.path.clone(), fate, record }
         };
-        list.extend(describe_moves(graph, decision.hints(), graph_record.weight).into_iter().map(one));
+        let transposes = describe_moves(graph, decision.hints(), graph_record.weight);
+        let told: Vec<ValueId> = transposes.iter().filter_map(|(n, _)| *graph.node(*n).outputs.first()?).collect();
+        list.extend(transposes.into_iter().map(one));
+        for m in as_read.iter().filter(|m| m.scope == s && !told.contains(&m.value)) {
+            let mut record = describe_standing(graph, m);
+            let stays = left.iter().find(|other| same_place(graph, m, other));
+            if let Some(m) = stays.filter(|m| by_cost.contains(m)) {
+                record.ways = decision.ways(m);
+            }
+            let fate = if stays.is_some() { Fate::Stays } else { Fate::Goes };
+            list.push(AuditedMove { path: graph_record.path.clone(), fate, record });
+        }
     }
-    let total = |moves: &[Standing]| moves.iter().map(|m| m.cost).sum::<Cost>();
+    let total = |moves: &[Standing]| moves.iter().map(|m| m.cost).filter(|cost| cost.is_finite()).sum::<Cost>();
     Audit {
         schema: AUDIT_SCHEMA,
         target: target.name().to_owned(),
@@ -135,7 +183,7 @@ fn of_decision(
         hints: outcome.hints.clone(),
         moves: Traffic { nodes: list.len(), bytes: list.iter().fold(0, |n: u64, m| n.saturating_add(m.record.bytes)) },
         moves_ns: total(&as_read).get(),
-        predicted_ns: decision.cost_as_read().get(),
+        predicted_ns: Some(decision.cost_as_read()).filter(|cost| cost.is_finite()).map(Cost::get),
         floor_ns: decision.record().bound_ns,
         best_ns: decision.cost().get(),
         best: Traffic { nodes: left.len(), bytes: left.iter().fold(0, |n, m| n.saturating_add(m.bytes)) },
@@ -145,22 +193,37 @@ fn of_decision(
     }
 }
 
+/// Whether a move of the plan is at the value of one of the file, or at the other end of the reorder that it was.
+fn same_place(graph: &Graph, m: &Standing, other: &Standing) -> bool {
+    let before = graph.node(graph.value(m.value).producer().0).inputs.first().copied().flatten();
+    let after: Vec<ValueId> = graph
+        .uses(m.value)
+        .iter()
+        .filter(|u| matches!(graph.node(u.node).onnx(), Some("Identity" | "Slice" | "Pad")))
+        .filter_map(|u| *graph.node(u.node).outputs.first()?)
+        .collect();
+    let one_of = |v: ValueId| v == m.value || after.contains(&v) || before == Some(v);
+    other.scope == m.scope && one_of(other.value) && (&other.from, &other.to) == (&m.from, &m.to)
+}
+
 impl Audit {
-    /// How far what is predicted lies above the floor, in percent of the floor; infinite above a floor of nothing.
-    pub fn excess_percent(&self) -> f64 {
-        let more = self.predicted_ns.saturating_sub(self.floor_ns);
-        match (more, self.floor_ns) {
+    /// How far what is predicted lies above the floor, in percent of the floor; infinite above a floor of nothing. `None` where
+    /// nothing is predicted.
+    pub fn excess_percent(&self) -> Option<f64> {
+        let more = self.predicted_ns?.saturating_sub(self.floor_ns);
+        Some(match (more, self.floor_ns) {
             (0, _) => 0.0,
             (_, 0) => f64::INFINITY,
             (more, floor) => more as f64 * 100.0 / floor as f64,
-        }
+        })
     }
 
     fn excess(&self) -> String {
         match self.excess_percent() {
-            0.0 => "at the floor".to_owned(),
-            percent if percent.is_finite() => format!("{percent:.1} % above the floor"),
-            _ => "the floor is nothing".to_owned(),
+            None => "not known".to_owned(),
+            Some(percent) if percent <= 0.0 => "at the floor".to_owned(),
+            Some(percent) if percent.is_finite() => format!("{percent:.1} % above the floor"),
+            Some(_) => "the floor is nothing".to_owned(),
         }
     }
 
@@ -171,11 +234,12 @@ impl Audit {
 
     /// The figures, a line for each: its name and its value.
     fn figures(&self) -> Vec<(&'static str, String)> {
+        let predicted = self.predicted_ns.map_or_else(|| "no price for all of it".to_owned(), |ns| format!("{ns} ns"));
         vec![
             ("moves", self.moves.nodes.to_string()),
             ("bytes they write", bytes(self.moves.bytes)),
             ("their time", format!("{} ns", self.moves_ns)),
-            ("predicted, with nodes that could run otherwise", format!("{} ns", self.predicted_ns)),
+            ("predicted, with nodes that could run otherwise", predicted),
             ("floor", format!("{} ns", self.floor_ns)),
             ("predicted against the floor", self.excess()),
             ("best decision", format!("{} ns, {} moves, {}", self.best_ns, self.best.nodes, bytes(self.best.bytes))),

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::{Options, Source};
 use relayout_passes::assign::{Decision, Scopes};
-use relayout_passes::pipeline::{PassError, prepare};
+use relayout_passes::pipeline::{Before, Outcome, PassError, prepare};
 use relayout_passes::solve::Limits;
 use relayout_passes::solve::certificate::{Certificate, Checked};
 use relayout_target::Target;
@@ -30,7 +30,7 @@ pub struct CertificateFile {
 /// # Errors
 /// As of [`optimize`](crate::optimize).
 pub fn certify(model: &Model, target: &dyn Target, options: &Options) -> Result<CertificateFile, Error> {
-    with_decision(model, target, options, true, |decision, outcome, _| CertificateFile {
+    with_decision(model, target, options, |decision, outcome, _| CertificateFile {
         target: target.name().to_owned(),
         cost_source: target.cost_source().to_owned(),
         hints: outcome.hints.clone(),
@@ -49,7 +49,7 @@ pub fn check_certificate(
     certificate: &Certificate,
 ) -> Result<Checked, Error> {
     let mut source = Source::of_model(model)?;
-    let (_, hints) = prepare(&mut source.ir, target, &options.pipeline()?, true)?;
+    let (_, hints) = prepare(&mut source.ir, target, &options.pipeline()?, Before::Everything)?;
     let scopes = Scopes::of(&source.ir.graph);
     let problem = relayout_passes::assign::problem(&scopes, target, &hints).map_err(PassError::from)?;
     Ok(certificate.check(&problem)?)
@@ -60,15 +60,25 @@ pub(crate) fn with_decision<T>(
     model: &Model,
     target: &dyn Target,
     options: &Options,
-    rewriting: bool,
-    say: impl FnOnce(&Decision<'_, '_>, &relayout_passes::pipeline::Outcome, Vec<String>) -> T,
+    say: impl FnOnce(&Decision<'_, '_>, &Outcome, Vec<String>) -> T,
 ) -> Result<T, Error> {
-    let mut source = Source::of_model(model)?;
-    let (outcome, hints) = prepare(&mut source.ir, target, &options.pipeline()?, rewriting)?;
+    let source = Source::of_model(model)?;
+    decide(source, target, options, Before::Everything, |decision, outcome, notes| say(decision, outcome, notes))
+}
+
+/// The same from a source that may have been changed before, with a decision that may yet be told what the input decided.
+pub(crate) fn decide<T>(
+    mut source: Source,
+    target: &dyn Target,
+    options: &Options,
+    before: Before,
+    say: impl FnOnce(&mut Decision<'_, '_>, &Outcome, Vec<String>) -> T,
+) -> Result<T, Error> {
+    let (outcome, hints) = prepare(&mut source.ir, target, &options.pipeline()?, before)?;
     let scopes = Scopes::of(&source.ir.graph);
     let limits = Limits::default();
-    let decision = Decision::of(&scopes, target, &hints, &limits).map_err(PassError::from)?;
+    let mut decision = Decision::of(&scopes, target, &hints, &limits).map_err(PassError::from)?;
     let mut notes = source.notes;
     notes.extend(outcome.notes.iter().cloned());
-    Ok(say(&decision, &outcome, notes))
+    Ok(say(&mut decision, &outcome, notes))
 }

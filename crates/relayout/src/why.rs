@@ -30,7 +30,7 @@ pub struct Explained {
 /// # Errors
 /// [`Error::UnknownValue`] if there is none; else as of [`optimize`](crate::optimize).
 pub fn why(model: &Model, target: &dyn Target, options: &Options, value: &str) -> Result<Explained, Error> {
-    let explained = with_decision(model, target, options, true, |decision, outcome, _| {
+    let explained = with_decision(model, target, options, |decision, outcome, _| {
         let mut values = Vec::new();
         for (s, record) in outcome.graphs.iter().enumerate() {
             if let Some(v) = decision.graph(s).and_then(|graph| graph.by_name(value)) {

@@ -1,12 +1,13 @@
 //! A decision with everything that led to it, for those who ask about it: what the input costs under the same prices, which
 //! moves stay, what it would take for each of them to go.
 
-use super::candidates::{Candidates, ScopeCandidates};
+use super::candidates::{Candidates, Choice, ScopeCandidates};
 use super::plan::{Chosen, Plan, is_transpose, move_cost, move_kind};
 use super::problem::{Posed, SolveRecord};
 use super::regions;
 use super::scopes::Scopes;
 use crate::hints::Hints;
+use crate::lift::Lifted;
 use crate::record::{PricedMove, why_made};
 use crate::solve::certificate::{Certificate, certify};
 use crate::solve::{Limits, Problem, ProblemError, SharedValue, Solution, Var, solve};
@@ -25,6 +26,8 @@ pub struct Decision<'a, 'g> {
     pub(super) posed: Posed,
     record: SolveRecord,
     pub(super) plan: Plan,
+    /// What the input itself chose: choice 0, unless it is of a dialect.
+    as_read: Chosen,
 }
 
 /// A move that a decision leaves, or that the input has.
@@ -42,6 +45,14 @@ pub struct Standing {
     pub cost: Cost,
     /// Bytes that it writes, for each run of the model.
     pub bytes: u64,
+}
+
+impl Standing {
+    /// What it costs in nanoseconds, if the target has a price for it.
+    #[must_use]
+    pub fn price_ns(&self) -> Option<u64> {
+        Some(self.cost).filter(|cost| cost.is_finite()).map(Cost::get)
+    }
 }
 
 /// A way to be rid of a move.
@@ -80,7 +91,8 @@ impl<'a, 'g> Decision<'a, 'g> {
         let record = posed.record(&candidates, &solution);
         let mut plan = Plan::new(scopes, candidates, posed.chosen(&solution.assignment));
         regions::keep_what_gains(scopes, &mut plan, target, hints);
-        Ok(Decision { scopes, target, hints, limits, posed, record, plan })
+        let as_read = plan.candidates().untaken();
+        Ok(Decision { scopes, target, hints, limits, posed, record, plan, as_read })
     }
 
     /// A graph of the model, the main one first.
@@ -93,6 +105,41 @@ impl<'a, 'g> Decision<'a, 'g> {
     #[must_use]
     pub fn hints(&self) -> &Hints {
         self.hints
+    }
+
+    /// Takes what a file of the blocked dialect decided itself for the input: in the main graph every node runs on blocks where
+    /// the file has it so. Gives the nodes for which no choice is like that.
+    pub fn follow(&mut self, lifted: &Lifted) -> Vec<String> {
+        let graph = self.scopes.graph(0);
+        let mut unlike = Vec::new();
+        for n in graph.order().unwrap_or_default() {
+            let (node, own) = (graph.node(n), self.own(0));
+            let Some(choices) = own.choices.get(n.index()).filter(|c| !c.is_empty()) else { continue };
+            let values = || node.inputs.iter().chain(&node.outputs).flatten();
+            if lifted.reorders.contains(&n) || !values().any(|v| lifted.blocked.contains(v)) {
+                continue;
+            }
+            let alike = |v: &Option<ValueId>, layout: &Layout| {
+                let Some(v) = v.filter(|v| !own.constant[v.index()] && !own.layouts[v.index()].is_empty()) else {
+                    return true;
+                };
+                if lifted.blocked.contains(&v) { layout.as_permutation().is_none() } else { layout.is_row_major() }
+            };
+            let fits = |c: &Choice| {
+                node.inputs.iter().zip(&c.ins).all(|(v, l)| alike(v, l))
+                    && node.outputs.iter().zip(&c.outs).all(|(v, l)| alike(v, l))
+            };
+            let cheapest = choices.iter().enumerate().filter(|(_, c)| fits(c)).min_by_key(|(_, c)| c.cost);
+            match cheapest.map(|(at, _)| at) {
+                Some(at) => {
+                    if let Some(chosen) = self.as_read.nodes.first_mut().and_then(|nodes| nodes.get_mut(n.index())) {
+                        *chosen = at;
+                    }
+                }
+                None => unlike.push(node.describe(graph)),
+            }
+        }
+        unlike
     }
 
     /// What is carried out.
@@ -134,7 +181,7 @@ impl<'a, 'g> Decision<'a, 'g> {
     /// What the input itself costs in the network. A Transpose of the file moves even where a Reshape would do.
     #[must_use]
     pub fn cost_as_read(&self) -> Cost {
-        let origin = self.posed.assignment(&self.candidates().untaken());
+        let origin = self.posed.assignment(&self.as_read);
         let moved: Vec<Standing> = self.moves_of(&self.origin());
         let priced = |m: &Standing| moved.iter().any(|p| (p.scope, p.value) == (m.scope, m.value));
         // What the network takes for a view of equal bytes is a move in the file.
@@ -148,14 +195,18 @@ impl<'a, 'g> Decision<'a, 'g> {
 
     fn origin(&self) -> Plan {
         let mut origin = self.plan.clone();
-        origin.choose(self.candidates().untaken());
+        origin.choose(self.as_read.clone());
         origin
     }
 
-    /// The Transposes of the input that something reads, of constants not counted.
+    /// The Transposes of the input that something reads, of constants not counted, and the reorders of a file that was followed.
     #[must_use]
     pub fn moves_as_read(&self) -> Vec<Standing> {
-        let mut moves = Vec::new();
+        let reorders = |m: &Standing| {
+            let graph = self.scopes.graph(m.scope);
+            !is_transpose(graph.node(graph.value(m.value).producer().0))
+        };
+        let mut moves: Vec<Standing> = self.moves_of(&self.origin()).into_iter().filter(reorders).collect();
         for s in 0..self.scopes.list.len() {
             let graph = self.scopes.graph(s);
             for n in graph.order().unwrap_or_default() {
