@@ -13,7 +13,7 @@ use relayout_ir::dim::Dim;
 use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::infer::infer_graph;
-use relayout_ir::patch::{Insert, Patch};
+use relayout_ir::patch::{Insert, Patch, remove_dead};
 use relayout_ir::types::Type;
 use std::collections::BTreeSet;
 
@@ -53,6 +53,7 @@ fn dialect(node: &Node) -> Option<&str> {
 /// # Errors
 /// [`DuplicateName`], which fresh names rule out.
 pub fn lift(graph: &mut Graph, block: u64) -> Result<Lifted, DuplicateName> {
+    drop_guards(graph)?;
     let mut inferred = graph.clone();
     // Problems of the model are told when the lifted graph is inferred; here unknown shapes will do.
     let _ = infer_graph(&mut inferred, &mut 0);
@@ -104,6 +105,33 @@ fn blocked_values(graph: &Graph, order: &[NodeId]) -> BTreeSet<ValueId> {
         }
     }
     blocked
+}
+
+/// Takes away what makes a host of another block fail: reorders of constants, and the zeros that are made of them and added to
+/// a bias, which then is a constant again.
+fn drop_guards(graph: &mut Graph) -> Result<(), DuplicateName> {
+    let mut guards: BTreeSet<ValueId> = BTreeSet::new();
+    let mut patch = Patch::new();
+    let mut ends = Vec::new();
+    for n in graph.order().unwrap_or_default() {
+        let node = graph.node(n);
+        let Some(y) = node.outputs.first().copied().flatten() else { continue };
+        let is_guard = |v: &ValueId| guards.contains(v);
+        let constant = |v: &ValueId| graph.constant(*v).is_some();
+        let operands: Vec<ValueId> = node.inputs.iter().copied().flatten().collect();
+        match (dialect(node), node.onnx(), &operands[..]) {
+            (Some("ReorderInput"), ..) if operands.iter().all(constant) => drop(guards.insert(y)),
+            (None, Some("Reshape" | "Gather"), [x, ..]) if is_guard(x) => drop(guards.insert(y)),
+            (None, Some("Add"), [a, b]) if is_guard(a) != is_guard(b) && !graph.is_output(y) => {
+                patch.replace(y, if is_guard(a) { *b } else { *a });
+                ends.push(n);
+            }
+            _ => {}
+        }
+    }
+    patch.apply(graph)?;
+    remove_dead(graph, ends);
+    Ok(())
 }
 
 fn become_op(graph: &mut Graph, n: NodeId, name: &str, opset: i64) {

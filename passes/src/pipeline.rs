@@ -226,8 +226,6 @@ pub fn run(model: &mut Model, target: &dyn Target, options: &PipelineOptions) ->
 pub enum Before {
     /// Whatever the pipeline takes away before the decision.
     Everything,
-    /// Nodes whose results are known at compile time.
-    Constants,
     /// Nothing: the graph then is the model as it was read, its types inferred and its nodes bound to their signatures.
     Nothing,
 }
@@ -244,7 +242,6 @@ pub fn prepare(
 ) -> Result<(Outcome, Hints), PassError> {
     let allowed = |name: &str| match name {
         "fold_shapes" | "canonicalize" => true,
-        "fold_constants" => before != Before::Nothing,
         _ => before == Before::Everything,
     };
     let wanted = PASSES.iter().take_while(|p| p.name != "assign").filter(|p| allowed(p.name));

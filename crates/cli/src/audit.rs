@@ -41,7 +41,8 @@ pub(crate) fn audit(a: &args::Audit) -> Result<(), Failure> {
         let (name, floor) = (path.display(), audit.floor_ns);
         match (audit.excess_percent(), audit.predicted_ns) {
             (Some(percent), Some(is)) if percent > limit => {
-                above.push(format!("{name} is predicted at {is} ns, more than {limit} % above its floor of {floor} ns"));
+                above
+                    .push(format!("{name} is predicted at {is} ns, more than {limit} % above its floor of {floor} ns"));
             }
             (Some(_), _) => {}
             (None, _) => above.push(format!("{name} does what target `{}` has no price for", target.name())),

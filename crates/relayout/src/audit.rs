@@ -96,9 +96,7 @@ pub fn audit(model: &Model, target: &dyn Target, options: &Options) -> Result<Au
         None if is_blocked(&source.ir.graph) => source.notes.push(BLOCKED_ELSEWHERE.to_owned()),
         _ => {}
     }
-    // The guard of a blocked file stands between a constant and a bias.
-    let before = if lifted.is_some() { Before::Constants } else { Before::Nothing };
-    decide(source, target, options, before, |decision, outcome, mut notes| {
+    decide(source, target, options, Before::Nothing, |decision, outcome, mut notes| {
         if let Some(lifted) = &lifted {
             let unlike = decision.follow(lifted);
             notes.extend(notes_of(lifted, host.map_or(0, |host| host.block), &unlike));
