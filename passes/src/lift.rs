@@ -1,6 +1,6 @@
 //! What a file of ONNX Runtime's blocked dialect says on logical shapes: its ops as the standard ones that they stand for.
 //!
-//! Such a file holds ops of `com.microsoft.nchwc` between ReorderInput and ReorderOutput. Here its convolutions and pools become
+//! Such a file holds ops of `com.microsoft.nchwc` between `ReorderInput` and `ReorderOutput`. Here its convolutions and pools become
 //! those of ONNX over the channels that they are declared with, sums that they took in become Adds again, and the reorders become
 //! what is left of them where layouts are no part of the graph: nothing, or channels added and cut off. Then the file can be
 //! decided about like any other, and what it decided itself is one of the assignments.
@@ -29,7 +29,7 @@ const OPSET: i64 = 7;
 pub struct Lifted {
     /// Nodes that were reorders.
     pub reorders: BTreeSet<NodeId>,
-    /// Values that lie in blocks. The result of a ReorderInput is one of them: its readers want it so.
+    /// Values that lie in blocks. The result of a `ReorderInput` is one of them: its readers want it so.
     pub blocked: BTreeSet<ValueId>,
     /// Ops of the dialect that could not be lifted, each once.
     pub left: BTreeSet<String>,
