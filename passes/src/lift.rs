@@ -9,13 +9,12 @@
 //! Absent: graphs of bodies, where ONNX Runtime does not block.
 
 use relayout_ir::attr::Attr;
-use relayout_ir::dim::Dim;
 use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::infer::infer_graph;
 use relayout_ir::patch::{Insert, Patch, remove_dead};
 use relayout_ir::types::Type;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Domain of ONNX Runtime's blocked ops.
 const DOMAIN: &str = "com.microsoft.nchwc";
@@ -54,18 +53,16 @@ fn dialect(node: &Node) -> Option<&str> {
 /// [`DuplicateName`], which fresh names rule out.
 pub fn lift(graph: &mut Graph, block: u64) -> Result<Lifted, DuplicateName> {
     drop_guards(graph)?;
-    let mut inferred = graph.clone();
-    // Problems of the model are told when the lifted graph is inferred; here unknown shapes will do.
-    let _ = infer_graph(&mut inferred, &mut 0);
     let order = graph.order().unwrap_or_default();
+    let channels = channels(graph, &order);
     let mut lifted = Lifted { blocked: blocked_values(graph, &order), ..Lifted::default() };
     for n in order {
         // One at a time: a sum may read what another one became.
         let mut patch = Patch::new();
         let Some(name) = dialect(graph.node(n)).map(str::to_owned) else { continue };
         match name.as_str() {
-            "ReorderInput" => reorder_input(graph, n, block, &inferred, &mut patch),
-            "ReorderOutput" => reorder_output(graph, n, &inferred, &mut patch),
+            "ReorderInput" => reorder_input(graph, n, block, channels.get(&n).copied(), &mut patch),
+            "ReorderOutput" => reorder_output(graph, n, channels.get(&n).copied(), &mut patch),
             "Conv" => convolution(graph, n, &mut patch),
             "MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" => become_op(graph, n, &name, OPSET),
             "Upsample" => {
@@ -142,15 +139,29 @@ fn standard(name: &str) -> OpName {
     OpName { domain: String::new(), name: name.to_owned(), overload: String::new() }
 }
 
-/// Channels of an operand as they are declared, if that is known.
-fn channels(inferred: &Graph, v: ValueId, axis: usize) -> Option<u64> {
-    inferred.value(v).ty.shape()?.get(axis).and_then(Dim::as_const).and_then(|c| u64::try_from(c).ok())
+/// What each reorder reads: how many channels are declared, where that is known.
+fn channels(graph: &Graph, order: &[NodeId]) -> BTreeMap<NodeId, u64> {
+    let mut inferred = graph.clone();
+    // Problems of the model are told when the lifted graph is inferred; here unknown shapes will do.
+    let _ = infer_graph(&mut inferred, &mut 0);
+    let of = |&n: &NodeId| {
+        let node = graph.node(n);
+        let last = dialect(node)? == "ReorderInput" && is_last(node);
+        let shape = inferred.value(node.inputs.first().copied().flatten()?).ty.shape()?;
+        let channels = shape.get(if last { 3 } else { 1 })?.as_const()?;
+        Some((n, u64::try_from(channels).ok()?))
+    };
+    order.iter().filter_map(of).collect()
 }
 
-fn reorder_input(graph: &mut Graph, n: NodeId, block: u64, inferred: &Graph, patch: &mut Patch) {
-    let last = graph.node(n).int("channels_last").unwrap_or(0) != 0;
+fn is_last(node: &Node) -> bool {
+    node.int("channels_last").unwrap_or(0) != 0
+}
+
+fn reorder_input(graph: &mut Graph, n: NodeId, block: u64, channels: Option<u64>, patch: &mut Patch) {
+    let last = is_last(graph.node(n));
     let Some(x) = graph.node(n).inputs.first().copied().flatten() else { return };
-    let channels = channels(inferred, x, if last { 3 } else { 1 }).unwrap_or(0);
+    let channels = channels.unwrap_or(0);
     let more = channels.next_multiple_of(block.max(1)) - channels;
     graph.attrs_mut(n).clear();
     if more == 0 {
@@ -166,11 +177,10 @@ fn reorder_input(graph: &mut Graph, n: NodeId, block: u64, inferred: &Graph, pat
     }
 }
 
-fn reorder_output(graph: &mut Graph, n: NodeId, inferred: &Graph, patch: &mut Patch) {
+fn reorder_output(graph: &mut Graph, n: NodeId, there: Option<u64>, patch: &mut Patch) {
     let node = graph.node(n);
-    let last = node.int("channels_last").unwrap_or(0) != 0;
+    let last = is_last(node);
     let kept = node.int("channels").unwrap_or(i64::MAX);
-    let there = node.inputs.first().copied().flatten().and_then(|x| channels(inferred, x, 1));
     let y = node.outputs.first().copied().flatten();
     graph.attrs_mut(n).clear();
     if there.and_then(|c| i64::try_from(c).ok()).is_some_and(|c| c == kept) {
