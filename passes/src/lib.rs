@@ -16,6 +16,7 @@ pub mod fold_weights;
 pub mod hints;
 pub mod hoist;
 pub mod legalize;
+pub mod lift;
 pub mod materialize;
 pub mod pipeline;
 pub mod record;

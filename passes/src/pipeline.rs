@@ -3,10 +3,10 @@
 //! Every pass takes a graph that `verify` passed and leaves one that it passes; the pipeline checks that after each. A pass
 //! collects its edits in a patch and applies it whole.
 
-use crate::assign::{Plan, Scopes, SolveRecord, assign};
+use crate::assign::{Decision, Plan, Scopes, SolveRecord};
 use crate::ends::{Ends, MovedEnd};
 use crate::hints::{Hints, Size};
-use crate::record::{GraphRecord, describe_moves};
+use crate::record::{GraphRecord, PricedMove, describe_priced_moves};
 use crate::rewrites::Numerics;
 use crate::solve::Limits;
 use crate::{
@@ -44,6 +44,10 @@ pub struct Context<'a> {
     pub plan: Plan,
     /// How it was found.
     pub solve: SolveRecord,
+    /// How many of its moves are priced.
+    pub price_moves: usize,
+    /// Those that were, the dearest first.
+    pub priced: Vec<PricedMove>,
     /// Per graph: nodes that nobody read in the input.
     pub dead_before: Vec<BTreeSet<NodeId>>,
     /// Per graph: what is reported of it.
@@ -69,6 +73,8 @@ impl<'a> Context<'a> {
             opset: 0,
             plan: Plan::default(),
             solve: SolveRecord::default(),
+            price_moves: 0,
+            priced: Vec::new(),
             dead_before: Vec::new(),
             graphs: Vec::new(),
             at: 0,
@@ -203,6 +209,8 @@ pub struct PipelineOptions {
     pub numerics: Numerics,
     /// Print the main graph after this pass.
     pub print_after: Option<String>,
+    /// For how many of the moves that are left it is found out what it would take for them to go; the dearest come first.
+    pub price_moves: usize,
 }
 
 impl PipelineOptions {
@@ -238,7 +246,36 @@ pub fn run(model: &mut Model, target: &dyn Target, options: &PipelineOptions) ->
     run_passes(model, target, options, PASSES)
 }
 
-/// The same with passes other than [`PASSES`]: with one more between them, say.
+/// What [`prepare`] may take away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// Whatever the pipeline takes away before the decision.
+    Everything,
+    /// Nothing: the graph then is the model as it was read, its types inferred and its nodes bound to their signatures.
+    Nothing,
+}
+
+/// Runs the passes that come before the decision, and gives the sizes at which it is priced.
+///
+/// # Errors
+/// As of [`run`].
+pub fn prepare(
+    model: &mut Model,
+    target: &dyn Target,
+    options: &PipelineOptions,
+    before: Before,
+) -> Result<(Outcome, Hints), PassError> {
+    let allowed = |name: &str| match name {
+        "fold_shapes" | "canonicalize" => true,
+        _ => before == Before::Everything,
+    };
+    let wanted = PASSES.iter().take_while(|p| p.name != "assign").filter(|p| allowed(p.name));
+    let outcome = run_passes(model, target, options, wanted)?;
+    let hints = Hints::new(&options.dims, &model.graph);
+    Ok((outcome, hints))
+}
+
+/// Runs passes other than [`PASSES`] as [`run`] does: with one more between them, say.
 ///
 /// # Errors
 /// As of [`run`].
@@ -253,6 +290,7 @@ pub fn run_passes<'p>(
         limits: options.limits.clone(),
         ends: options.ends.clone(),
         numerics: options.numerics,
+        price_moves: options.price_moves,
         unknowns: model.unknowns,
         opset: ["", "ai.onnx"].iter().find_map(|domain| model.opsets.get(*domain)).copied().unwrap_or(0),
         ..Context::new(target)
@@ -301,7 +339,7 @@ pub fn run_passes<'p>(
     }
     let mut at = 0;
     each_graph(graph, "", &mut |graph, _| {
-        cx.graphs[at].moves = describe_moves(graph, &cx.hints, cx.graphs[at].weight);
+        cx.graphs[at].moves = describe_priced_moves(graph, &cx.hints, cx.graphs[at].weight, at, &cx.priced);
         let now: BTreeSet<NodeId> = constants_of(graph).difference(&constants[at]).copied().collect();
         cx.graphs[at].folded = folded.get(at).map_or(now.len(), |folded| folded.intersection(&now).count());
         at += 1;
@@ -374,7 +412,9 @@ fn run_assign(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> 
         Ok(())
     })?;
     let scopes = Scopes::with_ends(graph, &cx.ends);
-    (cx.plan, cx.solve) = assign(&scopes, cx.target, &cx.hints, &cx.limits)?;
+    let decision = Decision::of(&scopes, cx.target, &cx.hints, &cx.limits)?;
+    cx.priced = decision.priced_moves(cx.price_moves);
+    (cx.plan, cx.solve) = decision.into_plan();
     cx.moved_ends = moved_ends(graph, &scopes, &cx.plan, &cx.ends);
     Ok(())
 }

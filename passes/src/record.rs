@@ -1,5 +1,6 @@
 //! What is reported of a graph, taken from what the passes know.
 
+use crate::assign::{Standing, Way};
 use crate::hints::Hints;
 use crate::rewrites::Rewrite;
 use relayout_ir::form::{Bound, Form, Slot, View};
@@ -54,6 +55,12 @@ pub struct MoveRecord {
     pub readers: Vec<String>,
     /// Why the two sides differ.
     pub why: String,
+    /// What it costs for each run of the model, where that was asked for and the move is one that was decided about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_ns: Option<u64>,
+    /// What it would take for it to go, where that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ways: Vec<Way>,
 }
 
 /// An op through which no layout passes.
@@ -101,9 +108,60 @@ pub(crate) fn opaque_nodes(graph: &Graph) -> Vec<OpaqueRecord> {
     graph.nodes().filter_map(of).collect()
 }
 
+/// A move of a plan with its price and the ways to be rid of it.
+#[derive(Clone, Debug)]
+pub struct PricedMove {
+    /// The move.
+    pub standing: Standing,
+    /// The ways.
+    pub ways: Vec<Way>,
+}
+
 /// Every move that is left in a graph, in its order.
-pub(crate) fn describe_moves(graph: &Graph, hints: &Hints, weight: u64) -> Vec<MoveRecord> {
-    graph.order().unwrap_or_default().into_iter().filter_map(|n| describe_move(graph, hints, weight, n)).collect()
+pub fn describe_moves(graph: &Graph, hints: &Hints, weight: u64) -> Vec<(NodeId, MoveRecord)> {
+    let of = |n| Some((n, describe_move(graph, hints, weight, n)?));
+    graph.order().unwrap_or_default().into_iter().filter_map(of).collect()
+}
+
+/// A record of a move that no node of the graph stands for: of a value between two layouts.
+pub fn describe_standing(graph: &Graph, m: &Standing) -> MoveRecord {
+    let value = graph.value(m.value);
+    let (maker, slot) = value.producer();
+    MoveRecord {
+        value: value.name.clone(),
+        producer: graph.node(maker).describe(graph),
+        from: m.from.to_string(),
+        to: m.to.to_string(),
+        bytes: m.bytes,
+        readers: graph.uses(m.value).iter().map(|u| graph.node(u.node).describe(graph)).collect(),
+        why: format!("{}; {}", why_made(graph, maker, slot), why_wanted(graph, m.value)),
+        cost_ns: m.price_ns(),
+        ways: Vec::new(),
+    }
+}
+
+/// The same, with what was priced of the `at`-th graph.
+pub(crate) fn describe_priced_moves(
+    graph: &Graph,
+    hints: &Hints,
+    weight: u64,
+    at: usize,
+    priced: &[PricedMove],
+) -> Vec<MoveRecord> {
+    let with = |(n, mut record): (NodeId, MoveRecord)| {
+        let node = graph.node(n);
+        let value = if matches!(node.op, Op::Relayout) { node.inputs.first() } else { node.outputs.first() };
+        let to = node.outputs.first().copied().flatten().map(|y| &graph.value(y).layout);
+        let is_it = |p: &&PricedMove| {
+            p.standing.scope == at && value == Some(&Some(p.standing.value)) && to == Some(&p.standing.to)
+        };
+        if let Some(p) = priced.iter().find(is_it) {
+            record.cost_ns = p.standing.price_ns();
+            record.ways.clone_from(&p.ways);
+        }
+        record
+    };
+    describe_moves(graph, hints, weight).into_iter().map(with).collect()
 }
 
 fn describe_move(graph: &Graph, hints: &Hints, weight: u64, n: NodeId) -> Option<MoveRecord> {
@@ -119,6 +177,8 @@ fn describe_move(graph: &Graph, hints: &Hints, weight: u64, n: NodeId) -> Option
         bytes: hints.bytes(graph, y).saturating_mul(weight),
         readers,
         why: format!("{}; {}", why_made(graph, maker, slot), why_wanted(graph, y)),
+        cost_ns: None,
+        ways: Vec::new(),
     })
 }
 
@@ -161,7 +221,7 @@ const SEARCHED: usize = 64;
 
 /// Why the producer leaves the value in its layout: the nearest op before it that has no choice, looked for through views and
 /// ops that would take any order.
-fn why_made(graph: &Graph, maker: NodeId, slot: usize) -> String {
+pub(crate) fn why_made(graph: &Graph, maker: NodeId, slot: usize) -> String {
     let (mut at, mut slot, mut through) = (maker, slot, None);
     for _ in 0..SEARCHED {
         let node = graph.node(at);
@@ -204,7 +264,7 @@ fn given_otherwise(graph: &Graph, n: NodeId) -> bool {
 }
 
 /// Why readers want the value in its layout: the nearest ops after it that have no choice.
-fn why_wanted(graph: &Graph, y: ValueId) -> String {
+pub(crate) fn why_wanted(graph: &Graph, y: ValueId) -> String {
     const SHOWN: usize = 3;
     let mut reasons: Vec<String> = Vec::new();
     let mut queue: VecDeque<(ValueId, Option<String>)> = [(y, None)].into();

@@ -1,6 +1,7 @@
 //! The solvers against brute force on small random problems, and on problems whose answer is known.
 
 use proptest::prelude::*;
+use relayout_passes::solve::certificate::{Certificate, CertificateError, Checked, Proof, certify};
 use relayout_passes::solve::{Cost, Limits, Method, Problem, ProblemError, SharedValue, Solution, Use, Var, solve};
 
 fn costs(units: &[u64]) -> Vec<Cost> {
@@ -416,4 +417,183 @@ fn variables_that_must_agree_become_one_and_dominated_states_go() {
 fn ties_keep_the_input() {
     let solution = solve(&linked(6, &[(0, 1), (2, 3), (4, 5)], &[0, 1, 1, 0]), &Limits::default());
     assert_eq!((solution.cost, solution.assignment), (Cost::new(3), vec![0; 6]));
+}
+
+/// The certificate of `problem` holds, and says what its solution says.
+fn check_certificate(problem: &Problem, limits: &Limits) -> Result<(Solution, Certificate), TestCaseError> {
+    let (solution, certificate) = certify(problem, limits);
+    let checked = certificate.check(problem);
+    prop_assert!(checked.is_ok(), "{checked:?} of {certificate:?}");
+    prop_assert_eq!(checked.map(|c| (c.cost, c.bound)), Ok((certificate.cost, certificate.bound)));
+    prop_assert_eq!(certificate.cost, solution.cost);
+    Ok((solution, certificate))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn certificates_prove_the_optimum(parts in parts(5, 1..=4, 4)) {
+        let problem = parts.build();
+        let (_, certificate) = check_certificate(&problem, &Limits::default())?;
+        prop_assert_eq!(certificate.bound, brute_force(&problem).0);
+    }
+
+    #[test]
+    fn certificates_with_tables_in_pieces_prove_a_bound(parts in dense(), cap in 1_usize..30, cases in 0_u64..20) {
+        let problem = parts.build();
+        let (_, certificate) = check_certificate(&problem, &limits(cap, cases))?;
+        prop_assert!(certificate.bound <= brute_force(&problem).0);
+    }
+
+    #[test]
+    fn certificates_under_tiny_limits_prove_a_bound(parts in parts(6, 1..=4, 4), cap in 1_usize..8) {
+        let problem = parts.build();
+        let (_, certificate) = check_certificate(&problem, &limits(cap, 4))?;
+        prop_assert!(certificate.bound <= brute_force(&problem).0);
+    }
+
+    #[test]
+    fn nothing_above_the_optimum_can_be_proven(parts in parts(5, 1..=4, 4), more in 1_u64..5) {
+        let problem = parts.build();
+        let (_, mut certificate) = check_certificate(&problem, &Limits::default())?;
+        let best = brute_force(&problem).0;
+        prop_assume!(best.is_finite());
+        certificate.bound = Cost::new(best.get() + more);
+        let (claimed, found) = (certificate.bound, best);
+        prop_assert_eq!(certificate.check(&problem), Err(CertificateError::Bound { claimed, found }));
+    }
+
+    #[test]
+    fn whatever_amounts_are_shifted_nothing_above_the_optimum_is_proven(
+        parts in parts(5, 1..=4, 4), amounts in prop::collection::vec(-20_000_i64..20_000, 40)
+    ) {
+        let problem = parts.build();
+        let (_, mut certificate) = check_certificate(&problem, &limits(2, 0))?;
+        let mut amounts = amounts.into_iter().cycle();
+        for shift in &mut certificate.shifts {
+            shift.amounts.iter_mut().for_each(|amount| *amount += amounts.next().unwrap_or(0));
+        }
+        let best = brute_force(&problem).0;
+        prop_assume!(best.is_finite());
+        certificate.bound = Cost::new(best.get() + 1);
+        let error = certificate.check(&problem);
+        let below = matches!(error, Err(CertificateError::Bound { found, .. }) if found <= best);
+        prop_assert!(below, "{error:?}");
+    }
+}
+
+/// Two states, a grid of variables that would rather agree: a minimum cut, and wide.
+fn grid(side: u32) -> Problem {
+    let at = |x: u32, y: u32| y * side + x;
+    let right = (0..side).flat_map(|y| (0..side - 1).map(move |x| (at(x, y), at(x + 1, y))));
+    let down = (0..side - 1).flat_map(|y| (0..side).map(move |x| (at(x, y), at(x, y + 1))));
+    let mut problem = linked((side * side) as usize, &right.chain(down).collect::<Vec<_>>(), &[0, 7, 4, 0]);
+    for i in 0..side * side {
+        let own = u64::from(i.wrapping_mul(2_654_435_761) >> 28);
+        problem.add_pair(Var(i), Var(i), costs(&[own, 0, 0, 15 - own])).expect("fits");
+    }
+    problem
+}
+
+#[test]
+fn a_wide_cut_is_proven_by_shifts_alone() {
+    let problem = grid(8);
+    let (solution, certificate) = certify(&problem, &limits(4, 0));
+    assert_eq!(solution.methods, [Method::Cut]);
+    assert!(!certificate.shifts.is_empty(), "elimination does not fit");
+    let checked = certificate.check(&problem).expect("it holds");
+    assert_eq!((checked.cost, checked.bound), (solution.cost, solution.bound));
+}
+
+#[test]
+fn what_shifts_leave_open_is_branched_on() {
+    let all: Vec<(u32, u32)> = (0..6).flat_map(|a| (0..a).map(move |b| (a, b))).collect();
+    let problem = linked(6, &all, &[9, 0, 0, 9]);
+    let (_, without) = certify(&problem, &limits(4, 0));
+    let (solution, certificate) = certify(&problem, &limits(4, 64));
+    assert!(certificate.parts.iter().any(|part| matches!(part, Proof::Branch { .. })), "{certificate:?}");
+    assert!(certificate.bound > without.bound);
+    assert_eq!(certificate.check(&problem).map(|c| c.bound), Ok(certificate.bound));
+    assert!(certificate.bound <= solution.cost);
+}
+
+#[test]
+fn tampered_certificates_are_refused() {
+    let problem = grid(4);
+    let (_, good) = certify(&problem, &limits(4, 0));
+    assert!(good.check(&problem).is_ok());
+    let refused = |what: &str, change: &dyn Fn(&mut Certificate), says: &str| {
+        let mut bad = good.clone();
+        change(&mut bad);
+        let error = bad.check(&problem).expect_err(what).to_string();
+        assert!(error.contains(says), "{what}: {error}");
+    };
+    refused("another form", &|c| c.schema = 9, "form 9");
+    refused("another problem", &|c| c.problem = "0".into(), "another problem");
+    refused("a lower cost", &|c| c.cost = Cost::new(c.cost.get() - 1), "claims a cost");
+    refused("another assignment", &|c| c.assignment[3] ^= 1, "claims a cost");
+    refused("a state too many", &|c| c.assignment[3] = 7, "more than can be paid");
+    refused("an assignment cut short", &|c| c.assignment.truncate(3), "more than can be paid");
+    refused("a higher bound", &|c| c.bound = Cost::new(c.bound.get() + 1), "claims a bound");
+    refused("no shifts", &|c| c.shifts.clear(), "claims a bound");
+    refused("a shift of a function that is not there", &|c| c.shifts[0].function = u32::MAX, "shift 0");
+    refused("a shift from a variable's own function", &|c| c.shifts[0].function = c.shifts[0].variable, "shift 0");
+    refused("a shift of a variable that is not there", &|c| c.shifts[1].variable = 99, "shift 1");
+    refused("a shift that is too short", &|c| c.shifts[0].amounts.truncate(1), "shift 0");
+    refused("no proof", &|c| c.parts.clear(), "0 proofs for 1");
+    refused(
+        "a variable left out",
+        &|c| with_order(c, &|order| order.truncate(order.len() - 1)),
+        "name each free variable once",
+    );
+    refused("a variable twice", &|c| with_order(c, &|order| order.push(0)), "name each free variable once");
+    refused(
+        "a variable that is not there",
+        &|c| with_order(c, &|order| order[0] = 999),
+        "name each free variable once",
+    );
+    let huge = |c: &mut Certificate| c.parts = vec![Proof::Eliminate { order: Vec::new(), entries: usize::MAX }];
+    refused("tables beyond the limit", &huge, "larger tables");
+    let twice = |c: &mut Certificate| {
+        let leaf = c.parts[0].clone();
+        let inner = Proof::Branch { variable: 0, cases: vec![leaf.clone(), leaf] };
+        c.parts[0] = Proof::Branch { variable: 0, cases: vec![inner.clone(), inner] };
+    };
+    refused("a branch on what is settled", &twice, "not free there");
+    refused(
+        "a case left out",
+        &|c| c.parts = vec![Proof::Branch { variable: 0, cases: Vec::new() }],
+        "one case for each",
+    );
+}
+
+fn with_order(certificate: &mut Certificate, change: &dyn Fn(&mut Vec<u32>)) {
+    for part in &mut certificate.parts {
+        if let Proof::Eliminate { order, .. } = part {
+            change(order);
+        }
+    }
+}
+
+/// The example of `docs/assignment.md`: NCHW is 0, NHWC is 1.
+#[test]
+fn the_worked_example_of_the_docs_costs_what_they_say() {
+    let mut problem = Problem::new();
+    let mut node = |name: &str, states: &[u64]| problem.add_variable(name, costs(states)).expect("has states");
+    let (x, p, r, q) = (node("x", &[40]), node("p", &[0]), node("r", &[0, 0]), node("q", &[0]));
+    let (y, z) = (node("y", &[0]), node("z", &[0]));
+    let use_of = |var, wants: &[u32]| Use { var, wants: wants.iter().copied().map(Some).collect() };
+    let mut value = |name: &str, producer, produces: &[u32], uses| {
+        let (name, produces) = (name.to_owned(), produces.to_vec());
+        let value = SharedValue { name, producer, produces, uses, layouts: 2, moves: costs(&[0, 100, 100, 0]) };
+        problem.add_value(value).expect("fits");
+    };
+    value("t", p, &[0], vec![use_of(r, &[0, 1])]);
+    value("u", r, &[0, 1], vec![use_of(q, &[0]), use_of(y, &[1]), use_of(z, &[1])]);
+    assert_eq!(x, Var(0));
+    assert_eq!(problem.cost(&[0, 0, 1, 0, 0, 0]), Cost::new(240));
+    let (solution, certificate) = certify(&problem, &Limits::default());
+    assert_eq!((solution.cost, certificate.bound, solution.assignment), (Cost::new(140), Cost::new(140), vec![0; 6]));
+    assert!(certificate.check(&problem).is_ok_and(Checked::is_optimal));
 }

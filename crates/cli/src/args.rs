@@ -24,6 +24,10 @@ pub(crate) enum Command {
     Print(Print),
     /// Say which moves a model has, which can go, and why the others stay
     Explain(Explain),
+    /// Say what the moves of any model cost and what they would have to cost, without rewriting it
+    Audit(Audit),
+    /// Check a proof of how good the decision for a model is
+    CheckCertificate(CheckCertificate),
     /// Run two models in ONNX Runtime and compare their outputs
     Verify(Verify),
     /// Measure what ops cost on this machine, or hold a table of costs against it
@@ -110,6 +114,10 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 
+    /// Write a certificate of the decision as JSON: `relayout check-certificate` checks it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) certificate: Option<PathBuf>,
+
     /// Run the original and the result in ONNX Runtime before writing, and write nothing if they differ
     #[arg(long)]
     pub(crate) verify: bool,
@@ -139,6 +147,47 @@ pub(crate) struct Explain {
 
     #[command(flatten)]
     pub(crate) ends: Ends,
+
+    /// Only this value: who makes and reads it, which layouts it could have, what each would cost
+    #[arg(long, value_name = "VALUE")]
+    pub(crate) why: Option<String>,
+
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Audit {
+    /// Model; `-` reads stdin
+    pub(crate) model: PathBuf,
+
+    /// Another one, to stand beside it
+    pub(crate) other: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) decide: Decide,
+
+    /// End with status 3 if what is predicted lies more than so many percent above the floor
+    #[arg(long, value_name = "PCT", value_parser = percent)]
+    pub(crate) fail_above: Option<f64>,
+
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckCertificate {
+    /// Model that was optimized; `-` reads stdin
+    pub(crate) model: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) decide: Decide,
+
+    /// Certificate that `optimize --certificate` wrote; without it one is made first
+    #[arg(long, value_name = "FILE")]
+    pub(crate) certificate: Option<PathBuf>,
 
     /// As JSON
     #[arg(long)]
@@ -370,6 +419,13 @@ fn io(text: &str) -> Result<IoLayout, String> {
         let file = if text.contains("->") { "" } else { "; the file to write is `-o FILE`" };
         format!("{e}{file}")
     })
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(percent) if percent >= 0.0 => Ok(percent),
+        _ => Err(format!("`{text}` is no number of at least 0")),
+    }
 }
 
 fn dim<T: FromStr<Err: Display>>(text: &str) -> Result<(String, T), String> {

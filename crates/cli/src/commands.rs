@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 
 /// `relayout optimize`
 pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
-    if is_stdio(&a.out) && a.report.as_deref().is_some_and(is_stdio) {
-        return Err(Failure::usage("the model and the report can't both go to stdout"));
+    let on_stdout = [Some(&a.out), a.report.as_ref(), a.certificate.as_ref()];
+    if on_stdout.into_iter().flatten().filter(|path| is_stdio(path)).count() > 1 {
+        return Err(Failure::usage("only one of the model, the report and the certificate can go to stdout"));
     }
     let target = target(&a.decide)?;
     let progress = Progress::start(format!("optimizing {}", a.model.display()));
@@ -54,7 +55,16 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     }
     // The report is made before the model is written and put in place after it: a call that fails leaves neither.
     let report = match &a.report {
-        Some(path) => Some(ReportFile::new(path, optimized.report())?),
+        Some(path) => {
+            Some(ReportFile::new(path, serde_json::to_string_pretty(optimized.report()).map_err(Failure::model)?)?)
+        }
+        None => None,
+    };
+    let certificate = match &a.certificate {
+        Some(path) => {
+            let made = relayout::certify(&model, target.as_ref(), &options).map_err(of_library)?;
+            Some(ReportFile::new(path, serde_json::to_string_pretty(&made).map_err(Failure::model)?)?)
+        }
         None => None,
     };
     let text = optimized.report().summary();
@@ -66,11 +76,12 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     } else {
         optimized.write(&a.out).map_err(of_library)?;
     }
-    if on_stdout || report.as_ref().is_some_and(ReportFile::is_stdout) {
+    if on_stdout || [&report, &certificate].into_iter().flatten().any(ReportFile::is_stdout) {
         eprintln!("{text}");
     } else {
         say(&text)?;
     }
+    certificate.map_or(Ok(()), ReportFile::commit)?;
     report.map_or(Ok(()), ReportFile::commit)
 }
 
@@ -81,8 +92,7 @@ enum ReportFile {
 }
 
 impl ReportFile {
-    fn new(path: &Path, report: &relayout::Report) -> Result<ReportFile, Failure> {
-        let json = serde_json::to_string_pretty(report).map_err(Failure::model)?;
+    fn new(path: &Path, json: String) -> Result<ReportFile, Failure> {
         if is_stdio(path) {
             return Ok(ReportFile::Stdout(json));
         }
@@ -123,13 +133,24 @@ pub(crate) fn print(a: &args::Print) -> Result<(), Failure> {
     say(text.trim_end())
 }
 
+/// For how many moves `explain` says what it would take for them to go.
+const PRICED_MOVES: usize = 32;
+
 /// `relayout explain`
 pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
     let target = target(&a.decide)?;
     let progress = Progress::start(format!("looking at {}", a.model.display()));
     let model = open(&a.model)?;
-    let optimized =
-        optimize_model(&model, target.as_ref(), &with_ends(options(&a.decide), &a.ends)).map_err(of_library)?;
+    if let Some(value) = &a.why {
+        let explained = relayout::why(&model, target.as_ref(), &options(&a.decide), value).map_err(of_library)?;
+        drop(progress);
+        if a.json {
+            return say(&serde_json::to_string_pretty(&explained).map_err(Failure::model)?);
+        }
+        return say(explained.explain().trim_end());
+    }
+    let options = with_ends(options(&a.decide), &a.ends).price_moves(PRICED_MOVES);
+    let optimized = optimize_model(&model, target.as_ref(), &options).map_err(of_library)?;
     drop(progress);
     let report = optimized.report();
     if a.json {
@@ -232,7 +253,10 @@ pub(crate) fn open(path: &Path) -> Result<Model, Failure> {
 
 pub(crate) fn of_library(error: relayout::Error) -> Failure {
     match error {
-        relayout::Error::UnknownPass { .. } | relayout::Error::Io(IoError::Twice { .. }) => Failure::usage(error),
+        relayout::Error::UnknownPass { .. }
+        | relayout::Error::UnknownValue { .. }
+        | relayout::Error::Io(IoError::Twice { .. }) => Failure::usage(error),
+        relayout::Error::Certificate(_) => Failure::Check(error.to_string()),
         _ => Failure::model(error),
     }
 }

@@ -3,6 +3,7 @@
 //! Results go to stdout, everything else to stderr. Exit status: 0 fine, 1 the model, 2 usage, 3 a check did not hold.
 
 mod args;
+mod audit;
 mod bench;
 mod calibrate;
 mod commands;
@@ -37,6 +38,8 @@ fn run(args: &Args) -> Result<(), Failure> {
         Command::Optimize(a) => commands::optimize(a),
         Command::Print(a) => commands::print(a),
         Command::Explain(a) => commands::explain(a),
+        Command::Audit(a) => audit::audit(a),
+        Command::CheckCertificate(a) => audit::check_certificate(a),
         Command::Verify(a) => commands::verify(a),
         Command::Calibrate(a) => calibrate::calibrate(a),
         Command::Targets(a) => commands::targets(a),

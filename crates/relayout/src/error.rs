@@ -3,6 +3,7 @@
 use relayout_onnx::export::ExportError;
 use relayout_onnx::import::ImportError;
 use relayout_passes::pipeline::PassError;
+use relayout_passes::solve::certificate::CertificateError;
 
 /// An error of this library.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +44,17 @@ pub enum Error {
     /// A graph of which no plan can be made.
     #[error(transparent)]
     Plan(#[from] crate::plan::PlanError),
+    /// A certificate does not hold.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// No value has this name where layouts are decided.
+    #[error("there is no value `{name}` where layouts are decided: {why}")]
+    UnknownValue {
+        /// What was asked for.
+        name: String,
+        /// Where it may have gone.
+        why: String,
+    },
     /// No pass has this name.
     #[error("there is no pass `{name}`; the passes are {known}")]
     UnknownPass {

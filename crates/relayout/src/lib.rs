@@ -19,8 +19,10 @@
 //!
 //! This library reads no environment and prints nothing.
 
+mod audit;
 mod builder;
 pub mod calibrate;
+mod certificate;
 mod error;
 mod io;
 mod kernels;
@@ -30,8 +32,11 @@ mod optimize;
 mod plan;
 mod report;
 pub mod verify;
+mod why;
 
+pub use audit::{AUDIT_SCHEMA, Audit, AuditedMove, Fate, audit};
 pub use builder::{BuildError, GraphBuilder};
+pub use certificate::{CertificateFile, certify, check_certificate};
 pub use error::Error;
 pub use io::{End, IO_KEY, IoError, IoLayout, IoRecord};
 pub use kernels::{KernelFile, KernelOptions, Kernels, LaunchFile, MANIFEST_SCHEMA, Manifest, MoveKernel, kernels};
@@ -43,13 +48,16 @@ pub use plan::{
 };
 pub use relayout_codegen as codegen;
 pub use relayout_ir as ir;
+pub use relayout_passes::assign::{Alternative, Side, SolveRecord, Way, Why};
 pub use relayout_passes::hints::Size;
 pub use relayout_passes::pipeline::PASSES;
 pub use relayout_passes::record::{GraphRecord, MoveRecord, OpaqueRecord, Traffic};
 pub use relayout_passes::rewrites::{Numerics, Rewrite, TABLE as REWRITES};
+pub use relayout_passes::solve::certificate::{Certificate, CertificateError, Checked};
 pub use relayout_target::measured;
 pub use relayout_target::{
     BUILTIN, Block, Cost, DataTarget, FunctionTarget, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, OrtCpu,
     Rewrite as KernelRewrite, Sizes, Target, TargetError, builtin as target, parse as parse_target,
 };
 pub use report::{Report, SCHEMA};
+pub use why::{Explained, why};

@@ -39,6 +39,9 @@ pub struct Options {
     pub outputs: Vec<IoLayout>,
     /// Inputs and outputs that are not named may lie in any order of whole axes, whichever is cheapest.
     pub free_io: bool,
+    /// For how many of the moves that are left the report says what it would take for them to go, the dearest first: each
+    /// takes a few decisions of the whole model.
+    pub price_moves: usize,
 }
 
 impl Options {
@@ -81,6 +84,13 @@ impl Options {
         Wishes { inputs: &self.inputs, outputs: &self.outputs, free: self.free_io }
     }
 
+    /// With prices for so many of the moves that are left.
+    #[must_use]
+    pub fn price_moves(mut self, most: usize) -> Options {
+        self.price_moves = most;
+        self
+    }
+
     pub(crate) fn pipeline(&self) -> Result<PipelineOptions, Error> {
         let known = |name: &&String| PASSES.iter().any(|p| p.name == **name);
         if let Some(name) = self.print_after.as_ref().filter(|name| !known(name)) {
@@ -91,6 +101,7 @@ impl Options {
         options.dims.clone_from(&self.dims);
         options.numerics = self.numerics;
         options.print_after.clone_from(&self.print_after);
+        options.price_moves = self.price_moves;
         Ok(options)
     }
 }
@@ -177,14 +188,20 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
 }
 
 /// What one round starts from: the model, with the calls of its own functions written out.
-struct Source {
+pub(crate) struct Source {
     file: Arc<ModelFile>,
     inlined: Option<Inlined>,
-    ir: IrModel,
-    notes: Vec<String>,
+    pub(crate) ir: IrModel,
+    pub(crate) notes: Vec<String>,
 }
 
 impl Source {
+    /// A model as the first round sees it.
+    pub(crate) fn of_model(model: &Model) -> Result<Source, Error> {
+        refuse_impossible(model, &mut model.ir.clone())?;
+        Source::of(&model.file, &Payloads::new(), || Ok(model.ir.clone()))
+    }
+
     /// `plain` is the graph of the file as it stands, calls and all.
     fn of(
         file: &Arc<ModelFile>,

@@ -1,7 +1,7 @@
 //! What `optimize` did, from the records that the passes keep.
 
 use crate::io::IoRecord;
-use relayout_passes::assign::SolveRecord;
+use relayout_passes::assign::{SolveRecord, Way};
 use relayout_passes::record::{GraphRecord, MoveRecord, Traffic};
 use relayout_passes::rewrites::TABLE;
 use serde::Serialize;
@@ -104,11 +104,17 @@ impl Report {
                 io.end, io.name, io.to, io.from
             );
         }
+        if self.solve.variables > 0 {
+            let _ = writeln!(text, "{}", decided(&self.solve, &self.target, &self.cost_source));
+        }
         for graph in self.graphs.iter().filter(|g| !g.moves.is_empty()) {
             let place = if graph.path.is_empty() { String::new() } else { format!(" in {}", graph.path) };
             let _ = writeln!(text, "left{place}:");
             for m in &graph.moves {
                 let _ = writeln!(text, "  {m}", m = Shown(m));
+                for way in &m.ways {
+                    let _ = writeln!(text, "    {}", way_in_words(way));
+                }
             }
         }
         for (name, nodes) in &self.rewrites {
@@ -139,17 +145,56 @@ impl Report {
     }
 }
 
+/// Among what, at which costs, and how well it was decided.
+pub(crate) fn decided(solve: &SolveRecord, target: &str, costs: &str) -> String {
+    let capped = match solve.capped {
+        0 => String::new(),
+        n => format!("; {n} values or nodes had more candidates than are considered"),
+    };
+    let verdict = if solve.optimal {
+        format!("{} ns, which nothing among these candidates undercuts", solve.cost_ns)
+    } else {
+        format!("{} ns, and nothing among these candidates is below {} ns", solve.cost_ns, solve.bound_ns)
+    };
+    format!(
+        "decided among {} layouts of values and {} choices of {} nodes and borders{capped}; after merging and pinning {} \
+         variables with {} states were left: {verdict}, at the costs of `{target}` ({costs})",
+        solve.candidates, solve.choices, solve.variables, solve.variables_left, solve.states_left
+    )
+}
+
+/// One way to be rid of a move, for people.
+pub(crate) fn way_in_words(way: &Way) -> String {
+    let price = match (way.more_ns, way.more_bytes) {
+        (Some(ns), Some(moved)) => format!("{ns:+} ns, {} moved", signed_bytes(moved)),
+        _ => "no price".to_owned(),
+    };
+    match &way.missing {
+        None if way.more_bytes.is_some_and(|moved| moved >= 0) => {
+            format!("in its stead: {}, and other moves: {price} (all else decided anew)", way.what)
+        }
+        None => format!("way out: {}: {price} (all else decided anew)", way.what),
+        Some(why) if way.more_ns.is_some() => format!("no way out: {why}; with it {price} (all else decided anew)"),
+        Some(why) => format!("no way out: {}: {why}", way.what),
+    }
+}
+
+fn signed_bytes(n: i64) -> String {
+    format!("{}{}", if n < 0 { '-' } else { '+' }, bytes(n.unsigned_abs()))
+}
+
 struct Shown<'a>(&'a MoveRecord);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let m = self.0;
-        write!(f, "`{}` {} -> {}, {}: {}", m.value, m.from, m.to, bytes(m.bytes), m.why)
+        let cost = m.cost_ns.map_or_else(String::new, |ns| format!(", {ns} ns"));
+        write!(f, "`{}` {} -> {}, {}{cost}: {}", m.value, m.from, m.to, bytes(m.bytes), m.why)
     }
 }
 
 /// Bytes for people.
-fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     match n {
         0..10_000 => format!("{n} B"),
         10_000..10_000_000 => format!("{:.1} kB", n as f64 / 1e3),

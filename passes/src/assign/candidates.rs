@@ -5,6 +5,7 @@
 //! which costs little but stands between ops that a runtime would fuse.
 
 use super::lanes::Lanes;
+use super::plan::Chosen;
 use super::scopes::Scopes;
 use crate::fold_weights::known_constant;
 use crate::hints::Hints;
@@ -52,6 +53,10 @@ pub(super) struct ScopeCandidates {
     pub(super) lanes: Lanes,
     /// By value number: a constant, views of one, or known from shape arithmetic. Moves of it are made at compile time.
     pub(super) constant: Vec<bool>,
+    /// Layouts that the cap turned away, each once.
+    pub(super) dropped: Vec<(ValueId, Layout)>,
+    /// Nodes that have more choices than the cap allows.
+    pub(super) cut_short: BTreeSet<usize>,
 }
 
 /// What a whole model is decided among.
@@ -125,6 +130,12 @@ impl Candidates {
         self.scopes.iter().flat_map(|s| &s.layouts).map(SmallVec::len).sum()
     }
 
+    /// Choice 0 of every node: the input as it was read.
+    pub(super) fn untaken(&self) -> Chosen {
+        let nodes = self.scopes.iter().map(|s| vec![0; s.choices.len()]).collect();
+        Chosen { nodes, borders: vec![0; self.borders.len()] }
+    }
+
     /// Whether there is nothing to decide.
     pub(super) fn is_trivial(&self) -> bool {
         self.scopes.iter().flat_map(|s| &s.layouts).all(|l| l.len() < 2)
@@ -167,6 +178,8 @@ impl Closure<'_, '_> {
             plain: vec![Cost::ZERO; nodes],
             lanes: Lanes::of(graph),
             constant: vec![false; graph.value_bound()],
+            dropped: Vec::new(),
+            cut_short: BTreeSet::new(),
         };
         let mut place = vec![0; nodes];
         for (i, &n) in order.iter().enumerate() {
@@ -272,6 +285,7 @@ impl Closure<'_, '_> {
             }
             if kept.len() >= CHOICES_PER_NODE {
                 self.capped.insert(todo);
+                own.cut_short.insert(n.index());
                 break;
             }
             // A choice one of whose layouts the cap turns away can't be taken; what it added before stays, and is harmless.
@@ -283,6 +297,9 @@ impl Closure<'_, '_> {
                 }
                 let (there, new) = own.intern(v, layout);
                 fits &= there;
+                if !there && !own.dropped.iter().any(|(w, l)| *w == v && l == layout) {
+                    own.dropped.push((v, layout.clone()));
+                }
                 if new {
                     changed.push(v);
                 }

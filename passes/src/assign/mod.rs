@@ -8,37 +8,21 @@
 //!
 //! All graphs of a model, bodies included, are decided together; see `scopes`.
 //!
-//! The result is a [`Plan`]: nothing is edited here. `materialize` does that.
+//! [`Decision`] does it for a whole model; the result is a [`Plan`]: nothing is edited here. `materialize` does that. A decision
+//! also answers for itself: which moves it leaves and what it would take for them to go, why a value lies as it does
+//! (`why`), and with a certificate.
 
 mod candidates;
+mod decision;
 mod lanes;
 mod plan;
 mod problem;
 mod regions;
 mod scopes;
+mod why;
 
+pub use decision::{Decision, Standing, Way, problem};
 pub use plan::{Plan, Taken, Want};
 pub use problem::SolveRecord;
 pub use scopes::{BodyKey, Scopes};
-
-use crate::hints::Hints;
-use crate::solve::{Limits, ProblemError};
-use candidates::Candidates;
-use relayout_target::Target;
-
-/// Decides the layouts of a whole model, whose forms are bound.
-///
-/// # Errors
-/// [`ProblemError`] for graphs beyond the solver's number range.
-pub fn assign(
-    scopes: &Scopes<'_>,
-    target: &dyn Target,
-    hints: &Hints,
-    limits: &Limits,
-) -> Result<(Plan, SolveRecord), ProblemError> {
-    let candidates = Candidates::close(scopes, target, hints);
-    let (chosen, record) = problem::decide(scopes, &candidates, target, hints, limits)?;
-    let mut plan = Plan::new(scopes, candidates, chosen);
-    regions::keep_what_gains(scopes, &mut plan, target, hints);
-    Ok((plan, record))
-}
+pub use why::{Alternative, Side, Why};

@@ -61,6 +61,19 @@ impl Plan {
         Plan { candidates: self.candidates.clone(), chosen, bodies: self.bodies.clone() }
     }
 
+    /// The same candidates, chosen otherwise; gives back what was chosen.
+    pub(super) fn choose(&mut self, chosen: Chosen) -> Chosen {
+        std::mem::replace(&mut self.chosen, chosen)
+    }
+
+    pub(super) fn chosen(&self) -> &Chosen {
+        &self.chosen
+    }
+
+    pub(super) fn candidates(&self) -> &Candidates {
+        &self.candidates
+    }
+
     /// The scope of a body.
     pub fn body(&self, key: &BodyKey) -> Option<usize> {
         self.bodies.get(key).copied()

@@ -1,15 +1,16 @@
 //! The decision as one cost-function network: a variable per node that has a choice, a shared value per value that may be
 //! stored in more than one layout.
 
-use super::candidates::{Candidates, Choice, ScopeCandidates};
+use super::candidates::{Candidates, Choice};
 use super::plan::{Chosen, move_cost};
 use super::scopes::{Crossing, Scopes};
 use crate::hints::Hints;
-use crate::solve::{Limits, Problem, ProblemError, SharedValue, Solution, Use as SolverUse, Var, solve};
+use crate::solve::{Problem, ProblemError, SharedValue, Solution, Use as SolverUse, Var};
 use relayout_ir::graph::{NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_target::{Cost, Target};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What the solver did, for the report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -26,65 +27,103 @@ pub struct SolveRecord {
     pub bound_ns: u64,
     /// Cost and bound agree.
     pub optimal: bool,
+    /// Choices of these nodes, and layouts in which borders may be crossed.
+    pub choices: usize,
+    /// Variables that another one stands for.
+    pub merged: usize,
+    /// Variables settled before any solver, those of pinned ends included.
+    pub pinned: usize,
+    /// Variables left for the solvers.
+    pub variables_left: usize,
+    /// States that these have left.
+    pub states_left: usize,
     /// How each part was solved, with how many parts.
-    pub methods: std::collections::BTreeMap<String, usize>,
+    pub methods: BTreeMap<String, usize>,
 }
 
-/// Solves the decision.
-pub(super) fn decide(
-    scopes: &Scopes<'_>,
-    candidates: &Candidates,
-    target: &dyn Target,
-    hints: &Hints,
-    limits: &Limits,
-) -> Result<(Chosen, SolveRecord), ProblemError> {
-    let none = |s: &ScopeCandidates| vec![0; s.choices.len()];
-    let mut chosen =
-        Chosen { nodes: candidates.scopes.iter().map(none).collect(), borders: vec![0; candidates.borders.len()] };
-    let mut record = SolveRecord {
-        candidates: candidates.count(),
-        capped: candidates.capped,
-        optimal: true,
-        ..SolveRecord::default()
-    };
-    if candidates.is_trivial() {
-        return Ok((chosen, record));
-    }
-    let mut network = Network::new(scopes, candidates, target, hints);
-    network.add_borders()?;
-    for s in 0..scopes.list.len() {
-        for n in scopes.graph(s).order().unwrap_or_default() {
-            network.add_node(s, n)?;
-        }
-        for v in scopes.graph(s).values() {
-            network.add_value(s, v)?;
+/// The decision, posed: the network, and which of its parts is what.
+pub(super) struct Posed {
+    pub(super) problem: Problem,
+    /// By scope and node number: the variable of a node with more than one choice.
+    pub(super) nodes: Vec<Vec<Option<Var>>>,
+    pub(super) borders: Vec<Option<Var>>,
+    /// The number of each value that may be stored in more than one layout, in order of addition.
+    pub(super) values: BTreeMap<(usize, ValueId), usize>,
+}
+
+impl Posed {
+    /// A decision without anything to decide.
+    pub(super) fn nothing(candidates: &Candidates) -> Posed {
+        Posed {
+            problem: Problem::new(),
+            nodes: candidates.scopes.iter().map(|s| vec![None; s.choices.len()]).collect(),
+            borders: vec![None; candidates.borders.len()],
+            values: BTreeMap::new(),
         }
     }
-    let solution = solve(&network.problem, limits);
-    let taken = |var: &Option<Var>| var.and_then(|v| solution.assignment.get(v.index()).copied()).unwrap_or(0) as usize;
-    for (nodes, vars) in chosen.nodes.iter_mut().zip(&network.nodes) {
-        *nodes = vars.iter().map(taken).collect();
+
+    /// Poses the decision.
+    pub(super) fn of(
+        scopes: &Scopes<'_>,
+        candidates: &Candidates,
+        target: &dyn Target,
+        hints: &Hints,
+    ) -> Result<Posed, ProblemError> {
+        let mut network = Network::new(scopes, candidates, target, hints);
+        network.add_borders()?;
+        for s in 0..scopes.list.len() {
+            for n in scopes.graph(s).order().unwrap_or_default() {
+                network.add_node(s, n)?;
+            }
+            for v in scopes.graph(s).values() {
+                network.add_value(s, v)?;
+            }
+        }
+        Ok(network.posed)
     }
-    chosen.borders = network.borders.iter().map(taken).collect();
-    record.variables = network.nodes.iter().flatten().chain(&network.borders).flatten().count();
-    fill(&mut record, &solution);
-    Ok((chosen, record))
+
+    /// What an assignment of the network chooses.
+    pub(super) fn chosen(&self, assignment: &[u32]) -> Chosen {
+        let taken = |var: &Option<Var>| var.and_then(|v| assignment.get(v.index()).copied()).unwrap_or(0) as usize;
+        Chosen {
+            nodes: self.nodes.iter().map(|vars| vars.iter().map(taken).collect()).collect(),
+            borders: self.borders.iter().map(taken).collect(),
+        }
+    }
+
+    /// The variables of nodes and borders, those of pinned ends left out.
+    fn deciding(&self) -> impl Iterator<Item = Var> + '_ {
+        self.nodes.iter().flatten().chain(&self.borders).flatten().copied()
+    }
+
+    /// What is reported of a solution.
+    pub(super) fn record(&self, candidates: &Candidates, solution: &Solution) -> SolveRecord {
+        let mut record = SolveRecord {
+            candidates: candidates.count(),
+            capped: candidates.capped,
+            variables: self.deciding().count(),
+            choices: self.deciding().map(|var| self.problem.states(var)).sum(),
+            ..SolveRecord::default()
+        };
+        fill(&mut record, solution);
+        record
+    }
 }
 
 fn fill(record: &mut SolveRecord, solution: &Solution) {
     record.cost_ns = solution.cost.get();
     record.bound_ns = solution.bound.get();
     record.optimal = solution.optimal;
+    let stats = &solution.stats;
+    (record.merged, record.pinned) = (stats.merged, stats.pinned);
+    (record.variables_left, record.states_left) = (stats.variables_left, stats.states_left);
     for method in &solution.methods {
         *record.methods.entry(format!("{method:?}").to_lowercase()).or_default() += 1;
     }
 }
 
 struct Network<'a, 'g> {
-    problem: Problem,
-    /// By scope and node number.
-    nodes: Vec<Vec<Option<Var>>>,
-    borders: Vec<Option<Var>>,
+    posed: Posed,
     scopes: &'a Scopes<'g>,
     candidates: &'a Candidates,
     target: &'a dyn Target,
@@ -93,17 +132,17 @@ struct Network<'a, 'g> {
 
 impl<'a, 'g> Network<'a, 'g> {
     fn new(scopes: &'a Scopes<'g>, candidates: &'a Candidates, target: &'a dyn Target, hints: &'a Hints) -> Self {
-        let nodes = candidates.scopes.iter().map(|s| vec![None; s.choices.len()]).collect();
-        Network { problem: Problem::new(), nodes, borders: Vec::new(), scopes, candidates, target, hints }
+        let posed = Posed { borders: Vec::new(), ..Posed::nothing(candidates) };
+        Network { posed, scopes, candidates, target, hints }
     }
 
     fn add_borders(&mut self) -> Result<(), ProblemError> {
         for (b, layouts) in self.candidates.borders.iter().enumerate() {
             let var = match layouts.len() {
                 0 | 1 => None,
-                n => Some(self.problem.add_variable(format!("border {b}"), vec![Cost::ZERO; n])?),
+                n => Some(self.posed.problem.add_variable(format!("border {b}"), vec![Cost::ZERO; n])?),
             };
-            self.borders.push(var);
+            self.posed.borders.push(var);
         }
         Ok(())
     }
@@ -115,7 +154,7 @@ impl<'a, 'g> Network<'a, 'g> {
         let weight = self.scopes.list[s].weight;
         let costs: Vec<Cost> = choices.iter().map(|c| c.cost.times(weight)).collect();
         let graph = self.scopes.graph(s);
-        self.nodes[s][n.index()] = Some(self.problem.add_variable(graph.node(n).describe(graph), costs)?);
+        self.posed.nodes[s][n.index()] = Some(self.posed.problem.add_variable(graph.node(n).describe(graph), costs)?);
         Ok(())
     }
 
@@ -136,14 +175,14 @@ impl<'a, 'g> Network<'a, 'g> {
             });
         }
         for u in graph.uses(v) {
-            uses.push(match (self.scopes.wanted(s, u), self.nodes[s][u.node.index()]) {
+            uses.push(match (self.scopes.wanted(s, u), self.posed.nodes[s][u.node.index()]) {
                 (Some(crossing), _) => self.crossing(s, v, crossing)?,
                 (None, Some(var)) => SolverUse { var, wants: self.of_choices(s, v, u.node, |c| c.ins.get(u.slot)) },
                 (None, None) => self.pinned(name, 0)?,
             });
         }
         let (producer, slot) = graph.value(v).producer();
-        let made = match (self.scopes.produced(s, v), self.nodes[s].get(producer.index()).copied().flatten()) {
+        let made = match (self.scopes.produced(s, v), self.posed.nodes[s].get(producer.index()).copied().flatten()) {
             (Some(crossing), _) => self.crossing(s, v, crossing)?,
             (None, Some(var)) => SolverUse { var, wants: self.of_choices(s, v, producer, |c| c.outs.get(slot)) },
             (None, None) => {
@@ -159,7 +198,9 @@ impl<'a, 'g> Network<'a, 'g> {
             .flat_map(|from| layouts.iter().map(move |to| (from, to)))
             .map(|(from, to)| move_cost(graph, v, from, to, self.target, self.hints).times(weight))
             .collect();
-        self.problem.add_value(SharedValue {
+        let number = self.posed.values.len();
+        self.posed.values.insert((s, v), number);
+        self.posed.problem.add_value(SharedValue {
             name: name.clone(),
             producer: made.var,
             produces: made.wants.into_iter().map(|p| p.unwrap_or(0)).collect(),
@@ -171,7 +212,7 @@ impl<'a, 'g> Network<'a, 'g> {
 
     /// A use that wants one layout whatever happens.
     fn pinned(&mut self, name: &str, layout: usize) -> Result<SolverUse, ProblemError> {
-        let var = self.problem.add_variable(format!("{name} (pinned)"), vec![Cost::ZERO])?;
+        let var = self.posed.problem.add_variable(format!("{name} (pinned)"), vec![Cost::ZERO])?;
         Ok(SolverUse { var, wants: vec![Some(layout as u32)] })
     }
 
@@ -180,7 +221,7 @@ impl<'a, 'g> Network<'a, 'g> {
         let own = &self.candidates.scopes[s];
         let here = |l: &Layout| crossing.here(l).and_then(|h| own.find(v, &h)).or(Some(0)).map(|i| i as u32);
         let wants: Vec<Option<u32>> = self.candidates.borders[crossing.border].iter().map(here).collect();
-        match self.borders[crossing.border] {
+        match self.posed.borders[crossing.border] {
             Some(var) => Ok(SolverUse { var, wants }),
             None => self.pinned("border", wants.first().copied().flatten().unwrap_or(0) as usize),
         }

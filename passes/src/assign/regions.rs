@@ -257,7 +257,7 @@ fn price_of_contract(scopes: &Scopes<'_>, origin: &Plan, region: &Region, target
 }
 
 /// What a Transpose of the input pays: its operand's view, moved to ONNX's order.
-fn own_move(scopes: &Scopes<'_>, s: usize, n: NodeId, target: &dyn Target, hints: &Hints) -> Price {
+pub(super) fn own_move(scopes: &Scopes<'_>, s: usize, n: NodeId, target: &dyn Target, hints: &Hints) -> Price {
     let graph = scopes.graph(s);
     let node = graph.node(n);
     let Form::View(View::Transpose(perm)) = &node.form else { return Price::default() };

@@ -12,9 +12,12 @@
 //! carrying that count below the cost (`weight.rs`). All limits are counts, nothing depends on time, addresses or hashing:
 //! the same problem gives the same solution.
 //!
+//! **Proof**: [`certificate::certify`] gives a solution together with what a checker needs to verify its cost and its bound.
+//!
 //! **Bound**: [`Solution::bound`] never exceeds the optimum of the problem *as given*: these variables, states and prices. It
 //! equals [`Solution::cost`] wherever [`Solution::optimal`] says so; where the limits cut in it may lie below.
 
+pub mod certificate;
 mod component;
 mod cut;
 mod eliminate;
@@ -74,6 +77,12 @@ pub struct Stats {
     pub merged: usize,
     /// Variables settled before any solver: one state left, or nothing that ties it to others.
     pub pinned: usize,
+    /// States of all variables.
+    pub states: usize,
+    /// Variables left for the solvers.
+    pub variables_left: usize,
+    /// States that these have left.
+    pub states_left: usize,
     /// Components left.
     pub components: usize,
     /// Components that a minimum cut settled.
@@ -118,6 +127,9 @@ pub fn solve(problem: &Problem, limits: &Limits) -> Solution {
         variables: problem.variables(),
         merged: reduced.merged,
         pinned: reduced.pinned,
+        states: problem.unary.iter().map(Vec::len).sum(),
+        variables_left: reduced.components.iter().map(|c| c.vars.len()).sum(),
+        states_left: reduced.components.iter().flat_map(|c| &c.states).map(Vec::len).sum(),
         components: reduced.components.len(),
         ..Stats::default()
     };

@@ -246,6 +246,38 @@ impl Problem {
         unary + pairs + values
     }
 
+    /// The shared values, in order of addition.
+    #[must_use]
+    pub fn values(&self) -> &[SharedValue] {
+        &self.values
+    }
+
+    /// What the states of `var` cost by themselves; empty where it is no variable of this problem.
+    #[must_use]
+    pub fn costs(&self, var: Var) -> &[Cost] {
+        self.unary.get(var.index()).map_or(&[], Vec::as_slice)
+    }
+
+    /// The same problem, in which some states of a variable can't be taken.
+    #[must_use]
+    pub fn without(mut self, var: Var, forbidden: impl Fn(usize) -> bool) -> Self {
+        if let Some(costs) = self.unary.get_mut(var.index()) {
+            costs.iter_mut().enumerate().filter(|(s, _)| forbidden(*s)).for_each(|(_, c)| *c = Cost::INFINITE);
+        }
+        self
+    }
+
+    /// The same problem, in which a conversion of a shared value costs nothing.
+    #[must_use]
+    pub fn with_free_move(mut self, value: usize, from: usize, to: usize) -> Self {
+        if let Some(value) = self.values.get_mut(value)
+            && let Some(price) = value.moves.get_mut(from * value.layouts + to)
+        {
+            *price = Cost::ZERO;
+        }
+        self
+    }
+
     fn states_named(&self, var: Var, place: impl Fn() -> String) -> Result<usize, ProblemError> {
         let unknown = || ProblemError::UnknownVariable { var, place: place() };
         self.unary.get(var.index()).map(Vec::len).ok_or_else(unknown)

@@ -1,0 +1,87 @@
+//! `relayout audit` and `relayout check-certificate`.
+
+use crate::args;
+use crate::commands::{is_stdio, of_library, open, options, say, target};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use relayout::{Audit, CertificateFile};
+use std::path::Path;
+
+/// `relayout audit`
+pub(crate) fn audit(a: &args::Audit) -> Result<(), Failure> {
+    if is_stdio(&a.model) && a.other.as_deref().is_some_and(is_stdio) {
+        return Err(Failure::usage("only one of the models can come from stdin"));
+    }
+    let target = target(&a.decide)?;
+    let options = options(&a.decide);
+    let paths: Vec<&Path> = std::iter::once(a.model.as_path()).chain(a.other.as_deref()).collect();
+    let mut audits: Vec<Audit> = Vec::new();
+    for path in &paths {
+        let _progress = Progress::start(format!("looking at {}", path.display()));
+        audits.push(relayout::audit(&open(path)?, target.as_ref(), &options).map_err(of_library)?);
+    }
+    match &audits[..] {
+        _ if a.json => {
+            let all: Vec<serde_json::Value> = paths
+                .iter()
+                .zip(&audits)
+                .map(|(path, audit)| serde_json::json!({"file": path.display().to_string(), "audit": audit}))
+                .collect();
+            say(&serde_json::to_string_pretty(&all).map_err(Failure::model)?)?;
+        }
+        [one, other] => {
+            let names = [&a.model, a.other.as_ref().unwrap_or(&a.model)].map(|path| path.display().to_string());
+            say(one.beside(other, [&names[0], &names[1]]).trim_end())?;
+        }
+        _ => audits.iter().try_for_each(|one| say(one.explain().trim_end()))?,
+    }
+    let Some(limit) = a.fail_above else { return Ok(()) };
+    let mut above = Vec::new();
+    for (path, audit) in paths.iter().zip(&audits) {
+        let (name, floor) = (path.display(), audit.floor_ns);
+        match (audit.excess_percent(), audit.predicted_ns) {
+            (Some(percent), Some(is)) if percent > limit => {
+                above
+                    .push(format!("{name} is predicted at {is} ns, more than {limit} % above its floor of {floor} ns"));
+            }
+            (Some(_), _) => {}
+            (None, _) => above.push(format!("{name} does what target `{}` has no price for", target.name())),
+        }
+    }
+    if above.is_empty() { Ok(()) } else { Err(Failure::Check(above.join("; "))) }
+}
+
+/// `relayout check-certificate`
+pub(crate) fn check_certificate(a: &args::CheckCertificate) -> Result<(), Failure> {
+    let target = target(&a.decide)?;
+    let options = options(&a.decide);
+    let progress = Progress::start(format!("looking at {}", a.model.display()));
+    let model = open(&a.model)?;
+    let file = match &a.certificate {
+        Some(path) => read(path)?,
+        None => relayout::certify(&model, target.as_ref(), &options).map_err(of_library)?,
+    };
+    let checked =
+        relayout::check_certificate(&model, target.as_ref(), &options, &file.certificate).map_err(of_library)?;
+    drop(progress);
+    let (cost, bound, gap) = (checked.cost.get(), checked.bound.get(), checked.gap_percent());
+    if a.json {
+        let json = serde_json::json!({
+            "target": target.name(), "costs": target.cost_source(), "cost_ns": cost, "bound_ns": bound,
+            "gap_percent": gap, "optimal": checked.is_optimal(),
+        });
+        return say(&serde_json::to_string_pretty(&json).map_err(Failure::model)?);
+    }
+    let verdict = if checked.is_optimal() { "optimal".to_owned() } else { format!("gap {gap:.2} %") };
+    say(&format!(
+        "the certificate holds: cost {cost} ns, bound {bound} ns, {verdict}, among the candidates and at the costs of `{}` ({})",
+        target.name(),
+        target.cost_source()
+    ))
+}
+
+fn read(path: &Path) -> Result<CertificateFile, Failure> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::model(format!("cannot read {name}: {e}")))?;
+    serde_json::from_str(&text).map_err(|e| Failure::model(format!("{name} is no certificate: {e}")))
+}

@@ -1,0 +1,289 @@
+//! `audit`: what the moves of a model cost and what they would have to cost, without rewriting it.
+
+use crate::certificate::decide;
+use crate::error::Error;
+use crate::model::Model;
+use crate::optimize::{Options, Source};
+use crate::report::{bytes, decided, way_in_words};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_passes::assign::{Decision, SolveRecord, Standing};
+use relayout_passes::lift::{Lifted, is_blocked, lift};
+use relayout_passes::pipeline::{Before, Outcome, PassError};
+use relayout_passes::record::{MoveRecord, Traffic, describe_moves, describe_standing};
+use relayout_target::{Cost, Target};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Version of the JSON form of an [`Audit`].
+pub const AUDIT_SCHEMA: u32 = 1;
+
+/// How many moves get the price of each way out unless the options say otherwise.
+const PRICED: usize = 32;
+
+/// What there is to say of the moves of a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Audit {
+    /// Version of this form.
+    pub schema: u32,
+    /// Target.
+    pub target: String,
+    /// Where its costs come from.
+    pub cost_source: String,
+    /// Sizes that symbolic dims were priced at.
+    pub hints: BTreeMap<String, i64>,
+    /// The model's moves.
+    pub moves: Traffic,
+    /// What they cost together for each run; those that could not be priced left out.
+    pub moves_ns: u64,
+    /// What everything that could be decided costs as the model has it: its moves, and its nodes as far as they could run
+    /// otherwise. `None` where the target has no price for something that the model does.
+    pub predicted_ns: Option<u64>,
+    /// What it costs at least, whatever is decided: proven for these rules, candidates, sizes and costs.
+    pub floor_ns: u64,
+    /// What the best decision found costs, and the moves that it has.
+    pub best_ns: u64,
+    /// Its moves.
+    pub best: Traffic,
+    /// How the decision was found.
+    pub solve: SolveRecord,
+    /// Each move of the model, in its order.
+    pub list: Vec<AuditedMove>,
+    /// What else a reader should know.
+    pub notes: Vec<String>,
+}
+
+/// What becomes of a move in the best decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Fate {
+    /// It is gone, or others do its work.
+    Goes,
+    /// It moves a constant, which can be stored otherwise.
+    Folds,
+    /// It stays.
+    Stays,
+}
+
+/// A move of the model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AuditedMove {
+    /// Where it is: empty for the main graph.
+    pub path: String,
+    /// What becomes of it.
+    pub fate: Fate,
+    /// The move, its sides, its price and, if it stays, what it would take for it to go.
+    #[serde(flatten)]
+    pub record: MoveRecord,
+}
+
+/// Audits a model: its nodes stay what they are, only the layouts of its values are decided.
+///
+/// # Errors
+/// As of [`optimize`](crate::optimize).
+pub fn audit(model: &Model, target: &dyn Target, options: &Options) -> Result<Audit, Error> {
+    let priced = if options.price_moves > 0 { options.price_moves } else { PRICED };
+    let mut source = Source::of_model(model)?;
+    let host = target.blocked_host();
+    let mut lifted = None;
+    match host {
+        Some(host) if is_blocked(&source.ir.graph) => {
+            lifted = Some(lift(&mut source.ir.graph, host.block).map_err(PassError::Name)?);
+        }
+        None if is_blocked(&source.ir.graph) => source.notes.push(BLOCKED_ELSEWHERE.to_owned()),
+        _ => {}
+    }
+    decide(source, target, options, Before::Nothing, |decision, outcome, mut notes| {
+        if let Some(lifted) = &lifted {
+            let unlike = decision.follow(lifted);
+            notes.extend(notes_of(lifted, host.map_or(0, |host| host.block), &unlike));
+        }
+        of_decision(decision, outcome, notes, target, priced)
+    })
+}
+
+/// What is said of a blocked file under a target that has no blocks.
+const BLOCKED_ELSEWHERE: &str = "the file holds ops of com.microsoft.nchwc, whose reorders this target does not price: \
+                                 audit it with --target ort-cpu";
+
+/// How a file of the blocked dialect was read.
+fn notes_of(lifted: &Lifted, block: u64, unlike: &[String]) -> Vec<String> {
+    let mut notes = vec![format!(
+        "its blocked ops were taken for the standard ones over their declared channels, in blocks of {block}: the block is not \
+         in the file; {} reorders",
+        lifted.reorders.len()
+    )];
+    if !lifted.left.is_empty() {
+        let left: Vec<&str> = lifted.left.iter().map(String::as_str).collect();
+        notes.push(format!("no layout passes through the blocked ops {}", left.join(", ")));
+    }
+    if let Some(first) = unlike.first() {
+        let more = unlike.len() - 1;
+        notes.push(format!(
+            "{first} and {more} more nodes run in the file as no rule or kernel here has them; they are priced as ONNX runs \
+             them, so what is predicted is not what the file does"
+        ));
+    }
+    notes
+}
+
+fn of_decision(
+    decision: &Decision<'_, '_>,
+    outcome: &Outcome,
+    notes: Vec<String>,
+    target: &dyn Target,
+    priced: usize,
+) -> Audit {
+    let as_read = decision.moves_as_read();
+    let left = decision.moves();
+    let mut by_cost: Vec<&Standing> = left.iter().collect();
+    by_cost.sort_by_key(|m| std::cmp::Reverse((m.cost, m.bytes)));
+    by_cost.truncate(priced);
+    let find = |list: &[Standing], s: usize, v: ValueId| list.iter().find(|m| (m.scope, m.value) == (s, v)).cloned();
+    let mut list = Vec::new();
+    for (s, graph_record) in outcome.graphs.iter().enumerate() {
+        let Some(graph) = decision.graph(s) else { continue };
+        let one = |(n, mut record): (NodeId, MoveRecord)| {
+            let y = graph.node(n).outputs.first().copied().flatten();
+            record.cost_ns = y.and_then(|y| find(&as_read, s, y)).and_then(|m| m.price_ns());
+            let stays = y.and_then(|y| find(&left, s, y));
+            let fate = match (&stays, y) {
+                (_, Some(y)) if decision.is_constant(s, y) => Fate::Folds,
+                (None, Some(y)) if find(&as_read, s, y).is_some() => Fate::Goes,
+                _ => Fate::Stays,
+            };
+            if let Some(m) = stays.filter(|m| fate == Fate::Stays && by_cost.contains(&m)) {
+                record.ways = decision.ways(&m);
+            }
+            AuditedMove { path: graph_record.path.clone(), fate, record }
+        };
+        let transposes = describe_moves(graph, decision.hints(), graph_record.weight);
+        let told: Vec<ValueId> = transposes.iter().filter_map(|(n, _)| *graph.node(*n).outputs.first()?).collect();
+        list.extend(transposes.into_iter().map(one));
+        for m in as_read.iter().filter(|m| m.scope == s && !told.contains(&m.value)) {
+            let mut record = describe_standing(graph, m);
+            let stays = left.iter().find(|other| same_place(graph, m, other));
+            if let Some(m) = stays.filter(|m| by_cost.contains(m)) {
+                record.ways = decision.ways(m);
+            }
+            let fate = if stays.is_some() { Fate::Stays } else { Fate::Goes };
+            list.push(AuditedMove { path: graph_record.path.clone(), fate, record });
+        }
+    }
+    let total = |moves: &[Standing]| moves.iter().map(|m| m.cost).filter(|cost| cost.is_finite()).sum::<Cost>();
+    Audit {
+        schema: AUDIT_SCHEMA,
+        target: target.name().to_owned(),
+        cost_source: target.cost_source().to_owned(),
+        hints: outcome.hints.clone(),
+        moves: Traffic { nodes: list.len(), bytes: list.iter().fold(0, |n: u64, m| n.saturating_add(m.record.bytes)) },
+        moves_ns: total(&as_read).get(),
+        predicted_ns: Some(decision.cost_as_read()).filter(|cost| cost.is_finite()).map(Cost::get),
+        floor_ns: decision.record().bound_ns,
+        best_ns: decision.cost().get(),
+        best: Traffic { nodes: left.len(), bytes: left.iter().fold(0, |n, m| n.saturating_add(m.bytes)) },
+        solve: decision.record().clone(),
+        list,
+        notes,
+    }
+}
+
+/// Whether a move of the plan is at the value of one of the file, or at the other end of the reorder that it was.
+fn same_place(graph: &Graph, m: &Standing, other: &Standing) -> bool {
+    let before = graph.node(graph.value(m.value).producer().0).inputs.first().copied().flatten();
+    let after: Vec<ValueId> = graph
+        .uses(m.value)
+        .iter()
+        .filter(|u| matches!(graph.node(u.node).onnx(), Some("Identity" | "Slice" | "Pad")))
+        .filter_map(|u| *graph.node(u.node).outputs.first()?)
+        .collect();
+    let one_of = |v: ValueId| v == m.value || after.contains(&v) || before == Some(v);
+    other.scope == m.scope && one_of(other.value) && (&other.from, &other.to) == (&m.from, &m.to)
+}
+
+impl Audit {
+    /// How far what is predicted lies above the floor, in percent of the floor; infinite above a floor of nothing. `None` where
+    /// nothing is predicted.
+    pub fn excess_percent(&self) -> Option<f64> {
+        let more = self.predicted_ns?.saturating_sub(self.floor_ns);
+        Some(match (more, self.floor_ns) {
+            (0, _) => 0.0,
+            (_, 0) => f64::INFINITY,
+            (more, floor) => more as f64 * 100.0 / floor as f64,
+        })
+    }
+
+    fn excess(&self) -> String {
+        match self.excess_percent() {
+            None => "not known".to_owned(),
+            Some(percent) if percent <= 0.0 => "at the floor".to_owned(),
+            Some(percent) if percent.is_finite() => format!("{percent:.1} % above the floor"),
+            Some(_) => "the floor is nothing".to_owned(),
+        }
+    }
+
+    /// How many moves have this fate.
+    pub fn count(&self, fate: Fate) -> usize {
+        self.list.iter().filter(|m| m.fate == fate).count()
+    }
+
+    /// The figures, a line for each: its name and its value.
+    fn figures(&self) -> Vec<(&'static str, String)> {
+        let predicted = self.predicted_ns.map_or_else(|| "no price for all of it".to_owned(), |ns| format!("{ns} ns"));
+        vec![
+            ("moves", self.moves.nodes.to_string()),
+            ("bytes they write", bytes(self.moves.bytes)),
+            ("their time", format!("{} ns", self.moves_ns)),
+            ("predicted, with nodes that could run otherwise", predicted),
+            ("floor", format!("{} ns", self.floor_ns)),
+            ("predicted against the floor", self.excess()),
+            ("best decision", format!("{} ns, {} moves, {}", self.best_ns, self.best.nodes, bytes(self.best.bytes))),
+            ("moves that go", self.count(Fate::Goes).to_string()),
+            ("moves of constants", self.count(Fate::Folds).to_string()),
+            ("moves that stay", self.count(Fate::Stays).to_string()),
+        ]
+    }
+
+    /// All of it, for people.
+    pub fn explain(&self) -> String {
+        let mut text = String::new();
+        for (name, value) in self.figures() {
+            let _ = writeln!(text, "{name}: {value}");
+        }
+        if !self.hints.is_empty() {
+            let hints: Vec<String> = self.hints.iter().map(|(name, n)| format!("{name}={n}")).collect();
+            let _ = writeln!(text, "symbolic dims priced at {}", hints.join(", "));
+        }
+        let _ = writeln!(text, "{}", decided(&self.solve, &self.target, &self.cost_source));
+        for m in &self.list {
+            let r = &m.record;
+            let place = if m.path.is_empty() { String::new() } else { format!(" in {}", m.path) };
+            let cost = r.cost_ns.map_or_else(String::new, |ns| format!(", {ns} ns"));
+            let fate = match m.fate {
+                Fate::Goes => "goes".to_owned(),
+                Fate::Folds => "goes: what it moves is a constant".to_owned(),
+                Fate::Stays => format!("stays: {}", r.why),
+            };
+            let _ = writeln!(text, "  `{}`{place} {} -> {}, {}{cost}: {fate}", r.value, r.from, r.to, bytes(r.bytes));
+            for way in &r.ways {
+                let _ = writeln!(text, "    {}", way_in_words(way));
+            }
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        text
+    }
+
+    /// The figures of this model beside those of another, as a Markdown table.
+    pub fn beside(&self, other: &Audit, names: [&str; 2]) -> String {
+        let mut text = format!("| | {} | {} |\n|---|---|---|\n", names[0], names[1]);
+        for ((name, a), (_, b)) in self.figures().into_iter().zip(other.figures()) {
+            let _ = writeln!(text, "| {name} | {a} | {b} |");
+        }
+        text
+    }
+}

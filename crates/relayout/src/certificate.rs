@@ -1,0 +1,84 @@
+//! Certificates of decisions: made with a model, checked with it again by somebody who does not trust the solver.
+
+use crate::error::Error;
+use crate::model::Model;
+use crate::optimize::{Options, Source};
+use relayout_passes::assign::{Decision, Scopes};
+use relayout_passes::pipeline::{Before, Outcome, PassError, prepare};
+use relayout_passes::solve::Limits;
+use relayout_passes::solve::certificate::{Certificate, Checked};
+use relayout_target::Target;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A certificate with what it is about, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CertificateFile {
+    /// Target.
+    pub target: String,
+    /// Where its costs come from.
+    pub cost_source: String,
+    /// Sizes that symbolic dims were priced at.
+    pub hints: BTreeMap<String, i64>,
+    /// The claim and what is needed to check it.
+    pub certificate: Certificate,
+}
+
+/// Decides a model as [`optimize`](crate::optimize) does in its first round, and proves how good the decision is.
+///
+/// # Errors
+/// As of [`optimize`](crate::optimize).
+pub fn certify(model: &Model, target: &dyn Target, options: &Options) -> Result<CertificateFile, Error> {
+    with_decision(model, target, options, |decision, outcome, _| CertificateFile {
+        target: target.name().to_owned(),
+        cost_source: target.cost_source().to_owned(),
+        hints: outcome.hints.clone(),
+        certificate: decision.certify().1,
+    })
+}
+
+/// Poses the decision of a model again and checks a certificate against it, without solving anything.
+///
+/// # Errors
+/// [`Error::Certificate`] if it does not hold; else as of [`optimize`](crate::optimize).
+pub fn check_certificate(
+    model: &Model,
+    target: &dyn Target,
+    options: &Options,
+    certificate: &Certificate,
+) -> Result<Checked, Error> {
+    let mut source = Source::of_model(model)?;
+    let (_, hints) = prepare(&mut source.ir, target, &options.pipeline()?, Before::Everything)?;
+    let scopes = Scopes::of(&source.ir.graph);
+    let problem = relayout_passes::assign::problem(&scopes, target, &hints).map_err(PassError::from)?;
+    Ok(certificate.check(&problem)?)
+}
+
+/// Runs what comes before the decision, decides, and hands on what there is to say, with the notes that came up.
+pub(crate) fn with_decision<T>(
+    model: &Model,
+    target: &dyn Target,
+    options: &Options,
+    say: impl FnOnce(&Decision<'_, '_>, &Outcome, Vec<String>) -> T,
+) -> Result<T, Error> {
+    let source = Source::of_model(model)?;
+    decide(source, target, options, Before::Everything, |decision, outcome, notes| say(decision, outcome, notes))
+}
+
+/// The same from a source that may have been changed before, with a decision that may yet be told what the input decided.
+pub(crate) fn decide<T>(
+    mut source: Source,
+    target: &dyn Target,
+    options: &Options,
+    before: Before,
+    say: impl FnOnce(&mut Decision<'_, '_>, &Outcome, Vec<String>) -> T,
+) -> Result<T, Error> {
+    let (outcome, hints) = prepare(&mut source.ir, target, &options.pipeline()?, before)?;
+    let scopes = Scopes::of(&source.ir.graph);
+    let limits = Limits::default();
+    let mut decision = Decision::of(&scopes, target, &hints, &limits).map_err(PassError::from)?;
+    let mut notes = source.notes;
+    notes.extend(outcome.notes.iter().cloned());
+    Ok(say(&mut decision, &outcome, notes))
+}
