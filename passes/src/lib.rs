@@ -22,3 +22,4 @@ pub mod pipeline;
 pub mod record;
 pub mod rewrites;
 pub mod solve;
+pub mod widen_halves;

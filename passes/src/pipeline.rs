@@ -11,7 +11,7 @@ use crate::rewrites::Numerics;
 use crate::solve::Limits;
 use crate::{
     canonicalize, cleanup, fold_constants, fold_pads, fold_scales, fold_shapes, fold_weights, hoist, legalize,
-    materialize,
+    materialize, widen_halves,
 };
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::layout::Layout;
@@ -128,6 +128,11 @@ pub const PASSES: &[Pass] = &[
         name: "fold_constants",
         reason: "needs views and the contents of shape arithmetic; constants behind nodes are no weights to what follows",
         run: Run::Graph(fold_constants::fold_constants),
+    },
+    Pass {
+        name: "widen_halves",
+        reason: "before anything is decided for element types that the target does not compute in",
+        run: Run::Model(widen_halves::widen_halves),
     },
     Pass {
         name: "fold_scales",

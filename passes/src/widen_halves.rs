@@ -9,7 +9,7 @@ use crate::pipeline::{Context, PassError};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::{Form, KernelLayouts};
+use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::patch::{Insert, Patch, constant_node};
 use relayout_ir::types::Type;
@@ -100,7 +100,7 @@ fn cast(graph: &Graph, v: ValueId, to: DType) -> Insert {
     node.rank = graph.node(value.producer().0).rank;
     node.opset = graph.nodes().map(|n| graph.node(n)).find(|n| n.onnx().is_some()).map_or(0, |n| n.opset);
     node.attrs.insert("to".to_owned(), Attr::Int(i64::from(to.to_onnx())));
-    node.form = Form::Kernel(Box::new(KernelLayouts::default()));
+    node.form = Form::Kernel(Box::default());
     Insert {
         node,
         name: format!("{}.{to}", value.name),

@@ -6,9 +6,7 @@ use crate::ops;
 use crate::progress::Progress;
 use relayout::ir::op::{Description, describe};
 use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
-use relayout::{
-    BUILTIN, Block, IoError, Model, Numerics, Options, OrtCpu, Target, optimize as optimize_model,
-};
+use relayout::{BUILTIN, Block, IoError, Model, Numerics, Options, OrtCpu, Target, optimize as optimize_model};
 use std::io::{Read, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
 

@@ -477,7 +477,9 @@ impl<V: Clone, N: Clone> Planner<'_, V, N> {
                 Said::Operand { slot, values, .. } => plan.lists.push(ListPlan::Values { slot, values }),
                 Said::Picked { slot, picks } => plan.lists.push(ListPlan::Picked { slot, picks }),
                 Said::Woven { .. } => {
-                    return Err(self.unsayable(n, "a list that is computed at run time has entries for digits of an axis"));
+                    return Err(
+                        self.unsayable(n, "a list that is computed at run time has entries for digits of an axis")
+                    );
                 }
                 Said::Extents(picks) => {
                     plan.removed =

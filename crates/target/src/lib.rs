@@ -141,6 +141,11 @@ pub trait Target: Sync {
         None
     }
 
+    /// Whether its runtime computes convolutions of float16 in float32 anyway, so that the file had better say so.
+    fn widens_halves(&self) -> bool {
+        false
+    }
+
     /// Whether a region may move more bytes than the input did where that is cheaper. Where costs are a model and no
     /// measurement, it may not.
     fn may_move_more(&self) -> bool {

@@ -268,6 +268,10 @@ impl Target for OrtCpu {
         Some(BlockedHost { block: self.block.channels(), guarded: self.guarded })
     }
 
+    fn widens_halves(&self) -> bool {
+        true
+    }
+
     fn may_move_more(&self) -> bool {
         true
     }
@@ -278,6 +282,13 @@ impl Target for OrtCpu {
 
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
         let mut sides = query.ins.iter().chain(query.outs);
+        // The runtime turns quantized units round by itself, together with what stands between them.
+        let node = &query.graph.node(query.node).op;
+        if (node.is_named("QuantizeLinear") || node.is_named("DequantizeLinear"))
+            && !sides.clone().all(Layout::is_row_major)
+        {
+            return None;
+        }
         if sides.clone().all(|l| l.as_permutation().is_some()) {
             return self.base.op_cost(query);
         }

@@ -117,6 +117,41 @@ impl ConstSource for Scaled {
     }
 }
 
+/// Halves as float32.
+#[derive(Debug)]
+pub struct Widened {
+    /// The halves.
+    pub halves: Constant,
+}
+
+impl Widened {
+    /// Little-endian halves as little-endian float32.
+    ///
+    /// # Errors
+    /// A half that is cut off.
+    pub fn widen(halves: &[u8]) -> Result<Vec<u8>, String> {
+        let mut out = Vec::with_capacity(halves.len().saturating_mul(2));
+        for block in halves.chunks(BLOCK * 2) {
+            out.extend(encode(&decode(DType::F16, block)?, DType::F32)?);
+        }
+        Ok(out)
+    }
+}
+
+impl ConstSource for Widened {
+    fn bytes(&self) -> Result<Bytes, String> {
+        Widened::widen(&bytes_of(&self.halves)?).map(Bytes::from)
+    }
+
+    fn is_available(&self) -> bool {
+        self.halves.source.is_available()
+    }
+
+    fn is_computed(&self) -> bool {
+        true
+    }
+}
+
 /// Elements that are widened at a time.
 const BLOCK: usize = 4096;
 

@@ -303,6 +303,11 @@ fn restated(graph: &Graph, names: &Names, info: &ValueInfoProto) -> Option<Value
 fn restored(graph: &Graph, v: ValueId, info: &ValueInfoProto) -> Option<ValueInfoProto> {
     let mut info = info.clone();
     let layout = &graph.value(v).layout;
+    if let Some(type_proto::Value::TensorType(tensor)) = info.r#type.as_mut().and_then(|t| t.value.as_mut())
+        && let Some(dtype) = graph.value(v).ty.dtype()
+    {
+        tensor.elem_type = Some(dtype.to_onnx());
+    }
     if layout.is_row_major() {
         return Some(info);
     }
