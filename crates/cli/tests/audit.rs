@@ -203,7 +203,10 @@ fn a_blocked_file_is_read_as_what_it_decided() {
     let ns = |what: &str| audit[what].as_f64().unwrap();
     assert!((1.0..1.01).contains(&(ns("predicted_ns") / ns("floor_ns"))), "what was decided is the best: {audit}");
     let nodes = |moves: &Value| moves["nodes"].as_i64().unwrap();
-    assert!(nodes(&audit["moves"]).abs_diff(nodes(&report["after"])) <= 1, "a copy that is shared may count once: {audit}");
+    assert!(
+        nodes(&audit["moves"]).abs_diff(nodes(&report["after"])) <= 1,
+        "a copy that is shared may count once: {audit}"
+    );
     assert!(audit["notes"][0].as_str().unwrap().contains("reorders"), "{audit}");
     let elsewhere = relayout(["audit", str(&out)]);
     assert!(elsewhere.fine().contains("audit it with --target ort-cpu"), "{elsewhere:?}");

@@ -10,7 +10,7 @@ use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::{PrimitiveTensorElementType, TensorRef};
 use relayout_onnx::proto::{AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto};
 use std::fmt::Debug;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 fn environment() -> &'static Environment {
     static MADE: OnceLock<Environment> = OnceLock::new();
@@ -25,13 +25,21 @@ fn builder(with: bool, threads: usize, level: GraphOptimizationLevel) -> ort::Re
     Ok(if with { builder.with_operator_library(library())? } else { builder })
 }
 
+/// Sessions are made one at a time: the runtime keeps the domains of custom ops in a list that two threads must not add to at once.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn opened(bytes: &[u8], with: bool, level: GraphOptimizationLevel) -> Result<Session, String> {
+    let _alone = alone();
     let mut builder = builder(with, 1, level).expect("the library registers");
     builder.commit_from_memory(bytes).map_err(|error| error.to_string())
 }
 
 /// With the library, and such that nothing that goes wrong while shapes are inferred is passed over.
 fn session(bytes: &[u8], threads: usize) -> Session {
+    let _alone = alone();
     let builder = builder(true, threads, GraphOptimizationLevel::Disable).expect("the library registers");
     let mut strict = builder.with_config_entry("session.strict_shape_type_inference", "1").expect("an entry");
     strict.commit_from_memory(bytes).expect("the model loads")
