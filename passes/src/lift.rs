@@ -9,10 +9,12 @@
 //! Absent: graphs of bodies, where ONNX Runtime does not block.
 
 use relayout_ir::attr::Attr;
+use relayout_ir::constant::Constant;
+use relayout_ir::dim::Dim;
 use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::infer::infer_graph;
-use relayout_ir::patch::{Insert, Patch, remove_dead};
+use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
 use relayout_ir::types::Type;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,7 +82,9 @@ pub fn lift(graph: &mut Graph, block: u64) -> Result<Lifted, DuplicateName> {
         let made = patch.apply(graph)?;
         if name.starts_with("Reorder") {
             lifted.reorders.insert(n);
-        } else {
+        }
+        // What was taken out of an op lies in blocks; of `ReorderInput` it is what comes before the blocks.
+        if name != "ReorderInput" {
             lifted.blocked.extend(made.iter().flat_map(|&n| graph.node(n).outputs.iter().flatten()));
         }
     }
@@ -181,26 +185,58 @@ fn reorder_output(graph: &mut Graph, n: NodeId, there: Option<u64>, patch: &mut 
     let node = graph.node(n);
     let last = is_last(node);
     let kept = node.int("channels").unwrap_or(i64::MAX);
-    let y = node.outputs.first().copied().flatten();
+    let Some(x) = node.inputs.first().copied().flatten() else { return };
     graph.attrs_mut(n).clear();
-    if there.and_then(|c| i64::try_from(c).ok()).is_some_and(|c| c == kept) {
+    let all_kept = there.and_then(|c| i64::try_from(c).ok()).is_some_and(|c| c == kept);
+    if all_kept || cut_filters(graph, x, kept, patch) {
         become_op(graph, n, "Identity", OPSET);
     } else {
         become_op(graph, n, "Slice", OPSET);
         let attrs = graph.attrs_mut(n);
-        for (name, number) in [("axes", 1), ("starts", 0), ("ends", kept)] {
+        for (name, number) in [("axes", if last { 3 } else { 1 }), ("starts", 0), ("ends", kept)] {
             attrs.insert(name.to_owned(), Attr::Ints(vec![number]));
         }
     }
-    if let Some(y) = y.filter(|_| last) {
-        let outputs = outputs_of(graph, y);
-        let insert = transpose(graph, n, y, &[0, 2, 3, 1], graph.uses(y).to_vec(), outputs);
-        patch.insert(insert);
-        // It was declared channels-last; what it is now is inferred.
-        if let Type::Tensor(t) = graph.value_mut(y).ty {
-            t.shape = None;
-        }
+    // Turned first and cut off then, which is one move, as it is one in the file.
+    if last {
+        let uses = vec![Use { node: n, slot: 0 }];
+        patch.insert(transpose(graph, n, x, &[0, 2, 3, 1], uses, Vec::new()));
     }
+}
+
+/// Leaves a convolution only the filters whose channels anyone reads: the others were added to fill a block. Says whether it did.
+fn cut_filters(graph: &mut Graph, x: ValueId, kept: i64, patch: &mut Patch) -> bool {
+    let conv = graph.value(x).producer().0;
+    let node = graph.node(conv);
+    let fits = graph.uses(x).len() == 1
+        && !graph.is_output(x)
+        && node.onnx() == Some("Conv")
+        && node.int("group").unwrap_or(1) == 1;
+    let filters: Option<Vec<(usize, ValueId, Constant)>> = node
+        .inputs
+        .iter()
+        .enumerate()
+        .skip(1)
+        .filter_map(|(slot, v)| Some((slot, (*v)?)))
+        .map(|(slot, v)| Some((slot, v, first_of(graph.constant(v)?, kept)?)))
+        .collect();
+    let Some(filters) = filters.filter(|_| fits) else { return false };
+    for (slot, v, c) in filters {
+        let ty = Type::tensor(c.dtype, c.dims.iter().map(|&d| Dim::from(d)).collect());
+        let node = constant_node(c, graph.node(conv).rank);
+        patch.insert(Insert { ty, ..inserted(graph, conv, node, v, vec![Use { node: conv, slot }], Vec::new()) });
+    }
+    if let Type::Tensor(t) = &mut graph.value_mut(x).ty {
+        t.shape = None;
+    }
+    true
+}
+
+/// The first `kept` of a constant's outermost axis. Nobody reads what is in it.
+fn first_of(c: &Constant, kept: i64) -> Option<Constant> {
+    let (outermost, rest) = c.dims.split_first()?;
+    let dims = std::iter::once(kept).chain(rest.iter().copied()).collect();
+    (kept <= *outermost).then(|| Constant::missing(c.dtype, dims, "a lifted graph is not run".to_owned()))
 }
 
 fn outputs_of(graph: &Graph, v: ValueId) -> Vec<usize> {
