@@ -75,10 +75,28 @@ fn reorders_from_and_to_channels_last_are_transposes() {
             "Transpose f32[1,16,8,8]",
             "Identity f32[1,16,8,8]",
             "MaxPool f32[1,16,4,4]",
-            "Identity f32[1,16,4,4]",
-            "Transpose f32[1,4,4,16]"
+            "Transpose f32[1,4,4,16]",
+            "Identity f32[1,4,4,16]"
         ]
     );
+}
+
+#[test]
+fn filters_that_nobody_reads_are_cut_off_and_the_reorder_is_one_move() {
+    let mut graph = graph(
+        "  %x: f32[1,16,8,8]@NCHW = input
+  %w: f32[16,16,1,1]@NCHW = const
+  %p: f32[1,16,8,8]@NCHW = com.microsoft.nchwc::ReorderInput(%x)
+  %c: f32[1,16,8,8]@NCHW = com.microsoft.nchwc::Conv(%p, %w) {kernel_shape=[1,1]}
+  %y: f32[1,8,8,5]@NCHW = com.microsoft.nchwc::ReorderOutput(%c) {channels=5, channels_last=1}
+  output %y
+",
+    );
+    let lifted = lift(&mut graph, 16).expect("names are fresh");
+    let moved = ["Identity f32[1,16,8,8]", "Conv f32[1,5,8,8]", "Transpose f32[1,8,8,5]", "Identity f32[1,8,8,5]"];
+    assert_eq!(ops(&mut graph), moved);
+    let turned = graph.by_name("c.lifted").expect("the Transpose's result");
+    assert!(lifted.blocked.contains(&turned), "it lies in blocks until the reorder");
 }
 
 #[test]
