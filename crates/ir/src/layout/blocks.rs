@@ -351,8 +351,8 @@ fn cut(block: Block, need: &Dim, axis: usize, cuts: &mut Cuts) -> Result<(Block,
     Ok((Block { valid: outer, digits, segments: None }, Block { valid: need.clone(), digits: inner, segments: None }))
 }
 
-/// Puts blocks together to a layout of a shape: digits that lie together become one, and axes without digits (size 1)
-/// are put before the next axis.
+/// Puts blocks together to a layout of a shape: digits that lie together become one. Axes without digits (size 1) are put before
+/// the next axis, but outermost where all axes before them are so too: one image in channels-last order is NHWC, not HWNC.
 pub(super) fn assemble(mut spelling: Spelling, shape: &[Dim]) -> Result<Layout, Refusal> {
     rank_places(&mut spelling);
     let mut placed: Vec<(u32, Factor)> = Vec::new();
@@ -378,10 +378,13 @@ pub(super) fn assemble(mut spelling: Spelling, shape: &[Dim]) -> Result<Layout, 
     }
     placed.sort_by_key(|(place, _)| *place);
     let mut factors: Vec<Factor> = placed.into_iter().map(|(_, factor)| factor).collect();
+    let lacks = |axis: usize, factors: &[Factor]| !factors.iter().any(|factor| usize::from(factor.axis) == axis);
+    let leading = (0..shape.len()).take_while(|&axis| lacks(axis, &factors)).count();
     for axis in (0..shape.len()).rev() {
-        if !factors.iter().any(|factor| usize::from(factor.axis) == axis) {
+        if lacks(axis, &factors) {
             let next = factors.iter().position(|factor| usize::from(factor.axis) == axis + 1);
-            factors.insert(next.unwrap_or(factors.len()), Factor::whole(axis as u8));
+            let place = if axis < leading { 0 } else { next.unwrap_or(factors.len()) };
+            factors.insert(place, Factor::whole(axis as u8));
         }
     }
     Ok(Layout::new(shape.len(), factors, maps)?)

@@ -3,7 +3,8 @@
 //! Two layouts may spell the same storage: a size-1 axis may stand anywhere, digits that lie together are one, and pad
 //! slots between two digits may belong to either of the axes. [`Layout::canonical`] picks one spelling:
 //! - digits of one value are gone; digits that lie together are one;
-//! - a size-1 axis stands before the next axis, so that plain row-major stays row-major;
+//! - a size-1 axis stands before the next axis, and outermost where all before it are of size 1, so that plain row-major stays
+//!   row-major;
 //! - pad slots belong to the digit inside of them; inside of all digits, to the last size-1 axis, else the last axis.
 //!
 //! For constant extents two layouts then have equal forms iff they put every element at the same offset of a storage
@@ -25,7 +26,7 @@ const MAX_LISTED: u64 = 1 << 16;
 const MAX_CHAIN: usize = 64;
 
 impl Layout {
-    /// The one form of this arrangement for a shape: size-1 axes stand before the next axis, digits that lie together
+    /// The one form of this arrangement for a shape: size-1 axes stand where row-major order has them, digits that lie together
     /// are one, pad slots belong to the digit inside of them. A layout that does not fit the shape is given back as it
     /// is.
     #[must_use]
