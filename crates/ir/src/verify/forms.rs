@@ -184,7 +184,7 @@ fn values(node: &Node) -> impl Iterator<Item = (Slot, ValueId)> + '_ {
 }
 
 fn axes(scope: &mut Scope<'_>, node: &Node, bound: &Bound) {
-    if digits_agree(scope.graph, node, bound) {
+    if one_order_tells_all(scope.graph, node, bound) || digits_agree(scope.graph, node, bound) {
         return;
     }
     let mut chains = Chains::new(bound);
@@ -209,6 +209,26 @@ fn axes(scope: &mut Scope<'_>, node: &Node, bound: &Bound) {
         let fix = "put relayouts there: letters that are found by position stay at their place, and Gather's indices together";
         scope.report(Invariant::Axes, None, problem, fix);
     }
+}
+
+/// Whether every slot is stored as the order of ONNX's axes says, or as that of the first slot that lies otherwise says. Nearly
+/// all nodes are so, and need no search.
+fn one_order_tells_all(graph: &Graph, node: &Node, bound: &Bound) -> bool {
+    let fits = |order: &[AtomId]| {
+        values(node).all(|(slot, v)| {
+            let value = graph.value(v);
+            let Some(stored) = bound.restrict(order, slot) else { return value.layout.is_row_major() };
+            let ranks_agree = value.ty.rank() == Some(stored.len()) && value.layout.rank() == stored.len();
+            ranks_agree && value.layout.as_permutation() == Some(stored)
+        })
+    };
+    let identity = bound.identity();
+    if fits(&identity) {
+        return bound.allows(&identity);
+    }
+    let turned = values(node).find(|(slot, v)| bound.axes(*slot).is_some() && !graph.value(*v).layout.is_row_major());
+    let order = turned.and_then(|(slot, v)| bound.order_from(slot, &graph.value(v).layout.as_permutation()?));
+    order.is_some_and(|order| fits(&order))
 }
 
 /// Whether every slot has the same digits as they are spelled, where some axis is split. Seen up to digits of one value, as
