@@ -1,0 +1,145 @@
+//! Nodes: what they are, what they read and leave, their attributes.
+
+use super::{Graph, ValueId};
+use crate::attr::{Attr, Attrs};
+use crate::constant::Constant;
+use crate::form::Form;
+use std::fmt;
+
+/// What a node is.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// A graph input; with a default if the caller may leave it out (an overridable initializer).
+    Input {
+        /// The initializer that stands in when the caller gives nothing.
+        default: Option<Constant>,
+    },
+    /// A tensor known at compile time: an initializer, or the op Constant.
+    Constant(Constant),
+    /// In a body: the value of this name in the enclosing scope.
+    Outer,
+    /// A physical move: same logical value, another layout. The only op that is not ONNX's.
+    Relayout,
+    /// Any ONNX op.
+    Onnx(OpName),
+}
+
+impl Op {
+    /// Whether it is an op of this type, in whatever domain.
+    pub fn is_named(&self, name: &str) -> bool {
+        matches!(self, Op::Onnx(op) if op.name == name)
+    }
+}
+
+/// Domain and type of an ONNX op. The default domain is the empty string.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpName {
+    /// Operator set domain; `ai.onnx` is normalized to the empty string.
+    pub domain: String,
+    /// Operator type.
+    pub name: String,
+    /// Overload of a model-local function; empty otherwise.
+    pub overload: String,
+}
+
+impl fmt::Display for OpName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.domain.is_empty() {
+            write!(f, "{}::", self.domain)?;
+        }
+        f.write_str(&self.name)?;
+        if !self.overload.is_empty() {
+            write!(f, ":{}", self.overload)?;
+        }
+        Ok(())
+    }
+}
+
+/// One use of an op.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The node's ONNX name, often empty.
+    pub name: String,
+    /// What it is.
+    pub op: Op,
+    /// Version of the operator set that defines it.
+    pub opset: i64,
+    /// Operands; `None` where an optional one is left out.
+    pub inputs: Vec<Option<ValueId>>,
+    /// Results; `None` where an optional one is left out.
+    pub outputs: Vec<Option<ValueId>>,
+    /// Attributes.
+    pub attrs: Attrs,
+    /// Values of this graph that the node's bodies read by name.
+    pub captures: Vec<ValueId>,
+    /// Where it came from: a number that the importer gave, `None` for what a pass made. Nodes have their place in the
+    /// file's list of nodes, initializers theirs in the list of initializers, counted on from the last node.
+    pub origin: Option<u32>,
+    /// Place in the order of the file, for a stable topological order; made nodes take that of the node they serve.
+    pub rank: u32,
+    /// What it means for layouts; bound by `canonicalize`.
+    pub form: Form,
+}
+
+impl Node {
+    /// A node with nothing but its op and slots.
+    pub fn new(op: Op, inputs: Vec<Option<ValueId>>) -> Node {
+        Node {
+            name: String::new(),
+            op,
+            opset: 0,
+            inputs,
+            outputs: Vec::new(),
+            attrs: Attrs::default(),
+            captures: Vec::new(),
+            origin: None,
+            rank: 0,
+            form: Form::unbound(),
+        }
+    }
+
+    /// The ONNX op type in the default domain, if it is one.
+    pub fn onnx(&self) -> Option<&str> {
+        match &self.op {
+            Op::Onnx(n) if n.domain.is_empty() => Some(&n.name),
+            _ => None,
+        }
+    }
+
+    /// How messages name it: op type, and the node's name or its first result.
+    pub fn describe(&self, graph: &Graph) -> String {
+        let op = match &self.op {
+            Op::Input { .. } => "input".to_owned(),
+            Op::Constant(_) => "constant".to_owned(),
+            Op::Outer => "outer value".to_owned(),
+            Op::Relayout => "relayout".to_owned(),
+            Op::Onnx(n) => n.to_string(),
+        };
+        let result = self.outputs.iter().flatten().next().map(|&v| graph.value(v).name.as_str());
+        match (self.name.as_str(), result) {
+            ("", Some(r)) => format!("{op} -> `{r}`"),
+            ("", None) => op,
+            (name, _) => format!("{op} `{name}`"),
+        }
+    }
+
+    /// An integer attribute.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        self.attrs.get(name).and_then(Attr::as_int)
+    }
+
+    /// An attribute that is a list of integers.
+    pub fn ints(&self, name: &str) -> Option<&[i64]> {
+        self.attrs.get(name).and_then(Attr::as_ints)
+    }
+
+    /// A string attribute.
+    pub fn str(&self, name: &str) -> Option<&str> {
+        self.attrs.get(name).and_then(Attr::as_str)
+    }
+
+    /// Bodies of the node, in attribute order.
+    pub fn bodies(&self) -> impl Iterator<Item = &Graph> {
+        self.attrs.values().flat_map(|a| a.bodies().iter())
+    }
+}
