@@ -49,7 +49,6 @@ impl ValueId {
     }
 }
 
-
 /// What flows: a name, a logical type, a layout, and what is known of the contents.
 #[derive(Clone, Debug)]
 pub struct Value {
