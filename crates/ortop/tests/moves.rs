@@ -117,6 +117,17 @@ fn parsed(text: &str) -> Layout {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
+/// Nodes from `x` of these dims to `y`.
+fn graph(node: Vec<NodeProto>, dims: &[Size]) -> GraphProto {
+    GraphProto {
+        name: Some("test".to_owned()),
+        input: vec![value("x", 1, Some(dims))],
+        output: vec![value("y", 1, None)],
+        node,
+        ..GraphProto::default()
+    }
+}
+
 /// A move from `x` to `y`; no number of `x` is 0, not in pad lanes either.
 struct Case {
     relayout: Relayout,
@@ -145,16 +156,6 @@ impl Case {
         }
     }
 
-    fn graph(&self, node: Vec<NodeProto>, dims: &[Size]) -> GraphProto {
-        GraphProto {
-            name: Some("test".to_owned()),
-            input: vec![value("x", 1, Some(dims))],
-            output: vec![value("y", 1, None)],
-            node,
-            ..GraphProto::default()
-        }
-    }
-
     fn model(&self, graph: GraphProto, opset: i64, ir_version: i64) -> ModelProto {
         let function = self.relayout.function(opset).unwrap_or_else(|e| panic!("{e}"));
         let ir_version = ir_version.max(dialect::first_ir_version(&function));
@@ -177,7 +178,7 @@ fn every_kind_of_move_is_the_library_s_and_gives_the_bits_of_its_body() {
         let (said, case) = (format!("{} to {}", case.0, case.1), Case::new(case));
         let rank = case.dims.len();
         for (level, dims) in [(Optimize::Disable, known(&case.dims)), (Optimize::All, unknown(rank))] {
-            let model = case.model(case.graph(vec![case.node()], &dims), 18, 8);
+            let model = case.model(graph(vec![case.node()], &dims), 18, 8);
             let run = case.check(&model, level, &said);
             assert_eq!(run.ops.keys().collect::<Vec<_>>(), ["Relayout"], "{said}: nothing of the body runs");
             assert_eq!(run.shape.len(), case.to.factors().len());
@@ -190,11 +191,11 @@ fn every_opset_and_ir_version_resolves_the_call_alike() {
     for case in MOVES.iter().filter(|(.., name)| ["", "NCHW_NCHW16c", "NCHW16c_NCHW_cropC"].contains(name)) {
         let (said, case) = (format!("{} to {}", case.0, case.1), Case::new(case));
         for opset in case.relayout.first_opset()..=26 {
-            let model = case.model(case.graph(vec![case.node()], &known(&case.dims)), opset, 8);
+            let model = case.model(graph(vec![case.node()], &known(&case.dims)), opset, 8);
             case.check(&model, Optimize::All, &format!("{said} at opset {opset}"));
         }
         for ir_version in 8..=13 {
-            let model = case.model(case.graph(vec![case.node()], &known(&case.dims)), 21, ir_version);
+            let model = case.model(graph(vec![case.node()], &known(&case.dims)), 21, ir_version);
             case.check(&model, Optimize::All, &format!("{said} at IR version {ir_version}"));
         }
     }
@@ -223,7 +224,7 @@ fn branching(node: NodeProto) -> NodeProto {
 #[test]
 fn a_move_in_a_branch_is_the_library_s() {
     let case = MOVES.iter().find(|(.., name)| *name == "NCHW_NCHW16c_roundC").map(Case::new).expect("it is listed");
-    let mut graph = case.graph(vec![branching(case.node())], &known(&case.dims));
+    let mut graph = graph(vec![branching(case.node())], &known(&case.dims));
     graph.initializer.push(TensorProto {
         name: Some("condition".to_owned()),
         data_type: Some(9),
