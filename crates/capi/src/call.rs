@@ -137,22 +137,15 @@ pub unsafe extern "C" fn relayout_plan_new(
     hint: c_int,
     out: *mut *mut RelayoutPlan,
 ) -> c_int {
-    guarded(|| {
-        if out.is_null() {
-            return Err(Status::Null);
-        }
-        // SAFETY: the caller vouches for it, and it is not null.
-        unsafe { out.write(std::ptr::null_mut()) };
-        let options = Options::default().hint(hinted(hint)?).threads(threads);
+    let make = |options: &Options| {
         // SAFETY: the caller vouches for both lists.
         let (shape, perm) = unsafe { (numbers(shape, rank)?, numbers(perm, rank)?) };
         let plan = plan(shape, perm, elem_size)?;
-        let kernel = Kernel::new(&plan, &options);
-        let made = Box::new(RelayoutPlan { kernel, source_bytes: plan.bytes(), bytes: plan.bytes() });
-        // SAFETY: as above.
-        unsafe { out.write(Box::into_raw(made)) };
-        Ok(())
-    })
+        let kernel = Kernel::new(&plan, options);
+        Ok(RelayoutPlan { kernel, source_bytes: plan.bytes(), bytes: plan.bytes() })
+    };
+    // SAFETY: the caller vouches for it.
+    unsafe { handed_out(out, threads, hint, make) }
 }
 
 /// Plans a move from one layout to another of a tensor with the logical extents `shape`, which are in the order of the letters:
@@ -176,13 +169,7 @@ pub unsafe extern "C" fn relayout_plan_new_layouts(
     hint: c_int,
     out: *mut *mut RelayoutPlan,
 ) -> c_int {
-    guarded(|| {
-        if out.is_null() {
-            return Err(Status::Null);
-        }
-        // SAFETY: the caller vouches for it, and it is not null.
-        unsafe { out.write(std::ptr::null_mut()) };
-        let options = Options::default().hint(hinted(hint)?).threads(threads);
+    let make = |options: &Options| {
         // SAFETY: the caller vouches for the list and for both strings.
         let (shape, from, to) = unsafe { (numbers(shape, rank)?, text(from)?, text(to)?) };
         if elem_size == 0 || elem_size > isize::MAX as usize {
@@ -193,8 +180,31 @@ pub unsafe extern "C" fn relayout_plan_new_layouts(
         pad.try_reserve_exact(elem_size).map_err(|_| Status::BadSize)?;
         pad.resize(elem_size, 0);
         let planned = relayout(shape, &from, &to, &pad)?;
-        let kernel = Kernel::of(&planned, &options);
-        let made = Box::new(RelayoutPlan { kernel, source_bytes: planned.from_bytes(), bytes: planned.to_bytes() });
+        let kernel = Kernel::of(&planned, options);
+        Ok(RelayoutPlan { kernel, source_bytes: planned.from_bytes(), bytes: planned.to_bytes() })
+    };
+    // SAFETY: the caller vouches for it.
+    unsafe { handed_out(out, threads, hint, make) }
+}
+
+/// Makes a plan with these threads and this hint, and writes it to `out`; or writes null and answers why not.
+///
+/// # Safety
+/// `out` is null or valid for writing a pointer.
+unsafe fn handed_out(
+    out: *mut *mut RelayoutPlan,
+    threads: usize,
+    hint: c_int,
+    make: impl FnOnce(&Options) -> Result<RelayoutPlan, Status>,
+) -> c_int {
+    guarded(|| {
+        if out.is_null() {
+            return Err(Status::Null);
+        }
+        // SAFETY: the caller vouches for it, and it is not null.
+        unsafe { out.write(std::ptr::null_mut()) };
+        let options = Options::default().hint(hinted(hint)?).threads(threads);
+        let made = Box::new(make(&options)?);
         // SAFETY: as above.
         unsafe { out.write(Box::into_raw(made)) };
         Ok(())

@@ -4,7 +4,7 @@ use relayout_ir::dim::Dim;
 use relayout_ir::layout::{Layout, LayoutNames};
 use relayout_onnx::dialect::Operand::{Absent, Plain, Stored};
 use relayout_onnx::dialect::{self, DialectError, DialectOp, Operand, Relayout, canonical_weight};
-use relayout_onnx::proto::{FunctionProto, NodeProto};
+use relayout_onnx::proto::{AttributeProto, FunctionProto, NodeProto};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -78,7 +78,7 @@ fn forms_of_one_name_have_one_function() {
 }
 
 #[test]
-fn moves_of_one_name_have_one_function() {
+fn moves_of_one_overload_have_one_function() {
     let mut seen: BTreeMap<String, (FunctionProto, String)> = BTreeMap::new();
     let texts = ["NCHW", "N H W C[20:24]", "N C[20:32] H W", "N H W C[20:32]", "N[2:4] H W C", "N[2:4] C/16 H W C%16"];
     let layouts: Vec<Layout> = texts.iter().chain(STORED).map(|text| layout(text)).collect();
@@ -90,14 +90,54 @@ fn moves_of_one_name_have_one_function() {
                 let function = relayout.function(17).unwrap();
                 let said = format!("{from} -> {to}");
                 let (first, of) =
-                    seen.entry(relayout.name().to_owned()).or_insert_with(|| (function.clone(), said.clone()));
-                assert_eq!(*first, function, "{}: {said} and {of}", relayout.name());
+                    seen.entry(relayout.overload().to_owned()).or_insert_with(|| (function.clone(), said.clone()));
+                assert_eq!(*first, function, "{}: {said} and {of}", relayout.overload());
                 let given: Vec<String> = relayout.attributes().into_iter().filter_map(|a| a.name).collect();
                 assert_eq!(given, function.attribute, "{said}");
             }
         }
     }
-    assert!(seen.len() > 150, "{} names", seen.len());
+    assert!(seen.len() > 150, "{} overloads", seen.len());
+}
+
+#[test]
+fn a_call_says_its_layouts_and_the_slots_that_it_keeps() {
+    let said = |from: &str, to: &str, shape: &[i64]| {
+        let dims: Vec<Dim> = shape.iter().map(|&d| Dim::from(d)).collect();
+        let call = Relayout::new(&layout(from), &layout(to), &dims).unwrap().call();
+        assert_eq!((call.domain(), call.op_type()), ("relayout", "Relayout"));
+        let value = |a: &AttributeProto| match a.s.as_deref() {
+            Some(text) => format!("{}={}", a.name(), String::from_utf8_lossy(text)),
+            None => format!("{}={:?}", a.name(), a.ints),
+        };
+        let words: Vec<String> = call.attribute.iter().map(value).collect();
+        format!(":{} {}", call.overload(), words.join(", "))
+    };
+    let features = &[2, 20, 3, 4];
+    for (from, to, shape, want) in [
+        ("NCHW", "NHWC", &features[..], ": perm=[0, 2, 3, 1]"),
+        ("CHWN4", "NCHW4c", features, ": perm=[3, 0, 1, 2, 4]"),
+        ("NCHW", "NCHW16c", features, ":NCHW_NCHW16c_roundC from=NCHW, to=NCHW16c"),
+        ("NCHW16c", "CHWN4", &[2, 32, 3, 4], ":NCHW16c_CHWN4 from=NCHW16c, to=CHWN4"),
+        ("NCHW16c", "NHWC", features, ":NCHW16c_NHWC_cropC from=NCHW16c, to=NHWC, shape=[-1, 20, -1, -1]"),
+        ("NCHW", "N H W C[20:24]", features, ":NCHW_NHWC_fillC from=NCHW, to=N H W C[20:24], slots=[24]"),
+        // Pad lanes that both have are kept: they are indices of what is moved.
+        (
+            "N H W C[20:40]",
+            "NCHW8c",
+            features,
+            ":NHWC_NCHW8c_cropC from=N H W C[24:40], to=NCHW8c, shape=[-1, 24, -1, -1]",
+        ),
+        (
+            "N[2:3] C/4 H W C%4",
+            "N H W C[6:7]",
+            &[2, 6, 3, 4],
+            ":NCHW4c_NHWC_cropN_cropC from=N[2:3] C/4 H W C%4, to=NHWC, shape=[2, 7, -1, -1]",
+        ),
+        ("a b", "b/4 a b%4", &[3, 10], ":AB_BA4b_roundB from=ab, to=b/4 a b%4"),
+    ] {
+        assert_eq!(said(from, to, shape), want);
+    }
 }
 
 #[test]
@@ -250,12 +290,12 @@ fn moves_that_no_function_can_say_are_refused() {
     let split = layout("N C[58:64,58:64] H W");
     let refused = Relayout::new(&split, &layout("NHWC"), &dims).unwrap_err().to_string();
     assert!(refused.contains("the pad slots of axis 1 lie in several places"), "{refused}");
-    assert_eq!(Relayout::new(&split, &layout("N H W C[58:64,58:64]"), &dims).unwrap().name(), "Relayout");
+    assert_eq!(Relayout::new(&split, &layout("N H W C[58:64,58:64]"), &dims).unwrap().overload(), "");
     assert!(matches!(Relayout::new(&split, &split, &dims[..3]), Err(DialectError::Layout { .. })));
     let crop = Relayout::new(&layout("NCHW16c"), &layout("NCHW"), &dims).unwrap();
     assert_eq!(crop.first_opset(), 12);
     let refused = crop.function(11).unwrap_err().to_string();
-    assert_eq!(refused, "Relayout_NCHW16c_NCHW_cropC needs opset 12 or later, the model imports 11; convert the model");
+    assert_eq!(refused, "Relayout:NCHW16c_NCHW_cropC needs opset 12 or later, the model imports 11; convert the model");
     assert!(crop.function(12).is_ok());
 }
 

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{ints, model, node, relayout, unknown};
-use relayout::verify::{Inputs, Level, ModelSource, Options, Runtime, VerifyError, verify};
+use common::{files, ints, model, node, relayout, unknown};
+use relayout::verify::{Inputs, Level, ModelSource, Options, Runtime, Tolerance, VerifyError, verify};
 
 fn options() -> Options {
     let mut options = Options::default();
@@ -32,6 +32,19 @@ fn a_model_with_custom_ops_is_verified_where_their_library_is_given() {
     }
     let error = compare(&Options::default()).expect_err("nobody knows the op").to_string();
     assert!(error.contains("Relayout"), "{error}");
+}
+
+#[test]
+fn optimized_files_are_verified_with_the_library() {
+    let runtime = Runtime::load(&common::onnxruntime()).expect("ONNX Runtime loads");
+    let bytes = files::convolution();
+    let inputs = Inputs::Random { seed: 1, dims: [].into() };
+    for (target, moves) in files::targets() {
+        let file = files::optimized(&bytes, target.as_ref());
+        let [a, b] = [&bytes, &file].map(|bytes| ModelSource::Bytes(bytes));
+        let comparison = verify(&runtime, a, b, &inputs, &options()).unwrap_or_else(|e| panic!("{moves:?}: {e}"));
+        assert!(comparison.holds(&Tolerance::default()), "{moves:?}: {comparison}");
+    }
 }
 
 #[test]

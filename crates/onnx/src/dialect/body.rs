@@ -1,9 +1,9 @@
 //! The body of a function while it is written: nodes, and names for what is in between.
 
 use super::DOMAIN;
+use crate::proto::make::{empty_attribute, int_attribute, ints_attribute, tensor_attribute};
 use crate::proto::{AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto, TensorProto};
 use crate::proto::{attribute_proto::AttributeType, tensor_proto::DataType};
-use bytes::Bytes;
 
 /// Nodes in order; values in between are named by what makes them and a number.
 pub(super) struct Body {
@@ -17,6 +17,8 @@ const INTEGER_CONSTANTS: i64 = 9;
 /// What a function is but for its nodes.
 pub(super) struct Face {
     pub(super) name: String,
+    /// Empty where the function has none.
+    pub(super) overload: String,
     pub(super) inputs: Vec<String>,
     pub(super) outputs: Vec<String>,
     pub(super) attributes: Vec<String>,
@@ -57,13 +59,7 @@ impl Body {
             raw_data: Some(bytes.into()),
             ..TensorProto::default()
         };
-        let value = AttributeProto {
-            name: Some("value".to_owned()),
-            t: Some(Box::new(tensor)),
-            r#type: Some(AttributeType::Tensor as i32),
-            ..AttributeProto::default()
-        };
-        let constant = self.node("Constant", &[], vec![value]);
+        let constant = self.node("Constant", &[], vec![tensor_attribute("value", tensor)]);
         if integers {
             return constant;
         }
@@ -105,6 +101,7 @@ impl Body {
         FunctionProto {
             name: Some(face.name),
             domain: Some(DOMAIN.to_owned()),
+            overload: (!face.overload.is_empty()).then_some(face.overload),
             input: face.inputs,
             output: face.outputs,
             attribute: face.attributes,
@@ -116,42 +113,7 @@ impl Body {
     }
 }
 
-/// A list of integers as an attribute.
-pub(super) fn ints_attribute(name: &str, values: Vec<i64>) -> AttributeProto {
-    AttributeProto {
-        name: Some(name.to_owned()),
-        ints: values,
-        r#type: Some(AttributeType::Ints as i32),
-        ..AttributeProto::default()
-    }
-}
-
-/// An integer as an attribute.
-pub(super) fn int_attribute(name: &str, value: i64) -> AttributeProto {
-    AttributeProto {
-        name: Some(name.to_owned()),
-        i: Some(value),
-        r#type: Some(AttributeType::Int as i32),
-        ..AttributeProto::default()
-    }
-}
-
-/// A word as an attribute.
-pub(super) fn string_attribute(name: &str, value: &'static str) -> AttributeProto {
-    AttributeProto {
-        name: Some(name.to_owned()),
-        s: Some(Bytes::from_static(value.as_bytes())),
-        r#type: Some(AttributeType::String as i32),
-        ..AttributeProto::default()
-    }
-}
-
 /// An attribute of a body's node that has the value of the call's attribute `from`, and is absent where the call has none.
 pub(super) fn reference(name: &str, from: &str, r#type: AttributeType) -> AttributeProto {
-    AttributeProto {
-        name: Some(name.to_owned()),
-        ref_attr_name: Some(from.to_owned()),
-        r#type: Some(r#type as i32),
-        ..AttributeProto::default()
-    }
+    AttributeProto { ref_attr_name: Some(from.to_owned()), ..empty_attribute(name, r#type) }
 }

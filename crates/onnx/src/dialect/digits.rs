@@ -4,6 +4,7 @@
 //! Reshape needs to know is computed from `Shape` of its operand, and a body fits every shape.
 
 use super::body::Body;
+use crate::proto::make::int_attribute;
 use relayout_ir::layout::{Factor, Layout};
 
 /// The layout without its slot maps: storage shapes speak of slots only.
@@ -116,11 +117,11 @@ fn reshape(body: &mut Body, x: &str, rank: usize, dims: &[Extent]) -> String {
     let mut shape = body.node("Shape", &[x], vec![]);
     if !known.is_empty() {
         let known = body.ints(&known);
-        shape = body.node("Concat", &[&shape, &known], vec![super::body::int_attribute("axis", 0)]);
+        shape = body.node("Concat", &[&shape, &known], vec![int_attribute("axis", 0)]);
     }
     if places.iter().enumerate().any(|(i, &p)| i as i64 != p) || places.len() != rank + known.len() {
         let places = body.ints(&places);
-        shape = body.node("Gather", &[&shape, &places], vec![super::body::int_attribute("axis", 0)]);
+        shape = body.node("Gather", &[&shape, &places], vec![int_attribute("axis", 0)]);
     }
     let factor = |dim: &Extent, times: bool| match *dim {
         Extent::Times(_, by) if times => by as i64,

@@ -3,7 +3,7 @@
 use super::op::{DialectOp, Operand};
 use super::spell::{Letters, spell};
 use super::table::{Entry, LAST, Slot, TABLE};
-use super::{FIRST_IR_VERSION, FIRST_OPSET, VERSION, canonical_weight};
+use super::{FIRST_IR_VERSION, FIRST_OPSET, OVERLOAD_IR_VERSION, VERSION, canonical_weight};
 use crate::proto::{FunctionProto, NodeProto};
 use relayout_ir::layout::Layout;
 use std::fmt::Write as _;
@@ -83,18 +83,31 @@ const MOVES: &str = "## Moves
 Input `X`, output `Y`. Slots keep their numbers: slot i of an axis becomes slot i where the result has one, further slots of the
 result are zero. So pad lanes that both layouts have are carried as they are.
 
-| function | attributes | body | from opset |
-|---|---|---|---|
-| `Relayout` | `perm`: dim i of Y is dim `perm[i]` of X | Transpose. Every move that only puts storage dims in another order, blocked or not | FIRST |
-| `Relayout_FROM_TO` | | Reshape to the digits that both layouts are made of, Transpose, Reshape, as far as needed; targets are computed from Shape | FIRST |
-| `.._roundC` | | also: Pad of axis C with zeros up to a multiple of the block that it has in TO, computed from Shape | 11 |
-| `.._fillC` | `slots`: number of slots of Y, one entry per axis that is filled or cropped, by axis | also: Pad of axis C with zeros up to its entry | 12 |
-| `.._cropC` | `slots`, as above | also: Slice of axis C to its entry | 12 |
+Every move is a call of `Relayout`; its attributes say all of it, and its `overload` tells functions whose bodies differ apart.
 
-Letters are those of features (`NCW`, `NCHW`, `NCDHW`) at ranks 3 to 5, whatever the value is, and `A`, `B`, .. at others. Slots change
-while their axis is one dim: before the move where FROM has it whole, else after. Where both have it in blocks there are two moves, and
-the slots change in between. A move whose pad lanes lie in several places (`C[58:64,58:64]` to `C`) has no function, nor has
-one that crops an axis of unknown size.
+| overload | attributes | body | from opset |
+|---|---|---|---|
+| none | `perm`: dim i of Y is dim `perm[i]` of X | Transpose. Every move that only puts storage dims in another order, blocked or not | FIRST |
+| `FROM_TO` | `from`, `to`: the layouts of X and Y, spelled out | Reshape to the digits that both layouts are made of, Transpose, Reshape, as far as needed; targets are computed from Shape | FIRST |
+| `.._roundC` | | also: Pad of axis C with zeros up to a multiple of the block that it has in TO, computed from Shape | 11 |
+| `.._fillC` | `slots`: number of slots of Y, one entry per axis that is filled, by axis | also: Pad of axis C with zeros up to its entry | 12 |
+| `.._cropC` | `shape`: number of slots of Y per axis, -1 for those that are not cropped | also: Slice of axis C to its entry | 12 |
+
+`from` and `to` are spelled as above under *layout* or *digits*. Where X has more slots of an axis than are kept, `shape` says how many are,
+and where that is not `from` rounded up to its block, `from` has a slot map; where Y is filled, `to` has one (`C[20:24]`: 20 are
+kept, of 24). Letters are those of features (`NCW`, `NCHW`, `NCDHW`) at ranks 3 to 5, whatever the value is, and at others `a`, `b`, .. in
+attributes, capitals in overloads. Slots change while their axis is one dim: before the move where FROM has it whole, else after.
+Where both have it in blocks there are two moves, and the slots change in between. A move whose pad lanes lie in several places
+(`C[58:64,58:64]` to `C`) has no function, nor has one that crops an axis of unknown size.
+
+### Moves and libraries of kernels
+
+A runtime that has a kernel for op `Relayout` of the domain runs every move on it, and without one the bodies run: the same file, the
+same bits. That is why moves are one op. A library registers kernels by name, and there is no end to layouts, so a function named by
+them could have none; attributes have no such limit, but one name has one body. The `overload` of ONNX's IR version 10 is what
+lets one op have many: ONNX Runtime looks registered kernels up by name and domain alone, and functions by overload too. Seen with
+1.31 at IR versions 8 to 13 and opsets 7 to 26, in the graph and in branches. `crates/ortop` is such a library, and its attributes are these.
+Moves of elements of less than a byte and of strings, for which it has no kernel, are a Transpose of the standard where that says them.
 
 ";
 
@@ -121,9 +134,10 @@ fn versions(page: &mut String) {
         "## Versions
 
 The domain has version {VERSION}: a model imports `relayout` {VERSION} and the standard domain, and has IR version \
-         {FIRST_IR_VERSION} or later.
-Bodies are written in the model's own opset, {FIRST_OPSET} to {LAST}. A function that changes what it computes gets another name or
-the domain another version; a file has the body of every function that it calls.
+         {FIRST_IR_VERSION} or later,
+{OVERLOAD_IR_VERSION} or later if a move in it has an overload (ONNX Runtime reads that from 1.18 on). Bodies are written in the
+model's own opset, {FIRST_OPSET} to {LAST}. A function that changes what it computes gets another name or overload or the domain
+another version; a file has the body of every function that it calls.
 
 "
     );

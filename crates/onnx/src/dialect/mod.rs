@@ -1,14 +1,14 @@
 //! Ops of domain `relayout`: standard ops on operands that are stored in other layouts than ONNX's, and moves between layouts.
 //!
 //! Each is a function local to the model, with a body in standard ONNX: what inlines functions runs the file, what knows the
-//! domain matches calls by name and never looks at a body. [`DialectOp`] is an op, [`Relayout`] a move; either tells its name
-//! and its function. `docs/dialect.md` is the reference for readers of such files; [`markdown`] writes it.
+//! domain matches calls by name and never looks at a body. [`DialectOp`] is an op, [`Relayout`] a move; either tells how it is
+//! called and its function. `docs/dialect.md` is the reference for readers of such files; [`markdown`] writes it.
 //!
 //! Invariants:
 //! - a storage shape has one dim per digit of the layout, outermost first (`NCHW16c` of 20 channels: `[N, 2, H, W, 16]`);
 //! - a body computes on slots: it neither crops nor refills pad lanes, and it fits every shape;
 //! - attributes and operands that list axes or entries per axis have ONNX's order, as on the standard op;
-//! - functions of one operator set with the same name are the same.
+//! - functions of one operator set with the same name and overload are the same; only moves have overloads.
 //!
 //! Absent: results beside the first (Indices of `MaxPool`, statistics of `BatchNormalization`), and names of functions for
 //! layouts of more than 26 axes.
@@ -23,10 +23,11 @@ mod spell;
 mod table;
 mod weights;
 
+use crate::proto::FunctionProto;
 pub use error::DialectError;
 pub use markdown::markdown;
 pub use op::{DialectOp, Operand};
-pub use relayout::{PERMUTE, Relayout};
+pub use relayout::{RELAYOUT, Relayout};
 pub use table::ops;
 pub use weights::canonical_weight;
 
@@ -38,6 +39,14 @@ pub const VERSION: i64 = 1;
 
 /// The first IR version of files with functions.
 pub const FIRST_IR_VERSION: i64 = 8;
+
+/// The first IR version of files with functions that have an overload.
+pub const OVERLOAD_IR_VERSION: i64 = 10;
+
+/// The first IR version of files with this function.
+pub fn first_ir_version(function: &FunctionProto) -> i64 {
+    if function.overload().is_empty() { FIRST_IR_VERSION } else { OVERLOAD_IR_VERSION }
+}
 
 /// The first operator set that bodies are written in; moves that change slots need a later one.
 pub const FIRST_OPSET: i64 = 7;

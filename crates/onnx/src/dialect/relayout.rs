@@ -1,16 +1,20 @@
 //! Movement: functions that bring a value from one layout to another.
+//!
+//! All of them are one op, `Relayout`, which a library can register as one kernel: a runtime that knows the op runs every move on it
+//! and looks at no body. A call says the move in its attributes; the function's overload tells bodies that differ apart.
 
-use super::body::{Body, Face, int_attribute, ints_attribute, reference, string_attribute};
+use super::body::{Body, Face, reference};
 use super::digits::{bare, nest, rearrange};
 use super::spell::{Letters, letter, spell};
-use super::{DialectError, FIRST_OPSET};
-use crate::proto::{AttributeProto, FunctionProto, attribute_proto::AttributeType};
+use super::{DOMAIN, DialectError, FIRST_OPSET};
+use crate::proto::make::{int_attribute, ints_attribute, string_attribute};
+use crate::proto::{AttributeProto, FunctionProto, NodeProto, attribute_proto::AttributeType};
 use relayout_ir::dim::Dim;
-use relayout_ir::layout::{Factor, Layout};
+use relayout_ir::layout::{Factor, Layout, LayoutNames, Segment};
 use std::fmt::Write as _;
 
-/// The function of moves that only put dims in another order.
-pub const PERMUTE: &str = "Relayout";
+/// The op that every move is, the `op_type` of a call.
+pub const RELAYOUT: &str = "Relayout";
 
 /// A move of one value from a layout to another, as a call of the dialect.
 ///
@@ -21,9 +25,9 @@ pub const PERMUTE: &str = "Relayout";
 /// use relayout_onnx::dialect::Relayout;
 /// let dims = [1, 20, 7, 7].map(Into::into);
 /// let (nchw, blocked, nhwc) = ("NCHW".parse().unwrap(), "NCHW16c".parse().unwrap(), "NHWC".parse().unwrap());
-/// assert_eq!(Relayout::new(&nchw, &nhwc, &dims).unwrap().name(), "Relayout");
-/// assert_eq!(Relayout::new(&nchw, &blocked, &dims).unwrap().name(), "Relayout_NCHW_NCHW16c_roundC");
-/// assert_eq!(Relayout::new(&blocked, &nhwc, &dims).unwrap().name(), "Relayout_NCHW16c_NHWC_cropC");
+/// assert_eq!(Relayout::new(&nchw, &nhwc, &dims).unwrap().overload(), "");
+/// assert_eq!(Relayout::new(&nchw, &blocked, &dims).unwrap().overload(), "NCHW_NCHW16c_roundC");
+/// assert_eq!(Relayout::new(&blocked, &nhwc, &dims).unwrap().overload(), "NCHW16c_NHWC_cropC");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Relayout {
@@ -31,7 +35,17 @@ pub struct Relayout {
     to: Layout,
     /// How the number of slots changes, per axis.
     changes: Vec<Change>,
-    name: String,
+    overload: String,
+    attributes: Attributes,
+}
+
+/// What a call says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Attributes {
+    /// The order of storage dims.
+    Perm(Vec<i64>),
+    /// The layouts; slots that axes are cropped to, -1 for others; slots that axes are filled to. Lists that say nothing are empty.
+    Layouts { from: String, to: String, shape: Vec<i64>, slots: Vec<i64> },
 }
 
 /// How the number of slots of an axis changes.
@@ -41,25 +55,32 @@ enum Change {
     /// Rounded up to a multiple of this, the block of the result; computed.
     Round(u64),
     /// To more, as the call says.
-    Fill(i64),
+    Fill {
+        have: i64,
+        want: i64,
+    },
     /// To fewer, as the call says.
-    Crop(i64),
+    Crop {
+        have: i64,
+        want: i64,
+    },
 }
 
 impl Change {
-    fn slots(self) -> Option<i64> {
-        match self {
-            Change::Fill(slots) | Change::Crop(slots) => Some(slots),
-            _ => None,
-        }
+    fn filled(self) -> Option<i64> {
+        if let Change::Fill { want, .. } = self { Some(want) } else { None }
+    }
+
+    fn cropped(self) -> Option<i64> {
+        if let Change::Crop { want, .. } = self { Some(want) } else { None }
     }
 
     fn word(self) -> Option<&'static str> {
         Some(match self {
             Change::None => return None,
             Change::Round(_) => "round",
-            Change::Fill(_) => "fill",
-            Change::Crop(_) => "crop",
+            Change::Fill { .. } => "fill",
+            Change::Crop { .. } => "crop",
         })
     }
 }
@@ -83,26 +104,42 @@ impl Relayout {
             let why = "its digits spell no axis".to_owned();
             bare(layout).ok_or_else(|| DialectError::Layout { layout: layout.to_string(), why })
         };
-        let mut relayout = Relayout { from: strip(from)?, to: strip(to)?, changes, name: PERMUTE.to_owned() };
-        if relayout.perm().is_none() {
-            relayout.name = relayout.spelled()?;
-        }
-        Ok(relayout)
+        let (from, to) = (strip(from)?, strip(to)?);
+        let (overload, attributes) = match permutation(&from, &to, &changes) {
+            Some(perm) => (String::new(), Attributes::Perm(perm)),
+            None => (spelled(&from, &to, &changes)?, layouts(&from, &to, &changes)?),
+        };
+        Ok(Relayout { from, to, changes, overload, attributes })
     }
 
-    /// Name of the function in the domain, the `op_type` of a call. Two moves have the same name only if their functions are
-    /// the same.
-    pub fn name(&self) -> &str {
-        &self.name
+    /// The overload of the function, and of a call: empty where dims are only put in another order, else the layouts and how slots
+    /// change. Two moves have the same only if their functions are the same.
+    pub fn overload(&self) -> &str {
+        &self.overload
     }
 
-    /// The attributes of the call: `perm` of [`PERMUTE`], else `slots` where slots are cropped or filled.
+    /// The attributes of the call, which say all of the move: `perm` alone where dims are only put in another order, else `from` and
+    /// `to`, `shape` where slots are cropped, and `slots` where they are filled.
     pub fn attributes(&self) -> Vec<AttributeProto> {
-        if let Some(perm) = self.perm() {
-            return vec![ints_attribute("perm", perm.iter().map(|&p| p as i64).collect())];
+        match &self.attributes {
+            Attributes::Perm(perm) => vec![ints_attribute("perm", perm.clone())],
+            Attributes::Layouts { from, to, shape, slots } => {
+                let list = |name, list: &Vec<i64>| (!list.is_empty()).then(|| ints_attribute(name, list.clone()));
+                let lists = list("shape", shape).into_iter().chain(list("slots", slots));
+                [string_attribute("from", from), string_attribute("to", to)].into_iter().chain(lists).collect()
+            }
         }
-        let slots: Vec<i64> = self.changes.iter().filter_map(|c| c.slots()).collect();
-        if slots.is_empty() { Vec::new() } else { vec![ints_attribute("slots", slots)] }
+    }
+
+    /// The call, but for the names of its operand, its result and itself.
+    pub fn call(&self) -> NodeProto {
+        NodeProto {
+            op_type: Some(RELAYOUT.to_owned()),
+            domain: Some(DOMAIN.to_owned()),
+            overload: (!self.overload.is_empty()).then(|| self.overload.clone()),
+            attribute: self.attributes(),
+            ..NodeProto::default()
+        }
     }
 
     /// The first operator set whose ops the body can be written in.
@@ -112,7 +149,7 @@ impl Relayout {
             // Pad with pads that are computed.
             Change::Round(_) => 11,
             // Constant that takes a list from an attribute.
-            Change::Fill(_) | Change::Crop(_) => 12,
+            Change::Fill { .. } | Change::Crop { .. } => 12,
         });
         needs.max().unwrap_or(FIRST_OPSET)
     }
@@ -124,40 +161,22 @@ impl Relayout {
     pub fn function(&self, opset: i64) -> Result<FunctionProto, DialectError> {
         let needs = self.first_opset();
         if opset < needs {
-            return Err(DialectError::OpsetTooOld { function: self.name.clone(), needs, opset });
+            let function = format!("{RELAYOUT}:{}", self.overload);
+            return Err(DialectError::OpsetTooOld { function, needs, opset });
         }
         let mut body = Body::new(opset);
-        let (y, attributes, doc) = if self.perm().is_some() {
-            let y = body.node("Transpose", &["X"], vec![reference("perm", "perm", AttributeType::Ints)]);
-            (y, vec!["perm".to_owned()], "Dims of X in another order: dim i of Y is dim perm[i] of X.".to_owned())
-        } else {
-            let attributes = self.attributes().into_iter().filter_map(|a| a.name).collect();
-            (self.moves(&mut body)?, attributes, self.doc())
+        let (y, doc) = match self.attributes {
+            Attributes::Perm(_) => {
+                let y = body.node("Transpose", &["X"], vec![reference("perm", "perm", AttributeType::Ints)]);
+                (y, "Dims of X in another order: dim i of Y is dim perm[i] of X.".to_owned())
+            }
+            Attributes::Layouts { .. } => (self.moves(&mut body)?, self.doc()),
         };
         body.result(&y, "Y");
         let (inputs, outputs) = (vec!["X".to_owned()], vec!["Y".to_owned()]);
-        Ok(body.finish(Face { name: self.name.clone(), inputs, outputs, attributes, doc, opset }))
-    }
-
-    /// The order of storage dims, if that is all that changes.
-    fn perm(&self) -> Option<Vec<usize>> {
-        if self.from.factors().len() != self.to.factors().len() || self.changes.iter().any(|c| *c != Change::None) {
-            return None;
-        }
-        let place = |digit: &Factor| self.from.factors().iter().position(|have| have == digit);
-        self.to.factors().iter().map(place).collect()
-    }
-
-    fn spelled(&self) -> Result<String, DialectError> {
-        let rank = self.from.rank();
-        let (from, to) = (spell(&self.from, Letters::Features)?, spell(&self.to, Letters::Features)?);
-        let mut name = format!("{PERMUTE}_{from}_{to}");
-        for (axis, change) in self.changes.iter().enumerate() {
-            if let Some(word) = change.word() {
-                let _ = write!(name, "_{word}{}", letter(Letters::Features, rank, axis));
-            }
-        }
-        Ok(name)
+        let attributes = self.attributes().into_iter().filter_map(|a| a.name).collect();
+        let (name, overload) = (RELAYOUT.to_owned(), self.overload.clone());
+        Ok(body.finish(Face { name, overload, inputs, outputs, attributes, doc, opset }))
     }
 
     fn doc(&self) -> String {
@@ -169,8 +188,8 @@ impl Relayout {
             let _ = match change {
                 Change::None => Ok(()),
                 Change::Round(to) => write!(doc, "; {axis} gets slots of zero up to a multiple of {to}"),
-                Change::Fill(_) => write!(doc, "; {axis} gets slots of zero up to its entry in `slots`"),
-                Change::Crop(_) => write!(doc, "; {axis} loses slots down to its entry in `slots`"),
+                Change::Fill { .. } => write!(doc, "; {axis} gets slots of zero up to its entry in `slots`"),
+                Change::Crop { .. } => write!(doc, "; {axis} loses slots down to its entry in `shape`"),
             };
         }
         doc.push('.');
@@ -205,11 +224,11 @@ impl Relayout {
         let picked = |wanted: fn(Change) -> bool| -> Vec<(usize, usize)> {
             axes.iter().filter(|&&a| wanted(of(a))).filter_map(|&a| Some((a, place(a)?))).collect()
         };
-        let crops = picked(|c| matches!(c, Change::Crop(_)));
+        let crops = picked(|c| matches!(c, Change::Crop { .. }));
         if !crops.is_empty() {
             x = self.crop(body, &x, &crops);
         }
-        let fills = picked(|c| matches!(c, Change::Fill(_)));
+        let fills = picked(|c| matches!(c, Change::Fill { .. }));
         if !fills.is_empty() {
             x = self.fill(body, &x, layout.factors().len(), &fills);
         }
@@ -224,28 +243,29 @@ impl Relayout {
         if multiples.iter().any(|&m| m != 1) { round(body, &x, &multiples) } else { x }
     }
 
-    /// The entries of attribute `slots` for these axes.
-    fn slots(&self, body: &mut Body, axes: &[(usize, usize)]) -> String {
-        let listed: Vec<usize> =
-            self.changes.iter().enumerate().filter(|(_, c)| c.slots().is_some()).map(|(axis, _)| axis).collect();
-        let slots = body.node("Constant", &[], vec![reference("value_ints", "slots", AttributeType::Ints)]);
-        if listed.len() == axes.len() {
-            return slots;
+    /// Entries of a list of so many that the call gives.
+    fn entries(body: &mut Body, attribute: &str, length: usize, entries: &[usize]) -> String {
+        let list = body.node("Constant", &[], vec![reference("value_ints", attribute, AttributeType::Ints)]);
+        if entries.len() == length {
+            return list;
         }
-        let entries = axes.iter().filter_map(|(axis, _)| listed.iter().position(|l| l == axis)).map(|i| i as i64);
-        let entries = body.ints(&entries.collect::<Vec<_>>());
-        body.node("Gather", &[&slots, &entries], vec![int_attribute("axis", 0)])
+        let entries = body.ints(&entries.iter().map(|&i| i as i64).collect::<Vec<_>>());
+        body.node("Gather", &[&list, &entries], vec![int_attribute("axis", 0)])
     }
 
     fn crop(&self, body: &mut Body, x: &str, axes: &[(usize, usize)]) -> String {
-        let ends = self.slots(body, axes);
+        let entries: Vec<usize> = axes.iter().map(|(axis, _)| *axis).collect();
+        let ends = Self::entries(body, "shape", self.changes.len(), &entries);
         let starts = body.ints(&vec![0; axes.len()]);
         let places = body.ints(&axes.iter().map(|(_, at)| *at as i64).collect::<Vec<_>>());
         body.node("Slice", &[x, &starts, &ends, &places], vec![])
     }
 
     fn fill(&self, body: &mut Body, x: &str, rank: usize, axes: &[(usize, usize)]) -> String {
-        let slots = self.slots(body, axes);
+        let filled = self.changes.iter().enumerate().filter(|(_, c)| c.filled().is_some());
+        let filled: Vec<usize> = filled.map(|(axis, _)| axis).collect();
+        let entries: Vec<usize> = axes.iter().filter_map(|(axis, _)| filled.iter().position(|f| f == axis)).collect();
+        let slots = Self::entries(body, "slots", filled.len(), &entries);
         let shape = body.node("Shape", &[x], vec![]);
         let both = body.node("Concat", &[&shape, &slots], vec![int_attribute("axis", 0)]);
         let entry = |at: usize| axes.iter().position(|(_, place)| *place == at).map_or(at, |i| rank + i);
@@ -254,6 +274,53 @@ impl Relayout {
         let more = body.node("Sub", &[&wanted, &shape], vec![]);
         pad(body, x, rank, &more)
     }
+}
+
+/// The order of storage dims, if that is all that changes.
+fn permutation(from: &Layout, to: &Layout, changes: &[Change]) -> Option<Vec<i64>> {
+    if from.factors().len() != to.factors().len() || changes.iter().any(|c| *c != Change::None) {
+        return None;
+    }
+    let place = |digit: &Factor| from.factors().iter().position(|have| have == digit);
+    to.factors().iter().map(|digit| place(digit).map(|at| at as i64)).collect()
+}
+
+/// The layouts and how slots change, in letters and digits.
+fn spelled(from: &Layout, to: &Layout, changes: &[Change]) -> Result<String, DialectError> {
+    let mut name = format!("{}_{}", spell(from, Letters::Features)?, spell(to, Letters::Features)?);
+    for (axis, change) in changes.iter().enumerate() {
+        if let Some(word) = change.word() {
+            let _ = write!(name, "_{word}{}", letter(Letters::Features, from.rank(), axis));
+        }
+    }
+    Ok(name)
+}
+
+/// The attributes of a move that changes digits or slots. Every slot that is kept is an index there, so that pad lanes which both
+/// layouts have are moved; slots beyond are those of a slot map, if they are not what a block is rounded up to.
+fn layouts(from: &Layout, to: &Layout, changes: &[Change]) -> Result<Attributes, DialectError> {
+    let [mut cropped, mut filled] = [Vec::new(), Vec::new()];
+    for (axis, change) in (0u8..).zip(changes) {
+        match *change {
+            Change::None | Change::Round(_) => {}
+            Change::Crop { have, want } => cropped.push((axis, segment(want, have))),
+            Change::Fill { have, want } => filled.push((axis, segment(have, want))),
+        }
+    }
+    let text = |layout: &Layout, maps: Vec<(u8, Vec<Segment>)>| {
+        let told = Layout::new(layout.rank(), layout.factors().iter().copied(), maps);
+        let told = told.map_err(|e| DialectError::Layout { layout: layout.to_string(), why: e.to_string() })?;
+        Ok(told.display(&LayoutNames::features(layout.rank())).to_string())
+    };
+    let crops = !cropped.is_empty();
+    let shape = if crops { changes.iter().map(|c| c.cropped().unwrap_or(-1)).collect() } else { Vec::new() };
+    let slots = changes.iter().filter_map(|c| c.filled()).collect();
+    Ok(Attributes::Layouts { from: text(from, cropped)?, to: text(to, filled)?, shape, slots })
+}
+
+/// So many indices at the start of so many slots.
+fn segment(len: i64, slots: i64) -> Vec<Segment> {
+    vec![Segment { len: len.unsigned_abs(), slots: slots.unsigned_abs() }]
 }
 
 /// `x` with zeros at the end of each dim, up to these multiples.
@@ -314,8 +381,8 @@ fn change(from: &Layout, to: &Layout, axis: usize, extent: &Dim) -> Result<Chang
     match (have.as_const(), want.as_const()) {
         // Slots of a whole axis are its extent, which its storage shape tells.
         _ if rounded.as_ref() == Some(want) && block > 1 => Ok(Change::Round(block)),
-        (Some(have), Some(want)) if have < want => Ok(Change::Fill(want)),
-        (Some(_), Some(want)) => Ok(Change::Crop(want)),
+        (Some(have), Some(want)) if have < want => Ok(Change::Fill { have, want }),
+        (Some(have), Some(want)) => Ok(Change::Crop { have, want }),
         _ => Err(unknown()),
     }
 }

@@ -1,6 +1,7 @@
 //! Attributes of nodes whose op a pass chose.
 
-use super::views::{bare_node, int_attribute, ints_attribute};
+use super::views::bare_node;
+use crate::proto::make::{empty_attribute, floats_attribute, int_attribute, ints_attribute};
 use crate::proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
 use relayout_ir::attr::Attr;
 use relayout_ir::graph::{Node, Op};
@@ -48,16 +49,12 @@ pub(super) fn made(node: &Node) -> NodeProto {
 
 /// An attribute, if it is a number, a text or a list of such.
 fn attribute(name: &str, attr: &Attr) -> Option<AttributeProto> {
-    let typed = |r#type: AttributeType| AttributeProto {
-        name: Some(name.to_owned()),
-        r#type: Some(r#type as i32),
-        ..AttributeProto::default()
-    };
+    let typed = |kind| empty_attribute(name, kind);
     Some(match attr {
         Attr::Int(i) => int_attribute(name, *i),
         Attr::Ints(list) => ints_attribute(name, list.clone()),
         Attr::Float(f) => AttributeProto { f: Some(*f), ..typed(AttributeType::Float) },
-        Attr::Floats(list) => AttributeProto { floats: list.clone(), ..typed(AttributeType::Floats) },
+        Attr::Floats(list) => floats_attribute(name, list.clone()),
         Attr::String(s) => AttributeProto { s: Some(s.clone()), ..typed(AttributeType::String) },
         Attr::Strings(list) => AttributeProto { strings: list.clone(), ..typed(AttributeType::Strings) },
         _ => return None,

@@ -1,21 +1,22 @@
 //! Calls of domain `relayout`: kernels that a pass chose, and moves. The model gets the body of every function that it calls.
 
-use super::views::bare_node;
 use super::{ExportError, Exporter, GraphOut};
-use crate::dialect::{DOMAIN, DialectError, DialectOp, FIRST_IR_VERSION, Operand, Relayout, VERSION};
+use crate::dialect::{DOMAIN, DialectError, DialectOp, Operand, Relayout, VERSION, first_ir_version};
+use crate::import::{function_name, op_name};
 use crate::proto::{FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto};
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, KernelLayouts};
-use relayout_ir::graph::{Graph, Node, Op, ValueId};
+use relayout_ir::graph::{Graph, Node, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-/// The functions that calls need, by name.
+/// The functions that calls need, by what calls them.
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     /// The version of the standard domain that the model imports.
     opset: i64,
-    bodies: BTreeMap<String, FunctionProto>,
+    bodies: BTreeMap<OpName, FunctionProto>,
 }
 
 impl Functions {
@@ -37,18 +38,28 @@ impl Functions {
         {
             drop_initialized_inputs(graph);
         }
-        proto.ir_version = Some(before.max(FIRST_IR_VERSION));
+        proto.ir_version = self.bodies.values().map(first_ir_version).chain([before]).max();
         let imported = |set: &OperatorSetIdProto| set.domain.as_deref() == Some(DOMAIN);
         if !proto.opset_import.iter().any(imported) {
             proto.opset_import.push(OperatorSetIdProto { domain: Some(DOMAIN.to_owned()), version: Some(VERSION) });
         }
         for (name, body) in self.bodies {
-            let same =
-                |f: &FunctionProto| f.domain.as_deref() == Some(DOMAIN) && f.name.as_deref() == Some(name.as_str());
-            if !proto.functions.iter().any(same) {
+            if !proto.functions.iter().any(|f| function_name(f) == name) {
                 proto.functions.push(body);
             }
         }
+    }
+
+    /// Has the body that a call of this name needs.
+    fn need(
+        &mut self,
+        name: OpName,
+        body: impl FnOnce(i64) -> Result<FunctionProto, DialectError>,
+    ) -> Result<(), DialectError> {
+        if let Entry::Vacant(vacant) = self.bodies.entry(name) {
+            vacant.insert(body(self.opset)?);
+        }
+        Ok(())
     }
 }
 
@@ -99,9 +110,7 @@ impl Exporter {
         proto.overload = None;
         proto.input = op.inputs().filter_map(|slot| proto.input.get(slot).cloned()).collect();
         proto.output.retain(|name| !name.is_empty());
-        if !self.functions.bodies.contains_key(op.name()) {
-            self.functions.bodies.insert(op.name().to_owned(), op.function());
-        }
+        self.functions.need(op_name(&proto), |_| Ok(op.function())).map_err(|e| fail(e.to_string()))?;
         Ok(proto)
     }
 
@@ -120,14 +129,8 @@ impl Exporter {
             why: e.to_string(),
         };
         let relayout = Relayout::new(from, to, shape).map_err(fail)?;
-        if !self.functions.bodies.contains_key(relayout.name()) {
-            let body = relayout.function(self.functions.opset).map_err(fail)?;
-            self.functions.bodies.insert(relayout.name().to_owned(), body);
-        }
-        let mut node = bare_node(&Op::Relayout);
-        node.domain = Some(DOMAIN.to_owned());
-        node.op_type = Some(relayout.name().to_owned());
-        node.attribute = relayout.attributes();
+        let node = relayout.call();
+        self.functions.need(op_name(&node), |opset| relayout.function(opset)).map_err(fail)?;
         Ok(node)
     }
 }

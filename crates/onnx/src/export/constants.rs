@@ -1,7 +1,8 @@
 //! Constants that a pass made, as tensors. A permutation is carried out while the tensor is written.
 
 use super::{ExportError, Exporter};
-use crate::proto::{AttributeProto, NodeProto, TensorProto, attribute_proto::AttributeType};
+use crate::proto::make::tensor_attribute;
+use crate::proto::{NodeProto, TensorProto};
 use bytes::Bytes;
 use relayout_codegen::{Digit, Options, Order, Segment, permute, permute_nibbles, plan, relayout, run_relayout};
 use relayout_ir::constant::{Constant, Repack};
@@ -101,12 +102,7 @@ pub(super) fn constant_node(tensor: TensorProto) -> NodeProto {
         op_type: Some("Constant".to_owned()),
         name: Some(output.clone()),
         output: vec![output],
-        attribute: vec![AttributeProto {
-            name: Some("value".to_owned()),
-            t: Some(Box::new(tensor)),
-            r#type: Some(AttributeType::Tensor as i32),
-            ..AttributeProto::default()
-        }],
+        attribute: vec![tensor_attribute("value", tensor)],
         ..NodeProto::default()
     }
 }

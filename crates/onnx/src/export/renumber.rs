@@ -1,9 +1,9 @@
 //! Attributes and operands that speak of axes, written for the order in which the first operand with axes is stored, or the first
 //! result where no operand has axes.
 
-use super::views::{int_attribute, ints_attribute};
 use super::{ExportError, Exporter, GraphOut};
-use crate::proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
+use crate::proto::make::{floats_attribute, int_attribute, ints_attribute, string_attribute};
+use crate::proto::{AttributeProto, NodeProto};
 use relayout_ir::form::{Said, renumbered};
 use relayout_ir::graph::{Node, NodeId, ValueId};
 
@@ -22,10 +22,8 @@ impl Exporter {
             match said {
                 Said::Int(name, value) => set(&mut proto, int_attribute(name, value)),
                 Said::Ints(name, values) => set(&mut proto, ints_attribute(name, values)),
-                Said::Floats(name, floats) => {
-                    set(&mut proto, AttributeProto { floats, ..attribute(name, AttributeType::Floats) });
-                }
-                Said::Text(name, text) => set(&mut proto, text_attribute(name, text)),
+                Said::Floats(name, values) => set(&mut proto, floats_attribute(name, values)),
+                Said::Text(name, text) => set(&mut proto, string_attribute(name, &text)),
                 Said::Operand { slot, values, scalar, what } => {
                     self.replace(out, &mut proto, slot, what, &values, scalar);
                 }
@@ -136,14 +134,6 @@ fn gather(data: String, indices: String, result: String) -> NodeProto {
         attribute: vec![int_attribute("axis", 0)],
         ..NodeProto::default()
     }
-}
-
-fn attribute(name: &str, ty: AttributeType) -> AttributeProto {
-    AttributeProto { name: Some(name.to_owned()), r#type: Some(ty as i32), ..AttributeProto::default() }
-}
-
-fn text_attribute(name: &str, text: String) -> AttributeProto {
-    AttributeProto { s: Some(text.into_bytes().into()), ..attribute(name, AttributeType::String) }
 }
 
 fn set(proto: &mut NodeProto, attribute: AttributeProto) {

@@ -1,8 +1,10 @@
 //! Views and moves: nothing, a Reshape, or a Transpose.
 
 use super::{ExportError, Exporter, GraphOut};
-use crate::proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
+use crate::proto::NodeProto;
+use crate::proto::make::{int_attribute, ints_attribute};
 use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
@@ -151,10 +153,12 @@ impl Exporter {
 
     /// The call that a change is, where the target's moves are calls.
     fn called(&mut self, out: &GraphOut<'_>, n: NodeId, change: &Change) -> Result<Option<NodeProto>, ExportError> {
+        // Libraries of the op move whole bytes. Anything else has a Transpose, which runs whether one is loaded or not.
+        let bytes = |v: ValueId| out.graph.value(v).ty.dtype().and_then(DType::bits).is_some_and(|bits| bits % 8 == 0);
         let moved = matches!(out.graph.node(n).op, Op::Relayout) && self.calls_functions;
         let (y, left) = match change {
             Change::Move { y, left, .. } => (*y, left.as_ref()),
-            Change::Transpose { x, y, .. } if moved => (*y, &out.graph.value(*x).layout),
+            Change::Transpose { x, y, .. } if moved && bytes(*y) => (*y, &out.graph.value(*x).layout),
             _ => return Ok(None),
         };
         let value = out.graph.value(y);
@@ -192,45 +196,19 @@ impl Exporter {
             }
             Change::Move { x, y, .. } => ("", x, y, vec![], vec![]),
         };
-        let (op, domain, attribute) = match call {
-            Some(call) => (call.op_type.unwrap_or_default(), call.domain, call.attribute),
-            None => (op.to_owned(), domain, attribute),
-        };
+        let said = || NodeProto { op_type: Some(op.to_owned()), domain, attribute, ..NodeProto::default() };
         let name = out.names.of(y).to_owned();
         let mut node = NodeProto {
-            op_type: Some(op),
-            domain,
             // The node that this one stands for gives it its name and what else it says of itself.
             name: Some(origin.and_then(|o| o.name.clone()).unwrap_or_else(|| name.clone())),
             doc_string: origin.and_then(|o| o.doc_string.clone()),
             metadata_props: origin.map(|o| o.metadata_props.clone()).unwrap_or_default(),
-            attribute,
-            ..NodeProto::default()
+            ..call.unwrap_or_else(said)
         };
         node.input = std::iter::once(out.names.of(x).to_owned()).chain(inputs).collect();
         node.output = vec![name];
         out.nodes.push(node);
         Ok(())
-    }
-}
-
-/// A list of integers as an attribute.
-pub(super) fn ints_attribute(name: &str, values: Vec<i64>) -> AttributeProto {
-    AttributeProto {
-        name: Some(name.to_owned()),
-        ints: values,
-        r#type: Some(AttributeType::Ints as i32),
-        ..AttributeProto::default()
-    }
-}
-
-/// An integer as an attribute.
-pub(super) fn int_attribute(name: &str, value: i64) -> AttributeProto {
-    AttributeProto {
-        name: Some(name.to_owned()),
-        i: Some(value),
-        r#type: Some(AttributeType::Int as i32),
-        ..AttributeProto::default()
     }
 }
 

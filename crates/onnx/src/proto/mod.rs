@@ -11,6 +11,7 @@
 mod device;
 mod equal;
 mod graph;
+pub(crate) mod make;
 mod model;
 mod tensor;
 mod types;

@@ -5,6 +5,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod files;
+
 use prost::Message;
 use relayout::verify::{SearchPlaces, find_library};
 use relayout_onnx::proto::tensor_shape_proto::{Dimension, dimension};
@@ -81,7 +83,7 @@ pub(crate) fn relayout(output: &str, attribute: Vec<AttributeProto>) -> NodeProt
     node("relayout", "Relayout", output, attribute)
 }
 
-fn value(name: &str, element: i32, dims: Option<&[Size]>) -> ValueInfoProto {
+pub(crate) fn value(name: &str, element: i32, dims: Option<&[Size]>) -> ValueInfoProto {
     let dim = |size: &Size| Dimension {
         value: Some(match size {
             Size::Known(size) => dimension::Value::DimValue(*size),
@@ -113,10 +115,17 @@ pub(crate) fn model(
         node: nodes,
         ..GraphProto::default()
     };
+    of_graph(graph, functions, (18, 10)).encode_to_vec()
+}
+
+/// A model at this opset and IR version.
+pub(crate) fn of_graph(
+    graph: GraphProto,
+    functions: Vec<FunctionProto>,
+    (opset, ir_version): (i64, i64),
+) -> ModelProto {
     let import =
         |(domain, version): (&str, i64)| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
-    let opset_import = [("", 18), ("relayout", 1)].map(import).to_vec();
-    let model =
-        ModelProto { ir_version: Some(10), graph: Some(graph), opset_import, functions, ..ModelProto::default() };
-    model.encode_to_vec()
+    let opset_import = [("", opset), ("relayout", 1)].map(import).to_vec();
+    ModelProto { ir_version: Some(ir_version), graph: Some(graph), opset_import, functions, ..ModelProto::default() }
 }

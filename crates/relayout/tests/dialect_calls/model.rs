@@ -87,6 +87,7 @@ pub(crate) fn single(
 pub(crate) fn with_function(mut model: ModelProto, function: FunctionProto) -> ModelProto {
     let domain = Some(dialect::DOMAIN.to_owned());
     model.opset_import.push(OperatorSetIdProto { domain, version: Some(dialect::VERSION) });
+    model.ir_version = model.ir_version.max(Some(dialect::first_ir_version(&function)));
     model.functions.push(function);
     model
 }
@@ -101,14 +102,7 @@ pub(crate) fn checked(model: &ModelProto, inputs: &[(String, Array, bool)], leve
 
 /// The model of a move.
 pub(crate) fn moved(relayout: &Relayout, x: &Array, to: &Layout, symbolic: bool, opset: i64) -> ModelProto {
-    let node = NodeProto {
-        op_type: Some(relayout.name().to_owned()),
-        domain: Some(dialect::DOMAIN.to_owned()),
-        input: vec!["x".to_owned()],
-        output: vec!["y".to_owned()],
-        attribute: relayout.attributes(),
-        ..NodeProto::default()
-    };
+    let node = NodeProto { input: vec!["x".to_owned()], output: vec!["y".to_owned()], ..relayout.call() };
     let inputs = [("x".to_owned(), x.clone(), false)];
     let model = single(node, &inputs, (x.onnx_type(), to.factors().len()), opset, symbolic);
     with_function(model, relayout.function(opset).unwrap())
