@@ -218,10 +218,9 @@ impl Maker {
             if let Some(found) = moved(graph, n) {
                 self.add(graph, path, n, &found);
             }
-            let label = graph.node(n).describe(graph);
             for (name, attr) in &graph.node(n).attrs {
                 for body in attr.bodies() {
-                    self.graph(body, &format!("{path}{label}.{name}/"));
+                    self.graph(body, &graph.node(n).body_path(graph, path, name));
                 }
             }
         }
