@@ -119,7 +119,7 @@ pub(crate) struct Optimize {
     #[arg(long, value_enum, default_value_t = Emit::Onnx)]
     pub(crate) emit: Emit,
 
-    /// What the kernels of a bundle are to be compiled for, as NVRTC calls it; sm_80 if nothing is said
+    /// What the kernels of a bundle are to be compiled for, as NVRTC calls it; `sm_80` if nothing is said
     #[arg(long, value_parser = crate::kernels::arch)]
     pub(crate) arch: Option<Arch>,
 

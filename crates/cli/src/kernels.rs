@@ -32,7 +32,7 @@ pub(crate) fn kernels(a: &args::Kernels) -> Result<(), Failure> {
     let files = made.files().map_err(Failure::model)?;
     place
         .write(|fresh| {
-            let failed = |e: std::io::Error| PlaceError::new(&a.output, e);
+            let failed = |e: std::io::Error| PlaceError::new(&a.output, e.to_string());
             files.iter().try_for_each(|(name, text)| fs::write(fresh.join(name), text)).map_err(failed)
         })
         .map_err(Failure::model)?;

@@ -30,8 +30,8 @@ pub struct PlaceError {
 
 impl PlaceError {
     /// Something that is in the way of a folder.
-    pub fn new(place: &Path, why: impl ToString) -> PlaceError {
-        PlaceError { place: place.to_owned(), why: why.to_string() }
+    pub fn new(place: &Path, why: impl Into<String>) -> PlaceError {
+        PlaceError { place: place.to_owned(), why: why.into() }
     }
 }
 
@@ -77,7 +77,7 @@ impl Place {
     /// # Errors
     /// What `fill` answers, or [`PlaceError`].
     pub fn write<E: From<PlaceError>>(&self, fill: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
-        let failed = |e: io::Error| PlaceError::new(&self.said, e);
+        let failed = |e: io::Error| PlaceError::new(&self.said, e.to_string());
         let fresh = self.beside().map_err(failed)?;
         fill(fresh.path())?;
         Ok(self.put(fresh.path()).map_err(failed)?)

@@ -7,11 +7,13 @@ mod fill;
 
 use relayout::bundle::{Attribute, Extent, Scope};
 use relayout::{Bundle, KernelOptions, Model, Options, OrtCpu, Target, kernels, optimize, read_bundle, write_bundle};
+use relayout_ir::dtype::DType;
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::proto::{GraphProto, NodeProto};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -92,7 +94,7 @@ fn same(file: &ModelFile, graph: &GraphProto, bundle: &Bundle, scope: &Scope, ma
             let constant = &scope.constants[found.iter().position(|n| *n == tensor.name()).expect("it is there")];
             let shape: Vec<Extent> = tensor.dims.iter().map(|&n| Extent::Number(n)).collect();
             assert_eq!(constant.shape, Some(shape), "{}", tensor.name());
-            assert_eq!(constant.dtype.map(|d| d.to_onnx()), tensor.data_type);
+            assert_eq!(constant.dtype.map(DType::to_onnx), tensor.data_type);
             let theirs = file.tensor_bytes(tensor).expect("it has bytes");
             assert!(bundle.constant(tensor.name()).expect("it is there") == theirs, "{}", tensor.name());
         }
@@ -189,7 +191,7 @@ fn constants_of_one_name_in_two_branches_stay_two_and_odd_elements_keep_their_by
     let fill = json!({"type": "tensor", "value": {"dtype": "f32", "shape": [1], "data": "AAAgQA=="}});
     assert_eq!(attribute("ConstantOfShape", "value"), fill);
     let q = scope.constants.iter().find(|v| v.name == "q").expect("it is there");
-    assert_eq!((q.dtype.map(|d| d.as_str()), &q.shape), (Some("i4"), &Some(vec![Extent::Number(3)])));
+    assert_eq!((q.dtype.map(DType::as_str), &q.shape), (Some("i4"), &Some(vec![Extent::Number(3)])));
     assert_eq!(bundle.constant("q").expect("it is there"), [0x21, 0x0f]);
 }
 
@@ -267,7 +269,10 @@ fn signed(dir: &Path) {
     edit(&dir.join("manifest.json"), |manifest| {
         for entry in manifest["files"].as_array_mut().expect("a list") {
             let bytes = fs::read(dir.join(entry["path"].as_str().expect("a path"))).expect("a file");
-            let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+            let mut digest = String::new();
+            for byte in Sha256::digest(&bytes) {
+                write!(digest, "{byte:02x}").expect("a string takes it");
+            }
             (entry["bytes"], entry["sha256"]) = (json!(bytes.len()), json!(digest));
         }
     });
@@ -404,6 +409,26 @@ fn graphs_that_do_not_hold_together_are_named() {
         }),
         &["weights.safetensors", "which is no constant of the graph"],
     );
+}
+
+#[test]
+fn a_graph_that_is_changed_anywhere_is_an_error_or_another_graph_and_never_a_panic() {
+    let written = Written::of("cli/conv", "cuda-tensorcore");
+    let (dir, path) = (written.path(), written.path().join("graph.json"));
+    let text = fs::read(&path).expect("a file");
+    let (mut refused, mut state) = (0, 1_u64);
+    for _ in 0..400 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let mut changed = text.clone();
+        changed[(state >> 33) as usize % text.len()] = b"0123456789-\"[]{},:aN/%?x"[(state >> 20) as usize % 24];
+        fs::write(&path, &changed).expect("it is written");
+        signed(&dir);
+        if let Err(error) = read_bundle(&dir) {
+            assert!(!error.to_string().contains('\n'), "{error}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 100, "{refused} of 400 are refused");
 }
 
 #[test]

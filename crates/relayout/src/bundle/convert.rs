@@ -99,7 +99,7 @@ impl Names<'_> {
     }
 
     /// An operand or result; `None` where it is left out.
-    fn slot(&self, name: &String) -> Option<String> {
+    fn slot(&self, name: &str) -> Option<String> {
         (!name.is_empty()).then(|| self.of(name))
     }
 }
@@ -143,7 +143,8 @@ impl<'p> Converter<'_, 'p> {
         }
         let value = |name: &str| value(names.of(name), written.and_then(|w| w.values.get(name)));
         let held: BTreeSet<&str> = tensors.iter().map(|(name, _)| *name).collect();
-        let listed = |name: &&str| !name.is_empty() && !(self.source.lists_initializers && held.contains(name));
+        let is_default = |name: &&str| self.source.lists_initializers && held.contains(name);
+        let listed = |name: &&str| !name.is_empty() && !is_default(name);
         let inputs: Vec<Value> =
             graph.input.iter().filter_map(|i| i.name.as_deref()).filter(listed).map(value).collect();
         let stored = written.map(|w| w.outputs.as_slice()).unwrap_or_default();
