@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Audit(Audit),
     /// Check a proof of how good the decision for a model is
     CheckCertificate(CheckCertificate),
+    /// Check that a bundle is whole and holds together
+    CheckBundle(CheckBundle),
     /// Run two models in ONNX Runtime and compare their outputs
     Verify(Verify),
     /// Measure what ops cost on this machine, or hold a table of costs against it
@@ -95,14 +97,31 @@ pub(crate) enum Numerics {
     Reassociate,
 }
 
+/// What `optimize` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Emit {
+    /// A model file
+    Onnx,
+    /// A folder: graph as JSON, weights as safetensors, CUDA kernels
+    Bundle,
+}
+
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Optimize {
     /// Model; `-` reads stdin
     pub(crate) model: PathBuf,
 
-    /// File to write; `-` writes stdout
+    /// File to write; `-` writes stdout. With `--emit bundle` a folder, which must not be there, be empty, or be a bundle
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: PathBuf,
+
+    /// What is written: `onnx`, a model file; `bundle`, a folder with graph, weights and kernels
+    #[arg(long, value_enum, default_value_t = Emit::Onnx)]
+    pub(crate) emit: Emit,
+
+    /// What the kernels of a bundle are to be compiled for, as NVRTC calls it; `sm_80` if nothing is said
+    #[arg(long, value_parser = crate::kernels::arch)]
+    pub(crate) arch: Option<Arch>,
 
     #[command(flatten)]
     pub(crate) decide: Decide,
@@ -192,6 +211,12 @@ pub(crate) struct CheckCertificate {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckBundle {
+    /// Folder that `optimize --emit bundle` wrote
+    pub(crate) dir: PathBuf,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -1,6 +1,7 @@
 //! The commands.
 
 use crate::args;
+use crate::bundle;
 use crate::failure::Failure;
 use crate::ops;
 use crate::progress::Progress;
@@ -17,6 +18,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
         return Err(Failure::usage("only one of the model, the report and the certificate can go to stdout"));
     }
     let target = target(&a.decide)?;
+    bundle::check_call(a, target.as_ref())?;
     let progress = Progress::start(format!("optimizing {}", a.model.display()));
     let model = open(&a.model)?;
     let mut options = with_ends(options(&a.decide), &a.ends);
@@ -67,7 +69,9 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     };
     let text = optimized.report().summary();
     let on_stdout = is_stdio(&a.out);
-    if on_stdout {
+    if a.emit == args::Emit::Bundle {
+        bundle::write(a, &optimized)?;
+    } else if on_stdout {
         let mut out = stdout().lock();
         optimized.write_to(&mut out).map_err(of_library)?;
         out.flush().map_err(Failure::stdout)?;

@@ -5,6 +5,7 @@
 mod args;
 mod audit;
 mod bench;
+mod bundle;
 mod calibrate;
 mod commands;
 mod failure;
@@ -40,6 +41,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Command::Explain(a) => commands::explain(a),
         Command::Audit(a) => audit::audit(a),
         Command::CheckCertificate(a) => audit::check_certificate(a),
+        Command::CheckBundle(a) => bundle::check_bundle(a),
         Command::Verify(a) => commands::verify(a),
         Command::Calibrate(a) => calibrate::calibrate(a),
         Command::Targets(a) => commands::targets(a),

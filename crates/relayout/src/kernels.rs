@@ -8,14 +8,12 @@
 //! What has no kernel (no elements, strings, elements smaller than a byte, padding in an unusual place) is in the manifest with the
 //! reason. The same graph and options give the same bytes.
 
-use relayout_codegen::cuda::{
-    Arch, BlockedPlan, CudaKernel, CudaOptions, Direction, KernelClass, Launch, Shape, generate, generate_blocked,
-};
-use relayout_codegen::{Plan, plan};
+mod planned;
+
+use planned::{Planned, elem_bytes, planned};
+use relayout_codegen::cuda::{Arch, CudaKernel, CudaOptions, KernelClass, Launch, Shape, generate, generate_blocked};
 use relayout_ir::dim::Dim;
-use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, NodeId};
-use relayout_ir::layout::{Factor, Layout};
 use relayout_passes::hints::{Hints, Size};
 use relayout_passes::record::{Moved, moved};
 use relayout_target::Sizes;
@@ -205,12 +203,6 @@ struct Made {
     launches: Vec<(Launch, Vec<usize>)>,
 }
 
-/// A planned move.
-enum Planned {
-    Permuted(Plan),
-    Blocked(BlockedPlan),
-}
-
 impl Maker {
     /// The moves of a graph and of its bodies.
     fn graph(&mut self, graph: &Graph, path: &str) {
@@ -218,10 +210,9 @@ impl Maker {
             if let Some(found) = moved(graph, n) {
                 self.add(graph, path, n, &found);
             }
-            let label = graph.node(n).describe(graph);
             for (name, attr) in &graph.node(n).attrs {
                 for body in attr.bodies() {
-                    self.graph(body, &format!("{path}{label}.{name}/"));
+                    self.graph(body, &graph.node(n).body_path(graph, path, name));
                 }
             }
         }
@@ -333,80 +324,6 @@ impl Maker {
     }
 }
 
-/// Bytes of an element, or why there are none.
-fn elem_bytes(dtype: Option<DType>) -> Result<usize, String> {
-    let Some(dtype) = dtype else { return Err("its element type is not known".to_owned()) };
-    match dtype.bits() {
-        None => Err("strings have no fixed size".to_owned()),
-        Some(bits) if bits % 8 != 0 => {
-            Err(format!("elements of {bits} bits share bytes, and a kernel moves whole ones"))
-        }
-        Some(bits) => Ok(bits as usize / 8),
-    }
-}
-
-/// The movement from one layout to another of a tensor of these sizes, or why none of the kernels is for it.
-fn planned(from: &Layout, to: &Layout, sizes: &[u64], elem: usize) -> Result<Planned, String> {
-    let too_large = || format!("{sizes:?} elements of {elem} bytes are more than a tensor has");
-    if let Some(blocked) = blocked(from, to, sizes, elem) {
-        return Ok(Planned::Blocked(blocked));
-    }
-    let shape: Vec<Dim> =
-        sizes.iter().map(|&n| i64::try_from(n).map(Dim::from)).collect::<Result<_, _>>().map_err(|_| too_large())?;
-    let refined = from.common_refinement(to, &shape).map_err(|refusal| refusal.to_string())?;
-    let elems = sizes.iter().try_fold(1_u64, |elems, &n| elems.checked_mul(n)).ok_or_else(too_large)?;
-    let number = |dim: &Dim| dim.as_const().and_then(|n| usize::try_from(n).ok()).ok_or_else(too_large);
-    let padded =
-        [&refined.left_elems, &refined.right_elems].iter().any(|side| number(side).map(|n| n as u64) != Ok(elems));
-    if padded {
-        return Err(format!("{from} to {to} pads or unpads these sizes at a place that no kernel is for"));
-    }
-    let mut digits = Vec::with_capacity(refined.digits.len());
-    for digit in &refined.digits {
-        digits.push((number(&digit.left_stride)?, number(&digit.right_stride)?, number(&digit.extent)?));
-    }
-    if elems == 0 {
-        digits = vec![(1, 1, 0)];
-    }
-    digits.sort_by_key(|&(left, ..)| std::cmp::Reverse(left));
-    let extents: Vec<usize> = digits.iter().map(|&(.., extent)| extent).collect();
-    let mut perm: Vec<usize> = (0..digits.len()).collect();
-    perm.sort_by_key(|&at| std::cmp::Reverse(digits[at].1));
-    plan(&extents, &perm, elem).map(Planned::Permuted).map_err(|error| error.to_string())
-}
-
-/// The plan of packing channels into blocks that they need not fill, or of unpacking them, if that is the move.
-fn blocked(from: &Layout, to: &Layout, sizes: &[u64], elem_bytes: usize) -> Option<BlockedPlan> {
-    let (direction, other) = if from.is_row_major() {
-        (Direction::Pack, to)
-    } else if to.is_row_major() {
-        (Direction::Unpack, from)
-    } else {
-        return None;
-    };
-    let (inner, outer) = other.factors().split_last()?;
-    let (axis, block) = (usize::from(inner.axis), inner.modulo.filter(|_| inner.div == 1)?);
-    let whole = |(at, factor): (usize, &Factor)| {
-        let expected = u8::try_from(at).ok();
-        let div = if at == axis { block } else { 1 };
-        expected == Some(factor.axis) && factor.modulo.is_none() && factor.div == div
-    };
-    let plain = outer.len() == sizes.len() && outer.iter().enumerate().all(whole);
-    if !plain || (0..sizes.len()).any(|axis| other.slot_map(axis).is_some()) {
-        return None;
-    }
-    let product =
-        |sizes: &[u64]| sizes.iter().try_fold(1_usize, |product, &n| product.checked_mul(usize::try_from(n).ok()?));
-    Some(BlockedPlan {
-        direction,
-        batch: product(sizes.get(..axis)?)?,
-        channels: product(sizes.get(axis..=axis)?)?,
-        spatial: product(sizes.get(axis + 1..)?)?,
-        block: usize::try_from(block).ok()?,
-        elem_bytes,
-    })
-}
-
 /// What the files of a kernel are called: its name, or where that is too long for a file its beginning and a sum of all of it.
 fn stem(name: &str) -> String {
     // Names are ASCII, so every place is a border of characters.
@@ -425,7 +342,9 @@ fn stem(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use relayout_ir::dtype::DType;
     use relayout_ir::graph::{Node, Op};
+    use relayout_ir::layout::Layout;
     use relayout_ir::types::Type;
 
     fn dims(text: &[&str]) -> Vec<Dim> {
@@ -486,6 +405,35 @@ mod tests {
         let left: Vec<&str> = found.without().map(|m| m.result.as_str()).collect();
         assert_eq!(left, ["odd"]);
         assert!(moves[5].why.as_deref().is_some_and(|why| why.contains("pads")), "{:?}", moves[5].why);
+    }
+
+    #[test]
+    fn channels_that_are_padded_at_the_end_are_packed_and_unpacked_as_one_block() {
+        let graph = graph(&[
+            ("padded", &["2", "3", "7", "5"], DType::F32, "NCHW", "N H W C[3:4]"),
+            ("cropped", &["2", "20", "7", "5"], DType::F16, "N H W C[20:24]", "NCHW"),
+            ("same", &["2", "3", "7", "5"], DType::F32, "NCHW", "NCHW4c"),
+            ("turned", &["2", "3", "7", "5"], DType::F32, "NCHW", "N W H C[3:4]"),
+            ("two", &["2", "8", "7", "5"], DType::F32, "NCHW", "N H W C[3:4,5:8]"),
+            ("shortened", &["2", "9", "7", "5"], DType::F32, "N H W C[9:12]", "NHWC"),
+            ("lengthened", &["2", "9", "7", "5"], DType::F32, "NWHC", "N W H C[9:12]"),
+            ("outside", &["2", "9", "7", "5"], DType::F32, "N C[9:12] H W", "NCHW"),
+        ]);
+        let found = kernels(&graph, &KernelOptions::default());
+        let classes: Vec<&str> = (0..8).map(|at| class(&found, at)).collect();
+        assert_eq!(classes, ["pack", "pack", "pack", "none", "none", "pack", "pack", "none"]);
+        let moves = &found.manifest.moves;
+        assert_eq!((moves[0].bytes, moves[1].bytes), (Some(2 * 35 * 4 * 4), Some(2 * 35 * 20 * 2)));
+        assert_eq!((moves[5].bytes, moves[6].bytes), (Some(70 * 9 * 4), Some(70 * 12 * 4)));
+        // Three channels fill less than one block either way, so the bytes are the same.
+        assert_eq!((&moves[0].kernel, &moves[0].launch), (&moves[2].kernel, &moves[2].launch));
+        let offset = |layout: &str, at: [u64; 4]| {
+            let layout: Layout = layout.parse().expect("a layout");
+            layout.bind(&[2, 3, 7, 5]).expect("it fits").offset(&at)
+        };
+        for at in [[0, 0, 0, 0], [1, 2, 6, 4], [0, 1, 3, 2]] {
+            assert_eq!(offset("N H W C[3:4]", at), offset("NCHW4c", at));
+        }
     }
 
     #[test]

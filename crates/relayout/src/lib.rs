@@ -21,6 +21,7 @@
 
 mod audit;
 mod builder;
+pub mod bundle;
 pub mod calibrate;
 mod certificate;
 mod error;
@@ -29,6 +30,7 @@ mod kernels;
 mod made_for;
 mod model;
 mod optimize;
+mod place;
 mod plan;
 mod report;
 pub mod verify;
@@ -36,12 +38,14 @@ mod why;
 
 pub use audit::{AUDIT_SCHEMA, Audit, AuditedMove, Fate, audit};
 pub use builder::{BuildError, GraphBuilder};
+pub use bundle::{BUNDLE_SCHEMA, Bundle, BundleError, read_bundle, write_bundle};
 pub use certificate::{CertificateFile, certify, check_certificate};
 pub use error::Error;
 pub use io::{End, IO_KEY, IoError, IoLayout, IoRecord};
 pub use kernels::{KernelFile, KernelOptions, Kernels, LaunchFile, MANIFEST_SCHEMA, Manifest, MoveKernel, kernels};
 pub use model::Model;
 pub use optimize::{Optimized, Options, optimize, optimize_graph};
+pub use place::{Place, PlaceError};
 pub use plan::{
     Action, ConstantPlan, GraphPlan, Ids, ListPlan, NodePlan, OperandPlan, OutputPlan, PLAN_SCHEMA, PlanError,
     RelayoutPlan, User, ValuePlan, plan_graph,

@@ -1,5 +1,6 @@
 //! `optimize`: a model in, a model and a report out.
 
+use crate::bundle::can_bundle;
 use crate::error::Error;
 use crate::io::{IoLayout, IoRecord, Wishes, declare, records_of};
 use crate::made_for::{is_settled, metadata};
@@ -113,7 +114,11 @@ pub struct Optimized<'m> {
     result: Option<Exported>,
     report: Report,
     printed: Option<String>,
-    graph: Graph,
+    /// What the last round left.
+    source: Source,
+    /// Of the target's dialect: whether moves are calls, and whether there is anything in it but standard ops and calls.
+    calls_functions: bool,
+    bundles: bool,
 }
 
 /// A second look at the result finds nothing, as a rule; more rounds than this are never needed, and none makes it dearer.
@@ -152,7 +157,7 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
     report.notes.extend(unread);
     let metadata = metadata(target);
     let mut result: Option<Exported> = None;
-    let writing = ExportOptions { metadata: &metadata, calls_functions: target.calls_functions() };
+    let writing = ExportOptions { metadata: &metadata, calls_functions: target.calls_functions(), describes: false };
     let mut exported = source.export(&writing)?;
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
     let mut last = first;
@@ -184,12 +189,14 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
     report.after = traffic(&last, GraphRecord::after);
     report.graphs = last.graphs;
     report.notes.extend(lost_fields(model, report.changed));
-    Ok(Optimized { model, result, report, printed, graph: source.ir.graph })
+    let calls_functions = target.calls_functions();
+    Ok(Optimized { model, result, report, printed, source, calls_functions, bundles: can_bundle(target) })
 }
 
 /// What one round starts from: the model, with the calls of its own functions written out.
+#[derive(Debug)]
 pub(crate) struct Source {
-    file: Arc<ModelFile>,
+    pub(crate) file: Arc<ModelFile>,
     inlined: Option<Inlined>,
     pub(crate) ir: IrModel,
     pub(crate) notes: Vec<String>,
@@ -259,7 +266,9 @@ fn settled<'m>(model: &'m Model, target: &dyn Target, records: Vec<IoRecord>) ->
     report.settled = true;
     report.io = records;
     report.notes.extend(lost_fields(model, false));
-    Optimized { model, result: None, report, printed: None, graph: model.ir.graph.clone() }
+    let source = Source { file: Arc::clone(&model.file), inlined: None, ir: model.ir.clone(), notes: Vec::new() };
+    let (calls_functions, bundles) = (target.calls_functions(), can_bundle(target));
+    Optimized { model, result: None, report, printed: None, source, calls_functions, bundles }
 }
 
 /// Types are needed to see what can't be; inference finds them again, and more, in the pipeline.
@@ -342,7 +351,7 @@ impl Optimized<'_> {
 
     /// The graph after the last pass: layouts on values, moves as Relayouts.
     pub fn graph(&self) -> &Graph {
-        &self.graph
+        &self.source.ir.graph
     }
 
     /// Text of the graph after the pass that the options name.
@@ -412,8 +421,27 @@ impl Optimized<'_> {
     }
 }
 
-/// The payloads of a result, for callers that write it themselves.
+/// The parts of a result, for those who write it themselves.
 impl Optimized<'_> {
+    /// The messages of the result with how each of their values is stored, and the payloads of earlier rounds. Calls of the
+    /// model's own functions are written out.
+    pub(crate) fn described(&self) -> Result<(Exported, Option<&Payloads>), Error> {
+        let options =
+            ExportOptions { calls_functions: self.calls_functions, describes: true, ..ExportOptions::default() };
+        let exported = export_with(&self.source.file, &self.source.ir, &options)?;
+        Ok((exported, self.result.as_ref().map(|r| &r.payloads)))
+    }
+
+    /// What the last round left.
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Whether the target's files hold nothing but standard ops and calls of the dialect's functions.
+    pub(crate) fn bundles(&self) -> bool {
+        self.bundles
+    }
+
     /// Messages and payloads, if the model changed.
     pub fn exported(&self) -> Option<(&relayout_onnx::proto::ModelProto, &Payloads)> {
         self.result.as_ref().map(|r| (&r.proto, &r.payloads))

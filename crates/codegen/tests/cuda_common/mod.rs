@@ -173,6 +173,10 @@ pub fn odd() -> Vec<Case> {
         for (dims, block) in [
             ([2, 20, 100], 16),
             ([1, 5, 49], 4),
+            // Pad slots behind an innermost axis are one block.
+            ([2, 3, 35], 4),
+            ([2, 20, 35], 24),
+            ([70, 9, 1], 12),
             ([2, 3, 1000], 4),
             ([2, 58, 196], 32),
             ([1, 16, 49], 16),

@@ -123,6 +123,11 @@ impl Node {
         }
     }
 
+    /// How records name a body of this node: where the graph that holds it is, the node, the attribute.
+    pub fn body_path(&self, graph: &Graph, path: &str, attribute: &str) -> String {
+        format!("{path}{}.{attribute}/", self.describe(graph))
+    }
+
     /// An integer attribute.
     pub fn int(&self, name: &str) -> Option<i64> {
         self.attrs.get(name).and_then(Attr::as_int)

@@ -14,6 +14,7 @@ mod names;
 mod renumber;
 mod sweep;
 mod views;
+mod written;
 
 use crate::file::ModelFile;
 use crate::proto::tensor_shape_proto::{Dimension, dimension::Value as Extent};
@@ -28,6 +29,7 @@ use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::model::Model;
 use rustc_hash::{FxHashMap, FxHashSet};
+pub use written::{WrittenGraph, WrittenValue};
 
 /// Why a graph can't be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +62,8 @@ pub struct Exported {
     pub payloads: Payloads,
     /// Whether anything differs from what was read.
     pub changed: bool,
+    /// How the values of the messages are stored, where that was asked for.
+    pub written: Option<WrittenGraph>,
 }
 
 /// How a graph is written.
@@ -70,6 +74,8 @@ pub struct ExportOptions<'a> {
     /// Whether a move of whole axes is a call of domain `relayout` and not a Transpose. Moves that a Transpose can't say are
     /// calls in any case.
     pub calls_functions: bool,
+    /// Whether to say how each value is stored.
+    pub describes: bool,
 }
 
 /// Writes a model's graph over the messages it was imported from. `metadata` is added to a model that changed.
@@ -94,9 +100,13 @@ pub fn export_with(file: &ModelFile, model: &Model, options: &ExportOptions<'_>)
         taken: Taken::of(&file.proto),
         functions: Functions::new(opset),
         calls_functions: options.calls_functions,
+        describes: options.describes,
     };
+    let mut written = WrittenGraph::default();
     if let Some(origin) = &file.proto.graph {
-        proto.graph = Some(exporter.graph(origin, &model.graph, None)?);
+        let graph;
+        (graph, written) = exporter.graph(origin, &model.graph, String::new(), None)?;
+        proto.graph = Some(graph);
     }
     let changed = proto.graph != file.proto.graph;
     if changed {
@@ -106,7 +116,7 @@ pub fn export_with(file: &ModelFile, model: &Model, options: &ExportOptions<'_>)
             set_property(&mut proto.metadata_props, key, value);
         }
     }
-    Ok(Exported { proto, payloads: exporter.payloads, changed })
+    Ok(Exported { proto, payloads: exporter.payloads, changed, written: options.describes.then_some(written) })
 }
 
 /// Says of every domain whose ops came in which version of it they are of.
@@ -138,6 +148,7 @@ struct Exporter {
     taken: Taken,
     functions: Functions,
     calls_functions: bool,
+    describes: bool,
 }
 
 /// One graph on its way out.
@@ -148,6 +159,8 @@ struct GraphOut<'g> {
     initializers: Vec<TensorProto>,
     /// Names of the file's initializers. A new constant of such a name takes the old one's place in the list.
     known: FxHashSet<&'g str>,
+    /// What is said of the graph's values; nothing where nobody asked.
+    written: WrittenGraph,
 }
 
 impl Exporter {
@@ -155,13 +168,18 @@ impl Exporter {
         &mut self,
         origin: &GraphProto,
         graph: &Graph,
+        path: String,
         outer: Option<Outer<'_>>,
-    ) -> Result<GraphProto, ExportError> {
+    ) -> Result<(GraphProto, WrittenGraph), ExportError> {
         let names = Names::resolve(graph, origin, outer, &mut self.taken);
         let mut known: FxHashSet<&str> = origin.initializer.iter().filter_map(|t| t.name.as_deref()).collect();
         known.extend(origin.sparse_initializer.iter().filter_map(|t| t.values.as_ref()?.name.as_deref()));
         let (nodes, initializers) = (Vec::with_capacity(origin.node.len()), Vec::new());
-        let mut out = GraphOut { graph, names, nodes, initializers, known };
+        let mut written = WrittenGraph::new(path);
+        if self.describes {
+            written.collect(graph, &names);
+        }
+        let mut out = GraphOut { graph, names, nodes, initializers, known, written };
         for n in graph.order().unwrap_or_default() {
             let node = graph.node(n);
             match &node.op {
@@ -177,7 +195,8 @@ impl Exporter {
                 Op::Onnx(_) => self.node(origin, &mut out, n)?,
             }
         }
-        Ok(self.finish(origin, out))
+        let written = std::mem::take(&mut out.written);
+        Ok((self.finish(origin, out), written))
     }
 
     /// A constant as an initializer; before IR version 4 those have to be inputs too, so a new one is a node.
@@ -225,16 +244,21 @@ impl Exporter {
         self.renumbered(out, n, proto)
     }
 
-    fn bodies(&mut self, proto: &mut NodeProto, n: NodeId, out: &GraphOut<'_>) -> Result<(), ExportError> {
+    fn bodies(&mut self, proto: &mut NodeProto, n: NodeId, out: &mut GraphOut<'_>) -> Result<(), ExportError> {
         let node = out.graph.node(n);
         let outer = Some(Outer { graph: out.graph, names: &out.names });
-        for a in &mut proto.attribute {
+        let mut attributes = std::mem::take(&mut proto.attribute);
+        for a in &mut attributes {
             let name = a.name.clone().unwrap_or_default();
             let bodies = node.attrs.get(&name).map(relayout_ir::attr::Attr::bodies).unwrap_or_default();
-            for (g, body) in a.g.as_deref_mut().into_iter().chain(&mut a.graphs).zip(bodies) {
-                *g = self.graph(g, body, outer)?;
+            for (at, (g, body)) in a.g.as_deref_mut().into_iter().chain(&mut a.graphs).zip(bodies).enumerate() {
+                let path = node.body_path(out.graph, &out.written.path, &name);
+                let written;
+                (*g, written) = self.graph(g, body, path, outer)?;
+                out.written.add_body(proto, &name, at, written);
             }
         }
+        proto.attribute = attributes;
         Ok(())
     }
 

@@ -75,6 +75,7 @@ impl Exporter {
         }
         let more = self.ints(out, &format!("{list}.digits"), known);
         let result = self.taken.fresh(&format!("{list}.longer"));
+        out.written.add_list(&result, None);
         out.nodes.push(NodeProto {
             op_type: Some("Concat".to_owned()),
             name: Some(result.clone()),
@@ -101,6 +102,7 @@ impl Exporter {
         let indices: Vec<i64> = picks.iter().map(|&p| p as i64).collect();
         let indices = self.ints(out, &format!("{base}.order"), &indices);
         let result = self.taken.fresh(&format!("{base}.ordered"));
+        out.written.add_list(&result, Some(picks.len()));
         out.nodes.push(gather(list, indices, result.clone()));
         proto.input[slot] = result;
     }
@@ -116,6 +118,7 @@ impl Exporter {
         let result = proto.output.first()?.clone();
         let stored = self.taken.fresh(&format!("{result}.stored"));
         proto.output[0].clone_from(&stored);
+        out.written.add_list(&stored, None);
         let picks: Vec<i64> = picks.iter().map(|&p| p as i64).collect();
         out.nodes.push(proto);
         let list = self.longer(out, &stored, known);

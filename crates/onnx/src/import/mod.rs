@@ -113,7 +113,8 @@ pub(crate) fn opsets_of(sets: &[OperatorSetIdProto]) -> Opsets {
     sets.iter().map(|set| (domain_of(set.domain.as_deref()), set.version.unwrap_or(0))).collect()
 }
 
-pub(crate) fn domain_of(domain: Option<&str>) -> String {
+/// The name under which operator sets of a domain are kept: that of ONNX's own is empty.
+pub fn domain_of(domain: Option<&str>) -> String {
     match domain {
         None | Some("ai.onnx") => String::new(),
         Some(d) => d.to_owned(),
@@ -444,8 +445,8 @@ impl<'f> Importer<'f> {
     }
 }
 
-/// The kind of an attribute; files of IR version 1 do not say it, so it follows from the field that is set.
-fn kind_of(a: &AttributeProto) -> i32 {
+/// The kind of an attribute, an [`AttributeType`]; files of IR version 1 do not say it, so it follows from the field that is set.
+pub fn kind_of(a: &AttributeProto) -> i32 {
     if let Some(kind) = a.r#type.filter(|&k| k != 0) {
         return kind;
     }

@@ -1,0 +1,61 @@
+//! `relayout optimize --emit bundle` and `relayout check-bundle`.
+
+use crate::args::{self, Emit};
+use crate::commands::{is_stdio, say};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use relayout::bundle::{bundle_place, check_target};
+use relayout::{Bundle, KernelOptions, Optimized, Target, read_bundle, write_bundle};
+
+/// What can be known to be wrong before a model is optimized.
+pub(crate) fn check_call(a: &args::Optimize, target: &dyn Target) -> Result<(), Failure> {
+    match (a.emit, a.arch) {
+        (Emit::Onnx, None) => Ok(()),
+        (Emit::Onnx, Some(_)) => {
+            Err(Failure::usage("--arch is an option of --emit bundle; a model file has no kernels"))
+        }
+        (Emit::Bundle, _) if is_stdio(&a.out) => {
+            Err(Failure::usage("a bundle is several files; name a folder for them, not stdout"))
+        }
+        (Emit::Bundle, _) => {
+            check_target(target).map_err(Failure::usage)?;
+            bundle_place(&a.out).map(drop).map_err(Failure::model)
+        }
+    }
+}
+
+/// Writes an optimized model as a bundle.
+pub(crate) fn write(a: &args::Optimize, optimized: &Optimized<'_>) -> Result<(), Failure> {
+    let mut options = KernelOptions::default();
+    options.arch = a.arch.unwrap_or(options.arch);
+    let dims = a.decide.dims.iter();
+    let options = dims.fold(options, |options, (name, size)| options.dim(name, *size));
+    write_bundle(optimized, &a.out, &options).map(drop).map_err(Failure::model)
+}
+
+/// `relayout check-bundle`
+pub(crate) fn check_bundle(a: &args::CheckBundle) -> Result<(), Failure> {
+    let progress = Progress::start(format!("checking {}", a.dir.display()));
+    let bundle = read_bundle(&a.dir).map_err(Failure::model)?;
+    drop(progress);
+    say(&summary(&bundle))
+}
+
+/// One line.
+fn summary(bundle: &Bundle) -> String {
+    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let scope = &bundle.graph.scope;
+    let without = match bundle.manifest.moves_without_kernel {
+        0 => String::new(),
+        n => format!(" and {n} without a kernel"),
+    };
+    format!(
+        "{}: {}, {}, {}{without}, {} bytes, for target {}",
+        bundle.dir().display(),
+        plural(scope.all_nodes(), "node"),
+        plural(scope.all_constants(), "constant"),
+        plural(bundle.manifest.moves, "move"),
+        bundle.bytes(),
+        bundle.manifest.target
+    )
+}
