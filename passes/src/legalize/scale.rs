@@ -48,7 +48,7 @@ fn blocked_slots(layouts: &KernelLayouts) -> Vec<usize> {
 }
 
 /// The image of a node with constant scales, and these.
-fn constant_scale(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> Option<(ValueId, Affine)> {
+pub(super) fn constant_scale(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> Option<(ValueId, Affine)> {
     let [slot] = blocked_slots(layouts)[..] else { return None };
     let node = graph.node(n);
     let x = node.inputs.get(slot).copied().flatten()?;
@@ -113,17 +113,31 @@ fn say_computed(graph: &mut Graph, n: NodeId, layouts: &KernelLayouts) -> Result
         Some(shape) if shape.len() == 4 => (shape[h].clone(), shape[w].clone()),
         _ => return Ok(()),
     };
-    let image = |n: i64, c: i64| vec![Dim::from(n), Dim::from(c), h.clone(), w.clone()];
     let weights = reshape(graph, n, scale, &[wide, 1, 1, 1], [wide, 1, 1, 1].map(Dim::from).to_vec())?;
-    if images == 1 {
-        become_convolution(graph, n, vec![Some(x), Some(weights)], wide, &layouts.outs);
+    let flat = [Dim::from(1), Dim::from(wide), h, w];
+    let x = if images == 1 { x } else { reshape(graph, n, x, &[1, wide, 0, 0], flat.to_vec())? };
+    convolve_images(graph, n, vec![Some(x), Some(weights)], [images, channels], &flat, &layouts.outs)
+}
+
+/// Makes a node a depthwise convolution of one tap of images that are channels of one image of shape `flat`, and lets those who read
+/// its result have the images again.
+pub(super) fn convolve_images(
+    graph: &mut Graph,
+    n: NodeId,
+    inputs: Vec<Option<ValueId>>,
+    [images, channels]: [i64; 2],
+    flat: &[Dim; 4],
+    outs: &[Option<Layout>],
+) -> Result<(), PassError> {
+    let wide = images * channels;
+    let Some(y) = graph.node(n).outputs.first().copied().flatten().filter(|_| images > 1) else {
+        become_convolution(graph, n, inputs, wide, outs);
         return Ok(());
-    }
-    let flat = reshape(graph, n, x, &[1, wide, 0, 0], image(1, wide))?;
-    become_convolution(graph, n, vec![Some(flat), Some(weights)], wide, &[]);
-    // Back to the images; the result keeps its name and readers.
+    };
+    become_convolution(graph, n, inputs, wide, &[]);
+    // The result keeps its name and readers.
     let ty = graph.value(y).ty.clone();
-    *graph.value_mut(y).ty = Type::tensor(DType::F32, image(1, wide));
+    *graph.value_mut(y).ty = Type::tensor(DType::F32, flat.to_vec());
     let layout = std::mem::replace(graph.value_mut(y).layout, Layout::row_major(4));
     let uses = graph.uses(y).into_vec();
     let outputs = (0..graph.outputs().len()).filter(|&k| graph.outputs()[k] == y).collect();
@@ -170,7 +184,7 @@ fn name_of(graph: &Graph, n: NodeId) -> String {
 }
 
 /// Makes a node a depthwise convolution of one tap.
-fn become_convolution(
+pub(super) fn become_convolution(
     graph: &mut Graph,
     n: NodeId,
     inputs: Vec<Option<ValueId>>,
@@ -189,8 +203,15 @@ fn become_convolution(
 }
 
 /// The same bytes in other extents, declared as they are: a value without a layout of its own.
-fn reshape(graph: &mut Graph, n: NodeId, x: ValueId, target: &[i64], shape: Vec<Dim>) -> Result<ValueId, PassError> {
-    let plain = (Type::tensor(DType::F32, shape), Layout::row_major(4));
+pub(super) fn reshape(
+    graph: &mut Graph,
+    n: NodeId,
+    x: ValueId,
+    target: &[i64],
+    shape: Vec<Dim>,
+) -> Result<ValueId, PassError> {
+    let layout = Layout::row_major(shape.len());
+    let plain = (Type::tensor(DType::F32, shape), layout);
     insert_reshape(graph, n, x, target, plain, (vec![], vec![]), None)
 }
 

@@ -199,7 +199,7 @@ impl Net {
 
 /// A list of integers; a list of one under a name that ONNX has as a number is one.
 fn attribute(name: &str, values: &[i64]) -> AttributeProto {
-    let number = ["axis", "group", "to", "transA", "transB", "training_mode"].contains(&name);
+    let number = ["axis", "group", "num_groups", "to", "transA", "transB", "training_mode"].contains(&name);
     AttributeProto {
         name: Some(name.to_owned()),
         i: number.then(|| values[0]),

@@ -1,0 +1,131 @@
+//! Normalizations over groups of channels, of images in blocks.
+//!
+//! ONNX Runtime has no blocked kernel for them. Two forms are written with what it has, each a multiple of some times that were
+//! measured; the ratios were taken interleaved, on images of 16,000 to 600,000 elements.
+//!
+//! - *Rows.* Groups of whole blocks are rows of bytes, which `InstanceNormalization` reads as they lie.
+//! - *Channels.* A global pool, a one-tap convolution that takes the mean away, a convolution of the image with itself for the sums
+//!   of squares, and a one-tap convolution that scales; between them small ops on a number per channel.
+
+use super::{OrtCpu, image, operand};
+use crate::measured::{AxisShape, ConvShape, Form, Pool, PoolShape, Spread};
+use crate::{Cost, Kernel, NodeQuery, Rewrite};
+use relayout_ir::form::KernelLayouts;
+use relayout_ir::graph::{Node, ValueId};
+use relayout_ir::raised::{GroupNorm, Written};
+
+/// Passes of `InstanceNormalization` over a row, each as long as a mean of it: the mean, the squares, the result.
+const ROW_PASSES: u64 = 3;
+/// Small ops of the form by channels, and those more that several images take.
+const SMALL_NODES: u64 = 11;
+const SMALL_NODES_OF_BATCHES: u64 = 4;
+/// Pool and convolution with itself, in percent of the pool.
+const SUMS_PERCENT: u64 = 250;
+
+/// A raised normalization at the size hints.
+struct Norm {
+    image: [u64; 4],
+    groups: u64,
+    /// Whether each channel has a scale of its own.
+    per_channel: bool,
+    x: ValueId,
+    y: ValueId,
+}
+
+impl Norm {
+    fn of(query: &NodeQuery<'_>) -> Option<Norm> {
+        let node = query.graph.node(query.node);
+        let groups = u64::try_from(GroupNorm::of(node)?.groups).ok()?;
+        let (x, scale) = (operand(node, 0)?, operand(node, 1)?);
+        let y = node.outputs.first().copied().flatten()?;
+        let image = image(query, x)?;
+        let entries = query.graph.value(scale).ty.const_shape()?.iter().product::<i64>();
+        let whole = image[1].is_multiple_of(groups);
+        whole.then_some(Norm { image, groups, per_channel: u64::try_from(entries).ok()? != groups, x, y })
+    }
+
+    fn elements(&self) -> u64 {
+        self.image.into_iter().fold(1, u64::saturating_mul)
+    }
+}
+
+impl OrtCpu {
+    /// What such a normalization costs as ONNX has it.
+    pub(super) fn plain_norm(&self, query: &NodeQuery<'_>) -> Option<Cost> {
+        let norm = Norm::of(query)?;
+        let [_, _, h, w] = norm.image;
+        let own = Spread::Channel { pixels: h.saturating_mul(w) };
+        let scaled = |op: &str| self.costs.elementwise_ns(op, norm.elements(), own);
+        let affine = if norm.per_channel { scaled("Mul") + scaled("Add") } else { 0 };
+        Some(self.rows(&norm) + Cost::new(affine))
+    }
+
+    /// Kernels for it.
+    pub(super) fn norm_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
+        let Some(norm) = Norm::of(query) else { return Vec::new() };
+        let fixed = query.graph.value(norm.x).ty.shape().is_some_and(|shape| shape[2..].iter().all(|d| d.is_const()));
+        if !fixed || !norm.image[1].is_multiple_of(self.block.channels()) {
+            return Vec::new();
+        }
+        let ways = [(Written::Rows, self.by_rows(&norm)), (Written::Channels, self.by_channels(query, &norm))];
+        let cheapest = ways.into_iter().filter_map(|(way, cost)| Some((way, cost?))).min_by_key(|(_, cost)| *cost);
+        let kernel = |(way, cost): (Written, Cost)| Kernel {
+            layouts: KernelLayouts { ins: vec![Some(self.blocked()), None, None], outs: vec![Some(self.blocked())] },
+            cost,
+            rewrite: Some(Rewrite {
+                op: GroupNorm::op(),
+                opset: 1,
+                operands: None,
+                set: vec![way.attr()],
+                remove: Vec::new(),
+            }),
+        };
+        cheapest.map(kernel).into_iter().collect()
+    }
+
+    /// Rows normalized.
+    fn rows(&self, norm: &Norm) -> Cost {
+        let [n, c, h, w] = norm.image;
+        let length = (c / norm.groups).saturating_mul(h).saturating_mul(w);
+        let shape = AxisShape { outer: n.saturating_mul(norm.groups), length, inner: 1 };
+        Cost::new(self.costs.reduce_ns(&shape)).times(ROW_PASSES)
+    }
+
+    fn by_rows(&self, norm: &Norm) -> Option<Cost> {
+        let whole = (norm.image[1] / norm.groups).is_multiple_of(self.block.channels());
+        let affine = if norm.per_channel { self.one_tap(norm)? } else { Cost::ZERO };
+        whole.then(|| self.rows(norm) + affine)
+    }
+
+    fn by_channels(&self, query: &NodeQuery<'_>, norm: &Norm) -> Option<Cost> {
+        let [n, c, h, w] = norm.image;
+        // Images of a batch become channels of one, and channels of a convolution are said in the file.
+        if !query.graph.value(norm.x).ty.shape()?.first()?.is_const() {
+            return None;
+        }
+        let pool = PoolShape { n, c, h, w, oh: 1, ow: 1, kernel: [h, w], stride: [1, 1] };
+        let sums = self.costs.pool_ns(Pool::GlobalAverage, &pool, true).saturating_mul(SUMS_PERCENT) / 100;
+        let small = SMALL_NODES + if n > 1 { SMALL_NODES_OF_BATCHES } else { 0 };
+        // Constant scales behind it are taken into its own, and are priced as one convolution already.
+        let taps = if self.is_scaled_next(query, norm.y) { 1 } else { 2 };
+        Some(Cost::new(sums) + self.one_tap(norm)?.times(taps) + self.small_node().times(small))
+    }
+
+    fn one_tap(&self, norm: &Norm) -> Option<Cost> {
+        let [n, c, h, w] = norm.image;
+        let one_tap = ConvShape { n, h, w, ..ConvShape::same(c, c, [h, w], 1, 1).grouped(c) };
+        self.costs.conv_ns(&one_tap, Form::Blocked).map(Cost::new)
+    }
+
+    /// Whether the only reader of a value is a constant scale or shift per channel that has a blocked kernel.
+    fn is_scaled_next(&self, query: &NodeQuery<'_>, y: ValueId) -> bool {
+        let uses = query.graph.uses(y);
+        let [only] = uses[..] else { return false };
+        let reader: &Node = query.graph.node(only.node);
+        let one = NodeQuery { node: only.node, ..*query };
+        let scales = matches!(reader.onnx(), Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div"))
+            && !query.graph.is_output(y);
+        let constant = |kernel: &Kernel| kernel.layouts.ins.iter().flatten().count() == 1;
+        scales && self.scale_kernels(&one).iter().any(constant)
+    }
+}
