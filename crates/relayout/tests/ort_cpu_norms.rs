@@ -25,11 +25,13 @@ fn made(bytes: &[u8], numerics: Numerics) -> Vec<u8> {
 /// The model for target `ort-cpu`, its results held against those of the input.
 fn optimized_within(net: &Net, rms: f64) -> ModelProto {
     let bytes = net.bytes();
+    let symbolic = net.reads_symbol("batch");
+    let dims: BTreeMap<String, i64> = symbolic.then(|| ("batch".to_owned(), 3)).into_iter().collect();
     let result = made(&bytes, Numerics::Reassociate);
     for level in [Level::Disabled, Level::All] {
         let mut options = Run::default();
         options.level_b = level;
-        let inputs = Inputs::Random { seed: 11, dims: BTreeMap::from([("batch".to_owned(), 3)]) };
+        let inputs = Inputs::Random { seed: 11, dims: dims.clone() };
         let (a, b) = (ModelSource::Bytes(&bytes), ModelSource::Bytes(&result));
         let comparison = verify(runtime(), a, b, &inputs, &options).expect("both run");
         assert!(comparison.holds(&Tolerance::new(rms, 20.0 * rms)), "{level:?}: {comparison}");
@@ -70,9 +72,9 @@ fn before(opset: i64, dims: [&str; 4], bias: f32) -> Net {
     let biases: Vec<f32> = (0..channels).map(|c| bias + (c % 5) as f32).collect();
     Net::new(opset)
         .symbolic_input("x", F32, &dims)
-        .floats("w0", F32, &[channels, channels, 1, 1], true)
+        .floats("w0", F32, &[channels, channels, 3, 3], true)
         .values("b0", F32, &[channels], &biases)
-        .node("Conv", &["x", "w0", "b0"], "a")
+        .node_with("Conv", &["x", "w0", "b0"], "a", &[("pads", &[1, 1, 1, 1])])
 }
 
 /// What exporters write of a normalization of `a` over groups: unit scales, then one scale and shift per channel, to `s`.
@@ -95,8 +97,8 @@ fn exported(net: Net, groups: i64, channels: i64, image: &[i64]) -> Net {
 
 /// A convolution of `from` to the result.
 fn after(net: Net, from: &str, channels: i64, dims: &[&str; 4]) -> Net {
-    net.floats("w1", F32, &[channels, channels, 1, 1], true)
-        .node("Conv", &[from, "w1"], "y")
+    net.floats("w1", F32, &[channels, channels, 3, 3], true)
+        .node_with("Conv", &[from, "w1"], "y", &[("pads", &[1, 1, 1, 1])])
         .symbolic_output("y", F32, dims)
 }
 
@@ -111,7 +113,7 @@ fn network(groups: i64, channels: i64, batch: &str, side: i64, bias: f32) -> Net
 
 #[test]
 fn groups_that_straddle_blocks_are_sums_per_channel() {
-    for (groups, channels) in [(8, 48), (32, 64), (8, 96), (8, 80), (8, 160), (4, 160), (3, 48)] {
+    for (groups, channels) in [(8, 48), (32, 64), (8, 96), (8, 80), (8, 160), (4, 160), (6, 48)] {
         let model = optimized(&network(groups, channels, "1", 40, 0.0));
         assert!(is_by_channels(&model) && stays_in_blocks(&model), "{groups} of {channels}");
         // The scales that follow, and what is computed of the result, are in its last convolution.
@@ -134,23 +136,44 @@ fn images_of_a_batch_have_means_of_their_own() {
 }
 
 #[test]
+fn a_computed_number_per_channel_is_added_in_the_bias_of_the_convolution_before() {
+    let dims = ["1", "48", "40", "40"];
+    let net = before(17, dims, 0.0)
+        .input("t", F32, &[1, 24])
+        .floats("g", F32, &[24, 48], true)
+        .ints("axes", &[2, 3])
+        .node("MatMul", &["t", "g"], "vector")
+        .node("Unsqueeze", &["vector", "axes"], "told");
+    let shifted = |net: Net| net.node("Add", &["a", "told"], "h");
+    let model = optimized(&after(shifted(net.clone()), "h", 48, &dims));
+    // Nothing of the size of the image is added.
+    assert!(stays_in_blocks(&model) && count(&model, "Conv") == 2, "{:?}", count(&model, "Conv"));
+    // Where somebody else reads what is shifted, it is a convolution of its own.
+    let net = shifted(net).node("Add", &["h", "a"], "twice");
+    let model = optimized(&after(net, "twice", 48, &dims));
+    assert!(stays_in_blocks(&model) && count(&model, "Conv") == 3, "{:?}", count(&model, "Conv"));
+}
+
+#[test]
 fn a_large_mean_costs_no_more_digits_than_in_the_input() {
-    // The square of the mean is a million times the variance: sums of plain squares would leave nothing of it.
-    for groups in [8, 3] {
-        let model = optimized_within(&network(groups, 48, "1", 40, 4000.0), 2e-3);
+    // The square of the mean is more than a million times the variance: sums of plain squares would leave nothing of it.
+    for groups in [8, 6] {
+        let model = optimized_within(&network(groups, 48, "1", 40, 40000.0), 2e-3);
         assert!(is_by_channels(&model), "{groups}");
     }
-    assert!(is_by_rows(&optimized_within(&network(1, 64, "1", 24, 4000.0), 2e-3)));
+    assert!(is_by_rows(&optimized_within(&network(1, 64, "1", 24, 40000.0), 2e-3)));
 }
 
 #[test]
 fn each_channel_can_be_a_group() {
-    let dims = ["1", "64", "56", "56"];
-    let net = before(17, dims, 0.0)
-        .floats("gamma", F32, &[64], true)
-        .floats("beta", F32, &[64], true)
-        .node("InstanceNormalization", &["a", "gamma", "beta"], "s");
-    assert!(stays_in_blocks(&optimized(&after(net, "s", 64, &dims))));
+    let dims = ["1", "128", "56", "56"];
+    let net = before(17, dims, 0.0).floats("gamma", F32, &[128], true).floats("beta", F32, &[128], true).node(
+        "InstanceNormalization",
+        &["a", "gamma", "beta"],
+        "s",
+    );
+    let model = optimized(&after(net, "s", 128, &dims));
+    assert!(is_by_channels(&model) && stays_in_blocks(&model) && count(&model, "ReduceMean") == 0);
 }
 
 #[test]
@@ -169,10 +192,12 @@ fn group_normalization_has_scales_per_group_or_per_channel() {
 #[test]
 fn rows_have_scales_per_channel_after_them() {
     let dims = ["1", "64", "24", "24"];
-    let net = before(21, dims, 0.0)
-        .floats("gamma", F32, &[64], true)
-        .floats("beta", F32, &[64], true)
-        .node_with("GroupNormalization", &["a", "gamma", "beta"], "s", &[("num_groups", &[2])]);
+    let net = before(21, dims, 0.0).floats("gamma", F32, &[64], true).floats("beta", F32, &[64], true).node_with(
+        "GroupNormalization",
+        &["a", "gamma", "beta"],
+        "s",
+        &[("num_groups", &[2])],
+    );
     let model = optimized(&after(net, "s", 64, &dims));
     assert!(is_by_rows(&model) && stays_in_blocks(&model));
 }
@@ -219,9 +244,14 @@ fn what_is_no_normalization_over_groups_of_channels_stays() {
         .node("Reshape", &["other", "image"], "t")
         .node("Add", &["s", "t"], "u");
     let given = after(given, "u", 48, &dims);
-    for (why, net) in
-        [("shared", shared), ("uneven", uneven), ("turned", turned), ("padded", padded), ("mixed", mixed), ("given", given)]
-    {
+    for (why, net) in [
+        ("shared", shared),
+        ("uneven", uneven),
+        ("turned", turned),
+        ("padded", padded),
+        ("mixed", mixed),
+        ("given", given),
+    ] {
         let model = optimized(&net);
         assert!(!is_by_channels(&model) && count(&model, "InstanceNormalization") > 0, "{why}");
         assert!(is_kept(&net, Numerics::Reassociate), "{why}");

@@ -6,9 +6,8 @@
 //! *Channels.* With `s` for a sum over the pixels of a channel and `g` for a mean over the channels of a group:
 //!
 //!     d = x - g(s(x)) / HW                 global pool, convolution of one tap with the mean as its bias
-//!     v = g(s(d * d))                      depthwise convolution of `d` with itself as the filters, as large as the image
-//!     y = d * scale * sqrt(HW / (v + HW * epsilon)) + bias
-//!                                          convolution of one tap
+//!     v = g(s(d * d) + HW * epsilon)       depthwise convolution of `d` with itself as the filters, as large as the image
+//!     y = d * scale * sqrt(HW / v) + bias  convolution of one tap
 //!
 //! The mean goes before anything is squared, so a large one costs no digits. Images of a batch have sums of their own, so
 //! they become channels of one image. Constant scales and shifts that follow are those of the last convolution.
@@ -123,11 +122,12 @@ impl Norm {
         let centred = self.centred(graph, x, (images, &flat), opset)?;
         let mut made = self.maker(graph);
         let filters = made.reshaped(centred, &[wide, 1, h, w], "filters")?;
-        let squares = made.depthwise([centred, filters], None, "squares", ([1, wide, 1, 1].map(Dim::from), [h, w]))?;
         let (pixels, each) = ((h * w) as f64, c / groups);
+        let least = vec![f64::from(self.op.epsilon) * pixels; usize::try_from(wide).unwrap_or(0)];
+        let least = made.floats("epsilon", &least, &[wide])?;
+        let summed = [1, wide, 1, 1].map(Dim::from);
+        let squares = made.depthwise([centred, filters], Some(least), "squares", (summed, [h, w]))?;
         let (variance, dims) = made.per_group(squares, [images, groups, each], opset)?;
-        let least = made.floats("epsilon", &[f64::from(self.op.epsilon) * pixels], &[1])?;
-        let variance = made.op("Add", vec![variance, least], "variance", dims.clone())?;
         let deviation = made.op("Sqrt", vec![variance], "deviation", dims)?;
         let scale: Vec<f64> = self.affine.scale.iter().map(|s| s * pixels.sqrt()).collect();
         let scale = made.floats("scale", &scale, &[1, groups, each])?;

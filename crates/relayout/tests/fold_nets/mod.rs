@@ -97,6 +97,18 @@ impl Net {
         self
     }
 
+    /// Whether a dim of an input has this name.
+    pub(crate) fn reads_symbol(&self, name: &str) -> bool {
+        let named = |info: &ValueInfoProto| match info.r#type.as_ref().and_then(|t| t.value.as_ref()) {
+            Some(type_proto::Value::TensorType(tensor)) => {
+                let dims = tensor.shape.iter().flat_map(|shape| &shape.dim);
+                dims.into_iter().any(|d| d.value == Some(dimension::Value::DimParam(name.to_owned())))
+            }
+            _ => false,
+        };
+        self.graph.input.iter().any(named)
+    }
+
     /// An output whose dims are numbers or names.
     pub(crate) fn symbolic_output(mut self, name: &str, dtype: i32, dims: &[&str]) -> Net {
         self.graph.output.push(symbolic_info(name, dtype, dims));

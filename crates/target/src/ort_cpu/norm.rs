@@ -16,9 +16,10 @@ use relayout_ir::raised::{GroupNorm, Written};
 
 /// Passes of `InstanceNormalization` over a row, each as long as a mean of it: the mean, the squares, the result.
 const ROW_PASSES: u64 = 3;
-/// Small ops of the form by channels, and those more that several images take.
-const SMALL_NODES: u64 = 11;
-const SMALL_NODES_OF_BATCHES: u64 = 4;
+/// Small ops of the form by channels, each as long as an element-wise op of one operand on a number per channel: two means take
+/// three, the other nine one or two. Several images take four Reshapes more.
+const SMALL_OPS: u64 = 16;
+const SMALL_OPS_OF_BATCHES: u64 = 4;
 /// Pool and convolution with itself, in percent of the pool.
 const SUMS_PERCENT: u64 = 250;
 
@@ -105,10 +106,11 @@ impl OrtCpu {
         }
         let pool = PoolShape { n, c, h, w, oh: 1, ow: 1, kernel: [h, w], stride: [1, 1] };
         let sums = self.costs.pool_ns(Pool::GlobalAverage, &pool, true).saturating_mul(SUMS_PERCENT) / 100;
-        let small = SMALL_NODES + if n > 1 { SMALL_NODES_OF_BATCHES } else { 0 };
+        let small = SMALL_OPS + if n > 1 { SMALL_OPS_OF_BATCHES } else { 0 };
+        let each = self.costs.elementwise_ns("Relu", n.saturating_mul(c), Spread::Same);
         // Constant scales behind it are taken into its own, and are priced as one convolution already.
         let taps = if self.is_scaled_next(query, norm.y) { 1 } else { 2 };
-        Some(Cost::new(sums) + self.one_tap(norm)?.times(taps) + self.small_node().times(small))
+        Some(Cost::new(sums) + self.one_tap(norm)?.times(taps) + Cost::new(each).times(small))
     }
 
     fn one_tap(&self, norm: &Norm) -> Option<Cost> {
