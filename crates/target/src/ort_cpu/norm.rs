@@ -16,10 +16,15 @@ use relayout_ir::raised::{GroupNorm, Written};
 
 /// Passes of `InstanceNormalization` over a row, each as long as a mean of it: the mean, the squares, the result.
 const ROW_PASSES: u64 = 3;
-/// Small ops of the form by channels, each as long as an element-wise op of one operand on a number per channel: two means take
-/// three, the other nine one or two. Several images take four Reshapes more.
-const SMALL_OPS: u64 = 16;
-const SMALL_OPS_OF_BATCHES: u64 = 4;
+/// Small ops of the form by channels, in element-wise ops of one operand on a number per channel, those more that means over several
+/// channels take, and those of several images. In a chain, where neither their code nor their operands are at hand, they take two
+/// to three times what one of them does by itself; with that the form is as fast as the original at the sizes at which it was measured
+/// to be, some 30,000 elements.
+const SMALL_OPS: u64 = 28;
+const SMALL_OPS_OF_GROUPS: u64 = 12;
+const SMALL_OPS_OF_BATCHES: u64 = 10;
+/// Most pixels whose squares one float32 sums up one after another: beyond them a sum begins to lose terms.
+const MOST_PIXELS: u64 = 1 << 18;
 /// Pool and convolution with itself, in percent of the pool.
 const SUMS_PERCENT: u64 = 250;
 
@@ -65,7 +70,7 @@ impl OrtCpu {
     pub(super) fn norm_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
         let Some(norm) = Norm::of(query) else { return Vec::new() };
         let fixed = query.graph.value(norm.x).ty.shape().is_some_and(|shape| shape[2..].iter().all(|d| d.is_const()));
-        if !fixed || !norm.image[1].is_multiple_of(self.block.channels()) {
+        if !fixed || norm.elements() == 0 || !norm.image[1].is_multiple_of(self.block.channels()) {
             return Vec::new();
         }
         let ways = [(Written::Rows, self.by_rows(&norm)), (Written::Channels, self.by_channels(query, &norm))];
@@ -101,12 +106,13 @@ impl OrtCpu {
     fn by_channels(&self, query: &NodeQuery<'_>, norm: &Norm) -> Option<Cost> {
         let [n, c, h, w] = norm.image;
         // Images of a batch become channels of one, and channels of a convolution are said in the file.
-        if !query.graph.value(norm.x).ty.shape()?.first()?.is_const() {
+        if !query.graph.value(norm.x).ty.shape()?.first()?.is_const() || h.saturating_mul(w) > MOST_PIXELS {
             return None;
         }
         let pool = PoolShape { n, c, h, w, oh: 1, ow: 1, kernel: [h, w], stride: [1, 1] };
         let sums = self.costs.pool_ns(Pool::GlobalAverage, &pool, true).saturating_mul(SUMS_PERCENT) / 100;
-        let small = SMALL_OPS + if n > 1 { SMALL_OPS_OF_BATCHES } else { 0 };
+        let several = |there: bool, ops: u64| if there { ops } else { 0 };
+        let small = SMALL_OPS + several(norm.groups < c, SMALL_OPS_OF_GROUPS) + several(n > 1, SMALL_OPS_OF_BATCHES);
         let each = self.costs.elementwise_ns("Relu", n.saturating_mul(c), Spread::Same);
         // Constant scales behind it are taken into its own, and are priced as one convolution already.
         let taps = if self.is_scaled_next(query, norm.y) { 1 } else { 2 };
