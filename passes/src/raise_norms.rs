@@ -126,7 +126,11 @@ fn describe(graph: &Graph, node: &Node, groups: i64, operands: [ValueId; 3]) -> 
         None => EPSILON,
         Some(_) => return None,
     };
-    (known && alike && divides && operands.into_iter().all(float)).then_some(GroupNorm { groups, epsilon })
+    (known && alike && divides && operands.into_iter().all(float)).then(|| GroupNorm {
+        groups,
+        epsilon,
+        by_body: node.onnx() == Some("GroupNormalization"),
+    })
 }
 
 /// Channels of an image; 0 if it is none, or they are not known.

@@ -23,6 +23,8 @@ pub struct GroupNorm {
     pub groups: i64,
     /// What is added to the variance.
     pub epsilon: f32,
+    /// The file has the op `GroupNormalization`, which the standard defines by a body of other ops.
+    pub by_body: bool,
 }
 
 /// What a kernel of [`GroupNorm`] is written with, for images in blocks.
@@ -47,12 +49,14 @@ impl GroupNorm {
             Some(Attr::Float(epsilon)) if raised => *epsilon,
             _ => return None,
         };
-        Some(GroupNorm { groups: node.int("groups").filter(|&g| g > 0)?, epsilon })
+        let by_body = node.int("by_body").unwrap_or(0) != 0;
+        Some(GroupNorm { groups: node.int("groups").filter(|&g| g > 0)?, epsilon, by_body })
     }
 
     /// The attributes that say it.
     pub fn attrs(&self) -> Attrs {
-        let own = [("groups", Attr::Int(self.groups)), ("epsilon", Attr::Float(self.epsilon))];
+        let by_body = Attr::Int(self.by_body.into());
+        let own = [("groups", Attr::Int(self.groups)), ("epsilon", Attr::Float(self.epsilon)), ("by_body", by_body)];
         own.into_iter().map(|(name, attr)| (name.to_owned(), attr)).collect()
     }
 }

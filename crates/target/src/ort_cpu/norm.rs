@@ -32,6 +32,8 @@ const SUMS_PERCENT: u64 = 250;
 struct Norm {
     image: [u64; 4],
     groups: u64,
+    /// Whether the runtime has no kernel for the original, and runs the body that defines it.
+    by_body: bool,
     /// Whether each channel has a scale of its own.
     per_channel: bool,
     x: ValueId,
@@ -41,13 +43,15 @@ struct Norm {
 impl Norm {
     fn of(query: &NodeQuery<'_>) -> Option<Norm> {
         let node = query.graph.node(query.node);
-        let groups = u64::try_from(GroupNorm::of(node)?.groups).ok()?;
+        let raised = GroupNorm::of(node)?;
+        let groups = u64::try_from(raised.groups).ok()?;
         let (x, scale) = (operand(node, 0)?, operand(node, 1)?);
         let y = node.outputs.first().copied().flatten()?;
         let image = image(query, x)?;
         let entries = query.graph.value(scale).ty.const_shape()?.iter().product::<i64>();
         let whole = image[1].is_multiple_of(groups);
-        whole.then_some(Norm { image, groups, per_channel: u64::try_from(entries).ok()? != groups, x, y })
+        let per_channel = u64::try_from(entries).ok()? != groups;
+        whole.then_some(Norm { image, groups, by_body: raised.by_body, per_channel, x, y })
     }
 
     fn elements(&self) -> u64 {
@@ -60,10 +64,17 @@ impl OrtCpu {
     pub(super) fn plain_norm(&self, query: &NodeQuery<'_>) -> Option<Cost> {
         let norm = Norm::of(query)?;
         let [_, _, h, w] = norm.image;
-        let own = Spread::Channel { pixels: h.saturating_mul(w) };
-        let scaled = |op: &str| self.costs.elementwise_ns(op, norm.elements(), own);
-        let affine = if norm.per_channel { scaled("Mul") + scaled("Add") } else { 0 };
-        Some(self.rows(&norm) + Cost::new(affine))
+        let pass = |op: &str, spread| Cost::new(self.costs.elementwise_ns(op, norm.elements(), spread));
+        let pixels = h.saturating_mul(w);
+        if norm.by_body {
+            // Two means, the squares, and what takes the mean away, divides, scales and shifts, each over the whole image.
+            let along = Spread::Channel { pixels: pixels.saturating_mul(norm.image[1] / norm.groups) };
+            let passes = ["Sub", "Div", "Mul", "Add"].map(|op| pass(op, along)).into_iter().sum::<Cost>();
+            return Some(self.row(&norm).times(2) + pass("Mul", Spread::Same) + passes);
+        }
+        let own = Spread::Channel { pixels };
+        let affine = if norm.per_channel { pass("Mul", own) + pass("Add", own) } else { Cost::ZERO };
+        Some(self.rows(&norm) + affine)
     }
 
     /// Kernels for it.
@@ -91,10 +102,15 @@ impl OrtCpu {
 
     /// Rows normalized.
     fn rows(&self, norm: &Norm) -> Cost {
+        self.row(norm).times(ROW_PASSES)
+    }
+
+    /// The mean of each group.
+    fn row(&self, norm: &Norm) -> Cost {
         let [n, c, h, w] = norm.image;
         let length = (c / norm.groups).saturating_mul(h).saturating_mul(w);
         let shape = AxisShape { outer: n.saturating_mul(norm.groups), length, inner: 1 };
-        Cost::new(self.costs.reduce_ns(&shape)).times(ROW_PASSES)
+        Cost::new(self.costs.reduce_ns(&shape))
     }
 
     fn by_rows(&self, norm: &Norm) -> Option<Cost> {
