@@ -212,6 +212,21 @@ fn is_kept(net: &Net, numerics: Numerics) -> bool {
 }
 
 #[test]
+fn between_blocked_convolutions_what_is_cheaper_as_it_was_is_written_as_it_was_read() {
+    let net = network(8, 48, "1", 8, 0.0);
+    let input = ModelProto::decode(net.bytes().as_slice()).expect("a model");
+    let model = optimized(&net);
+    assert_eq!(count(&model, "ReorderOutput"), 2);
+    let leaving = |model: &ModelProto, value: &str| {
+        let leaves = |node: &&NodeProto| node.output.iter().any(|v| v == value);
+        nodes(model).iter().find(leaves).cloned()
+    };
+    for value in ["rows", "even", "back"] {
+        assert!(leaving(&model, value).is_some() && leaving(&model, value) == leaving(&input, value), "{value}");
+    }
+}
+
+#[test]
 fn exact_numerics_keep_the_original() {
     let net = network(8, 48, "1", 40, 0.0);
     assert!(is_kept(&net, Numerics::Exact) && !is_kept(&net, Numerics::Reassociate));

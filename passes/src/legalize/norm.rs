@@ -89,12 +89,11 @@ impl Norm {
         let rows = vec![self.images.clone(), Dim::from(groups), Dim::from(c / groups * h * w)];
         let apart = reshape(graph, n, self.x, &[0, groups, -1], rows.clone())?;
         let mut made = self.maker(graph);
-        let [scale, bias] = match self.per_group {
-            Some(own) => own,
-            None => {
-                let each = |x: f64| vec![x; usize::try_from(groups).unwrap_or(0)];
-                [made.floats("unit", &each(1.0), &[groups])?, made.floats("zero", &each(0.0), &[groups])?]
-            }
+        let [scale, bias] = if let Some(own) = self.per_group {
+            own
+        } else {
+            let each = |x: f64| vec![x; usize::try_from(groups).unwrap_or(0)];
+            [made.floats("unit", &each(1.0), &[groups])?, made.floats("zero", &each(0.0), &[groups])?]
         };
         let even = made.op("InstanceNormalization", vec![apart, scale, bias], "even", rows)?;
         made.set(even, "epsilon", Attr::Float(self.op.epsilon));

@@ -136,7 +136,7 @@ fn say_computed(graph: &mut Graph, n: NodeId, layouts: &KernelLayouts) -> Result
     };
     let flat = [Dim::from(1), Dim::from(wide), h, w];
     let x = if images == 1 { x } else { reshape(graph, n, x, &[1, wide, 0, 0], flat.to_vec())? };
-    let inputs = std::iter::once(Some(x)).chain(operands.into_iter().filter(Option::is_some)).collect();
+    let inputs = std::iter::once(x).chain(operands.into_iter().flatten()).map(Some).collect();
     convolve_images(graph, n, inputs, [images, channels], &flat, &layouts.outs)
 }
 

@@ -10,6 +10,7 @@
 use super::{OrtCpu, image, operand};
 use crate::measured::{AxisShape, ConvShape, Form, Pool, PoolShape, Spread};
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
+use relayout_ir::dim::Dim;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Node, ValueId};
 use relayout_ir::raised::{GroupNorm, Written};
@@ -80,7 +81,7 @@ impl OrtCpu {
     /// Kernels for it.
     pub(super) fn norm_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
         let Some(norm) = Norm::of(query) else { return Vec::new() };
-        let fixed = query.graph.value(norm.x).ty.shape().is_some_and(|shape| shape[2..].iter().all(|d| d.is_const()));
+        let fixed = query.graph.value(norm.x).ty.shape().is_some_and(|shape| shape[2..].iter().all(Dim::is_const));
         if !fixed || norm.elements() == 0 || !norm.image[1].is_multiple_of(self.block.channels()) {
             return Vec::new();
         }
