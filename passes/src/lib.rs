@@ -19,6 +19,7 @@ pub mod legalize;
 pub mod lift;
 pub mod materialize;
 pub mod pipeline;
+pub mod raise_norms;
 pub mod record;
 pub mod rewrites;
 pub mod solve;

@@ -11,7 +11,7 @@ use crate::rewrites::Numerics;
 use crate::solve::Limits;
 use crate::{
     canonicalize, cleanup, fold_constants, fold_pads, fold_scales, fold_shapes, fold_weights, hoist, legalize,
-    materialize, widen_halves,
+    materialize, raise_norms, widen_halves,
 };
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::layout::Layout;
@@ -50,6 +50,8 @@ pub struct Context<'a> {
     pub priced: Vec<PricedMove>,
     /// Per graph: nodes that nobody read in the input.
     pub dead_before: Vec<BTreeSet<NodeId>>,
+    /// Per graph: normalizations that are one op until the decision is written.
+    pub raised: BTreeMap<usize, Vec<raise_norms::Raised>>,
     /// Per graph: what is reported of it.
     pub graphs: Vec<GraphRecord>,
     /// The graph that a pass over each graph is at.
@@ -76,6 +78,7 @@ impl<'a> Context<'a> {
             price_moves: 0,
             priced: Vec::new(),
             dead_before: Vec::new(),
+            raised: BTreeMap::new(),
             graphs: Vec::new(),
             at: 0,
             notes: Vec::new(),
@@ -141,6 +144,11 @@ pub const PASSES: &[Pass] = &[
     },
     Pass { name: "fold_pads", reason: "for the same reasons", run: Run::Graph(fold_pads::fold_pads) },
     Pass {
+        name: "raise_norms",
+        reason: "the target offers kernels for one op, and a pattern may be several; what scales could take in is gone",
+        run: Run::Graph(raise_norms::raise_norms),
+    },
+    Pass {
         name: "assign",
         reason: "reads signatures only; decides everything that the rest carries out, for all graphs at once",
         run: Run::Model(run_assign),
@@ -149,6 +157,11 @@ pub const PASSES: &[Pass] = &[
         name: "materialize",
         reason: "writes the decision as layouts and Relayouts",
         run: Run::Model(run_materialize),
+    },
+    Pass {
+        name: "restore_norms",
+        reason: "what no kernel was chosen for is written as it was, which may need views that legalize adds",
+        run: Run::Graph(raise_norms::restore_norms),
     },
     Pass {
         name: "legalize",

@@ -22,6 +22,7 @@ pub mod layout;
 pub mod model;
 pub mod op;
 pub mod patch;
+pub mod raised;
 pub mod storage;
 pub mod text;
 pub mod types;

@@ -187,6 +187,11 @@ pub fn remove_dead(graph: &mut Graph, suspects: impl IntoIterator<Item = NodeId>
     removed
 }
 
+/// Removes a node that nobody reads, and leaves what it read; says whether it did.
+pub fn remove_alone(graph: &mut Graph, n: NodeId) -> bool {
+    graph.contains(n) && graph.remove_unused(n)
+}
+
 /// A node that is a constant.
 pub fn constant_node(c: Constant, rank: u32) -> Node {
     let mut node = Node::new(Op::Constant(c), vec![]);

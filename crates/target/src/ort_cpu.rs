@@ -7,6 +7,7 @@
 
 mod conv;
 mod moves;
+mod norm;
 mod pool;
 mod quantized;
 mod resize;
@@ -316,6 +317,7 @@ impl Target for OrtCpu {
             Some("Resize" | "Upsample") => self.plain_resize(query),
             _ => None,
         }
+        .or_else(|| self.plain_norm(query))
         .or_else(|| self.plain_quantized(query))
         .unwrap_or(Cost::ZERO)
     }
@@ -333,7 +335,7 @@ impl Target for OrtCpu {
             Some("ReduceMean") => self.mean_kernels(query),
             Some("Resize" | "Upsample") => self.resize_kernels(query),
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.scale_kernels(query),
-            _ => Vec::new(),
+            _ => self.norm_kernels(query),
         }
     }
 

@@ -7,6 +7,7 @@
 //! For the same reason a plain convolution whose bias takes that zero stays plain: on load ONNX Runtime blocks only those whose
 //! bias it knows.
 
+use super::make::Maker;
 use super::nchwc::{DOMAIN, convolution};
 use crate::pipeline::PassError;
 use relayout_ir::constant::Constant;
@@ -14,7 +15,6 @@ use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
-use relayout_ir::patch::constant_node;
 use relayout_ir::types::Type;
 use relayout_target::BlockedHost;
 
@@ -55,12 +55,6 @@ fn is(node: &Node, op: &OpName) -> bool {
     matches!(&node.op, Op::Onnx(name) if name == op)
 }
 
-/// Makes row-major nodes before those that they serve.
-struct Maker<'g> {
-    graph: &'g mut Graph,
-    rank: u32,
-}
-
 impl Maker<'_> {
     /// `[0]`, known at run time only, and there only on a host of this block.
     fn zero(&mut self, block: Option<u64>) -> Result<ValueId, PassError> {
@@ -76,29 +70,6 @@ impl Maker<'_> {
             self.node("", "Reshape", vec![packed, length], "host.block", Type::tensor(DType::F32, vec![declared]), 13)?;
         let first = self.constant("host.first", Constant::ints(&[0]))?;
         self.node("", "Gather", vec![vector, first], "host.zero", Type::tensor(DType::F32, vec![one()]), 13)
-    }
-
-    fn constant(&mut self, name: &str, c: Constant) -> Result<ValueId, PassError> {
-        let ty = Type::tensor(c.dtype, c.dims.iter().map(|&d| Dim::from(d)).collect());
-        let name = self.graph.fresh_name(name);
-        self.graph.add_single(constant_node(c, self.rank), name, ty).map_err(PassError::Name)
-    }
-
-    fn node(
-        &mut self,
-        domain: &str,
-        op: &str,
-        inputs: Vec<ValueId>,
-        name: &str,
-        ty: Type,
-        opset: i64,
-    ) -> Result<ValueId, PassError> {
-        let op = OpName { domain: domain.to_owned(), name: op.to_owned(), overload: String::new() };
-        let mut node = Node::new(Op::Onnx(op), inputs.into_iter().map(Some).collect());
-        (node.rank, node.opset) = (self.rank, if domain.is_empty() { 0 } else { opset });
-        node.form = Form::Kernel(Box::default());
-        let name = self.graph.fresh_name(name);
-        self.graph.add_single(node, name, ty).map_err(PassError::Name)
     }
 
     /// Adds the zero to the bias of a convolution, which gets one if it has none.

@@ -1,9 +1,11 @@
 //! Scales and shifts per channel of a blocked image as depthwise convolutions of one tap: `y = x * w + b`.
 //!
 //! With constant scales the weights are packed here, zeros where no channel is. Computed scales (squeeze and excitation) are
-//! weights that another op computes: blocked, `[N, C, 1, 1]` is a plain vector, which a Reshape makes the filters. Images of a
-//! batch have scales of their own, so they become channels of one image.
+//! weights that another op computes: blocked, `[N, C, 1, 1]` is a plain vector, which a Reshape makes the filters. Computed shifts
+//! are biases in the same way, of the convolution before them if only they read it. Images of a batch have numbers of their own, so
+//! they become channels of one image.
 
+use super::make::Maker;
 use super::nchwc::{DOMAIN, convolution};
 use crate::pipeline::PassError;
 use crate::rewrites::{Affine, floats, reading};
@@ -14,9 +16,12 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::patch::{Insert, Patch, constant_node};
+use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
 use relayout_ir::storage::blocked_image;
 use relayout_ir::types::Type;
+
+/// The operand of a convolution that is its bias.
+const BIAS: usize = 2;
 
 /// Whether a kernel that is no single op of the node's operands can be said for this node.
 pub(crate) fn is_sayable(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> bool {
@@ -27,6 +32,9 @@ pub(crate) fn is_sayable(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> b
 /// Every such node of a graph.
 pub(super) fn say_scales(graph: &mut Graph) -> Result<(), PassError> {
     for n in graph.order().unwrap_or_default() {
+        if !graph.contains(n) {
+            continue;
+        }
         let node = graph.node(n);
         let Form::Kernel(layouts) = &node.form else { continue };
         if matches!(&node.op, Op::Onnx(op) if op.domain == DOMAIN) {
@@ -48,7 +56,7 @@ fn blocked_slots(layouts: &KernelLayouts) -> Vec<usize> {
 }
 
 /// The image of a node with constant scales, and these.
-fn constant_scale(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> Option<(ValueId, Affine)> {
+pub(super) fn constant_scale(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> Option<(ValueId, Affine)> {
     let [slot] = blocked_slots(layouts)[..] else { return None };
     let node = graph.node(n);
     let x = node.inputs.get(slot).copied().flatten()?;
@@ -113,17 +121,73 @@ fn say_computed(graph: &mut Graph, n: NodeId, layouts: &KernelLayouts) -> Result
         Some(shape) if shape.len() == 4 => (shape[h].clone(), shape[w].clone()),
         _ => return Ok(()),
     };
-    let image = |n: i64, c: i64| vec![Dim::from(n), Dim::from(c), h.clone(), w.clone()];
-    let weights = reshape(graph, n, scale, &[wide, 1, 1, 1], [wide, 1, 1, 1].map(Dim::from).to_vec())?;
-    if images == 1 {
-        become_convolution(graph, n, vec![Some(x), Some(weights)], wide, &layouts.outs);
+    let shifts = graph.node(n).onnx() == Some("Add");
+    if shifts && images == 1 && take_shift(graph, n, x, scale, wide)? {
         return Ok(());
     }
-    let flat = reshape(graph, n, x, &[1, wide, 0, 0], image(1, wide))?;
-    become_convolution(graph, n, vec![Some(flat), Some(weights)], wide, &[]);
-    // Back to the images; the result keeps its name and readers.
+    let numbers = |dims: &[i64]| dims.iter().map(|&d| Dim::from(d)).collect::<Vec<_>>();
+    let filters = [wide, 1, 1, 1];
+    let operands = if shifts {
+        let ones = padded(&vec![1.0; slots * images as usize], slots * images as usize, filters.to_vec());
+        let ones = Maker { rank: graph.node(n).rank, graph }.constant("unit", ones)?;
+        [Some(ones), Some(reshape(graph, n, scale, &[wide], numbers(&[wide]))?)]
+    } else {
+        [Some(reshape(graph, n, scale, &filters, numbers(&filters))?), None]
+    };
+    let flat = [Dim::from(1), Dim::from(wide), h, w];
+    let x = if images == 1 { x } else { reshape(graph, n, x, &[1, wide, 0, 0], flat.to_vec())? };
+    let inputs = std::iter::once(x).chain(operands.into_iter().flatten()).map(Some).collect();
+    convolve_images(graph, n, inputs, [images, channels], &flat, &layouts.outs)
+}
+
+/// Adds a computed shift per channel to the bias of the blocked convolution that makes `x`, if only this node reads that; says whether
+/// it did.
+fn take_shift(graph: &mut Graph, n: NodeId, x: ValueId, shift: ValueId, channels: i64) -> Result<bool, PassError> {
+    let (conv, _) = graph.value(x).producer();
+    let node = graph.node(conv);
+    let bias = node.inputs.get(BIAS).copied().flatten();
+    let plain = bias.is_none_or(|b| graph.value(b).layout.is_row_major());
+    let whole = graph.value(x).ty.shape().and_then(|s| s.get(1)?.as_const()) == Some(channels);
+    let alone = graph.uses(x).len() == 1 && !graph.is_output(x);
+    let open = matches!(&node.op, Op::Onnx(op) if *op == convolution()) && node.inputs.len() <= BIAS + 1;
+    let Some(y) = graph.node(n).outputs.first().copied().flatten() else { return Ok(false) };
+    let same = graph.value(x).layout == graph.value(y).layout;
+    if !(plain && whole && alone && open && same) || graph.node(conv).attrs.contains_key("activation") {
+        return Ok(false);
+    }
+    let mut sum = reshape(graph, n, shift, &[channels], vec![Dim::from(channels)])?;
+    if let Some(bias) = bias {
+        let ty = Type::tensor(DType::F32, vec![Dim::from(channels)]);
+        let name = format!("{}.bias", graph.value(y).name);
+        sum = Maker { rank: graph.node(n).rank, graph }.node("", "Add", vec![sum, bias], &name, ty, 0)?;
+    }
+    let mut patch = Patch::new();
+    patch.connect(conv, BIAS, sum);
+    patch.replace(y, x);
+    patch.apply(graph).map_err(PassError::Name)?;
+    remove_dead(graph, [n]);
+    Ok(true)
+}
+
+/// Makes a node a depthwise convolution of one tap of images that are channels of one image of shape `flat`, and lets those who read
+/// its result have the images again.
+pub(super) fn convolve_images(
+    graph: &mut Graph,
+    n: NodeId,
+    inputs: Vec<Option<ValueId>>,
+    [images, channels]: [i64; 2],
+    flat: &[Dim; 4],
+    outs: &[Option<Layout>],
+) -> Result<(), PassError> {
+    let wide = images * channels;
+    let Some(y) = graph.node(n).outputs.first().copied().flatten().filter(|_| images > 1) else {
+        become_convolution(graph, n, inputs, wide, outs);
+        return Ok(());
+    };
+    become_convolution(graph, n, inputs, wide, &[]);
+    // The result keeps its name and readers.
     let ty = graph.value(y).ty.clone();
-    *graph.value_mut(y).ty = Type::tensor(DType::F32, image(1, wide));
+    *graph.value_mut(y).ty = Type::tensor(DType::F32, flat.to_vec());
     let layout = std::mem::replace(graph.value_mut(y).layout, Layout::row_major(4));
     let uses = graph.uses(y).into_vec();
     let outputs = (0..graph.outputs().len()).filter(|&k| graph.outputs()[k] == y).collect();
@@ -170,7 +234,7 @@ fn name_of(graph: &Graph, n: NodeId) -> String {
 }
 
 /// Makes a node a depthwise convolution of one tap.
-fn become_convolution(
+pub(super) fn become_convolution(
     graph: &mut Graph,
     n: NodeId,
     inputs: Vec<Option<ValueId>>,
@@ -189,8 +253,15 @@ fn become_convolution(
 }
 
 /// The same bytes in other extents, declared as they are: a value without a layout of its own.
-fn reshape(graph: &mut Graph, n: NodeId, x: ValueId, target: &[i64], shape: Vec<Dim>) -> Result<ValueId, PassError> {
-    let plain = (Type::tensor(DType::F32, shape), Layout::row_major(4));
+pub(super) fn reshape(
+    graph: &mut Graph,
+    n: NodeId,
+    x: ValueId,
+    target: &[i64],
+    shape: Vec<Dim>,
+) -> Result<ValueId, PassError> {
+    let layout = Layout::row_major(shape.len());
+    let plain = (Type::tensor(DType::F32, shape), layout);
     insert_reshape(graph, n, x, target, plain, (vec![], vec![]), None)
 }
 

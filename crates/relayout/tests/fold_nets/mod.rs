@@ -97,6 +97,18 @@ impl Net {
         self
     }
 
+    /// Whether a dim of an input has this name.
+    pub(crate) fn reads_symbol(&self, name: &str) -> bool {
+        let named = |info: &ValueInfoProto| match info.r#type.as_ref().and_then(|t| t.value.as_ref()) {
+            Some(type_proto::Value::TensorType(tensor)) => {
+                let dims = tensor.shape.iter().flat_map(|shape| &shape.dim);
+                dims.into_iter().any(|d| d.value == Some(dimension::Value::DimParam(name.to_owned())))
+            }
+            _ => false,
+        };
+        self.graph.input.iter().any(named)
+    }
+
     /// An output whose dims are numbers or names.
     pub(crate) fn symbolic_output(mut self, name: &str, dtype: i32, dims: &[&str]) -> Net {
         self.graph.output.push(symbolic_info(name, dtype, dims));
@@ -199,7 +211,7 @@ impl Net {
 
 /// A list of integers; a list of one under a name that ONNX has as a number is one.
 fn attribute(name: &str, values: &[i64]) -> AttributeProto {
-    let number = ["axis", "group", "to", "transA", "transB", "training_mode"].contains(&name);
+    let number = ["axis", "group", "num_groups", "to", "transA", "transB", "training_mode"].contains(&name);
     AttributeProto {
         name: Some(name.to_owned()),
         i: number.then(|| values[0]),

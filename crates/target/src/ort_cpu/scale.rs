@@ -42,8 +42,8 @@ impl OrtCpu {
             "BatchNormalization" if full == 0 && axes[1] == 1 && constant && node.outputs.len() == 1 => {}
             "Add" | "Sub" | "Mul" | "Div"
                 if constant && others().all(|(_, &v)| is_per_channel(query, v, axes[1], c)) => {}
-            // Squeeze and excitation: the numbers are computed, and in blocks themselves.
-            "Mul" if query.graph.value(y).ty.shape()?.first()?.is_const() => {
+            // Squeeze and excitation, or what is said of an image besides: the numbers are computed, and in blocks themselves.
+            "Mul" | "Add" if query.graph.value(y).ty.shape()?.first()?.is_const() => {
                 let (slot, &scale) = others().next()?;
                 if image_of(query, scale, axes)? != [n, c, 1, 1] || h * w < 2 || (query.is_constant)(scale) {
                     return None;
@@ -53,11 +53,22 @@ impl OrtCpu {
             _ => return None,
         }
         let one_tap = ConvShape { n, h, w, ..ConvShape::same(c, c, [h, w], 1, 1).grouped(c) };
-        Some(Kernel {
-            layouts: KernelLayouts { ins, outs: vec![blocked] },
-            cost: Cost::new(self.costs.conv_ns(&one_tap, Form::Blocked)?),
-            rewrite: None,
-        })
+        let alone = Cost::new(self.costs.conv_ns(&one_tap, Form::Blocked)?);
+        let computed = node.onnx() == Some("Add") && ins.iter().flatten().count() == 2;
+        let in_bias = computed && n == 1 && self.has_room_in_bias(query, operands[full], c);
+        let cost = if in_bias { self.small_node().times(2) } else { alone };
+        Some(Kernel { layouts: KernelLayouts { ins, outs: vec![blocked] }, cost, rewrite: None })
+    }
+
+    /// Whether a value is that of a convolution which only one node reads, so that a shift per channel can go into its bias.
+    fn has_room_in_bias(&self, query: &NodeQuery<'_>, x: ValueId, channels: u64) -> bool {
+        let graph = query.graph;
+        let conv = NodeQuery { node: graph.value(x).producer().0, ..*query };
+        graph.node(conv.node).onnx() == Some("Conv")
+            && graph.uses(x).len() == 1
+            && !graph.is_output(x)
+            && channels.is_multiple_of(self.block.channels())
+            && !self.conv_kernels(&conv).is_empty()
     }
 
     /// The kernel of a mean over the whole image that keeps its rank.

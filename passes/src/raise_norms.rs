@@ -1,0 +1,200 @@
+//! `raise_norms`: a normalization over groups of channels is one op while layouts are decided, however the file says it.
+//!
+//! | in the file | groups |
+//! |---|---|
+//! | `Reshape([N, C, H, W] -> [N, G, ...])`, `InstanceNormalization`, `Reshape(-> [N, C, H, W])` | G |
+//! | `GroupNormalization` | `num_groups` |
+//! | `InstanceNormalization` of `[N, C, H, W]` | C |
+//!
+//! A Reshape keeps elements in their order, so with N and G first a row of the three-dimensional value is what C / G neighbouring
+//! channels of an image have: the shapes alone say what the pattern is. What scales it afterwards stays a node of its own.
+//!
+//! Kernels of the op round otherwise, so nothing is raised with `--numerics exact` or before a quantization. `restore_norms` puts back
+//! what no kernel was chosen for, node by node as it was read.
+
+use crate::pipeline::{Context, PassError};
+use crate::rewrites::{Numerics, before_rounding, floats};
+use relayout_ir::attr::Attr;
+use relayout_ir::dtype::DType;
+use relayout_ir::form::{Form, View};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::patch::remove_alone;
+use relayout_ir::raised::{GroupNorm, Written};
+use relayout_ir::types::Type;
+
+/// What ONNX adds to the variance unless told otherwise.
+const EPSILON: f32 = 1e-5;
+
+/// A node that was raised, and what it stood for.
+#[derive(Clone, Debug)]
+pub struct Raised {
+    node: NodeId,
+    /// The node as it was.
+    own: Node,
+    /// Nodes before it that are gone, each reading the one before by operand 0.
+    before: Vec<(Node, String, Type)>,
+}
+
+/// A normalization of a graph: the node that leaves the result, the others that it takes, and its operands.
+struct Found {
+    before: Vec<NodeId>,
+    norm: GroupNorm,
+    operands: [ValueId; 3],
+}
+
+/// Raises what the target may have kernels for.
+pub fn raise_norms(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
+    let Some(host) = cx.target.blocked_host() else { return Ok(()) };
+    if cx.numerics < Numerics::Reassociate {
+        return Ok(());
+    }
+    let rounding = before_rounding(graph, cx.at > 0 && cx.quantizes);
+    for n in graph.order().unwrap_or_default() {
+        if !graph.contains(n) || rounding.get(n.index()).copied().unwrap_or(true) {
+            continue;
+        }
+        let Some(found) = find(graph, n).filter(|f| channels(graph, f.operands[0]) % host.block as i64 == 0) else {
+            continue;
+        };
+        let raised = raise(graph, n, &found);
+        cx.raised.entry(cx.at).or_default().push(raised);
+    }
+    Ok(())
+}
+
+/// Puts back what no kernel was chosen for.
+pub fn restore_norms(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
+    for raised in cx.raised.remove(&cx.at).unwrap_or_default() {
+        if Written::of(graph.node(raised.node)).is_none() {
+            restore(graph, raised)?;
+        }
+    }
+    Ok(())
+}
+
+fn find(graph: &Graph, n: NodeId) -> Option<Found> {
+    match graph.node(n).onnx()? {
+        "Reshape" => exported(graph, n),
+        "GroupNormalization" => single(graph, n, graph.node(n).int("num_groups")?),
+        "InstanceNormalization" => {
+            let channels = channels(graph, operand(graph, n, 0)?);
+            single(graph, n, channels)
+        }
+        _ => None,
+    }
+}
+
+/// The three nodes that exporters write, from the last one.
+fn exported(graph: &Graph, n: NodeId) -> Option<Found> {
+    let (middle, inner) = viewed(graph, n)?;
+    let rows = operand(graph, inner, 0)?;
+    let first = graph.value(rows).producer().0;
+    let (x, _) = viewed(graph, first)?;
+    let y = graph.node(n).outputs.first().copied().flatten()?;
+    let shape = |v: ValueId| graph.value(v).ty.shape();
+    let (image, apart) = (shape(x)?, shape(rows)?);
+    let only = is_only_read_by(graph, rows, inner) && is_only_read_by(graph, middle, n);
+    if !only || graph.node(inner).onnx() != Some("InstanceNormalization") || shape(y)? != image {
+        return None;
+    }
+    let groups = apart.get(1).filter(|_| apart.len() >= 3 && apart.first() == image.first())?.as_const()?;
+    let operands = [x, operand(graph, inner, 1)?, operand(graph, inner, 2)?];
+    let norm = describe(graph, graph.node(inner), groups, operands)?;
+    Some(Found { before: vec![first, inner], norm, operands })
+}
+
+/// A node that is the op by itself.
+fn single(graph: &Graph, n: NodeId, groups: i64) -> Option<Found> {
+    let operands = [operand(graph, n, 0)?, operand(graph, n, 1)?, operand(graph, n, 2)?];
+    let norm = describe(graph, graph.node(n), groups, operands)?;
+    Some(Found { before: Vec::new(), norm, operands })
+}
+
+/// What a normalization says, if it is one that can be raised.
+fn describe(graph: &Graph, node: &Node, groups: i64, operands: [ValueId; 3]) -> Option<GroupNorm> {
+    let [x, scale, bias] = operands;
+    let channels = channels(graph, x);
+    let float = |v: ValueId| graph.value(v).ty.dtype() == Some(DType::F32);
+    // One that was not read is of a version before shapes could be relied upon, or sums in another type.
+    let known = node.opset >= 6 && node.int("stash_type").unwrap_or(1) == 1;
+    let numbers = |v: ValueId| floats(graph.constant(v).filter(|c| c.pending.is_none())?);
+    let entries = numbers(scale)?.len() as i64;
+    let alike = numbers(bias)?.len() as i64 == entries && (entries == groups || entries == channels);
+    let divides = groups > 0 && channels > 0 && channels % groups == 0;
+    let epsilon = match node.attrs.get("epsilon") {
+        Some(Attr::Float(epsilon)) => *epsilon,
+        None => EPSILON,
+        Some(_) => return None,
+    };
+    (known && alike && divides && operands.into_iter().all(float)).then(|| GroupNorm {
+        groups,
+        epsilon,
+        by_body: node.onnx() == Some("GroupNormalization"),
+    })
+}
+
+/// Channels of an image; 0 if it is none, or they are not known.
+fn channels(graph: &Graph, x: ValueId) -> i64 {
+    match graph.value(x).ty.shape() {
+        Some([_, channels, _, _]) => channels.as_const().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// The operand of a Reshape and what made it.
+fn viewed(graph: &Graph, n: NodeId) -> Option<(ValueId, NodeId)> {
+    let node = graph.node(n);
+    let x = operand(graph, n, 0)?;
+    let reshapes = node.onnx() == Some("Reshape") && matches!(node.form, Form::View(View::Reshape));
+    reshapes.then(|| (x, graph.value(x).producer().0))
+}
+
+fn operand(graph: &Graph, n: NodeId, slot: usize) -> Option<ValueId> {
+    graph.node(n).inputs.get(slot).copied().flatten()
+}
+
+fn is_only_read_by(graph: &Graph, v: ValueId, n: NodeId) -> bool {
+    matches!(graph.uses(v)[..], [only] if only.node == n) && !graph.is_output(v)
+}
+
+fn raise(graph: &mut Graph, n: NodeId, found: &Found) -> Raised {
+    let own = graph.node(n).clone();
+    let kept = |&m: &NodeId| {
+        let node = graph.node(m);
+        let result = graph.value(node.outputs.first().copied().flatten()?);
+        Some((node.clone(), result.name.clone(), result.ty.clone()))
+    };
+    let before = found.before.iter().filter_map(kept).collect();
+    graph.set_inputs(n, found.operands.iter().copied().map(Some).collect());
+    graph.set_op(n, GroupNorm::op(), 1);
+    *graph.attrs_mut(n) = found.norm.attrs();
+    // As ONNX has it: row-major throughout.
+    graph.set_form(n, Form::Kernel(Box::default()));
+    for &m in found.before.iter().rev() {
+        remove_alone(graph, m);
+    }
+    Raised { node: n, own, before }
+}
+
+fn restore(graph: &mut Graph, raised: Raised) -> Result<(), PassError> {
+    let Raised { node: n, own, before } = raised;
+    let mut x = operand(graph, n, 0);
+    for (mut node, name, ty) in before {
+        if let Some(first) = node.inputs.first_mut() {
+            *first = x;
+        }
+        let name = graph.fresh_name(&name);
+        x = Some(graph.add_single(node, name, ty).map_err(PassError::Name)?);
+    }
+    let mut inputs = own.inputs;
+    if let Some(first) = inputs.first_mut() {
+        *first = x;
+    }
+    graph.set_inputs(n, inputs);
+    if let Op::Onnx(op) = own.op {
+        graph.set_op(n, op, own.opset);
+    }
+    *graph.attrs_mut(n) = own.attrs;
+    graph.set_form(n, own.form);
+    Ok(())
+}
