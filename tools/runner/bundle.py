@@ -61,7 +61,10 @@ class Value:
 
 @dataclass(frozen=True)
 class Node:
-    """A call of an op: of the standard (domain ""), of the dialect (domain "relayout") or of another domain."""
+    """A call of an op: of the standard (domain ""), of the dialect (domain "relayout") or of another domain.
+
+    `opset` is that of the domain, but for ops of the dialect that of the standard one: they mean what the standard op means there.
+    """
 
     name: str
     domain: str
@@ -118,7 +121,7 @@ def read_bundle(folder: str | Path) -> Bundle:
     _check_schema(graph, folder / "graph.json")
     constants = _constants(folder / "weights.safetensors", graph["constants"])
     inputs, outputs = _values(graph["inputs"]), _values(graph["outputs"])
-    nodes = tuple(_node(entry) for entry in graph["nodes"])
+    nodes = tuple(_node(entry, graph["opsets"].get("", 0)) for entry in graph["nodes"])
     known = (*inputs, *outputs, *_values(graph["values"]), *_values(graph["constants"]))
     return Bundle(
         folder=folder,
@@ -189,7 +192,7 @@ def _values(entries: list[dict[str, Any]]) -> tuple[Value, ...]:
     return tuple(one(entry) for entry in entries)
 
 
-def _node(entry: dict[str, Any]) -> Node:
+def _node(entry: dict[str, Any], standard: int) -> Node:
     def attribute(data: dict[str, Any]) -> Any:
         if data["type"] == "tensor":
             return tensor_of(data["value"])
@@ -202,7 +205,7 @@ def _node(entry: dict[str, Any]) -> Node:
         name=entry.get("name") or "",
         domain=entry.get("domain") or "",
         op=entry["op"],
-        opset=entry["opset"],
+        opset=standard if entry.get("domain") == "relayout" else entry["opset"],
         inputs=tuple(entry["inputs"]),
         outputs=tuple(entry["outputs"]),
         attributes={name: attribute(data) for name, data in entry.get("attributes", {}).items()},
