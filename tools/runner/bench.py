@@ -96,7 +96,9 @@ def bench(folders: list[Path], settings: Settings) -> dict[str, Any]:
 
 def table(models: list[dict[str, Any]]) -> str:
     """The figures as text: a line a mode."""
-    lines = [f"{'model':24} {'mode':24} {'ms':>9} {'against':>8} {'kernels':>8} {'layout':>7} {'moves':>7} {'copies':>7} {'off':>8}"]
+    lines = [
+        f"{'model':24} {'mode':24} {'ms':>9} {'against':>8} {'kernels':>8} {'layout':>7} {'moves':>7} {'copies':>7} {'off':>8}"
+    ]
     for model in models:
         by_mode = {figures["mode"]: figures for figures in model["modes"]}
         for name, figures in by_mode.items():
@@ -121,7 +123,9 @@ def _bench_model(folder: Path, settings: Settings, share: float, pace: float) ->
     modes = [mode for mode in MODES if settings.compiled or not mode.compiled]
     if settings.compiled and nodes * pace > share:
         modes = [mode for mode in modes if not mode.compiled]
-        notes.append(f"compiled modes were left out: {nodes * pace:.0f} s for them are more than the {share:.0f} s of this model's share")
+        notes.append(
+            f"compiled modes were left out: {nodes * pace:.0f} s for them are more than the {share:.0f} s of this model's share"
+        )
     arrays = seeded_inputs(bundles["original"].inputs, 0, {})
     calls: dict[str, Call] = {}
     start = time.monotonic()
@@ -155,6 +159,10 @@ def _call(mode: Mode, bundle: Bundle, arrays: dict[str, Any], settings: Settings
     """A function of no arguments that runs the mode once: on a GPU a CUDA graph."""
     moves = "kernels" if mode.bundle == "ours" else "torch"
     runner = Runner(bundle, settings.device, moves, mode.channels_last, settings.capi)
+    if not runner.static:
+        raise RunnerError(
+            f"{bundle.folder}: extents are computed at run time; give the model a batch by `prepare --batch`, or fixed extents"
+        )
     inputs = runner.prepare([torch.from_numpy(arrays[value.name]) for value in bundle.inputs])
     forward: Callable[..., tuple[Tensor, ...]] = runner
     with torch.no_grad():

@@ -155,7 +155,9 @@ def _constants(path: Path, entries: list[dict[str, Any]]) -> dict[str, torch.Ten
             raise RunnerError(f"{path} lacks the constant {value.name!r} of graph.json; write the bundle anew")
         have = constants[value.name]
         if have.dtype != value.torch_dtype or tuple(have.shape) != value.shape:
-            raise RunnerError(f"{path}: constant {value.name!r} is {have.dtype} {list(have.shape)}, not {value.dtype} {list(value.shape or ())}")
+            raise RunnerError(
+                f"{path}: constant {value.name!r} is {have.dtype} {list(have.shape)}, not {value.dtype} {list(value.shape or ())}"
+            )
     return constants
 
 
@@ -170,7 +172,9 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _check_schema(data: dict[str, Any], path: Path) -> None:
     if data.get("schema") != SCHEMA:
-        raise RunnerError(f"{path} has schema {data.get('schema')}; this runner reads {SCHEMA}: take both from one version of relayout")
+        raise RunnerError(
+            f"{path} has schema {data.get('schema')}; this runner reads {SCHEMA}: take both from one version of relayout"
+        )
 
 
 def _check_file(path: Path, entry: dict[str, Any]) -> None:

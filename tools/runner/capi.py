@@ -38,7 +38,9 @@ class CApi:
         try:
             library = ctypes.CDLL(str(path))
         except OSError as error:
-            raise RunnerError(f"{path} can't be loaded: {error}; build it with: cargo build --release -p relayout-capi") from error
+            raise RunnerError(
+                f"{path} can't be loaded: {error}; build it with: cargo build --release -p relayout-capi"
+            ) from error
         library.relayout_status_text.restype = ctypes.c_char_p
         for name in ("relayout_plan_source_bytes", "relayout_plan_bytes"):
             getattr(library, name).restype = _SIZE
@@ -64,7 +66,14 @@ class CApi:
         """A move between layouts, in the text form of the project, of a tensor with these logical extents."""
         handle = ctypes.c_void_p()
         status = self._library.relayout_plan_new_layouts(
-            elem_bytes, len(shape), _sizes(shape), source.encode(), destination.encode(), threads, _HINT_AUTO, ctypes.byref(handle)
+            elem_bytes,
+            len(shape),
+            _sizes(shape),
+            source.encode(),
+            destination.encode(),
+            threads,
+            _HINT_AUTO,
+            ctypes.byref(handle),
         )
         return self._plan(status, handle, f"shape {shape} from {source!r} to {destination!r}")
 

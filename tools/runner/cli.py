@@ -38,7 +38,9 @@ def _load(options: argparse.Namespace) -> Runner:
     if options.device == "cuda" and not torch.cuda.is_available():
         raise RunnerError("no GPU that PyTorch can use is here; run with --device cpu")
     runner = Runner(bundle, options.device, options.moves, capi=options.capi)
-    _say(f"{bundle.name or options.bundle}: {len(bundle.nodes)} nodes, {bundle.moves} moves, ready after {time.monotonic() - start:.1f} s")
+    _say(
+        f"{bundle.name or options.bundle}: {len(bundle.nodes)} nodes, {bundle.moves} moves, ready after {time.monotonic() - start:.1f} s"
+    )
     without = [node for node in bundle.nodes if node.no_kernel is not None]
     if without and options.device == "cuda" and options.moves == "kernels":
         _say(f"{len(without)} moves have no CUDA kernel and are left to torch, the first: {without[0]}: {without[0].no_kernel}")
@@ -124,18 +126,26 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="execute a bundle on arrays of a file")
     run.set_defaults(command=_run)
     run.add_argument("--inputs", type=Path, required=True, metavar="FILE", help="arrays by the names of inputs (.npz)")
-    run.add_argument("--outputs", type=Path, required=True, metavar="FILE", help="file to write, arrays by the names of outputs (.npz)")
-    compare = commands.add_parser("compare", help="hold a bundle against ONNX Runtime on the original; exit status 1 if they differ")
+    run.add_argument(
+        "--outputs", type=Path, required=True, metavar="FILE", help="file to write, arrays by the names of outputs (.npz)"
+    )
+    compare = commands.add_parser(
+        "compare", help="hold a bundle against ONNX Runtime on the original; exit status 1 if they differ"
+    )
     compare.set_defaults(command=_compare)
     compare.add_argument("--model", type=Path, required=True, metavar="FILE", help="the original model (.onnx)")
-    compare.add_argument("--tolerance", type=float, default=1e-4, help="largest difference over the largest magnitude of an output (%(default)s)")
+    compare.add_argument(
+        "--tolerance", type=float, default=1e-4, help="largest difference over the largest magnitude of an output (%(default)s)"
+    )
     compare.add_argument("--inputs", type=Path, metavar="FILE", help="arrays in place of seeded ones (.npz)")
     compare.add_argument("--seed", type=int, default=0)
     compare.add_argument("--dim", type=_dim, action="append", default=[], metavar="NAME=SIZE", help="size of a symbolic extent")
     bench = _bench_parsers(commands)
     for command in (run, compare, bench):
         command.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
-        command.add_argument("--capi", type=Path, metavar="FILE", help="library of relayout-capi, by default that of target/release")
+        command.add_argument(
+            "--capi", type=Path, metavar="FILE", help="library of relayout-capi, by default that of target/release"
+        )
     for command in (run, compare):
         command.add_argument("bundle", type=Path, metavar="DIR", help="folder that relayout optimize --emit bundle wrote")
         command.add_argument("--moves", choices=("kernels", "torch"), default="kernels", help="who executes moves (%(default)s)")
@@ -146,18 +156,28 @@ def _parser() -> argparse.ArgumentParser:
 def _bench_parsers(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
     """Those of `prepare` and `bench`; gives the latter."""
     root = Path(__file__).resolve().parents[2]
-    prepare = commands.add_parser("prepare", help="make what bench runs: a folder a model, with bundles of the original and of the optimized")
+    prepare = commands.add_parser(
+        "prepare", help="make what bench runs: a folder a model, with bundles of the original and of the optimized"
+    )
     prepare.set_defaults(command=_prepare)
     prepare.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="original models (.onnx), of float32 and batch 1")
     prepare.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
     prepare.add_argument("--batch", type=int, metavar="N", help="samples at a time; by default as the model has it")
     prepare.add_argument("--dtype", choices=("fp32", "tf32", "fp16"), default="fp32")
-    prepare.add_argument("--relayout", type=Path, default=root / "target" / "release" / "relayout", metavar="FILE", help="the command line of relayout")
+    prepare.add_argument(
+        "--relayout",
+        type=Path,
+        default=root / "target" / "release" / "relayout",
+        metavar="FILE",
+        help="the command line of relayout",
+    )
     bench = commands.add_parser("bench", help="time originals against what became of them")
     bench.set_defaults(command=_bench)
     bench.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="folders that prepare made, one a model")
     bench.add_argument("--rounds", type=int, metavar="N", help="turns of each mode; by default 20 on a GPU and 3 on a CPU")
-    bench.add_argument("--seconds", type=float, default=540, help="for all models; compiled modes that do not fit are left out (%(default)s)")
+    bench.add_argument(
+        "--seconds", type=float, default=540, help="for all models; compiled modes that do not fit are left out (%(default)s)"
+    )
     bench.add_argument("--no-compile", action="store_true", help="leave out the modes with torch.compile")
     bench.add_argument("--json", type=Path, required=True, metavar="FILE", help="where all figures are written")
     return bench

@@ -91,4 +91,6 @@ def _extent(value: Value, extent: int | str | None, dims: dict[str, int]) -> int
         return extent
     if isinstance(extent, str) and extent in dims:
         return dims[extent]
-    raise RunnerError(f"input {value.name!r} has the extent {extent}, whose size is not known; give it with --dim {extent}=SIZE, or give --inputs")
+    raise RunnerError(
+        f"input {value.name!r} has the extent {extent}, whose size is not known; give it with --dim {extent}=SIZE, or give --inputs"
+    )

@@ -114,7 +114,11 @@ class Kernel:
         values += [(ctypes.c_uint32 if size == 4 else ctypes.c_uint64)(value) for size, value in launch.arguments]
         pointers = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        _check(self._driver, self._driver.cuLaunchKernel(self._function, *launch.grid, *launch.block, 0, stream, pointers, None), launch.kernel)
+        _check(
+            self._driver,
+            self._driver.cuLaunchKernel(self._function, *launch.grid, *launch.block, 0, stream, pointers, None),
+            launch.kernel,
+        )
 
 
 class Kernels:

@@ -108,15 +108,23 @@ class Runner(nn.Module):
             return values[what].tolist()
         return what
 
+    @property
+    def static(self) -> bool:
+        """Whether all extents are known, so that nothing has to be asked of the device on the way: what a CUDA graph needs."""
+        return not any(kind in ("to list", "to device") for step in self._steps for kind, _ in step.operands)
+
     def prepare(self, inputs: list[Tensor]) -> list[Tensor]:
         """Inputs on the device, in the memory format of the runner; checked against the shapes and types of the bundle."""
         prepared = []
         for value, x in zip(self.bundle.inputs, inputs, strict=True):
             fits = value.shape is None or (
-                len(value.shape) == x.dim() and all(not isinstance(want, int) or want == have for want, have in zip(value.shape, x.shape))
+                len(value.shape) == x.dim()
+                and all(not isinstance(want, int) or want == have for want, have in zip(value.shape, x.shape))
             )
             if not fits or x.dtype != value.torch_dtype:
-                raise RunnerError(f"input {value.name!r} has to be {value.dtype} {_text(value.shape)}, not {x.dtype} {list(x.shape)}")
+                raise RunnerError(
+                    f"input {value.name!r} has to be {value.dtype} {_text(value.shape)}, not {x.dtype} {list(x.shape)}"
+                )
             prepared.append(self._formatted(x.to(self.device)))
         return prepared
 
@@ -138,7 +146,9 @@ class Runner(nn.Module):
                 continue
             found = find_op(node)
             operands = [self._known[name] if name else None for name in node.inputs]
-            made = found.function(node, *[_host_list(x) if at in found.host and x is not None else x for at, x in enumerate(operands)])
+            made = found.function(
+                node, *[_host_list(x) if at in found.host and x is not None else x for at, x in enumerate(operands)]
+            )
             for name, tensor in zip(node.outputs, made if isinstance(made, tuple) else (made,)):
                 if name:
                     self._known[name] = tensor
@@ -161,7 +171,9 @@ class Runner(nn.Module):
             move = is_move(node)
             found = self._move_op(node) if move else find_op(node)
             operands = tuple(self._placed_operand(node, found, place, name) for place, name in enumerate(node.inputs))
-            done = tuple({name for name in node.inputs if name and last[name] == at and name not in kept and name not in self._known})
+            done = tuple(
+                {name for name in node.inputs if name and last[name] == at and name not in kept and name not in self._known}
+            )
             function = found.function if move and self._kernel_moves else partial(found.function, node)
             steps.append(Step(node, function, operands, tuple(sorted(done)), move))
         return tuple(steps)
@@ -259,8 +271,8 @@ def execute(runner: Runner, inputs: list[Tensor], graph: bool = True) -> tuple[T
                 "the bundle and the runner disagree on what is a move"
             )
         if graph and runner.device.type == "cuda":
-            if any(kind == "to list" for step in runner._steps for kind, _ in step.operands):
-                print("runner: extents are computed at run time, so nothing is captured as a CUDA graph", file=sys.stderr)
-            else:
+            if runner.static:
                 outputs = CudaGraph(runner, inputs)(*inputs)
+            else:
+                print("runner: extents are computed at run time, so nothing is captured as a CUDA graph", file=sys.stderr)
     return outputs

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import torch
 
@@ -58,7 +58,9 @@ class Layout:
     def slots(self, shape: torch.Size | tuple[int, ...]) -> list[int]:
         """The slots of each axis, of a storage shape."""
         if len(shape) != len(self.digits):
-            raise RunnerError(f"a tensor of shape {list(shape)} can't be stored in {len(self.digits)} dims; is the bundle damaged?")
+            raise RunnerError(
+                f"a tensor of shape {list(shape)} can't be stored in {len(self.digits)} dims; is the bundle damaged?"
+            )
         slots = [1] * self.rank
         for digit, extent in zip(self.digits, shape):
             slots[digit.axis] *= extent
@@ -97,7 +99,7 @@ def neutral_letters(rank: int) -> str:
     return "".join(chr(ord("A") + axis) for axis in range(rank))
 
 
-@lru_cache(maxsize=None)
+@cache
 def parse_layout(text: str, letters: str | None = None) -> Layout:
     """Reads a layout as names of functions spell it, such as `NHWC`, `NCHW16c` or `HW8h2wNC`.
 

@@ -1,6 +1,7 @@
 """Moves between layouts, by kernels of the project: those of the C ABI on a CPU, those that the bundle has on a GPU.
 
-On a GPU a move that the bundle has no kernel for is left to torch, as its definition says. A move is a Transpose that the optimizer left, or a call of `Relayout`, `Relayout_FROM_TO` and so on; see docs/dialect.md.
+A move is a Transpose that the optimizer left, or a call of `Relayout`, `Relayout_FROM_TO` and so on; see docs/dialect.md. On a GPU one
+that the bundle has no kernel for is left to torch, as its definition says.
 """
 
 from __future__ import annotations

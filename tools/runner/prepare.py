@@ -47,7 +47,9 @@ def with_batch(proto: onnx.ModelProto, batch: int, name: str) -> onnx.ModelProto
     """
     old = {d for d in (_first_extent(value) for value in _inputs(proto)) if d is not None}
     if old - {"symbol", 1}:
-        raise RunnerError(f"{name}: inputs have the batches {sorted(map(str, old))}; only a model of batch 1 can be given another")
+        raise RunnerError(
+            f"{name}: inputs have the batches {sorted(map(str, old))}; only a model of batch 1 can be given another"
+        )
     if 1 in old and any(_first_extent(value) not in (1, "symbol") for value in proto.graph.output):
         raise RunnerError(f"{name} can't be made of batch {batch}: the batch is not the outermost axis of its outputs")
     if 1 in old:
@@ -90,7 +92,12 @@ def _scale_constants(proto: onnx.ModelProto, batch: int) -> None:
                 continue
             if node.op_type in ("Reshape", "Expand") and at == 1:
                 scaled = _scaled_target(tensor, batch)
-            elif node.op_type in _BINARY and len(tensor.dims) > 1 and tensor.dims[0] > 1 and extents.get(node.input[1 - at]) == tensor.dims[0]:
+            elif (
+                node.op_type in _BINARY
+                and len(tensor.dims) > 1
+                and tensor.dims[0] > 1
+                and extents.get(node.input[1 - at]) == tensor.dims[0]
+            ):
                 scaled = _scaled_operand(tensor, batch)
             if scaled is not None:
                 # Under a name of its own: another node may read the same constant as something else.
@@ -133,6 +140,8 @@ def _emit(relayout: Path, model: Path, folder: Path, target: str) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
-        raise RunnerError(f"{relayout} can't be run: {error}; build it with: cargo build --release -p relayout-cli, or name it with --relayout") from error
+        raise RunnerError(
+            f"{relayout} can't be run: {error}; build it with: cargo build --release -p relayout-cli, or name it with --relayout"
+        ) from error
     if done.returncode != 0:
         raise RunnerError(f"{' '.join(command)}:\n{done.stderr.strip()}")

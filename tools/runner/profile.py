@@ -11,7 +11,10 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 _OURS = re.compile(r"^relayout(_|::move)")
-_LAYOUT = re.compile(r"nchwToNhwc|nhwcToNchw|nchw2nhwc|nhwc2nchw|transpos|permut|direct_copy|Memcpy DtoD|aten::copy_|triton_\w*(clone|copy)", re.IGNORECASE)
+_LAYOUT = re.compile(
+    r"nchwToNhwc|nhwcToNchw|nchw2nhwc|nhwc2nchw|transpos|permut|direct_copy|Memcpy DtoD|aten::copy_|triton_\w*(clone|copy)",
+    re.IGNORECASE,
+)
 _PRODUCT = re.compile(r"gemm|conv|fprop|dgrad|xmma|cutlass|cublas", re.IGNORECASE)
 _CALLS = 5
 

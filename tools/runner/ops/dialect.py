@@ -74,10 +74,14 @@ def find_op(node: Node) -> Op:
     if node.domain == "":
         found = standard_op(node.op)
         if found is None:
-            raise RunnerError(f"{node}: the runner has no such op. Add it in tools/runner/ops; there are: {', '.join(known_ops())}")
+            raise RunnerError(
+                f"{node}: the runner has no such op. Add it in tools/runner/ops; there are: {', '.join(known_ops())}"
+            )
         return found
     if node.domain != DOMAIN:
-        raise RunnerError(f"{node}: the runner has no ops of domain {node.domain!r}. Add the domain in tools/runner/ops/dialect.py")
+        raise RunnerError(
+            f"{node}: the runner has no ops of domain {node.domain!r}. Add the domain in tools/runner/ops/dialect.py"
+        )
     return _dialect_op(node)
 
 

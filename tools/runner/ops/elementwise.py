@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from runner.bundle import Node
-from runner.ops.table import op, one_of, unsupported
+from runner.ops.table import one_of, op, unsupported
 
 _UNARY = {
     "Abs": torch.abs,

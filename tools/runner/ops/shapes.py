@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from runner.bundle import Node
-from runner.ops.table import op, one_of, unsupported
+from runner.ops.table import one_of, op, unsupported
 
 
 @op("Constant")
@@ -18,7 +18,12 @@ def constant(node: Node) -> Tensor:
     value = node.attr("value")
     if isinstance(value, Tensor):
         return value
-    for name, dtype in (("value_int", torch.int64), ("value_ints", torch.int64), ("value_float", torch.float32), ("value_floats", torch.float32)):
+    for name, dtype in (
+        ("value_int", torch.int64),
+        ("value_ints", torch.int64),
+        ("value_float", torch.float32),
+        ("value_floats", torch.float32),
+    ):
         if name in node.attributes:
             return torch.tensor(node.attributes[name], dtype=dtype)
     raise unsupported(node, f"no constant of the kind {', '.join(node.attributes)}")
@@ -139,7 +144,9 @@ def tile(node: Node, x: Tensor, repeats: list[int]) -> Tensor:
 
 
 @op("Pad", host=(1, 2, 3))
-def pad(node: Node, x: Tensor, pads: list[int] | None = None, value: float | None = None, axes: list[int] | None = None) -> Tensor:
+def pad(
+    node: Node, x: Tensor, pads: list[int] | None = None, value: float | None = None, axes: list[int] | None = None
+) -> Tensor:
     """Pads are all beginnings, then all ends; attributes before opset 11."""
     mode = one_of(node, "mode", "constant", ("constant", "reflect", "edge"))
     pads = list(node.attr("pads") if pads is None else pads)

@@ -74,7 +74,9 @@ def conv_transpose(node: Node, x: Tensor, w: Tensor, b: Tensor | None = None) ->
     even = begin == end
     if spatial == 1:
         pads = begin if even else [0]
-        y = F.conv_transpose2d(x.unsqueeze(2), w.unsqueeze(2), b, [1, *strides], [0, *pads], [0, *extra], group, [1, *dilations]).squeeze(2)
+        y = F.conv_transpose2d(
+            x.unsqueeze(2), w.unsqueeze(2), b, [1, *strides], [0, *pads], [0, *extra], group, [1, *dilations]
+        ).squeeze(2)
     else:
         y = _CONV_TRANSPOSE[spatial](x, w, b, strides, begin if even else [0] * spatial, extra, group, dilations)
     return y if even else _padded(y, [-width for width in begin], [-width for width in end])

@@ -79,6 +79,7 @@ class Executing(InAFolder):
         constants = {"first": np.array([0]), "rest": np.array([-1])}
         runner = Runner(read_bundle(write(self.folder, nodes, [value("x", [2, 3, 4])], ["y"], constants)))
         self.assertEqual([step.node.op for step in runner._steps], ["Reshape"])
+        self.assertTrue(runner.static)
         self.assertEqual(runner(torch.zeros(2, 3, 4))[0].shape, (2, 12))
 
     def test_extents_that_are_not_known_are_computed(self) -> None:
@@ -92,18 +93,23 @@ class Executing(InAFolder):
         ]
         constants = {"first": np.array([0]), "rest": np.array([-1])}
         runner = Runner(read_bundle(write(self.folder, nodes, [value("x", ["N", 3, 4])], ["z"], constants)))
+        self.assertFalse(runner.static)
         for count in (2, 5):
             self.assertTrue(torch.equal(runner(torch.ones(count, 3, 4))[0], torch.full((count, 12), float(count))))
 
     def test_outputs_may_be_inputs_and_constants(self) -> None:
-        runner = Runner(read_bundle(write(self.folder, [node("Relu", ["x"], ["y"])], [value("x", [2])], ["x", "c", "y"], {"c": normal(3)})))
+        runner = Runner(
+            read_bundle(write(self.folder, [node("Relu", ["x"], ["y"])], [value("x", [2])], ["x", "c", "y"], {"c": normal(3)}))
+        )
         have = runner(torch.tensor([-1.0, 1.0]))
         self.assertEqual([x.tolist() for x in (have[0], have[2])], [[-1.0, 1.0], [0.0, 1.0]])
         self.assertTrue(torch.equal(have[1], runner.bundle.constants["c"]))
 
     def test_an_input_with_a_default_need_not_be_given(self) -> None:
         inputs = [value("x", [2]), value("c", [2])]
-        runner = Runner(read_bundle(write(self.folder, [node("Add", ["x", "c"], ["y"])], inputs, ["y"], {"c": np.ones(2, np.float32)})))
+        runner = Runner(
+            read_bundle(write(self.folder, [node("Add", ["x", "c"], ["y"])], inputs, ["y"], {"c": np.ones(2, np.float32)}))
+        )
         self.assertEqual(runner(torch.zeros(2))[0].tolist(), [1.0, 1.0])
 
     def test_infinite_attributes_are_numbers(self) -> None:
@@ -122,7 +128,9 @@ class Executing(InAFolder):
         torch.testing.assert_close(runner(x)[0], Runner(bundle, moves="torch")(x.contiguous())[0], rtol=1e-5, atol=1e-5)
 
     def test_an_op_that_fails_is_named(self) -> None:
-        runner = Runner(read_bundle(write(self.folder, [node("MatMul", ["x", "w"], ["y"])], [value("x", [2, 3])], ["y"], {"w": normal(4, 5)})))
+        runner = Runner(
+            read_bundle(write(self.folder, [node("MatMul", ["x", "w"], ["y"])], [value("x", [2, 3])], ["y"], {"w": normal(4, 5)}))
+        )
         with self.assertRaisesRegex(RunnerError, "node the MatMul"):
             runner(torch.zeros(2, 3))
 
@@ -152,7 +160,9 @@ class Commands(InAFolder):
         bundle = small_network(self.folder / "b")
         x = normal(1, 3, 6, 5)
         np.savez(self.folder / "x.npz", x=x)
-        status, out, _ = self.command("run", bundle, "--inputs", self.folder / "x.npz", "--outputs", self.folder / "y.npz", "--device", "cpu")
+        status, out, _ = self.command(
+            "run", bundle, "--inputs", self.folder / "x.npz", "--outputs", self.folder / "y.npz", "--device", "cpu"
+        )
         self.assertEqual((status, out), (0, "moves: 2 executed, as the manifest counts\n"))
         (want,) = Runner(read_bundle(bundle))(torch.from_numpy(x))
         np.testing.assert_array_equal(np.load(self.folder / "y.npz")["y"], want.numpy())
@@ -165,7 +175,9 @@ class Commands(InAFolder):
             ({"x": normal(1, 3, 5, 6)}, r"input 'x' has to be f32 \[1, 3, 6, 5\]"),
         ]:
             np.savez(self.folder / "x.npz", **arrays)
-            status, _, err = self.command("run", bundle, "--inputs", self.folder / "x.npz", "--outputs", self.folder / "y.npz", "--device", "cpu")
+            status, _, err = self.command(
+                "run", bundle, "--inputs", self.folder / "x.npz", "--outputs", self.folder / "y.npz", "--device", "cpu"
+            )
             self.assertEqual(status, 1)
             self.assertRegex(err, words)
 

@@ -48,7 +48,10 @@ class Layouts(unittest.TestCase):
 
     def test_a_block_inside_of_which_no_finer_one_lies_says_its_span(self) -> None:
         layout = parse_layout("HW8h2wNC")
-        self.assertEqual([(d.axis, d.div, d.modulo) for d in layout.digits], [(2, 8, None), (3, 2, None), (2, 1, 8), (3, 1, 2), (0, 1, None), (1, 1, None)])
+        self.assertEqual(
+            [(d.axis, d.div, d.modulo) for d in layout.digits],
+            [(2, 8, None), (3, 2, None), (2, 1, 8), (3, 1, 2), (0, 1, None), (1, 1, None)],
+        )
         spans = parse_layout("NCHW4cx16x16c")
         self.assertEqual([(d.div, d.modulo) for d in spans.digits if d.axis == 1], [(64, None), (16, 4), (1, 16)])
 

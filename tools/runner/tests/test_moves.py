@@ -86,7 +86,13 @@ class OnACpu(unittest.TestCase):
 
 class Names(unittest.TestCase):
     def test_names_that_are_no_moves_are_refused_with_the_node(self) -> None:
-        for op in ("Relayout_NCHW", "Relayout_NCHW_NHWC_swapC", "Relayout_NCHW_NHWC_fillQ", "Relayout_NCHW_NHWC_fillC", "Relayout_NC?W_NHWC"):
+        for op in (
+            "Relayout_NCHW",
+            "Relayout_NCHW_NHWC_swapC",
+            "Relayout_NCHW_NHWC_fillQ",
+            "Relayout_NCHW_NHWC_fillC",
+            "Relayout_NC?W_NHWC",
+        ):
             with self.assertRaisesRegex(RunnerError, "node m"):
                 relayout_of(call(op))
 
@@ -103,7 +109,14 @@ class OfAGpu(unittest.TestCase):
             compile_source("nonsense", "twice", "sm_80")
 
     def test_a_launch_is_read_with_its_source_and_arguments(self) -> None:
-        launch = {"kernel": "twice", "source": "t.cu", "arch": "sm_80", "grid": [3, 1, 1], "block": [256, 1, 1], "shared_bytes": 0}
+        launch = {
+            "kernel": "twice",
+            "source": "t.cu",
+            "arch": "sm_80",
+            "grid": [3, 1, 1],
+            "block": [256, 1, 1],
+            "shared_bytes": 0,
+        }
         launch |= {"alignment": 16, "index_bits": 32, "source_bytes": 64, "destination_bytes": 64, "moved_bytes": 128}
         launch["arguments"] = [{"name": "n", "bytes": 4, "value": 7}]
         with tempfile.TemporaryDirectory() as folder:

@@ -42,11 +42,17 @@ X = normal(2, 3, 7, 9)
 Case = tuple[str, int, list[np.ndarray | None], dict[str, Any]]
 
 CASES: list[Case] = [
-    *[(op, 20, [normal(3, 4)], {}) for op in ("Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "Identity", "Neg", "Relu", "Round", "Sigmoid")],
+    *[
+        (op, 20, [normal(3, 4)], {})
+        for op in ("Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "Identity", "Neg", "Relu", "Round", "Sigmoid")
+    ],
     *[(op, 20, [normal(3, 4)], {}) for op in ("Sign", "Sin", "Tanh", "HardSwish", "Mish", "Softplus")],
     *[(op, 20, [positive(3, 4)], {}) for op in ("Log", "Reciprocal", "Sqrt")],
     *[(op, 20, [normal(2, 3, 4), normal(3, 1)], {}) for op in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Sum")],
-    *[(op, 20, [np.round(normal(3, 4)), np.round(normal(4))], {}) for op in ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")],
+    *[
+        (op, 20, [np.round(normal(3, 4)), np.round(normal(4))], {})
+        for op in ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")
+    ],
     *[(op, 20, [flags(3, 4), flags(4)], {}) for op in ("And", "Or")],
     ("Not", 20, [flags(5)], {}),
     ("Div", 20, [ints(-7, 7, -6), ints(2, -2, 4)], {}),
@@ -116,7 +122,12 @@ CASES: list[Case] = [
     ("GroupNormalization", 21, [normal(2, 6, 5), normal(6), normal(6)], {"num_groups": 3}),
     ("QuantizeLinear", 19, [X, scalar(0.05), scalar(128, np.uint8)], {}),
     ("QuantizeLinear", 19, [X, positive(3), np.array([1, -2, 3], np.int8)], {"axis": 1}),
-    ("DequantizeLinear", 19, [RANDOM.integers(-99, 99, (2, 3, 4)).astype(np.int8), positive(3), np.array([1, -2, 3], np.int8)], {"axis": 1}),
+    (
+        "DequantizeLinear",
+        19,
+        [RANDOM.integers(-99, 99, (2, 3, 4)).astype(np.int8), positive(3), np.array([1, -2, 3], np.int8)],
+        {"axis": 1},
+    ),
     ("DequantizeLinear", 19, [RANDOM.integers(0, 99, (2, 3)).astype(np.uint8), scalar(0.1)], {}),
     ("Conv", 20, [X, normal(4, 3, 3, 2), normal(4)], {"pads": [1, 1, 1, 1], "strides": [2, 1], "dilations": [1, 2]}),
     ("Conv", 20, [X, normal(4, 3, 3, 2)], {"pads": [0, 1, 2, 0]}),
@@ -124,7 +135,12 @@ CASES: list[Case] = [
     ("Conv", 20, [normal(1, 3, 5, 6, 7), normal(4, 3, 2, 3, 3)], {"strides": [1, 2, 2], "pads": [0, 1, 1, 0, 1, 1]}),
     ("Conv", 20, [X, normal(4, 3, 3, 2)], {"auto_pad": "SAME_UPPER", "strides": [2, 2]}),
     ("Conv", 20, [X, normal(4, 3, 2, 2)], {"auto_pad": "SAME_LOWER", "strides": [1, 2]}),
-    ("ConvTranspose", 20, [X, normal(3, 4, 3, 3), normal(4)], {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 0]}),
+    (
+        "ConvTranspose",
+        20,
+        [X, normal(3, 4, 3, 3), normal(4)],
+        {"strides": [2, 2], "pads": [1, 1, 1, 1], "output_padding": [1, 0]},
+    ),
     ("ConvTranspose", 20, [X, normal(3, 4, 3, 3)], {"strides": [2, 2], "pads": [1, 0, 0, 1]}),
     ("ConvTranspose", 20, [X, normal(3, 4, 3, 3)], {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
     ("ConvTranspose", 20, [normal(2, 4, 8), normal(4, 3, 3), normal(6)], {"group": 2, "strides": [2]}),
@@ -137,7 +153,12 @@ CASES: list[Case] = [
     ("AveragePool", 20, [X], {"kernel_shape": [3, 2], "auto_pad": "SAME_UPPER"}),
     ("AveragePool", 20, [X], {"kernel_shape": [3, 2], "pads": [1, 0, 0, 1], "count_include_pad": 1}),
     *[(op, 20, [X], {}) for op in ("GlobalAveragePool", "GlobalMaxPool")],
-    ("Resize", 19, [X, None, np.array([1, 1, 2, 2], np.float32)], {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}),
+    (
+        "Resize",
+        19,
+        [X, None, np.array([1, 1, 2, 2], np.float32)],
+        {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
+    ),
     ("Resize", 19, [X, None, None, ints(2, 3, 14, 27)], {"mode": "nearest"}),
     ("Resize", 19, [X, None, None, ints(2, 3, 13, 5)], {"mode": "linear"}),
     ("Resize", 19, [X, None, None, ints(2, 3, 13, 5)], {"mode": "linear", "coordinate_transformation_mode": "align_corners"}),
@@ -151,13 +172,17 @@ CASES: list[Case] = [
 ]
 
 
-def in_onnx_runtime(op: str, opset: int, operands: list[np.ndarray | None], attributes: dict[str, Any], results: int = 1) -> list[np.ndarray]:
+def in_onnx_runtime(
+    op: str, opset: int, operands: list[np.ndarray | None], attributes: dict[str, Any], results: int = 1
+) -> list[np.ndarray]:
     """A model of one node; all operands but the first are constants."""
     names = [f"i{at}" if x is not None else "" for at, x in enumerate(operands)]
     made = {name: numpy_helper.from_array(a) if isinstance(a, np.ndarray) else a for name, a in attributes.items()}
     outputs = [f"o{at}" for at in range(results)]
     node = helper.make_node(op, names, outputs, **made)
-    types = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for n, x in zip(names[:1], operands)]
+    types = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for n, x in zip(names[:1], operands)
+    ]
     constants = [numpy_helper.from_array(x, name) for name, x in zip(names[1:], operands[1:]) if x is not None]
     graph = helper.make_graph([node], "g", types, [onnx.ValueInfoProto(name=name) for name in outputs], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
@@ -201,7 +226,9 @@ class Standard(unittest.TestCase):
             (11, [X], {"axis": -1, "split": [4, 2, 3]}),
         ]:
             node = Node("n", "", "Split", opset, ("i0",), ("a", "b", "c"), attributes_of(attributes))
-            for have, want in zip(in_torch(node, operands), in_onnx_runtime("Split", opset, operands, attributes, 3), strict=True):
+            for have, want in zip(
+                in_torch(node, operands), in_onnx_runtime("Split", opset, operands, attributes, 3), strict=True
+            ):
                 np.testing.assert_array_equal(have, want)
 
     def test_constants_have_the_type_of_their_attribute(self) -> None:
@@ -220,7 +247,12 @@ class Standard(unittest.TestCase):
         self.assertEqual(sorted(set(known_ops()) - tested), [])
 
     def test_an_op_that_is_lacking_is_named_with_the_node_and_where_to_add_it(self) -> None:
-        for domain, op in [("", "Bernoulli"), ("relayout", "QLinearConv2d_NHWC_B"), ("com.example", "Thing"), ("relayout", "Conv2d_NHWC_Q")]:
+        for domain, op in [
+            ("", "Bernoulli"),
+            ("relayout", "QLinearConv2d_NHWC_B"),
+            ("com.example", "Thing"),
+            ("relayout", "Conv2d_NHWC_Q"),
+        ]:
             node = Node("block.3", domain, op, 20, ("a", "b"), ("c",))
             with self.assertRaisesRegex(RunnerError, f"block.3.*{op}"):
                 find_op(node)
@@ -229,7 +261,15 @@ class Standard(unittest.TestCase):
 class Dialect(unittest.TestCase):
     """Stored operands are made of those in ONNX's order, and the result has to be stored as the name says."""
 
-    def check(self, name: str, op: str, operands: list[tuple[np.ndarray | None, str | None, str | None]], result: str, attributes: dict[str, Any], opset: int = 20) -> torch.Tensor:
+    def check(
+        self,
+        name: str,
+        op: str,
+        operands: list[tuple[np.ndarray | None, str | None, str | None]],
+        result: str,
+        attributes: dict[str, Any],
+        opset: int = 20,
+    ) -> torch.Tensor:
         """`operands`: array, layout and letters, of those that are stored; None where it is left out."""
         (want,) = in_onnx_runtime(op, opset, [x for x, *_ in operands], attributes)
         stored = []
@@ -250,9 +290,27 @@ class Dialect(unittest.TestCase):
         attributes = {"pads": [1, 1, 1, 1], "strides": [2, 1]}
         self.check("Conv2d_NHWC_B", "Conv", [(x, "NHWC", None), (w, "OHWI", "OIHW"), (b, None, None)], "NHWC", attributes)
         self.check("Conv2d_NHWC", "Conv", [(x, "NHWC", None), (w, "OHWI", "OIHW")], "NHWC", attributes)
-        self.check("Conv2d_NHWC_B", "Conv", [(x, "NHWC", None), (normal(8, 1, 3, 3), "OHWI", "OIHW"), (normal(8), None, None)], "NHWC", {"group": 8})
-        self.check("Conv1d_NWC_B", "Conv", [(normal(2, 8, 9), "NWC", None), (normal(4, 8, 3), "OWI", "OIW"), (b, None, None)], "NWC", {"pads": [1, 1]})
-        self.check("Conv3d_NDHWC_B", "Conv", [(normal(1, 4, 5, 6, 7), "NDHWC", None), (normal(4, 4, 3, 3, 3), "ODHWI", "OIDHW"), (b, None, None)], "NDHWC", {})
+        self.check(
+            "Conv2d_NHWC_B",
+            "Conv",
+            [(x, "NHWC", None), (normal(8, 1, 3, 3), "OHWI", "OIHW"), (normal(8), None, None)],
+            "NHWC",
+            {"group": 8},
+        )
+        self.check(
+            "Conv1d_NWC_B",
+            "Conv",
+            [(normal(2, 8, 9), "NWC", None), (normal(4, 8, 3), "OWI", "OIW"), (b, None, None)],
+            "NWC",
+            {"pads": [1, 1]},
+        )
+        self.check(
+            "Conv3d_NDHWC_B",
+            "Conv",
+            [(normal(1, 4, 5, 6, 7), "NDHWC", None), (normal(4, 4, 3, 3, 3), "ODHWI", "OIDHW"), (b, None, None)],
+            "NDHWC",
+            {},
+        )
         transposed = [(x, "NHWC", None), (normal(8, 4, 2, 2), "OHWI", "IOHW"), (b, None, None)]
         self.check("ConvTranspose2d_NHWC_B", "ConvTranspose", transposed, "NHWC", {"strides": [2, 2]})
 
@@ -273,7 +331,9 @@ class Dialect(unittest.TestCase):
         numbers = [(normal(8), None, None), (normal(8), None, None), (normal(8), None, None), (positive(8), None, None)]
         self.check("BatchNormalization_NHWC", "BatchNormalization", x + numbers, "NHWC", {})
         self.check("InstanceNormalization_NHWC", "InstanceNormalization", x + numbers[:2], "NHWC", {})
-        self.check("InstanceNormalization_NWC", "InstanceNormalization", [(normal(2, 8, 50), "NWC", None), *numbers[:2]], "NWC", {})
+        self.check(
+            "InstanceNormalization_NWC", "InstanceNormalization", [(normal(2, 8, 50), "NWC", None), *numbers[:2]], "NWC", {}
+        )
 
     def test_resizes_take_what_they_need_of_their_operands(self) -> None:
         x = (normal(2, 8, 9, 7), "NHWC", None)
@@ -281,7 +341,9 @@ class Dialect(unittest.TestCase):
         scales = (np.array([1, 1, 2, 2], np.float32), None, None)
         nearest = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
         self.check("Resize_NHWC_scales", "Resize", [x, none, scales], "NHWC", nearest, 19)
-        self.check("Resize_NHWC_sizes", "Resize", [x, none, none, (ints(2, 8, 13, 20), None, None)], "NHWC", {"mode": "linear"}, 19)
+        self.check(
+            "Resize_NHWC_sizes", "Resize", [x, none, none, (ints(2, 8, 13, 20), None, None)], "NHWC", {"mode": "linear"}, 19
+        )
 
     def test_ops_that_mix_or_count_channels(self) -> None:
         x = [(normal(2, 8, 4, 6), "NHWC", None)]
@@ -291,12 +353,26 @@ class Dialect(unittest.TestCase):
         self.check("Softmax_NHWC", "Softmax", x, "NHWC", {"axis": 1})
         self.check("LogSoftmax_NHWC", "LogSoftmax", x, "NHWC", {"axis": 1})
         self.check("LpNormalization_NHWC", "LpNormalization", x, "NHWC", {"axis": 1})
-        self.check("GroupNormalization_NHWC", "GroupNormalization", [*x, (normal(8), None, None), (normal(8), None, None)], "NHWC", {"num_groups": 4}, 21)
+        self.check(
+            "GroupNormalization_NHWC",
+            "GroupNormalization",
+            [*x, (normal(8), None, None), (normal(8), None, None)],
+            "NHWC",
+            {"num_groups": 4},
+            21,
+        )
         self.check("GridSample_NHWC", "GridSample", [*x, (normal(2, 5, 3, 2), None, None)], "NHWC", {})
 
     def test_quantized_values(self) -> None:
         scale, zero = (positive(8), None, None), (np.arange(8, dtype=np.int8), None, None)
-        self.check("QuantizeLinear_NHWC_y_zero_point", "QuantizeLinear", [(normal(2, 8, 3, 4), "NHWC", None), scale, zero], "NHWC", {"axis": 1}, 19)
+        self.check(
+            "QuantizeLinear_NHWC_y_zero_point",
+            "QuantizeLinear",
+            [(normal(2, 8, 3, 4), "NHWC", None), scale, zero],
+            "NHWC",
+            {"axis": 1},
+            19,
+        )
         x = (RANDOM.integers(-99, 99, (2, 8, 3, 4)).astype(np.int8), "NHWC", None)
         self.check("DequantizeLinear_NHWC_x_zero_point", "DequantizeLinear", [x, scale, zero], "NHWC", {"axis": 1}, 19)
 
