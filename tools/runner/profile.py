@@ -11,10 +11,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 _OURS = re.compile(r"^relayout(_|::move)")
-_LAYOUT = re.compile(
-    r"nchwToNhwc|nhwcToNchw|nchw2nhwc|nhwc2nchw|transpos|permut|direct_copy|Memcpy DtoD|aten::copy_|triton_\w*(clone|copy)",
-    re.IGNORECASE,
-)
+_ORDERS = re.compile(r"nchw(To|2)nhwc|nhwc(To|2)nchw", re.IGNORECASE)
+_LAYOUT = re.compile(r"transpos|permut|direct_copy|Memcpy DtoD|triton_\w*(clone|copy)", re.IGNORECASE)
 _PRODUCT = re.compile(r"gemm|conv|fprop|dgrad|xmma|cutlass|cublas", re.IGNORECASE)
 _CALLS = 5
 
@@ -35,9 +33,12 @@ class Profile:
 
 def is_layout_kernel(name: str) -> bool:
     """Whether a kernel only moves data, by its name. Changes of layout inside of a library's product are part of the product."""
-    if re.search(r"n[ch]hw(To|2)n[ch]", name, re.IGNORECASE) or "nchwToNhwc" in name or "nhwcToNchw" in name:
+    if name.startswith("aten::"):
+        # An op on a CPU, where aten::permute and its like are views.
+        return name == "aten::copy_"
+    if _OURS.search(name) or _ORDERS.search(name):
         return True
-    return bool(_OURS.search(name) or (_LAYOUT.search(name) and not _PRODUCT.search(name)))
+    return bool(_LAYOUT.search(name) and not _PRODUCT.search(name))
 
 
 def profile_calls(call: Callable[[], object], cuda: bool) -> Profile:

@@ -74,6 +74,8 @@ class Names(unittest.TestCase):
             "Memcpy DtoD (Device -> Device)",
             "relayout_rows_b128_2x2x16x16x36_1_3_0_2_4_w16",
             "triton_poi_fused_clone_3",
+            "aten::copy_",
+            "relayout::move",
         ]:
             self.assertTrue(is_layout_kernel(name), name)
         for name in [
@@ -81,6 +83,7 @@ class Names(unittest.TestCase):
             "cutlass_80_tensorop_s1688gemm_transpose",
             "void at::native::vectorized_elementwise_kernel<4, at::native::relu>",
             "triton_poi_fused_add_relu_1",
+            "aten::permute",
         ]:
             self.assertFalse(is_layout_kernel(name), name)
 
