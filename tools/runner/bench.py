@@ -1,0 +1,256 @@
+"""Times a model as it was against what became of it, in one process, with the same weights and the same functions."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from runner.bundle import Bundle, read_bundle
+from runner.compare import seeded_inputs
+from runner.errors import RunnerError
+from runner.execute import CudaGraph, Runner
+from runner.moves import is_move
+from runner.profile import copies_us, profile_calls
+
+Call = Callable[[], tuple[Tensor, ...]]
+
+_TOLERANCE = {"fp32": 1e-3, "tf32": 2e-2, "fp16": 5e-2}
+"""How far a mode may be off the first, as rms of the differences over rms of the outputs; beyond it the figures mean nothing."""
+_ROUND_MS = 5.0
+"""A round repeats a call for at least so long."""
+_SECONDS_A_NODE = 0.1
+"""What compiling a node takes until something is known of it, in all three compiled modes together."""
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A way to run the model."""
+
+    name: str
+    bundle: str
+    compiled: bool = False
+    channels_last: bool = False
+
+
+MODES = (
+    Mode("nchw", "original"),
+    Mode("channels_last", "original", channels_last=True),
+    Mode("ours", "ours"),
+    Mode("nchw compiled", "original", compiled=True),
+    Mode("channels_last compiled", "original", compiled=True, channels_last=True),
+    Mode("ours compiled", "ours", compiled=True),
+)
+
+
+@dataclass
+class Figures:
+    """What was measured of a mode; times in milliseconds a call."""
+
+    mode: str
+    median_ms: float = 0.0
+    rounds_ms: list[float] = field(default_factory=list)
+    difference: float = 0.0
+    kernels: int = 0
+    layout_kernels: int = 0
+    moves_share: float = 0.0
+    moves: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure."""
+
+    device: str
+    rounds: int
+    seconds: float
+    compiled: bool
+    capi: Path | None
+
+
+def bench(folders: list[Path], settings: Settings) -> dict[str, Any]:
+    """The figures of every model, as they are written to JSON. Each folder was made by `prepare`.
+
+    The time for all is shared evenly: a model whose compiled modes would not fit in its share is measured without them, and says so.
+    """
+    end = time.monotonic() + settings.seconds
+    device = torch.cuda.get_device_name() if settings.device == "cuda" else "cpu"
+    result: dict[str, Any] = {"device": device, "torch": torch.__version__, "models": []}
+    pace = _SECONDS_A_NODE
+    for at, folder in enumerate(folders):
+        share = (end - time.monotonic()) / (len(folders) - at)
+        measured, pace = _bench_model(folder, settings, share, pace)
+        result["models"].append(measured)
+        print(table([measured]), flush=True)
+    return result
+
+
+def table(models: list[dict[str, Any]]) -> str:
+    """The figures as text: a line a mode."""
+    lines = [
+        f"{'model':24} {'mode':24} {'ms':>9} {'against':>8} {'kernels':>8} {'layout':>7} {'moves':>7} {'copies':>7} {'off':>8}"
+    ]
+    for model in models:
+        by_mode = {figures["mode"]: figures for figures in model["modes"]}
+        for name, figures in by_mode.items():
+            base = by_mode["channels_last compiled" if name.endswith("compiled") else "channels_last"]["median_ms"]
+            moves = sum(move["us"] for move in figures["moves"])
+            copies = sum(move["copy_us"] for move in figures["moves"])
+            lines.append(
+                f"{model['model'][:24]:24} {name:24} {figures['median_ms']:9.3f} {base / figures['median_ms']:7.2f}x {figures['kernels']:8} "
+                f"{figures['layout_kernels']:7} {figures['moves_share']:7.1%} {f'{moves / copies:.2f}x' if copies else '-':>7} "
+                f"{figures['difference']:8.1e}"
+            )
+        lines += [f"{model['model'][:24]:24} {note}" for note in model["notes"]]
+    return "\n".join(lines)
+
+
+def _bench_model(folder: Path, settings: Settings, share: float, pace: float) -> tuple[dict[str, Any], float]:
+    about = _settings_of(folder)
+    _products(about["dtype"])
+    bundles = {name: read_bundle(folder / name) for name in ("original", "ours")}
+    nodes = sum(len(bundle.nodes) for bundle in bundles.values())
+    notes = []
+    modes = [mode for mode in MODES if settings.compiled or not mode.compiled]
+    if settings.compiled and nodes * pace > share:
+        modes = [mode for mode in modes if not mode.compiled]
+        notes.append(
+            f"compiled modes were left out: {nodes * pace:.0f} s for them are more than the {share:.0f} s of this model's share"
+        )
+    arrays = seeded_inputs(bundles["original"].inputs, 0, {})
+    calls: dict[str, Call] = {}
+    start = time.monotonic()
+    for mode in modes:
+        print(f"runner: {about['model']}: {mode.name}", file=sys.stderr, flush=True)
+        calls[mode.name] = _call(mode, bundles[mode.bundle], arrays, settings)
+    if any(mode.compiled for mode in modes):
+        pace = (time.monotonic() - start) / nodes
+    figures = _measure(calls, settings)
+    _compare(calls, figures, _TOLERANCE[about["dtype"]], notes)
+    for mode in modes:
+        _profile(mode, bundles[mode.bundle], calls[mode.name], figures[mode.name], settings)
+    torch._dynamo.reset()
+    return {**about, "modes": [asdict(f) for f in figures.values()], "notes": notes}, pace
+
+
+def _settings_of(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / "settings.json").read_bytes())
+    except (OSError, ValueError) as error:
+        raise RunnerError(f"{folder} is no folder that `prepare` made: {error}") from error
+
+
+def _products(dtype: str) -> None:
+    """Whether float32 products may use TF32; and the fastest algorithm of each convolution is looked for, in all modes."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = dtype == "tf32"
+    torch.backends.cudnn.benchmark = True
+
+
+def _call(mode: Mode, bundle: Bundle, arrays: dict[str, Any], settings: Settings) -> Call:
+    """A function of no arguments that runs the mode once: on a GPU a CUDA graph."""
+    moves = "kernels" if mode.bundle == "ours" else "torch"
+    runner = Runner(bundle, settings.device, moves, mode.channels_last, settings.capi)
+    if not runner.static:
+        raise RunnerError(
+            f"{bundle.folder}: extents are computed at run time; give the model a batch by `prepare --batch`, or fixed extents"
+        )
+    inputs = runner.prepare([torch.from_numpy(arrays[value.name]) for value in bundle.inputs])
+    forward: Callable[..., tuple[Tensor, ...]] = runner
+    with torch.no_grad():
+        if mode.compiled:
+            with _own_layouts(mode):
+                forward = torch.compile(runner)
+                forward(*inputs)
+        else:
+            forward(*inputs)
+            if moves == "kernels" and runner.moves_run != bundle.moves:
+                raise RunnerError(f"{bundle.folder}: {runner.moves_run} moves were executed and {bundle.moves} are planned")
+        if settings.device == "cuda":
+            return CudaGraph(forward, inputs).replay
+
+    def call() -> tuple[Tensor, ...]:
+        with torch.no_grad(), _own_layouts(mode):
+            return forward(*inputs)
+
+    return call
+
+
+def _own_layouts(mode: Mode) -> contextlib.AbstractContextManager[object]:
+    """With Inductor's own choice of layouts off where the layouts are ours."""
+    import torch._inductor.config as inductor
+
+    return inductor.patch(layout_optimization=False) if mode.compiled and mode.bundle == "ours" else contextlib.nullcontext()
+
+
+def _measure(calls: dict[str, Call], settings: Settings) -> dict[str, Figures]:
+    """Rounds in which each mode has its turn, so that what the machine does meanwhile meets all of them."""
+    cuda = settings.device == "cuda"
+    repeats = {}
+    for name, call in calls.items():
+        call()
+        repeats[name] = max(1, round(_ROUND_MS / max(_time(call, 1, cuda), 1e-3))) if cuda else 1
+    figures = {name: Figures(name) for name in calls}
+    for at in range(settings.rounds):
+        order = list(calls) if at % 2 == 0 else list(reversed(calls))
+        for name in order:
+            figures[name].rounds_ms.append(_time(calls[name], repeats[name], cuda))
+    for entry in figures.values():
+        entry.median_ms = statistics.median(entry.rounds_ms)
+    return figures
+
+
+def _time(call: Call, repeats: int, cuda: bool) -> float:
+    """Milliseconds a call: by CUDA events, on a CPU by its clock."""
+    if not cuda:
+        start = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        return (time.perf_counter() - start) * 1e3 / repeats
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(repeats):
+        call()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / repeats
+
+
+def _compare(calls: dict[str, Call], figures: dict[str, Figures], tolerance: float, notes: list[str]) -> None:
+    """How far each mode is off the first one."""
+    reference: list[Tensor] | None = None
+    for name, call in calls.items():
+        outputs = [x.double().cpu() for x in call()]
+        reference = reference or outputs
+        off = [(x - y).norm() / y.norm().clamp_min(1e-30) for x, y in zip(outputs, reference, strict=True)]
+        figures[name].difference = max(float(x) for x in off)
+        if not figures[name].difference <= tolerance:
+            notes.append(f"WRONG: {name} is off by {figures[name].difference:.1e}, more than {tolerance:.0e}")
+
+
+def _profile(mode: Mode, bundle: Bundle, call: Call, figures: Figures, settings: Settings) -> None:
+    found = profile_calls(call, settings.device == "cuda")
+    figures.kernels, figures.layout_kernels, figures.moves_share = found.kernels, found.layout_kernels, found.moves_share
+    if mode.bundle != "ours":
+        return
+    moves = [node for node in bundle.nodes if is_move(node) and (settings.device != "cuda" or node.move is not None)]
+    if len(moves) != len(found.moves_us):
+        raise RunnerError(f"{bundle.folder}: the profile has {len(found.moves_us)} moves a call, the bundle {len(moves)}")
+    sizes = [_bytes(bundle, node.outputs[0] or "") for node in moves]
+    for node, size, us, copy in zip(moves, sizes, found.moves_us, copies_us(sizes, torch.device(settings.device))):
+        figures.moves.append({"node": node.name or node.outputs[0], "bytes": size, "us": us, "copy_us": copy})
+
+
+def _bytes(bundle: Bundle, name: str) -> int:
+    value = bundle.values[name]
+    if value.static_shape is None:
+        raise RunnerError(f"{bundle.folder}: the extents of {name!r} are not known; bench runs models of known extents")
+    return torch.Size(value.static_shape).numel() * value.torch_dtype.itemsize

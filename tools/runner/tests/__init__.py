@@ -1,0 +1,1 @@
+"""Tests of the runner, without a GPU. See tools/runner/test."""

@@ -1,0 +1,148 @@
+"""What is measured with: models of another batch, names of kernels, and a whole run of `bench` on a CPU."""
+
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+from runner.bench import Settings, bench
+from runner.compare import differences
+from runner.errors import RunnerError
+from runner.prepare import in_halves, with_batch
+from runner.profile import is_layout_kernel
+from runner.tests.bundles import node, value, write
+
+RANDOM = np.random.Generator(np.random.PCG64(5))
+
+
+def model(reshape: list[int], out: list[int], batch: int | str = 1) -> onnx.ModelProto:
+    """Features that are added to a constant, turned and merged."""
+    constants = [
+        numpy_helper.from_array(np.array(reshape), "target"),
+        numpy_helper.from_array(np.linspace(-2, 2, 60, dtype=np.float32).reshape(4, 3, 5), "shift"),
+    ]
+    nodes = [
+        helper.make_node("Reshape", ["x", "target"], ["a"], "r"),
+        helper.make_node("Add", ["a", "shift"], ["b"], "s"),
+        helper.make_node("Relu", ["b"], ["y"], "t"),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, 4, 15])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, out)
+    graph = helper.make_graph(nodes, "g", [x], [y], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def run(proto: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": x})[0]
+
+
+class Variants(unittest.TestCase):
+    def test_a_batch_is_as_many_single_samples(self) -> None:
+        proto = model([4, 3, 5], [4, 3, 5])
+        x = RANDOM.standard_normal((2, 4, 15), dtype=np.float32)
+        single = np.concatenate([run(proto, x[at : at + 1]) for at in range(2)])
+        proto.graph.node.append(helper.make_node("Reshape", ["y", "whole"], ["z"], "u"))
+        proto.graph.initializer.append(numpy_helper.from_array(np.array([1, 4, 15]), "whole"))
+        proto.graph.output[0].CopyFrom(helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 4, 15]))
+        np.testing.assert_array_equal(run(with_batch(proto, 2, "m"), x), single.reshape(2, 4, 15))
+
+    def test_a_model_whose_outputs_have_the_batch_elsewhere_is_refused(self) -> None:
+        with self.assertRaisesRegex(RunnerError, "the batch is not the outermost axis of its outputs"):
+            with_batch(model([4, 3, 5], [4, 3, 5]), 2, "m")
+
+    def test_a_model_of_another_batch_is_refused(self) -> None:
+        with self.assertRaisesRegex(RunnerError, r"batches \['3'\]"):
+            with_batch(model([12, 3, 5], [12, 3, 5], 3), 2, "m")
+
+    def test_halves_are_halves_from_end_to_end(self) -> None:
+        proto = in_halves(model([4, 3, 5], [4, 3, 5]))
+        self.assertEqual(proto.graph.input[0].type.tensor_type.elem_type, TensorProto.FLOAT16)
+        self.assertEqual([node.op_type for node in proto.graph.node], ["Reshape", "Add", "Relu"])
+
+
+class Names(unittest.TestCase):
+    def test_kernels_that_only_move_data_are_known_by_their_names(self) -> None:
+        for name in [
+            "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true>(...)",
+            "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl<at::native::direct_copy_kernel_cuda>>",
+            "Memcpy DtoD (Device -> Device)",
+            "relayout_rows_b128_2x2x16x16x36_1_3_0_2_4_w16",
+            "triton_poi_fused_clone_3",
+            "aten::copy_",
+            "relayout::move",
+        ]:
+            self.assertTrue(is_layout_kernel(name), name)
+        for name in [
+            "sm90_xmma_fprop_implicit_gemm_f16f16_nhwc_transposed",
+            "cutlass_80_tensorop_s1688gemm_transpose",
+            "void at::native::vectorized_elementwise_kernel<4, at::native::relu>",
+            "triton_poi_fused_add_relu_1",
+            "aten::permute",
+        ]:
+            self.assertFalse(is_layout_kernel(name), name)
+
+
+class Differences(unittest.TestCase):
+    def test_what_is_no_number_on_one_side_only_is_off(self) -> None:
+        nan, one = np.array([np.nan, 1.0]), np.array([1.0, 1.0])
+        self.assertEqual(differences({"y": nan}, {"y": nan})[0].largest, 0.0)
+        self.assertEqual(differences({"y": nan}, {"y": one})[0].largest, float("inf"))
+        self.assertEqual(differences({"y": one + 1}, {"y": one * 4})[0].largest, 0.5)
+
+    def test_an_output_that_is_missing_or_has_another_shape_is_named(self) -> None:
+        with self.assertRaisesRegex(RunnerError, "'y'"):
+            differences({}, {"y": np.zeros(2)})
+        with self.assertRaisesRegex(RunnerError, "'y' has shape"):
+            differences({"y": np.zeros(3)}, {"y": np.zeros(2)})
+
+
+class OnACpu(unittest.TestCase):
+    def pair(self, folder: Path, wrong: bool) -> Path:
+        w = RANDOM.standard_normal((8, 4, 3, 3), dtype=np.float32)
+        inputs = [value("x", [1, 4, 16, 16])]
+        write(folder / "original", [node("Conv", ["x", "w"], ["y"])], inputs, ["y"], {"w": w})
+        nodes = [
+            node("Relayout", ["x"], ["a"], "relayout", 1, perm=[0, 2, 3, 1], move="k"),
+            node("Conv2d_NHWC", ["a", "w"], ["b"], "relayout", 1),
+            node("Transpose", ["b"], ["y"], perm=[0, 3, 1, 2], move="k"),
+        ]
+        stored = np.ascontiguousarray(w.transpose(0, 2, 3, 1)) * np.float32(2 if wrong else 1)
+        made = folder / "ours"
+        write(made, nodes, inputs, ["y"], {"w": stored}, [value("a", [1, 16, 16, 4]), value("b", [1, 14, 14, 8])])
+        graph = json.loads((made / "graph.json").read_text())
+        graph["outputs"] = [value("y", [1, 8, 14, 14])]
+        write(made, graph["nodes"], inputs, ["y"], {"w": stored}, [*graph["values"], value("y", [1, 8, 14, 14])])
+        (folder / "settings.json").write_text(json.dumps({"model": "m", "batch": None, "dtype": "fp32"}))
+        return folder
+
+    def test_all_modes_are_measured_and_moves_stand_beside_copies(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            found = bench([self.pair(Path(folder), False)], Settings("cpu", 2, 600.0, False, None))["models"][0]
+        by_mode = {figures["mode"]: figures for figures in found["modes"]}
+        self.assertEqual(list(by_mode), ["nchw", "channels_last", "ours"])
+        self.assertTrue(all(len(figures["rounds_ms"]) == 2 and figures["median_ms"] > 0 for figures in found["modes"]))
+        self.assertEqual([move["bytes"] for move in by_mode["ours"]["moves"]], [16 * 16 * 4 * 4, 14 * 14 * 8 * 4])
+        self.assertTrue(all(move["us"] > 0 and move["copy_us"] > 0 for move in by_mode["ours"]["moves"]))
+        self.assertGreater(by_mode["ours"]["moves_share"], 0.0)
+        self.assertEqual(found["notes"], [])
+
+    def test_wrong_results_are_said(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            found = bench([self.pair(Path(folder), True)], Settings("cpu", 1, 600.0, False, None))["models"][0]
+        self.assertRegex(found["notes"][0], "^WRONG: ours is off")
+
+    def test_compiled_modes_that_do_not_fit_are_left_out_and_named(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            found = bench([self.pair(Path(folder), False)], Settings("cpu", 1, 0.0, True, None))["models"][0]
+        self.assertEqual(len(found["modes"]), 3)
+        self.assertIn("compiled modes were left out", found["notes"][0])
+
+
+if __name__ == "__main__":
+    unittest.main()
