@@ -2,9 +2,10 @@
 
 use super::views::bare_node;
 use super::{ExportError, Exporter, GraphOut};
-use crate::dialect::{DOMAIN, DialectError, DialectOp, FIRST_IR_VERSION, Operand, Relayout, VERSION};
+use crate::dialect::{DOMAIN, DialectError, DialectOp, FIRST_IR_VERSION, Operand, Relayout, VERSION, part_moves};
 use crate::proto::{FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto};
 use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, Op, ValueId};
 use relayout_ir::layout::Layout;
@@ -15,12 +16,39 @@ use std::collections::BTreeMap;
 pub(super) struct Functions {
     /// The version of the standard domain that the model imports.
     opset: i64,
-    bodies: BTreeMap<String, FunctionProto>,
+    bodies: BTreeMap<String, Called>,
+}
+
+/// A function that is called.
+#[derive(Debug)]
+struct Called {
+    body: FunctionProto,
+    /// Whether a call computes on float16.
+    halves: bool,
+    /// Whether every call's operand 0 and result are floats.
+    floats: bool,
 }
 
 impl Functions {
     pub(super) fn new(opset: i64) -> Functions {
         Functions { opset, bodies: BTreeMap::new() }
+    }
+
+    /// Notes a call of a function whose operand 0 and result have these types.
+    fn call(
+        &mut self,
+        name: &str,
+        types: &[Option<DType>],
+        body: impl FnOnce() -> Result<FunctionProto, ExportError>,
+    ) -> Result<(), ExportError> {
+        if !self.bodies.contains_key(name) {
+            self.bodies.insert(name.to_owned(), Called { body: body()?, halves: false, floats: true });
+        }
+        if let Some(called) = self.bodies.get_mut(name) {
+            called.halves |= types.contains(&Some(DType::F16));
+            called.floats &= types.iter().all(|t| matches!(t, Some(DType::F16 | DType::F32 | DType::F64)));
+        }
+        Ok(())
     }
 
     /// Adds the functions to a model, and what it has to say to have any. Those that it has stay where they are.
@@ -42,7 +70,10 @@ impl Functions {
         if !proto.opset_import.iter().any(imported) {
             proto.opset_import.push(OperatorSetIdProto { domain: Some(DOMAIN.to_owned()), version: Some(VERSION) });
         }
-        for (name, body) in self.bodies {
+        for (name, Called { mut body, halves, floats }) in self.bodies {
+            if halves && floats {
+                part_moves(&mut body);
+            }
             let same =
                 |f: &FunctionProto| f.domain.as_deref() == Some(DOMAIN) && f.name.as_deref() == Some(name.as_str());
             if !proto.functions.iter().any(same) {
@@ -99,9 +130,8 @@ impl Exporter {
         proto.overload = None;
         proto.input = op.inputs().filter_map(|slot| proto.input.get(slot).cloned()).collect();
         proto.output.retain(|name| !name.is_empty());
-        if !self.functions.bodies.contains_key(op.name()) {
-            self.functions.bodies.insert(op.name().to_owned(), op.function());
-        }
+        let ends = [node.inputs.first().copied().flatten(), node.outputs.first().copied().flatten()];
+        self.functions.call(op.name(), &ends.map(|v| graph.value(v?).ty.dtype()), || Ok(op.function()))?;
         Ok(proto)
     }
 
@@ -120,10 +150,9 @@ impl Exporter {
             why: e.to_string(),
         };
         let relayout = Relayout::new(from, to, shape).map_err(fail)?;
-        if !self.functions.bodies.contains_key(relayout.name()) {
-            let body = relayout.function(self.functions.opset).map_err(fail)?;
-            self.functions.bodies.insert(relayout.name().to_owned(), body);
-        }
+        let opset = self.functions.opset;
+        let dtype = out.graph.value(y).ty.dtype();
+        self.functions.call(relayout.name(), &[dtype], || relayout.function(opset).map_err(fail))?;
         let mut node = bare_node(&Op::Relayout);
         node.domain = Some(DOMAIN.to_owned());
         node.op_type = Some(relayout.name().to_owned());
