@@ -12,7 +12,7 @@ mod uncovered;
 mod wrong;
 
 use op_cases::case::Case;
-use relayout::ir::op::{Axes, OpDef, entries};
+use relayout::ir::op::{Axes, entries};
 use std::collections::BTreeMap;
 use uncovered::{ABSENT, UNCOVERED, speaks_of};
 

@@ -1,4 +1,4 @@
-//! Random quantized networks: chains of 8-bit convolutions and pools between a QuantizeLinear and a DequantizeLinear. Scales are powers
+//! Random quantized networks: chains of 8-bit convolutions and pools between a `QuantizeLinear` and a `DequantizeLinear`. Scales are powers
 //! of two, so that no result depends on the order of a sum or on where it is rounded.
 
 use crate::dice::Dice;
