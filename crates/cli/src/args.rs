@@ -67,6 +67,10 @@ pub(crate) struct Decide {
     #[arg(long, value_name = "CHANNELS", value_parser = ["8", "16"])]
     pub(crate) block: Option<String>,
 
+    /// For target ort-cpu: a table of costs that `relayout calibrate` wrote, in place of the built-in one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) costs: Option<PathBuf>,
+
     /// For target ort-cpu: leave out the guard that makes a file fail on hosts of another block, where it computes wrong numbers
     #[arg(long)]
     pub(crate) no_guard: bool,

@@ -1,7 +1,7 @@
 //! `relayout calibrate`
 
 use crate::args;
-use crate::commands::{is_stdio, runtime_library, say};
+use crate::commands::{costs, is_stdio, runtime_library, say};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use relayout::calibrate::{CalibrateOptions, calibrate as measure, check as hold};
@@ -47,11 +47,7 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
 }
 
 fn table(path: Option<&Path>) -> Result<MeasuredCosts, Failure> {
-    let Some(path) = path else { return MeasuredCosts::builtin().map_err(Failure::model) };
-    let name = path.display().to_string();
-    let text =
-        fs::read_to_string(path).map_err(|e| Failure::usage(format!("cannot read table of costs `{name}`: {e}")))?;
-    MeasuredCosts::parse(&name, &text).map_err(Failure::model)
+    path.map_or_else(|| MeasuredCosts::builtin().map_err(Failure::model), costs)
 }
 
 fn folder(path: &Path) -> &Path {

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::ops;
 use crate::progress::Progress;
 use relayout::ir::op::{Description, describe};
+use relayout::measured::MeasuredCosts;
 use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
 use relayout::{BUILTIN, Block, IoError, Model, Numerics, Options, OrtCpu, Target, optimize as optimize_model};
 use std::io::{Read, Write, stdin, stdout};
@@ -280,14 +281,17 @@ fn with_ends(mut options: Options, ends: &args::Ends) -> Options {
 
 pub(crate) fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
     let blocked = a.target_file.is_none() && a.target == "ort-cpu";
-    let given = [("--block", a.block.is_some()), ("--no-guard", a.no_guard)];
+    let given = [("--block", a.block.is_some()), ("--no-guard", a.no_guard), ("--costs", a.costs.is_some())];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given && !blocked) {
         let asked = a.target_file.as_ref().map_or_else(|| a.target.clone(), |path| path.display().to_string());
         return Err(Failure::usage(format!("{option} is an option of target `ort-cpu`, not of `{asked}`")));
     }
     if blocked {
         let block = a.block.as_deref().and_then(|b| Block::of(b.parse().ok()?)).unwrap_or_else(Block::of_host);
-        let target = OrtCpu::new(block).map_err(Failure::usage)?;
+        let mut target = OrtCpu::new(block).map_err(Failure::usage)?;
+        if let Some(path) = &a.costs {
+            target = target.with_costs(costs(path)?);
+        }
         return Ok(Box::new(if a.no_guard { target.unguarded() } else { target }));
     }
     let Some(path) = &a.target_file else {
@@ -296,6 +300,14 @@ pub(crate) fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("target file `{name}`: {e}")))?;
     relayout::parse_target(&name, &text).map_err(Failure::usage)
+}
+
+/// The table of costs in a file.
+pub(crate) fn costs(path: &Path) -> Result<MeasuredCosts, Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Failure::usage(format!("cannot read table of costs `{name}`: {e}")))?;
+    MeasuredCosts::parse(&name, &text).map_err(Failure::model)
 }
 
 fn compare(

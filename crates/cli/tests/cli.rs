@@ -3,6 +3,7 @@
 mod common;
 
 use common::{finish, folder, listing, model, moves, ops, relayout, str, with_stdin};
+use relayout::Model;
 use serde_json::Value;
 use std::fs;
 
@@ -214,6 +215,96 @@ fn a_file_in_blocks_is_for_its_target_block_and_guard_only() {
     assert!(fs::read(&out).unwrap() != guarded, "the guard is left out");
     let run = ort(&out, &again, &["--block", "16", "--no-guard"]);
     assert_eq!(run.fine(), "unchanged: the model was made for target ort-cpu already\n");
+}
+
+#[test]
+fn costs_that_were_measured_elsewhere_decide_and_are_told() {
+    let dir = folder(&[]);
+    let (out, report, table) = (dir.path().join("out.onnx"), dir.path().join("r.json"), dir.path().join("mine.toml"));
+    let demo = model("x").with_file_name("../demo/tf_unet.onnx");
+    let builtin = relayout::measured::ORT_CPU.1;
+    let machine = builtin.lines().find(|line| line.starts_with("machine = ")).unwrap();
+    fs::write(&table, builtin.replacen(machine, "machine = \"a machine of my own\"", 1)).unwrap();
+    let ort = |command: &[&str], more: &[&str]| {
+        let [verb, rest @ ..] = command else { panic!("a verb") };
+        finish(
+            common::command()
+                .args([verb, str(&demo)])
+                .args(rest)
+                .args(["--target", "ort-cpu", "--block", "16"])
+                .args(more),
+        )
+    };
+    let optimize = ["optimize", "-o", str(&out), "--report", str(&report)];
+
+    // A built-in table needs no word in the file; the same numbers from elsewhere decide the same and are told.
+    ort(&optimize, &[]).fine();
+    let plain = fs::read(&out).unwrap();
+    let tells = |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(!tells(&plain, "relayout.costs"));
+    ort(&optimize, &["--costs", str(&table)]).fine();
+    let said: Value = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
+    let source = said["cost_source"].as_str().unwrap();
+    assert!(source.starts_with("measured on a machine of my own with ONNX Runtime"), "{source}");
+    let own = fs::read(&out).unwrap();
+    assert!(tells(&own, "relayout.costs") && tells(&own, source));
+    let nodes = |bytes: &[u8]| Model::from_bytes(bytes.to_vec().into(), None).unwrap().print();
+    assert_eq!(nodes(&own), nodes(&plain));
+    for command in [&["explain"][..], &["audit"], &["check-certificate"]] {
+        let run = ort(command, &["--costs", str(&table)]);
+        assert!(run.fine().contains("a machine of my own"), "{command:?}: {run:?}");
+    }
+
+    // Where blocked convolutions take forever, fewer are chosen.
+    fs::write(&table, dear(builtin, "[grid.conv-blocked")).unwrap();
+    ort(&optimize, &["--costs", str(&table)]).fine();
+    let blocked = |bytes: &[u8]| nodes(bytes).matches("com.microsoft.nchwc::Conv(").count();
+    let (dear, cheap) = (blocked(&fs::read(&out).unwrap()), blocked(&plain));
+    assert!(dear < cheap, "{dear} of {cheap}");
+}
+
+/// A table in which everything in grids of this kind takes ten thousand times as long.
+fn dear(table: &str, grids: &str) -> String {
+    let mut lines = Vec::new();
+    let mut inside = false;
+    for line in table.lines() {
+        if line.starts_with('[') {
+            inside = line.starts_with(grids);
+        }
+        let number = |text: &str| text.trim().parse::<u64>().map(|ns| (ns * 10_000).to_string());
+        let row = line.trim_end_matches(',').split(',').map(number).collect::<Result<Vec<_>, _>>();
+        lines.push(if inside { row.map_or(line.to_owned(), |row| row.join(", ") + ",") } else { line.to_owned() });
+    }
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn costs_that_are_no_table_or_for_no_such_target_are_refused() {
+    let dir = folder(&[]);
+    let (out, table) = (dir.path().join("out.onnx"), dir.path().join("mine.toml"));
+    let refused = |target: &str, text: &str, code: i32| {
+        fs::write(&table, text).unwrap();
+        let model = model("relu");
+        let given = ["optimize", str(&model), "-o", str(&out), "--target", target, "--costs", str(&table)];
+        let line = relayout(given).refused(code).to_owned();
+        assert!(!out.exists());
+        line
+    };
+    let good = relayout::measured::ORT_CPU.1;
+    let line = refused("onnx", good, 2);
+    assert!(line.contains("--costs is an option of target `ort-cpu`, not of `onnx`"), "{line}");
+    for (text, says) in [
+        ("name = \"mine\"\n".to_owned(), "format"),
+        (good.replacen("format = 2", "format = 1", 1), "has format 1, and this version reads format 2"),
+        (good.replacen("target = \"ort-cpu\"", "target = \"x86-avx2\"", 1), "is about target `x86-avx2`"),
+        (good.replacen("node_ns", "node_ms", 1), "node_ms"),
+    ] {
+        let line = refused("ort-cpu", &text, 1);
+        assert!(line.contains("mine.toml") && line.contains(says), "{line}");
+    }
+    fs::remove_file(&table).unwrap();
+    let run = relayout(["explain", str(&model("relu")), "--target", "ort-cpu", "--costs", str(&table)]);
+    assert!(run.refused(2).contains("cannot read table of costs"), "{run:?}");
 }
 
 #[test]

@@ -67,6 +67,8 @@ pub struct OrtCpu {
     guarded: bool,
     costs: MeasuredCosts,
     source: String,
+    /// Whether the costs are others than the built-in ones.
+    own_costs: bool,
     base: DataTarget,
 }
 
@@ -79,7 +81,7 @@ impl OrtCpu {
         let base = DataTarget::parse("ort-cpu", include_str!("../targets/ort-cpu.toml"))?;
         let malformed = |e: CostsError| TargetError::Malformed { name: "ort-cpu".to_owned(), why: e.to_string() };
         let costs = MeasuredCosts::builtin().map_err(malformed)?;
-        Ok(OrtCpu { block, guarded: true, source: source_of(&costs), costs, base })
+        Ok(OrtCpu { block, guarded: true, source: source_of(&costs), costs, own_costs: false, base })
     }
 
     /// Without the guard that makes hosts of another block fail.
@@ -89,10 +91,11 @@ impl OrtCpu {
         self
     }
 
-    /// With costs measured elsewhere than the built-in ones.
+    /// With costs measured elsewhere than the built-in ones; its files say where in their metadata. A table that was measured on
+    /// hosts of another block serves too, as the built-in one does.
     #[must_use]
     pub fn with_costs(self, costs: MeasuredCosts) -> OrtCpu {
-        OrtCpu { source: source_of(&costs), costs, ..self }
+        OrtCpu { source: source_of(&costs), costs, own_costs: true, ..self }
     }
 
     /// Channels of a block.
@@ -278,7 +281,10 @@ impl Target for OrtCpu {
     }
 
     fn metadata(&self) -> Vec<(String, String)> {
-        vec![("relayout.block".to_owned(), self.block.channels().to_string())]
+        let block = ("relayout.block".to_owned(), self.block.channels().to_string());
+        // The built-in table is told by the version of the program.
+        let costs = self.own_costs.then(|| ("relayout.costs".to_owned(), self.source.clone()));
+        std::iter::once(block).chain(costs).collect()
     }
 
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {

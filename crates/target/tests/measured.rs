@@ -232,6 +232,19 @@ fn a_general_permutation_costs_several_times_two_moved_axes() {
 }
 
 #[test]
+fn a_table_of_another_version_or_target_is_told_so_whatever_else_it_has() {
+    let error = |text: &str| MeasuredCosts::parse("mine.toml", text).unwrap_err();
+    let old = error("format = 1\n[measured]\nspeed = 3\n");
+    assert_eq!(old, CostsError::OtherFormat { name: "mine.toml".to_owned(), format: 1 });
+    let said = old.to_string();
+    assert!(said.contains("format 1") && said.contains("format 2") && said.contains("relayout calibrate"), "{said}");
+    let other = error(&text().replacen("\"ort-cpu\"", "\"ort-gpu\"", 1));
+    assert_eq!(other, CostsError::OtherTarget { name: "mine.toml".to_owned(), target: "ort-gpu".to_owned() });
+    let said = other.to_string();
+    assert!(said.contains("mine.toml") && said.contains("`ort-gpu`") && said.contains("`ort-cpu`"), "{said}");
+}
+
+#[test]
 fn a_table_that_cannot_be_used_says_what_is_wrong() {
     let good = text();
     let of = |from: &str, to: &str| {
@@ -244,8 +257,8 @@ fn a_table_that_cannot_be_used_says_what_is_wrong() {
         text
     };
     for (from, to, says) in [
-        ("format = 1", "format = 2", "it has format 2, and this version reads 1"),
-        ("format = 1", "format =", "TOML parse error"),
+        ("format = 2", "format =", "TOML parse error"),
+        ("target = \"ort-cpu\"\n", "", "target"),
         ("block = 16", "block = 0", "`block` is 0"),
         ("node_ns = 100", "node_ns = -1", "node_ns"),
         ("threads = 1\n", "", "threads"),

@@ -17,6 +17,7 @@ use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::types::Type;
 use relayout_target::BlockedHost;
+use std::collections::BTreeSet;
 
 /// Channels of the zeros that are reordered: no multiple of any block, so each rounds them up otherwise; whole groups of four,
 /// as the reorder needs them.
@@ -110,9 +111,6 @@ impl Maker<'_> {
 pub(super) fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
     let node = graph.node(n);
     let operand = |slot: usize| node.inputs.get(slot).copied().flatten();
-    // What a body reads from outside may be a constant there, which ONNX Runtime sees.
-    let outer = |v: ValueId| matches!(graph.node(graph.value(v).producer().0).op, Op::Outer);
-    let constant = |v: ValueId| graph.constant(v).is_some() || outer(v);
     let Some(w) = operand(1) else { return false };
     let weights = graph.value(w).ty.const_shape().filter(|_| graph.value(w).ty.dtype() == Some(DType::F32));
     let Some([filters, depth, _, _]) = weights.and_then(|s| <[i64; 4]>::try_from(s).ok()) else { return false };
@@ -124,5 +122,31 @@ pub(super) fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
     } else {
         depth < block || depth % 4 == 0
     };
-    node.onnx() == Some("Conv") && taken && constant(w) && operand(2).is_none_or(constant)
+    node.onnx() == Some("Conv")
+        && taken
+        && known_on_load(graph, w)
+        && operand(2).is_none_or(|b| known_on_load(graph, b))
+}
+
+/// Whether ONNX Runtime may know a value when it loads the file: a constant, what it computes from constants then, and what a body
+/// reads from outside, where that may be a constant. Its constant folding leaves reorders alone.
+fn known_on_load(graph: &Graph, v: ValueId) -> bool {
+    let (mut left, mut seen) = (vec![v], BTreeSet::new());
+    while let Some(v) = left.pop() {
+        if !seen.insert(v) || graph.constant(v).is_some() {
+            continue;
+        }
+        let node = graph.node(graph.value(v).producer().0);
+        let operands = node.inputs.iter().copied().flatten();
+        match &node.op {
+            Op::Outer => {}
+            Op::Onnx(_) if matches!(node.onnx(), Some("Shape" | "Size")) => {}
+            Op::Relayout => left.extend(operands),
+            Op::Onnx(op) if op.domain.is_empty() && !node.inputs.is_empty() && node.captures.is_empty() => {
+                left.extend(operands);
+            }
+            _ => return false,
+        }
+    }
+    true
 }

@@ -75,6 +75,9 @@ transposed convolution have the letters `IOHW`.
 - *Body.* Each stored operand is brought to ONNX's order of axes, the standard op runs, the result is brought to its layout. An
   order of whole axes takes one Transpose, blocks also a Reshape whose target is computed from Shape; an operand in ONNX's order
   takes nothing.
+- *Halves.* Where calls of a function compute on float16, and all on floats, its body has a Sum of one operand before a move of
+  operand 0, between two moves and behind the last. It computes nothing: a runtime that computes arithmetic on halves in float32,
+  such as ONNX Runtime on a CPU, does not round between functions then, as it does not between the ops of the model itself.
 
 ";
 

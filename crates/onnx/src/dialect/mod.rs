@@ -8,7 +8,8 @@
 //! - a storage shape has one dim per digit of the layout, outermost first (`NCHW16c` of 20 channels: `[N, 2, H, W, 16]`);
 //! - a body computes on slots: it neither crops nor refills pad lanes, and it fits every shape;
 //! - attributes and operands that list axes or entries per axis have ONNX's order, as on the standard op;
-//! - functions of one operator set with the same name and overload are the same; only moves have overloads.
+//! - functions of one operator set with the same name and overload are the same, but that those of files with float16 may have Sums of
+//!   one operand between moves (`halves.rs`); only moves have overloads.
 //!
 //! Absent: results beside the first (Indices of `MaxPool`, statistics of `BatchNormalization`), and names of functions for
 //! layouts of more than 26 axes.
@@ -16,6 +17,7 @@
 mod body;
 mod digits;
 mod error;
+mod halves;
 mod markdown;
 mod op;
 mod relayout;
@@ -25,6 +27,7 @@ mod weights;
 
 use crate::proto::FunctionProto;
 pub use error::DialectError;
+pub(crate) use halves::part_moves;
 pub use markdown::markdown;
 pub use op::{DialectOp, Operand};
 pub use relayout::{RELAYOUT, Relayout};

@@ -1,10 +1,11 @@
 //! Calls of domain `relayout`: kernels that a pass chose, and moves. The model gets the body of every function that it calls.
 
 use super::{ExportError, Exporter, GraphOut};
-use crate::dialect::{DOMAIN, DialectError, DialectOp, Operand, Relayout, VERSION, first_ir_version};
+use crate::dialect::{DOMAIN, DialectError, DialectOp, Operand, Relayout, VERSION, first_ir_version, part_moves};
 use crate::import::{function_name, op_name};
 use crate::proto::{FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto};
 use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
@@ -16,7 +17,17 @@ use std::collections::btree_map::Entry;
 pub(super) struct Functions {
     /// The version of the standard domain that the model imports.
     opset: i64,
-    bodies: BTreeMap<OpName, FunctionProto>,
+    bodies: BTreeMap<OpName, Called>,
+}
+
+/// A function that is called.
+#[derive(Debug)]
+struct Called {
+    body: FunctionProto,
+    /// Whether a call computes on float16.
+    halves: bool,
+    /// Whether every call's operand 0 and result are floats.
+    floats: bool,
 }
 
 impl Functions {
@@ -38,27 +49,34 @@ impl Functions {
         {
             drop_initialized_inputs(graph);
         }
-        proto.ir_version = self.bodies.values().map(first_ir_version).chain([before]).max();
+        proto.ir_version = self.bodies.values().map(|called| first_ir_version(&called.body)).chain([before]).max();
         let imported = |set: &OperatorSetIdProto| set.domain.as_deref() == Some(DOMAIN);
         if !proto.opset_import.iter().any(imported) {
             proto.opset_import.push(OperatorSetIdProto { domain: Some(DOMAIN.to_owned()), version: Some(VERSION) });
         }
-        for (name, body) in self.bodies {
+        for (name, Called { mut body, halves, floats }) in self.bodies {
+            if halves && floats {
+                part_moves(&mut body);
+            }
             if !proto.functions.iter().any(|f| function_name(f) == name) {
                 proto.functions.push(body);
             }
         }
     }
 
-    /// Has the body that a call of this name needs.
+    /// Has the body that a call of this name needs, whose operand 0 and result have these types.
     fn need(
         &mut self,
         name: OpName,
+        types: &[Option<DType>],
         body: impl FnOnce(i64) -> Result<FunctionProto, DialectError>,
     ) -> Result<(), DialectError> {
-        if let Entry::Vacant(vacant) = self.bodies.entry(name) {
-            vacant.insert(body(self.opset)?);
-        }
+        let called = match self.bodies.entry(name) {
+            Entry::Vacant(vacant) => vacant.insert(Called { body: body(self.opset)?, halves: false, floats: true }),
+            Entry::Occupied(there) => there.into_mut(),
+        };
+        called.halves |= types.contains(&Some(DType::F16));
+        called.floats &= types.iter().all(|t| matches!(t, Some(DType::F16 | DType::F32 | DType::F64)));
         Ok(())
     }
 }
@@ -110,7 +128,9 @@ impl Exporter {
         proto.overload = None;
         proto.input = op.inputs().filter_map(|slot| proto.input.get(slot).cloned()).collect();
         proto.output.retain(|name| !name.is_empty());
-        self.functions.need(op_name(&proto), |_| Ok(op.function())).map_err(|e| fail(e.to_string()))?;
+        let ends = [node.inputs.first().copied().flatten(), node.outputs.first().copied().flatten()];
+        let types = ends.map(|v| graph.value(v?).ty.dtype());
+        self.functions.need(op_name(&proto), &types, |_| Ok(op.function())).map_err(|e| fail(e.to_string()))?;
         Ok(proto)
     }
 
@@ -130,7 +150,8 @@ impl Exporter {
         };
         let relayout = Relayout::new(from, to, shape).map_err(fail)?;
         let node = relayout.call();
-        self.functions.need(op_name(&node), |opset| relayout.function(opset)).map_err(fail)?;
+        let dtype = out.graph.value(y).ty.dtype();
+        self.functions.need(op_name(&node), &[dtype], |opset| relayout.function(opset)).map_err(fail)?;
         Ok(node)
     }
 }

@@ -1,64 +1,21 @@
 //! Entries of the table that no random model can have, each with the reason: ONNX Runtime has no kernel for them on the CPU, its
-//! kernel is wrong, or there is no case of them (`tests/ops/uncovered.rs` says why). Those of the first kind have a node here that
-//! would run if there were a kernel, and those of the second a model that shows it. Tests run these: what does run, or runs
-//! rightly, has to go from here.
+//! kernel is wrong, or there is no case of them. `tests/ops/uncovered.rs` lists the first and the last. Those of the first kind
+//! have a node here that would run if there were a kernel, and those of the second a model that shows it. Tests run these: what does
+//! run, or runs rightly, has to go from the list.
 
 use crate::common::runtime;
 use crate::histogram::entry_row;
 use crate::op_cases::case::{Case, bools, byte, case, exact, f, float, fr, i8s, i64s, microsoft, of_domain, u8s};
 use crate::ops::DEALT;
-use crate::uncovered::UNCOVERED;
+use crate::uncovered::{ABSENT, Line, UNCOVERED, speaks_of};
 use crate::{cards, sketch};
 use relayout::ir::op::{OpDef, entries};
 use relayout::verify::{Data, Level, ModelSource, run};
 use relayout_onnx::proto::tensor_proto::DataType;
 use std::collections::BTreeMap;
 
-const BEFORE: &str = "ONNX Runtime has no kernels for operator sets before 7";
-const NO_KERNEL: &str = "ONNX Runtime has no kernel on the CPU";
-const SAVED: &str = "only sessions on other devices write and run this domain";
 const CLOBBERS: &str = "ONNX Runtime's kernel clears its result before it reads its first operand, and both lie in the same memory \
                         where nothing else reads the operand: it computes something else behind another op than on an input";
-
-/// Domain, op (`*` for all of the domain), first version of the entry, reason.
-type Line = (&'static str, &'static str, i64, &'static str);
-
-/// Entries without a kernel.
-const ABSENT: &[Line] = &[
-    ("", "Add", 1, BEFORE),
-    ("", "Sub", 1, BEFORE),
-    ("", "Mul", 1, BEFORE),
-    ("", "Div", 1, BEFORE),
-    ("", "Pow", 1, BEFORE),
-    ("", "And", 1, BEFORE),
-    ("", "Or", 1, BEFORE),
-    ("", "Xor", 1, BEFORE),
-    ("", "Equal", 1, BEFORE),
-    ("", "Greater", 1, BEFORE),
-    ("", "Less", 1, BEFORE),
-    ("", "PRelu", 1, BEFORE),
-    ("", "Pad", 1, BEFORE),
-    ("", "Tile", 1, BEFORE),
-    ("", "Upsample", 1, BEFORE),
-    ("", "ImageDecoder", 20, NO_KERNEL),
-    ("", "Swish", 24, NO_KERNEL),
-    ("com.microsoft", "BiasAdd", 1, NO_KERNEL),
-    ("com.microsoft", "BiasSplitGelu", 1, NO_KERNEL),
-    ("com.microsoft", "ComplexMul", 1, NO_KERNEL),
-    ("com.microsoft", "ComplexMulConj", 1, NO_KERNEL),
-    ("com.microsoft", "FusedMatMulActivation", 1, NO_KERNEL),
-    ("com.microsoft", "GemmFastGelu", 1, NO_KERNEL),
-    ("com.microsoft", "GroupNorm", 1, NO_KERNEL),
-    ("com.microsoft", "IsAllFinite", 1, NO_KERNEL),
-    ("com.microsoft", "MulInteger", 1, NO_KERNEL),
-    ("com.microsoft", "NhwcConv", 1, NO_KERNEL),
-    ("com.microsoft", "NhwcFusedConv", 1, NO_KERNEL),
-    ("com.microsoft", "QLinearReduceMean", 1, NO_KERNEL),
-    ("com.microsoft", "ReduceSumInteger", 1, NO_KERNEL),
-    ("com.microsoft", "SkipGroupNorm", 1, NO_KERNEL),
-    ("com.microsoft", "TorchEmbedding", 1, NO_KERNEL),
-    ("com.ms.internal.nhwc", "*", 1, SAVED),
-];
 
 /// What ONNX Runtime says where it lacks a kernel for a node that is right.
 const LACKING: &str = "Could not find an implementation for";
@@ -67,9 +24,7 @@ const LACKING: &str = "Could not find an implementation for";
 const WRONG: &[Line] = &[("com.microsoft", "MoE", 1, CLOBBERS)];
 
 fn found(list: &'static [Line], def: &OpDef) -> Option<&'static Line> {
-    list.iter().find(|(domain, op, first, _)| {
-        *domain == def.domain && *first == def.opsets.0 && (*op == "*" || *op == def.name)
-    })
+    list.iter().find(|line| speaks_of(line, def))
 }
 
 /// Whether a model can be dealt the entry.

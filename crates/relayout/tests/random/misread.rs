@@ -9,8 +9,9 @@ use crate::cards::Deck;
 use crate::histogram::{Histogram, entry, entry_row, nodes};
 use crate::op_cases::mistakes::{Mistake, mistakes};
 use crate::recipe::recipes;
+use crate::sampling::Draw;
 use crate::sketch::{self, Sample};
-use crate::{common, feeds, runner, tolerance};
+use crate::{common, feeds, tolerance};
 use proptest::strategy::{Strategy, ValueTree};
 use relayout::Size;
 use relayout::ir::graph::{Graph, NodeId, Op, OpName};
@@ -88,17 +89,17 @@ fn right(mistake: &Mistake) -> &'static OpDef {
 
 #[test]
 fn wrong_entries_are_found_by_random_models() {
-    let seed = crate::number("RELAYOUT_RANDOM_SEED", 0);
+    let mut drawn = Draw::new("misread", MODELS as u64, 0).part(0);
     let mut hidden: Vec<Mistake> = mistakes().into_iter().filter(|mistake| mistake.law != "inferred").collect();
     let all = hidden.len();
     let rows: Vec<String> = hidden.iter().map(|mistake| entry_row(right(mistake))).collect();
-    let (mut runner, mut deck, mut counted) = (runner(seed, 0), Deck::only(&rows, seed), Histogram::default());
+    let (mut deck, mut counted) = (Deck::only(&rows, drawn.seed), Histogram::default());
     for model in 0..MODELS {
         if hidden.is_empty() {
             break;
         }
         let (opset, hand) = deck.deal(&counted);
-        let tree = recipes(opset, hand).new_tree(&mut runner).expect("recipes need no filter");
+        let tree = recipes(opset, hand).new_tree(&mut drawn.runner).expect("recipes need no filter");
         let sample = sketch::sample(&tree.current());
         let Ok(feeds) = feeds(&sample) else { continue };
         counted.add(&sample);

@@ -56,6 +56,20 @@ fn a_convolution_in_a_branch_whose_weights_are_outside_is_not_blocked_on_load() 
 }
 
 #[test]
+fn a_convolution_whose_weights_the_runtime_computes_on_load_is_not_blocked_there() {
+    // Exp is not evaluated at compile time; ONNX Runtime evaluates it when it loads the file.
+    let counted = obeys("computed", |net, x| {
+        let x = net.conv(x, Conv::same(5, 3))?;
+        let (exponents, offset) = (net.between(&[33, 5, 1, 1], -2.0, 0.0), net.between(&[33], -2.0, 0.0));
+        let (weights, bias) = (net.add("Exp", &[&exponents], vec![]), net.add("Exp", &[&offset], vec![]));
+        let name = net.read(x);
+        let y = net.add("Conv", &[&name, &weights, &bias], vec![]);
+        Some(net.image(y, 33, 14, 14))
+    });
+    assert!(counted.iter().any(|row| row == "shield"), "{counted:?}");
+}
+
+#[test]
 fn an_average_counts_no_more_than_the_padding_where_a_window_reaches_beyond_it() {
     obeys("average", |net, x| {
         let x = net.conv(x, Conv::same(40, 3))?;

@@ -17,42 +17,27 @@ mod net;
 #[path = "../random/proto.rs"]
 mod proto;
 mod rows;
+#[path = "../sampling/mod.rs"]
+mod sampling;
 mod steps;
 
 use net::{Recipe, Sample, recipes};
-use proptest::strategy::Strategy;
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use prost::Message;
-use relayout::verify::{
-    Inputs, Level, ModelSource, Options, Tensor, Tolerance, example_inputs, run, save_as_loaded, verify_on,
-};
+use relayout::verify::{Level, ModelSource, Options, Tensor, Tolerance, run, save_as_loaded, verify_on};
 use relayout_onnx::proto::ModelProto;
 use relayout_target::{Block, OrtCpu};
 use rows::Rows;
+use sampling::{Draw, LEAST, Part};
 use std::cell::RefCell;
-
-/// How often what is required has to be counted.
-const LEAST: usize = 20;
-
-/// In how many parts the samples are drawn at the same time. A fixed number: it decides which samples there are.
-const PARTS: u64 = 2;
 
 /// Sums are formed in another order, and scales are folded into weights.
 fn tolerance() -> Tolerance {
     Tolerance::new(2e-5, 2e-4)
 }
 
-fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 /// What the network is fed, if the runtime runs it as it stands.
 fn feeds(sample: &Sample) -> Result<Vec<Tensor>, String> {
-    let source = ModelSource::Bytes(&sample.bytes);
-    let inputs = Inputs::Random { seed: 1, dims: sample.dims.clone() };
-    let feeds = example_inputs(common::runtime(), source, &inputs).map_err(|e| e.to_string())?;
-    run(common::runtime(), source, &feeds, Level::Disabled).map_err(|e| e.to_string())?;
-    Ok(feeds)
+    sampling::feeds(&sample.bytes, &sample.dims, &[])
 }
 
 /// Whether a file computes what the network does as it stands, the runtime rewriting the file this much.
@@ -129,19 +114,14 @@ struct Tally {
     refused: Vec<String>,
 }
 
-/// Draws samples and puts each to the test; what was wrong with the first that fails, shrunk.
-fn part(part: u64, samples: u64, seed: u64) -> Result<Tally, String> {
-    let config = Config { failure_persistence: None, max_shrink_iters: 400, ..Config::default() };
-    let mut bytes = [0u8; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    bytes[8..16].copy_from_slice(&part.to_le_bytes());
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+/// Draws samples and puts each to the test.
+fn part(part: &mut Part) -> Result<Tally, String> {
     let tally = RefCell::new(Tally::default());
-    for i in 0..samples {
+    let name = part.number.to_string();
+    for i in 0..part.samples {
         let theme = (i % u64::from(steps::COUNT)) as u16;
-        let tree = recipes(theme).new_tree(&mut runner).map_err(|e| e.to_string())?;
-        let result = runner.run_one(tree, |recipe: Recipe| {
-            let sample = net::sample(&recipe);
+        let test = |recipe: &Recipe| {
+            let sample = net::sample(recipe);
             let feeds = match feeds(&sample) {
                 Ok(feeds) => feeds,
                 Err(why) => {
@@ -149,52 +129,24 @@ fn part(part: u64, samples: u64, seed: u64) -> Result<Tally, String> {
                     return Ok(());
                 }
             };
-            let counted = laws(&sample, &feeds, &part.to_string()).map_err(TestCaseError::fail)?;
+            let counted = laws(&sample, &feeds, &name)?;
             tally.borrow_mut().counted.add(counted.into_iter().chain(recipe.features()));
             Ok(())
-        });
-        if let Err(TestError::Fail(why, recipe)) = result {
-            let sample = net::sample(&recipe);
-            let place = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("random_cpu{part}.onnx"));
-            std::fs::write(&place, &sample.bytes).expect("the folder for temporary files can be written");
-            let printed = common::printed(&sample.bytes);
-            return Err(format!("{why}\n--- {recipe:?}\n--- input, also in {}\n{printed}", place.display()));
-        }
-        result.map_err(|e| e.to_string())?;
+        };
+        part.one(recipes(theme), |recipe| net::sample(recipe).bytes, test)?;
     }
     Ok(tally.into_inner())
 }
 
 #[test]
 fn random_networks_in_blocks_compute_the_same() {
-    common::runtime();
-    let samples = number("RELAYOUT_RANDOM_CASES", 420);
-    let seed = number("RELAYOUT_RANDOM_SEED", 0);
-    let parts: Vec<Result<Tally, String>> = std::thread::scope(|scope| {
-        let share = |p: u64| samples / PARTS + u64::from(p < samples % PARTS);
-        let threads: Vec<_> = (0..PARTS).map(|p| scope.spawn(move || part(p, share(p), seed))).collect();
-        threads
-            .into_iter()
-            .map(|t| t.join().unwrap_or_else(|_| Err("a part of the test panicked".to_owned())))
-            .collect()
-    });
+    let draw = Draw::new("random_cpu", 420, 400);
     let mut all = Tally::default();
-    for tally in parts {
-        let tally = tally.unwrap_or_else(|why| panic!("{why}"));
+    for tally in draw.parts(part) {
         all.counted.merge(tally.counted);
         all.refused.extend(tally.refused);
     }
-    println!("{}\n{samples} samples, {} refused", all.counted, all.refused.len());
-    let refused = all.refused.len() as u64 * 100 / samples.max(1);
-    assert!(
-        refused <= 10,
-        "ONNX Runtime refuses {refused} % of the samples as they are drawn: the generator is at fault: {:?}",
-        all.refused
-    );
-    let rare = all.counted.below(LEAST);
-    assert!(
-        rare.is_empty(),
-        "these occur less than {LEAST} times in {samples} samples (RELAYOUT_RANDOM_CASES says how many):\n{}",
-        rare.join("\n")
-    );
+    println!("{}\n{} samples, {} refused", all.counted, draw.samples(), all.refused.len());
+    draw.few_refused(&all.refused, 10);
+    draw.none_rare(&all.counted.below(LEAST), LEAST);
 }

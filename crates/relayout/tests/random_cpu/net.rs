@@ -3,6 +3,8 @@
 //! Images are stored channels first, or channels last as exports from such frameworks have them, with Transposes around what ONNX
 //! has channels first only.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use crate::dice::Dice;
 use crate::proto::{constant_node, info, int, ints, node, tensor};
 use crate::steps;

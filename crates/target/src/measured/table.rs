@@ -13,7 +13,10 @@ use super::specs::{Spec, specs};
 pub const ORT_CPU: (&str, &str) = ("ort-cpu.costs.toml", include_str!("../../targets/ort-cpu.costs.toml"));
 
 /// The format of tables that this version reads.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
+
+/// The target that the grids of [`specs`] are about.
+const TARGET: &str = "ort-cpu";
 
 /// Where and when a table was measured.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -45,6 +48,24 @@ pub enum CostsError {
         /// What is wrong, and where.
         why: String,
     },
+    /// The table was written by another version, whose grids are others.
+    #[error(
+        "table of costs `{name}` has format {format}, and this version reads format {FORMAT}; measure again with `relayout calibrate`"
+    )]
+    OtherFormat {
+        /// File or name.
+        name: String,
+        /// What it says.
+        format: u64,
+    },
+    /// The table has the costs of another target.
+    #[error("table of costs `{name}` is about target `{target}`, and only `{TARGET}` takes costs from a table")]
+    OtherTarget {
+        /// File or name.
+        name: String,
+        /// What it says.
+        target: String,
+    },
 }
 
 /// One grid as it was measured.
@@ -65,10 +86,21 @@ pub struct MeasuredCosts {
     grids: BTreeMap<String, Grid>,
 }
 
+/// What says whether the rest of a table can be read.
+#[derive(Deserialize)]
+struct Head {
+    format: u64,
+    #[serde(default)]
+    target: Option<String>,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    format: u64,
+    #[serde(rename = "format")]
+    _format: u64,
+    #[serde(rename = "target")]
+    _target: String,
     measured: Machine,
     grid: BTreeMap<String, BTreeMap<String, Vec<u64>>>,
 }
@@ -77,14 +109,18 @@ impl MeasuredCosts {
     /// Reads a table; `name` is what messages call it.
     ///
     /// # Errors
-    /// [`CostsError::Malformed`] with the place.
+    /// [`CostsError::Malformed`] with the place, or what else the table is if not one of this version and target.
     pub fn parse(name: &str, text: &str) -> Result<MeasuredCosts, CostsError> {
         let malformed = |why: String| CostsError::Malformed { name: name.to_owned(), why };
         let one_line = |e: toml::de::Error| e.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-        let file: File = toml::from_str(text).map_err(|e| malformed(one_line(e)))?;
-        if file.format != FORMAT {
-            return Err(malformed(format!("it has format {}, and this version reads {FORMAT}", file.format)));
+        let Head { format, target } = toml::from_str(text).map_err(|e| malformed(one_line(e)))?;
+        if format != FORMAT {
+            return Err(CostsError::OtherFormat { name: name.to_owned(), format });
         }
+        if let Some(target) = target.filter(|target| target != TARGET) {
+            return Err(CostsError::OtherTarget { name: name.to_owned(), target });
+        }
+        let file: File = toml::from_str(text).map_err(|e| malformed(one_line(e)))?;
         let mut measured = Vec::new();
         for (name, mut lists) in file.grid {
             let ns = lists.remove("ns").ok_or_else(|| malformed(format!("grid `{name}` has no list `ns`")))?;
@@ -142,7 +178,7 @@ impl MeasuredCosts {
         let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
         let mut out = format!(
             "# What ops of ONNX Runtime cost, measured by `relayout calibrate`. Each list `ns` has the nanoseconds of one op at every\n\
-             # point of its axes, the last axis fastest.\nformat = {FORMAT}\n\n[measured]\nmachine = {}\ndate = {}\nruntime = {}\n\
+             # point of its axes, the last axis fastest.\nformat = {FORMAT}\ntarget = \"{TARGET}\"\n\n[measured]\nmachine = {}\ndate = {}\nruntime = {}\n\
              threads = {threads}\nblock = {block}\nnode_ns = {node_ns}\n",
             quoted(processor),
             quoted(date),
