@@ -10,8 +10,8 @@ use crate::record::{GraphRecord, PricedMove, describe_priced_moves};
 use crate::rewrites::Numerics;
 use crate::solve::Limits;
 use crate::{
-    canonicalize, cleanup, fold_constants, fold_pads, fold_scales, fold_shapes, fold_weights, hoist, legalize,
-    materialize, widen_halves,
+    canonicalize, cleanup, fold_constants, fold_copies, fold_pads, fold_scales, fold_shapes, fold_weights, hoist,
+    legalize, materialize, widen_halves,
 };
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::layout::Layout;
@@ -133,6 +133,11 @@ pub const PASSES: &[Pass] = &[
         name: "widen_halves",
         reason: "before anything is decided for element types that the target does not compute in",
         run: Run::Model(widen_halves::widen_halves),
+    },
+    Pass {
+        name: "fold_copies",
+        reason: "needs views; what comes after it need not look through copies",
+        run: Run::Graph(fold_copies::fold_copies),
     },
     Pass {
         name: "fold_scales",
