@@ -422,7 +422,7 @@ fn run_assign(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> 
         Ok(())
     })?;
     let scopes = Scopes::with_ends(graph, &cx.ends);
-    let decision = Decision::of(&scopes, cx.target, &cx.hints, &cx.limits)?;
+    let decision = Decision::of(&scopes, cx.target, &cx.hints, &cx.limits, cx.numerics)?;
     cx.priced = decision.priced_moves(cx.price_moves);
     (cx.plan, cx.solve) = decision.into_plan();
     cx.moved_ends = moved_ends(graph, &scopes, &cx.plan, &cx.ends);

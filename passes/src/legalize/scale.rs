@@ -4,7 +4,7 @@
 //! weights that another op computes: blocked, `[N, C, 1, 1]` is a plain vector, which a Reshape makes the filters. Images of a
 //! batch have scales of their own, so they become channels of one image.
 
-use super::nchwc::{DOMAIN, convolution};
+use super::nchwc::convolution;
 use crate::pipeline::PassError;
 use crate::rewrites::{Affine, floats, reading};
 use relayout_ir::attr::{Attr, Attrs};
@@ -18,28 +18,18 @@ use relayout_ir::patch::{Insert, Patch, constant_node};
 use relayout_ir::storage::blocked_image;
 use relayout_ir::types::Type;
 
-/// Whether a kernel that is no single op of the node's operands can be said for this node.
-pub(crate) fn is_sayable(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> bool {
+/// Whether the scale is constant and known, or computed.
+pub(super) fn is_sayable(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> bool {
     let computed = layouts.ins.iter().flatten().count() == 2;
     computed || constant_scale(graph, n, layouts).is_some()
 }
 
-/// Every such node of a graph.
-pub(super) fn say_scales(graph: &mut Graph) -> Result<(), PassError> {
-    for n in graph.order().unwrap_or_default() {
-        let node = graph.node(n);
-        let Form::Kernel(layouts) = &node.form else { continue };
-        if matches!(&node.op, Op::Onnx(op) if op.domain == DOMAIN) {
-            continue;
-        }
-        let layouts = layouts.as_ref().clone();
-        if let Some((x, affine)) = constant_scale(graph, n, &layouts) {
-            say_constant(graph, n, x, &affine, &layouts)?;
-        } else {
-            say_computed(graph, n, &layouts)?;
-        }
+/// Makes such a node a convolution.
+pub(super) fn say(graph: &mut Graph, n: NodeId, layouts: &KernelLayouts) -> Result<(), PassError> {
+    match constant_scale(graph, n, layouts) {
+        Some((x, affine)) => say_constant(graph, n, x, &affine, layouts),
+        None => say_computed(graph, n, layouts),
     }
-    Ok(())
 }
 
 /// Slots with a layout: the image, and computed scales.
@@ -189,8 +179,15 @@ fn become_convolution(
 }
 
 /// The same bytes in other extents, declared as they are: a value without a layout of its own.
-fn reshape(graph: &mut Graph, n: NodeId, x: ValueId, target: &[i64], shape: Vec<Dim>) -> Result<ValueId, PassError> {
-    let plain = (Type::tensor(DType::F32, shape), Layout::row_major(4));
+pub(super) fn reshape(
+    graph: &mut Graph,
+    n: NodeId,
+    x: ValueId,
+    target: &[i64],
+    shape: Vec<Dim>,
+) -> Result<ValueId, PassError> {
+    let rank = shape.len();
+    let plain = (Type::tensor(DType::F32, shape), Layout::row_major(rank));
     insert_reshape(graph, n, x, target, plain, (vec![], vec![]), None)
 }
 
