@@ -6,7 +6,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
-use relayout_ir::op::{bind, normalize_axis};
+use relayout_ir::op::{self, bind};
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::types::Type;
 
@@ -66,7 +66,7 @@ impl Fold {
             }
         };
         between.reverse();
-        let padded = pads(graph, graph.node(pad), rank)?;
+        let padded = pads(graph, graph.node(pad))?;
         let of = |axis: usize| axes.get(axis).and_then(|&at| padded.get(at)).copied();
         // Nothing but the image is padded.
         if of(0)? != (0, 0) || of(1)? != (0, 0) {
@@ -114,7 +114,7 @@ fn operand(node: &Node, slot: usize) -> Option<ValueId> {
 }
 
 /// Zeros before and after each axis; `None` for a Pad of anything else, or one that cuts.
-fn pads(graph: &Graph, node: &Node, rank: usize) -> Option<Vec<(i64, i64)>> {
+fn pads(graph: &Graph, node: &Node) -> Option<Vec<(i64, i64)>> {
     let zero = match (operand(node, 2), node.attrs.get("value")) {
         (Some(v), _) => floats(graph.constant(v)?)?.iter().all(|x| *x == 0.0),
         (None, Some(Attr::Float(x))) => *x == 0.0,
@@ -123,22 +123,5 @@ fn pads(graph: &Graph, node: &Node, rank: usize) -> Option<Vec<(i64, i64)>> {
     if node.str("mode").is_some_and(|mode| mode != "constant") || !zero {
         return None;
     }
-    let ints =
-        |v: ValueId| -> Option<Vec<i64>> { graph.value(v).contents.as_ref()?.iter().map(Dim::as_const).collect() };
-    let list = match node.ints("pads") {
-        Some(list) => list.to_vec(),
-        None => ints(operand(node, 1)?)?,
-    };
-    let axes: Vec<usize> = match operand(node, 3) {
-        Some(v) => ints(v)?.into_iter().map(|axis| normalize_axis(axis, rank)).collect::<Option<_>>()?,
-        None => (0..rank).collect(),
-    };
-    if list.len() != 2 * axes.len() || list.iter().any(|&p| p < 0) {
-        return None;
-    }
-    let mut pads = vec![(0, 0); rank];
-    for (i, &axis) in axes.iter().enumerate() {
-        *pads.get_mut(axis)? = (list[i], list[axes.len() + i]);
-    }
-    Some(pads)
+    op::pads(graph, node).filter(|pads| pads.iter().all(|&(before, after)| before >= 0 && after >= 0))
 }

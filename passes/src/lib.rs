@@ -9,6 +9,7 @@ pub mod cleanup;
 pub mod ends;
 pub mod eval;
 pub mod fold_constants;
+pub mod fold_copies;
 pub mod fold_pads;
 pub mod fold_scales;
 pub mod fold_shapes;

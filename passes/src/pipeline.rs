@@ -10,8 +10,8 @@ use crate::record::{GraphRecord, PricedMove, describe_priced_moves};
 use crate::rewrites::Numerics;
 use crate::solve::Limits;
 use crate::{
-    canonicalize, cleanup, fold_constants, fold_pads, fold_scales, fold_shapes, fold_weights, hoist, legalize,
-    materialize, raise_norms, widen_halves,
+    canonicalize, cleanup, fold_constants, fold_copies, fold_pads, fold_scales, fold_shapes, fold_weights, hoist,
+    legalize, materialize, raise_norms, widen_halves,
 };
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::layout::Layout;
@@ -136,6 +136,11 @@ pub const PASSES: &[Pass] = &[
         name: "widen_halves",
         reason: "before anything is decided for element types that the target does not compute in",
         run: Run::Model(widen_halves::widen_halves),
+    },
+    Pass {
+        name: "fold_copies",
+        reason: "needs views; what comes after it need not look through copies",
+        run: Run::Graph(fold_copies::fold_copies),
     },
     Pass {
         name: "fold_scales",
@@ -430,7 +435,7 @@ fn run_assign(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> 
         Ok(())
     })?;
     let scopes = Scopes::with_ends(graph, &cx.ends);
-    let decision = Decision::of(&scopes, cx.target, &cx.hints, &cx.limits)?;
+    let decision = Decision::of(&scopes, cx.target, &cx.hints, &cx.limits, cx.numerics)?;
     cx.priced = decision.priced_moves(cx.price_moves);
     (cx.plan, cx.solve) = decision.into_plan();
     cx.moved_ends = moved_ends(graph, &scopes, &cx.plan, &cx.ends);

@@ -225,7 +225,7 @@ impl Target for Npu {
             KernelLayouts { ins: vec![channels_last.clone(), channels_last.clone()], outs: vec![channels_last] };
         let op = OpName { domain: "npu".to_owned(), name: "ConvNhwc".to_owned(), overload: String::new() };
         let rewrite = Some(KernelRewrite { op, opset: 1, operands: None, set: Vec::new(), remove: Vec::new() });
-        vec![Kernel { layouts, cost: Cost::new(products), rewrite }]
+        vec![Kernel { layouts, cost: Cost::new(products), rewrite, adds_zeros: false }]
     }
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {

@@ -51,7 +51,8 @@ pub fn check_certificate(
     let mut source = Source::of_model(model)?;
     let (_, hints) = prepare(&mut source.ir, target, &options.pipeline()?, Before::Everything)?;
     let scopes = Scopes::of(&source.ir.graph);
-    let problem = relayout_passes::assign::problem(&scopes, target, &hints).map_err(PassError::from)?;
+    let problem =
+        relayout_passes::assign::problem(&scopes, target, &hints, options.numerics).map_err(PassError::from)?;
     Ok(certificate.check(&problem)?)
 }
 
@@ -77,7 +78,7 @@ pub(crate) fn decide<T>(
     let (outcome, hints) = prepare(&mut source.ir, target, &options.pipeline()?, before)?;
     let scopes = Scopes::of(&source.ir.graph);
     let limits = Limits::default();
-    let mut decision = Decision::of(&scopes, target, &hints, &limits).map_err(PassError::from)?;
+    let mut decision = Decision::of(&scopes, target, &hints, &limits, options.numerics).map_err(PassError::from)?;
     let mut notes = source.notes;
     notes.extend(outcome.notes.iter().cloned());
     Ok(say(&mut decision, &outcome, notes))

@@ -403,6 +403,31 @@ fn a_branch_folds_unless_what_leaves_it_is_quantized() {
 }
 
 #[test]
+fn copies_of_everything_go_unless_their_name_is_wanted() {
+    let net = |start: i64, end: i64, step: i64| {
+        let net = Net::new(17).input("x", F32, &[2, 6, 5]).ints("start", &[start]).ints("end", &[end]);
+        let net = net.ints("axis", &[1]).ints("step", &[step]).ints("pads", &[0; 6]);
+        net.node("Slice", &["x", "start", "end", "axis", "step"], "s").node("Pad", &["s", "pads"], "p")
+    };
+    let read = |net: Net| net.node("Relu", &["p"], "y").output("y", F32);
+    let folded = fold_with(&read(net(-6, i64::MAX, 1)), Numerics::Exact);
+    assert_eq!(folded.report.rewrites.get("read_what_is_copied"), Some(&2));
+    assert_eq!(folded.ops(), ["Relu"]);
+    folded.holds(0.0);
+    for (start, end, step) in [(-1, i64::MIN, -1), (1, 6, 1), (0, 6, 2)] {
+        assert_eq!(fold(&read(net(start, end, step))).ops(), ["Slice", "Relu"], "{start}..{end} by {step}");
+    }
+    let wanted = fold(&net(0, 6, 1).output("s", F32).output("p", F32));
+    assert!(!wanted.report.changed, "{}", wanted.text);
+    let then = Net::new(17).node("Relu", &["p"], "z").output("z", F32);
+    let other = Net::new(17).node("Neg", &["x"], "o").output("o", F32);
+    let captured = net(0, 6, 1).input("condition", BOOL, &[]).branches("condition", "y", &then, &other);
+    let captured = fold(&captured.output("y", F32));
+    assert_eq!(captured.report.rewrites.get("read_what_is_copied"), Some(&1), "{}", captured.text);
+    captured.holds(0.0);
+}
+
+#[test]
 fn shape_arithmetic_of_known_shapes_goes_and_that_of_symbols_stays() {
     let net = |dims: &[i64]| {
         Net::new(17)

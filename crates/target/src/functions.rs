@@ -139,7 +139,8 @@ fn stored(layout: Layout) -> Option<Layout> {
 /// The call that a standard op becomes.
 fn call(op: &str, layouts: KernelLayouts, cost: Cost, set: Vec<(String, Attr)>) -> Kernel {
     let op = OpName { domain: DOMAIN.to_owned(), name: op.to_owned(), overload: String::new() };
-    Kernel { layouts, cost, rewrite: Some(Rewrite { op, opset: VERSION, operands: None, set, remove: Vec::new() }) }
+    let rewrite = Rewrite { op, opset: VERSION, operands: None, set, remove: Vec::new() };
+    Kernel { layouts, cost, rewrite: Some(rewrite), adds_zeros: false }
 }
 
 impl Target for FunctionTarget {

@@ -14,6 +14,9 @@ pub struct Kernel {
     pub cost: Cost,
     /// What the node becomes, if that is one op of the same operands; else the dialect's legalization makes it of several.
     pub rewrite: Option<Rewrite>,
+    /// Whether elements are multiplied by zeros that the standard op does not have: the same numbers, unless one is infinite or
+    /// NaN. Not taken where every bit has to stay.
+    pub adds_zeros: bool,
 }
 
 /// What a node becomes.

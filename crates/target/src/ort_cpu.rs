@@ -6,10 +6,12 @@
 //! channels that are not there.
 
 mod conv;
+mod digits;
 mod moves;
 mod norm;
 mod pool;
 mod quantized;
+mod reduce;
 mod resize;
 mod scale;
 
@@ -17,7 +19,7 @@ pub(crate) use quantized::QuantizedPools;
 
 use crate::builtin::DataTarget;
 use crate::measured::{CostsError, MeasuredCosts, Reorder, Side, Spread};
-use crate::{BlockedHost, Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Rewrite, Target, TargetError};
+use crate::{BlockedHost, Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Target, TargetError};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, OpName, ValueId};
@@ -26,6 +28,9 @@ use relayout_ir::storage::{StorageRule, blocked_image};
 
 /// Domain of ONNX Runtime's blocked ops.
 pub(crate) const DOMAIN: &str = "com.microsoft.nchwc";
+
+/// Where an image's axes `[n, c, h, w]` stand, in models of channels-first and of channels-last origin.
+const ORIGINS: [[usize; 4]; 2] = [[0, 1, 2, 3], [0, 3, 1, 2]];
 
 /// Channels of a block: what the vector registers of the host hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +62,29 @@ impl Block {
     /// The block of this many channels, if ONNX Runtime has it.
     pub fn of(channels: u64) -> Option<Block> {
         [Block::B8, Block::B16].into_iter().find(|b| b.channels() == channels)
+    }
+
+    /// Weights that read blocked images: `OIHW16i16o`.
+    pub fn dense_weights(self) -> Layout {
+        blocked(&[0, 1, 2, 3], &[(1, self.channels()), (0, self.channels())])
+    }
+
+    /// Weights that read ordinary images, or a channel each: `OIHW16o`.
+    pub fn filter_weights(self) -> Layout {
+        blocked(&[0, 1, 2, 3], &[(0, self.channels())])
+    }
+
+    /// How many neighbouring groups of a convolution of `inputs` to `outputs` channels, the fewest, are one group of whole blocks;
+    /// all of them, padded, where no fewer are. `None` where the channels are not those of so many groups, or of one.
+    pub fn joined_groups(self, groups: u64, inputs: u64, outputs: u64) -> Option<u64> {
+        if groups < 2 || !inputs.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
+            return None;
+        }
+        let [inputs, outputs] = [inputs, outputs].map(|c| c / groups);
+        let whole = |channels: u64, joined: u64| (channels * joined).is_multiple_of(self.channels());
+        let joins = |&joined: &u64| groups.is_multiple_of(joined) && whole(inputs, joined) && whole(outputs, joined);
+        // With a block of groups everything is whole.
+        Some((2..=self.channels().min(groups)).find(joins).unwrap_or(groups))
     }
 }
 
@@ -112,17 +140,6 @@ impl OrtCpu {
     fn blocked_in(&self, axes: [usize; 4]) -> Layout {
         let order = axes.map(|axis| axis as u8);
         blocked(&order, &[(order[1], self.block.channels())])
-    }
-
-    /// `OIHW16i16o`.
-    fn dense_weights(&self) -> Layout {
-        let b = self.block.channels();
-        blocked(&[0, 1, 2, 3], &[(1, b), (0, b)])
-    }
-
-    /// `OIHW16o`.
-    fn filter_weights(&self) -> Layout {
-        blocked(&[0, 1, 2, 3], &[(0, self.block.channels())])
     }
 
     /// A vector per channel, padded to whole blocks.
@@ -228,12 +245,6 @@ fn image_of(query: &NodeQuery<'_>, v: ValueId, axes: [usize; 4]) -> Option<[u64;
     Some(axes.map(|axis| shape[axis]))
 }
 
-/// A global pool of the domain, in place of an op with attributes of its own.
-fn global_average() -> Rewrite {
-    let remove = ["axes", "keepdims", "noop_with_empty_axes"].map(str::to_owned).to_vec();
-    Rewrite { op: op("GlobalAveragePool"), opset: 1, operands: Some(1), set: Vec::new(), remove }
-}
-
 /// Extents of a value that are all known.
 fn extents(graph: &Graph, v: ValueId) -> Option<Vec<u64>> {
     graph.value(v).ty.const_shape()?.into_iter().map(|d| u64::try_from(d).ok()).collect()
@@ -319,7 +330,8 @@ impl Target for OrtCpu {
             Some("Conv") => self.plain_conv(query),
             Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => self.plain_pool(query),
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.plain_scale(query),
-            Some("ReduceMean") => self.plain_mean(query),
+            Some("ReduceMean" | "ReduceMax") => self.plain_reduce(query),
+            Some("Pad" | "Slice") => self.plain_digits(query),
             Some("Resize" | "Upsample") => self.plain_resize(query),
             _ => None,
         }
@@ -338,7 +350,8 @@ impl Target for OrtCpu {
         match query.graph.node(query.node).onnx() {
             Some("Conv") => self.conv_kernels(query),
             Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => self.pool_kernels(query),
-            Some("ReduceMean") => self.mean_kernels(query),
+            Some("ReduceMean" | "ReduceMax") => self.reduce_kernels(query),
+            Some("Pad" | "Slice") => self.digit_kernels(query),
             Some("Resize" | "Upsample") => self.resize_kernels(query),
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.scale_kernels(query),
             _ => self.norm_kernels(query),
@@ -378,5 +391,28 @@ impl Target for OrtCpu {
 
     fn pass_cost(&self, bytes: u64) -> Cost {
         self.base.pass_cost(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fewest_groups_are_joined_that_are_whole_blocks_or_all() {
+        let joined = |block: Block, [groups, inputs, outputs]: [u64; 3]| block.joined_groups(groups, inputs, outputs);
+        for (of, by_16, by_8) in [
+            ([32, 128, 128], Some(4), Some(2)),
+            ([16, 64, 128], Some(4), Some(2)),
+            ([32, 32, 64], Some(16), Some(8)),
+            ([6, 48, 48], Some(2), Some(2)),
+            ([2, 48, 48], Some(2), Some(2)),
+            ([5, 20, 20], Some(5), Some(5)),
+            ([24, 72, 24], Some(24), Some(8)),
+            ([1, 64, 64], None, None),
+            ([3, 64, 63], None, None),
+        ] {
+            assert_eq!((joined(Block::B16, of), joined(Block::B8, of)), (by_16, by_8), "{of:?}");
+        }
     }
 }

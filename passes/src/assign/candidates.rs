@@ -10,6 +10,7 @@ use super::scopes::Scopes;
 use crate::fold_weights::known_constant;
 use crate::hints::Hints;
 use crate::legalize::{is_sayable, needs_raise};
+use crate::rewrites::Numerics;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};
@@ -82,6 +83,7 @@ struct Closure<'a, 'g> {
     scopes: &'a Scopes<'g>,
     target: &'a dyn Target,
     hints: &'a Hints,
+    numerics: Numerics,
     candidates: Candidates,
     /// By scope and node number: place in topological order.
     place: Vec<Vec<usize>>,
@@ -91,11 +93,12 @@ struct Closure<'a, 'g> {
 
 impl Candidates {
     /// The closure.
-    pub(super) fn close(scopes: &Scopes<'_>, target: &dyn Target, hints: &Hints) -> Candidates {
+    pub(super) fn close(scopes: &Scopes<'_>, target: &dyn Target, hints: &Hints, numerics: Numerics) -> Candidates {
         let mut closure = Closure {
             scopes,
             target,
             hints,
+            numerics,
             candidates: Candidates::default(),
             place: Vec::new(),
             pending: BTreeSet::new(),
@@ -191,7 +194,10 @@ impl Closure<'_, '_> {
                 let is_constant = |v: ValueId| own.constant.get(v.index()).copied().unwrap_or(false);
                 let query = NodeQuery { graph, node: n, sizes: self.hints, is_constant: &is_constant };
                 let (mut kernels, plain) = (self.target.kernels(&query), self.target.plain_cost(&query));
-                kernels.retain(|k| k.rewrite.is_some() || is_sayable(graph, n, &k.layouts));
+                kernels.retain(|k| {
+                    let same_bits = !k.adds_zeros || self.numerics > Numerics::Exact;
+                    same_bits && (k.rewrite.is_some() || is_sayable(graph, n, &k.layouts))
+                });
                 own.kernels[n.index()] = kernels;
                 own.plain[n.index()] = plain;
             }

@@ -9,6 +9,7 @@ use super::scopes::Scopes;
 use crate::hints::Hints;
 use crate::lift::Lifted;
 use crate::record::{PricedMove, why_made};
+use crate::rewrites::Numerics;
 use crate::solve::certificate::{Certificate, certify};
 use crate::solve::{Limits, Problem, ProblemError, SharedValue, Solution, Var, solve};
 use relayout_ir::form::Form;
@@ -80,8 +81,9 @@ impl<'a, 'g> Decision<'a, 'g> {
         target: &'a dyn Target,
         hints: &'a Hints,
         limits: &'a Limits,
+        numerics: Numerics,
     ) -> Result<Decision<'a, 'g>, ProblemError> {
-        let candidates = Candidates::close(scopes, target, hints);
+        let candidates = Candidates::close(scopes, target, hints, numerics);
         let posed = if candidates.is_trivial() {
             Posed::nothing(&candidates)
         } else {
@@ -432,8 +434,13 @@ pub(super) fn some(names: &[String]) -> String {
 ///
 /// # Errors
 /// As of [`Decision::of`].
-pub fn problem(scopes: &Scopes<'_>, target: &dyn Target, hints: &Hints) -> Result<Problem, ProblemError> {
-    let candidates = Candidates::close(scopes, target, hints);
+pub fn problem(
+    scopes: &Scopes<'_>,
+    target: &dyn Target,
+    hints: &Hints,
+    numerics: Numerics,
+) -> Result<Problem, ProblemError> {
+    let candidates = Candidates::close(scopes, target, hints, numerics);
     if candidates.is_trivial() {
         return Ok(Problem::new());
     }

@@ -152,6 +152,52 @@ impl ConstSource for Widened {
     }
 }
 
+/// Weights of a grouped convolution, `[outputs, inputs of a group, rest]`, with neighbouring groups joined: an output has the
+/// inputs of all groups that are joined with its own, and zeros for theirs.
+#[derive(Debug)]
+pub struct Diagonal {
+    /// The weights.
+    pub weights: Constant,
+    /// How many groups they have.
+    pub groups: i64,
+    /// How many of these are one from now on.
+    pub joined: i64,
+}
+
+impl ConstSource for Diagonal {
+    fn bytes(&self) -> Result<Bytes, String> {
+        let weights = bytes_of(&self.weights)?;
+        let (groups, joined) = (count(self.groups)?, count(self.joined)?);
+        let outputs = extents(&self.weights.dims)?.first().copied().unwrap_or(0);
+        if outputs == 0 || !outputs.is_multiple_of(groups) || !weights.len().is_multiple_of(outputs) {
+            return Err(format!("{} bytes of {outputs} filters are not those of {groups} groups", weights.len()));
+        }
+        let (filter, own) = (weights.len() / outputs, outputs / groups);
+        let size = weights.len().checked_mul(joined).ok_or("the result is too large")?;
+        let mut out = vec![0u8; size];
+        if filter > 0 {
+            for (output, bytes) in weights.chunks_exact(filter).enumerate() {
+                let at = (output * joined + output / own % joined) * filter;
+                out[at..at + filter].copy_from_slice(bytes);
+            }
+        }
+        Ok(out.into())
+    }
+
+    fn is_available(&self) -> bool {
+        self.weights.source.is_available()
+    }
+
+    fn is_computed(&self) -> bool {
+        true
+    }
+}
+
+/// A number of at least 1.
+fn count(n: i64) -> Result<usize, String> {
+    usize::try_from(n).ok().filter(|n| *n > 0).ok_or_else(|| format!("{n} is no number of groups"))
+}
+
 /// Elements that are widened at a time.
 const BLOCK: usize = 4096;
 
@@ -201,6 +247,20 @@ mod tests {
         assert_eq!(scaled(last, &[1., 10.]), floats(&[1., 20., 3., 40., 5., 60., 7., 80.]));
         let grouped = Split { groups: 2, inputs: 2, channels: 2, rest: 1 };
         assert_eq!(scaled(grouped, &[1., 2., 3., 4.]), floats(&[1., 4., 3., 8., 15., 24., 21., 32.]));
+    }
+
+    #[test]
+    fn joined_groups_have_zeros_for_the_channels_of_the_others() {
+        // Four groups of one output and two inputs each.
+        let weights = Constant::inline(DType::F32, vec![4, 2, 1], floats(&[1., 2., 3., 4., 5., 6., 7., 8.]));
+        let wide = |joined| Diagonal { weights: weights.clone(), groups: 4, joined }.bytes().unwrap();
+        let pairs = [[1., 2., 0., 0.], [0., 0., 3., 4.], [5., 6., 0., 0.], [0., 0., 7., 8.]];
+        assert_eq!(wide(2), floats(&pairs.concat()));
+        assert_eq!(wide(1), weights.source.bytes().unwrap());
+        let all = wide(4);
+        let (row, _) = all[2 * 8 * 4..3 * 8 * 4].as_chunks::<4>();
+        assert_eq!(row.iter().map(|b| f32::from_le_bytes(*b)).collect::<Vec<_>>(), [0., 0., 0., 0., 5., 6., 0., 0.]);
+        assert!(Diagonal { weights, groups: 3, joined: 1 }.bytes().is_err());
     }
 
     #[test]

@@ -2,6 +2,9 @@
 //!
 //! - `raise`: an operand of lower rank is aligned at its end, so where its axes no longer lie there it is raised to full rank.
 //! - `digits`: where results have a dim per digit, an operand that lacks some is raised to all of them.
+//! - `widen`: groups of channels that are no whole blocks are run as wider ones.
+//! - `reduced`: means over an image that drop its axes are pools and a Reshape.
+//! - `unfold`: Pad and Slice of a blocked image speak of its digits.
 //! - `scale`: scales per channel of blocked images are convolutions of one tap.
 //! - `norm`: normalizations over groups of channels of blocked images are several nodes.
 //! - `guard`: a file in blocks fails on hosts of another block, and what stays plain is kept from being blocked on load.
@@ -14,15 +17,18 @@ mod make;
 mod nchwc;
 mod norm;
 mod raise;
+mod reduced;
 mod scale;
 mod transposes;
+mod unfold;
+mod widen;
 
 pub(crate) use raise::needs_raise;
-pub(crate) use scale::is_sayable;
 pub(crate) use transposes::split_moves;
 
 use crate::pipeline::{Context, PassError};
-use relayout_ir::graph::{Graph, NodeId};
+use relayout_ir::form::{Form, KernelLayouts};
+use relayout_ir::graph::{Graph, NodeId, Op};
 
 /// Says what the dialect needs.
 pub fn legalize(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
@@ -30,9 +36,41 @@ pub fn legalize(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError
     digits::raise_to_digits(graph, cx.opset)?;
     let Some(host) = cx.target.blocked_host() else { return Ok(()) };
     norm::say_norms(graph, cx.opset)?;
-    scale::say_scales(graph)?;
+    say_kernels(graph, host.block)?;
     nchwc::fuse(graph)?;
     let plain: Vec<NodeId> =
         graph.order().unwrap_or_default().into_iter().filter(|&n| guard::needs_shield(graph, n, host.block)).collect();
     guard::guard(graph, host, &plain)
+}
+
+/// Whether a kernel that is no single op of the node's operands can be said for this node.
+pub(crate) fn is_sayable(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> bool {
+    match graph.node(n).onnx() {
+        Some("Conv") => widen::is_sayable(graph, n),
+        Some("ReduceMean" | "ReduceMax" | "Pad" | "Slice") => true,
+        _ => scale::is_sayable(graph, n, layouts),
+    }
+}
+
+/// Says every such kernel of a graph, for hosts of this block.
+fn say_kernels(graph: &mut Graph, block: u64) -> Result<(), PassError> {
+    for n in graph.order().unwrap_or_default() {
+        // A shift that went into the bias before it is gone.
+        if !graph.contains(n) {
+            continue;
+        }
+        let node = graph.node(n);
+        let (Form::Kernel(layouts), Op::Onnx(op)) = (&node.form, &node.op) else { continue };
+        if op.domain == nchwc::DOMAIN {
+            continue;
+        }
+        let layouts = layouts.as_ref().clone();
+        match node.onnx() {
+            Some("Conv") => widen::say(graph, n, block, &layouts)?,
+            Some("ReduceMean" | "ReduceMax") => reduced::say(graph, n, &layouts)?,
+            Some("Pad" | "Slice") => unfold::say(graph, n, &layouts)?,
+            _ => scale::say(graph, n, &layouts)?,
+        }
+    }
+    Ok(())
 }

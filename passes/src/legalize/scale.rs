@@ -6,7 +6,7 @@
 //! they become channels of one image.
 
 use super::make::Maker;
-use super::nchwc::{DOMAIN, convolution};
+use super::nchwc::convolution;
 use crate::pipeline::PassError;
 use crate::rewrites::{Affine, floats, reading};
 use relayout_ir::attr::{Attr, Attrs};
@@ -23,31 +23,18 @@ use relayout_ir::types::Type;
 /// The operand of a convolution that is its bias.
 const BIAS: usize = 2;
 
-/// Whether a kernel that is no single op of the node's operands can be said for this node.
-pub(crate) fn is_sayable(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> bool {
+/// Whether the scale is constant and known, or computed.
+pub(super) fn is_sayable(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> bool {
     let computed = layouts.ins.iter().flatten().count() == 2;
     computed || constant_scale(graph, n, layouts).is_some()
 }
 
-/// Every such node of a graph.
-pub(super) fn say_scales(graph: &mut Graph) -> Result<(), PassError> {
-    for n in graph.order().unwrap_or_default() {
-        if !graph.contains(n) {
-            continue;
-        }
-        let node = graph.node(n);
-        let Form::Kernel(layouts) = &node.form else { continue };
-        if matches!(&node.op, Op::Onnx(op) if op.domain == DOMAIN) {
-            continue;
-        }
-        let layouts = layouts.as_ref().clone();
-        if let Some((x, affine)) = constant_scale(graph, n, &layouts) {
-            say_constant(graph, n, x, &affine, &layouts)?;
-        } else {
-            say_computed(graph, n, &layouts)?;
-        }
+/// Makes such a node a convolution.
+pub(super) fn say(graph: &mut Graph, n: NodeId, layouts: &KernelLayouts) -> Result<(), PassError> {
+    match constant_scale(graph, n, layouts) {
+        Some((x, affine)) => say_constant(graph, n, x, &affine, layouts),
+        None => say_computed(graph, n, layouts),
     }
-    Ok(())
 }
 
 /// Slots with a layout: the image, and computed scales.
@@ -260,8 +247,8 @@ pub(super) fn reshape(
     target: &[i64],
     shape: Vec<Dim>,
 ) -> Result<ValueId, PassError> {
-    let layout = Layout::row_major(shape.len());
-    let plain = (Type::tensor(DType::F32, shape), layout);
+    let rank = shape.len();
+    let plain = (Type::tensor(DType::F32, shape), Layout::row_major(rank));
     insert_reshape(graph, n, x, target, plain, (vec![], vec![]), None)
 }
 

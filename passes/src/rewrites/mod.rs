@@ -55,6 +55,8 @@ pub enum RewriteForm {
         /// Its reading.
         anchor: AnchorOf,
     },
+    /// A copy of everything; `fold_copies` carries it out.
+    Copies,
     /// A Pad in front of a convolution; `fold_pads` carries it out.
     Pads,
 }
@@ -86,6 +88,15 @@ pub const TABLE: &[Rewrite] = &[
         buys: "the node",
         numerics: Numerics::Exact,
         form: RewriteForm::Known(Known::Operands),
+    },
+    Rewrite {
+        name: "read_what_is_copied",
+        equation: "Slice(x, all) = x, Pad(x, 0) = x",
+        condition: "what is taken and added is known, and operand and result have the same shape, whatever the symbols are; no \
+                    graph output, and no body reads it",
+        buys: "the node, and one pass over the tensor",
+        numerics: Numerics::Exact,
+        form: RewriteForm::Copies,
     },
     Rewrite {
         name: "scale_into_conv",

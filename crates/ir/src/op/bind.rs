@@ -5,10 +5,11 @@
 //! error: the op is then opaque.
 
 use super::border::borders;
+use super::extent::takes_all;
 use super::sig::{Item, Pattern, Place, Signature, Times, parse};
 use super::{Absent, Axes, AxisSource, Case, OpDef, Reduce, def_of, entries, normalize_axis};
 use crate::dim::Dim;
-use crate::form::{Atom, AtomId, Bound, Form, Role};
+use crate::form::{Atom, AtomId, Bound, Form, Role, View};
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ pub fn bind(graph: &Graph, id: NodeId) -> Form {
         return Form::Borders(borders);
     }
     match def_of(graph, id) {
+        Some(_) if takes_all(graph, node) => Form::View(View::Same),
         Some(def) => bind_as(graph, id, def),
         None if entries().any(|def| def.domain == name.domain) => {
             Form::Opaque(format!("{name} of opset {} is not in the table of ops", node.opset))

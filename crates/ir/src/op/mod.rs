@@ -18,6 +18,7 @@ mod control;
 mod conv;
 mod describe;
 mod elementwise;
+mod extent;
 mod fused;
 mod fused_attention;
 mod fused_quant;
@@ -48,6 +49,7 @@ mod view;
 pub use bind::{bind, bind_as};
 pub use border::value_at;
 pub use describe::{Description, Meaning, Reading, describe};
+pub use extent::{Cut, cuts, pads};
 pub use infer::{InferContext, Inferred};
 pub use matmul::equation_terms;
 

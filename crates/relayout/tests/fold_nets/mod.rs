@@ -196,6 +196,19 @@ impl Net {
         self
     }
 
+    /// A text as an attribute of the last node.
+    pub(crate) fn text_attribute(mut self, name: &str, value: &'static str) -> Net {
+        if let Some(node) = self.graph.node.last_mut() {
+            node.attribute.push(AttributeProto {
+                name: Some(name.to_owned()),
+                s: Some(value.as_bytes().into()),
+                r#type: Some(AttributeType::String as i32),
+                ..AttributeProto::default()
+            });
+        }
+        self
+    }
+
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let model = ModelProto {
             ir_version: Some(self.ir_version),
@@ -211,7 +224,7 @@ impl Net {
 
 /// A list of integers; a list of one under a name that ONNX has as a number is one.
 fn attribute(name: &str, values: &[i64]) -> AttributeProto {
-    let number = ["axis", "group", "num_groups", "to", "transA", "transB", "training_mode"].contains(&name);
+    let number = ["axis", "group", "keepdims", "num_groups", "to", "transA", "transB", "training_mode"].contains(&name);
     AttributeProto {
         name: Some(name.to_owned()),
         i: number.then(|| values[0]),

@@ -10,6 +10,7 @@
 mod bodies;
 #[path = "../common/mod.rs"]
 mod common;
+mod cuts;
 #[path = "../random/dice.rs"]
 mod dice;
 mod found;

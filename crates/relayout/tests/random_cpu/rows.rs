@@ -25,15 +25,19 @@ pub(crate) const REQUIRED: &[&str] = &[
     "convolution, depthwise",
     "convolution, dilated",
     "convolution, grouped",
+    "convolution, groups joined",
     "convolution, pointwise",
     "file of another block that this host refuses",
     "guard",
     "pad slots in a value",
     "pad slots read by a standard op",
+    "Pad of blocks",
+    "Slice of blocks",
     "pool AveragePool",
     "pool GlobalAveragePool",
     "pool GlobalMaxPool",
     "pool MaxPool",
+    "reduction without its axes",
     "reorder ReorderInput",
     "reorder ReorderInput, channels last",
     "reorder ReorderOutput",
@@ -134,6 +138,8 @@ pub(crate) fn of_file(bytes: &[u8], block: u64) -> Vec<String> {
         for node in &graph.node {
             if node.domain.as_deref() == Some(DOMAIN) {
                 blocked(node, &weights, &mut rows, block);
+            } else if node.output.iter().any(|y| y.ends_with(".digits")) {
+                rows.push(format!("{} of blocks", node.op_type.as_deref().unwrap_or_default()));
             } else if node.op_type.as_deref() == Some("Conv") {
                 let bias = node.input.get(2).and_then(|b| makers.get(b.as_str()));
                 let zero = bias.is_some_and(|b| b.input.iter().any(|x| x.starts_with("host.zero")));
@@ -162,6 +168,9 @@ fn blocked(node: &NodeProto, weights: &BTreeMap<&str, &[i64]>, rows: &mut Vec<St
         "Conv" => {
             let dims = node.input.get(1).and_then(|w| weights.get(w.as_str())).copied();
             rows.push(kind(dims, number("group").unwrap_or(1), block).to_owned());
+            if node.input.get(1).is_some_and(|w| w.ends_with(".wide.packed")) {
+                rows.push("convolution, groups joined".to_owned());
+            }
             if attr("dilations").is_some_and(|a| a.ints.iter().any(|&d| d > 1)) {
                 rows.push("convolution, dilated".to_owned());
             }
@@ -172,7 +181,12 @@ fn blocked(node: &NodeProto, weights: &BTreeMap<&str, &[i64]>, rows: &mut Vec<St
                 rows.push(format!("activation {}", String::from_utf8_lossy(name)));
             }
         }
-        op => rows.push(format!("pool {op}")),
+        op => {
+            rows.push(format!("pool {op}"));
+            if node.output.iter().any(|y| y.ends_with(".pooled")) {
+                rows.push("reduction without its axes".to_owned());
+            }
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! they do not fit.
 
 use crate::bodies::{branches, iterate};
+use crate::cuts::{pad, slice};
 use crate::dice::Dice;
 use crate::net::{CHANNELS, Conv, Id, Image, Net};
 use crate::proto::{float, int, ints, node, text};
@@ -16,6 +17,7 @@ const FAMILIES: &[(usize, Family)] = &[
     (3, pointwise),
     (3, depthwise),
     (2, grouped),
+    (2, narrow),
     (2, batch_norm),
     (2, per_channel),
     (3, squeeze),
@@ -28,6 +30,7 @@ const FAMILIES: &[(usize, Family)] = &[
     (1, global_pool),
     (2, resize),
     (2, pad),
+    (2, slice),
     (3, hazard),
     (2, unary),
     (1, turned),
@@ -54,13 +57,13 @@ pub(crate) fn family(number: u16) -> Family {
     regular
 }
 
-fn shape(net: &Net, x: Id) -> [i64; 3] {
+pub(crate) fn shape(net: &Net, x: Id) -> [i64; 3] {
     let Image { c, h, w, .. } = net.images[x];
     [c, h, w]
 }
 
 /// What a convolution makes of an image, most often: blocks then pay for what follows.
-fn convolved(net: &mut Net, dice: &mut Dice<'_>, x: Id) -> Id {
+pub(crate) fn convolved(net: &mut Net, dice: &mut Dice<'_>, x: Id) -> Id {
     if dice.once_in(4) {
         return x;
     }
@@ -68,7 +71,7 @@ fn convolved(net: &mut Net, dice: &mut Dice<'_>, x: Id) -> Id {
 }
 
 /// What a convolution makes of an image, now and then.
-fn followed(net: &mut Net, dice: &mut Dice<'_>, x: Id) -> Id {
+pub(crate) fn followed(net: &mut Net, dice: &mut Dice<'_>, x: Id) -> Id {
     if dice.once_in(3) {
         return x;
     }
@@ -118,6 +121,21 @@ fn grouped(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     net.conv(x, Conv { group, bias: dice.once_in(2), ..Conv::same(out, dice.pick(&[3, 1])) })
 }
 
+/// Of groups that are fewer channels than a block, as many as a block has or some other number, to as many or more.
+fn narrow(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
+    let x = net.any(dice)?;
+    let (width, groups) =
+        dice.pick(&[(4i64, 8i64), (4, 16), (2, 16), (8, 4), (1, 32), (12, 4), (3, 8), (5, 4), (24, 2)]);
+    let c = width * groups;
+    let x = net.conv(x, Conv::same(c, dice.pick(&[1, 3])))?;
+    let out = if width == 1 { 2 * c } else { dice.pick(&[c, c, 2 * c]) };
+    let stride = if dice.once_in(3) { [2, 2] } else { [1, 1] };
+    let y =
+        net.conv(x, Conv { group: groups, stride, bias: !dice.once_in(3), ..Conv::same(out, dice.pick(&[3, 3, 1])) })?;
+    let y = if dice.once_in(2) { activate(net, dice, y) } else { y };
+    Some(followed(net, dice, y))
+}
+
 fn batch_norm(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let x = net.any(dice)?;
     let [c, h, w] = shape(net, x);
@@ -158,17 +176,27 @@ fn per_channel(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     Some(at)
 }
 
-/// The mean over rows and columns, which keeps them as extents of 1.
+/// The mean over rows and columns, now and then their maximum, which keeps them as extents of 1.
 fn mean(net: &mut Net, dice: &mut Dice<'_>, x: Id) -> Id {
     let c = net.images[x].c;
     let name = net.read(x);
-    let y = if dice.once_in(2) {
+    let y = if !dice.once_in(3) {
         let axes = net.spatial_axes();
-        if net.opset < 18 {
-            net.add("ReduceMean", &[&name], vec![ints("axes", &axes)])
+        let drops = dice.once_in(2);
+        let op = dice.pick(&["ReduceMean", "ReduceMean", "ReduceMax"]);
+        let mut attributes = if drops { vec![int("keepdims", 0)] } else { vec![] };
+        let y = if net.opset < 18 {
+            attributes.push(ints("axes", &axes));
+            net.add(op, &[&name], attributes)
         } else {
             let axes = net.list(&axes);
-            net.add("ReduceMean", &[&name, &axes], vec![])
+            net.add(op, &[&name, &axes], attributes)
+        };
+        if drops {
+            let shape = net.list(&if net.last { [0, 1, 1, c] } else { [0, c, 1, 1] });
+            net.add("Reshape", &[&y, &shape], vec![])
+        } else {
+            y
         }
     } else {
         let first = net.first(&name);
@@ -389,28 +417,6 @@ fn resize(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let y = net.back(y);
     let y = net.image(y, c, oh, ow);
     Some(followed(net, dice, y))
-}
-
-/// Numbers beside the image, now and then beside its channels, and a convolution of both.
-fn pad(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
-    let x = net.any(dice)?;
-    let [c, h, w] = shape(net, x);
-    let (top, left, bottom, right) = dice.pick(&[(1i64, 1i64, 1i64, 1i64), (0, 0, 1, 1), (2, 1, 0, 1)]);
-    let more = if dice.once_in(4) { dice.pick(&[3i64, 12]) } else { 0 };
-    let mode = if more == 0 { dice.pick(&["constant", "constant", "reflect", "edge"]) } else { "constant" };
-    if h < 4 || w < 4 || !net.fits(c + more, h + top + bottom, w + left + right) {
-        return None;
-    }
-    let ends =
-        if net.last { [0, top, left, 0, 0, bottom, right, more] } else { [0, 0, top, left, 0, more, bottom, right] };
-    let pads = net.list(&ends);
-    let value = net.number(if dice.once_in(3) { 0.5 } else { 0.0 });
-    let operands: &[&str] = if mode == "constant" { &[&pads, &value] } else { &[&pads] };
-    let name = net.read(x);
-    let inputs: Vec<&str> = std::iter::once(name.as_str()).chain(operands.iter().copied()).collect();
-    let y = net.add("Pad", &inputs, vec![text("mode", mode)]);
-    let y = net.image(y, c + more, h + top + bottom, w + left + right);
-    net.conv(y, Conv { pads: [0; 4], ..Conv::same(dice.pick(CHANNELS), 3) })
 }
 
 /// Numbers well away from 0 whose pad slots are 0, an op that makes no number of 0, and a convolution that would read it.

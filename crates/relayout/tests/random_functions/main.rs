@@ -11,6 +11,8 @@
 mod bodies;
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../random_cpu/cuts.rs"]
+mod cuts;
 #[path = "../random/dice.rs"]
 mod dice;
 mod halves;

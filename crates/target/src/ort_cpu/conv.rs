@@ -44,8 +44,8 @@ impl OrtCpu {
         let Some(conv) = conv_of(query) else { return Vec::new() };
         let block = self.block.channels();
         let blocked = Some(self.blocked());
-        let dense = Some(self.dense_weights());
-        let filters = Some(self.filter_weights());
+        let dense = Some(self.block.dense_weights());
+        let filters = Some(self.block.filter_weights());
         let whole = |channels: u64| (channels / conv.group).is_multiple_of(block);
         let mut kernels = Vec::new();
         if conv.group == 1 && conv.c < block {
@@ -56,8 +56,19 @@ impl OrtCpu {
             kernels.extend(self.conv(query, &conv, Form::Blocked, blocked, filters));
         } else if conv.group == 1 || (whole(conv.c) && whole(conv.m)) {
             kernels.extend(self.conv(query, &conv, Form::Blocked, blocked, dense));
+        } else {
+            kernels.extend(self.wider(query, &conv));
         }
         kernels
+    }
+
+    /// Several groups as one, whose channels are whole blocks. Weights are read as they are: legalization adds the zeros.
+    fn wider(&self, query: &NodeQuery<'_>, conv: &ConvShape) -> Option<Kernel> {
+        let joined = self.block.joined_groups(conv.group, conv.c, conv.m)?;
+        let wide = ConvShape { group: conv.group / joined, ..*conv };
+        let ordinary = wide.group == 1 && wide.c < self.block.channels();
+        let (form, x) = if ordinary { (Form::BlockedFromNchw, None) } else { (Form::Blocked, Some(self.blocked())) };
+        Some(Kernel { rewrite: None, adds_zeros: true, ..self.conv(query, &wide, form, x, None)? })
     }
 
     fn conv(
@@ -81,6 +92,7 @@ impl OrtCpu {
                 set: group.into_iter().collect(),
                 remove: Vec::new(),
             }),
+            adds_zeros: false,
         })
     }
 }

@@ -97,6 +97,7 @@ impl OrtCpu {
                 set: vec![way.attr()],
                 remove: Vec::new(),
             }),
+            adds_zeros: false,
         };
         cheapest.map(kernel).into_iter().collect()
     }

@@ -58,6 +58,7 @@ impl OrtCpu {
                 set: Vec::new(),
                 remove: vec!["storage_order".to_owned()],
             }),
+            adds_zeros: false,
         }]
     }
 }

@@ -136,7 +136,7 @@ impl OrtCpu {
         };
         let last = || vec![Layout::permutation(&[0, 2, 3, 1]).ok()];
         let layouts = KernelLayouts { ins: last(), outs: last() };
-        Some(Kernel { layouts, cost, rewrite: Some(image.op.channels_last()) })
+        Some(Kernel { layouts, cost, rewrite: Some(image.op.channels_last()), adds_zeros: false })
     }
 
     fn quantized_pool(&self, image: &Image, order: fn(&Orders) -> u64) -> Option<Cost> {

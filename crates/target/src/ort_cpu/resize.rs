@@ -103,6 +103,7 @@ impl OrtCpu {
                 set,
                 remove: own.map(str::to_owned).collect(),
             }),
+            adds_zeros: false,
         }]
     }
 }

@@ -1,13 +1,10 @@
-//! Scales and shifts per channel, as depthwise convolutions of one tap, and means over the image, as global pools.
+//! Scales and shifts per channel, as depthwise convolutions of one tap.
 
-use super::{OrtCpu, image_of};
-use crate::measured::{AxisShape, ConvShape, Form, Pool, PoolShape, Spread};
+use super::{ORIGINS, OrtCpu, image_of};
+use crate::measured::{ConvShape, Form, Spread};
 use crate::{Cost, Kernel, NodeQuery};
 use relayout_ir::form::KernelLayouts;
-use relayout_ir::graph::{Node, ValueId};
-
-/// Where an image's axes `[n, c, h, w]` stand, in models of channels-first and of channels-last origin.
-const ORIGINS: [[usize; 4]; 2] = [[0, 1, 2, 3], [0, 3, 1, 2]];
+use relayout_ir::graph::ValueId;
 
 impl OrtCpu {
     /// Kernels of element-wise ops between an image and a number per channel, or per image and channel.
@@ -57,7 +54,7 @@ impl OrtCpu {
         let computed = node.onnx() == Some("Add") && ins.iter().flatten().count() == 2;
         let in_bias = computed && n == 1 && self.has_room_in_bias(query, operands[full], c);
         let cost = if in_bias { self.small_node().times(2) } else { alone };
-        Some(Kernel { layouts: KernelLayouts { ins, outs: vec![blocked] }, cost, rewrite: None })
+        Some(Kernel { layouts: KernelLayouts { ins, outs: vec![blocked] }, cost, rewrite: None, adds_zeros: false })
     }
 
     /// Whether a value is that of a convolution which only one node reads, so that a shift per channel can go into its bias.
@@ -70,56 +67,6 @@ impl OrtCpu {
             && channels.is_multiple_of(self.block.channels())
             && !self.conv_kernels(&conv).is_empty()
     }
-
-    /// The kernel of a mean over the whole image that keeps its rank.
-    pub(super) fn mean_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
-        ORIGINS.into_iter().filter_map(|axes| self.mean_kernel(query, axes)).collect()
-    }
-
-    /// What such a mean costs as ONNX has it.
-    pub(super) fn plain_mean(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let axes = ORIGINS.into_iter().find(|&axes| self.mean_kernel(query, axes).is_some())?;
-        let node = query.graph.node(query.node);
-        let [n, c, h, w] = image_of(query, node.inputs.first().copied().flatten()?, axes)?;
-        let length = h.saturating_mul(w);
-        let shape = match axes[1] {
-            1 => AxisShape { outer: n.saturating_mul(c), length, inner: 1 },
-            _ => AxisShape { outer: n, length, inner: c },
-        };
-        Some(Cost::new(self.costs.reduce_ns(&shape)))
-    }
-
-    fn mean_kernel(&self, query: &NodeQuery<'_>, axes: [usize; 4]) -> Option<Kernel> {
-        let node = query.graph.node(query.node);
-        let x = node.inputs.first().copied().flatten()?;
-        let [n, c, h, w] = image_of(query, x, axes)?;
-        let mut reduced = reduced_axes(query, node)?;
-        reduced.sort_unstable();
-        let mut spatial = [axes[2], axes[3]];
-        spatial.sort_unstable();
-        if reduced != spatial || node.int("keepdims").unwrap_or(1) == 0 {
-            return None;
-        }
-        let blocked = || vec![Some(self.blocked_in(axes))];
-        let pool = PoolShape { n, c, h, w, oh: 1, ow: 1, kernel: [h, w], stride: [1, 1] };
-        Some(Kernel {
-            layouts: KernelLayouts { ins: blocked(), outs: blocked() },
-            cost: Cost::new(self.costs.pool_ns(Pool::GlobalAverage, &pool, true)),
-            rewrite: Some(super::global_average()),
-        })
-    }
-}
-
-/// Axes that a reduction names, as an attribute or as a constant operand.
-fn reduced_axes(query: &NodeQuery<'_>, node: &Node) -> Option<Vec<usize>> {
-    let rank = query.graph.value(node.inputs.first().copied().flatten()?).ty.rank()?;
-    let listed: Vec<i64> = if let Some(axes) = node.ints("axes") {
-        axes.to_vec()
-    } else {
-        let contents = query.graph.value(node.inputs.get(1).copied().flatten()?).contents.as_ref()?;
-        contents.iter().map(relayout_ir::dim::Dim::as_const).collect::<Option<_>>()?
-    };
-    listed.into_iter().map(|axis| relayout_ir::op::normalize_axis(axis, rank)).collect()
 }
 
 /// Whether a value has one entry per channel of an image, whose channels are this axis, and nothing else.

@@ -1,0 +1,50 @@
+//! Families of steps that add rows and columns to an image, or take some away.
+
+use crate::dice::Dice;
+use crate::net::{CHANNELS, Conv, Id, Net};
+use crate::proto::text;
+use crate::steps::{convolved, followed, shape};
+
+/// Numbers beside the image, now and then beside its channels, and a convolution of both.
+pub(crate) fn pad(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
+    let x = net.any(dice)?;
+    let [c, h, w] = shape(net, x);
+    let (top, left, bottom, right) = dice.pick(&[(1i64, 1i64, 1i64, 1i64), (0, 0, 1, 1), (2, 1, 0, 1)]);
+    let more = if dice.once_in(4) { dice.pick(&[3i64, 12]) } else { 0 };
+    let mode = if more == 0 { dice.pick(&["constant", "constant", "reflect", "edge"]) } else { "constant" };
+    if h < 4 || w < 4 || !net.fits(c + more, h + top + bottom, w + left + right) {
+        return None;
+    }
+    let ends =
+        if net.last { [0, top, left, 0, 0, bottom, right, more] } else { [0, 0, top, left, 0, more, bottom, right] };
+    let pads = net.list(&ends);
+    let value = net.number(if dice.once_in(3) { 0.5 } else { 0.0 });
+    let operands: &[&str] = if mode == "constant" { &[&pads, &value] } else { &[&pads] };
+    let name = net.read(x);
+    let inputs: Vec<&str> = std::iter::once(name.as_str()).chain(operands.iter().copied()).collect();
+    let y = net.add("Pad", &inputs, vec![text("mode", mode)]);
+    let y = net.image(y, c + more, h + top + bottom, w + left + right);
+    net.conv(y, Conv { pads: [0; 4], ..Conv::same(dice.pick(CHANNELS), 3) })
+}
+
+/// Some of the rows and columns, every second one or in reverse too.
+pub(crate) fn slice(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
+    let x = net.choose(dice, |v| v.h > 5 && v.w > 5)?;
+    let x = convolved(net, dice, x);
+    let [c, h, w] = shape(net, x);
+    // First element, end, step, and how many these are of so many.
+    let cut = |kind: usize, size: i64| match kind {
+        0 => (1, i64::MAX, 1, size - 1),
+        1 => (0, -1, 1, size - 1),
+        2 => (0, i64::MAX, 2, (size + 1) / 2),
+        _ => (-1, i64::MIN, -1, size),
+    };
+    let (rows, columns) = (cut(dice.below(4), h), cut(dice.below(4), w));
+    let axes = net.spatial_axes();
+    let lists = [[rows.0, columns.0], [rows.1, columns.1], [axes[0], axes[1]], [rows.2, columns.2]];
+    let lists = lists.map(|list| net.list(&list));
+    let name = net.read(x);
+    let y = net.add("Slice", &[&name, &lists[0], &lists[1], &lists[2], &lists[3]], vec![]);
+    let y = net.image(y, c, rows.3, columns.3);
+    Some(followed(net, dice, y))
+}

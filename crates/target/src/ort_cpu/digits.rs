@@ -1,0 +1,109 @@
+//! Standard ops that run on a blocked image declared with all its digits, `[N, C/B, H, W, B]`: Pad and Slice of anything but its
+//! channels. Two Reshapes say so, and move nothing.
+
+use super::{ORIGINS, OrtCpu, image_of, operand};
+use crate::measured::Copy;
+use crate::{Cost, Kernel, NodeQuery};
+use relayout_ir::dtype::DType;
+use relayout_ir::form::KernelLayouts;
+use relayout_ir::graph::{Graph, Node};
+use relayout_ir::op::{cuts, pads};
+
+/// Bytes of an element.
+const WIDTH: u64 = 4;
+
+/// The copy that such an op of an image is.
+struct Copied {
+    /// Where the image's axes `[n, c, h, w]` stand.
+    axes: [usize; 4],
+    /// Extents of the result.
+    image: [u64; 4],
+    kind: Copy,
+    /// Rows are copied element by element, or pixel by pixel.
+    scattered: bool,
+}
+
+impl Copied {
+    fn of(query: &NodeQuery<'_>, axes: [usize; 4], block: u64) -> Option<Copied> {
+        let node = query.graph.node(query.node);
+        let y = node.outputs.first().copied().flatten()?;
+        let image = image_of(query, y, axes)?;
+        let [_, c, ..] = image_of(query, operand(node, 0)?, axes)?;
+        if image.contains(&0) {
+            return None;
+        }
+        let whole = c == image[1] && c.is_multiple_of(block);
+        match node.onnx()? {
+            "Pad" if node.opset > 1 => {
+                let pads = pads(query.graph, node)?;
+                let kept = pads.get(axes[1]) == Some(&(0, 0));
+                // Pad slots are filled as well.
+                let harmless = whole || fills_with_finite(query.graph, node);
+                (kept && harmless && pads.iter().any(|p| *p != (0, 0))).then_some(())?;
+                Some(Copied { axes, image, kind: Copy::Pad, scattered: false })
+            }
+            "Slice" => {
+                let cuts = cuts(query.graph, node)?;
+                let scattered = cuts.iter().any(|cut| cut.axis == axes[3] && cut.step != 1);
+                let kept = cuts.iter().all(|cut| cut.axis != axes[1]);
+                kept.then_some(Copied { axes, image, kind: Copy::Slice, scattered })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether the number that a Pad puts around an image is known and finite, in a mode that has one.
+fn fills_with_finite(graph: &Graph, node: &Node) -> bool {
+    let by_attribute = || match node.attrs.get("value") {
+        Some(relayout_ir::attr::Attr::Float(x)) => x.is_finite(),
+        _ => true,
+    };
+    let known = |c: &relayout_ir::constant::Constant| -> Option<f32> {
+        let plain = c.dtype == DType::F32 && c.pending.is_none() && c.elems() == Some(1);
+        let bytes = plain.then(|| c.source.bytes().ok())??;
+        Some(f32::from_le_bytes(bytes.get(..4)?.try_into().ok()?))
+    };
+    match operand(node, 2) {
+        _ if node.str("mode").is_some_and(|mode| mode != "constant") => true,
+        Some(v) => graph.constant(v).and_then(known).is_some_and(f32::is_finite),
+        None => by_attribute(),
+    }
+}
+
+impl OrtCpu {
+    /// The kernels of a Pad or a Slice.
+    pub(super) fn digit_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
+        let of = |axes| Copied::of(query, axes, self.block.channels());
+        ORIGINS.into_iter().filter_map(of).map(|copied| self.digit_kernel(query, &copied)).collect()
+    }
+
+    fn digit_kernel(&self, query: &NodeQuery<'_>, copied: &Copied) -> Kernel {
+        let [n, c, h, w] = copied.image;
+        let block = self.block.channels();
+        let pixel = block.saturating_mul(WIDTH);
+        let run = if copied.scattered { pixel } else { pixel.saturating_mul(w) };
+        let bytes = [n, self.round(c), h, w].into_iter().fold(WIDTH, u64::saturating_mul);
+        let blocked = Some(self.blocked_in(copied.axes));
+        let mut ins = vec![None; query.graph.node(query.node).inputs.len()];
+        if let Some(x) = ins.first_mut() {
+            x.clone_from(&blocked);
+        }
+        let cost = Cost::new(self.costs.copy_ns(copied.kind, bytes, run)) + self.small_node().times(2);
+        Kernel { layouts: KernelLayouts { ins, outs: vec![blocked] }, cost, rewrite: None, adds_zeros: false }
+    }
+
+    /// What such an op costs as ONNX has it.
+    pub(super) fn plain_digits(&self, query: &NodeQuery<'_>) -> Option<Cost> {
+        let copied = ORIGINS.into_iter().find_map(|axes| Copied::of(query, axes, self.block.channels()))?;
+        let [n, c, h, w] = copied.image;
+        let bytes = [n, c, h, w].into_iter().fold(WIDTH, u64::saturating_mul);
+        let (kind, run) = match (copied.axes[1] == 1, copied.scattered) {
+            (true, true) => (Copy::StridedSlice, w),
+            (true, false) => (copied.kind, w),
+            (false, true) => (copied.kind, c),
+            (false, false) => (copied.kind, w.saturating_mul(c)),
+        };
+        Some(Cost::new(self.costs.copy_ns(kind, bytes, run.saturating_mul(WIDTH))))
+    }
+}

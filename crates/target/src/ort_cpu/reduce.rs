@@ -1,0 +1,75 @@
+//! Means and maxima over all of an image, as global pools.
+
+use super::{ORIGINS, OrtCpu, image_of, op};
+use crate::measured::{AxisShape, Pool, PoolShape};
+use crate::{Cost, Kernel, NodeQuery, Rewrite};
+use relayout_ir::form::KernelLayouts;
+use relayout_ir::graph::Node;
+
+/// The pool that a reduction is.
+fn pool_of(node: &Node) -> Option<(Pool, &'static str)> {
+    match node.onnx()? {
+        "ReduceMean" => Some((Pool::GlobalAverage, "GlobalAveragePool")),
+        "ReduceMax" => Some((Pool::GlobalMax, "GlobalMaxPool")),
+        _ => None,
+    }
+}
+
+impl OrtCpu {
+    /// The kernels of a reduction over rows and columns.
+    pub(super) fn reduce_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
+        ORIGINS.into_iter().filter_map(|axes| self.reduce_kernel(query, axes)).collect()
+    }
+
+    /// What such a reduction costs as ONNX has it.
+    pub(super) fn plain_reduce(&self, query: &NodeQuery<'_>) -> Option<Cost> {
+        let axes = ORIGINS.into_iter().find(|&axes| self.reduce_kernel(query, axes).is_some())?;
+        let node = query.graph.node(query.node);
+        let [n, c, h, w] = image_of(query, node.inputs.first().copied().flatten()?, axes)?;
+        let length = h.saturating_mul(w);
+        let shape = match axes[1] {
+            1 => AxisShape { outer: n.saturating_mul(c), length, inner: 1 },
+            _ => AxisShape { outer: n, length, inner: c },
+        };
+        Some(Cost::new(self.costs.reduce_ns(&shape)))
+    }
+
+    fn reduce_kernel(&self, query: &NodeQuery<'_>, axes: [usize; 4]) -> Option<Kernel> {
+        let node = query.graph.node(query.node);
+        let (pool, name) = pool_of(node)?;
+        let [n, c, h, w] = image_of(query, node.inputs.first().copied().flatten()?, axes)?;
+        let mut reduced = reduced_axes(query, node)?;
+        reduced.sort_unstable();
+        let mut spatial = [axes[2], axes[3]];
+        spatial.sort_unstable();
+        if reduced != spatial {
+            return None;
+        }
+        let blocked = || vec![Some(self.blocked_in(axes))];
+        let shape = PoolShape { n, c, h, w, oh: 1, ow: 1, kernel: [h, w], stride: [1, 1] };
+        let cost = Cost::new(self.costs.pool_ns(pool, &shape, true));
+        if node.int("keepdims").unwrap_or(1) != 0 {
+            let remove = ["axes", "keepdims", "noop_with_empty_axes"].map(str::to_owned).to_vec();
+            let rewrite = Rewrite { op: op(name), opset: 1, operands: Some(1), set: Vec::new(), remove };
+            let layouts = KernelLayouts { ins: blocked(), outs: blocked() };
+            return Some(Kernel { layouts, cost, rewrite: Some(rewrite), adds_zeros: false });
+        }
+        // What is left is a number per channel: a Reshape drops the axes, after a reorder that drops channels of the last block.
+        let views = 1 + u64::from(!c.is_multiple_of(self.block.channels()));
+        let layouts = KernelLayouts { ins: blocked(), outs: vec![None] };
+        let cost = cost + self.small_node().times(views);
+        Some(Kernel { layouts, cost, rewrite: None, adds_zeros: false })
+    }
+}
+
+/// Axes that a reduction names, as an attribute or as a constant operand.
+fn reduced_axes(query: &NodeQuery<'_>, node: &Node) -> Option<Vec<usize>> {
+    let rank = query.graph.value(node.inputs.first().copied().flatten()?).ty.rank()?;
+    let listed: Vec<i64> = if let Some(axes) = node.ints("axes") {
+        axes.to_vec()
+    } else {
+        let contents = query.graph.value(node.inputs.get(1).copied().flatten()?).contents.as_ref()?;
+        contents.iter().map(relayout_ir::dim::Dim::as_const).collect::<Option<_>>()?
+    };
+    listed.into_iter().map(|axis| relayout_ir::op::normalize_axis(axis, rank)).collect()
+}

@@ -1,0 +1,144 @@
+//! Pad and Slice of a blocked image, declared with all its digits: `[N, C, H, W]` is `[N, C/B, H, W, B]`, byte by byte. The op then
+//! speaks of these axes, and a Reshape back declares the result as the other blocked ops have it.
+
+use super::scale::reshape;
+use crate::pipeline::PassError;
+use relayout_ir::attr::Attr;
+use relayout_ir::constant::Constant;
+use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
+use relayout_ir::form::{Form, KernelLayouts};
+use relayout_ir::graph::{Graph, Node, NodeId, OpName, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_ir::op::{cuts, pads};
+use relayout_ir::patch::constant_node;
+use relayout_ir::storage::blocked_image;
+use relayout_ir::types::Type;
+
+/// The first operator sets in which these ops have their numbers as operands.
+const PAD_READS_OPERANDS: i64 = 11;
+const SLICE_READS_OPERANDS: i64 = 10;
+
+/// Says such an op of a blocked image.
+pub(super) fn say(graph: &mut Graph, n: NodeId, layouts: &KernelLayouts) -> Result<(), PassError> {
+    let Some(unfolded) = Unfolded::of(graph, n, layouts) else {
+        let first = format!("{} can't be said of blocks", graph.node(n).describe(graph));
+        return Err(PassError::Invalid { pass: "legalize", first, count: 1 });
+    };
+    let (slots, blocked) = (unfolded.blocks * unfolded.block, unfolded.blocked.clone());
+    let made = unfolded.add(graph, n)?;
+    become_reshape(graph, n, made, &[0, slots, 0, 0], Some(blocked))
+}
+
+/// Makes a node a Reshape of this value, its result in this layout.
+pub(super) fn become_reshape(
+    graph: &mut Graph,
+    n: NodeId,
+    x: ValueId,
+    target: &[i64],
+    to: Option<Layout>,
+) -> Result<(), PassError> {
+    let name = format!("{}.shape", graph.value(x).name);
+    let target = ints(graph, n, &name, target)?;
+    let from = Some(graph.value(x).layout.clone()).filter(|l| !l.is_row_major());
+    graph.set_inputs(n, vec![Some(x), Some(target)]);
+    graph.set_op(n, OpName { domain: String::new(), name: "Reshape".to_owned(), overload: String::new() }, 0);
+    graph.attrs_mut(n).clear();
+    graph.set_form(n, Form::Kernel(Box::new(KernelLayouts { ins: vec![from], outs: vec![to] })));
+    Ok(())
+}
+
+fn ints(graph: &mut Graph, n: NodeId, name: &str, values: &[i64]) -> Result<ValueId, PassError> {
+    let ty = Type::tensor(DType::I64, vec![Dim::from(values.len() as i64)]);
+    let (name, rank) = (graph.fresh_name(name), graph.node(n).rank);
+    graph.add_single(constant_node(Constant::ints(values), rank), name, ty).map_err(PassError::Name)
+}
+
+/// An op, and what it says of the digits of its operand.
+struct Unfolded {
+    x: ValueId,
+    blocked: Layout,
+    /// Blocks of channels, and channels of each.
+    blocks: i64,
+    block: i64,
+    /// Extents of operand and result, a dim per digit.
+    from: Vec<Dim>,
+    to: Vec<Dim>,
+    said: Said,
+}
+
+/// Numbers that are said of digits.
+enum Said {
+    /// Before every digit, then behind every digit.
+    Pads(Vec<i64>),
+    /// Of each axis that is cut: first element, end, digit, step.
+    Cuts([Vec<i64>; 4]),
+}
+
+impl Unfolded {
+    fn of(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> Option<Unfolded> {
+        let node = graph.node(n);
+        let (x, y) = (node.inputs.first().copied().flatten()?, node.outputs.first().copied().flatten()?);
+        let blocked = layouts.outs.first()?.clone()?;
+        let (axes, block) = blocked_image(&blocked)?;
+        let block = i64::try_from(block).ok()?;
+        let stored = graph.storage_shape(x, &blocked)?;
+        let blocks = stored.get(1)?.as_const()? / block;
+        let digits = |v: ValueId| -> Option<Vec<Dim>> {
+            let shape = graph.value(v).ty.shape()?;
+            let of = |axis: usize| shape.get(axis).cloned();
+            Some(vec![of(axes[0])?, Dim::from(blocks), of(axes[2])?, of(axes[3])?, Dim::from(block)])
+        };
+        let said = match node.onnx()? {
+            "Pad" => {
+                let pads = pads(graph, node)?;
+                let side = |of: fn(&(i64, i64)) -> i64| axes.map(|axis| pads.get(axis).map_or(0, of));
+                let with_block = |side: [i64; 4]| side.into_iter().chain([0]);
+                Said::Pads(with_block(side(|p| p.0)).chain(with_block(side(|p| p.1))).collect())
+            }
+            "Slice" => {
+                let cuts = cuts(graph, node)?;
+                let digit = |axis: usize| axes.iter().position(|&a| a == axis).map(|digit| digit as i64);
+                let digits = cuts.iter().map(|cut| digit(cut.axis)).collect::<Option<Vec<_>>>()?;
+                let of = |what: fn(&relayout_ir::op::Cut) -> i64| cuts.iter().map(what).collect::<Vec<_>>();
+                Said::Cuts([of(|cut| cut.start), of(|cut| cut.end), digits, of(|cut| cut.step)])
+            }
+            _ => return None,
+        };
+        Some(Unfolded { x, blocks, block, from: digits(x)?, to: digits(y)?, said, blocked })
+    }
+
+    /// Adds the Reshape before the op, and the op; what it makes.
+    fn add(self, graph: &mut Graph, n: NodeId) -> Result<ValueId, PassError> {
+        let x = reshape(graph, n, self.x, &[0, self.blocks, 0, 0, self.block], self.from)?;
+        let old = graph.node(n);
+        let base = old.outputs.first().copied().flatten().map_or("cut".to_owned(), |y| graph.value(y).name.clone());
+        let mut node = Node::new(old.op.clone(), vec![Some(x)]);
+        (node.rank, node.opset) = (old.rank, old.opset);
+        node.form = Form::Kernel(Box::default());
+        match self.said {
+            Said::Pads(pads) => {
+                node.attrs
+                    .extend(old.attrs.iter().filter(|(name, _)| *name != "pads").map(|(k, a)| (k.clone(), a.clone())));
+                let fill = old.inputs.get(2).copied().flatten();
+                if node.opset < PAD_READS_OPERANDS {
+                    node.attrs.insert("pads".to_owned(), Attr::Ints(pads));
+                } else {
+                    node.inputs.push(Some(ints(graph, n, &format!("{base}.pads"), &pads)?));
+                    node.inputs.extend(fill.map(Some));
+                }
+            }
+            Said::Cuts(lists) => {
+                for (name, list) in ["starts", "ends", "axes", "steps"].into_iter().zip(lists) {
+                    if node.opset >= SLICE_READS_OPERANDS {
+                        node.inputs.push(Some(ints(graph, n, &format!("{base}.{name}"), &list)?));
+                    } else if name != "steps" {
+                        node.attrs.insert(name.to_owned(), Attr::Ints(list));
+                    }
+                }
+            }
+        }
+        let name = graph.fresh_name(&format!("{base}.digits"));
+        graph.add_single(node, name, Type::tensor(DType::F32, self.to)).map_err(PassError::Name)
+    }
+}
