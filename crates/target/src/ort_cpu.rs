@@ -6,6 +6,7 @@
 //! channels that are not there.
 
 mod conv;
+mod matrix;
 mod moves;
 mod pool;
 mod quantized;
@@ -227,7 +228,7 @@ fn image_of(query: &NodeQuery<'_>, v: ValueId, axes: [usize; 4]) -> Option<[u64;
 /// A global pool of the domain, in place of an op with attributes of its own.
 fn global_average() -> Rewrite {
     let remove = ["axes", "keepdims", "noop_with_empty_axes"].map(str::to_owned).to_vec();
-    Rewrite { op: op("GlobalAveragePool"), opset: 1, operands: Some(1), set: Vec::new(), remove }
+    Rewrite { op: op("GlobalAveragePool"), opset: 1, operands: Some(vec![0]), set: Vec::new(), remove }
 }
 
 /// Extents of a value that are all known.
@@ -317,6 +318,7 @@ impl Target for OrtCpu {
             _ => None,
         }
         .or_else(|| self.plain_quantized(query))
+        .or_else(|| self.plain_product(query))
         .unwrap_or(Cost::ZERO)
     }
 
@@ -333,7 +335,7 @@ impl Target for OrtCpu {
             Some("ReduceMean") => self.mean_kernels(query),
             Some("Resize" | "Upsample") => self.resize_kernels(query),
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.scale_kernels(query),
-            _ => Vec::new(),
+            _ => self.product_kernels(query),
         }
     }
 
