@@ -237,7 +237,7 @@ impl Target for DataTarget {
 
     fn kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
         // A library of matrix products reads either order of the last two axes alike.
-        gemm_kernels(query, &|_, _, _| Cost::ZERO)
+        gemm_kernels(query, &|_, _| Cost::ZERO)
     }
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {

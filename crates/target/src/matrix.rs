@@ -85,7 +85,7 @@ impl Operand {
     }
 
     /// The extents with which it is stored for these turns.
-    fn stored(&self, turns: Turns) -> Vec<Dim> {
+    pub(crate) fn stored(&self, turns: Turns) -> Vec<Dim> {
         let order = self.turns.stored_for(turns, self.shape.len()).and_then(|layout| layout.as_permutation());
         let order = order.unwrap_or_else(|| (0..self.shape.len()).collect());
         order.into_iter().filter_map(|axis| self.shape.get(axis).cloned()).collect()
@@ -213,11 +213,8 @@ impl Product {
     }
 }
 
-/// What it costs to read the operand in this slot, stored with these extents, turned so.
-pub(crate) type Price<'a> = dyn Fn(usize, &[Dim], Turns) -> Cost + 'a;
-
 /// Kernels of standard ONNX: a Gemm with other flags; for a MatMul of two matrices too.
-pub(crate) fn gemm_kernels(query: &NodeQuery<'_>, price: &Price<'_>) -> Vec<Kernel> {
+pub(crate) fn gemm_kernels(query: &NodeQuery<'_>, price: &dyn Fn(&Product, &Way) -> Cost) -> Vec<Kernel> {
     let node = query.graph.node(query.node);
     let Some(product) = Product::of(query).filter(|_| is_gemm(query)) else { return Vec::new() };
     let Some(result) = only_result(node) else { return Vec::new() };
@@ -235,7 +232,7 @@ pub(crate) fn gemm_kernels(query: &NodeQuery<'_>, price: &Price<'_>) -> Vec<Kern
         let remove = ["transA", "transB"].map(str::to_owned).to_vec();
         Kernel {
             layouts: product.layouts(way, node.inputs.len(), 2),
-            cost: cost(&product, way, price),
+            cost: price(&product, way),
             rewrite: Some(Rewrite { op, opset: node.opset, operands: exchanged(way), set, remove }),
         }
     };
@@ -255,13 +252,6 @@ fn is_gemm(query: &NodeQuery<'_>) -> bool {
         Some("MatMul") => node.opset >= GEMM_WITHOUT_SUMMAND && node.inputs.iter().all(|v| matrix(v) && float(v)),
         _ => false,
     }
-}
-
-/// What a way costs: what the op turns while it reads.
-pub(crate) fn cost(product: &Product, way: &Way, price: &Price<'_>) -> Cost {
-    let slots = if way.result.last { [1, 0] } else { [0, 1] };
-    let read = slots.into_iter().zip(way.read()).enumerate();
-    read.map(|(slot, (from, turns))| price(slot, &product.operands[from].stored(way.turns[from]), turns)).sum()
 }
 
 /// The operands of the op that is put in, where they are in another order than in the file.

@@ -1,37 +1,36 @@
 //! Products of matrices that lie turned: `FusedMatMul` of domain `com.microsoft`, and Gemm.
 //!
-//! Priced by what they were measured to take beyond the product of operands that lie as ONNX has them (docs/targets.md): a right
-//! operand by columns costs nothing, since its panels are packed either way; a left one is turned while it is read, which costs
-//! what a Transpose of it does; rows outside of the batch cost half of that at most.
+//! Priced is what was measured beyond the multiplications (docs/targets.md). A right operand is packed by rows or by columns
+//! alike, and rows outside of the batch cost nothing. A left operand that is turned is turned while it is read, which costs what
+//! a Transpose of it does. Operands that change places, so that the result is turned, may have more to pack on the right, and
+//! packing costs about what a copy does.
 
 use super::OrtCpu;
-use crate::matrix::{Product, Rows, Turns, Way, cost, exchanged, gemm_kernels};
+use crate::matrix::{Product, Rows, Turns, Way, exchanged, gemm_kernels};
+use crate::measured::Copy;
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
 use relayout_ir::attr::Attr;
-use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::OpName;
 
-/// What `FusedMatMul` pays for rows outside of the batch, in percent of the Transpose that it saves.
-const BATCH_PERCENT: u64 = 50;
+/// Bytes of a number.
+const ELEMENT: u64 = 4;
 
 const FLAGS: [[&str; 2]; 2] = [["transA", "transBatchA"], ["transB", "transBatchB"]];
 
 impl OrtCpu {
-    /// What the product costs beyond one of row-major operands.
+    /// What the product costs as the file has it, if there are others to hold against it.
     pub(super) fn plain_product(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let product = Product::of(query)?;
-        let price = |slot: usize, stored: &[Dim], turns| self.turned(query, slot, stored, turns);
-        Some(cost(&product, &product.plain(), &price))
+        let product = Product::of(query).filter(|_| !self.product_kernels(query).is_empty())?;
+        Some(self.product(query, &product, &product.plain()))
     }
 
     /// Kernels of a product of two computed operands. A constant one is packed on load whatever its order is, and then what is
     /// added to the product becomes a part of it, which `FusedMatMul` does not have.
     pub(super) fn product_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
         let (graph, node) = (query.graph, query.graph.node(query.node));
-        let price = |slot: usize, stored: &[Dim], turns| self.turned(query, slot, stored, turns);
         if node.onnx() == Some("Gemm") {
-            return gemm_kernels(query, &price);
+            return gemm_kernels(query, &|product, way| self.product(query, product, way));
         }
         let float = |v| graph.value(v).ty.dtype() == Some(DType::F32);
         let values = || node.inputs.iter().chain(&node.outputs).flatten().copied();
@@ -45,22 +44,34 @@ impl OrtCpu {
         };
         let of = |way: &Way| Kernel {
             layouts: product.layouts(way, node.inputs.len(), rank),
-            cost: cost(&product, way, &price),
+            cost: self.product(query, &product, way),
             rewrite: Some(fused(way)),
         };
         product.ways(Rows::OutsideIfSome).iter().map(of).collect()
     }
 
-    /// What it costs to read an operand that is stored with these extents turned.
-    fn turned(&self, query: &NodeQuery<'_>, slot: usize, stored: &[Dim], turns: Turns) -> Cost {
-        let extents: Vec<u64> = stored.iter().map(|d| query.sizes.extent(d)).collect();
-        let transpose = |turns: Turns| {
-            let ns = self.costs.transpose_ns(&extents, &turns.axes(extents.len()), 4);
-            Cost::new(ns.saturating_sub(self.costs.node_ns()))
+    /// What one way to compute a product costs beyond the product of operands that lie as ONNX has them.
+    fn product(&self, query: &NodeQuery<'_>, product: &Product, way: &Way) -> Cost {
+        let extents = |slot: usize| -> Vec<u64> {
+            product.operands[slot].stored(way.turns[slot]).iter().map(|d| query.sizes.extent(d)).collect()
         };
-        let last = if turns.last && slot == 0 { transpose(Turns::LAST) } else { Cost::ZERO };
-        let batch = if turns.batch { transpose(Turns::BATCH).percent(BATCH_PERCENT) } else { Cost::ZERO };
-        last + batch
+        let left = usize::from(way.result.last);
+        let turned = if way.read()[0].last { self.turned(&extents(left)) } else { Cost::ZERO };
+        // No move is made for the sake of what is packed: what another order of operands saves does not count.
+        let packed = |slot: usize| if product.operands[slot].constant { 0 } else { self.packed_ns(&extents(slot)) };
+        turned + Cost::new(packed(1 - left).saturating_sub(packed(1)))
+    }
+
+    /// What it costs to turn a left operand of these extents while it is read.
+    fn turned(&self, extents: &[u64]) -> Cost {
+        let ns = self.costs.transpose_ns(extents, &Turns::LAST.axes(extents.len()), ELEMENT);
+        Cost::new(ns.saturating_sub(self.costs.node_ns()))
+    }
+
+    /// What it costs to pack a right operand of these extents.
+    fn packed_ns(&self, extents: &[u64]) -> u64 {
+        let bytes = extents.iter().fold(ELEMENT, |n, &d| n.saturating_mul(d));
+        self.costs.copy_ns(Copy::Concat, bytes, bytes)
     }
 }
 
