@@ -3,20 +3,20 @@
 //! Priced is what was measured beyond the multiplications (docs/targets.md). A right operand is packed by rows or by columns
 //! alike, and rows outside of the batch cost nothing. A left operand that is turned is turned while it is read, which costs what
 //! a Transpose of it does. Operands that change places, so that the result is turned, may have more to pack on the right, and
-//! packing costs about what a copy does.
+//! packing costs one to two copies.
 
 use super::OrtCpu;
-use crate::matrix::{Product, Rows, Turns, Way, exchanged, gemm_kernels};
+use crate::matrix::{Product, Rows, Turns, Way, exchanged, flags, gemm_kernels};
 use crate::measured::Copy;
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
-use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::OpName;
+use relayout_ir::graph::{Node, OpName};
+
+/// Copies that packing a right operand takes as long as.
+const PACKED_COPIES: u64 = 2;
 
 /// Bytes of a number.
 const ELEMENT: u64 = 4;
-
-const FLAGS: [[&str; 2]; 2] = [["transA", "transBatchA"], ["transB", "transBatchB"]];
 
 impl OrtCpu {
     /// What the product costs as the file has it, if there are others to hold against it.
@@ -45,7 +45,7 @@ impl OrtCpu {
         let of = |way: &Way| Kernel {
             layouts: product.layouts(way, node.inputs.len(), rank),
             cost: self.product(query, &product, way),
-            rewrite: Some(fused(way)),
+            rewrite: Some(fused(node, way)),
         };
         product.ways(Rows::OutsideIfSome).iter().map(of).collect()
     }
@@ -68,29 +68,17 @@ impl OrtCpu {
         Cost::new(ns.saturating_sub(self.costs.node_ns()))
     }
 
-    /// What it costs to pack a right operand of these extents.
+    /// What it costs at most to pack a right operand of these extents.
     fn packed_ns(&self, extents: &[u64]) -> u64 {
         let bytes = extents.iter().fold(ELEMENT, |n, &d| n.saturating_mul(d));
-        self.costs.copy_ns(Copy::Concat, bytes, bytes)
+        self.costs.copy_ns(Copy::Concat, bytes, bytes).saturating_mul(PACKED_COPIES)
     }
 }
 
 /// `FusedMatMul` with the flags of a way; what it multiplies the product with stays.
-fn fused(way: &Way) -> Rewrite {
-    let mut set = Vec::new();
-    for (turns, [last, batch]) in way.read().into_iter().zip(FLAGS) {
-        for (name, on) in [(last, turns.last), (batch, turns.batch)] {
-            if on {
-                set.push((name.to_owned(), Attr::Int(1)));
-            }
-        }
-    }
+fn fused(node: &Node, way: &Way) -> Rewrite {
+    let [a, b] = way.read();
+    let set = flags(node, [("transA", a.last), ("transBatchA", a.batch), ("transB", b.last), ("transBatchB", b.batch)]);
     let op = OpName { domain: "com.microsoft".to_owned(), name: "FusedMatMul".to_owned(), overload: String::new() };
-    Rewrite {
-        op,
-        opset: 1,
-        operands: exchanged(way),
-        set,
-        remove: FLAGS.concat().into_iter().map(str::to_owned).collect(),
-    }
+    Rewrite { op, opset: 1, operands: exchanged(way), set, remove: Vec::new() }
 }
