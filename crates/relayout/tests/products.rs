@@ -233,7 +233,7 @@ fn a_fused_product_of_the_file_changes_its_flags_and_keeps_its_factor() {
     let made = for_cpu(&model.encode_to_vec());
     assert_eq!(ops(&made), ["FusedMatMul", "Relu"]);
     let product = &nodes(&made)[0];
-    let factor = product.attribute.iter().find(|a| a.name() == "alpha").map(|a| a.f());
+    let factor = product.attribute.iter().find(|a| a.name() == "alpha").map(relayout_onnx::proto::AttributeProto::f);
     assert_eq!((flags(product), factor), (vec![], Some(0.5)));
 }
 

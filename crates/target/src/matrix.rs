@@ -207,7 +207,7 @@ pub(crate) struct Way {
 
 impl Way {
     /// What the op that is put in reads turned: its own operands, in its order.
-    pub(crate) fn read(&self) -> [Turns; 2] {
+    pub(crate) fn read(self) -> [Turns; 2] {
         let [a, b] = self.turns;
         if self.result.last { [b.flipped(), a.flipped()] } else { [a, b] }
     }
@@ -276,7 +276,7 @@ impl Product {
     }
 
     /// The layouts of a way, in the file's order of operands.
-    pub(crate) fn layouts(&self, way: &Way, inputs: usize, result_rank: usize) -> KernelLayouts {
+    pub(crate) fn layouts(&self, way: Way, inputs: usize, result_rank: usize) -> KernelLayouts {
         let mut ins: Vec<Option<Layout>> =
             self.operands.iter().zip(way.turns).map(|(operand, turns)| operand.layout(turns)).collect();
         ins.resize(inputs, None);
@@ -285,15 +285,15 @@ impl Product {
     }
 }
 
-/// Kernels of standard ONNX: a Gemm with other flags; for a MatMul of two matrices too.
-pub(crate) fn gemm_kernels(query: &NodeQuery<'_>, price: &dyn Fn(&Product, &Way) -> Cost) -> Vec<Kernel> {
+/// Kernels of standard ONNX: a Gemm with other flags; for a `MatMul` of two matrices too.
+pub(crate) fn gemm_kernels(query: &NodeQuery<'_>, price: &dyn Fn(&Product, Way) -> Cost) -> Vec<Kernel> {
     let node = query.graph.node(query.node);
     let Some(product) = Product::of(query).filter(|_| is_gemm(query)) else { return Vec::new() };
     let Some(result) = only_result(node) else { return Vec::new() };
     if query.graph.value(result).ty.rank() != Some(2) {
         return Vec::new();
     }
-    let of = |way: &Way| {
+    let of = |way: Way| {
         let [a, b] = way.read();
         let set = flags(node, [("transA", a.last), ("transB", b.last)]);
         let op = OpName { domain: String::new(), name: "Gemm".to_owned(), overload: String::new() };
@@ -303,7 +303,7 @@ pub(crate) fn gemm_kernels(query: &NodeQuery<'_>, price: &dyn Fn(&Product, &Way)
             rewrite: Some(Rewrite { op, opset: node.opset, operands: exchanged(way), set, remove: Vec::new() }),
         }
     };
-    product.ways(Rows::Inside).iter().map(of).collect()
+    product.ways(Rows::Inside).into_iter().map(of).collect()
 }
 
 /// Flags as a node says them: those that are set, and those that the file has set.
@@ -328,7 +328,7 @@ fn is_gemm(query: &NodeQuery<'_>) -> bool {
 }
 
 /// The operands of the op that is put in, where they are in another order than in the file.
-pub(crate) fn exchanged(way: &Way) -> Option<Vec<usize>> {
+pub(crate) fn exchanged(way: Way) -> Option<Vec<usize>> {
     way.result.last.then(|| vec![1, 0])
 }
 
@@ -415,10 +415,10 @@ mod tests {
     fn a_turned_result_reads_both_operands_the_other_way_round_in_the_other_order() {
         let way = Way { turns: [Turns::NONE, Turns::LAST], result: Turns::LAST };
         assert_eq!(way.read(), [Turns::NONE, Turns::LAST]);
-        assert_eq!(exchanged(&way), Some(vec![1, 0]));
+        assert_eq!(exchanged(way), Some(vec![1, 0]));
         let way = Way { result: Turns::NONE, ..way };
         assert_eq!(way.read(), way.turns);
-        assert_eq!(exchanged(&way), None);
+        assert_eq!(exchanged(way), None);
     }
 
     #[test]

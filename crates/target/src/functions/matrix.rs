@@ -28,7 +28,7 @@ impl FunctionTarget {
             product.ways(Rows::Outside).into_iter().chain([product.plain()]).filter(|way| way.result == Turns::NONE)
         {
             for &result in results {
-                let layouts = product.layouts(&Way { result, ..way }, node.inputs.len(), rank);
+                let layouts = product.layouts(Way { result, ..way }, node.inputs.len(), rank);
                 if layouts.ins.iter().chain(&layouts.outs).all(Option::is_none) {
                     continue;
                 }

@@ -22,7 +22,7 @@ impl OrtCpu {
     /// What the product costs as the file has it, if there are others to hold against it.
     pub(super) fn plain_product(&self, query: &NodeQuery<'_>) -> Option<Cost> {
         let product = Product::of(query).filter(|_| !self.product_kernels(query).is_empty())?;
-        Some(self.product(query, &product, &product.plain()))
+        Some(self.product(query, &product, product.plain()))
     }
 
     /// Kernels of a product of two computed operands. A constant one is packed on load whatever its order is, and then what is
@@ -42,16 +42,16 @@ impl OrtCpu {
         else {
             return Vec::new();
         };
-        let of = |way: &Way| Kernel {
+        let of = |way: Way| Kernel {
             layouts: product.layouts(way, node.inputs.len(), rank),
             cost: self.product(query, &product, way),
             rewrite: Some(fused(node, way)),
         };
-        product.ways(Rows::OutsideIfSome).iter().map(of).collect()
+        product.ways(Rows::OutsideIfSome).into_iter().map(of).collect()
     }
 
     /// What one way to compute a product costs beyond the product of operands that lie as ONNX has them.
-    fn product(&self, query: &NodeQuery<'_>, product: &Product, way: &Way) -> Cost {
+    fn product(&self, query: &NodeQuery<'_>, product: &Product, way: Way) -> Cost {
         let extents = |slot: usize| -> Vec<u64> {
             product.operands[slot].stored(way.turns[slot]).iter().map(|d| query.sizes.extent(d)).collect()
         };
@@ -76,7 +76,7 @@ impl OrtCpu {
 }
 
 /// `FusedMatMul` with the flags of a way; what it multiplies the product with stays.
-fn fused(node: &Node, way: &Way) -> Rewrite {
+fn fused(node: &Node, way: Way) -> Rewrite {
     let [a, b] = way.read();
     let set = flags(node, [("transA", a.last), ("transBatchA", a.batch), ("transB", b.last), ("transBatchB", b.batch)]);
     let op = OpName { domain: "com.microsoft".to_owned(), name: "FusedMatMul".to_owned(), overload: String::new() };
