@@ -39,16 +39,17 @@ fn apply(
             graph.rename_outer(n, renamed);
         }
     }
-    for n in graph.nodes().collect::<Vec<_>>() {
-        if let Some(kernel) = plan.kernel(s, n) {
-            take(graph, n, kernel);
-        }
-    }
     let mut patch = Patch::new();
     for (v, taken) in &taken[s] {
         collect(graph, s, *v, taken, &mut patch);
     }
     patch.apply(graph).map_err(PassError::Name)?;
+    // After the copies have gone to the slots that the plan speaks of.
+    for n in graph.nodes().collect::<Vec<_>>() {
+        if let Some(kernel) = plan.kernel(s, n) {
+            take(graph, n, kernel);
+        }
+    }
     for (n, before) in captured {
         let now = captures_of(graph, n);
         let inner: FxHashMap<String, String> = before.into_iter().zip(now).filter(|(a, b)| a != b).collect();
@@ -79,10 +80,13 @@ fn apply_bodies(
 
 /// Makes a node the kernel that was chosen for it.
 fn take(graph: &mut Graph, n: NodeId, kernel: &Kernel) {
+    let mut layouts = kernel.layouts.clone();
     if let Some(Rewrite { op, opset, operands, set, remove }) = kernel.rewrite.clone() {
         if let Some(operands) = operands {
-            let inputs = graph.node(n).inputs.iter().copied().take(operands).collect();
+            let inputs = &graph.node(n).inputs;
+            let inputs = operands.iter().map(|&slot| inputs.get(slot).copied().flatten()).collect();
             graph.set_inputs(n, inputs);
+            layouts.ins = operands.iter().map(|&slot| kernel.layouts.ins.get(slot).cloned().flatten()).collect();
         }
         graph.set_op(n, op, opset);
         let attrs = graph.attrs_mut(n);
@@ -91,7 +95,7 @@ fn take(graph: &mut Graph, n: NodeId, kernel: &Kernel) {
         }
         attrs.extend(set);
     }
-    graph.set_form(n, Form::Kernel(Box::new(kernel.layouts.clone())));
+    graph.set_form(n, Form::Kernel(Box::new(layouts)));
 }
 
 /// Nodes with bodies, and the names that these read.

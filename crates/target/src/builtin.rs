@@ -1,7 +1,8 @@
 //! Targets given as data: the built-in files, and a user's own.
 
+use crate::matrix::gemm_kernels;
 use crate::ort_cpu::QuantizedPools;
-use crate::{Block, Cost, FunctionTarget, MoveKind, MoveQuery, OpQuery, OrtCpu, Target};
+use crate::{Block, Cost, FunctionTarget, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, OrtCpu, Target};
 use relayout_ir::form::Slot;
 use relayout_ir::graph::Op;
 use serde::Deserialize;
@@ -232,6 +233,11 @@ impl Target for DataTarget {
 
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
         Some(self.rates.op(query))
+    }
+
+    fn kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
+        // A library of matrix products reads either order of the last two axes alike.
+        gemm_kernels(query, &|_, _| Cost::ZERO)
     }
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {

@@ -14,6 +14,7 @@
 mod convolution;
 mod data;
 mod features;
+mod matrix;
 
 use crate::builtin::Rates;
 use crate::{Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Rewrite, Target, TargetError};
@@ -182,6 +183,9 @@ impl Target for FunctionTarget {
 
     fn plain_cost(&self, query: &NodeQuery<'_>) -> Cost {
         let node = query.graph.node(query.node);
+        if matrix::is(node) {
+            return Cost::ZERO;
+        }
         let Some(cheapest) = self.kernels(query).iter().map(|k| k.cost).min() else { return Cost::ZERO };
         let anchors = convolution::is(node);
         let percent = if anchors { self.data.ops.anchor_moves_percent } else { self.data.ops.other_moves_percent };
@@ -194,7 +198,11 @@ impl Target for FunctionTarget {
         if opset(node).is_none() {
             return Vec::new();
         }
-        let found = if convolution::is(node) { self.convolutions(query) } else { self.others(query) };
+        let found = match node {
+            _ if convolution::is(node) => self.convolutions(query),
+            _ if matrix::is(node) => Self::products(query),
+            _ => self.others(query),
+        };
         found.unwrap_or_default()
     }
 

@@ -26,8 +26,8 @@ pub struct Rewrite {
     pub op: OpName,
     /// Version of its operator set.
     pub opset: i64,
-    /// How many of the operands it takes; all of them unless said.
-    pub operands: Option<usize>,
+    /// The operands that it takes, by the slots that they had, in its own order; all of them in theirs unless said.
+    pub operands: Option<Vec<usize>>,
     /// Attributes that are set.
     pub set: Vec<(String, Attr)>,
     /// Attributes that go.

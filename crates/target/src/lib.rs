@@ -10,6 +10,7 @@ mod builtin;
 mod cost;
 mod functions;
 mod kernel;
+mod matrix;
 pub mod measured;
 mod ort_cpu;
 

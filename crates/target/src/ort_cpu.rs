@@ -7,6 +7,7 @@
 
 mod conv;
 mod digits;
+mod matrix;
 mod moves;
 mod norm;
 mod pool;
@@ -337,6 +338,7 @@ impl Target for OrtCpu {
         }
         .or_else(|| self.plain_norm(query))
         .or_else(|| self.plain_quantized(query))
+        .or_else(|| self.plain_product(query))
         .unwrap_or(Cost::ZERO)
     }
 
@@ -354,7 +356,7 @@ impl Target for OrtCpu {
             Some("Pad" | "Slice") => self.digit_kernels(query),
             Some("Resize" | "Upsample") => self.resize_kernels(query),
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.scale_kernels(query),
-            _ => self.norm_kernels(query),
+            _ => [self.norm_kernels(query), self.product_kernels(query)].concat(),
         }
     }
 

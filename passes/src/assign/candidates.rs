@@ -24,7 +24,7 @@ use std::collections::BTreeSet;
 /// Most layouts that one value may have. Hits are counted in the report.
 const LAYOUTS_PER_VALUE: usize = 8;
 /// Most choices of one node.
-const CHOICES_PER_NODE: usize = 16;
+const CHOICES_PER_NODE: usize = 40;
 
 /// One way to run a node.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,6 +14,7 @@ use crate::sketch::{self, Sample};
 use crate::{common, feeds, tolerance};
 use proptest::strategy::{Strategy, ValueTree};
 use relayout::Size;
+use relayout::ir::form::Form;
 use relayout::ir::graph::{Graph, NodeId, Op, OpName};
 use relayout::ir::op::{OpDef, bind_as, def_of, lookup};
 use relayout::verify::Tensor;
@@ -42,7 +43,10 @@ thread_local! {
 fn misread(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), PassError> {
     let Some((right, wrong)) = MISREAD.get() else { return Ok(()) };
     let is_it = |n: &NodeId| {
-        matches!(graph.node(*n).op, Op::Onnx(_)) && def_of(graph, *n).is_some_and(|def| std::ptr::eq(def, right))
+        let node = graph.node(*n);
+        // What a kernel was chosen for was read before.
+        let is_read = matches!(node.op, Op::Onnx(_)) && !matches!(node.form, Form::Kernel(_));
+        is_read && def_of(graph, *n).is_some_and(|def| std::ptr::eq(def, right))
     };
     let nodes: Vec<NodeId> = graph.nodes().filter(is_it).collect();
     for n in nodes {

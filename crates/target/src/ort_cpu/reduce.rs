@@ -50,7 +50,7 @@ impl OrtCpu {
         let cost = Cost::new(self.costs.pool_ns(pool, &shape, true));
         if node.int("keepdims").unwrap_or(1) != 0 {
             let remove = ["axes", "keepdims", "noop_with_empty_axes"].map(str::to_owned).to_vec();
-            let rewrite = Rewrite { op: op(name), opset: 1, operands: Some(1), set: Vec::new(), remove };
+            let rewrite = Rewrite { op: op(name), opset: 1, operands: Some(vec![0]), set: Vec::new(), remove };
             let layouts = KernelLayouts { ins: blocked(), outs: blocked() };
             return Some(Kernel { layouts, cost, rewrite: Some(rewrite), adds_zeros: false });
         }

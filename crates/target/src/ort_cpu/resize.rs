@@ -99,7 +99,7 @@ impl OrtCpu {
             rewrite: Some(Rewrite {
                 op: op("Upsample"),
                 opset: 1,
-                operands: Some(1),
+                operands: Some(vec![0]),
                 set,
                 remove: own.map(str::to_owned).collect(),
             }),
