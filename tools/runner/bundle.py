@@ -77,6 +77,8 @@ class Node:
     """The kernel, if the node is a move that has one: `kernels/MOVE.cu` and `kernels/MOVE.json`."""
     no_kernel: str | None = None
     """Why a move has no kernel; it is executed as what it is."""
+    overload: str = ""
+    """Which of the functions that share a name; empty for most ops."""
 
     def attr(self, name: str, default: Any = None) -> Any:
         """An attribute, or what the op's definition says where it is absent."""
@@ -84,6 +86,7 @@ class Node:
 
     def __str__(self) -> str:
         op = f"{self.domain}.{self.op}" if self.domain else self.op
+        op += f":{self.overload}" if self.overload else ""
         named = self.name or f"that makes {next((o for o in self.outputs if o), '?')}"
         return f"node {named} ({op}, opset {self.opset})"
 
@@ -215,4 +218,5 @@ def _node(entry: dict[str, Any], standard: int) -> Node:
         attributes={name: attribute(data) for name, data in entry.get("attributes", {}).items()},
         move=entry.get("move"),
         no_kernel=entry.get("no_kernel"),
+        overload=entry.get("overload") or "",
     )

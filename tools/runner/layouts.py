@@ -1,4 +1,4 @@
-"""Layouts as they are spelled in names of the dialect, and stored tensors seen in the order of ONNX.
+"""Layouts as they are spelled in names and overloads of the dialect, and stored tensors seen in the order of ONNX.
 
 A layout is a list of digits, outermost first; a digit is a part of an axis. In `NCHW16c` a capital is the outermost digit of its
 axis and `16c` a block of 16 channels. See docs/dialect.md.
@@ -101,7 +101,7 @@ def neutral_letters(rank: int) -> str:
 
 @cache
 def parse_layout(text: str, letters: str | None = None) -> Layout:
-    """Reads a layout as names of functions spell it, such as `NHWC`, `NCHW16c` or `HW8h2wNC`.
+    """Reads a layout as names and overloads of functions spell it, such as `NHWC`, `NCHW16c` or `HW8h2wNC`.
 
     `letters` are those of the axes in ONNX's order, by default those of features of the rank. Fails with `RunnerError`.
     """

@@ -1,7 +1,7 @@
 """Moves between layouts, by kernels of the project: those of the C ABI on a CPU, those that the bundle has on a GPU.
 
-A move is a Transpose that the optimizer left, or a call of `Relayout`, `Relayout_FROM_TO` and so on; see docs/dialect.md. On a GPU one
-that the bundle has no kernel for is left to torch, as its definition says.
+A move is a Transpose that the optimizer left, or a call of `Relayout`, whose overload says what changes but the order of dims; see
+docs/dialect.md. On a GPU one that the bundle has no kernel for is left to torch, as its definition says.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CHANGES = re.compile(r"(round|fill|crop)([A-Z])")
 
 @dataclass(frozen=True)
 class Relayout:
-    """What `Relayout_FROM_TO_fillC` and its like say. Slots keep their numbers; further slots of the result are zero."""
+    """What overload `FROM_TO_fillC` and its like say. Slots keep their numbers; further slots of the result are zero."""
 
     source: Layout
     destination: Layout
@@ -70,33 +70,49 @@ def is_move(node: Node) -> bool:
 
 
 def perm_of(node: Node, rank: int) -> tuple[int, ...] | None:
-    """The permutation, if the move only puts dims in another order."""
-    if node.op not in ("Relayout", "Transpose"):
-        return None
-    return node.attr("perm") or tuple(reversed(range(rank)))
+    """The permutation, if the move only puts dims in another order. A Transpose has a default; `Relayout` has none."""
+    if node.op == "Transpose":
+        return node.attr("perm") or tuple(reversed(range(rank)))
+    return node.attr("perm") if node.op == "Relayout" and not node.overload else None
 
 
 def relayout_of(node: Node) -> Relayout:
-    """The move that a call of the dialect asks for. Fails with `RunnerError` if its name is none of the dialect's."""
+    """The move that a call with an overload asks for. Fails with `RunnerError` if that is none of the dialect's."""
+    if node.op != "Relayout":
+        raise RunnerError(f"{node}: it is no move of the dialect; write the bundle with this version of relayout")
+    if not node.overload:
+        raise RunnerError(f"{node}: it has neither perm nor an overload; see docs/dialect.md")
     try:
-        _, source, destination, *changes = node.op.split("_")
+        source, destination, *changes = node.overload.split("_")
         layouts = parse_layout(source), parse_layout(destination)
     except (ValueError, RunnerError) as error:
-        raise RunnerError(f"{node}: its name is no move of the dialect: {error}; see docs/dialect.md") from error
-    letters, slots = layouts[0].letters, list(node.attr("slots", ()))
+        raise RunnerError(f"{node}: its overload is no move of the dialect: {error}; see docs/dialect.md") from error
+    letters, filled = layouts[0].letters, list(node.attr("slots", ()))
+    if letters != layouts[1].letters:
+        raise RunnerError(f"{node}: the layouts of its overload have other axes; see docs/dialect.md")
     rounded, given = [], []
     for change in changes:
         found = _CHANGES.fullmatch(change)
         if found is None or found.group(2) not in letters:
-            raise RunnerError(f"{node}: {change!r} in its name is no change of slots; see docs/dialect.md")
-        axis = letters.index(found.group(2))
-        if found.group(1) == "round":
+            raise RunnerError(f"{node}: {change!r} in its overload is no change of slots; see docs/dialect.md")
+        kind, axis = found.group(1), letters.index(found.group(2))
+        if kind == "round":
             rounded.append(axis)
-        elif slots:
-            given.append((axis, slots.pop(0)))
+        elif kind == "crop":
+            given.append((axis, _cropped(node, axis, len(letters))))
+        elif filled:
+            given.append((axis, filled.pop(0)))
         else:
             raise RunnerError(f"{node}: it lacks an entry of slots for {change!r}")
     return Relayout(*layouts, tuple(rounded), tuple(given))
+
+
+def _cropped(node: Node, axis: int, rank: int) -> int:
+    """The slots that an axis is cropped to: its entry in `shape`."""
+    shape = node.attr("shape", ())
+    if len(shape) != rank or shape[axis] < 0:
+        raise RunnerError(f"{node}: shape {list(shape)} does not say what axis {axis} of {rank} is cropped to")
+    return shape[axis]
 
 
 def by_torch(node: Node, x: Tensor) -> Tensor:

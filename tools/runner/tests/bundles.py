@@ -25,8 +25,8 @@ def attribute(value: Any) -> dict[str, Any]:
 
 
 def node(op: str, inputs: list[str | None], outputs: list[str], domain: str = "", opset: int = 20, **more: Any) -> dict[str, Any]:
-    """A node; `move` and `no_kernel` are fields, everything else is an attribute."""
-    fields = {name: more.pop(name) for name in ("move", "no_kernel") if name in more}
+    """A node; `move`, `no_kernel` and `overload` are fields, everything else is an attribute."""
+    fields = {name: more.pop(name) for name in ("move", "no_kernel", "overload") if name in more}
     attributes = {name: attribute(value) for name, value in more.items()}
     named = {"name": f"the {op}", "domain": domain, "op": op, "opset": opset}
     return {**named, "inputs": inputs, "outputs": outputs, "attributes": attributes, **fields}
