@@ -129,7 +129,8 @@ pub(super) fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
 }
 
 /// Whether ONNX Runtime may know a value when it loads the file: a constant, what it computes from constants then, and what a body
-/// reads from outside, where that may be a constant. Its constant folding leaves reorders alone.
+/// reads from outside, where that may be a constant. Its constant folding leaves reorders alone, and DequantizeLinear, which it looks
+/// for in quantized units.
 fn known_on_load(graph: &Graph, v: ValueId) -> bool {
     let (mut left, mut seen) = (vec![v], BTreeSet::new());
     while let Some(v) = left.pop() {
@@ -142,6 +143,7 @@ fn known_on_load(graph: &Graph, v: ValueId) -> bool {
             Op::Outer => {}
             Op::Onnx(_) if matches!(node.onnx(), Some("Shape" | "Size")) => {}
             Op::Relayout => left.extend(operands),
+            Op::Onnx(_) if node.onnx() == Some("DequantizeLinear") => return false,
             Op::Onnx(op) if op.domain.is_empty() && !node.inputs.is_empty() && node.captures.is_empty() => {
                 left.extend(operands);
             }

@@ -64,6 +64,10 @@ fn say_kernels(graph: &mut Graph, block: u64) -> Result<(), PassError> {
         if op.domain == nchwc::DOMAIN {
             continue;
         }
+        // What was made for a normalization runs as ONNX has it.
+        if layouts.ins.iter().chain(&layouts.outs).all(Option::is_none) {
+            continue;
+        }
         let layouts = layouts.as_ref().clone();
         match node.onnx() {
             Some("Conv") => widen::say(graph, n, block, &layouts)?,

@@ -180,30 +180,34 @@ fn per_channel(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
 fn mean(net: &mut Net, dice: &mut Dice<'_>, x: Id) -> Id {
     let c = net.images[x].c;
     let name = net.read(x);
-    let y = if !dice.once_in(3) {
-        let axes = net.spatial_axes();
-        let drops = dice.once_in(2);
-        let op = dice.pick(&["ReduceMean", "ReduceMean", "ReduceMax"]);
-        let mut attributes = if drops { vec![int("keepdims", 0)] } else { vec![] };
-        let y = if net.opset < 18 {
-            attributes.push(ints("axes", &axes));
-            net.add(op, &[&name], attributes)
-        } else {
-            let axes = net.list(&axes);
-            net.add(op, &[&name, &axes], attributes)
-        };
-        if drops {
-            let shape = net.list(&if net.last { [0, 1, 1, c] } else { [0, c, 1, 1] });
-            net.add("Reshape", &[&y, &shape], vec![])
-        } else {
-            y
-        }
-    } else {
+    let y = if dice.once_in(3) {
         let first = net.first(&name);
         let y = net.add("GlobalAveragePool", &[&first], vec![]);
         net.back(y)
+    } else {
+        reduction(net, dice, &name, c)
     };
     net.image(y, c, 1, 1)
+}
+
+/// A ReduceMean or ReduceMax over rows and columns, with a Reshape where it drops their axes.
+fn reduction(net: &mut Net, dice: &mut Dice<'_>, name: &str, c: i64) -> String {
+    let axes = net.spatial_axes();
+    let drops = dice.once_in(2);
+    let op = dice.pick(&["ReduceMean", "ReduceMean", "ReduceMax"]);
+    let mut attributes = if drops { vec![int("keepdims", 0)] } else { vec![] };
+    let y = if net.opset < 18 {
+        attributes.push(ints("axes", &axes));
+        net.add(op, &[name], attributes)
+    } else {
+        let axes = net.list(&axes);
+        net.add(op, &[name, &axes], attributes)
+    };
+    if !drops {
+        return y;
+    }
+    let shape = net.list(&if net.last { [0, 1, 1, c] } else { [0, c, 1, 1] });
+    net.add("Reshape", &[&y, &shape], vec![])
 }
 
 /// Squeeze and excitation.

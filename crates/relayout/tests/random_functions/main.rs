@@ -103,7 +103,7 @@ fn calls(graph: &GraphProto, rows: &mut Vec<String>) {
             let name = node.op_type();
             let op = name.split('_').next().unwrap_or_default().trim_end_matches("1d").trim_end_matches("2d");
             rows.push(format!("calls {op}"));
-            if ["_fill", "_crop", "_round"].iter().any(|part| name.contains(part)) {
+            if ["_fill", "_crop", "_round"].iter().any(|part| node.overload().contains(part)) {
                 rows.push("moves that fill or crop channels".to_owned());
             }
         }
