@@ -129,8 +129,8 @@ pub(super) fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
 }
 
 /// Whether ONNX Runtime may know a value when it loads the file: a constant, what it computes from constants then, and what a body
-/// reads from outside, where that may be a constant. Its constant folding leaves reorders alone, and DequantizeLinear, which it looks
-/// for in quantized units.
+/// reads from outside, where that may be a constant. Its constant folding leaves reorders alone, and `DequantizeLinear`, which it
+/// looks for in quantized units.
 fn known_on_load(graph: &Graph, v: ValueId) -> bool {
     let (mut left, mut seen) = (vec![v], BTreeSet::new());
     while let Some(v) = left.pop() {

@@ -5,9 +5,11 @@
 //!
 //! *Channels.* With `s` for a sum over the pixels of a channel and `g` for a mean over the channels of a group:
 //!
-//!     d = x - g(s(x)) / HW                 global pool, convolution of one tap with the mean as its bias
-//!     v = g(s(d * d) + HW * epsilon)       depthwise convolution of `d` with itself as the filters, as large as the image
-//!     y = d * scale * sqrt(HW / v) + bias  convolution of one tap
+//! ```text
+//! d = x - g(s(x)) / HW                 global pool, convolution of one tap with the mean as its bias
+//! v = g(s(d * d) + HW * epsilon)       depthwise convolution of `d` with itself as the filters, as large as the image
+//! y = d * scale * sqrt(HW / v) + bias  convolution of one tap
+//! ```
 //!
 //! The mean goes before anything is squared, so a large one costs no digits. Images of a batch have sums of their own, so
 //! they become channels of one image. Constant scales and shifts that follow are those of the last convolution.

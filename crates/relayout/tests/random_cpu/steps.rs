@@ -190,7 +190,7 @@ fn mean(net: &mut Net, dice: &mut Dice<'_>, x: Id) -> Id {
     net.image(y, c, 1, 1)
 }
 
-/// A ReduceMean or ReduceMax over rows and columns, with a Reshape where it drops their axes.
+/// A reduction over rows and columns, with a Reshape where it drops their axes.
 fn reduction(net: &mut Net, dice: &mut Dice<'_>, name: &str, c: i64) -> String {
     let axes = net.spatial_axes();
     let drops = dice.once_in(2);
