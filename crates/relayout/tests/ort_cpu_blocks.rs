@@ -96,7 +96,9 @@ fn weights_may_be_turned_before_they_are_read() {
 fn groups_stay_where_every_bit_has_to() {
     let model = optimized(&grouped(64, 16, 64).bytes(), Numerics::Exact);
     let own = nodes(&model).into_iter().filter(|n| n.attribute.iter().any(|a| a.name.as_deref() == Some("group")));
-    let group = |n: &NodeProto| n.attribute.iter().find(|a| a.name.as_deref() == Some("group")).map(|a| a.i());
+    let group = |n: &NodeProto| {
+        n.attribute.iter().find(|a| a.name.as_deref() == Some("group")).map(relayout_onnx::proto::AttributeProto::i)
+    };
     assert_eq!(own.filter_map(group).collect::<Vec<_>>(), [16]);
 }
 
