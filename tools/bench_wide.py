@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Time `relayout optimize` on networks of more and more nodes: residual blocks, one after another, with the same weights.
+"""Time `relayout optimize` on networks of more and more nodes: residual blocks, one after another, each with weights of its own.
 
     python tools/bench_wide.py [--nodes 1000 10000 100000] [--target nhwc] [--bin target/release/relayout]
 
@@ -19,28 +19,32 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-CHANNELS = 32
+CHANNELS = 8
 
 
 def network(nodes):
     """A chain of blocks with at least so many nodes."""
     generator = np.random.default_rng(0)
-    weight = generator.standard_normal((CHANNELS, CHANNELS, 3, 3)).astype(np.float32) / 64
-    graph, x = [], "x"
+    graph, weights, x = [], [], "x"
 
     def add(op, *inputs, **attributes):
         y = f"v{len(graph)}"
         graph.append(helper.make_node(op, list(inputs), [y], name=f"n{len(graph)}", **attributes))
         return y
 
+    def conv(x):
+        numbers = generator.standard_normal((CHANNELS, CHANNELS, 3, 3), np.float32) / 32
+        weights.append(numpy_helper.from_array(numbers, f"w{len(weights)}"))
+        return add("Conv", x, weights[-1].name, pads=[1, 1, 1, 1])
+
     while len(graph) < nodes:
         first = add("Transpose", x, perm=[0, 3, 1, 2])
-        inner = add("Relu", add("Conv", first, "w", pads=[1, 1, 1, 1]))
-        outer = add("Relu", add("Add", add("Conv", inner, "w", pads=[1, 1, 1, 1]), first))
+        inner = add("Relu", conv(first))
+        outer = add("Relu", add("Add", conv(inner), first))
         x = add("Transpose", outer, perm=[0, 2, 3, 1])
     shape = [1, 28, 28, CHANNELS]
     ends = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)] for name in ("x", x)]
-    made = helper.make_graph(graph, "wide", *ends, [numpy_helper.from_array(weight, "w")])
+    made = helper.make_graph(graph, "wide", *ends, weights)
     return helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 

@@ -11,12 +11,13 @@ pub(super) fn remove_unread(origin: &GraphProto, graph: &mut GraphProto, inputs_
     for node in &origin.node {
         reads(node, &mut before);
     }
+    let made_before: FxHashSet<&str> = origin.node.iter().flat_map(|n| &n.output).map(String::as_str).collect();
     let mut now: FxHashSet<String> = graph.output.iter().filter_map(|o| o.name.clone()).collect();
     let mut kept = Vec::with_capacity(graph.node.len());
     for node in std::mem::take(&mut graph.node).into_iter().rev() {
         let read = node.output.iter().any(|name| now.contains(name));
         let was_read = node.output.iter().any(|name| before.contains(name.as_str()));
-        let made = node.output.iter().all(|name| !origin_has(origin, name));
+        let made = !node.output.iter().any(|name| made_before.contains(name.as_str()));
         if read || !(was_read || made) || node.output.is_empty() {
             let mut names = FxHashSet::default();
             reads(&node, &mut names);
@@ -35,10 +36,6 @@ pub(super) fn remove_unread(origin: &GraphProto, graph: &mut GraphProto, inputs_
             !(initializers.contains(name) && gone(name))
         });
     }
-}
-
-fn origin_has(origin: &GraphProto, name: &str) -> bool {
-    origin.node.iter().any(|n| n.output.iter().any(|o| o == name))
 }
 
 /// Names that a node reads, in its bodies too.
