@@ -1,7 +1,7 @@
 //! Extents: constants, named symbols, and what shape arithmetic makes of them.
 //!
 //! A [`Dim`] is a polynomial with integer coefficients over *atoms*. An atom is a named symbol (`N`), an anonymous
-//! unknown (`?7`) or a floor division of a polynomial by a positive constant (`(H+1)//2`). Every constructor brings
+//! unknown (`?7`; `~7` if it is no extent and may be negative) or a floor division of a polynomial by a positive constant (`(H+1)//2`). Every constructor brings
 //! the value into one canonical form, and equality, order and hash are those of the form: `(H-1)//2+1` and `(H+1)//2`
 //! are the same `Dim`.
 //!
@@ -65,6 +65,28 @@ impl Dim {
     /// The anonymous extent number `id`; two unknowns are equal iff their numbers are.
     pub fn unknown(id: u32) -> Dim {
         Dim::from_poly(Poly::atom(poly::Atom::Unknown(id)))
+    }
+
+    /// The anonymous number `id`, which need not be an extent: nothing is assumed of its sign.
+    pub fn unknown_number(id: u32) -> Dim {
+        Dim::from_poly(Poly::atom(poly::Atom::Number(id)))
+    }
+
+    /// Whether there is a number in it that may be negative without saying so: no extent is spelled with it.
+    pub fn holds_number(&self) -> bool {
+        self.any_atom(&|atom| matches!(atom, poly::Atom::Number(_)))
+    }
+
+    /// Whether something anonymous is in it.
+    pub fn is_anonymous(&self) -> bool {
+        self.any_atom(&|atom| matches!(atom, poly::Atom::Unknown(_) | poly::Atom::Number(_)))
+    }
+
+    fn any_atom(&self, is: &dyn Fn(&poly::Atom) -> bool) -> bool {
+        match &self.0 {
+            Repr::Const(_) => false,
+            Repr::Poly(poly) => poly.any_atom(is),
+        }
     }
 
     fn from_poly(poly: Poly) -> Dim {
@@ -188,7 +210,7 @@ impl Dim {
         dims.iter().try_fold(Dim::ONE, |acc, dim| acc.checked_mul(dim))
     }
 
-    /// The symbols in it, sorted; an unknown goes by its text, `?7`.
+    /// The symbols in it, sorted; an unknown goes by its text, `?7` or `~7`.
     pub fn symbols(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         if let Repr::Poly(poly) = &self.0 {

@@ -48,6 +48,7 @@ fn dim() -> impl Strategy<Value = Dim> {
         4 => (0i64..70).prop_map(Dim::from),
         1 => name().prop_map(|s| Dim::symbol(&s)),
         1 => (0u32..9).prop_map(Dim::unknown),
+        1 => (0u32..9).prop_map(Dim::unknown_number),
         1 => (name(), 2i64..5, -3i64..4).prop_map(|(s, k, c)| {
             let sum = Dim::symbol(&s).checked_mul(&Dim::from(k)).unwrap().checked_add(&Dim::from(c)).unwrap();
             sum.floor_div(k + 1).unwrap()

@@ -214,6 +214,57 @@ fn channels_are_added_where_they_are_no_blocks() {
     assert_ne!(reorders(&model), [1, 1]);
 }
 
+/// A decoder's step as exporters write it for any size: the coarse image, twice as large, is padded by what it lacks.
+fn padded_to_meet(channels: i64) -> Net {
+    let net = Net::new(17)
+        .symbolic_input("x", F32, &["1", "32", "H", "W"])
+        .floats("w", F32, &[channels, 32, 3, 3], true)
+        .floats("u", F32, &[channels, channels, 1, 1], true)
+        .floats("v", F32, &[32, 2 * channels, 3, 3], true)
+        .values("scales", F32, &[4], &[1.0, 1.0, 2.0, 2.0])
+        .ints("rows", &[2])
+        .ints("columns", &[3])
+        .ints("two", &[2])
+        .ints("none", &[0, 0])
+        .node_with("Conv", &["x", "w"], "fine", &[AROUND])
+        .node_with("MaxPool", &["fine"], "pooled", &[("kernel_shape", &[2, 2]), ("strides", &[2, 2])])
+        .node("Resize", &["pooled", "", "scales"], "large")
+        .text_attribute("mode", "nearest")
+        .node("Conv", &["large", "u"], "coarse")
+        .node("Shape", &["fine"], "wanted")
+        .node("Shape", &["coarse"], "there");
+    let net = ["rows", "columns"].into_iter().fold(net, |net, axis| {
+        let name = |what: &str| format!("{what}_{axis}");
+        net.node("Gather", &["wanted", axis], &name("wanted"))
+            .node("Gather", &["there", axis], &name("there"))
+            .node("Sub", &[&name("wanted"), &name("there")], &name("lack"))
+            .node("Div", &[&name("lack"), "two"], &name("before"))
+            .node("Sub", &[&name("lack"), &name("before")], &name("behind"))
+    });
+    net.node_with(
+        "Concat",
+        &["none", "before_rows", "before_columns", "none", "behind_rows", "behind_columns"],
+        "pads",
+        &[("axis", &[0])],
+    )
+    .node("Pad", &["coarse", "pads"], "met")
+    .node_with("Concat", &["fine", "met"], "both", &[("axis", &[1])])
+    .node("Conv", &["both", "v"], "y")
+    .output("y", F32)
+}
+
+#[test]
+fn a_pad_by_what_is_computed_runs_on_blocks_and_extents_are_read_off_them() {
+    for [height, width] in [[32, 28], [29, 31]] {
+        let sizes = BTreeMap::from([("H".to_owned(), height), ("W".to_owned(), width)]);
+        let model = optimized_at(&padded_to_meet(64).bytes(), Numerics::Reassociate, &sizes);
+        assert_eq!(reorders(&model), [1, 1]);
+        // Slots that are no channels are extents as well.
+        let model = optimized_at(&padded_to_meet(52).bytes(), Numerics::Reassociate, &sizes);
+        assert_ne!(reorders(&model), [1, 1]);
+    }
+}
+
 fn slice(channels: i64, lists: [&[i64]; 4]) -> Net {
     between(13, channels, |net| {
         let names = ["starts", "ends", "axes", "steps"];

@@ -8,9 +8,9 @@ use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts};
-use relayout_ir::graph::{Graph, Node, NodeId, OpName, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::{cuts, pads};
+use relayout_ir::op::{Padding, cuts, paddings, zero_padding};
 use relayout_ir::patch::constant_node;
 use relayout_ir::storage::blocked_image;
 use relayout_ir::types::Type;
@@ -67,12 +67,60 @@ struct Unfolded {
     said: Said,
 }
 
+/// What is added before every digit, then behind every digit.
+enum Pads {
+    Known(Vec<i64>),
+    /// Entries of a list that is computed.
+    Picked(ValueId, Vec<i64>),
+}
+
 /// Numbers that are said of digits.
 enum Said {
-    /// Before every digit, then behind every digit.
-    Pads(Vec<i64>),
+    Pads(Pads),
     /// Of each axis that is cut: first element, end, digit, step.
     Cuts([Vec<i64>; 4]),
+}
+
+impl Pads {
+    /// What a Pad of an image says, whose axes `[n, c, h, w]` stand at `axes`.
+    fn of(graph: &Graph, node: &Node, axes: [usize; 4]) -> Option<Pads> {
+        let pads = paddings(graph, node)?;
+        let none = (Padding::Known(0), Padding::Known(0));
+        let digits = axes.iter().map(|&axis| pads.get(axis).copied().unwrap_or(none)).chain([none]);
+        let (before, after): (Vec<_>, Vec<_>) = digits.unzip();
+        let all = || before.iter().chain(&after);
+        let known = |p: &Padding| if let Padding::Known(elements) = p { Some(*elements) } else { None };
+        if let Some(pads) = all().map(known).collect() {
+            return Some(Pads::Known(pads));
+        }
+        let zero = zero_padding(graph, node)?;
+        let list = node.inputs.get(1).copied().flatten()?;
+        let contents = graph.value(list).contents.as_ref()?;
+        let entry = |p: &Padding| match p {
+            Padding::Listed(at) => Some(*at),
+            Padding::Known(0) => Some(zero),
+            Padding::Known(elements) => contents.iter().position(|d| *d == Dim::from(*elements)),
+        };
+        let picks = all().map(|p| i64::try_from(entry(p)?).ok()).collect::<Option<_>>()?;
+        Some(Pads::Picked(list, picks))
+    }
+
+    /// As an operand of the node whose result is called `base`.
+    fn listed(self, graph: &mut Graph, n: NodeId, base: &str) -> Result<ValueId, PassError> {
+        let (list, picks) = match self {
+            Pads::Known(pads) => return ints(graph, n, &format!("{base}.pads"), &pads),
+            Pads::Picked(list, picks) => (list, picks),
+        };
+        let name = format!("{}.digits", graph.value(list).name);
+        let ty = Type::tensor(DType::I64, vec![Dim::from(picks.len() as i64)]);
+        let places = ints(graph, n, &format!("{name}.places"), &picks)?;
+        let gather = OpName { domain: String::new(), name: "Gather".to_owned(), overload: String::new() };
+        let mut node = Node::new(Op::Onnx(gather), vec![Some(list), Some(places)]);
+        (node.rank, node.opset) = (graph.node(n).rank, graph.node(n).opset);
+        node.form = Form::Kernel(Box::default());
+        let name = graph.fresh_name(&name);
+        graph.add_single(node, name, ty).map_err(PassError::Name)
+    }
 }
 
 impl Unfolded {
@@ -90,12 +138,7 @@ impl Unfolded {
             Some(vec![of(axes[0])?, Dim::from(blocks), of(axes[2])?, of(axes[3])?, Dim::from(block)])
         };
         let said = match node.onnx()? {
-            "Pad" => {
-                let pads = pads(graph, node)?;
-                let side = |of: fn(&(i64, i64)) -> i64| axes.map(|axis| pads.get(axis).map_or(0, of));
-                let with_block = |side: [i64; 4]| side.into_iter().chain([0]);
-                Said::Pads(with_block(side(|p| p.0)).chain(with_block(side(|p| p.1))).collect())
-            }
+            "Pad" => Said::Pads(Pads::of(graph, node, axes)?),
             "Slice" => {
                 let cuts = cuts(graph, node)?;
                 let digit = |axis: usize| axes.iter().position(|&a| a == axis).map(|digit| digit as i64);
@@ -121,11 +164,14 @@ impl Unfolded {
                 node.attrs
                     .extend(old.attrs.iter().filter(|(name, _)| *name != "pads").map(|(k, a)| (k.clone(), a.clone())));
                 let fill = old.inputs.get(2).copied().flatten();
-                if node.opset < PAD_READS_OPERANDS {
-                    node.attrs.insert("pads".to_owned(), Attr::Ints(pads));
-                } else {
-                    node.inputs.push(Some(ints(graph, n, &format!("{base}.pads"), &pads)?));
-                    node.inputs.extend(fill.map(Some));
+                match pads {
+                    Pads::Known(pads) if node.opset < PAD_READS_OPERANDS => {
+                        node.attrs.insert("pads".to_owned(), Attr::Ints(pads));
+                    }
+                    pads => {
+                        node.inputs.push(Some(pads.listed(graph, n, &base)?));
+                        node.inputs.extend(fill.map(Some));
+                    }
                 }
             }
             Said::Cuts(lists) => {

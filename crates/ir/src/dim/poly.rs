@@ -14,7 +14,10 @@ use super::{Dim, MAX_DEGREE, MAX_DEPTH, MAX_TERMS, Repr};
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Atom {
     Symbol(Arc<str>),
+    /// Anonymous, and an extent: not negative.
     Unknown(u32),
+    /// Anonymous, and any integer.
+    Number(u32),
     /// `floor(numerator / divisor)`, normalised by [`Poly::floor_div`].
     Floor {
         numerator: Arc<Poly>,
@@ -25,7 +28,7 @@ pub(super) enum Atom {
 impl Atom {
     fn depth(&self) -> u32 {
         match self {
-            Atom::Symbol(_) | Atom::Unknown(_) => 0,
+            Atom::Symbol(_) | Atom::Unknown(_) | Atom::Number(_) => 0,
             Atom::Floor { numerator, .. } => numerator.depth() + 1,
         }
     }
@@ -112,7 +115,7 @@ impl Poly {
     pub(super) fn as_symbol(&self) -> Option<&str> {
         match self.single_atom()? {
             Atom::Symbol(name) => Some(name),
-            Atom::Unknown(_) | Atom::Floor { .. } => None,
+            Atom::Unknown(_) | Atom::Number(_) | Atom::Floor { .. } => None,
         }
     }
 
@@ -238,7 +241,7 @@ impl Poly {
                 let joined = shift.and_then(|s| (**numerator).clone().add(&Poly::constant(s)));
                 Some((joined, *divisor))
             }
-            Atom::Symbol(_) | Atom::Unknown(_) => None,
+            Atom::Symbol(_) | Atom::Unknown(_) | Atom::Number(_) => None,
         }
     }
 
@@ -251,9 +254,20 @@ impl Poly {
                 Atom::Unknown(id) => {
                     names.insert(format!("?{id}"));
                 }
+                Atom::Number(id) => {
+                    names.insert(format!("~{id}"));
+                }
                 Atom::Floor { numerator, .. } => numerator.collect_symbols(names),
             }
         }
+    }
+
+    /// Whether one of its atoms is so, those within floor divisions included.
+    pub(super) fn any_atom(&self, is: &dyn Fn(&Atom) -> bool) -> bool {
+        self.terms.iter().flat_map(|(monomial, _)| &monomial.0).any(|(atom, _)| match atom {
+            Atom::Floor { numerator, .. } => numerator.any_atom(is),
+            _ => is(atom),
+        })
     }
 
     pub(super) fn eval(&self, value_of: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
@@ -264,6 +278,7 @@ impl Poly {
                 let value = match atom {
                     Atom::Symbol(name) => value_of(name)?,
                     Atom::Unknown(id) => value_of(&format!("?{id}"))?,
+                    Atom::Number(id) => value_of(&format!("~{id}"))?,
                     Atom::Floor { numerator, divisor } => numerator.eval(value_of)?.div_euclid(*divisor),
                 };
                 term = term.checked_mul(value.checked_pow(*power)?)?;
@@ -282,6 +297,7 @@ impl Poly {
                 let value = match atom {
                     Atom::Symbol(name) => value_of(name).unwrap_or_else(kept),
                     Atom::Unknown(id) => value_of(&format!("?{id}")).unwrap_or_else(kept),
+                    Atom::Number(id) => value_of(&format!("~{id}")).unwrap_or_else(kept),
                     Atom::Floor { numerator, divisor } => {
                         numerator.substitute(value_of)?.checked_floor_div(*divisor)?
                     }

@@ -1,7 +1,7 @@
 //! Text of a [`Dim`], both ways.
 //!
 //! Printed: terms in descending degree, `2*H*W+1`, powers as `H^2`, floor division as `(H+1)//2` (in parentheses of
-//! its own where it is multiplied), unknowns as `?7`, and names that are not identifiers in backquotes with a
+//! its own where it is multiplied), unknowns as `?7` (`~7` if they may be negative), and names that are not identifiers in backquotes with a
 //! backquote doubled. Read: the same, and any expression of `+ - * // ^` and parentheses, `*` and `//` binding from
 //! the left as in Python. Reading what was printed gives the same `Dim`.
 
@@ -72,6 +72,7 @@ fn fmt_atom(atom: &Atom, alone: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result
         Atom::Symbol(name) if is_identifier(name) => f.write_str(name),
         Atom::Symbol(name) => write!(f, "`{}`", name.replace('`', "``")),
         Atom::Unknown(id) => write!(f, "?{id}"),
+        Atom::Number(id) => write!(f, "~{id}"),
         Atom::Floor { numerator, divisor } => {
             if !alone {
                 f.write_char('(')?;
@@ -210,10 +211,11 @@ impl Parser<'_> {
                 let literal = if negative { format!("-{digits}") } else { digits.to_owned() };
                 return self.fits(literal.parse().ok()).map(|value: i64| Dim::from(value));
             }
-            Some('?') => {
+            Some(mark @ ('?' | '~')) => {
                 self.at += 1;
                 let digits = self.take_while(|c| c.is_ascii_digit()).to_owned();
-                Dim::unknown(digits.parse().map_err(|_| self.expected("the number of an unknown"))?)
+                let id = digits.parse().map_err(|_| self.expected("the number of an unknown"))?;
+                if mark == '?' { Dim::unknown(id) } else { Dim::unknown_number(id) }
             }
             Some('`') => Dim::symbol(&self.quoted()?),
             Some('(') => {

@@ -38,7 +38,11 @@ impl Bound {
             .filter(|&axis| layout.block_of(axis) != 1 || layout.slot_map(axis).is_some())
             .map(|axis| axes[axis])
             .collect();
-        if !broken.iter().all(|&atom| self.breaks(atom, layout, axes, &shape)) || !self.renumbers(&broken, rule) {
+        let full = (0..axes.len()).all(|axis| {
+            let block = Dim::from(layout.block_of(axis) as i64);
+            layout.slot_map(axis).is_none() && own[axis].exact_div(&block).is_some()
+        });
+        if !broken.iter().all(|&atom| self.breaks(atom, layout, axes, &shape)) || !self.renumbers(&broken, full, rule) {
             return None;
         }
         // Runtimes compute the op at its own rank only.
@@ -103,6 +107,8 @@ impl Bound {
         let Some(axis) = axes.iter().position(|&a| a == atom) else { return false };
         match letter.role {
             _ if letter.pinned => false,
+            // Nothing but extents is read.
+            _ if self.renumber.contains(&Renumber::Extents) => true,
             Role::Carried => true,
             Role::Joined if layout.slot_map(axis).is_none() => self.slots().all(|other| {
                 let at = self.axes(other).and_then(|axes| axes.iter().position(|&a| a == atom));
@@ -115,7 +121,8 @@ impl Bound {
     }
 
     /// Whether everything that speaks of axes can be said when the axes of these atoms have several digits or none to name.
-    fn renumbers(&self, broken: &[AtomId], rule: StorageRule) -> bool {
+    /// `full`: no block is filled up.
+    fn renumbers(&self, broken: &[AtomId], full: bool, rule: StorageRule) -> bool {
         if broken.is_empty() {
             return true;
         }
@@ -128,8 +135,9 @@ impl Bound {
             | Renumber::AxesAttr(..)
             | Renumber::AxesInput(..)
             | Renumber::PerAxisAttr(..)
-            | Renumber::PerAxisInput(..)
-            | Renumber::Extents => rule == StorageRule::PerDigit,
+            | Renumber::PerAxisInput(..) => rule == StorageRule::PerDigit,
+            // Declared per axis, a dim is the extent of its axis where no block is filled up.
+            Renumber::Extents => rule == StorageRule::PerAxis && full,
             _ => false,
         }) && !(pinned && rule == StorageRule::PerDigit)
     }

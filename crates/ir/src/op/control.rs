@@ -142,8 +142,7 @@ pub(super) fn next_assumption(
 
 /// The same extent in the scope around a body, where anonymous extents of the body mean nothing.
 fn outside(ctx: &mut InferContext<'_>, d: &Dim, around: Option<&Dim>) -> Dim {
-    let anonymous = d.symbols().iter().any(|s| s.starts_with('?'));
-    if !anonymous || around == Some(d) { d.clone() } else { ctx.unknown() }
+    if !d.is_anonymous() || around == Some(d) { d.clone() } else { ctx.unknown() }
 }
 
 fn branches(ctx: &mut InferContext<'_>) -> Answer {

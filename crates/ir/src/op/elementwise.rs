@@ -234,16 +234,16 @@ fn comparison(ctx: &mut InferContext<'_>) -> Answer {
 }
 
 /// Contents of a binary op on operands of the same shape, or of which one is one number of no more axes.
-fn fold(ctx: &InferContext<'_>, f: impl Fn(&Dim, &Dim) -> Option<Dim>) -> Option<Vec<Dim>> {
+fn fold<T>(ctx: &InferContext<'_>, f: impl Fn(&Dim, &Dim) -> Option<T>) -> Option<Vec<T>> {
     fold_slices(ctx, (0, ctx.contents(0)?), (1, ctx.contents(1)?), f)
 }
 
-fn fold_slices(
+fn fold_slices<T>(
     ctx: &InferContext<'_>,
     (left, a): (usize, &[Dim]),
     (right, b): (usize, &[Dim]),
-    f: impl Fn(&Dim, &Dim) -> Option<Dim>,
-) -> Option<Vec<Dim>> {
+    f: impl Fn(&Dim, &Dim) -> Option<T>,
+) -> Option<Vec<T>> {
     match (a, b) {
         (a, b) if ctx.shape(left)? == ctx.shape(right)? => a.iter().zip(b).map(|(a, b)| f(a, b)).collect(),
         (a, [b]) => a.iter().map(|a| f(a, b)).collect(),
@@ -265,7 +265,10 @@ fn mul(ctx: &mut InferContext<'_>) -> Answer {
 }
 
 fn div(ctx: &mut InferContext<'_>) -> Answer {
-    Ok(arithmetic(ctx)?.with(fold(ctx, quotient)))
+    // What padding before and after adds up to is known where the half of it that goes before is not.
+    let quotients = fold(ctx, |a, b| Some(quotient(a, b)));
+    let contents = quotients.map(|all| all.into_iter().map(|q| q.unwrap_or_else(|| ctx.unknown_number())).collect());
+    Ok(arithmetic(ctx)?.with(contents))
 }
 
 fn pow(ctx: &mut InferContext<'_>) -> Answer {

@@ -2,6 +2,7 @@
 
 use super::normalize_axis;
 use super::query::{ints, op_name, operand, rank, ty};
+use crate::dim::Dim;
 use crate::graph::{Graph, Node};
 use crate::types::Type;
 
@@ -18,23 +19,46 @@ pub struct Cut {
     pub step: i64,
 }
 
-/// Elements that a Pad adds before and after each axis of its operand, negative where it takes some away. `None` for other ops and
-/// where they are computed at run time.
-pub fn pads(graph: &Graph, node: &Node) -> Option<Vec<(i64, i64)>> {
+/// How many elements a Pad adds at one end of an axis, negative where it takes some away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Padding {
+    /// So many.
+    Known(i64),
+    /// What this entry of operand 1 says at run time.
+    Listed(usize),
+}
+
+/// What a Pad adds before and after each axis of its operand. `None` for other ops, and where the axes are not known.
+pub fn paddings(graph: &Graph, node: &Node) -> Option<Vec<(Padding, Padding)>> {
     let rank = rank(graph, node, 0).filter(|_| op_name(node) == "Pad")?;
-    let list = match node.ints("pads").or_else(|| node.ints("paddings")) {
-        Some(list) => list.to_vec(),
-        None => ints(graph, node, 1)?,
+    let list: Vec<Padding> = match node.ints("pads").or_else(|| node.ints("paddings")) {
+        Some(list) => list.iter().copied().map(Padding::Known).collect(),
+        None => {
+            let contents = graph.value(operand(node, 1)?).contents.as_ref()?;
+            let said = |(at, d): (usize, &Dim)| d.as_const().map_or(Padding::Listed(at), Padding::Known);
+            contents.iter().enumerate().map(said).collect()
+        }
     };
     let axes = named_axes(graph, node, rank, rank)?;
     if list.len() != 2 * axes.len() {
         return None;
     }
-    let mut pads = vec![(0, 0); rank];
+    let mut pads = vec![(Padding::Known(0), Padding::Known(0)); rank];
     for (i, &axis) in axes.iter().enumerate() {
         *pads.get_mut(axis)? = (list[i], list[axes.len() + i]);
     }
     Some(pads)
+}
+
+/// The same where all of it is known.
+pub fn pads(graph: &Graph, node: &Node) -> Option<Vec<(i64, i64)>> {
+    let known = |p: Padding| if let Padding::Known(elements) = p { Some(elements) } else { None };
+    paddings(graph, node)?.into_iter().map(|(before, after)| Some((known(before)?, known(after)?))).collect()
+}
+
+/// An entry of a Pad's operand 1 that is known to be zero.
+pub fn zero_padding(graph: &Graph, node: &Node) -> Option<usize> {
+    graph.value(operand(node, 1)?).contents.as_ref()?.iter().position(|d| *d == Dim::ZERO)
 }
 
 /// What a Slice takes of the axes that it speaks of. `None` for other ops and where anything is computed at run time.

@@ -49,7 +49,7 @@ mod view;
 pub use bind::{bind, bind_as};
 pub use border::value_at;
 pub use describe::{Description, Meaning, Reading, describe};
-pub use extent::{Cut, cuts, pads};
+pub use extent::{Cut, Padding, cuts, paddings, pads, zero_padding};
 pub use infer::{InferContext, Inferred};
 pub use matmul::equation_terms;
 

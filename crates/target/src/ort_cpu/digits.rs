@@ -7,7 +7,7 @@ use crate::{Cost, Kernel, NodeQuery};
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node};
-use relayout_ir::op::{cuts, pads};
+use relayout_ir::op::{Padding, cuts, paddings, zero_padding};
 
 /// Bytes of an element.
 const WIDTH: u64 = 4;
@@ -35,11 +35,16 @@ impl Copied {
         let whole = c == image[1] && c.is_multiple_of(block);
         match node.onnx()? {
             "Pad" if node.opset > 1 => {
-                let pads = pads(query.graph, node)?;
-                let kept = pads.get(axes[1]) == Some(&(0, 0));
+                let pads = paddings(query.graph, node)?;
+                let none = (Padding::Known(0), Padding::Known(0));
+                let listed = |p: &Padding| matches!(p, Padding::Listed(_));
+                let computed = pads.iter().any(|(before, after)| listed(before) || listed(after));
+                // What is computed is picked from the list, the zeros of the digits as well.
+                (!computed || zero_padding(query.graph, node).is_some()).then_some(())?;
+                let kept = pads.get(axes[1]) == Some(&none);
                 // Pad slots are filled as well.
                 let harmless = whole || fills_with_finite(query.graph, node);
-                (kept && harmless && pads.iter().any(|p| *p != (0, 0))).then_some(())?;
+                (kept && harmless && pads.iter().any(|p| *p != none)).then_some(())?;
                 Some(Copied { axes, image, kind: Copy::Pad, scattered: false })
             }
             "Slice" => {

@@ -45,9 +45,10 @@ impl Window {
     }
 }
 
-/// Whether no value of its symbols makes it negative, as far as its spelling shows: nothing is subtracted in it.
+/// Whether no value of its symbols makes it negative, as far as its spelling shows: nothing is subtracted in it, and no number
+/// of unknown sign is in it.
 pub(in crate::op) fn is_extent(d: &Dim) -> bool {
-    d.as_const().map_or_else(|| !d.to_string().contains('-'), |c| c >= 0)
+    d.as_const().map_or_else(|| !d.to_string().contains(['-', '~']), |c| c >= 0)
 }
 
 /// `a / b` as ONNX divides integers, towards zero.

@@ -238,7 +238,7 @@ fn infer_node(graph: &mut Graph, id: NodeId, unknowns: &mut u32, found: &mut Vec
     };
     let mut types = inferred.types.into_iter();
     for (slot, output) in graph.node(id).outputs.clone().into_iter().enumerate() {
-        let ty = types.next().unwrap_or_default();
+        let ty = types.next().map(|ty| extents_only(ty, unknowns)).unwrap_or_default();
         let Some(v) = output else { continue };
         let (merged, conflict) = merge(&graph.value(v).ty, &ty);
         if let Some(what) = conflict {
@@ -252,6 +252,18 @@ fn infer_node(graph: &mut Graph, id: NodeId, unknowns: &mut u32, found: &mut Vec
             *graph.value_mut(v).contents = contents;
         }
     }
+}
+
+/// The type with each extent that is spelled with a number of unknown sign as an unknown extent: ops that are given such a number
+/// for an extent may take it for an order to find one.
+fn extents_only(mut ty: Type, unknowns: &mut u32) -> Type {
+    if let Type::Tensor(TensorType { shape: Some(shape), .. }) = &mut ty {
+        for d in shape.iter_mut().filter(|d| d.holds_number()) {
+            *unknowns = unknowns.saturating_add(1);
+            *d = Dim::unknown(*unknowns);
+        }
+    }
+    ty
 }
 
 /// Whether these can be the elements of a tensor of this type: as many, and none that the element type can't hold.
@@ -310,7 +322,7 @@ fn merge_shapes(declared: Option<&[Dim]>, inferred: Option<&[Dim]>) -> (Option<S
 fn better<'d>(declared: &'d Dim, inferred: &'d Dim) -> &'d Dim {
     let says = |d: &Dim| match d {
         d if d.is_const() => 2,
-        d if d.symbols().iter().any(|s| s.starts_with('?')) => 0,
+        d if d.is_anonymous() => 0,
         _ => 1,
     };
     if says(declared) > says(inferred) { declared } else { inferred }

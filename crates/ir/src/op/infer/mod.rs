@@ -171,6 +171,12 @@ impl<'a> InferContext<'a> {
         Dim::unknown(*self.unknowns)
     }
 
+    /// An element of known type and unknown value, equal only to itself.
+    pub fn unknown_number(&mut self) -> Dim {
+        *self.unknowns = self.unknowns.saturating_add(1);
+        Dim::unknown_number(*self.unknowns)
+    }
+
     /// A shape of this rank with dims that are equal only to themselves.
     pub fn unknown_shape(&mut self, rank: usize) -> Shape {
         (0..rank).map(|_| self.unknown()).collect()
