@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Time `relayout optimize` on a model beside `cp` of the same file, interleaved, and its peak memory.
 
-    python tools/bench_copy.py MODEL... [--bin target/release/relayout] [--rounds 9]
+    python tools/bench_copy.py MODEL... [--bin target/release/relayout] [--rounds 9] [--target onnx]
 
 Each round copies and optimizes the file to fresh paths in its own folder, with a warm cache. Printed: median seconds of both,
 the median of the per-round ratios, peak memory over the file's size. Needs nothing but Python.
@@ -30,6 +30,7 @@ def main():
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--bin", default="target/release/relayout")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--target", default="onnx")
     args = parser.parse_args()
     for model in args.models:
         size, rows, peak = model.stat().st_size, [], 0
@@ -37,7 +38,7 @@ def main():
             for i in range(args.rounds + 1):
                 copy, ours = Path(folder) / f"copy{i}", Path(folder) / f"ours{i}"
                 a, _ = timed(["cp", model, copy])
-                b, rss = timed([args.bin, "optimize", model, "-o", ours])
+                b, rss = timed([args.bin, "optimize", model, "-o", ours, "--target", args.target])
                 if i:
                     rows.append((a, b))
                 peak = max(peak, rss)

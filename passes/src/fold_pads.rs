@@ -1,7 +1,7 @@
 //! `fold_pads`: zeros that a Pad puts around an image go into the convolution that reads it, through Transposes between them.
 
 use crate::pipeline::{Context, PassError};
-use crate::rewrites::{Numerics, RewriteForm, TABLE, before_rounding, floats};
+use crate::rewrites::{RewriteForm, TABLE, floats, reassociable};
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
@@ -12,12 +12,8 @@ use relayout_ir::types::Type;
 
 /// Folds in front of every convolution.
 pub fn fold_pads(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
-    if cx.numerics < Numerics::Reassociate {
-        return Ok(());
-    }
-    let rounding = before_rounding(graph, cx.at > 0 && cx.quantizes);
-    for n in graph.order().unwrap_or_default() {
-        if !graph.contains(n) || rounding.get(n.index()).copied().unwrap_or(true) {
+    for n in reassociable(graph, cx) {
+        if !graph.contains(n) {
             continue;
         }
         let Some(fold) = Fold::plan(graph, n) else { continue };

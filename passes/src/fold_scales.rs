@@ -11,7 +11,7 @@
 use crate::eval::{Numbers, Scaled, Split, bytes_of, decode, encode};
 use crate::fold_constants::{SMALL, pass_cost};
 use crate::pipeline::{Context, PassError};
-use crate::rewrites::{Affine, Anchor, BiasPlace, Numerics, Rewrite, before_rounding, of_anchor, reading};
+use crate::rewrites::{Affine, Anchor, BiasPlace, Rewrite, of_anchor, reading, reassociable};
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
@@ -23,12 +23,8 @@ use std::sync::Arc;
 
 /// Folds behind every anchor, in topological order.
 pub fn fold_scales(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
-    if cx.numerics < Numerics::Reassociate {
-        return Ok(());
-    }
-    let rounding = before_rounding(graph, cx.at > 0 && cx.quantizes);
-    for n in graph.order().unwrap_or_default() {
-        if !graph.contains(n) || rounding.get(n.index()).copied().unwrap_or(true) {
+    for n in reassociable(graph, cx) {
+        if !graph.contains(n) {
             continue;
         }
         let Some((rewrite, anchor)) = anchored(graph, n) else { continue };

@@ -13,13 +13,11 @@ use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::infer::infer_graph;
+use relayout_ir::op::{NCHWC, infer::infer_graph};
 use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
 use relayout_ir::types::Type;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Domain of ONNX Runtime's blocked ops.
-const DOMAIN: &str = "com.microsoft.nchwc";
 /// The operand of a blocked convolution that is added to its result.
 const SUM: usize = 3;
 /// Opset of the standard ops: one in which Pad and Slice have their numbers in attributes or which all of the others share.
@@ -44,7 +42,7 @@ pub fn is_blocked(graph: &Graph) -> bool {
 /// The op of the dialect that a node is.
 fn dialect(node: &Node) -> Option<&str> {
     match &node.op {
-        Op::Onnx(op) if op.domain == DOMAIN => Some(&op.name),
+        Op::Onnx(op) if op.domain == NCHWC => Some(&op.name),
         _ => None,
     }
 }

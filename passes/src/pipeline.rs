@@ -389,10 +389,11 @@ fn each_graph(graph: &mut Graph, path: &str, visit: &mut Visit<'_>) -> Result<()
         if graph.node(n).bodies().next().is_none() {
             continue;
         }
-        let label = graph.node(n).describe(graph);
-        for (name, attr) in graph.attrs_mut(n) {
+        let node = graph.node(n);
+        let paths: Vec<String> = node.attrs.keys().map(|name| node.body_path(graph, path, name)).collect();
+        for ((_, attr), path) in graph.attrs_mut(n).iter_mut().zip(paths) {
             for body in attr.bodies_mut() {
-                each_graph(body, &format!("{path}{label}.{name}/"), visit)?;
+                each_graph(body, &path, visit)?;
             }
         }
     }

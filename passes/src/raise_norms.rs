@@ -13,7 +13,7 @@
 //! what no kernel was chosen for, node by node as it was read.
 
 use crate::pipeline::{Context, PassError};
-use crate::rewrites::{Numerics, before_rounding, floats};
+use crate::rewrites::{floats, reassociable};
 use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
@@ -45,12 +45,8 @@ struct Found {
 /// Raises what the target may have kernels for.
 pub fn raise_norms(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
     let Some(host) = cx.target.blocked_host() else { return Ok(()) };
-    if cx.numerics < Numerics::Reassociate {
-        return Ok(());
-    }
-    let rounding = before_rounding(graph, cx.at > 0 && cx.quantizes);
-    for n in graph.order().unwrap_or_default() {
-        if !graph.contains(n) || rounding.get(n.index()).copied().unwrap_or(true) {
+    for n in reassociable(graph, cx) {
+        if !graph.contains(n) {
             continue;
         }
         let Some(found) = find(graph, n).filter(|f| channels(graph, f.operands[0]) % host.block as i64 == 0) else {

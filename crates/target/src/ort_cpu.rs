@@ -25,10 +25,8 @@ use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, OpName, ValueId};
 use relayout_ir::layout::{Factor, Layout, Segment};
+use relayout_ir::op::NCHWC;
 use relayout_ir::storage::{StorageRule, blocked_image};
-
-/// Domain of ONNX Runtime's blocked ops.
-pub(crate) const DOMAIN: &str = "com.microsoft.nchwc";
 
 /// Where an image's axes `[n, c, h, w]` stand, in models of channels-first and of channels-last origin.
 const ORIGINS: [[usize; 4]; 2] = [[0, 1, 2, 3], [0, 3, 1, 2]];
@@ -223,7 +221,7 @@ fn blocked(order: &[u8], inner: &[(u8, u64)]) -> Layout {
 
 /// An op of the domain.
 fn op(name: &str) -> OpName {
-    OpName { domain: DOMAIN.to_owned(), name: name.to_owned(), overload: String::new() }
+    OpName { domain: NCHWC.to_owned(), name: name.to_owned(), overload: String::new() }
 }
 
 /// The operand, if it is there.

@@ -8,13 +8,14 @@
 //! bias it knows.
 
 use super::make::Maker;
-use super::nchwc::{DOMAIN, convolution};
+use super::nchwc::convolution;
 use crate::pipeline::PassError;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
+use relayout_ir::op::NCHWC;
 use relayout_ir::types::Type;
 use relayout_target::BlockedHost;
 use std::collections::BTreeSet;
@@ -65,7 +66,7 @@ impl Maker<'_> {
         let declared = Dim::from(slots.max(CHANNELS));
         let one = || Dim::from(1);
         let packed = Type::tensor(DType::F32, vec![one(), declared.clone(), one(), one()]);
-        let packed = self.node(DOMAIN, "ReorderInput", vec![zeros], "host.packed", packed, 1)?;
+        let packed = self.node(NCHWC, "ReorderInput", vec![zeros], "host.packed", packed, 1)?;
         let length = self.constant("host.slots", Constant::ints(&[slots]))?;
         let vector =
             self.node("", "Reshape", vec![packed, length], "host.block", Type::tensor(DType::F32, vec![declared]), 13)?;

@@ -29,6 +29,7 @@ pub(crate) use transposes::split_moves;
 use crate::pipeline::{Context, PassError};
 use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, NodeId, Op};
+use relayout_ir::op::NCHWC;
 
 /// Says what the dialect needs.
 pub fn legalize(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
@@ -61,7 +62,7 @@ fn say_kernels(graph: &mut Graph, block: u64) -> Result<(), PassError> {
         }
         let node = graph.node(n);
         let (Form::Kernel(layouts), Op::Onnx(op)) = (&node.form, &node.op) else { continue };
-        if op.domain == nchwc::DOMAIN {
+        if op.domain == NCHWC {
             continue;
         }
         // What was made for a normalization runs as ONNX has it.

@@ -7,12 +7,11 @@ use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
+use relayout_ir::op::NCHWC;
 use relayout_ir::patch::{Insert, Patch, remove_dead};
 use relayout_ir::types::{TensorType, Type};
 use std::collections::BTreeMap;
 
-/// Domain of ONNX Runtime's blocked ops.
-pub(super) const DOMAIN: &str = "com.microsoft.nchwc";
 /// The operand of a convolution that is added to its result.
 const SUM: usize = 3;
 
@@ -38,11 +37,11 @@ pub(super) fn fuse(graph: &mut Graph) -> Result<(), PassError> {
 
 /// A blocked convolution.
 pub(super) fn convolution() -> OpName {
-    OpName { domain: DOMAIN.to_owned(), name: "Conv".to_owned(), overload: String::new() }
+    OpName { domain: NCHWC.to_owned(), name: "Conv".to_owned(), overload: String::new() }
 }
 
 fn is_conv(node: &Node) -> bool {
-    matches!(&node.op, Op::Onnx(op) if op.domain == DOMAIN && op.name == "Conv")
+    matches!(&node.op, Op::Onnx(op) if op.domain == NCHWC && op.name == "Conv")
 }
 
 /// A convolution that can take in what reads it, and how that reader sees it.

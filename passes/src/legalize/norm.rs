@@ -15,7 +15,7 @@
 //! they become channels of one image. Constant scales and shifts that follow are those of the last convolution.
 
 use super::make::Maker;
-use super::nchwc::{DOMAIN, convolution};
+use super::nchwc::convolution;
 use super::scale::{become_convolution, constant_scale, convolve_images, reshape};
 use crate::pipeline::PassError;
 use crate::rewrites::{Affine, floats};
@@ -26,6 +26,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, NodeId, OpName, ValueId};
 use relayout_ir::layout::Layout;
+use relayout_ir::op::NCHWC;
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::raised::{GroupNorm, Written};
 use relayout_ir::types::Type;
@@ -232,7 +233,7 @@ impl Made<'_> {
     /// The mean of each channel of blocked images.
     fn pooled(&mut self, x: ValueId, blocked: Option<Layout>, [n, c]: [i64; 2]) -> Result<ValueId, PassError> {
         let ty = Type::tensor(DType::F32, [n, c, 1, 1].map(Dim::from).to_vec());
-        let y = self.maker.node(DOMAIN, "GlobalAveragePool", vec![x], &format!("{}.means", self.base), ty, 1)?;
+        let y = self.maker.node(NCHWC, "GlobalAveragePool", vec![x], &format!("{}.means", self.base), ty, 1)?;
         self.reads(y, blocked);
         Ok(y)
     }

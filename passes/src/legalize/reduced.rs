@@ -1,6 +1,5 @@
 //! Means and maxima over rows and columns that drop these axes: a global pool, and a Reshape to a number per image and channel.
 
-use super::nchwc::DOMAIN;
 use super::unfold::become_reshape;
 use crate::pipeline::PassError;
 use relayout_ir::dim::Dim;
@@ -8,6 +7,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
+use relayout_ir::op::NCHWC;
 use relayout_ir::storage::blocked_image;
 use relayout_ir::types::Type;
 
@@ -59,7 +59,7 @@ impl Pooled {
         shape[self.axes[0]] = self.images;
         shape[self.axes[1]] = Dim::from(self.channels);
         let ty = Type::tensor(DType::F32, shape);
-        let op = OpName { domain: DOMAIN.to_owned(), name: self.op.to_owned(), overload: String::new() };
+        let op = OpName { domain: NCHWC.to_owned(), name: self.op.to_owned(), overload: String::new() };
         let mut node = Node::new(Op::Onnx(op), vec![Some(self.x)]);
         (node.rank, node.opset) = (rank, 1);
         let own = || vec![Some(self.layout.clone())];

@@ -11,7 +11,7 @@ mod rounding;
 pub(crate) use affine::floats;
 pub use affine::{Affine, reading};
 pub use anchor::{Anchor, BiasPlace};
-pub(crate) use rounding::before_rounding;
+pub(crate) use rounding::reassociable;
 
 use relayout_ir::graph::{Graph, Node};
 

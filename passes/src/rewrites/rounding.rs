@@ -1,11 +1,25 @@
 //! What comes before a quantization. There a sum in another order may land on the other side of a step, so nothing that rounds
 //! differently is done there.
 
+use super::Numerics;
+use crate::pipeline::Context;
 use relayout_ir::graph::{Graph, Node, NodeId, Op};
+
+/// Nodes in topological order whose sums may be taken otherwise: none where every bit has to stay, none that come before a
+/// quantization.
+pub(crate) fn reassociable(graph: &Graph, cx: &Context<'_>) -> Vec<NodeId> {
+    if cx.numerics < Numerics::Reassociate {
+        return Vec::new();
+    }
+    let rounding = before_rounding(graph, cx.at > 0 && cx.quantizes);
+    let mut order = graph.order().unwrap_or_default();
+    order.retain(|n| !rounding[n.index()]);
+    order
+}
 
 /// By node number: whether a result of the node reaches an op that rounds to steps, itself included. `beyond` says that of the
 /// graph's outputs.
-pub(crate) fn before_rounding(graph: &Graph, beyond: bool) -> Vec<bool> {
+fn before_rounding(graph: &Graph, beyond: bool) -> Vec<bool> {
     let bound = graph.nodes().map(|n| n.index() + 1).max().unwrap_or(0);
     if beyond {
         return vec![true; bound];

@@ -24,7 +24,7 @@ const GLOBAL: &[Case] = &[Case::new("n s*!~ c -> n s*:1 c")];
 const LARGEST_BLOCK: i64 = 16;
 
 const fn blocked(name: &'static str, infer: Infer) -> OpDef {
-    OpDef { name, domain: "com.microsoft.nchwc", opsets: (1, 1), axes: Axes::Opaque(BLOCKED), infer }
+    OpDef { name, domain: super::NCHWC, opsets: (1, 1), axes: Axes::Opaque(BLOCKED), infer }
 }
 
 /// The domain has the versions of ONNX's own operator set.

@@ -72,6 +72,9 @@ pub struct OpDef {
     pub infer: fn(&mut InferContext<'_>) -> Result<Inferred, String>,
 }
 
+/// The domain of ONNX Runtime's ops on blocks of channels.
+pub const NCHWC: &str = "com.microsoft.nchwc";
+
 /// Types of an op's results.
 type Infer = fn(&mut InferContext<'_>) -> Result<Inferred, String>;
 

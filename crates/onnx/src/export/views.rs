@@ -8,10 +8,10 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
+use relayout_ir::op::NCHWC;
 use relayout_ir::storage::{StorageRule, blocked_image, reshape_target, same_bytes};
 
 /// Domain of ONNX Runtime's blocked ops.
-const NCHWC: &str = "com.microsoft.nchwc";
 
 /// What is left of a view or a move once both sides have their storage shapes.
 #[derive(Clone, Debug, PartialEq, Eq)]

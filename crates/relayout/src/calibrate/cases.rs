@@ -1,5 +1,6 @@
 //! A node of ONNX Runtime for each [`Case`].
 
+use relayout_ir::op::NCHWC;
 use relayout_target::measured::{
     Activation, AxisShape, Case, ConvShape, Copy, ELEMENTWISE, Form, GemmShape, Pool, PoolShape, Reorder, ResizeShape,
     Scaling, Side, Spread, is_binary,
@@ -9,7 +10,6 @@ use super::CalibrateError;
 use super::sketch::{Sketch, Value};
 
 /// Domain of the blocked ops.
-const BLOCKED: &str = "com.microsoft.nchwc";
 
 /// Adds one node to a sketch, as copy `copy` of it: weights are its own, operands shared, unless it reads `input`. Gives the
 /// name of what it computes.
@@ -117,7 +117,7 @@ impl Adding<'_> {
         let (op, domain) = match (form, s.activation) {
             (Form::Plain, None) => ("Conv", ""),
             (Form::Plain, Some(_)) => ("FusedConv", "com.microsoft"),
-            _ => ("Conv", BLOCKED),
+            _ => ("Conv", NCHWC),
         };
         Ok(self.node(op, domain, &[&x, &weights, &bias], &attributes))
     }
@@ -127,10 +127,10 @@ impl Adding<'_> {
         if kind == Reorder::Input {
             let dims = if side == Side::Nchw { [n, c, h, w] } else { [n, h, w, c] };
             let x = self.x(&dims)?;
-            return Ok(self.node("ReorderInput", BLOCKED, &[&x], &[("channels_last", last)]));
+            return Ok(self.node("ReorderInput", NCHWC, &[&x], &[("channels_last", last)]));
         }
         let x = self.x(&[n, c.next_multiple_of(self.block), h, w])?;
-        Ok(self.node("ReorderOutput", BLOCKED, &[&x], &[("channels", Value::Int(c)), ("channels_last", last)]))
+        Ok(self.node("ReorderOutput", NCHWC, &[&x], &[("channels", Value::Int(c)), ("channels_last", last)]))
     }
 
     fn transpose(&mut self, shape: &[u64], perm: &[usize], width: u64) -> Result<String, CalibrateError> {
@@ -170,7 +170,7 @@ impl Adding<'_> {
     }
 
     fn pool(&mut self, kind: Pool, s: &PoolShape, blocked: bool) -> Result<String, CalibrateError> {
-        let (c, domain) = if blocked { (s.c.next_multiple_of(self.block), BLOCKED) } else { (s.c, "") };
+        let (c, domain) = if blocked { (s.c.next_multiple_of(self.block), NCHWC) } else { (s.c, "") };
         let x = self.x(&[s.n, c, s.h, s.w])?;
         let op = match kind {
             Pool::Max => "MaxPool",
@@ -201,7 +201,7 @@ impl Adding<'_> {
         if blocked {
             let scales = [1, 1, scale[0], scale[1]];
             attributes.push(("scales", Value::Ints(&scales)));
-            return Ok(self.node("Upsample", BLOCKED, &[&x], &attributes));
+            return Ok(self.node("Upsample", NCHWC, &[&x], &attributes));
         }
         if mode == Scaling::Nearest {
             attributes.push(("nearest_mode", Value::Text("floor")));

@@ -7,6 +7,7 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use relayout_ir::op::NCHWC;
 use relayout_onnx::proto::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
     ValueInfoProto, attribute_proto::AttributeType, tensor_proto::DataType, tensor_shape_proto, type_proto,
@@ -187,7 +188,7 @@ impl Sketch {
             |domain: &str, version| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
         let model = ModelProto {
             ir_version: Some(8),
-            opset_import: vec![opset("", 17), opset("com.microsoft", 1), opset("com.microsoft.nchwc", 1)],
+            opset_import: vec![opset("", 17), opset("com.microsoft", 1), opset(NCHWC, 1)],
             graph: Some(self.graph),
             ..ModelProto::default()
         };

@@ -7,6 +7,7 @@
 
 use std::time::Instant;
 
+use relayout_ir::op::NCHWC;
 use relayout_target::measured::Case;
 
 use super::cases::{add, weight_bytes};
@@ -186,7 +187,7 @@ impl<'a> Bench<'a> {
 pub(super) fn block(runtime: &Runtime) -> Result<u64, CalibrateError> {
     let mut sketch = Sketch::new();
     let x = sketch.floats("x", &[1, 4, 1, 1])?;
-    let blocked = sketch.node("ReorderInput", "com.microsoft.nchwc", &[&x], "blocked", &[]);
+    let blocked = sketch.node("ReorderInput", NCHWC, &[&x], "blocked", &[]);
     sketch.node("Size", "", &[&blocked], "size", &[]);
     let flat = sketch.node("Cast", "", &["size"], "size.f32", &[("to", Value::Int(1))]);
     let one = sketch.ints("one", &[1]);
