@@ -31,13 +31,12 @@ pub enum Padding {
 /// What a Pad adds before and after each axis of its operand. `None` for other ops, and where the axes are not known.
 pub fn paddings(graph: &Graph, node: &Node) -> Option<Vec<(Padding, Padding)>> {
     let rank = rank(graph, node, 0).filter(|_| op_name(node) == "Pad")?;
-    let list: Vec<Padding> = match node.ints("pads").or_else(|| node.ints("paddings")) {
-        Some(list) => list.iter().copied().map(Padding::Known).collect(),
-        None => {
-            let contents = graph.value(operand(node, 1)?).contents.as_ref()?;
-            let said = |(at, d): (usize, &Dim)| d.as_const().map_or(Padding::Listed(at), Padding::Known);
-            contents.iter().enumerate().map(said).collect()
-        }
+    let list: Vec<Padding> = if let Some(list) = node.ints("pads").or_else(|| node.ints("paddings")) {
+        list.iter().copied().map(Padding::Known).collect()
+    } else {
+        let contents = graph.value(operand(node, 1)?).contents.as_ref()?;
+        let said = |(at, d): (usize, &Dim)| d.as_const().map_or(Padding::Listed(at), Padding::Known);
+        contents.iter().enumerate().map(said).collect()
     };
     let axes = named_axes(graph, node, rank, rank)?;
     if list.len() != 2 * axes.len() {
