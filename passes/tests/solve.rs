@@ -268,9 +268,9 @@ fn out_of_nodes_the_gap_is_flagged() {
 fn a_concat_that_grows_with_every_layer_stays_within_the_limits() {
     let solution = solve(&dense_block(72, 2), &Limits::default());
     assert_eq!((solution.methods.as_slice(), solution.optimal), ([Method::Cut].as_slice(), true));
-    let solution = solve(&dense_block(72, 4), &limits(1 << 12, 1 << 10));
+    let solution = solve(&dense_block(72, 3), &limits(1 << 10, 1 << 8));
     assert_eq!(solution.methods, [Method::Search]);
-    assert!(solution.stats.branch_nodes <= 1 << 10 && solution.bound <= solution.cost && solution.cost.is_finite());
+    assert!(solution.stats.branch_nodes <= 1 << 8 && solution.bound <= solution.cost && solution.cost.is_finite());
 }
 
 #[test]
