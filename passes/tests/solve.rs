@@ -1,156 +1,11 @@
 //! The solvers against brute force on small random problems, and on problems whose answer is known.
 
+mod parts;
+
+use parts::{brute_force, changes, costs, dense, dense_block, many_layouts, operators, parts, two_layouts};
 use proptest::prelude::*;
 use relayout_passes::solve::certificate::{Certificate, CertificateError, Checked, Proof, certify};
 use relayout_passes::solve::{Cost, Limits, Method, Problem, ProblemError, SharedValue, Solution, Use, Var, solve};
-
-fn costs(units: &[u64]) -> Vec<Cost> {
-    units.iter().copied().map(Cost::new).collect()
-}
-
-/// The least cost, and among assignments of that cost the fewest variables off state 0.
-fn brute_force(problem: &Problem) -> (Cost, usize) {
-    let domains: Vec<u32> = (0..problem.variables()).map(|v| problem.states(Var(v as u32)) as u32).collect();
-    let mut assignment = vec![0; domains.len()];
-    let mut best = (Cost::INFINITE, usize::MAX);
-    loop {
-        best = best.min((problem.cost(&assignment), changes(&assignment)));
-        let Some(at) = (0..domains.len()).find(|&v| assignment[v] + 1 < domains[v]) else { return best };
-        assignment[at] += 1;
-        assignment[..at].fill(0);
-    }
-}
-
-fn changes(assignment: &[u32]) -> usize {
-    assignment.iter().filter(|&&state| state != 0).count()
-}
-
-/// A problem by its parts, so that proptest can shrink it.
-#[derive(Clone, Debug)]
-struct Parts {
-    unary: Vec<Vec<u64>>,
-    pairs: Vec<(usize, usize, Vec<u64>)>,
-    values: Vec<ValueParts>,
-}
-
-#[derive(Clone, Debug)]
-struct ValueParts {
-    producer: usize,
-    produces: Vec<u32>,
-    /// 0: does not read; `l + 1`: wants layout `l`.
-    uses: Vec<(usize, Vec<u32>)>,
-    layouts: usize,
-    moves: Vec<u64>,
-}
-
-impl Parts {
-    /// Random lists are longer than needed: variables and layouts are taken modulo what there is.
-    fn build(&self) -> Problem {
-        let mut problem = Problem::new();
-        let n = self.unary.len();
-        let vars: Vec<Var> = (self.unary.iter().enumerate())
-            .map(|(i, units)| problem.add_variable(format!("x{i}"), costs(units)).expect("has states"))
-            .collect();
-        let states = |v: usize| self.unary[v % n].len();
-        for (a, b, table) in &self.pairs {
-            let size = states(*a) * states(*b);
-            let table = table.iter().copied().cycle().take(size).map(Cost::new).collect();
-            problem.add_pair(vars[a % n], vars[b % n], table).expect("fits");
-        }
-        for value in &self.values {
-            let layouts = value.layouts as u32;
-            let wanted = |&want: &u32| (want % (layouts + 1)).checked_sub(1);
-            let read = |(v, wants): &(usize, Vec<u32>)| Use {
-                var: vars[v % n],
-                wants: wants.iter().cycle().take(states(*v)).map(wanted).collect(),
-            };
-            let value = SharedValue {
-                name: "t".into(),
-                producer: vars[value.producer % n],
-                produces: value.produces.iter().cycle().take(states(value.producer)).map(|l| l % layouts).collect(),
-                uses: value.uses.iter().map(read).collect(),
-                layouts: value.layouts,
-                moves: value.moves.iter().copied().cycle().take(value.layouts * value.layouts).map(Cost::new).collect(),
-            };
-            problem.add_value(value).expect("fits");
-        }
-        problem
-    }
-}
-
-/// Small prices, so that ties are common, and now and then one that cannot be paid.
-fn price(infinite: u32) -> impl Strategy<Value = u64> {
-    prop_oneof![20 => 0..12_u64, infinite => Just(u64::MAX)]
-}
-
-fn parts(vars: usize, states: std::ops::RangeInclusive<usize>, layouts: usize) -> impl Strategy<Value = Parts> {
-    let unary = prop::collection::vec(prop::collection::vec(price(1), states), 1..=vars);
-    let pairs = prop::collection::vec((0..vars, 0..vars, prop::collection::vec(price(3), 1..=16)), 0..=vars);
-    let uses = prop::collection::vec((0..vars, prop::collection::vec(0..64_u32, 4)), 0..=5);
-    let value = (0..vars, prop::collection::vec(0..64_u32, 4), uses, 1..=layouts, prop::collection::vec(price(1), 16));
-    let value = value.prop_map(|(producer, produces, uses, layouts, moves)| ValueParts {
-        producer,
-        produces,
-        uses,
-        layouts,
-        moves,
-    });
-    (unary, pairs, prop::collection::vec(value, 0..=vars)).prop_map(|(unary, pairs, values)| Parts {
-        unary,
-        pairs,
-        values,
-    })
-}
-
-/// Two states, which stand for the two layouts; no pair tables: what peers solve as a minimum cut.
-fn two_layouts(vars: usize) -> impl Strategy<Value = Parts> {
-    let unary = prop::collection::vec(prop::collection::vec(price(2), 2), 1..=vars);
-    let uses = prop::collection::vec((0..vars, Just(vec![1, 2])), 0..=6);
-    let value = (0..vars, uses, prop::collection::vec(price(0), 4)).prop_map(|(producer, uses, moves)| ValueParts {
-        producer,
-        produces: vec![0, 1],
-        uses,
-        layouts: 2,
-        moves,
-    });
-    (unary, prop::collection::vec(value, 0..=vars)).prop_map(|(unary, values)| Parts {
-        unary,
-        pairs: Vec::new(),
-        values,
-    })
-}
-
-/// Every pair of five variables is linked, so that little can be pruned and tables get large.
-fn dense() -> impl Strategy<Value = Parts> {
-    let unary = prop::collection::vec(prop::collection::vec(price(0), 3), 5);
-    let table = prop::collection::vec(price(1), 9);
-    (unary, prop::collection::vec(table, 10)).prop_map(|(unary, tables)| {
-        let ends = (0..5).flat_map(|a| (0..a).map(move |b| (a, b)));
-        Parts { unary, pairs: ends.zip(tables).map(|((a, b), table)| (a, b, table)).collect(), values: Vec::new() }
-    })
-}
-
-/// A value with so many layouts that the sets of them cannot be told apart one by one: every state wants its own.
-fn many_layouts() -> impl Strategy<Value = Problem> {
-    let unary = prop::collection::vec(prop::collection::vec(0..9_u64, 4), 5);
-    let moves = prop::collection::vec(0..12_u64, 256);
-    let wants = prop::collection::vec(prop::collection::vec(0..16_u32, 4), 4);
-    (unary, moves, wants).prop_map(|(unary, moves, wants)| {
-        let mut problem = Problem::new();
-        for units in &unary {
-            problem.add_variable("x", costs(units)).expect("has states");
-        }
-        let read = |(i, wants): (usize, &Vec<u32>)| Use {
-            var: Var(i as u32 + 1),
-            wants: wants.iter().enumerate().map(|(s, w)| Some((4 * i as u32 + s as u32 + w / 12) % 16)).collect(),
-        };
-        let uses = wants.iter().enumerate().map(read).collect();
-        let (name, produces) = ("t".to_owned(), vec![0, 5, 10, 15]);
-        let value = SharedValue { name, producer: Var(0), produces, uses, layouts: 16, moves: costs(&moves) };
-        problem.add_value(value).expect("fits");
-        problem
-    })
-}
 
 fn limits(table: usize, nodes: u64) -> Limits {
     let mut limits = Limits::default();
@@ -192,6 +47,14 @@ proptest! {
     fn up_to_four_states_and_any_factors_give_the_optimum(parts in parts(5, 1..=4, 4)) {
         let problem = parts.build();
         check_exact(&problem, &solve(&problem, &Limits::default()))?;
+    }
+
+    #[test]
+    fn operators_that_mix_layouts_give_the_optimum(problem in operators(), cap in 1_usize..30) {
+        check_exact(&problem, &solve(&problem, &Limits::default()))?;
+        check_exact(&problem, &solve(&problem, &limits(cap, u64::MAX)))?;
+        let (_, certificate) = check_certificate(&problem, &Limits::default())?;
+        prop_assert_eq!(certificate.bound, brute_force(&problem).0);
     }
 
     #[test]
@@ -398,6 +261,16 @@ fn out_of_nodes_the_gap_is_flagged() {
     let solution = solve(&problem, &limits(1, 0));
     assert!(!solution.optimal && solution.bound < solution.cost, "{solution:?}");
     assert!(solution.bound <= brute_force(&problem).0);
+}
+
+/// Three times the largest of DenseNet's blocks.
+#[test]
+fn a_concat_that_grows_with_every_layer_stays_within_the_limits() {
+    let solution = solve(&dense_block(72, 2), &Limits::default());
+    assert_eq!((solution.methods.as_slice(), solution.optimal), ([Method::Cut].as_slice(), true));
+    let solution = solve(&dense_block(72, 3), &limits(1 << 10, 1 << 8));
+    assert_eq!(solution.methods, [Method::Search]);
+    assert!(solution.stats.branch_nodes <= 1 << 8 && solution.bound <= solution.cost && solution.cost.is_finite());
 }
 
 #[test]

@@ -5,8 +5,8 @@ use crate::model::Model;
 use crate::optimize::{Options, Source};
 use relayout_passes::assign::{Decision, Scopes};
 use relayout_passes::pipeline::{Before, Outcome, PassError, prepare};
-use relayout_passes::solve::Limits;
 use relayout_passes::solve::certificate::{Certificate, Checked};
+use relayout_passes::solve::{Limits, Problem};
 use relayout_target::Target;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,12 +48,20 @@ pub fn check_certificate(
     options: &Options,
     certificate: &Certificate,
 ) -> Result<Checked, Error> {
+    Ok(certificate.check(&problem(model, target, options)?)?)
+}
+
+/// The decision of a model as [`optimize`](crate::optimize) poses it in its first round: every variable and every state, nothing
+/// merged, pinned or solved. For other solvers, and for checks of ours.
+///
+/// # Errors
+/// As of [`optimize`](crate::optimize).
+pub fn problem(model: &Model, target: &dyn Target, options: &Options) -> Result<Problem, Error> {
     let mut source = Source::of_model(model)?;
     let (_, hints) = prepare(&mut source.ir, target, &options.pipeline()?, Before::Everything)?;
     let scopes = Scopes::of(&source.ir.graph);
-    let problem =
-        relayout_passes::assign::problem(&scopes, target, &hints, options.numerics).map_err(PassError::from)?;
-    Ok(certificate.check(&problem)?)
+    let posed = relayout_passes::assign::problem(&scopes, target, &hints, options.numerics);
+    Ok(posed.map_err(PassError::from)?)
 }
 
 /// Runs what comes before the decision, decides, and hands on what there is to say, with the notes that came up.

@@ -39,7 +39,7 @@ mod why;
 pub use audit::{AUDIT_SCHEMA, Audit, AuditedMove, Fate, audit};
 pub use builder::{BuildError, GraphBuilder};
 pub use bundle::{BUNDLE_SCHEMA, Bundle, BundleError, read_bundle, write_bundle};
-pub use certificate::{CertificateFile, certify, check_certificate};
+pub use certificate::{CertificateFile, certify, check_certificate, problem};
 pub use error::Error;
 pub use io::{End, IO_KEY, IoError, IoLayout, IoRecord};
 pub use kernels::{KernelFile, KernelOptions, Kernels, LaunchFile, MANIFEST_SCHEMA, Manifest, MoveKernel, kernels};
@@ -57,6 +57,7 @@ pub use relayout_passes::hints::Size;
 pub use relayout_passes::pipeline::PASSES;
 pub use relayout_passes::record::{GraphRecord, MoveRecord, OpaqueRecord, Traffic};
 pub use relayout_passes::rewrites::{Numerics, Rewrite, TABLE as REWRITES};
+pub use relayout_passes::solve;
 pub use relayout_passes::solve::certificate::{Certificate, CertificateError, Checked};
 pub use relayout_target::measured;
 pub use relayout_target::{

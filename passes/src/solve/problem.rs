@@ -246,6 +246,12 @@ impl Problem {
         unary + pairs + values
     }
 
+    /// The pair tables, in order of addition: two variables and their prices, row-major, states of the first x states of
+    /// the second.
+    pub fn pairs(&self) -> impl Iterator<Item = (Var, Var, &[Cost])> {
+        self.pairs.iter().map(|pair| (pair.a, pair.b, pair.table.as_slice()))
+    }
+
     /// The shared values, in order of addition.
     #[must_use]
     pub fn values(&self) -> &[SharedValue] {
