@@ -50,7 +50,7 @@ impl Fold {
         let mut axes: Vec<usize> = (0..rank).collect();
         let mut between = Vec::new();
         let pad = loop {
-            if graph.uses(v).len() != 1 || graph.is_output(v) {
+            if graph.only_use(v).is_none() {
                 return None;
             }
             let (maker, _) = graph.value(v).producer();
