@@ -120,7 +120,7 @@ impl Decision<'_, '_> {
             why_wanted: why_wanted(graph, v),
             cheapest: cheapest(&alternatives),
             alternatives,
-            dropped: own.dropped.iter().filter(|(w, _)| *w == v).map(|(_, l)| l.to_string()).collect(),
+            dropped: own.dropped.get(&v).into_iter().flatten().map(ToString::to_string).collect(),
             cut_short,
         }
     }
