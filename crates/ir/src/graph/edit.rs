@@ -72,18 +72,18 @@ impl Graph {
         let Some(name) = renamed.get(&self.values[v.index()].name).cloned() else { return };
         if let Some(other) = self.by_name(&name).filter(|&other| other != v) {
             let free = self.fresh_name(&name);
-            self.set_name(other, free);
+            self.set_name(other, &free);
         }
-        self.set_name(v, name);
+        self.set_name(v, &name);
     }
 
-    fn set_name(&mut self, v: ValueId, name: String) {
+    fn set_name(&mut self, v: ValueId, name: &str) {
         self.edits += 1;
-        let before = std::mem::replace(&mut self.values[v.index()].name, name.clone());
+        let before = std::mem::replace(&mut self.values[v.index()].name, name.to_owned());
         if self.names.get(&before) == Some(v) {
             self.names.remove(&before);
         }
-        self.names.insert(&name, v);
+        self.names.insert(name, v);
     }
 
     /// Exchanges the names of two values.
