@@ -9,7 +9,7 @@ pub fn dead_nodes(graph: &Graph) -> Vec<NodeId> {
     let unread = |n: &NodeId| {
         let node = graph.node(*n);
         !matches!(node.op, Op::Input { .. })
-            && node.outputs.iter().flatten().all(|&v| graph.uses(v).is_empty() && !graph.is_output(v))
+            && node.outputs.iter().flatten().all(|&v| graph.use_count(v) == 0 && !graph.is_output(v))
     };
     graph.nodes().filter(unread).collect()
 }

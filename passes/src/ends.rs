@@ -5,6 +5,7 @@
 
 use relayout_ir::graph::{Graph, Op, ValueId};
 use relayout_ir::layout::Layout;
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
 /// Most axes of an end that may be stored otherwise: each has a letter.
@@ -41,11 +42,10 @@ impl Ends {
             return Vec::new();
         }
         let sides = [(false, graph.inputs(), &self.inputs), (true, graph.outputs(), &self.outputs)];
-        let mut ends: Vec<End> = Vec::new();
+        let (mut ends, mut seen) = (Vec::new(), FxHashSet::default());
         for (output, values, named) in sides {
             for &v in values {
-                let twice = ends.iter().any(|e| e.value == v && e.output == output);
-                if twice || !is_movable(graph, v) {
+                if !seen.insert((v, output)) || !is_movable(graph, v) {
                     continue;
                 }
                 let layout = named.get(&graph.value(v).name).cloned();

@@ -94,7 +94,7 @@ impl Found {
             .iter()
             .enumerate()
             .filter_map(|(slot, v)| v.map(|v| (slot, v)))
-            .filter(|&(_, v)| !graph.uses(v).is_empty())
+            .filter(|&(_, v)| graph.use_count(v) > 0)
             .collect();
         if read.is_empty() || node.outputs.iter().flatten().any(|&v| graph.is_output(v)) {
             return;
@@ -168,7 +168,7 @@ impl Found {
         let Some(x) = node.inputs.get(slot).copied().flatten() else { return true };
         let constant = graph.constant(x).or_else(|| self.constants.get(&x));
         let small = constant.and_then(Constant::size_bytes).is_some_and(|s| s <= SMALL);
-        small || (graph.uses(x).len() == 1 && !graph.is_output(x))
+        small || graph.only_use(x).is_some()
     }
 
     /// Takes back large Transposes that no node that goes reads, so that what they read is stored instead.

@@ -46,9 +46,7 @@ impl Fold {
         let mut axes: Vec<usize> = (0..rank).collect();
         let mut between = Vec::new();
         let pad = loop {
-            if graph.uses(v).len() != 1 || graph.is_output(v) {
-                return None;
-            }
+            graph.only_use(v)?;
             let (maker, _) = graph.value(v).producer();
             let made = graph.node(maker);
             match &made.form {

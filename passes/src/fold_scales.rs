@@ -211,10 +211,10 @@ fn chain(graph: &Graph, n: NodeId, anchor: &Anchor) -> Vec<Link> {
     let mut axis = Some(anchor.axis);
     let mut at = graph.node(n).outputs.first().copied().flatten();
     while let Some(v) = at.take() {
-        let &[u] = graph.uses(v).as_slice() else { break };
+        let Some(u) = graph.only_use(v) else { break };
         let node = graph.node(u.node);
         let Some(y) = node.outputs.first().copied().flatten() else { break };
-        if graph.is_output(v) || u.slot >= node.inputs.len() || !matches!(node.op, Op::Onnx(_)) {
+        if u.slot >= node.inputs.len() || !matches!(node.op, Op::Onnx(_)) {
             break;
         }
         match &node.form {
@@ -249,7 +249,7 @@ fn is_factor_of_product(graph: &Graph, n: NodeId, x: ValueId, y: ValueId) -> boo
 
 /// Whether the weights may be stored scaled: nothing else reads them, or a second copy is small.
 fn may_scale(graph: &Graph, anchor: &Anchor) -> bool {
-    let own = graph.uses(anchor.weight).len() == 1 && !graph.is_output(anchor.weight);
+    let own = graph.only_use(anchor.weight).is_some();
     own || graph.constant(anchor.weight).and_then(Constant::size_bytes).is_some_and(|size| size <= SMALL)
 }
 
@@ -295,7 +295,7 @@ fn put(graph: &Graph, patch: &mut Patch, suspects: &mut Vec<NodeId>, node: NodeI
         return;
     };
     let value = graph.value(old);
-    let goes = graph.uses(old).len() == 1 && !graph.is_output(old);
+    let goes = graph.only_use(old).is_some();
     let same = graph.constant(old).is_some_and(|c| c.dims == constant.dims && c.dtype == constant.dtype);
     suspects.push(value.producer().0);
     let takes_name_of = (goes && same).then_some(old);

@@ -23,7 +23,7 @@ pub fn fold_weights(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), Pass
             ty: value.ty.clone(),
             layout: value.layout.clone(),
             uses: graph.uses(y).into_vec(),
-            outputs: graph.outputs().iter().enumerate().filter(|(_, o)| **o == y).map(|(k, _)| k).collect(),
+            outputs: graph.output_places(y).to_vec(),
             takes_name_of: Some(y),
         });
         patch.apply(graph).map_err(PassError::Name)?;
@@ -36,7 +36,7 @@ fn folded(graph: &Graph, n: NodeId) -> Option<(ValueId, Constant)> {
     let node = graph.node(n);
     let x = node.inputs.first().copied().flatten()?;
     let y = node.outputs.first().copied().flatten()?;
-    if graph.uses(y).is_empty() && !graph.is_output(y) {
+    if graph.use_count(y) == 0 && !graph.is_output(y) {
         return None;
     }
     if matches!(node.op, Op::Onnx(_)) && to_is_plain_transpose(graph, n, y) {

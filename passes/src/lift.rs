@@ -206,10 +206,7 @@ fn reorder_output(graph: &mut Graph, n: NodeId, there: Option<u64>, patch: &mut 
 fn cut_filters(graph: &mut Graph, x: ValueId, kept: i64, patch: &mut Patch) -> bool {
     let conv = graph.value(x).producer().0;
     let node = graph.node(conv);
-    let fits = graph.uses(x).len() == 1
-        && !graph.is_output(x)
-        && node.onnx() == Some("Conv")
-        && node.int("group").unwrap_or(1) == 1;
+    let fits = graph.only_use(x).is_some() && node.onnx() == Some("Conv") && node.int("group").unwrap_or(1) == 1;
     let filters: Option<Vec<(usize, ValueId, Constant)>> = node
         .inputs
         .iter()
@@ -238,7 +235,7 @@ fn first_of(c: &Constant, kept: i64) -> Option<Constant> {
 }
 
 fn outputs_of(graph: &Graph, v: ValueId) -> Vec<usize> {
-    graph.outputs().iter().enumerate().filter(|(_, o)| **o == v).map(|(k, _)| k).collect()
+    graph.output_places(v).to_vec()
 }
 
 fn transpose(graph: &Graph, near: NodeId, x: ValueId, perm: &[i64], uses: Vec<Use>, outputs: Vec<usize>) -> Insert {

@@ -150,7 +150,7 @@ fn operand(graph: &Graph, n: NodeId, slot: usize) -> Option<ValueId> {
 }
 
 fn is_only_read_by(graph: &Graph, v: ValueId, n: NodeId) -> bool {
-    matches!(graph.uses(v)[..], [only] if only.node == n) && !graph.is_output(v)
+    graph.only_use(v).is_some_and(|only| only.node == n)
 }
 
 fn raise(graph: &mut Graph, n: NodeId, found: &Found) -> Raised {

@@ -1,14 +1,21 @@
-//! The operator graph: a petgraph [`StableDiGraph`] whose nodes are ops and whose edges carry a value and the slot it enters.
+//! The operator graph: nodes are ops, and every value knows the places that read it, which are the graph's edges.
+//!
+//! Every edit takes time by the node that it is about, however many others read the same values: a weight that all nodes
+//! share costs no more than one that is read once.
 //!
 //! Invariants, kept by every method here:
 //! - every value has exactly one producing node (inputs, constants and captured values have a node of their own kind);
-//! - `Node::inputs` and the incoming edges say the same: input slots first, then one slot per capture;
+//! - `Node::inputs` and the readers of values say the same: input slots first, then one slot per capture;
 //! - a value's name is unique in its graph; bodies have their own names and read outer ones through [`Op::Outer`] nodes.
 //!
 //! Absent on purpose: a mutable getter of the topology. It changes only through the methods here and through
 //! [`Patch`](crate::patch::Patch).
 
+mod edit;
+mod names;
 mod node;
+mod nodes;
+mod readers;
 
 pub use node::{Node, Op, OpName};
 
@@ -19,26 +26,30 @@ use crate::form::Form;
 use crate::layout::Layout;
 use crate::storage::{StorageRule, storage_shape};
 use crate::types::Type;
-use petgraph::Direction;
-use petgraph::stable_graph::{NodeIndex, StableDiGraph};
-use petgraph::visit::EdgeRef;
+use names::Names;
+use nodes::Nodes;
+use readers::Readers;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::OnceLock;
 
 /// A node of one graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub(crate) NodeIndex);
+pub struct NodeId(u32);
 
 /// A value of one graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ValueId(u32);
 
 impl NodeId {
+    /// No node's number.
+    const NONE: NodeId = NodeId(u32::MAX);
+
     /// Dense number, for side tables.
     pub fn index(self) -> usize {
-        self.0.index()
+        self.0 as usize
     }
 }
 
@@ -60,20 +71,14 @@ pub struct Value {
     pub layout: Layout,
     /// Contents of a small integer tensor, if shape arithmetic found them: elements in row-major order.
     pub contents: Option<Vec<Dim>>,
-    source: (NodeIndex, u32),
+    source: (NodeId, u32),
 }
 
 impl Value {
     /// The node that makes it and the result slot.
     pub fn producer(&self) -> (NodeId, usize) {
-        (NodeId(self.source.0), self.source.1 as usize)
+        (self.source.0, self.source.1 as usize)
     }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Edge {
-    value: ValueId,
-    slot: u32,
 }
 
 /// One place that reads a value. Slots past the node's inputs are captures.
@@ -92,11 +97,18 @@ pub struct Graph {
     pub name: String,
     /// How values whose axes are split or padded are declared; that of the target's dialect.
     pub storage: StorageRule,
-    dag: StableDiGraph<Node, Edge>,
+    nodes: Nodes,
     values: Vec<Value>,
-    by_name: FxHashMap<String, ValueId>,
+    /// By value.
+    readers: Vec<Readers>,
+    names: Names,
     inputs: Vec<ValueId>,
     outputs: Vec<ValueId>,
+    /// The places of those values that are graph outputs.
+    places: FxHashMap<ValueId, SmallVec<[usize; 1]>>,
+    /// What [`order`](Graph::order) found since the topology last changed.
+    order: OnceLock<Result<Vec<NodeId>, Vec<NodeId>>>,
+    edits: u64,
 }
 
 /// The graph already has a value of this name.
@@ -117,41 +129,55 @@ impl Graph {
     pub fn add(&mut self, mut node: Node, results: Vec<Option<(String, Type)>>) -> Result<NodeId, DuplicateName> {
         for (i, (name, _)) in results.iter().flatten().enumerate() {
             let twice = results.iter().flatten().skip(i + 1).any(|(n, _)| n == name);
-            if twice || self.by_name.contains_key(name) {
+            if twice || self.names.contains(name) {
                 return Err(DuplicateName(name.clone()));
             }
         }
         node.outputs = Vec::with_capacity(results.len());
-        let index = self.dag.add_node(node);
+        self.edit_topology();
+        let n = self.nodes.add(node);
         let mut outputs = Vec::with_capacity(results.len());
         for (slot, result) in results.into_iter().enumerate() {
-            outputs.push(result.map(|(name, ty)| self.new_value(name, ty, (index, slot as u32))));
+            outputs.push(result.map(|(name, ty)| self.new_value(name, ty, (n, slot as u32))));
         }
-        self.dag[index].outputs = outputs;
-        self.connect(index);
-        Ok(NodeId(index))
+        self.nodes[n].outputs = outputs;
+        self.connect(n);
+        Ok(n)
     }
 
-    fn new_value(&mut self, name: String, ty: Type, source: (NodeIndex, u32)) -> ValueId {
+    fn new_value(&mut self, name: String, ty: Type, source: (NodeId, u32)) -> ValueId {
         let id = ValueId(self.values.len() as u32);
         let layout = Layout::row_major(ty.rank().unwrap_or(0));
-        self.by_name.insert(name.clone(), id);
+        self.names.insert(&name, id);
+        self.readers.push(Readers::default());
         self.values.push(Value { name, ty, layout, contents: None, source });
         id
     }
 
-    fn connect(&mut self, index: NodeIndex) {
-        let node = &self.dag[index];
-        let reads: SmallVec<[(ValueId, u32); 8]> = node
-            .inputs
-            .iter()
-            .enumerate()
-            .filter_map(|(slot, v)| v.map(|v| (v, slot as u32)))
-            .chain(node.captures.iter().enumerate().map(|(k, &v)| (v, (node.inputs.len() + k) as u32)))
-            .collect();
-        for (value, slot) in reads {
-            let from = self.values[value.index()].source.0;
-            self.dag.add_edge(from, index, Edge { value, slot });
+    /// Notes that what is known of the graph as a whole no longer holds.
+    fn edit_topology(&mut self) {
+        self.order = OnceLock::new();
+        self.edits += 1;
+    }
+
+    /// How often the graph was edited, or lent to be edited, bodies included. Between two times of the same number nothing
+    /// changed but the fields that are public.
+    pub fn edits(&self) -> u64 {
+        self.edits
+    }
+
+    /// Enters a node among the readers of what it reads.
+    fn connect(&mut self, n: NodeId) {
+        let readers = &mut self.readers;
+        for (slot, v) in reads(&self.nodes[n]) {
+            readers[v.index()].insert(Use { node: n, slot });
+        }
+    }
+
+    fn disconnect(&mut self, n: NodeId) {
+        let readers = &mut self.readers;
+        for (slot, v) in reads(&self.nodes[n]) {
+            readers[v.index()].remove(Use { node: n, slot });
         }
     }
 
@@ -201,6 +227,8 @@ impl Graph {
 
     /// Makes a value a graph output, after those there are.
     pub fn add_output(&mut self, v: ValueId) {
+        self.edits += 1;
+        self.places.entry(v).or_default().push(self.outputs.len());
         self.outputs.push(v);
     }
 
@@ -221,6 +249,7 @@ impl Graph {
 
     /// A value, to set its type, layout or contents. The name and the producer can't be changed through it.
     pub fn value_mut(&mut self, v: ValueId) -> ValueMut<'_> {
+        self.edits += 1;
         let value = &mut self.values[v.index()];
         ValueMut { ty: &mut value.ty, layout: &mut value.layout, contents: &mut value.contents }
     }
@@ -232,33 +261,36 @@ impl Graph {
 
     /// A node.
     pub fn node(&self, n: NodeId) -> &Node {
-        &self.dag[n.0]
+        &self.nodes[n]
     }
 
     /// Attributes of a node, to be changed (bodies included).
     pub fn attrs_mut(&mut self, n: NodeId) -> &mut Attrs {
-        &mut self.dag[n.0].attrs
+        self.edits += 1;
+        &mut self.nodes[n].attrs
     }
 
     /// Makes a node another op of the same operands and results. Its form has to be bound again afterwards.
     pub fn set_op(&mut self, n: NodeId, op: OpName, opset: i64) {
-        let node = &mut self.dag[n.0];
+        self.edits += 1;
+        let node = &mut self.nodes[n];
         (node.op, node.opset) = (Op::Onnx(op), opset);
     }
 
     /// Sets what a node means for layouts.
     pub fn set_form(&mut self, n: NodeId, form: Form) {
-        self.dag[n.0].form = form;
+        self.edits += 1;
+        self.nodes[n].form = form;
     }
 
     /// Whether the node is (still) there.
     pub fn contains(&self, n: NodeId) -> bool {
-        self.dag.contains_node(n.0)
+        self.nodes.contains(n)
     }
 
     /// The value of this name.
     pub fn by_name(&self, name: &str) -> Option<ValueId> {
-        self.by_name.get(name).copied()
+        self.names.get(name)
     }
 
     /// Number of value ids handed out; side tables are this long.
@@ -268,35 +300,53 @@ impl Graph {
 
     /// All values whose producer is still there, by id.
     pub fn values(&self) -> impl Iterator<Item = ValueId> + '_ {
-        (0..self.values.len() as u32).map(ValueId).filter(|v| self.dag.contains_node(self.values[v.index()].source.0))
+        (0..self.values.len() as u32).map(ValueId).filter(|v| self.nodes.contains(self.values[v.index()].source.0))
     }
 
     /// All nodes by id, inputs and constants included.
     pub fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.dag.node_indices().map(NodeId)
+        self.nodes.ids()
     }
 
     /// Number of nodes, inputs and constants included.
     pub fn node_count(&self) -> usize {
-        self.dag.node_count()
+        self.nodes.len()
     }
 
     /// Every place that reads the value, by node and slot. Graph outputs are not among them.
     pub fn uses(&self, v: ValueId) -> SmallVec<[Use; 4]> {
-        let from = self.values[v.index()].source.0;
-        let mut uses: SmallVec<[Use; 4]> = self
-            .dag
-            .edges_directed(from, Direction::Outgoing)
-            .filter(|e| e.weight().value == v)
-            .map(|e| Use { node: NodeId(e.target()), slot: e.weight().slot as usize })
-            .collect();
-        uses.sort_unstable();
-        uses
+        self.readers[v.index()].iter().collect()
+    }
+
+    /// How many places read the value, graph outputs not counted.
+    pub fn use_count(&self, v: ValueId) -> usize {
+        self.readers[v.index()].len()
+    }
+
+    /// The place that reads the value, if there is just one and the value is no graph output.
+    pub fn only_use(&self, v: ValueId) -> Option<Use> {
+        let readers = &self.readers[v.index()];
+        if readers.len() == 1 && !self.is_output(v) { readers.iter().next() } else { None }
+    }
+
+    /// What a node reads, and in which slot.
+    pub(crate) fn reads(&self, n: NodeId) -> impl Iterator<Item = (usize, ValueId)> + '_ {
+        reads(&self.nodes[n])
+    }
+
+    /// Whether this place reads the value.
+    pub(crate) fn is_use(&self, v: ValueId, u: Use) -> bool {
+        self.readers[v.index()].contains(u)
     }
 
     /// Whether the value is a graph output.
     pub fn is_output(&self, v: ValueId) -> bool {
-        self.outputs.contains(&v)
+        self.places.contains_key(&v)
+    }
+
+    /// Which graph outputs the value is, in order.
+    pub fn output_places(&self, v: ValueId) -> &[usize] {
+        self.places.get(&v).map_or(&[], SmallVec::as_slice)
     }
 
     /// The constant behind a value, if its producer is one.
@@ -312,159 +362,47 @@ impl Graph {
     /// # Errors
     /// The nodes that never become ready: those on cycles and those behind them.
     pub fn order(&self) -> Result<Vec<NodeId>, Vec<NodeId>> {
-        let mut missing: FxHashMap<NodeIndex, usize> = FxHashMap::default();
+        self.order.get_or_init(|| self.sorted()).clone()
+    }
+
+    fn sorted(&self) -> Result<Vec<NodeId>, Vec<NodeId>> {
+        let mut missing = vec![0; self.nodes.bound()];
         let mut ready = BinaryHeap::new();
-        for n in self.dag.node_indices() {
-            let degree = self.dag.edges_directed(n, Direction::Incoming).count();
-            missing.insert(n, degree);
-            if degree == 0 {
-                ready.push(Reverse((self.dag[n].rank, n)));
+        for n in self.nodes() {
+            let count = reads(&self.nodes[n]).count();
+            missing[n.index()] = count;
+            if count == 0 {
+                ready.push(Reverse((self.nodes[n].rank, n)));
             }
         }
-        let mut order = Vec::with_capacity(missing.len());
+        let mut order = Vec::with_capacity(self.nodes.len());
         while let Some(Reverse((_, n))) = ready.pop() {
-            order.push(NodeId(n));
-            for e in self.dag.edges_directed(n, Direction::Outgoing) {
-                if let Some(left) = missing.get_mut(&e.target()) {
-                    *left -= 1;
-                    if *left == 0 {
-                        ready.push(Reverse((self.dag[e.target()].rank, e.target())));
-                    }
+            order.push(n);
+            let results = self.nodes[n].outputs.iter().flatten();
+            for reader in results.flat_map(|v| self.readers[v.index()].iter()).map(|u| u.node) {
+                let left = &mut missing[reader.index()];
+                *left -= 1;
+                if *left == 0 {
+                    ready.push(Reverse((self.nodes[reader].rank, reader)));
                 }
             }
         }
-        if order.len() == missing.len() {
+        if order.len() == self.nodes.len() {
             return Ok(order);
         }
-        let mut stuck: Vec<NodeId> = self.dag.node_indices().filter(|n| missing[n] > 0).map(NodeId).collect();
-        stuck.sort_unstable();
-        Err(stuck)
+        Err(self.nodes().filter(|n| missing[n.index()] > 0).collect())
     }
 
     /// A value name that is not taken in this graph: `base`, or `base.1`, `base.2`, …
     pub fn fresh_name(&self, base: &str) -> String {
-        if !self.by_name.contains_key(base) {
-            return base.to_owned();
-        }
-        let mut k = 1usize;
-        loop {
-            let name = format!("{base}.{k}");
-            if !self.by_name.contains_key(&name) {
-                return name;
-            }
-            k += 1;
-        }
+        self.names.fresh(base)
     }
+}
 
-    /// Makes `u` read `to`. The new value must be of this graph; cycles are found by [`order`](Graph::order).
-    pub(crate) fn redirect(&mut self, u: Use, to: ValueId) {
-        let Some(edge) = self
-            .dag
-            .edges_directed(u.node.0, Direction::Incoming)
-            .find(|e| e.weight().slot as usize == u.slot)
-            .map(|e| e.id())
-        else {
-            return;
-        };
-        self.dag.remove_edge(edge);
-        let node = &mut self.dag[u.node.0];
-        let inputs = node.inputs.len();
-        if u.slot < inputs {
-            node.inputs[u.slot] = Some(to);
-        } else {
-            node.captures[u.slot - inputs] = to;
-        }
-        let from = self.values[to.index()].source.0;
-        self.dag.add_edge(from, u.node.0, Edge { value: to, slot: u.slot as u32 });
-    }
-
-    /// Makes these the operands of a node.
-    pub fn set_inputs(&mut self, n: NodeId, inputs: Vec<Option<ValueId>>) {
-        self.disconnect(n);
-        self.dag[n.0].inputs = inputs;
-        self.connect(n.0);
-    }
-
-    fn disconnect(&mut self, n: NodeId) {
-        let incoming: Vec<_> = self.dag.edges_directed(n.0, Direction::Incoming).map(|e| e.id()).collect();
-        for edge in incoming {
-            self.dag.remove_edge(edge);
-        }
-    }
-
-    /// Makes an operand of a node this value, the slot added if it is not there.
-    pub(crate) fn set_input(&mut self, n: NodeId, slot: usize, to: ValueId) {
-        // Captures follow the inputs, so a new slot moves theirs: all edges are made anew.
-        self.disconnect(n);
-        let inputs = &mut self.dag[n.0].inputs;
-        inputs.resize(inputs.len().max(slot + 1), None);
-        inputs[slot] = Some(to);
-        self.connect(n.0);
-    }
-
-    /// Lets the bodies of a node read this value by its name.
-    pub fn add_capture(&mut self, n: NodeId, v: ValueId) {
-        let node = &mut self.dag[n.0];
-        if node.captures.contains(&v) {
-            return;
-        }
-        let slot = (node.inputs.len() + node.captures.len()) as u32;
-        node.captures.push(v);
-        let from = self.values[v.index()].source.0;
-        self.dag.add_edge(from, n.0, Edge { value: v, slot });
-    }
-
-    /// Makes the k-th graph output this value.
-    pub(crate) fn redirect_output(&mut self, k: usize, to: ValueId) {
-        self.outputs[k] = to;
-    }
-
-    /// Gives an outer value the name under which the enclosing graph has it now. A value of that name gets another one.
-    pub fn rename_outer(&mut self, n: NodeId, renamed: &FxHashMap<String, String>) {
-        let Some(v) = self.node(n).outputs.first().copied().flatten() else { return };
-        let Some(name) = renamed.get(&self.values[v.index()].name).cloned() else { return };
-        if let Some(other) = self.by_name(&name).filter(|&other| other != v) {
-            let free = self.fresh_name(&name);
-            self.set_name(other, free);
-        }
-        self.set_name(v, name);
-    }
-
-    fn set_name(&mut self, v: ValueId, name: String) {
-        let before = std::mem::replace(&mut self.values[v.index()].name, name.clone());
-        if self.by_name.get(&before) == Some(&v) {
-            self.by_name.remove(&before);
-        }
-        self.by_name.insert(name, v);
-    }
-
-    /// Exchanges the names of two values.
-    pub(crate) fn swap_names(&mut self, a: ValueId, b: ValueId) {
-        let name = std::mem::take(&mut self.values[a.index()].name);
-        let other = std::mem::replace(&mut self.values[b.index()].name, name);
-        self.values[a.index()].name = other;
-        for v in [a, b] {
-            self.by_name.insert(self.values[v.index()].name.clone(), v);
-        }
-    }
-
-    /// Removes a node whose results nobody reads; says whether it did. Graph inputs stay.
-    pub(crate) fn remove_unused(&mut self, n: NodeId) -> bool {
-        let node = &self.dag[n.0];
-        let read = self.dag.edges_directed(n.0, Direction::Outgoing).next().is_some();
-        let output = node.outputs.iter().flatten().any(|v| self.outputs.contains(v));
-        if read || output || matches!(node.op, Op::Input { .. }) {
-            return false;
-        }
-        for v in node.outputs.clone().into_iter().flatten() {
-            let value = &mut self.values[v.index()];
-            self.by_name.remove(&value.name);
-            // The number of the node may be given to another one; its values must not become that one's.
-            value.source = (NodeIndex::end(), 0);
-        }
-        self.dag.remove_node(n.0);
-        true
-    }
+/// What a node reads and in which slot: operands, then captures.
+fn reads(node: &Node) -> impl Iterator<Item = (usize, ValueId)> + '_ {
+    let captures = node.captures.iter().enumerate().map(|(k, &v)| (node.inputs.len() + k, v));
+    node.inputs.iter().enumerate().filter_map(|(slot, v)| v.map(|v| (slot, v))).chain(captures)
 }
 
 /// The parts of a value that a pass may set.

@@ -150,10 +150,8 @@ impl Patch {
             for u in graph.uses(v) {
                 graph.redirect(u, by);
             }
-            for k in 0..graph.outputs().len() {
-                if graph.outputs()[k] == v {
-                    graph.redirect_output(k, by);
-                }
+            for k in graph.output_places(v).to_vec() {
+                graph.redirect_output(k, by);
             }
             graph.swap_names(v, by);
         }

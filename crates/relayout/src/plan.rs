@@ -500,7 +500,7 @@ impl<V: Clone, N: Clone> Planner<'_, V, N> {
         let shape = graph.storage_shape(y, &to).ok_or_else(|| self.unsayable(n, "its result has no storage shape"))?;
         let value = self.id(x)?;
         let users = self.users(y)?;
-        let outputs = graph.outputs().iter().enumerate().filter(|(_, o)| **o == y).map(|(k, _)| k).collect();
+        let outputs = graph.output_places(y).to_vec();
         let extents = graph.value(x).ty.const_shape().filter(|_| graph.constant(x).is_some());
         match extents {
             Some(extents) if graph.value(x).layout.is_row_major() => {

@@ -18,6 +18,7 @@ use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::reshape_target;
 use relayout_target::{Cost, Kernel, NodeQuery, OpQuery, Target};
+use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
 
@@ -54,8 +55,8 @@ pub(super) struct ScopeCandidates {
     pub(super) lanes: Lanes,
     /// By value number: a constant, views of one, or known from shape arithmetic. Moves of it are made at compile time.
     pub(super) constant: Vec<bool>,
-    /// Layouts that the cap turned away, each once.
-    pub(super) dropped: Vec<(ValueId, Layout)>,
+    /// By value: layouts that the cap turned away, each once.
+    pub(super) dropped: FxHashMap<ValueId, Vec<Layout>>,
     /// Nodes that have more choices than the cap allows.
     pub(super) cut_short: BTreeSet<usize>,
 }
@@ -181,7 +182,7 @@ impl Closure<'_, '_> {
             plain: vec![Cost::ZERO; nodes],
             lanes: Lanes::of(graph),
             constant: vec![false; graph.value_bound()],
-            dropped: Vec::new(),
+            dropped: FxHashMap::default(),
             cut_short: BTreeSet::new(),
         };
         let mut place = vec![0; nodes];
@@ -303,8 +304,11 @@ impl Closure<'_, '_> {
                 }
                 let (there, new) = own.intern(v, layout);
                 fits &= there;
-                if !there && !own.dropped.iter().any(|(w, l)| *w == v && l == layout) {
-                    own.dropped.push((v, layout.clone()));
+                if !there {
+                    let dropped = own.dropped.entry(v).or_default();
+                    if !dropped.contains(layout) {
+                        dropped.push(layout.clone());
+                    }
                 }
                 if new {
                     changed.push(v);

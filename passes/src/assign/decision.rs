@@ -214,7 +214,7 @@ impl<'a, 'g> Decision<'a, 'g> {
             for n in graph.order().unwrap_or_default() {
                 let node = graph.node(n);
                 let Some(y) = node.outputs.first().copied().flatten().filter(|_| is_transpose(node)) else { continue };
-                let read = !graph.uses(y).is_empty() || graph.is_output(y);
+                let read = graph.use_count(y) > 0 || graph.is_output(y);
                 let from = self.plan.origin_choice(s, n).and_then(|c| c.outs.first().cloned());
                 let Some(from) = from.filter(|_| read && !self.plan.is_constant(s, y)) else { continue };
                 let price = regions::own_move(self.scopes, s, n, self.target, self.hints);

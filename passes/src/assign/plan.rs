@@ -177,7 +177,7 @@ impl Plan {
             })
         };
         let mut outputs = Vec::new();
-        for (k, _) in graph.outputs().iter().enumerate().filter(|(_, o)| **o == v) {
+        for &k in graph.output_places(v) {
             let layout = scopes.output(s, k).and_then(|c| self.at(c)).unwrap_or_else(|| Layout::row_major(rank));
             outputs.push((want(layout), k));
         }

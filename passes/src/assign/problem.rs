@@ -6,10 +6,14 @@ use super::plan::{Chosen, move_cost};
 use super::scopes::{Crossing, Scopes};
 use crate::hints::Hints;
 use crate::solve::{Problem, ProblemError, SharedValue, Solution, Use as SolverUse, Var};
-use relayout_ir::graph::{NodeId, ValueId};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
+use relayout_ir::storage::StorageRule;
+use relayout_ir::types::Type;
 use relayout_target::{Cost, Target};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// What the solver did, for the report.
@@ -122,8 +126,13 @@ fn fill(record: &mut SolveRecord, solution: &Solution) {
     }
 }
 
+/// Candidate layouts of a value.
+type Layouts = SmallVec<[Layout; 2]>;
+
 struct Network<'a, 'g> {
     posed: Posed,
+    /// Costs of moves by what they depend on. Networks repeat themselves: most values have the type and the layouts of others.
+    moves: FxHashMap<(Type, StorageRule, Layouts), Vec<Cost>>,
     scopes: &'a Scopes<'g>,
     candidates: &'a Candidates,
     target: &'a dyn Target,
@@ -133,7 +142,7 @@ struct Network<'a, 'g> {
 impl<'a, 'g> Network<'a, 'g> {
     fn new(scopes: &'a Scopes<'g>, candidates: &'a Candidates, target: &'a dyn Target, hints: &'a Hints) -> Self {
         let posed = Posed { borders: Vec::new(), ..Posed::nothing(candidates) };
-        Network { posed, scopes, candidates, target, hints }
+        Network { posed, moves: FxHashMap::default(), scopes, candidates, target, hints }
     }
 
     fn add_borders(&mut self) -> Result<(), ProblemError> {
@@ -168,7 +177,7 @@ impl<'a, 'g> Network<'a, 'g> {
         let graph = self.scopes.graph(s);
         let name = &graph.value(v).name;
         let mut uses: Vec<SolverUse> = Vec::new();
-        for (k, _) in graph.outputs().iter().enumerate().filter(|(_, o)| **o == v) {
+        for &k in graph.output_places(v) {
             uses.push(match self.scopes.output(s, k) {
                 Some(crossing) => self.crossing(s, v, crossing)?,
                 None => self.pinned(name, 0)?,
@@ -193,11 +202,7 @@ impl<'a, 'g> Network<'a, 'g> {
             }
         };
         let weight = self.scopes.list[s].weight;
-        let moves = layouts
-            .iter()
-            .flat_map(|from| layouts.iter().map(move |to| (from, to)))
-            .map(|(from, to)| move_cost(graph, v, from, to, self.target, self.hints).times(weight))
-            .collect();
+        let moves = self.moves(graph, v, layouts).iter().map(|cost| cost.times(weight)).collect();
         let number = self.posed.values.len();
         self.posed.values.insert((s, v), number);
         self.posed.problem.add_value(SharedValue {
@@ -207,6 +212,15 @@ impl<'a, 'g> Network<'a, 'g> {
             uses,
             layouts: layouts.len(),
             moves,
+        })
+    }
+
+    /// Costs of the moves of a value between all of its layouts, each row those from one.
+    fn moves(&mut self, graph: &Graph, v: ValueId, layouts: &Layouts) -> &[Cost] {
+        let (target, hints) = (self.target, self.hints);
+        self.moves.entry((graph.value(v).ty.clone(), graph.storage, layouts.clone())).or_insert_with(|| {
+            let pairs = layouts.iter().flat_map(|from| layouts.iter().map(move |to| (from, to)));
+            pairs.map(|(from, to)| move_cost(graph, v, from, to, target, hints)).collect()
         })
     }
 

@@ -135,7 +135,7 @@ fn touching(scopes: &Scopes<'_>, plan: &Plan, s: usize, v: ValueId) -> Vec<Eleme
             _ => {}
         }
     }
-    for (k, _) in graph.outputs().iter().enumerate().filter(|(_, o)| **o == v) {
+    for &k in graph.output_places(v) {
         let changed = scopes.output(s, k).filter(|c| plan.border_is_changed(c.border));
         touching.extend(changed.map(|c| Element::Border(c.border)));
     }

@@ -94,8 +94,8 @@ impl<'g> Scopes<'g> {
             let id = scopes.borders.len();
             let crossing = Crossing { border: id, stacked: false };
             if end.output {
-                let places = root.outputs().iter().enumerate().filter(|(_, v)| **v == end.value);
-                scopes.outputs.extend(places.map(|(k, _)| ((0, k), crossing)));
+                let places = root.output_places(end.value);
+                scopes.outputs.extend(places.iter().map(|&k| ((0, k), crossing)));
             } else {
                 scopes.produced.insert((0, end.value), crossing);
             }

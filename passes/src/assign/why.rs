@@ -90,7 +90,7 @@ impl Decision<'_, '_> {
         let row_major = vec![Some(0)];
         let reads = |i: usize| shared.and_then(|value| value.uses.get(i)).map_or(&row_major, |read| &read.wants);
         let mut wanted: Vec<Layout> = Vec::new();
-        for (k, _) in graph.outputs().iter().enumerate().filter(|(_, o)| **o == v) {
+        for &k in graph.output_places(v) {
             let copy = taken.copies.iter().find(|c| c.outputs.contains(&k));
             wanted.push(copy.map_or_else(|| produced.clone(), |c| c.layout.clone()));
         }
@@ -120,7 +120,7 @@ impl Decision<'_, '_> {
             why_wanted: why_wanted(graph, v),
             cheapest: cheapest(&alternatives),
             alternatives,
-            dropped: own.dropped.iter().filter(|(w, _)| *w == v).map(|(_, l)| l.to_string()).collect(),
+            dropped: own.dropped.get(&v).into_iter().flatten().map(ToString::to_string).collect(),
             cut_short,
         }
     }

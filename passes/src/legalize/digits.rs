@@ -14,6 +14,8 @@ use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::patch::constant_node;
 use relayout_ir::storage::{StorageRule, reshape_target};
 use relayout_ir::types::{TensorType, Type};
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 
 /// The first operator set in which Unsqueeze takes its axes as an operand.
 const AXES_ARE_AN_OPERAND: i64 = 13;
@@ -64,7 +66,8 @@ pub(super) fn lies_apart(
 
 /// Raises the operands of every such node. `opset` is the version of the standard domain that the model imports.
 pub(super) fn raise_to_digits(graph: &mut Graph, opset: i64) -> Result<(), PassError> {
-    let mut raised: Vec<(ValueId, Vec<usize>, ValueId)> = Vec::new();
+    // By value and the places of the new dims: one raised value for all who read it alike.
+    let mut raised: FxHashMap<(ValueId, Vec<usize>), ValueId> = FxHashMap::default();
     for n in graph.order().unwrap_or_default() {
         let slots = apart(graph, n);
         if slots.is_empty() {
@@ -73,12 +76,13 @@ pub(super) fn raise_to_digits(graph: &mut Graph, opset: i64) -> Result<(), PassE
         let node = graph.node(n);
         let (mut inputs, outputs) = (node.inputs.clone(), node.outputs.clone());
         for (slot, v, missing) in slots {
-            let known = raised.iter().find(|(of, at, _)| *of == v && *at == missing).map(|(_, _, by)| *by);
-            let by = match known {
-                Some(by) => by,
-                None => insert(graph, (n, opset), v, &missing)?,
+            let by = match raised.entry((v, missing)) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => {
+                    let by = insert(graph, (n, opset), v, &new.key().1)?;
+                    *new.insert(by)
+                }
             };
-            raised.push((v, missing, by));
             if let Some(place) = inputs.get_mut(slot) {
                 *place = Some(by);
             }

@@ -56,7 +56,7 @@ struct Open {
 
 /// The convolution that makes a value which only one node reads, seen as it is or transposed, if it has no activation yet.
 fn open_conv(graph: &Graph, seen: ValueId) -> Option<Open> {
-    let alone = |v: ValueId| graph.uses(v).len() == 1 && !graph.is_output(v);
+    let alone = |v: ValueId| graph.only_use(v).is_some();
     let (maker, _) = graph.value(seen).producer();
     let (conv, made, view) = match &graph.node(maker).form {
         Form::View(View::Transpose(perm)) => {

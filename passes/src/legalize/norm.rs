@@ -167,11 +167,11 @@ impl Norm {
     /// Constant scales and shifts per channel that alone read the result become its own.
     fn take_scales(&mut self, graph: &mut Graph) -> Result<(), PassError> {
         loop {
-            let [only] = graph.uses(self.y)[..] else { return Ok(()) };
+            let Some(only) = graph.only_use(self.y) else { return Ok(()) };
             let Form::Kernel(layouts) = graph.node(only.node).form.clone() else { return Ok(()) };
             let scaled = constant_scale(graph, only.node, &layouts).filter(|(x, _)| *x == self.y);
             let z = graph.node(only.node).outputs.first().copied().flatten();
-            let (Some((_, affine)), Some(z), false) = (scaled, z, graph.is_output(self.y)) else { return Ok(()) };
+            let (Some((_, affine)), Some(z)) = (scaled, z) else { return Ok(()) };
             self.affine = self.affine.then(&affine);
             let mut patch = Patch::new();
             patch.replace(z, self.y);

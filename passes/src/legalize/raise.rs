@@ -8,25 +8,31 @@ use relayout_ir::layout::Layout;
 use relayout_ir::op::bind;
 use relayout_ir::patch::{Insert, Patch};
 use relayout_ir::types::{TensorType, Type};
+use rustc_hash::FxHashMap;
 
 /// Raises broadcast operands.
 pub(super) fn raise_operands(graph: &mut Graph) -> Result<(), PassError> {
     // One raised value for all who read it alike.
-    let mut raised: Vec<(ValueId, Insert)> = Vec::new();
+    let mut raised: Vec<Insert> = Vec::new();
+    let mut raised_of: FxHashMap<ValueId, Vec<usize>> = FxHashMap::default();
     let mut touched = Vec::new();
     for n in graph.nodes() {
         let digits = super::digits::has_digits(graph, n);
         for (slot, v) in raised_operands(graph, n) {
             let Some(insert) = raise(graph, n, slot, v).filter(|_| !digits) else { continue };
             touched.push(n);
-            match raised.iter_mut().find(|(of, r)| *of == v && r.layout == insert.layout && r.ty == insert.ty) {
-                Some((_, r)) => r.uses.extend(insert.uses),
-                None => raised.push((v, insert)),
+            let known = raised_of.entry(v).or_default();
+            let alike = |&at: &usize| raised[at].layout == insert.layout && raised[at].ty == insert.ty;
+            if let Some(at) = known.iter().copied().find(alike) {
+                raised[at].uses.extend(insert.uses);
+            } else {
+                known.push(raised.len());
+                raised.push(insert);
             }
         }
     }
     let mut patch = Patch::new();
-    for (_, insert) in raised {
+    for insert in raised {
         patch.insert(insert);
     }
     patch.apply(graph).map_err(PassError::Name)?;

@@ -135,7 +135,7 @@ fn take_shift(graph: &mut Graph, n: NodeId, x: ValueId, shift: ValueId, channels
     let bias = node.inputs.get(BIAS).copied().flatten();
     let plain = bias.is_none_or(|b| graph.value(b).layout.is_row_major());
     let whole = graph.value(x).ty.shape().and_then(|s| s.get(1)?.as_const()) == Some(channels);
-    let alone = graph.uses(x).len() == 1 && !graph.is_output(x);
+    let alone = graph.only_use(x).is_some();
     let open = matches!(&node.op, Op::Onnx(op) if *op == convolution()) && node.inputs.len() <= BIAS + 1;
     let Some(y) = graph.node(n).outputs.first().copied().flatten() else { return Ok(false) };
     let same = graph.value(x).layout == graph.value(y).layout;
@@ -177,7 +177,7 @@ pub(super) fn convolve_images(
     *graph.value_mut(y).ty = Type::tensor(DType::F32, flat.to_vec());
     let layout = std::mem::replace(graph.value_mut(y).layout, Layout::row_major(4));
     let uses = graph.uses(y).into_vec();
-    let outputs = (0..graph.outputs().len()).filter(|&k| graph.outputs()[k] == y).collect();
+    let outputs = graph.output_places(y).to_vec();
     let target = [images, channels, 0, 0];
     insert_reshape(graph, n, y, &target, (ty, layout), (uses, outputs), Some(y)).map(drop)
 }
@@ -185,7 +185,7 @@ pub(super) fn convolve_images(
 /// The operand of a scale that this value alone is the result of, read by one node, and that scale.
 fn scaled_before(graph: &Graph, v: ValueId, slots: usize) -> Option<(ValueId, Affine)> {
     let node = graph.node(graph.value(v).producer().0);
-    let alone = graph.uses(v).len() == 1 && !graph.is_output(v);
+    let alone = graph.only_use(v).is_some();
     let scale = matches!(&node.op, Op::Onnx(op) if *op == convolution()) && node.int("group") == Some(slots as i64);
     if !alone || !scale || node.attrs.contains_key("activation") || node.inputs.len() > 3 {
         return None;

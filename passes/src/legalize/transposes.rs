@@ -23,16 +23,19 @@ const ANY_ELEMENTS: i64 = 9;
 
 /// Splits moves of one graph, for targets that ask for it.
 pub(crate) fn split_moves(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
+    // What a step adds is of no opset.
+    let any_elements = flattens_any(graph);
     for n in graph.order().unwrap_or_default() {
-        if let Some((y, steps)) = split(graph, n, cx) {
+        if let Some((y, steps)) = split(graph, n, cx, any_elements) {
             apply(graph, n, y, &steps)?;
         }
     }
     Ok(())
 }
 
-/// The result of a move that is split, and the layouts before and after each step.
-fn split(graph: &Graph, n: NodeId, cx: &Context<'_>) -> Option<(ValueId, Vec<[Layout; 2]>)> {
+/// The result of a move that is split, and the layouts before and after each step. `any_elements` says whether Flatten takes
+/// elements other than floats.
+fn split(graph: &Graph, n: NodeId, cx: &Context<'_>, any_elements: bool) -> Option<(ValueId, Vec<[Layout; 2]>)> {
     let node = graph.node(n);
     if !matches!((&node.op, &node.form), (Op::Relayout, _) | (_, Form::View(_))) {
         return None;
@@ -40,7 +43,7 @@ fn split(graph: &Graph, n: NodeId, cx: &Context<'_>) -> Option<(ValueId, Vec<[La
     let Moved { result, left, .. } = moved(graph, n)?;
     let value = graph.value(result);
     let dtype = value.ty.dtype()?;
-    if !flattens(graph, dtype) {
+    if !any_elements && !matches!(dtype, DType::F32 | DType::F16 | DType::F64) {
         return None;
     }
     // An extent that may be other than 1 is not taken for 1, of whatever size it is thought to be.
@@ -68,10 +71,9 @@ fn split(graph: &Graph, n: NodeId, cx: &Context<'_>) -> Option<(ValueId, Vec<[La
     (says && ends).then_some((result, steps))
 }
 
-/// Whether Flatten takes such elements in this graph.
-fn flattens(graph: &Graph, dtype: DType) -> bool {
-    let opset = graph.nodes().map(|n| graph.node(n)).filter(|n| n.onnx().is_some()).map(|n| n.opset).max();
-    opset.is_some_and(|opset| opset >= ANY_ELEMENTS) || matches!(dtype, DType::F32 | DType::F16 | DType::F64)
+/// Whether Flatten takes elements other than floats in this graph.
+fn flattens_any(graph: &Graph) -> bool {
+    graph.nodes().map(|n| graph.node(n)).any(|n| n.onnx().is_some() && n.opset >= ANY_ELEMENTS)
 }
 
 /// Extents of a value in layout `from` with all but its outermost axis made one, and what a Reshape from there to layout `to`
@@ -97,7 +99,7 @@ fn apply(graph: &mut Graph, n: NodeId, y: ValueId, steps: &[[Layout; 2]]) -> Res
         ty: value.ty.clone(),
         layout: wanted.clone(),
         uses: graph.uses(y).into_vec(),
-        outputs: (0..graph.outputs().len()).filter(|&k| graph.outputs()[k] == y).collect(),
+        outputs: graph.output_places(y).to_vec(),
         takes_name_of: Some(y),
     };
     let rank = graph.node(n).rank;

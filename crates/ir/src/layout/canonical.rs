@@ -16,7 +16,7 @@
 use smallvec::SmallVec;
 
 use super::blocks::{self, Block, Spelling};
-use super::{Layout, Segment};
+use super::{Factor, Layout, Segment};
 use crate::dim::Dim;
 
 /// Most indices, over all axes, that are listed to find a form.
@@ -31,6 +31,9 @@ impl Layout {
     /// is.
     #[must_use]
     pub fn canonical(&self, shape: &[Dim]) -> Layout {
+        if self.is_row_major() {
+            return self.clone();
+        }
         if shape.len() == self.rank() && shape.contains(&Dim::ZERO) {
             return Layout::row_major(self.rank());
         }
@@ -57,7 +60,13 @@ impl Layout {
     /// Whether both put every element of this shape at the same offset, in storage of the same size. With symbolic
     /// extents: whether that holds for all their values, as far as canonical forms tell.
     pub fn equivalent(&self, other: &Layout, shape: &[Dim]) -> bool {
-        if self == other || self.canonical(shape) == other.canonical(shape) {
+        if self == other {
+            return true;
+        }
+        if let Some(equal) = self.same_order(other, shape) {
+            return equal;
+        }
+        if self.canonical(shape) == other.canonical(shape) {
             return true;
         }
         let constant: Option<Vec<i64>> = shape.iter().map(Dim::as_const).collect();
@@ -66,6 +75,19 @@ impl Layout {
             Some(extents) if self.may_pad() || other.may_pad() => same_offsets(self, other, &extents),
             _ => false,
         }
+    }
+}
+
+impl Layout {
+    /// The same for two orders of whole axes, of which only those of size 1 have no place; `None` for other layouts, and where
+    /// there is no element.
+    fn same_order(&self, other: &Layout, shape: &[Dim]) -> Option<bool> {
+        let fits = |layout: &Layout| layout.rank() == shape.len() && !layout.may_pad();
+        if !fits(self) || !fits(other) || shape.contains(&Dim::ZERO) {
+            return None;
+        }
+        let placed = |f: &&Factor| shape.get(usize::from(f.axis)).is_some_and(|dim| !dim.is_one());
+        Some(self.factors.iter().filter(placed).eq(other.factors.iter().filter(placed)))
     }
 }
 

@@ -291,10 +291,11 @@ impl Exporter {
 
 /// Inputs, as they are stored now. Those of the main graph change only if a contract says so.
 fn restate_inputs(graph: &Graph, ends: &mut [ValueInfoProto]) {
+    let inputs: FxHashSet<ValueId> = graph.inputs().iter().copied().collect();
     for info in ends {
         let name = info.name.as_deref().unwrap_or_default();
-        let value = graph.inputs().iter().find(|v| graph.value(**v).name == name);
-        if let Some(restated) = value.and_then(|&v| restored(graph, v, info)) {
+        let value = graph.by_name(name).filter(|v| inputs.contains(v));
+        if let Some(restated) = value.and_then(|v| restored(graph, v, info)) {
             *info = restated;
         }
     }

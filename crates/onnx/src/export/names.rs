@@ -6,12 +6,16 @@
 use super::views::{Change, change};
 use crate::proto::{AttributeProto, GraphProto, ModelProto};
 use relayout_ir::graph::{Graph, Op, ValueId};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 /// Every value name of a model, in all its graphs.
 #[derive(Debug, Default)]
-pub(crate) struct Taken(FxHashSet<String>);
+pub(crate) struct Taken {
+    names: FxHashSet<String>,
+    /// The number that was found last for a base; those before it are taken, and stay so.
+    last: FxHashMap<String, usize>,
+}
 
 impl Taken {
     pub(crate) fn of(model: &ModelProto) -> Taken {
@@ -26,7 +30,7 @@ impl Taken {
         let inputs = graph.input.iter().filter_map(|i| i.name.clone());
         let initializers = graph.initializer.iter().filter_map(|t| t.name.clone());
         let results = graph.node.iter().flat_map(|n| n.output.iter().cloned());
-        self.0.extend(inputs.chain(initializers).chain(results));
+        self.names.extend(inputs.chain(initializers).chain(results));
         for a in graph.node.iter().flat_map(|n| &n.attribute) {
             for body in bodies(a) {
                 self.collect(body);
@@ -36,13 +40,17 @@ impl Taken {
 
     /// A name that no graph of the model has: `base`, or `base.1`, `base.2`, …
     pub(crate) fn fresh(&mut self, base: &str) -> String {
-        let mut name = base.to_owned();
-        let mut k = 0usize;
-        while !self.0.insert(name.clone()) {
-            k += 1;
-            name = format!("{base}.{k}");
+        if self.names.insert(base.to_owned()) {
+            return base.to_owned();
         }
-        name
+        let last = self.last.entry(base.to_owned()).or_default();
+        loop {
+            *last += 1;
+            let name = format!("{base}.{last}");
+            if self.names.insert(name.clone()) {
+                return name;
+            }
+        }
     }
 }
 

@@ -62,8 +62,7 @@ impl OrtCpu {
         let graph = query.graph;
         let conv = NodeQuery { node: graph.value(x).producer().0, ..*query };
         graph.node(conv.node).onnx() == Some("Conv")
-            && graph.uses(x).len() == 1
-            && !graph.is_output(x)
+            && graph.only_use(x).is_some()
             && channels.is_multiple_of(self.block.channels())
             && !self.conv_kernels(&conv).is_empty()
     }
