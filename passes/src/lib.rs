@@ -24,4 +24,5 @@ pub mod raise_norms;
 pub mod record;
 pub mod rewrites;
 pub mod solve;
+pub mod trim_pools;
 pub mod widen_halves;
