@@ -11,7 +11,7 @@ use crate::rewrites::Numerics;
 use crate::solve::Limits;
 use crate::{
     canonicalize, cleanup, fold_constants, fold_copies, fold_pads, fold_scales, fold_shapes, fold_weights, hoist,
-    legalize, materialize, raise_norms, trim_pools, widen_halves,
+    legalize, materialize, raise_norms, reorder_weights, trim_pools, widen_halves,
 };
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::layout::Layout;
@@ -172,6 +172,11 @@ pub const PASSES: &[Pass] = &[
         name: "legalize",
         reason: "adds the views that the dialect needs, some of them of constants",
         run: Run::Graph(legalize::legalize),
+    },
+    Pass {
+        name: "reorder_weights",
+        reason: "takes moves that the decision left, before those of constants are folded",
+        run: Run::Graph(reorder_weights::reorder_weights),
     },
     Pass {
         name: "hoist",

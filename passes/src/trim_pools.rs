@@ -2,12 +2,15 @@
 //!
 //! With `ceil_mode` a last window may reach over the end, but one that would start in the padding behind the data does not count.
 //! Inference of ONNX before operator set 22 counts it. ONNX Runtime replaces Shape by what it infers, and bodies of functions read
-//! shapes, so a column that is not there would break what comes behind. So where the two differ the pool rounds down, if that
-//! gives the same extents on every axis; else the padding that no window reaches goes. Either computes the same: the windows are the
-//! same, and none that is left reaches beyond the padding that is left.
+//! shapes, so a column that is not there would break what comes behind. So where the two differ the pool says the same windows
+//! otherwise, by the first of these that can:
 //!
-//! Absent: windows that are shorter than their stride on such an axis, beside another axis whose last window reaches over the end.
-//! Nothing says those without `ceil_mode`, and there is no padding to take.
+//! - it rounds down, if that gives the same extents on every axis;
+//! - the padding that no window reaches goes;
+//! - it rounds down, and where a window reaches over the end there is as much padding. Not for means that count padding.
+//!
+//! Absent: such means over windows that are shorter than their stride on such an axis, beside another axis whose last window
+//! reaches over the end.
 
 use crate::pipeline::{Context, PassError};
 use relayout_ir::attr::Attr;
@@ -37,36 +40,44 @@ fn calls(graph: &Graph) -> bool {
 
 fn trim(graph: &mut Graph) {
     for n in graph.nodes().collect::<Vec<_>>() {
-        if let Some((name, attr)) = said_better(graph, graph.node(n)) {
+        for (name, attr) in said_better(graph, graph.node(n)) {
             graph.attrs_mut(n).insert(name.to_owned(), attr);
         }
         graph.attrs_mut(n).values_mut().flat_map(Attr::bodies_mut).for_each(trim);
     }
 }
 
-/// The attribute to set, if extents are inferred wrong.
-fn said_better(graph: &Graph, node: &Node) -> Option<(&'static str, Attr)> {
-    let Op::Onnx(op) = &node.op else { return None };
+/// The attributes to set: none if extents are inferred right, or can't be.
+fn said_better(graph: &Graph, node: &Node) -> Vec<(&'static str, Attr)> {
+    let Op::Onnx(op) = &node.op else { return Vec::new() };
+    let is_set = |name: &str| node.int(name).unwrap_or(0) != 0;
     let standard = op.domain.is_empty() || matches!(node.form, Form::Kernel(_));
-    if !standard || !POOLS.contains(&op.name.as_str()) || node.int("ceil_mode").unwrap_or(0) == 0 {
-        return None;
+    if !standard || !POOLS.contains(&op.name.as_str()) || !is_set("ceil_mode") {
+        return Vec::new();
     }
-    let windows = windows(graph, node)?;
-    if windows.iter().all(|w| w.places(true) == w.found) {
-        return None;
-    }
+    let Some(windows) = windows(graph, node).filter(|all| !all.iter().all(|w| w.places(true) == w.found)) else {
+        return Vec::new();
+    };
+    let down = ("ceil_mode", Attr::Int(0));
+    let pads = |after: Vec<i64>| ("pads", Attr::Ints(windows.iter().map(|w| w.pads.0).chain(after).collect()));
     if windows.iter().all(|w| w.places(false) == w.found) {
-        return Some(("ceil_mode", Attr::Int(0)));
+        vec![down]
+    } else if let Some(after) = windows.iter().map(|w| w.trimmed()).collect() {
+        vec![pads(after)]
+    } else if let Some(after) = windows.iter().map(|w| w.filled()).collect()
+        && !is_set("count_include_pad")
+    {
+        vec![down, pads(after)]
+    } else {
+        Vec::new()
     }
-    let after = windows.iter().map(|w| if w.places(true) == w.found { Some(w.pads.1) } else { w.reached() });
-    let after: Vec<i64> = after.collect::<Option<_>>()?;
-    Some(("pads", Attr::Ints(windows.iter().map(|w| w.pads.0).chain(after).collect())))
 }
 
 /// The windows along one axis.
 #[derive(Clone, Copy, Debug)]
 struct Windows {
     extent: i64,
+    kernel: i64,
     /// From the first element of a window to behind its last.
     span: i64,
     stride: i64,
@@ -83,10 +94,21 @@ impl Windows {
         (room + more).div_euclid(self.stride) + 1
     }
 
-    /// The padding behind the data that they reach. `None` if they end before the data does.
-    fn reached(self) -> Option<i64> {
-        let end = (self.found - 1) * self.stride + self.span;
-        Some(end - self.extent - self.pads.0).filter(|&pad| pad >= 0)
+    /// How far behind the data they end; negative where that is before its end.
+    fn end(self) -> i64 {
+        (self.found - 1) * self.stride + self.span - self.extent - self.pads.0
+    }
+
+    /// The padding behind the data with which so many are counted. `None` if no padding is little enough.
+    fn trimmed(self) -> Option<i64> {
+        if self.places(true) == self.found { Some(self.pads.1) } else { Some(self.end()).filter(|&end| end >= 0) }
+    }
+
+    /// The padding behind the data with which so many fit wholly. `None` if a runtime takes no such padding.
+    fn filled(self) -> Option<i64> {
+        let after = self.pads.1.max(self.end());
+        let fits = Windows { pads: (self.pads.0, after), ..self }.places(false) == self.found;
+        (fits && (after == self.pads.1 || after < self.kernel)).then_some(after)
     }
 }
 
@@ -116,6 +138,7 @@ fn windows(graph: &Graph, node: &Node) -> Option<Vec<Windows>> {
     };
     let of = |i: usize| Windows {
         extent: extents[i],
+        kernel: kernel[i],
         span: (kernel[i] - 1) * dilations[i] + 1,
         stride: strides[i].max(1),
         pads: (pads[i], pads[axes + i]),
@@ -137,17 +160,19 @@ mod tests {
     }
 
     #[test]
-    fn trimmed_padding_leaves_the_windows_that_there_are_and_is_rounded_alike_either_way() {
+    fn other_padding_leaves_the_windows_that_there_are_and_is_rounded_alike_either_way() {
         let mut trimmed = 0;
         for (extent, span, stride) in (5..12).flat_map(|e| (1..5).flat_map(move |k| (1..5).map(move |s| (e, k, s)))) {
             for pads in (0..span).flat_map(|before| (0..span).map(move |after| (before, after))) {
-                let w = Windows { extent, span, stride, pads, found: 0 };
+                let w = Windows { extent, kernel: span, span, stride, pads, found: 0 };
                 let w = Windows { found: computed(w), ..w };
+                let filled = w.filled().expect("windows of a stride reach no further than themselves");
+                assert_eq!(Windows { pads: (pads.0, filled), ..w }.places(false), w.found, "{w:?}");
                 if w.places(true) == w.found {
                     continue;
                 }
                 assert_eq!(w.places(false), w.found, "a window that starts in padding is in part: {w:?}");
-                let Some(after) = w.reached() else {
+                let Some(after) = w.trimmed() else {
                     assert!(span < stride, "{w:?}");
                     continue;
                 };

@@ -131,7 +131,7 @@ impl Bound {
             | Renumber::PerAxisInput(..)
             | Renumber::Extents => rule == StorageRule::PerDigit,
             _ => false,
-        }) && !(pinned && rule == StorageRule::PerDigit)
+        }) && !pinned
     }
 
     /// Whether every operand still meets the others where they have a dim per digit. Operands that are aligned at their end,
