@@ -38,6 +38,7 @@ SEEDS = (0, 1)
 # Operand that is the filters.
 CONVOLUTIONS = {"Conv": 1, "ConvTranspose": 1, "QLinearConv": 3, "ConvInteger": 1}
 DOMAIN = "relayout"
+NORMS = {"InstanceNormalization", "GroupNormalization", "LayerNormalization"}
 
 
 def run(path, level, feeds):
@@ -151,17 +152,19 @@ def census(path):
 
 
 def is_pure(path, entry):
-    """A convolutional network from an image to classes: convolutions, one input, no body, results of two axes, and nothing beside
-    convolutions that asks for an order (products of activations, Transposes of other ranks than an image's)."""
+    """A convolutional network from an image to classes, of floats: convolutions, one input, no body, results of two axes, and nothing
+    beside convolutions that asks for an order (products of activations, normalizations over several channels, Transposes of
+    other ranks than an image's)."""
     model = onnx.load(str(path), load_external_data=False)
     nodes = list(model.graph.node)
     known = {t.name for t in model.graph.initializer} | {n.output[0] for n in nodes if n.op_type == "Constant"}
     bodies = any(a.type == onnx.AttributeProto.GRAPH for n in nodes for a in n.attribute)
     ranks = [len(a.ints) for n in nodes if n.op_type == "Transpose" for a in n.attribute]
     weighted = all(n.input[1] in known for n in nodes if n.op_type in ("MatMul", "Gemm"))
+    bound = any("Linear" in n.op_type or n.op_type in NORMS for n in nodes)
     classes = all(len(o["shape"]) == 2 for o in entry["outputs"])
     image = [len(i["shape"]) for i in entry["inputs"]] == [4]
-    return entry["convs"] > 0 and image and classes and weighted and not bodies and all(rank == 4 for rank in ranks)
+    return entry["convs"] > 0 and image and classes and weighted and not bound and not bodies and all(rank == 4 for rank in ranks)
 
 
 class Optimizer:

@@ -15,7 +15,6 @@ use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
-use relayout_ir::op::bind;
 use relayout_ir::patch::{Insert, Patch};
 use relayout_ir::types::Type;
 use relayout_target::BlockedHost;
@@ -140,6 +139,8 @@ pub(super) fn part_output(graph: &mut Graph, n: NodeId) -> Result<(), PassError>
     let op = OpName { domain: String::new(), name: "Identity".to_owned(), overload: String::new() };
     let mut node = Node::new(Op::Onnx(op), vec![Some(y)]);
     (node.rank, node.opset) = (graph.node(n).rank, graph.node(n).opset);
+    // Not a view, which export would leave out.
+    node.form = Form::Kernel(Box::default());
     let mut patch = Patch::new();
     patch.insert(Insert {
         node,
@@ -150,10 +151,7 @@ pub(super) fn part_output(graph: &mut Graph, n: NodeId) -> Result<(), PassError>
         outputs: graph.outputs().iter().enumerate().filter(|(_, o)| **o == y).map(|(k, _)| k).collect(),
         takes_name_of: Some(y),
     });
-    for made in patch.apply(graph).map_err(PassError::Name)? {
-        let form = bind(graph, made);
-        graph.set_form(made, form);
-    }
+    patch.apply(graph).map_err(PassError::Name)?;
     Ok(())
 }
 
