@@ -81,7 +81,7 @@ impl Found {
             return None;
         }
         let reordered = reordered(graph, weights, &rest, &perm, by_columns)?;
-        Some(Found { x, perm: perm.to_vec(), moved, flat, weights, reordered })
+        Some(Found { x, perm, moved, flat, weights, reordered })
     }
 
     fn apply(self, graph: &mut Graph, n: NodeId) -> Result<(), PassError> {

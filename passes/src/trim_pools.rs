@@ -112,21 +112,21 @@ impl Windows {
     }
 }
 
-fn is_small(i: &i64) -> bool {
-    (0..1 << 31).contains(i)
+fn is_small(i: i64) -> bool {
+    (0..1 << 31).contains(&i)
 }
 
 /// The windows of a pool, if all is known and is small enough to count with.
 fn windows(graph: &Graph, node: &Node) -> Option<Vec<Windows>> {
     let spatial = |v: Option<ValueId>| -> Option<Vec<i64>> {
-        graph.value(v?).ty.shape()?.get(2..)?.iter().map(|d| d.as_const().filter(is_small)).collect()
+        graph.value(v?).ty.shape()?.get(2..)?.iter().map(|d| d.as_const().filter(|&i| is_small(i))).collect()
     };
     let extents = spatial(node.inputs.first().copied().flatten())?;
     let found = spatial(node.outputs.first().copied().flatten())?;
     let axes = extents.len();
     let list = |name: &str, entries: usize, default: i64| {
         let list = node.ints(name).map_or_else(|| vec![default; entries], <[i64]>::to_vec);
-        (list.len() == entries && list.iter().all(is_small)).then_some(list)
+        (list.len() == entries && list.iter().all(|&i| is_small(i))).then_some(list)
     };
     let (strides, dilations) = (list("strides", axes, 1)?, list("dilations", axes, 1)?);
     let kernel = list("kernel_shape", axes, 1)?;
