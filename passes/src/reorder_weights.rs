@@ -1,6 +1,8 @@
 //! `reorder_weights`: a move right before a Flatten whose result is multiplied with constant weights goes into the weights.
 //!
-//!     Gemm(Flatten(Relayout(x)), W) = Gemm(Flatten(x), P W)
+//! ```text
+//! Gemm(Flatten(Relayout(x)), W) = Gemm(Flatten(x), P W)
+//! ```
 //!
 //! A sum may be taken in any order, so the rows of `W` are put in the order in which `x` lies. This reassociates.
 //!
