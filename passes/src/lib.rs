@@ -22,6 +22,8 @@ pub mod materialize;
 pub mod pipeline;
 pub mod raise_norms;
 pub mod record;
+pub mod reorder_weights;
 pub mod rewrites;
 pub mod solve;
+pub mod trim_pools;
 pub mod widen_halves;

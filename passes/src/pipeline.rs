@@ -11,7 +11,7 @@ use crate::rewrites::Numerics;
 use crate::solve::Limits;
 use crate::{
     canonicalize, cleanup, fold_constants, fold_copies, fold_pads, fold_scales, fold_shapes, fold_weights, hoist,
-    legalize, materialize, raise_norms, widen_halves,
+    legalize, materialize, raise_norms, reorder_weights, trim_pools, widen_halves,
 };
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::layout::Layout;
@@ -177,6 +177,11 @@ pub const PASSES: &[Pass] = &[
         run: Run::Graph(legalize::legalize),
     },
     Pass {
+        name: "reorder_weights",
+        reason: "takes moves that the decision left, before those of constants are folded",
+        run: Run::Graph(reorder_weights::reorder_weights),
+    },
+    Pass {
         name: "hoist",
         reason: "takes moves and raised operands of captured values out of loops, those of constants included",
         run: Run::Model(hoist::hoist),
@@ -192,6 +197,11 @@ pub const PASSES: &[Pass] = &[
         run: Run::Graph(legalize::split_moves),
     },
     Pass { name: "cleanup", reason: "removes what the others left unread", run: Run::Graph(cleanup::cleanup) },
+    Pass {
+        name: "trim_pools",
+        reason: "knows which calls are left; only they ask for extents that a loader may infer otherwise",
+        run: Run::Model(trim_pools::trim_pools),
+    },
 ];
 
 /// Passes that leave every node and every constant where it is, and put nothing but views and moves between them.

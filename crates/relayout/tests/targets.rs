@@ -7,10 +7,12 @@
 mod common;
 mod fill;
 mod op_cases;
+#[path = "random/proto.rs"]
+mod proto;
 
-use op_cases::case::{Case, case, f, fr};
+use op_cases::case::{Case, Operand, case, f, fr};
 use prost::Message;
-use relayout::verify::Tolerance;
+use relayout::verify::{Tensor, Tolerance};
 use relayout::{Target, parse_target, target};
 use relayout_onnx::dialect::DOMAIN;
 use relayout_onnx::proto::ModelProto;
@@ -271,14 +273,14 @@ fn eager(layout: &str, weights: &str, filters: &str, channels: u64) -> Box<dyn T
     parse_target("eager", &text).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Runs a case for a target; the functions that were called for the op.
-fn case_for(target: &dyn Target, case: &Case, opset: i64) -> Result<Vec<String>, String> {
-    let bytes = case.model(opset).encode_to_vec();
+/// Runs a model for a target; the functions that were called for its op.
+fn case_for(target: &dyn Target, (model, feeds): &(ModelProto, Vec<Tensor>)) -> Result<Vec<String>, String> {
+    let bytes = model.encode_to_vec();
     let outcome = common::optimized_for(target, &bytes, &BTreeMap::new())?;
     if let Some(problem) = malformed(&outcome.bytes) {
         return Err(problem);
     }
-    let comparison = common::compared_on(&bytes, &outcome.bytes, &case.feeds())?;
+    let comparison = common::compared_on(&bytes, &outcome.bytes, feeds)?;
     common::judged(&comparison, Some(Tolerance::default()))?;
     Ok(ops(&outcome.bytes).into_keys().filter(|op| op.starts_with("relayout.") && !op.contains(".Relayout")).collect())
 }
@@ -298,7 +300,7 @@ fn every_op_that_has_a_kernel_runs_as_it_in_every_kind_of_layout() {
         for case in op_cases::all().iter().chain(&whole_blocks()).filter(|c| c.domain.is_empty()) {
             let (first, last) = case.opsets;
             for opset in [first, last].into_iter().take(if first == last { 1 } else { 2 }) {
-                match case_for(target.as_ref(), case, opset) {
+                match case_for(target.as_ref(), &(case.model(opset), case.feeds())) {
                     Ok(functions) if functions.is_empty() => {}
                     Ok(_) => drop(called.entry(case.op).or_default().insert(kind)),
                     Err(why) => {
@@ -308,11 +310,100 @@ fn every_op_that_has_a_kernel_runs_as_it_in_every_kind_of_layout() {
             }
         }
     }
+    for case in op_cases::all() {
+        for (way, ends, order) in WAYS {
+            match turned(&case, ends, *order).map(|case| case_for(targets[0].1.as_ref(), &case)) {
+                None => {}
+                Some(Ok(functions)) if functions.is_empty() => {}
+                Some(Ok(_)) => drop(called.entry(case.op).or_default().insert(way)),
+                Some(Err(why)) => {
+                    let _ = writeln!(wrong, "{way}, {}: {why}", case.label(case.opsets.0));
+                }
+            }
+        }
+    }
     assert!(wrong.is_empty(), "{wrong}");
     let kinds = |op: &str| called.get(op).map_or(0, BTreeSet::len);
     let missing: Vec<String> =
         EVERYWHERE.iter().filter(|op| kinds(op) < 3).map(|op| format!("{op}: {:?}", called.get(op))).collect();
     assert!(missing.is_empty(), "these run as kernels in too few layouts: {missing:?}");
+}
+
+/// An end of a product.
+#[derive(Clone, Copy)]
+enum End {
+    Operand(usize),
+    Result,
+}
+
+/// How an end of a product lies, in the words of its Transpose to ONNX's order.
+#[derive(Clone, Copy)]
+enum Order {
+    /// The last two axes change places.
+    Columns,
+    /// The rows stand before the batch.
+    RowsFirst,
+}
+
+impl Order {
+    fn perm(self, rank: i64) -> Option<Vec<i64>> {
+        match self {
+            Order::Columns => Some((0..rank - 2).chain([rank - 1, rank - 2]).collect()),
+            Order::RowsFirst => (rank > 2).then(|| (1..rank - 1).chain([0, rank - 1]).collect()),
+        }
+    }
+}
+
+/// Products have kernels only for what a Transpose asks for.
+const WAYS: &[(&str, &[End], Order)] = &[
+    ("left by columns", &[End::Operand(0)], Order::Columns),
+    ("right by columns", &[End::Operand(1)], Order::Columns),
+    ("result by columns", &[End::Result], Order::Columns),
+    ("all by columns", &[End::Operand(0), End::Operand(1), End::Result], Order::Columns),
+    ("left with its rows first", &[End::Operand(0)], Order::RowsFirst),
+    ("right with its rows first", &[End::Operand(1)], Order::RowsFirst),
+    ("result with its rows first", &[End::Result], Order::RowsFirst),
+    ("all with their rows first", &[End::Operand(0), End::Operand(1), End::Result], Order::RowsFirst),
+];
+
+/// A case of a product of matrices, with Transposes at these ends, and what it is fed: the same numbers in other extents.
+fn turned(case: &Case, ends: &[End], order: Order) -> Option<(ModelProto, Vec<Tensor>)> {
+    let transpose = |x: &str, y: &str, perm: &[i64]| {
+        proto::node("Transpose", vec![x.to_owned()], vec![y.to_owned()], vec![proto::ints("perm", perm)])
+    };
+    let mut case = case.clone();
+    let rank =
+        |operand: &Option<Operand>| Some(operand.as_ref()?.tensor.shape().len() as i64).filter(|&rank| rank >= 2);
+    let ranks: Vec<i64> = case.operands.iter().take(2).map(rank).collect::<Option<_>>()?;
+    if !["MatMul", "Gemm"].contains(&case.op) || !case.domain.is_empty() {
+        return None;
+    }
+    let (mut before, mut behind) = (Vec::new(), Vec::new());
+    for &end in ends {
+        match end {
+            End::Operand(slot) => {
+                let perm = order.perm(*ranks.get(slot)?)?;
+                let operand = case.operands.get_mut(slot)?.as_mut()?;
+                let mut stored = vec![0; perm.len()];
+                perm.iter().zip(operand.tensor.shape()).for_each(|(&from, &dim)| stored[from as usize] = dim);
+                let (name, data) = (operand.tensor.name().to_owned(), operand.tensor.data().clone());
+                before.push(transpose(&name, &format!("t{slot}"), &perm));
+                operand.tensor = Tensor::new(name, stored, data).expect("as many elements");
+            }
+            End::Result => behind.push(transpose("t", "y0", &order.perm(ranks.iter().copied().max()?)?)),
+        }
+    }
+    let mut model = case.model(case.opsets.0);
+    let nodes = &mut model.graph.as_mut()?.node;
+    let product = nodes.first_mut()?;
+    for node in &before {
+        product.input.iter_mut().filter(|i| **i == node.input[0]).for_each(|i| i.clone_from(&node.output[0]));
+    }
+    if !behind.is_empty() {
+        product.output = vec!["t".to_owned()];
+    }
+    *nodes = [before, std::mem::take(nodes), behind].concat();
+    Some((model, case.feeds()))
 }
 
 /// Cases whose channels are whole blocks, also where pad slots would be counted.
@@ -352,4 +443,6 @@ const EVERYWHERE: &[&str] = &[
     "InstanceNormalization",
     "GroupNormalization",
     "LRN",
+    "MatMul",
+    "Gemm",
 ];

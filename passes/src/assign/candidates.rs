@@ -40,6 +40,13 @@ pub(super) struct Choice {
     pub(super) kernel: Option<usize>,
 }
 
+impl Choice {
+    /// Whether every operand and result is stored in an order of its axes.
+    fn is_plain(&self) -> bool {
+        self.ins.iter().chain(&self.outs).all(|layout| layout.as_permutation().is_some())
+    }
+}
+
 /// Layouts per value and choices per node, of one graph.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ScopeCandidates {
@@ -90,6 +97,9 @@ struct Closure<'a, 'g> {
     place: Vec<Vec<usize>>,
     pending: BTreeSet<Todo>,
     capped: BTreeSet<Todo>,
+    /// Only orders of whole axes, and what kernels ask for. These come first: shuffles of channels, one after the other, make so many
+    /// layouts that the cap would turn away those of a kernel behind them.
+    plain_orders: bool,
 }
 
 impl Candidates {
@@ -104,10 +114,12 @@ impl Candidates {
             place: Vec::new(),
             pending: BTreeSet::new(),
             capped: BTreeSet::new(),
+            plain_orders: true,
         };
         for s in 0..scopes.list.len() {
             closure.start(s);
         }
+        let all = closure.pending.clone();
         for (b, border) in scopes.borders.iter().enumerate() {
             let (s, v, crossing) = border[0];
             let rank = scopes.graph(s).value(v).ty.rank().unwrap_or(0);
@@ -118,12 +130,10 @@ impl Candidates {
             }
             closure.candidates.borders.push(smallvec![layout]);
         }
-        while let Some(todo) = closure.pending.pop_first() {
-            match todo {
-                Todo::Node(s, _, n) => closure.visit(s, n),
-                Todo::Border(b) => closure.cross(b),
-            }
-        }
+        closure.settle();
+        closure.plain_orders = false;
+        closure.pending = all;
+        closure.settle();
         let mut candidates = closure.candidates;
         candidates.capped = closure.capped.len();
         candidates
@@ -170,6 +180,16 @@ fn add(list: &mut SmallVec<[Layout; 2]>, layout: &Layout) -> (bool, bool) {
 }
 
 impl Closure<'_, '_> {
+    /// Looks at everything until nothing is new.
+    fn settle(&mut self) {
+        while let Some(todo) = self.pending.pop_first() {
+            match todo {
+                Todo::Node(s, _, n) => self.visit(s, n),
+                Todo::Border(b) => self.cross(b),
+            }
+        }
+    }
+
     /// Row-major for every value, and every op to be looked at.
     fn start(&mut self, s: usize) {
         let graph = self.scopes.graph(s);
@@ -283,6 +303,9 @@ impl Closure<'_, '_> {
         let kernels = own.kernel_choices(graph, n);
         proposals.splice(proposals.len().min(1)..proposals.len().min(1), kernels);
         proposals.retain(|choice| own.may_repack(graph, node, choice));
+        if self.plain_orders {
+            proposals.retain(|choice| choice.kernel.is_some() || choice.is_plain());
+        }
         let todo = Todo::Node(s, self.place[s][n.index()], n);
         let mut changed = Vec::new();
         let mut kept: Vec<Choice> = Vec::new();

@@ -16,6 +16,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::op::NCHWC;
+use relayout_ir::patch::{Insert, Patch};
 use relayout_ir::types::Type;
 use relayout_target::BlockedHost;
 use std::collections::BTreeSet;
@@ -127,6 +128,41 @@ pub(super) fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
         && taken
         && known_on_load(graph, w)
         && operand(2).is_none_or(|b| known_on_load(graph, b))
+}
+
+/// Parts the result of a plain convolution that is an output of the graph and is added to that of another convolution from the
+/// output, by a copy. ONNX Runtime 1.31 takes the sum into the convolution and then misses the output, so it can't load the file.
+pub(super) fn part_output(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
+    let Some(y) = graph.node(n).outputs.first().copied().flatten().filter(|&y| is_summed_output(graph, y)) else {
+        return Ok(());
+    };
+    let value = graph.value(y);
+    let op = OpName { domain: String::new(), name: "Identity".to_owned(), overload: String::new() };
+    let mut node = Node::new(Op::Onnx(op), vec![Some(y)]);
+    (node.rank, node.opset) = (graph.node(n).rank, graph.node(n).opset);
+    // Not a view, which export would leave out.
+    node.form = Form::Kernel(Box::default());
+    let mut patch = Patch::new();
+    patch.insert(Insert {
+        node,
+        name: value.name.clone(),
+        ty: value.ty.clone(),
+        layout: value.layout.clone(),
+        uses: vec![],
+        outputs: graph.output_places(y).to_vec(),
+        takes_name_of: Some(y),
+    });
+    patch.apply(graph).map_err(PassError::Name)?;
+    Ok(())
+}
+
+fn is_summed_output(graph: &Graph, y: ValueId) -> bool {
+    let convolved = |v: ValueId| graph.node(graph.value(v).producer().0).onnx() == Some("Conv");
+    let sums = |n: NodeId| {
+        let node = graph.node(n);
+        node.onnx() == Some("Add") && node.inputs.iter().flatten().all(|&v| convolved(v))
+    };
+    graph.is_output(y) && graph.uses(y).into_iter().any(|u| sums(u.node))
 }
 
 /// Whether ONNX Runtime may know a value when it loads the file: a constant, what it computes from constants then, and what a body

@@ -41,7 +41,8 @@ pub fn legalize(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError
     nchwc::fuse(graph)?;
     let plain: Vec<NodeId> =
         graph.order().unwrap_or_default().into_iter().filter(|&n| guard::needs_shield(graph, n, host.block)).collect();
-    guard::guard(graph, host, &plain)
+    guard::guard(graph, host, &plain)?;
+    plain.into_iter().try_for_each(|n| guard::part_output(graph, n))
 }
 
 /// Whether a kernel that is no single op of the node's operands can be said for this node.

@@ -59,6 +59,8 @@ pub enum RewriteForm {
     Copies,
     /// A Pad in front of a convolution; `fold_pads` carries it out.
     Pads,
+    /// A move whose result is flattened and multiplied; `reorder_weights` carries it out.
+    Moved,
 }
 
 /// How a result is known.
@@ -137,6 +139,14 @@ pub const TABLE: &[Rewrite] = &[
         buys: "the Pad, and one pass over the image",
         numerics: Numerics::Reassociate,
         form: RewriteForm::Pads,
+    },
+    Rewrite {
+        name: "move_into_weights",
+        equation: "Gemm(Flatten(Relayout(x)), W) = Gemm(Flatten(x), P W)",
+        condition: "W is constant, nobody else reads it or what is moved; the batch lies outermost on both sides of the move",
+        buys: "the move",
+        numerics: Numerics::Reassociate,
+        form: RewriteForm::Moved,
     },
 ];
 

@@ -139,7 +139,7 @@ impl Bound {
             // Declared per axis, a dim is the extent of its axis where no block is filled up.
             Renumber::Extents => rule == StorageRule::PerAxis && full,
             _ => false,
-        }) && !(pinned && rule == StorageRule::PerDigit)
+        }) && !pinned
     }
 
     /// Whether every operand still meets the others where they have a dim per digit. Operands that are aligned at their end,

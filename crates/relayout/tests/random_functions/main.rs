@@ -15,6 +15,7 @@ mod common;
 mod cuts;
 #[path = "../random/dice.rs"]
 mod dice;
+mod found;
 mod halves;
 #[path = "../random_cpu/net.rs"]
 mod net;
@@ -53,40 +54,50 @@ const REQUIRED: &[&str] = &[
 ];
 
 /// What numbers a network computes on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Numbers {
+    Floats,
+    Halves,
+    Quantized,
+}
+
+impl Numbers {
+    /// How near results are: sums are formed in another order, and halves are rounded in other places; scales of quantized
+    /// networks are powers of two, so that nothing is rounded there.
+    fn tolerance(self) -> Option<Tolerance> {
+        match self {
+            Numbers::Floats => Some(Tolerance::new(2e-5, 2e-4)),
+            Numbers::Halves => Some(Tolerance::new(4e-3, 3e-2)),
+            Numbers::Quantized => None,
+        }
+    }
+}
+
+/// A random network.
+#[derive(Clone, Debug)]
+enum Drawn {
     Floats(Recipe),
     Halves(Recipe),
     Quantized(quantized::Recipe),
 }
 
-impl Numbers {
-    fn sample(&self) -> Sample {
+impl Drawn {
+    fn sample(&self) -> (Numbers, Sample) {
         match self {
-            Numbers::Floats(recipe) => net::sample(recipe),
-            Numbers::Halves(recipe) => halves::of(net::sample(recipe)),
-            Numbers::Quantized(recipe) => quantized::sample(recipe),
-        }
-    }
-
-    /// How near results are: sums are formed in another order, and halves are rounded in other places; scales of quantized
-    /// networks are powers of two, so that nothing is rounded there.
-    fn tolerance(&self) -> Option<Tolerance> {
-        match self {
-            Numbers::Floats(_) => Some(Tolerance::new(2e-5, 2e-4)),
-            Numbers::Halves(_) => Some(Tolerance::new(4e-3, 3e-2)),
-            Numbers::Quantized(_) => None,
+            Drawn::Floats(recipe) => (Numbers::Floats, net::sample(recipe)),
+            Drawn::Halves(recipe) => (Numbers::Halves, halves::of(net::sample(recipe))),
+            Drawn::Quantized(recipe) => (Numbers::Quantized, quantized::sample(recipe)),
         }
     }
 }
 
 /// Networks of the kind that the number of a sample says.
-fn numbers(sample: u64) -> BoxedStrategy<Numbers> {
+fn drawn(sample: u64) -> BoxedStrategy<Drawn> {
     let theme = (sample % u64::from(steps::COUNT)) as u16;
     match sample % 4 {
-        0 => recipes(theme).prop_map(Numbers::Halves).boxed(),
-        1 => quantized::recipes().prop_map(Numbers::Quantized).boxed(),
-        _ => recipes(theme).prop_map(Numbers::Floats).boxed(),
+        0 => recipes(theme).prop_map(Drawn::Halves).boxed(),
+        1 => quantized::recipes().prop_map(Drawn::Quantized).boxed(),
+        _ => recipes(theme).prop_map(Drawn::Floats).boxed(),
     }
 }
 
@@ -112,7 +123,7 @@ fn calls(graph: &GraphProto, rows: &mut Vec<String>) {
 }
 
 /// Every law for one network and one target; what is to be counted.
-fn laws(target: &dyn Target, numbers: &Numbers, sample: &Sample, feeds: &[Tensor]) -> Result<Vec<String>, String> {
+fn laws(target: &dyn Target, numbers: Numbers, sample: &Sample, feeds: &[Tensor]) -> Result<Vec<String>, String> {
     let outcome = common::optimized_for(target, &sample.bytes, &sample.dims)?;
     let explained = |e: String| format!("{}: {e}\n--- result\n{}", target.name(), common::printed(&outcome.bytes));
     if common::optimized_for(target, &sample.bytes, &sample.dims)?.bytes != outcome.bytes {
@@ -139,8 +150,8 @@ fn laws(target: &dyn Target, numbers: &Numbers, sample: &Sample, feeds: &[Tensor
     let mut called = Vec::new();
     model.graph.iter().for_each(|graph| calls(graph, &mut called));
     match numbers {
-        Numbers::Halves(_) if !called.is_empty() => rows.push("halves with calls".to_owned()),
-        Numbers::Quantized(_) if !called.is_empty() => rows.push("quantized network with calls".to_owned()),
+        Numbers::Halves if !called.is_empty() => rows.push("halves with calls".to_owned()),
+        Numbers::Quantized if !called.is_empty() => rows.push("quantized network with calls".to_owned()),
         _ => {}
     }
     called.sort_unstable();
@@ -160,8 +171,8 @@ struct Tally {
 fn part(part: &mut Part) -> Result<Tally, String> {
     let (targets, tally) = (targets(), RefCell::new(Tally::default()));
     for i in 0..part.samples {
-        let test = |numbers: &Numbers| {
-            let sample = numbers.sample();
+        let test = |drawn: &Drawn| {
+            let (numbers, sample) = drawn.sample();
             let feeds = match sampling::feeds(&sample.bytes, &sample.dims, &[]) {
                 Ok(feeds) => feeds,
                 Err(why) => {
@@ -176,7 +187,7 @@ fn part(part: &mut Part) -> Result<Tally, String> {
             }
             Ok(())
         };
-        part.one(numbers(i), |numbers| numbers.sample().bytes, test)?;
+        part.one(drawn(i), |drawn| drawn.sample().1.bytes, test)?;
     }
     Ok(tally.into_inner())
 }
