@@ -4,7 +4,7 @@
 //! Gemm(Flatten(Relayout(x)), W) = Gemm(Flatten(x), P W)
 //! ```
 //!
-//! A sum may be taken in any order, so the rows of `W` are put in the order in which `x` lies. This reassociates.
+//! The move may be a Transpose of the model. A sum may be taken in any order, so the rows of `W` are put in the order in which `x` lies. This reassociates.
 //!
 //! Invariant: the new Flatten has a name of its own, since what it makes are the old numbers in another order.
 //!
@@ -38,8 +38,10 @@ pub fn reorder_weights(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), Pa
 struct Found {
     /// What is moved.
     x: ValueId,
-    /// The order in which its axes lie, the batch outermost.
+    /// The order in which its axes lie, the batch outermost: those of `moved`.
     perm: Vec<usize>,
+    /// Whether that is the order in which its axes are named: the move is a Transpose of the model.
+    named_so: bool,
     /// What is flattened, and its result.
     moved: ValueId,
     flat: ValueId,
@@ -67,13 +69,15 @@ impl Found {
         let moved = operand(flatten, 0)?;
         let relayout = graph.node(graph.value(moved).producer().0);
         let x = operand(relayout, 0)?;
-        let found = matches!(node.form, Form::Axes(_))
-            && matches!(flatten.form, Form::View(View::Reshape))
-            && matches!(relayout.op, Op::Relayout);
+        let found = matches!(node.form, Form::Axes(_)) && matches!(flatten.form, Form::View(View::Reshape));
         if !found || !seen_once(graph, flat) || !seen_once(graph, moved) {
             return None;
         }
-        let perm = graph.value(x).layout.as_permutation()?;
+        let (perm, named_so) = match (&relayout.op, &relayout.form) {
+            (Op::Relayout, _) => (graph.value(x).layout.as_permutation()?, false),
+            (_, Form::View(View::Transpose(perm))) if graph.value(x).layout.is_row_major() => (inverse(perm), true),
+            _ => return None,
+        };
         let shape = graph.value(moved).ty.shape()?;
         let ([images, depth], [first, rest @ ..]) = (graph.value(flat).ty.shape()?, shape) else { return None };
         let rest: Vec<i64> = rest.iter().map(Dim::as_const).collect::<Option<_>>()?;
@@ -82,11 +86,11 @@ impl Found {
             return None;
         }
         let reordered = reordered(graph, weights, &rest, &perm, by_columns)?;
-        Some(Found { x, perm, moved, flat, weights, reordered })
+        Some(Found { x, perm, named_so, moved, flat, weights, reordered })
     }
 
     fn apply(self, graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
-        let turned = self.turned(graph)?;
+        let turned = if self.named_so { self.x } else { self.turned(graph)? };
         let flat = graph.value(self.flat);
         let (flatten, _) = flat.producer();
         let ((name, ty), old) = ((flat.name.clone(), flat.ty.clone()), graph.node(flatten));
@@ -123,6 +127,12 @@ impl Found {
         let name = graph.fresh_name(&name);
         graph.add_single(view, name, ty).map_err(PassError::Name)
     }
+}
+
+fn inverse(perm: &[usize]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..perm.len()).collect();
+    order.sort_unstable_by_key(|&axis| perm[axis]);
+    order
 }
 
 fn standard(name: &str) -> OpName {

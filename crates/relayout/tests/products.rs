@@ -343,3 +343,36 @@ fn transposes_beside_a_product_vanish_into_the_layouts_of_its_function() {
     let model = for_tensor_cores(&matrices(13, "Gemm", &[], true).bytes());
     assert_eq!(ops(&model), ["Gemm_A_BA_B_BA_Y_NM"]);
 }
+
+/// A turned image, flattened and multiplied with weights.
+fn flattened(op: &str, own: &[(&str, &[i64])], weights: &[i64]) -> Net {
+    let net = Net::new(17).input("x", F32, &[2, 5, 6, 7]).floats("w", F32, weights, true);
+    net.node_with("Transpose", &["x"], "t", &[("perm", &[0, 3, 1, 2])])
+        .node_with("Flatten", &["t"], "f", &[("axis", &[1])])
+        .node_with(op, &["f", "w"], "y", own)
+        .output("y", F32)
+}
+
+#[test]
+fn a_move_before_a_flatten_goes_into_the_weights() {
+    let cases: [(&str, &[(&str, &[i64])], &[i64]); 3] =
+        [("Gemm", &[("transB", &[1])], &[8, 210]), ("Gemm", &[], &[210, 8]), ("MatMul", &[], &[210, 8])];
+    for (op, own, weights) in cases {
+        let model = for_onnx(&flattened(op, own, weights).bytes());
+        assert_eq!(ops(&model), ["Reshape", op]);
+    }
+}
+
+#[test]
+fn a_move_stays_before_a_flatten_that_others_read_or_that_mixes_images() {
+    let read = flattened("MatMul", &[], &[210, 8]).output("f", F32);
+    assert!(ops(&for_onnx(&read.bytes())).contains(&"Transpose"));
+    let mixed = Net::new(17)
+        .input("x", F32, &[2, 5, 6, 7])
+        .floats("w", F32, &[84, 8], true)
+        .node_with("Transpose", &["x"], "t", &[("perm", &[1, 3, 0, 2])])
+        .node_with("Flatten", &["t"], "f", &[("axis", &[1])])
+        .node("MatMul", &["f", "w"], "y")
+        .output("y", F32);
+    assert!(ops(&for_onnx(&mixed.bytes())).contains(&"Transpose"));
+}
