@@ -116,6 +116,11 @@ impl Order {
         if list.len() == runs * self.places.len() { picked(list, &picks, number) } else { None }
     }
 
+    /// Whether the dims are the axes, in their order.
+    fn is_declared(&self) -> bool {
+        self.stored.len() == self.places.len() && self.stored.iter().enumerate().all(|(at, axis)| *axis == Some(at))
+    }
+
     /// Which entry of the list each dim takes.
     fn picks(&self, node: &Node, runs: usize) -> Option<Vec<Pick>> {
         let rank = self.places.len();
@@ -143,7 +148,8 @@ pub fn renumbered(graph: &Graph, node: &Node) -> Result<Vec<Said>, &'static str>
     let order = Order::of(graph, node).ok_or("operand 0 is not stored as an order of axes")?;
     let mut said = Vec::new();
     for what in &bound.renumber {
-        if is_said(graph, node, *what) {
+        let stays = matches!(what, Renumber::Extents) && order.is_declared();
+        if is_said(graph, node, *what) && !stays {
             let one = renumber(graph, node, &order, *what);
             said.push(one.ok_or("what it says of its axes can't be said in another order")?);
             if let Renumber::AxisAttr(name, default) = *what {
