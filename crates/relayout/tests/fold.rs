@@ -281,6 +281,12 @@ fn every_evaluated_op_gives_the_runtime_s_bits() {
         ("Abs", &["a"], &[]),
         ("Floor", &["a"], &[]),
         ("Ceil", &["a"], &[]),
+        ("Round", &["a"], &[]),
+        ("Min", &["a", "row"], &[]),
+        ("Max", &["row", "a"], &[]),
+        ("Clip", &["a", "low"], &[]),
+        ("Clip", &["a", "", "high"], &[]),
+        ("Clip", &["a", "low", "high"], &[]),
         ("Identity", &["a"], &[]),
         ("Transpose", &["a"], &[("perm", &[1, 0])]),
         ("Concat", &["a", "a"], &[("axis", &[1])]),
@@ -294,6 +300,8 @@ fn every_evaluated_op_gives_the_runtime_s_bits() {
         let net = Net::new(17)
             .floats("a", F32, &[3, 4], true)
             .floats("row", F32, &[4], true)
+            .values("low", F32, &[], &[-0.25])
+            .values("high", F32, &[], &[0.5])
             .ints("picks", &[0, -1, 2])
             .ints("from", &[-1])
             .ints("to", &[-9])

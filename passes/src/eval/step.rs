@@ -37,6 +37,13 @@ pub enum Step {
     Binary(Binary),
     /// Element by element.
     Unary(Unary),
+    /// Not below one operand and not above another, by their places.
+    Clip {
+        /// Place of the lower bound.
+        low: Option<usize>,
+        /// Place of the upper bound.
+        high: Option<usize>,
+    },
     /// To the result's element type.
     Cast,
     /// Quantized numbers as floats; scales along this axis unless there is one.
@@ -56,13 +63,18 @@ impl Step {
         let name = node.onnx()?;
         if let Some(op) = Binary::named(name) {
             // Before opset 7 operands were aligned by an attribute.
-            return (node.opset >= 7).then_some(Step::Binary(op));
+            return (node.opset >= 7 && node.inputs.len() == 2).then_some(Step::Binary(op));
         }
         if let Some(op) = Unary::named(name) {
             return Some(Step::Unary(op));
         }
         Some(match name {
             "Cast" | "CastLike" => Step::Cast,
+            // Before opset 11 the bounds were attributes.
+            "Clip" if node.opset >= 11 => {
+                let low = operand(1).map(|_| 1);
+                Step::Clip { low, high: operand(2).map(|_| 1 + usize::from(low.is_some())) }
+            }
             "Where" => Step::Where,
             "Expand" => Step::Expand,
             "Concat" => Step::Concat(normalize_axis(node.int("axis")?, rank()?)?),
@@ -140,6 +152,10 @@ impl Step {
                 let (a, b) = (spread(operand(0)?, dims)?, spread(operand(1)?, dims)?);
                 encode(&op.apply(&a, &b)?, dtype)
             }
+            Step::Clip { low, high } => {
+                let bound = |at: &Option<usize>| at.map(|i| spread(like(i)?, dims)).transpose();
+                encode(&clip(spread(like(0)?, dims)?, bound(low)?.as_ref(), bound(high)?.as_ref())?, dtype)
+            }
             Step::Unary(op) => encode(&op.apply(&decode(dtype, &like(0)?.bytes)?)?, dtype),
             Step::Cast => {
                 let x = operand(0)?;
@@ -158,6 +174,17 @@ fn cast_agrees(from: Option<DType>, to: DType) -> bool {
 /// The elements of an operand, broadcast.
 fn spread(x: &Tensor, dims: &[usize]) -> Result<Numbers, String> {
     decode(x.dtype, &pick(&x.bytes, x.width()?, dims, 0, &broadcast(&x.dims, dims)?)?)
+}
+
+/// Clip. Bounds that cross are refused: which of them holds was said only later.
+fn clip(x: Numbers, low: Option<&Numbers>, high: Option<&Numbers>) -> Result<Numbers, String> {
+    if let (Some(low), Some(high)) = (low, high)
+        && Binary::Max.apply(low, high)? != *high
+    {
+        return Err("the lower bound is above the upper".to_owned());
+    }
+    let above = if let Some(low) = low { Binary::Max.apply(&x, low)? } else { x };
+    if let Some(high) = high { Binary::Min.apply(&above, high) } else { Ok(above) }
 }
 
 fn gather(x: &Tensor, indices: &Tensor, axis: usize) -> Result<Vec<u8>, String> {

@@ -11,7 +11,6 @@ use relayout_ir::layout::Layout;
 use relayout_ir::op::NCHWC;
 use relayout_ir::storage::{StorageRule, blocked_image, reshape_target, same_bytes};
 
-
 /// What is left of a view or a move once both sides have their storage shapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {

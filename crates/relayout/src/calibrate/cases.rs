@@ -9,7 +9,6 @@ use relayout_target::measured::{
 use super::CalibrateError;
 use super::sketch::{Sketch, Value};
 
-
 /// Adds one node to a sketch, as copy `copy` of it: weights are its own, operands shared, unless it reads `input`. Gives the
 /// name of what it computes.
 pub(super) fn add(
