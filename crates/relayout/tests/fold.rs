@@ -293,6 +293,7 @@ fn every_evaluated_op_gives_the_runtime_s_bits() {
         ("Gather", &["a", "picks"], &[("axis", &[-1])]),
         ("Slice", &["a", "from", "to", "axes", "steps"], &[]),
         ("Expand", &["row", "shape"], &[]),
+        ("Tile", &["part", "repeats"], &[]),
         ("Unsqueeze", &["a", "axes"], &[]),
         ("ScatterND", &["a", "places", "updates"], &[]),
     ];
@@ -302,6 +303,8 @@ fn every_evaluated_op_gives_the_runtime_s_bits() {
             .floats("row", F32, &[4], true)
             .values("low", F32, &[], &[-0.25])
             .values("high", F32, &[], &[0.5])
+            .floats("part", F32, &[3, 2], true)
+            .ints("repeats", &[1, 2])
             .ints("picks", &[0, -1, 2])
             .ints("from", &[-1])
             .ints("to", &[-9])

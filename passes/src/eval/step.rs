@@ -21,6 +21,8 @@ pub enum Step {
     Transpose(Vec<usize>),
     /// Broadcast to the result's extents.
     Expand,
+    /// The operand again and again, as often along each axis as the result is longer.
+    Tile,
     /// A box of the operand: where it starts and how far its elements are apart, per axis.
     Box(Vec<(i64, i64)>),
     /// Along this axis of the first operand, at the indices that the second says.
@@ -77,6 +79,8 @@ impl Step {
             }
             "Where" => Step::Where,
             "Expand" => Step::Expand,
+            // Before opset 6 it was another op.
+            "Tile" if node.opset >= 6 => Step::Tile,
             "Concat" => Step::Concat(normalize_axis(node.int("axis")?, rank()?)?),
             "Gather" => Step::Gather(normalize_axis(node.int("axis").unwrap_or(0), rank()?)?),
             "Slice" => Step::Box(sliced(graph, node)?),
@@ -130,6 +134,7 @@ impl Step {
                 let x = like(0)?;
                 pick(&x.bytes, x.width()?, dims, 0, &broadcast(&x.dims, dims)?)
             }
+            Step::Tile => tile(like(0)?, dims),
             Step::Box(axes) => {
                 let x = like(0)?;
                 let own = strides(&x.dims);
@@ -185,6 +190,16 @@ fn clip(x: Numbers, low: Option<&Numbers>, high: Option<&Numbers>) -> Result<Num
     }
     let above = if let Some(low) = low { Binary::Max.apply(&x, low)? } else { x };
     if let Some(high) = high { Binary::Min.apply(&above, high) } else { Ok(above) }
+}
+
+/// Each axis as two, of which the outer one stands still.
+fn tile(x: &Tensor, dims: &[usize]) -> Result<Vec<u8>, String> {
+    let (mut extents, mut read) = (Vec::new(), Vec::new());
+    for ((&extent, &own), stride) in dims.iter().zip(&x.dims).zip(strides(&x.dims)) {
+        extents.extend([extent.checked_div(own).unwrap_or(0), own]);
+        read.extend([0, stride]);
+    }
+    pick(&x.bytes, x.width()?, &extents, 0, &read)
 }
 
 fn gather(x: &Tensor, indices: &Tensor, axis: usize) -> Result<Vec<u8>, String> {
