@@ -114,7 +114,7 @@ impl Found {
     /// The constant that an op makes of constants.
     fn evaluated(&self, graph: &Graph, node: &Node, slot: usize, v: ValueId) -> Option<Constant> {
         let given = node.inputs.iter().position(Option::is_none).unwrap_or(node.inputs.len());
-        if node.inputs[given..].iter().any(Option::is_some) && node.onnx() != Some("Slice") {
+        if node.inputs[given..].iter().any(Option::is_some) && !matches!(node.onnx(), Some("Slice" | "Clip")) {
             return None;
         }
         // Of the second operand of CastLike only the type is read, which is that of the result.

@@ -3,6 +3,8 @@
 //! Every pass takes a graph that `verify` passed and leaves one that it passes; the pipeline checks that after each. A pass
 //! collects its edits in a patch and applies it whole.
 
+mod known;
+
 use crate::assign::{Decision, Plan, Scopes, SolveRecord};
 use crate::ends::{Ends, MovedEnd};
 use crate::hints::{Hints, Size};
@@ -107,6 +109,20 @@ impl Pass {
         run: fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError>,
     ) -> Pass {
         Pass { name, reason, run: Run::Graph(run) }
+    }
+
+    fn run(&self, graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
+        match self.run {
+            Run::Model(run) => run(graph, cx),
+            Run::Graph(run) => {
+                cx.at = 0;
+                each_graph(graph, "", &mut |graph, _| {
+                    run(graph, cx)?;
+                    cx.at += 1;
+                    Ok(())
+                })
+            }
+        }
     }
 }
 
@@ -347,16 +363,12 @@ pub fn run_passes<'p>(
         if options.layouts_only && !DECIDING.contains(&pass.name) {
             continue;
         }
-        match pass.run {
-            Run::Model(run) => run(graph, &mut cx)?,
-            Run::Graph(run) => {
-                cx.at = 0;
-                each_graph(graph, "", &mut |graph, _| {
-                    run(graph, &mut cx)?;
-                    cx.at += 1;
-                    Ok(())
-                })?;
-            }
+        let steps = known::op_count(graph)?;
+        pass.run(graph, &mut cx)?;
+        // Without dims that inference had to invent there is nothing to find out.
+        if pass.name == "fold_constants" && cx.unknowns > model.unknowns && known::op_count(graph)? < steps {
+            known::fold_on(graph, &mut cx)?;
+            cx.hints = Hints::new(&options.dims, graph);
         }
         if pass.name == "fold_shapes" {
             cx.hints = Hints::new(&options.dims, graph);

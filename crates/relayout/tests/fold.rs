@@ -281,12 +281,20 @@ fn every_evaluated_op_gives_the_runtime_s_bits() {
         ("Abs", &["a"], &[]),
         ("Floor", &["a"], &[]),
         ("Ceil", &["a"], &[]),
+        ("Round", &["a"], &[]),
+        ("Min", &["a", "row"], &[]),
+        ("Max", &["row", "a"], &[]),
+        ("Pow", &["squares", "half"], &[]),
+        ("Clip", &["a", "low"], &[]),
+        ("Clip", &["a", "", "high"], &[]),
+        ("Clip", &["a", "low", "high"], &[]),
         ("Identity", &["a"], &[]),
         ("Transpose", &["a"], &[("perm", &[1, 0])]),
         ("Concat", &["a", "a"], &[("axis", &[1])]),
         ("Gather", &["a", "picks"], &[("axis", &[-1])]),
         ("Slice", &["a", "from", "to", "axes", "steps"], &[]),
         ("Expand", &["row", "shape"], &[]),
+        ("Tile", &["part", "repeats"], &[]),
         ("Unsqueeze", &["a", "axes"], &[]),
         ("ScatterND", &["a", "places", "updates"], &[]),
     ];
@@ -294,6 +302,12 @@ fn every_evaluated_op_gives_the_runtime_s_bits() {
         let net = Net::new(17)
             .floats("a", F32, &[3, 4], true)
             .floats("row", F32, &[4], true)
+            .values("squares", F32, &[3, 4], &(1..13).map(|i| (i * i) as f32).collect::<Vec<_>>())
+            .values("half", F32, &[], &[0.5])
+            .values("low", F32, &[], &[-0.25])
+            .values("high", F32, &[], &[0.5])
+            .floats("part", F32, &[3, 2], true)
+            .ints("repeats", &[1, 2])
             .ints("picks", &[0, -1, 2])
             .ints("from", &[-1])
             .ints("to", &[-9])
@@ -310,6 +324,42 @@ fn every_evaluated_op_gives_the_runtime_s_bits() {
         assert_eq!(folded.ops(), ["Add"], "{op}");
         assert!(compare(&folded.before, &folded.after).exact, "{op}");
     }
+}
+
+#[test]
+fn sizes_that_computed_paddings_say_are_known_in_the_same_round() {
+    let net = Net::new(17)
+        .input("x", F32, &[1, 3, 9, 9])
+        .input("z", F32, &[4])
+        .values("outputs", F32, &[], &[4.5])
+        .values("stride", F32, &[], &[2.0])
+        .values("none", F32, &[], &[0.0])
+        .ints("before", &[0, 0, 0, 0, 0, 0])
+        .ints("place", &[0])
+        .node("Ceil", &["outputs"], "whole")
+        .node("Mul", &["whole", "stride"], "needed")
+        .node("Sub", &["needed", "stride"], "missing")
+        .node("Clip", &["missing", "none", ""], "least")
+        .node_with("Cast", &["least"], "number", &[("to", &[7])])
+        .node("Unsqueeze", &["number", "place"], "one")
+        .node_with("Concat", &["before", "one", "one"], "pads", &[("axis", &[0])])
+        .node("Pad", &["x", "pads"], "p")
+        .node("Shape", &["p"], "shape")
+        .node_with("Cast", &["shape"], "sizes", &[("to", &[i64::from(F32)])])
+        .node("Sqrt", &["sizes"], "roots")
+        .node("Add", &["roots", "z"], "s")
+        .node("Relu", &["p"], "y")
+        .output("y", F32)
+        .output("s", F32);
+    let model = Model::from_bytes(net.bytes().into(), None).unwrap();
+    // The one round of a target with a dialect of its own.
+    let optimized = optimize(&model, target("ort-cpu").unwrap().as_ref(), &Options::default()).unwrap();
+    let text = optimized.graph().to_string();
+    assert!(text.contains("1,3,17,17") || text.contains("[1, 3, 17, 17]"), "{text}");
+    for op in ["Clip", "Shape", "Cast", "Sqrt"] {
+        assert!(!text.contains(op), "{op} is left:\n{text}");
+    }
+    assert!(compare(&net.bytes(), &optimized.to_bytes().unwrap()).exact);
 }
 
 #[test]

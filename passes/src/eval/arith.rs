@@ -2,6 +2,7 @@
 
 use super::numbers::Numbers;
 use relayout_ir::dtype::DType;
+use std::cmp::Ordering;
 
 /// An op of two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,9 @@ pub enum Binary {
     Sub,
     Mul,
     Div,
+    Min,
+    Max,
+    Pow,
     Equal,
     Less,
     LessOrEqual,
@@ -31,6 +35,7 @@ pub enum Unary {
     Reciprocal,
     Floor,
     Ceil,
+    Round,
     Not,
 }
 
@@ -42,6 +47,9 @@ impl Binary {
             "Sub" => Binary::Sub,
             "Mul" => Binary::Mul,
             "Div" => Binary::Div,
+            "Min" => Binary::Min,
+            "Max" => Binary::Max,
+            "Pow" => Binary::Pow,
             "Equal" => Binary::Equal,
             "Less" => Binary::Less,
             "LessOrEqual" => Binary::LessOrEqual,
@@ -62,9 +70,21 @@ impl Binary {
     /// The op on pairs of elements; `a` and `b` are as long as each other.
     ///
     /// # Errors
-    /// For mixed types, and integer divisions that have no result.
+    /// For mixed types, integer divisions that have no result, and extremes and powers on which runtimes differ.
     pub fn apply(self, a: &Numbers, b: &Numbers) -> Result<Numbers, String> {
         match (a, b) {
+            (Numbers::F32(a), Numbers::F32(b)) if self == Binary::Pow => {
+                let of = |(&x, &y): (&f32, &f32)| {
+                    let exact = power(x.into(), y.into())?;
+                    if f64::from(exact as f32) == exact { Ok(exact as f32) } else { Err(rounded(x.into(), y.into())) }
+                };
+                a.iter().zip(b).map(of).collect::<Result<_, _>>().map(Numbers::F32)
+            }
+            (Numbers::F64(a), Numbers::F64(b)) if self == Binary::Pow => {
+                a.iter().zip(b).map(|(&x, &y)| power(x, y)).collect::<Result<_, _>>().map(Numbers::F64)
+            }
+            (Numbers::F32(a), Numbers::F32(b)) if self.is_extreme() => self.extreme(a, b).map(Numbers::F32),
+            (Numbers::F64(a), Numbers::F64(b)) if self.is_extreme() => self.extreme(a, b).map(Numbers::F64),
             (Numbers::F32(a), Numbers::F32(b)) if self.is_arithmetic() => {
                 Ok(Numbers::F32(pairs(a, b, |x, y| self.f32(x, y))))
             }
@@ -78,6 +98,24 @@ impl Binary {
             }
             _ => Err("the operands are of different types".to_owned()),
         }
+    }
+
+    fn is_extreme(self) -> bool {
+        matches!(self, Binary::Min | Binary::Max)
+    }
+
+    /// Runtimes differ on which of two zeros is the larger, and on what NaN makes of a number.
+    fn extreme<T: Copy + Into<f64>>(self, a: &[T], b: &[T]) -> Result<Vec<T>, String> {
+        let of = |(&x, &y): (&T, &T)| {
+            let (wide, other): (f64, f64) = (x.into(), y.into());
+            match wide.partial_cmp(&other) {
+                Some(Ordering::Less) => Ok(if self == Binary::Min { x } else { y }),
+                Some(Ordering::Greater) => Ok(if self == Binary::Min { y } else { x }),
+                Some(Ordering::Equal) if wide.to_bits() == other.to_bits() => Ok(x),
+                _ => Err(format!("runtimes differ on {self:?} of {wide} and {other}")),
+            }
+        };
+        a.iter().zip(b).map(of).collect()
     }
 
     fn f32(self, x: f32, y: f32) -> f32 {
@@ -116,6 +154,9 @@ impl Binary {
             Binary::Sub => x.wrapping_sub(y),
             Binary::Mul => x.wrapping_mul(y),
             Binary::Div => x.checked_div(y).ok_or("a division has no result")?,
+            Binary::Min => x.min(y),
+            Binary::Max => x.max(y),
+            Binary::Pow => return Err("powers of integers are not evaluated".to_owned()),
             Binary::Equal => i64::from(x == y),
             Binary::Less => i64::from(x < y),
             Binary::LessOrEqual => i64::from(x <= y),
@@ -126,6 +167,22 @@ impl Binary {
             Binary::Xor => i64::from((x != 0) != (y != 0)),
         })
     }
+}
+
+/// A root or a square that needs no rounding; exporters take the root of how many patches an image has.
+fn power(x: f64, y: f64) -> Result<f64, String> {
+    let (exact, rest) = if y == 0.5 && x > 0.0 {
+        (x.sqrt(), x.sqrt().mul_add(x.sqrt(), -x))
+    } else if y == 2.0 {
+        (x * x, x.mul_add(x, -x * x))
+    } else {
+        return Err(rounded(x, y));
+    };
+    if rest == 0.0 && exact.is_normal() { Ok(exact) } else { Err(rounded(x, y)) }
+}
+
+fn rounded(x: f64, y: f64) -> String {
+    format!("how {x} to the power of {y} is rounded depends on the runtime")
 }
 
 fn pairs<T: Copy>(a: &[T], b: &[T], f: impl Fn(T, T) -> T) -> Vec<T> {
@@ -142,6 +199,7 @@ impl Unary {
             "Reciprocal" => Unary::Reciprocal,
             "Floor" => Unary::Floor,
             "Ceil" => Unary::Ceil,
+            "Round" => Unary::Round,
             "Not" => Unary::Not,
             _ => return None,
         })
@@ -162,6 +220,7 @@ impl Unary {
                     Unary::Reciprocal => |x| 1.0 / x,
                     Unary::Floor => f32::floor,
                     Unary::Ceil => f32::ceil,
+                    Unary::Round => f32::round_ties_even,
                     Unary::Not => return Err(none()),
                 };
                 Numbers::F32(v.iter().map(|&x| f(x)).collect())
@@ -174,6 +233,7 @@ impl Unary {
                     Unary::Reciprocal => |x| 1.0 / x,
                     Unary::Floor => f64::floor,
                     Unary::Ceil => f64::ceil,
+                    Unary::Round => f64::round_ties_even,
                     Unary::Not => return Err(none()),
                 };
                 Numbers::F64(v.iter().map(|&x| f(x)).collect())
@@ -245,6 +305,26 @@ mod tests {
         let div = |a, b| Binary::Div.apply(&Numbers::Int(vec![a]), &Numbers::Int(vec![b]));
         assert_eq!(div(-7, 2), Ok(Numbers::Int(vec![-3])));
         assert!(div(1, 0).is_err() && div(i64::MIN, -1).is_err());
+    }
+
+    #[test]
+    fn extremes_on_which_runtimes_differ_are_refused() {
+        let max = |a, b| Binary::Max.apply(&Numbers::F32(vec![a]), &Numbers::F32(vec![b]));
+        assert_eq!(max(-1.5, 0.0), Ok(Numbers::F32(vec![0.0])));
+        assert_eq!(max(0.0, 0.0), Ok(Numbers::F32(vec![0.0])));
+        assert!(max(-0.0, 0.0).is_err() && max(f32::NAN, 0.0).is_err());
+        assert_eq!(Binary::Min.apply(&Numbers::Int(vec![-3]), &Numbers::Int(vec![2])), Ok(Numbers::Int(vec![-3])));
+    }
+
+    #[test]
+    fn powers_that_need_rounding_are_refused() {
+        let pow = |a, b| Binary::Pow.apply(&Numbers::F32(vec![a]), &Numbers::F32(vec![b]));
+        assert_eq!(pow(196.0, 0.5), Ok(Numbers::F32(vec![14.0])));
+        assert_eq!(pow(-1.5, 2.0), Ok(Numbers::F32(vec![2.25])));
+        let long = 1.0 + f32::EPSILON;
+        let refused = [(2.0, 0.5), (-4.0, 0.5), (long, 2.0), (1e30, 2.0), (4.0, 1.5), (f32::NAN, 2.0)];
+        assert!(refused.into_iter().all(|(a, b)| pow(a, b).is_err()));
+        assert!(Binary::Pow.apply(&Numbers::F64(vec![0.1]), &Numbers::F64(vec![2.0])).is_err());
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub enum Step {
     Transpose(Vec<usize>),
     /// Broadcast to the result's extents.
     Expand,
+    /// The operand again and again, as often along each axis as the result is longer.
+    Tile,
     /// A box of the operand: where it starts and how far its elements are apart, per axis.
     Box(Vec<(i64, i64)>),
     /// Along this axis of the first operand, at the indices that the second says.
@@ -37,6 +39,13 @@ pub enum Step {
     Binary(Binary),
     /// Element by element.
     Unary(Unary),
+    /// Not below one operand and not above another, by their places.
+    Clip {
+        /// Place of the lower bound.
+        low: Option<usize>,
+        /// Place of the upper bound.
+        high: Option<usize>,
+    },
     /// To the result's element type.
     Cast,
     /// Quantized numbers as floats; scales along this axis unless there is one.
@@ -56,15 +65,22 @@ impl Step {
         let name = node.onnx()?;
         if let Some(op) = Binary::named(name) {
             // Before opset 7 operands were aligned by an attribute.
-            return (node.opset >= 7).then_some(Step::Binary(op));
+            return (node.opset >= 7 && node.inputs.len() == 2).then_some(Step::Binary(op));
         }
         if let Some(op) = Unary::named(name) {
             return Some(Step::Unary(op));
         }
         Some(match name {
             "Cast" | "CastLike" => Step::Cast,
+            // Before opset 11 the bounds were attributes.
+            "Clip" if node.opset >= 11 => {
+                let low = operand(1).map(|_| 1);
+                Step::Clip { low, high: operand(2).map(|_| 1 + usize::from(low.is_some())) }
+            }
             "Where" => Step::Where,
             "Expand" => Step::Expand,
+            // Before opset 6 it was another op.
+            "Tile" if node.opset >= 6 => Step::Tile,
             "Concat" => Step::Concat(normalize_axis(node.int("axis")?, rank()?)?),
             "Gather" => Step::Gather(normalize_axis(node.int("axis").unwrap_or(0), rank()?)?),
             "Slice" => Step::Box(sliced(graph, node)?),
@@ -118,6 +134,7 @@ impl Step {
                 let x = like(0)?;
                 pick(&x.bytes, x.width()?, dims, 0, &broadcast(&x.dims, dims)?)
             }
+            Step::Tile => tile(like(0)?, dims),
             Step::Box(axes) => {
                 let x = like(0)?;
                 let own = strides(&x.dims);
@@ -140,6 +157,10 @@ impl Step {
                 let (a, b) = (spread(operand(0)?, dims)?, spread(operand(1)?, dims)?);
                 encode(&op.apply(&a, &b)?, dtype)
             }
+            Step::Clip { low, high } => {
+                let bound = |at: &Option<usize>| at.map(|i| spread(like(i)?, dims)).transpose();
+                encode(&clip(spread(like(0)?, dims)?, bound(low)?.as_ref(), bound(high)?.as_ref())?, dtype)
+            }
             Step::Unary(op) => encode(&op.apply(&decode(dtype, &like(0)?.bytes)?)?, dtype),
             Step::Cast => {
                 let x = operand(0)?;
@@ -158,6 +179,27 @@ fn cast_agrees(from: Option<DType>, to: DType) -> bool {
 /// The elements of an operand, broadcast.
 fn spread(x: &Tensor, dims: &[usize]) -> Result<Numbers, String> {
     decode(x.dtype, &pick(&x.bytes, x.width()?, dims, 0, &broadcast(&x.dims, dims)?)?)
+}
+
+/// Clip. Bounds that cross are refused: which of them holds was said only later.
+fn clip(x: Numbers, low: Option<&Numbers>, high: Option<&Numbers>) -> Result<Numbers, String> {
+    if let (Some(low), Some(high)) = (low, high)
+        && Binary::Max.apply(low, high)? != *high
+    {
+        return Err("the lower bound is above the upper".to_owned());
+    }
+    let above = if let Some(low) = low { Binary::Max.apply(&x, low)? } else { x };
+    if let Some(high) = high { Binary::Min.apply(&above, high) } else { Ok(above) }
+}
+
+/// Each axis as two, of which the outer one stands still.
+fn tile(x: &Tensor, dims: &[usize]) -> Result<Vec<u8>, String> {
+    let (mut extents, mut read) = (Vec::new(), Vec::new());
+    for ((&extent, &own), stride) in dims.iter().zip(&x.dims).zip(strides(&x.dims)) {
+        extents.extend([extent.checked_div(own).unwrap_or(0), own]);
+        read.extend([0, stride]);
+    }
+    pick(&x.bytes, x.width()?, &extents, 0, &read)
 }
 
 fn gather(x: &Tensor, indices: &Tensor, axis: usize) -> Result<Vec<u8>, String> {
