@@ -284,6 +284,7 @@ fn every_evaluated_op_gives_the_runtime_s_bits() {
         ("Round", &["a"], &[]),
         ("Min", &["a", "row"], &[]),
         ("Max", &["row", "a"], &[]),
+        ("Pow", &["squares", "half"], &[]),
         ("Clip", &["a", "low"], &[]),
         ("Clip", &["a", "", "high"], &[]),
         ("Clip", &["a", "low", "high"], &[]),
@@ -301,6 +302,8 @@ fn every_evaluated_op_gives_the_runtime_s_bits() {
         let net = Net::new(17)
             .floats("a", F32, &[3, 4], true)
             .floats("row", F32, &[4], true)
+            .values("squares", F32, &[3, 4], &(1..13).map(|i| (i * i) as f32).collect::<Vec<_>>())
+            .values("half", F32, &[], &[0.5])
             .values("low", F32, &[], &[-0.25])
             .values("high", F32, &[], &[0.5])
             .floats("part", F32, &[3, 2], true)

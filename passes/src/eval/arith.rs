@@ -14,6 +14,7 @@ pub enum Binary {
     Div,
     Min,
     Max,
+    Pow,
     Equal,
     Less,
     LessOrEqual,
@@ -48,6 +49,7 @@ impl Binary {
             "Div" => Binary::Div,
             "Min" => Binary::Min,
             "Max" => Binary::Max,
+            "Pow" => Binary::Pow,
             "Equal" => Binary::Equal,
             "Less" => Binary::Less,
             "LessOrEqual" => Binary::LessOrEqual,
@@ -68,9 +70,15 @@ impl Binary {
     /// The op on pairs of elements; `a` and `b` are as long as each other.
     ///
     /// # Errors
-    /// For mixed types, integer divisions that have no result, and extremes on which runtimes differ.
+    /// For mixed types, integer divisions that have no result, and extremes and powers on which runtimes differ.
     pub fn apply(self, a: &Numbers, b: &Numbers) -> Result<Numbers, String> {
         match (a, b) {
+            (Numbers::F32(a), Numbers::F32(b)) if self == Binary::Pow => {
+                a.iter().zip(b).map(|(&x, &y)| narrow_power(x, y)).collect::<Result<_, _>>().map(Numbers::F32)
+            }
+            (Numbers::F64(a), Numbers::F64(b)) if self == Binary::Pow => {
+                a.iter().zip(b).map(|(&x, &y)| power(x, y)).collect::<Result<_, _>>().map(Numbers::F64)
+            }
             (Numbers::F32(a), Numbers::F32(b)) if self.is_extreme() => self.extreme(a, b).map(Numbers::F32),
             (Numbers::F64(a), Numbers::F64(b)) if self.is_extreme() => self.extreme(a, b).map(Numbers::F64),
             (Numbers::F32(a), Numbers::F32(b)) if self.is_arithmetic() => {
@@ -144,6 +152,7 @@ impl Binary {
             Binary::Div => x.checked_div(y).ok_or("a division has no result")?,
             Binary::Min => x.min(y),
             Binary::Max => x.max(y),
+            Binary::Pow => return Err("powers of integers are not evaluated".to_owned()),
             Binary::Equal => i64::from(x == y),
             Binary::Less => i64::from(x < y),
             Binary::LessOrEqual => i64::from(x <= y),
@@ -154,6 +163,29 @@ impl Binary {
             Binary::Xor => i64::from((x != 0) != (y != 0)),
         })
     }
+}
+
+#[expect(clippy::float_cmp, reason = "exactness is the question")]
+fn narrow_power(x: f32, y: f32) -> Result<f32, String> {
+    let exact = power(x.into(), y.into())?;
+    if f64::from(exact as f32) == exact { Ok(exact as f32) } else { Err(rounded(x.into(), y.into())) }
+}
+
+/// A root or a square that needs no rounding; exporters take the root of how many patches an image has.
+#[expect(clippy::float_cmp, reason = "only these two exponents are taken")]
+fn power(x: f64, y: f64) -> Result<f64, String> {
+    let (exact, rest) = if y == 0.5 && x > 0.0 {
+        (x.sqrt(), x.sqrt().mul_add(x.sqrt(), -x))
+    } else if y == 2.0 {
+        (x * x, x.mul_add(x, -x * x))
+    } else {
+        return Err(rounded(x, y));
+    };
+    if rest == 0.0 && exact.is_normal() { Ok(exact) } else { Err(rounded(x, y)) }
+}
+
+fn rounded(x: f64, y: f64) -> String {
+    format!("how {x} to the power of {y} is rounded depends on the runtime")
 }
 
 fn pairs<T: Copy>(a: &[T], b: &[T], f: impl Fn(T, T) -> T) -> Vec<T> {
@@ -285,6 +317,17 @@ mod tests {
         assert_eq!(max(0.0, 0.0), Ok(Numbers::F32(vec![0.0])));
         assert!(max(-0.0, 0.0).is_err() && max(f32::NAN, 0.0).is_err());
         assert_eq!(Binary::Min.apply(&Numbers::Int(vec![-3]), &Numbers::Int(vec![2])), Ok(Numbers::Int(vec![-3])));
+    }
+
+    #[test]
+    fn powers_that_need_rounding_are_refused() {
+        let pow = |a, b| Binary::Pow.apply(&Numbers::F32(vec![a]), &Numbers::F32(vec![b]));
+        assert_eq!(pow(196.0, 0.5), Ok(Numbers::F32(vec![14.0])));
+        assert_eq!(pow(-1.5, 2.0), Ok(Numbers::F32(vec![2.25])));
+        let long = 1.0 + f32::EPSILON;
+        let refused = [(2.0, 0.5), (-4.0, 0.5), (long, 2.0), (1e30, 2.0), (4.0, 1.5), (f32::NAN, 2.0)];
+        assert!(refused.into_iter().all(|(a, b)| pow(a, b).is_err()));
+        assert!(Binary::Pow.apply(&Numbers::F64(vec![0.1]), &Numbers::F64(vec![2.0])).is_err());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A [`Step`] is one op with everything but its operands known; [`Computed`] is a constant whose bytes are a step's result,
 //! made when they are asked for. Arithmetic is done in the type in which the op does it, one rounding per op.
 //!
-//! Absent: ops whose last bit depends on the library that computes them (Exp, Pow, Erf, sums), strings, complex numbers and
+//! Absent: ops whose last bit depends on the library that computes them (Exp, Erf, sums, Pow where it rounds), strings, complex numbers and
 //! elements that do not fill a byte, of which only views are taken.
 
 mod arith;
