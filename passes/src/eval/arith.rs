@@ -74,11 +74,7 @@ impl Binary {
     pub fn apply(self, a: &Numbers, b: &Numbers) -> Result<Numbers, String> {
         match (a, b) {
             (Numbers::F32(a), Numbers::F32(b)) if self == Binary::Pow => {
-                let of = |(&x, &y): (&f32, &f32)| {
-                    let exact = power(x.into(), y.into())?;
-                    if f64::from(exact as f32) == exact { Ok(exact as f32) } else { Err(rounded(x.into(), y.into())) }
-                };
-                a.iter().zip(b).map(of).collect::<Result<_, _>>().map(Numbers::F32)
+                a.iter().zip(b).map(|(&x, &y)| narrow_power(x, y)).collect::<Result<_, _>>().map(Numbers::F32)
             }
             (Numbers::F64(a), Numbers::F64(b)) if self == Binary::Pow => {
                 a.iter().zip(b).map(|(&x, &y)| power(x, y)).collect::<Result<_, _>>().map(Numbers::F64)
@@ -169,7 +165,14 @@ impl Binary {
     }
 }
 
+#[expect(clippy::float_cmp, reason = "exactness is the question")]
+fn narrow_power(x: f32, y: f32) -> Result<f32, String> {
+    let exact = power(x.into(), y.into())?;
+    if f64::from(exact as f32) == exact { Ok(exact as f32) } else { Err(rounded(x.into(), y.into())) }
+}
+
 /// A root or a square that needs no rounding; exporters take the root of how many patches an image has.
+#[expect(clippy::float_cmp, reason = "only these two exponents are taken")]
 fn power(x: f64, y: f64) -> Result<f64, String> {
     let (exact, rest) = if y == 0.5 && x > 0.0 {
         (x.sqrt(), x.sqrt().mul_add(x.sqrt(), -x))
