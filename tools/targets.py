@@ -9,8 +9,8 @@ FOLDER holds manifest.json, the models and hydrate.py, which fills in their weig
              come to it, within rounding (rms 2e-5 or 4 times theirs, largest error 2e-4 or 8 times theirs; results of
              float16 are as coarse as a step of theirs: 1e-4 and 1e-3)
   layouts    for `nhwc` every 2-D convolution is a call whose features lie in NHWC
-  moves      for `nhwc` a network without products of activations, with one image in, moves it in once and out once at
-             most, and with --free-io never
+  moves      for `nhwc` a network from one image of floats to classes, without products of activations and normalizations
+             across channels, moves it in once and out once at most, and with --free-io never
   files      the same input twice gives the same bytes; the output again comes out unchanged; for another target it is
              refused, unless nothing was changed, with exit status 1 and a line that names both targets
 Columns: 2-D convolutions in the layout of the target, convolutions with operands in ONNX's layout on one side (the first
