@@ -11,6 +11,7 @@ use core::arch::x86_64::{
 use super::engine;
 use super::job::Job;
 use super::vector::{Registers, Vector};
+use crate::Gather;
 
 impl Vector for __m512i {
     const BYTES: usize = 64;
@@ -228,4 +229,14 @@ unsafe fn interleave<const E: usize, const K: usize, const JOIN: bool, const NT:
 pub(super) unsafe fn run(job: &Job, src: *const u8, dst: *mut u8, blocks: core::ops::Range<usize>, stage: *mut u8) {
     // SAFETY: passed on.
     unsafe { engine::run::<Avx512>(job, src, dst, blocks, stage) }
+}
+
+/// The rows of a list.
+///
+/// # Safety
+/// As for [`engine::listed`], on a machine with these extensions.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx2,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) unsafe fn listed(list: &Gather, src: *const u8, dst: *mut u8, rows: core::ops::Range<usize>) {
+    // SAFETY: passed on.
+    unsafe { engine::listed::<Avx512>(list, src, dst, rows) }
 }

@@ -12,6 +12,7 @@ use super::job::{Ask, Job, LINE, Micro};
 use super::tile::{Matrix, copy_some, copy_unit, rows};
 use super::vector::Registers;
 use super::walk::{Cursor, Odometer, Walk};
+use crate::Gather;
 
 /// Runs the blocks with these numbers.
 ///
@@ -31,6 +32,51 @@ pub(super) unsafe fn run<R: Registers>(job: &Job, src: *const u8, dst: *mut u8, 
         }
         if job.stream {
             R::fence();
+        }
+    }
+}
+
+/// Copies the rows with these numbers, counted through all blocks of the list.
+///
+/// # Safety
+/// The instruction set is available; source and destination have the bytes of the list's rows, each of which it names once; nobody
+/// else writes to these rows.
+#[inline(always)]
+pub(super) unsafe fn listed<R: Registers>(list: &Gather, src: *const u8, dst: *mut u8, rows: Range<usize>) {
+    let (bytes, count) = (list.row_bytes, list.index.len());
+    let mut row = rows.start;
+    while row < rows.end {
+        let block = row / count * count;
+        let index = &list.index[row - block..count.min(rows.end - block)];
+        let source = |row: u32| src.wrapping_add((block + row as usize) * bytes);
+        for (&here, &next) in index.iter().zip(index[1..].iter().chain(&index[index.len() - 1..])) {
+            // SAFETY: rows of both buffers.
+            unsafe { listed_row::<R>(source(here), source(next), dst.add(row * bytes), bytes) };
+            row += 1;
+        }
+    }
+}
+
+/// Copies a row of `bytes`, and asks for the lines of the next, whose place no machine foresees.
+///
+/// # Safety
+/// The instruction set is available; `from` and `to` are valid for `bytes`.
+#[inline(always)]
+unsafe fn listed_row<R: Registers>(from: *const u8, next: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: lines of the row, the last of which ends with it.
+    unsafe {
+        if bytes < LINE {
+            R::copy_short(from, to, bytes);
+            return;
+        }
+        let mut at = 0;
+        while at + LINE <= bytes {
+            R::prefetch_near(next.wrapping_add(at));
+            copy_some::<R, false, 1>(from.add(at), to.add(at));
+            at += LINE;
+        }
+        if at < bytes {
+            copy_some::<R, false, 1>(from.add(bytes - LINE), to.add(bytes - LINE));
         }
     }
 }

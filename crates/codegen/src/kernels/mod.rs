@@ -10,9 +10,10 @@
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, clippy::inline_always, reason = "loads, stores and shuffles of an instruction set")]
 mod avx512;
+#[allow(unsafe_code, reason = "lends a caller's work to threads of a pool, which know no lifetimes")]
+mod crew;
 #[allow(unsafe_code, clippy::inline_always, reason = "pointers into buffers whose bounds the kernel checked")]
 mod engine;
-mod gather;
 mod isa;
 mod job;
 mod model;

@@ -9,6 +9,7 @@ use core::arch::aarch64::{
 use super::engine;
 use super::job::Job;
 use super::vector::{Registers, Vector, load_part_by_stack, store_part_by_stack};
+use crate::Gather;
 
 impl Vector for uint8x16_t {
     const BYTES: usize = 16;
@@ -101,4 +102,13 @@ impl Registers for Neon {
 pub(super) unsafe fn run(job: &Job, src: *const u8, dst: *mut u8, blocks: core::ops::Range<usize>, stage: *mut u8) {
     // SAFETY: passed on.
     unsafe { engine::run::<Neon>(job, src, dst, blocks, stage) }
+}
+
+/// The rows of a list.
+///
+/// # Safety
+/// As for [`engine::listed`].
+pub(super) unsafe fn listed(list: &Gather, src: *const u8, dst: *mut u8, rows: core::ops::Range<usize>) {
+    // SAFETY: passed on.
+    unsafe { engine::listed::<Neon>(list, src, dst, rows) }
 }

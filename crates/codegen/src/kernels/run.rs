@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::isa::Kind;
 use super::job::{Job, LINE};
 use super::model;
-use super::{Form, Isa, Movement, Options, gather, portable};
+use super::{Form, Isa, Movement, Options, crew, portable};
 use crate::{Class, Error, Gather, Plan, Relayout};
 
 /// Below this many bytes one thread is faster than several.
@@ -141,12 +141,24 @@ impl Kernel {
             }
             // A list of rows is cut up for the pool's threads; a caller's own threads take the strided loops.
             (_, Some(gather), _, Threads::Own(own)) => {
-                let piece = (dst.len() / gather.row_bytes).div_ceil(own.max(1));
-                gather::run(gather, src, dst, parallel(threads, self.to_bytes).then_some(piece));
+                self.rows(gather, src, dst, if parallel(threads, self.to_bytes) { own } else { 1 });
             }
             _ => self.parts.iter().for_each(|part| self.part(part, src, dst, threads)),
         }
         Ok(())
+    }
+
+    /// The rows of a list, on at most `threads` threads. Both buffers have the plan's bytes.
+    fn rows(&self, list: &Gather, src: &[u8], dst: &mut [u8], threads: usize) {
+        let rows = dst.len() / list.row_bytes;
+        let run = Rows { list, isa: self.isa, src: src.as_ptr(), dst: dst.as_mut_ptr() };
+        if threads <= 1 {
+            run.some(0..rows);
+            return;
+        }
+        let piece = rows.div_ceil(threads * PIECES_PER_THREAD).max(1);
+        let next = AtomicUsize::new(0);
+        crew::share(threads - 1, &|| pieces(rows, piece, &next, |rows| run.some(rows)));
     }
 
     /// The instruction set that it runs on.
@@ -191,6 +203,49 @@ fn parallel(threads: Threads<'_>, bytes: usize) -> bool {
     !matches!(threads, Threads::Own(0 | 1)) && bytes >= PARALLEL_BYTES
 }
 
+/// Takes pieces of `piece` numbers below `all` until `next` says that there are none left. No two calls get the same piece.
+fn pieces(all: usize, piece: usize, next: &AtomicUsize, run: impl Fn(Range<usize>)) {
+    loop {
+        let start = next.fetch_add(piece, Ordering::Relaxed);
+        if start >= all {
+            break;
+        }
+        run(start..all.min(start + piece));
+    }
+}
+
+/// A list of rows with its buffers, both of which have the bytes of the plan that it is of.
+struct Rows<'a> {
+    list: &'a Gather,
+    isa: Isa,
+    src: *const u8,
+    dst: *mut u8,
+}
+
+// SAFETY: the source is only read; rows of the destination are disjoint, and each is copied by one thread.
+unsafe impl Sync for Rows<'_> {}
+
+impl Rows<'_> {
+    fn some(&self, rows: Range<usize>) {
+        let (list, src, dst) = (self.list, self.src, self.dst);
+        // SAFETY: detection found the instruction set; a list made of a plan (`Gather::of`) names rows of its tensor only.
+        unsafe {
+            match self.isa.0 {
+                #[cfg(target_arch = "x86_64")]
+                Kind::Avx512 => super::avx512::listed(list, src, dst, rows),
+                #[cfg(target_arch = "x86_64")]
+                Kind::Avx2 => super::x86::listed_avx2(list, src, dst, rows),
+                #[cfg(target_arch = "x86_64")]
+                Kind::Sse2 => super::x86::listed_sse2(list, src, dst, rows),
+                #[cfg(target_arch = "aarch64")]
+                Kind::Neon => super::neon::listed(list, src, dst, rows),
+                // The portable kernel knows the plan.
+                Kind::Portable => {}
+            }
+        }
+    }
+}
+
 /// A job with its buffers. Both are as long as the kernel that made this checked the job to need.
 struct Run<'a> {
     job: &'a Job,
@@ -222,23 +277,7 @@ impl Run<'_> {
         }
         let piece = self.job.blocks.div_ceil(threads * PIECES_PER_THREAD);
         let next = AtomicUsize::new(0);
-        let busy = AtomicUsize::new(threads - 1);
-        let work = || self.pieces(piece, &next);
-        rayon::in_place_scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(|_| {
-                    work();
-                    busy.fetch_sub(1, Ordering::Release);
-                });
-            }
-            work();
-            // The others are at their last piece: to sleep and be woken would take longer.
-            let mut turns = 0;
-            while busy.load(Ordering::Acquire) > 0 && turns < 20_000 {
-                std::hint::spin_loop();
-                turns += 1;
-            }
-        });
+        crew::share(threads - 1, &|| pieces(self.job.blocks, piece, &next, |blocks| self.blocks(blocks)));
     }
 
     /// Runs all blocks, on this thread and those that `share` calls from.
@@ -246,21 +285,10 @@ impl Run<'_> {
         let calls = (bytes / SHARED_PIECE_BYTES).clamp(1, self.job.blocks.max(1));
         let piece = self.job.blocks.div_ceil(calls).max(1);
         let next = AtomicUsize::new(0);
-        let work = || self.pieces(piece, &next);
+        let work = || pieces(self.job.blocks, piece, &next, |blocks| self.blocks(blocks));
         share(calls, &work);
         // Whatever the calls were, nothing is left after this one.
         work();
-    }
-
-    /// Takes pieces of `piece` blocks until `next` says that there are none left. No two calls get the same piece.
-    fn pieces(&self, piece: usize, next: &AtomicUsize) {
-        loop {
-            let start = next.fetch_add(piece, Ordering::Relaxed);
-            if start >= self.job.blocks {
-                break;
-            }
-            self.blocks(start..self.job.blocks.min(start + piece));
-        }
     }
 
     fn blocks(&self, blocks: Range<usize>) {

@@ -12,6 +12,7 @@ use core::arch::x86_64::{
 use super::engine;
 use super::job::Job;
 use super::vector::{Registers, Vector, load_part_by_stack, store_part_by_stack};
+use crate::Gather;
 
 impl Vector for __m256i {
     const BYTES: usize = 32;
@@ -198,4 +199,23 @@ pub(super) unsafe fn run_sse2(
 ) {
     // SAFETY: passed on.
     unsafe { engine::run::<Sse2>(job, src, dst, blocks, stage) }
+}
+
+/// The rows of a list.
+///
+/// # Safety
+/// As for [`engine::listed`], on a machine with AVX2.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) unsafe fn listed_avx2(list: &Gather, src: *const u8, dst: *mut u8, rows: core::ops::Range<usize>) {
+    // SAFETY: passed on.
+    unsafe { engine::listed::<Avx2>(list, src, dst, rows) }
+}
+
+/// The rows of a list.
+///
+/// # Safety
+/// As for [`engine::listed`].
+pub(super) unsafe fn listed_sse2(list: &Gather, src: *const u8, dst: *mut u8, rows: core::ops::Range<usize>) {
+    // SAFETY: passed on.
+    unsafe { engine::listed::<Sse2>(list, src, dst, rows) }
 }
