@@ -1,7 +1,7 @@
 //! The choice of loops: block sizes, order and stores, from the movement and what is known of the caches.
 //!
 //! The figures were found by trying on Zen 4 and Zen 5; what they say is this. In the caches the loads are what takes time, and long
-//! strips of one line keep their sources near. Out of them it is the order in which memory is asked: lines one by one, well ahead,
+//! strips of one line keep their sources near: longer ones in the cache that cores share. Out of them it is the order in which memory is asked: lines one by one, well ahead,
 //! and written whole past the caches, in runs of about 1 KB; where strides are powers of two in shorter runs on both sides, as
 //! rows that far apart share cache sets.
 
@@ -13,6 +13,9 @@ use crate::{Class, Plan};
 
 /// Bytes of both sides from which on data is taken to be out of the caches: half of a usual last-level cache.
 const CACHED_BYTES: usize = 16 << 20;
+
+/// Bytes of both sides up to which data is taken to be in a core's own cache, of those that are in some cache.
+const NEAR_BYTES: usize = 1 << 20;
 
 /// Bytes of a way of the usual first-level cache: what is a multiple of it apart shares a set.
 const WAY_BYTES: usize = 4096;
@@ -29,6 +32,7 @@ pub(super) fn tuning(movement: &Movement, hint: Hint) -> Tuning {
     let cold = hint == Hint::Cold || !fits;
     let rows = movement.axes.last().is_none_or(|last| last.from == last.to);
     let alias = aliases(movement);
+    let near = movement.bytes() <= NEAR_BYTES / 2;
     match (rows, cold) {
         (true, false) => Tuning {
             from_run: 0,
@@ -49,13 +53,16 @@ pub(super) fn tuning(movement: &Movement, hint: Hint) -> Tuning {
             pack: false,
         },
         (false, false) => Tuning {
-            from_run: 1024,
-            to_run: 256,
+            from_run: if alias || near { 1024 } else { 2 * LINE },
+            to_run: if alias || near { 256 } else { 4096 },
             staged_run: STAGED_RUN,
             sweep_to: false,
             stores: Stores::Plain,
-            // Far strides are foreseen by no machine.
-            ask: if movement.axes.last().is_some_and(|last| last.from >= WAY_BYTES) { Ask::Tile } else { Ask::Nothing },
+            // Far strides are foreseen by no machine, and where a tile takes whole blocks of a line, stores keep it from looking ahead.
+            ask: match movement.axes.last() {
+                Some(last) if last.from >= WAY_BYTES || (last.from == LINE && !near) => Ask::Tile,
+                _ => Ask::Nothing,
+            },
             pack: alias,
         },
         // Short runs on both sides: several axes make a run, and blocks are as wide as they are long.
