@@ -1,8 +1,8 @@
 //! `unsign_bytes`: quantized networks of signed bytes as the same ones of unsigned bytes, for runtimes that compute with integers on
 //! those only.
 //!
-//! On x86 ONNX Runtime makes an integer op of DequantizeLinear, op and QuantizeLinear where the bytes are unsigned. A pair of
-//! QuantizeLinear and DequantizeLinear that is signed it takes for an unsigned one on load, but only where the bytes have one
+//! On x86 ONNX Runtime makes an integer op of `DequantizeLinear`, op and `QuantizeLinear` where the bytes are unsigned. A pair of
+//! `QuantizeLinear` and `DequantizeLinear` that is signed it takes for an unsigned one on load, but only where the bytes have one
 //! reader. So around every fork one side of a unit is signed and the other is not, and the runtime computes it in floats:
 //! residual networks lose half of their convolutions, dense ones nearly all.
 //!
@@ -10,7 +10,7 @@
 //! beside unsigned bytes, if more units are of one type than the runtime would make by itself. It is left alone otherwise.
 //!
 //! Absent: weights, which may be signed; zero points per channel, which no such unit has; bytes that anything but a
-//! DequantizeLinear reads, or that leave the graph.
+//! `DequantizeLinear` reads, or that leave the graph.
 
 mod units;
 
@@ -28,7 +28,7 @@ use relayout_ir::types::Type;
 use std::collections::{BTreeMap, BTreeSet};
 use units::Unit;
 
-/// The operand of QuantizeLinear and DequantizeLinear that is the zero point.
+/// The operand of `QuantizeLinear` and `DequantizeLinear` that is the zero point.
 const ZERO: usize = 2;
 /// The bit by which a signed byte differs from the unsigned one that is 128 more.
 const SIGN: u8 = 0x80;
@@ -54,7 +54,7 @@ pub fn unsign_bytes(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassE
     Ok(())
 }
 
-/// Whether a value is what one QuantizeLinear makes and only DequantizeLinear reads, as signed bytes whose zero points are known.
+/// Whether a value is what one `QuantizeLinear` makes and only `DequantizeLinear` reads, as signed bytes whose zero points are known.
 fn is_signed_pair(graph: &Graph, v: ValueId) -> bool {
     let (maker, _) = graph.value(v).producer();
     let made = graph.node(maker);
@@ -82,7 +82,7 @@ fn zero_of(graph: &Graph, node: &Node) -> Option<(ValueId, i64)> {
     }
 }
 
-/// Whether ONNX Runtime takes a value for unsigned when it loads the file: signed bytes with one reader, through a DequantizeLinear
+/// Whether ONNX Runtime takes a value for unsigned when it loads the file: signed bytes with one reader, through a `DequantizeLinear`
 /// with the same zero point.
 fn is_unsigned_on_load(graph: &Graph, v: ValueId) -> bool {
     let Some(only) = graph.only_use(v).filter(|_| is_signed_pair(graph, v)) else { return false };
@@ -106,7 +106,7 @@ fn constants_beside(graph: &Graph, units: &[Unit], signed: &BTreeSet<ValueId>) -
     beside
 }
 
-/// Whether a constant is signed bytes that one DequantizeLinear reads for one node.
+/// Whether a constant is signed bytes that one `DequantizeLinear` reads for one node.
 fn is_signed_constant(graph: &Graph, v: ValueId) -> bool {
     let Some((c, only)) = graph.constant(v).zip(graph.only_use(v)) else { return false };
     let read = graph.node(only.node);
@@ -147,7 +147,7 @@ fn constants_of(graph: &Graph, signed: &BTreeSet<ValueId>) -> BTreeMap<ValueId, 
     constants
 }
 
-/// Says that a QuantizeLinear leaves unsigned bytes.
+/// Says that a `QuantizeLinear` leaves unsigned bytes.
 fn retype(graph: &mut Graph, v: ValueId) {
     let maker = graph.value(v).producer().0;
     if graph.node(maker).int("output_dtype").is_some_and(|code| code != 0) {

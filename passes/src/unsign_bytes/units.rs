@@ -1,4 +1,4 @@
-//! Quantized units: an op, the DequantizeLinear of what it reads, the QuantizeLinear of what it leaves.
+//! Quantized units: an op, the `DequantizeLinear` of what it reads, the `QuantizeLinear` of what it leaves.
 
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
@@ -78,7 +78,7 @@ impl Unit {
     }
 }
 
-/// Whether a node is this one of QuantizeLinear and DequantizeLinear, of either domain.
+/// Whether a node is this one of `QuantizeLinear` and `DequantizeLinear`, of either domain.
 pub(super) fn is_linear(node: &Node, name: &str) -> bool {
     let Op::Onnx(op) = &node.op else { return false };
     op.name == name && matches!(op.domain.as_str(), "" | "com.microsoft")
