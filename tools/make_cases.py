@@ -251,6 +251,11 @@ case("quantized", "dynamic", "x:2,3,4,5 -> y:u8; s; z:u8", f"t = {TO}(x) q, s, z
 case("quantized", "by_blocks", "x:2,4,4,4 -> y", f"t = {TO}(x) q = QuantizeLinear <axis = 3, block_size = 2>(t, s) d = DequantizeLinear <axis = 3, block_size = 2>(q, s) y = {BACK}(d)", opset=21, s=np.abs(f32(2, 4, 4, 2)) + np.float32(0.25))
 case("quantized", "not_around_a_pool_of_bytes", "x:2,4,4,4 -> y", f"t = {TO}(x) q = QuantizeLinear(t, s) m = MaxPool <kernel_shape = [2,2]>(q) d = DequantizeLinear(m, s) y = {BACK}(d)", s=np.float32(0.05))
 
+# What is quantized first has two readers, so one target says these bytes unsigned; no other does.
+case("quantized", "not_signed_bytes_around_a_sum", "x:2,3,4,5 -> y",
+     "q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) m = Mul(d, d) r = QuantizeLinear(m, s, z) e = DequantizeLinear(r, s, z) "
+     "a = Add(d, e) t = QuantizeLinear(a, s, z) y = DequantizeLinear(t, s, z)", s=np.float32(0.0625), z=np.int8(-8))
+
 # Symbolic dims.
 case("symbolic", "batch", "x:N,3,4,5 -> y", f"t = {TO}(x) a = Add(t, c) y = {BACK}(a)", c=f32(3))
 case("symbolic", "every_axis", "x:N,C,H,W -> y", f"t = {TO}(x) a = Relu(t) y = {BACK}(a)")

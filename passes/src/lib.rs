@@ -26,4 +26,5 @@ pub mod reorder_weights;
 pub mod rewrites;
 pub mod solve;
 pub mod trim_pools;
+pub mod unsign_bytes;
 pub mod widen_halves;

@@ -13,7 +13,7 @@ use crate::rewrites::Numerics;
 use crate::solve::Limits;
 use crate::{
     canonicalize, cleanup, fold_constants, fold_copies, fold_pads, fold_scales, fold_shapes, fold_weights, hoist,
-    legalize, materialize, raise_norms, reorder_weights, trim_pools, widen_halves,
+    legalize, materialize, raise_norms, reorder_weights, trim_pools, unsign_bytes, widen_halves,
 };
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::layout::Layout;
@@ -155,6 +155,11 @@ pub const PASSES: &[Pass] = &[
         name: "widen_halves",
         reason: "before anything is decided for element types that the target does not compute in",
         run: Run::Model(widen_halves::widen_halves),
+    },
+    Pass {
+        name: "unsign_bytes",
+        reason: "for the same reason; constants between quantizations are folded",
+        run: Run::Graph(unsign_bytes::unsign_bytes),
     },
     Pass {
         name: "fold_copies",

@@ -23,7 +23,7 @@ pub struct GraphRecord {
     pub moves: Vec<MoveRecord>,
     /// Constants that were stored in another layout or took in a view.
     pub folded: usize,
-    /// Nodes that rewrites took away, by the rewrite's name.
+    /// Nodes that rewrites took away, or tensors that they say otherwise, by the rewrite's name.
     pub rewrites: BTreeMap<String, usize>,
     /// Ops through which no layout passes.
     pub opaque: Vec<OpaqueRecord>,
@@ -73,10 +73,10 @@ pub struct OpaqueRecord {
 }
 
 impl GraphRecord {
-    /// Notes nodes that a rewrite took away.
-    pub(crate) fn count(&mut self, rewrite: Option<&Rewrite>, nodes: usize) {
+    /// Notes what a rewrite took away, or says otherwise.
+    pub(crate) fn count(&mut self, rewrite: Option<&Rewrite>, count: usize) {
         if let Some(rewrite) = rewrite {
-            *self.rewrites.entry(rewrite.name.to_owned()).or_default() += nodes;
+            *self.rewrites.entry(rewrite.name.to_owned()).or_default() += count;
         }
     }
 

@@ -336,7 +336,7 @@ fn folded(outcome: &Outcome) -> usize {
     outcome.graphs.iter().map(|g| g.folded).sum()
 }
 
-/// Adds what rewrites took away.
+/// Adds what rewrites took away or say otherwise.
 fn count_rewrites(sum: &mut BTreeMap<String, usize>, outcome: &Outcome) {
     for (name, nodes) in outcome.graphs.iter().flat_map(|g| &g.rewrites) {
         *sum.entry(name.clone()).or_default() += nodes;

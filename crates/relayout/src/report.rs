@@ -3,7 +3,7 @@
 use crate::io::IoRecord;
 use relayout_passes::assign::{SolveRecord, Way};
 use relayout_passes::record::{GraphRecord, MoveRecord, Traffic};
-use relayout_passes::rewrites::TABLE;
+use relayout_passes::rewrites::{Rewrite, TABLE};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -37,7 +37,7 @@ pub struct Report {
     pub folded: usize,
     /// How the decision was found, in the first round.
     pub solve: SolveRecord,
-    /// Nodes that rewrites took away, by the rewrite's name.
+    /// Nodes that rewrites took away, or tensors that they say otherwise, by the rewrite's name.
     pub rewrites: BTreeMap<String, usize>,
     /// Per graph: the main one, then bodies.
     pub graphs: Vec<GraphRecord>,
@@ -62,11 +62,7 @@ impl Report {
                 bytes(self.after.bytes),
                 self.folded,
                 if self.folded == 1 { "" } else { "s" },
-                match self.rewrites.values().sum::<usize>() {
-                    0 => String::new(),
-                    1 => ", 1 node folded".to_owned(),
-                    n => format!(", {n} nodes folded"),
-                },
+                self.rewritten(),
                 self.verdict()
             );
         }
@@ -78,6 +74,20 @@ impl Report {
         }
         let n = self.before.nodes;
         format!("unchanged: none of its {n} moves can go under the rules of this target ({})", self.verdict())
+    }
+
+    /// What rewrites did, in a part of a sentence.
+    fn rewritten(&self) -> String {
+        let sum = |nodes: bool| -> usize {
+            let counted = |name: &str| rewrite(name).is_none_or(Rewrite::takes_nodes) == nodes;
+            self.rewrites.iter().filter(|(name, _)| counted(name)).map(|(_, count)| count).sum()
+        };
+        let part = |count: usize, what: &str, done: &str| match count {
+            0 => String::new(),
+            1 => format!(", 1 {what} {done}"),
+            n => format!(", {n} {what}s {done}"),
+        };
+        part(sum(true), "node", "folded") + &part(sum(false), "tensor", "restated")
     }
 
     fn verdict(&self) -> String {
@@ -117,9 +127,10 @@ impl Report {
                 }
             }
         }
-        for (name, nodes) in &self.rewrites {
-            let equation = TABLE.iter().find(|r| r.name == name).map_or("", |r| r.equation);
-            let _ = writeln!(text, "{name} took away {nodes} nodes: {equation}");
+        for (name, &count) in &self.rewrites {
+            if let Some(r) = rewrite(name) {
+                let _ = writeln!(text, "{}: {}", r.told(count), r.equation);
+            }
         }
         self.explain_opaque(&mut text);
         for note in &self.notes {
@@ -177,6 +188,11 @@ pub(crate) fn way_in_words(way: &Way) -> String {
         Some(why) if way.more_ns.is_some() => format!("no way out: {why}; with it {price} (all else decided anew)"),
         Some(why) => format!("no way out: {}: {why}", way.what),
     }
+}
+
+/// The rewrite of this name.
+fn rewrite(name: &str) -> Option<&'static Rewrite> {
+    TABLE.iter().find(|r| r.name == name)
 }
 
 fn signed_bytes(n: i64) -> String {

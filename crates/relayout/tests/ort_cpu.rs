@@ -44,8 +44,9 @@ fn told(before: &[u8], after: &[u8], report: &Report) -> String {
             let _ = writeln!(text, "{op}: {} -> {}", count(&old), count(&new));
         }
     }
-    for (name, nodes) in &report.rewrites {
-        let _ = writeln!(text, "{name} took away {nodes} nodes");
+    for (name, &count) in &report.rewrites {
+        let told = relayout::REWRITES.iter().find(|r| r.name == name).expect("an entry of the table").told(count);
+        let _ = writeln!(text, "{told}");
     }
     text
 }

@@ -147,6 +147,12 @@ pub trait Target: Sync {
         false
     }
 
+    /// Whether its runtime makes integer ops of what stands between quantizations only where the bytes are unsigned, so that the
+    /// file had better say so.
+    fn computes_on_unsigned_bytes(&self) -> bool {
+        false
+    }
+
     /// Whether a region may move more bytes than the input did where that is cheaper. Where costs are a model and no
     /// measurement, it may not.
     fn may_move_more(&self) -> bool {

@@ -286,6 +286,10 @@ impl Target for OrtCpu {
         true
     }
 
+    fn computes_on_unsigned_bytes(&self) -> bool {
+        true
+    }
+
     fn may_move_more(&self) -> bool {
         true
     }

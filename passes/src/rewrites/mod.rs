@@ -41,6 +41,23 @@ pub struct Rewrite {
     pub form: RewriteForm,
 }
 
+impl Rewrite {
+    /// Whether what is counted of it are nodes that it took away; else they are tensors that it says otherwise.
+    #[must_use]
+    pub fn takes_nodes(&self) -> bool {
+        !matches!(self.form, RewriteForm::Bytes)
+    }
+
+    /// What it did, as reports have it.
+    #[must_use]
+    pub fn told(&self, count: usize) -> String {
+        if self.takes_nodes() {
+            return format!("{} took away {count} nodes", self.name);
+        }
+        format!("{} restated {count} tensors", self.name)
+    }
+}
+
 /// Reads a node as one whose weights can take a factor per output channel.
 pub type AnchorOf = fn(&Graph, &Node) -> Option<Anchor>;
 
@@ -61,6 +78,8 @@ pub enum RewriteForm {
     Pads,
     /// A move whose result is flattened and multiplied; `reorder_weights` carries it out.
     Moved,
+    /// Signed bytes between quantizations; `unsign_bytes` carries it out.
+    Bytes,
 }
 
 /// How a result is known.
@@ -147,6 +166,16 @@ pub const TABLE: &[Rewrite] = &[
         buys: "the move",
         numerics: Numerics::Reassociate,
         form: RewriteForm::Moved,
+    },
+    Rewrite {
+        name: "unsign_bytes",
+        equation: "DequantizeLinear(QuantizeLinear(x, s, z), s, z) = DequantizeLinear(QuantizeLinear(x, s, z + 128), s, z + 128)",
+        condition: "the target's runtime computes with integers on unsigned bytes only; z is one signed byte, known; nothing but \
+                    DequantizeLinear reads the bytes, and they leave no graph; likewise a small constant that is dequantized \
+                    beside unsigned bytes",
+        buys: "ops between quantizations that the runtime computes in floats because their bytes are not of one type",
+        numerics: Numerics::Reassociate,
+        form: RewriteForm::Bytes,
     },
 ];
 

@@ -36,6 +36,7 @@ pub(crate) fn compare(a: &[u8], b: &[u8]) -> Comparison {
 pub(crate) const F32: i32 = 1;
 pub(crate) const U8: i32 = 2;
 pub(crate) const I8: i32 = 3;
+pub(crate) const I16: i32 = 5;
 pub(crate) const I64: i32 = 7;
 pub(crate) const BOOL: i32 = 9;
 pub(crate) const F16: i32 = 10;
@@ -156,6 +157,11 @@ impl Net {
         self.raw(name, I64, &[values.len() as i64], values.iter().flat_map(|v| v.to_le_bytes()).collect())
     }
 
+    /// Numbers of 16 bits.
+    pub(crate) fn short(self, name: &str, dims: &[i64], values: &[i16]) -> Net {
+        self.raw(name, I16, dims, values.iter().flat_map(|v| v.to_le_bytes()).collect())
+    }
+
     fn raw(mut self, name: &str, dtype: i32, dims: &[i64], bytes: Vec<u8>) -> Net {
         self.graph.initializer.push(TensorProto {
             name: Some(name.to_owned()),
@@ -224,7 +230,8 @@ impl Net {
 
 /// A list of integers; a list of one under a name that ONNX has as a number is one.
 fn attribute(name: &str, values: &[i64]) -> AttributeProto {
-    let number = ["axis", "group", "keepdims", "num_groups", "to", "transA", "transB", "training_mode"].contains(&name);
+    let number = ["axis", "group", "keepdims", "num_groups", "output_dtype", "to", "transA", "transB", "training_mode"]
+        .contains(&name);
     AttributeProto {
         name: Some(name.to_owned()),
         i: number.then(|| values[0]),
