@@ -207,6 +207,7 @@ impl MeasuredCosts {
     pub fn ns(&self, case: &Case) -> Option<u64> {
         Some(match case {
             Case::Conv(shape, form) => return self.conv_ns(shape, *form),
+            Case::Volume(shape) => return self.volume_ns(shape),
             Case::Reorder(kind, side, sizes) => self.reorder_ns(*kind, *side, *sizes),
             Case::Transpose(shape, perm, width) => self.transpose_ns(shape, perm, *width),
             Case::Elementwise(op, elements, spread) => self.elementwise_ns(op, *elements, *spread),
