@@ -234,7 +234,7 @@ fn volumes() -> Vec<Spec> {
     vec![
         Spec::new(
             "conv-volume",
-            &[("c", &[1, 4, 16, 64, 256]), ("m", &[1, 16, 64, 256]), ("w", &[7, 14, 28])],
+            &[("c", &[1, 4, 16, 64, 256]), ("m", &[1, 16, 64, 256]), ("w", &[7, 14, 28, 56])],
             |at, _| {
                 let image = ConvShape::same(p(at, 0), p(at, 1), [p(at, 2); 2], 3, 1);
                 Case::Volume(VolumeShape::same(image, FRAMES))
