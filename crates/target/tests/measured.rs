@@ -2,7 +2,7 @@
 
 use relayout_target::measured::{
     Activation, AxisShape, Case, ConvShape, Copy, CostsError, Form, GemmShape, Machine, MeasuredCosts, Measurement,
-    Pool, PoolShape, Reorder, ResizeShape, Scaling, Side, Spec, Spread, specs,
+    Pool, PoolShape, Reorder, ResizeShape, Scaling, Side, Spec, Spread, VolumeShape, specs,
 };
 
 const BLOCK: u64 = 16;
@@ -58,6 +58,8 @@ fn cases() -> Vec<Case> {
         Case::Conv(ConvShape::same(40, 80, [20, 30], 3, 2).grouped(4), Form::Plain),
         Case::Conv(ConvShape::same(40, 80, [20, 30], 1, 2).grouped(4), Form::Blocked),
         Case::Conv(ConvShape::same(40, 80, [20, 30], 1, 2), Form::Plain),
+        Case::Volume(VolumeShape::same(conv, 6)),
+        Case::Volume(VolumeShape { kd: 1, stride: 2, od: 3, ..VolumeShape::same(conv.grouped(4), 6) }),
         Case::Reorder(Reorder::Input, Side::Nchw, [1, 20, 9, 9]),
         Case::Reorder(Reorder::Output, Side::ChannelsLast, [2, 20, 9, 9]),
         Case::Transpose(vec![2, 30, 7, 9], vec![0, 2, 3, 1], 4),

@@ -239,9 +239,8 @@ impl Said {
         let node = graph.node(n);
         let volume = Volume::of(graph, node)?;
         let (x, y) = (operand(graph, n, 0)?, node.outputs.first().copied().flatten()?);
-        let stored = |v: ValueId| -> Option<[Dim; 5]> {
-            graph.storage_shape(v, &graph.value(v).layout)?.try_into().ok()
-        };
+        let stored =
+            |v: ValueId| -> Option<[Dim; 5]> { graph.storage_shape(v, &graph.value(v).layout)?.try_into().ok() };
         let by_frame = blocked_volume(&graph.value(y).layout)?.by_frame;
         let way = by_frame.then(|| volume.as_images());
         let times = |[a, b]: [&Dim; 2]| a.checked_mul(b);
@@ -271,7 +270,8 @@ impl Said {
             dims[FRAMES] = Dim::from(self.volume.frames as i64 + 1);
             let pads = [0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
             let operands = opset >= PAD_READS_OPERANDS;
-            let list = if operands { Some(made.constant(&format!("{base}.pads"), Constant::ints(&pads))?) } else { None };
+            let list =
+                if operands { Some(made.constant(&format!("{base}.pads"), Constant::ints(&pads))?) } else { None };
             let inputs = std::iter::once(x).chain(list).collect();
             let ty = Type::tensor(DType::F32, dims.clone());
             x = made.node("", "Pad", inputs, &format!("{base}.padded"), ty, 0)?;
@@ -340,7 +340,8 @@ pub(super) fn say_maximum(graph: &mut Graph, n: NodeId) -> Result<(), PassError>
     let base = graph.value(y).name.clone();
     let mut made = Maker { rank: node.rank, graph };
     let pooled = vec![images, c.clone(), oh.clone(), ow.clone()];
-    let mut at = made.node(NCHWC, "MaxPool", vec![image], &format!("{base}.images"), Type::tensor(DType::F32, pooled), 1)?;
+    let mut at =
+        made.node(NCHWC, "MaxPool", vec![image], &format!("{base}.images"), Type::tensor(DType::F32, pooled), 1)?;
     let windows = volume.image;
     let lists = [("kernel_shape", &windows.kernel), ("strides", &windows.strides), ("dilations", &windows.dilations)];
     for (name, list) in lists {
@@ -359,7 +360,8 @@ pub(super) fn say_maximum(graph: &mut Graph, n: NodeId) -> Result<(), PassError>
     let mut inputs = Vec::new();
     for tap in 0..volume.taps {
         // Padding is never the maximum, so that another frame of the window stands for it.
-        let read = |left: usize| volume.frame(left, tap).or_else(|| (0..volume.taps).find_map(|t| volume.frame(left, t)));
+        let read =
+            |left: usize| volume.frame(left, tap).or_else(|| (0..volume.taps).find_map(|t| volume.frame(left, t)));
         let places: Option<Vec<i64>> = (0..volume.left).map(|left| read(left).map(|frame| frame as i64)).collect();
         let Some(places) = places else { return Err(unsayable(graph, n)) };
         let mut made = Maker { rank: node.rank, graph };

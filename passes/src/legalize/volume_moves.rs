@@ -100,7 +100,8 @@ fn packed(graph: &Graph, v: ValueId, plain: &Layout, volume: BlockedVolume) -> O
     };
     let digits = [Factor::whole(0), Factor::outer(1, volume.block), Factor::whole(2), Factor::whole(3)];
     let blocked = Layout::new(4, digits.into_iter().chain([Factor::inner(1, 1, volume.block)]), []).ok()?;
-    let from = if order == [an, ad, ah, aw, ac] { Layout::permutation(&[0, 2, 3, 1]).ok()? } else { Layout::row_major(4) };
+    let from =
+        if order == [an, ad, ah, aw, ac] { Layout::permutation(&[0, 2, 3, 1]).ok()? } else { Layout::row_major(4) };
     let pack = Step { dims: image, from, to: blocked };
     let (by_frame, by_block) = ([an, ad, ac, ah, aw], [an, ac, ad, ah, aw]);
     let lies = if volume.by_frame { by_frame } else { by_block };
