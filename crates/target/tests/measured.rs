@@ -143,6 +143,8 @@ fn sizes_beyond_every_measurement_have_finite_costs() {
             for form in [Form::Plain, Form::Blocked, Form::BlockedFromNchw] {
                 assert!(costs.conv_ns(&shape, form).is_none_or(|ns| ns > 0), "{shape:?}");
             }
+            let volume = VolumeShape { kd: size, stride: size, ..VolumeShape::same(shape, size) };
+            assert!(costs.volume_ns(&volume).is_none_or(|ns| ns > 0), "{volume:?}");
         }
         assert!(costs.transpose_ns(&[size, 3, size], &[2, 1, 0], 4) > 0);
         assert!(costs.transpose_ns(&[size], &[0, 7], 0) > 0);
@@ -217,6 +219,18 @@ fn wide_convolutions_and_depthwise_ones_are_faster_in_blocks() {
     ] {
         let [plain, blocked, alone] = ways(&costs, shape);
         assert!(blocked < plain && alone < plain, "{shape:?}: {plain} {blocked} {alone}");
+    }
+}
+
+#[test]
+fn a_convolution_of_volumes_is_dearer_plain_than_blocked_over_its_frames() {
+    let costs = builtin();
+    for (c, side) in [(64, 56), (128, 28), (256, 14), (512, 7)] {
+        let image = ConvShape::same(c, c, [side; 2], 3, 1);
+        let plain = costs.volume_ns(&VolumeShape::same(image, 8)).unwrap();
+        // Three frames side by side, eight times.
+        let blocked = costs.conv_ns(&ConvShape { n: 8, c: 3 * c, ..image }, Form::Blocked).unwrap();
+        assert!(blocked < plain, "{c} channels: {plain} {blocked}");
     }
 }
 
