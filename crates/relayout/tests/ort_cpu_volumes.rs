@@ -235,6 +235,27 @@ fn frames_and_images_of_unknown_extent_stay_with_the_runtime() {
 }
 
 #[test]
+fn images_in_groups_of_channels_are_no_volumes_of_known_extent() {
+    let windows: &[(&str, &[i64])] = &[("pads", &[1, 1, 1, 1])];
+    let net = Net::new(17)
+        .symbolic_input("x", F32, &["1", "32", "H", "14"])
+        .floats("w0", F32, &[64, 32, 3, 3], true)
+        .floats("w1", F32, &[32, 64, 3, 3], true)
+        .ints("apart", &[1, 2, 32, -1, 14])
+        .ints("whole", &[1, 64, -1, 14])
+        .node_with("Conv", &["x", "w0"], "a", windows)
+        .node("Reshape", &["a", "apart"], "b")
+        .node("Sigmoid", &["b"], "c")
+        .node("Neg", &["c"], "side")
+        .node("Reshape", &["c", "whole"], "d")
+        .node_with("Conv", &["d", "w1"], "y", windows)
+        .output("y", F32)
+        .output("side", F32);
+    let model = optimized(&net.bytes(), &sizes_of(&net, &[("H", 10)])).expect("it computes the same");
+    assert_eq!(count(&model, "Conv"), [0, 2]);
+}
+
+#[test]
 fn other_targets_and_exact_results_leave_volumes_alone() {
     let bytes = around(&Windows::same([3, 3, 3]), [32, 64], [1, 6, 14, 14]).bytes();
     let own = OrtCpu::new(Block::of_host()).expect("a built-in target");

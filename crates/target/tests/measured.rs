@@ -273,7 +273,7 @@ fn a_table_that_cannot_be_used_says_what_is_wrong() {
         text
     };
     for (from, to, says) in [
-        ("format = 2", "format =", "TOML parse error"),
+        ("format = 3", "format =", "TOML parse error"),
         ("target = \"ort-cpu\"\n", "", "target"),
         ("block = 16", "block = 0", "`block` is 0"),
         ("node_ns = 100", "node_ns = -1", "node_ns"),

@@ -28,6 +28,7 @@ mod widen;
 
 pub(crate) use raise::needs_raise;
 pub(crate) use transposes::split_moves;
+pub(crate) use volume_moves::is_sayable as can_move;
 
 use crate::pipeline::{Context, PassError};
 use relayout_ir::form::{Form, KernelLayouts};

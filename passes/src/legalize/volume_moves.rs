@@ -52,6 +52,13 @@ pub(super) fn say(graph: &mut Graph, n: NodeId) -> Result<bool, PassError> {
     Ok(true)
 }
 
+/// Whether a move of a value between these layouts can be said: one of a volume speaks of its extents in numbers, but for the batch.
+pub(crate) fn is_sayable(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> bool {
+    let fixed =
+        |volume: BlockedVolume| extents(graph, v, volume).is_some_and(|[_, rest @ ..]| rest.iter().all(Dim::is_const));
+    [from, to].into_iter().filter_map(blocked_volume).all(fixed)
+}
+
 /// A move of a value of these extents, whose bytes are those of the volume.
 struct Step {
     dims: Vec<Dim>,

@@ -3,7 +3,11 @@
 //! A convolution or a maximum over frames reads, for each frame that it leaves, some of those that it is given. Which ones is
 //! known here, so that the rest can be said of images.
 
-use crate::graph::{Graph, Node};
+use crate::dim::Dim;
+use crate::graph::{Graph, Node, ValueId};
+
+/// Most pairs of a frame and a tap that are looked at: more is no video, and a list of them would be no small constant.
+const MOST: usize = 1 << 16;
 
 /// What a Conv or a pool of volumes does along the frames and within an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +62,7 @@ impl Volume {
     /// The windows of a node whose first operand and result are volumes of known frames; `None` for what is none, has its padding
     /// left to the runtime, or cuts frames or images off with a negative one.
     pub fn of(graph: &Graph, node: &Node) -> Option<Volume> {
-        let shape = |v: Option<Option<crate::graph::ValueId>>| graph.value(v??).ty.shape();
+        let shape = |v: Option<Option<ValueId>>| graph.value(v??).ty.shape();
         let (x, y) = (shape(node.inputs.first().copied())?, shape(node.outputs.first().copied())?);
         if x.len() != 5 || y.len() != 5 || !matches!(node.str("auto_pad").unwrap_or("NOTSET"), "NOTSET" | "VALID") {
             return None;
@@ -81,13 +85,15 @@ impl Volume {
         if !positive || pads.iter().any(|&p| p < 0) {
             return None;
         }
-        let extent = |dims: &[crate::dim::Dim]| usize::try_from(dims.get(2)?.as_const()?).ok().filter(|&n| n > 0);
+        let extent = |dims: &[Dim]| usize::try_from(dims.get(2)?.as_const()?).ok().filter(|&n| n > 0);
         let count = |n: i64| usize::try_from(n).ok();
         let of_image = |list: [i64; 3]| [list[1], list[2]];
+        let (frames, left, taps) = (extent(x)?, extent(y)?, count(kernel[0])?);
+        (frames.max(left).checked_mul(taps)? <= MOST).then_some(())?;
         Some(Volume {
-            frames: extent(x)?,
-            left: extent(y)?,
-            taps: count(kernel[0])?,
+            frames,
+            left,
+            taps,
             before: count(pads[0])?,
             stride: count(strides[0])?,
             dilation: count(dilations[0])?,
@@ -130,8 +136,50 @@ impl Volume {
     /// Stride, dilation, and padding before and behind along the frames, as a window over an axis has them; the padding behind is as
     /// much as is read.
     pub fn along_frames(&self) -> [i64; 4] {
-        let reach = (self.left - 1) * self.stride + (self.taps - 1) * self.dilation + 1;
-        let behind = reach.saturating_sub(self.before + self.frames);
+        let last = self.left.saturating_sub(1).saturating_mul(self.stride);
+        let window = self.taps.saturating_sub(1).saturating_mul(self.dilation).saturating_add(1);
+        let behind = last.saturating_add(window).saturating_sub(self.before).saturating_sub(self.frames);
         [self.stride, self.dilation, self.before, behind].map(|n| i64::try_from(n).unwrap_or(i64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn volume(frames: usize, left: usize, [taps, before, stride, dilation]: [usize; 4]) -> Volume {
+        let image = ImageWindows { kernel: [1, 1], strides: [1, 1], dilations: [1, 1], pads: [0; 4] };
+        Volume { frames, left, taps, before, stride, dilation, image }
+    }
+
+    fn read(volume: &Volume, left: usize) -> Vec<Option<usize>> {
+        (0..volume.taps).map(|tap| volume.frame(left, tap)).collect()
+    }
+
+    #[test]
+    fn taps_reach_frames_and_the_padding_around_them() {
+        let same = volume(3, 3, [3, 1, 1, 1]);
+        assert_eq!(read(&same, 0), [None, Some(0), Some(1)]);
+        assert_eq!(read(&same, 2), [Some(1), Some(2), None]);
+        assert_eq!((same.tap(0, 1), same.tap(0, 2), same.along_frames()), (Some(2), None, [1, 1, 1, 1]));
+        let far = volume(7, 2, [2, 0, 3, 2]);
+        assert_eq!((read(&far, 0), read(&far, 1)), (vec![Some(0), Some(2)], vec![Some(3), Some(5)]));
+        assert!(same.reads_padding() && !far.reads_padding());
+    }
+
+    #[test]
+    fn frames_are_gathered_unless_each_reads_one_or_all_read_all() {
+        for (volume, way) in [
+            (volume(5, 5, [1, 0, 1, 1]), Frames::Each),
+            (volume(5, 3, [1, 0, 2, 1]), Frames::Gathered),
+            (volume(5, 7, [1, 1, 1, 1]), Frames::Gathered),
+            (volume(5, 5, [3, 1, 1, 1]), Frames::Gathered),
+            (volume(3, 3, [3, 1, 1, 1]), Frames::Gathered),
+            (volume(3, 1, [3, 0, 1, 1]), Frames::Joined),
+            (volume(2, 2, [3, 1, 1, 1]), Frames::Joined),
+            (volume(1, 1, [3, 1, 1, 1]), Frames::Joined),
+        ] {
+            assert_eq!(volume.as_images(), way, "{volume:?}");
+        }
     }
 }

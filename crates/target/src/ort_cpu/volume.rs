@@ -48,7 +48,7 @@ impl Windows {
     }
 
     fn plain(&self, group: u64) -> VolumeShape {
-        let [stride, dilation, ..] = self.volume.along_frames().map(|n| n.unsigned_abs());
+        let [stride, dilation, ..] = self.volume.along_frames().map(i64::unsigned_abs);
         let image = self.images(self.from[0], self.from[1], self.to[1]).grouped(group);
         VolumeShape { image, d: self.from[2], od: self.to[2], kd: self.volume.taps as u64, stride, dilation }
     }
@@ -56,7 +56,7 @@ impl Windows {
     /// A frame per row: a convolution along the frames alone.
     fn rows(&self, group: u64) -> ConvShape {
         let ([n, c, d, h, w], [_, m, od, ..]) = (self.from, self.to);
-        let [stride, dilation, ..] = self.volume.along_frames().map(|n| n.unsigned_abs());
+        let [stride, dilation, ..] = self.volume.along_frames().map(i64::unsigned_abs);
         let pixels = h.saturating_mul(w);
         ConvShape {
             n,
@@ -103,12 +103,12 @@ impl OrtCpu {
 
     /// What a convolution of volumes costs as ONNX has it.
     pub(super) fn plain_volume(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let (windows, group) = self.convolved(query)?;
+        let (windows, group) = OrtCpu::convolved(query)?;
         self.costs.volume_ns(&windows.plain(group)).map(Cost::new)
     }
 
     /// A convolution with constant weights, and its groups.
-    fn convolved(&self, query: &NodeQuery<'_>) -> Option<(Windows, u64)> {
+    fn convolved(query: &NodeQuery<'_>) -> Option<(Windows, u64)> {
         let node = query.graph.node(query.node);
         let w = operand(node, 1)?;
         let constant = |slot| operand(node, slot).is_none_or(|v| (query.is_constant)(v));
@@ -123,7 +123,7 @@ impl OrtCpu {
 
     /// Kernels of a convolution of volumes.
     pub(super) fn volume_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
-        let Some((windows, group)) = self.convolved(query) else { return Vec::new() };
+        let Some((windows, group)) = OrtCpu::convolved(query) else { return Vec::new() };
         let mut kernels = Vec::new();
         let ([n, c, d, ..], [_, m, od, ..]) = (windows.from, windows.to);
         if windows.volume.image.is_pixel() {
@@ -183,7 +183,8 @@ impl OrtCpu {
             layouts: KernelLayouts { ins, outs: vec![Some(blocked)] },
             cost: Cost::new(cost) + copies + self.small_node().times(2),
             rewrite: None,
-            // Of frames beyond the first and the last, or of those that a tap does not reach.
+            // For frames that are not there, or that a tap does not reach; and sums are formed otherwise than by the runtime, which
+            // has no such kernel to take on load.
             adds_zeros: true,
         })
     }
