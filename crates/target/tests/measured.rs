@@ -253,7 +253,7 @@ fn a_table_of_another_version_or_target_is_told_so_whatever_else_it_has() {
     let old = error("format = 1\n[measured]\nspeed = 3\n");
     assert_eq!(old, CostsError::OtherFormat { name: "mine.toml".to_owned(), format: 1 });
     let said = old.to_string();
-    assert!(said.contains("format 1") && said.contains("format 2") && said.contains("relayout calibrate"), "{said}");
+    assert!(said.contains("format 1") && said.contains("format 3") && said.contains("relayout calibrate"), "{said}");
     let other = error(&text().replacen("\"ort-cpu\"", "\"ort-gpu\"", 1));
     assert_eq!(other, CostsError::OtherTarget { name: "mine.toml".to_owned(), target: "ort-gpu".to_owned() });
     let said = other.to_string();
