@@ -122,6 +122,31 @@ pub fn blocked_image(layout: &Layout) -> Option<([usize; 4], u64)> {
     (one_split && (0..4).all(|axis| layout.slot_map(axis).is_none())).then_some((axes, block))
 }
 
+/// How a volume lies that is in blocks of its channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockedVolume {
+    /// Where its axes `[n, c, d, h, w]` stand.
+    pub axes: [usize; 5],
+    /// Channels of a block.
+    pub block: u64,
+    /// Whether its frames lie one after another, `n d c/b h w c%b`, each a blocked image; else `n c/b d h w c%b`.
+    pub by_frame: bool,
+}
+
+/// How a volume in blocks of its channels lies; `None` for other layouts.
+pub fn blocked_volume(layout: &Layout) -> Option<BlockedVolume> {
+    let order: [usize; 5] = outermost(layout).try_into().ok()?;
+    let last = layout.factors().last()?;
+    let channels = usize::from(last.axis);
+    let block = layout.block_of(channels);
+    let one_split = layout.factors().len() == 6 && last.modulo == Some(block) && block > 1;
+    let [n, a, b, h, w] = order;
+    let by_frame = channels == b;
+    let axes = if by_frame { [n, b, a, h, w] } else { order };
+    let plain = (0..5).all(|axis| layout.slot_map(axis).is_none());
+    (one_split && plain && (by_frame || channels == a)).then_some(BlockedVolume { axes, block, by_frame })
+}
+
 /// Logical axes in the order of their outermost digits, outermost first.
 pub fn outermost(layout: &Layout) -> Vec<usize> {
     layout.factors().iter().filter(|f| f.modulo.is_none()).map(|f| usize::from(f.axis)).collect()
@@ -149,6 +174,18 @@ mod tests {
         assert_eq!(places(&renamed, StorageRule::PerAxis), Some(vec![0, 2, 3, 1]));
         let padded: Layout = "N H W C[20:24]".parse().unwrap();
         assert_eq!(storage_shape(&shape, &padded, StorageRule::PerDigit), Some(dims(&["N", "H", "7", "24"])));
+    }
+
+    #[test]
+    fn a_volume_lies_frame_by_frame_or_block_by_block() {
+        let of = |text: &str| blocked_volume(&text.parse().unwrap()).map(|v| (v.axes, v.block, v.by_frame));
+        assert_eq!(of("a c b/16 d e b%16"), Some(([0, 1, 2, 3, 4], 16, true)));
+        assert_eq!(of("a b/8 c d e b%8"), Some(([0, 1, 2, 3, 4], 8, false)));
+        // As a Transpose of channels-last origin names the axes.
+        assert_eq!(of("a b e/16 c d e%16"), Some(([0, 4, 1, 2, 3], 16, true)));
+        for other in ["a c b d e", "a b c d/16 e d%16", "a b/16 c d b%16 e", "a b/16 c d b%16"] {
+            assert_eq!(of(other), None, "{other}");
+        }
     }
 
     #[test]

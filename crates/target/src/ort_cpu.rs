@@ -15,13 +15,13 @@ mod quantized;
 mod reduce;
 mod resize;
 mod scale;
+mod volume;
 
 pub(crate) use quantized::QuantizedPools;
 
 use crate::builtin::DataTarget;
 use crate::measured::{CostsError, MeasuredCosts, Reorder, Side, Spread};
 use crate::{BlockedHost, Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Target, TargetError};
-use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, OpName, ValueId};
 use relayout_ir::layout::{Factor, Layout, Segment};
@@ -160,13 +160,26 @@ impl OrtCpu {
         Some(Cost::new(self.costs.transpose_ns(&shape, &perm, bytes)))
     }
 
-    /// Extents `[n, c, h, w]` of the first blocked result, symbolic ones taken as 1: only ratios count.
-    fn image_in(&self, graph: &Graph, node: NodeId, outs: &[Layout]) -> Option<[u64; 4]> {
-        let (slot, axes) = outs.iter().enumerate().find_map(|(slot, l)| Some((slot, self.blocked_axes(l)?)))?;
+    /// Elements per channel of the first blocked result, and its channels; symbolic extents taken as 1: only ratios count.
+    fn blocked_result(&self, graph: &Graph, node: NodeId, outs: &[Layout]) -> Option<[u64; 2]> {
+        let (slot, channels) = outs.iter().enumerate().find_map(|(slot, l)| Some((slot, self.blocked_axis(l)?)))?;
         let v = graph.node(node).outputs.get(slot).copied().flatten()?;
-        let shape = graph.value(v).ty.shape()?;
-        let extent = |axis: usize| shape.get(axis).and_then(Dim::as_const).map_or(1, |d| d.max(0) as u64);
-        Some(axes.map(extent))
+        let extents = graph.value(v).ty.shape()?.iter().map(|d| d.as_const().map_or(1, |d| d.max(0) as u64));
+        let (mut each, mut blocked) = (1_u64, 1);
+        for (axis, extent) in extents.enumerate() {
+            if axis == channels {
+                blocked = extent;
+            } else {
+                each = each.saturating_mul(extent);
+            }
+        }
+        Some([each, blocked])
+    }
+
+    /// The axis of which an image or a volume has blocks of this host.
+    fn blocked_axis(&self, layout: &Layout) -> Option<usize> {
+        let volume = || self.blocked_volume(layout).map(|v| v.axes[1]);
+        self.blocked_axes(layout).map(|axes| axes[1]).or_else(volume)
     }
 
     /// The axes `[n, c, h, w]` of an image in blocks of this host.
@@ -317,7 +330,7 @@ impl Target for OrtCpu {
             return None;
         }
         // What is blocked otherwise than this host's kernels have it has no kernel.
-        if !sides.all(|l| l.as_permutation().is_some() || self.blocked_axes(l).is_some()) {
+        if !sides.all(|l| l.as_permutation().is_some() || self.blocked_axis(l).is_some()) {
             return None;
         }
         // Extents are read off the declaration.
@@ -325,17 +338,18 @@ impl Target for OrtCpu {
             return Some(Cost::ZERO);
         }
         // Channels that fill the last block are computed for nothing.
-        let [n, c, h, w] = self.image_in(query.graph, query.node, query.outs)?;
+        let [pixels, c] = self.blocked_result(query.graph, query.node, query.outs)?;
         let node = query.graph.node(query.node);
-        let pixels = n.saturating_mul(h).saturating_mul(w);
         let (own, padded) = (pixels.saturating_mul(c), pixels.saturating_mul(self.round(c)));
         Some(Cost::new(self.pass(node, padded).saturating_sub(self.pass(node, own))))
     }
 
     fn plain_cost(&self, query: &NodeQuery<'_>) -> Cost {
         match query.graph.node(query.node).onnx() {
-            Some("Conv") => self.plain_conv(query),
-            Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => self.plain_pool(query),
+            Some("Conv") => self.plain_conv(query).or_else(|| self.plain_volume(query)),
+            Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => {
+                self.plain_pool(query).or_else(|| self.plain_maximum(query))
+            }
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.plain_scale(query),
             Some("ReduceMean" | "ReduceMax") => self.plain_reduce(query),
             Some("Pad" | "Slice") => self.plain_digits(query),
@@ -356,8 +370,10 @@ impl Target for OrtCpu {
             return vec![kernel];
         }
         match query.graph.node(query.node).onnx() {
-            Some("Conv") => self.conv_kernels(query),
-            Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => self.pool_kernels(query),
+            Some("Conv") => [self.conv_kernels(query), self.volume_kernels(query)].concat(),
+            Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => {
+                [self.pool_kernels(query), self.maximum_kernels(query)].concat()
+            }
             Some("ReduceMean" | "ReduceMax") => self.reduce_kernels(query),
             Some("Pad" | "Slice") => self.digit_kernels(query),
             Some("Resize" | "Upsample") => self.resize_kernels(query),
@@ -378,6 +394,9 @@ impl Target for OrtCpu {
         let image = |axes: [usize; 4]| axes.map(|axis| query.shape.get(axis).copied().unwrap_or(0));
         let float = query.dtype == Some(DType::F32);
         let (kind, axes, plain) = match (self.blocked_axes(query.from), self.blocked_axes(query.to)) {
+            (None, None) if [query.from, query.to].into_iter().any(|l| self.blocked_volume(l).is_some()) => {
+                return self.volume_move(query);
+            }
             (None, None) => return self.chain(query).map(|c| c.cost).or_else(|| self.transpose(query)),
             (Some(_), Some(_)) => return None,
             (None, Some(axes)) => (Reorder::Input, axes, query.from),

@@ -2,7 +2,7 @@
 
 use relayout_target::measured::{
     Activation, AxisShape, Case, ConvShape, Copy, CostsError, Form, GemmShape, Machine, MeasuredCosts, Measurement,
-    Pool, PoolShape, Reorder, ResizeShape, Scaling, Side, Spec, Spread, specs,
+    Pool, PoolShape, Reorder, ResizeShape, Scaling, Side, Spec, Spread, VolumeShape, specs,
 };
 
 const BLOCK: u64 = 16;
@@ -58,6 +58,8 @@ fn cases() -> Vec<Case> {
         Case::Conv(ConvShape::same(40, 80, [20, 30], 3, 2).grouped(4), Form::Plain),
         Case::Conv(ConvShape::same(40, 80, [20, 30], 1, 2).grouped(4), Form::Blocked),
         Case::Conv(ConvShape::same(40, 80, [20, 30], 1, 2), Form::Plain),
+        Case::Volume(VolumeShape::same(conv, 6)),
+        Case::Volume(VolumeShape { kd: 1, stride: 2, od: 3, ..VolumeShape::same(conv.grouped(4), 6) }),
         Case::Reorder(Reorder::Input, Side::Nchw, [1, 20, 9, 9]),
         Case::Reorder(Reorder::Output, Side::ChannelsLast, [2, 20, 9, 9]),
         Case::Transpose(vec![2, 30, 7, 9], vec![0, 2, 3, 1], 4),
@@ -141,6 +143,8 @@ fn sizes_beyond_every_measurement_have_finite_costs() {
             for form in [Form::Plain, Form::Blocked, Form::BlockedFromNchw] {
                 assert!(costs.conv_ns(&shape, form).is_none_or(|ns| ns > 0), "{shape:?}");
             }
+            let volume = VolumeShape { kd: size, stride: size, ..VolumeShape::same(shape, size) };
+            assert!(costs.volume_ns(&volume).is_none_or(|ns| ns > 0), "{volume:?}");
         }
         assert!(costs.transpose_ns(&[size, 3, size], &[2, 1, 0], 4) > 0);
         assert!(costs.transpose_ns(&[size], &[0, 7], 0) > 0);
@@ -219,6 +223,18 @@ fn wide_convolutions_and_depthwise_ones_are_faster_in_blocks() {
 }
 
 #[test]
+fn a_convolution_of_volumes_is_dearer_plain_than_blocked_over_its_frames() {
+    let costs = builtin();
+    for (c, side) in [(64, 56), (128, 28), (256, 14), (512, 7)] {
+        let image = ConvShape::same(c, c, [side; 2], 3, 1);
+        let plain = costs.volume_ns(&VolumeShape::same(image, 8)).unwrap();
+        // Three frames side by side, eight times.
+        let blocked = costs.conv_ns(&ConvShape { n: 8, c: 3 * c, ..image }, Form::Blocked).unwrap();
+        assert!(blocked < plain, "{c} channels: {plain} {blocked}");
+    }
+}
+
+#[test]
 fn a_general_permutation_costs_several_times_two_moved_axes() {
     let costs = builtin();
     let ns = |perm: [usize; 4]| costs.transpose_ns(&[1, 64, 112, 112], &perm, 4);
@@ -237,7 +253,7 @@ fn a_table_of_another_version_or_target_is_told_so_whatever_else_it_has() {
     let old = error("format = 1\n[measured]\nspeed = 3\n");
     assert_eq!(old, CostsError::OtherFormat { name: "mine.toml".to_owned(), format: 1 });
     let said = old.to_string();
-    assert!(said.contains("format 1") && said.contains("format 2") && said.contains("relayout calibrate"), "{said}");
+    assert!(said.contains("format 1") && said.contains("format 3") && said.contains("relayout calibrate"), "{said}");
     let other = error(&text().replacen("\"ort-cpu\"", "\"ort-gpu\"", 1));
     assert_eq!(other, CostsError::OtherTarget { name: "mine.toml".to_owned(), target: "ort-gpu".to_owned() });
     let said = other.to_string();
@@ -257,7 +273,7 @@ fn a_table_that_cannot_be_used_says_what_is_wrong() {
         text
     };
     for (from, to, says) in [
-        ("format = 2", "format =", "TOML parse error"),
+        ("format = 3", "format =", "TOML parse error"),
         ("target = \"ort-cpu\"\n", "", "target"),
         ("block = 16", "block = 0", "`block` is 0"),
         ("node_ns = 100", "node_ns = -1", "node_ns"),

@@ -3,6 +3,7 @@
 use super::candidates::{Candidates, Choice};
 use super::scopes::{BodyKey, Crossing, Scopes};
 use crate::hints::Hints;
+use crate::legalize::can_move;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::Layout;
@@ -282,7 +283,7 @@ pub(super) fn move_cost(
     if from == to {
         return Cost::ZERO;
     }
-    let Some(shape) = hints.shape(graph, v) else { return Cost::INFINITE };
+    let Some(shape) = hints.shape(graph, v).filter(|_| can_move(graph, v, from, to)) else { return Cost::INFINITE };
     let (kind, bytes) = (move_kind(graph, v, from, to), hints.bytes(graph, v));
     let dtype = graph.value(v).ty.dtype();
     target.move_cost(&MoveQuery { kind, from, to, shape: &shape, dtype, bytes }).unwrap_or(Cost::INFINITE)

@@ -14,7 +14,7 @@ mod step;
 
 pub use arith::{Binary, Unary};
 pub use numbers::{Numbers, decode, encode};
-pub use source::{Computed, Diagonal, Scaled, Split, Widened, bytes_of};
+pub use source::{Computed, Diagonal, Scaled, Split, Tapped, Widened, bytes_of};
 pub use step::Step;
 
 use bytes::Bytes;

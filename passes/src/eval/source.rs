@@ -193,6 +193,57 @@ impl ConstSource for Diagonal {
     }
 }
 
+/// Weights of a convolution of volumes, `[outputs, inputs, taps, rest]`, for images whose channels are those of several frames: an
+/// output of a frame has, for each frame that is read, the inputs of one tap, or zeros.
+#[derive(Debug)]
+pub struct Tapped {
+    /// The weights.
+    pub weights: Constant,
+    /// How many taps they have.
+    pub taps: usize,
+    /// For each frame that is left and each that is read: the tap.
+    pub read: Vec<Vec<Option<usize>>>,
+    /// Output and input channels of a frame, those that fill its last block among them.
+    pub slots: [usize; 2],
+}
+
+impl ConstSource for Tapped {
+    fn bytes(&self) -> Result<Bytes, String> {
+        let weights = bytes_of(&self.weights)?;
+        let dims = extents(&self.weights.dims)?;
+        let &[outputs, inputs, ..] = dims.as_slice() else { return Err("weights have no channels".to_owned()) };
+        let runs = outputs.checked_mul(inputs).and_then(|n| n.checked_mul(self.taps)).filter(|&n| n > 0);
+        let run = runs.filter(|&n| weights.len().is_multiple_of(n)).map(|n| weights.len() / n);
+        let run = run.ok_or_else(|| format!("{} bytes of weights are not {} taps", weights.len(), self.taps))?;
+        let [most, wide] = self.slots;
+        let frames = self.read.first().map_or(0, Vec::len);
+        if most < outputs || wide < inputs || self.read.iter().flatten().flatten().any(|&tap| tap >= self.taps) {
+            return Err(format!("{outputs} outputs, {inputs} inputs and {} taps do not fit", self.taps));
+        }
+        let size = [self.read.len(), most, frames, wide].into_iter().try_fold(run, usize::checked_mul);
+        let mut out = vec![0u8; size.ok_or("the result is too large")?];
+        for (left, read) in self.read.iter().enumerate() {
+            let own = read.iter().enumerate().filter_map(|(frame, tap)| Some((frame, (*tap)?)));
+            for ((frame, tap), output) in own.flat_map(|own| (0..outputs).map(move |output| (own, output))) {
+                for input in 0..inputs {
+                    let from = ((output * inputs + input) * self.taps + tap) * run;
+                    let to = (((left * most + output) * frames + frame) * wide + input) * run;
+                    out[to..to + run].copy_from_slice(&weights[from..from + run]);
+                }
+            }
+        }
+        Ok(out.into())
+    }
+
+    fn is_available(&self) -> bool {
+        self.weights.source.is_available()
+    }
+
+    fn is_computed(&self) -> bool {
+        true
+    }
+}
+
 /// A number of at least 1.
 fn count(n: i64) -> Result<usize, String> {
     usize::try_from(n).ok().filter(|n| *n > 0).ok_or_else(|| format!("{n} is no number of groups"))
@@ -261,6 +312,22 @@ mod tests {
         let (row, _) = all[2 * 8 * 4..3 * 8 * 4].as_chunks::<4>();
         assert_eq!(row.iter().map(|b| f32::from_le_bytes(*b)).collect::<Vec<_>>(), [0., 0., 0., 0., 5., 6., 0., 0.]);
         assert!(Diagonal { weights, groups: 3, joined: 1 }.bytes().is_err());
+    }
+
+    #[test]
+    fn taps_lie_at_the_frames_that_they_read() {
+        // One output, two inputs, two taps of one pixel.
+        let weights = Constant::inline(DType::F32, vec![1, 2, 2, 1, 1], floats(&[1., 2., 3., 4.]));
+        let of = |read: &[&[Option<usize>]], slots| {
+            let read = read.iter().map(|frames| frames.to_vec()).collect();
+            Tapped { weights: weights.clone(), taps: 2, read, slots }.bytes()
+        };
+        assert_eq!(of(&[&[Some(0), Some(1)]], [1, 2]).unwrap(), floats(&[1., 3., 2., 4.]));
+        assert_eq!(of(&[&[Some(0), Some(1)]], [1, 3]).unwrap(), floats(&[1., 3., 0., 2., 4., 0.]));
+        let joined = of(&[&[Some(1), None], &[Some(0), Some(1)]], [2, 2]).unwrap();
+        assert_eq!(joined, floats(&[2., 4., 0., 0., 0., 0., 0., 0., 1., 3., 2., 4., 0., 0., 0., 0.]));
+        assert!(of(&[&[Some(2)]], [1, 2]).is_err());
+        assert!(of(&[&[Some(0)]], [1, 1]).is_err());
     }
 
     #[test]

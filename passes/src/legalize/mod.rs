@@ -7,6 +7,7 @@
 //! - `unfold`: Pad and Slice of a blocked image speak of its digits.
 //! - `scale`: scales per channel of blocked images are convolutions of one tap.
 //! - `norm`: normalizations over groups of channels of blocked images are several nodes.
+//! - `volume`: convolutions and maxima over blocked volumes are those of images; so are, in `volume_moves`, moves of volumes.
 //! - `guard`: a file in blocks fails on hosts of another block, and what stays plain is kept from being blocked on load.
 //! - `transposes`: a slow move is several fast ones; after the moves of constants are gone.
 //! - `nchwc`: ONNX Runtime's blocked convolutions take in the sum and the activation behind them.
@@ -21,10 +22,13 @@ mod reduced;
 mod scale;
 mod transposes;
 mod unfold;
+mod volume;
+mod volume_moves;
 mod widen;
 
 pub(crate) use raise::needs_raise;
 pub(crate) use transposes::split_moves;
+pub(crate) use volume_moves::is_sayable as can_move;
 
 use crate::pipeline::{Context, PassError};
 use relayout_ir::form::{Form, KernelLayouts};
@@ -39,6 +43,7 @@ pub fn legalize(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError
     norm::say_norms(graph, cx.opset)?;
     say_kernels(graph, host.block)?;
     nchwc::fuse(graph)?;
+    volume::say_convolutions(graph, cx.opset)?;
     let plain: Vec<NodeId> =
         graph.order().unwrap_or_default().into_iter().filter(|&n| guard::needs_shield(graph, n, host.block)).collect();
     guard::guard(graph, host, &plain)?;
@@ -48,8 +53,9 @@ pub fn legalize(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError
 /// Whether a kernel that is no single op of the node's operands can be said for this node.
 pub(crate) fn is_sayable(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> bool {
     match graph.node(n).onnx() {
+        Some("Conv") if volume::is_volume(graph, n) => volume::is_sayable(graph, n),
         Some("Conv") => widen::is_sayable(graph, n),
-        Some("ReduceMean" | "ReduceMax" | "Pad" | "Slice") => true,
+        Some("ReduceMean" | "ReduceMax" | "Pad" | "Slice" | "MaxPool") => true,
         _ => scale::is_sayable(graph, n, layouts),
     }
 }
@@ -72,7 +78,9 @@ fn say_kernels(graph: &mut Graph, block: u64) -> Result<(), PassError> {
         }
         let layouts = layouts.as_ref().clone();
         match node.onnx() {
+            Some("Conv") if volume::is_volume(graph, n) => volume::pack(graph, n, block, &layouts)?,
             Some("Conv") => widen::say(graph, n, block, &layouts)?,
+            Some("MaxPool") => volume::say_maximum(graph, n)?,
             Some("ReduceMean" | "ReduceMax") => reduced::say(graph, n, &layouts)?,
             Some("Pad" | "Slice") => unfold::say(graph, n, &layouts)?,
             _ => scale::say(graph, n, &layouts)?,

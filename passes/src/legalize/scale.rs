@@ -252,7 +252,8 @@ pub(super) fn reshape(
     insert_reshape(graph, n, x, target, plain, (vec![], vec![]), None)
 }
 
-fn insert_reshape(
+/// The same bytes as a value of another type and layout, read by these.
+pub(super) fn insert_reshape(
     graph: &mut Graph,
     n: NodeId,
     x: ValueId,

@@ -23,7 +23,7 @@ pub(super) fn is_sayable(graph: &Graph, n: NodeId) -> bool {
 }
 
 /// The constant that weights are, or are behind Transposes and moves.
-fn weights(graph: &Graph, w: ValueId) -> Option<Constant> {
+pub(super) fn weights(graph: &Graph, w: ValueId) -> Option<Constant> {
     // Which axis of the value at hand each axis of the weights is.
     let (mut v, mut perm) = (w, (0..graph.value(w).ty.rank()?).collect::<Vec<_>>());
     let constant = loop {

@@ -45,6 +45,7 @@ mod softmax;
 mod space;
 mod text;
 mod view;
+mod volume;
 
 pub use bind::{bind, bind_as};
 pub use border::value_at;
@@ -52,6 +53,7 @@ pub use describe::{Description, Meaning, Reading, describe};
 pub use extent::{Cut, Padding, cuts, paddings, pads, zero_padding};
 pub use infer::{InferContext, Inferred};
 pub use matmul::equation_terms;
+pub use volume::{Frames, ImageWindows, Volume};
 
 use crate::form::{Renumber, View};
 use crate::graph::{Graph, Node, NodeId, OpName};

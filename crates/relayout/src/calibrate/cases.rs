@@ -3,7 +3,7 @@
 use relayout_ir::op::NCHWC;
 use relayout_target::measured::{
     Activation, AxisShape, Case, ConvShape, Copy, ELEMENTWISE, Form, GemmShape, Pool, PoolShape, Reorder, ResizeShape,
-    Scaling, Side, Spread, is_binary,
+    Scaling, Side, Spread, VolumeShape, is_binary,
 };
 
 use super::CalibrateError;
@@ -21,6 +21,7 @@ pub(super) fn add(
     let mut node = Adding { sketch, copy, input, block };
     match case {
         Case::Conv(shape, form) => node.conv(shape, *form),
+        Case::Volume(shape) => node.volume(shape),
         Case::Reorder(kind, side, sizes) => node.reorder(*kind, *side, *sizes),
         Case::Transpose(shape, perm, width) => node.transpose(shape, perm, *width),
         Case::Elementwise(op, elements, spread) => node.elementwise(op, *elements, *spread),
@@ -38,6 +39,7 @@ pub(super) fn add(
 pub(super) fn weight_bytes(case: &Case, block: u64) -> u64 {
     match case {
         Case::Conv(s, Form::Plain) => 4 * s.m * (s.c / s.group.max(1)) * s.kh * s.kw,
+        Case::Volume(s) => weight_bytes(&Case::Conv(s.image, Form::Plain), block) * s.kd,
         Case::Conv(s, _) => {
             let padded = |c: u64| c.next_multiple_of(block);
             4 * padded(s.m) * padded(s.c / s.group.max(1)) * s.kh * s.kw
@@ -118,6 +120,23 @@ impl Adding<'_> {
             _ => ("Conv", NCHWC),
         };
         Ok(self.node(op, domain, &[&x, &weights, &bias], &attributes))
+    }
+
+    fn volume(&mut self, v: &VolumeShape) -> Result<String, CalibrateError> {
+        let s = &v.image;
+        let group = s.group.max(1);
+        let x = self.x(&[s.n, s.c, v.d, s.h, s.w])?;
+        let weights = self.sketch.floats(&self.name("w"), &[s.m, s.c / group, v.kd, s.kh, s.kw])?;
+        let bias = self.sketch.floats(&self.name("b"), &[s.m])?;
+        let ([rows, columns], frames) = (s.pads(), v.frame_pads());
+        let attributes = [
+            ("kernel_shape", Value::Ints(&[v.kd, s.kh, s.kw])),
+            ("pads", Value::Ints(&[frames[0], rows[0], columns[0], frames[1], rows[1], columns[1]])),
+            ("strides", Value::Ints(&[v.stride, s.stride[0], s.stride[1]])),
+            ("dilations", Value::Ints(&[v.dilation, s.dilation[0], s.dilation[1]])),
+            ("group", Value::Int(group)),
+        ];
+        Ok(self.node("Conv", "", &[&x, &weights, &bias], &attributes))
     }
 
     fn reorder(&mut self, kind: Reorder, side: Side, [n, c, h, w]: [u64; 4]) -> Result<String, CalibrateError> {

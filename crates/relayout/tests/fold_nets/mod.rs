@@ -230,8 +230,19 @@ impl Net {
 
 /// A list of integers; a list of one under a name that ONNX has as a number is one.
 fn attribute(name: &str, values: &[i64]) -> AttributeProto {
-    let number = ["axis", "group", "keepdims", "num_groups", "output_dtype", "to", "transA", "transB", "training_mode"]
-        .contains(&name);
+    let numbers = [
+        "axis",
+        "ceil_mode",
+        "group",
+        "keepdims",
+        "num_groups",
+        "output_dtype",
+        "to",
+        "transA",
+        "transB",
+        "training_mode",
+    ];
+    let number = numbers.contains(&name);
     AttributeProto {
         name: Some(name.to_owned()),
         i: number.then(|| values[0]),

@@ -108,6 +108,45 @@ impl ConvShape {
     }
 }
 
+/// A three-dimensional convolution, which ONNX Runtime has as a matrix product only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VolumeShape {
+    /// What it does in an image: batch, channels, rows and columns.
+    pub image: ConvShape,
+    /// Input frames.
+    pub d: u64,
+    /// Output frames.
+    pub od: u64,
+    /// Frames of the kernel.
+    pub kd: u64,
+    /// Stride along the frames.
+    pub stride: u64,
+    /// Dilation along the frames.
+    pub dilation: u64,
+}
+
+impl VolumeShape {
+    /// One of a batch that keeps so many frames, its kernel being as long as it is wide.
+    #[must_use]
+    pub fn same(image: ConvShape, frames: u64) -> VolumeShape {
+        VolumeShape { image, d: frames, od: frames, kd: image.kh, stride: 1, dilation: 1 }
+    }
+
+    /// Frames of padding before and after the volume.
+    #[must_use]
+    pub fn frame_pads(&self) -> [u64; 2] {
+        let along = ConvShape {
+            h: self.d,
+            oh: self.od,
+            kh: self.kd,
+            stride: [self.stride; 2],
+            dilation: [self.dilation; 2],
+            ..self.image
+        };
+        along.pads()[0]
+    }
+}
+
 /// Activations that a convolution's kernel applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activation {
@@ -323,6 +362,8 @@ pub struct AxisShape {
 pub enum Case {
     /// A convolution with bias.
     Conv(ConvShape, Form),
+    /// A three-dimensional convolution with bias.
+    Volume(VolumeShape),
     /// A move to or from blocks: batch, channels, rows, columns.
     Reorder(Reorder, Side, [u64; 4]),
     /// A Transpose that moves data: shape, permutation, bytes of an element.
@@ -357,6 +398,7 @@ impl Case {
         let padded = |c: u64| padded(c, block);
         let work = match self {
             Case::Conv(s, form) => conv_work(s, *form, block),
+            Case::Volume(s) => conv_work(&s.image, Form::Plain, block) * product([s.od, s.kd]),
             Case::Reorder(_, _, [n, c, h, w]) => padded(*c) * product([*n, *h, *w]),
             Case::Transpose(shape, _, _) => product(shape.iter().copied()),
             Case::Elementwise(_, elements, _) => *elements as f64,

@@ -1,6 +1,6 @@
 //! Convolutions.
 
-use super::case::{Activation, Case, ConvShape, Form, conv_work};
+use super::case::{Activation, Case, ConvShape, Form, VolumeShape, conv_work};
 use super::table::MeasuredCosts;
 
 impl MeasuredCosts {
@@ -21,6 +21,26 @@ impl MeasuredCosts {
             Form::BlockedFromNchw => return None,
         };
         Some(self.node(work_ns + self.activation(shape)))
+    }
+
+    /// What a three-dimensional convolution costs, in nanoseconds; `None` where its groups are none.
+    #[must_use]
+    pub fn volume_ns(&self, shape: &VolumeShape) -> Option<u64> {
+        let s = &shape.image;
+        let group = s.group.max(1);
+        if !s.c.is_multiple_of(group) || !s.m.is_multiple_of(group) {
+            return None;
+        }
+        // As in two dimensions, what counts is how long the sum is.
+        let sum = |c: f64, kd: f64, k: f64| c * kd * k * k / 27.0;
+        let (c, m, pixels) = ((s.c / group) as f64, (s.m / group) as f64, mean(s.oh, s.ow));
+        let (kd, k, stride) = (shape.kd as f64, mean(s.kh, s.kw), s.stride.into_iter().max().unwrap_or(1) as f64);
+        let dense = |c: f64, m: f64, pixels: f64| self.rate("conv-volume", &[c, m, pixels]);
+        let kernel = self.ratio("conv-volume-kernel", [kd, k, stride, pixels], |[kd, k, _, pixels]| {
+            dense(sum(64.0, kd, k), 64.0, pixels)
+        });
+        let work = Case::Volume(*shape).work(self.machine().block);
+        Some(self.node(work * dense(sum(c, kd, k), m, pixels) * kernel))
     }
 
     fn plain(&self, s: &ConvShape) -> f64 {

@@ -2,7 +2,7 @@
 
 use super::case::{
     Activation, AxisShape, Case, ConvShape, Copy, Form, GemmShape, Pool, PoolShape, Reorder, ResizeShape, Scaling,
-    Side, Spread,
+    Side, Spread, VolumeShape,
 };
 
 /// The op at a point, for a block size.
@@ -106,6 +106,7 @@ pub fn is_binary(op: &str) -> bool {
 pub fn specs() -> Vec<Spec> {
     let mut all = blocked_convs();
     all.extend(plain_convs());
+    all.extend(volumes());
     all.extend(moves());
     all.extend(elementwise());
     all.extend(pools());
@@ -222,6 +223,30 @@ fn plain_convs() -> Vec<Spec> {
             "conv-plain-grouped",
             &[("c", &[2, 8, 24, 64]), ("m", &[2, 8, 24, 64]), ("k", &[1, 3]), ("w", &[7, 14, 28, 56])],
             move |at, _| plain(conv(16 * p(at, 0), 16 * p(at, 1), image(p(at, 3)), p(at, 2), 1).grouped(16)),
+        ),
+    ]
+}
+
+/// Frames of the volumes that are measured: enough for most to have neighbours.
+const FRAMES: u64 = 4;
+
+fn volumes() -> Vec<Spec> {
+    vec![
+        Spec::new(
+            "conv-volume",
+            &[("c", &[1, 4, 16, 64, 256]), ("m", &[1, 16, 64, 256]), ("w", &[7, 14, 28, 56])],
+            |at, _| {
+                let image = ConvShape::same(p(at, 0), p(at, 1), [p(at, 2); 2], 3, 1);
+                Case::Volume(VolumeShape::same(image, FRAMES))
+            },
+        ),
+        Spec::new(
+            "conv-volume-kernel",
+            &[("kd", &[1, 3]), ("k", &[1, 3, 7]), ("stride", &[1, 2]), ("w", &[7, 14, 28])],
+            |at, _| {
+                let image = ConvShape::same(64, 64, [p(at, 3); 2], p(at, 1), p(at, 2));
+                Case::Volume(VolumeShape { kd: p(at, 0), ..VolumeShape::same(image, FRAMES) })
+            },
         ),
     ]
 }

@@ -13,7 +13,7 @@ use super::specs::{Spec, specs};
 pub const ORT_CPU: (&str, &str) = ("ort-cpu.costs.toml", include_str!("../../targets/ort-cpu.costs.toml"));
 
 /// The format of tables that this version reads.
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 3;
 
 /// The target that the grids of [`specs`] are about.
 const TARGET: &str = "ort-cpu";
@@ -207,6 +207,7 @@ impl MeasuredCosts {
     pub fn ns(&self, case: &Case) -> Option<u64> {
         Some(match case {
             Case::Conv(shape, form) => return self.conv_ns(shape, *form),
+            Case::Volume(shape) => return self.volume_ns(shape),
             Case::Reorder(kind, side, sizes) => self.reorder_ns(*kind, *side, *sizes),
             Case::Transpose(shape, perm, width) => self.transpose_ns(shape, perm, *width),
             Case::Elementwise(op, elements, spread) => self.elementwise_ns(op, *elements, *spread),
