@@ -295,7 +295,7 @@ fn costs_that_are_no_table_or_for_no_such_target_are_refused() {
     assert!(line.contains("--costs is an option of target `ort-cpu`, not of `onnx`"), "{line}");
     for (text, says) in [
         ("name = \"mine\"\n".to_owned(), "format"),
-        (good.replacen("format = 2", "format = 1", 1), "has format 1, and this version reads format 2"),
+        (good.replacen("format = 3", "format = 1", 1), "has format 1, and this version reads format 3"),
         (good.replacen("target = \"ort-cpu\"", "target = \"x86-avx2\"", 1), "is about target `x86-avx2`"),
         (good.replacen("node_ns", "node_ms", 1), "node_ms"),
     ] {

@@ -70,6 +70,8 @@ fn cases() -> Vec<Case> {
         Case::Softmax(AxisShape { inner: 12, ..axis }),
         Case::Reduce(axis),
         Case::Reduce(AxisShape { inner: 12, ..axis }),
+        Case::Attention(attention, Attention::Apart),
+        Case::Attention(attention, Attention::Whole),
     ];
     for spread in [
         Spread::Same,
@@ -237,7 +239,7 @@ fn a_table_of_another_version_or_target_is_told_so_whatever_else_it_has() {
     let old = error("format = 1\n[measured]\nspeed = 3\n");
     assert_eq!(old, CostsError::OtherFormat { name: "mine.toml".to_owned(), format: 1 });
     let said = old.to_string();
-    assert!(said.contains("format 1") && said.contains("format 2") && said.contains("relayout calibrate"), "{said}");
+    assert!(said.contains("format 1") && said.contains("format 3") && said.contains("relayout calibrate"), "{said}");
     let other = error(&text().replacen("\"ort-cpu\"", "\"ort-gpu\"", 1));
     assert_eq!(other, CostsError::OtherTarget { name: "mine.toml".to_owned(), target: "ort-gpu".to_owned() });
     let said = other.to_string();
@@ -257,7 +259,7 @@ fn a_table_that_cannot_be_used_says_what_is_wrong() {
         text
     };
     for (from, to, says) in [
-        ("format = 2", "format =", "TOML parse error"),
+        ("format = 3", "format =", "TOML parse error"),
         ("target = \"ort-cpu\"\n", "", "target"),
         ("block = 16", "block = 0", "`block` is 0"),
         ("node_ns = 100", "node_ns = -1", "node_ns"),

@@ -61,6 +61,8 @@ pub enum RewriteForm {
     Pads,
     /// A move whose result is flattened and multiplied; `reorder_weights` carries it out.
     Moved,
+    /// Two products and the Softmax between them; `fuse_attention` carries it out.
+    Attention,
 }
 
 /// How a result is known.
@@ -147,6 +149,15 @@ pub const TABLE: &[Rewrite] = &[
         buys: "the move",
         numerics: Numerics::Reassociate,
         form: RewriteForm::Moved,
+    },
+    Rewrite {
+        name: "attend_in_one",
+        equation: "MatMul(Softmax(s * MatMul(Q, K)), V) = MultiHeadAttention(Q, K, V, scale = s)",
+        condition: "the target has the op, and it is cheaper together with the moves around it; float32, no mask and no bias, s one \
+                    constant; nobody else reads what is between; heads and their units are known, no extent is broadcast",
+        buys: "cost by the target's measurements",
+        numerics: Numerics::Reassociate,
+        form: RewriteForm::Attention,
     },
 ];
 

@@ -17,7 +17,7 @@ mod specs;
 mod table;
 
 pub use case::{
-    Activation, AxisShape, Case, ConvShape, Copy, Form, GemmShape, Pool, PoolShape, Reorder, ResizeShape, Scaling,
+    Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, Form, GemmShape, Pool, PoolShape, Reorder, ResizeShape, Scaling,
     Side, Spread,
 };
 pub use specs::{ELEMENTWISE, Spec, is_binary, specs};
