@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 /// Rounding of float32 sums.
 const ROUNDING: f64 = 2e-5;
 /// Sizes of symbolic dims when models run.
-const SIZES: [(&str, i64); 3] = [("batch", 3), ("queries", 70), ("keys", 41)];
+const SIZES: [(&str, i64); 3] = [("batch", 3), ("queries", 70), ("keys", 67)];
 
 fn options(numerics: Numerics) -> Options {
     // Long enough that the op pays.
-    let hints = SIZES.iter().map(|&(name, n)| (name, if name == "batch" { 2 } else { 8 * n }));
+    let hints = SIZES.iter().map(|&(name, n)| (name, if name == "batch" { 2 } else { 16 * n }));
     hints.fold(Options::default().numerics(numerics), |options, (name, n)| options.dim(name, Size::of(n)))
 }
 
@@ -90,7 +90,7 @@ struct Sizes<'a> {
 }
 
 const SELF: Sizes<'static> =
-    Sizes { batch: "2", queries: "600", keys: "600", heads: 2, width: 16, value_width: 16, opset: 17 };
+    Sizes { batch: "2", queries: "1024", keys: "1024", heads: 2, width: 16, value_width: 16, opset: 17 };
 /// Channels of what is projected.
 const CHANNELS: i64 = 24;
 
@@ -112,9 +112,11 @@ impl Sizes<'_> {
     /// Inputs and what is projected of them, a little of it so that shares of attention differ.
     fn projections(&self) -> Net {
         let channels = CHANNELS.to_string();
-        let net = Net::new(self.opset)
-            .symbolic_input("x", F32, &[self.batch, self.queries, &channels])
-            .symbolic_input("m", F32, &[self.batch, self.keys, &channels]);
+        let net = Net::new(self.opset).symbolic_input("x", F32, &[self.batch, self.queries, &channels]).symbolic_input(
+            "m",
+            F32,
+            &[self.batch, self.keys, &channels],
+        );
         let net = self.projection(net, "q", "x", [extent(self.queries), self.width]);
         let net = self.projection(net, "k", "m", [extent(self.keys), self.width]);
         self.projection(net, "v", "m", [extent(self.keys), self.value_width])
@@ -166,7 +168,7 @@ fn attention_becomes_one_op_that_reads_projections_as_they_are() {
 #[test]
 fn batch_and_positions_may_be_symbolic() {
     for (batch, queries, keys) in
-        [("batch", "600", "600"), ("1", "600", "600"), ("2", "queries", "600"), ("batch", "600", "keys")]
+        [("batch", "1024", "1024"), ("1", "1024", "1024"), ("2", "queries", "1024"), ("batch", "1024", "keys")]
     {
         let sizes = Sizes { batch, queries, keys, ..SELF };
         assert!(is_whole(&sizes.scaled()), "{batch} {queries} {keys}");
@@ -176,7 +178,7 @@ fn batch_and_positions_may_be_symbolic() {
 #[test]
 fn keys_may_be_more_or_fewer_than_queries_and_values_wider_or_narrower_than_keys() {
     for (queries, keys, width, value_width) in
-        [("700", "512", 16, 16), ("500", "700", 16, 16), ("600", "600", 16, 24), ("600", "600", 24, 5)]
+        [("1100", "1024", 16, 16), ("1024", "1500", 16, 16), ("1024", "1024", 16, 24), ("1024", "1024", 24, 5)]
     {
         let sizes = Sizes { queries, keys, width, value_width, ..SELF };
         assert!(is_whole(&sizes.scaled()), "{queries} {keys} {width} {value_width}");
@@ -184,7 +186,7 @@ fn keys_may_be_more_or_fewer_than_queries_and_values_wider_or_narrower_than_keys
 }
 
 #[test]
-fn scalars_behind_the_product_become_its_scale_and_none_is_one() {
+fn scalars_behind_the_product_become_its_scale() {
     assert_eq!(whole(&SELF.with(|net| times(net, &[1, 1], 0.5))).1, 0.5);
     let divided = |net: Net| net.values("by", F32, &[], &[4.0]).node("Div", &["s", "by"], "scaled");
     assert_eq!(whole(&SELF.with(divided)).1, 0.25);
@@ -193,10 +195,6 @@ fn scalars_behind_the_product_become_its_scale_and_none_is_one() {
         net.values("by", F32, &[], &[-4.0]).node("Div", &["t", "by"], "scaled")
     };
     assert_eq!(whole(&SELF.with(twice)).1, -0.125);
-    let small = |net: Net| net.node("Identity", &["s"], "scaled");
-    let unscaled = Sizes { width: 4, ..SELF }.with(small);
-    // An Identity is a view that is looked at no further: it is as if the product were read twice.
-    assert!(!is_whole(&unscaled));
 }
 
 #[test]
@@ -233,12 +231,14 @@ fn merged(sizes: Sizes<'_>, splits: bool) -> Net {
     let net = net.ints("k_both", &[both, keys, sizes.width]).ints("v_both", &[both, keys, sizes.value_width]);
     let net = ["q", "k", "v"].iter().fold(net, |net, name| {
         let (split, by_heads) = (format!("{name}_split"), format!("{name}_heads"));
-        net.node_with("Transpose", &[&split], &by_heads, &[("perm", &[0, 2, 1, 3])])
-            .node("Reshape", &[&by_heads, &format!("{name}_both")], &format!("{name}_rows"))
+        net.node_with("Transpose", &[&split], &by_heads, &[("perm", &[0, 2, 1, 3])]).node(
+            "Reshape",
+            &[&by_heads, &format!("{name}_both")],
+            &format!("{name}_rows"),
+        )
     });
-    let net = net
-        .node_with("Transpose", &["k_rows"], "k", &[("perm", &[0, 2, 1])])
-        .node("MatMul", &["q_rows", "k"], "s");
+    let net =
+        net.node_with("Transpose", &["k_rows"], "k", &[("perm", &[0, 2, 1])]).node("MatMul", &["q_rows", "k"], "s");
     let net = times(net, &[1], 0.02).node_with("Softmax", &["scaled"], "p", &[("axis", &[-1])]);
     let net = net.node("MatMul", &["p", "v_rows"], "z_both");
     if !splits {
@@ -259,14 +259,13 @@ fn heads_that_were_merged_into_the_batch_are_heads_again() {
 
 #[test]
 fn a_batch_without_heads_has_one_head() {
-    let long = Sizes { queries: "1024", keys: "1024", ..SELF };
-    assert_eq!(whole(&merged(long, false)), (1, 0.02));
+    assert_eq!(whole(&merged(SELF, false)), (1, 0.02));
 }
 
 #[test]
 fn before_opset_13_softmax_of_the_last_axis_counts_and_of_an_earlier_one_does_not() {
     let of = |axis: i64| {
-        let sizes = Sizes { opset: 12, queries: "300", ..SELF };
+        let sizes = Sizes { opset: 12, queries: "1100", ..SELF };
         let net = times(sizes.heads().node("MatMul", &["q", "k"], "s"), &[], 0.02);
         let net = net.node_with("Softmax", &["scaled"], "p", &[("axis", &[axis])]);
         sizes.closed(net.node("MatMul", &["p", "v"], "z"))
@@ -286,7 +285,7 @@ fn softmax_of_another_axis_is_no_attention() {
 
 #[test]
 fn a_mask_or_a_bias_leaves_attention_alone() {
-    let biased = |net: Net| net.floats("bias", F32, &[600, 600], true).node("Add", &["s", "bias"], "scaled");
+    let biased = |net: Net| net.floats("bias", F32, &[1024, 1024], true).node("Add", &["s", "bias"], "scaled");
     assert!(!is_whole(&SELF.with(biased)));
 }
 
@@ -307,7 +306,7 @@ fn a_scale_of_zero_would_be_taken_for_none() {
 
 #[test]
 fn scores_or_shares_that_somebody_else_reads_are_kept() {
-    let dims = ["2", "2", "600", "600"];
+    let dims = ["2", "2", "1024", "1024"];
     for kept in ["s", "scaled", "p"] {
         assert!(!is_whole(&SELF.scaled().symbolic_output(kept, F32, &dims)), "{kept} is a result");
         let read = SELF.scaled().node("Relu", &[kept], "other").symbolic_output("other", F32, &dims);
@@ -319,13 +318,14 @@ fn scores_or_shares_that_somebody_else_reads_are_kept() {
 fn shares_on_the_right_of_a_product_are_no_attention() {
     let net = times(SELF.heads().node("MatMul", &["q", "k"], "s"), &[], 0.02);
     let net = net.node_with("Softmax", &["scaled"], "p", &[("axis", &[3])]);
-    let net = net.node_with("Transpose", &["v_split"], "w", &[("perm", &[0, 2, 3, 1])]).node("MatMul", &["w", "p"], "z");
-    assert!(!is_whole(&net.symbolic_output("z", F32, &["2", "2", "16", "600"])));
+    let net =
+        net.node_with("Transpose", &["v_split"], "w", &[("perm", &[0, 2, 3, 1])]).node("MatMul", &["w", "p"], "z");
+    assert!(!is_whole(&net.symbolic_output("z", F32, &["2", "2", "16", "1024"])));
 }
 
 #[test]
 fn constant_values_are_packed_on_load_and_stay_an_operand_of_a_product() {
-    let net = times(SELF.heads().node("MatMul", &["q", "k"], "s"), &[], 0.02).floats("c", F32, &[2, 2, 600, 16], true);
+    let net = times(SELF.heads().node("MatMul", &["q", "k"], "s"), &[], 0.02).floats("c", F32, &[2, 2, 1024, 16], true);
     let net = net.node_with("Softmax", &["scaled"], "p", &[("axis", &[3])]).node("MatMul", &["p", "c"], "z");
     assert!(!is_whole(&SELF.closed(net)));
 }
@@ -341,7 +341,7 @@ fn keys_that_all_heads_share_are_no_operand_of_the_op() {
 #[test]
 fn attention_of_doubles_stays() {
     const F64: i32 = 11;
-    let shape: [&[&str]; 2] = [&["1", "2", "600", "16"], &["1", "2", "16", "600"]];
+    let shape: [&[&str]; 2] = [&["1", "2", "1024", "16"], &["1", "2", "16", "1024"]];
     let net = Net::new(17).symbolic_input("q", F64, shape[0]).symbolic_input("k", F64, shape[1]);
     let net = net.symbolic_input("v", F64, shape[0]).node("MatMul", &["q", "k"], "s");
     let net = net.node_with("Softmax", &["s"], "p", &[("axis", &[3])]).node("MatMul", &["p", "v"], "z");
@@ -376,11 +376,16 @@ fn attention_in_a_body_becomes_one_op_there() {
             .node("MatMul", &[&named("p"), "v0"], &named("z"))
             .symbolic_output(&named("z"), F32, &["1", "2", "1024", "16"])
     };
-    let other = Net::new(17).node("Identity", &["q0"], "other").symbolic_output("other", F32, &["1", "2", "1024", "16"]);
+    let other =
+        Net::new(17).node("Identity", &["q0"], "other").symbolic_output("other", F32, &["1", "2", "1024", "16"]);
     let dims = ["1", "1024", "2", "16"];
     let net = ["q", "k", "v"].iter().fold(Net::new(17).input("c", fold_nets::BOOL, &[]), |net, name| {
-        net.symbolic_input(name, F32, &dims)
-            .node_with("Transpose", &[name], &format!("{name}0"), &[("perm", &[0, 2, 1, 3])])
+        net.symbolic_input(name, F32, &dims).node_with(
+            "Transpose",
+            &[name],
+            &format!("{name}0"),
+            &[("perm", &[0, 2, 1, 3])],
+        )
     });
     let net = net.branches("c", "y", &inside("t"), &other).symbolic_output("y", F32, &["1", "2", "1024", "16"]);
     let model = decoded(&made(&net.bytes(), Numerics::Reassociate));

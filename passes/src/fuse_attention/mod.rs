@@ -98,13 +98,18 @@ fn fuse(graph: &mut Graph, found: &Found) -> Result<(), PassError> {
         made.packed((k, !found.keys_by_rows), &format!("{base}.keys"), (keys, heads * width))?,
         made.packed((v, false), &format!("{base}.values"), (keys, heads * value_width))?,
     ];
-    let op = OpName { domain: "com.microsoft".to_owned(), name: "MultiHeadAttention".to_owned(), overload: String::new() };
+    let op =
+        OpName { domain: "com.microsoft".to_owned(), name: "MultiHeadAttention".to_owned(), overload: String::new() };
     let mut node = Node::new(Op::Onnx(op), inputs.into_iter().map(Some).collect());
     (node.rank, node.opset, node.form) = (rank, 1, Form::Kernel(Box::default()));
     node.attrs.insert("num_heads".to_owned(), Attr::Int(heads));
     node.attrs.insert("scale".to_owned(), Attr::Float(found.scale));
     let batch = extents.batch.first().cloned().unwrap_or(Dim::ONE);
-    let context = made.add(node, &format!("{base}.attention"), vec![batch.clone(), queries.clone(), Dim::from(heads * value_width)])?;
+    let context = made.add(
+        node,
+        &format!("{base}.attention"),
+        vec![batch.clone(), queries.clone(), Dim::from(heads * value_width)],
+    )?;
     let result = made.unpacked(context, &base, [batch, queries.clone(), Dim::from(heads), Dim::from(*value_width)])?;
     let mut patch = Patch::new();
     patch.replace(y, result);

@@ -2,8 +2,8 @@
 
 use relayout_ir::op::NCHWC;
 use relayout_target::measured::{
-    Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, ELEMENTWISE, Form, GemmShape, Pool, PoolShape, Reorder, ResizeShape,
-    Scaling, Side, Spread, is_binary,
+    Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, ELEMENTWISE, Form, GemmShape, Pool,
+    PoolShape, Reorder, ResizeShape, Scaling, Side, Spread, is_binary,
 };
 
 use super::CalibrateError;

@@ -397,9 +397,7 @@ impl Case {
             Case::Copy { bytes, .. } => *bytes as f64,
             Case::Gemm(s) => product([s.batch, s.m, s.k, s.n]),
             Case::Softmax(s) | Case::Reduce(s) => product([s.outer, s.length, s.inner]),
-            Case::Attention(s, _) => {
-                product([s.heads, s.queries, s.keys]) * (s.width as f64 + s.value_width as f64)
-            }
+            Case::Attention(s, _) => product([s.heads, s.queries, s.keys]) * (s.width as f64 + s.value_width as f64),
         };
         work.max(1.0)
     }

@@ -1,6 +1,8 @@
 //! Ops that compute, other than convolutions.
 
-use super::case::{Attention, AttentionShape, AxisShape, Case, GemmShape, Pool, PoolShape, ResizeShape, Scaling, Spread};
+use super::case::{
+    Attention, AttentionShape, AxisShape, Case, GemmShape, Pool, PoolShape, ResizeShape, Scaling, Spread,
+};
 use super::specs::{ATTENTIONS, ELEMENTWISE, GEMMS, POOLS, RESIZES, elementwise_name};
 use super::table::MeasuredCosts;
 

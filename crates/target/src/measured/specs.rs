@@ -1,8 +1,8 @@
 //! What a table has to hold: the grids, their axes, the points that a calibration measures, and the op at each of them.
 
 use super::case::{
-    Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, Form, GemmShape, Pool, PoolShape, Reorder, ResizeShape, Scaling,
-    Side, Spread,
+    Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, Form, GemmShape, Pool, PoolShape, Reorder,
+    ResizeShape, Scaling, Side, Spread,
 };
 
 /// The op at a point, for a block size.
@@ -406,8 +406,7 @@ const HEADS: u64 = 8;
 
 fn attentions() -> Vec<Spec> {
     let positions: &[u64] = &[16, 64, 128, 256, 512, 1024];
-    let axes: &[(&'static str, &[u64])] =
-        &[("queries", positions), ("keys", positions), ("width", &[16, 32, 64, 128])];
+    let axes: &[(&'static str, &[u64])] = &[("queries", positions), ("keys", positions), ("width", &[16, 32, 64, 128])];
     let of = |(name, form): &(&'static str, Attention)| {
         let form = *form;
         Spec::new(*name, axes, move |at, _| {
