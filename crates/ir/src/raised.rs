@@ -90,6 +90,8 @@ const WHOLE: &str = "whole";
 pub struct Attention {
     /// Keys have a row per position.
     pub keys_by_rows: bool,
+    /// Sums of the scores with zeros that the file has beside.
+    pub sums: u64,
 }
 
 impl Attention {
@@ -101,12 +103,16 @@ impl Attention {
     /// What a raised node says; `None` for any other.
     pub fn of(node: &Node) -> Option<Attention> {
         let raised = matches!(&node.op, Op::Onnx(op) if op.domain == DOMAIN && op.name == ATTENTION);
-        raised.then(|| Attention { keys_by_rows: node.int("keys_by_rows").unwrap_or(0) != 0 })
+        let of = |name: &str| node.int(name).unwrap_or(0);
+        let sums = u64::try_from(of("sums")).unwrap_or(0);
+        raised.then(|| Attention { keys_by_rows: of("keys_by_rows") != 0, sums })
     }
 
     /// The attributes that say it.
     pub fn attrs(self) -> Attrs {
-        std::iter::once(("keys_by_rows".to_owned(), Attr::Int(self.keys_by_rows.into()))).collect()
+        let sums = i64::try_from(self.sums).unwrap_or(i64::MAX);
+        let own = [("keys_by_rows", Attr::Int(self.keys_by_rows.into())), ("sums", Attr::Int(sums))];
+        own.into_iter().map(|(name, attr)| (name.to_owned(), attr)).collect()
     }
 
     /// The attribute of a kernel that computes all of it at once; others are two products and what is between them.

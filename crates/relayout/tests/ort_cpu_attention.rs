@@ -290,6 +290,24 @@ fn a_mask_or_a_bias_leaves_attention_alone() {
 }
 
 #[test]
+fn zeros_on_the_scores_and_casts_to_the_type_that_is_there_go_too() {
+    let net = times(SELF.heads().node("MatMul", &["q", "k"], "s"), &[], 0.02);
+    let net = net.values("none", F32, &[2, 2, 1024, 1024], &vec![0.0; 1 << 22]).node("Add", &["none", "scaled"], "sum");
+    let net = net.node_with("Cast", &["sum"], "sum_f", &[("to", &[1])]).node_with(
+        "Softmax",
+        &["sum_f"],
+        "p",
+        &[("axis", &[3])],
+    );
+    let net = net.node_with("Cast", &["p"], "p_f", &[("to", &[1])]).node("MatMul", &["p_f", "v"], "z");
+    assert_eq!(whole(&SELF.closed(net)), (2, 0.02));
+    let mut one = vec![0.0; 1 << 10];
+    one[77] = 1.0;
+    let biased = |net: Net| net.values("bias", F32, &[1024], &one).node("Add", &["s", "bias"], "scaled");
+    assert!(!is_whole(&SELF.with(biased)));
+}
+
+#[test]
 fn a_factor_per_head_and_a_factor_that_is_computed_are_no_scale() {
     let per_head = |net: Net| net.values("by", F32, &[2, 1, 1], &[0.02, 0.03]).node("Mul", &["s", "by"], "scaled");
     assert!(!is_whole(&SELF.with(per_head)));

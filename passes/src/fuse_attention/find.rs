@@ -1,7 +1,8 @@
 //! Attention as exporters write it: `Softmax(s * MatMul(Q, K))` of the last axis, and the product of that with the values.
 //!
 //! Queries, keys and values are `[batch, heads, positions, units]`, or without an axis of heads. Where heads have been merged into
-//! the batch, `[batch * heads, positions, units]` by Reshapes on all sides, what stands before these is taken.
+//! the batch, `[batch * heads, positions, units]` by Reshapes on all sides, what stands before these is taken. A sum of the scores
+//! with zeros, which exporters write for a bias that is not there, goes too, and so does a Cast to the type that is there.
 
 use crate::rewrites::floats;
 use relayout_ir::dim::Dim;
@@ -25,6 +26,8 @@ pub(super) struct Found {
     pub(super) keys_by_rows: bool,
     /// What the products of queries and keys are multiplied with.
     pub(super) scale: f32,
+    /// Sums of the scores with zeros.
+    pub(super) sums: usize,
     /// Heads of the operands; `None` where they have no axis for them.
     pub(super) heads: Option<i64>,
 }
@@ -41,11 +44,15 @@ pub(super) struct Extents {
 
 /// The attention whose Softmax is this node.
 pub(super) fn find(graph: &Graph, softmax: NodeId) -> Option<Found> {
-    let shares = only_result(graph, softmax)?;
     if !normalizes_last(graph, graph.node(softmax)) {
         return None;
     }
-    let reader = graph.only_use(shares).filter(|u| u.slot == 0)?.node;
+    let (mut shares, mut casts) = (only_result(graph, softmax)?, 0);
+    let reader = loop {
+        let reader = graph.only_use(shares).filter(|u| u.slot == 0)?.node;
+        let Some(y) = cast(graph, reader) else { break reader };
+        (shares, casts) = (y, casts + 1);
+    };
     let [_, values] = product(graph, reader)?;
     let scaled = scaled(graph, operand(graph.node(softmax), 0)?)?;
     let [queries, keys] = product(graph, scaled.product)?;
@@ -54,8 +61,9 @@ pub(super) fn find(graph: &Graph, softmax: NodeId) -> Option<Found> {
     if !operands.into_iter().all(usable) {
         return None;
     }
-    let nodes = 3 + scaled.scalars;
-    let own = Found { last: reader, nodes, operands, keys_by_rows: false, scale: scaled.scale, heads: None };
+    let nodes = 3 + casts + scaled.between;
+    let Scaled { scale, sums, .. } = scaled;
+    let own = Found { last: reader, nodes, operands, keys_by_rows: false, scale, sums, heads: None };
     let extents = extents(graph, &own)?;
     match &extents.batch[..] {
         [_, heads] => Some(Found { heads: Some(heads.as_const()?), ..own }),
@@ -120,16 +128,17 @@ fn before_turn(graph: &Graph, v: ValueId) -> Option<ValueId> {
     operand(node, 0).filter(|_| turns)
 }
 
-/// A product and the scalars behind it.
+/// A product, what it is multiplied with, and the nodes behind it that say so or nothing.
 struct Scaled {
     product: NodeId,
     scale: f32,
-    scalars: usize,
+    sums: usize,
+    between: usize,
 }
 
-/// The product that a value is, times one constant number after the other. Nobody else reads what is between.
+/// The product that a value is, times one constant number after the other, plus zeros. Nobody else reads what is between.
 fn scaled(graph: &Graph, mut v: ValueId) -> Option<Scaled> {
-    let (mut scale, mut scalars) = (1.0_f64, 0);
+    let (mut scale, mut sums, mut between) = (1.0_f64, 0, 0);
     loop {
         graph.only_use(v)?;
         let (n, _) = graph.value(v).producer();
@@ -139,7 +148,7 @@ fn scaled(graph: &Graph, mut v: ValueId) -> Option<Scaled> {
             (Some("MatMul"), _) => {
                 let scale = scale as f32;
                 // Of zero the op takes the default instead.
-                return (scale.is_finite() && scale != 0.0).then_some(Scaled { product: n, scale, scalars });
+                return (scale.is_finite() && scale != 0.0).then_some(Scaled { product: n, scale, sums, between });
             }
             (Some("Mul"), (Some(x), Some(y))) => match (number(graph, y, x), number(graph, x, y)) {
                 (Some(by), _) => {
@@ -155,9 +164,14 @@ fn scaled(graph: &Graph, mut v: ValueId) -> Option<Scaled> {
                 scale /= number(graph, y, x)?;
                 x
             }
+            (Some("Add"), (Some(x), Some(y))) => {
+                sums += 1;
+                [(x, y), (y, x)].into_iter().find_map(|(x, zero)| is_zeros(graph, zero, x, v).then_some(x))?
+            }
+            (Some("Cast"), (Some(x), _)) => cast(graph, n).map(|_| x)?,
             _ => return None,
         };
-        scalars += 1;
+        between += 1;
     }
 }
 
@@ -166,6 +180,24 @@ fn number(graph: &Graph, v: ValueId, meets: ValueId) -> Option<f64> {
     let c = graph.constant(v).filter(|c| c.pending.is_none() && c.dims.iter().all(|&d| d == 1))?;
     let fits = c.dims.len() <= graph.value(meets).ty.rank()?;
     floats(c).filter(|_| fits)?.first().copied()
+}
+
+/// Whether a constant is zeros, and adding it to `x` gives a value of the same shape.
+fn is_zeros(graph: &Graph, v: ValueId, x: ValueId, sum: ValueId) -> bool {
+    let shape = |v: ValueId| graph.value(v).ty.shape();
+    let Some(c) = graph.constant(v).filter(|c| c.pending.is_none() && c.dtype == DType::F32) else { return false };
+    shape(x).is_some()
+        && shape(x) == shape(sum)
+        && c.source.is_available()
+        && c.source.bytes().is_ok_and(|bytes| bytes.iter().all(|&b| b == 0))
+}
+
+/// The result of a Cast from float32 to float32.
+fn cast(graph: &Graph, n: NodeId) -> Option<ValueId> {
+    let node = graph.node(n);
+    let same = |v: ValueId| graph.value(v).ty.dtype() == Some(DType::F32);
+    let y = only_result(graph, n).filter(|_| node.onnx() == Some("Cast"))?;
+    (same(operand(node, 0)?) && same(y)).then_some(y)
 }
 
 /// Whether a Softmax normalizes the last axis alone.

@@ -78,7 +78,7 @@ fn raise(graph: &mut Graph, found: &Found) {
     let before: Vec<NodeId> = graph.node(n).inputs.iter().flatten().map(|&v| graph.value(v).producer().0).collect();
     graph.set_inputs(n, found.operands.into_iter().map(Some).collect());
     graph.set_op(n, Attention::op(), 1);
-    *graph.attrs_mut(n) = Attention { keys_by_rows: found.keys_by_rows }.attrs();
+    *graph.attrs_mut(n) = Attention { keys_by_rows: found.keys_by_rows, sums: found.sums as u64 }.attrs();
     graph.set_form(n, Form::Kernel(Box::default()));
     remove_dead(graph, before);
 }

@@ -4,7 +4,7 @@
 //! The products read what `FusedMatMul` reads (`matrix.rs`): keys by rows or by columns, and rows outside of the batch.
 
 use super::{OrtCpu, operand};
-use crate::measured::{Attention as Form, AttentionShape};
+use crate::measured::{Attention as Form, AttentionShape, Spread};
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
@@ -21,6 +21,8 @@ struct Heads {
     shape: AttentionShape,
     rank: usize,
     keys_by_rows: bool,
+    /// Sums of the scores with zeros.
+    sums: u64,
     /// Whether the positions of queries, and those of keys, are known to be some.
     some: [bool; 2],
 }
@@ -28,7 +30,7 @@ struct Heads {
 impl Heads {
     fn of(query: &NodeQuery<'_>) -> Option<Heads> {
         let node = query.graph.node(query.node);
-        let keys_by_rows = Attention::of(node)?.keys_by_rows;
+        let Attention { keys_by_rows, sums } = Attention::of(node)?;
         let (q, v) = (operand(node, 0)?, operand(node, 2)?);
         let (from, to) = (query.sizes.shape(query.graph, q)?, query.sizes.shape(query.graph, v)?);
         let ([before @ .., queries, width], [.., keys, value_width]) = (&from[..], &to[..]) else { return None };
@@ -38,7 +40,7 @@ impl Heads {
             let positions = query.graph.value(v).ty.shape().and_then(|s| s.iter().rev().nth(1));
             positions.and_then(Dim::as_const).is_some_and(|n| n > 0)
         });
-        Some(Heads { shape, rank: from.len(), keys_by_rows, some })
+        Some(Heads { shape, rank: from.len(), keys_by_rows, sums, some })
     }
 
     /// Axes `[batch, heads, ..]` of the operand, or `[batch, ..]`, in another order of these four.
@@ -91,7 +93,15 @@ impl OrtCpu {
     /// What such an attention costs as ONNX has it.
     pub(super) fn plain_attention(&self, query: &NodeQuery<'_>) -> Option<Cost> {
         let heads = Heads::of(query)?;
-        Some(Cost::new(self.costs.attention_ns(&heads.shape, Form::Apart)))
+        Some(Cost::new(self.apart_ns(&heads)))
+    }
+
+    /// Two products, the Softmax, and what is added between.
+    fn apart_ns(&self, heads: &Heads) -> u64 {
+        let AttentionShape { heads: count, queries, keys, .. } = heads.shape;
+        let scores = count.saturating_mul(queries).saturating_mul(keys);
+        let sum = self.costs.elementwise_ns("Add", scores, Spread::Same);
+        self.costs.attention_ns(&heads.shape, Form::Apart).saturating_add(sum.saturating_mul(heads.sums))
     }
 
     /// Kernels for it.
@@ -103,8 +113,8 @@ impl OrtCpu {
             rewrite: Some(Rewrite { op: Attention::op(), opset: 1, operands: None, set, remove: Vec::new() }),
             adds_zeros: false,
         };
-        let [whole, apart] = [Form::Whole, Form::Apart].map(|form| self.costs.attention_ns(&heads.shape, form));
-        let whole = whole.saturating_mul(DOUBTED_PERCENT) / 100;
+        let whole = self.costs.attention_ns(&heads.shape, Form::Whole).saturating_mul(DOUBTED_PERCENT) / 100;
+        let apart = self.apart_ns(&heads);
         let apart = heads.apart().into_iter().map(|layouts| of(layouts, apart, Vec::new()));
         std::iter::once(of(heads.whole(), whole, vec![Attention::whole()])).chain(apart).collect()
     }
