@@ -14,6 +14,7 @@ pub mod fold_pads;
 pub mod fold_scales;
 pub mod fold_shapes;
 pub mod fold_weights;
+pub mod fuse_attention;
 pub mod hints;
 pub mod hoist;
 pub mod legalize;

@@ -12,8 +12,8 @@ use crate::record::{GraphRecord, PricedMove, describe_priced_moves};
 use crate::rewrites::Numerics;
 use crate::solve::Limits;
 use crate::{
-    canonicalize, cleanup, fold_constants, fold_copies, fold_pads, fold_scales, fold_shapes, fold_weights, hoist,
-    legalize, materialize, raise_norms, reorder_weights, trim_pools, unsign_bytes, widen_halves,
+    canonicalize, cleanup, fold_constants, fold_copies, fold_pads, fold_scales, fold_shapes, fold_weights,
+    fuse_attention, hoist, legalize, materialize, raise_norms, reorder_weights, trim_pools, unsign_bytes, widen_halves,
 };
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::layout::Layout;
@@ -172,6 +172,11 @@ pub const PASSES: &[Pass] = &[
         run: Run::Graph(fold_scales::fold_scales),
     },
     Pass { name: "fold_pads", reason: "for the same reasons", run: Run::Graph(fold_pads::fold_pads) },
+    Pass {
+        name: "fuse_attention",
+        reason: "what scales could take in is gone; decides by itself which attentions are one op, by a decision of its own",
+        run: Run::Model(fuse_attention::fuse_attention),
+    },
     Pass {
         name: "raise_norms",
         reason: "the target offers kernels for one op, and a pattern may be several; what scales could take in is gone",
@@ -410,10 +415,10 @@ fn constants_of(graph: &Graph) -> BTreeSet<NodeId> {
     graph.nodes().filter(|&n| matches!(graph.node(n).op, Op::Constant(_))).collect()
 }
 
-type Visit<'v> = dyn FnMut(&mut Graph, &str) -> Result<(), PassError> + 'v;
+pub(crate) type Visit<'v> = dyn FnMut(&mut Graph, &str) -> Result<(), PassError> + 'v;
 
 /// Visits the main graph and then its bodies, always in the same order, with the place of each.
-fn each_graph(graph: &mut Graph, path: &str, visit: &mut Visit<'_>) -> Result<(), PassError> {
+pub(crate) fn each_graph(graph: &mut Graph, path: &str, visit: &mut Visit<'_>) -> Result<(), PassError> {
     visit(graph, path)?;
     for n in graph.nodes().collect::<Vec<_>>() {
         if graph.node(n).bodies().next().is_none() {

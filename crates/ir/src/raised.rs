@@ -79,3 +79,50 @@ impl Written {
         }
     }
 }
+
+/// The raised attention's name, and what says that one kernel computes it.
+const ATTENTION: &str = "Attention";
+const WHOLE: &str = "whole";
+
+/// `softmax(scale * Q K) V` of operands `Q`, `K`, `V`: `[batch, heads, S, d]`, keys `[batch, heads, d, T]`, or `[batch, heads, T, d]`
+/// if they are by rows, and values `[batch, heads, T, e]`, to `[batch, heads, S, e]`, all float32; or all without the axis of heads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attention {
+    /// Keys have a row per position.
+    pub keys_by_rows: bool,
+    /// Sums of the scores with zeros that the file has beside.
+    pub sums: u64,
+}
+
+impl Attention {
+    /// The raised op.
+    pub fn op() -> OpName {
+        OpName { domain: DOMAIN.to_owned(), name: ATTENTION.to_owned(), overload: String::new() }
+    }
+
+    /// What a raised node says; `None` for any other.
+    pub fn of(node: &Node) -> Option<Attention> {
+        let raised = matches!(&node.op, Op::Onnx(op) if op.domain == DOMAIN && op.name == ATTENTION);
+        let of = |name: &str| node.int(name).unwrap_or(0);
+        let sums = u64::try_from(of("sums")).unwrap_or(0);
+        raised.then(|| Attention { keys_by_rows: of("keys_by_rows") != 0, sums })
+    }
+
+    /// The attributes that say it.
+    pub fn attrs(self) -> Attrs {
+        let sums = i64::try_from(self.sums).unwrap_or(i64::MAX);
+        let own = [("keys_by_rows", Attr::Int(self.keys_by_rows.into())), ("sums", Attr::Int(sums))];
+        own.into_iter().map(|(name, attr)| (name.to_owned(), attr)).collect()
+    }
+
+    /// The attribute of a kernel that computes all of it at once; others are two products and what is between them.
+    pub fn whole() -> (String, Attr) {
+        (WRITTEN.to_owned(), Attr::String(WHOLE.into()))
+    }
+
+    /// Whether attributes that a kernel sets say that it computes all at once.
+    pub fn is_whole(set: &[(String, Attr)]) -> bool {
+        let says = |attr: &Attr| matches!(attr, Attr::String(text) if text[..] == *WHOLE.as_bytes());
+        set.iter().any(|(name, attr)| name == WRITTEN && says(attr))
+    }
+}

@@ -5,6 +5,7 @@
 //! declared per axis, as `[N, C, H, W]` with the rounded channels. Constant weights are packed at compile time, with zeros for
 //! channels that are not there.
 
+mod attention;
 mod conv;
 mod digits;
 mod matrix;
@@ -357,6 +358,7 @@ impl Target for OrtCpu {
             _ => None,
         }
         .or_else(|| self.plain_norm(query))
+        .or_else(|| self.plain_attention(query))
         .or_else(|| self.plain_quantized(query))
         .or_else(|| self.plain_product(query))
         .unwrap_or(Cost::ZERO)
@@ -378,7 +380,7 @@ impl Target for OrtCpu {
             Some("Pad" | "Slice") => self.digit_kernels(query),
             Some("Resize" | "Upsample") => self.resize_kernels(query),
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.scale_kernels(query),
-            _ => [self.norm_kernels(query), self.product_kernels(query)].concat(),
+            _ => [self.norm_kernels(query), self.attention_kernels(query), self.product_kernels(query)].concat(),
         }
     }
 

@@ -80,6 +80,8 @@ pub enum RewriteForm {
     Moved,
     /// Signed bytes between quantizations; `unsign_bytes` carries it out.
     Bytes,
+    /// Two products and the Softmax between them; `fuse_attention` carries it out.
+    Attention,
 }
 
 /// How a result is known.
@@ -176,6 +178,15 @@ pub const TABLE: &[Rewrite] = &[
         buys: "ops between quantizations that the runtime computes in floats because their bytes are not of one type",
         numerics: Numerics::Reassociate,
         form: RewriteForm::Bytes,
+    },
+    Rewrite {
+        name: "attend_in_one",
+        equation: "MatMul(Softmax(s * MatMul(Q, K)), V) = MultiHeadAttention(Q, K, V, scale = s)",
+        condition: "the target has the op, and it is cheaper together with the moves around it; float32, no mask and no bias, s one \
+                    constant; nobody else reads what is between; heads and their units are known, no extent is broadcast",
+        buys: "cost by the target's measurements",
+        numerics: Numerics::Reassociate,
+        form: RewriteForm::Attention,
     },
 ];
 

@@ -2,8 +2,8 @@
 
 use relayout_ir::op::NCHWC;
 use relayout_target::measured::{
-    Activation, AxisShape, Case, ConvShape, Copy, ELEMENTWISE, Form, GemmShape, Pool, PoolShape, Reorder, ResizeShape,
-    Scaling, Side, Spread, VolumeShape, is_binary,
+    Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, ELEMENTWISE, Form, GemmShape, Pool,
+    PoolShape, Reorder, ResizeShape, Scaling, Side, Spread, VolumeShape, is_binary,
 };
 
 use super::CalibrateError;
@@ -31,6 +31,7 @@ pub(super) fn add(
         Case::Gemm(shape) => node.gemm(shape),
         Case::Softmax(shape) => node.softmax(shape),
         Case::Reduce(shape) => node.reduce(shape),
+        Case::Attention(shape, form) => node.attention(shape, *form),
         other => Err(CalibrateError::NoModel { case: format!("{other:?}") }),
     }
 }
@@ -280,6 +281,26 @@ impl Adding<'_> {
     fn softmax(&mut self, s: &AxisShape) -> Result<String, CalibrateError> {
         let x = self.x(&dims(s))?;
         Ok(self.node("Softmax", "", &[&x], &[("axis", Value::Int(1))]))
+    }
+
+    fn attention(&mut self, s: &AttentionShape, form: Attention) -> Result<String, CalibrateError> {
+        let (heads, name) = (s.heads, self.output());
+        if form == Attention::Whole {
+            let x = self.x(&[1, s.queries, heads * s.width])?;
+            let keys = self.sketch.fed("keys", &[1, s.keys, heads * s.width])?;
+            let values = self.sketch.fed("values", &[1, s.keys, heads * s.value_width])?;
+            let attributes = [("num_heads", Value::Int(heads))];
+            return Ok(self.node("MultiHeadAttention", "com.microsoft", &[&x, &keys, &values], &attributes));
+        }
+        let x = self.x(&[1, heads, s.queries, s.width])?;
+        // Constants would be packed on load.
+        let keys = self.sketch.fed("keys", &[1, heads, s.keys, s.width])?;
+        let values = self.sketch.fed("values", &[1, heads, s.keys, s.value_width])?;
+        let (scores, shares) = (format!("{name}.scores"), format!("{name}.shares"));
+        let turned = [("transB", Value::Int(1))];
+        let scores = self.sketch.node("FusedMatMul", "com.microsoft", &[&x, &keys], &scores, &turned);
+        let shares = self.sketch.node("Softmax", "", &[&scores], &shares, &[("axis", Value::Int(3))]);
+        Ok(self.sketch.node("MatMul", "", &[&shares, &values], &name, &[]))
     }
 
     fn reduce(&mut self, s: &AxisShape) -> Result<String, CalibrateError> {

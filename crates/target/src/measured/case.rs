@@ -356,6 +356,30 @@ pub struct AxisShape {
     pub inner: u64,
 }
 
+/// Sizes of an attention without mask or bias: every query attends to every key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AttentionShape {
+    /// Heads, those of all sequences of a batch together.
+    pub heads: u64,
+    /// Positions of the queries.
+    pub queries: u64,
+    /// Positions of keys and values.
+    pub keys: u64,
+    /// Units of a head of queries and keys.
+    pub width: u64,
+    /// Units of a head of values.
+    pub value_width: u64,
+}
+
+/// How an attention runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Attention {
+    /// A product of batches of matrices, Softmax, and another product. Operands and result are `[heads, positions, units]`.
+    Apart,
+    /// `MultiHeadAttention`, which takes positions outside of heads and never writes the scores.
+    Whole,
+}
+
 /// One op on tensors of given sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -389,6 +413,8 @@ pub enum Case {
     Softmax(AxisShape),
     /// `ReduceMean` over an axis.
     Reduce(AxisShape),
+    /// An attention.
+    Attention(AttentionShape, Attention),
 }
 
 impl Case {
@@ -413,6 +439,7 @@ impl Case {
             Case::Copy { bytes, .. } => *bytes as f64,
             Case::Gemm(s) => product([s.batch, s.m, s.k, s.n]),
             Case::Softmax(s) | Case::Reduce(s) => product([s.outer, s.length, s.inner]),
+            Case::Attention(s, _) => product([s.heads, s.queries, s.keys]) * (s.width as f64 + s.value_width as f64),
         };
         work.max(1.0)
     }

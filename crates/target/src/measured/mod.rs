@@ -17,8 +17,8 @@ mod specs;
 mod table;
 
 pub use case::{
-    Activation, AxisShape, Case, ConvShape, Copy, Form, GemmShape, Pool, PoolShape, Reorder, ResizeShape, Scaling,
-    Side, Spread, VolumeShape,
+    Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, Form, GemmShape, Pool, PoolShape, Reorder,
+    ResizeShape, Scaling, Side, Spread, VolumeShape,
 };
 pub use specs::{ELEMENTWISE, Spec, is_binary, specs};
 pub use table::{CostsError, Machine, MeasuredCosts, Measurement, ORT_CPU};

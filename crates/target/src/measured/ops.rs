@@ -1,7 +1,9 @@
 //! Ops that compute, other than convolutions.
 
-use super::case::{AxisShape, Case, GemmShape, Pool, PoolShape, ResizeShape, Scaling, Spread};
-use super::specs::{ELEMENTWISE, GEMMS, POOLS, RESIZES, elementwise_name};
+use super::case::{
+    Attention, AttentionShape, AxisShape, Case, GemmShape, Pool, PoolShape, ResizeShape, Scaling, Spread,
+};
+use super::specs::{ATTENTIONS, ELEMENTWISE, GEMMS, POOLS, RESIZES, elementwise_name};
 use super::table::MeasuredCosts;
 
 impl MeasuredCosts {
@@ -68,6 +70,15 @@ impl MeasuredCosts {
     #[must_use]
     pub fn reduce_ns(&self, shape: &AxisShape) -> u64 {
         self.along(["reduce-last", "reduce-other"], shape)
+    }
+
+    /// What an attention costs, as one kernel or apart. Units of a head of queries and of values count by their mean.
+    #[must_use]
+    pub fn attention_ns(&self, shape: &AttentionShape, form: Attention) -> u64 {
+        let grid = ATTENTIONS.iter().find(|(_, f)| *f == form).map_or("", |(name, _)| name);
+        let width = (shape.width as f64 + shape.value_width as f64) / 2.0;
+        let work = Case::Attention(*shape, form).work(1);
+        self.at(grid, &[shape.queries as f64, shape.keys as f64, width], work)
     }
 
     fn along(&self, [last, other]: [&str; 2], shape: &AxisShape) -> u64 {

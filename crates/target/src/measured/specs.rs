@@ -1,8 +1,8 @@
 //! What a table has to hold: the grids, their axes, the points that a calibration measures, and the op at each of them.
 
 use super::case::{
-    Activation, AxisShape, Case, ConvShape, Copy, Form, GemmShape, Pool, PoolShape, Reorder, ResizeShape, Scaling,
-    Side, Spread, VolumeShape,
+    Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, Form, GemmShape, Pool, PoolShape, Reorder,
+    ResizeShape, Scaling, Side, Spread, VolumeShape,
 };
 
 /// The op at a point, for a block size.
@@ -111,6 +111,7 @@ pub fn specs() -> Vec<Spec> {
     all.extend(elementwise());
     all.extend(pools());
     all.extend(others());
+    all.extend(attentions());
     all
 }
 
@@ -419,4 +420,25 @@ fn others() -> Vec<Spec> {
     all.push(Spec::new("reduce-last", last, move |at, _| Case::Reduce(at_end(at))));
     all.push(Spec::new("reduce-other", inner, move |at, _| Case::Reduce(inside(at))));
     all
+}
+
+/// Grids of attention.
+pub(super) const ATTENTIONS: &[(&str, Attention)] =
+    &[("attention-apart", Attention::Apart), ("attention-whole", Attention::Whole)];
+
+/// Heads of an attention that is measured: as many as small models have.
+const HEADS: u64 = 8;
+
+fn attentions() -> Vec<Spec> {
+    let positions: &[u64] = &[16, 64, 128, 256, 512, 1024];
+    let axes: &[(&'static str, &[u64])] = &[("queries", positions), ("keys", positions), ("width", &[16, 32, 64, 128])];
+    let of = |(name, form): &(&'static str, Attention)| {
+        let form = *form;
+        Spec::new(*name, axes, move |at, _| {
+            let (width, value_width) = (p(at, 2), p(at, 2));
+            let shape = AttentionShape { heads: HEADS, queries: p(at, 0), keys: p(at, 1), width, value_width };
+            Case::Attention(shape, form)
+        })
+    };
+    ATTENTIONS.iter().map(of).collect()
 }

@@ -217,6 +217,7 @@ impl MeasuredCosts {
             Case::Gemm(shape) => self.gemm_ns(shape),
             Case::Softmax(shape) => self.softmax_ns(shape),
             Case::Reduce(shape) => self.reduce_ns(shape),
+            Case::Attention(shape, form) => self.attention_ns(shape, *form),
         })
     }
 
