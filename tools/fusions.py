@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Check that ONNX Runtime fuses in our output what it fuses in the original.
 
-    python tools/fusions.py --corpus FOLDER --work FOLDER [--bin target/release/relayout] [--models a,b | --core]
+    python tools/fusions.py --corpus FOLDER --work FOLDER [--bin target/release/relayout] [--target onnx]
+                              [--models a,b | --core]
 
 FOLDER holds manifest.json, the models and hydrate.py, which fills in their weights. For each model ONNX Runtime optimizes the
 original and our output, at ORT_ENABLE_EXTENDED and ORT_ENABLE_ALL, and saves what it made; every operator that it put in
@@ -80,6 +81,7 @@ def main():
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--bin", default="target/release/relayout")
+    parser.add_argument("--target", default="onnx")
     parser.add_argument("--models")
     parser.add_argument("--core", action="store_true")
     args = parser.parse_args()
@@ -93,7 +95,8 @@ def main():
             if (wanted and entry["name"] not in wanted) or (args.core and not entry["core"]):
                 continue
             source, ours = hydrated(module, args.corpus, entry, args.work), Path(folder) / "ours.onnx"
-            subprocess.run([args.bin, "optimize", source, "-o", ours], check=True, stdout=subprocess.DEVNULL)
+            command = [args.bin, "optimize", source, "-o", ours, "--target", args.target]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             lost = []
             for level in LEVELS:
                 before, after = fused(source, level, folder), fused(ours, level, folder)

@@ -1,8 +1,8 @@
 //! Tables of measured costs: reading and writing them, and what the built-in one says of shapes whose times are known.
 
 use relayout_target::measured::{
-    Activation, AxisShape, Case, ConvShape, Copy, CostsError, Form, GemmShape, Machine, MeasuredCosts, Measurement,
-    Pool, PoolShape, Reorder, ResizeShape, Scaling, Side, Spec, Spread, specs,
+    Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, CostsError, Form, GemmShape, Machine,
+    MeasuredCosts, Measurement, Pool, PoolShape, Reorder, ResizeShape, Scaling, Side, Spec, Spread, specs,
 };
 
 const BLOCK: u64 = 16;
@@ -47,6 +47,7 @@ fn cases() -> Vec<Case> {
     let resize = ResizeShape { n: 1, c: 24, from: [10, 10], to: [30, 30] };
     let gemm = GemmShape { batch: 3, m: 30, k: 100, n: 50, transposed_b: false, constant_b: true };
     let axis = AxisShape { outer: 6, length: 50, inner: 1 };
+    let attention = AttentionShape { heads: 6, queries: 50, keys: 90, width: 24, value_width: 40 };
     let mut cases = vec![
         Case::Conv(conv, Form::Plain),
         Case::Conv(conv, Form::Blocked),
@@ -231,6 +232,17 @@ fn a_general_permutation_costs_several_times_two_moved_axes() {
         ns([0, 2, 3, 1]),
         ns([0, 2, 1, 3])
     );
+}
+
+#[test]
+fn one_op_attends_faster_to_many_positions_with_narrow_heads_and_slower_to_few() {
+    let faster = |queries: u64, keys: u64, width: u64| {
+        let shape = AttentionShape { heads: 8, queries, keys, width, value_width: width };
+        let [apart, whole] = [Attention::Apart, Attention::Whole].map(|form| builtin().attention_ns(&shape, form));
+        apart > whole
+    };
+    assert!(faster(1024, 1024, 16) && faster(1500, 1500, 64) && faster(4096, 4096, 40));
+    assert!(!faster(64, 64, 64) && !faster(1024, 77, 40) && !faster(16, 1024, 64) && !faster(3136, 49, 32));
 }
 
 #[test]
