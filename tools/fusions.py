@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Check that ONNX Runtime fuses in our output what it fuses in the original.
 
-    python tools/fusions.py --corpus FOLDER --work FOLDER [--bin target/release/relayout] [--target onnx] [--models a,b | --core]
+    python tools/fusions.py --corpus FOLDER --work FOLDER [--bin target/release/relayout] [--target onnx]
+                              [--models a,b | --core]
 
 FOLDER holds manifest.json, the models and hydrate.py, which fills in their weights. For each model ONNX Runtime optimizes the
 original and our output, at ORT_ENABLE_EXTENDED and ORT_ENABLE_ALL, and saves what it made; every operator that it put in
 (its own domains, LayerNormalization, Gelu) must occur at least as often in ours, or be inside of a larger one that our
 output has more often: an attention is two products, and the last line but one says how many went into attentions. Exit
 status 1 if one does not.
-Of a target's own operators there may be fewer where it has joined some, so targets other than `onnx` are for quantized models.
 Needs numpy, onnx, onnxruntime.
 """
 import argparse
@@ -95,7 +95,8 @@ def main():
             if (wanted and entry["name"] not in wanted) or (args.core and not entry["core"]):
                 continue
             source, ours = hydrated(module, args.corpus, entry, args.work), Path(folder) / "ours.onnx"
-            subprocess.run([args.bin, "optimize", source, "-o", ours, "--target", args.target], check=True, stdout=subprocess.DEVNULL)
+            command = [args.bin, "optimize", source, "-o", ours, "--target", args.target]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             lost = []
             for level in LEVELS:
                 before, after = fused(source, level, folder), fused(ours, level, folder)

@@ -187,14 +187,14 @@ fn keys_may_be_more_or_fewer_than_queries_and_values_wider_or_narrower_than_keys
 
 #[test]
 fn scalars_behind_the_product_become_its_scale() {
-    assert_eq!(whole(&SELF.with(|net| times(net, &[1, 1], 0.5))).1, 0.5);
+    assert_eq!(whole(&SELF.with(|net| times(net, &[1, 1], 0.5))), (2, 0.5));
     let divided = |net: Net| net.values("by", F32, &[], &[4.0]).node("Div", &["s", "by"], "scaled");
-    assert_eq!(whole(&SELF.with(divided)).1, 0.25);
+    assert_eq!(whole(&SELF.with(divided)), (2, 0.25));
     let twice = |net: Net| {
         let net = net.values("half", F32, &[1], &[0.5]).node("Mul", &["half", "s"], "t");
         net.values("by", F32, &[], &[-4.0]).node("Div", &["t", "by"], "scaled")
     };
-    assert_eq!(whole(&SELF.with(twice)).1, -0.125);
+    assert_eq!(whole(&SELF.with(twice)), (2, -0.125));
 }
 
 #[test]

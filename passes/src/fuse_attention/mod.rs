@@ -110,7 +110,7 @@ fn fuse(graph: &mut Graph, found: &Found) -> Result<(), PassError> {
         &format!("{base}.attention"),
         vec![batch.clone(), queries.clone(), Dim::from(heads * value_width)],
     )?;
-    let result = made.unpacked(context, &base, [batch, queries.clone(), Dim::from(heads), Dim::from(*value_width)])?;
+    let result = made.unpacked(context, &base, &[batch, queries.clone(), Dim::from(heads), Dim::from(*value_width)])?;
     let mut patch = Patch::new();
     patch.replace(y, result);
     patch.apply(graph).map_err(PassError::Name)?;
@@ -166,7 +166,7 @@ impl Made<'_> {
     }
 
     /// The result in the place of heads that it had.
-    fn unpacked(&mut self, x: ValueId, name: &str, shape: [Dim; 4]) -> Result<ValueId, PassError> {
+    fn unpacked(&mut self, x: ValueId, name: &str, shape: &[Dim; 4]) -> Result<ValueId, PassError> {
         if !self.packs {
             return Ok(x);
         }

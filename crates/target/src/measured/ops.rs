@@ -76,7 +76,7 @@ impl MeasuredCosts {
     #[must_use]
     pub fn attention_ns(&self, shape: &AttentionShape, form: Attention) -> u64 {
         let grid = ATTENTIONS.iter().find(|(_, f)| *f == form).map_or("", |(name, _)| name);
-        let width = (shape.width as f64 + shape.value_width as f64) / 2.0;
+        let width = f64::midpoint(shape.width as f64, shape.value_width as f64);
         let work = Case::Attention(*shape, form).work(1);
         self.at(grid, &[shape.queries as f64, shape.keys as f64, width], work)
     }
