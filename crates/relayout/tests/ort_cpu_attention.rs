@@ -413,3 +413,33 @@ fn attention_in_a_body_becomes_one_op_there() {
     let bytes = (net.bytes(), made(&net.bytes(), Numerics::Reassociate));
     assert!(fold_nets::compare(&bytes.0, &bytes.1).holds(&Tolerance::new(ROUNDING, 20.0 * ROUNDING)));
 }
+
+#[test]
+fn drawn_sizes_give_the_same_results_in_either_form() {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut below = |n: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % n
+    };
+    let mut wholes = 0;
+    for _ in 0..24 {
+        let mut positions = |named: &'static str| match below(3) {
+            0 => named.to_owned(),
+            1 => (1 + below(90)).to_string(),
+            _ => (600 + below(600)).to_string(),
+        };
+        let (queries, keys) = (positions("queries"), positions("keys"));
+        let batch = ["1", "2", "batch"][below(3) as usize];
+        let [heads, width, value_width] = [4, 40, 40].map(|n| 1 + below(n) as i64);
+        let opset = [12, 13, 17][below(3) as usize];
+        let sizes = Sizes { batch, queries: &queries, keys: &keys, heads, width, value_width, opset };
+        let symbols = [batch, &queries, &keys].into_iter().filter(|dim| extent(dim) < 0).count();
+        let net = if below(3) == 0 && symbols == 0 {
+            merged(sizes, below(2) == 0)
+        } else {
+            sizes.with(|net| times(net, &[], 0.002))
+        };
+        wholes += usize::from(is_whole(&net));
+    }
+    assert!((4..=20).contains(&wholes), "{wholes} of 24 are one op");
+}

@@ -2,7 +2,8 @@
 //! whether it keeps every bit; the passes that carry them out look entries up, so that nothing is applied that is not in the
 //! table.
 //!
-//! Absent: a search. Every rewrite here takes nodes or a move away and adds no more than views, so any order ends, at the same graph.
+//! Absent: a search. Every rewrite here takes nodes or a move away and adds no more than views, or makes several ops one, so any order
+//! ends, at the same graph.
 
 mod affine;
 mod anchor;
