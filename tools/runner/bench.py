@@ -98,6 +98,8 @@ def bench(folders: list[Path], settings: Settings) -> dict[str, Any]:
     device = torch.cuda.get_device_name() if settings.device == "cuda" else "cpu"
     result: dict[str, Any] = {"device": device, "torch": torch.__version__, "models": []}
     pace = _SECONDS_A_NODE
+    if settings.compiled:
+        _start_compiler(settings.device)
     for at, folder in enumerate(folders):
         share = (end - time.monotonic()) / (len(folders) - at)
         about = _settings_of(folder)
@@ -109,6 +111,12 @@ def bench(folders: list[Path], settings: Settings) -> dict[str, Any]:
         result["models"].append(measured)
         print(table([measured]), flush=True)
     return result
+
+
+def _start_compiler(device: str) -> None:
+    """Has torch.compile make what it makes once, so that the first model's pace is that of its nodes."""
+    print("runner: starting the compiler", file=sys.stderr, flush=True)
+    torch.compile(lambda x: torch.relu(x) + 1)(torch.ones(64, device=device))
 
 
 def table(models: list[dict[str, Any]]) -> str:
@@ -258,18 +266,18 @@ def _measure(calls: dict[str, Call], settings: Settings) -> dict[str, Figures]:
     repeats = {}
     for name, call in calls.items():
         call()
-        repeats[name] = max(1, round(_ROUND_MS / max(_time(call, 1, cuda), 1e-3))) if cuda else 1
+        repeats[name] = max(1, round(_ROUND_MS / max(time_ms(call, 1, cuda), 1e-3))) if cuda else 1
     figures = {name: Figures(name) for name in calls}
     for at in range(settings.rounds):
         order = list(calls) if at % 2 == 0 else list(reversed(calls))
         for name in order:
-            figures[name].rounds_ms.append(_time(calls[name], repeats[name], cuda))
+            figures[name].rounds_ms.append(time_ms(calls[name], repeats[name], cuda))
     for entry in figures.values():
         entry.median_ms = statistics.median(entry.rounds_ms)
     return figures
 
 
-def _time(call: Call, repeats: int, cuda: bool) -> float:
+def time_ms(call: Call, repeats: int, cuda: bool) -> float:
     """Milliseconds a call: by CUDA events, on a CPU by its clock."""
     if not cuda:
         start = time.perf_counter()

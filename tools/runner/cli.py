@@ -116,6 +116,13 @@ def _bench(options: argparse.Namespace) -> int:
     return _verdict(result)
 
 
+def _calibrate(options: argparse.Namespace) -> int:
+    from runner.calibrate import calibrate
+
+    calibrate(options.folder, options.device, options.capi)
+    return 0
+
+
 def _figures(options: argparse.Namespace) -> int:
     from runner.bench import Settings, table
     from runner.figures import MODELS, VARIANTS, Plan, figures
@@ -167,7 +174,10 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--inputs", type=Path, metavar="FILE", help="arrays in place of seeded ones (.npz)")
     compare.add_argument("--seed", type=int, default=0)
     compare.add_argument("--dim", type=_dim, action="append", default=[], metavar="NAME=SIZE", help="size of a symbolic extent")
-    for command in (run, compare, *_bench_parsers(commands)):
+    calibrate = commands.add_parser("calibrate", help="measure what `relayout calibrate --target cuda-tensorcore` asks for")
+    calibrate.set_defaults(command=_calibrate)
+    calibrate.add_argument("folder", type=Path, metavar="DIR", help="folder with cases.json; times.json is written to it")
+    for command in (run, compare, calibrate, *_bench_parsers(commands)):
         command.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
         command.add_argument(
             "--capi", type=Path, metavar="FILE", help="library of relayout-capi, by default that of target/release"
