@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,6 @@ def bench(folders: list[Path], settings: Settings) -> dict[str, Any]:
     device = torch.cuda.get_device_name() if settings.device == "cuda" else "cpu"
     result: dict[str, Any] = {"device": device, "torch": torch.__version__, "models": []}
     pace = _SECONDS_A_NODE
-    if settings.compiled:
-        _start_compiler(settings.device)
     for at, folder in enumerate(folders):
         share = (end - time.monotonic()) / (len(folders) - at)
         about = _settings_of(folder)
@@ -113,6 +112,7 @@ def bench(folders: list[Path], settings: Settings) -> dict[str, Any]:
     return result
 
 
+@cache
 def _start_compiler(device: str) -> None:
     """Has torch.compile make what it makes once, so that the first model's pace is that of its nodes."""
     print("runner: starting the compiler", file=sys.stderr, flush=True)
@@ -165,6 +165,8 @@ def _bench_model(
     arrays = seeded_inputs(bundles["original"].inputs, 0, {})
     calls: dict[str, Call] = {}
     off_tensor_cores: dict[str, dict[str, list[str]]] = {}
+    if any(mode.compiled for mode in modes):
+        _start_compiler(settings.device)
     start = time.monotonic()
     for mode in modes:
         print(f"runner: {about['model']}: {mode.name}", file=sys.stderr, flush=True)
