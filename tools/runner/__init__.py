@@ -7,5 +7,6 @@ The files, in the order in which to read them:
 - `ops/`        a table from ops to functions on torch tensors, a file per family;
 - `moves.py`    the moves between layouts, on the project's kernels: `capi.py` on a CPU, `cuda.py` on a GPU;
 - `execute.py`  runs the nodes one after the other, or captures them as a CUDA graph;
-- `compare.py`, `prepare.py`, `bench.py` and `cli.py`: the commands.
+- `compare.py`, `prepare.py`, `bench.py`, `figures.py`, `calibrate.py` and `cli.py`: the commands;
+- `profile.py` and `criteria.py`: what names of kernels say, and what figures have to show.
 """

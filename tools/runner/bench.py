@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from runner.bundle import Bundle, read_bundle
-from runner.compare import seeded_inputs
+from runner.bundle import Bundle, Node, read_bundle
+from runner.compare import REFERENCE, SAMPLES, differences, seeded_inputs
 from runner.errors import RunnerError
 from runner.execute import CudaGraph, Runner
 from runner.moves import is_move
-from runner.profile import copies_us, profile_calls
+from runner.profile import copies_us, profile_calls, profile_ranges, without_tensor_cores
+from runner.variant import SETTINGS
 
 Call = Callable[[], tuple[Tensor, ...]]
 
@@ -30,6 +34,8 @@ _ROUND_MS = 5.0
 """A round repeats a call for at least so long."""
 _SECONDS_A_NODE = 0.1
 """What compiling a node takes until something is known of it, in all three compiled modes together."""
+_CONVOLUTION = re.compile(r"Conv(Transpose)?(\dd)?(_|$)")
+_MARK = "relayout dense "
 
 
 @dataclass(frozen=True)
@@ -60,10 +66,17 @@ class Figures:
     median_ms: float = 0.0
     rounds_ms: list[float] = field(default_factory=list)
     difference: float = 0.0
+    error: float | None = None
+    """Largest difference from ONNX Runtime in float32 over the largest magnitude; None where `prepare` left no outputs of it."""
     kernels: int = 0
     layout_kernels: int = 0
     moves_share: float = 0.0
+    planned_moves: int = 0
     moves: list[dict[str, Any]] = field(default_factory=list)
+    dense_convolutions: int = 0
+    """Convolutions of one group."""
+    off_tensor_cores: dict[str, list[str]] | None = None
+    """Those that start no kernel on tensor cores, with what they start; None where that is not known: on a CPU, and compiled."""
 
 
 @dataclass(frozen=True)
@@ -88,16 +101,29 @@ def bench(folders: list[Path], settings: Settings) -> dict[str, Any]:
     pace = _SECONDS_A_NODE
     for at, folder in enumerate(folders):
         share = (end - time.monotonic()) / (len(folders) - at)
-        measured, pace = _bench_model(folder, settings, share, pace)
+        about = _settings_of(folder)
+        try:
+            measured, pace = _bench_model(folder, about, settings, share, pace)
+        except (RunnerError, RuntimeError) as error:
+            # What one model lacks, or a GPU that is full, is no reason to lose the others.
+            measured = {**about, "modes": [], "notes": [f"FAILED: {error}"]}
         result["models"].append(measured)
         print(table([measured]), flush=True)
     return result
 
 
+@cache
+def _start_compiler(device: str) -> None:
+    """Has torch.compile make what it makes once, so that the first model's pace is that of its nodes."""
+    print("runner: starting the compiler", file=sys.stderr, flush=True)
+    torch.compile(lambda x: torch.relu(x) + 1)(torch.ones(64, device=device))
+
+
 def table(models: list[dict[str, Any]]) -> str:
     """The figures as text: a line a mode."""
     lines = [
-        f"{'model':24} {'mode':24} {'ms':>9} {'against':>8} {'kernels':>8} {'layout':>7} {'moves':>7} {'copies':>7} {'off':>8}"
+        f"{'model':24} {'mode':24} {'ms':>9} {'against':>8} {'kernels':>8} {'layout':>7} {'moves':>7} {'copies':>7} {'tensor':>7} "
+        f"{'off':>8} {'error':>8}"
     ]
     for model in models:
         by_mode = {figures["mode"]: figures for figures in model["modes"]}
@@ -108,15 +134,25 @@ def table(models: list[dict[str, Any]]) -> str:
             lines.append(
                 f"{model['model'][:24]:24} {name:24} {figures['median_ms']:9.3f} {base / figures['median_ms']:7.2f}x {figures['kernels']:8} "
                 f"{figures['layout_kernels']:7} {figures['moves_share']:7.1%} {f'{moves / copies:.2f}x' if copies else '-':>7} "
-                f"{figures['difference']:8.1e}"
+                f"{_on_tensor_cores(figures):>7} {figures['difference']:8.1e} "
+                f"{'-' if figures['error'] is None else format(figures['error'], '8.1e'):>8}"
             )
         lines += [f"{model['model'][:24]:24} {note}" for note in model["notes"]]
     return "\n".join(lines)
 
 
-def _bench_model(folder: Path, settings: Settings, share: float, pace: float) -> tuple[dict[str, Any], float]:
-    about = _settings_of(folder)
+def _on_tensor_cores(figures: dict[str, Any]) -> str:
+    """Dense convolutions on tensor cores, of all."""
+    dense, off = figures["dense_convolutions"], figures["off_tensor_cores"]
+    return "-" if off is None else f"{dense - len(off)}/{dense}"
+
+
+def _bench_model(
+    folder: Path, about: dict[str, Any], settings: Settings, share: float, pace: float
+) -> tuple[dict[str, Any], float]:
     _products(about["dtype"])
+    if share <= 0:
+        return {**about, "modes": [], "notes": ["left out: no time was left"]}, pace
     bundles = {name: read_bundle(folder / name) for name in ("original", "ours")}
     nodes = sum(len(bundle.nodes) for bundle in bundles.values())
     notes = []
@@ -128,15 +164,24 @@ def _bench_model(folder: Path, settings: Settings, share: float, pace: float) ->
         )
     arrays = seeded_inputs(bundles["original"].inputs, 0, {})
     calls: dict[str, Call] = {}
+    off_tensor_cores: dict[str, dict[str, list[str]]] = {}
+    if any(mode.compiled for mode in modes):
+        _start_compiler(settings.device)
     start = time.monotonic()
     for mode in modes:
         print(f"runner: {about['model']}: {mode.name}", file=sys.stderr, flush=True)
-        calls[mode.name] = _call(mode, bundles[mode.bundle], arrays, settings)
+        runner = _runner(mode, bundles[mode.bundle], settings)
+        inputs = runner.prepare([torch.from_numpy(arrays[value.name]) for value in runner.bundle.inputs])
+        calls[mode.name] = _call(mode, runner, inputs)
+        if settings.device == "cuda" and not mode.compiled:
+            off_tensor_cores[mode.name] = _off_tensor_cores(runner, inputs)
     if any(mode.compiled for mode in modes):
         pace = (time.monotonic() - start) / nodes
     figures = _measure(calls, settings)
     _compare(calls, figures, _TOLERANCE[about["dtype"]], notes)
+    _hold(calls, figures, bundles["original"], folder / REFERENCE, None if about["batch"] is None else list(SAMPLES))
     for mode in modes:
+        figures[mode.name].off_tensor_cores = off_tensor_cores.get(mode.name)
         _profile(mode, bundles[mode.bundle], calls[mode.name], figures[mode.name], settings)
     torch._dynamo.reset()
     return {**about, "modes": [asdict(f) for f in figures.values()], "notes": notes}, pace
@@ -144,7 +189,7 @@ def _bench_model(folder: Path, settings: Settings, share: float, pace: float) ->
 
 def _settings_of(folder: Path) -> dict[str, Any]:
     try:
-        return json.loads((folder / "settings.json").read_bytes())
+        return json.loads((folder / SETTINGS).read_bytes())
     except (OSError, ValueError) as error:
         raise RunnerError(f"{folder} is no folder that `prepare` made: {error}") from error
 
@@ -155,15 +200,18 @@ def _products(dtype: str) -> None:
     torch.backends.cudnn.benchmark = True
 
 
-def _call(mode: Mode, bundle: Bundle, arrays: dict[str, Any], settings: Settings) -> Call:
-    """A function of no arguments that runs the mode once: on a GPU a CUDA graph."""
+def _runner(mode: Mode, bundle: Bundle, settings: Settings) -> Runner:
     moves = "kernels" if mode.bundle == "ours" else "torch"
     runner = Runner(bundle, settings.device, moves, mode.channels_last, settings.capi)
     if not runner.static:
         raise RunnerError(
             f"{bundle.folder}: extents are computed at run time; give the model a batch by `prepare --batch`, or fixed extents"
         )
-    inputs = runner.prepare([torch.from_numpy(arrays[value.name]) for value in bundle.inputs])
+    return runner
+
+
+def _call(mode: Mode, runner: Runner, inputs: list[Tensor]) -> Call:
+    """A function of no arguments that runs the mode once: on a GPU a CUDA graph."""
     forward: Callable[..., tuple[Tensor, ...]] = runner
     with torch.no_grad():
         if mode.compiled:
@@ -172,9 +220,11 @@ def _call(mode: Mode, bundle: Bundle, arrays: dict[str, Any], settings: Settings
                 forward(*inputs)
         else:
             forward(*inputs)
-            if moves == "kernels" and runner.moves_run != bundle.moves:
-                raise RunnerError(f"{bundle.folder}: {runner.moves_run} moves were executed and {bundle.moves} are planned")
-        if settings.device == "cuda":
+            if mode.bundle == "ours" and runner.moves_run != runner.bundle.moves:
+                raise RunnerError(
+                    f"{runner.bundle.folder}: {runner.moves_run} moves were executed and {runner.bundle.moves} are planned"
+                )
+        if runner.device.type == "cuda":
             return CudaGraph(forward, inputs).replay
 
     def call() -> tuple[Tensor, ...]:
@@ -182,6 +232,27 @@ def _call(mode: Mode, bundle: Bundle, arrays: dict[str, Any], settings: Settings
             return forward(*inputs)
 
     return call
+
+
+def is_dense_convolution(node: Node) -> bool:
+    """Whether it is a convolution of one group, of the standard or of the dialect."""
+    return bool(_CONVOLUTION.match(node.op)) and node.attr("group", 1) == 1
+
+
+def _off_tensor_cores(runner: Runner, inputs: list[Tensor]) -> dict[str, list[str]]:
+    """Dense convolutions that start no kernel on tensor cores. Looked at node by node, before the graph hides what starts what."""
+
+    def mark(node: Node) -> contextlib.AbstractContextManager[object]:
+        if not is_dense_convolution(node):
+            return contextlib.nullcontext()
+        return torch.profiler.record_function(f"{_MARK}{node.name or node.outputs[0]}")
+
+    runner.mark = mark
+    try:
+        with torch.no_grad():
+            return without_tensor_cores(profile_ranges(lambda: runner(*inputs), _MARK))
+    finally:
+        runner.mark = None
 
 
 def _own_layouts(mode: Mode) -> contextlib.AbstractContextManager[object]:
@@ -197,18 +268,18 @@ def _measure(calls: dict[str, Call], settings: Settings) -> dict[str, Figures]:
     repeats = {}
     for name, call in calls.items():
         call()
-        repeats[name] = max(1, round(_ROUND_MS / max(_time(call, 1, cuda), 1e-3))) if cuda else 1
+        repeats[name] = max(1, round(_ROUND_MS / max(time_ms(call, 1, cuda), 1e-3))) if cuda else 1
     figures = {name: Figures(name) for name in calls}
     for at in range(settings.rounds):
         order = list(calls) if at % 2 == 0 else list(reversed(calls))
         for name in order:
-            figures[name].rounds_ms.append(_time(calls[name], repeats[name], cuda))
+            figures[name].rounds_ms.append(time_ms(calls[name], repeats[name], cuda))
     for entry in figures.values():
         entry.median_ms = statistics.median(entry.rounds_ms)
     return figures
 
 
-def _time(call: Call, repeats: int, cuda: bool) -> float:
+def time_ms(call: Call, repeats: int, cuda: bool) -> float:
     """Milliseconds a call: by CUDA events, on a CPU by its clock."""
     if not cuda:
         start = time.perf_counter()
@@ -236,14 +307,28 @@ def _compare(calls: dict[str, Call], figures: dict[str, Figures], tolerance: flo
             notes.append(f"WRONG: {name} is off by {figures[name].difference:.1e}, more than {tolerance:.0e}")
 
 
+def _hold(calls: dict[str, Call], figures: dict[str, Figures], bundle: Bundle, path: Path, samples: list[int] | None) -> None:
+    """How far each mode is off ONNX Runtime on the original in float32, on the samples that `prepare` ran there; None for all."""
+    if not path.is_file():
+        return
+    with np.load(path) as file:
+        reference = dict(file)
+    for name, call in calls.items():
+        outputs = {value.name: x.float().cpu().numpy() for value, x in zip(bundle.outputs, call(), strict=True)}
+        found = {key: x if samples is None else x[samples] for key, x in outputs.items()}
+        figures[name].error = max(off.largest for off in differences(found, reference))
+
+
 def _profile(mode: Mode, bundle: Bundle, call: Call, figures: Figures, settings: Settings) -> None:
     found = profile_calls(call, settings.device == "cuda")
     figures.kernels, figures.layout_kernels, figures.moves_share = found.kernels, found.layout_kernels, found.moves_share
+    figures.dense_convolutions = sum(is_dense_convolution(node) for node in bundle.nodes)
     if mode.bundle != "ours":
         return
     moves = [node for node in bundle.nodes if is_move(node) and (settings.device != "cuda" or node.move is not None)]
     if len(moves) != len(found.moves_us):
         raise RunnerError(f"{bundle.folder}: the profile has {len(found.moves_us)} moves a call, the bundle {len(moves)}")
+    figures.planned_moves = bundle.moves
     sizes = [_bytes(bundle, node.outputs[0] or "") for node in moves]
     for node, size, us, copy in zip(moves, sizes, found.moves_us, copies_us(sizes, torch.device(settings.device))):
         figures.moves.append({"node": node.name or node.outputs[0], "bytes": size, "us": us, "copy_us": copy})

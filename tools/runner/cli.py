@@ -7,14 +7,17 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from runner.bundle import read_bundle
 from runner.compare import differences, run_original, seeded_inputs
+from runner.criteria import Criterion
 from runner.errors import RunnerError
 from runner.execute import Runner, execute
+from runner.variant import DTYPES, Variant
 
 
 def main(arguments: list[str]) -> int:
@@ -106,11 +109,42 @@ def _prepare(options: argparse.Namespace) -> int:
 def _bench(options: argparse.Namespace) -> int:
     from runner.bench import Settings, bench, table
 
-    rounds = options.rounds or (20 if options.device == "cuda" else 3)
-    result = bench(options.folders, Settings(options.device, rounds, options.seconds, not options.no_compile, options.capi))
+    settings = Settings(options.device, _rounds(options), options.seconds, not options.no_compile, options.capi)
+    result = bench(options.folders, settings)
     print(table(result["models"]))
     options.json.write_text(json.dumps(result, indent=1) + "\n")
-    return 1 if any(note.startswith("WRONG") for model in result["models"] for note in model["notes"]) else 0
+    return _verdict(result)
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    from runner.calibrate import calibrate
+
+    calibrate(options.folder, options.device, options.capi)
+    return 0
+
+
+def _figures(options: argparse.Namespace) -> int:
+    from runner.bench import Settings, table
+    from runner.figures import MODELS, VARIANTS, Plan, figures
+
+    names = tuple(options.only or MODELS)
+    settings = Settings(options.device, _rounds(options), options.seconds, not options.no_compile, options.capi)
+    plan = Plan(options.models, names, tuple(options.variant or VARIANTS), options.output, options.relayout)
+    result = figures(plan, settings)
+    print(table(result["models"]))
+    for criterion in result.get("criteria", []):
+        print(Criterion(**criterion))
+    return _verdict(result)
+
+
+def _rounds(options: argparse.Namespace) -> int:
+    return options.rounds or (20 if options.device == "cuda" else 3)
+
+
+def _verdict(result: dict[str, Any]) -> int:
+    """1 if a model gave wrong results or none."""
+    bad = ("WRONG", "FAILED")
+    return 1 if any(note.startswith(bad) for model in result["models"] for note in model["notes"]) else 0
 
 
 def _dim(text: str) -> tuple[str, int]:
@@ -140,8 +174,10 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--inputs", type=Path, metavar="FILE", help="arrays in place of seeded ones (.npz)")
     compare.add_argument("--seed", type=int, default=0)
     compare.add_argument("--dim", type=_dim, action="append", default=[], metavar="NAME=SIZE", help="size of a symbolic extent")
-    bench = _bench_parsers(commands)
-    for command in (run, compare, bench):
+    calibrate = commands.add_parser("calibrate", help="measure what `relayout calibrate --target cuda-tensorcore` asks for")
+    calibrate.set_defaults(command=_calibrate)
+    calibrate.add_argument("folder", type=Path, metavar="DIR", help="folder with cases.json; times.json is written to it")
+    for command in (run, compare, calibrate, *_bench_parsers(commands)):
         command.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
         command.add_argument(
             "--capi", type=Path, metavar="FILE", help="library of relayout-capi, by default that of target/release"
@@ -153,9 +189,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _bench_parsers(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
-    """Those of `prepare` and `bench`; gives the latter."""
-    root = Path(__file__).resolve().parents[2]
+def _bench_parsers(commands: argparse._SubParsersAction) -> tuple[argparse.ArgumentParser, ...]:
+    """Those of `prepare`, `bench` and `figures`; gives the two that run something on the device."""
     prepare = commands.add_parser(
         "prepare", help="make what bench runs: a folder a model, with bundles of the original and of the optimized"
     )
@@ -163,21 +198,33 @@ def _bench_parsers(commands: argparse._SubParsersAction) -> argparse.ArgumentPar
     prepare.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="original models (.onnx), of float32 and batch 1")
     prepare.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
     prepare.add_argument("--batch", type=int, metavar="N", help="samples at a time; by default as the model has it")
-    prepare.add_argument("--dtype", choices=("fp32", "tf32", "fp16"), default="fp32")
-    prepare.add_argument(
-        "--relayout",
-        type=Path,
-        default=root / "target" / "release" / "relayout",
-        metavar="FILE",
-        help="the command line of relayout",
-    )
+    prepare.add_argument("--dtype", choices=DTYPES, default="fp32")
     bench = commands.add_parser("bench", help="time originals against what became of them")
     bench.set_defaults(command=_bench)
     bench.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="folders that prepare made, one a model")
-    bench.add_argument("--rounds", type=int, metavar="N", help="turns of each mode; by default 20 on a GPU and 3 on a CPU")
-    bench.add_argument(
-        "--seconds", type=float, default=540, help="for all models; compiled modes that do not fit are left out (%(default)s)"
-    )
-    bench.add_argument("--no-compile", action="store_true", help="leave out the modes with torch.compile")
     bench.add_argument("--json", type=Path, required=True, metavar="FILE", help="where all figures are written")
-    return bench
+    figures = commands.add_parser("figures", help="prepare and bench all models of docs/gpu.md, and hold them against what is asked")
+    figures.set_defaults(command=_figures)
+    figures.add_argument("--models", type=Path, required=True, metavar="DIR", help="folder of the originals, NAME.onnx each")
+    figures.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder for figures.json and what it needs")
+    figures.add_argument("--only", action="append", metavar="NAME", help="this model; may be repeated")
+    figures.add_argument(
+        "--variant", type=_variant, action="append", metavar="DTYPE-BATCH", help="this variant, such as fp16-32; may be repeated"
+    )
+    for command in (bench, figures):
+        command.add_argument("--rounds", type=int, metavar="N", help="turns of each mode; by default 20 on a GPU and 3 on a CPU")
+        command.add_argument(
+            "--seconds", type=float, default=540, help="for all models; compiled modes that do not fit are left out (%(default)s)"
+        )
+        command.add_argument("--no-compile", action="store_true", help="leave out the modes with torch.compile")
+    for command in (prepare, figures):
+        program = Path(__file__).resolve().parents[2] / "target" / "release" / "relayout"
+        command.add_argument("--relayout", type=Path, default=program, metavar="FILE", help="the command line of relayout")
+    return bench, figures
+
+
+def _variant(text: str) -> Variant:
+    dtype, _, batch = text.partition("-")
+    if dtype not in DTYPES or not batch.isdigit() or int(batch) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not DTYPE-BATCH with one of {', '.join(DTYPES)}")
+    return Variant(dtype, int(batch))

@@ -11,6 +11,10 @@ import torch
 from runner.bundle import Value
 from runner.errors import RunnerError
 
+REFERENCE = "reference.npz"
+"""Where `prepare` leaves what ONNX Runtime makes of the original in float32, for `bench` to hold its modes against."""
+SAMPLES = (0, -1)
+"""The samples of a batch that it has outputs of."""
 _INTEGERS_BELOW = 2
 """Seeded integers are smaller: they may be indices, and the smallest tables (of kinds of tokens) have two rows."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -57,6 +58,8 @@ class Runner(nn.Module):
         self.bundle, self.device, self.channels_last = bundle, torch.device(device), channels_last
         self.moves_run = 0
         """Moves that the last call executed."""
+        self.mark: Callable[[Node], AbstractContextManager[object]] | None = None
+        """What surrounds each node, for a profile."""
         self._kernel_moves = moves == "kernels"
         self._capi = CApi(capi or find_library()) if self._kernel_moves and self.device.type == "cpu" else None
         self._kernels = Kernels(kernel_folder(bundle.folder)) if self._kernel_moves and self.device.type == "cuda" else None
@@ -76,7 +79,11 @@ class Runner(nn.Module):
         values = dict(zip(self._input_names, inputs))
         count = 0
         for step in self._steps:
-            self._run(step, values)
+            if self.mark is None:
+                self._run(step, values)
+            else:
+                with self.mark(step.node):
+                    self._run(step, values)
             count += step.move
         if not torch.compiler.is_compiling():
             self.moves_run = count

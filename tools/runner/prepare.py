@@ -10,21 +10,23 @@ import numpy as np
 import onnx
 from onnx import numpy_helper, shape_inference
 
+from runner.bundle import read_bundle
+from runner.compare import REFERENCE, SAMPLES, run_original, seeded_inputs
 from runner.errors import RunnerError
+from runner.variant import SETTINGS
 
-DTYPES = ("fp32", "tf32", "fp16")
-"""`tf32` is float32 in memory; what differs is how `bench` has products computed."""
 _BINARY = ("Add", "Sub", "Mul", "Div")
 TARGETS = {"original": "onnx", "ours": "cuda-tensorcore"}
 """Bundles by their folders, and the target that each is made for."""
 
 
 def prepare(model: Path, folder: Path, batch: int | None, dtype: str, relayout: Path) -> None:
-    """Writes `folder` with model.onnx, the bundles `original` and `ours`, and settings.json.
+    """Writes `folder` with model.onnx, the bundles `original` and `ours`, reference.npz, and settings.json last.
 
     Fails with `RunnerError` if the model can't be made of that batch, or if `relayout` fails.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / SETTINGS).unlink(missing_ok=True)
     proto = onnx.load(str(model))
     if batch is not None:
         proto = with_batch(proto, batch, str(model))
@@ -34,8 +36,9 @@ def prepare(model: Path, folder: Path, batch: int | None, dtype: str, relayout: 
     onnx.save(proto, str(variant))
     for name, target in TARGETS.items():
         _emit(relayout, variant, folder / name, target)
+    _reference(model, folder, batch)
     settings = {"model": model.stem, "batch": batch, "dtype": dtype}
-    (folder / "settings.json").write_text(json.dumps(settings) + "\n")
+    (folder / SETTINGS).write_text(json.dumps(settings) + "\n")
 
 
 def with_batch(proto: onnx.ModelProto, batch: int, name: str) -> onnx.ModelProto:
@@ -74,6 +77,21 @@ def in_halves(proto: onnx.ModelProto) -> onnx.ModelProto:
         raise RunnerError(f"{error}; halves need onnxruntime, see tools/runner/requirements.txt") from error
     # Nothing is kept in float32, so that no Cast stands between what either side runs.
     return convert_float_to_float16(proto, keep_io_types=False, disable_shape_infer=False, op_block_list=[])
+
+
+def _reference(model: Path, folder: Path, batch: int | None) -> None:
+    """Keeps what ONNX Runtime makes of the original, in float32, of the first and the last sample of those that `bench` takes."""
+    inputs = read_bundle(folder / "original").inputs
+    if any(value.static_shape is None for value in inputs):
+        return
+    arrays = seeded_inputs(inputs, 0, {})
+    arrays = {name: x.astype(np.float32) if x.dtype == np.float16 else x for name, x in arrays.items()}
+    if batch is None:
+        outputs = run_original(model, arrays)
+    else:
+        each = [run_original(model, {name: x[[at]] if x.ndim else x for name, x in arrays.items()}) for at in SAMPLES]
+        outputs = {name: np.concatenate([sample[name] for sample in each]) for name in each[0]}
+    np.savez(folder / REFERENCE, **outputs)
 
 
 def _scale_constants(proto: onnx.ModelProto, batch: int) -> None:

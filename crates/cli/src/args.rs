@@ -67,7 +67,7 @@ pub(crate) struct Decide {
     #[arg(long, value_name = "CHANNELS", value_parser = ["8", "16"])]
     pub(crate) block: Option<String>,
 
-    /// For target ort-cpu: a table of costs that `relayout calibrate` wrote, in place of the built-in one
+    /// For targets ort-cpu and cuda-tensorcore: a table of costs that `relayout calibrate` wrote, in place of the built-in one
     #[arg(long, value_name = "FILE")]
     pub(crate) costs: Option<PathBuf>,
 
@@ -267,7 +267,7 @@ pub(crate) struct Verify {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Calibrate {
     /// Target whose costs are measured
-    #[arg(long, default_value = "ort-cpu", value_parser = ["ort-cpu"])]
+    #[arg(long, default_value = "ort-cpu", value_parser = ["ort-cpu", "cuda-tensorcore"])]
     pub(crate) target: String,
 
     /// Where the table goes; `-` writes stdout
@@ -297,6 +297,19 @@ pub(crate) struct Calibrate {
     /// The check as JSON, pair by pair
     #[arg(long, requires = "check")]
     pub(crate) json: bool,
+
+    /// For target cuda-tensorcore: the Python that has PyTorch; by default PYTHON of the environment, the one that tools/runner/test
+    /// made, or python3
+    #[arg(long, value_name = "FILE")]
+    pub(crate) python: Option<PathBuf>,
+
+    /// For target cuda-tensorcore: the folder of the runner; by default tools/runner, here or in a folder above
+    #[arg(long, value_name = "DIR")]
+    pub(crate) runner: Option<PathBuf>,
+
+    /// For target cuda-tensorcore: `cpu` measures a few points on the CPU, which tries the way and says nothing of a GPU
+    #[arg(long, default_value = "cuda", value_parser = ["cuda", "cpu"], hide = true)]
+    pub(crate) device: String,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -1,5 +1,7 @@
 //! `relayout calibrate`
 
+mod gpu;
+
 use crate::args;
 use crate::commands::{costs, is_stdio, runtime_library, say};
 use crate::failure::Failure;
@@ -13,6 +15,23 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
+    let gpu = a.target == "cuda-tensorcore";
+    let wrong = [
+        ("--check", a.check, !gpu),
+        ("--threads", a.threads != 1, !gpu),
+        ("--python", a.python.is_some(), gpu),
+        ("--runner", a.runner.is_some(), gpu),
+        ("--device", a.device != "cuda", gpu),
+    ];
+    if let Some((option, ..)) = wrong.iter().find(|(_, given, fits)| *given && !fits) {
+        return Err(Failure::usage(format!("{option} is no option for target `{}`", a.target)));
+    }
+    if gpu {
+        if !is_stdio(&a.output) {
+            writable(&a.output)?;
+        }
+        return put(&a.output, &gpu::table(a, &today())?);
+    }
     // What can fail at once fails before the minutes that measuring takes.
     let costs = if a.check { Some(table(a.costs.as_deref())?) } else { None };
     if !is_stdio(&a.output) {
@@ -39,11 +58,12 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
     }
     let calibration = measure(&runtime, &options, &mut progress).map_err(Failure::model)?;
     drop(bar);
-    let text = calibration.text();
-    if is_stdio(&a.output) {
-        return say(text.trim_end());
-    }
-    write(&a.output, &text)
+    put(&a.output, &calibration.text())
+}
+
+/// The table on stdout or in its place.
+fn put(output: &Path, text: &str) -> Result<(), Failure> {
+    if is_stdio(output) { say(text.trim_end()) } else { write(output, text) }
 }
 
 fn table(path: Option<&Path>) -> Result<MeasuredCosts, Failure> {

@@ -5,10 +5,13 @@ use crate::bundle;
 use crate::failure::Failure;
 use crate::ops;
 use crate::progress::Progress;
+use relayout::gpu::GpuCosts;
 use relayout::ir::op::{Description, describe};
 use relayout::measured::MeasuredCosts;
 use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
-use relayout::{BUILTIN, Block, IoError, Model, Numerics, Options, OrtCpu, Target, optimize as optimize_model};
+use relayout::{
+    BUILTIN, Block, FunctionTarget, IoError, Model, Numerics, Options, OrtCpu, Target, optimize as optimize_model,
+};
 use std::io::{Read, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
 
@@ -280,11 +283,17 @@ fn with_ends(mut options: Options, ends: &args::Ends) -> Options {
 }
 
 pub(crate) fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
-    let blocked = a.target_file.is_none() && a.target == "ort-cpu";
-    let given = [("--block", a.block.is_some()), ("--no-guard", a.no_guard), ("--costs", a.costs.is_some())];
+    let builtin = |name: &str| a.target_file.is_none() && a.target == name;
+    let (blocked, gpu) = (builtin("ort-cpu"), builtin("cuda-tensorcore"));
+    let given = [("--block", a.block.is_some()), ("--no-guard", a.no_guard), ("--costs", a.costs.is_some() && !gpu)];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given && !blocked) {
         let asked = a.target_file.as_ref().map_or_else(|| a.target.clone(), |path| path.display().to_string());
-        return Err(Failure::usage(format!("{option} is an option of target `ort-cpu`, not of `{asked}`")));
+        let whose = if *option == "--costs" { "targets `ort-cpu` and `cuda-tensorcore`" } else { "target `ort-cpu`" };
+        return Err(Failure::usage(format!("{option} is an option of {whose}, not of `{asked}`")));
+    }
+    if let (Some(path), true) = (&a.costs, gpu) {
+        let costs = GpuCosts::parse(&path.display().to_string(), &costs_text(path)?).map_err(Failure::model)?;
+        return Ok(Box::new(FunctionTarget::measured(costs).map_err(Failure::usage)?));
     }
     if blocked {
         let block = a.block.as_deref().and_then(|b| Block::of(b.parse().ok()?)).unwrap_or_else(Block::of_host);
@@ -304,10 +313,12 @@ pub(crate) fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
 
 /// The table of costs in a file.
 pub(crate) fn costs(path: &Path) -> Result<MeasuredCosts, Failure> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| Failure::usage(format!("cannot read table of costs `{name}`: {e}")))?;
-    MeasuredCosts::parse(&name, &text).map_err(Failure::model)
+    MeasuredCosts::parse(&path.display().to_string(), &costs_text(path)?).map_err(Failure::model)
+}
+
+fn costs_text(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|e| Failure::usage(format!("cannot read table of costs `{}`: {e}", path.display())))
 }
 
 fn compare(

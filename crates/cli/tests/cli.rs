@@ -292,7 +292,7 @@ fn costs_that_are_no_table_or_for_no_such_target_are_refused() {
     };
     let good = relayout::measured::ORT_CPU.1;
     let line = refused("onnx", good, 2);
-    assert!(line.contains("--costs is an option of target `ort-cpu`, not of `onnx`"), "{line}");
+    assert!(line.contains("--costs is an option of targets `ort-cpu` and `cuda-tensorcore`, not of `onnx`"), "{line}");
     for (text, says) in [
         ("name = \"mine\"\n".to_owned(), "format"),
         (good.replacen("format = 3", "format = 2", 1), "has format 2, and this version reads format 3"),

@@ -59,10 +59,10 @@ pub use relayout_passes::record::{GraphRecord, MoveRecord, OpaqueRecord, Traffic
 pub use relayout_passes::rewrites::{Numerics, Rewrite, TABLE as REWRITES};
 pub use relayout_passes::solve;
 pub use relayout_passes::solve::certificate::{Certificate, CertificateError, Checked};
-pub use relayout_target::measured;
 pub use relayout_target::{
     BUILTIN, Block, Cost, DataTarget, FunctionTarget, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, OrtCpu,
     Rewrite as KernelRewrite, Sizes, Target, TargetError, builtin as target, parse as parse_target,
 };
+pub use relayout_target::{gpu, measured};
 pub use report::{Report, SCHEMA};
 pub use why::{Explained, why};

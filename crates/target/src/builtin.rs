@@ -11,6 +11,9 @@ use serde::Deserialize;
 pub const BUILTIN: &[&str] =
     &["onnx", "ort-cpu", "nhwc", "cuda-tensorcore", "x86-avx512", "x86-avx2", "arm-neon", "cuda-dp4a"];
 
+/// The data of target `cuda-tensorcore`.
+pub(crate) const CUDA_TENSORCORE: &str = include_str!("../targets/cuda-tensorcore.toml");
+
 /// A target that is a data file.
 #[derive(Clone, Debug)]
 pub struct DataTarget {
@@ -80,6 +83,12 @@ impl Rates {
         Ok(Rates { bytes_per_ns, node, view, outer_axis_percent, pass_bytes_per_ns })
     }
 
+    /// The same with what was measured; what costs nothing but a node stays.
+    #[must_use]
+    pub(crate) fn measured(&self, node_ns: u64, [bytes_per_ns, pass_bytes_per_ns]: [u64; 2]) -> Rates {
+        Rates { bytes_per_ns, node: Cost::new(node_ns), pass_bytes_per_ns, ..self.clone() }
+    }
+
     /// A move of this many bytes.
     pub(crate) fn permute(&self, bytes: u64) -> Cost {
         self.node + Cost::new(bytes.div_ceil(self.bytes_per_ns))
@@ -137,7 +146,7 @@ pub fn builtin(name: &str) -> Result<Box<dyn Target>, TargetError> {
         "onnx" => include_str!("../targets/onnx.toml"),
         "ort-cpu" => return Ok(Box::new(OrtCpu::new(Block::of_host())?)),
         "nhwc" => include_str!("../targets/nhwc.toml"),
-        "cuda-tensorcore" => include_str!("../targets/cuda-tensorcore.toml"),
+        "cuda-tensorcore" => CUDA_TENSORCORE,
         "x86-avx512" => include_str!("../targets/x86-avx512.toml"),
         "x86-avx2" => include_str!("../targets/x86-avx2.toml"),
         "arm-neon" => include_str!("../targets/arm-neon.toml"),

@@ -16,7 +16,8 @@ mod data;
 mod features;
 mod matrix;
 
-use crate::builtin::Rates;
+use crate::builtin::{CUDA_TENSORCORE, Rates};
+use crate::gpu::{GpuCosts, MoveClass};
 use crate::{Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Rewrite, Target, TargetError};
 use data::{Data, Features};
 use relayout_ir::attr::Attr;
@@ -39,6 +40,7 @@ const FIRST_PADDING_OPSET: i64 = 12;
 #[derive(Clone, Debug)]
 pub struct FunctionTarget {
     data: Data,
+    costs: Option<GpuCosts>,
 }
 
 impl FunctionTarget {
@@ -47,7 +49,18 @@ impl FunctionTarget {
     /// # Errors
     /// [`TargetError::Malformed`] with the place.
     pub fn parse(name: &str, text: &str) -> Result<FunctionTarget, TargetError> {
-        Ok(FunctionTarget { data: Data::parse(name, text)? })
+        Ok(FunctionTarget { data: Data::parse(name, text)?, costs: None })
+    }
+
+    /// Target `cuda-tensorcore` with costs that were measured in place of the built-in model; its files say where in their metadata.
+    ///
+    /// # Errors
+    /// [`TargetError::Malformed`] if the built-in data does not read.
+    pub fn measured(costs: GpuCosts) -> Result<FunctionTarget, TargetError> {
+        let mut data = Data::parse("cuda-tensorcore", CUDA_TENSORCORE)?;
+        data.rates = data.rates.measured(costs.machine().node_ns, costs.bytes_per_ns());
+        data.source = costs.source();
+        Ok(FunctionTarget { data, costs: Some(costs) })
     }
 
     fn rates(&self) -> &Rates {
@@ -62,6 +75,14 @@ impl FunctionTarget {
     /// What moves of these values would cost.
     fn moves(&self, query: &NodeQuery<'_>, values: impl Iterator<Item = ValueId>) -> Cost {
         values.filter(|&v| !(query.is_constant)(v)).map(|v| self.rates().permute(bytes(query, v))).sum()
+    }
+
+    /// What a move costs: by its class where classes were measured.
+    fn permute(&self, query: &MoveQuery<'_>) -> Cost {
+        let Some(costs) = &self.costs else { return self.rates().permute(query.bytes) };
+        let elem_bytes = query.dtype.and_then(|dtype| dtype.bytes(1)).unwrap_or(1);
+        let class = MoveClass::of(query.from, query.to, query.shape, elem_bytes);
+        Cost::new(costs.move_ns(class, query.bytes))
     }
 
     /// Cost of a pass over the features of a node.
@@ -177,6 +198,10 @@ impl Target for FunctionTarget {
         true
     }
 
+    fn metadata(&self) -> Vec<(String, String)> {
+        self.costs.iter().map(|costs| ("relayout.costs".to_owned(), costs.source())).collect()
+    }
+
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
         Some(self.rates().op(query))
     }
@@ -187,6 +212,9 @@ impl Target for FunctionTarget {
             return Cost::ZERO;
         }
         let Some(cheapest) = self.kernels(query).iter().map(|k| k.cost).min() else { return Cost::ZERO };
+        if let Some(plain) = self.plain_convolution(query) {
+            return plain;
+        }
         let anchors = convolution::is(node);
         let percent = if anchors { self.data.ops.anchor_moves_percent } else { self.data.ops.other_moves_percent };
         let moved = node.inputs.iter().flatten().chain(node.outputs.iter().flatten()).copied();
@@ -209,7 +237,7 @@ impl Target for FunctionTarget {
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {
         match query.kind {
             MoveKind::View => Some(self.rates().view),
-            MoveKind::Permute => is_sayable(query).then(|| self.rates().permute(query.bytes)),
+            MoveKind::Permute => is_sayable(query).then(|| self.permute(query)),
         }
     }
 

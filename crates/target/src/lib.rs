@@ -9,6 +9,7 @@
 mod builtin;
 mod cost;
 mod functions;
+pub mod gpu;
 mod kernel;
 mod matrix;
 pub mod measured;

@@ -4,17 +4,20 @@ import json
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
 import onnxruntime
+import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from runner.bench import Settings, bench
-from runner.compare import differences
+from runner.bench import Settings, bench, is_dense_convolution, table
+from runner.bundle import Node
+from runner.compare import REFERENCE, differences
 from runner.errors import RunnerError
 from runner.prepare import in_halves, with_batch
-from runner.profile import is_layout_kernel
+from runner.profile import is_layout_kernel, kernels_by_range, uses_tensor_cores, without_tensor_cores
 from runner.tests.bundles import node, value, write
 
 RANDOM = np.random.Generator(np.random.PCG64(5))
@@ -40,6 +43,34 @@ def model(reshape: list[int], out: list[int], batch: int | str = 1) -> onnx.Mode
 def run(proto: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
     session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
     return session.run(None, {"x": x})[0]
+
+
+ON_TENSOR_CORES = [
+    "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x64_stage3_warpsize2x2x1_g1_tensor16x8x16_kernel",
+    "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nhwc_tilesize128x64x32_stage4_warpsize2x2x1_g1_tensor16x8x8_kernel",
+    "sm90_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x64_warpgroupsize1x1x1_g1_execute_kernel",
+    "void cutlass::Kernel<cutlass_tensorop_f16_s16816fprop_optimized_f16_128x128_32x4_nhwc_align8>(Params)",
+    "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align4>(Params)",
+    "ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_nn",
+    "ampere_h16816gemm_128x128_ldg8_stages_64x3_nn",
+    "turing_fp16_s1688cudnn_fp16_128x128_ldg8_relu_f2f_exp_small_nhwc_tn_v1",
+    "volta_fp16_s884cudnn_fp16_256x64_ldg8_relu_f2f_exp_small_nhwc_tn_v1",
+    "nvjet_hsh_128x128_64x6_2x1_v_bz_coopA_TNT",
+    "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x1x1_kernel0_0",
+]
+OFF_TENSOR_CORES = [
+    "void implicit_convolve_sgemm<float, float, 1024, 5, 5, 3, 3, 3, 1, false, false, true>(int)",
+    "sm80_xmma_fprop_implicit_gemm_indexed_f32f32_f32f32_f32_nhwckrsc_nchw_tilesize128x64x8_stage3_warpsize2x2x1_g1_ffma_kernel",
+    "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nn_align1>(Params)",
+    "ampere_sgemm_128x64_nn",
+    "ampere_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1",
+    "void cudnn::winograd_nonfused::winogradForwardData4x4<float, float>(Params)",
+    "void cudnn::cnn::conv2d_grouped_direct_kernel<false, true, false, true, 0, 0, int, __half>(Params)",
+    "void at::native::conv_depthwise2d_forward_kernel<3, float, int>(Params)",
+    "void cudnn::ops::nchwToNhwcKernel<__half, __half, float, false, true>(Params)",
+    "void fft2d_r2c_32x32<float, false, 0u, false>(Params)",
+    "relayout_rows_b128_2x2x16x16x36_1_3_0_2_4_w16",
+]
 
 
 class Variants(unittest.TestCase):
@@ -86,6 +117,44 @@ class Names(unittest.TestCase):
             "aten::permute",
         ]:
             self.assertFalse(is_layout_kernel(name), name)
+
+
+    def test_kernels_on_tensor_cores_are_known_by_their_names(self) -> None:
+        for name in ON_TENSOR_CORES:
+            self.assertTrue(uses_tensor_cores(name), name)
+        for name in OFF_TENSOR_CORES:
+            self.assertFalse(uses_tensor_cores(name), name)
+
+    def test_a_node_is_on_tensor_cores_if_one_of_its_kernels_is(self) -> None:
+        ranges = {"a": [OFF_TENSOR_CORES[0], ON_TENSOR_CORES[0]], "b": OFF_TENSOR_CORES[:2], "c": []}
+        self.assertEqual(without_tensor_cores(ranges), {"b": OFF_TENSOR_CORES[:2], "c": []})
+
+    def test_kernels_belong_to_the_range_that_started_them_however_deep(self) -> None:
+        cpu, gpu = torch.autograd.DeviceType.CPU, torch.autograd.DeviceType.CUDA
+
+        def event(name: str, kernels: list[str], children: list, device: object = cpu) -> SimpleNamespace:
+            kernels = [SimpleNamespace(name=kernel) for kernel in kernels]
+            return SimpleNamespace(name=name, kernels=kernels, cpu_children=children, device_type=device)
+
+        launch = event("cudaLaunchKernel", ["k3"], [])
+        conv = event("aten::cudnn_convolution", ["k1", "k2"], [launch])
+        events = [event("mark conv1", [], [event("aten::conv2d", [], [conv])]), event("mark conv2", [], []), launch]
+        # The profiler shows a range on the GPU too, under the same name.
+        events += [event("mark conv1", [], [], gpu), event("aten::relu", ["k4"], [])]
+        self.assertEqual(kernels_by_range(events, "mark "), {"conv1": ["k1", "k2", "k3"], "conv2": []})
+
+    def test_dense_convolutions_have_one_group(self) -> None:
+        for op, group, dense in [
+            ("Conv", 1, True),
+            ("Conv", 2, False),
+            ("Conv2d_NHWC_B", 1, True),
+            ("ConvTranspose2d_NHWC", 1, True),
+            ("Conv2d_NHWC_B", 32, False),
+            ("ConvInteger", 1, False),
+            ("MaxPool", 1, False),
+        ]:
+            found = is_dense_convolution(Node("n", "", op, 20, (), (), {"group": group}))
+            self.assertEqual(found, dense, f"{op} {group}")
 
 
 class Differences(unittest.TestCase):
@@ -139,9 +208,37 @@ class OnACpu(unittest.TestCase):
 
     def test_compiled_modes_that_do_not_fit_are_left_out_and_named(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            found = bench([self.pair(Path(folder), False)], Settings("cpu", 1, 0.0, True, None))["models"][0]
+            found = bench([self.pair(Path(folder), False)], Settings("cpu", 1, 0.3, True, None))["models"][0]
         self.assertEqual(len(found["modes"]), 3)
         self.assertIn("compiled modes were left out", found["notes"][0])
+
+    def test_a_model_without_any_time_left_is_left_out(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            found = bench([self.pair(Path(folder), False)], Settings("cpu", 1, 0.0, True, None))["models"][0]
+        self.assertEqual((found["modes"], found["notes"]), ([], ["left out: no time was left"]))
+
+    def test_what_fails_is_said_and_the_others_are_measured(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            good, bad = self.pair(Path(folder, "good"), False), self.pair(Path(folder, "bad"), False)
+            (bad / "ours" / "graph.json").write_text("{}")
+            found = bench([bad, good], Settings("cpu", 1, 600.0, False, None))["models"]
+        self.assertRegex(found[0]["notes"][0], "^FAILED: .*graph.json is not what the manifest says")
+        self.assertEqual(len(found[1]["modes"]), 3)
+        self.assertIn("FAILED", table(found))
+
+    def test_outputs_are_held_against_those_that_prepare_kept(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = self.pair(Path(name), False)
+            (plain,) = bench([folder], Settings("cpu", 1, 600.0, False, None))["models"]
+            np.savez(folder / REFERENCE, y=np.zeros((1, 8, 14, 14), np.float32))
+            (zeros,) = bench([folder], Settings("cpu", 1, 600.0, False, None))["models"]
+        self.assertTrue(all(figures["error"] is None for figures in plain["modes"]))
+        self.assertTrue(all(figures["error"] > 1 for figures in zeros["modes"]))
+
+    def test_dense_convolutions_are_counted_and_where_they_run_is_not_known_on_a_cpu(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            found = bench([self.pair(Path(folder), False)], Settings("cpu", 1, 600.0, False, None))["models"][0]
+        self.assertEqual({(f["dense_convolutions"], f["off_tensor_cores"]) for f in found["modes"]}, {(1, None)})
 
 
 if __name__ == "__main__":

@@ -2,12 +2,13 @@
 //!
 //! [`calibrate`] runs the op of every point of every grid that [`relayout_target::measured`] needs. [`check`] takes shapes that are in no grid,
 //! runs each in the forms that a decision chooses from, and says how often the table ranks them right and how much time
-//! would be lost by believing it.
+//! would be lost by believing it. [`gpu`] is about another runtime: it says what a runner has to measure on a GPU.
 //!
 //! Absent: a clock for the date, and a look at the machine's name; both come with the options.
 
 mod cases;
 mod check;
+pub mod gpu;
 mod shapes;
 mod sketch;
 mod timing;
@@ -50,6 +51,12 @@ pub enum CalibrateError {
     /// What was measured is no table.
     #[error("what was measured is no table: {why}; try again on a machine with less load")]
     Table {
+        /// What is wrong.
+        why: String,
+    },
+    /// A runner did not answer what it was asked.
+    #[error("the runner's answer can't be used: {why}; take both from one version of relayout")]
+    Answer {
         /// What is wrong.
         why: String,
     },

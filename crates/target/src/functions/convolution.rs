@@ -5,8 +5,10 @@ use super::{
     FIRST_PADDING_OPSET, FunctionTarget, call, extent, kind, only_result, operand, opset, per_channel, stored,
     with_slots,
 };
+use crate::gpu::Convolution;
 use crate::{Cost, Kernel, NodeQuery};
 use relayout_ir::attr::Attr;
+use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::layout::Layout;
@@ -41,6 +43,8 @@ struct Conv<'a> {
     name: &'a str,
     node: &'a Node,
     slots: Slots,
+    /// The type that elements are computed from, where it is known.
+    dtype: Option<DType>,
     rank: usize,
     /// Input channels.
     channels: Option<u64>,
@@ -50,6 +54,10 @@ struct Conv<'a> {
     /// One filter for each channel, which reads it alone.
     depthwise: bool,
     transposed: bool,
+    /// Pixels that the filters stand at, all images together.
+    pixels: u64,
+    /// Pixels under a filter.
+    taps: u64,
     /// Multiply-adds for one input and one output channel, all groups taken together.
     window: u64,
     may_pad: bool,
@@ -81,20 +89,54 @@ impl<'a> Conv<'a> {
         };
         let images = query.sizes.shape(graph, x).and_then(|s| s.first().copied()).unwrap_or(1);
         let places = if transposed { spatial(x, 2) } else { spatial(y, 2) };
-        let window = images.saturating_mul(places).saturating_mul(spatial(w, 2));
+        let (pixels, taps) = (images.saturating_mul(places), spatial(w, 2));
+        let window = pixels.saturating_mul(taps);
+        let dtype = kind(graph, x).map(|(dtype, _)| dtype);
         let constant = |slot: usize| operand(node, slot).is_none_or(|v| pads_with_zeros(query, v));
         let weights = constant(slots.w)
             && slots.bias.is_none_or(constant)
             && slots.by_channel.iter().all(|&slot| constant(slot))
             && slots.zero.and_then(|slot| operand(node, slot)).is_none_or(|v| is_zero(graph, v));
         let may_pad = weights && opset(node)? >= FIRST_PADDING_OPSET;
-        Some(Conv { query, name, node, slots, rank, channels, filters, group, depthwise, transposed, window, may_pad })
+        Some(Conv {
+            query,
+            name,
+            node,
+            slots,
+            dtype,
+            rank,
+            channels,
+            filters,
+            group,
+            depthwise,
+            transposed,
+            pixels,
+            taps,
+            window,
+            may_pad,
+        })
     }
 
     /// Multiply-adds on these numbers of slots.
     fn work(&self, channels: u64, filters: u64) -> u64 {
         let depth = if self.depthwise { 1 } else { channels.div_ceil(self.group) };
         self.window.saturating_mul(depth).saturating_mul(filters)
+    }
+
+    /// What a table is asked for these numbers of slots.
+    fn measured(&self, channels: u64, filters: u64, channels_last: bool, aligned: bool) -> Option<Convolution> {
+        Some(Convolution {
+            dtype: self.dtype?,
+            channels_last,
+            aligned,
+            groups: self.group,
+            depthwise: self.depthwise,
+            taps: self.taps,
+            channels,
+            filters,
+            pixels: self.pixels,
+            work: self.work(channels, filters),
+        })
     }
 
     /// Letters of the first two axes of the weights.
@@ -190,7 +232,20 @@ impl FunctionTarget {
         Some(kernels)
     }
 
+    /// What a convolution takes as ONNX has it, where that was measured.
+    pub(super) fn plain_convolution(&self, query: &NodeQuery<'_>) -> Option<Cost> {
+        let costs = self.costs.as_ref()?;
+        let conv = Conv::of(query)?;
+        let plain = conv.measured(conv.channels.unwrap_or(1), conv.filters.unwrap_or(1), false, true)?;
+        costs.conv_ns(&plain).map(Cost::new)
+    }
+
     fn cost(&self, conv: &Conv<'_>, features: &Features, x: &Side, y: &Side) -> Cost {
+        let slots = |side: &Side| side.slots.unwrap_or(1);
+        let measured = self.costs.as_ref().zip(conv.measured(slots(x), slots(y), true, x.aligned && y.aligned));
+        if let Some(ns) = measured.and_then(|(costs, conv)| costs.conv_ns(&conv)) {
+            return Cost::new(ns);
+        }
         let work = conv.work(x.slots.unwrap_or(1), y.slots.unwrap_or(1)) / features.macs_per_ns;
         let percent = if x.aligned && y.aligned { 100 } else { features.unaligned_percent };
         self.pass(conv.query) + Cost::new(work).percent(percent)

@@ -6,7 +6,7 @@
 
 /// Rates over the product of some axes.
 #[derive(Clone, Debug)]
-pub(super) struct Grid {
+pub(crate) struct Grid {
     /// Logarithms of the points of each axis, ascending.
     axes: Vec<Vec<f64>>,
     /// Logarithms of nanoseconds per unit of work, the last axis fastest.
@@ -15,13 +15,13 @@ pub(super) struct Grid {
 
 impl Grid {
     /// A grid with one rate per point, in nanoseconds per unit of work, the last axis fastest.
-    pub(super) fn new(axes: &[Vec<u64>], rates: &[f64]) -> Grid {
+    pub(crate) fn new(axes: &[Vec<u64>], rates: &[f64]) -> Grid {
         let points = |axis: &Vec<u64>| axis.iter().map(|&p| log2(p as f64)).collect();
         Grid { axes: axes.iter().map(points).collect(), rates: rates.iter().map(|&r| log2(r)).collect() }
     }
 
     /// Nanoseconds per unit of work at a place; one coordinate per axis.
-    pub(super) fn rate(&self, at: &[f64]) -> f64 {
+    pub(crate) fn rate(&self, at: &[f64]) -> f64 {
         exp2(self.between(0, 0, at))
     }
 

@@ -10,7 +10,8 @@
 
 mod case;
 mod conv;
-mod grid;
+pub(crate) mod form;
+pub(crate) mod grid;
 mod moves;
 mod ops;
 mod specs;

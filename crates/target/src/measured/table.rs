@@ -1,11 +1,11 @@
 //! The table: reading it, writing it, and asking it about any case.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use serde::Deserialize;
 
 use super::case::Case;
+use super::form;
 use super::grid::Grid;
 use super::specs::{Spec, specs};
 
@@ -50,21 +50,25 @@ pub enum CostsError {
     },
     /// The table was written by another version, whose grids are others.
     #[error(
-        "table of costs `{name}` has format {format}, and this version reads format {FORMAT}; measure again with `relayout calibrate`"
+        "table of costs `{name}` has format {format}, and this version reads format {reads}; measure again with `relayout calibrate`"
     )]
     OtherFormat {
         /// File or name.
         name: String,
         /// What it says.
         format: u64,
+        /// What this version reads.
+        reads: u64,
     },
     /// The table has the costs of another target.
-    #[error("table of costs `{name}` is about target `{target}`, and only `{TARGET}` takes costs from a table")]
+    #[error("table of costs `{name}` is about target `{target}`, not `{wanted}`")]
     OtherTarget {
         /// File or name.
         name: String,
         /// What it says.
         target: String,
+        /// The target that it was given to.
+        wanted: String,
     },
 }
 
@@ -86,14 +90,6 @@ pub struct MeasuredCosts {
     grids: BTreeMap<String, Grid>,
 }
 
-/// What says whether the rest of a table can be read.
-#[derive(Deserialize)]
-struct Head {
-    format: u64,
-    #[serde(default)]
-    target: Option<String>,
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -102,7 +98,7 @@ struct File {
     #[serde(rename = "target")]
     _target: String,
     measured: Machine,
-    grid: BTreeMap<String, BTreeMap<String, Vec<u64>>>,
+    grid: form::Lists,
 }
 
 impl MeasuredCosts {
@@ -112,20 +108,9 @@ impl MeasuredCosts {
     /// [`CostsError::Malformed`] with the place, or what else the table is if not one of this version and target.
     pub fn parse(name: &str, text: &str) -> Result<MeasuredCosts, CostsError> {
         let malformed = |why: String| CostsError::Malformed { name: name.to_owned(), why };
-        let one_line = |e: toml::de::Error| e.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
-        let Head { format, target } = toml::from_str(text).map_err(|e| malformed(one_line(e)))?;
-        if format != FORMAT {
-            return Err(CostsError::OtherFormat { name: name.to_owned(), format });
-        }
-        if let Some(target) = target.filter(|target| target != TARGET) {
-            return Err(CostsError::OtherTarget { name: name.to_owned(), target });
-        }
-        let file: File = toml::from_str(text).map_err(|e| malformed(one_line(e)))?;
-        let mut measured = Vec::new();
-        for (name, mut lists) in file.grid {
-            let ns = lists.remove("ns").ok_or_else(|| malformed(format!("grid `{name}` has no list `ns`")))?;
-            measured.push(Measurement { name, axes: lists.into_iter().collect(), ns });
-        }
+        form::head(name, text, TARGET, FORMAT)?;
+        let file: File = form::parse(name, text)?;
+        let measured = form::measurements(file.grid).map_err(malformed)?;
         MeasuredCosts::new(file.measured, measured).map_err(malformed)
     }
 
@@ -150,13 +135,7 @@ impl MeasuredCosts {
                 return Err(format!("`{key}` is {value}, and should be in 1..={most}"));
             }
         }
-        let mut given: BTreeMap<String, Measurement> = BTreeMap::new();
-        for measurement in measured {
-            let name = measurement.name.clone();
-            if given.insert(name.clone(), measurement).is_some() {
-                return Err(format!("there are two grids `{name}`"));
-            }
-        }
+        let mut given = form::by_name(measured)?;
         let mut grids = BTreeMap::new();
         for spec in specs() {
             let Some(measurement) = given.remove(&spec.name) else {
@@ -175,26 +154,15 @@ impl MeasuredCosts {
     #[must_use]
     pub fn text(machine: &Machine, measured: &[Measurement]) -> String {
         let Machine { machine: processor, date, runtime, threads, block, node_ns } = machine;
-        let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
-        let mut out = format!(
+        format!(
             "# What ops of ONNX Runtime cost, measured by `relayout calibrate`. Each list `ns` has the nanoseconds of one op at every\n\
              # point of its axes, the last axis fastest.\nformat = {FORMAT}\ntarget = \"{TARGET}\"\n\n[measured]\nmachine = {}\ndate = {}\nruntime = {}\n\
-             threads = {threads}\nblock = {block}\nnode_ns = {node_ns}\n",
-            quoted(processor),
-            quoted(date),
-            quoted(runtime),
-        );
-        for Measurement { name, axes, ns } in measured {
-            // Writing to a string can't fail.
-            let _ = writeln!(out, "\n[grid.{name}]");
-            for (axis, points) in axes {
-                let _ = writeln!(out, "{axis} = {}", list(points));
-            }
-            let row = axes.last().map_or(1, |(_, points)| points.len().max(1));
-            let rows: Vec<String> = ns.chunks(row).map(|row| format!("    {},\n", joined(row))).collect();
-            let _ = writeln!(out, "ns = [\n{}]", rows.concat());
-        }
-        out
+             threads = {threads}\nblock = {block}\nnode_ns = {node_ns}\n{}",
+            form::quoted(processor),
+            form::quoted(date),
+            form::quoted(runtime),
+            form::grids_text(measured),
+        )
     }
 
     /// Where and when the table was measured.
@@ -252,44 +220,14 @@ impl MeasuredCosts {
 
 /// A grid of rates from one of times.
 fn read(spec: &Spec, measurement: &Measurement, machine: &Machine) -> Result<Grid, String> {
-    let mut axes = Vec::new();
-    for (name, _) in &spec.axes {
-        let found = measurement.axes.iter().find(|(axis, _)| axis == name);
-        let Some((_, points)) = found else { return Err(format!("there is no axis `{name}`")) };
-        let ascending = points.windows(2).all(|pair| matches!(pair, [a, b] if a < b));
-        if !ascending || points.first().is_none_or(|&first| first == 0) || points.last().is_some_and(|&p| p > 1 << 32) {
-            return Err(format!("the points of axis `{name}` should be numbers from 1 to 2^32, ascending"));
-        }
-        axes.push(points.clone());
-    }
-    if let Some((name, _)) = measurement.axes.iter().find(|(name, _)| spec.axes.iter().all(|(axis, _)| axis != name)) {
-        return Err(format!("it has no axis `{name}`"));
-    }
-    let count = axes.iter().try_fold(1_usize, |n, axis| n.checked_mul(axis.len())).filter(|&n| n <= 1 << 20);
-    if count != Some(measurement.ns.len()) {
-        let points: Vec<String> = axes.iter().map(|axis| axis.len().to_string()).collect();
-        return Err(format!(
-            "its list `ns` has {} numbers, and its axes {} points",
-            measurement.ns.len(),
-            points.join(" x ")
-        ));
-    }
+    let names: Vec<&str> = spec.axes.iter().map(|(name, _)| *name).collect();
+    let axes = form::axes(&names, measurement)?;
     let mut rates = Vec::with_capacity(measurement.ns.len());
     for (point, &ns) in Spec::points(&axes).iter().zip(&measurement.ns) {
         if ns == 0 {
             return Err(format!("the time at {point:?} is 0"));
         }
-        // What a node takes anyhow is added by the query; a tenth is left where the clock saw less than that.
-        let own = ns.saturating_sub(machine.node_ns) as f64;
-        rates.push(own.max(ns as f64 / 10.0) / spec.case(point, machine.block).work(machine.block));
+        rates.push(form::own_ns(ns, machine.node_ns) / spec.case(point, machine.block).work(machine.block));
     }
     Ok(Grid::new(&axes, &rates))
-}
-
-fn joined(numbers: &[u64]) -> String {
-    numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn list(numbers: &[u64]) -> String {
-    format!("[{}]", joined(numbers))
 }
