@@ -265,7 +265,7 @@ fn one_op_attends_faster_to_many_positions_with_narrow_heads_and_slower_to_few()
 fn a_table_of_another_version_or_target_is_told_so_whatever_else_it_has() {
     let error = |text: &str| MeasuredCosts::parse("mine.toml", text).unwrap_err();
     let old = error("format = 1\n[measured]\nspeed = 3\n");
-    assert_eq!(old, CostsError::OtherFormat { name: "mine.toml".to_owned(), format: 1, reads: 2 });
+    assert_eq!(old, CostsError::OtherFormat { name: "mine.toml".to_owned(), format: 1, reads: 3 });
     let said = old.to_string();
     assert!(said.contains("format 1") && said.contains("format 3") && said.contains("relayout calibrate"), "{said}");
     let other = error(&text().replacen("\"ort-cpu\"", "\"ort-gpu\"", 1));

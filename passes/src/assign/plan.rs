@@ -283,7 +283,9 @@ pub(super) fn move_cost(
     if from == to {
         return Cost::ZERO;
     }
-    let Some(shape) = hints.shape(graph, v).filter(|_| can_move(graph, v, from, to)) else { return Cost::INFINITE };
+    // Where moves of volumes are said of images it has to be possible; elsewhere a target's own op makes them.
+    let sayable = target.blocked_host().is_none() || can_move(graph, v, from, to);
+    let Some(shape) = hints.shape(graph, v).filter(|_| sayable) else { return Cost::INFINITE };
     let (kind, bytes) = (move_kind(graph, v, from, to), hints.bytes(graph, v));
     let dtype = graph.value(v).ty.dtype();
     target.move_cost(&MoveQuery { kind, from, to, shape: &shape, dtype, bytes }).unwrap_or(Cost::INFINITE)

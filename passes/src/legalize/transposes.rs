@@ -27,7 +27,8 @@ pub(crate) fn split_moves(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(),
     // What a step adds is of no opset.
     let any_elements = flattens_any(graph);
     for n in graph.order().unwrap_or_default() {
-        if volume_moves::say(graph, n)? {
+        // Elsewhere moves of volumes are the target's own.
+        if cx.target.blocked_host().is_some() && volume_moves::say(graph, n)? {
             continue;
         }
         if let Some((y, steps)) = split(graph, n, cx, any_elements) {
