@@ -8,7 +8,8 @@ FOLDER holds manifest.json, the models and hydrate.py, which fills in their weig
 original and our output, at ORT_ENABLE_EXTENDED and ORT_ENABLE_ALL, and saves what it made; every operator that it put in
 (its own domains, LayerNormalization, Gelu) must occur at least as often in ours, or be inside of a larger one that our
 output has more often: an attention is two products, and the last line but one says how many went into attentions. Exit
-status 1 if one does not.
+status 1 if one does not. Of a target's own operators there may be fewer where it has joined some or runs in blocks what the
+runtime would have fused plain (FusedConv for `ort-cpu`), so targets other than `onnx` tell something of quantized models only.
 Needs numpy, onnx, onnxruntime.
 """
 import argparse

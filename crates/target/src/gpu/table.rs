@@ -6,10 +6,10 @@ use relayout_ir::dtype::DType;
 use serde::Deserialize;
 
 use super::specs::{DTYPES, conv_name, move_name};
-use super::{MoveClass, Points, Spec, specs};
+use super::{MoveClass, Points, specs};
 use crate::measured::form;
 use crate::measured::grid::Grid;
-use crate::measured::{CostsError, Measurement, Spec as Product};
+use crate::measured::{CostsError, Measurement};
 
 /// The format of tables that this version reads.
 const FORMAT: u64 = 1;
@@ -95,20 +95,13 @@ impl GpuCosts {
         if !["cuda", "cpu"].contains(&machine.device.as_str()) {
             return Err(format!("`device` is `{}`, and should be `cuda` or `cpu`", machine.device));
         }
-        let mut given = form::by_name(measured)?;
-        let mut grids = BTreeMap::new();
-        for spec in specs(Points::Whole) {
-            let Some(measurement) = given.remove(&spec.name) else {
-                return Err(format!("there is no grid `{}`", spec.name));
-            };
-            let grid =
-                read(&spec, &measurement, machine.node_ns).map_err(|why| format!("grid `{}`: {why}", spec.name))?;
-            grids.insert(spec.name, grid);
-        }
-        match given.into_keys().next() {
-            Some(name) => Err(format!("no grid is called `{name}`")),
-            None => Ok(GpuCosts { machine, grids }),
-        }
+        let wanted = specs(Points::Whole).into_iter().map(|spec| form::Wanted {
+            name: spec.name.clone(),
+            axes: spec.axes.iter().map(|(name, _)| *name).collect(),
+            work: move |point: &[u64]| spec.case(point).work(),
+        });
+        let grids = form::grids(measured, wanted, machine.node_ns)?;
+        Ok(GpuCosts { machine, grids })
     }
 
     /// The text of a table, the same for the same measurements.
@@ -186,18 +179,4 @@ impl GpuCosts {
     fn at(&self, grid: &str, at: &[f64], work: f64) -> u64 {
         self.machine.node_ns.saturating_add((self.rate(grid, at) * work).round() as u64)
     }
-}
-
-/// A grid of rates from one of times.
-fn read(spec: &Spec, measurement: &Measurement, node_ns: u64) -> Result<Grid, String> {
-    let names: Vec<&str> = spec.axes.iter().map(|(name, _)| *name).collect();
-    let axes = form::axes(&names, measurement)?;
-    let mut rates = Vec::with_capacity(measurement.ns.len());
-    for (point, &ns) in Product::points(&axes).iter().zip(&measurement.ns) {
-        if ns == 0 {
-            return Err(format!("the time at {point:?} is 0"));
-        }
-        rates.push(form::own_ns(ns, node_ns) / spec.case(point).work());
-    }
-    Ok(Grid::new(&axes, &rates))
 }

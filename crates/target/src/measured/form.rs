@@ -5,6 +5,8 @@ use std::fmt::Write;
 
 use serde::Deserialize;
 
+use super::grid::Grid;
+use super::specs::Spec;
 use super::table::{CostsError, Measurement};
 
 /// Grids as they stand in a file: lists of numbers, one of them `ns`.
@@ -48,8 +50,53 @@ pub(crate) fn measurements(lists: Lists) -> Result<Vec<Measurement>, String> {
     lists.into_iter().map(grid).collect()
 }
 
-/// Measurements by the names of their grids; the error names one that is there twice.
-pub(crate) fn by_name(measured: Vec<Measurement>) -> Result<BTreeMap<String, Measurement>, String> {
+/// A grid that a table has to hold.
+pub(crate) struct Wanted<W> {
+    /// Its name.
+    pub(crate) name: String,
+    /// The names of its axes.
+    pub(crate) axes: Vec<&'static str>,
+    /// The work at a point.
+    pub(crate) work: W,
+}
+
+/// Exactly the grids that are wanted, at any points of their axes, as nanoseconds per unit of work beyond what a node takes anyhow.
+/// The error names a grid that is missing, there twice, not wanted, or can't be.
+pub(crate) fn grids<W: Fn(&[u64]) -> f64>(
+    measured: Vec<Measurement>,
+    wanted: impl IntoIterator<Item = Wanted<W>>,
+    node_ns: u64,
+) -> Result<BTreeMap<String, Grid>, String> {
+    let mut given = by_name(measured)?;
+    let mut grids = BTreeMap::new();
+    for want in wanted {
+        let Some(measurement) = given.remove(&want.name) else {
+            return Err(format!("there is no grid `{}`", want.name));
+        };
+        let grid = rates(&want, &measurement, node_ns).map_err(|why| format!("grid `{}`: {why}", want.name))?;
+        grids.insert(want.name, grid);
+    }
+    match given.into_keys().next() {
+        Some(name) => Err(format!("no grid is called `{name}`")),
+        None => Ok(grids),
+    }
+}
+
+/// A grid's rates, once its axes are those that it should have and no time is 0.
+fn rates<W: Fn(&[u64]) -> f64>(want: &Wanted<W>, measurement: &Measurement, node_ns: u64) -> Result<Grid, String> {
+    let axes = axes(&want.axes, measurement)?;
+    let mut rates = Vec::with_capacity(measurement.ns.len());
+    for (point, &ns) in Spec::points(&axes).iter().zip(&measurement.ns) {
+        if ns == 0 {
+            return Err(format!("the time at {point:?} is 0"));
+        }
+        rates.push(own_ns(ns, node_ns) / (want.work)(point));
+    }
+    Ok(Grid::new(&axes, &rates))
+}
+
+/// Measurements by the names of their grids.
+fn by_name(measured: Vec<Measurement>) -> Result<BTreeMap<String, Measurement>, String> {
     let mut given = BTreeMap::new();
     for measurement in measured {
         let name = measurement.name.clone();
@@ -61,7 +108,7 @@ pub(crate) fn by_name(measured: Vec<Measurement>) -> Result<BTreeMap<String, Mea
 }
 
 /// The points of the axes of these names, in their order, after a check that there is a time for each place.
-pub(crate) fn axes(names: &[&str], measurement: &Measurement) -> Result<Vec<Vec<u64>>, String> {
+fn axes(names: &[&str], measurement: &Measurement) -> Result<Vec<Vec<u64>>, String> {
     let mut axes = Vec::new();
     for name in names {
         let found = measurement.axes.iter().find(|(axis, _)| axis == name);
@@ -88,7 +135,7 @@ pub(crate) fn axes(names: &[&str], measurement: &Measurement) -> Result<Vec<Vec<
 }
 
 /// Nanoseconds of a node's own work. What a node takes anyhow is added by the query; a tenth is left where the clock saw less than that.
-pub(crate) fn own_ns(ns: u64, node_ns: u64) -> f64 {
+fn own_ns(ns: u64, node_ns: u64) -> f64 {
     (ns.saturating_sub(node_ns) as f64).max(ns as f64 / 10.0)
 }
 

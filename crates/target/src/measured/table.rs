@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::case::Case;
 use super::form;
 use super::grid::Grid;
-use super::specs::{Spec, specs};
+use super::specs::specs;
 
 /// The table that comes with the target `ort-cpu`.
 pub const ORT_CPU: (&str, &str) = ("ort-cpu.costs.toml", include_str!("../../targets/ort-cpu.costs.toml"));
@@ -135,19 +135,14 @@ impl MeasuredCosts {
                 return Err(format!("`{key}` is {value}, and should be in 1..={most}"));
             }
         }
-        let mut given = form::by_name(measured)?;
-        let mut grids = BTreeMap::new();
-        for spec in specs() {
-            let Some(measurement) = given.remove(&spec.name) else {
-                return Err(format!("there is no grid `{}`", spec.name));
-            };
-            let grid = read(&spec, &measurement, &machine).map_err(|why| format!("grid `{}`: {why}", spec.name))?;
-            grids.insert(spec.name, grid);
-        }
-        match given.into_keys().next() {
-            Some(name) => Err(format!("no grid is called `{name}`")),
-            None => Ok(MeasuredCosts { machine, grids }),
-        }
+        let (block, node_ns) = (machine.block, machine.node_ns);
+        let wanted = specs().into_iter().map(|spec| form::Wanted {
+            name: spec.name.clone(),
+            axes: spec.axes.iter().map(|(name, _)| *name).collect(),
+            work: move |point: &[u64]| spec.case(point, block).work(block),
+        });
+        let grids = form::grids(measured, wanted, node_ns)?;
+        Ok(MeasuredCosts { machine, grids })
     }
 
     /// The text of a table, the same for the same measurements.
@@ -216,18 +211,4 @@ impl MeasuredCosts {
     pub(super) fn at(&self, grid: &str, at: &[f64], work: f64) -> u64 {
         self.node(self.rate(grid, at) * work)
     }
-}
-
-/// A grid of rates from one of times.
-fn read(spec: &Spec, measurement: &Measurement, machine: &Machine) -> Result<Grid, String> {
-    let names: Vec<&str> = spec.axes.iter().map(|(name, _)| *name).collect();
-    let axes = form::axes(&names, measurement)?;
-    let mut rates = Vec::with_capacity(measurement.ns.len());
-    for (point, &ns) in Spec::points(&axes).iter().zip(&measurement.ns) {
-        if ns == 0 {
-            return Err(format!("the time at {point:?} is 0"));
-        }
-        rates.push(form::own_ns(ns, machine.node_ns) / spec.case(point, machine.block).work(machine.block));
-    }
-    Ok(Grid::new(&axes, &rates))
 }
