@@ -5,6 +5,7 @@
 
 pub mod assign;
 pub mod canonicalize;
+pub mod choose_forms;
 pub mod cleanup;
 pub mod ends;
 pub mod eval;
@@ -14,9 +15,9 @@ pub mod fold_pads;
 pub mod fold_scales;
 pub mod fold_shapes;
 pub mod fold_weights;
-pub mod fuse_attention;
 pub mod hints;
 pub mod hoist;
+pub mod join_moves;
 pub mod legalize;
 pub mod lift;
 pub mod materialize;
@@ -28,4 +29,5 @@ pub mod rewrites;
 pub mod solve;
 pub mod trim_pools;
 pub mod unsign_bytes;
+mod views;
 pub mod widen_halves;

@@ -12,8 +12,9 @@ use crate::record::{GraphRecord, PricedMove, describe_priced_moves};
 use crate::rewrites::Numerics;
 use crate::solve::Limits;
 use crate::{
-    canonicalize, cleanup, fold_constants, fold_copies, fold_pads, fold_scales, fold_shapes, fold_weights,
-    fuse_attention, hoist, legalize, materialize, raise_norms, reorder_weights, trim_pools, unsign_bytes, widen_halves,
+    canonicalize, choose_forms, cleanup, fold_constants, fold_copies, fold_pads, fold_scales, fold_shapes,
+    fold_weights, hoist, join_moves, legalize, materialize, raise_norms, reorder_weights, trim_pools, unsign_bytes,
+    widen_halves,
 };
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::layout::Layout;
@@ -173,9 +174,9 @@ pub const PASSES: &[Pass] = &[
     },
     Pass { name: "fold_pads", reason: "for the same reasons", run: Run::Graph(fold_pads::fold_pads) },
     Pass {
-        name: "fuse_attention",
-        reason: "what scales could take in is gone; decides by itself which attentions are one op, by a decision of its own",
-        run: Run::Model(fuse_attention::fuse_attention),
+        name: "choose_forms",
+        reason: "what scales could take in is gone; prices forms of attention and of projections by a decision of its own",
+        run: Run::Model(choose_forms::choose_forms),
     },
     Pass {
         name: "raise_norms",
@@ -206,6 +207,11 @@ pub const PASSES: &[Pass] = &[
         name: "reorder_weights",
         reason: "takes moves that the decision left, before those of constants are folded",
         run: Run::Graph(reorder_weights::reorder_weights),
+    },
+    Pass {
+        name: "join_moves",
+        reason: "joins moves that the decision left; before views of constants are folded",
+        run: Run::Graph(join_moves::join_moves),
     },
     Pass {
         name: "hoist",

@@ -12,15 +12,14 @@
 
 use crate::pipeline::{Context, PassError};
 use crate::rewrites::{RewriteForm, TABLE, reassociable};
-use relayout_ir::attr::Attr;
+use crate::views::{Views, inverse};
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::bind;
 use relayout_ir::patch::{NewOperand, Patch};
-use relayout_ir::types::{TensorType, Type};
 
 /// Takes such moves away.
 pub fn reorder_weights(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
@@ -92,12 +91,9 @@ impl Found {
     fn apply(self, graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
         let turned = if self.named_so { self.x } else { self.turned(graph)? };
         let flat = graph.value(self.flat);
-        let (flatten, _) = flat.producer();
-        let ((name, ty), old) = ((flat.name.clone(), flat.ty.clone()), graph.node(flatten));
-        let mut view = Node::new(Op::Onnx(standard("Reshape")), vec![Some(turned)]);
-        (view.rank, view.opset, view.form) = (old.rank, old.opset, Form::View(View::Reshape));
-        let name = graph.fresh_name(&format!("{name}.reordered"));
-        let flat = graph.add_single(view, name, ty).map_err(PassError::Name)?;
+        let (rank, name) = (graph.node(flat.producer().0).rank, format!("{}.reordered", flat.name));
+        let shape = flat.ty.shape().unwrap_or_default().to_vec();
+        let flat = Views { graph, rank }.reshape(turned, &name, shape)?;
         let mut patch = Patch::new();
         patch.connect(n, 0, flat);
         patch.set_operand(NewOperand {
@@ -116,27 +112,9 @@ impl Found {
     /// What is moved with its axes named in the order in which they lie: a view.
     fn turned(&self, graph: &mut Graph) -> Result<ValueId, PassError> {
         let moved = graph.value(self.moved);
-        let shape = moved.ty.shape().unwrap_or_default();
-        let shape: Vec<Dim> = self.perm.iter().filter_map(|&axis| shape.get(axis).cloned()).collect();
-        let ty = Type::Tensor(TensorType { dtype: moved.ty.dtype(), shape: Some(shape) });
-        let (relayout, name) = (graph.node(moved.producer().0), format!("{}.turned", moved.name));
-        let mut view = Node::new(Op::Onnx(standard("Transpose")), vec![Some(self.x)]);
-        (view.rank, view.form) = (relayout.rank, Form::View(View::Transpose(self.perm.clone())));
-        view.opset = graph.node(graph.value(self.flat).producer().0).opset;
-        view.attrs.insert("perm".to_owned(), Attr::Ints(self.perm.iter().map(|&p| p as i64).collect()));
-        let name = graph.fresh_name(&name);
-        graph.add_single(view, name, ty).map_err(PassError::Name)
+        let (rank, name) = (graph.node(moved.producer().0).rank, format!("{}.turned", moved.name));
+        Views { graph, rank }.transpose(self.x, &name, &self.perm)
     }
-}
-
-fn inverse(perm: &[usize]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..perm.len()).collect();
-    order.sort_unstable_by_key(|&axis| perm[axis]);
-    order
-}
-
-fn standard(name: &str) -> OpName {
-    OpName { domain: String::new(), name: name.to_owned(), overload: String::new() }
 }
 
 /// Weights that nobody else reads, whose rows are those of a flattened image of these extents (beside the batch), in the order

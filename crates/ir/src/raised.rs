@@ -4,6 +4,7 @@
 //! take its place again before anything is written.
 
 use crate::attr::{Attr, Attrs};
+use crate::dim::Dim;
 use crate::graph::{Node, Op, OpName};
 
 /// Domain of raised ops.
@@ -124,5 +125,75 @@ impl Attention {
     pub fn is_whole(set: &[(String, Attr)]) -> bool {
         let says = |attr: &Attr| matches!(attr, Attr::String(text) if text[..] == *WHOLE.as_bytes());
         set.iter().any(|(name, attr)| name == WRITTEN && says(attr))
+    }
+}
+
+/// The raised projection's name, and what says that its result is made with heads outermost.
+const PROJECTION: &str = "Projection";
+const APART: &str = "apart";
+
+/// `x W + b` with its columns apart as heads: operands `x`, `[rows.., inputs]`, `W`, `[inputs, columns]` or `[columns, inputs]`, and perhaps
+/// `b`, an entry per column, to `[rows.., heads.., width]`, whose rows may be spelled otherwise than those of `x`. `W` and `b`
+/// are constants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Projection {
+    /// Axes of the result that are rows.
+    pub rows: usize,
+}
+
+impl Projection {
+    /// The raised op.
+    pub fn op() -> OpName {
+        OpName { domain: DOMAIN.to_owned(), name: PROJECTION.to_owned(), overload: String::new() }
+    }
+
+    /// What a raised node says; `None` for any other.
+    pub fn of(node: &Node) -> Option<Projection> {
+        let raised = matches!(&node.op, Op::Onnx(op) if op.domain == DOMAIN && op.name == PROJECTION);
+        let rows = node.int("rows").and_then(|rows| usize::try_from(rows).ok()).filter(|_| raised)?;
+        Some(Projection { rows })
+    }
+
+    /// The attributes that say it.
+    pub fn attrs(self) -> Attrs {
+        let rows = Attr::Int(i64::try_from(self.rows).unwrap_or(i64::MAX));
+        std::iter::once(("rows".to_owned(), rows)).collect()
+    }
+
+    /// The attribute of a kernel that makes the result with heads outermost: one product per head.
+    pub fn apart() -> (String, Attr) {
+        (WRITTEN.to_owned(), Attr::String(APART.into()))
+    }
+
+    /// Whether attributes that a kernel sets say so.
+    pub fn is_apart(set: &[(String, Attr)]) -> bool {
+        let says = |attr: &Attr| matches!(attr, Attr::String(text) if text[..] == *APART.as_bytes());
+        set.iter().any(|(name, attr)| name == WRITTEN && says(attr))
+    }
+
+    /// The order in which a result of this shape lies that has its heads outermost: its axes, outermost first. Rows of extent 1 are
+    /// wherever they are, so they stay before the heads.
+    pub fn heads_outermost(self, shape: &[Dim]) -> Vec<usize> {
+        let units = shape.iter().take(self.rows).take_while(|d| d.is_one()).count();
+        let heads = self.rows..shape.len().saturating_sub(1);
+        let last = shape.len().saturating_sub(1).max(self.rows)..shape.len();
+        (0..units).chain(heads).chain(units..self.rows.min(shape.len())).chain(last).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_go_before_rows_of_more_than_one() {
+        let order = |rows: usize, shape: &[i64]| {
+            let shape: Vec<Dim> = shape.iter().map(|&d| Dim::from(d)).collect();
+            Projection { rows }.heads_outermost(&shape)
+        };
+        assert_eq!(order(2, &[64, 49, 3, 4, 32]), [2, 3, 0, 1, 4]);
+        assert_eq!(order(2, &[1, 49, 4, 32]), [0, 2, 1, 3]);
+        assert_eq!(order(1, &[49, 4, 32]), [1, 0, 2]);
+        assert_eq!(order(2, &[1, 1, 4, 32]), [0, 1, 2, 3]);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::matrix::gemm_kernels;
 use crate::ort_cpu::QuantizedPools;
+use crate::projection::Projected;
 use crate::{Block, Cost, FunctionTarget, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, OrtCpu, Target};
 use relayout_ir::form::Slot;
 use relayout_ir::graph::Op;
@@ -23,6 +24,7 @@ pub struct DataTarget {
     layouts: String,
     source: String,
     rates: Rates,
+    projections: Option<Projections>,
     quantized_pools: Option<QuantizedPools>,
 }
 
@@ -36,6 +38,7 @@ struct File {
     source: String,
     moves: Moves,
     ops: Ops,
+    projections: Option<Projections>,
     quantized_pools: Option<QuantizedPools>,
 }
 
@@ -115,6 +118,35 @@ struct Ops {
     pass_bytes_per_ns: u64,
 }
 
+/// What a projection costs whose result has its heads outermost, beyond one with a single matrix.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Projections {
+    weight_bytes_per_ns: u64,
+    macs_per_ns: u64,
+    columns: u64,
+}
+
+impl Projections {
+    /// Checked; the error names the key.
+    fn checked(self) -> Result<Projections, String> {
+        let Projections { weight_bytes_per_ns, macs_per_ns, columns } = self;
+        let keys = [("weight_bytes_per_ns", weight_bytes_per_ns), ("macs_per_ns", macs_per_ns), ("columns", columns)];
+        match keys.into_iter().find(|(_, number)| *number == 0) {
+            Some((key, _)) => Err(format!("`projections.{key}` must be at least 1")),
+            None => Ok(self),
+        }
+    }
+
+    /// The weights are prepared at every run, and heads are filled up to whole runs of columns.
+    fn extra(&self, heads: &Projected) -> Cost {
+        let bytes = heads.dtype.bytes(heads.weights()).unwrap_or(u64::MAX);
+        let fill = heads.width.next_multiple_of(self.columns).saturating_sub(heads.width);
+        let macs = [heads.rows, heads.inputs, heads.heads].into_iter().fold(fill, u64::saturating_mul);
+        Cost::new(bytes / self.weight_bytes_per_ns + macs / self.macs_per_ns)
+    }
+}
+
 /// A target that can't be had.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -184,11 +216,12 @@ impl DataTarget {
         let file: File = toml::from_str(text).map_err(|e| malformed(e.to_string()))?;
         let rates =
             Rates::new(&file.moves, file.ops.outer_axis_percent, file.ops.pass_bytes_per_ns).map_err(malformed)?;
+        let projections = file.projections.map(Projections::checked).transpose().map_err(malformed)?;
         let File { name, dialect, about, layouts, source, quantized_pools, .. } = file;
         if dialect == Dialect::Standard && quantized_pools.is_some() {
             return Err(malformed("`quantized_pools` is for dialect `ort-cpu` only; leave it out".to_owned()));
         }
-        Ok(DataTarget { name, dialect, about, layouts, source, rates, quantized_pools })
+        Ok(DataTarget { name, dialect, about, layouts, source, rates, projections, quantized_pools })
     }
 
     /// What 8-bit pools take, if the target has them in two orders.
@@ -245,6 +278,12 @@ impl Target for DataTarget {
     }
 
     fn kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
+        if let Some((heads, projections)) = Projected::of(query).zip(self.projections) {
+            // One Reshape more than the file has: rows of several axes are one in front of the product.
+            let cost = self.rates.view + projections.extra(&heads);
+            let operands = query.graph.node(query.node).inputs.len();
+            return heads.kernel(operands, cost).into_iter().collect();
+        }
         // A library of matrix products reads either order of the last two axes alike.
         gemm_kernels(query, &|_, _| Cost::ZERO)
     }

@@ -14,6 +14,7 @@ mod kernel;
 mod matrix;
 pub mod measured;
 mod ort_cpu;
+mod projection;
 
 pub use builtin::{BUILTIN, DataTarget, TargetError, builtin, parse};
 pub use cost::Cost;

@@ -46,7 +46,7 @@ impl Rewrite {
     /// Whether what is counted of it are nodes that it took away; else they are tensors that it says otherwise.
     #[must_use]
     pub fn takes_nodes(&self) -> bool {
-        !matches!(self.form, RewriteForm::Bytes)
+        !matches!(self.form, RewriteForm::Bytes | RewriteForm::Projection)
     }
 
     /// What it did, as reports have it.
@@ -79,10 +79,14 @@ pub enum RewriteForm {
     Pads,
     /// A move whose result is flattened and multiplied; `reorder_weights` carries it out.
     Moved,
+    /// Two moves around ops of rows; `join_moves` carries it out.
+    Rows,
     /// Signed bytes between quantizations; `unsign_bytes` carries it out.
     Bytes,
-    /// Two products and the Softmax between them; `fuse_attention` carries it out.
+    /// Two products and the Softmax between them; `choose_forms` carries it out.
     Attention,
+    /// A product with constant weights whose columns are read as heads; `choose_forms` carries it out.
+    Projection,
 }
 
 /// How a result is known.
@@ -171,6 +175,16 @@ pub const TABLE: &[Rewrite] = &[
         form: RewriteForm::Moved,
     },
     Rewrite {
+        name: "move_rows_once",
+        equation: "Move(Reshape(f(Reshape(Move(x))))) = Reshape(f(Reshape(Move(x))))",
+        condition: "f is products with constant weights and element-wise ops that treat every row alike, and nobody else reads what \
+                    is between; the second move leaves columns innermost; one move of the digits that both have in common is \
+                    cheaper than two",
+        buys: "a move",
+        numerics: Numerics::Exact,
+        form: RewriteForm::Rows,
+    },
+    Rewrite {
         name: "unsign_bytes",
         equation: "DequantizeLinear(QuantizeLinear(x, s, z), s, z) = DequantizeLinear(QuantizeLinear(x, s, z + 128), s, z + 128)",
         condition: "the target's runtime computes with integers on unsigned bytes only; z is one signed byte, known; nothing but \
@@ -188,6 +202,15 @@ pub const TABLE: &[Rewrite] = &[
         buys: "cost by the target's measurements",
         numerics: Numerics::Reassociate,
         form: RewriteForm::Attention,
+    },
+    Rewrite {
+        name: "project_heads_apart",
+        equation: "Transpose(Reshape(MatMul(x, W) + b)) = MatMul(x, W') + b', W' with a matrix per head",
+        condition: "W and b are constant, nobody else reads W or what is between; the columns are split into heads, whose number and \
+                    width are known; it is cheaper together with the moves around it",
+        buys: "cost: moves against what narrower products take longer",
+        numerics: Numerics::Reassociate,
+        form: RewriteForm::Projection,
     },
 ];
 
