@@ -270,6 +270,43 @@ fn one_op_attends_faster_to_many_positions_with_narrow_heads_and_slower_to_few()
 }
 
 #[test]
+fn columns_of_a_projection_cost_what_the_runtime_packs_and_one_matrix_knows_no_heads() {
+    let costs = builtin();
+    let ns = |heads, width, form| costs.projection_ns(&ProjectionShape { rows: 196, inputs: 192, heads, width }, form);
+    for form in [Projection::Apart, Projection::ApartBias] {
+        assert!(ns(6, 32, form) < ns(6, 33, form));
+        assert_eq!([33, 36, 40, 47].map(|width| ns(6, width, form)), [ns(6, 48, form); 4], "{form:?}");
+        let (few, many) = (ns(6, 48, form) - costs.node_ns(), ns(18, 48, form) - costs.node_ns());
+        assert!(many.abs_diff(3 * few) <= 3, "{form:?}: {few} {many}");
+    }
+    for form in [Projection::Together, Projection::TogetherBias] {
+        assert_eq!(
+            [(3, 64), (4, 48), (12, 16), (1, 190)].map(|(h, w)| ns(h, w, form)),
+            [ns(6, 32, form); 4],
+            "{form:?}"
+        );
+    }
+}
+
+#[test]
+fn heads_come_cheaper_from_the_product_than_by_a_move_where_rows_are_many_and_widths_small_and_dearer_where_not() {
+    let costs = builtin();
+    let saves = |rows, inputs, heads, width, [together, apart]: [Projection; 2]| {
+        let ns = |form| costs.projection_ns(&ProjectionShape { rows, inputs, heads, width }, form);
+        let moved = costs.transpose_ns(&[rows, heads, width], &[1, 0, 2], 4);
+        ns(apart) < ns(together) + moved
+    };
+    let plain = [Projection::Together, Projection::Apart];
+    let bias = [Projection::TogetherBias, Projection::ApartBias];
+    for form in [plain, bias] {
+        assert!(saves(3136, 96, 9, 32, form) && saves(784, 192, 18, 32, form), "{form:?}");
+        assert!(!saves(64, 192, 3, 64, form) && !saves(1024, 320, 8, 40, form), "{form:?}");
+    }
+    // With a bias, which a node of its own adds, less is saved.
+    assert!(saves(196, 384, 6, 64, plain) && !saves(196, 384, 6, 64, bias));
+}
+
+#[test]
 fn a_table_of_another_version_or_target_is_told_so_whatever_else_it_has() {
     let error = |text: &str| MeasuredCosts::parse("mine.toml", text).unwrap_err();
     let old = error("format = 1\n[measured]\nspeed = 3\n");

@@ -84,3 +84,17 @@ pub enum Projection {
     /// The same with a bias `[heads, 1, width]`, which a node of its own adds.
     ApartBias,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measured::Case;
+
+    #[test]
+    fn work_of_a_projection_fills_the_last_columns_of_each_matrix() {
+        let shape = ProjectionShape { rows: 10, inputs: 7, heads: 3, width: 20 };
+        let work = |form| Case::Projection(shape, form).work(8) as u64;
+        assert_eq!([Projection::Together, Projection::TogetherBias].map(work), [70 * 64; 2]);
+        assert_eq!([Projection::Apart, Projection::ApartBias].map(work), [70 * 3 * 32; 2]);
+    }
+}
