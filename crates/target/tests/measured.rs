@@ -2,7 +2,8 @@
 
 use relayout_target::measured::{
     Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, CostsError, Form, GemmShape, Machine,
-    MeasuredCosts, Measurement, Pool, PoolShape, Reorder, ResizeShape, Scaling, Side, Spec, Spread, VolumeShape, specs,
+    MeasuredCosts, Measurement, Pool, PoolShape, Projection, ProjectionShape, Reorder, ResizeShape, Scaling, Side,
+    Spec, Spread, VolumeShape, specs,
 };
 
 const BLOCK: u64 = 16;
@@ -39,6 +40,9 @@ fn text() -> String {
 fn builtin() -> MeasuredCosts {
     MeasuredCosts::builtin().unwrap()
 }
+
+const PROJECTIONS: [Projection; 4] =
+    [Projection::Together, Projection::TogetherBias, Projection::Apart, Projection::ApartBias];
 
 /// One case of each kind, none at a point of a grid.
 fn cases() -> Vec<Case> {
@@ -91,6 +95,8 @@ fn cases() -> Vec<Case> {
         );
         cases.extend([Scaling::Nearest, Scaling::Linear].map(|mode| Case::Resize(mode, resize, blocked)));
     }
+    let projection = ProjectionShape { rows: 100, inputs: 300, heads: 5, width: 40 };
+    cases.extend(PROJECTIONS.map(|form| Case::Projection(projection, form)));
     for kind in [Copy::Concat, Copy::Split, Copy::Slice, Copy::StridedSlice, Copy::Pad] {
         cases.push(Case::Copy { kind, bytes: 50_000, run: 200 });
     }
@@ -154,6 +160,8 @@ fn sizes_beyond_every_measurement_have_finite_costs() {
         assert!(costs.elementwise_ns("Unheard", size, Spread::Channel { pixels: size }) > 0);
         assert!(costs.reorder_ns(Reorder::Input, Side::Nchw, [size; 4]) > 0);
         assert!(costs.copy_ns(Copy::Pad, size, size) > 0);
+        let projection = ProjectionShape { rows: size, inputs: size, heads: size, width: size };
+        assert!(PROJECTIONS.iter().all(|&form| costs.projection_ns(&projection, form) > 0));
         assert!(costs.softmax_ns(&AxisShape { outer: size, length: size, inner: size }) > 0);
     }
 }
@@ -262,12 +270,49 @@ fn one_op_attends_faster_to_many_positions_with_narrow_heads_and_slower_to_few()
 }
 
 #[test]
+fn columns_of_a_projection_cost_what_the_runtime_packs_and_one_matrix_knows_no_heads() {
+    let costs = builtin();
+    let ns = |heads, width, form| costs.projection_ns(&ProjectionShape { rows: 196, inputs: 192, heads, width }, form);
+    for form in [Projection::Apart, Projection::ApartBias] {
+        assert!(ns(6, 32, form) < ns(6, 33, form));
+        assert_eq!([33, 36, 40, 47].map(|width| ns(6, width, form)), [ns(6, 48, form); 4], "{form:?}");
+        let (few, many) = (ns(6, 48, form) - costs.node_ns(), ns(18, 48, form) - costs.node_ns());
+        assert!(many.abs_diff(3 * few) <= 3, "{form:?}: {few} {many}");
+    }
+    for form in [Projection::Together, Projection::TogetherBias] {
+        assert_eq!(
+            [(3, 64), (4, 48), (12, 16), (1, 190)].map(|(h, w)| ns(h, w, form)),
+            [ns(6, 32, form); 4],
+            "{form:?}"
+        );
+    }
+}
+
+#[test]
+fn heads_come_cheaper_from_the_product_than_by_a_move_where_rows_are_many_and_widths_small_and_dearer_where_not() {
+    let costs = builtin();
+    let saves = |rows, inputs, heads, width, [together, apart]: [Projection; 2]| {
+        let ns = |form| costs.projection_ns(&ProjectionShape { rows, inputs, heads, width }, form);
+        let moved = costs.transpose_ns(&[rows, heads, width], &[1, 0, 2], 4);
+        ns(apart) < ns(together) + moved
+    };
+    let plain = [Projection::Together, Projection::Apart];
+    let bias = [Projection::TogetherBias, Projection::ApartBias];
+    for form in [plain, bias] {
+        assert!(saves(3136, 96, 9, 32, form) && saves(784, 192, 18, 32, form), "{form:?}");
+        assert!(!saves(64, 192, 3, 64, form) && !saves(1024, 320, 8, 40, form), "{form:?}");
+    }
+    // With a bias, which a node of its own adds, less is saved.
+    assert!(saves(196, 384, 6, 64, plain) && !saves(196, 384, 6, 64, bias));
+}
+
+#[test]
 fn a_table_of_another_version_or_target_is_told_so_whatever_else_it_has() {
     let error = |text: &str| MeasuredCosts::parse("mine.toml", text).unwrap_err();
     let old = error("format = 1\n[measured]\nspeed = 3\n");
-    assert_eq!(old, CostsError::OtherFormat { name: "mine.toml".to_owned(), format: 1, reads: 3 });
+    assert_eq!(old, CostsError::OtherFormat { name: "mine.toml".to_owned(), format: 1, reads: 4 });
     let said = old.to_string();
-    assert!(said.contains("format 1") && said.contains("format 3") && said.contains("relayout calibrate"), "{said}");
+    assert!(said.contains("format 1") && said.contains("format 4") && said.contains("relayout calibrate"), "{said}");
     let other = error(&text().replacen("\"ort-cpu\"", "\"ort-gpu\"", 1));
     assert_eq!(
         other,
@@ -294,7 +339,7 @@ fn a_table_that_cannot_be_used_says_what_is_wrong() {
         text
     };
     for (from, to, says) in [
-        ("format = 3", "format =", "TOML parse error"),
+        ("format = 4", "format =", "TOML parse error"),
         ("target = \"ort-cpu\"\n", "", "target"),
         ("block = 16", "block = 0", "`block` is 0"),
         ("node_ns = 100", "node_ns = -1", "node_ns"),

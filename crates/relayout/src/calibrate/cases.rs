@@ -3,7 +3,7 @@
 use relayout_ir::op::NCHWC;
 use relayout_target::measured::{
     Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, ELEMENTWISE, Form, GemmShape, Pool,
-    PoolShape, Reorder, ResizeShape, Scaling, Side, Spread, VolumeShape, is_binary,
+    PoolShape, Projection, ProjectionShape, Reorder, ResizeShape, Scaling, Side, Spread, VolumeShape, is_binary,
 };
 
 use super::CalibrateError;
@@ -32,6 +32,7 @@ pub(super) fn add(
         Case::Softmax(shape) => node.softmax(shape),
         Case::Reduce(shape) => node.reduce(shape),
         Case::Attention(shape, form) => node.attention(shape, *form),
+        Case::Projection(shape, form) => node.projection(shape, *form),
         other => Err(CalibrateError::NoModel { case: format!("{other:?}") }),
     }
 }
@@ -46,6 +47,7 @@ pub(super) fn weight_bytes(case: &Case, block: u64) -> u64 {
             4 * padded(s.m) * padded(s.c / s.group.max(1)) * s.kh * s.kw
         }
         Case::Gemm(s) if s.constant_b => 4 * s.k * s.n,
+        Case::Projection(s, _) => 4 * s.inputs * s.heads * s.width,
         _ => 0,
     }
 }
@@ -301,6 +303,25 @@ impl Adding<'_> {
         let scores = self.sketch.node("FusedMatMul", "com.microsoft", &[&x, &keys], &scores, &turned);
         let shares = self.sketch.node("Softmax", "", &[&scores], &shares, &[("axis", Value::Int(3))]);
         Ok(self.sketch.node("MatMul", "", &[&shares, &values], &name, &[]))
+    }
+
+    fn projection(&mut self, s: &ProjectionShape, form: Projection) -> Result<String, CalibrateError> {
+        let apart = matches!(form, Projection::Apart | Projection::ApartBias);
+        let x = self.x(&[s.rows, s.inputs])?;
+        let weights = if apart { vec![s.heads, s.inputs, s.width] } else { vec![s.inputs, s.heads * s.width] };
+        let weights = self.sketch.floats(&self.name("w"), &weights)?;
+        if matches!(form, Projection::Together | Projection::Apart) {
+            return Ok(self.node("MatMul", "", &[&x, &weights], &[]));
+        }
+        let bias = if apart { vec![s.heads, 1, s.width] } else { vec![s.heads * s.width] };
+        let bias = self.sketch.floats(&self.name("b"), &bias)?;
+        if !apart {
+            return Ok(self.node("Gemm", "", &[&x, &weights, &bias], &[]));
+        }
+        let name = self.output();
+        let product = format!("{name}.product");
+        let product = self.sketch.node("MatMul", "", &[&x, &weights], &product, &[]);
+        Ok(self.sketch.node("Add", "", &[&product, &bias], &name, &[]))
     }
 
     fn reduce(&mut self, s: &AxisShape) -> Result<String, CalibrateError> {

@@ -3,6 +3,8 @@
 //! A [`Case`] is both what a calibration runs and what a table answers for. Sizes are the logical ones; blocked forms pad channels
 //! to the block by themselves.
 
+use super::products::{Attention, AttentionShape, GemmShape, Projection, ProjectionShape};
+
 /// A two-dimensional convolution. Padding follows from the sizes: what the windows reach beyond the input, half of it before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConvShape {
@@ -328,23 +330,6 @@ pub enum Copy {
     Pad,
 }
 
-/// Sizes of a matrix product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct GemmShape {
-    /// Products of this size in one node.
-    pub batch: u64,
-    /// Rows of the result.
-    pub m: u64,
-    /// What is summed over.
-    pub k: u64,
-    /// Columns of the result.
-    pub n: u64,
-    /// Whether the second operand is stored transposed.
-    pub transposed_b: bool,
-    /// Whether the second operand is a constant, which the runtime packs when it loads the model.
-    pub constant_b: bool,
-}
-
 /// A run of elements along an axis, for ops that read all of it at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AxisShape {
@@ -354,30 +339,6 @@ pub struct AxisShape {
     pub length: u64,
     /// Elements after the axis; 1 if it is the last.
     pub inner: u64,
-}
-
-/// Sizes of an attention without mask or bias: every query attends to every key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct AttentionShape {
-    /// Heads, those of all sequences of a batch together.
-    pub heads: u64,
-    /// Positions of the queries.
-    pub queries: u64,
-    /// Positions of keys and values.
-    pub keys: u64,
-    /// Units of a head of queries and keys.
-    pub width: u64,
-    /// Units of a head of values.
-    pub value_width: u64,
-}
-
-/// How an attention runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Attention {
-    /// A product of batches of matrices, Softmax, and another product. Operands and result are `[heads, positions, units]`.
-    Apart,
-    /// `MultiHeadAttention`, which takes positions outside of heads and never writes the scores.
-    Whole,
 }
 
 /// One op on tensors of given sizes.
@@ -415,6 +376,8 @@ pub enum Case {
     Reduce(AxisShape),
     /// An attention.
     Attention(AttentionShape, Attention),
+    /// A product with constant weights whose columns belong to heads.
+    Projection(ProjectionShape, Projection),
 }
 
 impl Case {
@@ -440,6 +403,7 @@ impl Case {
             Case::Gemm(s) => product([s.batch, s.m, s.k, s.n]),
             Case::Softmax(s) | Case::Reduce(s) => product([s.outer, s.length, s.inner]),
             Case::Attention(s, _) => product([s.heads, s.queries, s.keys]) * (s.width as f64 + s.value_width as f64),
+            Case::Projection(s, form) => product([s.rows, s.inputs]) * s.packed_columns(*form),
         };
         work.max(1.0)
     }
@@ -458,8 +422,8 @@ pub(super) fn conv_work(s: &ConvShape, form: Form, block: u64) -> f64 {
     }
 }
 
-/// Channels with those that fill the last block.
-fn padded(c: u64, block: u64) -> f64 {
+/// Channels, or columns, with those that fill the last block.
+pub(super) fn padded(c: u64, block: u64) -> f64 {
     let block = block.max(1);
     c.div_ceil(block) as f64 * block as f64
 }

@@ -14,12 +14,14 @@ pub(crate) mod form;
 pub(crate) mod grid;
 mod moves;
 mod ops;
+mod products;
 mod specs;
 mod table;
 
 pub use case::{
-    Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, Form, GemmShape, Pool, PoolShape, Reorder,
-    ResizeShape, Scaling, Side, Spread, VolumeShape,
+    Activation, AxisShape, Case, ConvShape, Copy, Form, Pool, PoolShape, Reorder, ResizeShape, Scaling, Side, Spread,
+    VolumeShape,
 };
+pub use products::{Attention, AttentionShape, GemmShape, Projection, ProjectionShape};
 pub use specs::{ELEMENTWISE, Spec, is_binary, specs};
 pub use table::{CostsError, Machine, MeasuredCosts, Measurement, ORT_CPU};

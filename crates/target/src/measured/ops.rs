@@ -1,9 +1,8 @@
 //! Ops that compute, other than convolutions.
 
-use super::case::{
-    Attention, AttentionShape, AxisShape, Case, GemmShape, Pool, PoolShape, ResizeShape, Scaling, Spread,
-};
-use super::specs::{ATTENTIONS, ELEMENTWISE, GEMMS, POOLS, RESIZES, elementwise_name};
+use super::case::{AxisShape, Case, Pool, PoolShape, ResizeShape, Scaling, Spread};
+use super::products::{Attention, AttentionShape, GemmShape, Projection, ProjectionShape};
+use super::specs::{ATTENTIONS, ELEMENTWISE, GEMMS, POOLS, PROJECTED_HEADS, PROJECTIONS, RESIZES, elementwise_name};
 use super::table::MeasuredCosts;
 
 impl MeasuredCosts {
@@ -79,6 +78,20 @@ impl MeasuredCosts {
         let width = f64::midpoint(shape.width as f64, shape.value_width as f64);
         let work = Case::Attention(*shape, form).work(1);
         self.at(grid, &[shape.queries as f64, shape.keys as f64, width], work)
+    }
+
+    /// What a projection to heads costs, without what moves its result. Columns count as the runtime packs them. One matrix
+    /// for all heads knows its columns only; of matrices for each head there are as many as heads, and each costs the same.
+    #[must_use]
+    pub fn projection_ns(&self, shape: &ProjectionShape, form: Projection) -> u64 {
+        let grid = PROJECTIONS.iter().find(|(_, f, _)| *f == form).map_or("", |(name, ..)| name);
+        let heads = match form {
+            Projection::Together | Projection::TogetherBias => PROJECTED_HEADS,
+            Projection::Apart | Projection::ApartBias => shape.heads,
+        };
+        let width = shape.packed_columns(form) / heads.max(1) as f64;
+        let work = Case::Projection(*shape, form).work(1);
+        self.at(grid, &[shape.rows as f64, shape.inputs as f64, width], work)
     }
 
     fn along(&self, [last, other]: [&str; 2], shape: &AxisShape) -> u64 {

@@ -1,9 +1,10 @@
 //! What a table has to hold: the grids, their axes, the points that a calibration measures, and the op at each of them.
 
 use super::case::{
-    Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, Form, GemmShape, Pool, PoolShape, Reorder,
-    ResizeShape, Scaling, Side, Spread, VolumeShape,
+    Activation, AxisShape, Case, ConvShape, Copy, Form, Pool, PoolShape, Reorder, ResizeShape, Scaling, Side, Spread,
+    VolumeShape,
 };
+use super::products::{Attention, AttentionShape, GemmShape, Projection, ProjectionShape};
 
 /// The op at a point, for a block size.
 type Make = Box<dyn Fn(&[u64], u64) -> Case>;
@@ -112,6 +113,7 @@ pub fn specs() -> Vec<Spec> {
     all.extend(pools());
     all.extend(others());
     all.extend(attentions());
+    all.extend(projections());
     all
 }
 
@@ -441,4 +443,28 @@ fn attentions() -> Vec<Spec> {
         })
     };
     ATTENTIONS.iter().map(of).collect()
+}
+
+/// Grids of projections to heads, and the widths of a head. The columns of all heads are what one matrix has: the widest has
+/// those of queries, keys and values of 768 units each.
+pub(super) const PROJECTIONS: &[(&str, Projection, &[u64])] = &[
+    ("projection-together", Projection::Together, &[16, 32, 64, 128, 384]),
+    ("projection-together-bias", Projection::TogetherBias, &[16, 32, 64, 128, 384]),
+    ("projection-apart", Projection::Apart, &[16, 32, 64, 128]),
+    ("projection-apart-bias", Projection::ApartBias, &[16, 32, 64, 128]),
+];
+
+/// Heads of a projection that is measured.
+pub(super) const PROJECTED_HEADS: u64 = 6;
+
+fn projections() -> Vec<Spec> {
+    let of = |(name, form, widths): &(&'static str, Projection, &[u64])| {
+        let form = *form;
+        let (rows, inputs): (&[u64], &[u64]) = (&[49, 196, 784, 3136], &[64, 192, 768]);
+        Spec::new(*name, &[("rows", rows), ("inputs", inputs), ("width", widths)], move |at, _| {
+            let shape = ProjectionShape { rows: p(at, 0), inputs: p(at, 1), heads: PROJECTED_HEADS, width: p(at, 2) };
+            Case::Projection(shape, form)
+        })
+    };
+    PROJECTIONS.iter().map(of).collect()
 }

@@ -13,7 +13,7 @@ use super::specs::specs;
 pub const ORT_CPU: (&str, &str) = ("ort-cpu.costs.toml", include_str!("../../targets/ort-cpu.costs.toml"));
 
 /// The format of tables that this version reads.
-const FORMAT: u64 = 3;
+const FORMAT: u64 = 4;
 
 /// The target that the grids of [`specs`] are about.
 const TARGET: &str = "ort-cpu";
@@ -181,6 +181,7 @@ impl MeasuredCosts {
             Case::Softmax(shape) => self.softmax_ns(shape),
             Case::Reduce(shape) => self.reduce_ns(shape),
             Case::Attention(shape, form) => self.attention_ns(shape, *form),
+            Case::Projection(shape, form) => self.projection_ns(shape, *form),
         })
     }
 
