@@ -131,9 +131,9 @@ impl Found {
         let joined = Joined::of(&first, &second, operand)?;
         // Export says views by numbers, and by one extent that is left open.
         let moved: Vec<Dim> = joined.perm.iter().map(|&axis| joined.from[axis].clone()).collect();
-        let last = second.perm.iter().map(|&axis| second.from[axis].clone()).collect::<Vec<_>>();
-        let pairs = [(&first.from[..], &joined.from[..]), (&moved[..], operand), (&second.from[..], &last[..])];
-        let sayable = pairs.into_iter().all(|(from, to)| reshape_target(from, to).is_some());
+        let open = second.from.iter().filter(|d| !d.is_const()).count();
+        let pairs = [(&first.from[..], &joined.from[..]), (&moved[..], operand)];
+        let sayable = open <= 1 && pairs.into_iter().all(|(from, to)| reshape_target(from, to).is_some());
         (sayable && !is_constant(graph, first.x)).then(|| Found {
             first,
             chain,
@@ -170,9 +170,10 @@ impl Found {
         let digits = views.reshape(lying, &format!("{base}.digits"), joined.from)?;
         let moved = views.transpose(digits, &format!("{base}.joined"), &joined.perm)?;
         let mut v = views.reshape(moved, &format!("{base}.rows"), operand)?;
-        // Reshapes before the first op of rows are that one.
+        // Reshapes before the first op of rows are that one, and those behind the last are one with what the result is named in.
         let is_op = |(n, _): &(NodeId, usize)| !matches!(graph.node(*n).form, Form::View(_));
-        let ops = chain.iter().position(is_op).and_then(|at| chain.get(at..)).unwrap_or_default();
+        let ends = chain.iter().position(is_op).zip(chain.iter().rposition(is_op));
+        let ops = ends.and_then(|(first, last)| chain.get(first..=last)).unwrap_or_default();
         for &(n, slot) in ops {
             let mut node = graph.node(n).clone();
             if let Some(operand) = node.inputs.get_mut(slot) {
@@ -183,10 +184,12 @@ impl Found {
             v = graph.add_single(node, name, ty).map_err(PassError::Name)?;
         }
         let rank = graph.node(last).rank;
-        let y = graph.value(second.y);
-        let (name, layout) = (y.name.clone(), y.layout.clone());
-        let stored: Vec<Dim> = second.perm.iter().map(|&axis| second.from[axis].clone()).collect();
+        // A Reshape of the result says all that one to the result would.
+        let viewed = graph.only_use(second.y).and_then(|u| viewed(graph, u.node));
+        let y = viewed.unwrap_or(second.y);
+        let (name, layout) = (graph.value(y).name.clone(), graph.value(y).layout.clone());
         let order = layout.as_permutation().unwrap_or_default();
+        let Some(stored) = graph.storage_shape(y, &layout) else { return Ok(()) };
         let mut views = Views { graph, rank };
         let mut result = views.reshape(v, &format!("{name}.apart"), stored)?;
         if !order.is_sorted() {
@@ -194,9 +197,9 @@ impl Found {
         }
         let mut patch = Patch::new();
         patch.set_layout(result, layout);
-        patch.replace(second.y, result);
+        patch.replace(y, result);
         patch.apply(graph).map_err(PassError::Name)?;
-        remove_dead(graph, [last]);
+        remove_dead(graph, [graph.value(y).producer().0, last]);
         Ok(())
     }
 }
@@ -310,6 +313,17 @@ fn is_of_rows(graph: &Graph, node: &Node, bound: &Bound, slot: usize) -> bool {
         }
         None => false,
     }
+}
+
+/// The result of a Reshape that moves nothing, of row-major values.
+fn viewed(graph: &Graph, n: NodeId) -> Option<ValueId> {
+    let node = graph.node(n);
+    let (x, y) = (operand(node, 0)?, only_result(node)?);
+    let row_major = |v: ValueId| graph.value(v).layout.is_row_major();
+    let reshapes = matches!(node.form, Form::View(View::Reshape)) && row_major(x) && row_major(y);
+    // Said by numbers, and by one extent that is left open.
+    let open = graph.value(y).ty.shape()?.iter().filter(|d| !d.is_const()).count();
+    (reshapes && open <= 1).then_some(y)
 }
 
 fn operand(node: &Node, slot: usize) -> Option<ValueId> {

@@ -290,3 +290,37 @@ fn moves_whose_axes_share_no_digits_stay_two() {
         .output("y", F32);
     assert_eq!(moves(&net), [2, 2]);
 }
+
+/// Queries, keys and values of one projection, taken apart by Gathers of these indices; too few rows for a matrix per head.
+fn packed(opset: i64, indices: [i64; 3], more: impl Fn(Net) -> Net) -> Net {
+    let net = Net::new(opset)
+        .input("x", F32, &[4, 49, 384])
+        .floats("w", F32, &[384, 1152], true)
+        .node("MatMul", &["x", "w"], "p")
+        .ints("shape", &[4, 49, 3, 12, 32])
+        .node("Reshape", &["p", "shape"], "r")
+        .node_with("Transpose", &["r"], "t", &[("perm", &[2, 0, 3, 1, 4])]);
+    let parts = indices.into_iter().zip(["q", "k", "v"]).fold(net, |net, (index, name)| {
+        let at = format!("at_{name}");
+        net.int(&at, index).node_with("Gather", &["t", &at], name, &[("axis", &[0])])
+    });
+    let net = parts.node_with("Transpose", &["k"], "kt", &[("perm", &[0, 1, 3, 2])]).node("MatMul", &["q", "kt"], "s");
+    more(net.node_with("Softmax", &["s"], "a", &[("axis", &[3])]).node("MatMul", &["a", "v"], "y").output("y", F32))
+}
+
+#[test]
+fn parts_of_a_transpose_are_split_so_that_the_runtime_keeps_it_in_one_piece() {
+    let is_split = |net: &Net| {
+        let model = optimized(&cpu(), net, Numerics::Exact);
+        assert_eq!(count(&model, "Transpose"), 1);
+        let [splits, gathers] = ["Split", "Gather"].map(|op| count(&model, op));
+        assert_eq!(gathers, 3 * (1 - splits));
+        splits == 1
+    };
+    for opset in [11, 13, 17] {
+        assert!(is_split(&packed(opset, [0, 1, 2], |net| net)));
+        assert!(is_split(&packed(opset, [-1, 1, 0], |net| net)));
+    }
+    assert!(!is_split(&packed(17, [0, 1, 1], |net| net)), "a part is read twice, another not at all");
+    assert!(!is_split(&packed(17, [0, 1, 2], |net| net.node("Relu", &["t"], "z").output("z", F32))), "all are read");
+}

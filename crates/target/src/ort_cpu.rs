@@ -12,6 +12,7 @@ mod matrix;
 mod moves;
 mod norm;
 mod pool;
+mod projection;
 mod quantized;
 mod reduce;
 mod resize;
@@ -359,6 +360,7 @@ impl Target for OrtCpu {
         }
         .or_else(|| self.plain_norm(query))
         .or_else(|| self.plain_attention(query))
+        .or_else(|| self.plain_projection(query))
         .or_else(|| self.plain_quantized(query))
         .or_else(|| self.plain_product(query))
         .unwrap_or(Cost::ZERO)
@@ -380,7 +382,10 @@ impl Target for OrtCpu {
             Some("Pad" | "Slice") => self.digit_kernels(query),
             Some("Resize" | "Upsample") => self.resize_kernels(query),
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.scale_kernels(query),
-            _ => [self.norm_kernels(query), self.attention_kernels(query), self.product_kernels(query)].concat(),
+            _ => {
+                let raised = [self.norm_kernels(query), self.attention_kernels(query), self.projection_kernels(query)];
+                [raised.concat(), self.product_kernels(query)].concat()
+            }
         }
     }
 

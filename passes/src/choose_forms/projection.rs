@@ -5,7 +5,7 @@ use crate::views::{Views, inverse, is_constant, standard};
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::{Form, View};
+use relayout_ir::form::{Atom, AtomId, Bound, Form, Role, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::op::bind;
 use relayout_ir::patch::{Patch, remove_dead};
@@ -131,8 +131,37 @@ pub(super) fn raise(graph: &mut Graph, found: &Found) {
     graph.set_inputs(n, operands.into_iter().take(2 + usize::from(found.bias.is_some())).collect());
     graph.set_op(n, Projection::op(), 1);
     *graph.attrs_mut(n) = found.raised.attrs();
-    graph.set_form(n, Form::Kernel(Box::default()));
+    let form = rows_carried(graph, found).map_or_else(|| Form::Kernel(Box::default()), |b| Form::Axes(Box::new(b)));
+    graph.set_form(n, form);
     remove_dead(graph, before);
+}
+
+/// A projection as the file has it runs on rows in any order, as its product does; `None` where the result spells them otherwise.
+fn rows_carried(graph: &Graph, found: &Found) -> Option<Bound> {
+    let shape = |v: ValueId| graph.value(v).ty.shape();
+    let (from, to) = (shape(found.x)?, shape(only_result(graph.node(found.last))?)?);
+    let (rows, columns) = to.split_at_checked(found.raised.rows)?;
+    if from.split_last()?.1 != rows {
+        return None;
+    }
+    let atom = |name: String, role: Role| Atom { name, pinned: role != Role::Carried, role };
+    let carried = (0..rows.len()).map(|i| atom(format!("r{i}"), Role::Carried));
+    let summed = std::iter::once(atom("k".to_owned(), Role::Contracted));
+    let made = (0..columns.len()).map(|i| atom(format!("h{i}"), Role::Produced));
+    let atoms: Vec<Atom> = carried.chain(summed).chain(made).collect();
+    let (inner, all) = (rows.len() as AtomId, atoms.len() as AtomId);
+    let operands = std::iter::once(Some((0..=inner).collect())).chain([None, None]);
+    let operands: Vec<_> = operands.take(2 + usize::from(found.bias.is_some())).collect();
+    Some(Bound {
+        aligned: vec![false; operands.len()],
+        operands,
+        results: vec![Some((0..inner).chain(inner + 1..all).collect())],
+        atoms,
+        substitute: None,
+        orders: None,
+        renumber: Vec::new(),
+        text: "r* k, _, _ -> r* h*",
+    })
 }
 
 /// Writes a projection with a matrix per head.

@@ -9,6 +9,7 @@
 //! - `norm`: normalizations over groups of channels of blocked images are several nodes.
 //! - `volume`: convolutions and maxima over blocked volumes are those of images; so are, in `volume_moves`, moves of volumes.
 //! - `guard`: a file in blocks fails on hosts of another block, and what stays plain is kept from being blocked on load.
+//! - `parts`: parts of what a Transpose makes are those of a Split, which keeps the Transpose in one piece.
 //! - `transposes`: a slow move is several fast ones; after the moves of constants are gone.
 //! - `nchwc`: ONNX Runtime's blocked convolutions take in the sum and the activation behind them.
 
@@ -17,6 +18,7 @@ mod guard;
 mod make;
 mod nchwc;
 mod norm;
+mod parts;
 mod raise;
 mod reduced;
 mod scale;
@@ -44,6 +46,7 @@ pub fn legalize(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError
     say_kernels(graph, host.block)?;
     nchwc::fuse(graph)?;
     volume::say_convolutions(graph, cx.opset)?;
+    parts::split_parts(graph, cx.opset)?;
     let plain: Vec<NodeId> =
         graph.order().unwrap_or_default().into_iter().filter(|&n| guard::needs_shield(graph, n, host.block)).collect();
     guard::guard(graph, host, &plain)?;

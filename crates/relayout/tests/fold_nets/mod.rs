@@ -157,6 +157,11 @@ impl Net {
         self.raw(name, I64, &[values.len() as i64], values.iter().flat_map(|v| v.to_le_bytes()).collect())
     }
 
+    /// One number.
+    pub(crate) fn int(self, name: &str, value: i64) -> Net {
+        self.raw(name, I64, &[], value.to_le_bytes().to_vec())
+    }
+
     /// Numbers of 16 bits.
     pub(crate) fn short(self, name: &str, dims: &[i64], values: &[i16]) -> Net {
         self.raw(name, I16, dims, values.iter().flat_map(|v| v.to_le_bytes()).collect())
