@@ -180,11 +180,7 @@ pub trait Target: Sync {
 
     /// Kernels beyond these for layouts of operands and results that ops around the node ask for: the candidates of a value, as far
     /// as they are known.
-    fn kernels_among<'c>(
-        &self,
-        _query: &NodeQuery<'_>,
-        _candidates: &dyn Fn(ValueId) -> &'c [Layout],
-    ) -> Vec<Kernel> {
+    fn kernels_among<'c>(&self, _query: &NodeQuery<'_>, _candidates: &dyn Fn(ValueId) -> &'c [Layout]) -> Vec<Kernel> {
         Vec::new()
     }
 

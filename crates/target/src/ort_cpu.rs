@@ -387,11 +387,7 @@ impl Target for OrtCpu {
         }
     }
 
-    fn kernels_among<'c>(
-        &self,
-        query: &NodeQuery<'_>,
-        candidates: &dyn Fn(ValueId) -> &'c [Layout],
-    ) -> Vec<Kernel> {
+    fn kernels_among<'c>(&self, query: &NodeQuery<'_>, candidates: &dyn Fn(ValueId) -> &'c [Layout]) -> Vec<Kernel> {
         if is_quantized(query.graph, query.node) { Vec::new() } else { self.kernels_in_runs(query, candidates) }
     }
 
@@ -410,8 +406,13 @@ impl Target for OrtCpu {
             (None, None) if [query.from, query.to].into_iter().any(|l| self.blocked_volume(l).is_some()) => {
                 return self.volume_move(query);
             }
+            (None, None) if [query.from, query.to].into_iter().any(|l| self.axes_in_runs(l).is_some()) => {
+                return self.run_move(query);
+            }
             (None, None) => return self.chain(query).map(|c| c.cost).or_else(|| self.transpose(query)),
             (Some(_), Some(_)) => return None,
+            (None, Some(_)) if self.axes_in_runs(query.from).is_some() => return None,
+            (Some(_), None) if self.axes_in_runs(query.to).is_some() => return None,
             (None, Some(axes)) => (Reorder::Input, axes, query.from),
             (Some(axes), None) => (Reorder::Output, axes, query.to),
         };

@@ -409,7 +409,7 @@ impl ScopeCandidates {
                     let all = bound.carry(slot, layout, graph.storage, shape);
                     broken.extend(all.filter(|all| !broken.contains(all)));
                     // Runs beside it may have pad slots of their own.
-                    let padded = |l: &&Layout| l.factors() == layout.factors() && *l != layout && has_slot_map(l);
+                    let padded = |l: &&Layout| l.factors() == layout.factors() && has_slot_map(l);
                     let beside = |slot| value_at(slot).and_then(|v| self.layouts[v.index()].iter().find(padded));
                     if bound.joined().is_some() {
                         let all = bound.carry_beside(slot, layout, beside, graph.storage, shape);

@@ -1,5 +1,7 @@
-//! Pad slots of a joined axis (Concat, Split): runs in blocks, side by side, are a whole in blocks with pad slots between the runs.
-//! Channels of 24 and 24 in blocks of 16 are `C[24:32,24:32]/16`.
+//! Pad slots of an axis along which operands are joined (Concat): runs in blocks, side by side, are a whole in blocks with pad slots
+//! between the runs. Channels of 24 and 24 in blocks of 16 are `C[24:32,24:32]/16`.
+//!
+//! Absent: taking them apart again (Split), whose operand may say how long the runs are.
 
 use super::{AtomId, Bound, Role, Slot};
 use crate::dim::Dim;
@@ -27,7 +29,7 @@ impl Bound {
             let map = layout.slot_map(place(slot)?).map(<[Segment]>::to_vec);
             Some(map.unwrap_or(vec![filled(extent(slot)?)]))
         };
-        let (whole, parts) = self.whole_and_runs(atom)?;
+        let (parts, whole) = self.joining(atom)?;
         if slot == whole {
             let lengths: Vec<u64> = parts.iter().map(|&part| extent(part)).collect::<Option<_>>()?;
             let map = lies(whole, layout)?;
@@ -45,18 +47,18 @@ impl Bound {
         Some(runs)
     }
 
-    /// The joined axis of the op, if it has one.
+    /// The axis along which the op joins several operands to one result, if it does.
     pub fn joined(&self) -> Option<AtomId> {
-        self.atoms.iter().position(|a| a.role == Role::Joined).and_then(|at| AtomId::try_from(at).ok())
+        let joined = self.atoms.iter().position(|a| a.role == Role::Joined)?;
+        AtomId::try_from(joined).ok().filter(|&atom| self.joining(atom).is_some())
     }
 
-    /// The slot that has all of a joined axis, and those that have a run of it each, in their order.
-    pub fn whole_and_runs(&self, atom: AtomId) -> Option<(Slot, Vec<Slot>)> {
+    /// The operands that have a run of a joined axis each, in their order, and the result that has all of it.
+    fn joining(&self, atom: AtomId) -> Option<(Vec<Slot>, Slot)> {
         let has = |slot: &Slot| self.axes(*slot).is_some_and(|axes| axes.contains(&atom));
         let (ins, outs): (Vec<Slot>, Vec<Slot>) = self.slots().filter(has).partition(|s| matches!(s, Slot::In(_)));
-        match (&ins[..], &outs[..]) {
-            ([_, ..], [whole]) => Some((*whole, ins)),
-            ([whole], [_, _, ..]) => Some((*whole, outs)),
+        match outs[..] {
+            [whole] if ins.len() > 1 => Some((ins, whole)),
             _ => None,
         }
     }
@@ -69,7 +71,7 @@ impl Bound {
         shape: &impl Fn(Slot) -> Option<&'d [Dim]>,
     ) -> bool {
         let agrees = || {
-            let (whole, _) = self.whole_and_runs(atom)?;
+            let (_, whole) = self.joining(atom)?;
             let runs = self.runs(atom, (whole, stored(whole)?), &|_| None, shape)?;
             let same = |(slot, map): (Slot, Vec<Segment>)| {
                 let (layout, axis) = (stored(slot)?, self.axes(slot)?.iter().position(|&a| a == atom)?);
@@ -112,8 +114,7 @@ mod tests {
 
     #[test]
     fn a_slot_map_is_cut_where_blocks_end() {
-        let segments =
-            |map: &[[u64; 2]]| map.iter().map(|&[len, slots]| Segment { len, slots }).collect::<Vec<_>>();
+        let segments = |map: &[[u64; 2]]| map.iter().map(|&[len, slots]| Segment { len, slots }).collect::<Vec<_>>();
         let cuts = |map: &[[u64; 2]], lengths: &[u64]| {
             let runs = cut(&segments(map), lengths, 16)?;
             Some(runs.iter().map(|run| run.iter().map(|s| [s.len, s.slots]).collect()).collect::<Vec<Vec<_>>>())

@@ -267,8 +267,7 @@ fn joins_runs(graph: &Graph, node: &Node, bound: &Bound) -> bool {
     };
     let stored = |slot: Slot| value(slot).map(|v| &graph.value(v).layout);
     let shape = |slot: Slot| value(slot).and_then(|v| graph.value(v).ty.shape());
-    graph.storage == StorageRule::PerAxis
-        && bound.joined().is_some_and(|atom| bound.runs_agree(atom, &stored, &shape))
+    graph.storage == StorageRule::PerAxis && bound.joined().is_some_and(|atom| bound.runs_agree(atom, &stored, &shape))
 }
 
 /// Whether every slot has the same digits as they are spelled, where some axis is split. Seen up to digits of one value, as
@@ -314,9 +313,7 @@ fn digits_agree(graph: &Graph, node: &Node, bound: &Bound) -> bool {
             return false;
         }
     }
-    split
-        && apart(graph, node, bound).is_none()
-        && chains.orders(graph, node).iter().any(|order| bound.allows(order))
+    split && apart(graph, node, bound).is_none() && chains.orders(graph, node).iter().any(|order| bound.allows(order))
 }
 
 /// What is stored how, for messages.

@@ -119,7 +119,10 @@ impl OrtCpu {
         let slots = if depthwise { slots.grouped(slots.c) } else { slots };
         let group = depthwise.then(|| ("group".to_owned(), Attr::Int(self.round(slots.c) as i64)));
         Some(Kernel {
-            layouts: KernelLayouts { ins: vec![x, Some(weights), bias], outs: vec![Some(padded(self.blocked(), 1, left)?)] },
+            layouts: KernelLayouts {
+                ins: vec![x, Some(weights), bias],
+                outs: vec![Some(padded(self.blocked(), 1, left)?)],
+            },
             cost: Cost::new(self.costs.conv_ns(&slots, form)?),
             rewrite: Some(Rewrite {
                 op: op("Conv"),

@@ -57,12 +57,8 @@ impl OrtCpu {
             let layouts = KernelLayouts { ins: blocked(), outs: blocked() };
             return Some(Kernel { layouts, cost, rewrite: Some(rewrite), adds_zeros: false });
         }
-        // What is left would have to be picked out of the runs.
-        if runs.is_some() {
-            return None;
-        }
-        // What is left is a number per channel: a Reshape drops the axes, after a reorder that drops channels of the last block.
-        let views = 1 + u64::from(!c.is_multiple_of(self.block.channels()));
+        // What is left is a number per channel: a Reshape drops the axes, after a node that drops what fills blocks.
+        let views = 1 + u64::from(runs.is_some() || !c.is_multiple_of(self.block.channels()));
         let layouts = KernelLayouts { ins: blocked(), outs: vec![None] };
         let cost = cost + self.small_node().times(views);
         Some(Kernel { layouts, cost, rewrite: None, adds_zeros: false })

@@ -5,10 +5,15 @@
 //! the slots are is not theirs to ask for: they are offered where an operand or the result may lie so.
 
 use super::{ORIGINS, OrtCpu, image_of, operand};
-use crate::{Kernel, NodeQuery};
+use crate::measured::{Copy, Reorder, Side};
+use crate::{Cost, Kernel, MoveQuery, NodeQuery};
+use relayout_ir::dtype::DType;
 use relayout_ir::graph::ValueId;
 use relayout_ir::layout::{Layout, Segment};
 use relayout_ir::storage::image_in_runs;
+
+/// Bytes of an element.
+const WIDTH: u64 = 4;
 
 /// Where the pad slots of an image's channels are; `None` for the end of their last block.
 pub(super) type Runs<'a> = Option<&'a [Segment]>;
@@ -33,6 +38,22 @@ impl OrtCpu {
         image_in_runs(layout).filter(|(_, block)| *block == self.block.channels()).map(|(axes, _)| axes)
     }
 
+    /// Cost of a move of an image with pad slots between its channels: a reorder of all slots to channels first, and a copy of those
+    /// that are channels. Nothing is put into such an order.
+    pub(super) fn run_move(&self, query: &MoveQuery<'_>) -> Option<Cost> {
+        let axes = self.axes_in_runs(query.from)?;
+        let to_rows = query.to.as_permutation()? == axes && query.dtype == Some(DType::F32);
+        let [n, c, h, w]: [u64; 4] = axes.map(|axis| query.shape.get(axis).copied().unwrap_or(0));
+        let slots = slots_of(c, query.from.slot_map(axes[1]));
+        let pixels = h.saturating_mul(w);
+        // A pixel per channel lies in order as it is.
+        let reordered =
+            if pixels < 2 { Cost::ZERO } else { self.reorder(Reorder::Output, Side::Nchw, [n, slots, h, w]) };
+        let run = pixels.saturating_mul(WIDTH);
+        let bytes = n.saturating_mul(c).saturating_mul(run);
+        to_rows.then(|| reordered + Cost::new(self.costs.copy_ns(Copy::Slice, bytes, run)))
+    }
+
     /// The kernels of a node for which an operand or the result has such a candidate.
     pub(super) fn kernels_in_runs<'c>(
         &self,
@@ -55,7 +76,9 @@ impl OrtCpu {
         }
         let mut kernels = Vec::new();
         for axes in ORIGINS {
-            let Some([_, channels, ..]) = result.and_then(|y| image_of(query, y, axes)) else { continue };
+            // A reduction may leave no image.
+            let image = |v: Option<ValueId>| v.and_then(|v| image_of(query, v, axes));
+            let Some([_, channels, ..]) = image(result).or_else(|| image(operand(node, 0))) else { continue };
             for map in maps(&mut node.inputs.iter().copied().flatten().chain(result), axes) {
                 let all = map.iter().map(|run| run.len).sum::<u64>() == channels;
                 kernels.extend(all.then(|| self.kernel_in_runs(query, axes, map)).flatten());
