@@ -274,8 +274,18 @@ fn channels_are_picked_from_their_slots_at_the_end() {
 }
 
 #[test]
-fn images_of_channels_last_are_concatenated_in_blocks() {
-    let net = Net::new(17)
+fn an_image_that_is_an_output_as_well_has_its_channels_side_by_side() {
+    let net = joined([30, 15], |net| net.node("Relu", &["both"], "z").output("z", F32));
+    let model = optimized(&net, Numerics::Reassociate);
+    assert_eq!((standard(&model), reorders(&model)), (vec!["Concat", "Relu", "Gather"], [1, 2]));
+    // Seen through a Transpose, which then moves.
+    let model = optimized(&of_channels_last().output("z", F32), Numerics::Reassociate);
+    assert_eq!((count(&model, "Transpose"), count(&model, "Gather"), reorders(&model)), (0, 1, [1, 2]));
+}
+
+/// The same as frameworks with channels last write it.
+fn of_channels_last() -> Net {
+    Net::new(17)
         .input("x", F32, &[1, 40, 40, 32])
         .floats("w", F32, &[30, 32, 3, 3], true)
         .floats("u", F32, &[15, 32, 3, 3], true)
@@ -291,8 +301,12 @@ fn images_of_channels_last_are_concatenated_in_blocks() {
         .node("Relu", &["m"], "n")
         .node_with("Transpose", &["n"], "z", &[("perm", &[0, 3, 1, 2])])
         .node_with("Conv", &["z", "v"], "y", &[AROUND])
-        .output("y", F32);
-    let model = optimized(&net, Numerics::Reassociate);
+        .output("y", F32)
+}
+
+#[test]
+fn images_of_channels_last_are_concatenated_in_blocks() {
+    let model = optimized(&of_channels_last(), Numerics::Reassociate);
     assert_eq!((count(&model, "Transpose"), reorders(&model)), (0, [1, 1]));
 }
 
