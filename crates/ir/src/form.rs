@@ -6,6 +6,7 @@
 
 mod carry;
 mod renumber;
+mod runs;
 
 pub use renumber::{Said, renumbered};
 

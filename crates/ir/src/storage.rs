@@ -115,11 +115,17 @@ pub fn places(layout: &Layout, rule: StorageRule) -> Option<Vec<usize>> {
 
 /// The axes `[n, c, h, w]` and the block of an image in blocks of its channels, `n c/b h w c%b`; `None` for other layouts.
 pub fn blocked_image(layout: &Layout) -> Option<([usize; 4], u64)> {
+    image_in_runs(layout).filter(|(axes, _)| layout.slot_map(axes[1]).is_none())
+}
+
+/// The same of an image whose channels may have pad slots anywhere, as what was concatenated has them between its runs.
+pub fn image_in_runs(layout: &Layout) -> Option<([usize; 4], u64)> {
     let axes: [usize; 4] = outermost(layout).try_into().ok()?;
     let (channels, last) = (axes[1], layout.factors().last()?);
     let block = layout.block_of(channels);
     let one_split = layout.factors().len() == 5 && usize::from(last.axis) == channels && last.modulo == Some(block);
-    (one_split && (0..4).all(|axis| layout.slot_map(axis).is_none())).then_some((axes, block))
+    let padded = |axis: &usize| *axis != channels && layout.slot_map(*axis).is_some();
+    (one_split && !axes.iter().any(padded)).then_some((axes, block))
 }
 
 /// How a volume lies that is in blocks of its channels.

@@ -179,6 +179,12 @@ pub trait Target: Sync {
         Vec::new()
     }
 
+    /// Kernels beyond these for layouts of operands and results that ops around the node ask for: the candidates of a value, as far
+    /// as they are known.
+    fn kernels_among<'c>(&self, _query: &NodeQuery<'_>, _candidates: &dyn Fn(ValueId) -> &'c [Layout]) -> Vec<Kernel> {
+        Vec::new()
+    }
+
     /// Cost of a move; `None` where the dialect can't say it.
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost>;
 

@@ -16,6 +16,7 @@ mod projection;
 mod quantized;
 mod reduce;
 mod resize;
+mod runs;
 mod scale;
 mod volume;
 
@@ -162,8 +163,9 @@ impl OrtCpu {
         Some(Cost::new(self.costs.transpose_ns(&shape, &perm, bytes)))
     }
 
-    /// Elements per channel of the first blocked result, and its channels; symbolic extents taken as 1: only ratios count.
-    fn blocked_result(&self, graph: &Graph, node: NodeId, outs: &[Layout]) -> Option<[u64; 2]> {
+    /// Elements per channel of the first blocked result, its channels, and their slots; symbolic extents taken as 1: only ratios
+    /// count.
+    fn blocked_result(&self, graph: &Graph, node: NodeId, outs: &[Layout]) -> Option<[u64; 3]> {
         let (slot, channels) = outs.iter().enumerate().find_map(|(slot, l)| Some((slot, self.blocked_axis(l)?)))?;
         let v = graph.node(node).outputs.get(slot).copied().flatten()?;
         let extents = graph.value(v).ty.shape()?.iter().map(|d| d.as_const().map_or(1, |d| d.max(0) as u64));
@@ -175,13 +177,14 @@ impl OrtCpu {
                 each = each.saturating_mul(extent);
             }
         }
-        Some([each, blocked])
+        let runs = outs.get(slot).and_then(|l| l.slot_map(channels));
+        Some([each, blocked, self.round(runs::slots_of(blocked, runs))])
     }
 
-    /// The axis of which an image or a volume has blocks of this host.
+    /// The axis of which an image or a volume has blocks of this host; of an image's there may be pad slots anywhere.
     fn blocked_axis(&self, layout: &Layout) -> Option<usize> {
         let volume = || self.blocked_volume(layout).map(|v| v.axes[1]);
-        self.blocked_axes(layout).map(|axes| axes[1]).or_else(volume)
+        self.axes_in_runs(layout).map(|axes| axes[1]).or_else(volume)
     }
 
     /// The axes `[n, c, h, w]` of an image in blocks of this host.
@@ -339,10 +342,10 @@ impl Target for OrtCpu {
         if node.is_named("Shape") {
             return Some(Cost::ZERO);
         }
-        // Channels that fill the last block are computed for nothing.
-        let [pixels, c] = self.blocked_result(query.graph, query.node, query.outs)?;
+        // Channels that fill a block are computed for nothing.
+        let [pixels, c, slots] = self.blocked_result(query.graph, query.node, query.outs)?;
         let node = query.graph.node(query.node);
-        let (own, padded) = (pixels.saturating_mul(c), pixels.saturating_mul(self.round(c)));
+        let (own, padded) = (pixels.saturating_mul(c), pixels.saturating_mul(slots));
         Some(Cost::new(self.pass(node, padded).saturating_sub(self.pass(node, own))))
     }
 
@@ -376,17 +379,21 @@ impl Target for OrtCpu {
         match query.graph.node(query.node).onnx() {
             Some("Conv") => [self.conv_kernels(query), self.volume_kernels(query)].concat(),
             Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => {
-                [self.pool_kernels(query), self.maximum_kernels(query)].concat()
+                self.pool_kernel(query, None).into_iter().chain(self.maximum_kernels(query)).collect()
             }
             Some("ReduceMean" | "ReduceMax") => self.reduce_kernels(query),
             Some("Pad" | "Slice") => self.digit_kernels(query),
-            Some("Resize" | "Upsample") => self.resize_kernels(query),
+            Some("Resize" | "Upsample") => self.resize_kernel(query, None).into_iter().collect(),
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.scale_kernels(query),
             _ => {
                 let raised = [self.norm_kernels(query), self.attention_kernels(query), self.projection_kernels(query)];
                 [raised.concat(), self.product_kernels(query)].concat()
             }
         }
+    }
+
+    fn kernels_among<'c>(&self, query: &NodeQuery<'_>, candidates: &dyn Fn(ValueId) -> &'c [Layout]) -> Vec<Kernel> {
+        if is_quantized(query.graph, query.node) { Vec::new() } else { self.kernels_in_runs(query, candidates) }
     }
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {
@@ -404,8 +411,13 @@ impl Target for OrtCpu {
             (None, None) if [query.from, query.to].into_iter().any(|l| self.blocked_volume(l).is_some()) => {
                 return self.volume_move(query);
             }
+            (None, None) if [query.from, query.to].into_iter().any(|l| self.axes_in_runs(l).is_some()) => {
+                return self.run_move(query);
+            }
             (None, None) => return self.chain(query).map(|c| c.cost).or_else(|| self.transpose(query)),
             (Some(_), Some(_)) => return None,
+            (None, Some(_)) if self.axes_in_runs(query.from).is_some() => return None,
+            (Some(_), None) if self.axes_in_runs(query.to).is_some() => return None,
             (None, Some(axes)) => (Reorder::Input, axes, query.from),
             (Some(axes), None) => (Reorder::Output, axes, query.to),
         };

@@ -56,6 +56,8 @@ pub(super) struct ScopeCandidates {
     pub(super) choices: Vec<Vec<Choice>>,
     /// By node number: kernels of the target's dialect.
     pub(super) kernels: Vec<Vec<Kernel>>,
+    /// By node number: how many of these there are whatever the candidates of its values.
+    offered: Vec<usize>,
     /// By node number: cost of the standard op.
     pub(super) plain: Vec<Cost>,
     /// By value number: what its pad slots may hold.
@@ -199,6 +201,7 @@ impl Closure<'_, '_> {
             layouts: vec![SmallVec::new(); graph.value_bound()],
             choices: vec![Vec::new(); nodes],
             kernels: vec![Vec::new(); nodes],
+            offered: vec![0; nodes],
             plain: vec![Cost::ZERO; nodes],
             lanes: Lanes::of(graph),
             constant: vec![false; graph.value_bound()],
@@ -215,10 +218,8 @@ impl Closure<'_, '_> {
                 let is_constant = |v: ValueId| own.constant.get(v.index()).copied().unwrap_or(false);
                 let query = NodeQuery { graph, node: n, sizes: self.hints, is_constant: &is_constant };
                 let (mut kernels, plain) = (self.target.kernels(&query), self.target.plain_cost(&query));
-                kernels.retain(|k| {
-                    let same_bits = !k.adds_zeros || self.numerics > Numerics::Exact;
-                    same_bits && (k.rewrite.is_some() || is_sayable(graph, n, &k.layouts))
-                });
+                kernels.retain(|k| may_take(graph, n, k, self.numerics));
+                own.offered[n.index()] = kernels.len();
                 own.kernels[n.index()] = kernels;
                 own.plain[n.index()] = plain;
             }
@@ -299,6 +300,7 @@ impl Closure<'_, '_> {
         for choice in &mut proposals {
             choice.cost += own.plain[n.index()];
         }
+        own.offer_among(graph, self.target, self.hints, n, self.numerics);
         // The kernels of the dialect come before other orders of the standard op, so that the cap does not turn them away.
         let kernels = own.kernel_choices(graph, n);
         proposals.splice(proposals.len().min(1)..proposals.len().min(1), kernels);
@@ -406,6 +408,13 @@ impl ScopeCandidates {
                 } else {
                     let all = bound.carry(slot, layout, graph.storage, shape);
                     broken.extend(all.filter(|all| !broken.contains(all)));
+                    // Runs beside it may have pad slots of their own.
+                    let padded = |l: &&Layout| l.factors() == layout.factors() && has_slot_map(l);
+                    let beside = |slot| value_at(slot).and_then(|v| self.layouts[v.index()].iter().find(padded));
+                    if bound.joined().is_some() {
+                        let all = bound.carry_beside(slot, layout, beside, graph.storage, shape);
+                        broken.extend(all.filter(|all| !broken.contains(all)));
+                    }
                 }
             }
         }
@@ -459,6 +468,22 @@ impl ScopeCandidates {
         })
     }
 
+    /// Kernels of a node for layouts that other ops brought: those with pad slots that no kernel asks for by itself.
+    fn offer_among(&mut self, graph: &Graph, target: &dyn Target, hints: &Hints, n: NodeId, numerics: Numerics) {
+        let node = graph.node(n);
+        let brought = |v: &ValueId| !self.constant[v.index()] && self.layouts[v.index()].iter().any(has_slot_map);
+        if !matches!(node.op, Op::Onnx(_)) || !node.inputs.iter().chain(&node.outputs).flatten().any(brought) {
+            return;
+        }
+        let is_constant = |v: ValueId| self.constant[v.index()];
+        let query = NodeQuery { graph, node: n, sizes: hints, is_constant: &is_constant };
+        let mut kernels = target.kernels_among(&query, &|v| &self.layouts[v.index()]);
+        kernels.retain(|k| may_take(graph, n, k, numerics));
+        let own = &mut self.kernels[n.index()];
+        own.truncate(self.offered[n.index()]);
+        own.extend(kernels);
+    }
+
     /// The kernels of the target's dialect for a node.
     fn kernel_choices(&self, graph: &Graph, n: NodeId) -> Vec<Choice> {
         let of = |(number, kernel): (usize, &Kernel)| {
@@ -477,6 +502,17 @@ impl ScopeCandidates {
         };
         self.kernels[n.index()].iter().enumerate().map(of).collect()
     }
+}
+
+/// Whether pad slots of a layout are elsewhere than at the end of the last blocks.
+fn has_slot_map(layout: &Layout) -> bool {
+    (0..layout.rank()).any(|axis| layout.slot_map(axis).is_some())
+}
+
+/// Whether a kernel may stand for a node.
+fn may_take(graph: &Graph, n: NodeId, kernel: &Kernel, numerics: Numerics) -> bool {
+    let same_bits = !kernel.adds_zeros || numerics > Numerics::Exact;
+    same_bits && (kernel.rewrite.is_some() || is_sayable(graph, n, &kernel.layouts))
 }
 
 /// Small nodes that an order needs beside the op: broadcast operands raised to full rank, Shape's extents put in order.

@@ -7,6 +7,7 @@
 //! - `unfold`: Pad and Slice of a blocked image speak of its digits.
 //! - `scale`: scales per channel of blocked images are convolutions of one tap.
 //! - `norm`: normalizations over groups of channels of blocked images are several nodes.
+//! - `run_moves`: of what has pad slots between its channels the channels are gathered; after the moves of constants are gone.
 //! - `volume`: convolutions and maxima over blocked volumes are those of images; so are, in `volume_moves`, moves of volumes.
 //! - `guard`: a file in blocks fails on hosts of another block, and what stays plain is kept from being blocked on load.
 //! - `parts`: parts of what a Transpose makes are those of a Split, which keeps the Transpose in one piece.
@@ -21,6 +22,7 @@ mod norm;
 mod parts;
 mod raise;
 mod reduced;
+mod run_moves;
 mod scale;
 mod transposes;
 mod unfold;

@@ -8,7 +8,7 @@ use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::NCHWC;
-use relayout_ir::storage::blocked_image;
+use relayout_ir::storage::image_in_runs;
 use relayout_ir::types::Type;
 
 /// Says such a reduction of a blocked image.
@@ -44,13 +44,13 @@ impl Pooled {
         };
         let x = node.inputs.first().copied().flatten()?;
         let layout = layouts.ins.first()?.clone()?;
-        let (axes, block) = blocked_image(&layout)?;
+        let (axes, block) = image_in_runs(&layout)?;
         let shape = graph.value(x).ty.shape()?;
         let (images, channels) = (shape.get(axes[0])?.clone(), shape.get(axes[1])?.as_const()?);
         Some(Pooled { op, x, layout, axes, block: block as i64, images, channels })
     }
 
-    /// Adds the pool, and the move that drops what fills the last block, if anything does.
+    /// Adds the pool, and the move that drops what fills blocks, if anything does.
     fn add(self, graph: &mut Graph, n: NodeId) -> Result<ValueId, PassError> {
         let rank = graph.node(n).rank;
         let base = graph.node(n).outputs.first().copied().flatten().map(|y| graph.value(y).name.clone());
@@ -67,7 +67,7 @@ impl Pooled {
         let name = graph.fresh_name(&format!("{base}.pooled"));
         let pooled = graph.add_single(node, name, ty.clone()).map_err(PassError::Name)?;
         *graph.value_mut(pooled).layout = self.layout.clone();
-        if self.channels % self.block == 0 {
+        if self.channels % self.block == 0 && self.layout.slot_map(self.axes[1]).is_none() {
             return Ok(pooled);
         }
         let mut node = Node::new(Op::Relayout, vec![Some(pooled)]);

@@ -15,9 +15,9 @@ use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
-use relayout_ir::layout::Layout;
+use relayout_ir::layout::{Layout, Segment};
 use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
-use relayout_ir::storage::blocked_image;
+use relayout_ir::storage::image_in_runs;
 use relayout_ir::types::Type;
 
 /// The operand of a convolution that is its bias.
@@ -47,7 +47,7 @@ pub(super) fn constant_scale(graph: &Graph, n: NodeId, layouts: &KernelLayouts) 
     let [slot] = blocked_slots(layouts)[..] else { return None };
     let node = graph.node(n);
     let x = node.inputs.get(slot).copied().flatten()?;
-    let ([_, axis, _, _], _) = blocked_image(layouts.ins.get(slot)?.as_ref()?)?;
+    let ([_, axis, _, _], _) = image_in_runs(layouts.ins.get(slot)?.as_ref()?)?;
     let channels = usize::try_from(graph.value(x).ty.shape()?.get(axis)?.as_const()?).ok()?;
     Some((x, reading(graph, node, x, Some(axis), channels)?))
 }
@@ -66,11 +66,15 @@ fn say_constant(
     affine: &Affine,
     layouts: &KernelLayouts,
 ) -> Result<(), PassError> {
-    let Some(slots) = slots(graph, x, layouts) else { return Ok(()) };
+    let (Some(slots), Some(layout)) = (slots(graph, x, layouts), layouts.outs.first().and_then(Option::as_ref)) else {
+        return Ok(());
+    };
+    let runs = image_in_runs(layout).and_then(|(axes, _)| layout.slot_map(axes[1]));
+    let affine = &widened(affine, slots, runs);
     // A scale after a scale is one: the shift of a BatchNormalization that came apart, say.
     let before = scaled_before(graph, x, slots);
     let (x, affine) = match &before {
-        Some((inner, first)) => (*inner, &first.then(&widened(affine, slots))),
+        Some((inner, first)) => (*inner, &first.then(affine)),
         None => (x, affine),
     };
     let rank = graph.node(n).rank;
@@ -101,7 +105,7 @@ fn say_computed(graph: &mut Graph, n: NodeId, layouts: &KernelLayouts) -> Result
         return Ok(());
     };
     let (wide, channels) = (images * slots as i64, slots as i64);
-    let Some(([_, _, h, w], _)) = layouts.outs.first().cloned().flatten().and_then(|l| blocked_image(&l)) else {
+    let Some(([_, _, h, w], _)) = layouts.outs.first().cloned().flatten().and_then(|l| image_in_runs(&l)) else {
         return Ok(());
     };
     let (h, w) = match shape(x) {
@@ -203,9 +207,21 @@ fn scaled_before(graph: &Graph, v: ValueId, slots: usize) -> Option<(ValueId, Af
     (shift.len() == slots).then(|| Some((operand(0)?, Affine { scale, shift })))?
 }
 
-/// With channels that only fill the last block.
-fn widened(affine: &Affine, slots: usize) -> Affine {
-    let wide = |numbers: &[f64]| numbers.iter().copied().chain(std::iter::repeat(0.0)).take(slots).collect();
+/// With channels that only fill blocks: the last one, or where runs have pad slots.
+fn widened(affine: &Affine, slots: usize, runs: Option<&[Segment]>) -> Affine {
+    let wide = |numbers: &[f64]| {
+        let mut wide = vec![0.0; slots];
+        let mut left = numbers.iter();
+        let whole = [Segment { len: numbers.len() as u64, slots: slots as u64 }];
+        let mut at = 0;
+        for run in runs.unwrap_or(&whole) {
+            for (to, from) in wide.iter_mut().skip(at).zip(left.by_ref().take(run.len as usize)) {
+                *to = *from;
+            }
+            at += run.slots as usize;
+        }
+        wide
+    };
     Affine { scale: wide(&affine.scale), shift: wide(&affine.shift) }
 }
 

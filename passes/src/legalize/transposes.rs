@@ -4,7 +4,7 @@
 //! nothing. The runtime's own optimizer merges Transposes that follow each other, and those with a Reshape between them, back
 //! into the slow one when it loads the file; it does not look through a Flatten.
 
-use super::volume_moves;
+use super::{run_moves, volume_moves};
 use crate::pipeline::{Context, PassError};
 use crate::record::{Moved, moved};
 use relayout_ir::attr::Attr;
@@ -27,8 +27,8 @@ pub(crate) fn split_moves(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(),
     // What a step adds is of no opset.
     let any_elements = flattens_any(graph);
     for n in graph.order().unwrap_or_default() {
-        // Elsewhere moves of volumes are the target's own.
-        if cx.target.blocked_host().is_some() && volume_moves::say(graph, n)? {
+        // Elsewhere moves of volumes and to channels that lie apart are the target's own.
+        if cx.target.blocked_host().is_some() && (volume_moves::say(graph, n)? || run_moves::say(graph, n)?) {
             continue;
         }
         if let Some((y, steps)) = split(graph, n, cx, any_elements) {

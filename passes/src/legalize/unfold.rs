@@ -12,7 +12,7 @@ use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::{Padding, cuts, paddings, zero_padding};
 use relayout_ir::patch::constant_node;
-use relayout_ir::storage::blocked_image;
+use relayout_ir::storage::image_in_runs;
 use relayout_ir::types::Type;
 
 /// The first operator sets in which these ops have their numbers as operands.
@@ -128,7 +128,7 @@ impl Unfolded {
         let node = graph.node(n);
         let (x, y) = (node.inputs.first().copied().flatten()?, node.outputs.first().copied().flatten()?);
         let blocked = layouts.outs.first()?.clone()?;
-        let (axes, block) = blocked_image(&blocked)?;
+        let (axes, block) = image_in_runs(&blocked)?;
         let block = i64::try_from(block).ok()?;
         let stored = graph.storage_shape(x, &blocked)?;
         let blocks = stored.get(1)?.as_const()? / block;

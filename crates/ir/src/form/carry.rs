@@ -29,6 +29,18 @@ impl Bound {
         rule: StorageRule,
         shape: impl Fn(Slot) -> Option<&'d [Dim]>,
     ) -> Option<Vec<(Slot, Layout)>> {
+        self.carry_beside(slot, layout, |_| None, rule, shape)
+    }
+
+    /// The same where the runs beside a run of a joined axis lie as `beside` has it; blocks of others are filled at their end.
+    pub fn carry_beside<'d>(
+        &self,
+        slot: Slot,
+        layout: &Layout,
+        beside: impl Fn(Slot) -> Option<&'d Layout>,
+        rule: StorageRule,
+        shape: impl Fn(Slot) -> Option<&'d [Dim]>,
+    ) -> Option<Vec<(Slot, Layout)>> {
         let axes = self.axes(slot)?;
         let own = shape(slot)?;
         if layout.rank() != axes.len() || own.len() != axes.len() || self.substitute.is_some() {
@@ -42,7 +54,17 @@ impl Bound {
             let block = Dim::from(layout.block_of(axis) as i64);
             layout.slot_map(axis).is_none() && own[axis].exact_div(&block).is_some()
         });
-        if !broken.iter().all(|&atom| self.breaks(atom, layout, axes, &shape)) || !self.renumbers(&broken, full, rule) {
+        // Declared per digit, nothing reads what has pad slots between its runs.
+        let joined = self.joined().filter(|atom| rule == StorageRule::PerAxis && broken.contains(atom));
+        let runs = match joined {
+            Some(atom) => self.runs(atom, (slot, layout), &beside, &shape)?,
+            None => Vec::new(),
+        };
+        let breaks = |atom: AtomId| {
+            let pinned = self.atoms[usize::from(atom)].pinned;
+            if joined == Some(atom) { !pinned } else { self.breaks(atom, layout, axes, &shape) }
+        };
+        if !broken.iter().all(|&atom| breaks(atom)) || !self.renumbers(&broken, full, rule) {
             return None;
         }
         // Runtimes compute the op at its own rank only.
@@ -63,7 +85,8 @@ impl Bound {
         self.slots()
             .map(|other| {
                 let (axes, dims) = (self.axes(other)?, shape(other)?);
-                if dims.iter().all(Dim::is_one) {
+                let run = runs.iter().find(|(own, _)| *own == other).map(|(_, map)| map);
+                if run.is_none() && dims.iter().all(Dim::is_one) {
                     // One element is the same wherever it is repeated.
                     return Some((other, Layout::row_major(axes.len())));
                 }
@@ -86,11 +109,13 @@ impl Bound {
                         modulo => factors.push(Factor { axis: axis as u8, div: digit.div, modulo }),
                     }
                 }
-                let maps = maps.iter().filter_map(|(atom, map)| {
-                    let axis = axes.iter().position(|a| a == atom)?;
+                let of = |atom: &AtomId| axes.iter().position(|a| a == atom);
+                let maps = maps.iter().filter(|(atom, _)| joined != Some(*atom)).filter_map(|(atom, map)| {
+                    let axis = of(atom)?;
                     (!dims[axis].is_one()).then(|| (axis as u8, map.to_vec()))
                 });
-                Some((other, Layout::new(axes.len(), factors, maps).ok()?))
+                let own = joined.as_ref().and_then(of).zip(run).map(|(axis, map)| (axis as u8, map.clone()));
+                Some((other, Layout::new(axes.len(), factors, maps.chain(own)).ok()?))
             })
             .collect()
     }

@@ -10,8 +10,9 @@ use super::{Invariant, Scope};
 use crate::dim::Dim;
 use crate::form::{AtomId, AtomOrder, Border, Bound, Form, KernelLayouts, Role, Slot, View};
 use crate::graph::{Graph, Node, Op, ValueId};
-use crate::layout::Layout;
+use crate::layout::{Layout, Segment};
 use crate::op::value_at;
+use crate::storage::StorageRule;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(scope: &mut Scope<'_>, node: &Node) {
@@ -204,6 +205,11 @@ fn axes(scope: &mut Scope<'_>, node: &Node, bound: &Bound) {
             fine = false;
         }
     }
+    if fine && let Some((v, name)) = apart(scope.graph, node, bound) {
+        let layout = &scope.graph.value(v).layout;
+        let problem = format!("is stored as {layout}, with pad slots of `{name}` elsewhere than the slots before");
+        return scope.report(Invariant::Axes, Some(v), problem, "put a relayout there to the layout of the others");
+    }
     if fine && !chains.orders(scope.graph, node).iter().any(|order| bound.allows(order)) {
         let problem = format!("can't run with {} (signature {bound})", stored(scope.graph, node));
         let fix = "put relayouts there: letters that are found by position stay at their place, and Gather's indices together";
@@ -231,11 +237,45 @@ fn one_order_tells_all(graph: &Graph, node: &Node, bound: &Bound) -> bool {
     order.is_some_and(|order| fits(&order))
 }
 
+/// The first slot that has pad slots of a letter elsewhere than the slots before it, and that letter.
+fn apart<'g>(graph: &'g Graph, node: &Node, bound: &'g Bound) -> Option<(ValueId, &'g str)> {
+    let mut known: BTreeMap<AtomId, Option<&[Segment]>> = BTreeMap::new();
+    for (slot, v) in values(node) {
+        let value = graph.value(v);
+        let (Some(atoms), Some(shape)) = (bound.axes(slot), value.ty.shape()) else { continue };
+        for (axis, (&atom, extent)) in atoms.iter().zip(shape).enumerate() {
+            let letter = bound.atoms.get(usize::from(atom))?;
+            // Runs of a joined axis have slots of their own; one element is the same wherever it is repeated.
+            if letter.role == Role::Joined || extent.is_one() {
+                continue;
+            }
+            let own = value.layout.slot_map(axis);
+            if *known.entry(atom).or_insert(own) != own {
+                return Some((v, &letter.name));
+            }
+        }
+    }
+    None
+}
+
+/// Whether a joined axis has pad slots between its runs, and where they have theirs. Only the bytes of what is declared per axis
+/// are put side by side as they lie.
+fn joins_runs(graph: &Graph, node: &Node, bound: &Bound) -> bool {
+    let value = |slot: Slot| match slot {
+        Slot::In(i) => node.inputs.get(i).copied().flatten(),
+        Slot::Out(i) => node.outputs.get(i).copied().flatten(),
+    };
+    let stored = |slot: Slot| value(slot).map(|v| &graph.value(v).layout);
+    let shape = |slot: Slot| value(slot).and_then(|v| graph.value(v).ty.shape());
+    graph.storage == StorageRule::PerAxis && bound.joined().is_some_and(|atom| bound.runs_agree(atom, &stored, &shape))
+}
+
 /// Whether every slot has the same digits as they are spelled, where some axis is split. Seen up to digits of one value, as
 /// below, a split axis can look whole in one slot (`[N, C, 1, 1]` in blocks of C) and not in another.
 fn digits_agree(graph: &Graph, node: &Node, bound: &Bound) -> bool {
     let mut chains = Chains::new(bound);
     let mut split = false;
+    let joins_runs = joins_runs(graph, node, bound);
     for (slot, v) in values(node) {
         let (value, atoms) = (graph.value(v), bound.axes(slot));
         let Some(atoms) = atoms else {
@@ -261,7 +301,7 @@ fn digits_agree(graph: &Graph, node: &Node, bound: &Bound) -> bool {
             let whole_runs = !padded && extent.exact_div(&Dim::from(value.layout.block_of(axis) as i64)).is_some();
             let soft = match letter.role {
                 Role::Carried | Role::Contracted | Role::Produced => true,
-                Role::Joined => whole_runs,
+                Role::Joined => whole_runs || joins_runs,
                 Role::Windowed | Role::Whole => false,
             };
             if broken && (letter.pinned || !soft) {
@@ -273,7 +313,7 @@ fn digits_agree(graph: &Graph, node: &Node, bound: &Bound) -> bool {
             return false;
         }
     }
-    split && chains.orders(graph, node).iter().any(|order| bound.allows(order))
+    split && apart(graph, node, bound).is_none() && chains.orders(graph, node).iter().any(|order| bound.allows(order))
 }
 
 /// What is stored how, for messages.

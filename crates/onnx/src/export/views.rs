@@ -9,7 +9,7 @@ use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::NCHWC;
-use relayout_ir::storage::{StorageRule, blocked_image, reshape_target, same_bytes};
+use relayout_ir::storage::{StorageRule, blocked_image, image_in_runs, reshape_target, same_bytes};
 
 /// What is left of a view or a move once both sides have their storage shapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) enum Change {
     Transpose { x: ValueId, y: ValueId, perm: Vec<usize> },
     /// A whole image into blocks of channels.
     Pack { x: ValueId, y: ValueId, from: Image },
-    /// Out of blocks of channels, so many of which are no padding.
+    /// Out of blocks of channels, so many of which are kept.
     Unpack { x: ValueId, y: ValueId, to: Image, channels: i64 },
     /// A move that only the dialect's functions can say: the result's axes lie so in the operand.
     Move { x: ValueId, y: ValueId, left: Box<Layout> },
@@ -51,6 +51,14 @@ fn reorder(graph: &Graph, x: ValueId, y: ValueId, left: &Layout, shape: &[Dim]) 
     let to = &graph.value(y).layout;
     if graph.storage != StorageRule::PerAxis {
         return None;
+    }
+    // Channels that have pad slots between them are put in order with these.
+    if let Some((axes, _)) = image_in_runs(left)
+        && let Some(map) = left.slot_map(axes[1])
+    {
+        let padded = Layout::permutation(&axes).ok()?.with_slot_map(axes[1], map).ok()?;
+        let slots = i64::try_from(map.iter().map(|run| run.slots).sum::<u64>()).ok()?;
+        return (padded == *to).then_some(Change::Unpack { x, y, to: Image::ChannelsFirst, channels: slots });
     }
     match (blocked_image(left), blocked_image(to)) {
         (None, Some((axes, _))) => Some(Change::Pack { x, y, from: Image::of(left, axes)? }),

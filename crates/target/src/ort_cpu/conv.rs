@@ -1,5 +1,6 @@
 //! Convolutions.
 
+use super::runs::{Runs, slots_of};
 use super::{OrtCpu, extents, image, op, operand};
 use crate::measured::{ConvShape, Form};
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
@@ -7,7 +8,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::Node;
-use relayout_ir::layout::Layout;
+use relayout_ir::layout::{Layout, Segment};
 
 /// A convolution with constant weights.
 fn conv_of(query: &NodeQuery<'_>) -> Option<ConvShape> {
@@ -42,22 +43,42 @@ impl OrtCpu {
 
     pub(super) fn conv_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
         let Some(conv) = conv_of(query) else { return Vec::new() };
-        let block = self.block.channels();
-        let blocked = Some(self.blocked());
-        let dense = Some(self.block.dense_weights());
-        let filters = Some(self.block.filter_weights());
-        let whole = |channels: u64| (channels / conv.group).is_multiple_of(block);
+        let whole = |channels: u64| (channels / conv.group).is_multiple_of(self.block.channels());
         let mut kernels = Vec::new();
-        if conv.group == 1 && conv.c < block {
+        if conv.group == 1 && conv.c < self.block.channels() {
             // Reads ordinary NCHW, of any number of channels.
-            kernels.extend(self.conv(query, &conv, Form::BlockedFromNchw, None, filters.clone()));
+            kernels.extend(self.conv(query, &conv, Form::BlockedFromNchw, [None, None]));
         }
-        if conv.is_depthwise() {
-            kernels.extend(self.conv(query, &conv, Form::Blocked, blocked, filters));
-        } else if conv.group == 1 || (whole(conv.c) && whole(conv.m)) {
-            kernels.extend(self.conv(query, &conv, Form::Blocked, blocked, dense));
+        if conv.is_depthwise() || conv.group == 1 || (whole(conv.c) && whole(conv.m)) {
+            kernels.extend(self.conv(query, &conv, Form::Blocked, [None, None]));
         } else {
             kernels.extend(self.wider(query, &conv));
+        }
+        kernels
+    }
+
+    /// Kernels of a convolution that reads or leaves channels with pad slots between their runs: `read` and `left` are where these
+    /// may be. Its constant weights and bias have zeros there.
+    pub(super) fn convs_in_runs(&self, query: &NodeQuery<'_>, read: &[&[Segment]], left: &[&[Segment]]) -> Vec<Kernel> {
+        let Some(conv) = conv_of(query) else { return Vec::new() };
+        if conv.is_depthwise() {
+            let mut maps = read.to_vec();
+            maps.extend(left.iter().filter(|map| !read.contains(map)));
+            let each = maps.into_iter().filter_map(|map| self.conv(query, &conv, Form::Blocked, [Some(map); 2]));
+            return each.collect();
+        }
+        if conv.group > 1 {
+            return Vec::new();
+        }
+        let mut kernels = Vec::new();
+        if conv.c < self.block.channels() {
+            let from_nchw = |map| self.conv(query, &conv, Form::BlockedFromNchw, [None, Some(map)]);
+            kernels.extend(left.iter().copied().filter_map(from_nchw));
+        }
+        for from in read.iter().copied().map(Some).chain([None]) {
+            for to in left.iter().copied().map(Some).chain(from.map(|_| None)) {
+                kernels.extend(self.conv(query, &conv, Form::Blocked, [from, to]));
+            }
         }
         kernels
     }
@@ -67,24 +88,42 @@ impl OrtCpu {
         let joined = self.block.joined_groups(conv.group, conv.c, conv.m)?;
         let wide = ConvShape { group: conv.group / joined, ..*conv };
         let ordinary = wide.group == 1 && wide.c < self.block.channels();
-        let (form, x) = if ordinary { (Form::BlockedFromNchw, None) } else { (Form::Blocked, Some(self.blocked())) };
-        Some(Kernel { rewrite: None, adds_zeros: true, ..self.conv(query, &wide, form, x, None)? })
+        let form = if ordinary { Form::BlockedFromNchw } else { Form::Blocked };
+        let mut kernel = self.conv(query, &wide, form, [None, None])?;
+        if let Some(weights) = kernel.layouts.ins.get_mut(1) {
+            *weights = None;
+        }
+        Some(Kernel { rewrite: None, adds_zeros: true, ..kernel })
     }
 
-    fn conv(
-        &self,
-        query: &NodeQuery<'_>,
-        conv: &ConvShape,
-        form: Form,
-        x: Option<Layout>,
-        w: Option<Layout>,
-    ) -> Option<Kernel> {
+    /// The kernel whose operand and result have the pad slots of their channels there.
+    fn conv(&self, query: &NodeQuery<'_>, conv: &ConvShape, form: Form, [read, left]: [Runs<'_>; 2]) -> Option<Kernel> {
         let node = query.graph.node(query.node);
-        let bias = operand(node, 2).map(|_| self.per_channel(conv.m));
-        let group = conv.is_depthwise().then(|| ("group".to_owned(), Attr::Int(self.round(conv.c) as i64)));
+        let slots = ConvShape { c: slots_of(conv.c, read), m: slots_of(conv.m, left), ..*conv };
+        let padded = |layout: Layout, axis: usize, runs: Runs<'_>| match runs {
+            Some(map) => layout.with_slot_map(axis, map).ok(),
+            None => Some(layout),
+        };
+        let bias = match (operand(node, 2), left) {
+            (None, _) => None,
+            (Some(_), None) => Some(self.per_channel(conv.m)),
+            (Some(_), runs) => Some(padded(Layout::row_major(1), 0, runs)?),
+        };
+        let depthwise = conv.is_depthwise();
+        let weights = if depthwise || form == Form::BlockedFromNchw {
+            padded(self.block.filter_weights(), 0, left)?
+        } else {
+            padded(padded(self.block.dense_weights(), 0, left)?, 1, read)?
+        };
+        let x = if form == Form::BlockedFromNchw { None } else { Some(padded(self.blocked(), 1, read)?) };
+        let slots = if depthwise { slots.grouped(slots.c) } else { slots };
+        let group = depthwise.then(|| ("group".to_owned(), Attr::Int(self.round(slots.c) as i64)));
         Some(Kernel {
-            layouts: KernelLayouts { ins: vec![x, w, bias], outs: vec![Some(self.blocked())] },
-            cost: Cost::new(self.costs.conv_ns(conv, form)?),
+            layouts: KernelLayouts {
+                ins: vec![x, Some(weights), bias],
+                outs: vec![Some(padded(self.blocked(), 1, left)?)],
+            },
+            cost: Cost::new(self.costs.conv_ns(&slots, form)?),
             rewrite: Some(Rewrite {
                 op: op("Conv"),
                 opset: 1,

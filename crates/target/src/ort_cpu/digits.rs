@@ -1,6 +1,7 @@
 //! Standard ops that run on a blocked image declared with all its digits, `[N, C/B, H, W, B]`: Pad and Slice of anything but its
 //! channels. Two Reshapes say so, and move nothing.
 
+use super::runs::{Runs, slots_of};
 use super::{ORIGINS, OrtCpu, image_of, operand};
 use crate::measured::Copy;
 use crate::{Cost, Kernel, NodeQuery};
@@ -24,7 +25,8 @@ struct Copied {
 }
 
 impl Copied {
-    fn of(query: &NodeQuery<'_>, axes: [usize; 4], block: u64) -> Option<Copied> {
+    /// `padded`: channels have pad slots between their runs.
+    fn of(query: &NodeQuery<'_>, axes: [usize; 4], block: u64, padded: bool) -> Option<Copied> {
         let node = query.graph.node(query.node);
         let y = node.outputs.first().copied().flatten()?;
         let image = image_of(query, y, axes)?;
@@ -32,7 +34,7 @@ impl Copied {
         if image.contains(&0) {
             return None;
         }
-        let whole = c == image[1] && c.is_multiple_of(block);
+        let whole = c == image[1] && c.is_multiple_of(block) && !padded;
         match node.onnx()? {
             "Pad" if node.opset > 1 => {
                 let pads = paddings(query.graph, node)?;
@@ -79,28 +81,29 @@ fn fills_with_finite(graph: &Graph, node: &Node) -> bool {
 impl OrtCpu {
     /// The kernels of a Pad or a Slice.
     pub(super) fn digit_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
-        let of = |axes| Copied::of(query, axes, self.block.channels());
-        ORIGINS.into_iter().filter_map(of).map(|copied| self.digit_kernel(query, &copied)).collect()
+        ORIGINS.into_iter().filter_map(|axes| self.digit_kernel(query, axes, None)).collect()
     }
 
-    fn digit_kernel(&self, query: &NodeQuery<'_>, copied: &Copied) -> Kernel {
+    /// The kernel of such an op of an image whose axes stand there, and the pad slots of its channels.
+    pub(super) fn digit_kernel(&self, query: &NodeQuery<'_>, axes: [usize; 4], runs: Runs<'_>) -> Option<Kernel> {
+        let copied = Copied::of(query, axes, self.block.channels(), runs.is_some())?;
         let [n, c, h, w] = copied.image;
         let block = self.block.channels();
         let pixel = block.saturating_mul(WIDTH);
         let run = if copied.scattered { pixel } else { pixel.saturating_mul(w) };
-        let bytes = [n, self.round(c), h, w].into_iter().fold(WIDTH, u64::saturating_mul);
-        let blocked = Some(self.blocked_in(copied.axes));
+        let bytes = [n, self.round(slots_of(c, runs)), h, w].into_iter().fold(WIDTH, u64::saturating_mul);
+        let blocked = Some(self.blocked_runs(axes, runs)?);
         let mut ins = vec![None; query.graph.node(query.node).inputs.len()];
         if let Some(x) = ins.first_mut() {
             x.clone_from(&blocked);
         }
         let cost = Cost::new(self.costs.copy_ns(copied.kind, bytes, run)) + self.small_node().times(2);
-        Kernel { layouts: KernelLayouts { ins, outs: vec![blocked] }, cost, rewrite: None, adds_zeros: false }
+        Some(Kernel { layouts: KernelLayouts { ins, outs: vec![blocked] }, cost, rewrite: None, adds_zeros: false })
     }
 
     /// What such an op costs as ONNX has it.
     pub(super) fn plain_digits(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let copied = ORIGINS.into_iter().find_map(|axes| Copied::of(query, axes, self.block.channels()))?;
+        let copied = ORIGINS.into_iter().find_map(|axes| Copied::of(query, axes, self.block.channels(), false))?;
         let [n, c, h, w] = copied.image;
         let bytes = [n, c, h, w].into_iter().fold(WIDTH, u64::saturating_mul);
         let (kind, run) = match (copied.axes[1] == 1, copied.scattered) {

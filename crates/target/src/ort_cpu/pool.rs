@@ -1,6 +1,7 @@
 //! Pools.
 
 use super::conv::pair;
+use super::runs::{Runs, slots_of};
 use super::{OrtCpu, image, op, operand};
 use crate::measured::{Pool, PoolShape, Reorder, Side};
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
@@ -43,12 +44,13 @@ impl OrtCpu {
         Some(inner + reorder(Reorder::Input, s.h, s.w) + reorder(Reorder::Output, s.oh, s.ow) + self.small_node())
     }
 
-    pub(super) fn pool_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
-        let (Some((pool, shape)), Some(name)) = (pool_of(query), query.graph.node(query.node).onnx()) else {
-            return Vec::new();
-        };
-        let blocked = || vec![Some(self.blocked())];
-        vec![Kernel {
+    /// The kernel of a pool of an image that has the pad slots of its channels there.
+    pub(super) fn pool_kernel(&self, query: &NodeQuery<'_>, runs: Runs<'_>) -> Option<Kernel> {
+        let ((pool, shape), name) = (pool_of(query)?, query.graph.node(query.node).onnx()?);
+        let shape = PoolShape { c: slots_of(shape.c, runs), ..shape };
+        let blocked = self.blocked_runs([0, 1, 2, 3], runs)?;
+        let blocked = || vec![Some(blocked.clone())];
+        Some(Kernel {
             layouts: KernelLayouts { ins: blocked(), outs: blocked() },
             cost: Cost::new(self.costs.pool_ns(pool, &shape, true)),
             rewrite: Some(Rewrite {
@@ -59,6 +61,6 @@ impl OrtCpu {
                 remove: vec!["storage_order".to_owned()],
             }),
             adds_zeros: false,
-        }]
+        })
     }
 }

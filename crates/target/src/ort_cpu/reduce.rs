@@ -1,5 +1,6 @@
 //! Means and maxima over all of an image, as global pools.
 
+use super::runs::{Runs, slots_of};
 use super::{ORIGINS, OrtCpu, image_of, op};
 use crate::measured::{AxisShape, Pool, PoolShape};
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
@@ -18,12 +19,12 @@ fn pool_of(node: &Node) -> Option<(Pool, &'static str)> {
 impl OrtCpu {
     /// The kernels of a reduction over rows and columns.
     pub(super) fn reduce_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
-        ORIGINS.into_iter().filter_map(|axes| self.reduce_kernel(query, axes)).collect()
+        ORIGINS.into_iter().filter_map(|axes| self.reduce_kernel(query, axes, None)).collect()
     }
 
     /// What such a reduction costs as ONNX has it.
     pub(super) fn plain_reduce(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let axes = ORIGINS.into_iter().find(|&axes| self.reduce_kernel(query, axes).is_some())?;
+        let axes = ORIGINS.into_iter().find(|&axes| self.reduce_kernel(query, axes, None).is_some())?;
         let node = query.graph.node(query.node);
         let [n, c, h, w] = image_of(query, node.inputs.first().copied().flatten()?, axes)?;
         let length = h.saturating_mul(w);
@@ -34,7 +35,8 @@ impl OrtCpu {
         Some(Cost::new(self.costs.reduce_ns(&shape)))
     }
 
-    fn reduce_kernel(&self, query: &NodeQuery<'_>, axes: [usize; 4]) -> Option<Kernel> {
+    /// The kernel of a reduction of an image whose axes stand there, and the pad slots of its channels.
+    pub(super) fn reduce_kernel(&self, query: &NodeQuery<'_>, axes: [usize; 4], runs: Runs<'_>) -> Option<Kernel> {
         let node = query.graph.node(query.node);
         let (pool, name) = pool_of(node)?;
         let [n, c, h, w] = image_of(query, node.inputs.first().copied().flatten()?, axes)?;
@@ -45,8 +47,9 @@ impl OrtCpu {
         if reduced != spatial {
             return None;
         }
-        let blocked = || vec![Some(self.blocked_in(axes))];
-        let shape = PoolShape { n, c, h, w, oh: 1, ow: 1, kernel: [h, w], stride: [1, 1] };
+        let blocked = self.blocked_runs(axes, runs)?;
+        let blocked = || vec![Some(blocked.clone())];
+        let shape = PoolShape { n, c: slots_of(c, runs), h, w, oh: 1, ow: 1, kernel: [h, w], stride: [1, 1] };
         let cost = Cost::new(self.costs.pool_ns(pool, &shape, true));
         if node.int("keepdims").unwrap_or(1) != 0 {
             let remove = ["axes", "keepdims", "noop_with_empty_axes"].map(str::to_owned).to_vec();
@@ -54,8 +57,8 @@ impl OrtCpu {
             let layouts = KernelLayouts { ins: blocked(), outs: blocked() };
             return Some(Kernel { layouts, cost, rewrite: Some(rewrite), adds_zeros: false });
         }
-        // What is left is a number per channel: a Reshape drops the axes, after a reorder that drops channels of the last block.
-        let views = 1 + u64::from(!c.is_multiple_of(self.block.channels()));
+        // What is left is a number per channel: a Reshape drops the axes, after a node that drops what fills blocks.
+        let views = 1 + u64::from(runs.is_some() || !c.is_multiple_of(self.block.channels()));
         let layouts = KernelLayouts { ins: blocked(), outs: vec![None] };
         let cost = cost + self.small_node().times(views);
         Some(Kernel { layouts, cost, rewrite: None, adds_zeros: false })

@@ -1,5 +1,6 @@
 //! Images scaled by whole factors: op Upsample of the domain.
 
+use super::runs::{Runs, slots_of};
 use super::{OrtCpu, image, op, operand};
 use crate::measured::{ResizeShape, Scaling};
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
@@ -81,9 +82,12 @@ impl OrtCpu {
         Some(Cost::new(self.costs.resize_ns(scaled.mode, &scaled.shape, false)))
     }
 
-    pub(super) fn resize_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
-        let Some(scaled) = Scaled::of(query) else { return Vec::new() };
-        let blocked = || vec![Some(self.blocked())];
+    /// The kernel of such an op of an image that has the pad slots of its channels there.
+    pub(super) fn resize_kernel(&self, query: &NodeQuery<'_>, runs: Runs<'_>) -> Option<Kernel> {
+        let scaled = Scaled::of(query)?;
+        let shape = ResizeShape { c: slots_of(scaled.shape.c, runs), ..scaled.shape };
+        let blocked = self.blocked_runs([0, 1, 2, 3], runs)?;
+        let blocked = || vec![Some(blocked.clone())];
         let [h, w] = scaled.factors.map(|f| f as i64);
         let text = |s: &'static str| Attr::String(s.into());
         let mut set = vec![("scales".to_owned(), Attr::Ints(vec![1, 1, h, w]))];
@@ -93,9 +97,9 @@ impl OrtCpu {
         }
         let own = ["antialias", "axes", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside"];
         let own = own.into_iter().chain(["extrapolation_value", "keep_aspect_ratio_policy", "nearest_mode"]);
-        vec![Kernel {
+        Some(Kernel {
             layouts: KernelLayouts { ins: blocked(), outs: blocked() },
-            cost: Cost::new(self.costs.resize_ns(scaled.mode, &scaled.shape, true)),
+            cost: Cost::new(self.costs.resize_ns(scaled.mode, &shape, true)),
             rewrite: Some(Rewrite {
                 op: op("Upsample"),
                 opset: 1,
@@ -104,6 +108,6 @@ impl OrtCpu {
                 remove: own.map(str::to_owned).collect(),
             }),
             adds_zeros: false,
-        }]
+        })
     }
 }

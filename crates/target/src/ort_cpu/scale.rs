@@ -1,5 +1,6 @@
 //! Scales and shifts per channel, as depthwise convolutions of one tap.
 
+use super::runs::{Runs, slots_of};
 use super::{ORIGINS, OrtCpu, image_of};
 use crate::measured::{ConvShape, Form, Spread};
 use crate::{Cost, Kernel, NodeQuery};
@@ -9,12 +10,12 @@ use relayout_ir::graph::ValueId;
 impl OrtCpu {
     /// Kernels of element-wise ops between an image and a number per channel, or per image and channel.
     pub(super) fn scale_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
-        ORIGINS.into_iter().filter_map(|axes| self.scale_kernel(query, axes)).collect()
+        ORIGINS.into_iter().filter_map(|axes| self.scale_kernel(query, axes, None)).collect()
     }
 
     /// What such an op costs as ONNX has it.
     pub(super) fn plain_scale(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let axes = ORIGINS.into_iter().find(|&axes| self.scale_kernel(query, axes).is_some())?;
+        let axes = ORIGINS.into_iter().find(|&axes| self.scale_kernel(query, axes, None).is_some())?;
         let node = query.graph.node(query.node);
         let [n, c, h, w] = image_of(query, node.outputs.first().copied().flatten()?, axes)?;
         let last = Spread::Last { channels: c };
@@ -23,14 +24,15 @@ impl OrtCpu {
         Some(Cost::new(self.costs.elementwise_ns("Mul", elements, spread)))
     }
 
-    fn scale_kernel(&self, query: &NodeQuery<'_>, axes: [usize; 4]) -> Option<Kernel> {
+    /// The kernel of such an op of an image whose axes stand there, and the pad slots of its channels.
+    pub(super) fn scale_kernel(&self, query: &NodeQuery<'_>, axes: [usize; 4], runs: Runs<'_>) -> Option<Kernel> {
         let node = query.graph.node(query.node);
         let y = node.outputs.first().copied().flatten()?;
         let [n, c, h, w] = image_of(query, y, axes)?;
         let operands: Vec<ValueId> = node.inputs.iter().copied().collect::<Option<_>>()?;
         let shape = |v: ValueId| query.graph.value(v).ty.shape();
         let full = operands.iter().position(|&v| !(query.is_constant)(v) && shape(v) == shape(y))?;
-        let blocked = Some(self.blocked_in(axes));
+        let blocked = Some(self.blocked_runs(axes, runs)?);
         let mut ins = vec![None; operands.len()];
         ins[full].clone_from(&blocked);
         let others = || operands.iter().enumerate().filter(|(slot, _)| *slot != full);
@@ -49,10 +51,11 @@ impl OrtCpu {
             }
             _ => return None,
         }
-        let one_tap = ConvShape { n, h, w, ..ConvShape::same(c, c, [h, w], 1, 1).grouped(c) };
+        let slots = slots_of(c, runs);
+        let one_tap = ConvShape { n, h, w, ..ConvShape::same(slots, slots, [h, w], 1, 1).grouped(slots) };
         let alone = Cost::new(self.costs.conv_ns(&one_tap, Form::Blocked)?);
         let computed = node.onnx() == Some("Add") && ins.iter().flatten().count() == 2;
-        let in_bias = computed && n == 1 && self.has_room_in_bias(query, operands[full], c);
+        let in_bias = computed && n == 1 && runs.is_none() && self.has_room_in_bias(query, operands[full], c);
         let cost = if in_bias { self.small_node().times(2) } else { alone };
         Some(Kernel { layouts: KernelLayouts { ins, outs: vec![blocked] }, cost, rewrite: None, adds_zeros: false })
     }
