@@ -27,10 +27,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, OpName, ValueId};
 use relayout_ir::layout::{Factor, Layout, Segment};
 use relayout_ir::op::NCHWC;
-use relayout_ir::storage::{StorageRule, blocked_image};
-
-/// Where an image's axes `[n, c, h, w]` stand, in models of channels-first and of channels-last origin.
-const ORIGINS: [[usize; 4]; 2] = [[0, 1, 2, 3], [0, 3, 1, 2]];
+use relayout_ir::storage::{ImageAxes, StorageRule, blocked_axes};
 
 /// Channels of a block: what the vector registers of the host hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +69,12 @@ impl Block {
     /// Weights that read ordinary images, or a channel each: `OIHW16o`.
     pub fn filter_weights(self) -> Layout {
         blocked(&[0, 1, 2, 3], &[(0, self.channels())])
+    }
+
+    /// Both of signals: `OIW16i16o` and `OIW16o`.
+    fn signal_weights(self) -> [Layout; 2] {
+        let (order, block) = ([0, 1, 2], self.channels());
+        [blocked(&order, &[(1, block), (0, block)]), blocked(&order, &[(0, block)])]
     }
 
     /// How many neighbouring groups of a convolution of `inputs` to `outputs` channels, the fewest, are one group of whole blocks;
@@ -133,13 +136,12 @@ impl OrtCpu {
 
     /// `NCHW16c`.
     fn blocked(&self) -> Layout {
-        self.blocked_in([0, 1, 2, 3])
+        self.blocked_in(ImageAxes::ORIGINS[0])
     }
 
-    /// `NCHW16c` of an image whose axes `[n, c, h, w]` stand there.
-    fn blocked_in(&self, axes: [usize; 4]) -> Layout {
-        let order = axes.map(|axis| axis as u8);
-        blocked(&order, &[(order[1], self.block.channels())])
+    /// `NCHW16c` of an image whose axes stand there, `NCW16c` of a signal.
+    fn blocked_in(&self, axes: ImageAxes) -> Layout {
+        axes.blocked(self.block.channels())
     }
 
     /// A vector per channel, padded to whole blocks.
@@ -177,15 +179,15 @@ impl OrtCpu {
         Some([each, blocked])
     }
 
-    /// The axis of which an image or a volume has blocks of this host.
+    /// The axis of which an image, a signal or a volume has blocks of this host.
     fn blocked_axis(&self, layout: &Layout) -> Option<usize> {
         let volume = || self.blocked_volume(layout).map(|v| v.axes[1]);
-        self.blocked_axes(layout).map(|axes| axes[1]).or_else(volume)
+        self.blocked_axes(layout).map(|axes| axes.c).or_else(volume)
     }
 
-    /// The axes `[n, c, h, w]` of an image in blocks of this host.
-    fn blocked_axes(&self, layout: &Layout) -> Option<[usize; 4]> {
-        blocked_image(layout).filter(|(_, block)| *block == self.block.channels()).map(|(axes, _)| axes)
+    /// The axes of an image or a signal in blocks of this host.
+    fn blocked_axes(&self, layout: &Layout) -> Option<ImageAxes> {
+        blocked_axes(layout).filter(|(_, block)| *block == self.block.channels()).map(|(axes, _)| axes)
     }
 
     /// Cost of a reorder of an image, between blocks and this order.
@@ -245,17 +247,25 @@ fn operand(node: &Node, slot: usize) -> Option<ValueId> {
 
 /// Extents of a float32 image whose channels are known: `[N, C, H, W]`.
 fn image(query: &NodeQuery<'_>, v: ValueId) -> Option<[u64; 4]> {
-    image_of(query, v, [0, 1, 2, 3])
+    image_of(query, v, ImageAxes::ORIGINS[0])
 }
 
-/// The same for an image whose axes `[n, c, h, w]` stand there.
-fn image_of(query: &NodeQuery<'_>, v: ValueId, axes: [usize; 4]) -> Option<[u64; 4]> {
+/// The axes of a float32 image or signal of channels-first origin whose channels are known, and its extents `[N, C, H, W]`.
+fn image_or_signal(query: &NodeQuery<'_>, v: ValueId) -> Option<(ImageAxes, [u64; 4])> {
+    let axes = ImageAxes::channels_first(query.graph.value(v).ty.rank()?)?;
+    Some((axes, image_of(query, v, axes)?))
+}
+
+/// The extents of an image or a signal whose axes stand there.
+fn image_of(query: &NodeQuery<'_>, v: ValueId, axes: ImageAxes) -> Option<[u64; 4]> {
     let ty = &query.graph.value(v).ty;
-    if ty.dtype() != Some(DType::F32) || ty.rank() != Some(4) || ty.shape()?.get(axes[1])?.as_const()? < 1 {
+    let shape = ty.shape().filter(|shape| ty.dtype() == Some(DType::F32) && shape.len() == axes.rank())?;
+    // What is declared as an image of one row can't be empty.
+    let empty = axes.h.is_none() && shape.iter().any(|d| d.as_const() == Some(0));
+    if shape.get(axes.c)?.as_const()? < 1 || empty {
         return None;
     }
-    let shape: [u64; 4] = query.sizes.shape(query.graph, v)?.try_into().ok()?;
-    Some(axes.map(|axis| shape[axis]))
+    axes.extents(&query.sizes.shape(query.graph, v)?)
 }
 
 /// Extents of a value that are all known.
@@ -388,12 +398,11 @@ impl Target for OrtCpu {
         if query.kind == MoveKind::View {
             return Some(self.small_node());
         }
-        let side = |plain: &Layout, [n, c, h, w]: [usize; 4]| {
+        let side = |plain: &Layout, axes: ImageAxes| {
             let order = plain.as_permutation()?;
-            let sides = [(Side::Nchw, [n, c, h, w]), (Side::ChannelsLast, [n, h, w, c])];
+            let sides = [(Side::Nchw, axes.first()), (Side::ChannelsLast, axes.last())];
             sides.into_iter().find_map(|(side, axes)| (order == axes).then_some(side))
         };
-        let image = |axes: [usize; 4]| axes.map(|axis| query.shape.get(axis).copied().unwrap_or(0));
         let float = query.dtype == Some(DType::F32);
         let (kind, axes, plain) = match (self.blocked_axes(query.from), self.blocked_axes(query.to)) {
             (None, None) if [query.from, query.to].into_iter().any(|l| self.blocked_volume(l).is_some()) => {
@@ -404,10 +413,13 @@ impl Target for OrtCpu {
             (None, Some(axes)) => (Reorder::Input, axes, query.from),
             (Some(axes), None) => (Reorder::Output, axes, query.to),
         };
+        let image = axes.extents(query.shape)?;
         // ReorderInput takes whole groups of four channels.
-        let whole = kind == Reorder::Output || image(axes)[1].is_multiple_of(4);
+        let whole = kind == Reorder::Output || image[1].is_multiple_of(4);
         let side = side(plain, axes)?;
-        (float && whole).then(|| self.reorder(kind, side, image(axes)))
+        // A signal is declared as an image by a Reshape.
+        let views = if axes.h.is_none() { self.small_node() } else { Cost::ZERO };
+        (float && whole).then(|| self.reorder(kind, side, image) + views)
     }
 
     fn split_move(&self, query: &MoveQuery<'_>) -> Vec<[Layout; 2]> {

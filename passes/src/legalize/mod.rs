@@ -7,6 +7,7 @@
 //! - `unfold`: Pad and Slice of a blocked image speak of its digits.
 //! - `scale`: scales per channel of blocked images are convolutions of one tap.
 //! - `norm`: normalizations over groups of channels of blocked images are several nodes.
+//! - `signal`: blocked signals are images of one row, for all that follows.
 //! - `volume`: convolutions and maxima over blocked volumes are those of images; so are, in `volume_moves`, moves of volumes.
 //! - `guard`: a file in blocks fails on hosts of another block, and what stays plain is kept from being blocked on load.
 //! - `transposes`: a slow move is several fast ones; after the moves of constants are gone.
@@ -20,6 +21,7 @@ mod norm;
 mod raise;
 mod reduced;
 mod scale;
+mod signal;
 mod transposes;
 mod unfold;
 mod volume;
@@ -40,6 +42,7 @@ pub fn legalize(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError
     raise::raise_operands(graph)?;
     digits::raise_to_digits(graph, cx.opset)?;
     let Some(host) = cx.target.blocked_host() else { return Ok(()) };
+    signal::say_images(graph)?;
     norm::say_norms(graph, cx.opset)?;
     say_kernels(graph, host.block)?;
     nchwc::fuse(graph)?;

@@ -1,21 +1,22 @@
 //! Standard ops that run on a blocked image declared with all its digits, `[N, C/B, H, W, B]`: Pad and Slice of anything but its
 //! channels. Two Reshapes say so, and move nothing.
 
-use super::{ORIGINS, OrtCpu, image_of, operand};
+use super::{OrtCpu, image_of, operand};
 use crate::measured::Copy;
 use crate::{Cost, Kernel, NodeQuery};
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node};
 use relayout_ir::op::{Padding, cuts, paddings, zero_padding};
+use relayout_ir::storage::ImageAxes;
 
 /// Bytes of an element.
 const WIDTH: u64 = 4;
 
 /// The copy that such an op of an image is.
 struct Copied {
-    /// Where the image's axes `[n, c, h, w]` stand.
-    axes: [usize; 4],
+    /// Where the image's axes stand.
+    axes: ImageAxes,
     /// Extents of the result.
     image: [u64; 4],
     kind: Copy,
@@ -24,7 +25,7 @@ struct Copied {
 }
 
 impl Copied {
-    fn of(query: &NodeQuery<'_>, axes: [usize; 4], block: u64) -> Option<Copied> {
+    fn of(query: &NodeQuery<'_>, axes: ImageAxes, block: u64) -> Option<Copied> {
         let node = query.graph.node(query.node);
         let y = node.outputs.first().copied().flatten()?;
         let image = image_of(query, y, axes)?;
@@ -41,7 +42,7 @@ impl Copied {
                 let computed = pads.iter().any(|(before, after)| listed(before) || listed(after));
                 // What is computed is picked from the list, the zeros of the digits as well.
                 (!computed || zero_padding(query.graph, node).is_some()).then_some(())?;
-                let kept = pads.get(axes[1]) == Some(&none);
+                let kept = pads.get(axes.c) == Some(&none);
                 // Pad slots are filled as well.
                 let harmless = whole || fills_with_finite(query.graph, node);
                 (kept && harmless && pads.iter().any(|p| *p != none)).then_some(())?;
@@ -49,8 +50,8 @@ impl Copied {
             }
             "Slice" => {
                 let cuts = cuts(query.graph, node)?;
-                let scattered = cuts.iter().any(|cut| cut.axis == axes[3] && cut.step != 1);
-                let kept = cuts.iter().all(|cut| cut.axis != axes[1]);
+                let scattered = cuts.iter().any(|cut| cut.axis == axes.w && cut.step != 1);
+                let kept = cuts.iter().all(|cut| cut.axis != axes.c);
                 kept.then_some(Copied { axes, image, kind: Copy::Slice, scattered })
             }
             _ => None,
@@ -80,7 +81,7 @@ impl OrtCpu {
     /// The kernels of a Pad or a Slice.
     pub(super) fn digit_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
         let of = |axes| Copied::of(query, axes, self.block.channels());
-        ORIGINS.into_iter().filter_map(of).map(|copied| self.digit_kernel(query, &copied)).collect()
+        ImageAxes::ORIGINS.into_iter().filter_map(of).map(|copied| self.digit_kernel(query, &copied)).collect()
     }
 
     fn digit_kernel(&self, query: &NodeQuery<'_>, copied: &Copied) -> Kernel {
@@ -100,10 +101,10 @@ impl OrtCpu {
 
     /// What such an op costs as ONNX has it.
     pub(super) fn plain_digits(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let copied = ORIGINS.into_iter().find_map(|axes| Copied::of(query, axes, self.block.channels()))?;
+        let copied = ImageAxes::ORIGINS.into_iter().find_map(|axes| Copied::of(query, axes, self.block.channels()))?;
         let [n, c, h, w] = copied.image;
         let bytes = [n, c, h, w].into_iter().fold(WIDTH, u64::saturating_mul);
-        let (kind, run) = match (copied.axes[1] == 1, copied.scattered) {
+        let (kind, run) = match (copied.axes.c == 1, copied.scattered) {
             (true, true) => (Copy::StridedSlice, w),
             (true, false) => (copied.kind, w),
             (false, true) => (copied.kind, c),
