@@ -16,6 +16,7 @@ mod quantized;
 mod reduce;
 mod resize;
 mod scale;
+mod signal;
 mod volume;
 
 pub(crate) use quantized::QuantizedPools;
@@ -190,6 +191,11 @@ impl OrtCpu {
         blocked_axes(layout).filter(|(_, block)| *block == self.block.channels()).map(|(axes, _)| axes)
     }
 
+    /// Whether a layout is that of a signal in blocks of this host.
+    fn is_blocked_signal(&self, layout: &Layout) -> bool {
+        self.blocked_axes(layout).is_some_and(|axes| axes.h.is_none())
+    }
+
     /// Cost of a reorder of an image, between blocks and this order.
     fn reorder(&self, kind: Reorder, side: Side, image: [u64; 4]) -> Cost {
         Cost::new(self.costs.reorder_ns(kind, side, image))
@@ -344,6 +350,10 @@ impl Target for OrtCpu {
         if !sides.all(|l| l.as_permutation().is_some() || self.blocked_axis(l).is_some()) {
             return None;
         }
+        let is_signal = |l: &Layout| self.is_blocked_signal(l);
+        if query.ins.iter().chain(query.outs).any(is_signal) && !signal::is_near_convolution(query.graph, query.node) {
+            return None;
+        }
         // Extents are read off the declaration.
         if node.is_named("Shape") {
             return Some(Cost::ZERO);
@@ -381,7 +391,7 @@ impl Target for OrtCpu {
         if let Some(kernel) = self.quantized_kernel(query) {
             return vec![kernel];
         }
-        match query.graph.node(query.node).onnx() {
+        let mut kernels = match query.graph.node(query.node).onnx() {
             Some("Conv") => [self.conv_kernels(query), self.volume_kernels(query)].concat(),
             Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => {
                 [self.pool_kernels(query), self.maximum_kernels(query)].concat()
@@ -391,7 +401,13 @@ impl Target for OrtCpu {
             Some("Resize" | "Upsample") => self.resize_kernels(query),
             Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div") => self.scale_kernels(query),
             _ => [self.norm_kernels(query), self.attention_kernels(query), self.product_kernels(query)].concat(),
+        };
+        let is_signal = |l: &Option<Layout>| l.as_ref().is_some_and(|l| self.is_blocked_signal(l));
+        let of_signals = |k: &Kernel| k.layouts.ins.iter().chain(&k.layouts.outs).any(is_signal);
+        if kernels.iter().any(of_signals) && !signal::is_near_convolution(query.graph, query.node) {
+            kernels.retain(|k| !of_signals(k));
         }
+        kernels
     }
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {

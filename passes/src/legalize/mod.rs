@@ -42,9 +42,12 @@ pub fn legalize(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError
     raise::raise_operands(graph)?;
     digits::raise_to_digits(graph, cx.opset)?;
     let Some(host) = cx.target.blocked_host() else { return Ok(()) };
-    signal::say_images(graph)?;
+    let signals = signal::say_images(graph)?;
     norm::say_norms(graph, cx.opset)?;
     say_kernels(graph, host.block)?;
+    if signals {
+        signal::join_reshapes(graph)?;
+    }
     nchwc::fuse(graph)?;
     volume::say_convolutions(graph, cx.opset)?;
     let plain: Vec<NodeId> =

@@ -10,6 +10,7 @@
 
 use super::make::Maker;
 use super::scale::insert_reshape;
+use super::unfold::become_reshape;
 use super::widen::weights;
 use crate::pipeline::PassError;
 use relayout_ir::attr::Attr;
@@ -19,7 +20,8 @@ use relayout_ir::form::{Form, KernelLayouts, Renumber, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::op::{NCHWC, bind, normalize_axis};
-use relayout_ir::storage::{blocked_axes, reshape_target};
+use relayout_ir::patch::remove_dead;
+use relayout_ir::storage::{blocked_axes, reshape_target, storage_shape};
 use relayout_ir::types::{TensorType, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -35,15 +37,35 @@ struct Slots {
     outs: Vec<Option<usize>>,
 }
 
-/// Makes blocked signals images.
-pub(super) fn say_images(graph: &mut Graph) -> Result<(), PassError> {
+/// Makes blocked signals images; says whether there were any.
+pub(super) fn say_images(graph: &mut Graph) -> Result<bool, PassError> {
     let order = graph.order().unwrap_or_default();
     let slots: FxHashMap<NodeId, Slots> = order.iter().filter_map(|&n| Some((n, slots(graph, n)?))).collect();
     if slots.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let mut lift = Lift { graph, slots, images: FxHashSet::default(), made: FxHashMap::default() };
-    order.into_iter().try_for_each(|n| lift.node(n))
+    order.into_iter().try_for_each(|n| lift.node(n)).map(|()| true)
+}
+
+/// Makes one Reshape of two that follow each other: what runs on the digits of a signal has its own around it.
+pub(super) fn join_reshapes(graph: &mut Graph) -> Result<(), PassError> {
+    let is_reshape = |node: &Node| node.onnx() == Some("Reshape") && matches!(node.form, Form::Kernel(_));
+    for n in graph.order().unwrap_or_default() {
+        let node = graph.node(n);
+        let sides = node.inputs.first().copied().flatten().zip(node.outputs.first().copied().flatten());
+        let Some((x, y)) = sides.filter(|_| is_reshape(node)) else { continue };
+        let (before, _) = graph.value(x).producer();
+        let first = Some(graph.node(before)).filter(|node| is_reshape(node));
+        let Some(v) = first.and_then(|node| node.inputs.first().copied().flatten()) else { continue };
+        let stored = |v: ValueId| graph.storage_shape(v, &graph.value(v).layout);
+        let target = stored(v).zip(stored(y)).and_then(|(from, to)| reshape_target(&from, &to));
+        let Some(target) = target else { continue };
+        let to = Some(graph.value(y).layout.clone()).filter(|l| !l.is_row_major());
+        become_reshape(graph, n, v, &target, to)?;
+        remove_dead(graph, [before]);
+    }
+    Ok(())
 }
 
 /// Where the columns of a signal stand that is in blocks of its channels.
@@ -277,7 +299,7 @@ impl Lift<'_> {
     /// What a Reshape of a value to this type and layout says.
     fn target(&self, (v, from): (ValueId, &Layout), to: (&Type, &Layout), n: NodeId) -> Result<Vec<i64>, PassError> {
         let stored = self.graph.storage_shape(v, from);
-        let wanted = to.0.shape().and_then(|s| relayout_ir::storage::storage_shape(s, to.1, self.graph.storage));
+        let wanted = to.0.shape().and_then(|s| storage_shape(s, to.1, self.graph.storage));
         stored.zip(wanted).and_then(|(from, to)| reshape_target(&from, &to)).ok_or_else(|| {
             let first = format!("{} can't be said of an image of one row", self.graph.node(n).describe(self.graph));
             PassError::Invalid { pass: "legalize", first, count: 1 }

@@ -61,7 +61,8 @@ impl OrtCpu {
                 set: Vec::new(),
                 remove: vec!["storage_order".to_owned()],
             }),
-            adds_zeros: false,
+            // Means of a signal are formed otherwise than by the runtime, which takes pools of images only on load.
+            adds_zeros: axes.h.is_none() && matches!(pool, Pool::Average | Pool::GlobalAverage),
         }]
     }
 }

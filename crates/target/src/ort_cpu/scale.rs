@@ -38,8 +38,7 @@ impl OrtCpu {
         let constant = others().all(|(_, &v)| (query.is_constant)(v));
         match node.onnx()? {
             "BatchNormalization" if full == 0 && axes.c == 1 && constant && node.outputs.len() == 1 => {}
-            "Add" | "Sub" | "Mul" | "Div"
-                if constant && others().all(|(_, &v)| is_per_channel(query, v, axes, c)) => {}
+            "Add" | "Sub" | "Mul" | "Div" if constant && others().all(|(_, &v)| is_per_channel(query, v, axes, c)) => {}
             // Squeeze and excitation, or what is said of an image besides: the numbers are computed, and in blocks themselves.
             "Mul" | "Add" if query.graph.value(y).ty.shape()?.first()?.is_const() => {
                 let (slot, &scale) = others().next()?;
@@ -74,5 +73,8 @@ fn is_per_channel(query: &NodeQuery<'_>, v: ValueId, axes: ImageAxes, channels: 
     let Some(shape) = query.sizes.shape(query.graph, v) else { return false };
     let axis = (shape.len() + axes.c).checked_sub(axes.rank());
     let along = |(i, &d): (usize, &u64)| d == 1 || (Some(i) == axis && d == channels);
-    shape.len() <= axes.rank() && channels > 1 && shape.iter().enumerate().all(along) && shape.iter().product::<u64>() == channels
+    shape.len() <= axes.rank()
+        && channels > 1
+        && shape.iter().enumerate().all(along)
+        && shape.iter().product::<u64>() == channels
 }
