@@ -1,0 +1,554 @@
+//! Target `ort-cpu` on signals, `[N, C, L]`: convolutions and what stands around them run as blocked ones over images of one row.
+//! Each model is run before and after in ONNX Runtime, as the file stands and with every optimization on load.
+
+mod fold_nets;
+
+use fold_nets::cpu::{blocked, count, made_for, optimized, sizes_of};
+use fold_nets::{BOOL, F32, Net};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use relayout::Numerics;
+use relayout_target::{Block, OrtCpu, builtin};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// Attributes of an op of signals.
+#[derive(Clone, Debug)]
+struct Windows {
+    kernel: i64,
+    stride: i64,
+    dilation: i64,
+    pads: [i64; 2],
+    group: i64,
+}
+
+impl Windows {
+    /// Windows that keep the length.
+    fn same(kernel: i64) -> Windows {
+        Windows { kernel, stride: 1, dilation: 1, pads: [(kernel - 1) / 2, kernel / 2], group: 1 }
+    }
+
+    fn of_pool(&self) -> [(&'static str, &[i64]); 3] {
+        let one = std::slice::from_ref;
+        [("kernel_shape", one(&self.kernel)), ("strides", one(&self.stride)), ("pads", &self.pads)]
+    }
+
+    fn of_conv(&self) -> Vec<(&'static str, &[i64])> {
+        let one = std::slice::from_ref;
+        let more: [(&'static str, &[i64]); 2] = [("dilations", one(&self.dilation)), ("group", one(&self.group))];
+        self.of_pool().into_iter().chain(more).collect()
+    }
+
+    fn weights(&self, m: i64, c: i64) -> [i64; 3] {
+        [m, c / self.group, self.kernel]
+    }
+
+    fn left(&self, length: i64) -> Option<i64> {
+        let room = length + self.pads[0] + self.pads[1] - (self.kernel - 1) * self.dilation - 1;
+        (room >= 0).then(|| room / self.stride + 1)
+    }
+}
+
+/// Reorders, whose number says whether a chain stays in blocks.
+fn reorders(model: &relayout_onnx::proto::ModelProto) -> [usize; 2] {
+    ["ReorderInput", "ReorderOutput"].map(|op| count(model, op)[1])
+}
+
+/// A convolution to `c` channels, one with these windows to `m`, an activation, and one back.
+fn around(windows: &Windows, [c, m]: [i64; 2], [n, length]: [i64; 2]) -> Net {
+    let three = Windows::same(3);
+    Net::new(17)
+        .input("x", F32, &[n, 16, length])
+        .floats("w0", F32, &three.weights(c, 16), true)
+        .floats("w1", F32, &windows.weights(m, c), true)
+        .floats("b1", F32, &[m], true)
+        .floats("w2", F32, &three.weights(16, m), true)
+        .node_with("Conv", &["x", "w0"], "a", &three.of_conv())
+        .node_with("Conv", &["a", "w1", "b1"], "b", &windows.of_conv())
+        .node("Relu", &["b"], "c")
+        .node_with("Conv", &["c", "w2"], "y", &three.of_conv())
+        .output("y", F32)
+}
+
+#[test]
+fn windows_of_any_kind_read_what_they_should() {
+    let same = Windows::same(3);
+    for windows in [
+        same.clone(),
+        Windows { stride: 2, ..same.clone() },
+        Windows { dilation: 3, pads: [3, 3], ..same.clone() },
+        Windows { dilation: 2, pads: [4, 0], ..same.clone() },
+        Windows { pads: [0, 0], ..same },
+        Windows { stride: 3, pads: [1, 4], ..Windows::same(7) },
+        Windows { stride: 2, ..Windows::same(2) },
+        Windows { stride: 2, ..Windows::same(1) },
+        Windows::same(1),
+        Windows::same(15),
+    ] {
+        for (channels, sizes) in [([32, 48], [1, 200]), ([60, 45], [2, 161])] {
+            let model = blocked(&around(&windows, channels, sizes));
+            assert_eq!((count(&model, "Conv"), count(&model, "Relu")), ([0, 3], [0, 0]), "{windows:?} {channels:?}");
+            assert_eq!((reorders(&model), count(&model, "Reshape")), ([1, 1], [2, 0]), "{windows:?} {channels:?}");
+        }
+    }
+}
+
+#[test]
+fn groups_are_whole_blocks_a_channel_each_or_made_wider() {
+    for group in [2, 64, 16] {
+        for kernel in [1, 3, 9] {
+            let model = blocked(&around(&Windows { group, ..Windows::same(kernel) }, [64, 64], [1, 200]));
+            assert_eq!((count(&model, "Conv"), reorders(&model)), ([0, 3], [1, 1]), "{group} groups, kernel {kernel}");
+        }
+    }
+}
+
+#[test]
+fn padding_that_the_runtime_finds_is_that_of_one_row_and_weights_may_be_turned() {
+    for automatic in ["SAME_UPPER", "SAME_LOWER", "VALID"] {
+        let net = Net::new(17)
+            .input("x", F32, &[1, 32, 201])
+            .floats("wio", F32, &[4, 32, 64], true)
+            .node_with("Transpose", &["wio"], "w", &[("perm", &[2, 1, 0])])
+            .node_with("Conv", &["x", "w"], "y", &[("kernel_shape", &[4]), ("strides", &[2])])
+            .text_attribute("auto_pad", automatic)
+            .output("y", F32);
+        assert_eq!(count(&blocked(&net), "Conv"), [0, 1], "{automatic}");
+    }
+}
+
+/// A convolution of an input of a few channels, what two more make of it and their sum, which another one reads.
+fn residual(batch: &str, length: &str) -> Net {
+    let (first, three) = (Windows { stride: 2, ..Windows::same(9) }, Windows::same(3));
+    Net::new(13)
+        .symbolic_input("x", F32, &[batch, "3", length])
+        .floats("w0", F32, &first.weights(32, 3), true)
+        .floats("w1", F32, &three.weights(32, 32), true)
+        .floats("w2", F32, &three.weights(32, 32), true)
+        .node_with("Conv", &["x", "w0"], "a", &first.of_conv())
+        .node("Relu", &["a"], "b")
+        .node_with("Conv", &["b", "w1"], "c", &three.of_conv())
+        .node("LeakyRelu", &["c"], "d")
+        .node_with("Conv", &["d", "w2"], "e", &three.of_conv())
+        .node("Add", &["e", "b"], "f")
+        .node("Relu", &["f"], "g")
+        .floats("w3", F32, &[16, 32, 1], true)
+        .node("Conv", &["g", "w3"], "y")
+        .output("y", F32)
+}
+
+#[test]
+fn batch_and_length_may_be_symbols_and_sums_are_taken_in() {
+    for (batch, length, sizes) in
+        [("N", "400", [3, 400]), ("1", "L", [1, 333]), ("N", "L", [2, 90]), ("2", "400", [2, 400])]
+    {
+        let net = residual(batch, length);
+        let dims = sizes_of(&net, &[("N", sizes[0]), ("L", sizes[1])]);
+        let model = optimized(&net.bytes(), &dims).expect("it computes the same");
+        assert_eq!(count(&model, "Conv"), [0, 4], "{batch} {length}");
+        let left = ["Add", "Relu", "LeakyRelu"].map(|op| count(&model, op)[0]);
+        // A few channels are read as they are.
+        assert_eq!((left, reorders(&model)), ([0, 0, 0], [0, 1]), "{batch} {length}");
+    }
+}
+
+/// What stands between a convolution to `c` channels and one of as many.
+fn between(c: i64, n: i64, middle: impl FnOnce(Net) -> Net) -> Net {
+    let five = Windows::same(5);
+    let net = Net::new(17)
+        .input("x", F32, &[n, 16, 120])
+        .floats("w0", F32, &five.weights(c, 16), true)
+        .floats("w1", F32, &five.weights(24, c), true)
+        .node_with("Conv", &["x", "w0"], "a", &five.of_conv());
+    middle(net).node_with("Conv", &["b", "w1"], "y", &five.of_conv()).output("y", F32)
+}
+
+#[test]
+fn pools_and_scales_stay_in_blocks() {
+    let ceil: (&str, &[i64]) = ("ceil_mode", &[1]);
+    for (c, n) in [(48, 1), (60, 2)] {
+        let three = Windows { stride: 2, ..Windows::same(3) };
+        let norm = |net: Net| {
+            let vectors = ["scale", "shift", "mean", "variance"];
+            let net = vectors.iter().fold(net, |net, name| net.floats(name, F32, &[c], false));
+            net.node("Tanh", &["a"], "t").node("BatchNormalization", &["t", "scale", "shift", "mean", "variance"], "b")
+        };
+        let scale =
+            |net: Net| net.floats("s", F32, &[c, 1], false).node("Tanh", &["a"], "t").node("Mul", &["s", "t"], "b");
+        let shift =
+            |net: Net| net.floats("s", F32, &[1, c, 1], true).node("Tanh", &["a"], "t").node("Sub", &["t", "s"], "b");
+        let pool = |op: &'static str, more: Option<(&'static str, &'static [i64])>| {
+            let windows = three.clone();
+            move |net: Net| {
+                net.node_with(op, &["a"], "b", &windows.of_pool().into_iter().chain(more).collect::<Vec<_>>())
+            }
+        };
+        let nets = [
+            ("norm", between(c, n, norm)),
+            ("scale", between(c, n, scale)),
+            ("shift", between(c, n, shift)),
+            ("maximum", between(c, n, pool("MaxPool", None))),
+            ("rounded up", between(c, n, pool("MaxPool", Some(ceil)))),
+            ("mean", between(c, n, pool("AveragePool", None))),
+        ];
+        for (what, net) in nets {
+            let model = blocked(&net);
+            assert_eq!(reorders(&model), [1, 1], "{what} of {c} channels");
+            let plain = ["BatchNormalization", "Mul", "Sub", "MaxPool", "AveragePool"].map(|op| count(&model, op)[0]);
+            assert_eq!(plain, [0; 5], "{what} of {c} channels");
+        }
+    }
+}
+
+#[test]
+fn squeezed_signals_scale_what_they_are_of() {
+    for (c, n) in [(48, 1), (32, 3)] {
+        let one = Windows::same(1);
+        let model = blocked(&between(c, n, |net| {
+            net.floats("down", F32, &one.weights(16, c), true)
+                .floats("up", F32, &one.weights(c, 16), true)
+                .node_with("ReduceMean", &["a"], "m", &[("axes", &[-1]), ("keepdims", &[1])])
+                .node_with("Conv", &["m", "down"], "d", &one.of_conv())
+                .node("Relu", &["d"], "r")
+                .node_with("Conv", &["r", "up"], "u", &one.of_conv())
+                .node("Sigmoid", &["u"], "s")
+                .node("Mul", &["a", "s"], "b")
+        }));
+        assert_eq!((reorders(&model), count(&model, "Mul")), ([1, 1], [0, 0]), "{c} channels");
+        assert_eq!(count(&model, "GlobalAveragePool"), [0, 1], "{c} channels");
+    }
+}
+
+#[test]
+fn padded_cut_split_and_joined_signals_stay_in_blocks() {
+    for (c, n, mode) in [(60, 2, "edge"), (32, 1, "reflect")] {
+        let padded = between(c, n, |net| {
+            let net = net.ints("p", &[0, 0, 3, 0, 0, 5]).node("Pad", &["a", "p"], "b");
+            net.text_attribute("mode", mode)
+        });
+        let model = blocked(&padded);
+        assert_eq!((reorders(&model), count(&model, "Pad")), ([1, 1], [1, 0]), "{mode}");
+        assert_eq!(count(&model, "Reshape"), [4, 0], "{mode}");
+    }
+    let cut = between(32, 1, |net| {
+        let net = net.ints("from", &[3]).ints("to", &[-2]).ints("axis", &[-1]).ints("step", &[2]);
+        net.node("Slice", &["a", "from", "to", "axis", "step"], "b")
+    });
+    let model = blocked(&cut);
+    // Two Reshapes at the ends, and two around the Slice.
+    assert_eq!((reorders(&model), count(&model, "Reshape")), ([1, 1], [4, 0]));
+    let parted = between(64, 1, |net| {
+        net.node_with("Split", &["a"], "p", &[("axis", &[-2])]).also("q").node("Sigmoid", &["q"], "s").node_with(
+            "Concat",
+            &["s", "p"],
+            "b",
+            &[("axis", &[1])],
+        )
+    });
+    let model = blocked(&parted);
+    assert_eq!((reorders(&model), count(&model, "Reshape")), ([1, 1], [2, 0]));
+}
+
+#[test]
+fn means_that_drop_the_length_are_pools() {
+    for (c, op, axes) in [(48, "ReduceMean", 2), (20, "ReduceMax", -1)] {
+        let five = Windows::same(5);
+        let net = Net::new(17)
+            .input("x", F32, &[2, 16, 300])
+            .floats("w", F32, &five.weights(c, 16), true)
+            .floats("m", F32, &[c, 10], true)
+            .node_with("Conv", &["x", "w"], "a", &five.of_conv())
+            .node("Relu", &["a"], "b")
+            .node_with(op, &["b"], "c", &[("axes", &[axes]), ("keepdims", &[0])])
+            .node("MatMul", &["c", "m"], "y")
+            .output("y", F32);
+        let model = blocked(&net);
+        assert_eq!((count(&model, "Conv"), count(&model, op)), ([0, 1], [0, 0]), "{op}");
+    }
+}
+
+#[test]
+fn signals_with_their_channels_last_are_packed_from_there() {
+    let three = Windows::same(3);
+    let (first, last): ((&str, &[i64]), (&str, &[i64])) = (("perm", &[0, 2, 1]), ("perm", &[0, 2, 1]));
+    let net = Net::new(17)
+        .input("x", F32, &[2, 150, 32])
+        .floats("w0", F32, &three.weights(48, 32), true)
+        .floats("bias", F32, &[48], true)
+        .floats("w1", F32, &three.weights(32, 48), true)
+        .node_with("Transpose", &["x"], "a", &[first])
+        .node_with("Conv", &["a", "w0"], "b", &three.of_conv())
+        .node_with("Transpose", &["b"], "c", &[last])
+        .node("Tanh", &["c"], "t")
+        .node("Add", &["t", "bias"], "d")
+        .node("Sigmoid", &["d"], "e")
+        .node_with("Transpose", &["e"], "f", &[first])
+        .node_with("Conv", &["f", "w1"], "g", &three.of_conv())
+        .node_with("Transpose", &["g"], "y", &[last])
+        .output("y", F32);
+    let model = blocked(&net);
+    assert_eq!((count(&model, "Transpose"), reorders(&model)), ([0, 0], [1, 1]));
+}
+
+#[test]
+fn bodies_and_outputs_read_signals_as_they_are_declared() {
+    let three = Windows::same(3);
+    let branch = |op: &str| Net::new(17).node(op, &["b"], "r").output("r", F32);
+    let net = Net::new(17)
+        .input("x", F32, &[1, 16, 200])
+        .input("which", BOOL, &[])
+        .floats("w0", F32, &three.weights(32, 16), true)
+        .floats("w1", F32, &three.weights(32, 32), true)
+        .node_with("Conv", &["x", "w0"], "a", &three.of_conv())
+        .node("Sigmoid", &["a"], "b")
+        .node_with("Conv", &["b", "w1"], "c", &three.of_conv())
+        .branches("which", "d", &branch("Tanh"), &branch("Neg"))
+        .node("Mul", &["c", "d"], "e")
+        .node_with("Conv", &["e", "w1"], "y", &three.of_conv())
+        .node("Shape", &["c"], "extents")
+        .output("y", F32)
+        .output("b", F32)
+        .output("extents", fold_nets::I64);
+    assert_eq!(count(&blocked(&net), "Conv"), [0, 3]);
+}
+
+#[test]
+fn other_targets_and_exact_results_leave_signals_alone() {
+    let bytes = around(&Windows::same(3), [32, 64], [1, 200]).bytes();
+    let own = OrtCpu::new(Block::of_host()).expect("a built-in target");
+    assert!(made_for(&own, &bytes, Numerics::Exact) == bytes, "every bit has to stay");
+    assert!(made_for(&own, &bytes, Numerics::Reassociate) != bytes, "the target has kernels");
+    let onnx = builtin("onnx").expect("a built-in target");
+    assert!(made_for(onnx.as_ref(), &bytes, Numerics::Reassociate) == bytes, "the target has none");
+}
+
+/// A network of a few ops of signals, each one a step that is left out where it does not fit.
+#[derive(Clone, Debug)]
+struct Recipe {
+    opset: i64,
+    /// Images of a batch, channels and length, and whether batch and length are symbols.
+    sizes: [i64; 3],
+    symbolic: [bool; 2],
+    /// Channels are stored last, with Transposes around what has them first.
+    last: bool,
+    steps: Vec<(u8, i64, Windows)>,
+}
+
+fn windows() -> impl Strategy<Value = Windows> {
+    let kernel = prop_oneof![3 => Just(3i64), 2 => Just(1), 2 => 1..=9i64];
+    let stride = prop_oneof![3 => Just(1i64), 1 => 2..=3i64];
+    let dilation = prop_oneof![3 => Just(1i64), 1 => 2..=3i64];
+    let group = prop_oneof![4 => Just(1i64), 1 => Just(2), 1 => Just(8), 2 => Just(0)];
+    (kernel, stride, dilation, [0..=4i64, 0..=4], group).prop_map(|(kernel, stride, dilation, pads, group)| Windows {
+        kernel,
+        stride,
+        dilation,
+        pads,
+        group,
+    })
+}
+
+fn recipes() -> impl Strategy<Value = Recipe> {
+    let channels = prop::sample::select(&[32i64, 16, 60, 48, 45, 64, 20, 3][..]);
+    let steps = prop::collection::vec((0..16u8, channels, windows()), 3..9);
+    let sizes = [1..=3i64, 1..=40, 20..=220];
+    let opset = prop::sample::select(&[11i64, 13, 17, 18][..]);
+    (opset, sizes, any::<[bool; 2]>(), prop::bool::weighted(0.3), steps)
+        .prop_map(|(opset, sizes, symbolic, last, steps)| Recipe { opset, sizes, symbolic, last, steps })
+}
+
+/// A network that grows.
+struct Growing {
+    net: Net,
+    last: bool,
+    at: usize,
+    c: i64,
+    length: i64,
+    /// Signals that were made, their channels and their lengths.
+    made: Vec<(usize, i64, i64)>,
+    /// The last one that was padded: ONNX Runtime takes a Pad into the pool behind it, and then refuses that.
+    padded: usize,
+}
+
+impl Growing {
+    fn name(&self) -> String {
+        format!("v{}", self.at)
+    }
+
+    /// The next signal, made by this op from the last one.
+    fn then(&mut self, op: &str, more: &[&str], ints: &[(&str, &[i64])]) {
+        let x = self.name();
+        self.at += 1;
+        let operands: Vec<&str> = std::iter::once(x.as_str()).chain(more.iter().copied()).collect();
+        self.net = self.net.clone().node_with(op, &operands, &self.name(), ints);
+    }
+
+    /// The same for an op that finds channels by their place.
+    fn channels_first(&mut self, op: &str, more: &[&str], ints: &[(&str, &[i64])]) {
+        if self.last {
+            self.then("Transpose", &[], &[("perm", &[0, 2, 1])]);
+        }
+        self.then(op, more, ints);
+        if self.last {
+            self.then("Transpose", &[], &[("perm", &[0, 2, 1])]);
+        }
+    }
+
+    fn floats(&mut self, what: &str, dims: &[i64], signs: bool) -> String {
+        let name = format!("{what}{}", self.at);
+        self.net = self.net.clone().floats(&name, F32, dims, signs);
+        name
+    }
+
+    fn list(&mut self, what: &str, list: &[i64]) -> String {
+        let name = format!("{what}{}", self.at);
+        self.net = self.net.clone().ints(&name, list);
+        name
+    }
+
+    fn keep(&mut self) {
+        self.made.push((self.at, self.c, self.length));
+    }
+
+    fn convolve(&mut self, m: i64, windows: &Windows) {
+        let Some(left) = windows.left(self.length) else { return };
+        let group = if windows.group == 0 { self.c } else { windows.group };
+        let group = if self.c % group == 0 { group } else { 1 };
+        let m = if group == self.c { self.c } else { m + (group - m % group) % group };
+        let windows = Windows { group, ..windows.clone() };
+        let weights = self.floats("w", &windows.weights(m, self.c), true);
+        let bias = self.floats("b", &[m], true);
+        let operands = if self.at.is_multiple_of(2) { vec![weights.as_str(), &bias] } else { vec![weights.as_str()] };
+        self.channels_first("Conv", &operands, &windows.of_conv());
+        // Sums stay about as large as what they are of.
+        let scale = 1.0 / ((self.c / group * windows.kernel) as f32).sqrt();
+        let name = format!("k{}", self.at);
+        self.net = self.net.clone().values(&name, F32, &[], &[scale]);
+        self.then("Mul", &[&name], &[]);
+        (self.c, self.length) = (m, left);
+        self.keep();
+    }
+
+    fn pool(&mut self, op: &str, windows: &Windows) {
+        let windows = Windows { dilation: 1, ..windows.clone() };
+        let small = windows.pads.iter().all(|&p| p < windows.kernel) && self.padded != self.at;
+        if let Some(left) = windows.left(self.length).filter(|_| small) {
+            self.channels_first(op, &[], &windows.of_pool());
+            self.length = left;
+        }
+    }
+
+    fn per_channel(&mut self, op: &str) {
+        let dims = if self.last { vec![self.c] } else { vec![1, self.c, 1] };
+        let numbers = self.floats("s", &dims, false);
+        self.then(op, &[&numbers], &[]);
+    }
+
+    fn pad(&mut self, windows: &Windows) {
+        let [before, behind] = windows.pads;
+        let list = if self.last { [0, before, 0, 0, behind, 0] } else { [0, 0, before, 0, 0, behind] };
+        let list = self.list("p", &list);
+        self.then("Pad", &[&list], &[]);
+        self.length += before + behind;
+        self.padded = self.at;
+    }
+
+    fn cut(&mut self, windows: &Windows) {
+        let [from, behind] = windows.pads;
+        let step = windows.stride;
+        if self.length - from - behind < 1 {
+            return;
+        }
+        let [from_list, to, axis, steps] =
+            [("from", from), ("to", self.length - behind), ("axis", if self.last { 1 } else { 2 }), ("step", step)]
+                .map(|(what, number)| self.list(what, &[number]));
+        self.then("Slice", &[&from_list, &to, &axis, &steps], &[]);
+        self.length = (self.length - from - behind + step - 1) / step;
+    }
+
+    fn squeeze(&mut self) {
+        let (x, c) = (self.name(), self.c);
+        let weights = self.floats("e", &[c, c, 1], true);
+        self.channels_first("GlobalAveragePool", &[], &[]);
+        self.channels_first("Conv", &[&weights], &[]);
+        self.then("Sigmoid", &[], &[]);
+        self.then("Mul", &[&x], &[]);
+    }
+
+    fn joined(&mut self, other: Option<(usize, i64, i64)>) {
+        let Some((other, c, _)) = other else { return };
+        let axis = if self.last { 2 } else { 1 };
+        self.then("Concat", &[&format!("v{other}")], &[("axis", &[axis])]);
+        self.c += c;
+    }
+
+    fn step(&mut self, kind: u8, m: i64, windows: &Windows) {
+        let long = self.made.iter().rev().filter(|(v, _, l)| *v != self.at && *l == self.length);
+        let alike = long.clone().find(|(_, c, _)| *c == self.c).copied();
+        let long = long.clone().next().copied();
+        match kind {
+            0..=5 => self.convolve(m, windows),
+            6 => self.pool("MaxPool", windows),
+            7 => self.pool("AveragePool", windows),
+            8 => self.per_channel(if m > 20 { "Mul" } else { "Sub" }),
+            9 => self.pad(windows),
+            10 => self.cut(windows),
+            11 => self.squeeze(),
+            12 => self.joined(long),
+            13 => self.then("Sigmoid", &[], &[]),
+            14 => match alike {
+                Some((other, ..)) => self.then("Add", &[&format!("v{other}")], &[]),
+                None => self.then("Tanh", &[], &[]),
+            },
+            _ => self.then("Relu", &[], &[]),
+        }
+    }
+}
+
+impl Recipe {
+    fn net(&self) -> Net {
+        let [n, c, length] = self.sizes;
+        let said =
+            |symbol: &str, size: i64, symbolic: bool| if symbolic { symbol.to_owned() } else { size.to_string() };
+        let (batch, long) = (said("N", n, self.symbolic[0]), said("L", length, self.symbolic[1]));
+        let c_text = c.to_string();
+        let dims = if self.last { [&batch, &long, &c_text] } else { [&batch, &c_text, &long] };
+        let net = Net::new(self.opset).symbolic_input("v0", F32, &dims.map(String::as_str));
+        let mut growing = Growing { net, last: self.last, at: 0, c, length, made: Vec::new(), padded: usize::MAX };
+        for (kind, m, windows) in &self.steps {
+            growing.step(*kind, *m, windows);
+        }
+        growing.then("Relu", &[], &[]);
+        let name = growing.name();
+        growing.net.output(&name, F32)
+    }
+}
+
+/// How many random networks are drawn.
+const NETWORKS: u32 = 400;
+
+/// What random networks have to have in blocks, each this often.
+const COUNTED: [&str; 7] =
+    ["Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "ReorderInput", "ReorderOutput", "networks"];
+const LEAST: usize = 12;
+
+#[test]
+fn random_networks_of_signals_compute_the_same() {
+    let counted = RefCell::new(BTreeMap::from(COUNTED.map(|op| (op, 0))));
+    let mut runner = TestRunner::new_with_rng(
+        Config { cases: NETWORKS, failure_persistence: None, ..Config::default() },
+        proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
+    );
+    let outcome = runner.run(&recipes(), |recipe| {
+        let net = recipe.net();
+        let dims = sizes_of(&net, &[("N", recipe.sizes[0]), ("L", recipe.sizes[2])]);
+        let model = optimized(&net.bytes(), &dims).map_err(TestCaseError::fail)?;
+        for (op, times) in counted.borrow_mut().iter_mut() {
+            *times += if *op == "networks" { usize::from(count(&model, "Conv")[1] > 0) } else { count(&model, op)[1] };
+        }
+        Ok(())
+    });
+    outcome.expect("every network computes the same");
+    // A law that nothing is put to proves nothing.
+    assert!(counted.borrow().values().all(|&times| times >= LEAST), "{counted:?}");
+}
