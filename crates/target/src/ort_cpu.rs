@@ -4,6 +4,9 @@
 //! A blocked value is `N C/B H W C%B`, its channels rounded up to the block B of the host: 16 with AVX-512, 8 otherwise. It is
 //! declared per axis, as `[N, C, H, W]` with the rounded channels. Constant weights are packed at compile time, with zeros for
 //! channels that are not there.
+//!
+//! A signal, `[N, C, L]`, is an image of one row: what is offered for images is offered for signals at the same costs, but only around
+//! convolutions of signals. The runtime itself blocks none on load.
 
 mod attention;
 mod conv;
@@ -16,7 +19,6 @@ mod quantized;
 mod reduce;
 mod resize;
 mod scale;
-mod signal;
 mod volume;
 
 pub(crate) use quantized::QuantizedPools;
@@ -27,7 +29,7 @@ use crate::{BlockedHost, Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, 
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, OpName, ValueId};
 use relayout_ir::layout::{Factor, Layout, Segment};
-use relayout_ir::op::NCHWC;
+use relayout_ir::op::{NCHWC, is_among_signals};
 use relayout_ir::storage::{ImageAxes, StorageRule, blocked_axes};
 
 /// Channels of a block: what the vector registers of the host hold.
@@ -351,7 +353,7 @@ impl Target for OrtCpu {
             return None;
         }
         let is_signal = |l: &Layout| self.is_blocked_signal(l);
-        if query.ins.iter().chain(query.outs).any(is_signal) && !signal::is_near_convolution(query.graph, query.node) {
+        if query.ins.iter().chain(query.outs).any(is_signal) && !is_among_signals(query.graph, query.node) {
             return None;
         }
         // Extents are read off the declaration.
@@ -404,7 +406,7 @@ impl Target for OrtCpu {
         };
         let is_signal = |l: &Option<Layout>| l.as_ref().is_some_and(|l| self.is_blocked_signal(l));
         let of_signals = |k: &Kernel| k.layouts.ins.iter().chain(&k.layouts.outs).any(is_signal);
-        if kernels.iter().any(of_signals) && !signal::is_near_convolution(query.graph, query.node) {
+        if kernels.iter().any(of_signals) && !is_among_signals(query.graph, query.node) {
             kernels.retain(|k| !of_signals(k));
         }
         kernels

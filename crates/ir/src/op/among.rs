@@ -1,10 +1,6 @@
-//! Signals, `[N, C, L]`: images of one row, `[N, C, 1, L]`, for ONNX Runtime's blocked kernels, which take images only.
-//!
-//! The runtime runs a convolution of signals as a matrix product of what it gathers, and blocks none on load. Everything that is
-//! offered for images is offered for signals at the same costs, but only around convolutions of signals: a sequence of vectors has
-//! as many axes, and is none.
+//! Signals, `[N, C, L]`, told from sequences of vectors, which have as many axes: they stand around convolutions.
 
-use relayout_ir::graph::{Graph, NodeId, ValueId};
+use crate::graph::{Graph, NodeId, ValueId};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Axes of a signal.
@@ -13,7 +9,7 @@ const RANK: usize = 3;
 const AROUND: usize = 48;
 
 /// Whether a convolution of signals is this node, or among the nearest that values of as many axes lead to.
-pub(super) fn is_near_convolution(graph: &Graph, node: NodeId) -> bool {
+pub fn is_among_signals(graph: &Graph, node: NodeId) -> bool {
     let is_signal = |v: &ValueId| graph.value(*v).ty.rank() == Some(RANK);
     let (mut seen, mut next) = (BTreeSet::from([node]), VecDeque::from([node]));
     while let Some(n) = next.pop_front() {
@@ -36,10 +32,10 @@ pub(super) fn is_near_convolution(graph: &Graph, node: NodeId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use relayout_ir::dim::Dim;
-    use relayout_ir::dtype::DType;
-    use relayout_ir::graph::{Node, Op, OpName};
-    use relayout_ir::types::Type;
+    use crate::dim::Dim;
+    use crate::dtype::DType;
+    use crate::graph::{Node, Op, OpName};
+    use crate::types::Type;
 
     fn value(graph: &mut Graph, op: &str, inputs: &[ValueId], dims: &[i64]) -> ValueId {
         let op = Op::Onnx(OpName { domain: String::new(), name: op.to_owned(), overload: String::new() });
@@ -59,7 +55,7 @@ mod tests {
         let image = value(&mut graph, "Reshape", &[near], &[1, 32, 7, 14]);
         let apart = value(&mut graph, "Reshape", &[image], &[1, 32, 98]);
         let far = value(&mut graph, "Relu", &[apart], &[1, 32, 98]);
-        let is_near = |v: ValueId| is_near_convolution(&graph, graph.value(v).producer().0);
+        let is_near = |v: ValueId| is_among_signals(&graph, graph.value(v).producer().0);
         assert_eq!([y, near, far].map(is_near), [true, true, false]);
     }
 }
