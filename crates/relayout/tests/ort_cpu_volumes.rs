@@ -10,7 +10,6 @@ use proptest::test_runner::{Config, TestRunner};
 use relayout::Numerics;
 use relayout_target::{Block, OrtCpu, builtin};
 use std::cell::Cell;
-use std::collections::BTreeMap;
 
 /// Attributes of an op of volumes.
 #[derive(Clone, Debug)]
