@@ -268,21 +268,22 @@ fn means_that_drop_the_length_are_pools() {
 #[test]
 fn signals_with_their_channels_last_are_packed_from_there() {
     let three = Windows::same(3);
-    let (first, last): ((&str, &[i64]), (&str, &[i64])) = (("perm", &[0, 2, 1]), ("perm", &[0, 2, 1]));
+    // The same there and back.
+    let turned: (&str, &[i64]) = ("perm", &[0, 2, 1]);
     let net = Net::new(17)
         .input("x", F32, &[2, 150, 32])
         .floats("w0", F32, &three.weights(48, 32), true)
         .floats("bias", F32, &[48], true)
         .floats("w1", F32, &three.weights(32, 48), true)
-        .node_with("Transpose", &["x"], "a", &[first])
+        .node_with("Transpose", &["x"], "a", &[turned])
         .node_with("Conv", &["a", "w0"], "b", &three.of_conv())
-        .node_with("Transpose", &["b"], "c", &[last])
+        .node_with("Transpose", &["b"], "c", &[turned])
         .node("Tanh", &["c"], "t")
         .node("Add", &["t", "bias"], "d")
         .node("Sigmoid", &["d"], "e")
-        .node_with("Transpose", &["e"], "f", &[first])
+        .node_with("Transpose", &["e"], "f", &[turned])
         .node_with("Conv", &["f", "w1"], "g", &three.of_conv())
-        .node_with("Transpose", &["g"], "y", &[last])
+        .node_with("Transpose", &["g"], "y", &[turned])
         .output("y", F32);
     let model = blocked(&net);
     assert_eq!((count(&model, "Transpose"), reorders(&model)), ([0, 0], [1, 1]));
