@@ -199,6 +199,16 @@ fn pools_and_scales_stay_in_blocks() {
 }
 
 #[test]
+fn a_slope_for_all_channels_is_an_activation_and_one_for_each_is_none() {
+    for (slopes, left) in [(1, 0), (48, 1)] {
+        let model = blocked(&between(48, 2, |net| {
+            net.floats("slope", F32, &[slopes, 1], true).node("PRelu", &["a", "slope"], "b")
+        }));
+        assert_eq!(count(&model, "PRelu"), [left, 0], "{slopes} slopes");
+    }
+}
+
+#[test]
 fn squeezed_signals_scale_what_they_are_of() {
     for (c, n) in [(48, 1), (32, 3)] {
         let one = Windows::same(1);
