@@ -1,5 +1,9 @@
 //! Storage shapes: the shape with which a value of some layout is written to a file.
 
+mod image;
+
+pub use image::{ImageAxes, axes_in_runs, blocked_axes, blocked_image, image_in_runs};
+
 use crate::dim::Dim;
 use crate::layout::{Factor, Layout};
 use serde::{Deserialize, Serialize};
@@ -111,21 +115,6 @@ pub fn places(layout: &Layout, rule: StorageRule) -> Option<Vec<usize>> {
         layout.factors().iter().filter(own).position(|f| usize::from(f.axis) == axis && f.modulo.is_none())
     };
     (0..layout.rank()).map(place).collect()
-}
-
-/// The axes `[n, c, h, w]` and the block of an image in blocks of its channels, `n c/b h w c%b`; `None` for other layouts.
-pub fn blocked_image(layout: &Layout) -> Option<([usize; 4], u64)> {
-    image_in_runs(layout).filter(|(axes, _)| layout.slot_map(axes[1]).is_none())
-}
-
-/// The same of an image whose channels may have pad slots anywhere, as what was concatenated has them between its runs.
-pub fn image_in_runs(layout: &Layout) -> Option<([usize; 4], u64)> {
-    let axes: [usize; 4] = outermost(layout).try_into().ok()?;
-    let (channels, last) = (axes[1], layout.factors().last()?);
-    let block = layout.block_of(channels);
-    let one_split = layout.factors().len() == 5 && usize::from(last.axis) == channels && last.modulo == Some(block);
-    let padded = |axis: &usize| *axis != channels && layout.slot_map(*axis).is_some();
-    (one_split && !axes.iter().any(padded)).then_some((axes, block))
 }
 
 /// How a volume lies that is in blocks of its channels.

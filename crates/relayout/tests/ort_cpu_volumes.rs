@@ -3,69 +3,13 @@
 
 mod fold_nets;
 
-use fold_nets::{F32, Net, runtime};
+use fold_nets::cpu::{blocked, count, made_for, optimized, sizes_of};
+use fold_nets::{F32, Net};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use prost::Message;
-use relayout::verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
-use relayout::{Model, Numerics, optimize};
-use relayout_onnx::proto::{ModelProto, NodeProto};
-use relayout_target::{Block, OrtCpu, Target, builtin};
+use relayout::Numerics;
+use relayout_target::{Block, OrtCpu, builtin};
 use std::cell::Cell;
-use std::collections::BTreeMap;
-
-fn made_for(target: &dyn Target, bytes: &[u8], numerics: Numerics) -> Vec<u8> {
-    let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
-    let options = relayout::Options::default().numerics(numerics);
-    optimize(&model, target, &options).expect("it is optimized").to_bytes().expect("it is written")
-}
-
-/// The model for the block of the host, without the guard, which a second look and a second run leave as it is; its results held
-/// against those of the input at these sizes of symbolic dims.
-fn optimized(bytes: &[u8], dims: &BTreeMap<String, i64>) -> Result<ModelProto, String> {
-    let target = OrtCpu::new(Block::of_host()).map_err(|e| e.to_string())?.unguarded();
-    let made = made_for(&target, bytes, Numerics::Reassociate);
-    if made_for(&target, bytes, Numerics::Reassociate) != made
-        || made_for(&target, &made, Numerics::Reassociate) != made
-    {
-        return Err("a second run gives other bytes".to_owned());
-    }
-    for level in [Level::Disabled, Level::All] {
-        let mut options = Options::default();
-        options.level_b = level;
-        let inputs = Inputs::Random { seed: 5, dims: dims.clone() };
-        let comparison = verify(runtime(), ModelSource::Bytes(bytes), ModelSource::Bytes(&made), &inputs, &options);
-        let comparison = comparison.map_err(|e| format!("{level:?}: {e}"))?;
-        if !comparison.holds(&Tolerance::new(2e-5, 2e-4)) {
-            return Err(format!("{level:?}: {comparison}"));
-        }
-    }
-    ModelProto::decode(made.as_slice()).map_err(|e| e.to_string())
-}
-
-fn blocked(net: &Net) -> ModelProto {
-    optimized(&net.bytes(), &BTreeMap::new()).expect("it computes the same")
-}
-
-/// The sizes of those symbols that a network has.
-fn sizes_of(net: &Net, sizes: &[(&str, i64)]) -> BTreeMap<String, i64> {
-    let own = sizes.iter().filter(|(name, _)| net.reads_symbol(name));
-    own.map(|(name, size)| ((*name).to_owned(), *size)).collect()
-}
-
-fn nodes(model: &ModelProto) -> impl Iterator<Item = &NodeProto> {
-    model.graph.iter().flat_map(|g| &g.node)
-}
-
-fn is_blocked(node: &NodeProto) -> bool {
-    node.domain.as_deref() == Some("com.microsoft.nchwc")
-}
-
-/// How many nodes of this op there are in ONNX's domain, and in that of blocks.
-fn count(model: &ModelProto, op: &str) -> [usize; 2] {
-    let named = || nodes(model).filter(|n| n.op_type.as_deref() == Some(op));
-    [named().filter(|n| !is_blocked(n)).count(), named().filter(|n| is_blocked(n)).count()]
-}
 
 /// Attributes of an op of volumes.
 #[derive(Clone, Debug)]

@@ -4,6 +4,9 @@
 //! A blocked value is `N C/B H W C%B`, its channels rounded up to the block B of the host: 16 with AVX-512, 8 otherwise. It is
 //! declared per axis, as `[N, C, H, W]` with the rounded channels. Constant weights are packed at compile time, with zeros for
 //! channels that are not there.
+//!
+//! A signal, `[N, C, L]`, is an image of one row: what is offered for images is offered for signals at the same costs, but only around
+//! convolutions of signals. The runtime itself blocks none on load.
 
 mod attention;
 mod conv;
@@ -28,11 +31,8 @@ use crate::{BlockedHost, Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, 
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, OpName, ValueId};
 use relayout_ir::layout::{Factor, Layout, Segment};
-use relayout_ir::op::NCHWC;
-use relayout_ir::storage::{StorageRule, blocked_image};
-
-/// Where an image's axes `[n, c, h, w]` stand, in models of channels-first and of channels-last origin.
-const ORIGINS: [[usize; 4]; 2] = [[0, 1, 2, 3], [0, 3, 1, 2]];
+use relayout_ir::op::{NCHWC, is_among_signals};
+use relayout_ir::storage::{ImageAxes, StorageRule, blocked_axes};
 
 /// Channels of a block: what the vector registers of the host hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +74,12 @@ impl Block {
     /// Weights that read ordinary images, or a channel each: `OIHW16o`.
     pub fn filter_weights(self) -> Layout {
         blocked(&[0, 1, 2, 3], &[(0, self.channels())])
+    }
+
+    /// Both of signals: `OIW16i16o` and `OIW16o`.
+    fn signal_weights(self) -> [Layout; 2] {
+        let (order, block) = ([0, 1, 2], self.channels());
+        [blocked(&order, &[(1, block), (0, block)]), blocked(&order, &[(0, block)])]
     }
 
     /// How many neighbouring groups of a convolution of `inputs` to `outputs` channels, the fewest, are one group of whole blocks;
@@ -135,13 +141,12 @@ impl OrtCpu {
 
     /// `NCHW16c`.
     fn blocked(&self) -> Layout {
-        self.blocked_in([0, 1, 2, 3])
+        self.blocked_in(ImageAxes::ORIGINS[0])
     }
 
-    /// `NCHW16c` of an image whose axes `[n, c, h, w]` stand there.
-    fn blocked_in(&self, axes: [usize; 4]) -> Layout {
-        let order = axes.map(|axis| axis as u8);
-        blocked(&order, &[(order[1], self.block.channels())])
+    /// `NCHW16c` of an image whose axes stand there, `NCW16c` of a signal.
+    fn blocked_in(&self, axes: ImageAxes) -> Layout {
+        axes.blocked(self.block.channels())
     }
 
     /// A vector per channel, padded to whole blocks.
@@ -181,15 +186,21 @@ impl OrtCpu {
         Some([each, blocked, self.round(runs::slots_of(blocked, runs))])
     }
 
-    /// The axis of which an image or a volume has blocks of this host; of an image's there may be pad slots anywhere.
+    /// The axis of which an image, a signal or a volume has blocks of this host; of an image's there may be pad slots anywhere.
     fn blocked_axis(&self, layout: &Layout) -> Option<usize> {
         let volume = || self.blocked_volume(layout).map(|v| v.axes[1]);
-        self.axes_in_runs(layout).map(|axes| axes[1]).or_else(volume)
+        let signal = || self.blocked_axes(layout).map(|axes| axes.c);
+        self.axes_in_runs(layout).map(|axes| axes.c).or_else(signal).or_else(volume)
     }
 
-    /// The axes `[n, c, h, w]` of an image in blocks of this host.
-    fn blocked_axes(&self, layout: &Layout) -> Option<[usize; 4]> {
-        blocked_image(layout).filter(|(_, block)| *block == self.block.channels()).map(|(axes, _)| axes)
+    /// The axes of an image or a signal in blocks of this host.
+    fn blocked_axes(&self, layout: &Layout) -> Option<ImageAxes> {
+        blocked_axes(layout).filter(|(_, block)| *block == self.block.channels()).map(|(axes, _)| axes)
+    }
+
+    /// Whether a layout is that of a signal in blocks of this host.
+    fn is_blocked_signal(&self, layout: &Layout) -> bool {
+        self.blocked_axes(layout).is_some_and(|axes| axes.h.is_none())
     }
 
     /// Cost of a reorder of an image, between blocks and this order.
@@ -249,17 +260,25 @@ fn operand(node: &Node, slot: usize) -> Option<ValueId> {
 
 /// Extents of a float32 image whose channels are known: `[N, C, H, W]`.
 fn image(query: &NodeQuery<'_>, v: ValueId) -> Option<[u64; 4]> {
-    image_of(query, v, [0, 1, 2, 3])
+    image_of(query, v, ImageAxes::ORIGINS[0])
 }
 
-/// The same for an image whose axes `[n, c, h, w]` stand there.
-fn image_of(query: &NodeQuery<'_>, v: ValueId, axes: [usize; 4]) -> Option<[u64; 4]> {
+/// The axes of a float32 image or signal of channels-first origin whose channels are known, and its extents `[N, C, H, W]`.
+fn image_or_signal(query: &NodeQuery<'_>, v: ValueId) -> Option<(ImageAxes, [u64; 4])> {
+    let axes = ImageAxes::channels_first(query.graph.value(v).ty.rank()?)?;
+    Some((axes, image_of(query, v, axes)?))
+}
+
+/// The extents of an image or a signal whose axes stand there.
+fn image_of(query: &NodeQuery<'_>, v: ValueId, axes: ImageAxes) -> Option<[u64; 4]> {
     let ty = &query.graph.value(v).ty;
-    if ty.dtype() != Some(DType::F32) || ty.rank() != Some(4) || ty.shape()?.get(axes[1])?.as_const()? < 1 {
+    let shape = ty.shape().filter(|shape| ty.dtype() == Some(DType::F32) && shape.len() == axes.rank())?;
+    // What is declared as an image of one row can't be empty.
+    let empty = axes.h.is_none() && shape.iter().any(|d| d.as_const() == Some(0));
+    if shape.get(axes.c)?.as_const()? < 1 || empty {
         return None;
     }
-    let shape: [u64; 4] = query.sizes.shape(query.graph, v)?.try_into().ok()?;
-    Some(axes.map(|axis| shape[axis]))
+    axes.extents(&query.sizes.shape(query.graph, v)?)
 }
 
 /// Extents of a value that are all known.
@@ -338,6 +357,10 @@ impl Target for OrtCpu {
         if !sides.all(|l| l.as_permutation().is_some() || self.blocked_axis(l).is_some()) {
             return None;
         }
+        let is_signal = |l: &Layout| self.is_blocked_signal(l);
+        if query.ins.iter().chain(query.outs).any(is_signal) && !is_among_signals(query.graph, query.node) {
+            return None;
+        }
         // Extents are read off the declaration.
         if node.is_named("Shape") {
             return Some(Cost::ZERO);
@@ -376,7 +399,7 @@ impl Target for OrtCpu {
         if let Some(kernel) = self.quantized_kernel(query) {
             return vec![kernel];
         }
-        match query.graph.node(query.node).onnx() {
+        let mut kernels = match query.graph.node(query.node).onnx() {
             Some("Conv") => [self.conv_kernels(query), self.volume_kernels(query)].concat(),
             Some("MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool") => {
                 self.pool_kernel(query, None).into_iter().chain(self.maximum_kernels(query)).collect()
@@ -389,7 +412,13 @@ impl Target for OrtCpu {
                 let raised = [self.norm_kernels(query), self.attention_kernels(query), self.projection_kernels(query)];
                 [raised.concat(), self.product_kernels(query)].concat()
             }
+        };
+        let is_signal = |l: &Option<Layout>| l.as_ref().is_some_and(|l| self.is_blocked_signal(l));
+        let of_signals = |k: &Kernel| k.layouts.ins.iter().chain(&k.layouts.outs).any(is_signal);
+        if kernels.iter().any(of_signals) && !is_among_signals(query.graph, query.node) {
+            kernels.retain(|k| !of_signals(k));
         }
+        kernels
     }
 
     fn kernels_among<'c>(&self, query: &NodeQuery<'_>, candidates: &dyn Fn(ValueId) -> &'c [Layout]) -> Vec<Kernel> {
@@ -400,12 +429,11 @@ impl Target for OrtCpu {
         if query.kind == MoveKind::View {
             return Some(self.small_node());
         }
-        let side = |plain: &Layout, [n, c, h, w]: [usize; 4]| {
+        let side = |plain: &Layout, axes: ImageAxes| {
             let order = plain.as_permutation()?;
-            let sides = [(Side::Nchw, [n, c, h, w]), (Side::ChannelsLast, [n, h, w, c])];
+            let sides = [(Side::Nchw, axes.first()), (Side::ChannelsLast, axes.last())];
             sides.into_iter().find_map(|(side, axes)| (order == axes).then_some(side))
         };
-        let image = |axes: [usize; 4]| axes.map(|axis| query.shape.get(axis).copied().unwrap_or(0));
         let float = query.dtype == Some(DType::F32);
         let (kind, axes, plain) = match (self.blocked_axes(query.from), self.blocked_axes(query.to)) {
             (None, None) if [query.from, query.to].into_iter().any(|l| self.blocked_volume(l).is_some()) => {
@@ -421,10 +449,13 @@ impl Target for OrtCpu {
             (None, Some(axes)) => (Reorder::Input, axes, query.from),
             (Some(axes), None) => (Reorder::Output, axes, query.to),
         };
+        let image = axes.extents(query.shape)?;
         // ReorderInput takes whole groups of four channels.
-        let whole = kind == Reorder::Output || image(axes)[1].is_multiple_of(4);
+        let whole = kind == Reorder::Output || image[1].is_multiple_of(4);
         let side = side(plain, axes)?;
-        (float && whole).then(|| self.reorder(kind, side, image(axes)))
+        // A signal is declared as an image by a Reshape.
+        let views = if axes.h.is_none() { self.small_node() } else { Cost::ZERO };
+        (float && whole).then(|| self.reorder(kind, side, image) + views)
     }
 
     fn split_move(&self, query: &MoveQuery<'_>) -> Vec<[Layout; 2]> {

@@ -8,6 +8,7 @@
 //! - `scale`: scales per channel of blocked images are convolutions of one tap.
 //! - `norm`: normalizations over groups of channels of blocked images are several nodes.
 //! - `run_moves`: of what has pad slots between its channels the channels are gathered; after the moves of constants are gone.
+//! - `signal`: blocked signals are images of one row, for all that follows.
 //! - `volume`: convolutions and maxima over blocked volumes are those of images; so are, in `volume_moves`, moves of volumes.
 //! - `guard`: a file in blocks fails on hosts of another block, and what stays plain is kept from being blocked on load.
 //! - `parts`: parts of what a Transpose makes are those of a Split, which keeps the Transpose in one piece.
@@ -24,6 +25,7 @@ mod raise;
 mod reduced;
 mod run_moves;
 mod scale;
+mod signal;
 mod transposes;
 mod unfold;
 mod volume;
@@ -44,8 +46,12 @@ pub fn legalize(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError
     raise::raise_operands(graph)?;
     digits::raise_to_digits(graph, cx.opset)?;
     let Some(host) = cx.target.blocked_host() else { return Ok(()) };
+    let signals = signal::say_images(graph)?;
     norm::say_norms(graph, cx.opset)?;
     say_kernels(graph, host.block)?;
+    if signals {
+        signal::join_reshapes(graph)?;
+    }
     nchwc::fuse(graph)?;
     volume::say_convolutions(graph, cx.opset)?;
     parts::split_parts(graph, cx.opset)?;

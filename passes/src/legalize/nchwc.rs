@@ -168,6 +168,8 @@ fn activation(graph: &Graph, n: NodeId) -> Option<(Open, Activation)> {
         "Sigmoid" => ("Sigmoid", vec![]),
         "Tanh" => ("Tanh", vec![]),
         "LeakyRelu" => ("LeakyRelu", vec![number("alpha", 0.01)]),
+        // A slope for all channels.
+        "PRelu" => ("LeakyRelu", vec![node.inputs.get(1).copied().flatten().and_then(|v| scalar(graph, v))?]),
         "HardSigmoid" => ("HardSigmoid", vec![number("alpha", 0.2), number("beta", 0.5)]),
         "HardSwish" => ("HardSwish", vec![]),
         "Clip" => {
@@ -184,7 +186,8 @@ fn activation(graph: &Graph, n: NodeId) -> Option<(Open, Activation)> {
 
 /// The value of a constant of one element.
 fn scalar(graph: &Graph, v: ValueId) -> Option<f32> {
-    let Constant { dtype: DType::F32, source, pending: None, .. } = graph.constant(v)? else { return None };
+    let constant = graph.constant(v).filter(|c| c.elems() == Some(1))?;
+    let Constant { dtype: DType::F32, source, pending: None, .. } = constant else { return None };
     Some(f32::from_le_bytes(source.bytes().ok()?.get(..4)?.try_into().ok()?))
 }
 

@@ -17,7 +17,7 @@ use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::layout::{Layout, Segment};
 use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
-use relayout_ir::storage::image_in_runs;
+use relayout_ir::storage::{axes_in_runs, image_in_runs};
 use relayout_ir::types::Type;
 
 /// The operand of a convolution that is its bias.
@@ -47,7 +47,7 @@ pub(super) fn constant_scale(graph: &Graph, n: NodeId, layouts: &KernelLayouts) 
     let [slot] = blocked_slots(layouts)[..] else { return None };
     let node = graph.node(n);
     let x = node.inputs.get(slot).copied().flatten()?;
-    let ([_, axis, _, _], _) = image_in_runs(layouts.ins.get(slot)?.as_ref()?)?;
+    let axis = axes_in_runs(layouts.ins.get(slot)?.as_ref()?)?.0.c;
     let channels = usize::try_from(graph.value(x).ty.shape()?.get(axis)?.as_const()?).ok()?;
     Some((x, reading(graph, node, x, Some(axis), channels)?))
 }

@@ -1,5 +1,5 @@
 //! Pad and Slice of a blocked image, declared with all its digits: `[N, C, H, W]` is `[N, C/B, H, W, B]`, byte by byte. The op then
-//! speaks of these axes, and a Reshape back declares the result as the other blocked ops have it.
+//! speaks of these axes, and a Reshape back declares the result as the other blocked ops have it. A signal has no rows.
 
 use super::scale::reshape;
 use crate::pipeline::PassError;
@@ -12,7 +12,7 @@ use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::{Padding, cuts, paddings, zero_padding};
 use relayout_ir::patch::constant_node;
-use relayout_ir::storage::image_in_runs;
+use relayout_ir::storage::{ImageAxes, axes_in_runs};
 use relayout_ir::types::Type;
 
 /// The first operator sets in which these ops have their numbers as operands.
@@ -26,8 +26,9 @@ pub(super) fn say(graph: &mut Graph, n: NodeId, layouts: &KernelLayouts) -> Resu
         return Err(PassError::Invalid { pass: "legalize", first, count: 1 });
     };
     let (slots, blocked) = (unfolded.blocks * unfolded.block, unfolded.blocked.clone());
+    let target: Vec<i64> = [0, slots].into_iter().chain(std::iter::repeat_n(0, blocked.rank() - 2)).collect();
     let made = unfolded.add(graph, n)?;
-    become_reshape(graph, n, made, &[0, slots, 0, 0], Some(blocked))
+    become_reshape(graph, n, made, &target, Some(blocked))
 }
 
 /// Makes a node a Reshape of this value, its result in this layout.
@@ -82,11 +83,11 @@ enum Said {
 }
 
 impl Pads {
-    /// What a Pad of an image says, whose axes `[n, c, h, w]` stand at `axes`.
-    fn of(graph: &Graph, node: &Node, axes: [usize; 4]) -> Option<Pads> {
+    /// What a Pad of an image or a signal says, whose axes stand there.
+    fn of(graph: &Graph, node: &Node, axes: ImageAxes) -> Option<Pads> {
         let pads = paddings(graph, node)?;
         let none = (Padding::Known(0), Padding::Known(0));
-        let digits = axes.iter().map(|&axis| pads.get(axis).copied().unwrap_or(none)).chain([none]);
+        let digits = axes.first().into_iter().map(|axis| pads.get(axis).copied().unwrap_or(none)).chain([none]);
         let (before, after): (Vec<_>, Vec<_>) = digits.unzip();
         let all = || before.iter().chain(&after);
         let known = |p: &Padding| if let Padding::Known(elements) = p { Some(*elements) } else { None };
@@ -128,20 +129,23 @@ impl Unfolded {
         let node = graph.node(n);
         let (x, y) = (node.inputs.first().copied().flatten()?, node.outputs.first().copied().flatten()?);
         let blocked = layouts.outs.first()?.clone()?;
-        let (axes, block) = image_in_runs(&blocked)?;
+        let (axes, block) = axes_in_runs(&blocked)?;
         let block = i64::try_from(block).ok()?;
         let stored = graph.storage_shape(x, &blocked)?;
         let blocks = stored.get(1)?.as_const()? / block;
         let digits = |v: ValueId| -> Option<Vec<Dim>> {
             let shape = graph.value(v).ty.shape()?;
-            let of = |axis: usize| shape.get(axis).cloned();
-            Some(vec![of(axes[0])?, Dim::from(blocks), of(axes[2])?, of(axes[3])?, Dim::from(block)])
+            let mut dims: Vec<Dim> =
+                axes.first().iter().map(|&axis| shape.get(axis).cloned()).collect::<Option<_>>()?;
+            dims[1] = Dim::from(blocks);
+            dims.push(Dim::from(block));
+            Some(dims)
         };
         let said = match node.onnx()? {
             "Pad" => Said::Pads(Pads::of(graph, node, axes)?),
             "Slice" => {
                 let cuts = cuts(graph, node)?;
-                let digit = |axis: usize| axes.iter().position(|&a| a == axis).map(|digit| digit as i64);
+                let digit = |axis: usize| axes.first().iter().position(|&a| a == axis).map(|digit| digit as i64);
                 let digits = cuts.iter().map(|cut| digit(cut.axis)).collect::<Option<Vec<_>>>()?;
                 let of = |what: fn(&relayout_ir::op::Cut) -> i64| cuts.iter().map(what).collect::<Vec<_>>();
                 Said::Cuts([of(|cut| cut.start), of(|cut| cut.end), digits, of(|cut| cut.step)])
@@ -153,7 +157,12 @@ impl Unfolded {
 
     /// Adds the Reshape before the op, and the op; what it makes.
     fn add(self, graph: &mut Graph, n: NodeId) -> Result<ValueId, PassError> {
-        let x = reshape(graph, n, self.x, &[0, self.blocks, 0, 0, self.block], self.from)?;
+        let mut target = vec![0; self.from.len()];
+        target[1] = self.blocks;
+        if let Some(digit) = target.last_mut() {
+            *digit = self.block;
+        }
+        let x = reshape(graph, n, self.x, &target, self.from)?;
         let old = graph.node(n);
         let base = old.outputs.first().copied().flatten().map_or("cut".to_owned(), |y| graph.value(y).name.clone());
         let mut node = Node::new(old.op.clone(), vec![Some(x)]);

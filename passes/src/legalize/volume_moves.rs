@@ -9,7 +9,8 @@ use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::{Factor, Layout};
-use relayout_ir::storage::{BlockedVolume, blocked_volume, storage_shape};
+use relayout_ir::op::is_among_signals;
+use relayout_ir::storage::{BlockedVolume, blocked_axes, blocked_volume, storage_shape};
 use relayout_ir::types::Type;
 
 /// Says such a move, if the node is one.
@@ -53,7 +54,12 @@ pub(super) fn say(graph: &mut Graph, n: NodeId) -> Result<bool, PassError> {
 }
 
 /// Whether a move of a value between these layouts can be said: one of a volume speaks of its extents in numbers, but for the batch.
+/// Those of signals are for what stands around convolutions of them; elsewhere they would stand for Transposes of sequences.
 pub(crate) fn is_sayable(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> bool {
+    let is_signal = |l: &&Layout| blocked_axes(l).is_some_and(|(axes, _)| axes.h.is_none());
+    if [from, to].iter().any(is_signal) && !is_among_signals(graph, graph.value(v).producer().0) {
+        return false;
+    }
     let fixed =
         |volume: BlockedVolume| extents(graph, v, volume).is_some_and(|[_, rest @ ..]| rest.iter().all(Dim::is_const));
     [from, to].into_iter().filter_map(blocked_volume).all(fixed)

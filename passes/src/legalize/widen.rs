@@ -16,10 +16,13 @@ use relayout_ir::types::Type;
 use relayout_target::Block;
 use std::sync::Arc;
 
-/// Whether the weights are a constant whose bytes are there.
+/// Whether the weights are a constant whose bytes are there: of images, or of signals where nothing is to be done to them.
 pub(super) fn is_sayable(graph: &Graph, n: NodeId) -> bool {
     let weights = graph.node(n).inputs.get(1).copied().flatten().and_then(|w| weights(graph, w));
-    weights.is_some_and(|w| w.dtype == DType::F32 && w.dims.len() == 4 && w.source.is_available())
+    weights.is_some_and(|w| {
+        let known = w.dtype == DType::F32 && w.source.is_available();
+        known && (w.dims.len() == 4 || (w.dims.len() == 3 && w.pending.is_none()))
+    })
 }
 
 /// The constant that weights are, or are behind Transposes and moves.

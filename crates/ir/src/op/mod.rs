@@ -10,6 +10,7 @@
     reason = "entries of the table share one function type, whether they can fail or not"
 )]
 
+mod among;
 mod attention;
 mod bind;
 mod border;
@@ -47,6 +48,7 @@ mod text;
 mod view;
 mod volume;
 
+pub use among::is_among_signals;
 pub use bind::{bind, bind_as};
 pub use border::value_at;
 pub use describe::{Description, Meaning, Reading, describe};

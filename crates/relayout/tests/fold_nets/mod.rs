@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod cpu;
+
 use half::f16;
 use relayout::verify::{Comparison, Inputs, ModelSource, Options, Runtime, SearchPlaces, find_library, verify};
 use relayout_onnx::proto::attribute_proto::AttributeType;
@@ -211,6 +213,14 @@ impl Net {
                 r#type: Some(AttributeType::Float as i32),
                 ..AttributeProto::default()
             });
+        }
+        self
+    }
+
+    /// One more result of the last node.
+    pub(crate) fn also(mut self, output: &str) -> Net {
+        if let Some(node) = self.graph.node.last_mut() {
+            node.output.push(output.to_owned());
         }
         self
     }

@@ -3,6 +3,9 @@
 use super::case::{Activation, Case, ConvShape, Form, VolumeShape, conv_work};
 use super::table::MeasuredCosts;
 
+/// Columns of the longest kernel of the grid `conv-blocked-kernel`.
+const LONGEST_MEASURED: u64 = 7;
+
 impl MeasuredCosts {
     /// What a convolution costs in a form, in nanoseconds; `None` where that form has no kernel.
     ///
@@ -98,7 +101,7 @@ impl MeasuredCosts {
             return work * in_sets(outputs, |out| self.rate(grid, &[inputs_f, out, pixels]));
         }
         let regular = |inputs: f64, out: f64| self.rate("conv-blocked-regular", &[inputs, out, ow]);
-        let mut ratio = 1.0;
+        let mut ratio = beyond_edges(s);
         if strided {
             ratio *= self.ratio("conv-blocked-strided", [inputs_f, mean(s.kh, s.kw), ow], |[inputs, _, ow]| {
                 self.rate("conv-blocked-regular", &[inputs, 4.0, ow])
@@ -156,6 +159,18 @@ fn in_sets(blocks: u64, rate: impl Fn(f64) -> f64) -> f64 {
         sum += rate(rest as f64) * rest as f64;
     }
     sum / blocks.max(1) as f64
+}
+
+/// How much longer a row takes whose kernel is longer than any that was measured, where that reaches far beyond the image: results
+/// that read padding are computed one by one, and take about twice as long. Those of shorter kernels are in what was measured.
+fn beyond_edges(s: &ConvShape) -> f64 {
+    if s.kw <= LONGEST_MEASURED {
+        return 1.0;
+    }
+    let [_, [before, behind]] = s.pads();
+    let stride = s.stride[1].max(1);
+    let alone = (before.div_ceil(stride) + behind.div_ceil(stride)).min(s.ow);
+    1.0 + 0.9 * alone as f64 / s.ow.max(1) as f64
 }
 
 /// Whether windows are single pixels and nothing is padded.

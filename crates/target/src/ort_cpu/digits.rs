@@ -2,21 +2,22 @@
 //! channels. Two Reshapes say so, and move nothing.
 
 use super::runs::{Runs, slots_of};
-use super::{ORIGINS, OrtCpu, image_of, operand};
+use super::{OrtCpu, image_of, operand};
 use crate::measured::Copy;
 use crate::{Cost, Kernel, NodeQuery};
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node};
 use relayout_ir::op::{Padding, cuts, paddings, zero_padding};
+use relayout_ir::storage::ImageAxes;
 
 /// Bytes of an element.
 const WIDTH: u64 = 4;
 
 /// The copy that such an op of an image is.
 struct Copied {
-    /// Where the image's axes `[n, c, h, w]` stand.
-    axes: [usize; 4],
+    /// Where the image's axes stand.
+    axes: ImageAxes,
     /// Extents of the result.
     image: [u64; 4],
     kind: Copy,
@@ -26,7 +27,7 @@ struct Copied {
 
 impl Copied {
     /// `padded`: channels have pad slots between their runs.
-    fn of(query: &NodeQuery<'_>, axes: [usize; 4], block: u64, padded: bool) -> Option<Copied> {
+    fn of(query: &NodeQuery<'_>, axes: ImageAxes, block: u64, padded: bool) -> Option<Copied> {
         let node = query.graph.node(query.node);
         let y = node.outputs.first().copied().flatten()?;
         let image = image_of(query, y, axes)?;
@@ -43,7 +44,7 @@ impl Copied {
                 let computed = pads.iter().any(|(before, after)| listed(before) || listed(after));
                 // What is computed is picked from the list, the zeros of the digits as well.
                 (!computed || zero_padding(query.graph, node).is_some()).then_some(())?;
-                let kept = pads.get(axes[1]) == Some(&none);
+                let kept = pads.get(axes.c) == Some(&none);
                 // Pad slots are filled as well.
                 let harmless = whole || fills_with_finite(query.graph, node);
                 (kept && harmless && pads.iter().any(|p| *p != none)).then_some(())?;
@@ -51,8 +52,8 @@ impl Copied {
             }
             "Slice" => {
                 let cuts = cuts(query.graph, node)?;
-                let scattered = cuts.iter().any(|cut| cut.axis == axes[3] && cut.step != 1);
-                let kept = cuts.iter().all(|cut| cut.axis != axes[1]);
+                let scattered = cuts.iter().any(|cut| cut.axis == axes.w && cut.step != 1);
+                let kept = cuts.iter().all(|cut| cut.axis != axes.c);
                 kept.then_some(Copied { axes, image, kind: Copy::Slice, scattered })
             }
             _ => None,
@@ -81,11 +82,11 @@ fn fills_with_finite(graph: &Graph, node: &Node) -> bool {
 impl OrtCpu {
     /// The kernels of a Pad or a Slice.
     pub(super) fn digit_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
-        ORIGINS.into_iter().filter_map(|axes| self.digit_kernel(query, axes, None)).collect()
+        ImageAxes::ORIGINS.into_iter().filter_map(|axes| self.digit_kernel(query, axes, None)).collect()
     }
 
     /// The kernel of such an op of an image whose axes stand there, and the pad slots of its channels.
-    pub(super) fn digit_kernel(&self, query: &NodeQuery<'_>, axes: [usize; 4], runs: Runs<'_>) -> Option<Kernel> {
+    pub(super) fn digit_kernel(&self, query: &NodeQuery<'_>, axes: ImageAxes, runs: Runs<'_>) -> Option<Kernel> {
         let copied = Copied::of(query, axes, self.block.channels(), runs.is_some())?;
         let [n, c, h, w] = copied.image;
         let block = self.block.channels();
@@ -103,10 +104,11 @@ impl OrtCpu {
 
     /// What such an op costs as ONNX has it.
     pub(super) fn plain_digits(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let copied = ORIGINS.into_iter().find_map(|axes| Copied::of(query, axes, self.block.channels(), false))?;
+        let of = |axes| Copied::of(query, axes, self.block.channels(), false);
+        let copied = ImageAxes::ORIGINS.into_iter().find_map(of)?;
         let [n, c, h, w] = copied.image;
         let bytes = [n, c, h, w].into_iter().fold(WIDTH, u64::saturating_mul);
-        let (kind, run) = match (copied.axes[1] == 1, copied.scattered) {
+        let (kind, run) = match (copied.axes.c == 1, copied.scattered) {
             (true, true) => (Copy::StridedSlice, w),
             (true, false) => (copied.kind, w),
             (false, true) => (copied.kind, c),

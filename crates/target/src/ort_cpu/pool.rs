@@ -2,15 +2,17 @@
 
 use super::conv::pair;
 use super::runs::{Runs, slots_of};
-use super::{OrtCpu, image, op, operand};
+use super::{OrtCpu, image_of, image_or_signal, op, operand};
 use crate::measured::{Pool, PoolShape, Reorder, Side};
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
 use relayout_ir::form::KernelLayouts;
+use relayout_ir::storage::ImageAxes;
 
 /// Channels of the largest block of any host: pools of a multiple of them are blocked on load.
 const LARGEST_BLOCK: u64 = 16;
 
-fn pool_of(query: &NodeQuery<'_>) -> Option<(Pool, PoolShape)> {
+/// A pool of images or signals, and where their axes stand.
+fn pool_of(query: &NodeQuery<'_>) -> Option<(Pool, ImageAxes, PoolShape)> {
     let node = query.graph.node(query.node);
     let pool = match node.onnx()? {
         "MaxPool" => Pool::Max,
@@ -26,18 +28,19 @@ fn pool_of(query: &NodeQuery<'_>) -> Option<(Pool, PoolShape)> {
     if node.outputs.iter().skip(1).any(Option::is_some) || counts_beyond {
         return None;
     }
-    let ([n, c, h, w], [_, _, oh, ow]) = (image(query, operand(node, 0)?)?, image(query, y)?);
+    let (axes, [n, c, h, w]) = image_or_signal(query, operand(node, 0)?)?;
+    let [_, _, oh, ow] = image_of(query, y, axes)?;
     let (kernel, stride) = (pair(node, "kernel_shape"), pair(node, "strides"));
-    Some((pool, PoolShape { n, c, h, w, oh, ow, kernel, stride }))
+    Some((pool, axes, PoolShape { n, c, h, w, oh, ow, kernel, stride }))
 }
 
 impl OrtCpu {
     pub(super) fn plain_pool(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let (pool, s) = pool_of(query)?;
-        if !s.c.is_multiple_of(LARGEST_BLOCK) {
+        let (pool, axes, s) = pool_of(query)?;
+        if axes.h.is_none() || !s.c.is_multiple_of(LARGEST_BLOCK) {
             return Some(Cost::new(self.costs.pool_ns(pool, &s, false)));
         }
-        // ONNX Runtime blocks such a pool on load whatever is around it.
+        // ONNX Runtime blocks such a pool of images on load whatever is around it.
         let reorder = |kind, h, w| self.reorder(kind, Side::Nchw, [s.n, s.c, h, w]);
         let inner = Cost::new(self.costs.pool_ns(pool, &s, true));
         // What it does on load is said in the file even if nothing is gained by it.
@@ -46,9 +49,9 @@ impl OrtCpu {
 
     /// The kernel of a pool of an image that has the pad slots of its channels there.
     pub(super) fn pool_kernel(&self, query: &NodeQuery<'_>, runs: Runs<'_>) -> Option<Kernel> {
-        let ((pool, shape), name) = (pool_of(query)?, query.graph.node(query.node).onnx()?);
+        let ((pool, axes, shape), name) = (pool_of(query)?, query.graph.node(query.node).onnx()?);
         let shape = PoolShape { c: slots_of(shape.c, runs), ..shape };
-        let blocked = self.blocked_runs([0, 1, 2, 3], runs)?;
+        let blocked = self.blocked_runs(axes, runs)?;
         let blocked = || vec![Some(blocked.clone())];
         Some(Kernel {
             layouts: KernelLayouts { ins: blocked(), outs: blocked() },
@@ -60,7 +63,8 @@ impl OrtCpu {
                 set: Vec::new(),
                 remove: vec!["storage_order".to_owned()],
             }),
-            adds_zeros: false,
+            // Means of a signal are formed otherwise than by the runtime, which takes pools of images only on load.
+            adds_zeros: axes.h.is_none() && matches!(pool, Pool::Average | Pool::GlobalAverage),
         })
     }
 }

@@ -1,11 +1,12 @@
 //! Means and maxima over all of an image, as global pools.
 
 use super::runs::{Runs, slots_of};
-use super::{ORIGINS, OrtCpu, image_of, op};
+use super::{OrtCpu, image_of, op};
 use crate::measured::{AxisShape, Pool, PoolShape};
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::Node;
+use relayout_ir::storage::ImageAxes;
 
 /// The pool that a reduction is.
 fn pool_of(node: &Node) -> Option<(Pool, &'static str)> {
@@ -19,16 +20,16 @@ fn pool_of(node: &Node) -> Option<(Pool, &'static str)> {
 impl OrtCpu {
     /// The kernels of a reduction over rows and columns.
     pub(super) fn reduce_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
-        ORIGINS.into_iter().filter_map(|axes| self.reduce_kernel(query, axes, None)).collect()
+        ImageAxes::ORIGINS.into_iter().filter_map(|axes| self.reduce_kernel(query, axes, None)).collect()
     }
 
     /// What such a reduction costs as ONNX has it.
     pub(super) fn plain_reduce(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let axes = ORIGINS.into_iter().find(|&axes| self.reduce_kernel(query, axes, None).is_some())?;
+        let axes = ImageAxes::ORIGINS.into_iter().find(|&axes| self.reduce_kernel(query, axes, None).is_some())?;
         let node = query.graph.node(query.node);
         let [n, c, h, w] = image_of(query, node.inputs.first().copied().flatten()?, axes)?;
         let length = h.saturating_mul(w);
-        let shape = match axes[1] {
+        let shape = match axes.c {
             1 => AxisShape { outer: n.saturating_mul(c), length, inner: 1 },
             _ => AxisShape { outer: n, length, inner: c },
         };
@@ -36,13 +37,13 @@ impl OrtCpu {
     }
 
     /// The kernel of a reduction of an image whose axes stand there, and the pad slots of its channels.
-    pub(super) fn reduce_kernel(&self, query: &NodeQuery<'_>, axes: [usize; 4], runs: Runs<'_>) -> Option<Kernel> {
+    pub(super) fn reduce_kernel(&self, query: &NodeQuery<'_>, axes: ImageAxes, runs: Runs<'_>) -> Option<Kernel> {
         let node = query.graph.node(query.node);
         let (pool, name) = pool_of(node)?;
         let [n, c, h, w] = image_of(query, node.inputs.first().copied().flatten()?, axes)?;
         let mut reduced = reduced_axes(query, node)?;
         reduced.sort_unstable();
-        let mut spatial = [axes[2], axes[3]];
+        let mut spatial = axes.spatial();
         spatial.sort_unstable();
         if reduced != spatial {
             return None;

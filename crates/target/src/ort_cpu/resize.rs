@@ -8,6 +8,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node, ValueId};
+use relayout_ir::storage::ImageAxes;
 
 /// A Resize or Upsample that the kernel can do.
 struct Scaled {
@@ -86,7 +87,7 @@ impl OrtCpu {
     pub(super) fn resize_kernel(&self, query: &NodeQuery<'_>, runs: Runs<'_>) -> Option<Kernel> {
         let scaled = Scaled::of(query)?;
         let shape = ResizeShape { c: slots_of(scaled.shape.c, runs), ..scaled.shape };
-        let blocked = self.blocked_runs([0, 1, 2, 3], runs)?;
+        let blocked = self.blocked_runs(ImageAxes::ORIGINS[0], runs)?;
         let blocked = || vec![Some(blocked.clone())];
         let [h, w] = scaled.factors.map(|f| f as i64);
         let text = |s: &'static str| Attr::String(s.into());

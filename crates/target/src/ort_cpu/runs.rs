@@ -4,13 +4,13 @@
 //! They are the kernels of other images: what is constant has zeros in those slots, and what they compute of them is paid for. Where
 //! the slots are is not theirs to ask for: they are offered where an operand or the result may lie so.
 
-use super::{ORIGINS, OrtCpu, image_of, operand};
+use super::{OrtCpu, image_of, operand};
 use crate::measured::{Copy, Reorder, Side};
 use crate::{Cost, Kernel, MoveQuery, NodeQuery};
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::ValueId;
 use relayout_ir::layout::{Layout, Segment};
-use relayout_ir::storage::image_in_runs;
+use relayout_ir::storage::{ImageAxes, axes_in_runs};
 
 /// Bytes of an element.
 const WIDTH: u64 = 4;
@@ -24,27 +24,28 @@ pub(super) fn slots_of(channels: u64, runs: Runs<'_>) -> u64 {
 }
 
 impl OrtCpu {
-    /// `NCHW16c` of an image whose axes `[n, c, h, w]` stand there, with the pad slots of its channels there.
-    pub(super) fn blocked_runs(&self, axes: [usize; 4], runs: Runs<'_>) -> Option<Layout> {
+    /// `NCHW16c` of an image, or of a signal, whose axes stand there, with the pad slots of its channels there.
+    pub(super) fn blocked_runs(&self, axes: ImageAxes, runs: Runs<'_>) -> Option<Layout> {
         let blocked = self.blocked_in(axes);
         match runs {
-            Some(map) => blocked.with_slot_map(axes[1], map).ok(),
+            Some(map) => blocked.with_slot_map(axes.c, map).ok(),
             None => Some(blocked),
         }
     }
 
-    /// The axes `[n, c, h, w]` of an image in blocks of this host, with pad slots anywhere among its channels.
-    pub(super) fn axes_in_runs(&self, layout: &Layout) -> Option<[usize; 4]> {
-        image_in_runs(layout).filter(|(_, block)| *block == self.block.channels()).map(|(axes, _)| axes)
+    /// The axes of an image in blocks of this host, with pad slots anywhere among its channels.
+    pub(super) fn axes_in_runs(&self, layout: &Layout) -> Option<ImageAxes> {
+        let own = |(axes, block): &(ImageAxes, u64)| *block == self.block.channels() && axes.h.is_some();
+        axes_in_runs(layout).filter(own).map(|(axes, _)| axes)
     }
 
     /// Cost of a move of an image with pad slots between its channels: a reorder of all slots to channels first, and a copy of those
     /// that are channels. Nothing is put into such an order.
     pub(super) fn run_move(&self, query: &MoveQuery<'_>) -> Option<Cost> {
         let axes = self.axes_in_runs(query.from)?;
-        let to_rows = query.to.as_permutation()? == axes && query.dtype == Some(DType::F32);
-        let [n, c, h, w]: [u64; 4] = axes.map(|axis| query.shape.get(axis).copied().unwrap_or(0));
-        let slots = slots_of(c, query.from.slot_map(axes[1]));
+        let to_rows = query.to.as_permutation()? == axes.first() && query.dtype == Some(DType::F32);
+        let [n, c, h, w] = axes.extents(query.shape)?;
+        let slots = slots_of(c, query.from.slot_map(axes.c));
         let pixels = h.saturating_mul(w);
         // A pixel per channel lies in order as it is.
         let reordered =
@@ -61,21 +62,21 @@ impl OrtCpu {
         candidates: &dyn Fn(ValueId) -> &'c [Layout],
     ) -> Vec<Kernel> {
         let node = query.graph.node(query.node);
-        let maps = |values: &mut dyn Iterator<Item = ValueId>, at: [usize; 4]| {
+        let maps = |values: &mut dyn Iterator<Item = ValueId>, at: ImageAxes| {
             let mut maps: Vec<&'c [Segment]> = Vec::new();
             for layout in values.filter(|&v| !(query.is_constant)(v)).flat_map(candidates) {
-                let map = layout.slot_map(at[1]).filter(|_| self.axes_in_runs(layout) == Some(at));
+                let map = layout.slot_map(at.c).filter(|_| self.axes_in_runs(layout) == Some(at));
                 maps.extend(map.filter(|map| !maps.contains(map)));
             }
             maps
         };
         let result = node.outputs.first().copied().flatten();
         if node.onnx() == Some("Conv") {
-            let of = |v: Option<ValueId>| maps(&mut v.into_iter(), ORIGINS[0]);
+            let of = |v: Option<ValueId>| maps(&mut v.into_iter(), ImageAxes::ORIGINS[0]);
             return self.convs_in_runs(query, &of(operand(node, 0)), &of(result));
         }
         let mut kernels = Vec::new();
-        for axes in ORIGINS {
+        for axes in ImageAxes::ORIGINS.into_iter().filter(|axes| axes.h.is_some()) {
             // A reduction may leave no image.
             let image = |v: Option<ValueId>| v.and_then(|v| image_of(query, v, axes));
             let Some([_, channels, ..]) = image(result).or_else(|| image(operand(node, 0))) else { continue };
@@ -88,8 +89,8 @@ impl OrtCpu {
     }
 
     /// The kernel of a node that leaves the channels of an image where they are.
-    fn kernel_in_runs(&self, query: &NodeQuery<'_>, axes: [usize; 4], map: &[Segment]) -> Option<Kernel> {
-        let first = axes == ORIGINS[0];
+    fn kernel_in_runs(&self, query: &NodeQuery<'_>, axes: ImageAxes, map: &[Segment]) -> Option<Kernel> {
+        let first = axes == ImageAxes::ORIGINS[0];
         match query.graph.node(query.node).onnx()? {
             "MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" if first => {
                 self.pool_kernel(query, Some(map))

@@ -1,31 +1,32 @@
 //! Scales and shifts per channel, as depthwise convolutions of one tap.
 
 use super::runs::{Runs, slots_of};
-use super::{ORIGINS, OrtCpu, image_of};
+use super::{OrtCpu, image_of};
 use crate::measured::{ConvShape, Form, Spread};
 use crate::{Cost, Kernel, NodeQuery};
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::ValueId;
+use relayout_ir::storage::ImageAxes;
 
 impl OrtCpu {
     /// Kernels of element-wise ops between an image and a number per channel, or per image and channel.
     pub(super) fn scale_kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
-        ORIGINS.into_iter().filter_map(|axes| self.scale_kernel(query, axes, None)).collect()
+        ImageAxes::ORIGINS.into_iter().filter_map(|axes| self.scale_kernel(query, axes, None)).collect()
     }
 
     /// What such an op costs as ONNX has it.
     pub(super) fn plain_scale(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let axes = ORIGINS.into_iter().find(|&axes| self.scale_kernel(query, axes, None).is_some())?;
+        let axes = ImageAxes::ORIGINS.into_iter().find(|&axes| self.scale_kernel(query, axes, None).is_some())?;
         let node = query.graph.node(query.node);
         let [n, c, h, w] = image_of(query, node.outputs.first().copied().flatten()?, axes)?;
         let last = Spread::Last { channels: c };
-        let spread = if axes[1] == 1 { Spread::Channel { pixels: h.saturating_mul(w) } } else { last };
+        let spread = if axes.c == 1 { Spread::Channel { pixels: h.saturating_mul(w) } } else { last };
         let elements = n.saturating_mul(c).saturating_mul(h).saturating_mul(w);
         Some(Cost::new(self.costs.elementwise_ns("Mul", elements, spread)))
     }
 
     /// The kernel of such an op of an image whose axes stand there, and the pad slots of its channels.
-    pub(super) fn scale_kernel(&self, query: &NodeQuery<'_>, axes: [usize; 4], runs: Runs<'_>) -> Option<Kernel> {
+    pub(super) fn scale_kernel(&self, query: &NodeQuery<'_>, axes: ImageAxes, runs: Runs<'_>) -> Option<Kernel> {
         let node = query.graph.node(query.node);
         let y = node.outputs.first().copied().flatten()?;
         let [n, c, h, w] = image_of(query, y, axes)?;
@@ -38,9 +39,8 @@ impl OrtCpu {
         let others = || operands.iter().enumerate().filter(|(slot, _)| *slot != full);
         let constant = others().all(|(_, &v)| (query.is_constant)(v));
         match node.onnx()? {
-            "BatchNormalization" if full == 0 && axes[1] == 1 && constant && node.outputs.len() == 1 => {}
-            "Add" | "Sub" | "Mul" | "Div"
-                if constant && others().all(|(_, &v)| is_per_channel(query, v, axes[1], c)) => {}
+            "BatchNormalization" if full == 0 && axes.c == 1 && constant && node.outputs.len() == 1 => {}
+            "Add" | "Sub" | "Mul" | "Div" if constant && others().all(|(_, &v)| is_per_channel(query, v, axes, c)) => {}
             // Squeeze and excitation, or what is said of an image besides: the numbers are computed, and in blocks themselves.
             "Mul" | "Add" if query.graph.value(y).ty.shape()?.first()?.is_const() => {
                 let (slot, &scale) = others().next()?;
@@ -71,10 +71,13 @@ impl OrtCpu {
     }
 }
 
-/// Whether a value has one entry per channel of an image, whose channels are this axis, and nothing else.
-fn is_per_channel(query: &NodeQuery<'_>, v: ValueId, channel_axis: usize, channels: u64) -> bool {
+/// Whether a value has one entry per channel of an image whose axes stand there, and nothing else.
+fn is_per_channel(query: &NodeQuery<'_>, v: ValueId, axes: ImageAxes, channels: u64) -> bool {
     let Some(shape) = query.sizes.shape(query.graph, v) else { return false };
-    let axis = (shape.len() + channel_axis).checked_sub(4);
+    let axis = (shape.len() + axes.c).checked_sub(axes.rank());
     let along = |(i, &d): (usize, &u64)| d == 1 || (Some(i) == axis && d == channels);
-    shape.len() <= 4 && channels > 1 && shape.iter().enumerate().all(along) && shape.iter().product::<u64>() == channels
+    shape.len() <= axes.rank()
+        && channels > 1
+        && shape.iter().enumerate().all(along)
+        && shape.iter().product::<u64>() == channels
 }
