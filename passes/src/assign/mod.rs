@@ -1,7 +1,7 @@
 //! `assign`: which layout every value has.
 //!
 //! 1. `candidates`: the layouts a value may have, as the closure of the input's own orders and of what each op demands,
-//!    pushed through the signatures both ways to a fixpoint; and with them the choices of every node.
+//!    pushed through the signatures both ways to a fixpoint; and with them the `choices` of every node.
 //! 2. `problem`: choices and shared moves as one cost-function network; [`solve`](crate::solve) finds the cheapest.
 //! 3. `regions`: what is left unchanged bounds regions; a region whose cost does not strictly fall, or that would be dearer at
 //!    half or double of the size hints, goes back to its origin. Ties keep the input.
@@ -13,6 +13,7 @@
 //! (`why`), and with a certificate.
 
 mod candidates;
+mod choices;
 mod decision;
 mod lanes;
 mod plan;

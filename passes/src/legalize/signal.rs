@@ -339,10 +339,12 @@ mod tests {
 
     #[test]
     fn rows_come_before_columns() {
-        let rows = |text: &str, at| with_rows(&text.parse().unwrap(), at).to_string();
-        assert_eq!(rows("a b/16 c b%16", 2), "NCHW16c");
-        assert_eq!(rows("a c/16 b c%16", 1), "a d/16 b c d%16");
-        assert_eq!(rows("a c b", 2), "a c d b");
+        let read = |text: &str| -> Layout { text.parse().unwrap() };
+        for (signal, at, image) in
+            [("a b/16 c b%16", 2, "a b/16 c d b%16"), ("a c/16 b c%16", 1, "a d/16 b c d%16"), ("a c b", 2, "a c d b")]
+        {
+            assert_eq!(with_rows(&read(signal), at), read(image), "{signal}");
+        }
         assert_eq!(perm_with_rows(&[0, 2, 1], 2, 1), [0, 2, 3, 1]);
         assert_eq!(perm_with_rows(&[0, 2, 1], 1, 2), [0, 3, 1, 2]);
     }
