@@ -9,7 +9,7 @@ use relayout::verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use relayout::{Model, Numerics, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_target::{Block, OrtCpu};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The model for the block of the host, without the guard, its results held against those of the input.
 fn optimized(bytes: &[u8], numerics: Numerics) -> ModelProto {
@@ -294,4 +294,20 @@ fn a_slice_of_everything_and_a_pad_of_nothing_are_no_ops() {
     // As many, but the other way round.
     let model = optimized(&slice(52, [&[-1], &[i64::MIN], &[1], &[-1]]).bytes(), Numerics::Reassociate);
     assert_eq!(standard(&model), ["Slice"]);
+}
+
+#[test]
+fn a_new_node_does_not_take_the_name_of_another() {
+    let mut model = ModelProto::decode(grouped(64, 1, 64).bytes().as_slice()).expect("a model");
+    // Nodes are named after what they make, as the moves behind them will be.
+    for node in model.graph.iter_mut().flat_map(|graph| &mut graph.node) {
+        node.name = node.output.first().cloned();
+    }
+    let made = optimized(&model.encode_to_vec(), Numerics::Reassociate);
+    assert_eq!(count(&made, "ReorderOutput"), 1);
+    let names: Vec<&str> = nodes(&made).iter().filter_map(|node| node.name.as_deref()).collect();
+    let distinct: BTreeSet<&str> = names.iter().copied().collect();
+    assert_eq!(distinct.len(), names.len(), "{names:?}");
+    let conv = nodes(&made).into_iter().find(|node| node.name.as_deref() == Some("y")).expect("a node of this name");
+    assert_eq!(conv.op_type.as_deref(), Some("Conv"));
 }

@@ -266,6 +266,7 @@ impl Exporter {
         let graph = out.graph;
         let mut proto = origin.clone();
         proto.node = out.nodes;
+        names::part_namesakes(&mut proto.node, origin);
         restate_inputs(graph, &mut proto.input);
         restate_outputs(graph, &out.names, &mut proto.output);
         let place_of = |(i, t): (usize, &TensorProto)| t.name.clone().map(|name| (name, i));

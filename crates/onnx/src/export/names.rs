@@ -4,7 +4,7 @@
 //! output its own name has to be there: the value it is a view of takes it if that one's is free to go.
 
 use super::views::{Change, change};
-use crate::proto::{AttributeProto, GraphProto, ModelProto};
+use crate::proto::{AttributeProto, GraphProto, ModelProto, NodeProto};
 use relayout_ir::graph::{Graph, Op, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -132,5 +132,35 @@ impl Names {
     /// Whether the value is written as the one it is a view of.
     pub(super) fn is_alias(&self, v: ValueId) -> bool {
         self.aliases.contains(&v)
+    }
+}
+
+/// Takes their names from nodes that are new where a node of the file has the same one: runtimes want names of nodes to be distinct,
+/// and a node may do without. A new node is named after what it makes, which may be the name of another node.
+pub(super) fn part_namesakes(nodes: &mut [NodeProto], origin: &GraphProto) {
+    let named = |node: &NodeProto| node.name.clone().filter(|name| !name.is_empty());
+    let mut counts: FxHashMap<String, usize> = FxHashMap::default();
+    for name in nodes.iter().filter_map(named) {
+        *counts.entry(name).or_default() += 1;
+    }
+    counts.retain(|_, count| *count > 1);
+    if counts.is_empty() {
+        return;
+    }
+    // What the file has more than once is the file's own.
+    for name in origin.node.iter().filter_map(named) {
+        if let Some(count) = counts.get_mut(&name) {
+            *count -= 1;
+        }
+    }
+    let old = |node: &NodeProto| {
+        origin.node.iter().any(|o| o.name == node.name && o.op_type == node.op_type && o.attribute == node.attribute)
+    };
+    for node in nodes.iter_mut() {
+        let Some(left) = named(node).and_then(|name| counts.get_mut(&name)).filter(|left| **left > 0) else { continue };
+        if !old(node) {
+            *left -= 1;
+            node.name = None;
+        }
     }
 }
