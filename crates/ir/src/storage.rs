@@ -105,7 +105,19 @@ pub fn reshape_target(from: &[Dim], to: &[Dim]) -> Option<Vec<i64>> {
 
 /// Whether going from layout `a` to `b` leaves every byte where it is for this shape: they differ in axes of extent 1 only.
 pub fn same_bytes(a: &Layout, b: &Layout, shape: &[Dim]) -> bool {
-    a == b || a.equivalent(b, shape)
+    a == b || same_order(a, b, shape).unwrap_or_else(|| a.equivalent(b, shape))
+}
+
+/// The same of two orders of whole axes, which most layouts are: one order of the axes of more than one element. `None` of others,
+/// and of values that may be empty.
+fn same_order(a: &Layout, b: &Layout, shape: &[Dim]) -> Option<bool> {
+    let (a, b) = (a.as_permutation()?, b.as_permutation()?);
+    let some = shape.iter().all(|d| d.as_const().is_some_and(|d| d > 0));
+    if !some || a.len() != shape.len() || b.len() != shape.len() {
+        return None;
+    }
+    let long = |axis: &&usize| !shape[**axis].is_one();
+    Some(a.iter().filter(long).eq(b.iter().filter(long)))
 }
 
 /// Place of each logical axis in a storage shape: that of its outermost digit.
@@ -181,6 +193,25 @@ mod tests {
         for other in ["a c b d e", "a b c d/16 e d%16", "a b/16 c d b%16 e", "a b/16 c d b%16"] {
             assert_eq!(of(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn orders_of_whole_axes_are_compared_as_any_layouts_are() {
+        let orders = [[0, 1, 2, 3], [0, 2, 3, 1], [1, 0, 2, 3], [2, 3, 0, 1], [3, 2, 1, 0]];
+        let layouts = orders.map(|order| Layout::permutation(&order).unwrap());
+        for shape in [
+            ["2", "3", "4", "5"],
+            ["1", "3", "1", "5"],
+            ["2", "1", "1", "1"],
+            ["1", "1", "1", "1"],
+            ["2", "3", "1", "5"],
+        ] {
+            let shape = dims(&shape);
+            for (a, b) in layouts.iter().flat_map(|a| layouts.iter().map(move |b| (a, b))) {
+                assert_eq!(same_order(a, b, &shape), Some(a.equivalent(b, &shape)), "{a} {b} {shape:?}");
+            }
+        }
+        assert_eq!(same_order(&layouts[0], &layouts[1], &dims(&["N", "1", "4", "5"])), None);
     }
 
     #[test]
