@@ -5,7 +5,7 @@ use crate::rewrites::{RewriteForm, TABLE, floats, reassociable};
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId};
 use relayout_ir::op::{self, bind};
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::types::Type;
@@ -40,7 +40,7 @@ impl Fold {
         if node.onnx() != Some("Conv") || !explicit {
             return None;
         }
-        let mut v = operand(node, 0)?;
+        let mut v = node.operand(0)?;
         let rank = graph.value(v).ty.rank()?;
         // Which axis of the value at hand each axis of the convolution's operand is.
         let mut axes: Vec<usize> = (0..rank).collect();
@@ -53,7 +53,7 @@ impl Fold {
                 Form::View(View::Transpose(perm)) => {
                     axes = axes.iter().map(|&axis| perm.get(axis).copied()).collect::<Option<_>>()?;
                     between.push((maker, perm.clone()));
-                    v = operand(made, 0)?;
+                    v = made.operand(0)?;
                 }
                 _ if made.onnx() == Some("Pad") => break maker,
                 _ => return None,
@@ -78,7 +78,7 @@ impl Fold {
 
     fn apply(self, graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
         let (Some(x), Some(y)) =
-            (operand(graph.node(self.pad), 0), graph.node(self.pad).outputs.first().copied().flatten())
+            (graph.node(self.pad).operand(0), graph.node(self.pad).outputs.first().copied().flatten())
         else {
             return Ok(());
         };
@@ -103,13 +103,9 @@ impl Fold {
     }
 }
 
-fn operand(node: &Node, slot: usize) -> Option<ValueId> {
-    node.inputs.get(slot).copied().flatten()
-}
-
 /// Zeros before and after each axis; `None` for a Pad of anything else, or one that cuts.
 fn pads(graph: &Graph, node: &Node) -> Option<Vec<(i64, i64)>> {
-    let zero = match (operand(node, 2), node.attrs.get("value")) {
+    let zero = match (node.operand(2), node.attrs.get("value")) {
         (Some(v), _) => floats(graph.constant(v)?)?.iter().all(|x| *x == 0.0),
         (None, Some(Attr::Float(x))) => *x == 0.0,
         (None, _) => true,

@@ -52,7 +52,7 @@ struct Move {
 impl Move {
     fn of(graph: &Graph, n: NodeId) -> Option<Move> {
         let node = graph.node(n);
-        let (x, y) = (operand(node, 0)?, only_result(node)?);
+        let (x, y) = (node.operand(0)?, node.only_result()?);
         let perm = match (&node.op, &node.form) {
             (Op::Relayout, _) => None,
             (Op::Onnx(_), Form::View(View::Transpose(perm))) => Some(perm),
@@ -106,7 +106,7 @@ impl Found {
             if let (Some(operand), Some(second)) = (&operand, Move::of(graph, n)) {
                 return Found::between(graph, first, chain, second, operand);
             }
-            let y = only_result(node)?;
+            let y = node.only_result()?;
             let to = graph.value(y).ty.shape()?;
             match &node.form {
                 // Once a row has been read, it stays one.
@@ -179,7 +179,7 @@ impl Found {
             if let Some(operand) = node.inputs.get_mut(slot) {
                 *operand = Some(v);
             }
-            let Some(old) = only_result(&node).map(|y| graph.value(y)) else { continue };
+            let Some(old) = node.only_result().map(|y| graph.value(y)) else { continue };
             let (name, ty) = (graph.fresh_name(&format!("{}.joined", old.name)), old.ty.clone());
             v = graph.add_single(node, name, ty).map_err(PassError::Name)?;
         }
@@ -296,15 +296,15 @@ fn common_digits(first: &[Dim], second: &[Dim]) -> Option<Vec<Digit>> {
 /// element-wise op of it and of constants that are the same for all rows.
 fn is_of_rows(graph: &Graph, node: &Node, bound: &Bound, slot: usize) -> bool {
     let dims = |v: ValueId| graph.value(v).ty.const_shape().filter(|_| is_constant(graph, v));
-    let (Some(x), Some(y)) = (operand(node, slot), only_result(node)) else { return false };
+    let (Some(x), Some(y)) = (node.operand(slot), node.only_result()) else { return false };
     let mut others = node.inputs.iter().enumerate().filter(|(other, _)| *other != slot).filter_map(|(_, v)| *v);
     let for_all_rows = |v: ValueId| dims(v).is_some_and(|dims| dims.iter().rev().skip(1).all(|&d| d == 1));
     let is_set = |name: &str| node.int(name).unwrap_or(0) != 0;
     match node.onnx() {
         Some("MatMul") => slot == 0 && others.all(|w| dims(w).is_some_and(|dims| dims.len() == 2)),
         Some("Gemm") => {
-            let weights = operand(node, 1).is_some_and(|w| is_constant(graph, w));
-            slot == 0 && !is_set("transA") && weights && operand(node, 2).is_none_or(for_all_rows)
+            let weights = node.operand(1).is_some_and(|w| is_constant(graph, w));
+            slot == 0 && !is_set("transA") && weights && node.operand(2).is_none_or(for_all_rows)
         }
         Some(_) => {
             let elementwise = bound.renumber.is_empty() && bound.atoms.iter().all(|atom| atom.role == Role::Carried);
@@ -318,23 +318,12 @@ fn is_of_rows(graph: &Graph, node: &Node, bound: &Bound, slot: usize) -> bool {
 /// The result of a Reshape that moves nothing, of row-major values.
 fn viewed(graph: &Graph, n: NodeId) -> Option<ValueId> {
     let node = graph.node(n);
-    let (x, y) = (operand(node, 0)?, only_result(node)?);
+    let (x, y) = (node.operand(0)?, node.only_result()?);
     let row_major = |v: ValueId| graph.value(v).layout.is_row_major();
     let reshapes = matches!(node.form, Form::View(View::Reshape)) && row_major(x) && row_major(y);
     // Said by numbers, and by one extent that is left open.
     let open = graph.value(y).ty.shape()?.iter().filter(|d| !d.is_const()).count();
     (reshapes && open <= 1).then_some(y)
-}
-
-fn operand(node: &Node, slot: usize) -> Option<ValueId> {
-    node.inputs.get(slot).copied().flatten()
-}
-
-fn only_result(node: &Node) -> Option<ValueId> {
-    match node.outputs[..] {
-        [y] => y,
-        _ => None,
-    }
 }
 
 #[cfg(test)]

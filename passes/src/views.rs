@@ -60,7 +60,7 @@ pub(crate) fn inverse(perm: &[usize]) -> Vec<usize> {
 pub(crate) fn is_constant(graph: &Graph, mut v: ValueId) -> bool {
     loop {
         let node = graph.node(graph.value(v).producer().0);
-        match (&node.op, &node.form, node.inputs.first().copied().flatten()) {
+        match (&node.op, &node.form, node.operand(0)) {
             (Op::Constant(_), ..) => return true,
             (Op::Onnx(_), Form::View(_), Some(x)) => v = x,
             _ => return false,

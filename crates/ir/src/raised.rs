@@ -15,6 +15,20 @@ pub const WRITTEN: &str = "written";
 
 const NAME: &str = "GroupNormalization";
 
+fn raised(name: &str) -> OpName {
+    OpName { domain: DOMAIN.to_owned(), name: name.to_owned(), overload: String::new() }
+}
+
+fn is_raised(node: &Node, name: &str) -> bool {
+    matches!(&node.op, Op::Onnx(op) if op.domain == DOMAIN && op.name == name)
+}
+
+/// Whether attributes that a kernel sets say that it is written with this.
+fn is_written(set: &[(String, Attr)], with: &str) -> bool {
+    let says = |attr: &Attr| matches!(attr, Attr::String(text) if text[..] == *with.as_bytes());
+    set.iter().any(|(name, attr)| name == WRITTEN && says(attr))
+}
+
 /// `y = (x - mean) / sqrt(variance + epsilon) * scale + bias` of operands `x`, `scale`, `bias`: mean and variance are those of a group of
 /// neighbouring channels of one image, over all pixels. `x` and `y` are `[N, C, H, W]`, float32; scale and bias are constants with
 /// an entry per group, or one per channel.
@@ -40,12 +54,12 @@ pub enum Written {
 impl GroupNorm {
     /// The raised op.
     pub fn op() -> OpName {
-        OpName { domain: DOMAIN.to_owned(), name: NAME.to_owned(), overload: String::new() }
+        raised(NAME)
     }
 
     /// What a raised node says; `None` for any other.
     pub fn of(node: &Node) -> Option<GroupNorm> {
-        let raised = matches!(&node.op, Op::Onnx(op) if op.domain == DOMAIN && op.name == NAME);
+        let raised = is_raised(node, NAME);
         let epsilon = match node.attrs.get("epsilon") {
             Some(Attr::Float(epsilon)) if raised => *epsilon,
             _ => return None,
@@ -98,12 +112,12 @@ pub struct Attention {
 impl Attention {
     /// The raised op.
     pub fn op() -> OpName {
-        OpName { domain: DOMAIN.to_owned(), name: ATTENTION.to_owned(), overload: String::new() }
+        raised(ATTENTION)
     }
 
     /// What a raised node says; `None` for any other.
     pub fn of(node: &Node) -> Option<Attention> {
-        let raised = matches!(&node.op, Op::Onnx(op) if op.domain == DOMAIN && op.name == ATTENTION);
+        let raised = is_raised(node, ATTENTION);
         let of = |name: &str| node.int(name).unwrap_or(0);
         let sums = u64::try_from(of("sums")).unwrap_or(0);
         raised.then(|| Attention { keys_by_rows: of("keys_by_rows") != 0, sums })
@@ -123,8 +137,7 @@ impl Attention {
 
     /// Whether attributes that a kernel sets say that it computes all at once.
     pub fn is_whole(set: &[(String, Attr)]) -> bool {
-        let says = |attr: &Attr| matches!(attr, Attr::String(text) if text[..] == *WHOLE.as_bytes());
-        set.iter().any(|(name, attr)| name == WRITTEN && says(attr))
+        is_written(set, WHOLE)
     }
 }
 
@@ -144,12 +157,12 @@ pub struct Projection {
 impl Projection {
     /// The raised op.
     pub fn op() -> OpName {
-        OpName { domain: DOMAIN.to_owned(), name: PROJECTION.to_owned(), overload: String::new() }
+        raised(PROJECTION)
     }
 
     /// What a raised node says; `None` for any other.
     pub fn of(node: &Node) -> Option<Projection> {
-        let raised = matches!(&node.op, Op::Onnx(op) if op.domain == DOMAIN && op.name == PROJECTION);
+        let raised = is_raised(node, PROJECTION);
         let rows = node.int("rows").and_then(|rows| usize::try_from(rows).ok()).filter(|_| raised)?;
         Some(Projection { rows })
     }
@@ -167,8 +180,7 @@ impl Projection {
 
     /// Whether attributes that a kernel sets say so.
     pub fn is_apart(set: &[(String, Attr)]) -> bool {
-        let says = |attr: &Attr| matches!(attr, Attr::String(text) if text[..] == *APART.as_bytes());
-        set.iter().any(|(name, attr)| name == WRITTEN && says(attr))
+        is_written(set, APART)
     }
 
     /// The order in which a result of this shape lies that has its heads outermost: its axes, outermost first. Rows of extent 1 are

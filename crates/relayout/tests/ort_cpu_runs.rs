@@ -237,7 +237,7 @@ fn what_is_split_by_numbers_of_channels_has_them_side_by_side() {
             .ints("parts", &[30, 15])
             .node("Relu", &["both"], "z")
             .node_with("Split", &["z", "parts"], "c", &[CHANNELS])
-            .and("d")
+            .also("d")
             .node_with("Conv", &["c", "t"], "e", &[AROUND])
             .node_with("Conv", &["d", "v"], "f", &[AROUND])
             .node("Add", &["e", "f"], "y")

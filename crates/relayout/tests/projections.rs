@@ -324,3 +324,48 @@ fn parts_of_a_transpose_are_split_so_that_the_runtime_keeps_it_in_one_piece() {
     assert!(!is_split(&packed(17, [0, 1, 1], |net| net)), "a part is read twice, another not at all");
     assert!(!is_split(&packed(17, [0, 1, 2], |net| net.node("Relu", &["t"], "z").output("z", F32))), "all are read");
 }
+
+#[test]
+fn what_one_form_leaves_another_reads() {
+    // Heads are in the batch, so the attention's own result is what is projected.
+    let net = Net::new(17)
+        .input("q", F32, &[2, 1500, 16])
+        .input("kt", F32, &[2, 16, 1500])
+        .input("v", F32, &[2, 1500, 64])
+        .node("MatMul", &["q", "kt"], "scores")
+        .node_with("Softmax", &["scores"], "shares", &[("axis", &[-1])])
+        .node("MatMul", &["shares", "v"], "context")
+        .floats("w", F32, &[64, 128], true)
+        .node("MatMul", &["context", "w"], "p")
+        .ints("shape", &[2, 1500, 4, 32])
+        .node("Reshape", &["p", "shape"], "r")
+        .node_with("Transpose", &["r"], "h", &[("perm", &[0, 2, 1, 3])])
+        .floats("k", F32, &[1, 4, 32, 5], true)
+        .node("MatMul", &["h", "k"], "g")
+        .node_with("ReduceMax", &["g"], "y", &[("axes", &[0, 1, 2])])
+        .output("y", F32);
+    let model = optimized(&cpu(), &net, Numerics::Reassociate);
+    assert_eq!(count(&model, "MultiHeadAttention"), 1);
+    assert!(weights(&model).contains(&&[4, 64, 32][..]), "{:?}", weights(&model));
+}
+
+#[test]
+fn what_one_projection_leaves_another_reads() {
+    let net = Net::new(17)
+        .input("x", F32, &[1, 900, 24])
+        .floats("w", F32, &[24, 64], true)
+        .node("MatMul", &["x", "w"], "p")
+        .ints("shape", &[1, 900, 4, 16])
+        .node("Reshape", &["p", "shape"], "r")
+        .floats("w2", F32, &[16, 48], true)
+        .node("MatMul", &["r", "w2"], "p2")
+        .ints("shape2", &[1, 900, 4, 3, 16])
+        .node("Reshape", &["p2", "shape2"], "r2")
+        .node_with("Transpose", &["r2"], "h", &[("perm", &[0, 3, 2, 1, 4])])
+        .floats("k", F32, &[1, 3, 4, 16, 5], true)
+        .node("MatMul", &["h", "k"], "g")
+        .node_with("ReduceMax", &["g"], "y", &[("axes", &[0, 1, 2, 3])])
+        .output("y", F32);
+    for_onnx(&net);
+    optimized(&cpu(), &net, Numerics::Reassociate);
+}

@@ -29,10 +29,10 @@ pub(super) fn raise(graph: &mut Graph, found: &Found) {
     remove_dead(graph, before);
 }
 
-/// Writes an attention as the op.
-pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<(), PassError> {
-    let Some(extents) = extents(graph, found) else { return Ok(()) };
-    let Some(y) = graph.node(found.last).outputs.first().copied().flatten() else { return Ok(()) };
+/// Writes an attention as the op; its result, and what took the place of that.
+pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId, ValueId)>, PassError> {
+    let Some(extents) = extents(graph, found) else { return Ok(None) };
+    let Some(y) = graph.node(found.last).only_result() else { return Ok(None) };
     let [q, k, v] = found.operands;
     let rank = graph.node(found.last).rank;
     let heads = found.heads.unwrap_or(1);
@@ -61,7 +61,7 @@ pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<(), PassError> {
     patch.replace(y, result);
     patch.apply(graph).map_err(PassError::Name)?;
     remove_dead(graph, [found.last]);
-    Ok(())
+    Ok(Some((y, result)))
 }
 
 /// Makes row-major nodes in the place of others.

@@ -32,6 +32,13 @@ pub(super) struct Found {
     pub(super) heads: Option<i64>,
 }
 
+impl Found {
+    /// The same with operands in the place of others.
+    pub(super) fn reading(&self, now: impl Fn(ValueId) -> ValueId) -> Found {
+        Found { operands: self.operands.map(now), ..self.clone() }
+    }
+}
+
 /// Extents of an attention whose heads stand before its positions, if they have an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Extents {
@@ -47,14 +54,14 @@ pub(super) fn find(graph: &Graph, softmax: NodeId) -> Option<Found> {
     if !normalizes_last(graph, graph.node(softmax)) {
         return None;
     }
-    let (mut shares, mut casts) = (only_result(graph, softmax)?, 0);
+    let (mut shares, mut casts) = (graph.node(softmax).only_result()?, 0);
     let reader = loop {
         let reader = graph.only_use(shares).filter(|u| u.slot == 0)?.node;
         let Some(y) = cast(graph, reader) else { break reader };
         (shares, casts) = (y, casts + 1);
     };
     let [_, values] = product(graph, reader)?;
-    let scaled = scaled(graph, operand(graph.node(softmax), 0)?)?;
+    let scaled = scaled(graph, graph.node(softmax).operand(0)?)?;
     let [queries, keys] = product(graph, scaled.product)?;
     let operands = [queries, keys, values];
     let usable = |v: ValueId| graph.constant(v).is_none() && is_float(graph, v) && !is_dequantized(graph, v);
@@ -96,9 +103,9 @@ pub(super) fn extents(graph: &Graph, found: &Found) -> Option<Extents> {
 /// The same attention before heads were merged into the batch and behind where they are split again.
 fn apart(graph: &Graph, own: &Found) -> Option<Found> {
     let [queries, keys, values] = own.operands;
-    let last = graph.only_use(only_result(graph, own.last)?)?.node;
+    let last = graph.only_use(graph.node(own.last).only_result()?)?.node;
     let view = graph.node(last);
-    let result = only_result(graph, last).filter(|_| matches!(view.form, Form::View(View::Reshape)))?;
+    let result = graph.node(last).only_result().filter(|_| matches!(view.form, Form::View(View::Reshape)))?;
     let (keys, keys_by_rows) = match before_turn(graph, keys) {
         Some(turned) => (merged(graph, turned)?, true),
         None => (merged(graph, keys)?, false),
@@ -115,7 +122,7 @@ fn apart(graph: &Graph, own: &Found) -> Option<Found> {
 /// What a Reshape has made `v`, `[batch * heads, a, b]`, of: `[batch, heads, a, b]`.
 fn merged(graph: &Graph, v: ValueId) -> Option<ValueId> {
     let node = graph.node(graph.value(v).producer().0);
-    let x = operand(node, 0).filter(|_| matches!(node.form, Form::View(View::Reshape)))?;
+    let x = node.operand(0).filter(|_| matches!(node.form, Form::View(View::Reshape)))?;
     let (from, to) = (graph.value(x).ty.shape()?, graph.value(v).ty.shape()?);
     let ([batch, heads, inner @ ..], [_, rest @ ..]) = (from, to) else { return None };
     (inner == rest && inner.len() == 2 && batch.checked_mul(heads)? == to[0]).then_some(x)
@@ -125,7 +132,7 @@ fn merged(graph: &Graph, v: ValueId) -> Option<ValueId> {
 fn before_turn(graph: &Graph, v: ValueId) -> Option<ValueId> {
     let node = graph.node(graph.value(v).producer().0);
     let turns = matches!(&node.form, Form::View(View::Transpose(perm)) if perm[..] == [0, 2, 1]);
-    operand(node, 0).filter(|_| turns)
+    node.operand(0).filter(|_| turns)
 }
 
 /// A product, what it is multiplied with, and the nodes behind it that say so or nothing.
@@ -143,7 +150,7 @@ fn scaled(graph: &Graph, mut v: ValueId) -> Option<Scaled> {
         graph.only_use(v)?;
         let (n, _) = graph.value(v).producer();
         let node = graph.node(n);
-        let numbers = (operand(node, 0), operand(node, 1));
+        let numbers = (node.operand(0), node.operand(1));
         v = match (node.onnx(), numbers) {
             (Some("MatMul"), _) => {
                 let scale = scale as f32;
@@ -196,13 +203,13 @@ fn is_zeros(graph: &Graph, v: ValueId, x: ValueId, sum: ValueId) -> bool {
 fn cast(graph: &Graph, n: NodeId) -> Option<ValueId> {
     let node = graph.node(n);
     let same = |v: ValueId| graph.value(v).ty.dtype() == Some(DType::F32);
-    let y = only_result(graph, n).filter(|_| node.onnx() == Some("Cast"))?;
-    (same(operand(node, 0)?) && same(y)).then_some(y)
+    let y = graph.node(n).only_result().filter(|_| node.onnx() == Some("Cast"))?;
+    (same(node.operand(0)?) && same(y)).then_some(y)
 }
 
 /// Whether a Softmax normalizes the last axis alone.
 fn normalizes_last(graph: &Graph, node: &Node) -> bool {
-    let Some(rank) = operand(node, 0).and_then(|v| graph.value(v).ty.rank()) else { return false };
+    let Some(rank) = node.operand(0).and_then(|v| graph.value(v).ty.rank()) else { return false };
     let default = if node.opset < SOFTMAX_OF_ONE_AXIS { 1 } else { -1 };
     let axis = node.int("axis").unwrap_or(default);
     // Before, it normalized that axis and all behind it together.
@@ -212,7 +219,7 @@ fn normalizes_last(graph: &Graph, node: &Node) -> bool {
 /// The operands of a product of float32 matrices.
 fn product(graph: &Graph, n: NodeId) -> Option<[ValueId; 2]> {
     let node = graph.node(n);
-    let operands = [operand(node, 0)?, operand(node, 1)?];
+    let operands = [node.operand(0)?, node.operand(1)?];
     (node.onnx() == Some("MatMul") && matches!(node.form, Form::Axes(_))).then_some(operands)
 }
 
@@ -224,20 +231,9 @@ fn is_float(graph: &Graph, v: ValueId) -> bool {
 fn is_dequantized(graph: &Graph, mut v: ValueId) -> bool {
     loop {
         let node = graph.node(graph.value(v).producer().0);
-        match (&node.op, &node.form, operand(node, 0)) {
+        match (&node.op, &node.form, node.operand(0)) {
             (Op::Onnx(_), Form::View(_), Some(x)) => v = x,
             _ => return node.op.is_named("DequantizeLinear"),
         }
-    }
-}
-
-fn operand(node: &Node, slot: usize) -> Option<ValueId> {
-    node.inputs.get(slot).copied().flatten()
-}
-
-fn only_result(graph: &Graph, n: NodeId) -> Option<ValueId> {
-    match graph.node(n).outputs[..] {
-        [y] => y,
-        _ => None,
     }
 }

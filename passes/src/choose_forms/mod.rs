@@ -18,8 +18,9 @@ use crate::assign::{Decision, Scopes};
 use crate::pipeline::{Context, PassError, each_graph};
 use crate::rewrites::{RewriteForm, TABLE, reassociable};
 use relayout_ir::attr::Attr;
-use relayout_ir::graph::{Graph, NodeId};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::raised;
+use rustc_hash::FxHashMap;
 
 /// What has two forms in one graph.
 #[derive(Default)]
@@ -62,19 +63,28 @@ pub fn choose_forms(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassE
     let mut at = 0;
     each_graph(graph, "", &mut |graph, _| {
         let rewrite = |of: fn(&RewriteForm) -> bool| TABLE.iter().find(|r| of(&r.form));
+        // What one leaves another may read: results by what took their place.
+        let mut now = FxHashMap::default();
         if let Some(Found { attentions, projections }) = chosen.get(at) {
             for found in attentions {
-                attention::write(graph, found)?;
+                let found = found.reading(|v| followed(&now, v));
+                now.extend(attention::write(graph, &found)?);
                 cx.graphs[at].count(rewrite(|form| matches!(form, RewriteForm::Attention)), found.nodes);
             }
             for found in projections {
-                projection::write(graph, found)?;
+                let found = found.reading(|v| followed(&now, v));
+                now.extend(projection::write(graph, &found)?);
                 cx.graphs[at].count(rewrite(|form| matches!(form, RewriteForm::Projection)), 1);
             }
         }
         at += 1;
         Ok(())
     })
+}
+
+/// The value that stands for another by now.
+fn followed(now: &FxHashMap<ValueId, ValueId>, v: ValueId) -> ValueId {
+    now.get(&v).copied().unwrap_or(v)
 }
 
 /// Those for which the other form is chosen, by graph.

@@ -30,15 +30,22 @@ pub(super) struct Found {
     raised: Projection,
 }
 
+impl Found {
+    /// The same with the operand in the place of another.
+    pub(super) fn reading(&self, now: impl Fn(ValueId) -> ValueId) -> Found {
+        Found { x: now(self.x), ..self.clone() }
+    }
+}
+
 /// The projection whose Reshape is this node.
 pub(super) fn find(graph: &Graph, last: NodeId) -> Option<Found> {
     let node = graph.node(last);
-    let (v, y) = (operand(node, 0)?, only_result(node)?);
+    let (v, y) = (node.operand(0)?, node.only_result()?);
     let reshapes = node.onnx().is_some() && matches!(node.form, Form::View(View::Reshape));
     let shape = graph.value(y).ty.shape().filter(|_| reshapes && graph.only_use(v).is_some())?;
     let (product, added) = sum(graph, graph.value(v).producer().0);
     let node = graph.node(product);
-    let (x, weights) = (operand(node, 0)?, operand(node, 1)?);
+    let (x, weights) = (node.operand(0)?, node.operand(1)?);
     let (by_columns, own) = reads(node)?;
     let bias = match (added, own) {
         (Some(_), Some(_)) => return None,
@@ -100,7 +107,7 @@ fn sum(graph: &Graph, n: NodeId) -> (NodeId, Option<ValueId>) {
     if node.onnx() != Some("Add") {
         return (n, None);
     }
-    let sides = [(operand(node, 0), operand(node, 1)), (operand(node, 1), operand(node, 0))];
+    let sides = [(node.operand(0), node.operand(1)), (node.operand(1), node.operand(0))];
     let of = |(x, b): (Option<ValueId>, Option<ValueId>)| {
         let (x, b) = (x?, b.filter(|&b| is_constant(graph, b))?);
         graph.only_use(x).map(|_| (graph.value(x).producer().0, Some(b)))
@@ -118,7 +125,7 @@ fn reads(node: &Node) -> Option<(bool, Option<ValueId>)> {
     let whole = matches!(node.form, Form::Axes(_));
     match node.onnx()? {
         "MatMul" if whole => Some((false, None)),
-        "Gemm" if whole && !set("transA") && one("alpha") && one("beta") => Some((set("transB"), operand(node, 2))),
+        "Gemm" if whole && !set("transA") && one("alpha") && one("beta") => Some((set("transB"), node.operand(2))),
         _ => None,
     }
 }
@@ -139,7 +146,7 @@ pub(super) fn raise(graph: &mut Graph, found: &Found) {
 /// A projection as the file has it runs on rows in any order, as its product does; `None` where the result spells them otherwise.
 fn rows_carried(graph: &Graph, found: &Found) -> Option<Bound> {
     let shape = |v: ValueId| graph.value(v).ty.shape();
-    let (from, to) = (shape(found.x)?, shape(only_result(graph.node(found.last))?)?);
+    let (from, to) = (shape(found.x)?, shape(graph.node(found.last).only_result()?)?);
     let (rows, columns) = to.split_at_checked(found.raised.rows)?;
     if from.split_last()?.1 != rows {
         return None;
@@ -164,14 +171,14 @@ fn rows_carried(graph: &Graph, found: &Found) -> Option<Bound> {
     })
 }
 
-/// Writes a projection with a matrix per head.
-pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<(), PassError> {
+/// Writes a projection with a matrix per head; its result, and what took the place of that.
+pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId, ValueId)>, PassError> {
     let &Found { last, product, inputs, heads, width, .. } = found;
-    let Some(y) = only_result(graph.node(last)) else { return Ok(()) };
+    let Some(y) = graph.node(last).only_result() else { return Ok(None) };
     let shape = graph.value(y).ty.shape().unwrap_or_default().to_vec();
     let base = graph.value(y).name.clone();
     let (rank, opset) = (graph.node(last).rank, graph.node(product).opset);
-    let Some(rows) = shape.get(..found.raised.rows).and_then(Dim::product) else { return Ok(()) };
+    let Some(rows) = shape.get(..found.raised.rows).and_then(Dim::product) else { return Ok(None) };
     let dim = |n: i64| Dim::from(n);
     let mut views = Views { graph, rank };
     let x = source(views.graph, found.x);
@@ -204,14 +211,14 @@ pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<(), PassError> {
     patch.replace(y, result);
     patch.apply(graph).map_err(PassError::Name)?;
     remove_dead(graph, [last]);
-    Ok(())
+    Ok(Some((y, result)))
 }
 
 /// What a value is the Reshape of, if nothing else reads it; else itself.
 fn source(graph: &Graph, v: ValueId) -> ValueId {
     let node = graph.node(graph.value(v).producer().0);
     let reshapes = node.onnx().is_some() && matches!(node.form, Form::View(View::Reshape));
-    operand(node, 0).filter(|_| reshapes && graph.only_use(v).is_some()).unwrap_or(v)
+    node.operand(0).filter(|_| reshapes && graph.only_use(v).is_some()).unwrap_or(v)
 }
 
 /// Makes standard ops of two operands in the place of a product.
@@ -232,16 +239,5 @@ impl Made<'_> {
         let form = bind(self.graph, n);
         self.graph.set_form(n, form);
         Ok(y)
-    }
-}
-
-fn operand(node: &Node, slot: usize) -> Option<ValueId> {
-    node.inputs.get(slot).copied().flatten()
-}
-
-fn only_result(node: &Node) -> Option<ValueId> {
-    match node.outputs[..] {
-        [y] => y,
-        _ => None,
     }
 }

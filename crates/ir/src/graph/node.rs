@@ -106,6 +106,19 @@ impl Node {
         }
     }
 
+    /// The operand in a slot, if it is there.
+    pub fn operand(&self, slot: usize) -> Option<ValueId> {
+        self.inputs.get(slot).copied().flatten()
+    }
+
+    /// The result of a node that has one slot for results; `None` of others.
+    pub fn only_result(&self) -> Option<ValueId> {
+        match self.outputs[..] {
+            [y] => y,
+            _ => None,
+        }
+    }
+
     /// How messages name it: op type, and the node's name or its first result.
     pub fn describe(&self, graph: &Graph) -> String {
         let op = match &self.op {

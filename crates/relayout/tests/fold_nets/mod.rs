@@ -196,14 +196,6 @@ impl Net {
         self
     }
 
-    /// Another result of the last node.
-    pub(crate) fn and(mut self, output: &str) -> Net {
-        if let Some(node) = self.graph.node.last_mut() {
-            node.output.push(output.to_owned());
-        }
-        self
-    }
-
     /// An attribute of the last node.
     pub(crate) fn float_attribute(mut self, name: &str, value: f32) -> Net {
         if let Some(node) = self.graph.node.last_mut() {
