@@ -15,7 +15,7 @@ fn audit_says_of_each_move_whether_it_can_go_and_changes_nothing() {
     let before = fs::read(model("conv")).unwrap();
     let run = relayout(["audit", "--json", str(&model("conv"))]);
     let audit = &json(run.fine())[0]["audit"];
-    assert_eq!(audit["schema"], 1);
+    assert_eq!(audit["schema"], 2);
     assert_eq!(audit["moves"]["nodes"], 3);
     let moves = audit["list"].as_array().unwrap();
     let fates: Vec<&str> = moves.iter().map(|m| m["fate"].as_str().unwrap()).collect();

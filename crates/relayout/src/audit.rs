@@ -3,20 +3,21 @@
 use crate::certificate::decide;
 use crate::error::Error;
 use crate::model::Model;
-use crate::optimize::{Options, Source};
+use crate::optimize::{Options, Source, traffic};
 use crate::report::{bytes, decided, way_in_words};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_ir::op::infer::infer_graph;
 use relayout_passes::assign::{Decision, SolveRecord, Standing};
-use relayout_passes::lift::{Lifted, is_blocked, lift};
-use relayout_passes::pipeline::{Before, Outcome, PassError};
-use relayout_passes::record::{MoveRecord, Traffic, describe_moves, describe_standing};
+use relayout_passes::lift::{Lifted, has_blocked_bodies, is_blocked, lift, write_out_fused};
+use relayout_passes::pipeline::{Before, Outcome, PassError, run};
+use relayout_passes::record::{GraphRecord, MoveRecord, Traffic, describe_moves, describe_standing};
 use relayout_target::{Cost, Target};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
 /// Version of the JSON form of an [`Audit`].
-pub const AUDIT_SCHEMA: u32 = 1;
+pub const AUDIT_SCHEMA: u32 = 2;
 
 /// How many moves get the price of each way out unless the options say otherwise.
 const PRICED: usize = 32;
@@ -46,6 +47,8 @@ pub struct Audit {
     pub best_ns: u64,
     /// Its moves.
     pub best: Traffic,
+    /// The moves that [`optimize`](crate::optimize) would leave, whose rules also take nodes away, fuse and fold.
+    pub optimized: Traffic,
     /// How the decision was found.
     pub solve: SolveRecord,
     /// Each move of the model, in its order.
@@ -63,6 +66,8 @@ pub enum Fate {
     Goes,
     /// It moves a constant, which can be stored otherwise.
     Folds,
+    /// Layouts alone leave it; where nodes are rewritten as well, it is gone, or others do its work.
+    Rewritten,
     /// It stays.
     Stays,
 }
@@ -90,29 +95,47 @@ pub fn audit(model: &Model, target: &dyn Target, options: &Options) -> Result<Au
     let host = target.blocked_host();
     let mut lifted = None;
     match host {
-        Some(host) if is_blocked(&source.ir.graph) => {
-            lifted = Some(lift(&mut source.ir.graph, host.block).map_err(PassError::Name)?);
+        Some(_) if is_blocked(&source.ir.graph) => {
+            lifted = Some(lift(&mut source.ir.graph).map_err(PassError::Name)?);
         }
         None if is_blocked(&source.ir.graph) => source.notes.push(BLOCKED_ELSEWHERE.to_owned()),
         _ => {}
     }
+    if has_blocked_bodies(&source.ir.graph) {
+        source.notes.push(BLOCKED_BODIES.to_owned());
+    }
+    let rewritten = rewritten(&source, target, options)?;
     decide(source, target, options, Before::Nothing, |decision, outcome, mut notes| {
         if let Some(lifted) = &lifted {
             let unlike = decision.follow(lifted);
             notes.extend(notes_of(lifted, host.map_or(0, |host| host.block), &unlike));
         }
-        of_decision(decision, outcome, notes, target, priced)
+        of_decision(decision, outcome, &rewritten, notes, target, priced)
     })
+}
+
+/// What the whole pipeline makes of it, whose rules take nodes away, fuse and fold as well. Ops that are several standard ones
+/// are those to it.
+fn rewritten(source: &Source, target: &dyn Target, options: &Options) -> Result<Outcome, Error> {
+    let mut model = source.ir.clone();
+    // Problems of the model are told by the pipeline.
+    let _ = infer_graph(&mut model.graph, &mut model.unknowns);
+    write_out_fused(&mut model.graph)?;
+    Ok(run(&mut model, target, &options.pipeline()?)?)
 }
 
 /// What is said of a blocked file under a target that has no blocks.
 const BLOCKED_ELSEWHERE: &str = "the file holds ops of com.microsoft.nchwc, whose reorders this target does not price: \
                                  audit it with --target ort-cpu";
 
+/// What is said of a file whose bodies are blocked.
+const BLOCKED_BODIES: &str =
+    "bodies hold ops of com.microsoft.nchwc: no layout passes through them, and their reorders are not counted";
+
 /// How a file of the blocked dialect was read.
 fn notes_of(lifted: &Lifted, block: u64, unlike: &[String]) -> Vec<String> {
     let mut notes = vec![format!(
-        "its blocked ops were taken for the standard ones over their declared channels, in blocks of {block}: the block is not \
+        "its blocked ops were taken for the standard ones over the channels that are read, in blocks of {block}: the block is not \
          in the file; {} reorders",
         lifted.reorders.len()
     )];
@@ -133,6 +156,7 @@ fn notes_of(lifted: &Lifted, block: u64, unlike: &[String]) -> Vec<String> {
 fn of_decision(
     decision: &Decision<'_, '_>,
     outcome: &Outcome,
+    rewritten: &Outcome,
     notes: Vec<String>,
     target: &dyn Target,
     priced: usize,
@@ -140,6 +164,12 @@ fn of_decision(
     let as_read = decision.moves_as_read();
     let left = decision.moves();
     let mut by_cost: Vec<&Standing> = left.iter().collect();
+    let there = MovesAt::of(rewritten);
+    let gone = |s: usize, v: ValueId| {
+        let place = decision.graph(s).zip(outcome.graphs.get(s));
+        place.is_some_and(|(graph, record)| !there.has(&record.path, graph, v))
+    };
+    by_cost.retain(|m| !gone(m.scope, m.value));
     by_cost.sort_by_key(|m| std::cmp::Reverse((m.cost, m.bytes)));
     by_cost.truncate(priced);
     let find = |list: &[Standing], s: usize, v: ValueId| list.iter().find(|m| (m.scope, m.value) == (s, v)).cloned();
@@ -153,6 +183,7 @@ fn of_decision(
             let fate = match (&stays, y) {
                 (_, Some(y)) if decision.is_constant(s, y) => Fate::Folds,
                 (None, Some(y)) if find(&as_read, s, y).is_some() => Fate::Goes,
+                (_, Some(y)) if gone(s, y) => Fate::Rewritten,
                 _ => Fate::Stays,
             };
             if let Some(m) = stays.filter(|m| fate == Fate::Stays && by_cost.contains(&m)) {
@@ -169,7 +200,11 @@ fn of_decision(
             if let Some(m) = stays.filter(|m| by_cost.contains(m)) {
                 record.ways = decision.ways(m);
             }
-            let fate = if stays.is_some() { Fate::Stays } else { Fate::Goes };
+            let fate = match stays {
+                None => Fate::Goes,
+                Some(_) if gone(s, m.value) => Fate::Rewritten,
+                Some(_) => Fate::Stays,
+            };
             list.push(AuditedMove { path: graph_record.path.clone(), fate, record });
         }
     }
@@ -185,6 +220,7 @@ fn of_decision(
         floor_ns: decision.record().bound_ns,
         best_ns: decision.cost().get(),
         best: Traffic { nodes: left.len(), bytes: left.iter().fold(0, |n, m| n.saturating_add(m.bytes)) },
+        optimized: traffic(rewritten, GraphRecord::after),
         solve: decision.record().clone(),
         list,
         notes,
@@ -193,15 +229,36 @@ fn of_decision(
 
 /// Whether a move of the plan is at the value of one of the file, or at the other end of the reorder that it was.
 fn same_place(graph: &Graph, m: &Standing, other: &Standing) -> bool {
-    let before = graph.node(graph.value(m.value).producer().0).inputs.first().copied().flatten();
-    let after: Vec<ValueId> = graph
-        .uses(m.value)
-        .iter()
+    let is_near = near(graph, m.value).any(|v| v == other.value);
+    is_near && (other.scope, &other.from, &other.to) == (m.scope, &m.from, &m.to)
+}
+
+/// A value, what its producer reads, and what is left of reorders of it.
+fn near(graph: &Graph, v: ValueId) -> impl Iterator<Item = ValueId> + use<'_> {
+    let before = graph.node(graph.value(v).producer().0).operand(0);
+    let after = graph
+        .uses(v)
+        .into_iter()
         .filter(|u| matches!(graph.node(u.node).onnx(), Some("Identity" | "Slice" | "Pad")))
-        .filter_map(|u| *graph.node(u.node).outputs.first()?)
-        .collect();
-    let one_of = |v: ValueId| v == m.value || after.contains(&v) || before == Some(v);
-    other.scope == m.scope && one_of(other.value) && (&other.from, &other.to) == (&m.from, &m.to)
+        .filter_map(|u| graph.node(u.node).outputs.first().copied().flatten());
+    [Some(v), before].into_iter().flatten().chain(after)
+}
+
+/// Where a result has moves: names of values by graph. Moves are named after what they move, and then after its layout.
+struct MovesAt<'o>(BTreeMap<&'o str, HashSet<&'o str>>);
+
+impl<'o> MovesAt<'o> {
+    fn of(outcome: &'o Outcome) -> MovesAt<'o> {
+        let starts = |name: &'o str| name.match_indices('.').map(|(at, _)| &name[..at]).chain([name]);
+        let names = |g: &'o GraphRecord| g.moves.iter().flat_map(|m| starts(&m.value)).collect();
+        MovesAt(outcome.graphs.iter().map(|g| (g.path.as_str(), names(g))).collect())
+    }
+
+    /// Whether there is one at a value of the input, or at the other end of the reorder that it was.
+    fn has(&self, path: &str, graph: &Graph, v: ValueId) -> bool {
+        let names = self.0.get(path);
+        names.is_some_and(|names| near(graph, v).any(|v| names.contains(graph.value(v).name.as_str())))
+    }
 }
 
 impl Audit {
@@ -241,7 +298,9 @@ impl Audit {
             ("floor", format!("{} ns", self.floor_ns)),
             ("predicted against the floor", self.excess()),
             ("best decision", format!("{} ns, {} moves, {}", self.best_ns, self.best.nodes, bytes(self.best.bytes))),
+            ("`optimize` would leave", format!("{} moves, {}", self.optimized.nodes, bytes(self.optimized.bytes))),
             ("moves that go", self.count(Fate::Goes).to_string()),
+            ("moves that go where nodes are rewritten", self.count(Fate::Rewritten).to_string()),
             ("moves of constants", self.count(Fate::Folds).to_string()),
             ("moves that stay", self.count(Fate::Stays).to_string()),
         ]
@@ -265,6 +324,7 @@ impl Audit {
             let fate = match m.fate {
                 Fate::Goes => "goes".to_owned(),
                 Fate::Folds => "goes: what it moves is a constant".to_owned(),
+                Fate::Rewritten => "goes where nodes are rewritten, as `optimize` does".to_owned(),
                 Fate::Stays => format!("stays: {}", r.why),
             };
             let _ = writeln!(text, "  `{}`{place} {} -> {}, {}{cost}: {fate}", r.value, r.from, r.to, bytes(r.bytes));

@@ -324,7 +324,7 @@ fn lost_fields(model: &Model, changed: bool) -> Option<String> {
     Some(format!("{count} fields that this version's schema does not know {fate}, the first at {first}"))
 }
 
-fn traffic(outcome: &Outcome, of: impl Fn(&GraphRecord) -> Traffic) -> Traffic {
+pub(crate) fn traffic(outcome: &Outcome, of: impl Fn(&GraphRecord) -> Traffic) -> Traffic {
     outcome
         .graphs
         .iter()

@@ -7,7 +7,7 @@ mod fold_nets;
 use fold_nets::{F16, F32, I8, Net};
 use prost::Message;
 use relayout::verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
-use relayout::{Model, Numerics, Options, Size, Target, optimize, target};
+use relayout::{Fate, Model, Numerics, Options, Size, Target, audit, optimize, target};
 use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_target::{Block, OrtCpu};
 use std::collections::BTreeMap;
@@ -368,4 +368,18 @@ fn what_one_projection_leaves_another_reads() {
         .output("y", F32);
     for_onnx(&net);
     optimized(&cpu(), &net, Numerics::Reassociate);
+}
+
+#[test]
+fn an_audit_says_of_a_move_that_only_a_rewrite_takes_away_that_it_goes_so() {
+    let model = Model::from_bytes(PLAIN.net().bytes().into(), None).expect("it opens");
+    let audited = audit(&model, standard().as_ref(), &Options::default()).expect("it is audited");
+    let fates: Vec<Fate> = audited.list.iter().map(|m| m.fate).collect();
+    assert_eq!(fates, [Fate::Rewritten], "{}", audited.explain());
+    assert_eq!((audited.best.nodes, audited.optimized.nodes), (1, 0), "layouts alone leave it");
+    assert!(audited.explain().contains("goes where nodes are rewritten"));
+    let exact = Options::default().numerics(Numerics::Exact);
+    let audited = audit(&model, standard().as_ref(), &exact).expect("it is audited");
+    let fates: Vec<Fate> = audited.list.iter().map(|m| m.fate).collect();
+    assert_eq!(fates, [Fate::Stays], "a rewrite that rounds otherwise is not allowed");
 }

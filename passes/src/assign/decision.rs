@@ -17,6 +17,7 @@ use relayout_ir::graph::{Graph, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_target::{Cost, MoveKind, Target};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The decision for a whole model, whose forms are bound.
 pub struct Decision<'a, 'g> {
@@ -29,6 +30,8 @@ pub struct Decision<'a, 'g> {
     pub(super) plan: Plan,
     /// What the input itself chose: choice 0, unless it is of a dialect.
     as_read: Chosen,
+    /// What the reorders of a dialect read and leave. They run even where both sides are the same bytes.
+    reordered: BTreeSet<ValueId>,
 }
 
 /// A move that a decision leaves, or that the input has.
@@ -94,7 +97,7 @@ impl<'a, 'g> Decision<'a, 'g> {
         let mut plan = Plan::new(scopes, candidates, posed.chosen(&solution.assignment));
         regions::keep_what_gains(scopes, &mut plan, target, hints);
         let as_read = plan.candidates().untaken();
-        Ok(Decision { scopes, target, hints, limits, posed, record, plan, as_read })
+        Ok(Decision { scopes, target, hints, limits, posed, record, plan, as_read, reordered: BTreeSet::new() })
     }
 
     /// A graph of the model, the main one first.
@@ -114,11 +117,16 @@ impl<'a, 'g> Decision<'a, 'g> {
     pub fn follow(&mut self, lifted: &Lifted) -> Vec<String> {
         let graph = self.scopes.graph(0);
         let mut unlike = Vec::new();
+        let ends = |&n: &NodeId| graph.node(n).inputs.iter().chain(&graph.node(n).outputs).copied().flatten();
+        self.reordered = lifted.reorders.iter().flat_map(ends).collect();
         for n in graph.order().unwrap_or_default() {
             let (node, own) = (graph.node(n), self.own(0));
             let Some(choices) = own.choices.get(n.index()).filter(|c| !c.is_empty()) else { continue };
-            let values = || node.inputs.iter().chain(&node.outputs).flatten();
-            if lifted.reorders.contains(&n) || !values().any(|v| lifted.blocked.contains(v)) {
+            let lies = |values: &[Option<ValueId>]| values.iter().flatten().any(|v| lifted.blocked.contains(v));
+            let (read, left) = (lies(&node.inputs), lies(&node.outputs));
+            // What blocks begin or end at moves, as what the input has it.
+            let begins = read != left && (lifted.reorders.contains(&n) || is_transpose(node));
+            if begins || !read && !left {
                 continue;
             }
             let alike = |v: &Option<ValueId>, layout: &Layout| {
@@ -184,7 +192,7 @@ impl<'a, 'g> Decision<'a, 'g> {
     #[must_use]
     pub fn cost_as_read(&self) -> Cost {
         let origin = self.posed.assignment(&self.as_read);
-        let moved: Vec<Standing> = self.moves_of(&self.origin());
+        let moved: Vec<Standing> = self.moves_of(&self.origin(), &self.reordered);
         let priced = |m: &Standing| moved.iter().any(|p| (p.scope, p.value) == (m.scope, m.value));
         // What the network takes for a view of equal bytes is a move in the file.
         let hidden = self.moves_as_read().into_iter().filter(|m| !priced(m) && self.is_posed(m)).map(|m| m.cost).sum();
@@ -208,7 +216,8 @@ impl<'a, 'g> Decision<'a, 'g> {
             let graph = self.scopes.graph(m.scope);
             !is_transpose(graph.node(graph.value(m.value).producer().0))
         };
-        let mut moves: Vec<Standing> = self.moves_of(&self.origin()).into_iter().filter(reorders).collect();
+        let moved = self.moves_of(&self.origin(), &self.reordered);
+        let mut moves: Vec<Standing> = moved.into_iter().filter(reorders).collect();
         for s in 0..self.scopes.list.len() {
             let graph = self.scopes.graph(s);
             for n in graph.order().unwrap_or_default() {
@@ -229,10 +238,11 @@ impl<'a, 'g> Decision<'a, 'g> {
     /// The moves that the plan leaves.
     #[must_use]
     pub fn moves(&self) -> Vec<Standing> {
-        self.moves_of(&self.plan)
+        self.moves_of(&self.plan, &BTreeSet::new())
     }
 
-    fn moves_of(&self, plan: &Plan) -> Vec<Standing> {
+    /// Moves of a plan; those that only say the same bytes otherwise where they are of these values of the main graph.
+    fn moves_of(&self, plan: &Plan, views: &BTreeSet<ValueId>) -> Vec<Standing> {
         let mut moves = Vec::new();
         for s in 0..self.scopes.list.len() {
             let graph = self.scopes.graph(s);
@@ -242,7 +252,9 @@ impl<'a, 'g> Decision<'a, 'g> {
                 let first = taken.moved_by_producer.map(|left| (left, produced.clone()));
                 let copies = taken.copies.into_iter().map(|w| (produced.clone(), w.layout));
                 for (from, to) in first.into_iter().chain(copies) {
-                    if from == to || move_kind(graph, value, &from, &to) == MoveKind::View {
+                    let is_view = || move_kind(graph, value, &from, &to) == MoveKind::View;
+                    let runs = s == 0 && views.contains(&value);
+                    if from == to || !runs && is_view() {
                         continue;
                     }
                     let weight = self.scopes.list[s].weight;
@@ -366,7 +378,7 @@ impl<'a, 'g> Decision<'a, 'g> {
         }
         let more = difference(solution.cost.get(), self.posed.problem.cost(base).get());
         scratch.choose(self.posed.chosen(&solution.assignment));
-        let mut moves = self.moves_of(scratch);
+        let mut moves = self.moves_of(scratch, &BTreeSet::new());
         if let Some(m) = free {
             moves.retain(|other| (other.scope, other.value, &other.to) != (m.scope, m.value, &m.to));
         }

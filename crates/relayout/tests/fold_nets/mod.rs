@@ -13,7 +13,7 @@ use relayout_onnx::proto::{
     ValueInfoProto, type_proto,
 };
 use relayout_onnx::write::{WriteOptions, write_model_to};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -209,6 +209,14 @@ impl Net {
         self
     }
 
+    /// The last node is of this domain, of its first version.
+    pub(crate) fn of_domain(mut self, domain: &str) -> Net {
+        if let Some(node) = self.graph.node.last_mut() {
+            node.domain = Some(domain.to_owned());
+        }
+        self
+    }
+
     /// One more result of the last node.
     pub(crate) fn also(mut self, output: &str) -> Net {
         if let Some(node) = self.graph.node.last_mut() {
@@ -231,9 +239,13 @@ impl Net {
     }
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
+        let domains: BTreeSet<&str> = self.graph.node.iter().filter_map(|n| n.domain.as_deref()).collect();
+        let import =
+            |domain: &str, version: i64| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
+        let others = domains.into_iter().filter(|domain| !domain.is_empty()).map(|domain| import(domain, 1));
         let model = ModelProto {
             ir_version: Some(self.ir_version),
-            opset_import: vec![OperatorSetIdProto { domain: Some(String::new()), version: Some(self.opset) }],
+            opset_import: std::iter::once(import("", self.opset)).chain(others).collect(),
             graph: Some(self.graph.clone()),
             ..ModelProto::default()
         };
@@ -255,6 +267,7 @@ fn attribute(name: &str, values: &[i64]) -> AttributeProto {
         "to",
         "transA",
         "transB",
+        "transBatchA",
         "training_mode",
     ];
     let number = numbers.contains(&name);
