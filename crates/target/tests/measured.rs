@@ -369,3 +369,19 @@ fn a_table_that_cannot_be_used_says_what_is_wrong() {
     let error = MeasuredCosts::parse("mine.toml", "").unwrap_err().to_string();
     assert!(error.contains("format"), "{error}");
 }
+
+#[test]
+fn reorders_of_a_batch_come_from_as_far_as_those_of_one_image_of_its_size() {
+    let costs = MeasuredCosts::builtin().unwrap();
+    let ns = |kind: Reorder, sizes: [u64; 4]| costs.reorder_ns(kind, Side::Nchw, sizes) as f64;
+    for kind in [Reorder::Input, Reorder::Output] {
+        let one = ns(kind, [1, 16, 64, 64]);
+        // 16.8 MB, where an image has 262 kB.
+        let all = ns(kind, [64, 16, 64, 64]);
+        assert!(all > 1.3 * 64.0 * one, "{kind:?}: {all} against {one} for each of 64");
+        let same = ns(kind, [1, 256, 128, 128]);
+        assert!((all / same - 1.0).abs() < 0.2, "{kind:?}: {all} against {same} for one of that size");
+        // What fits in caches costs what it costs image by image.
+        assert!(ns(kind, [2, 16, 7, 7]) <= 2.0 * ns(kind, [1, 16, 7, 7]));
+    }
+}

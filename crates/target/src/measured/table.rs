@@ -195,6 +195,11 @@ impl MeasuredCosts {
         self.grids.get(grid).map_or(0.0, |grid| grid.rate(at))
     }
 
+    /// The place within a grid that is nearest.
+    pub(super) fn nearest<const N: usize>(&self, grid: &str, at: [f64; N]) -> [f64; N] {
+        self.grids.get(grid).map_or(at, |grid| grid.nearest(at))
+    }
+
     /// The rate of a grid over that of another, both at the place of the first that is nearest to `at`.
     pub(super) fn ratio<const N: usize>(&self, grid: &str, at: [f64; N], other: impl Fn([f64; N]) -> f64) -> f64 {
         let Some(grid) = self.grids.get(grid) else { return 1.0 };
