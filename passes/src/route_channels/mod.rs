@@ -1,7 +1,7 @@
 //! `route_channels`: channels that are only brought from some convolutions to others, by Concat, Split and shuffles, lie so that whole
 //! blocks are brought there.
 //!
-//! A unit of a ShuffleNet reads one half of the channels that there are, puts what it makes of them beside the other half, and shuffles
+//! A unit of such a network reads one half of the channels that there are, puts what it makes of them beside the other half, and shuffles
 //! both. In blocks of channels a shuffle is no move of anything that lies together, and halves may end within a block. But in which order a
 //! convolution makes its channels is up to its weights, and so is the order in which one reads them. So each value is made in the
 //! order in which it is read: channels that go to the same readers are neighbours and begin a block, and a reader has zeros in its

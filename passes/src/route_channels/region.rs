@@ -55,8 +55,7 @@ pub(super) enum Reader {
     Carries(ValueId),
 }
 
-/// The regions of a graph of which some value is not whole blocks of what it holds. `summing` are the nodes that may sum in another
-/// order.
+/// The regions of a graph in which something is not brought in whole blocks. `summing` are the nodes that may sum in another order.
 pub(super) fn find(graph: &Graph, summing: &[NodeId], block: usize) -> Vec<Region> {
     let routes = Routes::trace(graph);
     let summing: FxHashSet<NodeId> = summing.iter().copied().collect();
@@ -74,9 +73,7 @@ pub(super) fn find(graph: &Graph, summing: &[NodeId], block: usize) -> Vec<Regio
             regions.sinks.push(Sink { value: v, channels: route.channels });
         }
     }
-    let scattered = |sink: &Sink| !is_whole(graph, &sink.channels, block);
     let mut found = regions.take(graph);
-    found.retain(|region| region.sinks.iter().any(scattered));
     for region in &mut found {
         let own: BTreeSet<ValueId> = region.sources.iter().map(|source| source.value).collect();
         let held = |v: &ValueId| routes.of.get(v).is_some_and(|r| r.channels.iter().all(|c| own.contains(&c.source)));
@@ -84,6 +81,13 @@ pub(super) fn find(graph: &Graph, summing: &[NodeId], block: usize) -> Vec<Regio
         region.between = graph.order().unwrap_or_default();
         region.between.retain(|n| routes.nodes.contains(n) && made(n));
     }
+    let scattered = |sink: &Sink| !is_whole(graph, &sink.channels, block);
+    let cuts = |&n: &NodeId| {
+        let node = graph.node(n);
+        let whole = |v: &ValueId| count(graph, *v).is_some_and(|channels| channels.is_multiple_of(block));
+        node.onnx() != Some("Concat") && !node.outputs.iter().flatten().all(whole)
+    };
+    found.retain(|region| region.sinks.iter().any(scattered) || region.between.iter().any(cuts));
     found
 }
 
