@@ -52,6 +52,9 @@ fn moves(model: &ModelProto) -> [usize; 3] {
     ["ReorderInput", "ReorderOutput", "Transpose"].map(|op| count(model, op))
 }
 
+/// How both halves of a value are taken.
+type Halves = fn(&mut Units, &str) -> [String; 2];
+
 /// A network of units, whose values have numbered names.
 struct Units {
     net: Net,
@@ -210,7 +213,7 @@ fn sizes_of_parts_are_an_attribute_where_the_operator_set_has_them_so() {
 
 #[test]
 fn parts_that_slices_and_gathers_take_are_routed_alike() {
-    let ways: [(&str, fn(&mut Units, &str) -> [String; 2]); 3] = [
+    let ways: [(&str, Halves); 3] = [
         ("Slice", |u, x| {
             let half = u.half;
             let [zero, end, all, one] = [u.fresh(), u.fresh(), u.fresh(), u.fresh()];
