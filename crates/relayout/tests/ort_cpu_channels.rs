@@ -331,3 +331,14 @@ fn whole_blocks_are_left_as_they_are() {
     let model = optimized(&units.end(&z), Numerics::Reassociate);
     assert_eq!((moves(&model), count(&model, "Split"), count(&model, "Concat")), ([1, 1, 0], 2, 3));
 }
+
+#[test]
+fn probe() {
+    for half in [2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 34] {
+        for units in [1, 4, 8] {
+            let model = optimized(&Units::new(17, 1, half).shuffled(units, 2), Numerics::Reassociate);
+            std::fs::write(format!("/tmp/shuffle/net_{half}_{units}.onnx"), Units::new(17, 1, half).shuffled(units, 2).bytes()).unwrap();
+            println!("{half} {units} {:?} {} {}", moves(&model), count(&model, "Split"), count(&model, "Concat"));
+        }
+    }
+}

@@ -3,7 +3,7 @@
 //! table.
 //!
 //! Absent: a search. Every rewrite here takes nodes or a move away and adds no more than views, or makes several ops one, so any order
-//! ends, at the same graph.
+//! ends, at the same graph; what adds copies is tried once, whole, and taken where it is cheaper.
 
 mod affine;
 mod anchor;

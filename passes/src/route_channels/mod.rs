@@ -16,12 +16,13 @@ mod trace;
 mod write;
 
 use crate::assign::{Decision, Scopes};
-use crate::fold_constants::pass_cost;
 use crate::pipeline::{Context, PassError, each_graph};
 use crate::rewrites::{RewriteForm, TABLE, reassociable};
+use crate::views::is_constant;
 use region::Region;
-use relayout_ir::graph::Graph;
-use relayout_target::Cost;
+use relayout_ir::form::{Form, View};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_target::{Cost, Sizes};
 
 /// How many regions are tried one by one; where there are more, they go all together or not at all.
 const TRIED: usize = 8;
@@ -79,20 +80,42 @@ fn cheapest(graph: &Graph, cx: &Context<'_>, found: &[Vec<Region>], block: usize
     Ok(best)
 }
 
-/// What a graph costs: what is decided, and what copies take.
+/// What a graph costs: what is decided, and what the decision takes for free in every layout, copies and Reshapes.
 fn price(graph: &mut Graph, cx: &Context<'_>) -> Result<Cost, PassError> {
-    let mut copies = Cost::ZERO;
+    let mut beside = Cost::ZERO;
     let mut at = 0;
     each_graph(graph, "", &mut |graph, _| {
-        let copied = |n| matches!(graph.node(n).onnx(), Some("Concat" | "Split" | "Slice" | "Gather"));
-        let own: Cost = graph.nodes().filter(|&n| copied(n)).map(|n| pass_cost(graph, cx, n)).sum();
-        copies += own.times(cx.graphs.get(at).map_or(1, |record| record.weight));
+        let own: Cost = graph.nodes().map(|n| beside_decision(graph, cx, n)).sum();
+        beside += own.times(cx.graphs.get(at).map_or(1, |record| record.weight));
         at += 1;
         Ok(())
     })?;
     let scopes = Scopes::with_ends(graph, &cx.ends);
     let decision = Decision::of(&scopes, cx.target, &cx.hints, &cx.limits, cx.numerics)?;
-    Ok(decision.whole_cost() + copies)
+    Ok(decision.whole_cost() + beside)
+}
+
+/// What a node costs that only brings elements elsewhere, or says their shape.
+fn beside_decision(graph: &Graph, cx: &Context<'_>, n: NodeId) -> Cost {
+    let node = graph.node(n);
+    let moving = node.operand(0).filter(|&x| !is_constant(graph, x));
+    match (node.onnx(), &node.form, moving) {
+        (Some(op @ ("Concat" | "Split" | "Slice" | "Gather")), _, Some(x)) => {
+            let bytes = |v: ValueId| cx.hints.bytes(graph, v);
+            let written = node.outputs.iter().flatten().fold(0_u64, |all, &v| all.saturating_add(bytes(v)));
+            let parts = if op == "Concat" { node.inputs.len() } else { node.outputs.len() };
+            // Of each image a part lies together, of what a Gather takes a channel.
+            let shape = cx.hints.shape(graph, x).unwrap_or_default();
+            let (images, channels) = (shape.first().copied().unwrap_or(1), shape.get(1).copied().unwrap_or(1));
+            let run = match op {
+                "Gather" => bytes(x).checked_div(images.saturating_mul(channels)),
+                _ => written.checked_div(images.saturating_mul(parts as u64)),
+            };
+            cx.target.copy_cost(written, run.unwrap_or(0))
+        }
+        (Some(_), Form::View(View::Reshape), Some(_)) => cx.target.view_cost(),
+        _ => Cost::ZERO,
+    }
 }
 
 /// Writes the regions that are taken, of each graph in turn.
