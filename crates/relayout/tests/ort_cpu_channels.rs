@@ -7,7 +7,7 @@ use fold_nets::{F32, Net, runtime};
 use prost::Message;
 use relayout::verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use relayout::{Model, Numerics, optimize};
-use relayout_onnx::proto::{ModelProto, NodeProto};
+use relayout_onnx::proto::{GraphProto, ModelProto, NodeProto};
 use relayout_target::{Block, OrtCpu};
 
 const AROUND: (&str, &[i64]) = ("pads", &[1, 1, 1, 1]);
@@ -333,12 +333,27 @@ fn whole_blocks_are_left_as_they_are() {
 }
 
 #[test]
-fn probe() {
-    for half in [2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 34] {
-        for units in [1, 4, 8] {
-            let model = optimized(&Units::new(17, 1, half).shuffled(units, 2), Numerics::Reassociate);
-            std::fs::write(format!("/tmp/shuffle/net_{half}_{units}.onnx"), Units::new(17, 1, half).shuffled(units, 2).bytes()).unwrap();
-            println!("{half} {units} {:?} {} {}", moves(&model), count(&model, "Split"), count(&model, "Concat"));
-        }
+fn few_channels_are_left_alone_where_filling_blocks_costs_more() {
+    let model = optimized(&Units::new(17, 1, 2).shuffled(4, 2), Numerics::Reassociate);
+    assert_eq!(count(&model, "Transpose"), 5);
+}
+
+#[test]
+fn each_body_is_routed_for_its_own_sake() {
+    // Bodies read the input of the graph around them.
+    let body = |made, half| Units { net: Net::new(17), opset: 17, batch: 1, half, made };
+    let (wide, narrow) = (body(100, 58).shuffled(2, 2), body(200, 2).shuffled(4, 2));
+    for bound in [-1e9, 1e9] {
+        let net = Net::new(17)
+            .input("x", F32, &[1, 16, SIDE, SIDE])
+            .values("bound", F32, &[], &[bound])
+            .node_with("ReduceMax", &["x"], "most", &[("keepdims", &[0])])
+            .node("Greater", &["most", "bound"], "condition")
+            .branches("condition", "z", &wide, &narrow)
+            .output("z", F32);
+        let model = optimized(&net, Numerics::Reassociate);
+        let bodies = nodes(&model).into_iter().flat_map(|n| &n.attribute).filter_map(|a| a.g.as_ref());
+        let transposes = |g: &GraphProto| g.node.iter().filter(|n| n.op_type.as_deref() == Some("Transpose")).count();
+        assert_eq!(bodies.map(|g| transposes(g)).collect::<Vec<_>>(), [0, 5], "above {bound}");
     }
 }

@@ -4,8 +4,8 @@
 //! A unit of such a network reads one half of the channels that there are, puts what it makes of them beside the other half, and shuffles
 //! both. In blocks of channels a shuffle is no move of anything that lies together, and halves may end within a block. But in which order a
 //! convolution makes its channels is up to its weights, and so is the order in which one reads them. So each value is made in the
-//! order in which it is read: channels that go to the same readers are neighbours and begin a block, and a reader has zeros in its
-//! weights for what lies in its blocks beside the channels that it wants. What is left between convolutions are a Split and a Concat
+//! order in which it is read: channels that go to the same readers fill whole blocks, and a reader has zeros in its weights for what
+//! lies in its blocks beside the channels that it wants. What is left between convolutions are a Split and a Concat
 //! of whole blocks.
 //!
 //! Whether that is cheaper, with the moves around, is decided by decisions in copies of the graph.

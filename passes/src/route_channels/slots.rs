@@ -21,8 +21,9 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Channels, for each of which its readers are given, in ascending order. Those that the same readers want lie side by side, the
-    /// most numerous first; they begin a block where that makes no more blocks. What nobody reads has no slot.
+    /// Channels, for each of which its readers are given, in ascending order. Those that the same readers want fill whole blocks, the
+    /// most numerous first; what is left of them shares blocks, and lies in two of these only where that makes fewer. What nobody
+    /// reads has no slot.
     pub(super) fn of(readers: &[Vec<usize>], block: usize) -> Slots {
         let mut groups: BTreeMap<&[usize], Vec<usize>> = BTreeMap::new();
         for (channel, readers) in readers.iter().enumerate().filter(|(_, readers)| !readers.is_empty()) {
@@ -30,21 +31,39 @@ impl Slots {
         }
         let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
-        let mut left: usize = groups.iter().map(Vec::len).sum();
-        let blocks = left.div_ceil(block);
-        let mut holds = Vec::with_capacity(blocks * block);
-        for group in groups {
-            let whole = holds.len().next_multiple_of(block);
-            if (whole + left).div_ceil(block) <= blocks {
-                holds.resize(whole, None);
+        let shared = share(&groups, block);
+        let mut holds = Vec::new();
+        for (number, group) in groups.iter().enumerate() {
+            holds.extend(group[..group.len() / block * block].iter().copied().map(Some));
+            for own in shared.iter().filter(|own| own.first().is_some_and(|&(first, _)| first == number)) {
+                holds.extend(own.iter().map(|&(_, channel)| Some(channel)));
+                holds.resize(holds.len().next_multiple_of(block), None);
             }
-            left -= group.len();
-            holds.extend(group.into_iter().map(Some));
         }
-        holds.resize(blocks * block, None);
         let parts = parts(&holds, readers, block);
         Slots { holds, parts }
     }
+}
+
+/// The blocks that groups share, with what their whole blocks leave: by block, groups and channels.
+fn share(groups: &[Vec<usize>], block: usize) -> Vec<Vec<(usize, usize)>> {
+    let left = |group: &[usize]| group.len() % block;
+    let all: usize = groups.iter().map(|group| left(group)).sum();
+    let mut shared: Vec<Vec<(usize, usize)>> = vec![Vec::new(); all.div_ceil(block)];
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    order.sort_by_key(|&number| std::cmp::Reverse(left(&groups[number])));
+    for number in order {
+        let group = &groups[number];
+        let mut rest = &group[group.len() - left(group)..];
+        // The first block that has room for all of it, else whatever room there is.
+        let whole = shared.iter().position(|own| own.len() + rest.len() <= block);
+        for own in shared.iter_mut().skip(whole.unwrap_or(0)) {
+            let (taken, after) = rest.split_at(rest.len().min(block - own.len()));
+            own.extend(taken.iter().map(|&channel| (number, channel)));
+            rest = after;
+        }
+    }
+    shared
 }
 
 fn parts(holds: &[Option<usize>], readers: &[Vec<usize>], block: usize) -> Vec<Part> {
@@ -77,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_begin_blocks_where_there_is_room() {
+    fn channels_of_other_readers_lie_in_other_blocks() {
         let slots = of(&[(7, &[2]), (29, &[0]), (14, &[1]), (8, &[3])], 16);
         assert_eq!(parts(&slots), [(0, 32, &[0][..]), (32, 48, &[1]), (48, 64, &[2, 3])]);
         assert_eq!(slots.holds.iter().flatten().count(), 58);
@@ -85,10 +104,17 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_shared_where_there_is_none() {
-        let slots = of(&[(24, &[0]), (12, &[1]), (12, &[2])], 16);
-        assert_eq!(parts(&slots), [(0, 16, &[0][..]), (16, 32, &[0, 1]), (32, 48, &[1, 2])]);
+    fn what_fills_no_block_shares_one_with_what_it_fits_beside() {
+        let slots = of(&[(24, &[0]), (12, &[1]), (6, &[2]), (3, &[3]), (2, &[4]), (1, &[5])], 16);
+        assert_eq!(parts(&slots), [(0, 16, &[0][..]), (16, 32, &[0, 2, 4]), (32, 48, &[1, 3, 5])]);
         assert!(slots.holds.iter().all(Option::is_some));
+    }
+
+    #[test]
+    fn what_fits_beside_nothing_lies_in_two_blocks() {
+        let slots = of(&[(10, &[0]), (10, &[1]), (10, &[2])], 16);
+        assert_eq!(parts(&slots), [(0, 16, &[0, 2][..]), (16, 32, &[1, 2])]);
+        assert_eq!(slots.holds.iter().flatten().count(), 30);
     }
 
     #[test]
