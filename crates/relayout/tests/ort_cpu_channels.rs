@@ -7,7 +7,7 @@ use fold_nets::{F32, Net, runtime};
 use prost::Message;
 use relayout::verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use relayout::{Model, Numerics, optimize};
-use relayout_onnx::proto::{GraphProto, ModelProto, NodeProto};
+use relayout_onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 use relayout_target::{Block, OrtCpu};
 
 const AROUND: (&str, &[i64]) = ("pads", &[1, 1, 1, 1]);
@@ -33,8 +33,12 @@ fn optimized(net: &Net, numerics: Numerics) -> ModelProto {
 }
 
 fn made(bytes: &[u8], numerics: Numerics) -> Vec<u8> {
+    made_for(Block::of_host(), bytes, numerics)
+}
+
+fn made_for(block: Block, bytes: &[u8], numerics: Numerics) -> Vec<u8> {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
-    let target = OrtCpu::new(Block::of_host()).expect("a built-in target").unguarded();
+    let target = OrtCpu::new(block).expect("a built-in target").unguarded();
     let options = relayout::Options::default().numerics(numerics);
     optimize(&model, &target, &options).expect("it is optimized").to_bytes().expect("it is written")
 }
@@ -193,6 +197,29 @@ fn shuffles_between_convolutions_go() {
 }
 
 #[test]
+fn parts_are_whole_blocks_of_the_host_that_is_asked_for() {
+    // Not run: this host has blocks of one size.
+    for block in [Block::B8, Block::B16] {
+        let bytes = made_for(block, &Units::new(17, 1, 58).shuffled(3, 2).bytes(), Numerics::Reassociate);
+        let model = ModelProto::decode(bytes.as_slice()).expect("a model");
+        assert_eq!(moves(&model), [1, 1, 0], "{block:?}");
+        let split = nodes(&model).into_iter().filter(|n| n.op_type.as_deref() == Some("Split"));
+        let stored =
+            |name: &String| model.graph.iter().flat_map(|g| &g.initializer).find(|t| t.name.as_ref() == Some(name));
+        let sizes: Vec<i64> = split.filter_map(|n| stored(n.input.get(1)?)).flat_map(ints).collect();
+        assert!(!sizes.is_empty(), "{block:?}");
+        assert!(sizes.iter().all(|size| size % block.channels() as i64 == 0), "{block:?}: {sizes:?}");
+    }
+}
+
+/// The integers of a tensor.
+fn ints(tensor: &TensorProto) -> Vec<i64> {
+    let raw = tensor.raw_data.as_deref().unwrap_or_default();
+    let (words, _) = raw.as_chunks::<8>();
+    words.iter().map(|word| i64::from_le_bytes(*word)).chain(tensor.int64_data.iter().copied()).collect()
+}
+
+#[test]
 fn batches_and_other_shuffles_are_routed_alike() {
     for (batch, groups) in [(2, 2), (-1, 2), (1, 4)] {
         let model = optimized(&Units::new(17, batch, 40).shuffled(2, groups), Numerics::Reassociate);
@@ -334,8 +361,13 @@ fn whole_blocks_are_left_as_they_are() {
 
 #[test]
 fn few_channels_are_left_alone_where_filling_blocks_costs_more() {
-    let model = optimized(&Units::new(17, 1, 2).shuffled(4, 2), Numerics::Reassociate);
-    assert_eq!(count(&model, "Transpose"), 5);
+    let net = Units::new(17, 1, 2).shuffled(4, 2);
+    for block in [Block::B8, Block::B16] {
+        let bytes = made_for(block, &net.bytes(), Numerics::Reassociate);
+        let model = ModelProto::decode(bytes.as_slice()).expect("a model");
+        assert_eq!(count(&model, "Transpose"), 5, "{block:?}");
+    }
+    optimized(&net, Numerics::Reassociate);
 }
 
 #[test]
