@@ -26,6 +26,7 @@ pub mod raise_norms;
 pub mod record;
 pub mod reorder_weights;
 pub mod rewrites;
+pub mod route_channels;
 pub mod solve;
 pub mod trim_pools;
 pub mod unsign_bytes;

@@ -13,8 +13,8 @@ use crate::rewrites::Numerics;
 use crate::solve::Limits;
 use crate::{
     canonicalize, choose_forms, cleanup, fold_constants, fold_copies, fold_pads, fold_scales, fold_shapes,
-    fold_weights, hoist, join_moves, legalize, materialize, raise_norms, reorder_weights, trim_pools, unsign_bytes,
-    widen_halves,
+    fold_weights, hoist, join_moves, legalize, materialize, raise_norms, reorder_weights, route_channels, trim_pools,
+    unsign_bytes, widen_halves,
 };
 use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
 use relayout_ir::layout::Layout;
@@ -177,6 +177,11 @@ pub const PASSES: &[Pass] = &[
         name: "choose_forms",
         reason: "what scales could take in is gone; prices forms of attention and of projections by a decision of its own",
         run: Run::Model(choose_forms::choose_forms),
+    },
+    Pass {
+        name: "route_channels",
+        reason: "what stood between convolutions and could go is gone; prices both ways by decisions of its own",
+        run: Run::Model(route_channels::route_channels),
     },
     Pass {
         name: "raise_norms",

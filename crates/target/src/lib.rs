@@ -200,4 +200,9 @@ pub trait Target: Sync {
     /// Cost of a node that passes once over its operands and results, this many bytes together: what is gained where an
     /// element-wise op goes.
     fn pass_cost(&self, bytes: u64) -> Cost;
+
+    /// Cost of a node that writes this many bytes, in contiguous runs of `run` bytes as it reads them: Concat, Split, Slice, Gather.
+    fn copy_cost(&self, bytes: u64, _run: u64) -> Cost {
+        self.pass_cost(bytes.saturating_mul(2))
+    }
 }

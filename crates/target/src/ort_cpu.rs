@@ -26,7 +26,7 @@ mod volume;
 pub(crate) use quantized::QuantizedPools;
 
 use crate::builtin::DataTarget;
-use crate::measured::{CostsError, MeasuredCosts, Reorder, Side, Spread};
+use crate::measured::{Copy, CostsError, MeasuredCosts, Reorder, Side, Spread};
 use crate::{BlockedHost, Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Target, TargetError};
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, OpName, ValueId};
@@ -468,6 +468,10 @@ impl Target for OrtCpu {
 
     fn pass_cost(&self, bytes: u64) -> Cost {
         self.base.pass_cost(bytes)
+    }
+
+    fn copy_cost(&self, bytes: u64, run: u64) -> Cost {
+        Cost::new(self.costs.copy_ns(Copy::Concat, bytes, run)).max(self.small_node())
     }
 }
 

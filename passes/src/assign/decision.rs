@@ -188,6 +188,18 @@ impl<'a, 'g> Decision<'a, 'g> {
         self.posed.problem.cost(&self.posed.assignment(self.plan.chosen()))
     }
 
+    /// What the plan costs together with the nodes that are not in the network, because they have no choice.
+    #[must_use]
+    pub fn whole_cost(&self) -> Cost {
+        let mut cost = self.cost();
+        for (s, scope) in self.scopes.list.iter().enumerate() {
+            let posed = self.posed.nodes.get(s).map_or(&[][..], Vec::as_slice);
+            let settled = self.own(s).choices.iter().zip(posed).filter(|(_, var)| var.is_none());
+            cost += settled.filter_map(|(choices, _)| choices.first()).map(|only| only.cost.times(scope.weight)).sum();
+        }
+        cost
+    }
+
     /// What the input itself costs in the network. A Transpose of the file moves even where a Reshape would do.
     #[must_use]
     pub fn cost_as_read(&self) -> Cost {

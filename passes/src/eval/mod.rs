@@ -8,12 +8,14 @@
 
 mod arith;
 mod numbers;
+mod picked;
 mod shuffle;
 mod source;
 mod step;
 
 pub use arith::{Binary, Unary};
 pub use numbers::{Numbers, decode, encode};
+pub use picked::Picked;
 pub use source::{Computed, Diagonal, Scaled, Split, Tapped, Widened, bytes_of};
 pub use step::Step;
 

@@ -3,7 +3,7 @@
 //! table.
 //!
 //! Absent: a search. Every rewrite here takes nodes or a move away and adds no more than views, or makes several ops one, so any order
-//! ends, at the same graph.
+//! ends, at the same graph; what adds copies is tried once, whole, and taken where it is cheaper.
 
 mod affine;
 mod anchor;
@@ -46,7 +46,7 @@ impl Rewrite {
     /// Whether what is counted of it are nodes that it took away; else they are tensors that it says otherwise.
     #[must_use]
     pub fn takes_nodes(&self) -> bool {
-        !matches!(self.form, RewriteForm::Bytes | RewriteForm::Projection)
+        !matches!(self.form, RewriteForm::Bytes | RewriteForm::Projection | RewriteForm::Channels)
     }
 
     /// What it did, as reports have it.
@@ -87,6 +87,8 @@ pub enum RewriteForm {
     Attention,
     /// A product with constant weights whose columns are read as heads; `choose_forms` carries it out.
     Projection,
+    /// Channels between convolutions that are brought to other places; `route_channels` carries it out.
+    Channels,
 }
 
 /// How a result is known.
@@ -211,6 +213,16 @@ pub const TABLE: &[Rewrite] = &[
         buys: "cost: moves against what narrower products take longer",
         numerics: Numerics::Reassociate,
         form: RewriteForm::Projection,
+    },
+    Rewrite {
+        name: "route_channels",
+        equation: "Conv(Split(Shuffle(Concat(Conv(x, W), y))), V) = Conv(Concat(Split(Conv(x, P W)), y), V Q)",
+        condition: "the target's convolutions read blocks of channels; float32; every channel that is brought to another place comes \
+                    from a convolution of all channels, and ends in one, with nothing between but ops that treat each channel for \
+                    itself; weights are constant; what is read beside the channels that are wanted, times zeros, is not infinite",
+        buys: "cost: shuffles, and moves into blocks and out of them, against channels that only fill these",
+        numerics: Numerics::Reassociate,
+        form: RewriteForm::Channels,
     },
 ];
 

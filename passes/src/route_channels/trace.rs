@@ -1,0 +1,174 @@
+//! Which channels a value holds: those of the values that Concat, Split, Slice, Gather and shuffles brought together in it.
+
+use relayout_ir::form::{Form, View};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::op::{cuts, normalize_axis};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The axis of channels.
+pub(super) const CHANNELS: usize = 1;
+/// Axes of an image.
+const RANK: usize = 4;
+
+/// A channel of a value that is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Channel {
+    pub(super) source: ValueId,
+    pub(super) at: usize,
+}
+
+/// What a value holds along the axes between the first, which has the images of a batch, and the last two, rows and columns.
+#[derive(Clone, Debug)]
+pub(super) struct Route {
+    /// In row-major order of those axes.
+    pub(super) channels: Vec<Channel>,
+    /// Their extents.
+    dims: Vec<usize>,
+}
+
+/// What is only brought from one place to another in a graph.
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    /// What a route leads to.
+    pub(super) of: FxHashMap<ValueId, Route>,
+    /// The nodes that lead there.
+    pub(super) nodes: FxHashSet<NodeId>,
+}
+
+impl Routes {
+    pub(super) fn trace(graph: &Graph) -> Routes {
+        let mut routes = Routes::default();
+        for n in graph.order().unwrap_or_default() {
+            let Some(made) = routes.follow(graph, n).filter(|made| !made.is_empty()) else { continue };
+            routes.of.extend(made);
+            routes.nodes.insert(n);
+        }
+        routes
+    }
+
+    /// What a value holds; its own channels, if it is an image that is computed.
+    pub(super) fn at(&self, graph: &Graph, v: ValueId) -> Option<Route> {
+        if let Some(route) = self.of.get(&v) {
+            return Some(route.clone());
+        }
+        let computed = matches!(graph.node(graph.value(v).producer().0).op, Op::Onnx(_));
+        let count = count(graph, v).filter(|_| computed)?;
+        let channels = (0..count).map(|at| Channel { source: v, at }).collect();
+        Some(Route { channels, dims: vec![count] })
+    }
+
+    /// What the results of a node hold, if it leaves all values as they are.
+    fn follow(&self, graph: &Graph, n: NodeId) -> Option<Vec<(ValueId, Route)>> {
+        let node = graph.node(n);
+        let op = node.onnx()?;
+        if let Form::View(view) = &node.form {
+            let (x, y) = (node.operand(0)?, node.only_result()?);
+            return Some(vec![(y, self.view(graph, view, x, y)?)]);
+        }
+        match op {
+            "Concat" => Some(vec![(node.only_result()?, self.concat(graph, node)?)]),
+            "Split" => self.split(graph, node),
+            "Slice" | "Gather" => {
+                let route = self.image(graph, node, 0)?;
+                let taken = if op == "Slice" { slice(graph, node, &route)? } else { gather(graph, node, &route)? };
+                Some(vec![(node.only_result()?, taken)])
+            }
+            _ => None,
+        }
+    }
+
+    fn view(&self, graph: &Graph, view: &View, x: ValueId, y: ValueId) -> Option<Route> {
+        let route = self.at(graph, x)?;
+        match view {
+            View::Same => Some(route),
+            View::Reshape => reshape(graph, &route, x, y),
+            View::Transpose(perm) => transpose(&route, perm),
+        }
+    }
+
+    /// The channels of an operand that is an image.
+    fn image(&self, graph: &Graph, node: &Node, slot: usize) -> Option<Route> {
+        self.at(graph, node.operand(slot)?).filter(|route| route.dims.len() == 1)
+    }
+
+    fn concat(&self, graph: &Graph, node: &Node) -> Option<Route> {
+        along_channels(node)?;
+        let parts = (0..node.inputs.len()).map(|slot| self.image(graph, node, slot)).collect::<Option<Vec<_>>>()?;
+        Some(of_image(parts.into_iter().flat_map(|part| part.channels).collect()))
+    }
+
+    fn split(&self, graph: &Graph, node: &Node) -> Option<Vec<(ValueId, Route)>> {
+        along_channels(node)?;
+        let mut rest = &self.image(graph, node, 0)?.channels[..];
+        let mut parts = Vec::new();
+        for &y in &node.outputs {
+            let y = y?;
+            let (part, after) = rest.split_at_checked(count(graph, y)?)?;
+            parts.push((y, of_image(part.to_vec())));
+            rest = after;
+        }
+        Some(parts)
+    }
+}
+
+/// The channels of an image, if they are known and there are any.
+pub(super) fn count(graph: &Graph, v: ValueId) -> Option<usize> {
+    let shape = graph.value(v).ty.shape().filter(|shape| shape.len() == RANK)?;
+    usize::try_from(shape.get(CHANNELS)?.as_const()?).ok().filter(|&c| c > 0)
+}
+
+fn of_image(channels: Vec<Channel>) -> Route {
+    Route { dims: vec![channels.len()], channels }
+}
+
+fn along_channels(node: &Node) -> Option<()> {
+    (normalize_axis(node.int("axis")?, RANK)? == CHANNELS).then_some(())
+}
+
+fn slice(graph: &Graph, node: &Node, route: &Route) -> Option<Route> {
+    let [cut] = cuts(graph, node)?[..] else { return None };
+    let extent = i64::try_from(route.channels.len()).ok()?;
+    let within = |at: i64| usize::try_from(if at < 0 { at.saturating_add(extent) } else { at }.clamp(0, extent)).ok();
+    let step = usize::try_from(cut.step).ok().filter(|&step| step > 0)?;
+    let taken = route.channels.get(within(cut.start)?..within(cut.end)?)?;
+    (cut.axis == CHANNELS).then(|| of_image(taken.iter().step_by(step).copied().collect()))
+}
+
+fn gather(graph: &Graph, node: &Node, route: &Route) -> Option<Route> {
+    let indices = node.operand(1).filter(|&v| graph.value(v).ty.rank() == Some(1))?;
+    let indices = graph.constant(indices)?.to_ints(route.channels.len())?;
+    let at = |&index: &i64| route.channels.get(normalize_axis(index, route.channels.len())?).copied();
+    along_channels(node)?;
+    Some(of_image(indices.iter().map(at).collect::<Option<_>>()?))
+}
+
+/// A Reshape that says the axes between otherwise.
+fn reshape(graph: &Graph, route: &Route, x: ValueId, y: ValueId) -> Option<Route> {
+    let (from, to) = (graph.value(x).ty.shape()?, graph.value(y).ty.shape()?);
+    let ([batch, .., h, w], [new_batch, between @ .., new_h, new_w]) = (from, to) else { return None };
+    let dims = between.iter().map(|d| usize::try_from(d.as_const()?).ok()).collect::<Option<Vec<_>>>()?;
+    let count = dims.iter().try_fold(1_usize, |all, &d| all.checked_mul(d))?;
+    let same = [batch, h, w] == [new_batch, new_h, new_w] && count == route.channels.len() && !dims.is_empty();
+    same.then(|| Route { channels: route.channels.clone(), dims })
+}
+
+/// A Transpose of the axes between.
+fn transpose(route: &Route, perm: &[usize]) -> Option<Route> {
+    let between = route.dims.len();
+    let ends = [0, between + 1, between + 2];
+    if perm.len() != between + 3 || ends.iter().any(|&end| perm[end] != end) {
+        return None;
+    }
+    let axes: Vec<usize> = perm.get(1..=between)?.iter().map(|&axis| axis - 1).collect();
+    let dims: Vec<usize> = axes.iter().map(|&axis| route.dims[axis]).collect();
+    let stride = |axis: usize| route.dims.get(axis + 1..).map_or(1, |inner| inner.iter().product::<usize>());
+    let from = |place: usize| {
+        let (mut rest, mut at) = (place, 0);
+        for (&axis, &extent) in axes.iter().zip(&dims).rev() {
+            at += rest % extent * stride(axis);
+            rest /= extent;
+        }
+        route.channels.get(at).copied()
+    };
+    Some(Route { channels: (0..route.channels.len()).map(from).collect::<Option<_>>()?, dims })
+}
