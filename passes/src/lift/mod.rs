@@ -5,11 +5,12 @@
 //! become what is left of them where layouts are no part of the graph: nothing, as a rule. Then the file can be decided about like
 //! any other, and what it decided itself is one of the assignments.
 //!
-//! For looking at only: weights stay packed or are missing, so the graph must not be run or written. Bodies stay as they are.
+//! For looking at only: weights stay packed, so the graph must not be run or written. Bodies stay as they are.
 
 mod channels;
 mod fused;
 
+use crate::eval::Picked;
 use channels::{Channels, is_depthwise};
 use fused::write_out_convolution;
 pub use fused::write_out_fused;
@@ -232,16 +233,13 @@ fn cut_filters(graph: &mut Graph, n: NodeId, channels: &Channels) -> Result<(), 
     let mut patch = Patch::new();
     for slot in [1, 2] {
         let Some((v, c)) = node.operand(slot).and_then(|v| Some((v, graph.constant(v)?))) else { continue };
-        let mut dims = c.dims.clone();
-        let limits = [left, if whole && slot == 1 { read } else { None }];
-        for (dim, limit) in dims.iter_mut().zip(limits) {
-            *dim = limit.and_then(|limit| i64::try_from(limit).ok()).map_or(*dim, |limit| limit.min(*dim));
+        let mut constant = c.clone();
+        for (axis, limit) in [left, read.filter(|_| whole && slot == 1)].into_iter().enumerate() {
+            constant = first_of(constant, axis, limit);
         }
-        if dims == c.dims {
+        if constant.dims == c.dims {
             continue;
         }
-        // Nobody reads what is in it.
-        let constant = Constant::missing(c.dtype, dims, "a lifted graph is not run".to_owned());
         let name = format!("{}.lifted", graph.value(v).name);
         patch.set_operand(NewOperand { node: n, slot, constant, name, takes_name_of: None });
     }
@@ -250,6 +248,16 @@ fn cut_filters(graph: &mut Graph, n: NodeId, channels: &Channels) -> Result<(), 
         graph.attrs_mut(n).insert("group".to_owned(), Attr::Int(group as i64));
     }
     Ok(())
+}
+
+/// As many indices of an axis as are wanted. The constant is packed, so what is in it is not what the filters have.
+fn first_of(c: Constant, axis: usize, wanted: Option<u64>) -> Constant {
+    let extent = c.dims.get(axis).and_then(|&d| usize::try_from(d).ok());
+    let wanted = wanted.and_then(|wanted| usize::try_from(wanted).ok());
+    match wanted.zip(extent).filter(|(wanted, extent)| wanted < extent) {
+        Some((wanted, _)) => Picked::constant(c.clone(), axis, (0..wanted).map(Some).collect()).unwrap_or(c),
+        None => c,
+    }
 }
 
 /// Adds a node whose result is like that of another: whoever reads this reads it from now on, by the name that this had.
