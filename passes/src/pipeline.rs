@@ -384,10 +384,11 @@ pub fn run_passes<'p>(
         if options.layouts_only && !DECIDING.contains(&pass.name) {
             continue;
         }
-        let steps = known::op_count(graph)?;
+        let folds = pass.name == "fold_constants";
+        let steps = if folds { known::op_count(graph)? } else { 0 };
         pass.run(graph, &mut cx)?;
         // Without dims that inference had to invent there is nothing to find out.
-        if pass.name == "fold_constants" && cx.unknowns > model.unknowns && known::op_count(graph)? < steps {
+        if folds && cx.unknowns > model.unknowns && known::op_count(graph)? < steps {
             known::fold_on(graph, &mut cx)?;
             cx.hints = Hints::new(&options.dims, graph);
         }
@@ -431,10 +432,8 @@ pub(crate) type Visit<'v> = dyn FnMut(&mut Graph, &str) -> Result<(), PassError>
 /// Visits the main graph and then its bodies, always in the same order, with the place of each.
 pub(crate) fn each_graph(graph: &mut Graph, path: &str, visit: &mut Visit<'_>) -> Result<(), PassError> {
     visit(graph, path)?;
-    for n in graph.nodes().collect::<Vec<_>>() {
-        if graph.node(n).bodies().next().is_none() {
-            continue;
-        }
+    let holders: Vec<NodeId> = graph.nodes().filter(|&n| graph.node(n).bodies().next().is_some()).collect();
+    for n in holders {
         let node = graph.node(n);
         let paths: Vec<String> = node.attrs.keys().map(|name| node.body_path(graph, path, name)).collect();
         for ((_, attr), path) in graph.attrs_mut(n).iter_mut().zip(paths) {

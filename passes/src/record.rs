@@ -9,6 +9,7 @@ use relayout_ir::layout::Layout;
 use relayout_ir::storage::same_bytes;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
 
 /// Record of one graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -225,7 +226,7 @@ pub(crate) fn why_made(graph: &Graph, maker: NodeId, slot: usize) -> String {
     let (mut at, mut slot, mut through) = (maker, slot, None);
     for _ in 0..SEARCHED {
         let node = graph.node(at);
-        let name = node.describe(graph);
+        let name = Name(graph, at);
         let reason = match (&node.op, &node.form) {
             (Op::Input { .. }, _) if given_otherwise(graph, at) => {
                 Some(format!("{name} is given as the caller has it"))
@@ -244,9 +245,9 @@ pub(crate) fn why_made(graph: &Graph, maker: NodeId, slot: usize) -> String {
             (Op::Onnx(_), Form::View(_) | Form::Borders(_)) | (Op::Relayout, _) => None,
         };
         if let Some(reason) = reason {
-            return reason + &by_way_of(through);
+            return reason + &by_way_of(graph, through);
         }
-        through.get_or_insert(name);
+        through.get_or_insert(at);
         let before = node
             .inputs
             .iter()
@@ -267,7 +268,7 @@ fn given_otherwise(graph: &Graph, n: NodeId) -> bool {
 pub(crate) fn why_wanted(graph: &Graph, y: ValueId) -> String {
     const SHOWN: usize = 3;
     let mut reasons: Vec<String> = Vec::new();
-    let mut queue: VecDeque<(ValueId, Option<String>)> = [(y, None)].into();
+    let mut queue: VecDeque<(ValueId, Option<NodeId>)> = [(y, None)].into();
     let mut seen = BTreeSet::from([y]);
     while let Some((v, through)) = queue.pop_front() {
         if seen.len() > SEARCHED {
@@ -276,11 +277,11 @@ pub(crate) fn why_wanted(graph: &Graph, y: ValueId) -> String {
         if graph.is_output(v) {
             let value = graph.value(v);
             let order = if value.layout.is_row_major() { "in the model's order" } else { "as the caller takes it" };
-            reasons.push(format!("graph output `{}` is wanted {order}{}", value.name, by_way_of(through.clone())));
+            reasons.push(format!("graph output `{}` is wanted {order}{}", value.name, by_way_of(graph, through)));
         }
         for u in graph.uses(v) {
             let node = graph.node(u.node);
-            let name = node.describe(graph);
+            let name = Name(graph, u.node);
             let reason = match (&node.op, &node.form) {
                 (Op::Relayout, _) => Some(format!("{name} moves it on")),
                 (_, Form::Opaque(why)) => Some(format!("{name} reads it row-major ({why})")),
@@ -294,13 +295,13 @@ pub(crate) fn why_wanted(graph: &Graph, y: ValueId) -> String {
                 (_, Form::View(_) | Form::Borders(_)) => None,
             };
             if let Some(reason) = reason {
-                reasons.push(reason + &by_way_of(through.clone()));
+                reasons.push(reason + &by_way_of(graph, through));
                 continue;
             }
-            let through = through.clone().or(Some(name));
+            let through = through.or(Some(u.node));
             for &out in node.outputs.iter().flatten() {
                 if seen.insert(out) {
-                    queue.push_back((out, through.clone()));
+                    queue.push_back((out, through));
                 }
             }
         }
@@ -314,8 +315,17 @@ pub(crate) fn why_wanted(graph: &Graph, y: ValueId) -> String {
     if more > 0 { format!("{text} and {more} more") } else { text }
 }
 
-fn by_way_of(through: Option<String>) -> String {
-    through.map_or_else(String::new, |name| format!(" (by way of {name})"))
+fn by_way_of(graph: &Graph, through: Option<NodeId>) -> String {
+    through.map_or_else(String::new, |n| format!(" (by way of {})", Name(graph, n)))
+}
+
+/// A node as messages name it. Most nodes that a search passes are not named.
+struct Name<'a>(&'a Graph, NodeId);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.node(self.1).describe(self.0))
+    }
 }
 
 /// Whether runtimes compute the op in hardly an order of its axes but ONNX's own: an exchange of two, or none.

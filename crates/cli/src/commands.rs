@@ -88,7 +88,11 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
         say(&text)?;
     }
     certificate.map_or(Ok(()), ReportFile::commit)?;
-    report.map_or(Ok(()), ReportFile::commit)
+    report.map_or(Ok(()), ReportFile::commit)?;
+    // The process ends here, which gives back the memory of a large graph faster than taking it apart node by node.
+    std::mem::forget(optimized);
+    std::mem::forget(model);
+    Ok(())
 }
 
 /// A report on its way to its place.

@@ -185,6 +185,9 @@ fn size_one_axes_do_not_tell_layouts_apart() {
         ("NCHW4c", "N H W C[3:4]", "2,3,3,3", true),
         ("N C[1:4] H W", "N C H[1:4] W", "2,1,1,3", true),
         ("NCHW4c", "NCHW8c", "2,16,3,3", false),
+        ("NCHW16c", "NHWC", "2,0,3,3", true),
+        // Sizes, first steps and last indices agree; what lies between does not.
+        ("N C[3:4,3:5,2:3] H W", "N C[3:5,3:4,2:3] H W", "2,8,3,3", false),
     ];
     for (left, right, shape, same) in cases {
         assert_eq!(parse(left).equivalent(&parse(right), &dims(shape)), same, "{left} {right} {shape}");

@@ -95,6 +95,9 @@ struct Closure<'a, 'g> {
     /// By scope and node number: place in topological order.
     place: Vec<Vec<usize>>,
     pending: BTreeSet<Todo>,
+    /// Nodes that are to be looked at once more when layouts other than plain orders come: those that had one to propose, or whose own
+    /// proposals were new, so that another look may find more.
+    unsettled: BTreeSet<Todo>,
     capped: BTreeSet<Todo>,
     /// Only orders of whole axes, and what kernels ask for. These come first: shuffles of channels, one after the other, make so many
     /// layouts that the cap would turn away those of a kernel behind them.
@@ -112,13 +115,13 @@ impl Candidates {
             candidates: Candidates::default(),
             place: Vec::new(),
             pending: BTreeSet::new(),
+            unsettled: BTreeSet::new(),
             capped: BTreeSet::new(),
             plain_orders: true,
         };
         for s in 0..scopes.list.len() {
             closure.start(s);
         }
-        let all = closure.pending.clone();
         for (b, border) in scopes.borders.iter().enumerate() {
             let (s, v, crossing) = border[0];
             let rank = scopes.graph(s).value(v).ty.rank().unwrap_or(0);
@@ -131,7 +134,7 @@ impl Candidates {
         }
         closure.settle();
         closure.plain_orders = false;
-        closure.pending = all;
+        closure.pending = std::mem::take(&mut closure.unsettled);
         closure.settle();
         let mut candidates = closure.candidates;
         candidates.capped = closure.capped.len();
@@ -302,9 +305,11 @@ impl Closure<'_, '_> {
         let kernels = own.kernel_choices(graph, n);
         proposals.splice(proposals.len().min(1)..proposals.len().min(1), kernels);
         proposals.retain(|choice| own.may_repack(graph, node, choice));
+        let all = proposals.len();
         if self.plain_orders {
             proposals.retain(|choice| choice.kernel.is_some() || choice.is_plain());
         }
+        let held_back = proposals.len() < all;
         let todo = Todo::Node(s, self.place[s][n.index()], n);
         let mut changed = Vec::new();
         let mut kept: Vec<Choice> = Vec::new();
@@ -343,6 +348,11 @@ impl Closure<'_, '_> {
             }
         }
         own.choices[n.index()] = kept;
+        if self.plain_orders && (held_back || !changed.is_empty()) {
+            self.unsettled.insert(todo);
+        } else {
+            self.unsettled.remove(&todo);
+        }
         for v in changed {
             self.touch(s, v, Some(n));
         }

@@ -64,7 +64,7 @@ impl Layout {
             }
         }
         let empty = factors.iter().any(|factor| factor.extent == 0);
-        let slot_maps = self.slots.iter().map(|(axis, map)| (usize::from(*axis), map.clone())).collect();
+        let slot_maps = self.spelled.slots.iter().map(|(axis, map)| (usize::from(*axis), map.clone())).collect();
         Ok(BoundLayout { shape: extents, factors, slot_maps, slots: if empty { 0 } else { span } })
     }
 

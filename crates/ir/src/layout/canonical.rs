@@ -44,7 +44,7 @@ impl Layout {
 
     /// Whether storage has pad slots for these extents.
     fn pads(&self, extents: &[i64]) -> bool {
-        !self.slots.is_empty()
+        !self.spelled.slots.is_empty()
             || extents.iter().enumerate().any(|(axis, extent)| {
                 u64::try_from(*extent).is_ok_and(|extent| !extent.is_multiple_of(self.block_of(axis)))
             })
@@ -66,10 +66,14 @@ impl Layout {
         if let Some(equal) = self.same_order(other, shape) {
             return equal;
         }
+        let constant: Option<SmallVec<[i64; 6]>> = shape.iter().map(Dim::as_const).collect();
+        // Forms take time to find, and most pairs that are asked about are a move.
+        if constant.as_deref().is_some_and(|extents| plainly_differ(self, other, extents)) {
+            return false;
+        }
         if self.canonical(shape) == other.canonical(shape) {
             return true;
         }
-        let constant: Option<Vec<i64>> = shape.iter().map(Dim::as_const).collect();
         // Forms without pad are unique.
         match constant {
             Some(extents) if self.may_pad() || other.may_pad() => same_offsets(self, other, &extents),
@@ -87,8 +91,20 @@ impl Layout {
             return None;
         }
         let placed = |f: &&Factor| shape.get(usize::from(f.axis)).is_some_and(|dim| !dim.is_one());
-        Some(self.factors.iter().filter(placed).eq(other.factors.iter().filter(placed)))
+        Some(self.factors().iter().filter(placed).eq(other.factors().iter().filter(placed)))
     }
+}
+
+/// Whether the size of the storage, or the place of the first step or the last index of an axis, tells them apart.
+fn plainly_differ(left: &Layout, right: &Layout, shape: &[i64]) -> bool {
+    // Without elements there is nothing to be placed.
+    if shape.contains(&0) {
+        return false;
+    }
+    let (Ok(left), Ok(right)) = (left.bind(shape), right.bind(shape)) else { return false };
+    let differs = |axis, index| left.axis_offset(axis, index) != right.axis_offset(axis, index);
+    left.storage_elems() != right.storage_elems()
+        || left.shape().iter().enumerate().any(|(axis, extent)| differs(axis, 1) || differs(axis, extent - 1))
 }
 
 fn same_offsets(left: &Layout, right: &Layout, shape: &[i64]) -> bool {

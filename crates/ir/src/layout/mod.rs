@@ -35,6 +35,7 @@ mod strided;
 mod view;
 
 use smallvec::SmallVec;
+use std::sync::{Arc, LazyLock};
 
 pub use bind::{BoundFactor, BoundLayout, Coordinate, MAX_STORAGE_ELEMS};
 pub use error::{LayoutError, Refusal};
@@ -101,11 +102,22 @@ type Factors = SmallVec<[Factor; 6]>;
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Layout {
+    /// Shared: a decision has a dozen layouts for each choice of a node, nearly all of them equal.
+    spelled: Arc<Spelled>,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Spelled {
     rank: u8,
     factors: Factors,
     /// Axes that have a slot map, ascending.
     slots: Vec<(u8, Vec<Segment>)>,
 }
+
+/// Ranks below this one have their row-major layout made once.
+const USUAL_RANKS: u8 = 9;
+
+static ROW_MAJOR: LazyLock<Vec<Layout>> = LazyLock::new(|| (0..USUAL_RANKS).map(Layout::in_order).collect());
 
 impl Layout {
     /// The layout of these factors, outermost first, with slot maps for some axes. Checks and establishes the
@@ -118,21 +130,25 @@ impl Layout {
         let rank = u8::try_from(rank).map_err(|_| LayoutError::RankTooLarge { rank })?;
         let factors: Factors = factors.into_iter().collect();
         check_digits(rank, &factors)?;
-        let mut layout = Layout { rank, factors, slots: Vec::new() };
+        let mut layout = Spelled { rank, factors, slots: Vec::new() };
         for (axis, segments) in slot_maps {
             if axis >= rank {
                 return Err(LayoutError::AxisOutOfRange { axis: usize::from(axis), rank: usize::from(rank) });
             }
             layout.set_slots(axis, segments)?;
         }
-        Ok(layout)
+        Ok(layout.into())
     }
 
     /// The axes in their own order, none split: the layout of a plain ONNX tensor. A rank above [`MAX_RANK`] is taken
     /// as [`MAX_RANK`], which then fits no shape.
     pub fn row_major(rank: usize) -> Layout {
         let rank = u8::try_from(rank).unwrap_or(u8::MAX);
-        Layout { rank, factors: (0..rank).map(Factor::whole).collect(), slots: Vec::new() }
+        ROW_MAJOR.get(usize::from(rank)).cloned().unwrap_or_else(|| Layout::in_order(rank))
+    }
+
+    fn in_order(rank: u8) -> Layout {
+        Spelled { rank, factors: (0..rank).map(Factor::whole).collect(), slots: Vec::new() }.into()
     }
 
     /// The unsplit axes in this order, outermost first: `[0, 2, 3, 1]` is channels-last.
@@ -140,67 +156,84 @@ impl Layout {
         let rank = u8::try_from(axes.len()).map_err(|_| LayoutError::RankTooLarge { rank: axes.len() })?;
         check_permutation(axes)?;
         let factors = axes.iter().map(|axis| Factor::whole(*axis as u8)).collect();
-        Ok(Layout { rank, factors, slots: Vec::new() })
+        Ok(Spelled { rank, factors, slots: Vec::new() }.into())
     }
 
     /// Number of logical axes.
     pub fn rank(&self) -> usize {
-        usize::from(self.rank)
+        usize::from(self.spelled.rank)
     }
 
     /// The digits, outermost first.
     pub fn factors(&self) -> &[Factor] {
-        &self.factors
+        &self.spelled.factors
     }
 
     /// The slot map of an axis, if it has one.
     pub fn slot_map(&self, axis: usize) -> Option<&[Segment]> {
-        let found = self.slots.iter().find(|(have, _)| usize::from(*have) == axis);
+        let found = self.spelled.slots.iter().find(|(have, _)| usize::from(*have) == axis);
         found.map(|(_, segments)| segments.as_slice())
     }
 
     /// The axes outermost first, iff every axis is one whole unpadded factor.
     pub fn as_permutation(&self) -> Option<Vec<usize>> {
-        let plain = self.slots.is_empty() && self.factors.len() == self.rank();
-        plain.then(|| self.factors.iter().map(|factor| usize::from(factor.axis)).collect())
+        (!self.may_pad()).then(|| self.factors().iter().map(|factor| usize::from(factor.axis)).collect())
     }
 
     /// Whether this is [`Layout::row_major`] as spelled; for a shape with size-1 axes ask
     /// [`Layout::equivalent`].
     pub fn is_row_major(&self) -> bool {
-        self.slots.is_empty()
-            && self.factors.len() == self.rank()
-            && self.factors.iter().enumerate().all(|(at, factor)| usize::from(factor.axis) == at)
+        !self.may_pad() && self.factors().iter().enumerate().all(|(at, factor)| usize::from(factor.axis) == at)
     }
 
     /// Whether an axis is split into blocks or has a slot map, so that pad slots are possible.
     pub fn may_pad(&self) -> bool {
-        !self.slots.is_empty() || self.factors.len() != self.rank()
+        !self.spelled.slots.is_empty() || self.factors().len() != self.rank()
     }
 
     /// The digits of an axis, most significant first.
     pub fn digits_of(&self, axis: usize) -> SmallVec<[Factor; 4]> {
         let mut digits: SmallVec<[Factor; 4]> =
-            self.factors.iter().filter(|factor| usize::from(factor.axis) == axis).copied().collect();
+            self.factors().iter().filter(|factor| usize::from(factor.axis) == axis).copied().collect();
         digits.sort_by_key(|factor| std::cmp::Reverse(factor.div));
         digits
     }
 
     /// The block of an axis: the slots that one step of its outermost digit spans, 1 if it is not split.
     pub fn block_of(&self, axis: usize) -> u64 {
-        let outer = self.factors.iter().find(|f| usize::from(f.axis) == axis && f.modulo.is_none());
-        outer.map_or(1, |factor| factor.div)
+        self.spelled.block_of(axis)
     }
 
     /// The same with this slot map for one axis; the map is brought to normal form, and left out where it says
     /// nothing. Refused if a segment is empty or shorter than its indices, or if blocks do not fill the slots.
     pub fn with_slot_map(&self, axis: usize, segments: &[Segment]) -> Result<Layout, LayoutError> {
-        let small = u8::try_from(axis).ok().filter(|axis| *axis < self.rank);
+        let small = u8::try_from(axis).ok().filter(|axis| *axis < self.spelled.rank);
         let small = small.ok_or(LayoutError::AxisOutOfRange { axis, rank: self.rank() })?;
-        let mut layout = self.clone();
-        layout.slots.retain(|(have, _)| *have != small);
-        layout.set_slots(small, segments.to_vec())?;
+        let mut layout = self.without_slot_map(axis);
+        Arc::make_mut(&mut layout.spelled).set_slots(small, segments.to_vec())?;
         Ok(layout)
+    }
+
+    /// The same without a slot map for one axis.
+    fn without_slot_map(&self, axis: usize) -> Layout {
+        let mut layout = self.clone();
+        if layout.slot_map(axis).is_some() {
+            Arc::make_mut(&mut layout.spelled).slots.retain(|(have, _)| usize::from(*have) != axis);
+        }
+        layout
+    }
+}
+
+impl From<Spelled> for Layout {
+    fn from(spelled: Spelled) -> Layout {
+        Layout { spelled: Arc::new(spelled) }
+    }
+}
+
+impl Spelled {
+    fn block_of(&self, axis: usize) -> u64 {
+        let outer = self.factors.iter().find(|f| usize::from(f.axis) == axis && f.modulo.is_none());
+        outer.map_or(1, |factor| factor.div)
     }
 
     fn set_slots(&mut self, axis: u8, segments: Vec<Segment>) -> Result<(), LayoutError> {

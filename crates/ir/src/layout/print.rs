@@ -32,7 +32,7 @@ impl Layout {
     /// The general form with these letters, also where the layout has a name.
     pub fn general_form(&self, names: &LayoutNames) -> String {
         let names = if names.fits(self.rank()) { names.clone() } else { LayoutNames::default_for(self.rank()) };
-        let words: Vec<String> = self.factors.iter().map(|factor| self.word(factor, &names)).collect();
+        let words: Vec<String> = self.factors().iter().map(|factor| self.word(factor, &names)).collect();
         words.join(" ")
     }
 
@@ -54,10 +54,10 @@ impl Layout {
     /// The name of a family with blocks appended: outer digits in logical order, then the blocks.
     fn blocked_name(&self, names: &LayoutNames) -> Option<String> {
         let mut name = names.word();
-        if !self.slots.is_empty() || !BLOCKED.contains(&name.as_str()) {
+        if !self.spelled.slots.is_empty() || !BLOCKED.contains(&name.as_str()) {
             return None;
         }
-        let (outer, inner) = self.factors.split_at_checked(self.rank())?;
+        let (outer, inner) = self.factors().split_at_checked(self.rank())?;
         let ordered = outer.iter().enumerate().all(|(at, f)| usize::from(f.axis) == at && f.modulo.is_none());
         // A name lists the blocks of one axis from coarse to fine.
         let falling = inner

@@ -83,8 +83,8 @@ impl Layout {
             let fits = shared.filter(|map| extent.as_const() == Some(map.iter().map(|s| s.len).sum::<u64>() as i64));
             if let Some(map) = fits {
                 *extent = Dim::from(map.iter().map(|segment| segment.slots).sum::<u64>() as i64);
-                left.slots.retain(|(have, _)| usize::from(*have) != axis);
-                right.slots.retain(|(have, _)| usize::from(*have) != axis);
+                left = left.without_slot_map(axis);
+                right = right.without_slot_map(axis);
             }
         }
         (left, right, slots)

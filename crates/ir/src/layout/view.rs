@@ -1,7 +1,7 @@
 //! Views: what Transpose and Reshape make of a layout without moving an element.
 
 use super::blocks::{self, Block, Spelling};
-use super::{Factor, Layout, LayoutError, Refusal, check_permutation};
+use super::{Factor, Layout, LayoutError, Refusal, Spelled, check_permutation};
 use crate::dim::Dim;
 
 impl Layout {
@@ -15,11 +15,11 @@ impl Layout {
         for (new, old) in perm.iter().enumerate() {
             renamed[*old] = new as u8;
         }
-        let factors = self.factors.iter().map(|f| Factor { axis: renamed[usize::from(f.axis)], ..*f }).collect();
+        let factors = self.factors().iter().map(|f| Factor { axis: renamed[usize::from(f.axis)], ..*f }).collect();
         let mut slots: Vec<_> =
-            self.slots.iter().map(|(axis, map)| (renamed[usize::from(*axis)], map.clone())).collect();
+            self.spelled.slots.iter().map(|(axis, map)| (renamed[usize::from(*axis)], map.clone())).collect();
         slots.sort_by_key(|(axis, _)| *axis);
-        Ok(Layout { rank: self.rank, factors, slots })
+        Ok(Spelled { rank: self.spelled.rank, factors, slots }.into())
     }
 
     /// The layout of `y = Reshape(x)` for `x` of shape `from` and `y` of shape `to`, if the elements can stay where

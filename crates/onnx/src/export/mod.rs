@@ -92,7 +92,7 @@ pub fn export(file: &ModelFile, model: &Model, metadata: &[(String, String)]) ->
 /// [`ExportError`].
 pub fn export_with(file: &ModelFile, model: &Model, options: &ExportOptions<'_>) -> Result<Exported, ExportError> {
     let metadata = options.metadata;
-    let mut proto = file.proto.clone();
+    let mut proto = without_graph(&file.proto);
     let opset = ["", "ai.onnx"].iter().find_map(|domain| model.opsets.get(*domain)).copied().unwrap_or(0);
     let mut exporter = Exporter {
         ir_version: model.ir_version,
@@ -117,6 +117,24 @@ pub fn export_with(file: &ModelFile, model: &Model, options: &ExportOptions<'_>)
         }
     }
     Ok(Exported { proto, payloads: exporter.payloads, changed, written: options.describes.then_some(written) })
+}
+
+/// The messages of a model but its graph, which may be far larger than the rest.
+fn without_graph(model: &ModelProto) -> ModelProto {
+    ModelProto {
+        ir_version: model.ir_version,
+        producer_name: model.producer_name.clone(),
+        producer_version: model.producer_version.clone(),
+        domain: model.domain.clone(),
+        model_version: model.model_version,
+        doc_string: model.doc_string.clone(),
+        graph: None,
+        opset_import: model.opset_import.clone(),
+        metadata_props: model.metadata_props.clone(),
+        training_info: model.training_info.clone(),
+        functions: model.functions.clone(),
+        configuration: model.configuration.clone(),
+    }
 }
 
 /// Says of every domain whose ops came in which version of it they are of.
@@ -264,8 +282,18 @@ impl Exporter {
 
     fn finish(&self, origin: &GraphProto, out: GraphOut<'_>) -> GraphProto {
         let graph = out.graph;
-        let mut proto = origin.clone();
-        proto.node = out.nodes;
+        let mut proto = GraphProto {
+            node: out.nodes,
+            name: origin.name.clone(),
+            initializer: origin.initializer.clone(),
+            doc_string: origin.doc_string.clone(),
+            input: origin.input.clone(),
+            output: origin.output.clone(),
+            value_info: Vec::new(),
+            quantization_annotation: origin.quantization_annotation.clone(),
+            sparse_initializer: origin.sparse_initializer.clone(),
+            metadata_props: origin.metadata_props.clone(),
+        };
         names::part_namesakes(&mut proto.node, origin);
         restate_inputs(graph, &mut proto.input);
         restate_outputs(graph, &out.names, &mut proto.output);

@@ -139,14 +139,16 @@ impl Names {
 /// and a node may do without. A new node is named after what it makes, which may be the name of another node.
 pub(super) fn part_namesakes(nodes: &mut [NodeProto], origin: &GraphProto) {
     let named = |node: &NodeProto| node.name.clone().filter(|name| !name.is_empty());
+    let mut seen: FxHashSet<&str> = FxHashSet::default();
+    let mut names = nodes.iter().filter_map(|node| node.name.as_deref()).filter(|name| !name.is_empty());
+    if names.all(|name| seen.insert(name)) {
+        return;
+    }
     let mut counts: FxHashMap<String, usize> = FxHashMap::default();
     for name in nodes.iter().filter_map(named) {
         *counts.entry(name).or_default() += 1;
     }
     counts.retain(|_, count| *count > 1);
-    if counts.is_empty() {
-        return;
-    }
     // What the file has more than once is the file's own.
     for name in origin.node.iter().filter_map(named) {
         if let Some(count) = counts.get_mut(&name) {

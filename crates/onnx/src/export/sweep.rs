@@ -12,21 +12,18 @@ pub(super) fn remove_unread(origin: &GraphProto, graph: &mut GraphProto, inputs_
         reads(node, &mut before);
     }
     let made_before: FxHashSet<&str> = origin.node.iter().flat_map(|n| &n.output).map(String::as_str).collect();
-    let mut now: FxHashSet<String> = graph.output.iter().filter_map(|o| o.name.clone()).collect();
-    let mut kept = Vec::with_capacity(graph.node.len());
-    for node in std::mem::take(&mut graph.node).into_iter().rev() {
-        let read = node.output.iter().any(|name| now.contains(name));
+    let nodes = std::mem::take(&mut graph.node);
+    let mut now: FxHashSet<&str> = graph.output.iter().filter_map(|o| o.name.as_deref()).collect();
+    let mut kept = vec![false; nodes.len()];
+    for (node, kept) in nodes.iter().zip(&mut kept).rev() {
+        let read = node.output.iter().any(|name| now.contains(name.as_str()));
         let was_read = node.output.iter().any(|name| before.contains(name.as_str()));
         let made = !node.output.iter().any(|name| made_before.contains(name.as_str()));
-        if read || !(was_read || made) || node.output.is_empty() {
-            let mut names = FxHashSet::default();
-            reads(&node, &mut names);
-            now.extend(names.into_iter().map(str::to_owned));
-            kept.push(node);
+        *kept = read || !(was_read || made) || node.output.is_empty();
+        if *kept {
+            reads(node, &mut now);
         }
     }
-    kept.reverse();
-    graph.node = kept;
     let gone = |name: &str| before.contains(name) && !now.contains(name);
     graph.initializer.retain(|t| !gone(t.name.as_deref().unwrap_or_default()));
     if inputs_too {
@@ -36,6 +33,7 @@ pub(super) fn remove_unread(origin: &GraphProto, graph: &mut GraphProto, inputs_
             !(initializers.contains(name) && gone(name))
         });
     }
+    graph.node = nodes.into_iter().zip(kept).filter_map(|(node, kept)| kept.then_some(node)).collect();
 }
 
 /// Names that a node reads, in its bodies too.
