@@ -311,3 +311,25 @@ fn a_new_node_does_not_take_the_name_of_another() {
     let conv = nodes(&made).into_iter().find(|node| node.name.as_deref() == Some("y")).expect("a node of this name");
     assert_eq!(conv.op_type.as_deref(), Some("Conv"));
 }
+
+/// Convolutions to 20 channels, beside which 12 slots fill a block, with this activation at the end.
+fn activated(op: &str, summed: bool) -> Net {
+    let net = Net::new(17)
+        .input("x", F32, &[1, 32, 40, 40])
+        .floats("w0", F32, &[64, 32, 3, 3], true)
+        .floats("w1", F32, &[20, 64, 1, 1], true)
+        .floats("w2", F32, &[20, 64, 1, 1], true)
+        .node_with("Conv", &["x", "w0"], "a", &[AROUND])
+        .node("Conv", &["a", "w1"], "b");
+    let net = if summed { net.node("Conv", &["a", "w2"], "c").node("Add", &["b", "c"], "s") } else { net };
+    net.node(op, &[if summed { "s" } else { "b" }], "y").output("y", F32)
+}
+
+#[test]
+fn an_activation_is_part_of_its_convolution_before_a_move_out_of_blocks() {
+    for (op, summed) in [("Relu", false), ("Relu", true), ("Sigmoid", false), ("Tanh", true), ("HardSigmoid", true)] {
+        let model = optimized(&activated(op, summed).bytes(), Numerics::Reassociate);
+        assert_eq!(standard(&model), [""; 0], "{op}, {summed}");
+        assert_eq!((count(&model, "ReorderInput"), count(&model, "ReorderOutput")), (1, 1), "{op}, {summed}");
+    }
+}

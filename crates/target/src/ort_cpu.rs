@@ -232,6 +232,22 @@ fn is_quantized(graph: &Graph, node: NodeId) -> bool {
         || node.outputs.iter().flatten().flat_map(|&v| graph.uses(v)).any(|u| is(u.node, "QuantizeLinear"))
 }
 
+/// Whether a convolution takes in a node: a sum with its result, and an activation of that or of its result.
+fn is_taken_in(graph: &Graph, n: NodeId) -> bool {
+    let node = graph.node(n);
+    let made_by = |v: &ValueId| graph.only_use(*v).is_some().then(|| graph.value(*v).producer().0);
+    let is_conv = |maker: NodeId| graph.node(maker).onnx() == Some("Conv");
+    let is_sum = |maker: NodeId| graph.node(maker).onnx() == Some("Add") && is_taken_in(graph, maker);
+    match node.onnx() {
+        Some("Add") => node.inputs.iter().flatten().filter_map(made_by).any(is_conv),
+        Some("Relu" | "LeakyRelu" | "Sigmoid" | "Tanh" | "HardSigmoid" | "HardSwish" | "Clip") => {
+            let maker = node.operand(0).as_ref().and_then(made_by);
+            maker.is_some_and(|maker| is_conv(maker) || is_sum(maker))
+        }
+        _ => false,
+    }
+}
+
 /// Where costs come from, for people.
 fn source_of(costs: &MeasuredCosts) -> String {
     let m = costs.machine();
@@ -347,8 +363,10 @@ impl Target for OrtCpu {
         {
             return None;
         }
+        let taken_in = is_taken_in(query.graph, query.node);
         if sides.clone().all(|l| l.as_permutation().is_some()) {
-            return self.base.op_cost(query);
+            // Before a move out of blocks it is part of the convolution, behind it it is not.
+            return self.base.op_cost(query).map(|cost| cost + Cost::new(u64::from(taken_in)));
         }
         if is_quantized(query.graph, query.node) {
             return None;
@@ -363,6 +381,9 @@ impl Target for OrtCpu {
         }
         // Extents are read off the declaration.
         if node.is_named("Shape") {
+            return Some(Cost::ZERO);
+        }
+        if taken_in {
             return Some(Cost::ZERO);
         }
         // Channels that fill a block are computed for nothing.
