@@ -3,9 +3,11 @@
 use crate::matrix::gemm_kernels;
 use crate::ort_cpu::QuantizedPools;
 use crate::projection::Projected;
+use crate::turned::{LayerNorms, TurnedProducts};
 use crate::{Block, Cost, FunctionTarget, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, OrtCpu, Target};
 use relayout_ir::form::Slot;
 use relayout_ir::graph::Op;
+use relayout_ir::raised::ProjectionForm;
 use serde::Deserialize;
 
 /// Names of the built-in targets.
@@ -25,6 +27,8 @@ pub struct DataTarget {
     source: String,
     rates: Rates,
     projections: Option<Projections>,
+    turned_products: Option<TurnedProducts>,
+    layer_norms: Option<LayerNorms>,
     quantized_pools: Option<QuantizedPools>,
 }
 
@@ -39,6 +43,8 @@ struct File {
     moves: Moves,
     ops: Ops,
     projections: Option<Projections>,
+    turned_products: Option<TurnedProducts>,
+    layer_norms: Option<LayerNorms>,
     quantized_pools: Option<QuantizedPools>,
 }
 
@@ -217,11 +223,40 @@ impl DataTarget {
         let rates =
             Rates::new(&file.moves, file.ops.outer_axis_percent, file.ops.pass_bytes_per_ns).map_err(malformed)?;
         let projections = file.projections.map(Projections::checked).transpose().map_err(malformed)?;
+        let turned_products = file.turned_products.map(TurnedProducts::checked).transpose().map_err(malformed)?;
+        let layer_norms = file.layer_norms.map(LayerNorms::checked).transpose().map_err(malformed)?;
         let File { name, dialect, about, layouts, source, quantized_pools, .. } = file;
         if dialect == Dialect::Standard && quantized_pools.is_some() {
             return Err(malformed("`quantized_pools` is for dialect `ort-cpu` only; leave it out".to_owned()));
         }
-        Ok(DataTarget { name, dialect, about, layouts, source, rates, projections, quantized_pools })
+        Ok(DataTarget {
+            name,
+            dialect,
+            about,
+            layouts,
+            source,
+            rates,
+            projections,
+            turned_products,
+            layer_norms,
+            quantized_pools,
+        })
+    }
+
+    /// The forms of a raised projection beyond that of the file.
+    fn projection_kernels(&self, query: &NodeQuery<'_>, of: &Projected) -> Vec<Kernel> {
+        let operands = query.graph.node(query.node).inputs.len();
+        let kernel = |form| {
+            let extra = match form {
+                ProjectionForm::Apart => self.projections?.extra(of),
+                _ => self.turned_products?.extra(of, form)?,
+            };
+            // A convolution takes rows as they are. Else there is one Reshape more than in the file: rows of several axes are one in
+            // front of the product.
+            let views = if form == ProjectionForm::Pixels { Cost::ZERO } else { self.rates.view };
+            of.kernel(form, operands, views + extra)
+        };
+        ProjectionForm::ALL.into_iter().filter_map(kernel).collect()
     }
 
     /// What 8-bit pools take, if the target has them in two orders.
@@ -278,14 +313,18 @@ impl Target for DataTarget {
     }
 
     fn kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
-        if let Some((heads, projections)) = Projected::of(query).zip(self.projections) {
-            // One Reshape more than the file has: rows of several axes are one in front of the product.
-            let cost = self.rates.view + projections.extra(&heads);
-            let operands = query.graph.node(query.node).inputs.len();
-            return heads.kernel(operands, cost).into_iter().collect();
+        if let Some(projected) = Projected::of(query) {
+            return self.projection_kernels(query, &projected);
+        }
+        if let Some(kernel) = self.layer_norms.and_then(|norms| norms.kernel(query)) {
+            return vec![kernel];
         }
         // A library of matrix products reads either order of the last two axes alike.
         gemm_kernels(query, &|_, _| Cost::ZERO)
+    }
+
+    fn has_turned_forms(&self) -> bool {
+        self.turned_products.is_some() || self.layer_norms.is_some()
     }
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {
