@@ -16,6 +16,7 @@ pub(crate) struct TurnedProducts {
     scattered_bytes_per_ns: u64,
     rows: u64,
     macs_per_ns: u64,
+    unpacked_macs_per_ns: u64,
     gathered_macs_per_ns: u64,
 }
 
@@ -30,14 +31,13 @@ pub(crate) struct LayerNorms {
 impl TurnedProducts {
     /// Checked; the error names the key.
     pub(crate) fn checked(self) -> Result<TurnedProducts, String> {
-        let TurnedProducts { packed_bytes_per_ns, scattered_bytes_per_ns, rows, macs_per_ns, gathered_macs_per_ns } =
-            self;
         let keys = [
-            ("packed_bytes_per_ns", packed_bytes_per_ns),
-            ("scattered_bytes_per_ns", scattered_bytes_per_ns),
-            ("rows", rows),
-            ("macs_per_ns", macs_per_ns),
-            ("gathered_macs_per_ns", gathered_macs_per_ns),
+            ("packed_bytes_per_ns", self.packed_bytes_per_ns),
+            ("scattered_bytes_per_ns", self.scattered_bytes_per_ns),
+            ("rows", self.rows),
+            ("macs_per_ns", self.macs_per_ns),
+            ("unpacked_macs_per_ns", self.unpacked_macs_per_ns),
+            ("gathered_macs_per_ns", self.gathered_macs_per_ns),
         ];
         match keys.into_iter().find(|(_, number)| *number == 0) {
             Some((key, _)) => Err(format!("`turned_products.{key}` must be at least 1")),
@@ -59,7 +59,12 @@ impl TurnedProducts {
                 let pixels = of.rows / of.images.max(1);
                 packed.saturating_add(fill(pixels).saturating_mul(of.images))
             }
-            ProjectionForm::TurnedResult if float => packed.saturating_add(scattered).saturating_add(fill(of.rows)),
+            ProjectionForm::TurnedResult if float => {
+                let wider = of.columns().saturating_sub(of.inputs).saturating_mul(of.rows).saturating_mul(of.inputs);
+                [packed, scattered, fill(of.rows), wider / self.unpacked_macs_per_ns]
+                    .into_iter()
+                    .fold(0, u64::saturating_add)
+            }
             ProjectionForm::TurnedOperand if float => packed.saturating_add(macs(of.rows) / self.gathered_macs_per_ns),
             _ => return None,
         };
