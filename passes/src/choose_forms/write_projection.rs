@@ -93,7 +93,8 @@ impl Writer<'_, '_> {
         let weights = self.weights_by_columns()?;
         let [columns, _] = self.matrix();
         let result = [columns.clone(), self.rows.clone()];
-        let z = self.gemm([weights, x], [false, true], &result)?;
+        // What is added is another op: Gemm would first fill its result with it, one number per row.
+        let z = self.gemm([weights, x], None, [false, true], &result)?;
         self.plus(z, vec![columns, Dim::ONE], &result)
     }
 
@@ -103,18 +104,33 @@ impl Writer<'_, '_> {
         let name = format!("{}.turned", self.made.base);
         let x = self.made.views().transpose(x, &name, &[1, 0])?;
         let [columns, _] = self.matrix();
-        let result = [self.rows.clone(), columns.clone()];
-        let z = self.gemm([x, self.found.weights], [true, self.found.by_columns], &result)?;
-        self.plus(z, vec![columns], &result)
+        let bias = match self.found.bias {
+            Some(bias) => {
+                let name = self.name_of(bias, "columns");
+                Some(self.made.views().reshape(bias, &name, vec![columns.clone()])?)
+            }
+            None => None,
+        };
+        let flags = [true, self.found.by_columns];
+        self.gemm([x, self.found.weights], bias, flags, &[self.rows.clone(), columns])
     }
 
-    /// A Gemm that reads these operands turned. What is added is another op: a Gemm would first fill its result with it.
-    fn gemm(&mut self, operands: [ValueId; 2], turned: [bool; 2], result: &[Dim]) -> Result<ValueId, PassError> {
-        let mut operands = operands.to_vec();
-        if self.made.opset < GEMM_WITHOUT_SUMMAND {
-            let dtype = self.made.graph.value(operands[0]).ty.dtype().unwrap_or(DType::F32);
-            operands.push(self.made.filled("zero", dtype, &[1], 0.0)?);
-        }
+    /// A Gemm that reads these operands turned.
+    fn gemm(
+        &mut self,
+        operands: [ValueId; 2],
+        bias: Option<ValueId>,
+        turned: [bool; 2],
+        result: &[Dim],
+    ) -> Result<ValueId, PassError> {
+        let bias = match bias {
+            None if self.made.opset < GEMM_WITHOUT_SUMMAND => {
+                let dtype = self.made.graph.value(operands[0]).ty.dtype().unwrap_or(DType::F32);
+                Some(self.made.filled("zero", dtype, &[1], 0.0)?)
+            }
+            bias => bias,
+        };
+        let operands: Vec<ValueId> = operands.into_iter().chain(bias).collect();
         let flags = [("transA", turned[0]), ("transB", turned[1])];
         let set: Vec<_> = flags.into_iter().filter(|(_, on)| *on).map(|(name, _)| (name, Attr::Int(1))).collect();
         self.made.op("Gemm", &operands, "product", result, &set)

@@ -219,7 +219,7 @@ pub const TABLE: &[Rewrite] = &[
     Rewrite {
         name: "turn_products",
         equation: "Transpose(MatMul(x, W) + b) = Gemm(W', x') + b = Conv(Transpose(x), W', b), MatMul(Transpose(x), W) = Gemm(x', W)",
-        condition: "W and b are constant, nobody else reads W or the product; float32, with Gemm float64 too; it is cheaper together with \
+        condition: "W and b are constant, nobody else reads W; float32, with Gemm float64 too; it is cheaper together with \
                     the moves around it",
         buys: "cost: moves against what products take longer that read or leave columns before rows",
         numerics: Numerics::Reassociate,

@@ -42,6 +42,7 @@ pub(crate) const I16: i32 = 5;
 pub(crate) const I64: i32 = 7;
 pub(crate) const BOOL: i32 = 9;
 pub(crate) const F16: i32 = 10;
+pub(crate) const F64: i32 = 11;
 
 /// A model under construction: one graph, one operator set.
 #[derive(Clone, Debug)]
@@ -153,6 +154,10 @@ impl Net {
             _ => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
         };
         self.raw(name, dtype, dims, bytes)
+    }
+
+    pub(crate) fn doubles(self, name: &str, dims: &[i64], values: &[f32]) -> Net {
+        self.raw(name, F64, dims, values.iter().flat_map(|&v| f64::from(v).to_le_bytes()).collect())
     }
 
     pub(crate) fn ints(self, name: &str, values: &[i64]) -> Net {
