@@ -113,11 +113,7 @@ impl Written<'_> {
         let small = |net: Net, name: &str, dims: &[i64]| {
             let count = dims.iter().product::<i64>();
             let values: Vec<f32> = (0..count).map(|i| ((i * 37 % 101) as f32 - 50.0) / 400.0).collect();
-            if self.dtype == F64 {
-                net.doubles(name, dims, &values)
-            } else {
-                net.values(name, self.dtype, dims, &values)
-            }
+            net.values(name, self.dtype, dims, &values)
         };
         if self.product == "Gemm" {
             let net = small(small(net, "w", &[self.columns, inputs]), "b", &[self.columns]);

@@ -5,7 +5,7 @@ use crate::ort_cpu::QuantizedPools;
 use crate::projection::Projected;
 use crate::turned::{LayerNorms, TurnedProducts};
 use crate::{Block, Cost, FunctionTarget, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, OrtCpu, Target};
-use relayout_ir::form::Slot;
+use relayout_ir::form::{Role, Slot};
 use relayout_ir::graph::Op;
 use relayout_ir::raised::ProjectionForm;
 use serde::Deserialize;
@@ -76,6 +76,7 @@ pub(crate) struct Rates {
     node: Cost,
     pub(crate) view: Cost,
     outer_axis_percent: u64,
+    outer_reduction_percent: u64,
     pass_bytes_per_ns: u64,
 }
 
@@ -89,7 +90,13 @@ impl Rates {
         if pass_bytes_per_ns == 0 {
             return Err("`ops.pass_bytes_per_ns` must be at least 1".to_owned());
         }
-        Ok(Rates { bytes_per_ns, node, view, outer_axis_percent, pass_bytes_per_ns })
+        Ok(Rates { bytes_per_ns, node, view, outer_axis_percent, outer_reduction_percent: 0, pass_bytes_per_ns })
+    }
+
+    /// The same where reductions that leave the innermost axis cost this much, in percent of a move of what they read.
+    #[must_use]
+    pub(crate) fn with_outer_reductions(self, percent: u64) -> Rates {
+        Rates { outer_reduction_percent: percent, ..self }
     }
 
     /// The same with what was measured; what costs nothing but a node stays.
@@ -113,7 +120,14 @@ impl Rates {
         if query.graph.node(query.node).onnx().is_some_and(|op| TURNING.contains(&op)) {
             return Cost::new(query.turned_bytes.div_ceil(self.bytes_per_ns));
         }
-        if whole_axis_is_outer(query) { self.permute(query.bytes).percent(self.outer_axis_percent) } else { Cost::ZERO }
+        let percent = if whole_axis_is_outer(query) {
+            self.outer_axis_percent
+        } else if leaves_innermost_axis(query) {
+            self.outer_reduction_percent
+        } else {
+            return Cost::ZERO;
+        };
+        self.permute(query.bytes).percent(percent)
     }
 }
 
@@ -121,6 +135,8 @@ impl Rates {
 #[serde(deny_unknown_fields)]
 struct Ops {
     outer_axis_percent: u64,
+    #[serde(default)]
+    outer_reduction_percent: u64,
     pass_bytes_per_ns: u64,
 }
 
@@ -222,6 +238,7 @@ impl DataTarget {
         let file: File = toml::from_str(text).map_err(|e| malformed(e.to_string()))?;
         let rates =
             Rates::new(&file.moves, file.ops.outer_axis_percent, file.ops.pass_bytes_per_ns).map_err(malformed)?;
+        let rates = rates.with_outer_reductions(file.ops.outer_reduction_percent);
         let projections = file.projections.map(Projections::checked).transpose().map_err(malformed)?;
         let turned_products = file.turned_products.map(TurnedProducts::checked).transpose().map_err(malformed)?;
         let layer_norms = file.layer_norms.map(LayerNorms::checked).transpose().map_err(malformed)?;
@@ -275,6 +292,20 @@ fn whole_axis_is_outer(query: &OpQuery<'_>) -> bool {
     let axes = query.bound.axes(Slot::In(0)).unwrap_or_default();
     let innermost = query.ins.first().and_then(|layout| layout.factors().last());
     innermost.is_some_and(|f| axes.get(usize::from(f.axis)).is_some_and(|&a| usize::from(a) != atom))
+}
+
+/// Whether the op sums over axes, or the like, but not over the innermost one of more than one element.
+fn leaves_innermost_axis(query: &OpQuery<'_>) -> bool {
+    let node = query.graph.node(query.node);
+    let reduces = node.onnx().is_some_and(|op| op.starts_with("Reduce"));
+    let Some((x, layout)) = node.operand(0).filter(|_| reduces).zip(query.ins.first()) else { return false };
+    let shape = query.graph.value(x).ty.shape().unwrap_or_default();
+    let axes = query.bound.axes(Slot::In(0)).unwrap_or_default();
+    let mut order = layout.factors().iter().rev().map(|f| usize::from(f.axis));
+    let innermost = order.find(|&axis| shape.get(axis).is_none_or(|d| !d.is_one()));
+    let role = |axis: usize| Some(query.bound.atoms.get(usize::from(*axes.get(axis)?))?.role);
+    let contracted = query.bound.atoms.iter().any(|atom| atom.role == Role::Contracted);
+    contracted && innermost.and_then(role).is_some_and(|role| role != Role::Contracted)
 }
 
 /// Ops whose kernels pack the axis `[x]` of their signature before they read it.

@@ -150,14 +150,11 @@ impl Net {
         let bytes: Vec<u8> = match dtype {
             F16 => values.iter().flat_map(|&v| f16::from_f32(v).to_le_bytes()).collect(),
             U8 | I8 => values.iter().map(|&v| v as i8 as u8).collect(),
+            F64 => values.iter().flat_map(|&v| f64::from(v).to_le_bytes()).collect(),
             I64 => values.iter().flat_map(|&v| (v as i64).to_le_bytes()).collect(),
             _ => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
         };
         self.raw(name, dtype, dims, bytes)
-    }
-
-    pub(crate) fn doubles(self, name: &str, dims: &[i64], values: &[f32]) -> Net {
-        self.raw(name, F64, dims, values.iter().flat_map(|&v| f64::from(v).to_le_bytes()).collect())
     }
 
     pub(crate) fn ints(self, name: &str, values: &[i64]) -> Net {
