@@ -5,7 +5,7 @@
 //! | attention | two products and a Softmax | `MultiHeadAttention` of `com.microsoft` |
 //! | projection into heads | one product, `[rows, heads * width]` | a product per head, `[heads, rows, width]` |
 //! | product with constant weights | `[rows, inputs]` to `[rows, columns]` | one that reads or leaves columns before rows |
-//! | LayerNormalization | of the last axis | of channels that come before pixels |
+//! | `LayerNormalization` | of the last axis | of channels that come before pixels |
 //!
 //! What is cheaper depends on the moves around: each form reads and leaves its values in layouts of its own. So it is decided by a
 //! decision: in a copy of the graph everything that has two forms is one raised op, whose kernels are the forms. What is cheaper in

@@ -1,7 +1,7 @@
-//! A LayerNormalization of the last axis, or what it computes, written for channels that come before pixels.
+//! A `LayerNormalization` of the last axis, or what it computes, written for channels that come before pixels.
 //!
 //! Means over channels are convolutions of one tap whose weights are all `1 / channels`: of all ways to say them that is the one that
-//! runtimes have fast kernels for, where channels are not innermost. Scale and bias are a BatchNormalization without statistics.
+//! runtimes have fast kernels for, where channels are not innermost. Scale and bias are a `BatchNormalization` without statistics.
 
 use super::make::{Made, replace};
 use crate::pipeline::PassError;

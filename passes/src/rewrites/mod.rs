@@ -89,7 +89,7 @@ pub enum RewriteForm {
     Projection,
     /// A product with constant weights beside a move of its columns; `choose_forms` carries it out.
     Turned,
-    /// A LayerNormalization beside a move of its channels; `choose_forms` carries it out.
+    /// A `LayerNormalization` beside a move of its channels; `choose_forms` carries it out.
     Across,
 }
 
