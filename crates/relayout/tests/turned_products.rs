@@ -281,7 +281,7 @@ fn keys_of_one_sequence_are_made_as_the_scores_read_them() {
     assert!(ops(&of_three).contains(&"Transpose"), "positions of all sequences are innermost in a Gemm's result");
 }
 
-/// A LayerNormalization of this value in the place of channels last, and the Transposes around it.
+/// A `LayerNormalization` of this value in the place of channels last, and the Transposes around it.
 #[derive(Clone, Copy)]
 struct Norm<'a> {
     /// Channels first.
