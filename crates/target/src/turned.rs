@@ -97,3 +97,31 @@ impl LayerNorms {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{DataTarget, Target};
+
+    const ONNX: &str = include_str!("../targets/onnx.toml");
+
+    #[test]
+    fn a_rate_of_zero_is_told_by_its_key() {
+        let rates = ["packed_bytes_per_ns = 40", "rows = 32", "unpacked_macs_per_ns = 1000", "bytes_per_ns = 16"];
+        for (rate, section) in
+            rates.into_iter().zip(["turned_products", "turned_products", "turned_products", "layer_norms"])
+        {
+            let (key, _) = rate.split_once(" =").expect("a key and a number");
+            let text = ONNX.replace(&format!("\n{rate}\n"), &format!("\n{key} = 0\n"));
+            assert_ne!(text, ONNX, "{key}");
+            let error = DataTarget::parse("mine.toml", &text).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains(&format!("`{section}.{key}`")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_target_without_prices_has_no_turned_forms() {
+        let (without, _) = ONNX.split_once("[turned_products]").expect("a section");
+        let has = |text: &str| DataTarget::parse("mine.toml", text).expect("a target").has_turned_forms();
+        assert!(has(ONNX) && !has(without));
+    }
+}
