@@ -340,9 +340,9 @@ case("functions", "not_of_another_operator_set", "x:2,3,4,5 -> y:2,3,4,5", f"t =
 case("pieces", "channels_last_convolution", "x:2,3,8,8 -> y",
      f"t = {TO}(x) u = {BACK}(t) c = Conv <pads = [1,1,1,1]>(u, w) v = {TO}(c) a = Add(v, b) r = Clip(a, lo, hi) y = {BACK}(r)",
      w=f32(4, 3, 3, 3), b=f32(4), lo=np.float32(0), hi=np.float32(6))
-case("pieces", "not_convnext_block", "x:2,8,4,4 -> y",
-     f"t = {TO}(x) m = ReduceMean <axes = [-1]>(t) c = Sub(t, m) h = MatMul(c, w) g = Relu(h) o = MatMul(g, v) s = Mul(o, k) u = {BACK}(s) y = Add(u, x)",
-     w=f32(8, 16), v=f32(16, 8), k=f32(8))
+BLOCK = f"t = {TO}(x) m = ReduceMean <axes = [-1]>(t) c = Sub(t, m) h = MatMul(c, w) g = Relu(h) o = MatMul(g, v) s = Mul(o, k) u = {BACK}(s) y = Add(u, x)"
+case("pieces", "convnext_block", "x:2,8,4,4 -> y", BLOCK, w=f32(8, 16), v=f32(16, 8), k=f32(8))
+case("pieces", "not_convnext_block_of_computed_weights", "x:2,8,4,4; w:8,16 -> y", BLOCK, v=f32(16, 8), k=f32(8))
 case("pieces", "squeeze_and_excitation_channels_last", "x:2,4,6,6 -> y",
      f"t = {TO}(x) m = ReduceMean <axes = [1,2], keepdims = 1>(t) n = {BACK}(m) c = Conv(n, w) d = {TO}(c) e = HardSigmoid(d) s = Mul(t, e) y = {BACK}(s)",
      w=f32(4, 4, 1, 1))

@@ -141,17 +141,31 @@ impl Attention {
     }
 }
 
-/// The raised projection's name, and what says that its result is made with heads outermost.
+/// The raised projection's name.
 const PROJECTION: &str = "Projection";
-const APART: &str = "apart";
 
-/// `x W + b` with its columns apart as heads: operands `x`, `[rows.., inputs]`, `W`, `[inputs, columns]` or `[columns, inputs]`, and perhaps
-/// `b`, an entry per column, to `[rows.., heads.., width]`, whose rows may be spelled otherwise than those of `x`. `W` and `b`
-/// are constants.
+/// `x W + b`, its columns perhaps apart as heads: operands `x`, `[rows.., inputs]`, `W`, `[inputs, columns]` or `[columns, inputs]`, and
+/// perhaps `b`, an entry per column, to `[rows.., heads.., width]`, whose rows may be spelled otherwise than those of `x`. `W`
+/// and `b` are constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Projection {
     /// Axes of the result that are rows.
     pub rows: usize,
+    /// Rows can be one axis, and apart again, in whatever order `x` and the result lie.
+    pub flat: bool,
+}
+
+/// What a kernel of [`Projection`] is written with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProjectionForm {
+    /// A product per head: the result has its heads outermost.
+    Apart,
+    /// A convolution of one tap: inputs and columns are channels, which stand before all rows but the first axis of these.
+    Pixels,
+    /// `W' x'`: the columns of the result are outermost.
+    TurnedResult,
+    /// `(x')' W`: the inputs of `x` are outermost.
+    TurnedOperand,
 }
 
 impl Projection {
@@ -164,32 +178,114 @@ impl Projection {
     pub fn of(node: &Node) -> Option<Projection> {
         let raised = is_raised(node, PROJECTION);
         let rows = node.int("rows").and_then(|rows| usize::try_from(rows).ok()).filter(|_| raised)?;
-        Some(Projection { rows })
+        Some(Projection { rows, flat: node.int("flat").unwrap_or(0) != 0 })
     }
 
     /// The attributes that say it.
     pub fn attrs(self) -> Attrs {
         let rows = Attr::Int(i64::try_from(self.rows).unwrap_or(i64::MAX));
-        std::iter::once(("rows".to_owned(), rows)).collect()
+        let own = [("rows", rows), ("flat", Attr::Int(self.flat.into()))];
+        own.into_iter().map(|(name, attr)| (name.to_owned(), attr)).collect()
     }
 
-    /// The attribute of a kernel that makes the result with heads outermost: one product per head.
-    pub fn apart() -> (String, Attr) {
-        (WRITTEN.to_owned(), Attr::String(APART.into()))
+    /// The orders in which `x` and the result lie in a form, of these shapes: their axes, outermost first. `None` where the form is none
+    /// for them.
+    ///
+    /// Rows of extent 1 are wherever they are, so they stay outermost.
+    pub fn orders(self, form: ProjectionForm, x: &[Dim], result: &[Dim]) -> Option<[Vec<usize>; 2]> {
+        let (rows, inputs) = (self.rows, x.len().checked_sub(1)?);
+        let units = |dims: &[Dim], rows: usize| dims.iter().take(rows).take_while(|d| d.is_one()).count();
+        let (of_x, of_result) = (units(x, inputs), units(result, rows));
+        let (all_x, all) = ((0..x.len()).collect(), (0..result.len()).collect());
+        if rows >= result.len() {
+            return None;
+        }
+        Some(match form {
+            ProjectionForm::Apart => {
+                let last = result.len() - 1;
+                [all_x, (0..of_result).chain(rows..last).chain(of_result..rows).chain([last]).collect()]
+            }
+            ProjectionForm::TurnedResult if self.flat => {
+                [all_x, (0..of_result).chain(rows..result.len()).chain(of_result..rows).collect()]
+            }
+            ProjectionForm::TurnedOperand if self.flat => {
+                [(0..of_x).chain([inputs]).chain(of_x..inputs).collect(), all]
+            }
+            ProjectionForm::Pixels if x[..inputs] == result[..rows] && IMAGES.contains(&x.len()) => [
+                [0, inputs].into_iter().chain(1..inputs).collect(),
+                std::iter::once(0).chain(rows..result.len()).chain(1..rows).collect(),
+            ],
+            _ => return None,
+        })
+    }
+}
+
+/// Ranks of what convolutions read as signals and images.
+const IMAGES: std::ops::RangeInclusive<usize> = 3..=4;
+
+impl ProjectionForm {
+    /// All of them.
+    pub const ALL: [ProjectionForm; 4] =
+        [ProjectionForm::Apart, ProjectionForm::Pixels, ProjectionForm::TurnedResult, ProjectionForm::TurnedOperand];
+
+    /// As the attribute of a kernel.
+    pub fn attr(self) -> (String, Attr) {
+        (WRITTEN.to_owned(), Attr::String(self.text().into()))
+    }
+
+    /// The form that attributes set by a kernel say.
+    pub fn of(set: &[(String, Attr)]) -> Option<ProjectionForm> {
+        ProjectionForm::ALL.into_iter().find(|form| is_written(set, form.text()))
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            ProjectionForm::Apart => "apart",
+            ProjectionForm::Pixels => "pixels",
+            ProjectionForm::TurnedResult => "turned-result",
+            ProjectionForm::TurnedOperand => "turned-operand",
+        }
+    }
+}
+
+/// The raised normalization's name, and what says that it is written for channels that stand before pixels.
+const LAYER_NORM: &str = "LayerNormalization";
+const ACROSS: &str = "across";
+
+/// `LayerNormalization` of the last axis of `[N, L, C]` or `[N, H, W, C]`, float32: its operands and attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerNorm;
+
+impl LayerNorm {
+    /// The raised op.
+    pub fn op() -> OpName {
+        raised(LAYER_NORM)
+    }
+
+    /// Whether a node is one.
+    pub fn is(node: &Node) -> bool {
+        is_raised(node, LAYER_NORM)
+    }
+
+    /// Whether operands of this rank have pixels that channels can stand before.
+    pub fn has_pixels(rank: usize) -> bool {
+        IMAGES.contains(&rank)
+    }
+
+    /// The order of the axes, outermost first, with channels before pixels.
+    pub fn channels_first(rank: usize) -> Vec<usize> {
+        let last = rank.saturating_sub(1);
+        [0, last].into_iter().chain(1..last).collect()
+    }
+
+    /// The attribute of a kernel that reads and leaves channels before pixels.
+    pub fn across() -> (String, Attr) {
+        (WRITTEN.to_owned(), Attr::String(ACROSS.into()))
     }
 
     /// Whether attributes that a kernel sets say so.
-    pub fn is_apart(set: &[(String, Attr)]) -> bool {
-        is_written(set, APART)
-    }
-
-    /// The order in which a result of this shape lies that has its heads outermost: its axes, outermost first. Rows of extent 1 are
-    /// wherever they are, so they stay before the heads.
-    pub fn heads_outermost(self, shape: &[Dim]) -> Vec<usize> {
-        let units = shape.iter().take(self.rows).take_while(|d| d.is_one()).count();
-        let heads = self.rows..shape.len().saturating_sub(1);
-        let last = shape.len().saturating_sub(1).max(self.rows)..shape.len();
-        (0..units).chain(heads).chain(units..self.rows.min(shape.len())).chain(last).collect()
+    pub fn is_across(set: &[(String, Attr)]) -> bool {
+        is_written(set, ACROSS)
     }
 }
 
@@ -197,15 +293,47 @@ impl Projection {
 mod tests {
     use super::*;
 
+    fn dims(shape: &[i64]) -> Vec<Dim> {
+        shape.iter().map(|&d| Dim::from(d)).collect()
+    }
+
     #[test]
     fn heads_go_before_rows_of_more_than_one() {
         let order = |rows: usize, shape: &[i64]| {
-            let shape: Vec<Dim> = shape.iter().map(|&d| Dim::from(d)).collect();
-            Projection { rows }.heads_outermost(&shape)
+            let [_, order] =
+                Projection { rows, flat: true }.orders(ProjectionForm::Apart, &dims(&[7]), &dims(shape))?;
+            Some(order)
         };
-        assert_eq!(order(2, &[64, 49, 3, 4, 32]), [2, 3, 0, 1, 4]);
-        assert_eq!(order(2, &[1, 49, 4, 32]), [0, 2, 1, 3]);
-        assert_eq!(order(1, &[49, 4, 32]), [1, 0, 2]);
-        assert_eq!(order(2, &[1, 1, 4, 32]), [0, 1, 2, 3]);
+        assert_eq!(order(2, &[64, 49, 3, 4, 32]), Some(vec![2, 3, 0, 1, 4]));
+        assert_eq!(order(2, &[1, 49, 4, 32]), Some(vec![0, 2, 1, 3]));
+        assert_eq!(order(1, &[49, 4, 32]), Some(vec![1, 0, 2]));
+        assert_eq!(order(2, &[1, 1, 4, 32]), Some(vec![0, 1, 2, 3]));
+        assert_eq!(order(2, &[49, 4]), None, "no columns");
+    }
+
+    #[test]
+    fn what_is_turned_goes_before_rows_of_more_than_one() {
+        let of = |form, x: &[i64], y: &[i64], rows| Projection { rows, flat: true }.orders(form, &dims(x), &dims(y));
+        let (operand, result) = (ProjectionForm::TurnedOperand, ProjectionForm::TurnedResult);
+        assert_eq!(of(result, &[1, 49, 6], &[1, 49, 8], 2), Some([vec![0, 1, 2], vec![0, 2, 1]]));
+        assert_eq!(of(result, &[1, 49, 6], &[1, 49, 2, 4], 2), Some([vec![0, 1, 2], vec![0, 2, 3, 1]]));
+        assert_eq!(of(result, &[3, 49, 6], &[147, 8], 1), Some([vec![0, 1, 2], vec![1, 0]]));
+        assert_eq!(of(operand, &[1, 49, 6], &[1, 49, 8], 2), Some([vec![0, 2, 1], vec![0, 1, 2]]));
+        assert_eq!(of(operand, &[3, 49, 6], &[3, 49, 8], 2), Some([vec![2, 0, 1], vec![0, 1, 2]]));
+        let apart = Projection { rows: 2, flat: false };
+        assert_eq!(apart.orders(operand, &dims(&[3, 49, 6]), &dims(&[3, 49, 8])), None);
+    }
+
+    #[test]
+    fn channels_stand_behind_the_first_axis_of_images_and_signals_only() {
+        let of = |x: &[i64], y: &[i64], rows| {
+            Projection { rows, flat: false }.orders(ProjectionForm::Pixels, &dims(x), &dims(y))
+        };
+        assert_eq!(of(&[3, 5, 7, 6], &[3, 5, 7, 8], 3), Some([vec![0, 3, 1, 2], vec![0, 3, 1, 2]]));
+        assert_eq!(of(&[3, 49, 6], &[3, 49, 2, 4], 2), Some([vec![0, 2, 1], vec![0, 2, 3, 1]]));
+        assert_eq!(of(&[49, 6], &[49, 8], 1), None);
+        assert_eq!(of(&[2, 3, 5, 7, 6], &[2, 3, 5, 7, 8], 4), None);
+        assert_eq!(of(&[3, 49, 6], &[147, 8], 1), None, "rows of the result are others");
+        assert_eq!(LayerNorm::channels_first(4), [0, 3, 1, 2]);
     }
 }

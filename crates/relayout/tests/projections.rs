@@ -4,7 +4,7 @@
 mod common;
 mod fold_nets;
 
-use fold_nets::{F16, F32, I8, Net};
+use fold_nets::{F16, F32, F64, I8, Net};
 use prost::Message;
 use relayout::verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
 use relayout::{Fate, Model, Numerics, Options, Size, Target, audit, optimize, target};
@@ -165,6 +165,7 @@ fn heads_lie_outermost_where_rows_are_many() {
     assert!(Written { heads: &[3, 4, 16], perm: &[2, 0, 3, 1, 4], ..PLAIN }.is_apart());
     assert!(Written { x: &["900", "24"], rows: &[900], perm: &[1, 0, 2], ..PLAIN }.is_apart());
     assert!(Written { dtype: F16, ..PLAIN }.is_apart());
+    assert!(Written { dtype: F64, ..PLAIN }.is_apart());
 }
 
 #[test]

@@ -3,9 +3,11 @@
 use crate::matrix::gemm_kernels;
 use crate::ort_cpu::QuantizedPools;
 use crate::projection::Projected;
+use crate::turned::{LayerNorms, TurnedProducts};
 use crate::{Block, Cost, FunctionTarget, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, OrtCpu, Target};
-use relayout_ir::form::Slot;
+use relayout_ir::form::{Role, Slot};
 use relayout_ir::graph::Op;
+use relayout_ir::raised::ProjectionForm;
 use serde::Deserialize;
 
 /// Names of the built-in targets.
@@ -25,6 +27,8 @@ pub struct DataTarget {
     source: String,
     rates: Rates,
     projections: Option<Projections>,
+    turned_products: Option<TurnedProducts>,
+    layer_norms: Option<LayerNorms>,
     quantized_pools: Option<QuantizedPools>,
 }
 
@@ -39,6 +43,8 @@ struct File {
     moves: Moves,
     ops: Ops,
     projections: Option<Projections>,
+    turned_products: Option<TurnedProducts>,
+    layer_norms: Option<LayerNorms>,
     quantized_pools: Option<QuantizedPools>,
 }
 
@@ -70,6 +76,7 @@ pub(crate) struct Rates {
     node: Cost,
     pub(crate) view: Cost,
     outer_axis_percent: u64,
+    outer_reduction_percent: u64,
     pass_bytes_per_ns: u64,
 }
 
@@ -83,7 +90,13 @@ impl Rates {
         if pass_bytes_per_ns == 0 {
             return Err("`ops.pass_bytes_per_ns` must be at least 1".to_owned());
         }
-        Ok(Rates { bytes_per_ns, node, view, outer_axis_percent, pass_bytes_per_ns })
+        Ok(Rates { bytes_per_ns, node, view, outer_axis_percent, outer_reduction_percent: 0, pass_bytes_per_ns })
+    }
+
+    /// The same where reductions that leave the innermost axis cost this much, in percent of a move of what they read.
+    #[must_use]
+    pub(crate) fn with_outer_reductions(self, percent: u64) -> Rates {
+        Rates { outer_reduction_percent: percent, ..self }
     }
 
     /// The same with what was measured; what costs nothing but a node stays.
@@ -107,7 +120,14 @@ impl Rates {
         if query.graph.node(query.node).onnx().is_some_and(|op| TURNING.contains(&op)) {
             return Cost::new(query.turned_bytes.div_ceil(self.bytes_per_ns));
         }
-        if whole_axis_is_outer(query) { self.permute(query.bytes).percent(self.outer_axis_percent) } else { Cost::ZERO }
+        let percent = if whole_axis_is_outer(query) {
+            self.outer_axis_percent
+        } else if leaves_innermost_axis(query) {
+            self.outer_reduction_percent
+        } else {
+            return Cost::ZERO;
+        };
+        self.permute(query.bytes).percent(percent)
     }
 }
 
@@ -115,6 +135,8 @@ impl Rates {
 #[serde(deny_unknown_fields)]
 struct Ops {
     outer_axis_percent: u64,
+    #[serde(default)]
+    outer_reduction_percent: u64,
     pass_bytes_per_ns: u64,
 }
 
@@ -216,12 +238,42 @@ impl DataTarget {
         let file: File = toml::from_str(text).map_err(|e| malformed(e.to_string()))?;
         let rates =
             Rates::new(&file.moves, file.ops.outer_axis_percent, file.ops.pass_bytes_per_ns).map_err(malformed)?;
+        let rates = rates.with_outer_reductions(file.ops.outer_reduction_percent);
         let projections = file.projections.map(Projections::checked).transpose().map_err(malformed)?;
+        let turned_products = file.turned_products.map(TurnedProducts::checked).transpose().map_err(malformed)?;
+        let layer_norms = file.layer_norms.map(LayerNorms::checked).transpose().map_err(malformed)?;
         let File { name, dialect, about, layouts, source, quantized_pools, .. } = file;
         if dialect == Dialect::Standard && quantized_pools.is_some() {
             return Err(malformed("`quantized_pools` is for dialect `ort-cpu` only; leave it out".to_owned()));
         }
-        Ok(DataTarget { name, dialect, about, layouts, source, rates, projections, quantized_pools })
+        Ok(DataTarget {
+            name,
+            dialect,
+            about,
+            layouts,
+            source,
+            rates,
+            projections,
+            turned_products,
+            layer_norms,
+            quantized_pools,
+        })
+    }
+
+    /// The forms of a raised projection beyond that of the file.
+    fn projection_kernels(&self, query: &NodeQuery<'_>, of: &Projected) -> Vec<Kernel> {
+        let operands = query.graph.node(query.node).inputs.len();
+        let kernel = |form| {
+            let extra = match form {
+                ProjectionForm::Apart => self.projections?.extra(of),
+                _ => self.turned_products?.extra(of, form)?,
+            };
+            // A convolution takes rows as they are. Else there is one Reshape more than in the file: rows of several axes are one in
+            // front of the product.
+            let views = if form == ProjectionForm::Pixels { Cost::ZERO } else { self.rates.view };
+            of.kernel(form, operands, views + extra)
+        };
+        ProjectionForm::ALL.into_iter().filter_map(kernel).collect()
     }
 
     /// What 8-bit pools take, if the target has them in two orders.
@@ -240,6 +292,20 @@ fn whole_axis_is_outer(query: &OpQuery<'_>) -> bool {
     let axes = query.bound.axes(Slot::In(0)).unwrap_or_default();
     let innermost = query.ins.first().and_then(|layout| layout.factors().last());
     innermost.is_some_and(|f| axes.get(usize::from(f.axis)).is_some_and(|&a| usize::from(a) != atom))
+}
+
+/// Whether the op sums over axes, or the like, but not over the innermost one of more than one element.
+fn leaves_innermost_axis(query: &OpQuery<'_>) -> bool {
+    let node = query.graph.node(query.node);
+    let reduces = node.onnx().is_some_and(|op| op.starts_with("Reduce"));
+    let Some((x, layout)) = node.operand(0).filter(|_| reduces).zip(query.ins.first()) else { return false };
+    let shape = query.graph.value(x).ty.shape().unwrap_or_default();
+    let axes = query.bound.axes(Slot::In(0)).unwrap_or_default();
+    let mut order = layout.factors().iter().rev().map(|f| usize::from(f.axis));
+    let innermost = order.find(|&axis| shape.get(axis).is_none_or(|d| !d.is_one()));
+    let role = |axis: usize| Some(query.bound.atoms.get(usize::from(*axes.get(axis)?))?.role);
+    let contracted = query.bound.atoms.iter().any(|atom| atom.role == Role::Contracted);
+    contracted && innermost.and_then(role).is_some_and(|role| role != Role::Contracted)
 }
 
 /// Ops whose kernels pack the axis `[x]` of their signature before they read it.
@@ -278,14 +344,18 @@ impl Target for DataTarget {
     }
 
     fn kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
-        if let Some((heads, projections)) = Projected::of(query).zip(self.projections) {
-            // One Reshape more than the file has: rows of several axes are one in front of the product.
-            let cost = self.rates.view + projections.extra(&heads);
-            let operands = query.graph.node(query.node).inputs.len();
-            return heads.kernel(operands, cost).into_iter().collect();
+        if let Some(projected) = Projected::of(query) {
+            return self.projection_kernels(query, &projected);
+        }
+        if let Some(kernel) = self.layer_norms.and_then(|norms| norms.kernel(query)) {
+            return vec![kernel];
         }
         // A library of matrix products reads either order of the last two axes alike.
         gemm_kernels(query, &|_, _| Cost::ZERO)
+    }
+
+    fn has_turned_forms(&self) -> bool {
+        self.turned_products.is_some() || self.layer_norms.is_some()
     }
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {

@@ -15,6 +15,7 @@ mod matrix;
 pub mod measured;
 mod ort_cpu;
 mod projection;
+mod turned;
 
 pub use builtin::{BUILTIN, DataTarget, TargetError, builtin, parse};
 pub use cost::Cost;
@@ -152,6 +153,12 @@ pub trait Target: Sync {
     /// Whether its runtime makes integer ops of what stands between quantizations only where the bytes are unsigned, so that the
     /// file had better say so.
     fn computes_on_unsigned_bytes(&self) -> bool {
+        false
+    }
+
+    /// Whether it has kernels for products with constant weights that read or leave columns before rows, and for normalizations of
+    /// the last axis that do.
+    fn has_turned_forms(&self) -> bool {
         false
     }
 

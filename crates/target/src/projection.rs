@@ -1,20 +1,25 @@
-//! Projections into heads: a product with constant weights whose result has its heads outermost.
+//! Projections: products with constant weights, perhaps into heads, in forms whose operand or result lies otherwise.
 //!
-//! `[rows, inputs]` times `[heads, inputs, width]` is `[heads, rows, width]`, which the products of attention read without a move. It
-//! is the same arithmetic in more and narrower products, and libraries prepare constant weights ahead of time only where they are
-//! one matrix.
+//! - *Apart.* `[rows, inputs]` times `[heads, inputs, width]` is `[heads, rows, width]`, which the products of attention read without a
+//!   move. It is the same arithmetic in more and narrower products, and libraries prepare constant weights ahead of time only
+//!   where they are one matrix.
+//! - *Pixels.* A convolution of one tap reads and leaves `[N, channels, pixels]`.
+//! - *Turned.* A library of matrix products reads either operand turned: `W' x'` is the result turned, and `(x')' W` is of the operand
+//!   turned. What is constant is then not what libraries prepare, or what they prepare meets rows that have to be gathered.
 
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::layout::Layout;
-use relayout_ir::raised::Projection;
+use relayout_ir::raised::{Projection, ProjectionForm};
 
 /// A raised projection at the size hints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Projected {
     /// Rows of the operand.
     pub(crate) rows: u64,
+    /// Of these, by the first axis: images.
+    pub(crate) images: u64,
     /// Columns of the operand.
     pub(crate) inputs: u64,
     /// Projected, all axes of them together.
@@ -24,8 +29,8 @@ pub(crate) struct Projected {
     /// A vector is added.
     pub(crate) bias: bool,
     pub(crate) dtype: DType,
-    /// How the result lies that has its heads outermost.
-    apart: Layout,
+    /// How operand and result lie, by form.
+    layouts: Vec<(ProjectionForm, [Layout; 2])>,
 }
 
 impl Projected {
@@ -33,38 +38,60 @@ impl Projected {
         let node = query.graph.node(query.node);
         let raised = Projection::of(node)?;
         let (x, y) = (node.inputs.first().copied().flatten()?, node.outputs.first().copied().flatten()?);
-        let ty = &query.graph.value(y).ty;
+        let [x_ty, ty] = [x, y].map(|v| &query.graph.value(v).ty);
         let (from, to) = (query.sizes.shape(query.graph, x)?, query.sizes.shape(query.graph, y)?);
         let (inputs, rows) = from.split_last()?;
         let (width, before) = to.split_last()?;
         let product = |extents: &[u64]| extents.iter().copied().fold(1, u64::saturating_mul);
-        let apart = Layout::permutation(&raised.heads_outermost(ty.shape()?)).ok()?;
+        let layouts = |form| {
+            let [x, y] = raised.orders(form, x_ty.shape()?, ty.shape()?)?;
+            Some((form, [Layout::permutation(&x).ok()?, Layout::permutation(&y).ok()?]))
+        };
         Some(Projected {
             rows: product(rows),
+            images: rows.first().copied().unwrap_or(1),
             inputs: *inputs,
             heads: product(before.get(raised.rows..)?),
             width: *width,
             bias: node.inputs.get(2).copied().flatten().is_some(),
             dtype: ty.dtype()?,
-            apart,
+            layouts: ProjectionForm::ALL.into_iter().filter_map(layouts).collect(),
         })
     }
 
     /// Elements of the weights.
     pub(crate) fn weights(&self) -> u64 {
-        self.inputs.saturating_mul(self.heads).saturating_mul(self.width)
+        self.inputs.saturating_mul(self.columns())
     }
 
-    /// The kernel with heads outermost; none where they are so anyway.
-    pub(crate) fn kernel(&self, operands: usize, cost: Cost) -> Option<Kernel> {
-        (!self.apart.is_row_major()).then(|| Kernel {
-            layouts: KernelLayouts { ins: vec![None; operands], outs: vec![Some(self.apart.clone())] },
+    /// Columns of the result.
+    pub(crate) fn columns(&self) -> u64 {
+        self.heads.saturating_mul(self.width)
+    }
+
+    /// Bytes of this many columns of all rows.
+    pub(crate) fn bytes(&self, columns: u64) -> u64 {
+        self.dtype.bytes(self.rows.saturating_mul(columns)).unwrap_or(u64::MAX)
+    }
+
+    /// The kernel of a form; none where the form is none for it, or where nothing lies otherwise.
+    pub(crate) fn kernel(&self, form: ProjectionForm, operands: usize, cost: Cost) -> Option<Kernel> {
+        let (_, [x, y]) = self.layouts.iter().find(|(of, _)| *of == form)?;
+        let other = |layout: &Layout| (!layout.is_row_major()).then(|| layout.clone());
+        let (x, y) = (other(x), other(y));
+        if x.is_none() && y.is_none() {
+            return None;
+        }
+        let mut ins = vec![x];
+        ins.resize(operands.max(1), None);
+        Some(Kernel {
+            layouts: KernelLayouts { ins, outs: vec![y] },
             cost,
             rewrite: Some(Rewrite {
                 op: Projection::op(),
                 opset: 1,
                 operands: None,
-                set: vec![Projection::apart()],
+                set: vec![form.attr()],
                 remove: Vec::new(),
             }),
             adds_zeros: false,

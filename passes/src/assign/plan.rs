@@ -8,7 +8,7 @@ use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::{reshape_target, same_bytes};
-use relayout_target::{Cost, Kernel, MoveKind, MoveQuery, Sizes, Target};
+use relayout_target::{Cost, Kernel, MoveKind, MoveQuery, NodeQuery, Sizes, Target};
 use rustc_hash::FxHashMap;
 use std::iter::Sum;
 use std::ops::Add;
@@ -94,6 +94,25 @@ impl Plan {
     /// The kernel of the dialect that a node becomes.
     pub fn kernel(&self, s: usize, n: NodeId) -> Option<&Kernel> {
         self.candidates.scopes[s].kernels.get(n.index())?.get(self.choice(s, n)?.kernel?)
+    }
+
+    /// What a node costs as it was chosen, at these sizes: that of a standard target's kernel is asked for again.
+    pub(super) fn choice_cost(
+        &self,
+        s: usize,
+        graph: &Graph,
+        n: NodeId,
+        target: &dyn Target,
+        sizes: &dyn Sizes,
+    ) -> Cost {
+        let chosen = self.choice(s, n).map_or(Cost::ZERO, |c| c.cost);
+        let Some(kernel) = self.kernel(s, n).filter(|_| target.is_standard() && chosen != Cost::ZERO) else {
+            return chosen;
+        };
+        let constant = &self.candidates.scopes[s].constant;
+        let is_constant = |v: ValueId| constant.get(v.index()).copied().unwrap_or(false);
+        let kernels = target.kernels(&NodeQuery { graph, node: n, sizes, is_constant: &is_constant });
+        kernels.into_iter().find(|k| k.layouts == kernel.layouts).map_or(chosen, |k| k.cost)
     }
 
     pub(super) fn is_changed(&self, s: usize, n: NodeId) -> bool {

@@ -3,7 +3,7 @@
 //! Two changed nodes are in one region if a value between them is stored or read in another layout than the input's. Regions
 //! meet only at values that are unchanged, so each is kept or given back by itself. One is kept iff its cost falls strictly at
 //! the size hints and does not rise at their low and high ends, and the bytes that it moves rise at none of them. Where kernels of a
-//! target are in it, whose costs are known at the size hints alone, these decide.
+//! dialect are in it, whose costs were measured about the size hints alone, these decide.
 
 use super::plan::{Plan, Price, Taken, is_transpose};
 use super::scopes::Scopes;
@@ -183,7 +183,7 @@ fn gains(
         (price_now(scopes, plan, region, target, &hints), before + agreed)
     };
     let (now, before) = at(Scale::Typical);
-    // Kernels are priced at the size hints, so their costs can't be compared with those of moves at other sizes.
+    // Costs of a dialect's kernels were measured about the size hints: what is made of them far from these is no reason.
     let priced = region.elements.iter().any(|e| match *e {
         Element::Node(s, n) => {
             let choices = [plan.choice(s, n), plan.origin_choice(s, n)];
@@ -208,7 +208,7 @@ fn price_now(scopes: &Scopes<'_>, plan: &Plan, region: &Region, target: &dyn Tar
 fn element_price(scopes: &Scopes<'_>, plan: &Plan, e: Element, target: &dyn Target, hints: &Hints) -> Price {
     let Element::Node(s, n) = e else { return Price::default() };
     let graph = scopes.graph(s);
-    let own = Price::of_op(plan.choice(s, n).map_or(Cost::ZERO, |c| c.cost));
+    let own = Price::of_op(plan.choice_cost(s, graph, n, target, hints));
     let moved: Price = graph
         .node(n)
         .outputs

@@ -4,6 +4,8 @@
 //! |---|---|---|
 //! | attention | two products and a Softmax | `MultiHeadAttention` of `com.microsoft` |
 //! | projection into heads | one product, `[rows, heads * width]` | a product per head, `[heads, rows, width]` |
+//! | product with constant weights | `[rows, inputs]` to `[rows, columns]` | one that reads or leaves columns before rows |
+//! | `LayerNormalization` | of the last axis | of channels that come before pixels |
 //!
 //! What is cheaper depends on the moves around: each form reads and leaves its values in layouts of its own. So it is decided by a
 //! decision: in a copy of the graph everything that has two forms is one raised op, whose kernels are the forms. What is cheaper in
@@ -12,14 +14,17 @@
 
 mod attention;
 mod find_attention;
+mod make;
+mod norm;
 mod projection;
+mod write_projection;
 
 use crate::assign::{Decision, Scopes};
 use crate::pipeline::{Context, PassError, each_graph};
 use crate::rewrites::{RewriteForm, TABLE, reassociable};
-use relayout_ir::attr::Attr;
+use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
-use relayout_ir::raised;
+use relayout_ir::raised::{self, ProjectionForm};
 use rustc_hash::FxHashMap;
 
 /// What has two forms in one graph.
@@ -27,24 +32,29 @@ use rustc_hash::FxHashMap;
 struct Found {
     attentions: Vec<find_attention::Found>,
     projections: Vec<projection::Found>,
+    norms: Vec<norm::Found>,
 }
 
 impl Found {
     fn of(graph: &Graph, cx: &Context<'_>) -> Found {
         let nodes = reassociable(graph, cx);
         let has_attention = cx.target.blocked_host().is_some();
+        // Nothing is gained where nothing is turned.
+        let is_turned = |&n: &NodeId| matches!(graph.node(n).form, Form::View(View::Transpose(_)));
+        let turns = cx.target.has_turned_forms() && graph.nodes().any(|n| is_turned(&n));
         Found {
             attentions: nodes
                 .iter()
                 .filter(|_| has_attention)
                 .filter_map(|&n| find_attention::find(graph, n))
                 .collect(),
-            projections: nodes.iter().filter_map(|&n| projection::find(graph, n)).collect(),
+            projections: projection::find_all(graph, &nodes, turns),
+            norms: nodes.iter().filter(|_| turns).filter_map(|&n| norm::find(graph, n)).collect(),
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.attentions.is_empty() && self.projections.is_empty()
+        self.attentions.is_empty() && self.projections.is_empty() && self.norms.is_empty()
     }
 }
 
@@ -65,7 +75,7 @@ pub fn choose_forms(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassE
         let rewrite = |of: fn(&RewriteForm) -> bool| TABLE.iter().find(|r| of(&r.form));
         // What one leaves another may read: results by what took their place.
         let mut now = FxHashMap::default();
-        if let Some(Found { attentions, projections }) = chosen.get(at) {
+        if let Some(Found { attentions, projections, norms }) = chosen.get(at) {
             for found in attentions {
                 let found = found.reading(|v| followed(&now, v));
                 now.extend(attention::write(graph, &found)?);
@@ -73,8 +83,17 @@ pub fn choose_forms(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassE
             }
             for found in projections {
                 let found = found.reading(|v| followed(&now, v));
-                now.extend(projection::write(graph, &found)?);
-                cx.graphs[at].count(rewrite(|form| matches!(form, RewriteForm::Projection)), 1);
+                now.extend(write_projection::write(graph, &found)?);
+                let entry = match found.form {
+                    Some(ProjectionForm::Apart) => rewrite(|form| matches!(form, RewriteForm::Projection)),
+                    _ => rewrite(|form| matches!(form, RewriteForm::Turned)),
+                };
+                cx.graphs[at].count(entry, 1);
+            }
+            for found in norms {
+                let found = found.reading(|v| followed(&now, v));
+                now.extend(norm::write(graph, &found)?);
+                cx.graphs[at].count(rewrite(|form| matches!(form, RewriteForm::Across)), 1);
             }
         }
         at += 1;
@@ -95,6 +114,7 @@ fn choose(graph: &Graph, cx: &Context<'_>, mut found: Vec<Found>) -> Result<Vec<
         if let Some(found) = found.get(at) {
             found.attentions.iter().for_each(|found| attention::raise(graph, found));
             found.projections.iter().for_each(|found| projection::raise(graph, found));
+            found.norms.iter().for_each(|found| norm::raise(graph, found));
         }
         at += 1;
         Ok(())
@@ -102,12 +122,14 @@ fn choose(graph: &Graph, cx: &Context<'_>, mut found: Vec<Found>) -> Result<Vec<
     let scopes = Scopes::with_ends(&trial, &cx.ends);
     let decision = Decision::of(&scopes, cx.target, &cx.hints, &cx.limits, cx.numerics)?;
     for (s, found) in found.iter_mut().enumerate() {
-        let says = |n: NodeId, says: fn(&[(String, Attr)]) -> bool| {
+        let set = |n: NodeId| {
             let rewrite = decision.plan().kernel(s, n).and_then(|kernel| kernel.rewrite.as_ref());
-            rewrite.is_some_and(|rewrite| says(&rewrite.set))
+            rewrite.map_or(&[][..], |rewrite| &rewrite.set)
         };
-        found.attentions.retain(|found| says(found.last, raised::Attention::is_whole));
-        found.projections.retain(|found| says(found.last, raised::Projection::is_apart));
+        found.attentions.retain(|found| raised::Attention::is_whole(set(found.last)));
+        found.projections.iter_mut().for_each(|found| found.form = ProjectionForm::of(set(found.last)));
+        found.projections.retain(|found| found.form.is_some());
+        found.norms.retain(|found| raised::LayerNorm::is_across(set(found.last)));
     }
     Ok(found)
 }

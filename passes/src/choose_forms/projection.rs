@@ -1,33 +1,33 @@
-//! Projections into heads: `Reshape(MatMul(x, W) + b)` to `[rows.., heads.., width]`, or a product with a matrix per head.
+//! Projections: `MatMul(x, W) + b`, perhaps with a Reshape to `[rows.., heads.., width]` behind it.
 
-use crate::pipeline::PassError;
-use crate::views::{Views, inverse, is_constant, standard};
+use crate::views::is_constant;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Atom, AtomId, Bound, Form, Role, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
-use relayout_ir::op::bind;
-use relayout_ir::patch::{Patch, remove_dead};
-use relayout_ir::raised::Projection;
+use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
+use relayout_ir::patch::remove_dead;
+use relayout_ir::raised::{Projection, ProjectionForm};
 use relayout_ir::storage::reshape_target;
-use relayout_ir::types::Type;
+use rustc_hash::FxHashSet;
 
 /// A projection of a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Found {
-    /// The Reshape that leaves the result.
+    /// The node that leaves the result: a Reshape, or the last of the others.
     pub(super) last: NodeId,
-    product: NodeId,
-    x: ValueId,
-    weights: ValueId,
+    pub(super) product: NodeId,
+    pub(super) x: ValueId,
+    pub(super) weights: ValueId,
     /// The weights have a row per column of the result.
-    by_columns: bool,
-    bias: Option<ValueId>,
-    inputs: i64,
-    heads: i64,
-    width: i64,
-    raised: Projection,
+    pub(super) by_columns: bool,
+    pub(super) bias: Option<ValueId>,
+    pub(super) inputs: i64,
+    pub(super) heads: i64,
+    pub(super) width: i64,
+    pub(super) raised: Projection,
+    /// What it is to be written with.
+    pub(super) form: Option<ProjectionForm>,
 }
 
 impl Found {
@@ -37,13 +37,43 @@ impl Found {
     }
 }
 
+/// The projections among these nodes; without heads only where the target has forms for them.
+pub(super) fn find_all(graph: &Graph, nodes: &[NodeId], without_heads: bool) -> Vec<Found> {
+    let mut found: Vec<Found> = nodes.iter().filter_map(|&n| with_heads(graph, n)).collect();
+    if !without_heads {
+        return found;
+    }
+    let mut taken: FxHashSet<NodeId> = found.iter().map(|found| found.product).collect();
+    // Sums first: a product may be part of one.
+    let is_sum = |&n: &NodeId| graph.node(n).onnx() == Some("Add");
+    let (sums, others): (Vec<NodeId>, Vec<NodeId>) = nodes.iter().copied().partition(is_sum);
+    for n in sums.into_iter().chain(others) {
+        found
+            .extend(graph.node(n).only_result().and_then(|y| of_rows(graph, n, y)).filter(|f| taken.insert(f.product)));
+    }
+    found
+}
+
 /// The projection whose Reshape is this node.
-pub(super) fn find(graph: &Graph, last: NodeId) -> Option<Found> {
+fn with_heads(graph: &Graph, last: NodeId) -> Option<Found> {
     let node = graph.node(last);
     let (v, y) = (node.operand(0)?, node.only_result()?);
     let reshapes = node.onnx().is_some() && matches!(node.form, Form::View(View::Reshape));
-    let shape = graph.value(y).ty.shape().filter(|_| reshapes && graph.only_use(v).is_some())?;
-    let (product, added) = sum(graph, graph.value(v).producer().0);
+    graph.only_use(v).filter(|_| reshapes)?;
+    let found = find(graph, last, y, graph.value(v).producer().0)?;
+    (found.heads > 1 && found.raised.flat).then_some(found)
+}
+
+/// The projection without heads that ends with this node.
+fn of_rows(graph: &Graph, last: NodeId, y: ValueId) -> Option<Found> {
+    let same_rows = |found: &Found| found.heads == 1 && found.raised.rows + 1 == graph.value(y).ty.rank().unwrap_or(0);
+    find(graph, last, y, last).filter(same_rows)
+}
+
+/// The projection of result `y` whose last node but for a Reshape is `ends`.
+fn find(graph: &Graph, last: NodeId, y: ValueId, ends: NodeId) -> Option<Found> {
+    let shape = graph.value(y).ty.shape()?;
+    let (product, added) = sum(graph, ends);
     let node = graph.node(product);
     let (x, weights) = (node.operand(0)?, node.operand(1)?);
     let (by_columns, own) = reads(node)?;
@@ -52,7 +82,7 @@ pub(super) fn find(graph: &Graph, last: NodeId) -> Option<Found> {
         (added, own) => added.or(own),
     };
     let known = is_constant(graph, weights) && bias.is_none_or(|b| is_constant(graph, b));
-    let float = matches!(graph.value(x).ty.dtype()?, DType::F32 | DType::F16 | DType::BF16);
+    let float = matches!(graph.value(x).ty.dtype()?, DType::F32 | DType::F64 | DType::F16 | DType::BF16);
     if !known || !float || is_constant(graph, x) || graph.only_use(weights).is_none() {
         return None;
     }
@@ -64,20 +94,13 @@ pub(super) fn find(graph: &Graph, last: NodeId) -> Option<Found> {
         // More axes than the product has would raise its rank.
         vector.then_some(()).filter(|()| dims.len() <= graph.value(x).ty.rank().unwrap_or(0))?;
     }
-    let rows = rows(shape, columns)?;
     let width = shape.last()?.as_const().filter(|&w| w > 0)?;
-    let heads = columns / width;
+    let rows = if width == columns { shape.len() - 1 } else { rows(shape, columns)? };
     let some = |d: &Dim| d.as_const().is_none_or(|n| n > 0);
     let from = graph.value(x).ty.shape()?;
-    let raised = Projection { rows };
-    let product_of_rows = Dim::product(&shape[..rows])?;
-    let alike = product_of_rows == Dim::product(from.split_last()?.1)?;
-    // Export says views by numbers, and by one extent that is left open.
-    let flat = [product_of_rows.clone(), Dim::from(inputs)];
-    let apart = [Dim::from(heads), product_of_rows, Dim::from(width)];
-    let stored: Vec<Dim> = raised.heads_outermost(shape).into_iter().map(|axis| shape[axis].clone()).collect();
-    let sayable = reshape_target(from, &flat).is_some() && reshape_target(&apart, &stored).is_some();
-    (alike && sayable && heads > 1 && inputs > 0 && shape.iter().all(some)).then_some(Found {
+    let alike = Dim::product(&shape[..rows])? == Dim::product(from.split_last()?.1)?;
+    let flat = alike && is_flat(from, shape, rows, columns / width);
+    (alike && inputs > 0 && shape.iter().all(some)).then_some(Found {
         last,
         product,
         x,
@@ -85,10 +108,34 @@ pub(super) fn find(graph: &Graph, last: NodeId) -> Option<Found> {
         by_columns,
         bias,
         inputs,
-        heads,
+        heads: columns / width,
         width,
-        raised,
+        raised: Projection { rows, flat },
+        form: None,
     })
+}
+
+/// Whether rows of the operand can be one axis and those of the result apart again, in the order of each form. Export says views by
+/// numbers, and by one extent that is left open.
+fn is_flat(from: &[Dim], shape: &[Dim], rows: usize, heads: i64) -> bool {
+    let Some((inputs, width)) = from.last().zip(shape.last()) else { return false };
+    let Some((all, columns)) = Dim::product(&shape[..rows]).zip(width.checked_mul(&Dim::from(heads))) else {
+        return false;
+    };
+    let stored = |shape: &[Dim], order: &[usize]| order.iter().map(|&axis| shape[axis].clone()).collect::<Vec<Dim>>();
+    let sayable = |form| {
+        let Some([x, y]) = (Projection { rows, flat: true }).orders(form, from, shape) else { return true };
+        let (x, y) = (stored(from, &x), stored(shape, &y));
+        let (read, made) = match form {
+            ProjectionForm::Apart => {
+                (vec![all.clone(), inputs.clone()], vec![Dim::from(heads), all.clone(), width.clone()])
+            }
+            ProjectionForm::TurnedOperand => (vec![inputs.clone(), all.clone()], vec![all.clone(), columns.clone()]),
+            _ => (vec![all.clone(), inputs.clone()], vec![columns.clone(), all.clone()]),
+        };
+        reshape_target(&x, &read).is_some() && reshape_target(&made, &y).is_some()
+    };
+    [ProjectionForm::Apart, ProjectionForm::TurnedOperand, ProjectionForm::TurnedResult].into_iter().all(sayable)
 }
 
 /// How many axes of a result are rows, where the others are the columns, two axes at least.
@@ -169,75 +216,4 @@ fn rows_carried(graph: &Graph, found: &Found) -> Option<Bound> {
         renumber: Vec::new(),
         text: "r* k, _, _ -> r* h*",
     })
-}
-
-/// Writes a projection with a matrix per head; its result, and what took the place of that.
-pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId, ValueId)>, PassError> {
-    let &Found { last, product, inputs, heads, width, .. } = found;
-    let Some(y) = graph.node(last).only_result() else { return Ok(None) };
-    let shape = graph.value(y).ty.shape().unwrap_or_default().to_vec();
-    let base = graph.value(y).name.clone();
-    let (rank, opset) = (graph.node(last).rank, graph.node(product).opset);
-    let Some(rows) = shape.get(..found.raised.rows).and_then(Dim::product) else { return Ok(None) };
-    let dim = |n: i64| Dim::from(n);
-    let mut views = Views { graph, rank };
-    let x = source(views.graph, found.x);
-    let x = match views.graph.value(x).ty.rank() {
-        Some(2) => x,
-        _ => views.reshape(x, &format!("{base}.rows"), vec![rows.clone(), dim(inputs)])?,
-    };
-    let (apart, turns) = if found.by_columns {
-        (vec![dim(heads), dim(width), dim(inputs)], [0, 2, 1])
-    } else {
-        (vec![dim(inputs), dim(heads), dim(width)], [1, 0, 2])
-    };
-    let weights = format!("{}.heads", views.graph.value(found.weights).name);
-    let apart = views.reshape(found.weights, &format!("{weights}.apart"), apart)?;
-    let weights = views.transpose(apart, &weights, &turns)?;
-    let result = vec![dim(heads), rows, dim(width)];
-    let mut made = Made { graph: views.graph, rank, opset };
-    let mut z = made.op("MatMul", [x, weights], &format!("{base}.product"), &result)?;
-    if let Some(bias) = found.bias {
-        let name = format!("{}.heads", made.graph.value(bias).name);
-        let bias = Views { graph: made.graph, rank }.reshape(bias, &name, vec![dim(heads), dim(1), dim(width)])?;
-        z = made.op("Add", [z, bias], &format!("{base}.sum"), &result)?;
-    }
-    let order = found.raised.heads_outermost(&shape);
-    let stored = order.iter().filter_map(|&axis| shape.get(axis).cloned()).collect();
-    let mut views = Views { graph, rank };
-    let apart = views.reshape(z, &format!("{base}.apart"), stored)?;
-    let result = views.transpose(apart, &format!("{base}.heads"), &inverse(&order))?;
-    let mut patch = Patch::new();
-    patch.replace(y, result);
-    patch.apply(graph).map_err(PassError::Name)?;
-    remove_dead(graph, [last]);
-    Ok(Some((y, result)))
-}
-
-/// What a value is the Reshape of, if nothing else reads it; else itself.
-fn source(graph: &Graph, v: ValueId) -> ValueId {
-    let node = graph.node(graph.value(v).producer().0);
-    let reshapes = node.onnx().is_some() && matches!(node.form, Form::View(View::Reshape));
-    node.operand(0).filter(|_| reshapes && graph.only_use(v).is_some()).unwrap_or(v)
-}
-
-/// Makes standard ops of two operands in the place of a product.
-struct Made<'g> {
-    graph: &'g mut Graph,
-    rank: u32,
-    opset: i64,
-}
-
-impl Made<'_> {
-    fn op(&mut self, op: &str, operands: [ValueId; 2], name: &str, shape: &[Dim]) -> Result<ValueId, PassError> {
-        let mut node = Node::new(Op::Onnx(standard(op)), operands.into_iter().map(Some).collect());
-        (node.rank, node.opset) = (self.rank, self.opset);
-        let dtype = self.graph.value(operands[0]).ty.dtype().unwrap_or(DType::F32);
-        let name = self.graph.fresh_name(name);
-        let y = self.graph.add_single(node, name, Type::tensor(dtype, shape.to_vec())).map_err(PassError::Name)?;
-        let (n, _) = self.graph.value(y).producer();
-        let form = bind(self.graph, n);
-        self.graph.set_form(n, form);
-        Ok(y)
-    }
 }

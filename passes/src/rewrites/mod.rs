@@ -46,7 +46,14 @@ impl Rewrite {
     /// Whether what is counted of it are nodes that it took away; else they are tensors that it says otherwise.
     #[must_use]
     pub fn takes_nodes(&self) -> bool {
-        !matches!(self.form, RewriteForm::Bytes | RewriteForm::Projection | RewriteForm::Channels)
+        !matches!(
+            self.form,
+            RewriteForm::Bytes
+                | RewriteForm::Projection
+                | RewriteForm::Turned
+                | RewriteForm::Across
+                | RewriteForm::Channels
+        )
     }
 
     /// What it did, as reports have it.
@@ -87,6 +94,10 @@ pub enum RewriteForm {
     Attention,
     /// A product with constant weights whose columns are read as heads; `choose_forms` carries it out.
     Projection,
+    /// A product with constant weights beside a move of its columns; `choose_forms` carries it out.
+    Turned,
+    /// A `LayerNormalization` beside a move of its channels; `choose_forms` carries it out.
+    Across,
     /// Channels between convolutions that are brought to other places; `route_channels` carries it out.
     Channels,
 }
@@ -213,6 +224,24 @@ pub const TABLE: &[Rewrite] = &[
         buys: "cost: moves against what narrower products take longer",
         numerics: Numerics::Reassociate,
         form: RewriteForm::Projection,
+    },
+    Rewrite {
+        name: "turn_products",
+        equation: "Transpose(MatMul(x, W) + b) = Gemm(W', x') + b = Conv(Transpose(x), W', b), MatMul(Transpose(x), W) = Gemm(x', W)",
+        condition: "W and b are constant, nobody else reads W; float32, with Gemm float64 too; it is cheaper together with \
+                    the moves around it",
+        buys: "cost: moves against what products take longer that read or leave columns before rows",
+        numerics: Numerics::Reassociate,
+        form: RewriteForm::Turned,
+    },
+    Rewrite {
+        name: "normalize_across",
+        equation: "Transpose(LayerNormalization(Transpose(x), s, b)) = s * (x - mean(x)) / sqrt(mean((x - mean(x))^2) + e) + b, means \
+                   being convolutions",
+        condition: "float32, of the last of three or four axes, whose extent is known; it is cheaper together with the moves around it",
+        buys: "cost: moves against what several passes take longer than one op",
+        numerics: Numerics::Reassociate,
+        form: RewriteForm::Across,
     },
     Rewrite {
         name: "route_channels",

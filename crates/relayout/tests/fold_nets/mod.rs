@@ -42,6 +42,7 @@ pub(crate) const I16: i32 = 5;
 pub(crate) const I64: i32 = 7;
 pub(crate) const BOOL: i32 = 9;
 pub(crate) const F16: i32 = 10;
+pub(crate) const F64: i32 = 11;
 
 /// A model under construction: one graph, one operator set.
 #[derive(Clone, Debug)]
@@ -149,6 +150,7 @@ impl Net {
         let bytes: Vec<u8> = match dtype {
             F16 => values.iter().flat_map(|&v| f16::from_f32(v).to_le_bytes()).collect(),
             U8 | I8 => values.iter().map(|&v| v as i8 as u8).collect(),
+            F64 => values.iter().flat_map(|&v| f64::from(v).to_le_bytes()).collect(),
             I64 => values.iter().flat_map(|&v| (v as i64).to_le_bytes()).collect(),
             _ => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
         };

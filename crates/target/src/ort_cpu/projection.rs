@@ -5,6 +5,7 @@ use crate::measured::{Projection as Form, ProjectionShape, Spread};
 use crate::projection::Projected;
 use crate::{Cost, Kernel, NodeQuery};
 use relayout_ir::dtype::DType;
+use relayout_ir::raised::ProjectionForm;
 
 /// What products per head are priced at, in percent of what was measured: half of all prices are within a few percent of what their
 /// ops take, and they should win by more than that.
@@ -39,7 +40,7 @@ impl OrtCpu {
         // One Reshape more than the file has: rows of several axes are one in front of the product.
         let cost = Cost::new(ns) + self.small_node();
         let operands = query.graph.node(query.node).inputs.len();
-        projected.kernel(operands, cost).into_iter().collect()
+        projected.kernel(ProjectionForm::Apart, operands, cost).into_iter().collect()
     }
 }
 
