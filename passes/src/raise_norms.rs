@@ -73,7 +73,7 @@ fn find(graph: &Graph, n: NodeId) -> Option<Found> {
         "Reshape" => exported(graph, n),
         "GroupNormalization" => single(graph, n, graph.node(n).int("num_groups")?),
         "InstanceNormalization" => {
-            let channels = channels(graph, operand(graph, n, 0)?);
+            let channels = channels(graph, graph.node(n).operand(0)?);
             single(graph, n, channels)
         }
         _ => None,
@@ -83,7 +83,7 @@ fn find(graph: &Graph, n: NodeId) -> Option<Found> {
 /// The three nodes that exporters write, from the last one.
 fn exported(graph: &Graph, n: NodeId) -> Option<Found> {
     let (middle, inner) = viewed(graph, n)?;
-    let rows = operand(graph, inner, 0)?;
+    let rows = graph.node(inner).operand(0)?;
     let first = graph.value(rows).producer().0;
     let (x, _) = viewed(graph, first)?;
     let y = graph.node(n).outputs.first().copied().flatten()?;
@@ -94,14 +94,14 @@ fn exported(graph: &Graph, n: NodeId) -> Option<Found> {
         return None;
     }
     let groups = apart.get(1).filter(|_| apart.len() >= 3 && apart.first() == image.first())?.as_const()?;
-    let operands = [x, operand(graph, inner, 1)?, operand(graph, inner, 2)?];
+    let operands = [x, graph.node(inner).operand(1)?, graph.node(inner).operand(2)?];
     let norm = describe(graph, graph.node(inner), groups, operands)?;
     Some(Found { before: vec![first, inner], norm, operands })
 }
 
 /// A node that is the op by itself.
 fn single(graph: &Graph, n: NodeId, groups: i64) -> Option<Found> {
-    let operands = [operand(graph, n, 0)?, operand(graph, n, 1)?, operand(graph, n, 2)?];
+    let operands = [graph.node(n).operand(0)?, graph.node(n).operand(1)?, graph.node(n).operand(2)?];
     let norm = describe(graph, graph.node(n), groups, operands)?;
     Some(Found { before: Vec::new(), norm, operands })
 }
@@ -140,13 +140,9 @@ fn channels(graph: &Graph, x: ValueId) -> i64 {
 /// The operand of a Reshape and what made it.
 fn viewed(graph: &Graph, n: NodeId) -> Option<(ValueId, NodeId)> {
     let node = graph.node(n);
-    let x = operand(graph, n, 0)?;
+    let x = graph.node(n).operand(0)?;
     let reshapes = node.onnx() == Some("Reshape") && matches!(node.form, Form::View(View::Reshape));
     reshapes.then(|| (x, graph.value(x).producer().0))
-}
-
-fn operand(graph: &Graph, n: NodeId, slot: usize) -> Option<ValueId> {
-    graph.node(n).inputs.get(slot).copied().flatten()
 }
 
 fn is_only_read_by(graph: &Graph, v: ValueId, n: NodeId) -> bool {
@@ -174,7 +170,7 @@ fn raise(graph: &mut Graph, n: NodeId, found: &Found) -> Raised {
 
 fn restore(graph: &mut Graph, raised: Raised) -> Result<(), PassError> {
     let Raised { node: n, own, before } = raised;
-    let mut x = operand(graph, n, 0);
+    let mut x = graph.node(n).operand(0);
     for (mut node, name, ty) in before {
         if let Some(first) = node.inputs.first_mut() {
             *first = x;

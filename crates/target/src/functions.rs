@@ -18,6 +18,7 @@ mod matrix;
 
 use crate::builtin::{CUDA_TENSORCORE, Rates};
 use crate::gpu::{GpuCosts, MoveClass};
+use crate::matrix::only_result;
 use crate::{Cost, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, Rewrite, Target, TargetError};
 use data::{Data, Features};
 use relayout_ir::attr::Attr;
@@ -100,17 +101,6 @@ fn bytes(query: &NodeQuery<'_>, v: ValueId) -> u64 {
     dtype.zip(elems).and_then(|(dtype, elems)| dtype.bytes(elems)).unwrap_or(0)
 }
 
-/// The operand, if it is there.
-fn operand(node: &Node, slot: usize) -> Option<ValueId> {
-    node.inputs.get(slot).copied().flatten()
-}
-
-/// The only result; `None` for nodes that leave more.
-fn only_result(node: &Node) -> Option<ValueId> {
-    let (first, rest) = node.outputs.split_first()?;
-    if rest.iter().any(Option::is_some) { None } else { *first }
-}
-
 /// The extent of an axis, if it is a number of at least 1.
 fn extent(graph: &Graph, v: ValueId, axis: usize) -> Option<u64> {
     u64::try_from(graph.value(v).ty.shape()?.get(axis)?.as_const()?).ok().filter(|&e| e > 0)
@@ -121,7 +111,7 @@ fn kind(graph: &Graph, v: ValueId) -> Option<(DType, usize)> {
     let value = graph.value(v);
     let maker = graph.node(value.producer().0);
     let quantized = match maker.onnx() {
-        Some("DequantizeLinear") => operand(maker, 0).and_then(|x| graph.value(x).ty.dtype()),
+        Some("DequantizeLinear") => maker.operand(0).and_then(|x| graph.value(x).ty.dtype()),
         _ => None,
     };
     Some((quantized.or(value.ty.dtype())?, value.ty.rank()?))

@@ -334,7 +334,7 @@ pub(crate) fn exchanged(way: Way) -> Option<Vec<usize>> {
 }
 
 /// The only result; `None` for nodes that leave more.
-fn only_result(node: &Node) -> Option<ValueId> {
+pub(crate) fn only_result(node: &Node) -> Option<ValueId> {
     let (first, rest) = node.outputs.split_first()?;
     if rest.iter().any(Option::is_some) { None } else { *first }
 }

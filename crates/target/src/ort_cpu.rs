@@ -269,11 +269,6 @@ fn op(name: &str) -> OpName {
     OpName { domain: NCHWC.to_owned(), name: name.to_owned(), overload: String::new() }
 }
 
-/// The operand, if it is there.
-fn operand(node: &Node, slot: usize) -> Option<ValueId> {
-    node.inputs.get(slot).copied().flatten()
-}
-
 /// Extents of a float32 image whose channels are known: `[N, C, H, W]`.
 fn image(query: &NodeQuery<'_>, v: ValueId) -> Option<[u64; 4]> {
     image_of(query, v, ImageAxes::ORIGINS[0])

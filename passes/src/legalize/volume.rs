@@ -39,20 +39,16 @@ const PAD_READS_OPERANDS: i64 = 11;
 
 /// Whether the first operand has the rank of a volume.
 pub(super) fn is_volume(graph: &Graph, n: NodeId) -> bool {
-    operand(graph, n, 0).is_some_and(|x| graph.value(x).ty.rank() == Some(5))
+    graph.node(n).operand(0).is_some_and(|x| graph.value(x).ty.rank() == Some(5))
 }
 
 /// Whether weights and, where frames are joined, the bias are constants whose numbers are there.
 pub(super) fn is_sayable(graph: &Graph, n: NodeId) -> bool {
-    let weights = operand(graph, n, 1).and_then(|w| weights(graph, w));
+    let weights = graph.node(n).operand(1).and_then(|w| weights(graph, w));
     let known = weights.is_some_and(|w| w.dtype == DType::F32 && w.dims.len() == 5 && w.source.is_available());
-    let bias = operand(graph, n, 2).is_none_or(|b| bias(graph, b).is_some());
+    let bias = graph.node(n).operand(2).is_none_or(|b| bias(graph, b).is_some());
     let joined = Volume::of(graph, graph.node(n)).is_some_and(|v| v.as_images() == Frames::Joined);
     known && (bias || !joined)
-}
-
-fn operand(graph: &Graph, n: NodeId, slot: usize) -> Option<ValueId> {
-    graph.node(n).inputs.get(slot).copied().flatten()
 }
 
 fn bias(graph: &Graph, b: ValueId) -> Option<Vec<f64>> {
@@ -112,7 +108,7 @@ impl Packed {
         let volume = Volume::of(graph, node)?;
         let by_frame = blocked_volume(layouts.outs.first()?.as_ref()?)?.by_frame;
         let thin = layouts.ins.first()?.as_ref().is_none_or(|l| l.as_permutation().is_some());
-        let weights = weights(graph, operand(graph, n, 1)?)?;
+        let weights = weights(graph, graph.node(n).operand(1)?)?;
         let kernel: [i64; 5] = weights.dims.clone().try_into().ok()?;
         let [m, c, kd, kh, kw] = kernel;
         let group = node.int("group").unwrap_or(1);
@@ -140,7 +136,7 @@ impl Packed {
         let times = |frames: usize, slots: i64| i64::try_from(frames).ok()?.checked_mul(slots);
         let dims = vec![times(read.len(), slots[0])?, times(read.first()?.len(), slots[1])?, rows, columns];
         let tiled = volume.left > 1 && by_frame && volume.as_images() == Frames::Joined;
-        let bias = match operand(graph, n, 2).filter(|_| tiled) {
+        let bias = match graph.node(n).operand(2).filter(|_| tiled) {
             Some(b) => Some(tile(&bias(graph, b)?, usize::try_from(slots[0]).ok()?, volume.left)),
             None => None,
         };
@@ -238,7 +234,7 @@ impl Said {
     fn of(graph: &Graph, n: NodeId) -> Option<Said> {
         let node = graph.node(n);
         let volume = Volume::of(graph, node)?;
-        let (x, y) = (operand(graph, n, 0)?, node.outputs.first().copied().flatten()?);
+        let (x, y) = (graph.node(n).operand(0)?, node.outputs.first().copied().flatten()?);
         let stored =
             |v: ValueId| -> Option<[Dim; 5]> { graph.storage_shape(v, &graph.value(v).layout)?.try_into().ok() };
         let by_frame = blocked_volume(&graph.value(y).layout)?.by_frame;
@@ -327,7 +323,7 @@ fn as_image(graph: &mut Graph, n: NodeId, x: ValueId, dims: &[Dim]) -> Result<Va
 /// one reads.
 pub(super) fn say_maximum(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
     let node = graph.node(n).clone();
-    let sides = operand(graph, n, 0).zip(node.outputs.first().copied().flatten());
+    let sides = graph.node(n).operand(0).zip(node.outputs.first().copied().flatten());
     let (Some(volume), Some((x, y)), Form::Kernel(layouts)) = (Volume::of(graph, &node), sides, &node.form) else {
         return Err(unsayable(graph, n));
     };

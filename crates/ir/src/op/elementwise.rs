@@ -3,7 +3,7 @@
 
 use super::infer::CONTENTS_LIMIT;
 use super::infer::{Answer, InferContext, Inferred, boolean, floats, is_extent, quotient, same_dtype, typed};
-use super::query::{has_result, ints, is_scalar, operand};
+use super::query::{has_result, ints, is_scalar};
 use super::{Axes, Case, Infer, OpDef};
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -135,7 +135,7 @@ fn drops_nothing(graph: &Graph, node: &Node) -> Result<(), String> {
         // `is_test` was 0 by default, but files for inference leave the mask away.
         ..7 => node.int("is_test").unwrap_or(0) == 0 && has_result(node, 1),
         7..12 => false,
-        _ => operand(node, 2).is_some() && ints(graph, node, 2) != Some(vec![0]),
+        _ => node.operand(2).is_some() && ints(graph, node, 2) != Some(vec![0]),
     };
     if trains { Err("drops at random: it is not known to run for inference".to_owned()) } else { Ok(()) }
 }

@@ -1,7 +1,7 @@
 //! What Pad and Slice say of each axis of operand 0, wherever the version of the op has it.
 
 use super::normalize_axis;
-use super::query::{ints, op_name, operand, rank, ty};
+use super::query::{ints, op_name, rank, ty};
 use crate::dim::Dim;
 use crate::graph::{Graph, Node};
 use crate::types::Type;
@@ -34,7 +34,7 @@ pub fn paddings(graph: &Graph, node: &Node) -> Option<Vec<(Padding, Padding)>> {
     let list: Vec<Padding> = if let Some(list) = node.ints("pads").or_else(|| node.ints("paddings")) {
         list.iter().copied().map(Padding::Known).collect()
     } else {
-        let contents = graph.value(operand(node, 1)?).contents.as_ref()?;
+        let contents = graph.value(node.operand(1)?).contents.as_ref()?;
         let said = |(at, d): (usize, &Dim)| d.as_const().map_or(Padding::Listed(at), Padding::Known);
         contents.iter().enumerate().map(said).collect()
     };
@@ -57,7 +57,7 @@ pub fn pads(graph: &Graph, node: &Node) -> Option<Vec<(i64, i64)>> {
 
 /// An entry of a Pad's operand 1 that is known to be zero.
 pub fn zero_padding(graph: &Graph, node: &Node) -> Option<usize> {
-    graph.value(operand(node, 1)?).contents.as_ref()?.iter().position(|d| *d == Dim::ZERO)
+    graph.value(node.operand(1)?).contents.as_ref()?.iter().position(|d| *d == Dim::ZERO)
 }
 
 /// What a Slice takes of the axes that it speaks of. `None` for other ops and where anything is computed at run time.
@@ -69,7 +69,7 @@ pub fn cuts(graph: &Graph, node: &Node) -> Option<Vec<Cut>> {
         Some(axes) => axes.iter().map(|&a| normalize_axis(a, rank)).collect::<Option<Vec<_>>>()?,
         None => named_axes(graph, node, rank, starts.len())?,
     };
-    let steps = if operand(node, 4).is_some() { ints(graph, node, 4)? } else { vec![1; axes.len()] };
+    let steps = if node.operand(4).is_some() { ints(graph, node, 4)? } else { vec![1; axes.len()] };
     if [starts.len(), ends.len(), steps.len()] != [axes.len(); 3] {
         return None;
     }
@@ -79,7 +79,7 @@ pub fn cuts(graph: &Graph, node: &Node) -> Option<Vec<Cut>> {
 
 /// The axes that operand 3 lists; without it so many from the first on.
 fn named_axes(graph: &Graph, node: &Node, rank: usize, absent: usize) -> Option<Vec<usize>> {
-    match operand(node, 3) {
+    match node.operand(3) {
         Some(_) => ints(graph, node, 3)?.into_iter().map(|axis| normalize_axis(axis, rank)).collect(),
         None => (absent <= rank).then(|| (0..absent).collect()),
     }

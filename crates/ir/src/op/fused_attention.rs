@@ -5,7 +5,7 @@
 
 use super::elementwise::same;
 use super::infer::{Answer, InferContext, Inferred, typed};
-use super::query::{has_result, op_name, operand};
+use super::query::{has_result, op_name};
 use super::{Axes, Case, OpDef};
 use crate::graph::{Graph, Node};
 
@@ -89,7 +89,7 @@ fn attends_everywhere(_: &Graph, node: &Node) -> Result<(), String> {
     };
     let turns = node.int("do_rotary").unwrap_or(0) != 0;
     let causal = node.int("unidirectional").unwrap_or(0) != 0;
-    let reads = others.iter().any(|&slot| operand(node, slot).is_some());
+    let reads = others.iter().any(|&slot| node.operand(slot).is_some());
     if turns || causal || reads || (1..4).any(|slot| has_result(node, slot)) {
         return Err("masks positions, or has a cache".to_owned());
     }

@@ -1,7 +1,7 @@
 //! Questions that the conditions of the table ask of a node.
 
 use crate::dim::Dim;
-use crate::graph::{Graph, Node, Op, ValueId};
+use crate::graph::{Graph, Node, Op};
 use crate::types::Type;
 
 /// The op's name, whatever its domain.
@@ -12,14 +12,9 @@ pub(super) fn op_name(node: &Node) -> &str {
     }
 }
 
-/// The value in an operand slot.
-pub(super) fn operand(node: &Node, slot: usize) -> Option<ValueId> {
-    node.inputs.get(slot).copied().flatten()
-}
-
 /// Type of an operand.
 pub(super) fn ty<'g>(graph: &'g Graph, node: &Node, slot: usize) -> Option<&'g Type> {
-    operand(node, slot).map(|v| &graph.value(v).ty)
+    node.operand(slot).map(|v| &graph.value(v).ty)
 }
 
 /// Rank of an operand.
@@ -29,12 +24,12 @@ pub(super) fn rank(graph: &Graph, node: &Node, slot: usize) -> Option<usize> {
 
 /// Contents of an operand, if it is a small integer tensor of known numbers.
 pub(super) fn ints(graph: &Graph, node: &Node, slot: usize) -> Option<Vec<i64>> {
-    graph.value(operand(node, slot)?).contents.as_ref()?.iter().map(Dim::as_const).collect()
+    graph.value(node.operand(slot)?).contents.as_ref()?.iter().map(Dim::as_const).collect()
 }
 
 /// Whether the operand is left out, or one number whatever its rank.
 pub(super) fn is_scalar(graph: &Graph, node: &Node, slot: usize) -> bool {
-    match operand(node, slot) {
+    match node.operand(slot) {
         None => true,
         Some(v) => graph.value(v).ty.shape().is_some_and(|s| s.is_empty() || (s.len() == 1 && s[0].is_one())),
     }
@@ -42,7 +37,7 @@ pub(super) fn is_scalar(graph: &Graph, node: &Node, slot: usize) -> bool {
 
 /// Refuses unless the operand is left out or its contents are known.
 pub(super) fn known_or_absent(graph: &Graph, node: &Node, slot: usize, what: &str) -> Result<(), String> {
-    let known = operand(node, slot).is_none() || ints(graph, node, slot).is_some();
+    let known = node.operand(slot).is_none() || ints(graph, node, slot).is_some();
     known.then_some(()).ok_or_else(|| format!("the {what} are computed at run time"))
 }
 

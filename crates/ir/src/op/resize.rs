@@ -12,7 +12,7 @@
 //! Axes that are interpolated keep their order among themselves: another one sums otherwise, so that the last bit differs.
 
 use super::infer::{Answer, InferContext, Inferred, MAX_RANK, floats, typed};
-use super::query::{listed, operand, resized, ty};
+use super::query::{listed, resized, ty};
 use super::{Axes, Case, OpDef};
 use crate::attr::Attr;
 use crate::dim::Dim;
@@ -66,7 +66,7 @@ fn interpolated(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
             .filter(|(_, scale)| scale.total_cmp(&1.0).is_ne())
             .map(|(axis, _)| axis)
             .collect(),
-        None if node.opset >= 11 && operand(node, 3).is_some() => {
+        None if node.opset >= 11 && node.operand(3).is_some() => {
             let changed = resized(graph, node, rank);
             touched.into_iter().filter(|axis| changed.contains(axis)).collect()
         }
@@ -75,7 +75,7 @@ fn interpolated(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
 }
 
 fn constant_floats(graph: &Graph, node: &Node, slot: usize) -> Option<Vec<f64>> {
-    floats(graph.constant(operand(node, slot)?)?, MAX_RANK)
+    floats(graph.constant(node.operand(slot)?)?, MAX_RANK)
 }
 
 /// Most axes of which the orders are listed: a Resize of more stays as it is.

@@ -1,7 +1,7 @@
 //! Cutting and extending along axes: Slice, Pad, Tile, Expand. The axes are numbers in attributes or operands.
 
 use super::infer::{Answer, CONTENTS_LIMIT, InferContext, Inferred, MAX_RANK, is_extent, typed};
-use super::query::{ints, known_or_absent, listed, operand, rank, resized, ty};
+use super::query::{ints, known_or_absent, listed, rank, resized, ty};
 use super::{Axes, Case, OpDef};
 use crate::dim::Dim;
 use crate::form::{Implicit, Renumber};
@@ -57,7 +57,7 @@ fn listed_by_attr(_: &Graph, node: &Node, rank: usize) -> Vec<usize> {
 
 fn listed_by_input(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
     let starts = match ty(graph, node, 1).and_then(Type::const_shape).as_deref() {
-        Some([n]) if operand(node, 3).is_none() => Some((0..(*n).min(rank as i64)).collect()),
+        Some([n]) if node.operand(3).is_none() => Some((0..(*n).min(rank as i64)).collect()),
         _ => None,
     };
     listed(starts.or_else(|| ints(graph, node, 3)), rank)
@@ -65,7 +65,7 @@ fn listed_by_input(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
 
 fn slices_known_axes(graph: &Graph, node: &Node) -> Result<(), String> {
     known_or_absent(graph, node, 3, "axes")?;
-    if operand(node, 3).is_some() {
+    if node.operand(3).is_some() {
         return Ok(());
     }
     // The list that is written in its place has one axis per start.
@@ -81,7 +81,7 @@ fn padded_by_attr(_: &Graph, node: &Node, rank: usize) -> Vec<usize> {
 }
 
 fn padded_by_input(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
-    let axes = operand(node, 3).map(|_| listed(ints(graph, node, 3), rank));
+    let axes = node.operand(3).map(|_| listed(ints(graph, node, 3), rank));
     padded(ints(graph, node, 1).as_deref(), axes, rank)
 }
 
@@ -94,7 +94,7 @@ fn padded(pads: Option<&[i64]>, axes: Option<Vec<usize>>, rank: usize) -> Vec<us
 }
 
 fn pads_named_axes(graph: &Graph, node: &Node) -> Result<(), String> {
-    match operand(node, 3) {
+    match node.operand(3) {
         Some(_) => known_or_absent(graph, node, 3, "axes"),
         None => Err("names no axes".to_owned()),
     }

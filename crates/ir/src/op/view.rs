@@ -1,7 +1,7 @@
 //! Ops that rename axes or respell a row-major sequence of elements: they move nothing by themselves.
 
 use super::infer::{Answer, InferContext, Inferred, MAX_RANK, check_rank, small_ints, typed};
-use super::query::{ints, operand};
+use super::query::ints;
 use super::{Axes, OpDef, normalize_axis};
 use crate::dim::Dim;
 use crate::form::View;
@@ -19,7 +19,7 @@ pub(super) const OPS: &[OpDef] = &[
 ];
 
 fn known_rank(graph: &Graph, node: &Node) -> Result<usize, String> {
-    let v = operand(node, 0).ok_or("lacks an operand")?;
+    let v = node.operand(0).ok_or("lacks an operand")?;
     let value = graph.value(v);
     value.ty.rank().ok_or_else(|| format!("the rank of `{}` is not known", value.name))
 }
@@ -54,7 +54,7 @@ fn reshape_view(graph: &Graph, node: &Node) -> Result<View, String> {
 }
 
 fn axes_view(graph: &Graph, node: &Node) -> Result<View, String> {
-    if operand(node, 1).is_some() && ints(graph, node, 1).is_none() {
+    if node.operand(1).is_some() && ints(graph, node, 1).is_none() {
         return Err("the axes are computed at run time".to_owned());
     }
     reshape_view(graph, node)

@@ -2,8 +2,7 @@
 
 use super::data::Features;
 use super::{
-    FIRST_PADDING_OPSET, FunctionTarget, call, extent, kind, only_result, operand, opset, per_channel, stored,
-    with_slots,
+    FIRST_PADDING_OPSET, FunctionTarget, call, extent, kind, only_result, opset, per_channel, stored, with_slots,
 };
 use crate::gpu::Convolution;
 use crate::{Cost, Kernel, NodeQuery};
@@ -67,7 +66,7 @@ impl<'a> Conv<'a> {
     fn of(query: &'a NodeQuery<'a>) -> Option<Conv<'a>> {
         let (graph, node) = (query.graph, query.graph.node(query.node));
         let slots = slots(node)?;
-        let (x, w, y) = (operand(node, 0)?, operand(node, slots.w)?, only_result(node)?);
+        let (x, w, y) = (node.operand(0)?, node.operand(slots.w)?, only_result(node)?);
         let name = node.onnx()?;
         let transposed = name == "ConvTranspose";
         let rank = graph.value(x).ty.rank()?;
@@ -92,11 +91,11 @@ impl<'a> Conv<'a> {
         let (pixels, taps) = (images.saturating_mul(places), spatial(w, 2));
         let window = pixels.saturating_mul(taps);
         let dtype = kind(graph, x).map(|(dtype, _)| dtype);
-        let constant = |slot: usize| operand(node, slot).is_none_or(|v| pads_with_zeros(query, v));
+        let constant = |slot: usize| node.operand(slot).is_none_or(|v| pads_with_zeros(query, v));
         let weights = constant(slots.w)
             && slots.bias.is_none_or(constant)
             && slots.by_channel.iter().all(|&slot| constant(slot))
-            && slots.zero.and_then(|slot| operand(node, slot)).is_none_or(|v| is_zero(graph, v));
+            && slots.zero.and_then(|slot| node.operand(slot)).is_none_or(|v| is_zero(graph, v));
         let may_pad = weights && opset(node)? >= FIRST_PADDING_OPSET;
         Some(Conv {
             query,
@@ -177,7 +176,7 @@ impl<'a> Conv<'a> {
         put(self.slots.w, stored(w));
         if let (Some(filters), Some(slots)) = (self.filters, y.slots) {
             for slot in self.slots.bias.iter().chain(self.slots.by_channel) {
-                let long = operand(self.node, *slot).is_some_and(|v| extent(self.query.graph, v, 0) == Some(filters));
+                let long = self.node.operand(*slot).is_some_and(|v| extent(self.query.graph, v, 0) == Some(filters));
                 put(*slot, if long && filters > 1 { per_channel(filters, slots) } else { None });
             }
             // One filter has one number, which more slots would not repeat.
@@ -220,7 +219,7 @@ fn whole(features: &Features, rank: usize, channels: Option<u64>, padded: bool) 
 impl FunctionTarget {
     pub(super) fn convolutions(&self, query: &NodeQuery<'_>) -> Option<Vec<Kernel>> {
         let conv = Conv::of(query)?;
-        let (dtype, rank) = kind(query.graph, operand(conv.node, 0)?)?;
+        let (dtype, rank) = kind(query.graph, conv.node.operand(0)?)?;
         let mut kernels = Vec::new();
         for features in self.layouts_of(dtype, rank) {
             if features.block() > 1 {
@@ -299,10 +298,10 @@ impl FunctionTarget {
 /// Whether pad lanes of a value are zeros wherever it is stored: it is a constant, or one that is dequantized, with no zero point.
 fn pads_with_zeros(query: &NodeQuery<'_>, v: ValueId) -> bool {
     let maker = query.graph.node(query.graph.value(v).producer().0);
-    let constant = |slot: usize| operand(maker, slot).is_none_or(|v| (query.is_constant)(v));
+    let constant = |slot: usize| maker.operand(slot).is_none_or(|v| (query.is_constant)(v));
     let dequantized = maker.onnx() == Some("DequantizeLinear")
         && (0..maker.inputs.len()).all(constant)
-        && operand(maker, 2).is_none_or(|v| is_zero(query.graph, v));
+        && maker.operand(2).is_none_or(|v| is_zero(query.graph, v));
     dequantized || (query.is_constant)(v)
 }
 

@@ -2,8 +2,7 @@
 
 use super::data::Features;
 use super::{
-    FIRST_PADDING_OPSET, FunctionTarget, call, extent, kind, only_result, operand, opset, per_channel, stored,
-    with_slots,
+    FIRST_PADDING_OPSET, FunctionTarget, call, extent, kind, only_result, opset, per_channel, stored, with_slots,
 };
 use crate::{Cost, Kernel, NodeQuery};
 use relayout_ir::attr::Attr;
@@ -38,7 +37,7 @@ impl<'a> Use<'a> {
                 if (node.onnx() == Some("Resize")) == (node.opset >= 10) && resizes_space(query, node) =>
             {
                 // A list of sizes says how many channels there are.
-                (if operand(node, 3).is_some() { Channels::Counted } else { Channels::Apart }, &[])
+                (if node.operand(3).is_some() { Channels::Counted } else { Channels::Apart }, &[])
             }
             "GridSample" if node.opset >= 16 => (Channels::Apart, &[]),
             "BatchNormalization" if infers(node) => (Channels::Apart, &[1, 2, 3, 4]),
@@ -54,7 +53,7 @@ impl<'a> Use<'a> {
 /// Whether only spatial extents change. The dialect's form has no `axes`.
 fn resizes_space(query: &NodeQuery<'_>, node: &Node) -> bool {
     let shape = |v: Option<ValueId>| v.and_then(|v| query.graph.value(v).ty.shape());
-    let (x, y) = (shape(operand(node, 0)), shape(node.outputs.first().copied().flatten()));
+    let (x, y) = (shape(node.operand(0)), shape(node.outputs.first().copied().flatten()));
     let same = |axis: usize| x.zip(y).is_some_and(|(x, y)| x.get(axis) == y.get(axis));
     same(0) && same(1) && node.ints("axes").is_none()
 }
@@ -74,9 +73,9 @@ fn infers(node: &Node) -> bool {
 
 /// Whether scales are one per channel: with blocks of channels the standard op has no axis to name.
 fn is_by_channel(query: &NodeQuery<'_>, node: &Node) -> bool {
-    let scales = operand(node, 1).and_then(|v| query.graph.value(v).ty.rank());
+    let scales = node.operand(1).and_then(|v| query.graph.value(v).ty.rank());
     let blocks = node.int("block_size").unwrap_or(0);
-    let rank = operand(node, 0).and_then(|v| query.graph.value(v).ty.rank()).unwrap_or(0);
+    let rank = node.operand(0).and_then(|v| query.graph.value(v).ty.rank()).unwrap_or(0);
     let axis = node.int("axis").unwrap_or(1);
     let axis = if axis < 0 { axis + i64::try_from(rank).unwrap_or(0) } else { axis };
     scales == Some(1) && blocks == 0 && axis == 1
@@ -89,7 +88,7 @@ impl FunctionTarget {
             return Some(kernels);
         }
         let used = Use::of(query)?;
-        let (x, y) = (operand(node, 0)?, only_result(node)?);
+        let (x, y) = (node.operand(0)?, only_result(node)?);
         let (mut dtype, rank) = kind(graph, x)?;
         if used.name == "QuantizeLinear" {
             dtype = graph.value(y).ty.dtype()?;
@@ -97,7 +96,7 @@ impl FunctionTarget {
         if graph.value(y).ty.rank() != Some(rank) {
             return None;
         }
-        let constant = used.by_channel.iter().filter_map(|&s| operand(node, s)).all(|v| (query.is_constant)(v));
+        let constant = used.by_channel.iter().filter_map(|&s| node.operand(s)).all(|v| (query.is_constant)(v));
         let may_pad = used.channels == Channels::Apart && constant && opset(node)? >= FIRST_PADDING_OPSET;
         let [before, after] = [x, y].map(|v| extent(graph, v, 1));
         let mut kernels = Vec::new();
@@ -131,7 +130,7 @@ impl FunctionTarget {
         {
             return None;
         }
-        let by_channel = operand(node, 1).and_then(|v| graph.value(v).ty.rank()) == Some(1);
+        let by_channel = node.operand(1).and_then(|v| graph.value(v).ty.rank()) == Some(1);
         let axis = relayout_ir::op::normalize_axis(node.int("axis").unwrap_or(1), rank)?;
         let filters = extent(graph, y, axis)?;
         let mut kernels: Vec<Kernel> = Vec::new();
@@ -199,7 +198,7 @@ fn kernel(
     }
     if let (Some(channels), Some(slots)) = (channels, slots) {
         for (slot, place) in ins.iter_mut().enumerate().filter(|(slot, _)| used.by_channel.contains(slot)) {
-            if operand(node, slot).is_some() {
+            if node.operand(slot).is_some() {
                 *place = per_channel(channels, slots);
             }
         }

@@ -3,7 +3,7 @@
 //! The one kernel reads queries, keys and values as projections leave them, positions outside of heads, and leaves its result so.
 //! The products read what `FusedMatMul` reads (`matrix.rs`): keys by rows or by columns, and rows outside of the batch.
 
-use super::{OrtCpu, operand};
+use super::OrtCpu;
 use crate::measured::{Attention as Form, AttentionShape, Spread};
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
 use relayout_ir::attr::Attr;
@@ -31,7 +31,7 @@ impl Heads {
     fn of(query: &NodeQuery<'_>) -> Option<Heads> {
         let node = query.graph.node(query.node);
         let Attention { keys_by_rows, sums } = Attention::of(node)?;
-        let (q, v) = (operand(node, 0)?, operand(node, 2)?);
+        let (q, v) = (node.operand(0)?, node.operand(2)?);
         let (from, to) = (query.sizes.shape(query.graph, q)?, query.sizes.shape(query.graph, v)?);
         let ([before @ .., queries, width], [.., keys, value_width]) = (&from[..], &to[..]) else { return None };
         let heads = before.iter().copied().fold(1, u64::saturating_mul);

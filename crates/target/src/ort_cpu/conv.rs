@@ -1,7 +1,7 @@
 //! Convolutions.
 
 use super::runs::{Runs, slots_of};
-use super::{OrtCpu, extents, image_of, image_or_signal, op, operand};
+use super::{OrtCpu, extents, image_of, image_or_signal, op};
 use crate::measured::{ConvShape, Form};
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
 use relayout_ir::attr::Attr;
@@ -14,9 +14,9 @@ use relayout_ir::storage::ImageAxes;
 /// A convolution of images or signals with constant weights, and where their axes stand.
 fn conv_of(query: &NodeQuery<'_>) -> Option<(ImageAxes, ConvShape)> {
     let node = query.graph.node(query.node);
-    let (x, w) = (operand(node, 0)?, operand(node, 1)?);
+    let (x, w) = (node.operand(0)?, node.operand(1)?);
     let y = node.outputs.first().copied().flatten()?;
-    let constant = |slot| operand(node, slot).is_none_or(|v| (query.is_constant)(v));
+    let constant = |slot| node.operand(slot).is_none_or(|v| (query.is_constant)(v));
     let pads = node.ints("pads").unwrap_or_default();
     let filters = extents(query.graph, w)?;
     let typed = query.graph.value(w).ty.dtype() == Some(DType::F32);
@@ -121,7 +121,7 @@ impl OrtCpu {
             Some(map) => layout.with_slot_map(axis, map).ok(),
             None => Some(layout),
         };
-        let bias = match (operand(node, 2), left) {
+        let bias = match (node.operand(2), left) {
             (None, _) => None,
             (Some(_), None) => Some(self.per_channel(conv.m)),
             (Some(_), runs) => Some(padded(Layout::row_major(1), 0, runs)?),

@@ -2,7 +2,7 @@
 //! channels. Two Reshapes say so, and move nothing.
 
 use super::runs::{Runs, slots_of};
-use super::{OrtCpu, image_of, operand};
+use super::{OrtCpu, image_of};
 use crate::measured::Copy;
 use crate::{Cost, Kernel, NodeQuery};
 use relayout_ir::dtype::DType;
@@ -31,7 +31,7 @@ impl Copied {
         let node = query.graph.node(query.node);
         let y = node.outputs.first().copied().flatten()?;
         let image = image_of(query, y, axes)?;
-        let [_, c, ..] = image_of(query, operand(node, 0)?, axes)?;
+        let [_, c, ..] = image_of(query, node.operand(0)?, axes)?;
         if image.contains(&0) {
             return None;
         }
@@ -72,7 +72,7 @@ fn fills_with_finite(graph: &Graph, node: &Node) -> bool {
         let bytes = plain.then(|| c.source.bytes().ok())??;
         Some(f32::from_le_bytes(bytes.get(..4)?.try_into().ok()?))
     };
-    match operand(node, 2) {
+    match node.operand(2) {
         _ if node.str("mode").is_some_and(|mode| mode != "constant") => true,
         Some(v) => graph.constant(v).and_then(known).is_some_and(f32::is_finite),
         None => by_attribute(),

@@ -7,7 +7,7 @@
 //! - *Channels.* A global pool, a one-tap convolution that takes the mean away, a convolution of the image with itself for the sums
 //!   of squares, and a one-tap convolution that scales; between them small ops on a number per channel.
 
-use super::{OrtCpu, image, operand};
+use super::{OrtCpu, image};
 use crate::measured::{AxisShape, ConvShape, Form, Pool, PoolShape, Spread};
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
 use relayout_ir::dim::Dim;
@@ -46,7 +46,7 @@ impl Norm {
         let node = query.graph.node(query.node);
         let raised = GroupNorm::of(node)?;
         let groups = u64::try_from(raised.groups).ok()?;
-        let (x, scale) = (operand(node, 0)?, operand(node, 1)?);
+        let (x, scale) = (node.operand(0)?, node.operand(1)?);
         let y = node.outputs.first().copied().flatten()?;
         let image = image(query, x)?;
         let entries = query.graph.value(scale).ty.const_shape()?.iter().product::<i64>();

@@ -2,7 +2,7 @@
 
 use super::conv::pair;
 use super::runs::{Runs, slots_of};
-use super::{OrtCpu, image_of, image_or_signal, op, operand};
+use super::{OrtCpu, image_of, image_or_signal, op};
 use crate::measured::{Pool, PoolShape, Reorder, Side};
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
 use relayout_ir::form::KernelLayouts;
@@ -28,7 +28,7 @@ fn pool_of(query: &NodeQuery<'_>) -> Option<(Pool, ImageAxes, PoolShape)> {
     if node.outputs.iter().skip(1).any(Option::is_some) || counts_beyond {
         return None;
     }
-    let (axes, [n, c, h, w]) = image_or_signal(query, operand(node, 0)?)?;
+    let (axes, [n, c, h, w]) = image_or_signal(query, node.operand(0)?)?;
     let [_, _, oh, ow] = image_of(query, y, axes)?;
     let (kernel, stride) = (pair(node, "kernel_shape"), pair(node, "strides"));
     Some((pool, axes, PoolShape { n, c, h, w, oh, ow, kernel, stride }))

@@ -3,7 +3,7 @@
 //! ONNX Runtime's `QLinearConv` computes channels-last whatever it is given, so ONNX's order costs it a Transpose on either side;
 //! its weights stay as they are. `NhwcMaxPool`, and the average pools with `channels_last`, read whole pixels at once.
 
-use super::{OrtCpu, operand};
+use super::OrtCpu;
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
 use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
@@ -86,8 +86,8 @@ impl Image {
         if node.outputs.iter().skip(1).any(Option::is_some) || node.int("channels_last").unwrap_or(0) != 0 {
             return None;
         }
-        let (read, made) = (bytes_of(query, operand(node, 0)?)?, bytes_of(query, y)?);
-        let weights = operand(node, 3).filter(|_| op == Quantized::Conv);
+        let (read, made) = (bytes_of(query, node.operand(0)?)?, bytes_of(query, y)?);
+        let weights = node.operand(3).filter(|_| op == Quantized::Conv);
         if weights.is_some_and(|w| query.graph.value(w).ty.rank() != Some(4)) {
             return None;
         }

@@ -1,7 +1,7 @@
 //! Images scaled by whole factors: op Upsample of the domain.
 
 use super::runs::{Runs, slots_of};
-use super::{OrtCpu, image, op, operand};
+use super::{OrtCpu, image, op};
 use crate::measured::{ResizeShape, Scaling};
 use crate::{Cost, Kernel, NodeQuery, Rewrite};
 use relayout_ir::attr::Attr;
@@ -23,7 +23,7 @@ impl Scaled {
     fn of(query: &NodeQuery<'_>) -> Option<Scaled> {
         let node = query.graph.node(query.node);
         let y = node.outputs.first().copied().flatten()?;
-        let ([n, c, h, w], [_, _, oh, ow]) = (image(query, operand(node, 0)?)?, image(query, y)?);
+        let ([n, c, h, w], [_, _, oh, ow]) = (image(query, node.operand(0)?)?, image(query, y)?);
         let factors = factors(query, node, y)?;
         // Until opset 10 there was one way to do it.
         let modern = node.onnx() == Some("Resize") && node.opset >= 11;
@@ -52,7 +52,7 @@ impl Scaled {
 fn factors(query: &NodeQuery<'_>, node: &Node, y: ValueId) -> Option<[u64; 2]> {
     let given = match node.attrs.get("scales") {
         Some(Attr::Floats(scales)) => Some(scales.clone()),
-        _ => [2, 1].into_iter().filter_map(|slot| operand(node, slot)).find_map(|v| floats(query.graph, v)),
+        _ => [2, 1].into_iter().filter_map(|slot| node.operand(slot)).find_map(|v| floats(query.graph, v)),
     };
     if let Some(scales) = given.filter(|s| !s.is_empty()) {
         let [1.0, 1.0, h, w] = scales[..] else { return None };
@@ -61,9 +61,9 @@ fn factors(query: &NodeQuery<'_>, node: &Node, y: ValueId) -> Option<[u64; 2]> {
     }
     // By sizes: the factors are what the extents say.
     let of = |v: ValueId| query.graph.value(v).ty.const_shape().and_then(|s| <[i64; 4]>::try_from(s).ok());
-    let ([n, c, h, w], [on, oc, oh, ow]) = (of(operand(node, 0)?)?, of(y)?);
+    let ([n, c, h, w], [on, oc, oh, ow]) = (of(node.operand(0)?)?, of(y)?);
     let whole = |from: i64, to: i64| (from > 0 && to % from == 0).then(|| (to / from) as u64);
-    (node.opset >= 11 && operand(node, 3).is_some() && (n, c) == (on, oc)).then_some(())?;
+    (node.opset >= 11 && node.operand(3).is_some() && (n, c) == (on, oc)).then_some(())?;
     Some([whole(h, oh)?, whole(w, ow)?])
 }
 

@@ -4,7 +4,7 @@
 //! They are the kernels of other images: what is constant has zeros in those slots, and what they compute of them is paid for. Where
 //! the slots are is not theirs to ask for: they are offered where an operand or the result may lie so.
 
-use super::{OrtCpu, image_of, operand};
+use super::{OrtCpu, image_of};
 use crate::measured::{Copy, Reorder, Side};
 use crate::{Cost, Kernel, MoveQuery, NodeQuery};
 use relayout_ir::dtype::DType;
@@ -73,13 +73,13 @@ impl OrtCpu {
         let result = node.outputs.first().copied().flatten();
         if node.onnx() == Some("Conv") {
             let of = |v: Option<ValueId>| maps(&mut v.into_iter(), ImageAxes::ORIGINS[0]);
-            return self.convs_in_runs(query, &of(operand(node, 0)), &of(result));
+            return self.convs_in_runs(query, &of(node.operand(0)), &of(result));
         }
         let mut kernels = Vec::new();
         for axes in ImageAxes::ORIGINS.into_iter().filter(|axes| axes.h.is_some()) {
             // A reduction may leave no image.
             let image = |v: Option<ValueId>| v.and_then(|v| image_of(query, v, axes));
-            let Some([_, channels, ..]) = image(result).or_else(|| image(operand(node, 0))) else { continue };
+            let Some([_, channels, ..]) = image(result).or_else(|| image(node.operand(0))) else { continue };
             for map in maps(&mut node.inputs.iter().copied().flatten().chain(result), axes) {
                 let all = map.iter().map(|run| run.len).sum::<u64>() == channels;
                 kernels.extend(all.then(|| self.kernel_in_runs(query, axes, map)).flatten());

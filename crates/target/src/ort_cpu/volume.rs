@@ -4,7 +4,7 @@
 //! blocked volume lies in one of two ways, and is an image in both: its frames one after another, `N D C/B H W C%B`, are the images
 //! of a batch; its blocks one after another, `N C/B D H W C%B`, are images with a frame per row.
 
-use super::{OrtCpu, blocked, extents, operand};
+use super::{OrtCpu, blocked, extents};
 use crate::measured::{ConvShape, Copy, Form, Pool, PoolShape, Reorder, Side, Spread, VolumeShape};
 use crate::{Cost, Kernel, MoveQuery, NodeQuery};
 use relayout_ir::dim::Dim;
@@ -32,7 +32,7 @@ struct Windows {
 impl Windows {
     fn of(query: &NodeQuery<'_>) -> Option<Windows> {
         let node = query.graph.node(query.node);
-        let (x, y) = (operand(node, 0)?, node.outputs.first().copied().flatten()?);
+        let (x, y) = (node.operand(0)?, node.outputs.first().copied().flatten()?);
         let sizes = |v: ValueId| -> Option<[u64; 5]> {
             let float = query.graph.value(v).ty.dtype() == Some(DType::F32);
             let sizes: [u64; 5] = query.sizes.shape(query.graph, v)?.try_into().ok()?;
@@ -118,8 +118,8 @@ impl OrtCpu {
     /// A convolution with constant weights, and its groups.
     fn convolved(query: &NodeQuery<'_>) -> Option<(Windows, u64)> {
         let node = query.graph.node(query.node);
-        let w = operand(node, 1)?;
-        let constant = |slot| operand(node, slot).is_none_or(|v| (query.is_constant)(v));
+        let w = node.operand(1)?;
+        let constant = |slot| node.operand(slot).is_none_or(|v| (query.is_constant)(v));
         let windows = Windows::of(query)?;
         let filters = extents(query.graph, w)?;
         let group = u64::try_from(node.int("group").unwrap_or(1)).ok().filter(|&group| group > 0)?;
@@ -185,7 +185,7 @@ impl OrtCpu {
         if conv.m == m
             && let Some(bias) = ins.get_mut(2)
         {
-            *bias = Some(self.per_channel(m)).filter(|_| operand(node, 2).is_some());
+            *bias = Some(self.per_channel(m)).filter(|_| node.operand(2).is_some());
         }
         Some(Kernel {
             layouts: KernelLayouts { ins, outs: vec![Some(blocked)] },
