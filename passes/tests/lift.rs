@@ -89,6 +89,25 @@ fn channels_that_fill_blocks_are_cut_off_as_far_as_they_are_carried() {
 }
 
 #[test]
+fn no_activation_is_lost() {
+    for name in ["HardSwish", "Clip", "Newer"] {
+        let mut graph = graph(&format!(
+            "  %x: f32[1,16,8,8]@NCHW = input
+  %w: f32[16,16,1,1]@NCHW = const
+  %p: f32[1,16,8,8]@NCHW = com.microsoft.nchwc::ReorderInput(%x)
+  %c: f32[1,16,8,8]@NCHW = com.microsoft.nchwc::Conv(%p, %w) {{activation=\"{name}\", kernel_shape=[1,1]}}
+  %y: f32[1,16,8,8]@NCHW = com.microsoft.nchwc::ReorderOutput(%c) {{channels=16}}
+  output %y
+"
+        ));
+        lift(&mut graph).expect("names are fresh");
+        let made = graph.by_name("c").map(|v| graph.node(graph.value(v).producer().0));
+        assert_eq!(made.and_then(|node| node.onnx()), Some(name), "it leaves what the convolution left");
+        assert!(name != "HardSwish" || ops(&mut graph).contains(&format!("{name} f32[1,16,8,8]")), "it is known");
+    }
+}
+
+#[test]
 fn weights_that_are_computed_are_not_cut_and_channels_are_cut_off_behind_them() {
     let mut graph = bottleneck("input", 40);
     lift(&mut graph).expect("names are fresh");

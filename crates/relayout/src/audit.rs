@@ -47,7 +47,7 @@ pub struct Audit {
     pub best_ns: u64,
     /// Its moves.
     pub best: Traffic,
-    /// The moves that [`optimize`](crate::optimize) would leave, whose rules also take nodes away, fuse and fold.
+    /// The moves that [`optimize`](crate::optimize) would leave in its first round, whose rules also take nodes away, fuse and fold.
     pub optimized: Traffic,
     /// How the decision was found.
     pub solve: SolveRecord,

@@ -3,7 +3,7 @@
 mod common;
 mod fold_nets;
 
-use fold_nets::{F32, Net, compare};
+use fold_nets::{F32, F64, Net, compare};
 use relayout::verify::Tolerance;
 use relayout_ir::op::infer::infer_graph;
 use relayout_onnx::export::export;
@@ -67,6 +67,13 @@ fn a_product_of_turned_operands_is_scaled_behind_it() {
         .float_attribute("alpha", 0.125)
         .output("y", F32);
     assert_eq!(written_out(&turned), count(&[("MatMul", 1), ("Mul", 1), ("Transpose", 2)]));
+}
+
+#[test]
+fn a_product_of_doubles_that_is_scaled_stays() {
+    let net = Net::new(17).input("a", F64, &[2, 4]).input("b", F64, &[4, 3]);
+    let scaled = net.node("FusedMatMul", &["a", "b"], "y").of_domain(FUSED).float_attribute("alpha", 0.125);
+    assert_eq!(written_out(&scaled.output("y", F64)), count(&[("FusedMatMul", 1)]));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What ONNX Runtime makes of standard ops before it runs them, as those again, so that rules which know the exports see them.
 
-use super::{OPSET, SUM, node_of, put, put_instead, standard};
+use super::{OPSET, SUM, node_of, put, put_instead};
 use crate::pipeline::{PassError, each_graph};
+use crate::views::standard;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
@@ -12,6 +13,8 @@ use relayout_ir::patch::{NewOperand, Patch, remove_dead};
 const DOMAIN: &str = "com.microsoft";
 /// Opset from which the standard domain has normalizations of layers.
 const LAYER_OPSET: i64 = 17;
+/// Opset from which it has `HardSwish`.
+const HARD_SWISH_OPSET: i64 = 14;
 
 /// Writes fused ops of the graph and its bodies as standard ones: convolutions, products and normalizations with what they took
 /// in, and products of rows between Reshapes that only put those together.
@@ -85,17 +88,16 @@ fn activation(node: &Node) -> Option<Node> {
     let named = |names: &[&'static str]| -> Vec<(&'static str, Attr)> {
         names.iter().zip(params).map(|(&name, &p)| (name, Attr::Float(p))).collect()
     };
-    let (op, attrs) = match node.str("activation")? {
-        "Relu" => ("Relu", named(&[])),
-        "Tanh" => ("Tanh", named(&[])),
-        "Sigmoid" => ("Sigmoid", named(&[])),
-        "LeakyRelu" => ("LeakyRelu", named(&["alpha"])),
-        "HardSigmoid" => ("HardSigmoid", named(&["alpha", "beta"])),
-        "Clip" => ("Clip", named(&["min", "max"])),
-        // An op that is none of ONNX's has no rules either.
-        _ => return None,
+    let op = node.str("activation")?;
+    let attrs = match op {
+        "LeakyRelu" => named(&["alpha"]),
+        "HardSigmoid" => named(&["alpha", "beta"]),
+        "Clip" => named(&["min", "max"]),
+        // One that ONNX does not have, no rule knows either: it stays an op of its name.
+        _ => named(&[]),
     };
-    Some(node_of(op, Vec::new(), attrs))
+    let opset = if op == "HardSwish" { HARD_SWISH_OPSET } else { OPSET };
+    Some(Node { opset, ..node_of(op, Vec::new(), attrs) })
 }
 
 /// A product with turned operands, scaled.
@@ -110,7 +112,10 @@ fn product(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     if turned.iter().zip(&ranks).any(|(&turned, rank)| turned && rank.is_none_or(|rank| rank < 2)) {
         return Ok(());
     }
-    let dtype = graph.value(y).ty.dtype();
+    let scaled = alpha.to_bits() != 1f32.to_bits();
+    if scaled && graph.value(y).ty.dtype() != Some(DType::F32) {
+        return Ok(());
+    }
     graph.set_op(n, standard("MatMul"), OPSET);
     graph.attrs_mut(n).clear();
     for (slot, rank) in ranks.into_iter().enumerate().filter(|(slot, _)| turned[*slot]) {
@@ -120,24 +125,15 @@ fn product(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
         let node = node_of("Transpose", vec![Some(x)], [("perm", Attr::Ints(perm))]);
         put(graph, n, node, x, vec![Use { node: n, slot }])?;
     }
-    match dtype {
-        Some(DType::F32) if alpha.to_bits() != 1f32.to_bits() => {
-            let scaled = &mut Vec::new();
-            let result = behind(graph, y, node_of("Mul", vec![None], []), scaled)?;
-            let mul = graph.value(result).producer().0;
-            let constant = Constant::inline(DType::F32, Vec::new(), alpha.to_le_bytes().to_vec().into());
-            let mut patch = Patch::new();
-            patch.set_operand(NewOperand {
-                node: mul,
-                slot: 1,
-                constant,
-                name: "alpha".to_owned(),
-                takes_name_of: None,
-            });
-            patch.apply(graph).map(drop)
-        }
-        _ => Ok(()),
+    if !scaled {
+        return Ok(());
     }
+    let result = behind(graph, y, node_of("Mul", vec![None], []), &mut Vec::new())?;
+    let node = graph.value(result).producer().0;
+    let constant = Constant::inline(DType::F32, Vec::new(), alpha.to_le_bytes().to_vec().into());
+    let mut patch = Patch::new();
+    patch.set_operand(NewOperand { node, slot: 1, constant, name: "alpha".to_owned(), takes_name_of: None });
+    patch.apply(graph).map(drop)
 }
 
 fn scale(node: &Node, name: &str) -> f32 {

@@ -11,12 +11,13 @@ mod channels;
 mod fused;
 
 use crate::eval::Picked;
+use crate::views::standard;
 use channels::{Channels, is_depthwise};
 use fused::write_out_convolution;
 pub use fused::write_out_fused;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
-use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, OpName, Use, ValueId};
+use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::NCHWC;
 use relayout_ir::patch::{Insert, NewOperand, Patch, remove_dead};
@@ -159,10 +160,6 @@ fn drop_guards(graph: &mut Graph) -> Result<(), DuplicateName> {
 
 fn become_op(graph: &mut Graph, n: NodeId, name: &str) {
     graph.set_op(n, standard(name), OPSET);
-}
-
-fn standard(name: &str) -> OpName {
-    OpName { domain: String::new(), name: name.to_owned(), overload: String::new() }
 }
 
 fn is_last(node: &Node) -> bool {

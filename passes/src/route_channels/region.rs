@@ -1,6 +1,7 @@
 //! What is routed together: the convolutions whose channels meet in some value, and those that read these values.
 
 use super::trace::{Channel, Routes, count};
+use petgraph::unionfind::UnionFind;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, Use, ValueId};
@@ -61,7 +62,7 @@ pub(super) fn find(graph: &Graph, summing: &[NodeId], block: usize) -> Vec<Regio
     let summing: FxHashSet<NodeId> = summing.iter().copied().collect();
     let mut values: BTreeSet<ValueId> = routes.of.keys().copied().collect();
     values.extend(routes.of.values().flat_map(|route| &route.channels).map(|c| c.source));
-    let mut regions = Regions::default();
+    let mut regions = Regions::of(graph);
     for v in values {
         let Some(route) = routes.at(graph, v) else { continue };
         let sources: BTreeSet<ValueId> = route.channels.iter().map(|c| c.source).collect();
@@ -92,49 +93,49 @@ pub(super) fn find(graph: &Graph, summing: &[NodeId], block: usize) -> Vec<Regio
 }
 
 /// Regions under way.
-#[derive(Default)]
 struct Regions {
-    /// By source: another one of the same region, or itself.
-    joined: BTreeMap<ValueId, ValueId>,
+    /// Sources of the same region, by their indices.
+    joined: UnionFind<usize>,
+    sources: BTreeSet<ValueId>,
     /// Sources of regions that have to stay as they are.
     kept: Vec<ValueId>,
     sinks: Vec<Sink>,
 }
 
 impl Regions {
+    fn of(graph: &Graph) -> Regions {
+        let joined = UnionFind::new(graph.value_bound());
+        Regions { joined, sources: BTreeSet::new(), kept: Vec::new(), sinks: Vec::new() }
+    }
+
     /// Makes one region of those of these sources.
     fn join(&mut self, sources: &BTreeSet<ValueId>, fits: bool) {
         let Some(&first) = sources.first() else { return };
-        let root = self.root(first);
         for &source in sources {
-            let other = self.root(source);
-            self.joined.insert(other, root);
+            self.joined.union(first.index(), source.index());
         }
+        self.sources.extend(sources);
         if !fits {
             self.kept.push(first);
         }
     }
 
-    fn root(&mut self, source: ValueId) -> ValueId {
-        let mut at = source;
-        while let Some(&next) = self.joined.get(&at).filter(|&&next| next != at) {
-            at = next;
-        }
-        self.joined.insert(source, at);
-        at
+    /// A number of the region of a source.
+    fn root(&self, source: ValueId) -> usize {
+        self.joined.find(source.index())
     }
 
     /// Those that need not stay, all their sources made by convolutions.
     fn take(mut self, graph: &Graph) -> Vec<Region> {
-        let mut regions: BTreeMap<ValueId, Option<Region>> = BTreeMap::new();
-        for source in self.joined.keys().copied().collect::<Vec<_>>() {
+        let mut regions: BTreeMap<usize, Option<Region>> = BTreeMap::new();
+        for &source in &self.sources {
             let region = regions.entry(self.root(source)).or_insert_with(|| Some(Region::default()));
             match (chain(graph, source), &mut *region) {
                 (Some(chain), Some(region)) => region.sources.push(Source { value: source, chain }),
                 _ => *region = None,
             }
         }
-        for source in std::mem::take(&mut self.kept) {
+        for &source in &self.kept {
             regions.insert(self.root(source), None);
         }
         for sink in std::mem::take(&mut self.sinks) {
