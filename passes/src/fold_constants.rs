@@ -11,7 +11,7 @@
 //! Absent: graph outputs, which stay results of nodes; large Transposes, which `fold_weights` turns into notes once layouts are
 //! decided; dequantized weights, which a runtime fuses with what reads them.
 
-use crate::eval::{Computed, Step};
+use relayout_eval::{Computed, Step};
 use crate::fold_weights::known_constant;
 use crate::pipeline::{Context, PassError};
 use crate::rewrites::{Known, of_known};

@@ -1,7 +1,8 @@
 //! `fold_pads`: zeros that a Pad puts around an image go into the convolution that reads it, through Transposes between them.
 
 use crate::pipeline::{Context, PassError};
-use crate::rewrites::{RewriteForm, TABLE, floats, reassociable};
+use crate::rewrites::{RewriteForm, TABLE, reassociable};
+use relayout_eval::floats;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};

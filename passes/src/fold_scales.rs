@@ -8,10 +8,11 @@
 //! Nothing is done upstream of a quantization, to a factor that a runtime gives to the product behind it, to weights that another node reads and that are large, or to halves whose
 //! products leave the range of their type.
 
-use crate::eval::{Numbers, Scaled, Split, bytes_of, decode, encode};
+use relayout_eval::{Numbers, Scaled, Split, bytes_of, decode, encode};
 use crate::fold_constants::{SMALL, pass_cost};
 use crate::pipeline::{Context, PassError};
-use crate::rewrites::{Affine, Anchor, BiasPlace, Rewrite, of_anchor, reading, reassociable};
+use crate::rewrites::{Anchor, BiasPlace, Rewrite, of_anchor, reassociable};
+use relayout_eval::{Affine, reading};
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};

@@ -8,7 +8,6 @@ pub mod canonicalize;
 pub mod choose_forms;
 pub mod cleanup;
 pub mod ends;
-pub mod eval;
 pub mod fold_constants;
 pub mod fold_copies;
 pub mod fold_pads;

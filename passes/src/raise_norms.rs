@@ -13,7 +13,8 @@
 //! what no kernel was chosen for, node by node as it was read.
 
 use crate::pipeline::{Context, PassError};
-use crate::rewrites::{floats, reassociable};
+use crate::rewrites::reassociable;
+use relayout_eval::floats;
 use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};

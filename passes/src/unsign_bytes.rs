@@ -14,7 +14,7 @@
 
 mod units;
 
-use crate::eval::bytes_of;
+use relayout_eval::bytes_of;
 use crate::fold_constants::SMALL;
 use crate::pipeline::{Context, PassError};
 use crate::rewrites::{Numerics, RewriteForm, TABLE};

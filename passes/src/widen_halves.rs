@@ -4,7 +4,7 @@
 //! it runs float32 throughout, and then blocks it. Said in the file, the decision is made before. Inputs and outputs stay halves;
 //! weights are widened while they are written.
 
-use crate::eval::{Widened, bytes_of};
+use relayout_eval::{Widened, bytes_of};
 use crate::pipeline::{Context, PassError};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;

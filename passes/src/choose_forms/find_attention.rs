@@ -4,7 +4,7 @@
 //! the batch, `[batch * heads, positions, units]` by Reshapes on all sides, what stands before these is taken. A sum of the scores
 //! with zeros, which exporters write for a bias that is not there, goes too, and so does a Cast to the type that is there.
 
-use crate::rewrites::floats;
+use relayout_eval::floats;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};

@@ -18,7 +18,7 @@ use super::make::Maker;
 use super::nchwc::convolution;
 use super::scale::{become_convolution, constant_scale, convolve_images, reshape};
 use crate::pipeline::PassError;
-use crate::rewrites::{Affine, floats};
+use relayout_eval::{Affine, floats};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;

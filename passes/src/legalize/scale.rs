@@ -8,7 +8,7 @@
 use super::make::Maker;
 use super::nchwc::convolution;
 use crate::pipeline::PassError;
-use crate::rewrites::{Affine, floats, reading};
+use relayout_eval::{Affine, floats, reading};
 use relayout_ir::attr::{Attr, Attrs};
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;

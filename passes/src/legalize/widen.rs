@@ -2,7 +2,7 @@
 //! for the channels of the others.
 
 use super::nchwc::convolution;
-use crate::eval::Diagonal;
+use relayout_eval::Diagonal;
 use crate::pipeline::PassError;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::{Constant, Repack};

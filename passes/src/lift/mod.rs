@@ -10,7 +10,7 @@
 mod channels;
 mod fused;
 
-use crate::eval::Picked;
+use relayout_eval::Picked;
 use crate::views::standard;
 use channels::{Channels, is_depthwise};
 use fused::write_out_convolution;

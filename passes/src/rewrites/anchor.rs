@@ -1,7 +1,7 @@
 //! Linear ops with constant weights, read as ops that can take a factor per output channel, and a summand if there is a place.
 
-use super::affine::floats;
-use crate::eval::Split;
+use relayout_eval::floats;
+use relayout_eval::Split;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, ValueId};

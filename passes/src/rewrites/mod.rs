@@ -5,12 +5,9 @@
 //! Absent: a search. Every rewrite here takes nodes or a move away and adds no more than views, or makes several ops one, so any order
 //! ends, at the same graph; what adds copies is tried once, whole, and taken where it is cheaper.
 
-mod affine;
 mod anchor;
 mod rounding;
 
-pub(crate) use affine::floats;
-pub use affine::{Affine, reading};
 pub use anchor::{Anchor, BiasPlace};
 pub(crate) use rounding::reassociable;
 

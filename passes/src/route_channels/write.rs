@@ -3,7 +3,7 @@
 use super::region::{Reader, Region, Sink, Source, reader, readers, weights};
 use super::slots::{Part, Slots};
 use super::trace::CHANNELS;
-use crate::eval::Picked;
+use relayout_eval::Picked;
 use crate::pipeline::PassError;
 use crate::views::standard;
 use relayout_ir::attr::Attr;

@@ -1,6 +1,6 @@
 //! Element-wise nodes read as `y = scale * x + shift` with constants, one of each per channel or one for all.
 
-use crate::eval::{bytes_of, decode};
+use crate::{bytes_of, decode};
 use relayout_ir::constant::Constant;
 use relayout_ir::graph::{Graph, Node, ValueId};
 
@@ -122,7 +122,7 @@ fn vector(graph: &Graph, v: ValueId, rank: usize, axis: Option<usize>, channels:
 }
 
 /// Elements of a constant of floats, if they are few and there.
-pub(crate) fn floats(c: &Constant) -> Option<Vec<f64>> {
+pub fn floats(c: &Constant) -> Option<Vec<f64>> {
     if !c.dtype.is_float() || c.elems()? > READ_ELEMS || !c.source.is_available() {
         return None;
     }

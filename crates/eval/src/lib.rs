@@ -6,6 +6,7 @@
 //! Absent: ops whose last bit depends on the library that computes them (Exp, Erf, sums, Pow where it rounds), strings, complex numbers and
 //! elements that do not fill a byte, of which only views are taken.
 
+mod affine;
 mod arith;
 mod numbers;
 mod picked;
@@ -13,6 +14,7 @@ mod shuffle;
 mod source;
 mod step;
 
+pub use affine::{Affine, floats, reading};
 pub use arith::{Binary, Unary};
 pub use numbers::{Numbers, decode, encode};
 pub use picked::Picked;
