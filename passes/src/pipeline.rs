@@ -1,269 +1,162 @@
-//! The pipeline: passes in a table, with the reason for their order.
+//! The pipeline: passes in slots, with the reason for their order.
 //!
 //! Every pass takes a graph that `verify` passed and leaves one that it passes; the pipeline checks that after each. A pass
-//! collects its edits in a patch and applies it whole.
+//! collects its edits in a patch, or in fragments, each applied whole.
 
 mod known;
+mod order;
+mod table;
 
-use crate::assign::{Decision, Plan, Scopes, SolveRecord};
-use crate::ends::{Ends, MovedEnd};
-use crate::hints::{Hints, Size};
-use crate::record::{GraphRecord, PricedMove, describe_priced_moves};
-use crate::rewrites::Numerics;
-use crate::solve::Limits;
-use crate::{
-    canonicalize, choose_forms, cleanup, fold_constants, fold_copies, fold_pads, fold_scales, fold_shapes,
-    fold_weights, hoist, join_moves, legalize, materialize, raise_norms, reorder_weights, route_channels, trim_pools,
-    unsign_bytes, widen_halves,
-};
-use relayout_ir::graph::{DuplicateName, Graph, NodeId, Op};
+pub use order::steps;
+
+use crate::decide::solve::Limits;
+use crate::decide::{Decision, Ends, MovedEnd, Plan, Scopes, SolveRecord};
+use crate::forms::raise::Raised;
+use crate::report::{GraphRecord, PricedMove, describe_priced_moves};
+use crate::write::cleanup;
+use relayout_ir::graph::{Graph, NodeId, Op};
 use relayout_ir::layout::Layout;
 use relayout_ir::model::Model;
 use relayout_ir::verify::{Contract, Violation, verify_with};
-use relayout_target::Target;
+use relayout_target::hints::{Hints, Size};
+use relayout_target::{
+    Context, Declared, Fact, Numerics, Pass, PassError, Report, Rule, Run, Settings, Slot, Target, Trial, Trials,
+    Written, each_graph,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What passes share while they work on one graph.
-pub struct Context<'a> {
-    /// The target.
-    pub target: &'a dyn Target,
-    /// Size hints.
-    pub hints: Hints,
-    /// Limits of the solver.
-    pub limits: Limits,
-    /// How inputs and outputs of the model are stored.
-    pub ends: Ends,
-    /// Those that are stored otherwise than ONNX has them, from `assign` on.
-    pub moved_ends: Vec<MovedEnd>,
-    /// What rewrites may do to results.
-    pub numerics: Numerics,
-    /// The model quantizes somewhere; what leaves a body is then taken to reach it.
-    pub quantizes: bool,
+/// What the engine keeps while passes run.
+pub(crate) struct State<'a> {
+    pub(crate) settings: Settings<'a>,
     /// Anonymous dims handed out so far.
-    pub unknowns: u32,
-    /// The version of the standard domain that the model imports; 0 if it imports none.
-    pub opset: i64,
-    /// The decision, from `assign` on.
-    pub plan: Plan,
-    /// How it was found.
-    pub solve: SolveRecord,
-    /// How many of its moves are priced.
-    pub price_moves: usize,
-    /// Those that were, the dearest first.
-    pub priced: Vec<PricedMove>,
+    pub(crate) unknowns: u32,
+    /// The decision, once there is one.
+    pub(crate) plan: Plan,
+    /// How inputs and outputs of the model are stored.
+    pub(crate) ends: Ends,
+    /// Per graph: pieces that are one op until the decision is written.
+    pub(crate) raised: BTreeMap<usize, Vec<Raised>>,
     /// Per graph: nodes that nobody read in the input.
-    pub dead_before: Vec<BTreeSet<NodeId>>,
-    /// Per graph: normalizations that are one op until the decision is written.
-    pub raised: BTreeMap<usize, Vec<raise_norms::Raised>>,
+    pub(crate) dead_before: Vec<BTreeSet<NodeId>>,
+    /// What was written in the place of pieces, by graph.
+    pub(crate) written: Vec<(usize, Written)>,
+    pub(crate) report: Report,
     /// Per graph: what is reported of it.
-    pub graphs: Vec<GraphRecord>,
-    /// The graph that a pass over each graph is at.
-    pub at: usize,
-    /// Problems of the model that do not stop the work.
-    pub notes: Vec<String>,
+    pub(crate) graphs: Vec<GraphRecord>,
+    limits: Limits,
+    /// Inputs and outputs that are stored otherwise than ONNX has them.
+    moved_ends: Vec<MovedEnd>,
+    solve: SolveRecord,
+    /// How many of the moves that are left are priced.
+    price_moves: usize,
+    /// Those that were, the dearest first.
+    priced: Vec<PricedMove>,
+    /// What holds of the graph.
+    facts: BTreeSet<Fact>,
     /// The edits of the graph and the contract with which it was verified last.
     checked: Option<(u64, Contract)>,
 }
 
-impl<'a> Context<'a> {
-    /// What passes start from.
-    pub fn new(target: &'a dyn Target) -> Context<'a> {
-        Context {
-            target,
-            hints: Hints::default(),
-            limits: Limits::default(),
-            ends: Ends::default(),
-            moved_ends: Vec::new(),
-            numerics: Numerics::default(),
-            quantizes: false,
-            unknowns: 0,
-            opset: 0,
+impl<'a> State<'a> {
+    fn new(model: &Model, target: &'a dyn Target, options: &PipelineOptions) -> State<'a> {
+        let opset = ["", "ai.onnx"].iter().find_map(|domain| model.opsets.get(*domain)).copied().unwrap_or(0);
+        let settings =
+            Settings { target, hints: Hints::default(), numerics: options.numerics, opset, quantizes: false };
+        State {
+            settings,
+            unknowns: model.unknowns,
             plan: Plan::default(),
-            solve: SolveRecord::default(),
-            price_moves: 0,
-            priced: Vec::new(),
-            dead_before: Vec::new(),
+            ends: options.ends.clone(),
             raised: BTreeMap::new(),
+            dead_before: Vec::new(),
+            written: Vec::new(),
+            report: Report::default(),
             graphs: Vec::new(),
-            at: 0,
-            notes: Vec::new(),
+            limits: options.limits.clone(),
+            moved_ends: Vec::new(),
+            solve: SolveRecord::default(),
+            price_moves: options.price_moves,
+            priced: Vec::new(),
+            facts: BTreeSet::new(),
             checked: None,
         }
     }
-}
 
-/// One pass.
-pub struct Pass {
-    /// Name: a verb.
-    pub name: &'static str,
-    /// Why it stands where it does.
-    pub reason: &'static str,
-    run: Run,
-}
-
-impl Pass {
-    /// A pass that works on each graph by itself.
-    #[must_use]
-    pub const fn on_each_graph(
-        name: &'static str,
-        reason: &'static str,
-        run: fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError>,
-    ) -> Pass {
-        Pass { name, reason, run: Run::Graph(run) }
+    /// Calls with what passes work with, at a graph.
+    pub(crate) fn context<R>(&mut self, scope: usize, call: impl FnOnce(&mut Context<'_>) -> R) -> R {
+        let weights: Vec<u64> = self.graphs.iter().map(|record| record.weight).collect();
+        let trials = Solver { ends: &self.ends, limits: &self.limits };
+        let (settings, report) = (&self.settings, &mut self.report);
+        call(&mut Context { settings, scope, weights: &weights, report, trials: &trials })
     }
 
-    fn run(&self, graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
-        match self.run {
-            Run::Model(run) => run(graph, cx),
-            Run::Graph(run) => {
-                cx.at = 0;
-                each_graph(graph, "", &mut |graph, _| {
-                    run(graph, cx)?;
-                    cx.at += 1;
-                    Ok(())
-                })
-            }
-        }
+    fn run(&mut self, step: &Step<'_>, graph: &mut Graph) -> Result<(), PassError> {
+        let run: EachGraph<'_> = match &step.run {
+            StepRun::Engine(run) => return run(graph, self),
+            StepRun::Model(run) => return self.context(0, |cx| run(graph, cx)),
+            StepRun::Target(Pass { run: Run::Model(run), .. }) => return self.context(0, |cx| run(graph, cx)),
+            StepRun::EachGraph(run) => *run,
+            StepRun::Target(Pass { run: Run::EachGraph(run), .. }) => run,
+        };
+        self.context(0, |cx| {
+            each_graph(graph, "", &mut |graph, _| {
+                run(graph, cx)?;
+                cx.scope += 1;
+                Ok(())
+            })
+        })
     }
 }
 
-/// What a pass works on.
-enum Run {
-    /// The main graph; it sees to bodies itself.
+/// Decides with the limits and ends of the model.
+struct Solver<'s> {
+    ends: &'s Ends,
+    limits: &'s Limits,
+}
+
+impl Trials for Solver<'_> {
+    fn decide(&self, settings: &Settings<'_>, graph: &Graph) -> Result<Trial, PassError> {
+        let scopes = Scopes::with_ends(graph, self.ends);
+        let decision = Decision::of(&scopes, settings.target, &settings.hints, self.limits, settings.numerics)?;
+        Ok(decision.trial())
+    }
+}
+
+type EachGraph<'t> = &'t (dyn Fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError> + Send + Sync);
+
+/// What a step of the pipeline runs.
+#[derive(Clone, Copy)]
+pub(crate) enum StepRun<'t> {
+    /// The main graph, with what the engine keeps.
+    Engine(fn(&mut Graph, &mut State<'_>) -> Result<(), PassError>),
+    /// The main graph; the pass sees to bodies itself.
     Model(fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError>),
     /// Each graph by itself.
-    Graph(fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError>),
+    EachGraph(EachGraph<'t>),
+    /// A pass of the target.
+    Target(&'t Pass),
 }
 
-/// The passes in order.
-pub const PASSES: &[Pass] = &[
-    Pass {
-        name: "fold_shapes",
-        reason: "everything after it asks for ranks, and views ask for extents",
-        run: Run::Model(fold_shapes::fold_shapes),
-    },
-    Pass {
-        name: "canonicalize",
-        reason: "binds nodes to signatures, for which ranks and constant axes must be known",
-        run: Run::Graph(canonicalize::canonicalize),
-    },
-    Pass {
-        name: "fold_constants",
-        reason: "needs views and the contents of shape arithmetic; constants behind nodes are no weights to what follows",
-        run: Run::Graph(fold_constants::fold_constants),
-    },
-    Pass {
-        name: "widen_halves",
-        reason: "before anything is decided for element types that the target does not compute in",
-        run: Run::Model(widen_halves::widen_halves),
-    },
-    Pass {
-        name: "unsign_bytes",
-        reason: "for the same reason; constants between quantizations are folded",
-        run: Run::Graph(unsign_bytes::unsign_bytes),
-    },
-    Pass {
-        name: "fold_copies",
-        reason: "needs views; what comes after it need not look through copies",
-        run: Run::Graph(fold_copies::fold_copies),
-    },
-    Pass {
-        name: "fold_scales",
-        reason: "needs weights as constants; before the decision, which need not carry layouts through what goes",
-        run: Run::Graph(fold_scales::fold_scales),
-    },
-    Pass { name: "fold_pads", reason: "for the same reasons", run: Run::Graph(fold_pads::fold_pads) },
-    Pass {
-        name: "choose_forms",
-        reason: "what scales could take in is gone; prices forms of attention and of projections by a decision of its own",
-        run: Run::Model(choose_forms::choose_forms),
-    },
-    Pass {
-        name: "route_channels",
-        reason: "what stood between convolutions and could go is gone; prices both ways by decisions of its own",
-        run: Run::Model(route_channels::route_channels),
-    },
-    Pass {
-        name: "raise_norms",
-        reason: "the target offers kernels for one op, and a pattern may be several; what scales could take in is gone",
-        run: Run::Graph(raise_norms::raise_norms),
-    },
-    Pass {
-        name: "assign",
-        reason: "reads signatures only; decides everything that the rest carries out, for all graphs at once",
-        run: Run::Model(run_assign),
-    },
-    Pass {
-        name: "materialize",
-        reason: "writes the decision as layouts and Relayouts",
-        run: Run::Model(run_materialize),
-    },
-    Pass {
-        name: "restore_norms",
-        reason: "what no kernel was chosen for is written as it was, which may need views that legalize adds",
-        run: Run::Graph(raise_norms::restore_norms),
-    },
-    Pass {
-        name: "legalize",
-        reason: "adds the views that the dialect needs, some of them of constants",
-        run: Run::Graph(legalize::legalize),
-    },
-    Pass {
-        name: "reorder_weights",
-        reason: "takes moves that the decision left, before those of constants are folded",
-        run: Run::Graph(reorder_weights::reorder_weights),
-    },
-    Pass {
-        name: "join_moves",
-        reason: "joins moves that the decision left; before views of constants are folded",
-        run: Run::Graph(join_moves::join_moves),
-    },
-    Pass {
-        name: "hoist",
-        reason: "takes moves and raised operands of captured values out of loops, those of constants included",
-        run: Run::Model(hoist::hoist),
-    },
-    Pass {
-        name: "fold_weights",
-        reason: "absorbs moves and views of constants, those of legalize included",
-        run: Run::Graph(fold_weights::fold_weights),
-    },
-    Pass {
-        name: "split_moves",
-        reason: "looks at the moves that are left; those of constants are gone",
-        run: Run::Graph(legalize::split_moves),
-    },
-    Pass { name: "cleanup", reason: "removes what the others left unread", run: Run::Graph(cleanup::cleanup) },
-    Pass {
-        name: "trim_pools",
-        reason: "knows which calls are left; only they ask for extents that a loader may infer otherwise",
-        run: Run::Model(trim_pools::trim_pools),
-    },
-];
+/// A step of the pipeline: a pass of the engine's own or of the target.
+#[derive(Clone, Copy)]
+pub struct Step<'t> {
+    /// What the pass says about itself.
+    pub is: Declared,
+    run: StepRun<'t>,
+}
 
-/// Passes that leave every node and every constant where it is, and put nothing but views and moves between them.
-const DECIDING: &[&str] = &["fold_shapes", "canonicalize", "assign", "materialize", "legalize"];
+impl<'t> From<&'t Pass> for Step<'t> {
+    fn from(pass: &'t Pass) -> Step<'t> {
+        Step { is: pass.is, run: StepRun::Target(pass) }
+    }
+}
 
-/// A pass that could not do its work. All are faults of this program, not of the model: the graph is left as it was read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PassError {
-    /// A name was taken.
-    #[error("a pass made a name twice (please report this): {0}")]
-    Name(DuplicateName),
-    /// The decision can't be posed.
-    #[error("pass assign: {0}")]
-    Problem(#[from] crate::solve::ProblemError),
-    /// A pass left a graph that does not verify.
-    #[error("pass {pass} left an invalid graph (please report this): {first}")]
-    Invalid {
-        /// The pass.
-        pass: &'static str,
-        /// The first violation.
-        first: String,
-        /// How many there are.
-        count: usize,
-    },
+/// The rules that the engine's own passes and those of a target carry out.
+pub fn rules(target: &dyn Target) -> Vec<&'static Rule> {
+    let own = table::PASSES.iter().flat_map(|step| step.is.rules);
+    let passes = target.passes().iter().flat_map(|pass| pass.is.rules);
+    let pieces = target.pieces().iter().flat_map(|pieces| pieces.rules());
+    own.chain(passes).chain(pieces).copied().collect()
 }
 
 /// Options of the pipeline.
@@ -309,6 +202,8 @@ pub struct Outcome {
     pub hints: BTreeMap<String, i64>,
     /// Inputs and outputs that are stored otherwise than before.
     pub ends: Vec<MovedEnd>,
+    /// What was written in the place of pieces, with the number of the graph.
+    pub written: Vec<(usize, Written)>,
 }
 
 /// Runs every pass on the model's graph and its bodies.
@@ -316,7 +211,7 @@ pub struct Outcome {
 /// # Errors
 /// [`PassError`]; the model may then be changed and must be dropped.
 pub fn run(model: &mut Model, target: &dyn Target, options: &PipelineOptions) -> Result<Outcome, PassError> {
-    run_passes(model, target, options, PASSES)
+    run_steps(model, target, options, &steps(target)?)
 }
 
 /// What [`prepare`] may take away.
@@ -338,122 +233,124 @@ pub fn prepare(
     options: &PipelineOptions,
     before: Before,
 ) -> Result<(Outcome, Hints), PassError> {
-    let allowed = |name: &str| match name {
-        "fold_shapes" | "canonicalize" => true,
-        _ => before == Before::Everything,
-    };
-    let wanted = PASSES.iter().take_while(|p| p.name != "assign").filter(|p| allowed(p.name));
-    let outcome = run_passes(model, target, options, wanted)?;
+    let mut wanted = steps(target)?;
+    wanted.retain(|step| step.is.slot < Slot::Decide && (step.is.keeps_nodes || before == Before::Everything));
+    let outcome = run_steps(model, target, options, &wanted)?;
     let hints = Hints::new(&options.dims, &model.graph);
     Ok((outcome, hints))
 }
 
-/// Runs passes other than [`PASSES`] as [`run`] does: with one more between them, say.
+/// Runs other steps than those of [`steps`] as [`run`] does: with one more between them, say.
 ///
 /// # Errors
 /// As of [`run`].
-pub fn run_passes<'p>(
+pub fn run_steps(
     model: &mut Model,
     target: &dyn Target,
     options: &PipelineOptions,
-    passes: impl IntoIterator<Item = &'p Pass>,
+    steps: &[Step<'_>],
 ) -> Result<Outcome, PassError> {
-    let mut outcome = Outcome::default();
-    let mut cx = Context {
-        limits: options.limits.clone(),
-        ends: options.ends.clone(),
-        numerics: options.numerics,
-        price_moves: options.price_moves,
-        unknowns: model.unknowns,
-        opset: ["", "ai.onnx"].iter().find_map(|domain| model.opsets.get(*domain)).copied().unwrap_or(0),
-        ..Context::new(target)
-    };
+    let mut state = State::new(model, target, options);
     let graph = &mut model.graph;
-    let mut constants: Vec<BTreeSet<NodeId>> = Vec::new();
-    // Those that are new once weights are folded; extents of views come later.
-    let mut folded: Vec<BTreeSet<NodeId>> = Vec::new();
+    let mut constants = Constants::default();
     each_graph(graph, "", &mut |graph, path| {
-        graph.storage = target.storage();
-        cx.dead_before.push(cleanup::dead_nodes(graph).into_iter().collect());
-        cx.graphs.push(GraphRecord { path: path.to_owned(), ..GraphRecord::default() });
-        constants.push(constants_of(graph));
-        cx.quantizes |= graph.nodes().any(|n| graph.node(n).onnx().is_some_and(|op| op.contains("Quantize")));
+        graph.storage = target.capabilities().storage;
+        state.dead_before.push(cleanup::dead_nodes(graph).into_iter().collect());
+        state.graphs.push(GraphRecord { path: path.to_owned(), ..GraphRecord::default() });
+        constants.of_input.push(constants_of(graph));
+        let quantizes = |n: NodeId| graph.node(n).onnx().is_some_and(|op| op.contains("Quantize"));
+        state.settings.quantizes |= graph.nodes().any(quantizes);
         Ok(())
     })?;
-    for pass in passes {
-        if options.layouts_only && !DECIDING.contains(&pass.name) {
+    let mut printed = None;
+    let ops = known::op_count(graph)?;
+    for (i, step) in steps.iter().enumerate() {
+        if options.layouts_only && !step.is.keeps_nodes {
             continue;
         }
-        let folds = pass.name == "fold_constants";
-        let steps = if folds { known::op_count(graph)? } else { 0 };
-        pass.run(graph, &mut cx)?;
+        state.run(step, graph)?;
+        let last = steps.get(i + 1).is_none_or(|next| next.is.slot > step.is.slot);
         // Without dims that inference had to invent there is nothing to find out.
-        if folds && cx.unknowns > model.unknowns && known::op_count(graph)? < steps {
-            known::fold_on(graph, &mut cx)?;
-            cx.hints = Hints::new(&options.dims, graph);
+        if step.is.slot == Slot::Simplify && last && state.unknowns > model.unknowns && known::op_count(graph)? < ops {
+            known::simplify_on(graph, &mut state, steps)?;
+            state.settings.hints = Hints::new(&options.dims, graph);
         }
-        if pass.name == "fold_shapes" {
-            cx.hints = Hints::new(&options.dims, graph);
-            note_transposes(graph, &mut cx)?;
+        if step.is.gives.contains(&Fact::Types) {
+            state.settings.hints = Hints::new(&options.dims, graph);
+            note_transposes(graph, &mut state)?;
         }
-        if pass.name == "fold_weights" {
-            each_graph(graph, "", &mut |graph, _| {
-                folded.push(constants_of(graph).difference(&constants[folded.len()]).copied().collect());
-                Ok(())
-            })?;
+        if step.is.gives.contains(&Fact::Packed) {
+            constants.note_folded(graph)?;
         }
-        cx.check(graph, pass.name)?;
-        if options.print_after.as_deref() == Some(pass.name) {
-            outcome.printed = Some(graph.to_string());
+        state.facts.retain(|fact| !step.is.breaks.contains(fact));
+        state.facts.extend(step.is.gives);
+        state.check(graph, step.is.name)?;
+        if options.print_after.as_deref() == Some(step.is.name) {
+            printed = Some(graph.to_string());
         }
     }
-    let mut at = 0;
-    each_graph(graph, "", &mut |graph, _| {
-        cx.graphs[at].moves = describe_priced_moves(graph, &cx.hints, cx.graphs[at].weight, at, &cx.priced);
-        let now: BTreeSet<NodeId> = constants_of(graph).difference(&constants[at]).copied().collect();
-        cx.graphs[at].folded = folded.get(at).map_or(now.len(), |folded| folded.intersection(&now).count());
-        at += 1;
-        Ok(())
-    })?;
-    outcome.hints = cx.hints.used(graph);
-    outcome.graphs = cx.graphs;
-    outcome.solve = cx.solve;
-    outcome.notes = cx.notes;
-    outcome.ends = cx.moved_ends;
-    Ok(outcome)
+    state.outcome(graph, &constants, printed)
+}
+
+/// Constants of each graph.
+#[derive(Default)]
+struct Constants {
+    of_input: Vec<BTreeSet<NodeId>>,
+    /// Those that are new once weights are folded; extents of views come later.
+    folded: Vec<BTreeSet<NodeId>>,
+}
+
+impl Constants {
+    fn note_folded(&mut self, graph: &mut Graph) -> Result<(), PassError> {
+        each_graph(graph, "", &mut |graph, _| {
+            let before = &self.of_input[self.folded.len()];
+            self.folded.push(constants_of(graph).difference(before).copied().collect());
+            Ok(())
+        })
+    }
 }
 
 fn constants_of(graph: &Graph) -> BTreeSet<NodeId> {
     graph.nodes().filter(|&n| matches!(graph.node(n).op, Op::Constant(_))).collect()
 }
 
-pub(crate) type Visit<'v> = dyn FnMut(&mut Graph, &str) -> Result<(), PassError> + 'v;
-
-/// Visits the main graph and then its bodies, always in the same order, with the place of each.
-pub(crate) fn each_graph(graph: &mut Graph, path: &str, visit: &mut Visit<'_>) -> Result<(), PassError> {
-    visit(graph, path)?;
-    let holders: Vec<NodeId> = graph.nodes().filter(|&n| graph.node(n).bodies().next().is_some()).collect();
-    for n in holders {
-        let node = graph.node(n);
-        let paths: Vec<String> = node.attrs.keys().map(|name| node.body_path(graph, path, name)).collect();
-        for ((_, attr), path) in graph.attrs_mut(n).iter_mut().zip(paths) {
-            for body in attr.bodies_mut() {
-                each_graph(body, &path, visit)?;
-            }
-        }
+impl State<'_> {
+    fn outcome(
+        mut self,
+        graph: &mut Graph,
+        constants: &Constants,
+        printed: Option<String>,
+    ) -> Result<Outcome, PassError> {
+        let mut at = 0;
+        each_graph(graph, "", &mut |graph, _| {
+            let record = &mut self.graphs[at];
+            record.moves = describe_priced_moves(graph, &self.settings.hints, record.weight, at, &self.priced);
+            let now: BTreeSet<NodeId> = constants_of(graph).difference(&constants.of_input[at]).copied().collect();
+            let folded = constants.folded.get(at);
+            record.folded = folded.map_or(now.len(), |folded| folded.intersection(&now).count());
+            record.rewrites = self.report.rules.get(at).cloned().unwrap_or_default();
+            at += 1;
+            Ok(())
+        })?;
+        Ok(Outcome {
+            graphs: self.graphs,
+            solve: self.solve,
+            notes: self.report.notes,
+            printed,
+            hints: self.settings.hints.used(graph),
+            ends: self.moved_ends,
+            written: self.written,
+        })
     }
-    Ok(())
-}
 
-impl Context<'_> {
     /// Verifies what a pass left, if it left anything else than the one before.
     fn check(&mut self, graph: &Graph, pass: &'static str) -> Result<(), PassError> {
-        // Forms are bound by the second pass; before it the graph is as the importer, which checked it, left it.
-        if pass == "fold_shapes" {
+        // Before forms are bound the graph is as the importer, which checked it, left it.
+        if !self.facts.contains(&Fact::Bound) {
             return Ok(());
         }
-        // The decision is written by `materialize`; until then everything is row-major.
-        let decided = if pass == "assign" { &[] } else { self.moved_ends.as_slice() };
+        // Until the decision is written everything is row-major.
+        let decided = if self.facts.contains(&Fact::Layouts) { self.moved_ends.as_slice() } else { &[] };
         let agreed: Contract = decided.iter().map(|end| (end.name.clone(), end.layout.clone())).collect();
         if self.checked.as_ref().is_some_and(|(edits, with)| *edits == graph.edits() && *with == agreed) {
             return Ok(());
@@ -469,30 +366,31 @@ impl Context<'_> {
 }
 
 /// What the input moves, before any pass takes something away.
-fn note_transposes(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
-    for (record, scope) in cx.graphs.iter_mut().zip(&Scopes::of(graph).list) {
+fn note_transposes(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
+    for (record, scope) in state.graphs.iter_mut().zip(&Scopes::of(graph).list) {
         record.weight = scope.weight;
     }
     let mut at = 0;
     each_graph(graph, "", &mut |graph, _| {
-        cx.graphs[at].before = crate::record::transposes(graph, &cx.hints, cx.graphs[at].weight);
+        state.graphs[at].before = crate::report::transposes(graph, &state.settings.hints, state.graphs[at].weight);
         at += 1;
         Ok(())
     })
 }
 
-fn run_assign(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
+pub(crate) fn run_assign(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
     let mut at = 0;
     each_graph(graph, "", &mut |graph, _| {
-        cx.graphs[at].opaque = crate::record::opaque_nodes(graph);
+        state.graphs[at].opaque = crate::report::opaque_nodes(graph);
         at += 1;
         Ok(())
     })?;
-    let scopes = Scopes::with_ends(graph, &cx.ends);
-    let decision = Decision::of(&scopes, cx.target, &cx.hints, &cx.limits, cx.numerics)?;
-    cx.priced = decision.priced_moves(cx.price_moves);
-    (cx.plan, cx.solve) = decision.into_plan();
-    cx.moved_ends = moved_ends(graph, &scopes, &cx.plan, &cx.ends);
+    let scopes = Scopes::with_ends(graph, &state.ends);
+    let Settings { target, hints, numerics, .. } = &state.settings;
+    let decision = Decision::of(&scopes, *target, hints, &state.limits, *numerics)?;
+    state.priced = decision.priced_moves(state.price_moves);
+    (state.plan, state.solve) = decision.into_plan();
+    state.moved_ends = moved_ends(graph, &scopes, &state.plan, &state.ends);
     Ok(())
 }
 
@@ -510,6 +408,6 @@ fn moved_ends(graph: &Graph, scopes: &Scopes<'_>, plan: &Plan, ends: &Ends) -> V
     moved
 }
 
-fn run_materialize(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
-    materialize::materialize(graph, &cx.plan, &cx.ends)
+pub(crate) fn run_materialize(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
+    crate::write::materialize::materialize(graph, &state.plan, &state.ends)
 }

@@ -6,7 +6,7 @@ mod parts;
 use oracle::optimum;
 use parts::{brute_force, dense, dense_block, many_layouts, operators, parts, two_layouts};
 use proptest::prelude::*;
-use relayout_passes::solve::{Limits, Problem, solve};
+use relayout_passes::decide::solve::{Limits, Problem, solve};
 
 /// The program finds the least cost, which brute force knows.
 fn check_program(problem: &Problem) -> Result<(), TestCaseError> {

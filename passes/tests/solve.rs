@@ -4,8 +4,10 @@ mod parts;
 
 use parts::{brute_force, changes, costs, dense, dense_block, many_layouts, operators, parts, two_layouts};
 use proptest::prelude::*;
-use relayout_passes::solve::certificate::{Certificate, CertificateError, Checked, Proof, certify};
-use relayout_passes::solve::{Cost, Limits, Method, Problem, ProblemError, SharedValue, Solution, Use, Var, solve};
+use relayout_passes::decide::solve::certificate::{Certificate, CertificateError, Checked, Proof, certify};
+use relayout_passes::decide::solve::{
+    Cost, Limits, Method, Problem, ProblemError, SharedValue, Solution, Use, Var, solve,
+};
 
 fn limits(table: usize, nodes: u64) -> Limits {
     let mut limits = Limits::default();

@@ -11,10 +11,8 @@ use relayout::ir::form::KernelLayouts;
 use relayout::ir::graph::OpName;
 use relayout::ir::layout::Layout;
 use relayout::ir::text::AttrJson;
-use relayout::{
-    Action, Cost, GraphBuilder, GraphPlan, Ids, Kernel, KernelRewrite, MoveKind, MoveQuery, NodeQuery, OpQuery,
-    Options, Target, plan_graph,
-};
+use relayout::target::{Become, Capabilities, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery};
+use relayout::{Action, Cost, GraphBuilder, GraphPlan, Ids, Options, Target, plan_graph};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 
@@ -196,12 +194,14 @@ impl Target for Npu {
         "made up for this example"
     }
 
-    fn is_standard(&self) -> bool {
-        false
-    }
-
-    fn may_move_more(&self) -> bool {
-        true
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            standard: false,
+            decides_again: false,
+            checks_sizes: false,
+            may_move_more: true,
+            ..Capabilities::STANDARD
+        }
     }
 
     /// The other instructions run on dense buffers of any order.
@@ -214,7 +214,7 @@ impl Target for Npu {
         Npu::products(query).map_or(Cost::ZERO, |n| Cost::new(4 * n))
     }
 
-    fn kernels(&self, query: &NodeQuery<'_>) -> Vec<Kernel> {
+    fn offers(&self, query: &NodeQuery<'_>) -> Vec<Offer> {
         let weights = query.graph.node(query.node).inputs.get(1).copied().flatten();
         let (Some(products), Some(weights)) = (Npu::products(query), weights) else { return Vec::new() };
         if !(query.is_constant)(weights) {
@@ -224,8 +224,8 @@ impl Target for Npu {
         let layouts =
             KernelLayouts { ins: vec![channels_last.clone(), channels_last.clone()], outs: vec![channels_last] };
         let op = OpName { domain: "npu".to_owned(), name: "ConvNhwc".to_owned(), overload: String::new() };
-        let rewrite = Some(KernelRewrite { op, opset: 1, operands: None, set: Vec::new(), remove: Vec::new() });
-        vec![Kernel { layouts, cost: Cost::new(products), rewrite, adds_zeros: false }]
+        let becomes = Some(Become { op, opset: 1, operands: None, set: Vec::new(), remove: Vec::new() });
+        vec![Offer { form: "conv_nhwc", layouts, cost: Cost::new(products), becomes, adds_zeros: false }]
     }
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {

@@ -7,11 +7,11 @@ use crate::optimize::{Options, Source, traffic};
 use crate::report::{bytes, decided, way_in_words};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::op::infer::infer_graph;
-use relayout_passes::assign::{Decision, SolveRecord, Standing};
-use relayout_passes::lift::{Lifted, has_blocked_bodies, is_blocked, lift, write_out_fused};
-use relayout_passes::pipeline::{Before, Outcome, PassError, run};
-use relayout_passes::record::{GraphRecord, MoveRecord, Traffic, describe_moves, describe_standing};
-use relayout_target::{Cost, Target};
+use relayout_passes::decide::{Decision, SolveRecord, Standing};
+use relayout_passes::pipeline::{Before, Outcome, run};
+use relayout_passes::report::{GraphRecord, MoveRecord, Traffic, describe_moves, describe_standing};
+use relayout_target::{Cost, Lifted, Target};
+use relayout_targets::ort_cpu::read::{has_blocked_bodies, is_blocked, write_out_fused};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
@@ -92,14 +92,9 @@ pub struct AuditedMove {
 pub fn audit(model: &Model, target: &dyn Target, options: &Options) -> Result<Audit, Error> {
     let priced = if options.price_moves > 0 { options.price_moves } else { PRICED };
     let mut source = Source::of_model(model)?;
-    let host = target.blocked_host();
-    let mut lifted = None;
-    match host {
-        Some(_) if is_blocked(&source.ir.graph) => {
-            lifted = Some(lift(&mut source.ir.graph).map_err(PassError::Name)?);
-        }
-        None if is_blocked(&source.ir.graph) => source.notes.push(BLOCKED_ELSEWHERE.to_owned()),
-        _ => {}
+    let lifted = target.lift(&mut source.ir.graph)?;
+    if lifted.is_none() && is_blocked(&source.ir.graph) {
+        source.notes.push(BLOCKED_ELSEWHERE.to_owned());
     }
     if has_blocked_bodies(&source.ir.graph) {
         source.notes.push(BLOCKED_BODIES.to_owned());
@@ -108,7 +103,7 @@ pub fn audit(model: &Model, target: &dyn Target, options: &Options) -> Result<Au
     decide(source, target, options, Before::Nothing, |decision, outcome, mut notes| {
         if let Some(lifted) = &lifted {
             let unlike = decision.follow(lifted);
-            notes.extend(notes_of(lifted, host.map_or(0, |host| host.block), &unlike));
+            notes.extend(notes_of(lifted, &unlike));
         }
         of_decision(decision, outcome, &rewritten, notes, target, priced)
     })
@@ -121,7 +116,7 @@ fn rewritten(source: &Source, target: &dyn Target, options: &Options) -> Result<
     // Problems of the model are told by the pipeline.
     let _ = infer_graph(&mut model.graph, &mut model.unknowns);
     write_out_fused(&mut model.graph)?;
-    Ok(run(&mut model, target, &options.pipeline()?)?)
+    Ok(run(&mut model, target, &options.pipeline(target)?)?)
 }
 
 /// What is said of a blocked file under a target that has no blocks.
@@ -133,11 +128,12 @@ const BLOCKED_BODIES: &str =
     "bodies hold ops of com.microsoft.nchwc: no layout passes through them, and their reorders are not counted";
 
 /// How a file of the blocked dialect was read.
-fn notes_of(lifted: &Lifted, block: u64, unlike: &[String]) -> Vec<String> {
+fn notes_of(lifted: &Lifted, unlike: &[String]) -> Vec<String> {
     let mut notes = vec![format!(
         "its blocked ops were taken for the standard ones over the channels that are read, in blocks of {block}: the block is not \
          in the file; {} reorders",
-        lifted.reorders.len()
+        lifted.reorders.len(),
+        block = lifted.block
     )];
     if !lifted.left.is_empty() {
         let left: Vec<&str> = lifted.left.iter().map(String::as_str).collect();

@@ -3,11 +3,11 @@
 use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::{Options, Source};
-use relayout_passes::assign::{Decision, Scopes};
-use relayout_passes::pipeline::{Before, Outcome, PassError, prepare};
-use relayout_passes::solve::certificate::{Certificate, Checked};
-use relayout_passes::solve::{Limits, Problem};
-use relayout_target::Target;
+use relayout_passes::decide::solve::certificate::{Certificate, Checked};
+use relayout_passes::decide::solve::{Limits, Problem};
+use relayout_passes::decide::{Decision, Scopes};
+use relayout_passes::pipeline::{Before, Outcome, prepare};
+use relayout_target::{PassError, Target};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -58,9 +58,9 @@ pub fn check_certificate(
 /// As of [`optimize`](crate::optimize).
 pub fn problem(model: &Model, target: &dyn Target, options: &Options) -> Result<Problem, Error> {
     let mut source = Source::of_model(model)?;
-    let (_, hints) = prepare(&mut source.ir, target, &options.pipeline()?, Before::Everything)?;
+    let (_, hints) = prepare(&mut source.ir, target, &options.pipeline(target)?, Before::Everything)?;
     let scopes = Scopes::of(&source.ir.graph);
-    let posed = relayout_passes::assign::problem(&scopes, target, &hints, options.numerics);
+    let posed = relayout_passes::decide::problem(&scopes, target, &hints, options.numerics);
     Ok(posed.map_err(PassError::from)?)
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn decide<T>(
     before: Before,
     say: impl FnOnce(&mut Decision<'_, '_>, &Outcome, Vec<String>) -> T,
 ) -> Result<T, Error> {
-    let (outcome, hints) = prepare(&mut source.ir, target, &options.pipeline()?, before)?;
+    let (outcome, hints) = prepare(&mut source.ir, target, &options.pipeline(target)?, before)?;
     let scopes = Scopes::of(&source.ir.graph);
     let limits = Limits::default();
     let mut decision = Decision::of(&scopes, target, &hints, &limits, options.numerics).map_err(PassError::from)?;

@@ -2,8 +2,8 @@
 
 use relayout_onnx::export::ExportError;
 use relayout_onnx::import::ImportError;
-use relayout_passes::pipeline::PassError;
-use relayout_passes::solve::certificate::CertificateError;
+use relayout_passes::decide::solve::certificate::CertificateError;
+use relayout_target::PassError;
 
 /// An error of this library.
 #[derive(Debug, thiserror::Error)]

@@ -8,7 +8,7 @@ use relayout_ir::layout::{Factor, Layout, LayoutNames};
 use relayout_onnx::export::{Exported, set_property};
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::proto::{GraphProto, ValueInfoProto, type_proto};
-use relayout_passes::ends::{Ends, MovedEnd};
+use relayout_passes::decide::{Ends, MovedEnd};
 use relayout_target::{MoveKind, MoveQuery, Target};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -52,17 +52,20 @@ pub use plan::{
 };
 pub use relayout_codegen as codegen;
 pub use relayout_ir as ir;
-pub use relayout_passes::assign::{Alternative, Side, SolveRecord, Way, Why};
-pub use relayout_passes::hints::Size;
-pub use relayout_passes::pipeline::PASSES;
-pub use relayout_passes::record::{GraphRecord, MoveRecord, OpaqueRecord, Traffic};
-pub use relayout_passes::rewrites::{Numerics, Rewrite, TABLE as REWRITES};
-pub use relayout_passes::solve;
-pub use relayout_passes::solve::certificate::{Certificate, CertificateError, Checked};
-pub use relayout_target::{
-    BUILTIN, Block, Cost, DataTarget, FunctionTarget, Kernel, MoveKind, MoveQuery, NodeQuery, OpQuery, OrtCpu,
-    Rewrite as KernelRewrite, Sizes, Target, TargetError, builtin as target, parse as parse_target,
+pub use relayout_passes::decide::solve;
+pub use relayout_passes::decide::solve::certificate::{Certificate, CertificateError, Checked};
+pub use relayout_passes::decide::{Alternative, Side, SolveRecord, Way, Why};
+pub use relayout_passes::report::{GraphRecord, MoveRecord, OpaqueRecord, Traffic};
+pub use relayout_target::hints::Size;
+pub use relayout_target::{Cost, Numerics, Rule, Target};
+pub use relayout_targets::{
+    BUILTIN, Block, DataTarget, FunctionTarget, OrtCpu, TargetError, builtin as target, gpu, measured,
+    parse as parse_target,
 };
-pub use relayout_target::{gpu, measured};
+/// What a target is made of: the trait, forms, offers, fragments, passes, costs.
+pub mod target {
+    pub use relayout_target::*;
+}
+pub use optimize::{passes, rules};
 pub use report::{Report, SCHEMA};
 pub use why::{Explained, why};

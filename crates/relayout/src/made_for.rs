@@ -3,7 +3,8 @@
 use crate::error::Error;
 use crate::io::{IoError, IoRecord, Wishes, met, property};
 use crate::model::Model;
-use relayout_target::{Target, builtin};
+use relayout_target::Target;
+use relayout_targets::builtin;
 
 /// Key of the metadata that names the target of a file.
 pub(crate) const TARGET_KEY: &str = "relayout.target";
@@ -17,9 +18,6 @@ pub(crate) fn metadata(target: &dyn Target) -> Vec<(String, String)> {
         (TARGET_KEY.to_owned(), target.name().to_owned()),
     ];
     metadata.extend(target.metadata());
-    if target.blocked_host().is_some_and(|host| !host.guarded) {
-        metadata.push(("relayout.guard".to_owned(), "none".to_owned()));
-    }
     metadata
 }
 
@@ -33,8 +31,10 @@ pub(crate) fn is_settled(
 ) -> Result<bool, Error> {
     let Some(made_for) = property(&model.file, TARGET_KEY) else { return Ok(false) };
     let same = made_for == target.name();
-    let standard = if same { target.is_standard() } else { builtin(made_for).map_or(true, |t| t.is_standard()) };
-    if standard {
+    let decides_again = |t: &dyn Target| t.capabilities().decides_again;
+    let again =
+        if same { decides_again(target) } else { builtin(made_for).map_or(true, |t| decides_again(t.as_ref())) };
+    if again {
         return Ok(false);
     }
     let other = |made_for: String, asked: String| Error::OtherTarget { file: model.label(), made_for, asked };

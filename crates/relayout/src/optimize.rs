@@ -14,11 +14,10 @@ use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::{ImportError, import_again, impossible};
 use relayout_onnx::inline::Inlined;
 use relayout_onnx::write::{Payloads, WriteOptions, copy_unchanged, write_model, write_model_to};
-use relayout_passes::hints::Size;
-use relayout_passes::pipeline::{Outcome, PASSES, PipelineOptions, run};
-use relayout_passes::record::{GraphRecord, Traffic};
-use relayout_passes::rewrites::Numerics;
-use relayout_target::Target;
+use relayout_passes::pipeline::{Outcome, PipelineOptions, run, steps};
+use relayout_passes::report::{GraphRecord, Traffic};
+use relayout_target::hints::Size;
+use relayout_target::{Numerics, Rule, Target};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
@@ -92,10 +91,9 @@ impl Options {
         self
     }
 
-    pub(crate) fn pipeline(&self) -> Result<PipelineOptions, Error> {
-        let known = |name: &&String| PASSES.iter().any(|p| p.name == **name);
-        if let Some(name) = self.print_after.as_ref().filter(|name| !known(name)) {
-            let known: Vec<&str> = PASSES.iter().map(|p| p.name).collect();
+    pub(crate) fn pipeline(&self, target: &dyn Target) -> Result<PipelineOptions, Error> {
+        let known = passes(target)?;
+        if let Some(name) = self.print_after.as_ref().filter(|name| !known.contains(&name.as_str())) {
             return Err(Error::UnknownPass { name: name.clone(), known: known.join(", ") });
         }
         let mut options = PipelineOptions::default();
@@ -105,6 +103,19 @@ impl Options {
         options.price_moves = self.price_moves;
         Ok(options)
     }
+}
+
+/// The names of the passes that run for a target, in their order.
+///
+/// # Errors
+/// [`Error::Pass`] if the target's passes can't be put in order.
+pub fn passes(target: &dyn Target) -> Result<Vec<&'static str>, Error> {
+    Ok(steps(target)?.iter().map(|step| step.is.name).collect())
+}
+
+/// The rules that change which ops there are, for a target.
+pub fn rules(target: &dyn Target) -> Vec<&'static Rule> {
+    relayout_passes::pipeline::rules(target)
 }
 
 /// What [`optimize`] made.
@@ -130,7 +141,7 @@ const ROUNDS: usize = 8;
 /// # Errors
 /// [`Error`]; nothing is written by this function.
 pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) -> Result<Optimized<'m>, Error> {
-    let mut pipeline = options.pipeline()?;
+    let mut pipeline = options.pipeline(target)?;
     refuse_impossible(model, &mut model.ir.clone())?;
     let wishes = options.wishes();
     // What can't be read is in the way of those only who ask for something.
@@ -157,12 +168,13 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
     report.notes.extend(unread);
     let metadata = metadata(target);
     let mut result: Option<Exported> = None;
-    let writing = ExportOptions { metadata: &metadata, calls_functions: target.calls_functions(), describes: false };
+    let writing =
+        ExportOptions { metadata: &metadata, calls_functions: target.capabilities().calls_functions, describes: false };
     let mut exported = source.export(&writing)?;
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
     let mut last = first;
     // What the dialect of another target says can't be decided again.
-    let rounds = if target.is_standard() { ROUNDS } else { 1 };
+    let rounds = if target.capabilities().decides_again { ROUNDS } else { 1 };
     for _ in 1..rounds {
         if !exported.changed {
             break;
@@ -189,7 +201,7 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
     report.after = traffic(&last, GraphRecord::after);
     report.graphs = last.graphs;
     report.notes.extend(lost_fields(model, report.changed));
-    let calls_functions = target.calls_functions();
+    let calls_functions = target.capabilities().calls_functions;
     Ok(Optimized { model, result, report, printed, source, calls_functions, bundles: can_bundle(target) })
 }
 
@@ -243,7 +255,7 @@ impl Source {
 /// [`Error::Pass`].
 pub fn optimize_graph(graph: Graph, target: &dyn Target, options: &Options) -> Result<(Graph, Report), Error> {
     let mut model = IrModel { graph, ..IrModel::default() };
-    let mut pipeline = options.pipeline()?;
+    let mut pipeline = options.pipeline(target)?;
     pipeline.ends = options.wishes().resolve(&model.graph, target, &[])?;
     let outcome = run(&mut model, target, &pipeline)?;
     Ok((model.graph, report_of_graph(target, outcome, options)?))
@@ -267,7 +279,7 @@ fn settled<'m>(model: &'m Model, target: &dyn Target, records: Vec<IoRecord>) ->
     report.io = records;
     report.notes.extend(lost_fields(model, false));
     let source = Source { file: Arc::clone(&model.file), inlined: None, ir: model.ir.clone(), notes: Vec::new() };
-    let (calls_functions, bundles) = (target.calls_functions(), can_bundle(target));
+    let (calls_functions, bundles) = (target.capabilities().calls_functions, can_bundle(target));
     Optimized { model, result: None, report, printed: None, source, calls_functions, bundles }
 }
 
@@ -284,6 +296,7 @@ fn refuse_impossible(model: &Model, ir: &mut IrModel) -> Result<(), Error> {
 
 fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
     Report {
+        rules: rules(target),
         schema: SCHEMA,
         target: target.name().to_owned(),
         cost_source: target.cost_source().to_owned(),

@@ -290,10 +290,10 @@ pub fn plan_graph<V: Clone, N: Clone>(
     options: &Options,
 ) -> Result<(GraphPlan<V, N>, Report), Error> {
     ids.check(graph)?;
-    if target.blocked_host().is_some() {
+    if !target.capabilities().plans {
         return Err(PlanError::Target { target: target.name().to_owned() }.into());
     }
-    let mut pipeline = options.pipeline()?;
+    let mut pipeline = options.pipeline(target)?;
     pipeline.ends = options.wishes().resolve(graph, target, &[])?;
     pipeline.layouts_only = true;
     let mut model = IrModel { graph: graph.clone(), ..IrModel::default() };

@@ -1,9 +1,9 @@
 //! What `optimize` did, from the records that the passes keep.
 
 use crate::io::IoRecord;
-use relayout_passes::assign::{SolveRecord, Way};
-use relayout_passes::record::{GraphRecord, MoveRecord, Traffic};
-use relayout_passes::rewrites::{Rewrite, TABLE};
+use relayout_passes::decide::{SolveRecord, Way};
+use relayout_passes::report::{GraphRecord, MoveRecord, Traffic};
+use relayout_target::{Counted, Rule};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -43,6 +43,9 @@ pub struct Report {
     pub graphs: Vec<GraphRecord>,
     /// What else a user should know.
     pub notes: Vec<String>,
+    /// The rules of the target.
+    #[serde(skip)]
+    pub(crate) rules: Vec<&'static Rule>,
 }
 
 impl Report {
@@ -79,7 +82,7 @@ impl Report {
     /// What rewrites did, in a part of a sentence.
     fn rewritten(&self) -> String {
         let sum = |nodes: bool| -> usize {
-            let counted = |name: &str| rewrite(name).is_none_or(Rewrite::takes_nodes) == nodes;
+            let counted = |name: &str| self.rule(name).is_none_or(|rule| rule.counted == Counted::Nodes) == nodes;
             self.rewrites.iter().filter(|(name, _)| counted(name)).map(|(_, count)| count).sum()
         };
         let part = |count: usize, what: &str, done: &str| match count {
@@ -88,6 +91,11 @@ impl Report {
             n => format!(", {n} {what}s {done}"),
         };
         part(sum(true), "node", "folded") + &part(sum(false), "tensor", "restated")
+    }
+
+    /// The rule of this name.
+    fn rule(&self, name: &str) -> Option<&'static Rule> {
+        self.rules.iter().copied().find(|rule| rule.name == name)
     }
 
     fn verdict(&self) -> String {
@@ -128,7 +136,7 @@ impl Report {
             }
         }
         for (name, &count) in &self.rewrites {
-            if let Some(r) = rewrite(name) {
+            if let Some(r) = self.rule(name) {
                 let _ = writeln!(text, "{}: {}", r.told(count), r.equation);
             }
         }
@@ -188,11 +196,6 @@ pub(crate) fn way_in_words(way: &Way) -> String {
         Some(why) if way.more_ns.is_some() => format!("no way out: {why}; with it {price} (all else decided anew)"),
         Some(why) => format!("no way out: {}: {why}", way.what),
     }
-}
-
-/// The rewrite of this name.
-fn rewrite(name: &str) -> Option<&'static Rewrite> {
-    TABLE.iter().find(|r| r.name == name)
 }
 
 fn signed_bytes(n: i64) -> String {

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::Options;
 use crate::report::{bytes, decided};
-use relayout_passes::assign::{SolveRecord, Why};
+use relayout_passes::decide::{SolveRecord, Why};
 use relayout_target::Target;
 use serde::Serialize;
 use std::fmt::Write as _;

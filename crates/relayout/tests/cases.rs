@@ -120,7 +120,8 @@ fn each_pass_does_its_part() {
     let model = Model::open(&path).expect("the case opens");
     let target = target("onnx").expect("target `onnx` is built in");
     let mut text = format!("## input\n{}", model.print());
-    for pass in relayout::PASSES {
+    for step in relayout_passes::pipeline::steps(target.as_ref()).expect("the passes have an order") {
+        let pass = step.is;
         let mut options = Options::default();
         options.print_after = Some(pass.name.to_owned());
         let result = optimize(&model, target.as_ref(), &options).expect("the case is optimized");

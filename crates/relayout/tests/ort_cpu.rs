@@ -10,7 +10,7 @@ use prost::Message;
 use relayout::Report;
 use relayout::verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use relayout_onnx::proto::{GraphProto, ModelProto};
-use relayout_target::{Block, OrtCpu};
+use relayout_targets::{Block, OrtCpu};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -44,8 +44,10 @@ fn told(before: &[u8], after: &[u8], report: &Report) -> String {
             let _ = writeln!(text, "{op}: {} -> {}", count(&old), count(&new));
         }
     }
+    let target = relayout::target("ort-cpu").expect("a built-in target");
+    let rules = relayout::rules(target.as_ref());
     for (name, &count) in &report.rewrites {
-        let told = relayout::REWRITES.iter().find(|r| r.name == name).expect("an entry of the table").told(count);
+        let told = rules.iter().find(|r| r.name == name).expect("an entry of the table").told(count);
         let _ = writeln!(text, "{told}");
     }
     text

@@ -8,7 +8,7 @@ use prost::Message;
 use relayout::verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use relayout::{Model, Numerics, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
-use relayout_target::{Block, OrtCpu};
+use relayout_targets::{Block, OrtCpu};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The model for the block of the host, without the guard, its results held against those of the input.

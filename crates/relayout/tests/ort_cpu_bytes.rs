@@ -8,7 +8,7 @@ use prost::Message;
 use relayout::verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
 use relayout::{Model, Numerics, Options, Report, Target, optimize, target};
 use relayout_onnx::proto::{ModelProto, TensorProto};
-use relayout_target::{Block, OrtCpu};
+use relayout_targets::{Block, OrtCpu};
 use std::collections::BTreeMap;
 
 /// What ONNX Runtime's integer ops may be off by: a step of bytes here and there.

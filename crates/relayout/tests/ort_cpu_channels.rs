@@ -8,7 +8,7 @@ use prost::Message;
 use relayout::verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use relayout::{Model, Numerics, optimize};
 use relayout_onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
-use relayout_target::{Block, OrtCpu};
+use relayout_targets::{Block, OrtCpu};
 
 const AROUND: (&str, &[i64]) = ("pads", &[1, 1, 1, 1]);
 const CHANNELS: (&str, &[i64]) = ("axis", &[1]);

@@ -8,7 +8,7 @@ use prost::Message;
 use relayout::verify::{Inputs, Level, ModelSource, Options, verify};
 use relayout::{Model, optimize};
 use relayout_onnx::proto::{ModelProto, OperatorSetIdProto};
-use relayout_target::{Block, OrtCpu};
+use relayout_targets::{Block, OrtCpu};
 use std::collections::BTreeMap;
 
 /// The model for target `ort-cpu`, its results held against those of the input on the runtime's lowest and highest level.

@@ -8,7 +8,7 @@ use prost::Message;
 use relayout::verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
 use relayout::{Model, Numerics, Options, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
-use relayout_target::{Block, OrtCpu};
+use relayout_targets::{Block, OrtCpu};
 use std::collections::BTreeMap;
 
 /// Rounding of float32 sums.

@@ -8,7 +8,7 @@ use fold_nets::{F32, Net};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use relayout::Numerics;
-use relayout_target::{Block, OrtCpu, builtin};
+use relayout_targets::{Block, OrtCpu, builtin};
 use std::cell::Cell;
 
 /// Attributes of an op of volumes.

@@ -9,7 +9,7 @@ use prost::Message;
 use relayout::verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use relayout::{Target, target};
 use relayout_onnx::proto::{ModelProto, NodeProto, OperatorSetIdProto};
-use relayout_target::{Block, OrtCpu};
+use relayout_targets::{Block, OrtCpu};
 use std::collections::BTreeMap;
 
 const F64: i32 = 11;

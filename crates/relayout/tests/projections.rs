@@ -9,7 +9,7 @@ use prost::Message;
 use relayout::verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
 use relayout::{Fate, Model, Numerics, Options, Size, Target, audit, optimize, target};
 use relayout_onnx::proto::{ModelProto, NodeProto};
-use relayout_target::{Block, OrtCpu};
+use relayout_targets::{Block, OrtCpu};
 use std::collections::BTreeMap;
 
 /// Size of the symbolic batch when models run, and when they are priced.

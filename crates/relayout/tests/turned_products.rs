@@ -9,7 +9,7 @@ use prost::Message;
 use relayout::verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
 use relayout::{Model, Numerics, Options, Size, Target, optimize, target};
 use relayout_onnx::proto::{ModelProto, NodeProto};
-use relayout_target::{Block, OrtCpu};
+use relayout_targets::{Block, OrtCpu};
 use std::collections::BTreeMap;
 
 /// Sizes of symbolic dims when models run, and when they are priced.

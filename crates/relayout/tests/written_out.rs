@@ -10,7 +10,7 @@ use relayout_onnx::export::export;
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
 use relayout_onnx::write::{WriteOptions, write_model_to};
-use relayout_passes::lift::write_out_fused;
+use relayout_targets::ort_cpu::read::write_out_fused;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -6,29 +6,34 @@
 //!
 //! Absent: any knowledge of files, and any measuring.
 
-mod builtin;
+mod capabilities;
 mod cost;
-mod functions;
-pub mod gpu;
-mod kernel;
-mod matrix;
-pub mod measured;
-mod ort_cpu;
-mod projection;
-mod turned;
+mod form;
+mod fragment;
+pub mod hints;
+mod lifted;
+pub mod make;
+pub mod moves;
+mod pass;
+mod rounding;
+mod rule;
+pub mod views;
 
-pub use builtin::{BUILTIN, DataTarget, TargetError, builtin, parse};
+pub use capabilities::Capabilities;
 pub use cost::Cost;
-pub use functions::FunctionTarget;
-pub use kernel::{Kernel, Rewrite};
-pub use ort_cpu::{Block, OrtCpu};
+pub use form::{Become, Candidates, Form, Offer, Piece, Pieces, Raise, Spanning};
+pub use fragment::{Fragment, Left, Made, Operand, Refused, Written};
+pub use lifted::Lifted;
+pub use pass::{
+    Context, Declared, Fact, Pass, PassError, Report, Run, RunPass, Settings, Slot, Trial, Trials, Visit, each_graph,
+};
+pub use rule::{Counted, Numerics, Rule};
 
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::Bound;
-use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::storage::StorageRule;
 
 /// Sizes at which symbolic dims are priced.
 pub trait Sizes {
@@ -99,15 +104,6 @@ pub struct MoveQuery<'a> {
     pub bytes: u64,
 }
 
-/// Hosts that files in blocks are made for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockedHost {
-    /// Channels of a block.
-    pub block: u64,
-    /// Whether the file makes a host of another block fail with an error.
-    pub guarded: bool,
-}
-
 /// What a target answers.
 pub trait Target: Sync {
     /// Name, as `--target` takes it.
@@ -125,47 +121,24 @@ pub trait Target: Sync {
     /// Where its costs come from.
     fn cost_source(&self) -> &str;
 
-    /// Whether its files hold standard operators only, so that they can be optimized again and for other targets.
-    fn is_standard(&self) -> bool {
-        true
+    /// What its files and runtime are like.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::STANDARD
     }
 
-    /// How its dialect declares values whose axes are split or padded.
-    fn storage(&self) -> StorageRule {
-        StorageRule::PerDigit
+    /// The forms in which it runs pieces of the graph, beside the standard ops as they are.
+    fn forms(&self) -> &[Box<dyn Form>] {
+        &[]
     }
 
-    /// Whether its files call functions of domain `relayout`: kernels of that domain, and moves.
-    fn calls_functions(&self) -> bool {
-        false
+    /// What recognises pieces of several nodes that have another form.
+    fn pieces(&self) -> &[&dyn Pieces] {
+        &[]
     }
 
-    /// What its files ask of the host, if their bytes lie in blocks that the host decides.
-    fn blocked_host(&self) -> Option<BlockedHost> {
-        None
-    }
-
-    /// Whether its runtime computes convolutions of float16 in float32 anyway, so that the file had better say so.
-    fn widens_halves(&self) -> bool {
-        false
-    }
-
-    /// Whether its runtime makes integer ops of what stands between quantizations only where the bytes are unsigned, so that the
-    /// file had better say so.
-    fn computes_on_unsigned_bytes(&self) -> bool {
-        false
-    }
-
-    /// Whether it has kernels for products with constant weights that read or leave columns before rows, and for normalizations of
-    /// the last axis that do.
-    fn has_turned_forms(&self) -> bool {
-        false
-    }
-
-    /// Whether a region may move more bytes than the input did where that is cheaper. Where costs are a model and no
-    /// measurement, it may not.
-    fn may_move_more(&self) -> bool {
-        false
+    /// The passes that it brings.
+    fn passes(&self) -> &[Pass] {
+        &[]
     }
 
     /// What its files have to say about themselves beside the target's name, as metadata.
@@ -176,20 +149,34 @@ pub trait Target: Sync {
     /// Cost of the standard op in these layouts; `None` where there is no kernel.
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost>;
 
-    /// Cost of the standard op as ONNX has it: what its kernels are held against.
-    fn plain_cost(&self, _query: &NodeQuery<'_>) -> Cost {
-        Cost::ZERO
+    /// Cost of the standard op as ONNX has it: what offers are held against.
+    fn plain_cost(&self, query: &NodeQuery<'_>) -> Cost {
+        forms_of(self.forms(), query).find_map(|form| form.plain(query)).unwrap_or(Cost::ZERO)
     }
 
-    /// Kernels of the target's dialect that can stand in for the op.
-    fn kernels(&self, _query: &NodeQuery<'_>) -> Vec<Kernel> {
-        Vec::new()
+    /// What the forms offer for an op.
+    fn offers(&self, query: &NodeQuery<'_>) -> Vec<Offer> {
+        forms_of(self.forms(), query).flat_map(|form| form.offers(query)).collect()
     }
 
-    /// Kernels beyond these for layouts of operands and results that ops around the node ask for: the candidates of a value, as far
+    /// Offers beyond these for layouts of operands and results that ops around the node ask for: the candidates of a value, as far
     /// as they are known.
-    fn kernels_among<'c>(&self, _query: &NodeQuery<'_>, _candidates: &dyn Fn(ValueId) -> &'c [Layout]) -> Vec<Kernel> {
-        Vec::new()
+    fn offers_among<'c>(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+        forms_of(self.forms(), query).flat_map(|form| form.offers_among(query, candidates)).collect()
+    }
+
+    /// Whether a value can be moved between two layouts, whatever that costs.
+    fn can_move(&self, _graph: &Graph, _v: ValueId, _from: &Layout, _to: &Layout) -> bool {
+        true
+    }
+
+    /// Takes a file that was made for this target back to standard ops, for an audit to look at: the graph need not run any more.
+    /// `None` where nothing in it is of the target's dialect.
+    ///
+    /// # Errors
+    /// [`PassError`].
+    fn lift(&self, _graph: &mut Graph) -> Result<Option<Lifted>, PassError> {
+        Ok(None)
     }
 
     /// Cost of a move; `None` where the dialect can't say it.
@@ -212,4 +199,13 @@ pub trait Target: Sync {
     fn copy_cost(&self, bytes: u64, _run: u64) -> Cost {
         self.pass_cost(bytes.saturating_mul(2))
     }
+}
+
+/// The forms that may stand in for a node's op.
+pub fn forms_of<'f>(forms: &'f [Box<dyn Form>], query: &NodeQuery<'_>) -> impl Iterator<Item = &'f dyn Form> {
+    let name = match &query.graph.node(query.node).op {
+        Op::Onnx(op) => op.name.clone(),
+        _ => String::new(),
+    };
+    forms.iter().map(AsRef::as_ref).filter(move |form| form.of().contains(&name.as_str()))
 }

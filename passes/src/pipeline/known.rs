@@ -1,20 +1,20 @@
 //! What becomes known when constants are folded, and what folds because of it.
 
-use super::{Context, PASSES, Pass, PassError, each_graph};
+use super::{PassError, State, Step, each_graph};
 use relayout_ir::graph::{Graph, Op};
+use relayout_target::Slot;
 
-/// Folds until nothing more is known: a constant that was computed may say extents (what a Pad adds), and those may be what
-/// other nodes compute with. Every turn but the last takes nodes away.
-pub(super) fn fold_on(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
-    let notes = cx.notes.len();
-    let again = |pass: &&Pass| matches!(pass.name, "fold_shapes" | "canonicalize" | "fold_constants");
+/// Runs the steps of slot Simplify until nothing more is known: a constant that was computed may say extents (what a Pad adds), and
+/// those may be what other nodes compute with. Every turn but the last takes nodes away.
+pub(super) fn simplify_on(graph: &mut Graph, state: &mut State<'_>, steps: &[Step<'_>]) -> Result<(), PassError> {
+    let notes = state.report.notes.len();
     loop {
         let before = op_count(graph)?;
-        for pass in PASSES.iter().filter(again) {
-            pass.run(graph, cx)?;
+        for step in steps.iter().filter(|step| step.is.slot == Slot::Simplify) {
+            state.run(step, graph)?;
         }
         // What is wrong with the model was said the first time.
-        cx.notes.truncate(notes);
+        state.report.notes.truncate(notes);
         if op_count(graph)? == before {
             return Ok(());
         }

@@ -291,6 +291,11 @@ pub fn lookup(op: &OpName, opset: i64) -> Option<&'static OpDef> {
     defs.iter().copied().find(|d| (d.opsets.0..=d.opsets.1).contains(&opset))
 }
 
+/// Whether what ops of a domain do is known: one that the table speaks of, or that of classical models, which take no layout through.
+pub fn is_described(domain: &str) -> bool {
+    domain == "ai.onnx.ml" || entries().any(|def| def.domain == domain)
+}
+
 /// Looks up the entry of a node.
 pub fn def_of(graph: &Graph, node: NodeId) -> Option<&'static OpDef> {
     let node = graph.node(node);

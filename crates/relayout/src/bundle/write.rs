@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// Whether a target's files hold nothing but standard ops and calls of the dialect's functions.
 pub(crate) fn can_bundle(target: &dyn Target) -> bool {
-    target.is_standard() || target.calls_functions()
+    target.capabilities().bundles
 }
 
 /// Whether bundles can be written for a target.

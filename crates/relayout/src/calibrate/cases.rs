@@ -1,7 +1,7 @@
 //! A node of ONNX Runtime for each [`Case`].
 
 use relayout_ir::op::NCHWC;
-use relayout_target::measured::{
+use relayout_targets::measured::{
     Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, ELEMENTWISE, Form, GemmShape, Pool,
     PoolShape, Projection, ProjectionShape, Reorder, ResizeShape, Scaling, Side, Spread, VolumeShape, is_binary,
 };

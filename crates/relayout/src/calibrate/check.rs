@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use relayout_target::measured::{Case, ConvShape, Form, MeasuredCosts, Reorder, Side};
+use relayout_targets::measured::{Case, ConvShape, Form, MeasuredCosts, Reorder, Side};
 use serde::Serialize;
 
 use super::shapes::{Source, draw};

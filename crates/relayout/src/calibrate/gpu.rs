@@ -1,15 +1,15 @@
 //! Costs of a GPU: what a runner is asked to measure, and the table that its answer makes.
 //!
 //! A [`GpuRequest`] is a folder: `cases.json` lists convolutions, moves and passes in the order of the grids that
-//! [`relayout_target::gpu`] needs, and `kernels/` has the project's kernel for each move. Whoever runs them, such as `tools/runner`
+//! [`relayout_targets::gpu`] needs, and `kernels/` has the project's kernel for each move. Whoever runs them, such as `tools/runner`
 //! of the source, answers with nanoseconds in the same order, and [`GpuRequest::table`] makes a table of that.
 //!
 //! Absent: starting anything.
 
 use relayout_codegen::cuda::{CudaOptions, generate};
 use relayout_codegen::plan;
-use relayout_target::gpu::{Case, ConvCase, GpuCosts, GpuMachine, MoveClass, Points, Spec, specs};
-use relayout_target::measured::{Measurement, Spec as Product};
+use relayout_targets::gpu::{Case, ConvCase, GpuCosts, GpuMachine, MoveClass, Points, Spec, specs};
+use relayout_targets::measured::{Measurement, Spec as Product};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

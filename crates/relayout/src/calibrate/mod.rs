@@ -1,6 +1,6 @@
 //! Costs of ONNX Runtime on this machine: measuring a table, and holding one against what it predicts.
 //!
-//! [`calibrate`] runs the op of every point of every grid that [`relayout_target::measured`] needs. [`check`] takes shapes that are in no grid,
+//! [`calibrate`] runs the op of every point of every grid that [`relayout_targets::measured`] needs. [`check`] takes shapes that are in no grid,
 //! runs each in the forms that a decision chooses from, and says how often the table ranks them right and how much time
 //! would be lost by believing it. [`gpu`] is about another runtime: it says what a runner has to measure on a GPU.
 //!
@@ -13,7 +13,7 @@ mod shapes;
 mod sketch;
 mod timing;
 
-use relayout_target::measured::{Machine, MeasuredCosts, Measurement, Spec, specs};
+use relayout_targets::measured::{Machine, MeasuredCosts, Measurement, Spec, specs};
 
 use crate::verify::{Runtime, VerifyError};
 use timing::{Bench, Chain};

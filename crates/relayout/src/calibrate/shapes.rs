@@ -1,6 +1,6 @@
 //! Convolutions as models have them, drawn from a seed: the shapes that a table is held against.
 
-use relayout_target::measured::{Activation, ConvShape};
+use relayout_targets::measured::{Activation, ConvShape};
 
 /// A stream of numbers that is the same on every machine.
 pub(super) struct Source(u64);

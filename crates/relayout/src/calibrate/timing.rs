@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use relayout_ir::op::NCHWC;
-use relayout_target::measured::Case;
+use relayout_targets::measured::Case;
 
 use super::cases::{add, weight_bytes};
 use super::sketch::{Sketch, Value};

@@ -5,7 +5,8 @@ use prost::Message;
 use relayout::verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use relayout::{Model, Numerics, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
-use relayout_target::{Block, OrtCpu, Target};
+use relayout_target::Target;
+use relayout_targets::{Block, OrtCpu};
 use std::collections::BTreeMap;
 
 /// What the optimizer makes of a model.

@@ -30,8 +30,8 @@ use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
 use relayout_onnx::proto::ModelProto;
 use relayout_onnx::write::{WriteOptions, write_model_to};
-use relayout_passes::legalize::legalize;
-use relayout_passes::pipeline::Context;
+use relayout_passes::write::raise_digits::raise_to_digits;
+use relayout_passes::write::raise_operands::raise_operands;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -216,7 +216,7 @@ impl<'c> Subject<'c> {
             patch_slot(&graph, self.node, slot, layout, &mut patch);
         }
         patch.apply(&mut graph).map_err(|e| e.to_string())?;
-        legalized(&mut graph)?;
+        raised(&mut graph)?;
         // Raised operands have other ranks; one raised to digits is in a kernel's layouts.
         if !matches!(self.form, Form::View(_)) && !matches!(graph.node(self.node).form, Form::Kernel(_)) {
             graph.set_form(self.node, bind_as(&graph, self.node, self.def));
@@ -257,10 +257,8 @@ fn patch_slot(graph: &Graph, node: NodeId, slot: Slot, layout: &Layout, patch: &
     }
 }
 
-fn legalized(graph: &mut Graph) -> Result<(), String> {
-    let target = relayout::target("onnx").map_err(|e| e.to_string())?;
-    let mut cx = Context::new(target.as_ref());
-    legalize(graph, &mut cx).map_err(|e| e.to_string())
+fn raised(graph: &mut Graph) -> Result<(), String> {
+    raise_operands(graph).and_then(|()| raise_to_digits(graph, 0)).map_err(|e| e.to_string())
 }
 
 /// Every order other than ONNX's own that a signature allows and that some slot shows.

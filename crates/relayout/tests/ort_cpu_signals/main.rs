@@ -8,7 +8,7 @@ mod random;
 use fold_nets::cpu::{blocked, count, made_for, optimized, sizes_of};
 use fold_nets::{BOOL, F32, Net};
 use relayout::Numerics;
-use relayout_target::{Block, OrtCpu, builtin};
+use relayout_targets::{Block, OrtCpu, builtin};
 
 /// Attributes of an op of signals.
 #[derive(Clone, Debug)]

@@ -22,7 +22,8 @@ use relayout_onnx::export::export;
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
 use relayout_onnx::write::{WriteOptions, write_model_to};
-use relayout_passes::pipeline::{Context, PASSES, Pass, PassError, PipelineOptions, run_passes};
+use relayout_passes::pipeline::{PipelineOptions, Step, run_steps, steps};
+use relayout_target::{Context, Declared, Pass, PassError, Slot};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ const MODELS: usize = 24;
 const LEAST_FOUND: usize = 10;
 
 /// Passes that bind nodes.
-const BINDING: &[&str] = &["canonicalize", "fold_scales", "legalize"];
+const BINDING: &[&str] = &["canonicalize", "fold_scales", "raise_to_digits"];
 
 thread_local! {
     /// The entry that is misread, and what it is taken for.
@@ -56,8 +57,6 @@ fn misread(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), PassError> {
     Ok(())
 }
 
-static MISREADING: Pass = Pass::on_each_graph("misread", "stands where an entry of the table is wrong", misread);
-
 /// One round of `optimize` with an entry misread.
 fn optimized(sample: &Sample, right: &'static OpDef, wrong: &'static OpDef) -> Result<Vec<u8>, String> {
     let file = Arc::new(ModelFile::from_bytes(sample.bytes.clone().into(), None).map_err(|e| e.to_string())?);
@@ -65,9 +64,13 @@ fn optimized(sample: &Sample, right: &'static OpDef, wrong: &'static OpDef) -> R
     let target = relayout::target("onnx").map_err(|e| e.to_string())?;
     let mut options = PipelineOptions::default();
     options.dims = sample.dims.iter().map(|(name, &size)| (name.clone(), Size::of(size))).collect();
-    let passes = PASSES.iter().flat_map(|pass| [Some(pass), BINDING.contains(&pass.name).then_some(&MISREADING)]);
+    let is = Declared::new("misread", Slot::Simplify, "stands where an entry of the table is wrong");
+    let misreading = Pass::on_each_graph(is, misread);
+    let own = steps(target.as_ref()).map_err(|e| e.to_string())?;
+    let misread = |step: &Step<'_>| BINDING.contains(&step.is.name).then(|| Step::from(&misreading));
+    let steps: Vec<Step<'_>> = own.iter().flat_map(|step| [Some(*step), misread(step)]).flatten().collect();
     MISREAD.set(Some((right, wrong)));
-    let ran = run_passes(&mut model, target.as_ref(), &options, passes.flatten());
+    let ran = run_steps(&mut model, target.as_ref(), &options, &steps);
     MISREAD.set(None);
     ran.map_err(|e| e.to_string())?;
     let exported = export(&file, &model, &[]).map_err(|e| e.to_string())?;

@@ -104,7 +104,7 @@ fn drawn(sample: u64) -> BoxedStrategy<Drawn> {
 /// The targets whose files call functions.
 fn targets() -> Vec<Box<dyn Target>> {
     let built_in = BUILTIN.iter().map(|name| target(name).expect("a built-in target"));
-    built_in.filter(|target| target.calls_functions()).collect()
+    built_in.filter(|target| target.capabilities().calls_functions).collect()
 }
 
 /// Functions that a graph and its bodies call, by the op that they are named by, and what they say of slots.

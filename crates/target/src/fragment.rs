@@ -1,0 +1,265 @@
+//! Fragments: the nodes that take the place of a piece, applied whole or not at all.
+
+use crate::{PassError, Piece};
+use relayout_ir::attr::{Attr, Attrs};
+use relayout_ir::constant::Constant;
+use relayout_ir::dim::Dim;
+use relayout_ir::form::{Form, KernelLayouts};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_ir::patch::remove_dead;
+use relayout_ir::types::Type;
+use std::fmt;
+
+/// What a node of a fragment reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// A value of the graph.
+    Outer(ValueId),
+    /// A result of a node of the fragment: the node's number, and the result's.
+    Local(usize, usize),
+}
+
+impl From<ValueId> for Operand {
+    fn from(v: ValueId) -> Operand {
+        Operand::Outer(v)
+    }
+}
+
+/// A value that a node of a fragment leaves.
+#[derive(Clone, Debug)]
+pub struct Left {
+    /// Name to give it; made unique.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+    /// Its layout.
+    pub layout: Layout,
+}
+
+impl Left {
+    /// A value that lies in the order of its axes.
+    #[must_use]
+    pub fn row_major(name: impl Into<String>, ty: Type) -> Left {
+        let layout = Layout::row_major(ty.rank().unwrap_or(0));
+        Left { name: name.into(), ty, layout }
+    }
+
+    /// The same in another layout.
+    #[must_use]
+    pub fn stored(self, layout: Layout) -> Left {
+        Left { layout, ..self }
+    }
+}
+
+/// A node that is made: an op of any domain with operands, attributes, and what it means for layouts.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The op.
+    pub op: Op,
+    /// Version of its operator set.
+    pub opset: i64,
+    /// Operands; `None` where an optional one is left out.
+    pub inputs: Vec<Option<Operand>>,
+    /// Attributes.
+    pub attrs: Attrs,
+    /// What it means for layouts.
+    pub form: Form,
+}
+
+impl Made {
+    /// An op of a domain, whose operands and results are declared as they are stored.
+    pub fn op(domain: &str, name: &str, opset: i64, inputs: impl IntoIterator<Item = Operand>) -> Made {
+        let op = OpName { domain: domain.to_owned(), name: name.to_owned(), overload: String::new() };
+        let inputs = inputs.into_iter().map(Some).collect();
+        Made { op: Op::Onnx(op), opset, inputs, attrs: Attrs::default(), form: Form::Kernel(Box::default()) }
+    }
+
+    /// A move of a value to the layout of the result.
+    #[must_use]
+    pub fn relayout(x: Operand) -> Made {
+        let form = Form::unbound();
+        Made { op: Op::Relayout, opset: 0, inputs: vec![Some(x)], attrs: Attrs::default(), form }
+    }
+
+    /// The same with an attribute.
+    #[must_use]
+    pub fn with(mut self, name: &str, attr: Attr) -> Made {
+        self.attrs.insert(name.to_owned(), attr);
+        self
+    }
+
+    /// The same reading and leaving these layouts; row-major ones may be left out.
+    #[must_use]
+    pub fn in_layouts(mut self, ins: Vec<Option<Layout>>, outs: Vec<Option<Layout>>) -> Made {
+        self.form = Form::Kernel(Box::new(KernelLayouts { ins, outs }));
+        self
+    }
+}
+
+/// The nodes that take the place of a piece.
+///
+/// Nodes are made in the order in which they are added. The piece's own node either becomes another op in its place, and keeps its
+/// results, or its readers read results of the fragment and it goes with what only it read.
+#[derive(Clone, Debug)]
+pub struct Fragment {
+    form: &'static str,
+    piece: NodeId,
+    origins: Vec<NodeId>,
+    rank: u32,
+    parts: Vec<(Made, Vec<Left>)>,
+    becomes: Option<Made>,
+    exits: Vec<(ValueId, Operand)>,
+}
+
+/// What was written in the place of a piece, for reports and proofs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The form's name.
+    pub form: &'static str,
+    /// The nodes that it stands for, by their numbers in the file.
+    pub origins: Vec<u32>,
+    /// The nodes that were made or became another op.
+    pub nodes: Vec<NodeId>,
+}
+
+impl Fragment {
+    /// An empty one in the place of a piece, by a form.
+    pub fn of(piece: &Piece<'_>, form: &'static str) -> Fragment {
+        let rank = piece.graph.node(piece.node).rank;
+        let (parts, exits) = (Vec::new(), Vec::new());
+        Fragment { form, piece: piece.node, origins: vec![piece.node], rank, parts, becomes: None, exits }
+    }
+
+    /// The same standing for these nodes too.
+    #[must_use]
+    pub fn standing_for(mut self, nodes: impl IntoIterator<Item = NodeId>) -> Fragment {
+        self.origins.extend(nodes);
+        self
+    }
+
+    /// Adds a node of one result.
+    pub fn add(&mut self, made: Made, left: Left) -> Operand {
+        self.parts.push((made, vec![left]));
+        Operand::Local(self.parts.len() - 1, 0)
+    }
+
+    /// Adds a node of several results; its number.
+    pub fn add_several(&mut self, made: Made, left: Vec<Left>) -> usize {
+        self.parts.push((made, left));
+        self.parts.len() - 1
+    }
+
+    /// Adds a constant.
+    pub fn constant(&mut self, name: impl Into<String>, c: Constant) -> Operand {
+        let ty = Type::tensor(c.dtype, c.dims.iter().map(|&d| Dim::from(d)).collect());
+        let made = Made {
+            op: Op::Constant(c),
+            opset: 0,
+            inputs: Vec::new(),
+            attrs: Attrs::default(),
+            form: Node::new(Op::Outer, vec![]).form,
+        };
+        self.add(made, Left::row_major(name, ty))
+    }
+
+    /// The piece's node becomes this op and keeps its results.
+    pub fn become_op(&mut self, made: Made) {
+        self.becomes = Some(made);
+    }
+
+    /// Whoever reads a result of the piece reads this from now on, which takes over its name.
+    pub fn exit(&mut self, result: ValueId, by: Operand) {
+        self.exits.push((result, by));
+    }
+
+    /// The type of an operand.
+    pub fn ty<'t>(&'t self, graph: &'t Graph, x: Operand) -> Option<&'t Type> {
+        match x {
+            Operand::Outer(v) => Some(&graph.value(v).ty),
+            Operand::Local(node, result) => Some(&self.parts.get(node)?.1.get(result)?.ty),
+        }
+    }
+
+    /// The layout of an operand.
+    pub fn layout<'t>(&'t self, graph: &'t Graph, x: Operand) -> Option<&'t Layout> {
+        match x {
+            Operand::Outer(v) => Some(&graph.value(v).layout),
+            Operand::Local(node, result) => Some(&self.parts.get(node)?.1.get(result)?.layout),
+        }
+    }
+
+    /// Puts the nodes in the piece's place.
+    ///
+    /// # Errors
+    /// [`PassError::Name`], which fresh names rule out.
+    pub fn apply(self, graph: &mut Graph) -> Result<Written, PassError> {
+        let origins = self.origins.iter().filter_map(|&n| graph.node(n).origin).collect();
+        let mut made: Vec<Vec<ValueId>> = Vec::with_capacity(self.parts.len());
+        let mut nodes = Vec::new();
+        for (part, left) in self.parts {
+            let inputs = part.inputs.iter().map(|x| x.and_then(|x| value_of(&made, x))).collect();
+            let mut node = Node::new(part.op, inputs);
+            (node.rank, node.opset, node.attrs, node.form) = (self.rank, part.opset, part.attrs, part.form);
+            let mut results = Vec::with_capacity(left.len());
+            let mut layouts = Vec::with_capacity(left.len());
+            for Left { name, ty, layout } in left {
+                results.push(Some((graph.fresh_name(&name), ty)));
+                layouts.push(layout);
+            }
+            let n = graph.add(node, results)?;
+            let values: Vec<ValueId> = graph.node(n).outputs.iter().copied().flatten().collect();
+            for (&v, layout) in values.iter().zip(layouts) {
+                *graph.value_mut(v).layout = layout;
+            }
+            made.push(values);
+            nodes.push(n);
+        }
+        if let Some(Made { op: Op::Onnx(op), opset, inputs, attrs, form }) = self.becomes {
+            graph.set_inputs(self.piece, inputs.iter().map(|x| x.and_then(|x| value_of(&made, x))).collect());
+            graph.set_op(self.piece, op, opset);
+            *graph.attrs_mut(self.piece) = attrs;
+            graph.set_form(self.piece, form);
+            nodes.push(self.piece);
+        }
+        let mut patch = relayout_ir::patch::Patch::new();
+        for (result, by) in &self.exits {
+            if let Some(by) = value_of(&made, *by) {
+                patch.replace(*result, by);
+            }
+        }
+        patch.apply(graph)?;
+        if !self.exits.is_empty() {
+            remove_dead(graph, self.origins);
+        }
+        Ok(Written { form: self.form, origins, nodes })
+    }
+}
+
+fn value_of(made: &[Vec<ValueId>], x: Operand) -> Option<ValueId> {
+    match x {
+        Operand::Outer(v) => Some(v),
+        Operand::Local(node, result) => made.get(node)?.get(result).copied(),
+    }
+}
+
+/// A piece that its form can't write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    what: String,
+}
+
+impl Refused {
+    /// The piece, and why.
+    pub fn new(piece: &Piece<'_>, why: &str) -> Refused {
+        Refused { what: format!("{} {why}", piece.graph.node(piece.node).describe(piece.graph)) }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Refused {}

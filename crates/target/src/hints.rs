@@ -1,0 +1,179 @@
+//! Size hints: the numbers at which symbolic dims are priced.
+//!
+//! A decision has to hold for every size, so prices are compared at the hints and at half and double of them, or at the ends of
+//! a range; the report prints the hints it used. Defaults: 1 for a batch dim (a symbol that leads a graph input and appears nowhere else in the inputs), 64
+//! for others.
+
+use crate::Sizes;
+use relayout_ir::dim::Dim;
+use relayout_ir::graph::{Graph, ValueId};
+use relayout_ir::types::Type;
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+/// Hint of a dim that nobody gave one for.
+const DEFAULT: Size = Size::of(64);
+
+/// Sizes that a symbolic dim is priced at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Size {
+    low: i64,
+    typical: i64,
+    high: i64,
+}
+
+impl Size {
+    /// A typical size; prices are checked at half and double of it too.
+    pub const fn of(typical: i64) -> Size {
+        let typical = if typical < 1 { 1 } else { typical };
+        let low = if typical < 2 { 1 } else { typical / 2 };
+        Size { low, typical, high: typical.saturating_mul(2) }
+    }
+
+    /// A range, both ends included; prices are taken in its middle and checked at its ends. `None` if it is empty or begins below 1.
+    pub fn range(low: i64, high: i64) -> Option<Size> {
+        (1 <= low && low <= high).then(|| Size { low, typical: low + (high - low) / 2, high })
+    }
+
+    /// The size that prices are taken at.
+    pub fn typical(self) -> i64 {
+        self.typical
+    }
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    /// `224` or `1..32`.
+    fn from_str(text: &str) -> Result<Size, String> {
+        let number = |t: &str| t.trim().parse::<i64>().map_err(|_| format!("`{t}` is not a number"));
+        let Some((low, high)) = text.split_once("..") else {
+            let n = number(text)?;
+            return if n < 1 {
+                Err(format!("`{n}` is no size of a dim, which is at least 1"))
+            } else {
+                Ok(Size::of(n))
+            };
+        };
+        let (low, high) = (number(low)?, number(high)?);
+        Size::range(low, high).ok_or_else(|| format!("`{text}` is no range of sizes"))
+    }
+}
+
+/// Numbers for symbolic dims.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    given: BTreeMap<String, Size>,
+    scale: Scale,
+}
+
+/// Which sizes are priced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// The hints.
+    #[default]
+    Typical,
+    /// The low end of a range; half of a single size, at least 1.
+    Low,
+    /// The high end; double of a single size.
+    High,
+}
+
+impl Sizes for Hints {
+    fn extent(&self, dim: &Dim) -> u64 {
+        self.number(dim)
+    }
+}
+
+impl Hints {
+    /// The user's numbers, and 1 for batch dims of the inputs that have none.
+    pub fn new(given: &BTreeMap<String, Size>, graph: &Graph) -> Hints {
+        let mut hints = given.clone();
+        for name in batch_symbols(graph) {
+            hints.entry(name).or_insert(Size::of(1));
+        }
+        Hints { given: hints, scale: Scale::Typical }
+    }
+
+    /// The same hints at another scale.
+    #[must_use]
+    pub fn scaled(&self, scale: Scale) -> Hints {
+        Hints { given: self.given.clone(), scale }
+    }
+
+    fn number(&self, dim: &Dim) -> u64 {
+        let lookup = |name: &str| {
+            let hint = self.given.get(name).copied().unwrap_or(DEFAULT);
+            Some(match self.scale {
+                Scale::Typical => hint.typical,
+                Scale::Low => hint.low,
+                Scale::High => hint.high,
+            })
+        };
+        dim.as_const()
+            .or_else(|| dim.eval(&lookup))
+            .and_then(|n| u64::try_from(n).ok())
+            .unwrap_or(DEFAULT.typical as u64)
+    }
+
+    /// Bytes of a value; 0 for what is not a tensor of known rank, saturating.
+    pub fn bytes(&self, graph: &Graph, v: ValueId) -> u64 {
+        let Type::Tensor(t) = &graph.value(v).ty else { return 0 };
+        let Some(shape) = &t.shape else { return 0 };
+        let elems = shape.iter().fold(1u64, |n, d| n.saturating_mul(self.number(d)));
+        let bits = t.dtype.and_then(relayout_ir::dtype::DType::bits).unwrap_or(32);
+        elems.saturating_mul(u64::from(bits)).div_ceil(8)
+    }
+
+    /// The hints that were used for these symbols, for the report.
+    pub fn used(&self, graph: &Graph) -> BTreeMap<String, i64> {
+        let mut used = BTreeMap::new();
+        for &v in graph.inputs() {
+            for dim in graph.value(v).ty.shape().unwrap_or_default() {
+                for name in dim.symbols() {
+                    let hint = self.given.get(&name).copied().unwrap_or(DEFAULT);
+                    used.insert(name, hint.typical);
+                }
+            }
+        }
+        used
+    }
+}
+
+fn batch_symbols(graph: &Graph) -> Vec<String> {
+    let mut leading = Vec::new();
+    let mut elsewhere = Vec::new();
+    for &v in graph.inputs() {
+        for (axis, dim) in graph.value(v).ty.shape().unwrap_or_default().iter().enumerate() {
+            let names = dim.symbols();
+            if axis == 0 { leading.extend(names) } else { elsewhere.extend(names) }
+        }
+    }
+    leading.retain(|name| !elsewhere.contains(name));
+    leading
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_numbers_or_ranges() {
+        assert_eq!("224".parse(), Ok(Size { low: 112, typical: 224, high: 448 }));
+        assert_eq!("1..32".parse(), Ok(Size { low: 1, typical: 16, high: 32 }));
+        for bad in ["0", "-3", "8..2", "0..4", "x", "1..", ""] {
+            assert!(bad.parse::<Size>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_extent_is_priced_at_its_symbols() {
+        let graph = Graph::new("g");
+        let hints = Hints::new(&BTreeMap::from([("H".to_owned(), Size::of(10))]), &graph);
+        let dim: Dim = "2*H+1".parse().unwrap();
+        assert_eq!(hints.extent(&dim), 21);
+        assert_eq!(hints.scaled(Scale::Low).extent(&dim), 11);
+        assert_eq!(hints.scaled(Scale::High).extent(&dim), 41);
+        assert_eq!(hints.extent(&Dim::symbol("W")), 64);
+    }
+}

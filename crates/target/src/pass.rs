@@ -1,0 +1,292 @@
+//! Passes: steps of the pipeline that work on a graph, and what they declare about themselves.
+//!
+//! The pipeline has fixed slots. The engine's own passes stand in them in their order; those of a target enter at the place that
+//! their declarations leave them ([`Declared::after`], [`Declared::before`]), in the order in which the target lists them.
+//!
+//! Invariants: a pass takes a graph that `verify` passes and leaves one; it edits by patches or fragments, each applied whole.
+
+use crate::hints::Hints;
+use crate::rounding::before_rounding;
+use crate::rule::{Numerics, Rule};
+use crate::{Cost, Offer, Target};
+use relayout_ir::graph::{DuplicateName, Graph, NodeId};
+use std::collections::{BTreeMap, HashMap};
+
+/// A part of the pipeline. Slots run in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Slot {
+    /// Types are inferred, nodes bound to their signatures, what is known is evaluated.
+    Simplify,
+    /// What the target wants otherwise, and rules that only take nodes away.
+    Prepare,
+    /// Pieces of several nodes that have another form.
+    Forms,
+    /// The decision.
+    Decide,
+    /// The decision is written: layouts, moves, and the forms that were chosen.
+    Write,
+    /// Moves that are left, and moves of constants.
+    Finish,
+    /// What nobody reads any more goes.
+    Clean,
+}
+
+/// What holds of a graph between passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fact {
+    /// Types are inferred.
+    Types,
+    /// Every node is bound to its signature.
+    Bound,
+    /// There is a decision.
+    Decided,
+    /// Values have the layouts that were decided, and moves stand where readers want others.
+    Layouts,
+    /// Every form that was chosen is written.
+    Written,
+    /// Constants are stored as they are read: no move or view of one is left.
+    Packed,
+}
+
+/// What a pass says about itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Declared {
+    /// Name: a verb phrase, as `--print-after` takes it.
+    pub name: &'static str,
+    /// Why it stands where it does.
+    pub reason: &'static str,
+    /// Its slot.
+    pub slot: Slot,
+    /// What has to hold before it.
+    pub needs: &'static [Fact],
+    /// What holds after it.
+    pub gives: &'static [Fact],
+    /// What no longer holds after it.
+    pub breaks: &'static [Fact],
+    /// Passes of its slot that it comes after, by name.
+    pub after: &'static [&'static str],
+    /// Passes of its slot that it comes before, by name.
+    pub before: &'static [&'static str],
+    /// The rules that it carries out.
+    pub rules: &'static [&'static Rule],
+    /// Whether it leaves every node and every constant where it is, and puts nothing but views and moves between them.
+    pub keeps_nodes: bool,
+}
+
+impl Declared {
+    /// A pass of a slot that needs bound nodes and carries out no rules. Set what differs with struct update.
+    #[must_use]
+    pub const fn new(name: &'static str, slot: Slot, reason: &'static str) -> Declared {
+        let needs: &[Fact] = &[Fact::Types, Fact::Bound];
+        Declared {
+            name,
+            reason,
+            slot,
+            needs,
+            gives: &[],
+            breaks: &[],
+            after: &[],
+            before: &[],
+            rules: &[],
+            keeps_nodes: false,
+        }
+    }
+}
+
+/// What a pass does.
+pub type RunPass = dyn Fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError> + Send + Sync;
+
+/// What a pass works on.
+pub enum Run {
+    /// The main graph; the pass sees to bodies itself.
+    Model(Box<RunPass>),
+    /// Each graph by itself.
+    EachGraph(Box<RunPass>),
+}
+
+/// A pass of a target.
+pub struct Pass {
+    /// What it says about itself.
+    pub is: Declared,
+    /// What it does.
+    pub run: Run,
+}
+
+impl Pass {
+    /// A pass that works on each graph by itself.
+    pub fn on_each_graph<F>(is: Declared, run: F) -> Pass
+    where
+        F: Fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError> + Send + Sync + 'static,
+    {
+        Pass { is, run: Run::EachGraph(Box::new(run)) }
+    }
+
+    /// A pass that works on the main graph, and sees to bodies itself.
+    pub fn on_model<F>(is: Declared, run: F) -> Pass
+    where
+        F: Fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError> + Send + Sync + 'static,
+    {
+        Pass { is, run: Run::Model(Box::new(run)) }
+    }
+}
+
+/// What does not change while passes run.
+pub struct Settings<'a> {
+    /// The target.
+    pub target: &'a dyn Target,
+    /// Size hints.
+    pub hints: Hints,
+    /// What rules may do to results.
+    pub numerics: Numerics,
+    /// The version of the standard domain that the model imports; 0 if it imports none.
+    pub opset: i64,
+    /// The model quantizes somewhere; what leaves a body is then taken to reach it.
+    pub quantizes: bool,
+}
+
+/// What passes report.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Problems of the model that do not stop the work.
+    pub notes: Vec<String>,
+    /// Per graph: what rules took away or wrote in another form, by the rule's name.
+    pub rules: Vec<BTreeMap<String, usize>>,
+}
+
+/// What a pass works with, beside the graph.
+pub struct Context<'a> {
+    /// What does not change.
+    pub settings: &'a Settings<'a>,
+    /// The graph that a pass over each graph is at: 0 for the main graph, bodies in the order of [`each_graph`].
+    pub scope: usize,
+    /// Per graph: how often it is taken to run for each run of the model.
+    pub weights: &'a [u64],
+    /// What is reported.
+    pub report: &'a mut Report,
+    /// Decides about copies of the graph.
+    pub trials: &'a dyn Trials,
+}
+
+impl Context<'_> {
+    /// The target.
+    pub fn target(&self) -> &dyn Target {
+        self.settings.target
+    }
+
+    /// Notes what a rule took away or wrote in another form in the graph that the pass is at.
+    pub fn count(&mut self, rule: &Rule, count: usize) {
+        self.count_in(self.scope, rule, count);
+    }
+
+    /// The same for another graph.
+    pub fn count_in(&mut self, scope: usize, rule: &Rule, count: usize) {
+        let rules = &mut self.report.rules;
+        if rules.len() <= scope {
+            rules.resize_with(scope + 1, BTreeMap::new);
+        }
+        *rules[scope].entry(rule.name.to_owned()).or_default() += count;
+    }
+
+    /// Nodes of the graph that the pass is at, in topological order, whose sums may be taken in another order: none where every bit
+    /// has to stay, none that come before a quantization.
+    pub fn reassociable(&self, graph: &Graph) -> Vec<NodeId> {
+        if self.settings.numerics < Numerics::Reassociate {
+            return Vec::new();
+        }
+        let before = before_rounding(graph, self.scope > 0 && self.settings.quantizes);
+        let mut order = graph.order().unwrap_or_default();
+        order.retain(|n| !before[n.index()]);
+        order
+    }
+
+    /// How often a graph is taken to run for each run of the model.
+    pub fn weight(&self, scope: usize) -> u64 {
+        self.weights.get(scope).copied().unwrap_or(1)
+    }
+}
+
+/// Decides about copies of the graph that a pass works on, to find out what another form of it would cost.
+pub trait Trials {
+    /// Decides about a main graph with its bodies.
+    ///
+    /// # Errors
+    /// [`PassError::Decision`] for graphs beyond the solver's number range.
+    fn decide(&self, settings: &Settings<'_>, graph: &Graph) -> Result<Trial, PassError>;
+}
+
+/// What a decision about a copy comes to.
+#[derive(Debug, Default)]
+pub struct Trial {
+    /// Everything that it prices, for each run of the model.
+    pub cost: Cost,
+    /// The offers that were chosen, by graph and node.
+    pub chosen: HashMap<(usize, NodeId), Offer>,
+}
+
+impl Trial {
+    /// The offer that was chosen for a node; `None` where it runs as ONNX has it.
+    pub fn offer(&self, scope: usize, n: NodeId) -> Option<&Offer> {
+        self.chosen.get(&(scope, n))
+    }
+}
+
+/// A pass that could not do its work. All are faults of this program or of a target, not of the model: the graph is left as it was
+/// read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PassError {
+    /// A name was taken.
+    #[error("a pass made a name twice (please report this): {0}")]
+    Name(#[from] DuplicateName),
+    /// The decision can't be posed.
+    #[error("pass assign: {0}")]
+    Decision(String),
+    /// A pass left a graph that does not verify.
+    #[error("pass {pass} left an invalid graph (please report this): {first}")]
+    Invalid {
+        /// The pass.
+        pass: &'static str,
+        /// The first violation.
+        first: String,
+        /// How many there are.
+        count: usize,
+    },
+    /// A pass needs what no pass before it gives, or passes wait for each other.
+    #[error("the passes of target {target} can't be put in order: {why}")]
+    Order {
+        /// The target.
+        target: String,
+        /// What is in the way.
+        why: String,
+    },
+}
+
+impl PassError {
+    /// What a pass found in the way of what it had to write.
+    #[must_use]
+    pub fn invalid(pass: &'static str, first: String) -> PassError {
+        PassError::Invalid { pass, first, count: 1 }
+    }
+}
+
+/// What [`each_graph`] calls.
+pub type Visit<'v> = dyn FnMut(&mut Graph, &str) -> Result<(), PassError> + 'v;
+
+/// Visits the main graph and then its bodies, always in the same order, with the place of each.
+///
+/// # Errors
+/// The first that the visit gives.
+pub fn each_graph(graph: &mut Graph, path: &str, visit: &mut Visit<'_>) -> Result<(), PassError> {
+    visit(graph, path)?;
+    let holders: Vec<NodeId> = graph.nodes().filter(|&n| graph.node(n).bodies().next().is_some()).collect();
+    for n in holders {
+        let node = graph.node(n);
+        let paths: Vec<String> = node.attrs.keys().map(|name| node.body_path(graph, path, name)).collect();
+        for ((_, attr), path) in graph.attrs_mut(n).iter_mut().zip(paths) {
+            for body in attr.bodies_mut() {
+                each_graph(body, &path, visit)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! A `LayerNormalization` of the last axis, or what it computes, written for channels that come before pixels.
+//!
+//! Means over channels are convolutions of one tap whose weights are all `1 / channels`: of all ways to say them that is the one that
+//! runtimes have fast kernels for, where channels are not innermost. Scale and bias are a `BatchNormalization` without statistics.
+
+use super::projection::turns;
+use relayout_ir::attr::Attr;
+use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
+use relayout_ir::form::Form;
+use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
+use relayout_ir::raised::LayerNorm;
+use relayout_target::make::{Made, replace};
+use relayout_target::views::inverse;
+use relayout_target::{Counted, Numerics, Offer, PassError, Pieces, Rule, Spanning};
+
+/// What ONNX adds to the variance unless told otherwise.
+const EPSILON: f32 = 1e-5;
+
+/// A normalization of a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Found {
+    pub(super) last: NodeId,
+    x: ValueId,
+    scale: ValueId,
+    bias: Option<ValueId>,
+    channels: i64,
+    epsilon: f32,
+}
+
+/// The name of the form.
+pub(crate) const FORM: &str = "layer_norm_across";
+
+/// The rule.
+pub(crate) const RULE: Rule = Rule {
+    name: "normalize_across",
+    equation: "Transpose(LayerNormalization(Transpose(x), s, b)) = s * (x - mean(x)) / sqrt(mean((x - mean(x))^2) + e) + b, means \
+               being convolutions",
+    condition: "float32, of the last of three or four axes, whose extent is known; it is cheaper together with the moves around it",
+    buys: "cost: moves against what several passes take longer than one op",
+    numerics: Numerics::Reassociate,
+    counted: Counted::Tensors,
+};
+
+/// Recognises normalizations of graphs in which something is transposed.
+pub(crate) struct LayerNormPieces;
+
+impl Pieces for LayerNormPieces {
+    fn find(&self, graph: &Graph, nodes: &[NodeId]) -> Vec<Box<dyn Spanning>> {
+        let nodes = if turns(graph) { nodes } else { &[] };
+        nodes.iter().filter_map(|&n| Some(Box::new(find(graph, n)?) as Box<dyn Spanning>)).collect()
+    }
+
+    fn rules(&self) -> &'static [&'static Rule] {
+        &[&RULE]
+    }
+}
+
+impl Spanning for Found {
+    fn last(&self) -> NodeId {
+        self.last
+    }
+
+    fn raise(&self, graph: &mut Graph) {
+        graph.set_op(self.last, LayerNorm::op(), 1);
+    }
+
+    fn choose(&mut self, offer: &Offer) -> bool {
+        offer.becomes.as_ref().is_some_and(|becomes| LayerNorm::is_across(&becomes.set))
+    }
+
+    fn reads(&mut self, now: &dyn Fn(ValueId) -> ValueId) {
+        self.x = now(self.x);
+    }
+
+    fn write(&self, graph: &mut Graph) -> Result<Option<(ValueId, ValueId)>, PassError> {
+        write(graph, self)
+    }
+
+    fn rule(&self) -> (&'static Rule, usize) {
+        (&RULE, 1)
+    }
+}
+
+/// The normalization that a node is.
+pub(super) fn find(graph: &Graph, last: NodeId) -> Option<Found> {
+    let node = graph.node(last);
+    node.only_result().filter(|_| node.onnx() == Some("LayerNormalization") && matches!(node.form, Form::Axes(_)))?;
+    let (x, scale) = (node.operand(0)?, node.operand(1)?);
+    let ty = &graph.value(x).ty;
+    let shape = ty.shape().filter(|shape| LayerNorm::has_pixels(shape.len()) && ty.dtype() == Some(DType::F32))?;
+    let axis = node.int("axis").unwrap_or(-1);
+    let channels = shape.last()?.as_const().filter(|&c| c > 0 && [-1, shape.len() as i64 - 1].contains(&axis))?;
+    let bias = node.operand(2);
+    let vector = |v: ValueId| graph.value(v).ty.const_shape().is_some_and(|dims| dims == [channels]);
+    (vector(scale) && bias.is_none_or(vector)).then(|| Found { last, x, scale, bias, channels, epsilon: epsilon(node) })
+}
+
+fn epsilon(node: &Node) -> f32 {
+    match node.attrs.get("epsilon") {
+        Some(Attr::Float(epsilon)) => *epsilon,
+        _ => EPSILON,
+    }
+}
+
+/// Writes a normalization for channels before pixels; its result, and what took the place of that.
+pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId, ValueId)>, PassError> {
+    let &Found { last, channels, .. } = found;
+    let Some(y) = graph.node(last).only_result() else { return Ok(None) };
+    let shape = graph.value(found.x).ty.shape().unwrap_or_default().to_vec();
+    let order = LayerNorm::channels_first(shape.len());
+    let opset = graph.node(last).opset;
+    let mut made = Made::before(graph, last, opset, y);
+    let base = made.base.clone();
+    let x = made.views().transpose(found.x, &format!("{base}.channels"), &order)?;
+    let own: Vec<Dim> = order.iter().filter_map(|&axis| shape.get(axis).cloned()).collect();
+    let z = normalized(&mut made, found, x, &own)?;
+    let number = |what: &str, number: f64, made: &mut Made<'_>| made.filled(what, DType::F32, &[channels], number);
+    let bias = match found.bias {
+        Some(bias) => bias,
+        None => number("bias", 0.0, &mut made)?,
+    };
+    let operands =
+        [z, found.scale, bias, number("mean_of_none", 0.0, &mut made)?, number("variance_of_none", 1.0, &mut made)?];
+    let z = made.op("BatchNormalization", &operands, "scaled", &own, &[("epsilon", Attr::Float(0.0))])?;
+    let result = made.views().transpose(z, &format!("{base}.pixels"), &inverse(&order))?;
+    replace(graph, last, y, result)?;
+    Ok(Some((y, result)))
+}
+
+/// `(x - mean) / sqrt(variance + epsilon)` of channels, the second axis.
+fn normalized(made: &mut Made<'_>, found: &Found, x: ValueId, own: &[Dim]) -> Result<ValueId, PassError> {
+    let mut one = own.to_vec();
+    one[1] = Dim::ONE;
+    let taps: Vec<i64> = [1, found.channels].into_iter().chain(own.iter().skip(2).map(|_| 1)).collect();
+    let weights = made.filled("mean_weights", DType::F32, &taps, 1.0 / found.channels as f64)?;
+    let epsilon = made.filled("epsilon", DType::F32, &[], found.epsilon.into())?;
+    let mean = made.op("Conv", &[x, weights], "mean", &one, &[])?;
+    let centred = made.op("Sub", &[x, mean], "centred", own, &[])?;
+    let squares = made.op("Mul", &[centred, centred], "squares", own, &[])?;
+    let variance = made.op("Conv", &[squares, weights], "variance", &one, &[])?;
+    let variance = made.op("Add", &[variance, epsilon], "variance_and_epsilon", &one, &[])?;
+    let deviation = made.op("Sqrt", &[variance], "deviation", &one, &[])?;
+    let scale = made.op("Reciprocal", &[deviation], "per_deviation", &one, &[])?;
+    made.op("Mul", &[centred, scale], "normalized", own, &[])
+}

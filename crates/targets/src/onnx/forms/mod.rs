@@ -1,0 +1,6 @@
+//! Forms in standard ONNX, a file each.
+
+pub(crate) mod layer_norm;
+pub(crate) mod product;
+pub(crate) mod projection;
+pub(crate) mod turned;

@@ -1,0 +1,212 @@
+//! Projections: `MatMul(x, W) + b`, perhaps with a Reshape to `[rows.., heads.., width]` behind it.
+
+use relayout_ir::attr::Attr;
+use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
+use relayout_ir::form::{Atom, AtomId, Bound, Form, Role, View};
+use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
+use relayout_ir::patch::remove_dead;
+use relayout_ir::raised::{Projection, ProjectionForm};
+use relayout_ir::storage::reshape_target;
+use relayout_target::views::is_constant;
+use rustc_hash::FxHashSet;
+
+/// A projection of a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Found {
+    /// The node that leaves the result: a Reshape, or the last of the others.
+    pub(super) last: NodeId,
+    pub(super) product: NodeId,
+    pub(super) x: ValueId,
+    pub(super) weights: ValueId,
+    /// The weights have a row per column of the result.
+    pub(super) by_columns: bool,
+    pub(super) bias: Option<ValueId>,
+    pub(super) inputs: i64,
+    pub(super) heads: i64,
+    pub(super) width: i64,
+    pub(super) raised: Projection,
+    /// What it is to be written with.
+    pub(super) form: Option<ProjectionForm>,
+}
+
+/// The projections among these nodes; without heads only where the target has forms for them.
+pub(super) fn find_all(graph: &Graph, nodes: &[NodeId], without_heads: bool) -> Vec<Found> {
+    let mut found: Vec<Found> = nodes.iter().filter_map(|&n| with_heads(graph, n)).collect();
+    if !without_heads {
+        return found;
+    }
+    let mut taken: FxHashSet<NodeId> = found.iter().map(|found| found.product).collect();
+    // Sums first: a product may be part of one.
+    let is_sum = |&n: &NodeId| graph.node(n).onnx() == Some("Add");
+    let (sums, others): (Vec<NodeId>, Vec<NodeId>) = nodes.iter().copied().partition(is_sum);
+    for n in sums.into_iter().chain(others) {
+        found
+            .extend(graph.node(n).only_result().and_then(|y| of_rows(graph, n, y)).filter(|f| taken.insert(f.product)));
+    }
+    found
+}
+
+/// The projection whose Reshape is this node.
+fn with_heads(graph: &Graph, last: NodeId) -> Option<Found> {
+    let node = graph.node(last);
+    let (v, y) = (node.operand(0)?, node.only_result()?);
+    let reshapes = node.onnx().is_some() && matches!(node.form, Form::View(View::Reshape));
+    graph.only_use(v).filter(|_| reshapes)?;
+    let found = find(graph, last, y, graph.value(v).producer().0)?;
+    (found.heads > 1 && found.raised.flat).then_some(found)
+}
+
+/// The projection without heads that ends with this node.
+fn of_rows(graph: &Graph, last: NodeId, y: ValueId) -> Option<Found> {
+    let same_rows = |found: &Found| found.heads == 1 && found.raised.rows + 1 == graph.value(y).ty.rank().unwrap_or(0);
+    find(graph, last, y, last).filter(same_rows)
+}
+
+/// The projection of result `y` whose last node but for a Reshape is `ends`.
+fn find(graph: &Graph, last: NodeId, y: ValueId, ends: NodeId) -> Option<Found> {
+    let shape = graph.value(y).ty.shape()?;
+    let (product, added) = sum(graph, ends);
+    let node = graph.node(product);
+    let (x, weights) = (node.operand(0)?, node.operand(1)?);
+    let (by_columns, own) = reads(node)?;
+    let bias = match (added, own) {
+        (Some(_), Some(_)) => return None,
+        (added, own) => added.or(own),
+    };
+    let known = is_constant(graph, weights) && bias.is_none_or(|b| is_constant(graph, b));
+    let float = matches!(graph.value(x).ty.dtype()?, DType::F32 | DType::F64 | DType::F16 | DType::BF16);
+    if !known || !float || is_constant(graph, x) || graph.only_use(weights).is_none() {
+        return None;
+    }
+    let [a, b] = graph.value(weights).ty.const_shape()?[..] else { return None };
+    let (inputs, columns) = if by_columns { (b, a) } else { (a, b) };
+    if let Some(bias) = bias {
+        let dims = graph.value(bias).ty.const_shape()?;
+        let vector = dims.split_last().is_some_and(|(last, rest)| *last == columns && rest.iter().all(|&d| d == 1));
+        // More axes than the product has would raise its rank.
+        vector.then_some(()).filter(|()| dims.len() <= graph.value(x).ty.rank().unwrap_or(0))?;
+    }
+    let width = shape.last()?.as_const().filter(|&w| w > 0)?;
+    let rows = if width == columns { shape.len() - 1 } else { rows(shape, columns)? };
+    let some = |d: &Dim| d.as_const().is_none_or(|n| n > 0);
+    let from = graph.value(x).ty.shape()?;
+    let alike = Dim::product(&shape[..rows])? == Dim::product(from.split_last()?.1)?;
+    let flat = alike && is_flat(from, shape, rows, columns / width);
+    (alike && inputs > 0 && shape.iter().all(some)).then_some(Found {
+        last,
+        product,
+        x,
+        weights,
+        by_columns,
+        bias,
+        inputs,
+        heads: columns / width,
+        width,
+        raised: Projection { rows, flat },
+        form: None,
+    })
+}
+
+/// Whether rows of the operand can be one axis and those of the result apart again, in the order of each form. Export says views by
+/// numbers, and by one extent that is left open.
+fn is_flat(from: &[Dim], shape: &[Dim], rows: usize, heads: i64) -> bool {
+    let Some((inputs, width)) = from.last().zip(shape.last()) else { return false };
+    let Some((all, columns)) = Dim::product(&shape[..rows]).zip(width.checked_mul(&Dim::from(heads))) else {
+        return false;
+    };
+    let stored = |shape: &[Dim], order: &[usize]| order.iter().map(|&axis| shape[axis].clone()).collect::<Vec<Dim>>();
+    let sayable = |form| {
+        let Some([x, y]) = (Projection { rows, flat: true }).orders(form, from, shape) else { return true };
+        let (x, y) = (stored(from, &x), stored(shape, &y));
+        let (read, made) = match form {
+            ProjectionForm::Apart => {
+                (vec![all.clone(), inputs.clone()], vec![Dim::from(heads), all.clone(), width.clone()])
+            }
+            ProjectionForm::TurnedOperand => (vec![inputs.clone(), all.clone()], vec![all.clone(), columns.clone()]),
+            _ => (vec![all.clone(), inputs.clone()], vec![columns.clone(), all.clone()]),
+        };
+        reshape_target(&x, &read).is_some() && reshape_target(&made, &y).is_some()
+    };
+    [ProjectionForm::Apart, ProjectionForm::TurnedOperand, ProjectionForm::TurnedResult].into_iter().all(sayable)
+}
+
+/// How many axes of a result are rows, where the others are the columns, two axes at least.
+fn rows(shape: &[Dim], columns: i64) -> Option<usize> {
+    let (mut product, mut at) = (1_i64, shape.len());
+    while product != columns {
+        at = at.checked_sub(1)?;
+        product = product.checked_mul(shape[at].as_const().filter(|&d| d > 0)?)?;
+    }
+    (shape.len() - at >= 2).then_some(at)
+}
+
+/// The product that a node is, or that alone it adds a constant to.
+fn sum(graph: &Graph, n: NodeId) -> (NodeId, Option<ValueId>) {
+    let node = graph.node(n);
+    if node.onnx() != Some("Add") {
+        return (n, None);
+    }
+    let sides = [(node.operand(0), node.operand(1)), (node.operand(1), node.operand(0))];
+    let of = |(x, b): (Option<ValueId>, Option<ValueId>)| {
+        let (x, b) = (x?, b.filter(|&b| is_constant(graph, b))?);
+        graph.only_use(x).map(|_| (graph.value(x).producer().0, Some(b)))
+    };
+    sides.into_iter().find_map(of).unwrap_or((n, None))
+}
+
+/// Whether a product reads its weights by columns, and what it adds; `None` for others and for those that do more.
+fn reads(node: &Node) -> Option<(bool, Option<ValueId>)> {
+    let set = |name: &str| node.int(name).unwrap_or(0) != 0;
+    let one = |name: &str| match node.attrs.get(name) {
+        Some(Attr::Float(x)) => (*x - 1.0).abs() < f32::EPSILON,
+        _ => true,
+    };
+    let whole = matches!(node.form, Form::Axes(_));
+    match node.onnx()? {
+        "MatMul" if whole => Some((false, None)),
+        "Gemm" if whole && !set("transA") && one("alpha") && one("beta") => Some((set("transB"), node.operand(2))),
+        _ => None,
+    }
+}
+
+/// Makes a projection one raised op.
+pub(super) fn raise(graph: &mut Graph, found: &Found) {
+    let n = found.last;
+    let before: Vec<NodeId> = graph.node(n).inputs.iter().flatten().map(|&v| graph.value(v).producer().0).collect();
+    let operands = [Some(found.x), Some(found.weights), found.bias];
+    graph.set_inputs(n, operands.into_iter().take(2 + usize::from(found.bias.is_some())).collect());
+    graph.set_op(n, Projection::op(), 1);
+    *graph.attrs_mut(n) = found.raised.attrs();
+    let form = rows_carried(graph, found).map_or_else(|| Form::Kernel(Box::default()), |b| Form::Axes(Box::new(b)));
+    graph.set_form(n, form);
+    remove_dead(graph, before);
+}
+
+/// A projection as the file has it runs on rows in any order, as its product does; `None` where the result spells them otherwise.
+fn rows_carried(graph: &Graph, found: &Found) -> Option<Bound> {
+    let shape = |v: ValueId| graph.value(v).ty.shape();
+    let (from, to) = (shape(found.x)?, shape(graph.node(found.last).only_result()?)?);
+    let (rows, columns) = to.split_at_checked(found.raised.rows)?;
+    if from.split_last()?.1 != rows {
+        return None;
+    }
+    let atom = |name: String, role: Role| Atom { name, pinned: role != Role::Carried, role };
+    let carried = (0..rows.len()).map(|i| atom(format!("r{i}"), Role::Carried));
+    let summed = std::iter::once(atom("k".to_owned(), Role::Contracted));
+    let made = (0..columns.len()).map(|i| atom(format!("h{i}"), Role::Produced));
+    let atoms: Vec<Atom> = carried.chain(summed).chain(made).collect();
+    let (inner, all) = (rows.len() as AtomId, atoms.len() as AtomId);
+    let operands = std::iter::once(Some((0..=inner).collect())).chain([None, None]);
+    let operands: Vec<_> = operands.take(2 + usize::from(found.bias.is_some())).collect();
+    Some(Bound {
+        aligned: vec![false; operands.len()],
+        operands,
+        results: vec![Some((0..inner).chain(inner + 1..all).collect())],
+        atoms,
+        substitute: None,
+        orders: None,
+        renumber: Vec::new(),
+        text: "r* k, _, _ -> r* h*",
+    })
+}

@@ -1,0 +1,179 @@
+//! Projections: products with constant weights, perhaps into heads, in forms whose operand or result lies otherwise.
+//!
+//! - *Apart.* `[rows, inputs]` times `[heads, inputs, width]` is `[heads, rows, width]`, which the products of attention read without a
+//!   move. It is the same arithmetic in more and narrower products, and libraries prepare constant weights ahead of time only
+//!   where they are one matrix.
+//! - *Pixels.* A convolution of one tap reads and leaves `[N, channels, pixels]`.
+//! - *Turned.* A library of matrix products reads either operand turned: `W' x'` is the result turned, and `(x')' W` is of the operand
+//!   turned. What is constant is then not what libraries prepare, or what they prepare meets rows that have to be gathered.
+
+mod find;
+mod write;
+
+use relayout_ir::dtype::DType;
+use relayout_ir::form::KernelLayouts;
+use relayout_ir::form::{Form as Bound, View};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_ir::raised::{Projection, ProjectionForm};
+use relayout_target::{Become, Cost, Counted, NodeQuery, Numerics, Offer, PassError, Pieces, Rule, Spanning};
+
+/// The name of the forms.
+pub(crate) const FORM: &str = "projection";
+
+/// The rule.
+pub(crate) const APART: Rule = Rule {
+    name: "project_heads_apart",
+    equation: "Transpose(Reshape(MatMul(x, W) + b)) = MatMul(x, W') + b', W' with a matrix per head",
+    condition: "W and b are constant, nobody else reads W or what is between; the columns are split into heads, whose number and \
+                width are known; it is cheaper together with the moves around it",
+    buys: "cost: moves against what narrower products take longer",
+    numerics: Numerics::Reassociate,
+    counted: Counted::Tensors,
+};
+
+/// The rule.
+pub(crate) const TURNED: Rule = Rule {
+    name: "turn_products",
+    equation: "Transpose(MatMul(x, W) + b) = Gemm(W', x') + b = Conv(Transpose(x), W', b), MatMul(Transpose(x), W) = Gemm(x', W)",
+    condition: "W and b are constant, nobody else reads W; float32, with Gemm float64 too; it is cheaper together with \
+                the moves around it",
+    buys: "cost: moves against what products take longer that read or leave columns before rows",
+    numerics: Numerics::Reassociate,
+    counted: Counted::Tensors,
+};
+
+/// Recognises projections into heads; with `turned` also products with constant weights of graphs in which something is transposed.
+pub(crate) struct ProjectionPieces {
+    pub(crate) turned: bool,
+}
+
+/// Whether anything is transposed: else nothing is gained by what reads or leaves columns before rows.
+pub(crate) fn turns(graph: &Graph) -> bool {
+    graph.nodes().any(|n| matches!(graph.node(n).form, Bound::View(View::Transpose(_))))
+}
+
+impl Pieces for ProjectionPieces {
+    fn find(&self, graph: &Graph, nodes: &[NodeId]) -> Vec<Box<dyn Spanning>> {
+        let found = find::find_all(graph, nodes, self.turned && turns(graph));
+        found.into_iter().map(|found| Box::new(found) as Box<dyn Spanning>).collect()
+    }
+
+    fn rules(&self) -> &'static [&'static Rule] {
+        &[&APART, &TURNED]
+    }
+}
+
+impl Spanning for find::Found {
+    fn last(&self) -> NodeId {
+        self.last
+    }
+
+    fn raise(&self, graph: &mut Graph) {
+        find::raise(graph, self);
+    }
+
+    fn choose(&mut self, offer: &Offer) -> bool {
+        self.form = offer.becomes.as_ref().and_then(|becomes| ProjectionForm::of(&becomes.set));
+        self.form.is_some()
+    }
+
+    fn reads(&mut self, now: &dyn Fn(ValueId) -> ValueId) {
+        self.x = now(self.x);
+    }
+
+    fn write(&self, graph: &mut Graph) -> Result<Option<(ValueId, ValueId)>, PassError> {
+        write::write(graph, self)
+    }
+
+    fn rule(&self) -> (&'static Rule, usize) {
+        (if self.form == Some(ProjectionForm::Apart) { &APART } else { &TURNED }, 1)
+    }
+}
+
+/// A raised projection at the size hints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Projected {
+    /// Rows of the operand.
+    pub(crate) rows: u64,
+    /// Of these, by the first axis: images.
+    pub(crate) images: u64,
+    /// Columns of the operand.
+    pub(crate) inputs: u64,
+    /// Projected, all axes of them together.
+    pub(crate) heads: u64,
+    /// Columns of each.
+    pub(crate) width: u64,
+    /// A vector is added.
+    pub(crate) bias: bool,
+    pub(crate) dtype: DType,
+    /// How operand and result lie, by form.
+    layouts: Vec<(ProjectionForm, [Layout; 2])>,
+}
+
+impl Projected {
+    pub(crate) fn of(query: &NodeQuery<'_>) -> Option<Projected> {
+        let node = query.graph.node(query.node);
+        let raised = Projection::of(node)?;
+        let (x, y) = (node.inputs.first().copied().flatten()?, node.outputs.first().copied().flatten()?);
+        let [x_ty, ty] = [x, y].map(|v| &query.graph.value(v).ty);
+        let (from, to) = (query.sizes.shape(query.graph, x)?, query.sizes.shape(query.graph, y)?);
+        let (inputs, rows) = from.split_last()?;
+        let (width, before) = to.split_last()?;
+        let product = |extents: &[u64]| extents.iter().copied().fold(1, u64::saturating_mul);
+        let layouts = |form| {
+            let [x, y] = raised.orders(form, x_ty.shape()?, ty.shape()?)?;
+            Some((form, [Layout::permutation(&x).ok()?, Layout::permutation(&y).ok()?]))
+        };
+        Some(Projected {
+            rows: product(rows),
+            images: rows.first().copied().unwrap_or(1),
+            inputs: *inputs,
+            heads: product(before.get(raised.rows..)?),
+            width: *width,
+            bias: node.inputs.get(2).copied().flatten().is_some(),
+            dtype: ty.dtype()?,
+            layouts: ProjectionForm::ALL.into_iter().filter_map(layouts).collect(),
+        })
+    }
+
+    /// Elements of the weights.
+    pub(crate) fn weights(&self) -> u64 {
+        self.inputs.saturating_mul(self.columns())
+    }
+
+    /// Columns of the result.
+    pub(crate) fn columns(&self) -> u64 {
+        self.heads.saturating_mul(self.width)
+    }
+
+    /// Bytes of this many columns of all rows.
+    pub(crate) fn bytes(&self, columns: u64) -> u64 {
+        self.dtype.bytes(self.rows.saturating_mul(columns)).unwrap_or(u64::MAX)
+    }
+
+    /// The kernel of a form; none where the form is none for it, or where nothing lies otherwise.
+    pub(crate) fn kernel(&self, form: ProjectionForm, operands: usize, cost: Cost) -> Option<Offer> {
+        let (_, [x, y]) = self.layouts.iter().find(|(of, _)| *of == form)?;
+        let other = |layout: &Layout| (!layout.is_row_major()).then(|| layout.clone());
+        let (x, y) = (other(x), other(y));
+        if x.is_none() && y.is_none() {
+            return None;
+        }
+        let mut ins = vec![x];
+        ins.resize(operands.max(1), None);
+        Some(Offer {
+            form: FORM,
+            layouts: KernelLayouts { ins, outs: vec![y] },
+            cost,
+            becomes: Some(Become {
+                op: Projection::op(),
+                opset: 1,
+                operands: None,
+                set: vec![form.attr()],
+                remove: Vec::new(),
+            }),
+            adds_zeros: false,
+        })
+    }
+}

@@ -1,0 +1,183 @@
+//! A projection in a form other than the file's: standard ops, and views that say how operand and result lie.
+
+use super::find::Found;
+use relayout_ir::attr::Attr;
+use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
+use relayout_ir::form::{Form, View};
+use relayout_ir::graph::{Graph, ValueId};
+use relayout_ir::raised::ProjectionForm;
+use relayout_target::PassError;
+use relayout_target::make::{Made, replace};
+use relayout_target::views::inverse;
+
+/// The first operator set whose Gemm may do without a third operand.
+const GEMM_WITHOUT_SUMMAND: i64 = 11;
+
+/// Writes a projection in the form that was chosen; its result, and what took the place of that.
+pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId, ValueId)>, PassError> {
+    let Some((y, form)) = graph.node(found.last).only_result().zip(found.form) else { return Ok(None) };
+    let shape = |v: ValueId| graph.value(v).ty.shape().map(<[Dim]>::to_vec);
+    let Some((from, to)) = shape(found.x).zip(shape(y)) else { return Ok(None) };
+    let Some([of_x, of_result]) = found.raised.orders(form, &from, &to) else { return Ok(None) };
+    let Some(rows) = to.get(..found.raised.rows).and_then(Dim::product) else { return Ok(None) };
+    let opset = graph.node(found.product).opset;
+    let made = Made::before(graph, found.last, opset, y);
+    let mut writer = Writer { made, found, rows, from };
+    let z = match form {
+        ProjectionForm::Apart => writer.apart()?,
+        ProjectionForm::Pixels => writer.pixels(&of_x, &to)?,
+        ProjectionForm::TurnedResult => writer.turned_result()?,
+        ProjectionForm::TurnedOperand => writer.turned_operand()?,
+    };
+    let stored = of_result.iter().filter_map(|&axis| to.get(axis).cloned()).collect();
+    let base = writer.made.base.clone();
+    let mut views = writer.made.views();
+    let z = views.reshape(z, &format!("{base}.stored"), stored)?;
+    let result = views.transpose(z, &format!("{base}.as_read"), &inverse(&of_result))?;
+    replace(graph, found.last, y, result)?;
+    Ok(Some((y, result)))
+}
+
+struct Writer<'g, 'f> {
+    made: Made<'g>,
+    found: &'f Found,
+    /// All rows together.
+    rows: Dim,
+    /// Shape of the operand.
+    from: Vec<Dim>,
+}
+
+impl Writer<'_, '_> {
+    /// `[heads, rows, width]`.
+    fn apart(&mut self) -> Result<ValueId, PassError> {
+        let (inputs, heads, width) =
+            (Dim::from(self.found.inputs), Dim::from(self.found.heads), Dim::from(self.found.width));
+        let x = self.as_rows()?;
+        let (split, turns) = if self.found.by_columns {
+            (vec![heads.clone(), width.clone(), inputs], [0, 2, 1])
+        } else {
+            (vec![inputs, heads.clone(), width.clone()], [1, 0, 2])
+        };
+        let name = self.name_of(self.found.weights, "heads");
+        let apart = self.made.views().reshape(self.found.weights, &format!("{name}.apart"), split)?;
+        let weights = self.made.views().transpose(apart, &name, &turns)?;
+        let result = [heads.clone(), self.rows.clone(), width.clone()];
+        let z = self.made.op("MatMul", &[x, weights], "product", &result, &[])?;
+        self.plus(z, vec![heads, Dim::ONE, width], &result)
+    }
+
+    /// `[N, columns, pixels..]`.
+    fn pixels(&mut self, of_x: &[usize], to: &[Dim]) -> Result<ValueId, PassError> {
+        let base = self.made.base.clone();
+        let x = self.made.views().transpose(self.found.x, &format!("{base}.channels"), of_x)?;
+        let pixels = &to[1..self.found.raised.rows];
+        let taps = std::iter::repeat_n(Dim::ONE, pixels.len());
+        let [columns, inputs] = self.matrix();
+        let weights = self.weights_by_columns()?;
+        let name = self.name_of(self.found.weights, "taps");
+        let weights =
+            self.made.views().reshape(weights, &name, [columns.clone(), inputs].into_iter().chain(taps).collect())?;
+        let mut operands = vec![x, weights];
+        if let Some(bias) = self.found.bias {
+            let name = self.name_of(bias, "channels");
+            operands.push(self.made.views().reshape(bias, &name, vec![columns.clone()])?);
+        }
+        let result: Vec<Dim> = [to[0].clone(), columns].into_iter().chain(pixels.iter().cloned()).collect();
+        self.made.op("Conv", &operands, "pixels", &result, &[])
+    }
+
+    /// `[columns, rows]`.
+    fn turned_result(&mut self) -> Result<ValueId, PassError> {
+        let x = self.as_rows()?;
+        let weights = self.weights_by_columns()?;
+        let [columns, _] = self.matrix();
+        let result = [columns.clone(), self.rows.clone()];
+        // What is added is another op: Gemm would first fill its result with it, one number per row.
+        let z = self.gemm([weights, x], None, [false, true], &result)?;
+        self.plus(z, vec![columns, Dim::ONE], &result)
+    }
+
+    /// `[rows, columns]`.
+    fn turned_operand(&mut self) -> Result<ValueId, PassError> {
+        let x = self.as_rows()?;
+        let name = format!("{}.turned", self.made.base);
+        let x = self.made.views().transpose(x, &name, &[1, 0])?;
+        let [columns, _] = self.matrix();
+        let bias = match self.found.bias {
+            Some(bias) => {
+                let name = self.name_of(bias, "columns");
+                Some(self.made.views().reshape(bias, &name, vec![columns.clone()])?)
+            }
+            None => None,
+        };
+        let flags = [true, self.found.by_columns];
+        self.gemm([x, self.found.weights], bias, flags, &[self.rows.clone(), columns])
+    }
+
+    /// A Gemm that reads these operands turned.
+    fn gemm(
+        &mut self,
+        operands: [ValueId; 2],
+        bias: Option<ValueId>,
+        turned: [bool; 2],
+        result: &[Dim],
+    ) -> Result<ValueId, PassError> {
+        let bias = match bias {
+            None if self.made.opset < GEMM_WITHOUT_SUMMAND => {
+                let dtype = self.made.graph.value(operands[0]).ty.dtype().unwrap_or(DType::F32);
+                Some(self.made.filled("zero", dtype, &[1], 0.0)?)
+            }
+            bias => bias,
+        };
+        let operands: Vec<ValueId> = operands.into_iter().chain(bias).collect();
+        let flags = [("transA", turned[0]), ("transB", turned[1])];
+        let set: Vec<_> = flags.into_iter().filter(|(_, on)| *on).map(|(name, _)| (name, Attr::Int(1))).collect();
+        self.made.op("Gemm", &operands, "product", result, &set)
+    }
+
+    /// The sum with the bias, if there is one, in this shape.
+    fn plus(&mut self, z: ValueId, shape: Vec<Dim>, result: &[Dim]) -> Result<ValueId, PassError> {
+        let Some(bias) = self.found.bias else { return Ok(z) };
+        let name = self.name_of(bias, "heads");
+        let bias = self.made.views().reshape(bias, &name, shape)?;
+        self.made.op("Add", &[z, bias], "sum", result, &[])
+    }
+
+    /// The operand as a matrix.
+    fn as_rows(&mut self) -> Result<ValueId, PassError> {
+        let x = source(self.made.graph, self.found.x);
+        if self.made.graph.value(x).ty.rank() == Some(2) {
+            return Ok(x);
+        }
+        let shape = vec![self.rows.clone(), Dim::from(self.found.inputs)];
+        let name = format!("{}.rows", self.made.base);
+        self.made.views().reshape(x, &name, shape)
+    }
+
+    /// Columns and inputs.
+    fn matrix(&self) -> [Dim; 2] {
+        let inputs = self.from.last().cloned().unwrap_or_else(|| Dim::from(self.found.inputs));
+        [Dim::from(self.found.heads * self.found.width), inputs]
+    }
+
+    /// The weights with a row per column of the result.
+    fn weights_by_columns(&mut self) -> Result<ValueId, PassError> {
+        if self.found.by_columns {
+            return Ok(self.found.weights);
+        }
+        let name = self.name_of(self.found.weights, "turned");
+        self.made.views().transpose(self.found.weights, &name, &[1, 0])
+    }
+
+    fn name_of(&self, v: ValueId, what: &str) -> String {
+        format!("{}.{what}", self.made.graph.value(v).name)
+    }
+}
+
+/// What a value is the Reshape of, if nothing else reads it; else itself.
+fn source(graph: &Graph, v: ValueId) -> ValueId {
+    let node = graph.node(graph.value(v).producer().0);
+    let reshapes = node.onnx().is_some() && matches!(node.form, Form::View(View::Reshape));
+    node.operand(0).filter(|_| reshapes && graph.only_use(v).is_some()).unwrap_or(v)
+}

@@ -1,0 +1,220 @@
+//! The table: reading it, writing it, and asking it about any case.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::case::Case;
+use super::form;
+use super::grid::Grid;
+use super::specs::specs;
+
+/// The table that comes with the target `ort-cpu`.
+pub const ORT_CPU: (&str, &str) = ("ort-cpu.costs.toml", include_str!("../ort-cpu.costs.toml"));
+
+/// The format of tables that this version reads.
+const FORMAT: u64 = 4;
+
+/// The target that the grids of [`specs`] are about.
+const TARGET: &str = "ort-cpu";
+
+/// Where and when a table was measured.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// The processor, as it calls itself.
+    pub machine: String,
+    /// The day, as in `2026-11-21`.
+    pub date: String,
+    /// The runtime and its version.
+    pub runtime: String,
+    /// Threads per op.
+    pub threads: u64,
+    /// Channels in a block: 16 with AVX-512, 8 with AVX.
+    pub block: u64,
+    /// Nanoseconds that any node takes, even one that computes nothing.
+    pub node_ns: u64,
+}
+
+/// A table that can't be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CostsError {
+    /// The text is not a table.
+    #[error("table of costs `{name}`: {why}; `relayout calibrate` writes one that can be read")]
+    Malformed {
+        /// File or name.
+        name: String,
+        /// What is wrong, and where.
+        why: String,
+    },
+    /// The table was written by another version, whose grids are others.
+    #[error(
+        "table of costs `{name}` has format {format}, and this version reads format {reads}; measure again with `relayout calibrate`"
+    )]
+    OtherFormat {
+        /// File or name.
+        name: String,
+        /// What it says.
+        format: u64,
+        /// What this version reads.
+        reads: u64,
+    },
+    /// The table has the costs of another target.
+    #[error("table of costs `{name}` is about target `{target}`, not `{wanted}`")]
+    OtherTarget {
+        /// File or name.
+        name: String,
+        /// What it says.
+        target: String,
+        /// The target that it was given to.
+        wanted: String,
+    },
+}
+
+/// One grid as it was measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measurement {
+    /// Name of the grid.
+    pub name: String,
+    /// Names of its axes and their points.
+    pub axes: Vec<(String, Vec<u64>)>,
+    /// Nanoseconds of the op at each point, the last axis fastest.
+    pub ns: Vec<u64>,
+}
+
+/// What ops cost on a machine that was measured.
+#[derive(Clone, Debug)]
+pub struct MeasuredCosts {
+    machine: Machine,
+    grids: BTreeMap<String, Grid>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(rename = "format")]
+    _format: u64,
+    #[serde(rename = "target")]
+    _target: String,
+    measured: Machine,
+    grid: form::Lists,
+}
+
+impl MeasuredCosts {
+    /// Reads a table; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// [`CostsError::Malformed`] with the place, or what else the table is if not one of this version and target.
+    pub fn parse(name: &str, text: &str) -> Result<MeasuredCosts, CostsError> {
+        let malformed = |why: String| CostsError::Malformed { name: name.to_owned(), why };
+        form::head(name, text, TARGET, FORMAT)?;
+        let file: File = form::parse(name, text)?;
+        let measured = form::measurements(file.grid).map_err(malformed)?;
+        MeasuredCosts::new(file.measured, measured).map_err(malformed)
+    }
+
+    /// The table that comes with the target `ort-cpu`.
+    ///
+    /// # Errors
+    /// None for the table as it is built in, which a test reads.
+    pub fn builtin() -> Result<MeasuredCosts, CostsError> {
+        MeasuredCosts::parse(ORT_CPU.0, ORT_CPU.1)
+    }
+
+    /// A table of measurements: exactly the grids that [`specs`] lists, in any order, their axes in any order but the points
+    /// of `ns` in that of the specification.
+    ///
+    /// # Errors
+    /// What is missing, or can't be.
+    pub fn new(machine: Machine, measured: Vec<Measurement>) -> Result<MeasuredCosts, String> {
+        for (key, value, most) in
+            [("block", machine.block, 64), ("threads", machine.threads, 1 << 16), ("node_ns", machine.node_ns, 1 << 30)]
+        {
+            if !(1..=most).contains(&value) {
+                return Err(format!("`{key}` is {value}, and should be in 1..={most}"));
+            }
+        }
+        let (block, node_ns) = (machine.block, machine.node_ns);
+        let wanted = specs().into_iter().map(|spec| form::Wanted {
+            name: spec.name.clone(),
+            axes: spec.axes.iter().map(|(name, _)| *name).collect(),
+            work: move |point: &[u64]| spec.case(point, block).work(block),
+        });
+        let grids = form::grids(measured, wanted, node_ns)?;
+        Ok(MeasuredCosts { machine, grids })
+    }
+
+    /// The text of a table, the same for the same measurements.
+    #[must_use]
+    pub fn text(machine: &Machine, measured: &[Measurement]) -> String {
+        let Machine { machine: processor, date, runtime, threads, block, node_ns } = machine;
+        format!(
+            "# What ops of ONNX Runtime cost, measured by `relayout calibrate`. Each list `ns` has the nanoseconds of one op at every\n\
+             # point of its axes, the last axis fastest.\nformat = {FORMAT}\ntarget = \"{TARGET}\"\n\n[measured]\nmachine = {}\ndate = {}\nruntime = {}\n\
+             threads = {threads}\nblock = {block}\nnode_ns = {node_ns}\n{}",
+            form::quoted(processor),
+            form::quoted(date),
+            form::quoted(runtime),
+            form::grids_text(measured),
+        )
+    }
+
+    /// Where and when the table was measured.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// What a case costs, in nanoseconds; `None` where the runtime has no such kernel.
+    #[must_use]
+    pub fn ns(&self, case: &Case) -> Option<u64> {
+        Some(match case {
+            Case::Conv(shape, form) => return self.conv_ns(shape, *form),
+            Case::Volume(shape) => return self.volume_ns(shape),
+            Case::Reorder(kind, side, sizes) => self.reorder_ns(*kind, *side, *sizes),
+            Case::Transpose(shape, perm, width) => self.transpose_ns(shape, perm, *width),
+            Case::Elementwise(op, elements, spread) => self.elementwise_ns(op, *elements, *spread),
+            Case::Pool(kind, shape, blocked) => self.pool_ns(*kind, shape, *blocked),
+            Case::Resize(mode, shape, blocked) => self.resize_ns(*mode, shape, *blocked),
+            Case::Copy { kind, bytes, run } => self.copy_ns(*kind, *bytes, *run),
+            Case::Gemm(shape) => self.gemm_ns(shape),
+            Case::Softmax(shape) => self.softmax_ns(shape),
+            Case::Reduce(shape) => self.reduce_ns(shape),
+            Case::Attention(shape, form) => self.attention_ns(shape, *form),
+            Case::Projection(shape, form) => self.projection_ns(shape, *form),
+        })
+    }
+
+    /// What a node takes that computes and moves nothing, such as a Reshape.
+    pub fn node_ns(&self) -> u64 {
+        self.machine.node_ns
+    }
+
+    /// Nanoseconds per unit of work at a place of a grid.
+    pub(super) fn rate(&self, grid: &str, at: &[f64]) -> f64 {
+        self.grids.get(grid).map_or(0.0, |grid| grid.rate(at))
+    }
+
+    /// The place within a grid that is nearest.
+    pub(super) fn nearest<const N: usize>(&self, grid: &str, at: [f64; N]) -> [f64; N] {
+        self.grids.get(grid).map_or(at, |grid| grid.nearest(at))
+    }
+
+    /// The rate of a grid over that of another, both at the place of the first that is nearest to `at`.
+    pub(super) fn ratio<const N: usize>(&self, grid: &str, at: [f64; N], other: impl Fn([f64; N]) -> f64) -> f64 {
+        let Some(grid) = self.grids.get(grid) else { return 1.0 };
+        let at = grid.nearest(at);
+        grid.rate(&at) / other(at)
+    }
+
+    /// Nanoseconds of a node that works this long.
+    pub(super) fn node(&self, work_ns: f64) -> u64 {
+        // A cast of a float saturates.
+        self.machine.node_ns.saturating_add(work_ns.round() as u64)
+    }
+
+    /// Nanoseconds of a node with this much work at the rate of a place of a grid.
+    pub(super) fn at(&self, grid: &str, at: &[f64], work: f64) -> u64 {
+        self.node(self.rate(grid, at) * work)
+    }
+}

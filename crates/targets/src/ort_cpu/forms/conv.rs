@@ -1,0 +1,185 @@
+//! Convolutions.
+
+use crate::ort_cpu::costs::{ConvShape, Form as Kernel};
+use crate::ort_cpu::machine::{Machine, extents, image_of, image_or_signal, op};
+use crate::ort_cpu::runs::{Runs, slots_of};
+use relayout_ir::attr::Attr;
+use relayout_ir::dtype::DType;
+use relayout_ir::form::KernelLayouts;
+use relayout_ir::graph::Node;
+use relayout_ir::layout::{Layout, Segment};
+use relayout_ir::storage::ImageAxes;
+use relayout_target::{Become, Candidates, Cost, Form, NodeQuery, Offer};
+use std::sync::Arc;
+
+/// The form's name.
+const FORM: &str = "blocked_conv";
+
+/// Convolutions of images and signals in blocks.
+pub(super) struct Conv(pub(super) Arc<Machine>);
+
+impl Form for Conv {
+    fn name(&self) -> &'static str {
+        FORM
+    }
+
+    fn of(&self) -> &'static [&'static str] {
+        &["Conv"]
+    }
+
+    fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
+        self.0.conv_kernels(q)
+    }
+
+    fn offers_among<'c>(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+        self.0.convs_among(q, candidates)
+    }
+
+    fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
+        self.0.plain_conv(q)
+    }
+}
+
+/// A convolution of images or signals with constant weights, and where their axes stand.
+fn conv_of(query: &NodeQuery<'_>) -> Option<(ImageAxes, ConvShape)> {
+    let node = query.graph.node(query.node);
+    let (x, w) = (node.operand(0)?, node.operand(1)?);
+    let y = node.outputs.first().copied().flatten()?;
+    let constant = |slot| node.operand(slot).is_none_or(|v| (query.is_constant)(v));
+    let pads = node.ints("pads").unwrap_or_default();
+    let filters = extents(query.graph, w)?;
+    let typed = query.graph.value(w).ty.dtype() == Some(DType::F32);
+    if !typed || !constant(1) || !constant(2) || pads.iter().any(|&p| p < 0) {
+        return None;
+    }
+    let (axes, [n, c, h, w]) = image_or_signal(query, x)?;
+    let [_, _, oh, ow] = image_of(query, y, axes)?;
+    let [m, _, kh, kw] = axes.extents(&filters)?;
+    let group = u64::try_from(node.int("group").unwrap_or(1)).ok();
+    let group = group.filter(|&g| g > 0 && m % g == 0 && c % g == 0)?;
+    let (stride, dilation) = (pair(node, "strides"), pair(node, "dilations"));
+    Some((axes, ConvShape { n, c, h, w, m, oh, ow, kh, kw, stride, dilation, group, activation: None }))
+}
+
+/// An attribute of two numbers, both 1 unless said; of signals it is one, for columns.
+pub(super) fn pair(node: &Node, name: &str) -> [u64; 2] {
+    let list = match node.ints(name) {
+        Some(&[h, w]) => [h, w],
+        Some(&[w]) => [1, w],
+        _ => [1, 1],
+    };
+    list.map(|n| n.max(1) as u64)
+}
+
+impl Machine {
+    pub(super) fn plain_conv(&self, query: &NodeQuery<'_>) -> Option<Cost> {
+        let (axes, conv) = conv_of(query)?;
+        // One of images stays plain only if its bias is computed, which is a node.
+        let shield = if axes.h.is_some() { self.small_node() } else { Cost::ZERO };
+        Some(Cost::new(self.costs.conv_ns(&conv, Kernel::Plain)?) + shield)
+    }
+
+    pub(super) fn conv_kernels(&self, query: &NodeQuery<'_>) -> Vec<Offer> {
+        let Some((axes, conv)) = conv_of(query) else { return Vec::new() };
+        let of = (axes, &conv);
+        let whole = |channels: u64| (channels / conv.group).is_multiple_of(self.block.channels());
+        let mut kernels = Vec::new();
+        if conv.group == 1 && conv.c < self.block.channels() {
+            // Reads ordinary NCHW, of any number of channels.
+            kernels.extend(self.conv(query, of, Kernel::BlockedFromNchw, [None, None]));
+        }
+        if conv.is_depthwise() || conv.group == 1 || (whole(conv.c) && whole(conv.m)) {
+            kernels.extend(self.conv(query, of, Kernel::Blocked, [None, None]));
+        } else {
+            kernels.extend(self.wider(query, of));
+        }
+        kernels
+    }
+
+    /// Kernels of a convolution that reads or leaves channels with pad slots between their runs: `read` and `left` are where these
+    /// may be. Its constant weights and bias have zeros there.
+    pub(crate) fn convs_in_runs(&self, query: &NodeQuery<'_>, read: &[&[Segment]], left: &[&[Segment]]) -> Vec<Offer> {
+        let Some((axes, conv)) = conv_of(query).filter(|(axes, _)| axes.h.is_some()) else { return Vec::new() };
+        let of = (axes, &conv);
+        if conv.is_depthwise() {
+            let mut maps = read.to_vec();
+            maps.extend(left.iter().filter(|map| !read.contains(map)));
+            let each = maps.into_iter().filter_map(|map| self.conv(query, of, Kernel::Blocked, [Some(map); 2]));
+            return each.collect();
+        }
+        if conv.group > 1 {
+            return Vec::new();
+        }
+        let mut kernels = Vec::new();
+        if conv.c < self.block.channels() {
+            let from_nchw = |map| self.conv(query, of, Kernel::BlockedFromNchw, [None, Some(map)]);
+            kernels.extend(left.iter().copied().filter_map(from_nchw));
+        }
+        for from in read.iter().copied().map(Some).chain([None]) {
+            for to in left.iter().copied().map(Some).chain(from.map(|_| None)) {
+                kernels.extend(self.conv(query, of, Kernel::Blocked, [from, to]));
+            }
+        }
+        kernels
+    }
+
+    /// Several groups as one, whose channels are whole blocks. Weights are read as they are: legalization adds the zeros.
+    fn wider(&self, query: &NodeQuery<'_>, (axes, conv): (ImageAxes, &ConvShape)) -> Option<Offer> {
+        let joined = self.block.joined_groups(conv.group, conv.c, conv.m)?;
+        let wide = ConvShape { group: conv.group / joined, ..*conv };
+        let ordinary = wide.group == 1 && wide.c < self.block.channels();
+        let form = if ordinary { Kernel::BlockedFromNchw } else { Kernel::Blocked };
+        let mut kernel = self.conv(query, (axes, &wide), form, [None, None])?;
+        if let Some(weights) = kernel.layouts.ins.get_mut(1) {
+            *weights = None;
+        }
+        Some(Offer { becomes: None, adds_zeros: true, ..kernel })
+    }
+
+    /// The kernel whose operand and result have the pad slots of their channels there.
+    fn conv(
+        &self,
+        query: &NodeQuery<'_>,
+        (axes, conv): (ImageAxes, &ConvShape),
+        form: Kernel,
+        [read, left]: [Runs<'_>; 2],
+    ) -> Option<Offer> {
+        let node = query.graph.node(query.node);
+        let slots = ConvShape { c: slots_of(conv.c, read), m: slots_of(conv.m, left), ..*conv };
+        let padded = |layout: Layout, axis: usize, runs: Runs<'_>| match runs {
+            Some(map) => layout.with_slot_map(axis, map).ok(),
+            None => Some(layout),
+        };
+        let bias = match (node.operand(2), left) {
+            (None, _) => None,
+            (Some(_), None) => Some(self.per_channel(conv.m)),
+            (Some(_), runs) => Some(padded(Layout::row_major(1), 0, runs)?),
+        };
+        let depthwise = conv.is_depthwise();
+        let of_images = || [self.block.dense_weights(), self.block.filter_weights()];
+        let [dense, filters] = if axes.h.is_some() { of_images() } else { self.block.signal_weights() };
+        let weights = if depthwise || form == Kernel::BlockedFromNchw {
+            padded(filters, 0, left)?
+        } else {
+            padded(padded(dense, 0, left)?, 1, read)?
+        };
+        let blocked = |runs: Runs<'_>| padded(self.blocked_in(axes), axes.c, runs);
+        let x = if form == Kernel::BlockedFromNchw { None } else { Some(blocked(read)?) };
+        let slots = if depthwise { slots.grouped(slots.c) } else { slots };
+        let group = depthwise.then(|| ("group".to_owned(), Attr::Int(self.round(slots.c) as i64)));
+        Some(Offer {
+            form: FORM,
+            layouts: KernelLayouts { ins: vec![x, Some(weights), bias], outs: vec![Some(blocked(left)?)] },
+            cost: Cost::new(self.costs.conv_ns(&slots, form)?),
+            becomes: Some(Become {
+                op: op("Conv"),
+                opset: 1,
+                operands: None,
+                set: group.into_iter().collect(),
+                remove: Vec::new(),
+            }),
+            // Sums of a signal are formed otherwise than by the runtime, which has no such kernel to take on load.
+            adds_zeros: axes.h.is_none(),
+        })
+    }
+}

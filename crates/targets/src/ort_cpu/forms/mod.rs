@@ -1,0 +1,46 @@
+//! The forms of the target, a file each.
+
+mod attention;
+mod conv;
+mod digits;
+mod group_norm;
+mod heads;
+mod pool;
+mod product;
+mod quantized;
+mod raise_norm;
+mod reduce;
+mod resize;
+mod scale;
+mod volume;
+
+pub(crate) use quantized::QuantizedPools;
+
+use super::machine::Machine;
+use crate::onnx::forms::projection::ProjectionPieces;
+use attention::AttentionPieces;
+use relayout_target::{Form, Pieces};
+use std::sync::Arc;
+
+/// Every form on a machine. Where two offer the same layouts at the same cost, the first one is taken.
+pub(crate) fn all(machine: &Arc<Machine>) -> Vec<Box<dyn Form>> {
+    let m = || Arc::clone(machine);
+    vec![
+        Box::new(quantized::QuantizedImages(m())),
+        Box::new(conv::Conv(m())),
+        Box::new(volume::Volumes(m())),
+        Box::new(pool::Pools(m())),
+        Box::new(volume::VolumeMaxima(m())),
+        Box::new(reduce::Reductions(m())),
+        Box::new(digits::Digits(m())),
+        Box::new(resize::Resizes(m())),
+        Box::new(scale::Scales(m())),
+        Box::new(group_norm::Norms(m())),
+        Box::new(attention::Attentions(m())),
+        Box::new(heads::Projections(m())),
+        Box::new(product::Products(m())),
+    ]
+}
+
+/// What recognises pieces of several nodes.
+pub(crate) const PIECES: &[&dyn Pieces] = &[&AttentionPieces, &ProjectionPieces { turned: false }];

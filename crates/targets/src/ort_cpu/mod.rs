@@ -1,0 +1,306 @@
+//! Target `ort-cpu`: ONNX Runtime's blocked kernels of domain `com.microsoft.nchwc`, float32 on x86-64, and its
+//! 8-bit ones of domain `com.microsoft` that read channels last.
+//!
+//! A blocked value is `N C/B H W C%B`, its channels rounded up to the block B of the host: 16 with AVX-512, 8 otherwise. It is
+//! declared per axis, as `[N, C, H, W]` with the rounded channels. Constant weights are packed at compile time, with zeros for
+//! channels that are not there.
+//!
+//! A signal, `[N, C, L]`, is an image of one row: what is offered for images is offered for signals at the same costs, but only around
+//! convolutions of signals. The runtime itself blocks none on load.
+//!
+//! `forms` has a file per form, `prepare` and `finish` the passes before and after the decision, `read` what audits make of files of
+//! this dialect, `costs` the measured tables.
+
+pub mod costs;
+mod finish;
+mod forms;
+mod machine;
+mod moves;
+mod prepare;
+pub mod read;
+mod runs;
+
+pub(crate) use forms::QuantizedPools;
+pub use machine::Block;
+
+use crate::TargetError;
+use crate::onnx::DataTarget;
+use costs::{Copy, CostsError, MeasuredCosts, Reorder, Side};
+use machine::Machine;
+use relayout_ir::dtype::DType;
+use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_ir::op::is_among_signals;
+use relayout_ir::storage::{ImageAxes, StorageRule};
+use relayout_target::{
+    Candidates, Capabilities, Cost, Form, Lifted, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError,
+    Pieces, Target, forms_of,
+};
+use std::sync::Arc;
+
+/// The target.
+#[derive(Clone)]
+pub struct OrtCpu {
+    machine: Arc<Machine>,
+    forms: Arc<[Box<dyn Form>]>,
+    passes: Arc<[Pass]>,
+    guarded: bool,
+    source: String,
+    /// Whether the costs are others than the built-in ones.
+    own_costs: bool,
+}
+
+impl OrtCpu {
+    /// The target for hosts of this block.
+    ///
+    /// # Errors
+    /// [`TargetError::Malformed`] if the built-in data does not read.
+    pub fn new(block: Block) -> Result<OrtCpu, TargetError> {
+        let base = DataTarget::parse("ort-cpu", include_str!("ort-cpu.toml"))?;
+        let malformed = |e: CostsError| TargetError::Malformed { name: "ort-cpu".to_owned(), why: e.to_string() };
+        let costs = MeasuredCosts::builtin().map_err(malformed)?;
+        Ok(OrtCpu::of(Machine { block, costs, base }, false))
+    }
+
+    fn of(machine: Machine, own_costs: bool) -> OrtCpu {
+        let source = source_of(&machine.costs);
+        let machine = Arc::new(machine);
+        let forms = forms::all(&machine).into();
+        let passes = passes(machine.block, true);
+        OrtCpu { machine, forms, passes, guarded: true, source, own_costs }
+    }
+
+    /// Without the guard that makes hosts of another block fail.
+    #[must_use]
+    pub fn unguarded(self) -> OrtCpu {
+        OrtCpu { guarded: false, passes: passes(self.machine.block, false), ..self }
+    }
+
+    /// With costs measured elsewhere than the built-in ones; its files say where in their metadata. A table that was measured on
+    /// hosts of another block serves too, as the built-in one does.
+    #[must_use]
+    pub fn with_costs(self, costs: MeasuredCosts) -> OrtCpu {
+        let made = OrtCpu::of(Machine { costs, ..self.machine.as_ref().clone() }, true);
+        if self.guarded { made } else { made.unguarded() }
+    }
+
+    /// Channels of a block.
+    pub fn block(&self) -> Block {
+        self.machine.block
+    }
+}
+
+/// The passes for hosts of a block.
+fn passes(block: Block, guarded: bool) -> Arc<[Pass]> {
+    prepare::passes(block).into_iter().chain(finish::passes(block, guarded)).collect()
+}
+
+/// Whether a node reads dequantized numbers or leaves some to be quantized: ONNX Runtime makes one integer op of the three.
+fn is_quantized(graph: &Graph, node: NodeId) -> bool {
+    let is = |n: NodeId, name: &str| graph.node(n).op.is_named(name);
+    let node = graph.node(node);
+    node.inputs.iter().flatten().any(|&v| is(graph.value(v).producer().0, "DequantizeLinear"))
+        || node.outputs.iter().flatten().flat_map(|&v| graph.uses(v)).any(|u| is(u.node, "QuantizeLinear"))
+}
+
+/// Whether a convolution takes in a node: a sum with its result, and an activation of that or of its result.
+fn is_taken_in(graph: &Graph, n: NodeId) -> bool {
+    let node = graph.node(n);
+    let made_by = |v: &ValueId| graph.only_use(*v).is_some().then(|| graph.value(*v).producer().0);
+    let is_conv = |maker: NodeId| graph.node(maker).onnx() == Some("Conv");
+    let is_sum = |maker: NodeId| graph.node(maker).onnx() == Some("Add") && is_taken_in(graph, maker);
+    match node.onnx() {
+        Some("Add") => node.inputs.iter().flatten().filter_map(made_by).any(is_conv),
+        Some("Relu" | "LeakyRelu" | "Sigmoid" | "Tanh" | "HardSigmoid" | "HardSwish" | "Clip") => {
+            let maker = node.operand(0).as_ref().and_then(made_by);
+            maker.is_some_and(|maker| is_conv(maker) || is_sum(maker))
+        }
+        _ => false,
+    }
+}
+
+/// Where costs come from, for people.
+fn source_of(costs: &MeasuredCosts) -> String {
+    let m = costs.machine();
+    let threads = if m.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", m.threads) };
+    format!("measured on {} with {}, {threads}, {}", m.machine, m.runtime, m.date)
+}
+
+impl Target for OrtCpu {
+    fn name(&self) -> &str {
+        self.machine.base.name()
+    }
+
+    fn about(&self) -> &str {
+        self.machine.base.about()
+    }
+
+    fn layouts(&self) -> &str {
+        self.machine.base.layouts()
+    }
+
+    fn dialect(&self) -> &str {
+        self.machine.base.dialect()
+    }
+
+    fn cost_source(&self) -> &str {
+        &self.source
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            storage: StorageRule::PerAxis,
+            standard: false,
+            decides_again: false,
+            bundles: false,
+            checks_sizes: false,
+            may_move_more: true,
+            plans: false,
+            ..Capabilities::STANDARD
+        }
+    }
+
+    fn forms(&self) -> &[Box<dyn Form>] {
+        &self.forms
+    }
+
+    fn pieces(&self) -> &[&dyn Pieces] {
+        forms::PIECES
+    }
+
+    fn passes(&self) -> &[Pass] {
+        &self.passes
+    }
+
+    fn can_move(&self, graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> bool {
+        finish::can_move(graph, v, from, to)
+    }
+
+    fn lift(&self, graph: &mut Graph) -> Result<Option<Lifted>, PassError> {
+        if !read::is_blocked(graph) {
+            return Ok(None);
+        }
+        Ok(Some(Lifted { block: self.machine.block.channels(), ..read::lift(graph)? }))
+    }
+
+    fn metadata(&self) -> Vec<(String, String)> {
+        let block = ("relayout.block".to_owned(), self.machine.block.channels().to_string());
+        // The built-in table is told by the version of the program.
+        let costs = self.own_costs.then(|| ("relayout.costs".to_owned(), self.source.clone()));
+        let guard = (!self.guarded).then(|| ("relayout.guard".to_owned(), "none".to_owned()));
+        std::iter::once(block).chain(costs).chain(guard).collect()
+    }
+
+    fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
+        let mut sides = query.ins.iter().chain(query.outs);
+        // The runtime turns quantized units round by itself, together with what stands between them.
+        let node = &query.graph.node(query.node).op;
+        if (node.is_named("QuantizeLinear") || node.is_named("DequantizeLinear"))
+            && !sides.clone().all(Layout::is_row_major)
+        {
+            return None;
+        }
+        let taken_in = is_taken_in(query.graph, query.node);
+        if sides.clone().all(|l| l.as_permutation().is_some()) {
+            // Before a move out of blocks it is part of the convolution, behind it it is not.
+            return self.machine.base.op_cost(query).map(|cost| cost + Cost::new(u64::from(taken_in)));
+        }
+        if is_quantized(query.graph, query.node) {
+            return None;
+        }
+        // What is blocked otherwise than this host's kernels have it has no kernel.
+        if !sides.all(|l| l.as_permutation().is_some() || self.machine.blocked_axis(l).is_some()) {
+            return None;
+        }
+        let is_signal = |l: &Layout| self.machine.is_blocked_signal(l);
+        if query.ins.iter().chain(query.outs).any(is_signal) && !is_among_signals(query.graph, query.node) {
+            return None;
+        }
+        // Extents are read off the declaration.
+        if node.is_named("Shape") {
+            return Some(Cost::ZERO);
+        }
+        if taken_in {
+            return Some(Cost::ZERO);
+        }
+        // Channels that fill a block are computed for nothing.
+        let [pixels, c, slots] = self.machine.blocked_result(query.graph, query.node, query.outs)?;
+        let node = query.graph.node(query.node);
+        let (own, padded) = (pixels.saturating_mul(c), pixels.saturating_mul(slots));
+        Some(Cost::new(self.machine.pass(node, padded).saturating_sub(self.machine.pass(node, own))))
+    }
+
+    fn offers(&self, query: &NodeQuery<'_>) -> Vec<Offer> {
+        if is_quantized(query.graph, query.node) {
+            return Vec::new();
+        }
+        let mut offers: Vec<Offer> = forms_of(&self.forms, query).flat_map(|form| form.offers(query)).collect();
+        let one_op = |k: &Offer| k.becomes.is_some() || finish::can_write(query.graph, query.node, &k.layouts);
+        offers.retain(one_op);
+        let is_signal = |l: &Option<Layout>| l.as_ref().is_some_and(|l| self.machine.is_blocked_signal(l));
+        let of_signals = |k: &Offer| k.layouts.ins.iter().chain(&k.layouts.outs).any(is_signal);
+        if offers.iter().any(of_signals) && !is_among_signals(query.graph, query.node) {
+            offers.retain(|k| !of_signals(k));
+        }
+        offers
+    }
+
+    fn offers_among<'c>(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+        if is_quantized(query.graph, query.node) {
+            return Vec::new();
+        }
+        let mut offers: Vec<Offer> =
+            forms_of(&self.forms, query).flat_map(|form| form.offers_among(query, candidates)).collect();
+        offers.retain(|k| k.becomes.is_some() || finish::can_write(query.graph, query.node, &k.layouts));
+        offers
+    }
+
+    fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {
+        if query.kind == MoveKind::View {
+            return Some(self.machine.small_node());
+        }
+        let side = |plain: &Layout, axes: ImageAxes| {
+            let order = plain.as_permutation()?;
+            let sides = [(Side::Nchw, axes.first()), (Side::ChannelsLast, axes.last())];
+            sides.into_iter().find_map(|(side, axes)| (order == axes).then_some(side))
+        };
+        let float = query.dtype == Some(DType::F32);
+        let (kind, axes, plain) = match (self.machine.blocked_axes(query.from), self.machine.blocked_axes(query.to)) {
+            (None, None) if [query.from, query.to].into_iter().any(|l| self.machine.blocked_volume(l).is_some()) => {
+                return self.machine.volume_move(query);
+            }
+            (None, None) if [query.from, query.to].into_iter().any(|l| self.machine.axes_in_runs(l).is_some()) => {
+                return self.machine.run_move(query);
+            }
+            (None, None) => return self.machine.chain(query).map(|c| c.cost).or_else(|| self.machine.transpose(query)),
+            (Some(_), Some(_)) => return None,
+            (None, Some(_)) if self.machine.axes_in_runs(query.from).is_some() => return None,
+            (Some(_), None) if self.machine.axes_in_runs(query.to).is_some() => return None,
+            (None, Some(axes)) => (Reorder::Input, axes, query.from),
+            (Some(axes), None) => (Reorder::Output, axes, query.to),
+        };
+        let image = axes.extents(query.shape)?;
+        // ReorderInput takes whole groups of four channels.
+        let whole = kind == Reorder::Output || image[1].is_multiple_of(4);
+        let side = side(plain, axes)?;
+        // A signal is declared as an image by a Reshape.
+        let views = if axes.h.is_none() { self.machine.small_node() } else { Cost::ZERO };
+        (float && whole).then(|| self.machine.reorder(kind, side, image) + views)
+    }
+
+    fn split_move(&self, query: &MoveQuery<'_>) -> Vec<[Layout; 2]> {
+        self.machine.chained_layouts(query).unwrap_or_default()
+    }
+
+    fn view_cost(&self) -> Cost {
+        self.machine.small_node()
+    }
+
+    fn pass_cost(&self, bytes: u64) -> Cost {
+        self.machine.base.pass_cost(bytes)
+    }
+
+    fn copy_cost(&self, bytes: u64, run: u64) -> Cost {
+        Cost::new(self.machine.costs.copy_ns(Copy::Concat, bytes, run)).max(self.machine.small_node())
+    }
+}

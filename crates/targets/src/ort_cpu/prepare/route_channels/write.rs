@@ -1,0 +1,225 @@
+//! Writes a region with the channels of every value in whole blocks: weights in the order of these, Splits between them, and Concats.
+
+use super::region::{Reader, Region, Sink, Source, reader, readers, weights};
+use super::slots::{Part, Slots};
+use super::trace::CHANNELS;
+use relayout_eval::Picked;
+use relayout_ir::attr::Attr;
+use relayout_ir::constant::Constant;
+use relayout_ir::dim::Dim;
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::op::bind;
+use relayout_ir::patch::{NewOperand, Patch, constant_node, remove_dead};
+use relayout_ir::types::Type;
+use relayout_target::PassError;
+use relayout_target::views::standard;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// The operator set from which on Split has its sizes as an operand.
+const SIZES_ARE_AN_OPERAND: i64 = 13;
+
+/// Writes a region in blocks of this many channels; the nodes have the forms of this operator set.
+pub(super) fn write(graph: &mut Graph, region: &Region, block: usize, opset: i64) -> Result<(), PassError> {
+    let readers = readers(graph, region);
+    let mut writer = Writer { graph, opset, held: FxHashMap::default() };
+    for source in &region.sources {
+        let slots = Slots::of(readers.get(&source.value).map_or(&[], Vec::as_slice), block);
+        writer.source(source, slots)?;
+    }
+    for (number, sink) in region.sinks.iter().enumerate() {
+        writer.sink(number, sink)?;
+    }
+    remove_dead(graph, region.between.iter().copied());
+    Ok(())
+}
+
+/// A source in its new order.
+struct Held {
+    slots: Slots,
+    /// By part of the slots: the value; one for all where no sink wants less.
+    parts: Vec<ValueId>,
+}
+
+/// Channels that are picked from those before, zeros elsewhere.
+type Picks = Arc<[Option<usize>]>;
+
+struct Writer<'g> {
+    graph: &'g mut Graph,
+    opset: i64,
+    held: FxHashMap<ValueId, Held>,
+}
+
+impl Writer<'_> {
+    /// Has a source made in another order, and takes it apart.
+    fn source(&mut self, source: &Source, slots: Slots) -> Result<(), PassError> {
+        let picks: Picks = slots.holds.as_slice().into();
+        for &n in &source.chain {
+            self.pick_weights(n, &picks, 0)?;
+            if let Some(y) = self.graph.node(n).only_result() {
+                self.set_channels(y, picks.len());
+            }
+        }
+        source.chain.iter().for_each(|&n| self.bind(n));
+        let parts = match &slots.parts[..] {
+            [_] => vec![source.value],
+            all => self.split(source.value, all)?,
+        };
+        self.held.insert(source.value, Held { slots, parts });
+        Ok(())
+    }
+
+    /// Brings together what a sink wants, and has its readers read it.
+    fn sink(&mut self, number: usize, sink: &Sink) -> Result<(), PassError> {
+        let at: FxHashMap<_, usize> = sink.channels.iter().enumerate().map(|(i, &c)| ((c.source, c.at), i)).collect();
+        let mut sources: Vec<ValueId> = sink.channels.iter().map(|c| c.source).collect();
+        sources.dedup();
+        let mut seen = rustc_hash::FxHashSet::default();
+        sources.retain(|&source| seen.insert(source));
+        let (mut operands, mut picks) = (Vec::new(), Vec::new());
+        for source in sources {
+            let Some(Held { slots, parts }) = self.held.get(&source) else { continue };
+            let wanted = |part: &&Part| part.readers.contains(&number);
+            let whole = slots.parts.iter().all(|part| wanted(&part));
+            let values = slots.parts.iter().zip(parts).filter(|(part, _)| wanted(part)).map(|(_, &v)| v);
+            operands.extend(if whole { vec![source] } else { values.collect() });
+            let held = slots.parts.iter().filter(wanted).flat_map(|part| &slots.holds[part.start..part.end]);
+            picks.extend(held.map(|held| at.get(&(source, (*held)?)).copied()));
+        }
+        let ends = self.ends(sink.value);
+        let Some(&(first, _)) = ends.first() else { return Ok(()) };
+        let v = match operands[..] {
+            [only] => only,
+            _ => self.concat(sink.value, operands, picks.len(), self.graph.node(first).rank)?,
+        };
+        let picks: Picks = picks.into();
+        for (n, _) in ends {
+            let mut patch = Patch::new();
+            patch.connect(n, 0, v);
+            patch.apply(self.graph)?;
+            self.read(n, &picks)?;
+        }
+        Ok(())
+    }
+
+    /// The readers of a value that are no way to others.
+    fn ends(&self, v: ValueId) -> Vec<(NodeId, Reader)> {
+        let uses = self.graph.uses(v);
+        uses.into_iter().filter_map(|u| Some((u.node, reader(self.graph, u)?))).collect()
+    }
+
+    /// Has a node read channels that are picked, and those behind it what it leaves.
+    fn read(&mut self, n: NodeId, picks: &Picks) -> Result<(), PassError> {
+        let mut todo = vec![n];
+        while let Some(n) = todo.pop() {
+            if self.sums(n) {
+                self.pick_weights(n, picks, CHANNELS)?;
+            } else if let Some(y) = self.graph.node(n).only_result() {
+                self.pick_weights(n, picks, 0)?;
+                self.set_channels(y, picks.len());
+                todo.extend(self.graph.uses(y).into_iter().map(|u| u.node));
+            }
+            self.bind(n);
+        }
+        Ok(())
+    }
+
+    fn sums(&self, n: NodeId) -> bool {
+        let node = self.graph.node(n);
+        node.onnx() == Some("Conv") && node.int("group").unwrap_or(1) == 1
+    }
+
+    /// Picks the weights of a convolution along an axis, and its bias where that is the one of its filters.
+    fn pick_weights(&mut self, n: NodeId, picks: &Picks, axis: usize) -> Result<(), PassError> {
+        let node = self.graph.node(n);
+        if node.onnx() != Some("Conv") {
+            return Ok(());
+        }
+        let (grouped, slots) = (node.int("group").unwrap_or(1) > 1, if axis == 0 { 1..3 } else { 1..2 });
+        let (mut patch, mut before) = (Patch::new(), Vec::new());
+        for slot in slots {
+            let (Some(v), Some(from)) = (node.operand(slot), weights(self.graph, node, slot)) else { continue };
+            let picked = Picked::constant(from.clone(), axis, Arc::clone(picks)).ok_or_else(|| self.misfit(n))?;
+            let name = format!("{}.routed", self.graph.value(v).name);
+            patch.set_operand(NewOperand { node: n, slot, constant: picked, name, takes_name_of: None });
+            before.push(self.graph.value(v).producer().0);
+        }
+        patch.apply(self.graph)?;
+        remove_dead(self.graph, before);
+        if grouped {
+            self.graph.attrs_mut(n).insert("group".to_owned(), Attr::Int(picks.len() as i64));
+        }
+        Ok(())
+    }
+
+    fn misfit(&self, n: NodeId) -> PassError {
+        let first = format!("weights of {} have no such channels", self.graph.node(n).describe(self.graph));
+        PassError::Invalid { pass: "route_channels", first, count: 1 }
+    }
+
+    fn bind(&mut self, n: NodeId) {
+        let form = bind(self.graph, n);
+        self.graph.set_form(n, form);
+    }
+
+    fn set_channels(&mut self, v: ValueId, channels: usize) {
+        let ty = self.with_channels(v, channels);
+        *self.graph.value_mut(v).ty = ty;
+    }
+
+    /// The type of an image with other channels.
+    fn with_channels(&self, v: ValueId, channels: usize) -> Type {
+        let mut ty = self.graph.value(v).ty.clone();
+        if let Type::Tensor(tensor) = &mut ty
+            && let Some(extent) = tensor.shape.as_mut().and_then(|shape| shape.get_mut(CHANNELS))
+        {
+            *extent = Dim::from(channels as i64);
+        }
+        ty
+    }
+
+    fn split(&mut self, v: ValueId, parts: &[Part]) -> Result<Vec<ValueId>, PassError> {
+        let (producer, _) = self.graph.value(v).producer();
+        let (rank, name) = (self.graph.node(producer).rank, self.graph.value(v).name.clone());
+        let extents: Vec<i64> = parts.iter().map(|part| (part.end - part.start) as i64).collect();
+        let mut node = self.along_channels("Split", vec![Some(v)], rank);
+        if self.opset >= SIZES_ARE_AN_OPERAND {
+            node.inputs.push(Some(self.sizes(&format!("{name}.sizes"), &extents, rank)?));
+        } else {
+            node.attrs.insert("split".to_owned(), Attr::Ints(extents));
+        }
+        let mut results: Vec<Option<(String, Type)>> = Vec::new();
+        for part in parts {
+            let name = self.graph.fresh_name(&format!("{name}.at_{}", part.start));
+            results.push(Some((name, self.with_channels(v, part.end - part.start))));
+        }
+        let split = self.graph.add(node, results)?;
+        self.bind(split);
+        Ok(self.graph.node(split).outputs.iter().copied().flatten().collect())
+    }
+
+    fn concat(&mut self, of: ValueId, parts: Vec<ValueId>, channels: usize, rank: u32) -> Result<ValueId, PassError> {
+        let name = self.graph.fresh_name(&format!("{}.routed", self.graph.value(of).name));
+        let ty = self.with_channels(of, channels);
+        let node = self.along_channels("Concat", parts.into_iter().map(Some).collect(), rank);
+        let v = self.graph.add_single(node, name, ty)?;
+        self.bind(self.graph.value(v).producer().0);
+        Ok(v)
+    }
+
+    fn along_channels(&self, op: &str, inputs: Vec<Option<ValueId>>, rank: u32) -> Node {
+        let mut node = Node::new(Op::Onnx(standard(op)), inputs);
+        (node.rank, node.opset) = (rank, self.opset);
+        node.attrs.insert("axis".to_owned(), Attr::Int(CHANNELS as i64));
+        node
+    }
+
+    fn sizes(&mut self, name: &str, extents: &[i64], rank: u32) -> Result<ValueId, PassError> {
+        let constant = Constant::ints(extents);
+        let ty = Type::tensor(constant.dtype, vec![Dim::from(extents.len() as i64)]);
+        let name = self.graph.fresh_name(name);
+        let v = self.graph.add_single(constant_node(constant, rank), name, ty)?;
+        *self.graph.value_mut(v).contents = Some(extents.iter().map(|&d| Dim::from(d)).collect());
+        Ok(v)
+    }
+}

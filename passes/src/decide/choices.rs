@@ -1,0 +1,233 @@
+//! The choices of a node: its views, the orders that its letters allow, the kernels of the target's dialect; with what each needs beside
+//! the op.
+
+use super::candidates::{Choice, ScopeCandidates};
+use crate::write::raise_operands::needs_raise;
+use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
+use relayout_ir::form::{AtomOrder, Bound, Slot, View};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_ir::storage::reshape_target;
+use relayout_target::Numerics;
+use relayout_target::hints::Hints;
+use relayout_target::{Cost, NodeQuery, Offer, OpQuery, Target};
+
+impl ScopeCandidates {
+    pub(super) fn view_choices(&self, graph: &Graph, n: NodeId, view: &View) -> Vec<Choice> {
+        let node = graph.node(n);
+        let plain = plain(graph, n);
+        let (Some(x), Some(y)) = (node.inputs.first().copied().flatten(), node.outputs.first().copied().flatten())
+        else {
+            return vec![plain];
+        };
+        let (Some(from), Some(to)) = (graph.value(x).ty.shape(), graph.value(y).ty.shape()) else { return vec![plain] };
+        let mut pairs: Vec<(Layout, Layout)> = Vec::new();
+        for l in &self.layouts[x.index()] {
+            if let Ok(r) = view.forward(l, from, to) {
+                pairs.push((l.clone(), r));
+            }
+        }
+        for r in &self.layouts[y.index()] {
+            if let Ok(l) = view.backward(r, from, to) {
+                pairs.push((l, r.clone()));
+            }
+        }
+        let mut choices = Vec::new();
+        for (l, r) in pairs {
+            let (Some(stored), Some(wanted)) = (graph.storage_shape(x, &l), graph.storage_shape(y, &r)) else {
+                continue;
+            };
+            // A Transpose that is a view keeps the storage shape, whatever names the file gives to its dims.
+            let in_place = matches!(view, View::Transpose(_)) || stored == wanted;
+            if !in_place && reshape_target(&stored, &wanted).is_none() && !(l.is_row_major() && r.is_row_major()) {
+                continue;
+            }
+            let mut choice = plain.clone();
+            choice.ins[0] = l;
+            choice.outs[0] = r;
+            choices.push(choice);
+        }
+        if choices.is_empty() { vec![plain] } else { choices }
+    }
+
+    pub(super) fn axes_choices(
+        &self,
+        graph: &Graph,
+        target: &dyn Target,
+        hints: &Hints,
+        n: NodeId,
+        bound: &Bound,
+    ) -> Vec<Choice> {
+        let node = graph.node(n);
+        let value_at = |slot: Slot| match slot {
+            Slot::In(i) => node.inputs.get(i).copied().flatten(),
+            Slot::Out(i) => node.outputs.get(i).copied().flatten(),
+        };
+        let mut orders: Vec<AtomOrder> = vec![bound.identity()];
+        let mut broken: Vec<Vec<(Slot, Layout)>> = Vec::new();
+        let shape = |slot| value_at(slot).and_then(|v| graph.value(v).ty.shape());
+        for slot in bound.slots() {
+            let Some(v) = value_at(slot) else { continue };
+            for layout in self.layouts[v.index()].iter().skip(1) {
+                if let Some(stored) = layout.as_permutation() {
+                    let order = bound.order_from(slot, &stored);
+                    orders.extend(order.filter(|o| !orders.contains(o)));
+                } else {
+                    let all = bound.carry(slot, layout, graph.storage, shape);
+                    broken.extend(all.filter(|all| !broken.contains(all)));
+                    // Runs beside it may have pad slots of their own.
+                    let padded = |l: &&Layout| l.factors() == layout.factors() && has_slot_map(l);
+                    let beside = |slot| value_at(slot).and_then(|v| self.layouts[v.index()].iter().find(padded));
+                    if bound.joined().is_some() {
+                        let all = bound.carry_beside(slot, layout, beside, graph.storage, shape);
+                        broken.extend(all.filter(|all| !broken.contains(all)));
+                    }
+                }
+            }
+        }
+        let whole = orders.into_iter().filter(|order| bound.allows(order)).map(|order| {
+            let of = |slot| Some((slot, Layout::permutation(&bound.restrict(&order, slot)?).ok()?));
+            bound.slots().filter_map(of).collect::<Vec<_>>()
+        });
+        let bytes = node.inputs.first().copied().flatten().map_or(0, |v| hints.bytes(graph, v));
+        let mut choices = Vec::new();
+        for layouts in whole.chain(broken) {
+            let mut choice = plain(graph, n);
+            let mut turned_bytes = 0u64;
+            for (slot, layout) in layouts {
+                if let Some(v) = value_at(slot).filter(|_| !layout.is_row_major()) {
+                    turned_bytes = turned_bytes.saturating_add(hints.bytes(graph, v));
+                }
+                match slot {
+                    Slot::In(i) => choice.ins[i] = layout,
+                    Slot::Out(i) => choice.outs[i] = layout,
+                }
+            }
+            if !self.may_pad(graph, node, &choice) {
+                continue;
+            }
+            let query = OpQuery { graph, node: n, bound, ins: &choice.ins, outs: &choice.outs, bytes, turned_bytes };
+            let Some(cost) = target.op_cost(&query) else { continue };
+            let extra = extra_nodes(graph, &self.constant, n, bound, &choice);
+            choice.cost = cost + target.view_cost().times(extra);
+            choices.push(choice);
+        }
+        choices
+    }
+
+    /// Whether what the pad slots of the results would hold is harmless.
+    fn may_pad(&self, graph: &Graph, node: &Node, choice: &Choice) -> bool {
+        slots_of(node.outputs.iter(), &choice.outs).all(|(v, layout)| {
+            layout.as_permutation().is_some()
+                || match padded(graph, v, layout)[..] {
+                    [] => true,
+                    [axis] => self.lanes.is_finite(v, axis),
+                    _ => false,
+                }
+        })
+    }
+
+    /// Whether export can re-lay every constant that the choice reads: elements of less than a byte move as whole axes only.
+    pub(super) fn may_repack(&self, graph: &Graph, node: &Node, choice: &Choice) -> bool {
+        slots_of(node.inputs.iter(), &choice.ins).all(|(v, layout)| {
+            let bits = graph.value(v).ty.dtype().and_then(DType::bits);
+            layout.as_permutation().is_some() || !self.constant[v.index()] || bits.is_some_and(|bits| bits >= 8)
+        })
+    }
+
+    /// Kernels of a node for layouts that other ops brought: those with pad slots that no kernel asks for by itself.
+    pub(super) fn offer_among(
+        &mut self,
+        graph: &Graph,
+        target: &dyn Target,
+        hints: &Hints,
+        n: NodeId,
+        numerics: Numerics,
+    ) {
+        let node = graph.node(n);
+        let brought = |v: &ValueId| !self.constant[v.index()] && self.layouts[v.index()].iter().any(has_slot_map);
+        if !matches!(node.op, Op::Onnx(_)) || !node.inputs.iter().chain(&node.outputs).flatten().any(brought) {
+            return;
+        }
+        let is_constant = |v: ValueId| self.constant[v.index()];
+        let query = NodeQuery { graph, node: n, sizes: hints, is_constant: &is_constant };
+        let mut kernels = target.offers_among(&query, &|v| &self.layouts[v.index()]);
+        kernels.retain(|k| may_take(k, numerics));
+        let own = &mut self.kernels[n.index()];
+        own.truncate(self.offered[n.index()]);
+        own.extend(kernels);
+    }
+
+    /// The kernels of the target's dialect for a node.
+    pub(super) fn kernel_choices(&self, graph: &Graph, n: NodeId) -> Vec<Choice> {
+        let of = |(number, kernel): (usize, &Offer)| {
+            let mut choice = plain(graph, n);
+            let sides = [(&mut choice.ins[..], &kernel.layouts.ins), (&mut choice.outs[..], &kernel.layouts.outs)];
+            for (slots, layouts) in sides {
+                for (slot, layout) in slots.iter_mut().zip(layouts) {
+                    if let Some(layout) = layout {
+                        slot.clone_from(layout);
+                    }
+                }
+            }
+            choice.cost = kernel.cost;
+            choice.kernel = Some(number);
+            choice
+        };
+        self.kernels[n.index()].iter().enumerate().map(of).collect()
+    }
+}
+
+/// Whether pad slots of a layout are elsewhere than at the end of the last blocks.
+pub(super) fn has_slot_map(layout: &Layout) -> bool {
+    (0..layout.rank()).any(|axis| layout.slot_map(axis).is_some())
+}
+
+/// Whether a kernel may stand for a node.
+pub(super) fn may_take(offer: &Offer, numerics: Numerics) -> bool {
+    !offer.adds_zeros || numerics > Numerics::Exact
+}
+
+/// Small nodes that an order needs beside the op: broadcast operands raised to full rank, Shape's extents put in order.
+fn extra_nodes(graph: &Graph, constant: &[bool], n: NodeId, bound: &Bound, choice: &Choice) -> u64 {
+    let node = graph.node(n);
+    let raised = (0..node.inputs.len())
+        .filter(|&i| {
+            let raised = |v: ValueId| needs_raise(graph, bound, i, v, &choice.ins[i], choice.outs.first());
+            node.inputs[i].is_some_and(|v| !constant[v.index()] && raised(v))
+        })
+        .count();
+    let extents = bound.renumber.contains(&relayout_ir::form::Renumber::Extents)
+        && choice.ins.first().is_some_and(|l| !l.is_row_major());
+    (raised + usize::from(extents)) as u64
+}
+
+/// Axes of a value that have pad slots in this layout.
+fn padded(graph: &Graph, v: ValueId, layout: &Layout) -> Vec<usize> {
+    let shape = graph.value(v).ty.shape().unwrap_or_default();
+    let has_pads = |axis: &usize| {
+        let block = Dim::from(layout.block_of(*axis) as i64);
+        layout.slot_map(*axis).is_some() || shape.get(*axis).is_none_or(|d| d.exact_div(&block).is_none())
+    };
+    (0..layout.rank()).filter(has_pads).collect()
+}
+
+pub(super) fn slots_of<'a>(
+    values: impl Iterator<Item = &'a Option<ValueId>>,
+    layouts: &'a [Layout],
+) -> impl Iterator<Item = (ValueId, &'a Layout)> {
+    values.zip(layouts).filter_map(|(v, l)| v.map(|v| (v, l)))
+}
+
+/// Every slot row-major, as ONNX runs the node. A Transpose is the exception: its own choice 0 leaves the bytes and renames.
+pub(super) fn plain(graph: &Graph, n: NodeId) -> Choice {
+    let node = graph.node(n);
+    let row_major = |v: &Option<ValueId>| Layout::row_major(v.and_then(|v| graph.value(v).ty.rank()).unwrap_or(0));
+    Choice {
+        ins: node.inputs.iter().map(row_major).collect(),
+        outs: node.outputs.iter().map(row_major).collect(),
+        cost: Cost::ZERO,
+        kernel: None,
+    }
+}

@@ -1,0 +1,324 @@
+//! A decision: one choice per node, and what follows from it for every value.
+
+use super::candidates::{Candidates, Choice};
+use super::scopes::{BodyKey, Crossing, Scopes};
+use relayout_ir::form::{Form, View};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_ir::storage::{reshape_target, same_bytes};
+use relayout_target::hints::Hints;
+use relayout_target::{Cost, MoveKind, MoveQuery, NodeQuery, Offer, Sizes, Target};
+use rustc_hash::FxHashMap;
+use std::iter::Sum;
+use std::ops::Add;
+
+/// A decision for a whole model.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    candidates: Candidates,
+    chosen: Chosen,
+    bodies: FxHashMap<BodyKey, usize>,
+}
+
+/// The number of the choice that each node takes, by scope and node number, and of the layout in which each border is crossed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Chosen {
+    pub(super) nodes: Vec<Vec<usize>>,
+    pub(super) borders: Vec<usize>,
+}
+
+/// A layout in which a value is wanted, and by whom.
+#[derive(Clone, Debug)]
+pub struct Want {
+    /// The layout.
+    pub layout: Layout,
+    /// Readers.
+    pub uses: Vec<Use>,
+    /// Places among the graph's outputs.
+    pub outputs: Vec<usize>,
+}
+
+/// What becomes of one value.
+#[derive(Clone, Debug, Default)]
+pub struct Taken {
+    /// The layout in which its producer leaves it.
+    pub produced: Option<Layout>,
+    /// Other layouts that are wanted, each once. Row-major comes first.
+    pub copies: Vec<Want>,
+    /// Its producer is a Transpose whose result is not the plain view of its operand: it moves from this layout, or is a Reshape.
+    pub moved_by_producer: Option<Layout>,
+}
+
+impl Plan {
+    pub(super) fn new(scopes: &Scopes<'_>, candidates: Candidates, chosen: Chosen) -> Plan {
+        Plan { candidates, chosen, bodies: scopes.bodies.clone() }
+    }
+
+    /// The same candidates with every choice ONNX's own: the input, and the moves that a contract costs it.
+    pub(super) fn origin(&self) -> Plan {
+        let nodes = self.chosen.nodes.iter().map(|nodes| vec![0; nodes.len()]).collect();
+        let chosen = Chosen { nodes, borders: vec![0; self.chosen.borders.len()] };
+        Plan { candidates: self.candidates.clone(), chosen, bodies: self.bodies.clone() }
+    }
+
+    /// The same candidates, chosen otherwise; gives back what was chosen.
+    pub(super) fn choose(&mut self, chosen: Chosen) -> Chosen {
+        std::mem::replace(&mut self.chosen, chosen)
+    }
+
+    pub(super) fn chosen(&self) -> &Chosen {
+        &self.chosen
+    }
+
+    pub(super) fn candidates(&self) -> &Candidates {
+        &self.candidates
+    }
+
+    /// The scope of a body.
+    pub fn body(&self, key: &BodyKey) -> Option<usize> {
+        self.bodies.get(key).copied()
+    }
+
+    /// The choice of a node; `None` for nodes that are not ops.
+    pub(super) fn choice(&self, s: usize, n: NodeId) -> Option<&Choice> {
+        let choices = self.candidates.scopes[s].choices.get(n.index())?;
+        choices.get(self.chosen.nodes[s].get(n.index()).copied().unwrap_or(0))
+    }
+
+    /// Choice 0 of a node: how ONNX runs it.
+    pub(super) fn origin_choice(&self, s: usize, n: NodeId) -> Option<&Choice> {
+        self.candidates.scopes[s].choices.get(n.index())?.first()
+    }
+
+    /// The kernel of the dialect that a node becomes.
+    pub fn offer(&self, s: usize, n: NodeId) -> Option<&Offer> {
+        self.candidates.scopes[s].kernels.get(n.index())?.get(self.choice(s, n)?.kernel?)
+    }
+
+    /// What a node costs as it was chosen, at these sizes: that of a standard target's kernel is asked for again.
+    pub(super) fn choice_cost(
+        &self,
+        s: usize,
+        graph: &Graph,
+        n: NodeId,
+        target: &dyn Target,
+        sizes: &dyn Sizes,
+    ) -> Cost {
+        let chosen = self.choice(s, n).map_or(Cost::ZERO, |c| c.cost);
+        let Some(kernel) = self.offer(s, n).filter(|_| target.capabilities().checks_sizes && chosen != Cost::ZERO)
+        else {
+            return chosen;
+        };
+        let constant = &self.candidates.scopes[s].constant;
+        let is_constant = |v: ValueId| constant.get(v.index()).copied().unwrap_or(false);
+        let kernels = target.offers(&NodeQuery { graph, node: n, sizes, is_constant: &is_constant });
+        kernels.into_iter().find(|k| k.layouts == kernel.layouts).map_or(chosen, |k| k.cost)
+    }
+
+    pub(super) fn is_changed(&self, s: usize, n: NodeId) -> bool {
+        self.choice(s, n) != self.origin_choice(s, n)
+    }
+
+    pub(super) fn revert(&mut self, s: usize, n: NodeId) {
+        if let Some(chosen) = self.chosen.nodes[s].get_mut(n.index()) {
+            *chosen = 0;
+        }
+    }
+
+    pub(super) fn border_is_changed(&self, b: usize) -> bool {
+        self.chosen.borders[b] != 0
+    }
+
+    pub(super) fn revert_border(&mut self, b: usize) {
+        self.chosen.borders[b] = 0;
+    }
+
+    /// The layout in which an end of the main graph is stored: an input's, or that of the k-th output.
+    pub fn end(&self, scopes: &Scopes<'_>, v: ValueId, output: Option<usize>) -> Option<Layout> {
+        let crossing = match output {
+            Some(k) => scopes.output(0, k),
+            None => scopes.produced(0, v),
+        };
+        self.at(crossing?)
+    }
+
+    /// The layout that a value has at one end of a border.
+    fn at(&self, crossing: Crossing) -> Option<Layout> {
+        let layouts = &self.candidates.borders[crossing.border];
+        crossing.here(layouts.get(self.chosen.borders[crossing.border])?)
+    }
+
+    /// Whether the value is a constant, or views of one.
+    pub(super) fn is_constant(&self, s: usize, v: ValueId) -> bool {
+        self.candidates.scopes[s].constant[v.index()]
+    }
+
+    /// The layout in which a use reads its value.
+    pub(super) fn wanted(&self, scopes: &Scopes<'_>, s: usize, u: Use, v: ValueId) -> Layout {
+        let rank = scopes.graph(s).value(v).ty.rank().unwrap_or(0);
+        let crossing = scopes.wanted(s, u).and_then(|c| self.at(c));
+        let wanted = crossing.or_else(|| self.choice(s, u.node)?.ins.get(u.slot).cloned());
+        wanted.unwrap_or_else(|| Layout::row_major(rank))
+    }
+
+    /// What becomes of a value.
+    pub fn taken(&self, scopes: &Scopes<'_>, s: usize, v: ValueId) -> Taken {
+        let graph = scopes.graph(s);
+        let value = graph.value(v);
+        let Some(rank) = value.ty.rank() else { return Taken::default() };
+        let row_major = Layout::row_major(rank);
+        let (producer, slot) = value.producer();
+        let crossing = scopes.produced(s, v).and_then(|c| self.at(c));
+        let left = crossing.or_else(|| self.choice(s, producer)?.outs.get(slot).cloned());
+        let left = left.unwrap_or_else(|| row_major.clone());
+        let wanted = self.wants(scopes, s, v);
+        // A Transpose whose view nobody reads moves the bytes itself, to what is wanted first.
+        let transposes = matches!(graph.node(producer).form, Form::View(View::Transpose(_)));
+        let absorbs = transposes && !self.is_constant(s, v) && wanted.iter().all(|w| w.layout != left);
+        let produced = match (absorbs, wanted.first()) {
+            (false, _) => left.clone(),
+            (true, Some(first)) => first.layout.clone(),
+            (true, None) => row_major,
+        };
+        let moved_by_producer = absorbs.then_some(left);
+        let copies = wanted.into_iter().filter(|w| w.layout != produced).collect();
+        Taken { produced: Some(produced), copies, moved_by_producer }
+    }
+
+    /// Layouts in which a value is wanted, row-major first, and by whom.
+    fn wants(&self, scopes: &Scopes<'_>, s: usize, v: ValueId) -> Vec<Want> {
+        let graph = scopes.graph(s);
+        let rank = graph.value(v).ty.rank().unwrap_or(0);
+        let mut wants: Vec<Want> = Vec::new();
+        let mut want = |layout: Layout| -> usize {
+            wants.iter().position(|w| w.layout == layout).unwrap_or_else(|| {
+                wants.push(Want { layout, uses: Vec::new(), outputs: Vec::new() });
+                wants.len() - 1
+            })
+        };
+        let mut outputs = Vec::new();
+        for &k in graph.output_places(v) {
+            let layout = scopes.output(s, k).and_then(|c| self.at(c)).unwrap_or_else(|| Layout::row_major(rank));
+            outputs.push((want(layout), k));
+        }
+        let uses: Vec<(usize, Use)> =
+            graph.uses(v).into_iter().map(|u| (want(self.wanted(scopes, s, u, v)), u)).collect();
+        for (i, k) in outputs {
+            wants[i].outputs.push(k);
+        }
+        for (i, u) in uses {
+            wants[i].uses.push(u);
+        }
+        wants.sort_by_key(|w| !w.layout.is_row_major());
+        wants
+    }
+
+    /// Price of the copies of a value, its producer's own move not counted.
+    pub(super) fn copies_price(
+        &self,
+        scopes: &Scopes<'_>,
+        s: usize,
+        v: ValueId,
+        target: &dyn Target,
+        hints: &Hints,
+    ) -> Price {
+        if self.is_constant(s, v) {
+            return Price::default();
+        }
+        let taken = self.taken(scopes, s, v);
+        let Some(produced) = &taken.produced else { return Price::default() };
+        let graph = scopes.graph(s);
+        let price = |w: &Want| Price::of_move(graph, v, produced, &w.layout, target, hints);
+        taken.copies.iter().map(price).sum::<Price>().times(scopes.list[s].weight)
+    }
+}
+
+/// What a part of the model costs, and the bytes that it moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Price {
+    pub(super) cost: Cost,
+    pub(super) bytes: u64,
+}
+
+impl Price {
+    /// A price without moves.
+    pub(super) fn of_op(cost: Cost) -> Price {
+        Price { cost, bytes: 0 }
+    }
+
+    /// The price of a move of a value.
+    pub(super) fn of_move(
+        graph: &Graph,
+        v: ValueId,
+        from: &Layout,
+        to: &Layout,
+        target: &dyn Target,
+        hints: &Hints,
+    ) -> Price {
+        let moves = move_kind(graph, v, from, to) == MoveKind::Permute;
+        let bytes = if moves { hints.bytes(graph, v) } else { 0 };
+        Price { cost: move_cost(graph, v, from, to, target, hints), bytes }
+    }
+
+    /// `n` times this price.
+    pub(super) fn times(self, n: u64) -> Price {
+        Price { cost: self.cost.times(n), bytes: self.bytes.saturating_mul(n) }
+    }
+
+    /// Whether this is a gain over `before`: cheaper, and nothing more is moved unless the target allows it.
+    pub(super) fn gains_over(self, before: Price, target: &dyn Target) -> bool {
+        self.cost < before.cost && (target.capabilities().may_move_more || self.bytes <= before.bytes)
+    }
+
+    /// Whether this is no loss against `before`.
+    pub(super) fn holds_against(self, before: Price, target: &dyn Target) -> bool {
+        self.cost <= before.cost && (target.capabilities().may_move_more || self.bytes <= before.bytes)
+    }
+}
+
+impl Add for Price {
+    type Output = Price;
+
+    fn add(self, other: Price) -> Price {
+        Price { cost: self.cost + other.cost, bytes: self.bytes.saturating_add(other.bytes) }
+    }
+}
+
+impl Sum for Price {
+    fn sum<I: Iterator<Item = Price>>(prices: I) -> Price {
+        prices.fold(Price::default(), Add::add)
+    }
+}
+
+/// Cost of one move of a value between two layouts.
+pub(super) fn move_cost(
+    graph: &Graph,
+    v: ValueId,
+    from: &Layout,
+    to: &Layout,
+    target: &dyn Target,
+    hints: &Hints,
+) -> Cost {
+    if from == to {
+        return Cost::ZERO;
+    }
+    // Where moves of volumes are said of images it has to be possible; elsewhere a target's own op makes them.
+    let sayable = target.can_move(graph, v, from, to);
+    let Some(shape) = hints.shape(graph, v).filter(|_| sayable) else { return Cost::INFINITE };
+    let (kind, bytes) = (move_kind(graph, v, from, to), hints.bytes(graph, v));
+    let dtype = graph.value(v).ty.dtype();
+    target.move_cost(&MoveQuery { kind, from, to, shape: &shape, dtype, bytes }).unwrap_or(Cost::INFINITE)
+}
+
+/// Whether a change of layout moves bytes, and if not whether ONNX can say it as a Reshape.
+pub(super) fn move_kind(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> MoveKind {
+    let shape = graph.value(v).ty.shape().unwrap_or_default();
+    let stored = |l: &Layout| graph.storage_shape(v, l);
+    let sayable = stored(from).zip(stored(to)).is_some_and(|(a, b)| reshape_target(&a, &b).is_some());
+    if same_bytes(from, to, shape) && sayable { MoveKind::View } else { MoveKind::Permute }
+}
+
+/// Whether a node is a Transpose in the file.
+pub(super) fn is_transpose(node: &Node) -> bool {
+    matches!(node.form, Form::View(View::Transpose(_))) && matches!(node.op, Op::Onnx(_))
+}

@@ -1,0 +1,273 @@
+//! Regions: what changes together, and whether it gains.
+//!
+//! Two changed nodes are in one region if a value between them is stored or read in another layout than the input's. Regions
+//! meet only at values that are unchanged, so each is kept or given back by itself. One is kept iff its cost falls strictly at
+//! the size hints and does not rise at their low and high ends, and the bytes that it moves rise at none of them. Where kernels of a
+//! dialect are in it, whose costs were measured about the size hints alone, these decide.
+
+use super::plan::{Plan, Price, Taken, is_transpose};
+use super::scopes::Scopes;
+use petgraph::unionfind::UnionFind;
+use relayout_ir::form::{Form, View};
+use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_ir::storage::same_bytes;
+use relayout_target::hints::{Hints, Scale};
+use relayout_target::{Cost, MoveKind, MoveQuery, Sizes, Target};
+use std::collections::BTreeMap;
+
+/// Gives back every region that does not gain.
+pub(super) fn keep_what_gains(scopes: &Scopes<'_>, plan: &mut Plan, target: &dyn Target, hints: &Hints) {
+    let elements = Elements::of(scopes);
+    let origin = if scopes.fixed.is_empty() { None } else { Some(plan.origin()) };
+    let origin = origin.as_ref();
+    // Giving one back can only make a neighbour's shared copy dearer, so it ends: each round gives back at least one element.
+    loop {
+        let losing: Vec<Element> = regions(scopes, &elements, plan)
+            .into_iter()
+            .filter(|region| !gains(scopes, plan, origin, region, target, hints))
+            .flat_map(|region| region.elements)
+            .filter(|e| match *e {
+                Element::Node(s, n) => plan.is_changed(s, n),
+                Element::Border(b) => plan.border_is_changed(b),
+            })
+            .collect();
+        if losing.is_empty() {
+            return;
+        }
+        for e in losing {
+            match e {
+                Element::Node(s, n) => plan.revert(s, n),
+                Element::Border(b) => plan.revert_border(b),
+            }
+        }
+    }
+}
+
+/// What a region is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Element {
+    Node(usize, NodeId),
+    Border(usize),
+}
+
+/// Numbers of elements over all scopes.
+struct Elements {
+    /// Where the nodes of each scope begin; then the borders.
+    first: Vec<usize>,
+    count: usize,
+}
+
+impl Elements {
+    fn of(scopes: &Scopes<'_>) -> Elements {
+        let mut first = Vec::new();
+        let mut count = 0;
+        for scope in &scopes.list {
+            first.push(count);
+            count += scope.graph.nodes().map(|n| n.index() + 1).max().unwrap_or(0);
+        }
+        first.push(count);
+        Elements { first, count: count + scopes.borders.len() }
+    }
+
+    fn number(&self, e: Element) -> usize {
+        match e {
+            Element::Node(s, n) => self.first[s] + n.index(),
+            Element::Border(b) => self.first.last().copied().unwrap_or(0) + b,
+        }
+    }
+}
+
+/// What changes together, and the values in it.
+#[derive(Debug, Default)]
+struct Region {
+    elements: Vec<Element>,
+    values: Vec<(usize, ValueId)>,
+}
+
+fn regions(scopes: &Scopes<'_>, elements: &Elements, plan: &Plan) -> Vec<Region> {
+    let mut sets = UnionFind::<usize>::new(elements.count);
+    let mut members: BTreeMap<usize, Element> = BTreeMap::new();
+    let mut changed: Vec<(usize, ValueId, usize)> = Vec::new();
+    for s in 0..scopes.list.len() {
+        for v in scopes.graph(s).values() {
+            let touching = touching(scopes, plan, s, v);
+            let Some(&first) = touching.first() else { continue };
+            let first = elements.number(first);
+            for e in touching {
+                members.insert(elements.number(e), e);
+                sets.union(first, elements.number(e));
+            }
+            changed.push((s, v, first));
+        }
+    }
+    let mut regions: BTreeMap<usize, Region> = BTreeMap::new();
+    for (number, e) in members {
+        regions.entry(sets.find(number)).or_default().elements.push(e);
+    }
+    for (s, v, number) in changed {
+        regions.entry(sets.find(number)).or_default().values.push((s, v));
+    }
+    regions.into_values().collect()
+}
+
+/// Everything at a value that leaves or reads it otherwise than the input has it.
+fn touching(scopes: &Scopes<'_>, plan: &Plan, s: usize, v: ValueId) -> Vec<Element> {
+    if plan.is_constant(s, v) {
+        return Vec::new();
+    }
+    let graph = scopes.graph(s);
+    let taken = plan.taken(scopes, s, v);
+    let mut touching = Vec::new();
+    match scopes.produced(s, v) {
+        Some(c) if plan.border_is_changed(c.border) => touching.push(Element::Border(c.border)),
+        None if changes_producer(scopes, plan, s, v, &taken) => {
+            touching.push(Element::Node(s, graph.value(v).producer().0));
+        }
+        _ => {}
+    }
+    for u in graph.uses(v) {
+        match scopes.wanted(s, u) {
+            Some(c) if plan.border_is_changed(c.border) => touching.push(Element::Border(c.border)),
+            None if !plan.wanted(scopes, s, u, v).is_row_major() || plan.offer(s, u.node).is_some() => {
+                touching.push(Element::Node(s, u.node));
+            }
+            _ => {}
+        }
+    }
+    for &k in graph.output_places(v) {
+        let changed = scopes.output(s, k).filter(|c| plan.border_is_changed(c.border));
+        touching.extend(changed.map(|c| Element::Border(c.border)));
+    }
+    touching
+}
+
+/// Whether the producer leaves the value otherwise than the input has it.
+fn changes_producer(scopes: &Scopes<'_>, plan: &Plan, s: usize, v: ValueId, taken: &Taken) -> bool {
+    let graph = scopes.graph(s);
+    let node = graph.node(graph.value(v).producer().0);
+    if !matches!(node.op, Op::Onnx(_)) {
+        return false;
+    }
+    let row_major = taken.produced.as_ref().is_none_or(Layout::is_row_major);
+    !row_major
+        || plan.offer(s, graph.value(v).producer().0).is_some()
+        || (is_transpose(node) && !is_own_move(graph, plan, s, v, taken))
+}
+
+/// Whether the value comes from a Transpose that stays as it is: row-major to row-major, moving.
+fn is_own_move(graph: &Graph, plan: &Plan, s: usize, v: ValueId, taken: &Taken) -> bool {
+    let (producer, _) = graph.value(v).producer();
+    let Form::View(view @ View::Transpose(_)) = &graph.node(producer).form else { return false };
+    let operand = graph.node(producer).inputs.first().copied().flatten();
+    let (Some(x), Some(produced)) = (operand, &taken.produced) else { return true };
+    let from = graph.value(x).ty.shape().unwrap_or_default();
+    let to = graph.value(v).ty.shape().unwrap_or_default();
+    let Some(read) = plan.choice(s, producer).and_then(|c| c.ins.first()) else { return true };
+    let in_place = view.forward(read, from, to).is_ok_and(|l| same_bytes(&l, produced, to));
+    read.is_row_major() && produced.is_row_major() && !in_place
+}
+
+fn gains(
+    scopes: &Scopes<'_>,
+    plan: &Plan,
+    origin: Option<&Plan>,
+    region: &Region,
+    target: &dyn Target,
+    hints: &Hints,
+) -> bool {
+    let at = |scale| {
+        let hints = hints.scaled(scale);
+        let before = price_before(scopes, plan, region, target, &hints);
+        let agreed = origin.map_or_else(Price::default, |o| price_of_contract(scopes, o, region, target, &hints));
+        (price_now(scopes, plan, region, target, &hints), before + agreed)
+    };
+    let (now, before) = at(Scale::Typical);
+    // Costs of a dialect's kernels were measured about the size hints: what is made of them far from these is no reason.
+    let priced = region.elements.iter().any(|e| match *e {
+        Element::Node(s, n) => {
+            let choices = [plan.choice(s, n), plan.origin_choice(s, n)];
+            choices.into_iter().flatten().any(|choice| choice.cost != Cost::ZERO)
+        }
+        Element::Border(_) => false,
+    });
+    let ends = if target.capabilities().checks_sizes || !priced { &[Scale::Low, Scale::High][..] } else { &[] };
+    now.gains_over(before, target)
+        && ends.iter().all(|&end| {
+            let (now, before) = at(end);
+            now.holds_against(before, target)
+        })
+}
+
+fn price_now(scopes: &Scopes<'_>, plan: &Plan, region: &Region, target: &dyn Target, hints: &Hints) -> Price {
+    let elements: Price = region.elements.iter().map(|&e| element_price(scopes, plan, e, target, hints)).sum();
+    let copies = region.values.iter().map(|&(s, v)| plan.copies_price(scopes, s, v, target, hints));
+    elements + copies.sum()
+}
+
+fn element_price(scopes: &Scopes<'_>, plan: &Plan, e: Element, target: &dyn Target, hints: &Hints) -> Price {
+    let Element::Node(s, n) = e else { return Price::default() };
+    let graph = scopes.graph(s);
+    let own = Price::of_op(plan.choice_cost(s, graph, n, target, hints));
+    let moved: Price = graph
+        .node(n)
+        .outputs
+        .iter()
+        .flatten()
+        .filter_map(|&v| {
+            let taken = plan.taken(scopes, s, v);
+            Some(Price::of_move(graph, v, &taken.moved_by_producer?, &taken.produced?, target, hints))
+        })
+        .sum();
+    (own + moved).times(scopes.list[s].weight)
+}
+
+/// What the input pays for the same nodes: their own cost in ONNX's order, and every Transpose among them.
+fn price_before(scopes: &Scopes<'_>, plan: &Plan, region: &Region, target: &dyn Target, hints: &Hints) -> Price {
+    let of = |e: &Element| {
+        let Element::Node(s, n) = *e else { return Price::default() };
+        let graph = scopes.graph(s);
+        let node = graph.node(n);
+        let price = if is_transpose(node) && node.outputs.iter().flatten().any(|&y| scopes.is_fixed(s, y)) {
+            // Its price is that of what the contract makes of it.
+            Price::default()
+        } else if is_transpose(node) {
+            own_move(scopes, s, n, target, hints)
+        } else {
+            Price::of_op(plan.origin_choice(s, n).map_or(Cost::ZERO, |c| c.cost))
+        };
+        price.times(scopes.list[s].weight)
+    };
+    region.elements.iter().map(of).sum()
+}
+
+/// What the input pays where a contract has an end otherwise: moves of the ends, and Transposes that leave them.
+fn price_of_contract(scopes: &Scopes<'_>, origin: &Plan, region: &Region, target: &dyn Target, hints: &Hints) -> Price {
+    let ends = region.values.iter().filter(|&&(s, v)| scopes.is_fixed(s, v));
+    let copies = ends.map(|&(s, v)| origin.copies_price(scopes, s, v, target, hints)).sum::<Price>();
+    let leaves = |e: &&Element| match **e {
+        Element::Node(s, n) => {
+            let node = scopes.graph(s).node(n);
+            is_transpose(node) && node.outputs.iter().flatten().any(|&y| scopes.is_fixed(s, y))
+        }
+        Element::Border(_) => false,
+    };
+    let transposes = region.elements.iter().filter(leaves);
+    copies + transposes.map(|&e| element_price(scopes, origin, e, target, hints)).sum()
+}
+
+/// What a Transpose of the input pays: its operand's view, moved to ONNX's order.
+pub(super) fn own_move(scopes: &Scopes<'_>, s: usize, n: NodeId, target: &dyn Target, hints: &Hints) -> Price {
+    let graph = scopes.graph(s);
+    let node = graph.node(n);
+    let Form::View(View::Transpose(perm)) = &node.form else { return Price::default() };
+    let Some(y) = node.outputs.first().copied().flatten() else { return Price::default() };
+    let row_major = Layout::row_major(perm.len());
+    let Ok(left) = row_major.transpose(perm) else { return Price::default() };
+    let Some(shape) = hints.shape(graph, y) else { return Price::default() };
+    let dtype = graph.value(y).ty.dtype();
+    // A Transpose of the file moves even where a Reshape would do.
+    let bytes = hints.bytes(graph, y);
+    let query = MoveQuery { kind: MoveKind::Permute, from: &left, to: &row_major, shape: &shape, dtype, bytes };
+    Price { cost: target.move_cost(&query).unwrap_or(Cost::INFINITE), bytes }
+}

@@ -1,0 +1,54 @@
+//! `choose_forms`: a piece of several nodes that has another form is written in the one that is cheaper.
+//!
+//! What is cheaper depends on the moves around: each form reads and leaves its values in layouts of its own. So a trial decision
+//! chooses: in a copy of the graph every piece that the target recognises is one raised op, whose offers are the forms. What is
+//! cheaper in another form is written so, between views that say how its values lie, and the decision proper has the layouts; all
+//! else stays as it was read, so that nodes of every form are decided about as before.
+
+use relayout_ir::graph::{Graph, ValueId};
+use relayout_target::{Context, PassError, Spanning, each_graph};
+use rustc_hash::FxHashMap;
+
+/// Writes in its other form what is cheaper so.
+pub fn choose_forms(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
+    let mut found: Vec<Vec<Box<dyn Spanning>>> = Vec::new();
+    each_graph(graph, "", &mut |graph, _| {
+        cx.scope = found.len();
+        let nodes = cx.reassociable(graph);
+        found.push(cx.target().pieces().iter().flat_map(|pieces| pieces.find(graph, &nodes)).collect());
+        Ok(())
+    })?;
+    if found.iter().all(Vec::is_empty) {
+        return Ok(());
+    }
+    choose(graph, cx, &mut found)?;
+    let mut scope = 0;
+    each_graph(graph, "", &mut |graph, _| {
+        // What one leaves another may read: results by what took their place.
+        let mut now: FxHashMap<ValueId, ValueId> = FxHashMap::default();
+        for piece in &mut found[scope] {
+            piece.reads(&|v| now.get(&v).copied().unwrap_or(v));
+            now.extend(piece.write(graph)?);
+            let (rule, count) = piece.rule();
+            cx.count_in(scope, rule, count);
+        }
+        scope += 1;
+        Ok(())
+    })
+}
+
+/// Keeps those for which another form is chosen.
+fn choose(graph: &Graph, cx: &Context<'_>, found: &mut [Vec<Box<dyn Spanning>>]) -> Result<(), PassError> {
+    let mut copy = graph.clone();
+    let mut scope = 0;
+    each_graph(&mut copy, "", &mut |graph, _| {
+        found[scope].iter().for_each(|piece| piece.raise(graph));
+        scope += 1;
+        Ok(())
+    })?;
+    let trial = cx.trials.decide(cx.settings, &copy)?;
+    for (scope, pieces) in found.iter_mut().enumerate() {
+        pieces.retain_mut(|piece| trial.offer(scope, piece.last()).is_some_and(|offer| piece.choose(offer)));
+    }
+    Ok(())
+}

@@ -1,0 +1,4 @@
+//! Pieces of several nodes that have another form.
+
+pub mod choose;
+pub(crate) mod raise;

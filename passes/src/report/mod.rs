@@ -1,0 +1,303 @@
+//! What is reported of a graph, taken from what the passes know.
+
+use crate::decide::{Standing, Way};
+use relayout_ir::form::{Bound, Form, Slot};
+use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
+use relayout_target::hints::Hints;
+use relayout_target::moves::{Moved, moved};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+
+/// Record of one graph.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GraphRecord {
+    /// Where it is: empty for the main graph, the node that holds it and the attribute for a body.
+    pub path: String,
+    /// How often it is taken to run for each run of the model; bytes are multiplied by it.
+    pub weight: u64,
+    /// Transposes of the input, of constants included.
+    pub before: Traffic,
+    /// Moves that are left.
+    pub moves: Vec<MoveRecord>,
+    /// Constants that were stored in another layout or took in a view.
+    pub folded: usize,
+    /// Nodes that rewrites took away, or tensors that they say otherwise, by the rewrite's name.
+    pub rewrites: BTreeMap<String, usize>,
+    /// Ops through which no layout passes.
+    pub opaque: Vec<OpaqueRecord>,
+}
+
+/// Nodes that move, and what they write at the size hints.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Traffic {
+    /// Nodes.
+    pub nodes: usize,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+/// One move that is left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MoveRecord {
+    /// The value that is moved.
+    pub value: String,
+    /// Its producer.
+    pub producer: String,
+    /// Layout that the producer leaves.
+    pub from: String,
+    /// Layout that is wanted.
+    pub to: String,
+    /// Bytes written for each run of the model at the size hints.
+    pub bytes: u64,
+    /// Readers of the moved value.
+    pub readers: Vec<String>,
+    /// Why the two sides differ.
+    pub why: String,
+    /// What it costs for each run of the model, where that was asked for and the move is one that was decided about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_ns: Option<u64>,
+    /// What it would take for it to go, where that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ways: Vec<Way>,
+}
+
+/// An op through which no layout passes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OpaqueRecord {
+    /// The node.
+    pub node: String,
+    /// The reason.
+    pub why: String,
+}
+
+impl GraphRecord {
+    /// Moves that are left, summed.
+    pub fn after(&self) -> Traffic {
+        Traffic { nodes: self.moves.len(), bytes: self.moves.iter().fold(0, |n, m| n.saturating_add(m.bytes)) }
+    }
+}
+
+/// Transposes of a graph as it was read.
+pub(crate) fn transposes(graph: &Graph, hints: &Hints, weight: u64) -> Traffic {
+    let mut traffic = Traffic::default();
+    for n in graph.nodes().filter(|&n| graph.node(n).onnx() == Some("Transpose")) {
+        traffic.nodes += 1;
+        let result = graph.node(n).outputs.first().copied().flatten();
+        traffic.bytes = traffic.bytes.saturating_add(result.map_or(0, |v| hints.bytes(graph, v)));
+    }
+    traffic.bytes = traffic.bytes.saturating_mul(weight);
+    traffic
+}
+
+/// Nodes that are opaque, with their reasons.
+pub(crate) fn opaque_nodes(graph: &Graph) -> Vec<OpaqueRecord> {
+    let of = |n: NodeId| {
+        let node = graph.node(n);
+        let why = node.form.opaque_reason().filter(|_| matches!(node.op, Op::Onnx(_)))?;
+        Some(OpaqueRecord { node: node.describe(graph), why: why.to_owned() })
+    };
+    graph.nodes().filter_map(of).collect()
+}
+
+/// A move of a plan with its price and the ways to be rid of it.
+#[derive(Clone, Debug)]
+pub struct PricedMove {
+    /// The move.
+    pub standing: Standing,
+    /// The ways.
+    pub ways: Vec<Way>,
+}
+
+/// Every move that is left in a graph, in its order.
+pub fn describe_moves(graph: &Graph, hints: &Hints, weight: u64) -> Vec<(NodeId, MoveRecord)> {
+    let of = |n| Some((n, describe_move(graph, hints, weight, n)?));
+    graph.order().unwrap_or_default().into_iter().filter_map(of).collect()
+}
+
+/// A record of a move that no node of the graph stands for: of a value between two layouts.
+pub fn describe_standing(graph: &Graph, m: &Standing) -> MoveRecord {
+    let value = graph.value(m.value);
+    let (maker, slot) = value.producer();
+    MoveRecord {
+        value: value.name.clone(),
+        producer: graph.node(maker).describe(graph),
+        from: m.from.to_string(),
+        to: m.to.to_string(),
+        bytes: m.bytes,
+        readers: graph.uses(m.value).iter().map(|u| graph.node(u.node).describe(graph)).collect(),
+        why: format!("{}; {}", why_made(graph, maker, slot), why_wanted(graph, m.value)),
+        cost_ns: m.price_ns(),
+        ways: Vec::new(),
+    }
+}
+
+/// The same, with what was priced of the `at`-th graph.
+pub(crate) fn describe_priced_moves(
+    graph: &Graph,
+    hints: &Hints,
+    weight: u64,
+    at: usize,
+    priced: &[PricedMove],
+) -> Vec<MoveRecord> {
+    let with = |(n, mut record): (NodeId, MoveRecord)| {
+        let node = graph.node(n);
+        let value = if matches!(node.op, Op::Relayout) { node.inputs.first() } else { node.outputs.first() };
+        let to = node.outputs.first().copied().flatten().map(|y| &graph.value(y).layout);
+        let is_it = |p: &&PricedMove| {
+            p.standing.scope == at && value == Some(&Some(p.standing.value)) && to == Some(&p.standing.to)
+        };
+        if let Some(p) = priced.iter().find(is_it) {
+            record.cost_ns = p.standing.price_ns();
+            record.ways.clone_from(&p.ways);
+        }
+        record
+    };
+    describe_moves(graph, hints, weight).into_iter().map(with).collect()
+}
+
+fn describe_move(graph: &Graph, hints: &Hints, weight: u64, n: NodeId) -> Option<MoveRecord> {
+    let Moved { source: x, result: y, left } = moved(graph, n)?;
+    let (source, target) = (graph.value(x), graph.value(y));
+    let readers: Vec<String> = graph.uses(y).iter().map(|u| graph.node(u.node).describe(graph)).collect();
+    let (maker, slot) = source.producer();
+    Some(MoveRecord {
+        value: source.name.clone(),
+        producer: graph.node(maker).describe(graph),
+        from: left.to_string(),
+        to: target.layout.to_string(),
+        bytes: hints.bytes(graph, y).saturating_mul(weight),
+        readers,
+        why: format!("{}; {}", why_made(graph, maker, slot), why_wanted(graph, y)),
+        cost_ns: None,
+        ways: Vec::new(),
+    })
+}
+
+/// Most nodes that the search for a reason looks at, on either side.
+const SEARCHED: usize = 64;
+
+/// Why the producer leaves the value in its layout: the nearest op before it that has no choice, looked for through views and
+/// ops that would take any order.
+pub(crate) fn why_made(graph: &Graph, maker: NodeId, slot: usize) -> String {
+    let (mut at, mut slot, mut through) = (maker, slot, None);
+    for _ in 0..SEARCHED {
+        let node = graph.node(at);
+        let name = Name(graph, at);
+        let reason = match (&node.op, &node.form) {
+            (Op::Input { .. }, _) if given_otherwise(graph, at) => {
+                Some(format!("{name} is given as the caller has it"))
+            }
+            (Op::Input { .. }, _) => Some(format!("{name} is given in the model's order")),
+            (Op::Outer, _) => Some(format!("{name} comes in the order of the enclosing graph")),
+            (Op::Constant(_), _) => Some(format!("{name} is stored so")),
+            (Op::Onnx(_), Form::Opaque(why)) => Some(format!("{name} leaves it row-major ({why})")),
+            (Op::Onnx(_), Form::Axes(bound)) => {
+                let pinned = pinned(bound, Slot::Out(slot)).map(|axes| format!("{name} leaves {axes} at their place"));
+                pinned.or_else(|| {
+                    is_limited(bound).then(|| format!("{name} is computed by runtimes in few orders of its axes"))
+                })
+            }
+            (Op::Onnx(_), Form::Kernel(_)) => Some(format!("{name} leaves it so")),
+            (Op::Onnx(_), Form::View(_) | Form::Borders(_)) | (Op::Relayout, _) => None,
+        };
+        if let Some(reason) = reason {
+            return reason + &by_way_of(graph, through);
+        }
+        through.get_or_insert(at);
+        let before = node
+            .inputs
+            .iter()
+            .flatten()
+            .find(|v| !matches!(graph.node(graph.value(**v).producer().0).op, Op::Constant(_)));
+        let Some(&before) = before else { break };
+        (at, slot) = graph.value(before).producer();
+    }
+    format!("{} is free to leave it otherwise, at no lower price", graph.node(maker).describe(graph))
+}
+
+/// Whether an input comes in an order that a contract has, or left to the decision.
+fn given_otherwise(graph: &Graph, n: NodeId) -> bool {
+    graph.node(n).outputs.iter().flatten().any(|&v| !graph.value(v).layout.is_row_major())
+}
+
+/// Why readers want the value in its layout: the nearest ops after it that have no choice.
+pub(crate) fn why_wanted(graph: &Graph, y: ValueId) -> String {
+    const SHOWN: usize = 3;
+    let mut reasons: Vec<String> = Vec::new();
+    let mut queue: VecDeque<(ValueId, Option<NodeId>)> = [(y, None)].into();
+    let mut seen = BTreeSet::from([y]);
+    while let Some((v, through)) = queue.pop_front() {
+        if seen.len() > SEARCHED {
+            break;
+        }
+        if graph.is_output(v) {
+            let value = graph.value(v);
+            let order = if value.layout.is_row_major() { "in the model's order" } else { "as the caller takes it" };
+            reasons.push(format!("graph output `{}` is wanted {order}{}", value.name, by_way_of(graph, through)));
+        }
+        for u in graph.uses(v) {
+            let node = graph.node(u.node);
+            let name = Name(graph, u.node);
+            let reason = match (&node.op, &node.form) {
+                (Op::Relayout, _) => Some(format!("{name} moves it on")),
+                (_, Form::Opaque(why)) => Some(format!("{name} reads it row-major ({why})")),
+                (_, Form::Axes(bound)) => {
+                    let pinned = pinned(bound, Slot::In(u.slot)).map(|axes| format!("{name} finds {axes} by position"));
+                    pinned.or_else(|| {
+                        is_limited(bound).then(|| format!("{name} is computed by runtimes in few orders of its axes"))
+                    })
+                }
+                (_, Form::Kernel(_)) => Some(format!("{name} reads it so")),
+                (_, Form::View(_) | Form::Borders(_)) => None,
+            };
+            if let Some(reason) = reason {
+                reasons.push(reason + &by_way_of(graph, through));
+                continue;
+            }
+            let through = through.or(Some(u.node));
+            for &out in node.outputs.iter().flatten() {
+                if seen.insert(out) {
+                    queue.push_back((out, through));
+                }
+            }
+        }
+    }
+    if reasons.is_empty() {
+        return "its readers are free to read it otherwise, at no lower price".to_owned();
+    }
+    let more = reasons.len().saturating_sub(SHOWN);
+    reasons.truncate(SHOWN);
+    let text = reasons.join(", ");
+    if more > 0 { format!("{text} and {more} more") } else { text }
+}
+
+fn by_way_of(graph: &Graph, through: Option<NodeId>) -> String {
+    through.map_or_else(String::new, |n| format!(" (by way of {})", Name(graph, n)))
+}
+
+/// A node as messages name it. Most nodes that a search passes are not named.
+struct Name<'a>(&'a Graph, NodeId);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.node(self.1).describe(self.0))
+    }
+}
+
+/// Whether runtimes compute the op in hardly an order of its axes but ONNX's own: an exchange of two, or none.
+fn is_limited(bound: &Bound) -> bool {
+    bound.orders.as_ref().is_some_and(|orders| orders.len() <= 2)
+}
+
+/// Letters of a slot that the op finds by position.
+fn pinned(bound: &Bound, slot: Slot) -> Option<String> {
+    let names: Vec<&str> = bound
+        .axes(slot)?
+        .iter()
+        .filter_map(|&a| bound.atoms.get(usize::from(a)))
+        .filter(|a| a.pinned)
+        .map(|a| a.name.as_str())
+        .collect();
+    (!names.is_empty()).then(|| names.join(" "))
+}

@@ -1,0 +1,19 @@
+//! `canonicalize`: binds every node to its signature.
+//!
+//! After it, opset history is gone: axes are atoms, whether the file gives them as attributes or operands, negative or by
+//! default; Transpose, Reshape, Squeeze, Unsqueeze, Flatten and Identity are views. No node is removed: a view is a fact about
+//! a node, and a node that nothing changes is written as it was read.
+
+use relayout_ir::graph::{Graph, NodeId, Op};
+use relayout_ir::op::bind;
+use relayout_target::{Context, PassError};
+
+/// Binds forms.
+pub fn canonicalize(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), PassError> {
+    let nodes: Vec<NodeId> = graph.nodes().filter(|&n| matches!(graph.node(n).op, Op::Onnx(_))).collect();
+    for n in nodes {
+        let form = bind(graph, n);
+        graph.set_form(n, form);
+    }
+    Ok(())
+}

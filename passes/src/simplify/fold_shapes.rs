@@ -1,0 +1,13 @@
+//! `fold_shapes`: types, shapes and the contents of shape arithmetic, for the graph and its bodies.
+
+use crate::pipeline::State;
+use relayout_ir::graph::Graph;
+use relayout_ir::op::infer::infer_graph;
+use relayout_target::PassError;
+
+/// Infers types and contents. What the model declares wrongly is reported, not repaired.
+pub(crate) fn fold_shapes(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
+    let problems = infer_graph(graph, &mut state.unknowns);
+    state.report.notes.extend(problems.into_iter().map(|p| p.message));
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! `cleanup`: removes what nobody reads any more. What nobody read in the input stays: it is the user's.
+
+use crate::pipeline::State;
+use relayout_ir::graph::{Graph, NodeId, Op};
+use relayout_ir::patch::remove_dead;
+use relayout_target::{PassError, each_graph};
+
+/// Nodes without readers, graph outputs and inputs aside.
+pub fn dead_nodes(graph: &Graph) -> Vec<NodeId> {
+    let unread = |n: &NodeId| {
+        let node = graph.node(*n);
+        !matches!(node.op, Op::Input { .. })
+            && node.outputs.iter().flatten().all(|&v| graph.use_count(v) == 0 && !graph.is_output(v))
+    };
+    graph.nodes().filter(unread).collect()
+}
+
+/// Removes dead nodes that were alive in the input.
+pub(crate) fn cleanup(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
+    let mut dead_before = state.dead_before.iter();
+    each_graph(graph, "", &mut |graph, _| {
+        let kept = dead_before.next();
+        let dead = dead_nodes(graph).into_iter().filter(|n| kept.is_none_or(|kept| !kept.contains(n)));
+        remove_dead(graph, dead.collect::<Vec<_>>());
+        Ok(())
+    })
+}

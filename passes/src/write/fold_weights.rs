@@ -1,0 +1,155 @@
+//! `fold_weights`: moves and views of constants become constants. Their bytes are not touched here: a permutation is a note
+//! on the constant that export executes while it writes.
+
+use relayout_ir::constant::{Constant, Repack};
+use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
+use relayout_ir::form::{Form, View};
+use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_ir::patch::{Insert, Patch, constant_node};
+use relayout_ir::storage::same_bytes;
+use relayout_target::{Context, PassError};
+
+/// Folds in topological order, so that chains fold whole.
+pub fn fold_weights(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), PassError> {
+    for n in graph.order().unwrap_or_default() {
+        let Some((y, constant)) = folded(graph, n) else { continue };
+        let value = graph.value(y);
+        let mut patch = Patch::new();
+        patch.insert(Insert {
+            node: constant_node(constant, graph.node(n).rank),
+            name: value.name.clone(),
+            ty: value.ty.clone(),
+            layout: value.layout.clone(),
+            uses: graph.uses(y).into_vec(),
+            outputs: graph.output_places(y).to_vec(),
+            takes_name_of: Some(y),
+        });
+        patch.apply(graph)?;
+    }
+    Ok(())
+}
+
+/// The constant that a node's result is, if it is a move or a changed view of a constant.
+fn folded(graph: &Graph, n: NodeId) -> Option<(ValueId, Constant)> {
+    let node = graph.node(n);
+    let x = node.inputs.first().copied().flatten()?;
+    let y = node.outputs.first().copied().flatten()?;
+    if graph.use_count(y) == 0 && !graph.is_output(y) {
+        return None;
+    }
+    if matches!(node.op, Op::Onnx(_)) && to_is_plain_transpose(graph, n, y) {
+        return known_constant(graph, y).map(|c| (y, c)).or_else(|| folded_view(graph, n, x, y));
+    }
+    folded_view(graph, n, x, y)
+}
+
+/// The same, from the constant behind the operand.
+fn folded_view(graph: &Graph, n: NodeId, x: ValueId, y: ValueId) -> Option<(ValueId, Constant)> {
+    let node = graph.node(n);
+    let constant = constant_behind(graph, x)?;
+    let (from, to) = (graph.value(x), graph.value(y));
+    let (from_shape, to_shape) = (from.ty.shape()?, to.ty.shape()?);
+    let dims: Vec<i64> = graph.storage_shape(y, &to.layout)?.iter().map(Dim::as_const).collect::<Option<_>>()?;
+    let view = match (&node.op, &node.form) {
+        (Op::Relayout, _) => View::Same,
+        (Op::Onnx(_), Form::View(view)) => view.clone(),
+        _ => return None,
+    };
+    let moves = matches!(view, View::Transpose(_)) || matches!(node.op, Op::Relayout);
+    if !moves && from.layout.is_row_major() && to.layout.is_row_major() && node.origin.is_some() {
+        // A Reshape of the input's own that nothing has touched.
+        return None;
+    }
+    let left = view.forward(&from.layout, from_shape, to_shape).ok()?;
+    let mut folded = Constant { dims, ..constant };
+    if !same_bytes(&left, &to.layout, to_shape) {
+        let repack = repack(&left, &to.layout, to_shape)?;
+        folded.pending = Some(Box::new(match &folded.pending {
+            None => repack,
+            Some(before) => compose(before, &repack)?,
+        }));
+    }
+    Some((y, folded))
+}
+
+/// The constant that a value is: itself one, or one seen through Reshapes of the input's own. Their bytes are the same.
+fn constant_behind(graph: &Graph, v: ValueId) -> Option<Constant> {
+    if let Some(c) = graph.constant(v) {
+        return Some(c.clone());
+    }
+    let value = graph.value(v);
+    let known = value.layout.is_row_major().then(|| known_constant(graph, v)).flatten();
+    if known.is_some() {
+        return known;
+    }
+    let node = graph.node(value.producer().0);
+    let x = node.inputs.first().copied().flatten()?;
+    let plain = value.layout.is_row_major() && graph.value(x).layout.is_row_major();
+    if !plain || !matches!(node.form, Form::View(View::Reshape | View::Same)) {
+        return None;
+    }
+    Some(Constant { dims: value.ty.const_shape()?, ..constant_behind(graph, x)? })
+}
+
+/// Whether the node is a Transpose whose result is stored in ONNX's order.
+fn to_is_plain_transpose(graph: &Graph, n: NodeId, y: ValueId) -> bool {
+    matches!(graph.node(n).form, Form::View(View::Transpose(_))) && graph.value(y).layout.is_row_major()
+}
+
+/// The constant that shape arithmetic found a value to be, stored in ONNX's order.
+pub fn known_constant(graph: &Graph, v: ValueId) -> Option<Constant> {
+    let value = graph.value(v);
+    let dims = value.ty.const_shape()?;
+    let elements: Vec<i64> = value.contents.as_ref()?.iter().map(Dim::as_const).collect::<Option<_>>()?;
+    let dtype = value.ty.dtype()?;
+    let width = match dtype {
+        DType::I64 => 8,
+        DType::I32 => 4,
+        _ => return None,
+    };
+    let fits = |&e: &i64| width == 8 || i32::try_from(e).is_ok();
+    let whole = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d)) == Some(elements.len() as i64);
+    if !whole || !elements.iter().all(fits) {
+        return None;
+    }
+    let bytes: Vec<u8> = elements.iter().flat_map(|e| e.to_le_bytes()[..width].to_vec()).collect();
+    Some(Constant::inline(dtype, dims, bytes.into()))
+}
+
+/// The move from layout `from`, an order of whole axes, to layout `to`, said of the places that `from` stores.
+fn repack(from: &Layout, to: &Layout, shape: &[Dim]) -> Option<Repack> {
+    let stored = from.as_permutation()?;
+    let extents = stored.iter().map(|&axis| shape.get(axis)?.as_const()).collect::<Option<_>>()?;
+    Some(Repack { extents, to: to.transpose(&stored).ok()? })
+}
+
+/// One move after another, where the first is a permutation and the second speaks of the places that it leaves.
+fn compose(first: &Repack, second: &Repack) -> Option<Repack> {
+    let perm = first.to.as_permutation()?;
+    let left: Option<Vec<i64>> = perm.iter().map(|&p| first.extents.get(p).copied()).collect();
+    if left? != second.extents {
+        return None;
+    }
+    let mut inverse = vec![0; perm.len()];
+    for (place, &axis) in perm.iter().enumerate() {
+        *inverse.get_mut(axis)? = place;
+    }
+    Some(Repack { extents: first.extents.clone(), to: second.to.transpose(&inverse).ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permutations_compose_in_the_order_they_are_made() {
+        let repack = |extents: &[i64], to: &str| Repack { extents: extents.to_vec(), to: to.parse().unwrap() };
+        let a = repack(&[2, 3, 4], "b c a");
+        assert_eq!(compose(&a, &repack(&[3, 4, 2], "c a b")), Some(repack(&[2, 3, 4], "a b c")));
+        assert_eq!(compose(&a, &repack(&[3, 4, 2], "c a/8 b a%8")), Some(repack(&[2, 3, 4], "a b/8 c b%8")));
+        assert_eq!(compose(&a, &repack(&[12, 2], "b a")), None);
+        assert_eq!(compose(&repack(&[2, 3], "b a/8 a%8"), &repack(&[3, 2], "b a")), None);
+    }
+}

@@ -1,0 +1,13 @@
+//! The decision is written: layouts, moves and forms; then moves that are left are joined, hoisted, folded into constants, split.
+
+pub mod cleanup;
+pub mod fold_weights;
+pub mod hoist;
+pub mod join_moves;
+pub mod materialize;
+pub mod raise_digits;
+pub mod raise_operands;
+pub mod reorder_weights;
+pub mod split_moves;
+pub mod trim_pools;
+pub(crate) mod write_forms;

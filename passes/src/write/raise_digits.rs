@@ -1,0 +1,156 @@
+//! Broadcast operands beside results with a dim per digit: `[1, 1, H, W]` meets `NCHW16c` as `[1, 1, H, W, 1]`.
+//!
+//! Such an operand has no logical shape of the result's rank any more, so it is given a dim of 1 for every digit that it lacks,
+//! and the op, which speaks of no axes, is fixed in these layouts.
+
+use relayout_ir::attr::Attr;
+use relayout_ir::constant::Constant;
+use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
+use relayout_ir::form::{AtomId, Bound, Form, KernelLayouts, Slot, View};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
+use relayout_ir::layout::{Factor, Layout};
+use relayout_ir::patch::constant_node;
+use relayout_ir::storage::{StorageRule, reshape_target};
+use relayout_ir::types::{TensorType, Type};
+use relayout_target::PassError;
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
+
+/// The first operator set in which Unsqueeze takes its axes as an operand.
+const AXES_ARE_AN_OPERAND: i64 = 13;
+
+/// Whether values of this layout have another number of dims than axes.
+pub(super) fn is_split(graph: &Graph, layout: &Layout) -> bool {
+    graph.storage == StorageRule::PerDigit && layout.factors().len() != layout.rank()
+}
+
+/// Whether the first result of a node has a dim per digit of a split axis.
+pub(super) fn has_digits(graph: &Graph, n: NodeId) -> bool {
+    result(graph, n).is_some_and(|y| is_split(graph, &graph.value(y).layout))
+}
+
+fn result(graph: &Graph, n: NodeId) -> Option<ValueId> {
+    graph.node(n).outputs.first().copied().flatten()
+}
+
+/// A digit of an atom. The outermost ones of an operand that repeats one element and of the result are the same.
+type Digit = (AtomId, Option<u64>);
+
+fn digit(axes: &[AtomId], f: &Factor) -> Option<Digit> {
+    Some((*axes.get(usize::from(f.axis))?, f.modulo.map(|_| f.div)))
+}
+
+fn digits(axes: &[AtomId], layout: &Layout) -> Option<Vec<Digit>> {
+    layout.factors().iter().map(|f| digit(axes, f)).collect()
+}
+
+/// Whether the dims of an operand do not meet those of the result at their end. A dim of 1 fits anywhere.
+pub(super) fn lies_apart(
+    graph: &Graph,
+    bound: &Bound,
+    slot: usize,
+    v: ValueId,
+    layout: &Layout,
+    full: &Layout,
+) -> bool {
+    let (Some(axes), Some(all)) = (bound.axes(Slot::In(slot)), bound.axes(Slot::Out(0))) else { return false };
+    if !bound.renumber.is_empty() || !axes.iter().all(|a| all.contains(a)) {
+        return false;
+    }
+    let (Some(own), Some(full)) = (digits(axes, layout), digits(all, full)) else { return false };
+    let shape = graph.value(v).ty.shape().unwrap_or_default();
+    let one = |d: &Digit| axes.iter().position(|a| *a == d.0).and_then(|axis| shape.get(axis)).is_some_and(Dim::is_one);
+    own.iter().rev().zip(full.iter().rev()).any(|(a, b)| a != b && !one(a))
+}
+
+/// Raises the operands of every such node. `opset` is the version of the standard domain that the model imports.
+pub fn raise_to_digits(graph: &mut Graph, opset: i64) -> Result<(), PassError> {
+    // By value and the places of the new dims: one raised value for all who read it alike.
+    let mut raised: FxHashMap<(ValueId, Vec<usize>), ValueId> = FxHashMap::default();
+    for n in graph.order().unwrap_or_default() {
+        let slots = apart(graph, n);
+        if slots.is_empty() {
+            continue;
+        }
+        let node = graph.node(n);
+        let (mut inputs, outputs) = (node.inputs.clone(), node.outputs.clone());
+        for (slot, v, missing) in slots {
+            let by = match raised.entry((v, missing)) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => {
+                    let by = insert(graph, (n, opset), v, &new.key().1)?;
+                    *new.insert(by)
+                }
+            };
+            if let Some(place) = inputs.get_mut(slot) {
+                *place = Some(by);
+            }
+        }
+        let own = |v: &Option<ValueId>| v.map(|v| graph.value(v).layout.clone()).filter(|l| !l.is_row_major());
+        let layouts = KernelLayouts { ins: inputs.iter().map(own).collect(), outs: outputs.iter().map(own).collect() };
+        graph.set_inputs(n, inputs);
+        graph.set_form(n, Form::Kernel(Box::new(layouts)));
+    }
+    Ok(())
+}
+
+/// Operands that lie apart, and the places of the dims that they lack among those of the result.
+fn apart(graph: &Graph, n: NodeId) -> Vec<(usize, ValueId, Vec<usize>)> {
+    let node = graph.node(n);
+    let (Form::Axes(bound), Some(y)) = (&node.form, result(graph, n)) else { return Vec::new() };
+    let full = &graph.value(y).layout;
+    if !is_split(graph, full) {
+        return Vec::new();
+    }
+    let lacking = |(slot, v): (usize, ValueId)| {
+        let layout = &graph.value(v).layout;
+        if !lies_apart(graph, bound, slot, v, layout, full) {
+            return None;
+        }
+        let own = digits(bound.axes(Slot::In(slot))?, layout)?;
+        let all = digits(bound.axes(Slot::Out(0))?, full)?;
+        let missing = all.iter().enumerate().filter(|(_, d)| !own.contains(d)).map(|(place, _)| place).collect();
+        Some((slot, v, missing))
+    };
+    node.inputs.iter().enumerate().filter_map(|(slot, v)| v.map(|v| (slot, v))).filter_map(lacking).collect()
+}
+
+/// The operand with dims of 1 at these places.
+fn insert(graph: &mut Graph, (n, opset): (NodeId, i64), v: ValueId, missing: &[usize]) -> Result<ValueId, PassError> {
+    let value = graph.value(v);
+    let layout = value.layout.clone();
+    let stored = graph.storage_shape(v, &layout).unwrap_or_default();
+    let mut dims = stored.clone();
+    for &place in missing {
+        dims.insert(place.min(dims.len()), Dim::from(1));
+    }
+    let rank = graph.node(n).rank;
+    let name = graph.fresh_name(&format!("{}.{}d", value.name, dims.len()));
+    let places: Vec<i64> = missing.iter().map(|&p| p as i64).collect();
+    // A Reshape says every extent, an Unsqueeze only what is new.
+    let (op, list) = match reshape_target(&stored, &dims) {
+        Some(target) => ("Reshape", target),
+        None => ("Unsqueeze", places),
+    };
+    let ty = Type::Tensor(TensorType { dtype: value.ty.dtype(), shape: Some(dims) });
+    let name_of_op = OpName { domain: String::new(), name: op.to_owned(), overload: String::new() };
+    let mut node = Node::new(Op::Onnx(name_of_op), vec![Some(v)]);
+    (node.opset, node.rank) = (opset, rank);
+    // What is stored as ONNX has it is the same elements in another shape, which folds into constants.
+    node.form = if layout.is_row_major() && ty.const_shape().is_some() {
+        Form::View(View::Reshape)
+    } else {
+        let ins = vec![(!layout.is_row_major()).then_some(layout)];
+        Form::Kernel(Box::new(KernelLayouts { ins, outs: Vec::new() }))
+    };
+    if op == "Unsqueeze" && opset < AXES_ARE_AN_OPERAND {
+        node.attrs.insert("axes".to_owned(), Attr::Ints(list));
+    } else {
+        let extents = Type::tensor(DType::I64, vec![Dim::from(list.len() as i64)]);
+        let shape = graph.fresh_name(&format!("{name}.shape"));
+        let shape = graph.add_single(constant_node(Constant::ints(&list), rank), shape, extents);
+        node.inputs.push(Some(shape?));
+    }
+    graph.add_single(node, name, ty).map_err(PassError::Name)
+}

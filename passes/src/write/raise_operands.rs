@@ -1,0 +1,107 @@
+//! An operand of lower rank is aligned at its end, so where its axes no longer lie there it is raised to full rank first.
+
+use relayout_ir::dim::Dim;
+use relayout_ir::form::{AtomId, Bound, Form, Slot, View};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_ir::op::bind;
+use relayout_ir::patch::{Insert, Patch};
+use relayout_ir::types::{TensorType, Type};
+use relayout_target::PassError;
+use rustc_hash::FxHashMap;
+
+/// Raises broadcast operands.
+pub fn raise_operands(graph: &mut Graph) -> Result<(), PassError> {
+    // One raised value for all who read it alike.
+    let mut raised: Vec<Insert> = Vec::new();
+    let mut raised_of: FxHashMap<ValueId, Vec<usize>> = FxHashMap::default();
+    let mut touched = Vec::new();
+    for n in graph.nodes() {
+        let digits = super::raise_digits::has_digits(graph, n);
+        for (slot, v) in raised_operands(graph, n) {
+            let Some(insert) = raise(graph, n, slot, v).filter(|_| !digits) else { continue };
+            touched.push(n);
+            let known = raised_of.entry(v).or_default();
+            let alike = |&at: &usize| raised[at].layout == insert.layout && raised[at].ty == insert.ty;
+            if let Some(at) = known.iter().copied().find(alike) {
+                raised[at].uses.extend(insert.uses);
+            } else {
+                known.push(raised.len());
+                raised.push(insert);
+            }
+        }
+    }
+    let mut patch = Patch::new();
+    for insert in raised {
+        patch.insert(insert);
+    }
+    patch.apply(graph)?;
+    for n in touched {
+        let form = bind(graph, n);
+        graph.set_form(n, form);
+    }
+    Ok(())
+}
+
+/// Operands of a node that have to be raised.
+fn raised_operands(graph: &Graph, n: NodeId) -> Vec<(usize, ValueId)> {
+    let node = graph.node(n);
+    let Form::Axes(bound) = &node.form else { return Vec::new() };
+    let full = node.outputs.first().copied().flatten().map(|y| &graph.value(y).layout);
+    let raised = |&(slot, v): &(usize, ValueId)| needs_raise(graph, bound, slot, v, &graph.value(v).layout, full);
+    node.inputs.iter().enumerate().filter_map(|(slot, v)| v.map(|v| (slot, v))).filter(raised).collect()
+}
+
+/// Whether an operand that the op aligns at its end no longer lines up there, its layout and that of the result being these.
+/// An axis of extent 1 fits anywhere.
+pub(crate) fn needs_raise(
+    graph: &Graph,
+    bound: &Bound,
+    slot: usize,
+    v: ValueId,
+    layout: &Layout,
+    full: Option<&Layout>,
+) -> bool {
+    if let Some(full) = full.filter(|full| super::raise_digits::is_split(graph, full)) {
+        return super::raise_digits::lies_apart(graph, bound, slot, v, layout, full);
+    }
+    if !bound.aligned.get(slot).copied().unwrap_or(false) {
+        return false;
+    }
+    let stored = |axes: Option<&[AtomId]>, layout: Option<&Layout>| -> Option<Vec<AtomId>> {
+        layout?.as_permutation()?.iter().map(|&a| axes?.get(a).copied()).collect()
+    };
+    let own = stored(bound.axes(Slot::In(slot)), Some(layout));
+    let (Some(own), Some(full)) = (own, stored(bound.axes(Slot::Out(0)), full)) else { return false };
+    let axes = bound.axes(Slot::In(slot)).unwrap_or_default();
+    let shape = graph.value(v).ty.shape().unwrap_or_default();
+    let one = |atom: &AtomId| axes.iter().position(|a| a == atom).and_then(|i| shape.get(i)).is_some_and(Dim::is_one);
+    own.iter().rev().zip(full.iter().rev()).any(|(a, b)| a != b && !one(a))
+}
+
+/// The operand with leading axes of extent 1, stored in the order of the result's axes.
+fn raise(graph: &Graph, n: NodeId, slot: usize, v: ValueId) -> Option<Insert> {
+    let node = graph.node(n);
+    let y = node.outputs.first().copied().flatten()?;
+    let value = graph.value(v);
+    let shape = value.ty.shape()?;
+    let rank = graph.value(y).ty.rank()?;
+    let layout: Layout = graph.value(y).layout.clone();
+    let missing = rank.checked_sub(shape.len())?;
+    let mut raised = vec![Dim::from(1); missing];
+    raised.extend(shape.iter().cloned());
+    let op = OpName { domain: String::new(), name: "Reshape".to_owned(), overload: String::new() };
+    let mut view = Node::new(Op::Onnx(op), vec![Some(v)]);
+    view.opset = node.opset;
+    view.rank = node.rank.min(graph.node(value.producer().0).rank);
+    view.form = Form::View(View::Reshape);
+    Some(Insert {
+        node: view,
+        name: format!("{}.{rank}d", value.name),
+        ty: Type::Tensor(TensorType { dtype: value.ty.dtype(), shape: Some(raised) }),
+        layout,
+        uses: vec![Use { node: n, slot }],
+        outputs: vec![],
+        takes_name_of: None,
+    })
+}

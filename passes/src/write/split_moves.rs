@@ -1,0 +1,162 @@
+//! A move that the target's runtime is slow at becomes several that it is fast at.
+//!
+//! Between two of them, and behind a last one that leaves axes of size 1 elsewhere, stand a Flatten and a Reshape, which move
+//! nothing. The runtime's own optimizer merges Transposes that follow each other, and those with a Reshape between them, back
+//! into the slow one when it loads the file; it does not look through a Flatten.
+
+use relayout_ir::attr::Attr;
+use relayout_ir::constant::Constant;
+use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
+use relayout_ir::form::{Form, KernelLayouts};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_ir::patch::{Insert, Patch, constant_node};
+use relayout_ir::storage::{reshape_target, same_bytes};
+use relayout_ir::types::Type;
+use relayout_target::moves::{Moved, moved};
+use relayout_target::{Context, PassError};
+use relayout_target::{MoveKind, MoveQuery, Sizes};
+
+/// Flatten takes elements other than floats from this opset on.
+const ANY_ELEMENTS: i64 = 9;
+
+/// Splits moves of one graph, for targets that ask for it.
+pub(crate) fn split_moves(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
+    // What a step adds is of no opset.
+    let any_elements = flattens_any(graph);
+    for n in graph.order().unwrap_or_default() {
+        if let Some((y, steps)) = split(graph, n, cx, any_elements) {
+            apply(graph, n, y, &steps)?;
+        }
+    }
+    Ok(())
+}
+
+/// The result of a move that is split, and the layouts before and after each step. `any_elements` says whether Flatten takes
+/// elements other than floats.
+fn split(graph: &Graph, n: NodeId, cx: &Context<'_>, any_elements: bool) -> Option<(ValueId, Vec<[Layout; 2]>)> {
+    let node = graph.node(n);
+    if !matches!((&node.op, &node.form), (Op::Relayout, _) | (_, Form::View(_))) {
+        return None;
+    }
+    let Moved { result, left, .. } = moved(graph, n)?;
+    let value = graph.value(result);
+    let dtype = value.ty.dtype()?;
+    if !any_elements && !matches!(dtype, DType::F32 | DType::F16 | DType::F64) {
+        return None;
+    }
+    // An extent that may be other than 1 is not taken for 1, of whatever size it is thought to be.
+    let mut shape = cx.settings.hints.shape(graph, result)?;
+    for (extent, dim) in shape.iter_mut().zip(value.ty.shape()?) {
+        if !dim.is_const() {
+            *extent = (*extent).max(2);
+        }
+    }
+    let steps = cx.target().split_move(&MoveQuery {
+        kind: MoveKind::Permute,
+        from: &left,
+        to: &value.layout,
+        shape: &shape,
+        dtype: Some(dtype),
+        bytes: cx.settings.hints.bytes(graph, result),
+    });
+    // Symbolic extents may be more than a Reshape can say.
+    let says = steps.windows(2).all(|pair| match pair {
+        [[_, end], [start, _]] => shapes(graph, result, end, start).is_some(),
+        _ => false,
+    });
+    let [_, end] = steps.last()?;
+    let ends = *end == value.layout || shapes(graph, result, end, &value.layout).is_some();
+    (says && ends).then_some((result, steps))
+}
+
+/// Whether Flatten takes elements other than floats in this graph.
+fn flattens_any(graph: &Graph) -> bool {
+    graph.nodes().map(|n| graph.node(n)).any(|n| n.onnx().is_some() && n.opset >= ANY_ELEMENTS)
+}
+
+/// Extents of a value in layout `from` with all but its outermost axis made one, and what a Reshape from there to layout `to`
+/// takes; `None` if it can't be said, or moves bytes.
+fn shapes(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> Option<(Vec<Dim>, Vec<i64>)> {
+    if !same_bytes(from, to, graph.value(v).ty.shape()?) {
+        return None;
+    }
+    let stored = graph.storage_shape(v, from)?;
+    let (first, rest) = stored.split_first()?;
+    let target = reshape_target(std::slice::from_ref(first), &graph.storage_shape(v, to)?)?;
+    Some((vec![first.clone(), Dim::product(rest)?], target))
+}
+
+/// Puts the steps behind the node that made the first of them.
+fn apply(graph: &mut Graph, n: NodeId, y: ValueId, steps: &[[Layout; 2]]) -> Result<(), PassError> {
+    let [[_, first], later @ ..] = steps else { return Ok(()) };
+    let wanted = std::mem::replace(graph.value_mut(y).layout, first.clone());
+    let value = graph.value(y);
+    let mut last = Insert {
+        node: Node::new(Op::Relayout, vec![]),
+        name: value.name.clone(),
+        ty: value.ty.clone(),
+        layout: wanted.clone(),
+        uses: graph.uses(y).into_vec(),
+        outputs: graph.output_places(y).to_vec(),
+        takes_name_of: Some(y),
+    };
+    let rank = graph.node(n).rank;
+    let mut at = y;
+    for (i, [start, end]) in later.iter().enumerate() {
+        let node = viewed(graph, at, start, rank)?;
+        at = add(graph, node, &format!("{}.{start}", last.name), last.ty.clone(), start.clone())?;
+        let mut node = Node::new(Op::Relayout, vec![Some(at)]);
+        node.rank = rank;
+        if i + 1 == later.len() && *end == wanted {
+            last.node = node;
+            return finish(graph, last);
+        }
+        at = add(graph, node, &format!("{}.{end}", last.name), last.ty.clone(), end.clone())?;
+    }
+    last.node = viewed(graph, at, &wanted, rank)?;
+    finish(graph, last)
+}
+
+fn finish(graph: &mut Graph, last: Insert) -> Result<(), PassError> {
+    let mut patch = Patch::new();
+    patch.insert(last);
+    patch.apply(graph).map(drop).map_err(PassError::Name)
+}
+
+/// The node that declares the same bytes in another layout, in a way that the runtime leaves; its operand is added.
+fn viewed(graph: &mut Graph, x: ValueId, to: &Layout, rank: u32) -> Result<Node, PassError> {
+    let value = graph.value(x);
+    let (dtype, layout, name) = (value.ty.dtype(), value.layout.clone(), value.name.clone());
+    let says = shapes(graph, x, &layout, to).zip(dtype);
+    let Some(((flat, target), dtype)) = says else {
+        let first = format!("`{name}` can't be declared as {to}");
+        return Err(PassError::Invalid { pass: "split_moves", first, count: 1 });
+    };
+    let own = |layout: &Layout| (!layout.is_row_major()).then(|| layout.clone());
+    let mut flatten = kernel("Flatten", vec![Some(x)], own(&layout), None, rank);
+    flatten.attrs.insert("axis".to_owned(), Attr::Int(1));
+    let ty = Type::tensor(dtype, flat);
+    let flat = add(graph, flatten, &format!("{name}.flat"), ty, Layout::row_major(2))?;
+    let ty = Type::tensor(DType::I64, vec![Dim::from(target.len() as i64)]);
+    let shape = constant_node(Constant::ints(&target), rank);
+    let shape = add(graph, shape, &format!("{name}.shape"), ty, Layout::row_major(1))?;
+    Ok(kernel("Reshape", vec![Some(flat), Some(shape)], None, own(to), rank))
+}
+
+/// A standard op whose operand and result are declared as they are stored.
+fn kernel(op: &str, inputs: Vec<Option<ValueId>>, from: Option<Layout>, to: Option<Layout>, rank: u32) -> Node {
+    let op = OpName { domain: String::new(), name: op.to_owned(), overload: String::new() };
+    let mut node = Node::new(Op::Onnx(op), inputs);
+    node.rank = rank;
+    node.form = Form::Kernel(Box::new(KernelLayouts { ins: vec![from], outs: vec![to] }));
+    node
+}
+
+fn add(graph: &mut Graph, node: Node, name: &str, ty: Type, layout: Layout) -> Result<ValueId, PassError> {
+    let name = graph.fresh_name(name);
+    let v = graph.add_single(node, name, ty)?;
+    *graph.value_mut(v).layout = layout;
+    Ok(v)
+}

@@ -1,0 +1,187 @@
+//! `trim_pools`: what a pool says of its windows leads every reader to the extents that it has.
+//!
+//! With `ceil_mode` a last window may reach over the end, but one that would start in the padding behind the data does not count.
+//! Inference of ONNX before operator set 22 counts it. ONNX Runtime replaces Shape by what it infers, and bodies of functions read
+//! shapes, so a column that is not there would break what comes behind. So where the two differ the pool says the same windows
+//! otherwise, by the first of these that can:
+//!
+//! - it rounds down, if that gives the same extents on every axis;
+//! - the padding that no window reaches goes;
+//! - it rounds down, and where a window reaches over the end there is as much padding. Not for means that count padding.
+//!
+//! Absent: such means over windows that are shorter than their stride on such an axis, beside another axis whose last window
+//! reaches over the end.
+
+use relayout_ir::attr::Attr;
+use relayout_ir::form::Form;
+use relayout_ir::graph::{Graph, Node, Op, ValueId};
+use relayout_target::{Context, PassError};
+
+/// The first operator set whose inference leaves such a window out.
+const INFERRED_RIGHT: i64 = 22;
+
+const POOLS: [&str; 3] = ["MaxPool", "AveragePool", "LpPool"];
+
+/// Trims the pools of files that call functions; others have no need of it and stay as they were read.
+pub fn trim_pools(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
+    if cx.target().capabilities().calls_functions && cx.settings.opset < INFERRED_RIGHT && calls(graph) {
+        trim(graph);
+    }
+    Ok(())
+}
+
+/// Whether a graph or a body of it has a kernel or a move, which are calls.
+fn calls(graph: &Graph) -> bool {
+    graph.nodes().any(|n| {
+        let node = graph.node(n);
+        matches!(node.op, Op::Relayout) || matches!(node.form, Form::Kernel(_)) || node.bodies().any(calls)
+    })
+}
+
+fn trim(graph: &mut Graph) {
+    for n in graph.nodes().collect::<Vec<_>>() {
+        for (name, attr) in said_better(graph, graph.node(n)) {
+            graph.attrs_mut(n).insert(name.to_owned(), attr);
+        }
+        graph.attrs_mut(n).values_mut().flat_map(Attr::bodies_mut).for_each(trim);
+    }
+}
+
+/// The attributes to set: none if extents are inferred right, or can't be.
+fn said_better(graph: &Graph, node: &Node) -> Vec<(&'static str, Attr)> {
+    let Op::Onnx(op) = &node.op else { return Vec::new() };
+    let is_set = |name: &str| node.int(name).unwrap_or(0) != 0;
+    let standard = op.domain.is_empty() || matches!(node.form, Form::Kernel(_));
+    if !standard || !POOLS.contains(&op.name.as_str()) || !is_set("ceil_mode") {
+        return Vec::new();
+    }
+    let Some(windows) = windows(graph, node).filter(|all| !all.iter().all(|w| w.places(true) == w.found)) else {
+        return Vec::new();
+    };
+    let down = ("ceil_mode", Attr::Int(0));
+    let pads = |after: Vec<i64>| ("pads", Attr::Ints(windows.iter().map(|w| w.pads.0).chain(after).collect()));
+    if windows.iter().all(|w| w.places(false) == w.found) {
+        vec![down]
+    } else if let Some(after) = windows.iter().map(|w| w.trimmed()).collect() {
+        vec![pads(after)]
+    } else if let Some(after) = windows.iter().map(|w| w.filled()).collect()
+        && !is_set("count_include_pad")
+    {
+        vec![down, pads(after)]
+    } else {
+        Vec::new()
+    }
+}
+
+/// The windows along one axis.
+#[derive(Clone, Copy, Debug)]
+struct Windows {
+    extent: i64,
+    kernel: i64,
+    /// From the first element of a window to behind its last.
+    span: i64,
+    stride: i64,
+    pads: (i64, i64),
+    /// How many there are.
+    found: i64,
+}
+
+impl Windows {
+    /// How many fit, the last one wholly or in part, also in the padding.
+    fn places(self, in_part: bool) -> i64 {
+        let room = self.extent + self.pads.0 + self.pads.1 - self.span;
+        let more = if in_part { self.stride - 1 } else { 0 };
+        (room + more).div_euclid(self.stride) + 1
+    }
+
+    /// How far behind the data they end; negative where that is before its end.
+    fn end(self) -> i64 {
+        (self.found - 1) * self.stride + self.span - self.extent - self.pads.0
+    }
+
+    /// The padding behind the data with which so many are counted. `None` if no padding is little enough.
+    fn trimmed(self) -> Option<i64> {
+        if self.places(true) == self.found { Some(self.pads.1) } else { Some(self.end()).filter(|&end| end >= 0) }
+    }
+
+    /// The padding behind the data with which so many fit wholly. `None` if a runtime takes no such padding.
+    fn filled(self) -> Option<i64> {
+        let after = self.pads.1.max(self.end());
+        let fits = Windows { pads: (self.pads.0, after), ..self }.places(false) == self.found;
+        (fits && (after == self.pads.1 || after < self.kernel)).then_some(after)
+    }
+}
+
+fn is_small(i: i64) -> bool {
+    (0..1 << 31).contains(&i)
+}
+
+/// The windows of a pool, if all is known and is small enough to count with.
+fn windows(graph: &Graph, node: &Node) -> Option<Vec<Windows>> {
+    let spatial = |v: Option<ValueId>| -> Option<Vec<i64>> {
+        graph.value(v?).ty.shape()?.get(2..)?.iter().map(|d| d.as_const().filter(|&i| is_small(i))).collect()
+    };
+    let extents = spatial(node.inputs.first().copied().flatten())?;
+    let found = spatial(node.outputs.first().copied().flatten())?;
+    let axes = extents.len();
+    let list = |name: &str, entries: usize, default: i64| {
+        let list = node.ints(name).map_or_else(|| vec![default; entries], <[i64]>::to_vec);
+        (list.len() == entries && list.iter().all(|&i| is_small(i))).then_some(list)
+    };
+    let (strides, dilations) = (list("strides", axes, 1)?, list("dilations", axes, 1)?);
+    let kernel = list("kernel_shape", axes, 1)?;
+    let pads = match node.str("auto_pad") {
+        None | Some("NOTSET" | "") => list("pads", 2 * axes, 0)?,
+        // They leave no padding: there is nothing to take, but rounding down may do.
+        Some("VALID") => vec![0; 2 * axes],
+        _ => return None,
+    };
+    let of = |i: usize| Windows {
+        extent: extents[i],
+        kernel: kernel[i],
+        span: (kernel[i] - 1) * dilations[i] + 1,
+        stride: strides[i].max(1),
+        pads: (pads[i], pads[axes + i]),
+        found: found[i],
+    };
+    (found.len() == axes).then(|| (0..axes).map(of).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many windows a runtime computes with `ceil_mode`.
+    fn computed(w: Windows) -> i64 {
+        let starts = (0..).map(|i| i * w.stride);
+        let room = w.extent + w.pads.0 + w.pads.1 - w.span;
+        // Where the one before fits with room to spare there is another, if it starts in the data.
+        starts.take_while(|&at| at == 0 || (at - w.stride < room && at < w.extent + w.pads.0)).count() as i64
+    }
+
+    #[test]
+    fn other_padding_leaves_the_windows_that_there_are_and_is_rounded_alike_either_way() {
+        let mut trimmed = 0;
+        for (extent, span, stride) in (5..12).flat_map(|e| (1..5).flat_map(move |k| (1..5).map(move |s| (e, k, s)))) {
+            for pads in (0..span).flat_map(|before| (0..span).map(move |after| (before, after))) {
+                let w = Windows { extent, kernel: span, span, stride, pads, found: 0 };
+                let w = Windows { found: computed(w), ..w };
+                let filled = w.filled().expect("windows of a stride reach no further than themselves");
+                assert_eq!(Windows { pads: (pads.0, filled), ..w }.places(false), w.found, "{w:?}");
+                if w.places(true) == w.found {
+                    continue;
+                }
+                assert_eq!(w.places(false), w.found, "a window that starts in padding is in part: {w:?}");
+                let Some(after) = w.trimmed() else {
+                    assert!(span < stride, "{w:?}");
+                    continue;
+                };
+                let less = Windows { pads: (pads.0, after), ..w };
+                assert!(after < pads.1, "{w:?}");
+                assert_eq!([less.places(true), less.places(false), computed(less)], [w.found; 3], "{w:?}");
+                trimmed += 1;
+            }
+        }
+        assert!(trimmed > 50, "{trimmed}");
+    }
+}
