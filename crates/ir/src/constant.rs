@@ -3,8 +3,10 @@
 //! A relayout of a constant is a note, [`Constant::pending`], which export executes while it streams the bytes out. Bytes that
 //! are not there (weights stripped from a file) are a state, and an error only where somebody needs them.
 
+use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::layout::Layout;
+use crate::types::Type;
 use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
@@ -87,6 +89,27 @@ impl Constant {
     pub fn ints(values: &[i64]) -> Constant {
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
         Constant::inline(DType::I64, vec![values.len() as i64], bytes.into())
+    }
+
+    /// 32-bit floats in row-major order.
+    pub fn floats(numbers: impl IntoIterator<Item = f64>, dims: &[i64]) -> Constant {
+        let bytes: Vec<u8> = numbers.into_iter().flat_map(|x| (x as f32).to_le_bytes()).collect();
+        Constant::inline(DType::F32, dims.to_vec(), bytes.into())
+    }
+
+    /// The same number everywhere, 64 bits wide for float64 and 32 bits for any other element type.
+    pub fn filled(dtype: DType, dims: &[i64], number: f64) -> Constant {
+        let count = dims.iter().product::<i64>().max(0) as usize;
+        let bytes = match dtype {
+            DType::F64 => number.to_le_bytes().repeat(count),
+            _ => (number as f32).to_le_bytes().repeat(count),
+        };
+        Constant::inline(dtype, dims.to_vec(), bytes.into())
+    }
+
+    /// The type of its value.
+    pub fn ty(&self) -> Type {
+        Type::tensor(self.dtype, self.dims.iter().map(|&d| Dim::from(d)).collect())
     }
 
     /// Number of elements; `None` on overflow or a negative extent.

@@ -11,12 +11,14 @@
 //! Absent on purpose: a mutable getter of the topology. It changes only through the methods here and through
 //! [`Patch`](crate::patch::Patch).
 
+pub mod build;
 mod edit;
 mod names;
 mod node;
 mod nodes;
 mod readers;
 
+pub use build::{BuildError, Builder, Draft, Handover, bind_again};
 pub use node::{Node, Op, OpName};
 
 use crate::attr::Attrs;
@@ -211,7 +213,7 @@ impl Graph {
     /// # Errors
     /// [`DuplicateName`].
     pub fn add_constant(&mut self, name: impl Into<String>, c: Constant) -> Result<ValueId, DuplicateName> {
-        let ty = Type::tensor(c.dtype, c.dims.iter().map(|&d| Dim::from(d)).collect());
+        let ty = c.ty();
         self.add_single(Node::new(Op::Constant(c), vec![]), name.into(), ty)
     }
 

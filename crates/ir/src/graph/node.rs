@@ -42,6 +42,18 @@ pub struct OpName {
     pub overload: String,
 }
 
+impl OpName {
+    /// An op of ONNX's own domain.
+    pub fn onnx(name: impl Into<String>) -> OpName {
+        OpName::new("", name)
+    }
+
+    /// An op of this domain, which is no overload.
+    pub fn new(domain: impl Into<String>, name: impl Into<String>) -> OpName {
+        OpName { domain: domain.into(), name: name.into(), overload: String::new() }
+    }
+}
+
 impl fmt::Display for OpName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.domain.is_empty() {
