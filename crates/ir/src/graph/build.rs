@@ -32,6 +32,7 @@ use crate::form::{Form, KernelLayouts, View};
 use crate::layout::Layout;
 use crate::op::bind;
 use crate::op::infer::{CONTENTS_LIMIT, infer_one};
+use crate::op::read::{Place, place_of};
 use crate::patch::constant_node;
 use crate::types::{TensorType, Type};
 
@@ -306,6 +307,33 @@ impl Draft<'_, '_> {
     pub fn operands(mut self, more: impl IntoIterator<Item = impl Into<Option<ValueId>>>) -> Self {
         self.node.inputs.extend(more.into_iter().map(Into::into));
         self
+    }
+
+    /// With a list of integers that the op has in an attribute or, from some version on, in an operand: then as a constant that is
+    /// called `what`. It is left out where this version has no place for it. The contents of the constant are known if the node
+    /// is to be bound.
+    ///
+    /// # Errors
+    /// [`DuplicateName`].
+    pub fn told(mut self, name: &str, what: &str, numbers: &[i64], opset: i64) -> Result<Self, DuplicateName> {
+        let place = match &self.node.op {
+            Op::Onnx(op) => place_of(&op.name, name, opset),
+            _ => Place::Nowhere,
+        };
+        match place {
+            Place::Nowhere => {}
+            Place::Attribute => drop(self.node.attrs.insert(name.to_owned(), Attr::Ints(numbers.to_vec()))),
+            Place::Operand(slot) => {
+                let v = self.builder.ints(what, numbers)?;
+                if self.binds {
+                    self.builder.graph.know_contents(v);
+                }
+                let inputs = &mut self.node.inputs;
+                inputs.resize(inputs.len().max(slot + 1), None);
+                inputs[slot] = Some(v);
+            }
+        }
+        Ok(self)
     }
 
     /// As a kernel of row-major operands and results.

@@ -123,6 +123,11 @@ impl Node {
         self.inputs.get(slot).copied().flatten()
     }
 
+    /// The result in a slot, if it is there.
+    pub fn result(&self, slot: usize) -> Option<ValueId> {
+        self.outputs.get(slot).copied().flatten()
+    }
+
     /// The result of a node that has one slot for results; `None` of others.
     pub fn only_result(&self) -> Option<ValueId> {
         match self.outputs[..] {
@@ -158,9 +163,22 @@ impl Node {
         self.attrs.get(name).and_then(Attr::as_int)
     }
 
+    /// Whether an integer attribute is there and not 0.
+    pub fn flag(&self, name: &str) -> bool {
+        self.int(name).unwrap_or(0) != 0
+    }
+
     /// An attribute that is a list of integers.
     pub fn ints(&self, name: &str) -> Option<&[i64]> {
         self.attrs.get(name).and_then(Attr::as_ints)
+    }
+
+    /// An attribute that is a float.
+    pub fn float(&self, name: &str) -> Option<f32> {
+        match self.attrs.get(name) {
+            Some(Attr::Float(x)) => Some(*x),
+            _ => None,
+        }
     }
 
     /// A string attribute.

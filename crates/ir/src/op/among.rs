@@ -14,7 +14,7 @@ pub fn is_among_signals(graph: &Graph, node: NodeId) -> bool {
     let (mut seen, mut next) = (BTreeSet::from([node]), VecDeque::from([node]));
     while let Some(n) = next.pop_front() {
         let at = graph.node(n);
-        let reads_signal = at.inputs.first().copied().flatten().is_some_and(|x| is_signal(&x));
+        let reads_signal = at.operand(0).is_some_and(|x| is_signal(&x));
         if at.onnx() == Some("Conv") && reads_signal {
             return true;
         }

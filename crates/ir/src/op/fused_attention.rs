@@ -87,8 +87,8 @@ fn attends_everywhere(_: &Graph, node: &Node) -> Result<(), String> {
         "Attention" => &[3, 4, 5, 6],
         _ => &[4, 5, 6, 7, 8, 9],
     };
-    let turns = node.int("do_rotary").unwrap_or(0) != 0;
-    let causal = node.int("unidirectional").unwrap_or(0) != 0;
+    let turns = node.flag("do_rotary");
+    let causal = node.flag("unidirectional");
     let reads = others.iter().any(|&slot| node.operand(slot).is_some());
     if turns || causal || reads || (1..4).any(|slot| has_result(node, slot)) {
         return Err("masks positions, or has a cache".to_owned());

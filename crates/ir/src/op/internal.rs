@@ -9,6 +9,7 @@ use super::elementwise::same;
 use super::infer::{Answer, InferContext, Inferred, typed};
 use super::norm::{BATCH_CHANNELS_LAST, INSTANCE_CHANNELS_LAST};
 use super::pool::{global_shape, pool_shape, pool_shape_channels_last};
+use super::read::per_axis;
 use super::{Axes, Case, Infer, OpDef};
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -83,7 +84,7 @@ fn blocked_global(ctx: &mut InferContext<'_>) -> Answer {
 
 fn reorder_input(ctx: &mut InferContext<'_>) -> Answer {
     let x = ctx.shape_of_rank(0, 4)?;
-    let [n, c, h, w] = match (ctx.int("channels_last", 0) != 0, &x[..]) {
+    let [n, c, h, w] = match (ctx.node.flag("channels_last"), &x[..]) {
         (false, [n, c, h, w]) | (true, [n, h, w, c]) => [n, c, h, w].map(Dim::clone),
         _ => return Err("operand 0 needs rank 4".to_owned()),
     };
@@ -101,7 +102,7 @@ fn reorder_output(ctx: &mut InferContext<'_>) -> Answer {
 
 fn blocked_upsample(ctx: &mut InferContext<'_>) -> Answer {
     let x = ctx.shape_of_rank(0, 4)?;
-    let scales = ctx.per_axis("scales", 4, 1)?;
+    let scales = per_axis(ctx.node, "scales", 4, 1)?;
     let shape = x.iter().zip(scales).map(|(d, s)| ctx.mul(d, &Dim::from(s))).collect();
     one(ctx, Some(shape))
 }

@@ -102,7 +102,7 @@ fn binary_scalars(graph: &Graph, node: &Node) -> Result<(), String> {
 }
 
 fn channels_last(_: &Graph, node: &Node) -> Result<(), String> {
-    if node.int("channels_last").unwrap_or(0) != 0 { Ok(()) } else { Err("has its channels first".to_owned()) }
+    if node.flag("channels_last") { Ok(()) } else { Err("has its channels first".to_owned()) }
 }
 
 fn channels_first(_: &Graph, node: &Node) -> Result<(), String> {
@@ -116,7 +116,7 @@ fn q_conv_last_by_tensor(graph: &Graph, node: &Node) -> Result<(), String> {
 
 /// Refuses unless exactly these operands have their last axes exchanged.
 fn turns(node: &Node, left: bool, right: bool) -> Result<(), String> {
-    let is = |name| node.int(name).unwrap_or(0) != 0;
+    let is = |name| node.flag(name);
     if is("transBatchA") || is("transBatchB") {
         return Err("moves batch axes of its operands, by position".to_owned());
     }
@@ -206,7 +206,7 @@ fn q_concat(ctx: &mut InferContext<'_>) -> Answer {
 }
 
 fn is_channels_last(ctx: &InferContext<'_>) -> bool {
-    ctx.int("channels_last", 0) != 0
+    ctx.node.flag("channels_last")
 }
 
 fn q_pool(ctx: &mut InferContext<'_>) -> Answer {

@@ -19,7 +19,6 @@ mod control;
 mod conv;
 mod describe;
 mod elementwise;
-mod extent;
 mod fused;
 mod fused_attention;
 mod fused_quant;
@@ -34,6 +33,7 @@ mod norm;
 mod pool;
 mod quant;
 mod query;
+pub mod read;
 mod recurrent;
 mod reduce;
 mod resize;
@@ -52,9 +52,9 @@ pub use among::is_among_signals;
 pub use bind::{bind, bind_as};
 pub use border::value_at;
 pub use describe::{Description, Meaning, Reading, describe};
-pub use extent::{Cut, Padding, cuts, paddings, pads, zero_padding};
 pub use infer::{InferContext, Inferred};
 pub use matmul::equation_terms;
+pub use read::{Cut, Padding, cuts, paddings, pads, zero_padding};
 pub use volume::{Frames, ImageWindows, Volume};
 
 use crate::form::{Renumber, View};
@@ -305,4 +305,21 @@ pub fn normalize_axis(axis: i64, rank: usize) -> Option<usize> {
     let rank = rank as i64;
     let axis = if axis < 0 { axis.checked_add(rank)? } else { axis };
     (0..rank).contains(&axis).then_some(axis as usize)
+}
+
+/// Several axes of a tensor of this rank, in the order given.
+///
+/// # Errors
+/// If one is out of range or occurs twice.
+pub(crate) fn axes_among(axes: &[i64], rank: usize) -> Result<Vec<usize>, String> {
+    let mut seen = vec![false; rank];
+    let mut result = Vec::with_capacity(axes.len().min(rank));
+    for &axis in axes {
+        let a = normalize_axis(axis, rank).ok_or_else(|| format!("axis {axis} is out of range for rank {rank}"))?;
+        if std::mem::replace(&mut seen[a], true) {
+            return Err(format!("axis {axis} occurs twice"));
+        }
+        result.push(a);
+    }
+    Ok(result)
 }

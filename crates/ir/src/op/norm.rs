@@ -46,7 +46,7 @@ fn is_inference(_: &Graph, node: &Node) -> Result<(), String> {
     let trains = if node.opset < 7 {
         node.int("is_test").unwrap_or(0) == 0 && (1..5).any(|i| has_result(node, i))
     } else {
-        node.int("training_mode").unwrap_or(0) != 0 || (1..5).any(|i| has_result(node, i))
+        node.flag("training_mode") || (1..5).any(|i| has_result(node, i))
     };
     if trains {
         return Err("trains: it updates its statistics".to_owned());

@@ -264,7 +264,7 @@ fn held(node: &Node) -> Option<&Constant> {
 
 /// `<TYPE>` where a constant's element type and extents are not those of the value it makes, as stored.
 fn own_type(graph: &Graph, node: &Node, c: &Constant) -> String {
-    let implied = node.outputs.first().copied().flatten().and_then(|v| {
+    let implied = node.result(0).and_then(|v| {
         let value = graph.value(v);
         layouts::stored_type(&value.ty, &value.layout, graph.storage)
     });
