@@ -19,15 +19,11 @@ mod control;
 mod conv;
 mod describe;
 mod elementwise;
-mod fused;
-mod fused_attention;
-mod fused_quant;
 mod gather;
 pub mod infer;
-mod internal;
 mod loss;
 mod matmul;
-mod microsoft;
+pub mod microsoft;
 mod misc;
 mod norm;
 mod pool;
@@ -54,6 +50,7 @@ pub use border::value_at;
 pub use describe::{Description, Meaning, Reading, describe};
 pub use infer::{InferContext, Inferred};
 pub use matmul::equation_terms;
+pub use microsoft::*;
 pub use read::{Cut, Padding, cuts, paddings, pads, zero_padding};
 pub use volume::{Frames, ImageWindows, Volume};
 
@@ -76,9 +73,6 @@ pub struct OpDef {
     pub infer: fn(&mut InferContext<'_>) -> Result<Inferred, String>,
 }
 
-/// The domain of ONNX Runtime's ops on blocks of channels.
-pub const NCHWC: &str = "com.microsoft.nchwc";
-
 /// Types of an op's results.
 type Infer = fn(&mut InferContext<'_>) -> Result<Inferred, String>;
 
@@ -89,11 +83,6 @@ impl OpDef {
     /// An op of ONNX's own domain.
     const fn onnx(name: &'static str, opsets: (i64, i64), axes: Axes, infer: Infer) -> OpDef {
         OpDef { name, domain: "", opsets, axes, infer }
-    }
-
-    /// An op of ONNX Runtime's domain, whose only version is 1.
-    const fn microsoft(name: &'static str, axes: Axes, infer: Infer) -> OpDef {
-        OpDef { name, domain: "com.microsoft", opsets: (1, 1), axes, infer }
     }
 }
 
@@ -263,11 +252,11 @@ pub static TABLE: &[Family] = &[
     family("Texts", text::OPS),
     family("Losses", loss::OPS),
     family("Others", misc::OPS),
-    family("ONNX Runtime's contributed ops", microsoft::OPS),
-    family("ONNX Runtime's attention", fused_attention::OPS),
-    family("ONNX Runtime's quantized products", fused_quant::OPS),
-    family("ONNX Runtime's other ops", fused::OPS),
-    family("ONNX Runtime's internal ops", internal::OPS),
+    microsoft::CONTRIBUTED,
+    microsoft::ATTENTION,
+    microsoft::QUANTIZED,
+    microsoft::OTHERS,
+    microsoft::INTERNAL,
 ];
 
 /// Every entry, in the order of the table.

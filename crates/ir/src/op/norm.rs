@@ -27,14 +27,14 @@ const MEAN_VARIANCE: &[Case] = &[
     Case::new("a*! -> a*!").whole(mvn_axes),
 ];
 
-// ONNX has LayerNormalization since 17; ONNX Runtime takes it in ONNX's domain at any version.
+// ONNX has LayerNormalization since 17; runtimes take it in ONNX's domain at any version.
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("BatchNormalization", (1, 26), Axes::Sig(BATCH), batch),
     OpDef::onnx("InstanceNormalization", (1, 26), Axes::Sig(INSTANCE), same),
     OpDef::onnx("GroupNormalization", (18, 26), Axes::Sig(GROUP), same),
     OpDef::onnx("LayerNormalization", (1, 26), Axes::Sig(LAYER), layer),
     OpDef::onnx("RMSNormalization", (23, 26), Axes::Sig(RMS), same),
-    // ONNX Runtime's name for it, which files that it saved have.
+    // A name for it that files have which a runtime saved.
     OpDef::onnx("SimplifiedLayerNormalization", (1, 26), Axes::Sig(SIMPLIFIED), layer),
     OpDef::onnx("LRN", (1, 26), Axes::Sig(LRN), same),
     OpDef::onnx("LpNormalization", (1, 26), Axes::Sig(LP), same),

@@ -1,7 +1,7 @@
 //! Resize and Upsample. By what they mean, any axis may lie anywhere, since scales, sizes and axes are renumbered; but runtimes
 //! compute only some arrangements, and those at very different speeds.
 //!
-//! What ONNX Runtime's CPU kernels take, by their checks of the scales and as measured (axes that keep their extent are *kept*):
+//! What kernels for CPUs take, by their checks of the scales and as measured (axes that keep their extent are *kept*):
 //!
 //! - *nearest*: any order, at about one speed, except doubling by `asymmetric` and `floor`, which is several times faster where the
 //!   two outermost of four axes are kept; and with the batch innermost it is slower than with Transposes around it;

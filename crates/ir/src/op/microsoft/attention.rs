@@ -3,11 +3,11 @@
 //! Only where every position attends to every other and nothing else is read is anything claimed of positions. A mask of one
 //! axis has as many entries as there are batches or several times as many: nothing is claimed of batches then.
 
-use super::elementwise::same;
-use super::infer::{Answer, InferContext, Inferred, typed};
-use super::query::{has_result, op_name};
-use super::{Axes, Case, OpDef};
 use crate::graph::{Graph, Node};
+use crate::op::elementwise::same;
+use crate::op::infer::{Answer, InferContext, Inferred, typed};
+use crate::op::query::{has_result, op_name};
+use crate::op::{Axes, Case, OpDef};
 
 const ATTENTION: &[Case] = &[
     Case::new("b s i, i h~, h? -> b s v~").when(attends_everywhere),

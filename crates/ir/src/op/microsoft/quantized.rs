@@ -1,16 +1,17 @@
 //! ONNX Runtime's products and others on quantized numbers. A scale or zero point is one number or one per column.
 
-use super::fused_attention::undeclared;
-use super::infer::{Answer, InferContext, Inferred, typed};
-use super::matmul::{MATMUL, matmul_shape};
-use super::query::{is_scalar, op_name, rank};
-use super::read::{keeps_axes, reduced_by};
-use super::reduce::{OF_ATTR, without};
-use super::{Axes, AxisSource, Case, OpDef};
+use super::attention::undeclared;
+use super::contributed::scalars;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::form::{Implicit, Renumber};
 use crate::graph::{Graph, Node};
+use crate::op::infer::{Answer, InferContext, Inferred, typed};
+use crate::op::matmul::{MATMUL, matmul_shape};
+use crate::op::query::{is_scalar, op_name, rank};
+use crate::op::read::{keeps_axes, reduced_by};
+use crate::op::reduce::{OF_ATTR, without};
+use crate::op::{Axes, AxisSource, Case, OpDef};
 
 const DYNAMIC_MATMUL: &[Case] = &[
     Case::new("a* k, k n, _, _?, n? -> a* n").when(one_scale),
@@ -62,11 +63,11 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::microsoft("MatMulFpQ4", Axes::Sig(BLOCKED_WEIGHTS), matmul_blocks),
     OpDef::microsoft("GatherBlockQuantized", Axes::Sig(BLOCKED_GATHER), gather_blocks),
     OpDef::microsoft("QLinearWhere", Axes::Sig(WHERE), choose),
-    OpDef::microsoft("QLinearSoftmax", Axes::Sig(SOFTMAX), super::elementwise::same),
+    OpDef::microsoft("QLinearSoftmax", Axes::Sig(SOFTMAX), crate::op::elementwise::same),
     OpDef::microsoft("QLinearReduceMean", Axes::Sig(MEAN), reduced),
     OpDef::microsoft("ReduceSumInteger", Axes::Sig(SUM), reduced),
     OpDef::microsoft("MulInteger", Axes::Sig(MUL), multiplied),
-    OpDef::microsoft("DynamicQuantizeLSTM", Axes::Sig(LSTM), super::recurrent::recurrent_transposed),
+    OpDef::microsoft("DynamicQuantizeLSTM", Axes::Sig(LSTM), crate::op::recurrent::recurrent_transposed),
     opaque("GemmFloat8", EIGHT_BITS),
     opaque("MatMulBlockQuantizedFp4Weight", EIGHT_BITS),
     opaque("MatMulBlockQuantizedFp8Weight", EIGHT_BITS),
@@ -82,14 +83,6 @@ pub(super) const OPS: &[OpDef] = &[
     opaque("QOrderedLongformerAttention", ORDERED),
     opaque("QOrderedMatMul", ORDERED),
 ];
-
-fn scalars(graph: &Graph, node: &Node, slots: &[usize]) -> Result<(), String> {
-    if slots.iter().all(|&s| is_scalar(graph, node, s)) {
-        Ok(())
-    } else {
-        Err("its scales and zero points are not single numbers".to_owned())
-    }
-}
 
 fn one_scale(graph: &Graph, node: &Node) -> Result<(), String> {
     scalars(graph, node, &[2, 3])
