@@ -17,6 +17,7 @@ mod names;
 mod node;
 mod nodes;
 mod readers;
+pub mod walk;
 
 pub use build::{BuildError, Builder, Draft, Handover, bind_again};
 pub use node::{Node, Op, OpName};

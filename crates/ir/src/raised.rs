@@ -16,7 +16,7 @@ pub const WRITTEN: &str = "written";
 const NAME: &str = "GroupNormalization";
 
 fn raised(name: &str) -> OpName {
-    OpName { domain: DOMAIN.to_owned(), name: name.to_owned(), overload: String::new() }
+    OpName::new(DOMAIN, name)
 }
 
 fn is_raised(node: &Node, name: &str) -> bool {

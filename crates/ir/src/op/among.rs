@@ -34,14 +34,13 @@ mod tests {
     use super::*;
     use crate::dim::Dim;
     use crate::dtype::DType;
-    use crate::graph::{Node, Op, OpName};
+    use crate::graph::Builder;
     use crate::types::Type;
 
     fn value(graph: &mut Graph, op: &str, inputs: &[ValueId], dims: &[i64]) -> ValueId {
-        let op = Op::Onnx(OpName { domain: String::new(), name: op.to_owned(), overload: String::new() });
-        let node = Node::new(op, inputs.iter().copied().map(Some).collect());
         let ty = Type::tensor(DType::F32, dims.iter().map(|&d| Dim::from(d)).collect());
-        graph.add_single(node, graph.fresh_name("v"), ty).expect("a fresh name")
+        let inputs = inputs.iter().copied();
+        Builder::new(graph, 0).op(op, inputs).result("v", ty).expect("a fresh name")
     }
 
     #[test]

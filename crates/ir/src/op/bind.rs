@@ -491,7 +491,7 @@ mod tests {
             };
             inputs.push(Some(v));
         }
-        let op = OpName { domain: def.domain.into(), name: def.name.into(), overload: String::new() };
+        let op = OpName::new(def.domain, def.name);
         let mut node = Node::new(Op::Onnx(op), inputs);
         node.opset = def.opsets.1;
         node.attrs.insert("axis".into(), crate::attr::Attr::Int(1));
