@@ -102,6 +102,8 @@ fn a_kernel_leaves_its_result_as_it_says() {
     let op = OpName::new("test", "Pool");
     let pooled = make.op_of(op.clone(), 1, [moved]).kernel_in(own(), own()).shaped("p", &dims(&["N", "16", "1", "1"]));
     let pooled = pooled.unwrap();
+    let target = make.graph.reshape_target(pooled, &dims(&["N", "16"]), &Layout::row_major(2));
+    assert_eq!(target, Some(vec![0, 16]));
     let flat = make.reshape_stored(pooled, &[0, 16], &Layout::row_major(2)).unwrap();
     let flat = flat.result("flat", floats(&["N", "16"])).unwrap();
     assert_eq!(graph.value(pooled).layout, blocked);

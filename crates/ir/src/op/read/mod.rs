@@ -21,7 +21,7 @@ mod reduced;
 mod window;
 
 pub use cut::{Cut, SymbolicCut, axes_of_slice, cuts, elements_taken, symbolic_cuts};
-pub use number::{EPSILON, epsilon, known_ints, number, number_told};
+pub use number::{EPSILON, epsilon, is_constant, known_ints, number, number_told};
 pub use operand::{List, OPERANDS, Place, Told, list, place_of};
 pub use pad::{Fill, Padding, SymbolicPad, fill, paddings, pads, symbolic_pads, zero_padding};
 pub use perm::Merged;

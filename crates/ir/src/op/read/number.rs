@@ -2,7 +2,8 @@
 
 use super::operand::operand_told;
 use crate::dim::Dim;
-use crate::graph::{Graph, Node, ValueId};
+use crate::form::Form;
+use crate::graph::{Graph, Node, Op, ValueId};
 
 /// What ONNX adds to a variance unless the node says otherwise.
 pub const EPSILON: f32 = 1e-5;
@@ -27,6 +28,18 @@ pub fn number_told(graph: &Graph, node: &Node, name: &str, default: f64) -> Opti
     }
 }
 
+/// Whether a value is a constant, or views of one.
+pub fn is_constant(graph: &Graph, mut v: ValueId) -> bool {
+    loop {
+        let node = graph.node(graph.value(v).producer().0);
+        match (&node.op, &node.form, node.operand(0)) {
+            (Op::Constant(_), ..) => return true,
+            (Op::Onnx(_), Form::View(_), Some(x)) => v = x,
+            _ => return false,
+        }
+    }
+}
+
 /// The contents of a small integer tensor, if all of them are known numbers.
 pub fn known_ints(graph: &Graph, v: ValueId) -> Option<Vec<i64>> {
     graph.value(v).contents.as_ref()?.iter().map(Dim::as_const).collect()
@@ -38,7 +51,7 @@ mod tests {
     use crate::attr::Attr;
     use crate::constant::Constant;
     use crate::dtype::DType;
-    use crate::graph::{Builder, Op, OpName};
+    use crate::graph::{Builder, OpName};
 
     #[test]
     fn one_element_is_a_number_and_two_are_none() {
@@ -49,6 +62,9 @@ mod tests {
         let two = make.floats("two", &[1.0, 2.0], &[2]).unwrap();
         let whole = make.known_ints("whole", &[3]).unwrap();
         assert_eq!([half, one, two, whole].map(|v| number(&graph, v)), [Some(0.5), Some(1.0), None, None]);
+        let row = Builder::new(&mut graph, 0).reshape(two, "row", vec![1.into(), 2.into()]).unwrap();
+        let sum = Builder::new(&mut graph, 0).op("Add", [row, two]).shaped("sum", &[1.into(), 2.into()]).unwrap();
+        assert_eq!([two, row, sum].map(|v| is_constant(&graph, v)), [true, true, false]);
         assert_eq!((known_ints(&graph, whole), known_ints(&graph, two)), (Some(vec![3]), None));
     }
 
