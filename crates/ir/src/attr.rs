@@ -37,6 +37,11 @@ pub enum Attr {
 }
 
 impl Attr {
+    /// A list of axes.
+    pub fn axes(axes: &[usize]) -> Attr {
+        Attr::Ints(axes.iter().map(|&axis| axis as i64).collect())
+    }
+
     /// The integer, if this is one.
     pub fn as_int(&self) -> Option<i64> {
         match self {

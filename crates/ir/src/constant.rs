@@ -3,8 +3,10 @@
 //! A relayout of a constant is a note, [`Constant::pending`], which export executes while it streams the bytes out. Bytes that
 //! are not there (weights stripped from a file) are a state, and an error only where somebody needs them.
 
+use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::layout::Layout;
+use crate::types::Type;
 use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
@@ -89,6 +91,27 @@ impl Constant {
         Constant::inline(DType::I64, vec![values.len() as i64], bytes.into())
     }
 
+    /// 32-bit floats in row-major order.
+    pub fn floats(numbers: impl IntoIterator<Item = f64>, dims: &[i64]) -> Constant {
+        let bytes: Vec<u8> = numbers.into_iter().flat_map(|x| (x as f32).to_le_bytes()).collect();
+        Constant::inline(DType::F32, dims.to_vec(), bytes.into())
+    }
+
+    /// The same number everywhere, 64 bits wide for float64 and 32 bits for any other element type.
+    pub fn filled(dtype: DType, dims: &[i64], number: f64) -> Constant {
+        let count = dims.iter().product::<i64>().max(0) as usize;
+        let bytes = match dtype {
+            DType::F64 => number.to_le_bytes().repeat(count),
+            _ => (number as f32).to_le_bytes().repeat(count),
+        };
+        Constant::inline(dtype, dims.to_vec(), bytes.into())
+    }
+
+    /// The type of its value.
+    pub fn ty(&self) -> Type {
+        Type::tensor(self.dtype, self.dims.iter().map(|&d| Dim::from(d)).collect())
+    }
+
     /// Number of elements; `None` on overflow or a negative extent.
     pub fn elems(&self) -> Option<u64> {
         self.dims.iter().try_fold(1u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?))
@@ -101,9 +124,6 @@ impl Constant {
 
     /// Contents as integers, for integer and boolean constants of at most `limit` elements whose bytes are there.
     pub fn to_ints(&self, limit: usize) -> Option<Vec<i64>> {
-        if self.pending.is_some() || self.elems()? > limit as u64 {
-            return None;
-        }
         let width = match self.dtype {
             DType::I64 | DType::U64 => 8,
             DType::I32 | DType::U32 => 4,
@@ -111,12 +131,42 @@ impl Constant {
             DType::I8 | DType::U8 | DType::Bool => 1,
             _ => return None,
         };
-        let bytes = self.source.bytes().ok()?;
-        if bytes.len() as u64 != self.size_bytes()? {
+        self.few_bytes(limit)?.chunks_exact(width).map(|c| int_of(self.dtype, c)).collect()
+    }
+
+    /// Contents as numbers, for constants of 16-bit or wider floats of at most `limit` elements whose bytes are there.
+    pub fn to_floats(&self, limit: usize) -> Option<Vec<f64>> {
+        let width = match self.dtype {
+            DType::F64 => 8,
+            DType::F32 => 4,
+            DType::F16 | DType::BF16 => 2,
+            _ => return None,
+        };
+        self.few_bytes(limit)?.chunks_exact(width).map(|c| float_of(self.dtype, c)).collect()
+    }
+
+    /// Whether every byte is there and zero.
+    pub fn is_zero(&self) -> bool {
+        let there = self.pending.is_none() && self.source.is_available();
+        there && self.source.bytes().is_ok_and(|bytes| bytes.iter().all(|&b| b == 0))
+    }
+
+    /// The bytes of at most `limit` elements, if they are there and as many as they should be.
+    fn few_bytes(&self, limit: usize) -> Option<Bytes> {
+        if self.pending.is_some() || self.elems()? > limit as u64 {
             return None;
         }
-        bytes.chunks_exact(width).map(|c| int_of(self.dtype, c)).collect()
+        self.source.bytes().ok().filter(|bytes| Some(bytes.len() as u64) == self.size_bytes())
     }
+}
+
+fn float_of(dtype: DType, le: &[u8]) -> Option<f64> {
+    Some(match dtype {
+        DType::F64 => f64::from_le_bytes(le.try_into().ok()?),
+        DType::F32 => f64::from(f32::from_le_bytes(le.try_into().ok()?)),
+        DType::F16 => half::f16::from_le_bytes(le.try_into().ok()?).to_f64(),
+        _ => half::bf16::from_le_bytes(le.try_into().ok()?).to_f64(),
+    })
 }
 
 fn int_of(dtype: DType, le: &[u8]) -> Option<i64> {
@@ -145,6 +195,16 @@ mod tests {
         assert_eq!(c.to_ints(1), None);
         let short = Constant::inline(DType::I64, vec![2], Bytes::from_static(&[0; 8]));
         assert_eq!(short.to_ints(64), None);
+    }
+
+    #[test]
+    fn floats_of_any_width_are_read_and_integers_are_not() {
+        let half: Vec<u8> = half::f16::from_f32(0.5).to_le_bytes().to_vec();
+        assert_eq!(Constant::inline(DType::F16, vec![1], half.into()).to_floats(4), Some(vec![0.5]));
+        let two = Constant::floats([2.0, 1.5], &[2]);
+        assert_eq!((two.to_floats(2), two.to_floats(1)), (Some(vec![2.0, 1.5]), None));
+        assert_eq!(Constant::ints(&[1]).to_floats(4), None);
+        assert_eq!([Constant::filled(DType::F64, &[2], 0.0), two].map(|c| c.is_zero()), [true, false]);
     }
 
     #[test]

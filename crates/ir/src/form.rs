@@ -12,6 +12,7 @@ pub use renumber::{Said, renumbered};
 
 use crate::dim::Dim;
 use crate::layout::{Layout, Refusal};
+use crate::op::read::perm::inverse;
 use std::fmt;
 
 /// What a node means for layouts.
@@ -118,15 +119,7 @@ impl View {
     pub fn backward(&self, result: &Layout, from: &[Dim], to: &[Dim]) -> Result<Layout, Refusal> {
         match self {
             View::Same => Ok(result.clone()),
-            View::Transpose(perm) => {
-                let mut inverse = vec![0; perm.len()];
-                for (i, &p) in perm.iter().enumerate() {
-                    if let Some(slot) = inverse.get_mut(p) {
-                        *slot = i;
-                    }
-                }
-                Ok(result.transpose(&inverse)?)
-            }
+            View::Transpose(perm) => Ok(result.transpose(&inverse(perm))?),
             View::Reshape => result.reshape(to, from),
         }
     }

@@ -11,12 +11,15 @@
 //! Absent on purpose: a mutable getter of the topology. It changes only through the methods here and through
 //! [`Patch`](crate::patch::Patch).
 
+pub mod build;
 mod edit;
 mod names;
 mod node;
 mod nodes;
 mod readers;
+pub mod walk;
 
+pub use build::{BuildError, Builder, Draft, Handover, bind_again};
 pub use node::{Node, Op, OpName};
 
 use crate::attr::Attrs;
@@ -24,7 +27,7 @@ use crate::constant::Constant;
 use crate::dim::Dim;
 use crate::form::Form;
 use crate::layout::Layout;
-use crate::storage::{StorageRule, storage_shape};
+use crate::storage::{StorageRule, reshape_target, storage_shape};
 use crate::types::Type;
 use names::Names;
 use nodes::Nodes;
@@ -211,7 +214,7 @@ impl Graph {
     /// # Errors
     /// [`DuplicateName`].
     pub fn add_constant(&mut self, name: impl Into<String>, c: Constant) -> Result<ValueId, DuplicateName> {
-        let ty = Type::tensor(c.dtype, c.dims.iter().map(|&d| Dim::from(d)).collect());
+        let ty = c.ty();
         self.add_single(Node::new(Op::Constant(c), vec![]), name.into(), ty)
     }
 
@@ -257,6 +260,12 @@ impl Graph {
     /// The shape with which a value of this layout would be declared.
     pub fn storage_shape(&self, v: ValueId, layout: &Layout) -> Option<Vec<Dim>> {
         storage_shape(self.value(v).ty.shape()?, layout, self.storage)
+    }
+
+    /// What a Reshape reads that makes of a value as it lies one of this shape and layout; `None` where that can't be said.
+    pub fn reshape_target(&self, x: ValueId, shape: &[Dim], layout: &Layout) -> Option<Vec<i64>> {
+        let from = self.storage_shape(x, &self.value(x).layout)?;
+        reshape_target(&from, &storage_shape(shape, layout, self.storage)?)
     }
 
     /// A node.

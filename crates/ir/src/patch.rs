@@ -3,10 +3,8 @@
 //! Nothing is changed before [`Patch::apply`]. It checks the names it needs first, so a patch goes in whole or not at all.
 
 use crate::constant::Constant;
-use crate::dim::Dim;
-use crate::graph::{DuplicateName, Graph, Node, NodeId, Op, Use, ValueId};
+use crate::graph::{Builder, DuplicateName, Graph, Handover, Node, NodeId, Op, Use, ValueId};
 use crate::layout::Layout;
-use crate::op::infer::CONTENTS_LIMIT;
 use crate::types::Type;
 
 /// A new node of one result, and who reads that result from now on.
@@ -111,33 +109,17 @@ impl Patch {
         }
         let mut nodes = Vec::with_capacity(self.inserts.len());
         for insert in self.inserts {
-            let name = graph.fresh_name(&insert.name);
-            let layout = insert.layout;
-            let contents = match &insert.node.op {
-                Op::Constant(c) => c.to_ints(CONTENTS_LIMIT),
-                _ => None,
-            };
-            let node = graph.add(insert.node, vec![Some((name, insert.ty))])?;
-            let Some(result) = graph.node(node).outputs.first().copied().flatten() else { continue };
+            let Insert { node, name, ty, layout, uses, outputs, takes_name_of } = insert;
+            let name = graph.fresh_name(&name);
+            let result = graph.add_single(node, name, ty)?;
             *graph.value_mut(result).layout = layout;
-            *graph.value_mut(result).contents = contents.map(|c| c.into_iter().map(Dim::from).collect());
-            for u in insert.uses {
-                graph.redirect(u, result);
-            }
-            for k in insert.outputs {
-                graph.redirect_output(k, result);
-            }
-            if let Some(of) = insert.takes_name_of {
-                graph.swap_names(of, result);
-            }
-            nodes.push(node);
+            graph.know_contents(result);
+            graph.hand_over(Handover { uses, outputs, takes_name_of }, result);
+            nodes.push(graph.value(result).producer().0);
         }
         for operand in self.operands {
             let NewOperand { node, slot, constant, name, takes_name_of } = operand;
-            let rank = graph.node(node).rank;
-            let name = graph.fresh_name(&name);
-            let ty = Type::tensor(constant.dtype, constant.dims.iter().map(|&d| Dim::from(d)).collect());
-            let value = graph.add_single(constant_node(constant, rank), name, ty)?;
+            let value = Builder::at(graph, node).constant(&name, constant)?;
             graph.set_input(node, slot, value);
             if let Some(of) = takes_name_of {
                 graph.swap_names(of, value);
@@ -147,13 +129,7 @@ impl Patch {
             graph.set_input(node, slot, value);
         }
         for (v, by) in self.replaced {
-            for u in graph.uses(v) {
-                graph.redirect(u, by);
-            }
-            for k in graph.output_places(v).to_vec() {
-                graph.redirect_output(k, by);
-            }
-            graph.swap_names(v, by);
+            graph.hand_over(Handover::of(graph, v), by);
         }
         for (v, to) in self.redirected {
             for u in graph.uses(v) {
@@ -164,6 +140,24 @@ impl Patch {
         }
         Ok(nodes)
     }
+}
+
+/// Lets those who read `v` read `by`, which takes over its name, and removes what nobody reads any more among these nodes and
+/// before them.
+///
+/// # Errors
+/// [`DuplicateName`], which fresh names rule out.
+pub fn replace_value(
+    graph: &mut Graph,
+    v: ValueId,
+    by: ValueId,
+    unread: impl IntoIterator<Item = NodeId>,
+) -> Result<(), DuplicateName> {
+    let mut patch = Patch::new();
+    patch.replace(v, by);
+    patch.apply(graph)?;
+    remove_dead(graph, unread);
+    Ok(())
 }
 
 /// Removes every node that nobody reads, and then those that only they read, among `suspects` and their producers; how many.

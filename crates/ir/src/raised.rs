@@ -16,7 +16,7 @@ pub const WRITTEN: &str = "written";
 const NAME: &str = "GroupNormalization";
 
 fn raised(name: &str) -> OpName {
-    OpName { domain: DOMAIN.to_owned(), name: name.to_owned(), overload: String::new() }
+    OpName::new(DOMAIN, name)
 }
 
 fn is_raised(node: &Node, name: &str) -> bool {
@@ -60,11 +60,8 @@ impl GroupNorm {
     /// What a raised node says; `None` for any other.
     pub fn of(node: &Node) -> Option<GroupNorm> {
         let raised = is_raised(node, NAME);
-        let epsilon = match node.attrs.get("epsilon") {
-            Some(Attr::Float(epsilon)) if raised => *epsilon,
-            _ => return None,
-        };
-        let by_body = node.int("by_body").unwrap_or(0) != 0;
+        let epsilon = node.float("epsilon").filter(|_| raised)?;
+        let by_body = node.flag("by_body");
         Some(GroupNorm { groups: node.int("groups").filter(|&g| g > 0)?, epsilon, by_body })
     }
 
@@ -178,7 +175,7 @@ impl Projection {
     pub fn of(node: &Node) -> Option<Projection> {
         let raised = is_raised(node, PROJECTION);
         let rows = node.int("rows").and_then(|rows| usize::try_from(rows).ok()).filter(|_| raised)?;
-        Some(Projection { rows, flat: node.int("flat").unwrap_or(0) != 0 })
+        Some(Projection { rows, flat: node.flag("flat") })
     }
 
     /// The attributes that say it.

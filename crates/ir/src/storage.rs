@@ -16,7 +16,7 @@ pub enum StorageRule {
     #[default]
     PerDigit,
     /// One dim per logical axis, in the order of their outermost digits, with its slots: `NCHW16c` is `[N, C, H, W]` with C
-    /// rounded up, and only the kernels know that its bytes lie in blocks. ONNX Runtime's domain `com.microsoft.nchwc` has it so.
+    /// rounded up, and only the kernels know that its bytes lie in blocks.
     PerAxis,
 }
 

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 const NODES: usize = 40;
 
 fn op(name: &str) -> Op {
-    Op::Onnx(OpName { domain: String::new(), name: name.to_owned(), overload: String::new() })
+    Op::Onnx(OpName::onnx(name))
 }
 
 fn float() -> Type {

@@ -13,6 +13,64 @@ struct Digit {
     modulo: Option<u64>,
 }
 
+/// What the layout of one slot says of the letters, from which follow the layouts of the others.
+struct Spread<'a> {
+    bound: &'a Bound,
+    rule: StorageRule,
+    /// Letters whose axis is split or padded.
+    broken: Vec<AtomId>,
+    digits: Vec<Digit>,
+    /// Slot maps of letters that have one.
+    maps: Vec<(AtomId, &'a [Segment])>,
+    /// The letter along which runs stand one after another, if it is broken.
+    joined: Option<AtomId>,
+    /// Letters of the slot, and their extents there.
+    axes: &'a [AtomId],
+    extents: &'a [Dim],
+}
+
+impl Spread<'_> {
+    /// The layout of a slot of these letters and extents. `run` is its slot map along the joined letter.
+    fn over(&self, axes: &[AtomId], dims: &[Dim], run: Option<&[Segment]>) -> Option<Layout> {
+        if run.is_none() && dims.iter().all(Dim::is_one) {
+            // One element is the same wherever it is repeated.
+            return Some(Layout::row_major(axes.len()));
+        }
+        let lacks = self.rule == StorageRule::PerAxis && axes.len() != self.bound.atoms.len();
+        if dims.len() != axes.len() || lacks {
+            return None;
+        }
+        let of = |atom: AtomId| axes.iter().position(|&a| a == atom);
+        let mut factors = Vec::with_capacity(self.digits.len());
+        for digit in &self.digits {
+            let Some(axis) = of(digit.atom) else { continue };
+            let repeated = self.repeats(digit.atom, &dims[axis]);
+            let broken = self.broken.contains(&digit.atom);
+            if repeated && (self.rule == StorageRule::PerAxis || (broken && !dims[axis].is_one())) {
+                return None;
+            }
+            match digit.modulo {
+                Some(_) if repeated => {}
+                None if repeated => factors.push(Factor::whole(axis as u8)),
+                modulo => factors.push(Factor { axis: axis as u8, div: digit.div, modulo }),
+            }
+        }
+        let maps = self.maps.iter().filter(|(atom, _)| self.joined != Some(*atom)).filter_map(|(atom, map)| {
+            let axis = of(*atom)?;
+            (!dims[axis].is_one()).then(|| (axis as u8, map.to_vec()))
+        });
+        let own = self.joined.and_then(of).zip(run).map(|(axis, map)| (axis as u8, map.to_vec()));
+        Layout::new(axes.len(), factors, maps.chain(own)).ok()
+    }
+
+    /// Whether a slot of this extent has one element that is repeated along the letter: it has no digits then, and no place in a
+    /// declaration per axis.
+    fn repeats(&self, atom: AtomId, dim: &Dim) -> bool {
+        let extent = self.axes.iter().position(|&a| a == atom).map(|axis| &self.extents[axis]);
+        self.bound.atoms[usize::from(atom)].role != Role::Joined && extent.is_some_and(|e| e != dim)
+    }
+}
+
 impl Bound {
     /// Layouts of every slot with axes when `slot` has this layout, whose axes may be split or padded. `None` where the op
     /// can't run so: a letter that is found by position, windowed, read whole or summed over is split or padded; blocks of a
@@ -79,43 +137,12 @@ impl Bound {
         if !self.allows(&outermost) {
             return None;
         }
-        let maps: Vec<(AtomId, &[Segment])> =
-            axes.iter().enumerate().filter_map(|(axis, &atom)| Some((atom, layout.slot_map(axis)?))).collect();
-        let extent = |atom: AtomId| axes.iter().position(|&a| a == atom).map(|axis| &own[axis]);
+        let maps = axes.iter().enumerate().filter_map(|(axis, &atom)| Some((atom, layout.slot_map(axis)?))).collect();
+        let spread = Spread { bound: self, rule, broken, digits, maps, joined, axes, extents: own };
         self.slots()
             .map(|other| {
-                let (axes, dims) = (self.axes(other)?, shape(other)?);
-                let run = runs.iter().find(|(own, _)| *own == other).map(|(_, map)| map);
-                if run.is_none() && dims.iter().all(Dim::is_one) {
-                    // One element is the same wherever it is repeated.
-                    return Some((other, Layout::row_major(axes.len())));
-                }
-                if dims.len() != axes.len() || (rule == StorageRule::PerAxis && axes.len() != self.atoms.len()) {
-                    return None;
-                }
-                let mut factors = Vec::with_capacity(digits.len());
-                for digit in &digits {
-                    let Some(axis) = axes.iter().position(|&a| a == digit.atom) else { continue };
-                    // One element that is repeated along the axis has no digits, and no place in a declaration per axis.
-                    let joined = self.atoms[usize::from(digit.atom)].role == Role::Joined;
-                    let repeated = !joined && extent(digit.atom).is_some_and(|e| *e != dims[axis]);
-                    let broken = broken.contains(&digit.atom);
-                    if repeated && (rule == StorageRule::PerAxis || (broken && !dims[axis].is_one())) {
-                        return None;
-                    }
-                    match digit.modulo {
-                        Some(_) if repeated => {}
-                        None if repeated => factors.push(Factor::whole(axis as u8)),
-                        modulo => factors.push(Factor { axis: axis as u8, div: digit.div, modulo }),
-                    }
-                }
-                let of = |atom: &AtomId| axes.iter().position(|a| a == atom);
-                let maps = maps.iter().filter(|(atom, _)| joined != Some(*atom)).filter_map(|(atom, map)| {
-                    let axis = of(atom)?;
-                    (!dims[axis].is_one()).then(|| (axis as u8, map.to_vec()))
-                });
-                let own = joined.as_ref().and_then(of).zip(run).map(|(axis, map)| (axis as u8, map.clone()));
-                Some((other, Layout::new(axes.len(), factors, maps.chain(own)).ok()?))
+                let run = runs.iter().find(|(own, _)| *own == other).map(|(_, map)| map.as_slice());
+                Some((other, spread.over(self.axes(other)?, shape(other)?, run)?))
             })
             .collect()
     }

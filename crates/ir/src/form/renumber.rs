@@ -5,6 +5,7 @@ use super::{Form, Implicit, Renumber};
 use crate::attr::Attr;
 use crate::dim::Dim;
 use crate::graph::{Graph, Node, ValueId};
+use crate::op::read::{axes_of_slice, known_ints};
 use crate::op::{equation_terms, normalize_axis};
 use crate::storage::{StorageRule, places};
 
@@ -78,13 +79,13 @@ impl Order {
     fn of(graph: &Graph, node: &Node) -> Option<Order> {
         let Form::Axes(bound) = &node.form else { return None };
         match bound.operands.iter().position(Option::is_some) {
-            Some(first) => Order::stored(graph, node.inputs.get(first).copied().flatten()?),
+            Some(first) => Order::stored(graph, node.operand(first)?),
             None => Order::of_result(graph, node),
         }
     }
 
     fn of_result(graph: &Graph, node: &Node) -> Option<Order> {
-        Order::stored(graph, node.outputs.first().copied().flatten()?)
+        Order::stored(graph, node.result(0)?)
     }
 
     fn stored(graph: &Graph, v: ValueId) -> Option<Order> {
@@ -165,14 +166,14 @@ pub fn renumbered(graph: &Graph, node: &Node) -> Result<Vec<Said>, &'static str>
 
 /// Whether the node says it at all: an attribute or operand that is left out and means all axes alike says nothing of any.
 fn is_said(graph: &Graph, node: &Node, what: Renumber) -> bool {
-    let given = |slot: usize| node.inputs.get(slot).copied().flatten().is_some();
+    let given = |slot: usize| node.operand(slot).is_some();
     match what {
         Renumber::AxesAttr(name, Implicit::All) => node.ints(name).is_some(),
         Renumber::PerAxisAttr(name, _) => matches!(node.attrs.get(name), Some(Attr::Ints(_) | Attr::Floats(_))),
         Renumber::AxesInput(slot, Implicit::All) => given(slot),
         // An empty list is as good as none.
         Renumber::PerAxisInput(slot, _) => {
-            let v = node.inputs.get(slot).copied().flatten();
+            let v = node.operand(slot);
             v.is_some_and(|v| graph.value(v).ty.shape().is_none_or(|s| s != [Dim::ZERO]))
         }
         _ => true,
@@ -186,7 +187,7 @@ fn renumber(graph: &Graph, node: &Node, order: &Order, what: Renumber) -> Option
             Said::Int(name, Order::of_result(graph, node)?.place(node.int(name).unwrap_or(default))?)
         }
         Renumber::AxisInputOr(slot, default) => {
-            let given = node.inputs.get(slot).copied().flatten();
+            let given = node.operand(slot);
             let axes = if given.is_some() { contents(graph, node, slot)? } else { vec![default] };
             let scalar = given.is_none_or(|v| graph.value(v).ty.rank() == Some(0));
             Said::Operand { slot, values: order.all(&axes)?, scalar, what: "axis" }
@@ -195,19 +196,19 @@ fn renumber(graph: &Graph, node: &Node, order: &Order, what: Renumber) -> Option
         Renumber::AxesAttr(name, _) => {
             let axes = match node.ints(name) {
                 Some(axes) => axes.to_vec(),
-                None => leading(graph, node)?,
+                None => axes_of_slice(graph, node)?,
             };
             Said::Ints(name, order.all(&axes)?)
         }
         Renumber::AxisInput(slot) => {
             let values = order.all(&contents(graph, node, slot)?)?;
-            let v = node.inputs.get(slot).copied().flatten()?;
+            let v = node.operand(slot)?;
             Said::Operand { slot, values, scalar: graph.value(v).ty.rank()? == 0, what: "axis" }
         }
         Renumber::AxesInput(slot, _) => {
-            let axes = match node.inputs.get(slot).copied().flatten() {
+            let axes = match node.operand(slot) {
                 Some(_) => contents(graph, node, slot)?,
-                None => leading(graph, node)?,
+                None => axes_of_slice(graph, node)?,
             };
             Said::Operand { slot, values: order.all(&axes)?, scalar: false, what: "axes" }
         }
@@ -232,7 +233,7 @@ fn entries(slot: usize, values: Vec<i64>) -> Said {
 
 /// The last entries of a list in storage order, as many as there are axes.
 fn trailing(graph: &Graph, node: &Node, order: &Order, slot: usize) -> Option<Said> {
-    let v = node.inputs.get(slot).copied().flatten()?;
+    let v = node.operand(slot)?;
     let length = usize::try_from(graph.value(v).ty.shape()?.first()?.as_const()?).ok()?;
     let kept = length.checked_sub(order.stored.len())?;
     let last = order.stored.iter().map(|axis| Some(Pick::Entry(kept + (*axis)?)));
@@ -269,7 +270,7 @@ fn woven(slot: Option<usize>, picks: &[Pick], length: usize) -> Said {
 fn parts(graph: &Graph, node: &Node, order: &Order, axis: i64) -> Result<Option<Said>, &'static str> {
     let axis = normalize_axis(axis, order.places.len()).ok_or("its axis is out of range")?;
     let block = order.axes.get(axis).map_or(1, |(_, block)| *block);
-    let listed = node.inputs.get(1).copied().flatten().is_some();
+    let listed = node.operand(1).is_some();
     if block == 1 || node.onnx() != Some("Split") || !(listed || node.ints("split").is_some()) {
         return Ok(None);
     }
@@ -336,17 +337,5 @@ fn picked<T: Copy>(list: &[T], picks: &[Pick], number: fn(i64) -> T) -> Option<V
 }
 
 fn contents(graph: &Graph, node: &Node, slot: usize) -> Option<Vec<i64>> {
-    let v = node.inputs.get(slot).copied().flatten()?;
-    graph.value(v).contents.as_ref()?.iter().map(Dim::as_const).collect()
-}
-
-/// The axes of which a Slice speaks where it does not name them.
-fn leading(graph: &Graph, node: &Node) -> Option<Vec<i64>> {
-    let count = if let Some(starts) = node.ints("starts") {
-        starts.len() as i64
-    } else {
-        let starts = node.inputs.get(1).copied().flatten()?;
-        graph.value(starts).ty.shape()?.first()?.as_const()?
-    };
-    Some((0..count).collect())
+    known_ints(graph, node.operand(slot)?)
 }

@@ -68,7 +68,7 @@ impl Graph {
 
     /// Gives an outer value the name under which the enclosing graph has it now. A value of that name gets another one.
     pub fn rename_outer(&mut self, n: NodeId, renamed: &FxHashMap<String, String>) {
-        let Some(v) = self.node(n).outputs.first().copied().flatten() else { return };
+        let Some(v) = self.node(n).result(0) else { return };
         let Some(name) = renamed.get(&self.values[v.index()].name).cloned() else { return };
         if let Some(other) = self.by_name(&name).filter(|&other| other != v) {
             let free = self.fresh_name(&name);

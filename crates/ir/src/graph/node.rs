@@ -42,6 +42,18 @@ pub struct OpName {
     pub overload: String,
 }
 
+impl OpName {
+    /// An op of ONNX's own domain.
+    pub fn onnx(name: impl Into<String>) -> OpName {
+        OpName::new("", name)
+    }
+
+    /// An op of this domain, which is no overload.
+    pub fn new(domain: impl Into<String>, name: impl Into<String>) -> OpName {
+        OpName { domain: domain.into(), name: name.into(), overload: String::new() }
+    }
+}
+
 impl fmt::Display for OpName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.domain.is_empty() {
@@ -111,6 +123,11 @@ impl Node {
         self.inputs.get(slot).copied().flatten()
     }
 
+    /// The result in a slot, if it is there.
+    pub fn result(&self, slot: usize) -> Option<ValueId> {
+        self.outputs.get(slot).copied().flatten()
+    }
+
     /// The result of a node that has one slot for results; `None` of others.
     pub fn only_result(&self) -> Option<ValueId> {
         match self.outputs[..] {
@@ -146,9 +163,22 @@ impl Node {
         self.attrs.get(name).and_then(Attr::as_int)
     }
 
+    /// Whether an integer attribute is there and not 0.
+    pub fn flag(&self, name: &str) -> bool {
+        self.int(name).unwrap_or(0) != 0
+    }
+
     /// An attribute that is a list of integers.
     pub fn ints(&self, name: &str) -> Option<&[i64]> {
         self.attrs.get(name).and_then(Attr::as_ints)
+    }
+
+    /// An attribute that is a float.
+    pub fn float(&self, name: &str) -> Option<f32> {
+        match self.attrs.get(name) {
+            Some(Attr::Float(x)) => Some(*x),
+            _ => None,
+        }
     }
 
     /// A string attribute.

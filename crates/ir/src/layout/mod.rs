@@ -186,6 +186,11 @@ impl Layout {
         !self.may_pad() && self.factors().iter().enumerate().all(|(at, factor)| usize::from(factor.axis) == at)
     }
 
+    /// The layout as kernels declare it: `None` for row-major.
+    pub fn declared(&self) -> Option<Layout> {
+        (!self.is_row_major()).then(|| self.clone())
+    }
+
     /// Whether an axis is split into blocks or has a slot map, so that pad slots are possible.
     pub fn may_pad(&self) -> bool {
         !self.spelled.slots.is_empty() || self.factors().len() != self.rank()

@@ -14,7 +14,7 @@ pub fn is_among_signals(graph: &Graph, node: NodeId) -> bool {
     let (mut seen, mut next) = (BTreeSet::from([node]), VecDeque::from([node]));
     while let Some(n) = next.pop_front() {
         let at = graph.node(n);
-        let reads_signal = at.inputs.first().copied().flatten().is_some_and(|x| is_signal(&x));
+        let reads_signal = at.operand(0).is_some_and(|x| is_signal(&x));
         if at.onnx() == Some("Conv") && reads_signal {
             return true;
         }
@@ -34,14 +34,13 @@ mod tests {
     use super::*;
     use crate::dim::Dim;
     use crate::dtype::DType;
-    use crate::graph::{Node, Op, OpName};
+    use crate::graph::Builder;
     use crate::types::Type;
 
     fn value(graph: &mut Graph, op: &str, inputs: &[ValueId], dims: &[i64]) -> ValueId {
-        let op = Op::Onnx(OpName { domain: String::new(), name: op.to_owned(), overload: String::new() });
-        let node = Node::new(op, inputs.iter().copied().map(Some).collect());
         let ty = Type::tensor(DType::F32, dims.iter().map(|&d| Dim::from(d)).collect());
-        graph.add_single(node, graph.fresh_name("v"), ty).expect("a fresh name")
+        let inputs = inputs.iter().copied();
+        Builder::new(graph, 0).op(op, inputs).result("v", ty).expect("a fresh name")
     }
 
     #[test]

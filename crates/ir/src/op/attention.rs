@@ -42,7 +42,7 @@ pub(super) const OPS: &[OpDef] = &[
 
 fn attends_everywhere(_: &Graph, node: &Node) -> Result<(), String> {
     let bounded = |name: &str| node.int(name).is_some_and(|window| window >= 0);
-    let causal = node.int("is_causal").unwrap_or(0) != 0;
+    let causal = node.flag("is_causal");
     let reads = (3..7).any(|slot| node.operand(slot).is_some());
     let tells = (1..4).any(|slot| has_result(node, slot));
     if causal || reads || tells || bounded("left_window_size") || bounded("right_window_size") {

@@ -5,9 +5,9 @@
 //! error: the op is then opaque.
 
 use super::border::borders;
-use super::extent::takes_all;
+use super::read::{keeps_axes, reduced_by, takes_all};
 use super::sig::{Item, Pattern, Place, Signature, Times, parse};
-use super::{Absent, Axes, AxisSource, Case, OpDef, Reduce, def_of, entries, normalize_axis};
+use super::{Axes, AxisSource, Case, OpDef, def_of, entries, normalize_axis};
 use crate::dim::Dim;
 use crate::form::{Atom, AtomId, Bound, Form, Role, View};
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
@@ -126,7 +126,7 @@ fn axis_value(graph: &Graph, node: &Node, source: AxisSource, rank: Option<usize
         AxisSource::Input(slot) => known_axis(graph, node, slot)?.ok_or("the axis is computed at run time")?,
         AxisSource::InputOr(slot, default) => known_axis(graph, node, slot)?.unwrap_or(default),
         AxisSource::LastExtent(slot) => {
-            let shape = node.inputs.get(slot).copied().flatten().and_then(|v| graph.value(v).ty.shape());
+            let shape = node.operand(slot).and_then(|v| graph.value(v).ty.shape());
             let last = shape.and_then(<[Dim]>::last).and_then(Dim::as_const);
             last.ok_or("the number of axes that it addresses is not known")?
         }
@@ -142,7 +142,7 @@ fn axis_value(graph: &Graph, node: &Node, source: AxisSource, rank: Option<usize
 
 /// The axis that an operand holds; `None` if it is left out.
 fn known_axis(graph: &Graph, node: &Node, slot: usize) -> Result<Option<i64>, String> {
-    let Some(v) = node.inputs.get(slot).copied().flatten() else { return Ok(None) };
+    let Some(v) = node.operand(slot) else { return Ok(None) };
     let first = graph.value(v).contents.as_ref().and_then(|c| c.first());
     first.and_then(Dim::as_const).map(Some).ok_or_else(|| "the axis is computed at run time".to_owned())
 }
@@ -236,7 +236,10 @@ impl<'s> Binder<'s> {
         }
         let first = operands.first().cloned().flatten().unwrap_or_default();
         let reduced = match &case.reduce {
-            Some(reduce) => reduced_axes(graph, node, reduce, first.len())?.into_iter().map(|i| first[i]).collect(),
+            Some(reduce) => {
+                let axes = reduced_by(graph, node, reduce, first.len())?;
+                axes.ok_or("the reduced axes are computed at run time")?.into_iter().map(|i| first[i]).collect()
+            }
             None => Vec::new(),
         };
         if let Some(whole) = case.whole {
@@ -261,7 +264,7 @@ impl<'s> Binder<'s> {
         reduced: &[AtomId],
         atoms: &mut Atoms,
     ) -> Result<Vec<Option<Vec<AtomId>>>, String> {
-        let keep = node.int("keepdims").unwrap_or(1) != 0;
+        let keep = keeps_axes(node);
         let mut results = Vec::new();
         for (pattern, output) in patterns(&signature.results, node.outputs.len()).zip(&node.outputs) {
             let (Some(pattern), Some(v)) = (pattern.filter(|p| !p.whole), output) else {
@@ -324,30 +327,6 @@ impl<'s> Binder<'s> {
         let run = (0..self.length(run)).map(|k| atoms.get(&format!("{run}{k}"), false, None).ok());
         Some((of, run.collect::<Option<_>>()?))
     }
-}
-
-/// Axes that an op reduces, in ascending order.
-fn reduced_axes(graph: &Graph, node: &Node, reduce: &Reduce, rank: usize) -> Result<Vec<usize>, String> {
-    let said = if let Some(v) = reduce.input.and_then(|slot| node.inputs.get(slot).copied().flatten()) {
-        let contents = graph.value(v).contents.as_ref();
-        let axes: Option<Vec<i64>> = contents.and_then(|c| c.iter().map(Dim::as_const).collect());
-        Some(axes.ok_or("the reduced axes are computed at run time")?)
-    } else {
-        reduce.attr.and_then(|name| node.ints(name).map(<[i64]>::to_vec).or_else(|| node.int(name).map(|a| vec![a])))
-    };
-    let axes = match (said.filter(|a| !a.is_empty()), reduce.absent) {
-        (Some(axes), _) => axes,
-        (None, Absent::AllUnlessNoop) if node.int("noop_with_empty_axes").unwrap_or(0) != 0 => vec![],
-        (None, Absent::All | Absent::AllUnlessNoop) => (0..rank as i64).collect(),
-        (None, Absent::Axis(axis)) => vec![axis],
-    };
-    let mut axes: Vec<usize> = axes
-        .into_iter()
-        .map(|a| normalize_axis(a, rank).ok_or_else(|| format!("axis {a} is out of range for rank {rank}")))
-        .collect::<Result<_, _>>()?;
-    axes.sort_unstable();
-    axes.dedup();
-    Ok(axes)
 }
 
 #[derive(Default)]
@@ -512,7 +491,7 @@ mod tests {
             };
             inputs.push(Some(v));
         }
-        let op = OpName { domain: def.domain.into(), name: def.name.into(), overload: String::new() };
+        let op = OpName::new(def.domain, def.name);
         let mut node = Node::new(Op::Onnx(op), inputs);
         node.opset = def.opsets.1;
         node.attrs.insert("axis".into(), crate::attr::Attr::Int(1));

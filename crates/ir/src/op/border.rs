@@ -113,8 +113,8 @@ pub fn value_at<'g>(graph: &'g Graph, node: &'g Node, at: &At) -> Option<(Option
         attr.bodies().first().map(|b| (name.as_str(), b))
     };
     match at {
-        At::In(slot) => Some((None, graph, node.inputs.get(*slot).copied().flatten()?)),
-        At::Out(slot) => Some((None, graph, node.outputs.get(*slot).copied().flatten()?)),
+        At::In(slot) => Some((None, graph, node.operand(*slot)?)),
+        At::Out(slot) => Some((None, graph, node.result(*slot)?)),
         At::Capture(k) => Some((None, graph, node.captures.get(*k).copied()?)),
         At::BodyInput(attr, k) => body(attr).and_then(|(name, b)| Some((Some(name), b, b.inputs().get(*k).copied()?))),
         At::BodyOutput(attr, k) => {

@@ -1,6 +1,7 @@
 //! Concat and Split: one axis whose extents add up.
 
-use super::infer::{Answer, InferContext, Inferred, Known, agree, join, same_dtype, small_ints, typed};
+use super::infer::{Answer, InferContext, Inferred, Known, agree, join, same_dtype, typed};
+use super::read::list;
 use super::{Axes, AxisSource, Case, OpDef, normalize_axis};
 use crate::dim::Dim;
 use crate::form::Renumber;
@@ -79,8 +80,9 @@ fn split(ctx: &mut InferContext<'_>) -> Answer {
 
 /// Extents of the parts, one per result.
 fn sizes(ctx: &mut InferContext<'_>, extent: &Dim, parts: usize) -> Result<Vec<Dim>, String> {
-    if ctx.has(1) || ctx.node.ints("split").is_some() {
-        let Some(sizes) = small_ints(ctx, 1, "split") else { return Ok(ctx.unknown_shape(parts)) };
+    let told = list(ctx.graph, ctx.node, "split");
+    if !told.is_absent() {
+        let Some(sizes) = told.ints() else { return Ok(ctx.unknown_shape(parts)) };
         let total = sizes.iter().try_fold(0i64, |n, s| n.checked_add(*s));
         if sizes.len() != parts || sizes.iter().any(|s| *s < 0) {
             return Err(format!("parts of {sizes:?} for {parts} results"));

@@ -61,8 +61,7 @@ fn body(node: &Node) -> Option<&Graph> {
 /// Types that the inputs of a node's bodies have in the first iteration.
 pub(super) fn first_assumption(graph: &Graph, id: NodeId) -> Assumption {
     let node = graph.node(id);
-    let ty =
-        |slot: usize| node.inputs.get(slot).copied().flatten().map_or(Type::Unknown, |v| graph.value(v).ty.clone());
+    let ty = |slot: usize| node.operand(slot).map_or(Type::Unknown, |v| graph.value(v).ty.clone());
     let Some(carried) = carried(node) else { return Assumption::default() };
     let mut inputs: Vec<Type> = match carried.input {
         0 => Vec::new(),

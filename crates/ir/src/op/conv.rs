@@ -1,6 +1,7 @@
 //! Convolutions: windows over pinned spatial axes, channels spelled by group and channel in group.
 
 use super::infer::{Answer, InferContext, Inferred, agree, same_dtype, typed};
+use super::read::{group, per_axis, windows_over};
 use super::{Axes, Case, OpDef};
 use crate::dim::Dim;
 
@@ -57,7 +58,7 @@ fn convolved(ctx: &mut InferContext<'_>, operands: Option<Operands>) -> Result<O
     let Some((x, w, kernel)) = operands else { return Ok(None) };
     check_channels(ctx, &x[1], &w[1])?;
     let mut shape = vec![x[0].clone(), w[0].clone()];
-    for (extent, window) in x[2..].iter().zip(&ctx.windows(&kernel)?) {
+    for (extent, window) in x[2..].iter().zip(&windows_over(ctx.node, &kernel)?) {
         shape.push(ctx.window_extent(extent, window)?);
     }
     Ok(Some(shape))
@@ -80,13 +81,8 @@ fn operands(ctx: &mut InferContext<'_>, x: usize, w: usize) -> Result<Option<Ope
     Ok(Some((x, w, kernel)))
 }
 
-fn group(ctx: &InferContext<'_>) -> Result<i64, String> {
-    let group = ctx.int("group", 1);
-    if group < 1 { Err(format!("`group` is {group}")) } else { Ok(group) }
-}
-
 fn check_channels(ctx: &InferContext<'_>, x: &Dim, per_group: &Dim) -> Result<(), String> {
-    let group = group(ctx)?;
+    let group = group(ctx.node)?;
     match (x.as_const(), per_group.as_const()) {
         (Some(x), Some(w)) if w.checked_mul(group) != Some(x) => {
             Err(format!("data has {x} channels, weights are for {group} groups of {w}"))
@@ -100,12 +96,12 @@ fn conv_transpose(ctx: &mut InferContext<'_>) -> Answer {
     let Some((x, w, kernel)) = operands(ctx, 0, 1)? else { return Ok(Inferred::one(typed(dtype, None))) };
     agree(&x[1], &w[0], "channels of data and weights")?;
     let axes = kernel.len();
-    let extra = ctx.per_axis("output_padding", axes, 0)?;
-    let channels = Dim::from(group(ctx)?);
+    let extra = per_axis(ctx.node, "output_padding", axes, 0)?;
+    let channels = Dim::from(group(ctx.node)?);
     let mut shape = vec![x[0].clone(), ctx.mul(&w[1], &channels)];
-    let windows = ctx.windows(&kernel)?;
+    let windows = windows_over(ctx.node, &kernel)?;
     if ctx.node.ints("output_shape").is_some() {
-        shape.extend(ctx.per_axis("output_shape", axes, 0)?.into_iter().map(Dim::from));
+        shape.extend(per_axis(ctx.node, "output_shape", axes, 0)?.into_iter().map(Dim::from));
         return Ok(Inferred::one(typed(dtype, Some(shape))));
     }
     for ((extent, window), extra) in x[2..].iter().zip(&windows).zip(extra) {

@@ -2,7 +2,7 @@
 //! fewer axes the ones that NumPy broadcasting gives it. Also what selects by it: Where, Clip, `PRelu`, Cast, Dropout.
 
 use super::infer::CONTENTS_LIMIT;
-use super::infer::{Answer, InferContext, Inferred, boolean, floats, is_extent, quotient, same_dtype, typed};
+use super::infer::{Answer, InferContext, Inferred, boolean, is_extent, quotient, same_dtype, typed};
 use super::query::{has_result, ints, is_scalar};
 use super::{Axes, Case, Infer, OpDef};
 use crate::dim::Dim;
@@ -200,7 +200,7 @@ fn cast_contents(ctx: &InferContext<'_>, to: DType) -> Option<Vec<Dim>> {
         _ if ctx.contents(0).is_some() => ctx.contents(0).map(<[Dim]>::to_vec),
         _ => {
             // Truncated; from 2^53 on the float stands for more than one integer, and none of it is a size.
-            let floats = floats(ctx.constant(0)?, CONTENTS_LIMIT)?;
+            let floats = ctx.constant(0)?.to_floats(CONTENTS_LIMIT)?;
             floats.iter().map(|x| (x.abs() < 9.0e15).then(|| Dim::from(x.trunc() as i64))).collect()
         }
     }
@@ -278,7 +278,7 @@ fn pow(ctx: &mut InferContext<'_>) -> Answer {
 }
 
 fn modulo(ctx: &mut InferContext<'_>) -> Answer {
-    let of_dividend = ctx.int("fmod", 0) != 0;
+    let of_dividend = ctx.node.flag("fmod");
     let rest = |a: &Dim, b: &Dim| match (a.as_const(), b.as_const()) {
         (Some(a), Some(b)) => {
             let rest = a.checked_rem(b)?;

@@ -42,7 +42,7 @@ pub(super) const OPS: &[OpDef] = &[
 ];
 
 fn transposed(node: &Node, left: bool, right: bool) -> Result<(), String> {
-    let is = |name| node.int(name).unwrap_or(0) != 0;
+    let is = |name| node.flag(name);
     if is("transA") == left && is("transB") == right { Ok(()) } else { Err("transposes other operands".to_owned()) }
 }
 
@@ -95,10 +95,10 @@ pub(super) fn product_shape(ctx: &mut InferContext<'_>, a: &[Dim], b: &[Dim]) ->
 pub(super) fn gemm(ctx: &mut InferContext<'_>) -> Answer {
     let dtype = same_dtype(ctx, [0, 1])?;
     let (mut a, mut b) = (ctx.shape_of_rank(0, 2)?, ctx.shape_of_rank(1, 2)?);
-    if ctx.int("transA", 0) != 0 {
+    if ctx.node.flag("transA") {
         a.reverse();
     }
-    if ctx.int("transB", 0) != 0 {
+    if ctx.node.flag("transB") {
         b.reverse();
     }
     agree(&a[1], &b[0], "the summed extents")?;

@@ -19,21 +19,17 @@ mod control;
 mod conv;
 mod describe;
 mod elementwise;
-mod extent;
-mod fused;
-mod fused_attention;
-mod fused_quant;
 mod gather;
 pub mod infer;
-mod internal;
 mod loss;
 mod matmul;
-mod microsoft;
+pub mod microsoft;
 mod misc;
 mod norm;
 mod pool;
 mod quant;
 mod query;
+pub mod read;
 mod recurrent;
 mod reduce;
 mod resize;
@@ -52,9 +48,10 @@ pub use among::is_among_signals;
 pub use bind::{bind, bind_as};
 pub use border::value_at;
 pub use describe::{Description, Meaning, Reading, describe};
-pub use extent::{Cut, Padding, cuts, paddings, pads, zero_padding};
 pub use infer::{InferContext, Inferred};
 pub use matmul::equation_terms;
+pub use microsoft::*;
+pub use read::{Cut, Padding, cuts, paddings, pads, zero_padding};
 pub use volume::{Frames, ImageWindows, Volume};
 
 use crate::form::{Renumber, View};
@@ -76,9 +73,6 @@ pub struct OpDef {
     pub infer: fn(&mut InferContext<'_>) -> Result<Inferred, String>,
 }
 
-/// The domain of ONNX Runtime's ops on blocks of channels.
-pub const NCHWC: &str = "com.microsoft.nchwc";
-
 /// Types of an op's results.
 type Infer = fn(&mut InferContext<'_>) -> Result<Inferred, String>;
 
@@ -89,11 +83,6 @@ impl OpDef {
     /// An op of ONNX's own domain.
     const fn onnx(name: &'static str, opsets: (i64, i64), axes: Axes, infer: Infer) -> OpDef {
         OpDef { name, domain: "", opsets, axes, infer }
-    }
-
-    /// An op of ONNX Runtime's domain, whose only version is 1.
-    const fn microsoft(name: &'static str, axes: Axes, infer: Infer) -> OpDef {
-        OpDef { name, domain: "com.microsoft", opsets: (1, 1), axes, infer }
     }
 }
 
@@ -263,11 +252,11 @@ pub static TABLE: &[Family] = &[
     family("Texts", text::OPS),
     family("Losses", loss::OPS),
     family("Others", misc::OPS),
-    family("ONNX Runtime's contributed ops", microsoft::OPS),
-    family("ONNX Runtime's attention", fused_attention::OPS),
-    family("ONNX Runtime's quantized products", fused_quant::OPS),
-    family("ONNX Runtime's other ops", fused::OPS),
-    family("ONNX Runtime's internal ops", internal::OPS),
+    microsoft::CONTRIBUTED,
+    microsoft::ATTENTION,
+    microsoft::QUANTIZED,
+    microsoft::OTHERS,
+    microsoft::INTERNAL,
 ];
 
 /// Every entry, in the order of the table.
@@ -310,4 +299,21 @@ pub fn normalize_axis(axis: i64, rank: usize) -> Option<usize> {
     let rank = rank as i64;
     let axis = if axis < 0 { axis.checked_add(rank)? } else { axis };
     (0..rank).contains(&axis).then_some(axis as usize)
+}
+
+/// Several axes of a tensor of this rank, in the order given.
+///
+/// # Errors
+/// If one is out of range or occurs twice.
+pub(crate) fn axes_among(axes: &[i64], rank: usize) -> Result<Vec<usize>, String> {
+    let mut seen = vec![false; rank];
+    let mut result = Vec::with_capacity(axes.len().min(rank));
+    for &axis in axes {
+        let a = normalize_axis(axis, rank).ok_or_else(|| format!("axis {axis} is out of range for rank {rank}"))?;
+        if std::mem::replace(&mut seen[a], true) {
+            return Err(format!("axis {axis} occurs twice"));
+        }
+        result.push(a);
+    }
+    Ok(result)
 }

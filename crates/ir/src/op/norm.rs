@@ -27,14 +27,14 @@ const MEAN_VARIANCE: &[Case] = &[
     Case::new("a*! -> a*!").whole(mvn_axes),
 ];
 
-// ONNX has LayerNormalization since 17; ONNX Runtime takes it in ONNX's domain at any version.
+// ONNX has LayerNormalization since 17; runtimes take it in ONNX's domain at any version.
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("BatchNormalization", (1, 26), Axes::Sig(BATCH), batch),
     OpDef::onnx("InstanceNormalization", (1, 26), Axes::Sig(INSTANCE), same),
     OpDef::onnx("GroupNormalization", (18, 26), Axes::Sig(GROUP), same),
     OpDef::onnx("LayerNormalization", (1, 26), Axes::Sig(LAYER), layer),
     OpDef::onnx("RMSNormalization", (23, 26), Axes::Sig(RMS), same),
-    // ONNX Runtime's name for it, which files that it saved have.
+    // A name for it that files have which a runtime saved.
     OpDef::onnx("SimplifiedLayerNormalization", (1, 26), Axes::Sig(SIMPLIFIED), layer),
     OpDef::onnx("LRN", (1, 26), Axes::Sig(LRN), same),
     OpDef::onnx("LpNormalization", (1, 26), Axes::Sig(LP), same),
@@ -46,7 +46,7 @@ fn is_inference(_: &Graph, node: &Node) -> Result<(), String> {
     let trains = if node.opset < 7 {
         node.int("is_test").unwrap_or(0) == 0 && (1..5).any(|i| has_result(node, i))
     } else {
-        node.int("training_mode").unwrap_or(0) != 0 || (1..5).any(|i| has_result(node, i))
+        node.flag("training_mode") || (1..5).any(|i| has_result(node, i))
     };
     if trains {
         return Err("trains: it updates its statistics".to_owned());

@@ -3,6 +3,7 @@
 use super::conv::{channels_last, channels_second};
 use super::infer::{Answer, InferContext, Inferred, typed};
 use super::query::has_result;
+use super::read::windows;
 use super::{Axes, Case, OpDef};
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -47,15 +48,13 @@ pub(super) fn pool_shape_channels_last(ctx: &mut InferContext<'_>) -> Result<Opt
 }
 
 fn pooled(ctx: &mut InferContext<'_>, seen: fn(Vec<Dim>) -> Vec<Dim>) -> Result<Option<Vec<Dim>>, String> {
-    let kernel = ctx.node.ints("kernel_shape").ok_or("lacks `kernel_shape`")?;
-    let rank = kernel.len().saturating_add(2);
+    let rank = ctx.node.ints("kernel_shape").ok_or("lacks `kernel_shape`")?.len().saturating_add(2);
     if ctx.shape(0).is_none() {
         return Ok(None);
     }
     let x = seen(ctx.shape_of_rank(0, rank)?);
-    let windows = ctx.windows(&kernel.iter().copied().map(Some).collect::<Vec<_>>())?;
     let mut shape = x[..2].to_vec();
-    for (extent, window) in x[2..].iter().zip(&windows) {
+    for (extent, window) in x[2..].iter().zip(&windows(ctx.graph, ctx.node)?) {
         shape.push(ctx.window_extent(extent, window)?);
     }
     Ok(Some(shape))
@@ -78,11 +77,10 @@ fn unpool(ctx: &mut InferContext<'_>) -> Answer {
         Some(shape) => return Err(format!("output_shape has {} entries, needs {}", shape.len(), x.len())),
         None if ctx.has(2) => ctx.unknown_shape(x.len()),
         None => {
-            let kernel = ctx.node.ints("kernel_shape").ok_or("lacks `kernel_shape`")?;
-            if kernel.len() != x.len() - 2 {
-                return Err(format!("`kernel_shape` has {} entries, needs {}", kernel.len(), x.len() - 2));
+            let windows = windows(ctx.graph, ctx.node)?;
+            if windows.len() != x.len() - 2 {
+                return Err(format!("`kernel_shape` has {} entries, needs {}", windows.len(), x.len() - 2));
             }
-            let windows = ctx.windows(&kernel.iter().copied().map(Some).collect::<Vec<_>>())?;
             let mut shape = x[..2].to_vec();
             for (extent, window) in x[2..].iter().zip(&windows) {
                 shape.push(window.places_of_transposed(extent, 0).unwrap_or_else(|| ctx.unknown()));

@@ -1,6 +1,6 @@
 //! Questions that the conditions of the table ask of a node.
 
-use crate::dim::Dim;
+use super::read::known_ints;
 use crate::graph::{Graph, Node, Op};
 use crate::types::Type;
 
@@ -24,7 +24,7 @@ pub(super) fn rank(graph: &Graph, node: &Node, slot: usize) -> Option<usize> {
 
 /// Contents of an operand, if it is a small integer tensor of known numbers.
 pub(super) fn ints(graph: &Graph, node: &Node, slot: usize) -> Option<Vec<i64>> {
-    graph.value(node.operand(slot)?).contents.as_ref()?.iter().map(Dim::as_const).collect()
+    known_ints(graph, node.operand(slot)?)
 }
 
 /// Whether the operand is left out, or one number whatever its rank.
@@ -43,14 +43,13 @@ pub(super) fn known_or_absent(graph: &Graph, node: &Node, slot: usize, what: &st
 
 /// Whether a result slot is in use.
 pub(super) fn has_result(node: &Node, slot: usize) -> bool {
-    node.outputs.get(slot).copied().flatten().is_some()
+    node.result(slot).is_some()
 }
 
 /// Axes of operand 0 whose extent is not provably that of result 0.
 pub(super) fn resized(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
     let from = ty(graph, node, 0).and_then(Type::shape).unwrap_or_default();
-    let result = node.outputs.first().copied().flatten();
-    let to = result.and_then(|v| graph.value(v).ty.shape()).unwrap_or_default();
+    let to = node.result(0).and_then(|v| graph.value(v).ty.shape()).unwrap_or_default();
     (0..rank).filter(|&i| from.get(i).is_none() || from.get(i) != to.get(i)).collect()
 }
 

@@ -27,7 +27,7 @@ fn sequence_first(_: &Graph, node: &Node) -> Result<(), String> {
 }
 
 fn batch_first(_: &Graph, node: &Node) -> Result<(), String> {
-    if node.int("layout").unwrap_or(0) != 0 { Ok(()) } else { Err("has its sequence first".to_owned()) }
+    if node.flag("layout") { Ok(()) } else { Err("has its sequence first".to_owned()) }
 }
 
 fn recurrent(ctx: &mut InferContext<'_>) -> Answer {
@@ -52,7 +52,7 @@ fn cells(ctx: &mut InferContext<'_>, hidden_axis: usize) -> Answer {
         _ => ctx.unknown(),
     };
     let [a, b, _] = x.as_slice() else { return Err("operand 0 needs rank 3".to_owned()) };
-    let batch_first = ctx.int("layout", 0) != 0;
+    let batch_first = ctx.node.flag("layout");
     let (sequence, batch) = if batch_first { (b, a) } else { (a, b) };
     let dims = |list: &[&Dim]| typed(dtype, Some(list.iter().copied().cloned().collect()));
     let (all, last) = if batch_first {

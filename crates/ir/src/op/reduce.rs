@@ -1,21 +1,24 @@
 //! Reductions: axes are named by number, kept with extent 1 or dropped.
 
 use super::infer::{Answer, InferContext, Inferred, typed};
+use super::read::{keeps_axes, reduced_by};
 use super::{Absent, Axes, AxisSource, Case, OpDef, Reduce};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::form::{Implicit, Renumber};
 use crate::types::Shape;
 
-const BY_ATTR: &[Case] = &[Case::new("a* -> a*")
-    .reduce(Reduce { attr: Some("axes"), input: None, absent: Absent::All })
-    .renumber(&[Renumber::AxesAttr("axes", Implicit::All)])];
-const BY_INPUT: &[Case] = &[Case::new("a*, _? -> a*")
-    .reduce(Reduce { attr: None, input: Some(1), absent: Absent::AllUnlessNoop })
-    .renumber(&[Renumber::AxesInput(1, Implicit::All)])];
+pub(super) const OF_ATTR: Reduce = Reduce { attr: Some("axes"), input: None, absent: Absent::All };
+const OF_INPUT: Reduce = Reduce { attr: None, input: Some(1), absent: Absent::AllUnlessNoop };
+const OF_ONE: Reduce = Reduce { attr: Some("axis"), input: None, absent: Absent::Axis(0) };
+
+const BY_ATTR: &[Case] =
+    &[Case::new("a* -> a*").reduce(OF_ATTR).renumber(&[Renumber::AxesAttr("axes", Implicit::All)])];
+const BY_INPUT: &[Case] =
+    &[Case::new("a*, _? -> a*").reduce(OF_INPUT).renumber(&[Renumber::AxesInput(1, Implicit::All)])];
 const ARG: &[Case] = &[Case::new("a* [x]~ b* -> a* [x] b*")
     .axis(AxisSource::Attr("axis", 0))
-    .reduce(Reduce { attr: Some("axis"), input: None, absent: Absent::Axis(0) })
+    .reduce(OF_ONE)
     .renumber(&[Renumber::AxisAttr("axis", 0)])];
 
 const fn by_attr(name: &'static str, last: i64) -> OpDef {
@@ -52,35 +55,28 @@ pub(super) const OPS: &[OpDef] = &[
 ];
 
 fn reduce_by_attr(ctx: &mut InferContext<'_>) -> Answer {
-    let axes = ctx.node.ints("axes").map(<[i64]>::to_vec);
-    reduce(ctx, Some(axes.unwrap_or_default()))
+    reduce(ctx, &OF_ATTR)
 }
 
 fn reduce_by_input(ctx: &mut InferContext<'_>) -> Answer {
-    let axes = if ctx.has(1) { ctx.ints(1) } else { Some(Vec::new()) };
-    reduce(ctx, axes)
+    reduce(ctx, &OF_INPUT)
 }
 
-/// `axes` is `None` if they are not known, and empty if none are named.
-fn reduce(ctx: &mut InferContext<'_>, axes: Option<Vec<i64>>) -> Answer {
-    let keep = ctx.int("keepdims", 1) != 0;
+fn reduce(ctx: &mut InferContext<'_>, by: &Reduce) -> Answer {
+    let keep = keeps_axes(ctx.node);
     let Some(shape) = ctx.shape(0) else { return Ok(Inferred::one(typed(ctx.dtype(0), None))) };
-    let Some(axes) = axes else {
+    let Some(axes) = reduced_by(ctx.graph, ctx.node, by, shape.len())? else {
         // Only if the axes stay is the rank known.
         let shape = keep.then(|| ctx.unknown_shape(shape.len()));
         return Ok(Inferred::one(typed(ctx.dtype(0), shape)));
     };
-    let noop = axes.is_empty() && ctx.node.opset >= 13 && ctx.int("noop_with_empty_axes", 0) != 0;
-    let mut reduced = vec![axes.is_empty() && !noop; shape.len()];
-    for axis in axes {
-        reduced[ctx.axis(axis, shape.len())?] = true;
-    }
-    let contents = if noop { None } else { reduced_contents(ctx) };
-    Ok(Inferred::one(typed(ctx.dtype(0), Some(without(shape, &reduced, keep)))).with(contents))
+    let contents = if axes.is_empty() { None } else { reduced_contents(ctx) };
+    Ok(Inferred::one(typed(ctx.dtype(0), Some(without(shape, &axes, keep)))).with(contents))
 }
 
-fn without(shape: &[Dim], reduced: &[bool], keep: bool) -> Shape {
-    let dims = shape.iter().zip(reduced).filter_map(|(d, &r)| match (r, keep) {
+/// A shape without these axes, or with extent 1 along them.
+pub(super) fn without(shape: &[Dim], reduced: &[usize], keep: bool) -> Shape {
+    let dims = shape.iter().enumerate().filter_map(|(i, d)| match (reduced.contains(&i), keep) {
         (false, _) => Some(d.clone()),
         (true, true) => Some(Dim::ONE),
         (true, false) => None,
@@ -102,9 +98,8 @@ fn reduced_contents(ctx: &InferContext<'_>) -> Option<Vec<Dim>> {
 }
 
 fn arg(ctx: &mut InferContext<'_>) -> Answer {
-    let keep = ctx.int("keepdims", 1) != 0;
-    let Some(shape) = ctx.shape(0) else { return Ok(Inferred::one(typed(Some(DType::I64), None))) };
-    let mut reduced = vec![false; shape.len()];
-    reduced[ctx.axis(ctx.int("axis", 0), shape.len())?] = true;
-    Ok(Inferred::one(typed(Some(DType::I64), Some(without(shape, &reduced, keep)))))
+    let ty = |shape| Ok(Inferred::one(typed(Some(DType::I64), shape)));
+    let Some(shape) = ctx.shape(0) else { return ty(None) };
+    let axes = reduced_by(ctx.graph, ctx.node, &OF_ONE, shape.len())?.unwrap_or_default();
+    ty(Some(without(shape, &axes, keeps_axes(ctx.node))))
 }

@@ -1,7 +1,7 @@
 //! Resize and Upsample. By what they mean, any axis may lie anywhere, since scales, sizes and axes are renumbered; but runtimes
 //! compute only some arrangements, and those at very different speeds.
 //!
-//! What ONNX Runtime's CPU kernels take, by their checks of the scales and as measured (axes that keep their extent are *kept*):
+//! What kernels for CPUs take, by their checks of the scales and as measured (axes that keep their extent are *kept*):
 //!
 //! - *nearest*: any order, at about one speed, except doubling by `asymmetric` and `floor`, which is several times faster where the
 //!   two outermost of four axes are kept; and with the batch innermost it is slower than with Transposes around it;
@@ -11,7 +11,7 @@
 //!
 //! Axes that are interpolated keep their order among themselves: another one sums otherwise, so that the last bit differs.
 
-use super::infer::{Answer, InferContext, Inferred, MAX_RANK, floats, typed};
+use super::infer::{Answer, InferContext, Inferred, MAX_RANK, typed};
 use super::query::{listed, resized, ty};
 use super::{Axes, Case, OpDef};
 use crate::attr::Attr;
@@ -75,7 +75,7 @@ fn interpolated(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
 }
 
 fn constant_floats(graph: &Graph, node: &Node, slot: usize) -> Option<Vec<f64>> {
-    floats(graph.constant(node.operand(slot)?)?, MAX_RANK)
+    graph.constant(node.operand(slot)?)?.to_floats(MAX_RANK)
 }
 
 /// Most axes of which the orders are listed: a Resize of more stays as it is.
@@ -119,7 +119,7 @@ fn doubles(graph: &Graph, node: &Node) -> bool {
     let plain = node.opset < 11
         || (node.str("coordinate_transformation_mode") == Some("asymmetric")
             && node.str("nearest_mode") == Some("floor"));
-    let result = node.outputs.first().copied().flatten();
+    let result = node.result(0);
     let shapes = (ty(graph, node, 0).and_then(Type::shape), result.and_then(|v| graph.value(v).ty.shape()));
     let (Some(from), Some(to)) = shapes else { return plain };
     let two = Dim::from(2);
@@ -204,7 +204,7 @@ fn touched(ctx: &InferContext<'_>, axes: Option<Vec<i64>>, rank: usize) -> Resul
 }
 
 fn scales_of(ctx: &InferContext<'_>, slot: usize) -> Option<Vec<f64>> {
-    floats(ctx.constant(slot)?, MAX_RANK)
+    ctx.constant(slot)?.to_floats(MAX_RANK)
 }
 
 fn by_scales(ctx: &mut InferContext<'_>, scales: Option<Vec<f64>>, axes: Option<Vec<i64>>) -> Answer {

@@ -1,8 +1,9 @@
 //! Shapes as data: Shape and Size read extents; `ConstantOfShape`, Range, `NonZero`, `OneHot` and `EyeLike` make tensors of them.
 
 use super::infer::{
-    Answer, CONTENTS_LIMIT, InferContext, Inferred, MAX_RANK, check_rank, floats, is_extent, same_dtype, typed,
+    Answer, CONTENTS_LIMIT, InferContext, Inferred, MAX_RANK, check_rank, is_extent, same_dtype, typed,
 };
+use super::read::number;
 use super::{Axes, AxisSource, Case, OpDef};
 use crate::attr::Attr;
 use crate::dim::Dim;
@@ -103,7 +104,7 @@ fn range(ctx: &mut InferContext<'_>) -> Answer {
     if let (Some(start), Some(limit), Some(step)) = (one(0), one(1), one(2)) {
         return integer_range(ctx, dtype, &start, &limit, &step);
     }
-    let float = |slot: usize| ctx.constant(slot).and_then(|c| floats(c, 1)).and_then(|v| v.first().copied());
+    let float = |slot: usize| number(ctx.graph, ctx.node.operand(slot)?);
     let count = match (float(0), float(1), float(2)) {
         (Some(start), Some(limit), Some(step)) => {
             let count = ((limit - start) / step).ceil().max(0.0);

@@ -68,7 +68,7 @@ fn dft(ctx: &mut InferContext<'_>, axis: Option<i64>) -> Answer {
         (true, Some(n)) => n,
         (true, None) => ctx.unknown(),
     };
-    let (onesided, inverse) = (ctx.int("onesided", 0) != 0, ctx.int("inverse", 0) != 0);
+    let (onesided, inverse) = (ctx.node.flag("onesided"), ctx.node.flag("inverse"));
     let mut result = shape.to_vec();
     // Whether half a spectrum that is transformed back is real is told otherwise from version to version.
     let doubtful = onesided && inverse;

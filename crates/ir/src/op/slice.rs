@@ -1,7 +1,10 @@
 //! Cutting and extending along axes: Slice, Pad, Tile, Expand. The axes are numbers in attributes or operands.
 
 use super::infer::{Answer, CONTENTS_LIMIT, InferContext, Inferred, MAX_RANK, is_extent, typed};
-use super::query::{ints, known_or_absent, listed, rank, resized, ty};
+use super::query::{known_or_absent, listed, rank, resized, ty};
+use super::read::{
+    Cut, List, SymbolicCut, SymbolicPad, axes_of_slice, elements_taken, list, symbolic_cuts, symbolic_pads,
+};
 use super::{Axes, Case, OpDef};
 use crate::dim::Dim;
 use crate::form::{Implicit, Renumber};
@@ -9,21 +12,21 @@ use crate::graph::{Graph, Node};
 use crate::types::Type;
 
 const SLICE_1: &[Case] =
-    &[Case::new("a* -> a*").whole(listed_by_attr).renumber(&[Renumber::AxesAttr("axes", Implicit::Leading)])];
+    &[Case::new("a* -> a*").whole(sliced).renumber(&[Renumber::AxesAttr("axes", Implicit::Leading)])];
 const SLICE_10: &[Case] = &[Case::new("a*, _, _, _?, _? -> a*")
     .when(slices_known_axes)
-    .whole(listed_by_input)
+    .whole(sliced)
     .renumber(&[Renumber::AxesInput(3, Implicit::Leading)])];
-const PAD_1: &[Case] = &[Case::new("a* -> a*").whole(padded_by_attr).renumber(&[Renumber::PerAxisAttr("paddings", 2)])];
-const PAD_2: &[Case] = &[Case::new("a* -> a*").whole(padded_by_attr).renumber(&[Renumber::PerAxisAttr("pads", 2)])];
+const PAD_1: &[Case] = &[Case::new("a* -> a*").whole(padded).renumber(&[Renumber::PerAxisAttr("paddings", 2)])];
+const PAD_2: &[Case] = &[Case::new("a* -> a*").whole(padded).renumber(&[Renumber::PerAxisAttr("pads", 2)])];
 pub(super) const PAD_11: &[Case] =
-    &[Case::new("a*, _, _? -> a*").whole(padded_by_input).renumber(&[Renumber::PerAxisInput(1, 2)])];
+    &[Case::new("a*, _, _? -> a*").whole(padded).renumber(&[Renumber::PerAxisInput(1, 2)])];
 const PAD_18: &[Case] = &[
     Case::new("a*, _, _?, _ -> a*")
         .when(pads_named_axes)
-        .whole(padded_by_input)
+        .whole(padded)
         .renumber(&[Renumber::AxesInput(3, Implicit::Leading)]),
-    Case::new("a*, _, _? -> a*").whole(padded_by_input).renumber(&[Renumber::PerAxisInput(1, 2)]),
+    Case::new("a*, _, _? -> a*").whole(padded).renumber(&[Renumber::PerAxisInput(1, 2)]),
 ];
 const TILE: &[Case] = &[Case::new("a*, _ -> a*").whole(resized).renumber(&[Renumber::PerAxisInput(1, 1)])];
 const EXPAND: &[Case] = &[
@@ -50,17 +53,8 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("CenterCropPad", (18, 26), Axes::Sig(CENTER), center),
 ];
 
-fn listed_by_attr(_: &Graph, node: &Node, rank: usize) -> Vec<usize> {
-    let starts = node.ints("starts").map_or(0, <[i64]>::len);
-    listed(Some(node.ints("axes").map_or_else(|| (0..starts as i64).collect(), <[i64]>::to_vec)), rank)
-}
-
-fn listed_by_input(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
-    let starts = match ty(graph, node, 1).and_then(Type::const_shape).as_deref() {
-        Some([n]) if node.operand(3).is_none() => Some((0..(*n).min(rank as i64)).collect()),
-        _ => None,
-    };
-    listed(starts.or_else(|| ints(graph, node, 3)), rank)
+fn sliced(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
+    listed(axes_of_slice(graph, node), rank)
 }
 
 fn slices_known_axes(graph: &Graph, node: &Node) -> Result<(), String> {
@@ -76,18 +70,13 @@ fn slices_known_axes(graph: &Graph, node: &Node) -> Result<(), String> {
     }
 }
 
-fn padded_by_attr(_: &Graph, node: &Node, rank: usize) -> Vec<usize> {
-    padded(node.ints("pads").or_else(|| node.ints("paddings")), None, rank)
-}
-
-fn padded_by_input(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
-    let axes = node.operand(3).map(|_| listed(ints(graph, node, 3), rank));
-    padded(ints(graph, node, 1).as_deref(), axes, rank)
-}
-
 /// Axes that any padding touches; all that may be if the padding is not known.
-fn padded(pads: Option<&[i64]>, axes: Option<Vec<usize>>, rank: usize) -> Vec<usize> {
-    let axes = axes.unwrap_or_else(|| (0..rank).collect());
+fn padded(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {
+    let axes = match list(graph, node, "axes") {
+        List::Absent => (0..rank).collect(),
+        axes => listed(axes.ints(), rank),
+    };
+    let pads = node.ints("paddings").map(<[i64]>::to_vec).or_else(|| list(graph, node, "pads").ints());
     let Some(pads) = pads.filter(|p| p.len() == 2 * axes.len()) else { return axes };
     let n = axes.len();
     axes.into_iter().enumerate().filter(|(i, _)| pads[*i] != 0 || pads[n + i] != 0).map(|(_, a)| a).collect()
@@ -121,18 +110,10 @@ fn adds_axes(graph: &Graph, node: &Node) -> Result<(), String> {
     }
 }
 
-/// One axis of a Slice; `None` is what the run time decides.
-struct Cut {
-    axis: usize,
-    start: Option<Dim>,
-    end: Option<Dim>,
-    step: Option<i64>,
-}
-
 fn slice(ctx: &mut InferContext<'_>) -> Answer {
     let dtype = ctx.dtype(0);
     let Some(shape) = ctx.shape(0) else { return Ok(Inferred::one(typed(dtype, None))) };
-    let Some(cuts) = cuts(ctx, shape.len())? else {
+    let Some(cuts) = symbolic_cuts(ctx.graph, ctx.node, shape.len())? else {
         let unknown = ctx.unknown_shape(shape.len());
         return Ok(Inferred::one(typed(dtype, Some(unknown))));
     };
@@ -144,60 +125,13 @@ fn slice(ctx: &mut InferContext<'_>) -> Answer {
     Ok(Inferred::one(typed(dtype, Some(result))).with(contents))
 }
 
-/// What is cut; `None` if not even the axes are known.
-fn cuts(ctx: &mut InferContext<'_>, rank: usize) -> Result<Option<Vec<Cut>>, String> {
-    let by_operand = ctx.node.opset >= 10;
-    let list = |ctx: &InferContext<'_>, slot: usize, attr: &str| -> Option<Vec<Dim>> {
-        if by_operand {
-            ctx.contents(slot).map(<[Dim]>::to_vec)
-        } else {
-            ctx.node.ints(attr).map(|v| v.iter().copied().map(Dim::from).collect())
-        }
-    };
-    let (starts, ends) = (list(ctx, 1, "starts"), list(ctx, 2, "ends"));
-    let listed = if by_operand && ctx.has(3) { ctx.ints(3) } else { ctx.node.ints("axes").map(<[i64]>::to_vec) };
-    let length = |slot: usize| match ctx.shape(slot) {
-        Some([n]) => n.as_const().and_then(|n| usize::try_from(n).ok()),
-        _ => None,
-    };
-    let axes = match listed {
-        Some(axes) => axes,
-        None if by_operand && ctx.has(3) => return Ok(None),
-        None => match starts.as_ref().map(Vec::len).or_else(|| length(1)) {
-            Some(n) if n <= rank => (0..n as i64).collect(),
-            Some(n) => return Err(format!("{n} starts for rank {rank}")),
-            None => return Ok(None),
-        },
-    };
-    let steps = if ctx.has(4) {
-        ctx.ints(4).map(|v| v.into_iter().map(Some).collect())
-    } else {
-        Some(vec![Some(1); axes.len()])
-    };
-    let steps = steps.unwrap_or_else(|| vec![None; axes.len()]);
-    let axes = ctx.axes(&axes, rank)?;
-    let optional = |list: Option<Vec<Dim>>| match list {
-        Some(list) => list.into_iter().map(Some).collect(),
-        None => vec![None; axes.len()],
-    };
-    let (starts, ends) = (optional(starts), optional(ends));
-    if starts.len() != axes.len() || ends.len() != axes.len() || steps.len() != axes.len() {
-        return Err("starts, ends, axes and steps are of unequal length".to_owned());
-    }
-    if steps.contains(&Some(0)) {
-        return Err("a step is 0".to_owned());
-    }
-    let cut = |(((axis, start), end), step)| Cut { axis, start, end, step };
-    Ok(Some(axes.into_iter().zip(starts).zip(ends).zip(steps).map(cut).collect()))
-}
-
 /// Bounds that stand for "to the end", whatever the extent.
 const FAR: i64 = i32::MAX as i64;
 
-fn cut_extent(extent: &Dim, cut: &Cut) -> Option<Dim> {
+fn cut_extent(extent: &Dim, cut: &SymbolicCut) -> Option<Dim> {
     let (start, end, step) = (cut.start.as_ref()?, cut.end.as_ref()?, cut.step?);
     if let (Some(n), Some(first), Some(last)) = (extent.as_const(), start.as_const(), end.as_const()) {
-        return Some(Dim::from(range(n, first, last, step).1));
+        return Some(Dim::from(elements_taken(n, first, last, step).1));
     }
     let at_end = |d: &Dim| d == extent || d.as_const().is_some_and(|c| c >= FAR);
     if step == -1 {
@@ -228,25 +162,13 @@ fn cut_extent(extent: &Dim, cut: &Cut) -> Option<Dim> {
     length.checked_ceil_div(step)
 }
 
-/// First element and number of elements of a slice of `n` elements.
-fn range(n: i64, start: i64, end: i64, step: i64) -> (i64, i64) {
-    let n = n.max(0);
-    let place = |i: i64| if i < 0 { i.saturating_add(n) } else { i };
-    let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
-    let (start, end) = (place(start).clamp(low, high), place(end).clamp(low, high));
-    let distance = if step > 0 { end - start } else { start - end };
-    let stride = step.unsigned_abs();
-    let count = u64::try_from(distance).map_or(0, |d| d.div_ceil(stride));
-    (start, count as i64)
-}
-
-fn cut_contents(ctx: &InferContext<'_>, cuts: &[Cut]) -> Option<Vec<Dim>> {
+fn cut_contents(ctx: &InferContext<'_>, cuts: &[SymbolicCut]) -> Option<Vec<Dim>> {
     let (data, shape) = (ctx.known(0)?, ctx.ty(0).const_shape()?);
     let mut picks: Vec<Vec<usize>> = shape.iter().map(|&d| (0..d as usize).collect()).collect();
     for cut in cuts {
-        let (start, end, step) = (cut.start.as_ref()?.as_const()?, cut.end.as_ref()?.as_const()?, cut.step?);
-        let (first, count) = range(*shape.get(cut.axis)?, start, end, step);
-        picks[cut.axis] = (0..count).map(|k| usize::try_from(first + k * step).ok()).collect::<Option<_>>()?;
+        let Cut { axis, start, end, step } = cut.known()?;
+        let (first, count) = elements_taken(*shape.get(axis)?, start, end, step);
+        picks[axis] = (0..count).map(|k| usize::try_from(first + k * step).ok()).collect::<Option<_>>()?;
     }
     data.take(&picks)
 }
@@ -254,24 +176,13 @@ fn cut_contents(ctx: &InferContext<'_>, cuts: &[Cut]) -> Option<Vec<Dim>> {
 pub(super) fn pad(ctx: &mut InferContext<'_>) -> Answer {
     let dtype = ctx.dtype(0);
     let Some(shape) = ctx.shape(0) else { return Ok(Inferred::one(typed(dtype, None))) };
-    let pads: Option<Vec<Dim>> = if ctx.has(1) {
-        ctx.contents(1).map(<[Dim]>::to_vec)
-    } else {
-        let pads = ctx.node.ints("pads").or_else(|| ctx.node.ints("paddings")).ok_or("lacks `pads`")?;
-        Some(pads.iter().copied().map(Dim::from).collect())
-    };
-    let axes = if ctx.has(3) { ctx.ints(3) } else { Some((0..shape.len() as i64).collect()) };
-    let (Some(pads), Some(axes)) = (pads, axes) else {
+    let Some(pads) = symbolic_pads(ctx.graph, ctx.node, shape.len())? else {
         let unknown = ctx.unknown_shape(shape.len());
         return Ok(Inferred::one(typed(dtype, Some(unknown))));
     };
-    let axes = ctx.axes(&axes, shape.len())?;
-    if pads.len() != 2 * axes.len() {
-        return Err(format!("{} pads for {} axes", pads.len(), axes.len()));
-    }
     let mut result = shape.to_vec();
-    for (i, &axis) in axes.iter().enumerate() {
-        let both = ctx.add(&pads[i], &pads[axes.len() + i]);
+    for SymbolicPad { axis, before, after, .. } in pads {
+        let both = ctx.add(&before, &after);
         result[axis] = ctx.add(&shape[axis], &both);
         if result[axis].as_const().is_some_and(|d| d < 0) {
             return Err(format!("cuts more from axis {axis} than it has"));
@@ -365,7 +276,7 @@ mod tests {
             ((5, 4, i64::MIN, i64::MIN), (4, 1)),
         ];
         for ((n, start, end, step), expected) in cases {
-            assert_eq!(range(n, start, end, step), expected, "{n} [{start}:{end}:{step}]");
+            assert_eq!(elements_taken(n, start, end, step), expected, "{n} [{start}:{end}:{step}]");
         }
     }
 }

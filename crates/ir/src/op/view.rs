@@ -1,8 +1,9 @@
 //! Ops that rename axes or respell a row-major sequence of elements: they move nothing by themselves.
 
-use super::infer::{Answer, InferContext, Inferred, MAX_RANK, check_rank, small_ints, typed};
+use super::infer::{Answer, InferContext, Inferred, MAX_RANK, check_rank, typed};
 use super::query::ints;
-use super::{Axes, OpDef, normalize_axis};
+use super::read::{list, perm};
+use super::{Axes, OpDef};
 use crate::dim::Dim;
 use crate::form::View;
 use crate::graph::{Graph, Node};
@@ -29,26 +30,12 @@ fn identity_view(graph: &Graph, node: &Node) -> Result<View, String> {
 }
 
 fn transpose_view(graph: &Graph, node: &Node) -> Result<View, String> {
-    permutation(node, known_rank(graph, node)?).map(View::Transpose)
-}
-
-/// The `perm` of a Transpose of this rank, reversed axes by default.
-fn permutation(node: &Node, rank: usize) -> Result<Vec<usize>, String> {
-    let Some(perm) = node.ints("perm") else { return Ok((0..rank).rev().collect()) };
-    let axes: Option<Vec<usize>> = perm.iter().map(|&p| normalize_axis(p, rank)).collect();
-    let sorted = axes.clone().map(|mut a| {
-        a.sort_unstable();
-        a
-    });
-    match (axes, sorted) {
-        (Some(axes), Some(sorted)) if sorted == (0..rank).collect::<Vec<_>>() => Ok(axes),
-        _ => Err(format!("`perm` {perm:?} is no permutation of {rank} axes")),
-    }
+    perm::of(node, known_rank(graph, node)?).map(View::Transpose)
 }
 
 fn reshape_view(graph: &Graph, node: &Node) -> Result<View, String> {
     known_rank(graph, node)?;
-    let v = node.outputs.first().copied().flatten().ok_or("has no result")?;
+    let v = node.result(0).ok_or("has no result")?;
     let value = graph.value(v);
     value.ty.rank().map(|_| View::Reshape).ok_or_else(|| format!("the rank of `{}` is not known", value.name))
 }
@@ -69,7 +56,7 @@ fn transpose(ctx: &mut InferContext<'_>) -> Answer {
         let shape = ctx.node.ints("perm").map(<[i64]>::len).filter(|n| *n <= MAX_RANK).map(|n| ctx.unknown_shape(n));
         return Ok(Inferred::one(typed(ctx.dtype(0), shape)));
     };
-    let perm = permutation(ctx.node, shape.len())?;
+    let perm = perm::of(ctx.node, shape.len())?;
     let contents = ctx.known(0).and_then(|data| data.permute(&perm));
     let result = perm.into_iter().map(|p| shape[p].clone()).collect();
     Ok(Inferred::one(typed(ctx.dtype(0), Some(result))).with(contents))
@@ -155,12 +142,11 @@ fn flatten(ctx: &mut InferContext<'_>) -> Answer {
 
 fn squeeze(ctx: &mut InferContext<'_>) -> Answer {
     let dtype = ctx.dtype(0);
-    let listed = ctx.has(1) || ctx.node.ints("axes").is_some();
-    let axes = small_ints(ctx, 1, "axes");
+    let axes = list(ctx.graph, ctx.node, "axes");
     let Some(shape) = ctx.shape(0) else { return Ok(Inferred::one(typed(dtype, None))) };
-    let dropped: Vec<usize> = match axes {
+    let dropped: Vec<usize> = match axes.ints() {
         Some(axes) => ctx.axes(&axes, shape.len())?,
-        None if listed => return Ok(Inferred::one(typed(dtype, None))),
+        None if !axes.is_absent() => return Ok(Inferred::one(typed(dtype, None))),
         // All extents of 1 go; which those are must be known.
         None if shape.iter().all(Dim::is_const) => (0..shape.len()).filter(|&i| shape[i].is_one()).collect(),
         None => return Ok(Inferred::one(typed(dtype, None))),
@@ -175,11 +161,11 @@ fn squeeze(ctx: &mut InferContext<'_>) -> Answer {
 
 fn unsqueeze(ctx: &mut InferContext<'_>) -> Answer {
     let dtype = ctx.dtype(0);
-    let axes = small_ints(ctx, 1, "axes");
-    if axes.is_none() && !ctx.has(1) {
+    let axes = list(ctx.graph, ctx.node, "axes");
+    if axes.is_absent() {
         return Err("lacks `axes`".to_owned());
     }
-    let (Some(shape), Some(axes)) = (ctx.shape(0), axes) else { return Ok(Inferred::one(typed(dtype, None))) };
+    let (Some(shape), Some(axes)) = (ctx.shape(0), axes.ints()) else { return Ok(Inferred::one(typed(dtype, None))) };
     let rank = shape.len() + axes.len();
     check_rank(rank)?;
     let added = ctx.axes(&axes, rank)?;

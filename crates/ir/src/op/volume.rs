@@ -3,6 +3,7 @@
 //! A convolution or a maximum over frames reads, for each frame that it leaves, some of those that it is given. Which ones is
 //! known here, so that the rest can be said of images.
 
+use super::read::{Window, windows};
 use crate::dim::Dim;
 use crate::graph::{Graph, Node, ValueId};
 
@@ -62,46 +63,31 @@ impl Volume {
     /// The windows of a node whose first operand and result are volumes of known frames; `None` for what is none, has its padding
     /// left to the runtime, or cuts frames or images off with a negative one.
     pub fn of(graph: &Graph, node: &Node) -> Option<Volume> {
-        let shape = |v: Option<Option<ValueId>>| graph.value(v??).ty.shape();
-        let (x, y) = (shape(node.inputs.first().copied())?, shape(node.outputs.first().copied())?);
-        if x.len() != 5 || y.len() != 5 || !matches!(node.str("auto_pad").unwrap_or("NOTSET"), "NOTSET" | "VALID") {
+        let shape = |v: Option<ValueId>| graph.value(v?).ty.shape();
+        let (x, y) = (shape(node.operand(0))?, shape(node.result(0))?);
+        let [along, rows, columns] = <[Window; 3]>::try_from(windows(graph, node).ok()?).ok()?;
+        if x.len() != 5 || y.len() != 5 {
             return None;
         }
-        let list = |name: &str, default: i64| match node.ints(name) {
-            Some(list) => <[i64; 3]>::try_from(list).ok(),
-            None => Some([default; 3]),
-        };
-        let kernel = match node.ints("kernel_shape") {
-            Some(kernel) => <[i64; 3]>::try_from(kernel).ok()?,
-            None => graph.value(node.inputs.get(1).copied()??).ty.const_shape()?.get(2..)?.try_into().ok()?,
-        };
-        let (strides, dilations) = (list("strides", 1)?, list("dilations", 1)?);
-        let pads: [i64; 6] = match node.ints("pads") {
-            Some(_) if node.str("auto_pad") == Some("VALID") => [0; 6],
-            Some(pads) => pads.try_into().ok()?,
-            None => [0; 6],
-        };
-        let positive = kernel.iter().chain(&strides).chain(&dilations).all(|&n| n > 0);
-        if !positive || pads.iter().any(|&p| p < 0) {
-            return None;
-        }
+        let pads = |w: &Window| w.padding().filter(|&(before, after)| before >= 0 && after >= 0);
+        let (before, _) = pads(&along)?;
+        let (of_rows, of_columns) = (pads(&rows)?, pads(&columns)?);
         let extent = |dims: &[Dim]| usize::try_from(dims.get(2)?.as_const()?).ok().filter(|&n| n > 0);
         let count = |n: i64| usize::try_from(n).ok();
-        let of_image = |list: [i64; 3]| [list[1], list[2]];
-        let (frames, left, taps) = (extent(x)?, extent(y)?, count(kernel[0])?);
+        let (frames, left, taps) = (extent(x)?, extent(y)?, count(along.kernel?)?);
         (frames.max(left).checked_mul(taps)? <= MOST).then_some(())?;
         Some(Volume {
             frames,
             left,
             taps,
-            before: count(pads[0])?,
-            stride: count(strides[0])?,
-            dilation: count(dilations[0])?,
+            before: count(before)?,
+            stride: count(along.stride)?,
+            dilation: count(along.dilation)?,
             image: ImageWindows {
-                kernel: of_image(kernel),
-                strides: of_image(strides),
-                dilations: of_image(dilations),
-                pads: [pads[1], pads[2], pads[4], pads[5]],
+                kernel: [rows.kernel?, columns.kernel?],
+                strides: [rows.stride, columns.stride],
+                dilations: [rows.dilation, columns.dilation],
+                pads: [of_rows.0, of_columns.0, of_rows.1, of_columns.1],
             },
         })
     }

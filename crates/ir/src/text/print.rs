@@ -5,10 +5,8 @@ use super::names::{Name, OpText, captured};
 use super::scalars::{AttrText, Elements, TypeText};
 use crate::attr::Attr;
 use crate::constant::Constant;
-use crate::dim::Dim;
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::storage::StorageRule;
-use crate::types::Type;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -264,13 +262,13 @@ fn held(node: &Node) -> Option<&Constant> {
 
 /// `<TYPE>` where a constant's element type and extents are not those of the value it makes, as stored.
 fn own_type(graph: &Graph, node: &Node, c: &Constant) -> String {
-    let implied = node.outputs.first().copied().flatten().and_then(|v| {
+    let implied = node.result(0).and_then(|v| {
         let value = graph.value(v);
         layouts::stored_type(&value.ty, &value.layout, graph.storage)
     });
     match implied {
         Some((dtype, dims)) if dtype == c.dtype && dims == c.dims => String::new(),
-        _ => format!("<{}>", Type::tensor(c.dtype, c.dims.iter().map(|&d| Dim::from(d)).collect())),
+        _ => format!("<{}>", c.ty()),
     }
 }
 

@@ -262,8 +262,8 @@ fn apart<'g>(graph: &'g Graph, node: &Node, bound: &'g Bound) -> Option<(ValueId
 /// are put side by side as they lie.
 fn joins_runs(graph: &Graph, node: &Node, bound: &Bound) -> bool {
     let value = |slot: Slot| match slot {
-        Slot::In(i) => node.inputs.get(i).copied().flatten(),
-        Slot::Out(i) => node.outputs.get(i).copied().flatten(),
+        Slot::In(i) => node.operand(i),
+        Slot::Out(i) => node.result(i),
     };
     let stored = |slot: Slot| value(slot).map(|v| &graph.value(v).layout);
     let shape = |slot: Slot| value(slot).and_then(|v| graph.value(v).ty.shape());

@@ -19,7 +19,7 @@ pub(crate) fn one_node(op: &str, opset: i64, attrs: &str, operands: &str, result
     let mut graph = Graph::new("g");
     let inputs = operands.split_whitespace().enumerate().map(|(i, text)| operand(&mut graph, i, text)).collect();
     let (domain, name) = op.split_once("::").unwrap_or(("", op));
-    let op = OpName { domain: domain.to_owned(), name: name.to_owned(), overload: String::new() };
+    let op = OpName::new(domain, name);
     let mut node = Node::new(Op::Onnx(op), inputs);
     node.opset = opset;
     node.rank = 1;

@@ -11,7 +11,7 @@ mod pick;
 
 pub(super) use arith::{agree, check_rank, is_extent, quotient};
 pub use drive::{MAX_NESTING, Problem, infer_graph, infer_one};
-pub(super) use element::{boolean, floats, same_dtype, small_ints, typed};
+pub(super) use element::{boolean, same_dtype, typed};
 pub(super) use pick::{Known, join};
 
 use crate::attr::Attr;
@@ -74,7 +74,7 @@ impl<'a> InferContext<'a> {
     pub fn ty(&self, slot: usize) -> &'a Type {
         const NOTHING: &Type = &Type::Unknown;
         let graph = self.graph;
-        self.node.inputs.get(slot).copied().flatten().map_or(NOTHING, |v| &graph.value(v).ty)
+        self.node.operand(slot).map_or(NOTHING, |v| &graph.value(v).ty)
     }
 
     /// Logical shape of an operand.
@@ -94,23 +94,23 @@ impl<'a> InferContext<'a> {
 
     /// Whether the operand is given.
     pub fn has(&self, slot: usize) -> bool {
-        self.node.inputs.get(slot).copied().flatten().is_some()
+        self.node.operand(slot).is_some()
     }
 
     /// Contents of a small integer operand, row-major.
     pub fn contents(&self, slot: usize) -> Option<&'a [Dim]> {
-        let v = self.node.inputs.get(slot).copied().flatten()?;
+        let v = self.node.operand(slot)?;
         self.graph.value(v).contents.as_deref()
     }
 
     /// Contents of a small integer operand, if all are numbers.
     pub fn ints(&self, slot: usize) -> Option<Vec<i64>> {
-        self.contents(slot)?.iter().map(Dim::as_const).collect()
+        super::read::known_ints(self.graph, self.node.operand(slot)?)
     }
 
     /// The constant behind an operand.
     pub fn constant(&self, slot: usize) -> Option<&'a Constant> {
-        self.graph.constant(self.node.inputs.get(slot).copied().flatten()?)
+        self.graph.constant(self.node.operand(slot)?)
     }
 
     /// An integer attribute, or its default.
@@ -153,16 +153,7 @@ impl<'a> InferContext<'a> {
     /// # Errors
     /// If one is out of range or occurs twice.
     pub fn axes(&self, axes: &[i64], rank: usize) -> Result<Vec<usize>, String> {
-        let mut seen = vec![false; rank];
-        let mut result = Vec::with_capacity(axes.len().min(rank));
-        for &axis in axes {
-            let a = self.axis(axis, rank)?;
-            if std::mem::replace(&mut seen[a], true) {
-                return Err(format!("axis {axis} occurs twice"));
-            }
-            result.push(a);
-        }
-        Ok(result)
+        super::axes_among(axes, rank)
     }
 
     /// A dim that is equal only to itself.

@@ -3,11 +3,11 @@
 //! Only where every position attends to every other and nothing else is read is anything claimed of positions. A mask of one
 //! axis has as many entries as there are batches or several times as many: nothing is claimed of batches then.
 
-use super::elementwise::same;
-use super::infer::{Answer, InferContext, Inferred, typed};
-use super::query::{has_result, op_name};
-use super::{Axes, Case, OpDef};
 use crate::graph::{Graph, Node};
+use crate::op::elementwise::same;
+use crate::op::infer::{Answer, InferContext, Inferred, typed};
+use crate::op::query::{has_result, op_name};
+use crate::op::{Axes, Case, OpDef};
 
 const ATTENTION: &[Case] = &[
     Case::new("b s i, i h~, h? -> b s v~").when(attends_everywhere),
@@ -87,8 +87,8 @@ fn attends_everywhere(_: &Graph, node: &Node) -> Result<(), String> {
         "Attention" => &[3, 4, 5, 6],
         _ => &[4, 5, 6, 7, 8, 9],
     };
-    let turns = node.int("do_rotary").unwrap_or(0) != 0;
-    let causal = node.int("unidirectional").unwrap_or(0) != 0;
+    let turns = node.flag("do_rotary");
+    let causal = node.flag("unidirectional");
     let reads = others.iter().any(|&slot| node.operand(slot).is_some());
     if turns || causal || reads || (1..4).any(|slot| has_result(node, slot)) {
         return Err("masks positions, or has a cache".to_owned());

@@ -1,14 +1,17 @@
 //! ONNX Runtime's products and others on quantized numbers. A scale or zero point is one number or one per column.
 
-use super::fused_attention::undeclared;
-use super::infer::{Answer, InferContext, Inferred, typed};
-use super::matmul::{MATMUL, matmul_shape};
-use super::query::{is_scalar, op_name, rank};
-use super::{Absent, Axes, AxisSource, Case, OpDef, Reduce};
+use super::attention::undeclared;
+use super::contributed::scalars;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::form::{Implicit, Renumber};
 use crate::graph::{Graph, Node};
+use crate::op::infer::{Answer, InferContext, Inferred, typed};
+use crate::op::matmul::{MATMUL, matmul_shape};
+use crate::op::query::{is_scalar, op_name, rank};
+use crate::op::read::{keeps_axes, reduced_by};
+use crate::op::reduce::{OF_ATTR, without};
+use crate::op::{Axes, AxisSource, Case, OpDef};
 
 const DYNAMIC_MATMUL: &[Case] = &[
     Case::new("a* k, k n, _, _?, n? -> a* n").when(one_scale),
@@ -36,12 +39,9 @@ const SOFTMAX: &[Case] = &[
         .when(is_of_one_axis),
     Case::new("a* x*!~, _, _?, _, _ -> a* x*!").axis(AxisSource::Attr("axis", -1)),
 ];
-const MEAN: &[Case] = &[Case::new("a*, _, _?, _, _? -> a*")
-    .reduce(Reduce { attr: Some("axes"), input: None, absent: Absent::All })
-    .renumber(&[Renumber::AxesAttr("axes", Implicit::All)])];
-const SUM: &[Case] = &[Case::new("a* -> a*")
-    .reduce(Reduce { attr: Some("axes"), input: None, absent: Absent::All })
-    .renumber(&[Renumber::AxesAttr("axes", Implicit::All)])];
+const MEAN: &[Case] =
+    &[Case::new("a*, _, _?, _, _? -> a*").reduce(OF_ATTR).renumber(&[Renumber::AxesAttr("axes", Implicit::All)])];
+const SUM: &[Case] = &[Case::new("a* -> a*").reduce(OF_ATTR).renumber(&[Renumber::AxesAttr("axes", Implicit::All)])];
 const MUL: &[Case] = &[Case::new("a*, _?, a*, _? -> a*")];
 // Weights of the input are transposed against those of LSTM.
 const LSTM: &[Case] =
@@ -63,11 +63,11 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::microsoft("MatMulFpQ4", Axes::Sig(BLOCKED_WEIGHTS), matmul_blocks),
     OpDef::microsoft("GatherBlockQuantized", Axes::Sig(BLOCKED_GATHER), gather_blocks),
     OpDef::microsoft("QLinearWhere", Axes::Sig(WHERE), choose),
-    OpDef::microsoft("QLinearSoftmax", Axes::Sig(SOFTMAX), super::elementwise::same),
+    OpDef::microsoft("QLinearSoftmax", Axes::Sig(SOFTMAX), crate::op::elementwise::same),
     OpDef::microsoft("QLinearReduceMean", Axes::Sig(MEAN), reduced),
     OpDef::microsoft("ReduceSumInteger", Axes::Sig(SUM), reduced),
     OpDef::microsoft("MulInteger", Axes::Sig(MUL), multiplied),
-    OpDef::microsoft("DynamicQuantizeLSTM", Axes::Sig(LSTM), super::recurrent::recurrent_transposed),
+    OpDef::microsoft("DynamicQuantizeLSTM", Axes::Sig(LSTM), crate::op::recurrent::recurrent_transposed),
     opaque("GemmFloat8", EIGHT_BITS),
     opaque("MatMulBlockQuantizedFp4Weight", EIGHT_BITS),
     opaque("MatMulBlockQuantizedFp8Weight", EIGHT_BITS),
@@ -83,14 +83,6 @@ pub(super) const OPS: &[OpDef] = &[
     opaque("QOrderedLongformerAttention", ORDERED),
     opaque("QOrderedMatMul", ORDERED),
 ];
-
-fn scalars(graph: &Graph, node: &Node, slots: &[usize]) -> Result<(), String> {
-    if slots.iter().all(|&s| is_scalar(graph, node, s)) {
-        Ok(())
-    } else {
-        Err("its scales and zero points are not single numbers".to_owned())
-    }
-}
 
 fn one_scale(graph: &Graph, node: &Node) -> Result<(), String> {
     scalars(graph, node, &[2, 3])
@@ -125,7 +117,7 @@ fn is_of_one_axis(_: &Graph, node: &Node) -> Result<(), String> {
 }
 
 fn spelled_gemm(graph: &Graph, node: &Node) -> Result<String, String> {
-    let turned = |name| node.int(name).unwrap_or(0) != 0;
+    let turned = |name| node.flag(name);
     // Where both are transposed no one order fits; see Gemm.
     let (left, right) = match (turned("transA"), turned("transB")) {
         (false, false) => ("m k", "k n"),
@@ -160,10 +152,10 @@ fn matmul_16(ctx: &mut InferContext<'_>) -> Answer {
 
 fn q_gemm(ctx: &mut InferContext<'_>) -> Answer {
     let (mut a, mut b) = (ctx.shape_of_rank(0, 2)?, ctx.shape_of_rank(3, 2)?);
-    if ctx.int("transA", 0) != 0 {
+    if ctx.node.flag("transA") {
         a.reverse();
     }
-    if ctx.int("transB", 0) != 0 {
+    if ctx.node.flag("transB") {
         b.reverse();
     }
     // Without a scale of the result it is not quantized.
@@ -203,15 +195,8 @@ fn choose(ctx: &mut InferContext<'_>) -> Answer {
 fn reduced(ctx: &mut InferContext<'_>) -> Answer {
     let dtype = if op_name(ctx.node) == "ReduceSumInteger" { Some(DType::I32) } else { ctx.dtype(0) };
     let Some(shape) = ctx.shape(0) else { return Ok(Inferred::one(typed(dtype, None))) };
-    let all: Vec<i64> = (0..shape.len() as i64).collect();
-    let axes = ctx.axes(ctx.node.ints("axes").filter(|axes| !axes.is_empty()).unwrap_or(&all), shape.len())?;
-    let keep = ctx.int("keepdims", 1) != 0;
-    let kept = shape.iter().enumerate().filter_map(|(i, d)| match (axes.contains(&i), keep) {
-        (false, _) => Some(d.clone()),
-        (true, true) => Some(Dim::ONE),
-        (true, false) => None,
-    });
-    Ok(Inferred::one(typed(dtype, Some(kept.collect()))))
+    let axes = reduced_by(ctx.graph, ctx.node, &OF_ATTR, shape.len())?.unwrap_or_default();
+    Ok(Inferred::one(typed(dtype, Some(without(shape, &axes, keeps_axes(ctx.node))))))
 }
 
 fn multiplied(ctx: &mut InferContext<'_>) -> Answer {

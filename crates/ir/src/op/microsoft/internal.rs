@@ -4,14 +4,15 @@
 //! A blocked value is declared as `[N, C, H, W]` with its channels rounded up to the block of the host; its bytes lie in blocks of
 //! channels. The block is nowhere in the file, so no layout passes through: the values stay as they are.
 
-use super::conv::{channels_last, conv_shape, conv_shape_channels_last};
-use super::elementwise::same;
-use super::infer::{Answer, InferContext, Inferred, typed};
-use super::norm::{BATCH_CHANNELS_LAST, INSTANCE_CHANNELS_LAST};
-use super::pool::{global_shape, pool_shape, pool_shape_channels_last};
-use super::{Axes, Case, Infer, OpDef};
 use crate::dim::Dim;
 use crate::dtype::DType;
+use crate::op::conv::{channels_last, conv_shape, conv_shape_channels_last};
+use crate::op::elementwise::same;
+use crate::op::infer::{Answer, InferContext, Inferred, typed};
+use crate::op::norm::{BATCH_CHANNELS_LAST, INSTANCE_CHANNELS_LAST};
+use crate::op::pool::{global_shape, pool_shape, pool_shape_channels_last};
+use crate::op::read::per_axis;
+use crate::op::{Axes, Case, Infer, OpDef};
 
 const BLOCKED: &str = "its bytes lie in blocks of channels whose size is the host's and not in the file";
 const LAST: &str = "has its channels last, by position, and its parameters in other orders";
@@ -29,7 +30,7 @@ const fn blocked(name: &'static str, infer: Infer) -> OpDef {
 
 /// The domain has the versions of ONNX's own operator set.
 const fn nhwc(name: &'static str, axes: Axes, infer: Infer) -> OpDef {
-    OpDef { name, domain: "com.ms.internal.nhwc", opsets: (1, 26), axes, infer }
+    OpDef { name, domain: super::INTERNAL_NHWC, opsets: (1, 26), axes, infer }
 }
 
 pub(super) const OPS: &[OpDef] = &[
@@ -83,7 +84,7 @@ fn blocked_global(ctx: &mut InferContext<'_>) -> Answer {
 
 fn reorder_input(ctx: &mut InferContext<'_>) -> Answer {
     let x = ctx.shape_of_rank(0, 4)?;
-    let [n, c, h, w] = match (ctx.int("channels_last", 0) != 0, &x[..]) {
+    let [n, c, h, w] = match (ctx.node.flag("channels_last"), &x[..]) {
         (false, [n, c, h, w]) | (true, [n, h, w, c]) => [n, c, h, w].map(Dim::clone),
         _ => return Err("operand 0 needs rank 4".to_owned()),
     };
@@ -101,7 +102,7 @@ fn reorder_output(ctx: &mut InferContext<'_>) -> Answer {
 
 fn blocked_upsample(ctx: &mut InferContext<'_>) -> Answer {
     let x = ctx.shape_of_rank(0, 4)?;
-    let scales = ctx.per_axis("scales", 4, 1)?;
+    let scales = per_axis(ctx.node, "scales", 4, 1)?;
     let shape = x.iter().zip(scales).map(|(d, s)| ctx.mul(d, &Dim::from(s))).collect();
     one(ctx, Some(shape))
 }

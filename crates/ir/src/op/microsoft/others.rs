@@ -1,23 +1,23 @@
 //! What else ONNX Runtime's optimizers, exporters and packages write in domain `com.microsoft`: fused products,
 //! normalizations and convolutions, older names of what the standard has now, and what devices or generators run whole.
 
-use super::conv::{channels_last, channels_second, conv, conv_shape_channels_last};
-use super::elementwise::{UNARY, same};
-use super::fused_attention::undeclared;
-use super::gather::{GATHER_ND, gather_nd};
-use super::infer::{Answer, InferContext, Inferred, boolean, check_rank, typed};
-use super::matmul::{GEMM, gemm, matmul};
-use super::microsoft::{FUSED_MATMUL, fused_matmul};
-use super::misc::TRIANGLE;
-use super::pool::pool;
-use super::query::op_name;
-use super::slice::{PAD_11, pad};
-use super::space::{GRID_SAMPLE, grid_sample};
-use super::{Axes, AxisSource, Case, Infer, OpDef};
+use super::attention::undeclared;
+use super::contributed::{FUSED_MATMUL, fused_matmul};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::form::{Renumber, View};
 use crate::graph::{Graph, Node};
+use crate::op::conv::{channels_last, channels_second, conv, conv_shape_channels_last};
+use crate::op::elementwise::{UNARY, same};
+use crate::op::gather::{GATHER_ND, gather_nd};
+use crate::op::infer::{Answer, InferContext, Inferred, boolean, check_rank, typed};
+use crate::op::matmul::{GEMM, gemm, matmul};
+use crate::op::misc::TRIANGLE;
+use crate::op::pool::pool;
+use crate::op::query::op_name;
+use crate::op::slice::{PAD_11, pad};
+use crate::op::space::{GRID_SAMPLE, grid_sample};
+use crate::op::{Axes, AxisSource, Case, Infer, OpDef};
 
 const GELU_GEMM: &[Case] = &[Case::new("a* k, k n, n? -> a* n")];
 const ADD_THREE: &[Case] = &[Case::new("a* c, c, a* c -> a* c")];

@@ -1,0 +1,48 @@
+//! What the attributes of ops say, each bundle of them read in one place, with symbols where extents are symbolic.
+//!
+//! | Module | Reads |
+//! |---|---|
+//! | `operand` | which number an op is told by an attribute and since which version by an operand; lists told in either way |
+//! | `window` | kernel, strides, dilations, padding and groups of convolutions and pools |
+//! | `cut` | what a Slice takes of each axis |
+//! | `pad` | what a Pad adds to each axis, and the number it fills with |
+//! | `reduced` | the axes of a reduction |
+//! | `perm` | the order that a Transpose leaves; inverse and merged orders |
+//! | `number` | numbers of constants, epsilon |
+//!
+//! Lists that older versions have as attributes are taken from there if they are there, whatever the version.
+
+mod cut;
+mod number;
+mod operand;
+mod pad;
+pub mod perm;
+mod reduced;
+mod window;
+
+pub use cut::{Cut, SymbolicCut, axes_of_slice, cuts, elements_taken, symbolic_cuts};
+pub use number::{EPSILON, epsilon, is_constant, known_ints, number, number_told};
+pub use operand::{List, OPERANDS, Place, Told, list, place_of};
+pub use pad::{Fill, Padding, SymbolicPad, fill, paddings, pads, symbolic_pads, zero_padding};
+pub use perm::Merged;
+pub use reduced::{keeps_axes, reduced};
+pub use window::{AutoPad, Groups, Window, group, windows, windows_over};
+
+pub(super) use reduced::reduced_by;
+pub(super) use window::per_axis;
+
+use super::query::{op_name, ty};
+use crate::graph::{Graph, Node};
+use crate::types::Type;
+
+/// Whether a Pad adds nothing, or a Slice takes every element in its order: whatever the sizes at run time.
+pub(super) fn takes_all(graph: &Graph, node: &Node) -> bool {
+    let result = node.result(0).and_then(|y| graph.value(y).ty.shape());
+    let same = ty(graph, node, 0).and_then(Type::shape).is_some_and(|shape| result == Some(shape));
+    same && match op_name(node) {
+        "Pad" => pads(graph, node).is_some_and(|pads| pads.iter().all(|p| *p == (0, 0))),
+        // As many elements as there are, one after the other, are all of them.
+        "Slice" => cuts(graph, node).is_some_and(|cuts| cuts.iter().all(|cut| cut.step == 1)),
+        _ => false,
+    }
+}
