@@ -11,8 +11,8 @@ use relayout_ir::storage::image_in_runs;
 use relayout_target::PassError;
 use relayout_target::moves::{Moved, moved};
 
-/// Says such a move, if the node is one.
-pub(super) fn say(graph: &mut Graph, n: NodeId) -> Result<bool, PassError> {
+/// Lowers such a move, if the node is one; says whether it is.
+pub(super) fn lower(graph: &mut Graph, n: NodeId) -> Result<bool, PassError> {
     let Some(Moved { source, result, left }) = moved(graph, n) else { return Ok(false) };
     let Some((axes, map)) = runs(&left) else { return Ok(false) };
     let to = graph.value(result).layout.clone();

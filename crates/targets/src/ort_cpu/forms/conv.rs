@@ -41,7 +41,7 @@ impl Form for Conv {
 }
 
 /// A convolution of images or signals with constant weights, and where their axes stand.
-fn conv_of(query: &NodeQuery<'_>) -> Option<(ImageAxes, ConvShape)> {
+pub(super) fn conv_of(query: &NodeQuery<'_>) -> Option<(ImageAxes, ConvShape)> {
     let node = query.graph.node(query.node);
     let (x, w) = (node.operand(0)?, node.operand(1)?);
     let y = node.outputs.first().copied().flatten()?;
@@ -82,18 +82,26 @@ impl Machine {
     pub(super) fn conv_kernels(&self, query: &NodeQuery<'_>) -> Vec<Offer> {
         let Some((axes, conv)) = conv_of(query) else { return Vec::new() };
         let of = (axes, &conv);
-        let whole = |channels: u64| (channels / conv.group).is_multiple_of(self.block.channels());
         let mut kernels = Vec::new();
         if conv.group == 1 && conv.c < self.block.channels() {
             // Reads ordinary NCHW, of any number of channels.
             kernels.extend(self.conv(query, of, Kernel::BlockedFromNchw, [None, None]));
         }
-        if conv.is_depthwise() || conv.group == 1 || (whole(conv.c) && whole(conv.m)) {
+        if self.has_whole_groups(&conv) {
             kernels.extend(self.conv(query, of, Kernel::Blocked, [None, None]));
-        } else {
-            kernels.extend(self.wider(query, of));
         }
         kernels
+    }
+
+    /// Whether the groups of a convolution are whole blocks, or a channel each, or one.
+    pub(super) fn has_whole_groups(&self, conv: &ConvShape) -> bool {
+        let whole = |channels: u64| (channels / conv.group).is_multiple_of(self.block.channels());
+        conv.is_depthwise() || conv.group == 1 || (whole(conv.c) && whole(conv.m))
+    }
+
+    /// Whether a form runs a convolution in blocks.
+    pub(super) fn runs_blocked(&self, query: &NodeQuery<'_>) -> bool {
+        !self.conv_kernels(query).is_empty() || self.wide_conv(query).is_some()
     }
 
     /// Kernels of a convolution that reads or leaves channels with pad slots between their runs: `read` and `left` are where these
@@ -123,21 +131,8 @@ impl Machine {
         kernels
     }
 
-    /// Several groups as one, whose channels are whole blocks. Weights are read as they are: legalization adds the zeros.
-    fn wider(&self, query: &NodeQuery<'_>, (axes, conv): (ImageAxes, &ConvShape)) -> Option<Offer> {
-        let joined = self.block.joined_groups(conv.group, conv.c, conv.m)?;
-        let wide = ConvShape { group: conv.group / joined, ..*conv };
-        let ordinary = wide.group == 1 && wide.c < self.block.channels();
-        let form = if ordinary { Kernel::BlockedFromNchw } else { Kernel::Blocked };
-        let mut kernel = self.conv(query, (axes, &wide), form, [None, None])?;
-        if let Some(weights) = kernel.layouts.ins.get_mut(1) {
-            *weights = None;
-        }
-        Some(Offer { becomes: None, adds_zeros: true, ..kernel })
-    }
-
     /// The kernel whose operand and result have the pad slots of their channels there.
-    fn conv(
+    pub(super) fn conv(
         &self,
         query: &NodeQuery<'_>,
         (axes, conv): (ImageAxes, &ConvShape),

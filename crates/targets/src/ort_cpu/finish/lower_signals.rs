@@ -5,13 +5,11 @@
 //! Conv, kernel k       Conv, kernel 1 k
 //! ```
 //!
-//! An op of blocked signals becomes the same op of images, and so do moves, sums and activations between such ops; what is said
-//! of images later is then said of these. A Reshape, which moves nothing, stands where the value is read or made as a signal.
+//! An op of blocked signals becomes the same op of images, and so do moves, sums and activations between such ops; what is written
+//! of images later is then written of these. A Reshape, which moves nothing, stands where the value is read or made as a signal.
 
 use super::make::Maker;
-use super::scale::insert_reshape;
-use super::unfold::become_reshape;
-use super::widen::weights;
+use crate::ort_cpu::nodes::{constant_behind_moves, insert_reshape};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
@@ -19,12 +17,13 @@ use relayout_ir::form::{Form, KernelLayouts, Renumber, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::op::{NCHWC, bind, normalize_axis};
-use relayout_ir::patch::remove_dead;
 use relayout_ir::storage::{blocked_axes, reshape_target, storage_shape};
 use relayout_ir::types::{TensorType, Type};
-use relayout_target::PassError;
+use relayout_target::{Declared, Fact, Pass, PassError, Slot};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+/// The pass's name.
+const NAME: &str = "lower_signals";
 /// Axes of a signal.
 const RANK: usize = 3;
 /// Where the columns of a signal of channels-first origin stand.
@@ -37,35 +36,23 @@ struct Slots {
     outs: Vec<Option<usize>>,
 }
 
-/// Makes blocked signals images; says whether there were any.
-pub(super) fn say_images(graph: &mut Graph) -> Result<bool, PassError> {
-    let order = graph.order().unwrap_or_default();
-    let slots: FxHashMap<NodeId, Slots> = order.iter().filter_map(|&n| Some((n, slots(graph, n)?))).collect();
-    if slots.is_empty() {
-        return Ok(false);
-    }
-    let mut lift = Lift { graph, slots, images: FxHashSet::default(), made: FxHashMap::default() };
-    order.into_iter().try_for_each(|n| lift.node(n)).map(|()| true)
+/// The pass.
+pub(super) fn pass() -> Pass {
+    let is = Declared {
+        needs: &[Fact::Layouts],
+        after: &["raise_to_digits"],
+        before: &["write_forms"],
+        ..Declared::new(NAME, Slot::Write, "what is written of images is then written of signals")
+    };
+    Pass::on_each_graph(is, |graph, _| lower_signals(graph))
 }
 
-/// Makes one Reshape of two that follow each other: what runs on the digits of a signal has its own around it.
-pub(super) fn join_reshapes(graph: &mut Graph) -> Result<(), PassError> {
-    let is_reshape = |node: &Node| node.onnx() == Some("Reshape") && matches!(node.form, Form::Kernel(_));
-    for n in graph.order().unwrap_or_default() {
-        let node = graph.node(n);
-        let sides = node.inputs.first().copied().flatten().zip(node.outputs.first().copied().flatten());
-        let Some((x, y)) = sides.filter(|_| is_reshape(node)) else { continue };
-        let (before, _) = graph.value(x).producer();
-        let first = Some(graph.node(before)).filter(|node| is_reshape(node));
-        let Some(v) = first.and_then(|node| node.inputs.first().copied().flatten()) else { continue };
-        let stored = |v: ValueId| graph.storage_shape(v, &graph.value(v).layout);
-        let target = stored(v).zip(stored(y)).and_then(|(from, to)| reshape_target(&from, &to));
-        let Some(target) = target else { continue };
-        let to = Some(graph.value(y).layout.clone()).filter(|l| !l.is_row_major());
-        become_reshape(graph, n, v, &target, to)?;
-        remove_dead(graph, [before]);
-    }
-    Ok(())
+/// Makes blocked signals images.
+fn lower_signals(graph: &mut Graph) -> Result<(), PassError> {
+    let order = graph.order().unwrap_or_default();
+    let slots: FxHashMap<NodeId, Slots> = order.iter().filter_map(|&n| Some((n, slots(graph, n)?))).collect();
+    let mut lift = Lift { graph, slots, images: FxHashSet::default(), made: FxHashMap::default() };
+    order.into_iter().try_for_each(|n| lift.node(n))
 }
 
 /// Where the columns of a signal stand that is in blocks of its channels.
@@ -240,7 +227,7 @@ impl Lift<'_> {
         }
         // What is made wider is read as a constant.
         let widened = self.graph.node(n).onnx() == Some("Conv") && self.graph.node(n).inputs.get(1) == Some(&Some(v));
-        if let Some(constant) = weights(self.graph, v).filter(|w| widened && w.pending.is_none()) {
+        if let Some(constant) = constant_behind_moves(self.graph, v).filter(|w| widened && w.pending.is_none()) {
             return self.constant(n, v, constant, at);
         }
         let value = self.graph.value(v);
@@ -301,8 +288,8 @@ impl Lift<'_> {
         let stored = self.graph.storage_shape(v, from);
         let wanted = to.0.shape().and_then(|s| storage_shape(s, to.1, self.graph.storage));
         stored.zip(wanted).and_then(|(from, to)| reshape_target(&from, &to)).ok_or_else(|| {
-            let first = format!("{} can't be said of an image of one row", self.graph.node(n).describe(self.graph));
-            PassError::invalid("lower_blocks", first)
+            let first = format!("{} can't be an image of one row", self.graph.node(n).describe(self.graph));
+            PassError::invalid(NAME, first)
         })
     }
 }

@@ -11,14 +11,24 @@ use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::patch::{Patch, remove_dead};
-use relayout_target::PassError;
 use relayout_target::views::{Views, standard};
+use relayout_target::{Declared, Fact, Pass, PassError, Slot};
 
 /// The operator set from which on Split has its sizes as an operand.
 const SIZES_ARE_AN_OPERAND: i64 = 13;
 
+/// The pass.
+pub(super) fn pass() -> Pass {
+    let is = Declared {
+        needs: &[Fact::Written],
+        after: &["lower_volumes"],
+        ..Declared::new("split_parts", Slot::Write, "no form reads the Gathers any more")
+    };
+    Pass::on_each_graph(is, |graph, cx| split_parts(graph, cx.settings.opset))
+}
+
 /// Splits what such Gathers read.
-pub(super) fn split_parts(graph: &mut Graph, opset: i64) -> Result<(), PassError> {
+fn split_parts(graph: &mut Graph, opset: i64) -> Result<(), PassError> {
     for n in graph.order().unwrap_or_default() {
         if let Some(parts) = graph.contains(n).then(|| Parts::of(graph, n)).flatten() {
             parts.split(graph, opset)?;

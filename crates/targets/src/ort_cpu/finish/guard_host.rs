@@ -8,7 +8,8 @@
 //! bias it knows.
 
 use super::make::Maker;
-use super::nchwc::convolution;
+use crate::ort_cpu::Block;
+use crate::ort_cpu::nodes::is_convolution;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
@@ -17,15 +18,32 @@ use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::op::NCHWC;
 use relayout_ir::patch::{Insert, Patch};
 use relayout_ir::types::Type;
-use relayout_target::PassError;
+use relayout_target::{Declared, Fact, Pass, PassError, Slot};
 use std::collections::BTreeSet;
 
 /// Channels of the zeros that are reordered: no multiple of any block, so each rounds them up otherwise; whole groups of four,
 /// as the reorder needs them.
 const CHANNELS: i64 = 20;
 
+/// The pass, for hosts of a block.
+pub(super) fn pass(block: Block, guarded: bool) -> Pass {
+    let is = Declared {
+        needs: &[Fact::Written],
+        after: &["split_parts"],
+        ..Declared::new("guard_host", Slot::Write, "it is known which convolutions are blocked and which stay plain")
+    };
+    Pass::on_each_graph(is, move |graph, _| guard_host(graph, block.channels(), guarded))
+}
+
+fn guard_host(graph: &mut Graph, block: u64, guarded: bool) -> Result<(), PassError> {
+    let order = graph.order().unwrap_or_default().into_iter();
+    let plain: Vec<NodeId> = order.filter(|&n| needs_shield(graph, n, block)).collect();
+    guard(graph, guarded.then_some(block), &plain)?;
+    plain.into_iter().try_for_each(|n| part_output(graph, n))
+}
+
 /// Adds what a graph needs. `shielded` are the convolutions that must stay plain.
-pub(super) fn guard(graph: &mut Graph, block: Option<u64>, shielded: &[NodeId]) -> Result<(), PassError> {
+fn guard(graph: &mut Graph, block: Option<u64>, shielded: &[NodeId]) -> Result<(), PassError> {
     let guarded = block.and_then(|_| cheapest(graph));
     let biased: Vec<NodeId> = guarded.into_iter().chain(shielded.iter().copied()).collect();
     let Some(&first) = biased.first() else { return Ok(()) };
@@ -40,7 +58,7 @@ pub(super) fn guard(graph: &mut Graph, block: Option<u64>, shielded: &[NodeId]) 
 
 /// The blocked convolution of the fewest filters, one with a bias if there is one.
 fn cheapest(graph: &Graph) -> Option<NodeId> {
-    let blocked = graph.order().ok()?.into_iter().filter(|&n| is(graph.node(n), &convolution()));
+    let blocked = graph.order().ok()?.into_iter().filter(|&n| is_convolution(graph.node(n)));
     let filters = |n: NodeId| {
         let w = graph.node(n).inputs.get(1).copied().flatten()?;
         graph.value(w).ty.shape()?.first()?.as_const()
@@ -50,10 +68,6 @@ fn cheapest(graph: &Graph) -> Option<NodeId> {
         .filter_map(|n| Some((!bias(n), filters(n)?, n)))
         .min_by_key(|&(none, filters, _)| (none, filters))
         .map(|(_, _, n)| n)
-}
-
-fn is(node: &Node, op: &OpName) -> bool {
-    matches!(&node.op, Op::Onnx(name) if name == op)
 }
 
 impl Maker<'_> {
@@ -108,7 +122,7 @@ impl Maker<'_> {
 
 /// Whether a convolution that stayed plain would be blocked by ONNX Runtime on load: one of float32 images whose weights and
 /// bias it knows, and whose channels its reorders and packings take.
-pub(super) fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
+fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
     let node = graph.node(n);
     let operand = |slot: usize| node.inputs.get(slot).copied().flatten();
     let Some(w) = operand(1) else { return false };
@@ -130,7 +144,7 @@ pub(super) fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
 
 /// Parts the result of a plain convolution that is an output of the graph and is added to that of another convolution from the
 /// output, by a copy. ONNX Runtime 1.31 takes the sum into the convolution and then misses the output, so it can't load the file.
-pub(super) fn part_output(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
+fn part_output(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
     let Some(y) = graph.node(n).outputs.first().copied().flatten().filter(|&y| is_summed_output(graph, y)) else {
         return Ok(());
     };
