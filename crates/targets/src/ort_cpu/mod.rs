@@ -20,6 +20,7 @@ mod nodes;
 mod prepare;
 pub mod read;
 mod runs;
+mod taken_in;
 
 pub(crate) use forms::QuantizedPools;
 pub use machine::Block;
@@ -38,6 +39,7 @@ use relayout_target::{
     Pieces, Target, forms_of,
 };
 use std::sync::Arc;
+use taken_in::is_taken_in;
 
 /// The target.
 #[derive(Clone)]
@@ -102,22 +104,6 @@ fn is_quantized(graph: &Graph, node: NodeId) -> bool {
     let node = graph.node(node);
     node.inputs.iter().flatten().any(|&v| is(graph.value(v).producer().0, "DequantizeLinear"))
         || node.outputs.iter().flatten().flat_map(|&v| graph.uses(v)).any(|u| is(u.node, "QuantizeLinear"))
-}
-
-/// Whether a convolution takes in a node: a sum with its result, and an activation of that or of its result.
-fn is_taken_in(graph: &Graph, n: NodeId) -> bool {
-    let node = graph.node(n);
-    let made_by = |v: &ValueId| graph.only_use(*v).is_some().then(|| graph.value(*v).producer().0);
-    let is_conv = |maker: NodeId| graph.node(maker).onnx() == Some("Conv");
-    let is_sum = |maker: NodeId| graph.node(maker).onnx() == Some("Add") && is_taken_in(graph, maker);
-    match node.onnx() {
-        Some("Add") => node.inputs.iter().flatten().filter_map(made_by).any(is_conv),
-        Some("Relu" | "LeakyRelu" | "Sigmoid" | "Tanh" | "HardSigmoid" | "HardSwish" | "Clip") => {
-            let maker = node.operand(0).as_ref().and_then(made_by);
-            maker.is_some_and(|maker| is_conv(maker) || is_sum(maker))
-        }
-        _ => false,
-    }
 }
 
 /// Where costs come from, for people.

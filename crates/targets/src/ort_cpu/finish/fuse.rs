@@ -1,12 +1,12 @@
 //! Blocked convolutions of domain `com.microsoft.nchwc` take in what stands behind them: `activation(Conv(x) + sum)` is one op.
 
 use crate::ort_cpu::nodes::is_convolution;
+use crate::ort_cpu::taken_in::{SUMS, activation_of};
 use relayout_ir::attr::Attr;
-use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
-use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
+use relayout_ir::op::read::perm;
 use relayout_ir::patch::{Insert, Patch, remove_dead};
 use relayout_ir::types::{TensorType, Type};
 use relayout_target::{Declared, Fact, Pass, PassError, Slot};
@@ -38,8 +38,9 @@ fn fuse(graph: &mut Graph) -> Result<(), PassError> {
         }
     }
     for n in graph.order().unwrap_or_default() {
-        if let Some((open, activation)) = activation(graph, n) {
-            take_activation(graph, n, &open, activation)?;
+        let Some((name, params)) = activation_of(graph, n) else { continue };
+        if let Some(open) = graph.node(n).operand(0).and_then(|x| open_conv(graph, x)) {
+            take_activation(graph, n, &open, name, params)?;
         }
     }
     Ok(())
@@ -77,9 +78,7 @@ fn open_conv(graph: &Graph, seen: ValueId) -> Option<Open> {
 /// The convolution that takes in a sum, and what it adds: of two, the later one, which the other operand can't wait for.
 fn sum(graph: &Graph, n: NodeId, place: &BTreeMap<NodeId, usize>) -> Option<(Open, ValueId)> {
     let node = graph.node(n);
-    if !matches!(node.onnx(), Some("Add" | "Sum")) {
-        return None;
-    }
+    node.onnx().filter(|op| SUMS.contains(op))?;
     let [Some(a), Some(b)] = node.inputs[..] else { return None };
     let y = node.outputs.first().copied().flatten()?;
     let alike = |v: ValueId| {
@@ -127,10 +126,7 @@ fn viewed_back(graph: &mut Graph, n: NodeId, v: ValueId, perm: &[usize]) -> Resu
     {
         return Ok(x);
     }
-    let mut back = vec![0; perm.len()];
-    for (i, &p) in perm.iter().enumerate() {
-        back[p] = i;
-    }
+    let back = perm::inverse(perm);
     let value = graph.value(v);
     let (Ok(layout), Some(shape)) = (value.layout.transpose(&back), value.ty.shape()) else { return Ok(v) };
     let shape: Vec<Dim> = back.iter().filter_map(|&axis| shape.get(axis).cloned()).collect();
@@ -154,45 +150,13 @@ fn replace(graph: &Graph, n: NodeId, open: &Open, patch: &mut Patch) {
     }
 }
 
-/// Name and parameters of an activation that the kernel has.
-type Activation = (&'static str, Vec<f32>);
-
-fn activation(graph: &Graph, n: NodeId) -> Option<(Open, Activation)> {
-    let node = graph.node(n);
-    let x = node.inputs.first().copied().flatten()?;
-    let number = |name: &str, default: f32| match node.attrs.get(name) {
-        Some(Attr::Float(x)) => *x,
-        _ => default,
-    };
-    let activation = match node.onnx()? {
-        "Relu" => ("Relu", vec![]),
-        "Sigmoid" => ("Sigmoid", vec![]),
-        "Tanh" => ("Tanh", vec![]),
-        "LeakyRelu" => ("LeakyRelu", vec![number("alpha", 0.01)]),
-        // A slope for all channels.
-        "PRelu" => ("LeakyRelu", vec![node.inputs.get(1).copied().flatten().and_then(|v| scalar(graph, v))?]),
-        "HardSigmoid" => ("HardSigmoid", vec![number("alpha", 0.2), number("beta", 0.5)]),
-        "HardSwish" => ("HardSwish", vec![]),
-        "Clip" => {
-            let bound = |slot: usize, attr: &str, default: f32| match node.inputs.get(slot).copied().flatten() {
-                Some(v) => scalar(graph, v),
-                None => Some(number(attr, default)),
-            };
-            ("Clip", vec![bound(1, "min", f32::MIN)?, bound(2, "max", f32::MAX)?])
-        }
-        _ => return None,
-    };
-    Some((open_conv(graph, x)?, activation))
-}
-
-/// The value of a constant of one element.
-fn scalar(graph: &Graph, v: ValueId) -> Option<f32> {
-    let constant = graph.constant(v).filter(|c| c.elems() == Some(1))?;
-    let Constant { dtype: DType::F32, source, pending: None, .. } = constant else { return None };
-    Some(f32::from_le_bytes(source.bytes().ok()?.get(..4)?.try_into().ok()?))
-}
-
-fn take_activation(graph: &mut Graph, n: NodeId, open: &Open, (name, params): Activation) -> Result<(), PassError> {
+fn take_activation(
+    graph: &mut Graph,
+    n: NodeId,
+    open: &Open,
+    name: &'static str,
+    params: Vec<f32>,
+) -> Result<(), PassError> {
     let attrs = graph.attrs_mut(open.conv);
     attrs.insert("activation".to_owned(), Attr::String(name.into()));
     if !params.is_empty() {

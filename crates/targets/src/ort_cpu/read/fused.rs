@@ -1,6 +1,7 @@
 //! What ONNX Runtime makes of standard ops before it runs them, as those again, so that rules which know the exports see them.
 
 use super::{OPSET, SUM, node_of, put, put_instead};
+use crate::ort_cpu::taken_in::Activation;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
@@ -85,17 +86,10 @@ fn activation(node: &Node) -> Option<Node> {
         Some(Attr::Floats(params)) => params.as_slice(),
         _ => &[],
     };
-    let named = |names: &[&'static str]| -> Vec<(&'static str, Attr)> {
-        names.iter().zip(params).map(|(&name, &p)| (name, Attr::Float(p))).collect()
-    };
     let op = node.str("activation")?;
-    let attrs = match op {
-        "LeakyRelu" => named(&["alpha"]),
-        "HardSigmoid" => named(&["alpha", "beta"]),
-        "Clip" => named(&["min", "max"]),
-        // One that ONNX does not have, no rule knows either: it stays an op of its name.
-        _ => named(&[]),
-    };
+    // One that ONNX does not have, no rule knows either: it stays an op of its name.
+    let names = Activation::named(op).into_iter().flat_map(Activation::attributes);
+    let attrs: Vec<_> = names.zip(params).map(|(name, &p)| (name, Attr::Float(p))).collect();
     let opset = if op == "HardSwish" { HARD_SWISH_OPSET } else { OPSET };
     Some(Node { opset, ..node_of(op, Vec::new(), attrs) })
 }
