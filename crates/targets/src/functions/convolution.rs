@@ -4,6 +4,7 @@ use super::data::Features;
 use super::{Calls, FIRST_PADDING_OPSET, call, extent, kind, only_result, opset, per_channel, stored, with_slots};
 use crate::functions::gpu::Convolution;
 use relayout_ir::attr::Attr;
+use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node, ValueId};
@@ -328,6 +329,5 @@ fn pads_with_zeros(query: &NodeQuery<'_>, v: ValueId) -> bool {
 
 /// Whether a constant is all zeros.
 fn is_zero(graph: &Graph, v: ValueId) -> bool {
-    let constant = graph.constant(v).filter(|c| c.pending.is_none() && c.source.is_available());
-    constant.and_then(|c| c.source.bytes().ok()).is_some_and(|bytes| bytes.iter().all(|&b| b == 0))
+    graph.constant(v).is_some_and(Constant::is_zero)
 }

@@ -5,10 +5,9 @@ use crate::ort_cpu::taken_in::{SUMS, activation_of};
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
+use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::op::read::perm;
-use relayout_ir::patch::{Insert, Patch, remove_dead};
-use relayout_ir::types::{TensorType, Type};
+use relayout_ir::patch::{Patch, remove_dead, replace_value};
 use relayout_target::{Declared, Fact, Pass, PassError, Slot};
 use std::collections::BTreeMap;
 
@@ -104,7 +103,10 @@ fn take_sum(graph: &mut Graph, n: NodeId, open: &Open, other: ValueId) -> Result
     let layout = graph.value(other).layout.clone();
     let mut patch = Patch::new();
     patch.connect(conv, SUM, other);
-    replace(graph, n, open, &mut patch);
+    // What the reader sees of the convolution takes the place of its own result.
+    if let Some(y) = graph.node(n).result(0) {
+        patch.replace(y, open.seen);
+    }
     patch.apply(graph)?;
     remove_dead(graph, [n]);
     if let Form::Kernel(layouts) = graph.node(conv).form.clone() {
@@ -130,24 +132,10 @@ fn viewed_back(graph: &mut Graph, n: NodeId, v: ValueId, perm: &[usize]) -> Resu
     let value = graph.value(v);
     let (Ok(layout), Some(shape)) = (value.layout.transpose(&back), value.ty.shape()) else { return Ok(v) };
     let shape: Vec<Dim> = back.iter().filter_map(|&axis| shape.get(axis).cloned()).collect();
-    let ty = Type::Tensor(TensorType { dtype: value.ty.dtype(), shape: Some(shape) });
-    let op = OpName { domain: String::new(), name: "Transpose".to_owned(), overload: String::new() };
-    let mut node = Node::new(Op::Onnx(op), vec![Some(v)]);
-    (node.rank, node.opset) = (graph.node(n).rank, graph.node(n).opset);
-    node.attrs.insert("perm".to_owned(), Attr::Ints(back.iter().map(|&p| p as i64).collect()));
-    node.form = Form::View(View::Transpose(back));
-    let name = format!("{}.viewed", value.name);
-    let mut patch = Patch::new();
-    patch.insert(Insert { node, name, ty, layout, uses: vec![], outputs: vec![], takes_name_of: None });
-    let made = patch.apply(graph)?;
-    Ok(made.first().and_then(|&m| graph.node(m).outputs.first().copied().flatten()).unwrap_or(v))
-}
-
-/// What the reader sees of the convolution takes the place of its result.
-fn replace(graph: &Graph, n: NodeId, open: &Open, patch: &mut Patch) {
-    if let Some(y) = graph.node(n).outputs.first().copied().flatten() {
-        patch.replace(y, open.seen);
-    }
+    let (name, opset) = (format!("{}.viewed", value.name), graph.node(n).opset);
+    let mut make = Builder::at(graph, n).opset(opset);
+    let view = make.op("Transpose", [v]).attr("perm", Attr::axes(&back)).form(Form::View(View::Transpose(back)));
+    Ok(view.layout(layout).shaped(&name, &shape)?)
 }
 
 fn take_activation(
@@ -162,9 +150,8 @@ fn take_activation(
     if !params.is_empty() {
         attrs.insert("activation_params".to_owned(), Attr::Floats(params));
     }
-    let mut patch = Patch::new();
-    replace(graph, n, open, &mut patch);
-    patch.apply(graph)?;
-    remove_dead(graph, [n]);
+    if let Some(y) = graph.node(n).result(0) {
+        replace_value(graph, y, open.seen, [n])?;
+    }
     Ok(())
 }

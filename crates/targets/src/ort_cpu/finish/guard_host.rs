@@ -7,16 +7,14 @@
 //! For the same reason a plain convolution whose bias takes that zero stays plain: on load ONNX Runtime blocks only those whose
 //! bias it knows.
 
-use super::make::Maker;
 use crate::ort_cpu::Block;
+use crate::ort_cpu::machine::op;
 use crate::ort_cpu::nodes::is_convolution;
-use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::{Form, KernelLayouts};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
-use relayout_ir::op::NCHWC;
-use relayout_ir::patch::{Insert, Patch};
+use relayout_ir::graph::{Builder, DuplicateName, Graph, Handover, NodeId, Op, ValueId};
+use relayout_ir::op::read::Groups;
+use relayout_ir::patch::Patch;
 use relayout_ir::types::Type;
 use relayout_target::{Declared, Fact, Pass, PassError, Slot};
 use std::collections::BTreeSet;
@@ -24,6 +22,8 @@ use std::collections::BTreeSet;
 /// Channels of the zeros that are reordered: no multiple of any block, so each rounds them up otherwise; whole groups of four,
 /// as the reorder needs them.
 const CHANNELS: i64 = 20;
+/// The operand of a convolution that is its bias.
+const BIAS: usize = 2;
 
 /// The pass, for hosts of a block.
 pub(super) fn pass(block: Block, guarded: bool) -> Pass {
@@ -48,10 +48,10 @@ fn guard(graph: &mut Graph, block: Option<u64>, shielded: &[NodeId]) -> Result<(
     let biased: Vec<NodeId> = guarded.into_iter().chain(shielded.iter().copied()).collect();
     let Some(&first) = biased.first() else { return Ok(()) };
     let rank = biased.iter().map(|&n| graph.node(n).rank).min().unwrap_or(graph.node(first).rank);
-    let mut made = Maker { graph, rank };
-    let zero = made.zero(block)?;
+    let mut make = Builder::new(graph, rank);
+    let zero = zero(&mut make, block)?;
     for n in biased {
-        made.add_to_bias(n, zero)?;
+        add_to_bias(&mut make, n, zero)?;
     }
     Ok(())
 }
@@ -70,76 +70,54 @@ fn cheapest(graph: &Graph) -> Option<NodeId> {
         .map(|(_, _, n)| n)
 }
 
-impl Maker<'_> {
-    /// `[0]`, known at run time only, and there only on a host of this block.
-    fn zero(&mut self, block: Option<u64>) -> Result<ValueId, PassError> {
-        let zeros = Constant::inline(DType::F32, vec![1, CHANNELS, 1, 1], vec![0u8; CHANNELS as usize * 4].into());
-        let zeros = self.constant("host.zeros", zeros)?;
-        let slots = block.map_or(-1, |b| (CHANNELS as u64).next_multiple_of(b) as i64);
-        let declared = Dim::from(slots.max(CHANNELS));
-        let one = || Dim::from(1);
-        let packed = Type::tensor(DType::F32, vec![one(), declared.clone(), one(), one()]);
-        let packed = self.node(NCHWC, "ReorderInput", vec![zeros], "host.packed", packed, 1)?;
-        let length = self.constant("host.slots", Constant::ints(&[slots]))?;
-        let vector =
-            self.node("", "Reshape", vec![packed, length], "host.block", Type::tensor(DType::F32, vec![declared]), 13)?;
-        let first = self.constant("host.first", Constant::ints(&[0]))?;
-        self.node("", "Gather", vec![vector, first], "host.zero", Type::tensor(DType::F32, vec![one()]), 13)
-    }
+/// `[0]`, known at run time only, and there only on a host of this block.
+fn zero(make: &mut Builder<'_>, block: Option<u64>) -> Result<ValueId, DuplicateName> {
+    let zeros = make.filled("host.zeros", DType::F32, &[1, CHANNELS, 1, 1], 0.0)?;
+    let slots = block.map_or(-1, |b| (CHANNELS as u64).next_multiple_of(b) as i64);
+    let declared = Dim::from(slots.max(CHANNELS));
+    let packed = Type::tensor(DType::F32, vec![Dim::ONE, declared.clone(), Dim::ONE, Dim::ONE]);
+    let packed = make.op_of(op("ReorderInput"), 1, [zeros]).kernel().result("host.packed", packed)?;
+    let length = make.ints("host.slots", &[slots])?;
+    let vector = make.op("Reshape", [packed, length]).kernel().shaped("host.block", &[declared])?;
+    let first = make.ints("host.first", &[0])?;
+    make.op("Gather", [vector, first]).kernel().shaped("host.zero", &[Dim::ONE])
+}
 
-    /// Adds the zero to the bias of a convolution, which gets one if it has none.
-    fn add_to_bias(&mut self, n: NodeId, zero: ValueId) -> Result<(), PassError> {
-        let node = self.graph.node(n);
-        let Some(filters) = node
-            .inputs
-            .get(1)
-            .copied()
-            .flatten()
-            .and_then(|w| self.graph.storage_shape(w, &self.graph.value(w).layout)?.first()?.as_const())
-        else {
-            return Ok(());
-        };
-        let bias = if let Some(bias) = node.inputs.get(2).copied().flatten() {
-            bias
-        } else {
-            let zeros = vec![0u8; usize::try_from(filters).unwrap_or(0) * 4];
-            self.constant("host.bias", Constant::inline(DType::F32, vec![filters], zeros.into()))?
-        };
-        let layout = self.graph.value(bias).layout.clone();
-        let (name, ty) = (format!("{}.guarded", self.graph.value(bias).name), self.graph.value(bias).ty.clone());
-        let sum = self.node("", "Add", vec![bias, zero], &name, ty, 13)?;
-        *self.graph.value_mut(sum).layout = layout.clone();
-        let own = (!layout.is_row_major()).then_some(layout);
-        let (add, _) = self.graph.value(sum).producer();
-        self.graph.set_form(add, Form::Kernel(Box::new(KernelLayouts { ins: vec![own.clone()], outs: vec![own] })));
-        let mut inputs = self.graph.node(n).inputs.clone();
-        inputs.resize(inputs.len().max(3), None);
-        inputs[2] = Some(sum);
-        self.graph.set_inputs(n, inputs);
-        Ok(())
-    }
+/// Adds the zero to the bias of a convolution, which gets one if it has none.
+fn add_to_bias(make: &mut Builder<'_>, n: NodeId, zero: ValueId) -> Result<(), DuplicateName> {
+    let graph = &*make.graph;
+    let stored = |w: ValueId| graph.storage_shape(w, &graph.value(w).layout)?.first()?.as_const();
+    let (weights, own) = (graph.node(n).operand(1), graph.node(n).operand(BIAS));
+    let Some(filters) = weights.and_then(stored) else { return Ok(()) };
+    let bias = match own {
+        Some(bias) => bias,
+        None => make.filled("host.bias", DType::F32, &[filters], 0.0)?,
+    };
+    let value = make.graph.value(bias);
+    let (name, ty, layout) = (format!("{}.guarded", value.name), value.ty.clone(), value.layout.declared());
+    let sum = make.op("Add", [bias, zero]).kernel_in(vec![layout.clone()], vec![layout]).result(&name, ty)?;
+    let mut patch = Patch::new();
+    patch.connect(n, BIAS, sum);
+    patch.apply(make.graph).map(drop)
 }
 
 /// Whether a convolution that stayed plain would be blocked by ONNX Runtime on load: one of float32 images whose weights and
 /// bias it knows, and whose channels its reorders and packings take.
 fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
     let node = graph.node(n);
-    let operand = |slot: usize| node.inputs.get(slot).copied().flatten();
-    let Some(w) = operand(1) else { return false };
-    let weights = graph.value(w).ty.const_shape().filter(|_| graph.value(w).ty.dtype() == Some(DType::F32));
-    let Some([filters, depth, _, _]) = weights.and_then(|s| <[i64; 4]>::try_from(s).ok()) else { return false };
-    let (block, group) = (block as i64, node.int("group").unwrap_or(1));
+    let Some(w) = node.operand(1).filter(|_| node.onnx() == Some("Conv")) else { return false };
+    let float = graph.value(w).ty.dtype() == Some(DType::F32);
+    let weights = graph.value(w).ty.const_shape().filter(|dims| float && dims.len() == 4);
+    let Some(groups) = weights.and_then(|dims| Groups::of(node, &dims)) else { return false };
+    let Groups { group, outer: filters, inner: depth } = groups;
+    let block = block as i64;
     let taken = if group > 1 {
-        let depthwise = depth == 1 && filters == group;
         let whole = depth % block == 0 && filters % group == 0 && (filters / group) % block == 0;
-        filters % 4 == 0 && (depthwise || whole)
+        filters % 4 == 0 && (groups.is_depthwise() || whole)
     } else {
         depth < block || depth % 4 == 0
     };
-    node.onnx() == Some("Conv")
-        && taken
-        && known_on_load(graph, w)
-        && operand(2).is_none_or(|b| known_on_load(graph, b))
+    taken && known_on_load(graph, w) && node.operand(BIAS).is_none_or(|b| known_on_load(graph, b))
 }
 
 /// Parts the result of a plain convolution that is an output of the graph and is added to that of another convolution from the
@@ -148,23 +126,12 @@ fn part_output(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
     let Some(y) = graph.node(n).outputs.first().copied().flatten().filter(|&y| is_summed_output(graph, y)) else {
         return Ok(());
     };
-    let value = graph.value(y);
-    let op = OpName { domain: String::new(), name: "Identity".to_owned(), overload: String::new() };
-    let mut node = Node::new(Op::Onnx(op), vec![Some(y)]);
-    (node.rank, node.opset) = (graph.node(n).rank, graph.node(n).opset);
+    let (value, opset) = (graph.value(y), graph.node(n).opset);
+    let (name, ty, layout) = (value.name.clone(), value.ty.clone(), value.layout.clone());
+    let readers = Handover { uses: vec![], outputs: graph.output_places(y).to_vec(), takes_name_of: Some(y) };
+    let mut make = Builder::at(graph, n).opset(opset);
     // Not a view, which export would leave out.
-    node.form = Form::Kernel(Box::default());
-    let mut patch = Patch::new();
-    patch.insert(Insert {
-        node,
-        name: value.name.clone(),
-        ty: value.ty.clone(),
-        layout: value.layout.clone(),
-        uses: vec![],
-        outputs: graph.output_places(y).to_vec(),
-        takes_name_of: Some(y),
-    });
-    patch.apply(graph)?;
+    make.op("Identity", [y]).kernel().layout(layout).result_for(&name, ty, readers)?;
     Ok(())
 }
 

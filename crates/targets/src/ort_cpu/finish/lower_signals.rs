@@ -8,13 +8,12 @@
 //! An op of blocked signals becomes the same op of images, and so do moves, sums and activations between such ops; what is written
 //! of images later is then written of these. A Reshape, which moves nothing, stands where the value is read or made as a signal.
 
-use super::make::Maker;
 use crate::ort_cpu::nodes::{constant_behind_moves, insert_reshape};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, KernelLayouts, Renumber, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
+use relayout_ir::graph::{Builder, Graph, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::op::{NCHWC, bind, normalize_axis};
 use relayout_ir::storage::{blocked_axes, reshape_target, storage_shape};
@@ -198,21 +197,21 @@ impl Lift<'_> {
     /// Attributes that speak of axes.
     fn attributes(&mut self, n: NodeId, outs: &[Option<usize>]) {
         let node = self.graph.node(n);
-        let mut said: Vec<(&str, Attr)> = Vec::new();
+        let mut changed: Vec<(&str, Attr)> = Vec::new();
         for (name, row) in [("kernel_shape", 1), ("strides", 1), ("dilations", 1)] {
             if let Some(&[along]) = node.ints(name) {
-                said.push((name, Attr::Ints(vec![row, along])));
+                changed.push((name, Attr::Ints(vec![row, along])));
             }
         }
         if let Some(&[before, behind]) = node.ints("pads") {
-            said.push(("pads", Attr::Ints(vec![0, before, 0, behind])));
+            changed.push(("pads", Attr::Ints(vec![0, before, 0, behind])));
         }
         let joined = node.int("axis").and_then(|axis| normalize_axis(axis, RANK)).zip(outs.first().copied().flatten());
         if let Some((axis, columns)) = joined.filter(|_| matches!(node.form, Form::Axes(_))) {
-            said.push(("axis", Attr::Int((axis + usize::from(axis >= columns)) as i64)));
+            changed.push(("axis", Attr::Int((axis + usize::from(axis >= columns)) as i64)));
         }
         let attrs = self.graph.attrs_mut(n);
-        for (name, attr) in said {
+        for (name, attr) in changed {
             attrs.insert(name.to_owned(), attr);
         }
     }
@@ -233,13 +232,10 @@ impl Lift<'_> {
         let value = self.graph.value(v);
         let (ty, layout) = (type_with_rows(&value.ty, at), with_rows(&value.layout, at));
         let image = if value.layout.is_row_major() {
-            let op = OpName { domain: String::new(), name: "Reshape".to_owned(), overload: String::new() };
-            let mut node = Node::new(Op::Onnx(op), vec![Some(v)]);
-            let producer = self.graph.node(value.producer().0);
-            (node.rank, node.opset) = (producer.rank.min(self.graph.node(n).rank), self.graph.node(n).opset);
-            node.form = Form::View(View::Reshape);
-            let name = self.graph.fresh_name(&format!("{}.image", value.name));
-            self.graph.add_single(node, name, ty)?
+            let (name, opset) = (format!("{}.image", value.name), self.graph.node(n).opset);
+            let rank = self.graph.node(value.producer().0).rank.min(self.graph.node(n).rank);
+            let mut make = Builder::new(self.graph, rank).opset(opset);
+            make.op("Reshape", [v]).form(Form::View(View::Reshape)).result(&name, ty)?
         } else {
             let target = self.target((v, &value.layout), (&ty, &layout), n)?;
             insert_reshape(self.graph, n, v, &target, (ty, layout), (vec![], vec![]), None)?
@@ -262,8 +258,7 @@ impl Lift<'_> {
         let mut dims = constant.dims.clone();
         dims.insert(at.min(dims.len()), 1);
         let name = format!("{}.image", self.graph.value(v).name);
-        let rank = self.graph.node(n).rank;
-        Maker { rank, graph: &mut *self.graph }.constant(&name, Constant { dims, ..constant })
+        Ok(Builder::at(self.graph, n).constant(&name, Constant { dims, ..constant })?)
     }
 
     /// Makes the result of a node an image, and lets those who read a signal have it.

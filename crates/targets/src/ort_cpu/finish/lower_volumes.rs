@@ -1,15 +1,13 @@
 //! Blocked convolutions of volumes, as blocked ones of images: the second half of form `volume_conv`, which gives them their weights.
 //! Between the two they take in sums and activations.
 
-use super::make::Maker;
 use crate::ort_cpu::nodes::{become_reshape, convolution, is_convolution, numbers, reshape, stored_before};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::{Form, KernelLayouts};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
-use relayout_ir::layout::Layout;
+use relayout_ir::form::Form;
+use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::op::{Frames, Volume};
 use relayout_ir::storage::blocked_volume;
 use relayout_ir::types::Type;
@@ -19,8 +17,6 @@ use relayout_target::{Declared, Fact, Pass, PassError, Slot};
 const NAME: &str = "lower_volumes";
 /// The axis of the frames where a volume is stored frame by frame.
 const FRAMES: usize = 1;
-/// The first operator set in which Pad has its numbers as an operand.
-const PAD_READS_OPERANDS: i64 = 11;
 
 /// Whether the first operand has the rank of a volume.
 fn is_volume(graph: &Graph, n: NodeId) -> bool {
@@ -75,24 +71,19 @@ fn lower_convolution(graph: &mut Graph, n: NodeId, opset: i64) -> Result<(), Pas
     }
     let to = layouts.outs.first().cloned().flatten();
     layouts.outs.clear();
-    let mut conv = Node::new(Op::Onnx(convolution()), inputs);
-    (conv.rank, conv.opset, conv.attrs) = (node.rank, 1, node.attrs.clone());
-    conv.form = Form::Kernel(Box::new(layouts));
     let windows = volume.image;
-    let ints = |list: &[i64]| Attr::Ints(list.to_vec());
     let (kernel, strides, dilations, pads) = if lowered.way.is_some() {
         (windows.kernel, windows.strides, windows.dilations, windows.pads)
     } else {
         let [stride, dilation, before, behind] = volume.along_frames();
         ([volume.taps as i64, 1], [stride, 1], [dilation, 1], [before, 0, behind, 0])
     };
-    for (name, list) in [("kernel_shape", &kernel), ("strides", &strides), ("dilations", &dilations)] {
-        conv.attrs.insert(name.to_owned(), ints(list));
-    }
-    conv.attrs.insert("pads".to_owned(), ints(&pads));
-    let name = graph.fresh_name(&format!("{}.images", graph.value(y).name));
+    let lists = [("kernel_shape", &kernel[..]), ("strides", &strides), ("dilations", &dilations), ("pads", &pads)];
+    let name = format!("{}.images", graph.value(y).name);
     let ty = Type::tensor(DType::F32, lowered.result.clone());
-    let made = graph.add_single(conv, name, ty)?;
+    let mut make = Builder::at(graph, n);
+    let conv = make.op_of(convolution(), 1, inputs).attrs(node.attrs).form(Form::Kernel(Box::new(layouts)));
+    let made = conv.attrs(lists.map(|(name, list)| (name, Attr::Ints(list.to_vec())))).result(&name, ty)?;
     become_reshape(graph, n, made, &lowered.target, to)
 }
 
@@ -139,49 +130,23 @@ impl Lowered {
     fn gather(&self, graph: &mut Graph, n: NodeId, opset: i64) -> Result<ValueId, PassError> {
         let layout = graph.value(self.x).layout.clone();
         let Some(mut dims) = graph.storage_shape(self.x, &layout) else { return Err(refused(graph, n)) };
-        let mut made = Maker { rank: graph.node(n).rank, graph };
-        let base = made.graph.value(self.y).name.clone();
-        let mut x = self.x;
+        let base = graph.value(self.y).name.clone();
+        let mut make = Builder::at(graph, n).named(base);
+        let (mut x, mut stored) = (self.x, layout.declared());
         if self.volume.reads_padding() {
             dims[FRAMES] = Dim::from(self.volume.frames as i64 + 1);
-            let pads = [0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
-            let operands = opset >= PAD_READS_OPERANDS;
-            let list =
-                if operands { Some(made.constant(&format!("{base}.pads"), Constant::ints(&pads))?) } else { None };
-            let inputs = std::iter::once(x).chain(list).collect();
-            let ty = Type::tensor(DType::F32, dims.clone());
-            x = made.node("", "Pad", inputs, &format!("{base}.padded"), ty, 0)?;
-            reads(made.graph, x, &layout);
-            if !operands {
-                set(made.graph, x, "pads", Attr::Ints(pads.to_vec()));
-            }
+            let pad = make.op("Pad", [x]).kernel_in(vec![stored.take()], vec![]);
+            x = pad.told("pads", "pads", &[0, 0, 0, 0, 0, 0, 1, 0, 0, 0], opset)?.shaped("padded", &dims)?;
         }
         let volume = &self.volume;
         let places = (0..volume.left).flat_map(|left| (0..volume.taps).map(move |tap| volume.frame(left, tap)));
         let places: Vec<i64> = places.map(|frame| frame.unwrap_or(volume.frames) as i64).collect();
         let places = Constant { dims: vec![volume.left as i64, volume.taps as i64], ..Constant::ints(&places) };
-        let places = made.constant(&format!("{base}.frames"), places)?;
+        let places = make.constant("frames", places)?;
         dims.splice(FRAMES..=FRAMES, [volume.left, volume.taps].map(|n| Dim::from(n as i64)));
-        let ty = Type::tensor(DType::F32, dims);
-        let y = made.node("", "Gather", vec![x, places], &format!("{base}.gathered"), ty, 0)?;
-        set(made.graph, y, "axis", Attr::Int(FRAMES as i64));
-        if x == self.x {
-            reads(made.graph, y, &layout);
-        }
-        Ok(y)
+        let gather = make.op("Gather", [x, places]).attr("axis", Attr::Int(FRAMES as i64));
+        Ok(gather.kernel_in(vec![stored], vec![]).shaped("gathered", &dims)?)
     }
-}
-
-/// Says that the node which made a value reads its first operand in a layout.
-fn reads(graph: &mut Graph, y: ValueId, layout: &Layout) {
-    let (node, _) = graph.value(y).producer();
-    let ins = vec![Some(layout.clone()).filter(|l| !l.is_row_major())];
-    graph.set_form(node, Form::Kernel(Box::new(KernelLayouts { ins, outs: Vec::new() })));
-}
-
-fn set(graph: &mut Graph, y: ValueId, name: &str, attr: Attr) {
-    let (node, _) = graph.value(y).producer();
-    graph.attrs_mut(node).insert(name.to_owned(), attr);
 }
 
 /// The same bytes in these extents: what a Reshape was made of, or a Reshape.

@@ -4,18 +4,15 @@
 //! Gathers read scattered rows. It does not move one behind a Reshape that merges axes, and a Split of the merged axis leaves the same
 //! parts.
 
-use super::make::Maker;
 use relayout_ir::attr::Attr;
-use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::graph::{Builder, Graph, NodeId, Op, ValueId};
+use relayout_ir::op::normalize_axis;
+use relayout_ir::op::read::known_ints;
 use relayout_ir::patch::{Patch, remove_dead};
-use relayout_target::views::{Views, standard};
+use relayout_ir::types::Type;
 use relayout_target::{Declared, Fact, Pass, PassError, Slot};
-
-/// The operator set from which on Split has its sizes as an operand.
-const SIZES_ARE_AN_OPERAND: i64 = 13;
 
 /// The pass.
 pub(super) fn pass() -> Pass {
@@ -71,33 +68,19 @@ impl Parts {
         let (name, shape) = (value.name.clone(), value.ty.shape().unwrap_or_default().to_vec());
         let (Some(first), [count, each, rest @ ..]) = (self.gathers.first(), &shape[..]) else { return Ok(()) };
         let (Some(sizes), Some(merged)) = (each.as_const(), count.checked_mul(each)) else { return Ok(()) };
-        let rank = graph.node(*first).rank;
         let merged: Vec<Dim> = std::iter::once(merged).chain(rest.iter().cloned()).collect();
-        let merged = Views { graph, rank }.reshape(self.whole, &format!("{name}.parts"), merged)?;
-        let sizes = vec![sizes; self.gathers.len()];
-        let mut inputs = vec![merged];
-        if opset >= SIZES_ARE_AN_OPERAND {
-            inputs.push(Maker { graph, rank }.constant(&format!("{name}.sizes"), Constant::ints(&sizes))?);
-        }
-        let results = self.gathers.iter().filter_map(|&g| graph.node(g).outputs.first().copied().flatten());
+        let results = self.gathers.iter().filter_map(|&g| graph.node(g).result(0));
         let results: Vec<ValueId> = results.collect();
-        let part = |&y: &ValueId| {
-            let value = graph.value(y);
-            Some((graph.fresh_name(&format!("{}.part", value.name)), value.ty.clone()))
-        };
-        let parts = results.iter().map(part).collect();
-        let mut node = Node::new(Op::Onnx(standard("Split")), inputs.into_iter().map(Some).collect());
-        (node.rank, node.form) = (rank, Form::Kernel(Box::default()));
-        node.attrs.insert("axis".to_owned(), Attr::Int(0));
-        if opset < SIZES_ARE_AN_OPERAND {
-            node.attrs.insert("split".to_owned(), Attr::Ints(sizes));
-        }
-        let split = graph.add(node, parts)?;
+        let part = |&y: &ValueId| (format!("{}.part", graph.value(y).name), graph.value(y).ty.clone());
+        let parts: Vec<(String, Type)> = results.iter().map(part).collect();
+        let mut make = Builder::at(graph, *first);
+        let merged = make.reshape(self.whole, &format!("{name}.parts"), merged)?;
+        let split = make.op("Split", [merged]).attr("axis", Attr::Int(0)).kernel();
+        let sizes = vec![sizes; self.gathers.len()];
+        let made = split.told("split", &format!("{name}.sizes"), &sizes, opset)?.results(parts)?;
         let mut patch = Patch::new();
-        for (&y, part) in results.iter().zip(graph.node(split).outputs.clone()) {
-            if let Some(part) = part {
-                patch.replace(y, part);
-            }
+        for (&y, &part) in results.iter().zip(&made) {
+            patch.replace(y, part);
         }
         patch.apply(graph)?;
         remove_dead(graph, self.gathers);
@@ -114,8 +97,6 @@ fn part_of(graph: &Graph, n: NodeId, count: usize) -> Option<usize> {
     if node.onnx() != Some("Gather") || node.int("axis").unwrap_or(0) != 0 || !plain || !scalar {
         return None;
     }
-    let [index] = &graph.value(index).contents.as_ref()?[..] else { return None };
-    let index = index.as_const()?;
-    let index = if index < 0 { index + i64::try_from(count).ok()? } else { index };
-    usize::try_from(index).ok().filter(|&index| index < count)
+    let [index] = known_ints(graph, index)?[..] else { return None };
+    normalize_axis(index, count)
 }

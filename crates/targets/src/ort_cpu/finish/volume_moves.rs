@@ -4,7 +4,7 @@
 use crate::ort_cpu::nodes::{become_reshape, insert_reshape, numbers};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::op::is_among_signals;
 use relayout_ir::storage::{BlockedVolume, blocked_axes, blocked_volume, storage_shape};
@@ -41,12 +41,9 @@ pub(super) fn lower(graph: &mut Graph, n: NodeId) -> Result<bool, PassError> {
         let declared = storage_shape(&step.dims, &step.from, graph.storage).and_then(|d| numbers(&d));
         let Some(declared) = declared else { return Err(refused(graph)) };
         let ty = Type::tensor(DType::F32, step.dims);
-        at = insert_reshape(graph, n, at, &declared, (ty.clone(), step.from), (vec![], vec![]), None)?;
-        let mut node = Node::new(Op::Relayout, vec![Some(at)]);
-        node.rank = graph.node(n).rank;
-        let name = graph.fresh_name(&format!("{}.{}", graph.value(result).name, step.to));
-        at = graph.add_single(node, name, ty)?;
-        *graph.value_mut(at).layout = step.to;
+        at = insert_reshape(graph, n, at, &declared, (ty, step.from), (vec![], vec![]), None)?;
+        let name = format!("{}.{}", graph.value(result).name, step.to);
+        at = Builder::at(graph, n).moved(at, &name, step.to)?;
     }
     become_reshape(graph, n, at, &target, Some(to).filter(|to| !to.is_row_major()))?;
     Ok(true)

@@ -5,9 +5,8 @@ use crate::ort_cpu::taken_in::Activation;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, Use, ValueId};
+use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::patch::{NewOperand, Patch, remove_dead};
-use relayout_target::views::standard;
 use relayout_target::{PassError, each_graph};
 
 /// The domain of the fused ops.
@@ -39,7 +38,7 @@ fn write_out(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     let Op::Onnx(op) = &node.op else { return Ok(()) };
     match (op.domain.as_str(), op.name.as_str()) {
         (DOMAIN, "FusedConv") => {
-            graph.set_op(n, standard("Conv"), OPSET);
+            graph.set_op(n, OpName::onnx("Conv"), OPSET);
             write_out_convolution(graph, n).map(drop)
         }
         (DOMAIN, "FusedMatMul") => product(graph, n),
@@ -110,7 +109,7 @@ fn product(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     if scaled && graph.value(y).ty.dtype() != Some(DType::F32) {
         return Ok(());
     }
-    graph.set_op(n, standard("MatMul"), OPSET);
+    graph.set_op(n, OpName::onnx("MatMul"), OPSET);
     graph.attrs_mut(n).clear();
     for (slot, rank) in ranks.into_iter().enumerate().filter(|(slot, _)| turned[*slot]) {
         let (Some(x), Some(rank)) = (graph.node(n).operand(slot), rank) else { continue };

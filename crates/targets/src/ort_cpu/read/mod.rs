@@ -16,13 +16,12 @@ pub use fused::write_out_fused;
 use relayout_eval::Picked;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
-use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, Use, ValueId};
+use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::NCHWC;
 use relayout_ir::patch::{Insert, NewOperand, Patch, remove_dead};
 use relayout_ir::types::Type;
 use relayout_target::Lifted;
-use relayout_target::views::standard;
 use std::collections::BTreeSet;
 
 /// The operand of a blocked convolution that is added to its result.
@@ -149,7 +148,7 @@ fn drop_guards(graph: &mut Graph) -> Result<(), DuplicateName> {
 }
 
 fn become_op(graph: &mut Graph, n: NodeId, name: &str) {
-    graph.set_op(n, standard(name), OPSET);
+    graph.set_op(n, OpName::onnx(name), OPSET);
 }
 
 fn is_last(node: &Node) -> bool {
@@ -158,7 +157,7 @@ fn is_last(node: &Node) -> bool {
 
 /// A node of the standard domain.
 fn node_of(op: &str, inputs: Vec<Option<ValueId>>, attrs: impl IntoIterator<Item = (&'static str, Attr)>) -> Node {
-    let mut node = Node::new(Op::Onnx(standard(op)), inputs);
+    let mut node = Node::new(Op::Onnx(OpName::onnx(op)), inputs);
     node.opset = OPSET;
     node.attrs.extend(attrs.into_iter().map(|(name, attr)| (name.to_owned(), attr)));
     node

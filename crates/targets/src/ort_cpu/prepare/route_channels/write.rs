@@ -7,12 +7,11 @@ use relayout_eval::Picked;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::op::bind;
 use relayout_ir::patch::{NewOperand, Patch, constant_node, remove_dead};
 use relayout_ir::types::Type;
 use relayout_target::PassError;
-use relayout_target::views::standard;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -208,7 +207,7 @@ impl Writer<'_> {
     }
 
     fn along_channels(&self, op: &str, inputs: Vec<Option<ValueId>>, rank: u32) -> Node {
-        let mut node = Node::new(Op::Onnx(standard(op)), inputs);
+        let mut node = Node::new(Op::Onnx(OpName::onnx(op)), inputs);
         (node.rank, node.opset) = (rank, self.opset);
         node.attrs.insert("axis".to_owned(), Attr::Int(CHANNELS as i64));
         node
