@@ -9,6 +9,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::layout::Layout;
+use relayout_ir::op::read::group;
 use relayout_target::{Cost, Form, NodeQuery, Offer};
 use std::sync::Arc;
 
@@ -96,7 +97,7 @@ impl<'a> Conv<'a> {
         if !ranked(w) || !ranked(y) {
             return None;
         }
-        let group = u64::try_from(node.int("group").unwrap_or(1)).ok().filter(|&g| g > 0)?;
+        let group = group(node).ok()?.unsigned_abs();
         let [first, second] = [0, 1].map(|axis| extent(graph, w, axis));
         let grouped = |n: Option<u64>| n.and_then(|n| n.checked_mul(group));
         let (channels, filters) = if transposed { (first, grouped(second)) } else { (grouped(second), first) };

@@ -9,6 +9,7 @@ use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, ValueId};
+use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::{EPSILON, epsilon, perm};
 use relayout_ir::patch::replace_value;
 use relayout_ir::raised::LayerNorm;
@@ -86,8 +87,8 @@ pub(super) fn find(graph: &Graph, last: NodeId) -> Option<Found> {
     let (x, scale) = (node.operand(0)?, node.operand(1)?);
     let ty = &graph.value(x).ty;
     let shape = ty.shape().filter(|shape| LayerNorm::has_pixels(shape.len()) && ty.dtype() == Some(DType::F32))?;
-    let axis = node.int("axis").unwrap_or(-1);
-    let channels = shape.last()?.as_const().filter(|&c| c > 0 && [-1, shape.len() as i64 - 1].contains(&axis))?;
+    let axis = normalize_axis(node.int("axis").unwrap_or(-1), shape.len())?;
+    let channels = shape.last()?.as_const().filter(|&c| c > 0 && axis + 1 == shape.len())?;
     let bias = node.operand(2);
     let vector = |v: ValueId| graph.value(v).ty.const_shape().is_some_and(|dims| dims == [channels]);
     (vector(scale) && bias.is_none_or(vector)).then(|| Found {

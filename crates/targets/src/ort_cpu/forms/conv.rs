@@ -6,8 +6,8 @@ use crate::ort_cpu::runs::{Runs, slots_of};
 use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
-use relayout_ir::graph::Node;
 use relayout_ir::layout::{Layout, Segment};
+use relayout_ir::op::read::{Window, group, windows};
 use relayout_ir::storage::ImageAxes;
 use relayout_target::{Become, Candidates, Cost, Form, NodeQuery, Offer};
 use std::sync::Arc;
@@ -46,29 +46,28 @@ pub(super) fn conv_of(query: &NodeQuery<'_>) -> Option<(ImageAxes, ConvShape)> {
     let (x, w) = (node.operand(0)?, node.operand(1)?);
     let y = node.outputs.first().copied().flatten()?;
     let constant = |slot| node.operand(slot).is_none_or(|v| (query.is_constant)(v));
-    let pads = node.ints("pads").unwrap_or_default();
+    let windows = windows(query.graph, node).ok()?;
     let filters = extents(query.graph, w)?;
     let typed = query.graph.value(w).ty.dtype() == Some(DType::F32);
-    if !typed || !constant(1) || !constant(2) || pads.iter().any(|&p| p < 0) {
+    if !typed || !constant(1) || !constant(2) || windows.iter().any(|w| w.pads.0 < 0 || w.pads.1 < 0) {
         return None;
     }
     let (axes, [n, c, h, w]) = image_or_signal(query, x)?;
     let [_, _, oh, ow] = image_of(query, y, axes)?;
     let [m, _, kh, kw] = axes.extents(&filters)?;
-    let group = u64::try_from(node.int("group").unwrap_or(1)).ok();
-    let group = group.filter(|&g| g > 0 && m % g == 0 && c % g == 0)?;
-    let (stride, dilation) = (pair(node, "strides"), pair(node, "dilations"));
+    let group = group(node).ok()?.unsigned_abs();
+    (m % group == 0 && c % group == 0).then_some(())?;
+    let (stride, dilation) = (along_image(&windows, |w| w.stride)?, along_image(&windows, |w| w.dilation)?);
     Some((axes, ConvShape { n, c, h, w, m, oh, ow, kh, kw, stride, dilation, group, activation: None }))
 }
 
-/// An attribute of two numbers, both 1 unless said; of signals it is one, for columns.
-pub(super) fn pair(node: &Node, name: &str) -> [u64; 2] {
-    let list = match node.ints(name) {
-        Some(&[h, w]) => [h, w],
-        Some(&[w]) => [1, w],
-        _ => [1, 1],
-    };
-    list.map(|n| n.max(1) as u64)
+/// A number of each window, along rows and along columns; those of signals run along columns alone.
+pub(super) fn along_image(windows: &[Window], number: impl Fn(&Window) -> i64) -> Option<[u64; 2]> {
+    match windows {
+        [h, w] => Some([h, w].map(|window| number(window).unsigned_abs())),
+        [w] => Some([1, number(w).unsigned_abs()]),
+        _ => None,
+    }
 }
 
 impl Machine {

@@ -96,12 +96,13 @@ fn activation(node: &Node) -> Option<Node> {
 /// A product with turned operands, scaled.
 fn product(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     let node = graph.node(n);
-    let flag = |name: &str| node.int(name).unwrap_or(0) != 0;
-    let alpha = scale(node, "alpha");
-    let turned = [flag("transA"), flag("transB")];
+    let alpha = node.float("alpha").unwrap_or(1.0);
+    let turned = [node.flag("transA"), node.flag("transB")];
     let ranks: Vec<Option<usize>> =
         (0..2).map(|slot| Some(graph.value(node.operand(slot)?).ty.shape()?.len())).collect();
-    let Some(y) = node.only_result().filter(|_| !flag("transBatchA") && !flag("transBatchB")) else { return Ok(()) };
+    let Some(y) = node.only_result().filter(|_| !node.flag("transBatchA") && !node.flag("transBatchB")) else {
+        return Ok(());
+    };
     if turned.iter().zip(&ranks).any(|(&turned, rank)| turned && rank.is_none_or(|rank| rank < 2)) {
         return Ok(());
     }
@@ -113,9 +114,9 @@ fn product(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     graph.attrs_mut(n).clear();
     for (slot, rank) in ranks.into_iter().enumerate().filter(|(slot, _)| turned[*slot]) {
         let (Some(x), Some(rank)) = (graph.node(n).operand(slot), rank) else { continue };
-        let mut perm: Vec<i64> = (0..rank as i64).collect();
+        let mut perm: Vec<usize> = (0..rank).collect();
         perm.swap(rank - 2, rank - 1);
-        let node = node_of("Transpose", vec![Some(x)], [("perm", Attr::Ints(perm))]);
+        let node = node_of("Transpose", vec![Some(x)], [("perm", Attr::axes(&perm))]);
         put(graph, n, node, x, vec![Use { node: n, slot }])?;
     }
     if !scaled {
@@ -127,13 +128,6 @@ fn product(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     let mut patch = Patch::new();
     patch.set_operand(NewOperand { node, slot: 1, constant, name: "alpha".to_owned(), takes_name_of: None });
     patch.apply(graph).map(drop)
-}
-
-fn scale(node: &Node, name: &str) -> f32 {
-    match node.attrs.get(name) {
-        Some(Attr::Float(x)) => *x,
-        _ => 1.0,
-    }
 }
 
 /// A sum and the normalization of it.
@@ -165,8 +159,8 @@ fn normalization(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
 /// bias.
 fn rows(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     let node = graph.node(n);
-    let plain = ["transA", "transB"].iter().all(|name| node.int(name).unwrap_or(0) == 0)
-        && ["alpha", "beta"].iter().all(|name| scale(node, name).to_bits() == 1f32.to_bits());
+    let plain = !["transA", "transB"].iter().any(|name| node.flag(name))
+        && ["alpha", "beta"].iter().all(|name| node.float(name).is_none_or(|x| x.to_bits() == 1f32.to_bits()));
     let (Some(a), Some(b), Some(y)) = (node.operand(0), node.operand(1), node.only_result()) else { return Ok(()) };
     let bias = node.operand(2);
     let Some((x, after)) = between_reshapes(graph, a, y).filter(|_| plain) else { return Ok(()) };

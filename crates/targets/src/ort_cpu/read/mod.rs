@@ -19,6 +19,7 @@ use relayout_ir::constant::Constant;
 use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::NCHWC;
+use relayout_ir::op::read::group;
 use relayout_ir::patch::{Insert, NewOperand, Patch, remove_dead};
 use relayout_ir::types::Type;
 use relayout_target::Lifted;
@@ -152,7 +153,7 @@ fn become_op(graph: &mut Graph, n: NodeId, name: &str) {
 }
 
 fn is_last(node: &Node) -> bool {
-    node.int("channels_last").unwrap_or(0) != 0
+    node.flag("channels_last")
 }
 
 /// A node of the standard domain.
@@ -201,11 +202,17 @@ fn reorder_output(graph: &mut Graph, n: NodeId, channels: &Channels) -> Result<V
 }
 
 /// Turns what a node reads, if it should be.
-fn turned(graph: &mut Graph, n: NodeId, x: ValueId, perm: &[i64], should: bool) -> Result<Vec<NodeId>, DuplicateName> {
+fn turned(
+    graph: &mut Graph,
+    n: NodeId,
+    x: ValueId,
+    perm: &[usize],
+    should: bool,
+) -> Result<Vec<NodeId>, DuplicateName> {
     if !should {
         return Ok(Vec::new());
     }
-    let node = node_of("Transpose", vec![Some(x)], [("perm", Attr::Ints(perm.to_vec()))]);
+    let node = node_of("Transpose", vec![Some(x)], [("perm", Attr::axes(perm))]);
     put(graph, n, node, x, vec![Use { node: n, slot: 0 }])
 }
 
@@ -215,7 +222,7 @@ fn cut_filters(graph: &mut Graph, n: NodeId, channels: &Channels) -> Result<(), 
     let (Some(x), Some(y)) = (node.operand(0), node.only_result()) else { return Ok(()) };
     let (read, left) = (channels.kept(x), channels.kept(y));
     let one_by_one = is_depthwise(graph, node);
-    let whole = node.int("group").unwrap_or(1) == 1;
+    let whole = group(node) == Ok(1);
     let mut patch = Patch::new();
     for slot in [1, 2] {
         let Some((v, c)) = node.operand(slot).and_then(|v| Some((v, graph.constant(v)?))) else { continue };

@@ -8,7 +8,7 @@ use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
-use relayout_ir::op::read;
+use relayout_ir::op::{normalize_axis, read};
 
 /// The operator set from which on Softmax normalizes one axis, the last unless told otherwise.
 const SOFTMAX_OF_ONE_AXIS: i64 = 13;
@@ -200,9 +200,9 @@ fn cast(graph: &Graph, n: NodeId) -> Option<ValueId> {
 fn normalizes_last(graph: &Graph, node: &Node) -> bool {
     let Some(rank) = node.operand(0).and_then(|v| graph.value(v).ty.rank()) else { return false };
     let default = if node.opset < SOFTMAX_OF_ONE_AXIS { 1 } else { -1 };
-    let axis = node.int("axis").unwrap_or(default);
+    let axis = normalize_axis(node.int("axis").unwrap_or(default), rank);
     // Before, it normalized that axis and all behind it together.
-    node.onnx() == Some("Softmax") && (axis == -1 || axis == rank as i64 - 1)
+    node.onnx() == Some("Softmax") && axis.is_some_and(|axis| axis + 1 == rank)
 }
 
 /// The operands of a product of float32 matrices.
