@@ -12,7 +12,6 @@ mod form;
 mod fragment;
 pub mod hints;
 mod lifted;
-pub mod make;
 pub mod moves;
 mod pass;
 mod rounding;

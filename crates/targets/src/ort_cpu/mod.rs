@@ -26,8 +26,9 @@ pub(crate) use forms::QuantizedPools;
 pub use machine::Block;
 
 use crate::TargetError;
+use crate::measured::CostsError;
 use crate::onnx::DataTarget;
-use costs::{Copy, CostsError, MeasuredCosts, Reorder, Side};
+use costs::{Copy, MeasuredCosts, Reorder, Side};
 use machine::Machine;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, NodeId, ValueId};

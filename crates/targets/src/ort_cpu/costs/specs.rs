@@ -34,18 +34,6 @@ impl Spec {
     pub fn case(&self, point: &[u64], block: u64) -> Case {
         (self.make)(point, block)
     }
-
-    /// Every point of the product of some axes, the last fastest.
-    #[must_use]
-    pub fn points(axes: &[Vec<u64>]) -> Vec<Vec<u64>> {
-        axes.iter().fold(vec![Vec::new()], |points, axis| {
-            let extended = |point: &Vec<u64>| {
-                let point = point.clone();
-                axis.iter().map(move |&x| point.iter().copied().chain([x]).collect::<Vec<u64>>())
-            };
-            points.iter().flat_map(extended).collect()
-        })
-    }
 }
 
 /// Coordinate `i` of a point.

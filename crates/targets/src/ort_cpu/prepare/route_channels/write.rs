@@ -15,7 +15,6 @@ use relayout_target::PassError;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-
 /// Writes a region in blocks of this many channels; the nodes have the forms of this operator set.
 pub(super) fn write(graph: &mut Graph, region: &Region, block: usize, opset: i64) -> Result<(), PassError> {
     let readers = readers(graph, region);

@@ -6,8 +6,7 @@ use std::fmt::Write;
 use serde::Deserialize;
 
 use super::grid::Grid;
-use super::specs::Spec;
-use super::table::{CostsError, Measurement};
+use super::{CostsError, Measurement, points_of};
 
 /// Grids as they stand in a file: lists of numbers, one of them `ns`.
 pub(crate) type Lists = BTreeMap<String, BTreeMap<String, Vec<u64>>>;
@@ -33,7 +32,7 @@ pub(crate) fn head(name: &str, text: &str, target: &str, format: u64) -> Result<
     Ok(())
 }
 
-/// Reads TOML; what is wrong with it is said on one line.
+/// Reads TOML; the error is one line.
 pub(crate) fn parse<T: for<'a> Deserialize<'a>>(name: &str, text: &str) -> Result<T, CostsError> {
     toml::from_str(text).map_err(|e| {
         let why = e.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -86,7 +85,7 @@ pub(crate) fn grids<W: Fn(&[u64]) -> f64>(
 fn rates<W: Fn(&[u64]) -> f64>(want: &Wanted<W>, measurement: &Measurement, node_ns: u64) -> Result<Grid, String> {
     let axes = axes(&want.axes, measurement)?;
     let mut rates = Vec::with_capacity(measurement.ns.len());
-    for (point, &ns) in Spec::points(&axes).iter().zip(&measurement.ns) {
+    for (point, &ns) in points_of(&axes).iter().zip(&measurement.ns) {
         if ns == 0 {
             return Err(format!("the time at {point:?} is 0"));
         }

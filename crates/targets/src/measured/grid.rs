@@ -26,7 +26,7 @@ impl Grid {
     }
 
     /// The place within the grid that is nearest.
-    pub(super) fn nearest<const N: usize>(&self, at: [f64; N]) -> [f64; N] {
+    pub(crate) fn nearest<const N: usize>(&self, at: [f64; N]) -> [f64; N] {
         let mut nearest = at;
         for (x, axis) in nearest.iter_mut().zip(&self.axes) {
             if let (Some(&first), Some(&last)) = (axis.first(), axis.last()) {
@@ -62,7 +62,7 @@ fn place(points: &[f64], x: f64) -> (usize, f64) {
 }
 
 /// Logarithm to base 2; what is not positive counts as the smallest normal number.
-pub(super) fn log2(x: f64) -> f64 {
+pub(crate) fn log2(x: f64) -> f64 {
     let bits = x.max(f64::MIN_POSITIVE).to_bits();
     let exponent = (bits >> 52) as i64 - 1023;
     let mantissa = f64::from_bits((bits & ((1 << 52) - 1)) | (1023 << 52));
@@ -73,7 +73,7 @@ pub(super) fn log2(x: f64) -> f64 {
 }
 
 /// Two to the power of `x`, which is clamped to what is normal.
-pub(super) fn exp2(x: f64) -> f64 {
+pub(crate) fn exp2(x: f64) -> f64 {
     let x = x.clamp(-1000.0, 1000.0);
     let whole = x.floor();
     let y = (x - whole) * std::f64::consts::LN_2;
