@@ -3,9 +3,6 @@
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::op::read::{number, number_told};
 
-/// Ops that add two operands.
-pub(crate) const SUMS: [&str; 2] = ["Add", "Sum"];
-
 /// An activation that the kernels of convolutions apply.
 pub(crate) struct Activation {
     /// The op that it is.
@@ -41,12 +38,6 @@ static ACTIVATIONS: &[Activation] = &[
 ];
 
 impl Activation {
-    /// The activation that a node is, whatever its numbers.
-    fn of(node: &Node) -> Option<&'static Activation> {
-        let op = node.onnx()?;
-        ACTIVATIONS.iter().find(|activation| activation.op == op)
-    }
-
     /// The activation that the kernel calls so, as the op of that name.
     pub(crate) fn named(name: &str) -> Option<&'static Activation> {
         ACTIVATIONS.iter().find(|activation| activation.op == name && activation.name == name)
@@ -64,7 +55,8 @@ impl Activation {
 /// The kernel's name for the activation that a node is, and the numbers that it reads; `None` if these are not known.
 pub(crate) fn activation_of(graph: &Graph, n: NodeId) -> Option<(&'static str, Vec<f32>)> {
     let node = graph.node(n);
-    let activation = Activation::of(node)?;
+    let op = node.onnx()?;
+    let activation = ACTIVATIONS.iter().find(|activation| activation.op == op)?;
     let read = |param: &Param| match param {
         Param::Told(name, default) => number_told(graph, node, name, (*default).into()),
         Param::Operand(slot) => number(graph, node.operand(*slot)?),
@@ -78,19 +70,27 @@ pub(crate) fn is_taken_in(graph: &Graph, n: NodeId) -> bool {
     let node = graph.node(n);
     let made_by = |v: &ValueId| graph.only_use(*v).is_some().then(|| graph.value(*v).producer().0);
     let is_conv = |maker: NodeId| graph.node(maker).onnx() == Some("Conv");
-    let is_sum = |maker: NodeId| graph.node(maker).onnx() == Some("Add") && is_taken_in(graph, maker);
-    if node.onnx() == Some("Add") {
+    if is_sum(node) {
         return node.inputs.iter().flatten().filter_map(made_by).any(is_conv);
     }
-    let is_activation = Activation::of(node).is_some_and(|activation| activation.op == activation.name);
-    let maker = node.operand(0).filter(|_| is_activation).as_ref().and_then(made_by);
-    maker.is_some_and(|maker| is_conv(maker) || is_sum(maker))
+    let maker = node.operand(0).filter(|_| activation_of(graph, n).is_some()).as_ref().and_then(made_by);
+    maker.is_some_and(|maker| is_conv(maker) || (is_sum(graph.node(maker)) && is_taken_in(graph, maker)))
+}
+
+/// Whether a node adds two operands.
+pub(crate) fn is_sum(node: &Node) -> bool {
+    matches!(node.onnx(), Some("Add" | "Sum")) && node.inputs.len() == 2
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use relayout_ir::text::parse;
+
+    fn graph(lines: &str) -> Graph {
+        let head = "graph g opset=16\n  %x: f32[1,8,2,2]@NCHW = input\n  %s: f32[1]@N = input\n";
+        parse(&format!("{head}{lines}  output %y\n")).unwrap()
+    }
 
     #[test]
     fn the_numbers_of_an_activation_are_known_or_it_is_none() {
@@ -104,12 +104,28 @@ mod tests {
             ("Elu(%x)", None),
         ];
         for (line, expected) in lines {
-            let text = format!(
-                "graph g opset=16\n  %x: f32[1,8,2,2]@NCHW = input\n  %s: f32[1]@N = input\n  %y: f32[1,8,2,2]@NCHW = {line}\n  output %y\n"
-            );
-            let graph = parse(&text).unwrap();
-            let n = graph.nodes().find(|&n| graph.node(n).onnx().is_some()).unwrap();
+            let graph = graph(&format!("  %y: f32[1,8,2,2]@NCHW = {line}\n"));
+            let n = graph.value(graph.outputs()[0]).producer().0;
             assert_eq!(activation_of(&graph, n), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_priced_as_taken_in_is_what_is_fused() {
+        let lines = [
+            ("Relu(%c)", true),
+            ("Relu(%x)", false),
+            ("Clip(%c, %s)", false),
+            ("PRelu(%c, %s)", false),
+            ("Add(%x, %c)", true),
+            ("Sum(%c, %x)", true),
+            ("Sum(%c, %x, %x)", false),
+            ("Elu(%c)", false),
+        ];
+        for (line, expected) in lines {
+            let conv = "  %w: f32[8,8,1,1]@NCHW = const\n  %c: f32[1,8,2,2]@NCHW = Conv(%x, %w)\n";
+            let graph = graph(&format!("{conv}  %y: f32[1,8,2,2]@NCHW = {line}\n"));
+            assert_eq!(is_taken_in(&graph, graph.value(graph.outputs()[0]).producer().0), expected, "{line}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Blocked convolutions of domain `com.microsoft.nchwc` take in what stands behind them: `activation(Conv(x) + sum)` is one op.
 
 use crate::ort_cpu::nodes::is_convolution;
-use crate::ort_cpu::taken_in::{SUMS, activation_of};
+use crate::ort_cpu::taken_in::{activation_of, is_sum};
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
@@ -77,8 +77,7 @@ fn open_conv(graph: &Graph, seen: ValueId) -> Option<Open> {
 /// The convolution that takes in a sum, and what it adds: of two, the later one, which the other operand can't wait for.
 fn sum(graph: &Graph, n: NodeId, place: &BTreeMap<NodeId, usize>) -> Option<(Open, ValueId)> {
     let node = graph.node(n);
-    node.onnx().filter(|op| SUMS.contains(op))?;
-    let [Some(a), Some(b)] = node.inputs[..] else { return None };
+    let (a, b) = node.operand(0).zip(node.operand(1)).filter(|_| is_sum(node))?;
     let y = node.outputs.first().copied().flatten()?;
     let alike = |v: ValueId| {
         let (v, y) = (graph.value(v), graph.value(y));
