@@ -20,7 +20,7 @@ pub struct Capabilities {
     pub checks_sizes: bool,
     /// A region may move more bytes than the input did where that is cheaper.
     pub may_move_more: bool,
-    /// Layouts that it decides can be said without writing its forms.
+    /// Layouts that it decides can be listed without writing its forms.
     pub plans: bool,
 }
 

@@ -178,7 +178,7 @@ pub trait Target: Sync {
         Ok(None)
     }
 
-    /// Cost of a move; `None` where the dialect can't say it.
+    /// Cost of a move; `None` where the dialect has none.
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost>;
 
     /// The layouts before and after each of several moves that together are faster than the one that is asked for; empty where

@@ -97,7 +97,7 @@ impl<'a> Use<'a> {
 /// Whether only spatial extents change. The dialect's form has no `axes`.
 fn resizes_space(query: &NodeQuery<'_>, node: &Node) -> bool {
     let shape = |v: Option<ValueId>| v.and_then(|v| query.graph.value(v).ty.shape());
-    let (x, y) = (shape(node.operand(0)), shape(node.outputs.first().copied().flatten()));
+    let (x, y) = (shape(node.operand(0)), shape(node.result(0)));
     let same = |axis: usize| x.zip(y).is_some_and(|(x, y)| x.get(axis) == y.get(axis));
     same(0) && same(1) && node.ints("axes").is_none()
 }

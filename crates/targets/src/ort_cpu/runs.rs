@@ -64,7 +64,7 @@ impl Machine {
         offer: impl Fn(ImageAxes, &[Segment]) -> Option<Offer>,
     ) -> Vec<Offer> {
         let node = query.graph.node(query.node);
-        let result = node.outputs.first().copied().flatten();
+        let result = node.result(0);
         let mut offers = Vec::new();
         for axes in ImageAxes::ORIGINS.into_iter().filter(|axes| axes.h.is_some()) {
             // A reduction may leave no image.
@@ -82,7 +82,7 @@ impl Machine {
     pub(crate) fn convs_among<'c>(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
         let node = query.graph.node(query.node);
         let of = |v: Option<ValueId>| self.maps(query, candidates, v.into_iter(), ImageAxes::ORIGINS[0]);
-        self.convs_in_runs(query, &of(node.operand(0)), &of(node.outputs.first().copied().flatten()))
+        self.convs_in_runs(query, &of(node.operand(0)), &of(node.result(0)))
     }
 
     /// Where candidates of values have pad slots; none twice.

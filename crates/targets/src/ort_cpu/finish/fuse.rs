@@ -61,7 +61,7 @@ fn open_conv(graph: &Graph, seen: ValueId) -> Option<Open> {
     let (maker, _) = graph.value(seen).producer();
     let (conv, made, view) = match &graph.node(maker).form {
         Form::View(View::Transpose(perm)) => {
-            let x = graph.node(maker).inputs.first().copied().flatten()?;
+            let x = graph.node(maker).operand(0)?;
             let left = graph.value(x).layout.transpose(perm).ok()?;
             // One that moves is no view.
             (left == graph.value(seen).layout).then_some(())?;
@@ -78,7 +78,7 @@ fn open_conv(graph: &Graph, seen: ValueId) -> Option<Open> {
 fn sum(graph: &Graph, n: NodeId, place: &BTreeMap<NodeId, usize>) -> Option<(Open, ValueId)> {
     let node = graph.node(n);
     let (a, b) = node.operand(0).zip(node.operand(1)).filter(|_| is_sum(node))?;
-    let y = node.outputs.first().copied().flatten()?;
+    let y = node.result(0)?;
     let alike = |v: ValueId| {
         let (v, y) = (graph.value(v), graph.value(y));
         v.ty.shape() == y.ty.shape() && v.layout == y.layout
@@ -89,7 +89,7 @@ fn sum(graph: &Graph, n: NodeId, place: &BTreeMap<NodeId, usize>) -> Option<(Ope
     [(a, b), (b, a)]
         .into_iter()
         .filter_map(|(v, other)| Some((open_conv(graph, v)?, other)))
-        .filter(|(open, _)| graph.node(open.conv).inputs.get(SUM).copied().flatten().is_none())
+        .filter(|(open, _)| graph.node(open.conv).operand(SUM).is_none())
         .max_by_key(|(open, _)| place.get(&open.conv).copied())
 }
 
@@ -120,7 +120,7 @@ fn take_sum(graph: &mut Graph, n: NodeId, open: &Open, other: ValueId) -> Result
 /// The value whose view under this permutation `v` is: another convolution's result, or a view back.
 fn viewed_back(graph: &mut Graph, n: NodeId, v: ValueId, perm: &[usize]) -> Result<ValueId, PassError> {
     let maker = graph.node(graph.value(v).producer().0);
-    let source = maker.inputs.first().copied().flatten();
+    let source = maker.operand(0);
     if let (Form::View(View::Transpose(own)), Some(x)) = (&maker.form, source)
         && own == perm
         && graph.value(x).layout.transpose(perm).is_ok_and(|left| left == graph.value(v).layout)

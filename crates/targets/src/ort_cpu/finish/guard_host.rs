@@ -60,10 +60,10 @@ fn guard(graph: &mut Graph, block: Option<u64>, shielded: &[NodeId]) -> Result<(
 fn cheapest(graph: &Graph) -> Option<NodeId> {
     let blocked = graph.order().ok()?.into_iter().filter(|&n| is_convolution(graph.node(n)));
     let filters = |n: NodeId| {
-        let w = graph.node(n).inputs.get(1).copied().flatten()?;
+        let w = graph.node(n).operand(1)?;
         graph.value(w).ty.shape()?.first()?.as_const()
     };
-    let bias = |n: NodeId| graph.node(n).inputs.get(2).copied().flatten().is_some_and(|b| graph.constant(b).is_some());
+    let bias = |n: NodeId| graph.node(n).operand(2).is_some_and(|b| graph.constant(b).is_some());
     blocked
         .filter_map(|n| Some((!bias(n), filters(n)?, n)))
         .min_by_key(|&(none, filters, _)| (none, filters))
@@ -123,7 +123,7 @@ fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
 /// Parts the result of a plain convolution that is an output of the graph and is added to that of another convolution from the
 /// output, by a copy. ONNX Runtime 1.31 takes the sum into the convolution and then misses the output, so it can't load the file.
 fn part_output(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
-    let Some(y) = graph.node(n).outputs.first().copied().flatten().filter(|&y| is_summed_output(graph, y)) else {
+    let Some(y) = graph.node(n).result(0).filter(|&y| is_summed_output(graph, y)) else {
         return Ok(());
     };
     let (value, opset) = (graph.value(y), graph.node(n).opset);

@@ -22,11 +22,11 @@ fn join_reshapes(graph: &mut Graph) -> Result<(), PassError> {
     let is_reshape = |node: &Node| node.onnx() == Some("Reshape") && matches!(node.form, Form::Kernel(_));
     for n in graph.order().unwrap_or_default() {
         let node = graph.node(n);
-        let sides = node.inputs.first().copied().flatten().zip(node.outputs.first().copied().flatten());
+        let sides = node.operand(0).zip(node.result(0));
         let Some((x, y)) = sides.filter(|_| is_reshape(node)) else { continue };
         let (before, _) = graph.value(x).producer();
         let first = Some(graph.node(before)).filter(|node| is_reshape(node));
-        let Some(v) = first.and_then(|node| node.inputs.first().copied().flatten()) else { continue };
+        let Some(v) = first.and_then(|node| node.operand(0)) else { continue };
         let stored = |v: ValueId| graph.storage_shape(v, &graph.value(v).layout);
         let target = stored(v).zip(stored(y)).and_then(|(from, to)| reshape_target(&from, &to));
         let Some(target) = target else { continue };

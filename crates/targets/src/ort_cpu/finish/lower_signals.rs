@@ -63,7 +63,7 @@ fn columns(graph: &Graph, v: ValueId) -> Option<usize> {
 /// What becomes of a node's operands and results, if it becomes one of images.
 fn slots(graph: &Graph, n: NodeId) -> Option<Slots> {
     let node = graph.node(n);
-    let (x, y) = (node.inputs.first().copied().flatten()?, node.outputs.first().copied().flatten()?);
+    let (x, y) = (node.operand(0)?, node.result(0)?);
     let mut slots = Slots { ins: vec![None; node.inputs.len()], outs: vec![None; node.outputs.len()] };
     let [from, to] = [columns(graph, x), columns(graph, y)];
     (slots.ins[0], slots.outs[0]) = match (&node.op, &node.form) {
@@ -101,7 +101,7 @@ fn packs_weights(graph: &Graph, v: ValueId) -> bool {
 fn of_kernel(graph: &Graph, node: &Node, layouts: &KernelLayouts, mut slots: Slots) -> Option<Slots> {
     let Op::Onnx(op) = &node.op else { return None };
     let blocked = |v: Option<ValueId>| columns(graph, v?);
-    let y = node.outputs.first().copied().flatten();
+    let y = node.result(0);
     match (op.domain.as_str(), op.name.as_str()) {
         ("" | NCHWC, "Conv") => {
             slots.outs[0] = Some(blocked(y).filter(|&at| at == COLUMNS)?);
@@ -120,7 +120,7 @@ fn of_kernel(graph: &Graph, node: &Node, layouts: &KernelLayouts, mut slots: Slo
 
 /// An op that treats all elements alike, or joins or splits channels, of signals that all lie alike.
 fn of_alike(graph: &Graph, node: &Node, mut slots: Slots) -> Option<Slots> {
-    let y = node.outputs.first().copied().flatten()?;
+    let y = node.result(0)?;
     let (at, layout) = (columns(graph, y)?, &graph.value(y).layout);
     let alike = |v: Option<ValueId>| v.filter(|&v| graph.value(v).layout == *layout).map(|_| at);
     let one = |v: ValueId| graph.value(v).ty.shape().is_some_and(|shape| shape.iter().all(Dim::is_one));

@@ -105,7 +105,7 @@ impl Lowered {
     fn of(graph: &Graph, n: NodeId) -> Option<Lowered> {
         let node = graph.node(n);
         let volume = Volume::of(graph, node)?;
-        let (x, y) = (graph.node(n).operand(0)?, node.outputs.first().copied().flatten()?);
+        let (x, y) = (graph.node(n).operand(0)?, node.result(0)?);
         let stored =
             |v: ValueId| -> Option<[Dim; 5]> { graph.storage_shape(v, &graph.value(v).layout)?.try_into().ok() };
         let by_frame = blocked_volume(&graph.value(y).layout)?.by_frame;

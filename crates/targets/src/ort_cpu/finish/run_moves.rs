@@ -54,8 +54,7 @@ fn places(map: &[Segment]) -> Vec<i64> {
 /// The operand as the result of the node has its axes: a Transpose that moves is a view, and a move.
 fn seen(graph: &mut Graph, n: NodeId, source: ValueId, left: &Layout) -> Result<ValueId, PassError> {
     let node = graph.node(n);
-    let (Form::View(view @ View::Transpose(_)), Some(result)) = (&node.form, node.outputs.first().copied().flatten())
-    else {
+    let (Form::View(view @ View::Transpose(_)), Some(result)) = (&node.form, node.result(0)) else {
         return Ok(source);
     };
     let (form, ty) = (Form::View(view.clone()), graph.value(result).ty.clone());

@@ -44,7 +44,7 @@ impl Form for Conv {
 pub(super) fn conv_of(query: &NodeQuery<'_>) -> Option<(ImageAxes, ConvShape)> {
     let node = query.graph.node(query.node);
     let (x, w) = (node.operand(0)?, node.operand(1)?);
-    let y = node.outputs.first().copied().flatten()?;
+    let y = node.result(0)?;
     let constant = |slot| node.operand(slot).is_none_or(|v| (query.is_constant)(v));
     let windows = windows(query.graph, node).ok()?;
     let filters = extents(query.graph, w)?;

@@ -52,7 +52,7 @@ fn pool_of(query: &NodeQuery<'_>) -> Option<(Pool, ImageAxes, PoolShape)> {
         "GlobalAveragePool" => Pool::GlobalAverage,
         _ => return None,
     };
-    let y = node.outputs.first().copied().flatten()?;
+    let y = node.result(0)?;
     // The kernels leave no indices, and where a window reaches beyond the padding they divide by all of it.
     let counts_beyond = pool == Pool::Average && node.flag("ceil_mode") && node.flag("count_include_pad");
     if node.outputs.iter().skip(1).any(Option::is_some) || counts_beyond {

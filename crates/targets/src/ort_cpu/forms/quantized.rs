@@ -107,7 +107,7 @@ impl Image {
     fn of(query: &NodeQuery<'_>) -> Option<Image> {
         let node = query.graph.node(query.node);
         let op = Quantized::of(node)?;
-        let y = node.outputs.first().copied().flatten()?;
+        let y = node.result(0)?;
         // The kernels leave no indices, and a file may have said already where the channels are.
         if node.outputs.iter().skip(1).any(Option::is_some) || node.flag("channels_last") {
             return None;

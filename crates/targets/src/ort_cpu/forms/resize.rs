@@ -51,7 +51,7 @@ struct Scaled {
 impl Scaled {
     fn of(query: &NodeQuery<'_>) -> Option<Scaled> {
         let node = query.graph.node(query.node);
-        let y = node.outputs.first().copied().flatten()?;
+        let y = node.result(0)?;
         let ([n, c, h, w], [_, _, oh, ow]) = (image(query, node.operand(0)?)?, image(query, y)?);
         let factors = factors(query, node, y)?;
         // Until opset 10 there was one way to do it.

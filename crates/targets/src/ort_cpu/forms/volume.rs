@@ -30,7 +30,7 @@ pub(super) struct Windows {
 impl Windows {
     pub(super) fn of(query: &NodeQuery<'_>) -> Option<Windows> {
         let node = query.graph.node(query.node);
-        let (x, y) = (node.operand(0)?, node.outputs.first().copied().flatten()?);
+        let (x, y) = (node.operand(0)?, node.result(0)?);
         let sizes = |v: ValueId| -> Option<[u64; 5]> {
             let float = query.graph.value(v).ty.dtype() == Some(DType::F32);
             let sizes: [u64; 5] = query.sizes.shape(query.graph, v)?.try_into().ok()?;

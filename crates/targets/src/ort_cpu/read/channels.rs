@@ -39,7 +39,7 @@ impl Channels {
         let mut facts: Vec<(ValueId, u64)> = Vec::new();
         for &n in order {
             let node = graph.node(n);
-            let (x, y) = (node.operand(0), node.outputs.first().copied().flatten());
+            let (x, y) = (node.operand(0), node.result(0));
             match (dialect(node), x, y) {
                 (Some("ReorderInput"), Some(x), Some(y)) => facts.extend(channels.fed(node, x).map(|c| (y, c))),
                 (Some("ReorderOutput"), Some(x), _) => {

@@ -133,7 +133,7 @@ fn product(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
 /// A sum and the normalization of it.
 fn normalization(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     let node = graph.node(n);
-    let result = |k: usize| node.outputs.get(k).copied().flatten();
+    let result = |k: usize| node.result(k);
     let unread = |k: usize| result(k).is_none_or(|v| graph.use_count(v) == 0 && !graph.is_output(v));
     let (Some(x), Some(skip), Some(gamma)) = (node.operand(0), node.operand(1), node.operand(2)) else { return Ok(()) };
     if !unread(1) || !unread(2) || node.operand(4).is_some() {
@@ -146,7 +146,7 @@ fn normalization(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
         None => put(graph, n, add, x, Vec::new())?,
     };
     let Some(added) = made.first().and_then(|&n| graph.node(n).only_result()) else { return Ok(()) };
-    let Some(y) = graph.node(n).outputs.first().copied().flatten() else { return Ok(()) };
+    let Some(y) = graph.node(n).result(0) else { return Ok(()) };
     let mut norm = node_of("LayerNormalization", vec![Some(added), Some(gamma), beta], [("axis", Attr::Int(-1))]);
     norm.opset = LAYER_OPSET;
     norm.attrs.extend(epsilon.map(|epsilon| ("epsilon".to_owned(), epsilon)));

@@ -129,7 +129,7 @@ fn drop_guards(graph: &mut Graph) -> Result<(), DuplicateName> {
     let mut ends = Vec::new();
     for n in graph.order().unwrap_or_default() {
         let node = graph.node(n);
-        let Some(y) = node.outputs.first().copied().flatten() else { continue };
+        let Some(y) = node.result(0) else { continue };
         let is_guard = |v: &ValueId| guards.contains(v);
         let constant = |v: &ValueId| graph.constant(*v).is_some();
         let operands: Vec<ValueId> = node.inputs.iter().copied().flatten().collect();

@@ -1,6 +1,7 @@
 //! A projection in a form other than the file's: standard ops, and views that say how operand and result lie.
 
 use super::find::Found;
+use crate::onnx::forms::product::GEMM_WITHOUT_SUMMAND;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
@@ -10,9 +11,6 @@ use relayout_ir::op::read::perm;
 use relayout_ir::patch::replace_value;
 use relayout_ir::raised::ProjectionForm;
 use relayout_target::PassError;
-
-/// The first operator set whose Gemm may do without a third operand.
-const GEMM_WITHOUT_SUMMAND: i64 = 11;
 
 /// Writes a projection in the form that was chosen; its result, and what took the place of that.
 pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId, ValueId)>, PassError> {
