@@ -12,7 +12,7 @@ import onnxruntime
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from runner.bench import Settings, bench, is_dense_convolution, table
+from runner.bench import Settings, bench, copied, is_dense_convolution, off_tensor_cores, table
 from runner.bundle import Node
 from runner.compare import REFERENCE, differences
 from runner.errors import RunnerError
@@ -118,7 +118,6 @@ class Names(unittest.TestCase):
         ]:
             self.assertFalse(is_layout_kernel(name), name)
 
-
     def test_kernels_on_tensor_cores_are_known_by_their_names(self) -> None:
         for name in ON_TENSOR_CORES:
             self.assertTrue(uses_tensor_cores(name), name)
@@ -128,6 +127,12 @@ class Names(unittest.TestCase):
     def test_a_node_is_on_tensor_cores_if_one_of_its_kernels_is(self) -> None:
         ranges = {"a": [OFF_TENSOR_CORES[0], ON_TENSOR_CORES[0]], "b": OFF_TENSOR_CORES[:2], "c": []}
         self.assertEqual(without_tensor_cores(ranges), {"b": OFF_TENSOR_CORES[:2], "c": []})
+
+    def test_copies_are_those_of_nodes_that_are_no_moves(self) -> None:
+        copy = "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl<at::native::direct_copy_kernel_cuda>>"
+        by_node = {"dense conv1": [copy, ON_TENSOR_CORES[0]], "dense conv2": OFF_TENSOR_CORES[:1], "split": [copy], "relu": ["relu"]}
+        self.assertEqual(copied(by_node), {"conv1": [copy], "split": [copy]})
+        self.assertEqual(off_tensor_cores(by_node), {"conv2": OFF_TENSOR_CORES[:1]})
 
     def test_kernels_belong_to_the_range_that_started_them_however_deep(self) -> None:
         cpu, gpu = torch.autograd.DeviceType.CPU, torch.autograd.DeviceType.CUDA
@@ -238,7 +243,7 @@ class OnACpu(unittest.TestCase):
     def test_dense_convolutions_are_counted_and_where_they_run_is_not_known_on_a_cpu(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             found = bench([self.pair(Path(folder), False)], Settings("cpu", 1, 600.0, False, None))["models"][0]
-        self.assertEqual({(f["dense_convolutions"], f["off_tensor_cores"]) for f in found["modes"]}, {(1, None)})
+        self.assertEqual({(f["dense_convolutions"], f["off_tensor_cores"], f["copied"]) for f in found["modes"]}, {(1, None, None)})
 
 
 if __name__ == "__main__":
