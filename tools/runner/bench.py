@@ -130,11 +130,12 @@ def table(models: list[dict[str, Any]]) -> str:
     for model in models:
         by_mode = {figures["mode"]: figures for figures in model["modes"]}
         for name, figures in by_mode.items():
-            base = by_mode["channels_last compiled" if name.endswith("compiled") else "channels_last"]["median_ms"]
+            base = by_mode.get("channels_last compiled" if name.endswith("compiled") else "channels_last")
+            against = f"{base['median_ms'] / figures['median_ms']:7.2f}x" if base else "-"
             moves = sum(move["us"] for move in figures["moves"])
             copies = sum(move["copy_us"] for move in figures["moves"])
             lines.append(
-                f"{model['model'][:24]:24} {name:24} {figures['median_ms']:9.3f} {base / figures['median_ms']:7.2f}x {figures['kernels']:8} "
+                f"{model['model'][:24]:24} {name:24} {figures['median_ms']:9.3f} {against:>8} {figures['kernels']:8} "
                 f"{figures['layout_kernels']:7} {figures['moves_share']:7.1%} {f'{moves / copies:.2f}x' if copies else '-':>7} "
                 f"{_on_tensor_cores(figures):>7} {figures['difference']:8.1e} "
                 f"{'-' if figures['error'] is None else format(figures['error'], '8.1e'):>8}"
@@ -174,9 +175,16 @@ def _bench_model(
         print(f"runner: {about['model']}: {mode.name}", file=sys.stderr, flush=True)
         runner = _runner(mode, bundles[mode.bundle], settings)
         inputs = runner.prepare([torch.from_numpy(arrays[value.name]) for value in runner.bundle.inputs])
-        calls[mode.name] = _call(mode, runner, inputs)
+        try:
+            calls[mode.name] = _call(mode, runner, inputs)
+        except Exception as error:
+            if not mode.compiled:
+                raise
+            # A compiler fails in ways of its own, which is no reason to lose the other modes.
+            notes.append(f"FAILED: {mode.name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
         if settings.device == "cuda" and not mode.compiled:
             by_node[mode.name] = _kernels_by_node(runner, inputs)
+    modes = [mode for mode in modes if mode.name in calls]
     if any(mode.compiled for mode in modes):
         pace = (time.monotonic() - start) / nodes
     figures = _measure(calls, settings)

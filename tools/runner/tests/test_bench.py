@@ -3,6 +3,7 @@
 import json
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -216,6 +217,14 @@ class OnACpu(unittest.TestCase):
             found = bench([self.pair(Path(folder), False)], Settings("cpu", 1, 0.3, True, None))["models"][0]
         self.assertEqual(len(found["modes"]), 3)
         self.assertIn("compiled modes were left out", found["notes"][0])
+
+    def test_a_mode_that_does_not_compile_is_said_and_the_others_are_measured(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("torch.compile", side_effect=KeyError("no such op")):
+            with unittest.mock.patch("runner.bench._start_compiler"):
+                found = bench([self.pair(Path(folder), False)], Settings("cpu", 1, 600.0, True, None))["models"][0]
+        self.assertEqual([figures["mode"] for figures in found["modes"]], ["nchw", "channels_last", "ours"])
+        self.assertEqual(found["notes"][0], "FAILED: nchw compiled: KeyError: 'no such op'")
+        self.assertEqual(len(found["notes"]), 3)
 
     def test_a_model_without_any_time_left_is_left_out(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
