@@ -14,15 +14,23 @@ from runner.ops.table import op
 
 
 def matmul_stored(node: Node, order: Layout, a: Tensor, b: Tensor) -> Tensor:
-    """The product as its bytes are to be stored. The library writes them there itself where it can: to rows or columns at any distance, and
-    to matrices that follow each other at one distance. Else, and where torch.compile is to choose, they are copied there."""
-    if min(a.dim(), b.dim()) < 2 or not order.is_plain or torch.compiler.is_compiling():
-        return order.from_onnx(torch.matmul(a, b))
+    """The product as its bytes are to be stored; written there by the library where `product_in_place` can, else copied there.
+
+    Not on a CPU, where torch would multiply one matrix at a time, and not where torch.compile is to choose.
+    """
+    written = None if a.device.type == "cpu" or torch.compiler.is_compiling() else product_in_place(order, a, b)
+    return order.from_onnx(torch.matmul(a, b)) if written is None else written
+
+
+def product_in_place(order: Layout, a: Tensor, b: Tensor) -> Tensor | None:
+    """The product in `order` without a copy; None where rows and columns are no runs, or where matrices do not follow at one distance."""
+    if min(a.dim(), b.dim()) < 2 or not order.is_plain:
+        return None
     lead = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     stored = a.new_empty(order.storage_shape([*lead, a.shape[-2], b.shape[-1]]))
     y = order.to_onnx(stored)
     if not _is_written_in_place(y):
-        return order.from_onnx(torch.matmul(a, b))
+        return None
     if lead:
         torch.bmm(_matrices(a, lead), _matrices(b, lead), out=_matrices(y, lead))
     else:
