@@ -82,6 +82,6 @@ pub(crate) fn check_certificate(a: &args::CheckCertificate) -> Result<(), Failur
 
 fn read(path: &Path) -> Result<CertificateFile, Failure> {
     let name = path.display();
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::model(format!("cannot read {name}: {e}")))?;
+    let text = relayout::fsio::read_text(path).map_err(Failure::model)?;
     serde_json::from_str(&text).map_err(|e| Failure::model(format!("{name} is no certificate: {e}")))
 }

@@ -5,6 +5,7 @@ use crate::bundle;
 use crate::failure::Failure;
 use crate::ops;
 use crate::progress::Progress;
+use relayout::fsio::{self, Output, read_text};
 use relayout::gpu::GpuCosts;
 use relayout::ir::op::{Description, describe};
 use relayout::measured::MeasuredCosts;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// `relayout optimize`
 pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     let on_stdout = [Some(&a.out), a.report.as_ref(), a.certificate.as_ref()];
-    if on_stdout.into_iter().flatten().filter(|path| is_stdio(path)).count() > 1 {
+    if on_stdout.into_iter().flatten().filter(|path| is_stdout(path)).count() > 1 {
         return Err(Failure::usage("only one of the model, the report and the certificate can go to stdout"));
     }
     let target = target(&a.decide)?;
@@ -72,7 +73,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
         None => None,
     };
     let text = optimized.report().summary();
-    let on_stdout = is_stdio(&a.out);
+    let on_stdout = is_stdout(&a.out);
     if a.emit == args::Emit::Bundle {
         bundle::write(a, &optimized)?;
     } else if on_stdout {
@@ -98,27 +99,15 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
 /// A report on its way to its place.
 enum ReportFile {
     Stdout(String),
-    File(tempfile::NamedTempFile, PathBuf),
+    File(Output),
 }
 
 impl ReportFile {
     fn new(path: &Path, json: String) -> Result<ReportFile, Failure> {
-        if is_stdio(path) {
+        if is_stdout(path) {
             return Ok(ReportFile::Stdout(json));
         }
-        let failed = |e: std::io::Error| Failure::model(format!("cannot write {}: {e}", path.display()));
-        if path.is_dir() {
-            return Err(Failure::model(format!("cannot write {}: it is a directory", path.display())));
-        }
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = folder.canonicalize().map_err(failed)?;
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".relayout-");
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut file = builder.tempfile_in(folder).map_err(failed)?;
-        file.write_all((json + "\n").as_bytes()).map_err(failed)?;
-        Ok(ReportFile::File(file, path.to_owned()))
+        Ok(ReportFile::File(Output::new(path, (json + "\n").into_bytes()).map_err(Failure::model)?))
     }
 
     fn is_stdout(&self) -> bool {
@@ -128,10 +117,7 @@ impl ReportFile {
     fn commit(self) -> Result<(), Failure> {
         match self {
             ReportFile::Stdout(json) => say(&json),
-            ReportFile::File(file, path) => match file.persist(&path) {
-                Ok(_) => Ok(()),
-                Err(e) => Err(Failure::model(format!("cannot write {}: {}", path.display(), e.error))),
-            },
+            ReportFile::File(output) => output.commit().map_err(Failure::model),
         }
     }
 }
@@ -252,6 +238,12 @@ pub(crate) fn is_stdio(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
+/// Whether an output goes to stdout. Its name among the devices means the stream too: where stdout is a file, to open the device
+/// would be to write over what the program said before.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    is_stdio(path) || ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path.as_os_str() == *name)
+}
+
 pub(crate) fn open(path: &Path) -> Result<Model, Failure> {
     if !is_stdio(path) {
         return Model::open(path).map_err(of_library);
@@ -311,7 +303,7 @@ pub(crate) fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
         return relayout::target(&a.target).map_err(Failure::usage);
     };
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("target file `{name}`: {e}")))?;
+    let text = read_text(path).map_err(|e| Failure::usage(format!("target file `{name}`: {e}")))?;
     relayout::parse_target(&name, &text).map_err(Failure::usage)
 }
 
@@ -321,8 +313,11 @@ pub(crate) fn costs(path: &Path) -> Result<MeasuredCosts, Failure> {
 }
 
 fn costs_text(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
-        .map_err(|e| Failure::usage(format!("cannot read table of costs `{}`: {e}", path.display())))
+    let why = |e| match e {
+        fsio::Error::Read { source, .. } => source.to_string(),
+        other => other.to_string(),
+    };
+    read_text(path).map_err(|e| Failure::usage(format!("cannot read table of costs `{}`: {}", path.display(), why(e))))
 }
 
 fn compare(
