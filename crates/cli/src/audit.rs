@@ -1,9 +1,10 @@
 //! `relayout audit` and `relayout check-certificate`.
 
 use crate::args;
-use crate::commands::{is_stdio, of_library, open, options, say, target};
+use crate::commands::{is_stdio, of_library, open, options, target};
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::terminal::say;
 use relayout::{Audit, CertificateFile};
 use std::path::Path;
 

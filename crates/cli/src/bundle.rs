@@ -1,9 +1,10 @@
 //! `relayout optimize --emit bundle` and `relayout check-bundle`.
 
 use crate::args::{self, Emit};
-use crate::commands::{is_stdout, say};
+use crate::commands::is_stdout;
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::terminal::say;
 use relayout::bundle::{bundle_place, check_target};
 use relayout::{Bundle, KernelOptions, Optimized, Target, read_bundle, write_bundle};
 

@@ -3,9 +3,10 @@
 mod gpu;
 
 use crate::args;
-use crate::commands::{costs, is_stdout, runtime_library, say};
+use crate::commands::{costs, is_stdout, runtime_library};
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::terminal::say;
 use relayout::calibrate::{CalibrateOptions, calibrate as measure, check as hold};
 use relayout::fsio::{self, Output, destination};
 use relayout::measured::MeasuredCosts;

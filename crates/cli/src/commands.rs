@@ -5,6 +5,7 @@ use crate::bundle;
 use crate::failure::Failure;
 use crate::ops;
 use crate::progress::Progress;
+use crate::terminal::{say, tell};
 use relayout::fsio::{self, Output, read_text};
 use relayout::gpu::GpuCosts;
 use relayout::ir::op::{Description, describe};
@@ -31,7 +32,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     let optimized = optimize_model(&model, target.as_ref(), &options).map_err(of_library)?;
     drop(progress);
     if let Some(text) = optimized.printed() {
-        eprint!("{text}");
+        tell(text);
     }
     if a.verify {
         let bytes = optimized.to_bytes().map_err(of_library)?;
@@ -84,7 +85,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
         optimized.write(&a.out).map_err(of_library)?;
     }
     if on_stdout || [&report, &certificate].into_iter().flatten().any(ReportFile::is_stdout) {
-        eprintln!("{text}");
+        tell(&(text + "\n"));
     } else {
         say(&text)?;
     }
@@ -228,10 +229,6 @@ pub(crate) fn ops(a: &args::Ops) -> Result<(), Failure> {
         return say(&serde_json::to_string_pretty(&entries).map_err(Failure::model)?);
     }
     say(ops::text(&entries).trim_end())
-}
-
-pub(crate) fn say(text: &str) -> Result<(), Failure> {
-    writeln!(stdout().lock(), "{text}").map_err(Failure::stdout)
 }
 
 pub(crate) fn is_stdio(path: &Path) -> bool {
