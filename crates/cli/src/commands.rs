@@ -328,11 +328,11 @@ fn compare(
     relayout::verify::verify(&runtime, *a, *b, inputs, options).map_err(Failure::model)
 }
 
-/// ONNX Runtime's library: where `ORT_DYLIB_PATH` says, in a project's own Python environment, or in that of `python3`.
+/// ONNX Runtime's library: where `ORT_DYLIB_PATH` says, or in the packages of `python3`. Nothing is looked for where the program
+/// happens to be started: what is loaded is run.
 pub(crate) fn runtime_library() -> Result<PathBuf, Failure> {
     let mut places = SearchPlaces::default();
-    places.explicit = std::env::var_os("ORT_DYLIB_PATH").map(PathBuf::from);
-    places.start = std::env::current_dir().ok();
+    places.explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
     places.site_packages = python_folders();
     find_library(&places).ok_or_else(|| {
         Failure::model(
@@ -341,11 +341,12 @@ pub(crate) fn runtime_library() -> Result<PathBuf, Failure> {
     })
 }
 
-/// Folders in which the `python3` of the search path keeps packages.
+/// Folders in which the `python3` of the search path keeps packages; the working directory, which Python looks in too, is none.
 fn python_folders() -> Vec<PathBuf> {
-    let script =
-        "import site, sys; print('\\n'.join(site.getsitepackages() + [site.getusersitepackages()] + sys.path))";
+    let script = "import sys; sys.path[:] = filter(None, sys.path); import site; \
+                  print('\\n'.join(site.getsitepackages() + [site.getusersitepackages()] + sys.path))";
     let output = std::process::Command::new("python3").args(["-c", script]).output();
     let Ok(output) = output else { return Vec::new() };
-    String::from_utf8_lossy(&output.stdout).lines().filter(|l| !l.is_empty()).map(PathBuf::from).collect()
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().map(PathBuf::from).filter(|folder| folder.is_absolute()).collect()
 }
