@@ -93,3 +93,15 @@ fn unsafe_stands_only_where_the_design_allows_it() {
         assert!(!found || ALLOWED.iter().any(|a| name.starts_with(a)), "{name} must not contain it");
     }
 }
+
+/// The crates that compute with sizes of files, all that the program is made of but the kernels.
+#[test]
+fn released_programs_check_for_overflow_where_sizes_of_files_are_computed_with() {
+    let manifest: toml::Table = std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    let packages = &manifest["profile"]["release"]["package"];
+    for name in edges()["relayout"].iter().map(String::as_str).chain(["relayout"]).filter(|n| *n != "relayout-codegen")
+    {
+        let checks = packages.get(name).and_then(|package| package.get("overflow-checks"));
+        assert_eq!(checks.and_then(toml::Value::as_bool), Some(true), "{name}");
+    }
+}
