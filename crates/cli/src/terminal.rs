@@ -65,7 +65,7 @@ mod tests {
         let name = "\u{1b}[31m\u{9b}\u{7f}\u{202e}\n\"\\";
         let json = serde_json::to_string(name).unwrap();
         let printed = escaped(&json);
-        assert!(!printed.chars().any(|c| c.is_control()));
+        assert!(!printed.chars().any(char::is_control));
         assert_eq!(serde_json::from_str::<String>(&printed).unwrap(), name);
     }
 }

@@ -22,6 +22,9 @@ use super::{Data, ElementType, Tensor, VerifyError};
 
 type Archive = ZipArchive<Cursor<Bytes>>;
 
+/// Whether an input takes an array of this type and shape, and if not, what it takes.
+type Fits<'f> = &'f dyn Fn(ElementType, &[i64]) -> Result<(), String>;
+
 /// What the names of arrays have behind them in the archive.
 const SUFFIX: &str = ".npy";
 
@@ -71,11 +74,7 @@ fn check(port: &Port, element: ElementType, shape: &[i64]) -> Result<(), String>
 }
 
 /// The shape and the elements of the array `name`, if `fits` says so of its type and shape.
-fn read_array(
-    archive: &mut Archive,
-    name: &str,
-    fits: &dyn Fn(ElementType, &[i64]) -> Result<(), String>,
-) -> Result<(Vec<i64>, Data), String> {
+fn read_array(archive: &mut Archive, name: &str, fits: Fits<'_>) -> Result<(Vec<i64>, Data), String> {
     let with_suffix = format!("{name}{SUFFIX}");
     let index = archive.index_for_name(&with_suffix).or_else(|| archive.index_for_name(name));
     let index = index.ok_or_else(|| "it is not in the archive".to_owned())?;
