@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
-use crate::open::{Opened, open, options};
+use crate::open::{Opened, is_pipe, open, options};
 
 /// A file and its bytes.
 #[derive(Debug)]
@@ -40,9 +40,13 @@ impl Mapped {
 
     /// Maps the file at `path`; anything but a file is refused.
     pub fn file(path: &Path) -> Result<Self> {
+        let pipe = || Error::NotAFile { path: path.to_owned(), kind: "pipe" };
+        if fs::metadata(path).is_ok_and(|found| is_pipe(found.file_type())) {
+            return Err(pipe());
+        }
         match open(path)? {
             Opened::File(file) => Self::of(path, &file),
-            Opened::Pipe(..) => Err(Error::NotAFile { path: path.to_owned(), kind: "pipe" }),
+            Opened::Pipe(..) => Err(pipe()),
         }
     }
 

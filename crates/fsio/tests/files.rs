@@ -118,6 +118,7 @@ fn a_pipe_with_nothing_at_its_other_end_is_an_error() {
     let errors = [
         (read(&path).unwrap_err(), "nothing writes to this pipe"),
         (Mapped::open(&path).unwrap_err(), "nothing writes to this pipe"),
+        (Mapped::file(&path).unwrap_err(), "it is a pipe, not a file"),
         (put(&path, "x").unwrap_err(), "nothing reads from this pipe"),
     ];
     for (error, why) in errors {

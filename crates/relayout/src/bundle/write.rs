@@ -91,6 +91,7 @@ pub fn write_bundle(
     };
     place.write(|fresh| {
         manifest.files = Folder { path: fresh, files: Vec::new() }.fill(&converted, &kernels, &data)?;
+        file.check_unchanged().map_err(Error::from)?;
         Folder { path: fresh, files: Vec::new() }.json(MANIFEST, &manifest)
     })?;
     Ok(manifest)
