@@ -145,6 +145,11 @@ pub struct Step<'t> {
     run: StepRun<'t>,
 }
 
+/// A pass of the engine's own.
+const fn step(is: Declared, run: StepRun<'static>) -> Step<'static> {
+    Step { is, run }
+}
+
 impl<'t> From<&'t Pass> for Step<'t> {
     fn from(pass: &'t Pass) -> Step<'t> {
         Step { is: pass.is, run: StepRun::Target(pass) }

@@ -23,7 +23,7 @@ from runner.compare import REFERENCE, SAMPLES, differences, seeded_inputs
 from runner.errors import RunnerError
 from runner.execute import CudaGraph, Runner
 from runner.moves import is_move
-from runner.profile import copies_us, profile_calls, profile_ranges, without_tensor_cores
+from runner.profile import copies_us, is_layout_kernel, profile_calls, profile_ranges, without_tensor_cores
 from runner.variant import SETTINGS
 
 Call = Callable[[], tuple[Tensor, ...]]
@@ -35,7 +35,7 @@ _ROUND_MS = 5.0
 _SECONDS_A_NODE = 0.1
 """What compiling a node takes until something is known of it, in all three compiled modes together."""
 _CONVOLUTION = re.compile(r"Conv(Transpose)?(\dd)?(_|$)")
-_MARK = "relayout dense "
+_MARK, _DENSE = "relayout node ", "dense "
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,8 @@ class Figures:
     """Convolutions of one group."""
     off_tensor_cores: dict[str, list[str]] | None = None
     """Those that start no kernel on tensor cores, with what they start; None where that is not known: on a CPU, and compiled."""
+    copied: dict[str, list[str]] | None = None
+    """Nodes that are no moves and yet start kernels that only move data, with these; None where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +130,12 @@ def table(models: list[dict[str, Any]]) -> str:
     for model in models:
         by_mode = {figures["mode"]: figures for figures in model["modes"]}
         for name, figures in by_mode.items():
-            base = by_mode["channels_last compiled" if name.endswith("compiled") else "channels_last"]["median_ms"]
+            base = by_mode.get("channels_last compiled" if name.endswith("compiled") else "channels_last")
+            against = f"{base['median_ms'] / figures['median_ms']:7.2f}x" if base else "-"
             moves = sum(move["us"] for move in figures["moves"])
             copies = sum(move["copy_us"] for move in figures["moves"])
             lines.append(
-                f"{model['model'][:24]:24} {name:24} {figures['median_ms']:9.3f} {base / figures['median_ms']:7.2f}x {figures['kernels']:8} "
+                f"{model['model'][:24]:24} {name:24} {figures['median_ms']:9.3f} {against:>8} {figures['kernels']:8} "
                 f"{figures['layout_kernels']:7} {figures['moves_share']:7.1%} {f'{moves / copies:.2f}x' if copies else '-':>7} "
                 f"{_on_tensor_cores(figures):>7} {figures['difference']:8.1e} "
                 f"{'-' if figures['error'] is None else format(figures['error'], '8.1e'):>8}"
@@ -164,7 +167,7 @@ def _bench_model(
         )
     arrays = seeded_inputs(bundles["original"].inputs, 0, {})
     calls: dict[str, Call] = {}
-    off_tensor_cores: dict[str, dict[str, list[str]]] = {}
+    by_node: dict[str, dict[str, list[str]]] = {}
     if any(mode.compiled for mode in modes):
         _start_compiler(settings.device)
     start = time.monotonic()
@@ -172,16 +175,25 @@ def _bench_model(
         print(f"runner: {about['model']}: {mode.name}", file=sys.stderr, flush=True)
         runner = _runner(mode, bundles[mode.bundle], settings)
         inputs = runner.prepare([torch.from_numpy(arrays[value.name]) for value in runner.bundle.inputs])
-        calls[mode.name] = _call(mode, runner, inputs)
+        try:
+            calls[mode.name] = _call(mode, runner, inputs)
+        except Exception as error:
+            if not mode.compiled:
+                raise
+            # A compiler fails in ways of its own, which is no reason to lose the other modes.
+            notes.append(f"FAILED: {mode.name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
         if settings.device == "cuda" and not mode.compiled:
-            off_tensor_cores[mode.name] = _off_tensor_cores(runner, inputs)
+            by_node[mode.name] = _kernels_by_node(runner, inputs)
+    modes = [mode for mode in modes if mode.name in calls]
     if any(mode.compiled for mode in modes):
         pace = (time.monotonic() - start) / nodes
     figures = _measure(calls, settings)
     _compare(calls, figures, _TOLERANCE[about["dtype"]], notes)
     _hold(calls, figures, bundles["original"], folder / REFERENCE, None if about["batch"] is None else list(SAMPLES))
     for mode in modes:
-        figures[mode.name].off_tensor_cores = off_tensor_cores.get(mode.name)
+        if mode.name in by_node:
+            figures[mode.name].off_tensor_cores = off_tensor_cores(by_node[mode.name])
+            figures[mode.name].copied = copied(by_node[mode.name])
         _profile(mode, bundles[mode.bundle], calls[mode.name], figures[mode.name], settings)
     torch._dynamo.reset()
     return {**about, "modes": [asdict(f) for f in figures.values()], "notes": notes}, pace
@@ -239,20 +251,31 @@ def is_dense_convolution(node: Node) -> bool:
     return bool(_CONVOLUTION.match(node.op)) and node.attr("group", 1) == 1
 
 
-def _off_tensor_cores(runner: Runner, inputs: list[Tensor]) -> dict[str, list[str]]:
-    """Dense convolutions that start no kernel on tensor cores. Looked at node by node, before the graph hides what starts what."""
+def _kernels_by_node(runner: Runner, inputs: list[Tensor]) -> dict[str, list[str]]:
+    """What each node but the moves starts, dense convolutions by a name that says so. Looked at before the graph hides what starts what."""
 
     def mark(node: Node) -> contextlib.AbstractContextManager[object]:
-        if not is_dense_convolution(node):
+        if is_move(node):
             return contextlib.nullcontext()
-        return torch.profiler.record_function(f"{_MARK}{node.name or node.outputs[0]}")
+        return torch.profiler.record_function(f"{_MARK}{_DENSE if is_dense_convolution(node) else ''}{node.name or node.outputs[0]}")
 
     runner.mark = mark
     try:
         with torch.no_grad():
-            return without_tensor_cores(profile_ranges(lambda: runner(*inputs), _MARK))
+            return profile_ranges(lambda: runner(*inputs), _MARK)
     finally:
         runner.mark = None
+
+
+def off_tensor_cores(by_node: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Dense convolutions that start no kernel on tensor cores, with what they start."""
+    return without_tensor_cores({name.removeprefix(_DENSE): found for name, found in by_node.items() if name.startswith(_DENSE)})
+
+
+def copied(by_node: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Nodes that start kernels which only move data, with these."""
+    moving = {name.removeprefix(_DENSE): [kernel for kernel in found if is_layout_kernel(kernel)] for name, found in by_node.items()}
+    return {name: kernels for name, kernels in moving.items() if kernels}
 
 
 def _own_layouts(mode: Mode) -> contextlib.AbstractContextManager[object]:

@@ -93,7 +93,9 @@ class _Unknown(Exception):
 
 
 def _unplanned(mode: Figures) -> str | None:
-    return _unless(mode["layout_kernels"] == mode["planned_moves"], f"{mode['layout_kernels']}, planned {mode['planned_moves']}")
+    copied = f" (copies in {', '.join(mode['copied'])})" if mode["copied"] else ""
+    found = f"{mode['layout_kernels']}, planned {mode['planned_moves']}{copied}"
+    return _unless(mode["layout_kernels"] == mode["planned_moves"], found)
 
 
 def _slow_moves(mode: Figures) -> str | None:

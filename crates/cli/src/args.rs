@@ -298,12 +298,11 @@ pub(crate) struct Calibrate {
     #[arg(long, requires = "check")]
     pub(crate) json: bool,
 
-    /// For target cuda-tensorcore: the Python that has PyTorch; by default PYTHON of the environment, the one that tools/runner/test
-    /// made, or python3
+    /// For target cuda-tensorcore: the Python that has PyTorch; by default PYTHON of the environment, or python3
     #[arg(long, value_name = "FILE")]
     pub(crate) python: Option<PathBuf>,
 
-    /// For target cuda-tensorcore: the folder of the runner; by default tools/runner, here or in a folder above
+    /// For target cuda-tensorcore: the folder of the runner, tools/runner of relayout's source
     #[arg(long, value_name = "DIR")]
     pub(crate) runner: Option<PathBuf>,
 

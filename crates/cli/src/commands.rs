@@ -5,6 +5,8 @@ use crate::bundle;
 use crate::failure::Failure;
 use crate::ops;
 use crate::progress::Progress;
+use crate::terminal::{say, tell};
+use relayout::fsio::{self, Output, read_text};
 use relayout::gpu::GpuCosts;
 use relayout::ir::op::{Description, describe};
 use relayout::measured::MeasuredCosts;
@@ -18,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// `relayout optimize`
 pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     let on_stdout = [Some(&a.out), a.report.as_ref(), a.certificate.as_ref()];
-    if on_stdout.into_iter().flatten().filter(|path| is_stdio(path)).count() > 1 {
+    if on_stdout.into_iter().flatten().filter(|path| is_stdout(path)).count() > 1 {
         return Err(Failure::usage("only one of the model, the report and the certificate can go to stdout"));
     }
     let target = target(&a.decide)?;
@@ -30,7 +32,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     let optimized = optimize_model(&model, target.as_ref(), &options).map_err(of_library)?;
     drop(progress);
     if let Some(text) = optimized.printed() {
-        eprint!("{text}");
+        tell(text);
     }
     if a.verify {
         let bytes = optimized.to_bytes().map_err(of_library)?;
@@ -72,7 +74,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
         None => None,
     };
     let text = optimized.report().summary();
-    let on_stdout = is_stdio(&a.out);
+    let on_stdout = is_stdout(&a.out);
     if a.emit == args::Emit::Bundle {
         bundle::write(a, &optimized)?;
     } else if on_stdout {
@@ -83,7 +85,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
         optimized.write(&a.out).map_err(of_library)?;
     }
     if on_stdout || [&report, &certificate].into_iter().flatten().any(ReportFile::is_stdout) {
-        eprintln!("{text}");
+        tell(&(text + "\n"));
     } else {
         say(&text)?;
     }
@@ -98,27 +100,15 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
 /// A report on its way to its place.
 enum ReportFile {
     Stdout(String),
-    File(tempfile::NamedTempFile, PathBuf),
+    File(Output),
 }
 
 impl ReportFile {
     fn new(path: &Path, json: String) -> Result<ReportFile, Failure> {
-        if is_stdio(path) {
+        if is_stdout(path) {
             return Ok(ReportFile::Stdout(json));
         }
-        let failed = |e: std::io::Error| Failure::model(format!("cannot write {}: {e}", path.display()));
-        if path.is_dir() {
-            return Err(Failure::model(format!("cannot write {}: it is a directory", path.display())));
-        }
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = folder.canonicalize().map_err(failed)?;
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".relayout-");
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut file = builder.tempfile_in(folder).map_err(failed)?;
-        file.write_all((json + "\n").as_bytes()).map_err(failed)?;
-        Ok(ReportFile::File(file, path.to_owned()))
+        Ok(ReportFile::File(Output::new(path, (json + "\n").into_bytes()).map_err(Failure::model)?))
     }
 
     fn is_stdout(&self) -> bool {
@@ -128,10 +118,7 @@ impl ReportFile {
     fn commit(self) -> Result<(), Failure> {
         match self {
             ReportFile::Stdout(json) => say(&json),
-            ReportFile::File(file, path) => match file.persist(&path) {
-                Ok(_) => Ok(()),
-                Err(e) => Err(Failure::model(format!("cannot write {}: {}", path.display(), e.error))),
-            },
+            ReportFile::File(output) => output.commit().map_err(Failure::model),
         }
     }
 }
@@ -244,12 +231,14 @@ pub(crate) fn ops(a: &args::Ops) -> Result<(), Failure> {
     say(ops::text(&entries).trim_end())
 }
 
-pub(crate) fn say(text: &str) -> Result<(), Failure> {
-    writeln!(stdout().lock(), "{text}").map_err(Failure::stdout)
-}
-
 pub(crate) fn is_stdio(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// Whether an output goes to stdout. Its name among the devices means the stream too: where stdout is a file, to open the device
+/// would be to write over what the program said before.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    is_stdio(path) || ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path.as_os_str() == *name)
 }
 
 pub(crate) fn open(path: &Path) -> Result<Model, Failure> {
@@ -311,7 +300,7 @@ pub(crate) fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
         return relayout::target(&a.target).map_err(Failure::usage);
     };
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("target file `{name}`: {e}")))?;
+    let text = read_text(path).map_err(|e| Failure::usage(format!("target file `{name}`: {e}")))?;
     relayout::parse_target(&name, &text).map_err(Failure::usage)
 }
 
@@ -321,8 +310,11 @@ pub(crate) fn costs(path: &Path) -> Result<MeasuredCosts, Failure> {
 }
 
 fn costs_text(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
-        .map_err(|e| Failure::usage(format!("cannot read table of costs `{}`: {e}", path.display())))
+    let why = |e| match e {
+        fsio::Error::Read { source, .. } => source.to_string(),
+        other => other.to_string(),
+    };
+    read_text(path).map_err(|e| Failure::usage(format!("cannot read table of costs `{}`: {}", path.display(), why(e))))
 }
 
 fn compare(
@@ -336,11 +328,11 @@ fn compare(
     relayout::verify::verify(&runtime, *a, *b, inputs, options).map_err(Failure::model)
 }
 
-/// ONNX Runtime's library: where `ORT_DYLIB_PATH` says, in a project's own Python environment, or in that of `python3`.
+/// ONNX Runtime's library: where `ORT_DYLIB_PATH` says, or in the packages of `python3`. Nothing is looked for where the program
+/// happens to be started: what is loaded is run.
 pub(crate) fn runtime_library() -> Result<PathBuf, Failure> {
     let mut places = SearchPlaces::default();
-    places.explicit = std::env::var_os("ORT_DYLIB_PATH").map(PathBuf::from);
-    places.start = std::env::current_dir().ok();
+    places.explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
     places.site_packages = python_folders();
     find_library(&places).ok_or_else(|| {
         Failure::model(
@@ -349,11 +341,12 @@ pub(crate) fn runtime_library() -> Result<PathBuf, Failure> {
     })
 }
 
-/// Folders in which the `python3` of the search path keeps packages.
+/// Folders in which the `python3` of the search path keeps packages; the working directory, which Python looks in too, is none.
 fn python_folders() -> Vec<PathBuf> {
-    let script =
-        "import site, sys; print('\\n'.join(site.getsitepackages() + [site.getusersitepackages()] + sys.path))";
+    let script = "import sys; sys.path[:] = filter(None, sys.path); import site; \
+                  print('\\n'.join(site.getsitepackages() + [site.getusersitepackages()] + sys.path))";
     let output = std::process::Command::new("python3").args(["-c", script]).output();
     let Ok(output) = output else { return Vec::new() };
-    String::from_utf8_lossy(&output.stdout).lines().filter(|l| !l.is_empty()).map(PathBuf::from).collect()
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().map(PathBuf::from).filter(|folder| folder.is_absolute()).collect()
 }

@@ -403,9 +403,11 @@ impl Optimized<'_> {
             None if input.has_external_data() => {
                 write_model_to(&input.proto, out, &WriteOptions::for_input(input))?;
             }
-            None => out
-                .write_all(&input.source)
-                .map_err(|source| relayout_onnx::error::Error::Write { file: "the output".to_owned(), source })?,
+            None => {
+                let failed = |source| relayout_onnx::error::Error::Write { file: "the output".to_owned(), source };
+                out.write_all(&input.source).map_err(failed)?;
+                input.check_unchanged()?;
+            }
         }
         Ok(())
     }

@@ -74,22 +74,48 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// A pass of a slot that needs bound nodes and carries out no rules. Set what differs with struct update.
+    /// A pass of a slot that needs bound nodes, and carries out no rules.
     #[must_use]
     pub const fn new(name: &'static str, slot: Slot, reason: &'static str) -> Declared {
         let needs: &[Fact] = &[Fact::Types, Fact::Bound];
-        Declared {
-            name,
-            reason,
-            slot,
-            needs,
-            gives: &[],
-            breaks: &[],
-            after: &[],
-            before: &[],
-            rules: &[],
-            keeps_nodes: false,
-        }
+        let (gives, breaks, after, before, rules): (&[Fact], &[Fact], &[_], &[_], &[_]) = (&[], &[], &[], &[], &[]);
+        Declared { name, reason, slot, needs, gives, breaks, after, before, rules, keeps_nodes: false }
+    }
+
+    /// Needs these facts, and no others.
+    #[must_use]
+    pub const fn needs(self, needs: &'static [Fact]) -> Declared {
+        Declared { needs, ..self }
+    }
+
+    /// Gives these facts.
+    #[must_use]
+    pub const fn gives(self, gives: &'static [Fact]) -> Declared {
+        Declared { gives, ..self }
+    }
+
+    /// Comes after these passes of its slot.
+    #[must_use]
+    pub const fn after(self, after: &'static [&'static str]) -> Declared {
+        Declared { after, ..self }
+    }
+
+    /// Comes before these passes of its slot.
+    #[must_use]
+    pub const fn before(self, before: &'static [&'static str]) -> Declared {
+        Declared { before, ..self }
+    }
+
+    /// Carries out these rules.
+    #[must_use]
+    pub const fn rules(self, rules: &'static [&'static Rule]) -> Declared {
+        Declared { rules, ..self }
+    }
+
+    /// Leaves every node and every constant where it is.
+    #[must_use]
+    pub const fn keeps_nodes(self) -> Declared {
+        Declared { keeps_nodes: true, ..self }
     }
 }
 

@@ -2,7 +2,8 @@
 
 `Conv2d_NHWC_B` is Conv with `x` stored as NHWC, `w` therefore as OHWI, and a bias. Each stored operand is seen in ONNX's order, which
 takes a view where no axis is in blocks; the function of the standard op runs; the result is handed on as it is to be stored. For
-channels last the strides of the views are those of `torch.channels_last`, so torch copies nothing on either side.
+channels last the strides of the views are those of `torch.channels_last`, so torch copies nothing on either side. An op that has a
+function for results in any layout (`Op.stored`) writes them there itself.
 """
 
 from __future__ import annotations
@@ -107,6 +108,8 @@ def _dialect_op(node: Node) -> Op:
             seen[operands.index(name)] = x if layout is None else layout.to_onnx(x)
         while seen and seen[-1] is None:
             seen.pop()
+        if result is not None and standard.stored is not None:
+            return standard.stored(node, result, *seen)
         made = standard.function(node, *seen)
         return made if result is None else result.from_onnx(made)
 

@@ -24,19 +24,26 @@ class Op:
     function: Function
     host: frozenset[int] = frozenset()
     scalars: frozenset[int] = frozenset()
+    stored: Callable[..., "torch.Tensor"] | None = None
+    """The same as `stored(node, layout, *operands)`, whose result is stored in the layout; for ops that can write it so."""
 
 
 _TABLE: dict[str, Op] = {}
 
 
-def op(*names: str, host: tuple[int, ...] = (), scalars: tuple[int, ...] = ()) -> Callable[[Function], Function]:
+def op(
+    *names: str,
+    host: tuple[int, ...] = (),
+    scalars: tuple[int, ...] = (),
+    stored: Callable[..., "torch.Tensor"] | None = None,
+) -> Callable[[Function], Function]:
     """Enters a function for these ops of the standard domain."""
 
     def enter(function: Function) -> Function:
         for name in names:
             if name in _TABLE:
                 raise ValueError(f"{name} is in the table of ops twice")
-            _TABLE[name] = Op(function, frozenset(host), frozenset(scalars))
+            _TABLE[name] = Op(function, frozenset(host), frozenset(scalars), stored)
         return function
 
     return enter

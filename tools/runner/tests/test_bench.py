@@ -3,6 +3,7 @@
 import json
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ import onnxruntime
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from runner.bench import Settings, bench, is_dense_convolution, table
+from runner.bench import Settings, bench, copied, is_dense_convolution, off_tensor_cores, table
 from runner.bundle import Node
 from runner.compare import REFERENCE, differences
 from runner.errors import RunnerError
@@ -118,7 +119,6 @@ class Names(unittest.TestCase):
         ]:
             self.assertFalse(is_layout_kernel(name), name)
 
-
     def test_kernels_on_tensor_cores_are_known_by_their_names(self) -> None:
         for name in ON_TENSOR_CORES:
             self.assertTrue(uses_tensor_cores(name), name)
@@ -128,6 +128,12 @@ class Names(unittest.TestCase):
     def test_a_node_is_on_tensor_cores_if_one_of_its_kernels_is(self) -> None:
         ranges = {"a": [OFF_TENSOR_CORES[0], ON_TENSOR_CORES[0]], "b": OFF_TENSOR_CORES[:2], "c": []}
         self.assertEqual(without_tensor_cores(ranges), {"b": OFF_TENSOR_CORES[:2], "c": []})
+
+    def test_copies_are_those_of_nodes_that_are_no_moves(self) -> None:
+        copy = "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl<at::native::direct_copy_kernel_cuda>>"
+        by_node = {"dense conv1": [copy, ON_TENSOR_CORES[0]], "dense conv2": OFF_TENSOR_CORES[:1], "split": [copy], "relu": ["relu"]}
+        self.assertEqual(copied(by_node), {"conv1": [copy], "split": [copy]})
+        self.assertEqual(off_tensor_cores(by_node), {"conv2": OFF_TENSOR_CORES[:1]})
 
     def test_kernels_belong_to_the_range_that_started_them_however_deep(self) -> None:
         cpu, gpu = torch.autograd.DeviceType.CPU, torch.autograd.DeviceType.CUDA
@@ -212,6 +218,14 @@ class OnACpu(unittest.TestCase):
         self.assertEqual(len(found["modes"]), 3)
         self.assertIn("compiled modes were left out", found["notes"][0])
 
+    def test_a_mode_that_does_not_compile_is_said_and_the_others_are_measured(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("torch.compile", side_effect=KeyError("no such op")):
+            with unittest.mock.patch("runner.bench._start_compiler"):
+                found = bench([self.pair(Path(folder), False)], Settings("cpu", 1, 600.0, True, None))["models"][0]
+        self.assertEqual([figures["mode"] for figures in found["modes"]], ["nchw", "channels_last", "ours"])
+        self.assertEqual(found["notes"][0], "FAILED: nchw compiled: KeyError: 'no such op'")
+        self.assertEqual(len(found["notes"]), 3)
+
     def test_a_model_without_any_time_left_is_left_out(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             found = bench([self.pair(Path(folder), False)], Settings("cpu", 1, 0.0, True, None))["models"][0]
@@ -238,7 +252,7 @@ class OnACpu(unittest.TestCase):
     def test_dense_convolutions_are_counted_and_where_they_run_is_not_known_on_a_cpu(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             found = bench([self.pair(Path(folder), False)], Settings("cpu", 1, 600.0, False, None))["models"][0]
-        self.assertEqual({(f["dense_convolutions"], f["off_tensor_cores"]) for f in found["modes"]}, {(1, None)})
+        self.assertEqual({(f["dense_convolutions"], f["off_tensor_cores"], f["copied"]) for f in found["modes"]}, {(1, None, None)})
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def measured(name: str, last: float = 1.2, nchw: float = 1.5, **more: Any) -> di
     """Figures of a model that is `last` times as fast as channels_last and `nchw` times as the original."""
     move = {"node": "t", "bytes": 64, "us": 1.0, "copy_us": 0.97}
     ours = {"mode": "ours", "median_ms": 1.0, "error": 5e-3, "layout_kernels": 1, "planned_moves": 1, "moves_share": 0.005}
-    ours |= {"moves": [move], "off_tensor_cores": {}} | more
+    ours |= {"moves": [move], "off_tensor_cores": {}, "copied": {}} | more
     others = [{"mode": "nchw", "median_ms": nchw}, {"mode": "channels_last", "median_ms": last}]
     return {"model": name, "dtype": "fp16", "batch": 32, "modes": [*others, ours], "notes": []}
 
@@ -55,6 +55,10 @@ class Criteria(unittest.TestCase):
             want: list[bool | None] = [True] * 8
             want[at] = False
             self.assertEqual(self.all_but(**more), want, str(more))
+
+    def test_copies_beyond_the_planned_moves_are_named(self) -> None:
+        (line, *_) = criteria([measured("resnet50", layout_kernels=2, copied={"split1": ["direct_copy_kernel_cuda"]})])
+        self.assertEqual(line.found, "resnet50 fp16 x32: 2, planned 1 (copies in split1)")
 
     def test_a_control_that_gains_does_not_count_among_those_where_channels_last_breaks(self) -> None:
         models = [measured(name, 1.2) for name in BREAKING[:4]] + [measured(name, 1.0) for name in BREAKING[4:]]

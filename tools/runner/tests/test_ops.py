@@ -2,6 +2,7 @@
 
 import unittest
 import unittest.mock
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,13 @@ import onnx
 import onnxruntime
 import torch
 from onnx import TensorProto, helper, numpy_helper
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from runner.bundle import Node
 from runner.errors import RunnerError
-from runner.layouts import parse_layout
+from runner.layouts import neutral_letters, parse_layout
 from runner.ops import find_op, known_ops
+from runner.ops.linear import product_in_place
 
 RANDOM = np.random.Generator(np.random.PCG64(7))
 
@@ -39,6 +42,18 @@ def flags(*shape: int) -> np.ndarray:
 
 
 X = normal(2, 3, 7, 9)
+
+
+class Copies(TorchDispatchMode):
+    """Counts copies."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += function.overloadpacket in (torch.ops.aten.clone, torch.ops.aten.copy_)
+        return function(*args, **(kwargs or {}))
+
+
 Case = tuple[str, int, list[np.ndarray | None], dict[str, Any]]
 
 CASES: list[Case] = [
@@ -281,7 +296,8 @@ class Dialect(unittest.TestCase):
         found = find_op(node)
         made = found.function(node, *[x.tolist() if at in found.host else x for at, x in enumerate(stored)])
         self.assertTrue(made.is_contiguous(), name)
-        expected = parse_layout(result).from_onnx(torch.from_numpy(want))
+        letters = neutral_letters(want.ndim) if "A" in result else None
+        expected = parse_layout(result, letters).from_onnx(torch.from_numpy(want))
         torch.testing.assert_close(made, expected, rtol=2e-5, atol=2e-5, msg=lambda text: f"{name}: {text}")
         return made
 
@@ -381,6 +397,38 @@ class Dialect(unittest.TestCase):
         self.check("MatMul_A_KM", "MatMul", [(a, "KM", "MK"), (b, None, None)], "AB", {})
         self.check("MatMul_B_NK_Y_NM", "MatMul", [(a, None, None), (b, "NK", "KN")], "BA", {})
         self.check("Gemm_B_BA_C", "Gemm", [(a, None, None), (b, "BA", "AB"), (normal(5), None, None)], "AB", {"alpha": 0.5})
+
+    def test_products_of_many_matrices_are_stored_in_every_order(self) -> None:
+        a, b = normal(2, 3, 4, 5), normal(2, 3, 5, 6)
+        for order in permutations("ABCD"):
+            word = "".join(order)
+            self.check(f"MatMul_Y_{word}", "MatMul", [(a, None, None), (b, None, None)], word, {})
+        self.check("MatMul_B_CABD_Y_CABD", "MatMul", [(a, None, None), (b, "CABD", "ABCD")], "CABD", {})
+        self.check("MatMul_Y_ACB", "MatMul", [(normal(3, 4, 5), None, None), (normal(5, 6), None, None)], "ACB", {})
+        self.check("MatMul_Y_ADCB", "MatMul", [(normal(4, 5), None, None), (b, None, None)], "ADCB", {})
+
+    def test_products_are_written_in_place_where_the_library_can(self) -> None:
+        a, b = torch.randn(2, 3, 4, 5), torch.randn(2, 3, 5, 6)
+        pairs = [(a, b), (a, b[0, 0]), (a[:, :1], b), (a[0], b[0]), (a[0], b[0, 0]), (a[0, 0], b[0]), (a[0, 0], b[0, 0])]
+        for x, w in pairs:
+            product = torch.matmul(x, w)
+            letters = neutral_letters(product.dim())
+            *lead, rows, columns = letters
+            for word in map("".join, permutations(letters)):
+                order = parse_layout(word, letters)
+                made = product_in_place(order, x, w)
+                can = word[-1] in (rows, columns) and "".join(lead) in word
+                self.assertEqual(made is not None, can, word)
+                if made is not None:
+                    torch.testing.assert_close(made, order.from_onnx(product), msg=lambda text, word=word: f"{word}: {text}")
+
+    def test_products_are_copied_nowhere_on_a_gpu(self) -> None:
+        a, b = (torch.empty(shape, device="meta") for shape in ([2, 3, 4, 5], [2, 3, 5, 6]))
+        for word in ("ABDC", "CABD", "DABC", "ABCD"):
+            node = Node("n", "relayout", f"MatMul_Y_{word}", 20, ("a", "b"), ("y",), {})
+            with Copies() as copies:
+                find_op(node).function(node, a, b)
+            self.assertEqual(copies.count, 0, word)
 
     def test_channels_last_is_copied_on_neither_side(self) -> None:
         x, w = torch.randn(2, 9, 7, 8), torch.randn(4, 3, 3, 8)

@@ -9,34 +9,25 @@ use relayout_target::{Declared, Pass, Slot};
 
 /// The passes, in their order.
 pub(super) fn passes(block: Block) -> Vec<Pass> {
-    let widen = Declared {
-        before: &["fold_copies"],
-        ..Declared::new(
-            "widen_halves",
-            Slot::Prepare,
-            "before anything is decided for element types that the runtime does not compute in",
-        )
-    };
-    let unsign = Declared {
-        before: &["fold_copies"],
-        after: &["widen_halves"],
-        rules: &[&unsign_bytes::RULE],
-        ..Declared::new(
-            "unsign_bytes",
-            Slot::Prepare,
-            "for the same reason; constants between quantizations are folded",
-        )
-    };
-    let route = Declared {
-        after: &["choose_forms"],
-        before: &["raise_pieces"],
-        rules: &[&route_channels::RULE],
-        ..Declared::new(
-            "route_channels",
-            Slot::Forms,
-            "what stood between convolutions and could go is gone; trial decisions price both ways",
-        )
-    };
+    let widen = Declared::new(
+        "widen_halves",
+        Slot::Prepare,
+        "before anything is decided for element types that the runtime does not compute in",
+    )
+    .before(&["fold_copies"]);
+    let unsign =
+        Declared::new("unsign_bytes", Slot::Prepare, "for the same reason; constants between quantizations are folded")
+            .after(&["widen_halves"])
+            .before(&["fold_copies"])
+            .rules(&[&unsign_bytes::RULE]);
+    let route = Declared::new(
+        "route_channels",
+        Slot::Forms,
+        "what stood between convolutions and could go is gone; trial decisions price both ways",
+    )
+    .after(&["choose_forms"])
+    .before(&["raise_pieces"])
+    .rules(&[&route_channels::RULE]);
     vec![
         Pass::on_model(widen, widen_halves::widen_halves),
         Pass::on_each_graph(unsign, unsign_bytes::unsign_bytes),
