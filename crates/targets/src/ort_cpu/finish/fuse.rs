@@ -16,11 +16,9 @@ const SUM: usize = 3;
 
 /// The pass.
 pub(super) fn pass() -> Pass {
-    let is = Declared {
-        needs: &[Fact::Written],
-        after: &["join_reshapes"],
-        ..Declared::new("fuse_sums_and_activations", Slot::Write, "every blocked convolution is there")
-    };
+    let is = Declared::new("fuse_sums_and_activations", Slot::Write, "every blocked convolution is there")
+        .needs(&[Fact::Written])
+        .after(&["join_reshapes"]);
     Pass::on_each_graph(is, |graph, _| fuse(graph))
 }
 

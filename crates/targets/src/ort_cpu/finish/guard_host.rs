@@ -27,11 +27,10 @@ const BIAS: usize = 2;
 
 /// The pass, for hosts of a block.
 pub(super) fn pass(block: Block, guarded: bool) -> Pass {
-    let is = Declared {
-        needs: &[Fact::Written],
-        after: &["split_parts"],
-        ..Declared::new("guard_host", Slot::Write, "it is known which convolutions are blocked and which stay plain")
-    };
+    let is =
+        Declared::new("guard_host", Slot::Write, "it is known which convolutions are blocked and which stay plain")
+            .needs(&[Fact::Written])
+            .after(&["split_parts"]);
     Pass::on_each_graph(is, move |graph, _| guard_host(graph, block.channels(), guarded))
 }
 

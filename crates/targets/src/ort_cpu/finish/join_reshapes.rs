@@ -9,11 +9,9 @@ use relayout_target::{Declared, Fact, Pass, PassError, Slot};
 
 /// The pass.
 pub(super) fn pass() -> Pass {
-    let is = Declared {
-        needs: &[Fact::Written],
-        after: &["lower_kernels"],
-        ..Declared::new("join_reshapes", Slot::Write, "forms and images of signals have added Reshapes")
-    };
+    let is = Declared::new("join_reshapes", Slot::Write, "forms and images of signals have added Reshapes")
+        .needs(&[Fact::Written])
+        .after(&["lower_kernels"]);
     Pass::on_each_graph(is, |graph, _| join_reshapes(graph))
 }
 

@@ -8,10 +8,8 @@ use relayout_target::{Declared, Fact, Pass, PassError, Slot};
 
 /// The pass.
 pub(super) fn pass() -> Pass {
-    let is = Declared {
-        needs: &[Fact::Written],
-        ..Declared::new("lower_kernels", Slot::Write, "convolutions are blocked, which may take in shifts")
-    };
+    let is = Declared::new("lower_kernels", Slot::Write, "convolutions are blocked, which may take in shifts")
+        .needs(&[Fact::Written]);
     Pass::on_each_graph(is, |graph, cx| {
         norm::say_norms(graph, cx.settings.opset)?;
         lower_kernels(graph)

@@ -6,11 +6,10 @@ use relayout_target::{Declared, Fact, Pass, PassError, Slot};
 
 /// The pass.
 pub(super) fn pass() -> Pass {
-    let is = Declared {
-        needs: &[Fact::Packed],
-        before: &["split_moves"],
-        ..Declared::new("lower_moves", Slot::Finish, "looks at the moves that are left; those of constants are gone")
-    };
+    let is =
+        Declared::new("lower_moves", Slot::Finish, "looks at the moves that are left; those of constants are gone")
+            .needs(&[Fact::Packed])
+            .before(&["split_moves"]);
     Pass::on_each_graph(is, |graph, _| lower_moves(graph))
 }
 

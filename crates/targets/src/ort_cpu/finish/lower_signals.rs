@@ -37,12 +37,10 @@ struct Slots {
 
 /// The pass.
 pub(super) fn pass() -> Pass {
-    let is = Declared {
-        needs: &[Fact::Layouts],
-        after: &["raise_to_digits"],
-        before: &["write_forms"],
-        ..Declared::new(NAME, Slot::Write, "what is written of images is then written of signals")
-    };
+    let is = Declared::new(NAME, Slot::Write, "what is written of images is then written of signals")
+        .needs(&[Fact::Layouts])
+        .after(&["raise_to_digits"])
+        .before(&["write_forms"]);
     Pass::on_each_graph(is, |graph, _| lower_signals(graph))
 }
 

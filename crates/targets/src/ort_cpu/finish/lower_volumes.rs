@@ -30,11 +30,10 @@ fn refused(graph: &Graph, n: NodeId) -> PassError {
 
 /// The pass.
 pub(super) fn pass() -> Pass {
-    let is = Declared {
-        needs: &[Fact::Written],
-        after: &["fuse_sums_and_activations"],
-        ..Declared::new(NAME, Slot::Write, "sums and activations are part of convolutions while these are of volumes")
-    };
+    let is =
+        Declared::new(NAME, Slot::Write, "sums and activations are part of convolutions while these are of volumes")
+            .needs(&[Fact::Written])
+            .after(&["fuse_sums_and_activations"]);
     Pass::on_each_graph(is, |graph, cx| lower_volumes(graph, cx.settings.opset))
 }
 

@@ -16,11 +16,9 @@ use relayout_target::{Declared, Fact, Pass, PassError, Slot};
 
 /// The pass.
 pub(super) fn pass() -> Pass {
-    let is = Declared {
-        needs: &[Fact::Written],
-        after: &["lower_volumes"],
-        ..Declared::new("split_parts", Slot::Write, "no form reads the Gathers any more")
-    };
+    let is = Declared::new("split_parts", Slot::Write, "no form reads the Gathers any more")
+        .needs(&[Fact::Written])
+        .after(&["lower_volumes"]);
     Pass::on_each_graph(is, |graph, cx| split_parts(graph, cx.settings.opset))
 }
 

@@ -29,7 +29,7 @@ impl Form for Scales {
         self.0.scale_kernels(q).into_iter().filter(|offer| can_write(q.graph, q.node, &offer.layouts)).collect()
     }
 
-    fn offers_among<'c>(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+    fn offers_among(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
         let written = |offer: &Offer| can_write(q.graph, q.node, &offer.layouts);
         self.0.among_runs(q, candidates, |axes, map| self.0.scale_kernel(q, axes, Some(map)).filter(written))
     }
