@@ -227,7 +227,7 @@ impl Closure<'_, '_> {
                 if let Some(rank) = graph.value(v).ty.rank() {
                     own.layouts[v.index()].push(Layout::row_major(rank));
                 }
-                let of_constant = node.inputs.first().copied().flatten().is_some_and(|x| own.constant[x.index()]);
+                let of_constant = node.operand(0).is_some_and(|x| own.constant[x.index()]);
                 own.constant[v.index()] = matches!(node.op, Op::Constant(_))
                     || (matches!(node.form, Form::View(_)) && of_constant)
                     || (matches!(node.op, Op::Onnx(_)) && known_constant(graph, v).is_some());

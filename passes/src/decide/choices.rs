@@ -17,8 +17,7 @@ impl ScopeCandidates {
     pub(super) fn view_choices(&self, graph: &Graph, n: NodeId, view: &View) -> Vec<Choice> {
         let node = graph.node(n);
         let plain = plain(graph, n);
-        let (Some(x), Some(y)) = (node.inputs.first().copied().flatten(), node.outputs.first().copied().flatten())
-        else {
+        let (Some(x), Some(y)) = (node.operand(0), node.result(0)) else {
             return vec![plain];
         };
         let (Some(from), Some(to)) = (graph.value(x).ty.shape(), graph.value(y).ty.shape()) else { return vec![plain] };
@@ -61,8 +60,8 @@ impl ScopeCandidates {
     ) -> Vec<Choice> {
         let node = graph.node(n);
         let value_at = |slot: Slot| match slot {
-            Slot::In(i) => node.inputs.get(i).copied().flatten(),
-            Slot::Out(i) => node.outputs.get(i).copied().flatten(),
+            Slot::In(i) => node.operand(i),
+            Slot::Out(i) => node.result(i),
         };
         let mut orders: Vec<AtomOrder> = vec![bound.identity()];
         let mut broken: Vec<Vec<(Slot, Layout)>> = Vec::new();
@@ -90,7 +89,7 @@ impl ScopeCandidates {
             let of = |slot| Some((slot, Layout::permutation(&bound.restrict(&order, slot)?).ok()?));
             bound.slots().filter_map(of).collect::<Vec<_>>()
         });
-        let bytes = node.inputs.first().copied().flatten().map_or(0, |v| hints.bytes(graph, v));
+        let bytes = node.operand(0).map_or(0, |v| hints.bytes(graph, v));
         let mut choices = Vec::new();
         for layouts in whole.chain(broken) {
             let mut choice = plain(graph, n);

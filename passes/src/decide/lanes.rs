@@ -69,7 +69,7 @@ fn along(graph: &Graph, n: NodeId, known: &Lanes) -> Along {
         return Along::Every;
     }
     let of = |slot: usize| {
-        let v = node.inputs.get(slot).copied().flatten();
+        let v = node.operand(slot);
         v.and_then(|v| known.along.get(v.index()).copied()).unwrap_or_default()
     };
     match (node.onnx(), &node.form) {
@@ -106,14 +106,14 @@ fn along(graph: &Graph, n: NodeId, known: &Lanes) -> Along {
 fn image(graph: &Graph, n: NodeId, along: Along, known: &Lanes) -> Option<Lane> {
     let node = graph.node(n);
     let name = node.onnx()?;
-    let y = node.outputs.first().copied().flatten()?;
+    let y = node.result(0)?;
     let Some(format) = graph.value(y).ty.dtype().and_then(format) else { return Some(Lane::Any) };
     let operand = |slot: usize| -> Option<Lane> {
-        let v = node.inputs.get(slot).copied().flatten()?;
+        let v = node.operand(slot)?;
         let own = same_extents(graph, v, y) || same_along(graph, v, y, along);
         Some(if own { known.lane(v) } else { scalar(graph, v).unwrap_or(Lane::Any) })
     };
-    let data = || node.inputs.first().copied().flatten().map_or(Lane::Any, |x| known.lane(x));
+    let data = || node.operand(0).map_or(Lane::Any, |x| known.lane(x));
     if matches!(node.form, Form::View(_)) {
         return Some(data());
     }
@@ -148,7 +148,7 @@ fn image(graph: &Graph, n: NodeId, along: Along, known: &Lanes) -> Option<Lane> 
         "Sign" => UnaryFn::Sign,
         "Identity" | "Dropout" => UnaryFn::Identity,
         "Clip" => {
-            let bound = |slot: usize, attr: &str, default: f64| match node.inputs.get(slot).copied().flatten() {
+            let bound = |slot: usize, attr: &str, default: f64| match node.operand(slot) {
                 Some(v) => scalar(graph, v).and_then(|lane| lane.as_const()),
                 None => Some(number(attr, default)),
             };
@@ -168,7 +168,7 @@ fn image(graph: &Graph, n: NodeId, along: Along, known: &Lanes) -> Option<Lane> 
             return Some(all.fold(Lane::ZERO, Lane::join));
         }
         "Pad" => {
-            let filled = match node.inputs.get(2).copied().flatten() {
+            let filled = match node.operand(2) {
                 Some(v) => scalar(graph, v).unwrap_or(Lane::Any),
                 None => Lane::constant(number("value", 0.0)),
             };
@@ -229,7 +229,7 @@ fn same_along(graph: &Graph, v: ValueId, y: ValueId, along: Along) -> bool {
 
 /// What integers between these are as floats. Scales of pad channels are zero.
 fn dequantized(graph: &Graph, node: &Node, data: Lane) -> Lane {
-    let scale = node.inputs.get(1).copied().flatten().and_then(|v| largest(graph, v));
+    let scale = node.operand(1).and_then(|v| largest(graph, v));
     match (data.bounds(), scale) {
         (Some((lo, hi)), Some(scale)) => {
             // A zero point is a number of the same type: it at most doubles the largest.

@@ -52,7 +52,7 @@ fn raised(graph: &mut Graph, n: NodeId, raise: Raise) -> Raised {
     let own = graph.node(n).clone();
     let kept = |&m: &NodeId| {
         let node = graph.node(m);
-        let result = graph.value(node.outputs.first().copied().flatten()?);
+        let result = graph.value(node.result(0)?);
         Some((node.clone(), result.name.clone(), result.ty.clone()))
     };
     let before = raise.before.iter().filter_map(kept).collect();

@@ -83,7 +83,7 @@ pub(crate) fn transposes(graph: &Graph, hints: &Hints, weight: u64) -> Traffic {
     let mut traffic = Traffic::default();
     for n in graph.nodes().filter(|&n| graph.node(n).onnx() == Some("Transpose")) {
         traffic.nodes += 1;
-        let result = graph.node(n).outputs.first().copied().flatten();
+        let result = graph.node(n).result(0);
         traffic.bytes = traffic.bytes.saturating_add(result.map_or(0, |v| hints.bytes(graph, v)));
     }
     traffic.bytes = traffic.bytes.saturating_mul(weight);
@@ -143,7 +143,7 @@ pub(crate) fn describe_priced_moves(
     let with = |(n, mut record): (NodeId, MoveRecord)| {
         let node = graph.node(n);
         let value = if matches!(node.op, Op::Relayout) { node.inputs.first() } else { node.outputs.first() };
-        let to = node.outputs.first().copied().flatten().map(|y| &graph.value(y).layout);
+        let to = node.result(0).map(|y| &graph.value(y).layout);
         let is_it = |p: &&PricedMove| {
             p.standing.scope == at && value == Some(&Some(p.standing.value)) && to == Some(&p.standing.to)
         };
