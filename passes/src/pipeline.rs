@@ -173,7 +173,7 @@ pub struct PipelineOptions {
     pub layouts_only: bool,
     /// What rewrites may do to results.
     pub numerics: Numerics,
-    /// Print the main graph after this pass.
+    /// Keep the main graph as it is after this pass, to be printed.
     pub print_after: Option<String>,
     /// For how many of the moves that are left it is found out what it would take for them to go; the dearest come first.
     pub price_moves: usize,
@@ -196,8 +196,8 @@ pub struct Outcome {
     pub solve: SolveRecord,
     /// Problems of the model that did not stop the work.
     pub notes: Vec<String>,
-    /// Text of the main graph after the pass that was asked for.
-    pub printed: Option<String>,
+    /// The main graph after the pass that was asked for.
+    pub printed: Option<Graph>,
     /// Size hints that were used.
     pub hints: BTreeMap<String, i64>,
     /// Inputs and outputs that are stored otherwise than before.
@@ -286,7 +286,7 @@ pub fn run_steps(
         state.facts.extend(step.is.gives);
         state.check(graph, step.is.name)?;
         if options.print_after.as_deref() == Some(step.is.name) {
-            printed = Some(graph.to_string());
+            printed = Some(graph.clone());
         }
     }
     state.outcome(graph, &constants, printed)
@@ -319,7 +319,7 @@ impl State<'_> {
         mut self,
         graph: &mut Graph,
         constants: &Constants,
-        printed: Option<String>,
+        printed: Option<Graph>,
     ) -> Result<Outcome, PassError> {
         let mut at = 0;
         each_graph(graph, "", &mut |graph, _| {

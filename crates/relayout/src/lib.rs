@@ -43,7 +43,7 @@ pub use certificate::{CertificateFile, certify, check_certificate, problem};
 pub use error::Error;
 pub use io::{End, IO_KEY, IoError, IoLayout, IoRecord};
 pub use kernels::{KernelFile, KernelOptions, Kernels, LaunchFile, MANIFEST_SCHEMA, Manifest, MoveKernel, kernels};
-pub use model::Model;
+pub use model::{Model, dot};
 pub use optimize::{Optimized, Options, optimize, optimize_graph};
 pub use place::{Place, PlaceError};
 pub use plan::{
