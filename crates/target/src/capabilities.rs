@@ -4,6 +4,7 @@ use relayout_ir::storage::StorageRule;
 
 /// Facts about a target that passes and the library ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "one field per fact")]
 pub struct Capabilities {
     /// How its dialect declares values whose axes are split or padded.
     pub storage: StorageRule,

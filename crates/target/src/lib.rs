@@ -161,7 +161,7 @@ pub trait Target: Sync {
 
     /// Offers beyond these for layouts of operands and results that ops around the node ask for: the candidates of a value, as far
     /// as they are known.
-    fn offers_among<'c>(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+    fn offers_among(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
         forms_of(self.forms(), query).flat_map(|form| form.offers_among(query, candidates)).collect()
     }
 
