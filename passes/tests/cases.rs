@@ -108,7 +108,7 @@ fn run(pass: &str, case: &str) -> (String, bool) {
         let _ = write!(text, "-->\n{before}");
     }
     let changed = before != after;
-    text += &if changed { format!("==>\n{after}") } else { "==> unchanged\n".to_owned() };
+    let _ = if changed { write!(text, "==>\n{after}") } else { writeln!(text, "==> unchanged") };
     (text, changed)
 }
 

@@ -17,6 +17,7 @@ use std::io::{Read, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
 
 /// `relayout optimize`
+#[expect(clippy::too_many_lines, reason = "the steps of one command, in their order")]
 pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     let on_stdout = [Some(&a.out), a.report.as_ref(), a.certificate.as_ref()];
     if on_stdout.into_iter().flatten().filter(|path| is_stdio(path)).count() > 1 {

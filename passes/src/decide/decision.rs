@@ -262,7 +262,7 @@ impl<'a, 'g> Decision<'a, 'g> {
         self.moves_of(&self.plan, &BTreeSet::new())
     }
 
-    /// Moves of a plan; those that only say the same bytes otherwise where they are of these values of the main graph.
+    /// Moves of a plan; views of the same bytes only where they are of these values of the main graph.
     fn moves_of(&self, plan: &Plan, views: &BTreeSet<ValueId>) -> Vec<Standing> {
         let mut moves = Vec::new();
         for s in 0..self.scopes.list.len() {
@@ -432,7 +432,7 @@ impl<'a, 'g> Decision<'a, 'g> {
 }
 
 impl Posed {
-    /// The assignment of the network that says what was chosen.
+    /// The assignment of the network that stands for what was chosen.
     pub(super) fn assignment(&self, chosen: &Chosen) -> Vec<u32> {
         let mut assignment = vec![0; self.problem.variables()];
         let nodes = self.nodes.iter().zip(&chosen.nodes).flat_map(|(vars, chosen)| vars.iter().zip(chosen));

@@ -208,7 +208,7 @@ fn unary(graph: &Graph, node: &Node, name: &str, format: LaneFormat) -> Option<U
     })
 }
 
-/// A number that an attribute says.
+/// The number in an attribute.
 fn parameter(node: &Node, name: &str, default: f64) -> f64 {
     node.float(name).map_or(default, f64::from)
 }

@@ -139,11 +139,11 @@ impl Plan {
             Some(k) => scopes.output(0, k),
             None => scopes.produced(0, v),
         };
-        self.at(crossing?)
+        self.crossed(crossing?)
     }
 
     /// The layout that a value has at one end of a border.
-    fn at(&self, crossing: Crossing) -> Option<Layout> {
+    fn crossed(&self, crossing: Crossing) -> Option<Layout> {
         let layouts = &self.candidates.borders[crossing.border];
         crossing.here(layouts.get(self.chosen.borders[crossing.border])?)
     }
@@ -156,7 +156,7 @@ impl Plan {
     /// The layout in which a use reads its value.
     pub(super) fn wanted(&self, scopes: &Scopes<'_>, s: usize, u: Use, v: ValueId) -> Layout {
         let rank = scopes.graph(s).value(v).ty.rank().unwrap_or(0);
-        let crossing = scopes.wanted(s, u).and_then(|c| self.at(c));
+        let crossing = scopes.wanted(s, u).and_then(|c| self.crossed(c));
         let wanted = crossing.or_else(|| self.choice(s, u.node)?.ins.get(u.slot).cloned());
         wanted.unwrap_or_else(|| Layout::row_major(rank))
     }
@@ -168,7 +168,7 @@ impl Plan {
         let Some(rank) = value.ty.rank() else { return Taken::default() };
         let row_major = Layout::row_major(rank);
         let (producer, slot) = value.producer();
-        let crossing = scopes.produced(s, v).and_then(|c| self.at(c));
+        let crossing = scopes.produced(s, v).and_then(|c| self.crossed(c));
         let left = crossing.or_else(|| self.choice(s, producer)?.outs.get(slot).cloned());
         let left = left.unwrap_or_else(|| row_major.clone());
         let wanted = self.wants(scopes, s, v);
@@ -198,7 +198,7 @@ impl Plan {
         };
         let mut outputs = Vec::new();
         for &k in graph.output_places(v) {
-            let layout = scopes.output(s, k).and_then(|c| self.at(c)).unwrap_or_else(|| Layout::row_major(rank));
+            let layout = scopes.output(s, k).and_then(|c| self.crossed(c)).unwrap_or_else(|| Layout::row_major(rank));
             outputs.push((want(layout), k));
         }
         let uses: Vec<(usize, Use)> =

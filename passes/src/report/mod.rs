@@ -22,7 +22,7 @@ pub struct GraphRecord {
     pub moves: Vec<MoveRecord>,
     /// Constants that were stored in another layout or took in a view.
     pub folded: usize,
-    /// Nodes that rewrites took away, or tensors that they say otherwise, by the rewrite's name.
+    /// Nodes that rewrites took away, or tensors that they wrote in another form, by the rewrite's name.
     pub rewrites: BTreeMap<String, usize>,
     /// Ops through which no layout passes.
     pub opaque: Vec<OpaqueRecord>,
@@ -132,12 +132,12 @@ pub fn describe_standing(graph: &Graph, m: &Standing) -> MoveRecord {
     }
 }
 
-/// The same, with what was priced of the `at`-th graph.
+/// The same, with what was priced of the graph of a scope.
 pub(crate) fn describe_priced_moves(
     graph: &Graph,
     hints: &Hints,
     weight: u64,
-    at: usize,
+    scope: usize,
     priced: &[PricedMove],
 ) -> Vec<MoveRecord> {
     let with = |(n, mut record): (NodeId, MoveRecord)| {
@@ -145,7 +145,7 @@ pub(crate) fn describe_priced_moves(
         let value = if matches!(node.op, Op::Relayout) { node.inputs.first() } else { node.outputs.first() };
         let to = node.result(0).map(|y| &graph.value(y).layout);
         let is_it = |p: &&PricedMove| {
-            p.standing.scope == at && value == Some(&Some(p.standing.value)) && to == Some(&p.standing.to)
+            p.standing.scope == scope && value == Some(&Some(p.standing.value)) && to == Some(&p.standing.to)
         };
         if let Some(p) = priced.iter().find(is_it) {
             record.cost_ns = p.standing.price_ns();

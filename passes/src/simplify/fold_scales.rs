@@ -56,7 +56,7 @@ struct Link {
     operand: ValueId,
     result: ValueId,
     affine: Affine,
-    /// Where the channels are in the operand, if that can be said.
+    /// Where the channels are in the operand, if they are along one axis.
     axis: Option<usize>,
 }
 

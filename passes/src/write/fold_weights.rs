@@ -120,7 +120,7 @@ pub fn known_constant(graph: &Graph, v: ValueId) -> Option<Constant> {
     Some(Constant::inline(dtype, dims, bytes.into()))
 }
 
-/// The move from layout `from`, an order of whole axes, to layout `to`, said of the places that `from` stores.
+/// The move from layout `from`, an order of whole axes, to layout `to`, in terms of the places that `from` stores.
 fn repack(from: &Layout, to: &Layout, shape: &[Dim]) -> Option<Repack> {
     let stored = from.as_permutation()?;
     let extents = stored.iter().map(|&axis| shape.get(axis)?.as_const()).collect::<Option<_>>()?;

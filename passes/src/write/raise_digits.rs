@@ -120,7 +120,7 @@ fn insert(graph: &mut Graph, (n, opset): (NodeId, i64), v: ValueId, missing: &[u
     }
     let name = graph.fresh_name(&format!("{}.{}d", value.name, dims.len()));
     let places: Vec<i64> = missing.iter().map(|&p| p as i64).collect();
-    // A Reshape says every extent, an Unsqueeze only what is new.
+    // A Reshape needs every extent, an Unsqueeze only what is new.
     let (op, told, list) = match reshape_target(&stored, &dims) {
         Some(target) => ("Reshape", "shape", target),
         None => ("Unsqueeze", "axes", places),

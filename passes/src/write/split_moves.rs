@@ -59,14 +59,14 @@ fn split(graph: &Graph, n: NodeId, cx: &Context<'_>, any_elements: bool) -> Opti
         dtype: Some(dtype),
         bytes: cx.settings.hints.bytes(graph, result),
     });
-    // Symbolic extents may be more than a Reshape can say.
-    let says = steps.windows(2).all(|pair| match pair {
+    // A Reshape expresses only some symbolic extents.
+    let written = steps.windows(2).all(|pair| match pair {
         [[_, end], [start, _]] => shapes(graph, result, end, start).is_some(),
         _ => false,
     });
     let [_, end] = steps.last()?;
     let ends = *end == value.layout || shapes(graph, result, end, &value.layout).is_some();
-    (says && ends).then_some((result, steps))
+    (written && ends).then_some((result, steps))
 }
 
 /// Whether Flatten takes elements other than floats in this graph.
@@ -75,7 +75,7 @@ fn flattens_any(graph: &Graph) -> bool {
 }
 
 /// Extents of a value in layout `from` with all but its outermost axis made one, and what a Reshape from there to layout `to`
-/// takes; `None` if it can't be said, or moves bytes.
+/// takes; `None` if no Reshape does that, or it moves bytes.
 fn shapes(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> Option<(Vec<Dim>, Vec<i64>)> {
     if !same_bytes(from, to, graph.value(v).ty.shape()?) {
         return None;

@@ -1,9 +1,9 @@
-//! `trim_pools`: what a pool says of its windows leads every reader to the extents that it has.
+//! `trim_pools`: attributes of pools are written so that every reader infers the extents that the pool has.
 //!
 //! With `ceil_mode` a last window may reach over the end, but one that would start in the padding behind the data does not count.
 //! Inference of ONNX before operator set 22 counts it. ONNX Runtime replaces Shape by what it infers, and bodies of functions read
-//! shapes, so a column that is not there would break what comes behind. So where the two differ the pool says the same windows
-//! otherwise, by the first of these that can:
+//! shapes, so a column that is not there would break what comes behind. So where the two differ the same windows are written
+//! otherwise, in the first of these ways that does it:
 //!
 //! - it rounds down, if that gives the same extents on every axis;
 //! - the padding that no window reaches goes;
@@ -41,7 +41,7 @@ fn calls(graph: &Graph) -> bool {
 
 fn trim(graph: &mut Graph) {
     for n in graph.nodes().collect::<Vec<_>>() {
-        for (name, attr) in said_better(graph, graph.node(n)) {
+        for (name, attr) in replaced(graph, graph.node(n)) {
             graph.attrs_mut(n).insert(name.to_owned(), attr);
         }
         graph.attrs_mut(n).values_mut().flat_map(Attr::bodies_mut).for_each(trim);
@@ -49,7 +49,7 @@ fn trim(graph: &mut Graph) {
 }
 
 /// The attributes to set: none if extents are inferred right, or can't be.
-fn said_better(graph: &Graph, node: &Node) -> Vec<(&'static str, Attr)> {
+fn replaced(graph: &Graph, node: &Node) -> Vec<(&'static str, Attr)> {
     let Op::Onnx(op) = &node.op else { return Vec::new() };
     let standard = op.domain.is_empty() || matches!(node.form, Form::Kernel(_));
     if !standard || !POOLS.contains(&op.name.as_str()) || !node.flag("ceil_mode") {

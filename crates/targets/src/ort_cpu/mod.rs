@@ -245,7 +245,7 @@ impl Target for OrtCpu {
         offers
     }
 
-    fn offers_among<'c>(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+    fn offers_among(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
         if is_quantized(query.graph, query.node) {
             return Vec::new();
         }

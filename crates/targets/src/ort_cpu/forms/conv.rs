@@ -31,7 +31,7 @@ impl Form for Conv {
         self.0.conv_kernels(q)
     }
 
-    fn offers_among<'c>(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+    fn offers_among(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
         self.0.convs_among(q, candidates)
     }
 

@@ -30,7 +30,7 @@ impl Form for Resizes {
         self.0.resize_kernel(q, None).into_iter().collect()
     }
 
-    fn offers_among<'c>(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+    fn offers_among(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
         let first = |axes| axes == ImageAxes::ORIGINS[0];
         self.0.among_runs(q, candidates, |axes, map| self.0.resize_kernel(q, Some(map)).filter(|_| first(axes)))
     }
