@@ -9,6 +9,7 @@ use crate::terminal::{say, tell};
 use relayout::fsio::{self, Output, read_text};
 use relayout::gpu::GpuCosts;
 use relayout::ir::op::{Description, describe};
+use relayout::ir::text::GraphJson;
 use relayout::measured::MeasuredCosts;
 use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
 use relayout::{
@@ -18,6 +19,7 @@ use std::io::{Read, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
 
 /// `relayout optimize`
+#[expect(clippy::too_many_lines, reason = "the steps of one command, in their order")]
 pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     let on_stdout = [Some(&a.out), a.report.as_ref(), a.certificate.as_ref()];
     if on_stdout.into_iter().flatten().filter(|path| is_stdout(path)).count() > 1 {
@@ -32,7 +34,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     let optimized = optimize_model(&model, target.as_ref(), &options).map_err(of_library)?;
     drop(progress);
     if let Some(text) = optimized.printed() {
-        tell(text);
+        tell(&text.to_string());
     }
     if a.verify {
         let bytes = optimized.to_bytes().map_err(of_library)?;
@@ -126,7 +128,29 @@ impl ReportFile {
 /// `relayout print`
 pub(crate) fn print(a: &args::Print) -> Result<(), Failure> {
     let model = open(&a.model)?;
-    let text = if a.json { model.print_json().map_err(Failure::model)? } else { model.print() };
+    let Some(pass) = &a.after else {
+        if a.decide.target_file.is_some() || a.decide.target != "onnx" {
+            return Err(Failure::usage(
+                "a target needs `--after PASS`: before its passes the graph is that of the file",
+            ));
+        }
+        let text = match (a.json, a.dot) {
+            (true, _) => model.print_json().map_err(Failure::model)?,
+            (_, true) => model.print_dot(),
+            _ => model.print(),
+        };
+        return say(text.trim_end());
+    };
+    let mut options = options(&a.decide);
+    options.print_after = Some(pass.clone());
+    let optimized = optimize_model(&model, target(&a.decide)?.as_ref(), &options).map_err(of_library)?;
+    // A file that was made for this target is left as it is.
+    let graph = optimized.printed().unwrap_or(optimized.graph());
+    let text = match (a.json, a.dot) {
+        (true, _) => serde_json::to_string_pretty(&GraphJson::from(graph)).map_err(Failure::model)?,
+        (_, true) => relayout::dot(graph),
+        _ => graph.to_string(),
+    };
     say(text.trim_end())
 }
 
@@ -145,6 +169,12 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
             return say(&serde_json::to_string_pretty(&explained).map_err(Failure::model)?);
         }
         return say(explained.explain().trim_end());
+    }
+    if let Some(path) = &a.network_dot {
+        let options = with_ends(options(&a.decide), &a.ends);
+        let network = relayout::problem(&model, target.as_ref(), &options).map_err(of_library)?.dot();
+        drop(progress);
+        return ReportFile::new(path, network.trim_end().to_owned())?.commit();
     }
     let options = with_ends(options(&a.decide), &a.ends).price_moves(PRICED_MOVES);
     let optimized = optimize_model(&model, target.as_ref(), &options).map_err(of_library)?;

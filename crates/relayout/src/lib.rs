@@ -42,7 +42,7 @@ pub use certificate::{CertificateFile, certify, check_certificate, problem};
 pub use error::Error;
 pub use io::{End, IO_KEY, IoError, IoLayout, IoRecord};
 pub use kernels::{KernelFile, KernelOptions, Kernels, LaunchFile, MANIFEST_SCHEMA, Manifest, MoveKernel, kernels};
-pub use model::Model;
+pub use model::{Model, dot};
 pub use optimize::{Optimized, Options, optimize, optimize_graph};
 pub use plan::{
     Action, ConstantPlan, GraphPlan, Ids, ListPlan, NodePlan, OperandPlan, OutputPlan, PLAN_SCHEMA, PlanError,

@@ -208,7 +208,7 @@ impl Found {
 
     /// Whether an operand is small, or read by this node alone.
     fn is_own(&self, graph: &Graph, node: &Node, slot: usize) -> bool {
-        let Some(x) = node.inputs.get(slot).copied().flatten() else { return true };
+        let Some(x) = node.operand(slot) else { return true };
         let constant = graph.constant(x).or_else(|| self.constants.get(&x));
         let small = constant.and_then(Constant::size_bytes).is_some_and(|s| s <= SMALL);
         small || graph.only_use(x).is_some()
@@ -218,7 +218,7 @@ impl Found {
     fn settle(&mut self, graph: &Graph, order: &[NodeId]) {
         for n in order.iter().rev() {
             let transposes = matches!(graph.node(*n).form, Form::View(View::Transpose(_)));
-            let Some(y) = graph.node(*n).outputs.first().copied().flatten().filter(|_| transposes) else { continue };
+            let Some(y) = graph.node(*n).result(0).filter(|_| transposes) else { continue };
             let large = self.constants.get(&y).and_then(Constant::size_bytes).is_some_and(|s| s > SMALL);
             if large && self.is_read_by_others(graph, y) {
                 self.constants.remove(&y);
