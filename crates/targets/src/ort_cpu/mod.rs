@@ -16,6 +16,7 @@ mod finish;
 mod forms;
 mod machine;
 mod moves;
+mod nodes;
 mod prepare;
 pub mod read;
 mod runs;
@@ -235,7 +236,7 @@ impl Target for OrtCpu {
             return Vec::new();
         }
         let mut offers: Vec<Offer> = forms_of(&self.forms, query).flat_map(|form| form.offers(query)).collect();
-        let one_op = |k: &Offer| k.becomes.is_some() || finish::can_write(query.graph, query.node, &k.layouts);
+        let one_op = |k: &Offer| k.becomes.is_some() || finish::can_write(query.graph, query.node);
         offers.retain(one_op);
         let is_signal = |l: &Option<Layout>| l.as_ref().is_some_and(|l| self.machine.is_blocked_signal(l));
         let of_signals = |k: &Offer| k.layouts.ins.iter().chain(&k.layouts.outs).any(is_signal);
@@ -251,7 +252,7 @@ impl Target for OrtCpu {
         }
         let mut offers: Vec<Offer> =
             forms_of(&self.forms, query).flat_map(|form| form.offers_among(query, candidates)).collect();
-        offers.retain(|k| k.becomes.is_some() || finish::can_write(query.graph, query.node, &k.layouts));
+        offers.retain(|k| k.becomes.is_some() || finish::can_write(query.graph, query.node));
         offers
     }
 

@@ -8,7 +8,7 @@
 //! bias it knows.
 
 use super::make::Maker;
-use super::nchwc::convolution;
+use crate::ort_cpu::nodes::convolution;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;

@@ -2,15 +2,12 @@
 //! when the runtime loads it.
 
 mod guard;
+mod join_taps;
 mod make;
 mod nchwc;
-mod norm;
 mod parts;
-mod reduced;
 mod run_moves;
-mod scale;
 mod signal;
-mod unfold;
 mod volume;
 mod volume_moves;
 mod widen;
@@ -18,18 +15,22 @@ mod widen;
 pub(super) use volume_moves::is_sayable as can_move;
 
 use super::Block;
-use relayout_ir::form::{Form, KernelLayouts};
+use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, Op};
 use relayout_ir::op::NCHWC;
 use relayout_target::{Context, Declared, Fact, Pass, PassError, Slot};
 
 /// The passes, in their order.
 pub(super) fn passes(block: Block, guarded: bool) -> Vec<Pass> {
-    let lower = Declared {
+    let signals = Declared {
         needs: &[Fact::Layouts],
         after: &["raise_to_digits"],
         before: &["write_forms"],
-        ..Declared::new("lower_blocks", Slot::Write, "views that the dialect needs are there")
+        ..Declared::new("lower_signals", Slot::Write, "what is written of images is then written of signals")
+    };
+    let lower = Declared {
+        needs: &[Fact::Written],
+        ..Declared::new("lower_blocks", Slot::Write, "convolutions are blocked, which may take in shifts")
     };
     let moves = Declared {
         needs: &[Fact::Packed],
@@ -37,6 +38,7 @@ pub(super) fn passes(block: Block, guarded: bool) -> Vec<Pass> {
         ..Declared::new("lower_moves", Slot::Finish, "looks at the moves that are left; those of constants are gone")
     };
     vec![
+        Pass::on_each_graph(signals, |graph, _| signal::say_images(graph).map(drop)),
         Pass::on_each_graph(lower, move |graph, cx| lower_blocks(graph, cx, block.channels(), guarded)),
         Pass::on_each_graph(moves, |graph, _| lower_moves(graph)),
     ]
@@ -52,12 +54,9 @@ fn lower_moves(graph: &mut Graph) -> Result<(), PassError> {
 
 fn lower_blocks(graph: &mut Graph, cx: &mut Context<'_>, block: u64, guarded: bool) -> Result<(), PassError> {
     let opset = cx.settings.opset;
-    let signals = signal::say_images(graph)?;
-    norm::say_norms(graph, opset)?;
     say_kernels(graph, block)?;
-    if signals {
-        signal::join_reshapes(graph)?;
-    }
+    join_taps::join_taps(graph)?;
+    signal::join_reshapes(graph)?;
     nchwc::fuse(graph)?;
     volume::say_convolutions(graph, opset)?;
     parts::split_parts(graph, opset)?;
@@ -68,22 +67,17 @@ fn lower_blocks(graph: &mut Graph, cx: &mut Context<'_>, block: u64, guarded: bo
 }
 
 /// Whether a form of several nodes can be written for this node.
-pub(super) fn can_write(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> bool {
+pub(super) fn can_write(graph: &Graph, n: NodeId) -> bool {
     match graph.node(n).onnx() {
         Some("Conv") if volume::is_volume(graph, n) => volume::is_sayable(graph, n),
         Some("Conv") => widen::is_sayable(graph, n),
-        Some("ReduceMean" | "ReduceMax" | "Pad" | "Slice" | "MaxPool") => true,
-        _ => scale::is_sayable(graph, n, layouts),
+        _ => true,
     }
 }
 
 /// Says every such kernel of a graph, for hosts of this block.
 fn say_kernels(graph: &mut Graph, block: u64) -> Result<(), PassError> {
     for n in graph.order().unwrap_or_default() {
-        // A shift that went into the bias before it is gone.
-        if !graph.contains(n) {
-            continue;
-        }
         let node = graph.node(n);
         let (Form::Kernel(layouts), Op::Onnx(op)) = (&node.form, &node.op) else { continue };
         if op.domain == NCHWC {
@@ -98,9 +92,7 @@ fn say_kernels(graph: &mut Graph, block: u64) -> Result<(), PassError> {
             Some("Conv") if volume::is_volume(graph, n) => volume::pack(graph, n, block, &layouts)?,
             Some("Conv") => widen::say(graph, n, block, &layouts)?,
             Some("MaxPool") => volume::say_maximum(graph, n)?,
-            Some("ReduceMean" | "ReduceMax") => reduced::say(graph, n, &layouts)?,
-            Some("Pad" | "Slice") => unfold::say(graph, n, &layouts)?,
-            _ => scale::say(graph, n, &layouts)?,
+            _ => {}
         }
     }
     Ok(())

@@ -1,12 +1,12 @@
 //! Blocked convolutions of domain `com.microsoft.nchwc` take in what stands behind them: `activation(Conv(x) + sum)` is one op.
 
+use crate::ort_cpu::nodes::is_convolution;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
-use relayout_ir::op::NCHWC;
 use relayout_ir::patch::{Insert, Patch, remove_dead};
 use relayout_ir::types::{TensorType, Type};
 use relayout_target::PassError;
@@ -17,7 +17,7 @@ const SUM: usize = 3;
 
 /// Fuses sums, then activations.
 pub(super) fn fuse(graph: &mut Graph) -> Result<(), PassError> {
-    if !graph.nodes().any(|n| is_conv(graph.node(n))) {
+    if !graph.nodes().any(|n| is_convolution(graph.node(n))) {
         return Ok(());
     }
     let order = graph.order().unwrap_or_default();
@@ -33,15 +33,6 @@ pub(super) fn fuse(graph: &mut Graph) -> Result<(), PassError> {
         }
     }
     Ok(())
-}
-
-/// A blocked convolution.
-pub(super) fn convolution() -> OpName {
-    OpName { domain: NCHWC.to_owned(), name: "Conv".to_owned(), overload: String::new() }
-}
-
-fn is_conv(node: &Node) -> bool {
-    matches!(&node.op, Op::Onnx(op) if op.domain == NCHWC && op.name == "Conv")
 }
 
 /// A convolution that can take in what reads it, and how that reader sees it.
@@ -69,7 +60,7 @@ fn open_conv(graph: &Graph, seen: ValueId) -> Option<Open> {
         _ => (maker, seen, None),
     };
     let node = graph.node(conv);
-    let open = alone(seen) && alone(made) && is_conv(node) && !node.attrs.contains_key("activation");
+    let open = alone(seen) && alone(made) && is_convolution(node) && !node.attrs.contains_key("activation");
     open.then_some(Open { conv, seen, view })
 }
 

@@ -9,9 +9,8 @@
 //! of images later is then said of these. A Reshape, which moves nothing, stands where the value is read or made as a signal.
 
 use super::make::Maker;
-use super::scale::insert_reshape;
-use super::unfold::become_reshape;
 use super::widen::weights;
+use crate::ort_cpu::nodes::{become_reshape, insert_reshape};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;

@@ -11,12 +11,10 @@
 //! [`say_convolutions`] writes it down after.
 
 use super::make::Maker;
-use super::nchwc::convolution;
-use super::scale::reshape;
-use super::unfold::become_reshape;
 use super::volume_moves::numbers;
 use super::widen::weights;
 use crate::ort_cpu::Block;
+use crate::ort_cpu::nodes::{become_reshape, convolution, reshape};
 use relayout_eval::Tapped;
 use relayout_eval::floats;
 use relayout_ir::attr::Attr;

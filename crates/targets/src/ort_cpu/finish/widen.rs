@@ -1,8 +1,8 @@
 //! Groups of a convolution whose channels are no whole blocks, as fewer and wider groups: neighbours side by side, each with zeros
 //! for the channels of the others.
 
-use super::nchwc::convolution;
 use crate::ort_cpu::Block;
+use crate::ort_cpu::nodes::convolution;
 use relayout_eval::Diagonal;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::{Constant, Repack};
