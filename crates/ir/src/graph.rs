@@ -286,6 +286,14 @@ impl Graph {
         (node.op, node.opset) = (Op::Onnx(op), opset);
     }
 
+    /// Gives a constant other elements, of the type that it has. Nothing is done to a node that is none.
+    pub fn set_constant(&mut self, n: NodeId, c: Constant) {
+        self.edits += 1;
+        if let Op::Constant(held) = &mut self.nodes[n].op {
+            *held = c;
+        }
+    }
+
     /// Sets what a node means for layouts.
     pub fn set_form(&mut self, n: NodeId, form: Form) {
         self.edits += 1;

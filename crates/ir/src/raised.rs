@@ -10,7 +10,7 @@ use crate::graph::{Node, Op, OpName};
 /// Domain of raised ops.
 pub const DOMAIN: &str = "relayout.ir";
 
-/// The attribute of a kernel of [`GroupNorm`] that says what it is written with.
+/// The attribute of a kernel of a raised op that says what it is written with.
 pub const WRITTEN: &str = "written";
 
 const NAME: &str = "GroupNormalization";
@@ -42,15 +42,6 @@ pub struct GroupNorm {
     pub by_body: bool,
 }
 
-/// What a kernel of [`GroupNorm`] is written with, for images in blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
-    /// Groups are whole blocks, so their bytes are rows, and an `InstanceNormalization` of rows normalizes them.
-    Rows,
-    /// Sums per channel, which small ops combine to groups, and a scale and a shift per channel.
-    Channels,
-}
-
 impl GroupNorm {
     /// The raised op.
     pub fn op() -> OpName {
@@ -70,25 +61,6 @@ impl GroupNorm {
         let by_body = Attr::Int(self.by_body.into());
         let own = [("groups", Attr::Int(self.groups)), ("epsilon", Attr::Float(self.epsilon)), ("by_body", by_body)];
         own.into_iter().map(|(name, attr)| (name.to_owned(), attr)).collect()
-    }
-}
-
-impl Written {
-    /// What the kernel that was chosen for a raised node is written with; `None` if none was.
-    pub fn of(node: &Node) -> Option<Written> {
-        [Written::Rows, Written::Channels].into_iter().find(|w| node.str(WRITTEN) == Some(w.text()))
-    }
-
-    /// As an attribute.
-    pub fn attr(self) -> (String, Attr) {
-        (WRITTEN.to_owned(), Attr::String(self.text().into()))
-    }
-
-    fn text(self) -> &'static str {
-        match self {
-            Written::Rows => "rows",
-            Written::Channels => "channels",
-        }
     }
 }
 

@@ -4,9 +4,10 @@ use crate::{PassError, Piece};
 use relayout_ir::attr::{Attr, Attrs};
 use relayout_ir::constant::Constant;
 use relayout_ir::form::{Form, KernelLayouts};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
+use relayout_ir::graph::{Graph, Handover, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::patch::remove_dead;
+use relayout_ir::op::read::{Place, place_of};
+use relayout_ir::patch::{remove_dead, replace_value};
 use relayout_ir::types::Type;
 use std::fmt;
 
@@ -128,8 +129,16 @@ pub struct Fragment {
     piece: NodeId,
     origins: Vec<NodeId>,
     rank: u32,
+    /// The piece's first result.
+    result: Option<ValueId>,
+    /// What names begin with: the name of that.
+    base: String,
+    /// Results of nodes that the piece takes in.
+    taken: Vec<ValueId>,
     parts: Vec<(Made, Vec<Left>)>,
     becomes: Option<Made>,
+    /// What the piece's own result is declared as from now on.
+    declared: Option<(ValueId, Type, Layout)>,
     exits: Vec<(ValueId, Operand)>,
 }
 
@@ -142,14 +151,27 @@ pub struct Written {
     pub origins: Vec<u32>,
     /// The nodes that were made or became another op.
     pub nodes: Vec<NodeId>,
+    /// The nodes that were taken in, which are gone: their numbers may be those of others now.
+    pub gone: Vec<NodeId>,
 }
 
 impl Fragment {
     /// An empty one in the place of a piece, by a form.
     pub fn of(piece: &Piece<'_>, form: &'static str) -> Fragment {
-        let rank = piece.graph.node(piece.node).rank;
-        let (parts, exits) = (Vec::new(), Vec::new());
-        Fragment { form, piece: piece.node, origins: vec![piece.node], rank, parts, becomes: None, exits }
+        let node = piece.graph.node(piece.node);
+        Fragment {
+            form,
+            piece: piece.node,
+            origins: vec![piece.node],
+            rank: node.rank,
+            result: node.result(0),
+            base: node.result(0).map_or_else(String::new, |y| piece.graph.value(y).name.clone()),
+            taken: Vec::new(),
+            parts: Vec::new(),
+            becomes: None,
+            declared: None,
+            exits: Vec::new(),
+        }
     }
 
     /// The same standing for these nodes too.
@@ -157,6 +179,18 @@ impl Fragment {
     pub fn standing_for(mut self, nodes: impl IntoIterator<Item = NodeId>) -> Fragment {
         self.origins.extend(nodes);
         self
+    }
+
+    /// A name that begins with that of the piece's result.
+    #[must_use]
+    pub fn named(&self, what: &str) -> String {
+        format!("{}.{what}", self.base)
+    }
+
+    /// Takes in a node that alone reads the piece's result, or that of the node that was taken in before: whoever reads `result` reads
+    /// the piece's result from now on, which takes over its name.
+    pub fn take_in(&mut self, result: ValueId) {
+        self.taken.push(result);
     }
 
     /// Adds a node of one result.
@@ -199,38 +233,70 @@ impl Fragment {
         Made::op("", "Reshape", 0, [x, target]).in_layouts(vec![from], vec![to.declared()])
     }
 
+    /// Tells a node a list of integers that its op of version `opset` has in an attribute or in an operand: then as a constant that is
+    /// named after the piece's result and after `what`. It is left out where this version has no place for it.
+    pub fn tell(&mut self, node: &mut Made, what: &str, numbers: &[i64], opset: i64) {
+        let Op::Onnx(op) = &node.op else { return };
+        match place_of(&op.name, what, opset) {
+            Place::Nowhere => {}
+            Place::Attribute => drop(node.attrs.insert(what.to_owned(), Attr::Ints(numbers.to_vec()))),
+            Place::Operand(slot) => {
+                node.inputs.resize(node.inputs.len().max(slot + 1), None);
+                node.inputs[slot] = Some(self.constant(self.named(what), Constant::ints(numbers)));
+            }
+        }
+    }
+
     /// The piece's node becomes this op and keeps its results.
     pub fn become_op(&mut self, made: Made) {
         self.becomes = Some(made);
     }
 
-    /// Whoever reads a result of the piece reads this from now on, which takes over its name.
+    /// The piece's node becomes this op, whose result is declared as this. Nodes of the fragment that read the result of the piece
+    /// read it so; whoever read it before has to be given an [`exit`](Fragment::exit).
+    pub fn become_op_of(&mut self, made: Made, ty: Type, layout: Layout) {
+        self.becomes = Some(made);
+        self.declared = self.result.map(|y| (y, ty, layout));
+    }
+
+    /// Whoever read a result of the piece before reads this from now on, which takes over its name.
     pub fn exit(&mut self, result: ValueId, by: Operand) {
         self.exits.push((result, by));
     }
 
-    /// The name of an operand, as it is proposed.
-    pub fn name<'t>(&'t self, graph: &'t Graph, x: Operand) -> Option<&'t str> {
-        match x {
-            Operand::Outer(v) => Some(&graph.value(v).name),
-            Operand::Local(node, result) => Some(&self.parts.get(node)?.1.get(result)?.name),
-        }
-    }
-
     /// The type of an operand.
     pub fn ty<'t>(&'t self, graph: &'t Graph, x: Operand) -> Option<&'t Type> {
-        match x {
-            Operand::Outer(v) => Some(&graph.value(v).ty),
-            Operand::Local(node, result) => Some(&self.parts.get(node)?.1.get(result)?.ty),
+        match (x, &self.declared) {
+            (Operand::Outer(v), Some((result, ty, _))) if v == *result => Some(ty),
+            (Operand::Outer(v), _) => Some(&graph.value(v).ty),
+            (Operand::Local(..), _) => Some(&self.left(x)?.ty),
         }
     }
 
     /// The layout of an operand.
     pub fn layout<'t>(&'t self, graph: &'t Graph, x: Operand) -> Option<&'t Layout> {
-        match x {
-            Operand::Outer(v) => Some(&graph.value(v).layout),
-            Operand::Local(node, result) => Some(&self.parts.get(node)?.1.get(result)?.layout),
+        match (x, &self.declared) {
+            (Operand::Outer(v), Some((result, _, layout))) if v == *result => Some(layout),
+            (Operand::Outer(v), _) => Some(&graph.value(v).layout),
+            (Operand::Local(..), _) => Some(&self.left(x)?.layout),
         }
+    }
+
+    /// The name of an operand, as it is proposed.
+    pub fn name<'t>(&'t self, graph: &'t Graph, x: Operand) -> Option<&'t str> {
+        match x {
+            // The piece's result is called as that of the node that was taken in last.
+            Operand::Outer(v) if Some(v) == self.result => {
+                Some(&graph.value(self.taken.last().copied().unwrap_or(v)).name)
+            }
+            Operand::Outer(v) => Some(&graph.value(v).name),
+            Operand::Local(..) => Some(&self.left(x)?.name),
+        }
+    }
+
+    fn left(&self, x: Operand) -> Option<&Left> {
+        let Operand::Local(node, result) = x else { return None };
+        self.parts.get(node)?.1.get(result)
     }
 
     /// Puts the nodes in the piece's place.
@@ -238,25 +304,21 @@ impl Fragment {
     /// # Errors
     /// [`PassError::Name`], which fresh names rule out.
     pub fn apply(self, graph: &mut Graph) -> Result<Written, PassError> {
-        let origins = self.origins.iter().filter_map(|&n| graph.node(n).origin).collect();
+        let gone: Vec<NodeId> = self.taken.iter().map(|&result| graph.value(result).producer().0).collect();
+        let origins = self.origins.iter().chain(&gone).filter_map(|&n| graph.node(n).origin).collect();
+        for (&result, &taken) in self.taken.iter().zip(&gone) {
+            if let Some(own) = self.result {
+                replace_value(graph, result, own, [taken])?;
+            }
+        }
+        // Nodes of the fragment may read the piece's result, so its readers are noted before.
+        let exits: Vec<(Handover, Operand)> =
+            self.exits.iter().map(|&(result, by)| (Handover::of(graph, result), by)).collect();
         let mut made: Vec<Vec<ValueId>> = Vec::with_capacity(self.parts.len());
         let mut nodes = Vec::new();
         for (part, left) in self.parts {
-            let inputs = part.inputs.iter().map(|x| x.and_then(|x| value_of(&made, x))).collect();
-            let mut node = Node::new(part.op, inputs);
-            (node.rank, node.opset, node.attrs, node.form) = (self.rank, part.opset, part.attrs, part.form);
-            let mut results = Vec::with_capacity(left.len());
-            let mut layouts = Vec::with_capacity(left.len());
-            for Left { name, ty, layout } in left {
-                results.push(Some((graph.fresh_name(&name), ty)));
-                layouts.push(layout);
-            }
-            let n = graph.add(node, results)?;
-            let values: Vec<ValueId> = graph.node(n).outputs.iter().copied().flatten().collect();
-            for (&v, layout) in values.iter().zip(layouts) {
-                *graph.value_mut(v).layout = layout;
-            }
-            made.push(values);
+            let n = add(graph, self.rank, part, left, &made)?;
+            made.push(graph.node(n).outputs.iter().copied().flatten().collect());
             nodes.push(n);
         }
         if let Some(Made { op: Op::Onnx(op), opset, inputs, attrs, form }) = self.becomes {
@@ -266,18 +328,35 @@ impl Fragment {
             graph.set_form(self.piece, form);
             nodes.push(self.piece);
         }
-        let mut patch = relayout_ir::patch::Patch::new();
-        for (result, by) in &self.exits {
-            if let Some(by) = value_of(&made, *by) {
-                patch.replace(*result, by);
+        if let Some((result, ty, layout)) = self.declared {
+            let value = graph.value_mut(result);
+            (*value.ty, *value.layout) = (ty, layout);
+        }
+        let replaces = !exits.is_empty();
+        for (readers, by) in exits {
+            if let Some(by) = value_of(&made, by) {
+                graph.hand_over(readers, by);
             }
         }
-        patch.apply(graph)?;
-        if !self.exits.is_empty() {
+        if replaces {
             remove_dead(graph, self.origins);
         }
-        Ok(Written { form: self.form, origins, nodes })
+        Ok(Written { form: self.form, origins, nodes, gone })
     }
+}
+
+/// Adds a node of a fragment, whose nodes before it made these values.
+fn add(graph: &mut Graph, rank: u32, part: Made, left: Vec<Left>, made: &[Vec<ValueId>]) -> Result<NodeId, PassError> {
+    let inputs = part.inputs.iter().map(|x| x.and_then(|x| value_of(made, x))).collect();
+    let mut node = Node::new(part.op, inputs);
+    (node.rank, node.opset, node.attrs, node.form) = (rank, part.opset, part.attrs, part.form);
+    let results = left.iter().map(|left| Some((graph.fresh_name(&left.name), left.ty.clone()))).collect();
+    let n = graph.add(node, results)?;
+    let values: Vec<ValueId> = graph.node(n).outputs.iter().copied().flatten().collect();
+    for (v, left) in values.into_iter().zip(left) {
+        *graph.value_mut(v).layout = left.layout;
+    }
+    Ok(n)
 }
 
 fn value_of(made: &[Vec<ValueId>], x: Operand) -> Option<ValueId> {

@@ -6,22 +6,27 @@ use crate::pipeline::{State, each_scope};
 use relayout_ir::form::Form as Bound;
 use relayout_ir::graph::{Graph, NodeId};
 use relayout_target::{PassError, Piece, Refused};
+use rustc_hash::FxHashSet;
 
 /// Writes every such form, in the order of the graph.
 pub(crate) fn write_forms(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
     each_scope(graph, &mut |graph, scope| {
+        // A node that a form before it took in is gone, and its number may be another's.
+        let mut gone = FxHashSet::default();
         for n in graph.order().unwrap_or_default() {
-            write_form(graph, scope, n, state)?;
+            if !gone.contains(&n) {
+                gone.extend(write_form(graph, scope, n, state)?);
+            }
         }
         Ok(())
     })
 }
 
-fn write_form(graph: &mut Graph, scope: usize, n: NodeId, state: &mut State<'_>) -> Result<(), PassError> {
-    // What a form before it took in is gone.
+/// Writes that of a node, if one was chosen that is no single op; the nodes that it took in.
+fn write_form(graph: &mut Graph, scope: usize, n: NodeId, state: &mut State<'_>) -> Result<Vec<NodeId>, PassError> {
     let offer = state.plan.offer(scope, n).filter(|offer| offer.becomes.is_none() && graph.contains(n));
-    let Some(offer) = offer else { return Ok(()) };
-    let Bound::Kernel(layouts) = &graph.node(n).form else { return Ok(()) };
+    let Some(offer) = offer else { return Ok(Vec::new()) };
+    let Bound::Kernel(layouts) = &graph.node(n).form else { return Ok(Vec::new()) };
     let piece = Piece { graph, node: n, layouts, opset: state.settings.opset };
     let refused = |r: Refused| PassError::invalid("write_forms", r.to_string());
     let target = state.settings.target;
@@ -32,8 +37,9 @@ fn write_form(graph: &mut Graph, scope: usize, n: NodeId, state: &mut State<'_>)
             &format!("has form {}, which target {} lacks", offer.form, target.name()),
         )));
     };
-    if let Some(fragment) = form.write(&piece, offer).map_err(refused)? {
-        state.written.push((scope, fragment.apply(graph)?));
-    }
-    Ok(())
+    let Some(fragment) = form.write(&piece, offer).map_err(refused)? else { return Ok(Vec::new()) };
+    let written = fragment.apply(graph)?;
+    let gone = written.gone.clone();
+    state.written.push((scope, written));
+    Ok(gone)
 }

@@ -1,6 +1,7 @@
 //! Nodes of the target's dialect, as forms and passes make and find them.
 
 use super::machine::op;
+use relayout_ir::attr::Attr;
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
@@ -10,7 +11,7 @@ use relayout_ir::layout::Layout;
 use relayout_ir::op::NCHWC;
 use relayout_ir::op::read::perm;
 use relayout_ir::types::Type;
-use relayout_target::PassError;
+use relayout_target::{Fragment, Left, Made, Operand, PassError, Piece};
 
 /// A blocked convolution.
 pub(crate) fn convolution() -> OpName {
@@ -20,6 +21,59 @@ pub(crate) fn convolution() -> OpName {
 /// Whether a node is a blocked convolution.
 pub(crate) fn is_convolution(node: &Node) -> bool {
     matches!(&node.op, Op::Onnx(op) if op.domain == NCHWC && op.name == "Conv")
+}
+
+/// The same bytes as a row-major value of these extents.
+pub(crate) fn reshaped(
+    made: &mut Fragment,
+    graph: &Graph,
+    x: impl Into<Operand>,
+    target: &[i64],
+    shape: Vec<Dim>,
+) -> Operand {
+    let x = x.into();
+    let name = format!("{}.reshaped", made.name(graph, x).unwrap_or_default());
+    let reshape = made.reshape(graph, x, target, &Layout::row_major(shape.len()));
+    made.add(reshape, Left::row_major(name, Type::tensor(DType::F32, shape)))
+}
+
+/// A convolution of one image with a filter per channel, of this extent: operands are the image, the filters, and perhaps a bias.
+pub(crate) fn depthwise(
+    made: &Fragment,
+    graph: &Graph,
+    operands: Vec<Operand>,
+    channels: i64,
+    kernel: [i64; 2],
+) -> Made {
+    let blocked = operands.first().and_then(|&x| made.layout(graph, x)?.declared());
+    let conv = Made::op(NCHWC, "Conv", 1, operands).in_layouts(vec![blocked], Vec::new());
+    conv.with("group", Attr::Int(channels)).with("kernel_shape", Attr::Ints(kernel.to_vec()))
+}
+
+/// The piece's node becomes a depthwise convolution of one tap, of images that are channels of one image of shape `flat`; those who
+/// read its result have the images again.
+pub(crate) fn become_one_tap(
+    made: &mut Fragment,
+    piece: &Piece<'_>,
+    operands: Vec<Operand>,
+    images: i64,
+    flat: &[Dim; 4],
+) {
+    let wide = flat[1].as_const().unwrap_or(1);
+    let mut conv = depthwise(made, piece.graph, operands, wide, [1, 1]);
+    let y = piece.graph.node(piece.node).result(0).filter(|_| images > 1);
+    let Some(y) = y else {
+        if let Form::Kernel(layouts) = &mut conv.form {
+            layouts.outs.clone_from(&piece.layouts.outs);
+        }
+        return made.become_op(conv);
+    };
+    made.become_op_of(conv, Type::tensor(DType::F32, flat.to_vec()), Layout::row_major(4));
+    let value = piece.graph.value(y);
+    let name = format!("{}.reshaped", made.name(piece.graph, y.into()).unwrap_or_default());
+    let back = made.reshape(piece.graph, y.into(), &[images, wide / images, 0, 0], &value.layout);
+    let images = made.add(back, Left { name, ty: value.ty.clone(), layout: value.layout.clone() });
+    made.exit(y, images);
 }
 
 /// Makes a node a Reshape of this value, its result in this layout.

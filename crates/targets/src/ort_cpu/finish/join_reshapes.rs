@@ -11,7 +11,7 @@ use relayout_target::{Declared, Fact, Pass, PassError, Slot};
 pub(super) fn pass() -> Pass {
     let is = Declared::new("join_reshapes", Slot::Write, "forms and images of signals have added Reshapes")
         .needs(&[Fact::Written])
-        .after(&["lower_kernels"]);
+        .after(&["join_taps"]);
     Pass::on_each_graph(is, |graph, _| join_reshapes(graph))
 }
 

@@ -4,20 +4,14 @@
 mod fuse;
 mod guard_host;
 mod join_reshapes;
-mod lower_kernels;
+mod join_taps;
 mod lower_moves;
 mod lower_signals;
 mod lower_volumes;
-mod make;
-mod norm;
-mod reduced;
 mod run_moves;
-mod scale;
 mod split_parts;
-mod unfold;
 mod volume_moves;
 
-pub(super) use scale::is_sayable as can_write_scale;
 pub(super) use volume_moves::can_move;
 
 use super::Block;
@@ -27,7 +21,7 @@ use relayout_target::Pass;
 pub(super) fn passes(block: Block, guarded: bool) -> Vec<Pass> {
     vec![
         lower_signals::pass(),
-        lower_kernels::pass(),
+        join_taps::pass(),
         join_reshapes::pass(),
         fuse::pass(),
         lower_volumes::pass(),

@@ -3,12 +3,11 @@
 mod attention;
 mod conv;
 mod digits;
-mod group_norm;
 mod heads;
+mod norm;
 mod pool;
 mod product;
 mod quantized;
-mod raise_norm;
 mod reduce;
 mod resize;
 mod scale;
@@ -39,7 +38,8 @@ pub(crate) fn all(machine: &Arc<Machine>) -> Vec<Box<dyn Form>> {
         Box::new(digits::Digits(m())),
         Box::new(resize::Resizes(m())),
         Box::new(scale::Scales(m())),
-        Box::new(group_norm::Norms(m())),
+        Box::new(norm::NormsOfRows(m())),
+        Box::new(norm::NormsOfChannels(m())),
         Box::new(attention::Attentions(m())),
         Box::new(heads::Projections(m())),
         Box::new(product::Products(m())),

@@ -1,12 +1,22 @@
 //! Means and maxima over all of an image, as global pools.
+//!
+//! Where the reduced axes go, a Reshape leaves a number per image and channel, behind a move that drops what fills blocks.
 
 use crate::ort_cpu::costs::{AxisShape, Pool, PoolShape};
 use crate::ort_cpu::machine::{Machine, image_of, op};
 use crate::ort_cpu::runs::{Runs, slots_of};
+use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
-use relayout_ir::graph::Node;
-use relayout_ir::storage::ImageAxes;
-use relayout_target::{Become, Candidates, Cost, Form, NodeQuery, Offer};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_ir::op::NCHWC;
+use relayout_ir::op::read::{keeps_axes, reduced};
+use relayout_ir::storage::{ImageAxes, axes_in_runs};
+use relayout_ir::types::Type;
+use relayout_target::{
+    Become, Candidates, Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused,
+};
 use std::sync::Arc;
 
 /// The form's name.
@@ -25,84 +35,109 @@ impl Form for Reductions {
     }
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
-        self.0.reduce_kernels(q)
+        ImageAxes::ORIGINS.into_iter().filter_map(|axes| self.offer(q, axes, None)).collect()
     }
 
     fn offers_among(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
-        self.0.among_runs(q, candidates, |axes, map| self.0.reduce_kernel(q, axes, Some(map)))
+        self.0.among_runs(q, candidates, |axes, map| self.offer(q, axes, Some(map)))
     }
 
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
-        self.0.plain_reduce(q)
-    }
-}
-
-/// The pool that a reduction is.
-fn pool_of(node: &Node) -> Option<(Pool, &'static str)> {
-    match node.onnx()? {
-        "ReduceMean" => Some((Pool::GlobalAverage, "GlobalAveragePool")),
-        "ReduceMax" => Some((Pool::GlobalMax, "GlobalMaxPool")),
-        _ => None,
-    }
-}
-
-impl Machine {
-    /// The kernels of a reduction over rows and columns.
-    pub(super) fn reduce_kernels(&self, query: &NodeQuery<'_>) -> Vec<Offer> {
-        ImageAxes::ORIGINS.into_iter().filter_map(|axes| self.reduce_kernel(query, axes, None)).collect()
-    }
-
-    /// What such a reduction costs as ONNX has it.
-    pub(super) fn plain_reduce(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let axes = ImageAxes::ORIGINS.into_iter().find(|&axes| self.reduce_kernel(query, axes, None).is_some())?;
-        let node = query.graph.node(query.node);
-        let [n, c, h, w] = image_of(query, node.inputs.first().copied().flatten()?, axes)?;
+        let axes = ImageAxes::ORIGINS.into_iter().find(|&axes| self.offer(q, axes, None).is_some())?;
+        let [n, c, h, w] = image_of(q, q.graph.node(q.node).operand(0)?, axes)?;
         let length = h.saturating_mul(w);
         let shape = match axes.c {
             1 => AxisShape { outer: n.saturating_mul(c), length, inner: 1 },
             _ => AxisShape { outer: n, length, inner: c },
         };
-        Some(Cost::new(self.costs.reduce_ns(&shape)))
+        Some(Cost::new(self.0.costs.reduce_ns(&shape)))
     }
 
-    /// The kernel of a reduction of an image whose axes stand there, and the pad slots of its channels.
-    pub(super) fn reduce_kernel(&self, query: &NodeQuery<'_>, axes: ImageAxes, runs: Runs<'_>) -> Option<Offer> {
-        let node = query.graph.node(query.node);
-        let (pool, name) = pool_of(node)?;
-        let [n, c, h, w] = image_of(query, node.inputs.first().copied().flatten()?, axes)?;
-        let mut reduced = reduced_axes(query, node)?;
-        reduced.sort_unstable();
+    fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Option<Fragment>, Refused> {
+        let blocked = piece.layouts.ins.first().cloned().flatten();
+        let pooled = blocked.and_then(|blocked| Pooled::of(piece.graph, piece.node, blocked));
+        let pooled = pooled.ok_or_else(|| Refused::new(piece, "can't be a global pool"))?;
+        Ok(Some(pooled.write(piece)))
+    }
+}
+
+impl Reductions {
+    /// That of an image whose axes stand there, and the pad slots of its channels.
+    fn offer(&self, query: &NodeQuery<'_>, axes: ImageAxes, runs: Runs<'_>) -> Option<Offer> {
+        let (machine, node) = (&self.0, query.graph.node(query.node));
+        let pooled = Pooled::of(query.graph, query.node, machine.blocked_runs(axes, runs)?)?;
+        let [n, c, h, w] = image_of(query, pooled.x, axes)?;
         let mut spatial = axes.spatial();
         spatial.sort_unstable();
-        if reduced != spatial {
+        if reduced(query.graph, node)? != spatial {
             return None;
         }
-        let blocked = self.blocked_runs(axes, runs)?;
-        let blocked = || vec![Some(blocked.clone())];
         let shape = PoolShape { n, c: slots_of(c, runs), h, w, oh: 1, ow: 1, kernel: [h, w], stride: [1, 1] };
-        let cost = Cost::new(self.costs.pool_ns(pool, &shape, true));
-        if node.int("keepdims").unwrap_or(1) != 0 {
+        let cost = Cost::new(machine.costs.pool_ns(pooled.pool, &shape, true));
+        let blocked = || vec![Some(pooled.blocked.clone())];
+        if keeps_axes(node) {
             let remove = ["axes", "keepdims", "noop_with_empty_axes"].map(str::to_owned).to_vec();
-            let becomes = Become { op: op(name), opset: 1, operands: Some(vec![0]), set: Vec::new(), remove };
+            let becomes = Become { op: op(pooled.name), opset: 1, operands: Some(vec![0]), set: Vec::new(), remove };
             let layouts = KernelLayouts { ins: blocked(), outs: blocked() };
             return Some(Offer { form: FORM, layouts, cost, becomes: Some(becomes), adds_zeros: false });
         }
-        // What is left is a number per channel: a Reshape drops the axes, after a node that drops what fills blocks.
-        let views = 1 + u64::from(runs.is_some() || !c.is_multiple_of(self.block.channels()));
         let layouts = KernelLayouts { ins: blocked(), outs: vec![None] };
-        let cost = cost + self.small_node().times(views);
+        let views = 1 + u64::from(pooled.has_pad_slots());
+        let cost = cost + machine.small_node().times(views);
         Some(Offer { form: FORM, layouts, cost, becomes: None, adds_zeros: false })
     }
 }
 
-/// Axes that a reduction names, as an attribute or as a constant operand.
-fn reduced_axes(query: &NodeQuery<'_>, node: &Node) -> Option<Vec<usize>> {
-    let rank = query.graph.value(node.inputs.first().copied().flatten()?).ty.rank()?;
-    let listed: Vec<i64> = if let Some(axes) = node.ints("axes") {
-        axes.to_vec()
-    } else {
-        let contents = query.graph.value(node.inputs.get(1).copied().flatten()?).contents.as_ref()?;
-        contents.iter().map(relayout_ir::dim::Dim::as_const).collect::<Option<_>>()?
-    };
-    listed.into_iter().map(|axis| relayout_ir::op::normalize_axis(axis, rank)).collect()
+/// The pool that a reduction is.
+struct Pooled {
+    pool: Pool,
+    name: &'static str,
+    x: ValueId,
+    blocked: Layout,
+    axes: ImageAxes,
+    block: u64,
+    images: Dim,
+    channels: i64,
+}
+
+impl Pooled {
+    fn of(graph: &Graph, n: NodeId, blocked: Layout) -> Option<Pooled> {
+        let node = graph.node(n);
+        let (pool, name) = match node.onnx()? {
+            "ReduceMean" => (Pool::GlobalAverage, "GlobalAveragePool"),
+            "ReduceMax" => (Pool::GlobalMax, "GlobalMaxPool"),
+            _ => return None,
+        };
+        let x = node.operand(0)?;
+        let (axes, block) = axes_in_runs(&blocked)?;
+        let shape = graph.value(x).ty.shape()?;
+        let (images, channels) = (shape.get(axes.n)?.clone(), shape.get(axes.c)?.as_const()?);
+        Some(Pooled { pool, name, x, blocked, axes, block, images, channels })
+    }
+
+    /// Whether more is stored than the channels.
+    fn has_pad_slots(&self) -> bool {
+        self.channels % self.block as i64 != 0 || self.blocked.slot_map(self.axes.c).is_some()
+    }
+
+    /// The pool, the move that drops what fills blocks, if anything does, and the Reshape.
+    fn write(&self, piece: &Piece<'_>) -> Fragment {
+        let mut made = Fragment::of(piece, FORM);
+        let mut shape = vec![Dim::ONE; self.axes.rank()];
+        shape[self.axes.n] = self.images.clone();
+        shape[self.axes.c] = Dim::from(self.channels);
+        let ty = Type::tensor(DType::F32, shape);
+        let blocked = || vec![Some(self.blocked.clone())];
+        let pool = Made::op(NCHWC, self.name, 1, [Operand::Outer(self.x)]).in_layouts(blocked(), blocked());
+        let left = Left::row_major(made.named("pooled"), ty.clone()).stored(self.blocked.clone());
+        let mut numbers = made.add(pool, left);
+        if self.has_pad_slots() {
+            let left = Left::row_major(made.named("channels"), ty);
+            let plain = Layout::permutation(&self.axes.first()).unwrap_or_else(|_| left.layout.clone());
+            numbers = made.add(Made::relayout(numbers), left.stored(plain));
+        }
+        let reshape = made.reshape(piece.graph, numbers, &[0, self.channels], &Layout::row_major(2));
+        made.become_op(reshape);
+        made
+    }
 }

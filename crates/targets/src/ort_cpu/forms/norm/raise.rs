@@ -12,15 +12,12 @@
 //! The forms of the op round otherwise, so nothing is raised with `--numerics exact` or before a quantization.
 
 use relayout_eval::floats;
-use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
+use relayout_ir::op::read::epsilon;
 use relayout_ir::raised::GroupNorm;
 use relayout_target::Raise;
-
-/// What ONNX adds to the variance unless told otherwise.
-const EPSILON: f32 = 1e-5;
 
 /// A normalization of a graph: the node that leaves the result, the others that it takes, and its operands.
 struct Found {
@@ -85,11 +82,7 @@ fn describe(graph: &Graph, node: &Node, groups: i64, operands: [ValueId; 3]) -> 
     let entries = numbers(scale)?.len() as i64;
     let alike = numbers(bias)?.len() as i64 == entries && (entries == groups || entries == channels);
     let divides = groups > 0 && channels > 0 && channels % groups == 0;
-    let epsilon = match node.attrs.get("epsilon") {
-        Some(Attr::Float(epsilon)) => *epsilon,
-        None => EPSILON,
-        Some(_) => return None,
-    };
+    let epsilon = epsilon(node)?;
     (known && alike && divides && operands.into_iter().all(float)).then(|| GroupNorm {
         groups,
         epsilon,
