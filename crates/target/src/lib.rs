@@ -16,7 +16,6 @@ pub mod moves;
 mod pass;
 mod rounding;
 mod rule;
-pub mod views;
 
 pub use capabilities::Capabilities;
 pub use cost::Cost;
