@@ -153,7 +153,8 @@ mod tests {
     #[test]
     fn a_layout_is_an_order_and_back() {
         let shape = [2, 20, 3, 5];
-        for text in ["NCHW", "NHWC", "NCHW16c", "N H W C[20:24]", "N H W C[10:16,10:16]", "N C[12:16,8:16]/16 H W C%16"] {
+        for text in ["NCHW", "NHWC", "NCHW16c", "N H W C[20:24]", "N H W C[10:16,10:16]", "N C[12:16,8:16]/16 H W C%16"]
+        {
             let layout: Layout = text.parse().expect("a layout");
             let order = Order::of(&layout, &shape.map(|extent| extent as i64)).expect("it fits");
             assert_eq!(order.layout(&shape), Ok(layout), "{text}");

@@ -48,7 +48,7 @@ pub use optimize::{Optimized, Options, optimize, optimize_graph};
 pub use place::{Place, PlaceError};
 pub use plan::{
     Action, ConstantPlan, GraphPlan, Ids, ListPlan, NodePlan, OperandPlan, OutputPlan, PLAN_SCHEMA, PlanError,
-    RelayoutPlan, User, ValuePlan, plan_graph,
+    RelayoutPlan, User, ValuePlan, WindowPlan, plan_graph,
 };
 pub use relayout_codegen as codegen;
 pub use relayout_ir as ir;

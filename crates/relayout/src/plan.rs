@@ -7,6 +7,8 @@
 //! [`relayouts`](GraphPlan::relayouts) for those who read them; do with each node what its [`Action`] says, its attributes as
 //! they are now. Shapes in a plan are storage shapes; layouts speak of the logical axes, which no plan changes.
 
+mod windows;
+
 use crate::error::Error;
 use crate::optimize::{Options, report_of_graph};
 use crate::report::Report;
@@ -22,6 +24,8 @@ use relayout_passes::pipeline::{Outcome, run};
 use relayout_target::Target;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use windows::WindowPlan;
 
 /// Version of the form of a plan.
 pub const PLAN_SCHEMA: u32 = 1;
@@ -157,6 +161,9 @@ pub struct NodePlan<V, N> {
     pub lists: Vec<ListPlan>,
     /// The result lists extents (Shape): these places of the stored shape, in this order.
     pub extents: Option<Vec<usize>>,
+    /// Where a Slice, Split or Concat can do without a copy: its parts, as windows of the storage that they share.
+    #[serde(default)]
+    pub windows: Vec<WindowPlan>,
 }
 
 /// What a node is from now on.
@@ -409,6 +416,7 @@ impl<V: Clone, N: Clone> Planner<'_, V, N> {
             removed: Vec::new(),
             lists: Vec::new(),
             extents: None,
+            windows: windows::windows(self.graph, node),
         };
         self.attributes(n, node, &mut plan)?;
         Ok(plan)

@@ -1,7 +1,9 @@
 //! Where the elements of a view lie, as whoever copies them asks for it.
 
-use super::{FreeOrCopy, StorageView, int};
-use crate::layout::{Refusal, chain};
+use smallvec::SmallVec;
+
+use super::{FreeOrCopy, StorageView, ViewFactor, int};
+use crate::layout::{BoundFactor, Layout, Refusal, chain};
 
 /// Elements at equal distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +24,24 @@ impl StorageView {
             _ => None,
         };
         parts.iter().map(run).collect()
+    }
+
+    /// The stride of each digit of a layout, outermost first, where the view is a tensor stored so but with strides of its
+    /// own: a slice of channels-last values is channels-last with longer rows. `None` where a digit has no one stride,
+    /// and of layouts with pad slots, for which a window has no room.
+    pub fn strides_as(&self, layout: &Layout) -> Option<SmallVec<[i64; 6]>> {
+        let bound = layout.bind(&self.shape).ok().filter(|bound| !bound.is_padded())?;
+        let own = self.factors();
+        let stride = |digit: &BoundFactor| {
+            let (div, extent) = (digit.div as i64, digit.extent as i64);
+            if extent <= 1 {
+                return Some(digit.stride as i64);
+            }
+            let holds = |f: &&ViewFactor| f.axis == digit.axis && f.div <= div && div * extent <= f.div * f.extent;
+            let within = own.iter().find(holds).filter(|f| div % f.div == 0)?;
+            (div / within.div).checked_mul(within.stride)
+        };
+        bound.factors().iter().map(stride).collect()
     }
 
     /// What PyTorch's `is_contiguous()` answers: elements in row-major order without gaps, whatever the offset. Size-1
