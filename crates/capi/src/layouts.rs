@@ -1,6 +1,6 @@
 //! Layouts by their spelling.
 
-use relayout_codegen::{Digit, Order, Segment};
+use relayout_codegen::Order;
 use relayout_ir::layout::{Layout, LayoutError};
 
 use crate::Status;
@@ -10,24 +10,10 @@ pub(crate) fn order(text: &str, shape: &[usize]) -> Result<Order, Status> {
     let layout: Layout = text.parse().map_err(|_| Status::BadLayout)?;
     let signed: Vec<i64> =
         shape.iter().map(|&extent| i64::try_from(extent)).collect::<Result<_, _>>().map_err(|_| Status::BadSize)?;
-    let bound = layout.bind(&signed).map_err(|error| match error {
+    Order::of(&layout, &signed).map_err(|error| match error {
         LayoutError::TooLarge => Status::BadSize,
         _ => Status::BadLayout,
-    })?;
-    let number = |n: u64| usize::try_from(n).map_err(|_| Status::BadSize);
-    let mut digits = Vec::with_capacity(bound.factors().len());
-    for factor in bound.factors() {
-        digits.push(Digit { axis: factor.axis, extent: number(factor.extent)?, stride: number(factor.div)? });
-    }
-    let mut segments = Vec::with_capacity(shape.len());
-    for axis in 0..shape.len() {
-        let map = layout.slot_map(axis).unwrap_or_default();
-        let of = |segment: &relayout_ir::layout::Segment| {
-            Ok(Segment { length: number(segment.len)?, slots: number(segment.slots)? })
-        };
-        segments.push(map.iter().map(of).collect::<Result<Vec<_>, Status>>()?);
-    }
-    Ok(Order { digits, segments })
+    })
 }
 
 #[cfg(test)]

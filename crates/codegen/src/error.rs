@@ -1,5 +1,6 @@
 //! What can be wrong with a request.
 
+use relayout_ir::layout::storage::ViewError;
 use thiserror::Error;
 
 /// Why a permutation was not planned or not run; nothing was written.
@@ -65,6 +66,23 @@ pub enum Error {
         /// Bytes given.
         got: usize,
     },
+    /// A view that cannot be taken without a copy, or not at all.
+    #[error(transparent)]
+    View(#[from] ViewError),
+    /// Two views of different shapes.
+    #[error("a view of shape {from:?} can't be copied to one of shape {to:?}; reshape one of them")]
+    Shapes {
+        /// Shape of the source.
+        from: Vec<i64>,
+        /// Shape of the destination.
+        to: Vec<i64>,
+    },
+    /// A destination in which one place stands for several elements.
+    #[error("the destination repeats elements, as an expanded axis does; write to the view before it was expanded")]
+    Repeats,
+    /// Elements that change places within their own storage.
+    #[error("source and destination are the same storage; go by way of another buffer")]
+    SameStorage,
     /// A plan for whole bytes where nibbles are moved.
     #[error("the plan is for elements of {elem_bytes} bytes; plan 4-bit elements with 1")]
     NotANibblePlan {

@@ -7,13 +7,16 @@
 //!
 //! Where whole rows change places, as in a channel shuffle, the plan is also a [`Gather`]: a list that says which row comes from where.
 //!
-//! A [`relayout()`] moves between [`Order`]s of digits instead: blocked, padded, with segments. A [`Kernel`] is a plan with its
-//! loops chosen for this machine and for data in or out of the caches; [`View`] is the typed way in, [`field`] tensors that a program
-//! indexes without knowing how they lie, and [`mod@bench`] the stopwatch.
+//! A [`relayout()`] moves between [`Order`]s of digits instead: blocked, padded, with segments. A [`StridedCopy`] moves between two
+//! views of storages, such as a slice and its place in a concatenation. A [`Kernel`] is one of these with its loops chosen for this
+//! machine and for data in or out of the caches; [`View`] is the typed way in, [`field`] tensors that a program indexes without
+//! knowing how they lie, and [`mod@bench`] the stopwatch.
 //!
-//! Buffers are plain bytes, of any alignment. The crate knows nothing of graphs, names or files.
+//! What is contiguous, the same storage, free or a copy is answered by [`StorageView`] and [`FreeOrCopy`] of the layout algebra, here
+//! as in the optimizer. Buffers are plain bytes, of any alignment. The crate knows nothing of graphs, names or files.
 
 pub mod bench;
+mod copy;
 pub mod cuda;
 mod error;
 pub mod field;
@@ -26,6 +29,7 @@ mod plan;
 mod relayout;
 mod typed;
 
+pub use copy::StridedCopy;
 pub use error::Error;
 pub use gather::Gather;
 pub use kernels::{Form, Hint, Isa, Kernel, Options, permute, permute_with, run_relayout};
@@ -33,4 +37,5 @@ pub use nibbles::permute_nibbles;
 pub use order::{Digit, Order, Segment};
 pub use plan::{Class, Plan, plan};
 pub use relayout::{Relayout, relayout};
+pub use relayout_ir::layout::storage::{FreeOrCopy, StorageId, StorageView};
 pub use typed::View;

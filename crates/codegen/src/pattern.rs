@@ -16,16 +16,25 @@ const MOST_RUNS: usize = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) count: usize,
-    pub(crate) from: usize,
-    pub(crate) to: usize,
+    pub(crate) from: isize,
+    pub(crate) to: isize,
+}
+
+/// Elements at equal distances from an index on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Where the first is, in elements.
+    pub(crate) place: isize,
+    pub(crate) count: usize,
+    pub(crate) step: isize,
 }
 
 /// Some of the elements along an axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern {
     /// Where the first is, in elements.
-    pub(crate) from: usize,
-    pub(crate) to: usize,
+    pub(crate) from: isize,
+    pub(crate) to: isize,
     pub(crate) steps: SmallVec<[Step; 4]>,
 }
 
@@ -94,6 +103,13 @@ impl Side {
         (slot, 1)
     }
 
+    /// The longest run from an index on.
+    pub(crate) fn run(&self, index: usize) -> Run {
+        let (slot, left) = self.slot(index);
+        let count = left.min(self.until_wrap(slot));
+        Run { place: self.place(slot) as isize, count, step: self.finest().1 as isize }
+    }
+
     /// Stretches of slots without an index: start and length.
     fn gaps(&self) -> Vec<(usize, usize)> {
         let mut gaps = Vec::new();
@@ -108,15 +124,18 @@ impl Side {
     }
 }
 
-/// All elements of an axis of `extent` indices; `None` where they are too many runs.
-pub(crate) fn moves(from: &Side, to: &Side, extent: usize) -> Option<Vec<Pattern>> {
+/// All elements of an axis of `extent` indices, given the runs of both sides; `None` where they are too many.
+///
+/// An axis that is walked backwards on one side goes element by element: movements know no negative strides.
+pub(crate) fn moves(from: impl Fn(usize) -> Run, to: impl Fn(usize) -> Run, extent: usize) -> Option<Vec<Pattern>> {
     let mut runs = Vec::new();
     let mut index = 0;
     while index < extent {
-        let ((source, source_left), (target, target_left)) = (from.slot(index), to.slot(index));
-        let count = source_left.min(target_left).min(from.until_wrap(source)).min(to.until_wrap(target));
-        let step = Step { count, from: from.finest().1, to: to.finest().1 };
-        runs.push(pattern(from.place(source), to.place(target), step));
+        let (source, target) = (from(index), to(index));
+        let backwards = source.step < 0 || target.step < 0;
+        let count = if backwards { 1 } else { source.count.min(target.count).min(extent - index) };
+        let step = Step { count, from: source.step, to: target.step };
+        runs.push(pattern(source.place, target.place, step));
         index += count;
         if runs.len() > MOST_RUNS {
             return None;
@@ -156,7 +175,7 @@ fn stretch(side: &Side, start: usize, length: usize, runs: &mut Vec<Pattern>) ->
     let (mut slot, end) = (start, start + length);
     while slot < end {
         let count = side.until_wrap(slot).min(end - slot);
-        runs.push(pattern(0, side.place(slot), Step { count, from: 0, to: side.finest().1 }));
+        runs.push(pattern(0, side.place(slot) as isize, Step { count, from: 0, to: side.finest().1 as isize }));
         slot += count;
         if runs.len() > MOST_RUNS {
             return None;
@@ -165,7 +184,7 @@ fn stretch(side: &Side, start: usize, length: usize, runs: &mut Vec<Pattern>) ->
     Some(())
 }
 
-fn pattern(from: usize, to: usize, step: Step) -> Pattern {
+fn pattern(from: isize, to: isize, step: Step) -> Pattern {
     let steps = if step.count == 1 { SmallVec::new() } else { SmallVec::from_slice(&[step]) };
     Pattern { from, to, steps }
 }
@@ -195,7 +214,8 @@ fn compressed(mut patterns: Vec<Pattern>) -> Vec<Pattern> {
 /// How many patterns from the first on are alike and equally far apart.
 fn progression(patterns: &[Pattern]) -> usize {
     let [first, second, ..] = patterns else { return patterns.len() };
-    let distance = |a: &Pattern, b: &Pattern| Some((b.from.checked_sub(a.from)?, b.to.checked_sub(a.to)?));
+    let ahead = |a: isize, b: isize| b.checked_sub(a).filter(|distance| *distance >= 0);
+    let distance = |a: &Pattern, b: &Pattern| Some((ahead(a.from, b.from)?, ahead(a.to, b.to)?));
     let wanted = distance(first, second);
     let alike = |pair: &[Pattern]| match pair {
         [a, b] => a.steps == b.steps && wanted.is_some() && distance(a, b) == wanted,

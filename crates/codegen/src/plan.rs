@@ -13,9 +13,12 @@
 
 use std::fmt;
 
+use relayout_ir::layout::Layout;
+use relayout_ir::layout::storage::{StorageId, StorageView};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::order::dense_strides;
 
 /// The largest unit, a cache line of the usual machines.
 pub(crate) const MAX_UNIT_BYTES: usize = 64;
@@ -162,22 +165,10 @@ impl Plan {
 
     /// The axes in output order, innermost last.
     pub(crate) fn axes(&self) -> Vec<Axis> {
-        let mut from = 1;
-        let mut input: Vec<(usize, usize)> = Vec::with_capacity(self.extents.len());
-        for &extent in self.extents.iter().rev() {
-            input.push((extent, from));
-            from *= extent;
-        }
-        input.reverse();
-        let mut to = 1;
-        let mut axes: Vec<Axis> = Vec::with_capacity(self.perm.len());
-        for &axis in self.perm.iter().rev() {
-            let (extent, from) = input[axis];
-            axes.push(Axis { extent, from, to });
-            to *= extent;
-        }
-        axes.reverse();
-        axes
+        let from = dense_strides(self.extents.iter().copied());
+        let to = dense_strides(self.perm.iter().map(|&axis| self.extents[axis]));
+        let axis = |(&axis, to): (&usize, usize)| Axis { extent: self.extents[axis], from: from[axis], to };
+        self.perm.iter().zip(to).map(axis).collect()
     }
 }
 
@@ -231,7 +222,8 @@ fn reduced(shape: &[usize], perm: &[usize], base: usize, elem_bytes: usize) -> R
         return Ok(Plan { extents, perm, elem_bytes, unit_bytes: base, class: Class::Nothing, bytes });
     }
     let mut unit_bytes = base;
-    let (mut extents, mut perm) = merged(shape, perm);
+    let too_large = || Error::TooLarge { shape: shape.to_vec(), unit_bytes };
+    let (mut extents, mut perm) = merged(shape, perm).ok_or_else(too_large)?;
     let class = classify(&extents, &perm, unit_bytes);
     if let (Class::Rows { row_bytes }, Some(inner)) = (class, extents.len().checked_sub(1))
         && row_bytes <= MAX_UNIT_BYTES
@@ -245,9 +237,7 @@ fn reduced(shape: &[usize], perm: &[usize], base: usize, elem_bytes: usize) -> R
 }
 
 fn check_permutation(perm: &[usize], rank: usize) -> Result<(), Error> {
-    let mut named = vec![false; rank];
-    let fresh = |&axis: &usize| named.get_mut(axis).is_some_and(|seen| !std::mem::replace(seen, true));
-    if perm.len() == rank && perm.iter().all(fresh) {
+    if perm.len() == rank && Layout::permutation(perm).is_ok() {
         Ok(())
     } else {
         Err(Error::NotAPermutation { perm: perm.to_vec(), rank })
@@ -263,23 +253,17 @@ fn checked_bytes(shape: &[usize], unit_bytes: usize) -> Result<usize, Error> {
     bytes.filter(|&bytes| isize::try_from(bytes).is_ok()).ok_or_else(too_large)
 }
 
-/// `shape` and `perm` without axes of extent 1 and with neighbours merged that stay neighbours.
-fn merged(shape: &[usize], perm: &[usize]) -> (Vec<usize>, Vec<usize>) {
-    // Runs of input axes, in output order.
-    let mut runs: Vec<(usize, usize, usize)> = Vec::new(); // first input axis, last, extent
-    // The input axis that continues a run is the next one whose extent is not 1.
-    let next = |axis: usize| (axis + 1..shape.len()).find(|&later| shape[later] != 1);
-    for &axis in perm.iter().filter(|&&axis| shape[axis] != 1) {
-        match runs.last_mut() {
-            Some((_, last, extent)) if next(*last) == Some(axis) => (*last, *extent) = (axis, *extent * shape[axis]),
-            _ => runs.push((axis, axis, shape[axis])),
-        }
-    }
+/// `shape` and `perm` without axes of extent 1 and with neighbours merged that stay neighbours: the runs of the permuted view.
+fn merged(shape: &[usize], perm: &[usize]) -> Option<(Vec<usize>, Vec<usize>)> {
+    let shape: Vec<i64> = shape.iter().map(|&extent| extent as i64).collect();
+    let view = StorageView::dense(StorageId(0), &shape).and_then(|dense| dense.transpose(perm)).ok()?;
+    let runs = view.runs()?;
+    // The farther apart its elements, the farther out was the axis.
     let mut input: Vec<usize> = (0..runs.len()).collect();
-    input.sort_unstable_by_key(|&run| runs[run].0);
+    input.sort_unstable_by_key(|&run| std::cmp::Reverse(runs[run].stride));
     let mut perm = vec![0; runs.len()];
     input.iter().enumerate().for_each(|(place, &run)| perm[run] = place);
-    (input.iter().map(|&run| runs[run].2).collect(), perm)
+    Some((input.iter().map(|&run| runs[run].extent as usize).collect(), perm))
 }
 
 fn classify(extents: &[usize], perm: &[usize], unit_bytes: usize) -> Class {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::kernels::{Axis, Movement};
-use crate::order::{Digit, Order};
+use crate::order::{Digit, Order, dense_strides};
 use crate::pattern::{self, Pattern, Side};
 
 /// More movements than this are no plan but a list of elements.
@@ -119,8 +119,9 @@ pub fn relayout(shape: &[usize], from: &Order, to: &Order, pad: &[u8]) -> Result
     let (sources, targets) = (sides("source", from, shape)?, sides("destination", to, shape)?);
     let axes = || shape.iter().zip(sources.iter().zip(&targets));
     if !shape.contains(&0) {
-        let moves: Option<Vec<_>> = axes().map(|(&extent, (from, to))| pattern::moves(from, to, extent)).collect();
-        made.moves = product(&moves.ok_or(Error::Scattered { parts: from_bytes / elem })?, elem)?;
+        let moves: Option<Vec<_>> =
+            axes().map(|(&extent, (from, to))| pattern::moves(|at| from.run(at), |at| to.run(at), extent)).collect();
+        made.moves = product(&moves.ok_or(Error::Scattered { parts: from_bytes / elem })?, elem, (0, 0))?;
     }
     if to_bytes > 0 && targets.iter().any(|side| !side.is_full()) {
         made.fills = fills(&targets, elem)?;
@@ -142,13 +143,8 @@ fn sides(side: &'static str, order: &Order, shape: &[usize]) -> Result<Vec<Side>
     if let Some(digit) = order.digits.iter().find(|digit| digit.axis >= shape.len()) {
         return Err(Error::NotAnOrder { side, axis: digit.axis });
     }
-    let mut memory = 1_usize;
-    let mut digits: Vec<(Digit, usize)> = Vec::with_capacity(order.digits.len());
-    for &digit in order.digits.iter().rev() {
-        digits.push((digit, memory));
-        // The product is known to fit, or is 0.
-        memory = memory.saturating_mul(digit.extent);
-    }
+    let memory = dense_strides(order.digits.iter().map(|digit| digit.extent));
+    let digits: Vec<(Digit, usize)> = order.digits.iter().copied().zip(memory).collect();
     let of = |(axis, &extent)| {
         let segments = order.segments.get(axis).map_or(&[][..], Vec::as_slice);
         Side::new(&digits, segments, axis, extent).ok_or(Error::NotAnOrder { side, axis })
@@ -156,24 +152,26 @@ fn sides(side: &'static str, order: &Order, shape: &[usize]) -> Result<Vec<Side>
     shape.iter().enumerate().map(of).collect()
 }
 
-/// The movements of all combinations of one pattern for each axis.
-fn product(axes: &[Vec<Pattern>], elem: usize) -> Result<Vec<Movement>, Error> {
+/// The movements of all combinations of one pattern for each axis; `start` is where index 0 lies on both sides, in elements.
+pub(crate) fn product(axes: &[Vec<Pattern>], elem: usize, start: (isize, isize)) -> Result<Vec<Movement>, Error> {
     let parts = axes.iter().fold(1_usize, |parts, patterns| parts.saturating_mul(patterns.len()));
     if parts > MOST_PARTS {
         return Err(Error::Scattered { parts });
     }
+    // No step and no first element is negative: a place that wrapped would lie outside of every buffer, which a kernel refuses.
+    let bytes = |elems: isize| elems as usize * elem;
     let movement = |number: usize| {
-        let (mut from, mut to, mut rest) = (0, 0, number);
+        let ((mut from, mut to), mut rest) = (start, number);
         let mut steps = Vec::new();
         for patterns in axes {
             let pattern = &patterns[rest % patterns.len()];
             rest /= patterns.len();
-            from += pattern.from * elem;
-            to += pattern.to * elem;
-            let bytes = |step: &pattern::Step| Axis { extent: step.count, from: step.from * elem, to: step.to * elem };
+            from += pattern.from;
+            to += pattern.to;
+            let bytes = |step: &pattern::Step| Axis { extent: step.count, from: bytes(step.from), to: bytes(step.to) };
             steps.extend(pattern.steps.iter().map(bytes));
         }
-        Movement::new(elem, steps, from, to)
+        Movement::new(elem, steps, bytes(from), bytes(to))
     };
     Ok((0..parts).map(movement).collect())
 }
@@ -188,7 +186,7 @@ fn fills(targets: &[Side], elem: usize) -> Result<Vec<Movement>, Error> {
             std::cmp::Ordering::Greater => pattern::all(side),
         };
         let axes: Option<Vec<_>> = targets.iter().enumerate().map(of).collect();
-        fills.extend(product(&axes.ok_or(Error::Scattered { parts: MOST_PARTS })?, elem)?);
+        fills.extend(product(&axes.ok_or(Error::Scattered { parts: MOST_PARTS })?, elem, (0, 0))?);
     }
     Ok(fills)
 }

@@ -4,6 +4,7 @@ mod layout_common;
 
 use layout_common::{Maps, coordinates, parse, permutation, reshaped, shaped_layout};
 use proptest::prelude::*;
+use relayout_ir::dim::Dim;
 use relayout_ir::layout::storage::{FreeOrCopy, StorageId, StorageView, ViewError};
 
 fn offsets(view: &StorageView) -> Vec<i64> {
@@ -158,6 +159,29 @@ proptest! {
             let list: Vec<i64> = coordinates(view.shape()).iter().map(|c| bound.offset(c).unwrap() as i64).collect();
             prop_assert_eq!(list, model.clone());
         }
+        for axis in 0..view.shape().len() {
+            let mut index = 0;
+            while let Some((at, run)) = view.run_from(axis, index) {
+                prop_assert!(run.extent >= 1, "{:?}", view);
+                for step in 0..run.extent {
+                    let (found, _) = view.run_from(axis, index + step).unwrap();
+                    prop_assert_eq!(found, at + step * run.stride, "{:?} axis {} from {}", view, axis, index);
+                }
+                index += run.extent;
+            }
+            prop_assert_eq!(index, view.shape()[axis]);
+        }
+        if let Some(runs) = view.runs() {
+            let extents: Vec<i64> = runs.iter().map(|run| run.extent).collect();
+            let list = coordinates(&extents).iter().map(|c| {
+                view.offset() + c.iter().zip(&runs).map(|(digit, run)| *digit as i64 * run.stride).sum::<i64>()
+            }).collect::<Vec<_>>();
+            prop_assert_eq!(list, model.clone(), "{:?}", view);
+        }
+        let mut places = model.clone();
+        places.sort_unstable();
+        places.dedup();
+        prop_assert!(view.has_repeats() || places.len() == model.len(), "{:?}", view);
         let to = reshaped(view.shape(), seed);
         if !model.is_empty() && has_strides(&model, &to) {
             prop_assert!(matches!(view.free_or_copy(&to), FreeOrCopy::Free(_)), "{:?} to {:?}", view, to);
@@ -253,4 +277,70 @@ fn wrong_views_are_refused() {
     assert!(matches!(view.free_or_copy(&[25]), FreeOrCopy::Copy(_)));
     let unequal = StorageView::new(StorageId(1), &parse("a[1:4,2:3,1:1]"), &[4]);
     assert!(matches!(unequal, Err(ViewError::Refused(_))));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_free_for_a_layout_is_free_for_a_view((shape, layout) in shaped_layout(Maps::Any), seed: u64) {
+        let Ok(view) = StorageView::new(StorageId(7), &layout, &shape) else { return Ok(()) };
+        let to = reshaped(&shape, seed);
+        let dims = |shape: &[i64]| shape.iter().map(|n| Dim::from(*n)).collect::<Vec<_>>();
+        let Ok(left) = layout.reshape(&dims(&shape), &dims(&to)) else { return Ok(()) };
+        if to.contains(&0) {
+            return Ok(());
+        }
+        // A view cannot spell unequal segments, which a reshape may leave.
+        let Ok(left) = StorageView::new(StorageId(7), &left, &to) else { return Ok(()) };
+        let free = view.free_or_copy(&to).free();
+        prop_assert!(free.as_ref().is_some_and(|free| offsets(free) == offsets(&left)), "{:?} {:?} {:?}", view, free, left);
+    }
+}
+
+#[test]
+fn tensors_with_strides_of_their_own_are_views() {
+    let id = StorageId(1);
+    assert_eq!(StorageView::dense(id, &[2, 3, 4]).unwrap(), whole("abc", &[2, 3, 4]));
+    let columns = StorageView::strided(id, 24, 0, &[4, 6], &[1, 4]).unwrap();
+    assert_eq!(columns, whole("ba", &[4, 6]));
+    let backwards = StorageView::strided(id, 4, 3, &[4], &[-1]).unwrap();
+    assert_eq!(backwards, whole("a", &[4]).slice(0, 3, 4, -1).unwrap());
+    for (elems, offset, stride) in [(4, 2, -1), (3, 0, 1), (4, -1, 1), (4, 1, i64::MAX)] {
+        assert!(StorageView::strided(id, elems, offset, &[4], &[stride]).is_err(), "{elems} {offset} {stride}");
+    }
+    assert!(StorageView::strided(id, 4, 0, &[4], &[1, 1]).is_err());
+    assert!(StorageView::dense(id, &[i64::MAX, 2]).is_err());
+    assert!(StorageView::dense(id, &[-1]).is_err());
+}
+
+#[test]
+fn a_tensor_in_a_larger_storage_is_the_part_that_it_takes() {
+    let joined = whole("NHWC", &[2, 6, 4, 4]);
+    let second = joined.narrow(0, 1, 1).unwrap();
+    let made = StorageView::new(StorageId(2), &parse("NHWC"), &[1, 6, 4, 4]).unwrap();
+    let there = made.clone().within(joined.storage(), 2 * 96, 96).unwrap();
+    assert_eq!(there, second);
+    assert!(there.move_to(&second).is_free() && !made.move_to(&second).is_free());
+    assert!(matches!(made.within(StorageId(1), 100, 5), Err(ViewError::OutOfStorage { .. })));
+}
+
+#[test]
+fn a_slice_of_a_layout_is_that_layout_with_strides_of_its_own() {
+    let channels = whole("NHWC", &[2, 6, 4, 5]).narrow(1, 2, 3).unwrap();
+    assert_eq!(channels.strides_as(&parse("NHWC")).as_deref(), Some(&[120, 30, 6, 1][..]));
+    assert_eq!(channels.strides_as(&parse("NCHW")).as_deref(), Some(&[120, 1, 30, 6][..]));
+    let blocks = whole("NCHW4c", &[2, 12, 4, 5]).narrow(1, 4, 8).unwrap();
+    assert_eq!(blocks.strides_as(&parse("NCHW4c")).as_deref(), Some(&[240, 80, 20, 4, 1][..]));
+    assert_eq!(blocks.strides_as(&parse("NCHW2c")).as_deref(), None, "blocks of 2 have other neighbours");
+    let odd = whole("NCHW4c", &[2, 12, 4, 5]).narrow(1, 0, 6).unwrap();
+    assert_eq!(odd.strides_as(&parse("NCHW4c")), None, "its pad slots are others' elements");
+}
+
+#[test]
+fn what_may_be_two_elements_repeats() {
+    let view = whole("ab", &[6, 4]);
+    assert!(!view.has_repeats() && !view.slice(0, 5, 3, -2).unwrap().has_repeats());
+    assert!(whole("ab", &[1, 4]).expand(&[6, 4]).unwrap().has_repeats());
+    assert!(StorageView::strided(StorageId(1), 9, 0, &[4, 3], &[2, 1]).unwrap().has_repeats());
 }

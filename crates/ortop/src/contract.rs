@@ -5,8 +5,8 @@
 //! `NCHW16c` of `[1, 20, 7, 7]` is stored as `[1, 2, 7, 7, 16]`. The logical dims behind that are what `shape` says, and where it says
 //! nothing or -1, as many as the input has slots, or as the slot map of `from` has indices.
 
-use relayout_codegen::{Digit, Hint, Kernel, Options, Order, Segment, plan, relayout};
-use relayout_ir::layout::{BoundLayout, Layout};
+use relayout_codegen::{Hint, Kernel, Options, Order, plan, relayout};
+use relayout_ir::layout::Layout;
 
 use crate::error::Refusal;
 
@@ -134,12 +134,12 @@ impl Layouts {
         // Says what does not fit, too.
         self.infer(&known)?;
         let logical: Vec<i64> = axes(from, shape, &known).iter().map(Axis::extent).collect();
-        let bound = |layout: &Layout| layout.bind(&logical).map_err(Refusal::Shape);
-        let (source, target) = (bound(from)?, bound(to)?);
+        let order = |layout: &Layout| Order::of(layout, &logical).map_err(Refusal::Shape);
+        let (source, target) = (order(from)?, order(to)?);
         let extents: Vec<usize> = logical.iter().map(|&extent| extent.max(0) as usize).collect();
-        let dims = target.factors().iter().map(|factor| factor.extent as i64).collect();
+        let dims = target.digits.iter().map(|digit| digit.extent as i64).collect();
         let zero = vec![0; elem_bytes];
-        let made = relayout(&extents, &order(from, &source), &order(to, &target), &zero)?;
+        let made = relayout(&extents, &source, &target, &zero)?;
         Ok(Planned { kernel: Kernel::of(&made, options), dims })
     }
 }
@@ -206,20 +206,6 @@ fn stored<N: Clone>(layout: &Layout, factor: &relayout_ir::layout::Factor, axes:
         }
         _ => Dim::Unknown,
     }
-}
-
-/// The layout as the planner spells it.
-fn order(layout: &Layout, bound: &BoundLayout) -> Order {
-    let digit = |factor: &relayout_ir::layout::BoundFactor| Digit {
-        axis: factor.axis,
-        extent: factor.extent as usize,
-        stride: factor.div as usize,
-    };
-    let segments = |axis: usize| {
-        let map = layout.slot_map(axis).unwrap_or_default();
-        map.iter().map(|part| Segment { length: part.len as usize, slots: part.slots as usize }).collect()
-    };
-    Order { digits: bound.factors().iter().map(digit).collect(), segments: (0..layout.rank()).map(segments).collect() }
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@ use relayout::ir::graph::OpName;
 use relayout::ir::layout::Layout;
 use relayout::ir::text::AttrJson;
 use relayout::target::{Become, Capabilities, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery};
-use relayout::{Action, Cost, GraphBuilder, GraphPlan, Ids, Options, Target, plan_graph};
+use relayout::{Action, Cost, GraphBuilder, GraphPlan, Ids, NodePlan, OperandPlan, Options, Target, plan_graph};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::error::Error;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -60,6 +61,14 @@ struct Instr {
     writes: TensorId,
 }
 
+/// Where a tensor lies that has no buffer of its own: a part of another one's, as long as nobody reads it but through that.
+#[derive(Clone, Debug)]
+struct Home {
+    within: TensorId,
+    offset: i64,
+    strides: Vec<i64>,
+}
+
 /// A program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
@@ -67,6 +76,7 @@ pub(crate) struct Program {
     instrs: Vec<Instr>,
     inputs: Vec<TensorId>,
     outputs: Vec<TensorId>,
+    homes: BTreeMap<TensorId, Home>,
 }
 
 impl Program {
@@ -85,6 +95,18 @@ impl Program {
         let writes = self.tensor(shape, None);
         self.instrs.push(Instr { what, reads: reads.to_vec(), writes });
         writes
+    }
+
+    /// Whether a tensor is written by an instruction and is free to be written anywhere: it has no readers yet and no home.
+    fn is_free(&self, t: TensorId) -> bool {
+        self.instrs.iter().any(|i| i.writes == t)
+            && !self.instrs.iter().any(|i| i.reads.contains(&t))
+            && !self.homes.contains_key(&t)
+    }
+
+    /// How many instructions do nothing but put tensors one behind the other.
+    fn concatenations(&self) -> usize {
+        self.instrs.iter().filter(|i| matches!(i.what, What::Concat { .. })).count()
     }
 
     /// How many instructions do nothing but move data.
@@ -308,6 +330,30 @@ impl Applied<'_> {
         Ok(())
     }
 
+    /// Whether the operands of a concatenation can be written where they are wanted: each is a window of the result, and
+    /// nobody else reads it.
+    fn is_woven(&self, node: &NodePlan<TensorId, InstrId>, reads: &[TensorId]) -> bool {
+        let uses = |t: &Option<OperandPlan<TensorId>>| {
+            let value = t.as_ref().map(|t| t.value);
+            let readers = self.plan.nodes.iter().flat_map(|n| n.operands.iter().flatten());
+            readers.filter(|o| Some(o.value) == value).count()
+                + self.plan.outputs.iter().filter(|o| Some(o.value) == value).count()
+        };
+        node.windows.len() == reads.len()
+            && reads.iter().all(|t| self.new.is_free(*t))
+            && node.operands.iter().all(|t| uses(t) == 1)
+    }
+
+    /// The result of a concatenation that its operands write.
+    fn weave(&mut self, node: &NodePlan<TensorId, InstrId>, reads: &[TensorId], shape: &[usize]) -> TensorId {
+        let within = self.new.tensor(shape, None);
+        for window in &node.windows {
+            let home = Home { within, offset: window.offset, strides: window.strides.clone() };
+            self.new.homes.insert(reads[window.slot], home);
+        }
+        within
+    }
+
     fn instructions(&mut self) -> Result<()> {
         let plan = self.plan;
         for node in &plan.nodes {
@@ -336,7 +382,10 @@ impl Applied<'_> {
                 },
                 other => return Err(format!("{other:?} is nothing that this compiler can do").into()),
             };
-            let new = self.new.emit(what, &reads, &shape);
+            let new = match what {
+                What::Concat { .. } if self.is_woven(node, &reads) => self.weave(node, &reads, &shape),
+                what => self.new.emit(what, &reads, &shape),
+            };
             self.places.push((old.writes, result.layout.clone(), new));
         }
         for output in &plan.outputs {
@@ -433,8 +482,18 @@ fn execute(p: &Program, inputs: &[Vec<f32>]) -> Result<Vec<Vec<f32>>> {
             }
             What::Reshape => x.0[shape.iter().zip(&at).fold(0, |i, (n, a)| i * n + a)],
         };
-        let result = coordinates(shape).map(element).collect();
-        buffers[instr.writes.0] = Some(result);
+        let result: Vec<f32> = coordinates(shape).map(element).collect();
+        match p.homes.get(&instr.writes) {
+            Some(home) => {
+                let room = p.tensors[home.within.0].shape.iter().product();
+                let buffer = buffers[home.within.0].get_or_insert_with(|| vec![f32::NAN; room]);
+                for (at, x) in coordinates(shape).zip(result) {
+                    let steps = at.iter().zip(&home.strides).map(|(&i, stride)| i as i64 * stride);
+                    buffer[usize::try_from(home.offset + steps.sum::<i64>())?] = x;
+                }
+            }
+            None => buffers[instr.writes.0] = Some(result),
+        }
     }
     p.outputs.iter().map(|t| buffers[t.0].clone().ok_or_else(|| "an output is not there".into())).collect()
 }
@@ -445,6 +504,8 @@ pub(crate) struct Outcome {
     pub(crate) plan: GraphPlan<TensorId, InstrId>,
     /// Moves of the program before and after.
     pub(crate) moves: (usize, usize),
+    /// Its concatenations before and after.
+    pub(crate) concatenations: (usize, usize),
     /// Results of both.
     pub(crate) results: (Vec<Vec<f32>>, Vec<Vec<f32>>),
 }
@@ -463,13 +524,15 @@ pub(crate) fn outcome() -> Result<Outcome> {
     let image: Vec<f32> = (0..8 * 6 * 3).map(|i| (i * 5 % 11) as f32 - 4.0).collect();
     let inputs = [image];
     let results = (execute(&before, &inputs)?, execute(&after, &inputs)?);
-    Ok(Outcome { plan, moves: (before.moves(), after.moves()), results })
+    let concatenations = (before.concatenations(), after.concatenations());
+    Ok(Outcome { plan, moves: (before.moves(), after.moves()), concatenations, results })
 }
 
 /// Says what was decided, and fails if the results differ.
 pub(crate) fn main() -> Result<()> {
-    let Outcome { plan, moves, results } = outcome()?;
+    let Outcome { plan, moves, concatenations, results } = outcome()?;
     println!("moves {} -> {}", moves.0, moves.1);
+    println!("concatenations {} -> {}: their operands are written in place", concatenations.0, concatenations.1);
     for node in &plan.nodes {
         println!("{:?}: {:?} {:?}", node.node, node.action, node.attributes);
     }

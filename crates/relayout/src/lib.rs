@@ -46,7 +46,7 @@ pub use model::{Model, dot};
 pub use optimize::{Optimized, Options, optimize, optimize_graph};
 pub use plan::{
     Action, ConstantPlan, GraphPlan, Ids, ListPlan, NodePlan, OperandPlan, OutputPlan, PLAN_SCHEMA, PlanError,
-    RelayoutPlan, User, ValuePlan, plan_graph,
+    RelayoutPlan, User, ValuePlan, WindowPlan, plan_graph,
 };
 pub use relayout_codegen as codegen;
 pub use relayout_fsio as fsio;

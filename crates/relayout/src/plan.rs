@@ -7,21 +7,25 @@
 //! [`relayouts`](GraphPlan::relayouts) for those who read them; do with each node what its [`Action`] says, its attributes as
 //! they are now. Shapes in a plan are storage shapes; layouts speak of the logical axes, which no plan changes.
 
+mod windows;
+
 use crate::error::Error;
 use crate::optimize::{Options, report_of_graph};
 use crate::report::Report;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
-use relayout_ir::form::{Form, Said, View, renumbered};
+use relayout_ir::form::{Form, InPlace, Said, renumbered};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
-use relayout_ir::layout::Layout;
+use relayout_ir::layout::storage::FreeOrCopy;
+use relayout_ir::layout::{Layout, Refusal};
 use relayout_ir::model::Model as IrModel;
-use relayout_ir::storage::same_bytes;
 use relayout_ir::text::AttrJson;
 use relayout_passes::pipeline::{Outcome, run};
 use relayout_target::Target;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use windows::WindowPlan;
 
 /// Version of the form of a plan.
 pub const PLAN_SCHEMA: u32 = 1;
@@ -157,6 +161,9 @@ pub struct NodePlan<V, N> {
     pub lists: Vec<ListPlan>,
     /// The result lists extents (Shape): these places of the stored shape, in this order.
     pub extents: Option<Vec<usize>>,
+    /// Where a Slice, Split or Concat can do without a copy: its parts, as windows of the storage that they share.
+    #[serde(default)]
+    pub windows: Vec<WindowPlan>,
 }
 
 /// What a node is from now on.
@@ -409,6 +416,7 @@ impl<V: Clone, N: Clone> Planner<'_, V, N> {
             removed: Vec::new(),
             lists: Vec::new(),
             extents: None,
+            windows: windows::windows(self.graph, node),
         };
         self.attributes(n, node, &mut plan)?;
         Ok(plan)
@@ -424,22 +432,18 @@ impl<V: Clone, N: Clone> Planner<'_, V, N> {
         let Some((x, y)) = ends else { return Ok(Action::Keep) };
         let graph = self.graph;
         let (from, to) = (graph.value(x), graph.value(y));
-        let (Some(from_shape), Some(to_shape)) = (from.ty.shape(), to.ty.shape()) else { return Ok(Action::Keep) };
-        let left = view.forward(&from.layout, from_shape, to_shape);
-        match left {
-            Ok(left) if same_bytes(&left, &to.layout, to_shape) => {
-                let stored = |v| {
-                    let shape = graph.storage_shape(v, &graph.value(v).layout);
-                    shape.ok_or_else(|| self.unsayable(n, "its view has no storage shape"))
-                };
-                let shape = stored(y)?;
-                // The same spelling of the same axes has the same storage shape, whatever its dims are called.
-                let renamed = !matches!(view, View::Reshape) && left == to.layout;
-                Ok(if renamed || stored(x)? == shape { Action::Alias } else { Action::Reshape { shape } })
+        if from.ty.shape().is_none() || to.ty.shape().is_none() {
+            return Ok(Action::Keep);
+        }
+        match graph.in_place(view, (x, &from.layout), (y, &to.layout)) {
+            FreeOrCopy::Free(InPlace::Alias) => Ok(Action::Alias),
+            FreeOrCopy::Free(InPlace::Reshape { to: shape, .. }) => Ok(Action::Reshape { shape }),
+            FreeOrCopy::Copy(Refusal::Moves { from, to }) => {
+                Ok(Action::Move { from: Box::new(from), to: Box::new(to) })
             }
-            Ok(left) => Ok(Action::Move { from: Box::new(left), to: Box::new(to.layout.clone()) }),
-            Err(_) if from.layout.is_row_major() && to.layout.is_row_major() => Ok(Action::Keep),
-            Err(why) => Err(self.unsayable(n, &why.to_string())),
+            FreeOrCopy::Copy(Refusal::NoStorageShape { .. }) => Err(self.unsayable(n, "its view has no storage shape")),
+            FreeOrCopy::Copy(_) if from.layout.is_row_major() && to.layout.is_row_major() => Ok(Action::Keep),
+            FreeOrCopy::Copy(why) => Err(self.unsayable(n, &why.to_string())),
         }
     }
 

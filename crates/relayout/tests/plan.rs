@@ -97,6 +97,7 @@ fn the_examples_run_and_agree() {
     foreign_ir::main().unwrap();
     let outcome = foreign_ir::outcome().unwrap();
     assert_eq!(outcome.moves, (2, 1));
+    assert_eq!(outcome.concatenations, (1, 0), "both convolutions write into the result");
     assert_eq!(outcome.results.0, outcome.results.1);
     assert!(outcome.results.0.iter().flatten().any(|x| *x != 0.0), "zeros would always agree");
     let kernels = outcome.plan.nodes.iter().filter(|n| matches!(n.action, Action::Kernel { .. })).count();
@@ -116,6 +117,37 @@ fn axes_are_renumbered_in_attributes_and_lists() {
     let softmax = plan.values.iter().find(|v| v.value == "softmax").unwrap();
     assert_eq!((&softmax.layout, &softmax.shape), (&layout("NHWC"), &[2, 4, 5, 3].map(Dim::from).to_vec()));
     assert!(node(&plan, "product").operands.iter().flatten().all(|o| o.layout == layout("NHWC") && o.shape.is_none()));
+}
+
+/// Slots, offsets and strides of a node's windows.
+fn windows(plan: &Plan, name: &str) -> Vec<(usize, i64, Vec<i64>)> {
+    node(plan, name).windows.iter().map(|w| (w.slot, w.offset, w.strides.clone())).collect()
+}
+
+#[test]
+fn parts_of_a_tensor_are_windows_of_its_storage() {
+    let plan = around(|g, x| {
+        let [starts, ends, axes, steps] =
+            [("s", [2, 2]), ("e", [0, 4]), ("a", [1, 2]), ("t", [-1, 1])].map(|(name, list)| g.ints(name, &list));
+        let cut = g.op("Slice", "cut", &[x, starts, ends, axes, steps], &[]);
+        let other = g.op("Relu", "other", &[cut], &[]);
+        g.op("Concat", "joined", &[other, cut], &[("axis", Attr::Int(-3))])
+    });
+    // Of [2,4,5,3] the rows 2 and 3 and the channels 2 and 1, backwards; all channels-last.
+    assert_eq!(windows(&plan, "cut"), [(0, 2 * 15 + 2, vec![60, 15, 3, -1])]);
+    assert_eq!(windows(&plan, "joined"), [(0, 0, vec![40, 20, 4, 1]), (1, 2, vec![40, 20, 4, 1])]);
+    assert_eq!(windows(&plan, "other"), []);
+}
+
+#[test]
+fn what_has_no_strides_or_no_size_is_no_window() {
+    let mut g = Named::new();
+    let x = g.builder.input("x", DType::F32, ["N".parse().unwrap(), Dim::from(4)]);
+    let x = x.unwrap();
+    g.ids.value(x, "x".to_owned());
+    let joined = g.op("Concat", "joined", &[x, x], &[("axis", Attr::Int(1))]);
+    let (plan, _) = g.plan(&[joined], &Options::default());
+    assert_eq!(windows(&plan, "joined"), []);
 }
 
 #[test]

@@ -8,7 +8,6 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::{AtomOrder, Bound, Slot, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::storage::reshape_target;
 use relayout_target::Numerics;
 use relayout_target::hints::Hints;
 use relayout_target::{Cost, NodeQuery, Offer, OpQuery, Target};
@@ -20,28 +19,9 @@ impl ScopeCandidates {
         let (Some(x), Some(y)) = (node.operand(0), node.result(0)) else {
             return vec![plain];
         };
-        let (Some(from), Some(to)) = (graph.value(x).ty.shape(), graph.value(y).ty.shape()) else { return vec![plain] };
-        let mut pairs: Vec<(Layout, Layout)> = Vec::new();
-        for l in &self.layouts[x.index()] {
-            if let Ok(r) = view.forward(l, from, to) {
-                pairs.push((l.clone(), r));
-            }
-        }
-        for r in &self.layouts[y.index()] {
-            if let Ok(l) = view.backward(r, from, to) {
-                pairs.push((l, r.clone()));
-            }
-        }
+        let sides = ((x, &self.layouts[x.index()][..]), (y, &self.layouts[y.index()][..]));
         let mut choices = Vec::new();
-        for (l, r) in pairs {
-            let (Some(stored), Some(wanted)) = (graph.storage_shape(x, &l), graph.storage_shape(y, &r)) else {
-                continue;
-            };
-            // A Transpose that is a view keeps the storage shape, whatever names the file gives to its dims.
-            let in_place = matches!(view, View::Transpose(_)) || stored == wanted;
-            if !in_place && reshape_target(&stored, &wanted).is_none() && !(l.is_row_major() && r.is_row_major()) {
-                continue;
-            }
+        for (l, r) in graph.free_pairs(view, sides.0, sides.1) {
             let mut choice = plain.clone();
             choice.ins[0] = l;
             choice.outs[0] = r;

@@ -5,7 +5,6 @@ use super::scopes::{BodyKey, Crossing, Scopes};
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::storage::{reshape_target, same_bytes};
 use relayout_target::hints::Hints;
 use relayout_target::{Cost, MoveKind, MoveQuery, NodeQuery, Offer, Sizes, Target};
 use rustc_hash::FxHashMap;
@@ -312,10 +311,8 @@ pub(super) fn move_cost(
 
 /// Whether a change of layout moves bytes. One that does not but that no Reshape of ONNX expresses is taken for one that does.
 pub(super) fn move_kind(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> MoveKind {
-    let shape = graph.value(v).ty.shape().unwrap_or_default();
-    let stored = |l: &Layout| graph.storage_shape(v, l);
-    let is_reshape = stored(from).zip(stored(to)).is_some_and(|(a, b)| reshape_target(&a, &b).is_some());
-    if same_bytes(from, to, shape) && is_reshape { MoveKind::View } else { MoveKind::Permute }
+    let free = graph.in_place(&View::Same, (v, from), (v, to)).free();
+    if free.is_some_and(|how| how.is_sayable()) { MoveKind::View } else { MoveKind::Permute }
 }
 
 /// Whether a node is a Transpose in the file.

@@ -3,11 +3,13 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use relayout_ir::layout::storage::{StorageId, StorageView, ViewError};
+use relayout_ir::layout::{LayoutError, Refusal};
 use thiserror::Error;
 
 use super::Field;
 use super::locate::Locator;
-use crate::Order;
+use crate::{Digit, Order};
 
 /// Why a field was not placed or not found.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -66,13 +68,15 @@ pub struct FieldName {
     /// The number of the arena.
     own: u64,
     group: usize,
-    base: usize,
+    field: usize,
 }
 
 /// Fields that lie as one.
 #[derive(Debug, Clone)]
 struct Group {
     locator: Locator,
+    /// Each field, over the storage of the group.
+    views: Vec<StorageView>,
     start: usize,
 }
 
@@ -113,15 +117,19 @@ impl Plot {
             Fields::After(depth) if depth <= digits => depth,
             Fields::After(depth) => return Err(FieldError::NoSuchDepth { depth, digits }),
         };
-        let not_an_order = || FieldError::NotAnOrder { shape: shape.to_vec() };
-        let locator = Locator::new(shape, order, depth, N).ok_or_else(not_an_order)?;
-        let inside = order.digits.iter().skip(depth).map(|digit| digit.extent);
-        let pitch = inside.fold(1_usize, usize::saturating_mul);
-        let slots = order.slots().and_then(|slots| slots.checked_mul(N)).ok_or(FieldError::TooLarge)?;
+        if !order.segments.is_empty() {
+            return Err(FieldError::NotAnOrder { shape: shape.to_vec() });
+        }
+        let (elems, views) = group(shape, order, depth, N).map_err(|why| match why {
+            ViewError::Refused(Refusal::Layout(LayoutError::TooLarge)) => FieldError::TooLarge,
+            _ => FieldError::NotAnOrder { shape: shape.to_vec() },
+        })?;
         let (group, start) = (self.groups.len(), self.elems);
-        self.elems = start.checked_add(slots).ok_or(FieldError::TooLarge)?;
-        self.groups.push(Group { locator, start });
-        Ok(std::array::from_fn(|field| FieldName { own: self.own, group, base: field * pitch }))
+        self.elems = start.checked_add(elems).ok_or(FieldError::TooLarge)?;
+        // All fields of a group lie alike, and a group of none has no field to ask for.
+        let locator = Locator::new(views.first().ok_or(FieldError::NotAnOrder { shape: shape.to_vec() })?);
+        self.groups.push(Group { locator, views, start });
+        Ok(std::array::from_fn(|field| FieldName { own: self.own, group, field }))
     }
 
     /// Places one field.
@@ -140,6 +148,21 @@ impl Plot {
     }
 }
 
+/// Elements of a group of `wide` fields, and each of them as a view: the field is an axis of its own, and its digit number `depth` of
+/// the order.
+fn group(shape: &[usize], order: &Order, depth: usize, wide: usize) -> Result<(usize, Vec<StorageView>), ViewError> {
+    // The shape has to be spelled by itself: no digit of its order may be that of the field.
+    order.layout(shape).map_err(Refusal::from)?;
+    let mut order = order.clone();
+    order.digits.insert(depth, Digit { axis: shape.len(), extent: wide, stride: 1 });
+    let extents: Vec<usize> = shape.iter().copied().chain([wide]).collect();
+    let layout = order.layout(&extents).map_err(Refusal::from)?;
+    let signed = extents.iter().map(|&extent| i64::try_from(extent).map_err(|_| Refusal::from(LayoutError::TooLarge)));
+    let whole = StorageView::new(StorageId(0), &layout, &signed.collect::<Result<Vec<_>, _>>()?)?;
+    let fields = (0..wide).map(|field| whole.select(shape.len(), field as i64)).collect::<Result<_, _>>()?;
+    Ok((whole.storage_elems() as usize, fields))
+}
+
 /// Storage with the fields in it.
 pub struct Arena<T> {
     /// Its number.
@@ -152,14 +175,38 @@ pub struct Arena<T> {
 impl<T> Arena<T> {
     /// A field.
     pub fn field<const R: usize>(&self, name: FieldName) -> Result<Field<'_, T, R>, FieldError> {
-        let cells = self.cells.as_ref().ok_or(FieldError::Destroyed)?;
-        let group = self.groups.get(name.group).filter(|_| name.own == self.own);
-        let Group { locator, start } = group.ok_or(FieldError::Stranger)?;
-        let rank = locator.shape().len();
+        let (cells, group, view) = self.find(name)?;
+        let rank = view.shape().len();
         if rank != R {
             return Err(FieldError::Rank { rank, asked: R });
         }
-        Ok(Field { cells, locator, base: start + name.base })
+        Ok(Field { cells, locator: &group.locator, base: group.start + view.offset() as usize })
+    }
+
+    /// A field as a view of the arena's storage: what has to be known to hand it to a kernel, to copy it, or to reshape it in place.
+    ///
+    /// ```
+    /// use relayout_codegen::Order;
+    /// use relayout_codegen::field::{Arena, Fields, Plot};
+    /// let mut plot = Plot::new();
+    /// let [x, y] = plot.place(&[8], &Order::dense(&[8]), Fields::Together).unwrap();
+    /// let arena: Arena<f32> = plot.build().unwrap();
+    /// // Of an array of structures each field is every second element.
+    /// let y = arena.view(y).unwrap();
+    /// assert_eq!((y.offset(), y.strides().unwrap()[0], y.is_contiguous()), (1, 2, false));
+    /// assert!(y.same_storage(&arena.view(x).unwrap()));
+    /// assert!(y.free_or_copy(&[2, 4]).is_free());
+    /// ```
+    pub fn view(&self, name: FieldName) -> Result<StorageView, FieldError> {
+        let (cells, group, view) = self.find(name)?;
+        let arena = view.clone().within(StorageId(self.own), cells.len() as u64, group.start as u64);
+        arena.map_err(|_| FieldError::TooLarge)
+    }
+
+    fn find(&self, name: FieldName) -> Result<(&[Cell<T>], &Group, &StorageView), FieldError> {
+        let cells = self.cells.as_ref().ok_or(FieldError::Destroyed)?;
+        let group = self.groups.get(name.group).filter(|_| name.own == self.own).ok_or(FieldError::Stranger)?;
+        Ok((cells, group, group.views.get(name.field).ok_or(FieldError::Stranger)?))
     }
 
     /// Elements that there is room for, padding included.

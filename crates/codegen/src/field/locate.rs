@@ -1,10 +1,9 @@
 //! From the index of an element to its place, and from place to place in the order of memory.
 //!
 //! Where stride and extent of a digit are powers of two it is taken by a shift and a mask, else by a division. Invariant: the
-//! digits of each axis are a mixed radix with a slot for each index, as [`crate::relayout()`] checks it too.
+//! digits of each axis are a mixed radix with a slot for each index, as a view without segments has them.
 
-use crate::order::{Digit, Order};
-use crate::pattern::Side;
+use relayout_ir::layout::storage::{StorageView, ViewFactor};
 
 /// A digit, and what a step of it is in memory, in elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,28 +39,11 @@ pub(super) struct Locator {
 }
 
 impl Locator {
-    /// The locator of an order whose digits from the one at `depth` on are all `wide` times as far apart, but those after it.
-    ///
-    /// That is the order of a group of `wide` fields with the field as digit number `depth`. `None` if the order does not
-    /// spell the shape, or has segments.
-    pub(super) fn new(shape: &[usize], order: &Order, depth: usize, wide: usize) -> Option<Self> {
-        if !order.segments.is_empty() || order.digits.iter().any(|digit| digit.axis >= shape.len()) {
-            return None;
-        }
-        let mut memory = 1_usize;
-        let mut parts: Vec<Part> = Vec::with_capacity(order.digits.len());
-        let mut plain: Vec<(Digit, usize)> = Vec::new();
-        for (at, digit) in order.digits.iter().enumerate().rev() {
-            if at + 1 == depth {
-                memory = memory.checked_mul(wide)?;
-            }
-            plain.push((*digit, memory));
-            parts.push(part(*digit, memory));
-            memory = memory.checked_mul(digit.extent)?;
-        }
-        parts.reverse();
-        let spelled = |(axis, &extent): (usize, &usize)| Side::new(&plain, &[], axis, extent).is_some();
-        shape.iter().enumerate().all(spelled).then(|| Self { shape: shape.to_vec(), parts })
+    /// The locator of a view, but for its offset.
+    pub(super) fn new(view: &StorageView) -> Self {
+        let mut parts: Vec<Part> = view.factors().iter().map(part).collect();
+        parts.sort_by_key(|part| std::cmp::Reverse(part.memory));
+        Self { shape: view.shape().iter().map(|&extent| extent as usize).collect(), parts }
     }
 
     pub(super) fn shape(&self) -> &[usize] {
@@ -100,9 +82,10 @@ impl Locator {
     }
 }
 
-fn part(digit: Digit, memory: usize) -> Part {
-    let Digit { axis, extent, stride } = digit;
+/// Digits of an order count forwards, so nothing is negative.
+fn part(factor: &ViewFactor) -> Part {
+    let (extent, stride, memory) = (factor.extent as usize, factor.div as usize, factor.stride as usize);
     let bits = extent.is_power_of_two() && stride.is_power_of_two();
     let take = if bits { Take::Bits { shift: stride.trailing_zeros(), mask: extent - 1 } } else { Take::Divide };
-    Part { axis, take, extent, stride, memory }
+    Part { axis: factor.axis, take, extent, stride, memory }
 }

@@ -8,6 +8,24 @@
 //! An arena is made by [`Plot::build`], and destroyed by [`Arena::destroy`]; asking it for a field after that is an error, as is
 //! asking with the name of a field of another arena.
 //!
+//! Where a field lies is a [`StorageView`](crate::StorageView) of the arena ([`Arena::view`]), like any other strided tensor; a
+//! [`Field`] is its fast reader.
+//!
+//! ```
+//! use relayout_codegen::field::{Arena, Field, Fields, Plot};
+//! use relayout_codegen::{Digit, Order};
+//! // Four structures of eight short arrays: height and speed of eight points, then of the next eight.
+//! let eights = Order { digits: vec![Digit { axis: 0, extent: 4, stride: 8 }, Digit { axis: 0, extent: 8, stride: 1 }], ..Order::default() };
+//! let mut plot = Plot::new();
+//! let [height, speed] = plot.place(&[32], &eights, Fields::After(1)).unwrap();
+//! let arena: Arena<f64> = plot.build().unwrap();
+//! let (height, speed): (Field<f64, 1>, Field<f64, 1>) = (arena.field(height).unwrap(), arena.field(speed).unwrap());
+//! for (index, speed) in speed.iter() {
+//!     speed.set(height[index].get() + 1.0);
+//! }
+//! assert_eq!((height.place([9]), speed.place([9])), (17, 25));
+//! ```
+//!
 //! Absent: fields of different types in one arena, sharing between threads, sparse storage, segments.
 
 mod arena;

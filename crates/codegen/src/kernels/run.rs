@@ -9,7 +9,7 @@ use super::isa::Kind;
 use super::job::{Job, LINE};
 use super::model;
 use super::{Form, Isa, Movement, Options, crew, portable};
-use crate::{Class, Error, Gather, Plan, Relayout};
+use crate::{Class, Error, Gather, Plan, Relayout, StridedCopy};
 
 /// A byte of a buffer that may hold nothing yet.
 type Byte = MaybeUninit<u8>;
@@ -94,6 +94,14 @@ impl Kernel {
         kernel
     }
 
+    /// Chooses the loops for a copy between two views.
+    #[must_use]
+    pub fn copying(copy: &StridedCopy, options: &Options) -> Self {
+        let mut kernel = Self::empty(copy.from_bytes(), copy.to_bytes(), options);
+        copy.moves.iter().for_each(|movement| kernel.add(movement.clone(), false, options));
+        kernel
+    }
+
     fn empty(from_bytes: usize, to_bytes: usize, options: &Options) -> Self {
         let isa = options.isa.unwrap_or_else(Isa::best);
         let threads = if options.threads == 0 { rayon::current_num_threads() } else { options.threads };
@@ -112,7 +120,8 @@ impl Kernel {
         self.parts.push(Part { movement, fill, aligned, odd });
     }
 
-    /// Moves `src` to `dst`, both of exactly the plan's bytes; every byte of `dst` is written.
+    /// Moves `src` to `dst`, both of exactly the plan's bytes; every byte of `dst` is written, but for a copy between views, which
+    /// writes the elements of its view only.
     pub fn run(&self, src: &[u8], dst: &mut [u8]) -> Result<(), Error> {
         self.run_uninit(bytes(src), bytes_mut(dst))
     }

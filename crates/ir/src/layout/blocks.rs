@@ -10,6 +10,7 @@
 
 use smallvec::SmallVec;
 
+use super::chain::{self, Link};
 use super::{Factor, Layout, LayoutError, MAX_SEGMENTS, Refusal, Segment};
 use crate::dim::Dim;
 
@@ -280,27 +281,22 @@ fn adjacent(outer: &Digit, inner: &Digit) -> bool {
     outer.last + 1 == inner.place.0
 }
 
-/// Merges full blocks into the block before them where the digits lie together.
-pub(super) fn merge(blocks: Vec<Block>) -> Result<Vec<Block>, Refusal> {
-    let mut merged: Vec<Block> = Vec::with_capacity(blocks.len());
-    for block in blocks {
-        let full = block.is_full();
-        match (merged.last_mut(), block.digits.first()) {
-            (Some(before), Some(digit))
-                if full
-                    && before.segments.is_none()
-                    && before.digits.last().is_some_and(|outer| adjacent(outer, digit)) =>
-            {
-                before.valid = product([&before.valid, &block.valid])?;
-                if let Some(outer) = before.digits.last_mut() {
-                    outer.extent = product([&outer.extent, &digit.extent])?;
-                    outer.last = digit.last;
-                }
-            }
-            _ => merged.push(block),
-        }
+impl Link for Block {
+    fn values(&self) -> &Dim {
+        &self.valid
     }
-    Ok(merged)
+
+    /// A full block continues the one before it where the digits lie together.
+    fn join(&mut self, next: &Block) -> Result<bool, Refusal> {
+        let (Some(outer), Some(digit)) = (self.digits.last_mut(), next.digits.first()) else { return Ok(false) };
+        if !next.is_full() || self.segments.is_some() || !adjacent(outer, digit) {
+            return Ok(false);
+        }
+        self.valid = product([&self.valid, &next.valid])?;
+        outer.extent = product([&outer.extent, &digit.extent])?;
+        outer.last = digit.last;
+        Ok(true)
+    }
 }
 
 /// Deals the blocks of a group of axes out to the axes of the result, cutting where an axis begins. `axes` are
@@ -312,22 +308,8 @@ pub(super) fn distribute(
 ) -> Result<Vec<Block>, Refusal> {
     let mut cuts = Cuts::default();
     for (axis, extent) in axes.iter().rev() {
-        let mut need = extent.clone();
-        let mut taken = Vec::new();
-        while !need.is_one() {
-            let Some(block) = blocks.pop() else { return Err(Refusal::Overflow) };
-            if let Some(rest) = need.exact_div(&block.valid) {
-                need = rest;
-                taken.push(block);
-            } else {
-                let (outer, inner) = cut(block, &need, *axis, &mut cuts)?;
-                blocks.push(outer);
-                taken.push(inner);
-                need = Dim::ONE;
-            }
-        }
-        taken.reverse();
-        result[*axis] = taken;
+        let cut = |block, need: &Dim| cut(block, need, *axis, &mut cuts);
+        result[*axis] = chain::take(&mut blocks, extent.clone(), cut)?;
     }
     Ok(blocks)
 }

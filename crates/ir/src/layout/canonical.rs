@@ -16,6 +16,7 @@
 use smallvec::SmallVec;
 
 use super::blocks::{self, Block, Spelling};
+use super::chain;
 use super::{Factor, Layout, Segment};
 use crate::dim::Dim;
 
@@ -53,7 +54,7 @@ impl Layout {
     /// The form by merging digits, which needs no values: all there is to do where no slot is pad.
     fn form_of_digits(&self, shape: &[Dim]) -> Option<Layout> {
         let spelling = blocks::spell(self, shape).ok()?;
-        let merged = spelling.into_iter().map(blocks::merge).collect::<Result<_, _>>().ok()?;
+        let merged = spelling.into_iter().map(chain::merge).collect::<Result<_, _>>().ok()?;
         blocks::assemble(merged, shape).ok()
     }
 

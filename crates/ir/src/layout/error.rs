@@ -1,5 +1,7 @@
 //! What can be wrong with a layout, and why a view of one is refused.
 
+use super::Layout;
+
 /// A layout that cannot exist, or does not fit the shape it is bound to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -208,6 +210,23 @@ pub enum Refusal {
     /// An extent beyond 64-bit integers, or a polynomial with too many terms.
     #[error("an extent on the way overflows")]
     Overflow,
+    /// The bytes lie otherwise than they are wanted.
+    #[error("the bytes lie as {from} and are wanted as {to}")]
+    Moves {
+        /// How the operand's bytes lie, read as the result.
+        from: Layout,
+        /// How the result is to lie.
+        to: Layout,
+    },
+    /// A view of other places, or of another storage.
+    #[error("the elements are elsewhere")]
+    OtherPlaces,
+    /// A value that no file can declare in its layout.
+    #[error("the layout {layout} has no storage shape here: it splits or pads an axis of unknown extent")]
+    NoStorageShape {
+        /// The layout.
+        layout: Layout,
+    },
     /// No digits exist of which both layouts are orders.
     #[error("axis {axis}: digits of {left} and of {right} elements overlap, so the layouts have no common refinement")]
     NoRefinement {

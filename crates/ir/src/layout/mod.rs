@@ -24,6 +24,7 @@ mod alias;
 mod bind;
 mod blocks;
 mod canonical;
+mod chain;
 mod error;
 mod names;
 pub mod pad;

@@ -1,20 +1,24 @@
 //! Views of a storage that a dense layout cannot spell: gaps, offsets, steps, repeats.
 //!
 //! A [`StorageView`] is what narrow, slice, split, select and expand leave: a shape, an offset, and a stride for every
-//! digit of every axis, over storage that it shares. It starts as a whole layout and only ever describes; no method
-//! moves data, and where one cannot describe its result it says why. An embedder uses it to split and concatenate
-//! without copies, and to ask whether a reshape is free.
+//! digit of every axis, over storage that it shares. It starts as a whole layout, or as a tensor with strides of its own,
+//! and only ever describes; no method moves data, and where one cannot describe its result it says why. An embedder uses
+//! it to split and concatenate without copies, and to ask whether a reshape is free. The permute API copies what it says.
 //!
 //! Invariants: every index within the shape has its offset within the storage; extents are constants. Absent: views
 //! of unequal segments (refused when the view is made) and knowledge of what is in pad slots.
 
 mod error;
+mod make;
+mod place;
 
 use smallvec::SmallVec;
 
 pub use error::ViewError;
+pub use place::Run;
 
-use super::strided::{self, Part};
+use super::chain;
+use super::strided::Part;
 use super::{Factor, Layout, LayoutError, MAX_STORAGE_ELEMS, Refusal, check_permutation};
 use crate::dim::Dim;
 
@@ -35,13 +39,42 @@ pub struct ViewFactor {
     pub stride: i64,
 }
 
-/// What a reshape of a view costs.
+/// Whether a result can be its operand's bytes as they lie.
+///
+/// The answer is the same type wherever the question is asked: of a [`StorageView`], of a layout in the decision
+/// ([`View::free_or_copy`](crate::form::View::free_or_copy)), of values of a graph ([`Graph::in_place`]).
+///
+/// [`Graph::in_place`]: crate::graph::Graph::in_place
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FreeOrCopy {
-    /// Nothing: the result is this view of the same storage.
-    Free(StorageView),
-    /// A copy, because of this.
+pub enum FreeOrCopy<V = StorageView> {
+    /// It can: this is the result, over the same bytes.
+    Free(V),
+    /// It takes a copy, because of this.
     Copy(Refusal),
+}
+
+impl<V> FreeOrCopy<V> {
+    /// The result, where it is free.
+    pub fn free(self) -> Option<V> {
+        match self {
+            FreeOrCopy::Free(view) => Some(view),
+            FreeOrCopy::Copy(_) => None,
+        }
+    }
+
+    /// Whether it is free.
+    pub fn is_free(&self) -> bool {
+        matches!(self, FreeOrCopy::Free(_))
+    }
+}
+
+impl<V> From<Result<V, Refusal>> for FreeOrCopy<V> {
+    fn from(answer: Result<V, Refusal>) -> Self {
+        match answer {
+            Ok(view) => FreeOrCopy::Free(view),
+            Err(why) => FreeOrCopy::Copy(why),
+        }
+    }
 }
 
 /// A strided window on a storage; see the [module](self).
@@ -61,15 +94,6 @@ fn int(dim: &Dim) -> i64 {
 }
 
 impl StorageView {
-    /// The whole of a storage that holds a tensor of this shape in this layout.
-    pub fn new(storage: StorageId, layout: &Layout, shape: &[i64]) -> Result<StorageView, ViewError> {
-        let bound = layout.bind(shape).map_err(Refusal::from)?;
-        let dims: Vec<Dim> = shape.iter().map(|extent| Dim::from(*extent)).collect();
-        let axes = strided::parts_of(layout, &dims)?;
-        let shape = SmallVec::from_slice(shape);
-        Ok(StorageView { storage, storage_elems: bound.storage_elems(), offset: 0, shape, axes })
-    }
-
     /// The logical shape.
     pub fn shape(&self) -> &[i64] {
         &self.shape
@@ -78,6 +102,11 @@ impl StorageView {
     /// Elements from the start of the storage to the element at index 0 of every axis.
     pub fn offset(&self) -> i64 {
         self.offset
+    }
+
+    /// Elements of the storage.
+    pub fn storage_elems(&self) -> u64 {
+        self.storage_elems
     }
 
     /// The storage that it looks at.
@@ -148,24 +177,6 @@ impl StorageView {
             }
         }
         Some(offset)
-    }
-
-    /// What PyTorch's `is_contiguous()` answers: elements in row-major order without gaps, whatever the offset. Size-1
-    /// axes and empty tensors do not matter.
-    pub fn is_contiguous(&self) -> bool {
-        if self.shape.contains(&0) {
-            return true;
-        }
-        let mut span = 1;
-        self.axes.iter().zip(&self.shape).rev().all(|(parts, extent)| {
-            let continues = match parts.as_slice() {
-                [] => true,
-                [part] => part.is_plain() && part.steps.iter().all(|step| int(&step.stride) == span),
-                _ => false,
-            };
-            span *= extent;
-            continues
-        })
     }
 
     /// Whether both look at the same storage.
@@ -340,10 +351,7 @@ impl StorageView {
     /// Whether a reshape is a view of the same storage, or needs a copy and why. An axis of the result may take several
     /// digits, so more is free than in PyTorch: its `view` succeeds where the result has [`StorageView::strides`].
     pub fn free_or_copy(&self, to: &[i64]) -> FreeOrCopy {
-        match self.reshaped(to) {
-            Ok(view) => FreeOrCopy::Free(view),
-            Err(why) => FreeOrCopy::Copy(why),
-        }
+        self.reshaped(to).into()
     }
 
     fn reshaped(&self, to: &[i64]) -> Result<StorageView, Refusal> {
@@ -360,11 +368,11 @@ impl StorageView {
             view.axes = to.iter().map(plain).collect();
             return Ok(view);
         }
-        let mut chain = strided::merge(self.axes.concat()).ok_or(Refusal::Overflow)?;
+        let mut parts = chain::merge(self.axes.concat())?;
         let mut axes = Vec::with_capacity(to.len());
         for (axis, extent) in to.iter().enumerate().rev() {
-            let parts = take(&mut chain, axis, Dim::from(*extent))?;
-            axes.push(strided::merge(parts).ok_or(Refusal::Overflow)?);
+            let taken = chain::take(&mut parts, Dim::from(*extent), |part, need| cut(part, need, axis))?;
+            axes.push(chain::merge(taken)?);
         }
         axes.reverse();
         view.axes = axes;
@@ -372,24 +380,10 @@ impl StorageView {
     }
 }
 
-/// Takes `need` elements off the inner end of a chain.
-fn take(chain: &mut Vec<Part>, axis: usize, mut need: Dim) -> Result<Vec<Part>, Refusal> {
-    let mut taken = Vec::new();
-    while !need.is_one() {
-        let part = chain.pop().ok_or(Refusal::Overflow)?;
-        if let Some(rest) = need.exact_div(&part.valid) {
-            need = rest;
-            taken.push(part);
-        } else {
-            let refusal = Refusal::CutsDigit { axis, need: need.to_string(), digit: part.valid.to_string() };
-            let (outer, inner) = part.cut(&need).ok_or(refusal)?;
-            chain.push(outer);
-            taken.push(inner);
-            need = Dim::ONE;
-        }
-    }
-    taken.reverse();
-    Ok(taken)
+/// Cuts a part for an axis of a result.
+fn cut(part: Part, need: &Dim, axis: usize) -> Result<(Part, Part), Refusal> {
+    let digit = part.valid.to_string();
+    part.cut(need).ok_or_else(|| Refusal::CutsDigit { axis, need: need.to_string(), digit })
 }
 
 /// Indices that one step of the outermost digit spans.

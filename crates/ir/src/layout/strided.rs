@@ -8,6 +8,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::blocks::{self, Spelling};
+use super::chain::{self, Link};
 use super::{Layout, Refusal};
 use crate::dim::Dim;
 
@@ -99,7 +100,7 @@ pub(super) fn parts_of(layout: &Layout, shape: &[Dim]) -> Result<Vec<Vec<Part>>,
             }
             parts.push(part);
         }
-        axes.push(merge(parts).ok_or(Refusal::Overflow)?);
+        axes.push(chain::merge(parts)?);
     }
     Ok(axes)
 }
@@ -117,24 +118,20 @@ fn strides_of(spelling: &Spelling) -> Option<Vec<Dim>> {
     Some(strides)
 }
 
-/// Joins a plain part to the one before it where the strides continue.
-pub(super) fn merge(parts: Vec<Part>) -> Option<Vec<Part>> {
-    let mut merged: Vec<Part> = Vec::with_capacity(parts.len());
-    for part in parts {
-        let span = match part.steps.as_slice() {
-            [only] => part.valid.checked_mul(&only.stride),
-            _ => None,
-        };
-        match (merged.last_mut(), span) {
-            (Some(before), Some(span)) if before.steps.last().is_some_and(|step| step.stride == span) => {
-                before.valid = before.valid.checked_mul(&part.valid)?;
-                if let (Some(outer), [inner]) = (before.steps.last_mut(), part.steps.as_slice()) {
-                    outer.extent = outer.extent.checked_mul(&part.valid)?;
-                    outer.stride = inner.stride.clone();
-                }
-            }
-            _ => merged.push(part),
-        }
+impl Link for Part {
+    fn values(&self) -> &Dim {
+        &self.valid
     }
-    Some(merged)
+
+    /// A plain part continues the one before it where the strides continue.
+    fn join(&mut self, next: &Part) -> Result<bool, Refusal> {
+        let ([inner], Some(outer)) = (next.steps.as_slice(), self.steps.last_mut()) else { return Ok(false) };
+        if next.valid.checked_mul(&inner.stride).as_ref() != Some(&outer.stride) {
+            return Ok(false);
+        }
+        self.valid = self.valid.checked_mul(&next.valid).ok_or(Refusal::Overflow)?;
+        outer.extent = outer.extent.checked_mul(&next.valid).ok_or(Refusal::Overflow)?;
+        outer.stride = inner.stride.clone();
+        Ok(true)
+    }
 }

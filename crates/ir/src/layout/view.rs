@@ -1,6 +1,7 @@
 //! Views: what Transpose and Reshape make of a layout without moving an element.
 
 use super::blocks::{self, Block, Spelling};
+use super::chain;
 use super::{Factor, Layout, LayoutError, Refusal, Spelled, check_permutation};
 use crate::dim::Dim;
 
@@ -44,17 +45,17 @@ impl Layout {
         let mut result: Spelling = vec![Vec::new(); to.len()];
         let mut carry: Vec<Block> = Vec::new();
         for group in groups(from, to)? {
-            let mut chain = std::mem::take(&mut carry);
+            let mut parts = std::mem::take(&mut carry);
             for axis in group.from {
-                chain.append(&mut source[axis]);
+                parts.append(&mut source[axis]);
             }
-            if let (true, Some(one)) = (chain.iter().all(|block| block.valid.is_one()), group.to.clone().next()) {
-                result[one] = chain; // a size-1 axis takes the padding of size-1 axes
+            if let (true, Some(one)) = (parts.iter().all(|block| block.valid.is_one()), group.to.clone().next()) {
+                result[one] = parts; // a size-1 axis takes the padding of size-1 axes
                 continue;
             }
             let axes: Vec<(usize, Dim)> =
                 group.to.filter(|axis| !to[*axis].is_one()).map(|axis| (axis, to[axis].clone())).collect();
-            let left = blocks::distribute(blocks::merge(chain)?, &axes, &mut result)?;
+            let left = blocks::distribute(chain::merge(parts)?, &axes, &mut result)?;
             // Padding of size-1 axes: it goes with the axis that it stands before.
             match axes.first() {
                 Some((first, _)) => {

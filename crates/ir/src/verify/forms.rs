@@ -10,7 +10,8 @@ use super::{Invariant, Scope};
 use crate::dim::Dim;
 use crate::form::{AtomId, AtomOrder, Border, Bound, Form, KernelLayouts, Role, Slot, View};
 use crate::graph::{Graph, Node, Op, ValueId};
-use crate::layout::{Layout, Segment};
+use crate::layout::storage::FreeOrCopy;
+use crate::layout::{Layout, Refusal, Segment};
 use crate::op::value_at;
 use crate::storage::StorageRule;
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,7 +152,7 @@ fn view(scope: &mut Scope<'_>, node: &Node, view: &View) {
     let (from, to) = (graph.value(operand), graph.value(result));
     let (Some(old), Some(new)) = (from.ty.shape(), to.ty.shape()) else { return };
     let plain = |layout: &Layout, rank: usize| layout.is_row_major() && layout.rank() == rank;
-    let forward = match view {
+    match view {
         View::Transpose(perm) => {
             if Layout::permutation(perm).is_err() || perm.len() != old.len() || perm.len() != new.len() {
                 let problem = format!("is {}, which the permutation {perm:?} does not make of {}", to.ty, from.ty);
@@ -161,18 +162,18 @@ fn view(scope: &mut Scope<'_>, node: &Node, view: &View) {
         }
         // Row-major to row-major is what the op itself does, also where the extents can't be compared.
         View::Reshape if plain(&from.layout, old.len()) && plain(&to.layout, new.len()) => return,
-        View::Same | View::Reshape => view.forward(&from.layout, old, new),
-    };
-    match forward {
-        Ok(layout) if layout == to.layout || layout.equivalent(&to.layout, new) => {}
-        Ok(layout) => {
+        View::Same | View::Reshape => {}
+    }
+    match view.free_or_copy(&from.layout, old, &to.layout, new) {
+        FreeOrCopy::Free(_) => {}
+        FreeOrCopy::Copy(Refusal::Moves { from: layout, .. }) => {
             let problem = format!(
                 "is stored as {}, but the bytes of `{}` ({}) lie as {layout}",
                 to.layout, from.name, from.layout
             );
             scope.report(Invariant::View, Some(result), problem, "take that layout, or put a relayout before the view");
         }
-        Err(why) => {
+        FreeOrCopy::Copy(why) => {
             let problem = format!("can't view `{}` as stored ({}): {why}", from.name, from.layout);
             scope.report(Invariant::View, Some(result), problem, "put a relayout to row-major before the view");
         }

@@ -4,10 +4,9 @@ use super::{ExportError, Exporter};
 use crate::proto::make::tensor_attribute;
 use crate::proto::{NodeProto, TensorProto};
 use bytes::Bytes;
-use relayout_codegen::{Digit, Options, Order, Segment, permute, permute_nibbles, plan, relayout, run_relayout};
+use relayout_codegen::{Options, Order, permute, permute_nibbles, plan, relayout, run_relayout};
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dtype::DType;
-use relayout_ir::layout::BoundFactor;
 use std::io;
 
 impl Exporter {
@@ -54,7 +53,8 @@ fn repacked(source: &[u8], dtype: DType, repack: &Repack, size: u64) -> Result<V
     let mut out = vec![0u8; usize::try_from(size).map_err(|e| e.to_string())?];
     match dtype.bits() {
         Some(bits @ (8 | 16 | 32 | 64 | 128)) if repack.to.as_permutation().is_none() => {
-            let (from, to) = (Order::dense(&shape), order(repack)?);
+            let to = Order::of(&repack.to, &repack.extents).map_err(|e| e.to_string())?;
+            let from = Order::dense(&shape);
             let plan = relayout(&shape, &from, &to, &vec![0; bits as usize / 8]).map_err(|e| e.to_string())?;
             run_relayout(source, &mut out, &plan, &Options::default()).map_err(|e| e.to_string())?;
         }
@@ -69,19 +69,6 @@ fn repacked(source: &[u8], dtype: DType, repack: &Repack, size: u64) -> Result<V
         _ => return Err(format!("{dtype} elements can't be moved")),
     }
     Ok(out)
-}
-
-/// How the axes of the source lie in the result.
-fn order(repack: &Repack) -> Result<Order, String> {
-    let bound = repack.to.bind(&repack.extents).map_err(|e| e.to_string())?;
-    let size = |n: u64| usize::try_from(n).map_err(|e| e.to_string());
-    let digit = |f: &BoundFactor| Ok(Digit { axis: f.axis, extent: size(f.extent)?, stride: size(f.div)? });
-    let digits = bound.factors().iter().map(digit).collect::<Result<_, String>>()?;
-    let segments = (0..repack.to.rank()).map(|axis| {
-        let map = repack.to.slot_map(axis).unwrap_or_default();
-        map.iter().map(|s| Ok(Segment { length: size(s.len)?, slots: size(s.slots)? })).collect()
-    });
-    Ok(Order { digits, segments: segments.collect::<Result<_, String>>()? })
 }
 
 /// A vector of 64-bit integers.

@@ -5,11 +5,11 @@ use crate::proto::NodeProto;
 use crate::proto::make::{int_attribute, ints_attribute};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::{Form, View};
+use relayout_ir::form::{Form, InPlace, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::NCHWC;
-use relayout_ir::storage::{StorageRule, blocked_image, image_in_runs, reshape_target, same_bytes};
+use relayout_ir::storage::{StorageRule, blocked_image, image_in_runs, reshape_target};
 
 /// What is left of a view or a move once both sides have their storage shapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,21 +85,20 @@ pub(super) fn change(graph: &Graph, n: NodeId) -> Option<Change> {
         return None;
     }
     let (from_shape, to_shape) = (from.ty.shape()?, to.ty.shape()?);
-    let (stored, wanted) = (graph.storage_shape(x, &from.layout)?, graph.storage_shape(y, &to.layout)?);
-    let left = view.forward(&from.layout, from_shape, to_shape);
-    // The same spelling of the same axes has the same storage shape, whatever names the file gives to its dims.
-    let renamed = !matches!(view, View::Reshape) && left.as_ref().is_ok_and(|l| *l == to.layout);
-    if left.as_ref().is_ok_and(|l| same_bytes(l, &to.layout, to_shape)) {
-        if renamed || stored == wanted {
-            return Some(Change::Nothing { x, y });
+    graph.storage_shape(x, &from.layout).zip(graph.storage_shape(y, &to.layout))?;
+    match graph.in_place(&view, (x, &from.layout), (y, &to.layout)).free() {
+        Some(InPlace::Alias) => return Some(Change::Nothing { x, y }),
+        Some(InPlace::Reshape { from, to }) => {
+            if let Some(target) = reshape_target(&from, &to) {
+                return Some(Change::Reshape { x, y, target });
+            }
         }
-        if let Some(target) = reshape_target(&stored, &wanted) {
-            return Some(Change::Reshape { x, y, target });
-        }
+        None => {}
     }
     if plain {
         return None;
     }
+    let left = view.forward(&from.layout, from_shape, to_shape);
     if let Some(reorder) = left.as_ref().ok().and_then(|left| reorder(graph, x, y, left, to_shape)) {
         return Some(reorder);
     }

@@ -29,6 +29,16 @@ pub enum ViewError {
         /// Extent of the axis.
         extent: i64,
     },
+    /// Elements outside of the storage.
+    #[error("elements {first} to {last} of a storage of {elems}; give it their room, or a smaller view")]
+    OutOfStorage {
+        /// The first element.
+        first: i64,
+        /// The last one.
+        last: i64,
+        /// Elements of the storage.
+        elems: u64,
+    },
     /// A range that begins or ends within a block.
     #[error("indices {start}..{end} of axis {axis} begin or end within a block of {block}; take whole blocks or copy")]
     CutsBlock {
