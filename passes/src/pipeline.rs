@@ -99,10 +99,9 @@ impl<'a> State<'a> {
             StepRun::Target(Pass { run: Run::EachGraph(run), .. }) => run,
         };
         self.context(0, |cx| {
-            each_graph(graph, "", &mut |graph, _| {
-                run(graph, cx)?;
-                cx.scope += 1;
-                Ok(())
+            each_scope(graph, &mut |graph, scope| {
+                cx.scope = scope;
+                run(graph, cx)
             })
         })
     }
@@ -174,11 +173,11 @@ pub struct PipelineOptions {
     pub limits: Limits,
     /// How inputs and outputs of the model are stored.
     pub ends: Ends,
-    /// Decide layouts and say them, but leave every node and every constant of the graph where it is.
+    /// Decide and write layouts, but leave every node and every constant of the graph where it is.
     pub layouts_only: bool,
     /// What rewrites may do to results.
     pub numerics: Numerics,
-    /// Print the main graph after this pass.
+    /// Keep the main graph as it is after this pass, to be printed.
     pub print_after: Option<String>,
     /// For how many of the moves that are left it is found out what it would take for them to go; the dearest come first.
     pub price_moves: usize,
@@ -201,8 +200,8 @@ pub struct Outcome {
     pub solve: SolveRecord,
     /// Problems of the model that did not stop the work.
     pub notes: Vec<String>,
-    /// Text of the main graph after the pass that was asked for.
-    pub printed: Option<String>,
+    /// The main graph after the pass that was asked for.
+    pub printed: Option<Graph>,
     /// Size hints that were used.
     pub hints: BTreeMap<String, i64>,
     /// Inputs and outputs that are stored otherwise than before.
@@ -245,7 +244,7 @@ pub fn prepare(
     Ok((outcome, hints))
 }
 
-/// Runs other steps than those of [`steps`] as [`run`] does: with one more between them, say.
+/// Runs other steps than those of [`steps`] as [`run`] does, with one more between them for example.
 ///
 /// # Errors
 /// As of [`run`].
@@ -291,7 +290,7 @@ pub fn run_steps(
         state.facts.extend(step.is.gives);
         state.check(graph, step.is.name)?;
         if options.print_after.as_deref() == Some(step.is.name) {
-            printed = Some(graph.to_string());
+            printed = Some(graph.clone());
         }
     }
     state.outcome(graph, &constants, printed)
@@ -307,9 +306,8 @@ struct Constants {
 
 impl Constants {
     fn note_folded(&mut self, graph: &mut Graph) -> Result<(), PassError> {
-        each_graph(graph, "", &mut |graph, _| {
-            let before = &self.of_input[self.folded.len()];
-            self.folded.push(constants_of(graph).difference(before).copied().collect());
+        each_scope(graph, &mut |graph, scope| {
+            self.folded.push(constants_of(graph).difference(&self.of_input[scope]).copied().collect());
             Ok(())
         })
     }
@@ -324,17 +322,15 @@ impl State<'_> {
         mut self,
         graph: &mut Graph,
         constants: &Constants,
-        printed: Option<String>,
+        printed: Option<Graph>,
     ) -> Result<Outcome, PassError> {
-        let mut at = 0;
-        each_graph(graph, "", &mut |graph, _| {
-            let record = &mut self.graphs[at];
-            record.moves = describe_priced_moves(graph, &self.settings.hints, record.weight, at, &self.priced);
-            let now: BTreeSet<NodeId> = constants_of(graph).difference(&constants.of_input[at]).copied().collect();
-            let folded = constants.folded.get(at);
+        each_scope(graph, &mut |graph, scope| {
+            let record = &mut self.graphs[scope];
+            record.moves = describe_priced_moves(graph, &self.settings.hints, record.weight, scope, &self.priced);
+            let now: BTreeSet<NodeId> = constants_of(graph).difference(&constants.of_input[scope]).copied().collect();
+            let folded = constants.folded.get(scope);
             record.folded = folded.map_or(now.len(), |folded| folded.intersection(&now).count());
-            record.rewrites = self.report.rules.get(at).cloned().unwrap_or_default();
-            at += 1;
+            record.rewrites = self.report.rules.get(scope).cloned().unwrap_or_default();
             Ok(())
         })?;
         Ok(Outcome {
@@ -370,24 +366,34 @@ impl State<'_> {
     }
 }
 
+/// Visits every graph of a model with its number, as [`each_graph`] orders them.
+pub(crate) fn each_scope(
+    graph: &mut Graph,
+    visit: &mut dyn FnMut(&mut Graph, usize) -> Result<(), PassError>,
+) -> Result<(), PassError> {
+    let mut scope = 0;
+    each_graph(graph, "", &mut |graph, _| {
+        visit(graph, scope)?;
+        scope += 1;
+        Ok(())
+    })
+}
+
 /// What the input moves, before any pass takes something away.
 fn note_transposes(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
     for (record, scope) in state.graphs.iter_mut().zip(&Scopes::of(graph).list) {
         record.weight = scope.weight;
     }
-    let mut at = 0;
-    each_graph(graph, "", &mut |graph, _| {
-        state.graphs[at].before = crate::report::transposes(graph, &state.settings.hints, state.graphs[at].weight);
-        at += 1;
+    each_scope(graph, &mut |graph, scope| {
+        let record = &mut state.graphs[scope];
+        record.before = crate::report::transposes(graph, &state.settings.hints, record.weight);
         Ok(())
     })
 }
 
 pub(crate) fn run_assign(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
-    let mut at = 0;
-    each_graph(graph, "", &mut |graph, _| {
-        state.graphs[at].opaque = crate::report::opaque_nodes(graph);
-        at += 1;
+    each_scope(graph, &mut |graph, scope| {
+        state.graphs[scope].opaque = crate::report::opaque_nodes(graph);
         Ok(())
     })?;
     let scopes = Scopes::with_ends(graph, &state.ends);

@@ -204,25 +204,6 @@ fn an_empty_problem_costs_nothing_and_an_impossible_one_is_infinite() {
     assert_eq!((solution.cost, solution.bound), (Cost::INFINITE, Cost::INFINITE));
 }
 
-#[test]
-fn closed_moves_price_the_cheapest_route() {
-    let mut problem = Problem::new();
-    let producer = problem.add_variable("p", costs(&[0])).expect("has states");
-    let reader = problem.add_variable("r", costs(&[0])).expect("has states");
-    let mut value = SharedValue {
-        name: "t".into(),
-        producer,
-        produces: vec![0],
-        uses: vec![Use { var: reader, wants: vec![Some(2)] }],
-        layouts: 3,
-        moves: costs(&[0, 3, 10, 3, 0, 4, 10, 4, 0]),
-    };
-    value.close_moves();
-    assert_eq!(value.moves, costs(&[0, 3, 7, 3, 0, 4, 7, 4, 0]));
-    problem.add_value(value).expect("fits");
-    assert_eq!(problem.cost(&[0, 0]), Cost::new(7));
-}
-
 /// Variables of two states with weak preferences and a table for each of `links`.
 fn linked(variables: usize, links: &[(u32, u32)], table: &[u64]) -> Problem {
     let mut problem = Problem::new();

@@ -2,7 +2,7 @@
 
 The files, in the order in which to read them:
 
-- `bundle.py`   reads the folder that `relayout optimize --emit bundle` writes;
+- `bundle.py`   reads the folder that `relayout optimize --emit bundle` writes, within `paths.py`, which no name leaves;
 - `layouts.py`  reads names of layouts and brings stored tensors to the order of ONNX, as views wherever that is possible;
 - `ops/`        a table from ops to functions on torch tensors, a file per family;
 - `moves.py`    the moves between layouts, on the project's kernels: `capi.py` on a CPU, `cuda.py` on a GPU;

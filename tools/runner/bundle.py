@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from runner.errors import RunnerError
+from runner.paths import inside
 
 SCHEMA = 1
 
@@ -113,18 +114,24 @@ class Bundle:
 def read_bundle(folder: str | Path) -> Bundle:
     """Reads and checks a bundle.
 
-    Fails with `RunnerError` if a file is missing, was changed since it was written, or is of another schema.
+    Fails with `RunnerError` if a file is missing, was changed since it was written, or is of another schema, and if a name or a link
+    leads out of the folder.
     """
     folder = Path(folder)
-    manifest = _read_json(folder / "manifest.json")
+    manifest = _read_json(folder, "manifest.json")
     _check_schema(manifest, folder / "manifest.json")
     for entry in manifest["files"]:
-        _check_file(folder / entry["path"], entry)
-    graph = _read_json(folder / "graph.json")
+        _check_file(inside(folder, entry["path"]), entry)
+    graph = _read_json(folder, "graph.json")
     _check_schema(graph, folder / "graph.json")
-    constants = _constants(folder / "weights.safetensors", graph["constants"])
+    constants = _constants(inside(folder, "weights.safetensors"), graph["constants"])
     inputs, outputs = _values(graph["inputs"]), _values(graph["outputs"])
     nodes = tuple(_node(entry, graph["opsets"].get("", 0)) for entry in graph["nodes"])
+    listed = {entry["path"] for entry in manifest["files"]}
+    for node in nodes:
+        missing = [] if node.move is None else [end for end in (".cu", ".json") if f"kernels/{node.move}{end}" not in listed]
+        if missing:
+            raise RunnerError(f"{node} has the kernel {node.move!r}, whose files the manifest does not list; write the bundle anew")
     known = (*inputs, *outputs, *_values(graph["values"]), *_values(graph["constants"]))
     return Bundle(
         folder=folder,
@@ -164,11 +171,12 @@ def _constants(path: Path, entries: list[dict[str, Any]]) -> dict[str, torch.Ten
     return constants
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_json(folder: Path, name: str) -> dict[str, Any]:
+    path = folder / name
+    if not path.exists():
+        raise RunnerError(f"{path} is not there; write a bundle with: relayout optimize MODEL --emit bundle -o DIR")
     try:
-        return json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise RunnerError(f"{path} is not there; write a bundle with: relayout optimize MODEL --emit bundle -o DIR") from None
+        return json.loads(inside(folder, name).read_bytes())
     except ValueError as error:
         raise RunnerError(f"{path} is no JSON: {error}; write the bundle anew") from error
 
@@ -181,8 +189,6 @@ def _check_schema(data: dict[str, Any], path: Path) -> None:
 
 
 def _check_file(path: Path, entry: dict[str, Any]) -> None:
-    if not path.is_file():
-        raise RunnerError(f"{path} of the manifest is not there; write the bundle anew")
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(1 << 22):

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from runner.errors import RunnerError
+from runner.paths import inside
 
 _NVRTC_NAMES = ("libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12")
 
@@ -79,7 +80,7 @@ def read_launch(path: Path) -> Launch:
     """Reads a launch; `source` is the text of the kernel beside it. Fails with `RunnerError`."""
     try:
         data: dict[str, Any] = json.loads(path.read_bytes())
-        source = (path.parent / data.get("source", f"{path.stem}.cu")).read_text()
+        source = inside(path.parent, data.get("source", f"{path.stem}.cu")).read_text()
         return Launch(
             kernel=data["kernel"],
             source=source,
@@ -138,7 +139,7 @@ class Kernels:
     def get(self, name: str) -> Kernel:
         """A kernel by the identifier that the node has."""
         if name not in self._loaded:
-            launch = read_launch(self._folder / f"{name}.json")
+            launch = read_launch(inside(self._folder, f"{name}.json"))
             code = compile_source(launch.source, launch.kernel, self._arch)
             module, function = ctypes.c_void_p(), ctypes.c_void_p()
             _check(self._driver, self._driver.cuModuleLoadData(ctypes.byref(module), code), name)

@@ -200,8 +200,11 @@ def kernel_of(node: Node, kernels: Kernels | None) -> Kernel | None:
 
 
 def kernel_folder(folder: Path) -> Path:
-    """Where a bundle has its kernels."""
-    return folder / "kernels"
+    """Where a bundle has its kernels; no link, since links of a bundle are not followed."""
+    kernels = folder / "kernels"
+    if kernels.is_symlink():
+        raise RunnerError(f"{kernels} is a link, and links of a bundle are not followed; write the bundle anew")
+    return kernels
 
 
 def _aligned(x: Tensor, alignment: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
@@ -316,14 +317,15 @@ unsafe fn run(
     if source < destination.saturating_add(to_bytes) && destination < source.saturating_add(from_bytes) {
         return Err(Status::Overlap);
     }
-    // SAFETY: not null, apart from each other, valid for their bytes as the caller says, and a plan's bytes fit an `isize`.
+    // SAFETY: not null, apart from each other, valid for their bytes as the caller says, and a plan's bytes fit an `isize`. That
+    // they hold anything is not asked: memory that was just allocated is as good a destination, and padding is as good a source.
     let (src, dst) = unsafe {
         (
-            std::slice::from_raw_parts(src.cast::<u8>(), from_bytes),
-            std::slice::from_raw_parts_mut(dst.cast::<u8>(), to_bytes),
+            std::slice::from_raw_parts(src.cast::<MaybeUninit<u8>>(), from_bytes),
+            std::slice::from_raw_parts_mut(dst.cast::<MaybeUninit<u8>>(), to_bytes),
         )
     };
-    Ok(kernel.run(src, dst)?)
+    Ok(kernel.run_uninit(src, dst)?)
 }
 
 /// The kernel for a request, from those kept or made now.

@@ -155,9 +155,20 @@ pub(crate) struct Print {
     /// Model; `-` reads stdin
     pub(crate) model: PathBuf,
 
+    /// The graph as it is after this pass of the target, with the layouts that it has there; without it as the file has it
+    #[arg(long, value_name = "PASS")]
+    pub(crate) after: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) decide: Decide,
+
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// For Graphviz: ops and values with their types and layouts, what moves data coloured, each body as a graph of its own
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) dot: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -174,6 +185,10 @@ pub(crate) struct Explain {
     /// Only this value: who makes and reads it, which layouts it could have, what each would cost
     #[arg(long, value_name = "VALUE")]
     pub(crate) why: Option<String>,
+
+    /// Write the cost network of the decision for Graphviz, its variables and what hangs between them; `-` writes stdout
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["why", "json"])]
+    pub(crate) network_dot: Option<PathBuf>,
 
     /// As JSON
     #[arg(long)]
@@ -298,12 +313,11 @@ pub(crate) struct Calibrate {
     #[arg(long, requires = "check")]
     pub(crate) json: bool,
 
-    /// For target cuda-tensorcore: the Python that has PyTorch; by default PYTHON of the environment, the one that tools/runner/test
-    /// made, or python3
+    /// For target cuda-tensorcore: the Python that has PyTorch; by default PYTHON of the environment, or python3
     #[arg(long, value_name = "FILE")]
     pub(crate) python: Option<PathBuf>,
 
-    /// For target cuda-tensorcore: the folder of the runner; by default tools/runner, here or in a folder above
+    /// For target cuda-tensorcore: the folder of the runner, tools/runner of relayout's source
     #[arg(long, value_name = "DIR")]
     pub(crate) runner: Option<PathBuf>,
 

@@ -1,9 +1,10 @@
 //! `relayout audit` and `relayout check-certificate`.
 
 use crate::args;
-use crate::commands::{is_stdio, of_library, open, options, say, target};
+use crate::commands::{is_stdio, of_library, open, options, target};
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::terminal::say;
 use relayout::{Audit, CertificateFile};
 use std::path::Path;
 
@@ -82,6 +83,6 @@ pub(crate) fn check_certificate(a: &args::CheckCertificate) -> Result<(), Failur
 
 fn read(path: &Path) -> Result<CertificateFile, Failure> {
     let name = path.display();
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::model(format!("cannot read {name}: {e}")))?;
+    let text = relayout::fsio::read_text(path).map_err(Failure::model)?;
     serde_json::from_str(&text).map_err(|e| Failure::model(format!("{name} is no certificate: {e}")))
 }

@@ -1,9 +1,9 @@
 //! `relayout bench permute`: how fast a permutation is on this machine, beside copies of the same bytes.
 
 use crate::args;
-use crate::commands::say;
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::terminal::say;
 use relayout::codegen::Hint;
 use relayout::codegen::bench::{Beside, CASES, Report, Request, permute as time, table};
 use relayout::ir::dtype::DType;

@@ -1,9 +1,10 @@
 //! `relayout optimize --emit bundle` and `relayout check-bundle`.
 
 use crate::args::{self, Emit};
-use crate::commands::{is_stdio, say};
+use crate::commands::is_stdout;
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::terminal::say;
 use relayout::bundle::{bundle_place, check_target};
 use relayout::{Bundle, KernelOptions, Optimized, Target, read_bundle, write_bundle};
 
@@ -14,7 +15,7 @@ pub(crate) fn check_call(a: &args::Optimize, target: &dyn Target) -> Result<(), 
         (Emit::Onnx, Some(_)) => {
             Err(Failure::usage("--arch is an option of --emit bundle; a model file has no kernels"))
         }
-        (Emit::Bundle, _) if is_stdio(&a.out) => {
+        (Emit::Bundle, _) if is_stdout(&a.out) => {
             Err(Failure::usage("a bundle is several files; name a folder for them, not stdout"))
         }
         (Emit::Bundle, _) => {

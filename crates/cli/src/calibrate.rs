@@ -3,14 +3,16 @@
 mod gpu;
 
 use crate::args;
-use crate::commands::{costs, is_stdio, runtime_library, say};
+use crate::commands::{costs, is_stdout, runtime_library};
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::terminal::say;
 use relayout::calibrate::{CalibrateOptions, calibrate as measure, check as hold};
+use relayout::fsio::{self, Output, destination};
 use relayout::measured::MeasuredCosts;
 use relayout::verify::Runtime;
 use std::fs;
-use std::io::Write;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -27,15 +29,15 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
         return Err(Failure::usage(format!("{option} is no option for target `{}`", a.target)));
     }
     if gpu {
-        if !is_stdio(&a.output) {
-            writable(&a.output)?;
+        if !is_stdout(&a.output) {
+            check_place(&a.output)?;
         }
         return put(&a.output, &gpu::table(a, &today())?);
     }
     // What can fail at once fails before the minutes that measuring takes.
     let costs = if a.check { Some(table(a.costs.as_deref())?) } else { None };
-    if !is_stdio(&a.output) {
-        writable(&a.output)?;
+    if !is_stdout(&a.output) {
+        check_place(&a.output)?;
     }
     let runtime = Runtime::load(&runtime_library()?).map_err(Failure::model)?;
     let mut options = CalibrateOptions::new(machine(), today());
@@ -63,38 +65,27 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
 
 /// The table on stdout or in its place.
 fn put(output: &Path, text: &str) -> Result<(), Failure> {
-    if is_stdio(output) { say(text.trim_end()) } else { write(output, text) }
+    if is_stdout(output) {
+        return say(text.trim_end());
+    }
+    Output::new(output, text.into()).and_then(Output::commit).map_err(Failure::model)
 }
 
 fn table(path: Option<&Path>) -> Result<MeasuredCosts, Failure> {
     path.map_or_else(|| MeasuredCosts::builtin().map_err(Failure::model), costs)
 }
 
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn writable(path: &Path) -> Result<(), Failure> {
+/// Whether there is a place for the table, seen before the minutes that measuring takes.
+fn check_place(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(Failure::model(format!("cannot write {}: it is a directory", path.display())));
     }
-    if !folder(path).is_dir() {
-        return Err(Failure::model(format!("cannot write {}: there is no such folder", path.display())));
+    match destination(path) {
+        Err(fsio::Error::Write { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            Err(Failure::model(format!("cannot write {}: there is no such folder", path.display())))
+        }
+        found => found.map(drop).map_err(Failure::model),
     }
-    Ok(())
-}
-
-/// Puts the table in its place at once, so that there is never half of one.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| Failure::model(format!("cannot write {}: {e}", path.display()));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".relayout-");
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder(path)).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    file.persist(path).map_err(|e| failed(e.error))?;
-    Ok(())
 }
 
 /// The processor's name where the system tells it, else its architecture.

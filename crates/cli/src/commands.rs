@@ -5,8 +5,11 @@ use crate::bundle;
 use crate::failure::Failure;
 use crate::ops;
 use crate::progress::Progress;
+use crate::terminal::{say, tell};
+use relayout::fsio::{self, Output, read_text};
 use relayout::gpu::GpuCosts;
 use relayout::ir::op::{Description, describe};
+use relayout::ir::text::GraphJson;
 use relayout::measured::MeasuredCosts;
 use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
 use relayout::{
@@ -16,9 +19,10 @@ use std::io::{Read, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
 
 /// `relayout optimize`
+#[expect(clippy::too_many_lines, reason = "the steps of one command, in their order")]
 pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     let on_stdout = [Some(&a.out), a.report.as_ref(), a.certificate.as_ref()];
-    if on_stdout.into_iter().flatten().filter(|path| is_stdio(path)).count() > 1 {
+    if on_stdout.into_iter().flatten().filter(|path| is_stdout(path)).count() > 1 {
         return Err(Failure::usage("only one of the model, the report and the certificate can go to stdout"));
     }
     let target = target(&a.decide)?;
@@ -30,7 +34,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     let optimized = optimize_model(&model, target.as_ref(), &options).map_err(of_library)?;
     drop(progress);
     if let Some(text) = optimized.printed() {
-        eprint!("{text}");
+        tell(&text.to_string());
     }
     if a.verify {
         let bytes = optimized.to_bytes().map_err(of_library)?;
@@ -72,7 +76,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
         None => None,
     };
     let text = optimized.report().summary();
-    let on_stdout = is_stdio(&a.out);
+    let on_stdout = is_stdout(&a.out);
     if a.emit == args::Emit::Bundle {
         bundle::write(a, &optimized)?;
     } else if on_stdout {
@@ -83,7 +87,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
         optimized.write(&a.out).map_err(of_library)?;
     }
     if on_stdout || [&report, &certificate].into_iter().flatten().any(ReportFile::is_stdout) {
-        eprintln!("{text}");
+        tell(&(text + "\n"));
     } else {
         say(&text)?;
     }
@@ -98,27 +102,15 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
 /// A report on its way to its place.
 enum ReportFile {
     Stdout(String),
-    File(tempfile::NamedTempFile, PathBuf),
+    File(Output),
 }
 
 impl ReportFile {
     fn new(path: &Path, json: String) -> Result<ReportFile, Failure> {
-        if is_stdio(path) {
+        if is_stdout(path) {
             return Ok(ReportFile::Stdout(json));
         }
-        let failed = |e: std::io::Error| Failure::model(format!("cannot write {}: {e}", path.display()));
-        if path.is_dir() {
-            return Err(Failure::model(format!("cannot write {}: it is a directory", path.display())));
-        }
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = folder.canonicalize().map_err(failed)?;
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".relayout-");
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut file = builder.tempfile_in(folder).map_err(failed)?;
-        file.write_all((json + "\n").as_bytes()).map_err(failed)?;
-        Ok(ReportFile::File(file, path.to_owned()))
+        Ok(ReportFile::File(Output::new(path, (json + "\n").into_bytes()).map_err(Failure::model)?))
     }
 
     fn is_stdout(&self) -> bool {
@@ -128,10 +120,7 @@ impl ReportFile {
     fn commit(self) -> Result<(), Failure> {
         match self {
             ReportFile::Stdout(json) => say(&json),
-            ReportFile::File(file, path) => match file.persist(&path) {
-                Ok(_) => Ok(()),
-                Err(e) => Err(Failure::model(format!("cannot write {}: {}", path.display(), e.error))),
-            },
+            ReportFile::File(output) => output.commit().map_err(Failure::model),
         }
     }
 }
@@ -139,7 +128,29 @@ impl ReportFile {
 /// `relayout print`
 pub(crate) fn print(a: &args::Print) -> Result<(), Failure> {
     let model = open(&a.model)?;
-    let text = if a.json { model.print_json().map_err(Failure::model)? } else { model.print() };
+    let Some(pass) = &a.after else {
+        if a.decide.target_file.is_some() || a.decide.target != "onnx" {
+            return Err(Failure::usage(
+                "a target needs `--after PASS`: before its passes the graph is that of the file",
+            ));
+        }
+        let text = match (a.json, a.dot) {
+            (true, _) => model.print_json().map_err(Failure::model)?,
+            (_, true) => model.print_dot(),
+            _ => model.print(),
+        };
+        return say(text.trim_end());
+    };
+    let mut options = options(&a.decide);
+    options.print_after = Some(pass.clone());
+    let optimized = optimize_model(&model, target(&a.decide)?.as_ref(), &options).map_err(of_library)?;
+    // A file that was made for this target is left as it is.
+    let graph = optimized.printed().unwrap_or(optimized.graph());
+    let text = match (a.json, a.dot) {
+        (true, _) => serde_json::to_string_pretty(&GraphJson::from(graph)).map_err(Failure::model)?,
+        (_, true) => relayout::dot(graph),
+        _ => graph.to_string(),
+    };
     say(text.trim_end())
 }
 
@@ -158,6 +169,12 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
             return say(&serde_json::to_string_pretty(&explained).map_err(Failure::model)?);
         }
         return say(explained.explain().trim_end());
+    }
+    if let Some(path) = &a.network_dot {
+        let options = with_ends(options(&a.decide), &a.ends);
+        let network = relayout::problem(&model, target.as_ref(), &options).map_err(of_library)?.dot();
+        drop(progress);
+        return ReportFile::new(path, network.trim_end().to_owned())?.commit();
     }
     let options = with_ends(options(&a.decide), &a.ends).price_moves(PRICED_MOVES);
     let optimized = optimize_model(&model, target.as_ref(), &options).map_err(of_library)?;
@@ -244,12 +261,14 @@ pub(crate) fn ops(a: &args::Ops) -> Result<(), Failure> {
     say(ops::text(&entries).trim_end())
 }
 
-pub(crate) fn say(text: &str) -> Result<(), Failure> {
-    writeln!(stdout().lock(), "{text}").map_err(Failure::stdout)
-}
-
 pub(crate) fn is_stdio(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// Whether an output goes to stdout. Its name among the devices means the stream too: where stdout is a file, to open the device
+/// would be to write over what the program said before.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    is_stdio(path) || ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path.as_os_str() == *name)
 }
 
 pub(crate) fn open(path: &Path) -> Result<Model, Failure> {
@@ -311,7 +330,7 @@ pub(crate) fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
         return relayout::target(&a.target).map_err(Failure::usage);
     };
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|e| Failure::usage(format!("target file `{name}`: {e}")))?;
+    let text = read_text(path).map_err(|e| Failure::usage(format!("target file `{name}`: {e}")))?;
     relayout::parse_target(&name, &text).map_err(Failure::usage)
 }
 
@@ -321,8 +340,11 @@ pub(crate) fn costs(path: &Path) -> Result<MeasuredCosts, Failure> {
 }
 
 fn costs_text(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
-        .map_err(|e| Failure::usage(format!("cannot read table of costs `{}`: {e}", path.display())))
+    let why = |e| match e {
+        fsio::Error::Read { source, .. } => source.to_string(),
+        other => other.to_string(),
+    };
+    read_text(path).map_err(|e| Failure::usage(format!("cannot read table of costs `{}`: {}", path.display(), why(e))))
 }
 
 fn compare(
@@ -336,11 +358,11 @@ fn compare(
     relayout::verify::verify(&runtime, *a, *b, inputs, options).map_err(Failure::model)
 }
 
-/// ONNX Runtime's library: where `ORT_DYLIB_PATH` says, in a project's own Python environment, or in that of `python3`.
+/// ONNX Runtime's library: where `ORT_DYLIB_PATH` says, or in the packages of `python3`. Nothing is looked for where the program
+/// happens to be started: what is loaded is run.
 pub(crate) fn runtime_library() -> Result<PathBuf, Failure> {
     let mut places = SearchPlaces::default();
-    places.explicit = std::env::var_os("ORT_DYLIB_PATH").map(PathBuf::from);
-    places.start = std::env::current_dir().ok();
+    places.explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
     places.site_packages = python_folders();
     find_library(&places).ok_or_else(|| {
         Failure::model(
@@ -349,11 +371,12 @@ pub(crate) fn runtime_library() -> Result<PathBuf, Failure> {
     })
 }
 
-/// Folders in which the `python3` of the search path keeps packages.
+/// Folders in which the `python3` of the search path keeps packages; the working directory, which Python looks in too, is none.
 fn python_folders() -> Vec<PathBuf> {
-    let script =
-        "import site, sys; print('\\n'.join(site.getsitepackages() + [site.getusersitepackages()] + sys.path))";
+    let script = "import sys; sys.path[:] = filter(None, sys.path); import site; \
+                  print('\\n'.join(site.getsitepackages() + [site.getusersitepackages()] + sys.path))";
     let output = std::process::Command::new("python3").args(["-c", script]).output();
     let Ok(output) = output else { return Vec::new() };
-    String::from_utf8_lossy(&output.stdout).lines().filter(|l| !l.is_empty()).map(PathBuf::from).collect()
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().map(PathBuf::from).filter(|folder| folder.is_absolute()).collect()
 }

@@ -1,5 +1,6 @@
 //! Failures: one line on stderr and an exit status.
 
+use crate::terminal::tell;
 use clap::error::ErrorKind;
 use std::fmt::Display;
 use std::io;
@@ -54,7 +55,7 @@ impl Failure {
             Failure::Closed => return ExitCode::SUCCESS,
         };
         // One line whatever the message holds: names in files may contain line breaks.
-        eprintln!("error: {}", text.replace(['\n', '\r'], " "));
+        tell(&format!("error: {}\n", text.replace(['\n', '\r'], " ")));
         ExitCode::from(code)
     }
 }

@@ -3,9 +3,10 @@
 //! The folder appears whole or not at all: it is written under another name beside its place and renamed.
 
 use crate::args;
-use crate::commands::{is_stdio, of_library, open, options, say, target};
+use crate::commands::{is_stdout, of_library, open, options, target};
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::terminal::say;
 use relayout::codegen::cuda::Arch;
 use relayout::{KernelOptions, Kernels, Place, PlaceError, optimize as optimize_model};
 use std::fmt::Write as _;
@@ -14,7 +15,7 @@ use std::path::Path;
 
 /// `relayout kernels`
 pub(crate) fn kernels(a: &args::Kernels) -> Result<(), Failure> {
-    if is_stdio(&a.output) {
+    if is_stdout(&a.output) {
         return Err(Failure::usage("the kernels are several files; name a folder for them, not stdout"));
     }
     let target = target(&a.decide)?;

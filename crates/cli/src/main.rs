@@ -12,6 +12,7 @@ mod failure;
 mod kernels;
 mod ops;
 mod progress;
+mod terminal;
 
 use args::{Args, BenchWhat, Command};
 use clap::Parser;

@@ -1,5 +1,6 @@
 //! Progress for people: a spinner once something takes longer than a second, if stderr is a terminal.
 
+use crate::terminal::escaped;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
@@ -15,7 +16,10 @@ pub(crate) struct Progress {
 impl Progress {
     /// Starts to wait.
     pub(crate) fn start(what: impl Into<String>) -> Progress {
-        let bar = Arc::new(ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()).with_message(what.into()));
+        let bar = Arc::new(
+            ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())
+                .with_message(escaped(&what.into()).into_owned()),
+        );
         let done = Arc::new(AtomicBool::new(false));
         if stderr().is_terminal() {
             let (bar, done) = (Arc::clone(&bar), Arc::clone(&done));
@@ -32,7 +36,7 @@ impl Progress {
 
     /// Says how far it is.
     pub(crate) fn tell(&self, what: impl Into<String>) {
-        self.bar.set_message(what.into());
+        self.bar.set_message(escaped(&what.into()).into_owned());
     }
 }
 

@@ -122,6 +122,33 @@ fn print_gives_text_and_json() {
 }
 
 #[test]
+fn print_draws_the_graph_as_it_is_read_and_as_a_pass_leaves_it() {
+    let read = relayout(["print", "--dot", str(&model("conv"))]);
+    let coloured = |text: &str| text.lines().filter(|line| line.contains("fillcolor")).count();
+    assert!(read.fine().starts_with("digraph \"") && read.fine().contains("Conv"), "{read:?}");
+    assert_eq!(coloured(read.fine()), 3);
+    let decided = ["--target", "nhwc", "--after", "materialize"];
+    let drawn = finish(common::command().args(["print", "--dot", str(&model("conv"))]).args(decided));
+    assert!(drawn.fine().contains("@NHWC") && coloured(drawn.fine()) < 3, "{drawn:?}");
+    let text = finish(common::command().args(["print", str(&model("conv"))]).args(decided));
+    assert!(text.fine().contains("@NHWC") && !text.fine().contains("digraph"), "{text:?}");
+    let bodies = relayout(["print", "--dot", str(&model("branches"))]);
+    assert_eq!(bodies.fine().matches("digraph").count(), 3, "a body is a graph of its own: {bodies:?}");
+    assert!(relayout(["print", str(&model("conv")), "--target", "nhwc"]).refused(2).contains("--after PASS"));
+    assert!(relayout(["print", str(&model("conv")), "--after", "nothing"]).refused(2).contains("materialize"));
+}
+
+#[test]
+fn explain_draws_the_network_of_the_decision() {
+    let drawn = relayout(["explain", str(&model("conv")), "--network-dot", "-"]);
+    assert!(drawn.fine().starts_with("digraph {") && drawn.fine().contains("layouts\", shape = box"), "{drawn:?}");
+    let dir = folder(&[]);
+    let file = dir.path().join("network.dot");
+    relayout(["explain", str(&model("conv")), "--network-dot", str(&file)]).fine();
+    assert_eq!(fs::read_to_string(&file).unwrap(), drawn.fine());
+}
+
+#[test]
 fn explain_says_why_moves_stay() {
     let text = relayout(["explain", str(&model("custom_between"))]);
     assert!(text.fine().contains("Mystery"), "{text:?}");

@@ -172,6 +172,52 @@ fn verify_says_when_onnx_runtime_is_missing_and_where_to_get_it() {
     assert!(run.refused(1).contains("pip install onnxruntime"), "{run:?}");
 }
 
+/// To load a library or to start a Python is to run it: none is found by where the program is started.
+#[cfg(unix)]
+#[test]
+fn nothing_in_the_folders_around_is_loaded_or_run() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = folder(&["relu"]);
+    let at = |path: &str| {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        path
+    };
+    let packages = ".relayout/venv/lib/python3.11/site-packages/onnxruntime/capi/libonnxruntime.so.1.99.9";
+    fs::write(at(packages), "not a library").unwrap();
+    fs::write(at("onnxruntime/capi/libonnxruntime.so.1.99.9"), "not a library").unwrap();
+    fs::write(at("site.py"), "raise SystemExit").unwrap();
+    fs::write(at("tools/runner/__main__.py"), "").unwrap();
+    let python = at(".relayout/runner/bin/python");
+    fs::write(&python, format!("#!/bin/sh\necho run > {}\n", str(&dir.path().join("run")))).unwrap();
+    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    let below = at("below/deep/x").parent().unwrap().to_owned();
+    let relu = dir.path().join("relu.onnx");
+    // With a Python on the search path, whose own folder of packages is none of ours, and without any.
+    for (folder, path) in [(dir.path(), ""), (&below, ""), (dir.path(), "/usr/bin:/bin"), (&below, "/usr/bin:/bin")] {
+        let call = |arguments: &[&str]| {
+            let mut command = command();
+            command.current_dir(folder).env("PATH", path).env_remove("ORT_DYLIB_PATH").env_remove("PYTHON");
+            finish(command.args(arguments))
+        };
+        let calls = [&["verify", str(&relu), str(&relu)][..], &["calibrate", "--quick"]];
+        // With a runtime of the machine's own this would measure for minutes.
+        for arguments in calls.iter().take(if path.is_empty() { 2 } else { 1 }) {
+            let run = call(arguments);
+            assert!(!run.err.contains("1.99.9"), "{run:?}");
+            if path.is_empty() {
+                assert!(run.refused(1).contains("ONNX Runtime is not installed"), "{run:?}");
+            }
+        }
+        let gpu = ["calibrate", "--target", "cuda-tensorcore", "--device", "cpu"];
+        assert!(call(&gpu).refused(2).contains("--runner"), "none is looked for");
+        let runner = dir.path().join("tools/runner");
+        let run = call(&[&gpu[..], &["--runner", str(&runner)]].concat());
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(!dir.path().join("run").exists(), "the Python beside the runner was run");
+    }
+}
+
 #[test]
 fn verify_names_a_model_that_is_not_there_or_does_not_run() {
     let relu = model("relu");

@@ -3,6 +3,7 @@
 use crate::{bytes_of, decode};
 use relayout_ir::constant::Constant;
 use relayout_ir::graph::{Graph, Node, ValueId};
+use relayout_ir::op::read::epsilon;
 
 /// Largest factor that is taken into weights, and the inverse of the smallest besides 0: beyond it weights may leave the range
 /// of their type where the op's results would not.
@@ -55,7 +56,6 @@ impl Affine {
 /// all channels is one.
 pub fn reading(graph: &Graph, node: &Node, x: ValueId, axis: Option<usize>, channels: usize) -> Option<Affine> {
     let rank = graph.value(x).ty.rank()?;
-    let operand = |slot: usize| node.inputs.get(slot).copied().flatten();
     let per_channel = |v: ValueId| vector(graph, v, rank, axis, channels);
     let one = || vec![1.0; channels];
     let none = || vec![0.0; channels];
@@ -63,7 +63,7 @@ pub fn reading(graph: &Graph, node: &Node, x: ValueId, axis: Option<usize>, chan
         "Neg" => Affine { scale: vec![-1.0; channels], shift: none() },
         "BatchNormalization" => batch_normalization(graph, node, x, axis, channels)?,
         op @ ("Add" | "Sub" | "Mul" | "Div") if node.opset >= 7 => {
-            let (a, b) = (operand(0)?, operand(1)?);
+            let (a, b) = (node.operand(0)?, node.operand(1)?);
             let first = a == x;
             if first == (b == x) {
                 return None;
@@ -85,22 +85,18 @@ pub fn reading(graph: &Graph, node: &Node, x: ValueId, axis: Option<usize>, chan
 
 /// BatchNormalization at inference, with all its parameters constant.
 fn batch_normalization(graph: &Graph, node: &Node, x: ValueId, axis: Option<usize>, channels: usize) -> Option<Affine> {
-    let trains = node.int("training_mode").unwrap_or(0) != 0;
+    let trains = node.flag("training_mode");
     // Before opset 7 an attribute says which mode it is; before 9, one may make statistics per element.
     let per_element = node.opset < 7 || (node.opset < 9 && node.int("spatial").unwrap_or(1) == 0);
-    if trains || per_element || axis != Some(1) || node.inputs.first().copied().flatten() != Some(x) {
+    if trains || per_element || axis != Some(1) || node.operand(0) != Some(x) {
         return None;
     }
     if node.outputs.iter().skip(1).any(Option::is_some) {
         return None;
     }
-    let epsilon = match node.attrs.get("epsilon") {
-        None => 1e-5f32,
-        Some(relayout_ir::attr::Attr::Float(e)) => *e,
-        Some(_) => return None,
-    };
+    let epsilon = epsilon(node)?;
     let parameter = |slot: usize| {
-        let values = floats(graph.constant(node.inputs.get(slot).copied().flatten()?)?)?;
+        let values = floats(graph.constant(node.operand(slot)?)?)?;
         (values.len() == channels).then_some(values)
     };
     let (gamma, beta, mean, var) = (parameter(1)?, parameter(2)?, parameter(3)?, parameter(4)?);

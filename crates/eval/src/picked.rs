@@ -32,6 +32,10 @@ impl Picked {
 }
 
 impl ConstSource for Picked {
+    fn depth(&self) -> usize {
+        self.from.source.depth().saturating_add(1)
+    }
+
     fn bytes(&self) -> Result<Bytes, String> {
         let from = bytes_of(&self.from)?;
         let product = |dims: &[i64]| {

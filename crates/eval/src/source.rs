@@ -19,9 +19,22 @@ pub struct Computed {
     pub dtype: DType,
     /// Extents of the result.
     pub dims: Vec<i64>,
+    depth: usize,
+}
+
+impl Computed {
+    /// The result of a step on these.
+    pub fn new(step: Step, operands: Vec<Constant>, dtype: DType, dims: Vec<i64>) -> Computed {
+        let depth = operands.iter().map(|c| c.source.depth()).max().unwrap_or(0).saturating_add(1);
+        Computed { step, operands, dtype, dims, depth }
+    }
 }
 
 impl ConstSource for Computed {
+    fn depth(&self) -> usize {
+        self.depth
+    }
+
     fn bytes(&self) -> Result<Bytes, String> {
         let operands: Vec<Tensor> = self.operands.iter().map(tensor).collect::<Result<_, _>>()?;
         let bytes = self.step.run(&operands, self.dtype, &extents(&self.dims)?)?;
@@ -81,6 +94,10 @@ pub struct Scaled {
 }
 
 impl ConstSource for Scaled {
+    fn depth(&self) -> usize {
+        self.weights.source.depth().saturating_add(1)
+    }
+
     fn bytes(&self) -> Result<Bytes, String> {
         let weights = bytes_of(&self.weights)?;
         let dtype = self.weights.dtype;
@@ -139,6 +156,10 @@ impl Widened {
 }
 
 impl ConstSource for Widened {
+    fn depth(&self) -> usize {
+        self.halves.source.depth().saturating_add(1)
+    }
+
     fn bytes(&self) -> Result<Bytes, String> {
         Widened::widen(&bytes_of(&self.halves)?).map(Bytes::from)
     }
@@ -165,6 +186,10 @@ pub struct Diagonal {
 }
 
 impl ConstSource for Diagonal {
+    fn depth(&self) -> usize {
+        self.weights.source.depth().saturating_add(1)
+    }
+
     fn bytes(&self) -> Result<Bytes, String> {
         let weights = bytes_of(&self.weights)?;
         let (groups, joined) = (count(self.groups)?, count(self.joined)?);
@@ -208,6 +233,10 @@ pub struct Tapped {
 }
 
 impl ConstSource for Tapped {
+    fn depth(&self) -> usize {
+        self.weights.source.depth().saturating_add(1)
+    }
+
     fn bytes(&self) -> Result<Bytes, String> {
         let weights = bytes_of(&self.weights)?;
         let dims = extents(&self.weights.dims)?;

@@ -6,11 +6,11 @@ use super::shuffle::{broadcast, element, pick, strides};
 use super::{Tensor, width};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
-use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, Node, ValueId};
+use relayout_ir::graph::{Graph, Node};
 use relayout_ir::op::normalize_axis;
+use relayout_ir::op::read::{Cut, Place, cuts, elements_taken, place_of};
 
 /// What is done to the operands.
 #[derive(Clone, Debug)]
@@ -60,8 +60,7 @@ impl Step {
             Form::View(View::Reshape | View::Same) => return Some(Step::View),
             _ => {}
         }
-        let operand = |i: usize| node.inputs.get(i).copied().flatten();
-        let rank = || graph.value(operand(0)?).ty.rank();
+        let rank = || graph.value(node.operand(0)?).ty.rank();
         let name = node.onnx()?;
         if let Some(op) = Binary::named(name) {
             // Before opset 7 operands were aligned by an attribute.
@@ -72,10 +71,9 @@ impl Step {
         }
         Some(match name {
             "Cast" | "CastLike" => Step::Cast,
-            // Before opset 11 the bounds were attributes.
-            "Clip" if node.opset >= 11 => {
-                let low = operand(1).map(|_| 1);
-                Step::Clip { low, high: operand(2).map(|_| 1 + usize::from(low.is_some())) }
+            "Clip" if matches!(place_of(name, "min", node.opset), Place::Operand(_)) => {
+                let low = node.operand(1).map(|_| 1);
+                Step::Clip { low, high: node.operand(2).map(|_| 1 + usize::from(low.is_some())) }
             }
             "Where" => Step::Where,
             "Expand" => Step::Expand,
@@ -297,33 +295,17 @@ fn dequantize(operands: &[Tensor], axis: usize, dtype: DType) -> Result<Vec<u8>,
 
 /// Start and step of a Slice per axis, clamped to the operand.
 fn sliced(graph: &Graph, node: &Node) -> Option<Vec<(i64, i64)>> {
-    let shape = graph.value(node.inputs.first().copied().flatten()?).ty.const_shape()?;
-    let list = |attr: &str, slot: usize| -> Option<Option<Vec<i64>>> {
-        if node.opset < 10 {
-            return Some(node.ints(attr).map(<[i64]>::to_vec));
-        }
-        match node.inputs.get(slot).copied().flatten() {
-            Some(v) => known(graph, v).map(Some),
-            None => Some(None),
-        }
-    };
-    let starts = list("starts", 1)??;
-    let axes = list("axes", 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
-    let steps = if node.opset < 10 { None } else { list("", 4)? }.unwrap_or_else(|| vec![1; starts.len()]);
+    let shape = graph.value(node.operand(0)?).ty.const_shape()?;
     let mut boxes = vec![(0, 1); shape.len()];
-    for ((&start, &axis), &step) in starts.iter().zip(&axes).zip(&steps) {
-        let axis = normalize_axis(axis, shape.len())?;
-        let extent = shape[axis];
-        let start = if start < 0 { start.saturating_add(extent) } else { start };
-        let last = if step > 0 { extent } else { extent - 1 };
-        boxes[axis] = (start.clamp(0, last.max(0)), step);
+    for Cut { axis, start, end, step } in cuts(graph, node)? {
+        boxes[axis] = (elements_taken(shape[axis], start, end, step).0.max(0), step);
     }
-    (axes.len() == starts.len() && steps.len() == starts.len()).then_some(boxes)
+    Some(boxes)
 }
 
 /// Start per axis of one result of a Split.
 fn split(graph: &Graph, node: &Node, slot: usize) -> Option<Vec<(i64, i64)>> {
-    let rank = graph.value(node.inputs.first().copied().flatten()?).ty.rank()?;
+    let rank = graph.value(node.operand(0)?).ty.rank()?;
     let axis = normalize_axis(node.int("axis").unwrap_or(0), rank)?;
     let mut start = 0i64;
     for before in node.outputs.get(..slot)? {
@@ -332,9 +314,4 @@ fn split(graph: &Graph, node: &Node, slot: usize) -> Option<Vec<(i64, i64)>> {
     let mut boxes = vec![(0, 1); rank];
     boxes[axis] = (start, 1);
     Some(boxes)
-}
-
-/// Contents that shape arithmetic found.
-fn known(graph: &Graph, v: ValueId) -> Option<Vec<i64>> {
-    graph.value(v).contents.as_ref()?.iter().map(Dim::as_const).collect()
 }

@@ -28,6 +28,11 @@ pub trait ConstSource: fmt::Debug + Send + Sync {
     fn is_computed(&self) -> bool {
         false
     }
+
+    /// How many sources are computed from one another for these bytes, each on the stack of the one that asks for it.
+    fn depth(&self) -> usize {
+        0
+    }
 }
 
 /// A tensor whose contents are known at compile time.

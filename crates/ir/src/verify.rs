@@ -1,7 +1,7 @@
 //! Is this graph one that passes and the exporter may rely on?
 //!
-//! [`verify`] lists every problem, each with the node, the ONNX name of the value and what would mend it, or gives the graph
-//! back as [`Verified`]. Whoever takes a `Verified` may index, unwrap and rely on all of what follows.
+//! [`verify`] lists every problem, each with the node, the ONNX name of the value and what would mend it. Where it finds none, one
+//! may index, unwrap and rely on all of what follows.
 //!
 //! **Structure**
 //! - the nodes have a topological order ([`Invariant::Acyclic`]);
@@ -40,7 +40,6 @@ use crate::graph::{Graph, Node, ValueId};
 use crate::layout::Layout;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Deref;
 
 /// What a problem breaks; the [module](self) says each in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,27 +108,6 @@ impl fmt::Display for Violation {
 
 impl std::error::Error for Violation {}
 
-/// A graph that [`verify`] found nothing wrong with. Nothing else makes one, and the borrow keeps the graph as it was.
-#[derive(Clone, Copy, Debug)]
-pub struct Verified<'g> {
-    graph: &'g Graph,
-}
-
-impl<'g> Verified<'g> {
-    /// The graph.
-    pub fn graph(self) -> &'g Graph {
-        self.graph
-    }
-}
-
-impl Deref for Verified<'_> {
-    type Target = Graph;
-
-    fn deref(&self) -> &Graph {
-        self.graph
-    }
-}
-
 /// Layouts of inputs and outputs of the main graph that the caller has agreed to, by ONNX name; row-major for all others.
 pub type Contract = BTreeMap<String, Layout>;
 
@@ -137,7 +115,7 @@ pub type Contract = BTreeMap<String, Layout>;
 ///
 /// # Errors
 /// Every problem, those of a graph before those of its bodies, in the order of the nodes' ids.
-pub fn verify(graph: &Graph) -> Result<Verified<'_>, Vec<Violation>> {
+pub fn verify(graph: &Graph) -> Result<(), Vec<Violation>> {
     verify_with(graph, &Contract::new())
 }
 
@@ -145,10 +123,10 @@ pub fn verify(graph: &Graph) -> Result<Verified<'_>, Vec<Violation>> {
 ///
 /// # Errors
 /// As [`verify`]'s.
-pub fn verify_with<'g>(graph: &'g Graph, contract: &Contract) -> Result<Verified<'g>, Vec<Violation>> {
+pub fn verify_with(graph: &Graph, contract: &Contract) -> Result<(), Vec<Violation>> {
     let mut violations = Vec::new();
     check(graph, Some(contract), &mut Vec::new(), &mut violations);
-    if violations.is_empty() { Ok(Verified { graph }) } else { Err(violations) }
+    if violations.is_empty() { Ok(()) } else { Err(violations) }
 }
 
 /// Checks a graph and its bodies; `contract` is that of the main graph.

@@ -45,6 +45,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 /// Applies an operation to view and model; `None` where the view refuses or the operation does not fit.
+#[expect(clippy::too_many_lines, reason = "an arm per operation")]
 fn apply(view: &StorageView, model: &[i64], op: &Op) -> Option<(StorageView, Vec<i64>)> {
     let shape = view.shape().to_vec();
     let axis_of = |a: u8| (!shape.is_empty()).then(|| usize::from(a) % shape.len().max(1));

@@ -112,6 +112,7 @@ fn elementwise_ops_broadcast_and_keep_element_types() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn shape_arithmetic_is_followed() {
     check(
         "

@@ -100,6 +100,7 @@ fn texts(violations: &[Violation]) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn sound_graphs_are_verified() {
     let cases = [
         "",
@@ -168,9 +169,8 @@ fn sound_graphs_are_verified() {
     ];
     for lines in cases {
         let g = graph(lines);
-        match verify(&g) {
-            Ok(verified) => assert_eq!(verified.graph().outputs(), g.outputs()),
-            Err(violations) => panic!("{}\n{lines}", texts(&violations)),
+        if let Err(violations) = verify(&g) {
+            panic!("{}\n{lines}", texts(&violations));
         }
     }
 }

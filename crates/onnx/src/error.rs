@@ -28,6 +28,12 @@ pub enum Error {
         /// What it is.
         kind: &'static str,
     },
+    /// A file that was being read was rewritten in place.
+    #[error("{} was changed while it was read; try again when nothing writes to it", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file has no bytes.
     #[error("{file} is empty, not an ONNX model")]
     Empty {
@@ -151,6 +157,20 @@ pub enum Error {
         /// What is wrong.
         fault: TensorFault,
     },
+}
+
+impl From<relayout_fsio::Error> for Error {
+    fn from(error: relayout_fsio::Error) -> Error {
+        use relayout_fsio::Error as Fault;
+        match error {
+            Fault::Read { path, source } => Error::Read { path, source },
+            Fault::NotAFile { path, kind } => Error::NotAFile { path, kind },
+            Fault::Changed { path } => Error::Changed { path },
+            Fault::Write { path, source } => Error::Write { file: path.display().to_string(), source },
+            // There are no others; the crate may have more one day.
+            other => Error::Write { file: "a file".to_owned(), source: io::Error::other(other) },
+        }
+    }
 }
 
 impl Error {

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use prost::Message as _;
+use relayout_fsio::Mapped;
 
 use crate::error::{Error, Result};
 use crate::external::{ExternalData, TensorData, is_external};
-use crate::map::MappedFile;
 use crate::proto::{ModelProto, TensorProto};
 use crate::wire::{self, Fault, MAX_DEPTH, Malformed, UnknownField, Walk};
 
@@ -34,14 +34,15 @@ pub struct ModelFile {
     pub unknown_fields: Vec<UnknownField>,
     /// How many fields decoding dropped.
     pub unknown_count: u64,
-    mapped: Option<Arc<MappedFile>>,
+    mapped: Option<Arc<Mapped>>,
 }
 
 impl ModelFile {
-    /// Maps and decodes the model at `path`. The file must not be rewritten in place while the result or a slice of it lives.
+    /// Maps and decodes the model at `path`. The file must not be rewritten in place while the result or a slice of it lives;
+    /// see [`ModelFile::check_unchanged`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let mapped = MappedFile::open(path)?;
+        let mapped = Mapped::open(path)?;
         let dir = match path.parent() {
             Some(dir) if !dir.as_os_str().is_empty() => dir.to_owned(),
             _ => PathBuf::from("."),
@@ -84,6 +85,18 @@ impl ModelFile {
             .try_for_each(|t| self.tensor_bytes(t).map(drop))
     }
 
+    /// Whether neither the model nor the external data that was read so far was rewritten in place since. Writing checks it before
+    /// the result takes its place.
+    ///
+    /// # Errors
+    /// [`Error::Changed`].
+    pub fn check_unchanged(&self) -> Result<()> {
+        if let Some(file) = &self.mapped {
+            file.check()?;
+        }
+        self.external.check_unchanged()
+    }
+
     /// The path that the model was opened by.
     pub fn path(&self) -> Option<&Path> {
         self.mapped.as_ref().map(|mapped| mapped.path())
@@ -104,12 +117,12 @@ impl ModelFile {
         self.external.tensor_data(tensor)
     }
 
-    pub(crate) fn mapped(&self) -> Option<&MappedFile> {
+    pub(crate) fn mapped(&self) -> Option<&Mapped> {
         self.mapped.as_deref()
     }
 
     /// The open file that `slice` is a slice of, and where: the model or one of its external files.
-    pub(crate) fn origin_of(&self, slice: &[u8]) -> Option<(Arc<MappedFile>, u64)> {
+    pub(crate) fn origin_of(&self, slice: &[u8]) -> Option<(Arc<Mapped>, u64)> {
         let own = self.mapped.as_ref().and_then(|file| Some((Arc::clone(file), file.offset_of(slice)?)));
         own.or_else(|| self.external.origin_of(slice))
     }

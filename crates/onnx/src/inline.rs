@@ -14,6 +14,7 @@ use crate::export::Taken;
 use crate::file::ModelFile;
 use crate::import::{Opsets, domain_of, function_name, op_name, opsets_of, reads};
 use crate::proto::{AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, StringStringEntryProto};
+use crate::wire::MAX_DEPTH;
 use relayout_ir::graph::OpName;
 use relayout_ir::op::lookup;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -25,6 +26,13 @@ const TAG: &str = "relayout.call";
 
 /// Most nodes that calls may be written out to.
 const MOST_NODES: usize = 1 << 17;
+
+/// Most calls that may stand within one another. They are written out one within the other, each on the stack of the one around it.
+const MOST_CALLS: usize = 256;
+
+/// Most bodies that may stand within one another once calls are written out: a body is three messages deeper than what is around it,
+/// and what is in the innermost one has to be within the depth that readers follow.
+const MOST_BODIES: usize = (MAX_DEPTH - 10) / 3;
 
 /// A model with its calls written out.
 #[derive(Debug)]
@@ -54,11 +62,8 @@ impl Inlined {
         let mut notes = BTreeSet::new();
         let functions = inlinable(proto, &mut notes);
         inlined.notes.extend(notes);
-        let nodes = size(&graph.node, &functions, &mut FxHashMap::default());
-        if nodes > MOST_NODES {
-            inlined.notes.push(format!(
-                "the model's functions are not looked through: written out it has more than {MOST_NODES} nodes"
-            ));
+        if let Some(why) = too_large(graph, &functions) {
+            inlined.notes.push(format!("the model's functions are not looked through: {why}"));
             return inlined;
         }
         let mut inliner = Inliner { functions, taken: Taken::of(proto), calls: Vec::new() };
@@ -134,30 +139,77 @@ fn bodies_mut(a: &mut AttributeProto) -> impl Iterator<Item = &mut GraphProto> {
     a.g.as_deref_mut().into_iter().chain(&mut a.graphs)
 }
 
-/// Number of nodes once calls are written out. Functions do not call themselves, which import sees to.
-fn size(
-    nodes: &[NodeProto],
-    functions: &BTreeMap<OpName, &FunctionProto>,
-    sizes: &mut FxHashMap<OpName, usize>,
-) -> usize {
-    let mut sum = 0usize;
-    for node in nodes {
-        let name = op_name(node);
-        let own = match (sizes.get(&name).copied(), functions.get(&name)) {
-            (Some(known), _) => known,
-            (None, None) => 1,
-            (None, Some(f)) => {
-                let own = size(&f.node, functions, sizes);
-                sizes.insert(name, own);
-                own
-            }
+/// How large nodes are once their calls are written out.
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    nodes: usize,
+    /// Calls within one another.
+    calls: usize,
+    /// Bodies within one another.
+    bodies: usize,
+}
+
+/// Why calls can't be written out as a whole. Without recursion from function to function, because a model may have a chain of any
+/// number of them.
+fn too_large(graph: &GraphProto, functions: &BTreeMap<OpName, &FunctionProto>) -> Option<String> {
+    let (mut known, mut expanded) = (FxHashMap::default(), FxHashSet::default());
+    let mut open = Vec::new();
+    let whole = extent(&graph.node, functions, &known, &mut open);
+    let whole = if open.is_empty() { whole } else { None };
+    while let Some(name) = open.last().cloned() {
+        let Some(f) = functions.get(&name).filter(|_| !known.contains_key(&name)) else {
+            open.pop();
+            continue;
         };
-        sum = sum.saturating_add(own);
-        for body in node.attribute.iter().flat_map(bodies) {
-            sum = sum.saturating_add(size(&body.node, functions, sizes));
+        let before = open.len();
+        let own = extent(&f.node, functions, &known, &mut open);
+        if let Some(own) = own {
+            known.insert(name, Extent { calls: own.calls + 1, ..own });
+        } else if !expanded.insert(name) || open.len() == before {
+            return Some("a function calls itself".to_owned());
         }
     }
-    sum
+    let whole = whole.or_else(|| extent(&graph.node, functions, &known, &mut open))?;
+    let most = |what: &str, limit: usize| Some(format!("written out it has more than {limit} {what}"));
+    match whole {
+        Extent { nodes, .. } if nodes > MOST_NODES => most("nodes", MOST_NODES),
+        Extent { calls, .. } if calls > MOST_CALLS => most("calls within one another", MOST_CALLS),
+        Extent { bodies, .. } if bodies > MOST_BODIES => most("bodies within one another", MOST_BODIES),
+        _ => None,
+    }
+}
+
+/// The extent of nodes and the bodies that they have in the file; `None`, and the names in `unknown`, if they call functions whose own
+/// is not known yet.
+fn extent(
+    nodes: &[NodeProto],
+    functions: &BTreeMap<OpName, &FunctionProto>,
+    known: &FxHashMap<OpName, Extent>,
+    unknown: &mut Vec<OpName>,
+) -> Option<Extent> {
+    let before = unknown.len();
+    let mut sum = Extent::default();
+    let mut add = |part: Extent| {
+        sum.nodes = sum.nodes.saturating_add(part.nodes);
+        sum.calls = sum.calls.max(part.calls);
+        sum.bodies = sum.bodies.max(part.bodies);
+    };
+    for node in nodes {
+        let name = op_name(node);
+        if !functions.contains_key(&name) {
+            add(Extent { nodes: 1, ..Extent::default() });
+        } else if let Some(own) = known.get(&name) {
+            add(*own);
+        } else {
+            unknown.push(name);
+        }
+        for body in node.attribute.iter().flat_map(bodies) {
+            if let Some(inner) = extent(&body.node, functions, known, unknown) {
+                add(Extent { bodies: inner.bodies + 1, ..inner });
+            }
+        }
+    }
+    (unknown.len() == before).then_some(sum)
 }
 
 struct Inliner<'f> {

@@ -10,7 +10,6 @@ pub mod external;
 pub mod file;
 pub mod import;
 pub mod inline;
-mod map;
 pub mod proto;
 pub mod wire;
 pub mod write;

@@ -324,7 +324,61 @@ fn replacing_a_model_and_its_data_file_at_once_keeps_every_byte() {
     changed.graph.as_mut().unwrap().initializer.push(TensorProto { dims: vec![5000], ..new });
     write_model(&changed, &path, &WriteOptions::for_input(&input).payloads(&payloads)).unwrap();
     assert_eq!(data(&path), [pattern(100_000, 1).slice(7..60_007), pattern(5000, 2)]);
-    assert_eq!(names(dir.path()), ["m.onnx", "m.onnx.data"]);
+    // Under a name of its own, so that the pair is whole at any moment; the old one is gone.
+    assert_eq!(names(dir.path()), ["m.onnx", "m.onnx.1.data"]);
+    assert_eq!(locations(&path), ["m.onnx.1.data", "m.onnx.1.data"]);
+}
+
+#[test]
+fn data_that_another_model_refers_to_stays_when_a_model_beside_it_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("m.onnx.data"), pattern(9000, 1)).unwrap();
+    let shared = external("shared", 9000, &[("location", "m.onnx.data")]);
+    let old = with_tensors(vec![shared]);
+    opened(&dir.path().join("m.onnx"), &old);
+    let input = opened(&dir.path().join("in.onnx"), &old);
+    let path = dir.path().join("m.onnx");
+    let mut payloads = Payloads::new();
+    let mut changed = input.proto.clone();
+    let new = raw("new", payloads.defer_with(5000, |out| out.write_all(&pattern(5000, 2))));
+    changed.graph.as_mut().unwrap().initializer.push(TensorProto { dims: vec![5000], ..new });
+    write_model(&changed, &path, &WriteOptions::for_input(&input).payloads(&payloads)).unwrap();
+    assert_eq!(data(&path), [pattern(9000, 1), pattern(5000, 2)]);
+    assert_eq!(data(&dir.path().join("in.onnx")), [pattern(9000, 1)]);
+}
+
+#[test]
+fn an_input_that_was_rewritten_in_place_is_an_error_and_nothing_is_written() {
+    // The model itself, or its data.
+    for rewritten in ["in.onnx", "weights.bin"] {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("weights.bin"), pattern(300_000, 8)).unwrap();
+        let tensors = vec![external("a", 300_000, &[("location", "weights.bin")]), raw("own", pattern(3000, 9))];
+        let input = opened(&dir.path().join("in.onnx"), &with_tensors(tensors));
+        input.check_external().unwrap();
+        // Longer than the steps in which file systems tell the time.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let place = dir.path().join(rewritten);
+        let mut bytes = fs::read(&place).unwrap();
+        let last = bytes.last_mut().unwrap();
+        *last = last.wrapping_add(1);
+        // The length stays.
+        let mut file = fs::File::options().write(true).open(&place).unwrap();
+        file.write_all(&bytes).unwrap();
+        drop(file);
+        let other = tempfile::tempdir().unwrap();
+        let out = other.path().join("out.onnx");
+        let options = WriteOptions::for_input(&input);
+        let mut errors = vec![write_model(&input.proto, &out, &options).unwrap_err()];
+        errors.push(write_model_to(&input.proto, &mut Vec::new(), &options).unwrap_err());
+        if rewritten == "in.onnx" {
+            errors.push(copy_unchanged(&input, &out).unwrap_err());
+        }
+        for error in errors {
+            assert!(matches!(&error, Error::Changed { path } if path.ends_with(rewritten)), "{error}");
+        }
+        assert!(names(other.path()).is_empty());
+    }
 }
 
 #[cfg(unix)]
@@ -342,7 +396,7 @@ fn data_that_a_link_connects_with_a_replaced_file_is_saved() {
         let input = opened(&path, &with_tensors(vec![raw("own", pattern(5000, 2)), kept]));
         write_model(&input.proto, &path, &WriteOptions::for_input(&input).inline_limit(100)).unwrap();
         assert_eq!(data(&path), [pattern(5000, 2), pattern(60_000, 1)], "{location}");
-        assert_eq!(locations(&path), ["m.onnx.data", "m.onnx.data"]);
+        assert_eq!(locations(&path), ["m.onnx.1.data", "m.onnx.1.data"]);
     }
 }
 

@@ -8,6 +8,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null, null_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -425,7 +426,7 @@ impl Run<'_> {
         &self,
         input: &Input<'_>,
         dims: &[i64],
-        work: impl FnOnce(&[u8], &mut [u8]) -> T,
+        work: impl FnOnce(&[MaybeUninit<u8>], &mut [MaybeUninit<u8>]) -> T,
     ) -> Result<T, Refusal> {
         let api = self.api;
         let output_dims: Vec<usize> = dims.iter().map(|&dim| usize::try_from(dim).unwrap_or(0)).collect();
@@ -442,10 +443,11 @@ impl Run<'_> {
             return Err(Refusal::Runtime("a tensor has no data".to_owned()));
         }
         // Tensors without elements may have no address.
-        let source = if from_bytes == 0 { NonNull::dangling().as_ptr() } else { source.cast::<u8>() };
-        let target = if to_bytes == 0 { NonNull::dangling().as_ptr() } else { target.cast::<u8>() };
+        let source = if from_bytes == 0 { NonNull::dangling().as_ptr() } else { source.cast::<MaybeUninit<u8>>() };
+        let target = if to_bytes == 0 { NonNull::dangling().as_ptr() } else { target.cast::<MaybeUninit<u8>>() };
         // SAFETY: the sizes are the products of the dims and the bytes of an element, which is what the runtime holds for each tensor
-        // for as long as this call; the op does not permit it to give input and output the same memory.
+        // for as long as this call; the op does not permit it to give input and output the same memory. The output holds nothing yet,
+        // and the type asks for nothing.
         let (source, target) = unsafe {
             (std::slice::from_raw_parts(source, from_bytes), std::slice::from_raw_parts_mut(target, to_bytes))
         };

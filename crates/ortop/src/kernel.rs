@@ -42,7 +42,7 @@ impl NodeKernel {
                 failed.set(Some(refusal));
             }
         };
-        run.with_buffers(&input, dims, |src, dst| kernel.run_shared(src, dst, &share))??;
+        run.with_buffers(&input, dims, |src, dst| kernel.run_shared_uninit(src, dst, &share))??;
         failed.take().map_or(Ok(()), Err)
     }
 }

@@ -149,6 +149,7 @@ fn notes_of(lifted: &Lifted, unlike: &[String]) -> Vec<String> {
     notes
 }
 
+#[expect(clippy::too_many_lines, reason = "one record, field by field")]
 fn of_decision(
     decision: &Decision<'_, '_>,
     outcome: &Outcome,

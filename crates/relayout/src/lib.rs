@@ -31,7 +31,6 @@ mod kernels;
 mod made_for;
 mod model;
 mod optimize;
-mod place;
 mod plan;
 mod report;
 pub mod verify;
@@ -44,14 +43,15 @@ pub use certificate::{CertificateFile, certify, check_certificate, problem};
 pub use error::Error;
 pub use io::{End, IO_KEY, IoError, IoLayout, IoRecord};
 pub use kernels::{KernelFile, KernelOptions, Kernels, LaunchFile, MANIFEST_SCHEMA, Manifest, MoveKernel, kernels};
-pub use model::Model;
+pub use model::{Model, dot};
 pub use optimize::{Optimized, Options, optimize, optimize_graph};
-pub use place::{Place, PlaceError};
 pub use plan::{
     Action, ConstantPlan, GraphPlan, Ids, ListPlan, NodePlan, OperandPlan, OutputPlan, PLAN_SCHEMA, PlanError,
     RelayoutPlan, User, ValuePlan, plan_graph,
 };
 pub use relayout_codegen as codegen;
+pub use relayout_fsio as fsio;
+pub use relayout_fsio::{Place, PlaceError};
 pub use relayout_ir as ir;
 pub use relayout_passes::decide::solve;
 pub use relayout_passes::decide::solve::certificate::{Certificate, CertificateError, Checked};

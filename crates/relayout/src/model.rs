@@ -7,6 +7,7 @@ use relayout_ir::model::Model as IrModel;
 use relayout_onnx::export::{FreshError, fresh};
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
+use relayout_target::moves::moved;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -87,6 +88,11 @@ impl Model {
         serde_json::to_string_pretty(&relayout_ir::text::GraphJson::from(&self.inferred().graph))
     }
 
+    /// The model as a drawing for Graphviz: [`dot`].
+    pub fn print_dot(&self) -> String {
+        dot(&self.inferred().graph)
+    }
+
     fn inferred(&self) -> IrModel {
         let mut model = self.ir.clone();
         let mut unknowns = model.unknowns;
@@ -94,4 +100,10 @@ impl Model {
         let _ = relayout_ir::op::infer::infer_graph(&mut model.graph, &mut unknowns);
         model
     }
+}
+
+/// A graph and its bodies in the language of Graphviz: nodes by op and name, those that move data coloured; edges by value, type and
+/// layout.
+pub fn dot(graph: &Graph) -> String {
+    relayout_ir::text::dot(graph, &|graph, n| moved(graph, n).is_some())
 }

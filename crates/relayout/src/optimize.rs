@@ -124,7 +124,7 @@ pub struct Optimized<'m> {
     model: &'m Model,
     result: Option<Exported>,
     report: Report,
-    printed: Option<String>,
+    printed: Option<Graph>,
     /// What the last round left.
     source: Source,
     /// Of the target's dialect: whether moves are calls, and whether there is anything in it but standard ops and calls.
@@ -160,8 +160,8 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
         let _ = infer_graph(&mut typed.graph, &mut typed.unknowns);
         pipeline.ends = wishes.resolve(&typed.graph, target, &records)?;
     }
-    let first = run(&mut source.ir, target, &pipeline)?;
-    let printed = first.printed.clone();
+    let mut first = run(&mut source.ir, target, &pipeline)?;
+    let printed = first.printed.take();
     let mut report = report_of(model, target, &first);
     report.notes.append(&mut source.notes);
     report.io = wishes.records(&records, &first.ends)?;
@@ -367,9 +367,9 @@ impl Optimized<'_> {
         &self.source.ir.graph
     }
 
-    /// Text of the graph after the pass that the options name.
-    pub fn printed(&self) -> Option<&str> {
-        self.printed.as_deref()
+    /// The graph after the pass that the options name.
+    pub fn printed(&self) -> Option<&Graph> {
+        self.printed.as_ref()
     }
 
     /// Writes the model to a file, whole or not at all. An unchanged model is copied byte for byte.
@@ -403,9 +403,11 @@ impl Optimized<'_> {
             None if input.has_external_data() => {
                 write_model_to(&input.proto, out, &WriteOptions::for_input(input))?;
             }
-            None => out
-                .write_all(&input.source)
-                .map_err(|source| relayout_onnx::error::Error::Write { file: "the output".to_owned(), source })?,
+            None => {
+                let failed = |source| relayout_onnx::error::Error::Write { file: "the output".to_owned(), source };
+                out.write_all(&input.source).map_err(failed)?;
+                input.check_unchanged()?;
+            }
         }
         Ok(())
     }

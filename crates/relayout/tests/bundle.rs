@@ -342,6 +342,73 @@ fn files_that_are_not_as_they_were_written_are_named() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn links_are_not_followed_and_no_path_leads_out() {
+    use std::os::unix::fs::symlink;
+    // Each file is moved out of the bundle, and a link to it put in its place: bytes and digest are right.
+    for file in ["manifest.json", "graph.json", "weights.safetensors", "kernels"] {
+        let error = damaged("cli/moves", "onnx", |dir| {
+            let away = dir.with_file_name("away");
+            fs::rename(dir.join(file), &away).expect("it is there");
+            symlink(away, dir.join(file)).expect("a link");
+        });
+        says(&error, &["link", if file == "kernels" { "kernels/" } else { file }]);
+    }
+    let error = damaged("cli/moves", "onnx", |dir| {
+        fs::copy(dir.join("graph.json"), dir.with_file_name("graph.json")).expect("it is there");
+        edit(&dir.join("manifest.json"), |m| m["files"][0]["path"] = json!("kernels/../../graph.json"));
+    });
+    says(&error, &["manifest.json", "no path in the folder"]);
+    // The folder itself is what the caller names.
+    let written = Written::of("cli/moves", "onnx");
+    let link = written.dir.path().join("link");
+    symlink(written.path(), &link).expect("a link");
+    read_bundle(link).expect("it is whole");
+}
+
+/// A file for each of very many kernels is found at once, not by a walk over all kernels.
+#[test]
+fn ten_thousand_kernels_are_checked_in_seconds() {
+    let written = Written::of("cli/moves", "onnx");
+    let dir = written.path();
+    let (mut moves, mut files) = (Vec::new(), Vec::new());
+    edit(&dir.join("graph.json"), |graph| {
+        let nodes = graph["nodes"].as_array_mut().expect("a list");
+        let one = nodes.iter().find(|node| node.get("move").is_some()).expect("a move").clone();
+        let id = one["move"].as_str().expect("a name").to_owned();
+        let launch = read_json(&dir.join(format!("kernels/{id}.json")));
+        let source = fs::read(dir.join(format!("kernels/{id}.cu"))).expect("a kernel");
+        let mut values = Vec::new();
+        for i in 0..10_000 {
+            let (copy, result) = (format!("copy_{i}"), format!("copied_{i}"));
+            let mut node = one.clone();
+            (node["move"], node["name"], node["outputs"]) = (json!(copy), json!(copy), json!([result]));
+            moves.push(node);
+            values.push(json!({"name": result}));
+            let mut launch = launch.clone();
+            launch["source"] = json!(format!("{copy}.cu"));
+            fs::write(dir.join(format!("kernels/{copy}.json")), launch.to_string()).expect("it is written");
+            fs::write(dir.join(format!("kernels/{copy}.cu")), &source).expect("it is written");
+            files.extend([format!("kernels/{copy}.cu"), format!("kernels/{copy}.json")]);
+        }
+        nodes.append(&mut moves);
+        graph["values"].as_array_mut().expect("a list").append(&mut values);
+    });
+    edit(&dir.join("manifest.json"), |manifest| {
+        manifest["moves"] = json!(manifest["moves"].as_u64().expect("a number") + 10_000);
+        let list = manifest["files"].as_array_mut().expect("a list");
+        list.extend(files.iter().map(|path| json!({"path": path, "bytes": 0, "sha256": ""})));
+        list.sort_by(|a, b| a["path"].as_str().cmp(&b["path"].as_str()));
+    });
+    signed(&dir);
+    let begin = std::time::Instant::now();
+    let bundle = read_bundle(&dir).unwrap_or_else(|e| panic!("{e}"));
+    let seconds = begin.elapsed().as_secs();
+    assert_eq!(bundle.graph.scope.moves(), written.moves + 10_000);
+    assert!(seconds < 20, "{seconds} s");
+}
+
 #[test]
 fn versions_and_cut_files_are_named() {
     let cut = |path: &Path| {

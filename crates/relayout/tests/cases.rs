@@ -125,7 +125,13 @@ fn each_pass_does_its_part() {
         let mut options = Options::default();
         options.print_after = Some(pass.name.to_owned());
         let result = optimize(&model, target.as_ref(), &options).expect("the case is optimized");
-        let _ = write!(text, "\n## {}: {}\n{}", pass.name, pass.reason, result.printed().unwrap_or_default());
+        let _ = write!(
+            text,
+            "\n## {}: {}\n{}",
+            pass.name,
+            pass.reason,
+            result.printed().map(ToString::to_string).unwrap_or_default()
+        );
     }
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("passes", text);

@@ -33,7 +33,8 @@ fn no_crate_imports_upward() {
         ("relayout-eval", &["relayout-ir"][..]),
         ("relayout-target", &["relayout-ir"][..]),
         ("relayout-targets", &["relayout-ir", "relayout-eval", "relayout-target"][..]),
-        ("relayout-onnx", &["relayout-ir", "relayout-codegen"][..]),
+        ("relayout-fsio", &[][..]),
+        ("relayout-onnx", &["relayout-ir", "relayout-codegen", "relayout-fsio"][..]),
         ("relayout-passes", &["relayout-ir", "relayout-eval", "relayout-target"][..]),
         (
             "relayout",
@@ -42,6 +43,7 @@ fn no_crate_imports_upward() {
                 "relayout-target",
                 "relayout-targets",
                 "relayout-codegen",
+                "relayout-fsio",
                 "relayout-onnx",
                 "relayout-passes",
             ][..],
@@ -76,7 +78,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 fn unsafe_stands_only_where_the_design_allows_it() {
     const ALLOWED: &[&str] = &[
-        "crates/onnx/src/map.rs",
+        "crates/fsio/src/map.rs",
         "crates/codegen/src/kernels/",
         "crates/capi/",
         "crates/ortop/src/api.rs",
@@ -94,5 +96,17 @@ fn unsafe_stands_only_where_the_design_allows_it() {
         let text = std::fs::read_to_string(&file).unwrap();
         let found = text.lines().any(|l| l.contains(word) || l.contains(concat!("uns", "afe fn")));
         assert!(!found || ALLOWED.iter().any(|a| name.starts_with(a)), "{name} must not contain it");
+    }
+}
+
+/// The crates that compute with sizes of files, all that the program is made of but the kernels.
+#[test]
+fn released_programs_check_for_overflow_where_sizes_of_files_are_computed_with() {
+    let manifest: toml::Table = std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    let packages = &manifest["profile"]["release"]["package"];
+    for name in edges()["relayout"].iter().map(String::as_str).chain(["relayout"]).filter(|n| *n != "relayout-codegen")
+    {
+        let checks = packages.get(name).and_then(|package| package.get("overflow-checks"));
+        assert_eq!(checks.and_then(toml::Value::as_bool), Some(true), "{name}");
     }
 }

@@ -4,6 +4,7 @@ use relayout_ir::storage::StorageRule;
 
 /// Facts about a target that passes and the library ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Capabilities {
     /// How its dialect declares values whose axes are split or padded.
     pub storage: StorageRule,
@@ -20,7 +21,7 @@ pub struct Capabilities {
     pub checks_sizes: bool,
     /// A region may move more bytes than the input did where that is cheaper.
     pub may_move_more: bool,
-    /// Layouts that it decides can be said without writing its forms.
+    /// Layouts that it decides can be listed without writing its forms.
     pub plans: bool,
 }
 

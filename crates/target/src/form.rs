@@ -23,7 +23,7 @@ pub trait Form: Send + Sync {
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer>;
 
     /// Offers beyond these, for layouts that ops around the node ask for.
-    fn offers_among<'c>(&self, _q: &NodeQuery<'_>, _candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+    fn offers_among(&self, _q: &NodeQuery<'_>, _candidates: Candidates<'_, '_>) -> Vec<Offer> {
         Vec::new()
     }
 

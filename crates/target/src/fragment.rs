@@ -3,7 +3,6 @@
 use crate::{PassError, Piece};
 use relayout_ir::attr::{Attr, Attrs};
 use relayout_ir::constant::Constant;
-use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
@@ -75,11 +74,33 @@ impl Made {
         Made { op: Op::Onnx(op), opset, inputs, attrs: Attrs::default(), form: Form::Kernel(Box::default()) }
     }
 
+    /// The node of a piece as it is.
+    #[must_use]
+    pub fn same(piece: &Piece<'_>) -> Made {
+        let Node { op, opset, inputs, attrs, form, .. } = piece.graph.node(piece.node).clone();
+        Made { op, opset, inputs: inputs.into_iter().map(|v| v.map(Operand::Outer)).collect(), attrs, form }
+    }
+
     /// A move of a value to the layout of the result.
     #[must_use]
     pub fn relayout(x: Operand) -> Made {
         let form = Form::unbound();
         Made { op: Op::Relayout, opset: 0, inputs: vec![Some(x)], attrs: Attrs::default(), form }
+    }
+
+    /// Another op with the same operands and attributes.
+    #[must_use]
+    pub fn named(self, op: OpName, opset: i64) -> Made {
+        Made { op: Op::Onnx(op), opset, ..self }
+    }
+
+    /// The same with another operand in a slot that it has.
+    #[must_use]
+    pub fn reading(mut self, slot: usize, x: Operand) -> Made {
+        if let Some(input) = self.inputs.get_mut(slot) {
+            *input = Some(x);
+        }
+        self
     }
 
     /// The same with an attribute.
@@ -152,7 +173,7 @@ impl Fragment {
 
     /// Adds a constant.
     pub fn constant(&mut self, name: impl Into<String>, c: Constant) -> Operand {
-        let ty = Type::tensor(c.dtype, c.dims.iter().map(|&d| Dim::from(d)).collect());
+        let ty = c.ty();
         let made = Made {
             op: Op::Constant(c),
             opset: 0,
@@ -163,6 +184,21 @@ impl Fragment {
         self.add(made, Left::row_major(name, ty))
     }
 
+    /// Adds a constant that is stored in a layout.
+    pub fn packed(&mut self, [plain, packed]: [String; 2], c: Constant, layout: Layout) -> Operand {
+        let ty = c.ty();
+        let plain = self.constant(plain, c);
+        self.add(Made::relayout(plain), Left::row_major(packed, ty).stored(layout))
+    }
+
+    /// A Reshape of a value as it is stored, to a value of this layout; `target` becomes a constant that is named after the value.
+    pub fn reshape(&mut self, graph: &Graph, x: Operand, target: &[i64], to: &Layout) -> Made {
+        let shape = format!("{}.shape", self.name(graph, x).unwrap_or("reshaped"));
+        let from = self.layout(graph, x).and_then(Layout::declared);
+        let target = self.constant(shape, Constant::ints(target));
+        Made::op("", "Reshape", 0, [x, target]).in_layouts(vec![from], vec![to.declared()])
+    }
+
     /// The piece's node becomes this op and keeps its results.
     pub fn become_op(&mut self, made: Made) {
         self.becomes = Some(made);
@@ -171,6 +207,14 @@ impl Fragment {
     /// Whoever reads a result of the piece reads this from now on, which takes over its name.
     pub fn exit(&mut self, result: ValueId, by: Operand) {
         self.exits.push((result, by));
+    }
+
+    /// The name of an operand, as it is proposed.
+    pub fn name<'t>(&'t self, graph: &'t Graph, x: Operand) -> Option<&'t str> {
+        match x {
+            Operand::Outer(v) => Some(&graph.value(v).name),
+            Operand::Local(node, result) => Some(&self.parts.get(node)?.1.get(result)?.name),
+        }
     }
 
     /// The type of an operand.

@@ -12,7 +12,6 @@ mod form;
 mod fragment;
 pub mod hints;
 mod lifted;
-pub mod make;
 pub mod moves;
 mod pass;
 mod rounding;
@@ -161,7 +160,7 @@ pub trait Target: Sync {
 
     /// Offers beyond these for layouts of operands and results that ops around the node ask for: the candidates of a value, as far
     /// as they are known.
-    fn offers_among<'c>(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+    fn offers_among(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
         forms_of(self.forms(), query).flat_map(|form| form.offers_among(query, candidates)).collect()
     }
 
@@ -179,7 +178,7 @@ pub trait Target: Sync {
         Ok(None)
     }
 
-    /// Cost of a move; `None` where the dialect can't say it.
+    /// Cost of a move; `None` where the dialect has none.
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost>;
 
     /// The layouts before and after each of several moves that together are faster than the one that is asked for; empty where

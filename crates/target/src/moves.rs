@@ -20,8 +20,8 @@ pub struct Moved {
 /// What the node moves; `None` if it moves nothing. Of a graph that went through the passes.
 pub fn moved(graph: &Graph, n: NodeId) -> Option<Moved> {
     let node = graph.node(n);
-    let x = node.inputs.first().copied().flatten()?;
-    let y = node.outputs.first().copied().flatten()?;
+    let x = node.operand(0)?;
+    let y = node.result(0)?;
     let (from, to) = (graph.value(x), graph.value(y));
     let (Some(from_shape), Some(shape)) = (from.ty.shape(), to.ty.shape()) else {
         // A Transpose of unknown rank moves; nothing more is known of it.

@@ -216,12 +216,13 @@ impl Context<'_> {
     /// Nodes of the graph that the pass is at, in topological order, whose sums may be taken in another order: none where every bit
     /// has to stay, none that come before a quantization.
     pub fn reassociable(&self, graph: &Graph) -> Vec<NodeId> {
-        if self.settings.numerics < Numerics::Reassociate {
+        // What leaves a body may reach a quantization outside of it.
+        if self.settings.numerics < Numerics::Reassociate || (self.scope > 0 && self.settings.quantizes) {
             return Vec::new();
         }
-        let before = before_rounding(graph, self.scope > 0 && self.settings.quantizes);
+        let before = before_rounding(graph);
         let mut order = graph.order().unwrap_or_default();
-        order.retain(|n| !before[n.index()]);
+        order.retain(|n| !before.contains(n));
         order
     }
 

@@ -1,26 +1,17 @@
 //! What comes before a quantization. There a sum in another order may land on the other side of a step, so nothing that rounds
 //! differently is done there.
 
+use petgraph::visit::{Dfs, Reversed, Visitable};
 use relayout_ir::graph::{Graph, Node, NodeId, Op};
 use relayout_ir::op::is_described;
+use rustc_hash::FxHashSet;
 
-/// By node number: whether a result of the node reaches an op that rounds to steps, itself included. `beyond` says that of the
-/// graph's outputs.
-pub(crate) fn before_rounding(graph: &Graph, beyond: bool) -> Vec<bool> {
-    let bound = graph.nodes().map(|n| n.index() + 1).max().unwrap_or(0);
-    if beyond {
-        return vec![true; bound];
-    }
-    let mut before = vec![false; bound];
-    let mut todo: Vec<NodeId> = graph.nodes().filter(|&n| rounds(graph.node(n))).collect();
-    while let Some(n) = todo.pop() {
-        if std::mem::replace(&mut before[n.index()], true) {
-            continue;
-        }
-        let node = graph.node(n);
-        todo.extend(node.inputs.iter().flatten().chain(&node.captures).map(|&v| graph.value(v).producer().0));
-    }
-    before
+/// Nodes of which a result reaches an op that rounds to steps, that op included.
+pub(crate) fn before_rounding(graph: &Graph) -> FxHashSet<NodeId> {
+    let rounding = graph.nodes().filter(|&n| rounds(graph.node(n))).collect();
+    let mut before = Dfs::from_parts(rounding, graph.visit_map());
+    while before.next(Reversed(graph)).is_some() {}
+    before.discovered
 }
 
 /// Whether the op, or one in its bodies, rounds to steps. A call of a function may.

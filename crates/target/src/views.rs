@@ -14,7 +14,9 @@ pub fn standard(name: &str) -> OpName {
 
 /// Makes views, in the place of the file's order that `rank` says.
 pub struct Views<'g> {
+    /// The graph.
     pub graph: &'g mut Graph,
+    /// The place of the file's order.
     pub rank: u32,
 }
 

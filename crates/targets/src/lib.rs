@@ -6,15 +6,17 @@
 //! | [`functions`] | those whose files call functions of domain `relayout`: `nhwc`, `cuda-tensorcore`, `x86-avx512`, … |
 //! | [`ort_cpu`] | `ort-cpu` |
 //!
+//! [`measured`] has what tables of measured costs share.
+//!
 //! Absent: files of models, and any measuring.
 
 pub mod functions;
+pub mod measured;
 pub mod onnx;
 pub mod ort_cpu;
 
 pub use functions::{FunctionTarget, gpu};
 pub use onnx::DataTarget;
-pub use ort_cpu::costs as measured;
 pub use ort_cpu::{Block, OrtCpu};
 
 use relayout_target::Target;

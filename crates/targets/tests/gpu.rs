@@ -4,7 +4,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::layout::Layout;
 use relayout_target::{MoveKind, MoveQuery, Target};
 use relayout_targets::gpu::{Case, GpuCosts, GpuMachine, MoveClass, Points, Spec, specs};
-use relayout_targets::measured::{CostsError, Measurement, Spec as Product};
+use relayout_targets::measured::{CostsError, Measurement, points_of};
 use relayout_targets::{FunctionTarget, builtin};
 
 const NODE_NS: u64 = 1000;
@@ -31,7 +31,7 @@ fn measured(points: Points, rate: impl Fn(&Case) -> f64) -> Vec<Measurement> {
         Measurement {
             name: spec.name.clone(),
             axes: spec.axes.iter().map(|(name, points)| ((*name).to_owned(), points.clone())).collect(),
-            ns: Product::points(&axes).iter().map(ns).collect(),
+            ns: points_of(&axes).iter().map(ns).collect(),
         }
     };
     specs(points).into_iter().map(measure).collect()

@@ -3,7 +3,7 @@
 use relayout_targets::measured::{
     Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, CostsError, Form, GemmShape, Machine,
     MeasuredCosts, Measurement, Pool, PoolShape, Projection, ProjectionShape, Reorder, ResizeShape, Scaling, Side,
-    Spec, Spread, VolumeShape, specs,
+    Spec, Spread, VolumeShape, points_of, specs,
 };
 
 const BLOCK: u64 = 16;
@@ -27,7 +27,7 @@ fn measured() -> Vec<Measurement> {
         Measurement {
             name: spec.name.clone(),
             axes: spec.axes.iter().map(|(name, points)| ((*name).to_owned(), points.clone())).collect(),
-            ns: Spec::points(&axes).iter().map(ns).collect(),
+            ns: points_of(&axes).iter().map(ns).collect(),
         }
     };
     specs().into_iter().map(measure).collect()
@@ -130,7 +130,7 @@ fn the_points_of_a_grid_cost_what_was_measured_there() {
             continue;
         }
         let axes: Vec<Vec<u64>> = spec.axes.iter().map(|(_, points)| points.clone()).collect();
-        let case = spec.case(&Spec::points(&axes)[0], BLOCK);
+        let case = spec.case(&points_of(&axes)[0], BLOCK);
         let text = relayout_targets::measured::ORT_CPU.1;
         let grid = &text[text.find(&format!("[grid.{}]", spec.name)).unwrap()..];
         let list = &grid[grid.find("\nns = [").unwrap() + 7..];

@@ -10,7 +10,7 @@ use super::plan::Chosen;
 use super::scopes::Scopes;
 use crate::write::fold_weights::known_constant;
 use relayout_ir::form::Form;
-use relayout_ir::graph::{NodeId, Op, ValueId};
+use relayout_ir::graph::{Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_target::Numerics;
 use relayout_target::hints::Hints;
@@ -33,8 +33,8 @@ pub(super) struct Choice {
     pub(super) outs: SmallVec<[Layout; 2]>,
     /// Cost beyond moves.
     pub(super) cost: Cost,
-    /// The kernel of the dialect that it is, by its number among the node's; `None` for the standard op.
-    pub(super) kernel: Option<usize>,
+    /// The offer that it is, by its number among the node's; `None` for the standard op.
+    pub(super) offer: Option<usize>,
 }
 
 impl Choice {
@@ -51,8 +51,8 @@ pub(super) struct ScopeCandidates {
     pub(super) layouts: Vec<SmallVec<[Layout; 2]>>,
     /// By node number: choices, ONNX's own first. Empty for nodes that are not ops.
     pub(super) choices: Vec<Vec<Choice>>,
-    /// By node number: kernels of the target's dialect.
-    pub(super) kernels: Vec<Vec<Offer>>,
+    /// By node number: offers of the target.
+    pub(super) offers: Vec<Vec<Offer>>,
     /// By node number: how many of these there are whatever the candidates of its values.
     pub(super) offered: Vec<usize>,
     /// By node number: cost of the standard op.
@@ -99,8 +99,8 @@ struct Closure<'a, 'g> {
     /// proposals were new, so that another look may find more.
     unsettled: BTreeSet<Todo>,
     capped: BTreeSet<Todo>,
-    /// Only orders of whole axes, and what kernels ask for. These come first: shuffles of channels, one after the other, make so many
-    /// layouts that the cap would turn away those of a kernel behind them.
+    /// Only orders of whole axes, and what offers ask for. These come first: shuffles of channels, one after the other, make so many
+    /// layouts that the cap would turn away those of an offer behind them.
     plain_orders: bool,
 }
 
@@ -154,7 +154,10 @@ impl Candidates {
 
     /// Whether there is nothing to decide.
     pub(super) fn is_trivial(&self) -> bool {
-        self.scopes.iter().flat_map(|s| &s.layouts).all(|l| l.len() < 2)
+        let settled = |s: &ScopeCandidates| {
+            s.layouts.iter().all(|layouts| layouts.len() < 2) && s.choices.iter().all(|choices| choices.len() < 2)
+        };
+        self.scopes.iter().all(settled)
     }
 }
 
@@ -200,7 +203,7 @@ impl Closure<'_, '_> {
         let mut own = ScopeCandidates {
             layouts: vec![SmallVec::new(); graph.value_bound()],
             choices: vec![Vec::new(); nodes],
-            kernels: vec![Vec::new(); nodes],
+            offers: vec![Vec::new(); nodes],
             offered: vec![0; nodes],
             plain: vec![Cost::ZERO; nodes],
             lanes: Lanes::of(graph),
@@ -217,17 +220,17 @@ impl Closure<'_, '_> {
                 // Operands come first in the order, so what is constant is known.
                 let is_constant = |v: ValueId| own.constant.get(v.index()).copied().unwrap_or(false);
                 let query = NodeQuery { graph, node: n, sizes: self.hints, is_constant: &is_constant };
-                let (mut kernels, plain) = (self.target.offers(&query), self.target.plain_cost(&query));
-                kernels.retain(|k| may_take(k, self.numerics));
-                own.offered[n.index()] = kernels.len();
-                own.kernels[n.index()] = kernels;
+                let (mut offers, plain) = (self.target.offers(&query), self.target.plain_cost(&query));
+                offers.retain(|offer| may_take(offer, self.numerics));
+                own.offered[n.index()] = offers.len();
+                own.offers[n.index()] = offers;
                 own.plain[n.index()] = plain;
             }
             for &v in node.outputs.iter().flatten() {
                 if let Some(rank) = graph.value(v).ty.rank() {
                     own.layouts[v.index()].push(Layout::row_major(rank));
                 }
-                let of_constant = node.inputs.first().copied().flatten().is_some_and(|x| own.constant[x.index()]);
+                let of_constant = node.operand(0).is_some_and(|x| own.constant[x.index()]);
                 own.constant[v.index()] = matches!(node.op, Op::Constant(_))
                     || (matches!(node.form, Form::View(_)) && of_constant)
                     || (matches!(node.op, Op::Onnx(_)) && known_constant(graph, v).is_some());
@@ -301,53 +304,21 @@ impl Closure<'_, '_> {
             choice.cost += own.plain[n.index()];
         }
         own.offer_among(graph, self.target, self.hints, n, self.numerics);
-        // The kernels of the dialect come before other orders of the standard op, so that the cap does not turn them away.
-        let kernels = own.kernel_choices(graph, n);
-        proposals.splice(proposals.len().min(1)..proposals.len().min(1), kernels);
+        // The offers of the target come before other orders of the standard op, so that the cap does not turn them away.
+        let offers = own.offer_choices(graph, n);
+        proposals.splice(proposals.len().min(1)..proposals.len().min(1), offers);
         proposals.retain(|choice| own.may_repack(graph, node, choice));
         let all = proposals.len();
         if self.plain_orders {
-            proposals.retain(|choice| choice.kernel.is_some() || choice.is_plain());
+            proposals.retain(|choice| choice.offer.is_some() || choice.is_plain());
         }
         let held_back = proposals.len() < all;
-        let todo = Todo::Node(s, self.place[s][n.index()], n);
-        let mut changed = Vec::new();
-        let mut kept: Vec<Choice> = Vec::new();
-        for choice in proposals {
-            if kept.contains(&choice) {
-                continue;
-            }
-            if kept.len() >= CHOICES_PER_NODE {
-                self.capped.insert(todo);
-                own.cut_short.insert(n.index());
-                break;
-            }
-            // A choice one of whose layouts the cap turns away can't be taken; what it added before stays, and is harmless.
-            let mut fits = true;
-            let slots = slots_of(node.inputs.iter(), &choice.ins).chain(slots_of(node.outputs.iter(), &choice.outs));
-            for (v, layout) in slots {
-                if own.layouts[v.index()].is_empty() {
-                    continue;
-                }
-                let (there, new) = own.intern(v, layout);
-                fits &= there;
-                if !there {
-                    let dropped = own.dropped.entry(v).or_default();
-                    if !dropped.contains(layout) {
-                        dropped.push(layout.clone());
-                    }
-                }
-                if new {
-                    changed.push(v);
-                }
-            }
-            if fits {
-                kept.push(choice);
-            } else {
-                self.capped.insert(todo);
-            }
-        }
+        let (kept, changed, cut) = own.admit(n, node, proposals);
         own.choices[n.index()] = kept;
+        let todo = Todo::Node(s, self.place[s][n.index()], n);
+        if cut {
+            self.capped.insert(todo);
+        }
         if self.plain_orders && (held_back || !changed.is_empty()) {
             self.unsettled.insert(todo);
         } else {
@@ -356,5 +327,46 @@ impl Closure<'_, '_> {
         for v in changed {
             self.touch(s, v, Some(n));
         }
+    }
+}
+
+impl ScopeCandidates {
+    /// Takes up the layouts of choices as candidates: the choices that can be taken, the values that have new candidates, and
+    /// whether a cap turned anything away.
+    fn admit(&mut self, n: NodeId, node: &Node, proposals: Vec<Choice>) -> (Vec<Choice>, Vec<ValueId>, bool) {
+        let (mut kept, mut changed, mut cut): (Vec<Choice>, _, _) = (Vec::new(), Vec::new(), false);
+        for choice in proposals {
+            if kept.contains(&choice) {
+                continue;
+            }
+            if kept.len() >= CHOICES_PER_NODE {
+                self.cut_short.insert(n.index());
+                return (kept, changed, true);
+            }
+            // A choice one of whose layouts the cap turns away can't be taken; what it added before stays, and is harmless.
+            let mut fits = true;
+            let slots = slots_of(node.inputs.iter(), &choice.ins).chain(slots_of(node.outputs.iter(), &choice.outs));
+            for (v, layout) in slots {
+                if self.layouts[v.index()].is_empty() {
+                    continue;
+                }
+                let (there, new) = self.intern(v, layout);
+                fits &= there;
+                if !there {
+                    let dropped = self.dropped.entry(v).or_default();
+                    if !dropped.contains(layout) {
+                        dropped.push(layout.clone());
+                    }
+                }
+                if new {
+                    changed.push(v);
+                }
+            }
+            cut |= !fits;
+            if fits {
+                kept.push(choice);
+            }
+        }
+        (kept, changed, cut)
     }
 }

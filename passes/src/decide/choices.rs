@@ -1,4 +1,4 @@
-//! The choices of a node: its views, the orders that its letters allow, the kernels of the target's dialect; with what each needs beside
+//! The choices of a node: its views, the orders that its letters allow, the offers of the target; with what each needs beside
 //! the op.
 
 use super::candidates::{Choice, ScopeCandidates};
@@ -17,8 +17,7 @@ impl ScopeCandidates {
     pub(super) fn view_choices(&self, graph: &Graph, n: NodeId, view: &View) -> Vec<Choice> {
         let node = graph.node(n);
         let plain = plain(graph, n);
-        let (Some(x), Some(y)) = (node.inputs.first().copied().flatten(), node.outputs.first().copied().flatten())
-        else {
+        let (Some(x), Some(y)) = (node.operand(0), node.result(0)) else {
             return vec![plain];
         };
         let (Some(from), Some(to)) = (graph.value(x).ty.shape(), graph.value(y).ty.shape()) else { return vec![plain] };
@@ -61,8 +60,8 @@ impl ScopeCandidates {
     ) -> Vec<Choice> {
         let node = graph.node(n);
         let value_at = |slot: Slot| match slot {
-            Slot::In(i) => node.inputs.get(i).copied().flatten(),
-            Slot::Out(i) => node.outputs.get(i).copied().flatten(),
+            Slot::In(i) => node.operand(i),
+            Slot::Out(i) => node.result(i),
         };
         let mut orders: Vec<AtomOrder> = vec![bound.identity()];
         let mut broken: Vec<Vec<(Slot, Layout)>> = Vec::new();
@@ -90,7 +89,7 @@ impl ScopeCandidates {
             let of = |slot| Some((slot, Layout::permutation(&bound.restrict(&order, slot)?).ok()?));
             bound.slots().filter_map(of).collect::<Vec<_>>()
         });
-        let bytes = node.inputs.first().copied().flatten().map_or(0, |v| hints.bytes(graph, v));
+        let bytes = node.operand(0).map_or(0, |v| hints.bytes(graph, v));
         let mut choices = Vec::new();
         for layouts in whole.chain(broken) {
             let mut choice = plain(graph, n);
@@ -136,7 +135,7 @@ impl ScopeCandidates {
         })
     }
 
-    /// Kernels of a node for layouts that other ops brought: those with pad slots that no kernel asks for by itself.
+    /// Offers of a node for layouts that other ops brought: those with pad slots that no offer asks for by itself.
     pub(super) fn offer_among(
         &mut self,
         graph: &Graph,
@@ -152,18 +151,18 @@ impl ScopeCandidates {
         }
         let is_constant = |v: ValueId| self.constant[v.index()];
         let query = NodeQuery { graph, node: n, sizes: hints, is_constant: &is_constant };
-        let mut kernels = target.offers_among(&query, &|v| &self.layouts[v.index()]);
-        kernels.retain(|k| may_take(k, numerics));
-        let own = &mut self.kernels[n.index()];
+        let mut offers = target.offers_among(&query, &|v| &self.layouts[v.index()]);
+        offers.retain(|offer| may_take(offer, numerics));
+        let own = &mut self.offers[n.index()];
         own.truncate(self.offered[n.index()]);
-        own.extend(kernels);
+        own.extend(offers);
     }
 
-    /// The kernels of the target's dialect for a node.
-    pub(super) fn kernel_choices(&self, graph: &Graph, n: NodeId) -> Vec<Choice> {
-        let of = |(number, kernel): (usize, &Offer)| {
+    /// The offers of the target for a node.
+    pub(super) fn offer_choices(&self, graph: &Graph, n: NodeId) -> Vec<Choice> {
+        let of = |(number, offer): (usize, &Offer)| {
             let mut choice = plain(graph, n);
-            let sides = [(&mut choice.ins[..], &kernel.layouts.ins), (&mut choice.outs[..], &kernel.layouts.outs)];
+            let sides = [(&mut choice.ins[..], &offer.layouts.ins), (&mut choice.outs[..], &offer.layouts.outs)];
             for (slots, layouts) in sides {
                 for (slot, layout) in slots.iter_mut().zip(layouts) {
                     if let Some(layout) = layout {
@@ -171,11 +170,11 @@ impl ScopeCandidates {
                     }
                 }
             }
-            choice.cost = kernel.cost;
-            choice.kernel = Some(number);
+            choice.cost = offer.cost;
+            choice.offer = Some(number);
             choice
         };
-        self.kernels[n.index()].iter().enumerate().map(of).collect()
+        self.offers[n.index()].iter().enumerate().map(of).collect()
     }
 }
 
@@ -184,7 +183,7 @@ pub(super) fn has_slot_map(layout: &Layout) -> bool {
     (0..layout.rank()).any(|axis| layout.slot_map(axis).is_some())
 }
 
-/// Whether a kernel may stand for a node.
+/// Whether an offer may stand for a node.
 pub(super) fn may_take(offer: &Offer, numerics: Numerics) -> bool {
     !offer.adds_zeros || numerics > Numerics::Exact
 }
@@ -228,6 +227,6 @@ pub(super) fn plain(graph: &Graph, n: NodeId) -> Choice {
         ins: node.inputs.iter().map(row_major).collect(),
         outs: node.outputs.iter().map(row_major).collect(),
         cost: Cost::ZERO,
-        kernel: None,
+        offer: None,
     }
 }

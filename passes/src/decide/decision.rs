@@ -243,7 +243,7 @@ impl<'a, 'g> Decision<'a, 'g> {
             let graph = self.scopes.graph(s);
             for n in graph.order().unwrap_or_default() {
                 let node = graph.node(n);
-                let Some(y) = node.outputs.first().copied().flatten().filter(|_| is_transpose(node)) else { continue };
+                let Some(y) = node.result(0).filter(|_| is_transpose(node)) else { continue };
                 let read = graph.use_count(y) > 0 || graph.is_output(y);
                 let from = self.plan.origin_choice(s, n).and_then(|c| c.outs.first().cloned());
                 let Some(from) = from.filter(|_| read && !self.plan.is_constant(s, y)) else { continue };
@@ -262,7 +262,7 @@ impl<'a, 'g> Decision<'a, 'g> {
         self.moves_of(&self.plan, &BTreeSet::new())
     }
 
-    /// Moves of a plan; those that only say the same bytes otherwise where they are of these values of the main graph.
+    /// Moves of a plan; views of the same bytes only where they are of these values of the main graph.
     fn moves_of(&self, plan: &Plan, views: &BTreeSet<ValueId>) -> Vec<Standing> {
         let mut moves = Vec::new();
         for s in 0..self.scopes.list.len() {
@@ -432,7 +432,7 @@ impl<'a, 'g> Decision<'a, 'g> {
 }
 
 impl Posed {
-    /// The assignment of the network that says what was chosen.
+    /// The assignment of the network that stands for what was chosen.
     pub(super) fn assignment(&self, chosen: &Chosen) -> Vec<u32> {
         let mut assignment = vec![0; self.problem.variables()];
         let nodes = self.nodes.iter().zip(&chosen.nodes).flat_map(|(vars, chosen)| vars.iter().zip(chosen));
@@ -484,7 +484,7 @@ pub fn problem(
 fn before_view(graph: &Graph, v: ValueId, layout: &Layout) -> Option<(ValueId, Layout)> {
     let node = graph.node(graph.value(v).producer().0);
     let (Form::View(view), Op::Onnx(_)) = (&node.form, &node.op) else { return None };
-    let x = node.inputs.first().copied().flatten()?;
+    let x = node.operand(0)?;
     let before = view.backward(layout, graph.value(x).ty.shape()?, graph.value(v).ty.shape()?).ok()?;
     Some((x, before))
 }

@@ -69,7 +69,7 @@ fn along(graph: &Graph, n: NodeId, known: &Lanes) -> Along {
         return Along::Every;
     }
     let of = |slot: usize| {
-        let v = node.inputs.get(slot).copied().flatten();
+        let v = node.operand(slot);
         v.and_then(|v| known.along.get(v.index()).copied()).unwrap_or_default()
     };
     match (node.onnx(), &node.form) {
@@ -106,94 +106,111 @@ fn along(graph: &Graph, n: NodeId, known: &Lanes) -> Along {
 fn image(graph: &Graph, n: NodeId, along: Along, known: &Lanes) -> Option<Lane> {
     let node = graph.node(n);
     let name = node.onnx()?;
-    let y = node.outputs.first().copied().flatten()?;
+    let y = node.result(0)?;
     let Some(format) = graph.value(y).ty.dtype().and_then(format) else { return Some(Lane::Any) };
     let operand = |slot: usize| -> Option<Lane> {
-        let v = node.inputs.get(slot).copied().flatten()?;
+        let v = node.operand(slot)?;
         let own = same_extents(graph, v, y) || same_along(graph, v, y, along);
         Some(if own { known.lane(v) } else { scalar(graph, v).unwrap_or(Lane::Any) })
     };
-    let data = || node.inputs.first().copied().flatten().map_or(Lane::Any, |x| known.lane(x));
+    let data = || node.operand(0).map_or(Lane::Any, |x| known.lane(x));
     if matches!(node.form, Form::View(_)) {
         return Some(data());
     }
-    let number = |name: &str, default: f64| match node.attrs.get(name) {
-        Some(relayout_ir::attr::Attr::Float(x)) => f64::from(*x),
-        _ => default,
-    };
-    let unary = match name {
-        "Relu" => UnaryFn::Relu,
-        "LeakyRelu" => UnaryFn::LeakyRelu(number("alpha", 0.01)),
-        "Elu" => UnaryFn::Elu(number("alpha", 1.0)),
-        "HardSigmoid" => UnaryFn::HardSigmoid(number("alpha", 0.2), number("beta", 0.5)),
-        "Abs" => UnaryFn::Abs,
-        "Neg" => UnaryFn::Neg,
-        "Sqrt" => UnaryFn::Sqrt,
-        "Reciprocal" => UnaryFn::Reciprocal,
-        "Exp" => UnaryFn::Exp,
-        "Log" => UnaryFn::Log,
-        "Sigmoid" => UnaryFn::Sigmoid,
-        "Tanh" => UnaryFn::Tanh,
-        "Erf" => UnaryFn::Erf,
-        "Softsign" => UnaryFn::Softsign,
-        "Softplus" => UnaryFn::Softplus,
-        "Gelu" => UnaryFn::Gelu,
-        "HardSwish" => UnaryFn::HardSwish,
-        "Mish" => UnaryFn::Mish,
-        "Sin" => UnaryFn::Sin,
-        "Cos" => UnaryFn::Cos,
-        "Floor" => UnaryFn::Floor,
-        "Ceil" => UnaryFn::Ceil,
-        "Round" => UnaryFn::Round,
-        "Sign" => UnaryFn::Sign,
-        "Identity" | "Dropout" => UnaryFn::Identity,
-        "Clip" => {
-            let bound = |slot: usize, attr: &str, default: f64| match node.inputs.get(slot).copied().flatten() {
-                Some(v) => scalar(graph, v).and_then(|lane| lane.as_const()),
-                None => Some(number(attr, default)),
-            };
-            match (bound(1, "min", format.min), bound(2, "max", format.max)) {
-                (Some(lo), Some(hi)) => UnaryFn::Clip(lo, hi),
-                _ => return Some(Lane::Any),
-            }
-        }
-        // Between the pad slots and the zeros beside the image.
-        "MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" | "Resize" | "Upsample" => {
-            return Some(data());
-        }
-        // Elements of the operand, of other channels or none.
-        "Slice" | "Split" | "Expand" | "Tile" | "ReduceMean" | "ReduceMax" | "ReduceMin" => return Some(data()),
+    if let Some(f) = unary(graph, node, name, format) {
+        return Some(operand(0)?.unary(f, format));
+    }
+    Some(match name {
+        // Between the pad slots and the zeros beside the image; elements of the operand, of other channels or none.
+        "MaxPool" | "AveragePool" | "GlobalAveragePool" | "GlobalMaxPool" | "Resize" | "Upsample" | "Slice"
+        | "Split" | "Expand" | "Tile" | "ReduceMean" | "ReduceMax" | "ReduceMin" => data(),
         "Concat" => {
             let all = (0..node.inputs.len()).map(|slot| node.inputs[slot].map_or(Lane::Any, |v| known.lane(v)));
-            return Some(all.fold(Lane::ZERO, Lane::join));
+            all.fold(Lane::ZERO, Lane::join)
         }
         "Pad" => {
-            let filled = match node.inputs.get(2).copied().flatten() {
+            let filled = match node.operand(2) {
                 Some(v) => scalar(graph, v).unwrap_or(Lane::Any),
-                None => Lane::constant(number("value", 0.0)),
+                None => Lane::constant(parameter(node, "value", 0.0)),
             };
-            return Some(data().join(filled));
+            data().join(filled)
         }
         "Cast" if graph.value(y).ty.dtype().is_some_and(DType::is_float) => {
-            return Some(match data() {
-                lane if lane.is_zero() => lane,
-                lane => lane.unary(UnaryFn::Identity, format),
-            });
+            let lane = data();
+            if lane.is_zero() { lane } else { lane.unary(UnaryFn::Identity, format) }
         }
         // Scales of pad channels are zero, and so are the shifts.
         "BatchNormalization" | "InstanceNormalization" => {
-            return Some(if data().is_finite() { Lane::ZERO } else { Lane::Any });
+            if data().is_finite() {
+                Lane::ZERO
+            } else {
+                Lane::Any
+            }
         }
-        "GridSample" | "ReduceSum" => return Some(if data().is_zero() { Lane::ZERO } else { Lane::Any }),
-        "QLinearConv" | "QuantizeLinear" => return Some(Lane::interval(format.min, format.max)),
-        "DequantizeLinear" => return Some(dequantized(graph, node, data())),
+        "GridSample" | "ReduceSum" => {
+            if data().is_zero() {
+                Lane::ZERO
+            } else {
+                Lane::Any
+            }
+        }
+        "QLinearConv" | "QuantizeLinear" => Lane::interval(format.min, format.max),
+        "DequantizeLinear" => dequantized(graph, node, data()),
         "Add" | "Sub" | "Mul" | "Div" | "Min" | "Max" | "Pow" | "Sum" => {
-            return Some(folded(name, node.inputs.len(), &operand, format));
+            folded(name, node.inputs.len(), &operand, format)
         }
         "Conv" | "ConvTranspose" | "ConvInteger" => return None,
-        _ => return Some(Lane::Any),
-    };
-    Some(operand(0)?.unary(unary, format))
+        _ => Lane::Any,
+    })
+}
+
+/// Functions of one operand that have no parameters.
+static UNARY: &[(&str, UnaryFn)] = &[
+    ("Relu", UnaryFn::Relu),
+    ("Abs", UnaryFn::Abs),
+    ("Neg", UnaryFn::Neg),
+    ("Sqrt", UnaryFn::Sqrt),
+    ("Reciprocal", UnaryFn::Reciprocal),
+    ("Exp", UnaryFn::Exp),
+    ("Log", UnaryFn::Log),
+    ("Sigmoid", UnaryFn::Sigmoid),
+    ("Tanh", UnaryFn::Tanh),
+    ("Erf", UnaryFn::Erf),
+    ("Softsign", UnaryFn::Softsign),
+    ("Softplus", UnaryFn::Softplus),
+    ("Gelu", UnaryFn::Gelu),
+    ("HardSwish", UnaryFn::HardSwish),
+    ("Mish", UnaryFn::Mish),
+    ("Sin", UnaryFn::Sin),
+    ("Cos", UnaryFn::Cos),
+    ("Floor", UnaryFn::Floor),
+    ("Ceil", UnaryFn::Ceil),
+    ("Round", UnaryFn::Round),
+    ("Sign", UnaryFn::Sign),
+    ("Identity", UnaryFn::Identity),
+    ("Dropout", UnaryFn::Identity),
+];
+
+/// The function of its first operand that a node is, bounds of a Clip being known.
+fn unary(graph: &Graph, node: &Node, name: &str, format: LaneFormat) -> Option<UnaryFn> {
+    Some(match name {
+        "LeakyRelu" => UnaryFn::LeakyRelu(parameter(node, "alpha", 0.01)),
+        "Elu" => UnaryFn::Elu(parameter(node, "alpha", 1.0)),
+        "HardSigmoid" => UnaryFn::HardSigmoid(parameter(node, "alpha", 0.2), parameter(node, "beta", 0.5)),
+        "Clip" => {
+            let bound = |slot: usize, attr: &str, default: f64| match node.operand(slot) {
+                Some(v) => scalar(graph, v).and_then(|lane| lane.as_const()),
+                None => Some(parameter(node, attr, default)),
+            };
+            UnaryFn::Clip(bound(1, "min", format.min)?, bound(2, "max", format.max)?)
+        }
+        _ => UNARY.iter().find(|(op, _)| *op == name)?.1,
+    })
+}
+
+/// The number in an attribute.
+fn parameter(node: &Node, name: &str, default: f64) -> f64 {
+    node.float(name).map_or(default, f64::from)
 }
 
 /// A function of two operands, over any number of them.
@@ -229,7 +246,7 @@ fn same_along(graph: &Graph, v: ValueId, y: ValueId, along: Along) -> bool {
 
 /// What integers between these are as floats. Scales of pad channels are zero.
 fn dequantized(graph: &Graph, node: &Node, data: Lane) -> Lane {
-    let scale = node.inputs.get(1).copied().flatten().and_then(|v| largest(graph, v));
+    let scale = node.operand(1).and_then(|v| largest(graph, v));
     match (data.bounds(), scale) {
         (Some((lo, hi)), Some(scale)) => {
             // A zero point is a number of the same type: it at most doubles the largest.

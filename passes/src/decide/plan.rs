@@ -90,12 +90,12 @@ impl Plan {
         self.candidates.scopes[s].choices.get(n.index())?.first()
     }
 
-    /// The kernel of the dialect that a node becomes.
+    /// The offer that a node becomes.
     pub fn offer(&self, s: usize, n: NodeId) -> Option<&Offer> {
-        self.candidates.scopes[s].kernels.get(n.index())?.get(self.choice(s, n)?.kernel?)
+        self.candidates.scopes[s].offers.get(n.index())?.get(self.choice(s, n)?.offer?)
     }
 
-    /// What a node costs as it was chosen, at these sizes: that of a standard target's kernel is asked for again.
+    /// What a node costs as it was chosen, at these sizes: an offer of a target that checks sizes is priced again.
     pub(super) fn choice_cost(
         &self,
         s: usize,
@@ -105,14 +105,14 @@ impl Plan {
         sizes: &dyn Sizes,
     ) -> Cost {
         let chosen = self.choice(s, n).map_or(Cost::ZERO, |c| c.cost);
-        let Some(kernel) = self.offer(s, n).filter(|_| target.capabilities().checks_sizes && chosen != Cost::ZERO)
+        let Some(taken) = self.offer(s, n).filter(|_| target.capabilities().checks_sizes && chosen != Cost::ZERO)
         else {
             return chosen;
         };
         let constant = &self.candidates.scopes[s].constant;
         let is_constant = |v: ValueId| constant.get(v.index()).copied().unwrap_or(false);
-        let kernels = target.offers(&NodeQuery { graph, node: n, sizes, is_constant: &is_constant });
-        kernels.into_iter().find(|k| k.layouts == kernel.layouts).map_or(chosen, |k| k.cost)
+        let offers = target.offers(&NodeQuery { graph, node: n, sizes, is_constant: &is_constant });
+        offers.into_iter().find(|offer| offer.layouts == taken.layouts).map_or(chosen, |offer| offer.cost)
     }
 
     pub(super) fn is_changed(&self, s: usize, n: NodeId) -> bool {
@@ -139,11 +139,11 @@ impl Plan {
             Some(k) => scopes.output(0, k),
             None => scopes.produced(0, v),
         };
-        self.at(crossing?)
+        self.crossed(crossing?)
     }
 
     /// The layout that a value has at one end of a border.
-    fn at(&self, crossing: Crossing) -> Option<Layout> {
+    fn crossed(&self, crossing: Crossing) -> Option<Layout> {
         let layouts = &self.candidates.borders[crossing.border];
         crossing.here(layouts.get(self.chosen.borders[crossing.border])?)
     }
@@ -156,7 +156,7 @@ impl Plan {
     /// The layout in which a use reads its value.
     pub(super) fn wanted(&self, scopes: &Scopes<'_>, s: usize, u: Use, v: ValueId) -> Layout {
         let rank = scopes.graph(s).value(v).ty.rank().unwrap_or(0);
-        let crossing = scopes.wanted(s, u).and_then(|c| self.at(c));
+        let crossing = scopes.wanted(s, u).and_then(|c| self.crossed(c));
         let wanted = crossing.or_else(|| self.choice(s, u.node)?.ins.get(u.slot).cloned());
         wanted.unwrap_or_else(|| Layout::row_major(rank))
     }
@@ -168,7 +168,7 @@ impl Plan {
         let Some(rank) = value.ty.rank() else { return Taken::default() };
         let row_major = Layout::row_major(rank);
         let (producer, slot) = value.producer();
-        let crossing = scopes.produced(s, v).and_then(|c| self.at(c));
+        let crossing = scopes.produced(s, v).and_then(|c| self.crossed(c));
         let left = crossing.or_else(|| self.choice(s, producer)?.outs.get(slot).cloned());
         let left = left.unwrap_or_else(|| row_major.clone());
         let wanted = self.wants(scopes, s, v);
@@ -198,7 +198,7 @@ impl Plan {
         };
         let mut outputs = Vec::new();
         for &k in graph.output_places(v) {
-            let layout = scopes.output(s, k).and_then(|c| self.at(c)).unwrap_or_else(|| Layout::row_major(rank));
+            let layout = scopes.output(s, k).and_then(|c| self.crossed(c)).unwrap_or_else(|| Layout::row_major(rank));
             outputs.push((want(layout), k));
         }
         let uses: Vec<(usize, Use)> =
@@ -302,20 +302,20 @@ pub(super) fn move_cost(
     if from == to {
         return Cost::ZERO;
     }
-    // Where moves of volumes are said of images it has to be possible; elsewhere a target's own op makes them.
-    let sayable = target.can_move(graph, v, from, to);
-    let Some(shape) = hints.shape(graph, v).filter(|_| sayable) else { return Cost::INFINITE };
+    // A target may write moves of volumes as moves of images, which has to be possible.
+    let possible = target.can_move(graph, v, from, to);
+    let Some(shape) = hints.shape(graph, v).filter(|_| possible) else { return Cost::INFINITE };
     let (kind, bytes) = (move_kind(graph, v, from, to), hints.bytes(graph, v));
     let dtype = graph.value(v).ty.dtype();
     target.move_cost(&MoveQuery { kind, from, to, shape: &shape, dtype, bytes }).unwrap_or(Cost::INFINITE)
 }
 
-/// Whether a change of layout moves bytes, and if not whether ONNX can say it as a Reshape.
+/// Whether a change of layout moves bytes. One that does not but that no Reshape of ONNX expresses is taken for one that does.
 pub(super) fn move_kind(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> MoveKind {
     let shape = graph.value(v).ty.shape().unwrap_or_default();
     let stored = |l: &Layout| graph.storage_shape(v, l);
-    let sayable = stored(from).zip(stored(to)).is_some_and(|(a, b)| reshape_target(&a, &b).is_some());
-    if same_bytes(from, to, shape) && sayable { MoveKind::View } else { MoveKind::Permute }
+    let is_reshape = stored(from).zip(stored(to)).is_some_and(|(a, b)| reshape_target(&a, &b).is_some());
+    if same_bytes(from, to, shape) && is_reshape { MoveKind::View } else { MoveKind::Permute }
 }
 
 /// Whether a node is a Transpose in the file.

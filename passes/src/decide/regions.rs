@@ -159,7 +159,7 @@ fn changes_producer(scopes: &Scopes<'_>, plan: &Plan, s: usize, v: ValueId, take
 fn is_own_move(graph: &Graph, plan: &Plan, s: usize, v: ValueId, taken: &Taken) -> bool {
     let (producer, _) = graph.value(v).producer();
     let Form::View(view @ View::Transpose(_)) = &graph.node(producer).form else { return false };
-    let operand = graph.node(producer).inputs.first().copied().flatten();
+    let operand = graph.node(producer).operand(0);
     let (Some(x), Some(produced)) = (operand, &taken.produced) else { return true };
     let from = graph.value(x).ty.shape().unwrap_or_default();
     let to = graph.value(v).ty.shape().unwrap_or_default();
@@ -261,7 +261,7 @@ pub(super) fn own_move(scopes: &Scopes<'_>, s: usize, n: NodeId, target: &dyn Ta
     let graph = scopes.graph(s);
     let node = graph.node(n);
     let Form::View(View::Transpose(perm)) = &node.form else { return Price::default() };
-    let Some(y) = node.outputs.first().copied().flatten() else { return Price::default() };
+    let Some(y) = node.result(0) else { return Price::default() };
     let row_major = Layout::row_major(perm.len());
     let Ok(left) = row_major.transpose(perm) else { return Price::default() };
     let Some(shape) = hints.shape(graph, y) else { return Price::default() };

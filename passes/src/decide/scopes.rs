@@ -188,12 +188,7 @@ fn trips(graph: &Graph, n: NodeId) -> u64 {
     let node = graph.node(n);
     match node.onnx() {
         Some("Loop") => {
-            let count = node
-                .inputs
-                .first()
-                .copied()
-                .flatten()
-                .and_then(|v| graph.value(v).contents.as_ref()?.first()?.as_const());
+            let count = node.operand(0).and_then(|v| graph.value(v).contents.as_ref()?.first()?.as_const());
             count.and_then(|c| u64::try_from(c).ok()).unwrap_or(UNKNOWN_TRIPS).min(MOST_TRIPS)
         }
         Some("Scan" | "SequenceMap") => UNKNOWN_TRIPS,

@@ -5,15 +5,16 @@
 //! cheaper in another form is written so, between views that say how its values lie, and the decision proper has the layouts; all
 //! else stays as it was read, so that nodes of every form are decided about as before.
 
+use crate::pipeline::each_scope;
 use relayout_ir::graph::{Graph, ValueId};
-use relayout_target::{Context, PassError, Spanning, each_graph};
+use relayout_target::{Context, PassError, Spanning};
 use rustc_hash::FxHashMap;
 
 /// Writes in its other form what is cheaper so.
 pub fn choose_forms(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
     let mut found: Vec<Vec<Box<dyn Spanning>>> = Vec::new();
-    each_graph(graph, "", &mut |graph, _| {
-        cx.scope = found.len();
+    each_scope(graph, &mut |graph, scope| {
+        cx.scope = scope;
         let nodes = cx.reassociable(graph);
         found.push(cx.target().pieces().iter().flat_map(|pieces| pieces.find(graph, &nodes)).collect());
         Ok(())
@@ -22,8 +23,7 @@ pub fn choose_forms(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassE
         return Ok(());
     }
     choose(graph, cx, &mut found)?;
-    let mut scope = 0;
-    each_graph(graph, "", &mut |graph, _| {
+    each_scope(graph, &mut |graph, scope| {
         // What one leaves another may read: results by what took their place.
         let mut now: FxHashMap<ValueId, ValueId> = FxHashMap::default();
         for piece in &mut found[scope] {
@@ -32,7 +32,6 @@ pub fn choose_forms(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassE
             let (rule, count) = piece.rule();
             cx.count_in(scope, rule, count);
         }
-        scope += 1;
         Ok(())
     })
 }
@@ -40,10 +39,8 @@ pub fn choose_forms(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassE
 /// Keeps those for which another form is chosen.
 fn choose(graph: &Graph, cx: &Context<'_>, found: &mut [Vec<Box<dyn Spanning>>]) -> Result<(), PassError> {
     let mut copy = graph.clone();
-    let mut scope = 0;
-    each_graph(&mut copy, "", &mut |graph, _| {
+    each_scope(&mut copy, &mut |graph, scope| {
         found[scope].iter().for_each(|piece| piece.raise(graph));
-        scope += 1;
         Ok(())
     })?;
     let trial = cx.trials.decide(cx.settings, &copy)?;

@@ -1,12 +1,12 @@
 //! `raise_pieces`: a piece of several nodes that a form of the target stands in for is one op while layouts are decided.
 //! `restore_pieces` puts back what no form was chosen for, node by node as it was read.
 
-use crate::pipeline::State;
+use crate::pipeline::{State, each_scope};
 use relayout_ir::form::Form as Bound;
 use relayout_ir::graph::{Graph, Node, NodeId, Op};
 use relayout_ir::patch::remove_alone;
 use relayout_ir::types::Type;
-use relayout_target::{PassError, Raise, each_graph};
+use relayout_target::{PassError, Raise};
 
 /// A node that was raised, and what it stood for.
 #[derive(Clone, Debug)]
@@ -20,8 +20,7 @@ pub(crate) struct Raised {
 
 /// Raises what the target may have forms for.
 pub(crate) fn raise_pieces(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
-    let mut scope = 0;
-    each_graph(graph, "", &mut |graph, _| {
+    each_scope(graph, &mut |graph, scope| {
         let nodes = state.context(scope, |cx| cx.reassociable(graph));
         for n in nodes {
             let raise = |n| state.settings.target.forms().iter().find_map(|form| form.raises(graph, n));
@@ -29,21 +28,18 @@ pub(crate) fn raise_pieces(graph: &mut Graph, state: &mut State<'_>) -> Result<(
             let raised = raised(graph, n, found);
             state.raised.entry(scope).or_default().push(raised);
         }
-        scope += 1;
         Ok(())
     })
 }
 
 /// Puts back what no form was chosen for.
 pub(crate) fn restore_pieces(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
-    let mut scope = 0;
-    each_graph(graph, "", &mut |graph, _| {
+    each_scope(graph, &mut |graph, scope| {
         for raised in state.raised.remove(&scope).unwrap_or_default() {
             if state.plan.offer(scope, raised.node).is_none() {
                 restore(graph, raised)?;
             }
         }
-        scope += 1;
         Ok(())
     })
 }
@@ -52,7 +48,7 @@ fn raised(graph: &mut Graph, n: NodeId, raise: Raise) -> Raised {
     let own = graph.node(n).clone();
     let kept = |&m: &NodeId| {
         let node = graph.node(m);
-        let result = graph.value(node.outputs.first().copied().flatten()?);
+        let result = graph.value(node.result(0)?);
         Some((node.clone(), result.name.clone(), result.ty.clone()))
     };
     let before = raise.before.iter().filter_map(kept).collect();

@@ -4,7 +4,7 @@ use super::{PassError, State, Step, each_graph};
 use relayout_ir::graph::{Graph, Op};
 use relayout_target::Slot;
 
-/// Runs the steps of slot Simplify until nothing more is known: a constant that was computed may say extents (what a Pad adds), and
+/// Runs the steps of slot Simplify until nothing more is known: a constant that was computed may tell extents (what a Pad adds), and
 /// those may be what other nodes compute with. Every turn but the last takes nodes away.
 pub(super) fn simplify_on(graph: &mut Graph, state: &mut State<'_>, steps: &[Step<'_>]) -> Result<(), PassError> {
     let notes = state.report.notes.len();
@@ -13,7 +13,7 @@ pub(super) fn simplify_on(graph: &mut Graph, state: &mut State<'_>, steps: &[Ste
         for step in steps.iter().filter(|step| step.is.slot == Slot::Simplify) {
             state.run(step, graph)?;
         }
-        // What is wrong with the model was said the first time.
+        // The first time noted what is wrong with the model.
         state.report.notes.truncate(notes);
         if op_count(graph)? == before {
             return Ok(());

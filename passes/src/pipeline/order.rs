@@ -14,15 +14,15 @@ use std::collections::BTreeSet;
 /// # Errors
 /// [`PassError::Order`] if a pass needs what no step before it gives, names a pass that is not in its slot, or waits for itself.
 pub fn steps(target: &dyn Target) -> Result<Vec<Step<'_>>, PassError> {
-    let steps = PASSES.iter().copied().chain(target.passes().iter().map(Step::from)).collect();
+    let steps: Vec<Step<'_>> = PASSES.iter().copied().chain(target.passes().iter().map(Step::from)).collect();
     let order = |why| PassError::Order { target: target.name().to_owned(), why };
-    let sorted = sorted(steps, PASSES.len()).map_err(order)?;
+    let sorted = sorted(&steps, PASSES.len()).map_err(order)?;
     check(&sorted).map_err(order)?;
     Ok(sorted)
 }
 
 /// The steps in order; the first `own` stay in theirs.
-fn sorted(steps: Vec<Step<'_>>, own: usize) -> Result<Vec<Step<'_>>, String> {
+fn sorted<'t>(steps: &[Step<'t>], own: usize) -> Result<Vec<Step<'t>>, String> {
     let mut waits: DiGraph<usize, ()> = DiGraph::new();
     let nodes: Vec<NodeIndex> = (0..steps.len()).map(|i| waits.add_node(i)).collect();
     for (later, step) in steps.iter().enumerate() {

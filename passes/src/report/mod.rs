@@ -22,7 +22,7 @@ pub struct GraphRecord {
     pub moves: Vec<MoveRecord>,
     /// Constants that were stored in another layout or took in a view.
     pub folded: usize,
-    /// Nodes that rewrites took away, or tensors that they say otherwise, by the rewrite's name.
+    /// Nodes that rewrites took away, or tensors that they wrote in another form, by the rewrite's name.
     pub rewrites: BTreeMap<String, usize>,
     /// Ops through which no layout passes.
     pub opaque: Vec<OpaqueRecord>,
@@ -83,7 +83,7 @@ pub(crate) fn transposes(graph: &Graph, hints: &Hints, weight: u64) -> Traffic {
     let mut traffic = Traffic::default();
     for n in graph.nodes().filter(|&n| graph.node(n).onnx() == Some("Transpose")) {
         traffic.nodes += 1;
-        let result = graph.node(n).outputs.first().copied().flatten();
+        let result = graph.node(n).result(0);
         traffic.bytes = traffic.bytes.saturating_add(result.map_or(0, |v| hints.bytes(graph, v)));
     }
     traffic.bytes = traffic.bytes.saturating_mul(weight);
@@ -132,20 +132,20 @@ pub fn describe_standing(graph: &Graph, m: &Standing) -> MoveRecord {
     }
 }
 
-/// The same, with what was priced of the `at`-th graph.
+/// The same, with what was priced of the graph of a scope.
 pub(crate) fn describe_priced_moves(
     graph: &Graph,
     hints: &Hints,
     weight: u64,
-    at: usize,
+    scope: usize,
     priced: &[PricedMove],
 ) -> Vec<MoveRecord> {
     let with = |(n, mut record): (NodeId, MoveRecord)| {
         let node = graph.node(n);
         let value = if matches!(node.op, Op::Relayout) { node.inputs.first() } else { node.outputs.first() };
-        let to = node.outputs.first().copied().flatten().map(|y| &graph.value(y).layout);
+        let to = node.result(0).map(|y| &graph.value(y).layout);
         let is_it = |p: &&PricedMove| {
-            p.standing.scope == at && value == Some(&Some(p.standing.value)) && to == Some(&p.standing.to)
+            p.standing.scope == scope && value == Some(&Some(p.standing.value)) && to == Some(&p.standing.to)
         };
         if let Some(p) = priced.iter().find(is_it) {
             record.cost_ns = p.standing.price_ns();

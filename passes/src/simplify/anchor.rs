@@ -5,6 +5,7 @@ use relayout_eval::floats;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, ValueId};
+use relayout_ir::op::read::group;
 use relayout_target::{Counted, Numerics, Rule};
 
 const CONDITION: &str = "s and t are constants, one number or one per output channel; nothing else reads what lies between; \
@@ -108,7 +109,7 @@ fn conv(graph: &Graph, node: &Node) -> Option<Anchor> {
 fn conv_transpose(graph: &Graph, node: &Node) -> Option<Anchor> {
     let weights = Weights::of(graph, node, 1)?;
     let [inputs, channels, rest @ ..] = weights.dims.as_slice() else { return None };
-    let groups = usize::try_from(node.int("group").unwrap_or(1)).ok().filter(|g| *g > 0 && inputs % g == 0)?;
+    let groups = usize::try_from(group(node).ok()?).ok().filter(|g| inputs % g == 0)?;
     let split = Split { groups, inputs: inputs / groups, channels: *channels, rest: product(rest) };
     weights.anchor(graph, node, split, 1, Some(2))
 }
@@ -120,16 +121,16 @@ fn gemm(graph: &Graph, node: &Node) -> Option<Anchor> {
     }
     let weights = Weights::of(graph, node, 1)?;
     let [a, b] = weights.dims[..] else { return None };
-    let split = if node.int("transB").unwrap_or(0) == 0 {
-        Split { groups: 1, inputs: a, channels: b, rest: 1 }
-    } else {
+    let split = if node.flag("transB") {
         Split { groups: 1, inputs: 1, channels: a, rest: b }
+    } else {
+        Split { groups: 1, inputs: a, channels: b, rest: 1 }
     };
     weights.anchor(graph, node, split, 1, Some(2))
 }
 
 fn matmul(graph: &Graph, node: &Node) -> Option<Anchor> {
-    let result = node.outputs.first().copied().flatten()?;
+    let result = node.result(0)?;
     let rank = graph.value(result).ty.rank()?;
     if let Some(weights) = Weights::of(graph, node, 1) {
         let (channels, inputs) = weights.dims.split_last().filter(|(_, before)| !before.is_empty())?;
@@ -139,7 +140,7 @@ fn matmul(graph: &Graph, node: &Node) -> Option<Anchor> {
     let weights = Weights::of(graph, node, 0)?;
     let [channels, inner] = weights.dims[..] else { return None };
     // A vector on the other side leaves no axis besides.
-    let other = graph.value(node.inputs.get(1).copied().flatten()?).ty.rank()?;
+    let other = graph.value(node.operand(1)?).ty.rank()?;
     let split = Split { groups: 1, inputs: 1, channels, rest: inner };
     if other < 2 { None } else { weights.anchor(graph, node, split, rank.checked_sub(2)?, None) }
 }
@@ -157,7 +158,7 @@ struct Weights {
 
 impl Weights {
     fn of(graph: &Graph, node: &Node, slot: usize) -> Option<Weights> {
-        let value = node.inputs.get(slot).copied().flatten()?;
+        let value = node.operand(slot)?;
         let Constant { dtype, dims, pending, .. } = graph.constant(value)?;
         let float = matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16);
         let dims = dims.iter().map(|&d| usize::try_from(d).ok()).collect::<Option<Vec<_>>>()?;
@@ -170,7 +171,7 @@ impl Weights {
         let bias = match bias {
             None => BiasPlace::Behind,
             Some(slot) => {
-                let now = match node.inputs.get(slot).copied().flatten() {
+                let now = match node.operand(slot) {
                     None => None,
                     Some(v) => Some((v, summands(graph.constant(v)?, channels)?)),
                 };

@@ -4,16 +4,14 @@
 //! default; Transpose, Reshape, Squeeze, Unsqueeze, Flatten and Identity are views. No node is removed: a view is a fact about
 //! a node, and a node that nothing changes is written as it was read.
 
-use relayout_ir::graph::{Graph, NodeId, Op};
-use relayout_ir::op::bind;
+use relayout_ir::graph::{Graph, NodeId, Op, bind_again};
 use relayout_target::{Context, PassError};
 
 /// Binds forms.
 pub fn canonicalize(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), PassError> {
     let nodes: Vec<NodeId> = graph.nodes().filter(|&n| matches!(graph.node(n).op, Op::Onnx(_))).collect();
     for n in nodes {
-        let form = bind(graph, n);
-        graph.set_form(n, form);
+        bind_again(graph, n);
     }
     Ok(())
 }

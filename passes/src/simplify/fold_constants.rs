@@ -13,7 +13,7 @@
 
 use crate::write::fold_weights::known_constant;
 use relayout_eval::{Computed, Step};
-use relayout_ir::constant::Constant;
+use relayout_ir::constant::{ConstSource as _, Constant};
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
@@ -24,6 +24,10 @@ use std::sync::Arc;
 
 /// Largest constant, in bytes, that is computed at once, and that may be stored besides what it came from.
 pub const SMALL: u64 = 64 << 10;
+
+/// Large constants that are computed from one another when they are written are so many; the next one is computed at once. Each takes
+/// stack, and a model may have a chain of any length.
+const DEEPEST: usize = 64;
 
 /// The rule.
 pub(crate) const CONTENTS: Rule = Rule {
@@ -176,19 +180,20 @@ impl Found {
             let fits = x.size_bytes()? == size && (size <= SMALL || self.is_own(graph, node, 0));
             return fits.then_some(Constant { dims, ..x });
         }
-        let computed = Computed { step, operands, dtype, dims: dims.clone() };
+        let computed = Computed::new(step, operands, dtype, dims.clone());
         if size <= SMALL {
             // Operands that are large and themselves still to be computed are not computed for this.
             let at_hand = |c: &Constant| c.size_bytes().is_some_and(|s| s <= SMALL) || !c.source.is_computed();
             let bytes = computed.operands.iter().all(at_hand).then(|| relayout_bytes(&computed).ok())??;
             return Some(Constant::inline(dtype, dims, bytes));
         }
-        self.may_be_late(graph, node, &computed, size).then(|| Constant {
-            dtype,
-            dims,
-            source: Arc::new(computed),
-            pending: None,
-        })
+        if !self.may_be_late(graph, node, &computed, size) {
+            return None;
+        }
+        if computed.depth() > DEEPEST {
+            return relayout_bytes(&computed).ok().map(|bytes| Constant::inline(dtype, dims, bytes));
+        }
+        Some(Constant { dtype, dims, source: Arc::new(computed), pending: None })
     }
 
     /// Whether a large result may be left until it is written: it can't fail then, and the file does not grow but by what a
@@ -203,7 +208,7 @@ impl Found {
 
     /// Whether an operand is small, or read by this node alone.
     fn is_own(&self, graph: &Graph, node: &Node, slot: usize) -> bool {
-        let Some(x) = node.inputs.get(slot).copied().flatten() else { return true };
+        let Some(x) = node.operand(slot) else { return true };
         let constant = graph.constant(x).or_else(|| self.constants.get(&x));
         let small = constant.and_then(Constant::size_bytes).is_some_and(|s| s <= SMALL);
         small || graph.only_use(x).is_some()
@@ -213,7 +218,7 @@ impl Found {
     fn settle(&mut self, graph: &Graph, order: &[NodeId]) {
         for n in order.iter().rev() {
             let transposes = matches!(graph.node(*n).form, Form::View(View::Transpose(_)));
-            let Some(y) = graph.node(*n).outputs.first().copied().flatten().filter(|_| transposes) else { continue };
+            let Some(y) = graph.node(*n).result(0).filter(|_| transposes) else { continue };
             let large = self.constants.get(&y).and_then(Constant::size_bytes).is_some_and(|s| s > SMALL);
             if large && self.is_read_by_others(graph, y) {
                 self.constants.remove(&y);
@@ -229,7 +234,7 @@ impl Found {
 }
 
 fn relayout_bytes(computed: &Computed) -> Result<bytes::Bytes, String> {
-    relayout_ir::constant::ConstSource::bytes(computed)
+    computed.bytes()
 }
 
 /// Whether a dequantized constant is read by something that a runtime fuses with it: an op with weights, one whose other

@@ -1,11 +1,10 @@
 //! `fold_pads`: zeros that a Pad puts around an image go into the convolution that reads it, through Transposes between them.
 
-use relayout_eval::floats;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, Node, NodeId};
-use relayout_ir::op::{self, bind};
+use relayout_ir::graph::{Graph, Node, NodeId, bind_again};
+use relayout_ir::op::read::{self, Fill, Window};
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::types::Type;
 use relayout_target::{Context, PassError};
@@ -46,10 +45,11 @@ struct Fold {
 impl Fold {
     fn plan(graph: &Graph, n: NodeId) -> Option<Fold> {
         let node = graph.node(n);
-        let explicit = node.str("auto_pad").is_none_or(|mode| mode == "NOTSET" || mode == "VALID");
-        if node.onnx() != Some("Conv") || !explicit {
+        if node.onnx() != Some("Conv") {
             return None;
         }
+        // `None` where the runtime makes the padding.
+        let own = read::windows(graph, node).ok()?.iter().map(Window::padding).collect::<Option<Vec<_>>>()?;
         let mut v = node.operand(0)?;
         let rank = graph.value(v).ty.rank()?;
         // Which axis of the value at hand each axis of the convolution's operand is.
@@ -76,20 +76,16 @@ impl Fold {
         if of(0)? != (0, 0) || of(1)? != (0, 0) {
             return None;
         }
-        let spatial = rank - 2;
-        let own = node.ints("pads").map_or_else(|| vec![0; 2 * spatial], <[i64]>::to_vec);
-        if own.len() != 2 * spatial {
+        if own.len() + 2 != rank {
             return None;
         }
-        let before = (0..spatial).map(|i| Some(own[i] + of(i + 2)?.0));
-        let after = (0..spatial).map(|i| Some(own[spatial + i] + of(i + 2)?.1));
+        let before = own.iter().enumerate().map(|(i, pads)| Some(pads.0 + of(i + 2)?.0));
+        let after = own.iter().enumerate().map(|(i, pads)| Some(pads.1 + of(i + 2)?.1));
         Some(Fold { pad, between, pads: before.chain(after).collect::<Option<_>>()? })
     }
 
     fn apply(self, graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
-        let (Some(x), Some(y)) =
-            (graph.node(self.pad).operand(0), graph.node(self.pad).outputs.first().copied().flatten())
-        else {
+        let (Some(x), Some(y)) = (graph.node(self.pad).operand(0), graph.node(self.pad).result(0)) else {
             return Ok(());
         };
         let mut patch = Patch::new();
@@ -99,7 +95,7 @@ impl Fold {
         let mut shape = graph.value(x).ty.shape().map(<[Dim]>::to_vec);
         for (transpose, perm) in self.between {
             shape = shape.and_then(|shape| perm.iter().map(|&axis| shape.get(axis).cloned()).collect());
-            let Some(result) = graph.node(transpose).outputs.first().copied().flatten() else { continue };
+            let Some(result) = graph.node(transpose).result(0) else { continue };
             if let (Type::Tensor(ty), Some(shape)) = (graph.value_mut(result).ty, &shape) {
                 ty.shape = Some(shape.clone());
             }
@@ -107,21 +103,14 @@ impl Fold {
         let attrs = graph.attrs_mut(n);
         attrs.shift_remove("auto_pad");
         attrs.insert("pads".to_owned(), Attr::Ints(self.pads));
-        let form = bind(graph, n);
-        graph.set_form(n, form);
+        bind_again(graph, n);
         Ok(())
     }
 }
 
 /// Zeros before and after each axis; `None` for a Pad of anything else, or one that cuts.
 fn pads(graph: &Graph, node: &Node) -> Option<Vec<(i64, i64)>> {
-    let zero = match (node.operand(2), node.attrs.get("value")) {
-        (Some(v), _) => floats(graph.constant(v)?)?.iter().all(|x| *x == 0.0),
-        (None, Some(Attr::Float(x))) => *x == 0.0,
-        (None, _) => true,
-    };
-    if node.str("mode").is_some_and(|mode| mode != "constant") || !zero {
-        return None;
-    }
-    op::pads(graph, node).filter(|pads| pads.iter().all(|&(before, after)| before >= 0 && after >= 0))
+    let zeros = matches!(read::fill(graph, node), Fill::Number(x) if x == 0.0);
+    let pads = zeros.then(|| read::pads(graph, node)).flatten()?;
+    pads.iter().all(|&(before, after)| before >= 0 && after >= 0).then_some(pads)
 }

@@ -15,8 +15,7 @@ use relayout_eval::{Numbers, Scaled, Split, bytes_of, decode, encode};
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
-use relayout_ir::op::bind;
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId, bind_again};
 use relayout_ir::patch::{NewOperand, Patch, remove_dead};
 use relayout_target::Cost;
 use relayout_target::Rule;
@@ -57,7 +56,7 @@ struct Link {
     operand: ValueId,
     result: ValueId,
     affine: Affine,
-    /// Where the channels are in the operand, if that can be said.
+    /// Where the channels are in the operand, if they are along one axis.
     axis: Option<usize>,
 }
 
@@ -163,8 +162,7 @@ impl Fold {
         }
         patch.apply(graph)?;
         for node in touched {
-            let form = bind(graph, node);
-            graph.set_form(node, form);
+            bind_again(graph, node);
         }
         remove_dead(graph, suspects);
         Ok(removed)
@@ -182,7 +180,7 @@ impl Fold {
             (BiasPlace::Operand { slot, now: None }, _) if !self.total.keeps_origin() => (n, *slot, count),
             (BiasPlace::Behind, Some((at, slot))) => {
                 let link = self.links.get(at)?;
-                let now = graph.node(link.node).inputs.get(slot).copied().flatten()?;
+                let now = graph.node(link.node).operand(slot)?;
                 let dims = match link.axis {
                     // What can't tell channels apart is one number, and stays one.
                     None => {
@@ -214,11 +212,11 @@ struct Bias {
 fn chain(graph: &Graph, n: NodeId, anchor: &Anchor) -> Vec<Link> {
     let mut links = Vec::new();
     let mut axis = Some(anchor.axis);
-    let mut at = graph.node(n).outputs.first().copied().flatten();
+    let mut at = graph.node(n).result(0);
     while let Some(v) = at.take() {
         let Some(u) = graph.only_use(v) else { break };
         let node = graph.node(u.node);
-        let Some(y) = node.outputs.first().copied().flatten() else { break };
+        let Some(y) = node.result(0) else { break };
         if u.slot >= node.inputs.len() || !matches!(node.op, Op::Onnx(_)) {
             break;
         }
@@ -293,8 +291,8 @@ fn same_count(graph: &Graph, v: ValueId, channels: usize) -> Option<Vec<i64>> {
 
 /// Makes an operand this constant. It takes the name of the one that goes, where that has the same dims and no other reader.
 fn put(graph: &Graph, patch: &mut Patch, suspects: &mut Vec<NodeId>, node: NodeId, slot: usize, constant: Constant) {
-    let Some(old) = graph.node(node).inputs.get(slot).copied().flatten() else {
-        let result = graph.node(node).outputs.first().copied().flatten();
+    let Some(old) = graph.node(node).operand(slot) else {
+        let result = graph.node(node).result(0);
         let name = result.map_or_else(String::new, |v| format!("{}.bias", graph.value(v).name));
         patch.set_operand(NewOperand { node, slot, constant, name, takes_name_of: None });
         return;

@@ -6,6 +6,7 @@ use relayout_ir::op::infer::infer_graph;
 use relayout_target::PassError;
 
 /// Infers types and contents. What the model declares wrongly is reported, not repaired.
+#[expect(clippy::unnecessary_wraps, reason = "the pipeline calls it as it calls every pass")]
 pub(crate) fn fold_shapes(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
     let problems = infer_graph(graph, &mut state.unknowns);
     state.report.notes.extend(problems.into_iter().map(|p| p.message));

@@ -1,9 +1,9 @@
 //! `cleanup`: removes what nobody reads any more. What nobody read in the input stays: it is the user's.
 
-use crate::pipeline::State;
+use crate::pipeline::{State, each_scope};
 use relayout_ir::graph::{Graph, NodeId, Op};
 use relayout_ir::patch::remove_dead;
-use relayout_target::{PassError, each_graph};
+use relayout_target::PassError;
 
 /// Nodes without readers, graph outputs and inputs aside.
 pub fn dead_nodes(graph: &Graph) -> Vec<NodeId> {
@@ -17,9 +17,8 @@ pub fn dead_nodes(graph: &Graph) -> Vec<NodeId> {
 
 /// Removes dead nodes that were alive in the input.
 pub(crate) fn cleanup(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
-    let mut dead_before = state.dead_before.iter();
-    each_graph(graph, "", &mut |graph, _| {
-        let kept = dead_before.next();
+    each_scope(graph, &mut |graph, scope| {
+        let kept = state.dead_before.get(scope);
         let dead = dead_nodes(graph).into_iter().filter(|n| kept.is_none_or(|kept| !kept.contains(n)));
         remove_dead(graph, dead.collect::<Vec<_>>());
         Ok(())

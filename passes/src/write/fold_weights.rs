@@ -7,6 +7,8 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
+use relayout_ir::op::read::known_ints;
+use relayout_ir::op::read::perm::inverse;
 use relayout_ir::patch::{Insert, Patch, constant_node};
 use relayout_ir::storage::same_bytes;
 use relayout_target::{Context, PassError};
@@ -34,8 +36,8 @@ pub fn fold_weights(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), Pass
 /// The constant that a node's result is, if it is a move or a changed view of a constant.
 fn folded(graph: &Graph, n: NodeId) -> Option<(ValueId, Constant)> {
     let node = graph.node(n);
-    let x = node.inputs.first().copied().flatten()?;
-    let y = node.outputs.first().copied().flatten()?;
+    let x = node.operand(0)?;
+    let y = node.result(0)?;
     if graph.use_count(y) == 0 && !graph.is_output(y) {
         return None;
     }
@@ -85,7 +87,7 @@ fn constant_behind(graph: &Graph, v: ValueId) -> Option<Constant> {
         return known;
     }
     let node = graph.node(value.producer().0);
-    let x = node.inputs.first().copied().flatten()?;
+    let x = node.operand(0)?;
     let plain = value.layout.is_row_major() && graph.value(x).layout.is_row_major();
     if !plain || !matches!(node.form, Form::View(View::Reshape | View::Same)) {
         return None;
@@ -102,7 +104,7 @@ fn to_is_plain_transpose(graph: &Graph, n: NodeId, y: ValueId) -> bool {
 pub fn known_constant(graph: &Graph, v: ValueId) -> Option<Constant> {
     let value = graph.value(v);
     let dims = value.ty.const_shape()?;
-    let elements: Vec<i64> = value.contents.as_ref()?.iter().map(Dim::as_const).collect::<Option<_>>()?;
+    let elements = known_ints(graph, v)?;
     let dtype = value.ty.dtype()?;
     let width = match dtype {
         DType::I64 => 8,
@@ -118,7 +120,7 @@ pub fn known_constant(graph: &Graph, v: ValueId) -> Option<Constant> {
     Some(Constant::inline(dtype, dims, bytes.into()))
 }
 
-/// The move from layout `from`, an order of whole axes, to layout `to`, said of the places that `from` stores.
+/// The move from layout `from`, an order of whole axes, to layout `to`, in terms of the places that `from` stores.
 fn repack(from: &Layout, to: &Layout, shape: &[Dim]) -> Option<Repack> {
     let stored = from.as_permutation()?;
     let extents = stored.iter().map(|&axis| shape.get(axis)?.as_const()).collect::<Option<_>>()?;
@@ -132,11 +134,7 @@ fn compose(first: &Repack, second: &Repack) -> Option<Repack> {
     if left? != second.extents {
         return None;
     }
-    let mut inverse = vec![0; perm.len()];
-    for (place, &axis) in perm.iter().enumerate() {
-        *inverse.get_mut(axis)? = place;
-    }
-    Some(Repack { extents: first.extents.clone(), to: second.to.transpose(&inverse).ok()? })
+    Some(Repack { extents: first.extents.clone(), to: second.to.transpose(&inverse(&perm)).ok()? })
 }
 
 #[cfg(test)]

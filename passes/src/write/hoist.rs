@@ -5,9 +5,8 @@
 
 use relayout_ir::attr::Attr;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
-use relayout_ir::op::bind;
-use relayout_ir::patch::{Insert, Patch, remove_dead};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId, bind_again};
+use relayout_ir::patch::{Patch, remove_dead};
 use relayout_target::{Context, PassError};
 
 /// Hoists out of every body, from the innermost out.
@@ -28,8 +27,7 @@ fn hoist_all(graph: &mut Graph) -> Result<(), PassError> {
             }
         }
         if matches!(graph.node(n).onnx(), Some("Loop" | "Scan")) && hoist_out_of(graph, n)? {
-            let form = bind(graph, n);
-            graph.set_form(n, form);
+            bind_again(graph, n);
         }
     }
     Ok(())
@@ -60,8 +58,8 @@ fn repeated(body: &Graph, m: NodeId) -> Option<Repeated> {
     let made = node.origin.is_none()
         && (matches!(node.op, Op::Relayout)
             || (matches!(node.op, Op::Onnx(_)) && matches!(node.form, Form::View(View::Reshape))));
-    let x = node.inputs.first().copied().flatten().filter(|_| made && node.inputs.len() == 1)?;
-    let result = node.outputs.first().copied().flatten()?;
+    let x = node.operand(0).filter(|_| made && node.inputs.len() == 1)?;
+    let result = node.result(0)?;
     let outer = matches!(body.node(body.value(x).producer().0).op, Op::Outer);
     outer.then(|| Repeated { node: m, outer: body.value(x).name.clone(), result })
 }
@@ -71,7 +69,7 @@ fn hoist_one(graph: &mut Graph, n: NodeId, repeated: &Repeated) -> Result<bool, 
     let Some(v) = graph.by_name(&repeated.outer) else { return Ok(false) };
     let Some(body) = graph.node(n).bodies().next() else { return Ok(false) };
     let (inner, made) = (body.node(repeated.node), body.value(repeated.result));
-    let inside = inner.inputs.first().copied().flatten().map(|x| &body.value(x).layout);
+    let inside = inner.operand(0).map(|x| &body.value(x).layout);
     // An output of the body has its own name and place; a body within reads by name.
     let by_name = body.uses(repeated.result).iter().any(|u| u.slot >= body.node(u.node).inputs.len());
     if inside != Some(&graph.value(v).layout) || body.is_output(repeated.result) || by_name {
@@ -82,20 +80,8 @@ fn hoist_one(graph: &mut Graph, n: NodeId, repeated: &Repeated) -> Result<bool, 
         (inner.opset, inner.form.clone(), graph.node(graph.value(v).producer().0).rank);
     let (ty, layout) = (made.ty.clone(), made.layout.clone());
     let name = free_in_both(graph, body, &made.name);
-    let mut patch = Patch::new();
-    patch.insert(Insert {
-        node,
-        name: name.clone(),
-        ty: ty.clone(),
-        layout: layout.clone(),
-        uses: vec![],
-        outputs: vec![],
-        takes_name_of: None,
-    });
-    let outside = patch.apply(graph)?;
-    let Some(hoisted) = outside.first().and_then(|&m| graph.node(m).outputs.first().copied().flatten()) else {
-        return Ok(false);
-    };
+    let hoisted = graph.add_single(node, name.clone(), ty.clone())?;
+    *graph.value_mut(hoisted).layout = layout.clone();
     graph.add_capture(n, hoisted);
     let Some(body) = graph.attrs_mut(n).values_mut().flat_map(Attr::bodies_mut).next() else {
         return Ok(false);

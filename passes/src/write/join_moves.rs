@@ -13,12 +13,12 @@
 
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Bound, Form, Role, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::graph::{Builder, Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
+use relayout_ir::op::read::{is_constant, perm};
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::storage::reshape_target;
 use relayout_target::hints::Hints;
-use relayout_target::views::{Views, inverse, is_constant};
 use relayout_target::{Context, PassError};
 use relayout_target::{Cost, MoveKind, MoveQuery, Sizes, Target};
 use relayout_target::{Counted, Numerics, Rule};
@@ -65,16 +65,15 @@ impl Move {
     fn of(graph: &Graph, n: NodeId) -> Option<Move> {
         let node = graph.node(n);
         let (x, y) = (node.operand(0)?, node.only_result()?);
-        let perm = match (&node.op, &node.form) {
+        let order = match (&node.op, &node.form) {
             (Op::Relayout, _) => None,
-            (Op::Onnx(_), Form::View(View::Transpose(perm))) => Some(perm),
+            (Op::Onnx(_), Form::View(View::Transpose(order))) => Some(order),
             _ => return None,
         };
         let (stored, wanted) = (graph.value(x).layout.as_permutation()?, graph.value(y).layout.as_permutation()?);
         let from = graph.storage_shape(x, &graph.value(x).layout)?;
-        let axis_of = |axis: usize| perm.map_or(Some(axis), |perm| perm.get(axis).copied());
-        let place = |axis: usize| stored.iter().position(|&s| s == axis);
-        let perm = wanted.into_iter().map(|axis| place(axis_of(axis)?)).collect::<Option<Vec<_>>>()?;
+        let axis_of = |axis: usize| order.map_or(Some(axis), |order| order.get(axis).copied());
+        let perm = wanted.into_iter().map(|axis| perm::place(&stored, axis_of(axis)?)).collect::<Option<Vec<_>>>()?;
         let own = Move { x, y, from, perm };
         own.moves().then_some(own)
     }
@@ -141,12 +140,12 @@ impl Found {
         operand: &[Dim],
     ) -> Option<Found> {
         let joined = Joined::of(&first, &second, operand)?;
-        // Export says views by numbers, and by one extent that is left open.
+        // A view is exported as numbers and at most one extent that is left open.
         let moved: Vec<Dim> = joined.perm.iter().map(|&axis| joined.from[axis].clone()).collect();
         let open = second.from.iter().filter(|d| !d.is_const()).count();
         let pairs = [(&first.from[..], &joined.from[..]), (&moved[..], operand)];
-        let sayable = open <= 1 && pairs.into_iter().all(|(from, to)| reshape_target(from, to).is_some());
-        (sayable && !is_constant(graph, first.x)).then(|| Found {
+        let writable = open <= 1 && pairs.into_iter().all(|(from, to)| reshape_target(from, to).is_some());
+        (writable && !is_constant(graph, first.x)).then(|| Found {
             first,
             chain,
             second,
@@ -176,12 +175,12 @@ impl Found {
         let base = graph.value(first.y).name.clone();
         let stored = graph.value(first.x).layout.as_permutation().unwrap_or_default();
         let rank = graph.node(mover).rank;
-        let mut views = Views { graph, rank };
+        let mut make = Builder::new(graph, rank);
         let lying =
-            if stored.is_sorted() { first.x } else { views.transpose(first.x, &format!("{base}.lying"), &stored)? };
-        let digits = views.reshape(lying, &format!("{base}.digits"), joined.from)?;
-        let moved = views.transpose(digits, &format!("{base}.joined"), &joined.perm)?;
-        let mut v = views.reshape(moved, &format!("{base}.rows"), operand)?;
+            if stored.is_sorted() { first.x } else { make.transpose(first.x, &format!("{base}.lying"), &stored)? };
+        let digits = make.reshape(lying, &format!("{base}.digits"), joined.from)?;
+        let moved = make.transpose(digits, &format!("{base}.joined"), &joined.perm)?;
+        let mut v = make.reshape(moved, &format!("{base}.rows"), operand)?;
         // Reshapes before the first op of rows are that one, and those behind the last are one with what the result is named in.
         let is_op = |(n, _): &(NodeId, usize)| !matches!(graph.node(*n).form, Form::View(_));
         let ends = chain.iter().position(is_op).zip(chain.iter().rposition(is_op));
@@ -196,16 +195,16 @@ impl Found {
             v = graph.add_single(node, name, ty)?;
         }
         let rank = graph.node(last).rank;
-        // A Reshape of the result says all that one to the result would.
+        // A Reshape of the result does all that one to the result would.
         let viewed = graph.only_use(second.y).and_then(|u| viewed(graph, u.node));
         let y = viewed.unwrap_or(second.y);
         let (name, layout) = (graph.value(y).name.clone(), graph.value(y).layout.clone());
         let order = layout.as_permutation().unwrap_or_default();
         let Some(stored) = graph.storage_shape(y, &layout) else { return Ok(()) };
-        let mut views = Views { graph, rank };
-        let mut result = views.reshape(v, &format!("{name}.apart"), stored)?;
+        let mut make = Builder::new(graph, rank);
+        let mut result = make.reshape(v, &format!("{name}.apart"), stored)?;
         if !order.is_sorted() {
-            result = views.transpose(result, &format!("{name}.named"), &inverse(&order))?;
+            result = make.transpose(result, &format!("{name}.named"), &perm::inverse(&order))?;
         }
         let mut patch = Patch::new();
         patch.set_layout(result, layout);
@@ -258,20 +257,12 @@ impl Joined {
 
     /// The same with axes as one that stay side by side.
     fn merged(self) -> Joined {
-        let mut runs: Vec<Vec<usize>> = Vec::new();
-        for axis in self.perm {
-            match runs.last_mut() {
-                Some(run) if run.last() == Some(&axis.wrapping_sub(1)) => run.push(axis),
-                _ => runs.push(vec![axis]),
-            }
-        }
-        let mut order: Vec<usize> = (0..runs.len()).collect();
-        order.sort_unstable_by_key(|&run| runs[run].first().copied());
-        let from = order.iter().map(|&run| {
-            let extents: Vec<Dim> = runs[run].iter().map(|&axis| self.from[axis].clone()).collect();
+        let merged = perm::merged(&self.perm, |_| true);
+        let from = merged.groups.iter().map(|group| {
+            let extents: Vec<Dim> = group.iter().map(|&axis| self.from[axis].clone()).collect();
             Dim::product(&extents).unwrap_or(Dim::ONE)
         });
-        Joined { from: from.collect(), perm: inverse(&order) }
+        Joined { from: from.collect(), perm: merged.perm }
     }
 }
 
@@ -311,12 +302,11 @@ fn is_of_rows(graph: &Graph, node: &Node, bound: &Bound, slot: usize) -> bool {
     let (Some(x), Some(y)) = (node.operand(slot), node.only_result()) else { return false };
     let mut others = node.inputs.iter().enumerate().filter(|(other, _)| *other != slot).filter_map(|(_, v)| *v);
     let for_all_rows = |v: ValueId| dims(v).is_some_and(|dims| dims.iter().rev().skip(1).all(|&d| d == 1));
-    let is_set = |name: &str| node.int(name).unwrap_or(0) != 0;
     match node.onnx() {
         Some("MatMul") => slot == 0 && others.all(|w| dims(w).is_some_and(|dims| dims.len() == 2)),
         Some("Gemm") => {
             let weights = node.operand(1).is_some_and(|w| is_constant(graph, w));
-            slot == 0 && !is_set("transA") && weights && node.operand(2).is_none_or(for_all_rows)
+            slot == 0 && !node.flag("transA") && weights && node.operand(2).is_none_or(for_all_rows)
         }
         Some(_) => {
             let elementwise = bound.renumber.is_empty() && bound.atoms.iter().all(|atom| atom.role == Role::Carried);
@@ -333,7 +323,7 @@ fn viewed(graph: &Graph, n: NodeId) -> Option<ValueId> {
     let (x, y) = (node.operand(0)?, node.only_result()?);
     let row_major = |v: ValueId| graph.value(v).layout.is_row_major();
     let reshapes = matches!(node.form, Form::View(View::Reshape)) && row_major(x) && row_major(y);
-    // Said by numbers, and by one extent that is left open.
+    // Exported as numbers and at most one extent that is left open.
     let open = graph.value(y).ty.shape()?.iter().filter(|d| !d.is_const()).count();
     (reshapes && open <= 1).then_some(y)
 }

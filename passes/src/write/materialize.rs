@@ -82,8 +82,7 @@ fn take(graph: &mut Graph, n: NodeId, offer: &Offer) {
     let mut layouts = offer.layouts.clone();
     if let Some(Become { op, opset, operands, set, remove }) = offer.becomes.clone() {
         if let Some(operands) = operands {
-            let inputs = &graph.node(n).inputs;
-            let inputs = operands.iter().map(|&slot| inputs.get(slot).copied().flatten()).collect();
+            let inputs = operands.iter().map(|&slot| graph.node(n).operand(slot)).collect();
             graph.set_inputs(n, inputs);
             layouts.ins = operands.iter().map(|&slot| offer.layouts.ins.get(slot).cloned().flatten()).collect();
         }

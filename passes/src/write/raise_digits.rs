@@ -3,22 +3,15 @@
 //! Such an operand has no logical shape of the result's rank any more, so it is given a dim of 1 for every digit that it lacks,
 //! and the op, which speaks of no axes, is fixed in these layouts.
 
-use relayout_ir::attr::Attr;
-use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
-use relayout_ir::dtype::DType;
 use relayout_ir::form::{AtomId, Bound, Form, KernelLayouts, Slot, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
+use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::layout::{Factor, Layout};
-use relayout_ir::patch::constant_node;
 use relayout_ir::storage::{StorageRule, reshape_target};
 use relayout_ir::types::{TensorType, Type};
 use relayout_target::PassError;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
-
-/// The first operator set in which Unsqueeze takes its axes as an operand.
-const AXES_ARE_AN_OPERAND: i64 = 13;
 
 /// Whether values of this layout have another number of dims than axes.
 pub(super) fn is_split(graph: &Graph, layout: &Layout) -> bool {
@@ -31,7 +24,7 @@ pub(super) fn has_digits(graph: &Graph, n: NodeId) -> bool {
 }
 
 fn result(graph: &Graph, n: NodeId) -> Option<ValueId> {
-    graph.node(n).outputs.first().copied().flatten()
+    graph.node(n).result(0)
 }
 
 /// A digit of an atom. The outermost ones of an operand that repeats one element and of the result are the same.
@@ -125,32 +118,22 @@ fn insert(graph: &mut Graph, (n, opset): (NodeId, i64), v: ValueId, missing: &[u
     for &place in missing {
         dims.insert(place.min(dims.len()), Dim::from(1));
     }
-    let rank = graph.node(n).rank;
     let name = graph.fresh_name(&format!("{}.{}d", value.name, dims.len()));
     let places: Vec<i64> = missing.iter().map(|&p| p as i64).collect();
-    // A Reshape says every extent, an Unsqueeze only what is new.
-    let (op, list) = match reshape_target(&stored, &dims) {
-        Some(target) => ("Reshape", target),
-        None => ("Unsqueeze", places),
+    // A Reshape needs every extent, an Unsqueeze only what is new.
+    let (op, told, list) = match reshape_target(&stored, &dims) {
+        Some(target) => ("Reshape", "shape", target),
+        None => ("Unsqueeze", "axes", places),
     };
     let ty = Type::Tensor(TensorType { dtype: value.ty.dtype(), shape: Some(dims) });
-    let name_of_op = OpName { domain: String::new(), name: op.to_owned(), overload: String::new() };
-    let mut node = Node::new(Op::Onnx(name_of_op), vec![Some(v)]);
-    (node.opset, node.rank) = (opset, rank);
     // What is stored as ONNX has it is the same elements in another shape, which folds into constants.
-    node.form = if layout.is_row_major() && ty.const_shape().is_some() {
+    let form = if layout.is_row_major() && ty.const_shape().is_some() {
         Form::View(View::Reshape)
     } else {
         let ins = vec![(!layout.is_row_major()).then_some(layout)];
         Form::Kernel(Box::new(KernelLayouts { ins, outs: Vec::new() }))
     };
-    if op == "Unsqueeze" && opset < AXES_ARE_AN_OPERAND {
-        node.attrs.insert("axes".to_owned(), Attr::Ints(list));
-    } else {
-        let extents = Type::tensor(DType::I64, vec![Dim::from(list.len() as i64)]);
-        let shape = graph.fresh_name(&format!("{name}.shape"));
-        let shape = graph.add_single(constant_node(Constant::ints(&list), rank), shape, extents);
-        node.inputs.push(Some(shape?));
-    }
-    graph.add_single(node, name, ty).map_err(PassError::Name)
+    let mut make = Builder::at(graph, n).opset(opset);
+    let draft = make.op(op, [v]).form(form).told(told, &format!("{name}.shape"), &list, opset)?;
+    Ok(draft.result(&name, ty)?)
 }

@@ -2,9 +2,8 @@
 
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{AtomId, Bound, Form, Slot, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId, bind_again};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::bind;
 use relayout_ir::patch::{Insert, Patch};
 use relayout_ir::types::{TensorType, Type};
 use relayout_target::PassError;
@@ -37,8 +36,7 @@ pub fn raise_operands(graph: &mut Graph) -> Result<(), PassError> {
     }
     patch.apply(graph)?;
     for n in touched {
-        let form = bind(graph, n);
-        graph.set_form(n, form);
+        bind_again(graph, n);
     }
     Ok(())
 }
@@ -47,7 +45,7 @@ pub fn raise_operands(graph: &mut Graph) -> Result<(), PassError> {
 fn raised_operands(graph: &Graph, n: NodeId) -> Vec<(usize, ValueId)> {
     let node = graph.node(n);
     let Form::Axes(bound) = &node.form else { return Vec::new() };
-    let full = node.outputs.first().copied().flatten().map(|y| &graph.value(y).layout);
+    let full = node.result(0).map(|y| &graph.value(y).layout);
     let raised = |&(slot, v): &(usize, ValueId)| needs_raise(graph, bound, slot, v, &graph.value(v).layout, full);
     node.inputs.iter().enumerate().filter_map(|(slot, v)| v.map(|v| (slot, v))).filter(raised).collect()
 }
@@ -82,7 +80,7 @@ pub(crate) fn needs_raise(
 /// The operand with leading axes of extent 1, stored in the order of the result's axes.
 fn raise(graph: &Graph, n: NodeId, slot: usize, v: ValueId) -> Option<Insert> {
     let node = graph.node(n);
-    let y = node.outputs.first().copied().flatten()?;
+    let y = node.result(0)?;
     let value = graph.value(v);
     let shape = value.ty.shape()?;
     let rank = graph.value(y).ty.rank()?;
@@ -90,8 +88,7 @@ fn raise(graph: &Graph, n: NodeId, slot: usize, v: ValueId) -> Option<Insert> {
     let missing = rank.checked_sub(shape.len())?;
     let mut raised = vec![Dim::from(1); missing];
     raised.extend(shape.iter().cloned());
-    let op = OpName { domain: String::new(), name: "Reshape".to_owned(), overload: String::new() };
-    let mut view = Node::new(Op::Onnx(op), vec![Some(v)]);
+    let mut view = Node::new(Op::Onnx(OpName::onnx("Reshape")), vec![Some(v)]);
     view.opset = node.opset;
     view.rank = node.rank.min(graph.node(value.producer().0).rank);
     view.form = Form::View(View::Reshape);

@@ -13,11 +13,10 @@
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::graph::{Builder, Graph, NodeId, Op, ValueId, bind_again};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::bind;
+use relayout_ir::op::read::perm::inverse;
 use relayout_ir::patch::{NewOperand, Patch};
-use relayout_target::views::{Views, inverse};
 use relayout_target::{Context, PassError};
 use relayout_target::{Counted, Numerics, Rule};
 
@@ -65,18 +64,16 @@ fn seen_once(graph: &Graph, v: ValueId) -> bool {
 impl Found {
     fn of(graph: &Graph, n: NodeId) -> Option<Found> {
         let node = graph.node(n);
-        let operand = |node: &Node, slot: usize| node.inputs.get(slot).copied().flatten();
-        let is_set = |name: &str| node.int(name).unwrap_or(0) != 0;
         let by_columns = match node.onnx()? {
             "MatMul" => false,
-            "Gemm" if !is_set("transA") => is_set("transB"),
+            "Gemm" if !node.flag("transA") => node.flag("transB"),
             _ => return None,
         };
-        let (flat, weights) = (operand(node, 0)?, operand(node, 1)?);
+        let (flat, weights) = (node.operand(0)?, node.operand(1)?);
         let flatten = graph.node(graph.value(flat).producer().0);
-        let moved = operand(flatten, 0)?;
+        let moved = flatten.operand(0)?;
         let relayout = graph.node(graph.value(moved).producer().0);
-        let x = operand(relayout, 0)?;
+        let x = relayout.operand(0)?;
         let found = matches!(node.form, Form::Axes(_)) && matches!(flatten.form, Form::View(View::Reshape));
         if !found || !seen_once(graph, flat) || !seen_once(graph, moved) {
             return None;
@@ -102,7 +99,7 @@ impl Found {
         let flat = graph.value(self.flat);
         let (rank, name) = (graph.node(flat.producer().0).rank, format!("{}.reordered", flat.name));
         let shape = flat.ty.shape().unwrap_or_default().to_vec();
-        let flat = Views { graph, rank }.reshape(turned, &name, shape)?;
+        let flat = Builder::new(graph, rank).reshape(turned, &name, shape)?;
         let mut patch = Patch::new();
         patch.connect(n, 0, flat);
         patch.set_operand(NewOperand {
@@ -113,8 +110,7 @@ impl Found {
             takes_name_of: None,
         });
         patch.apply(graph)?;
-        let form = bind(graph, n);
-        graph.set_form(n, form);
+        bind_again(graph, n);
         Ok(())
     }
 
@@ -122,7 +118,7 @@ impl Found {
     fn turned(&self, graph: &mut Graph) -> Result<ValueId, PassError> {
         let moved = graph.value(self.moved);
         let (rank, name) = (graph.node(moved.producer().0).rank, format!("{}.turned", moved.name));
-        Views { graph, rank }.transpose(self.x, &name, &self.perm)
+        Ok(Builder::new(graph, rank).transpose(self.x, &name, &self.perm)?)
     }
 }
 

@@ -5,13 +5,11 @@
 //! into the slow one when it loads the file; it does not look through a Flatten.
 
 use relayout_ir::attr::Attr;
-use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::{Form, KernelLayouts};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
+use relayout_ir::form::Form;
+use relayout_ir::graph::{Builder, Draft, Graph, Handover, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::patch::{Insert, Patch, constant_node};
 use relayout_ir::storage::{reshape_target, same_bytes};
 use relayout_ir::types::Type;
 use relayout_target::moves::{Moved, moved};
@@ -61,14 +59,14 @@ fn split(graph: &Graph, n: NodeId, cx: &Context<'_>, any_elements: bool) -> Opti
         dtype: Some(dtype),
         bytes: cx.settings.hints.bytes(graph, result),
     });
-    // Symbolic extents may be more than a Reshape can say.
-    let says = steps.windows(2).all(|pair| match pair {
+    // A Reshape expresses only some symbolic extents.
+    let written = steps.windows(2).all(|pair| match pair {
         [[_, end], [start, _]] => shapes(graph, result, end, start).is_some(),
         _ => false,
     });
     let [_, end] = steps.last()?;
     let ends = *end == value.layout || shapes(graph, result, end, &value.layout).is_some();
-    (says && ends).then_some((result, steps))
+    (written && ends).then_some((result, steps))
 }
 
 /// Whether Flatten takes elements other than floats in this graph.
@@ -77,7 +75,7 @@ fn flattens_any(graph: &Graph) -> bool {
 }
 
 /// Extents of a value in layout `from` with all but its outermost axis made one, and what a Reshape from there to layout `to`
-/// takes; `None` if it can't be said, or moves bytes.
+/// takes; `None` if no Reshape does that, or it moves bytes.
 fn shapes(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> Option<(Vec<Dim>, Vec<i64>)> {
     if !same_bytes(from, to, graph.value(v).ty.shape()?) {
         return None;
@@ -92,71 +90,30 @@ fn shapes(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> Option<(Vec<
 fn apply(graph: &mut Graph, n: NodeId, y: ValueId, steps: &[[Layout; 2]]) -> Result<(), PassError> {
     let [[_, first], later @ ..] = steps else { return Ok(()) };
     let wanted = std::mem::replace(graph.value_mut(y).layout, first.clone());
-    let value = graph.value(y);
-    let mut last = Insert {
-        node: Node::new(Op::Relayout, vec![]),
-        name: value.name.clone(),
-        ty: value.ty.clone(),
-        layout: wanted.clone(),
-        uses: graph.uses(y).into_vec(),
-        outputs: graph.output_places(y).to_vec(),
-        takes_name_of: Some(y),
-    };
-    let rank = graph.node(n).rank;
+    let (name, ty, readers) = (graph.value(y).name.clone(), graph.value(y).ty.clone(), Handover::of(graph, y));
+    let mut make = Builder::at(graph, n);
     let mut at = y;
     for (i, [start, end]) in later.iter().enumerate() {
-        let node = viewed(graph, at, start, rank)?;
-        at = add(graph, node, &format!("{}.{start}", last.name), last.ty.clone(), start.clone())?;
-        let mut node = Node::new(Op::Relayout, vec![Some(at)]);
-        node.rank = rank;
+        at = viewed(&mut make, at, start)?.result(&format!("{name}.{start}"), ty.clone())?;
         if i + 1 == later.len() && *end == wanted {
-            last.node = node;
-            return finish(graph, last);
+            make.move_of(at, wanted).result_for(&name, ty, readers)?;
+            return Ok(());
         }
-        at = add(graph, node, &format!("{}.{end}", last.name), last.ty.clone(), end.clone())?;
+        at = make.moved(at, &format!("{name}.{end}"), end.clone())?;
     }
-    last.node = viewed(graph, at, &wanted, rank)?;
-    finish(graph, last)
-}
-
-fn finish(graph: &mut Graph, last: Insert) -> Result<(), PassError> {
-    let mut patch = Patch::new();
-    patch.insert(last);
-    patch.apply(graph).map(drop).map_err(PassError::Name)
+    viewed(&mut make, at, &wanted)?.result_for(&name, ty, readers)?;
+    Ok(())
 }
 
 /// The node that declares the same bytes in another layout, in a way that the runtime leaves; its operand is added.
-fn viewed(graph: &mut Graph, x: ValueId, to: &Layout, rank: u32) -> Result<Node, PassError> {
-    let value = graph.value(x);
+fn viewed<'b, 'g>(make: &'b mut Builder<'g>, x: ValueId, to: &Layout) -> Result<Draft<'b, 'g>, PassError> {
+    let value = make.graph.value(x);
     let (dtype, layout, name) = (value.ty.dtype(), value.layout.clone(), value.name.clone());
-    let says = shapes(graph, x, &layout, to).zip(dtype);
-    let Some(((flat, target), dtype)) = says else {
-        let first = format!("`{name}` can't be declared as {to}");
-        return Err(PassError::Invalid { pass: "split_moves", first, count: 1 });
+    let Some(((flat, target), dtype)) = shapes(make.graph, x, &layout, to).zip(dtype) else {
+        return Err(PassError::invalid("split_moves", format!("`{name}` can't be declared as {to}")));
     };
-    let own = |layout: &Layout| (!layout.is_row_major()).then(|| layout.clone());
-    let mut flatten = kernel("Flatten", vec![Some(x)], own(&layout), None, rank);
-    flatten.attrs.insert("axis".to_owned(), Attr::Int(1));
-    let ty = Type::tensor(dtype, flat);
-    let flat = add(graph, flatten, &format!("{name}.flat"), ty, Layout::row_major(2))?;
-    let ty = Type::tensor(DType::I64, vec![Dim::from(target.len() as i64)]);
-    let shape = constant_node(Constant::ints(&target), rank);
-    let shape = add(graph, shape, &format!("{name}.shape"), ty, Layout::row_major(1))?;
-    Ok(kernel("Reshape", vec![Some(flat), Some(shape)], None, own(to), rank))
-}
-
-/// A standard op whose operand and result are declared as they are stored.
-fn kernel(op: &str, inputs: Vec<Option<ValueId>>, from: Option<Layout>, to: Option<Layout>, rank: u32) -> Node {
-    let op = OpName { domain: String::new(), name: op.to_owned(), overload: String::new() };
-    let mut node = Node::new(Op::Onnx(op), inputs);
-    node.rank = rank;
-    node.form = Form::Kernel(Box::new(KernelLayouts { ins: vec![from], outs: vec![to] }));
-    node
-}
-
-fn add(graph: &mut Graph, node: Node, name: &str, ty: Type, layout: Layout) -> Result<ValueId, PassError> {
-    let name = graph.fresh_name(name);
-    let v = graph.add_single(node, name, ty)?;
-    *graph.value_mut(v).layout = layout;
-    Ok(v)
+    let flatten = make.op("Flatten", [x]).attr("axis", Attr::Int(1)).kernel_in(vec![layout.declared()], vec![None]);
+    let flat = flatten.result(&format!("{name}.flat"), Type::tensor(dtype, flat))?;
+    let shape = make.ints(&format!("{name}.shape"), &target)?;
+    Ok(make.op("Reshape", [flat, shape]).kernel_in(vec![None], vec![to.declared()]))
 }

@@ -1,9 +1,9 @@
-//! `trim_pools`: what a pool says of its windows leads every reader to the extents that it has.
+//! `trim_pools`: attributes of pools are written so that every reader infers the extents that the pool has.
 //!
 //! With `ceil_mode` a last window may reach over the end, but one that would start in the padding behind the data does not count.
 //! Inference of ONNX before operator set 22 counts it. ONNX Runtime replaces Shape by what it infers, and bodies of functions read
-//! shapes, so a column that is not there would break what comes behind. So where the two differ the pool says the same windows
-//! otherwise, by the first of these that can:
+//! shapes, so a column that is not there would break what comes behind. So where the two differ the same windows are written
+//! otherwise, in the first of these ways that does it:
 //!
 //! - it rounds down, if that gives the same extents on every axis;
 //! - the padding that no window reaches goes;
@@ -15,6 +15,7 @@
 use relayout_ir::attr::Attr;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, Op, ValueId};
+use relayout_ir::op::read::{self, Window};
 use relayout_target::{Context, PassError};
 
 /// The first operator set whose inference leaves such a window out.
@@ -40,7 +41,7 @@ fn calls(graph: &Graph) -> bool {
 
 fn trim(graph: &mut Graph) {
     for n in graph.nodes().collect::<Vec<_>>() {
-        for (name, attr) in said_better(graph, graph.node(n)) {
+        for (name, attr) in replaced(graph, graph.node(n)) {
             graph.attrs_mut(n).insert(name.to_owned(), attr);
         }
         graph.attrs_mut(n).values_mut().flat_map(Attr::bodies_mut).for_each(trim);
@@ -48,11 +49,10 @@ fn trim(graph: &mut Graph) {
 }
 
 /// The attributes to set: none if extents are inferred right, or can't be.
-fn said_better(graph: &Graph, node: &Node) -> Vec<(&'static str, Attr)> {
+fn replaced(graph: &Graph, node: &Node) -> Vec<(&'static str, Attr)> {
     let Op::Onnx(op) = &node.op else { return Vec::new() };
-    let is_set = |name: &str| node.int(name).unwrap_or(0) != 0;
     let standard = op.domain.is_empty() || matches!(node.form, Form::Kernel(_));
-    if !standard || !POOLS.contains(&op.name.as_str()) || !is_set("ceil_mode") {
+    if !standard || !POOLS.contains(&op.name.as_str()) || !node.flag("ceil_mode") {
         return Vec::new();
     }
     let Some(windows) = windows(graph, node).filter(|all| !all.iter().all(|w| w.places(true) == w.found)) else {
@@ -65,7 +65,7 @@ fn said_better(graph: &Graph, node: &Node) -> Vec<(&'static str, Attr)> {
     } else if let Some(after) = windows.iter().map(|w| w.trimmed()).collect() {
         vec![pads(after)]
     } else if let Some(after) = windows.iter().map(|w| w.filled()).collect()
-        && !is_set("count_include_pad")
+        && !node.flag("count_include_pad")
     {
         vec![down, pads(after)]
     } else {
@@ -121,30 +121,17 @@ fn windows(graph: &Graph, node: &Node) -> Option<Vec<Windows>> {
     let spatial = |v: Option<ValueId>| -> Option<Vec<i64>> {
         graph.value(v?).ty.shape()?.get(2..)?.iter().map(|d| d.as_const().filter(|&i| is_small(i))).collect()
     };
-    let extents = spatial(node.inputs.first().copied().flatten())?;
-    let found = spatial(node.outputs.first().copied().flatten())?;
-    let axes = extents.len();
-    let list = |name: &str, entries: usize, default: i64| {
-        let list = node.ints(name).map_or_else(|| vec![default; entries], <[i64]>::to_vec);
-        (list.len() == entries && list.iter().all(|&i| is_small(i))).then_some(list)
+    let extents = spatial(node.operand(0))?;
+    let found = spatial(node.result(0))?;
+    let read = read::windows(graph, node).ok()?;
+    let of = |(w, (&extent, &found)): (&Window, (&i64, &i64))| {
+        // Pads that the runtime makes leave nothing to take.
+        let (kernel, pads) = (w.kernel?, w.padding()?);
+        let small = [kernel, w.stride, w.dilation, pads.0, pads.1].into_iter().all(is_small);
+        Some(Windows { extent, kernel, span: w.span()?, stride: w.stride, pads, found }).filter(|_| small)
     };
-    let (strides, dilations) = (list("strides", axes, 1)?, list("dilations", axes, 1)?);
-    let kernel = list("kernel_shape", axes, 1)?;
-    let pads = match node.str("auto_pad") {
-        None | Some("NOTSET" | "") => list("pads", 2 * axes, 0)?,
-        // They leave no padding: there is nothing to take, but rounding down may do.
-        Some("VALID") => vec![0; 2 * axes],
-        _ => return None,
-    };
-    let of = |i: usize| Windows {
-        extent: extents[i],
-        kernel: kernel[i],
-        span: (kernel[i] - 1) * dilations[i] + 1,
-        stride: strides[i].max(1),
-        pads: (pads[i], pads[axes + i]),
-        found: found[i],
-    };
-    (found.len() == axes).then(|| (0..axes).map(of).collect())
+    let fits = extents.len() == found.len() && read.len() == found.len();
+    fits.then(|| read.iter().zip(extents.iter().zip(&found)).map(of).collect())?
 }
 
 #[cfg(test)]

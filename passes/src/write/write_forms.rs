@@ -2,19 +2,17 @@
 //!
 //! A form that is one op of its node's operands was written with the layouts, by `materialize`.
 
-use crate::pipeline::State;
+use crate::pipeline::{State, each_scope};
 use relayout_ir::form::Form as Bound;
 use relayout_ir::graph::{Graph, NodeId};
-use relayout_target::{PassError, Piece, Refused, each_graph};
+use relayout_target::{PassError, Piece, Refused};
 
 /// Writes every such form, in the order of the graph.
 pub(crate) fn write_forms(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
-    let mut scope = 0;
-    each_graph(graph, "", &mut |graph, _| {
+    each_scope(graph, &mut |graph, scope| {
         for n in graph.order().unwrap_or_default() {
             write_form(graph, scope, n, state)?;
         }
-        scope += 1;
         Ok(())
     })
 }

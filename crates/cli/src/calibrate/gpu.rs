@@ -13,15 +13,11 @@ use std::process::Command;
 const ROUNDS: usize = 20;
 /// Rounds for a first look.
 const QUICK_ROUNDS: usize = 5;
-/// Where the runner is in a checkout.
-const RUNNER: &str = "tools/runner";
-/// Where `tools/runner/test` puts a Python with PyTorch.
-const PYTHON: &str = ".relayout/runner/bin/python";
 
 /// The text of a table.
 pub(super) fn table(a: &args::Calibrate, date: &str) -> Result<String, Failure> {
     let runner = runner(a)?;
-    let python = python(a, &runner);
+    let python = python(a);
     let points = if a.device == "cpu" { Points::Few } else { Points::Whole };
     let request = GpuRequest::new(points, if a.quick { QUICK_ROUNDS } else { ROUNDS }).map_err(Failure::model)?;
     let folder = tempfile::Builder::new().prefix("relayout-").tempdir().map_err(Failure::model)?;
@@ -31,7 +27,7 @@ pub(super) fn table(a: &args::Calibrate, date: &str) -> Result<String, Failure> 
         put.map_err(|e| Failure::model(format!("cannot write {}: {e}", path.display())))?;
     }
     let bar = Progress::start(format!("measuring with {}", python.display()));
-    measure(&python, &runner, folder.path(), &a.device)?;
+    measure(&python, runner, folder.path(), &a.device)?;
     drop(bar);
     let answer = folder.path().join("times.json");
     let text = fs::read_to_string(&answer)
@@ -58,26 +54,21 @@ fn measure(python: &Path, runner: &Path, folder: &Path, device: &str) -> Result<
     )))
 }
 
-/// The folder of the runner.
-fn runner(a: &args::Calibrate) -> Result<PathBuf, Failure> {
-    let there = |folder: &Path| folder.join("__main__.py").is_file();
-    if let Some(folder) = &a.runner {
-        let missing = || Failure::usage(format!("there is no runner in {}", folder.display()));
-        return if there(folder) { Ok(folder.clone()) } else { Err(missing()) };
+/// The folder of the runner. It is not looked for where the program happens to be started: what is found is run.
+fn runner(a: &args::Calibrate) -> Result<&Path, Failure> {
+    let Some(folder) = &a.runner else {
+        return Err(Failure::usage(
+            "target cuda-tensorcore is measured by the runner in tools/runner of relayout's source; name that folder with --runner",
+        ));
+    };
+    if folder.join("__main__.py").is_file() {
+        return Ok(folder);
     }
-    let here = std::env::current_dir().map_err(Failure::model)?;
-    let found = here.ancestors().map(|folder| folder.join(RUNNER)).find(|folder| there(folder));
-    found.ok_or_else(|| {
-        Failure::usage(format!(
-            "target cuda-tensorcore is measured by the runner in {RUNNER} of relayout's source, and there is none here or above; \
-             name its folder with --runner"
-        ))
-    })
+    Err(Failure::usage(format!("there is no runner in {}", folder.display())))
 }
 
 /// A Python that should have PyTorch.
-fn python(a: &args::Calibrate, runner: &Path) -> PathBuf {
-    let given = a.python.clone().or_else(|| std::env::var_os("PYTHON").map(PathBuf::from));
-    let made = runner.ancestors().nth(2).map(|root| root.join(PYTHON)).filter(|python| python.is_file());
-    given.or(made).unwrap_or_else(|| PathBuf::from("python3"))
+fn python(a: &args::Calibrate) -> PathBuf {
+    let given = a.python.clone().or_else(|| std::env::var_os("PYTHON").filter(|p| !p.is_empty()).map(PathBuf::from));
+    given.unwrap_or_else(|| PathBuf::from("python3"))
 }

@@ -4,6 +4,7 @@
 
 use relayout::Model;
 use relayout::ir::graph::Op;
+use relayout::verify::{SearchPlaces, find_library};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
@@ -43,6 +44,12 @@ impl Run {
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_relayout"));
     command.stdin(Stdio::null());
+    // The program finds no runtime by where it is started, so the tests name theirs: the environment's, else what tools/setup made.
+    let mut places = SearchPlaces::default();
+    places.environment = Some(PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.relayout/venv")));
+    if let (None, Some(library)) = (std::env::var_os("ORT_DYLIB_PATH"), find_library(&places)) {
+        command.env("ORT_DYLIB_PATH", library);
+    }
     command
 }
 
@@ -61,7 +68,7 @@ pub(crate) fn finish(command: &mut Command) -> Run {
 
 /// Runs it with these bytes on stdin.
 pub(crate) fn with_stdin(args: &[&str], input: &[u8]) -> Run {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_relayout"));
+    let mut command = command();
     let piped = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().expect("the binary runs");
     child.stdin.take().expect("it is piped").write_all(input).expect("it reads all of it");

@@ -9,11 +9,16 @@
 
 #![forbid(unsafe_code)]
 
+use std::mem::MaybeUninit;
+
 use rayon::prelude::*;
 
 use super::movement::Movement;
 use crate::plan::{Axis, MAX_UNIT_BYTES};
 use crate::{Class, Plan};
+
+/// A byte of a buffer that may hold nothing yet. Only whole ones are copied; what they hold is never looked at.
+type Byte = MaybeUninit<u8>;
 
 /// Below this many bytes one thread is faster than several.
 const PARALLEL_BYTES: usize = 1 << 20;
@@ -25,7 +30,7 @@ const PIECES_PER_THREAD: usize = 4;
 const STRIP: usize = 16;
 
 /// Moves the tensor in `src` to `dst` as planned. Both have the plan's bytes.
-pub(super) fn permute(src: &[u8], dst: &mut [u8], plan: &Plan) {
+pub(super) fn permute(src: &[Byte], dst: &mut [Byte], plan: &Plan) {
     let axes = plan.axes();
     match (plan.class(), plan.unit_bytes()) {
         (Class::Nothing, _) => {}
@@ -40,7 +45,7 @@ pub(super) fn permute(src: &[u8], dst: &mut [u8], plan: &Plan) {
     }
 }
 
-fn copy(src: &[u8], dst: &mut [u8]) {
+fn copy(src: &[Byte], dst: &mut [Byte]) {
     if dst.len() < PARALLEL_BYTES {
         dst.copy_from_slice(src);
     } else {
@@ -49,7 +54,7 @@ fn copy(src: &[u8], dst: &mut [u8]) {
 }
 
 /// A movement with any strides, unit by unit.
-pub(super) fn strided(src: &[u8], dst: &mut [u8], movement: &Movement) {
+pub(super) fn strided(src: &[Byte], dst: &mut [Byte], movement: &Movement) {
     let mut index = vec![0; movement.axes.len()];
     let (mut from, mut to) = (movement.from, movement.to);
     loop {
@@ -73,7 +78,7 @@ pub(super) fn strided(src: &[u8], dst: &mut [u8], movement: &Movement) {
 }
 
 /// Moves units of `U` bytes through tiles of `T` x `T`. `axes` are in output order, and there are at least two.
-fn run<const U: usize, const T: usize>(src: &[u8], dst: &mut [u8], axes: &[Axis]) {
+fn run<const U: usize, const T: usize>(src: &[Byte], dst: &mut [Byte], axes: &[Axis]) {
     let parallel = dst.len() >= PARALLEL_BYTES;
     let (src, dst) = (src.as_chunks::<U>().0, dst.as_chunks_mut::<U>().0);
     // The axis that is innermost in the source; the destination may be cut up to it, but not inside of it.

@@ -1,6 +1,7 @@
 //! A movement made ready for a machine, and its run by one or more threads.
 
 use std::cell::RefCell;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,6 +10,9 @@ use super::job::{Job, LINE};
 use super::model;
 use super::{Form, Isa, Movement, Options, crew, portable};
 use crate::{Class, Error, Gather, Plan, Relayout};
+
+/// A byte of a buffer that may hold nothing yet.
+type Byte = MaybeUninit<u8>;
 
 /// Below this many bytes one thread is faster than several.
 const PARALLEL_BYTES: usize = 1 << 18;
@@ -110,6 +114,12 @@ impl Kernel {
 
     /// Moves `src` to `dst`, both of exactly the plan's bytes; every byte of `dst` is written.
     pub fn run(&self, src: &[u8], dst: &mut [u8]) -> Result<(), Error> {
+        self.run_uninit(bytes(src), bytes_mut(dst))
+    }
+
+    /// The same for buffers that need not hold anything: memory that was just allocated, and padding of a source that nobody wrote.
+    /// Every byte of `dst` is written; it holds something if the byte of `src` that it comes from does.
+    pub fn run_uninit(&self, src: &[MaybeUninit<u8>], dst: &mut [MaybeUninit<u8>]) -> Result<(), Error> {
         self.run_on(src, dst, Threads::Own(self.threads))
     }
 
@@ -125,10 +135,20 @@ impl Kernel {
         dst: &mut [u8],
         share: &dyn Fn(usize, &(dyn Fn() + Sync)),
     ) -> Result<(), Error> {
+        self.run_shared_uninit(bytes(src), bytes_mut(dst), share)
+    }
+
+    /// [`Kernel::run_shared`] for buffers that need not hold anything; see [`Kernel::run_uninit`].
+    pub fn run_shared_uninit(
+        &self,
+        src: &[MaybeUninit<u8>],
+        dst: &mut [MaybeUninit<u8>],
+        share: &dyn Fn(usize, &(dyn Fn() + Sync)),
+    ) -> Result<(), Error> {
         self.run_on(src, dst, Threads::Shared(share))
     }
 
-    fn run_on(&self, src: &[u8], dst: &mut [u8], threads: Threads<'_>) -> Result<(), Error> {
+    fn run_on(&self, src: &[Byte], dst: &mut [Byte], threads: Threads<'_>) -> Result<(), Error> {
         for (buffer, want, got) in [("source", self.from_bytes, src.len()), ("destination", self.to_bytes, dst.len())] {
             if got != want {
                 return Err(Error::BufferLength { buffer, want, got });
@@ -149,9 +169,9 @@ impl Kernel {
     }
 
     /// The rows of a list, on at most `threads` threads. Both buffers have the plan's bytes.
-    fn rows(&self, list: &Gather, src: &[u8], dst: &mut [u8], threads: usize) {
+    fn rows(&self, list: &Gather, src: &[Byte], dst: &mut [Byte], threads: usize) {
         let rows = dst.len() / list.row_bytes;
-        let run = Rows { list, isa: self.isa, src: src.as_ptr(), dst: dst.as_mut_ptr() };
+        let run = Rows { list, isa: self.isa, src: src.as_ptr().cast(), dst: dst.as_mut_ptr().cast() };
         if threads <= 1 {
             run.some(0..rows);
             return;
@@ -179,8 +199,8 @@ impl Kernel {
     }
 
     /// One movement. Both buffers have the bytes that `add` checked it against.
-    fn part(&self, part: &Part, src: &[u8], dst: &mut [u8], threads: Threads<'_>) {
-        let src = if part.fill { &self.pad[..] } else { src };
+    fn part(&self, part: &Part, src: &[Byte], dst: &mut [Byte], threads: Threads<'_>) {
+        let src = if part.fill { bytes(&self.pad) } else { src };
         if self.isa.0 == Kind::Portable {
             portable::strided(src, dst, &part.movement);
             return;
@@ -189,7 +209,7 @@ impl Kernel {
             Some(odd) if !dst.as_ptr().addr().is_multiple_of(LINE) => odd,
             _ => &part.aligned,
         };
-        let run = Run { job, isa: self.isa, src: src.as_ptr(), dst: dst.as_mut_ptr() };
+        let run = Run { job, isa: self.isa, src: src.as_ptr().cast(), dst: dst.as_mut_ptr().cast() };
         let bytes = part.movement.bytes();
         match threads {
             _ if !parallel(threads, bytes) => run.blocks(0..job.blocks),
@@ -197,6 +217,20 @@ impl Kernel {
             Threads::Shared(share) => run.shared(bytes, share),
         }
     }
+}
+
+/// Bytes that hold something as bytes that may.
+fn bytes(bytes: &[u8]) -> &[Byte] {
+    // SAFETY: the same place and length; every `u8` is a `MaybeUninit<u8>`, which has its size and alignment.
+    unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
+}
+
+/// The same to be written. Only what `run_on` copies of a source is, and where a destination came through here, so did its source: so
+/// nothing that holds nothing gets into it.
+fn bytes_mut(bytes: &mut [u8]) -> &mut [Byte] {
+    // SAFETY: the same place and length, borrowed for as long; the callers, `run` and `run_shared`, have a source of `u8`, and
+    // `run_on` writes bytes of the source and of the padding, which all hold something.
+    unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len()) }
 }
 
 fn parallel(threads: Threads<'_>, bytes: usize) -> bool {

@@ -189,3 +189,31 @@ fn threads_of_the_caller_move_the_same_however_often_they_call() {
         .run_shared(&src[..small.bytes()], &mut dst, &share)
         .expect("right sizes");
 }
+
+#[test]
+#[allow(unsafe_code, reason = "what was written of memory that held nothing is read")]
+fn memory_that_was_never_written_is_filled() {
+    use std::mem::MaybeUninit;
+    let seen = |bytes: &[u8]| bytes.iter().map(|&byte| MaybeUninit::new(byte)).collect::<Vec<_>>();
+    for (shape, perm, elem) in [(&[30, 50][..], &[1, 0][..], 4), (&[5, 3, 9, 7], &[0, 2, 3, 1], 2), (&[40], &[0], 1)] {
+        let plan = plan(shape, perm, elem).expect("a permutation");
+        let src = bytes(plan.bytes());
+        let mut want = vec![0; plan.bytes()];
+        permute_with(&src, &mut want, &plan, &Options::default()).expect("right sizes");
+        for &isa in Isa::available() {
+            for way in forms() {
+                let kernel = Kernel::new(&plan, &way.isa(isa));
+                let mut dst = Box::new_uninit_slice(plan.bytes());
+                kernel.run_uninit(&seen(&src), &mut dst).expect("right sizes");
+                // SAFETY: every byte was written with one of the source, which all hold something; Miri sees one that was not.
+                let dst = unsafe { dst.assume_init() };
+                assert!(*dst == *want, "{isa} {way:?} {plan}");
+                let mut dst = Box::new_uninit_slice(plan.bytes());
+                let share = |_: usize, work: &(dyn Fn() + Sync)| work();
+                kernel.run_shared_uninit(&seen(&src), &mut dst, &share).expect("right sizes");
+                // SAFETY: as above.
+                assert!(*unsafe { dst.assume_init() } == *want, "{isa} {way:?} {plan}, shared");
+            }
+        }
+    }
+}

@@ -213,7 +213,12 @@ impl<'g> Builder<'g> {
     /// [`DuplicateName`].
     pub fn moved(&mut self, x: ValueId, what: &str, to: Layout) -> Result<ValueId, DuplicateName> {
         let ty = self.graph.value(x).ty.clone();
-        self.draft(Node::new(Op::Relayout, vec![Some(x)]), false).layout(to).result(what, ty)
+        self.move_of(x, to).result(what, ty)
+    }
+
+    /// The same, not added yet.
+    pub fn move_of(&mut self, x: ValueId, to: Layout) -> Draft<'_, 'g> {
+        self.draft(Node::new(Op::Relayout, vec![Some(x)]), false).layout(to)
     }
 
     /// A Reshape of the bytes of a value as they are stored, to a value of this layout. `target` is the operand that it reads,

@@ -7,7 +7,6 @@
 //! same in every run. [`Graph::order`] has ties by rank besides, which petgraph's `toposort` knows nothing of.
 
 use super::{Graph, Node, NodeId, Use, ValueId};
-use petgraph::dot::{Config, Dot};
 use petgraph::visit::{
     Data, EdgeRef, GraphBase, GraphProp, IntoEdgeReferences, IntoEdges, IntoEdgesDirected, IntoNeighbors,
     IntoNeighborsDirected, IntoNodeIdentifiers, IntoNodeReferences, NodeCount, NodeIndexable, Visitable,
@@ -32,17 +31,6 @@ type Edges = smallvec::IntoIter<[Edge; 4]>;
 type Neighbors = std::iter::Map<Edges, fn(Edge) -> NodeId>;
 
 impl Graph {
-    /// The graph in the language of Graphviz: nodes by op and name, edges by value, type and layout.
-    pub fn dot(&self) -> String {
-        let of_edge = |graph: &Graph, edge: Edge| {
-            let value = graph.value(edge.value);
-            format!("label = {:?}", format!("{}: {} {}", value.name, value.ty, value.layout))
-        };
-        let of_node = |graph: &Graph, (_, node): (NodeId, &Node)| format!("label = {:?}", node.describe(graph));
-        let config = [Config::NodeNoLabel, Config::EdgeNoLabel];
-        format!("{:?}", Dot::with_attr_getters(self, &config, &|g, e| of_edge(g, e), &|g, n| of_node(g, n)))
-    }
-
     fn edges_out(&self, n: NodeId) -> SmallVec<[Edge; 4]> {
         let results = self.node(n).outputs.iter().flatten();
         results.flat_map(|&value| self.uses(value).into_iter().map(move |at| Edge { from: n, at, value })).collect()

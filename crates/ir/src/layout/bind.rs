@@ -116,11 +116,6 @@ impl BoundLayout {
         self.slots != self.logical_elems()
     }
 
-    /// Stride of each factor in elements, outermost first.
-    pub fn strides_elems(&self) -> SmallVec<[u64; 6]> {
-        self.factors.iter().map(|factor| factor.stride).collect()
-    }
-
     /// Stride of each factor in bits, outermost first; the form for elements narrower than a byte.
     pub fn strides_bits(&self, element_bits: u32) -> Result<SmallVec<[u64; 6]>, LayoutError> {
         let bits = u64::from(checked_bits(element_bits)?);

@@ -196,14 +196,6 @@ impl Layout {
         !self.spelled.slots.is_empty() || self.factors().len() != self.rank()
     }
 
-    /// The digits of an axis, most significant first.
-    pub fn digits_of(&self, axis: usize) -> SmallVec<[Factor; 4]> {
-        let mut digits: SmallVec<[Factor; 4]> =
-            self.factors().iter().filter(|factor| usize::from(factor.axis) == axis).copied().collect();
-        digits.sort_by_key(|factor| std::cmp::Reverse(factor.div));
-        digits
-    }
-
     /// The block of an axis: the slots that one step of its outermost digit spans, 1 if it is not split.
     pub fn block_of(&self, axis: usize) -> u64 {
         self.spelled.block_of(axis)

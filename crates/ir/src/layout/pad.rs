@@ -1,4 +1,4 @@
-//! What the pad slots of a value hold, and what an operator may do with them.
+//! What the pad slots of a value hold.
 //!
 //! A [`Lane`] is an element of the lattice `const(c) < interval[lo, hi] < any`; `any` includes infinities and NaN. The
 //! image of a lane under an element-wise function is computed in `f64` and is sound for the element type given by a
@@ -125,11 +125,6 @@ impl Lane {
         }
     }
 
-    /// Whether everything that `self` allows, `other` allows too.
-    pub fn is_within(&self, other: &Lane) -> bool {
-        self.join(*other) == *other
-    }
-
     /// The lane of a result between two exact bounds, rounded to a format; `Any` where it may overflow.
     fn rounded(lo: f64, hi: f64, format: LaneFormat) -> Lane {
         let wide = |value: f64, sign: f64| value + sign * (value.abs() * format.epsilon + format.epsilon * 1e-3);
@@ -151,94 +146,4 @@ impl fmt::Display for Lane {
             Lane::Any => f.write_str("any"),
         }
     }
-}
-
-/// Why pad slots may not go into an operator.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PadRefusal {
-    /// Neither operand of a contraction is zero there.
-    #[error("pad slots of a contraction hold {left} and {right}: neither side is zero, so they would be summed")]
-    NoZeroSide {
-        /// Lane of the left operand.
-        left: Lane,
-        /// Lane of the right operand.
-        right: Lane,
-    },
-    /// Zero times infinity is NaN.
-    #[error("pad slots of a contraction hold {other} against zeros: an infinity or NaN there poisons the sum")]
-    NotFinite {
-        /// Lane of the operand that is not zero.
-        other: Lane,
-    },
-    /// A reduction over the padded axis counts the pad slots.
-    #[error("a {reduction} over a padded axis needs pad slots that hold {needed}, not {found}")]
-    Reduction {
-        /// The reduction.
-        reduction: Reduction,
-        /// What would be right.
-        needed: &'static str,
-        /// What is there.
-        found: Lane,
-    },
-}
-
-/// Whether a contraction may run over pad slots: zeros on one side and nothing infinite on the other.
-pub fn contraction_legal(left: Lane, right: Lane) -> Result<(), PadRefusal> {
-    let other = match (left.is_zero(), right.is_zero()) {
-        (true, _) => right,
-        (_, true) => left,
-        (false, false) => return Err(PadRefusal::NoZeroSide { left, right }),
-    };
-    if other.is_finite() { Ok(()) } else { Err(PadRefusal::NotFinite { other }) }
-}
-
-/// A reduction over an axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reduction {
-    /// Sum, and the L1 and L2 norms and sums of squares.
-    Sum,
-    /// Product.
-    Prod,
-    /// Arithmetic mean: also divides by the number of slots.
-    Mean,
-    /// Maximum, `ArgMax`.
-    Max,
-    /// Minimum, `ArgMin`.
-    Min,
-    /// Softmax and other sums of exponentials.
-    Softmax,
-}
-
-impl fmt::Display for Reduction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Reduction::Sum => "sum",
-            Reduction::Prod => "product",
-            Reduction::Mean => "mean",
-            Reduction::Max => "maximum",
-            Reduction::Min => "minimum",
-            Reduction::Softmax => "softmax",
-        })
-    }
-}
-
-/// Whether a reduction over a padded axis gives what it gives without the pad slots. `data` is what is known of the
-/// real elements: a maximum may run over pad slots that none of them is below.
-pub fn reduction_legal(reduction: Reduction, pad: Lane, data: Lane) -> Result<(), PadRefusal> {
-    let (legal, needed) = match reduction {
-        Reduction::Sum => (pad.is_zero(), "const(0)"),
-        Reduction::Prod => (pad.as_const() == Some(1.0), "const(1)"),
-        Reduction::Mean => (false, "no slots at all, for it divides by their number"),
-        Reduction::Max => {
-            let below = pad.bounds().zip(data.bounds()).is_some_and(|(pad, data)| pad.1 <= data.0);
-            (below, "nothing above the data")
-        }
-        Reduction::Min => {
-            let above = pad.bounds().zip(data.bounds()).is_some_and(|(pad, data)| pad.0 >= data.1);
-            (above, "nothing below the data")
-        }
-        Reduction::Softmax => (false, "minus infinity"),
-    };
-    if legal { Ok(()) } else { Err(PadRefusal::Reduction { reduction, needed, found: pad }) }
 }

@@ -1,4 +1,4 @@
-//! Text of a graph, both ways, and a JSON view of it.
+//! Text of a graph, both ways, a JSON view of it, and a drawing for Graphviz.
 //!
 //! ```text
 //! graph stem opset=17 target=ort-cpu
@@ -34,6 +34,7 @@
 //! so to whoever asks.
 
 mod cursor;
+mod dot;
 pub mod json;
 mod layouts;
 mod names;
@@ -42,6 +43,7 @@ mod print;
 mod scalars;
 mod values;
 
+pub use dot::dot;
 pub use json::{AttrJson, GraphJson};
 pub use parse::{ParseError, parse};
 pub use print::{Comment, PrintOptions, print};

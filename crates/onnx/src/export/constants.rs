@@ -85,12 +85,20 @@ fn order(repack: &Repack) -> Result<Order, String> {
 }
 
 /// A vector of 64-bit integers.
-pub(super) fn int_tensor(name: String, values: &[i64]) -> TensorProto {
+pub(super) fn int_tensor(name: String, values: &[i64], dtype: DType) -> TensorProto {
+    let narrow = if dtype == DType::I32 { values.iter().map(|&v| i32::try_from(v).ok()).collect() } else { None };
+    let (dtype, raw): (DType, Vec<u8>) = match narrow {
+        Some(values) => {
+            let values: Vec<i32> = values;
+            (DType::I32, values.iter().flat_map(|v| v.to_le_bytes()).collect())
+        }
+        None => (DType::I64, values.iter().flat_map(|v| v.to_le_bytes()).collect()),
+    };
     TensorProto {
         name: Some(name),
         dims: vec![values.len() as i64],
-        data_type: Some(DType::I64.to_onnx()),
-        raw_data: Some(values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>().into()),
+        data_type: Some(dtype.to_onnx()),
+        raw_data: Some(raw.into()),
         ..TensorProto::default()
     }
 }

@@ -27,6 +27,7 @@ pub use fresh::{FreshError, fresh};
 pub(crate) use names::Taken;
 use names::{Names, Outer};
 use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::model::Model;
@@ -230,8 +231,13 @@ impl Exporter {
 
     /// A list of integers as a new constant; its name.
     fn ints(&mut self, out: &mut GraphOut<'_>, base: &str, values: &[i64]) -> String {
+        self.ints_of(out, base, values, DType::I64)
+    }
+
+    /// The same, of 64 or 32 bits.
+    fn ints_of(&mut self, out: &mut GraphOut<'_>, base: &str, values: &[i64], dtype: DType) -> String {
         let name = self.taken.fresh(base);
-        self.add_constant(out, constants::int_tensor(name.clone(), values));
+        self.add_constant(out, constants::int_tensor(name.clone(), values, dtype));
         name
     }
 

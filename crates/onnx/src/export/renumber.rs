@@ -4,8 +4,9 @@
 use super::{ExportError, Exporter, GraphOut};
 use crate::proto::make::{floats_attribute, int_attribute, ints_attribute, string_attribute};
 use crate::proto::{AttributeProto, NodeProto};
+use relayout_ir::dtype::DType;
 use relayout_ir::form::{Said, renumbered};
-use relayout_ir::graph::{Node, NodeId, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 
 impl Exporter {
     /// Writes a node whose operands or results are stored in another order than ONNX's.
@@ -25,7 +26,8 @@ impl Exporter {
                 Said::Floats(name, values) => set(&mut proto, floats_attribute(name, values)),
                 Said::Text(name, text) => set(&mut proto, string_attribute(name, &text)),
                 Said::Operand { slot, values, scalar, what } => {
-                    self.replace(out, &mut proto, slot, what, &values, scalar);
+                    let dtype = list_type(out.graph, node, slot);
+                    self.replace(out, &mut proto, slot, what, (&values, dtype), scalar);
                 }
                 Said::Picked { slot, picks } => self.gather_entries(out, &mut proto, node, slot, (&picks, &[])),
                 Said::Woven { slot: Some(slot), picks, known, .. } => {
@@ -45,19 +47,19 @@ impl Exporter {
         Ok(())
     }
 
-    /// Puts a list of integers in the place of an operand. It is typed as 64-bit, which every op that takes such a list takes.
+    /// Puts a list of integers in the place of an operand, of the type that the node's lists have.
     fn replace(
         &mut self,
         out: &mut GraphOut<'_>,
         proto: &mut NodeProto,
         slot: usize,
         what: &str,
-        list: &[i64],
+        (list, dtype): (&[i64], DType),
         scalar: bool,
     ) {
         let base = format!("{}.{what}", proto.output.first().map_or("", String::as_str));
         let name = self.taken.fresh(&base);
-        let mut tensor = super::constants::int_tensor(name.clone(), list);
+        let mut tensor = super::constants::int_tensor(name.clone(), list, dtype);
         if scalar {
             tensor.dims.clear();
         }
@@ -69,11 +71,11 @@ impl Exporter {
     }
 
     /// A list that is computed at run time with known entries behind it.
-    fn longer(&mut self, out: &mut GraphOut<'_>, list: &str, known: &[i64]) -> String {
+    fn longer(&mut self, out: &mut GraphOut<'_>, list: &str, known: &[i64], dtype: DType) -> String {
         if known.is_empty() {
             return list.to_owned();
         }
-        let more = self.ints(out, &format!("{list}.digits"), known);
+        let more = self.ints_of(out, &format!("{list}.digits"), known, dtype);
         let result = self.taken.fresh(&format!("{list}.longer"));
         out.written.add_list(&result, None);
         out.nodes.push(NodeProto {
@@ -98,7 +100,7 @@ impl Exporter {
     ) {
         let Some(v): Option<ValueId> = node.inputs.get(slot).copied().flatten() else { return };
         let base = out.names.of(v).to_owned();
-        let list = self.longer(out, &base, known);
+        let list = self.longer(out, &base, known, list_type(out.graph, node, slot));
         let indices: Vec<i64> = picks.iter().map(|&p| p as i64).collect();
         let indices = self.ints(out, &format!("{base}.order"), &indices);
         let result = self.taken.fresh(&format!("{base}.ordered"));
@@ -121,11 +123,20 @@ impl Exporter {
         out.written.add_list(&stored, None);
         let picks: Vec<i64> = picks.iter().map(|&p| p as i64).collect();
         out.nodes.push(proto);
-        let list = self.longer(out, &stored, known);
+        // What an op says of extents is 64 bits wide.
+        let list = self.longer(out, &stored, known, DType::I64);
         let indices = self.ints(out, &format!("{result}.order"), &picks);
         out.nodes.push(gather(list, indices, result));
         Some(())
     }
+}
+
+/// The type of the list in this slot. One that is not there yet has the type of the node's other lists where the standard wants one
+/// type for all, which is so for Slice, and is of 64 bits elsewhere.
+fn list_type(graph: &Graph, node: &Node, slot: usize) -> DType {
+    let of = |slot: usize| node.inputs.get(slot).copied().flatten().and_then(|v| graph.value(v).ty.dtype());
+    let beside = || if node.onnx() == Some("Slice") { of(1) } else { None };
+    of(slot).or_else(beside).filter(|dtype| *dtype == DType::I32).unwrap_or(DType::I64)
 }
 
 fn gather(data: String, indices: String, result: String) -> NodeProto {

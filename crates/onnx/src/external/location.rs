@@ -5,10 +5,10 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
+use relayout_fsio::Mapped;
 
 use super::ExternalData;
 use crate::error::{Error, Result, TensorFault};
-use crate::map::MappedFile;
 use crate::proto::{StringStringEntryProto, TensorProto};
 
 /// What `external_data` says. Keys that the standard does not have are ignored, as every reader does.
@@ -86,12 +86,12 @@ impl ExternalData {
         slice(&file, &path, &reference, expected)
     }
 
-    fn file(&self, real: &Path) -> Result<Arc<MappedFile>> {
+    fn file(&self, real: &Path) -> Result<Arc<Mapped>> {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = files.get(real) {
             return Ok(Arc::clone(file));
         }
-        let file = Arc::new(MappedFile::map(real)?);
+        let file = Arc::new(Mapped::file(real)?);
         files.insert(real.to_owned(), Arc::clone(&file));
         Ok(file)
     }
@@ -110,7 +110,7 @@ fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), NotFound | NotADirectory | InvalidInput | InvalidFilename)
 }
 
-fn slice(file: &MappedFile, path: &Path, reference: &Reference, expected: Option<u64>) -> Result<Found, Failure> {
+fn slice(file: &Mapped, path: &Path, reference: &Reference, expected: Option<u64>) -> Result<Found, Failure> {
     let size = file.bytes().len() as u64;
     let rest = size.checked_sub(reference.offset);
     // Without a length the data goes to the end of the file; a tensor's dims say how much of that is its own.

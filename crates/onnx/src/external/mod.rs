@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use relayout_fsio::Mapped;
 
 pub use elements::{byte_length, element_count};
 pub(crate) use location::Reference;
 
 use crate::error::{Error, Result, TensorFault};
-use crate::map::MappedFile;
 use crate::proto::TensorProto;
 use crate::proto::tensor_proto::DataLocation;
 use location::Found;
@@ -45,7 +45,7 @@ pub struct ExternalData {
     dir: Option<PathBuf>,
     follow_links: bool,
     /// By canonical path, so that two spellings share a mapping.
-    files: Mutex<BTreeMap<PathBuf, Arc<MappedFile>>>,
+    files: Mutex<BTreeMap<PathBuf, Arc<Mapped>>>,
 }
 
 impl ExternalData {
@@ -97,8 +97,14 @@ impl ExternalData {
         self.dir()?.join(reference.location).canonicalize().ok()
     }
 
+    /// Whether no file that was read so far was rewritten since.
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(files.values().try_for_each(|file| file.check())?)
+    }
+
     /// The open file that `slice` is a slice of, and where.
-    pub(crate) fn origin_of(&self, slice: &[u8]) -> Option<(Arc<MappedFile>, u64)> {
+    pub(crate) fn origin_of(&self, slice: &[u8]) -> Option<(Arc<Mapped>, u64)> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.values().find_map(|file| Some((Arc::clone(file), file.offset_of(slice)?)))
     }

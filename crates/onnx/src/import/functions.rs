@@ -4,9 +4,15 @@
 use super::order::{bodies, label, ordered};
 use super::{Opsets, check, domain_of, opsets_of};
 use crate::proto::{FunctionProto, ModelProto, NodeProto};
+use petgraph::algo::kosaraju_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::{Dfs, IntoNeighbors, Reversed, Visitable};
 use relayout_ir::graph::OpName;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
+
+/// Which function calls which.
+type Calls = DiGraph<(), ()>;
 
 /// Functions by what calls them.
 pub(super) struct Functions<'f> {
@@ -39,9 +45,14 @@ impl<'f> Functions<'f> {
                 problems.push(format!("function `{}` is there twice", f.name()));
             }
         }
-        problems.extend(functions.recursion(model));
+        let calls = functions.calls(model);
+        problems.extend(
+            first_recursive(&calls).map(|i| {
+                format!("function `{}` calls itself, or another function that does", model.functions[i].name())
+            }),
+        );
         if problems.is_empty() {
-            functions.check_called(model, problems);
+            functions.check_called(model, &calls, problems);
         }
         functions
     }
@@ -70,44 +81,26 @@ impl<'f> Functions<'f> {
         }
     }
 
-    /// Takes away functions that call none of those left, until none is left or those that are go round.
-    fn recursion(&self, model: &'f ModelProto) -> Option<String> {
-        let n = model.functions.len();
-        let (mut waits, mut callers) = (vec![0usize; n], vec![Vec::new(); n]);
-        for (i, f) in model.functions.iter().enumerate() {
+    /// Which function calls which, by their numbers.
+    fn calls(&self, model: &'f ModelProto) -> Calls {
+        let mut calls = Calls::with_capacity(model.functions.len(), 0);
+        let callers: Vec<NodeIndex> = model.functions.iter().map(|_| calls.add_node(())).collect();
+        for (caller, f) in callers.into_iter().zip(&model.functions) {
             let mut called = BTreeSet::new();
             self.callees(&f.node, &mut called);
-            waits[i] = called.len();
-            for c in called {
-                callers[c].push(i);
+            for callee in called {
+                calls.add_edge(caller, NodeIndex::new(callee), ());
             }
         }
-        let mut ready: Vec<usize> = (0..n).filter(|&i| waits[i] == 0).collect();
-        let mut done = 0;
-        while let Some(i) = ready.pop() {
-            done += 1;
-            for &caller in &callers[i] {
-                waits[caller] -= 1;
-                if waits[caller] == 0 {
-                    ready.push(caller);
-                }
-            }
-        }
-        let stuck = (0..n).find(|&i| waits[i] > 0).filter(|_| done < n)?;
-        Some(format!("function `{}` calls itself, or another function that does", model.functions[stuck].name()))
+        calls
     }
 
     /// Functions that the main graph calls, and those that these call.
-    fn check_called(&self, model: &'f ModelProto, problems: &mut Vec<String>) {
+    fn check_called(&self, model: &'f ModelProto, calls: &Calls, problems: &mut Vec<String>) {
         let mut called = BTreeSet::new();
         self.callees(model.graph.as_ref().map_or(&[], |g| &g.node), &mut called);
-        let mut open: Vec<usize> = called.iter().copied().collect();
-        while let Some(i) = open.pop() {
-            let mut more = BTreeSet::new();
-            self.callees(&model.functions[i].node, &mut more);
-            open.extend(more.into_iter().filter(|&c| called.insert(c)));
-        }
-        for (_, f) in model.functions.iter().enumerate().filter(|(i, _)| called.contains(i)) {
+        let called = reached(calls, called.into_iter().map(NodeIndex::new).collect());
+        for f in called.into_iter().filter_map(|i| model.functions.get(i)) {
             let before = problems.len();
             self.function(f, problems);
             for problem in problems.iter_mut().skip(before) {
@@ -152,6 +145,22 @@ impl<'f> Functions<'f> {
             _ => Vec::new(),
         }
     }
+}
+
+/// The first of the functions that call themselves or a function that does.
+fn first_recursive(calls: &Calls) -> Option<usize> {
+    let goes_round = |part: &Vec<NodeIndex>| part.len() > 1 || part.iter().any(|&f| calls.contains_edge(f, f));
+    let recursive = kosaraju_scc(calls).into_iter().filter(goes_round).flatten().collect();
+    reached(Reversed(calls), recursive).first().copied()
+}
+
+/// The numbers of these functions and of all that edges lead to from them.
+fn reached<G>(calls: G, from: Vec<NodeIndex>) -> BTreeSet<usize>
+where
+    G: IntoNeighbors<NodeId = NodeIndex> + Visitable<NodeId = NodeIndex>,
+{
+    let mut visit = Dfs::from_parts(from, calls.visit_map());
+    std::iter::from_fn(|| visit.next(calls)).map(NodeIndex::index).collect()
 }
 
 /// Domains that ONNX Runtime imports by itself where a model does not.

@@ -72,7 +72,7 @@ fn of_node(graph: &Graph, id: NodeId, node: &Node) -> Option<String> {
 
 fn permutation(perm: &[i64], rank: usize) -> Option<String> {
     let mut seen = vec![false; rank];
-    let sound = perm.len() <= rank
+    let sound = perm.len() == rank
         && perm.iter().all(|&axis| {
             usize::try_from(axis)
                 .ok()
@@ -153,4 +153,20 @@ fn listed(values: &[i64]) -> String {
     const SHOWN: usize = 8;
     let shown: Vec<String> = values.iter().take(SHOWN).map(i64::to_string).collect();
     format!("[{}{}]", shown.join(", "), if values.len() > SHOWN { ", ..." } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::permutation;
+
+    #[test]
+    fn a_perm_names_every_axis_once() {
+        for (perm, rank) in [(&[][..], 0), (&[0], 1), (&[2, 0, 1], 3)] {
+            assert_eq!(permutation(perm, rank), None, "{perm:?}");
+        }
+        // ONNX Runtime loads a shorter one and fails when it runs.
+        for (perm, rank) in [(&[][..], 3), (&[1, 0], 3), (&[0, 1, 2, 3], 3), (&[0, 0, 1], 3), (&[0, 1, -1], 3)] {
+            assert!(permutation(perm, rank).is_some_and(|why| why.contains("no permutation of 3 axes")), "{perm:?}");
+        }
+    }
 }

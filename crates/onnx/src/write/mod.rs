@@ -3,28 +3,27 @@
 //! What is written is byte for byte what prost would encode, but never in one buffer: sizes first, then fields as they come,
 //! weights straight from where they lie. A weight that is still a slice of the mapped input goes from file to file in the
 //! kernel; one that [`Payloads`] defers is made as it is written. A file appears whole or not at all, and so does the data
-//! file beside it.
+//! file beside it; `pair.rs` says how the two stay together.
 //!
 //! What is absent: a file is not flushed to the disk unless asked (`sync`), and the permissions of a replaced file are not
 //! kept.
 
-mod atomic;
 mod emit;
 mod encode;
+mod pair;
 mod payload;
 mod plan;
 
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 pub use payload::{PayloadSource, Payloads};
 
-use crate::error::Result;
+use relayout_fsio::{Destination, Mapped, Staged, Target, destination, open_special};
+
+use crate::error::{Error, Result};
 use crate::file::ModelFile;
-use crate::map::MappedFile;
 use crate::proto::ModelProto;
-use atomic::{Destination, Staged, Target, write_error};
 use emit::{Emitter, Out};
 use encode::{Sizer, encode_model};
 use plan::{PROTOBUF_LIMIT, Plan};
@@ -92,34 +91,64 @@ pub struct WriteStats {
     pub data_path: Option<PathBuf>,
 }
 
-/// Writes `model` to the file `path`, and what does not fit to `<path>.data`. On an error both are as they were. A device or
-/// a pipe is written to as a stream.
+/// Writes `model` to the file `path`, and what does not fit to `<path>.data`. A data file never takes another's place: where one
+/// with other bytes is there, the new one is `<path>.1.data`, and so on, and the old one goes when the model that refers to it
+/// has been replaced. So model and data are always those of one call, whenever the process ends. On an error both are as they
+/// were. A device or a pipe is written to as a stream.
 pub fn write_model(model: &ModelProto, path: impl AsRef<Path>, options: &WriteOptions<'_>) -> Result<WriteStats> {
-    let path = path.as_ref();
-    let target = match atomic::destination(path)? {
-        Destination::File(target) => target,
-        Destination::Special => return write_model_to(model, &mut open_special(path)?, options),
+    write_pair(model, path.as_ref(), options, || ())
+}
+
+/// The same; `between` is called when the data file is in its place and the model is not.
+fn write_pair(
+    model: &ModelProto,
+    path: &Path,
+    options: &WriteOptions<'_>,
+    between: impl FnOnce(),
+) -> Result<WriteStats> {
+    let Destination::File(target) = destination(path)? else {
+        return write_model_to(model, &mut open_special(path)?, options);
     };
-    let (plan, sizer) = Plan::for_file(model, &target, options)?;
+    let (mut plan, mut sizer) = Plan::for_file(model, &target, options)?;
     let mut stats = WriteStats::default();
     let data = write_data(&plan, &target, options, &mut stats)?;
+    let data = pair::place(data, &mut plan, &target)?;
+    if plan.has_data() {
+        sizer = Sizer::of(model, &plan)?;
+        if sizer.total > PROTOBUF_LIMIT {
+            return Err(Error::TooLarge { bytes: sizer.total, fix: "give the output a shorter name" });
+        }
+        stats.data_path = Some(target.dir.join(&plan.data_name));
+    }
 
-    let mut staged = Staged::new(target.path)?;
-    let name = staged.name();
+    let mut staged = Staged::new(target.path.clone())?;
+    let name = staged.path().display().to_string();
     let (written, copied) = emit(model, &plan, sizer, Out::file(staged.file(), name, options.input))?;
     stats.model_bytes = written;
     stats.copied_bytes += copied;
     if options.sync {
         staged.sync()?;
     }
-    atomic::commit(data, staged)?;
+    check_unchanged(options)?;
+    let superseded = pair::superseded(model, &plan, &target, options);
+    pair::commit(data, staged, options.sync, between)?;
+    for path in superseded {
+        // What cannot be removed is in nobody's way.
+        let _ = std::fs::remove_file(path);
+    }
     Ok(stats)
+}
+
+/// What was written is a copy of the input as it was opened.
+fn check_unchanged(options: &WriteOptions<'_>) -> Result<()> {
+    options.input.map_or(Ok(()), ModelFile::check_unchanged)
 }
 
 /// Writes `model` to a stream. External data that is present goes into the model; a model of more than 2 GiB is an error.
 pub fn write_model_to(model: &ModelProto, out: &mut dyn Write, options: &WriteOptions<'_>) -> Result<WriteStats> {
     let (plan, sizer) = Plan::for_stream(model, options)?;
     let (model_bytes, _) = emit(model, &plan, sizer, Out::stream(out, "the output".to_owned()))?;
+    check_unchanged(options)?;
     Ok(WriteStats { model_bytes, ..WriteStats::default() })
 }
 
@@ -137,16 +166,14 @@ fn write_data(
     if plan.data.is_empty() {
         return Ok(None);
     }
-    let path = target.dir.join(&plan.data_name);
-    let mut staged = Staged::new(path.clone())?;
-    let name = staged.name();
+    let mut staged = Staged::new(target.dir.join(&plan.data_name))?;
+    let name = staged.path().display().to_string();
     let mut out = Out::file(staged.file(), name, options.input);
     for run in &plan.data {
         out.zeros(run.offset - out.written)?;
         out.payload(run.tensor, &run.payload)?;
     }
     (stats.data_bytes, stats.copied_bytes) = out.finish()?;
-    stats.data_path = Some(path);
     if options.sync {
         staged.sync()?;
     }
@@ -161,18 +188,17 @@ pub fn copy_unchanged(input: &ModelFile, path: impl AsRef<Path>) -> Result<Write
 
 /// The same for a file that was not opened as a model, and need not be one.
 pub fn copy_file_unchanged(from: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<WriteStats> {
-    let from = MappedFile::open(from.as_ref())?;
+    let from = Mapped::open(from.as_ref())?;
     copy(from.bytes(), Some(&from), path.as_ref())
 }
 
-fn copy(bytes: &[u8], from: Option<&MappedFile>, path: &Path) -> Result<WriteStats> {
-    let error = |source| write_error(path, source);
-    let target = match atomic::destination(path)? {
-        Destination::File(target) => target,
-        Destination::Special => {
-            open_special(path)?.write_all(bytes).map_err(error)?;
-            return Ok(WriteStats { model_bytes: bytes.len() as u64, ..WriteStats::default() });
-        }
+fn copy(bytes: &[u8], from: Option<&Mapped>, path: &Path) -> Result<WriteStats> {
+    let error = |source| Error::Write { file: path.display().to_string(), source };
+    let check = || from.map_or(Ok(()), Mapped::check);
+    let Destination::File(target) = destination(path)? else {
+        open_special(path)?.write_all(bytes).map_err(error)?;
+        check()?;
+        return Ok(WriteStats { model_bytes: bytes.len() as u64, ..WriteStats::default() });
     };
     if from.is_some_and(|from| from.is_at(&target.path)) {
         return Ok(WriteStats::default());
@@ -184,10 +210,57 @@ fn copy(bytes: &[u8], from: Option<&MappedFile>, path: &Path) -> Result<WriteSta
         staged.file().write_all(bytes).map_err(error)?;
     }
     let copied_bytes = if by_kernel { model_bytes } else { 0 };
-    atomic::commit(None, staged)?;
+    check()?;
+    staged.commit()?;
     Ok(WriteStats { model_bytes, copied_bytes, ..WriteStats::default() })
 }
 
-fn open_special(path: &Path) -> Result<File> {
-    File::options().write(true).open(path).map_err(|source| write_error(path, source))
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::proto::{GraphProto, TensorProto, tensor_proto::DataType};
+
+    fn model(byte: u8, bytes: usize) -> ModelProto {
+        let weight = TensorProto {
+            name: Some("w".to_owned()),
+            dims: vec![bytes as i64],
+            data_type: Some(DataType::Uint8 as i32),
+            raw_data: Some(vec![byte; bytes].into()),
+            ..TensorProto::default()
+        };
+        let graph = GraphProto { initializer: vec![weight], ..GraphProto::default() };
+        ModelProto { graph: Some(graph), ..ModelProto::default() }
+    }
+
+    fn weight(path: &Path) -> Vec<u8> {
+        let model = ModelFile::open(path).unwrap();
+        model.tensor_bytes(&model.proto.graph.as_ref().unwrap().initializer[0]).unwrap().to_vec()
+    }
+
+    #[test]
+    fn a_process_that_ends_between_data_and_model_leaves_the_old_pair_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.onnx");
+        let options = WriteOptions::default().inline_limit(100);
+        let names = || {
+            let mut names: Vec<String> =
+                fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        for (byte, data) in [(1, "m.onnx.data"), (2, "m.onnx.1.data"), (2, "m.onnx.data"), (3, "m.onnx.1.data")] {
+            let before = path.exists().then(|| weight(&path));
+            let mut looked = false;
+            let stats = write_pair(&model(byte, 5000), &path, &options, || {
+                looked = true;
+                assert_eq!(path.exists().then(|| weight(&path)), before);
+            });
+            assert!(looked);
+            assert_eq!(weight(&path), [byte; 5000]);
+            assert_eq!(stats.unwrap().data_path.unwrap().file_name().unwrap(), data);
+            assert_eq!(names(), ["m.onnx", data], "{byte}");
+        }
+    }
 }

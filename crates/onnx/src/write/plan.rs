@@ -3,7 +3,7 @@
 //! - Data in the model stays in the model, and a deferred payload joins it, while the model stays under the limit.
 //! - Over the limit every payload of at least [`SMALL`] bytes goes to the data file.
 //! - A reference to external data stays if the output is in the input's folder or the data is missing; else the data is
-//!   copied to the data file. So does one whose file the output is about to replace.
+//!   copied to the data file. So is one whose file the output replaces, or whose file is the data file of an earlier output.
 //! - A model that has external data gets its new payloads external too.
 //! - A stream has no folder: external data goes into the model.
 
@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
+use relayout_fsio::Target;
 use rustc_hash::FxHashMap;
 
 use super::WriteOptions;
-use super::atomic::Target;
 use super::encode::Sizer;
 use super::payload::PayloadSource;
 use crate::error::{Error, Result, TensorFault};
@@ -83,6 +83,8 @@ pub(super) struct Plan<'a> {
     pub(super) data: Vec<Run<'a>>,
     /// Name of the data file, in the folder of the output.
     pub(super) data_name: String,
+    /// Names that the data file must not have: of data that is missing and must stay so.
+    dangling: BTreeSet<PathBuf>,
 }
 
 impl<'a> Plan<'a> {
@@ -92,6 +94,28 @@ impl<'a> Plan<'a> {
 
     fn place(&mut self, tensor: &TensorProto, placement: Placement<'a>) {
         self.placements.insert(std::ptr::from_ref(tensor), placement);
+    }
+
+    /// Whether there is a data file.
+    pub(super) fn has_data(&self) -> bool {
+        !self.data.is_empty()
+    }
+
+    /// Whether the data file may have this name.
+    pub(super) fn may_be_data(&self, name: &str) -> bool {
+        !self.dangling.contains(Path::new(name))
+    }
+
+    /// Gives the data file another name.
+    pub(super) fn name_data(&mut self, name: &str) {
+        #[allow(clippy::iter_over_hash_type, reason = "each is changed for itself")]
+        for placement in self.placements.values_mut() {
+            if let Placement::External(entries) = placement {
+                let location = entries.iter_mut().filter(|entry| entry.key() == "location");
+                location.for_each(|entry| entry.value = Some(name.to_owned()));
+            }
+        }
+        name.clone_into(&mut self.data_name);
     }
 
     /// The plan for a stream.
@@ -161,7 +185,10 @@ struct Survey<'a, 'b> {
     tensors: Vec<(&'a TensorProto, State<'a>)>,
     options: &'b WriteOptions<'a>,
     target: &'b Target,
+    dangling: BTreeSet<PathBuf>,
     data_name: String,
+    /// Data files of earlier outputs, which the new one makes superfluous.
+    earlier: Vec<PathBuf>,
     /// Whether references are good as they are in the output's folder.
     stays: bool,
     has_external: bool,
@@ -174,8 +201,16 @@ impl<'a, 'b> Survey<'a, 'b> {
         let tensors = model.tensors().into_iter().map(|tensor| Ok((tensor, survey(tensor, options, stays)?)));
         let tensors = tensors.collect::<Result<Vec<_>>>()?;
         let has_external = tensors.iter().any(|(_, state)| matches!(state, State::Elsewhere(_)));
-        let data_name = data_name(target, &tensors)?;
-        Ok(Self { tensors, options, target, data_name, stays, has_external })
+        let dangling: BTreeSet<PathBuf> = tensors
+            .iter()
+            .filter(|(_, state)| matches!(state, State::Reference))
+            .filter_map(|(tensor, _)| Some(normal(Reference::of(tensor).ok()?.location)))
+            .collect();
+        let mut names = data_names(target).into_iter().flatten();
+        let data_name = names.find(|name| !dangling.contains(Path::new(name)));
+        let data_name = data_name.ok_or_else(|| Error::OutputName { path: target.path.clone() })?;
+        let earlier = earlier_data(target);
+        Ok(Self { tensors, options, target, dangling, data_name, earlier, stays, has_external })
     }
 
     fn plan(&self, spill: Spill) -> Plan<'a> {
@@ -183,10 +218,11 @@ impl<'a, 'b> Survey<'a, 'b> {
         let writes_data = self.tensors.iter().any(|(tensor, state)| {
             self.moved(tensor, state, spill, &model).is_some_and(|payload| payload.len() >= SMALL)
         });
-        let both = [self.target.path.clone(), self.target.dir.join(&self.data_name)];
-        let replaced: &[PathBuf] = if writes_data { &both } else { &model };
+        let all: Vec<PathBuf> = model.iter().chain(&self.earlier).cloned().collect();
+        let replaced: &[PathBuf] = if writes_data { &all } else { &model };
 
-        let mut plan = Plan { data_name: self.data_name.clone(), ..Plan::default() };
+        let (data_name, dangling) = (self.data_name.clone(), self.dangling.clone());
+        let mut plan = Plan { data_name, dangling, ..Plan::default() };
         let mut end = 0u64;
         let mut shared = FxHashMap::default();
         for (tensor, state) in &self.tensors {
@@ -273,21 +309,21 @@ fn survey<'a>(tensor: &'a TensorProto, options: &WriteOptions<'a>, stays: bool) 
     }
 }
 
-/// `<output>.data`, or with a number if a reference that stays dangling would suddenly find something there.
-fn data_name(target: &Target, tensors: &[(&TensorProto, State<'_>)]) -> Result<String> {
-    let dangling: BTreeSet<PathBuf> = tensors
-        .iter()
-        .filter(|(_, state)| matches!(state, State::Reference))
-        .filter_map(|(tensor, _)| Some(normal(Reference::of(tensor).ok()?.location)))
-        .collect();
-    let Some(output) = target.path.file_name().and_then(|name| name.to_str()) else {
-        return Err(Error::OutputName { path: target.path.clone() });
-    };
-    let names = std::iter::once(format!("{output}.data")).chain((1u64..).map(|n| format!("{output}.{n}.data")));
-    let mut free = names.filter(|name| !dangling.contains(Path::new(name)));
-    free.next().ok_or_else(|| Error::OutputName { path: target.path.clone() })
+/// `<output>.data`, then the same with a number; none if the output's name is not UTF-8.
+pub(super) fn data_names(target: &Target) -> Option<impl Iterator<Item = String> + use<>> {
+    let output = target.path.file_name()?.to_str()?.to_owned();
+    let usual = format!("{output}.data");
+    Some(std::iter::once(usual).chain((1u64..).map(move |n| format!("{output}.{n}.data"))))
 }
 
-fn normal(location: &str) -> PathBuf {
+/// Data files that are there under the names that this output's may have, without a gap but for the first.
+pub(super) fn earlier_data(target: &Target) -> Vec<PathBuf> {
+    let there = |path: &PathBuf| path.symlink_metadata().is_ok();
+    let mut paths = data_names(target).into_iter().flatten().map(|name| target.dir.join(name));
+    let usual = paths.next().filter(there);
+    usual.into_iter().chain(paths.take_while(there)).collect()
+}
+
+pub(super) fn normal(location: &str) -> PathBuf {
     Path::new(location).components().filter(|part| *part != Component::CurDir).collect()
 }

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 pub(crate) fn onnxruntime() -> PathBuf {
     let mut places = SearchPlaces::default();
     places.explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
-    places.start = Some(PathBuf::from(env!("CARGO_MANIFEST_DIR")));
+    places.environment = Some(PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.relayout/venv")));
     find_library(&places).expect("these tests need ONNX Runtime: run tools/setup once")
 }
 

@@ -5,17 +5,17 @@ use super::weights::{Weights, as_stored};
 use super::{GRAPH, KERNELS, WEIGHTS, kernel_files};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use relayout_fsio::Inside;
 use relayout_ir::dim::Dim;
 use relayout_ir::layout::{Layout, LayoutNames};
 use relayout_ir::storage::{StorageRule, storage_shape};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
+use std::fmt;
 
 /// The files around a graph.
 pub(super) struct Facts<'b> {
-    pub(super) dir: &'b Path,
+    pub(super) folder: &'b Inside,
     /// Files that the manifest lists.
     pub(super) files: BTreeSet<&'b str>,
     pub(super) weights: &'b Weights,
@@ -28,7 +28,7 @@ type Fault = (String, String);
 pub(super) fn check(graph: &Graph, facts: &Facts<'_>) -> Result<(), Fault> {
     let mut checker = Checker { facts, opsets: &graph.opsets, constants: BTreeSet::new(), kernels: BTreeSet::new() };
     let in_graph = |why: String| (GRAPH.to_owned(), why);
-    checker.scope(&graph.scope, "", None).map_err(in_graph)?;
+    checker.scope(&graph.scope, &Place::Main, None).map_err(in_graph)?;
     let unread = facts.weights.names().into_iter().find(|name| !checker.constants.contains(name.as_str()));
     if let Some(name) = unread {
         return Err((WEIGHTS.to_owned(), format!("it has `{name}`, which is no constant of the graph")));
@@ -36,8 +36,9 @@ pub(super) fn check(graph: &Graph, facts: &Facts<'_>) -> Result<(), Fault> {
     for id in &checker.kernels {
         kernel(facts, id)?;
     }
-    let known = |path: &&str| checker.kernels.iter().any(|id| kernel_files(id).iter().any(|file| file == path));
-    match facts.files.iter().find(|path| path.starts_with(&format!("{KERNELS}/")) && !known(path)) {
+    let known: BTreeSet<String> = checker.kernels.iter().flat_map(|id| kernel_files(id)).collect();
+    let in_folder = format!("{KERNELS}/");
+    match facts.files.iter().find(|path| path.starts_with(&in_folder) && !known.contains(**path)) {
         Some(path) => Err(((*path).to_owned(), "no node of the graph names it".to_owned())),
         None => Ok(()),
     }
@@ -59,7 +60,9 @@ fn kernel(facts: &Facts<'_>, id: &str) -> Result<(), Fault> {
         }
     }
     let read = |file: &String| {
-        fs::read_to_string(facts.dir.join(file)).map_err(|e| (file.clone(), format!("cannot read it: {e}")))
+        let fail = |why: String| (file.clone(), format!("cannot read it: {why}"));
+        let bytes = facts.folder.read(file).map_err(|e| fail(e.to_string()))?;
+        String::from_utf8(bytes).map_err(|e| fail(e.to_string()))
     };
     let text = read(&source)?;
     let said: Launch =
@@ -81,6 +84,22 @@ struct Checker<'b> {
     kernels: BTreeSet<&'b str>,
 }
 
+/// Which graph, for people: nothing of the main one. Put into words only where something is wrong, for a body may be one of very many
+/// of a node with a very long name.
+enum Place<'p> {
+    Main,
+    Body { node: &'p Node, attribute: &'p str, around: &'p Place<'p> },
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Main => Ok(()),
+            Place::Body { node, attribute, around } => write!(f, "{around}{}, {attribute}: ", label(node)),
+        }
+    }
+}
+
 /// Names that mean something at a place.
 struct Names<'b, 'o> {
     here: BTreeSet<&'b str>,
@@ -94,8 +113,8 @@ impl Names<'_, '_> {
 }
 
 impl<'b> Checker<'b> {
-    /// A graph; `place` says which to people: nothing of the main one.
-    fn scope(&mut self, scope: &'b Scope, place: &str, outer: Option<&Names<'b, '_>>) -> Result<(), String> {
+    /// A graph.
+    fn scope(&mut self, scope: &'b Scope, place: &Place<'_>, outer: Option<&Names<'b, '_>>) -> Result<(), String> {
         let mut names = Names { here: BTreeSet::new(), outer };
         for input in &scope.inputs {
             value(input).map_err(|why| format!("{place}input `{}`: {why}", input.name))?;
@@ -108,14 +127,13 @@ impl<'b> Checker<'b> {
             names.here.insert(&constant.name);
         }
         for node in &scope.nodes {
-            let label = label(node);
-            let fail = |why: String| format!("{place}{label}: {why}");
+            let fail = |why: String| format!("{place}{}: {why}", label(node));
             if let Some(name) = node.inputs.iter().flatten().find(|name| !names.has(name)) {
                 return Err(fail(format!("it reads `{name}`, which nothing before it makes")));
             }
             self.node(node).map_err(fail)?;
             for (attribute, body) in bodies(node) {
-                self.scope(body, &format!("{place}{label}, {attribute}: "), Some(&names))?;
+                self.scope(body, &Place::Body { node, attribute, around: place }, Some(&names))?;
             }
             for name in node.outputs.iter().flatten() {
                 if !names.here.insert(name) {

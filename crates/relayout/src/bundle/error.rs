@@ -1,7 +1,7 @@
 //! What can go wrong with a bundle. Every message names the file, node or tensor, and fits one line.
 
 use crate::error::Error;
-use crate::place::PlaceError;
+use relayout_fsio::PlaceError;
 use std::io;
 use std::path::PathBuf;
 

@@ -5,12 +5,13 @@ use super::error::BundleError;
 use super::schema::{BUNDLE_SCHEMA, FileEntry, Graph, Manifest};
 use super::weights::{Weights, digest_of};
 use super::{GRAPH, MANIFEST, WEIGHTS};
+use relayout_fsio::{Inside, is_inside};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// A bundle that holds together.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl Bundle {
     }
 }
 
-/// Reads a bundle and checks it: the version of its form; that every file of the manifest is there, with its size and digest;
+/// Reads a bundle and checks it: that nothing leads out of the folder, neither a path nor a link; the version of its form; that every file of the manifest is there, with its size and digest;
 /// that nodes are in order and all names mean something; that values are stored as their layouts say; that constants are those
 /// of the file of weights, in type and shape; that every move has its kernel; that the manifest's counts are right. Files that
 /// the manifest does not list are not looked at. Weights are digested, not kept.
@@ -54,10 +55,12 @@ impl Bundle {
 pub fn read_bundle(dir: impl AsRef<Path>) -> Result<Bundle, BundleError> {
     let dir = dir.as_ref();
     let manifest = manifest_of(dir)?;
-    check_files(dir, &manifest)?;
-    let graph: Graph = json(dir, GRAPH)?;
-    let weights = Weights::open(&dir.join(WEIGHTS)).map_err(|why| broken(dir, WEIGHTS, why))?;
-    let facts = Facts { dir, files: manifest.files.iter().map(|f| f.path.as_str()).collect(), weights: &weights };
+    let folder = Inside::new(dir);
+    check_files(&folder, &manifest)?;
+    let graph: Graph = json(&folder, GRAPH)?;
+    let weights = Weights::open(Inside::new(dir), WEIGHTS).map_err(|why| broken(dir, WEIGHTS, why))?;
+    let facts =
+        Facts { folder: &folder, files: manifest.files.iter().map(|f| f.path.as_str()).collect(), weights: &weights };
     check(&graph, &facts).map_err(|(file, why)| broken(dir, &file, why))?;
     for (what, said, found) in [
         ("moves", manifest.moves, graph.scope.moves()),
@@ -84,12 +87,12 @@ pub(super) fn manifest_of(dir: &Path) -> Result<Manifest, BundleError> {
         let why = if dir.exists() { "it is a file; a bundle is a folder" } else { "there is no such folder" };
         return Err(BundleError::Broken { path: dir.to_owned(), why: why.to_owned() });
     }
-    if !dir.join(MANIFEST).is_file() {
+    if fs::symlink_metadata(dir.join(MANIFEST)).is_err() {
         let why =
             format!("the folder has no `{MANIFEST}`, so it is no bundle; `relayout optimize --emit bundle` writes one");
         return Err(BundleError::Broken { path: dir.to_owned(), why });
     }
-    json(dir, MANIFEST)
+    json(&Inside::new(dir), MANIFEST)
 }
 
 /// The version of a form, whatever else there is.
@@ -99,8 +102,9 @@ struct Versioned {
 }
 
 /// A JSON file of the version that is read here.
-fn json<T: DeserializeOwned>(dir: &Path, file: &str) -> Result<T, BundleError> {
-    let bytes = fs::read(dir.join(file)).map_err(|e| broken(dir, file, format!("cannot read it: {e}")))?;
+fn json<T: DeserializeOwned>(folder: &Inside, file: &str) -> Result<T, BundleError> {
+    let dir = folder.dir();
+    let bytes = folder.read(file).map_err(|e| broken(dir, file, format!("cannot read it: {e}")))?;
     let damaged = |e: serde_json::Error| {
         let what = if e.is_eof() { "it is cut off, copy it again" } else { "it is no such file of a bundle" };
         broken(dir, file, format!("{what}: {e}"))
@@ -113,15 +117,9 @@ fn json<T: DeserializeOwned>(dir: &Path, file: &str) -> Result<T, BundleError> {
     serde_json::from_slice(&bytes).map_err(damaged)
 }
 
-/// Whether a path stays in the folder and has one spelling.
-fn is_inside(path: &str) -> bool {
-    let normal = |part: Component<'_>| matches!(part, Component::Normal(_));
-    let parts: Vec<&str> = path.split('/').collect();
-    Path::new(path).components().all(normal) && parts.iter().all(|part| !part.is_empty() && *part != ".")
-}
-
 /// Every file of the manifest is there, once, with its size and digest.
-fn check_files(dir: &Path, manifest: &Manifest) -> Result<(), BundleError> {
+fn check_files(folder: &Inside, manifest: &Manifest) -> Result<(), BundleError> {
+    let dir = folder.dir();
     if let Some(entry) = manifest.files.iter().find(|entry| !is_inside(&entry.path)) {
         return Err(broken(dir, MANIFEST, format!("it lists `{}`, which is no path in the folder", entry.path)));
     }
@@ -134,25 +132,23 @@ fn check_files(dir: &Path, manifest: &Manifest) -> Result<(), BundleError> {
             return Err(broken(dir, MANIFEST, format!("it does not list `{needed}`")));
         }
     }
-    manifest.files.iter().try_for_each(|entry| check_file(dir, entry))
+    manifest.files.iter().try_for_each(|entry| check_file(folder, entry))
 }
 
-fn check_file(dir: &Path, entry: &FileEntry) -> Result<(), BundleError> {
-    let fail = |why: String| broken(dir, &entry.path, why);
-    let place = dir.join(&entry.path);
-    let size = match fs::metadata(&place) {
-        Ok(found) if found.is_file() => found.len(),
-        Ok(_) => return Err(fail("it is not a file".to_owned())),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            return Err(fail("the manifest lists it, and it is not there".to_owned()));
-        }
-        Err(e) => return Err(fail(format!("cannot read it: {e}"))),
+fn check_file(folder: &Inside, entry: &FileEntry) -> Result<(), BundleError> {
+    let fail = |why: String| broken(folder.dir(), &entry.path, why);
+    let read = |e: io::Error| match e.kind() {
+        io::ErrorKind::NotFound => fail("the manifest lists it, and it is not there".to_owned()),
+        io::ErrorKind::InvalidInput => fail(e.to_string()),
+        _ => fail(format!("cannot read it: {e}")),
     };
+    let file = folder.open(&entry.path).map_err(read)?;
+    let size = file.metadata().map_err(read)?.len();
     let sized = |size: u64| fail(format!("it has {size} bytes, and the manifest says {}", entry.bytes));
     if size != entry.bytes {
         return Err(sized(size));
     }
-    let (size, digest) = digest_of(&place).map_err(|e| fail(format!("cannot read it: {e}")))?;
+    let (size, digest) = digest_of(file).map_err(read)?;
     if size != entry.bytes {
         return Err(sized(size));
     }

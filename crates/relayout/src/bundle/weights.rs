@@ -2,6 +2,7 @@
 
 use super::error::BundleError;
 use super::schema::FileEntry;
+use relayout_fsio::Inside;
 use relayout_ir::dtype::DType;
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::proto::TensorProto;
@@ -13,7 +14,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Key and value of the metadata that says who wrote the file.
 const FORMAT: (&str, &str) = ("format", "relayout");
@@ -152,7 +153,8 @@ fn header(infos: Vec<(String, TensorInfo)>) -> Result<Vec<u8>, String> {
 /// A file of weights, opened.
 #[derive(Debug)]
 pub(super) struct Weights {
-    path: PathBuf,
+    folder: Inside,
+    path: String,
     /// Where data begins.
     start: u64,
     metadata: Metadata,
@@ -160,29 +162,31 @@ pub(super) struct Weights {
 
 impl Weights {
     /// Reads the header and checks that it and the file's size agree.
-    pub(super) fn open(path: &Path) -> Result<Weights, String> {
+    pub(super) fn open(folder: Inside, path: &str) -> Result<Weights, String> {
         let read = |e: io::Error| format!("cannot read it: {e}");
-        let mut file = File::open(path).map_err(read)?;
+        let mut file = folder.open(path).map_err(read)?;
         let size = file.metadata().map_err(read)?.len();
         let mut length = [0; LENGTH as usize];
         file.read_exact(&mut length).map_err(|_| "it has no header".to_owned())?;
         let length = u64::from_le_bytes(length);
-        if length > LONGEST_HEADER || length > size - LENGTH {
+        if length > LONGEST_HEADER || length > size.saturating_sub(LENGTH) {
             return Err(format!("its header of {length} bytes is longer than the file, or than any may be"));
         }
         let mut header = vec![0; length as usize];
         file.read_exact(&mut header).map_err(read)?;
         let metadata: Metadata = serde_json::from_slice(&header).map_err(|e| format!("its header is damaged: {e}"))?;
         let start = LENGTH + length;
-        let end = start + metadata.data_len() as u64;
-        if end != size {
-            return Err(format!("its header speaks of {end} bytes, and it has {size}"));
+        // What the header says may be beyond any number of bytes.
+        let end = start.checked_add(metadata.data_len() as u64);
+        if end != Some(size) {
+            let end = end.map_or_else(|| "more than any file has".to_owned(), |end| format!("{end} bytes"));
+            return Err(format!("its header speaks of {end}, and it has {size}"));
         }
         let format = metadata.metadata().as_ref().and_then(|metadata| metadata.get(FORMAT.0));
         if format.map(String::as_str) != Some(FORMAT.1) {
             return Err(format!("its metadata do not say that `{}` is `{}`", FORMAT.0, FORMAT.1));
         }
-        Ok(Weights { path: path.to_owned(), start, metadata })
+        Ok(Weights { folder, path: path.to_owned(), start, metadata })
     }
 
     /// Names of the tensors, sorted.
@@ -201,7 +205,8 @@ impl Weights {
         let info = self.info(name).ok_or_else(|| format!("there is no constant `{name}`"))?;
         let (from, to) = info.data_offsets;
         let read = |e: io::Error| format!("cannot read constant `{name}`: {e}");
-        let mut file = File::open(&self.path).map_err(read)?;
+        let mut file = self.folder.open(&self.path).map_err(read)?;
+        // Both are within the file, which `open` compared with the end of the last tensor.
         file.seek(SeekFrom::Start(self.start + from as u64)).map_err(read)?;
         let mut bytes = vec![0; to - from];
         file.read_exact(&mut bytes).map_err(read)?;
@@ -257,8 +262,8 @@ fn hex(digest: Sha256) -> String {
 }
 
 /// Size and digest of a file.
-pub(super) fn digest_of(path: &Path) -> io::Result<(u64, String)> {
-    let (mut file, mut digest, mut size) = (File::open(path)?, Sha256::new(), 0);
+pub(super) fn digest_of(mut file: File) -> io::Result<(u64, String)> {
+    let (mut digest, mut size) = (Sha256::new(), 0);
     let mut buffer = vec![0; BUFFER];
     loop {
         let read = file.read(&mut buffer)?;

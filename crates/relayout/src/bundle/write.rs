@@ -9,7 +9,7 @@ use super::{GRAPH, KERNELS, MANIFEST, WEIGHTS, kernel_files};
 use crate::error::Error;
 use crate::kernels::{KernelOptions, Kernels, LaunchFile, kernels};
 use crate::optimize::Optimized;
-use crate::place::{Place, PlaceError};
+use relayout_fsio::{Place, PlaceError};
 use relayout_onnx::export::WrittenGraph;
 use relayout_target::Target;
 use serde::Serialize;
@@ -91,6 +91,7 @@ pub fn write_bundle(
     };
     place.write(|fresh| {
         manifest.files = Folder { path: fresh, files: Vec::new() }.fill(&converted, &kernels, &data)?;
+        file.check_unchanged().map_err(Error::from)?;
         Folder { path: fresh, files: Vec::new() }.json(MANIFEST, &manifest)
     })?;
     Ok(manifest)

@@ -9,7 +9,7 @@
 use relayout_codegen::cuda::{CudaOptions, generate};
 use relayout_codegen::plan;
 use relayout_targets::gpu::{Case, ConvCase, GpuCosts, GpuMachine, MoveClass, Points, Spec, specs};
-use relayout_targets::measured::{Measurement, Spec as Product};
+use relayout_targets::measured::{Measurement, points_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -126,7 +126,7 @@ impl GpuRequest {
 
 fn cases_of(spec: &Spec) -> Vec<Case> {
     let axes: Vec<Vec<u64>> = spec.axes.iter().map(|(_, points)| points.clone()).collect();
-    Product::points(&axes).iter().map(|point| spec.case(point)).collect()
+    points_of(&axes).iter().map(|point| spec.case(point)).collect()
 }
 
 /// A case as a runner reads it; the kernel of a move is added to the files.

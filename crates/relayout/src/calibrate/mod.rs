@@ -13,7 +13,7 @@ mod shapes;
 mod sketch;
 mod timing;
 
-use relayout_targets::measured::{Machine, MeasuredCosts, Measurement, Spec, specs};
+use relayout_targets::measured::{Machine, MeasuredCosts, Measurement, Spec, points_of, specs};
 
 use crate::verify::{Runtime, VerifyError};
 use timing::{Bench, Chain};
@@ -157,5 +157,5 @@ pub fn calibrate(
 
 fn points(spec: &Spec) -> Vec<Vec<u64>> {
     let axes: Vec<Vec<u64>> = spec.axes.iter().map(|(_, points)| points.clone()).collect();
-    Spec::points(&axes)
+    points_of(&axes)
 }

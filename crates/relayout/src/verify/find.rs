@@ -2,6 +2,9 @@
 //!
 //! Nothing here reads the environment or starts a process: the caller says where to look. The order is fixed, and
 //! within a folder the newest version wins, so the same disk gives the same answer.
+//!
+//! To load a library is to run it. So no place is found by where the process happens to be: a folder that somebody unpacked
+//! must not bring a library along.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -13,8 +16,8 @@ pub struct SearchPlaces {
     /// A path that the user named (the value of `ORT_DYLIB_PATH`). It is taken as it is, so that a wrong one is
     /// reported and not passed over.
     pub explicit: Option<PathBuf>,
-    /// Looks for `.relayout/venv` (what `tools/setup` makes) in this folder and in those above it.
-    pub start: Option<PathBuf>,
+    /// A virtual environment of Python that the user named.
+    pub environment: Option<PathBuf>,
     /// Folders of installed Python packages (`site-packages`), such as those of the `python3` on the path.
     pub site_packages: Vec<PathBuf>,
 }
@@ -24,13 +27,12 @@ pub fn find_library(places: &SearchPlaces) -> Option<PathBuf> {
     if let Some(path) = &places.explicit {
         return Some(path.clone());
     }
-    let project = places.start.iter().flat_map(|start| start.ancestors()).flat_map(venv_packages);
-    project.chain(places.site_packages.iter().cloned()).find_map(|packages| in_site_packages(&packages))
+    let environment = places.environment.iter().flat_map(|venv| venv_packages(venv));
+    environment.chain(places.site_packages.iter().cloned()).find_map(|packages| in_site_packages(&packages))
 }
 
-/// The folders of packages of the virtual environment that belongs to the project folder `project`.
-fn venv_packages(project: &Path) -> Vec<PathBuf> {
-    let venv = project.join(".relayout").join("venv");
+/// The folders of packages of a virtual environment.
+fn venv_packages(venv: &Path) -> Vec<PathBuf> {
     let mut pythons = children(&venv.join("lib"), |name| name.starts_with("python"));
     pythons.sort_by_cached_key(|path| Reverse(version(path)));
     let windows = venv.join("Lib").join("site-packages");
@@ -80,29 +82,24 @@ mod tests {
     #[test]
     fn the_named_path_wins_even_if_it_is_wrong() {
         let root = tempfile::tempdir().expect("temporary folder");
-        touch(root.path(), ".relayout/venv/lib/python3.11/site-packages/onnxruntime/capi/libonnxruntime.so.1.31.1");
+        touch(root.path(), "venv/lib/python3.11/site-packages/onnxruntime/capi/libonnxruntime.so.1.31.1");
         let explicit = Some(PathBuf::from("no/such/lib.so"));
-        let places =
-            SearchPlaces { explicit: explicit.clone(), start: Some(root.path().to_owned()), ..Default::default() };
+        let environment = Some(root.path().join("venv"));
+        let places = SearchPlaces { explicit: explicit.clone(), environment, ..Default::default() };
         assert_eq!(find_library(&places), explicit);
     }
 
     #[test]
-    fn the_project_folder_is_found_from_below_and_before_installed_packages() {
+    fn a_named_environment_comes_before_installed_packages() {
         let root = tempfile::tempdir().expect("temporary folder");
         let installed = touch(root.path(), "usr/site-packages/onnxruntime/capi/libonnxruntime.so.1.31.1");
-        let below = root.path().join("project/src/deep");
-        std::fs::create_dir_all(&below).expect("folder");
         let places = SearchPlaces {
-            start: Some(below),
+            environment: Some(root.path().join("venv")),
             site_packages: vec![root.path().join("empty"), root.path().join("usr/site-packages")],
             ..Default::default()
         };
         assert_eq!(find_library(&places), Some(installed));
-        let own = touch(
-            root.path(),
-            "project/.relayout/venv/lib/python3.11/site-packages/onnxruntime/capi/libonnxruntime.so.1.31.1",
-        );
+        let own = touch(root.path(), "venv/lib/python3.11/site-packages/onnxruntime/capi/libonnxruntime.so.1.31.1");
         assert_eq!(find_library(&places), Some(own));
     }
 

@@ -15,7 +15,7 @@ use super::tensor::element_count;
 use super::{Data, ElementType, Tensor, VerifyError, npz};
 
 /// The most elements a random input may have (8 GiB of f64); more is taken for a damaged shape.
-const MOST_ELEMENTS: usize = 1 << 30;
+pub(super) const MOST_ELEMENTS: usize = 1 << 30;
 
 /// The size of a symbolic dimension that is not the first of any input.
 const DEFAULT_SIZE: i64 = 64;

@@ -27,6 +27,7 @@ mod find;
 mod inputs;
 mod io;
 mod model;
+mod npy;
 mod npz;
 mod runtime;
 mod tensor;

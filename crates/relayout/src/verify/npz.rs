@@ -1,33 +1,40 @@
 //! Input arrays from a file that `numpy.savez` wrote.
 //!
-//! `ndarray-npy` reads the archive, the headers and the axis order; the elements are decoded here, because half
-//! precision is not among its types and because it would allocate what a header claims before it sees whether the data
-//! is there. Arrays that the model does not ask for are left alone.
+//! An archive may inflate to a thousand times its size. So the header of an array is read first, and nothing else of it unless its
+//! type and shape are what the model takes and the archive says that it has as many bytes as they need; then exactly so many are
+//! inflated. Arrays that the model does not ask for are left alone.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{Cursor, Read};
 use std::path::Path;
 
+use bytes::Bytes;
 use half::f16;
-use ndarray::{ArrayD, IxDyn, OwnedRepr};
-use ndarray_npy::{NpzReader, ReadDataError, ReadNpyError, ReadNpzError, ReadableElement};
-use py_literal::Value as Descriptor;
+use relayout_fsio::Mapped;
+use zip::ZipArchive;
 
 use super::error::{listed, one_line};
+use super::inputs::MOST_ELEMENTS;
 use super::model::{Model, Port};
+use super::npy::Header;
 use super::runtime::guarded;
-use super::{Data, Tensor, VerifyError};
+use super::tensor::element_count;
+use super::{Data, ElementType, Tensor, VerifyError};
 
-type Archive = NpzReader<BufReader<File>>;
+type Archive = ZipArchive<Cursor<Bytes>>;
+
+/// Whether an input takes an array of this type and shape, and if not, what it takes.
+type Fits<'f> = &'f dyn Fn(ElementType, &[i64]) -> Result<(), String>;
+
+/// What the names of arrays have behind them in the archive.
+const SUFFIX: &str = ".npy";
 
 /// The inputs of `model` from the file at `path`.
 pub(super) fn read(path: &Path, model: &Model) -> Result<Vec<Tensor>, VerifyError> {
     guarded(&format!("reading `{}`", path.display()), || {
         let failed = |reason: String| VerifyError::Npz { path: path.to_owned(), reason: one_line(&reason) };
-        let file = File::open(path).map_err(|error| failed(error.to_string()))?;
-        let mut archive = NpzReader::new(BufReader::new(file)).map_err(|error| failed(error.to_string()))?;
-        let mut names = archive.names().map_err(|error| failed(error.to_string()))?;
-        names.sort();
+        let file = Mapped::file(path).map_err(|error| failed(error.to_string()))?;
+        let mut archive = opened(file.bytes().clone()).map_err(failed)?;
+        let names = names(&archive);
         let one = |port: &Port| {
             if !names.contains(&port.name) {
                 return Err(VerifyError::NpzLacks {
@@ -38,40 +45,53 @@ pub(super) fn read(path: &Path, model: &Model) -> Result<Vec<Tensor>, VerifyErro
                 });
             }
             let bad = |reason| VerifyError::NpzArray { path: path.to_owned(), array: port.name.clone(), reason };
-            let (shape, data) = read_array(&mut archive, &port.name).map_err(bad)?;
-            check(port, &shape, &data).map_err(bad)?;
+            let fits = |element, shape: &[i64]| check(port, element, shape);
+            let (shape, data) = read_array(&mut archive, &port.name, &fits).map_err(bad)?;
             Tensor::new(port.name.clone(), shape, data)
         };
         model.inputs.iter().map(one).collect()
     })
 }
 
+fn opened(bytes: Bytes) -> Result<Archive, String> {
+    ZipArchive::new(Cursor::new(bytes)).map_err(|error| error.to_string())
+}
+
+/// Names of the arrays, sorted.
+fn names(archive: &Archive) -> Vec<String> {
+    let mut names: Vec<String> =
+        archive.file_names().map(|name| name.strip_suffix(SUFFIX).unwrap_or(name).to_owned()).collect();
+    names.sort();
+    names
+}
+
 /// Whether an array suits the declaration of the input; the error says what would.
-fn check(port: &Port, shape: &[i64], data: &Data) -> Result<(), String> {
-    let element = data.element_type();
+fn check(port: &Port, element: ElementType, shape: &[i64]) -> Result<(), String> {
     if port.accepts(element, shape) {
         return Ok(());
     }
     Err(format!("it is {element} of shape {shape:?}, and the model takes {}", port.spelling()))
 }
 
-/// The shape and the elements of the array `name`, whatever its type.
-fn read_array(archive: &mut Archive, name: &str) -> Result<(Vec<i64>, Data), String> {
-    let descriptor = match archive.by_name::<OwnedRepr<Unread>, IxDyn>(name) {
-        Err(ReadNpzError::Npy(ReadNpyError::WrongDescriptor(descriptor))) => descriptor,
-        Err(error) => return Err(one_line(&error.to_string())),
-        Ok(_) => return Err("its header was not read".to_owned()),
-    };
-    let code = match &descriptor {
-        Descriptor::String(text) => text.trim_start_matches(['<', '>', '|', '=']),
-        _ => "",
-    };
+/// The shape and the elements of the array `name`, if `fits` says so of its type and shape.
+fn read_array(archive: &mut Archive, name: &str, fits: Fits<'_>) -> Result<(Vec<i64>, Data), String> {
+    let with_suffix = format!("{name}{SUFFIX}");
+    let index = archive.index_for_name(&with_suffix).or_else(|| archive.index_for_name(name));
+    let index = index.ok_or_else(|| "it is not in the archive".to_owned())?;
+    let mut entry = archive.by_index(index).map_err(|error| one_line(&error.to_string()))?;
+    let announced = entry.size();
+    let (header, header_bytes) = Header::read(&mut entry)?;
     macro_rules! by_code {
         ($($variant:ident $element:ty),*) => {
-            match code {
-                $(<$element as Element>::CODE => read_as::<$element>(archive, name).map(|(s, e)| (s, Data::$variant(e))),)*
+            match header.code() {
+                $(<$element as Element>::CODE => {
+                    fits(ElementType::$variant, &header.shape)?;
+                    let count = counted(&header, size_of::<$element>(), announced.saturating_sub(header_bytes))?;
+                    elements::<$element>(&mut entry, &header, count).map(|e| (header.shape.clone(), Data::$variant(e)))
+                })*
                 _ => Err(format!(
-                    "its numpy type {descriptor} is none of float16 to float64, int8 to int64, uint8 to uint64 and bool"
+                    "its numpy type {} is none of float16 to float64, int8 to int64, uint8 to uint64 and bool",
+                    header.descriptor
                 )),
             }
         };
@@ -79,19 +99,65 @@ fn read_array(archive: &mut Archive, name: &str) -> Result<(Vec<i64>, Data), Str
     by_code!(F16 f16, F32 f32, F64 f64, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64, Bool bool)
 }
 
-/// The array's shape and its elements in row-major order.
-fn read_as<T: Element>(archive: &mut Archive, name: &str) -> Result<(Vec<i64>, Vec<T>), String> {
-    let array = archive.by_name::<OwnedRepr<Decoded<T>>, IxDyn>(name);
-    let array = array.map_err(|error| one_line(&error.to_string()))?;
-    Ok((array.shape().iter().map(|&dim| dim as i64).collect(), row_major(array)))
+/// Number of elements of an array whose data has so many bytes as the archive says.
+fn counted(header: &Header, size: usize, bytes: u64) -> Result<usize, String> {
+    let shape = &header.shape;
+    let count = element_count(shape).filter(|&count| count <= MOST_ELEMENTS);
+    let count = count.ok_or_else(|| format!("its shape {shape:?} has more than 2^30 elements"))?;
+    let wanted = count as u64 * size as u64;
+    if wanted == bytes {
+        return Ok(count);
+    }
+    Err(format!("its shape {shape:?} needs {wanted} bytes of data, and the archive has {bytes}"))
 }
 
-fn row_major<T: Element>(array: ArrayD<Decoded<T>>) -> Vec<T> {
-    if array.is_standard_layout() {
-        let (elements, offset) = array.into_raw_vec_and_offset();
-        return elements.into_iter().skip(offset.unwrap_or(0)).map(|Decoded(element)| element).collect();
+/// `count` elements in row-major order.
+fn elements<T: Element>(data: &mut dyn Read, header: &Header, count: usize) -> Result<Vec<T>, String> {
+    let size = size_of::<T>();
+    let wanted = count * size;
+    let mut bytes = Vec::new();
+    // What the archive says of its own sizes need not be so.
+    data.take(wanted as u64).read_to_end(&mut bytes).map_err(|error| one_line(&error.to_string()))?;
+    if bytes.len() < wanted {
+        return Err(format!("its data ends {} bytes early", wanted - bytes.len()));
     }
-    array.iter().map(|Decoded(element)| *element).collect()
+    if data.read(&mut [0]).map_err(|error| one_line(&error.to_string()))? != 0 {
+        return Err(format!("it has more than the {wanted} bytes of data that its shape {:?} needs", header.shape));
+    }
+    let decode = |bytes: &mut [u8]| {
+        if header.big_endian() {
+            bytes.reverse();
+        }
+        T::decode(bytes)
+    };
+    let elements: Option<Vec<T>> = bytes.chunks_exact_mut(size).map(decode).collect();
+    let elements = elements.ok_or_else(|| "a bool is neither 0 nor 1".to_owned())?;
+    Ok(if header.fortran_order { row_major(&elements, &header.shape) } else { elements })
+}
+
+/// Elements whose first axis is innermost, with the last one innermost.
+fn row_major<T: Copy>(elements: &[T], shape: &[i64]) -> Vec<T> {
+    let extents: Vec<usize> = shape.iter().map(|&extent| extent.unsigned_abs() as usize).collect();
+    let mut index = vec![0; extents.len()];
+    let mut at = 0;
+    let mut ordered = Vec::with_capacity(elements.len());
+    while ordered.len() < elements.len() {
+        ordered.extend(elements.get(at).copied());
+        // The next index in row-major order: its offset where the first axis has stride 1.
+        let mut axis = extents.len();
+        while let Some(last) = axis.checked_sub(1) {
+            axis = last;
+            let stride: usize = extents[..axis].iter().product();
+            index[axis] += 1;
+            at += stride;
+            if index[axis] < extents[axis] {
+                break;
+            }
+            at -= stride * extents[axis];
+            index[axis] = 0;
+        }
+    }
+    ordered
 }
 
 /// An element type of numpy's.
@@ -125,71 +191,27 @@ impl Element for bool {
     }
 }
 
-/// Stops the reader after the header: no type descriptor is right for it, and the error says which one there is.
-struct Unread;
-
-impl ReadableElement for Unread {
-    fn read_to_end_exact_vec<R: Read>(_: R, descriptor: &Descriptor, _: usize) -> Result<Vec<Self>, ReadDataError> {
-        Err(ReadDataError::WrongDescriptor(descriptor.clone()))
-    }
-}
-
-/// An element that was read by [`Element::decode`].
-struct Decoded<T>(T);
-
-impl<T: Element> ReadableElement for Decoded<T> {
-    fn read_to_end_exact_vec<R: Read>(
-        mut reader: R,
-        descriptor: &Descriptor,
-        len: usize,
-    ) -> Result<Vec<Self>, ReadDataError> {
-        let wrong = || ReadDataError::WrongDescriptor(descriptor.clone());
-        let Descriptor::String(text) = descriptor else { return Err(wrong()) };
-        let big_endian = match text.strip_suffix(T::CODE) {
-            Some("<" | "|" | "=" | "") => false,
-            Some(">") => true,
-            _ => return Err(wrong()),
-        };
-        let size = size_of::<T>();
-        let wanted = len.checked_mul(size).ok_or(ReadDataError::MissingData)?;
-        let mut bytes = Vec::new();
-        reader.by_ref().take(wanted as u64).read_to_end(&mut bytes)?;
-        if bytes.len() < wanted {
-            return Err(ReadDataError::MissingData);
-        }
-        let extra = std::io::copy(&mut reader, &mut std::io::sink())?;
-        if extra > 0 {
-            return Err(ReadDataError::ExtraBytes(extra as usize));
-        }
-        let decode = |bytes: &mut [u8]| {
-            if big_endian {
-                bytes.reverse();
-            }
-            T::decode(bytes).map(Self)
-        };
-        let elements: Option<Vec<Self>> = bytes.chunks_exact_mut(size).map(decode).collect();
-        elements.ok_or_else(|| ReadDataError::ParseData("a bool is neither 0 nor 1".into()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn archive() -> Archive {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/verify/arrays.npz");
-        NpzReader::new(BufReader::new(File::open(path).expect("tools/make_verify_models.py wrote it")))
-            .expect("archive")
+        opened(std::fs::read(path).expect("tools/make_verify_models.py wrote it").into()).expect("archive")
+    }
+
+    fn any(archive: &mut Archive, name: &str) -> Result<(Vec<i64>, Data), String> {
+        read_array(archive, name, &|_, _| Ok(()))
     }
 
     #[test]
     fn the_same_numbers_are_read_from_every_format_and_order() {
         let mut archive = archive();
-        let mut names = archive.names().expect("names");
+        let mut names = names(&archive);
         names.retain(|name| !["bool", "complex", "text"].contains(&name.as_str()));
         assert_eq!(names.len(), 15);
         for name in names {
-            let (shape, data) = read_array(&mut archive, &name).expect("a format that is supported");
+            let (shape, data) = any(&mut archive, &name).expect("a format that is supported");
             assert_eq!(shape, [2, 3], "{name}");
             macro_rules! numbers {
                 ($($variant:ident),*) => {
@@ -207,22 +229,56 @@ mod tests {
     #[test]
     fn bools_are_read_and_types_that_no_input_has_are_named() {
         let mut archive = archive();
-        let (_, data) = read_array(&mut archive, "bool").expect("bools are supported");
+        let (_, data) = any(&mut archive, "bool").expect("bools are supported");
         assert_eq!(data, Data::Bool(vec![true, false, true, false, true, false]));
         for (name, code) in [("complex", "<c8"), ("text", "<U1")] {
-            let reason = read_array(&mut archive, name).expect_err("no input has that type");
+            let reason = any(&mut archive, name).expect_err("no input has that type");
             assert!(reason.contains(code), "{name}: {reason}");
         }
     }
 
-    #[test]
-    fn data_that_is_shorter_than_its_header_claims_is_an_error_however_much_it_claims() {
-        let descriptor = Descriptor::String("<f4".to_owned());
-        for claimed in [3, 1 << 40, usize::MAX / 2] {
-            let result = Decoded::<f32>::read_to_end_exact_vec(&[0_u8; 8][..], &descriptor, claimed);
-            assert!(matches!(result, Err(ReadDataError::MissingData)), "{claimed}");
+    /// An archive with one array `x` of this header and data.
+    fn of(shape: &str, data: &[u8]) -> Archive {
+        use std::io::Write as _;
+        let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n");
+        let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);
+        writer.start_file("x.npy", options).expect("an entry");
+        let length = u16::try_from(header.len()).expect("short").to_le_bytes();
+        for part in [&b"\x93NUMPY\x01\x00"[..], &length, header.as_bytes(), data] {
+            writer.write_all(part).expect("memory");
         }
-        let result = Decoded::<f32>::read_to_end_exact_vec(&[0_u8; 8][..], &descriptor, 1);
-        assert!(matches!(result, Err(ReadDataError::ExtraBytes(4))));
+        opened(writer.finish().expect("an archive").into_inner().into()).expect("archive")
+    }
+
+    #[test]
+    fn nothing_is_inflated_whose_shape_does_not_fit() {
+        // Neither array has data: whoever looks for it says so in place of what is wrong with the shape.
+        let refuse = |_: ElementType, shape: &[i64]| Err(format!("not {shape:?}"));
+        assert_eq!(read_array(&mut of("(1, 3, 9, 9)", &[]), "x", &refuse), Err("not [1, 3, 9, 9]".to_owned()));
+        let error = any(&mut of("(1099511627776, 1)", &[]), "x").expect_err("too large");
+        assert!(error.contains("more than 2^30 elements"), "{error}");
+    }
+
+    #[test]
+    fn data_of_another_length_than_its_header_claims_is_an_error_however_much_it_claims() {
+        for (shape, data) in [("(3,)", 8), ("(536870912,)", 8), ("(1,)", 8), ("()", 8), ("(0, 5)", 1)] {
+            let error = any(&mut of(shape, &vec![0; data]), "x").expect_err("another length");
+            assert!(error.contains(&format!("the archive has {data}")), "{error}");
+        }
+        assert_eq!(any(&mut of("(2,)", &[0; 8]), "x"), Ok((vec![2], Data::F32(vec![0.0; 2]))));
+        assert_eq!(any(&mut of("()", &[0; 4]), "x"), Ok((vec![], Data::F32(vec![0.0]))));
+        assert_eq!(any(&mut of("(0, 5)", &[]), "x"), Ok((vec![0, 5], Data::F32(vec![]))));
+    }
+
+    #[test]
+    fn what_inflates_to_more_than_the_archive_says_is_an_error() {
+        let mut bytes = of("(2,)", &[0; 4096]).into_inner().into_inner().to_vec();
+        // The size of the entry in the directory at the end: as if the data were that of two elements.
+        let directory = bytes.windows(4).rposition(|w| w == b"PK\x01\x02").expect("a directory");
+        let size = bytes[directory + 24..][..4].try_into().map(u32::from_le_bytes).expect("four bytes");
+        bytes[directory + 24..][..4].copy_from_slice(&(size - 4088).to_le_bytes());
+        let error = any(&mut opened(bytes.into()).expect("archive"), "x").expect_err("more data");
+        assert!(error.contains("more than the 8 bytes"), "{error}");
     }
 }

@@ -1,6 +1,6 @@
 //! Reductions, Softmax, and what cuts, joins, repeats, picks or sorts along axes.
 
-use super::case::{Case, bools, case, exact, f, float, fr, i64s, ints};
+use super::case::{Case, Spec, bools, case, exact, f, float, fr, i64s, ints};
 use relayout::verify::Data;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -68,6 +68,10 @@ fn joins() -> Vec<Case> {
     ]
 }
 
+fn narrow(values: &[i32]) -> Spec {
+    exact(&[values.len() as i64], Data::I32(values.to_vec()))
+}
+
 fn cuts() -> Vec<Case> {
     let x = || f(&[4, 5, 6]);
     vec![
@@ -87,6 +91,18 @@ fn cuts() -> Vec<Case> {
             .c(ints(&[-1, 0]))
             .c(ints(&[1, -2])),
         case("Slice", 10, 26).variant("of some axes").x(x()).c(ints(&[1, 0])).c(ints(&[3, 2])),
+        // Lists of 32 bits stay so: the standard wants one type for all of a Slice's lists.
+        case("Slice", 10, 26)
+            .variant("by lists of 32 bits")
+            .x(x())
+            .c(narrow(&[1, 0]))
+            .c(narrow(&[3, 2]))
+            .c(narrow(&[2, 0])),
+        case("Slice", 10, 26)
+            .variant("of leading axes by lists of 32 bits")
+            .x(x())
+            .c(narrow(&[1, 0]))
+            .c(narrow(&[3, 2])),
         case("Slice", 10, 26)
             .variant("of known integers")
             .c(ints(&[5, 6, 7, 8]))

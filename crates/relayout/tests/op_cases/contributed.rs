@@ -83,6 +83,7 @@ fn products() -> Vec<Case> {
     cases
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn quantized() -> Vec<Case> {
     let dynamic = || microsoft("DynamicQuantizeMatMul").x(f(&[2, 3, 4]));
     let to_float = || microsoft("MatMulIntegerToFloat").x(u8s(&[2, 3, 4]));

@@ -79,6 +79,7 @@ static GEMM: OpDef = wrong("Gemm", &[Reading::new("m k, n k, _? -> m n")], right
 static TRANSPOSED: OpDef = wrong("Expand", &[Reading::new("a*, _ -> a*")], first);
 
 /// The mistakes.
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 pub(crate) fn mistakes() -> Vec<Mistake> {
     let mistake = |what, def, case, law| Mistake { what, def, case, law };
     let conv = || case("Conv", 11, 26).x(f(&[2, 4, 5, 5])).x(f(&[4, 4, 2, 3]));

@@ -102,6 +102,7 @@ fn integer_products() -> Vec<Case> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn contributed() -> Vec<Case> {
     vec![
         microsoft("Gelu").x(f(&[2, 3, 4])),

@@ -222,7 +222,7 @@ impl<'c> Subject<'c> {
             graph.set_form(self.node, bind_as(&graph, self.node, self.def));
         }
         match verify(&graph) {
-            Ok(_) => Ok(graph),
+            Ok(()) => Ok(graph),
             Err(violations) => Err(format!("the verifier refuses it: {}", violations[0])),
         }
     }

@@ -10,7 +10,7 @@ pub(crate) fn runtime() -> &'static Runtime {
     RUNTIME.get_or_init(|| {
         let mut places = SearchPlaces::default();
         places.explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
-        places.start = Some(PathBuf::from(env!("CARGO_MANIFEST_DIR")));
+        places.environment = Some(PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.relayout/venv")));
         let library = find_library(&places).expect("these tests need ONNX Runtime: run tools/setup once");
         Runtime::load(&library).expect("ONNX Runtime loads; tools/setup installs the right version")
     })

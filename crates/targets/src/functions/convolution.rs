@@ -4,10 +4,12 @@ use super::data::Features;
 use super::{Calls, FIRST_PADDING_OPSET, call, extent, kind, only_result, opset, per_channel, stored, with_slots};
 use crate::functions::gpu::Convolution;
 use relayout_ir::attr::Attr;
+use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::layout::Layout;
+use relayout_ir::op::read::group;
 use relayout_target::{Cost, Form, NodeQuery, Offer};
 use std::sync::Arc;
 
@@ -95,7 +97,7 @@ impl<'a> Conv<'a> {
         if !ranked(w) || !ranked(y) {
             return None;
         }
-        let group = u64::try_from(node.int("group").unwrap_or(1)).ok().filter(|&g| g > 0)?;
+        let group = group(node).ok()?.unsigned_abs();
         let [first, second] = [0, 1].map(|axis| extent(graph, w, axis));
         let grouped = |n: Option<u64>| n.and_then(|n| n.checked_mul(group));
         let (channels, filters) = if transposed { (first, grouped(second)) } else { (grouped(second), first) };
@@ -328,6 +330,5 @@ fn pads_with_zeros(query: &NodeQuery<'_>, v: ValueId) -> bool {
 
 /// Whether a constant is all zeros.
 fn is_zero(graph: &Graph, v: ValueId) -> bool {
-    let constant = graph.constant(v).filter(|c| c.pending.is_none() && c.source.is_available());
-    constant.and_then(|c| c.source.bytes().ok()).is_some_and(|bytes| bytes.iter().all(|&b| b == 0))
+    graph.constant(v).is_some_and(Constant::is_zero)
 }

@@ -2,10 +2,11 @@
 
 use super::data::Features;
 use super::{Calls, FIRST_PADDING_OPSET, call, extent, kind, only_result, opset, per_channel, stored, with_slots};
-use relayout_ir::attr::Attr;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Node, ValueId};
 use relayout_ir::layout::Layout;
+use relayout_ir::op::normalize_axis;
+use relayout_ir::op::read::epsilon;
 use relayout_target::{Cost, Form, NodeQuery, Offer};
 use std::sync::Arc;
 
@@ -96,32 +97,27 @@ impl<'a> Use<'a> {
 /// Whether only spatial extents change. The dialect's form has no `axes`.
 fn resizes_space(query: &NodeQuery<'_>, node: &Node) -> bool {
     let shape = |v: Option<ValueId>| v.and_then(|v| query.graph.value(v).ty.shape());
-    let (x, y) = (shape(node.operand(0)), shape(node.outputs.first().copied().flatten()));
+    let (x, y) = (shape(node.operand(0)), shape(node.result(0)));
     let same = |axis: usize| x.zip(y).is_some_and(|(x, y)| x.get(axis) == y.get(axis));
     same(0) && same(1) && node.ints("axes").is_none()
 }
 
 /// Whether a normalization divides by something that is never zero, also where there are only zeros.
 fn divides(node: &Node) -> bool {
-    match node.attrs.get("epsilon") {
-        Some(Attr::Float(epsilon)) => *epsilon > 0.0,
-        _ => true,
-    }
+    epsilon(node).is_some_and(|epsilon| epsilon > 0.0)
 }
 
 /// Whether a batch normalization is one of inference, per channel.
 fn infers(node: &Node) -> bool {
-    node.int("training_mode").unwrap_or(0) == 0 && node.int("spatial").unwrap_or(1) == 1 && divides(node)
+    !node.flag("training_mode") && node.int("spatial").unwrap_or(1) == 1 && divides(node)
 }
 
 /// Whether scales are one per channel: with blocks of channels the standard op has no axis to name.
 fn is_by_channel(query: &NodeQuery<'_>, node: &Node) -> bool {
     let scales = node.operand(1).and_then(|v| query.graph.value(v).ty.rank());
-    let blocks = node.int("block_size").unwrap_or(0);
     let rank = node.operand(0).and_then(|v| query.graph.value(v).ty.rank()).unwrap_or(0);
-    let axis = node.int("axis").unwrap_or(1);
-    let axis = if axis < 0 { axis + i64::try_from(rank).unwrap_or(0) } else { axis };
-    scales == Some(1) && blocks == 0 && axis == 1
+    let axis = normalize_axis(node.int("axis").unwrap_or(1), rank);
+    scales == Some(1) && !node.flag("block_size") && axis == Some(1)
 }
 
 impl Calls {
@@ -168,13 +164,11 @@ impl Calls {
         let y = only_result(node).filter(|_| node.onnx() == Some("DequantizeLinear"))?;
         let rank = graph.value(y).ty.rank()?;
         let reader = graph.uses(y).iter().find(|u| u.slot == 1).map(|u| u.node)?;
-        if !matches!(graph.node(reader).onnx(), Some("Conv" | "ConvTranspose"))
-            || node.int("block_size").unwrap_or(0) != 0
-        {
+        if !matches!(graph.node(reader).onnx(), Some("Conv" | "ConvTranspose")) || node.flag("block_size") {
             return None;
         }
         let by_channel = node.operand(1).and_then(|v| graph.value(v).ty.rank()) == Some(1);
-        let axis = relayout_ir::op::normalize_axis(node.int("axis").unwrap_or(1), rank)?;
+        let axis = normalize_axis(node.int("axis").unwrap_or(1), rank)?;
         let filters = extent(graph, y, axis)?;
         let mut kernels: Vec<Offer> = Vec::new();
         for read in self.convolutions(&NodeQuery { node: reader, ..*query }).unwrap_or_default() {

@@ -9,7 +9,7 @@
 //! pay less than two, so they stay in the layout that is there and are not moved for their own sake.
 //!
 //! Invariants: pad lanes of weights and biases are zeros, so whoever pads knows them at compile time; a move that changes slots
-//! is offered only where the dialect can say it.
+//! is offered only where the dialect has a function for it.
 
 mod convolution;
 mod data;
@@ -235,7 +235,7 @@ impl Target for FunctionTarget {
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {
         match query.kind {
             MoveKind::View => Some(self.calls.rates().view),
-            MoveKind::Permute => is_sayable(query).then(|| self.calls.permute(query)),
+            MoveKind::Permute => has_move(query).then(|| self.calls.permute(query)),
         }
     }
 
@@ -253,7 +253,7 @@ const BLOCKED_RANKS: std::ops::RangeInclusive<usize> = 3..=5;
 
 /// Whether the dialect has a function for a move: digits of the two layouts nest, and pad lanes lie at the end of their axis.
 /// Lists that are laid out as digits (pads by side and axis) have Transposes of their own.
-fn is_sayable(query: &MoveQuery<'_>) -> bool {
+fn has_move(query: &MoveQuery<'_>) -> bool {
     let bits = query.dtype.and_then(DType::bits);
     let (from, to) = (query.from, query.to);
     if from.as_permutation().is_some() && to.as_permutation().is_some() {

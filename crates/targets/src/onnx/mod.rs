@@ -363,10 +363,10 @@ impl Target for DataTarget {
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {
         // Standard ONNX has a Transpose of whole axes, and nothing that pads.
-        let sayable = query.from.as_permutation().is_some() && query.to.as_permutation().is_some();
+        let transposes = query.from.as_permutation().is_some() && query.to.as_permutation().is_some();
         match query.kind {
             MoveKind::View => Some(self.rates.view),
-            MoveKind::Permute => sayable.then(|| self.rates.permute(query.bytes)),
+            MoveKind::Permute => transposes.then(|| self.rates.permute(query.bytes)),
         }
     }
 

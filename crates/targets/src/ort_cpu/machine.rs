@@ -77,7 +77,7 @@ impl Block {
 pub(crate) struct Machine {
     pub(crate) block: Block,
     pub(crate) costs: MeasuredCosts,
-    /// What is said of the target as data.
+    /// What a data file has of the target.
     pub(crate) base: DataTarget,
 }
 
@@ -115,7 +115,7 @@ impl Machine {
     /// count.
     pub(crate) fn blocked_result(&self, graph: &Graph, node: NodeId, outs: &[Layout]) -> Option<[u64; 3]> {
         let (slot, channels) = outs.iter().enumerate().find_map(|(slot, l)| Some((slot, self.blocked_axis(l)?)))?;
-        let v = graph.node(node).outputs.get(slot).copied().flatten()?;
+        let v = graph.node(node).result(slot)?;
         let extents = graph.value(v).ty.shape()?.iter().map(|d| d.as_const().map_or(1, |d| d.max(0) as u64));
         let (mut each, mut blocked) = (1_u64, 1);
         for (axis, extent) in extents.enumerate() {

@@ -16,16 +16,19 @@ mod finish;
 mod forms;
 mod machine;
 mod moves;
+mod nodes;
 mod prepare;
 pub mod read;
 mod runs;
+mod taken_in;
 
 pub(crate) use forms::QuantizedPools;
 pub use machine::Block;
 
 use crate::TargetError;
+use crate::measured::CostsError;
 use crate::onnx::DataTarget;
-use costs::{Copy, CostsError, MeasuredCosts, Reorder, Side};
+use costs::{Copy, MeasuredCosts, Reorder, Side};
 use machine::Machine;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
@@ -37,6 +40,7 @@ use relayout_target::{
     Pieces, Target, forms_of,
 };
 use std::sync::Arc;
+use taken_in::is_taken_in;
 
 /// The target.
 #[derive(Clone)]
@@ -101,22 +105,6 @@ fn is_quantized(graph: &Graph, node: NodeId) -> bool {
     let node = graph.node(node);
     node.inputs.iter().flatten().any(|&v| is(graph.value(v).producer().0, "DequantizeLinear"))
         || node.outputs.iter().flatten().flat_map(|&v| graph.uses(v)).any(|u| is(u.node, "QuantizeLinear"))
-}
-
-/// Whether a convolution takes in a node: a sum with its result, and an activation of that or of its result.
-fn is_taken_in(graph: &Graph, n: NodeId) -> bool {
-    let node = graph.node(n);
-    let made_by = |v: &ValueId| graph.only_use(*v).is_some().then(|| graph.value(*v).producer().0);
-    let is_conv = |maker: NodeId| graph.node(maker).onnx() == Some("Conv");
-    let is_sum = |maker: NodeId| graph.node(maker).onnx() == Some("Add") && is_taken_in(graph, maker);
-    match node.onnx() {
-        Some("Add") => node.inputs.iter().flatten().filter_map(made_by).any(is_conv),
-        Some("Relu" | "LeakyRelu" | "Sigmoid" | "Tanh" | "HardSigmoid" | "HardSwish" | "Clip") => {
-            let maker = node.operand(0).as_ref().and_then(made_by);
-            maker.is_some_and(|maker| is_conv(maker) || is_sum(maker))
-        }
-        _ => false,
-    }
 }
 
 /// Where costs come from, for people.
@@ -235,8 +223,6 @@ impl Target for OrtCpu {
             return Vec::new();
         }
         let mut offers: Vec<Offer> = forms_of(&self.forms, query).flat_map(|form| form.offers(query)).collect();
-        let one_op = |k: &Offer| k.becomes.is_some() || finish::can_write(query.graph, query.node, &k.layouts);
-        offers.retain(one_op);
         let is_signal = |l: &Option<Layout>| l.as_ref().is_some_and(|l| self.machine.is_blocked_signal(l));
         let of_signals = |k: &Offer| k.layouts.ins.iter().chain(&k.layouts.outs).any(is_signal);
         if offers.iter().any(of_signals) && !is_among_signals(query.graph, query.node) {
@@ -245,14 +231,11 @@ impl Target for OrtCpu {
         offers
     }
 
-    fn offers_among<'c>(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+    fn offers_among(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
         if is_quantized(query.graph, query.node) {
             return Vec::new();
         }
-        let mut offers: Vec<Offer> =
-            forms_of(&self.forms, query).flat_map(|form| form.offers_among(query, candidates)).collect();
-        offers.retain(|k| k.becomes.is_some() || finish::can_write(query.graph, query.node, &k.layouts));
-        offers
+        forms_of(&self.forms, query).flat_map(|form| form.offers_among(query, candidates)).collect()
     }
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {

@@ -57,14 +57,14 @@ impl Machine {
 
     /// What a form offers for a node that leaves the channels of an image where they are, of which an operand or the result has a
     /// candidate with pad slots between its runs: one offer for each order of axes and each such place of slots.
-    pub(crate) fn among_runs<'c>(
+    pub(crate) fn among_runs(
         &self,
         query: &NodeQuery<'_>,
-        candidates: Candidates<'_, 'c>,
+        candidates: Candidates<'_, '_>,
         offer: impl Fn(ImageAxes, &[Segment]) -> Option<Offer>,
     ) -> Vec<Offer> {
         let node = query.graph.node(query.node);
-        let result = node.outputs.first().copied().flatten();
+        let result = node.result(0);
         let mut offers = Vec::new();
         for axes in ImageAxes::ORIGINS.into_iter().filter(|axes| axes.h.is_some()) {
             // A reduction may leave no image.
@@ -79,10 +79,10 @@ impl Machine {
     }
 
     /// The same for a convolution, whose operand and result have slots of their own.
-    pub(crate) fn convs_among<'c>(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+    pub(crate) fn convs_among(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
         let node = query.graph.node(query.node);
         let of = |v: Option<ValueId>| self.maps(query, candidates, v.into_iter(), ImageAxes::ORIGINS[0]);
-        self.convs_in_runs(query, &of(node.operand(0)), &of(node.outputs.first().copied().flatten()))
+        self.convs_in_runs(query, &of(node.operand(0)), &of(node.result(0)))
     }
 
     /// Where candidates of values have pad slots; none twice.

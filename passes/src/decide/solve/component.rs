@@ -1,6 +1,7 @@
 //! The connected components of a network, renumbered, with living states only.
 
 use super::network::{Layouts, Link, Network, Reader, Shared};
+use petgraph::unionfind::UnionFind;
 
 /// A connected part of the network, solved by itself.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ impl Component {
 /// The components of `network`, by their smallest variable, and the variables that no factor names. Variables for which
 /// `gone` holds belong to neither.
 pub(super) fn components(network: Network, gone: impl Fn(usize) -> bool) -> (Vec<Component>, Vec<usize>) {
-    let groups = groups(&network);
+    let (leader, is_alone) = groups(&network);
     let n = network.unary.len();
     let mut components: Vec<Component> = Vec::new();
     let mut alone = Vec::new();
@@ -31,11 +32,11 @@ pub(super) fn components(network: Network, gone: impl Fn(usize) -> bool) -> (Vec
     let mut led = vec![None; n];
     let mut place = vec![(usize::MAX, 0); n];
     for var in (0..n).filter(|&var| !gone(var)) {
-        if groups.alone[var] {
+        if is_alone[var] {
             alone.push(var);
             continue;
         }
-        let at = *led[groups.leader[var]].get_or_insert_with(|| {
+        let at = *led[leader[var]].get_or_insert_with(|| {
             components.push(Component { network: Network::default(), vars: Vec::new(), states: Vec::new() });
             components.len() - 1
         });
@@ -83,28 +84,13 @@ fn distribute(network: Network, place: &[(usize, usize)], components: &mut [Comp
     }
 }
 
-/// Which variables hang together.
-struct Groups {
-    /// For each variable the smallest one of its group.
-    leader: Vec<usize>,
-    /// Whether a variable has no factor but its own weights.
-    alone: Vec<bool>,
-}
-
-fn groups(network: &Network) -> Groups {
-    fn find(leader: &mut [usize], mut var: usize) -> usize {
-        while leader[var] != var {
-            leader[var] = leader[leader[var]];
-            var = leader[var];
-        }
-        var
-    }
+/// For each variable the one that its group is known by, and whether it has no factor but its own weights.
+fn groups(network: &Network) -> (Vec<usize>, Vec<bool>) {
     let n = network.unary.len();
-    let (mut leader, mut alone): (Vec<usize>, _) = ((0..n).collect(), vec![true; n]);
+    let (mut sets, mut alone) = (UnionFind::new(n), vec![true; n]);
     let mut join = |a: usize, b: usize| {
         (alone[a], alone[b]) = (false, false);
-        let (a, b) = (find(&mut leader, a), find(&mut leader, b));
-        leader[a.max(b)] = a.min(b);
+        sets.union(a, b);
     };
     network.links.iter().for_each(|link| join(link.a, link.b));
     for value in &network.shared {
@@ -113,8 +99,5 @@ fn groups(network: &Network) -> Groups {
             vars.for_each(|var| join(first, var));
         }
     }
-    for var in 0..n {
-        leader[var] = find(&mut leader, var);
-    }
-    Groups { leader, alone }
+    (sets.into_labeling(), alone)
 }

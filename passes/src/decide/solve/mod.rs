@@ -20,6 +20,7 @@
 pub mod certificate;
 mod component;
 mod cut;
+mod dot;
 mod eliminate;
 mod flow;
 mod local;

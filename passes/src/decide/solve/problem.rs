@@ -9,8 +9,7 @@
 //! Invariants, kept by the builder methods: every variable has at least one state; every table and list has the length that
 //! its variables' state counts demand; every layout index is below the value's number of layouts.
 //!
-//! Absent: chains of conversions that share an intermediate copy. [`SharedValue::close_moves`] prices the cheapest route of
-//! each conversion by itself.
+//! Absent: chains of conversions that share an intermediate copy.
 
 use std::fmt;
 
@@ -121,28 +120,6 @@ pub struct SharedValue {
     pub layouts: usize,
     /// Price of a conversion, `layouts` x `layouts`, row-major, from x to. The diagonal is not read.
     pub moves: Vec<Cost>,
-}
-
-impl SharedValue {
-    /// Replaces every price in `moves` by that of the cheapest route over any number of conversions.
-    ///
-    /// A copy made on the way is not offered to other uses, so with several uses this is an upper bound of what sharing
-    /// intermediate copies could give.
-    pub fn close_moves(&mut self) {
-        let n = self.layouts;
-        if self.moves.len() != n.saturating_mul(n) {
-            return; // `add_value` names the mistake
-        }
-        for via in 0..n {
-            for from in 0..n {
-                for to in 0..n {
-                    let route = self.moves[from * n + via] + self.moves[via * n + to];
-                    let direct = &mut self.moves[from * n + to];
-                    *direct = route.min(*direct);
-                }
-            }
-        }
-    }
 }
 
 /// A price for every joint state of two variables.

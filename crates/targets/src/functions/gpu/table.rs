@@ -7,9 +7,8 @@ use serde::Deserialize;
 
 use super::specs::{DTYPES, conv_name, move_name};
 use super::{MoveClass, Points, specs};
-use crate::ort_cpu::costs::form;
-use crate::ort_cpu::costs::grid::Grid;
-use crate::ort_cpu::costs::{CostsError, Measurement};
+use crate::measured::grid::Grid;
+use crate::measured::{CostsError, Measurement, file};
 
 /// The format of tables that this version reads.
 const FORMAT: u64 = 1;
@@ -51,7 +50,7 @@ struct File {
     #[serde(rename = "target")]
     _target: String,
     measured: GpuMachine,
-    grid: form::Lists,
+    grid: file::Lists,
 }
 
 /// A convolution that is to be priced.
@@ -79,9 +78,9 @@ impl GpuCosts {
     /// [`CostsError::Malformed`] with the place, or what else the table is if not one of this version and target.
     pub fn parse(name: &str, text: &str) -> Result<GpuCosts, CostsError> {
         let malformed = |why: String| CostsError::Malformed { name: name.to_owned(), why };
-        form::head(name, text, TARGET, FORMAT)?;
-        let file: File = form::parse(name, text)?;
-        GpuCosts::new(file.measured, form::measurements(file.grid).map_err(malformed)?).map_err(malformed)
+        file::head(name, text, TARGET, FORMAT)?;
+        let read: File = file::parse(name, text)?;
+        GpuCosts::new(read.measured, file::measurements(read.grid).map_err(malformed)?).map_err(malformed)
     }
 
     /// A table of measurements: exactly the grids that [`specs`] lists, at any points of their axes.
@@ -95,12 +94,12 @@ impl GpuCosts {
         if !["cuda", "cpu"].contains(&machine.device.as_str()) {
             return Err(format!("`device` is `{}`, and should be `cuda` or `cpu`", machine.device));
         }
-        let wanted = specs(Points::Whole).into_iter().map(|spec| form::Wanted {
+        let wanted = specs(Points::Whole).into_iter().map(|spec| file::Wanted {
             name: spec.name.clone(),
             axes: spec.axes.iter().map(|(name, _)| *name).collect(),
             work: move |point: &[u64]| spec.case(point).work(),
         });
-        let grids = form::grids(measured, wanted, machine.node_ns)?;
+        let grids = file::grids(measured, wanted, machine.node_ns)?;
         Ok(GpuCosts { machine, grids })
     }
 
@@ -112,11 +111,11 @@ impl GpuCosts {
             "# What convolutions and moves cost on a GPU, measured by `relayout calibrate`. Each list `ns` has the nanoseconds at every\n\
              # point of its axes, the last axis fastest.\nformat = {FORMAT}\ntarget = \"{TARGET}\"\n\n[measured]\nmachine = {}\n\
              device = {}\ndate = {}\nruntime = {}\nnode_ns = {node_ns}\n{}",
-            form::quoted(gpu),
-            form::quoted(device),
-            form::quoted(date),
-            form::quoted(runtime),
-            form::grids_text(measured),
+            file::quoted(gpu),
+            file::quoted(device),
+            file::quoted(date),
+            file::quoted(runtime),
+            file::grids_text(measured),
         )
     }
 

@@ -1,6 +1,6 @@
 //! A `LayerNormalization` of the last axis, or what it computes, written for channels that come before pixels.
 //!
-//! Means over channels are convolutions of one tap whose weights are all `1 / channels`: of all ways to say them that is the one that
+//! Means over channels are convolutions of one tap whose weights are all `1 / channels`: of all ways to write them that is the one that
 //! runtimes have fast kernels for, where channels are not innermost. Scale and bias are a `BatchNormalization` without statistics.
 
 use super::projection::turns;
@@ -8,14 +8,12 @@ use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::Form;
-use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
+use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, ValueId};
+use relayout_ir::op::normalize_axis;
+use relayout_ir::op::read::{EPSILON, epsilon, perm};
+use relayout_ir::patch::replace_value;
 use relayout_ir::raised::LayerNorm;
-use relayout_target::make::{Made, replace};
-use relayout_target::views::inverse;
 use relayout_target::{Counted, Numerics, Offer, PassError, Pieces, Rule, Spanning};
-
-/// What ONNX adds to the variance unless told otherwise.
-const EPSILON: f32 = 1e-5;
 
 /// A normalization of a graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,18 +87,18 @@ pub(super) fn find(graph: &Graph, last: NodeId) -> Option<Found> {
     let (x, scale) = (node.operand(0)?, node.operand(1)?);
     let ty = &graph.value(x).ty;
     let shape = ty.shape().filter(|shape| LayerNorm::has_pixels(shape.len()) && ty.dtype() == Some(DType::F32))?;
-    let axis = node.int("axis").unwrap_or(-1);
-    let channels = shape.last()?.as_const().filter(|&c| c > 0 && [-1, shape.len() as i64 - 1].contains(&axis))?;
+    let axis = normalize_axis(node.int("axis").unwrap_or(-1), shape.len())?;
+    let channels = shape.last()?.as_const().filter(|&c| c > 0 && axis + 1 == shape.len())?;
     let bias = node.operand(2);
     let vector = |v: ValueId| graph.value(v).ty.const_shape().is_some_and(|dims| dims == [channels]);
-    (vector(scale) && bias.is_none_or(vector)).then(|| Found { last, x, scale, bias, channels, epsilon: epsilon(node) })
-}
-
-fn epsilon(node: &Node) -> f32 {
-    match node.attrs.get("epsilon") {
-        Some(Attr::Float(epsilon)) => *epsilon,
-        _ => EPSILON,
-    }
+    (vector(scale) && bias.is_none_or(vector)).then(|| Found {
+        last,
+        x,
+        scale,
+        bias,
+        channels,
+        epsilon: epsilon(node).unwrap_or(EPSILON),
+    })
 }
 
 /// Writes a normalization for channels before pixels; its result, and what took the place of that.
@@ -110,37 +108,37 @@ pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId,
     let shape = graph.value(found.x).ty.shape().unwrap_or_default().to_vec();
     let order = LayerNorm::channels_first(shape.len());
     let opset = graph.node(last).opset;
-    let mut made = Made::before(graph, last, opset, y);
-    let base = made.base.clone();
-    let x = made.views().transpose(found.x, &format!("{base}.channels"), &order)?;
+    let base = graph.value(y).name.clone();
+    let mut make = Builder::at(graph, last).opset(opset).named(base);
+    let x = make.transpose(found.x, "channels", &order)?;
     let own: Vec<Dim> = order.iter().filter_map(|&axis| shape.get(axis).cloned()).collect();
-    let z = normalized(&mut made, found, x, &own)?;
-    let number = |what: &str, number: f64, made: &mut Made<'_>| made.filled(what, DType::F32, &[channels], number);
+    let z = normalized(&mut make, found, x, &own)?;
+    let number = |what: &str, number: f64, make: &mut Builder<'_>| make.filled(what, DType::F32, &[channels], number);
     let bias = match found.bias {
         Some(bias) => bias,
-        None => number("bias", 0.0, &mut made)?,
+        None => number("bias", 0.0, &mut make)?,
     };
     let operands =
-        [z, found.scale, bias, number("mean_of_none", 0.0, &mut made)?, number("variance_of_none", 1.0, &mut made)?];
-    let z = made.op("BatchNormalization", &operands, "scaled", &own, &[("epsilon", Attr::Float(0.0))])?;
-    let result = made.views().transpose(z, &format!("{base}.pixels"), &inverse(&order))?;
-    replace(graph, last, y, result)?;
+        [z, found.scale, bias, number("mean_of_none", 0.0, &mut make)?, number("variance_of_none", 1.0, &mut make)?];
+    let z = make.op("BatchNormalization", operands).attr("epsilon", Attr::Float(0.0)).shaped("scaled", &own)?;
+    let result = make.transpose(z, "pixels", &perm::inverse(&order))?;
+    replace_value(graph, y, result, [last])?;
     Ok(Some((y, result)))
 }
 
 /// `(x - mean) / sqrt(variance + epsilon)` of channels, the second axis.
-fn normalized(made: &mut Made<'_>, found: &Found, x: ValueId, own: &[Dim]) -> Result<ValueId, PassError> {
+fn normalized(make: &mut Builder<'_>, found: &Found, x: ValueId, own: &[Dim]) -> Result<ValueId, DuplicateName> {
     let mut one = own.to_vec();
     one[1] = Dim::ONE;
     let taps: Vec<i64> = [1, found.channels].into_iter().chain(own.iter().skip(2).map(|_| 1)).collect();
-    let weights = made.filled("mean_weights", DType::F32, &taps, 1.0 / found.channels as f64)?;
-    let epsilon = made.filled("epsilon", DType::F32, &[], found.epsilon.into())?;
-    let mean = made.op("Conv", &[x, weights], "mean", &one, &[])?;
-    let centred = made.op("Sub", &[x, mean], "centred", own, &[])?;
-    let squares = made.op("Mul", &[centred, centred], "squares", own, &[])?;
-    let variance = made.op("Conv", &[squares, weights], "variance", &one, &[])?;
-    let variance = made.op("Add", &[variance, epsilon], "variance_and_epsilon", &one, &[])?;
-    let deviation = made.op("Sqrt", &[variance], "deviation", &one, &[])?;
-    let scale = made.op("Reciprocal", &[deviation], "per_deviation", &one, &[])?;
-    made.op("Mul", &[centred, scale], "normalized", own, &[])
+    let weights = make.filled("mean_weights", DType::F32, &taps, 1.0 / found.channels as f64)?;
+    let epsilon = make.filled("epsilon", DType::F32, &[], found.epsilon.into())?;
+    let mean = make.op("Conv", [x, weights]).shaped("mean", &one)?;
+    let centred = make.op("Sub", [x, mean]).shaped("centred", own)?;
+    let squares = make.op("Mul", [centred, centred]).shaped("squares", own)?;
+    let variance = make.op("Conv", [squares, weights]).shaped("variance", &one)?;
+    let variance = make.op("Add", [variance, epsilon]).shaped("variance_and_epsilon", &one)?;
+    let deviation = make.op("Sqrt", [variance]).shaped("deviation", &one)?;
+    let scale = make.op("Reciprocal", [deviation]).shaped("per_deviation", &one)?;
+    make.op("Mul", [centred, scale]).shaped("normalized", own)
 }

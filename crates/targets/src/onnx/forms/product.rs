@@ -15,7 +15,7 @@ use relayout_target::{Become, Cost, NodeQuery, Offer};
 pub(crate) const FORM: &str = "turned_product";
 
 /// The first operator set whose Gemm may do without a third operand.
-const GEMM_WITHOUT_SUMMAND: i64 = 11;
+pub(crate) const GEMM_WITHOUT_SUMMAND: i64 = 11;
 
 /// Most values at which Transposes are looked for.
 const LOOKED_AT: usize = 16;
@@ -145,7 +145,7 @@ pub(crate) struct Operand {
 
 impl Operand {
     fn of(query: &NodeQuery<'_>, slot: usize, turns: Turns) -> Option<Operand> {
-        let v = query.graph.node(query.node).inputs.get(slot).copied().flatten()?;
+        let v = query.graph.node(query.node).operand(slot)?;
         let shape = query.graph.value(v).ty.shape()?.to_vec();
         let wanted = Wanted::of(query.graph, v, Towards::Makers);
         (shape.len() >= 2).then(|| Operand { shape, turns, constant: (query.is_constant)(v), wanted })
@@ -299,7 +299,7 @@ pub(crate) fn gemm_kernels(query: &NodeQuery<'_>, price: &dyn Fn(&Product, Way) 
     let of = |way: Way| {
         let [a, b] = way.read();
         let set = flags(node, [("transA", a.last), ("transB", b.last)]);
-        let op = OpName { domain: String::new(), name: "Gemm".to_owned(), overload: String::new() };
+        let op = OpName::onnx("Gemm");
         Offer {
             form: FORM,
             layouts: product.layouts(way, node.inputs.len(), 2),
@@ -356,7 +356,7 @@ fn is_dequantized(graph: &Graph, v: ValueId) -> bool {
         if maker.op.is_named("DequantizeLinear") {
             return true;
         }
-        match (&maker.form, maker.inputs.first().copied().flatten()) {
+        match (&maker.form, maker.operand(0)) {
             (Form::View(_), Some(x)) => v = x,
             _ => return false,
         }

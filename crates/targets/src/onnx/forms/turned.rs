@@ -81,7 +81,7 @@ impl LayerNorms {
     /// The kernel for channels before pixels of a raised normalization.
     pub(crate) fn kernel(&self, query: &NodeQuery<'_>) -> Option<Offer> {
         let node = query.graph.node(query.node);
-        let x = node.inputs.first().copied().flatten().filter(|_| LayerNorm::is(node))?;
+        let x = node.operand(0).filter(|_| LayerNorm::is(node))?;
         let ty = &query.graph.value(x).ty;
         let elements = query.sizes.shape(query.graph, x)?.into_iter().fold(1, u64::saturating_mul);
         let bytes = ty.dtype()?.bytes(elements)?;

@@ -2,7 +2,7 @@
 //!
 //! [`MeasuredCosts`] answers in nanoseconds what one op takes on tensors of given sizes: convolutions plain and blocked, moves
 //! between the two, and the ops around them. A table is TOML: where and when it was measured, and one grid per kind of op. What
-//! lies between the points of a grid is interpolated, see `grid.rs`; what a kernel does at once (four blocks of output
+//! lies between the points of a grid is interpolated, see `measured/grid.rs`; what a kernel does at once (four blocks of output
 //! channels, rows without padding) is arithmetic in `conv.rs`, so that grids stay small.
 //!
 //! Costs are integers, and the same on every machine that reads the same table. Absent: the measuring, and time that is not
@@ -10,8 +10,6 @@
 
 mod case;
 mod conv;
-pub(crate) mod form;
-pub(crate) mod grid;
 mod moves;
 mod ops;
 mod products;
@@ -24,4 +22,4 @@ pub use case::{
 };
 pub use products::{Attention, AttentionShape, GemmShape, Projection, ProjectionShape};
 pub use specs::{ELEMENTWISE, Spec, is_binary, specs};
-pub use table::{CostsError, Machine, MeasuredCosts, Measurement, ORT_CPU};
+pub use table::{Machine, MeasuredCosts, ORT_CPU};

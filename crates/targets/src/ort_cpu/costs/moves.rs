@@ -1,9 +1,9 @@
 //! Moves and copies.
 
 use super::case::{Case, Copy, Reorder, Side};
-use super::grid::{exp2, log2};
 use super::specs::{COPIES, REORDERS};
 use super::table::MeasuredCosts;
+use crate::measured::grid::{exp2, log2};
 
 /// What a permutation is once axes of size 1 are gone and axes that stay together are one.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -34,18 +34,6 @@ impl Spec {
     pub fn case(&self, point: &[u64], block: u64) -> Case {
         (self.make)(point, block)
     }
-
-    /// Every point of the product of some axes, the last fastest.
-    #[must_use]
-    pub fn points(axes: &[Vec<u64>]) -> Vec<Vec<u64>> {
-        axes.iter().fold(vec![Vec::new()], |points, axis| {
-            let extended = |point: &Vec<u64>| {
-                let point = point.clone();
-                axis.iter().map(move |&x| point.iter().copied().chain([x]).collect::<Vec<u64>>())
-            };
-            points.iter().flat_map(extended).collect()
-        })
-    }
 }
 
 /// Coordinate `i` of a point.
@@ -119,6 +107,10 @@ pub fn specs() -> Vec<Spec> {
 
 const WIDTHS: &[u64] = &[7, 14, 28, 56, 112];
 
+/// Rows and columns of filters that read ordinary images.
+const FILTERS: (&str, &[u64]) = ("k", &[1, 3, 7]);
+const STRIDES: (&str, &[u64]) = ("stride", &[1, 2]);
+
 fn blocked_convs() -> Vec<Spec> {
     let conv = |c: u64, m: u64, size: [u64; 2], k: u64, stride: u64| ConvShape::same(c, m, size, k, stride);
     let blocked = |shape: ConvShape| Case::Conv(shape, Form::Blocked);
@@ -154,7 +146,7 @@ fn blocked_convs() -> Vec<Spec> {
         }),
         Spec::new(
             "conv-blocked-depthwise",
-            &[("blocks", &[1, 4, 16]), ("k", &[1, 3, 5, 7]), ("stride", &[1, 2]), ("w", WIDTHS)],
+            &[("blocks", &[1, 4, 16]), ("k", &[1, 3, 5, 7]), STRIDES, ("w", WIDTHS)],
             move |at, b| {
                 let c = p(at, 0) * b;
                 blocked(conv(c, c, image(p(at, 3)), p(at, 1), p(at, 2)).grouped(c))
@@ -162,13 +154,7 @@ fn blocked_convs() -> Vec<Spec> {
         ),
         Spec::new(
             "conv-from-nchw",
-            &[
-                ("c", &[1, 3, 8]),
-                ("out_blocks", &[1, 2, 4]),
-                ("k", &[1, 3, 7]),
-                ("stride", &[1, 2]),
-                ("w", &[14, 28, 112]),
-            ],
+            &[("c", &[1, 3, 8]), ("out_blocks", &[1, 2, 4]), FILTERS, STRIDES, ("w", &[14, 28, 112])],
             move |at, b| {
                 let shape = conv(p(at, 0).min(b - 1), p(at, 1) * b, image(p(at, 4)), p(at, 2), p(at, 3));
                 Case::Conv(shape, Form::BlockedFromNchw)
@@ -216,7 +202,7 @@ fn plain_convs() -> Vec<Spec> {
         ),
         Spec::new(
             "conv-plain-depthwise",
-            &[("c", &[16, 128]), ("k", &[3, 5, 7]), ("stride", &[1, 2]), ("w", WIDTHS)],
+            &[("c", &[16, 128]), ("k", &[3, 5, 7]), STRIDES, ("w", WIDTHS)],
             move |at, _| {
                 let c = p(at, 0);
                 plain(conv(c, c, image(p(at, 3)), p(at, 1), p(at, 2)).grouped(c))
@@ -245,7 +231,7 @@ fn volumes() -> Vec<Spec> {
         ),
         Spec::new(
             "conv-volume-kernel",
-            &[("kd", &[1, 3]), ("k", &[1, 3, 7]), ("stride", &[1, 2]), ("w", &[7, 14, 28])],
+            &[("kd", &[1, 3]), ("k", &[1, 3, 7]), STRIDES, ("w", &[7, 14, 28])],
             |at, _| {
                 let image = ConvShape::same(64, 64, [p(at, 3); 2], p(at, 1), p(at, 2));
                 Case::Volume(VolumeShape { kd: p(at, 0), ..VolumeShape::same(image, FRAMES) })
@@ -369,7 +355,7 @@ fn pools() -> Vec<Spec> {
             stride: [stride; 2],
         };
         if matches!(kind, Pool::Max | Pool::Average) {
-            let axes: &[(&'static str, &[u64])] = &[("k", &[2, 3, 7]), ("stride", &[1, 2]), ("w", &[7, 14, 28, 56])];
+            let axes: &[(&'static str, &[u64])] = &[("k", &[2, 3, 7]), STRIDES, ("w", &[7, 14, 28, 56])];
             all.push(Spec::new(*name, axes, move |at, b| {
                 Case::Pool(*kind, shape(image(p(at, 2)), p(at, 0), p(at, 1), b), *blocked)
             }));

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::case::Case;
-use super::form;
-use super::grid::Grid;
 use super::specs::specs;
+use crate::measured::grid::Grid;
+use crate::measured::{CostsError, Measurement, file};
 
 /// The table that comes with the target `ort-cpu`.
 pub const ORT_CPU: (&str, &str) = ("ort-cpu.costs.toml", include_str!("../ort-cpu.costs.toml"));
@@ -36,53 +36,6 @@ pub struct Machine {
     pub node_ns: u64,
 }
 
-/// A table that can't be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CostsError {
-    /// The text is not a table.
-    #[error("table of costs `{name}`: {why}; `relayout calibrate` writes one that can be read")]
-    Malformed {
-        /// File or name.
-        name: String,
-        /// What is wrong, and where.
-        why: String,
-    },
-    /// The table was written by another version, whose grids are others.
-    #[error(
-        "table of costs `{name}` has format {format}, and this version reads format {reads}; measure again with `relayout calibrate`"
-    )]
-    OtherFormat {
-        /// File or name.
-        name: String,
-        /// What it says.
-        format: u64,
-        /// What this version reads.
-        reads: u64,
-    },
-    /// The table has the costs of another target.
-    #[error("table of costs `{name}` is about target `{target}`, not `{wanted}`")]
-    OtherTarget {
-        /// File or name.
-        name: String,
-        /// What it says.
-        target: String,
-        /// The target that it was given to.
-        wanted: String,
-    },
-}
-
-/// One grid as it was measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Measurement {
-    /// Name of the grid.
-    pub name: String,
-    /// Names of its axes and their points.
-    pub axes: Vec<(String, Vec<u64>)>,
-    /// Nanoseconds of the op at each point, the last axis fastest.
-    pub ns: Vec<u64>,
-}
-
 /// What ops cost on a machine that was measured.
 #[derive(Clone, Debug)]
 pub struct MeasuredCosts {
@@ -98,7 +51,7 @@ struct File {
     #[serde(rename = "target")]
     _target: String,
     measured: Machine,
-    grid: form::Lists,
+    grid: file::Lists,
 }
 
 impl MeasuredCosts {
@@ -108,10 +61,10 @@ impl MeasuredCosts {
     /// [`CostsError::Malformed`] with the place, or what else the table is if not one of this version and target.
     pub fn parse(name: &str, text: &str) -> Result<MeasuredCosts, CostsError> {
         let malformed = |why: String| CostsError::Malformed { name: name.to_owned(), why };
-        form::head(name, text, TARGET, FORMAT)?;
-        let file: File = form::parse(name, text)?;
-        let measured = form::measurements(file.grid).map_err(malformed)?;
-        MeasuredCosts::new(file.measured, measured).map_err(malformed)
+        file::head(name, text, TARGET, FORMAT)?;
+        let read: File = file::parse(name, text)?;
+        let measured = file::measurements(read.grid).map_err(malformed)?;
+        MeasuredCosts::new(read.measured, measured).map_err(malformed)
     }
 
     /// The table that comes with the target `ort-cpu`.
@@ -136,12 +89,12 @@ impl MeasuredCosts {
             }
         }
         let (block, node_ns) = (machine.block, machine.node_ns);
-        let wanted = specs().into_iter().map(|spec| form::Wanted {
+        let wanted = specs().into_iter().map(|spec| file::Wanted {
             name: spec.name.clone(),
             axes: spec.axes.iter().map(|(name, _)| *name).collect(),
             work: move |point: &[u64]| spec.case(point, block).work(block),
         });
-        let grids = form::grids(measured, wanted, node_ns)?;
+        let grids = file::grids(measured, wanted, node_ns)?;
         Ok(MeasuredCosts { machine, grids })
     }
 
@@ -153,10 +106,10 @@ impl MeasuredCosts {
             "# What ops of ONNX Runtime cost, measured by `relayout calibrate`. Each list `ns` has the nanoseconds of one op at every\n\
              # point of its axes, the last axis fastest.\nformat = {FORMAT}\ntarget = \"{TARGET}\"\n\n[measured]\nmachine = {}\ndate = {}\nruntime = {}\n\
              threads = {threads}\nblock = {block}\nnode_ns = {node_ns}\n{}",
-            form::quoted(processor),
-            form::quoted(date),
-            form::quoted(runtime),
-            form::grids_text(measured),
+            file::quoted(processor),
+            file::quoted(date),
+            file::quoted(runtime),
+            file::grids_text(measured),
         )
     }
 

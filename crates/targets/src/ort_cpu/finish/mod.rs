@@ -1,107 +1,38 @@
 //! What is written once layouts are: forms of several nodes, what the runtime's convolutions take in, and what keeps a file's decisions
 //! when the runtime loads it.
 
-mod guard;
+mod fuse;
+mod guard_host;
+mod join_reshapes;
+mod lower_kernels;
+mod lower_moves;
+mod lower_signals;
+mod lower_volumes;
 mod make;
-mod nchwc;
 mod norm;
-mod parts;
 mod reduced;
 mod run_moves;
 mod scale;
-mod signal;
+mod split_parts;
 mod unfold;
-mod volume;
 mod volume_moves;
-mod widen;
 
-pub(super) use volume_moves::is_sayable as can_move;
+pub(super) use scale::is_sayable as can_write_scale;
+pub(super) use volume_moves::can_move;
 
 use super::Block;
-use relayout_ir::form::{Form, KernelLayouts};
-use relayout_ir::graph::{Graph, NodeId, Op};
-use relayout_ir::op::NCHWC;
-use relayout_target::{Context, Declared, Fact, Pass, PassError, Slot};
+use relayout_target::Pass;
 
 /// The passes, in their order.
 pub(super) fn passes(block: Block, guarded: bool) -> Vec<Pass> {
-    let lower = Declared {
-        needs: &[Fact::Layouts],
-        after: &["raise_to_digits"],
-        before: &["write_forms"],
-        ..Declared::new("lower_blocks", Slot::Write, "views that the dialect needs are there")
-    };
-    let moves = Declared {
-        needs: &[Fact::Packed],
-        before: &["split_moves"],
-        ..Declared::new("lower_moves", Slot::Finish, "looks at the moves that are left; those of constants are gone")
-    };
     vec![
-        Pass::on_each_graph(lower, move |graph, cx| lower_blocks(graph, cx, block.channels(), guarded)),
-        Pass::on_each_graph(moves, |graph, _| lower_moves(graph)),
+        lower_signals::pass(),
+        lower_kernels::pass(),
+        join_reshapes::pass(),
+        fuse::pass(),
+        lower_volumes::pass(),
+        split_parts::pass(),
+        guard_host::pass(block, guarded),
+        lower_moves::pass(),
     ]
-}
-
-/// Moves of volumes, and to channels that lie apart.
-fn lower_moves(graph: &mut Graph) -> Result<(), PassError> {
-    for n in graph.order().unwrap_or_default() {
-        let _ = volume_moves::say(graph, n)? || run_moves::say(graph, n)?;
-    }
-    Ok(())
-}
-
-fn lower_blocks(graph: &mut Graph, cx: &mut Context<'_>, block: u64, guarded: bool) -> Result<(), PassError> {
-    let opset = cx.settings.opset;
-    let signals = signal::say_images(graph)?;
-    norm::say_norms(graph, opset)?;
-    say_kernels(graph, block)?;
-    if signals {
-        signal::join_reshapes(graph)?;
-    }
-    nchwc::fuse(graph)?;
-    volume::say_convolutions(graph, opset)?;
-    parts::split_parts(graph, opset)?;
-    let plain: Vec<NodeId> =
-        graph.order().unwrap_or_default().into_iter().filter(|&n| guard::needs_shield(graph, n, block)).collect();
-    guard::guard(graph, guarded.then_some(block), &plain)?;
-    plain.into_iter().try_for_each(|n| guard::part_output(graph, n))
-}
-
-/// Whether a form of several nodes can be written for this node.
-pub(super) fn can_write(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> bool {
-    match graph.node(n).onnx() {
-        Some("Conv") if volume::is_volume(graph, n) => volume::is_sayable(graph, n),
-        Some("Conv") => widen::is_sayable(graph, n),
-        Some("ReduceMean" | "ReduceMax" | "Pad" | "Slice" | "MaxPool") => true,
-        _ => scale::is_sayable(graph, n, layouts),
-    }
-}
-
-/// Says every such kernel of a graph, for hosts of this block.
-fn say_kernels(graph: &mut Graph, block: u64) -> Result<(), PassError> {
-    for n in graph.order().unwrap_or_default() {
-        // A shift that went into the bias before it is gone.
-        if !graph.contains(n) {
-            continue;
-        }
-        let node = graph.node(n);
-        let (Form::Kernel(layouts), Op::Onnx(op)) = (&node.form, &node.op) else { continue };
-        if op.domain == NCHWC {
-            continue;
-        }
-        // What was made for a normalization runs as ONNX has it.
-        if layouts.ins.iter().chain(&layouts.outs).all(Option::is_none) {
-            continue;
-        }
-        let layouts = layouts.as_ref().clone();
-        match node.onnx() {
-            Some("Conv") if volume::is_volume(graph, n) => volume::pack(graph, n, block, &layouts)?,
-            Some("Conv") => widen::say(graph, n, block, &layouts)?,
-            Some("MaxPool") => volume::say_maximum(graph, n)?,
-            Some("ReduceMean" | "ReduceMax") => reduced::say(graph, n, &layouts)?,
-            Some("Pad" | "Slice") => unfold::say(graph, n, &layouts)?,
-            _ => scale::say(graph, n, &layouts)?,
-        }
-    }
-    Ok(())
 }

@@ -15,8 +15,8 @@
 //! they become channels of one image. Constant scales and shifts that follow are those of the last convolution.
 
 use super::make::Maker;
-use super::nchwc::convolution;
-use super::scale::{become_convolution, constant_scale, convolve_images, reshape};
+use super::scale::{become_convolution, constant_scale, convolve_images};
+use crate::ort_cpu::nodes::{convolution, reshape};
 use relayout_eval::{Affine, floats};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;

@@ -1,6 +1,6 @@
 //! Means and maxima over rows and columns that drop these axes: a global pool, and a Reshape to a number per image and channel.
 
-use super::unfold::become_reshape;
+use crate::ort_cpu::nodes::become_reshape;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts};

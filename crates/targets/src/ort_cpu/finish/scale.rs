@@ -6,16 +6,16 @@
 //! they become channels of one image.
 
 use super::make::Maker;
-use super::nchwc::convolution;
+use crate::ort_cpu::nodes::{convolution, insert_reshape, reshape};
 use relayout_eval::{Affine, floats, reading};
 use relayout_ir::attr::{Attr, Attrs};
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
+use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::{Layout, Segment};
-use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
+use relayout_ir::patch::{Patch, constant_node, remove_dead};
 use relayout_ir::storage::{axes_in_runs, image_in_runs};
 use relayout_ir::types::Type;
 use relayout_target::PassError;
@@ -24,7 +24,7 @@ use relayout_target::PassError;
 const BIAS: usize = 2;
 
 /// Whether the scale is constant and known, or computed.
-pub(super) fn is_sayable(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> bool {
+pub(crate) fn is_sayable(graph: &Graph, n: NodeId, layouts: &KernelLayouts) -> bool {
     let computed = layouts.ins.iter().flatten().count() == 2;
     computed || constant_scale(graph, n, layouts).is_some()
 }
@@ -253,45 +253,4 @@ pub(super) fn become_convolution(
         .collect();
     *graph.attrs_mut(n) = attrs;
     graph.set_form(n, Form::Kernel(Box::new(KernelLayouts { ins, outs: outs.to_vec() })));
-}
-
-/// The same bytes in other extents, declared as they are: a value without a layout of its own.
-pub(super) fn reshape(
-    graph: &mut Graph,
-    n: NodeId,
-    x: ValueId,
-    target: &[i64],
-    shape: Vec<Dim>,
-) -> Result<ValueId, PassError> {
-    let rank = shape.len();
-    let plain = (Type::tensor(DType::F32, shape), Layout::row_major(rank));
-    insert_reshape(graph, n, x, target, plain, (vec![], vec![]), None)
-}
-
-/// The same bytes as a value of another type and layout, read by these.
-pub(super) fn insert_reshape(
-    graph: &mut Graph,
-    n: NodeId,
-    x: ValueId,
-    target: &[i64],
-    (ty, layout): (Type, Layout),
-    (uses, outputs): (Vec<Use>, Vec<usize>),
-    takes_name_of: Option<ValueId>,
-) -> Result<ValueId, PassError> {
-    let rank = graph.node(n).rank;
-    let name = graph.fresh_name(&format!("{}.shape", graph.value(x).name));
-    let extents = Type::tensor(DType::I64, vec![Dim::from(target.len() as i64)]);
-    let extents = graph.add_single(constant_node(Constant::ints(target), rank), name, extents)?;
-    let op = OpName { domain: String::new(), name: "Reshape".to_owned(), overload: String::new() };
-    let mut node = Node::new(Op::Onnx(op), vec![Some(x), Some(extents)]);
-    node.rank = rank;
-    let own = |layout: &Layout| (!layout.is_row_major()).then(|| layout.clone());
-    let layouts = KernelLayouts { ins: vec![own(&graph.value(x).layout)], outs: vec![own(&layout)] };
-    node.form = Form::Kernel(Box::new(layouts));
-    let name = format!("{}.reshaped", graph.value(x).name);
-    let mut patch = Patch::new();
-    patch.insert(Insert { node, name, ty, layout, uses, outputs, takes_name_of });
-    let made = patch.apply(graph)?;
-    let result = made.first().and_then(|&m| graph.node(m).outputs.first().copied().flatten());
-    Ok(result.unwrap_or(x))
 }

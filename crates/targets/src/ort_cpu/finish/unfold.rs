@@ -1,7 +1,7 @@
 //! Pad and Slice of a blocked image, declared with all its digits: `[N, C, H, W]` is `[N, C/B, H, W, B]`, byte by byte. The op then
 //! speaks of these axes, and a Reshape back declares the result as the other blocked ops have it. A signal has no rows.
 
-use super::scale::reshape;
+use crate::ort_cpu::nodes::{become_reshape, reshape};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
@@ -29,24 +29,6 @@ pub(super) fn say(graph: &mut Graph, n: NodeId, layouts: &KernelLayouts) -> Resu
     let target: Vec<i64> = [0, slots].into_iter().chain(std::iter::repeat_n(0, blocked.rank() - 2)).collect();
     let made = unfolded.add(graph, n)?;
     become_reshape(graph, n, made, &target, Some(blocked))
-}
-
-/// Makes a node a Reshape of this value, its result in this layout.
-pub(super) fn become_reshape(
-    graph: &mut Graph,
-    n: NodeId,
-    x: ValueId,
-    target: &[i64],
-    to: Option<Layout>,
-) -> Result<(), PassError> {
-    let name = format!("{}.shape", graph.value(x).name);
-    let target = ints(graph, n, &name, target)?;
-    let from = Some(graph.value(x).layout.clone()).filter(|l| !l.is_row_major());
-    graph.set_inputs(n, vec![Some(x), Some(target)]);
-    graph.set_op(n, OpName { domain: String::new(), name: "Reshape".to_owned(), overload: String::new() }, 0);
-    graph.attrs_mut(n).clear();
-    graph.set_form(n, Form::Kernel(Box::new(KernelLayouts { ins: vec![from], outs: vec![to] })));
-    Ok(())
 }
 
 fn ints(graph: &mut Graph, n: NodeId, name: &str, values: &[i64]) -> Result<ValueId, PassError> {

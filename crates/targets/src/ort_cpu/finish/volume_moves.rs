@@ -1,11 +1,10 @@
 //! Moves of volumes to, from and between blocks of their channels, as those of images and of runs of pixels. Reshapes stand
 //! between the declarations, and move nothing.
 
-use super::scale::insert_reshape;
-use super::unfold::become_reshape;
+use crate::ort_cpu::nodes::{become_reshape, insert_reshape, numbers};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::op::is_among_signals;
 use relayout_ir::storage::{BlockedVolume, blocked_axes, blocked_volume, storage_shape};
@@ -13,15 +12,15 @@ use relayout_ir::types::Type;
 use relayout_target::PassError;
 use relayout_target::moves::{Moved, moved};
 
-/// Says such a move, if the node is one.
-pub(super) fn say(graph: &mut Graph, n: NodeId) -> Result<bool, PassError> {
+/// Lowers such a move, if the node is one; says whether it is.
+pub(super) fn lower(graph: &mut Graph, n: NodeId) -> Result<bool, PassError> {
     let Some(Moved { source, result, left }) = moved(graph, n) else { return Ok(false) };
     let to = graph.value(result).layout.clone();
     let sides = (blocked_volume(&left), blocked_volume(&to));
     if sides == (None, None) {
         return Ok(false);
     }
-    let unsayable = |graph: &Graph| {
+    let refused = |graph: &Graph| {
         let first = format!("{} can't be moved from {left} to {to}", graph.node(n).describe(graph));
         PassError::invalid("lower_moves", first)
     };
@@ -35,27 +34,24 @@ pub(super) fn say(graph: &mut Graph, n: NodeId) -> Result<bool, PassError> {
         (None, None) => None,
     };
     let stored = graph.storage_shape(result, &to);
-    let (Some(steps), Some(stored)) = (steps, stored) else { return Err(unsayable(graph)) };
-    let Some(target) = numbers(&stored) else { return Err(unsayable(graph)) };
+    let (Some(steps), Some(stored)) = (steps, stored) else { return Err(refused(graph)) };
+    let Some(target) = numbers(&stored) else { return Err(refused(graph)) };
     let mut at = source;
     for step in steps {
         let declared = storage_shape(&step.dims, &step.from, graph.storage).and_then(|d| numbers(&d));
-        let Some(declared) = declared else { return Err(unsayable(graph)) };
+        let Some(declared) = declared else { return Err(refused(graph)) };
         let ty = Type::tensor(DType::F32, step.dims);
-        at = insert_reshape(graph, n, at, &declared, (ty.clone(), step.from), (vec![], vec![]), None)?;
-        let mut node = Node::new(Op::Relayout, vec![Some(at)]);
-        node.rank = graph.node(n).rank;
-        let name = graph.fresh_name(&format!("{}.{}", graph.value(result).name, step.to));
-        at = graph.add_single(node, name, ty)?;
-        *graph.value_mut(at).layout = step.to;
+        at = insert_reshape(graph, n, at, &declared, (ty, step.from), (vec![], vec![]), None)?;
+        let name = format!("{}.{}", graph.value(result).name, step.to);
+        at = Builder::at(graph, n).moved(at, &name, step.to)?;
     }
     become_reshape(graph, n, at, &target, Some(to).filter(|to| !to.is_row_major()))?;
     Ok(true)
 }
 
-/// Whether a move of a value between these layouts can be said: one of a volume speaks of its extents in numbers, but for the batch.
-/// Those of signals are for what stands around convolutions of them; elsewhere they would stand for Transposes of sequences.
-pub(crate) fn is_sayable(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> bool {
+/// Whether a value can be moved between these layouts: a move of a volume needs its extents in numbers, but for the batch. Moves of
+/// signals are for what stands around convolutions of them; elsewhere they would stand for Transposes of sequences.
+pub(crate) fn can_move(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> bool {
     let is_signal = |l: &&Layout| blocked_axes(l).is_some_and(|(axes, _)| axes.h.is_none());
     if [from, to].iter().any(is_signal) && !is_among_signals(graph, graph.value(v).producer().0) {
         return false;
@@ -70,12 +66,6 @@ struct Step {
     dims: Vec<Dim>,
     from: Layout,
     to: Layout,
-}
-
-/// Extents as a Reshape takes them, of which the first may be computed.
-pub(super) fn numbers(dims: &[Dim]) -> Option<Vec<i64>> {
-    let number = |(i, d): (usize, &Dim)| d.as_const().or((i == 0).then_some(-1));
-    dims.iter().enumerate().map(number).collect()
 }
 
 /// Extents `[n, c, d, h, w]` of a volume.

@@ -6,8 +6,8 @@ use crate::ort_cpu::runs::{Runs, slots_of};
 use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
-use relayout_ir::graph::Node;
 use relayout_ir::layout::{Layout, Segment};
+use relayout_ir::op::read::{Window, group, windows};
 use relayout_ir::storage::ImageAxes;
 use relayout_target::{Become, Candidates, Cost, Form, NodeQuery, Offer};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Form for Conv {
         self.0.conv_kernels(q)
     }
 
-    fn offers_among<'c>(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+    fn offers_among(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
         self.0.convs_among(q, candidates)
     }
 
@@ -41,34 +41,33 @@ impl Form for Conv {
 }
 
 /// A convolution of images or signals with constant weights, and where their axes stand.
-fn conv_of(query: &NodeQuery<'_>) -> Option<(ImageAxes, ConvShape)> {
+pub(super) fn conv_of(query: &NodeQuery<'_>) -> Option<(ImageAxes, ConvShape)> {
     let node = query.graph.node(query.node);
     let (x, w) = (node.operand(0)?, node.operand(1)?);
-    let y = node.outputs.first().copied().flatten()?;
+    let y = node.result(0)?;
     let constant = |slot| node.operand(slot).is_none_or(|v| (query.is_constant)(v));
-    let pads = node.ints("pads").unwrap_or_default();
+    let windows = windows(query.graph, node).ok()?;
     let filters = extents(query.graph, w)?;
     let typed = query.graph.value(w).ty.dtype() == Some(DType::F32);
-    if !typed || !constant(1) || !constant(2) || pads.iter().any(|&p| p < 0) {
+    if !typed || !constant(1) || !constant(2) || windows.iter().any(|w| w.pads.0 < 0 || w.pads.1 < 0) {
         return None;
     }
     let (axes, [n, c, h, w]) = image_or_signal(query, x)?;
     let [_, _, oh, ow] = image_of(query, y, axes)?;
     let [m, _, kh, kw] = axes.extents(&filters)?;
-    let group = u64::try_from(node.int("group").unwrap_or(1)).ok();
-    let group = group.filter(|&g| g > 0 && m % g == 0 && c % g == 0)?;
-    let (stride, dilation) = (pair(node, "strides"), pair(node, "dilations"));
+    let group = group(node).ok()?.unsigned_abs();
+    (m % group == 0 && c % group == 0).then_some(())?;
+    let (stride, dilation) = (along_image(&windows, |w| w.stride)?, along_image(&windows, |w| w.dilation)?);
     Some((axes, ConvShape { n, c, h, w, m, oh, ow, kh, kw, stride, dilation, group, activation: None }))
 }
 
-/// An attribute of two numbers, both 1 unless said; of signals it is one, for columns.
-pub(super) fn pair(node: &Node, name: &str) -> [u64; 2] {
-    let list = match node.ints(name) {
-        Some(&[h, w]) => [h, w],
-        Some(&[w]) => [1, w],
-        _ => [1, 1],
-    };
-    list.map(|n| n.max(1) as u64)
+/// A number of each window, along rows and along columns; those of signals run along columns alone.
+pub(super) fn along_image(windows: &[Window], number: impl Fn(&Window) -> i64) -> Option<[u64; 2]> {
+    match windows {
+        [h, w] => Some([h, w].map(|window| number(window).unsigned_abs())),
+        [w] => Some([1, number(w).unsigned_abs()]),
+        _ => None,
+    }
 }
 
 impl Machine {
@@ -82,18 +81,26 @@ impl Machine {
     pub(super) fn conv_kernels(&self, query: &NodeQuery<'_>) -> Vec<Offer> {
         let Some((axes, conv)) = conv_of(query) else { return Vec::new() };
         let of = (axes, &conv);
-        let whole = |channels: u64| (channels / conv.group).is_multiple_of(self.block.channels());
         let mut kernels = Vec::new();
         if conv.group == 1 && conv.c < self.block.channels() {
             // Reads ordinary NCHW, of any number of channels.
             kernels.extend(self.conv(query, of, Kernel::BlockedFromNchw, [None, None]));
         }
-        if conv.is_depthwise() || conv.group == 1 || (whole(conv.c) && whole(conv.m)) {
+        if self.has_whole_groups(&conv) {
             kernels.extend(self.conv(query, of, Kernel::Blocked, [None, None]));
-        } else {
-            kernels.extend(self.wider(query, of));
         }
         kernels
+    }
+
+    /// Whether the groups of a convolution are whole blocks, or a channel each, or one.
+    pub(super) fn has_whole_groups(&self, conv: &ConvShape) -> bool {
+        let whole = |channels: u64| (channels / conv.group).is_multiple_of(self.block.channels());
+        conv.is_depthwise() || conv.group == 1 || (whole(conv.c) && whole(conv.m))
+    }
+
+    /// Whether a form runs a convolution in blocks.
+    pub(super) fn runs_blocked(&self, query: &NodeQuery<'_>) -> bool {
+        !self.conv_kernels(query).is_empty() || self.wide_conv(query).is_some()
     }
 
     /// Kernels of a convolution that reads or leaves channels with pad slots between their runs: `read` and `left` are where these
@@ -123,21 +130,8 @@ impl Machine {
         kernels
     }
 
-    /// Several groups as one, whose channels are whole blocks. Weights are read as they are: legalization adds the zeros.
-    fn wider(&self, query: &NodeQuery<'_>, (axes, conv): (ImageAxes, &ConvShape)) -> Option<Offer> {
-        let joined = self.block.joined_groups(conv.group, conv.c, conv.m)?;
-        let wide = ConvShape { group: conv.group / joined, ..*conv };
-        let ordinary = wide.group == 1 && wide.c < self.block.channels();
-        let form = if ordinary { Kernel::BlockedFromNchw } else { Kernel::Blocked };
-        let mut kernel = self.conv(query, (axes, &wide), form, [None, None])?;
-        if let Some(weights) = kernel.layouts.ins.get_mut(1) {
-            *weights = None;
-        }
-        Some(Offer { becomes: None, adds_zeros: true, ..kernel })
-    }
-
     /// The kernel whose operand and result have the pad slots of their channels there.
-    fn conv(
+    pub(super) fn conv(
         &self,
         query: &NodeQuery<'_>,
         (axes, conv): (ImageAxes, &ConvShape),

@@ -31,7 +31,7 @@ impl Form for Digits {
         self.0.digit_kernels(q)
     }
 
-    fn offers_among<'c>(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+    fn offers_among(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
         self.0.among_runs(q, candidates, |axes, map| self.0.digit_kernel(q, axes, Some(map)))
     }
 

@@ -71,7 +71,7 @@ impl Machine {
 
 /// Whether ONNX Runtime makes one Gemm of product and sum on load: of a matrix, or where all extents are known.
 fn is_one_op(query: &NodeQuery<'_>) -> bool {
-    let x = query.graph.node(query.node).inputs.first().copied().flatten();
+    let x = query.graph.node(query.node).operand(0);
     let ty = x.map(|x| &query.graph.value(x).ty);
     ty.is_some_and(|ty| ty.rank() == Some(2) || ty.const_shape().is_some())
 }

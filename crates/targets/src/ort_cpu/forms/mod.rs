@@ -13,6 +13,9 @@ mod reduce;
 mod resize;
 mod scale;
 mod volume;
+mod volume_conv;
+mod volume_max;
+mod wide_conv;
 
 pub(crate) use quantized::QuantizedPools;
 
@@ -28,9 +31,10 @@ pub(crate) fn all(machine: &Arc<Machine>) -> Vec<Box<dyn Form>> {
     vec![
         Box::new(quantized::QuantizedImages(m())),
         Box::new(conv::Conv(m())),
-        Box::new(volume::Volumes(m())),
+        Box::new(wide_conv::WideConv(m())),
+        Box::new(volume_conv::VolumeConv(m())),
         Box::new(pool::Pools(m())),
-        Box::new(volume::VolumeMaxima(m())),
+        Box::new(volume_max::VolumeMax(m())),
         Box::new(reduce::Reductions(m())),
         Box::new(digits::Digits(m())),
         Box::new(resize::Resizes(m())),

@@ -1,10 +1,11 @@
 //! Pools.
 
-use super::conv::pair;
+use super::conv::along_image;
 use crate::ort_cpu::costs::{Pool, PoolShape, Reorder, Side};
 use crate::ort_cpu::machine::{Machine, image_of, image_or_signal, op};
 use crate::ort_cpu::runs::{Runs, slots_of};
 use relayout_ir::form::KernelLayouts;
+use relayout_ir::op::read::windows;
 use relayout_ir::storage::ImageAxes;
 use relayout_target::{Become, Candidates, Cost, Form, NodeQuery, Offer};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ impl Form for Pools {
         self.0.pool_kernel(q, None).into_iter().collect()
     }
 
-    fn offers_among<'c>(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+    fn offers_among(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
         let first = |axes| axes == ImageAxes::ORIGINS[0];
         self.0.among_runs(q, candidates, |axes, map| self.0.pool_kernel(q, Some(map)).filter(|_| first(axes)))
     }
@@ -51,16 +52,21 @@ fn pool_of(query: &NodeQuery<'_>) -> Option<(Pool, ImageAxes, PoolShape)> {
         "GlobalAveragePool" => Pool::GlobalAverage,
         _ => return None,
     };
-    let y = node.outputs.first().copied().flatten()?;
+    let y = node.result(0)?;
     // The kernels leave no indices, and where a window reaches beyond the padding they divide by all of it.
-    let is_set = |name: &str| node.int(name).unwrap_or(0) != 0;
-    let counts_beyond = pool == Pool::Average && is_set("ceil_mode") && is_set("count_include_pad");
+    let counts_beyond = pool == Pool::Average && node.flag("ceil_mode") && node.flag("count_include_pad");
     if node.outputs.iter().skip(1).any(Option::is_some) || counts_beyond {
         return None;
     }
     let (axes, [n, c, h, w]) = image_or_signal(query, node.operand(0)?)?;
     let [_, _, oh, ow] = image_of(query, y, axes)?;
-    let (kernel, stride) = (pair(node, "kernel_shape"), pair(node, "strides"));
+    let (kernel, stride) = match pool {
+        Pool::GlobalMax | Pool::GlobalAverage => ([1, 1], [1, 1]),
+        Pool::Max | Pool::Average => {
+            let windows = windows(query.graph, node).ok()?;
+            (along_image(&windows, |w| w.kernel.unwrap_or(1))?, along_image(&windows, |w| w.stride)?)
+        }
+    };
     Some((pool, axes, PoolShape { n, c, h, w, oh, ow, kernel, stride }))
 }
 

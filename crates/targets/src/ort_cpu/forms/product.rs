@@ -59,7 +59,7 @@ impl Machine {
         }
         let float = |v| graph.value(v).ty.dtype() == Some(DType::F32);
         let values = || node.inputs.iter().chain(&node.outputs).flatten().copied();
-        let Some(rank) = node.outputs.first().copied().flatten().and_then(|y| graph.value(y).ty.rank()) else {
+        let Some(rank) = node.result(0).and_then(|y| graph.value(y).ty.rank()) else {
             return Vec::new();
         };
         let Some(product) =

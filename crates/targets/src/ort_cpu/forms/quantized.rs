@@ -9,6 +9,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Node, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
+use relayout_ir::op::read::windows;
 use relayout_target::{Become, Cost, Form, NodeQuery, Offer};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -106,9 +107,9 @@ impl Image {
     fn of(query: &NodeQuery<'_>) -> Option<Image> {
         let node = query.graph.node(query.node);
         let op = Quantized::of(node)?;
-        let y = node.outputs.first().copied().flatten()?;
+        let y = node.result(0)?;
         // The kernels leave no indices, and a file may have said already where the channels are.
-        if node.outputs.iter().skip(1).any(Option::is_some) || node.int("channels_last").unwrap_or(0) != 0 {
+        if node.outputs.iter().skip(1).any(Option::is_some) || node.flag("channels_last") {
             return None;
         }
         let (read, made) = (bytes_of(query, node.operand(0)?)?, bytes_of(query, y)?);
@@ -116,8 +117,8 @@ impl Image {
         if weights.is_some_and(|w| query.graph.value(w).ty.rank() != Some(4)) {
             return None;
         }
-        let kernel = node.ints("kernel_shape").unwrap_or_default();
-        let taps = kernel.iter().fold(1u64, |n, &k| n.saturating_mul(u64::try_from(k).unwrap_or(1)));
+        let windows = windows(query.graph, node).unwrap_or_default();
+        let taps = windows.iter().filter_map(|w| w.kernel).fold(1, |n, k| k.unsigned_abs().saturating_mul(n));
         Some(Image { op, read, made, taps })
     }
 }

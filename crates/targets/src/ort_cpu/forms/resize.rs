@@ -4,7 +4,6 @@ use crate::ort_cpu::costs::{ResizeShape, Scaling};
 use crate::ort_cpu::machine::{Machine, image, op};
 use crate::ort_cpu::runs::{Runs, slots_of};
 use relayout_ir::attr::Attr;
-use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::storage::ImageAxes;
@@ -30,7 +29,7 @@ impl Form for Resizes {
         self.0.resize_kernel(q, None).into_iter().collect()
     }
 
-    fn offers_among<'c>(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
+    fn offers_among(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
         let first = |axes| axes == ImageAxes::ORIGINS[0];
         self.0.among_runs(q, candidates, |axes, map| self.0.resize_kernel(q, Some(map)).filter(|_| first(axes)))
     }
@@ -52,7 +51,7 @@ struct Scaled {
 impl Scaled {
     fn of(query: &NodeQuery<'_>) -> Option<Scaled> {
         let node = query.graph.node(query.node);
-        let y = node.outputs.first().copied().flatten()?;
+        let y = node.result(0)?;
         let ([n, c, h, w], [_, _, oh, ow]) = (image(query, node.operand(0)?)?, image(query, y)?);
         let factors = factors(query, node, y)?;
         // Until opset 10 there was one way to do it.
@@ -61,8 +60,8 @@ impl Scaled {
         let coordinates = if modern { coordinates } else { "asymmetric" };
         let rounding = node.str("nearest_mode").unwrap_or("round_prefer_floor");
         let rounding = if modern { rounding } else { "floor" };
-        let plain = node.int("antialias").unwrap_or(0) == 0
-            && node.str("keep_aspect_ratio_policy").is_none_or(|policy| policy == "stretch");
+        let plain =
+            !node.flag("antialias") && node.str("keep_aspect_ratio_policy").is_none_or(|policy| policy == "stretch");
         let (mode, coordinates) = match (node.str("mode").unwrap_or("nearest"), coordinates, rounding) {
             // Between pixel centres no place is a tie at whole factors, so rounding is what taking the floor is.
             ("nearest", "asymmetric", "floor")
@@ -99,12 +98,7 @@ fn factors(query: &NodeQuery<'_>, node: &Node, y: ValueId) -> Option<[u64; 2]> {
 
 /// A short constant of floats.
 fn floats(graph: &Graph, v: ValueId) -> Option<Vec<f32>> {
-    let constant = graph.constant(v)?;
-    if constant.dtype != DType::F32 || constant.pending.is_some() || constant.elems()? > 8 {
-        return None;
-    }
-    let bytes = constant.source.bytes().ok()?;
-    Some(bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
+    Some(graph.constant(v)?.to_floats(8)?.into_iter().map(|x| x as f32).collect())
 }
 
 impl Machine {

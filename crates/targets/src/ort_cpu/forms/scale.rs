@@ -1,6 +1,7 @@
 //! Scales and shifts per channel, as depthwise convolutions of one tap.
 
 use crate::ort_cpu::costs::{ConvShape, Form as Kernel, Spread};
+use crate::ort_cpu::finish::can_write_scale as can_write;
 use crate::ort_cpu::machine::{Machine, image_of};
 use crate::ort_cpu::runs::{Runs, slots_of};
 use relayout_ir::form::KernelLayouts;
@@ -25,11 +26,12 @@ impl Form for Scales {
     }
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
-        self.0.scale_kernels(q)
+        self.0.scale_kernels(q).into_iter().filter(|offer| can_write(q.graph, q.node, &offer.layouts)).collect()
     }
 
-    fn offers_among<'c>(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, 'c>) -> Vec<Offer> {
-        self.0.among_runs(q, candidates, |axes, map| self.0.scale_kernel(q, axes, Some(map)))
+    fn offers_among(&self, q: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
+        let written = |offer: &Offer| can_write(q.graph, q.node, &offer.layouts);
+        self.0.among_runs(q, candidates, |axes, map| self.0.scale_kernel(q, axes, Some(map)).filter(written))
     }
 
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
@@ -102,7 +104,7 @@ impl Machine {
         graph.node(conv.node).onnx() == Some("Conv")
             && graph.only_use(x).is_some()
             && channels.is_multiple_of(self.block.channels())
-            && !self.conv_kernels(&conv).is_empty()
+            && self.runs_blocked(&conv)
     }
 }
 

@@ -70,7 +70,7 @@ pub(super) fn unsign_bytes(graph: &mut Graph, cx: &mut Context<'_>) -> Result<()
 fn is_signed_pair(graph: &Graph, v: ValueId) -> bool {
     let (maker, _) = graph.value(v).producer();
     let made = graph.node(maker);
-    let activation = made.inputs.first().copied().flatten().is_some_and(|x| graph.constant(x).is_none());
+    let activation = made.operand(0).is_some_and(|x| graph.constant(x).is_none());
     let readers = graph.uses(v);
     activation
         && has_signed_zero(graph, made, "QuantizeLinear")
@@ -86,7 +86,7 @@ fn has_signed_zero(graph: &Graph, node: &Node, name: &str) -> bool {
 
 /// The zero point of a node, if it is one signed byte that is known.
 fn zero_of(graph: &Graph, node: &Node) -> Option<(ValueId, i64)> {
-    let v = node.inputs.get(ZERO).copied().flatten()?;
+    let v = node.operand(ZERO)?;
     let c = graph.constant(v).filter(|c| c.dtype == DType::I8)?;
     match c.to_ints(1)?.as_slice() {
         &[zero] => Some((v, zero)),

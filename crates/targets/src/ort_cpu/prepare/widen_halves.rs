@@ -37,7 +37,7 @@ pub(super) fn widen_halves(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(
     let halves = |graph: &Graph, v: ValueId| graph.value(v).ty.dtype() == Some(DType::F16);
     let convolves = |n: NodeId| {
         let node = graph.node(n);
-        node.onnx() == Some("Conv") && node.inputs.first().copied().flatten().is_some_and(|x| halves(graph, x))
+        node.onnx() == Some("Conv") && node.operand(0).is_some_and(|x| halves(graph, x))
     };
     if !graph.nodes().any(convolves) || graph.nodes().any(|n| stands_against(graph, n)) {
         return Ok(());

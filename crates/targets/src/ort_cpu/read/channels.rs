@@ -7,6 +7,7 @@ use super::dialect;
 use petgraph::unionfind::UnionFind;
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::op::infer::infer_graph;
+use relayout_ir::op::read::{Groups, group};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Channels by value.
@@ -38,7 +39,7 @@ impl Channels {
         let mut facts: Vec<(ValueId, u64)> = Vec::new();
         for &n in order {
             let node = graph.node(n);
-            let (x, y) = (node.operand(0), node.outputs.first().copied().flatten());
+            let (x, y) = (node.operand(0), node.result(0));
             match (dialect(node), x, y) {
                 (Some("ReorderInput"), Some(x), Some(y)) => facts.extend(channels.fed(node, x).map(|c| (y, c))),
                 (Some("ReorderOutput"), Some(x), _) => {
@@ -74,7 +75,7 @@ impl Channels {
         let constant = node.inputs.iter().skip(1).take(2).flatten().all(|&v| graph.constant(v).is_some());
         if constant && is_depthwise(graph, node) && blocked.contains(&x) {
             self.join(x, y);
-        } else if !constant || node.int("group").unwrap_or(1) != 1 {
+        } else if !constant || group(node) != Ok(1) {
             facts.extend([x, y].into_iter().filter_map(|v| Some((v, self.declared(v)?))));
         }
     }
@@ -120,7 +121,6 @@ impl Channels {
 
 /// Whether each channel is a group of its own.
 pub(super) fn is_depthwise(graph: &Graph, node: &Node) -> bool {
-    let filters = node.operand(1).and_then(|w| graph.constant(w)).map(|c| c.dims.get(..2));
-    let group = node.int("group").unwrap_or(1);
-    group > 1 && filters == Some(Some(&[group, 1]))
+    let filters = node.operand(1).and_then(|w| graph.constant(w));
+    filters.and_then(|c| Groups::of(node, &c.dims)).is_some_and(Groups::is_depthwise)
 }

@@ -1,12 +1,12 @@
 //! What ONNX Runtime makes of standard ops before it runs them, as those again, so that rules which know the exports see them.
 
 use super::{OPSET, SUM, node_of, put, put_instead};
+use crate::ort_cpu::taken_in::Activation;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, Use, ValueId};
+use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::patch::{NewOperand, Patch, remove_dead};
-use relayout_target::views::standard;
 use relayout_target::{PassError, each_graph};
 
 /// The domain of the fused ops.
@@ -38,7 +38,7 @@ fn write_out(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     let Op::Onnx(op) = &node.op else { return Ok(()) };
     match (op.domain.as_str(), op.name.as_str()) {
         (DOMAIN, "FusedConv") => {
-            graph.set_op(n, standard("Conv"), OPSET);
+            graph.set_op(n, OpName::onnx("Conv"), OPSET);
             write_out_convolution(graph, n).map(drop)
         }
         (DOMAIN, "FusedMatMul") => product(graph, n),
@@ -85,17 +85,10 @@ fn activation(node: &Node) -> Option<Node> {
         Some(Attr::Floats(params)) => params.as_slice(),
         _ => &[],
     };
-    let named = |names: &[&'static str]| -> Vec<(&'static str, Attr)> {
-        names.iter().zip(params).map(|(&name, &p)| (name, Attr::Float(p))).collect()
-    };
     let op = node.str("activation")?;
-    let attrs = match op {
-        "LeakyRelu" => named(&["alpha"]),
-        "HardSigmoid" => named(&["alpha", "beta"]),
-        "Clip" => named(&["min", "max"]),
-        // One that ONNX does not have, no rule knows either: it stays an op of its name.
-        _ => named(&[]),
-    };
+    // One that ONNX does not have, no rule knows either: it stays an op of its name.
+    let names = Activation::named(op).into_iter().flat_map(Activation::attributes);
+    let attrs: Vec<_> = names.zip(params).map(|(name, &p)| (name, Attr::Float(p))).collect();
     let opset = if op == "HardSwish" { HARD_SWISH_OPSET } else { OPSET };
     Some(Node { opset, ..node_of(op, Vec::new(), attrs) })
 }
@@ -103,12 +96,13 @@ fn activation(node: &Node) -> Option<Node> {
 /// A product with turned operands, scaled.
 fn product(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     let node = graph.node(n);
-    let flag = |name: &str| node.int(name).unwrap_or(0) != 0;
-    let alpha = scale(node, "alpha");
-    let turned = [flag("transA"), flag("transB")];
+    let alpha = node.float("alpha").unwrap_or(1.0);
+    let turned = [node.flag("transA"), node.flag("transB")];
     let ranks: Vec<Option<usize>> =
         (0..2).map(|slot| Some(graph.value(node.operand(slot)?).ty.shape()?.len())).collect();
-    let Some(y) = node.only_result().filter(|_| !flag("transBatchA") && !flag("transBatchB")) else { return Ok(()) };
+    let Some(y) = node.only_result().filter(|_| !node.flag("transBatchA") && !node.flag("transBatchB")) else {
+        return Ok(());
+    };
     if turned.iter().zip(&ranks).any(|(&turned, rank)| turned && rank.is_none_or(|rank| rank < 2)) {
         return Ok(());
     }
@@ -116,13 +110,13 @@ fn product(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     if scaled && graph.value(y).ty.dtype() != Some(DType::F32) {
         return Ok(());
     }
-    graph.set_op(n, standard("MatMul"), OPSET);
+    graph.set_op(n, OpName::onnx("MatMul"), OPSET);
     graph.attrs_mut(n).clear();
     for (slot, rank) in ranks.into_iter().enumerate().filter(|(slot, _)| turned[*slot]) {
         let (Some(x), Some(rank)) = (graph.node(n).operand(slot), rank) else { continue };
-        let mut perm: Vec<i64> = (0..rank as i64).collect();
+        let mut perm: Vec<usize> = (0..rank).collect();
         perm.swap(rank - 2, rank - 1);
-        let node = node_of("Transpose", vec![Some(x)], [("perm", Attr::Ints(perm))]);
+        let node = node_of("Transpose", vec![Some(x)], [("perm", Attr::axes(&perm))]);
         put(graph, n, node, x, vec![Use { node: n, slot }])?;
     }
     if !scaled {
@@ -136,17 +130,10 @@ fn product(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     patch.apply(graph).map(drop)
 }
 
-fn scale(node: &Node, name: &str) -> f32 {
-    match node.attrs.get(name) {
-        Some(Attr::Float(x)) => *x,
-        _ => 1.0,
-    }
-}
-
 /// A sum and the normalization of it.
 fn normalization(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     let node = graph.node(n);
-    let result = |k: usize| node.outputs.get(k).copied().flatten();
+    let result = |k: usize| node.result(k);
     let unread = |k: usize| result(k).is_none_or(|v| graph.use_count(v) == 0 && !graph.is_output(v));
     let (Some(x), Some(skip), Some(gamma)) = (node.operand(0), node.operand(1), node.operand(2)) else { return Ok(()) };
     if !unread(1) || !unread(2) || node.operand(4).is_some() {
@@ -159,7 +146,7 @@ fn normalization(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
         None => put(graph, n, add, x, Vec::new())?,
     };
     let Some(added) = made.first().and_then(|&n| graph.node(n).only_result()) else { return Ok(()) };
-    let Some(y) = graph.node(n).outputs.first().copied().flatten() else { return Ok(()) };
+    let Some(y) = graph.node(n).result(0) else { return Ok(()) };
     let mut norm = node_of("LayerNormalization", vec![Some(added), Some(gamma), beta], [("axis", Attr::Int(-1))]);
     norm.opset = LAYER_OPSET;
     norm.attrs.extend(epsilon.map(|epsilon| ("epsilon".to_owned(), epsilon)));
@@ -172,8 +159,8 @@ fn normalization(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
 /// bias.
 fn rows(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     let node = graph.node(n);
-    let plain = ["transA", "transB"].iter().all(|name| node.int(name).unwrap_or(0) == 0)
-        && ["alpha", "beta"].iter().all(|name| scale(node, name).to_bits() == 1f32.to_bits());
+    let plain = !["transA", "transB"].iter().any(|name| node.flag(name))
+        && ["alpha", "beta"].iter().all(|name| node.float(name).is_none_or(|x| x.to_bits() == 1f32.to_bits()));
     let (Some(a), Some(b), Some(y)) = (node.operand(0), node.operand(1), node.only_result()) else { return Ok(()) };
     let bias = node.operand(2);
     let Some((x, after)) = between_reshapes(graph, a, y).filter(|_| plain) else { return Ok(()) };

@@ -16,13 +16,13 @@ pub use fused::write_out_fused;
 use relayout_eval::Picked;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
-use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, Use, ValueId};
+use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::NCHWC;
+use relayout_ir::op::read::group;
 use relayout_ir::patch::{Insert, NewOperand, Patch, remove_dead};
 use relayout_ir::types::Type;
 use relayout_target::Lifted;
-use relayout_target::views::standard;
 use std::collections::BTreeSet;
 
 /// The operand of a blocked convolution that is added to its result.
@@ -129,7 +129,7 @@ fn drop_guards(graph: &mut Graph) -> Result<(), DuplicateName> {
     let mut ends = Vec::new();
     for n in graph.order().unwrap_or_default() {
         let node = graph.node(n);
-        let Some(y) = node.outputs.first().copied().flatten() else { continue };
+        let Some(y) = node.result(0) else { continue };
         let is_guard = |v: &ValueId| guards.contains(v);
         let constant = |v: &ValueId| graph.constant(*v).is_some();
         let operands: Vec<ValueId> = node.inputs.iter().copied().flatten().collect();
@@ -149,16 +149,16 @@ fn drop_guards(graph: &mut Graph) -> Result<(), DuplicateName> {
 }
 
 fn become_op(graph: &mut Graph, n: NodeId, name: &str) {
-    graph.set_op(n, standard(name), OPSET);
+    graph.set_op(n, OpName::onnx(name), OPSET);
 }
 
 fn is_last(node: &Node) -> bool {
-    node.int("channels_last").unwrap_or(0) != 0
+    node.flag("channels_last")
 }
 
 /// A node of the standard domain.
 fn node_of(op: &str, inputs: Vec<Option<ValueId>>, attrs: impl IntoIterator<Item = (&'static str, Attr)>) -> Node {
-    let mut node = Node::new(Op::Onnx(standard(op)), inputs);
+    let mut node = Node::new(Op::Onnx(OpName::onnx(op)), inputs);
     node.opset = OPSET;
     node.attrs.extend(attrs.into_iter().map(|(name, attr)| (name.to_owned(), attr)));
     node
@@ -202,11 +202,17 @@ fn reorder_output(graph: &mut Graph, n: NodeId, channels: &Channels) -> Result<V
 }
 
 /// Turns what a node reads, if it should be.
-fn turned(graph: &mut Graph, n: NodeId, x: ValueId, perm: &[i64], should: bool) -> Result<Vec<NodeId>, DuplicateName> {
+fn turned(
+    graph: &mut Graph,
+    n: NodeId,
+    x: ValueId,
+    perm: &[usize],
+    should: bool,
+) -> Result<Vec<NodeId>, DuplicateName> {
     if !should {
         return Ok(Vec::new());
     }
-    let node = node_of("Transpose", vec![Some(x)], [("perm", Attr::Ints(perm.to_vec()))]);
+    let node = node_of("Transpose", vec![Some(x)], [("perm", Attr::axes(perm))]);
     put(graph, n, node, x, vec![Use { node: n, slot: 0 }])
 }
 
@@ -216,7 +222,7 @@ fn cut_filters(graph: &mut Graph, n: NodeId, channels: &Channels) -> Result<(), 
     let (Some(x), Some(y)) = (node.operand(0), node.only_result()) else { return Ok(()) };
     let (read, left) = (channels.kept(x), channels.kept(y));
     let one_by_one = is_depthwise(graph, node);
-    let whole = node.int("group").unwrap_or(1) == 1;
+    let whole = group(node) == Ok(1);
     let mut patch = Patch::new();
     for slot in [1, 2] {
         let Some((v, c)) = node.operand(slot).and_then(|v| Some((v, graph.constant(v)?))) else { continue };

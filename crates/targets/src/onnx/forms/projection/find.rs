@@ -1,14 +1,13 @@
 //! Projections: `MatMul(x, W) + b`, perhaps with a Reshape to `[rows.., heads.., width]` behind it.
 
-use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Atom, AtomId, Bound, Form, Role, View};
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
+use relayout_ir::op::read::is_constant;
 use relayout_ir::patch::remove_dead;
 use relayout_ir::raised::{Projection, ProjectionForm};
 use relayout_ir::storage::reshape_target;
-use relayout_target::views::is_constant;
 use rustc_hash::FxHashSet;
 
 /// A projection of a graph.
@@ -108,15 +107,15 @@ fn find(graph: &Graph, last: NodeId, y: ValueId, ends: NodeId) -> Option<Found> 
     })
 }
 
-/// Whether rows of the operand can be one axis and those of the result apart again, in the order of each form. Export says views by
-/// numbers, and by one extent that is left open.
+/// Whether rows of the operand can be one axis and those of the result apart again, in the order of each form. Export writes
+/// views in numbers, and with one extent that is left open.
 fn is_flat(from: &[Dim], shape: &[Dim], rows: usize, heads: i64) -> bool {
     let Some((inputs, width)) = from.last().zip(shape.last()) else { return false };
     let Some((all, columns)) = Dim::product(&shape[..rows]).zip(width.checked_mul(&Dim::from(heads))) else {
         return false;
     };
     let stored = |shape: &[Dim], order: &[usize]| order.iter().map(|&axis| shape[axis].clone()).collect::<Vec<Dim>>();
-    let sayable = |form| {
+    let writable = |form| {
         let Some([x, y]) = (Projection { rows, flat: true }).orders(form, from, shape) else { return true };
         let (x, y) = (stored(from, &x), stored(shape, &y));
         let (read, made) = match form {
@@ -128,7 +127,7 @@ fn is_flat(from: &[Dim], shape: &[Dim], rows: usize, heads: i64) -> bool {
         };
         reshape_target(&x, &read).is_some() && reshape_target(&made, &y).is_some()
     };
-    [ProjectionForm::Apart, ProjectionForm::TurnedOperand, ProjectionForm::TurnedResult].into_iter().all(sayable)
+    [ProjectionForm::Apart, ProjectionForm::TurnedOperand, ProjectionForm::TurnedResult].into_iter().all(writable)
 }
 
 /// How many axes of a result are rows, where the others are the columns, two axes at least.
@@ -157,11 +156,8 @@ fn sum(graph: &Graph, n: NodeId) -> (NodeId, Option<ValueId>) {
 
 /// Whether a product reads its weights by columns, and what it adds; `None` for others and for those that do more.
 fn reads(node: &Node) -> Option<(bool, Option<ValueId>)> {
-    let set = |name: &str| node.int(name).unwrap_or(0) != 0;
-    let one = |name: &str| match node.attrs.get(name) {
-        Some(Attr::Float(x)) => (*x - 1.0).abs() < f32::EPSILON,
-        _ => true,
-    };
+    let set = |name: &str| node.flag(name);
+    let one = |name: &str| node.float(name).is_none_or(|x| (x - 1.0).abs() < f32::EPSILON);
     let whole = matches!(node.form, Form::Axes(_));
     match node.onnx()? {
         "MatMul" if whole => Some((false, None)),

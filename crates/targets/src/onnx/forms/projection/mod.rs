@@ -115,7 +115,7 @@ impl Projected {
     pub(crate) fn of(query: &NodeQuery<'_>) -> Option<Projected> {
         let node = query.graph.node(query.node);
         let raised = Projection::of(node)?;
-        let (x, y) = (node.inputs.first().copied().flatten()?, node.outputs.first().copied().flatten()?);
+        let (x, y) = (node.operand(0)?, node.result(0)?);
         let [x_ty, ty] = [x, y].map(|v| &query.graph.value(v).ty);
         let (from, to) = (query.sizes.shape(query.graph, x)?, query.sizes.shape(query.graph, y)?);
         let (inputs, rows) = from.split_last()?;
@@ -131,7 +131,7 @@ impl Projected {
             inputs: *inputs,
             heads: product(before.get(raised.rows..)?),
             width: *width,
-            bias: node.inputs.get(2).copied().flatten().is_some(),
+            bias: node.operand(2).is_some(),
             dtype: ty.dtype()?,
             layouts: ProjectionForm::ALL.into_iter().filter_map(layouts).collect(),
         })

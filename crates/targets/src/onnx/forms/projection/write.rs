@@ -1,18 +1,16 @@
 //! A projection in a form other than the file's: standard ops, and views that say how operand and result lie.
 
 use super::find::Found;
+use crate::onnx::forms::product::GEMM_WITHOUT_SUMMAND;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, ValueId};
+use relayout_ir::graph::{Builder, Graph, ValueId};
+use relayout_ir::op::read::perm;
+use relayout_ir::patch::replace_value;
 use relayout_ir::raised::ProjectionForm;
 use relayout_target::PassError;
-use relayout_target::make::{Made, replace};
-use relayout_target::views::inverse;
-
-/// The first operator set whose Gemm may do without a third operand.
-const GEMM_WITHOUT_SUMMAND: i64 = 11;
 
 /// Writes a projection in the form that was chosen; its result, and what took the place of that.
 pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId, ValueId)>, PassError> {
@@ -22,8 +20,8 @@ pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId,
     let Some([of_x, of_result]) = found.raised.orders(form, &from, &to) else { return Ok(None) };
     let Some(rows) = to.get(..found.raised.rows).and_then(Dim::product) else { return Ok(None) };
     let opset = graph.node(found.product).opset;
-    let made = Made::before(graph, found.last, opset, y);
-    let mut writer = Writer { made, found, rows, from };
+    let base = graph.value(y).name.clone();
+    let mut writer = Writer { graph, opset, base, found, rows, from };
     let z = match form {
         ProjectionForm::Apart => writer.apart()?,
         ProjectionForm::Pixels => writer.pixels(&of_x, &to)?,
@@ -31,16 +29,17 @@ pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId,
         ProjectionForm::TurnedOperand => writer.turned_operand()?,
     };
     let stored = of_result.iter().filter_map(|&axis| to.get(axis).cloned()).collect();
-    let base = writer.made.base.clone();
-    let mut views = writer.made.views();
-    let z = views.reshape(z, &format!("{base}.stored"), stored)?;
-    let result = views.transpose(z, &format!("{base}.as_read"), &inverse(&of_result))?;
-    replace(graph, found.last, y, result)?;
+    let z = writer.make().reshape(z, "stored", stored)?;
+    let result = writer.make().transpose(z, "as_read", &perm::inverse(&of_result))?;
+    replace_value(writer.graph, y, result, [found.last])?;
     Ok(Some((y, result)))
 }
 
 struct Writer<'g, 'f> {
-    made: Made<'g>,
+    graph: &'g mut Graph,
+    opset: i64,
+    /// What new names begin with.
+    base: String,
     found: &'f Found,
     /// All rows together.
     rows: Dim,
@@ -49,6 +48,16 @@ struct Writer<'g, 'f> {
 }
 
 impl Writer<'_, '_> {
+    /// Makes nodes that are named after the result.
+    fn make(&mut self) -> Builder<'_> {
+        Builder::at(self.graph, self.found.last).opset(self.opset).named(self.base.clone())
+    }
+
+    /// Makes views of constants, named after these.
+    fn beside(&mut self) -> Builder<'_> {
+        Builder::at(self.graph, self.found.last)
+    }
+
     /// `[heads, rows, width]`.
     fn apart(&mut self) -> Result<ValueId, PassError> {
         let (inputs, heads, width) =
@@ -60,31 +69,32 @@ impl Writer<'_, '_> {
             (vec![inputs, heads.clone(), width.clone()], [1, 0, 2])
         };
         let name = self.name_of(self.found.weights, "heads");
-        let apart = self.made.views().reshape(self.found.weights, &format!("{name}.apart"), split)?;
-        let weights = self.made.views().transpose(apart, &name, &turns)?;
+        let found = self.found;
+        let apart = self.beside().reshape(found.weights, &format!("{name}.apart"), split)?;
+        let weights = self.beside().transpose(apart, &name, &turns)?;
         let result = [heads.clone(), self.rows.clone(), width.clone()];
-        let z = self.made.op("MatMul", &[x, weights], "product", &result, &[])?;
+        let z = self.make().op("MatMul", [x, weights]).shaped("product", &result)?;
         self.plus(z, vec![heads, Dim::ONE, width], &result)
     }
 
     /// `[N, columns, pixels..]`.
     fn pixels(&mut self, of_x: &[usize], to: &[Dim]) -> Result<ValueId, PassError> {
-        let base = self.made.base.clone();
-        let x = self.made.views().transpose(self.found.x, &format!("{base}.channels"), of_x)?;
+        let found = self.found;
+        let x = self.make().transpose(found.x, "channels", of_x)?;
         let pixels = &to[1..self.found.raised.rows];
         let taps = std::iter::repeat_n(Dim::ONE, pixels.len());
         let [columns, inputs] = self.matrix();
         let weights = self.weights_by_columns()?;
         let name = self.name_of(self.found.weights, "taps");
         let weights =
-            self.made.views().reshape(weights, &name, [columns.clone(), inputs].into_iter().chain(taps).collect())?;
+            self.beside().reshape(weights, &name, [columns.clone(), inputs].into_iter().chain(taps).collect())?;
         let mut operands = vec![x, weights];
         if let Some(bias) = self.found.bias {
             let name = self.name_of(bias, "channels");
-            operands.push(self.made.views().reshape(bias, &name, vec![columns.clone()])?);
+            operands.push(self.beside().reshape(bias, &name, vec![columns.clone()])?);
         }
         let result: Vec<Dim> = [to[0].clone(), columns].into_iter().chain(pixels.iter().cloned()).collect();
-        self.made.op("Conv", &operands, "pixels", &result, &[])
+        Ok(self.make().op("Conv", operands).shaped("pixels", &result)?)
     }
 
     /// `[columns, rows]`.
@@ -101,13 +111,12 @@ impl Writer<'_, '_> {
     /// `[rows, columns]`.
     fn turned_operand(&mut self) -> Result<ValueId, PassError> {
         let x = self.as_rows()?;
-        let name = format!("{}.turned", self.made.base);
-        let x = self.made.views().transpose(x, &name, &[1, 0])?;
+        let x = self.make().transpose(x, "turned", &[1, 0])?;
         let [columns, _] = self.matrix();
         let bias = match self.found.bias {
             Some(bias) => {
                 let name = self.name_of(bias, "columns");
-                Some(self.made.views().reshape(bias, &name, vec![columns.clone()])?)
+                Some(self.beside().reshape(bias, &name, vec![columns.clone()])?)
             }
             None => None,
         };
@@ -124,35 +133,34 @@ impl Writer<'_, '_> {
         result: &[Dim],
     ) -> Result<ValueId, PassError> {
         let bias = match bias {
-            None if self.made.opset < GEMM_WITHOUT_SUMMAND => {
-                let dtype = self.made.graph.value(operands[0]).ty.dtype().unwrap_or(DType::F32);
-                Some(self.made.filled("zero", dtype, &[1], 0.0)?)
+            None if self.opset < GEMM_WITHOUT_SUMMAND => {
+                let dtype = self.graph.value(operands[0]).ty.dtype().unwrap_or(DType::F32);
+                Some(self.make().filled("zero", dtype, &[1], 0.0)?)
             }
             bias => bias,
         };
         let operands: Vec<ValueId> = operands.into_iter().chain(bias).collect();
         let flags = [("transA", turned[0]), ("transB", turned[1])];
         let set: Vec<_> = flags.into_iter().filter(|(_, on)| *on).map(|(name, _)| (name, Attr::Int(1))).collect();
-        self.made.op("Gemm", &operands, "product", result, &set)
+        Ok(self.make().op("Gemm", operands).attrs(set).shaped("product", result)?)
     }
 
     /// The sum with the bias, if there is one, in this shape.
     fn plus(&mut self, z: ValueId, shape: Vec<Dim>, result: &[Dim]) -> Result<ValueId, PassError> {
         let Some(bias) = self.found.bias else { return Ok(z) };
         let name = self.name_of(bias, "heads");
-        let bias = self.made.views().reshape(bias, &name, shape)?;
-        self.made.op("Add", &[z, bias], "sum", result, &[])
+        let bias = self.beside().reshape(bias, &name, shape)?;
+        Ok(self.make().op("Add", [z, bias]).shaped("sum", result)?)
     }
 
     /// The operand as a matrix.
     fn as_rows(&mut self) -> Result<ValueId, PassError> {
-        let x = source(self.made.graph, self.found.x);
-        if self.made.graph.value(x).ty.rank() == Some(2) {
+        let x = source(self.graph, self.found.x);
+        if self.graph.value(x).ty.rank() == Some(2) {
             return Ok(x);
         }
         let shape = vec![self.rows.clone(), Dim::from(self.found.inputs)];
-        let name = format!("{}.rows", self.made.base);
-        self.made.views().reshape(x, &name, shape)
+        Ok(self.make().reshape(x, "rows", shape)?)
     }
 
     /// Columns and inputs.
@@ -167,11 +175,12 @@ impl Writer<'_, '_> {
             return Ok(self.found.weights);
         }
         let name = self.name_of(self.found.weights, "turned");
-        self.made.views().transpose(self.found.weights, &name, &[1, 0])
+        let weights = self.found.weights;
+        Ok(self.beside().transpose(weights, &name, &[1, 0])?)
     }
 
     fn name_of(&self, v: ValueId, what: &str) -> String {
-        format!("{}.{what}", self.made.graph.value(v).name)
+        format!("{}.{what}", self.graph.value(v).name)
     }
 }
 

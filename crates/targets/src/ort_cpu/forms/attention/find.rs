@@ -4,11 +4,11 @@
 //! the batch, `[batch * heads, positions, units]` by Reshapes on all sides, what stands before these is taken. A sum of the scores
 //! with zeros, which exporters write for a bias that is not there, goes too, and so does a Cast to the type that is there.
 
-use relayout_eval::floats;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::op::{normalize_axis, read};
 
 /// The operator set from which on Softmax normalizes one axis, the last unless told otherwise.
 const SOFTMAX_OF_ONE_AXIS: i64 = 13;
@@ -177,19 +177,15 @@ fn scaled(graph: &Graph, mut v: ValueId) -> Option<Scaled> {
 
 /// The one number of a constant that does not raise the rank of what it meets.
 fn number(graph: &Graph, v: ValueId, meets: ValueId) -> Option<f64> {
-    let c = graph.constant(v).filter(|c| c.pending.is_none() && c.dims.iter().all(|&d| d == 1))?;
-    let fits = c.dims.len() <= graph.value(meets).ty.rank()?;
-    floats(c).filter(|_| fits)?.first().copied()
+    let rank = |v: ValueId| graph.value(v).ty.rank();
+    (rank(v)? <= rank(meets)?).then(|| read::number(graph, v))?
 }
 
 /// Whether a constant is zeros, and adding it to `x` gives a value of the same shape.
 fn is_zeros(graph: &Graph, v: ValueId, x: ValueId, sum: ValueId) -> bool {
     let shape = |v: ValueId| graph.value(v).ty.shape();
-    let Some(c) = graph.constant(v).filter(|c| c.pending.is_none() && c.dtype == DType::F32) else { return false };
-    shape(x).is_some()
-        && shape(x) == shape(sum)
-        && c.source.is_available()
-        && c.source.bytes().is_ok_and(|bytes| bytes.iter().all(|&b| b == 0))
+    let zeros = graph.constant(v).is_some_and(|c| c.dtype == DType::F32 && c.is_zero());
+    zeros && shape(x).is_some() && shape(x) == shape(sum)
 }
 
 /// The result of a Cast from float32 to float32.
@@ -204,9 +200,9 @@ fn cast(graph: &Graph, n: NodeId) -> Option<ValueId> {
 fn normalizes_last(graph: &Graph, node: &Node) -> bool {
     let Some(rank) = node.operand(0).and_then(|v| graph.value(v).ty.rank()) else { return false };
     let default = if node.opset < SOFTMAX_OF_ONE_AXIS { 1 } else { -1 };
-    let axis = node.int("axis").unwrap_or(default);
+    let axis = normalize_axis(node.int("axis").unwrap_or(default), rank);
     // Before, it normalized that axis and all behind it together.
-    node.onnx() == Some("Softmax") && (axis == -1 || axis == rank as i64 - 1)
+    node.onnx() == Some("Softmax") && axis.is_some_and(|axis| axis + 1 == rank)
 }
 
 /// The operands of a product of float32 matrices.

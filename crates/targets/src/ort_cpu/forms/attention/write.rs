@@ -8,12 +8,11 @@ use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::Form;
-use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
-use relayout_ir::patch::{Patch, remove_dead};
+use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, OpName, ValueId};
+use relayout_ir::patch::{remove_dead, replace_value};
 use relayout_ir::raised::Attention;
 use relayout_ir::types::Type;
 use relayout_target::PassError;
-use relayout_target::views::Views;
 
 /// Positions outside of heads, and back.
 const OUTSIDE: [usize; 4] = [0, 2, 1, 3];
@@ -34,76 +33,44 @@ pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId,
     let Some(extents) = extents(graph, found) else { return Ok(None) };
     let Some(y) = graph.node(found.last).only_result() else { return Ok(None) };
     let [q, k, v] = found.operands;
-    let rank = graph.node(found.last).rank;
     let heads = found.heads.unwrap_or(1);
     let Extents { queries, keys, width, value_width, .. } = &extents;
-    let mut made = Made { graph, rank, packs: found.heads.is_some() };
-    let base = made.graph.value(y).name.clone();
+    let base = graph.value(y).name.clone();
+    let mut make = Builder::at(graph, found.last).named(base);
+    let packs = found.heads.is_some();
     let inputs = [
-        made.packed((q, false), &format!("{base}.queries"), (queries, heads * width))?,
-        made.packed((k, !found.keys_by_rows), &format!("{base}.keys"), (keys, heads * width))?,
-        made.packed((v, false), &format!("{base}.values"), (keys, heads * value_width))?,
+        packed(&mut make, (q, false, packs), "queries", (queries, heads * width))?,
+        packed(&mut make, (k, !found.keys_by_rows, packs), "keys", (keys, heads * width))?,
+        packed(&mut make, (v, false, packs), "values", (keys, heads * value_width))?,
     ];
-    let op =
-        OpName { domain: "com.microsoft".to_owned(), name: "MultiHeadAttention".to_owned(), overload: String::new() };
-    let mut node = Node::new(Op::Onnx(op), inputs.into_iter().map(Some).collect());
-    (node.rank, node.opset, node.form) = (rank, 1, Form::Kernel(Box::default()));
-    node.attrs.insert("num_heads".to_owned(), Attr::Int(heads));
-    node.attrs.insert("scale".to_owned(), Attr::Float(found.scale));
+    let op = OpName::new("com.microsoft", "MultiHeadAttention");
+    let op = make.op_of(op, 1, inputs).attr("num_heads", Attr::Int(heads)).attr("scale", Attr::Float(found.scale));
     let batch = extents.batch.first().cloned().unwrap_or(Dim::ONE);
-    let context = made.add(
-        node,
-        &format!("{base}.attention"),
-        vec![batch.clone(), queries.clone(), Dim::from(heads * value_width)],
-    )?;
-    let result = made.unpacked(context, &base, &[batch, queries.clone(), Dim::from(heads), Dim::from(*value_width)])?;
-    let mut patch = Patch::new();
-    patch.replace(y, result);
-    patch.apply(graph).map_err(PassError::Name)?;
-    remove_dead(graph, [found.last]);
+    let shape = vec![batch.clone(), queries.clone(), Dim::from(heads * value_width)];
+    let mut result = op.kernel().result("attention", Type::tensor(DType::F32, shape))?;
+    if packs {
+        // In the place of heads that it had.
+        let apart = vec![batch, queries.clone(), Dim::from(heads), Dim::from(*value_width)];
+        let context = make.reshape(result, "context", apart)?;
+        result = make.transpose(context, "heads", &OUTSIDE)?;
+    }
+    replace_value(graph, y, result, [found.last])?;
     Ok(Some((y, result)))
 }
 
-/// Makes row-major nodes in the place of others.
-struct Made<'g> {
-    graph: &'g mut Graph,
-    rank: u32,
-    /// Operands have an axis of heads, which goes into that of units.
-    packs: bool,
-}
-
-impl Made<'_> {
-    fn add(&mut self, node: Node, name: &str, shape: Vec<Dim>) -> Result<ValueId, PassError> {
-        let name = self.graph.fresh_name(name);
-        self.graph.add_single(node, name, Type::tensor(DType::F32, shape)).map_err(PassError::Name)
+/// An operand as the op reads it, `[batch, positions, units of all heads]`. `turned`: its last two axes have changed places; `packs`:
+/// it has an axis of heads, which goes into that of units.
+fn packed(
+    make: &mut Builder<'_>,
+    (x, turned, packs): (ValueId, bool, bool),
+    what: &str,
+    (positions, units): (&Dim, i64),
+) -> Result<ValueId, DuplicateName> {
+    if !packs {
+        return if turned { make.transpose(x, what, &[0, 2, 1]) } else { Ok(x) };
     }
-
-    fn views(&mut self) -> Views<'_> {
-        Views { graph: self.graph, rank: self.rank }
-    }
-
-    /// An operand as the op reads it, `[batch, positions, units of all heads]`. `turned`: its last two axes have changed places.
-    fn packed(
-        &mut self,
-        (x, turned): (ValueId, bool),
-        name: &str,
-        (positions, units): (&Dim, i64),
-    ) -> Result<ValueId, PassError> {
-        if !self.packs {
-            return if turned { self.views().transpose(x, name, &[0, 2, 1]) } else { Ok(x) };
-        }
-        let perm = if turned { [0, 3, 1, 2] } else { OUTSIDE };
-        let x = self.views().transpose(x, &format!("{name}.apart"), &perm)?;
-        let batch = self.graph.value(x).ty.shape().and_then(|s| s.first().cloned()).unwrap_or(Dim::ONE);
-        self.views().reshape(x, name, vec![batch, positions.clone(), Dim::from(units)])
-    }
-
-    /// The result in the place of heads that it had.
-    fn unpacked(&mut self, x: ValueId, name: &str, shape: &[Dim; 4]) -> Result<ValueId, PassError> {
-        if !self.packs {
-            return Ok(x);
-        }
-        let x = self.views().reshape(x, &format!("{name}.context"), shape.to_vec())?;
-        self.views().transpose(x, &format!("{name}.heads"), &OUTSIDE)
-    }
+    let perm = if turned { [0, 3, 1, 2] } else { OUTSIDE };
+    let x = make.transpose(x, &format!("{what}.apart"), &perm)?;
+    let batch = make.graph.value(x).ty.shape().and_then(|s| s.first().cloned()).unwrap_or(Dim::ONE);
+    make.reshape(x, what, vec![batch, positions.clone(), Dim::from(units)])
 }

@@ -18,7 +18,7 @@ mod write;
 use region::Region;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
-use relayout_target::views::is_constant;
+use relayout_ir::op::read::is_constant;
 use relayout_target::{Context, Counted, Numerics, PassError, Rule, each_graph};
 use relayout_target::{Cost, Sizes};
 

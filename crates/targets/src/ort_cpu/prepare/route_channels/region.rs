@@ -5,6 +5,7 @@ use petgraph::unionfind::UnionFind;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, Use, ValueId};
+use relayout_ir::op::read::Groups;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -194,13 +195,14 @@ pub(super) fn reader(graph: &Graph, u: Use) -> Option<Reader> {
     if node.onnx()? != "Conv" {
         return OF_EACH_CHANNEL.contains(&node.onnx()?).then_some(Reader::Carries(y));
     }
-    let &[filters, depth, _, _] = &weights(graph, node, 1)?.dims[..] else { return None };
-    let biased = node.operand(2).is_none() || weights(graph, node, 2)?.dims == [filters];
+    let dims = &weights(graph, node, 1)?.dims;
+    let groups = Groups::of(node, dims).filter(|_| dims.len() == 4)?;
+    let biased = node.operand(2).is_none() || weights(graph, node, 2)?.dims == [groups.outer];
     let [made, read] = [made, count(graph, node.operand(0)?)?].map(|channels| channels as i64);
-    match node.int("group").unwrap_or(1) {
-        _ if !biased || filters != made => None,
-        1 if depth == read => Some(Reader::Sums),
-        group if group == filters && group == read && depth == 1 => Some(Reader::Carries(y)),
+    match groups.group {
+        _ if !biased || groups.outer != made => None,
+        1 if groups.inner == read => Some(Reader::Sums),
+        group if groups.is_depthwise() && group == read => Some(Reader::Carries(y)),
         _ => None,
     }
 }

@@ -5,19 +5,15 @@ use super::slots::{Part, Slots};
 use super::trace::CHANNELS;
 use relayout_eval::Picked;
 use relayout_ir::attr::Attr;
-use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::op::bind;
-use relayout_ir::patch::{NewOperand, Patch, constant_node, remove_dead};
+use relayout_ir::op::read::group;
+use relayout_ir::patch::{NewOperand, Patch, remove_dead};
 use relayout_ir::types::Type;
 use relayout_target::PassError;
-use relayout_target::views::standard;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// The operator set from which on Split has its sizes as an operand.
-const SIZES_ARE_AN_OPERAND: i64 = 13;
 
 /// Writes a region in blocks of this many channels; the nodes have the forms of this operator set.
 pub(super) fn write(graph: &mut Graph, region: &Region, block: usize, opset: i64) -> Result<(), PassError> {
@@ -126,7 +122,7 @@ impl Writer<'_> {
 
     fn sums(&self, n: NodeId) -> bool {
         let node = self.graph.node(n);
-        node.onnx() == Some("Conv") && node.int("group").unwrap_or(1) == 1
+        node.onnx() == Some("Conv") && group(node) == Ok(1)
     }
 
     /// Picks the weights of a convolution along an axis, and its bias where that is the one of its filters.
@@ -135,7 +131,7 @@ impl Writer<'_> {
         if node.onnx() != Some("Conv") {
             return Ok(());
         }
-        let (grouped, slots) = (node.int("group").unwrap_or(1) > 1, if axis == 0 { 1..3 } else { 1..2 });
+        let (grouped, slots) = (group(node).is_ok_and(|group| group > 1), if axis == 0 { 1..3 } else { 1..2 });
         let (mut patch, mut before) = (Patch::new(), Vec::new());
         for slot in slots {
             let (Some(v), Some(from)) = (node.operand(slot), weights(self.graph, node, slot)) else { continue };
@@ -179,47 +175,19 @@ impl Writer<'_> {
     }
 
     fn split(&mut self, v: ValueId, parts: &[Part]) -> Result<Vec<ValueId>, PassError> {
-        let (producer, _) = self.graph.value(v).producer();
-        let (rank, name) = (self.graph.node(producer).rank, self.graph.value(v).name.clone());
         let extents: Vec<i64> = parts.iter().map(|part| (part.end - part.start) as i64).collect();
-        let mut node = self.along_channels("Split", vec![Some(v)], rank);
-        if self.opset >= SIZES_ARE_AN_OPERAND {
-            node.inputs.push(Some(self.sizes(&format!("{name}.sizes"), &extents, rank)?));
-        } else {
-            node.attrs.insert("split".to_owned(), Attr::Ints(extents));
-        }
-        let mut results: Vec<Option<(String, Type)>> = Vec::new();
-        for part in parts {
-            let name = self.graph.fresh_name(&format!("{name}.at_{}", part.start));
-            results.push(Some((name, self.with_channels(v, part.end - part.start))));
-        }
-        let split = self.graph.add(node, results)?;
-        self.bind(split);
-        Ok(self.graph.node(split).outputs.iter().copied().flatten().collect())
+        let name = self.graph.value(v).name.clone();
+        let of = |part: &Part| (format!("{name}.at_{}", part.start), self.with_channels(v, part.end - part.start));
+        let results: Vec<(String, Type)> = parts.iter().map(of).collect();
+        let (producer, opset) = (self.graph.value(v).producer().0, self.opset);
+        let mut make = Builder::at(self.graph, producer).opset(opset);
+        let split = make.op("Split", [v]).attr("axis", Attr::Int(CHANNELS as i64));
+        Ok(split.told("split", &format!("{name}.sizes"), &extents, opset)?.results(results)?)
     }
 
     fn concat(&mut self, of: ValueId, parts: Vec<ValueId>, channels: usize, rank: u32) -> Result<ValueId, PassError> {
-        let name = self.graph.fresh_name(&format!("{}.routed", self.graph.value(of).name));
-        let ty = self.with_channels(of, channels);
-        let node = self.along_channels("Concat", parts.into_iter().map(Some).collect(), rank);
-        let v = self.graph.add_single(node, name, ty)?;
-        self.bind(self.graph.value(v).producer().0);
-        Ok(v)
-    }
-
-    fn along_channels(&self, op: &str, inputs: Vec<Option<ValueId>>, rank: u32) -> Node {
-        let mut node = Node::new(Op::Onnx(standard(op)), inputs);
-        (node.rank, node.opset) = (rank, self.opset);
-        node.attrs.insert("axis".to_owned(), Attr::Int(CHANNELS as i64));
-        node
-    }
-
-    fn sizes(&mut self, name: &str, extents: &[i64], rank: u32) -> Result<ValueId, PassError> {
-        let constant = Constant::ints(extents);
-        let ty = Type::tensor(constant.dtype, vec![Dim::from(extents.len() as i64)]);
-        let name = self.graph.fresh_name(name);
-        let v = self.graph.add_single(constant_node(constant, rank), name, ty)?;
-        *self.graph.value_mut(v).contents = Some(extents.iter().map(|&d| Dim::from(d)).collect());
-        Ok(v)
+        let (name, ty) = (format!("{}.routed", self.graph.value(of).name), self.with_channels(of, channels));
+        let mut make = Builder::new(self.graph, rank).opset(self.opset);
+        Ok(make.op("Concat", parts).attr("axis", Attr::Int(CHANNELS as i64)).result(&name, ty)?)
     }
 }

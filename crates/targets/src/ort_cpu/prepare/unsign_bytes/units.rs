@@ -87,13 +87,13 @@ pub(super) fn is_linear(node: &Node, name: &str) -> bool {
 /// The bytes that a value is dequantized from.
 fn dequantized(graph: &Graph, x: ValueId) -> Option<ValueId> {
     let maker = graph.node(graph.value(x).producer().0);
-    maker.inputs.first().copied().flatten().filter(|_| is_linear(maker, "DequantizeLinear"))
+    maker.operand(0).filter(|_| is_linear(maker, "DequantizeLinear"))
 }
 
 /// The bytes to which a value that nothing else reads is quantized, through an activation that the range of bytes may stand for.
 fn quantized(graph: &Graph, y: ValueId) -> Option<ValueId> {
     let only = |y: ValueId| graph.only_use(y).filter(|u| u.slot == 0 && !graph.is_output(y));
-    let result = |n: NodeId| graph.node(n).outputs.first().copied().flatten();
+    let result = |n: NodeId| graph.node(n).result(0);
     let mut reader = only(y)?.node;
     if matches!(graph.node(reader).onnx(), Some("Relu" | "Clip")) {
         reader = only(result(reader)?)?.node;

@@ -1,0 +1,25 @@
+//! Files and folders: read, mapped and replaced, so that nobody waits for ever and nothing is lost.
+//!
+//! - [`read`] and [`read_text`] read a file or a pipe; [`Mapped`] maps a file and notices when somebody rewrites it.
+//! - [`Staged`] writes a file beside its destination and renames it; [`Output`] does so for a text that is ready.
+//! - [`Place`] does the same for a folder.
+//! - [`Inside`] reads the files of a folder that a stranger made: it follows no link and leaves the folder in no other way.
+//!
+//! What is absent: the permissions of a replaced file are not kept, and nothing is flushed to the disk unless asked.
+
+mod error;
+mod inside;
+mod map;
+mod open;
+mod place;
+mod replace;
+
+pub use error::{Error, Result};
+pub use inside::{Inside, is_inside};
+pub use map::Mapped;
+pub use open::{read, read_text};
+pub use place::{Place, PlaceError};
+pub use replace::{Destination, Output, Staged, Target, destination, open_special, sync_folder};
+
+/// What names of unfinished files and folders begin with.
+const PREFIX: &str = ".relayout-";

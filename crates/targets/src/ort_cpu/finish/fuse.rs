@@ -1,0 +1,154 @@
+//! Blocked convolutions of domain `com.microsoft.nchwc` take in what stands behind them: `activation(Conv(x) + sum)` is one op.
+
+use crate::ort_cpu::nodes::is_convolution;
+use crate::ort_cpu::taken_in::{activation_of, is_sum};
+use relayout_ir::attr::Attr;
+use relayout_ir::dim::Dim;
+use relayout_ir::form::{Form, View};
+use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
+use relayout_ir::op::read::perm;
+use relayout_ir::patch::{Patch, remove_dead, replace_value};
+use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use std::collections::BTreeMap;
+
+/// The operand of a convolution that is added to its result.
+const SUM: usize = 3;
+
+/// The pass.
+pub(super) fn pass() -> Pass {
+    let is = Declared::new("fuse_sums_and_activations", Slot::Write, "every blocked convolution is there")
+        .needs(&[Fact::Written])
+        .after(&["join_reshapes"]);
+    Pass::on_each_graph(is, |graph, _| fuse(graph))
+}
+
+/// Fuses sums, then activations.
+fn fuse(graph: &mut Graph) -> Result<(), PassError> {
+    if !graph.nodes().any(|n| is_convolution(graph.node(n))) {
+        return Ok(());
+    }
+    let order = graph.order().unwrap_or_default();
+    let place: BTreeMap<NodeId, usize> = order.iter().enumerate().map(|(i, &n)| (n, i)).collect();
+    for &n in &order {
+        if let Some((open, other)) = sum(graph, n, &place) {
+            take_sum(graph, n, &open, other)?;
+        }
+    }
+    for n in graph.order().unwrap_or_default() {
+        let Some((name, params)) = activation_of(graph, n) else { continue };
+        if let Some(open) = graph.node(n).operand(0).and_then(|x| open_conv(graph, x)) {
+            take_activation(graph, n, &open, name, params)?;
+        }
+    }
+    Ok(())
+}
+
+/// A convolution that can take in what reads it, and how that reader sees it.
+#[derive(Clone)]
+struct Open {
+    conv: NodeId,
+    /// The result as the reader sees it: that of the convolution or a view of it.
+    seen: ValueId,
+    /// The permutation of that view.
+    view: Option<Vec<usize>>,
+}
+
+/// The convolution that makes a value which only one node reads, seen as it is or transposed, if it has no activation yet.
+fn open_conv(graph: &Graph, seen: ValueId) -> Option<Open> {
+    let alone = |v: ValueId| graph.only_use(v).is_some();
+    let (maker, _) = graph.value(seen).producer();
+    let (conv, made, view) = match &graph.node(maker).form {
+        Form::View(View::Transpose(perm)) => {
+            let x = graph.node(maker).operand(0)?;
+            let left = graph.value(x).layout.transpose(perm).ok()?;
+            // One that moves is no view.
+            (left == graph.value(seen).layout).then_some(())?;
+            (graph.value(x).producer().0, x, Some(perm.clone()))
+        }
+        _ => (maker, seen, None),
+    };
+    let node = graph.node(conv);
+    let open = alone(seen) && alone(made) && is_convolution(node) && !node.attrs.contains_key("activation");
+    open.then_some(Open { conv, seen, view })
+}
+
+/// The convolution that takes in a sum, and what it adds: of two, the later one, which the other operand can't wait for.
+fn sum(graph: &Graph, n: NodeId, place: &BTreeMap<NodeId, usize>) -> Option<(Open, ValueId)> {
+    let node = graph.node(n);
+    let (a, b) = node.operand(0).zip(node.operand(1)).filter(|_| is_sum(node))?;
+    let y = node.result(0)?;
+    let alike = |v: ValueId| {
+        let (v, y) = (graph.value(v), graph.value(y));
+        v.ty.shape() == y.ty.shape() && v.layout == y.layout
+    };
+    if a == b || !alike(a) || !alike(b) {
+        return None;
+    }
+    [(a, b), (b, a)]
+        .into_iter()
+        .filter_map(|(v, other)| Some((open_conv(graph, v)?, other)))
+        .filter(|(open, _)| graph.node(open.conv).operand(SUM).is_none())
+        .max_by_key(|(open, _)| place.get(&open.conv).copied())
+}
+
+fn take_sum(graph: &mut Graph, n: NodeId, open: &Open, other: ValueId) -> Result<(), PassError> {
+    let conv = open.conv;
+    let other = match &open.view {
+        Some(perm) => viewed_back(graph, n, other, perm)?,
+        None => other,
+    };
+    let layout = graph.value(other).layout.clone();
+    let mut patch = Patch::new();
+    patch.connect(conv, SUM, other);
+    // What the reader sees of the convolution takes the place of its own result.
+    if let Some(y) = graph.node(n).result(0) {
+        patch.replace(y, open.seen);
+    }
+    patch.apply(graph)?;
+    remove_dead(graph, [n]);
+    if let Form::Kernel(layouts) = graph.node(conv).form.clone() {
+        let mut layouts = layouts;
+        layouts.ins.resize(SUM, None);
+        layouts.ins.push(Some(layout));
+        graph.set_form(conv, Form::Kernel(layouts));
+    }
+    Ok(())
+}
+
+/// The value whose view under this permutation `v` is: another convolution's result, or a view back.
+fn viewed_back(graph: &mut Graph, n: NodeId, v: ValueId, perm: &[usize]) -> Result<ValueId, PassError> {
+    let maker = graph.node(graph.value(v).producer().0);
+    let source = maker.operand(0);
+    if let (Form::View(View::Transpose(own)), Some(x)) = (&maker.form, source)
+        && own == perm
+        && graph.value(x).layout.transpose(perm).is_ok_and(|left| left == graph.value(v).layout)
+    {
+        return Ok(x);
+    }
+    let back = perm::inverse(perm);
+    let value = graph.value(v);
+    let (Ok(layout), Some(shape)) = (value.layout.transpose(&back), value.ty.shape()) else { return Ok(v) };
+    let shape: Vec<Dim> = back.iter().filter_map(|&axis| shape.get(axis).cloned()).collect();
+    let (name, opset) = (format!("{}.viewed", value.name), graph.node(n).opset);
+    let mut make = Builder::at(graph, n).opset(opset);
+    let view = make.op("Transpose", [v]).attr("perm", Attr::axes(&back)).form(Form::View(View::Transpose(back)));
+    Ok(view.layout(layout).shaped(&name, &shape)?)
+}
+
+fn take_activation(
+    graph: &mut Graph,
+    n: NodeId,
+    open: &Open,
+    name: &'static str,
+    params: Vec<f32>,
+) -> Result<(), PassError> {
+    let attrs = graph.attrs_mut(open.conv);
+    attrs.insert("activation".to_owned(), Attr::String(name.into()));
+    if !params.is_empty() {
+        attrs.insert("activation_params".to_owned(), Attr::Floats(params));
+    }
+    if let Some(y) = graph.node(n).result(0) {
+        replace_value(graph, y, open.seen, [n])?;
+    }
+    Ok(())
+}

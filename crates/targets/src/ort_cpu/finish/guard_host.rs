@@ -1,0 +1,169 @@
+//! The host guard of ONNX Runtime's blocked ops, and the shield of convolutions that stay plain.
+//!
+//! A blocked file computes wrong numbers on a host of another block, without an error. A reorder of a few zero channels gives as
+//! many numbers as the host rounds them up to, so a Reshape to the number that the file was made for fails on any other host. The
+//! zero that comes out is added to a bias. ONNX Runtime can't know that it is zero: its constant folding leaves reorders alone.
+//!
+//! For the same reason a plain convolution whose bias takes that zero stays plain: on load ONNX Runtime blocks only those whose
+//! bias it knows.
+
+use crate::ort_cpu::Block;
+use crate::ort_cpu::machine::op;
+use crate::ort_cpu::nodes::is_convolution;
+use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
+use relayout_ir::graph::{Builder, DuplicateName, Graph, Handover, NodeId, Op, ValueId};
+use relayout_ir::op::read::Groups;
+use relayout_ir::patch::Patch;
+use relayout_ir::types::Type;
+use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use std::collections::BTreeSet;
+
+/// Channels of the zeros that are reordered: no multiple of any block, so each rounds them up otherwise; whole groups of four,
+/// as the reorder needs them.
+const CHANNELS: i64 = 20;
+/// The operand of a convolution that is its bias.
+const BIAS: usize = 2;
+
+/// The pass, for hosts of a block.
+pub(super) fn pass(block: Block, guarded: bool) -> Pass {
+    let is =
+        Declared::new("guard_host", Slot::Write, "it is known which convolutions are blocked and which stay plain")
+            .needs(&[Fact::Written])
+            .after(&["split_parts"]);
+    Pass::on_each_graph(is, move |graph, _| guard_host(graph, block.channels(), guarded))
+}
+
+fn guard_host(graph: &mut Graph, block: u64, guarded: bool) -> Result<(), PassError> {
+    let order = graph.order().unwrap_or_default().into_iter();
+    let plain: Vec<NodeId> = order.filter(|&n| needs_shield(graph, n, block)).collect();
+    guard(graph, guarded.then_some(block), &plain)?;
+    plain.into_iter().try_for_each(|n| part_output(graph, n))
+}
+
+/// Adds what a graph needs. `shielded` are the convolutions that must stay plain.
+fn guard(graph: &mut Graph, block: Option<u64>, shielded: &[NodeId]) -> Result<(), PassError> {
+    let guarded = block.and_then(|_| cheapest(graph));
+    let biased: Vec<NodeId> = guarded.into_iter().chain(shielded.iter().copied()).collect();
+    let Some(&first) = biased.first() else { return Ok(()) };
+    let rank = biased.iter().map(|&n| graph.node(n).rank).min().unwrap_or(graph.node(first).rank);
+    let mut make = Builder::new(graph, rank);
+    let zero = zero(&mut make, block)?;
+    for n in biased {
+        add_to_bias(&mut make, n, zero)?;
+    }
+    Ok(())
+}
+
+/// The blocked convolution of the fewest filters, one with a bias if there is one.
+fn cheapest(graph: &Graph) -> Option<NodeId> {
+    let blocked = graph.order().ok()?.into_iter().filter(|&n| is_convolution(graph.node(n)));
+    let filters = |n: NodeId| {
+        let w = graph.node(n).operand(1)?;
+        graph.value(w).ty.shape()?.first()?.as_const()
+    };
+    let bias = |n: NodeId| graph.node(n).operand(2).is_some_and(|b| graph.constant(b).is_some());
+    blocked
+        .filter_map(|n| Some((!bias(n), filters(n)?, n)))
+        .min_by_key(|&(none, filters, _)| (none, filters))
+        .map(|(_, _, n)| n)
+}
+
+/// `[0]`, known at run time only, and there only on a host of this block.
+fn zero(make: &mut Builder<'_>, block: Option<u64>) -> Result<ValueId, DuplicateName> {
+    let zeros = make.filled("host.zeros", DType::F32, &[1, CHANNELS, 1, 1], 0.0)?;
+    let slots = block.map_or(-1, |b| (CHANNELS as u64).next_multiple_of(b) as i64);
+    let declared = Dim::from(slots.max(CHANNELS));
+    let packed = Type::tensor(DType::F32, vec![Dim::ONE, declared.clone(), Dim::ONE, Dim::ONE]);
+    let packed = make.op_of(op("ReorderInput"), 1, [zeros]).kernel().result("host.packed", packed)?;
+    let length = make.ints("host.slots", &[slots])?;
+    let vector = make.op("Reshape", [packed, length]).kernel().shaped("host.block", &[declared])?;
+    let first = make.ints("host.first", &[0])?;
+    make.op("Gather", [vector, first]).kernel().shaped("host.zero", &[Dim::ONE])
+}
+
+/// Adds the zero to the bias of a convolution, which gets one if it has none.
+fn add_to_bias(make: &mut Builder<'_>, n: NodeId, zero: ValueId) -> Result<(), DuplicateName> {
+    let graph = &*make.graph;
+    let stored = |w: ValueId| graph.storage_shape(w, &graph.value(w).layout)?.first()?.as_const();
+    let (weights, own) = (graph.node(n).operand(1), graph.node(n).operand(BIAS));
+    let Some(filters) = weights.and_then(stored) else { return Ok(()) };
+    let bias = match own {
+        Some(bias) => bias,
+        None => make.filled("host.bias", DType::F32, &[filters], 0.0)?,
+    };
+    let value = make.graph.value(bias);
+    let (name, ty, layout) = (format!("{}.guarded", value.name), value.ty.clone(), value.layout.declared());
+    let sum = make.op("Add", [bias, zero]).kernel_in(vec![layout.clone()], vec![layout]).result(&name, ty)?;
+    let mut patch = Patch::new();
+    patch.connect(n, BIAS, sum);
+    patch.apply(make.graph).map(drop)
+}
+
+/// Whether a convolution that stayed plain would be blocked by ONNX Runtime on load: one of float32 images whose weights and
+/// bias it knows, and whose channels its reorders and packings take.
+fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
+    let node = graph.node(n);
+    let Some(w) = node.operand(1).filter(|_| node.onnx() == Some("Conv")) else { return false };
+    let float = graph.value(w).ty.dtype() == Some(DType::F32);
+    let weights = graph.value(w).ty.const_shape().filter(|dims| float && dims.len() == 4);
+    let Some(groups) = weights.and_then(|dims| Groups::of(node, &dims)) else { return false };
+    let Groups { group, outer: filters, inner: depth } = groups;
+    let block = block as i64;
+    let taken = if group > 1 {
+        let whole = depth % block == 0 && filters % group == 0 && (filters / group) % block == 0;
+        filters % 4 == 0 && (groups.is_depthwise() || whole)
+    } else {
+        depth < block || depth % 4 == 0
+    };
+    taken && known_on_load(graph, w) && node.operand(BIAS).is_none_or(|b| known_on_load(graph, b))
+}
+
+/// Parts the result of a plain convolution that is an output of the graph and is added to that of another convolution from the
+/// output, by a copy. ONNX Runtime 1.31 takes the sum into the convolution and then misses the output, so it can't load the file.
+fn part_output(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
+    let Some(y) = graph.node(n).result(0).filter(|&y| is_summed_output(graph, y)) else {
+        return Ok(());
+    };
+    let (value, opset) = (graph.value(y), graph.node(n).opset);
+    let (name, ty, layout) = (value.name.clone(), value.ty.clone(), value.layout.clone());
+    let readers = Handover { uses: vec![], outputs: graph.output_places(y).to_vec(), takes_name_of: Some(y) };
+    let mut make = Builder::at(graph, n).opset(opset);
+    // Not a view, which export would leave out.
+    make.op("Identity", [y]).kernel().layout(layout).result_for(&name, ty, readers)?;
+    Ok(())
+}
+
+fn is_summed_output(graph: &Graph, y: ValueId) -> bool {
+    let convolved = |v: ValueId| graph.node(graph.value(v).producer().0).onnx() == Some("Conv");
+    let sums = |n: NodeId| {
+        let node = graph.node(n);
+        node.onnx() == Some("Add") && node.inputs.iter().flatten().all(|&v| convolved(v))
+    };
+    graph.is_output(y) && graph.uses(y).into_iter().any(|u| sums(u.node))
+}
+
+/// Whether ONNX Runtime may know a value when it loads the file: a constant, what it computes from constants then, and what a body
+/// reads from outside, where that may be a constant. Its constant folding leaves reorders alone, and `DequantizeLinear`, which it
+/// looks for in quantized units.
+fn known_on_load(graph: &Graph, v: ValueId) -> bool {
+    let (mut left, mut seen) = (vec![v], BTreeSet::new());
+    while let Some(v) = left.pop() {
+        if !seen.insert(v) || graph.constant(v).is_some() {
+            continue;
+        }
+        let node = graph.node(graph.value(v).producer().0);
+        let operands = node.inputs.iter().copied().flatten();
+        match &node.op {
+            Op::Outer => {}
+            Op::Onnx(_) if matches!(node.onnx(), Some("Shape" | "Size")) => {}
+            Op::Relayout => left.extend(operands),
+            Op::Onnx(_) if node.onnx() == Some("DequantizeLinear") => return false,
+            Op::Onnx(op) if op.domain.is_empty() && !node.inputs.is_empty() && node.captures.is_empty() => {
+                left.extend(operands);
+            }
+            _ => return false,
+        }
+    }
+    true
+}
