@@ -15,7 +15,8 @@
 //! ```
 //!
 //! Embedders that do not come from ONNX build a graph with [`GraphBuilder`] and call [`plan_graph`], which says what was decided
-//! in their own ids, or [`optimize_graph`], which gives a graph back. A target of their own is a [`Target`].
+//! in their own ids, or [`optimize_graph`], which gives a graph back; [`Model::of_graph`] makes a file of it. A target of their own is
+//! a [`Target`]: the crate in `examples/own-target` brings a blocked layout, two forms and a pass.
 //!
 //! This library reads no environment and prints nothing.
 

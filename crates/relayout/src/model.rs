@@ -4,6 +4,7 @@ use crate::error::Error;
 use bytes::Bytes;
 use relayout_ir::graph::Graph;
 use relayout_ir::model::Model as IrModel;
+use relayout_onnx::export::{FreshError, fresh};
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
 use relayout_target::moves::moved;
@@ -34,6 +35,18 @@ impl Model {
     /// [`Error`].
     pub fn from_bytes(bytes: Bytes, dir: Option<PathBuf>) -> Result<Model, Error> {
         Model::of(ModelFile::from_bytes(bytes, dir)?, "the model")
+    }
+
+    /// A model of a graph that does not come from a file: that of [`GraphBuilder`](crate::GraphBuilder), say. Values are row-major.
+    ///
+    /// # Errors
+    /// [`Error`] where the graph holds what can't be written: bodies, constants without bytes, inputs and outputs that are no tensors.
+    pub fn of_graph(graph: &Graph) -> Result<Model, Error> {
+        let bytes = fresh(graph).map_err(|e| match e {
+            FreshError::File(e) => Error::File(e),
+            FreshError::Export(e) => Error::Export(e),
+        })?;
+        Model::from_bytes(bytes.into(), None)
     }
 
     fn of(file: ModelFile, name: &str) -> Result<Model, Error> {

@@ -10,6 +10,7 @@
 mod attributes;
 mod calls;
 mod constants;
+mod fresh;
 mod names;
 mod renumber;
 mod sweep;
@@ -22,6 +23,7 @@ use crate::proto::{GraphProto, ModelProto, NodeProto, StringStringEntryProto, Te
 use crate::proto::{OperatorSetIdProto, type_proto};
 use crate::write::Payloads;
 use calls::Functions;
+pub use fresh::{FreshError, fresh};
 pub(crate) use names::Taken;
 use names::{Names, Outer};
 use relayout_ir::dim::Dim;
