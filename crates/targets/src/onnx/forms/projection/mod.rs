@@ -60,7 +60,7 @@ impl Pieces for ProjectionPieces {
     }
 
     fn rules(&self) -> &'static [&'static Rule] {
-        &[&APART, &TURNED]
+        if self.turned { &[&APART, &TURNED] } else { &[&APART] }
     }
 }
 

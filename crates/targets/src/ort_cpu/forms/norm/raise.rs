@@ -76,8 +76,8 @@ fn describe(graph: &Graph, node: &Node, groups: i64, operands: [ValueId; 3]) -> 
     let [x, scale, bias] = operands;
     let channels = channels(graph, x);
     let float = |v: ValueId| graph.value(v).ty.dtype() == Some(DType::F32);
-    // One that was not read is of a version before shapes could be relied upon, or sums in another type.
-    let known = node.opset >= 6 && node.int("stash_type").unwrap_or(1) == 1;
+    // Before operator set 7 the ops that it is written with have no kernels in the runtime; and others sum in another type.
+    let known = node.opset >= 7 && node.int("stash_type").unwrap_or(1) == 1;
     let numbers = |v: ValueId| floats(graph.constant(v).filter(|c| c.pending.is_none())?);
     let entries = numbers(scale)?.len() as i64;
     let alike = numbers(bias)?.len() as i64 == entries && (entries == groups || entries == channels);
