@@ -2,6 +2,7 @@
 
 use crate::is_blockable;
 use relayout::ir::attr::Attr;
+use relayout::ir::dim::Dim;
 use relayout::ir::graph::{Graph, OpName};
 use relayout::ir::op::bind;
 use relayout::target::{Context, Counted, Declared, Numerics, Pass, PassError, Rule, Slot};
@@ -22,13 +23,14 @@ pub(crate) fn pass() -> Pass {
     Pass::on_each_graph(Declared::new("spell_out_windows", Slot::Prepare, reason).rules(&[&RULE]), spell_out)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "passes share one function type")]
 fn spell_out(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
     let mut count = 0;
     for n in graph.order().unwrap_or_default() {
         let node = graph.node(n);
         let (Some("GlobalMaxPool"), Some(x)) = (node.onnx(), node.operand(0)) else { continue };
         let shape = graph.value(x).ty.shape().unwrap_or_default();
-        let Some(window) = shape.iter().skip(2).map(|d| d.as_const()).collect::<Option<Vec<i64>>>() else { continue };
+        let Some(window) = shape.iter().skip(2).map(Dim::as_const).collect::<Option<Vec<i64>>>() else { continue };
         if !is_blockable(graph, x) {
             continue;
         }

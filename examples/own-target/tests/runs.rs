@@ -50,7 +50,7 @@ fn a_target_of_ones_own_writes_its_forms_and_the_result_runs() -> Result<(), Box
 
     let mut places = SearchPlaces::default();
     places.explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(Into::into);
-    places.start = Some(env!("CARGO_MANIFEST_DIR").into());
+    places.environment = Some(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.relayout/venv").into());
     let runtime = Runtime::load(&find_library(&places).ok_or("these tests need ONNX Runtime: run tools/setup once")?)?;
     let inputs = Inputs::Random { seed: 1, dims: BTreeMap::from([("N".to_owned(), 2)]) };
     let (a, b) = (ModelSource::Bytes(model.bytes()), ModelSource::Bytes(&bytes));

@@ -28,7 +28,7 @@ fn join_taps(graph: &mut Graph) -> Result<(), PassError> {
             match &tap.shift {
                 Shift::Known(_) => join_scales(graph, n, &tap)?,
                 Shift::Computed(shift) if tap.scale.iter().all(|s| s.to_bits() == 1f64.to_bits()) => {
-                    take_shift(graph, n, tap.x, *shift)?
+                    take_shift(graph, n, tap.x, *shift)?;
                 }
                 Shift::Computed(_) => {}
             }
