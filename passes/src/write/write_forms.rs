@@ -4,22 +4,29 @@
 
 use crate::pipeline::{State, each_scope};
 use relayout_ir::form::Form as Bound;
-use relayout_ir::graph::{Graph, NodeId};
+use relayout_ir::graph::{Graph, Node, NodeId, Op};
+use relayout_ir::raised;
 use relayout_target::{PassError, Piece, Refused};
 use rustc_hash::FxHashSet;
 
-/// Writes every such form, in the order of the graph.
+/// Writes every such form, in the order of the graph; those of raised ops first, which take in what follows them.
 pub(crate) fn write_forms(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
     each_scope(graph, &mut |graph, scope| {
+        let order = graph.order().unwrap_or_default();
+        let (raised, rest): (Vec<NodeId>, Vec<NodeId>) = order.into_iter().partition(|&n| is_raised(graph.node(n)));
         // A node that a form before it took in is gone, and its number may be another's.
         let mut gone = FxHashSet::default();
-        for n in graph.order().unwrap_or_default() {
+        for n in raised.into_iter().chain(rest) {
             if !gone.contains(&n) {
                 gone.extend(write_form(graph, scope, n, state)?);
             }
         }
         Ok(())
     })
+}
+
+fn is_raised(node: &Node) -> bool {
+    matches!(&node.op, Op::Onnx(op) if op.domain == raised::DOMAIN)
 }
 
 /// Writes that of a node, if one was chosen that is no single op; the nodes that it took in.

@@ -28,7 +28,7 @@ use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operan
 use std::sync::Arc;
 
 /// The form's name.
-const FORM: &str = "blocked_norm_of_channels";
+pub(super) const FORM: &str = "blocked_norm_of_channels";
 /// Most pixels whose squares one float32 sums up one after another: beyond them a sum begins to lose terms.
 const MOST_PIXELS: u64 = 1 << 18;
 /// Pool and convolution with itself, in percent of the pool.
@@ -47,7 +47,7 @@ impl Form for NormsOfChannels {
     }
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
-        Priced::of(&self.0, q).map_or_else(Vec::new, |norm| norm.offers(FORM, self.cost(q, &norm)))
+        Priced::of(&self.0, q).map_or_else(Vec::new, |norm| norm.offers(q, FORM))
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Option<Fragment>, Refused> {
@@ -57,30 +57,30 @@ impl Form for NormsOfChannels {
     }
 }
 
-impl NormsOfChannels {
-    fn cost(&self, query: &NodeQuery<'_>, priced: &Priced<'_>) -> Option<Cost> {
-        let [n, c, h, w] = priced.image;
-        // Images of a batch become channels of one, and channels of a convolution are said in the file.
-        if !priced.norm.images.is_const() || h.saturating_mul(w) > MOST_PIXELS {
-            return None;
-        }
-        let pool = PoolShape { n, c, h, w, oh: 1, ow: 1, kernel: [h, w], stride: [1, 1] };
-        let sums = self.0.costs.pool_ns(Pool::GlobalAverage, &pool, true).saturating_mul(SUMS_PERCENT) / 100;
-        let small = small_ops(&priced.norm).map(Small::weight).sum();
-        let each = self.0.costs.elementwise_ns("Relu", n.saturating_mul(c), Spread::Same);
-        // Constant scales behind it are taken into its own, and are priced as one convolution already.
-        let taps = if self.is_scaled_next(query, priced.norm.y) { 1 } else { 2 };
-        Some(Cost::new(sums) + priced.one_tap()?.times(taps) + Cost::new(each).times(small))
+/// What they cost.
+pub(super) fn cost(priced: &Priced<'_>, query: &NodeQuery<'_>) -> Option<Cost> {
+    let costs = &priced.machine.costs;
+    let [n, c, h, w] = priced.image;
+    // Images of a batch become channels of one, and channels of a convolution are said in the file.
+    if !priced.norm.images.is_const() || h.saturating_mul(w) > MOST_PIXELS {
+        return None;
     }
+    let pool = PoolShape { n, c, h, w, oh: 1, ow: 1, kernel: [h, w], stride: [1, 1] };
+    let sums = costs.pool_ns(Pool::GlobalAverage, &pool, true).saturating_mul(SUMS_PERCENT) / 100;
+    let small = small_ops(&priced.norm).map(Small::weight).sum();
+    let each = costs.elementwise_ns("Relu", n.saturating_mul(c), Spread::Same);
+    // Constant scales behind it are taken into its own, and are priced as one convolution already.
+    let taps = if is_scaled_next(priced, query) { 1 } else { 2 };
+    Some(Cost::new(sums) + priced.one_tap()?.times(taps) + Cost::new(each).times(small))
+}
 
-    /// Whether the only reader of a value is a constant scale or shift per channel that has a blocked kernel.
-    fn is_scaled_next(&self, query: &NodeQuery<'_>, y: ValueId) -> bool {
-        let Some(only) = query.graph.only_use(y) else { return false };
-        let (scales, one) = (Scales(Arc::clone(&self.0)), NodeQuery { node: only.node, ..*query });
-        let constant = |offer: &Offer| offer.layouts.ins.iter().flatten().count() == 1;
-        let named = query.graph.node(only.node).onnx().is_some_and(|name| scales.of().contains(&name));
-        named && scales.offers(&one).iter().any(constant)
-    }
+/// Whether the only reader of the result is a constant scale or shift per channel that has a blocked kernel.
+fn is_scaled_next(priced: &Priced<'_>, query: &NodeQuery<'_>) -> bool {
+    let Some(only) = query.graph.only_use(priced.norm.y) else { return false };
+    let (scales, one) = (Scales(Arc::clone(priced.machine)), NodeQuery { node: only.node, ..*query });
+    let constant = |offer: &Offer| offer.layouts.ins.iter().flatten().count() == 1;
+    let named = query.graph.node(only.node).onnx().is_some_and(|name| scales.of().contains(&name));
+    named && scales.offers(&one).iter().any(constant)
 }
 
 /// An op of the chain besides the pool and the convolutions.

@@ -18,6 +18,7 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::raised::GroupNorm;
 use relayout_target::{Cost, NodeQuery, Offer};
+use std::sync::Arc;
 
 /// Passes of `InstanceNormalization` over a row, each as long as a mean of it: the mean, the squares, the result.
 const ROW_PASSES: u64 = 3;
@@ -69,13 +70,13 @@ impl Norm {
 
 /// A raised normalization at the size hints, priced on a machine.
 struct Priced<'m> {
-    machine: &'m Machine,
+    machine: &'m Arc<Machine>,
     norm: Norm,
     image: [u64; 4],
 }
 
 impl<'m> Priced<'m> {
-    fn of(machine: &'m Machine, query: &NodeQuery<'_>) -> Option<Priced<'m>> {
+    fn of(machine: &'m Arc<Machine>, query: &NodeQuery<'_>) -> Option<Priced<'m>> {
         let norm = Norm::of(query.graph, query.node)?;
         let image = image(query, norm.x)?;
         Some(Priced { machine, norm, image })
@@ -85,8 +86,11 @@ impl<'m> Priced<'m> {
         self.image.into_iter().fold(1, u64::saturating_mul)
     }
 
-    /// A form of whole blocks of channels at this cost.
-    fn offers(&self, form: &'static str, cost: Option<Cost>) -> Vec<Offer> {
+    /// A form of whole blocks of channels, if it is the cheaper one of both, which run in the same layouts.
+    fn offers(&self, query: &NodeQuery<'_>, form: &'static str) -> Vec<Offer> {
+        let costs = [(rows::FORM, rows::cost(self)), (channels::FORM, channels::cost(self, query))];
+        let cheapest = costs.into_iter().filter_map(|(form, cost)| Some((form, cost?))).min_by_key(|(_, cost)| *cost);
+        let cost = cheapest.filter(|(cheapest, _)| *cheapest == form).map(|(_, cost)| cost);
         let whole = self.image[1].is_multiple_of(self.machine.block.channels());
         let blocked = || Some(self.machine.blocked());
         let offer = |cost: Cost| Offer {

@@ -15,7 +15,7 @@ use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operan
 use std::sync::Arc;
 
 /// The form's name.
-const FORM: &str = "blocked_norm_of_rows";
+pub(super) const FORM: &str = "blocked_norm_of_rows";
 
 /// Normalizations of rows of blocked bytes.
 pub(in super::super) struct NormsOfRows(pub(in super::super) Arc<Machine>);
@@ -30,7 +30,7 @@ impl Form for NormsOfRows {
     }
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
-        Priced::of(&self.0, q).map_or_else(Vec::new, |norm| norm.offers(FORM, cost(&norm)))
+        Priced::of(&self.0, q).map_or_else(Vec::new, |norm| norm.offers(q, FORM))
     }
 
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
@@ -48,7 +48,8 @@ impl Form for NormsOfRows {
     }
 }
 
-fn cost(priced: &Priced<'_>) -> Option<Cost> {
+/// What they cost.
+pub(super) fn cost(priced: &Priced<'_>) -> Option<Cost> {
     let whole = priced.norm.each().unsigned_abs().is_multiple_of(priced.machine.block.channels());
     let affine = if priced.norm.per_group { Cost::ZERO } else { priced.one_tap()? };
     whole.then(|| priced.row().times(ROW_PASSES) + affine)
