@@ -5,7 +5,7 @@
 //! | simplify, prepare | [`simplify`] | what is known is evaluated, what need not run goes |
 //! | forms | [`forms`] | pieces of several nodes that have another form |
 //! | decide | [`decide`] | one decision for all layouts and forms |
-//! | write, finish, clean | [`write`] | the decision is written |
+//! | write, finish, clean | [`mod@write`] | the decision is written |
 //!
 //! Absent: files, protobuf, clocks and threads, and the name of any runtime: what one of them wants is a target's. The same graph
 //! gives the same result.

@@ -1,6 +1,6 @@
 //! `fold_scales`: scales and shifts behind a linear op go into its weights.
 //!
-//! From each op that [`ANCHORS`] reads as an anchor, the chain of its only readers is followed:
+//! From each op that `ANCHORS` reads as an anchor, the chain of its only readers is followed:
 //! BatchNormalization, Add, Sub, Mul, Div and Neg with constants that are one number or one per channel, and views between
 //! them. All of the chain is one scale and one shift, in f64, so that weights and bias are rounded once. The result of the last
 //! op of the chain keeps its name; new weights keep the name of the old ones where those go.
