@@ -64,11 +64,16 @@ fn optimized(sample: &Sample, right: &'static OpDef, wrong: &'static OpDef) -> R
     let target = relayout::target("onnx").map_err(|e| e.to_string())?;
     let mut options = PipelineOptions::default();
     options.dims = sample.dims.iter().map(|(name, &size)| (name.clone(), Size::of(size))).collect();
-    let is = Declared::new("misread", Slot::Simplify, "stands where an entry of the table is wrong");
-    let misreading = Pass::on_each_graph(is, misread);
     let own = steps(target.as_ref()).map_err(|e| e.to_string())?;
-    let misread = |step: &Step<'_>| BINDING.contains(&step.is.name).then(|| Step::from(&misreading));
-    let steps: Vec<Step<'_>> = own.iter().flat_map(|step| [Some(*step), misread(step)]).flatten().collect();
+    let reason = "stands where an entry of the table is wrong";
+    let misreading = |slot: Slot| Pass::on_each_graph(Declared::new("misread", slot, reason), misread);
+    let passes: Vec<Option<Pass>> =
+        own.iter().map(|step| BINDING.contains(&step.is.name).then(|| misreading(step.is.slot))).collect();
+    let mut steps: Vec<Step<'_>> = Vec::new();
+    for (step, pass) in own.iter().zip(&passes) {
+        steps.push(*step);
+        steps.extend(pass.iter().map(Step::from));
+    }
     MISREAD.set(Some((right, wrong)));
     let ran = run_steps(&mut model, target.as_ref(), &options, &steps);
     MISREAD.set(None);
