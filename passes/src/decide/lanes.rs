@@ -7,11 +7,12 @@
 //! Kernels pad channels, axis 1 of what they leave. From there the padded axis is followed through ops and Transposes; of pad slots
 //! along any other axis nothing is known. What no op made has zeros along every axis.
 
-use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, Slot, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::pad::{BinaryFn, Lane, LaneFormat, UnaryFn};
+use relayout_ir::op::read::number;
+use relayout_ir::op::read::perm::place;
 use relayout_ir::storage::StorageRule;
 
 /// The axis along which a value may have pad slots of the lane that is known.
@@ -76,20 +77,20 @@ fn along(graph: &Graph, n: NodeId, known: &Lanes) -> Along {
         (Some(op), _) if op.contains("Conv") => Along::One(1),
         (_, Form::View(View::Same)) => of(0),
         (_, Form::View(View::Transpose(perm))) => match of(0) {
-            Along::One(axis) => perm.iter().position(|&p| p == axis).map_or(Along::None, Along::One),
+            Along::One(axis) => place(perm, axis).map_or(Along::None, Along::One),
             along => along,
         },
         (_, Form::View(View::Reshape)) => Along::None,
         (_, Form::Axes(bound)) => {
             let result = bound.axes(Slot::Out(0)).unwrap_or_default();
-            let place = |slot: usize| match of(slot) {
+            let padded = |slot: usize| match of(slot) {
                 Along::One(axis) => {
                     let atom = bound.axes(Slot::In(slot)).and_then(|axes| axes.get(axis));
                     atom.and_then(|atom| result.iter().position(|a| a == atom)).map_or(Along::None, Along::One)
                 }
                 along => along,
             };
-            let axes = (0..node.inputs.len()).filter(|&slot| bound.axes(Slot::In(slot)).is_some()).map(place);
+            let axes = (0..node.inputs.len()).filter(|&slot| bound.axes(Slot::In(slot)).is_some()).map(padded);
             axes.fold(Along::Every, |all, one| match (all, one) {
                 (Along::Every, other) | (other, Along::Every) => other,
                 (a, b) if a == b => a,
@@ -269,14 +270,8 @@ fn largest(graph: &Graph, v: ValueId) -> Option<f64> {
 
 /// The lane that a constant of one element gives wherever it is repeated.
 fn scalar(graph: &Graph, v: ValueId) -> Option<Lane> {
-    let Op::Constant(Constant { dtype: DType::F32, source, pending: None, .. }) =
-        &graph.node(graph.value(v).producer().0).op
-    else {
-        return None;
-    };
-    (graph.constant(v)?.elems() == Some(1)).then_some(())?;
-    let bytes: [u8; 4] = source.bytes().ok()?.get(..4)?.try_into().ok()?;
-    Some(Lane::constant(f64::from(f32::from_le_bytes(bytes))))
+    graph.constant(v).filter(|c| c.dtype == DType::F32)?;
+    number(graph, v).map(Lane::constant)
 }
 
 fn format(dtype: DType) -> Option<LaneFormat> {

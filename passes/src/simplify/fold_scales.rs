@@ -16,6 +16,7 @@ use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId, bind_again};
+use relayout_ir::op::read::perm::place;
 use relayout_ir::patch::{NewOperand, Patch, remove_dead};
 use relayout_target::Cost;
 use relayout_target::Rule;
@@ -223,7 +224,7 @@ fn chain(graph: &Graph, n: NodeId, anchor: &Anchor) -> Vec<Link> {
         match &node.form {
             Form::View(_) if u.slot > 0 => break,
             Form::View(View::Same) => {}
-            Form::View(View::Transpose(perm)) => axis = axis.and_then(|a| perm.iter().position(|&p| p == a)),
+            Form::View(View::Transpose(perm)) => axis = axis.and_then(|axis| place(perm, axis)),
             Form::View(View::Reshape) => axis = None,
             _ => {
                 let Some(affine) = reading(graph, node, v, axis, anchor.channels()) else { break };

@@ -159,7 +159,7 @@ impl Found {
         let cost = |from: &[Dim], perm: &[usize], v: ValueId| -> Option<Cost> {
             let shape: Vec<u64> = from.iter().map(|d| hints.extent(d)).collect();
             let (before, after) = (Layout::row_major(from.len()), Layout::permutation(perm).ok()?);
-            let kind = if perm.is_sorted() { MoveKind::View } else { MoveKind::Permute };
+            let kind = if perm::is_identity(perm) { MoveKind::View } else { MoveKind::Permute };
             let (bytes, dtype) = (hints.bytes(graph, v), graph.value(v).ty.dtype());
             target.move_cost(&MoveQuery { kind, from: &before, to: &after, shape: &shape, dtype, bytes })
         };
@@ -176,8 +176,11 @@ impl Found {
         let stored = graph.value(first.x).layout.as_permutation().unwrap_or_default();
         let rank = graph.node(mover).rank;
         let mut make = Builder::new(graph, rank);
-        let lying =
-            if stored.is_sorted() { first.x } else { make.transpose(first.x, &format!("{base}.lying"), &stored)? };
+        let lying = if perm::is_identity(&stored) {
+            first.x
+        } else {
+            make.transpose(first.x, &format!("{base}.lying"), &stored)?
+        };
         let digits = make.reshape(lying, &format!("{base}.digits"), joined.from)?;
         let moved = make.transpose(digits, &format!("{base}.joined"), &joined.perm)?;
         let mut v = make.reshape(moved, &format!("{base}.rows"), operand)?;
@@ -203,7 +206,7 @@ impl Found {
         let Some(stored) = graph.storage_shape(y, &layout) else { return Ok(()) };
         let mut make = Builder::new(graph, rank);
         let mut result = make.reshape(v, &format!("{name}.apart"), stored)?;
-        if !order.is_sorted() {
+        if !perm::is_identity(&order) {
             result = make.transpose(result, &format!("{name}.named"), &perm::inverse(&order))?;
         }
         let mut patch = Patch::new();
@@ -236,7 +239,7 @@ impl Joined {
         let mut number = vec![0; digits.len()];
         let mut whole = vec![0; shape.len()];
         for axis in 0..first.from.len() {
-            let to = first.perm.iter().position(|&p| p == axis)?;
+            let to = perm::place(&first.perm, axis)?;
             if to >= at {
                 whole[to] = from.len();
                 from.push(first.from[axis].clone());
