@@ -3,7 +3,12 @@
 //! It brings two forms, each in a file that says where the form applies, what it costs and which nodes it is written with, and a
 //! pass that runs before anything is decided. Files that it makes hold standard operators only, so any runtime runs them:
 //!
-//!     optimize(&model, &Quads::default(), &Options::default())?
+//! ```no_run
+//! use relayout::{Model, Options, optimize};
+//! let model = Model::open("model.onnx")?;
+//! let optimized = optimize(&model, &own_target::Quads::default(), &Options::default())?;
+//! # Ok::<(), relayout::Error>(())
+//! ```
 
 mod pointwise;
 mod pool;
