@@ -62,7 +62,7 @@ def write(
     (folder / "graph.json").write_text(json.dumps(graph))
     save_file(constants, folder / "weights.safetensors", {"format": "relayout"})
     files = []
-    for path in ("graph.json", "weights.safetensors"):
+    for path in ("graph.json", "weights.safetensors", *_kernels(folder, nodes)):
         data = (folder / path).read_bytes()
         files.append({"path": path, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()})
     with_kernel = sum("move" in entry for entry in nodes) if moves is None else moves
@@ -71,3 +71,14 @@ def write(
     manifest |= {"moves": with_kernel, "moves_without_kernel": without}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
+
+
+def _kernels(folder: Path, nodes: list[dict[str, Any]]) -> list[str]:
+    """Writes a source and a launch for each kernel that a node names; gives their paths. A CPU runs none of them."""
+    names = sorted({entry["move"] for entry in nodes if "move" in entry})
+    if names:
+        (folder / "kernels").mkdir(exist_ok=True)
+    paths = [f"kernels/{name}{end}" for name in names for end in (".cu", ".json")]
+    for path in paths:
+        (folder / path).write_text("{}" if path.endswith(".json") else "")
+    return paths

@@ -143,10 +143,13 @@ class OfAGpu(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "t.json")
             path.write_text(json.dumps(launch))
-            with self.assertRaisesRegex(RunnerError, "t.json is no launch"):
+            with self.assertRaisesRegex(RunnerError, "t.cu of the bundle is not there"):
                 read_launch(path)
             Path(folder, "t.cu").write_text(SOURCE)
             read = read_launch(path)
+            path.write_text(json.dumps({"kernel": "twice"}))
+            with self.assertRaisesRegex(RunnerError, "t.json is no launch.*grid"):
+                read_launch(path)
         self.assertEqual((read.source, read.grid, read.arguments), (SOURCE, (3, 1, 1), ((4, 7),)))
 
 
