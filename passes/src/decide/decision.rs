@@ -338,8 +338,7 @@ impl<'a, 'g> Decision<'a, 'g> {
             who.push(name);
             problem = problem.without(read.var, wants);
         }
-        let missing =
-            (!lacking.is_empty()).then(|| format!("no form of {} reads {}", some(&lacking), m.from));
+        let missing = (!lacking.is_empty()).then(|| format!("no form of {} reads {}", some(&lacking), m.from));
         ways.push((format!("{} reads {}", some(&who), m.from), missing, problem));
         let mut answer = |(what, missing, problem): (String, Option<String>, Problem)| {
             let problem = match missing {
@@ -348,9 +347,8 @@ impl<'a, 'g> Decision<'a, 'g> {
             };
             let (more_ns, more_bytes) =
                 self.price(&problem, &base, bytes, &mut scratch, missing.is_some().then_some(m));
-            let missing = missing.or_else(|| {
-                more_ns.is_none().then(|| "the nodes around have no forms that fit it".to_owned())
-            });
+            let missing =
+                missing.or_else(|| more_ns.is_none().then(|| "the nodes around have no forms that fit it".to_owned()));
             Way { what, missing, more_ns, more_bytes }
         };
         ways.into_iter().map(&mut answer).collect()
