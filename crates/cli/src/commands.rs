@@ -11,10 +11,10 @@ use relayout::gpu::GpuCosts;
 use relayout::ir::op::{Description, describe};
 use relayout::ir::text::GraphJson;
 use relayout::measured::MeasuredCosts;
-use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
 use relayout::{
     BUILTIN, Block, FunctionTarget, IoError, Model, Numerics, Options, OrtCpu, Target, optimize as optimize_model,
 };
+use relayout_verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
 use std::io::{Read, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
                 seed: 0,
                 dims: a.decide.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect(),
             },
-            &relayout::verify::Options::default(),
+            &relayout_verify::Options::default(),
         )?;
         // Arithmetic that is folded into weights rounds otherwise; where only data moved, sums alone may.
         let folded = !optimized.report().rewrites.is_empty();
@@ -204,7 +204,7 @@ pub(crate) fn verify(a: &args::Verify) -> Result<(), Failure> {
         },
     };
     let progress = Progress::start("running both models");
-    let mut options = relayout::verify::Options::default();
+    let mut options = relayout_verify::Options::default();
     options.rounds = a.rounds;
     options.custom_ops.clone_from(&a.custom_ops);
     let comparison = compare(&ModelSource::Path(&a.a), &ModelSource::Path(&a.b), &inputs, &options)?;
@@ -351,11 +351,11 @@ fn compare(
     a: &ModelSource<'_>,
     b: &ModelSource<'_>,
     inputs: &Inputs,
-    options: &relayout::verify::Options,
+    options: &relayout_verify::Options,
 ) -> Result<Comparison, Failure> {
     let library = runtime_library()?;
     let runtime = Runtime::load(&library).map_err(Failure::model)?;
-    relayout::verify::verify(&runtime, *a, *b, inputs, options).map_err(Failure::model)
+    relayout_verify::verify(&runtime, *a, *b, inputs, options).map_err(Failure::model)
 }
 
 /// ONNX Runtime's library: where `ORT_DYLIB_PATH` says, or in the packages of `python3`. Nothing is looked for where the program

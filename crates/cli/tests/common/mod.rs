@@ -4,7 +4,7 @@
 
 use relayout::Model;
 use relayout::ir::graph::Op;
-use relayout::verify::{SearchPlaces, find_library};
+use relayout_verify::{SearchPlaces, find_library};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;

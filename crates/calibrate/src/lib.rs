@@ -14,8 +14,8 @@ mod sketch;
 mod timing;
 
 use relayout_targets::measured::{Machine, MeasuredCosts, Measurement, Spec, points_of, specs};
+use relayout_verify::{Runtime, VerifyError};
 
-use crate::verify::{Runtime, VerifyError};
 use timing::{Bench, Chain};
 
 pub use check::{Check, Comparison, check};

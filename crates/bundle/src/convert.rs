@@ -7,10 +7,10 @@
 use super::error::BundleError;
 use super::schema::{Attribute, BUNDLE_SCHEMA, Extent, Graph, Node, Scope, TensorData, Value};
 use super::weights::{Data, Weight};
-use crate::kernels::{Kernels, MoveKernel};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use relayout::{Kernels, MoveKernel};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::OpName;

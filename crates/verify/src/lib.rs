@@ -9,9 +9,9 @@
 //!
 //! ```no_run
 //! use std::path::Path;
-//! use relayout::verify::{Inputs, ModelSource, Options, Runtime, Tolerance, verify};
+//! use relayout_verify::{Inputs, ModelSource, Options, Runtime, Tolerance, verify};
 //!
-//! # fn main() -> Result<(), relayout::verify::VerifyError> {
+//! # fn main() -> Result<(), relayout_verify::VerifyError> {
 //! let runtime = Runtime::load(Path::new("libonnxruntime.so.1.31.1"))?;
 //! let inputs = Inputs::Random { seed: 0, dims: [("N".to_owned(), 2)].into() };
 //! let (a, b) = (ModelSource::Path(Path::new("a.onnx")), ModelSource::Path(Path::new("b.onnx")));
@@ -36,16 +36,15 @@ pub use self::compare::{Comparison, Difference, OutputComparison, Tolerance};
 pub use self::error::VerifyError;
 pub use self::find::{SearchPlaces, find_library};
 pub use self::inputs::Inputs;
-pub use self::model::{Level, ModelSource};
+pub use self::model::{Level, Model, ModelSource};
 pub use self::runtime::Runtime;
 pub use self::tensor::{Data, ElementType, Tensor};
 
 use std::path::{Path, PathBuf};
 
 use self::io::Ends;
-pub(crate) use self::model::Model;
 use self::model::Port;
-use crate::io::End;
+use relayout::End;
 
 /// How two models are run. The defaults compare the files as they stand, on one thread, once.
 #[derive(Debug, Clone, PartialEq, Eq)]

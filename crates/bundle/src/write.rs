@@ -6,9 +6,9 @@ use super::read::{manifest_of, unlisted};
 use super::schema::{BUNDLE_SCHEMA, FileEntry, Manifest};
 use super::weights::{self, Data, Hashed};
 use super::{GRAPH, KERNELS, MANIFEST, WEIGHTS, kernel_files};
-use crate::error::Error;
-use crate::kernels::{KernelOptions, Kernels, LaunchFile, kernels};
-use crate::optimize::Optimized;
+use relayout::Error;
+use relayout::Optimized;
+use relayout::{KernelOptions, Kernels, kernels};
 use relayout_fsio::{Place, PlaceError};
 use relayout_onnx::export::WrittenGraph;
 use relayout_target::Target;
@@ -17,17 +17,12 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Whether a target's files hold nothing but standard ops and calls of the dialect's functions.
-pub(crate) fn can_bundle(target: &dyn Target) -> bool {
-    target.capabilities().bundles
-}
-
 /// Whether bundles can be written for a target.
 ///
 /// # Errors
 /// [`BundleError::Refused`] for a target whose files hold operators of one runtime.
 pub fn check_target(target: &dyn Target) -> Result<(), BundleError> {
-    if can_bundle(target) { Ok(()) } else { Err(other_dialect(target.name())) }
+    if target.capabilities().bundles { Ok(()) } else { Err(other_dialect(target.name())) }
 }
 
 fn other_dialect(target: &str) -> BundleError {
@@ -68,7 +63,7 @@ pub fn write_bundle(
     refuse(optimized)?;
     let place = bundle_place(dir.as_ref())?;
     let (exported, earlier) = optimized.described()?;
-    let file = &*optimized.source().file;
+    let file = optimized.file();
     let data = Data { file, payloads: std::iter::once(&exported.payloads).chain(earlier).collect() };
     let kernels = kernels(optimized.graph(), options);
     let nothing = WrittenGraph::default();
@@ -139,7 +134,9 @@ impl Folder<'_> {
             let Some(text) = kernels.sources.get(&launch.source) else { continue };
             let [source, start] = kernel_files(id);
             self.text(&source, text.as_bytes())?;
-            self.json(&start, &LaunchFile { source: format!("{id}.cu"), ..launch.clone() })?;
+            let mut launch = launch.clone();
+            launch.source = format!("{id}.cu");
+            self.json(&start, &launch)?;
         }
         self.files.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(self.files)

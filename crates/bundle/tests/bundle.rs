@@ -2,11 +2,11 @@
 //! is damaged.
 
 mod bundle_made;
-mod common;
+#[path = "../../relayout/tests/fill/mod.rs"]
 mod fill;
 
-use relayout::bundle::{Attribute, Extent, Scope};
-use relayout::{Bundle, KernelOptions, Model, Options, OrtCpu, Target, kernels, optimize, read_bundle, write_bundle};
+use relayout::{KernelOptions, Model, Options, OrtCpu, Target, kernels, optimize};
+use relayout_bundle::{Attribute, Bundle, Extent, Scope, read_bundle, write_bundle};
 use relayout_ir::dtype::DType;
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::proto::{GraphProto, NodeProto};
@@ -18,10 +18,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// A folder of the repository's test data.
+fn testdata(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(folder)
+}
+
 /// A model of the test data, with weights.
 fn bytes(name: &str) -> Vec<u8> {
     let (folder, stem) = name.split_once('/').expect("folder/name");
-    let path = common::testdata(folder).join(format!("{stem}.onnx"));
+    let path = testdata(folder).join(format!("{stem}.onnx"));
     let bytes = fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     fill::fill(&bytes).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
@@ -41,7 +46,7 @@ struct Written {
 impl Written {
     fn of(name: &str, target: &str) -> Written {
         let dir = tempfile::tempdir().expect("a folder");
-        let model = Model::from_bytes(bytes(name).into(), Some(common::testdata("cli"))).expect("a model");
+        let model = Model::from_bytes(bytes(name).into(), Some(testdata("cli"))).expect("a model");
         let optimized = optimize(&model, built_in(target).as_ref(), &Options::default()).expect("it is optimized");
         let file = ModelFile::from_bytes(optimized.to_bytes().expect("it is written").into(), None).expect("a model");
         write_bundle(&optimized, dir.path().join("b"), &KernelOptions::default())
@@ -134,7 +139,7 @@ fn a_bundle_holds_what_the_model_file_holds() {
 #[test]
 fn padded_channels_lie_in_the_weights_and_in_the_shapes() {
     let bundle = Written::of("models/unet_dynhw", "cuda-tensorcore").read();
-    let padded = |values: &[relayout::bundle::Value]| {
+    let padded = |values: &[relayout_bundle::Value]| {
         values.iter().any(|v| v.layout.as_deref().is_some_and(|layout| layout.contains('[')))
     };
     let scope = &bundle.graph.scope;
@@ -246,11 +251,12 @@ fn what_no_bundle_can_be_made_of_is_refused_and_leaves_nothing() {
     };
     let blocked = OrtCpu::new(relayout::Block::of(16).expect("a block")).expect("a target");
     refused(bytes("cli/conv"), &blocked, "operators of one runtime");
-    let stripped = fs::read(common::testdata("models").join("espcn_x3.onnx")).expect("a model");
+    let stripped = fs::read(testdata("models").join("espcn_x3.onnx")).expect("a model");
     refused(stripped, built_in("nhwc").as_ref(), "hydrate");
     let target = built_in("cuda-tensorcore");
-    let made = common::optimized_for(target.as_ref(), &bytes("models/espcn_x3"), &BTreeMap::new()).expect("it is made");
-    refused(made.bytes, target.as_ref(), "was made for target `cuda-tensorcore` already");
+    let model = Model::from_bytes(bytes("models/espcn_x3").into(), None).expect("a model");
+    let made = optimize(&model, target.as_ref(), &Options::default()).expect("it is optimized");
+    refused(made.to_bytes().expect("it is written"), target.as_ref(), "was made for target `cuda-tensorcore` already");
 }
 
 fn read_json(path: &Path) -> Value {

@@ -1,10 +1,11 @@
 //! Calibration against the runtime that is installed: every op can be measured, and what is measured is a table.
 
-mod common;
+#[path = "../../relayout/tests/ops/runtime.rs"]
+mod runtime;
 
-use common::runtime;
-use relayout::calibrate::{CalibrateError, CalibrateOptions, calibrate, check};
 use relayout::measured::{Machine, MeasuredCosts, specs};
+use relayout_calibrate::{CalibrateError, CalibrateOptions, calibrate, check};
+use runtime::runtime;
 
 fn options() -> CalibrateOptions {
     let mut options = CalibrateOptions::new("a machine under test", "2026-11-21");
@@ -28,7 +29,7 @@ fn every_grid_is_measured_and_the_table_can_be_held_against_other_shapes() {
     let checked = check(runtime(), &costs, &options(), 7, &mut |_, _| {}).unwrap();
     let again = check(runtime(), &costs, &options(), 7, &mut |_, _| {}).unwrap();
     assert!(checked.comparisons.len() >= 8);
-    let drawn = |check: &relayout::calibrate::Check| -> Vec<_> {
+    let drawn = |check: &relayout_calibrate::Check| -> Vec<_> {
         check.comparisons.iter().map(|c| (c.shape.clone(), c.other, c.predicted_ns)).collect()
     };
     assert_eq!(drawn(&checked), drawn(&again), "the same seed draws the same shapes, and costs are no measurement");

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use super::CalibrateError;
-use crate::kernels::LaunchFile;
+use relayout::LaunchFile;
 
 /// Version of the form of request and answer.
 const SCHEMA: u32 = 1;
@@ -141,7 +141,7 @@ fn asked(case: &Case, files: &mut BTreeMap<String, String>) -> Result<Asked, Cal
             let planned = plan(&shape, &perm, ELEM_BYTES).map_err(|e| none(e.to_string()))?;
             let kernel = generate(&planned, &CudaOptions::default()).map_err(|e| none(e.to_string()))?;
             let source = format!("{}.cu", kernel.name);
-            let launch = LaunchFile { kernel: kernel.name.clone(), source: source.clone(), launch: kernel.launch };
+            let launch = LaunchFile::new(&kernel.name, &source, kernel.launch);
             files.insert(format!("kernels/{}.json", kernel.name), json(&launch)?);
             files.insert(format!("kernels/{source}"), kernel.source);
             Ok(Asked::Move { shape, perm, elem_bytes: ELEM_BYTES, kernel: kernel.name })

@@ -13,7 +13,7 @@ use relayout_targets::measured::Case;
 use super::cases::{add, weight_bytes};
 use super::sketch::{Sketch, Value};
 use super::{CalibrateError, CalibrateOptions};
-use crate::verify::{Level, Model, ModelSource, Options, Runtime, Tensor};
+use relayout_verify::{Level, Model, ModelSource, Options, Runtime, Tensor};
 
 /// Nodes of which the time is taken together: what each reads is what the one before it computes.
 pub(super) type Chain = Vec<Case>;
@@ -34,7 +34,9 @@ struct Timed {
 }
 
 fn with_threads(threads: usize) -> Options {
-    Options { threads, ..Options::default() }
+    let mut options = Options::default();
+    options.threads = threads;
+    options
 }
 
 impl Timed {
@@ -199,7 +201,7 @@ pub(super) fn block(runtime: &Runtime) -> Result<u64, CalibrateError> {
     let run = run.and_then(|mut m| m.run(&feeds));
     let outputs = run.map_err(|e| no_blocks(e.to_string()))?;
     let size = outputs.last().and_then(|tensor| match tensor.data() {
-        crate::verify::Data::F32(values) => values.first().map(|&v| v as u64),
+        relayout_verify::Data::F32(values) => values.first().map(|&v| v as u64),
         _ => None,
     });
     size.filter(|&size| size >= 4).ok_or_else(|| no_blocks(format!("a reorder of 4 channels gave {size:?}")))

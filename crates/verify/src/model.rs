@@ -133,8 +133,8 @@ impl Port {
     }
 }
 
-/// A loaded model.
-pub(crate) struct Model {
+/// A model loaded into the runtime. It can be run any number of times.
+pub struct Model {
     pub(super) label: String,
     pub(super) inputs: Vec<Port>,
     pub(super) outputs: Vec<Port>,
@@ -142,8 +142,13 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Loads `source` with the threads and the custom ops of `options`.
-    pub(crate) fn load(
+    /// Loads `source`, rewritten as `level` says, with the threads and the custom ops of `options`. The levels of `options` are not
+    /// looked at.
+    ///
+    /// # Errors
+    /// [`VerifyError::Load`] with what the runtime says of the model, [`VerifyError::CustomOps`] for a library that can't be
+    /// registered.
+    pub fn load(
         runtime: &Runtime,
         source: ModelSource<'_>,
         level: Level,
@@ -174,7 +179,10 @@ impl Model {
 
     /// Runs the model on those of `inputs` that it has, and copies its outputs to the host, in the model's order. A
     /// sequence of tensors `name` comes out as tensors `name[0]`, `name[1]`, ...; an optional that is empty, as nothing.
-    pub(crate) fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, VerifyError> {
+    ///
+    /// # Errors
+    /// [`VerifyError::Run`] with what the runtime says, [`VerifyError::Unsupported`] for an output that the host can't hold.
+    pub fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, VerifyError> {
         let Self { label, inputs: ports, outputs, session } = self;
         guarded(&format!("running {label}"), || {
             let failed =

@@ -15,7 +15,7 @@ use relayout_onnx::proto::{
 use relayout_onnx::write::{WriteOptions, write_model_to};
 
 use super::CalibrateError;
-use crate::verify::{Data, Tensor, VerifyError};
+use relayout_verify::{Data, Tensor, VerifyError};
 
 /// Numbers in the pool: no constant is larger.
 const POOL: usize = 1 << 24;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::shapes::{Source, draw};
 use super::timing::{Bench, Chain, block};
 use super::{CalibrateError, CalibrateOptions};
-use crate::verify::Runtime;
+use relayout_verify::Runtime;
 
 /// What differs by less counts as equal.
 const DIFFERS: f64 = 1.1;

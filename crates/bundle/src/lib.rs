@@ -22,8 +22,6 @@ pub use read::{Bundle, read_bundle};
 pub use schema::{Attribute, BUNDLE_SCHEMA, Extent, FileEntry, Graph, Manifest, Node, Scope, TensorData, Value};
 pub use write::{bundle_place, check_target, write_bundle};
 
-pub(crate) use write::can_bundle;
-
 /// The manifest.
 const MANIFEST: &str = "manifest.json";
 /// The graph.

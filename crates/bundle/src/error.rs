@@ -1,6 +1,6 @@
 //! What can go wrong with a bundle. Every message names the file, node or tensor, and fits one line.
 
-use crate::error::Error;
+use relayout::Error;
 use relayout_fsio::PlaceError;
 use std::io;
 use std::path::PathBuf;

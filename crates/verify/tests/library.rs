@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use relayout::verify::{Runtime, SearchPlaces, VerifyError, find_library};
+use relayout_verify::{Runtime, SearchPlaces, VerifyError, find_library};
 
 #[test]
 fn what_is_no_runtime_is_refused_with_its_reason_and_does_not_spoil_a_later_load() {

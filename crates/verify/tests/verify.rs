@@ -1,4 +1,4 @@
-//! `relayout::verify` against a real ONNX Runtime.
+//! this library against a real ONNX Runtime.
 //!
 //! The runtime is the one that `ORT_DYLIB_PATH` names, else the one in the project folder `.relayout/venv`. Without one
 //! these tests fail and say how to get it; they are never skipped. The models come from `tools/make_verify_models.py`.
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use ndarray::{Array, array};
 use ndarray_npy::NpzWriter;
-use relayout::verify::{
+use relayout_verify::{
     Comparison, Data, Inputs, Level, ModelSource, Options, Runtime, SearchPlaces, Tensor, Tolerance, VerifyError,
     example_inputs, find_library, run, verify,
 };
