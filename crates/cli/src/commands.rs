@@ -18,6 +18,7 @@ use relayout::{
 use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Instant;
 
 /// That a result computes what its model does, in ONNX Runtime.
 pub(crate) fn same_results(
@@ -219,10 +220,19 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
     is_stdio(path) || ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path.as_os_str() == *name)
 }
 
+/// A model, from its file or from stdin.
 pub(crate) fn open(path: &Path) -> Result<Model, Failure> {
-    if !is_stdio(path) {
-        return Model::open(path).map_err(of_library);
-    }
+    let begun = Instant::now();
+    let model = if is_stdio(path) { from_stdin()? } else { Model::open(path).map_err(of_library)? };
+    remark(|| {
+        let (nodes, bytes, ms) =
+            (model.ir().graph.node_count(), model.bytes().len(), begun.elapsed().as_secs_f64() * 1e3);
+        format!("{}: read, {nodes} nodes, {bytes} bytes ({ms:.1} ms)", path.display())
+    });
+    Ok(model)
+}
+
+fn from_stdin() -> Result<Model, Failure> {
     let mut bytes = Vec::new();
     stdin().lock().read_to_end(&mut bytes).map_err(|e| Failure::model(format!("stdin: {e}")))?;
     Model::from_bytes(bytes.into(), None).map_err(of_library)
@@ -254,6 +264,12 @@ pub(crate) fn with_ends(mut options: Options, ends: &args::Ends) -> Options {
 }
 
 pub(crate) fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
+    let target = asked_target(a)?;
+    remark(|| format!("target {}, costs {}", target.name(), target.cost_source()));
+    Ok(target)
+}
+
+fn asked_target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
     let builtin = |name: &str| a.target_file.is_none() && a.target == name;
     let (blocked, gpu) = (builtin("ort-cpu"), builtin("cuda-tensorcore"));
     let given = [("--block", a.block.is_some()), ("--no-guard", a.no_guard), ("--costs", a.costs.is_some() && !gpu)];

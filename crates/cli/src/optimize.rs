@@ -23,7 +23,6 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     }
     let target = target(&a.decide)?;
     bundle::check_call(a, target.as_ref())?;
-    remark(|| format!("target {}, costs {}", target.name(), target.cost_source()));
     match jobs(a)? {
         Jobs::One(job) => one(a, target.as_ref(), &job),
         Jobs::Several(jobs) => batch::optimize(a, target.as_ref(), &jobs),
@@ -92,9 +91,7 @@ impl Work<'_> {
     /// ends, which gives back the memory of a large graph faster than taking it apart node by node.
     pub(crate) fn run(&self, decided: impl FnOnce(), last: bool) -> Result<Report, Failure> {
         self.check_room()?;
-        let begun = Instant::now();
         let model = open(&self.job.model)?;
-        self.remark(&format!("read, {} nodes, {} bytes", nodes(&model), model.bytes().len()), begun);
         let begun = Instant::now();
         let optimized = optimize_model(&model, self.target, &self.options).map_err(of_library)?;
         decided();
@@ -173,8 +170,4 @@ impl Work<'_> {
         certificate.map_or(Ok(()), ReportFile::commit)?;
         report.map_or(Ok(()), ReportFile::commit)
     }
-}
-
-fn nodes(model: &Model) -> usize {
-    model.ir().graph.node_count()
 }
