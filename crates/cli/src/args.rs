@@ -471,7 +471,7 @@ fn bytes(text: &str) -> Result<usize, String> {
 }
 
 fn io(text: &str) -> Result<IoLayout, String> {
-    text.parse().map_err(|e: relayout::IoError| {
+    text.parse().map_err(|e: relayout::io::IoError| {
         let file = if text.contains("->") { "" } else { "; the file to write is `-o FILE`" };
         format!("{e}{file}")
     })
