@@ -13,17 +13,24 @@ mod common;
 #[path = "../../targets/tests/taking/mod.rs"]
 mod taking;
 
-use relayout::ir::graph::{Graph, Node, NodeId, Op};
+use relayout::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout::verify::Tolerance;
 use relayout::{Model, Options, Target, optimize};
+use relayout_onnx::export::fresh;
 use relayout_target::Offer;
-use std::collections::BTreeMap;
+use relayout_targets::builtin;
 use std::fmt::Write as _;
 use taking::{Case, Taking, cases, family, op_name, targets, told};
 
 /// Rounding of float32 sums of some hundred products: the root of the mean square of all differences, and the largest one, both beside
 /// the root of the mean square of the results.
 const ROUNDING: [f64; 2] = [2e-5, 4e-4];
+
+/// The model of a case, and its bytes.
+fn file(case: &Case) -> (Model, Vec<u8>) {
+    let bytes = fresh(&case.parsed()).unwrap_or_else(|e| panic!("{}: {e}", case.name()));
+    (Model::from_bytes(bytes.clone().into(), None).unwrap(), bytes)
+}
 
 /// What a case makes for a target.
 struct Made {
@@ -41,7 +48,7 @@ fn made(model: &Model, target: &Taking<'_>) -> Result<Made, String> {
 
 /// The law of equal results.
 fn equal(case: &Case, before: &[u8], after: &[u8]) -> Result<(), String> {
-    let comparison = common::compared(before, after, &BTreeMap::new())?;
+    let comparison = common::compared(before, after, &common::case_dims(&case.graph))?;
     let [rms, largest] = ROUNDING;
     common::judged(&comparison, (!case.exact).then(|| Tolerance::new(rms, largest)))
 }
@@ -50,27 +57,52 @@ fn equal(case: &Case, before: &[u8], after: &[u8]) -> Result<(), String> {
 /// are still there by their names.
 fn alone(case: &Case, file: &Graph, made: &Graph) -> Result<(), String> {
     let others = file.nodes().filter(|&n| matches!(file.node(n).op, Op::Onnx(_)) && !is_view(file.node(n)));
-    for n in others {
+    for n in others.filter(|&n| !is_of_piece(case, file, n)) {
         let node = file.node(n);
-        let own = node.result(0).map(|y| file.value(y).name.as_str());
-        if own.is_some_and(|own| case.piece().any(|name| name == own)) {
-            continue;
-        }
         let is_same = |m: &NodeId| {
             let now = made.node(*m);
             let alike = op_name(now) == op_name(node) && format!("{:?}", now.attrs) == format!("{:?}", node.attrs);
             now.origin == node.origin && (alike || case.beside && now.op.is_named(node.onnx().unwrap_or_default()))
         };
-        let count = made.nodes().filter(is_same).count();
-        if node.origin.is_none() || count != 1 {
-            return Err(format!("{} is there {count} times as it was:\n{made}", node.describe(file)));
+        let now: Vec<NodeId> = made.nodes().filter(is_same).collect();
+        let (Some(_), &[now]) = (node.origin, &now[..]) else {
+            return Err(format!("{} is there {} times as it was:\n{made}", node.describe(file), now.len()));
+        };
+        for (slot, &v) in node.inputs.iter().enumerate() {
+            let from = v.map(|v| source(file, v)).filter(|&m| !is_of_piece(case, file, m));
+            let now = made.node(now).operand(slot).map(|v| made.node(source(made, v)));
+            let same = |a: &Node, b: &Node| a.origin == b.origin || is_constant(a) && is_constant(b);
+            if from.is_some_and(|m| !now.is_some_and(|now| same(file.node(m), now))) {
+                return Err(format!("{} reads another operand {slot}:\n{made}", node.describe(file)));
+            }
         }
     }
     Ok(())
 }
 
+fn is_of_piece(case: &Case, file: &Graph, n: NodeId) -> bool {
+    file.node(n).result(0).is_some_and(|y| case.piece().any(|name| name == file.value(y).name))
+}
+
 fn is_view(node: &Node) -> bool {
     matches!(node.onnx(), Some("Transpose" | "Reshape"))
+}
+
+/// Constants are stored as they are read.
+fn is_constant(node: &Node) -> bool {
+    matches!(node.op, Op::Constant(_))
+}
+
+/// The node of the file that a value comes from, behind moves and views.
+fn source(graph: &Graph, mut v: ValueId) -> NodeId {
+    loop {
+        let (n, _) = graph.value(v).producer();
+        let node = graph.node(n);
+        match node.operand(0).filter(|_| node.origin.is_none() || is_view(node)) {
+            Some(x) => v = x,
+            None => return n,
+        }
+    }
 }
 
 fn check(case: &Case, target: &dyn Target, offer: &Offer, model: &Model, before: &[u8]) -> Result<(), String> {
@@ -93,8 +125,7 @@ fn every_offer_of_every_form_is_written_alone_and_computes_the_same() {
     for target in targets() {
         let target = target.as_ref();
         for case in cases().iter().filter(|case| case.is_hit() && case.family == family(target)) {
-            let model = Model::of_graph(&case.parsed()).unwrap_or_else(|e| panic!("{}: {e}", case.name()));
-            let before = relayout_onnx::export::fresh(&case.parsed()).unwrap();
+            let (model, before) = file(case);
             let asks = case.asks(target);
             made(&model, &asks).unwrap_or_else(|e| panic!("{}: {e}", case.name()));
             for offer in asks.offered() {
@@ -106,4 +137,28 @@ fn every_offer_of_every_form_is_written_alone_and_computes_the_same() {
         }
     }
     assert!(problems.is_empty() && offers > 0, "{problems}");
+}
+
+#[test]
+fn a_form_that_is_wrong_is_found() {
+    let target = builtin("onnx").unwrap();
+    let target = target.as_ref();
+    let all = cases();
+    let gemm = all.iter().find(|case| case.name() == "onnx/turned_product/hit_gemm").expect("a case of flags");
+    let square = Case { graph: gemm.graph.replace("12", "8").replace("16", "8"), ..Case::read(&gemm.path) };
+    let (model, before) = file(&square);
+    let offer = square.offered(target).unwrap().remove(0);
+    assert_eq!(check(&square, target, &offer, &model, &before), Ok(()));
+
+    // Nobody sees of a square matrix that it does not lie as the op reads it.
+    let wrong = square.takes(target, &offer).changing(|offer| offer.layouts.ins[0] = None);
+    let wrong = made(&model, &wrong).unwrap();
+    let why = equal(&square, &before, &wrong.bytes).unwrap_err();
+    assert!(why.contains("differ"), "{why}");
+
+    let without = square.graph.replace("  %z: f32[8,8] = Sin(%y)\n", "").replace("output %z", "output %y");
+    let without = Case { graph: without, ..Case::read(&gemm.path) };
+    let without = made(&file(&without).0, &without.takes(target, &offer)).unwrap();
+    let why = alone(&square, &model.ir().graph, &without.graph).unwrap_err();
+    assert!(why.contains("Sin -> `z` is there 0 times"), "{why}");
 }

@@ -48,7 +48,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    fn read(path: &Path) -> Case {
+    pub(crate) fn read(path: &Path) -> Case {
         let text = fs::read_to_string(path).unwrap();
         let graph = text.split("==>").next().unwrap().trim_end().to_owned() + "\n";
         let comment = graph.lines().next().unwrap().split_once(" ; ").map_or("", |(_, comment)| comment);
@@ -90,7 +90,7 @@ impl Case {
     /// The target with its node of interest.
     pub(crate) fn asks<'t>(&self, target: &'t dyn Target) -> Taking<'t> {
         let (form, at) = (self.form.clone(), self.at.clone());
-        Taking { target, form, at, beside: self.beside, taken: None, asked: Mutex::new(Vec::new()) }
+        Taking { target, form, at, beside: self.beside, taken: None, change: None, asked: Mutex::new(Vec::new()) }
     }
 
     /// The same where an offer is taken.
@@ -223,10 +223,17 @@ pub(crate) struct Taking<'t> {
     beside: bool,
     /// Where it is left out the offers are only noted.
     taken: Option<Offer>,
+    /// What is changed about the offer that is taken, to see that this is found.
+    change: Option<fn(&mut Offer)>,
     asked: Mutex<Vec<Offer>>,
 }
 
 impl Taking<'_> {
+    /// The same where the offer is changed.
+    pub(crate) fn changing(self, change: fn(&mut Offer)) -> Self {
+        Taking { change: Some(change), ..self }
+    }
+
     /// What the form offered at the node, each offer once.
     pub(crate) fn offered(&self) -> Vec<Offer> {
         self.asked.lock().unwrap().clone()
@@ -248,7 +255,10 @@ impl Taking<'_> {
         }
         if let Some(taken) = &self.taken {
             own.retain(|offer| is_same(offer, taken));
-            own.iter_mut().for_each(|offer| offer.cost = Cost::ZERO);
+            for offer in &mut own {
+                offer.cost = Cost::ZERO;
+                self.change.into_iter().for_each(|change| change(offer));
+            }
         }
         own
     }
