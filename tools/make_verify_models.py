@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the small models that the tests of `relayout::verify` run.
+"""Write the small models that the tests of crate `relayout-verify` run.
 
     python tools/make_verify_models.py [testdata/verify]
 

@@ -5,8 +5,8 @@ use crate::commands::is_stdout;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::{json, quiet, say, say_json};
-use relayout::bundle::{bundle_place, check_target};
-use relayout::{Bundle, KernelOptions, Optimized, Target, read_bundle, write_bundle};
+use relayout::{KernelOptions, Optimized, Target};
+use relayout_bundle::{Bundle, bundle_place, check_target, read_bundle, write_bundle};
 use std::path::Path;
 
 /// What can be known to be wrong before a model is optimized.

@@ -10,11 +10,11 @@ use relayout::gpu::GpuCosts;
 use relayout::ir::op::{Description, describe};
 use relayout::ir::text::GraphJson;
 use relayout::measured::MeasuredCosts;
-use relayout::verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
 use relayout::{
     BUILTIN, Block, FunctionTarget, IoError, Model, Numerics, Optimized, Options, OrtCpu, Target,
     optimize as optimize_model,
 };
+use relayout_verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
 use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -31,7 +31,7 @@ pub(crate) fn same_results(
     let reference = if is_stdio(path) { ModelSource::Bytes(model.bytes()) } else { ModelSource::Path(path) };
     let dims = a.decide.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect();
     let inputs = Inputs::Random { seed: 0, dims };
-    let options = relayout::verify::Options::default();
+    let options = relayout_verify::Options::default();
     let comparison = compare(&reference, &ModelSource::Bytes(&bytes), &inputs, &options)?;
     // Arithmetic that is folded into weights rounds otherwise; where only data moved, sums alone may.
     let folded = !optimized.report().rewrites.is_empty();
@@ -150,7 +150,7 @@ pub(crate) fn verify(a: &args::Verify) -> Result<(), Failure> {
         },
     };
     let progress = Progress::start("running both models");
-    let mut options = relayout::verify::Options::default();
+    let mut options = relayout_verify::Options::default();
     options.rounds = a.rounds;
     options.custom_ops.clone_from(&a.custom_ops);
     let comparison = compare(&ModelSource::Path(&a.a), &ModelSource::Path(&a.b), &inputs, &options)?;
@@ -315,11 +315,11 @@ fn compare(
     a: &ModelSource<'_>,
     b: &ModelSource<'_>,
     inputs: &Inputs,
-    options: &relayout::verify::Options,
+    options: &relayout_verify::Options,
 ) -> Result<Comparison, Failure> {
     let runtime = runtime()?;
     remark(|| format!("ONNX Runtime {} in {}", runtime.version(), runtime.path().display()));
-    relayout::verify::verify(&runtime, *a, *b, inputs, options).map_err(Failure::model)
+    relayout_verify::verify(&runtime, *a, *b, inputs, options).map_err(Failure::model)
 }
 
 /// ONNX Runtime, loaded.

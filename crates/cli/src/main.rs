@@ -27,6 +27,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use terminal::Settings;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let args = match parse(&words) {

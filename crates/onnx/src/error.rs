@@ -141,6 +141,15 @@ pub enum Error {
         /// The limit.
         limit: usize,
     },
+    /// The messages of another crate and the bytes of a model do not become each other.
+    #[cfg(feature = "onnx-protobuf")]
+    #[error("the messages of onnx-protobuf cannot be {way}: {source}")]
+    OnnxProtobuf {
+        /// `read` from the bytes of a model, or `encoded`.
+        way: &'static str,
+        /// What that crate said.
+        source: protobuf::Error,
+    },
     /// The file of a tensor's external data cannot be read.
     #[error("tensor {}: {source}", quoted(tensor))]
     External {

@@ -3,6 +3,7 @@
 //! `raw_data` of every tensor is a slice of `source`; opening a model costs its structure, not its weights. A file is walked
 //! ([`crate::wire`]) before it is decoded, so an error has a place, and a small file cannot unfold into much memory.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -56,6 +57,21 @@ impl ModelFile {
     /// Decodes a model from memory. `dir` is the folder of its external data, if it has any.
     pub fn from_bytes(source: Bytes, dir: Option<PathBuf>) -> Result<Self> {
         Self::decode(source, dir, "<bytes>")
+    }
+
+    /// Decodes a model from memory whose external data `read` gives, by location; see [`ExternalData::given`]. All references are
+    /// followed, so that what is wrong with one is said here.
+    ///
+    /// # Errors
+    /// Those of decoding and of [`ExternalData::given`]; [`Error::Tensor`] for data that is cut off or has another length than the
+    /// tensor's dims and type say. Data that is missing is not an error.
+    pub fn from_bytes_with(source: Bytes, read: impl FnMut(&str) -> io::Result<Bytes>) -> Result<Self> {
+        let mut model = Self::from_bytes(source, None)?;
+        model.external = Arc::new(ExternalData::given(&model.proto, read)?);
+        for tensor in model.proto.tensors().into_iter().filter(|tensor| is_external(tensor)) {
+            model.tensor_data(tensor)?;
+        }
+        Ok(model)
     }
 
     /// Other messages over the same file: what a rewrite of this model is until it is written.

@@ -10,6 +10,7 @@ pub mod external;
 pub mod file;
 pub mod import;
 pub mod inline;
+pub mod interop;
 pub mod proto;
 pub mod wire;
 pub mod write;

@@ -1,9 +1,9 @@
-//! `relayout::verify` with the library: how the rest of the project runs files with moves that are left to it.
+//! `relayout_verify` with the library: how the rest of the project runs files with moves that are left to it.
 
 mod common;
 
 use common::{files, ints, model, node, relayout, unknown};
-use relayout::verify::{Inputs, Level, ModelSource, Options, Runtime, Tolerance, VerifyError, verify};
+use relayout_verify::{Inputs, Level, ModelSource, Options, Runtime, Tolerance, VerifyError, verify};
 
 fn options() -> Options {
     let mut options = Options::default();
@@ -11,7 +11,7 @@ fn options() -> Options {
     options
 }
 
-fn compare(options: &Options) -> Result<relayout::verify::Comparison, VerifyError> {
+fn compare(options: &Options) -> Result<relayout_verify::Comparison, VerifyError> {
     let runtime = Runtime::load(&common::onnxruntime()).expect("ONNX Runtime loads");
     let perm = || vec![ints("perm", &[0, 3, 1, 2])];
     let dims = unknown(4);

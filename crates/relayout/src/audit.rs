@@ -142,7 +142,7 @@ fn notes_of(lifted: &Lifted, unlike: &[String]) -> Vec<String> {
     if let Some(first) = unlike.first() {
         let more = unlike.len() - 1;
         notes.push(format!(
-            "{first} and {more} more nodes run in the file as no rule or kernel here has them; they are priced as ONNX runs \
+            "{first} and {more} more nodes run in the file in a form that the target does not have; they are priced as ONNX runs \
              them, so what is predicted is not what the file does"
         ));
     }

@@ -145,6 +145,13 @@ pub struct LaunchFile {
     pub launch: Launch,
 }
 
+impl LaunchFile {
+    /// The launch of a kernel whose source is in file `source`.
+    pub fn new(kernel: impl Into<String>, source: impl Into<String>, launch: Launch) -> LaunchFile {
+        LaunchFile { kernel: kernel.into(), source: source.into(), launch }
+    }
+}
+
 /// The manifest with all files that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -22,8 +22,6 @@
 
 mod audit;
 mod builder;
-pub mod bundle;
-pub mod calibrate;
 mod certificate;
 mod error;
 mod io;
@@ -33,12 +31,10 @@ mod model;
 mod optimize;
 mod plan;
 mod report;
-pub mod verify;
 mod why;
 
 pub use audit::{AUDIT_SCHEMA, Audit, AuditedMove, Fate, audit};
 pub use builder::{BuildError, GraphBuilder};
-pub use bundle::{BUNDLE_SCHEMA, Bundle, BundleError, read_bundle, write_bundle};
 pub use certificate::{CertificateFile, certify, check_certificate, problem};
 pub use error::Error;
 pub use io::{End, IO_KEY, IoError, IoLayout, IoRecord};

@@ -8,6 +8,7 @@ use relayout_onnx::export::{FreshError, fresh};
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
 use relayout_target::moves::moved;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -37,6 +38,26 @@ impl Model {
         Model::of(ModelFile::from_bytes(bytes, dir)?, "the model")
     }
 
+    /// Reads a model from memory whose external data `read` gives: the whole of what a location names. It is asked once for each
+    /// location, in the order of the tensors; the location is spelled as in the model, is relative and has no `..`.
+    /// [`std::io::ErrorKind::NotFound`] says that the data is missing: such a model can be looked at, but not written.
+    ///
+    /// What is written later has the data in it or beside it, as for any model with external data.
+    ///
+    /// ```
+    /// # fn fetch(name: &str) -> std::io::Result<Vec<u8>> { std::fs::read(name) }
+    /// # fn open(bytes: bytes::Bytes) -> Result<(), relayout::Error> {
+    /// let model = relayout::Model::from_bytes_with(bytes, |location| Ok(fetch(location)?.into()))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error`]: an error of `read`, or an offset or length that does not fit what it gave, with the name of the tensor.
+    pub fn from_bytes_with(bytes: Bytes, read: impl FnMut(&str) -> io::Result<Bytes>) -> Result<Model, Error> {
+        Model::of(ModelFile::from_bytes_with(bytes, read)?, "the model")
+    }
+
     /// A model of a graph that does not come from a file: that of [`GraphBuilder`](crate::GraphBuilder), say. Values are row-major.
     ///
     /// # Errors
@@ -49,7 +70,7 @@ impl Model {
         Model::from_bytes(bytes.into(), None)
     }
 
-    fn of(file: ModelFile, name: &str) -> Result<Model, Error> {
+    pub(crate) fn of(file: ModelFile, name: &str) -> Result<Model, Error> {
         let file = Arc::new(file);
         let ir = import(&file).map_err(|source| Error::Import { file: name.to_owned(), source })?;
         Ok(Model { file, ir })

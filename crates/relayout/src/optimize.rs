@@ -1,6 +1,5 @@
 //! `optimize`: a model in, a model and a report out.
 
-use crate::bundle::can_bundle;
 use crate::error::Error;
 use crate::io::{IoLayout, IoRecord, Wishes, declare, records_of};
 use crate::made_for::{is_settled, metadata};
@@ -201,8 +200,8 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
     report.after = traffic(&last, GraphRecord::after);
     report.graphs = last.graphs;
     report.notes.extend(lost_fields(model, report.changed));
-    let calls_functions = target.capabilities().calls_functions;
-    Ok(Optimized { model, result, report, printed, source, calls_functions, bundles: can_bundle(target) })
+    let can = target.capabilities();
+    Ok(Optimized { model, result, report, printed, source, calls_functions: can.calls_functions, bundles: can.bundles })
 }
 
 /// What one round starts from: the model, with the calls of its own functions written out.
@@ -279,7 +278,8 @@ fn settled<'m>(model: &'m Model, target: &dyn Target, records: Vec<IoRecord>) ->
     report.io = records;
     report.notes.extend(lost_fields(model, false));
     let source = Source { file: Arc::clone(&model.file), inlined: None, ir: model.ir.clone(), notes: Vec::new() };
-    let (calls_functions, bundles) = (target.capabilities().calls_functions, can_bundle(target));
+    let can = target.capabilities();
+    let (calls_functions, bundles) = (can.calls_functions, can.bundles);
     Optimized { model, result: None, report, printed: None, source, calls_functions, bundles }
 }
 
@@ -439,21 +439,24 @@ impl Optimized<'_> {
 /// The parts of a result, for those who write it themselves.
 impl Optimized<'_> {
     /// The messages of the result with how each of their values is stored, and the payloads of earlier rounds. Calls of the
-    /// model's own functions are written out.
-    pub(crate) fn described(&self) -> Result<(Exported, Option<&Payloads>), Error> {
+    /// model's own functions are written out. A tensor whose data is no payload has it in [`Optimized::file`].
+    ///
+    /// # Errors
+    /// [`Error::Export`].
+    pub fn described(&self) -> Result<(Exported, Option<&Payloads>), Error> {
         let options =
             ExportOptions { calls_functions: self.calls_functions, describes: true, ..ExportOptions::default() };
         let exported = export_with(&self.source.file, &self.source.ir, &options)?;
         Ok((exported, self.result.as_ref().map(|r| &r.payloads)))
     }
 
-    /// What the last round left.
-    pub(crate) fn source(&self) -> &Source {
-        &self.source
+    /// The file that the result was made from: the data that no pass touched is there.
+    pub fn file(&self) -> &ModelFile {
+        &self.source.file
     }
 
     /// Whether the target's files hold nothing but standard ops and calls of the dialect's functions.
-    pub(crate) fn bundles(&self) -> bool {
+    pub fn bundles(&self) -> bool {
         self.bundles
     }
 

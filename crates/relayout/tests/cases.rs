@@ -5,8 +5,8 @@
 
 mod common;
 
-use relayout::verify::Tolerance;
 use relayout::{Model, Options, Report, optimize, target};
+use relayout_verify::Tolerance;
 use std::fmt::Write as _;
 use std::path::Path;
 

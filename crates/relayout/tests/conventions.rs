@@ -1,7 +1,9 @@
-//! Conventions that a test can hold: which crate may know which, and where `unsafe` may stand.
+//! Conventions that a test can hold: which crate may know which, how much an embedder builds, which Rust each crate needs, and where
+//! `unsafe` may stand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -48,7 +50,13 @@ fn no_crate_imports_upward() {
                 "relayout-passes",
             ][..],
         ),
-        ("relayout-cli", &["relayout"][..]),
+        ("relayout-verify", &["relayout", "relayout-fsio", "relayout-ir"][..]),
+        (
+            "relayout-calibrate",
+            &["relayout", "relayout-codegen", "relayout-ir", "relayout-onnx", "relayout-targets", "relayout-verify"][..],
+        ),
+        ("relayout-bundle", &["relayout", "relayout-fsio", "relayout-ir", "relayout-onnx", "relayout-target"][..]),
+        ("relayout-cli", &["relayout", "relayout-bundle", "relayout-calibrate", "relayout-verify"][..]),
         // An embedder's crate knows the library alone.
         ("own-target", &["relayout"][..]),
         ("relayout-capi", &["relayout-ir", "relayout-codegen"][..]),
@@ -62,6 +70,69 @@ fn no_crate_imports_upward() {
             assert!(may.contains(&used.as_str()), "{name} must not depend on {used}");
         }
     }
+}
+
+/// What cargo prints.
+fn cargo(arguments: &[&str]) -> String {
+    let ran = Command::new(env!("CARGO")).args(arguments).current_dir(root()).output().unwrap();
+    assert!(ran.status.success(), "cargo {arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+/// Crates of others that are built for a package of this workspace with its default features, tests not counted.
+fn built_for(package: &str) -> BTreeSet<String> {
+    let tree = cargo(&["tree", "--locked", "--package", package, "--edges", "normal", "--prefix", "none"]);
+    let crates = tree.lines().filter(|line| !line.starts_with("relayout"));
+    crates.map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn an_embedder_builds_few_crates_and_no_runtime() {
+    let crates = built_for("relayout");
+    assert!((20..=70).contains(&crates.len()), "{} crates: {crates:?}", crates.len());
+    let has = |crates: &BTreeSet<String>, name: &str| crates.iter().any(|c| c.split(' ').next() == Some(name));
+    for name in ["ort", "ort-sys", "ndarray", "zip", "safetensors", "sha2"] {
+        assert!(!has(&crates, name), "relayout is built with {name}; what needs it belongs into a crate of its own");
+    }
+    // The names are those that cargo prints.
+    let verify = built_for("relayout-verify");
+    assert!(has(&verify, "ort") && has(&verify, "zip"), "{verify:?}");
+}
+
+/// `1.88` or `1.88.0`, as numbers.
+fn version(text: &str) -> Vec<u32> {
+    let mut numbers: Vec<u32> = text.split('.').map(|n| n.parse().unwrap()).collect();
+    numbers.resize(3, 0);
+    numbers
+}
+
+#[test]
+fn every_crate_states_a_rust_that_its_dependencies_allow() {
+    let host = cargo(&["--version", "--verbose"]);
+    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo says where it runs");
+    let text = cargo(&["metadata", "--locked", "--format-version", "1", "--filter-platform", host]);
+    let metadata: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let list = |value: &serde_json::Value| value.as_array().unwrap().clone();
+    let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let oldest: BTreeMap<String, Option<Vec<u32>>> = list(&metadata["packages"])
+        .iter()
+        .map(|package| (word(&package["id"]), package["rust_version"].as_str().map(version)))
+        .collect();
+    let own: BTreeSet<String> = list(&metadata["workspace_members"]).iter().map(word).collect();
+    let mut edges = 0;
+    for node in list(&metadata["resolve"]["nodes"]).iter().filter(|node| own.contains(&word(&node["id"]))) {
+        let name = word(&node["id"]);
+        let stated = oldest[&name].as_ref().unwrap_or_else(|| panic!("{name} states no rust-version"));
+        for used in list(&node["deps"]) {
+            if list(&used["dep_kinds"]).iter().all(|kind| kind["kind"] == "dev") {
+                continue;
+            }
+            edges += 1;
+            let needed = oldest[&word(&used["pkg"])].clone().unwrap_or_default();
+            assert!(*stated >= needed, "{name} states Rust {stated:?}, and {} needs {needed:?}", used["name"]);
+        }
+    }
+    assert!(edges > 50, "the dependencies were not found");
 }
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -104,8 +175,10 @@ fn unsafe_stands_only_where_the_design_allows_it() {
 fn released_programs_check_for_overflow_where_sizes_of_files_are_computed_with() {
     let manifest: toml::Table = std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
     let packages = &manifest["profile"]["release"]["package"];
-    for name in edges()["relayout"].iter().map(String::as_str).chain(["relayout"]).filter(|n| *n != "relayout-codegen")
-    {
+    let edges = edges();
+    let program: BTreeSet<&String> = edges["relayout-cli"].iter().chain(&edges["relayout"]).collect();
+    assert!(program.len() > 10, "{program:?}");
+    for name in program.into_iter().filter(|name| *name != "relayout-codegen") {
         let checks = packages.get(name).and_then(|package| package.get("overflow-checks"));
         assert_eq!(checks.and_then(toml::Value::as_bool), Some(true), "{name}");
     }

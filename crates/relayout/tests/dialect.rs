@@ -6,9 +6,9 @@ mod dialect_calls;
 
 use dialect_calls::{Array, Case, cases, checked, dims, layout, moved};
 use prost::Message;
-use relayout::verify::Level;
 use relayout_ir::dim::Dim;
 use relayout_onnx::dialect::{DialectError, Relayout};
+use relayout_verify::Level;
 use std::path::PathBuf;
 use std::process::Command;
 

@@ -4,8 +4,8 @@ mod fold_nets;
 
 use fold_nets::{BOOL, F16, F32, I8, Net, U8, compare};
 use proptest::prelude::*;
-use relayout::verify::Tolerance;
 use relayout::{Model, Numerics, Options, Report, optimize, target};
+use relayout_verify::Tolerance;
 
 /// A model before and after.
 struct Folded {

@@ -8,10 +8,10 @@ use fold_nets::{F32, Net};
 use prost::Message;
 use relayout::ir::constant::Constant;
 use relayout::ir::graph::{Graph, Op};
-use relayout::verify::{Inputs, Level, ModelSource, Tolerance, VerifyError, example_inputs, run, verify};
 use relayout::{Block, End, Error, IO_KEY, IoLayout, IoRecord, Model, Options, OrtCpu, Report, Target, optimize};
 use relayout_onnx::proto::tensor_shape_proto::dimension::Value as Extent;
 use relayout_onnx::proto::{ModelProto, StringStringEntryProto, ValueInfoProto, type_proto};
+use relayout_verify::{Inputs, Level, ModelSource, Tolerance, VerifyError, example_inputs, run, verify};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -470,6 +470,6 @@ fn records_that_cannot_be_read_stop_only_who_needs_them() {
     assert!(matches!(error, Error::Io(_)), "{error}");
     let inputs = Inputs::Random { seed: 1, dims: BTreeMap::new() };
     let source = ModelSource::Bytes(&bytes);
-    let error = verify(runtime(), source, source, &inputs, &relayout::verify::Options::default()).unwrap_err();
+    let error = verify(runtime(), source, source, &inputs, &relayout_verify::Options::default()).unwrap_err();
     assert!(matches!(error, VerifyError::Io { .. }), "{error}");
 }

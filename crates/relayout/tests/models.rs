@@ -8,9 +8,9 @@ mod common;
 mod fill;
 
 use prost::Message;
-use relayout::verify::Tolerance;
 use relayout::{Model, Report};
 use relayout_onnx::proto::ModelProto;
+use relayout_verify::Tolerance;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

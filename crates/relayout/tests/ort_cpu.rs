@@ -8,9 +8,9 @@ mod fill;
 
 use prost::Message;
 use relayout::Report;
-use relayout::verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use relayout_onnx::proto::{GraphProto, ModelProto};
 use relayout_targets::{Block, OrtCpu};
+use relayout_verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -5,10 +5,10 @@ mod fold_nets;
 
 use fold_nets::{F32, Net, runtime};
 use prost::Message;
-use relayout::verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use relayout::{Model, Numerics, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_targets::{Block, OrtCpu};
+use relayout_verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The model for the block of the host, without the guard, its results held against those of the input.

@@ -5,10 +5,10 @@ mod fold_nets;
 
 use fold_nets::{F32, I8, I64, Net, U8, runtime};
 use prost::Message;
-use relayout::verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
 use relayout::{Model, Numerics, Options, Report, Target, optimize, target};
 use relayout_onnx::proto::{ModelProto, TensorProto};
 use relayout_targets::{Block, OrtCpu};
+use relayout_verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
 use std::collections::BTreeMap;
 
 /// What ONNX Runtime's integer ops may be off by: a step of bytes here and there.

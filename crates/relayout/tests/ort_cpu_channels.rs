@@ -5,10 +5,10 @@ mod fold_nets;
 
 use fold_nets::{F32, Net, runtime};
 use prost::Message;
-use relayout::verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use relayout::{Model, Numerics, optimize};
 use relayout_onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 use relayout_targets::{Block, OrtCpu};
+use relayout_verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 
 const AROUND: (&str, &[i64]) = ("pads", &[1, 1, 1, 1]);
 const CHANNELS: (&str, &[i64]) = ("axis", &[1]);

@@ -5,10 +5,10 @@ mod fold_nets;
 
 use fold_nets::{F32, I8, Net, U8, runtime};
 use prost::Message;
-use relayout::verify::{Inputs, Level, ModelSource, Options, verify};
 use relayout::{Model, optimize};
 use relayout_onnx::proto::{ModelProto, OperatorSetIdProto};
 use relayout_targets::{Block, OrtCpu};
+use relayout_verify::{Inputs, Level, ModelSource, Options, verify};
 use std::collections::BTreeMap;
 
 /// The model for target `ort-cpu`, its results held against those of the input on the runtime's lowest and highest level.

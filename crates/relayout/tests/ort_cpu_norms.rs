@@ -5,10 +5,10 @@ mod fold_nets;
 
 use fold_nets::{F32, Net, runtime};
 use prost::Message;
-use relayout::verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
 use relayout::{Model, Numerics, Options, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_targets::{Block, OrtCpu};
+use relayout_verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
 use std::collections::BTreeMap;
 
 /// Rounding of float32 sums.

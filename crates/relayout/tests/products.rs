@@ -6,10 +6,10 @@ mod fold_nets;
 
 use fold_nets::{F32, Net};
 use prost::Message;
-use relayout::verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use relayout::{Target, target};
 use relayout_onnx::proto::{ModelProto, NodeProto, OperatorSetIdProto};
 use relayout_targets::{Block, OrtCpu};
+use relayout_verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use std::collections::BTreeMap;
 
 const F64: i32 = 11;

@@ -6,10 +6,10 @@ mod fold_nets;
 
 use fold_nets::{F16, F32, F64, I8, Net};
 use prost::Message;
-use relayout::verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
 use relayout::{Fate, Model, Numerics, Options, Size, Target, audit, optimize, target};
 use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_targets::{Block, OrtCpu};
+use relayout_verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
 use std::collections::BTreeMap;
 
 /// Size of the symbolic batch when models run, and when they are priced.

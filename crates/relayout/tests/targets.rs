@@ -12,10 +12,10 @@ mod proto;
 
 use op_cases::case::{Case, Operand, case, f, fr};
 use prost::Message;
-use relayout::verify::{Tensor, Tolerance};
 use relayout::{Target, parse_target, target};
 use relayout_onnx::dialect::DOMAIN;
 use relayout_onnx::proto::ModelProto;
+use relayout_verify::{Tensor, Tolerance};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 

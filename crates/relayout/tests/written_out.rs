@@ -4,13 +4,13 @@ mod common;
 mod fold_nets;
 
 use fold_nets::{F32, F64, Net, compare};
-use relayout::verify::Tolerance;
 use relayout_ir::op::infer::infer_graph;
 use relayout_onnx::export::export;
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
 use relayout_onnx::write::{WriteOptions, write_model_to};
 use relayout_targets::ort_cpu::read::write_out_fused;
+use relayout_verify::Tolerance;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -38,13 +38,13 @@ pub trait Form: Send + Sync {
         None
     }
 
-    /// The nodes that take the piece's place, for an offer of several nodes; one that is a single op says so by
-    /// [`Offer::becomes`] and is never asked. `None` where a pass of the target writes them.
+    /// The nodes that take the piece's place, for an offer of several nodes. A form is not asked for an offer that is one op: that offer
+    /// says by [`Offer::becomes`] what it is.
     ///
     /// # Errors
     /// [`Refused`], which is a fault of the form: what can't be written must not be offered.
-    fn write(&self, _piece: &Piece<'_>, _offer: &Offer) -> Result<Option<Fragment>, Refused> {
-        Ok(None)
+    fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
+        Err(Refused::new(piece, &format!("has form {}, which does not say how it is written", self.name())))
     }
 }
 

@@ -49,7 +49,7 @@ fn written(target: &OrtCpu, graph: &Graph, n: NodeId, offer: &Offer) -> String {
     graph.set_form(n, Form::Kernel(Box::new(offer.layouts.clone())));
     let form = target.forms().iter().find(|form| form.name() == offer.form).unwrap();
     let piece = Piece { graph: &graph, node: n, layouts: &offer.layouts, opset: 16 };
-    let fragment = form.write(&piece, offer).unwrap().unwrap();
+    let fragment = form.write(&piece, offer).unwrap();
     assert!(fragment.apply(&mut graph).unwrap().nodes.contains(&n));
     assert_eq!(verify_with(&graph, &contract).err(), None, "{graph}");
     let ops = graph.order().unwrap().into_iter().filter_map(|n| match &graph.node(n).op {

@@ -48,7 +48,7 @@ impl Form for Pointwise {
         Some(Cost::new(Pointwise::products(q)? / 4))
     }
 
-    fn write(&self, piece: &Piece<'_>, offer: &Offer) -> Result<Option<Fragment>, Refused> {
+    fn write(&self, piece: &Piece<'_>, offer: &Offer) -> Result<Fragment, Refused> {
         let node = piece.graph.node(piece.node);
         let refused = || Refused::new(piece, "has no result");
         let y = piece.graph.value(node.only_result().ok_or_else(refused)?);
@@ -60,7 +60,7 @@ impl Form for Pointwise {
         let mut fragment = Fragment::of(piece, self.name());
         let Some(bias) = outer(2) else {
             fragment.become_op(product);
-            return Ok(Some(fragment));
+            return Ok(fragment);
         };
         let product = fragment
             .add(product, Left::row_major(format!("{}.product", y.name), y.ty.clone()).stored(y.layout.clone()));
@@ -71,6 +71,6 @@ impl Form for Pointwise {
         let bias = fragment.add(view, Left::row_major(format!("{}.bias", y.name), Type::tensor(DType::F32, shape)));
         let sum = Made::op("", "Add", piece.opset, [product, bias]);
         fragment.become_op(sum.in_layouts(vec![Some(y.layout.clone()), None], offer.layouts.outs.clone()));
-        Ok(Some(fragment))
+        Ok(fragment)
     }
 }

@@ -36,7 +36,7 @@ impl Form for Maxima {
         Some(Cost::new(Maxima::compared(q)? / 4))
     }
 
-    fn write(&self, piece: &Piece<'_>, offer: &Offer) -> Result<Option<Fragment>, Refused> {
+    fn write(&self, piece: &Piece<'_>, offer: &Offer) -> Result<Fragment, Refused> {
         let node = piece.graph.node(piece.node);
         let x = node.operand(0).ok_or_else(|| Refused::new(piece, "has no operand"))?;
         let mut made = Made::op("", "MaxPool", piece.opset, [Operand::Outer(x)])
@@ -50,6 +50,6 @@ impl Form for Maxima {
         }
         let mut fragment = Fragment::of(piece, self.name());
         fragment.become_op(made);
-        Ok(Some(fragment))
+        Ok(fragment)
     }
 }

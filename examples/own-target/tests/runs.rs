@@ -6,8 +6,8 @@ use relayout::ir::constant::Constant;
 use relayout::ir::dim::Dim;
 use relayout::ir::dtype::DType;
 use relayout::ir::graph::ValueId;
-use relayout::verify::{Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library, verify};
 use relayout::{BuildError, GraphBuilder, Model, Options, optimize};
+use relayout_verify::{Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library, verify};
 use std::collections::BTreeMap;
 
 /// Numbers between -1 and 1.
@@ -54,7 +54,7 @@ fn a_target_of_ones_own_writes_its_forms_and_the_result_runs() -> Result<(), Box
     let runtime = Runtime::load(&find_library(&places).ok_or("these tests need ONNX Runtime: run tools/setup once")?)?;
     let inputs = Inputs::Random { seed: 1, dims: BTreeMap::from([("N".to_owned(), 2)]) };
     let (a, b) = (ModelSource::Bytes(model.bytes()), ModelSource::Bytes(&bytes));
-    let comparison = verify(&runtime, a, b, &inputs, &relayout::verify::Options::default())?;
+    let comparison = verify(&runtime, a, b, &inputs, &relayout_verify::Options::default())?;
     assert!(comparison.holds(&Tolerance::default()), "{comparison}\n{printed}");
 
     let again = Model::from_bytes(bytes.into(), None)?;

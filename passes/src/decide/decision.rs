@@ -65,7 +65,7 @@ impl Standing {
 pub struct Way {
     /// What would have to be.
     pub what: String,
-    /// Why it can't be: the rule or kernel that is missing, and of which node. `None` if it can be.
+    /// Why it can't be: the form that is missing, and of which node. `None` if it can be.
     pub missing: Option<String>,
     /// What it costs beyond what was decided, all other nodes decided anew for it; of a way that can't be, what it would cost
     /// if moving this value cost nothing. Negative: it would be cheaper.
@@ -338,8 +338,7 @@ impl<'a, 'g> Decision<'a, 'g> {
             who.push(name);
             problem = problem.without(read.var, wants);
         }
-        let missing =
-            (!lacking.is_empty()).then(|| format!("no rule or kernel of {} reads {}", some(&lacking), m.from));
+        let missing = (!lacking.is_empty()).then(|| format!("no form of {} reads {}", some(&lacking), m.from));
         ways.push((format!("{} reads {}", some(&who), m.from), missing, problem));
         let mut answer = |(what, missing, problem): (String, Option<String>, Problem)| {
             let problem = match missing {
@@ -348,9 +347,8 @@ impl<'a, 'g> Decision<'a, 'g> {
             };
             let (more_ns, more_bytes) =
                 self.price(&problem, &base, bytes, &mut scratch, missing.is_some().then_some(m));
-            let missing = missing.or_else(|| {
-                more_ns.is_none().then(|| "the nodes around have no rules or kernels that go with it".to_owned())
-            });
+            let missing =
+                missing.or_else(|| more_ns.is_none().then(|| "the nodes around have no forms that fit it".to_owned()));
             Way { what, missing, more_ns, more_bytes }
         };
         ways.into_iter().map(&mut answer).collect()
@@ -378,7 +376,7 @@ impl<'a, 'g> Decision<'a, 'g> {
         let (maker, slot) = graph.value(v).producer();
         let name = graph.node(maker).describe(graph);
         let missing = (!can).then(|| match graph.node(maker).op {
-            Op::Onnx(_) => format!("no rule or kernel of {name} leaves {layout}"),
+            Op::Onnx(_) => format!("no form of {name} leaves {layout}"),
             _ => why_made(graph, maker, slot),
         });
         (format!("{name} leaves {layout}"), missing, problem)

@@ -56,7 +56,7 @@ pub struct Alternative {
     pub layout: String,
     /// The producer leaves it so.
     pub taken: bool,
-    /// Which rules or kernels are missing for the value to lie in this layout and no other.
+    /// Which forms are missing for the value to lie in this layout and no other.
     pub missing: Vec<String>,
     /// What it costs beyond what was decided if the value lies in this layout only, all other nodes decided anew; `None` where
     /// that can't be.
@@ -140,7 +140,7 @@ impl Decision<'_, '_> {
             let mut missing = Vec::new();
             let can_be_left = !self.none(value.producer, &makes);
             if !can_be_left {
-                missing.push(format!("no rule or kernel of {maker} leaves it so"));
+                missing.push(format!("no form of {maker} leaves it so"));
             }
             let left = self.posed.problem.clone().without(value.producer, |state| !makes(state));
             let mut only = left.clone();
@@ -154,7 +154,7 @@ impl Decision<'_, '_> {
                 only = only.without(read.var, |state| !will_do(state));
             }
             if !lacking.is_empty() {
-                missing.push(format!("no rule or kernel of {} reads it so", some(&lacking)));
+                missing.push(format!("no form of {} reads it so", some(&lacking)));
             }
             let mut price = |problem, possible: bool| {
                 if possible { self.price(&problem, &base, bytes, &mut scratch, None) } else { (None, None) }
@@ -162,7 +162,7 @@ impl Decision<'_, '_> {
             let (only_ns, only_bytes) = price(only, missing.is_empty());
             let (left_ns, left_bytes) = price(left, can_be_left);
             if only_ns.is_none() && missing.is_empty() {
-                missing.push("the rules and kernels of the nodes around do not go together in it".to_owned());
+                missing.push("the forms of the nodes around do not fit together in it".to_owned());
             }
             let taken = layout == produced;
             Alternative { layout: layout.to_string(), taken, missing, only_ns, only_bytes, left_ns, left_bytes }

@@ -37,15 +37,9 @@ fn write_form(graph: &mut Graph, scope: usize, n: NodeId, state: &mut State<'_>)
     let piece = Piece { graph, node: n, layouts, opset: state.settings.opset };
     let refused = |r: Refused| PassError::invalid("write_forms", r.to_string());
     let target = state.settings.target;
-    let form = target.forms().iter().find(|form| form.name() == offer.form);
-    let Some(form) = form else {
-        return Err(refused(Refused::new(
-            &piece,
-            &format!("has form {}, which target {} lacks", offer.form, target.name()),
-        )));
-    };
-    let Some(fragment) = form.write(&piece, offer).map_err(refused)? else { return Ok(Vec::new()) };
-    let written = fragment.apply(graph)?;
+    let lacking = || Refused::new(&piece, &format!("has form {}, which target {} lacks", offer.form, target.name()));
+    let form = target.forms().iter().find(|form| form.name() == offer.form).ok_or_else(lacking).map_err(refused)?;
+    let written = form.write(&piece, offer).map_err(refused)?.apply(graph)?;
     let gone = written.gone.clone();
     state.written.push((scope, written));
     Ok(gone)

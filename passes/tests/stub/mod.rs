@@ -52,7 +52,7 @@ impl Form for ThreeNodes {
         Some(Cost::new(PLAIN))
     }
 
-    fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Option<Fragment>, Refused> {
+    fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
         let (graph, node) = (piece.graph, piece.graph.node(piece.node));
         let (Some(x), Some(y)) = (node.operand(0), node.result(0)) else {
             return Err(Refused::new(piece, "lacks its operand"));
@@ -64,7 +64,7 @@ impl Form for ThreeNodes {
         let gate = fragment.add(op("Tanh", vec![soft]), Left::row_major("gate", ty.clone()));
         let all = fragment.add(op("Mul", vec![x.into(), gate]), Left::row_major("all", ty));
         fragment.exit(y, all);
-        Ok(Some(fragment))
+        Ok(fragment)
     }
 }
 

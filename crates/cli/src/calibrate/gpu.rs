@@ -3,8 +3,8 @@
 use crate::args;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use relayout::calibrate::gpu::GpuRequest;
 use relayout::gpu::Points;
+use relayout_calibrate::gpu::GpuRequest;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -63,6 +63,12 @@ impl ExternalData {
     pub(super) fn external(&self, tensor: &TensorProto, expected: Option<u64>) -> Result<Found, Failure> {
         let reference = Reference::of(tensor)?;
         let location = reference.location;
+        if let Some(given) = &self.given {
+            return match given.get(location) {
+                Some(Some(bytes)) => slice(bytes, Path::new(location), &reference, expected),
+                _ => Ok(Found::Missing(format!("the caller has no {location}"))),
+            };
+        }
         let Some(dir) = self.dir() else {
             return Ok(Found::Missing(format!("{location} is relative to a folder that is not known")));
         };
@@ -83,7 +89,7 @@ impl ExternalData {
             }
         }
         let file = self.file(&real).map_err(Failure::File)?;
-        slice(&file, &path, &reference, expected)
+        slice(file.bytes(), &path, &reference, expected)
     }
 
     fn file(&self, real: &Path) -> Result<Arc<Mapped>> {
@@ -95,6 +101,12 @@ impl ExternalData {
         files.insert(real.to_owned(), Arc::clone(&file));
         Ok(file)
     }
+}
+
+/// The location of a tensor's data, which must stay in the model's folder.
+pub(super) fn location_in_folder(tensor: &TensorProto) -> Result<&str, TensorFault> {
+    let location = Reference::of(tensor)?.location;
+    inside(location).map(|_| location)
 }
 
 /// Refuses a location that its spelling takes out of the folder.
@@ -110,8 +122,8 @@ fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), NotFound | NotADirectory | InvalidInput | InvalidFilename)
 }
 
-fn slice(file: &Mapped, path: &Path, reference: &Reference, expected: Option<u64>) -> Result<Found, Failure> {
-    let size = file.bytes().len() as u64;
+fn slice(file: &Bytes, path: &Path, reference: &Reference, expected: Option<u64>) -> Result<Found, Failure> {
+    let size = file.len() as u64;
     let rest = size.checked_sub(reference.offset);
     // Without a length the data goes to the end of the file; a tensor's dims say how much of that is its own.
     let length = reference.length.or(expected).or(rest).unwrap_or(0);
@@ -124,5 +136,5 @@ fn slice(file: &Mapped, path: &Path, reference: &Reference, expected: Option<u64
         return Err(TensorFault::Length { expected, found: length, place: path.display().to_string() }.into());
     }
     // Both ends are at most the file's length, which is a usize.
-    Ok(Found::Bytes(file.bytes().slice(reference.offset as usize..end as usize)))
+    Ok(Found::Bytes(file.slice(reference.offset as usize..end as usize)))
 }

@@ -3,7 +3,7 @@
 //! External data is found relative to the model's folder and must stay in it: absolute paths, `..` and links that lead out are
 //! refused, because a model is data from a stranger and may not name the reader's files. Every file is mapped once; what is
 //! handed out are slices of the mapping. A checksum is not read: nothing here relies on one, and it would cost a pass over
-//! every weight.
+//! every weight. A caller that has no folder gives the data by location ([`ExternalData::given`]).
 //!
 //! Data that is not there is a state ([`TensorData::Missing`]): a model stripped of its weights can be worked on as long as
 //! nobody needs the values. Data that contradicts its tensor is an error.
@@ -12,6 +12,7 @@ mod elements;
 mod location;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,8 +23,8 @@ pub use elements::{byte_length, element_count};
 pub(crate) use location::Reference;
 
 use crate::error::{Error, Result, TensorFault};
-use crate::proto::TensorProto;
 use crate::proto::tensor_proto::DataLocation;
+use crate::proto::{ModelProto, TensorProto};
 use location::Found;
 
 /// The data of a tensor.
@@ -46,12 +47,44 @@ pub struct ExternalData {
     follow_links: bool,
     /// By canonical path, so that two spellings share a mapping.
     files: Mutex<BTreeMap<PathBuf, Arc<Mapped>>>,
+    /// By location, if the caller gave the data: all that there is, `None` for what the caller does not have.
+    given: Option<BTreeMap<String, Option<Bytes>>>,
 }
 
 impl ExternalData {
     /// Data relative to `dir`; without one, external data counts as missing.
     pub fn new(dir: Option<PathBuf>) -> Self {
         Self { dir, ..Self::default() }
+    }
+
+    /// The external data of `model` as `read` gives it: once for each location, in the order of the tensors, the whole of what the
+    /// location names. The location is spelled as in the model, and stays in the model's folder: it is relative and has no `..`.
+    /// [`std::io::ErrorKind::NotFound`] means that the data is missing, as if its file did not exist.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`] for a reference that is none, [`Error::External`] for any other error of `read`; both name the tensor.
+    pub fn given(model: &ModelProto, mut read: impl FnMut(&str) -> io::Result<Bytes>) -> Result<Self> {
+        let mut given = BTreeMap::new();
+        for tensor in model.tensors().into_iter().filter(|tensor| is_external(tensor)) {
+            let location = location::location_in_folder(tensor).map_err(|fault| Error::tensor(tensor, fault))?;
+            if !given.contains_key(location) {
+                let data = match read(location) {
+                    Ok(bytes) => Some(bytes),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                    Err(source) => {
+                        let source = Box::new(Error::Read { path: PathBuf::from(location), source });
+                        return Err(Error::External { tensor: tensor.name().to_owned(), source });
+                    }
+                };
+                given.insert(location.to_owned(), data);
+            }
+        }
+        Ok(Self { given: Some(given), ..Self::default() })
+    }
+
+    /// Whether the data is the caller's, so that no file holds it.
+    pub(crate) fn is_given(&self) -> bool {
+        self.given.is_some()
     }
 
     /// Whether links in the folder may lead out of it, as in a download cache that links its files to a store. By default

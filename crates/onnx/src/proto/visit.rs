@@ -1,62 +1,93 @@
+// @generated from schema/onnx-ml.proto; do not edit: `cargo run -p relayout-onnx --example generate_schema`
+// writes it anew.
+
 //! Every tensor of a model, in one order.
 
-use super::{AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto};
+use super::{
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+    TrainingInfoProto,
+};
 
 impl ModelProto {
-    /// All tensors: initializers, sparse ones, attributes, in subgraphs, functions and training graphs too; in the order of the
-    /// messages in a file, so it is the same for the same model.
+    /// All tensors: initializers, sparse ones, attributes, in subgraphs, functions and training graphs too; in the
+    /// order of the messages in a file, so it is the same for the same model.
     pub fn tensors(&self) -> Vec<&TensorProto> {
         let mut found = Vec::new();
-        if let Some(graph) = &self.graph {
-            graph_tensors(graph, &mut found);
-        }
-        for info in &self.training_info {
-            for graph in info.initialization.iter().chain(&info.algorithm) {
-                graph_tensors(graph, &mut found);
-            }
-        }
-        for function in &self.functions {
-            function_tensors(function, &mut found);
-        }
+        model_proto(self, &mut found);
         found
     }
 }
 
-fn graph_tensors<'a>(graph: &'a GraphProto, found: &mut Vec<&'a TensorProto>) {
-    nodes_tensors(&graph.node, found);
-    found.extend(&graph.initializer);
-    for sparse in &graph.sparse_initializer {
-        sparse_tensors(sparse, found);
+fn attribute_proto<'a>(m: &'a AttributeProto, found: &mut Vec<&'a TensorProto>) {
+    found.extend(m.t.as_deref());
+    if let Some(inner) = &m.g {
+        graph_proto(inner, found);
+    }
+    found.extend(&m.tensors);
+    for inner in &m.graphs {
+        graph_proto(inner, found);
+    }
+    if let Some(inner) = &m.sparse_tensor {
+        sparse_tensor_proto(inner, found);
+    }
+    for inner in &m.sparse_tensors {
+        sparse_tensor_proto(inner, found);
     }
 }
 
-fn function_tensors<'a>(function: &'a FunctionProto, found: &mut Vec<&'a TensorProto>) {
-    nodes_tensors(&function.node, found);
-    for attribute in &function.attribute_proto {
-        attribute_tensors(attribute, found);
+fn node_proto<'a>(m: &'a NodeProto, found: &mut Vec<&'a TensorProto>) {
+    for inner in &m.attribute {
+        attribute_proto(inner, found);
     }
 }
 
-fn nodes_tensors<'a>(nodes: &'a [NodeProto], found: &mut Vec<&'a TensorProto>) {
-    for attribute in nodes.iter().flat_map(|node| &node.attribute) {
-        attribute_tensors(attribute, found);
+fn training_info_proto<'a>(m: &'a TrainingInfoProto, found: &mut Vec<&'a TensorProto>) {
+    if let Some(inner) = &m.initialization {
+        graph_proto(inner, found);
+    }
+    if let Some(inner) = &m.algorithm {
+        graph_proto(inner, found);
     }
 }
 
-fn attribute_tensors<'a>(attribute: &'a AttributeProto, found: &mut Vec<&'a TensorProto>) {
-    found.extend(attribute.t.as_deref());
-    if let Some(graph) = &attribute.g {
-        graph_tensors(graph, found);
+fn model_proto<'a>(m: &'a ModelProto, found: &mut Vec<&'a TensorProto>) {
+    if let Some(inner) = &m.graph {
+        graph_proto(inner, found);
     }
-    found.extend(&attribute.tensors);
-    for graph in &attribute.graphs {
-        graph_tensors(graph, found);
+    for inner in &m.training_info {
+        training_info_proto(inner, found);
     }
-    for sparse in attribute.sparse_tensor.iter().map(AsRef::as_ref).chain(&attribute.sparse_tensors) {
-        sparse_tensors(sparse, found);
+    for inner in &m.functions {
+        function_proto(inner, found);
     }
 }
 
-fn sparse_tensors<'a>(sparse: &'a SparseTensorProto, found: &mut Vec<&'a TensorProto>) {
-    found.extend(sparse.values.iter().chain(&sparse.indices));
+fn graph_proto<'a>(m: &'a GraphProto, found: &mut Vec<&'a TensorProto>) {
+    for inner in &m.node {
+        node_proto(inner, found);
+    }
+    found.extend(&m.initializer);
+    for inner in &m.sparse_initializer {
+        sparse_tensor_proto(inner, found);
+    }
+}
+
+fn sparse_tensor_proto<'a>(m: &'a SparseTensorProto, found: &mut Vec<&'a TensorProto>) {
+    found.extend(&m.values);
+    found.extend(&m.indices);
+}
+
+fn function_proto<'a>(m: &'a FunctionProto, found: &mut Vec<&'a TensorProto>) {
+    for inner in &m.node {
+        node_proto(inner, found);
+    }
+    for inner in &m.attribute_proto {
+        attribute_proto(inner, found);
+    }
 }

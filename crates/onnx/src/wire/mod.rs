@@ -8,6 +8,7 @@
 //! Invariants: the position never passes the end of the innermost frame; the stack is a `Vec` of at most [`MAX_DEPTH`] + 1
 //! frames, so no input can exhaust the thread's stack; no memory is reserved from a declared length.
 
+#[rustfmt::skip]
 mod schema;
 #[cfg(test)]
 mod tests;

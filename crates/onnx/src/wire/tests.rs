@@ -1,6 +1,6 @@
-//! The table against the standard's schema file, and prost's attributes against the table.
+//! prost's attributes against the table.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use prost::Message as _;
 use prost::encoding::{WireType as Wire, encode_key, encode_varint};
@@ -8,13 +8,10 @@ use prost::encoding::{WireType as Wire, encode_key, encode_varint};
 use super::{FieldDesc, Kind, Label, MessageDesc, schema, walk};
 use crate::proto::ModelProto;
 
-/// Message, number, name, label, type: one field as text.
-type Line = (String, u32, String, &'static str, String);
-
 /// Every message that the model can hold, with the fields that lead to it.
 fn reachable() -> BTreeMap<&'static str, (&'static MessageDesc, Vec<u32>)> {
-    let mut found = BTreeMap::from([(schema::MODEL.name, (&schema::MODEL, Vec::new()))]);
-    let mut open = vec![&schema::MODEL];
+    let mut found = BTreeMap::from([(schema::MODEL_PROTO.name, (&schema::MODEL_PROTO, Vec::new()))]);
+    let mut open = vec![&schema::MODEL_PROTO];
     while let Some(desc) = open.pop() {
         let path = found[desc.name].1.clone();
         for field in desc.fields {
@@ -28,80 +25,6 @@ fn reachable() -> BTreeMap<&'static str, (&'static MessageDesc, Vec<u32>)> {
         }
     }
     found
-}
-
-fn type_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Int32 => "int32",
-        Kind::Int64 => "int64",
-        Kind::Uint64 => "uint64",
-        Kind::Enum => "enum",
-        Kind::Float => "float",
-        Kind::Double => "double",
-        Kind::Str => "string",
-        Kind::Bytes => "bytes",
-        Kind::Message(desc) => desc.name.rsplit('.').next().unwrap(),
-    }
-}
-
-fn table() -> BTreeSet<Line> {
-    let line = |desc: &MessageDesc, field: &FieldDesc| {
-        let label = match field.label {
-            Label::Optional => "optional",
-            Label::Repeated => "repeated",
-            Label::Packed => "packed",
-        };
-        (desc.name.to_owned(), field.number, field.name.to_owned(), label, type_name(field.kind).to_owned())
-    };
-    reachable().values().flat_map(|(desc, _)| desc.fields.iter().map(move |field| line(desc, field))).collect()
-}
-
-/// The schema that the Python package onnx carries.
-fn schema_text() -> String {
-    let venv = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.relayout/venv/lib");
-    let pythons = std::fs::read_dir(venv).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut files = pythons.map(|python| python.join("site-packages/onnx/onnx-ml.proto"));
-    let file = files.find(|file| file.is_file()).expect("the Python package onnx is not there; run tools/setup once");
-    std::fs::read_to_string(file).expect("the schema is readable")
-}
-
-/// Reads the schema file, which has one field or brace a line.
-fn standard() -> BTreeSet<Line> {
-    let text = schema_text();
-    let mut lines = BTreeSet::new();
-    let mut scopes: Vec<(&str, &str)> = Vec::new();
-    for line in text.lines() {
-        let line = line.split("//").next().unwrap().trim();
-        let words: Vec<&str> = line.split([' ', ';']).filter(|word| !word.is_empty()).collect();
-        match words[..] {
-            [kind @ ("message" | "enum" | "oneof"), name, "{"] => scopes.push((kind, name)),
-            ["}", ..] => drop(scopes.pop()),
-            ["optional" | "repeated", kind, name, "=", number, ..] => {
-                let label = if line.contains("packed = true") { "packed" } else { words[0] };
-                let label = ["optional", "repeated", "packed"].into_iter().find(|known| *known == label).unwrap();
-                lines.insert(read_line(&scopes, label, kind, name, number));
-            }
-            [kind, name, "=", number] if scopes.last().is_some_and(|scope| scope.0 == "oneof") => {
-                lines.insert(read_line(&scopes, "optional", kind, name, number));
-            }
-            _ => {}
-        }
-    }
-    lines
-}
-
-fn read_line(scopes: &[(&str, &str)], label: &'static str, kind: &str, name: &str, number: &str) -> Line {
-    let message: Vec<_> = scopes.iter().filter(|scope| scope.0 == "message").map(|scope| scope.1).collect();
-    let kind = if ["AttributeType", "DataLocation"].contains(&kind) { "enum" } else { kind };
-    (message.join("."), number.parse().unwrap(), name.to_owned(), label, kind.to_owned())
-}
-
-#[test]
-fn the_table_has_exactly_the_fields_of_the_standard() {
-    let (ours, theirs) = (table(), standard());
-    assert!(theirs.len() > 130, "the schema file was not understood: {} fields", theirs.len());
-    assert_eq!(ours.difference(&theirs).collect::<Vec<_>>(), Vec::<&Line>::new(), "not in the standard");
-    assert_eq!(theirs.difference(&ours).collect::<Vec<_>>(), Vec::<&Line>::new(), "not in the table");
 }
 
 fn delimited(number: u32, content: &[u8]) -> Vec<u8> {

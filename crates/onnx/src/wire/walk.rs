@@ -63,7 +63,7 @@ pub(crate) fn walk(bytes: &[u8]) -> Result<Walk, Malformed> {
         counts: Vec::new(),
         found: Walk { unknown: Vec::new(), unknown_count: 0, decoded_bytes: 0 },
     };
-    walker.push(Inside::Message(&schema::MODEL), None, 0, bytes.len());
+    walker.push(Inside::Message(&schema::MODEL_PROTO), None, 0, bytes.len());
     match walker.run() {
         Ok(()) => Ok(walker.found),
         Err((fault, field)) => Err(Malformed { fault, offset: walker.field_start as u64, path: walker.path(field) }),

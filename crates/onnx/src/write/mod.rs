@@ -10,6 +10,8 @@
 
 mod emit;
 mod encode;
+#[rustfmt::skip]
+mod fields;
 mod pair;
 mod payload;
 mod plan;
@@ -25,7 +27,8 @@ use crate::error::{Error, Result};
 use crate::file::ModelFile;
 use crate::proto::ModelProto;
 use emit::{Emitter, Out};
-use encode::{Sizer, encode_model};
+use encode::Sizer;
+use fields::model_proto;
 use plan::{PROTOBUF_LIMIT, Plan};
 
 /// How to write a model.
@@ -153,7 +156,7 @@ pub fn write_model_to(model: &ModelProto, out: &mut dyn Write, options: &WriteOp
 }
 
 fn emit(model: &ModelProto, plan: &Plan<'_>, sizer: Sizer, mut out: Out<'_>) -> Result<(u64, u64)> {
-    encode_model(&mut Emitter::new(&mut out, sizer.sizes), plan, model)?;
+    model_proto(&mut Emitter::new(&mut out, sizer.sizes), plan, model)?;
     out.finish()
 }
 

@@ -2,8 +2,9 @@
 //!
 //! - Data in the model stays in the model, and a deferred payload joins it, while the model stays under the limit.
 //! - Over the limit every payload of at least [`SMALL`] bytes goes to the data file.
-//! - A reference to external data stays if the output is in the input's folder or the data is missing; else the data is
-//!   copied to the data file. So is one whose file the output replaces, or whose file is the data file of an earlier output.
+//! - A reference to external data stays if the output is in the input's folder or the data is missing; else, and if the
+//!   caller gave the data, it is copied to the data file. So is one whose file the output replaces, or whose file is the
+//!   data file of an earlier output.
 //! - A model that has external data gets its new payloads external too.
 //! - A stream has no folder: external data goes into the model.
 
@@ -197,7 +198,8 @@ struct Survey<'a, 'b> {
 impl<'a, 'b> Survey<'a, 'b> {
     fn of(model: &'a ModelProto, target: &'b Target, options: &'b WriteOptions<'a>) -> Result<Self> {
         let input_dir = options.input.and_then(|input| input.dir()?.canonicalize().ok());
-        let stays = input_dir.is_none_or(|dir| dir == target.dir);
+        let given = options.input.is_some_and(|input| input.external.is_given());
+        let stays = !given && input_dir.is_none_or(|dir| dir == target.dir);
         let tensors = model.tensors().into_iter().map(|tensor| Ok((tensor, survey(tensor, options, stays)?)));
         let tensors = tensors.collect::<Result<Vec<_>>>()?;
         let has_external = tensors.iter().any(|(_, state)| matches!(state, State::Elsewhere(_)));

@@ -8,12 +8,12 @@
 pub(crate) mod files;
 
 use prost::Message;
-use relayout::verify::{SearchPlaces, find_library};
 use relayout_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use relayout_onnx::proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorShapeProto, TypeProto,
     ValueInfoProto, attribute_proto::AttributeType, type_proto,
 };
+use relayout_verify::{SearchPlaces, find_library};
 use std::path::PathBuf;
 
 /// ONNX Runtime's library.

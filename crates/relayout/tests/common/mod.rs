@@ -7,11 +7,11 @@
 
 use prost::Message;
 use relayout::ir::graph::Graph;
-use relayout::verify::{
-    Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tensor, Tolerance, find_library, verify, verify_on,
-};
 use relayout::{Model, Options, Report, Target, optimize, target};
 use relayout_onnx::proto::ModelProto;
+use relayout_verify::{
+    Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tensor, Tolerance, find_library, verify, verify_on,
+};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -89,13 +89,13 @@ pub(crate) fn optimized_for(
 /// Runs both models on random inputs, symbolic dims at these sizes.
 pub(crate) fn compared(a: &[u8], b: &[u8], dims: &BTreeMap<String, i64>) -> Result<Comparison, String> {
     let inputs = Inputs::Random { seed: 1, dims: dims.clone() };
-    let options = relayout::verify::Options::default();
+    let options = relayout_verify::Options::default();
     verify(runtime(), ModelSource::Bytes(a), ModelSource::Bytes(b), &inputs, &options).map_err(|e| e.to_string())
 }
 
 /// Runs both models on these inputs.
 pub(crate) fn compared_on(a: &[u8], b: &[u8], inputs: &[Tensor]) -> Result<Comparison, String> {
-    let options = relayout::verify::Options::default();
+    let options = relayout_verify::Options::default();
     verify_on(runtime(), ModelSource::Bytes(a), ModelSource::Bytes(b), inputs, &options).map_err(|e| e.to_string())
 }
 

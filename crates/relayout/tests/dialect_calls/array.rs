@@ -1,9 +1,9 @@
 //! Tensors, and their packing by the definition of a layout: the oracle of the bodies.
 
 use half::f16;
-use relayout::verify::{Data, Tensor};
 use relayout_ir::layout::Layout;
 use relayout_onnx::proto::{TensorProto, tensor_proto::DataType};
+use relayout_verify::{Data, Tensor};
 
 /// A tensor on the host.
 #[derive(Clone, Debug)]

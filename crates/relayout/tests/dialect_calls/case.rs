@@ -1,10 +1,10 @@
 //! A call of the dialect and the standard op that it stands for, on the same values.
 
 use super::{Array, checked, single, with_function};
-use relayout::verify::Level;
 use relayout_ir::layout::Layout;
 use relayout_onnx::dialect::{self, DialectError, DialectOp, Operand};
 use relayout_onnx::proto::{AttributeProto, ModelProto, NodeProto};
+use relayout_verify::Level;
 
 /// An operand of a case.
 pub(crate) struct In {

@@ -2,10 +2,10 @@
 
 use super::case::{Case, layout, packed, plain};
 use super::{Array, float, int, ints, text};
-use relayout::verify::Data;
 use relayout_ir::layout::{Layout, LayoutNames, Segment};
 use relayout_onnx::dialect;
 use relayout_onnx::proto::AttributeProto;
+use relayout_verify::Data;
 
 /// A layout of weights (`OIHW` letters).
 fn weights(text: &str, rank: usize) -> Layout {

@@ -3,7 +3,6 @@
 use super::Array;
 use crate::common::runtime;
 use prost::Message;
-use relayout::verify::{Level, ModelSource, run};
 use relayout_ir::dim::Dim;
 use relayout_ir::layout::Layout;
 use relayout_onnx::dialect::{self, Relayout};
@@ -12,6 +11,7 @@ use relayout_onnx::proto::{
     ValueInfoProto, attribute_proto::AttributeType, tensor_shape_proto::Dimension, tensor_shape_proto::dimension,
     type_proto,
 };
+use relayout_verify::{Level, ModelSource, run};
 
 fn attribute(name: &str, r#type: AttributeType) -> AttributeProto {
     AttributeProto { name: Some(name.to_owned()), r#type: Some(r#type as i32), ..AttributeProto::default() }

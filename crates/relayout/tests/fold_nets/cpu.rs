@@ -2,11 +2,11 @@
 
 use super::{Net, runtime};
 use prost::Message;
-use relayout::verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use relayout::{Model, Numerics, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_target::Target;
 use relayout_targets::{Block, OrtCpu};
+use relayout_verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use std::collections::BTreeMap;
 
 /// What the optimizer makes of a model.

@@ -5,7 +5,6 @@
 pub(crate) mod cpu;
 
 use half::f16;
-use relayout::verify::{Comparison, Inputs, ModelSource, Options, Runtime, SearchPlaces, find_library, verify};
 use relayout_onnx::proto::attribute_proto::AttributeType;
 use relayout_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use relayout_onnx::proto::{
@@ -13,6 +12,7 @@ use relayout_onnx::proto::{
     ValueInfoProto, type_proto,
 };
 use relayout_onnx::write::{WriteOptions, write_model_to};
+use relayout_verify::{Comparison, Inputs, ModelSource, Options, Runtime, SearchPlaces, find_library, verify};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::OnceLock;

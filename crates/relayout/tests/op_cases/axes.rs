@@ -1,7 +1,7 @@
 //! Reductions, Softmax, and what cuts, joins, repeats, picks or sorts along axes.
 
 use super::case::{Case, Spec, bools, case, exact, f, float, fr, i64s, ints};
-use relayout::verify::Data;
+use relayout_verify::Data;
 
 pub(crate) fn cases() -> Vec<Case> {
     [reductions(), softmaxes(), joins(), cuts(), pads(), repeats(), picks(), sorts()].concat()

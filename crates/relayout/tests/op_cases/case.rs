@@ -1,13 +1,13 @@
 //! A case: one use of an op, with data, from which a model is made at any version of the operator set.
 
 use bytes::Bytes;
-use relayout::verify::{Data, Tensor};
 use relayout_onnx::proto::attribute_proto::AttributeType;
 use relayout_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use relayout_onnx::proto::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
     ValueInfoProto, type_proto,
 };
+use relayout_verify::{Data, Tensor};
 
 /// Relative rms error up to which floats count as equal: other orders of summation round differently.
 pub(crate) const RMS: f64 = 1e-6;

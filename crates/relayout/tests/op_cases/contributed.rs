@@ -1,7 +1,7 @@
 //! What ONNX Runtime's optimizers and exporters write: attention, products on quantized numbers, and others.
 
 use super::case::{Case, bools, byte, exact, f, float, fr, i8s, i64s, ints, microsoft, u8s};
-use relayout::verify::Data;
+use relayout_verify::Data;
 
 pub(crate) fn cases() -> Vec<Case> {
     [attention(), rotations(), products(), quantized(), images(), rows(), others()].concat()

@@ -1,7 +1,7 @@
 //! Element-wise ops and what selects by element.
 
 use super::case::{Case, bools, case, exact, f, float, fr, i8s, i64s, ints, u8s};
-use relayout::verify::Data;
+use relayout_verify::Data;
 
 const SHAPE: &[i64] = &[2, 3, 4];
 

@@ -4,7 +4,7 @@ use super::case::{Case, case, exact, f, fr, ints};
 use relayout::ir::form::{Implicit, Renumber};
 use relayout::ir::op::infer::{InferContext, Inferred};
 use relayout::ir::op::{Absent, Axes, AxisSource, Case as Reading, OpDef, Reduce};
-use relayout::verify::Data;
+use relayout_verify::Data;
 
 /// A mistake: what it is, the entry that has it, a case of the op, and words of the law that it breaks.
 pub(crate) struct Mistake {

@@ -1,7 +1,7 @@
 //! Matrix products and what computes on quantized numbers.
 
 use super::case::{Case, Spec, byte, case, exact, f, float, fr, i8s, microsoft, u8s};
-use relayout::verify::Data;
+use relayout_verify::Data;
 
 pub(crate) fn cases() -> Vec<Case> {
     [products(), gemms(), quantized(), integer_products(), contributed(), contributed_quantized()].concat()

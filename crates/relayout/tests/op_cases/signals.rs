@@ -1,7 +1,7 @@
 //! Transforms of signals, windows and losses.
 
 use super::case::{Case, case, exact, f, float, i64s};
-use relayout::verify::Data;
+use relayout_verify::Data;
 
 pub(crate) fn cases() -> Vec<Case> {
     [transforms(), windows(), losses()].concat()

@@ -1,7 +1,7 @@
 //! Views, shapes, and what stays opaque whatever its operands.
 
 use super::case::{Case, case, exact, f, float, fr, i64s, ints};
-use relayout::verify::Data;
+use relayout_verify::Data;
 
 pub(crate) fn cases() -> Vec<Case> {
     [views(), shapes(), recurrent(), opaque(), random()].concat()

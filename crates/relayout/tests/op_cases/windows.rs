@@ -1,7 +1,7 @@
 //! Convolutions, pools, normalizations, resizing and what samples.
 
 use super::case::{Case, case, exact, f, float, fr, i64s, ints, u8s};
-use relayout::verify::Data;
+use relayout_verify::Data;
 
 pub(crate) fn cases() -> Vec<Case> {
     [convolutions(), pools(), normalizations(), resizes(), interpolations(), sampling()].concat()

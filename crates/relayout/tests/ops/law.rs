@@ -24,7 +24,6 @@ use relayout::ir::op::{Axes, OpDef, bind_as, lookup};
 use relayout::ir::patch::{Insert, Patch};
 use relayout::ir::types::Type;
 use relayout::ir::verify::verify;
-use relayout::verify::{Data, Level, ModelSource, Tensor, run};
 use relayout_onnx::export::export;
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
@@ -32,6 +31,7 @@ use relayout_onnx::proto::ModelProto;
 use relayout_onnx::write::{WriteOptions, write_model_to};
 use relayout_passes::write::raise_digits::raise_to_digits;
 use relayout_passes::write::raise_operands::raise_operands;
+use relayout_verify::{Data, Level, ModelSource, Tensor, run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The ONNX Runtime that these tests run on: the one that `ORT_DYLIB_PATH` names, else the project's own. Without one they fail.
 
-use relayout::verify::{Runtime, SearchPlaces, find_library};
+use relayout_verify::{Runtime, SearchPlaces, find_library};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 

@@ -7,7 +7,7 @@
 use crate::law::{agree_all, encode, execute};
 use crate::op_cases::case::{Case, pick};
 use relayout::ir::form::{AtomId, Bound, Role, Slot};
-use relayout::verify::Tensor;
+use relayout_verify::Tensor;
 use std::collections::BTreeMap;
 
 /// What a signature claims of a letter.

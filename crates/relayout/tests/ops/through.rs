@@ -4,11 +4,11 @@
 
 use crate::law::{agree_all, encode, execute};
 use crate::op_cases::case::{Case, case, exact, f, fr, i64s, ints, u8s};
-use relayout::verify::{Data, Tensor};
 use relayout::{Model, Options, optimize};
 use relayout_onnx::proto::attribute_proto::AttributeType;
 use relayout_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use relayout_onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, type_proto};
+use relayout_verify::{Data, Tensor};
 
 /// From channels last to channels first, for ranks 3 and 4.
 fn perm(rank: usize) -> Vec<usize> {

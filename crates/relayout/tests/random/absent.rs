@@ -10,8 +10,8 @@ use crate::ops::DEALT;
 use crate::uncovered::{ABSENT, Line, UNCOVERED, speaks_of};
 use crate::{cards, sketch};
 use relayout::ir::op::{OpDef, entries};
-use relayout::verify::{Data, Level, ModelSource, run};
 use relayout_onnx::proto::tensor_proto::DataType;
+use relayout_verify::{Data, Level, ModelSource, run};
 use std::collections::BTreeMap;
 
 const CLOBBERS: &str = "ONNX Runtime's kernel clears its result before it reads its first operand, and both lie in the same memory \

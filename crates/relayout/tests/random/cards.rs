@@ -12,8 +12,8 @@ use crate::op_cases::{self, case::Case};
 use crate::ops::{DEALT, FEATURED};
 use crate::sketch::{Id, MOST_FACTORS, Sketch, element_type};
 use relayout::ir::op::{LAST_OPSET, OpDef, entries};
-use relayout::verify::{Data, Level, ModelSource, run};
 use relayout_onnx::proto::tensor_proto::DataType;
+use relayout_verify::{Data, Level, ModelSource, run};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -76,7 +76,7 @@ pub(crate) fn made(case: usize, opset: i64) -> Option<Arc<[Made]>> {
     let found = cases().get(case).and_then(|case| {
         let bytes = prost::Message::encode_to_vec(&case.model(if case.domain.is_empty() { opset } else { 1 }));
         let results = run(crate::common::runtime(), ModelSource::Bytes(&bytes), &case.feeds(), Level::Disabled).ok()?;
-        let one = |t: &relayout::verify::Tensor| Made {
+        let one = |t: &relayout_verify::Tensor| Made {
             dtype: element_type(t.data()),
             shape: t.shape().to_vec(),
             largest: match t.data() {

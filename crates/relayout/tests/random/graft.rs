@@ -9,9 +9,9 @@ use crate::dice::Dice;
 use crate::op_cases::case::{Case, Operand, pick};
 use crate::ops::transposed;
 use crate::sketch::{EXACT, Id, MOST_FACTORS, Sketch, Value, float};
-use relayout::verify::{Data, Tensor};
 use relayout_onnx::proto::NodeProto;
 use relayout_onnx::proto::tensor_proto::DataType;
+use relayout_verify::{Data, Tensor};
 
 /// Ops that only move, compare or select numbers, or round each by itself: what they make of equal numbers is equal.
 const EXACT_OPS: &[&str] = &[

@@ -32,7 +32,7 @@ mod uncovered;
 use cards::Deck;
 use histogram::Histogram;
 use recipe::{Recipe, recipes};
-use relayout::verify::{Tensor, Tolerance};
+use relayout_verify::{Tensor, Tolerance};
 use sampling::{Draw, LEAST, PARTS, Part};
 use sketch::Sample;
 use std::cell::RefCell;

@@ -17,13 +17,13 @@ use relayout::Size;
 use relayout::ir::form::Form;
 use relayout::ir::graph::{Graph, NodeId, Op, OpName};
 use relayout::ir::op::{OpDef, bind_as, def_of, lookup};
-use relayout::verify::Tensor;
 use relayout_onnx::export::export;
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
 use relayout_onnx::write::{WriteOptions, write_model_to};
 use relayout_passes::pipeline::{PipelineOptions, Step, run_steps, steps};
 use relayout_target::{Context, Declared, Pass, PassError, Slot};
+use relayout_verify::Tensor;
 use std::cell::Cell;
 use std::sync::Arc;
 

@@ -4,11 +4,11 @@ use crate::dice::Dice;
 use crate::op_cases::case::{encoded, initializer};
 use crate::recipe::Recipe;
 use prost::Message;
-use relayout::verify::{Data, Tensor};
 use relayout_onnx::proto::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
     tensor_proto::DataType,
 };
+use relayout_verify::{Data, Tensor};
 use std::collections::BTreeMap;
 
 pub(crate) use crate::proto::{body, float, info, int, ints, list_node, node, text};

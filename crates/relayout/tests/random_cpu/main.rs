@@ -24,9 +24,9 @@ mod steps;
 
 use net::{Recipe, Sample, recipes};
 use prost::Message;
-use relayout::verify::{Level, ModelSource, Options, Tensor, Tolerance, run, save_as_loaded, verify_on};
 use relayout_onnx::proto::ModelProto;
 use relayout_targets::{Block, OrtCpu};
+use relayout_verify::{Level, ModelSource, Options, Tensor, Tolerance, run, save_as_loaded, verify_on};
 use rows::Rows;
 use sampling::{Draw, LEAST, Part};
 use std::cell::RefCell;

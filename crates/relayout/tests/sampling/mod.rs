@@ -9,7 +9,7 @@
 use crate::common;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
-use relayout::verify::{Inputs, Level, ModelSource, Tensor, example_inputs, run};
+use relayout_verify::{Inputs, Level, ModelSource, Tensor, example_inputs, run};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 

@@ -54,11 +54,11 @@ impl Form for Digits {
         Some(Cost::new(self.0.costs.copy_ns(kind, bytes, run.saturating_mul(WIDTH))))
     }
 
-    fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Option<Fragment>, Refused> {
+    fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
         let blocked = piece.layouts.outs.first().cloned().flatten();
         let unfolded = blocked.and_then(|blocked| Unfolded::of(piece.graph, piece.node, blocked));
         let unfolded = unfolded.ok_or_else(|| Refused::new(piece, "can't be written of blocks"))?;
-        Ok(Some(unfolded.write(piece)))
+        Ok(unfolded.write(piece))
     }
 }
 

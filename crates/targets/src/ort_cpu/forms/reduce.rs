@@ -53,11 +53,11 @@ impl Form for Reductions {
         Some(Cost::new(self.0.costs.reduce_ns(&shape)))
     }
 
-    fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Option<Fragment>, Refused> {
+    fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
         let blocked = piece.layouts.ins.first().cloned().flatten();
         let pooled = blocked.and_then(|blocked| Pooled::of(piece.graph, piece.node, blocked));
         let pooled = pooled.ok_or_else(|| Refused::new(piece, "can't be a global pool"))?;
-        Ok(Some(pooled.write(piece)))
+        Ok(pooled.write(piece))
     }
 }
 

@@ -51,10 +51,10 @@ impl Form for Scales {
         Some(Cost::new(self.0.costs.elementwise_ns("Mul", elements, spread)))
     }
 
-    fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Option<Fragment>, Refused> {
+    fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
         let scaled = Scaled::of(piece.graph, piece.node, piece.layouts);
         let made = scaled.and_then(|scaled| scaled.write(piece));
-        made.map(Some).ok_or_else(|| Refused::new(piece, "can't be a convolution of one tap"))
+        made.ok_or_else(|| Refused::new(piece, "can't be a convolution of one tap"))
     }
 }
 

@@ -58,13 +58,13 @@ impl Form for VolumeConv {
         self.0.costs.volume_ns(&plain(&windows, group)).map(Cost::new)
     }
 
-    fn write(&self, piece: &Piece<'_>, _: &Offer) -> Result<Option<Fragment>, Refused> {
+    fn write(&self, piece: &Piece<'_>, _: &Offer) -> Result<Fragment, Refused> {
         let graph = piece.graph;
         let by_frame = piece.layouts.outs.first().and_then(Option::as_ref).and_then(blocked_volume).map(|v| v.by_frame);
         let packed = by_frame.and_then(|by_frame| Packed::of(self.0.block, graph, piece.node, by_frame));
         let result = graph.node(piece.node).result(0);
         let (packed, y) = packed.zip(result).ok_or_else(|| Refused::new(piece, "can't be written as one of images"))?;
-        Ok(Some(packed.write(piece, self.0.block, &graph.value(y).name)))
+        Ok(packed.write(piece, self.0.block, &graph.value(y).name))
     }
 }
 

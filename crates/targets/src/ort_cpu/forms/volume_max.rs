@@ -43,10 +43,10 @@ impl Form for VolumeMax {
         Some(Cost::new(self.0.costs.pool_ns(Pool::Max, &pool(&windows, images), false)))
     }
 
-    fn write(&self, piece: &Piece<'_>, _: &Offer) -> Result<Option<Fragment>, Refused> {
+    fn write(&self, piece: &Piece<'_>, _: &Offer) -> Result<Fragment, Refused> {
         let maximum = Maximum::of(piece.graph, piece.node);
         let fragment = maximum.and_then(|maximum| maximum.write(piece));
-        fragment.map(Some).ok_or_else(|| Refused::new(piece, "can't be written as maxima of images"))
+        fragment.ok_or_else(|| Refused::new(piece, "can't be written as maxima of images"))
     }
 }
 

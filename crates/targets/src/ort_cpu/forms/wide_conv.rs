@@ -36,7 +36,7 @@ impl Form for WideConv {
         self.0.wide_conv(q).into_iter().collect()
     }
 
-    fn write(&self, piece: &Piece<'_>, _: &Offer) -> Result<Option<Fragment>, Refused> {
+    fn write(&self, piece: &Piece<'_>, _: &Offer) -> Result<Fragment, Refused> {
         let graph = piece.graph;
         let weights = graph.node(piece.node).operand(1);
         let wide = Wide::of(self.0.block, graph, piece.node).zip(weights);
@@ -51,7 +51,7 @@ impl Form for WideConv {
         let conv = Made::same(piece).named(convolution(), 1).reading(1, packed);
         let conv = conv.with("group", Attr::Int(wide.groups));
         fragment.become_op(Made { form: Bound::Kernel(Box::new(layouts)), ..conv });
-        Ok(Some(fragment))
+        Ok(fragment)
     }
 }
 

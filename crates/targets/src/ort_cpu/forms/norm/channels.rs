@@ -50,10 +50,10 @@ impl Form for NormsOfChannels {
         Priced::of(&self.0, q).map_or_else(Vec::new, |norm| norm.offers(q, FORM))
     }
 
-    fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Option<Fragment>, Refused> {
+    fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
         let norm = Norm::of(piece.graph, piece.node);
         let made = norm.and_then(|norm| Writer::of(norm, piece)?.write());
-        made.map(Some).ok_or_else(|| Refused::new(piece, "can't be a normalization by sums per channel"))
+        made.ok_or_else(|| Refused::new(piece, "can't be a normalization by sums per channel"))
     }
 }
 

@@ -41,10 +41,10 @@ impl Form for NormsOfRows {
         raise::raise(graph, n, self.0.block.channels())
     }
 
-    fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Option<Fragment>, Refused> {
+    fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
         let norm = Norm::of(piece.graph, piece.node);
         let made = norm.and_then(|norm| write(&norm, piece));
-        made.map(Some).ok_or_else(|| Refused::new(piece, "can't be a normalization of rows"))
+        made.ok_or_else(|| Refused::new(piece, "can't be a normalization of rows"))
     }
 }
 

@@ -1,0 +1,161 @@
+//! Costs of ONNX Runtime on this machine: measuring a table, and holding one against what it predicts.
+//!
+//! [`calibrate`] runs the op of every point of every grid that [`relayout_targets::measured`] needs. [`check`] takes shapes that are in no grid,
+//! runs each in the forms that a decision chooses from, and says how often the table ranks them right and how much time
+//! would be lost by believing it. [`gpu`] is about another runtime: it says what a runner has to measure on a GPU.
+//!
+//! Absent: a clock for the date, and a look at the machine's name; both come with the options.
+
+mod cases;
+mod check;
+pub mod gpu;
+mod shapes;
+mod sketch;
+mod timing;
+
+use relayout_targets::measured::{Machine, MeasuredCosts, Measurement, Spec, points_of, specs};
+use relayout_verify::{Runtime, VerifyError};
+
+use timing::{Bench, Chain};
+
+pub use check::{Check, Comparison, check};
+
+/// Why there is no table.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CalibrateError {
+    /// The runtime can't load or run a model.
+    #[error(transparent)]
+    Runtime(#[from] VerifyError),
+    /// A model can't be written.
+    #[error(transparent)]
+    Write(#[from] relayout_onnx::error::Error),
+    /// A constant would not fit.
+    #[error("a tensor of dims {dims:?} is too large to measure")]
+    TooLarge {
+        /// Its dims.
+        dims: Vec<u64>,
+    },
+    /// An op that this version can't make a model of.
+    #[error("there is no model of {case}")]
+    NoModel {
+        /// The op.
+        case: String,
+    },
+    /// The runtime has no blocked kernels on this machine.
+    #[error("ONNX Runtime has no blocked kernels on this machine, and target `ort-cpu` is about nothing else: {why}")]
+    NoBlocks {
+        /// What it said.
+        why: String,
+    },
+    /// What was measured is no table.
+    #[error("what was measured is no table: {why}; try again on a machine with less load")]
+    Table {
+        /// What is wrong.
+        why: String,
+    },
+    /// A runner did not answer what it was asked.
+    #[error("the runner's answer can't be used: {why}; take both from one version of relayout")]
+    Answer {
+        /// What is wrong.
+        why: String,
+    },
+    /// The table is about other blocks than this machine has.
+    #[error("the table is about blocks of {table} channels, and ONNX Runtime has blocks of {machine} on this machine")]
+    OtherBlock {
+        /// Of the table.
+        table: u64,
+        /// Of this machine.
+        machine: u64,
+    },
+}
+
+/// How to measure.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CalibrateOptions {
+    /// How often everything is measured from the start, at different moments.
+    pub passes: usize,
+    /// Runs of each op that are timed in a pass.
+    pub rounds: usize,
+    /// Convolutions that a check draws.
+    pub shapes: usize,
+    /// Threads per op.
+    pub threads: usize,
+    /// The processor's name, for the table.
+    pub machine: String,
+    /// The day, as in `2026-11-21`, for the table.
+    pub date: String,
+}
+
+impl CalibrateOptions {
+    /// Runs enough for a table that others read, on one thread.
+    pub fn new(machine: impl Into<String>, date: impl Into<String>) -> CalibrateOptions {
+        let (machine, date) = (machine.into(), date.into());
+        CalibrateOptions { passes: 4, rounds: 4, shapes: 240, threads: 1, machine, date }
+    }
+
+    /// Fewer runs, for a first look.
+    #[must_use]
+    pub fn quick(self) -> CalibrateOptions {
+        CalibrateOptions { passes: 2, rounds: 3, shapes: 80, ..self }
+    }
+}
+
+/// What a calibration measured.
+#[derive(Clone, Debug)]
+pub struct Calibration {
+    machine: Machine,
+    grids: Vec<Measurement>,
+}
+
+impl Calibration {
+    /// The text of the table.
+    pub fn text(&self) -> String {
+        MeasuredCosts::text(&self.machine, &self.grids)
+    }
+
+    /// The table.
+    pub fn costs(&self) -> Result<MeasuredCosts, CalibrateError> {
+        MeasuredCosts::new(self.machine.clone(), self.grids.clone()).map_err(|why| CalibrateError::Table { why })
+    }
+}
+
+/// Measures a table. `progress` hears how many of how many measurements are done.
+pub fn calibrate(
+    runtime: &Runtime,
+    options: &CalibrateOptions,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Calibration, CalibrateError> {
+    let block = timing::block(runtime)?;
+    let bench = Bench::new(runtime, options, block);
+    let node_ns = bench.node_ns()?;
+    let specs = specs();
+    let mut chains: Vec<Chain> = Vec::new();
+    for spec in &specs {
+        chains.extend(points(spec).iter().map(|point| vec![spec.case(point, block)]));
+    }
+    let mut times = bench.times(&chains, progress)?.into_iter();
+    let grids = specs.iter().map(|spec| Measurement {
+        name: spec.name.clone(),
+        axes: spec.axes.iter().map(|(name, points)| ((*name).to_owned(), points.clone())).collect(),
+        ns: times.by_ref().take(points(spec).len()).map(|ns| ns.round().max(1.0) as u64).collect(),
+    });
+    let grids = grids.collect();
+    let machine = Machine {
+        machine: options.machine.clone(),
+        date: options.date.clone(),
+        runtime: format!("ONNX Runtime {}", runtime.version()),
+        threads: options.threads as u64,
+        block,
+        node_ns,
+    };
+    let calibration = Calibration { machine, grids };
+    calibration.costs()?;
+    Ok(calibration)
+}
+
+fn points(spec: &Spec) -> Vec<Vec<u64>> {
+    let axes: Vec<Vec<u64>> = spec.axes.iter().map(|(_, points)| points.clone()).collect();
+    points_of(&axes)
+}

@@ -1,0 +1,226 @@
+//! Times of nodes.
+//!
+//! A model holds several copies of a node, each with weights of its own, so that what a call of the runtime takes beside them
+//! becomes small, and is subtracted. Models are run in turns, in several passes over all of them; a low quantile of each pass
+//! is taken, and the best pass counts: other load on the machine makes runs longer, never shorter. On one thread it is the
+//! time that the processor spends on it.
+
+use std::time::Instant;
+
+use relayout_ir::op::NCHWC;
+use relayout_targets::measured::Case;
+
+use super::cases::{add, weight_bytes};
+use super::sketch::{Sketch, Value};
+use super::{CalibrateError, CalibrateOptions};
+use relayout_verify::{Level, Model, ModelSource, Options, Runtime, Tensor};
+
+/// Nodes of which the time is taken together: what each reads is what the one before it computes.
+pub(super) type Chain = Vec<Case>;
+
+/// Models that are run in turns.
+const TOGETHER: usize = 12;
+/// Bytes of weights in a model, which is more than caches near a core hold.
+const WEIGHTS: u64 = 16 << 20;
+/// What copies of a node should take together, by a coarse guess, in nanoseconds.
+const GUESSED_NS: f64 = 600_000.0;
+const COPIES: u64 = 128;
+
+/// A model and what it is fed.
+struct Timed {
+    model: Model,
+    feeds: Vec<Tensor>,
+    threads: usize,
+}
+
+fn with_threads(threads: usize) -> Options {
+    let mut options = Options::default();
+    options.threads = threads;
+    options
+}
+
+impl Timed {
+    fn load(runtime: &Runtime, sketch: Sketch, threads: usize) -> Result<Timed, CalibrateError> {
+        let (bytes, feeds) = sketch.finish()?;
+        let model = Model::load(runtime, ModelSource::Bytes(&bytes), Level::Disabled, &with_threads(threads))?;
+        Ok(Timed { model, feeds, threads })
+    }
+
+    /// Nanoseconds of one call.
+    fn run(&mut self) -> Result<f64, CalibrateError> {
+        let start = Clock::now(self.threads);
+        self.model.run(&self.feeds)?;
+        Ok(start.elapsed_ns())
+    }
+}
+
+/// A moment. Where ops run on the calling thread alone, it is its processor time that counts, so that what other programs take
+/// of a core is not part of it.
+enum Clock {
+    Wall(Instant),
+    #[cfg(unix)]
+    Thread(u128),
+}
+
+impl Clock {
+    fn now(threads: usize) -> Clock {
+        #[cfg(unix)]
+        if threads == 1 {
+            return Clock::Thread(thread_ns());
+        }
+        let _ = threads;
+        Clock::Wall(Instant::now())
+    }
+
+    fn elapsed_ns(&self) -> f64 {
+        match self {
+            Clock::Wall(start) => start.elapsed().as_nanos() as f64,
+            #[cfg(unix)]
+            Clock::Thread(start) => thread_ns().saturating_sub(*start) as f64,
+        }
+    }
+}
+
+#[cfg(unix)]
+fn thread_ns() -> u128 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as u128 * 1_000_000_000 + time.tv_nsec as u128
+}
+
+/// Times of chains.
+pub(super) struct Bench<'a> {
+    runtime: &'a Runtime,
+    options: &'a CalibrateOptions,
+    block: u64,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(runtime: &'a Runtime, options: &'a CalibrateOptions, block: u64) -> Bench<'a> {
+        Bench { runtime, options, block }
+    }
+
+    /// What a node takes that moves and computes nothing: a Reshape in a row of them.
+    pub(super) fn node_ns(&self) -> Result<u64, CalibrateError> {
+        const NODES: usize = 200;
+        let mut sketch = Sketch::new();
+        let mut name = sketch.node("Abs", "", &["start"], "view", &[]);
+        let shapes = [sketch.ints("matrix", &[1, 1]), sketch.ints("vector", &[1])];
+        for (i, shape) in shapes.iter().cycle().take(NODES).enumerate() {
+            name = sketch.node("Reshape", "", &[&name, shape], &format!("view.{i}"), &[]);
+        }
+        let mut views = Timed::load(self.runtime, sketch, self.options.threads)?;
+        let mut empty = self.empty()?;
+        let (mut call, mut time) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..400 {
+            call = call.min(empty.run()?);
+            time = time.min(views.run()?);
+        }
+        Ok(((time - call) / NODES as f64).round().max(1.0) as u64)
+    }
+
+    /// A model that computes nothing: what a call takes anyhow.
+    fn empty(&self) -> Result<Timed, CalibrateError> {
+        Timed::load(self.runtime, Sketch::new(), self.options.threads)
+    }
+
+    /// Nanoseconds of each chain.
+    pub(super) fn times(
+        &self,
+        chains: &[Chain],
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Vec<f64>, CalibrateError> {
+        let (passes, rounds) = (self.options.passes.max(1), self.options.rounds.max(1));
+        let mut times = vec![f64::INFINITY; chains.len()];
+        // What is subtracted is the best that was seen: one call that took long must not make nodes cheap.
+        let mut call = f64::INFINITY;
+        let total = passes * chains.len();
+        for pass in 0..passes {
+            for (i, (group, times)) in chains.chunks(TOGETHER).zip(times.chunks_mut(TOGETHER)).enumerate() {
+                progress(pass * chains.len() + i * TOGETHER, total);
+                // A pass in which other programs had the caches throughout is not the one that counts.
+                let mut now = self.in_turns(group, rounds)?;
+                call = call.min(now.pop().unwrap_or(f64::INFINITY));
+                for (time, now) in times.iter_mut().zip(now) {
+                    *time = time.min(now);
+                }
+            }
+        }
+        progress(total, total);
+        let of_one = |(time, chain): (f64, &Chain)| (time - call).max(1.0) / self.copies(chain) as f64;
+        Ok(times.into_iter().zip(chains).map(of_one).collect())
+    }
+
+    /// Runs some chains in turns, and last a model that computes nothing: nanoseconds of a call of each.
+    fn in_turns(&self, chains: &[Chain], rounds: usize) -> Result<Vec<f64>, CalibrateError> {
+        let mut models = chains.iter().map(|chain| self.model(chain)).collect::<Result<Vec<Timed>, _>>()?;
+        models.push(self.empty()?);
+        let mut samples: Vec<Vec<f64>> = vec![Vec::new(); models.len()];
+        for _ in 0..rounds {
+            for (timed, samples) in models.iter_mut().zip(samples.iter_mut()) {
+                // Once to have code and operands near again after the other models.
+                timed.run()?;
+                samples.push(timed.run()?);
+            }
+        }
+        Ok(samples.into_iter().map(low).collect())
+    }
+
+    /// How often a chain stands in its model.
+    fn copies(&self, chain: &Chain) -> usize {
+        let guess: f64 = chain.iter().map(|case| 200.0 + case.work(self.block) / 8.0).sum();
+        let weights: u64 = chain.iter().map(|case| weight_bytes(case, self.block)).sum();
+        ((GUESSED_NS / guess) as u64).min(WEIGHTS / weights.max(1)).clamp(2, COPIES) as usize
+    }
+
+    fn model(&self, chain: &Chain) -> Result<Timed, CalibrateError> {
+        let copies = self.copies(chain);
+        let mut sketch = Sketch::new();
+        for copy in 0..copies {
+            let mut input: Option<String> = None;
+            for case in chain {
+                input = Some(add(&mut sketch, case, copy, input.as_deref(), self.block)?);
+            }
+        }
+        Timed::load(self.runtime, sketch, self.options.threads)
+    }
+}
+
+/// The block of the runtime on this machine: `ReorderInput` of 4 channels pads to it.
+pub(super) fn block(runtime: &Runtime) -> Result<u64, CalibrateError> {
+    let mut sketch = Sketch::new();
+    let x = sketch.floats("x", &[1, 4, 1, 1])?;
+    let blocked = sketch.node("ReorderInput", NCHWC, &[&x], "blocked", &[]);
+    sketch.node("Size", "", &[&blocked], "size", &[]);
+    let flat = sketch.node("Cast", "", &["size"], "size.f32", &[("to", Value::Int(1))]);
+    let one = sketch.ints("one", &[1]);
+    let size = sketch.node("Reshape", "", &[&flat, &one], "size.1", &[]);
+    sketch.result(&size);
+    let (bytes, feeds) = sketch.finish()?;
+    let no_blocks = |why: String| CalibrateError::NoBlocks { why };
+    let run = Model::load(runtime, ModelSource::Bytes(&bytes), Level::Disabled, &with_threads(1));
+    let run = run.and_then(|mut m| m.run(&feeds));
+    let outputs = run.map_err(|e| no_blocks(e.to_string()))?;
+    let size = outputs.last().and_then(|tensor| match tensor.data() {
+        relayout_verify::Data::F32(values) => values.first().map(|&v| v as u64),
+        _ => None,
+    });
+    size.filter(|&size| size >= 4).ok_or_else(|| no_blocks(format!("a reorder of 4 channels gave {size:?}")))
+}
+
+/// The fifth of the samples that is below the others; its upper end.
+fn low(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples.get(samples.len() / 5).copied().unwrap_or(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::low;
+
+    #[test]
+    fn a_few_long_runs_do_not_count_and_neither_does_one_short_one() {
+        let mut samples = vec![10.0; 8];
+        samples.extend([1.0, 900.0, 1000.0]);
+        assert_eq!(low(samples) as u64, 10);
+    }
+}

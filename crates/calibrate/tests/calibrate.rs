@@ -1,0 +1,47 @@
+//! Calibration against the runtime that is installed: every op can be measured, and what is measured is a table.
+
+#[path = "../../relayout/tests/ops/runtime.rs"]
+mod runtime;
+
+use relayout::measured::{Machine, MeasuredCosts, specs};
+use relayout_calibrate::{CalibrateError, CalibrateOptions, calibrate, check};
+use runtime::runtime;
+
+fn options() -> CalibrateOptions {
+    let mut options = CalibrateOptions::new("a machine under test", "2026-11-21");
+    (options.passes, options.rounds, options.shapes) = (1, 1, 8);
+    options
+}
+
+#[test]
+fn every_grid_is_measured_and_the_table_can_be_held_against_other_shapes() {
+    let mut heard = Vec::new();
+    let calibration = calibrate(runtime(), &options(), &mut |done, of| heard.push((done, of))).unwrap();
+    let text = calibration.text();
+    let costs = MeasuredCosts::parse("measured", &text).unwrap();
+    let Machine { machine, date, runtime: version, threads, block, node_ns } = costs.machine();
+    assert_eq!((machine.as_str(), date.as_str(), *threads), ("a machine under test", "2026-11-21", 1));
+    assert!(version.starts_with("ONNX Runtime 1."), "{version}");
+    assert!([4, 8, 16].contains(block) && (10..100_000).contains(node_ns), "{block} {node_ns}");
+    assert_eq!(text.matches("[grid.").count(), specs().len());
+    assert!(heard.windows(2).all(|w| w[0].0 < w[1].0) && heard.last().is_some_and(|(done, of)| done == of));
+
+    let checked = check(runtime(), &costs, &options(), 7, &mut |_, _| {}).unwrap();
+    let again = check(runtime(), &costs, &options(), 7, &mut |_, _| {}).unwrap();
+    assert!(checked.comparisons.len() >= 8);
+    let drawn = |check: &relayout_calibrate::Check| -> Vec<_> {
+        check.comparisons.iter().map(|c| (c.shape.clone(), c.other, c.predicted_ns)).collect()
+    };
+    assert_eq!(drawn(&checked), drawn(&again), "the same seed draws the same shapes, and costs are no measurement");
+    for c in &checked.comparisons {
+        assert!(c.measured_ns.iter().chain(&c.predicted_ns).all(|&ns| ns > 0), "{c:?}");
+        assert!(c.best_ns() <= c.chosen_ns());
+    }
+    assert!(checked.to_string().contains("ranked right"), "{checked}");
+
+    let other = Machine { block: if *block == 8 { 16 } else { 8 }, ..costs.machine().clone() };
+    let text = text.replacen(&format!("block = {block}"), &format!("block = {}", other.block), 1);
+    let foreign = MeasuredCosts::parse("foreign", &text).unwrap();
+    let error = check(runtime(), &foreign, &options(), 7, &mut |_, _| {}).unwrap_err();
+    assert!(matches!(error, CalibrateError::OtherBlock { table, .. } if table == other.block), "{error}");
+}

@@ -1,0 +1,277 @@
+//! A model loaded into the runtime, and one execution of it.
+//!
+//! Loading reads the names and types of inputs and outputs once. ONNX Runtime reports a tensor of unknown rank as one
+//! of rank 0, so a [`Port`] without dimensions says nothing about the rank.
+
+use std::path::Path;
+
+use ort::session::Session;
+use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
+use ort::value::{DynTensorValueType, DynValue, Outlet, ValueType};
+use serde::Serialize;
+
+use super::error::one_line;
+use super::runtime::guarded;
+use super::{ElementType, Options, Runtime, Tensor, VerifyError};
+
+/// Where a model comes from.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum ModelSource<'a> {
+    /// A file; external data is looked for beside it.
+    Path(&'a Path),
+    /// The bytes of a file without external data.
+    Bytes(&'a [u8]),
+    /// The bytes of a file whose external data lies in `folder`.
+    BytesIn {
+        /// The bytes of the model file.
+        bytes: &'a [u8],
+        /// The folder that external locations are relative to.
+        folder: &'a Path,
+    },
+}
+
+impl ModelSource<'_> {
+    /// How messages call the model.
+    pub(super) fn label(&self) -> String {
+        match self {
+            Self::Path(path) => format!("`{}`", path.display()),
+            Self::Bytes(bytes) | Self::BytesIn { bytes, .. } => format!("the model of {} bytes in memory", bytes.len()),
+        }
+    }
+}
+
+/// How much ONNX Runtime rewrites a model before it runs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Level {
+    /// Nothing: the nodes of the file run as they stand.
+    #[default]
+    Disabled,
+    /// Rewrites that keep to standard ONNX (`ORT_ENABLE_BASIC`).
+    Basic,
+    /// Also fusions into the runtime's own ops (`ORT_ENABLE_EXTENDED`).
+    Extended,
+    /// Everything, layouts included (`ORT_ENABLE_ALL`), which is what applications use.
+    All,
+}
+
+impl From<Level> for GraphOptimizationLevel {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Disabled => Self::Disable,
+            Level::Basic => Self::Level1,
+            Level::Extended => Self::Level2,
+            Level::All => Self::All,
+        }
+    }
+}
+
+/// A dimension as a model declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Dim {
+    Fixed(i64),
+    Symbol(String),
+    Unnamed,
+}
+
+/// An input or an output as a model declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Port {
+    pub(super) name: String,
+    /// Element type and dimensions; `None` if it is no tensor, or one that the host cannot hold.
+    pub(super) tensor: Option<(ElementType, Vec<Dim>)>,
+    /// The runtime's spelling of the type.
+    ort_spelling: String,
+}
+
+impl Port {
+    fn new(name: &str, ty: &ValueType) -> Self {
+        let tensor = match ty {
+            ValueType::Tensor { ty, shape, dimension_symbols } => ElementType::from_ort(*ty).map(|element| {
+                let symbols = dimension_symbols.iter().map(String::as_str).chain(std::iter::repeat(""));
+                let dims = shape.iter().zip(symbols).map(|(&dim, symbol)| match (dim, symbol) {
+                    (0.., _) => Dim::Fixed(dim),
+                    (_, "") => Dim::Unnamed,
+                    (_, name) => Dim::Symbol(name.to_owned()),
+                });
+                (element, dims.collect())
+            }),
+            _ => None,
+        };
+        Self { name: name.to_owned(), tensor, ort_spelling: ty.to_string() }
+    }
+
+    /// The same with other dimensions; unchanged if it is no tensor or there are none.
+    pub(super) fn with_dims(&self, dims: impl Fn(&[Dim]) -> Option<Vec<Dim>>) -> Port {
+        let mut port = self.clone();
+        if let Some((_, old)) = &mut port.tensor {
+            *old = dims(old).unwrap_or_else(|| old.clone());
+        }
+        port
+    }
+
+    /// The type and the dimensions, as in `f32[1,N,?]`.
+    pub(super) fn spelling(&self) -> String {
+        let Some((element, dims)) = &self.tensor else { return self.ort_spelling.clone() };
+        let dims = dims.iter().map(|dim| match dim {
+            Dim::Fixed(size) => size.to_string(),
+            Dim::Symbol(name) => name.clone(),
+            Dim::Unnamed => "?".to_owned(),
+        });
+        format!("{element}[{}]", dims.collect::<Vec<_>>().join(","))
+    }
+
+    /// Whether a tensor of this type and shape suits the declaration.
+    pub(super) fn accepts(&self, element: ElementType, shape: &[i64]) -> bool {
+        let Some((declared, dims)) = &self.tensor else { return false };
+        let fits = |(dim, &size): (&Dim, &i64)| !matches!(dim, Dim::Fixed(fixed) if *fixed != size);
+        // No dimensions can also mean that the rank is not known.
+        let shape_fits = dims.is_empty() || (dims.len() == shape.len() && dims.iter().zip(shape).all(fits));
+        *declared == element && shape_fits
+    }
+}
+
+/// A model loaded into the runtime. It can be run any number of times.
+pub struct Model {
+    pub(super) label: String,
+    pub(super) inputs: Vec<Port>,
+    pub(super) outputs: Vec<Port>,
+    session: Session,
+}
+
+impl Model {
+    /// Loads `source`, rewritten as `level` says, with the threads and the custom ops of `options`. The levels of `options` are not
+    /// looked at.
+    ///
+    /// # Errors
+    /// [`VerifyError::Load`] with what the runtime says of the model, [`VerifyError::CustomOps`] for a library that can't be
+    /// registered.
+    pub fn load(
+        runtime: &Runtime,
+        source: ModelSource<'_>,
+        level: Level,
+        options: &Options,
+    ) -> Result<Self, VerifyError> {
+        let label = source.label();
+        guarded(&format!("loading {label}"), || {
+            let failed =
+                |error: ort::Error| VerifyError::Load { model: label.clone(), reason: one_line(&error.to_string()) };
+            let builder = builder(runtime, level, options.threads).map_err(failed)?;
+            let builder = options.custom_ops.iter().try_fold(builder, |builder, path| with_library(builder, path))?;
+            let session = open(builder, source).map_err(failed)?;
+            let ports =
+                |outlets: &[Outlet]| outlets.iter().map(|outlet| Port::new(outlet.name(), outlet.dtype())).collect();
+            let (inputs, outputs) = (ports(session.inputs()), ports(session.outputs()));
+            Ok(Self { label: label.clone(), inputs, outputs, session })
+        })
+    }
+
+    /// A property in the metadata of the file.
+    pub(super) fn property(&self, key: &str) -> Result<Option<String>, VerifyError> {
+        guarded(&format!("reading the metadata of {}", self.label), || {
+            let failed =
+                |e: ort::Error| VerifyError::Load { model: self.label.clone(), reason: one_line(&e.to_string()) };
+            Ok(self.session.metadata().map_err(failed)?.custom(key))
+        })
+    }
+
+    /// Runs the model on those of `inputs` that it has, and copies its outputs to the host, in the model's order. A
+    /// sequence of tensors `name` comes out as tensors `name[0]`, `name[1]`, ...; an optional that is empty, as nothing.
+    ///
+    /// # Errors
+    /// [`VerifyError::Run`] with what the runtime says, [`VerifyError::Unsupported`] for an output that the host can't hold.
+    pub fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, VerifyError> {
+        let Self { label, inputs: ports, outputs, session } = self;
+        guarded(&format!("running {label}"), || {
+            let failed =
+                |error: ort::Error| VerifyError::Run { model: label.clone(), reason: one_line(&error.to_string()) };
+            let wanted = inputs.iter().filter(|tensor| ports.iter().any(|port| port.name == tensor.name()));
+            let feeds = wanted
+                .map(|tensor| Ok((tensor.name(), tensor.as_input()?)))
+                .collect::<ort::Result<Vec<_>>>()
+                .map_err(failed)?;
+            let results = session.run(feeds).map_err(failed)?;
+            let mut tensors = Vec::with_capacity(outputs.len());
+            for port in outputs.iter() {
+                if let Some(value) = results.get(&port.name) {
+                    copy_output(&port.name, value, label, &mut tensors)?;
+                }
+            }
+            Ok(tensors)
+        })
+    }
+}
+
+fn builder(runtime: &Runtime, level: Level, threads: usize) -> ort::Result<SessionBuilder> {
+    Ok(SessionBuilder::new(&runtime.environment)?
+        .with_optimization_level(level.into())?
+        .with_intra_threads(threads)?
+        .with_inter_threads(1)?
+        .with_log_level(ort::logging::LogLevel::Fatal)?)
+}
+
+/// Registers the library of custom ops at `path`.
+fn with_library(builder: SessionBuilder, path: &Path) -> Result<SessionBuilder, VerifyError> {
+    let failed = |reason: &str| VerifyError::CustomOps { path: path.to_owned(), reason: one_line(reason) };
+    // A name without a folder would be looked for where the system's libraries are.
+    let resolved = path.canonicalize().map_err(|error| failed(&error.to_string()))?;
+    builder.with_operator_library(resolved).map_err(|error| failed(&error.to_string()))
+}
+
+/// Loads `source` and has the runtime write what it made of it to `path`.
+pub(super) fn save_loaded(
+    runtime: &Runtime,
+    source: ModelSource<'_>,
+    level: Level,
+    path: &Path,
+) -> Result<(), VerifyError> {
+    let label = source.label();
+    guarded(&format!("loading {label}"), || {
+        let failed =
+            |error: ort::Error| VerifyError::Load { model: label.clone(), reason: one_line(&error.to_string()) };
+        let builder = builder(runtime, level, 1).map_err(failed)?;
+        let builder = builder.with_optimized_model_path(path).map_err(|e| failed(e.into()))?;
+        open(builder, source).map(drop).map_err(failed)
+    })
+}
+
+fn open(mut builder: SessionBuilder, source: ModelSource<'_>) -> ort::Result<Session> {
+    match source {
+        ModelSource::Path(path) => builder.commit_from_file(path),
+        ModelSource::Bytes(bytes) => builder.commit_from_memory(bytes),
+        ModelSource::BytesIn { bytes, folder } => builder
+            .with_config_entry("session.model_external_initializers_file_folder_path", folder.to_string_lossy())?
+            .commit_from_memory(bytes),
+    }
+}
+
+/// Appends the tensors that `value`, the output `name` of `model`, consists of.
+fn copy_output(name: &str, value: &DynValue, model: &str, tensors: &mut Vec<Tensor>) -> Result<(), VerifyError> {
+    let failed = |error: ort::Error| VerifyError::Run {
+        model: model.to_owned(),
+        reason: format!("output `{name}`: {}", one_line(&error.to_string())),
+    };
+    let unsupported = || VerifyError::Unsupported {
+        model: model.to_owned(),
+        what: format!("output `{name}`"),
+        found: value.dtype().to_string(),
+        help: "outputs can be compared if they are tensors, or sequences of tensors, of f16, bf16, f32, f64, \
+               integers of 8 to 64 bits, bool or string",
+    };
+    match value.dtype() {
+        ValueType::Tensor { ty, .. } => {
+            let element = ElementType::from_ort(*ty).ok_or_else(unsupported)?;
+            tensors.push(Tensor::from_output(name, element, value).map_err(failed)?);
+            Ok(())
+        }
+        ValueType::Sequence(of) if of.is_tensor() => {
+            let elements = value.try_extract_sequence::<DynTensorValueType>().map_err(failed)?;
+            elements.into_iter().enumerate().try_for_each(|(index, element)| {
+                copy_output(&format!("{name}[{index}]"), &element.into_dyn(), model, tensors)
+            })
+        }
+        _ => Err(unsupported()),
+    }
+}
