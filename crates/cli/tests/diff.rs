@@ -48,8 +48,8 @@ fn layouts_of_inputs_and_bytes_of_weights_are_seen() {
     let bytes = fs::read(&a).unwrap();
     let model = relayout::Model::from_bytes(bytes.clone().into(), None).unwrap();
     let graph = &model.ir().graph;
-    let weights = graph.values().filter_map(|v| graph.constant(v)).map(|c| c.source.bytes().unwrap());
-    let weights = weights.max_by_key(|w| w.len()).unwrap();
+    let weights = graph.values().filter_map(|v| graph.constant(v)).map(|c| c.source.bytes().unwrap().to_vec());
+    let weights = weights.max_by_key(Vec::len).unwrap();
     let at = bytes.windows(weights.len()).position(|part| part == &weights[..]).unwrap() + weights.len() - 1;
     let mut other = bytes;
     other[at] ^= 1;

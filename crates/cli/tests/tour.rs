@@ -161,7 +161,7 @@ fn completed(dir: &Path, line: &str) -> String {
     let mut seen = String::new();
     let mut until = |wanted: &dyn Fn(&str) -> bool| {
         while !wanted(&seen) {
-            seen += &screen.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| panic!("`{line}`: {seen:?}"));
+            seen += &screen.recv_timeout(Duration::from_secs(50)).unwrap_or_else(|_| panic!("`{line}`: {seen:?}"));
         }
         std::mem::take(&mut seen)
     };

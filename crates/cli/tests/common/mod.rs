@@ -38,16 +38,12 @@ impl Run {
         assert!(self.out.is_empty(), "{self:?}");
         let text = self.err.strip_suffix('\n').expect("stderr ends a line");
         assert!(text.starts_with("error: "), "{text}");
-        match text.split_once("\n\n") {
-            Some((cause, rest)) => {
-                assert!(code == 2 && rest.ends_with("For more information, try '--help'."), "{text}");
-                cause
-            }
-            None => {
-                assert!(!text.contains('\n'), "{text}");
-                text
-            }
-        }
+        let Some((cause, rest)) = text.split_once("\n\n") else {
+            assert!(!text.contains('\n'), "{text}");
+            return text;
+        };
+        assert!(code == 2 && rest.ends_with("For more information, try '--help'."), "{text}");
+        cause
     }
 }
 
