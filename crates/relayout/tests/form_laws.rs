@@ -6,8 +6,8 @@
 //! - *Alone*: every op of the file outside of the piece is still there, once, with its attributes and operands.
 //! - *Priced*: the price is finite, and asked twice the form says the same (`taking/mod.rs` asks twice).
 //!
-//! Each case runs for every built-in target of its family, as far as its form offers something there; of `ort-cpu` in the blocks
-//! of this host.
+//! Each case runs for every built-in target of its family, as far as its form offers something there, of `ort-cpu` in the blocks of
+//! this host; and for those that have tables of costs with tables that were made up too.
 
 mod common;
 #[path = "../../targets/tests/taking/mod.rs"]
@@ -18,9 +18,9 @@ use relayout::verify::Tolerance;
 use relayout::{Model, Options, Target, optimize};
 use relayout_onnx::export::fresh;
 use relayout_target::Offer;
-use relayout_targets::builtin;
+use relayout_targets::{Block, builtin};
 use std::fmt::Write as _;
-use taking::{Case, Taking, cases, family, op_name, targets, told};
+use taking::{Case, Taking, cases, family, measured, op_name, targets, told};
 
 /// Rounding of float32 sums of some hundred products: the root of the mean square of all differences, and the largest one, both beside
 /// the root of the mean square of the results.
@@ -122,7 +122,7 @@ fn check(case: &Case, target: &dyn Target, offer: &Offer, model: &Model, before:
 #[test]
 fn every_offer_of_every_form_is_written_alone_and_computes_the_same() {
     let (mut problems, mut offers) = (String::new(), 0);
-    for target in targets() {
+    for target in targets().into_iter().chain(measured::targets(Block::of_host())) {
         let target = target.as_ref();
         for case in cases().iter().filter(|case| case.is_hit() && case.family == family(target)) {
             let (model, before) = file(case);
@@ -143,8 +143,7 @@ fn every_offer_of_every_form_is_written_alone_and_computes_the_same() {
 fn a_form_that_is_wrong_is_found() {
     let target = builtin("onnx").unwrap();
     let target = target.as_ref();
-    let all = cases();
-    let gemm = all.iter().find(|case| case.name() == "onnx/turned_product/hit_gemm").expect("a case of flags");
+    let gemm = cases().iter().find(|case| case.name() == "onnx/turned_product/hit_gemm").expect("a case of flags");
     let square = Case { graph: gemm.graph.replace("12", "8").replace("16", "8"), ..Case::read(&gemm.path) };
     let (model, before) = file(&square);
     let offer = square.offered(target).unwrap().remove(0);
