@@ -68,7 +68,8 @@ fn every_form_of_every_target_has_a_hit_and_a_near_miss_and_no_case_is_of_anothe
         if !forms.contains(&(case.family.clone(), case.form.clone())) {
             let _ = writeln!(problems, "{} is a case of no form", case.name());
         }
-        if !case.path.extension().is_some_and(|extension| extension == "txt") || !case.is_hit() && !is_miss(case) {
+        let is_text = case.path.extension().is_some_and(|extension| extension == "txt");
+        if !is_text || !case.is_hit() && !is_miss(case) {
             let _ = writeln!(problems, "{} is called neither hit_*.txt nor miss_*.txt", case.path.display());
         }
     }
