@@ -1,7 +1,8 @@
 //! Laws of forms. For every offer that a form makes in a hit of its cases (`targets/tests/form_cases`), not only the cheapest one:
 //!
 //! - *Written*: the offer can be taken, and the verifier passes the graph after every pass.
-//! - *Equal*: ONNX Runtime computes the same from the file before and after, bit by bit where the form moves or picks data. Files of
+//! - *Equal*: ONNX Runtime computes the same from the file before and after, bit by bit where the form moves or picks data; from the
+//!   file as it stands, and with what the runtime rewrites on load. Files of
 //!   domain `relayout` carry the bodies of what they call, so those run as well.
 //! - *Alone*: every op of the file outside of the piece is still there, once, with its attributes and operands.
 //! - *Priced*: the price is finite, and asked twice the form says the same (`taking/mod.rs` asks twice).
@@ -14,7 +15,7 @@ mod common;
 mod taking;
 
 use relayout::ir::graph::{Graph, Node, NodeId, Op, ValueId};
-use relayout::verify::Tolerance;
+use relayout::verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
 use relayout::{Model, Options, Target, optimize};
 use relayout_onnx::export::fresh;
 use relayout_target::Offer;
@@ -46,11 +47,19 @@ fn made(model: &Model, target: &Taking<'_>) -> Result<Made, String> {
     Ok(Made { bytes, graph: result.graph().clone(), changed })
 }
 
-/// The law of equal results.
+/// The law of equal results, of the file as it stands and of what the runtime makes of it on load.
 fn equal(case: &Case, before: &[u8], after: &[u8]) -> Result<(), String> {
-    let comparison = common::compared(before, after, &common::case_dims(&case.graph))?;
+    let inputs = Inputs::Random { seed: 1, dims: common::case_dims(&case.graph) };
     let [rms, largest] = ROUNDING;
-    common::judged(&comparison, (!case.exact).then(|| Tolerance::new(rms, largest)))
+    for level in [Level::Disabled, Level::All] {
+        let mut options = Run::default();
+        options.level_b = level;
+        let (a, b) = (ModelSource::Bytes(before), ModelSource::Bytes(after));
+        let comparison = verify(common::runtime(), a, b, &inputs, &options).map_err(|e| e.to_string())?;
+        let judged = common::judged(&comparison, (!case.exact).then(|| Tolerance::new(rms, largest)));
+        judged.map_err(|why| format!("{level:?}: {why}"))?;
+    }
+    Ok(())
 }
 
 /// The law of the other nodes. Transposes and Reshapes are moves and views, which may go. Nodes beside the piece that take offers too
