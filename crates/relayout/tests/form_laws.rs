@@ -2,8 +2,8 @@
 //!
 //! - *Written*: the offer can be taken, and the verifier passes the graph after every pass.
 //! - *Equal*: ONNX Runtime computes the same from the file before and after, bit by bit where the form moves or picks data; from the
-//!   file as it stands, and with what the runtime rewrites on load. Files of
-//!   domain `relayout` carry the bodies of what they call, so those run as well.
+//!   file as it stands, and with what the runtime rewrites on load. Files of domain `relayout` carry the bodies of what they call, so
+//!   those run as well.
 //! - *Alone*: every op of the file outside of the piece is still there, once, with its attributes and operands.
 //! - *Priced*: the price is finite, and asked twice the form says the same (`taking/mod.rs` asks twice).
 //!
