@@ -5,7 +5,8 @@ use crate::commands::{is_stdio, of_library, open, options, target};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::{json, say, say_json};
-use relayout::{Audit, CertificateFile};
+use relayout::Audit;
+use relayout::certificate::CertificateFile;
 use std::path::Path;
 
 /// `relayout audit`

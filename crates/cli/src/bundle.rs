@@ -5,7 +5,8 @@ use crate::commands::is_stdout;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::{json, quiet, say, say_json};
-use relayout::{KernelOptions, Optimized, Target};
+use relayout::kernels::KernelOptions;
+use relayout::{Optimized, Target};
 use relayout_bundle::{Bundle, bundle_place, check_target, read_bundle, write_bundle};
 use std::path::Path;
 

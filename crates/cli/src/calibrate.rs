@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::{json, say, say_json};
 use relayout::fsio::{self, Output, destination};
-use relayout::measured::MeasuredCosts;
+use relayout::targets::measured::MeasuredCosts;
 use relayout_calibrate::{CalibrateOptions, calibrate as measure, check as hold};
 use std::fs;
 use std::io::ErrorKind;

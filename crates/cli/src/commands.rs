@@ -6,14 +6,13 @@ use crate::ops;
 use crate::progress::Progress;
 use crate::terminal::{json, remark, say, say_json};
 use relayout::fsio::{self, Output, read_text};
-use relayout::gpu::GpuCosts;
+use relayout::io::IoError;
 use relayout::ir::op::{Description, describe};
 use relayout::ir::text::GraphJson;
-use relayout::measured::MeasuredCosts;
-use relayout::{
-    BUILTIN, Block, FunctionTarget, IoError, Model, Numerics, Optimized, Options, OrtCpu, Target,
-    optimize as optimize_model,
-};
+use relayout::targets::gpu::GpuCosts;
+use relayout::targets::measured::MeasuredCosts;
+use relayout::targets::{BUILTIN, Block, FunctionTarget, OrtCpu};
+use relayout::{Model, Numerics, Optimized, Options, Target, optimize as optimize_model};
 use relayout_verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
 use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
@@ -118,7 +117,7 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
     }
     if let Some(path) = &a.network_dot {
         let options = with_ends(options(&a.decide), &a.ends);
-        let network = relayout::problem(&model, target.as_ref(), &options).map_err(of_library)?.dot();
+        let network = relayout::certificate::problem(&model, target.as_ref(), &options).map_err(of_library)?.dot();
         drop(progress);
         return ReportFile::new(path, network.trim_end().to_owned())?.commit();
     }

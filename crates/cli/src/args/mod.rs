@@ -131,7 +131,7 @@ pub(crate) struct Man {
 #[command(next_help_heading = "What is decided for")]
 pub(crate) struct Decide {
     /// Target; `relayout targets` says what each is for
-    #[arg(long, default_value = "onnx", value_parser = PossibleValuesParser::new(relayout::BUILTIN))]
+    #[arg(long, default_value = "onnx", value_parser = PossibleValuesParser::new(relayout::targets::BUILTIN))]
     pub(crate) target: String,
 
     /// A target of your own
@@ -186,7 +186,7 @@ pub(crate) enum Numerics {
 }
 
 fn io(text: &str) -> Result<IoLayout, String> {
-    text.parse().map_err(|e: relayout::IoError| {
+    text.parse().map_err(|e: relayout::io::IoError| {
         let file = if text.contains("->") { "" } else { "; the file to write is `-o FILE`" };
         format!("{e}{file}")
     })
