@@ -30,7 +30,7 @@ fn graph(lines: &str, weights: &[i64]) -> (Graph, NodeId) {
 fn offers(target: &OrtCpu, form: &str, graph: &Graph, node: NodeId) -> Vec<Offer> {
     let sizes = Hints::new(&BTreeMap::new(), graph);
     let is_constant = |v| graph.constant(v).is_some();
-    let query = NodeQuery { graph, node, sizes: &sizes, is_constant: &is_constant };
+    let query = NodeQuery::new(graph, node, &sizes, &is_constant);
     target.offers(&query).into_iter().filter(|offer| offer.form == form).collect()
 }
 
