@@ -333,10 +333,3 @@ fn costs_that_are_no_table_or_for_no_such_target_are_refused() {
     let run = relayout(["explain", str(&model("relu")), "--target", "ort-cpu", "--costs", str(&table)]);
     assert!(run.refused(2).contains("cannot read table of costs"), "{run:?}");
 }
-
-#[test]
-fn help_and_version_are_results() {
-    assert!(relayout(["--help"]).fine().contains("Usage: relayout"));
-    assert!(relayout(["optimize", "--help"]).fine().contains("--report"));
-    assert_eq!(relayout(["--version"]).fine(), concat!("relayout ", env!("CARGO_PKG_VERSION"), "\n"));
-}

@@ -18,6 +18,10 @@
 //! in their own ids, or [`optimize_graph`], which gives a graph back; [`Model::of_graph`] makes a file of it. A target of their own is
 //! a [`Target`]: the crate in `examples/own-target` brings a blocked layout, two forms and a pass.
 //!
+//! [`Model::from_bytes`] reads a model from memory, and [`Model::from_bytes_with`] one whose external data a function gives. Feature
+//! `prost` makes the messages of a model public (`relayout::proto`), and feature `onnx-protobuf` brings those of the crate of that name:
+//! with either, a [`Model`] is made of messages with `try_from`, and a model or an [`Optimized`] becomes messages with `try_into`.
+//!
 //! The root has what most callers need: models, options, the functions, and their results. All else stands in modules:
 //!
 //! | module | what it has |
@@ -39,6 +43,8 @@ pub mod audit;
 pub mod builder;
 pub mod certificate;
 mod error;
+#[cfg(any(feature = "onnx-protobuf", feature = "prost"))]
+mod interop;
 pub mod io;
 pub mod kernels;
 mod made_for;
@@ -60,6 +66,10 @@ pub use plan::plan_graph;
 pub use relayout_codegen as codegen;
 pub use relayout_fsio as fsio;
 pub use relayout_ir as ir;
+#[cfg(feature = "onnx-protobuf")]
+pub use relayout_onnx::onnx_protobuf;
+#[cfg(feature = "prost")]
+pub use relayout_onnx::{prost, proto};
 pub use relayout_target::hints::Size;
 pub use relayout_target::{Numerics, Target};
 pub use relayout_targets as targets;
