@@ -1,5 +1,18 @@
 //! Targets: what runs where in which layout, and at what cost.
 //!
+//! ```
+//! use relayout_ir::layout::Layout;
+//! use relayout_target::hints::Size;
+//! use relayout_target::{Cost, MoveQuery};
+//!
+//! let (from, to): (Layout, Layout) = ("NCHW".parse()?, "NHWC".parse()?);
+//! let query = MoveQuery::permute(&from, &to, &[1, 64, 56, 56]).bytes(802_816);
+//! assert_eq!(query.shape.len(), query.from.rank());
+//! assert_eq!(Cost::new(40).times(2) + Cost::new(20), Cost::new(100));
+//! assert_eq!("1..32".parse::<Size>()?.typical(), 16);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! A target answers: what an op costs with its operands and results stored in given layouts, which kernels of its dialect can
 //! stand in for an op, what a move costs, and what it is called. Built-in targets are data files behind the trait; an embedder
 //! may implement it in code. Costs are [`Cost`]: integer nanoseconds, and `None` where there is no kernel.
