@@ -12,7 +12,7 @@ use relayout_passes::pipeline::{Before, Outcome, run};
 use relayout_passes::report::{GraphRecord, MoveRecord, Traffic, describe_moves, describe_standing};
 use relayout_target::{Cost, Lifted, Target};
 use relayout_targets::ort_cpu::read::{has_blocked_bodies, is_blocked, write_out_fused};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ pub const AUDIT_SCHEMA: u32 = 2;
 const PRICED: usize = 32;
 
 /// What there is to say of the moves of a model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Audit {
     /// Version of this form.
@@ -58,7 +58,7 @@ pub struct Audit {
 }
 
 /// What becomes of a move in the best decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Fate {
@@ -73,7 +73,7 @@ pub enum Fate {
 }
 
 /// A move of the model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AuditedMove {
     /// Where it is: empty for the main graph.
@@ -211,12 +211,12 @@ fn of_decision(
         target: target.name().to_owned(),
         cost_source: target.cost_source().to_owned(),
         hints: outcome.hints.clone(),
-        moves: Traffic { nodes: list.len(), bytes: list.iter().fold(0, |n: u64, m| n.saturating_add(m.record.bytes)) },
+        moves: Traffic::of(list.iter().map(|m| m.record.bytes)),
         moves_ns: total(&as_read).get(),
         predicted_ns: Some(decision.cost_as_read()).filter(|cost| cost.is_finite()).map(Cost::get),
         floor_ns: decision.record().bound_ns,
         best_ns: decision.cost().get(),
-        best: Traffic { nodes: left.len(), bytes: left.iter().fold(0, |n, m| n.saturating_add(m.bytes)) },
+        best: Traffic::of(left.iter().map(|m| m.bytes)),
         optimized: traffic(rewritten, GraphRecord::after),
         solve: decision.record().clone(),
         list,

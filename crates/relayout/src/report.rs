@@ -1,8 +1,10 @@
 //! What `optimize` did, from the records that the passes keep.
 
 use crate::io::IoRecord;
+use crate::optimize::rules;
 use relayout_target::{Counted, Rule};
-use serde::Serialize;
+use relayout_targets::builtin;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
@@ -13,7 +15,7 @@ pub use relayout_passes::report::{GraphRecord, MoveRecord, OpaqueRecord, Traffic
 pub const SCHEMA: u32 = 1;
 
 /// Report of one run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Report {
     /// Version of this form.
@@ -46,8 +48,21 @@ pub struct Report {
     pub notes: Vec<String>,
     /// The rules of the target.
     #[serde(skip)]
-    pub(crate) rules: Vec<&'static Rule>,
+    pub(crate) rules: Rules,
 }
+
+/// The rules of a report's target. They follow from its name where the target is a built-in one, so they are neither written nor
+/// compared.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules(pub(crate) Vec<&'static Rule>);
+
+impl PartialEq for Rules {
+    fn eq(&self, _: &Rules) -> bool {
+        true
+    }
+}
+
+impl Eq for Rules {}
 
 impl Report {
     /// Every move that is left, in all graphs.
@@ -82,8 +97,9 @@ impl Report {
 
     /// What rewrites did, in a part of a sentence.
     fn rewritten(&self) -> String {
+        let rules = self.rules();
         let sum = |nodes: bool| -> usize {
-            let counted = |name: &str| self.rule(name).is_none_or(|rule| rule.counted == Counted::Nodes) == nodes;
+            let counted = |name: &str| rule(&rules, name).is_none_or(|rule| rule.counted == Counted::Nodes) == nodes;
             self.rewrites.iter().filter(|(name, _)| counted(name)).map(|(_, count)| count).sum()
         };
         let part = |count: usize, what: &str, done: &str| match count {
@@ -94,9 +110,12 @@ impl Report {
         part(sum(true), "node", "folded") + &part(sum(false), "tensor", "restated")
     }
 
-    /// The rule of this name.
-    fn rule(&self, name: &str) -> Option<&'static Rule> {
-        self.rules.iter().copied().find(|rule| rule.name == name)
+    /// The rules of the target; of a report that was read, those of the built-in target that it names.
+    fn rules(&self) -> Vec<&'static Rule> {
+        if self.rules.0.is_empty() && !self.rewrites.is_empty() {
+            return builtin(&self.target).map(|target| rules(target.as_ref())).unwrap_or_default();
+        }
+        self.rules.0.clone()
     }
 
     fn verdict(&self) -> String {
@@ -137,8 +156,9 @@ impl Report {
                 }
             }
         }
+        let rules = self.rules();
         for (name, &count) in &self.rewrites {
-            if let Some(r) = self.rule(name) {
+            if let Some(r) = rule(&rules, name) {
                 let _ = writeln!(text, "{}: {}", r.told(count), r.equation);
             }
         }
@@ -164,6 +184,11 @@ impl Report {
             let _ = writeln!(text, "  {}{more}: {why}", nodes[0]);
         }
     }
+}
+
+/// The rule of this name.
+fn rule(rules: &[&'static Rule], name: &str) -> Option<&'static Rule> {
+    rules.iter().copied().find(|rule| rule.name == name)
 }
 
 /// Among what, at which costs, and how well it was decided.

@@ -7,13 +7,13 @@ use crate::optimize::Options;
 use crate::report::{bytes, decided, signed_bytes, signed_time};
 use relayout_passes::decide::SolveRecord;
 use relayout_target::Target;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
 pub use relayout_passes::decide::{Alternative, Side, Why};
 
 /// What there is to say of a value, in every graph that has one of its name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Explained {
     /// Target.
