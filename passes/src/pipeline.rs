@@ -5,7 +5,6 @@
 
 mod known;
 mod order;
-mod table;
 
 pub use order::steps;
 
@@ -15,7 +14,6 @@ use crate::forms::raise::Raised;
 use crate::report::{GraphRecord, PricedMove, describe_priced_moves};
 use crate::write::cleanup;
 use relayout_ir::graph::{Graph, NodeId, Op};
-use relayout_ir::layout::Layout;
 use relayout_ir::model::Model;
 use relayout_ir::verify::{Contract, Violation, verify_with};
 use relayout_target::hints::{Hints, Size};
@@ -43,14 +41,14 @@ pub(crate) struct State<'a> {
     pub(crate) report: Report,
     /// Per graph: what is reported of it.
     pub(crate) graphs: Vec<GraphRecord>,
-    limits: Limits,
+    pub(crate) limits: Limits,
     /// Inputs and outputs that are stored otherwise than ONNX has them.
-    moved_ends: Vec<MovedEnd>,
-    solve: SolveRecord,
+    pub(crate) moved_ends: Vec<MovedEnd>,
+    pub(crate) solve: SolveRecord,
     /// How many of the moves that are left are priced.
-    price_moves: usize,
+    pub(crate) price_moves: usize,
     /// Those that were, the dearest first.
-    priced: Vec<PricedMove>,
+    pub(crate) priced: Vec<PricedMove>,
     /// What holds of the graph.
     facts: BTreeSet<Fact>,
     /// The edits of the graph and the contract with which it was verified last.
@@ -144,9 +142,28 @@ pub struct Step<'t> {
     run: StepRun<'t>,
 }
 
-/// A pass of the engine's own.
-const fn step(is: Declared, run: StepRun<'static>) -> Step<'static> {
-    Step { is, run }
+impl Step<'static> {
+    /// A pass of the engine's own, of the main graph and what the engine keeps.
+    pub(crate) const fn engine(is: Declared, run: fn(&mut Graph, &mut State<'_>) -> Result<(), PassError>) -> Self {
+        Step { is, run: StepRun::Engine(run) }
+    }
+
+    /// A pass of the engine's own that sees to bodies itself.
+    pub(crate) const fn model(is: Declared, run: fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError>) -> Self {
+        Step { is, run: StepRun::Model(run) }
+    }
+
+    /// A pass of the engine's own, of each graph by itself.
+    pub(crate) const fn each_graph(is: Declared, run: EachGraph<'static>) -> Self {
+        Step { is, run: StepRun::EachGraph(run) }
+    }
+}
+
+/// The engine's own passes, in their order.
+pub(crate) fn own<'t>() -> impl Iterator<Item = &'t Step<'t>> {
+    let slots: [&[Step<'t>]; 4] =
+        [crate::simplify::PASSES, crate::forms::PASSES, crate::decide::PASSES, crate::write::PASSES];
+    slots.into_iter().flatten()
 }
 
 impl<'t> From<&'t Pass> for Step<'t> {
@@ -157,7 +174,7 @@ impl<'t> From<&'t Pass> for Step<'t> {
 
 /// The rules that the engine's own passes and those of a target carry out.
 pub fn rules(target: &dyn Target) -> Vec<&'static Rule> {
-    let own = table::PASSES.iter().flat_map(|step| step.is.rules);
+    let own = own().flat_map(|step| step.is.rules);
     let passes = target.passes().iter().flat_map(|pass| pass.is.rules);
     let pieces = target.pieces().iter().flat_map(|pieces| pieces.rules());
     own.chain(passes).chain(pieces).copied().collect()
@@ -389,36 +406,4 @@ fn note_transposes(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassE
         record.before = crate::report::transposes(graph, &state.settings.hints, record.weight);
         Ok(())
     })
-}
-
-pub(crate) fn run_assign(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
-    each_scope(graph, &mut |graph, scope| {
-        state.graphs[scope].opaque = crate::report::opaque_nodes(graph);
-        Ok(())
-    })?;
-    let scopes = Scopes::with_ends(graph, &state.ends);
-    let Settings { target, hints, numerics, .. } = &state.settings;
-    let decision = Decision::of(&scopes, *target, hints, &state.limits, *numerics)?;
-    state.priced = decision.priced_moves(state.price_moves);
-    (state.plan, state.solve) = decision.into_plan();
-    state.moved_ends = moved_ends(graph, &scopes, &state.plan, &state.ends);
-    Ok(())
-}
-
-/// Inputs and outputs that the decision, or the contract, stores otherwise than ONNX has them.
-fn moved_ends(graph: &Graph, scopes: &Scopes<'_>, plan: &Plan, ends: &Ends) -> Vec<MovedEnd> {
-    let mut moved = Vec::new();
-    for end in ends.of(graph) {
-        let place = if end.output { graph.output_places(end.value).first().copied() } else { None };
-        let Some(layout) = plan.end(scopes, end.value, place).filter(|layout: &Layout| !layout.is_row_major()) else {
-            continue;
-        };
-        let name = graph.value(end.value).name.clone();
-        moved.push(MovedEnd { name, output: end.output, layout, chosen: end.layout.is_none() });
-    }
-    moved
-}
-
-pub(crate) fn run_materialize(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
-    crate::write::materialize::materialize(graph, &state.plan, &state.ends)
 }

@@ -10,7 +10,7 @@ use super::weights::{Data, Weight};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use relayout::{Kernels, MoveKernel};
+use relayout::kernels::{Kernels, MoveKernel};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::OpName;

@@ -5,7 +5,9 @@ mod bundle_made;
 #[path = "../../relayout/tests/fill/mod.rs"]
 mod fill;
 
-use relayout::{KernelOptions, Model, Options, OrtCpu, Target, kernels, optimize};
+use relayout::kernels::KernelOptions;
+use relayout::targets::OrtCpu;
+use relayout::{Model, Options, Target, kernels, optimize};
 use relayout_bundle::{Attribute, Bundle, Extent, Scope, read_bundle, write_bundle};
 use relayout_ir::dtype::DType;
 use relayout_onnx::file::ModelFile;
@@ -249,7 +251,7 @@ fn what_no_bundle_can_be_made_of_is_refused_and_leaves_nothing() {
         assert!(error.contains(cause) && !error.contains('\n'), "{error}");
         assert_eq!(fs::read_dir(dir.path()).expect("a folder").count(), 0, "{cause}");
     };
-    let blocked = OrtCpu::new(relayout::Block::of(16).expect("a block")).expect("a target");
+    let blocked = OrtCpu::new(relayout::targets::Block::of(16).expect("a block")).expect("a target");
     refused(bytes("cli/conv"), &blocked, "operators of one runtime");
     let stripped = fs::read(testdata("models").join("espcn_x3.onnx")).expect("a model");
     refused(stripped, built_in("nhwc").as_ref(), "hydrate");

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use super::CalibrateError;
-use relayout::LaunchFile;
+use relayout::kernels::LaunchFile;
 
 /// Version of the form of request and answer.
 const SCHEMA: u32 = 1;

@@ -3,7 +3,7 @@
 #[path = "../../relayout/tests/ops/runtime.rs"]
 mod runtime;
 
-use relayout::measured::{Machine, MeasuredCosts, specs};
+use relayout::targets::measured::{Machine, MeasuredCosts, specs};
 use relayout_calibrate::{CalibrateError, CalibrateOptions, calibrate, check};
 use runtime::runtime;
 

@@ -4,8 +4,9 @@ use crate::args;
 use crate::commands::{is_stdio, of_library, open, options, target};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::terminal::say;
-use relayout::{Audit, CertificateFile};
+use crate::terminal::{json, say, say_json};
+use relayout::Audit;
+use relayout::certificate::CertificateFile;
 use std::path::Path;
 
 /// `relayout audit`
@@ -22,13 +23,13 @@ pub(crate) fn audit(a: &args::Audit) -> Result<(), Failure> {
         audits.push(relayout::audit(&open(path)?, target.as_ref(), &options).map_err(of_library)?);
     }
     match &audits[..] {
-        _ if a.json => {
+        _ if json() => {
             let all: Vec<serde_json::Value> = paths
                 .iter()
                 .zip(&audits)
                 .map(|(path, audit)| serde_json::json!({"file": path.display().to_string(), "audit": audit}))
                 .collect();
-            say(&serde_json::to_string_pretty(&all).map_err(Failure::model)?)?;
+            say_json(&all)?;
         }
         [one, other] => {
             let names = [&a.model, a.other.as_ref().unwrap_or(&a.model)].map(|path| path.display().to_string());
@@ -66,12 +67,12 @@ pub(crate) fn check_certificate(a: &args::CheckCertificate) -> Result<(), Failur
         relayout::check_certificate(&model, target.as_ref(), &options, &file.certificate).map_err(of_library)?;
     drop(progress);
     let (cost, bound, gap) = (checked.cost.get(), checked.bound.get(), checked.gap_percent());
-    if a.json {
-        let json = serde_json::json!({
+    if json() {
+        let described = serde_json::json!({
             "target": target.name(), "costs": target.cost_source(), "cost_ns": cost, "bound_ns": bound,
             "gap_percent": gap, "optimal": checked.is_optimal(),
         });
-        return say(&serde_json::to_string_pretty(&json).map_err(Failure::model)?);
+        return say_json(&described);
     }
     let verdict = if checked.is_optimal() { "optimal".to_owned() } else { format!("gap {gap:.2} %") };
     say(&format!(

@@ -3,7 +3,7 @@
 use crate::args;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::terminal::say;
+use crate::terminal::{json, say, say_json};
 use relayout::codegen::Hint;
 use relayout::codegen::bench::{Beside, CASES, Report, Request, permute as time, table};
 use relayout::ir::dtype::DType;
@@ -22,9 +22,9 @@ pub(crate) fn permute(a: &args::BenchPermute) -> Result<(), Failure> {
         let line = reports.first().map(serde_json::to_string).transpose().map_err(Failure::model)?;
         return say(&line.unwrap_or_default());
     }
-    if a.json {
+    if json() {
         let list: Vec<serde_json::Value> = reports.iter().map(described).collect();
-        return say(&serde_json::to_string_pretty(&list).map_err(Failure::model)?);
+        return say_json(&list);
     }
     let isa = reports.first().map_or("", |report| report.isa.as_str());
     say(&format!("GB/s, bytes read and written over the median of {} rounds, {isa}\n{}", a.rounds, table(&reports)))

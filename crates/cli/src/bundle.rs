@@ -4,34 +4,38 @@ use crate::args::{self, Emit};
 use crate::commands::is_stdout;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::terminal::say;
-use relayout::{KernelOptions, Optimized, Target};
+use crate::terminal::{json, quiet, say, say_json};
+use relayout::kernels::KernelOptions;
+use relayout::{Optimized, Target};
 use relayout_bundle::{Bundle, bundle_place, check_target, read_bundle, write_bundle};
+use std::path::Path;
 
 /// What can be known to be wrong before a model is optimized.
 pub(crate) fn check_call(a: &args::Optimize, target: &dyn Target) -> Result<(), Failure> {
-    match (a.emit, a.arch) {
+    match (a.output.emit, a.output.arch) {
         (Emit::Onnx, None) => Ok(()),
         (Emit::Onnx, Some(_)) => {
             Err(Failure::usage("--arch is an option of --emit bundle; a model file has no kernels"))
         }
-        (Emit::Bundle, _) if is_stdout(&a.out) => {
+        (Emit::Bundle, _) if a.output.out.as_deref().is_some_and(is_stdout) => {
             Err(Failure::usage("a bundle is several files; name a folder for them, not stdout"))
         }
-        (Emit::Bundle, _) => {
-            check_target(target).map_err(Failure::usage)?;
-            bundle_place(&a.out).map(drop).map_err(Failure::model)
-        }
+        (Emit::Bundle, _) => check_target(target).map_err(Failure::usage),
     }
 }
 
+/// Whether a bundle can go there, seen before a model is optimized.
+pub(crate) fn check_place(out: &Path) -> Result<(), Failure> {
+    bundle_place(out).map(drop).map_err(Failure::model)
+}
+
 /// Writes an optimized model as a bundle.
-pub(crate) fn write(a: &args::Optimize, optimized: &Optimized<'_>) -> Result<(), Failure> {
+pub(crate) fn write(a: &args::Optimize, out: &Path, optimized: &Optimized<'_>) -> Result<(), Failure> {
     let mut options = KernelOptions::default();
-    options.arch = a.arch.unwrap_or(options.arch);
+    options.arch = a.output.arch.unwrap_or(options.arch);
     let dims = a.decide.dims.iter();
     let options = dims.fold(options, |options, (name, size)| options.dim(name, *size));
-    write_bundle(optimized, &a.out, &options).map(drop).map_err(Failure::model)
+    write_bundle(optimized, out, &options).map(drop).map_err(Failure::model)
 }
 
 /// `relayout check-bundle`
@@ -39,7 +43,11 @@ pub(crate) fn check_bundle(a: &args::CheckBundle) -> Result<(), Failure> {
     let progress = Progress::start(format!("checking {}", a.dir.display()));
     let bundle = read_bundle(&a.dir).map_err(Failure::model)?;
     drop(progress);
-    say(&summary(&bundle))
+    match (json(), quiet()) {
+        (true, _) => say_json(&described(&bundle)),
+        (false, true) => Ok(()),
+        (false, false) => say(&summary(&bundle)),
+    }
 }
 
 /// One line.
@@ -59,4 +67,14 @@ fn summary(bundle: &Bundle) -> String {
         bundle.bytes(),
         bundle.manifest.target
     )
+}
+
+/// The same for programs.
+fn described(bundle: &Bundle) -> serde_json::Value {
+    let scope = &bundle.graph.scope;
+    serde_json::json!({
+        "bundle": bundle.dir().display().to_string(), "target": bundle.manifest.target, "nodes": scope.all_nodes(),
+        "constants": scope.all_constants(), "moves": bundle.manifest.moves,
+        "moves_without_kernel": bundle.manifest.moves_without_kernel, "bytes": bundle.bytes(),
+    })
 }

@@ -3,14 +3,13 @@
 mod gpu;
 
 use crate::args;
-use crate::commands::{costs, is_stdout, runtime_library};
+use crate::commands::{costs, is_stdout, runtime};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::terminal::say;
+use crate::terminal::{json, say, say_json};
 use relayout::fsio::{self, Output, destination};
-use relayout::measured::MeasuredCosts;
+use relayout::targets::measured::MeasuredCosts;
 use relayout_calibrate::{CalibrateOptions, calibrate as measure, check as hold};
-use relayout_verify::Runtime;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -29,17 +28,17 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
         return Err(Failure::usage(format!("{option} is no option for target `{}`", a.target)));
     }
     if gpu {
-        if !is_stdout(&a.output) {
-            check_place(&a.output)?;
+        if !is_stdout(&a.out) {
+            check_place(&a.out)?;
         }
-        return put(&a.output, &gpu::table(a, &today())?);
+        return put(&a.out, &gpu::table(a, &today())?);
     }
     // What can fail at once fails before the minutes that measuring takes.
     let costs = if a.check { Some(table(a.costs.as_deref())?) } else { None };
-    if !is_stdout(&a.output) {
-        check_place(&a.output)?;
+    if !is_stdout(&a.out) {
+        check_place(&a.out)?;
     }
-    let runtime = Runtime::load(&runtime_library()?).map_err(Failure::model)?;
+    let runtime = runtime()?;
     let mut options = CalibrateOptions::new(machine(), today());
     if a.quick {
         options = options.quick();
@@ -53,14 +52,14 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
     if let Some(costs) = costs {
         let check = hold(&runtime, &costs, &options, a.seed, &mut progress).map_err(Failure::model)?;
         drop(bar);
-        if a.json {
-            return say(&serde_json::to_string_pretty(&check).map_err(Failure::model)?);
+        if json() {
+            return say_json(&check);
         }
         return say(check.to_string().trim_end());
     }
     let calibration = measure(&runtime, &options, &mut progress).map_err(Failure::model)?;
     drop(bar);
-    put(&a.output, &calibration.text())
+    put(&a.out, &calibration.text())
 }
 
 /// The table on stdout or in its place.

@@ -1,123 +1,62 @@
 //! The commands.
 
 use crate::args;
-use crate::bundle;
 use crate::failure::Failure;
 use crate::ops;
 use crate::progress::Progress;
-use crate::terminal::{say, tell};
+use crate::terminal::{json, remark, say, say_json};
 use relayout::fsio::{self, Output, read_text};
-use relayout::gpu::GpuCosts;
+use relayout::io::IoError;
 use relayout::ir::op::{Description, describe};
 use relayout::ir::text::GraphJson;
-use relayout::measured::MeasuredCosts;
-use relayout::{
-    BUILTIN, Block, FunctionTarget, IoError, Model, Numerics, Options, OrtCpu, Target, optimize as optimize_model,
-};
+use relayout::targets::gpu::GpuCosts;
+use relayout::targets::measured::MeasuredCosts;
+use relayout::targets::{BUILTIN, Block, FunctionTarget, OrtCpu};
+use relayout::{Model, Numerics, Optimized, Options, Target, optimize as optimize_model};
 use relayout_verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
-use std::io::{Read, Write, stdin, stdout};
+use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Instant;
 
-/// `relayout optimize`
-#[expect(clippy::too_many_lines, reason = "the steps of one command, in their order")]
-pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
-    let on_stdout = [Some(&a.out), a.report.as_ref(), a.certificate.as_ref()];
-    if on_stdout.into_iter().flatten().filter(|path| is_stdout(path)).count() > 1 {
-        return Err(Failure::usage("only one of the model, the report and the certificate can go to stdout"));
+/// That a result computes what its model does, in ONNX Runtime.
+pub(crate) fn same_results(
+    a: &args::Optimize,
+    path: &Path,
+    model: &Model,
+    optimized: &Optimized<'_>,
+) -> Result<(), Failure> {
+    let bytes = optimized.to_bytes().map_err(of_library)?;
+    let reference = if is_stdio(path) { ModelSource::Bytes(model.bytes()) } else { ModelSource::Path(path) };
+    let dims = a.decide.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect();
+    let inputs = Inputs::Random { seed: 0, dims };
+    let options = relayout_verify::Options::default();
+    let comparison = compare(&reference, &ModelSource::Bytes(&bytes), &inputs, &options)?;
+    // Arithmetic that is folded into weights rounds otherwise; where only data moved, sums alone may.
+    let folded = !optimized.report().rewrites.is_empty();
+    let tolerance = if folded { Tolerance::new(1e-4, 1e-3) } else { Tolerance::default() };
+    if comparison.holds(&tolerance) {
+        return Ok(());
     }
-    let target = target(&a.decide)?;
-    bundle::check_call(a, target.as_ref())?;
-    let progress = Progress::start(format!("optimizing {}", a.model.display()));
-    let model = open(&a.model)?;
-    let mut options = with_ends(options(&a.decide), &a.ends);
-    options.print_after.clone_from(&a.print_after);
-    let optimized = optimize_model(&model, target.as_ref(), &options).map_err(of_library)?;
-    drop(progress);
-    if let Some(text) = optimized.printed() {
-        tell(&text.to_string());
-    }
-    if a.verify {
-        let bytes = optimized.to_bytes().map_err(of_library)?;
-        let reference = if is_stdio(&a.model) { None } else { Some(a.model.as_path()) };
-        let comparison = compare(
-            &match (reference, model.bytes()) {
-                (Some(path), _) => ModelSource::Path(path),
-                (None, bytes) => ModelSource::Bytes(bytes),
-            },
-            &ModelSource::Bytes(&bytes),
-            &Inputs::Random {
-                seed: 0,
-                dims: a.decide.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect(),
-            },
-            &relayout_verify::Options::default(),
-        )?;
-        // Arithmetic that is folded into weights rounds otherwise; where only data moved, sums alone may.
-        let folded = !optimized.report().rewrites.is_empty();
-        let tolerance = if folded { Tolerance::new(1e-4, 1e-3) } else { Tolerance::default() };
-        if !comparison.holds(&tolerance) {
-            return Err(Failure::Check(format!(
-                "the result differs from {}: {comparison}; nothing was written",
-                a.model.display()
-            )));
-        }
-    }
-    // The report is made before the model is written and put in place after it: a call that fails leaves neither.
-    let report = match &a.report {
-        Some(path) => {
-            Some(ReportFile::new(path, serde_json::to_string_pretty(optimized.report()).map_err(Failure::model)?)?)
-        }
-        None => None,
-    };
-    let certificate = match &a.certificate {
-        Some(path) => {
-            let made = relayout::certify(&model, target.as_ref(), &options).map_err(of_library)?;
-            Some(ReportFile::new(path, serde_json::to_string_pretty(&made).map_err(Failure::model)?)?)
-        }
-        None => None,
-    };
-    let text = optimized.report().summary();
-    let on_stdout = is_stdout(&a.out);
-    if a.emit == args::Emit::Bundle {
-        bundle::write(a, &optimized)?;
-    } else if on_stdout {
-        let mut out = stdout().lock();
-        optimized.write_to(&mut out).map_err(of_library)?;
-        out.flush().map_err(Failure::stdout)?;
-    } else {
-        optimized.write(&a.out).map_err(of_library)?;
-    }
-    if on_stdout || [&report, &certificate].into_iter().flatten().any(ReportFile::is_stdout) {
-        tell(&(text + "\n"));
-    } else {
-        say(&text)?;
-    }
-    certificate.map_or(Ok(()), ReportFile::commit)?;
-    report.map_or(Ok(()), ReportFile::commit)?;
-    // The process ends here, which gives back the memory of a large graph faster than taking it apart node by node.
-    std::mem::forget(optimized);
-    std::mem::forget(model);
-    Ok(())
+    let path = path.display();
+    Err(Failure::Check(format!("the result differs from {path}: {comparison}; nothing was written")))
 }
 
 /// A report on its way to its place.
-enum ReportFile {
+pub(crate) enum ReportFile {
     Stdout(String),
     File(Output),
 }
 
 impl ReportFile {
-    fn new(path: &Path, json: String) -> Result<ReportFile, Failure> {
+    pub(crate) fn new(path: &Path, json: String) -> Result<ReportFile, Failure> {
         if is_stdout(path) {
             return Ok(ReportFile::Stdout(json));
         }
         Ok(ReportFile::File(Output::new(path, (json + "\n").into_bytes()).map_err(Failure::model)?))
     }
 
-    fn is_stdout(&self) -> bool {
-        matches!(self, ReportFile::Stdout(_))
-    }
-
-    fn commit(self) -> Result<(), Failure> {
+    pub(crate) fn commit(self) -> Result<(), Failure> {
         match self {
             ReportFile::Stdout(json) => say(&json),
             ReportFile::File(output) => output.commit().map_err(Failure::model),
@@ -127,6 +66,9 @@ impl ReportFile {
 
 /// `relayout print`
 pub(crate) fn print(a: &args::Print) -> Result<(), Failure> {
+    if a.dot && json() {
+        return Err(Failure::usage("--dot and JSON are two forms of the same graph; take one"));
+    }
     let model = open(&a.model)?;
     let Some(pass) = &a.after else {
         if a.decide.target_file.is_some() || a.decide.target != "onnx" {
@@ -134,7 +76,7 @@ pub(crate) fn print(a: &args::Print) -> Result<(), Failure> {
                 "a target needs `--after PASS`: before its passes the graph is that of the file",
             ));
         }
-        let text = match (a.json, a.dot) {
+        let text = match (json(), a.dot) {
             (true, _) => model.print_json().map_err(Failure::model)?,
             (_, true) => model.print_dot(),
             _ => model.print(),
@@ -146,7 +88,7 @@ pub(crate) fn print(a: &args::Print) -> Result<(), Failure> {
     let optimized = optimize_model(&model, target(&a.decide)?.as_ref(), &options).map_err(of_library)?;
     // A file that was made for this target is left as it is.
     let graph = optimized.printed().unwrap_or(optimized.graph());
-    let text = match (a.json, a.dot) {
+    let text = match (json(), a.dot) {
         (true, _) => serde_json::to_string_pretty(&GraphJson::from(graph)).map_err(Failure::model)?,
         (_, true) => relayout::dot(graph),
         _ => graph.to_string(),
@@ -159,20 +101,23 @@ const PRICED_MOVES: usize = 32;
 
 /// `relayout explain`
 pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
+    if a.network_dot.is_some() && json() {
+        return Err(Failure::usage("--network-dot is a drawing and not JSON; leave one of them out"));
+    }
     let target = target(&a.decide)?;
     let progress = Progress::start(format!("looking at {}", a.model.display()));
     let model = open(&a.model)?;
     if let Some(value) = &a.why {
         let explained = relayout::why(&model, target.as_ref(), &options(&a.decide), value).map_err(of_library)?;
         drop(progress);
-        if a.json {
-            return say(&serde_json::to_string_pretty(&explained).map_err(Failure::model)?);
+        if json() {
+            return say_json(&explained);
         }
         return say(explained.explain().trim_end());
     }
     if let Some(path) = &a.network_dot {
         let options = with_ends(options(&a.decide), &a.ends);
-        let network = relayout::problem(&model, target.as_ref(), &options).map_err(of_library)?.dot();
+        let network = relayout::certificate::problem(&model, target.as_ref(), &options).map_err(of_library)?.dot();
         drop(progress);
         return ReportFile::new(path, network.trim_end().to_owned())?.commit();
     }
@@ -180,8 +125,8 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
     let optimized = optimize_model(&model, target.as_ref(), &options).map_err(of_library)?;
     drop(progress);
     let report = optimized.report();
-    if a.json {
-        return say(&serde_json::to_string_pretty(report).map_err(Failure::model)?);
+    if json() {
+        return say_json(report);
     }
     say(report.explain().trim_end())
 }
@@ -200,7 +145,7 @@ pub(crate) fn verify(a: &args::Verify) -> Result<(), Failure> {
         Some(path) => Inputs::Npz(path.clone()),
         None => Inputs::Random {
             seed: a.seed,
-            dims: a.dims.iter().map(|(name, size)| (name.clone(), i64::from(size.get()))).collect(),
+            dims: a.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect(),
         },
     };
     let progress = Progress::start("running both models");
@@ -214,8 +159,8 @@ pub(crate) fn verify(a: &args::Verify) -> Result<(), Failure> {
         (false, Some(rms)) => Tolerance::new(rms, f64::INFINITY),
         (false, None) => Tolerance::default(),
     };
-    if a.json {
-        say(&serde_json::to_string_pretty(&comparison).map_err(Failure::model)?)?;
+    if json() {
+        say_json(&comparison)?;
     } else {
         say(&comparison.to_string())?;
     }
@@ -226,17 +171,17 @@ pub(crate) fn verify(a: &args::Verify) -> Result<(), Failure> {
 }
 
 /// `relayout targets`
-pub(crate) fn targets(a: &args::Targets) -> Result<(), Failure> {
+pub(crate) fn targets(_: &args::Targets) -> Result<(), Failure> {
     let mut all = Vec::new();
     for name in BUILTIN {
         all.push(relayout::target(name).map_err(Failure::model)?);
     }
-    if a.json {
+    if json() {
         let list: Vec<serde_json::Value> = all
             .iter()
             .map(|t| serde_json::json!({"name": t.name(), "about": t.about(), "layouts": t.layouts(), "dialect": t.dialect(), "costs": t.cost_source()}))
             .collect();
-        return say(&serde_json::to_string_pretty(&list).map_err(Failure::model)?);
+        return say_json(&list);
     }
     for t in &all {
         let (about, dialect, layouts, costs) = (t.about(), t.dialect(), t.layouts(), t.cost_source());
@@ -247,6 +192,9 @@ pub(crate) fn targets(a: &args::Targets) -> Result<(), Failure> {
 
 /// `relayout ops`
 pub(crate) fn ops(a: &args::Ops) -> Result<(), Failure> {
+    if a.markdown && json() {
+        return Err(Failure::usage("--markdown and JSON are two forms of the same table; take one"));
+    }
     if a.markdown {
         return say(ops::markdown(&describe()).trim_end());
     }
@@ -255,8 +203,8 @@ pub(crate) fn ops(a: &args::Ops) -> Result<(), Failure> {
     }
     let wanted = |op: &str| a.names.is_empty() || a.names.iter().any(|name| name == op);
     let entries: Vec<Description> = describe().into_iter().filter(|d| wanted(d.op)).collect();
-    if a.json {
-        return say(&serde_json::to_string_pretty(&entries).map_err(Failure::model)?);
+    if json() {
+        return say_json(&entries);
     }
     say(ops::text(&entries).trim_end())
 }
@@ -271,10 +219,19 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
     is_stdio(path) || ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path.as_os_str() == *name)
 }
 
+/// A model, from its file or from stdin.
 pub(crate) fn open(path: &Path) -> Result<Model, Failure> {
-    if !is_stdio(path) {
-        return Model::open(path).map_err(of_library);
-    }
+    let begun = Instant::now();
+    let model = if is_stdio(path) { from_stdin()? } else { Model::open(path).map_err(of_library)? };
+    remark(|| {
+        let (nodes, bytes, ms) =
+            (model.ir().graph.node_count(), model.bytes().len(), begun.elapsed().as_secs_f64() * 1e3);
+        format!("{}: read, {nodes} nodes, {bytes} bytes ({ms:.1} ms)", path.display())
+    });
+    Ok(model)
+}
+
+fn from_stdin() -> Result<Model, Failure> {
     let mut bytes = Vec::new();
     stdin().lock().read_to_end(&mut bytes).map_err(|e| Failure::model(format!("stdin: {e}")))?;
     Model::from_bytes(bytes.into(), None).map_err(of_library)
@@ -298,7 +255,7 @@ pub(crate) fn options(a: &args::Decide) -> Options {
     a.dims.iter().fold(Options::default().numerics(numerics), |options, (name, size)| options.dim(name, *size))
 }
 
-fn with_ends(mut options: Options, ends: &args::Ends) -> Options {
+pub(crate) fn with_ends(mut options: Options, ends: &args::Ends) -> Options {
     options.inputs.clone_from(&ends.inputs);
     options.outputs.clone_from(&ends.outputs);
     options.free_io = ends.free_io;
@@ -306,6 +263,12 @@ fn with_ends(mut options: Options, ends: &args::Ends) -> Options {
 }
 
 pub(crate) fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
+    let target = asked_target(a)?;
+    remark(|| format!("target {}, costs {}", target.name(), target.cost_source()));
+    Ok(target)
+}
+
+fn asked_target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
     let builtin = |name: &str| a.target_file.is_none() && a.target == name;
     let (blocked, gpu) = (builtin("ort-cpu"), builtin("cuda-tensorcore"));
     let given = [("--block", a.block.is_some()), ("--no-guard", a.no_guard), ("--costs", a.costs.is_some() && !gpu)];
@@ -353,18 +316,28 @@ fn compare(
     inputs: &Inputs,
     options: &relayout_verify::Options,
 ) -> Result<Comparison, Failure> {
-    let library = runtime_library()?;
-    let runtime = Runtime::load(&library).map_err(Failure::model)?;
+    let runtime = runtime()?;
+    remark(|| format!("ONNX Runtime {} in {}", runtime.version(), runtime.path().display()));
     relayout_verify::verify(&runtime, *a, *b, inputs, options).map_err(Failure::model)
+}
+
+/// ONNX Runtime, loaded.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    Runtime::load(&runtime_library()?).map_err(Failure::model)
 }
 
 /// ONNX Runtime's library: where `ORT_DYLIB_PATH` says, or in the packages of `python3`. Nothing is looked for where the program
 /// happens to be started: what is loaded is run.
 pub(crate) fn runtime_library() -> Result<PathBuf, Failure> {
-    let mut places = SearchPlaces::default();
-    places.explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
-    places.site_packages = python_folders();
-    find_library(&places).ok_or_else(|| {
+    // To ask Python takes as long as to optimize a small model; of several models each asks for it.
+    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
+        let mut places = SearchPlaces::default();
+        places.explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
+        places.site_packages = python_folders();
+        find_library(&places)
+    });
+    found.clone().ok_or_else(|| {
         Failure::model(
             "ONNX Runtime is not installed: run `pip install onnxruntime`, or set ORT_DYLIB_PATH to its shared library",
         )

@@ -1,7 +1,10 @@
-//! Failures: one line on stderr and an exit status.
+//! Failures: what is said on stderr, and the exit status.
 
-use crate::terminal::tell;
-use clap::error::ErrorKind;
+use crate::args::Args;
+use crate::terminal::{self, error, escaped, tell};
+use clap::Parser as _;
+use clap::error::{ContextKind, ErrorKind};
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
@@ -15,6 +18,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// A check did not hold: status 3. What was found is on stdout already.
     Check(String),
+    /// Several models failed, each for a reason that was said: this status.
+    Told(u8),
     /// Whoever reads stdout went away.
     Closed,
 }
@@ -30,32 +35,90 @@ impl Failure {
         Failure::Usage(error.to_string())
     }
 
-    /// Arguments that can't be, in one line.
-    pub(crate) fn arguments(error: &clap::Error) -> Failure {
-        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-            return Failure::usage("no command is given; `relayout --help` lists them");
-        }
-        let text = error.to_string();
-        let cause: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
-        let cause = cause.join(" ");
-        Failure::usage(format!("{}; see `relayout --help`", cause.strip_prefix("error: ").unwrap_or(&cause)))
-    }
-
     /// A failure to write stdout.
     pub(crate) fn stdout(error: io::Error) -> Failure {
         if error.kind() == io::ErrorKind::BrokenPipe { Failure::Closed } else { Failure::model(error) }
     }
 
+    /// The exit status.
+    pub(crate) fn status(&self) -> u8 {
+        match self {
+            Failure::Model(_) => 1,
+            Failure::Usage(_) => 2,
+            Failure::Check(_) => 3,
+            Failure::Told(status) => *status,
+            Failure::Closed => 0,
+        }
+    }
+
+    /// What is said, if there is anything to say.
+    pub(crate) fn message(&self) -> Option<&str> {
+        match self {
+            Failure::Model(text) | Failure::Usage(text) | Failure::Check(text) => Some(text),
+            Failure::Told(_) | Failure::Closed => None,
+        }
+    }
+
+    /// Says it on stderr.
+    pub(crate) fn tell(&self) {
+        if let Some(text) = self.message() {
+            // One line whatever the message holds: names in files may contain line breaks.
+            let text = text.replace(['\n', '\r'], " ");
+            if terminal::json() { tell(&object(self.status(), &text, None)) } else { error(&text) }
+        }
+    }
+
     /// Says it on stderr and gives the status.
     pub(crate) fn report(self) -> ExitCode {
-        let (text, code) = match self {
-            Failure::Model(text) => (text, 1),
-            Failure::Usage(text) => (text, 2),
-            Failure::Check(text) => (text, 3),
-            Failure::Closed => return ExitCode::SUCCESS,
-        };
-        // One line whatever the message holds: names in files may contain line breaks.
-        tell(&format!("error: {}\n", text.replace(['\n', '\r'], " ")));
-        ExitCode::from(code)
+        self.tell();
+        ExitCode::from(self.status())
     }
+}
+
+/// A failure as one line of JSON.
+fn object(status: u8, message: &str, tip: Option<&str>) -> String {
+    let kind = match status {
+        2 => "usage",
+        3 => "check",
+        _ => "model",
+    };
+    let mut error = serde_json::json!({"kind": kind, "status": status, "message": message});
+    if let Some(tip) = tip {
+        error["tip"] = tip.into();
+    }
+    serde_json::json!({ "error": error }).to_string() + "\n"
+}
+
+/// Arguments that cannot be parsed, or a request for help: clap's own text, with its tips and usage, and its status.
+pub(crate) fn arguments(failed: &clap::Error, words: &[OsString]) -> ExitCode {
+    if failed.use_stderr() && wants_json(words) {
+        let (message, tip) = sentences(failed);
+        tell(&object(2, &message, tip.as_deref()));
+        return ExitCode::from(2);
+    }
+    // The text quotes the arguments. They are parsed once more with escapes in place of what a terminal obeys.
+    let safe = words.iter().map(|word| escaped(&word.to_string_lossy()).into_owned());
+    let safe = if failed.use_stderr() { Args::try_parse_from(safe).err() } else { None };
+    // A closed pipe is the only way this fails, and then there is nobody to tell.
+    let _ = safe.as_ref().unwrap_or(failed).print();
+    ExitCode::from(failed.exit_code() as u8)
+}
+
+/// Whether errors are for a program. Arguments that cannot be parsed are looked at word by word.
+fn wants_json(words: &[OsString]) -> bool {
+    let asked = |word: &OsString| word == "--json" || word == "--format=json";
+    words.iter().any(asked) || words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json")
+}
+
+/// What is wrong, and what clap thinks was meant.
+fn sentences(failed: &clap::Error) -> (String, Option<String>) {
+    if matches!(failed.kind(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand) {
+        return ("no command is given".to_owned(), Some("`relayout --help` lists them".to_owned()));
+    }
+    let text = failed.to_string();
+    let cause: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+    let cause = cause.join(" ");
+    let suggests = [ContextKind::SuggestedArg, ContextKind::SuggestedValue, ContextKind::SuggestedSubcommand];
+    let tip = suggests.into_iter().find_map(|kind| failed.get(kind)).map(ToString::to_string);
+    (cause.strip_prefix("error: ").unwrap_or(&cause).to_owned(), tip)
 }

@@ -6,20 +6,22 @@ use crate::args;
 use crate::commands::{is_stdout, of_library, open, options, target};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::terminal::say;
+use crate::terminal::{json, quiet, say, say_json};
 use relayout::codegen::cuda::Arch;
-use relayout::{KernelOptions, Kernels, Place, PlaceError, optimize as optimize_model};
+use relayout::fsio::{Place, PlaceError};
+use relayout::kernels::{KernelOptions, Kernels};
+use relayout::optimize as optimize_model;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 /// `relayout kernels`
 pub(crate) fn kernels(a: &args::Kernels) -> Result<(), Failure> {
-    if is_stdout(&a.output) {
+    if is_stdout(&a.out) {
         return Err(Failure::usage("the kernels are several files; name a folder for them, not stdout"));
     }
     let target = target(&a.decide)?;
-    let place = Place::new(&a.output, |_, names| may_replace(names, a.force)).map_err(Failure::model)?;
+    let place = Place::new(&a.out, |_, names| may_replace(names, a.force)).map_err(Failure::model)?;
     let progress = Progress::start(format!("optimizing {}", a.model.display()));
     let model = open(&a.model)?;
     let optimized = optimize_model(&model, target.as_ref(), &options(&a.decide)).map_err(of_library)?;
@@ -31,13 +33,19 @@ pub(crate) fn kernels(a: &args::Kernels) -> Result<(), Failure> {
         .fold(KernelOptions::default().arch(a.arch), |options, (name, size)| options.dim(name, *size));
     let made = relayout::kernels(optimized.graph(), &wanted);
     let files = made.files().map_err(Failure::model)?;
-    place
-        .write(|fresh| {
-            let failed = |e: std::io::Error| PlaceError::new(&a.output, e.to_string());
-            files.iter().try_for_each(|(name, text)| fs::write(fresh.join(name), text)).map_err(failed)
-        })
-        .map_err(Failure::model)?;
-    say(&summary(&made, &a.output))
+    let put = |fresh: &Path| {
+        let failed = |e: std::io::Error| PlaceError::new(&a.out, e.to_string());
+        files.iter().try_for_each(|(name, text)| fs::write(fresh.join(name), text)).map_err(failed)
+    };
+    if !a.dry_run {
+        place.write(put).map_err(Failure::model)?;
+    }
+    match (json(), quiet()) {
+        (true, _) => say_json(&made.manifest),
+        (false, true) => Ok(()),
+        (false, false) if a.dry_run => say(&format!("would write {}", summary(&made, &a.out))),
+        (false, false) => say(&summary(&made, &a.out)),
+    }
 }
 
 /// An architecture by its name.

@@ -4,46 +4,66 @@
 
 mod args;
 mod audit;
+mod batch;
 mod bench;
 mod bundle;
 mod calibrate;
 mod commands;
+mod diff;
 mod failure;
+mod inputs;
 mod kernels;
 mod ops;
+mod optimize;
 mod progress;
+mod shell;
 mod terminal;
+mod version;
 
-use args::{Args, BenchWhat, Command};
-use clap::Parser;
+use args::{Args, BenchWhat, Command, Format};
+use clap::{CommandFactory as _, FromArgMatches as _};
 use failure::Failure;
+use std::ffi::OsString;
 use std::process::ExitCode;
+use terminal::Settings;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let args = match parse(&words) {
         Ok(args) => args,
-        Err(error) if error.use_stderr() => return Failure::arguments(&error).report(),
-        Err(help) => {
-            // A closed pipe is the only way this fails, and then there is nobody to tell.
-            let _ = help.print();
-            return ExitCode::SUCCESS;
-        }
+        Err(error) => return failure::arguments(&error, &words),
     };
+    let common = &args.common;
+    terminal::set(Settings {
+        json: common.json || common.format == Format::Json,
+        quiet: common.quiet,
+        verbose: common.verbose,
+    });
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
 }
 
+/// The arguments. What `--version` says is looked for only if it is asked for.
+fn parse(words: &[OsString]) -> Result<Args, clap::Error> {
+    let mut command = Args::command();
+    if words.iter().any(|word| word == "--version") {
+        command = command.long_version(version::long());
+    }
+    Args::from_arg_matches(&command.try_get_matches_from_mut(words)?)
+}
+
 fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
-        Command::Optimize(a) => commands::optimize(a),
+        Command::Optimize(a) => optimize::optimize(a),
         Command::Print(a) => commands::print(a),
         Command::Explain(a) => commands::explain(a),
         Command::Audit(a) => audit::audit(a),
+        Command::Diff(a) => diff::diff(a),
         Command::CheckCertificate(a) => audit::check_certificate(a),
         Command::CheckBundle(a) => bundle::check_bundle(a),
         Command::Verify(a) => commands::verify(a),
@@ -54,5 +74,7 @@ fn run(args: &Args) -> Result<(), Failure> {
             BenchWhat::Permute(a) => bench::permute(a),
         },
         Command::Ops(a) => commands::ops(a),
+        Command::Completions(a) => shell::completions(a),
+        Command::Man(a) => shell::man(a),
     }
 }

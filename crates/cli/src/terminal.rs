@@ -5,19 +5,77 @@
 //! same string. Line breaks and tabs of the program's own text stay.
 
 use crate::failure::Failure;
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::{Write as _, stderr, stdout};
+use std::io::{Write as _, stdout};
+use std::sync::OnceLock;
+
+/// What the options of all commands say.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Settings {
+    /// Results and errors are for programs.
+    pub(crate) json: bool,
+    /// Only errors, and what was asked for.
+    pub(crate) quiet: bool,
+    /// What is read, decided and written, too.
+    pub(crate) verbose: bool,
+}
+
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+/// Sets them, once.
+pub(crate) fn set(settings: Settings) {
+    SETTINGS.get_or_init(|| settings);
+}
+
+fn settings() -> Settings {
+    SETTINGS.get().copied().unwrap_or_default()
+}
+
+/// Whether results and errors are for programs.
+pub(crate) fn json() -> bool {
+    settings().json
+}
+
+/// Whether only errors are said, and what was asked for.
+pub(crate) fn quiet() -> bool {
+    settings().quiet
+}
+
+/// Whether more is said than what was asked for.
+pub(crate) fn verbose() -> bool {
+    settings().verbose
+}
 
 /// Says a result: lines on stdout.
 pub(crate) fn say(text: &str) -> Result<(), Failure> {
     writeln!(stdout().lock(), "{}", escaped(text)).map_err(Failure::stdout)
 }
 
+/// Says a result for programs.
+pub(crate) fn say_json(value: &impl Serialize) -> Result<(), Failure> {
+    say(&serde_json::to_string_pretty(value).map_err(Failure::model)?)
+}
+
 /// Tells something besides: text on stderr.
 pub(crate) fn tell(text: &str) {
     // There is nowhere to say that this failed.
-    let _ = write!(stderr().lock(), "{}", escaped(text));
+    let _ = write!(anstream::stderr().lock(), "{}", escaped(text));
+}
+
+/// Tells an error: one line on stderr, its first word in red where that is a terminal and `NO_COLOR` is not set.
+pub(crate) fn error(text: &str) {
+    let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+    let _ = writeln!(anstream::stderr().lock(), "{red}error:{red:#} {}", escaped(text));
+}
+
+/// Tells what is going on, if that was asked for.
+pub(crate) fn remark(text: impl FnOnce() -> String) {
+    if verbose() {
+        tell(&(text() + "\n"));
+    }
 }
 
 /// The text with escapes in place of what a terminal obeys.

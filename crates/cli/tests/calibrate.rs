@@ -21,7 +21,7 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
     assert!(run.refused(1).contains("it is a directory"), "{run:?}");
     for arguments in [
         vec!["calibrate", "--target", "onnx"],
-        vec!["calibrate", "--json"],
+        vec!["calibrate", "--output", "x.toml"],
         vec!["calibrate", "--costs", "x.toml"],
         vec!["calibrate", "--check", "-o", "x.toml"],
         vec!["calibrate", "--threads", "-1"],

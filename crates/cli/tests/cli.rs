@@ -249,7 +249,7 @@ fn costs_that_were_measured_elsewhere_decide_and_are_told() {
     let dir = folder(&[]);
     let (out, report, table) = (dir.path().join("out.onnx"), dir.path().join("r.json"), dir.path().join("mine.toml"));
     let demo = model("x").with_file_name("../demo/tf_unet.onnx");
-    let builtin = relayout::measured::ORT_CPU.1;
+    let builtin = relayout::targets::measured::ORT_CPU.1;
     let machine = builtin.lines().find(|line| line.starts_with("machine = ")).unwrap();
     fs::write(&table, builtin.replacen(machine, "machine = \"a machine of my own\"", 1)).unwrap();
     let ort = |command: &[&str], more: &[&str]| {
@@ -317,7 +317,7 @@ fn costs_that_are_no_table_or_for_no_such_target_are_refused() {
         assert!(!out.exists());
         line
     };
-    let good = relayout::measured::ORT_CPU.1;
+    let good = relayout::targets::measured::ORT_CPU.1;
     let line = refused("onnx", good, 2);
     assert!(line.contains("--costs is an option of targets `ort-cpu` and `cuda-tensorcore`, not of `onnx`"), "{line}");
     for (text, says) in [
@@ -332,11 +332,4 @@ fn costs_that_are_no_table_or_for_no_such_target_are_refused() {
     fs::remove_file(&table).unwrap();
     let run = relayout(["explain", str(&model("relu")), "--target", "ort-cpu", "--costs", str(&table)]);
     assert!(run.refused(2).contains("cannot read table of costs"), "{run:?}");
-}
-
-#[test]
-fn help_and_version_are_results() {
-    assert!(relayout(["--help"]).fine().contains("Usage: relayout"));
-    assert!(relayout(["optimize", "--help"]).fine().contains("--report"));
-    assert_eq!(relayout(["--version"]).fine(), concat!("relayout ", env!("CARGO_PKG_VERSION"), "\n"));
 }

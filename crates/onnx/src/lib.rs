@@ -14,3 +14,8 @@ pub mod interop;
 pub mod proto;
 pub mod wire;
 pub mod write;
+
+#[cfg(feature = "onnx-protobuf")]
+pub use onnx_protobuf;
+#[cfg(feature = "prost")]
+pub use prost;

@@ -10,8 +10,9 @@
 mod oracle;
 
 use oracle::optimum;
+use relayout::certificate::problem;
 use relayout::solve::{Limits, solve};
-use relayout::{Model, Options, problem, target};
+use relayout::{Model, Options, target};
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;

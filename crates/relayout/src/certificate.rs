@@ -3,13 +3,14 @@
 use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::{Options, Source};
-use relayout_passes::decide::solve::certificate::{Certificate, Checked};
 use relayout_passes::decide::solve::{Limits, Problem};
 use relayout_passes::decide::{Decision, Scopes};
 use relayout_passes::pipeline::{Before, Outcome, prepare};
 use relayout_target::{PassError, Target};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+pub use relayout_passes::decide::solve::certificate::{Certificate, CertificateError, Checked};
 
 /// A certificate with what it is about, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,51 +18,76 @@
 //! in their own ids, or [`optimize_graph`], which gives a graph back; [`Model::of_graph`] makes a file of it. A target of their own is
 //! a [`Target`]: the crate in `examples/own-target` brings a blocked layout, two forms and a pass.
 //!
+//! [`Model::from_bytes`] reads a model from memory, and [`Model::from_bytes_with`] one whose external data a function gives. Feature
+//! `prost` makes the messages of a model public (`relayout::proto`), and feature `onnx-protobuf` brings those of the crate of that name:
+//! with either, a [`Model`] is made of messages with `try_from`, and a model or an [`Optimized`] becomes messages with `try_into`.
+//!
+//! The root has what most callers need: models, options, the functions, and their results. All else stands in modules:
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`report`], [`mod@audit`], [`mod@why`] | what the functions of these names say, part by part |
+//! | [`plan`] | plans for embedders, and their ids |
+//! | [`builder`] | graphs that are built in code |
+//! | [`io`] | layouts of inputs and outputs, and what a file says of them |
+//! | [`mod@kernels`], [`codegen`] | kernels for moves: which of them a model needs, and how they are made and run |
+//! | [`certificate`], [`solve`] | proofs of decisions, and the solver |
+//! | [`mod@target`] | what a target is made of |
+//! | [`targets`], [`passes`] | the built-in targets, and the passes and rules of a target |
+//! | [`ir`] | graphs, layouts, types and ops |
+//! | [`fsio`] | safe reading and replacing of files |
+//!
 //! This library reads no environment and prints nothing.
 
-mod audit;
-mod builder;
-mod certificate;
+pub mod audit;
+pub mod builder;
+pub mod certificate;
 mod error;
-mod io;
-mod kernels;
+#[cfg(any(feature = "onnx-protobuf", feature = "prost"))]
+mod interop;
+pub mod io;
+pub mod kernels;
 mod made_for;
 mod model;
 mod optimize;
-mod plan;
-mod report;
-mod why;
+pub mod plan;
+pub mod report;
+pub mod why;
 
-pub use audit::{AUDIT_SCHEMA, Audit, AuditedMove, Fate, audit};
+pub use audit::{Audit, audit};
 pub use builder::{BuildError, GraphBuilder};
-pub use certificate::{CertificateFile, certify, check_certificate, problem};
+pub use certificate::{certify, check_certificate};
 pub use error::Error;
-pub use io::{End, IO_KEY, IoError, IoLayout, IoRecord};
-pub use kernels::{KernelFile, KernelOptions, Kernels, LaunchFile, MANIFEST_SCHEMA, Manifest, MoveKernel, kernels};
+pub use io::IoLayout;
+pub use kernels::kernels;
 pub use model::{Model, dot};
 pub use optimize::{Optimized, Options, optimize, optimize_graph};
-pub use plan::{
-    Action, ConstantPlan, GraphPlan, Ids, ListPlan, NodePlan, OperandPlan, OutputPlan, PLAN_SCHEMA, PlanError,
-    RelayoutPlan, User, ValuePlan, WindowPlan, plan_graph,
-};
+pub use plan::plan_graph;
 pub use relayout_codegen as codegen;
 pub use relayout_fsio as fsio;
-pub use relayout_fsio::{Place, PlaceError};
 pub use relayout_ir as ir;
-pub use relayout_passes::decide::solve;
-pub use relayout_passes::decide::solve::certificate::{Certificate, CertificateError, Checked};
-pub use relayout_passes::decide::{Alternative, Side, SolveRecord, Way, Why};
-pub use relayout_passes::report::{GraphRecord, MoveRecord, OpaqueRecord, Traffic};
+#[cfg(feature = "onnx-protobuf")]
+pub use relayout_onnx::onnx_protobuf;
+#[cfg(feature = "prost")]
+pub use relayout_onnx::{prost, proto};
 pub use relayout_target::hints::Size;
-pub use relayout_target::{Cost, Numerics, Rule, Target};
-pub use relayout_targets::{
-    BUILTIN, Block, DataTarget, FunctionTarget, OrtCpu, TargetError, builtin as target, gpu, measured,
-    parse as parse_target,
-};
+pub use relayout_target::{Numerics, Target};
+pub use relayout_targets as targets;
+pub use relayout_targets::{builtin as target, parse as parse_target};
+pub use report::Report;
+pub use why::why;
+
 /// What a target is made of: the trait, forms, offers, fragments, passes, costs.
 pub mod target {
     pub use relayout_target::*;
 }
-pub use optimize::{passes, rules};
-pub use report::{Report, SCHEMA};
-pub use why::{Explained, why};
+
+/// Which passes and rules a target has.
+pub mod passes {
+    pub use crate::optimize::{passes, rules};
+}
+
+/// The solver: cost-function networks, for those who pose or check one themselves.
+pub mod solve {
+    pub use relayout_passes::decide::solve::*;
+}

@@ -1,12 +1,13 @@
 //! What `optimize` did, from the records that the passes keep.
 
 use crate::io::IoRecord;
-use relayout_passes::decide::{SolveRecord, Way};
-use relayout_passes::report::{GraphRecord, MoveRecord, Traffic};
 use relayout_target::{Counted, Rule};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+
+pub use relayout_passes::decide::{SolveRecord, Way};
+pub use relayout_passes::report::{GraphRecord, MoveRecord, OpaqueRecord, Traffic};
 
 /// Version of the report's JSON form.
 pub const SCHEMA: u32 = 1;

@@ -5,10 +5,12 @@ use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::Options;
 use crate::report::{bytes, decided};
-use relayout_passes::decide::{SolveRecord, Why};
+use relayout_passes::decide::SolveRecord;
 use relayout_target::Target;
 use serde::Serialize;
 use std::fmt::Write as _;
+
+pub use relayout_passes::decide::{Alternative, Side, Why};
 
 /// What there is to say of a value, in every graph that has one of its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -7,8 +7,9 @@ mod fill;
 mod oracle;
 
 use oracle::optimum;
+use relayout::certificate::problem;
 use relayout::solve::{Limits, solve};
-use relayout::{Model, Options, Target, problem, target};
+use relayout::{Model, Options, Target, target};
 use std::path::{Path, PathBuf};
 
 /// All networks, and all small cases.

@@ -45,7 +45,7 @@ fn told(before: &[u8], after: &[u8], report: &Report) -> String {
         }
     }
     let target = relayout::target("ort-cpu").expect("a built-in target");
-    let rules = relayout::rules(target.as_ref());
+    let rules = relayout::passes::rules(target.as_ref());
     for (name, &count) in &report.rewrites {
         let told = rules.iter().find(|r| r.name == name).expect("an entry of the table").told(count);
         let _ = writeln!(text, "{told}");

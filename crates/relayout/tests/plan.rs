@@ -7,10 +7,9 @@ use relayout::ir::dtype::DType;
 use relayout::ir::graph::{Graph, Node, Op, OpName, ValueId};
 use relayout::ir::layout::Layout;
 use relayout::ir::types::Type;
-use relayout::{
-    Action, Block, Error, GraphBuilder, GraphPlan, Ids, ListPlan, NodePlan, Options, OrtCpu, PlanError, Report, Target,
-    plan_graph, target,
-};
+use relayout::plan::{Action, GraphPlan, Ids, ListPlan, NodePlan, PlanError};
+use relayout::targets::{Block, OrtCpu};
+use relayout::{Error, GraphBuilder, Options, Report, Target, plan_graph, target};
 
 #[path = "../examples/embed.rs"]
 mod embed;

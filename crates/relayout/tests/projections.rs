@@ -6,7 +6,8 @@ mod fold_nets;
 
 use fold_nets::{F16, F32, F64, I8, Net};
 use prost::Message;
-use relayout::{Fate, Model, Numerics, Options, Size, Target, audit, optimize, target};
+use relayout::audit::Fate;
+use relayout::{Model, Numerics, Options, Size, Target, audit, optimize, target};
 use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_targets::{Block, OrtCpu};
 use relayout_verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};

@@ -168,7 +168,7 @@ macro_rules! each_target {
         #[test]
         fn every_target_is_listed() {
             assert_eq!(TARGETS, [$($name),*]);
-            let functions: Vec<&str> = relayout::BUILTIN.iter().copied().filter(|n| built_in(n).capabilities().calls_functions).collect();
+            let functions: Vec<&str> = relayout::targets::BUILTIN.iter().copied().filter(|n| built_in(n).capabilities().calls_functions).collect();
             assert_eq!(functions, TARGETS);
         }
     };

@@ -4,7 +4,7 @@
 use super::model::{Dim, Model, Port};
 use super::tensor::element_count;
 use super::{Tensor, VerifyError};
-use relayout::{End, IO_KEY, IoRecord};
+use relayout::io::{End, IO_KEY, IoRecord};
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::{StorageRule, storage_shape};
 
@@ -23,7 +23,7 @@ impl Ends {
         let Some(text) = model.property(IO_KEY)? else { return Ok(Ends::default()) };
         let records = IoRecord::parse_all(&text).map_err(|e| failed(e.to_string()))?;
         let with_layout = |record: IoRecord| Ok((record.layout()?, record)).map(|(layout, record)| (record, layout));
-        let records: Result<_, relayout::IoError> = records.into_iter().map(with_layout).collect();
+        let records: Result<_, relayout::io::IoError> = records.into_iter().map(with_layout).collect();
         Ok(Ends { records: records.map_err(|e| failed(e.to_string()))?, label })
     }
 

@@ -44,7 +44,7 @@ use std::path::{Path, PathBuf};
 
 use self::io::Ends;
 use self::model::Port;
-use relayout::End;
+use relayout::io::End;
 
 /// How two models are run. The defaults compare the files as they stand, on one thread, once.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,10 +14,10 @@ mod pointwise;
 mod pool;
 mod spell_out;
 
-use relayout::Cost;
 use relayout::ir::form::KernelLayouts;
 use relayout::ir::graph::{Graph, ValueId};
 use relayout::ir::layout::{Layout, LayoutNames};
+use relayout::target::Cost;
 use relayout::target::{Capabilities, Form, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, Target};
 
 /// Channels of a block.

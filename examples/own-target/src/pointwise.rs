@@ -1,13 +1,13 @@
 //! Convolutions of one tap: a product over channels for each pixel, as an Einsum over blocks and an Add of the bias.
 
 use crate::{image, offers};
-use relayout::Cost;
 use relayout::ir::attr::Attr;
 use relayout::ir::dim::Dim;
 use relayout::ir::dtype::DType;
 use relayout::ir::form::{Form as Meaning, View};
 use relayout::ir::layout::{Layout, LayoutNames};
 use relayout::ir::types::Type;
+use relayout::target::Cost;
 use relayout::target::{Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
 
 /// Blocks of images `n c y x i`, by weights `m c a b i j`, are blocks `n m y x j`.

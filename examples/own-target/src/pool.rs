@@ -1,8 +1,8 @@
 //! Maxima over windows: on blocks, windows over three axes the last of which is one slot wide.
 
 use crate::{image, offers};
-use relayout::Cost;
 use relayout::ir::attr::Attr;
+use relayout::target::Cost;
 use relayout::target::{Form, Fragment, Made, NodeQuery, Offer, Operand, Piece, Refused};
 
 pub(crate) struct Maxima;

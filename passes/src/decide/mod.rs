@@ -12,6 +12,7 @@
 //! also answers for itself: which moves it leaves and what it would take for them to go, why a value lies as it does
 //! (`why`), and with a certificate.
 
+mod assign;
 mod candidates;
 mod choices;
 mod decision;
@@ -30,3 +31,6 @@ pub use plan::{Plan, Taken, Want};
 pub use problem::SolveRecord;
 pub use scopes::{BodyKey, Scopes};
 pub use why::{Alternative, Side, Why};
+
+/// The pass.
+pub(crate) const PASSES: &[crate::pipeline::Step<'static>] = &[assign::PASS];

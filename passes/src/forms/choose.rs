@@ -5,10 +5,20 @@
 //! cheaper in another form is written so, between views that say how its values lie, and the decision proper has the layouts; all
 //! else stays as it was read, so that nodes of every form are decided about as before.
 
-use crate::pipeline::each_scope;
+use crate::pipeline::{Step, each_scope};
 use relayout_ir::graph::{Graph, ValueId};
-use relayout_target::{Context, PassError, Spanning};
+use relayout_target::{Context, Declared, PassError, Slot, Spanning};
 use rustc_hash::FxHashMap;
+
+/// The pass.
+pub(crate) const PASS: Step<'static> = Step::model(
+    Declared::new(
+        "choose_forms",
+        Slot::Forms,
+        "what scales could take in is gone; a trial decision prices the forms of pieces",
+    ),
+    choose_forms,
+);
 
 /// Writes in its other form what is cheaper so.
 pub fn choose_forms(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {

@@ -2,3 +2,8 @@
 
 pub mod choose;
 pub(crate) mod raise;
+
+use crate::pipeline::Step;
+
+/// The passes, in their order.
+pub(crate) const PASSES: &[Step<'static>] = &[choose::PASS, raise::RAISE];

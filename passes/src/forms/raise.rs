@@ -1,12 +1,12 @@
 //! `raise_pieces`: a piece of several nodes that a form of the target stands in for is one op while layouts are decided.
 //! `restore_pieces` puts back what no form was chosen for, node by node as it was read.
 
-use crate::pipeline::{State, each_scope};
+use crate::pipeline::{State, Step, each_scope};
 use relayout_ir::form::Form as Bound;
 use relayout_ir::graph::{Graph, Node, NodeId, Op};
 use relayout_ir::patch::remove_alone;
 use relayout_ir::types::Type;
-use relayout_target::{PassError, Raise};
+use relayout_target::{Declared, Fact, PassError, Raise, Slot};
 
 /// A node that was raised, and what it stood for.
 #[derive(Clone, Debug)]
@@ -17,6 +17,16 @@ pub(crate) struct Raised {
     /// Nodes before it that are gone, each reading the one before by operand 0.
     before: Vec<(Node, String, Type)>,
 }
+
+/// The pass.
+pub(crate) const RAISE: Step<'static> = Step::engine(
+    Declared::new(
+        "raise_pieces",
+        Slot::Forms,
+        "the target offers forms for one op, and a piece may be several; what scales could take in is gone",
+    ),
+    raise_pieces,
+);
 
 /// Raises what the target may have forms for.
 pub(crate) fn raise_pieces(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
@@ -31,6 +41,17 @@ pub(crate) fn raise_pieces(graph: &mut Graph, state: &mut State<'_>) -> Result<(
         Ok(())
     })
 }
+
+/// The pass.
+pub(crate) const RESTORE: Step<'static> = Step::engine(
+    Declared::new(
+        "restore_pieces",
+        Slot::Write,
+        "what no form was chosen for is written as it was, which may need views",
+    )
+    .needs(&[Fact::Layouts]),
+    restore_pieces,
+);
 
 /// Puts back what no form was chosen for.
 pub(crate) fn restore_pieces(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {

@@ -1,7 +1,6 @@
 //! The order of steps: slots, and within a slot what passes declare.
 
-use super::Step;
-use super::table::PASSES;
+use super::{Step, own};
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
@@ -14,9 +13,9 @@ use std::collections::BTreeSet;
 /// # Errors
 /// [`PassError::Order`] if a pass needs what no step before it gives, names a pass that is not in its slot, or waits for itself.
 pub fn steps(target: &dyn Target) -> Result<Vec<Step<'_>>, PassError> {
-    let steps: Vec<Step<'_>> = PASSES.iter().copied().chain(target.passes().iter().map(Step::from)).collect();
+    let steps: Vec<Step<'_>> = own().copied().chain(target.passes().iter().map(Step::from)).collect();
     let order = |why| PassError::Order { target: target.name().to_owned(), why };
-    let sorted = sorted(&steps, PASSES.len()).map_err(order)?;
+    let sorted = sorted(&steps, own().count()).map_err(order)?;
     check(&sorted).map_err(order)?;
     Ok(sorted)
 }

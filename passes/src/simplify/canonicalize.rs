@@ -4,8 +4,22 @@
 //! default; Transpose, Reshape, Squeeze, Unsqueeze, Flatten and Identity are views. No node is removed: a view is a fact about
 //! a node, and a node that nothing changes is written as it was read.
 
+use crate::pipeline::Step;
 use relayout_ir::graph::{Graph, NodeId, Op, bind_again};
-use relayout_target::{Context, PassError};
+use relayout_target::{Context, Declared, Fact, PassError, Slot};
+
+/// The pass.
+pub(crate) const PASS: Step<'static> = Step::each_graph(
+    Declared::new(
+        "canonicalize",
+        Slot::Simplify,
+        "binds nodes to signatures, for which ranks and constant axes must be known",
+    )
+    .needs(&[Fact::Types])
+    .gives(&[Fact::Bound])
+    .keeps_nodes(),
+    &canonicalize,
+);
 
 /// Binds forms.
 pub fn canonicalize(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), PassError> {

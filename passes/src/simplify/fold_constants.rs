@@ -11,14 +11,14 @@
 //! Absent: graph outputs, which stay results of nodes; large Transposes, which `fold_weights` turns into notes once layouts are
 //! decided; dequantized weights, which a runtime fuses with what reads them.
 
+use crate::pipeline;
 use crate::write::fold_weights::known_constant;
 use relayout_eval::{Computed, Step};
 use relayout_ir::constant::{ConstSource as _, Constant};
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
-use relayout_target::{Context, Cost, PassError};
-use relayout_target::{Counted, Numerics, Rule};
+use relayout_target::{Context, Cost, Counted, Declared, Numerics, PassError, Rule, Slot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -67,6 +67,17 @@ impl Known {
         }
     }
 }
+
+/// The pass.
+pub(crate) const PASS: pipeline::Step<'static> = pipeline::Step::each_graph(
+    Declared::new(
+        "fold_constants",
+        Slot::Simplify,
+        "needs views and the contents of shape arithmetic; constants behind nodes are no weights to what follows",
+    )
+    .rules(&[&CONTENTS, &OPERANDS]),
+    &fold_constants,
+);
 
 /// Folds everything that is known.
 pub fn fold_constants(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {

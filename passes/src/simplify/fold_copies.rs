@@ -2,13 +2,12 @@
 //!
 //! Absent: graph outputs, which stay results of nodes of their name, and Identity, which no runtime copies for.
 
+use crate::pipeline::Step;
 use crate::simplify::fold_constants::pass_cost;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::patch::{Patch, remove_dead};
-use relayout_target::Cost;
-use relayout_target::{Context, PassError};
-use relayout_target::{Counted, Numerics, Rule};
+use relayout_target::{Context, Cost, Counted, Declared, Numerics, PassError, Rule, Slot};
 
 /// The rule.
 pub(crate) const RULE: Rule = Rule {
@@ -20,6 +19,12 @@ pub(crate) const RULE: Rule = Rule {
     numerics: Numerics::Exact,
     counted: Counted::Nodes,
 };
+
+/// The pass.
+pub(crate) const PASS: Step<'static> = Step::each_graph(
+    Declared::new("fold_copies", Slot::Prepare, "what comes after it need not look through copies").rules(&[&RULE]),
+    &fold_copies,
+);
 
 /// Folds every such copy.
 pub fn fold_copies(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {

@@ -1,5 +1,6 @@
 //! `fold_pads`: zeros that a Pad puts around an image go into the convolution that reads it, through Transposes between them.
 
+use crate::pipeline::Step;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
@@ -7,8 +8,7 @@ use relayout_ir::graph::{Graph, Node, NodeId, bind_again};
 use relayout_ir::op::read::{self, Fill, Window};
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::types::Type;
-use relayout_target::{Context, PassError};
-use relayout_target::{Counted, Numerics, Rule};
+use relayout_target::{Context, Counted, Declared, Numerics, PassError, Rule, Slot};
 
 /// The rule.
 pub(crate) const RULE: Rule = Rule {
@@ -19,6 +19,10 @@ pub(crate) const RULE: Rule = Rule {
     numerics: Numerics::Reassociate,
     counted: Counted::Nodes,
 };
+
+/// The pass.
+pub(crate) const PASS: Step<'static> =
+    Step::each_graph(Declared::new("fold_pads", Slot::Prepare, "for the same reasons").rules(&[&RULE]), &fold_pads);
 
 /// Folds in front of every convolution.
 pub fn fold_pads(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {

@@ -9,6 +9,7 @@
 //! products leave the range of their type.
 
 use super::anchor::{ANCHORS, Anchor, BiasPlace};
+use crate::pipeline::Step;
 use crate::simplify::fold_constants::{SMALL, pass_cost};
 use relayout_eval::{Affine, reading};
 use relayout_eval::{Numbers, Scaled, Split, bytes_of, decode, encode};
@@ -18,13 +19,22 @@ use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId, bind_again};
 use relayout_ir::op::read::perm::place;
 use relayout_ir::patch::{NewOperand, Patch, remove_dead};
-use relayout_target::Cost;
-use relayout_target::Rule;
-use relayout_target::{Context, PassError};
+use relayout_target::{Context, Cost, Declared, PassError, Rule, Slot};
 use std::sync::Arc;
 
 /// The rules of [`ANCHORS`].
 pub(crate) static RULES: &[&Rule] = &[ANCHORS[0].1, ANCHORS[1].1, ANCHORS[2].1, ANCHORS[3].1];
+
+/// The pass.
+pub(crate) const PASS: Step<'static> = Step::each_graph(
+    Declared::new(
+        "fold_scales",
+        Slot::Prepare,
+        "needs weights as constants; the decision need not carry layouts through what goes",
+    )
+    .rules(RULES),
+    &fold_scales,
+);
 
 /// Folds behind every anchor, in topological order.
 pub fn fold_scales(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {

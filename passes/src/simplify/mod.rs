@@ -7,3 +7,15 @@ pub mod fold_copies;
 pub mod fold_pads;
 pub mod fold_scales;
 pub mod fold_shapes;
+
+use crate::pipeline::Step;
+
+/// The passes, in their order.
+pub(crate) const PASSES: &[Step<'static>] = &[
+    fold_shapes::PASS,
+    canonicalize::PASS,
+    fold_constants::PASS,
+    fold_copies::PASS,
+    fold_scales::PASS,
+    fold_pads::PASS,
+];

@@ -1,9 +1,9 @@
 //! `cleanup`: removes what nobody reads any more. What nobody read in the input stays: it is the user's.
 
-use crate::pipeline::{State, each_scope};
+use crate::pipeline::{State, Step, each_scope};
 use relayout_ir::graph::{Graph, NodeId, Op};
 use relayout_ir::patch::remove_dead;
-use relayout_target::PassError;
+use relayout_target::{Declared, Fact, PassError, Slot};
 
 /// Nodes without readers, graph outputs and inputs aside.
 pub fn dead_nodes(graph: &Graph) -> Vec<NodeId> {
@@ -14,6 +14,12 @@ pub fn dead_nodes(graph: &Graph) -> Vec<NodeId> {
     };
     graph.nodes().filter(unread).collect()
 }
+
+/// The pass.
+pub(crate) const PASS: Step<'static> = Step::engine(
+    Declared::new("cleanup", Slot::Clean, "removes what the others left unread").needs(&[Fact::Packed]),
+    cleanup,
+);
 
 /// Removes dead nodes that were alive in the input.
 pub(crate) fn cleanup(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {

@@ -1,6 +1,7 @@
 //! `fold_weights`: moves and views of constants become constants. Their bytes are not touched here: a permutation is a note
 //! on the constant that export executes while it writes.
 
+use crate::pipeline::Step;
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
@@ -11,7 +12,15 @@ use relayout_ir::op::read::known_ints;
 use relayout_ir::op::read::perm::inverse;
 use relayout_ir::patch::{Insert, Patch, constant_node};
 use relayout_ir::storage::same_bytes;
-use relayout_target::{Context, PassError};
+use relayout_target::{Context, Declared, Fact, PassError, Slot};
+
+/// The pass.
+pub(crate) const PASS: Step<'static> = Step::each_graph(
+    Declared::new("fold_weights", Slot::Finish, "absorbs moves and views of constants, whoever added them")
+        .needs(&[Fact::Written])
+        .gives(&[Fact::Packed]),
+    &fold_weights,
+);
 
 /// Folds in topological order, so that chains fold whole.
 pub fn fold_weights(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), PassError> {

@@ -3,11 +3,23 @@
 //!
 //! Branches of an If are left as they are: they may not run at all. What the file itself has in a body stays there.
 
+use crate::pipeline::Step;
 use relayout_ir::attr::Attr;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId, bind_again};
 use relayout_ir::patch::{Patch, remove_dead};
-use relayout_target::{Context, PassError};
+use relayout_target::{Context, Declared, Fact, PassError, Slot};
+
+/// The pass.
+pub(crate) const PASS: Step<'static> = Step::model(
+    Declared::new(
+        "hoist",
+        Slot::Finish,
+        "takes moves and raised operands of captured values out of loops, those of constants included",
+    )
+    .needs(&[Fact::Written]),
+    hoist,
+);
 
 /// Hoists out of every body, from the innermost out.
 pub fn hoist(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), PassError> {

@@ -11,6 +11,7 @@
 //!
 //! Absent: moves into blocks or out of them, and chains with another reader.
 
+use crate::pipeline::Step;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Bound, Form, Role, View};
 use relayout_ir::graph::{Builder, Graph, Node, NodeId, Op, ValueId};
@@ -19,9 +20,9 @@ use relayout_ir::op::read::{is_constant, perm};
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::storage::reshape_target;
 use relayout_target::hints::Hints;
-use relayout_target::{Context, PassError};
-use relayout_target::{Cost, MoveKind, MoveQuery, Sizes, Target};
-use relayout_target::{Counted, Numerics, Rule};
+use relayout_target::{
+    Context, Cost, Counted, Declared, Fact, MoveKind, MoveQuery, Numerics, PassError, Rule, Sizes, Slot, Target,
+};
 
 /// The rule.
 pub(crate) const RULE: Rule = Rule {
@@ -34,6 +35,18 @@ pub(crate) const RULE: Rule = Rule {
     numerics: Numerics::Exact,
     counted: Counted::Nodes,
 };
+
+/// The pass.
+pub(crate) const PASS: Step<'static> = Step::each_graph(
+    Declared::new(
+        "join_moves",
+        Slot::Finish,
+        "joins moves that the decision left; before views of constants are folded",
+    )
+    .needs(&[Fact::Written])
+    .rules(&[&RULE]),
+    &join_moves,
+);
 
 /// Joins such moves.
 pub fn join_moves(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {

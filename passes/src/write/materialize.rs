@@ -5,18 +5,28 @@
 //! model the copy that is the output does. Where a body reads
 //! a copy that has another name, its outer value follows.
 
-use crate::decide::{BodyKey, Ends, Plan, Scopes, Taken};
+use crate::decide::{BodyKey, Plan, Scopes, Taken};
+use crate::pipeline::{State, Step};
 use relayout_ir::attr::Attr;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::patch::{Insert, Patch};
-use relayout_target::PassError;
-use relayout_target::{Become, Offer};
+use relayout_target::{Become, Declared, Fact, Offer, PassError, Slot};
 use rustc_hash::FxHashMap;
 
+/// The pass.
+pub(crate) const PASS: Step<'static> = Step::engine(
+    Declared::new("materialize", Slot::Write, "writes the decision as layouts and Relayouts")
+        .needs(&[Fact::Decided])
+        .gives(&[Fact::Layouts])
+        .keeps_nodes(),
+    materialize,
+);
+
 /// Applies a plan to every graph of a model.
-pub fn materialize(graph: &mut Graph, plan: &Plan, ends: &Ends) -> Result<(), PassError> {
-    let scopes = Scopes::with_ends(graph, ends);
+pub(crate) fn materialize(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
+    let plan = &state.plan;
+    let scopes = Scopes::with_ends(graph, &state.ends);
     let taken: Vec<Vec<(ValueId, Taken)>> = (0..scopes.list.len())
         .map(|s| scopes.graph(s).values().map(|v| (v, plan.taken(&scopes, s, v))).collect())
         .collect();

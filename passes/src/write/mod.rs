@@ -11,3 +11,21 @@ pub mod reorder_weights;
 pub mod split_moves;
 pub mod trim_pools;
 pub(crate) mod write_forms;
+
+use crate::pipeline::Step;
+
+/// The passes, in their order.
+pub(crate) const PASSES: &[Step<'static>] = &[
+    materialize::PASS,
+    crate::forms::raise::RESTORE,
+    raise_operands::PASS,
+    raise_digits::PASS,
+    write_forms::PASS,
+    reorder_weights::PASS,
+    join_moves::PASS,
+    hoist::PASS,
+    fold_weights::PASS,
+    split_moves::PASS,
+    cleanup::PASS,
+    trim_pools::PASS,
+];

@@ -3,6 +3,7 @@
 //! Such an operand has no logical shape of the result's rank any more, so it is given a dim of 1 for every digit that it lacks,
 //! and the op, which speaks of no axes, is fixed in these layouts.
 
+use crate::pipeline::Step;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{AtomId, Bound, Form, KernelLayouts, Slot, View};
 use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
@@ -10,7 +11,7 @@ use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::op::LAST_OPSET;
 use relayout_ir::storage::{StorageRule, reshape_target};
 use relayout_ir::types::{TensorType, Type};
-use relayout_target::PassError;
+use relayout_target::{Declared, Fact, PassError};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 
@@ -57,6 +58,14 @@ pub(super) fn lies_apart(
     let one = |d: &Digit| axes.iter().position(|a| *a == d.0).and_then(|axis| shape.get(axis)).is_some_and(Dim::is_one);
     own.iter().rev().zip(full.iter().rev()).any(|(a, b)| a != b && !one(a))
 }
+
+/// The pass.
+pub(crate) const PASS: Step<'static> = Step::each_graph(
+    Declared::new("raise_to_digits", relayout_target::Slot::Write, "the same where values have a dim per digit")
+        .needs(&[Fact::Layouts])
+        .keeps_nodes(),
+    &|graph, cx| raise_to_digits(graph, cx.settings.opset),
+);
 
 /// Raises the operands of every such node. `opset` is the version of the standard domain that the model imports.
 pub fn raise_to_digits(graph: &mut Graph, opset: i64) -> Result<(), PassError> {

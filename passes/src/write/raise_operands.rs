@@ -1,13 +1,26 @@
 //! An operand of lower rank is aligned at its end, so where its axes no longer lie there it is raised to full rank first.
 
+use crate::pipeline::Step;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{AtomId, Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId, bind_again};
 use relayout_ir::layout::Layout;
 use relayout_ir::patch::{Insert, Patch};
 use relayout_ir::types::{TensorType, Type};
-use relayout_target::PassError;
+use relayout_target::{Declared, Fact, PassError};
 use rustc_hash::FxHashMap;
+
+/// The pass.
+pub(crate) const PASS: Step<'static> = Step::each_graph(
+    Declared::new(
+        "raise_operands",
+        relayout_target::Slot::Write,
+        "adds views that the dialect needs, some of them of constants",
+    )
+    .needs(&[Fact::Layouts])
+    .keeps_nodes(),
+    &|graph, _| raise_operands(graph),
+);
 
 /// Raises broadcast operands.
 pub fn raise_operands(graph: &mut Graph) -> Result<(), PassError> {

@@ -10,6 +10,7 @@
 //!
 //! Absent: moves into blocks or out of them, operands that more than one node reads, and weights that a node makes.
 
+use crate::pipeline::Step;
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
@@ -17,8 +18,7 @@ use relayout_ir::graph::{Builder, Graph, NodeId, Op, ValueId, bind_again};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::perm::inverse;
 use relayout_ir::patch::{NewOperand, Patch};
-use relayout_target::{Context, PassError};
-use relayout_target::{Counted, Numerics, Rule};
+use relayout_target::{Context, Counted, Declared, Fact, Numerics, PassError, Rule, Slot};
 
 /// The rule.
 pub(crate) const RULE: Rule = Rule {
@@ -29,6 +29,18 @@ pub(crate) const RULE: Rule = Rule {
     numerics: Numerics::Reassociate,
     counted: Counted::Nodes,
 };
+
+/// The pass.
+pub(crate) const PASS: Step<'static> = Step::each_graph(
+    Declared::new(
+        "reorder_weights",
+        Slot::Finish,
+        "takes moves that the decision left, before those of constants are folded",
+    )
+    .needs(&[Fact::Written])
+    .rules(&[&RULE]),
+    &reorder_weights,
+);
 
 /// Takes such moves away.
 pub fn reorder_weights(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {

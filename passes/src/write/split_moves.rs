@@ -4,6 +4,7 @@
 //! nothing. The runtime's own optimizer merges Transposes that follow each other, and those with a Reshape between them, back
 //! into the slow one when it loads the file; it does not look through a Flatten.
 
+use crate::pipeline::Step;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
@@ -13,11 +14,17 @@ use relayout_ir::layout::Layout;
 use relayout_ir::storage::{reshape_target, same_bytes};
 use relayout_ir::types::Type;
 use relayout_target::moves::{Moved, moved};
-use relayout_target::{Context, PassError};
-use relayout_target::{MoveKind, MoveQuery, Sizes};
+use relayout_target::{Context, Declared, Fact, MoveKind, MoveQuery, PassError, Sizes, Slot};
 
 /// Flatten takes elements other than floats from this opset on.
 const ANY_ELEMENTS: i64 = 9;
+
+/// The pass.
+pub(crate) const PASS: Step<'static> = Step::each_graph(
+    Declared::new("split_moves", Slot::Finish, "looks at the moves that are left; those of constants are gone")
+        .needs(&[Fact::Packed]),
+    &split_moves,
+);
 
 /// Splits moves of one graph, for targets that ask for it.
 pub(crate) fn split_moves(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {

@@ -12,16 +12,28 @@
 //! Absent: such means over windows that are shorter than their stride on such an axis, beside another axis whose last window
 //! reaches over the end.
 
+use crate::pipeline::Step;
 use relayout_ir::attr::Attr;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, Op, ValueId};
 use relayout_ir::op::read::{self, Window};
-use relayout_target::{Context, PassError};
+use relayout_target::{Context, Declared, Fact, PassError, Slot};
 
 /// The first operator set whose inference leaves such a window out.
 const INFERRED_RIGHT: i64 = 22;
 
 const POOLS: [&str; 3] = ["MaxPool", "AveragePool", "LpPool"];
+
+/// The pass.
+pub(crate) const PASS: Step<'static> = Step::model(
+    Declared::new(
+        "trim_pools",
+        Slot::Clean,
+        "knows which calls are left; only they ask for extents that a loader may infer otherwise",
+    )
+    .needs(&[Fact::Packed]),
+    trim_pools,
+);
 
 /// Trims the pools of files that call functions; others have no need of it and stay as they were read.
 pub fn trim_pools(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {

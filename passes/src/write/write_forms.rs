@@ -2,12 +2,20 @@
 //!
 //! A form that is one op of its node's operands was written with the layouts, by `materialize`.
 
-use crate::pipeline::{State, each_scope};
+use crate::pipeline::{State, Step, each_scope};
 use relayout_ir::form::Form as Bound;
 use relayout_ir::graph::{Graph, Node, NodeId, Op};
 use relayout_ir::raised;
-use relayout_target::{PassError, Piece, Refused};
+use relayout_target::{Declared, Fact, PassError, Piece, Refused, Slot};
 use rustc_hash::FxHashSet;
+
+/// The pass.
+pub(crate) const PASS: Step<'static> = Step::engine(
+    Declared::new("write_forms", Slot::Write, "operands lie as the forms that were chosen read them")
+        .needs(&[Fact::Layouts])
+        .gives(&[Fact::Written]),
+    write_forms,
+);
 
 /// Writes every such form, in the order of the graph; those of raised ops first, which take in what follows them.
 pub(crate) fn write_forms(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {

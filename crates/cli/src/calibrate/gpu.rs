@@ -3,7 +3,7 @@
 use crate::args;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use relayout::gpu::Points;
+use relayout::targets::gpu::Points;
 use relayout_calibrate::gpu::GpuRequest;
 use std::fs;
 use std::path::{Path, PathBuf};

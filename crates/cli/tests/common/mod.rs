@@ -31,13 +31,19 @@ impl Run {
         self.text()
     }
 
-    /// Ended with this status, with nothing on stdout and one line on stderr; that line.
+    /// Ended with this status, with nothing on stdout and one line on stderr; that line. Where the arguments cannot be parsed, the
+    /// program says below it how it is called; then it is the first paragraph.
     pub(crate) fn refused(&self, code: i32) -> &str {
         assert_eq!(self.code, code, "{self:?}");
         assert!(self.out.is_empty(), "{self:?}");
-        let line = self.err.strip_suffix('\n').expect("stderr ends a line");
-        assert!(line.starts_with("error: ") && !line.contains('\n'), "{line}");
-        line
+        let text = self.err.strip_suffix('\n').expect("stderr ends a line");
+        assert!(text.starts_with("error: "), "{text}");
+        let Some((cause, rest)) = text.split_once("\n\n") else {
+            assert!(!text.contains('\n'), "{text}");
+            return text;
+        };
+        assert!(code == 2 && rest.ends_with("For more information, try '--help'."), "{text}");
+        cause
     }
 }
 

@@ -29,11 +29,7 @@ pub(super) fn source(schema: &Schema) -> Result<String> {
         "use super::plan::Plan;",
         "use crate::error::Result;",
     ]);
-    let mut names: Vec<&str> = messages.iter().map(MessageDescriptor::name).collect();
-    names.sort_unstable();
-    text.line("use crate::proto::{");
-    names.iter().for_each(|name| text.line(&format!("{name},")));
-    text.line("};");
+    text.import("crate::proto", messages.iter().map(MessageDescriptor::name).collect());
     for message in &messages {
         write_message(&mut text, message)?;
     }

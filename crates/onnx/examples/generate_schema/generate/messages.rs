@@ -1,6 +1,8 @@
 //! The messages, as prost derives its code from them.
 
-use protox::prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, OneofDescriptor};
+use protox::prost_reflect::{
+    EnumDescriptor, EnumValueDescriptor, FieldDescriptor, Kind, MessageDescriptor, OneofDescriptor,
+};
 
 use super::Result;
 use super::schema::{Schema, boxed, fields, path, value_name};
@@ -175,7 +177,7 @@ fn write_enum(text: &mut Text, schema: &Schema, of: &EnumDescriptor) -> Result<(
     text.line("#[repr(i32)]");
     text.line(&format!("pub enum {} {{", of.name()));
     let mut values: Vec<_> = of.values().collect();
-    values.sort_by_key(|value| value.number());
+    values.sort_by_key(EnumValueDescriptor::number);
     for value in values {
         text.doc(schema.doc(&value_name(of, value.name()))?);
         text.line(&format!("{} = {},", pascal(value.name()), value.number()));

@@ -42,7 +42,19 @@ impl Text {
 
     /// Appends lines.
     pub(super) fn lines(&mut self, lines: &[&str]) {
-        lines.iter().for_each(|line| self.line(line));
+        for line in lines {
+            self.line(line);
+        }
+    }
+
+    /// Appends the import of these names.
+    pub(super) fn import(&mut self, from: &str, mut names: Vec<&str>) {
+        names.sort_unstable();
+        self.line(&format!("use {from}::{{"));
+        for name in names {
+            self.line(&format!("{name},"));
+        }
+        self.line("};");
     }
 
     /// Appends a doc comment.
@@ -101,7 +113,9 @@ pub(super) fn field(name: &str) -> String {
 pub(super) fn rust_path(path: &str) -> Vec<String> {
     let mut parts: Vec<String> = path.split('.').map(str::to_owned).collect();
     if let Some((_, modules)) = parts.split_last_mut() {
-        modules.iter_mut().for_each(|module| *module = snake(module));
+        for module in modules {
+            *module = snake(module);
+        }
     }
     parts
 }

@@ -11,11 +11,8 @@ const DOC: &str = "Every tensor of a model, in one order.";
 pub(super) fn source(schema: &Schema) -> String {
     let mut text = Text::new(DOC);
     let messages = schema.with_tensors();
-    let mut names: Vec<&str> = messages.iter().map(MessageDescriptor::name).collect();
-    names.sort_unstable();
-    text.line("use super::{");
-    names.iter().for_each(|name| text.line(&format!("{name},")));
-    text.lines(&["};", "", "impl ModelProto {"]);
+    text.import("super", messages.iter().map(MessageDescriptor::name).collect());
+    text.lines(&["", "impl ModelProto {"]);
     text.doc(
         "All tensors: initializers, sparse ones, attributes, in subgraphs, functions and training graphs too; in the order of the \
          messages in a file, so it is the same for the same model.",

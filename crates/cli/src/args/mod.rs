@@ -1,0 +1,204 @@
+//! Arguments.
+//!
+//! An option means the same in every command that has it: `-o`, `--out` is where something is written, `--input` and `--output` are
+//! layouts, `--force` lets a name that is taken be replaced, `--format json` is for programs.
+
+mod examples;
+mod machine;
+mod model;
+
+pub(crate) use machine::{Bench, BenchPermute, BenchWhat, Calibrate, Kernels, Mode, Ops, Targets};
+pub(crate) use model::{Audit, CheckBundle, CheckCertificate, Diff, Emit, Explain, Optimize, Print, Verify};
+
+use clap::builder::PossibleValuesParser;
+use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
+use relayout::{IoLayout, Size};
+use std::path::PathBuf;
+
+/// Layout optimizer for ONNX models.
+#[derive(Debug, Parser)]
+#[command(name = "relayout", version, about, max_term_width = 100, after_help = examples::TOP)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Options of all commands")]
+pub(crate) struct Common {
+    /// What results and errors are written as: `json` is for programs, with one object per error on stderr
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// Short for --format json
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Leave out the lines that say what was done; errors and what was asked for stay
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+
+    /// Say on stderr what is read, decided and written, and how long it takes
+    #[arg(short, long, global = true, action = ArgAction::SetTrue)]
+    pub(crate) verbose: bool,
+}
+
+/// How results and errors are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Rewrite models so that they move less data
+    #[command(after_help = examples::OPTIMIZE)]
+    Optimize(Optimize),
+    /// Say which moves a model has, which can go, and why the others stay
+    #[command(after_help = examples::EXPLAIN)]
+    Explain(Explain),
+    /// Say what the moves of any model cost and what they would have to cost, without rewriting it
+    #[command(after_help = examples::AUDIT)]
+    Audit(Audit),
+    /// Say what changed between two models: nodes, constants, inputs and outputs, operator sets
+    #[command(after_help = examples::DIFF)]
+    Diff(Diff),
+    /// Run two models in ONNX Runtime and compare their outputs
+    #[command(after_help = examples::VERIFY)]
+    Verify(Verify),
+    /// Print a model's graph as text, as JSON or for Graphviz
+    #[command(after_help = examples::PRINT)]
+    Print(Print),
+    /// Check a proof of how good the decision for a model is
+    #[command(after_help = examples::CHECK_CERTIFICATE)]
+    CheckCertificate(CheckCertificate),
+    /// Check that a bundle is whole and holds together
+    #[command(after_help = examples::CHECK_BUNDLE)]
+    CheckBundle(CheckBundle),
+    /// Write CUDA kernels for the moves that a model has left
+    #[command(after_help = examples::KERNELS)]
+    Kernels(Kernels),
+    /// Measure what ops cost on this machine, or hold a table of costs against it
+    #[command(after_help = examples::CALIBRATE)]
+    Calibrate(Calibrate),
+    /// Time something on this machine
+    #[command(after_help = examples::BENCH)]
+    Bench(Bench),
+    /// List the targets
+    #[command(after_help = examples::TARGETS)]
+    Targets(Targets),
+    /// List the ops: what each means for layouts, or why no layout passes through it
+    #[command(after_help = examples::OPS)]
+    Ops(Ops),
+    /// Print the completions of a shell
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions(Completions),
+    /// Print a man page, or write all of them
+    #[command(after_help = examples::MAN)]
+    Man(Man),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Completions {
+    /// Shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Man {
+    /// Command that the page is about; without it the page of the program
+    pub(crate) command: Option<String>,
+
+    /// Folder for the pages of all commands; files of other names in it stay as they are
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "command")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// Where a model is decided for.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "What is decided for")]
+pub(crate) struct Decide {
+    /// Target; `relayout targets` says what each is for
+    #[arg(long, default_value = "onnx", value_parser = PossibleValuesParser::new(relayout::targets::BUILTIN))]
+    pub(crate) target: String,
+
+    /// A target of your own
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "target")]
+    pub(crate) target_file: Option<PathBuf>,
+
+    /// Size at which a symbolic dim is priced, or a range of sizes: H=224, N=1..32
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim)]
+    pub(crate) dims: Vec<(String, Size)>,
+
+    /// What may be done to results: `exact` leaves arithmetic alone, `reassociate` folds scales and shifts into weights
+    #[arg(long, value_enum, default_value_t = Numerics::Reassociate)]
+    pub(crate) numerics: Numerics,
+
+    /// Channels of a block, for target ort-cpu: 16 for hosts with AVX-512, 8 for others; by default that of this machine
+    #[arg(long, value_name = "CHANNELS", value_parser = ["8", "16"])]
+    pub(crate) block: Option<String>,
+
+    /// For targets ort-cpu and cuda-tensorcore: a table of costs that `relayout calibrate` wrote, in place of the built-in one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) costs: Option<PathBuf>,
+
+    /// For target ort-cpu: leave out the guard that makes a file fail on hosts of another block, where it computes wrong numbers
+    #[arg(long)]
+    pub(crate) no_guard: bool,
+}
+
+/// How you feed and take what goes in and comes out.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Layouts of inputs and outputs")]
+pub(crate) struct Ends {
+    /// Layout of an input: the axes that the model has, and how you feed them: x:NCHW->NHWC
+    #[arg(long = "input", value_name = "NAME:FROM->TO", value_parser = io)]
+    pub(crate) inputs: Vec<IoLayout>,
+
+    /// Layout of an output: the axes that the model has, and how you take them: y:NCHW->NHWC
+    #[arg(long = "output", value_name = "NAME:FROM->TO", value_parser = io)]
+    pub(crate) outputs: Vec<IoLayout>,
+
+    /// Leave the order of all other inputs and outputs to the optimizer; the report says which it took
+    #[arg(long)]
+    pub(crate) free_io: bool,
+}
+
+/// What may be done to results.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Numerics {
+    /// Every result stays the same, bit by bit
+    Exact,
+    /// Sums and products may be taken in another order, but not before a quantization
+    Reassociate,
+}
+
+fn io(text: &str) -> Result<IoLayout, String> {
+    text.parse().map_err(|e: relayout::io::IoError| {
+        let file = if text.contains("->") { "" } else { "; the file to write is `-o FILE`" };
+        format!("{e}{file}")
+    })
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(percent) if percent >= 0.0 => Ok(percent),
+        _ => Err(format!("`{text}` is no number of at least 0")),
+    }
+}
+
+fn dim(text: &str) -> Result<(String, Size), String> {
+    let (name, size) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("is not NAME=SIZE")?;
+    Ok((name.to_owned(), size.parse()?))
+}
+
+#[cfg(test)]
+mod tests;

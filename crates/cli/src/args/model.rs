@@ -1,0 +1,221 @@
+//! Arguments of the commands that read models.
+
+use super::{Decide, Ends, dim, percent};
+use clap::{Args as ClapArgs, ValueEnum, ValueHint};
+use relayout::Size;
+use relayout::codegen::cuda::Arch;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// What `optimize` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Emit {
+    /// A model file
+    Onnx,
+    /// A folder: graph as JSON, weights as safetensors, CUDA kernels
+    Bundle,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Optimize {
+    /// Models: files, folders, which are searched for `.onnx` files, and patterns such as 'models/**/*.onnx'; `-` reads stdin
+    #[arg(value_name = "MODEL", required = true, value_hint = ValueHint::AnyPath)]
+    pub(crate) models: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) decide: Decide,
+
+    #[command(flatten)]
+    pub(crate) ends: Ends,
+
+    #[command(flatten)]
+    pub(crate) checks: Checks,
+}
+
+/// What `optimize` writes, and where.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "What is written")]
+pub(crate) struct OutputArgs {
+    /// File to write, or folder, where there are several models; `-` writes stdout [default: MODEL.relayout.onnx beside the model]
+    ///
+    /// A file that is named here is replaced if it is there. Names that follow from those of the models, beside them or in a folder,
+    /// are never replaced without --force. With `--emit bundle` the path is a folder, which must not be there, be empty, or be a
+    /// bundle; the default is MODEL.bundle beside the model.
+    #[arg(short, long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Replace files that are there, where their names follow from those of the models
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Write nothing, but say what would be written
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// What is written: `onnx`, a model file; `bundle`, a folder with graph, weights and kernels
+    #[arg(long, value_enum, default_value_t = Emit::Onnx)]
+    pub(crate) emit: Emit,
+
+    /// What the kernels of a bundle are to be compiled for, as NVRTC calls it; `sm_80` if nothing is said
+    #[arg(long, value_parser = crate::kernels::arch)]
+    pub(crate) arch: Option<Arch>,
+
+    /// Write the report as JSON; `-` writes stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<PathBuf>,
+
+    /// Write a certificate of the decision as JSON: `relayout check-certificate` checks it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) certificate: Option<PathBuf>,
+
+    /// How many models are optimized at once; as many as the machine has cores if nothing is said
+    #[arg(short, long, value_name = "COUNT")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+}
+
+/// What `optimize` shows and tries before it writes.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Checks")]
+pub(crate) struct Checks {
+    /// Run the original and the result in ONNX Runtime before writing, and write nothing if they differ
+    #[arg(long)]
+    pub(crate) verify: bool,
+
+    /// Print the graph after a pass to stderr
+    #[arg(long, value_name = "PASS")]
+    pub(crate) print_after: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Print {
+    /// Model; `-` reads stdin
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) model: PathBuf,
+
+    /// The graph as it is after this pass of the target, with the layouts that it has there; without it as the file has it
+    #[arg(long, value_name = "PASS")]
+    pub(crate) after: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) decide: Decide,
+
+    /// For Graphviz: ops and values with their types and layouts, what moves data coloured, each body as a graph of its own
+    #[arg(long)]
+    pub(crate) dot: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Explain {
+    /// Model; `-` reads stdin
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) model: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) decide: Decide,
+
+    #[command(flatten)]
+    pub(crate) ends: Ends,
+
+    /// Only this value: who makes and reads it, which layouts it could have, what each would cost
+    #[arg(long, value_name = "VALUE")]
+    pub(crate) why: Option<String>,
+
+    /// Write the cost network of the decision for Graphviz, its variables and what hangs between them; `-` writes stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "why")]
+    pub(crate) network_dot: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Audit {
+    /// Model; `-` reads stdin
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) model: PathBuf,
+
+    /// Another one, to stand beside it
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) other: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) decide: Decide,
+
+    /// End with status 3 if what is predicted lies more than so many percent above the floor
+    #[arg(long, value_name = "PCT", value_parser = percent)]
+    pub(crate) fail_above: Option<f64>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckCertificate {
+    /// Model that was optimized; `-` reads stdin
+    pub(crate) model: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) decide: Decide,
+
+    /// Certificate that `optimize --certificate` wrote; without it one is made first
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) certificate: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckBundle {
+    /// Folder that `optimize --emit bundle` wrote
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub(crate) dir: PathBuf,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Verify {
+    /// Reference
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) a: PathBuf,
+
+    /// Model that should do the same
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) b: PathBuf,
+
+    /// Inputs from an .npz file, by name; random ones otherwise
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) inputs: Option<PathBuf>,
+
+    /// Seed of the random inputs
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// How many random inputs
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+
+    /// Size of a symbolic dim; of a range the size in its middle
+    #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim)]
+    pub(crate) dims: Vec<(String, Size)>,
+
+    /// Library of custom ops for both models; may be repeated
+    #[arg(long, value_name = "LIB", value_hint = ValueHint::FilePath)]
+    pub(crate) custom_ops: Vec<PathBuf>,
+
+    /// Largest rms error that holds, relative to the output's rms
+    #[arg(long)]
+    pub(crate) rms: Option<f64>,
+
+    /// Outputs must be equal to the bit
+    #[arg(long, conflicts_with = "rms")]
+    pub(crate) exact: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Diff {
+    /// The model as it was; `-` reads stdin
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) a: PathBuf,
+
+    /// The model as it is; `-` reads stdin
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) b: PathBuf,
+
+    /// End with status 3 if the models differ
+    #[arg(long)]
+    pub(crate) exit_code: bool,
+}

@@ -1,0 +1,173 @@
+//! `relayout optimize`: one model; [`crate::batch`] has several.
+
+use crate::args::{self, Emit};
+use crate::batch;
+use crate::bundle;
+use crate::commands::{ReportFile, is_stdout, of_library, open, options, same_results, target, with_ends};
+use crate::failure::Failure;
+use crate::inputs::{Job, Jobs, check_free, jobs, make_folder};
+use crate::progress::Progress;
+use crate::terminal::{json, quiet, remark, say, say_json, tell};
+use relayout::{Model, Optimized, Options, Report, Target, optimize as optimize_model};
+use serde_json::json;
+use std::fs;
+use std::io::{Write, stdout};
+use std::time::Instant;
+
+/// `relayout optimize`
+pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
+    let output = &a.output;
+    let on_stdout = [output.out.as_ref(), output.report.as_ref(), output.certificate.as_ref()];
+    if on_stdout.into_iter().flatten().filter(|path| is_stdout(path)).count() > 1 {
+        return Err(Failure::usage("only one of the model, the report and the certificate can go to stdout"));
+    }
+    let target = target(&a.decide)?;
+    bundle::check_call(a, target.as_ref())?;
+    match jobs(a)? {
+        Jobs::One(job) => one(a, target.as_ref(), &job),
+        Jobs::Several(jobs) => batch::optimize(a, target.as_ref(), &jobs),
+    }
+}
+
+fn one(a: &args::Optimize, target: &dyn Target, job: &Job) -> Result<(), Failure> {
+    let progress = Progress::start(format!("optimizing {}", job.model.display()));
+    let work = Work { a, target, job, options: wanted(a) };
+    let report = work.run(|| drop(progress), true)?;
+    let taken = [Some(&job.out), a.output.report.as_ref(), a.output.certificate.as_ref()];
+    let stdout_is_taken = taken.into_iter().flatten().any(|path| is_stdout(path)) && !a.output.dry_run;
+    let text = line(a, job, &report);
+    match (json(), stdout_is_taken) {
+        (true, false) => say_json(&json!({ "models": [entry(a, job, Ok(&report))] })),
+        (true, true) => Ok(()),
+        (false, _) if quiet() => Ok(()),
+        (false, false) => say(&text),
+        (false, true) => {
+            tell(&(text + "\n"));
+            Ok(())
+        }
+    }
+}
+
+/// What the arguments ask of the optimizer.
+pub(crate) fn wanted(a: &args::Optimize) -> Options {
+    let mut options = with_ends(options(&a.decide), &a.ends);
+    options.print_after.clone_from(&a.checks.print_after);
+    options
+}
+
+/// What was done in one line. It names the file unless the caller did.
+fn line(a: &args::Optimize, job: &Job, report: &Report) -> String {
+    let (out, summary) = (job.out.display(), report.summary());
+    match (a.output.dry_run, job.named) {
+        (true, _) => format!("would write {out}: {summary}"),
+        (false, true) => summary,
+        (false, false) => format!("{out}: {summary}"),
+    }
+}
+
+/// One model as programs are told of it.
+pub(crate) fn entry(a: &args::Optimize, job: &Job, done: Result<&Report, &Failure>) -> serde_json::Value {
+    let (model, out) = (job.model.display().to_string(), job.out.display().to_string());
+    match done {
+        Ok(report) => {
+            let status = if report.changed { "optimized" } else { "unchanged" };
+            let written = !a.output.dry_run;
+            json!({"model": model, "out": out, "status": status, "written": written, "report": report})
+        }
+        Err(failure) => json!({"model": model, "status": "failed", "error": failure.message()}),
+    }
+}
+
+/// One model on its way from its file to that of the result.
+pub(crate) struct Work<'a> {
+    pub(crate) a: &'a args::Optimize,
+    pub(crate) target: &'a dyn Target,
+    pub(crate) job: &'a Job,
+    pub(crate) options: Options,
+}
+
+impl Work<'_> {
+    /// Optimizes the model and writes the result. `decided` is called before anything is said. After the `last` model the process
+    /// ends, which gives back the memory of a large graph faster than taking it apart node by node.
+    pub(crate) fn run(&self, decided: impl FnOnce(), last: bool) -> Result<Report, Failure> {
+        self.check_room()?;
+        let model = open(&self.job.model)?;
+        let begun = Instant::now();
+        let optimized = optimize_model(&model, self.target, &self.options).map_err(of_library)?;
+        decided();
+        self.remark(&optimized.report().summary(), begun);
+        if let Some(text) = optimized.printed() {
+            tell(&text.to_string());
+        }
+        if self.a.checks.verify {
+            let begun = Instant::now();
+            same_results(self.a, &self.job.model, &model, &optimized)?;
+            self.remark("verified in ONNX Runtime", begun);
+        }
+        if !self.a.output.dry_run {
+            let begun = Instant::now();
+            self.write(&model, &optimized)?;
+            self.remark(&self.written(), begun);
+        }
+        let report = optimized.report().clone();
+        if last {
+            std::mem::forget(optimized);
+            std::mem::forget(model);
+        }
+        Ok(report)
+    }
+
+    /// That the result can go to its place, seen before the work begins.
+    fn check_room(&self) -> Result<(), Failure> {
+        check_free(self.job, self.a.output.force)?;
+        // Folders below that of a batch are made when there is something to put there.
+        let folder = self.job.out.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir());
+        let bundle = self.a.output.emit == Emit::Bundle && (folder || self.job.named);
+        if bundle { bundle::check_place(&self.job.out) } else { Ok(()) }
+    }
+
+    fn remark(&self, what: &str, begun: Instant) {
+        let ms = begun.elapsed().as_secs_f64() * 1e3;
+        remark(|| format!("{}: {what} ({ms:.1} ms)", self.job.model.display()));
+    }
+
+    fn written(&self) -> String {
+        let out = &self.job.out;
+        match fs::metadata(out) {
+            Ok(file) if file.is_file() => format!("wrote {}, {} bytes", out.display(), file.len()),
+            _ => format!("wrote {}", out.display()),
+        }
+    }
+
+    /// The report and the certificate are made before the model is written and put in place after it: a call that fails leaves
+    /// none of them.
+    fn write(&self, model: &Model, optimized: &Optimized<'_>) -> Result<(), Failure> {
+        let output = &self.a.output;
+        let json = |value: &dyn Fn() -> serde_json::Result<String>| value().map_err(Failure::model);
+        let report = match &output.report {
+            Some(path) => Some(ReportFile::new(path, json(&|| serde_json::to_string_pretty(optimized.report()))?)?),
+            None => None,
+        };
+        let certificate = match &output.certificate {
+            Some(path) => {
+                let made = relayout::certify(model, self.target, &self.options).map_err(of_library)?;
+                Some(ReportFile::new(path, json(&|| serde_json::to_string_pretty(&made))?)?)
+            }
+            None => None,
+        };
+        // What came into being while the model was optimized is not replaced either.
+        check_free(self.job, output.force)?;
+        make_folder(self.job)?;
+        if output.emit == Emit::Bundle {
+            bundle::write(self.a, &self.job.out, optimized)?;
+        } else if is_stdout(&self.job.out) {
+            let mut out = stdout().lock();
+            optimized.write_to(&mut out).map_err(of_library)?;
+            out.flush().map_err(Failure::stdout)?;
+        } else {
+            optimized.write(&self.job.out).map_err(of_library)?;
+        }
+        certificate.map_or(Ok(()), ReportFile::commit)?;
+        report.map_or(Ok(()), ReportFile::commit)
+    }
+}
