@@ -51,7 +51,8 @@ impl Reader {
     /// # Safety
     /// The function does what [`RelayoutReadFn`] says, and the bytes are not used once the caller's call has returned.
     pub(crate) unsafe fn read(self, location: &str) -> Result<Bytes, Error> {
-        let name = CString::new(location).map_err(|_| Error::new(ErrorKind::InvalidInput, "the location has a zero byte"))?;
+        let name =
+            CString::new(location).map_err(|_| Error::new(ErrorKind::InvalidInput, "the location has a zero byte"))?;
         let mut bytes: *const c_void = std::ptr::null();
         let mut len = 0_usize;
         // SAFETY: the string lives until the function returns, and both places can be written to.

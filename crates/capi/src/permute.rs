@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 
-use relayout_codegen::{Hint, Kernel, Options, plan, relayout};
+use relayout::codegen::{Hint, Kernel, Options, plan, relayout};
 
 use crate::border::{self, give, guarded, take_back};
 use crate::layouts::order;

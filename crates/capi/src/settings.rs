@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use relayout::{BUILTIN, Block, IoLayout, Numerics, Options, OrtCpu, Target, parse_target, target};
+use relayout::targets::{BUILTIN, Block, OrtCpu};
+use relayout::{IoLayout, Numerics, Options, Target, parse_target, target};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

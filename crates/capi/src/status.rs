@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use relayout_codegen::Error;
+use relayout::codegen::Error;
 
 /// What a call answers: 0, or why nothing was done. Later versions may have more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
