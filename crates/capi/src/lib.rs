@@ -1,6 +1,6 @@
 //! The permute kernels behind a C ABI; `include/relayout.h` is what C sees.
 //!
-//! Every function checks what it is given before it makes a slice of it, and answers a [`Status`]; none unwinds.
+//! Every function checks its arguments before it makes a slice of them. It returns a [`Status`] and never unwinds.
 
 #![allow(unsafe_code, reason = "the C ABI takes pointers")]
 

@@ -1,11 +1,11 @@
-//! Files and folders: read, mapped and replaced, so that nobody waits for ever and nothing is lost.
+//! Reads, maps and replaces files and folders, so that no read waits for ever and no file is lost.
 //!
 //! - [`read`] and [`read_text`] read a file or a pipe; [`Mapped`] maps a file and notices when somebody rewrites it.
 //! - [`Staged`] writes a file beside its destination and renames it; [`Output`] does so for a text that is ready.
 //! - [`Place`] does the same for a folder.
 //! - [`Inside`] reads the files of a folder that a stranger made: it follows no link and leaves the folder in no other way.
 //!
-//! What is absent: the permissions of a replaced file are not kept, and nothing is flushed to the disk unless asked.
+//! Absent: the permissions of a replaced file are not kept, and nothing is flushed to the disk unless the caller asks for it.
 
 mod error;
 mod inside;
