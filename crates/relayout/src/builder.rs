@@ -1,4 +1,4 @@
-//! Building a graph in code, for embedders whose models are not ONNX files. Types of results are inferred as they are added.
+//! Builds a graph in code, for embedders whose models are not ONNX files. The types of results are inferred as nodes are added.
 
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
@@ -26,7 +26,8 @@ pub enum BuildError {
     },
 }
 
-/// A graph under construction. Ops are those of ONNX, with the meaning of opset [`LAST_OPSET`] unless told otherwise.
+/// A graph under construction. Ops have the meaning that they have in ONNX's opset [`LAST_OPSET`], unless [`GraphBuilder::opset`]
+/// sets another.
 #[derive(Debug)]
 pub struct GraphBuilder {
     graph: Graph,
