@@ -1,4 +1,4 @@
-//! The passes of relayout: from a verified graph to a verified graph. [`pipeline`] has them in their slots.
+//! The passes of relayout. Each takes a verified graph and leaves a verified graph. [`pipeline`] runs them in their slots.
 //!
 //! ```
 //! use relayout_ir::attr::Attr;
@@ -29,8 +29,8 @@
 //! | decide | [`decide`] | one decision for all layouts and forms |
 //! | write, finish, clean | [`mod@write`] | the decision is written |
 //!
-//! Absent: files, protobuf, clocks and threads, and the name of any runtime: what one of them wants is a target's. The same graph
-//! gives the same result.
+//! Absent: files, protobuf, clocks, threads, and the name of any runtime. What one runtime needs belongs to its target. The same
+//! graph gives the same result.
 
 pub mod decide;
 pub mod forms;

@@ -17,8 +17,8 @@
 //!
 //! A folder appears whole or not at all, and the same model and options give the same bytes.
 //!
-//! Absent: bodies of the dialect's functions, which stay calls; what a runtime alone could make of strings, sparse tensors and
-//! calls of functions that can't be written out, all of which are refused.
+//! Absent: bodies of the dialect's functions; nodes of the dialect stay calls. Strings, sparse tensors, and calls of functions
+//! that can't be written out are refused.
 
 mod check;
 mod convert;

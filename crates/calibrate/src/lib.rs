@@ -1,4 +1,4 @@
-//! Costs of ONNX Runtime on this machine: measuring a table, and holding one against what it predicts.
+//! Measures what ops cost in ONNX Runtime on this machine, and checks how well a table of such costs predicts.
 //!
 //! ```no_run
 //! use relayout_calibrate::{CalibrateOptions, calibrate};
@@ -12,11 +12,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`calibrate`] runs the op of every point of every grid that [`relayout_targets::measured`] needs. [`check`] takes shapes that are in no grid,
-//! runs each in the forms that a decision chooses from, and says how often the table ranks them right and how much time
-//! would be lost by believing it. [`gpu`] is about another runtime: it says what a runner has to measure on a GPU.
+//! [`calibrate`] runs the op of every point of every grid that [`relayout_targets::measured`] needs. [`check`] takes shapes that
+//! are in no grid and runs each in the forms that a decision chooses from. It says how often the table ranks them right, and how
+//! much time is lost by following it. [`gpu`] is about another runtime: it says what a runner has to measure on a GPU.
 //!
-//! Absent: a clock for the date, and a look at the machine's name; both come with the options.
+//! Absent: the date and the name of the machine are not looked up. The caller gives both in the options.
 
 mod cases;
 mod check;

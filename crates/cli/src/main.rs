@@ -1,4 +1,4 @@
-//! The command line of relayout: the only place with a terminal, an environment and an exit status.
+//! The command line of relayout: the only crate with a terminal, an environment and an exit status.
 //!
 //! Results go to stdout, everything else to stderr. Exit status: 0 fine, 1 the model, 2 usage, 3 a check did not hold.
 

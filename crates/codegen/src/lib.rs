@@ -15,20 +15,25 @@
 //! # Ok::<(), relayout_codegen::Error>(())
 //! ```
 //!
-//! A permutation is planned once ([`plan()`]) and run often ([`permute`], [`permute_nibbles`]). The plan is the shape with
-//! everything gone that does not matter for the movement: axes of extent 1, neighbours that travel together, and the innermost
-//! axis where it fits into one move. All kernels work from it; the portable one is safe Rust, runs anywhere, and is what the
-//! others are tested against.
+//! A permutation is planned once ([`plan()`]) and run often ([`permute`], [`permute_nibbles`]). The plan is the shape reduced to
+//! what matters for the movement: axes of extent 1 are dropped, neighbours that stay neighbours are merged, and an innermost axis
+//! that fits into one move becomes the unit. All kernels work from the plan. The portable kernel is safe Rust and runs anywhere;
+//! the others are tested against it.
 //!
-//! Where whole rows change places, as in a channel shuffle, the plan is also a [`Gather`]: a list that says which row comes from where.
+//! If whole rows change places, as in a channel shuffle, the plan can also be a [`Gather`]: a list that says which row comes from
+//! where.
 //!
-//! A [`relayout()`] moves between [`Order`]s of digits instead: blocked, padded, with segments. A [`StridedCopy`] moves between two
-//! views of storages, such as a slice and its place in a concatenation. A [`Kernel`] is one of these with its loops chosen for this
-//! machine and for data in or out of the caches; [`View`] is the typed way in, [`field`] tensors that a program indexes without
-//! knowing how they lie, and [`mod@bench`] the stopwatch.
+//! What else there is:
 //!
-//! What is contiguous, the same storage, free or a copy is answered by [`StorageView`] and [`FreeOrCopy`] of the layout algebra, here
-//! as in the optimizer. Buffers are plain bytes, of any alignment. The crate knows nothing of graphs, names or files.
+//! - [`relayout()`] moves between [`Order`]s of digits: blocked, padded, with segments.
+//! - [`StridedCopy`] moves between two views of storages, such as a slice and its place in a concatenation.
+//! - [`Kernel`] is one of these movements, with its loops chosen for this machine and for data in or out of the caches.
+//! - [`View`] is a typed view, and [`field`] has tensors that a program indexes without knowing how they lie.
+//! - [`mod@bench`] measures times.
+//!
+//! [`StorageView`] and [`FreeOrCopy`] of the layout algebra decide, here as in the optimizer, what is contiguous, what shares a
+//! storage, what is free and what is a copy. Buffers are plain bytes, of any alignment. The crate knows nothing of graphs, names
+//! or files.
 
 pub mod bench;
 mod copy;

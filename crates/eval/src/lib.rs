@@ -1,4 +1,4 @@
-//! Evaluating ops on constants, with the bits that a runtime gets.
+//! Evaluates ops on constants. The results have the bits that every runtime computes.
 //!
 //! ```
 //! use relayout_eval::{Binary, decode, encode};
@@ -10,11 +10,12 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! A [`Step`] is one op with everything but its operands known; [`Computed`] is a constant whose bytes are a step's result,
-//! made when they are asked for. Arithmetic is done in the type in which the op does it, one rounding per op.
+//! A [`Step`] is one op with its attributes; its operands are given later. [`Computed`] is a constant whose bytes are the result
+//! of a step; they are computed when they are asked for. Arithmetic is done in the type in which the op does it, with one
+//! rounding per op.
 //!
-//! Absent: ops whose last bit depends on the library that computes them (Exp, Erf, sums, Pow where it rounds), strings, complex numbers and
-//! elements that do not fill a byte, of which only views are taken.
+//! Absent: ops whose last bit depends on the library that computes them (Exp, Erf, sums, Pow where it rounds). Of strings,
+//! complex numbers and elements that do not fill a byte only views are evaluated.
 
 mod affine;
 mod arith;

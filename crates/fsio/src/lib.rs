@@ -1,4 +1,4 @@
-//! Files and folders: read, mapped and replaced, so that nobody waits for ever and nothing is lost.
+//! Reads, maps and replaces files and folders, so that no read waits for ever and no file is lost.
 //!
 //! ```
 //! use relayout_fsio::{Output, read_text};
@@ -16,7 +16,7 @@
 //! - [`Place`] does the same for a folder.
 //! - [`Inside`] reads the files of a folder that a stranger made: it follows no link and leaves the folder in no other way.
 //!
-//! What is absent: the permissions of a replaced file are not kept, and nothing is flushed to the disk unless asked.
+//! Absent: the permissions of a replaced file are not kept, and nothing is flushed to the disk unless the caller asks for it.
 
 mod error;
 mod inside;

@@ -1,4 +1,4 @@
-//! The ground of relayout: operator graph, layout algebra, op signatures.
+//! The base of relayout: operator graph, layout algebra, op signatures.
 //!
 //! ```
 //! use relayout_ir::layout::Layout;
@@ -11,13 +11,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! **Shape is logical, layout is physical.** A value has a logical shape in ONNX axis order and never loses it; its layout says
-//! how those axes lie in memory and is part of what a value is. No pass permutes a shape, so an axis number always means the
-//! same axis; only the exporter writes physical shapes.
+//! **Shape is logical, layout is physical.** A value has a logical shape in ONNX's axis order and never loses it. Its layout says
+//! how those axes lie in memory. No pass permutes a shape, so an axis number always means the same axis. Only the exporter writes
+//! physical shapes.
 //!
 //! **Views are metadata, [`Op::Relayout`](graph::Op::Relayout) is the only data movement.** A Transpose renames axes, a Reshape
-//! respells them; where the result's layout is the view of the operand's, neither moves a byte. A Transpose whose result has
-//! another layout than that is a move, exactly as in ONNX.
+//! splits and joins them. If the layout of the result is the view of the operand's layout, neither moves a byte. A Transpose
+//! whose result has another layout is a move, as in ONNX.
 //!
 //! **One signature per op.** See [`op`] for the table and [`form`] for what follows from a signature.
 //!

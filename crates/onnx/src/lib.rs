@@ -14,8 +14,10 @@
 //! # Ok::<(), relayout_onnx::error::Error>(())
 //! ```
 //!
-//! [`mod@file`] opens a model and [`mod@write`] writes one, both without copying weights; [`import`] and [`export`] go between
-//! messages and graph, and [`inline`] writes out calls of a model's own functions and puts them back.
+//! - [`mod@file`] opens a model and [`mod@write`] writes one, both without copying weights.
+//! - [`import`] makes a graph of messages, and [`export`] makes messages of a graph.
+//! - [`inline`] writes out calls of a model's own functions and puts them back.
+//! - [`dialect`] has the functions of domain `relayout`.
 
 pub mod dialect;
 pub mod error;

@@ -1,4 +1,4 @@
-//! `audit`: what the moves of a model cost and what they would have to cost, without rewriting it.
+//! `audit` says what the moves of a model cost and what they need to cost at least. It rewrites nothing.
 
 use crate::certificate::decide;
 use crate::error::Error;
@@ -22,7 +22,7 @@ pub const AUDIT_SCHEMA: u32 = 2;
 /// How many moves get the price of each way out unless the options say otherwise.
 const PRICED: usize = 32;
 
-/// What there is to say of the moves of a model.
+/// What an audit says about the moves of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Audit {
@@ -36,18 +36,18 @@ pub struct Audit {
     pub hints: BTreeMap<String, i64>,
     /// The model's moves.
     pub moves: Traffic,
-    /// What they cost together for each run; those that could not be priced left out.
+    /// What they cost together in each run. Moves that could not be priced are left out.
     pub moves_ns: u64,
-    /// What everything that could be decided costs as the model has it: its moves, and its nodes as far as they could run
-    /// otherwise. `None` where the target has no price for something that the model does.
+    /// The cost of the model as it is: its moves, and its nodes as far as they could run otherwise. `None` if the target has no
+    /// price for something in the model.
     pub predicted_ns: Option<u64>,
-    /// What it costs at least, whatever is decided: proven for these rules, candidates, sizes and costs.
+    /// The least cost that any decision can reach. It is proven for these rules, candidates, sizes and costs.
     pub floor_ns: u64,
-    /// What the best decision found costs, and the moves that it has.
+    /// The cost of the best decision that was found.
     pub best_ns: u64,
     /// Its moves.
     pub best: Traffic,
-    /// The moves that [`optimize`](crate::optimize) would leave in its first round, whose rules also take nodes away, fuse and fold.
+    /// The moves that [`optimize`](crate::optimize) would leave in its first round. Its rules also remove, fuse and fold nodes.
     pub optimized: Traffic,
     /// How the decision was found.
     pub solve: SolveRecord,
@@ -62,11 +62,11 @@ pub struct Audit {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Fate {
-    /// It is gone, or others do its work.
+    /// It is gone, or other moves replace it.
     Goes,
-    /// It moves a constant, which can be stored otherwise.
+    /// It moves a constant, which can be stored in the other layout.
     Folds,
-    /// Layouts alone leave it; where nodes are rewritten as well, it is gone, or others do its work.
+    /// Layouts alone can't avoid it. If nodes are rewritten too, it is gone, or other moves replace it.
     Rewritten,
     /// It stays.
     Stays,
@@ -80,12 +80,12 @@ pub struct AuditedMove {
     pub path: String,
     /// What becomes of it.
     pub fate: Fate,
-    /// The move, its sides, its price and, if it stays, what it would take for it to go.
+    /// The move, its two sides, its price, and if it stays, what it would take to avoid it.
     #[serde(flatten)]
     pub record: MoveRecord,
 }
 
-/// Audits a model: its nodes stay what they are, only the layouts of its values are decided.
+/// Audits a model. Its nodes stay as they are; only the layouts of its values are decided.
 ///
 /// # Errors
 /// As of [`optimize`](crate::optimize).
@@ -259,8 +259,8 @@ impl<'o> MovesAt<'o> {
 }
 
 impl Audit {
-    /// How far what is predicted lies above the floor, in percent of the floor; infinite above a floor of nothing. `None` where
-    /// nothing is predicted.
+    /// How far the predicted cost lies above the floor, in percent of the floor; infinite if the floor is 0. `None` if there is
+    /// no prediction.
     pub fn excess_percent(&self) -> Option<f64> {
         let more = self.predicted_ns?.saturating_sub(self.floor_ns);
         Some(match (more, self.floor_ns) {

@@ -1,4 +1,5 @@
-//! Certificates of decisions: made with a model, checked with it again by somebody who does not trust the solver.
+//! Certificates prove how good a decision is. They are made with a model, and checked with the model, without trusting the
+//! solver.
 
 use crate::error::Error;
 use crate::model::Model;
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 
 pub use relayout_passes::decide::solve::certificate::{Certificate, CertificateError, Checked};
 
-/// A certificate with what it is about, as it is stored.
+/// A certificate and what it is about, as it is stored in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CertificateFile {
@@ -39,7 +40,7 @@ pub fn certify(model: &Model, target: &dyn Target, options: &Options) -> Result<
     })
 }
 
-/// Poses the decision of a model again and checks a certificate against it, without solving anything.
+/// Poses the problem of a model again and checks a certificate against it, without solving anything.
 ///
 /// # Errors
 /// [`Error::Certificate`] if it does not hold; else as of [`optimize`](crate::optimize).
@@ -52,8 +53,8 @@ pub fn check_certificate(
     Ok(certificate.check(&problem(model, target, options)?)?)
 }
 
-/// The decision of a model as [`optimize`](crate::optimize) poses it in its first round: every variable and every state, nothing
-/// merged, pinned or solved. For other solvers, and for checks of ours.
+/// The problem of a model as [`optimize`](crate::optimize) poses it in its first round: every variable and every state, nothing
+/// merged, pinned or solved. It is for other solvers, and for checks of our own.
 ///
 /// # Errors
 /// As of [`optimize`](crate::optimize).

@@ -1,4 +1,4 @@
-//! What can go wrong. Every message names the file, node or tensor, and fits one line.
+//! Errors of this library. Every message names the file, node or tensor, and fits one line.
 
 use relayout_onnx::export::ExportError;
 use relayout_onnx::import::ImportError;
@@ -20,16 +20,16 @@ pub enum Error {
         /// Every problem.
         source: ImportError,
     },
-    /// A pass failed; the fault is the program's, and nothing was written.
+    /// A pass failed. The fault is the program's; nothing was written.
     #[error(transparent)]
     Pass(#[from] PassError),
     /// The result can't be written as ONNX.
     #[error(transparent)]
     Export(#[from] ExportError),
-    /// Layouts of inputs and outputs that can't be had.
+    /// Layouts of inputs and outputs that are not possible.
     #[error(transparent)]
     Io(#[from] crate::io::IoError),
-    /// A file in the operators of another target, or for other options of the same.
+    /// A file that was made for another target, or for other options of the same one, in operators that are not standard.
     #[error(
         "{file} was made for target {made_for}, so it can't be optimized for {asked}; optimize the model that it was made from"
     )]
@@ -41,7 +41,7 @@ pub enum Error {
         /// What was asked for.
         asked: String,
     },
-    /// A graph of which no plan can be made.
+    /// A graph for which no plan can be made.
     #[error(transparent)]
     Plan(#[from] crate::plan::PlanError),
     /// A certificate does not hold.

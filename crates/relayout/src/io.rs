@@ -1,7 +1,7 @@
-//! The contract with the caller: inputs that come, and outputs that are wanted, in another order than the model has them.
+//! Inputs that the caller feeds, and outputs that the caller takes, in another order than the model has them.
 //!
-//! An end is spelled `NAME:FROM->TO`: `FROM` has one letter for each axis that the model has, in its order, and `TO` says in the
-//! same letters how the file will take or leave it. A file says what became of its ends in its metadata, see [`IoRecord`].
+//! An end is spelled `NAME:FROM->TO`. `FROM` has one letter for each axis of the model, in the model's order. `TO` says in the
+//! same letters how the file will take or give it. The metadata of a file records which ends were changed, see [`IoRecord`].
 
 use relayout_ir::graph::{Graph, Op, ValueId};
 use relayout_ir::layout::{Factor, Layout, LayoutNames};
@@ -126,7 +126,7 @@ pub struct IoRecord {
     pub from: String,
     /// The layout in these letters.
     pub to: String,
-    /// The order was free, and this is what was chosen.
+    /// Whether the order was free, and the optimizer chose this one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub chosen: bool,
 }
@@ -154,11 +154,11 @@ impl IoRecord {
     }
 }
 
-/// What is wrong with a contract.
+/// What is wrong with the layout of an input or output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IoError {
-    /// The text says nothing.
+    /// The text is not `NAME:FROM->TO`.
     #[error("`{text}` is no layout of an input or output: {why}")]
     Malformed {
         /// The text.
@@ -166,7 +166,7 @@ pub enum IoError {
         /// What is wrong with it.
         why: String,
     },
-    /// One end twice.
+    /// An end has two layouts.
     #[error("{end} `{name}` is given two layouts; give it one")]
     Twice {
         /// Which side.

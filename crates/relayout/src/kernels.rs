@@ -1,12 +1,12 @@
 //! CUDA kernels for the moves that a graph has left.
 //!
-//! [`kernels`] looks at every node of a graph that moves bytes, bodies included, plans the movement and has its kernel generated.
-//! The result is a [`Manifest`] and the files that it names: a `.cu` with the source, a `.json` with how to start it. A kernel that
-//! several moves need is there once. A shape of numbers stands in the source; one with symbols is in the launch's arguments,
-//! worked out for the sizes that the manifest says, and a kernel of the same name serves every size that generates it.
+//! [`kernels`] plans every move of a graph, bodies included, and generates its kernel. The result is a [`Manifest`] and the files
+//! that it names: a `.cu` file has the source of a kernel, a `.json` file says how to start it. A kernel that several moves need
+//! is there once. Numeric shapes are in the source. Symbolic shapes are arguments of the launch, computed for the sizes in the
+//! manifest; one kernel serves every size for which the same name is generated.
 //!
-//! What has no kernel (no elements, strings, elements smaller than a byte, padding in an unusual place) is in the manifest with the
-//! reason. The same graph and options give the same bytes.
+//! Some moves have no kernel: no elements, strings, elements smaller than a byte, padding in an unusual place. The manifest lists
+//! them with the reason. The same graph and options give the same bytes.
 
 mod planned;
 
@@ -59,7 +59,7 @@ impl KernelOptions {
     }
 }
 
-/// Which moves there are and which kernel each has.
+/// The moves of a graph, and the kernel of each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Manifest {
@@ -109,7 +109,7 @@ pub struct MoveKernel {
     pub plan: Option<String>,
     /// The kernel's name.
     pub kernel: Option<String>,
-    /// The file that says how to start it.
+    /// The file that says how to start the kernel.
     pub launch: Option<String>,
     /// Why there is no kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -185,7 +185,8 @@ impl Kernels {
     }
 }
 
-/// Kernels for every move of a graph that went through the passes: [`crate::Optimized::graph`], or what [`crate::optimize_graph`] gives.
+/// Makes kernels for every move of a graph that went through the passes: [`crate::Optimized::graph`], or the result of
+/// [`crate::optimize_graph`].
 pub fn kernels(graph: &Graph, options: &KernelOptions) -> Kernels {
     let hints = Hints::new(&options.dims, graph);
     let mut made =

@@ -1,7 +1,7 @@
 //! relayout: a layout optimizer for ONNX models.
 //!
-//! It decides how every tensor of a graph lies in memory, moves data only where that pays, re-lays weights at compile time and
-//! says why each move that is left is left.
+//! It decides how every tensor of a graph lies in memory and moves data only where that pays. It re-lays weights at compile time,
+//! and says why each remaining move is there.
 //!
 //! ```no_run
 //! use relayout::{Model, Options, optimize, target};
@@ -14,15 +14,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Embedders that do not come from ONNX build a graph with [`GraphBuilder`] and call [`plan_graph`], which says what was decided
-//! in their own ids, or [`optimize_graph`], which gives a graph back; [`Model::of_graph`] makes a file of it. A target of their own is
-//! a [`Target`]: the crate in `examples/own-target` brings a blocked layout, two forms and a pass.
+//! If your models are not ONNX files, build a graph with [`GraphBuilder`]. Then call [`plan_graph`], which says in your own ids
+//! what was decided, or [`optimize_graph`], which returns a graph. [`Model::of_graph`] makes a model of a graph. For a target of
+//! your own implement [`Target`]: the crate in `examples/own-target` has a blocked layout, two forms and a pass.
 //!
-//! [`Model::from_bytes`] reads a model from memory, and [`Model::from_bytes_with`] one whose external data a function gives. Feature
-//! `prost` makes the messages of a model public (`relayout::proto`), and feature `onnx-protobuf` brings those of the crate of that name:
-//! with either, a [`Model`] is made of messages with `try_from`, and a model or an [`Optimized`] becomes messages with `try_into`.
+//! [`Model::from_bytes`] reads a model from memory. [`Model::from_bytes_with`] also gets the external data from a function.
+//! Feature `prost` makes the messages of a model public (`relayout::proto`). Feature `onnx-protobuf` uses the messages of the
+//! crate of that name. With either, `try_from` makes a [`Model`] of messages, and `try_into` makes messages of a model or an
+//! [`Optimized`].
 //!
-//! The root has what most callers need: models, options, the functions, and their results. All else stands in modules:
+//! The root has what most callers need: models, options, the functions, and their results. Everything else is in modules:
 //!
 //! | module | what it has |
 //! |---|---|

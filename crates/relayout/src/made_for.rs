@@ -1,4 +1,4 @@
-//! Files that were made for a target before. Where its operators are not standard ones, there is nothing to decide again.
+//! Recognises files that were made for a target before. If their operators are not standard, nothing can be decided again.
 
 use crate::error::Error;
 use crate::io::{IoError, IoRecord, Wishes, met, property};

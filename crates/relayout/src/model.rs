@@ -1,4 +1,4 @@
-//! A model, opened: its file and its graph.
+//! An opened model: its file and its graph.
 
 use crate::error::Error;
 use bytes::Bytes;
@@ -38,11 +38,12 @@ impl Model {
         Model::of(ModelFile::from_bytes(bytes, dir)?, "the model")
     }
 
-    /// Reads a model from memory whose external data `read` gives: the whole of what a location names. It is asked once for each
-    /// location, in the order of the tensors; the location is spelled as in the model, is relative and has no `..`.
-    /// [`std::io::ErrorKind::NotFound`] says that the data is missing: such a model can be looked at, but not written.
+    /// Reads a model from memory, and its external data from `read`. `read` gets a location and returns everything that is stored
+    /// there. It is called once for each location, in the order of the tensors. The location is spelled as in the model, is
+    /// relative and has no `..`. [`std::io::ErrorKind::NotFound`] means that the data is missing: such a model can be looked at,
+    /// but not written.
     ///
-    /// What is written later has the data in it or beside it, as for any model with external data.
+    /// A result that is written later has the data in it or beside it, as for any model with external data.
     ///
     /// ```
     /// # fn fetch(name: &str) -> std::io::Result<Vec<u8>> { std::fs::read(name) }
@@ -58,10 +59,12 @@ impl Model {
         Model::of(ModelFile::from_bytes_with(bytes, read)?, "the model")
     }
 
-    /// A model of a graph that does not come from a file: that of [`GraphBuilder`](crate::GraphBuilder), say. Values are row-major.
+    /// Makes a model of a graph that does not come from a file, such as that of a [`GraphBuilder`](crate::GraphBuilder). Values
+    /// are row-major.
     ///
     /// # Errors
-    /// [`Error`] where the graph holds what can't be written: bodies, constants without bytes, inputs and outputs that are no tensors.
+    /// [`Error`] if the graph has something that can't be written: bodies, constants without bytes, inputs and outputs that are
+    /// no tensors.
     pub fn of_graph(graph: &Graph) -> Result<Model, Error> {
         let bytes = fresh(graph).map_err(|e| match e {
             FreshError::File(e) => Error::File(e),
@@ -86,7 +89,7 @@ impl Model {
         self.file.path()
     }
 
-    /// How messages call it.
+    /// Its name in messages.
     pub(crate) fn label(&self) -> String {
         self.path().map_or_else(|| "the model".to_owned(), |path| path.display().to_string())
     }

@@ -1,4 +1,4 @@
-//! `optimize`: a model in, a model and a report out.
+//! `optimize` takes a model and returns a model and a report.
 
 use crate::error::Error;
 use crate::io::{IoLayout, IoRecord, Wishes, declare, records_of};
@@ -36,10 +36,10 @@ pub struct Options {
     pub inputs: Vec<IoLayout>,
     /// Layouts in which the caller takes outputs.
     pub outputs: Vec<IoLayout>,
-    /// Inputs and outputs that are not named may lie in any order of whole axes, whichever is cheapest.
+    /// Whether inputs and outputs that are not named may lie in any order of whole axes, whichever is cheapest.
     pub free_io: bool,
-    /// For how many of the moves that are left the report says what it would take for them to go, the dearest first: each
-    /// takes a few decisions of the whole model.
+    /// For how many of the remaining moves the report says what it would take to avoid them, the dearest first. Each takes a few
+    /// decisions about the whole model.
     pub price_moves: usize,
 }
 
@@ -72,7 +72,7 @@ impl Options {
         self
     }
 
-    /// With inputs and outputs in whatever order of whole axes is cheapest, but for those that are named.
+    /// With inputs and outputs in whatever order of whole axes is cheapest, except those that are named.
     #[must_use]
     pub fn free_io(mut self) -> Options {
         self.free_io = true;
@@ -134,8 +134,8 @@ pub struct Optimized<'m> {
 /// A second look at the result finds nothing, as a rule; more rounds than this are never needed, and none makes it dearer.
 const ROUNDS: usize = 8;
 
-/// Optimizes a model for a target. Each round's result is looked at again until nothing changes, so that optimizing the
-/// output changes nothing.
+/// Optimizes a model for a target. The result of each round is optimized again until nothing changes. So optimizing the output
+/// changes nothing.
 ///
 /// # Errors
 /// [`Error`]; nothing is written by this function.
@@ -385,7 +385,7 @@ impl Optimized<'_> {
         Ok(())
     }
 
-    /// Writes the model to a stream. External data goes into the model.
+    /// Writes the model to a stream. External data is stored in the model itself.
     ///
     /// # Errors
     /// [`Error`].
@@ -434,8 +434,8 @@ impl Optimized<'_> {
 
 /// The parts of a result, for those who write it themselves.
 impl Optimized<'_> {
-    /// The messages of the result with how each of their values is stored, and the payloads of earlier rounds. Calls of the
-    /// model's own functions are written out. A tensor whose data is no payload has it in [`Optimized::file`].
+    /// The messages of the result, how each of their values is stored, and the payloads of earlier rounds. Calls of the model's
+    /// own functions are written out. If the data of a tensor is no payload, it is in [`Optimized::file`].
     ///
     /// # Errors
     /// [`Error::Export`].
@@ -446,7 +446,7 @@ impl Optimized<'_> {
         Ok((exported, self.result.as_ref().map(|r| &r.payloads)))
     }
 
-    /// The file that the result was made from: the data that no pass touched is there.
+    /// The file that the result was made from. It holds the data that no pass touched.
     pub fn file(&self) -> &ModelFile {
         &self.source.file
     }

@@ -1,11 +1,15 @@
-//! A plan: what was decided for a graph, in the ids of the program that the graph comes from.
+//! A plan says what was decided for a graph, in the ids of the program that the graph comes from.
 //!
-//! Nothing of the graph is taken away or replaced: every node and every value that the embedder knows is spoken of, in its own
-//! ids ([`Ids`]), and what has to be done beside them is listed. A plan is plain data: it can be written down, sent and read.
+//! Nothing of the graph is removed or replaced. The plan has every node and every value that the embedder knows, by the
+//! embedder's ids ([`Ids`]), and lists what has to be added. A plan is plain data, so it can be stored and sent.
 //!
-//! To carry it out: give each value the storage shape of its layout; repack [`constants`](GraphPlan::constants) and make
-//! [`relayouts`](GraphPlan::relayouts) for those who read them; do with each node what its [`Action`] says, its attributes as
-//! they are now. Shapes in a plan are storage shapes; layouts speak of the logical axes, which no plan changes.
+//! To carry out a plan:
+//!
+//! 1. Give each value the storage shape of its layout.
+//! 2. Repack [`constants`](GraphPlan::constants), and make [`relayouts`](GraphPlan::relayouts) for their readers.
+//! 3. Do with each node what its [`Action`] says, with the attributes in the plan.
+//!
+//! Shapes in a plan are storage shapes. Layouts are about the logical axes, which no plan changes.
 
 mod windows;
 
@@ -59,7 +63,7 @@ impl<V: Clone, N: Clone> Ids<V, N> {
         self.nodes.insert(n, id);
     }
 
-    /// Whether everything has an id that an embedder can have made.
+    /// Whether everything that an embedder can have made has an id.
     fn check(&self, graph: &Graph) -> Result<(), PlanError> {
         if let Some(v) = graph.values().find(|v| !self.values.contains_key(v)) {
             return Err(PlanError::NoId { what: format!("value `{}`", graph.value(v).name) });
@@ -99,12 +103,12 @@ pub enum PlanError {
         /// The target.
         target: String,
     },
-    /// An arrangement that can't be said.
+    /// An arrangement that a plan can't express.
     #[error("{node}: {why} (please report this)")]
     Unsayable {
         /// The node.
         node: String,
-        /// What can't be said.
+        /// What a plan can't express.
         why: String,
     },
 }
@@ -117,7 +121,7 @@ pub struct GraphPlan<V, N> {
     pub schema: u32,
     /// Name of the target.
     pub target: String,
-    /// Whether anything is to be done at all.
+    /// Whether there is anything to do.
     pub changed: bool,
     /// How each value lies where its producer, or the caller, leaves it. Values of unknown rank are left out.
     pub values: Vec<ValuePlan<V>>,
@@ -153,15 +157,15 @@ pub struct NodePlan<V, N> {
     pub action: Action,
     /// What it reads; `None` for operands that are left out, and for values of unknown rank.
     pub operands: Vec<Option<OperandPlan<V>>>,
-    /// Attributes that are other than before: axes by their new number, what a kernel asks for.
+    /// Attributes that change: axes with their new number, and attributes that a kernel needs.
     pub attributes: BTreeMap<String, AttrJson>,
-    /// Attributes that go.
+    /// Attributes to remove.
     pub removed: Vec<String>,
-    /// Operands that list axes, or something for each axis, and list it otherwise now.
+    /// Operands that list axes, or something for each axis, and now have another list.
     pub lists: Vec<ListPlan>,
-    /// The result lists extents (Shape): these places of the stored shape, in this order.
+    /// For a result that lists extents (Shape): which places of the stored shape it lists, in this order.
     pub extents: Option<Vec<usize>>,
-    /// Where a Slice, Split or Concat can do without a copy: its parts, as windows of the storage that they share.
+    /// For a Slice, Split or Concat that needs no copy: its parts, as windows of the storage that they share.
     #[serde(default)]
     pub windows: Vec<WindowPlan>,
 }
@@ -171,7 +175,7 @@ pub struct NodePlan<V, N> {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Action {
-    /// What it was, on operands that may be stored otherwise.
+    /// The op that it was, on operands that may have other layouts.
     Keep,
     /// A kernel of the target.
     Kernel {
@@ -202,8 +206,8 @@ pub struct OperandPlan<V> {
     pub value: V,
     /// The layout in which it is read: its own, or that of one of its copies.
     pub layout: Layout,
-    /// The shape that it is given for this reader, where that is not the shape with which it is stored: ops that align operands
-    /// at their end find its axes there.
+    /// The shape that this reader needs, if it is not the shape with which the value is stored. Ops that align operands at their
+    /// end find the axes by it.
     pub shape: Option<Vec<Dim>>,
 }
 
@@ -229,7 +233,7 @@ pub struct RelayoutPlan<V, N> {
     pub to: Layout,
     /// The shape with which the copy is stored.
     pub shape: Vec<Dim>,
-    /// The value is known at compile time, as views of constants are, so that the copy can be made then.
+    /// Whether the value is known at compile time, such as a view of a constant. The copy can then be made at compile time.
     pub constant: bool,
     /// Readers of the copy.
     pub users: Vec<User<N>>,
@@ -245,11 +249,11 @@ pub struct ConstantPlan<V, N> {
     pub value: V,
     /// Its extents; it is row-major.
     pub extents: Vec<i64>,
-    /// How it is stored from now on; pad slots are zeros.
+    /// How it is stored from now on; padding slots are zeros.
     pub to: Layout,
     /// The shape with which it is stored then.
     pub shape: Vec<Dim>,
-    /// Readers that take it so. Others read it as it is.
+    /// Readers that read it in this layout. Others read it as it is.
     pub users: Vec<User<N>>,
     /// Places among the outputs of the graph that are it.
     pub outputs: Vec<usize>,
@@ -267,7 +271,7 @@ pub enum ListPlan {
         /// The list.
         values: Vec<i64>,
     },
-    /// It is computed at run time, and these of its entries are taken in this order.
+    /// The list is computed at run time. Take these of its entries, in this order.
     Picked {
         /// The operand.
         slot: usize,
@@ -286,10 +290,10 @@ pub struct OutputPlan<V> {
     pub layout: Option<Layout>,
 }
 
-/// Decides the layouts of a graph and says what is to be done, in the ids of the embedder. The report says why.
+/// Decides the layouts of a graph and says what to do, in the ids of the embedder. The report says why.
 ///
 /// # Errors
-/// [`Error::Plan`] for graphs and targets of which a plan can't be made, [`Error::Io`], [`Error::Pass`].
+/// [`Error::Plan`] for graphs and targets for which no plan can be made, [`Error::Io`], [`Error::Pass`].
 pub fn plan_graph<V: Clone, N: Clone>(
     graph: &Graph,
     ids: &Ids<V, N>,

@@ -1,4 +1,4 @@
-//! What `optimize` did, from the records that the passes keep.
+//! The report of `optimize`, made from the records that the passes keep.
 
 use crate::io::IoRecord;
 use crate::optimize::rules;
@@ -26,7 +26,7 @@ pub struct Report {
     pub cost_source: String,
     /// Whether the model changed.
     pub changed: bool,
-    /// The file was made for this target before, in operators that are not standard: nothing was decided.
+    /// Whether the file was made for this target before, in operators that are not standard. If so, nothing was decided.
     pub settled: bool,
     /// Inputs and outputs that are stored otherwise than in the model that the result was made from.
     pub io: Vec<IoRecord>,
@@ -40,7 +40,7 @@ pub struct Report {
     pub folded: usize,
     /// How the decision was found, in the first round.
     pub solve: SolveRecord,
-    /// Nodes that rewrites took away, or tensors that they say otherwise, by the rewrite's name.
+    /// Nodes that rules removed, or tensors that they wrote in another form, by the name of the rule.
     pub rewrites: BTreeMap<String, usize>,
     /// Per graph: the main one, then bodies.
     pub graphs: Vec<GraphRecord>,
@@ -127,7 +127,7 @@ impl Report {
         format!("within {gap:.1} % of the optimum among the candidates")
     }
 
-    /// The whole report for people: what it was, what it is, and why each move that is left is left.
+    /// The whole report for people: the moves before, the moves after, and why each remaining move is there.
     pub fn explain(&self) -> String {
         let mut text = format!("{}\n", self.summary());
         if !self.hints.is_empty() {

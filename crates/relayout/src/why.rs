@@ -1,4 +1,4 @@
-//! Why one value lies as it does.
+//! Says why a value has its layout.
 
 use crate::certificate::with_decision;
 use crate::error::Error;
@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 pub use relayout_passes::decide::{Alternative, Side, Why};
 
-/// What there is to say of a value, in every graph that has one of its name.
+/// What is known about a value, in every graph that has a value of this name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Explained {
@@ -22,12 +22,12 @@ pub struct Explained {
     pub cost_source: String,
     /// How the decision was found.
     pub solve: SolveRecord,
-    /// The place of each graph (empty: the main one) and what there is to say of its value.
+    /// Each graph, by its place (empty for the main one), and what is known about its value.
     pub values: Vec<(String, Why)>,
 }
 
-/// Explains a value by its name: who makes and who reads it, which layouts it could have and what each would cost, with all
-/// other nodes decided anew.
+/// Explains a value by its name: who makes it, who reads it, which layouts it could have, and what each would cost. Each cost
+/// comes from solving again.
 ///
 /// # Errors
 /// [`Error::UnknownValue`] if there is none; else as of [`optimize`](crate::optimize).

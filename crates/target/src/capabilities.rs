@@ -1,4 +1,4 @@
-//! What a target's files and runtime are like, one fact per field.
+//! Properties of a target's files and runtime, one per field.
 
 use relayout_ir::storage::StorageRule;
 
@@ -16,12 +16,12 @@ pub struct Capabilities {
     pub calls_functions: bool,
     /// Its files can be written as bundles.
     pub bundles: bool,
-    /// What it costs is known for any size, so a decision is checked at half and double of the size hints. Costs that were measured
-    /// about the hints say little far from these.
+    /// Its costs are good at any size, so a decision is checked at half and double of the size hints. Costs that were measured
+    /// near the hints say little far from them.
     pub checks_sizes: bool,
     /// A region may move more bytes than the input did where that is cheaper.
     pub may_move_more: bool,
-    /// Layouts that it decides can be listed without writing its forms.
+    /// A plan can list the decided layouts without writing its forms.
     pub plans: bool,
 }
 

@@ -1,11 +1,11 @@
 //! The price of a choice.
 //!
 //! A [`Cost`] is whole units of whatever the target counts (nanoseconds, bytes) in a `u64`. It is an integer because sums of
-//! floats depend on their order, and the same input must give the same bytes. Addition saturates, so a sum never wraps into a
-//! bargain, and the top value is reserved: [`Cost::INFINITE`] says "there is no such way" and absorbs whatever is added to it.
-//! Finite costs whose sum reaches the top become infinite as well: 584 years of nanoseconds are as good as never.
+//! floats depend on their order, and the same input must give the same bytes. Addition saturates, so a sum never wraps to a small
+//! number. The top value is reserved: [`Cost::INFINITE`] means that there is no such way, and stays infinite whatever is added.
+//! Finite costs whose sum reaches the top (584 years of nanoseconds) become infinite too.
 //!
-//! Absent on purpose: subtraction. Where a solver needs differences it widens first.
+//! Absent on purpose: subtraction. A solver that needs differences widens first.
 
 use std::fmt;
 use std::iter::Sum;

@@ -1,7 +1,7 @@
 //! Forms: ways in which a target runs a piece of the graph.
 //!
-//! A form says in one place what it stands in for, in which layouts it runs and at what cost, and which nodes it is written with. The
-//! decision chooses among the offers of all forms; what was chosen is written by the form that offered it.
+//! A form says in one place which ops it stands in for, in which layouts it runs, at what cost, and with which nodes it is
+//! written. The decision chooses among the offers of all forms. The form that made the chosen offer writes it.
 
 use crate::{Cost, Fragment, NodeQuery, PassError, Refused, Rule};
 use relayout_ir::attr::{Attr, Attrs};
@@ -13,36 +13,37 @@ pub type Candidates<'a, 'c> = &'a dyn Fn(ValueId) -> &'c [relayout_ir::layout::L
 
 /// One way in which a target runs a piece of the graph: an op, or one raised op that stands for several.
 pub trait Form: Send + Sync {
-    /// Name: what it is called in records, unique within its target.
+    /// Its name in records, unique within its target.
     fn name(&self) -> &'static str;
 
     /// The ops that it may stand in for, by their names in the standard or in [`relayout_ir::raised`].
     fn of(&self) -> &'static [&'static str];
 
-    /// Layouts of the ends, each with what it costs; empty where the form does not apply. Whatever is offered can be written.
+    /// Offers for a node: layouts of operands and results, each with its cost. Empty if the form does not apply. Every offer must
+    /// be one that can be written.
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer>;
 
-    /// Offers beyond these, for layouts that ops around the node ask for.
+    /// More offers, for layouts that ops around the node ask for.
     fn offers_among(&self, _q: &NodeQuery<'_>, _candidates: Candidates<'_, '_>) -> Vec<Offer> {
         Vec::new()
     }
 
-    /// What the piece costs as ONNX has it, which offers are held against; `None` if this form does not know.
+    /// What the piece costs as ONNX has it; offers are compared with it. `None` if this form does not know.
     fn plain(&self, _q: &NodeQuery<'_>) -> Option<Cost> {
         None
     }
 
-    /// The piece of several nodes, the last of which is this one, that becomes one raised op while layouts are decided. Where no offer
-    /// for that is chosen, the nodes are put back as they were.
+    /// The piece of several nodes that ends with this node, as one raised op while layouts are decided. If no offer for that op
+    /// is chosen, the nodes are put back as they were.
     fn raises(&self, _graph: &Graph, _n: NodeId) -> Option<Raise> {
         None
     }
 
-    /// The nodes that take the piece's place, for an offer of several nodes. A form is not asked for an offer that is one op: that offer
-    /// says by [`Offer::becomes`] what it is.
+    /// The nodes that replace the piece, for an offer of several nodes. It is not called for an offer of one op, which has that
+    /// op in [`Offer::becomes`].
     ///
     /// # Errors
-    /// [`Refused`], which is a fault of the form: what can't be written must not be offered.
+    /// [`Refused`]. That is a fault of the form: it must not offer what it can't write.
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
         Err(Refused::new(piece, &format!("has form {}, which does not say how it is written", self.name())))
     }
@@ -59,8 +60,8 @@ pub struct Offer {
     pub cost: Cost,
     /// What the node becomes, if that is one op of the same operands.
     pub becomes: Option<Become>,
-    /// Whether elements are multiplied by zeros that the standard op does not have: the same numbers, unless one is infinite or
-    /// NaN. Not taken where every bit has to stay.
+    /// Whether elements are multiplied by zeros that the standard op does not have. The results are the same unless an element is
+    /// infinite or NaN. Such an offer is not taken where every bit has to stay.
     pub adds_zeros: bool,
 }
 
@@ -71,7 +72,7 @@ pub struct Become {
     pub op: OpName,
     /// Version of its operator set.
     pub opset: i64,
-    /// The operands that it takes, by the slots that they had, in its own order; all of them in theirs unless said.
+    /// The operands that it takes, as the slots that they had, in its own order; `None` for all of them in the same order.
     pub operands: Option<Vec<usize>>,
     /// Attributes that are set.
     pub set: Vec<(String, Attr)>,
@@ -92,7 +93,7 @@ pub struct Raise {
     pub operands: Vec<ValueId>,
 }
 
-/// A node whose form is to be written.
+/// A node, or the last one of several, in whose place a form is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'a> {
     /// The graph. Operands have the layouts in which the form reads them.
@@ -105,9 +106,9 @@ pub struct Piece<'a> {
     pub opset: i64,
 }
 
-/// Recognises pieces of several nodes that have another form, and writes them in it where a trial decision finds that cheaper.
+/// Recognises pieces of several nodes that have another form. They are written in that form if a trial decision finds it cheaper.
 pub trait Pieces: Sync {
-    /// The pieces of a graph, among nodes whose sums may be taken in another order, in topological order.
+    /// The pieces of a graph, in topological order. `nodes` are those whose sums may be taken in another order.
     fn find(&self, graph: &Graph, nodes: &[NodeId]) -> Vec<Box<dyn Spanning>>;
 
     /// The rules by which they are written.
@@ -119,16 +120,16 @@ pub trait Spanning {
     /// The node that leaves the result.
     fn last(&self) -> NodeId;
 
-    /// Makes the piece one raised op, the place of which is the last node's: in a copy of the graph, for a trial decision.
+    /// Makes the piece one raised op in the place of the last node. The graph is a copy, for a trial decision.
     fn raise(&self, graph: &mut Graph);
 
-    /// Takes the offer that was chosen for the raised op; whether it is one of another form than the file's.
+    /// Takes the offer that was chosen for the raised op. Returns whether its form is another than the file's.
     fn choose(&mut self, offer: &Offer) -> bool;
 
-    /// Reads other values in the place of those that pieces before it have replaced.
+    /// Replaces the values that it reads by those that earlier pieces put in their place.
     fn reads(&mut self, now: &dyn Fn(ValueId) -> ValueId);
 
-    /// Writes the other form; the result, and what took its place.
+    /// Writes the other form. Returns the old result and the value that replaces it.
     ///
     /// # Errors
     /// [`PassError`].

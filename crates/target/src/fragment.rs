@@ -121,8 +121,9 @@ impl Made {
 
 /// The nodes that take the place of a piece.
 ///
-/// Nodes are made in the order in which they are added. The piece's own node either becomes another op in its place, and keeps its
-/// results, or its readers read results of the fragment and it goes with what only it read.
+/// Nodes are made in the order in which they are added. There are two ways to replace the piece's own node: it becomes another op
+/// in its place and keeps its results, or its readers read results of the fragment. In the second case it is removed, with what
+/// only it read.
 #[derive(Clone, Debug)]
 pub struct Fragment {
     form: &'static str,
@@ -142,7 +143,7 @@ pub struct Fragment {
     exits: Vec<(ValueId, Operand)>,
 }
 
-/// What was written in the place of a piece, for reports and proofs.
+/// What replaced a piece, for reports and proofs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Written {
@@ -188,8 +189,8 @@ impl Fragment {
         format!("{}.{what}", self.base)
     }
 
-    /// Takes in a node that alone reads the piece's result, or that of the node that was taken in before: whoever reads `result` reads
-    /// the piece's result from now on, which takes over its name.
+    /// Takes in a node that is the only reader of the piece's result, or of the node taken in before. From then on the piece's
+    /// result has the readers and the name of `result`.
     pub fn take_in(&mut self, result: ValueId) {
         self.taken.push(result);
     }
@@ -234,8 +235,9 @@ impl Fragment {
         Made::op("", "Reshape", 0, [x, target]).in_layouts(vec![from], vec![to.declared()])
     }
 
-    /// Tells a node a list of integers that its op of version `opset` has in an attribute or in an operand: then as a constant that is
-    /// named after the piece's result and after `what`. It is left out where this version has no place for it.
+    /// Gives a node the list `what`. Depending on `opset` its op has that list in an attribute or in an operand. An operand
+    /// becomes a constant that is named after the piece's result and `what`. If this version has no place for the list, it is
+    /// left out.
     pub fn tell(&mut self, node: &mut Made, what: &str, numbers: &[i64], opset: i64) {
         let Op::Onnx(op) = &node.op else { return };
         match place_of(&op.name, what, opset) {
@@ -253,14 +255,14 @@ impl Fragment {
         self.becomes = Some(made);
     }
 
-    /// The piece's node becomes this op, whose result is declared as this. Nodes of the fragment that read the result of the piece
-    /// read it so; whoever read it before has to be given an [`exit`](Fragment::exit).
+    /// The piece's node becomes this op, and its result gets this type and layout. Nodes of the fragment that read the result
+    /// read it so. Give its other readers an [`exit`](Fragment::exit).
     pub fn become_op_of(&mut self, made: Made, ty: Type, layout: Layout) {
         self.becomes = Some(made);
         self.declared = self.result.map(|y| (y, ty, layout));
     }
 
-    /// Whoever read a result of the piece before reads this from now on, which takes over its name.
+    /// The readers of a result of the piece read this operand from then on, and it takes over the name of the result.
     pub fn exit(&mut self, result: ValueId, by: Operand) {
         self.exits.push((result, by));
     }

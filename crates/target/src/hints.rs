@@ -1,8 +1,8 @@
 //! Size hints: the numbers at which symbolic dims are priced.
 //!
-//! A decision has to hold for every size, so prices are compared at the hints and at half and double of them, or at the ends of
-//! a range; the report prints the hints it used. Defaults: 1 for a batch dim (a symbol that leads a graph input and appears nowhere else in the inputs), 64
-//! for others.
+//! A decision should be good at every size. So prices are compared at the hints and at half and double of them, or at the ends of
+//! a range. The report prints the hints that were used. Defaults: 1 for a batch dim (a symbol that leads a graph input and
+//! appears nowhere else in the inputs), 64 for others.
 
 use crate::Sizes;
 use relayout_ir::dim::Dim;

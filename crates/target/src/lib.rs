@@ -1,4 +1,4 @@
-//! Targets: what runs where in which layout, and at what cost.
+//! Targets: which ops run in which layouts, and at what cost.
 //!
 //! ```
 //! use relayout_ir::layout::Layout;
@@ -13,9 +13,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A target answers: what an op costs with its operands and results stored in given layouts, which kernels of its dialect can
-//! stand in for an op, what a move costs, and what it is called. Built-in targets are data files behind the trait; an embedder
-//! may implement it in code. Costs are [`Cost`]: integer nanoseconds, and `None` where there is no kernel.
+//! To write a target, implement [`Target`]. It answers
+//!
+//! - what an op costs with its operands and results in given layouts;
+//! - which forms can stand in for an op ([`Form`]);
+//! - what a move costs;
+//! - which passes it brings ([`Pass`]).
+//!
+//! Costs are [`Cost`]: integer nanoseconds. `None` means that there is no kernel.
 //!
 //! Absent: any knowledge of files, and any measuring.
 
@@ -74,7 +79,7 @@ pub struct OpQuery<'a> {
     pub outs: &'a [Layout],
     /// Bytes of operand 0 at the size hints.
     pub bytes: u64,
-    /// Bytes at the size hints of the operands and results that this order stores otherwise than ONNX's own.
+    /// Bytes, at the size hints, of the operands and results that are stored otherwise than in ONNX's own order.
     pub turned_bytes: u64,
 }
 
@@ -91,7 +96,7 @@ impl<'a> OpQuery<'a> {
     }
 }
 
-/// One op, for which kernels are sought.
+/// A node, for which forms are asked to make offers.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct NodeQuery<'a> {
@@ -212,7 +217,7 @@ pub trait Target: Sync {
         &[]
     }
 
-    /// What its files have to say about themselves beside the target's name, as metadata.
+    /// Metadata of its files, beside the target's name.
     fn metadata(&self) -> Vec<(String, String)> {
         Vec::new()
     }
@@ -220,7 +225,7 @@ pub trait Target: Sync {
     /// Cost of the standard op in these layouts; `None` where there is no kernel.
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost>;
 
-    /// Cost of the standard op as ONNX has it: what offers are held against.
+    /// Cost of the standard op as ONNX has it. Offers are compared with it.
     fn plain_cost(&self, query: &NodeQuery<'_>) -> Cost {
         forms_of(self.forms(), query).find_map(|form| form.plain(query)).unwrap_or(Cost::ZERO)
     }
@@ -230,8 +235,8 @@ pub trait Target: Sync {
         forms_of(self.forms(), query).flat_map(|form| form.offers(query)).collect()
     }
 
-    /// Offers beyond these for layouts of operands and results that ops around the node ask for: the candidates of a value, as far
-    /// as they are known.
+    /// More offers, for layouts that ops around the node ask for. `candidates` gives the candidates of an operand or result, as
+    /// far as they are known.
     fn offers_among(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
         forms_of(self.forms(), query).flat_map(|form| form.offers_among(query, candidates)).collect()
     }
@@ -241,8 +246,8 @@ pub trait Target: Sync {
         true
     }
 
-    /// Takes a file that was made for this target back to standard ops, for an audit to look at: the graph need not run any more.
-    /// `None` where nothing in it is of the target's dialect.
+    /// Turns a file that was made for this target back into standard ops, for an audit. The graph need not run any more. `None`
+    /// if nothing in it is of the target's dialect.
     ///
     /// # Errors
     /// [`PassError`].
@@ -253,8 +258,9 @@ pub trait Target: Sync {
     /// Cost of a move; `None` where the dialect has none.
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost>;
 
-    /// The layouts before and after each of several moves that together are faster than the one that is asked for; empty where
-    /// one is best. What lies between the end of one and the start of the next, and behind the last, moves no byte.
+    /// Several moves that together are faster than the one in the query, each as its layouts before and after. Empty if the one
+    /// move is best. Between the end of one move and the start of the next, and behind the last one, only views that move no byte
+    /// are needed.
     fn split_move(&self, _query: &MoveQuery<'_>) -> Vec<[Layout; 2]> {
         Vec::new()
     }
@@ -262,11 +268,11 @@ pub trait Target: Sync {
     /// Cost of a node that moves nothing, or of a few elements.
     fn view_cost(&self) -> Cost;
 
-    /// Cost of a node that passes once over its operands and results, this many bytes together: what is gained where an
-    /// element-wise op goes.
+    /// Cost of a node that passes once over its operands and results, which have this many bytes together. It is the gain where
+    /// an element-wise op is removed.
     fn pass_cost(&self, bytes: u64) -> Cost;
 
-    /// Cost of a node that writes this many bytes, in contiguous runs of `run` bytes as it reads them: Concat, Split, Slice, Gather.
+    /// Cost of a node that copies this many bytes in contiguous runs of `run` bytes: Concat, Split, Slice, Gather.
     fn copy_cost(&self, bytes: u64, _run: u64) -> Cost {
         self.pass_cost(bytes.saturating_mul(2))
     }

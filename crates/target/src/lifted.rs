@@ -1,4 +1,4 @@
-//! What a file of a target's dialect decided itself.
+//! What a file in a target's dialect had decided before it was read.
 
 use relayout_ir::graph::{NodeId, ValueId};
 use std::collections::BTreeSet;

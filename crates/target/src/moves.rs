@@ -1,11 +1,11 @@
-//! Moves: nodes that move bytes, of a graph whose layouts are written.
+//! Finds the nodes that move bytes, in a graph whose layouts are written.
 
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::same_bytes;
 
-/// What a node that moves bytes moves.
+/// The move that a node makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
     /// Its operand.
@@ -17,7 +17,7 @@ pub struct Moved {
     pub left: Layout,
 }
 
-/// What the node moves; `None` if it moves nothing. Of a graph that went through the passes.
+/// The move that a node makes; `None` if it moves nothing. The graph must have gone through the passes.
 pub fn moved(graph: &Graph, n: NodeId) -> Option<Moved> {
     let node = graph.node(n);
     let x = node.operand(0)?;

@@ -1,9 +1,10 @@
 //! Passes: steps of the pipeline that work on a graph, and what they declare about themselves.
 //!
-//! The pipeline has fixed slots. The engine's own passes stand in them in their order; those of a target enter at the place that
-//! their declarations leave them ([`Declared::after`], [`Declared::before`]), in the order in which the target lists them.
+//! The pipeline has fixed slots. The engine's own passes run there in a fixed order. A target's passes go where their
+//! declarations put them ([`Declared::after`], [`Declared::before`]); if that leaves a choice, in the order in which the target
+//! lists them.
 //!
-//! Invariants: a pass takes a graph that `verify` passes and leaves one; it edits by patches or fragments, each applied whole.
+//! Invariants: `verify` accepts the graph before and after a pass. A pass edits by patches or fragments, each applied whole.
 
 use crate::hints::Hints;
 use crate::rounding::before_rounding;
@@ -15,9 +16,9 @@ use std::collections::{BTreeMap, HashMap};
 /// A part of the pipeline. Slots run in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
-    /// Types are inferred, nodes bound to their signatures, what is known is evaluated.
+    /// Types are inferred, nodes are bound to their signatures, and known results are evaluated.
     Simplify,
-    /// What the target wants otherwise, and rules that only take nodes away.
+    /// Changes that the target needs before the decision, and rules that only remove nodes.
     Prepare,
     /// Pieces of several nodes that have another form.
     Forms,
@@ -25,9 +26,9 @@ pub enum Slot {
     Decide,
     /// The decision is written: layouts, moves, and the forms that were chosen.
     Write,
-    /// Moves that are left, and moves of constants.
+    /// The moves that are left, and moves of constants, are simplified.
     Finish,
-    /// What nobody reads any more goes.
+    /// What nobody reads any more is removed.
     Clean,
 }
 
@@ -53,7 +54,7 @@ pub enum Fact {
 pub struct Declared {
     /// Name: a verb phrase, as `--print-after` takes it.
     pub name: &'static str,
-    /// Why it stands where it does.
+    /// Why it runs at this place.
     pub reason: &'static str,
     /// Its slot.
     pub slot: Slot,
@@ -69,7 +70,7 @@ pub struct Declared {
     pub before: &'static [&'static str],
     /// The rules that it carries out.
     pub rules: &'static [&'static Rule],
-    /// Whether it leaves every node and every constant where it is, and puts nothing but views and moves between them.
+    /// Whether it keeps every node and every constant in its place, and adds only views and moves between them.
     pub keeps_nodes: bool,
 }
 
@@ -124,7 +125,7 @@ pub type RunPass = dyn Fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError>
 
 /// What a pass works on.
 pub enum Run {
-    /// The main graph; the pass sees to bodies itself.
+    /// The main graph; the pass visits bodies itself.
     Model(Box<RunPass>),
     /// Each graph by itself.
     EachGraph(Box<RunPass>),
@@ -147,7 +148,7 @@ impl Pass {
         Pass { is, run: Run::EachGraph(Box::new(run)) }
     }
 
-    /// A pass that works on the main graph, and sees to bodies itself.
+    /// A pass that works on the main graph, and visits bodies itself.
     pub fn on_model<F>(is: Declared, run: F) -> Pass
     where
         F: Fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError> + Send + Sync + 'static,
@@ -166,7 +167,7 @@ pub struct Settings<'a> {
     pub numerics: Numerics,
     /// The version of the standard domain that the model imports; 0 if it imports none.
     pub opset: i64,
-    /// The model quantizes somewhere; what leaves a body is then taken to reach it.
+    /// Whether the model quantizes somewhere. If so, what leaves a body is assumed to reach a quantization.
     pub quantizes: bool,
 }
 
@@ -186,7 +187,7 @@ pub struct Context<'a> {
     pub settings: &'a Settings<'a>,
     /// The graph that a pass over each graph is at: 0 for the main graph, bodies in the order of [`each_graph`].
     pub scope: usize,
-    /// Per graph: how often it is taken to run for each run of the model.
+    /// Per graph: how often it is assumed to run in each run of the model.
     pub weights: &'a [u64],
     /// What is reported.
     pub report: &'a mut PassReport,
@@ -214,8 +215,8 @@ impl Context<'_> {
         *rules[scope].entry(rule.name.to_owned()).or_default() += count;
     }
 
-    /// Nodes of the graph that the pass is at, in topological order, whose sums may be taken in another order: none where every bit
-    /// has to stay, none that come before a quantization.
+    /// The nodes of the current graph whose sums may be taken in another order, in topological order. There are none if every bit
+    /// has to stay, and none that come before a quantization.
     pub fn reassociable(&self, graph: &Graph) -> Vec<NodeId> {
         // What leaves a body may reach a quantization outside of it.
         if self.settings.numerics < Numerics::Reassociate || (self.scope > 0 && self.settings.quantizes) {
@@ -227,13 +228,13 @@ impl Context<'_> {
         order
     }
 
-    /// How often a graph is taken to run for each run of the model.
+    /// How often a graph is assumed to run in each run of the model.
     pub fn weight(&self, scope: usize) -> u64 {
         self.weights.get(scope).copied().unwrap_or(1)
     }
 }
 
-/// Decides about copies of the graph that a pass works on, to find out what another form of it would cost.
+/// Makes trial decisions about copies of the graph that a pass works on, to find out what a change would cost.
 pub trait Trials {
     /// Decides about a main graph with its bodies.
     ///
@@ -242,7 +243,7 @@ pub trait Trials {
     fn decide(&self, settings: &Settings<'_>, graph: &Graph) -> Result<Trial, PassError>;
 }
 
-/// What a decision about a copy comes to.
+/// The result of a trial decision.
 #[derive(Debug, Default)]
 pub struct Trial {
     /// Everything that it prices, for each run of the model.
@@ -258,8 +259,8 @@ impl Trial {
     }
 }
 
-/// A pass that could not do its work. All are faults of this program or of a target, not of the model: the graph is left as it was
-/// read.
+/// A pass could not do its work. All these errors are faults of this program or of a target, not of the model. Nothing is
+/// written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PassError {
@@ -290,7 +291,7 @@ pub enum PassError {
 }
 
 impl PassError {
-    /// What a pass found in the way of what it had to write.
+    /// An error of a pass that can't write what it has to.
     #[must_use]
     pub fn invalid(pass: &'static str, first: String) -> PassError {
         PassError::Invalid { pass, first, count: 1 }
@@ -303,7 +304,7 @@ pub type Visit<'v> = dyn FnMut(&mut Graph, &str) -> Result<(), PassError> + 'v;
 /// Visits the main graph and then its bodies, always in the same order, with the place of each.
 ///
 /// # Errors
-/// The first that the visit gives.
+/// The first error of a visit.
 pub fn each_graph(graph: &mut Graph, path: &str, visit: &mut Visit<'_>) -> Result<(), PassError> {
     visit(graph, path)?;
     let holders: Vec<NodeId> = graph.nodes().filter(|&n| graph.node(n).bodies().next().is_some()).collect();

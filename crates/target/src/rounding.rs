@@ -1,5 +1,5 @@
-//! What comes before a quantization. There a sum in another order may land on the other side of a step, so nothing that rounds
-//! differently is done there.
+//! Finds the nodes before a quantization. A sum in another order may round to another step there, so rules that round differently
+//! are not applied to them.
 
 use petgraph::visit::{Dfs, Reversed, Visitable};
 use relayout_ir::graph::{Graph, Node, NodeId, Op};

@@ -1,14 +1,13 @@
 //! Rules: changes of which ops there are, each with its equation and its condition.
 //!
-//! A rule stands beside the code that carries it out, and a pass lists the rules that are its own, so that nothing is applied that
-//! reports do not know.
+//! A rule stands beside the code that carries it out, and a pass lists its rules. So reports know every rule that is applied.
 
-/// How the results of a rule compare with those of what it replaces, and what a user permits.
+/// How results may change: what a rule does to them, and what a user permits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Numerics {
     /// Bit by bit the same.
     Exact,
-    /// The same in the reals; rounded at other places, or in another order.
+    /// Equal in exact arithmetic, but rounded at other places or in another order.
     #[default]
     Reassociate,
 }
@@ -16,7 +15,7 @@ pub enum Numerics {
 /// What reports count of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// Nodes that it took away.
+    /// Nodes that it removed.
     Nodes,
     /// Tensors that it wrote in another form.
     Tensors,
@@ -27,11 +26,11 @@ pub enum Counted {
 pub struct Rule {
     /// Name: a verb phrase, as reports have it.
     pub name: &'static str,
-    /// What is replaced by what.
+    /// What is replaced, and by what.
     pub equation: &'static str,
     /// Where it holds.
     pub condition: &'static str,
-    /// What falls strictly wherever it is applied.
+    /// What strictly falls wherever it is applied.
     pub buys: &'static str,
     /// What it does to results.
     pub numerics: Numerics,

@@ -17,7 +17,7 @@
 //! | [`functions`] | those whose files call functions of domain `relayout`: `nhwc`, `cuda-tensorcore`, `x86-avx512`, … |
 //! | [`ort_cpu`] | `ort-cpu` |
 //!
-//! [`measured`] has what tables of measured costs share.
+//! [`measured`] has what all tables of measured costs share.
 //!
 //! Absent: files of models, and any measuring.
 

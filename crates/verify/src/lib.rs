@@ -1,8 +1,8 @@
-//! Whether two models compute the same: both run in ONNX Runtime on the same inputs, and their outputs are compared.
+//! Checks whether two models compute the same: both run in ONNX Runtime on the same inputs, and their outputs are compared.
 //!
-//! The runtime is a shared library that is loaded when it is needed; nothing links to it. The reference is the first
-//! model, and by default both run as their files stand, with every rewrite of the runtime off, so that what is compared
-//! is the files. A [`Comparison`] is plain data: figures per output, and [`Comparison::holds`] to judge them.
+//! The runtime is a shared library that is loaded when it is needed; nothing links to it. The first model is the reference. By
+//! default all rewrites of the runtime are off, so the files themselves are compared. A [`Comparison`] is plain data: it has
+//! figures for each output, and [`Comparison::holds`] judges them.
 //!
 //! Absent: execution providers other than the CPU, and random inputs of the types string, sequence, map and optional
 //! (a model that has such inputs is refused by name).
@@ -71,9 +71,9 @@ impl Default for Options {
 
 /// Runs `a` and `b` on the same inputs and compares their outputs.
 ///
-/// One model is in memory at a time. Inputs are made for `a`; where a model says in its metadata `relayout.io` that it stores
-/// an input or output otherwise than its original, what goes in and what comes out is put in order. If `b` does not take the inputs of `a`, the comparison lists the differences and
-/// has no outputs.
+/// One model is in memory at a time. Inputs are made for `a`. If the metadata `relayout.io` of a model says that it stores an
+/// input or output otherwise than its original, those are put in the original's order first. If `b` does not take the inputs of
+/// `a`, the comparison lists the differences and has no outputs.
 pub fn verify(
     runtime: &Runtime,
     a: ModelSource<'_>,

@@ -10,10 +10,18 @@ use std::fmt::Write as _;
 
 const HEAD: &str = "# The dialect
 
-Ops of domain `relayout`: standard ops on operands that are stored in other layouts than ONNX's, and moves between layouts. Each is
-a function local to the model whose body is standard ONNX. A runtime that inlines functions runs the file; a compiler that knows the
-domain matches calls by name and need not look at a body. Generated from the table in `crates/onnx/src/dialect/`; a test
-compares. To write it anew:
+This page is for those who write a compiler or a runtime that reads files of domain `relayout`, and for those who want to know
+what is in such a file. The targets `nhwc`, `cuda-tensorcore`, `cuda-dp4a`, `x86-avx512`, `x86-avx2` and `arm-neon` write them:
+
+    relayout optimize model.onnx --target nhwc -o out.onnx
+
+The domain has two kinds of ops: standard ops on operands that are stored in other layouts than ONNX's, and moves between layouts.
+Each is a function local to the model, and its body is standard ONNX. So there are two ways to read a file:
+
+- A runtime that inlines functions runs it as it is.
+- A compiler that knows the domain matches calls by name, and need not look at a body.
+
+The tables come from `crates/onnx/src/dialect/`, and a test compares the page with them. To write the page anew:
 
     cargo run -p relayout-onnx --example dialect > docs/dialect.md
 
@@ -21,7 +29,7 @@ compares. To write it anew:
 
 const STORAGE: &str = "## Storage shapes
 
-A value that is stored as a layout is a tensor with one dim per digit of the layout, outermost first.
+A value in a layout is stored as a tensor with one dim per digit of the layout, outermost first.
 
 | layout | digits | storage shape of a value of 20 channels |
 |---|---|---|
@@ -38,55 +46,69 @@ const LAYOUTS: &[(&str, &str)] = &[
 ];
 
 const LANES: &str = "
-Dims of an axis multiply to its *slots*. Slots that no index has are pad lanes, at the end of the axis: 12 in `NCHW16c` above, 4 in
-`C[20:24]`. Functions compute on slots. They neither crop nor refill, so a name says nothing of slot maps, and one function
-serves every shape. What this asks of the caller:
+The dims of an axis multiply to the number of its *slots*. Slots at the end of the axis that hold no index are *padding slots*: 12
+in `NCHW16c` above, 4 in `C[20:24]`. Functions compute on slots. They neither crop nor refill, so a name says nothing of slot
+maps, and one function serves every shape. The caller must see to this:
 
-- Weights have as many slots as the features that they meet, with zeros in pad lanes (quantized weights: their zero point) on the
-  sides of input and output channels; a bias, a scale or a zero point by channel has an entry per slot.
+- Weights have as many slots as the features that they meet. Padding slots of input and output channels are zeros; in quantized
+  weights they are the zero point. A bias, a scale or a zero point by channel has an entry per slot.
 - `group` of a depthwise convolution is the number of slots. Other grouped convolutions need blocks that lie within groups, and no
-  pad lanes.
-- Entries of `sizes` of a Resize speak of slots. There is no `axes`: `scales` and `sizes` list all axes.
-- The column *pad lanes* says what lanes of operand 0 may hold so that the other slots are right.
+  padding slots.
+- Entries of `sizes` of a Resize count slots. There is no `axes`: `scales` and `sizes` list all axes.
+- Operand 0 holds in its padding slots only what the column *padding slots* allows. Then the other slots are right.
 
 ## Names
 
-The standard op; the number of spatial axes where it has a window; the layout of operand 0. A capital is the outermost digit of its
-axis, a number with a small letter a block (`4cx16x`: a block of 4 whose steps span 16 slots, where that does not follow from the
-blocks to its right). Then, each by ONNX's name of it and after an underscore: optional operands that are there, and operands and
-results whose layout is not the usual one, with that layout. Usual are: for results of features, the layout of operand 0; for
-weights, output channels in the place of N and input channels in that of C (`NHWC`: `OHWI`, `CHWN4`: `I/4 H W O I%4`), but blocks
-of both where channels are the innermost block (`NCHW16c`: `OIHW16i16o`); for everything else, ONNX's order. So `Conv2d_NHWC` has
-two operands, `Conv2d_NHWC_B` a bias too, and `Conv2d_NCHW_W_OIHW16o_Y_NCHW16c` makes blocks of plain features. Weights of a
-transposed convolution have the letters `IOHW`.
+The name of a function has these parts, in this order:
+
+| part | when | in `Conv2d_NCHW_W_OIHW16o_Y_NCHW16c` |
+|---|---|---|
+| the standard op | always | `Conv` |
+| the number of spatial axes | if the op has a window | `2d` |
+| the layout of operand 0 | always | `_NCHW` |
+| each optional operand that is there, by ONNX's name of it | if there is one | none; a bias would be `_B` |
+| each operand and result whose layout is not the usual one, by ONNX's name of it, with that layout | if there is one | `_W_OIHW16o`, `_Y_NCHW16c` |
+
+This example makes blocks of plain features. `Conv2d_NHWC` has two operands, `Conv2d_NHWC_B` a bias too.
+
+In a layout a capital is the outermost digit of its axis, and a number with a small letter is a block. `4cx16x` is a block of 4
+whose steps span 16 slots; the span is written only if it does not follow from the blocks to its right.
+
+| of | the usual layout is | example |
+|---|---|---|
+| results of features | the layout of operand 0 | |
+| weights | output channels in the place of N, input channels in the place of C | `NHWC`: `OHWI`, `CHWN4`: `I/4 H W O I%4` |
+| weights, where channels are the innermost block of features | blocks of both | `NCHW16c`: `OIHW16i16o` |
+| everything else | ONNX's order | |
+
+Weights of a transposed convolution have the letters `IOHW`.
 
 ## Calls
 
-- *Operands.* A call lists the operands that are there, in ONNX's order, and no empty name in the place of one that is absent:
-  another set of operands is another function.
-- *Attributes.* A function has every attribute that the op has at the model's opset, under the same name. What the call leaves out
-  is absent on the op in the body: ONNX Runtime and the inliner of the Python package `onnx` drop the reference. The reference
-  evaluator of that package does not; inline first.
-- *Order of axes.* All that functions say of axes is said of ONNX's order, as on the standard op, and is **not** renumbered:
-  `strides`, `pads`, `dilations`, `kernel_shape`, `output_padding` and `output_shape` go by spatial axes; `axis` counts
-  logical axes; `scales`, `sizes` and `roi` have an entry per logical axis. This is unlike standard ops that the optimizer leaves
-  standard and runs on permuted storage: there the exporter **does** renumber `axis`, `axes`, `perm` and operands such as the pads
-  of Pad or the scales of Resize, because such an op knows nothing of layouts.
-- *Body.* Each stored operand is brought to ONNX's order of axes, the standard op runs, the result is brought to its layout. An
-  order of whole axes takes one Transpose, blocks also a Reshape whose target is computed from Shape; an operand in ONNX's order
-  takes nothing.
-- *Halves.* Where calls of a function compute on float16, and all on floats, its body has a Sum of one operand before a move of
-  operand 0, between two moves and behind the last. It computes nothing: a runtime that computes arithmetic on halves in float32,
-  such as ONNX Runtime on a CPU, does not round between functions then, as it does not between the ops of the model itself.
+- *Operands.* A call lists the operands that are there, in ONNX's order. It has no empty name for an absent operand: another set
+  of operands is another function.
+- *Attributes.* A function has every attribute that the op has at the model's opset, under the same name. If the call leaves one
+  out, it is absent on the op in the body: ONNX Runtime and the inliner of the Python package `onnx` drop the reference. The
+  reference evaluator of that package does not, so inline first.
+- *Order of axes.* All that functions say of axes is about ONNX's order, as on the standard op, and is **not** renumbered:
+  `strides`, `pads`, `dilations`, `kernel_shape`, `output_padding` and `output_shape` go by spatial axes; `axis` counts logical
+  axes; `scales`, `sizes` and `roi` have an entry per logical axis. This differs from standard ops that the optimizer leaves
+  standard and runs on permuted storage. Such an op knows nothing of layouts, so there the exporter **does** renumber `axis`,
+  `axes`, `perm`, and operands such as the pads of Pad or the scales of Resize.
+- *Body.* Each stored operand is brought to ONNX's order of axes, the standard op runs, and the result is brought to its layout.
+  An order of whole axes takes one Transpose. Blocks also take a Reshape, whose target is computed from Shape. An operand in
+  ONNX's order takes nothing.
+- *Halves.* If some calls of a function compute on float16, and all of them on floats, its body has a Sum of one operand before a
+  move of operand 0, between two moves, and behind the last one. The Sum computes nothing. But a runtime that computes halves in
+  float32, such as ONNX Runtime on a CPU, then does not round between functions, as it does not between the ops of the model
+  itself.
 
 ";
 
 const MOVES: &str = "## Moves
 
-Input `X`, output `Y`. Slots keep their numbers: slot i of an axis becomes slot i where the result has one, further slots of the
-result are zero. So pad lanes that both layouts have are carried as they are.
-
-Every move is a call of `Relayout`; its attributes say all of it, and its `overload` tells functions whose bodies differ apart.
+Every move is a call of `Relayout` with input `X` and output `Y`. Its attributes say all of it. Its `overload` distinguishes
+functions with different bodies.
 
 | overload | attributes | body | from opset |
 |---|---|---|---|
@@ -96,21 +118,28 @@ Every move is a call of `Relayout`; its attributes say all of it, and its `overl
 | `.._fillC` | `slots`: number of slots of Y, one entry per axis that is filled, by axis | also: Pad of axis C with zeros up to its entry | 12 |
 | `.._cropC` | `shape`: number of slots of Y per axis, -1 for those that are not cropped | also: Slice of axis C to its entry | 12 |
 
-`from` and `to` are spelled as above under *layout* or *digits*. Where X has more slots of an axis than are kept, `shape` says how many are,
-and where that is not `from` rounded up to its block, `from` has a slot map; where Y is filled, `to` has one (`C[20:24]`: 20 are
-kept, of 24). Letters are those of features (`NCW`, `NCHW`, `NCDHW`) at ranks 3 to 5, whatever the value is, and at others `a`, `b`, .. in
-attributes, capitals in overloads. Slots change while their axis is one dim: before the move where FROM has it whole, else after.
-Where both have it in blocks there are two moves, and the slots change in between. A move whose pad lanes lie in several places
-(`C[58:64,58:64]` to `C`) has no function, nor has one that crops an axis of unknown size.
+- *Slots* keep their numbers: slot i of an axis becomes slot i of the result, if the result has one. Further slots of the result
+  are zero. So padding slots that both layouts have are carried as they are.
+- *Layouts* in `from` and `to` are spelled as above under *layout* or *digits*. Letters at ranks 3 to 5 are those of features
+  (`NCW`, `NCHW`, `NCDHW`), whatever the value is. At other ranks they are `a`, `b`, .. in attributes, and capitals in overloads.
+- *Cropping.* If X has more slots of an axis than are kept, `shape` says how many are kept. `from` has a slot map, unless its
+  slots are that number rounded up to the block.
+- *Filling.* If Y is filled, `to` has a slot map: `C[20:24]` means that 20 are kept, of 24.
+- *When slots change.* They change while their axis is one dim: before the move if FROM has the axis whole, else after it. If both
+  have it in blocks there are two moves, and the slots change in between.
+- *What has no function.* A move whose padding slots lie in several places (`C[58:64,58:64]` to `C`), and a move that crops an
+  axis of unknown size.
 
 ### Moves and libraries of kernels
 
-A runtime that has a kernel for op `Relayout` of the domain runs every move on it, and without one the bodies run: the same file, the
-same bits. That is why moves are one op. A library registers kernels by name, and there is no end to layouts, so a function named by
-them could have none; attributes have no such limit, but one name has one body. The `overload` of ONNX's IR version 10 is what
-lets one op have many: ONNX Runtime looks registered kernels up by name and domain alone, and functions by overload too. Seen with
-1.31 at IR versions 8 to 13 and opsets 7 to 26, in the graph and in branches. `crates/ortop` is such a library, and its attributes are these.
-Moves of elements of less than a byte and of strings, for which it has no kernel, are a Transpose of the standard where that says them.
+A runtime that has a kernel for op `Relayout` of the domain runs every move on that kernel. Without a kernel the bodies run. The
+file is the same, and so are the bits. `crates/ortop` is such a library for ONNX Runtime. Elements of less than a byte and strings
+have no kernel there; their moves are standard Transposes if a Transpose can express them.
+
+This is why moves are one op with attributes. A library registers kernels by name. There are endless layouts, so functions that
+are named by their layouts could have no kernels. Attributes have no such limit, but a name has only one body. The `overload` of
+ONNX's IR version 10 allows several: ONNX Runtime finds a registered kernel by name and domain alone, and a function by its
+overload too. This was seen with version 1.31 at IR versions 8 to 13 and opsets 7 to 26, in the graph and in branches.
 
 ";
 
@@ -136,20 +165,21 @@ fn versions(page: &mut String) {
         page,
         "## Versions
 
-The domain has version {VERSION}: a model imports `relayout` {VERSION} and the standard domain, and has IR version \
-         {FIRST_IR_VERSION} or later,
-{OVERLOAD_IR_VERSION} or later if a move in it has an overload (ONNX Runtime reads that from 1.18 on). Bodies are written in the
-model's own opset, {FIRST_OPSET} to {LAST}. A function that changes what it computes gets another name or overload or the domain
-another version; a file has the body of every function that it calls.
+- The domain has version {VERSION}. A model imports `relayout` {VERSION} and the standard domain.
+- It has IR version {FIRST_IR_VERSION} or later, or {OVERLOAD_IR_VERSION} or later if a move in it has an overload. ONNX Runtime \
+         reads overloads from 1.18 on.
+- Bodies are written in the model's own opset, {FIRST_OPSET} to {LAST}.
+- If a function changes what it computes, it gets another name or overload, or the domain gets another version.
+- A file has the body of every function that it calls.
 
 "
     );
 }
 
 fn ops(page: &mut String) {
-    page.push_str("## Ops\n\n*Operands* lists the letters of those that may be stored; `_` are read as they are, `?` may be absent.\n\n");
+    page.push_str("## Ops\n\n*Operands* has the letters of each operand that may be stored in a layout. `_` is read as it is, `?` may be absent.\n\n");
     page.push_str(
-        "| op | opsets | operands | result | attributes | pad lanes | for example |\n|---|---|---|---|---|---|---|\n",
+        "| op | opsets | operands | result | attributes | padding slots | for example |\n|---|---|---|---|---|---|---|\n",
     );
     for entry in TABLE {
         let (first, last) = (entry.opsets.0.max(FIRST_OPSET), entry.opsets.1);
