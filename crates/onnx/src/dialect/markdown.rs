@@ -59,15 +59,15 @@ maps, and one function serves every shape. The caller must see to this:
 
 ## Names
 
-The name of a function has these parts, in this order:
+The name of a function has these parts. The last two rows are one list, in the order of operands and results.
 
 | part | when | in `Conv2d_NCHW_W_OIHW16o_Y_NCHW16c` |
 |---|---|---|
 | the standard op | always | `Conv` |
 | the number of spatial axes | if the op has a window | `2d` |
-| the layout of operand 0 | always | `_NCHW` |
-| each optional operand that is there, by ONNX's name of it | if there is one | none; a bias would be `_B` |
-| each operand and result whose layout is not the usual one, by ONNX's name of it, with that layout | if there is one | `_W_OIHW16o`, `_Y_NCHW16c` |
+| the layout of operand 0 | if operand 0 is features; products of matrices name every layout below | `_NCHW` |
+| each optional operand that is there, by ONNX's name of it | in the order of operands | none; a bias would be `_B` between the next two |
+| each operand and result whose layout is not the usual one, by ONNX's name of it, with that layout | in the order of operands, then of results | `_W_OIHW16o`, `_Y_NCHW16c` |
 
 This example makes blocks of plain features. `Conv2d_NHWC` has two operands, `Conv2d_NHWC_B` a bias too.
 
