@@ -264,9 +264,10 @@ fn serialized(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string(value).map_err(|why| Failure::new(Status::Internal, why.to_string()))
 }
 
-/// An error of the library. Its cause says whether the system failed, or the model did.
+/// An error of the library. Its causes say whether the system failed, or the model did.
 fn of_library(error: Error) -> Failure {
-    let system = std::error::Error::source(&error).is_some_and(|cause| cause.is::<std::io::Error>());
+    let mut causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
+    let system = causes.any(|cause| cause.is::<std::io::Error>());
     let status = match error {
         Error::Io(_) => Status::BadOptions,
         Error::Pass(_) => Status::Internal,

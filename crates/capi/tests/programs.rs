@@ -90,14 +90,14 @@ fn run_examples(installed: &Installed) {
     );
 
     let program = installed.compile("examples/optimize.c");
-    let out = installed.path("moves.relayout.onnx");
-    let optimized = ran(Command::new(&program).arg(testdata("cli/moves.onnx")).arg(&out).arg(r#"{"target": "onnx"}"#));
+    let out = installed.path("relu.relayout.onnx");
+    let optimized = ran(Command::new(&program).arg(testdata("cli/relu.onnx")).arg(&out).arg(r#"{"target": "onnx"}"#));
     let report: serde_json::Value = serde_json::from_slice(&optimized.stdout).expect("a report");
     assert!(report["changed"] == true && report["after"]["nodes"].as_u64() < report["before"]["nodes"].as_u64());
     assert!(String::from_utf8_lossy(&optimized.stderr).starts_with("moves "));
 
     // The same bytes as by the Rust library.
-    let model = relayout::Model::open(testdata("cli/moves.onnx")).expect("a model");
+    let model = relayout::Model::open(testdata("cli/relu.onnx")).expect("a model");
     let target = relayout::target("onnx").expect("a target");
     let by_rust = relayout::optimize(&model, target.as_ref(), &relayout::Options::default()).expect("a result");
     assert!(std::fs::read(&out).expect("the result") == by_rust.to_bytes().expect("bytes"));
@@ -117,7 +117,7 @@ fn c_programs_use_the_shared_library() {
     ran(&mut Command::new(&permute));
     let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let optimize = installed.compile("tests/optimize.c");
-    let files = ["cli/moves.onnx", "cli/external.onnx", "cli/external.bin"].map(testdata);
+    let files = ["cli/relu.onnx", "cli/external.onnx", "cli/external.bin"].map(testdata);
     ran(Command::new(optimize).args(files).arg(scratch.path()));
 
     // A program asks for the name with the version. The one without is for the linker alone.
