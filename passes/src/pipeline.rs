@@ -18,7 +18,7 @@ use relayout_ir::model::Model;
 use relayout_ir::verify::{Contract, Violation, verify_with};
 use relayout_target::hints::{Hints, Size};
 use relayout_target::{
-    Context, Declared, Fact, Numerics, Pass, PassError, Report, Rule, Run, Settings, Slot, Target, Trial, Trials,
+    Context, Declared, Fact, Numerics, Pass, PassError, PassReport, Rule, Run, Settings, Slot, Target, Trial, Trials,
     Written, each_graph,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ pub(crate) struct State<'a> {
     pub(crate) dead_before: Vec<BTreeSet<NodeId>>,
     /// What was written in the place of pieces, by graph.
     pub(crate) written: Vec<(usize, Written)>,
-    pub(crate) report: Report,
+    pub(crate) report: PassReport,
     /// Per graph: what is reported of it.
     pub(crate) graphs: Vec<GraphRecord>,
     pub(crate) limits: Limits,
@@ -68,7 +68,7 @@ impl<'a> State<'a> {
             raised: BTreeMap::new(),
             dead_before: Vec::new(),
             written: Vec::new(),
-            report: Report::default(),
+            report: PassReport::default(),
             graphs: Vec::new(),
             limits: options.limits.clone(),
             moved_ends: Vec::new(),

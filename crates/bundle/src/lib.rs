@@ -1,5 +1,16 @@
 //! Bundles: an optimized model as a folder that a compiler can read without protobuf.
 //!
+//! ```no_run
+//! use relayout_bundle::read_bundle;
+//!
+//! let bundle = read_bundle("model.bundle")?;
+//! for file in &bundle.manifest.files {
+//!     println!("{file:?}");
+//! }
+//! println!("{} bytes in all", bundle.bytes());
+//! # Ok::<(), relayout_bundle::BundleError>(())
+//! ```
+//!
 //! [`write_bundle`] writes the rewritten graph as JSON, the weights re-laid and padded as safetensors, the CUDA source and the
 //! launch of every move that is left, and a manifest with the digest of each file. [`read_bundle`] reads such a folder and
 //! checks that it holds together. `docs/bundle.md` says what each field means.

@@ -1,5 +1,17 @@
 //! Costs of ONNX Runtime on this machine: measuring a table, and holding one against what it predicts.
 //!
+//! ```no_run
+//! use relayout_calibrate::{CalibrateOptions, calibrate};
+//! use relayout_verify::Runtime;
+//! use std::path::Path;
+//!
+//! let runtime = Runtime::load(Path::new("libonnxruntime.so"))?;
+//! let options = CalibrateOptions::new("a desktop", "2026-11-23").quick();
+//! let table = calibrate(&runtime, &options, &mut |done, all| eprintln!("{done} of {all}"))?;
+//! std::fs::write("mine.costs.toml", table.text())?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! [`calibrate`] runs the op of every point of every grid that [`relayout_targets::measured`] needs. [`check`] takes shapes that are in no grid,
 //! runs each in the forms that a decision chooses from, and says how often the table ranks them right and how much time
 //! would be lost by believing it. [`gpu`] is about another runtime: it says what a runner has to measure on a GPU.

@@ -14,6 +14,17 @@ const MOST_ROWS: usize = 1 << 20;
 /// Which row of the source each row of the destination is, the same in each of `batch` blocks.
 ///
 /// Invariant: `index` names each of its places once.
+///
+/// ```
+/// use relayout_codegen::{Gather, plan};
+/// // A channel shuffle of 2 groups of 3 channels, of images of 4 by 4 floats: whole channels change places.
+/// let shuffle = plan(&[8, 2, 3, 4, 4], &[0, 2, 1, 3, 4], 4).unwrap();
+/// let gather = Gather::of(&shuffle).unwrap();
+/// assert_eq!((gather.batch, gather.row_bytes), (8, 64));
+/// assert_eq!(gather.index, [0, 3, 1, 4, 2, 5]);
+/// // Single elements that change places are no rows.
+/// assert_eq!(Gather::of(&plan(&[64, 64], &[1, 0], 4).unwrap()), None);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Gather {

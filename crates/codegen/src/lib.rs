@@ -1,5 +1,20 @@
 //! Moving data from one layout to another: plans, and the kernels that carry them out.
 //!
+//! ```
+//! use relayout_codegen::{View, permute, plan};
+//!
+//! // Channels first to channels last, of a typed slice.
+//! let image: Vec<f32> = (0..24).map(|i| i as f32).collect();
+//! let image = View::new(&[1, 2, 3, 4], &image)?;
+//! assert_eq!(image.permuted(&[0, 2, 3, 1])?[..4], [0.0, 12.0, 1.0, 13.0]);
+//! // The same movement of bytes, planned apart from the data.
+//! let plan = plan(&[2, 3], &[1, 0], 1)?;
+//! let mut turned = [0; 6];
+//! permute(&[1, 2, 3, 4, 5, 6], &mut turned, &plan)?;
+//! assert_eq!(turned, [1, 4, 2, 5, 3, 6]);
+//! # Ok::<(), relayout_codegen::Error>(())
+//! ```
+//!
 //! A permutation is planned once ([`plan()`]) and run often ([`permute`], [`permute_nibbles`]). The plan is the shape with
 //! everything gone that does not matter for the movement: axes of extent 1, neighbours that travel together, and the innermost
 //! axis where it fits into one move. All kernels work from it; the portable one is safe Rust, runs anywhere, and is what the

@@ -149,6 +149,17 @@ impl<'a, T: NoUninit> View<'a, T> {
     }
 
     /// The same into a new vector.
+    ///
+    /// ```
+    /// use relayout_codegen::View;
+    /// let pixels: Vec<[u8; 3]> = (0..6).map(|i| [i, i, i]).collect();
+    /// let image = View::new(&[2, 3], &pixels)?;
+    /// assert_eq!(image.permuted(&[1, 0])?[..3], [[0; 3], [3; 3], [1; 3]]);
+    /// // A permutation of a strided view reads no more than the view.
+    /// assert_eq!(image.narrow(1, 1, 1)?.permuted(&[1, 0])?, [[1; 3], [4; 3]]);
+    /// assert!(image.permuted(&[0, 0]).is_err());
+    /// # Ok::<(), relayout_codegen::Error>(())
+    /// ```
     pub fn permuted(&self, perm: &[usize]) -> Result<Vec<T>, Error>
     where
         T: AnyBitPattern,

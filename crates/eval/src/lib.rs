@@ -1,5 +1,15 @@
 //! Evaluating ops on constants, with the bits that a runtime gets.
 //!
+//! ```
+//! use relayout_eval::{Binary, decode, encode};
+//! use relayout_ir::dtype::DType;
+//!
+//! let numbers = |values: [f32; 2]| decode(DType::F32, &values.map(f32::to_le_bytes).concat());
+//! let sum = Binary::named("Add").unwrap().apply(&numbers([0.1, 2.0])?, &numbers([0.2, 3.0])?)?;
+//! assert_eq!(encode(&sum, DType::F32)?, [0.1_f32 + 0.2, 5.0].map(f32::to_le_bytes).concat());
+//! # Ok::<(), String>(())
+//! ```
+//!
 //! A [`Step`] is one op with everything but its operands known; [`Computed`] is a constant whose bytes are a step's result,
 //! made when they are asked for. Arithmetic is done in the type in which the op does it, one rounding per op.
 //!

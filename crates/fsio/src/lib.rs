@@ -1,5 +1,16 @@
 //! Files and folders: read, mapped and replaced, so that nobody waits for ever and nothing is lost.
 //!
+//! ```
+//! use relayout_fsio::{Output, read_text};
+//!
+//! let path = std::env::temp_dir().join(format!("relayout-fsio-{}.txt", std::process::id()));
+//! // Whoever reads the path sees the old file or the new one, never a part.
+//! Output::new(&path, b"whole".to_vec())?.commit()?;
+//! assert_eq!(read_text(&path)?, "whole");
+//! std::fs::remove_file(&path).ok();
+//! # Ok::<(), relayout_fsio::Error>(())
+//! ```
+//!
 //! - [`read`] and [`read_text`] read a file or a pipe; [`Mapped`] maps a file and notices when somebody rewrites it.
 //! - [`Staged`] writes a file beside its destination and renames it; [`Output`] does so for a text that is ready.
 //! - [`Place`] does the same for a folder.

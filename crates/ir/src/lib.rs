@@ -1,5 +1,16 @@
 //! The ground of relayout: operator graph, layout algebra, op signatures.
 //!
+//! ```
+//! use relayout_ir::layout::Layout;
+//!
+//! let nhwc = Layout::permutation(&[0, 2, 3, 1]).unwrap();
+//! assert_eq!(nhwc.to_string(), "NHWC");
+//! // Channels in blocks of 16: five factors over four axes.
+//! let blocked: Layout = "NCHW16c".parse()?;
+//! assert_eq!((blocked.rank(), blocked.factors().len()), (4, 5));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! **Shape is logical, layout is physical.** A value has a logical shape in ONNX axis order and never loses it; its layout says
 //! how those axes lie in memory and is part of what a value is. No pass permutes a shape, so an axis number always means the
 //! same axis; only the exporter writes physical shapes.

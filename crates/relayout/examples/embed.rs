@@ -26,7 +26,7 @@ fn channels_last_network() -> Result<relayout::ir::graph::Graph, BuildError> {
     let features = convolve(&mut b, "first", image, 3, 16)?;
     let features = b.op("Relu", "features", &[features], [])?;
     let result = convolve(&mut b, "second", features, 16, 3)?;
-    b.output(result);
+    b.output(result)?;
     Ok(b.finish())
 }
 

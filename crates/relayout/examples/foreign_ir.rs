@@ -175,7 +175,7 @@ fn describe(p: &Program) -> Result<(relayout::ir::graph::Graph, Ids<TensorId, In
         values[instr.writes.0] = Some(value);
     }
     for t in &p.outputs {
-        b.output(values[t.0].ok_or("an output that nothing writes")?);
+        b.output(values[t.0].ok_or("an output that nothing writes")?)?;
     }
     Ok((b.finish(), ids))
 }

@@ -4,7 +4,7 @@ use crate::certificate::decide;
 use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::{Options, Source, traffic};
-use crate::report::{bytes, decided, way_in_words};
+use crate::report::{bytes, decided, time, way_in_words};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::op::infer::infer_graph;
 use relayout_passes::decide::{Decision, SolveRecord, Standing};
@@ -12,7 +12,7 @@ use relayout_passes::pipeline::{Before, Outcome, run};
 use relayout_passes::report::{GraphRecord, MoveRecord, Traffic, describe_moves, describe_standing};
 use relayout_target::{Cost, Lifted, Target};
 use relayout_targets::ort_cpu::read::{has_blocked_bodies, is_blocked, write_out_fused};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ pub const AUDIT_SCHEMA: u32 = 2;
 const PRICED: usize = 32;
 
 /// What there is to say of the moves of a model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Audit {
     /// Version of this form.
@@ -58,7 +58,7 @@ pub struct Audit {
 }
 
 /// What becomes of a move in the best decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Fate {
@@ -73,7 +73,7 @@ pub enum Fate {
 }
 
 /// A move of the model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AuditedMove {
     /// Where it is: empty for the main graph.
@@ -211,12 +211,12 @@ fn of_decision(
         target: target.name().to_owned(),
         cost_source: target.cost_source().to_owned(),
         hints: outcome.hints.clone(),
-        moves: Traffic { nodes: list.len(), bytes: list.iter().fold(0, |n: u64, m| n.saturating_add(m.record.bytes)) },
+        moves: Traffic::of(list.iter().map(|m| m.record.bytes)),
         moves_ns: total(&as_read).get(),
         predicted_ns: Some(decision.cost_as_read()).filter(|cost| cost.is_finite()).map(Cost::get),
         floor_ns: decision.record().bound_ns,
         best_ns: decision.cost().get(),
-        best: Traffic { nodes: left.len(), bytes: left.iter().fold(0, |n, m| n.saturating_add(m.bytes)) },
+        best: Traffic::of(left.iter().map(|m| m.bytes)),
         optimized: traffic(rewritten, GraphRecord::after),
         solve: decision.record().clone(),
         list,
@@ -286,15 +286,15 @@ impl Audit {
 
     /// The figures, a line for each: its name and its value.
     fn figures(&self) -> Vec<(&'static str, String)> {
-        let predicted = self.predicted_ns.map_or_else(|| "no price for all of it".to_owned(), |ns| format!("{ns} ns"));
+        let predicted = self.predicted_ns.map_or_else(|| "no price for all of it".to_owned(), time);
         vec![
             ("moves", self.moves.nodes.to_string()),
             ("bytes they write", bytes(self.moves.bytes)),
-            ("their time", format!("{} ns", self.moves_ns)),
+            ("their time", time(self.moves_ns)),
             ("predicted, with nodes that could run otherwise", predicted),
-            ("floor", format!("{} ns", self.floor_ns)),
+            ("floor", time(self.floor_ns)),
             ("predicted against the floor", self.excess()),
-            ("best decision", format!("{} ns, {} moves, {}", self.best_ns, self.best.nodes, bytes(self.best.bytes))),
+            ("best decision", format!("{}, {} moves, {}", time(self.best_ns), self.best.nodes, bytes(self.best.bytes))),
             ("`optimize` would leave", format!("{} moves, {}", self.optimized.nodes, bytes(self.optimized.bytes))),
             ("moves that go", self.count(Fate::Goes).to_string()),
             ("moves that go where nodes are rewritten", self.count(Fate::Rewritten).to_string()),
@@ -317,7 +317,7 @@ impl Audit {
         for m in &self.list {
             let r = &m.record;
             let place = if m.path.is_empty() { String::new() } else { format!(" in {}", m.path) };
-            let cost = r.cost_ns.map_or_else(String::new, |ns| format!(", {ns} ns"));
+            let cost = r.cost_ns.map_or_else(String::new, |ns| format!(", {}", time(ns)));
             let fate = match m.fate {
                 Fate::Goes => "goes".to_owned(),
                 Fate::Folds => "goes: what it moves is a constant".to_owned(),

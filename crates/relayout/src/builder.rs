@@ -1,33 +1,136 @@
 //! Building a graph in code, for embedders whose models are not ONNX files. Types of results are inferred as they are added.
+//!
+//! [`GraphBuilder::op`] is the short way for ops of ONNX with one result. [`GraphBuilder::add`] takes a [`NewOp`], which may have
+//! several results, operands that are left out, attributes whose names are computed, and a domain of its own:
+//!
+//! ```
+//! use relayout::GraphBuilder;
+//! use relayout::builder::NewOp;
+//! use relayout::ir::attr::Attr;
+//! use relayout::ir::constant::Constant;
+//! use relayout::ir::dtype::DType;
+//!
+//! let mut b = GraphBuilder::new("halves");
+//! let x = b.input("x", DType::F32, [2.into(), 6.into()])?;
+//! let halves = NewOp::new("Split").operand(x).attr("axis", Attr::Int(1)).attr("num_outputs", Attr::Int(2));
+//! let halves = b.add(halves.result("left").result("right"))?;
+//! let high = b.constant("high", Constant::filled(DType::F32, &[], 0.5))?;
+//! // Clip has an upper bound in slot 2; slot 1 would be the lower one.
+//! let clip = b.add(NewOp::new("Clip").operand(halves[1]).omit().operand(high).result("y"))?;
+//! b.output(halves[0])?;
+//! b.output(clip[0])?;
+//! assert_eq!(b.shape(halves[0]), Some(&[2.into(), 3.into()][..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What is refused leaves the graph as it was, so that a builder can go on after an error.
 
-use relayout_ir::attr::Attr;
+use relayout_ir::attr::{Attr, Attrs};
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, OpName, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::op::LAST_OPSET;
-use relayout_ir::op::infer::infer_one;
 use relayout_ir::types::Type;
 
-/// Why a node can't be added.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// The name is taken.
-    #[error(transparent)]
-    Name(#[from] DuplicateName),
-    /// Operands or attributes that the op can't have.
-    #[error("{node}: {why}")]
-    Node {
-        /// The node.
-        node: String,
-        /// What is wrong.
-        why: String,
-    },
+pub use relayout_ir::graph::BuildError;
+
+/// An op that is to be added to a graph.
+#[derive(Clone, Debug)]
+#[must_use = "an op is in no graph before `GraphBuilder::add`"]
+pub struct NewOp {
+    op: OpName,
+    name: String,
+    opset: Option<i64>,
+    inputs: Vec<Option<ValueId>>,
+    attrs: Attrs,
+    results: Vec<Option<(String, Type)>>,
+}
+
+impl NewOp {
+    /// An op of ONNX, in the builder's opset, that reads and leaves nothing yet.
+    pub fn new(op: impl Into<String>) -> NewOp {
+        NewOp::of_domain("", op)
+    }
+
+    /// An op of another domain. Nothing is known of what it computes: give its results types with
+    /// [`typed_result`](NewOp::typed_result), or no layout will pass through what reads them.
+    pub fn of_domain(domain: impl Into<String>, op: impl Into<String>) -> NewOp {
+        let op = OpName::new(domain, op);
+        NewOp { op, name: String::new(), opset: None, inputs: Vec::new(), attrs: Attrs::default(), results: Vec::new() }
+    }
+
+    /// With the name that the node has in a file; it need not be unique.
+    pub fn named(mut self, name: impl Into<String>) -> NewOp {
+        self.name = name.into();
+        self
+    }
+
+    /// With the version of its domain; unless said 1, and the builder's for ops of ONNX.
+    pub fn opset(mut self, opset: i64) -> NewOp {
+        self.opset = Some(opset);
+        self
+    }
+
+    /// With a value in the next operand.
+    pub fn operand(mut self, v: ValueId) -> NewOp {
+        self.inputs.push(Some(v));
+        self
+    }
+
+    /// With the next operand, an optional one, left out.
+    pub fn omit(mut self) -> NewOp {
+        self.inputs.push(None);
+        self
+    }
+
+    /// With values in the next operands.
+    pub fn operands(mut self, values: impl IntoIterator<Item = ValueId>) -> NewOp {
+        self.inputs.extend(values.into_iter().map(Some));
+        self
+    }
+
+    /// With an attribute; the last of a name counts.
+    pub fn attr(mut self, name: impl Into<String>, value: Attr) -> NewOp {
+        self.attrs.insert(name.into(), value);
+        self
+    }
+
+    /// With a next result of this name.
+    pub fn result(self, name: impl Into<String>) -> NewOp {
+        self.typed_result(name, Type::Unknown)
+    }
+
+    /// With a next result of this name and type, which must not contradict what is inferred.
+    pub fn typed_result(mut self, name: impl Into<String>, ty: Type) -> NewOp {
+        self.results.push(Some((name.into(), ty)));
+        self
+    }
+
+    /// With the next result, an optional one, left out: [`GraphBuilder::add`] does not list it.
+    pub fn omit_result(mut self) -> NewOp {
+        self.results.push(None);
+        self
+    }
+
+    /// What can't be right about it in any graph.
+    fn check(&self) -> Result<(), BuildError> {
+        let refuse = |why: String| {
+            let node = if self.name.is_empty() { self.op.to_string() } else { format!("{} `{}`", self.op, self.name) };
+            Err(BuildError::Node { node, why })
+        };
+        if self.results.iter().flatten().next().is_none() {
+            return refuse("has no result, so it can't be read; name one".to_owned());
+        }
+        if let Some((name, _)) = self.attrs.iter().find(|(_, attr)| !attr.bodies().is_empty()) {
+            return refuse(format!("attribute `{name}` is a graph; models with bodies have to be read from ONNX"));
+        }
+        Ok(())
+    }
 }
 
 /// A graph under construction. Ops are those of ONNX, with the meaning of opset [`LAST_OPSET`] unless told otherwise.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct GraphBuilder {
     graph: Graph,
     opset: i64,
@@ -65,48 +168,71 @@ impl GraphBuilder {
     /// # Errors
     /// [`BuildError::Name`].
     pub fn constant(&mut self, name: &str, constant: Constant) -> Result<ValueId, BuildError> {
-        let contents = constant.to_ints(relayout_ir::op::infer::CONTENTS_LIMIT);
         let v = self.graph.add_constant(name, constant)?;
-        *self.graph.value_mut(v).contents = contents.map(|c| c.into_iter().map(Dim::from).collect());
+        self.graph.know_contents(v);
         Ok(v)
     }
 
-    /// Adds an op of one result.
+    /// Adds an op of ONNX with one result, which gets the name. The graph is unchanged after an error.
     ///
     /// # Errors
     /// [`BuildError`].
-    pub fn op(
+    pub fn op<'a>(
         &mut self,
         op: &str,
         name: &str,
         inputs: &[ValueId],
-        attrs: impl IntoIterator<Item = (&'static str, Attr)>,
+        attrs: impl IntoIterator<Item = (&'a str, Attr)>,
     ) -> Result<ValueId, BuildError> {
-        let op = OpName { domain: String::new(), name: op.to_owned(), overload: String::new() };
-        let mut node = Node::new(Op::Onnx(op), inputs.iter().copied().map(Some).collect());
-        node.opset = self.opset;
-        node.attrs = attrs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect();
+        let op = NewOp::new(op).operands(inputs.iter().copied()).result(name);
+        let op = attrs.into_iter().fold(op, |op, (name, value)| op.attr(name, value));
+        // One result was named, so there is one.
+        Ok(self.add(op)?.swap_remove(0))
+    }
+
+    /// Adds an op. Gives its results in their order, those left out without a place. The graph is unchanged after an error.
+    ///
+    /// # Errors
+    /// [`BuildError`]: a name that is taken, an operand that is no value of this graph, operands, attributes or types that the op
+    /// can't have, a body, no result at all.
+    pub fn add(&mut self, op: NewOp) -> Result<Vec<ValueId>, BuildError> {
+        let n = self.node(op)?;
+        Ok(self.graph.node(n).outputs.iter().flatten().copied().collect())
+    }
+
+    fn node(&mut self, op: NewOp) -> Result<NodeId, BuildError> {
+        op.check()?;
+        let standard = op.op.domain.is_empty();
+        let mut node = Node::new(Op::Onnx(op.op), op.inputs);
+        node.opset = op.opset.unwrap_or(if standard { self.opset } else { 1 });
+        (node.name, node.attrs) = (op.name, op.attrs);
         node.rank = self.graph.node_count() as u32;
-        let v = self.graph.add_single(node, name.to_owned(), Type::Unknown)?;
-        let producer = self.graph.value(v).producer().0;
-        infer_one(&mut self.graph, producer, &mut self.unknowns)
-            .map_err(|why| BuildError::Node { node: self.graph.node(producer).describe(&self.graph), why })?;
-        Ok(v)
+        self.graph.add_inferred(node, op.results, &mut self.unknowns)
     }
 
     /// The node that makes a value.
+    ///
+    /// # Panics
+    /// If it is no value of this graph.
     pub fn producer(&self, v: ValueId) -> NodeId {
         self.graph.value(v).producer().0
     }
 
     /// Makes a value an output.
-    pub fn output(&mut self, v: ValueId) {
+    ///
+    /// # Errors
+    /// [`BuildError::NoValue`] if it is no value of this graph.
+    pub fn output(&mut self, v: ValueId) -> Result<(), BuildError> {
+        if !self.graph.has(v) {
+            return Err(BuildError::NoValue { place: format!("output {}", self.graph.outputs().len()) });
+        }
         self.graph.add_output(v);
+        Ok(())
     }
 
     /// Shape of a value as far as it is known.
     pub fn shape(&self, v: ValueId) -> Option<&[Dim]> {
-        self.graph.value(v).ty.shape()
+        self.graph.has(v).then(|| self.graph.value(v).ty.shape())?
     }
 
     /// The graph.

@@ -9,7 +9,7 @@ use relayout_onnx::export::{Exported, set_property};
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::proto::{GraphProto, ValueInfoProto, type_proto};
 use relayout_passes::decide::{Ends, MovedEnd};
-use relayout_target::{MoveKind, MoveQuery, Target};
+use relayout_target::{MoveQuery, Target};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -369,7 +369,7 @@ fn fitting(graph: &Graph, target: &dyn Target, end: End, v: ValueId, wish: &IoLa
         shape.iter().map(|d| d.as_const().and_then(|n| u64::try_from(n).ok()).unwrap_or(1)).collect();
     let plain = Layout::row_major(shape.len());
     let (from, to) = if end == End::Input { (layout, &plain) } else { (&plain, layout) };
-    let query = MoveQuery { kind: MoveKind::Permute, from, to, shape: &extents, dtype: value.ty.dtype(), bytes: 1 };
+    let query = MoveQuery::permute(from, to, &extents).dtype(value.ty.dtype()).bytes(1);
     if layout.is_row_major() || target.move_cost(&query).is_some() {
         return Ok(());
     }

@@ -17,7 +17,7 @@ use relayout_ir::graph::{Graph, NodeId};
 use relayout_target::Sizes;
 use relayout_target::hints::{Hints, Size};
 use relayout_target::moves::{Moved, moved};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Version of the manifest's form.
@@ -60,7 +60,7 @@ impl KernelOptions {
 }
 
 /// Which moves there are and which kernel each has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Manifest {
     /// Version of this form.
@@ -76,7 +76,7 @@ pub struct Manifest {
 }
 
 /// A move and its kernel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MoveKernel {
     /// Where the node is: empty for the main graph, the node that holds it and the attribute for a body.
@@ -112,12 +112,12 @@ pub struct MoveKernel {
     /// The file that says how to start it.
     pub launch: Option<String>,
     /// Why there is no kernel.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
 /// A kernel and its files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct KernelFile {
     /// Name of the function.
@@ -133,7 +133,7 @@ pub struct KernelFile {
 }
 
 /// What a launch file holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LaunchFile {
     /// Name of the function.

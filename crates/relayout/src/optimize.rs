@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::io::{IoLayout, IoRecord, Wishes, declare, records_of};
 use crate::made_for::{is_settled, metadata};
 use crate::model::Model;
-use crate::report::{Report, SCHEMA};
+use crate::report::{Report, Rules, SCHEMA};
 use relayout_ir::graph::Graph;
 use relayout_ir::model::Model as IrModel;
 use relayout_ir::op::infer::infer_graph;
@@ -296,7 +296,7 @@ fn refuse_impossible(model: &Model, ir: &mut IrModel) -> Result<(), Error> {
 
 fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
     Report {
-        rules: rules(target),
+        rules: Rules(rules(target)),
         schema: SCHEMA,
         target: target.name().to_owned(),
         cost_source: target.cost_source().to_owned(),
@@ -338,11 +338,7 @@ fn lost_fields(model: &Model, changed: bool) -> Option<String> {
 }
 
 pub(crate) fn traffic(outcome: &Outcome, of: impl Fn(&GraphRecord) -> Traffic) -> Traffic {
-    outcome
-        .graphs
-        .iter()
-        .map(of)
-        .fold(Traffic::default(), |a, b| Traffic { nodes: a.nodes + b.nodes, bytes: a.bytes.saturating_add(b.bytes) })
+    outcome.graphs.iter().map(of).fold(Traffic::default(), Traffic::plus)
 }
 
 fn folded(outcome: &Outcome) -> usize {

@@ -1,8 +1,10 @@
 //! What `optimize` did, from the records that the passes keep.
 
 use crate::io::IoRecord;
+use crate::optimize::rules;
 use relayout_target::{Counted, Rule};
-use serde::Serialize;
+use relayout_targets::builtin;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
@@ -13,7 +15,7 @@ pub use relayout_passes::report::{GraphRecord, MoveRecord, OpaqueRecord, Traffic
 pub const SCHEMA: u32 = 1;
 
 /// Report of one run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Report {
     /// Version of this form.
@@ -46,8 +48,21 @@ pub struct Report {
     pub notes: Vec<String>,
     /// The rules of the target.
     #[serde(skip)]
-    pub(crate) rules: Vec<&'static Rule>,
+    pub(crate) rules: Rules,
 }
+
+/// The rules of a report's target. They follow from its name where the target is a built-in one, so they are neither written nor
+/// compared.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules(pub(crate) Vec<&'static Rule>);
+
+impl PartialEq for Rules {
+    fn eq(&self, _: &Rules) -> bool {
+        true
+    }
+}
+
+impl Eq for Rules {}
 
 impl Report {
     /// Every move that is left, in all graphs.
@@ -82,8 +97,9 @@ impl Report {
 
     /// What rewrites did, in a part of a sentence.
     fn rewritten(&self) -> String {
+        let rules = self.rules();
         let sum = |nodes: bool| -> usize {
-            let counted = |name: &str| self.rule(name).is_none_or(|rule| rule.counted == Counted::Nodes) == nodes;
+            let counted = |name: &str| rule(&rules, name).is_none_or(|rule| rule.counted == Counted::Nodes) == nodes;
             self.rewrites.iter().filter(|(name, _)| counted(name)).map(|(_, count)| count).sum()
         };
         let part = |count: usize, what: &str, done: &str| match count {
@@ -94,9 +110,12 @@ impl Report {
         part(sum(true), "node", "folded") + &part(sum(false), "tensor", "restated")
     }
 
-    /// The rule of this name.
-    fn rule(&self, name: &str) -> Option<&'static Rule> {
-        self.rules.iter().copied().find(|rule| rule.name == name)
+    /// The rules of the target; of a report that was read, those of the built-in target that it names.
+    fn rules(&self) -> Vec<&'static Rule> {
+        if self.rules.0.is_empty() && !self.rewrites.is_empty() {
+            return builtin(&self.target).map(|target| rules(target.as_ref())).unwrap_or_default();
+        }
+        self.rules.0.clone()
     }
 
     fn verdict(&self) -> String {
@@ -128,7 +147,8 @@ impl Report {
         }
         for graph in self.graphs.iter().filter(|g| !g.moves.is_empty()) {
             let place = if graph.path.is_empty() { String::new() } else { format!(" in {}", graph.path) };
-            let _ = writeln!(text, "left{place}:");
+            let priced = if graph.moves.iter().any(|m| !m.ways.is_empty()) { PRICES } else { "" };
+            let _ = writeln!(text, "left{place}{priced}:");
             for m in &graph.moves {
                 let _ = writeln!(text, "  {m}", m = Shown(m));
                 for way in &m.ways {
@@ -136,8 +156,9 @@ impl Report {
                 }
             }
         }
+        let rules = self.rules();
         for (name, &count) in &self.rewrites {
-            if let Some(r) = self.rule(name) {
+            if let Some(r) = rule(&rules, name) {
                 let _ = writeln!(text, "{}: {}", r.told(count), r.equation);
             }
         }
@@ -165,6 +186,11 @@ impl Report {
     }
 }
 
+/// The rule of this name.
+fn rule(rules: &[&'static Rule], name: &str) -> Option<&'static Rule> {
+    rules.iter().copied().find(|rule| rule.name == name)
+}
+
 /// Among what, at which costs, and how well it was decided.
 pub(crate) fn decided(solve: &SolveRecord, target: &str, costs: &str) -> String {
     let capped = match solve.capped {
@@ -172,9 +198,10 @@ pub(crate) fn decided(solve: &SolveRecord, target: &str, costs: &str) -> String 
         n => format!("; {n} values or nodes had more candidates than are considered"),
     };
     let verdict = if solve.optimal {
-        format!("{} ns, which nothing among these candidates undercuts", solve.cost_ns)
+        format!("{}, which nothing among these candidates undercuts", time(solve.cost_ns))
     } else {
-        format!("{} ns, and nothing among these candidates is below {} ns", solve.cost_ns, solve.bound_ns)
+        let (cost, bound) = (time(solve.cost_ns), time(solve.bound_ns));
+        format!("{cost}, and nothing among these candidates is below {bound}")
     };
     format!(
         "decided among {} layouts of values and {} choices of {} nodes and borders{capped}; after merging and pinning {} \
@@ -183,24 +210,40 @@ pub(crate) fn decided(solve: &SolveRecord, target: &str, costs: &str) -> String 
     )
 }
 
+/// What the prices of ways mean.
+const PRICES: &str = " (a price is what the whole graph gains or loses, everything else decided again)";
+
 /// One way to be rid of a move, for people.
 pub(crate) fn way_in_words(way: &Way) -> String {
     let price = match (way.more_ns, way.more_bytes) {
-        (Some(ns), Some(moved)) => format!("{ns:+} ns, {} moved", signed_bytes(moved)),
+        (Some(ns), Some(moved)) => format!("{}, {} moved", signed_time(ns), signed_bytes(moved)),
         _ => "no price".to_owned(),
     };
     match &way.missing {
         None if way.more_bytes.is_some_and(|moved| moved >= 0) => {
-            format!("in its stead: {}, and other moves: {price} (all else decided anew)", way.what)
+            format!("instead: {}, with other moves: {price}", way.what)
         }
-        None => format!("way out: {}: {price} (all else decided anew)", way.what),
-        Some(why) if way.more_ns.is_some() => format!("no way out: {why}; with it {price} (all else decided anew)"),
-        Some(why) => format!("no way out: {}: {why}", way.what),
+        None => format!("can go: {}: {price}", way.what),
+        Some(why) if way.more_ns.is_some() => format!("can't go: {why}; without that: {price}"),
+        Some(why) => format!("can't go: {}: {why}", way.what),
     }
 }
 
-fn signed_bytes(n: i64) -> String {
+pub(crate) fn signed_bytes(n: i64) -> String {
     format!("{}{}", if n < 0 { '-' } else { '+' }, bytes(n.unsigned_abs()))
+}
+
+pub(crate) fn signed_time(ns: i64) -> String {
+    format!("{}{}", if ns < 0 { '-' } else { '+' }, time(ns.unsigned_abs()))
+}
+
+/// Nanoseconds for people.
+pub(crate) fn time(ns: u64) -> String {
+    match ns {
+        0..1000 => format!("{ns} ns"),
+        1000..10_000_000 => format!("{:.1} us", ns as f64 / 1e3),
+        _ => format!("{:.1} ms", ns as f64 / 1e6),
+    }
 }
 
 struct Shown<'a>(&'a MoveRecord);
@@ -208,7 +251,7 @@ struct Shown<'a>(&'a MoveRecord);
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let m = self.0;
-        let cost = m.cost_ns.map_or_else(String::new, |ns| format!(", {ns} ns"));
+        let cost = m.cost_ns.map_or_else(String::new, |ns| format!(", {}", time(ns)));
         write!(f, "`{}` {} -> {}, {}{cost}: {}", m.value, m.from, m.to, bytes(m.bytes), m.why)
     }
 }

@@ -4,16 +4,16 @@ use crate::certificate::with_decision;
 use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::Options;
-use crate::report::{bytes, decided};
+use crate::report::{bytes, decided, signed_bytes, signed_time};
 use relayout_passes::decide::SolveRecord;
 use relayout_target::Target;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
 pub use relayout_passes::decide::{Alternative, Side, Why};
 
 /// What there is to say of a value, in every graph that has one of its name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Explained {
     /// Target.
@@ -86,9 +86,11 @@ fn alternatives(text: &mut String, why: &Why) {
     if why.alternatives.is_empty() {
         let _ = writeln!(text, "  no layout but its own is a candidate: nobody around it asks for another");
     } else {
-        let _ = writeln!(text, "  against what was decided, all other nodes decided anew:");
+        let _ = writeln!(text, "  against what was decided, everything else decided again:");
     }
-    let price = |ns: Option<i64>, moved: Option<i64>| Some(format!("{:+} ns, {:+} B moved", ns?, moved.unwrap_or(0)));
+    let price = |ns: Option<i64>, moved: Option<i64>| {
+        Some(format!("{}, {} moved", signed_time(ns?), signed_bytes(moved.unwrap_or(0))))
+    };
     for a in &why.alternatives {
         let taken = if a.taken { " (taken)" } else { "" };
         let only = price(a.only_ns, a.only_bytes).unwrap_or_else(|| a.missing.join("; "));

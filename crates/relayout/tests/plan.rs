@@ -62,7 +62,7 @@ impl Named {
 
     fn plan(mut self, outputs: &[ValueId], options: &Options) -> (Plan, Report) {
         for &v in outputs {
-            self.builder.output(v);
+            self.builder.output(v).unwrap();
         }
         let target = target("onnx").unwrap();
         plan_graph(&self.builder.finish(), &self.ids, target.as_ref(), options).unwrap_or_else(|e| panic!("{e}"))
@@ -231,7 +231,7 @@ fn what_no_plan_can_be_made_of_is_refused() {
         let mut g = Named::new();
         let x = g.input("x", &[2, 3]);
         let y = g.op("Relu", "y", &[x], &[]);
-        g.builder.output(y);
+        g.builder.output(y).unwrap();
         (x, y, g)
     };
     let (x, y, g) = small();

@@ -144,6 +144,7 @@ pub struct Fragment {
 
 /// What was written in the place of a piece, for reports and proofs.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Written {
     /// The form's name.
     pub form: &'static str,

@@ -1,5 +1,18 @@
 //! Targets: what runs where in which layout, and at what cost.
 //!
+//! ```
+//! use relayout_ir::layout::Layout;
+//! use relayout_target::hints::Size;
+//! use relayout_target::{Cost, MoveQuery};
+//!
+//! let (from, to): (Layout, Layout) = ("NCHW".parse()?, "NHWC".parse()?);
+//! let query = MoveQuery::permute(&from, &to, &[1, 64, 56, 56]).bytes(802_816);
+//! assert_eq!(query.shape.len(), query.from.rank());
+//! assert_eq!(Cost::new(40).times(2) + Cost::new(20), Cost::new(100));
+//! assert_eq!("1..32".parse::<Size>()?.typical(), 16);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! A target answers: what an op costs with its operands and results stored in given layouts, which kernels of its dialect can
 //! stand in for an op, what a move costs, and what it is called. Built-in targets are data files behind the trait; an embedder
 //! may implement it in code. Costs are [`Cost`]: integer nanoseconds, and `None` where there is no kernel.
@@ -23,7 +36,8 @@ pub use form::{Become, Candidates, Form, Offer, Piece, Pieces, Raise, Spanning};
 pub use fragment::{Fragment, Left, Made, Operand, Refused, Written};
 pub use lifted::Lifted;
 pub use pass::{
-    Context, Declared, Fact, Pass, PassError, Report, Run, RunPass, Settings, Slot, Trial, Trials, Visit, each_graph,
+    Context, Declared, Fact, Pass, PassError, PassReport, Run, RunPass, Settings, Slot, Trial, Trials, Visit,
+    each_graph,
 };
 pub use rule::{Counted, Numerics, Rule};
 
@@ -46,6 +60,7 @@ pub trait Sizes {
 
 /// One op with its operands and results stored in some layouts.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct OpQuery<'a> {
     /// The graph.
     pub graph: &'a Graph,
@@ -63,8 +78,22 @@ pub struct OpQuery<'a> {
     pub turned_bytes: u64,
 }
 
+impl<'a> OpQuery<'a> {
+    /// A node with its operands and results in these layouts, of no bytes.
+    pub fn new(graph: &'a Graph, node: NodeId, bound: &'a Bound, ins: &'a [Layout], outs: &'a [Layout]) -> OpQuery<'a> {
+        OpQuery { graph, node, bound, ins, outs, bytes: 0, turned_bytes: 0 }
+    }
+
+    /// The same with the bytes of operand 0, and of what is stored otherwise than in ONNX's own order.
+    #[must_use]
+    pub fn bytes(self, bytes: u64, turned_bytes: u64) -> OpQuery<'a> {
+        OpQuery { bytes, turned_bytes, ..self }
+    }
+}
+
 /// One op, for which kernels are sought.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct NodeQuery<'a> {
     /// The graph.
     pub graph: &'a Graph,
@@ -74,6 +103,24 @@ pub struct NodeQuery<'a> {
     pub sizes: &'a dyn Sizes,
     /// Whether a value is known at compile time, so that moves of it cost nothing.
     pub is_constant: &'a dyn Fn(ValueId) -> bool,
+}
+
+impl<'a> NodeQuery<'a> {
+    /// A node of a graph.
+    pub fn new(
+        graph: &'a Graph,
+        node: NodeId,
+        sizes: &'a dyn Sizes,
+        is_constant: &'a dyn Fn(ValueId) -> bool,
+    ) -> NodeQuery<'a> {
+        NodeQuery { graph, node, sizes, is_constant }
+    }
+
+    /// The same for another node.
+    #[must_use]
+    pub fn at(self, node: NodeId) -> NodeQuery<'a> {
+        NodeQuery { node, ..self }
+    }
 }
 
 /// What a physical change of layout is.
@@ -87,6 +134,7 @@ pub enum MoveKind {
 
 /// One move of a value between two layouts.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct MoveQuery<'a> {
     /// What it is.
     pub kind: MoveKind,
@@ -100,6 +148,31 @@ pub struct MoveQuery<'a> {
     pub dtype: Option<DType>,
     /// Bytes of the logical value at the size hints.
     pub bytes: u64,
+}
+
+impl<'a> MoveQuery<'a> {
+    /// A permutation from one layout to another of a value of this shape, of no bytes and an element type that is not known.
+    pub fn permute(from: &'a Layout, to: &'a Layout, shape: &'a [u64]) -> MoveQuery<'a> {
+        MoveQuery { kind: MoveKind::Permute, from, to, shape, dtype: None, bytes: 0 }
+    }
+
+    /// Another kind of move.
+    #[must_use]
+    pub fn kind(self, kind: MoveKind) -> MoveQuery<'a> {
+        MoveQuery { kind, ..self }
+    }
+
+    /// The same of elements of this type.
+    #[must_use]
+    pub fn dtype(self, dtype: Option<DType>) -> MoveQuery<'a> {
+        MoveQuery { dtype, ..self }
+    }
+
+    /// The same of so many bytes.
+    #[must_use]
+    pub fn bytes(self, bytes: u64) -> MoveQuery<'a> {
+        MoveQuery { bytes, ..self }
+    }
 }
 
 /// What a target answers.

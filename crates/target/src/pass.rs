@@ -172,7 +172,8 @@ pub struct Settings<'a> {
 
 /// What passes report.
 #[derive(Debug, Default)]
-pub struct Report {
+#[non_exhaustive]
+pub struct PassReport {
     /// Problems of the model that do not stop the work.
     pub notes: Vec<String>,
     /// Per graph: what rules took away or wrote in another form, by the rule's name.
@@ -188,7 +189,7 @@ pub struct Context<'a> {
     /// Per graph: how often it is taken to run for each run of the model.
     pub weights: &'a [u64],
     /// What is reported.
-    pub report: &'a mut Report,
+    pub report: &'a mut PassReport,
     /// Decides about copies of the graph.
     pub trials: &'a dyn Trials,
 }

@@ -1,5 +1,16 @@
 //! The built-in targets, a folder each: their forms, passes and costs.
 //!
+//! ```
+//! use relayout_targets::{BUILTIN, builtin, parse};
+//!
+//! assert!(BUILTIN.contains(&"cuda-tensorcore"));
+//! let target = builtin("onnx")?;
+//! assert!(target.capabilities().standard);
+//! assert!(builtin("tpu").is_err_and(|error| error.to_string().contains("the built-in ones are onnx")));
+//! assert!(parse("mine.toml", "no table").is_err());
+//! # Ok::<(), relayout_targets::TargetError>(())
+//! ```
+//!
 //! | folder | targets |
 //! |---|---|
 //! | [`onnx`] | `onnx`, and a user's own data files of standard operators |

@@ -2,7 +2,7 @@
 
 use relayout_ir::dtype::DType;
 use relayout_ir::layout::Layout;
-use relayout_target::{MoveKind, MoveQuery, Target};
+use relayout_target::{MoveQuery, Target};
 use relayout_targets::gpu::{Case, GpuCosts, GpuMachine, MoveClass, Points, Spec, specs};
 use relayout_targets::measured::{CostsError, Measurement, points_of};
 use relayout_targets::{FunctionTarget, builtin};
@@ -118,7 +118,7 @@ fn moves_cost_what_their_class_does() {
         let shape = [8, 64, 96, 32];
         let bytes = shape.iter().product::<u64>() * 4;
         let dtype = Some(DType::F32);
-        let query = MoveQuery { kind: MoveKind::Permute, from: &from, to: &to, shape: &shape, dtype, bytes };
+        let query = MoveQuery::permute(&from, &to, &shape).dtype(dtype).bytes(bytes);
         (target.move_cost(&query).unwrap().get(), bytes)
     };
     let (transpose, bytes) = cost(&[0, 2, 3, 1]);

@@ -34,7 +34,7 @@ fn model() -> Result<Model, Box<dyn std::error::Error>> {
     let x = b.op("MaxPool", "half", &[x], windows.map(|(name, list)| (name, Attr::Ints(list))))?;
     let x = conv(&mut b, "narrow", x, [16, 64, 1, 1])?;
     let y = b.op("GlobalMaxPool", "y", &[x], [])?;
-    b.output(y);
+    b.output(y)?;
     Ok(Model::of_graph(&b.finish())?)
 }
 

@@ -86,7 +86,7 @@ impl ScopeCandidates {
             if !self.may_pad(graph, node, &choice) {
                 continue;
             }
-            let query = OpQuery { graph, node: n, bound, ins: &choice.ins, outs: &choice.outs, bytes, turned_bytes };
+            let query = OpQuery::new(graph, n, bound, &choice.ins, &choice.outs).bytes(bytes, turned_bytes);
             let Some(cost) = target.op_cost(&query) else { continue };
             let extra = extra_nodes(graph, &self.constant, n, bound, &choice);
             choice.cost = cost + target.view_cost().times(extra);
@@ -130,7 +130,7 @@ impl ScopeCandidates {
             return;
         }
         let is_constant = |v: ValueId| self.constant[v.index()];
-        let query = NodeQuery { graph, node: n, sizes: hints, is_constant: &is_constant };
+        let query = NodeQuery::new(graph, n, hints, &is_constant);
         let mut offers = target.offers_among(&query, &|v| &self.layouts[v.index()]);
         offers.retain(|offer| may_take(offer, numerics));
         let own = &mut self.offers[n.index()];

@@ -16,7 +16,7 @@ use relayout_target::Lifted;
 use relayout_target::Numerics;
 use relayout_target::hints::Hints;
 use relayout_target::{Cost, MoveKind, Target, Trial};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The decision for a whole model, whose forms are bound.
@@ -60,7 +60,7 @@ impl Standing {
 }
 
 /// A way to be rid of a move.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Way {
     /// What would have to be.

@@ -110,7 +110,7 @@ impl Plan {
         };
         let constant = &self.candidates.scopes[s].constant;
         let is_constant = |v: ValueId| constant.get(v.index()).copied().unwrap_or(false);
-        let offers = target.offers(&NodeQuery { graph, node: n, sizes, is_constant: &is_constant });
+        let offers = target.offers(&NodeQuery::new(graph, n, sizes, &is_constant));
         offers.into_iter().find(|offer| offer.layouts == taken.layouts).map_or(chosen, |offer| offer.cost)
     }
 
@@ -306,7 +306,9 @@ pub(super) fn move_cost(
     let Some(shape) = hints.shape(graph, v).filter(|_| possible) else { return Cost::INFINITE };
     let (kind, bytes) = (move_kind(graph, v, from, to), hints.bytes(graph, v));
     let dtype = graph.value(v).ty.dtype();
-    target.move_cost(&MoveQuery { kind, from, to, shape: &shape, dtype, bytes }).unwrap_or(Cost::INFINITE)
+    target
+        .move_cost(&MoveQuery::permute(from, to, &shape).kind(kind).dtype(dtype).bytes(bytes))
+        .unwrap_or(Cost::INFINITE)
 }
 
 /// Whether a change of layout moves bytes. One that does not but that no Reshape of ONNX expresses is taken for one that does.

@@ -12,12 +12,13 @@ use relayout_ir::types::Type;
 use relayout_target::hints::Hints;
 use relayout_target::{Cost, Target};
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// What the solver did, for the report.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct SolveRecord {
     /// Nodes that had more than one choice.
     pub variables: usize,

@@ -13,7 +13,7 @@ use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::same_bytes;
 use relayout_target::hints::{Hints, Scale};
-use relayout_target::{Cost, MoveKind, MoveQuery, Sizes, Target};
+use relayout_target::{Cost, MoveQuery, Sizes, Target};
 use std::collections::BTreeMap;
 
 /// Gives back every region that does not gain.
@@ -268,6 +268,6 @@ pub(super) fn own_move(scopes: &Scopes<'_>, s: usize, n: NodeId, target: &dyn Ta
     let dtype = graph.value(y).ty.dtype();
     // A Transpose of the file moves even where a Reshape would do.
     let bytes = hints.bytes(graph, y);
-    let query = MoveQuery { kind: MoveKind::Permute, from: &left, to: &row_major, shape: &shape, dtype, bytes };
+    let query = MoveQuery::permute(&left, &row_major, &shape).dtype(dtype).bytes(bytes);
     Price { cost: target.move_cost(&query).unwrap_or(Cost::INFINITE), bytes }
 }

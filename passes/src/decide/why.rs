@@ -4,10 +4,10 @@ use super::decision::{Decision, some, total_bytes};
 use crate::report::{why_made, why_wanted};
 use relayout_ir::graph::ValueId;
 use relayout_ir::layout::Layout;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Everything about one value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Why {
     /// The value.
@@ -37,7 +37,7 @@ pub struct Why {
 }
 
 /// A node on one side of a value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Side {
     /// The node, or the graph output.
@@ -49,7 +49,7 @@ pub struct Side {
 }
 
 /// One layout of a value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Alternative {
     /// The layout.

@@ -5,12 +5,13 @@ use relayout_ir::form::{Bound, Form, Slot};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_target::hints::Hints;
 use relayout_target::moves::{Moved, moved};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 /// Record of one graph.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct GraphRecord {
     /// Where it is: empty for the main graph, the node that holds it and the attribute for a body.
     pub path: String,
@@ -29,7 +30,8 @@ pub struct GraphRecord {
 }
 
 /// Nodes that move, and what they write at the size hints.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Traffic {
     /// Nodes.
     pub nodes: usize,
@@ -38,7 +40,8 @@ pub struct Traffic {
 }
 
 /// One move that is left.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct MoveRecord {
     /// The value that is moved.
     pub value: String,
@@ -55,15 +58,16 @@ pub struct MoveRecord {
     /// Why the two sides differ.
     pub why: String,
     /// What it costs for each run of the model, where that was asked for and the move is one that was decided about.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_ns: Option<u64>,
     /// What it would take for it to go, where that was asked for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ways: Vec<Way>,
 }
 
 /// An op through which no layout passes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct OpaqueRecord {
     /// The node.
     pub node: String,
@@ -71,10 +75,24 @@ pub struct OpaqueRecord {
     pub why: String,
 }
 
+impl Traffic {
+    /// One node for each of these numbers of bytes.
+    pub fn of(bytes: impl IntoIterator<Item = u64>) -> Traffic {
+        let one = |bytes| Traffic { nodes: 1, bytes };
+        bytes.into_iter().map(one).fold(Traffic::default(), Traffic::plus)
+    }
+
+    /// Both together; bytes beyond what 64 bits hold are 2^64 - 1.
+    #[must_use]
+    pub fn plus(self, other: Traffic) -> Traffic {
+        Traffic { nodes: self.nodes + other.nodes, bytes: self.bytes.saturating_add(other.bytes) }
+    }
+}
+
 impl GraphRecord {
     /// Moves that are left, summed.
     pub fn after(&self) -> Traffic {
-        Traffic { nodes: self.moves.len(), bytes: self.moves.iter().fold(0, |n, m| n.saturating_add(m.bytes)) }
+        Traffic::of(self.moves.iter().map(|m| m.bytes))
     }
 }
 

@@ -174,7 +174,7 @@ impl Found {
             let (before, after) = (Layout::row_major(from.len()), Layout::permutation(perm).ok()?);
             let kind = if perm::is_identity(perm) { MoveKind::View } else { MoveKind::Permute };
             let (bytes, dtype) = (hints.bytes(graph, v), graph.value(v).ty.dtype());
-            target.move_cost(&MoveQuery { kind, from: &before, to: &after, shape: &shape, dtype, bytes })
+            target.move_cost(&MoveQuery::permute(&before, &after, &shape).kind(kind).dtype(dtype).bytes(bytes))
         };
         let of = |m: &Move| cost(&m.from, &m.perm, m.x);
         let (Some(first), Some(second)) = (of(&self.first), of(&self.second)) else { return false };

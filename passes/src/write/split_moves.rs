@@ -14,7 +14,7 @@ use relayout_ir::layout::Layout;
 use relayout_ir::storage::{reshape_target, same_bytes};
 use relayout_ir::types::Type;
 use relayout_target::moves::{Moved, moved};
-use relayout_target::{Context, Declared, Fact, MoveKind, MoveQuery, PassError, Sizes, Slot};
+use relayout_target::{Context, Declared, Fact, MoveQuery, PassError, Sizes, Slot};
 
 /// Flatten takes elements other than floats from this opset on.
 const ANY_ELEMENTS: i64 = 9;
@@ -58,14 +58,9 @@ fn split(graph: &Graph, n: NodeId, cx: &Context<'_>, any_elements: bool) -> Opti
             *extent = (*extent).max(2);
         }
     }
-    let steps = cx.target().split_move(&MoveQuery {
-        kind: MoveKind::Permute,
-        from: &left,
-        to: &value.layout,
-        shape: &shape,
-        dtype: Some(dtype),
-        bytes: cx.settings.hints.bytes(graph, result),
-    });
+    let bytes = cx.settings.hints.bytes(graph, result);
+    let steps =
+        cx.target().split_move(&MoveQuery::permute(&left, &value.layout, &shape).dtype(Some(dtype)).bytes(bytes));
     // A Reshape expresses only some symbolic extents.
     let written = steps.windows(2).all(|pair| match pair {
         [[_, end], [start, _]] => shapes(graph, result, end, start).is_some(),

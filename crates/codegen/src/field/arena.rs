@@ -51,6 +51,28 @@ pub enum FieldError {
 }
 
 /// Where the field stands among the digits of a group's order.
+///
+/// ```
+/// use relayout_codegen::field::{Arena, Field, Fields, Plot};
+/// use relayout_codegen::{Digit, Order};
+/// /// Places of `x` and `y` of point (0, 1) and point (1, 0), of 4 by 4 points.
+/// fn places(order: &Order, fields: Fields) -> [[usize; 2]; 2] {
+///     let mut plot = Plot::new();
+///     let names = plot.place::<2>(&[4, 4], order, fields).unwrap();
+///     let arena: Arena<f32> = plot.build().unwrap();
+///     let at = |index| names.map(|name| { let field: Field<f32, 2> = arena.field(name).unwrap(); field.place(index) });
+///     [at([0, 1]), at([1, 0])]
+/// }
+/// let rows = Order::dense(&[4, 4]);
+/// assert_eq!(places(&rows, Fields::Together), [[2, 3], [8, 9]]); // an array of structures
+/// assert_eq!(places(&rows, Fields::Apart), [[1, 17], [4, 20]]); // a structure of arrays
+/// assert_eq!(places(&rows, Fields::After(1)), [[1, 5], [8, 12]]); // an array of structures of rows
+/// // Tiles of 2 by 2 points, all of `x` first.
+/// let digit = |axis, extent, stride| Digit { axis, extent, stride };
+/// let digits = vec![digit(0, 2, 2), digit(1, 2, 2), digit(0, 2, 1), digit(1, 2, 1)];
+/// let tiles = Order { digits, ..Order::default() };
+/// assert_eq!(places(&tiles, Fields::Apart), [[1, 17], [2, 18]]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fields {

@@ -51,6 +51,12 @@ pub enum BuildError {
         /// What is wrong.
         why: String,
     },
+    /// An operand or output that is no value of the graph.
+    #[error("{place} is no value of this graph; take one that was added to it")]
+    NoValue {
+        /// Where it is read.
+        place: String,
+    },
 }
 
 /// Adds nodes to a graph at one place of the file's order.
@@ -97,6 +103,37 @@ impl Graph {
         if let Some(of) = from.takes_name_of {
             self.swap_names(of, to);
         }
+    }
+
+    /// Adds a node and infers the types of its results. A type that is given is checked against what is inferred; `unknowns`
+    /// counts the anonymous dims of the model.
+    ///
+    /// # Errors
+    /// [`BuildError`]; the graph is then what it was.
+    pub fn add_inferred(
+        &mut self,
+        node: Node,
+        results: Vec<Option<(String, Type)>>,
+        unknowns: &mut u32,
+    ) -> Result<NodeId, BuildError> {
+        if let Some(slot) = node.inputs.iter().position(|v| v.is_some_and(|v| !self.has(v))) {
+            let place = format!("operand {slot} of {}", node.describe(self));
+            return Err(BuildError::NoValue { place });
+        }
+        let before = *unknowns;
+        let n = self.add(node, results)?;
+        infer_one(self, n, unknowns).map_err(|why| {
+            let node = self.node(n).describe(self);
+            self.remove_unused(n);
+            *unknowns = before;
+            BuildError::Node { node, why }
+        })?;
+        Ok(n)
+    }
+
+    /// Whether this is a value of the graph whose producer is still there.
+    pub fn has(&self, v: ValueId) -> bool {
+        self.values.get(v.index()).is_some_and(|value| self.contains(value.source.0))
     }
 
     /// Sets what is known of the contents of a constant; of other values nothing becomes known.
@@ -431,13 +468,13 @@ impl Draft<'_, '_> {
     /// model.
     ///
     /// # Errors
-    /// [`BuildError`]; the node is there all the same where its operands don't fit.
+    /// [`BuildError`]; the graph is then what it was.
     pub fn inferred(self, what: &str, unknowns: &mut u32) -> Result<ValueId, BuildError> {
         let Draft { builder, node, binds, layouts } = self;
-        let v = builder.put(node, what, Type::Unknown)?;
+        let name = builder.name(what);
         let graph = &mut *builder.graph;
-        let (n, _) = graph.value(v).producer();
-        infer_one(graph, n, unknowns).map_err(|why| BuildError::Node { node: graph.node(n).describe(graph), why })?;
+        let n = graph.add_inferred(node, vec![Some((name, Type::Unknown))], unknowns)?;
+        let v = ValueId(graph.values.len() as u32 - 1);
         if let Some(layout) = layouts.into_iter().next().flatten() {
             *graph.value_mut(v).layout = layout;
         }

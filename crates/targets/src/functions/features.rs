@@ -171,7 +171,7 @@ impl Calls {
         let axis = normalize_axis(node.int("axis").unwrap_or(1), rank)?;
         let filters = extent(graph, y, axis)?;
         let mut kernels: Vec<Offer> = Vec::new();
-        for read in self.convolutions(&NodeQuery { node: reader, ..*query }).unwrap_or_default() {
+        for read in self.convolutions(&query.at(reader)).unwrap_or_default() {
             let Some(layout) = read.layouts.ins.get(1).cloned().flatten() else { continue };
             if layout.as_permutation().is_some() {
                 continue;

@@ -402,9 +402,8 @@ mod tests {
     fn moves_grow_with_bytes_and_views_do_not() {
         let t = builtin("onnx").unwrap();
         let (from, to) = (Layout::row_major(2), Layout::permutation(&[1, 0]).unwrap());
-        let cost = |kind, bytes| {
-            t.move_cost(&MoveQuery { kind, from: &from, to: &to, shape: &[1, bytes], dtype: None, bytes }).unwrap()
-        };
+        let cost =
+            |kind, bytes| t.move_cost(&MoveQuery::permute(&from, &to, &[1, bytes]).kind(kind).bytes(bytes)).unwrap();
         assert!(cost(MoveKind::Permute, 1 << 20) > cost(MoveKind::Permute, 1 << 10));
         assert_eq!(cost(MoveKind::View, 1 << 20), cost(MoveKind::View, 0));
         assert!(cost(MoveKind::Permute, u64::MAX).is_finite());

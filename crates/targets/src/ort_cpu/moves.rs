@@ -303,7 +303,7 @@ mod tests {
         let (from, to) = (Layout::row_major(shape.len()), Layout::permutation(perm).unwrap());
         let bytes = shape.iter().product::<u64>() * 4;
         let dtype = Some(dtype);
-        target.chain(&MoveQuery { kind: MoveKind::Permute, from: &from, to: &to, shape, dtype, bytes })
+        target.chain(&MoveQuery::permute(&from, &to, shape).dtype(dtype).bytes(bytes))
     }
 
     #[test]

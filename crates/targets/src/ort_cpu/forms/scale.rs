@@ -105,7 +105,7 @@ impl Scales {
     /// Whether a value is that of a convolution which only one node reads, so that a shift per channel can go into its bias.
     fn has_room_in_bias(&self, query: &NodeQuery<'_>, x: ValueId, channels: u64) -> bool {
         let graph = query.graph;
-        let conv = NodeQuery { node: graph.value(x).producer().0, ..*query };
+        let conv = query.at(graph.value(x).producer().0);
         graph.node(conv.node).onnx() == Some("Conv")
             && graph.only_use(x).is_some()
             && channels.is_multiple_of(self.0.block.channels())

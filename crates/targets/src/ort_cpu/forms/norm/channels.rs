@@ -77,7 +77,7 @@ pub(super) fn cost(priced: &Priced<'_>, query: &NodeQuery<'_>) -> Option<Cost> {
 /// Whether the only reader of the result is a constant scale or shift per channel that has a blocked kernel.
 fn is_scaled_next(priced: &Priced<'_>, query: &NodeQuery<'_>) -> bool {
     let Some(only) = query.graph.only_use(priced.norm.y) else { return false };
-    let (scales, one) = (Scales(Arc::clone(priced.machine)), NodeQuery { node: only.node, ..*query });
+    let (scales, one) = (Scales(Arc::clone(priced.machine)), query.at(only.node));
     let constant = |offer: &Offer| offer.layouts.ins.iter().flatten().count() == 1;
     let named = query.graph.node(only.node).onnx().is_some_and(|name| scales.of().contains(&name));
     named && scales.offers(&one).iter().any(constant)
