@@ -225,8 +225,8 @@ int relayout_optimize(const void *model,
                       char **error);
 
 /**
- * Optimizes the model in the file `from` and writes it to the file `to`, whole or not at all. External data is read, and written,
- * beside the files. This way there is no limit to the size of a model; bytes of one can't be more than 2 GiB.
+ * Optimizes the model in the file `from` and writes it to the file `to`, whole or not at all. External data is looked for beside `from`.
+ * A result of more than 2 GiB, which does not fit one ONNX file, has external data beside `to`; `relayout_optimize` refuses it.
  *
  * `options`, `out` and `error` are those of `relayout_optimize`; what `out` gets has a report, and no bytes of the model.
  *

@@ -154,8 +154,8 @@ pub unsafe extern "C" fn relayout_optimize(
     unsafe { told(error, work) }
 }
 
-/// Optimizes the model in the file `from` and writes it to the file `to`, whole or not at all. External data is read, and written,
-/// beside the files. This way there is no limit to the size of a model; bytes of one can't be more than 2 GiB.
+/// Optimizes the model in the file `from` and writes it to the file `to`, whole or not at all. External data is looked for beside `from`.
+/// A result of more than 2 GiB, which does not fit one ONNX file, has external data beside `to`; `relayout_optimize` refuses it.
 ///
 /// `options`, `out` and `error` are those of `relayout_optimize`; what `out` gets has a report, and no bytes of the model.
 ///
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn relayout_optimize_file(
             (required_text(from, "from")?, required_text(to, "to")?, options.as_ref())
         };
         let default = RelayoutOptions::default();
-        let model = Model::open(from).map_err(of_library)?;
+        let model = Model::open(from).map_err(|e| of_library(&e))?;
         let written = |optimized: &Optimized<'_>| optimized.write(to).map(|()| None);
         let made = made(&model, &options.unwrap_or(&default).settings, written)?;
         // SAFETY: as above, and it is not null.
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn relayout_audit(
     error: *mut *mut c_char,
 ) -> c_int {
     let audited = |model: &Model, settings: &Settings| {
-        let audit = audit(model, settings.target()?.as_ref(), settings.options()).map_err(of_library)?;
+        let audit = audit(model, settings.target()?.as_ref(), settings.options()).map_err(|e| of_library(&e))?;
         serialized(&audit)
     };
     let work = || {
@@ -240,7 +240,7 @@ unsafe fn with_model<T>(
         Some(reader) => Model::from_bytes_with(bytes, |location| unsafe { reader.read(location) }),
         None => Model::from_bytes(bytes, None),
     };
-    work(&model.map_err(of_library)?, &options.settings)
+    work(&model.map_err(|e| of_library(&e))?, &options.settings)
 }
 
 /// Optimizes, and takes of the result what `bytes_of` does.
@@ -249,10 +249,10 @@ fn made(
     settings: &Settings,
     bytes_of: impl FnOnce(&Optimized<'_>) -> Result<Option<Vec<u8>>, Error>,
 ) -> Result<RelayoutResult, Failure> {
-    let optimized = optimize(model, settings.target()?.as_ref(), settings.options()).map_err(of_library)?;
+    let optimized = optimize(model, settings.target()?.as_ref(), settings.options()).map_err(|e| of_library(&e))?;
     let report = optimized.report();
     Ok(RelayoutResult {
-        model: bytes_of(&optimized).map_err(of_library)?,
+        model: bytes_of(&optimized).map_err(|e| of_library(&e))?,
         changed: report.changed,
         report: c_text(serialized(report)?),
         summary: c_text(report.summary()),
@@ -264,9 +264,10 @@ fn serialized(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string(value).map_err(|why| Failure::new(Status::Internal, why.to_string()))
 }
 
-/// An error of the library. Its cause says whether the system failed, or the model did.
-fn of_library(error: Error) -> Failure {
-    let system = std::error::Error::source(&error).is_some_and(|cause| cause.is::<std::io::Error>());
+/// An error of the library. Its causes say whether the system failed, or the model did.
+fn of_library(error: &Error) -> Failure {
+    let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    let system = causes.any(<dyn std::error::Error>::is::<std::io::Error>);
     let status = match error {
         Error::Io(_) => Status::BadOptions,
         Error::Pass(_) => Status::Internal,

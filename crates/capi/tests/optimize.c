@@ -193,7 +193,7 @@ static void external(const struct file *model, struct file *data) {
   relayout_options_free(options);
 }
 
-/* From file to file: the external data stays outside. */
+/* From file to file; the external data is found beside the first. */
 static void files(const char *from, const char *folder) {
   char to[4096];
   snprintf(to, sizeof to, "%s/out.onnx", folder);

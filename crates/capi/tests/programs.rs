@@ -28,6 +28,13 @@ fn ran(command: &mut Command) -> Output {
     output
 }
 
+/// The C compiler, which is there wherever Rust links; a warning is an error.
+fn compiler() -> Command {
+    let mut compiler = Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".to_owned()));
+    compiler.args(["-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror"]);
+    compiler
+}
+
 /// The library, installed in a folder of its own.
 struct Installed {
     folder: TempDir,
@@ -65,9 +72,8 @@ impl Installed {
     fn compile(&self, source: &str) -> PathBuf {
         let stem = Path::new(source).file_stem().and_then(OsStr::to_str).expect("a name");
         let program = self.path(&format!("{stem}-{}", source.len()));
-        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
-        let mut compile = Command::new(compiler);
-        compile.args(["-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
+        let mut compile = compiler();
+        compile.arg("-o").arg(&program);
         compile.args(self.field("Cflags")).arg(crate_dir().join(source)).args(self.field("Libs"));
         if self.library == "static" {
             compile.args(self.field("Libs.private"));
@@ -90,14 +96,14 @@ fn run_examples(installed: &Installed) {
     );
 
     let program = installed.compile("examples/optimize.c");
-    let out = installed.path("moves.relayout.onnx");
-    let optimized = ran(Command::new(&program).arg(testdata("cli/moves.onnx")).arg(&out).arg(r#"{"target": "onnx"}"#));
+    let out = installed.path("relu.relayout.onnx");
+    let optimized = ran(Command::new(&program).arg(testdata("cli/relu.onnx")).arg(&out).arg(r#"{"target": "onnx"}"#));
     let report: serde_json::Value = serde_json::from_slice(&optimized.stdout).expect("a report");
     assert!(report["changed"] == true && report["after"]["nodes"].as_u64() < report["before"]["nodes"].as_u64());
     assert!(String::from_utf8_lossy(&optimized.stderr).starts_with("moves "));
 
     // The same bytes as by the Rust library.
-    let model = relayout::Model::open(testdata("cli/moves.onnx")).expect("a model");
+    let model = relayout::Model::open(testdata("cli/relu.onnx")).expect("a model");
     let target = relayout::target("onnx").expect("a target");
     let by_rust = relayout::optimize(&model, target.as_ref(), &relayout::Options::default()).expect("a result");
     assert!(std::fs::read(&out).expect("the result") == by_rust.to_bytes().expect("bytes"));
@@ -117,7 +123,7 @@ fn c_programs_use_the_shared_library() {
     ran(&mut Command::new(&permute));
     let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let optimize = installed.compile("tests/optimize.c");
-    let files = ["cli/moves.onnx", "cli/external.onnx", "cli/external.bin"].map(testdata);
+    let files = ["cli/relu.onnx", "cli/external.onnx", "cli/external.bin"].map(testdata);
     ran(Command::new(optimize).args(files).arg(scratch.path()));
 
     // A program asks for the name with the version. The one without is for the linker alone.
@@ -200,4 +206,20 @@ fn the_documentation_shows_the_examples() {
     for (shown, example) in shown.iter().zip(examples) {
         assert!(example.contains(shown), "docs/c.md shows what is in no example:\n{shown}");
     }
+}
+
+/// The lines of the crate's page compile.
+#[test]
+fn the_page_of_the_crate_compiles() {
+    let page = std::fs::read_to_string(crate_dir().join("README.md")).expect("README.md");
+    let (_, rest) = page.split_once("```c\n").expect("lines of C");
+    let (lines, _) = rest.split_once("```").expect("a fence that ends");
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let source = folder.path().join("page.c");
+    let head = "#include <relayout.h>\n#include <stdio.h>\nvoid page(const void *bytes, size_t len);\n";
+    let text = format!("{head}void page(const void *bytes, size_t len) {{\n{lines}}}\n");
+    std::fs::write(&source, text).expect("a place to write to");
+    let mut compile = compiler();
+    compile.args(["-Wno-unused-variable", "-fsyntax-only", "-I"]).arg(crate_dir().join("include")).arg(source);
+    ran(&mut compile);
 }
