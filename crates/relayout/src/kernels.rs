@@ -1,7 +1,7 @@
 //! CUDA kernels for the moves that a graph has left.
 //!
 //! [`kernels`] looks at every node of a graph that moves bytes, bodies included, plans the movement and has its kernel generated.
-//! The result is a [`Manifest`] and the files that it names: a `.cu` with the source, a `.json` with how to start it. A kernel that
+//! The result is a [`KernelManifest`] and the files that it names: a `.cu` with the source, a `.json` with how to start it. A kernel that
 //! several moves need is there once. A shape of numbers stands in the source; one with symbols is in the launch's arguments,
 //! worked out for the sizes that the manifest says, and a kernel of the same name serves every size that generates it.
 //!
@@ -62,7 +62,7 @@ impl KernelOptions {
 /// Which moves there are and which kernel each has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Manifest {
+pub struct KernelManifest {
     /// Version of this form.
     pub schema: u32,
     /// What the launches say to compile for.
@@ -157,7 +157,7 @@ impl LaunchFile {
 #[non_exhaustive]
 pub struct Kernels {
     /// The manifest.
-    pub manifest: Manifest,
+    pub manifest: KernelManifest,
     /// Sources by file name.
     pub sources: BTreeMap<String, String>,
     /// Launches by file name.
@@ -320,7 +320,7 @@ impl Maker {
             let size = self.hints.extent(&Dim::symbol(&name));
             (name, size)
         });
-        let manifest = Manifest {
+        let manifest = KernelManifest {
             schema: MANIFEST_SCHEMA,
             arch: self.arch.as_str().to_owned(),
             dims: dims.collect(),
