@@ -1,12 +1,29 @@
-/* Permute kernels of relayout. Written by cbindgen from the sources of relayout-capi; do not edit. */
+/* C library of relayout: the layout optimizer for ONNX models, and permute kernels.
+ *
+ * Made by cbindgen from the sources of relayout-capi; do not edit. docs/c.md has examples and says how to link.
+ *
+ * Who frees what: each function whose answer has to be freed says by which function. What a result says (its bytes, its texts)
+ * belongs to the result. Nothing else is to be freed, and nothing that is passed in is kept, unless the function says so.
+ *
+ * Errors: functions that can fail answer an `enum relayout_status`, 0 if all went well. Null where no null may be, and lengths that
+ * can't be, are errors. `Safety` says what can't be checked, and is the caller's to see to.
+ */
 
 #ifndef RELAYOUT_H
 #define RELAYOUT_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+/* Version that a program is compiled for; `relayout_version` is that of the library that is loaded. */
+#define RELAYOUT_VERSION "0.1.0"
+#define RELAYOUT_VERSION_MAJOR 0
+#define RELAYOUT_VERSION_MINOR 1
+#define RELAYOUT_VERSION_PATCH 0
+#define RELAYOUT_VERSION_NUMBER (1000000 * RELAYOUT_VERSION_MAJOR + 1000 * RELAYOUT_VERSION_MINOR + RELAYOUT_VERSION_PATCH)
 
 /**
- * What a call answers: 0, or why nothing was done.
+ * What a call answers: 0, or why nothing was done. Later versions may have more.
  */
 enum relayout_status {
   /**
@@ -45,6 +62,18 @@ enum relayout_status {
    * The two layouts have so little in common that no strides describe the move; go by way of a third.
    */
   RELAYOUT_STATUS_SCATTERED = 8,
+  /**
+   * The options can't be read, or ask for what can't be had.
+   */
+  RELAYOUT_STATUS_BAD_OPTIONS = 9,
+  /**
+   * The model can't be read, or can't be optimized for this target.
+   */
+  RELAYOUT_STATUS_BAD_MODEL = 10,
+  /**
+   * The system can't read or write a file, or a caller's function can't give external data.
+   */
+  RELAYOUT_STATUS_FILE = 11,
 };
 
 /**
@@ -66,13 +95,218 @@ enum relayout_hint {
 };
 
 /**
+ * What a function answers that gives external data.
+ */
+enum relayout_read {
+  /**
+   * The data was given.
+   */
+  RELAYOUT_READ_GIVEN = 0,
+  /**
+   * There is no such data. The model can be audited, but not optimized.
+   */
+  RELAYOUT_READ_MISSING = 1,
+  /**
+   * The data can't be read. Any other number means the same.
+   */
+  RELAYOUT_READ_FAILED = 2,
+};
+
+/**
+ * Options of the optimizer. Any number of threads may use them at the same time, while none changes them.
+ */
+struct relayout_options;
+
+/**
  * A planned move. Any number of threads may run it at the same time.
  */
 struct relayout_plan;
 
+/**
+ * What the optimizer made.
+ */
+struct relayout_result;
+
+/**
+ * Gives all bytes of the external data of a model that `location` names, by writing where they are to `bytes` and how many they are to
+ * `len`. Answers an `enum relayout_read`.
+ *
+ * `context` is what was given to `relayout_options_set_read`. `location` is spelled as in the model, relative to the model, without
+ * `..`, and ends with a 0; it is gone when the function returns. Every location is asked for once in a call. The bytes stay the
+ * caller's: they have to be there, and unchanged, until the function of the library that asked for them returns. The function must
+ * not throw an exception or jump out.
+ */
+typedef int (*relayout_read_fn)(void *context, const char *location, const void **bytes, size_t *len);
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/**
+ * Frees a text that a function of this library gave to the caller; null is fine.
+ *
+ * # Safety
+ * `text` is null, or was given by a function of this library that says to free it so, and is not used again.
+ */
+void relayout_text_free(char *text);
+
+/**
+ * Lists the built-in targets: a JSON array of objects with `name`, `about`, `layouts`, `dialect` and `costs`, each a text.
+ *
+ * Writes the list to `json`, to be freed by `relayout_text_free`, and answers 0; or writes null and answers another
+ * `enum relayout_status`. If `error` is not null, a call that fails writes a sentence there, to be freed by `relayout_text_free`, and
+ * one that succeeds writes null.
+ *
+ * # Safety
+ * `json` is valid for writing a pointer, `error` as well or null.
+ */
+int relayout_targets(char **json,
+                     char **error);
+
+/**
+ * Reads options. `json` is an object; null means the defaults. All fields are optional, and one that is unknown is an error:
+ *
+ * - `target`: name of a built-in target, `"onnx"` by default; `relayout_targets` lists them
+ * - `target_text`: a target of your own, in the form of the files of `docs/targets.md`, in place of `target`
+ * - `block`, for target `ort-cpu`: channels of a block, 16 for hosts with AVX-512 and 8 for others; by default that of this machine
+ * - `guard`, for target `ort-cpu`: false leaves out the guard that makes a model fail on hosts of another block, where it computes
+ *   wrong numbers
+ * - `dims`: sizes at which symbolic dims are priced, by name: `{"N": 4, "H": "32..512"}`
+ * - `numerics`: `"exact"` leaves arithmetic alone, `"reassociate"`, the default, folds scales and shifts into weights
+ * - `inputs`, `outputs`: how you feed and take them: `["x:NCHW->NHWC"]`
+ * - `free_io`: true leaves the order of all other inputs and outputs to the optimizer
+ * - `price_moves`: for how many of the moves that are left the report says what it would take for them to go
+ *
+ * Writes the options to `out`, to be freed by `relayout_options_free`, and answers 0; or writes null and answers another
+ * `enum relayout_status`. `error` is that of `relayout_targets`.
+ *
+ * # Safety
+ * `json` is a string that ends with a 0, or null; `out` is valid for writing a pointer, `error` as well or null.
+ */
+int relayout_options_new(const char *json,
+                         struct relayout_options **out,
+                         char **error);
+
+/**
+ * Says where models that come as bytes have their external data from; without a function, or with null, one with external data is
+ * an error. Models that are read from a file have it beside them. `context` is passed to the function.
+ * Answers 0, or `RELAYOUT_STATUS_NULL` if `options` is null.
+ *
+ * # Safety
+ * `options` is null, or from `relayout_options_new`, not freed and not in use. Until they are freed, or have another function, the
+ * function can be called with `context` on any thread that uses the options.
+ */
+int relayout_options_set_read(struct relayout_options *options,
+                              relayout_read_fn read,
+                              void *context);
+
+/**
+ * Frees options; null is fine.
+ *
+ * # Safety
+ * `options` is null, or from `relayout_options_new`, not freed and not in use.
+ */
+void relayout_options_free(struct relayout_options *options);
+
+/**
+ * Optimizes a model: the `len` bytes of an ONNX file at `model`. `options` may be null, which means the defaults.
+ *
+ * Writes what was made to `out`, to be freed by `relayout_result_free`, and answers 0; or writes null and answers another
+ * `enum relayout_status`. `error` is that of `relayout_targets`. Nothing of what was given is kept: the model can be freed at once.
+ *
+ * # Safety
+ * `model` is valid for reading `len` bytes, which nobody writes to. `options` is null, or from `relayout_options_new` and not freed.
+ * `out` is valid for writing a pointer, `error` as well or null.
+ */
+int relayout_optimize(const void *model,
+                      size_t len,
+                      const struct relayout_options *options,
+                      struct relayout_result **out,
+                      char **error);
+
+/**
+ * Optimizes the model in the file `from` and writes it to the file `to`, whole or not at all. External data is read, and written,
+ * beside the files. This way there is no limit to the size of a model; bytes of one can't be more than 2 GiB.
+ *
+ * `options`, `out` and `error` are those of `relayout_optimize`; what `out` gets has a report, and no bytes of the model.
+ *
+ * # Safety
+ * `from` and `to` are strings that end with a 0. `options` is null, or from `relayout_options_new` and not freed. `out` is valid for
+ * writing a pointer, `error` as well or null.
+ */
+int relayout_optimize_file(const char *from,
+                           const char *to,
+                           const struct relayout_options *options,
+                           struct relayout_result **out,
+                           char **error);
+
+/**
+ * Says of a model what its moves cost and what they would have to cost, without changing it: writes a JSON object to `json`, to be
+ * freed by `relayout_text_free`. What it holds is the `--json` of the command `relayout audit`.
+ *
+ * `model`, `len` and `options` are those of `relayout_optimize`; of external data only that is needed which decides about shapes.
+ * Answers 0; or writes null and answers another `enum relayout_status`. `error` is that of `relayout_targets`.
+ *
+ * # Safety
+ * As for `relayout_optimize`, with `json` in place of `out`.
+ */
+int relayout_audit(const void *model,
+                   size_t len,
+                   const struct relayout_options *options,
+                   char **json,
+                   char **error);
+
+/**
+ * The bytes of the optimized model, a whole ONNX file with all its data; `len` gets how many they are, and may be null. They belong to
+ * the result. Null, and 0 bytes, if the result is null or is that of `relayout_optimize_file`.
+ *
+ * # Safety
+ * `result` is null, or from `relayout_optimize` or `relayout_optimize_file` and not freed; `len` is null or valid for writing.
+ */
+const uint8_t *relayout_result_model(const struct relayout_result *result,
+                                     size_t *len);
+
+/**
+ * Whether the model changed: 1, or 0 if it did not or `result` is null. The bytes of a model that did not change are those that were
+ * given, unless it had external data.
+ *
+ * # Safety
+ * `result` is null, or from `relayout_optimize` or `relayout_optimize_file` and not freed.
+ */
+int relayout_result_changed(const struct relayout_result *result);
+
+/**
+ * The report as a JSON object: what was moved before and after, each move that is left and why, and more. It belongs to the result.
+ * Null if `result` is null.
+ *
+ * # Safety
+ * As for `relayout_result_changed`.
+ */
+const char *relayout_result_report(const struct relayout_result *result);
+
+/**
+ * One sentence for people: what was gained, or why nothing was. It belongs to the result. Null if `result` is null.
+ *
+ * # Safety
+ * As for `relayout_result_changed`.
+ */
+const char *relayout_result_summary(const struct relayout_result *result);
+
+/**
+ * The report for people, several lines: also why each move that is left is left. It belongs to the result. Null if `result` is null.
+ *
+ * # Safety
+ * As for `relayout_result_changed`.
+ */
+const char *relayout_result_explanation(const struct relayout_result *result);
+
+/**
+ * Frees a result, its bytes and its texts; null is fine.
+ *
+ * # Safety
+ * `result` is null, or from `relayout_optimize` or `relayout_optimize_file`, not freed and not in use.
+ */
+void relayout_result_free(struct relayout_result *result);
 
 /**
  * Permutes a dense row-major tensor: axis `i` of the destination is axis `perm[i]` of the source.
@@ -84,41 +318,41 @@ extern "C" {
  * # Safety
  * `shape` and `perm` are valid for `rank` numbers, `src` for reading and `dst` for writing as many bytes as the tensor has.
  */
-int permute(const void *src,
-            void *dst,
-            size_t elem_size,
-            size_t rank,
-            const size_t *shape,
-            const size_t *perm,
-            size_t threads);
+int relayout_permute(const void *src,
+                     void *dst,
+                     size_t elem_size,
+                     size_t rank,
+                     const size_t *shape,
+                     const size_t *perm,
+                     size_t threads);
 
 /**
- * `permute` for a source that was just written and a destination that is read next: all in the caches.
+ * `relayout_permute` for a source that was just written and a destination that is read next: all in the caches.
  *
  * # Safety
- * As for `permute`.
+ * As for `relayout_permute`.
  */
-int permute_hot(const void *src,
-                void *dst,
-                size_t elem_size,
-                size_t rank,
-                const size_t *shape,
-                const size_t *perm,
-                size_t threads);
+int relayout_permute_hot(const void *src,
+                         void *dst,
+                         size_t elem_size,
+                         size_t rank,
+                         const size_t *shape,
+                         const size_t *perm,
+                         size_t threads);
 
 /**
- * `permute` for a source in memory: stores go past the caches.
+ * `relayout_permute` for a source in memory: stores go past the caches.
  *
  * # Safety
- * As for `permute`.
+ * As for `relayout_permute`.
  */
-int permute_cold(const void *src,
-                 void *dst,
-                 size_t elem_size,
-                 size_t rank,
-                 const size_t *shape,
-                 const size_t *perm,
-                 size_t threads);
+int relayout_permute_cold(const void *src,
+                          void *dst,
+                          size_t elem_size,
+                          size_t rank,
+                          const size_t *shape,
+                          const size_t *perm,
+                          size_t threads);
 
 /**
  * Plans a permutation, to be run by `relayout_plan_run` and freed by `relayout_plan_free`. `hint` is an
@@ -193,9 +427,23 @@ int relayout_plan_run(const struct relayout_plan *plan,
 void relayout_plan_free(struct relayout_plan *plan);
 
 /**
- * What a status means, in English; never null, never to be freed.
+ * What a status means, in English. Never null, never to be freed.
  */
 const char *relayout_status_text(int status);
+
+/**
+ * Version of the library that is loaded, such as `0.1.0`. Never null, never to be freed.
+ *
+ * `RELAYOUT_VERSION` is the version that a program was compiled for. The two may differ for a shared library. The loader refuses
+ * a library with which the program can't work.
+ */
+const char *relayout_version(void);
+
+/**
+ * The same as a number that can be compared, as `RELAYOUT_VERSION_NUMBER` is: 1,000,000 times the major, 1,000 times the minor, and
+ * the patch version.
+ */
+int relayout_version_number(void);
 
 #ifdef __cplusplus
 }  // extern "C"

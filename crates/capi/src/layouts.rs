@@ -1,7 +1,7 @@
 //! Layouts by their spelling.
 
-use relayout_codegen::Order;
-use relayout_ir::layout::{Layout, LayoutError};
+use relayout::codegen::Order;
+use relayout::ir::layout::{Layout, LayoutError};
 
 use crate::Status;
 
@@ -20,7 +20,7 @@ pub(crate) fn order(text: &str, shape: &[usize]) -> Result<Order, Status> {
 mod tests {
     use super::order;
     use crate::Status;
-    use relayout_codegen::Order;
+    use relayout::codegen::Order;
 
     #[test]
     fn spellings_become_orders() {

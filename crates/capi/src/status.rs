@@ -2,9 +2,9 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use relayout_codegen::Error;
+use relayout::codegen::Error;
 
-/// What a call answers: 0, or why nothing was done.
+/// What a call answers: 0, or why nothing was done. Later versions may have more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub enum Status {
@@ -26,6 +26,12 @@ pub enum Status {
     BadLayout = 7,
     /// The two layouts have so little in common that no strides describe the move; go by way of a third.
     Scattered = 8,
+    /// The options can't be read, or ask for what can't be had.
+    BadOptions = 9,
+    /// The model can't be read, or can't be optimized for this target.
+    BadModel = 10,
+    /// The system can't read or write a file, or a caller's function can't give external data.
+    File = 11,
 }
 
 impl Status {
@@ -47,10 +53,10 @@ impl From<Error> for Status {
     }
 }
 
-/// What a status means, in English; never null, never to be freed.
+/// What a status means, in English. Never null, never to be freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn relayout_status_text(status: c_int) -> *const c_char {
-    const TEXTS: [&CStr; 9] = [
+    const TEXTS: [&CStr; 12] = [
         c"done",
         c"a pointer is null",
         c"perm does not name each axis of the shape once",
@@ -60,6 +66,9 @@ pub extern "C" fn relayout_status_text(status: c_int) -> *const c_char {
         c"a defect of the library",
         c"the text spells no layout, or one that the shape does not fit",
         c"no strides describe the move between these layouts; go by way of a third",
+        c"the options can't be read, or ask for what can't be had",
+        c"the model can't be read, or can't be optimized for this target",
+        c"a file or external data can't be read or written",
     ];
     let text = usize::try_from(status).ok().and_then(|status| TEXTS.get(status));
     text.copied().unwrap_or(c"no such status").as_ptr()

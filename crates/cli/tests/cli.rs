@@ -182,6 +182,12 @@ fn verify_tells_models_that_do_the_same_from_those_that_do_not() {
         serde_json::from_str(relayout(["verify", "--json", str(&model("relu")), str(&out)]).fine()).unwrap();
     assert_eq!(json["exact"], true);
 
+    // A size of a dim means what it does where a model is optimized: of a range it is the middle.
+    let symbolic = model("symbolic");
+    let at = |size: &str| relayout(["verify", str(&symbolic), str(&symbolic), "--dim", size, "--dim", "W=6"]);
+    assert_eq!(at("H=4..12").fine(), at("H=8").fine());
+    assert!(at("H=0").refused(2).contains("at least 1"));
+
     // What was found is on stdout all the same.
     let differ = relayout(["verify", str(&model("nothing")), str(&model("other"))]);
     assert_eq!((differ.code, differ.err.lines().count(), differ.out.is_empty()), (3, 1, false), "{differ:?}");

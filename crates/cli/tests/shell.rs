@@ -8,7 +8,9 @@ use std::process::{Command, Stdio};
 
 #[test]
 fn help_is_a_result_and_has_headings_and_examples() {
-    assert!(relayout(["--help"]).fine().contains("Usage: relayout"));
+    let help = relayout(["--help"]);
+    assert!(help.fine().starts_with("Layout optimizer for ONNX models\n\nUsage: relayout"), "{help:?}");
+    assert!(help.text().contains("Print the version; --version also says"), "{help:?}");
     let help = relayout(["optimize", "--help"]);
     for part in [
         "What is written:",
@@ -55,11 +57,7 @@ fn versions_are_short_and_long() {
     let without = finish(command().arg("--version").env_remove("ORT_DYLIB_PATH").env("PATH", ""));
     assert!(without.fine().ends_with("ONNX Runtime: not found; needed by verify and calibrate\n"), "{without:?}");
     let wrong = finish(command().arg("--version").env("ORT_DYLIB_PATH", "no/such/lib.so"));
-    assert!(
-        wrong.fine().contains("ONNX Runtime: there is no ONNX Runtime library at `no/such/lib.so`")
-            || wrong.fine().contains("no/such/lib.so"),
-        "{wrong:?}"
-    );
+    assert!(wrong.fine().contains("\nONNX Runtime: ") && wrong.text().contains("no/such/lib.so"), "{wrong:?}");
 }
 
 /// What a call of bash completes a line to, one word each.

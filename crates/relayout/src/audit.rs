@@ -4,7 +4,7 @@ use crate::certificate::decide;
 use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::{Options, Source, traffic};
-use crate::report::{bytes, decided, way_in_words};
+use crate::report::{bytes, decided, time, way_in_words};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::op::infer::infer_graph;
 use relayout_passes::decide::{Decision, SolveRecord, Standing};
@@ -286,15 +286,15 @@ impl Audit {
 
     /// The figures, a line for each: its name and its value.
     fn figures(&self) -> Vec<(&'static str, String)> {
-        let predicted = self.predicted_ns.map_or_else(|| "no price for all of it".to_owned(), |ns| format!("{ns} ns"));
+        let predicted = self.predicted_ns.map_or_else(|| "no price for all of it".to_owned(), time);
         vec![
             ("moves", self.moves.nodes.to_string()),
             ("bytes they write", bytes(self.moves.bytes)),
-            ("their time", format!("{} ns", self.moves_ns)),
+            ("their time", time(self.moves_ns)),
             ("predicted, with nodes that could run otherwise", predicted),
-            ("floor", format!("{} ns", self.floor_ns)),
+            ("floor", time(self.floor_ns)),
             ("predicted against the floor", self.excess()),
-            ("best decision", format!("{} ns, {} moves, {}", self.best_ns, self.best.nodes, bytes(self.best.bytes))),
+            ("best decision", format!("{}, {} moves, {}", time(self.best_ns), self.best.nodes, bytes(self.best.bytes))),
             ("`optimize` would leave", format!("{} moves, {}", self.optimized.nodes, bytes(self.optimized.bytes))),
             ("moves that go", self.count(Fate::Goes).to_string()),
             ("moves that go where nodes are rewritten", self.count(Fate::Rewritten).to_string()),
@@ -317,7 +317,7 @@ impl Audit {
         for m in &self.list {
             let r = &m.record;
             let place = if m.path.is_empty() { String::new() } else { format!(" in {}", m.path) };
-            let cost = r.cost_ns.map_or_else(String::new, |ns| format!(", {ns} ns"));
+            let cost = r.cost_ns.map_or_else(String::new, |ns| format!(", {}", time(ns)));
             let fate = match m.fate {
                 Fate::Goes => "goes".to_owned(),
                 Fate::Folds => "goes: what it moves is a constant".to_owned(),

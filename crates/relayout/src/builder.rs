@@ -186,9 +186,8 @@ impl GraphBuilder {
     ) -> Result<ValueId, BuildError> {
         let op = NewOp::new(op).operands(inputs.iter().copied()).result(name);
         let op = attrs.into_iter().fold(op, |op, (name, value)| op.attr(name, value));
-        let n = self.node(op)?;
-        // A result was named.
-        Ok(self.graph.node(n).outputs.iter().flatten().copied().next().expect("the result is there"))
+        // One result was named, so there is one.
+        Ok(self.add(op)?.swap_remove(0))
     }
 
     /// Adds an op. Gives its results in their order, those left out without a place. The graph is unchanged after an error.

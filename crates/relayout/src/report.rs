@@ -147,7 +147,8 @@ impl Report {
         }
         for graph in self.graphs.iter().filter(|g| !g.moves.is_empty()) {
             let place = if graph.path.is_empty() { String::new() } else { format!(" in {}", graph.path) };
-            let _ = writeln!(text, "left{place}:");
+            let priced = if graph.moves.iter().any(|m| !m.ways.is_empty()) { PRICES } else { "" };
+            let _ = writeln!(text, "left{place}{priced}:");
             for m in &graph.moves {
                 let _ = writeln!(text, "  {m}", m = Shown(m));
                 for way in &m.ways {
@@ -197,9 +198,10 @@ pub(crate) fn decided(solve: &SolveRecord, target: &str, costs: &str) -> String 
         n => format!("; {n} values or nodes had more candidates than are considered"),
     };
     let verdict = if solve.optimal {
-        format!("{} ns, which nothing among these candidates undercuts", solve.cost_ns)
+        format!("{}, which nothing among these candidates undercuts", time(solve.cost_ns))
     } else {
-        format!("{} ns, and nothing among these candidates is below {} ns", solve.cost_ns, solve.bound_ns)
+        let (cost, bound) = (time(solve.cost_ns), time(solve.bound_ns));
+        format!("{cost}, and nothing among these candidates is below {bound}")
     };
     format!(
         "decided among {} layouts of values and {} choices of {} nodes and borders{capped}; after merging and pinning {} \
@@ -208,24 +210,40 @@ pub(crate) fn decided(solve: &SolveRecord, target: &str, costs: &str) -> String 
     )
 }
 
+/// What the prices of ways mean.
+const PRICES: &str = " (a price is what the whole graph gains or loses, everything else decided again)";
+
 /// One way to be rid of a move, for people.
 pub(crate) fn way_in_words(way: &Way) -> String {
     let price = match (way.more_ns, way.more_bytes) {
-        (Some(ns), Some(moved)) => format!("{ns:+} ns, {} moved", signed_bytes(moved)),
+        (Some(ns), Some(moved)) => format!("{}, {} moved", signed_time(ns), signed_bytes(moved)),
         _ => "no price".to_owned(),
     };
     match &way.missing {
         None if way.more_bytes.is_some_and(|moved| moved >= 0) => {
-            format!("in its stead: {}, and other moves: {price} (all else decided anew)", way.what)
+            format!("instead: {}, with other moves: {price}", way.what)
         }
-        None => format!("way out: {}: {price} (all else decided anew)", way.what),
-        Some(why) if way.more_ns.is_some() => format!("no way out: {why}; with it {price} (all else decided anew)"),
-        Some(why) => format!("no way out: {}: {why}", way.what),
+        None => format!("can go: {}: {price}", way.what),
+        Some(why) if way.more_ns.is_some() => format!("can't go: {why}; without that: {price}"),
+        Some(why) => format!("can't go: {}: {why}", way.what),
     }
 }
 
-fn signed_bytes(n: i64) -> String {
+pub(crate) fn signed_bytes(n: i64) -> String {
     format!("{}{}", if n < 0 { '-' } else { '+' }, bytes(n.unsigned_abs()))
+}
+
+pub(crate) fn signed_time(ns: i64) -> String {
+    format!("{}{}", if ns < 0 { '-' } else { '+' }, time(ns.unsigned_abs()))
+}
+
+/// Nanoseconds for people.
+pub(crate) fn time(ns: u64) -> String {
+    match ns {
+        0..1000 => format!("{ns} ns"),
+        1000..10_000_000 => format!("{:.1} us", ns as f64 / 1e3),
+        _ => format!("{:.1} ms", ns as f64 / 1e6),
+    }
 }
 
 struct Shown<'a>(&'a MoveRecord);
@@ -233,7 +251,7 @@ struct Shown<'a>(&'a MoveRecord);
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let m = self.0;
-        let cost = m.cost_ns.map_or_else(String::new, |ns| format!(", {ns} ns"));
+        let cost = m.cost_ns.map_or_else(String::new, |ns| format!(", {}", time(ns)));
         write!(f, "`{}` {} -> {}, {}{cost}: {}", m.value, m.from, m.to, bytes(m.bytes), m.why)
     }
 }

@@ -4,7 +4,7 @@ use crate::certificate::with_decision;
 use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::Options;
-use crate::report::{bytes, decided};
+use crate::report::{bytes, decided, signed_bytes, signed_time};
 use relayout_passes::decide::SolveRecord;
 use relayout_target::Target;
 use serde::{Deserialize, Serialize};
@@ -86,9 +86,11 @@ fn alternatives(text: &mut String, why: &Why) {
     if why.alternatives.is_empty() {
         let _ = writeln!(text, "  no layout but its own is a candidate: nobody around it asks for another");
     } else {
-        let _ = writeln!(text, "  against what was decided, all other nodes decided anew:");
+        let _ = writeln!(text, "  against what was decided, everything else decided again:");
     }
-    let price = |ns: Option<i64>, moved: Option<i64>| Some(format!("{:+} ns, {:+} B moved", ns?, moved.unwrap_or(0)));
+    let price = |ns: Option<i64>, moved: Option<i64>| {
+        Some(format!("{}, {} moved", signed_time(ns?), signed_bytes(moved.unwrap_or(0))))
+    };
     for a in &why.alternatives {
         let taken = if a.taken { " (taken)" } else { "" };
         let only = price(a.only_ns, a.only_bytes).unwrap_or_else(|| a.missing.join("; "));

@@ -1,13 +1,14 @@
 //! Laws of forms. For every offer that a form makes in a hit of its cases (`targets/tests/form_cases`), not only the cheapest one:
 //!
 //! - *Written*: the offer can be taken, and the verifier passes the graph after every pass.
-//! - *Equal*: ONNX Runtime computes the same from the file before and after, bit by bit where the form moves or picks data. Files of
-//!   domain `relayout` carry the bodies of what they call, so those run as well.
+//! - *Equal*: ONNX Runtime computes the same from the file before and after, bit by bit where the form moves or picks data; from the
+//!   file as it stands, and with what the runtime rewrites on load. Files of domain `relayout` carry the bodies of what they call, so
+//!   those run as well.
 //! - *Alone*: every op of the file outside of the piece is still there, once, with its attributes and operands.
 //! - *Priced*: the price is finite, and asked twice the form says the same (`taking/mod.rs` asks twice).
 //!
-//! Each case runs for every built-in target of its family, as far as its form offers something there; of `ort-cpu` in the blocks
-//! of this host.
+//! Each case runs for every built-in target of its family, as far as its form offers something there, of `ort-cpu` in the blocks of
+//! this host; and for those that have tables of costs with tables that were made up too.
 
 mod common;
 #[path = "../../targets/tests/taking/mod.rs"]
@@ -17,10 +18,10 @@ use relayout::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout::{Model, Options, Target, optimize};
 use relayout_onnx::export::fresh;
 use relayout_target::Offer;
-use relayout_targets::builtin;
-use relayout_verify::Tolerance;
+use relayout_targets::{Block, builtin};
+use relayout_verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
 use std::fmt::Write as _;
-use taking::{Case, Taking, cases, family, op_name, targets, told};
+use taking::{Case, Taking, cases, family, measured, op_name, targets, told};
 
 /// Rounding of float32 sums of some hundred products: the root of the mean square of all differences, and the largest one, both beside
 /// the root of the mean square of the results.
@@ -46,11 +47,19 @@ fn made(model: &Model, target: &Taking<'_>) -> Result<Made, String> {
     Ok(Made { bytes, graph: result.graph().clone(), changed })
 }
 
-/// The law of equal results.
+/// The law of equal results, of the file as it stands and of what the runtime makes of it on load.
 fn equal(case: &Case, before: &[u8], after: &[u8]) -> Result<(), String> {
-    let comparison = common::compared(before, after, &common::case_dims(&case.graph))?;
+    let inputs = Inputs::Random { seed: 1, dims: common::case_dims(&case.graph) };
     let [rms, largest] = ROUNDING;
-    common::judged(&comparison, (!case.exact).then(|| Tolerance::new(rms, largest)))
+    for level in [Level::Disabled, Level::All] {
+        let mut options = Run::default();
+        options.level_b = level;
+        let (a, b) = (ModelSource::Bytes(before), ModelSource::Bytes(after));
+        let comparison = verify(common::runtime(), a, b, &inputs, &options).map_err(|e| e.to_string())?;
+        let judged = common::judged(&comparison, (!case.exact).then(|| Tolerance::new(rms, largest)));
+        judged.map_err(|why| format!("{level:?}: {why}"))?;
+    }
+    Ok(())
 }
 
 /// The law of the other nodes. Transposes and Reshapes are moves and views, which may go. Nodes beside the piece that take offers too
@@ -122,7 +131,7 @@ fn check(case: &Case, target: &dyn Target, offer: &Offer, model: &Model, before:
 #[test]
 fn every_offer_of_every_form_is_written_alone_and_computes_the_same() {
     let (mut problems, mut offers) = (String::new(), 0);
-    for target in targets() {
+    for target in targets().into_iter().chain(measured::targets(Block::of_host())) {
         let target = target.as_ref();
         for case in cases().iter().filter(|case| case.is_hit() && case.family == family(target)) {
             let (model, before) = file(case);
@@ -143,8 +152,7 @@ fn every_offer_of_every_form_is_written_alone_and_computes_the_same() {
 fn a_form_that_is_wrong_is_found() {
     let target = builtin("onnx").unwrap();
     let target = target.as_ref();
-    let all = cases();
-    let gemm = all.iter().find(|case| case.name() == "onnx/turned_product/hit_gemm").expect("a case of flags");
+    let gemm = cases().iter().find(|case| case.name() == "onnx/turned_product/hit_gemm").expect("a case of flags");
     let square = Case { graph: gemm.graph.replace("12", "8").replace("16", "8"), ..Case::read(&gemm.path) };
     let (model, before) = file(&square);
     let offer = square.offered(target).unwrap().remove(0);

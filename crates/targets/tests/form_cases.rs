@@ -7,10 +7,12 @@
 
 mod taking;
 
+use relayout_target::Target;
+use relayout_targets::{Block, OrtCpu};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use taking::{Case, cases, family, target, targets, told};
+use taking::{Case, cases, family, measured, target, targets, told};
 
 /// A case with what is behind its arrows as it should be, and how many offers there are.
 fn run(case: &Case) -> (String, usize) {
@@ -32,13 +34,14 @@ fn run(case: &Case) -> (String, usize) {
 fn every_form_offers_and_writes_what_its_cases_say() {
     let mut problems = String::new();
     for case in cases() {
-        let (text, offers) = run(&case);
+        let (text, offers) = run(case);
         if case.is_hit() != (offers > 0) {
             let _ = writeln!(problems, "{}: {offers} offers", case.name());
         }
-        if std::env::var_os("BLESS").is_some() {
+        let differs = fs::read_to_string(&case.path).unwrap() != text;
+        if differs && std::env::var_os("BLESS").is_some() {
             fs::write(&case.path, text).unwrap();
-        } else if fs::read_to_string(&case.path).unwrap() != text {
+        } else if differs {
             let _ = writeln!(problems, "{} is now (BLESS=1 writes it):\n{text}", case.name());
         }
     }
@@ -61,12 +64,34 @@ fn every_form_of_every_target_has_a_hit_and_a_near_miss_and_no_case_is_of_anothe
             }
         }
     }
-    for case in &cases {
+    for case in cases {
         if !forms.contains(&(case.family.clone(), case.form.clone())) {
             let _ = writeln!(problems, "{} is a case of no form", case.name());
         }
-        if !case.path.extension().is_some_and(|extension| extension == "txt") || !case.is_hit() && !is_miss(case) {
+        let is_text = case.path.extension().is_some_and(|extension| extension == "txt");
+        if !is_text || !case.is_hit() && !is_miss(case) {
             let _ = writeln!(problems, "{} is called neither hit_*.txt nor miss_*.txt", case.path.display());
+        }
+    }
+    assert!(problems.is_empty(), "{problems}");
+}
+
+#[test]
+fn every_offer_for_every_target_has_a_price_and_can_be_written() {
+    let blocks = [8, 16].map(|block| Block::of(block).unwrap());
+    let made = blocks.into_iter().flat_map(measured::targets);
+    let of_blocks = blocks.into_iter().map(|block| Box::new(OrtCpu::new(block).unwrap()) as Box<dyn Target>);
+    let mut problems = String::new();
+    for target in targets().into_iter().chain(of_blocks).chain(made) {
+        let target = target.as_ref();
+        for case in cases().iter().filter(|case| case.is_hit() && case.family == family(target)) {
+            for offer in case.offered(target).unwrap() {
+                let written = case.written(target, &offer);
+                if !offer.cost.is_finite() || written.is_err() {
+                    let why = written.err().unwrap_or_default();
+                    let _ = writeln!(problems, "{} for {}: {} {why}", case.name(), target.name(), offer.cost);
+                }
+            }
         }
     }
     assert!(problems.is_empty(), "{problems}");

@@ -4,26 +4,27 @@ pub(super) const TOP: &str = "Examples:
   relayout optimize model.onnx           # writes model.relayout.onnx beside it
   relayout optimize models/ -o out/      # all models of a folder
   relayout explain model.onnx            # why moves stay
-  relayout help optimize                 # more of a command; `relayout man optimize` is its man page";
+  relayout help optimize                 # all of a command; `relayout man optimize` as a page";
 
 pub(super) const OPTIMIZE: &str = "Examples:
   relayout optimize model.onnx                              # writes model.relayout.onnx beside it
   relayout optimize model.onnx -o out.onnx --verify         # runs both in ONNX Runtime first
-  relayout optimize models/ -o out/ --target ort-cpu        # all models of a folder, with a table of what was gained
+  relayout optimize models/ -o out/ --target ort-cpu        # all models of a folder
   relayout optimize 'models/**/*.onnx' --dry-run            # writes nothing
-  relayout optimize model.onnx --input 'x:NCHW->NHWC'       # the program that runs it feeds channels last
+  relayout optimize model.onnx --input 'x:NCHW->NHWC'       # you feed channels last
 
-Exit status: 0 all models were optimized or had nothing to gain, 1 a model failed, 2 usage, 3 --verify found a difference.";
+Exit status: 0 every model was optimized or had nothing to gain, 1 a model failed, 2 usage,
+3 --verify found a difference.";
 
 pub(super) const EXPLAIN: &str = "Examples:
   relayout explain model.onnx
   relayout explain model.onnx --target ort-cpu --dim N=1..32
-  relayout explain model.onnx --why conv1_out               # one value, and what each of its layouts would cost";
+  relayout explain model.onnx --why conv1_out               # one value and its layouts";
 
 pub(super) const AUDIT: &str = "Examples:
   relayout audit model.onnx
   relayout audit before.onnx after.onnx                     # side by side
-  relayout audit model.onnx --target ort-cpu --fail-above 5 # for CI: status 3 if it is 5 % above the floor";
+  relayout audit model.onnx --target ort-cpu --fail-above 5 # status 3 if it is 5 % above";
 
 pub(super) const DIFF: &str = "Examples:
   relayout diff model.onnx model.relayout.onnx
@@ -75,4 +76,4 @@ pub(super) const COMPLETIONS: &str = "Examples:
 pub(super) const MAN: &str = "Examples:
   relayout man | man -l -
   relayout man optimize | man -l -
-  relayout man -o ~/.local/share/man/man1                   # all pages; then `man relayout-optimize` finds them";
+  relayout man -o ~/.local/share/man/man1                   # all pages";

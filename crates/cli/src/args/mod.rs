@@ -17,8 +17,12 @@ use std::path::PathBuf;
 
 /// Layout optimizer for ONNX models.
 #[derive(Debug, Parser)]
-#[command(name = "relayout", version, about, max_term_width = 100, after_help = examples::TOP)]
+#[command(name = "relayout", version, disable_version_flag = true, max_term_width = 100, after_help = examples::TOP)]
 pub(crate) struct Args {
+    /// Print the version; --version also says the target, the instruction sets and the ONNX Runtime that are found
+    #[arg(short = 'V', long, action = ArgAction::Version)]
+    version: Option<bool>,
+
     #[command(flatten)]
     pub(crate) common: Common,
 

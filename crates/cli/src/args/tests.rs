@@ -27,6 +27,8 @@ fn every_command_has_examples_and_each_can_be_called() {
         let help = command.get_after_help().unwrap_or_else(|| panic!("{name} has no examples")).to_string();
         let lines = help.lines().filter_map(|line| line.strip_prefix("  ")).collect::<Vec<_>>();
         assert!(help.starts_with("Examples:\n") && !lines.is_empty(), "{name}: {help}");
+        let widest = help.lines().map(str::len).max();
+        assert!(widest <= Some(100), "{name}: a line is {widest:?} wide");
         for line in lines {
             let call = line.split(" #").next().unwrap().split(['>', '|'].as_slice()).next().unwrap();
             // An arrow stands between quotes only.

@@ -136,10 +136,10 @@ impl Node {
         }
     }
 
-    /// How messages name it: op type, and the node's name or its first result.
+    /// How messages name it: op type, and the node's name or its first result; of what is no op, its value.
     pub fn describe(&self, graph: &Graph) -> String {
         let op = match &self.op {
-            Op::Input { .. } => "input".to_owned(),
+            Op::Input { .. } => "graph input".to_owned(),
             Op::Constant(_) => "constant".to_owned(),
             Op::Outer => "outer value".to_owned(),
             Op::Relayout => "relayout".to_owned(),
@@ -147,6 +147,7 @@ impl Node {
         };
         let result = self.outputs.iter().flatten().next().map(|&v| graph.value(v).name.as_str());
         match (self.name.as_str(), result) {
+            ("", Some(r)) if !matches!(self.op, Op::Onnx(_) | Op::Relayout) => format!("{op} `{r}`"),
             ("", Some(r)) => format!("{op} -> `{r}`"),
             ("", None) => op,
             (name, _) => format!("{op} `{name}`"),

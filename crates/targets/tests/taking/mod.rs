@@ -7,6 +7,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod measured;
+
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::Form as Bound;
@@ -24,7 +26,7 @@ use relayout_targets::{BUILTIN, Block, OrtCpu, builtin};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 /// What a node costs that is to take an offer, as long as it takes none: more than all moves around it.
 const DEAR: Cost = Cost::new(1 << 50);
@@ -146,11 +148,14 @@ impl Case {
     }
 }
 
-/// Every case, in the order of their names.
-pub(crate) fn cases() -> Vec<Case> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../targets/tests/form_cases");
-    let paths = entries(&folder).into_iter().flat_map(|family| entries(&family)).flat_map(|form| entries(&form));
-    paths.map(|path| Case::read(&path)).collect()
+/// Every case, in the order of their names, as they were when they were first asked for.
+pub(crate) fn cases() -> &'static [Case] {
+    static CASES: OnceLock<Vec<Case>> = OnceLock::new();
+    CASES.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../targets/tests/form_cases");
+        let paths = entries(&folder).into_iter().flat_map(|family| entries(&family)).flat_map(|form| entries(&form));
+        paths.map(|path| Case::read(&path)).collect()
+    })
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -182,7 +187,8 @@ pub(crate) fn target(name: &str) -> Box<dyn Target> {
 }
 
 /// Gives constants elements: bytes are 0 to 7. A single float is 1/2, others lie between -1 and 1. Those of a value that is called
-/// `positive` lie between 1/2 and 3/2, so that they can be divided by, and that of one that is called `large` is 16.
+/// `positive` lie between 1/2 and 3/2, so that they can be divided by; that of one that is called `large` is 16, and those of `doubled`
+/// scale an image by two.
 fn fill(graph: &mut Graph) {
     for v in graph.values().collect::<Vec<ValueId>>() {
         let Some(c) = graph.constant(v).filter(|c| c.source.bytes().is_err()) else { continue };
@@ -205,13 +211,18 @@ fn filled(c: &Constant, name: &str) -> Constant {
         let bytes: Vec<u8> = (0..count).map(|i| (step(i) % 8) as u8).collect();
         return Constant::inline(c.dtype, dims, bytes.into());
     }
-    assert_eq!(c.dtype, DType::F32, "`{name}` is of a type that cases have no elements for");
     let element = |i: u64| match (name, count) {
         ("large", _) => 16.0,
+        ("doubled", _) => [1.0, 1.0, 2.0, 2.0][i as usize % 4],
         ("positive", _) => 0.5 + step(i) as f64 / 1009.0,
         (_, 1) => 0.5,
         _ => step(i) as f64 / 504.5 - 1.0,
     };
+    if c.dtype == DType::F64 {
+        let bytes: Vec<u8> = (0..count).flat_map(|i| element(i).to_le_bytes()).collect();
+        return Constant::inline(c.dtype, dims, bytes.into());
+    }
+    assert_eq!(c.dtype, DType::F32, "`{name}` is of a type that cases have no elements for");
     Constant::floats((0..count).map(element), &dims)
 }
 

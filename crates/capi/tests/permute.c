@@ -1,5 +1,5 @@
-/* Uses every function of the header; prints the line of the first failure. */
-#include "relayout.h"
+/* Uses every function of the header that moves data; prints the line of the first failure. */
+#include <relayout.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ int main(void) {
   const size_t shape[3] = {2, 3, 4}, perm[3] = {2, 0, 1}, twice[3] = {0, 0, 1}, huge[3] = {(size_t)-1, 2, 2};
   float src[24], dst[24];
   for (int i = 0; i < 24; i++) src[i] = (float)i;
-  const permute_fn all[3] = {permute, permute_hot, permute_cold};
+  const permute_fn all[3] = {relayout_permute, relayout_permute_hot, relayout_permute_cold};
   for (int f = 0; f < 3; f++) {
     memset(dst, 0, sizeof dst);
     CHECK(all[f](src, dst, sizeof(float), 3, shape, perm, 1) == RELAYOUT_STATUS_OK);
@@ -86,5 +86,8 @@ int main(void) {
   if (layouts() != 0) return 1;
   CHECK(strcmp(relayout_status_text(RELAYOUT_STATUS_OVERLAP), "source and destination overlap") == 0);
   CHECK(strcmp(relayout_status_text(99), "no such status") == 0);
+  for (int status = 0; status <= RELAYOUT_STATUS_FILE; status++)
+    CHECK(strcmp(relayout_status_text(status), "no such status") != 0);
+  CHECK(strcmp(relayout_version(), RELAYOUT_VERSION) == 0 && relayout_version_number() == RELAYOUT_VERSION_NUMBER);
   return 0;
 }

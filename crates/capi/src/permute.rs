@@ -1,17 +1,17 @@
-//! The calls.
+//! Moves: planned once and run often, or both in one call.
 
 use std::cell::RefCell;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use relayout_codegen::{Hint, Kernel, Options, plan, relayout};
+use relayout::codegen::{Hint, Kernel, Options, plan, relayout};
 
+use crate::border::{self, give, guarded, take_back};
 use crate::layouts::order;
 use crate::{CacheHint, Status};
 
-/// Plans that a thread keeps, the last used first: callers of `permute` repeat themselves.
+/// Plans that a thread keeps, the last used first: callers of `relayout_permute` repeat themselves.
 const KEPT: usize = 8;
 
 /// What a kept kernel was made for.
@@ -51,7 +51,7 @@ pub struct RelayoutPlan {
 /// # Safety
 /// `shape` and `perm` are valid for `rank` numbers, `src` for reading and `dst` for writing as many bytes as the tensor has.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn permute(
+pub unsafe extern "C" fn relayout_permute(
     src: *const c_void,
     dst: *mut c_void,
     elem_size: usize,
@@ -64,12 +64,12 @@ pub unsafe extern "C" fn permute(
     unsafe { permute_hinted(src, dst, elem_size, rank, shape, perm, threads, Hint::Auto) }
 }
 
-/// `permute` for a source that was just written and a destination that is read next: all in the caches.
+/// `relayout_permute` for a source that was just written and a destination that is read next: all in the caches.
 ///
 /// # Safety
-/// As for `permute`.
+/// As for `relayout_permute`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn permute_hot(
+pub unsafe extern "C" fn relayout_permute_hot(
     src: *const c_void,
     dst: *mut c_void,
     elem_size: usize,
@@ -82,12 +82,12 @@ pub unsafe extern "C" fn permute_hot(
     unsafe { permute_hinted(src, dst, elem_size, rank, shape, perm, threads, Hint::Hot) }
 }
 
-/// `permute` for a source in memory: stores go past the caches.
+/// `relayout_permute` for a source in memory: stores go past the caches.
 ///
 /// # Safety
-/// As for `permute`.
+/// As for `relayout_permute`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn permute_cold(
+pub unsafe extern "C" fn relayout_permute_cold(
     src: *const c_void,
     dst: *mut c_void,
     elem_size: usize,
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn permute_cold(
 }
 
 /// # Safety
-/// As for [`permute`].
+/// As for [`relayout_permute`].
 #[allow(clippy::too_many_arguments, reason = "the arguments of the C functions and the hint")]
 unsafe fn permute_hinted(
     src: *const c_void,
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn relayout_plan_new_layouts(
 ) -> c_int {
     let make = |options: &Options| {
         // SAFETY: the caller vouches for the list and for both strings.
-        let (shape, from, to) = unsafe { (numbers(shape, rank)?, text(from)?, text(to)?) };
+        let (shape, from, to) = unsafe { (numbers(shape, rank)?, spelled(from)?, spelled(to)?) };
         if elem_size == 0 || elem_size > isize::MAX as usize {
             return Err(Status::BadSize);
         }
@@ -205,9 +205,9 @@ unsafe fn handed_out(
         // SAFETY: the caller vouches for it, and it is not null.
         unsafe { out.write(std::ptr::null_mut()) };
         let options = Options::default().hint(hinted(hint)?).threads(threads);
-        let made = Box::new(make(&options)?);
+        let made = make(&options)?;
         // SAFETY: as above.
-        unsafe { out.write(Box::into_raw(made)) };
+        unsafe { give(out, made) };
         Ok(())
     })
 }
@@ -253,19 +253,8 @@ pub unsafe extern "C" fn relayout_plan_run(plan: *const RelayoutPlan, src: *cons
 /// `plan` is null, or from `relayout_plan_new` or `relayout_plan_new_layouts`, not freed and not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn relayout_plan_free(plan: *mut RelayoutPlan) {
-    if !plan.is_null() {
-        // SAFETY: it was made by `Box::into_raw` and is not used again.
-        drop(unsafe { Box::from_raw(plan) });
-    }
-}
-
-/// The answer of `work`, or that it panicked.
-fn guarded(work: impl FnOnce() -> Result<(), Status>) -> c_int {
-    match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(Ok(())) => Status::Ok.code(),
-        Ok(Err(status)) => status.code(),
-        Err(_) => Status::Internal.code(),
-    }
+    // SAFETY: the caller vouches for it.
+    unsafe { take_back(plan) };
 }
 
 /// # Safety
@@ -290,12 +279,9 @@ fn hinted(hint: c_int) -> Result<Hint, Status> {
 
 /// # Safety
 /// `text` is a string that ends with a 0, or null.
-unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Status> {
-    if text.is_null() {
-        return Err(Status::Null);
-    }
-    // SAFETY: not null, and the caller vouches for its end.
-    unsafe { CStr::from_ptr(text) }.to_str().map_err(|_| Status::BadLayout)
+unsafe fn spelled<'a>(text: *const c_char) -> Result<&'a str, Status> {
+    // SAFETY: passed on.
+    unsafe { border::text(text) }.ok_or(Status::Null)?.map_err(|_| Status::BadLayout)
 }
 
 /// # Safety
