@@ -1,6 +1,6 @@
 //! Whether the graph of a bundle holds together, and fits the other files.
 
-use super::schema::{Attribute, Extent, Graph, Node, Scope, TensorData, Value};
+use super::schema::{Attribute, BundleGraph, BundleNode, BundleTensor, BundleValue, Extent, Scope};
 use super::weights::{Weights, as_stored};
 use super::{GRAPH, KERNELS, WEIGHTS, kernel_files};
 use base64::Engine as _;
@@ -25,7 +25,7 @@ pub(super) struct Facts<'b> {
 type Fault = (String, String);
 
 /// The first thing that is wrong with a graph or the files that it refers to.
-pub(super) fn check(graph: &Graph, facts: &Facts<'_>) -> Result<(), Fault> {
+pub(super) fn check(graph: &BundleGraph, facts: &Facts<'_>) -> Result<(), Fault> {
     let mut checker = Checker { facts, opsets: &graph.opsets, constants: BTreeSet::new(), kernels: BTreeSet::new() };
     let in_graph = |why: String| (GRAPH.to_owned(), why);
     checker.scope(&graph.scope, &Place::Main, None).map_err(in_graph)?;
@@ -88,7 +88,7 @@ struct Checker<'b> {
 /// of a node with a very long name.
 enum Place<'p> {
     Main,
-    Body { node: &'p Node, attribute: &'p str, around: &'p Place<'p> },
+    Body { node: &'p BundleNode, attribute: &'p str, around: &'p Place<'p> },
 }
 
 impl fmt::Display for Place<'_> {
@@ -151,7 +151,7 @@ impl<'b> Checker<'b> {
     }
 
     /// A constant is in the file of weights, with the same type and shape, and no other has its name.
-    fn constant(&mut self, constant: &'b Value) -> Result<(), String> {
+    fn constant(&mut self, constant: &'b BundleValue) -> Result<(), String> {
         value(constant)?;
         if !self.constants.insert(&constant.name) {
             return Err("another constant has the same name".to_owned());
@@ -177,7 +177,7 @@ impl<'b> Checker<'b> {
         Ok(())
     }
 
-    fn node(&mut self, node: &'b Node) -> Result<(), String> {
+    fn node(&mut self, node: &'b BundleNode) -> Result<(), String> {
         let opset = self.opsets.get(&node.domain).copied().unwrap_or(0);
         if node.opset != opset {
             return Err(format!(
@@ -203,7 +203,7 @@ impl<'b> Checker<'b> {
 }
 
 /// How messages name a node.
-fn label(node: &Node) -> String {
+fn label(node: &BundleNode) -> String {
     match (node.name.as_str(), node.outputs.iter().flatten().next()) {
         ("", Some(result)) => format!("{} -> `{result}`", node.op),
         ("", None) => node.op.clone(),
@@ -211,7 +211,7 @@ fn label(node: &Node) -> String {
     }
 }
 
-fn bodies(node: &Node) -> impl Iterator<Item = (&str, &Scope)> {
+fn bodies(node: &BundleNode) -> impl Iterator<Item = (&str, &Scope)> {
     node.attributes.iter().filter_map(|(name, attribute)| match attribute {
         Attribute::Graph(body) => Some((name.as_str(), &**body)),
         _ => None,
@@ -233,7 +233,7 @@ fn listed(scope: &Scope) -> Result<(), String> {
 }
 
 /// A value's extents are some, and its layout stores it as it says.
-fn value(value: &Value) -> Result<(), String> {
+fn value(value: &BundleValue) -> Result<(), String> {
     let dims = |extents: &Option<Vec<Extent>>| -> Result<Option<Vec<Dim>>, String> {
         let Some(extents) = extents else { return Ok(None) };
         let dim = |extent: &Extent| extent.dim().ok_or_else(|| format!("{extent:?} is no extent"));
@@ -264,7 +264,7 @@ fn value(value: &Value) -> Result<(), String> {
 }
 
 /// The bytes of a tensor are as many as its type and shape ask for.
-fn check_tensor(tensor: &TensorData) -> Result<(), String> {
+fn check_tensor(tensor: &BundleTensor) -> Result<(), String> {
     let elems = tensor.shape.iter().try_fold(1_u64, |n, &extent| n.checked_mul(u64::try_from(extent).ok()?));
     let wanted = elems.and_then(|elems| tensor.dtype.bytes(elems));
     let wanted = wanted.ok_or_else(|| format!("{} {:?} is no tensor of a bundle", tensor.dtype, tensor.shape))?;

@@ -5,7 +5,7 @@
 //! graphs there, so one in a body whose name is taken gets another.
 
 use super::error::BundleError;
-use super::schema::{Attribute, BUNDLE_SCHEMA, Extent, Graph, Node, Scope, TensorData, Value};
+use super::schema::{Attribute, BUNDLE_SCHEMA, BundleGraph, BundleNode, BundleTensor, BundleValue, Extent, Scope};
 use super::weights::{Data, Weight};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -40,7 +40,7 @@ pub(super) struct Source<'p> {
 
 /// The graph and what it refers to.
 pub(super) struct Converted<'p> {
-    pub(super) graph: Graph,
+    pub(super) graph: BundleGraph,
     pub(super) weights: Vec<Weight<'p>>,
     /// Kernels that nodes name, with the launch file that each comes from.
     pub(super) kernels: BTreeMap<String, String>,
@@ -66,7 +66,7 @@ pub(super) fn convert<'p>(source: &Source<'p>) -> Result<Converted<'p>, BundleEr
     };
     let scope = converter.scope(graph, Some(source.written), None)?;
     let Converter { opsets, weights, kernels, .. } = converter;
-    Ok(Converted { graph: Graph { schema: BUNDLE_SCHEMA, opsets, scope }, weights, kernels })
+    Ok(Converted { graph: BundleGraph { schema: BUNDLE_SCHEMA, opsets, scope }, weights, kernels })
 }
 
 /// Names of values in a graph and in its bodies.
@@ -145,15 +145,16 @@ impl<'p> Converter<'_, 'p> {
         let held: BTreeSet<&str> = tensors.iter().map(|(name, _)| *name).collect();
         let is_default = |name: &&str| self.source.lists_initializers && held.contains(name);
         let listed = |name: &&str| !name.is_empty() && !is_default(name);
-        let inputs: Vec<Value> =
+        let inputs: Vec<BundleValue> =
             graph.input.iter().filter_map(|i| i.name.as_deref()).filter(listed).map(value).collect();
         let stored = written.map(|w| w.outputs.as_slice()).unwrap_or_default();
         let leaving = graph.output.iter().map(|o| o.name.as_deref().unwrap_or_default()).enumerate();
-        let outputs: Vec<Value> = leaving.map(|(at, name)| self::value(names.of(name), stored.get(at))).collect();
+        let outputs: Vec<BundleValue> = leaving.map(|(at, name)| self::value(names.of(name), stored.get(at))).collect();
         let ends: BTreeSet<&str> = outputs.iter().map(|v| v.name.as_str()).collect();
         let between = |node: &&NodeProto| !is_constant(node);
         let made = graph.node.iter().filter(between).flat_map(|n| &n.output).map(String::as_str);
-        let values: Vec<Value> = made.filter(|name| !name.is_empty() && !ends.contains(name)).map(value).collect();
+        let values: Vec<BundleValue> =
+            made.filter(|name| !name.is_empty() && !ends.contains(name)).map(value).collect();
         let nodes = graph.node.iter().filter(between);
         let nodes = nodes.map(|node| self.node(node, written, &names)).collect::<Result<_, _>>()?;
         Ok(Scope { name, inputs, outputs, values, constants, nodes })
@@ -174,7 +175,7 @@ impl<'p> Converter<'_, 'p> {
         name: String,
         tensor: &'p TensorProto,
         written: Option<&WrittenValue>,
-    ) -> Result<Value, BundleError> {
+    ) -> Result<BundleValue, BundleError> {
         let fail = |why: String| BundleError::Unsayable { what: format!("constant `{name}`"), why };
         let dtype = dtype_of(tensor).map_err(fail)?;
         let dims: Option<Vec<u64>> = tensor.dims.iter().map(|&n| u64::try_from(n).ok()).collect();
@@ -184,7 +185,7 @@ impl<'p> Converter<'_, 'p> {
         // What reads a constant through a view has it with the shape that it is stored in.
         let own = written.filter(|w| w.stored.as_deref() == Some(&shape));
         let value = match own.and_then(|w| Some((w.layout.as_ref()?, w.ty.shape()?))) {
-            Some((layout, logical)) => Value {
+            Some((layout, logical)) => BundleValue {
                 name: name.clone(),
                 dtype: Some(dtype),
                 shape: extents(&shape),
@@ -192,7 +193,7 @@ impl<'p> Converter<'_, 'p> {
                 logical: extents(logical),
                 other: None,
             },
-            None => Value {
+            None => BundleValue {
                 name: name.clone(),
                 dtype: Some(dtype),
                 shape: extents(&shape),
@@ -210,7 +211,7 @@ impl<'p> Converter<'_, 'p> {
         node: &'p NodeProto,
         written: Option<&WrittenGraph>,
         names: &Names<'_>,
-    ) -> Result<Node, BundleError> {
+    ) -> Result<BundleNode, BundleError> {
         let domain = domain_of(node.domain.as_deref());
         let op = OpName {
             domain: domain.clone(),
@@ -225,7 +226,7 @@ impl<'p> Converter<'_, 'p> {
             attributes.insert(a.name.clone().unwrap_or_default(), value);
         }
         let (kernel, no_kernel) = self.kernel(node, written);
-        Ok(Node {
+        Ok(BundleNode {
             name: node.name.clone().unwrap_or_default(),
             domain,
             op: op.name,
@@ -314,10 +315,10 @@ impl<'p> Converter<'_, 'p> {
         })
     }
 
-    fn tensor(&self, tensor: &TensorProto) -> Result<TensorData, String> {
+    fn tensor(&self, tensor: &TensorProto) -> Result<BundleTensor, String> {
         let dtype = dtype_of(tensor)?;
         let bytes = self.source.data.file.tensor_bytes(tensor).map_err(|e| e.to_string())?;
-        Ok(TensorData { dtype, shape: tensor.dims.clone(), data: STANDARD.encode(bytes) })
+        Ok(BundleTensor { dtype, shape: tensor.dims.clone(), data: STANDARD.encode(bytes) })
     }
 }
 
@@ -366,9 +367,9 @@ fn constants_of(graph: &GraphProto) -> Vec<(&str, &TensorProto)> {
 }
 
 /// A value by what export knew of it.
-fn value(name: String, written: Option<&WrittenValue>) -> Value {
+fn value(name: String, written: Option<&WrittenValue>) -> BundleValue {
     let extents = |dims: &[Dim]| dims.iter().map(Extent::from).collect();
-    Value {
+    BundleValue {
         name,
         dtype: written.and_then(|w| w.ty.dtype()),
         shape: written.and_then(|w| w.stored.as_deref()).map(extents),

@@ -30,7 +30,10 @@ mod write;
 
 pub use error::BundleError;
 pub use read::{Bundle, read_bundle};
-pub use schema::{Attribute, BUNDLE_SCHEMA, Extent, FileEntry, Graph, Manifest, Node, Scope, TensorData, Value};
+pub use schema::{
+    Attribute, BUNDLE_SCHEMA, BundleGraph, BundleManifest, BundleNode, BundleTensor, BundleValue, Extent, FileEntry,
+    Scope,
+};
 pub use write::{bundle_place, check_target, write_bundle};
 
 /// The manifest.

@@ -2,7 +2,7 @@
 
 use super::check::{Facts, check};
 use super::error::BundleError;
-use super::schema::{BUNDLE_SCHEMA, FileEntry, Graph, Manifest};
+use super::schema::{BUNDLE_SCHEMA, BundleGraph, BundleManifest, FileEntry};
 use super::weights::{Weights, digest_of};
 use super::{GRAPH, MANIFEST, WEIGHTS};
 use relayout_fsio::{Inside, is_inside};
@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub struct Bundle {
     /// What it consists of.
-    pub manifest: Manifest,
+    pub manifest: BundleManifest,
     /// The graph.
-    pub graph: Graph,
+    pub graph: BundleGraph,
     dir: PathBuf,
     weights: Weights,
 }
@@ -57,7 +57,7 @@ pub fn read_bundle(dir: impl AsRef<Path>) -> Result<Bundle, BundleError> {
     let manifest = manifest_of(dir)?;
     let folder = Inside::new(dir);
     check_files(&folder, &manifest)?;
-    let graph: Graph = json(&folder, GRAPH)?;
+    let graph: BundleGraph = json(&folder, GRAPH)?;
     let weights = Weights::open(Inside::new(dir), WEIGHTS).map_err(|why| broken(dir, WEIGHTS, why))?;
     let facts =
         Facts { folder: &folder, files: manifest.files.iter().map(|f| f.path.as_str()).collect(), weights: &weights };
@@ -82,7 +82,7 @@ fn broken(dir: &Path, file: &str, why: impl Into<String>) -> BundleError {
 }
 
 /// The manifest of a folder.
-pub(super) fn manifest_of(dir: &Path) -> Result<Manifest, BundleError> {
+pub(super) fn manifest_of(dir: &Path) -> Result<BundleManifest, BundleError> {
     if !dir.is_dir() {
         let why = if dir.exists() { "it is a file; a bundle is a folder" } else { "there is no such folder" };
         return Err(BundleError::Broken { path: dir.to_owned(), why: why.to_owned() });
@@ -118,7 +118,7 @@ fn json<T: DeserializeOwned>(folder: &Inside, file: &str) -> Result<T, BundleErr
 }
 
 /// Every file of the manifest is there, once, with its size and digest.
-fn check_files(folder: &Inside, manifest: &Manifest) -> Result<(), BundleError> {
+fn check_files(folder: &Inside, manifest: &BundleManifest) -> Result<(), BundleError> {
     let dir = folder.dir();
     if let Some(entry) = manifest.files.iter().find(|entry| !is_inside(&entry.path)) {
         return Err(broken(dir, MANIFEST, format!("it lists `{}`, which is no path in the folder", entry.path)));
@@ -159,7 +159,7 @@ fn check_file(folder: &Inside, entry: &FileEntry) -> Result<(), BundleError> {
 }
 
 /// The first thing in a folder that its manifest does not list.
-pub(super) fn unlisted(dir: &Path, manifest: &Manifest) -> io::Result<Option<String>> {
+pub(super) fn unlisted(dir: &Path, manifest: &BundleManifest) -> io::Result<Option<String>> {
     let mut listed: BTreeSet<&str> = manifest.files.iter().map(|entry| entry.path.as_str()).collect();
     listed.insert(MANIFEST);
     let mut found = Vec::new();

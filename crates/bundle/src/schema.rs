@@ -14,7 +14,7 @@ pub const BUNDLE_SCHEMA: u32 = 1;
 /// What a bundle consists of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Manifest {
+pub struct BundleManifest {
     /// Version of the form: [`BUNDLE_SCHEMA`].
     pub schema: u32,
     /// Version of the program that wrote it.
@@ -46,7 +46,7 @@ pub struct FileEntry {
 /// The main graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Graph {
+pub struct BundleGraph {
     /// Version of the form: [`BUNDLE_SCHEMA`].
     pub schema: u32,
     /// Versions of operator sets, by domain; the empty one is ONNX's own.
@@ -62,20 +62,20 @@ pub struct Scope {
     /// Name, which may be empty.
     pub name: String,
     /// What enters. An input of the same name as a constant has that as its default.
-    pub inputs: Vec<Value>,
+    pub inputs: Vec<BundleValue>,
     /// What leaves.
-    pub outputs: Vec<Value>,
+    pub outputs: Vec<BundleValue>,
     /// What nodes make and is no output, in the order of its making.
-    pub values: Vec<Value>,
+    pub values: Vec<BundleValue>,
     /// What lies in the file of weights, under the same names.
-    pub constants: Vec<Value>,
+    pub constants: Vec<BundleValue>,
     /// Nodes in an order in which they can run.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<BundleNode>,
 }
 
 /// A value. What is not known is `null`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Value {
+pub struct BundleValue {
     /// Name.
     pub name: String,
     /// Element type.
@@ -103,7 +103,7 @@ pub enum Extent {
 
 /// A node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Node {
+pub struct BundleNode {
     /// Name, which may be empty.
     pub name: String,
     /// Operator set; empty for ONNX's own.
@@ -146,14 +146,14 @@ pub enum Attribute {
     /// Texts.
     Strings(Vec<String>),
     /// A tensor.
-    Tensor(TensorData),
+    Tensor(BundleTensor),
     /// A body.
     Graph(Box<Scope>),
 }
 
 /// A tensor in an attribute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TensorData {
+pub struct BundleTensor {
     /// Element type.
     pub dtype: DType,
     /// Extents.

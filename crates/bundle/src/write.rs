@@ -3,7 +3,7 @@
 use super::convert::{Converted, Source, convert};
 use super::error::BundleError;
 use super::read::{manifest_of, unlisted};
-use super::schema::{BUNDLE_SCHEMA, FileEntry, Manifest};
+use super::schema::{BUNDLE_SCHEMA, BundleManifest, FileEntry};
 use super::weights::{self, Data, Hashed};
 use super::{GRAPH, KERNELS, MANIFEST, WEIGHTS, kernel_files};
 use relayout::Error;
@@ -60,7 +60,7 @@ pub fn write_bundle(
     optimized: &Optimized<'_>,
     dir: impl AsRef<Path>,
     options: &KernelOptions,
-) -> Result<Manifest, BundleError> {
+) -> Result<BundleManifest, BundleError> {
     refuse(optimized)?;
     let place = bundle_place(dir.as_ref())?;
     let (exported, earlier) = optimized.described()?;
@@ -76,7 +76,7 @@ pub fn write_bundle(
         lists_initializers: exported.proto.ir_version.unwrap_or(0) < 4,
     };
     let converted = convert(&source)?;
-    let mut manifest = Manifest {
+    let mut manifest = BundleManifest {
         schema: BUNDLE_SCHEMA,
         relayout: env!("CARGO_PKG_VERSION").to_owned(),
         target: optimized.report().target.clone(),

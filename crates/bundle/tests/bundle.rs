@@ -141,7 +141,7 @@ fn a_bundle_holds_what_the_model_file_holds() {
 #[test]
 fn padded_channels_lie_in_the_weights_and_in_the_shapes() {
     let bundle = Written::of("models/unet_dynhw", "cuda-tensorcore").read();
-    let padded = |values: &[relayout_bundle::Value]| {
+    let padded = |values: &[relayout_bundle::BundleValue]| {
         values.iter().any(|v| v.layout.as_deref().is_some_and(|layout| layout.contains('[')))
     };
     let scope = &bundle.graph.scope;

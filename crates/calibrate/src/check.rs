@@ -16,7 +16,7 @@ const DIFFERS: f64 = 1.1;
 /// Two ways to run one convolution, in nanoseconds.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Comparison {
+pub struct CaseComparison {
     /// The convolution.
     pub shape: String,
     /// What stands beside the plain kernel.
@@ -27,7 +27,7 @@ pub struct Comparison {
     pub predicted_ns: [u64; 2],
 }
 
-impl Comparison {
+impl CaseComparison {
     /// Whether one way is faster than the other by more than a tenth.
     pub fn differs(&self) -> bool {
         let [a, b] = self.measured_ns.map(|ns| ns as f64);
@@ -57,25 +57,25 @@ impl Comparison {
 #[non_exhaustive]
 pub struct Check {
     /// Every comparison.
-    pub comparisons: Vec<Comparison>,
+    pub comparisons: Vec<CaseComparison>,
 }
 
 impl Check {
     /// Of the comparisons that `of` admits: how many differ by more than a tenth, and how many of those are ranked right.
-    pub fn ranked(&self, of: impl Fn(&Comparison) -> bool) -> (usize, usize) {
-        let differing: Vec<&Comparison> = self.comparisons.iter().filter(|c| of(c) && c.differs()).collect();
+    pub fn ranked(&self, of: impl Fn(&CaseComparison) -> bool) -> (usize, usize) {
+        let differing: Vec<&CaseComparison> = self.comparisons.iter().filter(|c| of(c) && c.differs()).collect();
         (differing.len(), differing.iter().filter(|c| c.ranked()).count())
     }
 
     /// Time lost by believing the table, in percent of the time of the faster ways together.
-    pub fn regret_percent(&self, of: impl Fn(&Comparison) -> bool) -> f64 {
+    pub fn regret_percent(&self, of: impl Fn(&CaseComparison) -> bool) -> f64 {
         let sum =
-            |ns: &dyn Fn(&Comparison) -> u64| self.comparisons.iter().filter(|c| of(c)).map(ns).sum::<u64>() as f64;
-        100.0 * (sum(&Comparison::chosen_ns) / sum(&Comparison::best_ns).max(1.0) - 1.0)
+            |ns: &dyn Fn(&CaseComparison) -> u64| self.comparisons.iter().filter(|c| of(c)).map(ns).sum::<u64>() as f64;
+        100.0 * (sum(&CaseComparison::chosen_ns) / sum(&CaseComparison::best_ns).max(1.0) - 1.0)
     }
 
     /// The factor by which half of the predictions are off at most.
-    pub fn median_factor(&self, of: impl Fn(&Comparison) -> bool) -> f64 {
+    pub fn median_factor(&self, of: impl Fn(&CaseComparison) -> bool) -> f64 {
         let factor = |(a, b): (&u64, &u64)| (*a.max(b)).max(1) as f64 / (*a.min(b)).max(1) as f64;
         let pairs = self.comparisons.iter().filter(|c| of(c)).flat_map(|c| c.measured_ns.iter().zip(&c.predicted_ns));
         let mut factors: Vec<f64> = pairs.map(factor).collect();
@@ -97,7 +97,7 @@ impl Check {
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line = |what: &str, of: &dyn Fn(&Comparison) -> bool| {
+        let mut line = |what: &str, of: &dyn Fn(&CaseComparison) -> bool| {
             let count = self.comparisons.iter().filter(|c| of(c)).count();
             let (differ, ranked) = self.ranked(of);
             let percent = 100.0 * ranked as f64 / differ.max(1) as f64;
@@ -143,7 +143,12 @@ pub fn check(
         for (other, ns, cost) in figures {
             let cost = cost.unwrap_or(u64::MAX);
             let shape = spelled(shape);
-            comparisons.push(Comparison { shape, other, measured_ns: [plain, ns], predicted_ns: [predicted, cost] });
+            comparisons.push(CaseComparison {
+                shape,
+                other,
+                measured_ns: [plain, ns],
+                predicted_ns: [predicted, cost],
+            });
         }
     }
     Ok(Check { comparisons })

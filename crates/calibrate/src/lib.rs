@@ -30,7 +30,7 @@ use relayout_verify::{Runtime, VerifyError};
 
 use timing::{Bench, Chain};
 
-pub use check::{Check, Comparison, check};
+pub use check::{CaseComparison, Check, check};
 
 /// Why there is no table.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::{json, say, say_json};
 use relayout::codegen::Hint;
-use relayout::codegen::bench::{Beside, CASES, Report, Request, permute as time, table};
+use relayout::codegen::bench::{BenchReport as Report, Beside, CASES, Request, permute as time, table};
 use relayout::ir::dtype::DType;
 
 /// `relayout bench permute`

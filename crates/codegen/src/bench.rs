@@ -10,7 +10,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::{Class, Error, Form, Hint, Kernel, Options, Plan, plan};
+use crate::{Class, Error, Hint, Kernel, Options, Plan, RowForm, plan};
 
 /// Bytes of a ring that is out of the caches when it comes round.
 const RING_BYTES: usize = 192 << 20;
@@ -78,7 +78,7 @@ pub struct Quartiles {
 
 /// What was measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct BenchReport {
     /// What was timed.
     pub request: Request,
     /// The plan, for people.
@@ -86,7 +86,7 @@ pub struct Report {
     /// The instruction set.
     pub isa: String,
     /// How rows were found.
-    pub form: Form,
+    pub form: RowForm,
     /// Bytes of the tensor.
     pub bytes: usize,
     /// The kernel: the mean nanoseconds of a run in each round.
@@ -95,7 +95,7 @@ pub struct Report {
     pub beside: Vec<Times>,
 }
 
-impl Report {
+impl BenchReport {
     /// The times of the kernel (`permute`) or of what ran beside it.
     #[must_use]
     pub fn times(&self, name: &str) -> Option<&[u64]> {
@@ -129,7 +129,7 @@ fn quartiles(mut of: Vec<f64>) -> Option<Quartiles> {
 
 /// A table of reports: GB/s of each column, and the ratio to the plain copy with its quartiles.
 #[must_use]
-pub fn table(reports: &[Report]) -> String {
+pub fn table(reports: &[BenchReport]) -> String {
     let list = |numbers: &[usize], by: &str| numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(by);
     let names = ["permute", "copy", "stream", "strided", "gather"];
     let shown: Vec<&str> =
@@ -182,7 +182,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
 /// A permutation worth timing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Case {
+pub struct BenchCase {
     /// What it is.
     pub name: &'static str,
     /// Extents of the source.
@@ -194,7 +194,7 @@ pub struct Case {
 }
 
 /// The permutations that models and libraries are made of, one at least for each class of plan.
-pub const CASES: &[Case] = &[
+pub const CASES: &[BenchCase] = &[
     case("NCHW to NHWC", &[1, 256, 56, 56], &[0, 2, 3, 1], 4),
     case("NHWC to NCHW", &[1, 56, 56, 256], &[0, 3, 1, 2], 4),
     case("NCHW to NHWC, many images", &[32, 64, 56, 56], &[0, 2, 3, 1], 4),
@@ -213,8 +213,8 @@ pub const CASES: &[Case] = &[
     case("six axes reversed", &[16, 15, 15, 15, 15, 16], &[5, 4, 3, 2, 1, 0], 4),
 ];
 
-const fn case(name: &'static str, shape: &'static [usize], perm: &'static [usize], elem_bytes: usize) -> Case {
-    Case { name, shape, perm, elem_bytes }
+const fn case(name: &'static str, shape: &'static [usize], perm: &'static [usize], elem_bytes: usize) -> BenchCase {
+    BenchCase { name, shape, perm, elem_bytes }
 }
 
 /// What takes turns on the ring.
@@ -236,12 +236,12 @@ impl Contender {
 }
 
 /// Times a permutation. Refuses one of no bytes, and a ring of more than 16 GB.
-pub fn permute(request: &Request) -> Result<Report, Error> {
+pub fn permute(request: &Request) -> Result<BenchReport, Error> {
     let planned = plan(&request.shape, &request.perm, request.elem_bytes)?;
     let bytes = planned.bytes();
     let options = Options::default().hint(request.hint).threads(request.threads);
     let kernel = Kernel::new(&planned, &options);
-    let mut report = Report {
+    let mut report = BenchReport {
         request: request.clone(),
         plan: planned.to_string(),
         isa: kernel.isa().to_string(),
@@ -294,7 +294,7 @@ fn contenders(
         all.push(("stream", Contender::Kernel(Box::new(stream))));
     }
     if request.beside == Beside::Forms && matches!(planned.class(), Class::Rows { .. }) {
-        for (name, form) in [("strided", Form::Strided), ("gather", Form::Gather)] {
+        for (name, form) in [("strided", RowForm::Strided), ("gather", RowForm::Gather)] {
             all.push((name, Contender::Kernel(Box::new(Kernel::new(planned, &options.form(form))))));
         }
     }
@@ -377,7 +377,7 @@ impl Ring {
 
 #[cfg(test)]
 mod tests {
-    use super::{Beside, CASES, Report, Request, permute, quartiles, table};
+    use super::{BenchReport, Beside, CASES, Request, permute, quartiles, table};
     use crate::{Error, Hint, plan};
 
     fn request() -> Request {
@@ -402,7 +402,7 @@ mod tests {
         }
         assert_eq!((report.bytes, report.times("gather")), (12_000, None));
         let text = serde_json::to_string(&report).expect("plain data");
-        assert_eq!(serde_json::from_str::<Report>(&text).expect("its own text"), report);
+        assert_eq!(serde_json::from_str::<BenchReport>(&text).expect("its own text"), report);
         assert!(matches!(permute(&Request { perm: vec![0, 0, 1], ..request() }), Err(Error::NotAPermutation { .. })));
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A channel shuffle, `[N, g, c, H, W]` by `(0, 2, 1, 3, 4)`, moves whole channels. Said as strides it is loops over groups and
 //! channels; said as a gather (`index_select` along the channels) it is a list of `g * c` numbers that holds for every image, and
-//! the destination is written from its first byte to its last. Both say the same; [`crate::Form`] is the choice.
+//! the destination is written from its first byte to its last. Both say the same; [`crate::RowForm`] is the choice.
 
 use serde::{Deserialize, Serialize};
 

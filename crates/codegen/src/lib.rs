@@ -52,7 +52,7 @@ mod typed;
 pub use copy::StridedCopy;
 pub use error::Error;
 pub use gather::Gather;
-pub use kernels::{Form, Hint, Isa, Kernel, Options, permute, permute_with, run_relayout};
+pub use kernels::{Hint, Isa, Kernel, Options, RowForm, permute, permute_with, run_relayout};
 pub use nibbles::permute_nibbles;
 pub use order::{Digit, Order, Segment};
 pub use plan::{Class, Plan, plan};

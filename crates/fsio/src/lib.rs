@@ -30,7 +30,7 @@ pub use inside::{Inside, is_inside};
 pub use map::Mapped;
 pub use open::{read, read_text};
 pub use place::{Place, PlaceError};
-pub use replace::{Destination, Output, Staged, Target, destination, open_special, sync_folder};
+pub use replace::{Destination, FileTarget, Output, Staged, destination, open_special, sync_folder};
 
 /// What names of unfinished files and folders begin with.
 const PREFIX: &str = ".relayout-";

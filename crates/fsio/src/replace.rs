@@ -20,7 +20,7 @@ const MOST_LINKS: usize = 40;
 /// A place for a regular file.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Target {
+pub struct FileTarget {
     /// Canonical folder.
     pub dir: PathBuf,
     /// The file in it; links are followed, so that what is replaced is the file and not the link.
@@ -32,7 +32,7 @@ pub struct Target {
 #[non_exhaustive]
 pub enum Destination {
     /// A file, there or not.
-    File(Target),
+    File(FileTarget),
     /// A device or a pipe: written to, never replaced.
     Special,
 }
@@ -72,7 +72,7 @@ fn target(path: &Path, said: &Path) -> Result<Destination> {
     let error = |source| Error::write(said, source);
     let name = path.file_name().ok_or_else(|| error(io::Error::from(io::ErrorKind::InvalidFilename)))?;
     let dir = folder_of(path).canonicalize().map_err(error)?;
-    Ok(Destination::File(Target { path: dir.join(name), dir }))
+    Ok(Destination::File(FileTarget { path: dir.join(name), dir }))
 }
 
 /// Opens a device or a pipe for writing.

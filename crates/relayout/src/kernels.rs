@@ -1,6 +1,6 @@
 //! CUDA kernels for the moves that a graph has left.
 //!
-//! [`kernels`] plans every move of a graph, bodies included, and generates its kernel. The result is a [`Manifest`] and the files
+//! [`kernels`] plans every move of a graph, bodies included, and generates its kernel. The result is a [`KernelManifest`] and the files
 //! that it names: a `.cu` file has the source of a kernel, a `.json` file says how to start it. A kernel that several moves need
 //! is there once. Numeric shapes are in the source. Symbolic shapes are arguments of the launch, computed for the sizes in the
 //! manifest; one kernel serves every size for which the same name is generated.
@@ -62,7 +62,7 @@ impl KernelOptions {
 /// The moves of a graph, and the kernel of each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Manifest {
+pub struct KernelManifest {
     /// Version of this form.
     pub schema: u32,
     /// What the launches say to compile for.
@@ -157,7 +157,7 @@ impl LaunchFile {
 #[non_exhaustive]
 pub struct Kernels {
     /// The manifest.
-    pub manifest: Manifest,
+    pub manifest: KernelManifest,
     /// Sources by file name.
     pub sources: BTreeMap<String, String>,
     /// Launches by file name.
@@ -321,7 +321,7 @@ impl Maker {
             let size = self.hints.extent(&Dim::symbol(&name));
             (name, size)
         });
-        let manifest = Manifest {
+        let manifest = KernelManifest {
             schema: MANIFEST_SCHEMA,
             arch: self.arch.as_str().to_owned(),
             dims: dims.collect(),

@@ -187,3 +187,46 @@ fn released_programs_check_for_overflow_where_sizes_of_files_are_computed_with()
         assert_eq!(checks.and_then(toml::Value::as_bool), Some(true), "{name}");
     }
 }
+
+/// The lines of the first example of a crate's documentation, hidden ones left out.
+fn example(lib: &str) -> Option<String> {
+    let docs: Vec<&str> =
+        lib.lines().map_while(|line| line.strip_prefix("//!")).map(|l| l.strip_prefix(' ').unwrap_or(l)).collect();
+    let start = docs.iter().position(|line| line.starts_with("```") && !line.contains("text"))?;
+    let lines = docs[start + 1..].iter().take_while(|line| !line.starts_with("```"));
+    let shown: Vec<&str> = lines.filter(|line| !line.starts_with("# ")).collect();
+    Some(shown.join("\n") + "\n")
+}
+
+/// What a registry shows of a crate, and what a reader of its package finds.
+#[test]
+fn every_crate_can_be_published() {
+    let licence = std::fs::read_to_string(root().join("LICENSE")).unwrap();
+    let folders = std::fs::read_dir(root().join("crates")).unwrap().map(|e| e.unwrap().path());
+    let folders: Vec<PathBuf> = folders.chain([root().join("passes")]).collect();
+    assert!(folders.len() >= 15, "the crates were not found");
+    for folder in folders {
+        let text = |file: &str| {
+            let path = folder.join(file);
+            std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+        };
+        let manifest: toml::Table = text("Cargo.toml").parse().unwrap();
+        let package = manifest["package"].as_table().unwrap();
+        let name = package["name"].as_str().unwrap();
+        for key in ["description", "license", "keywords", "categories", "rust-version"] {
+            assert!(package.contains_key(key), "{name} has no {key}");
+        }
+        assert!(!package.contains_key("publish"), "{name} is a library or program of users");
+        assert_eq!(text("LICENSE"), licence, "{name}");
+        let readme = text("README.md");
+        assert!(readme.len() > 100, "{name}: {readme}");
+        // Programs have no crate documentation; the examples of those that others load are in their languages.
+        if folder.join("src/lib.rs").exists() && !["relayout-capi", "relayout-ortop"].contains(&name) {
+            let example = example(&text("src/lib.rs")).unwrap_or_else(|| panic!("{name} has no example"));
+            assert!(
+                example.lines().count() > 2 && readme.contains(&example),
+                "the README of {name} has not: {example}"
+            );
+        }
+    }
+}

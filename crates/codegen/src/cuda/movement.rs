@@ -27,7 +27,7 @@ pub(super) struct Crop {
     pub(super) inner: usize,
     /// How many indices exist: `outer * extent of inner + inner` is below.
     pub(super) limit: usize,
-    /// True where the destination has the pad lanes and is to be zero there; false where the source has them.
+    /// True where the destination has the padding slots and is to be zero there; false where the source has them.
     pub(super) pads_destination: bool,
 }
 

@@ -190,7 +190,7 @@ impl Side {
                 break;
             }
             run.push(at);
-            // On the side without pad lanes the last block ends early, and what lies beyond has a stride of its own.
+            // On the side without padding slots the last block ends early, and what lies beyond has a stride of its own.
             let ends = movement.crop.filter(|crop| crop.inner == at && crop.pads_destination == self.is_source);
             lengths.extend(ends.map(|crop| crop.limit % axis.extent * end));
             if extents[at] < axis.extent {

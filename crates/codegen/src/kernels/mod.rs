@@ -61,7 +61,7 @@ pub enum Hint {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Form {
+pub enum RowForm {
     /// What the model of costs takes to be faster.
     #[default]
     Auto,
@@ -82,7 +82,7 @@ pub struct Options {
     /// The instruction set; `None` for the best there is.
     pub isa: Option<Isa>,
     /// How rows find their places.
-    pub form: Form,
+    pub form: RowForm,
     /// The loops, where not the model's.
     pub(crate) tuning: Option<Tuning>,
 }
@@ -108,7 +108,7 @@ impl Options {
 
     /// These options with rows that find their places in this way.
     #[must_use]
-    pub fn form(self, form: Form) -> Self {
+    pub fn form(self, form: RowForm) -> Self {
         Self { form, ..self }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::isa::Kind;
 use super::job::{Job, LINE};
 use super::model;
-use super::{Form, Isa, Movement, Options, crew, portable};
+use super::{Isa, Movement, Options, RowForm, crew, portable};
 use crate::{Class, Error, Gather, Plan, Relayout, StridedCopy};
 
 /// A byte of a buffer that may hold nothing yet.
@@ -77,9 +77,9 @@ impl Kernel {
     /// The plan as a list of rows, if it is to be run so. Loops of a test's own choice are loops.
     fn listed(plan: &Plan, movement: &Movement, options: &Options) -> Option<Gather> {
         let wanted = match options.form {
-            Form::Strided => false,
-            Form::Gather => true,
-            Form::Auto => options.tuning.is_none() && model::gathers(plan, movement, options.hint),
+            RowForm::Strided => false,
+            RowForm::Gather => true,
+            RowForm::Auto => options.tuning.is_none() && model::gathers(plan, movement, options.hint),
         };
         if wanted { Gather::of(plan) } else { None }
     }
@@ -196,11 +196,11 @@ impl Kernel {
         self.isa
     }
 
-    /// How rows find their places: [`Form::Strided`] or [`Form::Gather`].
+    /// How rows find their places: [`RowForm::Strided`] or [`RowForm::Gather`].
     #[must_use]
-    pub fn form(&self) -> Form {
+    pub fn form(&self) -> RowForm {
         let listed = self.gather.is_some() && self.isa.0 != Kind::Portable;
-        if listed { Form::Gather } else { Form::Strided }
+        if listed { RowForm::Gather } else { RowForm::Strided }
     }
 
     fn streams(&self) -> bool {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::job::{Ask, Stores, Tuning};
-use super::{Form, Hint, Isa, Kernel, Options, permute_with};
+use super::{Hint, Isa, Kernel, Options, RowForm, permute_with};
 use crate::plan;
 
 /// Bytes around a buffer that nobody may touch.
@@ -41,7 +41,7 @@ fn hints() -> Vec<Options> {
 
 /// Each hint with rows by strides and by a list.
 fn forms() -> Vec<Options> {
-    hints().into_iter().flat_map(|way| [way.form(Form::Strided), way.form(Form::Gather)]).collect()
+    hints().into_iter().flat_map(|way| [way.form(RowForm::Strided), way.form(RowForm::Gather)]).collect()
 }
 
 fn tuning() -> impl Strategy<Value = Tuning> {
@@ -95,7 +95,7 @@ proptest! {
         shift in prop::sample::select(vec![0_usize, 0, 4, 32, 63]),
     ) {
         let way = Options { tuning: Some(tuning), ..Options::default() }.threads(threads);
-        check(&shape, &perm, elem, shift, &[way, way.form(Form::Gather)]);
+        check(&shape, &perm, elem, shift, &[way, way.form(RowForm::Gather)]);
     }
 }
 
@@ -126,12 +126,12 @@ fn rows_are_listed_where_that_is_asked_for_and_there_are_rows() {
     let form = |shape: &[usize], perm: &[usize], options: Options| {
         Kernel::new(&plan(shape, perm, 1).expect("a permutation"), &options).form()
     };
-    let listed = Options::default().form(Form::Gather);
+    let listed = Options::default().form(RowForm::Gather);
     let vectors = Isa::best().name() != "portable";
-    let wanted = if vectors { Form::Gather } else { Form::Strided };
+    let wanted = if vectors { RowForm::Gather } else { RowForm::Strided };
     assert_eq!(form(&[2, 3, 80], &[1, 0, 2], listed), wanted);
-    assert_eq!(form(&[2, 3, 80], &[1, 0, 2], listed.form(Form::Strided)), Form::Strided);
-    assert_eq!(form(&[2, 300], &[1, 0], listed), Form::Strided, "a matrix has no rows that stay whole");
+    assert_eq!(form(&[2, 3, 80], &[1, 0, 2], listed.form(RowForm::Strided)), RowForm::Strided);
+    assert_eq!(form(&[2, 300], &[1, 0], listed), RowForm::Strided, "a matrix has no rows that stay whole");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - a storage shape has one dim per digit of the layout, outermost first (`NCHW16c` of 20 channels: `[N, 2, H, W, 16]`);
-//! - a body computes on slots: it neither crops nor refills pad lanes, and it fits every shape;
+//! - a body computes on slots: it neither crops nor refills padding slots, and it fits every shape;
 //! - attributes and operands that list axes or entries per axis have ONNX's order, as on the standard op;
 //! - functions of one operator set with the same name and overload are the same, but that those of files with float16 may have Sums of
 //!   one operand between moves (`halves.rs`); only moves have overloads.

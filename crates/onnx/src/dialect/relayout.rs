@@ -19,7 +19,7 @@ pub const RELAYOUT: &str = "Relayout";
 /// A move of one value from a layout to another, as a call of the dialect.
 ///
 /// Slots keep their numbers: slot `i` of an axis becomes slot `i` where the result has one, further slots of the result are
-/// zero. So pad lanes that both layouts have are carried as they are.
+/// zero. So padding slots that both layouts have are carried as they are.
 ///
 /// ```
 /// use relayout_onnx::dialect::Relayout;
@@ -296,7 +296,7 @@ fn spelled(from: &Layout, to: &Layout, changes: &[Change]) -> Result<String, Dia
     Ok(name)
 }
 
-/// The attributes of a move that changes digits or slots. Every slot that is kept is an index there, so that pad lanes which both
+/// The attributes of a move that changes digits or slots. Every slot that is kept is an index there, so that padding slots which both
 /// layouts have are moved; slots beyond are those of a slot map, if they are not what a block is rounded up to.
 fn layouts(from: &Layout, to: &Layout, changes: &[Change]) -> Result<Attributes, DialectError> {
     let [mut cropped, mut filled] = [Vec::new(), Vec::new()];

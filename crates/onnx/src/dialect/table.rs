@@ -36,7 +36,7 @@ pub(super) struct Entry {
     pub(super) ranks: (usize, usize),
     /// Whether the name says the number of spatial axes: `Conv2d`.
     pub(super) dimensional: bool,
-    /// What pad lanes of the channels mean for the op.
+    /// What padding slots of the channels mean for the op.
     pub(super) lanes: &'static str,
 }
 

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 pub use payload::{PayloadSource, Payloads};
 
-use relayout_fsio::{Destination, Mapped, Staged, Target, destination, open_special};
+use relayout_fsio::{Destination, FileTarget, Mapped, Staged, destination, open_special};
 
 use crate::error::{Error, Result};
 use crate::file::ModelFile;
@@ -162,7 +162,7 @@ fn emit(model: &ModelProto, plan: &Plan<'_>, sizer: Sizer, mut out: Out<'_>) -> 
 
 fn write_data(
     plan: &Plan<'_>,
-    target: &Target,
+    target: &FileTarget,
     options: &WriteOptions<'_>,
     stats: &mut WriteStats,
 ) -> Result<Option<Staged>> {

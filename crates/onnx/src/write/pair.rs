@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use relayout_fsio::{Staged, Target};
+use relayout_fsio::{FileTarget, Staged};
 
 use super::WriteOptions;
 use super::plan::{Placement, Plan, data_names, earlier_data, normal};
@@ -20,7 +20,7 @@ use crate::proto::{ModelProto, TensorProto};
 
 /// Finds a name for the data file under which nothing is there, and tells the plan. A file with the same bytes that is there
 /// already serves as well: then there is nothing to put in place.
-pub(super) fn place(data: Option<Staged>, plan: &mut Plan<'_>, target: &Target) -> Result<Option<Staged>> {
+pub(super) fn place(data: Option<Staged>, plan: &mut Plan<'_>, target: &FileTarget) -> Result<Option<Staged>> {
     let Some(data) = data else { return Ok(None) };
     for name in data_names(target).into_iter().flatten() {
         if !plan.may_be_data(&name) {
@@ -69,7 +69,7 @@ pub(super) fn commit(data: Option<Staged>, model: Staged, sync: bool, between: i
 pub(super) fn superseded(
     model: &ModelProto,
     plan: &Plan<'_>,
-    target: &Target,
+    target: &FileTarget,
     options: &WriteOptions<'_>,
 ) -> Vec<PathBuf> {
     let kept = target.dir.join(&plan.data_name);

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
-use relayout_fsio::Target;
+use relayout_fsio::FileTarget;
 use rustc_hash::FxHashMap;
 
 use super::WriteOptions;
@@ -141,7 +141,7 @@ impl<'a> Plan<'a> {
     /// The plan for a file.
     pub(super) fn for_file(
         model: &'a ModelProto,
-        target: &Target,
+        target: &FileTarget,
         options: &WriteOptions<'a>,
     ) -> Result<(Self, Sizer)> {
         let survey = Survey::of(model, target, options)?;
@@ -185,7 +185,7 @@ enum State<'a> {
 struct Survey<'a, 'b> {
     tensors: Vec<(&'a TensorProto, State<'a>)>,
     options: &'b WriteOptions<'a>,
-    target: &'b Target,
+    target: &'b FileTarget,
     dangling: BTreeSet<PathBuf>,
     data_name: String,
     /// Data files of earlier outputs, which the new one makes superfluous.
@@ -196,7 +196,7 @@ struct Survey<'a, 'b> {
 }
 
 impl<'a, 'b> Survey<'a, 'b> {
-    fn of(model: &'a ModelProto, target: &'b Target, options: &'b WriteOptions<'a>) -> Result<Self> {
+    fn of(model: &'a ModelProto, target: &'b FileTarget, options: &'b WriteOptions<'a>) -> Result<Self> {
         let input_dir = options.input.and_then(|input| input.dir()?.canonicalize().ok());
         let given = options.input.is_some_and(|input| input.external.is_given());
         let stays = !given && input_dir.is_none_or(|dir| dir == target.dir);
@@ -312,14 +312,14 @@ fn survey<'a>(tensor: &'a TensorProto, options: &WriteOptions<'a>, stays: bool) 
 }
 
 /// `<output>.data`, then the same with a number; none if the output's name is not UTF-8.
-pub(super) fn data_names(target: &Target) -> Option<impl Iterator<Item = String> + use<>> {
+pub(super) fn data_names(target: &FileTarget) -> Option<impl Iterator<Item = String> + use<>> {
     let output = target.path.file_name()?.to_str()?.to_owned();
     let usual = format!("{output}.data");
     Some(std::iter::once(usual).chain((1u64..).map(move |n| format!("{output}.{n}.data"))))
 }
 
 /// Data files that are there under the names that this output's may have, without a gap but for the first.
-pub(super) fn earlier_data(target: &Target) -> Vec<PathBuf> {
+pub(super) fn earlier_data(target: &FileTarget) -> Vec<PathBuf> {
     let there = |path: &PathBuf| path.symlink_metadata().is_ok();
     let mut paths = data_names(target).into_iter().flatten().map(|name| target.dir.join(name));
     let usual = paths.next().filter(there);

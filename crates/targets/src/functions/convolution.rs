@@ -46,7 +46,7 @@ struct Slots {
     bias: Option<usize>,
     /// Scales and zero points, one number or one per output channel.
     by_channel: &'static [usize],
-    /// The zero point of the weights: pad lanes of weights are it.
+    /// The zero point of the weights: padding slots of weights are it.
     zero: Option<usize>,
 }
 
@@ -318,7 +318,7 @@ impl Calls {
     }
 }
 
-/// Whether pad lanes of a value are zeros wherever it is stored: it is a constant, or one that is dequantized, with no zero point.
+/// Whether padding slots of a value are zeros wherever it is stored: it is a constant, or one that is dequantized, with no zero point.
 fn pads_with_zeros(query: &NodeQuery<'_>, v: ValueId) -> bool {
     let maker = query.graph.node(query.graph.value(v).producer().0);
     let constant = |slot: usize| maker.operand(slot).is_none_or(|v| (query.is_constant)(v));

@@ -57,9 +57,9 @@ impl Form for OnFeatures {
 /// What the op asks of the channels.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Channels {
-    /// Each by itself: pad lanes may hold anything finite, and hold it afterwards.
+    /// Each by itself: padding slots may hold anything finite, and hold it afterwards.
     Apart,
-    /// They are counted, mixed or rearranged: no pad lanes.
+    /// They are counted, mixed or rearranged: no padding slots.
     Counted,
 }
 

@@ -8,7 +8,7 @@
 //! do that knows the kernels only. Convolutions pay more than the two moves around a kernel, so they always gain; other ops
 //! pay less than two, so they stay in the layout that is there and are not moved for their own sake.
 //!
-//! Invariants: pad lanes of weights and biases are zeros, so whoever pads knows them at compile time; a move that changes slots
+//! Invariants: padding slots of weights and biases are zeros, so whoever pads knows them at compile time; a move that changes slots
 //! is offered only where the dialect has a function for it.
 
 mod convolution;
@@ -251,7 +251,7 @@ impl Target for FunctionTarget {
 /// Ranks of what is stored in blocks: features and weights.
 const BLOCKED_RANKS: std::ops::RangeInclusive<usize> = 3..=5;
 
-/// Whether the dialect has a function for a move: digits of the two layouts nest, and pad lanes lie at the end of their axis.
+/// Whether the dialect has a function for a move: digits of the two layouts nest, and padding slots lie at the end of their axis.
 /// Lists that are laid out as digits (pads by side and axis) have Transposes of their own.
 fn has_move(query: &MoveQuery<'_>) -> bool {
     let bits = query.dtype.and_then(DType::bits);
@@ -277,7 +277,7 @@ fn nests(from: &Layout, to: &Layout, axis: usize) -> bool {
     cuts.windows(2).all(|w| matches!(w, [a, b] if b.is_multiple_of((*a).max(1))))
 }
 
-/// Whether the pad lanes of an axis are at its end in both layouts, or the same in both.
+/// Whether the padding slots of an axis are at its end in both layouts, or the same in both.
 fn keeps_slots(from: &Layout, to: &Layout, axis: usize) -> bool {
     let (a, b) = (from.slot_map(axis), to.slot_map(axis));
     a == b || [a, b].into_iter().flatten().all(|map| map.len() < 2)
