@@ -194,8 +194,8 @@ fn example(lib: &str) -> Option<String> {
         lib.lines().map_while(|line| line.strip_prefix("//!")).map(|l| l.strip_prefix(' ').unwrap_or(l)).collect();
     let start = docs.iter().position(|line| line.starts_with("```") && !line.contains("text"))?;
     let lines = docs[start + 1..].iter().take_while(|line| !line.starts_with("```"));
-    let shown: Vec<&str> = lines.filter(|line| !line.starts_with("# ")).collect();
-    Some(shown.join("\n") + "\n")
+    let lines: Vec<&str> = lines.copied().filter(|line| !line.starts_with("# ")).collect();
+    Some(lines.join("\n"))
 }
 
 /// What a registry shows of a crate, and what a reader of its package finds.

@@ -41,14 +41,14 @@ impl Sources {
     pub(crate) fn read(folder: &Path, name: &str) -> Sources {
         let mut sources = Sources { name: name.to_owned(), modules: Vec::new() };
         let file = folder.join("src/lib.rs");
-        sources.module(Vec::new(), parse(&file), &folder.join("src"));
+        sources.module(&[], parse(&file), &folder.join("src"));
         sources
     }
 
     /// Adds a module; files of its children are in `folder`.
-    fn module(&mut self, path: Vec<String>, items: Vec<Item>, folder: &Path) -> usize {
+    fn module(&mut self, path: &[String], items: Vec<Item>, folder: &Path) -> usize {
         let at = self.modules.len();
-        self.modules.push(Module { path: path.clone(), items: Vec::new(), children: BTreeMap::new() });
+        self.modules.push(Module { path: path.to_vec(), items: Vec::new(), children: BTreeMap::new() });
         for item in &items {
             let Item::Mod(child) = item else { continue };
             if child.attrs.iter().any(|a| a.path().is_ident("cfg") && text(a).contains("test")) {
@@ -65,8 +65,8 @@ impl Sources {
                         .unwrap(),
                 ),
             };
-            let path = path.iter().cloned().chain([name.clone()]).collect();
-            let child = self.module(path, content, &inner);
+            let path: Vec<String> = path.iter().cloned().chain([name.clone()]).collect();
+            let child = self.module(&path, content, &inner);
             self.modules[at].children.insert(name, child);
         }
         self.modules[at].items = items;
@@ -93,8 +93,7 @@ impl Sources {
                     );
                 }
                 _ => {
-                    if let Some((name, vis)) = named(item).filter(|(_, vis)| is_public(vis)) {
-                        let _ = vis;
+                    if let Some((name, _)) = named(item).filter(|(_, vis)| is_public(vis)) {
                         self.visit_found(Found::Item(m, item), &format!("{path}::{name}"), surface);
                     }
                 }
@@ -322,5 +321,5 @@ fn shown_attrs(item: &Item) -> String {
         _ => return String::new(),
     };
     let shown = attrs.iter().filter(|a| a.path().is_ident("derive") || a.path().is_ident("non_exhaustive"));
-    shown.map(|a| format!(" {}", text(a))).collect()
+    shown.flat_map(|a| [" ".to_owned(), text(a)]).collect()
 }
