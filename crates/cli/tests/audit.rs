@@ -174,7 +174,7 @@ fn explain_prices_each_layout_of_a_value() {
         assert!(a["left_ns"].as_i64().is_none_or(|more| more >= 0), "nothing undercuts an optimum: {a}");
     }
     let text = relayout(["explain", "--why", value, str(&model("conv"))]);
-    assert!(text.fine().contains("all other nodes decided anew"), "{text:?}");
+    assert!(text.fine().contains("everything else decided again"), "{text:?}");
 }
 
 #[test]
