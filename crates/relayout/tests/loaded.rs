@@ -1,0 +1,97 @@
+//! What ONNX Runtime makes of a file when it loads it: models that its own rewrites once broke, though the file was right. What
+//! `optimize` writes for any target runs at its highest level and computes what the input does with all rewrites off.
+
+mod common;
+#[path = "random/proto.rs"]
+mod proto;
+
+use prost::Message;
+use proto::{body, info, int, ints, node, tensor, text};
+use relayout::target;
+use relayout::targets::BUILTIN;
+use relayout_onnx::proto::tensor_proto::DataType;
+use relayout_onnx::proto::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
+};
+use relayout_verify::{Data, Inputs, Level, ModelSource, Options, Tensor, Tolerance, verify, verify_on};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+fn value(name: &str, dtype: DataType, shape: &[i64]) -> ValueInfoProto {
+    info(name, dtype, shape, &BTreeMap::new(), true)
+}
+
+fn op(op: &str, inputs: &[&str], output: &str, attributes: Vec<AttributeProto>) -> NodeProto {
+    node(op, inputs.iter().map(|&i| i.to_owned()).collect(), vec![output.to_owned()], attributes)
+}
+
+fn floats(name: &str, dims: &[i64], numbers: impl IntoIterator<Item = f32>) -> TensorProto {
+    tensor(name, DataType::Float, dims, numbers.into_iter().flat_map(f32::to_le_bytes).collect())
+}
+
+fn integers(name: &str, dims: &[i64], numbers: &[i64]) -> TensorProto {
+    tensor(name, DataType::Int64, dims, numbers.iter().flat_map(|i| i.to_le_bytes()).collect())
+}
+
+fn model(opset: i64, graph: GraphProto) -> Vec<u8> {
+    let import = OperatorSetIdProto { domain: Some(String::new()), version: Some(opset) };
+    let graph = Some(GraphProto { name: Some("g".to_owned()), ..graph });
+    ModelProto { ir_version: Some(8), opset_import: vec![import], graph, ..ModelProto::default() }.encode_to_vec()
+}
+
+/// Holds what each target makes of a model against the model.
+fn runs_for_every_target(bytes: &[u8]) {
+    runs_on(bytes, None);
+}
+
+/// The same on these inputs, or else on random ones.
+fn runs_on(bytes: &[u8], inputs: Option<&[Tensor]>) {
+    let random = Inputs::Random { seed: 1, dims: BTreeMap::new() };
+    let mut options = Options::default();
+    options.level_b = Level::All;
+    let mut problems = String::new();
+    for name in BUILTIN {
+        let target = target(name).expect("a built-in target");
+        let outcome = common::optimized_for(target.as_ref(), bytes, &BTreeMap::new());
+        let found = outcome.and_then(|outcome| {
+            let [a, b] = [bytes, &outcome.bytes].map(ModelSource::Bytes);
+            let compared = match inputs {
+                Some(given) => verify_on(common::runtime(), a, b, given, &options),
+                None => verify(common::runtime(), a, b, &random, &options),
+            };
+            let compared = compared.map_err(|e| e.to_string());
+            compared
+                .and_then(|c| common::judged(&c, Some(Tolerance::default())))
+                .map_err(|why| format!("{why}\n{}", common::printed(&outcome.bytes)))
+        });
+        if let Err(why) = found {
+            let _ = writeln!(problems, "{name}: {why}");
+        }
+    }
+    assert!(problems.is_empty(), "{problems}");
+}
+
+/// Two convolutions that targets run channels last, and this op between them, which leaves extents of `side`. `more` are its lists.
+fn between_convolutions(opset: i64, middle: NodeProto, more: Vec<TensorProto>, side: i64) -> Vec<u8> {
+    let weights = floats("w", &[8, 8, 1, 1], (0..64).map(|i| (i % 7) as f32 / 7.0 - 0.4));
+    let graph = GraphProto {
+        node: vec![op("Conv", &["x", "w"], "a", vec![]), middle, op("Conv", &["b", "w"], "y", vec![])],
+        initializer: [vec![weights], more].concat(),
+        input: vec![value("x", DataType::Float, &[1, 8, 6, 6])],
+        output: vec![value("y", DataType::Float, &[1, 8, side, side])],
+        ..GraphProto::default()
+    };
+    model(opset, graph)
+}
+
+#[test]
+fn a_convolution_that_said_how_it_pads_says_so_no_more_once_it_has_taken_in_a_pad() {
+    let pad = op("Pad", &["a", "pads"], "p", vec![]);
+    let conv = op("Conv", &["p", "w"], "b", vec![text("auto_pad", "VALID"), ints("kernel_shape", &[1, 1])]);
+    let mut valid = ModelProto::decode(
+        &between_convolutions(17, pad, vec![integers("pads", &[8], &[0, 0, 1, 1, 0, 0, 1, 1])], 8)[..],
+    )
+    .expect("a model");
+    valid.graph.iter_mut().for_each(|graph| graph.node.insert(2, conv.clone()));
+    runs_for_every_target(&valid.encode_to_vec());
+}
