@@ -85,6 +85,59 @@ fn between_convolutions(opset: i64, middle: NodeProto, more: Vec<TensorProto>, s
 }
 
 #[test]
+fn a_range_gets_scalars_where_the_runtime_gets_to_know_them() {
+    let flow = |name: &str, of: &str, result: &str| {
+        let copy = op("Identity", &[of], result, vec![]);
+        body(name, vec![copy], vec![], vec![value(result, DataType::Int64, &[1])])
+    };
+    // That the input has four elements is known to this optimizer alone; the runtime takes the branch once it is told.
+    let graph = GraphProto {
+        node: vec![
+            op("Size", &["x"], "size", vec![]),
+            op("Equal", &["size", "four"], "is_four", vec![]),
+            op("If", &["is_four"], "n", vec![flow("then_branch", "three", "a"), flow("else_branch", "m", "b")]),
+            op("Range", &["zero", "n", "one"], "numbers", vec![]),
+            op("Cast", &["numbers"], "floats", vec![int("to", DataType::Float as i64)]),
+            op("Add", &["floats", "x"], "y", vec![]),
+        ],
+        initializer: vec![
+            integers("zero", &[], &[0]),
+            integers("one", &[1], &[1]),
+            integers("three", &[1], &[3]),
+            integers("four", &[], &[4]),
+        ],
+        input: vec![value("x", DataType::Float, &[4, 1]), value("m", DataType::Int64, &[1])],
+        output: vec![value("y", DataType::Float, &[4, 3])],
+        ..GraphProto::default()
+    };
+    runs_for_every_target(&model(17, graph));
+}
+
+#[test]
+fn a_pad_of_named_axes_lists_all() {
+    let lists = vec![integers("pads", &[4], &[2, 1, 2, 1]), integers("axes", &[2], &[-1, 2])];
+    let pad = op("Pad", &["a", "pads", "", "axes"], "b", vec![text("mode", "edge")]);
+    // Two more rows and four more columns; the second convolution asks for no square.
+    let mut bytes = ModelProto::decode(&between_convolutions(18, pad, lists, 8)[..]).expect("a model");
+    if let Some(graph) = &mut bytes.graph {
+        graph.output = vec![value("y", DataType::Float, &[1, 8, 8, 10])];
+    }
+    runs_for_every_target(&bytes.encode_to_vec());
+}
+
+#[test]
+fn a_resize_of_named_axes_lists_all() {
+    let mode =
+        |mode: &str| vec![text("mode", "linear"), ints("axes", &[2, 3]), text("coordinate_transformation_mode", mode)];
+    let scales = vec![floats("scales", &[2], [2.0, 2.0])];
+    let resize = op("Resize", &["a", "", "scales"], "b", mode("half_pixel"));
+    runs_for_every_target(&between_convolutions(18, resize, scales, 12));
+    let region = vec![floats("region", &[4], [0.1, 0.2, 0.8, 0.7]), integers("sizes", &[2], &[5, 5])];
+    let resize = op("Resize", &["a", "region", "", "sizes"], "b", mode("tf_crop_and_resize"));
+    runs_for_every_target(&between_convolutions(18, resize, region, 5));
+}
+
+#[test]
 fn a_convolution_that_said_how_it_pads_says_so_no_more_once_it_has_taken_in_a_pad() {
     let pad = op("Pad", &["a", "pads"], "p", vec![]);
     let conv = op("Conv", &["p", "w"], "b", vec![text("auto_pad", "VALID"), ints("kernel_shape", &[1, 1])]);
@@ -95,3 +148,4 @@ fn a_convolution_that_said_how_it_pads_says_so_no_more_once_it_has_taken_in_a_pa
     valid.graph.iter_mut().for_each(|graph| graph.node.insert(2, conv.clone()));
     runs_for_every_target(&valid.encode_to_vec());
 }
+
