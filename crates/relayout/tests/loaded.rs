@@ -149,3 +149,20 @@ fn a_convolution_that_said_how_it_pads_says_so_no_more_once_it_has_taken_in_a_pa
     runs_for_every_target(&valid.encode_to_vec());
 }
 
+#[test]
+fn an_operator_set_that_has_no_bodies_moves_by_transposes() {
+    let transpose = |x: &str, y: &str, perm: &[i64]| op("Transpose", &[x], y, vec![ints("perm", perm)]);
+    let graph = GraphProto {
+        node: vec![
+            transpose("x", "a", &[3, 0, 1, 2]),
+            op("Not", &["a"], "b", vec![]),
+            transpose("b", "y", &[2, 1, 0, 3]),
+        ],
+        input: vec![value("x", DataType::Bool, &[2, 3, 4, 5])],
+        output: vec![value("y", DataType::Bool, &[3, 2, 5, 4])],
+        ..GraphProto::default()
+    };
+    for opset in [1, 6, 7] {
+        runs_for_every_target(&model(opset, graph.clone()));
+    }
+}

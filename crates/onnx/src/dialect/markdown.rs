@@ -110,7 +110,8 @@ same bits. That is why moves are one op. A library registers kernels by name, an
 them could have none; attributes have no such limit, but one name has one body. The `overload` of ONNX's IR version 10 is what
 lets one op have many: ONNX Runtime looks registered kernels up by name and domain alone, and functions by overload too. Seen with
 1.31 at IR versions 8 to 13 and opsets 7 to 26, in the graph and in branches. `crates/ortop` is such a library, and its attributes are these.
-Moves of elements of less than a byte and of strings, for which it has no kernel, are a Transpose of the standard where that says them.
+Moves of elements of less than a byte and of strings, for which it has no kernel, and moves in models of older opsets are a Transpose of
+the standard where that says them.
 
 ";
 
