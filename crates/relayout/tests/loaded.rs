@@ -150,6 +150,26 @@ fn a_convolution_that_said_how_it_pads_says_so_no_more_once_it_has_taken_in_a_pa
 }
 
 #[test]
+fn a_cubic_resize_stays_channels_first() {
+    // One channel lies last as it lies first, so that nothing has to be moved for a kernel.
+    let graph = |opset, more: &[AttributeProto]| {
+        let attributes = [&[text("mode", "cubic")], more].concat();
+        let graph = GraphProto {
+            node: vec![op("Resize", &["x", "", "", "sizes"], "y", attributes)],
+            input: vec![value("x", DataType::Float, &[1, 1, 6, 6]), value("sizes", DataType::Int64, &[4])],
+            output: vec![value("y", DataType::Float, &[1, 1, 4, 5])],
+            ..GraphProto::default()
+        };
+        model(opset, graph)
+    };
+    let given = |name: &str, shape: &[i64], data| Tensor::new(name, shape.to_vec(), data).expect("as many elements");
+    let image = Data::F32((0..36u8).map(|i| f32::from(i % 7)).collect());
+    let inputs = [given("x", &[1, 1, 6, 6], image), given("sizes", &[4], Data::I64(vec![1, 1, 4, 5]))];
+    runs_on(&graph(17, &[]), Some(&inputs));
+    runs_on(&graph(18, &[int("antialias", 1)]), Some(&inputs));
+}
+
+#[test]
 fn an_operator_set_that_has_no_bodies_moves_by_transposes() {
     let transpose = |x: &str, y: &str, perm: &[i64]| op("Transpose", &[x], y, vec![ints("perm", perm)]);
     let graph = GraphProto {
