@@ -51,12 +51,11 @@ fn scalars(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
         let own = graph.constant(v).filter(|c| c.pending.is_none() && c.elems() == Some(1)).cloned();
         let opset = graph.node(n).opset;
         let mut at = Builder::at(graph, n).named(name).opset(opset);
-        let scalar = match own {
-            Some(c) => at.constant("scalar", Constant { dims: Vec::new(), ..c })?,
-            None => {
-                let none = at.known_ints("shape", &[])?;
-                at.op("Reshape", [v, none]).shaped("scalar", &[])?
-            }
+        let scalar = if let Some(c) = own {
+            at.constant("scalar", Constant { dims: Vec::new(), ..c })?
+        } else {
+            let none = at.known_ints("shape", &[])?;
+            at.op("Reshape", [v, none]).shaped("scalar", &[])?
         };
         *graph.value_mut(scalar).contents = contents;
         patch.connect(n, slot, scalar);
