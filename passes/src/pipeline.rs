@@ -5,8 +5,10 @@
 
 mod known;
 mod order;
+mod watch;
 
 pub use order::steps;
+pub use watch::{Progress, Watch};
 
 use crate::decide::solve::Limits;
 use crate::decide::{Decision, Ends, MovedEnd, Plan, Scopes, SolveRecord};
@@ -198,13 +200,17 @@ pub struct PipelineOptions {
     pub print_after: Option<String>,
     /// For how many of the moves that are left it is found out what it would take for them to go; the dearest come first.
     pub price_moves: usize,
+    /// Who is told of each pass before it runs.
+    pub watch: Watch,
+    /// How often the result was looked at before.
+    pub round: usize,
 }
 
 impl PipelineOptions {
     /// The same for a result that is looked at again: nothing is printed, and its inputs and outputs are as they should be.
     #[must_use]
     pub fn again(&self) -> PipelineOptions {
-        PipelineOptions { print_after: None, ends: Ends::default(), ..self.clone() }
+        PipelineOptions { print_after: None, ends: Ends::default(), round: self.round + 1, ..self.clone() }
     }
 }
 
@@ -289,6 +295,7 @@ pub fn run_steps(
         if options.layouts_only && !step.is.keeps_nodes {
             continue;
         }
+        options.watch.tell(Progress { pass: step.is.name, index: i, of: steps.len(), round: options.round })?;
         state.run(step, graph)?;
         let last = steps.get(i + 1).is_none_or(|next| next.is.slot > step.is.slot);
         // Without dims that inference had to invent there is nothing to find out.

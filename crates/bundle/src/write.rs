@@ -57,7 +57,7 @@ pub fn bundle_place(dir: &Path) -> Result<Place, PlaceError> {
 /// # Errors
 /// [`BundleError`]; the folder is then as it was.
 pub fn write_bundle(
-    optimized: &Optimized<'_>,
+    optimized: &Optimized,
     dir: impl AsRef<Path>,
     options: &KernelOptions,
 ) -> Result<BundleManifest, BundleError> {
@@ -94,7 +94,7 @@ pub fn write_bundle(
 }
 
 /// What no bundle can be made of, whatever its graph.
-fn refuse(optimized: &Optimized<'_>) -> Result<(), BundleError> {
+fn refuse(optimized: &Optimized) -> Result<(), BundleError> {
     let target = &optimized.report().target;
     if !optimized.bundles() {
         return Err(other_dialect(target));

@@ -143,7 +143,7 @@ pub unsafe extern "C" fn relayout_optimize(
     let work = || {
         // SAFETY: the caller vouches for it.
         unsafe { emptied(out, "out") }?;
-        let bytes_of = |optimized: &Optimized<'_>| optimized.to_bytes().map(Some);
+        let bytes_of = |optimized: &Optimized| optimized.to_bytes().map(Some);
         // SAFETY: the caller vouches for the model and the options. What is made of them is bytes and texts of its own.
         let made = unsafe { with_model(model, len, options, |model, settings| made(model, settings, bytes_of)) }?;
         // SAFETY: as above, and it is not null.
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn relayout_optimize_file(
         };
         let default = RelayoutOptions::default();
         let model = Model::open(from).map_err(|e| of_library(&e))?;
-        let written = |optimized: &Optimized<'_>| optimized.write(to).map(|()| None);
+        let written = |optimized: &Optimized| optimized.write(to).map(|()| None);
         let made = made(&model, &options.unwrap_or(&default).settings, written)?;
         // SAFETY: as above, and it is not null.
         unsafe { give(out, made) };
@@ -247,7 +247,7 @@ unsafe fn with_model<T>(
 fn made(
     model: &Model,
     settings: &Settings,
-    bytes_of: impl FnOnce(&Optimized<'_>) -> Result<Option<Vec<u8>>, Error>,
+    bytes_of: impl FnOnce(&Optimized) -> Result<Option<Vec<u8>>, Error>,
 ) -> Result<RelayoutResult, Failure> {
     let optimized = optimize(model, settings.target()?.as_ref(), settings.options()).map_err(|e| of_library(&e))?;
     let report = optimized.report();

@@ -30,7 +30,7 @@ pub(crate) fn check_place(out: &Path) -> Result<(), Failure> {
 }
 
 /// Writes an optimized model as a bundle.
-pub(crate) fn write(a: &args::Optimize, out: &Path, optimized: &Optimized<'_>) -> Result<(), Failure> {
+pub(crate) fn write(a: &args::Optimize, out: &Path, optimized: &Optimized) -> Result<(), Failure> {
     let mut options = KernelOptions::default();
     options.arch = a.output.arch.unwrap_or(options.arch);
     let dims = a.decide.dims.iter();

@@ -24,7 +24,7 @@ pub(crate) fn same_results(
     a: &args::Optimize,
     path: &Path,
     model: &Model,
-    optimized: &Optimized<'_>,
+    optimized: &Optimized,
 ) -> Result<(), Failure> {
     let bytes = optimized.to_bytes().map_err(of_library)?;
     let reference = if is_stdio(path) { ModelSource::Bytes(model.bytes()) } else { ModelSource::Path(path) };

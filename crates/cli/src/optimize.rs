@@ -141,7 +141,7 @@ impl Work<'_> {
 
     /// The report and the certificate are made before the model is written and put in place after it: a call that fails leaves
     /// none of them.
-    fn write(&self, model: &Model, optimized: &Optimized<'_>) -> Result<(), Failure> {
+    fn write(&self, model: &Model, optimized: &Optimized) -> Result<(), Failure> {
         let output = &self.a.output;
         let json = |value: &dyn Fn() -> serde_json::Result<String>| value().map_err(Failure::model);
         let report = match &output.report {

@@ -33,14 +33,14 @@ impl From<&Model> for relayout_onnx::proto::ModelProto {
 }
 
 #[cfg(feature = "prost")]
-impl TryFrom<&Optimized<'_>> for relayout_onnx::proto::ModelProto {
+impl TryFrom<&Optimized> for relayout_onnx::proto::ModelProto {
     type Error = Error;
 
     /// The messages of the result, with all data in them.
     ///
     /// # Errors
     /// Those of [`Optimized::to_bytes`].
-    fn try_from(optimized: &Optimized<'_>) -> Result<Self, Error> {
+    fn try_from(optimized: &Optimized) -> Result<Self, Error> {
         Ok(ModelFile::from_bytes(optimized.to_bytes()?.into(), None)?.proto)
     }
 }
@@ -72,14 +72,14 @@ impl TryFrom<&Model> for relayout_onnx::onnx_protobuf::ModelProto {
 }
 
 #[cfg(feature = "onnx-protobuf")]
-impl TryFrom<&Optimized<'_>> for relayout_onnx::onnx_protobuf::ModelProto {
+impl TryFrom<&Optimized> for relayout_onnx::onnx_protobuf::ModelProto {
     type Error = Error;
 
     /// The messages of the result, with all data in them.
     ///
     /// # Errors
     /// Those of [`Optimized::to_bytes`], and if onnx-protobuf does not read these bytes.
-    fn try_from(optimized: &Optimized<'_>) -> Result<Self, Error> {
+    fn try_from(optimized: &Optimized) -> Result<Self, Error> {
         Ok(relayout_onnx::interop::onnx_protobuf_of(&optimized.to_bytes()?)?)
     }
 }

@@ -18,7 +18,8 @@
 //! what was decided, or [`optimize_graph`], which returns a graph. [`Model::of_graph`] makes a model of a graph. For a target of
 //! your own implement [`Target`]: the crate in `examples/own-target` has a blocked layout, two forms and a pass.
 //!
-//! [`Model::from_bytes`] reads a model from memory. [`Model::from_bytes_with`] also gets the external data from a function.
+//! [`Model::from_bytes`] reads a model from memory. [`Model::from_bytes_with`] also gets the external data from a function, and
+//! [`Optimized::to_parts`] gives a result in such parts.
 //! Feature `prost` makes the messages of a model public (`relayout::proto`). Feature `onnx-protobuf` uses the messages of the
 //! crate of that name. With either, `try_from` makes a [`Model`] of messages, and `try_into` makes messages of a model or an
 //! [`Optimized`].
@@ -69,6 +70,7 @@ pub use relayout_fsio as fsio;
 pub use relayout_ir as ir;
 #[cfg(feature = "onnx-protobuf")]
 pub use relayout_onnx::onnx_protobuf;
+pub use relayout_onnx::write::Parts;
 #[cfg(feature = "prost")]
 pub use relayout_onnx::{prost, proto};
 pub use relayout_target::hints::Size;
@@ -83,9 +85,10 @@ pub mod target {
     pub use relayout_target::*;
 }
 
-/// Which passes and rules a target has.
+/// Which passes and rules a target has, and who is told of them while they run.
 pub mod passes {
     pub use crate::optimize::{passes, rules};
+    pub use relayout_passes::pipeline::{Progress, Watch};
 }
 
 /// The solver: cost-function networks, for those who pose or check one themselves.

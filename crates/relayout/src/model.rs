@@ -1,6 +1,7 @@
 //! An opened model: its file and its graph.
 
 use crate::error::Error;
+use crate::io::property;
 use bytes::Bytes;
 use relayout_ir::graph::Graph;
 use relayout_ir::model::Model as IrModel;
@@ -87,6 +88,12 @@ impl Model {
     /// The file it was read from.
     pub fn path(&self) -> Option<&Path> {
         self.file.path()
+    }
+
+    /// What the metadata of the model says under this key. Files that relayout wrote have `relayout.target` and `relayout.version`,
+    /// those for target `ort-cpu` also `relayout.block`.
+    pub fn metadata(&self, key: &str) -> Option<&str> {
+        property(&self.file, key)
     }
 
     /// Its name in messages.

@@ -12,13 +12,14 @@ use relayout_onnx::export::{ExportOptions, Exported, export_with};
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::{ImportError, import_again, impossible};
 use relayout_onnx::inline::Inlined;
-use relayout_onnx::write::{Payloads, WriteOptions, copy_unchanged, write_model, write_model_to};
-use relayout_passes::pipeline::{Outcome, PipelineOptions, run, steps};
+use relayout_onnx::write::{Parts, Payloads, WriteOptions, copy_unchanged, split_model, write_model, write_model_to};
+use relayout_passes::pipeline::{Outcome, PipelineOptions, Progress, Watch, run, steps};
 use relayout_passes::report::{GraphRecord, Traffic};
 use relayout_target::hints::Size;
 use relayout_target::{Numerics, Rule, Target};
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -41,6 +42,8 @@ pub struct Options {
     /// For how many of the remaining moves the report says what it would take to avoid them, the dearest first. Each takes a few
     /// decisions about the whole model.
     pub price_moves: usize,
+    /// Who is told of each pass before it runs, and may stop the run.
+    pub watch: Watch,
 }
 
 impl Options {
@@ -90,6 +93,26 @@ impl Options {
         self
     }
 
+    /// With a function that is called before each pass, on the thread that optimizes. [`ControlFlow::Break`] stops the run: it ends
+    /// with [`PassError::Stopped`](relayout_target::PassError::Stopped), and nothing is written. After the first round the result
+    /// is looked at again, most often once.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    /// static STOP: AtomicBool = AtomicBool::new(false);
+    /// let options = relayout::Options::default().watch(|at| {
+    ///     println!("round {}, pass {} of {}: {}", at.round, at.index, at.of, at.pass);
+    ///     if STOP.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    /// });
+    /// # assert!(format!("{options:?}").contains("a function"));
+    /// ```
+    #[must_use]
+    pub fn watch(mut self, told: impl Fn(Progress) -> ControlFlow<()> + Send + Sync + 'static) -> Options {
+        self.watch = Watch::new(told);
+        self
+    }
+
     pub(crate) fn pipeline(&self, target: &dyn Target) -> Result<PipelineOptions, Error> {
         let known = passes(target)?;
         if let Some(name) = self.print_after.as_ref().filter(|name| !known.contains(&name.as_str())) {
@@ -100,6 +123,7 @@ impl Options {
         options.numerics = self.numerics;
         options.print_after.clone_from(&self.print_after);
         options.price_moves = self.price_moves;
+        options.watch = self.watch.clone();
         Ok(options)
     }
 }
@@ -117,10 +141,10 @@ pub fn rules(target: &dyn Target) -> Vec<&'static Rule> {
     relayout_passes::pipeline::rules(target)
 }
 
-/// What [`optimize`] made.
+/// What [`optimize`] made. It keeps the file of the model, and needs nothing else of it.
 #[derive(Debug)]
-pub struct Optimized<'m> {
-    model: &'m Model,
+pub struct Optimized {
+    input: Arc<ModelFile>,
     result: Option<Exported>,
     report: Report,
     printed: Option<Graph>,
@@ -139,7 +163,7 @@ const ROUNDS: usize = 8;
 ///
 /// # Errors
 /// [`Error`]; nothing is written by this function.
-pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) -> Result<Optimized<'m>, Error> {
+pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result<Optimized, Error> {
     let mut pipeline = options.pipeline(target)?;
     refuse_impossible(model, &mut model.ir.clone())?;
     let wishes = options.wishes();
@@ -201,7 +225,8 @@ pub fn optimize<'m>(model: &'m Model, target: &dyn Target, options: &Options) ->
     report.graphs = last.graphs;
     report.notes.extend(lost_fields(model, report.changed));
     let can = target.capabilities();
-    Ok(Optimized { model, result, report, printed, source, calls_functions: can.calls_functions, bundles: can.bundles })
+    let input = Arc::clone(&model.file);
+    Ok(Optimized { input, result, report, printed, source, calls_functions: can.calls_functions, bundles: can.bundles })
 }
 
 /// What one round starts from: the model, with the calls of its own functions written out.
@@ -272,7 +297,7 @@ pub(crate) fn report_of_graph(target: &dyn Target, outcome: Outcome, options: &O
 }
 
 /// A model that is left as it is, because it was made for this target.
-fn settled<'m>(model: &'m Model, target: &dyn Target, records: Vec<IoRecord>) -> Optimized<'m> {
+fn settled(model: &Model, target: &dyn Target, records: Vec<IoRecord>) -> Optimized {
     let mut report = report_of(model, target, &Outcome::default());
     report.settled = true;
     report.io = records;
@@ -280,7 +305,8 @@ fn settled<'m>(model: &'m Model, target: &dyn Target, records: Vec<IoRecord>) ->
     let source = Source { file: Arc::clone(&model.file), inlined: None, ir: model.ir.clone(), notes: Vec::new() };
     let can = target.capabilities();
     let (calls_functions, bundles) = (can.calls_functions, can.bundles);
-    Optimized { model, result: None, report, printed: None, source, calls_functions, bundles }
+    let input = Arc::clone(&model.file);
+    Optimized { input, result: None, report, printed: None, source, calls_functions, bundles }
 }
 
 /// Types are needed to see what can't be; inference finds them again, and more, in the pipeline.
@@ -352,7 +378,7 @@ fn count_rewrites(sum: &mut BTreeMap<String, usize>, outcome: &Outcome) {
     }
 }
 
-impl Optimized<'_> {
+impl Optimized {
     /// What was done.
     pub fn report(&self) -> &Report {
         &self.report
@@ -373,7 +399,7 @@ impl Optimized<'_> {
     /// # Errors
     /// [`Error`]; an existing file is then as it was.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let input = &*self.model.file;
+        let input = &*self.input;
         self.check_external()?;
         match &self.result {
             Some(r) => write_model(&r.proto, path, &WriteOptions::for_input(input).payloads(&r.payloads))?,
@@ -390,7 +416,7 @@ impl Optimized<'_> {
     /// # Errors
     /// [`Error`].
     pub fn write_to(&self, out: &mut dyn Write) -> Result<(), Error> {
-        let input = &*self.model.file;
+        let input = &*self.input;
         self.check_external()?;
         match &self.result {
             Some(r) => {
@@ -408,6 +434,22 @@ impl Optimized<'_> {
         Ok(())
     }
 
+    /// The model in parts: its bytes with all data of at least `smallest` bytes as external data, and that data by location.
+    /// [`Model::from_bytes_with`] reads such a model. Together the parts may exceed 2 GiB. Data that did not change is a slice of what
+    /// the model was read from, and is not copied.
+    ///
+    /// # Errors
+    /// [`Error`].
+    pub fn to_parts(&self, smallest: u64) -> Result<Parts, Error> {
+        let input = &*self.input;
+        self.check_external()?;
+        let options = WriteOptions::for_input(input);
+        Ok(match &self.result {
+            Some(r) => split_model(&r.proto, smallest, &options.payloads(&r.payloads))?,
+            None => split_model(&input.proto, smallest, &options)?,
+        })
+    }
+
     /// The model as bytes.
     ///
     /// # Errors
@@ -420,7 +462,7 @@ impl Optimized<'_> {
 
     /// The result would refer to data beside the input from another folder.
     fn refers_elsewhere(&self, path: &Path) -> bool {
-        let input = &*self.model.file;
+        let input = &*self.input;
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let same = input.dir().and_then(|d| d.canonicalize().ok()) == folder.canonicalize().ok();
         input.has_external_data() && !same
@@ -428,12 +470,12 @@ impl Optimized<'_> {
 
     /// Data that the result refers to has to be there: a model without its weights is no result.
     fn check_external(&self) -> Result<(), Error> {
-        Ok(self.model.file.check_external()?)
+        Ok(self.input.check_external()?)
     }
 }
 
 /// The parts of a result, for those who write it themselves.
-impl Optimized<'_> {
+impl Optimized {
     /// The messages of the result, how each of their values is stored, and the payloads of earlier rounds. Calls of the model's
     /// own functions are written out. If the data of a tensor is no payload, it is in [`Optimized::file`].
     ///

@@ -259,8 +259,8 @@ impl Trial {
     }
 }
 
-/// A pass could not do its work. All these errors are faults of this program or of a target, not of the model. Nothing is
-/// written.
+/// A pass did not do its work. All these errors but [`PassError::Stopped`] are faults of this program or of a target, not of the
+/// model. Nothing is written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PassError {
@@ -287,6 +287,12 @@ pub enum PassError {
         target: String,
         /// What is in the way.
         why: String,
+    },
+    /// Whoever watches the run stopped it.
+    #[error("stopped by the caller before pass {pass}")]
+    Stopped {
+        /// The pass that did not run.
+        pass: &'static str,
     },
 }
 

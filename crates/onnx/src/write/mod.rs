@@ -13,12 +13,14 @@ mod encode;
 #[rustfmt::skip]
 mod fields;
 mod pair;
+mod parts;
 mod payload;
 mod plan;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+pub use parts::{Parts, split_model};
 pub use payload::{PayloadSource, Payloads};
 
 use relayout_fsio::{Destination, FileTarget, Mapped, Staged, destination, open_special};

@@ -138,6 +138,40 @@ impl<'a> Plan<'a> {
         Ok((plan, sizer))
     }
 
+    /// The plan for a model in parts: data of at least `smallest` bytes is apart, each with a location of its own. Tensors that share
+    /// their bytes share a part.
+    pub(super) fn for_parts(
+        model: &'a ModelProto,
+        smallest: u64,
+        options: &WriteOptions<'a>,
+    ) -> Result<(Self, Sizer, Vec<(&'a TensorProto, Payload<'a>)>)> {
+        let mut plan = Self::default();
+        let mut parts = Vec::new();
+        let mut shared = FxHashMap::default();
+        for tensor in model.tensors() {
+            let (payload, in_place) = match survey(tensor, options, false)? {
+                State::Typed | State::Reference => continue,
+                State::Raw(bytes) => (Payload::Bytes(bytes), true),
+                State::Deferred(payload) | State::Elsewhere(payload) => (payload, false),
+            };
+            if payload.len() >= smallest {
+                let next = parts.len();
+                let part = payload.key().map_or(next, |key| *shared.entry(key).or_insert(next));
+                if part == next {
+                    parts.push((tensor, payload));
+                }
+                plan.place(tensor, Placement::External(vec![entry("location", part_location(part))]));
+            } else if !in_place {
+                plan.place(tensor, Placement::Inline(payload));
+            }
+        }
+        let sizer = Sizer::of(model, &plan)?;
+        if sizer.total > PROTOBUF_LIMIT {
+            return Err(Error::TooLarge { bytes: sizer.total, fix: "take data of fewer bytes apart" });
+        }
+        Ok((plan, sizer, parts))
+    }
+
     /// The plan for a file.
     pub(super) fn for_file(
         model: &'a ModelProto,
@@ -276,13 +310,21 @@ impl<'a, 'b> Survey<'a, 'b> {
     }
 
     fn reference(&self, offset: u64, length: u64) -> Vec<StringStringEntryProto> {
-        let entry = |key: &str, value: String| StringStringEntryProto { key: Some(key.to_owned()), value: Some(value) };
         vec![
             entry("location", self.data_name.clone()),
             entry("offset", offset.to_string()),
             entry("length", length.to_string()),
         ]
     }
+}
+
+fn entry(key: &str, value: String) -> StringStringEntryProto {
+    StringStringEntryProto { key: Some(key.to_owned()), value: Some(value) }
+}
+
+/// The location of a part of a model.
+pub(super) fn part_location(part: usize) -> String {
+    format!("relayout.part.{part}")
 }
 
 fn survey<'a>(tensor: &'a TensorProto, options: &WriteOptions<'a>, stays: bool) -> Result<State<'a>> {
