@@ -7,7 +7,6 @@ use clap::error::{ContextKind, ErrorKind};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
-use std::process::ExitCode;
 
 /// Why the program ends with a status other than 0.
 #[derive(Debug)]
@@ -69,9 +68,9 @@ impl Failure {
     }
 
     /// Says it on stderr and gives the status.
-    pub(crate) fn report(self) -> ExitCode {
+    pub(crate) fn report(self) -> u8 {
         self.tell();
-        ExitCode::from(self.status())
+        self.status()
     }
 }
 
@@ -90,18 +89,18 @@ fn object(status: u8, message: &str, tip: Option<&str>) -> String {
 }
 
 /// Arguments that cannot be parsed, or a request for help: clap's own text, with its tips and usage, and its status.
-pub(crate) fn arguments(failed: &clap::Error, words: &[OsString]) -> ExitCode {
+pub(crate) fn arguments(failed: &clap::Error, words: &[OsString]) -> u8 {
     if failed.use_stderr() && wants_json(words) {
         let (message, tip) = sentences(failed);
         tell(&object(2, &message, tip.as_deref()));
-        return ExitCode::from(2);
+        return 2;
     }
     // The text quotes the arguments. They are parsed once more with escapes in place of what a terminal obeys.
     let safe = words.iter().map(|word| escaped(&word.to_string_lossy()).into_owned());
     let safe = if failed.use_stderr() { Args::try_parse_from(safe).err() } else { None };
     // A closed pipe is the only way this fails, and then there is nobody to tell.
     let _ = safe.as_ref().unwrap_or(failed).print();
-    ExitCode::from(failed.exit_code() as u8)
+    failed.exit_code() as u8
 }
 
 /// Whether errors are for a program. Arguments that cannot be parsed are looked at word by word.

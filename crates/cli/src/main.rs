@@ -1,80 +1,10 @@
-//! The command line of relayout: the only crate with a terminal, an environment and an exit status.
-//!
-//! Results go to stdout, everything else to stderr. Exit status: 0 fine, 1 the model, 2 usage, 3 a check did not hold.
+//! The program `relayout`.
 
-mod args;
-mod audit;
-mod batch;
-mod bench;
-mod bundle;
-mod calibrate;
-mod commands;
-mod diff;
-mod failure;
-mod inputs;
-mod kernels;
-mod ops;
-mod optimize;
-mod progress;
-mod shell;
-mod terminal;
-mod version;
-
-use args::{Args, BenchWhat, Command, Format};
-use clap::{CommandFactory as _, FromArgMatches as _};
-use failure::Failure;
-use std::ffi::OsString;
 use std::process::ExitCode;
-use terminal::Settings;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let words: Vec<OsString> = std::env::args_os().collect();
-    let args = match parse(&words) {
-        Ok(args) => args,
-        Err(error) => return failure::arguments(&error, &words),
-    };
-    let common = &args.common;
-    terminal::set(Settings {
-        json: common.json || common.format == Format::Json,
-        quiet: common.quiet,
-        verbose: common.verbose,
-    });
-    match run(&args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
-}
-
-/// The arguments. What `--version` says is looked for only if it is asked for.
-fn parse(words: &[OsString]) -> Result<Args, clap::Error> {
-    let mut command = Args::command();
-    if words.iter().any(|word| word == "--version") {
-        command = command.long_version(version::long());
-    }
-    Args::from_arg_matches(&command.try_get_matches_from_mut(words)?)
-}
-
-fn run(args: &Args) -> Result<(), Failure> {
-    match &args.command {
-        Command::Optimize(a) => optimize::optimize(a),
-        Command::Print(a) => commands::print(a),
-        Command::Explain(a) => commands::explain(a),
-        Command::Audit(a) => audit::audit(a),
-        Command::Diff(a) => diff::diff(a),
-        Command::CheckCertificate(a) => audit::check_certificate(a),
-        Command::CheckBundle(a) => bundle::check_bundle(a),
-        Command::Verify(a) => commands::verify(a),
-        Command::Calibrate(a) => calibrate::calibrate(a),
-        Command::Targets(a) => commands::targets(a),
-        Command::Kernels(a) => kernels::kernels(a),
-        Command::Bench(a) => match &a.what {
-            BenchWhat::Permute(a) => bench::permute(a),
-        },
-        Command::Ops(a) => commands::ops(a),
-        Command::Completions(a) => shell::completions(a),
-        Command::Man(a) => shell::man(a),
-    }
+    ExitCode::from(relayout_cli::run(std::env::args_os()))
 }
