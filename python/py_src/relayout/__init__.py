@@ -1,0 +1,107 @@
+"""relayout: a layout optimizer for ONNX models.
+
+It decides how every tensor of a graph lies in memory, moves data only where that pays, and says why each move that is left is left.
+
+>>> import relayout
+>>> result = relayout.optimize("tf_unet.onnx", "out.onnx")
+>>> print(result.report)
+moves 36 -> 2, bytes moved 71.1 MB -> 1179.6 kB, 1 constant re-laid, 6 nodes folded (optimal among the candidates)
+
+Models are paths, ``bytes``, ``onnx.ModelProto`` or ``onnx_ir.Model``; what came in decides what comes out. onnx, onnx_ir, numpy and
+onnxruntime are imported where a call needs them, and not before.
+"""
+
+from ._errors import (
+    DifferenceError,
+    Error,
+    ExportError,
+    FileError,
+    HostError,
+    InternalError,
+    LayoutError,
+    MissingFileError,
+    ModelError,
+    OnnxRuntimeError,
+    OptionError,
+    OtherTargetError,
+    PermuteError,
+    PlanError,
+    TargetError,
+    UnknownValueError,
+    VerifyError,
+)
+from ._look import audit, explain, plan, targets, why
+from ._optimize import Optimized, optimize
+from ._permute import permute
+from ._progress import Progress
+from ._relayout import __version__
+from ._reports import (
+    Audit,
+    AuditedMove,
+    Comparison,
+    Difference,
+    Explanation,
+    GraphReport,
+    Io,
+    Move,
+    Opaque,
+    OutputComparison,
+    Plan,
+    Report,
+    Solve,
+    Target,
+    Traffic,
+    Way,
+    Why,
+)
+from ._session import session
+from ._verify import verify
+
+__all__ = [
+    "Audit",
+    "AuditedMove",
+    "Comparison",
+    "Difference",
+    "DifferenceError",
+    "Error",
+    "Explanation",
+    "ExportError",
+    "FileError",
+    "GraphReport",
+    "HostError",
+    "InternalError",
+    "Io",
+    "LayoutError",
+    "MissingFileError",
+    "ModelError",
+    "Move",
+    "OnnxRuntimeError",
+    "Opaque",
+    "Optimized",
+    "OptionError",
+    "OtherTargetError",
+    "OutputComparison",
+    "PermuteError",
+    "Plan",
+    "PlanError",
+    "Progress",
+    "Report",
+    "Solve",
+    "Target",
+    "TargetError",
+    "Traffic",
+    "UnknownValueError",
+    "VerifyError",
+    "Way",
+    "Why",
+    "__version__",
+    "audit",
+    "explain",
+    "optimize",
+    "permute",
+    "plan",
+    "session",
+    "targets",
+    "verify",
+    "why",
+]

@@ -1,0 +1,152 @@
+"""Looking at models without changing them: ``explain``, ``why``, ``audit``, ``plan``; and ``targets``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import _relayout
+from ._models import ModelLike, adapted
+from ._options import Dims, Ends, Numerics, StrPath, TargetOptions, settings
+from ._progress import ProgressLike, teller
+from ._reports import Audit, Explanation, Plan, Target, Why, read, read_targets
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+#: For how many moves `explain` and `audit` say what it would take for them to go.
+_PRICED = 32
+
+
+def explain(
+    model: ModelLike,
+    *,
+    target: StrPath = "onnx",
+    inputs: Ends | None = None,
+    outputs: Ends | None = None,
+    free_io: bool = False,
+    dims: Dims | None = None,
+    numerics: Numerics = "reassociate",
+    price_moves: int = _PRICED,
+    progress: ProgressLike = None,
+    base_dir: StrPath | None = None,
+    **machine: Unpack[TargetOptions],
+) -> Explanation:
+    """Says which moves a model has, which can go, and why the others stay. ``print`` shows what ``relayout explain`` does.
+
+    >>> explanation = relayout.explain("tf_unet.onnx")
+    >>> for move in explanation.moves:
+    ...     print(move.value, move.from_, "->", move.to, move.bytes)
+    input:0 NHWC -> NCHW 442368
+    unet_1/conv2d_14_1/BiasAdd:0 NWCH -> NCHW 737280
+
+    Args:
+        model: As of :func:`optimize`, and so are all options that have the same name.
+        price_moves: For how many of the moves, the dearest first, it is said what it would take for them to go. Each takes a few
+            decisions about the whole model.
+
+    Raises:
+        Error: One of its subclasses.
+    """
+    given = settings(target, inputs, outputs, free_io, dims, numerics, machine)
+    wanted = {"output": None, "verify": None, "price_moves": price_moves}
+    with teller(progress) as told:
+        made = _relayout.optimize(adapted(model, base_dir).source, given, wanted, told)
+    return read(Explanation, made.report(), summary=made.summary(), explanation=made.explanation())
+
+
+def why(
+    model: ModelLike,
+    value: str,
+    *,
+    target: StrPath = "onnx",
+    dims: Dims | None = None,
+    numerics: Numerics = "reassociate",
+    base_dir: StrPath | None = None,
+    **machine: Unpack[TargetOptions],
+) -> Why:
+    """Says why a value has its layout: who makes and reads it, which layouts it could have, and what each would cost.
+
+    >>> print(relayout.why("tf_unet.onnx", "input:0"))  # doctest: +ELLIPSIS
+    `input:0`: f32[1,192,192,3], 442.4 kB
+      left as NCHW by graph input `input:0`; it could as NCHW
+      ...
+
+    Args:
+        model: As of :func:`optimize`, and so are all options that have the same name.
+        value: The name of the value.
+
+    Raises:
+        UnknownValueError: There is no such value where layouts are decided.
+        Error: Another of its subclasses.
+    """
+    given = settings(target, None, None, False, dims, numerics, machine)
+    text, explanation = _relayout.why(adapted(model, base_dir).source, given, value)
+    return read(Why, text, explanation=explanation)
+
+
+def audit(
+    model: ModelLike,
+    *,
+    target: StrPath = "onnx",
+    dims: Dims | None = None,
+    numerics: Numerics = "reassociate",
+    price_moves: int = _PRICED,
+    base_dir: StrPath | None = None,
+    **machine: Unpack[TargetOptions],
+) -> Audit:
+    """Says what the moves of any model cost, and what they would have to cost. ``print`` shows what ``relayout audit`` does.
+
+    >>> audit = relayout.audit("tf_unet.onnx")
+    >>> audit.moves
+    Traffic(nodes=36, bytes=71073792)
+    >>> assert audit.floor_ns <= audit.best_ns <= audit.predicted_ns
+
+    Args:
+        model: As of :func:`optimize`, and so are all options that have the same name.
+        price_moves: As of :func:`explain`.
+
+    Raises:
+        Error: One of its subclasses.
+    """
+    given = settings(target, None, None, False, dims, numerics, machine)
+    text, explanation = _relayout.audit(adapted(model, base_dir).source, given, price_moves)
+    return read(Audit, text, explanation=explanation)
+
+
+def plan(
+    model: ModelLike,
+    *,
+    target: StrPath = "onnx",
+    inputs: Ends | None = None,
+    outputs: Ends | None = None,
+    free_io: bool = False,
+    dims: Dims | None = None,
+    numerics: Numerics = "reassociate",
+    base_dir: StrPath | None = None,
+    **machine: Unpack[TargetOptions],
+) -> Plan:
+    """Decides the layouts of a model and says what to do, for programs that carry it out themselves. No node is removed or fused.
+
+    >>> plan = relayout.plan("tf_unet.onnx")
+    >>> sorted({node["action"]["kind"] for node in plan.nodes})
+    ['alias', 'keep', 'move']
+
+    Args:
+        model: As of :func:`optimize`, and so are all options that have the same name.
+
+    Raises:
+        PlanError: The model has bodies, or the target makes several nodes of one.
+        Error: Another of its subclasses.
+    """
+    given = settings(target, inputs, outputs, free_io, dims, numerics, machine)
+    text, summary = _relayout.plan(adapted(model, base_dir).source, given)
+    return read(Plan, text, summary=summary)
+
+
+def targets() -> list[Target]:
+    """What a model can be optimized for.
+
+    >>> [target.name for target in relayout.targets()][:2]
+    ['onnx', 'ort-cpu']
+    """
+    return read_targets(_relayout.targets())

@@ -1,0 +1,92 @@
+"""Options: what Python gives, checked, as the Rust half takes it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeAlias, TypedDict, Union
+
+from ._errors import OptionError
+
+#: A path, as the functions of ``os`` take it.
+StrPath: TypeAlias = "Union[str, os.PathLike[str]]"
+#: Sizes of symbolic dims by name: a number, a range as ``(1, 32)``, or the text of either, ``"1..32"``.
+Dims: TypeAlias = "Mapping[str, Union[int, tuple[int, int], str]]"
+#: Layouts of inputs or outputs: ``{"x": "NCHW->NHWC"}`` or ``["x:NCHW->NHWC"]``.
+Ends: TypeAlias = "Union[Mapping[str, str], Iterable[str]]"
+#: What rewrites may do to results.
+Numerics: TypeAlias = Literal["exact", "reassociate"]
+
+
+class TargetOptions(TypedDict, total=False):
+    """Options of single targets."""
+
+    block: int | None
+    """For ``ort-cpu``: channels of a block, 16 for hosts with AVX-512 and 8 for others; by default that of this machine."""
+    guard: bool
+    """For ``ort-cpu``: ``False`` leaves out the guard that makes a file fail on hosts of another block."""
+    costs: StrPath | None
+    """For ``ort-cpu`` and ``cuda-tensorcore``: a table of costs that ``relayout calibrate`` wrote."""
+
+
+def settings(
+    target: StrPath,
+    inputs: Ends | None,
+    outputs: Ends | None,
+    free_io: bool,
+    dims: Dims | None,
+    numerics: Numerics,
+    machine: TargetOptions,
+) -> dict[str, Any]:
+    """The options of a decision, checked."""
+    if unknown := set(machine) - set(TargetOptions.__annotations__):
+        raise TypeError(f"there is no option {sorted(unknown)[0]!r}")
+    if numerics not in ("exact", "reassociate"):
+        raise OptionError(f"numerics: {numerics!r} is neither 'exact' nor 'reassociate'")
+    name = target if isinstance(target, str) else None
+    block, guard, costs = machine.get("block"), machine.get("guard", True), machine.get("costs")
+    _check_machine(name, block, guard, costs)
+    return {
+        "target": name or "",
+        "target_file": None if name is not None else os.fspath(target),
+        "block": block,
+        "guard": guard,
+        "costs": None if costs is None else os.fspath(costs),
+        "dims": sizes(dims),
+        "exact": numerics == "exact",
+        "inputs": _ends(inputs),
+        "outputs": _ends(outputs),
+        "free_io": free_io,
+    }
+
+
+def _check_machine(name: str | None, block: int | None, guard: bool, costs: StrPath | None) -> None:
+    if name != "ort-cpu" and (block is not None or not guard):
+        raise OptionError("block and guard are options of target 'ort-cpu' only")
+    if name not in ("ort-cpu", "cuda-tensorcore") and costs is not None:
+        raise OptionError("costs is an option of targets 'ort-cpu' and 'cuda-tensorcore' only")
+
+
+def sizes(dims: Dims | None) -> list[tuple[str, str]]:
+    """Sizes as texts: ``4`` or ``1..32``."""
+    return [(name, _size(name, size)) for name, size in (dims or {}).items()]
+
+
+def _size(name: str, size: object) -> str:
+    if isinstance(size, str):
+        return size
+    if isinstance(size, tuple) and len(size) == 2:
+        return f"{size[0]}..{size[1]}"
+    if isinstance(size, int) and not isinstance(size, bool):
+        return str(size)
+    raise OptionError(f"dims: {name}: expected a size, a range (1, 32), or a text such as '1..32', not {size!r}")
+
+
+def _ends(ends: Ends | None) -> list[str]:
+    if ends is None:
+        return []
+    if isinstance(ends, str):
+        raise OptionError(f"expected layouts such as ['x:NCHW->NHWC'] or {{'x': 'NCHW->NHWC'}}, not the text {ends!r}")
+    if isinstance(ends, Mapping):
+        return [f"{name}:{layout}" for name, layout in ends.items()]
+    return list(ends)

@@ -1,0 +1,87 @@
+"""``verify``: whether two models compute the same."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Union
+
+from . import _relayout, _runtime
+from ._models import ModelLike, adapted
+from ._options import Dims, StrPath, sizes
+from ._reports import Comparison, read
+
+
+def verify(
+    a: ModelLike,
+    b: ModelLike,
+    *,
+    inputs: Union[Mapping[str, Any], StrPath, None] = None,
+    seed: int = 0,
+    rounds: int = 1,
+    dims: Dims | None = None,
+    rms: float | None = None,
+    exact: bool = False,
+    custom_ops: Iterable[StrPath] = (),
+    base_dir: StrPath | None = None,
+) -> Comparison:
+    """Runs two models in ONNX Runtime, without its rewrites, and compares every output. Needs the package onnxruntime.
+
+    >>> result = relayout.optimize("tf_unet.onnx", "out.onnx")
+    >>> bool(relayout.verify("tf_unet.onnx", "out.onnx", rms=1e-4))
+    True
+
+    Args:
+        a: The reference, of any kind that :func:`optimize` takes.
+        b: The model that should do the same.
+        inputs: Arrays by the names of the inputs, or a file that ``numpy.savez`` wrote. Random ones otherwise.
+        seed: Seed of the random inputs.
+        rounds: On how many random inputs the models run.
+        dims: Sizes of symbolic dims of the random inputs; of a range the size in its middle.
+        rms: The largest error that holds, as root mean square relative to the output's. Otherwise what sums in another order cost in
+            float32: 1e-5, and 1e-4 of the largest magnitude for a single element.
+        exact: Whether outputs must be equal.
+        custom_ops: Libraries of custom ops for both models.
+        base_dir: The folder of external data, for models in memory.
+
+    Raises:
+        OnnxRuntimeError: ONNX Runtime is not installed, or is not one that can be used.
+        VerifyError: A model can't be loaded or run. A difference is no error: see :attr:`Comparison.holds`.
+        Error: Another of its subclasses.
+    """
+    tolerance = (0.0, 0.0) if exact else (1e-5, 1e-4) if rms is None else (rms, float("inf"))
+    first, second = (adapted(m, None if isinstance(m, (str, os.PathLike)) else base_dir) for m in (a, b))
+    with _file_of(inputs) as path:
+        how = {
+            "library": _runtime.library(),
+            "inputs": path,
+            "seed": seed,
+            "rounds": rounds,
+            "dims": sizes(dims),
+            "custom_ops": [os.fspath(path) for path in custom_ops],
+            "rms": tolerance[0],
+            "largest": tolerance[1],
+        }
+        text, explanation, holds = _relayout.verify(first.source, second.source, how)
+    return read(Comparison, text, holds=holds, explanation=explanation)
+
+
+@contextmanager
+def _file_of(inputs: Union[Mapping[str, Any], StrPath, None]) -> Iterator[str | None]:
+    """The file of the inputs; arrays are written to one."""
+    if not isinstance(inputs, Mapping):
+        yield None if inputs is None else os.fspath(inputs)
+        return
+    import numpy
+
+    with tempfile.TemporaryDirectory(prefix="relayout") as folder:
+        path = os.path.join(folder, "inputs.npz")
+        # What numpy.savez writes; but inputs may have the names of its parameters.
+        with zipfile.ZipFile(path, "w") as file:
+            for name, array in inputs.items():
+                with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    numpy.lib.format.write_array(entry, numpy.asarray(array), allow_pickle=False)
+        yield path

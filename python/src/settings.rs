@@ -1,0 +1,91 @@
+//! Options as Python gives them, and the target and the options of the library that they ask for.
+
+use crate::failure::{Failure, Kind};
+use pyo3::prelude::*;
+use relayout::fsio::read_text;
+use relayout::targets::gpu::GpuCosts;
+use relayout::targets::measured::MeasuredCosts;
+use relayout::targets::{Block, FunctionTarget, OrtCpu};
+use relayout::{IoLayout, Numerics, Options, Target};
+use std::path::{Path, PathBuf};
+
+/// What a call asks for: a dict, whose keys `relayout._options` checks.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Settings {
+    target: String,
+    target_file: Option<PathBuf>,
+    block: Option<u64>,
+    guard: bool,
+    costs: Option<PathBuf>,
+    dims: Vec<(String, String)>,
+    exact: bool,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+    free_io: bool,
+}
+
+impl Settings {
+    /// What the model is decided for.
+    pub(crate) fn target(&self) -> Result<Box<dyn Target>, Failure> {
+        if let Some(path) = &self.target_file {
+            return Ok(relayout::parse_target(&path.display().to_string(), &read(path)?)?);
+        }
+        match (self.target.as_str(), &self.costs) {
+            ("ort-cpu", costs) => self.ort_cpu(costs.as_deref()),
+            ("cuda-tensorcore", Some(path)) => {
+                let costs = GpuCosts::parse(&path.display().to_string(), &read(path)?);
+                let costs = costs.map_err(|e| Failure::new(Kind::Target, e))?;
+                Ok(Box::new(FunctionTarget::measured(costs)?))
+            }
+            (name, _) => Ok(relayout::target(name)?),
+        }
+    }
+
+    fn ort_cpu(&self, costs: Option<&Path>) -> Result<Box<dyn Target>, Failure> {
+        let block = self.block.map(|n| {
+            let why = || Failure::new(Kind::Option, format!("block: {n} is neither 8 nor 16"));
+            Block::of(n).ok_or_else(why)
+        });
+        let mut target = OrtCpu::new(block.transpose()?.unwrap_or_else(Block::of_host))?;
+        if let Some(path) = costs {
+            let costs = MeasuredCosts::parse(&path.display().to_string(), &read(path)?);
+            target = target.with_costs(costs.map_err(|e| Failure::new(Kind::Target, e))?);
+        }
+        Ok(Box::new(if self.guard { target } else { target.unguarded() }))
+    }
+
+    /// The options of the library.
+    pub(crate) fn options(&self) -> Result<Options, Failure> {
+        let numerics = if self.exact { Numerics::Exact } else { Numerics::Reassociate };
+        let mut options = Options::default().numerics(numerics);
+        for (name, size) in &self.dims {
+            let size = size.parse().map_err(|why| Failure::new(Kind::Option, format!("dims: {name}: {why}")))?;
+            options = options.dim(name, size);
+        }
+        let end = |text: &String| text.parse::<IoLayout>().map_err(|e| Failure::from(relayout::Error::from(e)));
+        for input in &self.inputs {
+            options = options.input(end(input)?);
+        }
+        for output in &self.outputs {
+            options = options.output(end(output)?);
+        }
+        Ok(if self.free_io { options.free_io() } else { options })
+    }
+
+    /// Sizes of symbolic dims, for inputs that are made: of a range the size in its middle.
+    pub(crate) fn sizes(&self) -> Result<Vec<(String, i64)>, Failure> {
+        let options = self.options()?;
+        Ok(options.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect())
+    }
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    use relayout::fsio::Error;
+    read_text(path).map_err(|error| match &error {
+        Error::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Failure::new(Kind::MissingFile, error)
+        }
+        _ => Failure::new(Kind::File, error),
+    })
+}

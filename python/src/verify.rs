@@ -1,0 +1,101 @@
+//! Verifying: two models run in ONNX Runtime, and their outputs are compared.
+
+use crate::failure::{Failure, Kind};
+use crate::optimize::scratch;
+use crate::source::Source;
+use crate::worker;
+use pyo3::prelude::*;
+use relayout_verify::{Comparison, Inputs, ModelSource, Options, Runtime, Tolerance};
+use std::path::{Path, PathBuf};
+
+/// How two models are compared: a dict.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Comparing {
+    /// The library of ONNX Runtime.
+    library: PathBuf,
+    /// A file of inputs that `numpy.savez` wrote.
+    inputs: Option<PathBuf>,
+    seed: u64,
+    rounds: u32,
+    dims: Vec<(String, String)>,
+    custom_ops: Vec<PathBuf>,
+    /// Largest errors that hold, relative to the output: rms, and of an element.
+    rms: f64,
+    largest: f64,
+}
+
+/// Compares two models. Gives the comparison as JSON, the same for people, and whether it holds.
+#[pyfunction]
+pub(crate) fn verify(py: Python<'_>, a: Source, b: Source, how: Comparing) -> PyResult<(String, String, bool)> {
+    worker::run(py, None, 1, move |_| {
+        let comparison = compared(&a, &b, &how)?;
+        let holds = comparison.holds(&Tolerance::new(how.rms, how.largest));
+        Ok((serde_json::to_string(&comparison)?, comparison.to_string(), holds))
+    })
+}
+
+fn compared(a: &Source, b: &Source, how: &Comparing) -> Result<Comparison, Failure> {
+    let runtime = Runtime::load(&how.library)?;
+    let inputs = match &how.inputs {
+        Some(path) => Inputs::Npz(path.clone()),
+        None => Inputs::Random { seed: how.seed, dims: how.dims.iter().map(size).collect::<Result<_, _>>()? },
+    };
+    let mut options = Options::default();
+    options.rounds = how.rounds;
+    options.custom_ops.clone_from(&how.custom_ops);
+    on_disk(a, |a| on_disk(b, |b| Ok(relayout_verify::verify(&runtime, a, b, &inputs, &options)?)))
+}
+
+fn size((name, text): &(String, String)) -> Result<(String, i64), Failure> {
+    let size = text.parse::<relayout::Size>();
+    let size = size.map_err(|why| Failure::new(Kind::Option, format!("dims: {name}: {why}")))?;
+    Ok((name.clone(), size.typical()))
+}
+
+/// Calls with a model as the runtime takes it: what has data outside of its bytes is written to a temporary folder.
+fn on_disk<T>(source: &Source, work: impl FnOnce(ModelSource<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+    match source {
+        Source::File(path) if path.is_dir() => {
+            Err(Failure::new(Kind::File, format!("cannot read {}: it is a directory, not a file", path.display())))
+        }
+        Source::File(path) if !path.exists() => {
+            let why = format!("cannot read {}: there is no such file", path.display());
+            Err(Failure::new(Kind::MissingFile, why))
+        }
+        Source::File(path) => work(ModelSource::Path(path)),
+        Source::Memory(memory) if memory.parts.is_empty() && memory.folder.is_none() => {
+            work(ModelSource::Bytes(&memory.model))
+        }
+        Source::Memory(memory) => {
+            let folder = scratch()?;
+            work(ModelSource::Path(&memory.write(folder.path())?))
+        }
+    }
+}
+
+/// That a result computes what its model does. Arithmetic that is folded into weights rounds otherwise; where only data moved, sums
+/// alone may.
+pub(crate) fn same_results(
+    source: &Source,
+    made: &relayout::Optimized,
+    library: &Path,
+    dims: Vec<(String, i64)>,
+) -> Result<(), Failure> {
+    let runtime = Runtime::load(library)?;
+    let folder = scratch()?;
+    let result = folder.path().join("the result.onnx");
+    made.write(&result)?;
+    let inputs = Inputs::Random { seed: 0, dims: dims.into_iter().collect() };
+    let options = Options::default();
+    let comparison = on_disk(source, |model| {
+        Ok(relayout_verify::verify(&runtime, model, ModelSource::Path(&result), &inputs, &options)?)
+    })?;
+    let folded = !made.report().rewrites.is_empty();
+    let tolerance = if folded { Tolerance::new(1e-4, 1e-3) } else { Tolerance::default() };
+    if comparison.holds(&tolerance) {
+        return Ok(());
+    }
+    let text = format!("the result differs from {}: {comparison}; nothing was written", source.label());
+    Err(Failure::new(Kind::Difference, text))
+}

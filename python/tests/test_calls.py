@@ -1,0 +1,119 @@
+"""How calls behave: progress, signals, threads, what is imported."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import nets
+import pytest
+
+import relayout
+
+
+def test_progress_goes_up_to_its_total():
+    steps = []
+    relayout.optimize("tf_unet.onnx", "out.onnx", progress=steps.append)
+    assert steps[0].step == "reading" and steps[-1].step == "done" and "assign" in {s.step for s in steps}
+    assert [s.done for s in steps] == list(range(len(steps)))
+    assert {s.total for s in steps} == {steps[-1].done}
+
+
+def test_a_bar_of_tqdm_is_moved(capsys):
+    tqdm = pytest.importorskip("tqdm").tqdm
+    with tqdm() as bar:
+        relayout.optimize("tf_unet.onnx", progress=bar)
+        assert bar.n == bar.total > 10
+    relayout.optimize("tf_unet.onnx", progress=True)
+    assert "relayout" in capsys.readouterr().err
+
+
+def test_an_exception_of_the_progress_function_ends_the_call():
+    def refuse(step):
+        if step.step == "assign":
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        relayout.optimize("tf_unet.onnx", "out.onnx", progress=refuse)
+    time.sleep(0.5)
+    assert not os.path.exists("out.onnx"), "the work goes on, but writes nothing"
+
+
+class Rang(Exception):
+    pass
+
+
+def test_signals_are_heard_while_the_work_goes_on():
+    """A handler in Python runs while the other half works, and its exception ends the call, as that of ctrl-C does."""
+
+    def ring(*_):
+        raise Rang
+
+    model = nets.stubborn(150)
+    old = signal.signal(signal.SIGALRM, ring)
+    begun = time.monotonic()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(Rang):
+            while True:
+                relayout.explain(model, price_moves=150)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert time.monotonic() - begun < 3
+
+
+def test_ctrl_c_ends_a_program():
+    script = (
+        "import relayout, nets\nm = nets.stubborn(150)\nprint('ready', flush=True)\n"
+        "while True:\n    relayout.explain(m, price_moves=150)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(__file__)}
+    with subprocess.Popen([sys.executable, "-c", script], stdout=-1, stderr=-1, text=True, env=environment) as program:
+        assert program.stdout.readline() == "ready\n"
+        time.sleep(0.3)
+        program.send_signal(signal.SIGINT)
+        _, error = program.communicate(timeout=20)
+    assert error.rstrip().endswith("KeyboardInterrupt"), error
+
+
+def test_other_threads_run_meanwhile():
+    """Python's lock is free: a thread counts while another one waits for the library."""
+    model, stop, counted = nets.stubborn(150), threading.Event(), [0]
+
+    def count():
+        while not stop.is_set():
+            counted[0] += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    begun = time.monotonic()
+    relayout.explain(model, price_moves=20)
+    taken, seen = time.monotonic() - begun, counted[0]
+    stop.set()
+    thread.join()
+    assert seen > taken * 100, (seen, taken)
+
+
+def test_calls_from_several_threads_give_the_same():
+    with open("tf_unet.onnx", "rb") as file:
+        data = file.read()
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(relayout.optimize(data).model)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4 and len(set(results)) == 1
+
+
+def test_nothing_large_is_imported_before_it_is_needed():
+    script = (
+        "import sys, relayout; relayout.optimize('tf_unet.onnx', 'out.onnx'); relayout.targets()\n"
+        "print([m for m in ('numpy', 'onnx', 'onnx_ir', 'onnxruntime', 'tqdm') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,103 @@
+"""``verify`` and ``session``."""
+
+import json
+import os
+import subprocess
+import sys
+
+import nets
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+import relayout
+
+ort = pytest.importorskip("onnxruntime", reason="onnxruntime needs CPython 3.11 or newer")
+
+
+def louder(net):
+    """The same with larger weights."""
+    other = onnx.ModelProto()
+    other.CopyFrom(net)
+    rows = next(t for t in other.graph.initializer if t.name == "rows")
+    rows.raw_data = (np.frombuffer(rows.raw_data, np.float32) * np.float32(1.01)).tobytes()
+    return other
+
+
+def test_models_that_compute_the_same_hold():
+    net = nets.channels_last()
+    other = relayout.optimize(net).model
+    for model in (other, other.SerializeToString(), ir.serde.deserialize_model(other)):
+        comparison = relayout.verify(net, model, rounds=2)
+        assert comparison and comparison.holds and comparison.rounds == 2
+        assert [output.name for output in comparison.outputs] == ["y"] and str(comparison).startswith("output `y`: ")
+
+
+def test_a_difference_is_no_error_and_has_figures():
+    net = nets.channels_last()
+    comparison = relayout.verify(net, louder(net))
+    assert not comparison and comparison.rms == pytest.approx(0.01, rel=0.01)
+    assert relayout.verify(net, louder(net), rms=0.02)
+    assert not relayout.verify(net, louder(net), exact=True)
+    assert relayout.verify(net, net, exact=True).exact
+
+
+def test_inputs_can_be_given():
+    net, x = nets.channels_last(), np.zeros((1, 12, 12, 8), np.float32)
+    assert relayout.verify(net, louder(net), inputs={"x": x}).exact, "zeros are zeros in both"
+    np.savez("inputs.npz", x=x)
+    assert relayout.verify(net, louder(net), inputs="inputs.npz").exact
+    with pytest.raises(relayout.VerifyError, match="no array `x`"):
+        relayout.verify(net, net, inputs={"z": x})
+    with pytest.raises(relayout.OptionError, match="`Q`"):
+        relayout.verify(net, net, dims={"Q": 4})
+
+
+def test_files_with_external_data_are_compared():
+    onnx.save(nets.channels_last(), "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
+    net, bare = onnx.load("m.onnx"), onnx.load("m.onnx", load_external_data=False)
+    assert relayout.verify("m.onnx", net)
+    assert relayout.verify(bare, "m.onnx", base_dir=".")
+    with pytest.raises(relayout.MissingFileError, match="none"):
+        relayout.verify("none.onnx", "m.onnx")
+
+
+def test_a_runtime_that_is_none_is_named():
+    script = "import relayout; relayout.verify('tf_unet.onnx', 'tf_unet.onnx')"
+    environment = {**os.environ, "ORT_DYLIB_PATH": "/none/libonnxruntime.so"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    assert "OnnxRuntimeError" in done.stderr and "/none/libonnxruntime.so" in done.stderr
+
+
+def test_a_session_runs_what_fits_this_host():
+    net = nets.channels_last()
+    relayout.optimize(net, "here.onnx", target="ort-cpu")
+    session = relayout.session("here.onnx", providers=["CPUExecutionProvider"])
+    assert isinstance(session, ort.InferenceSession)
+    x = np.random.default_rng(1).standard_normal((1, 12, 12, 8), dtype=np.float32)
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], nets.run(net, {"x": x})[0], rtol=1e-4, atol=1e-4)
+
+
+def test_a_session_refuses_what_was_made_for_another_host():
+    from relayout import _relayout
+
+    here, _ = _relayout.host()
+    for block in (8, 16):
+        relayout.optimize("tf_unet.onnx", f"{block}.onnx", target="ort-cpu", block=block, guard=False)
+    other = 24 - here
+    with pytest.raises(relayout.HostError, match=rf"blocks of {other} channels.*blocks of {here} here"):
+        relayout.session(f"{other}.onnx")
+    with pytest.raises(relayout.HostError, match="CUDAExecutionProvider"):
+        relayout.session(f"{here}.onnx", providers=["CUDAExecutionProvider"])
+    with pytest.raises(relayout.MissingFileError):
+        relayout.session("none.onnx")
+    with pytest.raises(relayout.ModelError):
+        relayout.session(__file__)
+
+
+def test_the_command_line_takes_the_runtime_of_this_environment():
+    environment = {name: text for name, text in os.environ.items() if name != "ORT_DYLIB_PATH"}
+    words = [sys.executable, "-m", "relayout", "verify", "tf_unet.onnx", "tf_unet.onnx", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, env={**environment, "PATH": "/nowhere"})
+    assert done.returncode == 0 and json.loads(done.stdout)["exact"], done.stderr
