@@ -79,9 +79,10 @@ def test_an_unchanged_model_comes_back_whole():
 def test_weights_that_did_not_change_are_the_same_objects(net):
     model = ir.serde.deserialize_model(net)
     array = np.random.default_rng(0).standard_normal((8, 64), dtype=np.float32)
-    tensor = model.graph.initializers["rows"].const_value = ir.Tensor(array, name="rows")
-    result = relayout.optimize(model)
-    assert result.changed and result.model.graph.initializers["rows"].const_value is tensor
+    for name in ("rows", None):
+        tensor = model.graph.initializers["rows"].const_value = ir.Tensor(array, name=name)
+        result = relayout.optimize(model)
+        assert result.changed and result.model.graph.initializers["rows"].const_value is tensor
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ class IrModel(MemoryModel):
                 if (data := _memory(value.const_value)) is not None:
                     tensor = value.const_value
                     location = self.given(data)
-                    self.tensors[location] = tensor
+                    self.tensors[location] = (value.name, tensor)
                     value.const_value = onnx_ir.ExternalTensor(
                         location, None, None, tensor.dtype, shape=tensor.shape, name=value.name
                     )
@@ -172,8 +172,8 @@ class IrModel(MemoryModel):
         """The tensor that went in; its data in a new one if the result has it under another name or shape."""
         import onnx_ir
 
-        tensor = self.tensors[name]
-        same = (tensor.name, tensor.dtype, tuple(tensor.shape.numpy()))
+        called, tensor = self.tensors[name]
+        same = (called, tensor.dtype, tuple(tensor.shape.numpy()))
         if same == (wanted.name, wanted.dtype, tuple(wanted.shape.numpy())):
             return tensor
         proto = onnx_ir.serde.serialize_tensor(wanted)
