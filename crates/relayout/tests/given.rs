@@ -2,13 +2,17 @@
 
 use bytes::Bytes;
 use prost::Message as _;
-use relayout::{Model, Options, optimize, target};
+use relayout::passes::{Progress, passes};
+use relayout::target::PassError;
+use relayout::{Error, Model, Options, optimize, target};
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::proto::tensor_proto::DataLocation;
 use relayout_onnx::proto::{ModelProto, StringStringEntryProto};
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 /// A model with its weights, 4 MB of them.
 fn whole() -> Vec<u8> {
@@ -64,6 +68,45 @@ fn a_model_over_three_files_is_optimized_as_the_whole_one() {
     for (ours, theirs) in written.proto.tensors().into_iter().zip(expected.proto.tensors()) {
         assert!(written.tensor_bytes(ours).unwrap() == expected.tensor_bytes(theirs).unwrap(), "{}", ours.name());
     }
+}
+
+#[test]
+fn a_result_in_parts_is_the_whole_one_and_shares_what_did_not_change() {
+    let (bytes, files) = apart();
+    let model = Model::from_bytes_with(bytes, |location| Ok(files[location].clone())).unwrap();
+    let optimized = optimize(&model, target("onnx").unwrap().as_ref(), &Options::default()).unwrap();
+    let parts = optimized.to_parts(1024).unwrap();
+    assert!(parts.model.len() < 1 << 17 && parts.data.len() > 20, "{} and {}", parts.model.len(), parts.data.len());
+    let shared = |data: &Bytes| files.values().any(|file| file.as_ptr_range().contains(&data.as_ptr()));
+    let new = parts.data.iter().filter(|(_, data)| !shared(data)).count();
+    assert!(new > 0 && new < parts.data.len() / 2, "{new} of {} are new", parts.data.len());
+    let parts_of: BTreeMap<String, Bytes> = parts.data.into_iter().collect();
+    let again = Model::from_bytes_with(parts.model.into(), |location| Ok(parts_of[location].clone())).unwrap();
+    assert!(optimized_bytes(&again) == optimized.to_bytes().unwrap());
+}
+
+#[test]
+fn whoever_watches_a_run_hears_of_each_pass_and_can_stop_it() {
+    let model = Model::from_bytes(whole().into(), None).unwrap();
+    let target = target("onnx").unwrap();
+    let heard: Arc<Mutex<Vec<Progress>>> = Arc::default();
+    let ears = Arc::clone(&heard);
+    let watched = Options::default().watch(move |at| {
+        ears.lock().unwrap().push(at);
+        ControlFlow::Continue(())
+    });
+    optimize(&model, target.as_ref(), &watched).unwrap();
+    let heard = std::mem::take(&mut *heard.lock().unwrap());
+    let first: Vec<&str> = heard.iter().filter(|at| at.round == 0).map(|at| at.pass).collect();
+    assert_eq!(first, passes(target.as_ref()).unwrap());
+    assert!(heard.iter().any(|at| at.round == 1) && heard.iter().all(|at| at.of == first.len()));
+
+    let stopped = Options::default().watch(|at| match at.pass {
+        "assign" => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    let error = optimize(&model, target.as_ref(), &stopped).unwrap_err();
+    assert!(matches!(error, Error::Pass(PassError::Stopped { pass: "assign" })), "{error}");
 }
 
 #[test]

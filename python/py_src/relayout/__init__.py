@@ -11,6 +11,8 @@ Models are paths, ``bytes``, ``onnx.ModelProto`` or ``onnx_ir.Model``; what came
 onnxruntime are imported where a call needs them, and not before.
 """
 
+from typing import TYPE_CHECKING
+
 from ._errors import (
     DifferenceError,
     Error,
@@ -35,27 +37,29 @@ from ._optimize import Optimized, optimize
 from ._permute import permute
 from ._progress import Progress
 from ._relayout import __version__
-from ._reports import (
-    Audit,
-    AuditedMove,
-    Comparison,
-    Difference,
-    Explanation,
-    GraphReport,
-    Io,
-    Move,
-    Opaque,
-    OutputComparison,
-    Plan,
-    Report,
-    Solve,
-    Target,
-    Traffic,
-    Way,
-    Why,
-)
 from ._session import session
 from ._verify import verify
+
+if TYPE_CHECKING:
+    from ._reports import (
+        Audit,
+        AuditedMove,
+        Comparison,
+        Difference,
+        Explanation,
+        GraphReport,
+        Io,
+        Move,
+        Opaque,
+        OutputComparison,
+        Plan,
+        Report,
+        Solve,
+        Target,
+        Traffic,
+        Way,
+        Why,
+    )
 
 __all__ = [
     "Audit",
@@ -105,3 +109,16 @@ __all__ = [
     "verify",
     "why",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Classes of reports, which are made when one is wanted first: to make them takes as long as all the rest."""
+    if name in __all__:
+        from . import _reports
+
+        return getattr(_reports, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

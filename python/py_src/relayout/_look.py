@@ -8,10 +8,11 @@ from . import _relayout
 from ._models import ModelLike, adapted
 from ._options import Dims, Ends, Numerics, StrPath, TargetOptions, settings
 from ._progress import ProgressLike, teller
-from ._reports import Audit, Explanation, Plan, Target, Why, read, read_targets
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from ._reports import Audit, Explanation, Plan, Target, Why
 
 #: For how many moves `explain` and `audit` say what it would take for them to go.
 _PRICED = 32
@@ -47,6 +48,8 @@ def explain(
     Raises:
         Error: One of its subclasses.
     """
+    from ._reports import Explanation, read
+
     given = settings(target, inputs, outputs, free_io, dims, numerics, machine)
     wanted = {"output": None, "verify": None, "price_moves": price_moves}
     with teller(progress) as told:
@@ -79,6 +82,8 @@ def why(
         UnknownValueError: There is no such value where layouts are decided.
         Error: Another of its subclasses.
     """
+    from ._reports import Why, read
+
     given = settings(target, None, None, False, dims, numerics, machine)
     text, explanation = _relayout.why(adapted(model, base_dir).source, given, value)
     return read(Why, text, explanation=explanation)
@@ -108,6 +113,8 @@ def audit(
     Raises:
         Error: One of its subclasses.
     """
+    from ._reports import Audit, read
+
     given = settings(target, None, None, False, dims, numerics, machine)
     text, explanation = _relayout.audit(adapted(model, base_dir).source, given, price_moves)
     return read(Audit, text, explanation=explanation)
@@ -138,6 +145,8 @@ def plan(
         PlanError: The model has bodies, or the target makes several nodes of one.
         Error: Another of its subclasses.
     """
+    from ._reports import Plan, read
+
     given = settings(target, inputs, outputs, free_io, dims, numerics, machine)
     text, summary = _relayout.plan(adapted(model, base_dir).source, given)
     return read(Plan, text, summary=summary)
@@ -149,4 +158,6 @@ def targets() -> list[Target]:
     >>> [target.name for target in relayout.targets()][:2]
     ['onnx', 'ort-cpu']
     """
+    from ._reports import read_targets
+
     return read_targets(_relayout.targets())

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from ._errors import FileError, MissingFileError, OptionError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import onnx
     import onnx_ir
 
@@ -38,11 +39,13 @@ class PathModel:
 
     def output(self, output: Any) -> str:
         """Where the result goes: beside the model if nothing is said."""
-        return str(os.fspath(output)) if output is not None else str(Path(self.source).with_suffix("")) + ".relayout.onnx"
+        return str(os.fspath(output)) if output is not None else os.path.splitext(self.source)[0] + ".relayout.onnx"
 
     def result(self, made: _Made) -> Any:
         if self.written is None:
             raise FileError("nothing was written yet; call `save()`, or give `optimize` an output")
+        from pathlib import Path
+
         return self.written if isinstance(self.path, str) else Path(self.written)
 
 

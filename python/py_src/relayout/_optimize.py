@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
 from . import _models, _relayout, _runtime
 from ._models import ModelT
 from ._options import Dims, Ends, Numerics, StrPath, TargetOptions, settings
 from ._progress import ProgressLike, teller
-from ._reports import Explanation, Report, read
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from typing_extensions import Unpack
+
+    from ._reports import Explanation, Report
 
 
 class Optimized(Generic[ModelT]):
@@ -30,12 +32,16 @@ class Optimized(Generic[ModelT]):
     @cached_property
     def report(self) -> Report:
         """What was done. ``print(result.report)`` prints what ``relayout optimize`` does."""
+        from ._reports import Report, read
+
         made = self._made
         return read(Report, made.report(), summary=made.summary(), explanation=made.explanation())
 
     @property
     def explanation(self) -> Explanation:
         """The same report, which prints as ``relayout explain`` does."""
+        from ._reports import Explanation, read
+
         made = self._made
         return read(Explanation, made.report(), summary=made.summary(), explanation=made.explanation())
 
@@ -74,6 +80,8 @@ class Optimized(Generic[ModelT]):
             FileError: The file can't be written, or the one beside the model is there already.
             OptionError: A model came from memory, and no path is given.
         """
+        from pathlib import Path
+
         target = self._adapted.output(path)
         _models.check_free(target, overwrite or path is not None)
         self._made.save(target)

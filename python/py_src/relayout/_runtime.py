@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 from ._errors import OnnxRuntimeError
 
@@ -16,6 +15,7 @@ def find() -> str | None:
     if named := os.environ.get("ORT_DYLIB_PATH"):
         return named
     from importlib.util import find_spec
+    from pathlib import Path
 
     spec = find_spec("onnxruntime")
     for folder in (spec.submodule_search_locations or []) if spec else []:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +46,8 @@ def session(path: StrPath, **options: Any) -> onnxruntime.InferenceSession:
 
 def _check(path: str, block: str | None, providers: Any) -> None:
     """That a file for target `ort-cpu` runs here."""
+    import platform
+
     again = "optimize the model that it was made from on this machine, or for target 'onnx'"
     machine = platform.machine()
     if machine.lower() not in ("x86_64", "amd64"):

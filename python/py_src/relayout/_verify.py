@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import tempfile
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from . import _relayout, _runtime
 from ._models import ModelLike, adapted
 from ._options import Dims, StrPath, sizes
-from ._reports import Comparison, read
+
+if TYPE_CHECKING:
+    from ._reports import Comparison
 
 
 def verify(
@@ -52,6 +52,8 @@ def verify(
         VerifyError: A model can't be loaded or run. A difference is no error: see :attr:`Comparison.holds`.
         Error: Another of its subclasses.
     """
+    from ._reports import Comparison, read
+
     tolerance = (0.0, 0.0) if exact else (1e-5, 1e-4) if rms is None else (rms, float("inf"))
     first, second = (adapted(m, None if isinstance(m, (str, os.PathLike)) else base_dir) for m in (a, b))
     with _file_of(inputs) as path:
@@ -75,6 +77,9 @@ def _file_of(inputs: Union[Mapping[str, Any], StrPath, None]) -> Iterator[str | 
     if not isinstance(inputs, Mapping):
         yield None if inputs is None else os.fspath(inputs)
         return
+    import tempfile
+    import zipfile
+
     import numpy
 
     with tempfile.TemporaryDirectory(prefix="relayout") as folder:
