@@ -86,6 +86,9 @@ class BytesModel(MemoryModel):
         return self.model if type(self.model) is bytes else bytes(self.model)
 
     def result(self, made: _Made) -> bytes:
+        # Bytes with data in files beside them get it all.
+        if not made.changed() and self.folder is None and type(self.model) is bytes:
+            return self.model
         return made.to_bytes()
 
 
@@ -109,10 +112,9 @@ class ProtoModel(MemoryModel):
         _refer(to, self.given(raw))
 
     def result(self, made: _Made) -> Any:
-        result = type(self.model)()
         if not made.changed():
-            result.CopyFrom(self.model)
-            return result
+            return self.model
+        result = type(self.model)()
         graph, parts = made.parts(_SMALLEST)
         result.ParseFromString(graph)
         data = {location: new if known is None else self.parts[known] for location, known, new in parts}
@@ -149,7 +151,7 @@ class IrModel(MemoryModel):
         import onnx_ir
 
         if not made.changed():
-            return self.model.clone()
+            return self.model
         graph, parts = made.parts(_SMALLEST)
         proto = onnx.ModelProto.FromString(graph)
         known = {location: name for location, name, _ in parts if name is not None}
@@ -211,16 +213,19 @@ def check_free(path: str, overwrite: bool) -> None:
 
 
 def _copy(message: Any, to: Any, but: str) -> None:
-    """Copies all fields of a message but one."""
-    for field, value in message.ListFields():
-        if field.name == but:
+    """Copies all fields of a message but one, whose value is not looked at: to look at bytes is to copy them."""
+    for field in message.DESCRIPTOR.fields:
+        name = field.name
+        if name == but:
             continue
-        if hasattr(value, "extend"):
-            getattr(to, field.name).extend(value)
-        elif hasattr(value, "CopyFrom"):
-            getattr(to, field.name).CopyFrom(value)
-        else:
-            setattr(to, field.name, value)
+        if hasattr(value := getattr(message, name), "extend"):
+            if value:
+                getattr(to, name).extend(value)
+        elif message.HasField(name):
+            if hasattr(value, "CopyFrom"):
+                getattr(to, name).CopyFrom(value)
+            else:
+                setattr(to, name, value)
 
 
 def _refer(tensor: Any, location: str) -> None:

@@ -47,7 +47,7 @@ class Optimized(Generic[ModelT]):
 
     @property
     def changed(self) -> bool:
-        """Whether the model changed. One that did not is the model that came in, byte for byte."""
+        """Whether the model changed. If it did not, the result is what came in: the same bytes in a file, the same object in memory."""
         return self._made.changed()
 
     @cached_property
@@ -59,7 +59,7 @@ class Optimized(Generic[ModelT]):
         """The result in the kind that came in: bytes, an ``onnx.ModelProto``, an ``onnx_ir.Model``; for a path, the path of the file
         that was written.
 
-        It is made when it is asked for first. Weights of an ``onnx_ir.Model`` that did not change are the same objects as before.
+        It is made when it is asked for first. If nothing changed, it is the object that came in. Weights of an ``onnx_ir.Model`` that did not change are the same objects as before.
 
         Raises:
             FileError: A model came from a file, and nothing was written yet.
