@@ -1,6 +1,6 @@
 //! Memory of NumPy arrays, without a copy.
 //!
-//! The buffer protocol is part of the stable ABI from CPython 3.11 on only. An array says by its attributes where it lies, in all
+//! The buffer protocol is part of the stable ABI from version 3.11 on only. An array says by its attributes where it lies, in all
 //! versions.
 
 #![allow(unsafe_code, reason = "the memory of an array is known by its address")]

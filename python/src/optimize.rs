@@ -7,6 +7,7 @@ use crate::verify;
 use crate::worker::{self, Reporter};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,10 +44,10 @@ pub(crate) fn optimize(
     source: Source,
     settings: Settings,
     wanted: Wanted,
-    progress: Option<Bound<'_, PyAny>>,
+    progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Optimized> {
     let steps = wanted.steps();
-    worker::run(py, progress.as_ref(), steps, move |reporter| optimized(source, &settings, &wanted, reporter))
+    worker::run(py, progress, steps, move |reporter| optimized(source, &settings, &wanted, reporter))
 }
 
 fn optimized(source: Source, settings: &Settings, wanted: &Wanted, reporter: &Reporter) -> Result<Optimized, Failure> {
@@ -58,14 +59,14 @@ fn optimized(source: Source, settings: &Settings, wanted: &Wanted, reporter: &Re
     let made = relayout::optimize(&model, target.as_ref(), &options)?;
     let mut done = 2;
     if let Some(library) = &wanted.verify {
-        reporter.check()?;
         reporter.step("verifying", done, passes);
+        reporter.check()?;
         verify::same_results(&source, &made, library, settings.sizes()?)?;
         done += 1;
     }
     if let Some(path) = &wanted.output {
-        reporter.check()?;
         reporter.step("writing", done, passes);
+        reporter.check()?;
         source.write(&made, path)?;
         done += 1;
     }
@@ -115,7 +116,7 @@ impl Optimized {
         let parts = worker::run(py, None, 1, move |_| Ok(made.to_parts(smallest)?))?;
         let known = match self.source.as_ref() {
             Source::Memory(memory) => memory.places(),
-            Source::File(_) => Default::default(),
+            Source::File(_) => BTreeMap::new(),
         };
         let part = |(location, data): (String, bytes::Bytes)| match known.get(&place(&data)) {
             Some(name) => (location, Some((*name).to_owned()), None),

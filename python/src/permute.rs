@@ -8,6 +8,7 @@ use relayout::codegen::{Kernel, Options, plan};
 /// Writes `source` to `out` with its axes permuted: axis `i` of the result is axis `perm[i]`. Both are `numpy.ndarray`s in row-major
 /// order, `out` of as many bytes; `threads` counts the caller's, and 0 is as many as there are processors.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 makes a list of numbers, and no slice")]
 pub(crate) fn permute(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,

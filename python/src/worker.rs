@@ -1,14 +1,14 @@
 //! Work on a thread of its own, while the caller's thread waits.
 //!
 //! The caller's thread lets go of Python's lock, wakes up ten times a second to see whether a signal came, and calls the progress
-//! function. So ctrl-C ends a call at once: the work itself stops before its next pass and writes nothing from then on. A file whose
-//! writing has begun is written to its end, since it appears whole or not at all.
+//! function, for which the work waits. So ctrl-C ends a call at once: the work itself stops before its next pass and writes nothing from
+//! then on. A file whose writing has begun is written to its end, since it appears whole or not at all.
 
 use crate::failure::{Failure, Kind};
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -36,7 +36,8 @@ enum Event<T> {
 /// What the work tells the waiting thread, and hears of it.
 #[derive(Clone)]
 pub(crate) struct Reporter {
-    steps: Option<Arc<dyn Fn(Step) + Send + Sync>>,
+    /// Tells a step; false if nobody listens any more.
+    steps: Option<Arc<dyn Fn(Step) -> bool + Send + Sync>>,
     stop: Arc<AtomicBool>,
     /// Steps beside the passes: reading, looking again, verifying, writing.
     beside: usize,
@@ -49,8 +50,9 @@ impl Reporter {
     }
 
     fn tell(&self, what: &'static str, done: usize, passes: usize) {
-        if let Some(steps) = &self.steps {
-            steps(Step { what, done, of: passes + self.beside });
+        let step = Step { what, done, of: passes + self.beside };
+        if self.steps.as_ref().is_some_and(|steps| !steps(step)) {
+            self.stop.store(true, Ordering::Relaxed);
         }
     }
 
@@ -88,7 +90,8 @@ pub(crate) fn run<T: Send + 'static>(
 ) -> PyResult<T> {
     let (sender, receiver) = mpsc::channel();
     let stop = Arc::new(AtomicBool::new(false));
-    let steps = progress.map(|_| steps(sender.clone()));
+    let (heard_it, was_heard) = mpsc::channel();
+    let steps = progress.map(|_| steps(sender.clone(), was_heard));
     let reporter = Reporter { steps, stop: Arc::clone(&stop), beside };
     let worker = thread::Builder::new().name("relayout".to_owned()).stack_size(STACK_BYTES).spawn(move || {
         let done = work(&reporter);
@@ -102,7 +105,11 @@ pub(crate) fn run<T: Send + 'static>(
         let heard = match event {
             Ok(Event::Done(done)) => return done.map_err(|failure| failure.raised(py)),
             Ok(Event::Step(Step { what, done, of })) => {
-                progress.map_or(Ok(()), |progress| progress.call1((what, done, of)).map(drop))
+                let called = progress.map_or(Ok(()), |progress| progress.call1((what, done, of)).map(drop));
+                called.and_then(|()| py.check_signals()).map(|()| {
+                    // The work may have panicked, which the next event says.
+                    let _ = heard_it.send(());
+                })
             }
             Err(RecvTimeoutError::Timeout) => Ok(()),
             Err(RecvTimeoutError::Disconnected) => return Err(panicked(worker).raised(py)),
@@ -114,9 +121,15 @@ pub(crate) fn run<T: Send + 'static>(
     }
 }
 
-fn steps<T: Send + 'static>(sender: Sender<Event<T>>) -> Arc<dyn Fn(Step) + Send + Sync> {
+/// Tells a step, and waits until the function has returned.
+fn steps<T: Send + 'static>(
+    sender: Sender<Event<T>>,
+    was_heard: Receiver<()>,
+) -> Arc<dyn Fn(Step) -> bool + Send + Sync> {
+    let was_heard = Mutex::new(was_heard);
     Arc::new(move |step| {
-        let _ = sender.send(Event::Step(step));
+        let told = sender.send(Event::Step(step)).is_ok();
+        told && was_heard.lock().unwrap_or_else(PoisonError::into_inner).recv().is_ok()
     })
 }
 

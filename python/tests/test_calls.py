@@ -30,15 +30,16 @@ def test_a_bar_of_tqdm_is_moved(capsys):
     assert "relayout" in capsys.readouterr().err
 
 
-def test_an_exception_of_the_progress_function_ends_the_call():
+@pytest.mark.parametrize("at", ["reading", "assign", "looking again", "writing"])
+def test_an_exception_of_the_progress_function_ends_the_call(at):
     def refuse(step):
-        if step.step == "assign":
+        if step.step == at:
             raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
         relayout.optimize("tf_unet.onnx", "out.onnx", progress=refuse)
     time.sleep(0.5)
-    assert not os.path.exists("out.onnx"), "the work goes on, but writes nothing"
+    assert not os.path.exists("out.onnx"), "the work stops, and writes nothing"
 
 
 class Rang(Exception):

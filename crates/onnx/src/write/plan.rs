@@ -58,6 +58,9 @@ impl Payload<'_> {
     }
 }
 
+/// A part of a model: data that is apart, and the first tensor that it is of.
+pub(super) type Part<'a> = (&'a TensorProto, Payload<'a>);
+
 /// What becomes of a tensor.
 pub(super) enum Placement<'a> {
     /// Written with the fields that it has.
@@ -144,7 +147,7 @@ impl<'a> Plan<'a> {
         model: &'a ModelProto,
         smallest: u64,
         options: &WriteOptions<'a>,
-    ) -> Result<(Self, Sizer, Vec<(&'a TensorProto, Payload<'a>)>)> {
+    ) -> Result<(Self, Sizer, Vec<Part<'a>>)> {
         let mut plan = Self::default();
         let mut parts = Vec::new();
         let mut shared = FxHashMap::default();
