@@ -75,7 +75,7 @@ fn a_result_in_parts_is_the_whole_one_and_shares_what_did_not_change() {
     let (bytes, files) = apart();
     let model = Model::from_bytes_with(bytes, |location| Ok(files[location].clone())).unwrap();
     let optimized = optimize(&model, target("onnx").unwrap().as_ref(), &Options::default()).unwrap();
-    let parts = optimized.to_parts(1024).unwrap();
+    let parts = optimized.to_parts(8).unwrap();
     assert!(parts.model.len() < 1 << 17 && parts.data.len() > 10, "{} and {}", parts.model.len(), parts.data.len());
     let shared = |data: &Bytes| files.values().any(|file| file.as_ptr_range().contains(&data.as_ptr()));
     let new = parts.data.iter().filter(|(_, data)| !shared(data)).count();
