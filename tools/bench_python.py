@@ -50,7 +50,7 @@ def rounds(model, binary, count):
 
 
 def imported():
-    """Seconds that `import relayout` takes in a new process, and that Python takes to start."""
+    """Seconds that `import relayout` takes in a new process."""
     script = "import time; t = time.perf_counter(); import relayout; print(time.perf_counter() - t)"
     return float(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
 
