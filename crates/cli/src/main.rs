@@ -42,10 +42,24 @@ fn main() -> ExitCode {
         quiet: common.quiet,
         verbose: common.verbose,
     });
+    #[cfg(unix)]
+    if let Err(error) = relayout::fsio::mind_signals(lost) {
+        return Failure::model(format!("cannot listen to signals: {error}")).report();
+    }
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// A page of a mapped file can't be read any more: whoever needs it does not return.
+#[cfg(unix)]
+fn lost(file: Option<&std::path::Path>) {
+    let file = file.map_or_else(|| "a file".to_owned(), |path| path.display().to_string());
+    let why = "it was cut off while it was read, or its disk failed; try again when nothing writes to it";
+    let failure = Failure::model(format!("cannot read {file}: {why}"));
+    failure.tell();
+    std::process::exit(i32::from(failure.status()));
 }
 
 /// The arguments. What `--version` says is looked for only if it is asked for.
