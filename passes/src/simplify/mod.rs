@@ -7,6 +7,7 @@ pub mod fold_copies;
 pub mod fold_pads;
 pub mod fold_scales;
 pub mod fold_shapes;
+pub mod spell_operands;
 
 use crate::pipeline::Step;
 
@@ -18,4 +19,5 @@ pub(crate) const PASSES: &[Step<'static>] = &[
     fold_copies::PASS,
     fold_scales::PASS,
     fold_pads::PASS,
+    spell_operands::PASS,
 ];

@@ -134,7 +134,7 @@ functions with different bodies.
 
 A runtime that has a kernel for op `Relayout` of the domain runs every move on that kernel. Without a kernel the bodies run. The
 file is the same, and so are the bits. `crates/ortop` is such a library for ONNX Runtime. Elements of less than a byte and strings
-have no kernel there; their moves are standard Transposes if a Transpose can express them.
+have no kernel there; their moves are standard Transposes if a Transpose can express them. So are moves in models of opsets before 7.
 
 This is why moves are one op with attributes. A library registers kernels by name. There are endless layouts, so functions that
 are named by their layouts could have no kernels. Attributes have no such limit, but a name has only one body. The `overload` of

@@ -25,8 +25,12 @@ pub(super) fn restated(origin: &NodeProto, node: &Node) -> NodeProto {
     proto
 }
 
-/// Integers and lists of them that a pass changed, said anew; whatever else the node says stays as it was read.
+/// Integers and lists of them that a pass changed, said anew, without those that it took away; whatever else the node says stays as it
+/// was read.
 fn restate(proto: &mut NodeProto, node: &Node) {
+    // A flag that is off says what its absence says, so it stays where it was read.
+    let is_off = |a: &AttributeProto| a.r#type == Some(AttributeType::Int as i32) && a.i() == 0;
+    proto.attribute.retain(|a| is_off(a) || node.attrs.contains_key(a.name.as_deref().unwrap_or_default()));
     for (name, attr) in &node.attrs {
         let have = proto.attribute.iter_mut().find(|a| a.name.as_ref() == Some(name));
         match (attr, have) {

@@ -1,7 +1,9 @@
 //! Calls of domain `relayout`: kernels that a pass chose, and moves. The model gets the body of every function that it calls.
 
 use super::{ExportError, Exporter, GraphOut};
-use crate::dialect::{DOMAIN, DialectError, DialectOp, Operand, Relayout, VERSION, first_ir_version, part_moves};
+use crate::dialect::{
+    DOMAIN, DialectError, DialectOp, FIRST_OPSET, Operand, Relayout, VERSION, first_ir_version, part_moves,
+};
 use crate::import::{function_name, op_name};
 use crate::proto::{FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto};
 use relayout_ir::dim::Dim;
@@ -33,6 +35,11 @@ struct Called {
 impl Functions {
     pub(super) fn new(opset: i64) -> Functions {
         Functions { opset, bodies: BTreeMap::new() }
+    }
+
+    /// Whether bodies are written in the model's operator set.
+    pub(super) fn have_bodies(&self) -> bool {
+        self.opset >= FIRST_OPSET
     }
 
     /// Adds the functions to a model, and what it has to say to have any. Those that it has stay where they are.

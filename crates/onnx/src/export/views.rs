@@ -158,9 +158,11 @@ impl Exporter {
 
     /// The call that a change is, where the target's moves are calls.
     fn called(&mut self, out: &GraphOut<'_>, n: NodeId, change: &Change) -> Result<Option<NodeProto>, ExportError> {
-        // Libraries of the op move whole bytes. Anything else has a Transpose, which runs whether one is loaded or not.
+        // Libraries of the op move whole bytes, and bodies are written in no older operator set. Anything else has a Transpose, which
+        // runs whether one is loaded or not.
         let bytes = |v: ValueId| out.graph.value(v).ty.dtype().and_then(DType::bits).is_some_and(|bits| bits % 8 == 0);
-        let moved = matches!(out.graph.node(n).op, Op::Relayout) && self.calls_functions;
+        let moved =
+            matches!(out.graph.node(n).op, Op::Relayout) && self.calls_functions && self.functions.have_bodies();
         let (y, left) = match change {
             Change::Move { y, left, .. } => (*y, left.as_ref()),
             Change::Transpose { x, y, .. } if moved && bytes(*y) => (*y, &out.graph.value(*x).layout),

@@ -102,6 +102,12 @@ fn resizes_space(query: &NodeQuery<'_>, node: &Node) -> bool {
     same(0) && same(1) && node.ints("axes").is_none()
 }
 
+/// Whether it is a cubic Resize that ONNX Runtime refuses to run channels last. It moves the Transposes of the function's body through
+/// the Resize when it loads the file, and has kernels for the two inner axes only, but for those that filter against aliasing.
+fn is_refused_channels_last(node: &Node) -> bool {
+    node.str("mode") == Some("cubic") && !node.flag("antialias")
+}
+
 /// Whether a normalization divides by something that is never zero, also where there are only zeros.
 fn divides(node: &Node) -> bool {
     epsilon(node).is_some_and(|epsilon| epsilon > 0.0)
@@ -140,6 +146,9 @@ impl Calls {
         let [before, after] = [x, y].map(|v| extent(graph, v, 1));
         let mut kernels = Vec::new();
         for features in self.layouts_of(dtype, rank) {
+            if features.block() == 1 && used.name == "Resize" && is_refused_channels_last(node) {
+                continue;
+            }
             // Whole channels of a quantization have an axis to name, which the standard op renumbers.
             if features.block() == 1 && matches!(used.name, "QuantizeLinear" | "DequantizeLinear") {
                 continue;

@@ -1,0 +1,188 @@
+//! What ONNX Runtime makes of a file when it loads it: models that its own rewrites once broke, though the file was right. What
+//! `optimize` writes for any target runs at its highest level and computes what the input does with all rewrites off.
+
+mod common;
+#[path = "random/proto.rs"]
+mod proto;
+
+use prost::Message;
+use proto::{body, info, int, ints, node, tensor, text};
+use relayout::target;
+use relayout::targets::BUILTIN;
+use relayout_onnx::proto::tensor_proto::DataType;
+use relayout_onnx::proto::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
+};
+use relayout_verify::{Data, Inputs, Level, ModelSource, Options, Tensor, Tolerance, verify, verify_on};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+fn value(name: &str, dtype: DataType, shape: &[i64]) -> ValueInfoProto {
+    info(name, dtype, shape, &BTreeMap::new(), true)
+}
+
+fn op(op: &str, inputs: &[&str], output: &str, attributes: Vec<AttributeProto>) -> NodeProto {
+    node(op, inputs.iter().map(|&i| i.to_owned()).collect(), vec![output.to_owned()], attributes)
+}
+
+fn floats(name: &str, dims: &[i64], numbers: impl IntoIterator<Item = f32>) -> TensorProto {
+    tensor(name, DataType::Float, dims, numbers.into_iter().flat_map(f32::to_le_bytes).collect())
+}
+
+fn integers(name: &str, dims: &[i64], numbers: &[i64]) -> TensorProto {
+    tensor(name, DataType::Int64, dims, numbers.iter().flat_map(|i| i.to_le_bytes()).collect())
+}
+
+fn model(opset: i64, graph: GraphProto) -> Vec<u8> {
+    let import = OperatorSetIdProto { domain: Some(String::new()), version: Some(opset) };
+    let graph = Some(GraphProto { name: Some("g".to_owned()), ..graph });
+    ModelProto { ir_version: Some(8), opset_import: vec![import], graph, ..ModelProto::default() }.encode_to_vec()
+}
+
+/// Holds what each target makes of a model against the model.
+fn runs_for_every_target(bytes: &[u8]) {
+    runs_on(bytes, None);
+}
+
+/// The same on these inputs, or else on random ones.
+fn runs_on(bytes: &[u8], inputs: Option<&[Tensor]>) {
+    let random = Inputs::Random { seed: 1, dims: BTreeMap::new() };
+    let mut options = Options::default();
+    options.level_b = Level::All;
+    let mut problems = String::new();
+    for name in BUILTIN {
+        let target = target(name).expect("a built-in target");
+        let outcome = common::optimized_for(target.as_ref(), bytes, &BTreeMap::new());
+        let found = outcome.and_then(|outcome| {
+            let [a, b] = [bytes, &outcome.bytes].map(ModelSource::Bytes);
+            let compared = match inputs {
+                Some(given) => verify_on(common::runtime(), a, b, given, &options),
+                None => verify(common::runtime(), a, b, &random, &options),
+            };
+            let compared = compared.map_err(|e| e.to_string());
+            compared
+                .and_then(|c| common::judged(&c, Some(Tolerance::default())))
+                .map_err(|why| format!("{why}\n{}", common::printed(&outcome.bytes)))
+        });
+        if let Err(why) = found {
+            let _ = writeln!(problems, "{name}: {why}");
+        }
+    }
+    assert!(problems.is_empty(), "{problems}");
+}
+
+/// Two convolutions that targets run channels last, and this op between them, which leaves extents of `side`. `more` are its lists.
+fn between_convolutions(opset: i64, middle: NodeProto, more: Vec<TensorProto>, side: i64) -> Vec<u8> {
+    let weights = floats("w", &[8, 8, 1, 1], (0..64).map(|i| (i % 7) as f32 / 7.0 - 0.4));
+    let graph = GraphProto {
+        node: vec![op("Conv", &["x", "w"], "a", vec![]), middle, op("Conv", &["b", "w"], "y", vec![])],
+        initializer: [vec![weights], more].concat(),
+        input: vec![value("x", DataType::Float, &[1, 8, 6, 6])],
+        output: vec![value("y", DataType::Float, &[1, 8, side, side])],
+        ..GraphProto::default()
+    };
+    model(opset, graph)
+}
+
+#[test]
+fn a_range_gets_scalars_where_the_runtime_gets_to_know_them() {
+    let flow = |name: &str, of: &str, result: &str| {
+        let copy = op("Identity", &[of], result, vec![]);
+        body(name, vec![copy], vec![], vec![value(result, DataType::Int64, &[1])])
+    };
+    // That the input has four elements is known to this optimizer alone; the runtime takes the branch once it is told.
+    let graph = GraphProto {
+        node: vec![
+            op("Size", &["x"], "size", vec![]),
+            op("Equal", &["size", "four"], "is_four", vec![]),
+            op("If", &["is_four"], "n", vec![flow("then_branch", "three", "a"), flow("else_branch", "m", "b")]),
+            op("Range", &["zero", "n", "one"], "numbers", vec![]),
+            op("Cast", &["numbers"], "floats", vec![int("to", DataType::Float as i64)]),
+            op("Add", &["floats", "x"], "y", vec![]),
+        ],
+        initializer: vec![
+            integers("zero", &[], &[0]),
+            integers("one", &[1], &[1]),
+            integers("three", &[1], &[3]),
+            integers("four", &[], &[4]),
+        ],
+        input: vec![value("x", DataType::Float, &[4, 1]), value("m", DataType::Int64, &[1])],
+        output: vec![value("y", DataType::Float, &[4, 3])],
+        ..GraphProto::default()
+    };
+    runs_for_every_target(&model(17, graph));
+}
+
+#[test]
+fn a_pad_of_named_axes_lists_all() {
+    let lists = vec![integers("pads", &[4], &[2, 1, 2, 1]), integers("axes", &[2], &[-1, 2])];
+    let pad = op("Pad", &["a", "pads", "", "axes"], "b", vec![text("mode", "edge")]);
+    // Two more rows and four more columns; the second convolution asks for no square.
+    let mut bytes = ModelProto::decode(&between_convolutions(18, pad, lists, 8)[..]).expect("a model");
+    if let Some(graph) = &mut bytes.graph {
+        graph.output = vec![value("y", DataType::Float, &[1, 8, 8, 10])];
+    }
+    runs_for_every_target(&bytes.encode_to_vec());
+}
+
+#[test]
+fn a_resize_of_named_axes_lists_all() {
+    let mode =
+        |mode: &str| vec![text("mode", "linear"), ints("axes", &[2, 3]), text("coordinate_transformation_mode", mode)];
+    let scales = vec![floats("scales", &[2], [2.0, 2.0])];
+    let resize = op("Resize", &["a", "", "scales"], "b", mode("half_pixel"));
+    runs_for_every_target(&between_convolutions(18, resize, scales, 12));
+    let region = vec![floats("region", &[4], [0.1, 0.2, 0.8, 0.7]), integers("sizes", &[2], &[5, 5])];
+    let resize = op("Resize", &["a", "region", "", "sizes"], "b", mode("tf_crop_and_resize"));
+    runs_for_every_target(&between_convolutions(18, resize, region, 5));
+}
+
+#[test]
+fn a_convolution_that_said_how_it_pads_says_so_no_more_once_it_has_taken_in_a_pad() {
+    let pad = op("Pad", &["a", "pads"], "p", vec![]);
+    let conv = op("Conv", &["p", "w"], "b", vec![text("auto_pad", "VALID"), ints("kernel_shape", &[1, 1])]);
+    let mut valid = ModelProto::decode(
+        &between_convolutions(17, pad, vec![integers("pads", &[8], &[0, 0, 1, 1, 0, 0, 1, 1])], 8)[..],
+    )
+    .expect("a model");
+    valid.graph.iter_mut().for_each(|graph| graph.node.insert(2, conv.clone()));
+    runs_for_every_target(&valid.encode_to_vec());
+}
+
+#[test]
+fn a_cubic_resize_stays_channels_first() {
+    // One channel lies last as it lies first, so that nothing has to be moved for a kernel.
+    let graph = |opset, more: &[AttributeProto]| {
+        let attributes = [&[text("mode", "cubic")], more].concat();
+        let graph = GraphProto {
+            node: vec![op("Resize", &["x", "", "", "sizes"], "y", attributes)],
+            input: vec![value("x", DataType::Float, &[1, 1, 6, 6]), value("sizes", DataType::Int64, &[4])],
+            output: vec![value("y", DataType::Float, &[1, 1, 4, 5])],
+            ..GraphProto::default()
+        };
+        model(opset, graph)
+    };
+    let given = |name: &str, shape: &[i64], data| Tensor::new(name, shape.to_vec(), data).expect("as many elements");
+    let image = Data::F32((0..36u8).map(|i| f32::from(i % 7)).collect());
+    let inputs = [given("x", &[1, 1, 6, 6], image), given("sizes", &[4], Data::I64(vec![1, 1, 4, 5]))];
+    runs_on(&graph(17, &[]), Some(&inputs));
+    runs_on(&graph(18, &[int("antialias", 1)]), Some(&inputs));
+}
+
+#[test]
+fn an_operator_set_that_has_no_bodies_moves_by_transposes() {
+    let transpose = |x: &str, y: &str, perm: &[i64]| op("Transpose", &[x], y, vec![ints("perm", perm)]);
+    let graph = GraphProto {
+        node: vec![
+            transpose("x", "a", &[3, 0, 1, 2]),
+            op("Not", &["a"], "b", vec![]),
+            transpose("b", "y", &[2, 1, 0, 3]),
+        ],
+        input: vec![value("x", DataType::Bool, &[2, 3, 4, 5])],
+        output: vec![value("y", DataType::Bool, &[3, 2, 5, 4])],
+        ..GraphProto::default()
+    };
+    for opset in [1, 6, 7] {
+        runs_for_every_target(&model(opset, graph.clone()));
+    }
+}
