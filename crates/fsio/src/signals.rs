@@ -91,8 +91,10 @@ extern "C" fn arrived(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
             ADDRESS.store((*info).si_addr().addr(), Ordering::Release);
         }
         libc::write(PIPE.load(Ordering::Acquire), (&raw const byte).cast(), 1);
-        while signal == libc::SIGBUS {
-            libc::pause();
+        if signal == libc::SIGBUS {
+            loop {
+                libc::pause();
+            }
         }
     }
 }
