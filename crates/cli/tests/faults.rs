@@ -8,7 +8,7 @@ mod common;
 #[path = "faults/disk.rs"]
 mod disk;
 
-use disk::{Fault, Scene, with_fault};
+use disk::{Fault, Scene, ends_in, with_fault};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Output;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ fn kills() -> usize {
 
 /// What may be left by a run that was killed: unfinished files and folders, and a data file that no model names yet.
 fn is_named_by_docs(path: &str) -> bool {
-    path.split('/').any(|part| part.starts_with(".relayout-")) || path.ends_with(".data")
+    path.split('/').any(|part| part.starts_with(".relayout-")) || ends_in(path, "data")
 }
 
 fn only_what_docs_name(scene: &Scene, left: &[String]) {
@@ -108,7 +108,7 @@ fn ended_by_the_user_it_leaves_nothing_unfinished() {
             // The program goes on until the signal is dealt with, which may be too late.
             let too_late = output.status.success() && is_new;
             assert!(output.status.signal() == Some(15) || too_late, "{} at {}: {output:?}", scene.name, fault.at);
-            left.retain(|path| !path.ends_with(".data"));
+            left.retain(|path| !ends_in(path, "data"));
             assert!(left.is_empty(), "{} at {}: {left:?} is left behind", scene.name, fault.at);
         });
         assert!(ends >= 3, "{}: ended only at {ends} calls", scene.name);
@@ -152,7 +152,7 @@ fn an_input_that_cannot_be_read_is_named() {
                 let (is_old, is_new) = scene.check(dir, &mut left);
                 if output.status.success() {
                     // If the model that is replaced can't be read, its data stays.
-                    left.retain(|path| !path.ends_with(".data"));
+                    left.retain(|path| !ends_in(path, "data"));
                 }
                 assert!(left.is_empty(), "{} at {}: {left:?} is left behind", scene.name, fault.at);
                 if output.status.success() {

@@ -179,12 +179,17 @@ impl Scene {
     /// Models, inputs included, and bundles, before or after.
     fn units(&self) -> Vec<String> {
         let paths = self.before.keys().chain(self.after.keys());
-        let mut units: Vec<String> = paths.filter(|path| path.ends_with(".onnx")).cloned().collect();
+        let mut units: Vec<String> = paths.filter(|path| ends_in(path, "onnx")).cloned().collect();
         units.extend((self.name == "bundle").then(|| "out/".to_owned()));
         units.sort();
         units.dedup();
         units
     }
+}
+
+/// Whether a path has this extension.
+pub(crate) fn ends_in(path: &str, extension: &str) -> bool {
+    Path::new(path).extension().is_some_and(|found| found == extension)
 }
 
 /// The files of a unit: those of a bundle's folder, or a model and what it refers to; nothing if it is not there, `None` if a part of
