@@ -114,13 +114,26 @@ fn place() -> PathBuf {
     dir
 }
 
-/// A crate that depends on the library. It is a workspace of its own, though it lies below ours, and has the versions of ours.
+/// How our workspace is built for tests: the tables of its manifest that say so.
+fn profile() -> String {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let mut own = false;
+    let mut line_of = |line: &str| {
+        own = if line.starts_with('[') { line.starts_with("[profile.dev") } else { own };
+        own.then(|| format!("{line}\n"))
+    };
+    manifest.lines().filter_map(&mut line_of).collect()
+}
+
+/// A crate that depends on the library. It is a workspace of its own, though it lies below ours, and has the versions of ours. It is
+/// built as ours is, so that nothing is built twice.
 fn new_crate(dir: &Path) {
     let dir = dir.join("new-crate");
     fs::create_dir_all(dir.join("src")).unwrap();
     let library = root().join("crates/relayout");
     let manifest = format!(
-        "[package]\nname = \"new-crate\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n\n[dependencies]\nrelayout = {{ path = \"{}\" }}\n",
+        "[package]\nname = \"new-crate\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n\n{}\n[dependencies]\nrelayout = {{ path = \"{}\" }}\n",
+        profile(),
         library.display()
     );
     fs::write(dir.join("Cargo.toml"), manifest).unwrap();
@@ -136,9 +149,8 @@ fn bash(dir: &Path) -> Command {
     let mut bash = Command::new("bash");
     bash.args(["--norc", "--noprofile"]).current_dir(dir).env("PATH", path).env("LC_ALL", "C.UTF-8");
     bash.env("MANWIDTH", "100").env("MANPAGER", "cat").env("NO_COLOR", "1").env_remove("MANROFFOPT");
-    // The library is built as ours is, into the same folder.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    bash.env("CARGO_TARGET_DIR", target).env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only");
+    // The library is built into the same folder as ours.
+    bash.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap());
     for (name, value) in command().get_envs() {
         if let Some(value) = value {
             bash.env(name, value);
