@@ -3,7 +3,7 @@
 #![no_main]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
@@ -30,10 +30,9 @@ static BASES: LazyLock<[Base; 2]> = LazyLock::new(|| {
     [base("conv", conv), base("moves", moves)]
 });
 
-/// A bundle, of its own for this process, on a file system in memory if there is one.
+/// A bundle, of its own for this process. `tools/fuzz` names a folder in memory and removes it.
 fn base(name: &str, model: &'static [u8]) -> Base {
-    let memory = Path::new("/dev/shm");
-    let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    let parent = std::env::var_os("RELAYOUT_FUZZ_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
     let dir = parent.join(format!("relayout-fuzz-bundle-{name}-{}", std::process::id()));
     let model = Model::from_bytes(model.into(), None).expect("it is a model");
     let target = target("nhwc").expect("it is built in");
