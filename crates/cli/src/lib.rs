@@ -38,8 +38,8 @@ use terminal::Settings;
 
 /// Runs the program with these words, the first of which is its own name. Gives the exit status.
 ///
-/// To be called once in a process, which is to end with this status: how results are written is set for good, and the memory of the
-/// model is left to the system.
+/// To be called once in a process, which is to end with this status: how results are written and what signals do is set for good, and
+/// the memory of the model is left to the system.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     let words: Vec<OsString> = words.into_iter().collect();
     let args = match parse(&words) {
@@ -52,10 +52,24 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
         quiet: common.quiet,
         verbose: common.verbose,
     });
+    #[cfg(unix)]
+    if let Err(error) = relayout::fsio::mind_signals(lost) {
+        return Failure::model(format!("cannot listen to signals: {error}")).report();
+    }
     match carry_out(&args) {
         Ok(()) => 0,
         Err(failure) => failure.report(),
     }
+}
+
+/// A page of a mapped file can't be read any more: whoever needs it does not return.
+#[cfg(unix)]
+fn lost(file: Option<&std::path::Path>) {
+    let file = file.map_or_else(|| "a file".to_owned(), |path| path.display().to_string());
+    let why = "it was cut off while it was read, or its disk failed; try again when nothing writes to it";
+    let failure = Failure::model(format!("cannot read {file}: {why}"));
+    failure.tell();
+    std::process::exit(i32::from(failure.status()));
 }
 
 /// The arguments. What `--version` says is looked for only if it is asked for.

@@ -15,6 +15,7 @@
 //! - [`Staged`] writes a file beside its destination and renames it; [`Output`] does so for a text that is ready.
 //! - [`Place`] does the same for a folder.
 //! - [`Inside`] reads the files of a folder that a stranger made: it follows no link and leaves the folder in no other way.
+//! - [`mind_signals`] is for programs: it says which mapped file was cut off, and removes unfinished files when a signal ends the process.
 //!
 //! Absent: the permissions of a replaced file are not kept, and nothing is flushed to the disk unless the caller asks for it.
 
@@ -24,6 +25,9 @@ mod map;
 mod open;
 mod place;
 mod replace;
+#[cfg(unix)]
+mod signals;
+mod unfinished;
 
 pub use error::{Error, Result};
 pub use inside::{Inside, is_inside};
@@ -31,6 +35,8 @@ pub use map::Mapped;
 pub use open::{read, read_text};
 pub use place::{Place, PlaceError};
 pub use replace::{Destination, FileTarget, Output, Staged, destination, open_special, sync_folder};
+#[cfg(unix)]
+pub use signals::mind_signals;
 
 /// What names of unfinished files and folders begin with.
 const PREFIX: &str = ".relayout-";

@@ -1,4 +1,4 @@
-//! Files as bytes: mapped, not read. The only `unsafe` of this crate.
+//! Files as bytes: mapped, not read.
 //!
 //! A mapped file is an immutable `Bytes` whose slices keep the mapping alive. What this relies on, as every reader that maps
 //! does: nobody truncates or rewrites the file in place while it is open. A file that is replaced by a rename is safe: the
@@ -8,9 +8,11 @@
 //! No file stays open: a model may have its weights in thousands of files. A copy by the kernel opens the file again, and
 //! makes sure that it is still the one that was mapped.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 
@@ -53,7 +55,7 @@ impl Mapped {
     fn of(path: &Path, file: &File) -> Result<Self> {
         let failed = |source| Error::read(path, source);
         let identity = Identity::of(&file.metadata().map_err(failed)?);
-        let bytes = map(file).map_err(failed)?;
+        let bytes = map(path, file).map_err(failed)?;
         Ok(Self { path: path.to_owned(), bytes, identity })
     }
 
@@ -152,8 +154,45 @@ impl Identity {
     }
 }
 
+/// The mappings of this process: where each begins, its length, and its file.
+static MAPPINGS: Mutex<BTreeMap<usize, (usize, PathBuf)>> = Mutex::new(BTreeMap::new());
+
+/// The file that is mapped at an address.
+pub(crate) fn file_at(address: usize) -> Option<PathBuf> {
+    let mappings = MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    let (begin, (length, path)) = mappings.range(..=address).next_back()?;
+    // The system fills the last page up.
+    (address - begin < length.next_multiple_of(PAGE)).then(|| path.clone())
+}
+
+/// The largest page of the systems that there are.
+const PAGE: usize = 64 << 10;
+
+/// A mapping that is listed while it is there.
+struct Listed(memmap2::Mmap);
+
+impl Listed {
+    fn new(map: memmap2::Mmap, path: &Path) -> Self {
+        let mut mappings = MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner);
+        mappings.insert(map.as_ptr().addr(), (map.len(), path.to_owned()));
+        Self(map)
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0.as_ptr().addr());
+    }
+}
+
+impl AsRef<[u8]> for Listed {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 #[allow(unsafe_code, reason = "a mapping is shared with the file system, which the type system cannot see")]
-fn map(file: &File) -> io::Result<Bytes> {
+fn map(path: &Path, file: &File) -> io::Result<Bytes> {
     if file.metadata()?.len() == 0 {
         return Ok(Bytes::new());
     }
@@ -161,5 +200,5 @@ fn map(file: &File) -> io::Result<Bytes> {
     // rewrites the file meanwhile cannot be ruled out; it is the documented condition of this module and of `Mapped::bytes`,
     // and `Mapped::check` notices a breach afterwards.
     let map = unsafe { memmap2::Mmap::map(file)? };
-    Ok(Bytes::from_owner(map))
+    Ok(Bytes::from_owner(Listed::new(map, path)))
 }

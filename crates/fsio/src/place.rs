@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::PREFIX;
+use crate::unfinished::Unfinished;
 
 /// Gives a folder another name.
 type Rename<'r> = &'r dyn Fn(&Path, &Path) -> io::Result<()>;
@@ -83,8 +84,10 @@ impl Place {
     /// What `fill` answers, or [`PlaceError`].
     pub fn write<E: From<PlaceError>>(&self, fill: impl FnOnce(&Path) -> Result<(), E>) -> Result<(), E> {
         let failed = |e: io::Error| PlaceError::new(&self.said, e.to_string());
-        let fresh = self.beside().map_err(failed)?;
+        let (fresh, unfinished) = Unfinished::make(|| self.beside(), tempfile::TempDir::path).map_err(failed)?;
         fill(fresh.path())?;
+        // From here on it may be what was there before.
+        drop(unfinished);
         Ok(self.put(fresh.path(), &|from, to| fs::rename(from, to)).map_err(|why| PlaceError::new(&self.said, why))?)
     }
 

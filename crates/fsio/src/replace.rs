@@ -13,6 +13,7 @@ use tempfile::{Builder, NamedTempFile};
 use crate::PREFIX;
 use crate::error::{Error, Result};
 use crate::open::open_to_write;
+use crate::unfinished::Unfinished;
 
 /// Links that are followed one after the other; as many as the system follows.
 const MOST_LINKS: usize = 40;
@@ -88,6 +89,7 @@ pub fn open_special(path: &Path) -> Result<File> {
 pub struct Staged {
     temp: NamedTempFile,
     path: PathBuf,
+    unfinished: Unfinished,
 }
 
 impl Staged {
@@ -100,8 +102,9 @@ impl Staged {
         builder.prefix(PREFIX);
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let temp = builder.tempfile_in(folder_of(&path)).map_err(|source| Error::write(&path, source))?;
-        Ok(Self { temp, path })
+        let made = Unfinished::make(|| builder.tempfile_in(folder_of(&path)), NamedTempFile::path);
+        let (temp, unfinished) = made.map_err(|source| Error::write(&path, source))?;
+        Ok(Self { temp, path, unfinished })
     }
 
     /// The file, to be written.
@@ -145,7 +148,7 @@ impl Staged {
     /// # Errors
     /// [`Error::Write`]; what is there stays then.
     pub fn commit(self) -> Result<()> {
-        let Self { temp, path } = self;
+        let Self { temp, path, unfinished: _unfinished } = self;
         temp.persist(&path).map(drop).map_err(|error| Error::write(&path, error.error))
     }
 
@@ -154,7 +157,7 @@ impl Staged {
     /// # Errors
     /// [`Error::Write`], also if something is there.
     pub fn commit_new(self) -> Result<()> {
-        let Self { temp, path } = self;
+        let Self { temp, path, unfinished: _unfinished } = self;
         temp.persist_noclobber(&path).map(drop).map_err(|error| Error::write(&path, error.error))
     }
 }

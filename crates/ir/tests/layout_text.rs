@@ -34,6 +34,14 @@ fn each_name_is_its_general_form_and_prints_as_itself() {
 }
 
 #[test]
+fn a_scalar_has_a_general_form_that_reads_back() {
+    let scalar = Layout::row_major(0);
+    let general = scalar.general_form(&LayoutNames::default_for(0));
+    assert_eq!(general, "scalar");
+    assert_eq!(parse(&general), scalar);
+}
+
+#[test]
 fn weights_matrices_and_fields_print_with_their_own_letters() {
     let cases: &[(&str, LayoutNames, &str, &str)] = &[
         ("OIHW", LayoutNames::weights(4), "OIHW", "NCHW"),

@@ -38,6 +38,12 @@ const FREE: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
+fn nothing_is_reshaped_to_a_negative_extent() {
+    let refused = parse("NHWC").reshape(&dims("2,0,3,3"), &consts(&[0, -1]));
+    assert_eq!(refused, Err(Refusal::from(LayoutError::NegativeExtent { axis: 1, extent: -1 })));
+}
+
+#[test]
 fn reshapes_along_boundaries_are_spelled() {
     for (layout, from, to, expected) in FREE {
         let got = parse(layout).reshape(&dims(from), &dims(to));

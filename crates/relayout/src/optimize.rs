@@ -314,10 +314,21 @@ fn refuse_impossible(model: &Model, ir: &mut IrModel) -> Result<(), Error> {
     // Problems of inference are the pipeline's to report.
     let _ = infer_graph(&mut ir.graph, &mut ir.unknowns);
     let problems = impossible(&ir.graph);
-    if problems.is_empty() {
+    if problems.is_empty() || fits_written_out(model) {
         return Ok(());
     }
     Err(Error::Import { file: model.label(), source: ImportError { problems } })
+}
+
+/// Whether nothing is impossible once the calls of the model's functions are written out. What a call makes has the type that the
+/// file declares, which readers who look through functions do not rely on.
+fn fits_written_out(model: &Model) -> bool {
+    let inlined = Inlined::of(&model.file);
+    let fits = |mut ir: IrModel| {
+        let _ = infer_graph(&mut ir.graph, &mut ir.unknowns);
+        impossible(&ir.graph).is_empty()
+    };
+    !inlined.is_empty() && import_again(&inlined.file, &Payloads::new()).is_ok_and(fits)
 }
 
 fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {

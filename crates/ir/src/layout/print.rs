@@ -33,7 +33,7 @@ impl Layout {
     pub fn general_form(&self, names: &LayoutNames) -> String {
         let names = if names.fits(self.rank()) { names.clone() } else { LayoutNames::default_for(self.rank()) };
         let words: Vec<String> = self.factors().iter().map(|factor| self.word(factor, &names)).collect();
-        words.join(" ")
+        if words.is_empty() { "scalar".to_owned() } else { words.join(" ") }
     }
 
     fn word(&self, factor: &Factor, names: &LayoutNames) -> String {

@@ -37,6 +37,11 @@ impl Layout {
         }
         let is_empty = |shape: &[Dim]| shape.contains(&Dim::ZERO);
         if is_empty(from) || is_empty(to) {
+            for (axis, extent) in to.iter().enumerate() {
+                if let Some(extent) = extent.as_const().filter(|extent| *extent < 0) {
+                    return Err(LayoutError::NegativeExtent { axis, extent }.into());
+                }
+            }
             // There is no element to move.
             let same = is_empty(from) && is_empty(to);
             return if same { Ok(Layout::row_major(to.len())) } else { Err(element_count(from, to)) };

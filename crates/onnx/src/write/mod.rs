@@ -114,9 +114,11 @@ fn write_pair(
     let Destination::File(target) = destination(path)? else {
         return write_model_to(model, &mut open_special(path)?, options);
     };
+    // If the input was cut off, writing its bytes fails; the output is not to blame.
+    let blame = |error: Error| check_unchanged(options).err().unwrap_or(error);
     let (mut plan, mut sizer) = Plan::for_file(model, &target, options)?;
     let mut stats = WriteStats::default();
-    let data = write_data(&plan, &target, options, &mut stats)?;
+    let data = write_data(&plan, &target, options, &mut stats).map_err(blame)?;
     let data = pair::place(data, &mut plan, &target)?;
     if plan.has_data() {
         sizer = Sizer::of(model, &plan)?;
@@ -128,7 +130,7 @@ fn write_pair(
 
     let mut staged = Staged::new(target.path.clone())?;
     let name = staged.path().display().to_string();
-    let (written, copied) = emit(model, &plan, sizer, Out::file(staged.file(), name, options.input))?;
+    let (written, copied) = emit(model, &plan, sizer, Out::file(staged.file(), name, options.input)).map_err(blame)?;
     stats.model_bytes = written;
     stats.copied_bytes += copied;
     if options.sync {
@@ -152,7 +154,8 @@ fn check_unchanged(options: &WriteOptions<'_>) -> Result<()> {
 /// Writes `model` to a stream. External data that is present goes into the model; a model of more than 2 GiB is an error.
 pub fn write_model_to(model: &ModelProto, out: &mut dyn Write, options: &WriteOptions<'_>) -> Result<WriteStats> {
     let (plan, sizer) = Plan::for_stream(model, options)?;
-    let (model_bytes, _) = emit(model, &plan, sizer, Out::stream(out, "the output".to_owned()))?;
+    let written = emit(model, &plan, sizer, Out::stream(out, "the output".to_owned()));
+    let (model_bytes, _) = written.map_err(|error| check_unchanged(options).err().unwrap_or(error))?;
     check_unchanged(options)?;
     Ok(WriteStats { model_bytes, ..WriteStats::default() })
 }

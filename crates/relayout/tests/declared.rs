@@ -1,0 +1,98 @@
+//! Models that declare what they do not compute, which readers let pass: what is made of them can be optimized again.
+
+use prost::Message as _;
+use relayout::{Model, Options, optimize, target};
+use relayout_onnx::proto::{
+    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorShapeProto, TypeProto,
+    ValueInfoProto, tensor_shape_proto, type_proto,
+};
+
+fn node(op: &str, domain: &str, input: &str, output: &str, perm: Option<[i64; 4]>) -> NodeProto {
+    let attribute = |ints: [i64; 4]| {
+        let name = Some("perm".to_owned());
+        AttributeProto { name, r#type: Some(7), ints: ints.to_vec(), ..AttributeProto::default() }
+    };
+    NodeProto {
+        op_type: Some(op.to_owned()),
+        domain: Some(domain.to_owned()),
+        input: vec![input.to_owned()],
+        output: vec![output.to_owned()],
+        attribute: perm.map(attribute).into_iter().collect(),
+        ..NodeProto::default()
+    }
+}
+
+fn port(name: &str, shape: &[i64]) -> ValueInfoProto {
+    let dim = |&n: &i64| {
+        let value = Some(tensor_shape_proto::dimension::Value::DimValue(n));
+        tensor_shape_proto::Dimension { value, denotation: None }
+    };
+    let shape = Some(TensorShapeProto { dim: shape.iter().map(dim).collect() });
+    let tensor = type_proto::Tensor { elem_type: Some(1), shape };
+    let ty = TypeProto { value: Some(type_proto::Value::TensorType(tensor)), denotation: None };
+    ValueInfoProto { name: Some(name.to_owned()), r#type: Some(ty), ..ValueInfoProto::default() }
+}
+
+/// Two Transposes around the call of a function that is a Relu; `y` has the shape that is declared for it, or another.
+fn around_a_call(y: &[i64]) -> Vec<u8> {
+    let imports = |domains: &[&str]| -> Vec<OperatorSetIdProto> {
+        let import = |domain: &&str| OperatorSetIdProto {
+            domain: Some((*domain).to_owned()),
+            version: Some(if domain.is_empty() { 13 } else { 1 }),
+        };
+        domains.iter().map(import).collect()
+    };
+    let function = FunctionProto {
+        name: Some("both".to_owned()),
+        domain: Some("local".to_owned()),
+        input: vec!["a".to_owned()],
+        output: vec!["b".to_owned()],
+        node: vec![node("Relu", "", "a", "b", None)],
+        opset_import: imports(&[""]),
+        ..FunctionProto::default()
+    };
+    let graph = GraphProto {
+        name: Some("g".to_owned()),
+        node: vec![
+            node("Transpose", "", "x", "t", Some([0, 2, 3, 1])),
+            node("both", "local", "t", "a", None),
+            node("Transpose", "", "a", "y", Some([0, 3, 1, 2])),
+        ],
+        input: vec![port("x", &[2, 3, 4, 5])],
+        output: vec![port("y", y), port("a", &[2, 4, 5, 3])],
+        ..GraphProto::default()
+    };
+    let model = ModelProto {
+        ir_version: Some(8),
+        graph: Some(graph),
+        functions: vec![function],
+        opset_import: imports(&["", "local"]),
+        ..ModelProto::default()
+    };
+    model.encode_to_vec()
+}
+
+fn optimized(bytes: &[u8]) -> Result<Vec<u8>, relayout::Error> {
+    let model = Model::from_bytes(bytes.to_vec().into(), None)?;
+    let onnx = target("onnx").expect("it is built in");
+    optimize(&model, onnx.as_ref(), &Options::default())?.to_bytes()
+}
+
+#[test]
+fn what_a_call_makes_may_be_declared_with_another_rank() {
+    for declared in [&[2, 3, 4, 5][..], &[2, 4, 5]] {
+        let before = around_a_call(declared);
+        let once = optimized(&before).expect("readers let it pass");
+        assert!(once != before, "a Transpose goes");
+        assert!(optimized(&once).expect("the result is a model") == once, "nothing changes again");
+    }
+}
+
+#[test]
+fn a_permutation_that_fits_nowhere_is_still_refused() {
+    let mut model = ModelProto::decode(&*around_a_call(&[2, 3, 4, 5])).expect("it is a model");
+    let graph = model.graph.as_mut().expect("it has a graph");
+    graph.node[2].attribute[0].ints.pop();
+    let refused = optimized(&model.encode_to_vec()).expect_err("`a` has four axes");
+    assert!(refused.to_string().contains("no permutation of 4 axes"), "{refused}");
+}
