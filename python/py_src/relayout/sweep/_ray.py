@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from .._errors import OptionError
 from ._workers import Answer, LocalWorker, Task, Worker, WorkerDied
 
 
@@ -29,11 +30,11 @@ class RayWorker:
         actor = self._actor = self._actor or self._remote.remote(self._threads)
         try:
             return dict(self._ray.get(actor.run.remote(task)))
-        except WorkerDied:
+        except (WorkerDied, self._ray.exceptions.RayTaskError):
             raise
-        except (self._ray.exceptions.RayActorError, self._ray.exceptions.WorkerCrashedError) as error:
+        except self._ray.exceptions.RayError as error:
             self._actor = None
-            raise WorkerDied("its worker of Ray was killed") from error
+            raise WorkerDied(f"its worker of Ray was lost: {str(error).partition(chr(10))[0]}") from error
 
     def close(self) -> None:
         """Ends the actor, and what it watches."""
@@ -51,10 +52,27 @@ def cluster(address: str, jobs: int | None) -> Iterator[list[Worker]]:
         raise ImportError("a sweep on a cluster needs Ray: pip install relayout[ray]") from error
     started = not ray.is_initialized()
     if started:
-        how: dict[str, Any] = {"num_cpus": jobs} if address == "local" else {}
-        ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="error", **how)
+        _check_it_answers(address)
+        how: dict[str, Any] = {"num_cpus": jobs, "include_dashboard": False} if address == "local" else {}
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="error", **how)
+        except (ConnectionError, ValueError) as error:
+            raise OptionError(f"ray: no cluster at {address}: {error}") from error
     try:
         yield [RayWorker(1) for _ in range(jobs or max(int(ray.cluster_resources().get("CPU", 1)), 1))]
     finally:
         if started:
             ray.shutdown()
+
+
+def _check_it_answers(address: str) -> None:
+    """That something listens at HOST:PORT or ray://HOST:PORT: Ray itself waits for minutes."""
+    import socket
+
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if not (colon and port.isdigit()):
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    except OSError as error:
+        raise OptionError(f"ray: no cluster at {address}: {error}") from error

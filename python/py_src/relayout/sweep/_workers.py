@@ -115,6 +115,8 @@ def run_all(tasks: Iterable[Task], workers: list[Worker], retries: int) -> Itera
         except BaseException as error:
             done.put(error)
         finally:
+            # Another one may wait for its place on the machine.
+            worker.close()
             done.put(None)
 
     threads = [threading.Thread(target=loop, args=[worker], daemon=True) for worker in workers]
