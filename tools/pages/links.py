@@ -1,0 +1,53 @@
+"""Hooks of mkdocs: links that lead out of docs/, and the page of the Python API.
+
+In a checkout ``../crates/capi/install.sh`` leads to the file. On the site it leads to a copy below ``source/``, which is plain text. A
+link to a file that is not there is left as it is, and mkdocs reports it. Links below ``api/`` lead to what other tools write.
+"""
+
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parents[2]
+#: A link of Markdown to something beside the folder docs, without what follows a #.
+OUT = re.compile(r"\]\(\.\./([^)#\s]+)(#[^)\s]*)?\)")
+
+
+#: The page of the Python API, which mkdocstrings fills.
+PYTHON = """# API of Python
+
+::: relayout
+    options:
+      show_root_heading: false
+
+::: relayout.sweep
+
+::: relayout.ir_pass
+
+::: relayout.olive
+"""
+
+
+def on_files(files, config):
+    files.append(File.generated(config, "api/python.md", content=PYTHON))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    def link(match):
+        source = ROOT / match[1]
+        if not source.is_file():
+            return match[0]
+        place = f"source/{match[1]}.txt"
+        if files.get_file_from_path(place) is None:
+            files.append(File.generated(config, place, content=source.read_bytes()))
+        return f"]({quote(place)})"
+
+    return OUT.sub(link, markdown)
+
+
+def on_page_content(html, page, config, files):
+    """Docstrings name functions as ``:func:`relayout.optimize```; the page shows the name."""
+    return re.sub(r":(?:func|class|attr|meth):<code>", "<code>", html)
