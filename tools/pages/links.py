@@ -46,8 +46,3 @@ def on_page_markdown(markdown, page, config, files):
         return f"]({quote(place)})"
 
     return OUT.sub(link, markdown)
-
-
-def on_page_content(html, page, config, files):
-    """Docstrings name functions as ``:func:`relayout.optimize```; the page shows the name."""
-    return re.sub(r":(?:func|class|attr|meth):<code>", "<code>", html)
