@@ -184,16 +184,27 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
         pipeline.ends = wishes.resolve(&typed.graph, target, &records)?;
     }
     let mut first = run(&mut source.ir, target, &pipeline)?;
+    let metadata = metadata(target);
+    let writing =
+        ExportOptions { metadata: &metadata, calls_functions: target.capabilities().calls_functions, describes: false };
+    let mut exported = source.export(&writing)?;
+    if first.spelled > 0 {
+        // Whether there was anything else to do.
+        let mut kept = Source::of(&model.file, &Payloads::new(), || Ok(model.ir.clone()))?;
+        pipeline.keeps_spelling = true;
+        let outcome = run(&mut kept.ir, target, &pipeline)?;
+        pipeline.keeps_spelling = false;
+        let as_it_was = kept.export(&writing)?;
+        if !as_it_was.changed {
+            (source, first, exported) = (kept, outcome, as_it_was);
+        }
+    }
     let printed = first.printed.take();
     let mut report = report_of(model, target, &first);
     report.notes.append(&mut source.notes);
     report.io = wishes.records(&records, &first.ends)?;
     report.notes.extend(unread);
-    let metadata = metadata(target);
     let mut result: Option<Exported> = None;
-    let writing =
-        ExportOptions { metadata: &metadata, calls_functions: target.capabilities().calls_functions, describes: false };
-    let mut exported = source.export(&writing)?;
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
     let mut last = first;
     // What the dialect of another target says can't be decided again.
@@ -280,6 +291,8 @@ impl Source {
 pub fn optimize_graph(graph: Graph, target: &dyn Target, options: &Options) -> Result<(Graph, Report), Error> {
     let mut model = IrModel { graph, ..IrModel::default() };
     let mut pipeline = options.pipeline(target)?;
+    // That is for those who load a file.
+    pipeline.keeps_spelling = true;
     pipeline.ends = options.wishes().resolve(&model.graph, target, &[])?;
     let outcome = run(&mut model, target, &pipeline)?;
     Ok((model.graph, report_of_graph(target, outcome, options)?))

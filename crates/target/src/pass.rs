@@ -179,6 +179,8 @@ pub struct PassReport {
     pub notes: Vec<String>,
     /// Per graph: what rules took away or wrote in another form, by the rule's name.
     pub rules: Vec<BTreeMap<String, usize>>,
+    /// Nodes whose operands were written in another way, for the sake of those who load the result. That alone is no gain.
+    pub spelled: usize,
 }
 
 /// What a pass works with, beside the graph.
