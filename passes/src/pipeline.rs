@@ -154,9 +154,11 @@ impl Step<'static> {
     pub(crate) const fn model(is: Declared, run: fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError>) -> Self {
         Step { is, run: StepRun::Model(run) }
     }
+}
 
+impl<'t> Step<'t> {
     /// A pass of the engine's own, of each graph by itself.
-    pub(crate) const fn each_graph(is: Declared, run: EachGraph<'static>) -> Self {
+    pub(crate) const fn each_graph(is: Declared, run: EachGraph<'t>) -> Self {
         Step { is, run: StepRun::EachGraph(run) }
     }
 }

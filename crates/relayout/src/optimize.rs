@@ -16,7 +16,7 @@ use relayout_onnx::write::{Parts, Payloads, WriteOptions, copy_unchanged, split_
 use relayout_passes::pipeline::{Outcome, PipelineOptions, Progress, Watch, run, steps};
 use relayout_passes::report::{GraphRecord, Traffic};
 use relayout_target::hints::Size;
-use relayout_target::{Numerics, Rule, Target};
+use relayout_target::{Equation, Numerics, Rule, Target};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -141,6 +141,14 @@ pub fn rules(target: &dyn Target) -> Vec<&'static Rule> {
     relayout_passes::pipeline::rules(target)
 }
 
+/// The equations by which pieces of several nodes are recognized for a target.
+///
+/// # Errors
+/// [`Error::Pass`] if one of the target's own is no equation.
+pub fn equations(target: &dyn Target) -> Result<Vec<Equation>, Error> {
+    Ok(relayout_passes::forms::equations(target)?)
+}
+
 /// What [`optimize`] made. It keeps the file of the model, and needs nothing else of it.
 #[derive(Debug)]
 pub struct Optimized {
@@ -176,29 +184,16 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     if is_settled(model, target, wishes, &records)? {
         return Ok(settled(model, target, records));
     }
-    let mut source = Source::of(&model.file, &Payloads::new(), || Ok(model.ir.clone()))?;
-    if !wishes.is_empty() {
-        // Types of outputs have to be known; problems of inference are the pipeline's to report.
-        let mut typed = source.ir.clone();
-        let _ = infer_graph(&mut typed.graph, &mut typed.unknowns);
-        pipeline.ends = wishes.resolve(&typed.graph, target, &records)?;
-    }
-    let mut first = run(&mut source.ir, target, &pipeline)?;
     let metadata = metadata(target);
     let writing =
         ExportOptions { metadata: &metadata, calls_functions: target.capabilities().calls_functions, describes: false };
-    let mut exported = source.export(&writing)?;
-    if first.spelled > 0 {
-        // Whether there was anything else to do.
-        let mut kept = Source::of(&model.file, &Payloads::new(), || Ok(model.ir.clone()))?;
-        pipeline.keeps_spelling = true;
-        let outcome = run(&mut kept.ir, target, &pipeline)?;
-        pipeline.keeps_spelling = false;
-        let as_it_was = kept.export(&writing)?;
-        if !as_it_was.changed {
-            (source, first, exported) = (kept, outcome, as_it_was);
-        }
+    if !wishes.is_empty() {
+        // Types of outputs have to be known; problems of inference are the pipeline's to report.
+        let mut typed = Source::of_file(model)?.ir;
+        let _ = infer_graph(&mut typed.graph, &mut typed.unknowns);
+        pipeline.ends = wishes.resolve(&typed.graph, target, &records)?;
     }
+    let (mut source, mut first, mut exported) = first_round(model, target, &pipeline, &writing)?;
     let printed = first.printed.take();
     let mut report = report_of(model, target, &first);
     report.notes.append(&mut source.notes);
@@ -240,6 +235,31 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     Ok(Optimized { input, result, report, printed, source, calls_functions: can.calls_functions, bundles: can.bundles })
 }
 
+/// What the first round makes of a model. Where nothing was to be done but to write operands in another way, that is undone.
+fn first_round(
+    model: &Model,
+    target: &dyn Target,
+    pipeline: &PipelineOptions,
+    writing: &ExportOptions<'_>,
+) -> Result<(Source, Outcome, Exported), Error> {
+    let round = |options: &PipelineOptions| {
+        let mut source = Source::of_file(model)?;
+        let outcome = run(&mut source.ir, target, options)?;
+        let exported = source.export(writing)?;
+        Ok::<_, Error>((source, outcome, exported))
+    };
+    let first = round(pipeline)?;
+    if first.1.spelled > 0 {
+        let mut keeps = pipeline.clone();
+        keeps.keeps_spelling = true;
+        let kept = round(&keeps)?;
+        if !kept.2.changed {
+            return Ok(kept);
+        }
+    }
+    Ok(first)
+}
+
 /// What one round starts from: the model, with the calls of its own functions written out.
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -253,6 +273,11 @@ impl Source {
     /// A model as the first round sees it.
     pub(crate) fn of_model(model: &Model) -> Result<Source, Error> {
         refuse_impossible(model, &mut model.ir.clone())?;
+        Source::of_file(model)
+    }
+
+    /// The same of one that is known to be possible.
+    fn of_file(model: &Model) -> Result<Source, Error> {
         Source::of(&model.file, &Payloads::new(), || Ok(model.ir.clone()))
     }
 

@@ -282,6 +282,14 @@ pub enum PassError {
         /// How many there are.
         count: usize,
     },
+    /// An equation of a target is none.
+    #[error("target {target}: {why}")]
+    Equation {
+        /// The target.
+        target: String,
+        /// What is wrong.
+        why: String,
+    },
     /// A pass needs what no pass before it gives, or passes wait for each other.
     #[error("the passes of target {target} can't be put in order: {why}")]
     Order {
