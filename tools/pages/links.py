@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: links that lead out of docs/, and the page of the Python API.
+"""Hooks of mkdocs: the navigation, links that lead out of docs/, and the page of the Python API.
 
 In a checkout ``../crates/capi/install.sh`` leads to the file. On the site it leads to a copy below ``source/``, which is plain text. A
 link to a file that is not there is left as it is, and mkdocs reports it. Links below ``api/`` lead to what other tools write.
@@ -28,6 +28,15 @@ PYTHON = """# API of Python
 
 ::: relayout.olive
 """
+
+
+def on_config(config):
+    """Pages that the navigation does not name stand at its end."""
+    named = str(config.nav)
+    rest = [page.name for page in sorted(Path(config.docs_dir).glob("*.md")) if f"'{page.name}'" not in named]
+    if rest:
+        config.nav.append({"More": rest})
+    return config
 
 
 def on_files(files, config):

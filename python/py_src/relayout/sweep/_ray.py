@@ -45,7 +45,7 @@ class RayWorker:
 
 @contextmanager
 def cluster(address: str, jobs: int | None) -> Iterator[list[Worker]]:
-    """Workers of a cluster: of the one at an address, or of one on this machine for ``local``. As many as it has CPUs if nothing is said."""
+    """Workers of a cluster: of the one at an address, or of one on this machine for ``local``. One for each of its CPUs if nothing is said."""
     try:
         import ray
     except ImportError as error:

@@ -1,8 +1,8 @@
 """The program that starts a process for each model and watches it: ``python -m relayout.sweep._watch``.
 
-It reads tasks from stdin and writes answers to stdout, a JSON object in a line each. It imports what the work needs and does nothing else, so
-that it has one thread and few pages; each task runs in a fork of it. The fork dies when this program does, and this program kills the
-fork and ends when its stdin is closed.
+It reads tasks from stdin and writes answers to stdout, a JSON object in a line each. It imports what the work needs and does nothing
+else, so that it has one thread and few pages; each task runs in a fork of it. The fork dies when this program does. When its stdin is
+closed, this program kills the fork and ends.
 """
 
 from __future__ import annotations
