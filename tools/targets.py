@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Check what the targets of domain `relayout` make of a corpus, in a stock ONNX Runtime, which inlines the functions.
+"""Check what the targets of domain `relayout` and target `ort-nhwc` make of a corpus, in a stock ONNX Runtime, which inlines functions.
 
     python tools/targets.py --corpus FOLDER --work FOLDER [--bin target/release/relayout] [--targets nhwc,..] [--models a,b | --core]
 
@@ -33,7 +33,7 @@ import onnxruntime as ort
 
 from fusions import hydrated, hydrater
 
-TARGETS = ["nhwc", "cuda-tensorcore", "x86-avx512", "x86-avx2", "arm-neon", "cuda-dp4a"]
+TARGETS = ["nhwc", "ort-nhwc", "cuda-tensorcore", "x86-avx512", "x86-avx2", "arm-neon", "cuda-dp4a"]
 LEVELS = ["ORT_DISABLE_ALL", "ORT_ENABLE_ALL"]
 SEEDS = (0, 1)
 # Operand that is the filters.

@@ -14,6 +14,9 @@ pub(crate) fn audit(a: &args::Audit) -> Result<(), Failure> {
     if is_stdio(&a.model) && a.other.as_deref().is_some_and(is_stdio) {
         return Err(Failure::usage("only one of the models can come from stdin"));
     }
+    if let Some(provider) = &a.provider {
+        return on_device(a, provider);
+    }
     let target = target(&a.decide)?;
     let options = options(&a.decide);
     let paths: Vec<&Path> = std::iter::once(a.model.as_path()).chain(a.other.as_deref()).collect();
@@ -51,6 +54,16 @@ pub(crate) fn audit(a: &args::Audit) -> Result<(), Failure> {
         }
     }
     if above.is_empty() { Ok(()) } else { Err(Failure::Check(above.join("; "))) }
+}
+
+/// `relayout audit --provider`
+fn on_device(a: &args::Audit, provider: &str) -> Result<(), Failure> {
+    let provider = &relayout::targets::Provider::of(provider).map_err(|e| Failure::usage(e.to_string()))?;
+    let model = open(&a.model)?;
+    let progress = Progress::start(format!("looking at {}", a.model.display()));
+    let audit = relayout::audit_device(&model, provider, &options(&a.decide)).map_err(of_library)?;
+    drop(progress);
+    if json() { say_json(&audit) } else { say(audit.explain().trim_end()) }
 }
 
 /// `relayout check-certificate`

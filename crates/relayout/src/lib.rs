@@ -44,6 +44,7 @@
 pub mod audit;
 pub mod builder;
 pub mod certificate;
+mod device;
 mod error;
 #[cfg(any(feature = "onnx-protobuf", feature = "prost"))]
 mod interop;
@@ -59,6 +60,7 @@ pub mod why;
 pub use audit::{Audit, audit};
 pub use builder::{BuildError, GraphBuilder};
 pub use certificate::{certify, check_certificate};
+pub use device::{DeviceAudit, OnDevice, audit_device};
 pub use error::Error;
 pub use io::IoLayout;
 pub use kernels::kernels;

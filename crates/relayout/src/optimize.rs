@@ -1,5 +1,6 @@
 //! `optimize` takes a model and returns a model and a report.
 
+use crate::device::gains_nothing;
 use crate::error::Error;
 use crate::io::{IoLayout, IoRecord, Wishes, declare, records_of};
 use crate::made_for::{is_settled, metadata};
@@ -220,6 +221,9 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     if exported.changed {
         result = Some(exported);
     }
+    if let Some(kept) = kept_as_it_is(model, target, options, result.as_ref())? {
+        return Ok(Optimized { printed, ..kept });
+    }
     report.changed = result.is_some();
     report.after = traffic(&last, GraphRecord::after);
     report.graphs = last.graphs;
@@ -227,6 +231,23 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     let can = target.capabilities();
     let input = Arc::clone(&model.file);
     Ok(Optimized { input, result, report, printed, source, calls_functions: can.calls_functions, bundles: can.bundles })
+}
+
+/// A model that is left as it is, because its runtime makes as much of it by itself.
+fn kept_as_it_is(
+    model: &Model,
+    target: &dyn Target,
+    options: &Options,
+    result: Option<&Exported>,
+) -> Result<Option<Optimized>, Error> {
+    let Some(result) = result.filter(|_| options.wishes().is_empty()) else { return Ok(None) };
+    if !gains_nothing(model, &result.proto, &result.payloads, target, &options.dims)? {
+        return Ok(None);
+    }
+    let mut kept = settled(model, target, Vec::new());
+    kept.report.settled = false;
+    kept.report.notes.push("left as it is: the runtime leaves no more Transposes of it on the device".to_owned());
+    Ok(Some(kept))
 }
 
 /// What one round starts from: the model, with the calls of its own functions written out.

@@ -33,6 +33,13 @@ pub(super) fn raise(graph: &Graph, n: NodeId, block: u64) -> Option<Raise> {
     whole.then(|| Raise { before, op: GroupNorm::op(), attrs: norm.attrs(), operands: operands.to_vec() })
 }
 
+/// The normalization of the three nodes that exporters write, whose last one this is.
+pub(crate) fn raise_exported(graph: &Graph, n: NodeId) -> Option<Raise> {
+    let reshapes = graph.node(n).onnx() == Some("Reshape");
+    let Found { before, norm, operands } = if reshapes { exported(graph, n)? } else { return None };
+    Some(Raise { before, op: GroupNorm::op(), attrs: norm.attrs(), operands: operands.to_vec() })
+}
+
 fn find(graph: &Graph, n: NodeId) -> Option<Found> {
     match graph.node(n).onnx()? {
         "Reshape" => exported(graph, n),
