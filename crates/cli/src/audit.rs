@@ -14,7 +14,7 @@ pub(crate) fn audit(a: &args::Audit) -> Result<(), Failure> {
     if is_stdio(&a.model) && a.other.as_deref().is_some_and(is_stdio) {
         return Err(Failure::usage("only one of the models can come from stdin"));
     }
-    if let Some(provider) = &a.provider {
+    if let Some(provider) = &a.decide.provider {
         return on_device(a, provider);
     }
     let target = target(&a.decide)?;
@@ -58,7 +58,11 @@ pub(crate) fn audit(a: &args::Audit) -> Result<(), Failure> {
 
 /// `relayout audit --provider`
 fn on_device(a: &args::Audit, provider: &str) -> Result<(), Failure> {
-    let provider = &relayout::targets::Provider::of(provider).map_err(|e| Failure::usage(e.to_string()))?;
+    if a.other.is_some() || a.fail_above.is_some() {
+        return Err(Failure::usage("with --provider, audit takes one model and no --fail-above"));
+    }
+    target(&a.decide)?;
+    let provider = &relayout::targets::Provider::of(provider).map_err(Failure::usage)?;
     let model = open(&a.model)?;
     let progress = Progress::start(format!("looking at {}", a.model.display()));
     let audit = relayout::audit_device(&model, provider, &options(&a.decide)).map_err(of_library)?;

@@ -11,7 +11,7 @@ use relayout::ir::op::{Description, describe};
 use relayout::ir::text::GraphJson;
 use relayout::targets::gpu::GpuCosts;
 use relayout::targets::measured::MeasuredCosts;
-use relayout::targets::{BUILTIN, Block, FunctionTarget, OrtCpu};
+use relayout::targets::{BUILTIN, Block, FunctionTarget, OrtCpu, OrtNhwc, Provider};
 use relayout::{Model, Numerics, Optimized, Options, Target, optimize as optimize_model};
 use relayout_verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
 use std::io::{Read, stdin};
@@ -276,6 +276,13 @@ fn asked_target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
         let asked = a.target_file.as_ref().map_or_else(|| a.target.clone(), |path| path.display().to_string());
         let whose = if *option == "--costs" { "targets `ort-cpu` and `cuda-tensorcore`" } else { "target `ort-cpu`" };
         return Err(Failure::usage(format!("{option} is an option of {whose}, not of `{asked}`")));
+    }
+    if let Some(provider) = &a.provider {
+        // `onnx` is what nobody asked for.
+        if !["onnx", "ort-nhwc"].contains(&a.target.as_str()) {
+            return Err(Failure::usage(format!("--provider is an option of target `ort-nhwc`, not of `{}`", a.target)));
+        }
+        return Ok(Box::new(OrtNhwc::of(Provider::of(provider).map_err(Failure::usage)?)));
     }
     if let (Some(path), true) = (&a.costs, gpu) {
         let costs = GpuCosts::parse(&path.display().to_string(), &costs_text(path)?).map_err(Failure::model)?;

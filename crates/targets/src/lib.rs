@@ -31,6 +31,7 @@ pub mod ort_nhwc;
 pub use functions::{FunctionTarget, gpu};
 pub use onnx::DataTarget;
 pub use ort_cpu::{Block, OrtCpu};
+pub use ort_nhwc::providers::PROVIDERS;
 pub use ort_nhwc::{OrtNhwc, Provider};
 
 use relayout_target::Target;

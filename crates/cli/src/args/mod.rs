@@ -157,6 +157,11 @@ pub(crate) struct Decide {
     /// For target ort-cpu: leave out the guard that makes a file fail on hosts of another block, where it computes wrong numbers
     #[arg(long)]
     pub(crate) no_guard: bool,
+
+    /// For target ort-nhwc, which it implies: the execution provider of ONNX Runtime; by default qnn. `audit` then says what runs on
+    /// its device
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(relayout::targets::PROVIDERS), conflicts_with = "target_file")]
+    pub(crate) provider: Option<String>,
 }
 
 /// How you feed and take what goes in and comes out.

@@ -141,11 +141,6 @@ pub(crate) struct Audit {
     #[command(flatten)]
     pub(crate) decide: Decide,
 
-    /// Say what an execution provider of ONNX Runtime leaves of the Transposes on its device, and what target `ort-nhwc` would make of
-    /// them: qnn
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["other", "fail_above"])]
-    pub(crate) provider: Option<String>,
-
     /// End with status 3 if what is predicted lies more than so many percent above the floor
     #[arg(long, value_name = "PCT", value_parser = percent)]
     pub(crate) fail_above: Option<f64>,

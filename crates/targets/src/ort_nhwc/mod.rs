@@ -109,6 +109,10 @@ impl Target for OrtNhwc {
         &self.passes
     }
 
+    fn metadata(&self) -> Vec<(String, String)> {
+        vec![("relayout.provider".to_owned(), self.rates.provider.name.clone())]
+    }
+
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
         let node = query.graph.node(query.node);
         let turned =

@@ -6,8 +6,19 @@
 use crate::TargetError;
 use serde::Deserialize;
 
-/// The data files, by name.
-const FILES: &[(&str, &str)] = &[("qnn", include_str!("providers/qnn.toml"))];
+/// Names of the execution providers that there is data of.
+pub const PROVIDERS: &[&str] = &["qnn", "webgpu", "xnnpack", "cuda"];
+
+/// The data of a provider.
+fn text_of(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "qnn" => include_str!("providers/qnn.toml"),
+        "webgpu" => include_str!("providers/webgpu.toml"),
+        "xnnpack" => include_str!("providers/xnnpack.toml"),
+        "cuda" => include_str!("providers/cuda.toml"),
+        _ => return None,
+    })
+}
 
 /// An execution provider that wants channels last, as some version of ONNX Runtime serves it.
 #[derive(Clone, Debug, Deserialize)]
@@ -47,6 +58,10 @@ pub struct Device {
 #[serde(deny_unknown_fields)]
 struct Version {
     since: String,
+    /// Whether Transposes move through Reshapes that split axes, and through Gathers of one element.
+    splits: bool,
+    /// Whether they move through Reshapes that make rows and columns one axis, or that one rows and columns.
+    flattens: bool,
     nhwc: Vec<String>,
     innermost: Vec<String>,
 }
@@ -58,10 +73,8 @@ impl Provider {
     /// [`TargetError::Malformed`] with the names that there are, or with what is wrong in the data.
     pub fn of(name: &str) -> Result<Provider, TargetError> {
         let malformed = |why: String| TargetError::Malformed { name: name.to_owned(), why };
-        let text = FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
-        let known = || FILES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        Provider::parse(text.ok_or_else(|| malformed(format!("no such provider; there is data of {}", known())))?)
-            .map_err(malformed)
+        let known = || format!("there is no provider of this name; the known ones are {}", PROVIDERS.join(", "));
+        Provider::parse(text_of(name).ok_or_else(|| malformed(known()))?).map_err(malformed)
     }
 
     fn parse(text: &str) -> Result<Provider, String> {
@@ -87,6 +100,16 @@ impl Provider {
         self.newest().is_some_and(|version| version.innermost.iter().any(|known| known == op))
     }
 
+    /// Whether the runtime moves Transposes through Reshapes that split axes, and through Gathers of one element.
+    pub(super) fn splits(&self) -> bool {
+        self.newest().is_some_and(|version| version.splits)
+    }
+
+    /// Whether the runtime moves them through Reshapes between rows and columns and one axis.
+    pub(super) fn flattens(&self) -> bool {
+        self.newest().is_some_and(|version| version.flattens)
+    }
+
     /// The first version of ONNX Runtime for which the data holds.
     pub fn since(&self) -> &str {
         self.newest().map_or("", |version| &version.since)
@@ -95,5 +118,33 @@ impl Provider {
     /// Nanoseconds of a Transpose of so many elements.
     pub fn transpose_ns(&self, elements: u64) -> u64 {
         self.device.node_ns.saturating_add(elements.div_ceil(self.device.elements_per_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_provider_reads_under_its_own_name_and_wraps_convolutions() {
+        for name in PROVIDERS {
+            let provider = Provider::of(name).unwrap();
+            assert_eq!(provider.name, *name);
+            assert!(provider.wraps("Conv") && !provider.wraps("MatMul"), "{name}");
+            assert!(provider.transpose_ns(1 << 20) > provider.transpose_ns(1), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_provider_is_told_what_there_is() {
+        let error = Provider::of("tpu").map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("tpu") && error.contains("webgpu"), "{error}");
+    }
+
+    #[test]
+    fn data_without_versions_or_with_an_unknown_key_is_refused() {
+        let text = text_of("qnn").unwrap();
+        assert!(Provider::parse(&text.replace("elements_per_ns = 2", "elements_per_ns = 0")).is_err());
+        assert!(Provider::parse(&format!("speed = 3\n{text}")).is_err_and(|why| why.contains("speed")));
     }
 }

@@ -9,16 +9,17 @@ mod push;
 
 use super::Provider;
 use net::Net;
-use push::{When, push, turn};
+use push::{Rules, When, push, turn};
 use relayout_ir::graph::Graph;
 use relayout_target::{DeviceMoves, Sizes};
 
 /// Predicts what runs of a model. Its bodies run on the host. Types have to be inferred.
 pub fn predict(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> DeviceMoves {
     let mut net = Net::of(graph, sizes);
-    push(&mut net, When::Loaded);
+    let rules = |when| Rules { when, splits: provider.splits(), flattens: provider.flattens() };
+    push(&mut net, rules(When::Loaded));
     wrap(&mut net, provider);
-    push(&mut net, When::Wrapped);
+    push(&mut net, rules(When::Wrapped));
     count(&net, provider)
 }
 

@@ -4,6 +4,16 @@ use super::net::{N, Net, Node, V};
 use super::order::{inverse, is_identity, then, to_first, to_last, with, without};
 use rustc_hash::FxHashSet;
 
+/// What the runtime does at this time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub(super) when: When,
+    /// Transposes move through Reshapes that split axes, and through Gathers of one element.
+    pub(super) splits: bool,
+    /// They move through Reshapes between rows and columns and one axis.
+    pub(super) flattens: bool,
+}
+
 /// When the graph is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
@@ -64,7 +74,7 @@ fn passes_on(kind: Kind) -> bool {
 }
 
 /// Moves Transposes down.
-pub(super) fn push(net: &mut Net, when: When) {
+pub(super) fn push(net: &mut Net, rules: Rules) {
     let order = net.order();
     let leading = leading(net, &order);
     for n in order {
@@ -73,7 +83,7 @@ pub(super) fn push(net: &mut Net, when: When) {
                 break;
             }
             let Some(t) = net.nodes[n].ins[slot].and_then(|v| net.turned(v)) else { continue };
-            if through(net, t, n, slot, when, &leading) {
+            if through(net, t, n, slot, rules, &leading) {
                 break;
             }
         }
@@ -125,15 +135,15 @@ fn rank(net: &Net, v: V) -> i64 {
 }
 
 /// Moves a Transpose through one of its readers, if that pays.
-fn through(net: &mut Net, t: N, n: N, slot: usize, when: When, leading: &FxHashSet<V>) -> bool {
+fn through(net: &mut Net, t: N, n: N, slot: usize, rules: Rules, leading: &FxHashSet<V>) -> bool {
     let Some(kind) = kind_of(&net.nodes[n]) else { return false };
     let slots = slots(net, n);
-    if !slots.contains(&slot) {
+    if !slots.contains(&slot) || kind == Kind::Pick && !rules.splits {
         return false;
     }
     let perm = net.nodes[t].perm.clone();
     let channels = perm == to_first(perm.len()) || perm == to_last(perm.len());
-    let always = kind == Kind::Transpose || when == When::Wrapped && channels && net.nodes[n].op != "Concat";
+    let always = kind == Kind::Transpose || rules.when == When::Wrapped && channels && net.nodes[n].op != "Concat";
     if !always && cost(net, n, &perm, &slots, kind, leading) >= 0 {
         return false;
     }
@@ -149,7 +159,7 @@ fn through(net: &mut Net, t: N, n: N, slot: usize, when: When, leading: &FxHashS
             let second = net.nodes[n].perm.clone();
             second.len() == perm.len() && merge(net, t, n, &second)
         }
-        Kind::Reshape => reshape(net, t, n, &perm, when, leading),
+        Kind::Reshape => reshape(net, t, n, &perm, rules, leading),
     }
 }
 
@@ -331,10 +341,10 @@ fn merge(net: &mut Net, t: N, n: N, second: &[usize]) -> bool {
     true
 }
 
-fn reshape(net: &mut Net, t: N, n: N, perm: &[usize], when: When, leading: &FxHashSet<V>) -> bool {
+fn reshape(net: &mut Net, t: N, n: N, perm: &[usize], rules: Rules, leading: &FxHashSet<V>) -> bool {
     let (Some(x), y) = (net.nodes[n].ins[0], net.nodes[n].outs[0]) else { return false };
     let (Some(from), Some(to)) = (net.values[x].shape.clone(), net.values[y].shape.clone()) else { return false };
-    if when == When::Wrapped && leading.contains(&y) {
+    if rules.when == When::Wrapped && rules.flattens && leading.contains(&y) {
         if let Some(after) = spatial(perm, &from, &to) {
             turn(net, n, 0, &inverse(perm));
             net.transpose_result(n, 0, &inverse(&after));
@@ -344,7 +354,7 @@ fn reshape(net: &mut Net, t: N, n: N, perm: &[usize], when: When, leading: &FxHa
     if let Some(second) = same_axes(&from, &to) {
         return merge(net, t, n, &second);
     }
-    let Some(parts) = split_axes(&from, &to).filter(|_| leading.contains(&y)) else { return false };
+    let Some(parts) = split_axes(&from, &to).filter(|_| rules.splits && leading.contains(&y)) else { return false };
     turn(net, n, 0, &inverse(perm));
     net.transpose_result(n, 0, &spread(perm, &parts));
     true
