@@ -26,7 +26,7 @@ const VIEW_NS: u64 = 8;
 /// Elements that an element-wise op reads and writes in a nanosecond.
 const PASS_BYTES_PER_NS: u64 = 16;
 
-/// By how much a Transpose is dearer that the device does not take: its elements go to the host and back.
+/// By how much a Transpose on the host is dearer: its elements go there and back.
 const REFUSED: u64 = 16;
 
 /// The target.
@@ -129,7 +129,8 @@ impl Target for OrtNhwc {
         let moves = predict(graph, &self.rates.provider, sizes);
         let nodes = Cost::new(self.rates.provider.device.node_ns).times(moves.transposes as u64);
         let elements = Cost::new(moves.elements / self.rates.provider.device.elements_per_ns);
-        Some((moves, nodes + elements))
+        let host = predict::on_host(graph, &self.rates.provider, sizes) / self.rates.provider.device.elements_per_ns;
+        Some((moves, nodes + elements + Cost::new(host).times(REFUSED)))
     }
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {

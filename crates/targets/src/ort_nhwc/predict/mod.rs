@@ -23,6 +23,21 @@ pub fn predict(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> DeviceM
     count(&net, provider)
 }
 
+/// Elements that Transposes of bodies write, which run on the host.
+pub(super) fn on_host(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> u64 {
+    let bodies = graph.nodes().flat_map(|n| graph.node(n).bodies());
+    let of_body = |body: &Graph| {
+        let mut net = Net::of(body, sizes);
+        push(&mut net, Rules { when: When::Loaded, splits: provider.splits(), flattens: false });
+        let transposes = net.order().into_iter().filter(|&n| net.nodes[n].op == "Transpose");
+        let results = transposes.filter_map(|n| net.values[*net.nodes[n].outs.first()?].shape.as_deref());
+        results
+            .map(|shape| shape.iter().fold(1u64, |a, &b| a.saturating_mul(b)))
+            .fold(on_host(body, provider, sizes), u64::saturating_add)
+    };
+    bodies.map(of_body).fold(0, u64::saturating_add)
+}
+
 /// Puts ops that run channels last between Transposes.
 fn wrap(net: &mut Net, provider: &Provider) {
     for n in net.order() {

@@ -73,56 +73,48 @@ impl Net {
 
     fn read(&mut self, graph: &Graph, sizes: &dyn Sizes, node: &IrNode, known: &mut FxHashMap<ValueId, V>) {
         let ins: Vec<Option<V>> = node.inputs.iter().map(|v| v.and_then(|v| known.get(&v).copied())).collect();
-        let Op::Onnx(name) = &node.op else {
-            let constant = matches!(node.op, Op::Constant(_));
-            for &v in node.outputs.iter().flatten() {
-                let shape = sizes.shape(graph, v);
-                let own = self.value(shape, constant);
-                self.values[own].fixed = graph.value(v).ty.const_shape().is_some();
-                known.insert(v, own);
-            }
-            return;
-        };
-        if matches!(name.name.as_str(), "Identity" | "Dropout")
+        for v in node.captures.iter().filter_map(|v| known.get(v)) {
+            self.values[*v].left = true;
+        }
+        if matches!(node.onnx(), Some("Identity" | "Dropout"))
             && let Some((&y, x)) = node.outputs.iter().flatten().next().zip(ins.first().copied().flatten())
         {
             known.insert(y, x);
             return;
         }
-        for v in node.captures.iter().filter_map(|v| known.get(v)) {
-            self.values[*v].left = true;
+        let constant = match &node.op {
+            Op::Onnx(_) => self.is_folded(graph, node, &ins),
+            op => matches!(op, Op::Constant(_)),
+        };
+        let mut outs = Vec::new();
+        for &v in node.outputs.iter().flatten() {
+            let own = self.value(sizes.shape(graph, v), constant);
+            self.values[own].fixed = graph.value(v).ty.const_shape().is_some();
+            known.insert(v, own);
+            outs.push(own);
         }
-        let is_constant = |v: &Option<V>| v.is_none_or(|v| self.values[v].constant);
-        let fixed = |v: &Option<ValueId>| v.is_some_and(|v| graph.value(v).ty.const_shape().is_some());
-        let of_constants = !ins.is_empty() && ins.iter().all(is_constant) && node.bodies().next().is_none();
-        let folds = of_constants || name.name == "Shape" && node.inputs.first().is_some_and(fixed);
-        let outs: Vec<V> = node
-            .outputs
-            .iter()
-            .flatten()
-            .map(|&v| {
-                let own = self.value(sizes.shape(graph, v), folds);
-                self.values[own].fixed = fixed(&Some(v));
-                known.insert(v, own);
-                own
-            })
-            .collect();
-        if !folds {
+        if let (Op::Onnx(name), false) = (&node.op, constant) {
             let rank = node.operand(0).and_then(|x| graph.value(x).ty.rank()).unwrap_or(0);
-            let perm = perm_of(node, rank);
             let index = ins.get(1).copied().flatten().map(|v| &self.values[v]);
-            let picks = index.is_some_and(|v| v.constant && v.shape.as_ref().is_some_and(Vec::is_empty));
             let own = Node {
                 op: name.name.clone(),
-                perm,
+                perm: perm_of(node, rank),
                 axes: axes_of(graph, node, rank),
                 keeps: node.int("keepdims").unwrap_or(1) != 0,
                 opset: node.opset,
-                picks,
+                picks: index.is_some_and(|v| v.constant && v.shape.as_ref().is_some_and(Vec::is_empty)),
                 ..Node::default()
             };
             self.add(own, ins, outs);
         }
+    }
+
+    /// Whether the results of a node are computed when the model is loaded.
+    fn is_folded(&self, graph: &Graph, node: &IrNode, ins: &[Option<V>]) -> bool {
+        let of_constants = !ins.is_empty() && ins.iter().all(|v| v.is_none_or(|v| self.values[v].constant));
+        let fixed = |v: ValueId| graph.value(v).ty.const_shape().is_some();
+        let of_extents = node.op.is_named("Shape") && node.operand(0).is_some_and(fixed);
+        of_extents || of_constants && node.bodies().next().is_none()
     }
 
     /// A new value.

@@ -1,15 +1,6 @@
 //! Orders of axes, as lists: axis `i` of a result is axis `perm[i]` of the operand.
 
-/// The order that undoes this one.
-pub(super) fn inverse(perm: &[usize]) -> Vec<usize> {
-    let mut inverse = vec![0; perm.len()];
-    for (i, &axis) in perm.iter().enumerate() {
-        if let Some(place) = inverse.get_mut(axis) {
-            *place = i;
-        }
-    }
-    inverse
-}
+pub(super) use relayout_ir::op::read::perm::{inverse, is_identity};
 
 /// Extents in this order.
 pub(super) fn apply(perm: &[usize], shape: &[u64]) -> Option<Vec<u64>> {
@@ -19,11 +10,6 @@ pub(super) fn apply(perm: &[usize], shape: &[u64]) -> Option<Vec<u64>> {
 /// First one order, then the other.
 pub(super) fn then(first: &[usize], second: &[usize]) -> Vec<usize> {
     second.iter().map(|&axis| first.get(axis).copied().unwrap_or(axis)).collect()
-}
-
-/// Whether nothing changes place.
-pub(super) fn is_identity(perm: &[usize]) -> bool {
-    perm.iter().enumerate().all(|(i, &axis)| i == axis)
 }
 
 /// Channels last to channels first.
