@@ -2,7 +2,7 @@
 
 use crate::ort_cpu::nodes::{become_reshape, insert_reshape, numbers};
 use relayout_ir::dim::Dim;
-use relayout_ir::graph::{Builder, Graph, NodeId};
+use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::perm;
 use relayout_ir::types::Type;
@@ -10,7 +10,7 @@ use relayout_target::moves::{Moved, moved};
 use relayout_target::{Declared, Fact, Pass, PassError, Slot};
 
 /// Axes that every device takes.
-const FEW: usize = 5;
+pub(super) const FEW: usize = 5;
 
 /// The pass.
 pub(super) fn pass() -> Pass {
@@ -96,6 +96,46 @@ pub(super) fn groups(from: &Layout, to: &Layout, shape: &[u64]) -> Option<usize>
     Some(perm::merged(&between.perm, |digit| extents.get(digit) != Some(&1)).perm.len())
 }
 
+/// How such a move is written: what is moved has these dims, and goes to this layout; what the Reshapes before and behind it make.
+struct Steps {
+    dims: Vec<Dim>,
+    turned: Layout,
+    before: Vec<i64>,
+    after: Vec<i64>,
+}
+
+fn steps(graph: &Graph, result: ValueId, left: &Layout, to: &Layout) -> Option<Steps> {
+    let between = Between::of(left, to)?;
+    let shape = graph.value(result).ty.shape()?;
+    let extent = |&(axis, low, high): &Digit| {
+        let whole = shape.get(axis)?;
+        match high {
+            Some(high) => Some(Dim::from(i64::try_from(high / low).ok()?)),
+            None => whole.exact_div(&Dim::from(i64::try_from(low).ok()?)),
+        }
+    };
+    let dims: Vec<Dim> = between.from.iter().map(extent).collect::<Option<_>>()?;
+    // As many axes as there are digits, if a device takes those: some find a shuffle of channels among them.
+    let merged = if dims.len() <= FEW {
+        let groups = (0..dims.len()).map(|digit| vec![digit]).collect();
+        perm::Merged { groups, perm: between.perm }
+    } else {
+        perm::merged(&between.perm, |_| true)
+    };
+    let group = |group: &Vec<usize>| Dim::product(&group.iter().map(|&d| dims[d].clone()).collect::<Vec<_>>());
+    let dims: Vec<Dim> = merged.groups.iter().map(group).collect::<Option<_>>()?;
+    let stored = graph.storage_shape(result, to)?;
+    let turned = Layout::permutation(&merged.perm).ok()?;
+    let before = numbers(&dims)?;
+    Some(Steps { dims, turned, before, after: numbers(&stored)? })
+}
+
+/// Whether a value can be moved between these layouts: standard ONNX says the dims of digits in numbers, but for one.
+pub(super) fn can_move(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> bool {
+    let whole = from.as_permutation().is_some() && to.as_permutation().is_some();
+    whole || steps(graph, v, from, to).is_some()
+}
+
 /// Writes such a move.
 fn lower(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
     let Some(Moved { source, result, left }) = moved(graph, n) else { return Ok(()) };
@@ -107,31 +147,9 @@ fn lower(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
         let first = format!("{} can't be moved from {left} to {to}", graph.node(n).describe(graph));
         PassError::invalid("write_digit_moves", first)
     };
-    let steps = || -> Option<(Vec<Dim>, Layout, Vec<i64>, Vec<i64>)> {
-        let between = Between::of(&left, &to)?;
-        let shape = graph.value(result).ty.shape()?;
-        let extent = |&(axis, low, high): &Digit| {
-            let whole = shape.get(axis)?;
-            match high {
-                Some(high) => Some(Dim::from(i64::try_from(high / low).ok()?)),
-                None => whole.exact_div(&Dim::from(i64::try_from(low).ok()?)),
-            }
-        };
-        let dims: Vec<Dim> = between.from.iter().map(extent).collect::<Option<_>>()?;
-        // As many axes as there are digits, if a device takes those: some find a shuffle of channels among them.
-        let merged = if dims.len() <= FEW {
-            let groups = (0..dims.len()).map(|digit| vec![digit]).collect();
-            perm::Merged { groups, perm: between.perm }
-        } else {
-            perm::merged(&between.perm, |_| true)
-        };
-        let group = |group: &Vec<usize>| Dim::product(&group.iter().map(|&d| dims[d].clone()).collect::<Vec<_>>());
-        let dims: Vec<Dim> = merged.groups.iter().map(group).collect::<Option<_>>()?;
-        let stored = graph.storage_shape(result, &to)?;
-        let turned = Layout::permutation(&merged.perm).ok()?;
-        Some((dims.clone(), turned, numbers(&dims)?, numbers(&stored)?))
+    let Some(Steps { dims, turned, before, after }) = steps(graph, result, &left, &to) else {
+        return Err(refused(graph));
     };
-    let Some((dims, turned, before, after)) = steps() else { return Err(refused(graph)) };
     let Some(dtype) = graph.value(result).ty.dtype() else { return Err(refused(graph)) };
     let plain = Layout::row_major(dims.len());
     let at = insert_reshape(graph, n, source, &before, (Type::tensor(dtype, dims), plain), (vec![], vec![]), None)?;

@@ -1,5 +1,5 @@
-//! Normalizations over groups of channels, which exporters write as an InstanceNormalization between two Reshapes, of features that lie
-//! channels last.
+//! Normalizations over groups of channels, which exporters write as an `InstanceNormalization` between two Reshapes, of features that
+//! lie channels last.
 //!
 //! ```text
 //! [N, S, G, C/G] -> [N, S, C/G, G] -> InstanceNormalization of [N, G, S * C/G] -> back

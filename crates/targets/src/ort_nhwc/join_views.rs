@@ -1,6 +1,7 @@
 //! Views that follow each other, as one Reshape, where a value between them has more axes than devices take. With the Transpose that a
 //! device knows to run with fewer axes such a value went into it; without, nothing on the device reads it.
 
+use super::digits::FEW;
 use crate::ort_cpu::nodes::become_reshape;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
@@ -8,9 +9,6 @@ use relayout_ir::patch::remove_dead;
 use relayout_ir::storage::reshape_target;
 use relayout_target::moves::moved;
 use relayout_target::{Declared, Fact, Pass, PassError, Slot};
-
-/// Axes that every device takes.
-const FEW: usize = 5;
 
 /// The pass.
 pub(super) fn pass() -> Pass {

@@ -109,6 +109,10 @@ impl Target for OrtNhwc {
         &self.passes
     }
 
+    fn can_move(&self, graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> bool {
+        digits::can_move(graph, v, from, to)
+    }
+
     fn metadata(&self) -> Vec<(String, String)> {
         vec![("relayout.provider".to_owned(), self.rates.provider.name.clone())]
     }

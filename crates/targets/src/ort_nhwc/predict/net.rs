@@ -31,6 +31,7 @@ pub(super) struct Value {
 
 /// A node.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Node {
     pub(super) op: String,
     pub(super) ins: Vec<Option<V>>,

@@ -333,7 +333,7 @@ fn merge(net: &mut Net, t: N, n: N, second: &[usize]) -> bool {
         net.values[base].left |= net.values[y].left;
         net.remove(n);
     } else {
-        net.nodes[n].op = "Transpose".to_owned();
+        "Transpose".clone_into(&mut net.nodes[n].op);
         net.nodes[n].perm = whole;
         net.set(n, 0, Some(base));
     }
@@ -344,12 +344,11 @@ fn merge(net: &mut Net, t: N, n: N, second: &[usize]) -> bool {
 fn reshape(net: &mut Net, t: N, n: N, perm: &[usize], rules: Rules, leading: &FxHashSet<V>) -> bool {
     let (Some(x), y) = (net.nodes[n].ins[0], net.nodes[n].outs[0]) else { return false };
     let (Some(from), Some(to)) = (net.values[x].shape.clone(), net.values[y].shape.clone()) else { return false };
-    if rules.when == When::Wrapped && rules.flattens && leading.contains(&y) {
-        if let Some(after) = spatial(perm, &from, &to) {
-            turn(net, n, 0, &inverse(perm));
-            net.transpose_result(n, 0, &inverse(&after));
-            return true;
-        }
+    let flattened = spatial(perm, &from, &to).filter(|_| rules.flattens && leading.contains(&y));
+    if let Some(after) = flattened.filter(|_| rules.when == When::Wrapped) {
+        turn(net, n, 0, &inverse(perm));
+        net.transpose_result(n, 0, &inverse(&after));
+        return true;
     }
     if let Some(second) = same_axes(&from, &to) {
         return merge(net, t, n, &second);
