@@ -3,7 +3,7 @@
 use crate::certificate::with_decision;
 use crate::error::Error;
 use crate::model::Model;
-use crate::optimize::Options;
+use crate::optimize::{Options, Source};
 use crate::report::{bytes, decided, signed_bytes, signed_time};
 use relayout_passes::decide::SolveRecord;
 use relayout_target::Target;
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
 pub use relayout_passes::decide::{Alternative, Side, Why};
+pub use relayout_passes::forms::tell::{EqualTerm, Explanation, RecognizedPiece};
 
 /// What is known about a value, in every graph that has a value of this name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +56,15 @@ pub fn why(model: &Model, target: &dyn Target, options: &Options, value: &str) -
         "`relayout print` shows the names of a model".to_owned()
     };
     Err(Error::UnknownValue { name: value.to_owned(), why })
+}
+
+/// The pieces of several nodes that the forms of a target may stand in for, each with the equations by which it was recognized.
+///
+/// # Errors
+/// As of [`optimize`](crate::optimize).
+pub fn pieces(model: &Model, target: &dyn Target, options: &Options) -> Result<Vec<RecognizedPiece>, Error> {
+    let mut source = Source::of_model(model)?;
+    Ok(relayout_passes::forms::tell::pieces(&mut source.ir, target, &options.pipeline(target)?)?.0)
 }
 
 impl Explained {

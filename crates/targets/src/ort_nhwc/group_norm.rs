@@ -17,7 +17,7 @@ use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::raised::GroupNorm;
 use relayout_ir::types::Type;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Refused};
+use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Recognized, Refused};
 use std::sync::Arc;
 
 /// The form's name.
@@ -56,10 +56,15 @@ impl Form for GroupNorms {
         Some(self.0.whole(q, norm.x).times(2))
     }
 
-    fn raises(&self, graph: &Graph, n: NodeId) -> Option<Raise> {
-        let raise = raise_exported(graph, n)?;
-        let known = graph.value(*raise.operands.first()?).ty.shape()?.iter().skip(1).all(Dim::is_const);
-        (known && self.0.provider.wraps("InstanceNormalization")).then_some(raise)
+    fn recognizes(&self) -> &'static [&'static str] {
+        &["GroupNormalization"]
+    }
+
+    fn raises(&self, graph: &Graph, piece: &Recognized) -> Option<Raise> {
+        let by_instances = piece.nodes.iter().any(|&n| graph.node(n).onnx() == Some("InstanceNormalization"));
+        let known = graph.value(piece.value(0)?).ty.shape()?.iter().skip(1).all(Dim::is_const);
+        let wrapped = self.0.provider.wraps("InstanceNormalization");
+        if by_instances && known && wrapped { raise_exported(graph, piece) } else { None }
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
