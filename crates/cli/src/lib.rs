@@ -26,6 +26,7 @@ mod kernels;
 mod ops;
 mod optimize;
 mod progress;
+mod prove;
 mod shell;
 mod terminal;
 mod version;
@@ -89,6 +90,7 @@ fn carry_out(args: &Args) -> Result<(), Failure> {
         Command::Audit(a) => audit::audit(a),
         Command::Diff(a) => diff::diff(a),
         Command::CheckCertificate(a) => audit::check_certificate(a),
+        Command::Prove(a) => prove::prove(a),
         Command::CheckBundle(a) => bundle::check_bundle(a),
         Command::Verify(a) => commands::verify(a),
         Command::Calibrate(a) => calibrate::calibrate(a),

@@ -7,6 +7,7 @@ use crate::commands::{ReportFile, is_stdout, of_library, open, options, same_res
 use crate::failure::Failure;
 use crate::inputs::{Job, Jobs, check_free, jobs, make_folder};
 use crate::progress::Progress;
+use crate::prove;
 use crate::terminal::{json, quiet, remark, say, say_json, tell};
 use relayout::{Model, Optimized, Options, Report, Target, optimize as optimize_model};
 use serde_json::json;
@@ -17,10 +18,13 @@ use std::time::Instant;
 /// `relayout optimize`
 pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     let output = &a.output;
-    let on_stdout = [output.out.as_ref(), output.report.as_ref(), output.certificate.as_ref()];
+    let on_stdout = [output.out.as_ref(), output.report.as_ref(), output.certificate.as_ref(), output.proof.as_ref()];
     if on_stdout.into_iter().flatten().filter(|path| is_stdout(path)).count() > 1 {
-        return Err(Failure::usage("only one of the model, the report and the certificate can go to stdout"));
+        return Err(Failure::usage(
+            "only one of the model, the report, the certificate and the proof can go to stdout",
+        ));
     }
+    prove::check_call(a)?;
     let target = target(&a.decide)?;
     bundle::check_call(a, target.as_ref())?;
     match jobs(a)? {
@@ -33,7 +37,7 @@ fn one(a: &args::Optimize, target: &dyn Target, job: &Job) -> Result<(), Failure
     let progress = Progress::start(format!("optimizing {}", job.model.display()));
     let work = Work { a, target, job, options: wanted(a) };
     let report = work.run(|| drop(progress), true)?;
-    let taken = [Some(&job.out), a.output.report.as_ref(), a.output.certificate.as_ref()];
+    let taken = [Some(&job.out), a.output.report.as_ref(), a.output.certificate.as_ref(), a.output.proof.as_ref()];
     let stdout_is_taken = taken.into_iter().flatten().any(|path| is_stdout(path)) && !a.output.dry_run;
     let text = line(a, job, &report);
     match (json(), stdout_is_taken) {
@@ -52,6 +56,7 @@ fn one(a: &args::Optimize, target: &dyn Target, job: &Job) -> Result<(), Failure
 pub(crate) fn wanted(a: &args::Optimize) -> Options {
     let mut options = with_ends(options(&a.decide), &a.ends);
     options.print_after.clone_from(&a.checks.print_after);
+    options.proof = a.output.proof.is_some() || a.checks.prove;
     options
 }
 
@@ -109,6 +114,11 @@ impl Work<'_> {
             self.write(&model, &optimized)?;
             self.remark(&self.written(), begun);
         }
+        if self.a.checks.prove {
+            let begun = Instant::now();
+            prove::written(&self.job.model, &self.job.out, &optimized.proof())?;
+            self.remark("checked", begun);
+        }
         let report = optimized.report().clone();
         if last {
             std::mem::forget(optimized);
@@ -155,6 +165,10 @@ impl Work<'_> {
             }
             None => None,
         };
+        let proof = match &output.proof {
+            Some(path) => Some(ReportFile::new(path, json(&|| serde_json::to_string(&optimized.proof()))?)?),
+            None => None,
+        };
         // What came into being while the model was optimized is not replaced either.
         check_free(self.job, output.force)?;
         make_folder(self.job)?;
@@ -168,6 +182,7 @@ impl Work<'_> {
             optimized.write(&self.job.out).map_err(of_library)?;
         }
         certificate.map_or(Ok(()), ReportFile::commit)?;
+        proof.map_or(Ok(()), ReportFile::commit)?;
         report.map_or(Ok(()), ReportFile::commit)
     }
 }

@@ -34,6 +34,7 @@
 //! | [`io`] | layouts of inputs and outputs, and what a file says of them |
 //! | [`mod@kernels`], [`codegen`] | kernels for moves: which of them a model needs, and how they are made and run |
 //! | [`certificate`], [`solve`] | proofs of decisions, and the solver |
+//! | [`mod@proof`] | proofs that a result computes what its model computed |
 //! | [`mod@target`] | what a target is made of |
 //! | [`targets`], [`passes`] | the built-in targets, and the passes and rules of a target |
 //! | [`ir`] | graphs, layouts, types and ops |
@@ -53,6 +54,7 @@ mod made_for;
 mod model;
 mod optimize;
 pub mod plan;
+pub mod proof;
 pub mod report;
 pub mod why;
 

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::io::{IoLayout, IoRecord, Wishes, declare, records_of};
 use crate::made_for::{is_settled, metadata};
 use crate::model::Model;
+use crate::proof::{Links, Proof};
 use crate::report::{Report, Rules, SCHEMA};
 use relayout_ir::graph::Graph;
 use relayout_ir::model::Model as IrModel;
@@ -42,6 +43,8 @@ pub struct Options {
     /// For how many of the remaining moves the report says what it would take to avoid them, the dearest first. Each takes a few
     /// decisions about the whole model.
     pub price_moves: usize,
+    /// Whether to note which value of the model each value of the result is, for [`Optimized::proof`].
+    pub proof: bool,
     /// Who is told of each pass before it runs, and may stop the run.
     pub watch: Watch,
 }
@@ -90,6 +93,13 @@ impl Options {
     #[must_use]
     pub fn price_moves(mut self, most: usize) -> Options {
         self.price_moves = most;
+        self
+    }
+
+    /// With notes for a proof.
+    #[must_use]
+    pub fn proof(mut self) -> Options {
+        self.proof = true;
         self
     }
 
@@ -153,6 +163,7 @@ pub struct Optimized {
     /// Of the target's dialect: whether moves are calls, and whether there is anything in it but standard ops and calls.
     calls_functions: bool,
     bundles: bool,
+    links: Option<Links>,
 }
 
 /// A second look at the result finds nothing, as a rule; more rounds than this are never needed, and none makes it dearer.
@@ -191,9 +202,14 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     report.notes.extend(unread);
     let metadata = metadata(target);
     let mut result: Option<Exported> = None;
-    let writing =
-        ExportOptions { metadata: &metadata, calls_functions: target.capabilities().calls_functions, describes: false };
+    let writing = ExportOptions {
+        metadata: &metadata,
+        calls_functions: target.capabilities().calls_functions,
+        describes: options.proof,
+    };
+    let mut links = options.proof.then(|| Links::of(&model.ir));
     let mut exported = source.export(&writing)?;
+    follow(&mut links, &exported);
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
     let mut last = first;
     // What the dialect of another target says can't be decided again.
@@ -211,6 +227,7 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
         let kept = result.insert(exported);
         last = run(&mut source.ir, target, &pipeline.again())?;
         exported = source.export(&writing)?;
+        follow(&mut links, &exported);
         if exported.changed {
             report.folded += folded(&last);
             count_rewrites(&mut report.rewrites, &last);
@@ -226,7 +243,15 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     report.notes.extend(lost_fields(model, report.changed));
     let can = target.capabilities();
     let input = Arc::clone(&model.file);
-    Ok(Optimized { input, result, report, printed, source, calls_functions: can.calls_functions, bundles: can.bundles })
+    let (calls_functions, bundles) = (can.calls_functions, can.bundles);
+    Ok(Optimized { input, result, report, printed, source, calls_functions, bundles, links })
+}
+
+/// Notes what a round wrote, if it changed anything.
+fn follow(links: &mut Option<Links>, exported: &Exported) {
+    if let (Some(links), Some(written), true) = (links, &exported.written, exported.changed) {
+        links.follow(written);
+    }
 }
 
 /// What one round starts from: the model, with the calls of its own functions written out.
@@ -306,7 +331,7 @@ fn settled(model: &Model, target: &dyn Target, records: Vec<IoRecord>) -> Optimi
     let can = target.capabilities();
     let (calls_functions, bundles) = (can.calls_functions, can.bundles);
     let input = Arc::clone(&model.file);
-    Optimized { input, result: None, report, printed: None, source, calls_functions, bundles }
+    Optimized { input, result: None, report, printed: None, source, calls_functions, bundles, links: None }
 }
 
 /// Types are needed to see what can't be; inference finds them again, and more, in the pipeline.
@@ -393,6 +418,19 @@ impl Optimized {
     /// What was done.
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// The proof that the result computes what the model computed. It has no claims where nothing was noted: the model is as it was,
+    /// or [`Options::proof`] was not set.
+    pub fn proof(&self) -> Proof {
+        let graph = self.result.as_ref().and_then(|r| r.proto.graph.as_ref());
+        // An axis of extent 1 has nothing to be moved: a proof about it would say little.
+        let sizes: BTreeMap<String, i64> =
+            self.report.hints.clone().into_iter().filter(|(_, size)| *size > 1).collect();
+        match &self.links {
+            Some(links) => links.proof(graph, sizes),
+            None => Proof::of(sizes),
+        }
     }
 
     /// The graph after the last pass: layouts on values, moves as Relayouts.

@@ -44,6 +44,10 @@ pub(super) const CHECK_CERTIFICATE: &str = "Examples:
   relayout optimize model.onnx --certificate model.json
   relayout check-certificate model.onnx --certificate model.json";
 
+pub(super) const PROVE: &str = "Examples:
+  relayout optimize model.onnx -o out.onnx --numerics exact --proof out.json
+  relayout prove model.onnx out.onnx --proof out.json       # status 3 if it is not proved";
+
 pub(super) const CHECK_BUNDLE: &str = "Examples:
   relayout optimize model.onnx --target nhwc --emit bundle  # writes model.bundle beside it
   relayout check-bundle model.bundle";

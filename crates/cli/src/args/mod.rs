@@ -8,7 +8,7 @@ mod machine;
 mod model;
 
 pub(crate) use machine::{Bench, BenchPermute, BenchWhat, Calibrate, Kernels, Mode, Ops, Targets};
-pub(crate) use model::{Audit, CheckBundle, CheckCertificate, Diff, Emit, Explain, Optimize, Print, Verify};
+pub(crate) use model::{Audit, CheckBundle, CheckCertificate, Diff, Emit, Explain, Optimize, Print, Prove, Verify};
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
@@ -83,6 +83,9 @@ pub(crate) enum Command {
     /// Check a proof of how good the decision for a model is
     #[command(after_help = examples::CHECK_CERTIFICATE)]
     CheckCertificate(CheckCertificate),
+    /// Check a proof that a result computes what its model computes
+    #[command(after_help = examples::PROVE)]
+    Prove(Prove),
     /// Check that a bundle is whole and holds together
     #[command(after_help = examples::CHECK_BUNDLE)]
     CheckBundle(CheckBundle),

@@ -71,6 +71,10 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) certificate: Option<PathBuf>,
 
+    /// Write a proof that the result computes what the model computes, as JSON: `relayout prove` checks it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) proof: Option<PathBuf>,
+
     /// How many models are optimized at once; as many as the machine has cores if nothing is said
     #[arg(short, long, value_name = "COUNT")]
     pub(crate) jobs: Option<NonZeroUsize>,
@@ -83,6 +87,11 @@ pub(crate) struct Checks {
     /// Run the original and the result in ONNX Runtime before writing, and write nothing if they differ
     #[arg(long)]
     pub(crate) verify: bool,
+
+    /// Check that what was written computes what the model computes, with a checker that shares no code with the optimizer; end
+    /// with status 3 if it is not proved
+    #[arg(long)]
+    pub(crate) prove: bool,
 
     /// Print the graph after a pass to stderr
     #[arg(long, value_name = "PASS")]
@@ -157,6 +166,21 @@ pub(crate) struct CheckCertificate {
     /// Certificate that `optimize --certificate` wrote; without it one is made first
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) certificate: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Prove {
+    /// Model that was optimized
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) a: PathBuf,
+
+    /// What was made of it
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) b: PathBuf,
+
+    /// Proof that `optimize --proof` wrote; without it the outputs alone are compared
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) proof: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
