@@ -20,6 +20,9 @@ struct Common {
     reads: Vec<Read>,
 }
 
+/// The common axes that a constant has, and (extent, stride) of its elements in their order.
+type Elements = (Vec<u32>, Vec<(i64, i64)>);
+
 /// Operands over common axes.
 #[derive(Debug)]
 pub(crate) struct Aligned {
@@ -32,7 +35,7 @@ pub(crate) struct Aligned {
     /// Per operand that is a term: what it reads along each common axis.
     pub(crate) reads: Vec<Vec<Read>>,
     /// Per operand that is a constant: the common axes that it has, and its elements in their order.
-    pub(crate) constants: Vec<(Vec<u32>, Vec<(i64, i64)>)>,
+    pub(crate) constants: Vec<Elements>,
 }
 
 /// Aligns operands, whose views have the rank of `shape` and extents of it or 1. `class` says of each logical axis what the op
@@ -143,8 +146,11 @@ fn joined(common: &[Common], order: &[usize], fixed: &[bool], rank: usize, sets:
     }
 }
 
+/// A shape, and operands with views of its rank.
+pub(crate) type Broadcast<'v> = (Vec<i64>, Vec<(&'v Value, View)>);
+
 /// The operands of an op that broadcasts, with the rank of its result, and that shape.
-pub(crate) fn broadcast<'v>(operands: &[&'v Value]) -> Option<(Vec<i64>, Vec<(&'v Value, View)>)> {
+pub(crate) fn broadcast<'v>(operands: &[&'v Value]) -> Option<Broadcast<'v>> {
     let rank = operands.iter().map(|v| v.rank()).max()?;
     let mut shape = vec![1; rank];
     let mut padded = Vec::new();

@@ -4,9 +4,10 @@ use crate::align::term_of;
 use crate::certificate::{Claim, Proof};
 use crate::error::Error;
 use crate::eval::{Machine, Refusal, Values, described, explained};
+use crate::lemma::Cores;
 use crate::model::{Model, Node};
 use crate::term::Terms;
-use crate::value::Value;
+use crate::value::{Source, Value};
 use crate::view::{self, Digit, View, normal};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -15,7 +16,7 @@ use std::fmt;
 use std::path::Path;
 
 /// What a check found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
@@ -31,6 +32,18 @@ pub enum Verdict {
         /// The sizes.
         sizes: BTreeMap<String, i64>,
     },
+    /// The same over the reals: some links hold by a lemma about arithmetic, and their results differ in rounding.
+    WithLemmas {
+        /// Claims that were checked.
+        links: usize,
+        /// How often each lemma was used, by name.
+        lemmas: BTreeMap<String, usize>,
+        /// The largest relative difference between a constant of the result and the one that the lemma asks for.
+        bound: f64,
+        /// The sizes of symbolic dims, if it holds for given ones.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        sizes: BTreeMap<String, i64>,
+    },
     /// A link does not hold, or its meaning is not known.
     Refused {
         /// The node or value.
@@ -44,13 +57,24 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::Proved { links } => write!(f, "PROVED: {links} links"),
-            Verdict::ForSizes { links, sizes } => {
-                let sizes: Vec<String> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
-                write!(f, "PROVED FOR GIVEN SIZES {}: {links} links", sizes.join(", "))
+            Verdict::ForSizes { links, sizes } => write!(f, "PROVED FOR GIVEN SIZES {}: {links} links", listed(sizes)),
+            Verdict::WithLemmas { links, lemmas, bound, sizes } => {
+                let given =
+                    if sizes.is_empty() { String::new() } else { format!(" FOR GIVEN SIZES {}", listed(sizes)) };
+                write!(
+                    f,
+                    "PROVED WITH LEMMAS{given}: {links} links, {}, constants differ by at most {bound:.1e}",
+                    listed(lemmas)
+                )
             }
             Verdict::Refused { at, why } => write!(f, "NOT PROVED: {at}: {why}"),
         }
     }
+}
+
+/// `name=number` for each.
+fn listed<N: fmt::Display>(numbers: &BTreeMap<String, N>) -> String {
+    numbers.iter().map(|(name, number)| format!("{name}={number}")).collect::<Vec<_>>().join(", ")
 }
 
 impl Verdict {
@@ -71,38 +95,42 @@ pub fn prove(input: &Path, result: &Path, proof: &Proof) -> Result<Verdict, Erro
 
 pub(crate) fn verdict(a: &Model, b: &Model, proof: &Proof) -> Verdict {
     let mut machine = Machine::new(proof.sizes.clone());
-    match links(&mut machine, a, b, proof) {
-        Err(Refusal { node: at, why }) => Verdict::Refused { at, why },
-        Ok(links) if machine.sizes.used.is_empty() => Verdict::Proved { links },
-        Ok(links) => Verdict::ForSizes { links, sizes: machine.sizes.used },
+    let held = match links(&mut machine, a, b, proof) {
+        Err(Refusal { node: at, why }) => return Verdict::Refused { at, why },
+        Ok(held) => held,
+    };
+    let (links, sizes) = (held.links, machine.sizes.used);
+    if held.scales > 0 {
+        let lemmas = BTreeMap::from([("scales in weights".to_owned(), held.scales)]);
+        return Verdict::WithLemmas { links, lemmas, bound: held.bound, sizes };
     }
+    if sizes.is_empty() { Verdict::Proved { links } } else { Verdict::ForSizes { links, sizes } }
+}
+
+/// What was counted on the way.
+#[derive(Default)]
+struct Held {
+    links: usize,
+    /// Uses of lemma 1.
+    scales: usize,
+    bound: f64,
 }
 
 fn refused(at: String, why: impl Into<String>) -> Refusal {
     Refusal { node: at, why: why.into() }
 }
 
-/// Checks everything and counts the claims.
-fn links(machine: &mut Machine, a: &Model, b: &Model, proof: &Proof) -> Result<usize, Refusal> {
+/// Checks everything and counts.
+fn links(machine: &mut Machine, a: &Model, b: &Model, proof: &Proof) -> Result<Held, Refusal> {
     ends(a, b)?;
     let input = |r: Refusal| refused(format!("{} of the input", r.node), r.why);
     let known = machine.model(a, &mut |_, _, _| Ok(())).map_err(input)?;
-    let mut claims: FxHashMap<&str, &Claim> = FxHashMap::default();
-    let results: FxHashSet<&str> = b.graph.nodes.iter().flat_map(|n| n.outputs.iter().map(String::as_str)).collect();
-    for claim in &proof.values {
-        if !results.contains(claim.value.as_str()) {
-            return Err(refused(
-                format!("value `{}`", claim.value),
-                "the proof has a claim about it, and no node makes it",
-            ));
-        }
-        if claims.insert(&claim.value, claim).is_some() {
-            return Err(refused(format!("value `{}`", claim.value), "the proof has two claims about it"));
-        }
-    }
-    let (mut count, mut stranger, bound) = (0, None, machine.terms.count());
+    let claims = claims_of(b, proof)?;
+    let (mut held, mut stranger, bound) = (Held::default(), None, machine.terms.count());
+    let mut cores = None;
     let made = machine.model(b, &mut |terms, node, values| {
-        count += node_links(terms, node, values, &known, &claims)?;
+        by_lemma(terms, node, values, bound, &mut cores, &mut held);
+        held.links += node_links(terms, node, values, &known, &claims)?;
         if stranger.is_none() {
             stranger = foreign(terms, node, values, bound);
         }
@@ -117,13 +145,44 @@ fn links(machine: &mut Machine, a: &Model, b: &Model, proof: &Proof) -> Result<u
             return Err(refused(at, first));
         }
     }
-    Ok(count)
+    Ok(held)
+}
+
+/// The claims by the value that each is about.
+fn claims_of<'p>(b: &Model, proof: &'p Proof) -> Result<FxHashMap<&'p str, &'p Claim>, Refusal> {
+    let mut claims: FxHashMap<&str, &Claim> = FxHashMap::default();
+    let results: FxHashSet<&str> = b.graph.nodes.iter().flat_map(|n| n.outputs.iter().map(String::as_str)).collect();
+    for claim in &proof.values {
+        let wrong = |why: &str| refused(format!("value `{}`", claim.value), why);
+        if !results.contains(claim.value.as_str()) {
+            return Err(wrong("the proof has a claim about it, and no node makes it"));
+        }
+        if claims.insert(&claim.value, claim).is_some() {
+            return Err(wrong("the proof has two claims about it"));
+        }
+    }
+    Ok(claims)
+}
+
+/// Puts the term of the input in the place of one that is the same over the reals.
+fn by_lemma(terms: &Terms, node: &Node, values: &mut Values, bound: u32, cores: &mut Option<Cores>, held: &mut Held) {
+    for name in &node.outputs {
+        let Some(value) = values.get_mut(name) else { continue };
+        let Some(term) = term_of(value).filter(|term| *term >= bound) else { continue };
+        let cores = cores.get_or_insert_with(|| Cores::of(terms, bound));
+        if let Some(found) = cores.find(terms, term) {
+            value.source = Source::Term(found.term);
+            held.scales += 1;
+            held.bound = held.bound.max(found.bound);
+        }
+    }
 }
 
 /// What the input computes nowhere, if a node makes that: the likely reason why an output differs.
 fn foreign(terms: &Terms, node: &Node, values: &Values, bound: u32) -> Option<(String, String)> {
-    let name =
-        node.outputs.iter().find(|name| values.get(*name).and_then(term_of).is_some_and(|term| term >= bound))?;
+    let name = node.outputs.iter().find(|name| {
+        values.get(*name).and_then(term_of).is_some_and(|term| term >= bound && terms.get(term).op != "flat")
+    })?;
     let operands =
         node.inputs.iter().filter_map(|name| values.get(name)).map(|v| explained(terms, v)).collect::<Vec<_>>();
     let found = values.get(name).map(|v| explained(terms, v)).unwrap_or_default();

@@ -5,14 +5,15 @@
 use crate::term::{Acted, Arg, Op, Term, Terms};
 use crate::value::{Source, Value};
 use crate::view::{self, Digit, REPEAT, View, normal, take_inner};
+use std::rc::Rc;
 
 const NAME: &str = "flat";
 
 /// The term of a value that is `flat`, and the number of the axis that was made.
-fn flat_of(terms: &Terms, value: &Value) -> Option<(std::rc::Rc<Term>, u32)> {
+fn flat_of(terms: &Terms, value: &Value) -> Option<(Rc<Term>, u32)> {
     let Source::Term(number) = value.source else { return None };
     let term = terms.get(number);
-    (term.op == NAME && term.along.len() == 1).then(|| (std::rc::Rc::clone(term), term.base.len() as u32 - 1))
+    (term.op == NAME && term.along.len() == 1).then(|| (Rc::clone(term), term.base.len() as u32 - 1))
 }
 
 /// A value with other extents, where digits do not say it.
@@ -47,10 +48,18 @@ pub(crate) fn regrouped(terms: &mut Terms, x: &Value, to: &[i64]) -> Option<Valu
 
 /// The value without `flat`, if it has the whole axis in one piece.
 pub(crate) fn without(terms: &Terms, value: &Value) -> Option<Value> {
-    let (term, made) = flat_of(terms, value)?;
+    let (term, _) = flat_of(terms, value)?;
+    let bare = under(&term, value)?;
+    Some(without(terms, &bare).unwrap_or(bare))
+}
+
+/// The operand of an op that acts along some axes, seen as its result is, if the result has each of these axes in one piece.
+pub(crate) fn under(term: &Term, value: &Value) -> Option<Value> {
     let [Arg::Term { term: inner, reads, .. }] = term.args.as_slice() else { return None };
-    let (list, _) = term.along.first()?;
     let kept: Vec<usize> = (0..term.over.len()).filter(|&axis| term.class[axis] == 0).collect();
+    if term.base.len() != kept.len() + term.along.len() {
+        return None;
+    }
     let common = |digit: Digit, axis: usize| -> Digit {
         match reads[axis] {
             Some((axis, stride)) => Digit { axis, extent: digit.extent, stride: digit.stride * stride },
@@ -61,21 +70,22 @@ pub(crate) fn without(terms: &Terms, value: &Value) -> Option<Value> {
     for axis in &value.view {
         let mut digits = Vec::new();
         for digit in axis {
-            match digit.axis {
-                REPEAT => digits.push(*digit),
-                at if at == made => {
-                    if digit.stride != 1 || Some(&digit.extent) != term.base.last() {
-                        return None;
-                    }
-                    digits.extend(list.iter().map(|d| if d.axis == REPEAT { *d } else { common(*d, d.axis as usize) }));
+            let at = digit.axis as usize;
+            if digit.axis == REPEAT {
+                digits.push(*digit);
+            } else if let Some(&axis) = kept.get(at) {
+                digits.push(common(*digit, axis));
+            } else {
+                let (list, _) = term.along.get(at - kept.len())?;
+                if digit.stride != 1 || term.base.get(at) != Some(&digit.extent) {
+                    return None;
                 }
-                at => digits.push(common(*digit, *kept.get(at as usize)?)),
+                digits.extend(list.iter().map(|d| if d.axis == REPEAT { *d } else { common(*d, d.axis as usize) }));
             }
         }
         view.push(normal(digits));
     }
-    let bare = Value { source: Source::Term(*inner), view, dtype: value.dtype };
-    Some(without(terms, &bare).unwrap_or(bare))
+    Some(Value { source: Source::Term(*inner), view, dtype: value.dtype })
 }
 
 /// Operands with those axes joined that are cut through a `flat`: the shape, the operands, and which axes were joined. `None` if no

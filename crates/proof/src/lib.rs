@@ -7,6 +7,7 @@ mod digest;
 mod error;
 mod eval;
 mod flat;
+mod lemma;
 mod model;
 mod ops;
 mod term;

@@ -335,7 +335,7 @@ impl Reader {
                 _ => {
                     let width = width(dtype).unwrap_or(8);
                     let numbers = varints(field).ok_or_else(|| self.damaged("a tensor"))?;
-                    numbers.iter().for_each(|n| data.extend_from_slice(&n.to_le_bytes()[..width]));
+                    data.extend(numbers.iter().flat_map(|n| n.to_le_bytes().into_iter().take(width)));
                 }
             }
         }

@@ -55,13 +55,21 @@ pub(crate) struct Term {
     pub(crate) dtype: u8,
 }
 
+/// (extent, stride), outermost first.
+type Dims = Vec<(i64, i64)>;
+
+/// Where the elements of a constant are: address, first element, bytes, and how they are read.
+type Place = (usize, i64, usize, Dims);
+
 /// All terms of both graphs.
 pub(crate) struct Terms {
     list: Vec<Rc<Term>>,
     known: FxHashMap<Rc<Term>, u32>,
     points: Points,
+    /// Where the elements of a digest are.
+    elements: FxHashMap<[u64; 2], (Bytes, i64, Dims)>,
     /// Digests by place in memory. The bytes are kept, so that no other constant comes to lie there.
-    digests: FxHashMap<(usize, i64, usize, Vec<(i64, i64)>), ([u64; 2], Bytes)>,
+    digests: FxHashMap<Place, ([u64; 2], Bytes)>,
 }
 
 /// An axis along which the order of indices matters.
@@ -77,7 +85,13 @@ pub(crate) struct Acted {
 
 impl Terms {
     pub(crate) fn new() -> Terms {
-        Terms { list: Vec::new(), known: FxHashMap::default(), points: Points::draw(), digests: FxHashMap::default() }
+        Terms {
+            list: Vec::new(),
+            known: FxHashMap::default(),
+            points: Points::draw(),
+            elements: FxHashMap::default(),
+            digests: FxHashMap::default(),
+        }
     }
 
     pub(crate) fn get(&self, term: u32) -> &Rc<Term> {
@@ -110,8 +124,20 @@ impl Terms {
         }
         let elements = gathered(data, *offset, &key.3, width(value.dtype)?)?;
         let digest = self.points.digest(&elements);
+        self.elements.entry(digest).or_insert_with(|| (data.clone(), *offset, key.3.clone()));
         self.digests.insert(key, (digest, data.clone()));
         Some(digest)
+    }
+
+    /// The elements of a digest, if they are floats of 32 or 16 bits.
+    pub(crate) fn floats(&self, dtype: u8, digest: [u64; 2]) -> Option<Vec<f64>> {
+        let (data, offset, dims) = self.elements.get(&digest)?;
+        let bytes = gathered(data, *offset, dims, width(dtype)?)?;
+        match dtype {
+            1 => Some(bytes.chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))).collect()),
+            10 => Some(bytes.chunks_exact(2).map(|b| half::f16::from_le_bytes([b[0], b[1]]).to_f64()).collect()),
+            _ => None,
+        }
     }
 
     /// Whether two values are the same.
@@ -156,15 +182,15 @@ impl Terms {
 
     /// The value with other extents.
     pub(crate) fn moved(&mut self, x: &Value, to: &[i64]) -> Option<Value> {
-        match x.reshaped(to) {
-            Some(y) => Some(flat::without(self, &y).unwrap_or(y)),
-            None => {
-                // Whole axes may do where parts of them are in the way.
-                let bare = x.reshaped(&[x.count()]).and_then(|one| flat::without(self, &one));
-                let bare = bare.unwrap_or_else(|| x.clone());
-                bare.reshaped(to).or_else(|| flat::regrouped(self, &bare, to))
-            }
+        // Whole axes may do where parts of them are in the way.
+        let bare = x.reshaped(&[x.count()]).and_then(|one| flat::without(self, &one));
+        if let Some(y) = bare.as_ref().and_then(|bare| bare.reshaped(to)) {
+            return Some(y);
         }
+        if let Some(y) = x.reshaped(to) {
+            return Some(flat::without(self, &y).unwrap_or(y));
+        }
+        flat::regrouped(self, bare.as_ref().unwrap_or(x), to)
     }
 
     /// The same where axes are cut through a `flat`: the op runs before it.
@@ -224,9 +250,9 @@ impl Terms {
         let keeps: Vec<bool> = aligned.class.iter().map(|class| !dropped || *class == 0).collect();
         let (base, number) = kept(&aligned.extents, &keeps);
         term.base = base;
-        let axis = |(at, axis): (usize, &Vec<Digit>)| match dropped && together.contains(&at) {
-            true => Vec::new(),
-            false => axis.iter().map(|d| renumbered(*d, &number)).collect(),
+        let axis = |(at, axis): (usize, &Vec<Digit>)| {
+            let gone = dropped && together.contains(&at);
+            axis.iter().filter(|_| !gone).map(|d| renumbered(*d, &number)).collect()
         };
         let view = aligned.axes.iter().enumerate().map(axis).collect();
         Some(Value { source: Source::Term(self.intern(term)), view, dtype: op.dtype })

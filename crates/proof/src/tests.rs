@@ -5,8 +5,11 @@ use crate::check::{Verdict, verdict};
 use crate::model::{Attr, DeclaredDim, Graph, Input, Model, Node, Tensor};
 use std::rc::Rc;
 
+/// Result, op, operands, attributes.
+type Line<'l> = (&'l str, &'l str, &'l [&'l str], Vec<(&'l str, Attr)>);
+
 /// A graph in lines `result = Op(operand, ..) {attribute=..}`, with inputs `x` [2,6,4,5] and `z` [2,4,5,6], and constants.
-fn model(lines: &[(&str, &str, &[&str], Vec<(&str, Attr)>)], constants: &[(&str, &[i64], Vec<f32>)]) -> Model {
+fn model(lines: &[Line<'_>], constants: &[(&str, &[i64], Vec<f32>)]) -> Model {
     let mut graph = Graph::default();
     for (name, dims) in [("x", [2, 6, 4, 5]), ("z", [2, 4, 5, 6])] {
         let dims = Some(dims.map(DeclaredDim::Known).to_vec());
@@ -78,7 +81,7 @@ fn constants_are_compared_element_by_element() {
     let bias: Vec<f32> = (0..6).map(|n| n as f32).collect();
     let first = model(&[("y", "Add", &["x", "c"], vec![])], &[("c", &[1, 6, 1, 1], bias.clone())]);
     let last = |values: Vec<f32>| {
-        let lines: &[(&str, &str, &[&str], Vec<(&str, Attr)>)] = &[
+        let lines: &[Line<'_>] = &[
             ("t", "Transpose", &["x"], perm(TO_LAST)),
             ("s", "Add", &["t", "c"], vec![]),
             ("y", "Transpose", &["s"], perm(TO_FIRST)),
@@ -100,11 +103,10 @@ fn constants_are_compared_element_by_element() {
 fn the_weights_of_a_product_may_be_turned_with_it() {
     let weights: Vec<f32> = (0..36).map(|n| (n * n) as f32).collect();
     let turned: Vec<f32> = (0..36).map(|n| weights[n % 6 * 6 + n / 6]).collect();
-    let lines: &[(&str, &str, &[&str], Vec<(&str, Attr)>)] =
-        &[("t", "Transpose", &["x"], perm(TO_LAST)), ("y", "MatMul", &["t", "w"], vec![])];
+    let lines: &[Line<'_>] = &[("t", "Transpose", &["x"], perm(TO_LAST)), ("y", "MatMul", &["t", "w"], vec![])];
     let a = model(lines, &[("w", &[6, 6], weights.clone())]);
     let other = |values| {
-        let lines: &[(&str, &str, &[&str], Vec<(&str, Attr)>)] = &[
+        let lines: &[Line<'_>] = &[
             ("f", "Reshape", &["x", "s"], vec![]),
             ("m", "MatMul", &["w", "f"], vec![]),
             ("u", "Transpose", &["m"], perm(&[0, 2, 1])),
@@ -140,6 +142,76 @@ fn claims_are_held_to_what_is_computed() {
     let mut strange = says("y", &[0, 3, 1, 2]);
     strange.values[0].value = "nobody".into();
     assert!(!verdict(&a, &b, &strange).holds());
+}
+
+fn weights() -> Vec<f32> {
+    (0..24).map(|n| n as f32 * 0.37 - 3.1).collect()
+}
+
+fn conv(pads: [i64; 4]) -> Vec<(&'static str, Attr)> {
+    vec![("pads", Attr::Ints(pads.to_vec()))]
+}
+
+#[test]
+fn a_scale_and_a_shift_may_be_in_the_weights() {
+    let (scale, shift) = ([1.5f32, -0.3, 2.7, 0.9], [0.2f32, 0.4, -1.0, 3.0]);
+    let lines: &[Line<'_>] = &[
+        ("c", "Conv", &["x", "w"], conv([0; 4])),
+        ("m", "Mul", &["c", "s"], vec![]),
+        ("y", "Add", &["m", "t"], vec![]),
+    ];
+    let a = model(
+        lines,
+        &[("w", &[4, 6, 1, 1], weights()), ("s", &[1, 4, 1, 1], scale.to_vec()), ("t", &[4, 1, 1], shift.to_vec())],
+    );
+    let other = |weights: Vec<f32>, bias: Vec<f32>| {
+        let lines: &[Line<'_>] = &[("y", "Conv", &["x", "w", "b"], conv([0; 4]))];
+        model(lines, &[("w", &[4, 6, 1, 1], weights), ("b", &[4], bias)])
+    };
+    let folded: Vec<f32> = weights().iter().enumerate().map(|(n, w)| w * scale[n / 6]).collect();
+    let right = verdict(&a, &other(folded.clone(), shift.to_vec()), &Proof::default());
+    assert!(matches!(right, Verdict::WithLemmas { .. }), "{right}");
+    for at in 0..24 {
+        let mut wrong = folded.clone();
+        wrong[at] *= 1.0 + 1e-5;
+        assert!(!holds(&a, &other(wrong, shift.to_vec())), "weight {at}");
+    }
+    for at in 0..4 {
+        let mut wrong = shift.to_vec();
+        wrong[at] += 1e-5;
+        assert!(!holds(&a, &other(folded.clone(), wrong)), "shift {at}");
+    }
+    assert!(!holds(&a, &other(weights(), shift.to_vec())));
+}
+
+#[test]
+fn zeros_around_an_image_may_be_padding_of_the_convolution() {
+    let padded = |pads: [i64; 8], mode: &str, own| {
+        let told = vec![("mode", Attr::Text(mode.as_bytes().to_vec()))];
+        let lines: &[Line<'_>] = &[("p", "Pad", &["x", "n"], told), ("y", "Conv", &["p", "w"], conv(own))];
+        let mut a = model(lines, &[("w", &[4, 6, 1, 1], weights())]);
+        let data: Vec<u8> = pads.iter().flat_map(|n| n.to_le_bytes()).collect();
+        Rc::make_mut(&mut a.graph)
+            .initializers
+            .push(("n".into(), Tensor { dims: vec![8], dtype: 7, data: data.into() }));
+        a
+    };
+    let plain = |own| model(&[("y", "Conv", &["x", "w"], conv(own))], &[("w", &[4, 6, 1, 1], weights())]);
+    let pads = [0, 0, 1, 2, 0, 0, 3, 4];
+    assert!(holds(&padded(pads, "constant", [0; 4]), &plain([1, 2, 3, 4])));
+    assert!(holds(&padded(pads, "constant", [1, 1, 0, 0]), &plain([2, 3, 3, 4])));
+    assert!(!holds(&padded(pads, "constant", [0; 4]), &plain([2, 1, 3, 4])));
+    assert!(!holds(&padded(pads, "edge", [0; 4]), &plain([1, 2, 3, 4])));
+}
+
+#[test]
+fn a_window_that_is_not_that_of_the_weights_is_refused() {
+    let a = |kernel: [i64; 2]| {
+        let lines: &[Line<'_>] = &[("y", "Conv", &["x", "w"], vec![("kernel_shape", Attr::Ints(kernel.to_vec()))])];
+        model(lines, &[("w", &[4, 6, 1, 1], weights())])
+    };
+    assert!(holds(&a([1, 1]), &a([1, 1])));
+    assert!(!holds(&a([1, 1]), &a([2, 1])));
 }
 
 #[test]

@@ -123,14 +123,8 @@ pub(crate) fn reshape(view: &View, to: &[i64]) -> Option<View> {
 
 /// Axes in another order.
 pub(crate) fn permute(view: &View, order: &[usize]) -> Option<View> {
-    let mut seen = vec![false; view.len()];
-    order.iter().for_each(|&axis| {
-        if let Some(s) = seen.get_mut(axis) {
-            *s = true
-        }
-    });
-    (order.len() == view.len() && seen.iter().all(|s| *s))
-        .then(|| order.iter().map(|&axis| view[axis].clone()).collect())
+    let each_once = order.len() == view.len() && (0..view.len()).all(|axis| order.contains(&axis));
+    each_once.then(|| order.iter().map(|&axis| view[axis].clone()).collect())
 }
 
 #[cfg(test)]

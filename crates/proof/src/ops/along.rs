@@ -88,13 +88,12 @@ fn split(call: &mut Call<'_>) -> Results {
     let x = call.need(0)?;
     let axis = movement::axis(call, 0, x.rank())?;
     let extent = x.shape()[axis];
-    let parts = match call.list("split", 1)? {
-        Some(parts) => parts,
-        None => {
-            let count = call.int("num_outputs", call.results.len() as i64).max(1);
-            let size = (extent + count - 1) / count;
-            (0..count).map(|at| size.min(extent - at * size)).collect()
-        }
+    let parts = if let Some(parts) = call.list("split", 1)? {
+        parts
+    } else {
+        let count = call.int("num_outputs", call.results.len() as i64).max(1);
+        let size = (extent + count - 1) / count;
+        (0..count).map(|at| size.min(extent - at * size)).collect()
     };
     if parts.iter().any(|p| *p < 1) || parts.iter().sum::<i64>() != extent {
         return Err(format!("parts {parts:?} of extent {extent}"));
@@ -112,7 +111,7 @@ fn split(call: &mut Call<'_>) -> Results {
 fn concat(call: &mut Call<'_>) -> Made {
     let values: Vec<Value> = call.inputs.iter().flatten().filter(|v| v.count() > 0).cloned().collect();
     let first = values.first().ok_or("it has no operands")?;
-    let axis = axis_of(call.int("axis", if call.opset < 4 { 1 } else { 0 }), first.rank())?;
+    let axis = axis_of(call.int("axis", i64::from(call.opset < 4)), first.rank())?;
     if let [only] = values.as_slice() {
         return Ok(only.clone());
     }
@@ -199,9 +198,8 @@ fn pad(call: &mut Call<'_>) -> Made {
 fn fill(call: &Call<'_>, dtype: u8) -> Result<Vec<u8>, String> {
     let bytes = match (call.input(2), call.attr("value")) {
         (Some(value), _) if value.dtype == dtype => value.elements().ok_or("its fill is not known")?.to_vec(),
-        (Some(_), _) => return Err("its fill has another type".to_owned()),
         (None, Some(crate::model::Attr::Float(value))) if dtype == 1 => value.to_le_bytes().to_vec(),
-        (None, Some(_)) => return Err("its fill has another type".to_owned()),
+        (Some(_), _) | (None, Some(_)) => return Err("its fill has another type".to_owned()),
         (None, None) => Vec::new(),
     };
     Ok(if bytes.iter().all(|b| *b == 0) { Vec::new() } else { bytes })

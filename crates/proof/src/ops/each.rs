@@ -1,6 +1,8 @@
 //! Ops that treat all indices along an axis alike: pointwise ones, and those that take the indices of some axes as a set.
 
 use super::{Call, Made, Results, axes_of, movement, one, over, pointwise, together};
+use crate::align::broadcast;
+use crate::model::Attr;
 use crate::term::{Op, Terms};
 use crate::value::Value;
 use crate::view::View;
@@ -115,10 +117,33 @@ fn every(call: &mut Call<'_>, dtype: u8) -> Made {
     if let ("Sum" | "Mean" | "Min" | "Max", [Some(only)]) = (call.op, call.inputs) {
         return Ok(only.clone());
     }
+    if let Some(x) = times_one(call) {
+        return Ok(x);
+    }
     let mut attrs = call.encoded(&[])?;
     attrs.extend(call.inputs.iter().map(|input| u8::from(input.is_some())));
     let operands: Vec<&Value> = call.inputs.iter().flatten().collect();
     call.pointwise(&attrs, &operands, dtype)
+}
+
+/// What is multiplied with one, or divided by it: it stays, with each bit.
+fn times_one(call: &Call<'_>) -> Option<Value> {
+    let one = |value: &Value| {
+        let bytes = value.splat().and_then(|one| one.elements());
+        bytes.is_some_and(|bytes| match value.dtype {
+            1 => *bytes == 1f32.to_le_bytes(),
+            10 => *bytes == half::f16::ONE.to_le_bytes(),
+            _ => false,
+        })
+    };
+    let (x, y) = (call.input(0)?, call.input(1)?);
+    let kept = match call.op {
+        "Mul" if one(x) && y.rank() >= x.rank() => y,
+        "Mul" | "Div" if one(y) && x.rank() >= y.rank() => x,
+        _ => return None,
+    };
+    let (shape, _) = broadcast(&[x, y])?;
+    (kept.shape() == shape).then(|| kept.clone())
 }
 
 fn cast(call: &mut Call<'_>) -> Made {
@@ -303,7 +328,7 @@ fn matmul(call: &mut Call<'_>) -> Made {
     product(call.terms, &a, &b)
 }
 
-/// A product of matrices as ONNX's MatMul has it. The axes are those of the batch, rows, columns, and the one that is summed over.
+/// A product of matrices as ONNX has it. The axes are those of the batch, rows, columns, and the one that is summed over.
 fn product(terms: &mut Terms, a: &Value, b: &Value) -> Made {
     let (row, column) = (a.rank() == 1, b.rank() == 1);
     let wrong = || format!("{:?} and {:?} have no product", a.shape(), b.shape());
@@ -356,12 +381,24 @@ fn gemm(call: &mut Call<'_>) -> Made {
     if a.rank() != 2 || b.rank() != 2 {
         return Err("an operand is no matrix".to_owned());
     }
-    let attrs = call.encoded(&["transA", "transB"])?;
+    let factor = |name| match call.attr(name) {
+        Some(Attr::Float(value)) => *value,
+        _ => 1.0,
+    };
+    let (alpha, beta) = (factor("alpha"), factor("beta"));
     let y = product(call.terms, &a, &b)?;
     let addend = call.inputs.get(2).and_then(Option::as_ref);
-    let operands: Vec<&Value> = [Some(&y), addend].into_iter().flatten().collect();
-    let op = Op { name: "Gemm", attrs: &attrs, dtype: y.dtype };
-    pointwise(call.terms, &op, &operands)
+    // A bias is one more summand. With other factors the op is one of its own.
+    let plain = alpha.to_bits() == 1f32.to_bits() && (addend.is_none() || beta.to_bits() == 1f32.to_bits());
+    match addend {
+        None if plain => Ok(y),
+        Some(c) if plain => pointwise(call.terms, &Op { name: "Add", attrs: &[1, 1], dtype: y.dtype }, &[&y, c]),
+        _ => {
+            let attrs = call.encoded(&["transA", "transB"])?;
+            let operands: Vec<&Value> = [Some(&y), addend].into_iter().flatten().collect();
+            pointwise(call.terms, &Op { name: "Gemm", attrs: &attrs, dtype: y.dtype }, &operands)
+        }
+    }
 }
 
 fn einsum(call: &mut Call<'_>) -> Made {
@@ -374,7 +411,7 @@ fn einsum(call: &mut Call<'_>) -> Made {
     let mut letters = to.clone();
     terms.iter().flatten().for_each(|c| {
         if !letters.contains(c) {
-            letters.push(*c)
+            letters.push(*c);
         }
     });
     let repeats = |list: &Vec<char>| (1..list.len()).any(|at| list[..at].contains(&list[at]));

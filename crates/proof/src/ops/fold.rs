@@ -85,8 +85,8 @@ fn spread(call: &Call<'_>) -> Option<(Vec<i64>, Vec<Value>)> {
 
 type Computed = Option<Made>;
 
-fn checked(value: Option<Value>) -> Computed {
-    Some(value.ok_or_else(|| "its numbers do not fit their type".to_owned()))
+fn checked(value: Option<Value>) -> Made {
+    value.ok_or_else(|| "its numbers do not fit their type".to_owned())
 }
 
 fn binary(call: &Call<'_>) -> Computed {
@@ -107,7 +107,7 @@ fn binary(call: &Call<'_>) -> Computed {
         }
         _ => return None,
     };
-    checked(constant(if compares { 9 } else { a.dtype }, &shape, &result))
+    Some(checked(constant(if compares { 9 } else { a.dtype }, &shape, &result)))
 }
 
 fn holds(op: &str, order: Option<std::cmp::Ordering>) -> bool {
@@ -168,7 +168,7 @@ fn unary(call: &Call<'_>) -> Computed {
         }
         _ => return None,
     };
-    checked(constant(x.dtype, &x.shape(), &result))
+    Some(checked(constant(x.dtype, &x.shape(), &result)))
 }
 
 /// (x - zero) * scale: the difference is exact, and the product is rounded once.
@@ -197,7 +197,7 @@ fn dequantized(call: &Call<'_>) -> Computed {
     };
     let Numbers::Ints(zeros) = zeros else { return None };
     let each = ints.iter().zip(&zeros).zip(&scales).map(|((x, zero), scale)| (x - zero) as f64 * scale).collect();
-    checked(constant(1, &x.shape(), &Numbers::Floats(each)))
+    Some(checked(constant(1, &x.shape(), &Numbers::Floats(each))))
 }
 
 /// Powers of integers.
@@ -206,7 +206,7 @@ fn power(call: &Call<'_>) -> Computed {
     let [a, b] = wide.as_slice() else { return None };
     let (Numbers::Ints(left), Numbers::Ints(right)) = (numbers(a)?, numbers(b)?) else { return None };
     let each = left.iter().zip(&right).map(|(a, b)| a.checked_pow(u32::try_from(*b).ok()?)).collect::<Option<_>>();
-    checked(constant(a.dtype, &shape, &Numbers::Ints(each?)))
+    Some(checked(constant(a.dtype, &shape, &Numbers::Ints(each?))))
 }
 
 fn choose(call: &Call<'_>) -> Computed {
@@ -366,7 +366,7 @@ fn concat(call: &Call<'_>) -> Made {
     let outer: i64 = shape[..axis].iter().product();
     let mut data = Vec::new();
     for block in 0..outer as usize {
-        parts.iter().for_each(|(bytes, run)| data.extend_from_slice(&bytes[block * run..(block + 1) * run]));
+        data.extend(parts.iter().flat_map(|(bytes, run)| bytes[block * run..(block + 1) * run].iter().copied()));
     }
     Ok(Value::constant(first.dtype, &shape, data.into()))
 }

@@ -185,6 +185,7 @@ pub(crate) fn axes_of(axes: &[i64], rank: usize) -> Result<Vec<usize>, String> {
     Ok(found)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it ends chains of results")]
 fn one(value: Value) -> Results {
     Ok(vec![Some(value)])
 }

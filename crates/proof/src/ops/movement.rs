@@ -146,7 +146,11 @@ fn depth_to_space(call: &mut Call<'_>) -> Results {
     let b = call.int("blocksize", 0);
     let &[n, c, h, w] = x.shape().as_slice() else { return Err("its rank is not 4".to_owned()) };
     let inner = c.checked_div(b * b).ok_or("its block is 0")?;
-    let columns_first = call.text("mode").as_deref() == Some("CRD");
+    let columns_first = match call.text("mode").as_deref() {
+        None | Some("DCR") => false,
+        Some("CRD") => true,
+        Some(other) => return Err(format!("the checker does not know mode {other}")),
+    };
     let (split, order) = if columns_first {
         ([n, inner, b, b, h, w], [0, 1, 4, 2, 5, 3])
     } else {

@@ -1,15 +1,18 @@
 //! Ops that find their axes by position: operands are taken in the order of axes in which the op reads them.
 
 use super::{Call, Results, axis_of};
+use crate::align::term_of;
+use crate::flat::under;
 use crate::term::Op;
 use crate::value::Value;
+use std::rc::Rc;
 
 /// Shape and element type of a result.
 type Typed = (Vec<i64>, u8);
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let typed: Result<Vec<Typed>, String> = match call.name().as_str() {
-        "Conv" => conv(call, 0, 1, 0),
+        "Conv" => return Some(padded(call)),
         "ConvInteger" => conv(call, 0, 1, 6),
         "QLinearConv" => call.need(7).and_then(|zero| conv(call, 0, 3, zero.dtype)),
         "ConvTranspose" => transposed(call),
@@ -34,6 +37,48 @@ fn placed(call: &mut Call<'_>, results: &[Typed]) -> Results {
     let operands: Vec<Option<&Value>> = call.inputs.iter().map(Option::as_ref).collect();
     let made = call.terms.placed(&op, &operands, results).ok_or("its result is empty")?;
     Ok(made.into_iter().map(Some).collect())
+}
+
+/// A convolution, with the zeros that a Pad puts around its operand among its own.
+fn padded(call: &mut Call<'_>) -> Results {
+    let typed = conv(call, 0, 1, 0)?;
+    let (mut x, w) = (call.need(0)?, call.need(1)?);
+    let rank = w.rank().saturating_sub(2);
+    let auto = call.text("auto_pad").is_some_and(|auto| auto != "NOTSET");
+    let mut pads = call.ints("pads").unwrap_or_else(|| vec![0; 2 * rank]);
+    if auto {
+        return placed(call, &typed);
+    }
+    if let Some((inner, more)) = zeros_around(call, &x).filter(|_| pads.iter().all(|p| *p >= 0)) {
+        x = inner;
+        pads.iter_mut().zip(more).for_each(|(pad, more)| *pad += more);
+    }
+    let mut attrs = call.encoded(&["pads", "auto_pad", "kernel_shape"])?;
+    attrs.extend(format!("pads={pads:?}").into_bytes());
+    let op = Op { name: "Conv", attrs: &attrs, dtype: 0 };
+    let operands = [Some(&x), Some(&w), call.inputs.get(2).and_then(Option::as_ref)];
+    let made = call.terms.placed(&op, &operands, &typed).ok_or("its result is empty")?;
+    Ok(made.into_iter().map(Some).collect())
+}
+
+/// What a Pad of zeros along spatial axes pads, and by how much: starts of all axes, then ends.
+fn zeros_around(call: &Call<'_>, x: &Value) -> Option<(Value, Vec<i64>)> {
+    let term = Rc::clone(call.terms.get(term_of(x)?));
+    if term.op != "Pad" || term.attrs != b"constant" {
+        return None;
+    }
+    let inner = under(&term, x)?;
+    let first = (term.base.len() - term.along.len()) as u32;
+    let spatial = x.rank().checked_sub(2)?;
+    let mut more = vec![0; 2 * spatial];
+    for (at, (_, told)) in term.along.iter().enumerate() {
+        let axis = x.view.iter().position(|digits| digits.iter().any(|d| d.axis == first + at as u32))?;
+        let [before, after] = *told.as_slice() else { return None };
+        let whole = x.view[axis].len() == 1 && before >= 0 && after >= 0;
+        let place = axis.checked_sub(2).filter(|_| whole)?;
+        (more[place], more[place + spatial]) = (before, after);
+    }
+    Some((inner, more))
 }
 
 fn like(call: &Call<'_>, shaped: &Value) -> Result<Vec<Typed>, String> {
@@ -106,6 +151,9 @@ fn conv(call: &Call<'_>, x: usize, w: usize, dtype: u8) -> Result<Vec<Typed>, St
     let (shape, weights) = (x.shape(), w.shape());
     if shape.len() < 3 || weights.len() != shape.len() || weights[1] * call.int("group", 1) != shape[1] {
         return Err(format!("operands of {shape:?} and {weights:?} do not fit"));
+    }
+    if call.ints("kernel_shape").is_some_and(|kernel| kernel != weights[2..]) {
+        return Err(format!("its window is not that of its weights {weights:?}"));
     }
     let windows = windows(call, &weights[2..])?;
     let mut out = vec![shape[0], weights[0]];
