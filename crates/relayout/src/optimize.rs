@@ -189,10 +189,7 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     }
     let mut source = Source::of(&model.file, &Payloads::new(), || Ok(model.ir.clone()))?;
     if !wishes.is_empty() {
-        // Types of outputs have to be known; problems of inference are the pipeline's to report.
-        let mut typed = source.ir.clone();
-        let _ = infer_graph(&mut typed.graph, &mut typed.unknowns);
-        pipeline.ends = wishes.resolve(&typed.graph, target, &records)?;
+        pipeline.ends = wishes.resolve(&source.typed(), target, &records)?;
     }
     let mut first = run(&mut source.ir, target, &pipeline)?;
     let printed = first.printed.take();
@@ -202,18 +199,16 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     report.notes.extend(unread);
     let metadata = metadata(target);
     let mut result: Option<Exported> = None;
-    let writing = ExportOptions {
-        metadata: &metadata,
-        calls_functions: target.capabilities().calls_functions,
-        describes: options.proof,
-    };
+    let can = target.capabilities();
+    let (calls_functions, bundles) = (can.calls_functions, can.bundles);
+    let writing = ExportOptions { metadata: &metadata, calls_functions, describes: options.proof };
     let mut links = options.proof.then(|| Links::of(&model.ir));
     let mut exported = source.export(&writing)?;
     follow(&mut links, &exported);
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
     let mut last = first;
     // What the dialect of another target says can't be decided again.
-    let rounds = if target.capabilities().decides_again { ROUNDS } else { 1 };
+    let rounds = if can.decides_again { ROUNDS } else { 1 };
     for _ in 1..rounds {
         if !exported.changed {
             break;
@@ -241,10 +236,7 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     report.after = traffic(&last, GraphRecord::after);
     report.graphs = last.graphs;
     report.notes.extend(lost_fields(model, report.changed));
-    let can = target.capabilities();
-    let input = Arc::clone(&model.file);
-    let (calls_functions, bundles) = (can.calls_functions, can.bundles);
-    Ok(Optimized { input, result, report, printed, source, calls_functions, bundles, links })
+    Ok(Optimized { input: Arc::clone(&model.file), result, report, printed, source, calls_functions, bundles, links })
 }
 
 /// Notes what a round wrote, if it changed anything.
@@ -286,6 +278,13 @@ impl Source {
             }
         }
         Ok(Source { file: Arc::clone(file), inlined: None, ir: plain()?, notes })
+    }
+
+    /// The graph with the types of its values, as far as they follow. Problems of inference are the pipeline's to report.
+    fn typed(&self) -> Graph {
+        let mut typed = self.ir.clone();
+        let _ = infer_graph(&mut typed.graph, &mut typed.unknowns);
+        typed.graph
     }
 
     /// The messages of the graph as it is now. Calls in which nothing changed are calls again.
