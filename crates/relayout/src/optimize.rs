@@ -42,6 +42,8 @@ pub struct Options {
     /// For how many of the remaining moves the report says what it would take to avoid them, the dearest first. Each takes a few
     /// decisions about the whole model.
     pub price_moves: usize,
+    /// Whether the result keeps the graph that the first round left: [`Optimized::decided`].
+    pub keep_decided: bool,
     /// Who is told of each pass before it runs, and may stop the run.
     pub watch: Watch,
 }
@@ -90,6 +92,13 @@ impl Options {
     #[must_use]
     pub fn price_moves(mut self, most: usize) -> Options {
         self.price_moves = most;
+        self
+    }
+
+    /// With the graph that the first round leaves kept: [`Optimized::decided`].
+    #[must_use]
+    pub fn keep_decided(mut self) -> Options {
+        self.keep_decided = true;
         self
     }
 
@@ -147,12 +156,21 @@ pub struct Optimized {
     input: Arc<ModelFile>,
     result: Option<Exported>,
     report: Report,
-    printed: Option<Graph>,
+    shown: Shown,
     /// What the last round left.
     source: Source,
     /// Of the target's dialect: whether moves are calls, and whether there is anything in it but standard ops and calls.
     calls_functions: bool,
     bundles: bool,
+}
+
+/// Graphs of the first round that the options ask for.
+#[derive(Debug, Default)]
+struct Shown {
+    /// After the pass that is to be printed.
+    printed: Option<Graph>,
+    /// After the last pass.
+    decided: Option<Graph>,
 }
 
 /// A second look at the result finds nothing, as a rule; more rounds than this are never needed, and none makes it dearer.
@@ -184,7 +202,7 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
         pipeline.ends = wishes.resolve(&typed.graph, target, &records)?;
     }
     let mut first = run(&mut source.ir, target, &pipeline)?;
-    let printed = first.printed.take();
+    let shown = Shown { printed: first.printed.take(), decided: options.keep_decided.then(|| source.ir.graph.clone()) };
     let mut report = report_of(model, target, &first);
     report.notes.append(&mut source.notes);
     report.io = wishes.records(&records, &first.ends)?;
@@ -226,7 +244,7 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     report.notes.extend(lost_fields(model, report.changed));
     let can = target.capabilities();
     let input = Arc::clone(&model.file);
-    Ok(Optimized { input, result, report, printed, source, calls_functions: can.calls_functions, bundles: can.bundles })
+    Ok(Optimized { input, result, report, shown, source, calls_functions: can.calls_functions, bundles: can.bundles })
 }
 
 /// What one round starts from: the model, with the calls of its own functions written out.
@@ -306,7 +324,7 @@ fn settled(model: &Model, target: &dyn Target, records: Vec<IoRecord>) -> Optimi
     let can = target.capabilities();
     let (calls_functions, bundles) = (can.calls_functions, can.bundles);
     let input = Arc::clone(&model.file);
-    Optimized { input, result: None, report, printed: None, source, calls_functions, bundles }
+    Optimized { input, result: None, report, shown: Shown::default(), source, calls_functions, bundles }
 }
 
 /// Types are needed to see what can't be; inference finds them again, and more, in the pipeline.
@@ -402,7 +420,13 @@ impl Optimized {
 
     /// The graph after the pass that the options name.
     pub fn printed(&self) -> Option<&Graph> {
-        self.printed.as_ref()
+        self.shown.printed.as_ref()
+    }
+
+    /// The graph after the first round, if the options ask for it: the layouts that were decided, over the axes of the model that was
+    /// read. [`Optimized::graph`] has the axes of the result instead where its layouts are written as shapes.
+    pub fn decided(&self) -> Option<&Graph> {
+        self.shown.decided.as_ref()
     }
 
     /// Writes the model to a file, whole or not at all. An unchanged model is copied byte for byte.
