@@ -25,6 +25,7 @@ mod inputs;
 mod kernels;
 mod ops;
 mod optimize;
+mod page;
 mod progress;
 mod shell;
 mod terminal;

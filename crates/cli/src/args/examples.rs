@@ -9,6 +9,7 @@ pub(super) const TOP: &str = "Examples:
 pub(super) const OPTIMIZE: &str = "Examples:
   relayout optimize model.onnx                              # writes model.relayout.onnx beside it
   relayout optimize model.onnx -o out.onnx --verify         # runs both in ONNX Runtime first
+  relayout optimize model.onnx -o out.onnx --html page.html # and a report to look at in a browser
   relayout optimize models/ -o out/ --target ort-cpu        # all models of a folder
   relayout optimize 'models/**/*.onnx' --dry-run            # writes nothing
   relayout optimize model.onnx --input 'x:NCHW->NHWC'       # you feed channels last
@@ -19,6 +20,7 @@ Exit status: 0 every model was optimized or had nothing to gain, 1 a model faile
 pub(super) const EXPLAIN: &str = "Examples:
   relayout explain model.onnx
   relayout explain model.onnx --target ort-cpu --dim N=1..32
+  relayout explain model.onnx --html page.html              # to look at in a browser
   relayout explain model.onnx --why conv1_out               # one value and its layouts";
 
 pub(super) const AUDIT: &str = "Examples:

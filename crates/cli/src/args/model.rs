@@ -67,6 +67,11 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
 
+    /// Write the report as an HTML page, which needs no network: figures, moves with their reasons, the graph before and after, and,
+    /// with --verify, measured times; `-` writes stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+
     /// Write a certificate of the decision as JSON: `relayout check-certificate` checks it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) certificate: Option<PathBuf>,
@@ -126,6 +131,11 @@ pub(crate) struct Explain {
     /// Write the cost network of the decision for Graphviz, its variables and what hangs between them; `-` writes stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "why")]
     pub(crate) network_dot: Option<PathBuf>,
+
+    /// Also write the report as an HTML page, which needs no network: figures, moves with their reasons, and the graph; `-` writes
+    /// stdout in place of the text
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["why", "network_dot"])]
+    pub(crate) html: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -144,6 +154,11 @@ pub(crate) struct Audit {
     /// End with status 3 if what is predicted lies more than so many percent above the floor
     #[arg(long, value_name = "PCT", value_parser = percent)]
     pub(crate) fail_above: Option<f64>,
+
+    /// Also write the report as an HTML page, which needs no network: figures, moves with their reasons, and the graph; `-` writes
+    /// stdout in place of the text
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -218,4 +233,9 @@ pub(crate) struct Diff {
     /// End with status 3 if the models differ
     #[arg(long)]
     pub(crate) exit_code: bool,
+
+    /// Also write the report as an HTML page, which needs no network: figures, moves with their reasons, and the graph; `-` writes
+    /// stdout in place of the text
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
 }
