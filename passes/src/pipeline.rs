@@ -154,9 +154,11 @@ impl Step<'static> {
     pub(crate) const fn model(is: Declared, run: fn(&mut Graph, &mut Context<'_>) -> Result<(), PassError>) -> Self {
         Step { is, run: StepRun::Model(run) }
     }
+}
 
+impl<'t> Step<'t> {
     /// A pass of the engine's own, of each graph by itself.
-    pub(crate) const fn each_graph(is: Declared, run: EachGraph<'static>) -> Self {
+    pub(crate) const fn each_graph(is: Declared, run: EachGraph<'t>) -> Self {
         Step { is, run: StepRun::EachGraph(run) }
     }
 }
@@ -194,6 +196,8 @@ pub struct PipelineOptions {
     pub ends: Ends,
     /// Decide and write layouts, but leave every node and every constant of the graph where it is.
     pub layouts_only: bool,
+    /// Leave out `spell_operands`: operands stay as they are written.
+    pub keeps_spelling: bool,
     /// What rewrites may do to results.
     pub numerics: Numerics,
     /// Keep the main graph as it is after this pass, to be printed.
@@ -231,6 +235,8 @@ pub struct Outcome {
     pub ends: Vec<MovedEnd>,
     /// What was written in the place of pieces, with the number of the graph.
     pub written: Vec<(usize, Written)>,
+    /// Nodes whose operands were written in another way: [`PassReport::spelled`].
+    pub spelled: usize,
 }
 
 /// Runs every pass on the model's graph and its bodies.
@@ -292,7 +298,8 @@ pub fn run_steps(
     let mut printed = None;
     let ops = known::op_count(graph)?;
     for (i, step) in steps.iter().enumerate() {
-        if options.layouts_only && !step.is.keeps_nodes {
+        let spells = step.is.name == crate::simplify::spell_operands::PASS.is.name;
+        if options.layouts_only && !step.is.keeps_nodes || options.keeps_spelling && spells {
             continue;
         }
         options.watch.tell(Progress { pass: step.is.name, index: i, of: steps.len(), round: options.round })?;
@@ -365,6 +372,7 @@ impl State<'_> {
             hints: self.settings.hints.used(graph),
             ends: self.moved_ends,
             written: self.written,
+            spelled: self.report.spelled,
         })
     }
 

@@ -13,9 +13,11 @@ use relayout::ir::text::GraphJson;
 use relayout::targets::gpu::GpuCosts;
 use relayout::targets::measured::MeasuredCosts;
 use relayout::targets::{BUILTIN, Block, FunctionTarget, OrtCpu};
+use relayout::why::RecognizedPiece;
 use relayout::{Model, Numerics, Optimized, Options, Target, optimize as optimize_model};
 use relayout_html::{Measured, PageKind, optimized_page};
 use relayout_verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
+use std::fmt::Write as _;
 use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -115,6 +117,11 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
         }
         return say(explained.explain().trim_end());
     }
+    if a.pieces {
+        let told = relayout::why::pieces(&model, target.as_ref(), &options(&a.decide)).map_err(of_library)?;
+        drop(progress);
+        return if json() { say_json(&told) } else { say(pieces(&told).trim_end()) };
+    }
     if let Some(path) = &a.network_dot {
         let options = with_ends(options(&a.decide), &a.ends);
         let network = relayout::certificate::problem(&model, target.as_ref(), &options).map_err(of_library)?.dot();
@@ -140,6 +147,23 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
         return say_json(report);
     }
     say(report.explain().trim_end())
+}
+
+/// One paragraph per piece.
+fn pieces(all: &[RecognizedPiece]) -> String {
+    let mut text = String::new();
+    for RecognizedPiece { op, result, nodes, why, graph, .. } in all {
+        let place = if graph.is_empty() { String::new() } else { format!(" in {graph}") };
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{op} that leaves `{result}`{place}, of {} nodes", nodes.len());
+        for line in why.to_string().lines() {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    if text.is_empty() {
+        text.push_str("no piece of several nodes is one op that this target asks for");
+    }
+    text
 }
 
 /// `relayout verify`

@@ -27,6 +27,7 @@ mod ops;
 mod optimize;
 mod page;
 mod progress;
+mod rules;
 mod shell;
 mod terminal;
 mod version;
@@ -99,6 +100,7 @@ fn carry_out(args: &Args) -> Result<(), Failure> {
             BenchWhat::Permute(a) => bench::permute(a),
         },
         Command::Ops(a) => commands::ops(a),
+        Command::Rules(a) => rules::rules(a),
         Command::Completions(a) => shell::completions(a),
         Command::Man(a) => shell::man(a),
     }

@@ -36,6 +36,19 @@ fn says_why(scene: &Scene, fault: &Fault, output: &Output) {
     assert!(!said.is_empty() && said.lines().all(|line| line.starts_with("error: ")), "{what}");
 }
 
+/// Of a run with a fault: where it says that all is well, the new files are there, and else the old ones, with the reason. A batch
+/// may fail after some of its files.
+fn new_or_why(scene: &Scene, (is_old, is_new): (bool, bool), left: &[String], fault: &Fault, output: &Output) {
+    let Fault { calls, at, .. } = fault;
+    assert!(left.is_empty(), "{} at {at}: {left:?} is left behind", scene.name);
+    if output.status.success() {
+        assert!(is_new, "{} at {at} of {calls}: it says that all is well", scene.name);
+        return;
+    }
+    says_why(scene, fault, output);
+    assert!(is_old || scene.name == "batch", "{} at {at} of {calls}: it failed and wrote", scene.name);
+}
+
 /// Lets something happen at the first call, at the second, and so on until a run makes fewer; how often it happened.
 fn at_every_call(
     scene: &Scene,
@@ -123,19 +136,7 @@ fn a_disk_that_is_full_or_closed_to_us_keeps_what_was_there() {
             let faults = at_every_call(&scene, calls, what, |dir, fault, output| {
                 let mut left = Vec::new();
                 let (is_old, is_new) = scene.check(dir, &mut left);
-                assert!(left.is_empty(), "{} at {}: {left:?} is left behind", scene.name, fault.at);
-                if output.status.success() {
-                    // Where another way was found.
-                    assert!(is_new, "{} at {} of {calls}: it says that all is well", scene.name, fault.at);
-                    return;
-                }
-                says_why(&scene, fault, output);
-                assert!(
-                    is_old || scene.name == "batch",
-                    "{} at {} of {calls}: it failed and wrote",
-                    scene.name,
-                    fault.at
-                );
+                new_or_why(&scene, (is_old, is_new), &left, fault, output);
             });
             assert!(faults >= 2, "{}: only {faults} faults", scene.name);
         }
@@ -154,18 +155,7 @@ fn an_input_that_cannot_be_read_is_named() {
                     // If the model that is replaced can't be read, its data stays.
                     left.retain(|path| !ends_in(path, "data"));
                 }
-                assert!(left.is_empty(), "{} at {}: {left:?} is left behind", scene.name, fault.at);
-                if output.status.success() {
-                    assert!(is_new, "{} at {} of {calls}: it says that all is well", scene.name, fault.at);
-                    return;
-                }
-                says_why(&scene, fault, output);
-                assert!(
-                    is_old || scene.name == "batch",
-                    "{} at {} of {calls}: it failed and wrote",
-                    scene.name,
-                    fault.at
-                );
+                new_or_why(&scene, (is_old, is_new), &left, fault, output);
             });
         }
     }

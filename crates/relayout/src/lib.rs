@@ -35,7 +35,7 @@
 //! | [`mod@kernels`], [`codegen`] | kernels for moves: which of them a model needs, and how they are made and run |
 //! | [`certificate`], [`solve`] | proofs of decisions, and the solver |
 //! | [`mod@target`] | what a target is made of |
-//! | [`targets`], [`passes`] | the built-in targets, and the passes and rules of a target |
+//! | [`targets`], [`passes`] | the built-in targets, and the passes, rules and equations of a target |
 //! | [`ir`] | graphs, layouts, types and ops |
 //! | [`fsio`] | safe reading and replacing of files |
 //!
@@ -85,9 +85,9 @@ pub mod target {
     pub use relayout_target::*;
 }
 
-/// Which passes and rules a target has, and who is told of them while they run.
+/// Which passes, rules and equations a target has, and who is told of them while they run.
 pub mod passes {
-    pub use crate::optimize::{passes, rules};
+    pub use crate::optimize::{equations, passes, rules};
     pub use relayout_passes::pipeline::{Progress, Watch};
 }
 

@@ -16,7 +16,7 @@ use relayout_onnx::write::{Parts, Payloads, WriteOptions, copy_unchanged, split_
 use relayout_passes::pipeline::{Outcome, PipelineOptions, Progress, Watch, run, steps};
 use relayout_passes::report::{GraphRecord, Traffic};
 use relayout_target::hints::Size;
-use relayout_target::{Numerics, Rule, Target};
+use relayout_target::{Equation, Numerics, Rule, Target};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -150,6 +150,14 @@ pub fn rules(target: &dyn Target) -> Vec<&'static Rule> {
     relayout_passes::pipeline::rules(target)
 }
 
+/// The equations by which pieces of several nodes are recognized for a target.
+///
+/// # Errors
+/// [`Error::Pass`] if one of the target's own is no equation.
+pub fn equations(target: &dyn Target) -> Result<Vec<Equation>, Error> {
+    Ok(relayout_passes::forms::equations(target)?)
+}
+
 /// What [`optimize`] made. It keeps the file of the model, and needs nothing else of it.
 #[derive(Debug)]
 pub struct Optimized {
@@ -194,24 +202,22 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     if is_settled(model, target, wishes, &records)? {
         return Ok(settled(model, target, records));
     }
-    let mut source = Source::of(&model.file, &Payloads::new(), || Ok(model.ir.clone()))?;
+    let metadata = metadata(target);
+    let writing =
+        ExportOptions { metadata: &metadata, calls_functions: target.capabilities().calls_functions, describes: false };
     if !wishes.is_empty() {
         // Types of outputs have to be known; problems of inference are the pipeline's to report.
-        let mut typed = source.ir.clone();
+        let mut typed = Source::of_file(model)?.ir;
         let _ = infer_graph(&mut typed.graph, &mut typed.unknowns);
         pipeline.ends = wishes.resolve(&typed.graph, target, &records)?;
     }
-    let mut first = run(&mut source.ir, target, &pipeline)?;
+    let (mut source, mut first, mut exported) = first_round(model, target, &pipeline, &writing)?;
     let shown = Shown { printed: first.printed.take(), decided: options.keep_decided.then(|| source.ir.graph.clone()) };
     let mut report = report_of(model, target, &first);
     report.notes.append(&mut source.notes);
     report.io = wishes.records(&records, &first.ends)?;
     report.notes.extend(unread);
-    let metadata = metadata(target);
     let mut result: Option<Exported> = None;
-    let writing =
-        ExportOptions { metadata: &metadata, calls_functions: target.capabilities().calls_functions, describes: false };
-    let mut exported = source.export(&writing)?;
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
     let mut last = first;
     // What the dialect of another target says can't be decided again.
@@ -247,6 +253,31 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     Ok(Optimized { input, result, report, shown, source, calls_functions: can.calls_functions, bundles: can.bundles })
 }
 
+/// What the first round makes of a model. Where nothing was to be done but to write operands in another way, that is undone.
+fn first_round(
+    model: &Model,
+    target: &dyn Target,
+    pipeline: &PipelineOptions,
+    writing: &ExportOptions<'_>,
+) -> Result<(Source, Outcome, Exported), Error> {
+    let round = |options: &PipelineOptions| {
+        let mut source = Source::of_file(model)?;
+        let outcome = run(&mut source.ir, target, options)?;
+        let exported = source.export(writing)?;
+        Ok::<_, Error>((source, outcome, exported))
+    };
+    let first = round(pipeline)?;
+    if first.1.spelled > 0 {
+        let mut keeps = pipeline.clone();
+        keeps.keeps_spelling = true;
+        let kept = round(&keeps)?;
+        if !kept.2.changed {
+            return Ok(kept);
+        }
+    }
+    Ok(first)
+}
+
 /// What one round starts from: the model, with the calls of its own functions written out.
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -260,6 +291,11 @@ impl Source {
     /// A model as the first round sees it.
     pub(crate) fn of_model(model: &Model) -> Result<Source, Error> {
         refuse_impossible(model, &mut model.ir.clone())?;
+        Source::of_file(model)
+    }
+
+    /// The same of one that is known to be possible.
+    fn of_file(model: &Model) -> Result<Source, Error> {
         Source::of(&model.file, &Payloads::new(), || Ok(model.ir.clone()))
     }
 
@@ -298,6 +334,8 @@ impl Source {
 pub fn optimize_graph(graph: Graph, target: &dyn Target, options: &Options) -> Result<(Graph, Report), Error> {
     let mut model = IrModel { graph, ..IrModel::default() };
     let mut pipeline = options.pipeline(target)?;
+    // That is for those who load a file.
+    pipeline.keeps_spelling = true;
     pipeline.ends = options.wishes().resolve(&model.graph, target, &[])?;
     let outcome = run(&mut model, target, &pipeline)?;
     Ok((model.graph, report_of_graph(target, outcome, options)?))

@@ -3,7 +3,7 @@
 use crate::certificate::with_decision;
 use crate::error::Error;
 use crate::model::Model;
-use crate::optimize::Options;
+use crate::optimize::{Options, Source};
 use crate::report::{bytes, decided, signed_bytes, signed_time};
 use relayout_ir::graph::{Op, ValueId};
 use relayout_passes::decide::{Decision, SolveRecord};
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
 pub use relayout_passes::decide::{Alternative, Side, Why};
+pub use relayout_passes::forms::tell::{EqualTerm, Explanation, RecognizedPiece};
 
 /// What is known about a value, in every graph that has a value of this name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,8 +60,8 @@ pub fn why(model: &Model, target: &dyn Target, options: &Options, value: &str) -
     Err(Error::UnknownValue { name: value.to_owned(), why })
 }
 
-/// Explains every value that has a choice of layouts: more than one candidate, or a candidate that was dropped. Prices are found for at most `priced` values,
-/// those that the plan moves first and then the largest; the alternatives of the others have none.
+/// Explains every value that has a choice of layouts: more than one candidate, or a candidate that was dropped. Prices are found for
+/// at most `priced` values, those that the plan moves first and then the largest; the alternatives of the others have none.
 ///
 /// # Errors
 /// As of [`optimize`](crate::optimize).
@@ -96,6 +97,15 @@ fn choices(decision: &Decision<'_, '_>, outcome: &Outcome) -> Vec<(usize, ValueI
         }
     }
     found
+}
+
+/// The pieces of several nodes that the forms of a target may stand in for, each with the equations by which it was recognized.
+///
+/// # Errors
+/// As of [`optimize`](crate::optimize).
+pub fn pieces(model: &Model, target: &dyn Target, options: &Options) -> Result<Vec<RecognizedPiece>, Error> {
+    let mut source = Source::of_model(model)?;
+    Ok(relayout_passes::forms::tell::pieces(&mut source.ir, target, &options.pipeline(target)?)?.0)
 }
 
 impl Explained {

@@ -37,7 +37,8 @@ fn no_crate_imports_upward() {
         ("relayout-targets", &["relayout-ir", "relayout-eval", "relayout-target"][..]),
         ("relayout-fsio", &[][..]),
         ("relayout-onnx", &["relayout-ir", "relayout-codegen", "relayout-fsio"][..]),
-        ("relayout-passes", &["relayout-ir", "relayout-eval", "relayout-target"][..]),
+        ("relayout-equations", &["relayout-ir", "relayout-target"][..]),
+        ("relayout-passes", &["relayout-ir", "relayout-eval", "relayout-target", "relayout-equations"][..]),
         (
             "relayout",
             &[

@@ -137,6 +137,40 @@ fn a_resize_of_named_axes_lists_all() {
     runs_for_every_target(&between_convolutions(18, resize, region, 5));
 }
 
+/// A Pad of named axes and what follows it. `follows` reads `p`.
+fn padded(follows: Vec<NodeProto>) -> Vec<u8> {
+    let pad = op("Pad", &["x", "pads", "", "axes"], "p", vec![]);
+    let graph = GraphProto {
+        node: [vec![pad], follows].concat(),
+        initializer: vec![integers("pads", &[4], &[1, 1, 1, 1]), integers("axes", &[2], &[2, 3])],
+        input: vec![value("x", DataType::Float, &[1, 8, 6, 6])],
+        output: vec![value("y", DataType::Float, &[1, 8, 8, 8])],
+        ..GraphProto::default()
+    };
+    model(18, graph)
+}
+
+#[test]
+fn a_model_with_nothing_else_to_gain_keeps_its_lists() {
+    let relu = padded(vec![op("Relu", &["p"], "y", vec![])]);
+    let to_and_fro: [&[i64]; 2] = [&[0, 2, 3, 1], &[0, 3, 1, 2]];
+    let moved = padded(vec![
+        op("Transpose", &["p"], "t", vec![ints("perm", to_and_fro[0])]),
+        op("Relu", &["t"], "r", vec![]),
+        op("Transpose", &["r"], "y", vec![ints("perm", to_and_fro[1])]),
+    ]);
+    for name in BUILTIN {
+        let target = target(name).expect("a built-in target");
+        let optimized = |bytes: &[u8]| {
+            common::optimized_for(target.as_ref(), bytes, &BTreeMap::new()).expect("it is optimized").bytes
+        };
+        assert!(optimized(&relu) == relu, "{name}: a model without moves changed");
+        let without = optimized(&moved);
+        assert!(without != moved, "{name}: the moves stayed");
+        assert!(optimized(&without) == without, "{name}: the result changed once more");
+    }
+}
+
 #[test]
 fn a_convolution_that_said_how_it_pads_says_so_no_more_once_it_has_taken_in_a_pad() {
     let pad = op("Pad", &["a", "pads"], "p", vec![]);

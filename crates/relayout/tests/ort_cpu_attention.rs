@@ -198,7 +198,7 @@ fn scalars_behind_the_product_become_its_scale() {
 }
 
 #[test]
-fn scalars_before_the_product_stay_and_the_scale_is_said_to_be_one() {
+fn scalars_before_the_product_become_its_scale_too() {
     let net = SELF
         .heads()
         .values("by", F32, &[], &[0.02])
@@ -206,7 +206,25 @@ fn scalars_before_the_product_stay_and_the_scale_is_said_to_be_one() {
         .node("MatMul", &["little", "k"], "s")
         .node_with("Softmax", &["s"], "p", &[("axis", &[-1])])
         .node("MatMul", &["p", "v"], "z");
-    assert_eq!(whole(&SELF.closed(net)), (2, 1.0));
+    assert_eq!(whole(&SELF.closed(net)), (2, 0.02));
+}
+
+#[test]
+fn what_is_recognized_is_told_with_the_equations_that_lead_there() {
+    let told = |net: &Net, numerics: Numerics| {
+        let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
+        let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
+        relayout::why::pieces(&model, &target, &options(numerics)).expect("it is looked at")
+    };
+    let net = SELF.with(|net| net.values("by", F32, &[], &[4.0]).node("Div", &["s", "by"], "scaled"));
+    let pieces = told(&net, Numerics::Reassociate);
+    let attention = pieces.iter().find(|piece| piece.op == "Attention").expect("an attention");
+    assert_eq!((attention.graph.as_str(), attention.nodes.len()), ("", 4), "{attention:?}");
+    let by: Vec<&str> = attention.why.steps.iter().map(|step| step.equation.as_str()).collect();
+    assert_eq!(by, ["divide_is_multiply", "attention"]);
+    let last = &attention.why.steps[1].term;
+    assert!(last.starts_with("(Attention q k v 0.25)"), "{last}");
+    assert_eq!(told(&net, Numerics::Exact), []);
 }
 
 #[test]

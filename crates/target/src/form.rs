@@ -3,8 +3,9 @@
 //! A form says in one place which ops it stands in for, in which layouts it runs, at what cost, and with which nodes it is
 //! written. The decision chooses among the offers of all forms. The form that made the chosen offer writes it.
 
-use crate::{Cost, Fragment, NodeQuery, PassError, Refused, Rule};
+use crate::{Cost, Fragment, NodeQuery, PassError, Recognized, Refused, Rule};
 use relayout_ir::attr::{Attr, Attrs};
+use relayout_ir::constant::Constant;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, OpName, ValueId};
 
@@ -33,9 +34,13 @@ pub trait Form: Send + Sync {
         None
     }
 
-    /// The piece of several nodes that ends with this node, as one raised op while layouts are decided. If no offer for that op
-    /// is chosen, the nodes are put back as they were.
-    fn raises(&self, _graph: &Graph, _n: NodeId) -> Option<Raise> {
+    /// The names of ops that it wants to have [`Recognized`].
+    fn recognizes(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// A piece as one raised op while layouts are decided. If no offer for that op is chosen, the nodes are put back as they were.
+    fn raises(&self, _graph: &Graph, _piece: &Recognized) -> Option<Raise> {
         None
     }
 
@@ -80,17 +85,24 @@ pub struct Become {
     pub remove: Vec<String>,
 }
 
-/// A raised op that stands for several nodes.
+/// A raised op that stands for a piece.
 #[derive(Clone, Debug)]
 pub struct Raise {
-    /// The nodes before the last one that it stands for, each reading the one before by operand 0; nothing else reads them.
-    pub before: Vec<NodeId>,
     /// The op.
     pub op: OpName,
     /// Its attributes.
     pub attrs: Attrs,
     /// Its operands.
-    pub operands: Vec<ValueId>,
+    pub operands: Vec<RaisedOperand>,
+}
+
+/// An operand of a raised op.
+#[derive(Clone, Debug)]
+pub enum RaisedOperand {
+    /// A value of the graph.
+    Value(ValueId),
+    /// A constant that the file does not have.
+    New(Constant),
 }
 
 /// A node, or the last one of several, in whose place a form is written.
@@ -108,8 +120,14 @@ pub struct Piece<'a> {
 
 /// Recognises pieces of several nodes that have another form. They are written in that form if a trial decision finds it cheaper.
 pub trait Pieces: Sync {
-    /// The pieces of a graph, in topological order. `nodes` are those whose sums may be taken in another order.
-    fn find(&self, graph: &Graph, nodes: &[NodeId]) -> Vec<Box<dyn Spanning>>;
+    /// The names of ops that it wants to have [`Recognized`].
+    fn ops(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The pieces of a graph, in topological order. `nodes` are those whose sums may be taken in another order; what has been
+    /// recognized is made of them alone.
+    fn find(&self, graph: &Graph, nodes: &[NodeId], recognized: &[Recognized]) -> Vec<Box<dyn Spanning>>;
 
     /// The rules by which they are written.
     fn rules(&self) -> &'static [&'static Rule];

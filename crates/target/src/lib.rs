@@ -26,24 +26,28 @@
 
 mod capabilities;
 mod cost;
+mod equation;
 mod form;
 mod fragment;
 pub mod hints;
 mod lifted;
 pub mod moves;
 mod pass;
+mod recognized;
 mod rounding;
 mod rule;
 
 pub use capabilities::Capabilities;
 pub use cost::Cost;
-pub use form::{Become, Candidates, Form, Offer, Piece, Pieces, Raise, Spanning};
+pub use equation::{Equation, When};
+pub use form::{Become, Candidates, Form, Offer, Piece, Pieces, Raise, RaisedOperand, Spanning};
 pub use fragment::{Fragment, Left, Made, Operand, Refused, Written};
 pub use lifted::Lifted;
 pub use pass::{
     Context, Declared, Fact, Pass, PassError, PassReport, Run, RunPass, Settings, Slot, Trial, Trials, Visit,
     each_graph,
 };
+pub use recognized::{Arg, Literal, Recognized};
 pub use rule::{Counted, Numerics, Rule};
 
 use relayout_ir::dim::Dim;
@@ -204,6 +208,11 @@ pub trait Target: Sync {
 
     /// The forms in which it runs pieces of the graph, beside the standard ops as they are.
     fn forms(&self) -> &[Box<dyn Form>] {
+        &[]
+    }
+
+    /// Equations beside the built-in ones, by which its forms recognize what they stand for.
+    fn equations(&self) -> &[Equation] {
         &[]
     }
 

@@ -179,6 +179,8 @@ pub struct PassReport {
     pub notes: Vec<String>,
     /// Per graph: what rules took away or wrote in another form, by the rule's name.
     pub rules: Vec<BTreeMap<String, usize>>,
+    /// Nodes whose operands were written in another way, for the sake of those who load the result. That alone is no gain.
+    pub spelled: usize,
 }
 
 /// What a pass works with, beside the graph.
@@ -279,6 +281,14 @@ pub enum PassError {
         first: String,
         /// How many there are.
         count: usize,
+    },
+    /// An equation of a target is none.
+    #[error("target {target}: {why}")]
+    Equation {
+        /// The target.
+        target: String,
+        /// What is wrong.
+        why: String,
     },
     /// A pass needs what no pass before it gives, or passes wait for each other.
     #[error("the passes of target {target} can't be put in order: {why}")]

@@ -5,6 +5,7 @@
 //! cheaper in another form is written so, between views that say how its values lie, and the decision proper has the layouts; all
 //! else stays as it was read, so that nodes of every form are decided about as before.
 
+use super::{of_pieces, recognized};
 use crate::pipeline::{Step, each_scope};
 use relayout_ir::graph::{Graph, ValueId};
 use relayout_target::{Context, Declared, PassError, Slot, Spanning};
@@ -25,8 +26,7 @@ pub fn choose_forms(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassE
     let mut found: Vec<Vec<Box<dyn Spanning>>> = Vec::new();
     each_scope(graph, &mut |graph, scope| {
         cx.scope = scope;
-        let nodes = cx.reassociable(graph);
-        found.push(cx.target().pieces().iter().flat_map(|pieces| pieces.find(graph, &nodes)).collect());
+        found.push(pieces(graph, cx)?);
         Ok(())
     })?;
     if found.iter().all(Vec::is_empty) {
@@ -44,6 +44,13 @@ pub fn choose_forms(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassE
         }
         Ok(())
     })
+}
+
+/// The pieces of a graph.
+fn pieces(graph: &Graph, cx: &Context<'_>) -> Result<Vec<Box<dyn Spanning>>, PassError> {
+    let (all, nodes) = (cx.target().pieces(), cx.reassociable(graph));
+    let recognized = recognized(graph, cx, &of_pieces(cx.target()))?;
+    Ok(all.iter().flat_map(|pieces| pieces.find(graph, &nodes, &recognized)).collect())
 }
 
 /// Keeps those for which another form is chosen.

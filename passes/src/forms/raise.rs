@@ -1,12 +1,14 @@
 //! `raise_pieces`: a piece of several nodes that a form of the target stands in for is one op while layouts are decided.
 //! `restore_pieces` puts back what no form was chosen for, node by node as it was read.
 
+use super::{of_forms, recognized};
 use crate::pipeline::{State, Step, each_scope};
 use relayout_ir::form::Form as Bound;
-use relayout_ir::graph::{Graph, Node, NodeId, Op};
-use relayout_ir::patch::remove_alone;
+use relayout_ir::graph::{Builder, DuplicateName, Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::patch::{remove_alone, remove_dead};
 use relayout_ir::types::Type;
-use relayout_target::{Declared, Fact, PassError, Raise, Slot};
+use relayout_target::{Declared, Fact, PassError, Raise, RaisedOperand, Recognized, Slot};
+use rustc_hash::FxHashMap;
 
 /// A node that was raised, and what it stood for.
 #[derive(Clone, Debug)]
@@ -14,8 +16,10 @@ pub(crate) struct Raised {
     node: NodeId,
     /// The node as it was.
     own: Node,
-    /// Nodes before it that are gone, each reading the one before by operand 0.
-    before: Vec<(Node, String, Type)>,
+    /// What the raised op read when it was made.
+    operands: Vec<ValueId>,
+    /// Nodes before it that are gone, in topological order, each with its result.
+    before: Vec<(Node, ValueId, String, Type)>,
 }
 
 /// The pass.
@@ -30,12 +34,15 @@ pub(crate) const RAISE: Step<'static> = Step::engine(
 
 /// Raises what the target may have forms for.
 pub(crate) fn raise_pieces(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
+    let forms = state.settings.target.forms();
+    let wanted = of_forms(state.settings.target);
     each_scope(graph, &mut |graph, scope| {
-        let nodes = state.context(scope, |cx| cx.reassociable(graph));
-        for n in nodes {
-            let raise = |n| state.settings.target.forms().iter().find_map(|form| form.raises(graph, n));
-            let Some(found) = graph.contains(n).then(|| raise(n)).flatten() else { continue };
-            let raised = raised(graph, n, found);
+        for piece in state.context(scope, |cx| recognized(graph, cx, &wanted))? {
+            // One that another piece has taken is gone.
+            let there = piece.nodes.iter().all(|&n| graph.contains(n)) && graph.has(piece.result);
+            let raise = || forms.iter().find_map(|form| form.raises(graph, &piece));
+            let Some(raise) = there.then(raise).flatten() else { continue };
+            let raised = raised(graph, &piece, raise)?;
             state.raised.entry(scope).or_default().push(raised);
         }
         Ok(())
@@ -65,44 +72,58 @@ pub(crate) fn restore_pieces(graph: &mut Graph, state: &mut State<'_>) -> Result
     })
 }
 
-fn raised(graph: &mut Graph, n: NodeId, raise: Raise) -> Raised {
+fn raised(graph: &mut Graph, piece: &Recognized, raise: Raise) -> Result<Raised, DuplicateName> {
+    let n = piece.last(graph);
     let own = graph.node(n).clone();
     let kept = |&m: &NodeId| {
         let node = graph.node(m);
-        let result = graph.value(node.result(0)?);
-        Some((node.clone(), result.name.clone(), result.ty.clone()))
+        let v = node.only_result().filter(|_| m != n)?;
+        Some((node.clone(), v, graph.value(v).name.clone(), graph.value(v).ty.clone()))
     };
-    let before = raise.before.iter().filter_map(kept).collect();
-    graph.set_inputs(n, raise.operands.into_iter().map(Some).collect());
+    let before: Vec<_> = piece.nodes.iter().filter_map(kept).collect();
+    let name = graph.value(piece.result).name.clone();
+    let mut operands = Vec::with_capacity(raise.operands.len());
+    for operand in raise.operands {
+        operands.push(match operand {
+            RaisedOperand::Value(v) => v,
+            RaisedOperand::New(c) => Builder::at(graph, n).named(name.clone()).constant("raised", c)?,
+        });
+    }
+    graph.set_inputs(n, operands.iter().copied().map(Some).collect());
     graph.set_op(n, raise.op, 1);
     *graph.attrs_mut(n) = raise.attrs;
     // As ONNX has it: row-major throughout.
     graph.set_form(n, Bound::Kernel(Box::default()));
-    for &m in raise.before.iter().rev() {
+    for &m in piece.nodes.iter().rev().filter(|&&m| m != n) {
         remove_alone(graph, m);
     }
-    Raised { node: n, own, before }
+    Ok(Raised { node: n, own, operands, before })
 }
 
 fn restore(graph: &mut Graph, raised: Raised) -> Result<(), PassError> {
-    let Raised { node: n, own, before } = raised;
-    let mut x = graph.node(n).operand(0);
-    for (mut node, name, ty) in before {
-        if let Some(first) = node.inputs.first_mut() {
-            *first = x;
+    let Raised { node: n, own, operands, before } = raised;
+    let now = graph.node(n).inputs.clone();
+    let mut values: FxHashMap<ValueId, ValueId> =
+        operands.iter().zip(&now).filter_map(|(read, now)| Some((*read, (*now)?))).collect();
+    let read = |node: &mut Node, values: &FxHashMap<ValueId, ValueId>| {
+        for v in node.inputs.iter_mut().flatten() {
+            *v = values.get(v).copied().unwrap_or(*v);
         }
+    };
+    for (mut node, v, name, ty) in before {
+        read(&mut node, &values);
         let name = graph.fresh_name(&name);
-        x = Some(graph.add_single(node, name, ty)?);
+        values.insert(v, graph.add_single(node, name, ty)?);
     }
-    let mut inputs = own.inputs;
-    if let Some(first) = inputs.first_mut() {
-        *first = x;
-    }
-    graph.set_inputs(n, inputs);
+    let mut own = own;
+    read(&mut own, &values);
+    graph.set_inputs(n, own.inputs);
     if let Op::Onnx(op) = own.op {
         graph.set_op(n, op, own.opset);
     }
     *graph.attrs_mut(n) = own.attrs;
     graph.set_form(n, own.form);
+    // Constants that only the raised op had.
+    remove_dead(graph, now.iter().flatten().map(|&v| graph.value(v).producer().0).collect::<Vec<_>>());
     Ok(())
 }

@@ -8,6 +8,8 @@
 //! - a Transpose that is moved through Pad or Resize takes their lists to have an entry per axis, also where `axes` names fewer. Lists
 //!   that are known get an entry for every axis here.
 //!
+//! A model in which nothing else is to be done comes out as it was: `optimize` decides about it again without this pass.
+//!
 //! Absent: lists that are computed, and sizes of some axes of a value whose other extents are not known or that keep its ratio.
 
 use crate::pipeline::Step;
@@ -29,21 +31,23 @@ pub(crate) const PASS: Step<'static> = Step::each_graph(
 const LONGEST: usize = 64;
 
 /// Writes the operands of every Range, Pad and Resize.
-pub fn spell_operands(graph: &mut Graph, _cx: &mut Context<'_>) -> Result<(), PassError> {
+pub fn spell_operands(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
     for n in graph.nodes().collect::<Vec<_>>() {
-        match graph.node(n).onnx() {
+        let spelled = match graph.node(n).onnx() {
             Some("Range") => scalars(graph, n)?,
             Some("Pad") => pads(graph, n)?,
             Some("Resize") => resize(graph, n)?,
-            _ => {}
-        }
+            _ => false,
+        };
+        cx.report.spelled += usize::from(spelled);
     }
     Ok(())
 }
 
-/// Gives a Range scalars.
-fn scalars(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
+/// Gives a Range scalars. Says whether there was anything to do, as do the others.
+fn scalars(graph: &mut Graph, n: NodeId) -> Result<bool, PassError> {
     let mut patch = Patch::new();
+    let mut vectors = false;
     for slot in 0..graph.node(n).inputs.len() {
         let Some(v) = graph.node(n).operand(slot).filter(|&v| may_be_vector(graph, v)) else { continue };
         let value = graph.value(v);
@@ -59,9 +63,10 @@ fn scalars(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
         };
         *graph.value_mut(scalar).contents = contents;
         patch.connect(n, slot, scalar);
+        vectors = true;
     }
     patch.apply(graph)?;
-    Ok(())
+    Ok(vectors)
 }
 
 /// Whether a value is a vector, or may be one: what a branch or a loop leaves may have another rank each time.
@@ -72,10 +77,10 @@ fn may_be_vector(graph: &Graph, v: ValueId) -> bool {
 }
 
 /// Gives a Pad an entry for every axis.
-fn pads(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
+fn pads(graph: &mut Graph, n: NodeId) -> Result<bool, PassError> {
     let node = graph.node(n);
     let (Some(x), Some(_), Some(pads)) = (node.operand(0), node.operand(3), read::pads(graph, node)) else {
-        return Ok(());
+        return Ok(false);
     };
     let (opset, attrs, value) = (node.opset, node.attrs.clone(), node.operand(2));
     let full: Vec<i64> = pads.iter().map(|p| p.0).chain(pads.iter().map(|p| p.1)).collect();
@@ -83,7 +88,7 @@ fn pads(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
     let mut at = Builder::at(graph, n).named(base).opset(opset);
     let list = at.known_ints("pads", &full)?;
     at.op("Pad", [x, list]).operands(value).attrs(attrs).in_place_of(n);
-    Ok(())
+    Ok(true)
 }
 
 /// The lists of a Resize, of all axes.
@@ -134,9 +139,9 @@ impl Lists {
 }
 
 /// Gives a Resize entries for every axis.
-fn resize(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
+fn resize(graph: &mut Graph, n: NodeId) -> Result<bool, PassError> {
     let node = graph.node(n);
-    let (Some(x), Some(lists)) = (node.operand(0), Lists::of(graph, node)) else { return Ok(()) };
+    let (Some(x), Some(lists)) = (node.operand(0), Lists::of(graph, node)) else { return Ok(false) };
     let (opset, mut attrs, base) = (node.opset, node.attrs.clone(), result_name(graph, node));
     attrs.shift_remove("axes");
     let mut at = Builder::at(graph, n).named(base).opset(opset);
@@ -148,7 +153,7 @@ fn resize(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
         operands.pop();
     }
     at.op("Resize", operands).attrs(attrs).in_place_of(n);
-    Ok(())
+    Ok(true)
 }
 
 /// The elements of a constant of float32.

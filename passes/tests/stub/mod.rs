@@ -2,10 +2,11 @@
 
 use relayout_ir::attr::Attrs;
 use relayout_ir::form::KernelLayouts;
-use relayout_ir::graph::{Graph, NodeId, OpName};
+use relayout_ir::graph::{Graph, OpName};
 use relayout_ir::layout::Layout;
 use relayout_target::{
-    Cost, Form, Fragment, Left, Made, MoveQuery, NodeQuery, Offer, OpQuery, Pass, Piece, Raise, Refused, Target,
+    Cost, Equation, Form, Fragment, Left, Made, MoveQuery, NodeQuery, Numerics, Offer, OpQuery, Pass, Piece, Raise,
+    RaisedOperand, Recognized, Refused, Target,
 };
 use relayout_targets::builtin;
 
@@ -85,19 +86,27 @@ impl Form for TwoInOne {
         Some(Cost::new(PLAIN))
     }
 
-    fn raises(&self, graph: &Graph, n: NodeId) -> Option<Raise> {
-        let read = graph.node(n).operand(0).filter(|_| graph.node(n).onnx() == Some("Relu"))?;
-        let (neg, _) = graph.value(read).producer();
-        let x = graph.node(neg).operand(0).filter(|_| graph.node(neg).onnx() == Some("Neg"))?;
-        graph.only_use(read)?;
+    fn recognizes(&self) -> &'static [&'static str] {
+        &["NegRelu"]
+    }
+
+    fn raises(&self, _graph: &Graph, piece: &Recognized) -> Option<Raise> {
         Some(Raise {
-            before: vec![neg],
             op: OpName::new("stub", "NegRelu"),
             attrs: Attrs::default(),
-            operands: vec![x],
+            operands: vec![RaisedOperand::Value(piece.value(0)?)],
         })
     }
 }
+
+/// What it recognizes.
+const EQUATIONS: &[Equation] = &[Equation {
+    name: "neg_relu",
+    left: "(Relu (Neg ?x))",
+    right: "(NegRelu ?x)",
+    when: &[],
+    numerics: Numerics::Reassociate,
+}];
 
 impl Target for Stub {
     fn name(&self) -> &'static str {
@@ -122,6 +131,10 @@ impl Target for Stub {
 
     fn forms(&self) -> &[Box<dyn Form>] {
         &self.forms
+    }
+
+    fn equations(&self) -> &[Equation] {
+        EQUATIONS
     }
 
     fn passes(&self) -> &[Pass] {

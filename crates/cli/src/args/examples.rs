@@ -21,7 +21,8 @@ pub(super) const EXPLAIN: &str = "Examples:
   relayout explain model.onnx
   relayout explain model.onnx --target ort-cpu --dim N=1..32
   relayout explain model.onnx --html page.html              # to look at in a browser
-  relayout explain model.onnx --why conv1_out               # one value and its layouts";
+  relayout explain model.onnx --why conv1_out               # one value and its layouts
+  relayout explain model.onnx --target ort-cpu --pieces     # attentions and normalizations, however they are spelled";
 
 pub(super) const AUDIT: &str = "Examples:
   relayout audit model.onnx
@@ -69,6 +70,11 @@ pub(super) const TARGETS: &str = "Examples:
 pub(super) const OPS: &str = "Examples:
   relayout ops Conv Reshape
   relayout ops --markdown";
+
+pub(super) const RULES: &str = "Examples:
+  relayout rules --target ort-cpu
+  relayout rules scale_into_conv attention
+  relayout rules --markdown";
 
 pub(super) const COMPLETIONS: &str = "Examples:
   relayout completions bash > ~/.local/share/bash-completion/completions/relayout

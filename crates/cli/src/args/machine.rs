@@ -63,6 +63,20 @@ pub(crate) struct Ops {
 }
 
 #[derive(Debug, ClapArgs)]
+pub(crate) struct Rules {
+    /// Only these rules and equations
+    pub(crate) names: Vec<String>,
+
+    /// Only those of this target
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) target: Option<String>,
+
+    /// As Markdown, as in docs/rules.md
+    #[arg(long, conflicts_with_all = ["names", "target"])]
+    pub(crate) markdown: bool,
+}
+
+#[derive(Debug, ClapArgs)]
 pub(crate) struct Kernels {
     /// Model; `-` reads stdin
     #[arg(value_hint = ValueHint::FilePath)]

@@ -7,7 +7,7 @@ mod examples;
 mod machine;
 mod model;
 
-pub(crate) use machine::{Bench, BenchPermute, BenchWhat, Calibrate, Kernels, Mode, Ops, Targets};
+pub(crate) use machine::{Bench, BenchPermute, BenchWhat, Calibrate, Kernels, Mode, Ops, Rules, Targets};
 pub(crate) use model::{Audit, CheckBundle, CheckCertificate, Diff, Emit, Explain, Optimize, Print, Verify};
 
 use clap::builder::PossibleValuesParser;
@@ -101,6 +101,9 @@ pub(crate) enum Command {
     /// List the ops: what each means for layouts, or why no layout passes through it
     #[command(after_help = examples::OPS)]
     Ops(Ops),
+    /// List the rules by which nodes are rewritten, and the equations by which pieces are recognized
+    #[command(after_help = examples::RULES)]
+    Rules(Rules),
     /// Print the completions of a shell
     #[command(after_help = examples::COMPLETIONS)]
     Completions(Completions),

@@ -128,6 +128,10 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "VALUE")]
     pub(crate) why: Option<String>,
 
+    /// List the pieces of several nodes that are one op, and the equations by which each was recognized
+    #[arg(long, conflicts_with_all = ["why", "network_dot"])]
+    pub(crate) pieces: bool,
+
     /// Write the cost network of the decision for Graphviz, its variables and what hangs between them; `-` writes stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "why")]
     pub(crate) network_dot: Option<PathBuf>,

@@ -13,7 +13,7 @@ use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::{EPSILON, epsilon, perm};
 use relayout_ir::patch::replace_value;
 use relayout_ir::raised::LayerNorm;
-use relayout_target::{Counted, Numerics, Offer, PassError, Pieces, Rule, Spanning};
+use relayout_target::{Counted, Numerics, Offer, PassError, Pieces, Recognized, Rule, Spanning};
 
 /// A normalization of a graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +44,7 @@ pub(crate) const RULE: Rule = Rule {
 pub(crate) struct LayerNormPieces;
 
 impl Pieces for LayerNormPieces {
-    fn find(&self, graph: &Graph, nodes: &[NodeId]) -> Vec<Box<dyn Spanning>> {
+    fn find(&self, graph: &Graph, nodes: &[NodeId], _: &[Recognized]) -> Vec<Box<dyn Spanning>> {
         let nodes = if turns(graph) { nodes } else { &[] };
         nodes.iter().filter_map(|&n| Some(Box::new(find(graph, n)?) as Box<dyn Spanning>)).collect()
     }

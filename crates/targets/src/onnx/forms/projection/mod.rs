@@ -16,7 +16,9 @@ use relayout_ir::form::{Form as Bound, View};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::raised::{Projection, ProjectionForm};
-use relayout_target::{Become, Cost, Counted, NodeQuery, Numerics, Offer, PassError, Pieces, Rule, Spanning};
+use relayout_target::{
+    Become, Cost, Counted, NodeQuery, Numerics, Offer, PassError, Pieces, Recognized, Rule, Spanning,
+};
 
 /// The name of the forms.
 pub(crate) const FORM: &str = "projection";
@@ -54,7 +56,7 @@ pub(crate) fn turns(graph: &Graph) -> bool {
 }
 
 impl Pieces for ProjectionPieces {
-    fn find(&self, graph: &Graph, nodes: &[NodeId]) -> Vec<Box<dyn Spanning>> {
+    fn find(&self, graph: &Graph, nodes: &[NodeId], _: &[Recognized]) -> Vec<Box<dyn Spanning>> {
         let found = find::find_all(graph, nodes, self.turned && turns(graph));
         found.into_iter().map(|found| Box::new(found) as Box<dyn Spanning>).collect()
     }

@@ -14,7 +14,9 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::raised::Attention;
-use relayout_target::{Become, Cost, Counted, Form, NodeQuery, Numerics, Offer, PassError, Pieces, Rule, Spanning};
+use relayout_target::{
+    Become, Cost, Counted, Form, NodeQuery, Numerics, Offer, PassError, Pieces, Recognized, Rule, Spanning,
+};
 use std::sync::Arc;
 
 /// The form's name.
@@ -56,8 +58,12 @@ pub(crate) const RULE: Rule = Rule {
 pub(crate) struct AttentionPieces;
 
 impl Pieces for AttentionPieces {
-    fn find(&self, graph: &Graph, nodes: &[NodeId]) -> Vec<Box<dyn Spanning>> {
-        nodes.iter().filter_map(|&n| Some(Box::new(find::find(graph, n)?) as Box<dyn Spanning>)).collect()
+    fn ops(&self) -> &'static [&'static str] {
+        find::OPS
+    }
+
+    fn find(&self, graph: &Graph, _: &[NodeId], recognized: &[Recognized]) -> Vec<Box<dyn Spanning>> {
+        find::find_all(graph, recognized).into_iter().map(|found| Box::new(found) as Box<dyn Spanning>).collect()
     }
 
     fn rules(&self) -> &'static [&'static Rule] {

@@ -9,9 +9,9 @@ use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Graph, NodeId};
+use relayout_ir::graph::Graph;
 use relayout_ir::types::Type;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Refused};
+use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Recognized, Refused};
 use std::sync::Arc;
 
 /// The form's name.
@@ -37,8 +37,12 @@ impl Form for NormsOfRows {
         Priced::of(&self.0, q).map(|norm| norm.plain())
     }
 
-    fn raises(&self, graph: &Graph, n: NodeId) -> Option<Raise> {
-        raise::raise(graph, n, self.0.block.channels())
+    fn recognizes(&self) -> &'static [&'static str] {
+        raise::OPS
+    }
+
+    fn raises(&self, graph: &Graph, piece: &Recognized) -> Option<Raise> {
+        raise::raise(graph, piece, self.0.block.channels())
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
