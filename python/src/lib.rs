@@ -27,7 +27,7 @@ mod _relayout {
     #[pymodule_export]
     use super::look::{audit, file_facts, host, plan, targets, why};
     #[pymodule_export]
-    use super::optimize::{Optimized, optimize};
+    use super::optimize::{Optimized, optimize, page};
     #[pymodule_export]
     use super::permute::permute;
     #[pymodule_export]

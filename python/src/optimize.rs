@@ -7,9 +7,13 @@ use crate::verify;
 use crate::worker::{self, Reporter};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use relayout_html::{PageKind, optimized_page};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// For how many moves a page says what it would take for them to go.
+const PRICED_MOVES: usize = 32;
 
 /// What was made of a model. `relayout.Optimized` has one.
 #[pyclass(frozen, module = "relayout._relayout")]
@@ -72,6 +76,22 @@ fn optimized(source: Source, settings: &Settings, wanted: &Wanted, reporter: &Re
     }
     reporter.step("done", done, passes);
     Ok(Optimized { made: Arc::new(made), source: Arc::new(source) })
+}
+
+/// The report about a model and its result, as an HTML page that needs no network.
+#[pyfunction]
+pub(crate) fn page(py: Python<'_>, source: Source, settings: Settings) -> PyResult<String> {
+    worker::run(py, None, 1, move |reporter| {
+        let target = settings.target()?;
+        let options = reporter.watched(settings.options()?).price_moves(PRICED_MOVES).keep_decided();
+        let model = source.open()?;
+        let made = relayout::optimize(&model, target.as_ref(), &options)?;
+        let name = match &source {
+            Source::File(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+            Source::Memory(_) => source.label(),
+        };
+        Ok(optimized_page(PageKind::Optimize, &name, &model, target.as_ref(), &options, &made, None)?.html()?)
+    })
 }
 
 #[pymethods]

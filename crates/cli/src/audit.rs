@@ -3,10 +3,11 @@
 use crate::args;
 use crate::commands::{is_stdio, of_library, open, options, target};
 use crate::failure::Failure;
+use crate::page::{self, PageFile};
 use crate::progress::Progress;
 use crate::terminal::{json, say, say_json};
-use relayout::Audit;
 use relayout::certificate::CertificateFile;
+use relayout::{Audit, Model};
 use std::path::Path;
 
 /// `relayout audit`
@@ -14,32 +15,48 @@ pub(crate) fn audit(a: &args::Audit) -> Result<(), Failure> {
     if is_stdio(&a.model) && a.other.as_deref().is_some_and(is_stdio) {
         return Err(Failure::usage("only one of the models can come from stdin"));
     }
+    if let Some(provider) = &a.decide.provider {
+        return on_device(a, provider);
+    }
     let target = target(&a.decide)?;
     let options = options(&a.decide);
     let paths: Vec<&Path> = std::iter::once(a.model.as_path()).chain(a.other.as_deref()).collect();
-    let mut audits: Vec<Audit> = Vec::new();
+    let mut audited: Vec<(&Path, Model, Audit)> = Vec::new();
     for path in &paths {
         let _progress = Progress::start(format!("looking at {}", path.display()));
-        audits.push(relayout::audit(&open(path)?, target.as_ref(), &options).map_err(of_library)?);
+        let model = open(path)?;
+        let audit = relayout::audit(&model, target.as_ref(), &options).map_err(of_library)?;
+        audited.push((path, model, audit));
     }
-    match &audits[..] {
+    let page = a.html.as_ref().map(|path| page::of_audits(path, &audited, target.as_ref(), &options)).transpose()?;
+    if !page.map_or(Ok(false), PageFile::commit)? {
+        tell(&audited)?;
+    }
+    a.fail_above.map_or(Ok(()), |limit| check(&audited, limit, target.name()))
+}
+
+/// Says what was found.
+fn tell(audited: &[(&Path, Model, Audit)]) -> Result<(), Failure> {
+    match audited {
         _ if json() => {
-            let all: Vec<serde_json::Value> = paths
+            let all: Vec<serde_json::Value> = audited
                 .iter()
-                .zip(&audits)
-                .map(|(path, audit)| serde_json::json!({"file": path.display().to_string(), "audit": audit}))
+                .map(|(path, _, audit)| serde_json::json!({"file": path.display().to_string(), "audit": audit}))
                 .collect();
-            say_json(&all)?;
+            say_json(&all)
         }
-        [one, other] => {
-            let names = [&a.model, a.other.as_ref().unwrap_or(&a.model)].map(|path| path.display().to_string());
-            say(one.beside(other, [&names[0], &names[1]]).trim_end())?;
+        [(a, _, one), (b, _, other)] => {
+            let names = [a, b].map(|path| path.display().to_string());
+            say(one.beside(other, [&names[0], &names[1]]).trim_end())
         }
-        _ => audits.iter().try_for_each(|one| say(one.explain().trim_end()))?,
+        _ => audited.iter().try_for_each(|(_, _, one)| say(one.explain().trim_end())),
     }
-    let Some(limit) = a.fail_above else { return Ok(()) };
+}
+
+/// That nothing is predicted so many percent above its floor.
+fn check(audited: &[(&Path, Model, Audit)], limit: f64, target: &str) -> Result<(), Failure> {
     let mut above = Vec::new();
-    for (path, audit) in paths.iter().zip(&audits) {
+    for (path, _, audit) in audited {
         let (name, floor) = (path.display(), audit.floor_ns);
         match (audit.excess_percent(), audit.predicted_ns) {
             (Some(percent), Some(is)) if percent > limit => {
@@ -47,10 +64,24 @@ pub(crate) fn audit(a: &args::Audit) -> Result<(), Failure> {
                     .push(format!("{name} is predicted at {is} ns, more than {limit} % above its floor of {floor} ns"));
             }
             (Some(_), _) => {}
-            (None, _) => above.push(format!("{name} does what target `{}` has no price for", target.name())),
+            (None, _) => above.push(format!("{name} does what target `{target}` has no price for")),
         }
     }
     if above.is_empty() { Ok(()) } else { Err(Failure::Check(above.join("; "))) }
+}
+
+/// `relayout audit --provider`
+fn on_device(a: &args::Audit, provider: &str) -> Result<(), Failure> {
+    if a.other.is_some() || a.fail_above.is_some() {
+        return Err(Failure::usage("with --provider, audit takes one model and no --fail-above"));
+    }
+    target(&a.decide)?;
+    let provider = &relayout::targets::Provider::of(provider).map_err(Failure::usage)?;
+    let model = open(&a.model)?;
+    let progress = Progress::start(format!("looking at {}", a.model.display()));
+    let audit = relayout::device::audit_device(&model, provider, &options(&a.decide)).map_err(of_library)?;
+    drop(progress);
+    if json() { say_json(&audit) } else { say(audit.explain().trim_end()) }
 }
 
 /// `relayout check-certificate`

@@ -43,7 +43,9 @@ fn check_call(a: &args::Optimize) -> Result<(), Failure> {
     let output = &a.output;
     let single = [
         ("--report", output.report.is_some(), "--format json has a report for each of several"),
+        ("--html", output.html.is_some(), "optimize one after the other"),
         ("--certificate", output.certificate.is_some(), "optimize one after the other"),
+        ("--proof", output.proof.is_some(), "optimize one after the other"),
         ("--print-after", a.checks.print_after.is_some(), "optimize one after the other"),
     ];
     match single.iter().find(|(_, given, _)| *given) {

@@ -3,6 +3,7 @@
 use crate::args;
 use crate::failure::Failure;
 use crate::ops;
+use crate::page::{self, PageFile};
 use crate::progress::Progress;
 use crate::terminal::{json, remark, say, say_json};
 use relayout::fsio::{self, Output, read_text};
@@ -11,9 +12,10 @@ use relayout::ir::op::{Description, describe};
 use relayout::ir::text::GraphJson;
 use relayout::targets::gpu::GpuCosts;
 use relayout::targets::measured::MeasuredCosts;
-use relayout::targets::{BUILTIN, Block, FunctionTarget, OrtCpu};
+use relayout::targets::{BUILTIN, Block, FunctionTarget, OrtCpu, OrtNhwc, Provider};
 use relayout::why::RecognizedPiece;
 use relayout::{Model, Numerics, Optimized, Options, Target, optimize as optimize_model};
+use relayout_html::{Measured, PageKind, optimized_page};
 use relayout_verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
 use std::fmt::Write as _;
 use std::io::{Read, stdin};
@@ -21,13 +23,14 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// That a result computes what its model does, in ONNX Runtime.
+/// That a result computes what its model does, in ONNX Runtime; if `timed`, also how long each of them runs.
 pub(crate) fn same_results(
     a: &args::Optimize,
     path: &Path,
     model: &Model,
     optimized: &Optimized,
-) -> Result<(), Failure> {
+    timed: bool,
+) -> Result<Option<Measured>, Failure> {
     let bytes = optimized.to_bytes().map_err(of_library)?;
     let reference = if is_stdio(path) { ModelSource::Bytes(model.bytes()) } else { ModelSource::Path(path) };
     let dims = a.decide.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect();
@@ -38,7 +41,7 @@ pub(crate) fn same_results(
     let folded = !optimized.report().rewrites.is_empty();
     let tolerance = if folded { Tolerance::new(1e-4, 1e-3) } else { Tolerance::default() };
     if comparison.holds(&tolerance) {
-        return Ok(());
+        return if timed { page::times(reference, ModelSource::Bytes(&bytes), &inputs).map(Some) } else { Ok(None) };
     }
     let path = path.display();
     Err(Failure::Check(format!("the result differs from {path}: {comparison}; nothing was written")))
@@ -98,9 +101,6 @@ pub(crate) fn print(a: &args::Print) -> Result<(), Failure> {
     say(text.trim_end())
 }
 
-/// For how many moves `explain` says what it would take for them to go.
-const PRICED_MOVES: usize = 32;
-
 /// `relayout explain`
 pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
     if a.network_dot.is_some() && json() {
@@ -128,10 +128,21 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
         drop(progress);
         return ReportFile::new(path, network.trim_end().to_owned())?.commit();
     }
-    let options = with_ends(options(&a.decide), &a.ends).price_moves(PRICED_MOVES);
+    let options = page::wanted(with_ends(options(&a.decide), &a.ends));
     let optimized = optimize_model(&model, target.as_ref(), &options).map_err(of_library)?;
+    let made = match &a.html {
+        None => None,
+        Some(path) => {
+            let name = page::name(&a.model);
+            let page = optimized_page(PageKind::Explain, &name, &model, target.as_ref(), &options, &optimized, None);
+            Some(PageFile::new(path, &page.map_err(of_library)?)?)
+        }
+    };
     drop(progress);
     let report = optimized.report();
+    if made.map_or(Ok(false), PageFile::commit)? {
+        return Ok(());
+    }
     if json() {
         return say_json(report);
     }
@@ -300,6 +311,13 @@ fn asked_target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
         let asked = a.target_file.as_ref().map_or_else(|| a.target.clone(), |path| path.display().to_string());
         let whose = if *option == "--costs" { "targets `ort-cpu` and `cuda-tensorcore`" } else { "target `ort-cpu`" };
         return Err(Failure::usage(format!("{option} is an option of {whose}, not of `{asked}`")));
+    }
+    if let Some(provider) = &a.provider {
+        // `onnx` is what nobody asked for.
+        if !["onnx", "ort-nhwc"].contains(&a.target.as_str()) {
+            return Err(Failure::usage(format!("--provider is an option of target `ort-nhwc`, not of `{}`", a.target)));
+        }
+        return Ok(Box::new(OrtNhwc::of(Provider::of(provider).map_err(Failure::usage)?)));
     }
     if let (Some(path), true) = (&a.costs, gpu) {
         let costs = GpuCosts::parse(&path.display().to_string(), &costs_text(path)?).map_err(Failure::model)?;

@@ -25,7 +25,9 @@ mod inputs;
 mod kernels;
 mod ops;
 mod optimize;
+mod page;
 mod progress;
+mod prove;
 mod rules;
 mod shell;
 mod terminal;
@@ -90,6 +92,7 @@ fn carry_out(args: &Args) -> Result<(), Failure> {
         Command::Audit(a) => audit::audit(a),
         Command::Diff(a) => diff::diff(a),
         Command::CheckCertificate(a) => audit::check_certificate(a),
+        Command::Prove(a) => prove::prove(a),
         Command::CheckBundle(a) => bundle::check_bundle(a),
         Command::Verify(a) => commands::verify(a),
         Command::Calibrate(a) => calibrate::calibrate(a),

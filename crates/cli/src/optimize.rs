@@ -6,9 +6,12 @@ use crate::bundle;
 use crate::commands::{ReportFile, is_stdout, of_library, open, options, same_results, target, with_ends};
 use crate::failure::Failure;
 use crate::inputs::{Job, Jobs, check_free, jobs, make_folder};
+use crate::page::{self, PageFile};
 use crate::progress::Progress;
+use crate::prove;
 use crate::terminal::{json, quiet, remark, say, say_json, tell};
 use relayout::{Model, Optimized, Options, Report, Target, optimize as optimize_model};
+use relayout_html::{Measured, PageKind, optimized_page};
 use serde_json::json;
 use std::fs;
 use std::io::{Write, stdout};
@@ -17,10 +20,12 @@ use std::time::Instant;
 /// `relayout optimize`
 pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     let output = &a.output;
-    let on_stdout = [output.out.as_ref(), output.report.as_ref(), output.certificate.as_ref()];
+    let on_stdout = [&output.out, &output.report, &output.html, &output.certificate, &output.proof];
     if on_stdout.into_iter().flatten().filter(|path| is_stdout(path)).count() > 1 {
-        return Err(Failure::usage("only one of the model, the report and the certificate can go to stdout"));
+        let which = "the model, the report, the page, the certificate and the proof";
+        return Err(Failure::usage(format!("only one of {which} can go to stdout")));
     }
+    prove::check_call(a)?;
     let target = target(&a.decide)?;
     bundle::check_call(a, target.as_ref())?;
     match jobs(a)? {
@@ -33,8 +38,9 @@ fn one(a: &args::Optimize, target: &dyn Target, job: &Job) -> Result<(), Failure
     let progress = Progress::start(format!("optimizing {}", job.model.display()));
     let work = Work { a, target, job, options: wanted(a) };
     let report = work.run(|| drop(progress), true)?;
-    let taken = [Some(&job.out), a.output.report.as_ref(), a.output.certificate.as_ref()];
-    let stdout_is_taken = taken.into_iter().flatten().any(|path| is_stdout(path)) && !a.output.dry_run;
+    let output = &a.output;
+    let taken = [&output.report, &output.html, &output.certificate, &output.proof].into_iter().flatten();
+    let stdout_is_taken = taken.chain([&job.out]).any(|path| is_stdout(path)) && !a.output.dry_run;
     let text = line(a, job, &report);
     match (json(), stdout_is_taken) {
         (true, false) => say_json(&json!({ "models": [entry(a, job, Ok(&report))] })),
@@ -52,7 +58,8 @@ fn one(a: &args::Optimize, target: &dyn Target, job: &Job) -> Result<(), Failure
 pub(crate) fn wanted(a: &args::Optimize) -> Options {
     let mut options = with_ends(options(&a.decide), &a.ends);
     options.print_after.clone_from(&a.checks.print_after);
-    options
+    options.proof = a.output.proof.is_some() || a.checks.prove;
+    if a.output.html.is_some() { page::wanted(options) } else { options }
 }
 
 /// What was done in one line. It names the file unless the caller did.
@@ -99,15 +106,22 @@ impl Work<'_> {
         if let Some(text) = optimized.printed() {
             tell(&text.to_string());
         }
+        let mut measured = None;
         if self.a.checks.verify {
             let begun = Instant::now();
-            same_results(self.a, &self.job.model, &model, &optimized)?;
+            let timed = self.a.output.html.is_some();
+            measured = same_results(self.a, &self.job.model, &model, &optimized, timed)?;
             self.remark("verified in ONNX Runtime", begun);
         }
         if !self.a.output.dry_run {
             let begun = Instant::now();
-            self.write(&model, &optimized)?;
+            self.write(&model, &optimized, measured.as_ref())?;
             self.remark(&self.written(), begun);
+        }
+        if self.a.checks.prove {
+            let begun = Instant::now();
+            prove::written(&self.job.model, &self.job.out, &optimized.proof())?;
+            self.remark("checked", begun);
         }
         let report = optimized.report().clone();
         if last {
@@ -139,9 +153,9 @@ impl Work<'_> {
         }
     }
 
-    /// The report and the certificate are made before the model is written and put in place after it: a call that fails leaves
+    /// The report, the page and the certificate are made before the model is written and put in place after it: a call that fails leaves
     /// none of them.
-    fn write(&self, model: &Model, optimized: &Optimized) -> Result<(), Failure> {
+    fn write(&self, model: &Model, optimized: &Optimized, measured: Option<&Measured>) -> Result<(), Failure> {
         let output = &self.a.output;
         let json = |value: &dyn Fn() -> serde_json::Result<String>| value().map_err(Failure::model);
         let report = match &output.report {
@@ -152,6 +166,19 @@ impl Work<'_> {
             Some(path) => {
                 let made = relayout::certify(model, self.target, &self.options).map_err(of_library)?;
                 Some(ReportFile::new(path, json(&|| serde_json::to_string_pretty(&made))?)?)
+            }
+            None => None,
+        };
+        let proof = match &output.proof {
+            Some(path) => Some(ReportFile::new(path, json(&|| serde_json::to_string(&optimized.proof()))?)?),
+            None => None,
+        };
+        let page = match &output.html {
+            Some(path) => {
+                let name = page::name(&self.job.model);
+                let (of, options) = (PageKind::Optimize, &self.options);
+                let page = optimized_page(of, &name, model, self.target, options, optimized, measured);
+                Some(PageFile::new(path, &page.map_err(of_library)?)?)
             }
             None => None,
         };
@@ -168,6 +195,8 @@ impl Work<'_> {
             optimized.write(&self.job.out).map_err(of_library)?;
         }
         certificate.map_or(Ok(()), ReportFile::commit)?;
+        proof.map_or(Ok(()), ReportFile::commit)?;
+        page.map_or(Ok(false), PageFile::commit)?;
         report.map_or(Ok(()), ReportFile::commit)
     }
 }

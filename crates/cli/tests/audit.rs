@@ -202,3 +202,33 @@ fn a_blocked_file_is_read_as_what_it_decided() {
     let elsewhere = relayout(["audit", str(&out)]);
     assert!(elsewhere.fine().contains("audit it with --target ort-cpu"), "{elsewhere:?}");
 }
+
+#[test]
+fn audit_says_what_a_provider_leaves_on_its_device() {
+    let shuffles =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models/shufflenet_v2_x1_0.onnx");
+    let on = |provider: &str| json(relayout(["audit", "--json", str(&shuffles), "--provider", provider]).fine());
+    // As many as were counted with the providers themselves.
+    let qnn = on("qnn");
+    assert_eq!((&qnn["file"]["transposes"], &qnn["file"]["elements"]), (&46.into(), &1_787_520.into()), "{qnn}");
+    assert_eq!((&qnn["optimized"]["transposes"], &qnn["optimized"]["elements"]), (&1.into(), &150_528.into()), "{qnn}");
+    assert_eq!(on("webgpu")["file"]["transposes"], 49);
+    assert_eq!(on("cuda")["counted"], false);
+    let text = relayout(["audit", str(&shuffles), "--provider", "qnn"]);
+    assert!(text.fine().contains("Transposes on the device: 46, 1787520 elements"), "{text:?}");
+    let unknown = relayout(["audit", str(&model("conv")), "--provider", "tpu"]);
+    assert!(unknown.refused(2).contains("webgpu"), "{unknown:?}");
+    let other = relayout(["audit", str(&model("conv")), "--provider", "qnn", "--target", "nhwc"]);
+    assert!(other.refused(2).contains("--provider is an option of target `ort-nhwc`"), "{other:?}");
+    let two = relayout(["audit", str(&model("conv")), str(&model("relu")), "--provider", "qnn"]);
+    assert!(two.refused(2).contains("one model"), "{two:?}");
+}
+
+#[test]
+fn what_gains_nothing_on_the_device_comes_out_as_it_was() {
+    let dir = folder(&[]);
+    let out = dir.path().join("out.onnx");
+    let run = relayout(["optimize", str(&model("nothing")), "-o", str(&out), "--provider", "qnn"]);
+    run.fine();
+    assert_eq!(fs::read(&out).unwrap(), fs::read(model("nothing")).unwrap());
+}

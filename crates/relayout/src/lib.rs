@@ -29,11 +29,13 @@
 //! | module | what it has |
 //! |---|---|
 //! | [`report`], [`mod@audit`], [`mod@why`] | what the functions of these names say, part by part |
+//! | [`device`] | what an execution provider would run of a file, and of what is made of it |
 //! | [`plan`] | plans for embedders, and their ids |
 //! | [`builder`] | graphs that are built in code |
 //! | [`io`] | layouts of inputs and outputs, and what a file says of them |
 //! | [`mod@kernels`], [`codegen`] | kernels for moves: which of them a model needs, and how they are made and run |
 //! | [`certificate`], [`solve`] | proofs of decisions, and the solver |
+//! | [`mod@proof`] | proofs that a result computes what its model computed |
 //! | [`mod@target`] | what a target is made of |
 //! | [`targets`], [`passes`] | the built-in targets, and the passes, rules and equations of a target |
 //! | [`ir`] | graphs, layouts, types and ops |
@@ -44,6 +46,7 @@
 pub mod audit;
 pub mod builder;
 pub mod certificate;
+pub mod device;
 mod error;
 #[cfg(any(feature = "onnx-protobuf", feature = "prost"))]
 mod interop;
@@ -53,6 +56,7 @@ mod made_for;
 mod model;
 mod optimize;
 pub mod plan;
+pub mod proof;
 pub mod report;
 pub mod why;
 

@@ -42,7 +42,7 @@ pub(crate) fn is_settled(
         return Err(other(format!("`{made_for}`"), format!("`{}`", target.name())));
     }
     let wanted = metadata(target);
-    for key in ["relayout.block", "relayout.guard"] {
+    for key in ["relayout.block", "relayout.guard", "relayout.provider"] {
         let here = property(&model.file, key);
         let there = wanted.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
         if here != there {

@@ -1,9 +1,11 @@
 //! `optimize` takes a model and returns a model and a report.
 
+use crate::device::gains_nothing;
 use crate::error::Error;
 use crate::io::{IoLayout, IoRecord, Wishes, declare, records_of};
 use crate::made_for::{is_settled, metadata};
 use crate::model::Model;
+use crate::proof::{Links, Proof};
 use crate::report::{Report, Rules, SCHEMA};
 use relayout_ir::graph::Graph;
 use relayout_ir::model::Model as IrModel;
@@ -42,6 +44,10 @@ pub struct Options {
     /// For how many of the remaining moves the report says what it would take to avoid them, the dearest first. Each takes a few
     /// decisions about the whole model.
     pub price_moves: usize,
+    /// Whether to note which value of the model each value of the result is, for [`Optimized::proof`].
+    pub proof: bool,
+    /// Whether the result keeps the graph that the first round left: [`Optimized::decided`].
+    pub keep_decided: bool,
     /// Who is told of each pass before it runs, and may stop the run.
     pub watch: Watch,
 }
@@ -90,6 +96,20 @@ impl Options {
     #[must_use]
     pub fn price_moves(mut self, most: usize) -> Options {
         self.price_moves = most;
+        self
+    }
+
+    /// With notes for a proof.
+    #[must_use]
+    pub fn proof(mut self) -> Options {
+        self.proof = true;
+        self
+    }
+
+    /// With the graph that the first round leaves kept: [`Optimized::decided`].
+    #[must_use]
+    pub fn keep_decided(mut self) -> Options {
+        self.keep_decided = true;
         self
     }
 
@@ -155,12 +175,22 @@ pub struct Optimized {
     input: Arc<ModelFile>,
     result: Option<Exported>,
     report: Report,
-    printed: Option<Graph>,
+    shown: Shown,
     /// What the last round left.
     source: Source,
     /// Of the target's dialect: whether moves are calls, and whether there is anything in it but standard ops and calls.
     calls_functions: bool,
     bundles: bool,
+    links: Option<Links>,
+}
+
+/// Graphs of the first round that the options ask for.
+#[derive(Debug, Default)]
+struct Shown {
+    /// After the pass that is to be printed.
+    printed: Option<Graph>,
+    /// After the last pass.
+    decided: Option<Graph>,
 }
 
 /// A second look at the result finds nothing, as a rule; more rounds than this are never needed, and none makes it dearer.
@@ -185,46 +215,28 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
         return Ok(settled(model, target, records));
     }
     let metadata = metadata(target);
-    let writing =
-        ExportOptions { metadata: &metadata, calls_functions: target.capabilities().calls_functions, describes: false };
+    let writing = ExportOptions {
+        metadata: &metadata,
+        calls_functions: target.capabilities().calls_functions,
+        describes: options.proof,
+    };
     if !wishes.is_empty() {
-        // Types of outputs have to be known; problems of inference are the pipeline's to report.
-        let mut typed = Source::of_file(model)?.ir;
-        let _ = infer_graph(&mut typed.graph, &mut typed.unknowns);
-        pipeline.ends = wishes.resolve(&typed.graph, target, &records)?;
+        pipeline.ends = wishes.resolve(&Source::of_file(model)?.typed(), target, &records)?;
     }
-    let (mut source, mut first, mut exported) = first_round(model, target, &pipeline, &writing)?;
-    let printed = first.printed.take();
+    let rounds = Rounds { model, target, pipeline: &pipeline, writing: &writing };
+    let Made { mut source, outcome: mut first, mut exported } = rounds.first()?;
+    let shown = Shown { printed: first.printed.take(), decided: options.keep_decided.then(|| source.ir.graph.clone()) };
     let mut report = report_of(model, target, &first);
     report.notes.append(&mut source.notes);
     report.io = wishes.records(&records, &first.ends)?;
     report.notes.extend(unread);
-    let mut result: Option<Exported> = None;
+    let mut links = options.proof.then(|| Links::of(&model.ir));
+    follow(&mut links, &exported);
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
-    let mut last = first;
-    // What the dialect of another target says can't be decided again.
-    let rounds = if target.capabilities().decides_again { ROUNDS } else { 1 };
-    for _ in 1..rounds {
-        if !exported.changed {
-            break;
-        }
-        let file = Arc::new(model.file.with_proto(exported.proto.clone()));
-        let again = || {
-            import_again(&file, &exported.payloads)
-                .map_err(|source| Error::Import { file: "the result".to_owned(), source })
-        };
-        source = Source::of(&file, &exported.payloads, again)?;
-        let kept = result.insert(exported);
-        last = run(&mut source.ir, target, &pipeline.again())?;
-        exported = source.export(&writing)?;
-        if exported.changed {
-            report.folded += folded(&last);
-            count_rewrites(&mut report.rewrites, &last);
-            exported.payloads.extend(std::mem::take(&mut kept.payloads));
-        }
-    }
-    if exported.changed {
-        result = Some(exported);
+    let first = Made { source, outcome: first, exported };
+    let (source, last, result) = rounds.rest(first, &mut report, &mut links)?;
+    if let Some(kept) = kept_as_it_is(model, target, options, result.as_ref())? {
+        return Ok(Optimized { shown, ..kept });
     }
     report.changed = result.is_some();
     report.after = traffic(&last, GraphRecord::after);
@@ -232,32 +244,104 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     report.notes.extend(lost_fields(model, report.changed));
     let can = target.capabilities();
     let input = Arc::clone(&model.file);
-    Ok(Optimized { input, result, report, printed, source, calls_functions: can.calls_functions, bundles: can.bundles })
+    let (calls_functions, bundles) = (can.calls_functions, can.bundles);
+    Ok(Optimized { input, result, report, shown, source, calls_functions, bundles, links })
 }
 
-/// What the first round makes of a model. Where nothing was to be done but to write operands in another way, that is undone.
-fn first_round(
+/// Notes what a round wrote, if it changed anything.
+fn follow(links: &mut Option<Links>, exported: &Exported) {
+    if let (Some(links), Some(written), true) = (links, &exported.written, exported.changed) {
+        links.follow(written);
+    }
+}
+
+/// What a round made: the graph that it left, what it did, and its messages.
+struct Made {
+    source: Source,
+    outcome: Outcome,
+    exported: Exported,
+}
+
+/// Rounds of the pipeline on a model and on what they make of it.
+struct Rounds<'a> {
+    model: &'a Model,
+    target: &'a dyn Target,
+    pipeline: &'a PipelineOptions,
+    writing: &'a ExportOptions<'a>,
+}
+
+impl Rounds<'_> {
+    fn round(&self, mut source: Source, options: &PipelineOptions) -> Result<Made, Error> {
+        let outcome = run(&mut source.ir, self.target, options)?;
+        let exported = source.export(self.writing)?;
+        Ok(Made { source, outcome, exported })
+    }
+
+    /// Of the model. Where nothing was to be done but to write operands in another way, that is undone.
+    fn first(&self) -> Result<Made, Error> {
+        let first = self.round(Source::of_file(self.model)?, self.pipeline)?;
+        if first.outcome.spelled > 0 {
+            let mut keeps = self.pipeline.clone();
+            keeps.keeps_spelling = true;
+            let kept = self.round(Source::of_file(self.model)?, &keeps)?;
+            if !kept.exported.changed {
+                return Ok(kept);
+            }
+        }
+        Ok(first)
+    }
+
+    /// Of what was made, until nothing changes: what the last round left and did, and the messages of the last one that changed
+    /// anything.
+    fn rest(
+        &self,
+        mut made: Made,
+        report: &mut Report,
+        links: &mut Option<Links>,
+    ) -> Result<(Source, Outcome, Option<Exported>), Error> {
+        let mut result: Option<Exported> = None;
+        // What the dialect of another target says can't be decided again.
+        let rounds = if self.target.capabilities().decides_again { ROUNDS } else { 1 };
+        for _ in 1..rounds {
+            if !made.exported.changed {
+                break;
+            }
+            let Made { exported, .. } = made;
+            let file = Arc::new(self.model.file.with_proto(exported.proto.clone()));
+            let again = || {
+                import_again(&file, &exported.payloads)
+                    .map_err(|source| Error::Import { file: "the result".to_owned(), source })
+            };
+            let source = Source::of(&file, &exported.payloads, again)?;
+            let kept = result.insert(exported);
+            made = self.round(source, &self.pipeline.again())?;
+            follow(links, &made.exported);
+            if made.exported.changed {
+                report.folded += folded(&made.outcome);
+                count_rewrites(&mut report.rewrites, &made.outcome);
+                made.exported.payloads.extend(std::mem::take(&mut kept.payloads));
+            }
+        }
+        let Made { source, outcome, exported } = made;
+        Ok((source, outcome, if exported.changed { Some(exported) } else { result }))
+    }
+}
+
+/// A model that is left as it is, because its runtime makes as much of it by itself.
+fn kept_as_it_is(
     model: &Model,
     target: &dyn Target,
-    pipeline: &PipelineOptions,
-    writing: &ExportOptions<'_>,
-) -> Result<(Source, Outcome, Exported), Error> {
-    let round = |options: &PipelineOptions| {
-        let mut source = Source::of_file(model)?;
-        let outcome = run(&mut source.ir, target, options)?;
-        let exported = source.export(writing)?;
-        Ok::<_, Error>((source, outcome, exported))
-    };
-    let first = round(pipeline)?;
-    if first.1.spelled > 0 {
-        let mut keeps = pipeline.clone();
-        keeps.keeps_spelling = true;
-        let kept = round(&keeps)?;
-        if !kept.2.changed {
-            return Ok(kept);
-        }
+    options: &Options,
+    result: Option<&Exported>,
+) -> Result<Option<Optimized>, Error> {
+    let Some(result) = result.filter(|_| options.wishes().is_empty()) else { return Ok(None) };
+    if !gains_nothing(model, &result.proto, &result.payloads, target, &options.dims)? {
+        return Ok(None);
     }
-    Ok(first)
+    let mut kept = settled(model, target, Vec::new());
+    kept.report.settled = false;
+    kept.report.notes.push("left as it is: the runtime leaves no more Transposes of it on the device".to_owned());
+    Ok(Some(kept))
 }
 
 /// What one round starts from: the model, with the calls of its own functions written out.
@@ -297,6 +381,13 @@ impl Source {
             }
         }
         Ok(Source { file: Arc::clone(file), inlined: None, ir: plain()?, notes })
+    }
+
+    /// The graph with the types of its values, as far as they follow. Problems of inference are the pipeline's to report.
+    fn typed(&self) -> Graph {
+        let mut typed = self.ir.clone();
+        let _ = infer_graph(&mut typed.graph, &mut typed.unknowns);
+        typed.graph
     }
 
     /// The messages of the graph as it is now. Calls in which nothing changed are calls again.
@@ -344,7 +435,7 @@ fn settled(model: &Model, target: &dyn Target, records: Vec<IoRecord>) -> Optimi
     let can = target.capabilities();
     let (calls_functions, bundles) = (can.calls_functions, can.bundles);
     let input = Arc::clone(&model.file);
-    Optimized { input, result: None, report, printed: None, source, calls_functions, bundles }
+    Optimized { input, result: None, report, shown: Shown::default(), source, calls_functions, bundles, links: None }
 }
 
 /// Types are needed to see what can't be; inference finds them again, and more, in the pipeline.
@@ -433,6 +524,19 @@ impl Optimized {
         &self.report
     }
 
+    /// The proof that the result computes what the model computed. It has no claims where nothing was noted: the model is as it was,
+    /// or [`Options::proof`] was not set.
+    pub fn proof(&self) -> Proof {
+        let graph = self.result.as_ref().and_then(|r| r.proto.graph.as_ref());
+        // An axis of extent 1 has nothing to be moved: a proof about it would say little.
+        let sizes: BTreeMap<String, i64> =
+            self.report.hints.clone().into_iter().filter(|(_, size)| *size > 1).collect();
+        match &self.links {
+            Some(links) => links.proof(graph, sizes),
+            None => Proof::of(sizes),
+        }
+    }
+
     /// The graph after the last pass: layouts on values, moves as Relayouts.
     pub fn graph(&self) -> &Graph {
         &self.source.ir.graph
@@ -440,7 +544,13 @@ impl Optimized {
 
     /// The graph after the pass that the options name.
     pub fn printed(&self) -> Option<&Graph> {
-        self.printed.as_ref()
+        self.shown.printed.as_ref()
+    }
+
+    /// The graph after the first round, if the options ask for it: the layouts that were decided, over the axes of the model that was
+    /// read. [`Optimized::graph`] has the axes of the result instead where its layouts are written as shapes.
+    pub fn decided(&self) -> Option<&Graph> {
+        self.shown.decided.as_ref()
     }
 
     /// Writes the model to a file, whole or not at all. An unchanged model is copied byte for byte.

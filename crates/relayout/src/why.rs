@@ -5,7 +5,9 @@ use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::{Options, Source};
 use crate::report::{bytes, decided, signed_bytes, signed_time};
-use relayout_passes::decide::SolveRecord;
+use relayout_ir::graph::{Op, ValueId};
+use relayout_passes::decide::{Decision, SolveRecord};
+use relayout_passes::pipeline::Outcome;
 use relayout_target::Target;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -65,6 +67,45 @@ pub fn why(model: &Model, target: &dyn Target, options: &Options, value: &str) -
 pub fn pieces(model: &Model, target: &dyn Target, options: &Options) -> Result<Vec<RecognizedPiece>, Error> {
     let mut source = Source::of_model(model)?;
     Ok(relayout_passes::forms::tell::pieces(&mut source.ir, target, &options.pipeline(target)?)?.0)
+}
+
+/// Explains every value that has a choice of layouts: more than one candidate, or a candidate that was dropped. Prices are found for at most `priced` values,
+/// those that the plan moves first and then the largest; the alternatives of the others have none.
+///
+/// # Errors
+/// As of [`optimize`](crate::optimize).
+pub fn why_all(model: &Model, target: &dyn Target, options: &Options, priced: usize) -> Result<Explained, Error> {
+    with_decision(model, target, options, |decision, outcome, _| {
+        let mut found = choices(decision, outcome);
+        let moves = decision.moves();
+        let is_moved = |s: usize, v: ValueId| moves.iter().any(|m| (m.scope, m.value) == (s, v));
+        found.sort_by_key(|(s, v, why)| std::cmp::Reverse((is_moved(*s, *v), why.bytes)));
+        for (s, v, why) in found.iter_mut().take(priced) {
+            *why = decision.why(*s, *v);
+        }
+        let path = |s: usize| outcome.graphs.get(s).map_or_else(String::new, |record| record.path.clone());
+        Explained {
+            target: target.name().to_owned(),
+            cost_source: target.cost_source().to_owned(),
+            solve: decision.record().clone(),
+            values: found.into_iter().map(|(s, _, why)| (path(s), why)).collect(),
+        }
+    })
+}
+
+/// The values that have a choice, by the number of their graph.
+fn choices(decision: &Decision<'_, '_>, outcome: &Outcome) -> Vec<(usize, ValueId, Why)> {
+    let mut found = Vec::new();
+    for s in 0..outcome.graphs.len() {
+        let Some(graph) = decision.graph(s) else { continue };
+        for v in graph.values().filter(|&v| !matches!(graph.node(graph.value(v).producer().0).op, Op::Constant(_))) {
+            let why = decision.why_unpriced(s, v);
+            if why.alternatives.len() > 1 || !why.dropped.is_empty() {
+                found.push((s, v, why));
+            }
+        }
+    }
+    found
 }
 
 impl Explained {

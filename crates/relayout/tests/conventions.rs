@@ -52,17 +52,30 @@ fn no_crate_imports_upward() {
             ][..],
         ),
         ("relayout-verify", &["relayout", "relayout-fsio", "relayout-ir"][..]),
+        // The checker shares no code with what it checks.
+        ("relayout-proof", &["relayout-fsio"][..]),
         (
             "relayout-calibrate",
             &["relayout", "relayout-codegen", "relayout-ir", "relayout-onnx", "relayout-targets", "relayout-verify"][..],
         ),
         ("relayout-bundle", &["relayout", "relayout-fsio", "relayout-ir", "relayout-onnx", "relayout-target"][..]),
-        ("relayout-cli", &["relayout", "relayout-bundle", "relayout-calibrate", "relayout-verify"][..]),
+        ("relayout-html", &["relayout"][..]),
+        (
+            "relayout-cli",
+            &[
+                "relayout",
+                "relayout-bundle",
+                "relayout-calibrate",
+                "relayout-html",
+                "relayout-proof",
+                "relayout-verify",
+            ][..],
+        ),
         // An embedder's crate knows the library alone.
         ("own-target", &["relayout"][..]),
         ("relayout-capi", &["relayout"][..]),
         ("relayout-ortop", &["relayout-codegen", "relayout-ir"][..]),
-        ("relayout-python", &["relayout", "relayout-cli", "relayout-verify"][..]),
+        ("relayout-python", &["relayout", "relayout-cli", "relayout-html", "relayout-verify"][..]),
     ]);
     let edges = edges();
     assert!(edges.len() >= 7, "the manifests were not found");

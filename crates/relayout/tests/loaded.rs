@@ -166,7 +166,8 @@ fn a_model_with_nothing_else_to_gain_keeps_its_lists() {
         };
         assert!(optimized(&relu) == relu, "{name}: a model without moves changed");
         let without = optimized(&moved);
-        assert!(without != moved, "{name}: the moves stayed");
+        // A device of NHWC would run no Transpose of either.
+        assert_eq!(without == moved, name == &"ort-nhwc", "{name}: the moves");
         assert!(optimized(&without) == without, "{name}: the result changed once more");
     }
 }

@@ -183,6 +183,17 @@ each_target! {
     small_models_compute_the_same_for_integer_kernels, networks_compute_the_same_for_integer_kernels: "cuda-dp4a";
 }
 
+/// Not a target of functions, but one that is held to the same.
+#[test]
+fn small_models_compute_the_same_between_transposes() {
+    small_models("ort-nhwc");
+}
+
+#[test]
+fn networks_compute_the_same_between_transposes() {
+    networks("ort-nhwc");
+}
+
 /// Convolutional networks move in once and out once at most, and have no plain convolution left.
 #[test]
 fn convolutional_networks_stay_in_the_layout_of_the_target() {

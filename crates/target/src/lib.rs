@@ -112,6 +112,8 @@ pub struct NodeQuery<'a> {
     pub sizes: &'a dyn Sizes,
     /// Whether a value is known at compile time, so that moves of it cost nothing.
     pub is_constant: &'a dyn Fn(ValueId) -> bool,
+    /// Whether the graph is the body of a node.
+    pub in_body: bool,
 }
 
 impl<'a> NodeQuery<'a> {
@@ -122,7 +124,13 @@ impl<'a> NodeQuery<'a> {
         sizes: &'a dyn Sizes,
         is_constant: &'a dyn Fn(ValueId) -> bool,
     ) -> NodeQuery<'a> {
-        NodeQuery { graph, node, sizes, is_constant }
+        NodeQuery { graph, node, sizes, is_constant, in_body: false }
+    }
+
+    /// The same in the body of a node, if `in_body` says so.
+    #[must_use]
+    pub fn within(self, in_body: bool) -> NodeQuery<'a> {
+        NodeQuery { in_body, ..self }
     }
 
     /// The same for another node.
@@ -181,6 +189,29 @@ impl<'a> MoveQuery<'a> {
     #[must_use]
     pub fn bytes(self, bytes: u64) -> MoveQuery<'a> {
         MoveQuery { bytes, ..self }
+    }
+}
+
+/// Transposes that run on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceMoves {
+    /// How many there are.
+    pub transposes: usize,
+    /// Elements that they write.
+    pub elements: u64,
+    /// How many of them the device does not take.
+    pub refused: usize,
+}
+
+impl DeviceMoves {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: DeviceMoves) -> DeviceMoves {
+        DeviceMoves {
+            transposes: self.transposes + other.transposes,
+            elements: self.elements.saturating_add(other.elements),
+            refused: self.refused + other.refused,
+        }
     }
 }
 
@@ -262,6 +293,12 @@ pub trait Target: Sync {
     /// [`PassError`].
     fn lift(&self, _graph: &mut Graph) -> Result<Option<Lifted>, PassError> {
         Ok(None)
+    }
+
+    /// The Transposes that the target's runtime leaves of a file on its device, and what they cost there. The graph is the file's, its
+    /// types inferred. `None` if the target can't tell. If it can, a file in which nothing is gained there comes out as it was.
+    fn on_device(&self, _graph: &Graph, _sizes: &dyn Sizes) -> Option<(DeviceMoves, Cost)> {
+        None
     }
 
     /// Cost of a move; `None` where the dialect has none.

@@ -16,6 +16,7 @@
 //! | [`onnx`] | `onnx`, and a user's own data files of standard operators |
 //! | [`functions`] | those whose files call functions of domain `relayout`: `nhwc`, `cuda-tensorcore`, `x86-avx512`, … |
 //! | [`ort_cpu`] | `ort-cpu` |
+//! | [`ort_nhwc`] | `ort-nhwc`, and data of the execution providers that it is for |
 //!
 //! [`measured`] has what all tables of measured costs share.
 //!
@@ -25,17 +26,20 @@ pub mod functions;
 pub mod measured;
 pub mod onnx;
 pub mod ort_cpu;
+pub mod ort_nhwc;
 
 pub use functions::{FunctionTarget, gpu};
 pub use onnx::DataTarget;
 pub use ort_cpu::{Block, OrtCpu};
+pub use ort_nhwc::providers::PROVIDERS;
+pub use ort_nhwc::{OrtNhwc, Provider};
 
 use relayout_target::Target;
 use serde::Deserialize;
 
 /// Names of the built-in targets.
 pub const BUILTIN: &[&str] =
-    &["onnx", "ort-cpu", "nhwc", "cuda-tensorcore", "x86-avx512", "x86-avx2", "arm-neon", "cuda-dp4a"];
+    &["onnx", "ort-cpu", "ort-nhwc", "nhwc", "cuda-tensorcore", "x86-avx512", "x86-avx2", "arm-neon", "cuda-dp4a"];
 
 /// A target that can't be had.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +71,7 @@ pub fn builtin(name: &str) -> Result<Box<dyn Target>, TargetError> {
     let text = match name {
         "onnx" => onnx::DATA,
         "ort-cpu" => return Ok(Box::new(OrtCpu::new(Block::of_host())?)),
+        "ort-nhwc" => return Ok(Box::new(OrtNhwc::of(Provider::of("qnn")?))),
         "nhwc" => include_str!("functions/nhwc.toml"),
         "cuda-tensorcore" => functions::CUDA_TENSORCORE,
         "x86-avx512" => include_str!("functions/x86-avx512.toml"),

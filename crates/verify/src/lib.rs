@@ -31,6 +31,7 @@ mod npy;
 mod npz;
 mod runtime;
 mod tensor;
+mod time;
 
 pub use self::compare::{Comparison, Difference, OutputComparison, Tolerance};
 pub use self::error::VerifyError;
@@ -39,6 +40,7 @@ pub use self::inputs::Inputs;
 pub use self::model::{Level, Model, ModelSource};
 pub use self::runtime::Runtime;
 pub use self::tensor::{Data, ElementType, Tensor};
+pub use self::time::{RunTimes, time_side_by_side};
 
 use std::path::{Path, PathBuf};
 

@@ -219,7 +219,7 @@ impl Closure<'_, '_> {
                 self.pending.insert(Todo::Node(s, i, n));
                 // Operands come first in the order, so what is constant is known.
                 let is_constant = |v: ValueId| own.constant.get(v.index()).copied().unwrap_or(false);
-                let query = NodeQuery::new(graph, n, self.hints, &is_constant);
+                let query = NodeQuery::new(graph, n, self.hints, &is_constant).within(s > 0);
                 let (mut offers, plain) = (self.target.offers(&query), self.target.plain_cost(&query));
                 offers.retain(|offer| may_take(offer, self.numerics));
                 own.offered[n.index()] = offers.len();

@@ -110,7 +110,7 @@ impl Plan {
         };
         let constant = &self.candidates.scopes[s].constant;
         let is_constant = |v: ValueId| constant.get(v.index()).copied().unwrap_or(false);
-        let offers = target.offers(&NodeQuery::new(graph, n, sizes, &is_constant));
+        let offers = target.offers(&NodeQuery::new(graph, n, sizes, &is_constant).within(s > 0));
         offers.into_iter().find(|offer| offer.layouts == taken.layouts).map_or(chosen, |offer| offer.cost)
     }
 

@@ -74,6 +74,16 @@ impl Decision<'_, '_> {
     /// Everything about a value of a graph.
     #[must_use]
     pub fn why(&self, s: usize, v: ValueId) -> Why {
+        self.why_at(s, v, true)
+    }
+
+    /// The same without the price of each layout, which takes two solutions of the whole problem.
+    #[must_use]
+    pub fn why_unpriced(&self, s: usize, v: ValueId) -> Why {
+        self.why_at(s, v, false)
+    }
+
+    fn why_at(&self, s: usize, v: ValueId, priced: bool) -> Why {
         let graph = self.scopes.graph(s);
         let (maker, slot) = graph.value(v).producer();
         let taken = self.plan.taken(self.scopes, s, v);
@@ -102,7 +112,7 @@ impl Decision<'_, '_> {
             .map(|n| graph.node(n).describe(graph))
             .collect();
         cut_short.dedup();
-        let alternatives = self.alternatives(s, v, &produced);
+        let alternatives = self.alternatives(s, v, &produced, priced);
         Why {
             value: graph.value(v).name.clone(),
             ty: graph.value(v).ty.to_string(),
@@ -125,7 +135,7 @@ impl Decision<'_, '_> {
         }
     }
 
-    fn alternatives(&self, s: usize, v: ValueId, produced: &Layout) -> Vec<Alternative> {
+    fn alternatives(&self, s: usize, v: ValueId, produced: &Layout, priced: bool) -> Vec<Alternative> {
         let layouts = self.own(s).layouts.get(v.index()).map_or(&[][..], |l| &l[..]);
         let Some((_, value)) = self.shared(s, v) else { return Vec::new() };
         let base = self.posed.assignment(self.plan.chosen());
@@ -157,11 +167,11 @@ impl Decision<'_, '_> {
                 missing.push(format!("no form of {} reads it so", some(&lacking)));
             }
             let mut price = |problem, possible: bool| {
-                if possible { self.price(&problem, &base, bytes, &mut scratch, None) } else { (None, None) }
+                if priced && possible { self.price(&problem, &base, bytes, &mut scratch, None) } else { (None, None) }
             };
             let (only_ns, only_bytes) = price(only, missing.is_empty());
             let (left_ns, left_bytes) = price(left, can_be_left);
-            if only_ns.is_none() && missing.is_empty() {
+            if priced && only_ns.is_none() && missing.is_empty() {
                 missing.push("the forms of the nodes around do not fit together in it".to_owned());
             }
             let taken = layout == produced;

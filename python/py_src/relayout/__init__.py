@@ -34,6 +34,7 @@ from ._errors import (
 )
 from ._look import audit, explain, plan, targets, why
 from ._optimize import Optimized, optimize
+from ._page import Page
 from ._permute import permute
 from ._progress import Progress
 from ._relayout import __version__
@@ -85,6 +86,7 @@ __all__ = [
     "OptionError",
     "OtherTargetError",
     "OutputComparison",
+    "Page",
     "PermuteError",
     "Plan",
     "PlanError",

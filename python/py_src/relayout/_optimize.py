@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
+    from ._page import Page
     from ._reports import Explanation, Report
 
 
@@ -25,9 +26,10 @@ class Optimized(Generic[ModelT]):
     It keeps what it was made from: a file that it mapped, or the memory that was given. Neither may be changed while it lives.
     """
 
-    def __init__(self, model: Any, made: _relayout.Optimized) -> None:
+    def __init__(self, model: Any, made: _relayout.Optimized, given: dict[str, Any]) -> None:
         self._adapted = model
         self._made = made
+        self._given = given
 
     @cached_property
     def report(self) -> Report:
@@ -88,6 +90,23 @@ class Optimized(Generic[ModelT]):
         self._adapted.written = target
         return Path(target)
 
+    def show(self, *, height: int = 760) -> Page:
+        """The report as a page that notebooks show: what was gained, the graph before and after, and why each move that is left is left.
+        The model is decided about once more, with prices.
+
+        >>> relayout.optimize("tf_unet.onnx").show().save("report.html").name
+        'report.html'
+
+        Args:
+            height: How high the page is in a notebook, in pixels.
+
+        Raises:
+            Error: One of its subclasses.
+        """
+        from ._page import Page
+
+        return Page(_relayout.page(self._adapted.source, self._given), height)
+
     def __repr__(self) -> str:
         return f"<relayout.Optimized: {self._made.summary()}>"
 
@@ -144,4 +163,4 @@ def optimize(
     with teller(progress) as told:
         made = _relayout.optimize(adapted.source, given, wanted, told)
     adapted.written = wanted["output"]
-    return Optimized(adapted, made)
+    return Optimized(adapted, made, given)

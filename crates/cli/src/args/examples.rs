@@ -9,6 +9,7 @@ pub(super) const TOP: &str = "Examples:
 pub(super) const OPTIMIZE: &str = "Examples:
   relayout optimize model.onnx                              # writes model.relayout.onnx beside it
   relayout optimize model.onnx -o out.onnx --verify         # runs both in ONNX Runtime first
+  relayout optimize model.onnx -o out.onnx --html page.html # and a report to look at in a browser
   relayout optimize models/ -o out/ --target ort-cpu        # all models of a folder
   relayout optimize 'models/**/*.onnx' --dry-run            # writes nothing
   relayout optimize model.onnx --input 'x:NCHW->NHWC'       # you feed channels last
@@ -19,8 +20,9 @@ Exit status: 0 every model was optimized or had nothing to gain, 1 a model faile
 pub(super) const EXPLAIN: &str = "Examples:
   relayout explain model.onnx
   relayout explain model.onnx --target ort-cpu --dim N=1..32
+  relayout explain model.onnx --html page.html              # to look at in a browser
   relayout explain model.onnx --why conv1_out               # one value and its layouts
-  relayout explain model.onnx --target ort-cpu --pieces     # attentions and normalizations, however they are spelled";
+  relayout explain model.onnx --target ort-cpu --pieces     # attentions and normalizations";
 
 pub(super) const AUDIT: &str = "Examples:
   relayout audit model.onnx
@@ -44,6 +46,10 @@ pub(super) const PRINT: &str = "Examples:
 pub(super) const CHECK_CERTIFICATE: &str = "Examples:
   relayout optimize model.onnx --certificate model.json
   relayout check-certificate model.onnx --certificate model.json";
+
+pub(super) const PROVE: &str = "Examples:
+  relayout optimize model.onnx -o out.onnx --numerics exact --proof out.json
+  relayout prove model.onnx out.onnx --proof out.json       # status 3 if it is not proved";
 
 pub(super) const CHECK_BUNDLE: &str = "Examples:
   relayout optimize model.onnx --target nhwc --emit bundle  # writes model.bundle beside it

@@ -68,7 +68,7 @@ pub(crate) struct Rules {
     pub(crate) names: Vec<String>,
 
     /// Only those of this target
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(long)]
     pub(crate) target: Option<String>,
 
     /// As Markdown, as in docs/rules.md

@@ -8,7 +8,7 @@ mod machine;
 mod model;
 
 pub(crate) use machine::{Bench, BenchPermute, BenchWhat, Calibrate, Kernels, Mode, Ops, Rules, Targets};
-pub(crate) use model::{Audit, CheckBundle, CheckCertificate, Diff, Emit, Explain, Optimize, Print, Verify};
+pub(crate) use model::{Audit, CheckBundle, CheckCertificate, Diff, Emit, Explain, Optimize, Print, Prove, Verify};
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
@@ -83,6 +83,9 @@ pub(crate) enum Command {
     /// Check a proof of how good the decision for a model is
     #[command(after_help = examples::CHECK_CERTIFICATE)]
     CheckCertificate(CheckCertificate),
+    /// Check a proof that a result computes what its model computes
+    #[command(after_help = examples::PROVE)]
+    Prove(Prove),
     /// Check that a bundle is whole and holds together
     #[command(after_help = examples::CHECK_BUNDLE)]
     CheckBundle(CheckBundle),
@@ -160,6 +163,11 @@ pub(crate) struct Decide {
     /// For target ort-cpu: leave out the guard that makes a file fail on hosts of another block, where it computes wrong numbers
     #[arg(long)]
     pub(crate) no_guard: bool,
+
+    /// For target ort-nhwc, which it implies: the execution provider of ONNX Runtime; by default qnn. `audit` then says what runs on
+    /// its device
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(relayout::targets::PROVIDERS), conflicts_with = "target_file")]
+    pub(crate) provider: Option<String>,
 }
 
 /// How you feed and take what goes in and comes out.

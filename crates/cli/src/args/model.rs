@@ -67,9 +67,18 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
 
+    /// Write the report as an HTML page, which needs no network: figures, moves with their reasons, the graph before and after, and,
+    /// with --verify, measured times; `-` writes stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
+
     /// Write a certificate of the decision as JSON: `relayout check-certificate` checks it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) certificate: Option<PathBuf>,
+
+    /// Write a proof that the result computes what the model computes, as JSON: `relayout prove` checks it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) proof: Option<PathBuf>,
 
     /// How many models are optimized at once; as many as the machine has cores if nothing is said
     #[arg(short, long, value_name = "COUNT")]
@@ -83,6 +92,11 @@ pub(crate) struct Checks {
     /// Run the original and the result in ONNX Runtime before writing, and write nothing if they differ
     #[arg(long)]
     pub(crate) verify: bool,
+
+    /// Check that what was written computes what the model computes, with a checker that shares no code with the optimizer; end
+    /// with status 3 if it is not proved
+    #[arg(long)]
+    pub(crate) prove: bool,
 
     /// Print the graph after a pass to stderr
     #[arg(long, value_name = "PASS")]
@@ -130,6 +144,11 @@ pub(crate) struct Explain {
     /// Write the cost network of the decision for Graphviz, its variables and what hangs between them; `-` writes stdout
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "why")]
     pub(crate) network_dot: Option<PathBuf>,
+
+    /// Also write the report as an HTML page, which needs no network: figures, moves with their reasons, and the graph; `-` writes
+    /// stdout in place of the text
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["why", "network_dot"])]
+    pub(crate) html: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -148,6 +167,11 @@ pub(crate) struct Audit {
     /// End with status 3 if what is predicted lies more than so many percent above the floor
     #[arg(long, value_name = "PCT", value_parser = percent)]
     pub(crate) fail_above: Option<f64>,
+
+    /// Also write the report as an HTML page, which needs no network: figures, moves with their reasons, and the graph; `-` writes
+    /// stdout in place of the text
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -161,6 +185,21 @@ pub(crate) struct CheckCertificate {
     /// Certificate that `optimize --certificate` wrote; without it one is made first
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) certificate: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Prove {
+    /// Model that was optimized
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) a: PathBuf,
+
+    /// What was made of it
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) b: PathBuf,
+
+    /// Proof that `optimize --proof` wrote; without it the outputs alone are compared
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) proof: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -222,4 +261,9 @@ pub(crate) struct Diff {
     /// End with status 3 if the models differ
     #[arg(long)]
     pub(crate) exit_code: bool,
+
+    /// Also write the report as an HTML page, which needs no network: figures, moves with their reasons, and the graph; `-` writes
+    /// stdout in place of the text
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
 }

@@ -9,13 +9,16 @@ mod pair;
 use crate::args;
 use crate::commands::{is_stdio, open};
 use crate::failure::Failure;
+use crate::page::{self, PageFile};
 use crate::progress::Progress;
 use crate::terminal::{json, quiet, say, say_json};
 use collect::Items;
 use pair::Section;
 use relayout::Model;
+use relayout_html::Page;
 use serde::Serialize;
 use std::fmt::{self, Write as _};
+use std::path::Path;
 
 /// Version of the JSON form.
 const SCHEMA: u32 = 1;
@@ -29,8 +32,14 @@ pub(crate) fn diff(a: &args::Diff) -> Result<(), Failure> {
     let models = [open(&a.a)?, open(&a.b)?];
     let names = [&a.a, &a.b].map(|path| path.display().to_string());
     let difference = Difference::between(names, [&models[0], &models[1]]);
+    let made = match &a.html {
+        None => None,
+        Some(path) => Some(PageFile::new(path, &difference.page([&models[0], &models[1]]))?),
+    };
     drop(progress);
-    if json() {
+    if made.map_or(Ok(false), PageFile::commit)? {
+        // The page has it.
+    } else if json() {
         say_json(&difference)?;
     } else if !(quiet() && difference.same) {
         say(difference.to_string().trim_end())?;
@@ -78,6 +87,15 @@ impl Difference {
         };
         all.same = all.sections().iter().all(|(_, section)| section.is_empty());
         all
+    }
+
+    /// The same as a page.
+    fn page(&self, models: [&Model; 2]) -> Page {
+        let listed = self.sections().into_iter().flat_map(|(name, section)| section.changes(name));
+        let text = self.to_string();
+        let summary = text.lines().next().unwrap_or_default();
+        let names = page::names(&[Path::new(&self.a), Path::new(&self.b)]);
+        relayout_html::difference_page([&names[0], &names[1]], models, summary, listed.collect())
     }
 
     fn sections(&self) -> [(&'static str, &Section); 6] {

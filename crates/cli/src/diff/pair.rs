@@ -62,6 +62,33 @@ impl Section {
     }
 }
 
+impl Section {
+    /// All of it, as a page lists it.
+    pub(super) fn changes(&self, section: &str) -> Vec<relayout_html::Change> {
+        use relayout_html::Change as Listed;
+        let one = |how: &'static str| move |entry: &Entry| Listed::new(section, how, &entry.name, &entry.what);
+        let changed = |change: &Change| {
+            let details = change.fields.iter().map(Field::to_string).collect();
+            Listed::new(section, "changed", &change.name, &change.what).details(details)
+        };
+        let order = self.order.iter().map(|[a, b]| {
+            let details = vec![format!("{} -> {}", a.join(", "), b.join(", "))];
+            Listed::new(section, "reordered", "order", "").details(details)
+        });
+        let entries = self.removed.iter().map(one("removed")).chain(self.added.iter().map(one("added")));
+        entries.chain(self.changed.iter().map(changed)).chain(order).collect()
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.detail {
+            Some(detail) => write!(f, "{}: {detail}", self.name),
+            None => write!(f, "{}: {} -> {}", self.name, shown(self.a.as_ref()), shown(self.b.as_ref())),
+        }
+    }
+}
+
 impl fmt::Display for Section {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (sign, entries) in [('-', &self.removed), ('+', &self.added)] {
@@ -71,11 +98,8 @@ impl fmt::Display for Section {
         }
         for Change { name, what, fields } in &self.changed {
             writeln!(f, "  ~ {name} ({what})")?;
-            for Field { name, a, b, detail } in fields {
-                match detail {
-                    Some(detail) => writeln!(f, "      {name}: {detail}")?,
-                    None => writeln!(f, "      {name}: {} -> {}", shown(a.as_ref()), shown(b.as_ref()))?,
-                }
+            for field in fields {
+                writeln!(f, "      {field}")?;
             }
         }
         match &self.order {

@@ -220,7 +220,7 @@ impl DataTarget {
 }
 
 /// Whether the op reads a whole axis at once, and that axis is not innermost in this order.
-fn whole_axis_is_outer(query: &OpQuery<'_>) -> bool {
+pub(crate) fn whole_axis_is_outer(query: &OpQuery<'_>) -> bool {
     let axis = match &query.graph.node(query.node).op {
         Op::Onnx(name) if WHOLE_AXIS.contains(&name.name.as_str()) => "x",
         _ => return false,

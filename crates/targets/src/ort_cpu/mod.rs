@@ -13,10 +13,10 @@
 
 pub mod costs;
 mod finish;
-mod forms;
+pub(crate) mod forms;
 mod machine;
 mod moves;
-mod nodes;
+pub(crate) mod nodes;
 mod prepare;
 pub mod read;
 mod runs;

@@ -169,6 +169,7 @@ pub(crate) fn family(target: &dyn Target) -> &'static str {
     match target.name() {
         "onnx" => "onnx",
         "ort-cpu" => "ort-cpu",
+        "ort-nhwc" => "ort-nhwc",
         _ => "functions",
     }
 }

@@ -4,7 +4,7 @@ mod attention;
 mod conv;
 mod digits;
 mod heads;
-mod norm;
+pub(crate) mod norm;
 mod pool;
 mod product;
 mod quantized;

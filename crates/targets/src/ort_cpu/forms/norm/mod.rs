@@ -8,6 +8,7 @@ mod raise;
 mod rows;
 
 pub(super) use channels::NormsOfChannels;
+pub(crate) use raise::raise_exported;
 pub(super) use rows::NormsOfRows;
 
 use crate::ort_cpu::costs::{AxisShape, ConvShape, Form as Kernel, Spread};

@@ -15,6 +15,11 @@ pub(super) const OPS: &[&str] = &["GroupNormalization", ROWS_OF_CHANNELS];
 /// It has a group per channel.
 const ROWS_OF_CHANNELS: &str = "InstanceNormalization";
 
+/// A normalization of several nodes as one op.
+pub(crate) fn raise_exported(graph: &Graph, piece: &Recognized) -> Option<Raise> {
+    raise(graph, piece, 1).filter(|_| piece.nodes.len() > 1)
+}
+
 /// A normalization as one op, if its channels fill blocks of this many.
 pub(super) fn raise(graph: &Graph, piece: &Recognized, block: u64) -> Option<Raise> {
     let x = piece.value(0)?;

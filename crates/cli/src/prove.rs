@@ -1,0 +1,47 @@
+//! `relayout prove` and `optimize --prove`: proofs that a result computes what its model computes.
+
+use crate::args::{self, Emit};
+use crate::commands::{is_stdio, is_stdout};
+use crate::failure::Failure;
+use crate::terminal::{json, quiet, say, say_json, tell};
+use relayout_proof::{Proof, Verdict};
+use std::path::Path;
+
+/// `relayout prove`
+pub(crate) fn prove(a: &args::Prove) -> Result<(), Failure> {
+    let proof =
+        a.proof.as_ref().map_or_else(|| Ok(Proof::default()), |path| Proof::open(path)).map_err(Failure::model)?;
+    let verdict = relayout_proof::prove(&a.a, &a.b, &proof).map_err(Failure::model)?;
+    if json() {
+        say_json(&verdict)?;
+    } else if verdict.holds() {
+        say(&verdict.to_string())?;
+    }
+    held(&verdict)
+}
+
+/// What options of `optimize` have to be for a proof.
+pub(crate) fn check_call(a: &args::Optimize) -> Result<(), Failure> {
+    let output = &a.output;
+    let from_stream = a.models.iter().any(|model| is_stdio(model));
+    let to_stream = output.out.as_ref().is_some_and(|out| is_stdout(out));
+    if a.checks.prove && (from_stream || to_stream || output.dry_run || output.emit == Emit::Bundle) {
+        return Err(Failure::usage("--prove reads both models from their files: name files, and write one"));
+    }
+    Ok(())
+}
+
+/// Checks what was written against its model.
+pub(crate) fn written(model: &Path, out: &Path, proof: &relayout::proof::Proof) -> Result<(), Failure> {
+    let text = serde_json::to_vec(proof).map_err(Failure::model)?;
+    let proof = Proof::read(&text, "the proof").map_err(Failure::model)?;
+    let verdict = relayout_proof::prove(model, out, &proof).map_err(Failure::model)?;
+    if verdict.holds() && !quiet() {
+        tell(&format!("{}: {verdict}\n", out.display()));
+    }
+    held(&verdict)
+}
+
+fn held(verdict: &Verdict) -> Result<(), Failure> {
+    if verdict.holds() { Ok(()) } else { Err(Failure::Check(verdict.to_string())) }
+}

@@ -1,0 +1,268 @@
+//! The check: each claim of a proof in the order of the result's nodes, then the outputs.
+
+use crate::align::term_of;
+use crate::certificate::{Claim, Proof};
+use crate::error::Error;
+use crate::eval::{Machine, Refusal, Values, described, explained};
+use crate::lemma::Cores;
+use crate::model::{Model, Node};
+use crate::term::Terms;
+use crate::value::{Source, Value};
+use crate::view::{self, Digit, View, normal};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Every output of the result is the output of the input, for all sizes.
+    Proved {
+        /// Claims that were checked.
+        links: usize,
+    },
+    /// The same, for these sizes of symbolic dims.
+    ForSizes {
+        /// Claims that were checked.
+        links: usize,
+        /// The sizes.
+        sizes: BTreeMap<String, i64>,
+    },
+    /// The same over the reals: some links hold by a lemma about arithmetic, and their results differ in rounding.
+    WithLemmas {
+        /// Claims that were checked.
+        links: usize,
+        /// How often each lemma was used, by name.
+        lemmas: BTreeMap<String, usize>,
+        /// The largest relative difference between a constant of the result and the one that the lemma asks for.
+        bound: f64,
+        /// The sizes of symbolic dims, if it holds for given ones.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        sizes: BTreeMap<String, i64>,
+    },
+    /// A link does not hold, or its meaning is not known.
+    Refused {
+        /// The node or value.
+        at: String,
+        /// Why.
+        why: String,
+    },
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Proved { links } => write!(f, "PROVED: {links} links"),
+            Verdict::ForSizes { links, sizes } => write!(f, "PROVED FOR GIVEN SIZES {}: {links} links", listed(sizes)),
+            Verdict::WithLemmas { links, lemmas, bound, sizes } => {
+                let given =
+                    if sizes.is_empty() { String::new() } else { format!(" FOR GIVEN SIZES {}", listed(sizes)) };
+                write!(
+                    f,
+                    "PROVED WITH LEMMAS{given}: {links} links, {}, constants differ by at most {bound:.1e}",
+                    listed(lemmas)
+                )
+            }
+            Verdict::Refused { at, why } => write!(f, "NOT PROVED: {at}: {why}"),
+        }
+    }
+}
+
+/// `name=number` for each.
+fn listed<N: fmt::Display>(numbers: &BTreeMap<String, N>) -> String {
+    numbers.iter().map(|(name, number)| format!("{name}={number}")).collect::<Vec<_>>().join(", ")
+}
+
+impl Verdict {
+    /// Whether the models are proved to compute the same.
+    pub fn holds(&self) -> bool {
+        !matches!(self, Verdict::Refused { .. })
+    }
+}
+
+/// Checks that the model in the file `result` computes what the one in `input` computes.
+///
+/// # Errors
+/// [`Error`] if a file can't be read. A link that does not hold is a [`Verdict`].
+pub fn prove(input: &Path, result: &Path, proof: &Proof) -> Result<Verdict, Error> {
+    let (a, b) = (Model::open(input)?, Model::open(result)?);
+    Ok(verdict(&a, &b, proof))
+}
+
+pub(crate) fn verdict(a: &Model, b: &Model, proof: &Proof) -> Verdict {
+    let mut machine = Machine::new(proof.sizes.clone());
+    let held = match links(&mut machine, a, b, proof) {
+        Err(Refusal { node: at, why }) => return Verdict::Refused { at, why },
+        Ok(held) => held,
+    };
+    let (links, sizes) = (held.links, machine.sizes.used);
+    if held.scales > 0 {
+        let lemmas = BTreeMap::from([("scales in weights".to_owned(), held.scales)]);
+        return Verdict::WithLemmas { links, lemmas, bound: held.bound, sizes };
+    }
+    if sizes.is_empty() { Verdict::Proved { links } } else { Verdict::ForSizes { links, sizes } }
+}
+
+/// What was counted on the way.
+#[derive(Default)]
+struct Held {
+    links: usize,
+    /// Uses of lemma 1.
+    scales: usize,
+    bound: f64,
+}
+
+fn refused(at: String, why: impl Into<String>) -> Refusal {
+    Refusal { node: at, why: why.into() }
+}
+
+/// Checks everything and counts.
+fn links(machine: &mut Machine, a: &Model, b: &Model, proof: &Proof) -> Result<Held, Refusal> {
+    ends(a, b)?;
+    let input = |r: Refusal| refused(format!("{} of the input", r.node), r.why);
+    let known = machine.model(a, &mut |_, _, _| Ok(())).map_err(input)?;
+    let claims = claims_of(b, proof)?;
+    let (mut held, mut stranger, bound) = (Held::default(), None, machine.terms.count());
+    let mut cores = None;
+    let made = machine.model(b, &mut |terms, node, values| {
+        by_lemma(terms, node, values, bound, &mut cores, &mut held);
+        held.links += node_links(terms, node, values, &known, &claims)?;
+        if stranger.is_none() {
+            stranger = foreign(terms, node, values, bound);
+        }
+        Ok(())
+    })?;
+    for name in &b.graph.outputs {
+        let (Some(x), Some(y)) = (known.get(name), made.get(name)) else {
+            return Err(refused(format!("output `{name}`"), "nothing makes it"));
+        };
+        if let Err(why) = equal(&mut machine.terms, y, x) {
+            let (at, first) = stranger.unwrap_or((format!("output `{name}`"), why));
+            return Err(refused(at, first));
+        }
+    }
+    Ok(held)
+}
+
+/// The claims by the value that each is about.
+fn claims_of<'p>(b: &Model, proof: &'p Proof) -> Result<FxHashMap<&'p str, &'p Claim>, Refusal> {
+    let mut claims: FxHashMap<&str, &Claim> = FxHashMap::default();
+    let results: FxHashSet<&str> = b.graph.nodes.iter().flat_map(|n| n.outputs.iter().map(String::as_str)).collect();
+    for claim in &proof.values {
+        let wrong = |why: &str| refused(format!("value `{}`", claim.value), why);
+        if !results.contains(claim.value.as_str()) {
+            return Err(wrong("the proof has a claim about it, and no node makes it"));
+        }
+        if claims.insert(&claim.value, claim).is_some() {
+            return Err(wrong("the proof has two claims about it"));
+        }
+    }
+    Ok(claims)
+}
+
+/// Puts the term of the input in the place of one that is the same over the reals.
+fn by_lemma(terms: &Terms, node: &Node, values: &mut Values, bound: u32, cores: &mut Option<Cores>, held: &mut Held) {
+    for name in &node.outputs {
+        let Some(value) = values.get_mut(name) else { continue };
+        let Some(term) = term_of(value).filter(|term| *term >= bound) else { continue };
+        let cores = cores.get_or_insert_with(|| Cores::of(terms, bound));
+        if let Some(found) = cores.find(terms, term) {
+            value.source = Source::Term(found.term);
+            held.scales += 1;
+            held.bound = held.bound.max(found.bound);
+        }
+    }
+}
+
+/// What the input computes nowhere, if a node makes that: the likely reason why an output differs.
+fn foreign(terms: &Terms, node: &Node, values: &Values, bound: u32) -> Option<(String, String)> {
+    let name = node.outputs.iter().find(|name| {
+        values.get(*name).and_then(term_of).is_some_and(|term| term >= bound && terms.get(term).op != "flat")
+    })?;
+    let operands =
+        node.inputs.iter().filter_map(|name| values.get(name)).map(|v| explained(terms, v)).collect::<Vec<_>>();
+    let found = values.get(name).map(|v| explained(terms, v)).unwrap_or_default();
+    Some((described(node), format!("the input computes it nowhere: {found} of {}", operands.join("; "))))
+}
+
+/// Inputs and outputs have the same names in the same order.
+fn ends(a: &Model, b: &Model) -> Result<(), Refusal> {
+    let fixed = |m: &Model| m.graph.initializers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let (fixed_a, fixed_b) = (fixed(a), fixed(b));
+    let free = |m: &Model, fixed: &[String]| -> Vec<String> {
+        m.graph.inputs.iter().map(|i| i.name.clone()).filter(|name| !fixed.contains(name)).collect()
+    };
+    if free(a, &fixed_a) != free(b, &fixed_b) {
+        return Err(refused("the result".to_owned(), "it has other inputs"));
+    }
+    if a.graph.outputs != b.graph.outputs {
+        return Err(refused("the result".to_owned(), "it has other outputs"));
+    }
+    Ok(())
+}
+
+/// Checks the claims about what one node makes.
+fn node_links(
+    terms: &mut Terms,
+    node: &Node,
+    values: &mut Values,
+    known: &Values,
+    claims: &FxHashMap<&str, &Claim>,
+) -> Result<usize, Refusal> {
+    let mut count = 0;
+    for name in &node.outputs {
+        let (Some(claim), Some(made)) = (claims.get(name.as_str()), values.get(name)) else { continue };
+        let of = claim.is.as_deref().unwrap_or(name);
+        let at = || format!("{}, value `{name}`", described(node));
+        let Some(x) = known.get(of) else {
+            return Err(refused(at(), format!("the proof says it is `{of}`, which the input does not compute")));
+        };
+        let wanted =
+            laid(x, claim).ok_or_else(|| refused(at(), format!("`{of}` has not the axes that the proof names")))?;
+        equal(terms, made, &wanted)
+            .map_err(|why| refused(at(), format!("it is not `{of}` as the proof has it: {why}")))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// The value of a claim, as the claim says that it lies.
+fn laid(value: &Value, claim: &Claim) -> Option<Value> {
+    let Some(dims) = &claim.lies else { return Some(value.clone()) };
+    let mut view = View::new();
+    for digits in dims {
+        let mut axis = Vec::new();
+        for &(number, extent, stride) in digits {
+            axis.extend(part(value.view.get(number as usize)?, extent, stride)?);
+        }
+        view.push(normal(axis));
+    }
+    let count: i64 = view::shape(&view).iter().product();
+    (count == value.count()).then(|| Value { view, ..value.clone() })
+}
+
+/// `extent` steps of `stride` of an axis.
+fn part(axis: &[Digit], extent: i64, stride: i64) -> Option<Vec<Digit>> {
+    let mut digits = axis.to_vec();
+    if stride < 1 {
+        return None;
+    }
+    view::take_inner(&mut digits, stride)?;
+    let extent = if extent == -1 { view::extent(&digits) } else { extent };
+    if extent < 1 {
+        return None;
+    }
+    view::take_inner(&mut digits, extent)
+}
+
+/// Whether two values are equal, or how they differ.
+fn equal(terms: &mut Terms, made: &Value, wanted: &Value) -> Result<(), String> {
+    match terms.same(made, wanted) {
+        Some(true) => Ok(()),
+        _ => Err(format!("found {}; expected {}", explained(terms, made), explained(terms, wanted))),
+    }
+}

@@ -1,0 +1,306 @@
+//! Walks a graph and says of each value which term it is, and under which index map.
+
+use crate::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node};
+use crate::ops::{self, Call};
+use crate::term::Terms;
+use crate::value::{Source, Value, count_of};
+use crate::view;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Why the meaning of a node is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The node, by name and op.
+    pub(crate) node: String,
+    pub(crate) why: String,
+}
+
+/// Sizes of symbolic dims, and which of them were used.
+#[derive(Debug, Default)]
+pub(crate) struct Sizes {
+    pub(crate) given: BTreeMap<String, i64>,
+    pub(crate) used: BTreeMap<String, i64>,
+}
+
+impl Sizes {
+    fn of(&mut self, symbol: &str) -> i64 {
+        // Symbols that nobody gave a size for get different ones, which most networks can halve a few times.
+        let other = 64 + 32 * self.used.keys().filter(|used| *used != symbol).count() as i64;
+        let known = self.used.get(symbol).or(self.given.get(symbol));
+        let size = known.copied().unwrap_or(other);
+        self.used.insert(symbol.to_owned(), size);
+        size
+    }
+}
+
+/// Values of a graph by name.
+pub(crate) type Values = FxHashMap<String, Value>;
+
+/// What names mean at a place in a model.
+pub(crate) struct Scope<'s> {
+    pub(crate) model: &'s Model,
+    pub(crate) opsets: &'s BTreeMap<String, i64>,
+    /// Attributes of the function's call.
+    attrs: Option<&'s [(String, Attr)]>,
+    outer: Option<(&'s Scope<'s>, &'s Values)>,
+    depth: usize,
+}
+
+/// Called with each node and its results, in order. It may put other values in their place, which are equal.
+pub(crate) type Checked<'c> = &'c mut dyn FnMut(&mut Terms, &Node, &mut Values) -> Result<(), Refusal>;
+
+/// The machine that both graphs are read by.
+pub(crate) struct Machine {
+    pub(crate) terms: Terms,
+    pub(crate) sizes: Sizes,
+}
+
+impl Machine {
+    pub(crate) fn new(sizes: BTreeMap<String, i64>) -> Machine {
+        Machine { terms: Terms::new(), sizes: Sizes { given: sizes, ..Sizes::default() } }
+    }
+
+    /// Every value of a model's main graph that an output needs, by name.
+    pub(crate) fn model(&mut self, model: &Model, checked: Checked<'_>) -> Result<Values, Refusal> {
+        let scope = Scope { model, opsets: &model.opsets, attrs: None, outer: None, depth: 0 };
+        let mut values = Values::default();
+        let fixed: FxHashSet<&str> = model.graph.initializers.iter().map(|(name, _)| name.as_str()).collect();
+        for input in model.graph.inputs.iter().filter(|input| !fixed.contains(input.name.as_str())) {
+            let value = self.input(input).map_err(|why| Refusal { node: format!("input `{}`", input.name), why })?;
+            values.insert(input.name.clone(), value);
+        }
+        self.graph(&scope, &model.graph, &mut values, checked)?;
+        Ok(values)
+    }
+
+    fn input(&mut self, input: &Input) -> Result<Value, String> {
+        let dims = input.dims.as_ref().ok_or("no shape is declared")?;
+        let mut shape = Vec::new();
+        for dim in dims {
+            shape.push(match dim {
+                DeclaredDim::Known(extent) => *extent,
+                DeclaredDim::Symbol(symbol) => self.sizes.of(symbol),
+                DeclaredDim::Unknown => return Err("a dim has neither a size nor a name".to_owned()),
+            });
+        }
+        if shape.iter().any(|d| *d < 1) {
+            return Err("a dim is below 1".to_owned());
+        }
+        count_of(&shape)?;
+        let attrs = format!("{} {shape:?}", input.name).into_bytes();
+        let op = crate::term::Op { name: "input", attrs: &attrs, dtype: input.dtype };
+        let made = self.terms.placed(&op, &[], &[(shape, input.dtype)]);
+        made.and_then(|mut v| v.pop()).ok_or_else(|| "it is no tensor".to_owned())
+    }
+
+    /// Reads a graph whose inputs have values already.
+    fn graph(
+        &mut self,
+        scope: &Scope<'_>,
+        graph: &Graph,
+        values: &mut Values,
+        checked: Checked<'_>,
+    ) -> Result<(), Refusal> {
+        for (name, tensor) in &graph.initializers {
+            values.insert(name.clone(), Value::of_tensor(tensor));
+        }
+        self.nodes(scope, &graph.nodes, &graph.outputs, values, checked)
+    }
+
+    fn nodes(
+        &mut self,
+        scope: &Scope<'_>,
+        nodes: &[Node],
+        outputs: &[String],
+        values: &mut Values,
+        checked: Checked<'_>,
+    ) -> Result<(), Refusal> {
+        let needed = needed(nodes, outputs);
+        for (node, _) in nodes.iter().zip(&needed).filter(|(_, needed)| **needed) {
+            let refusal = |why| Refusal { node: described(node), why };
+            let results = self.node(scope, node, values).map_err(refusal)?;
+            for (name, value) in node.outputs.iter().zip(results) {
+                if let Some(value) = value.filter(|_| !name.is_empty()) {
+                    let value = value.counted().map_err(refusal)?;
+                    if values.contains_key(name) {
+                        return Err(refusal(format!("`{name}` is made twice")));
+                    }
+                    values.insert(name.clone(), value);
+                }
+            }
+            checked(&mut self.terms, node, values)?;
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, scope: &Scope<'_>, node: &Node, values: &Values) -> Result<Vec<Option<Value>>, String> {
+        let mut inputs = Vec::new();
+        for name in &node.inputs {
+            let missing = || format!("nothing makes its operand `{name}`");
+            inputs.push(if name.is_empty() { None } else { Some(scope.find(values, name).ok_or_else(missing)?) });
+        }
+        let attrs = scope.resolved(&node.attrs)?;
+        let function = scope
+            .model
+            .functions
+            .iter()
+            .find(|f| f.domain == node.domain && f.name == node.op && f.overload == node.overload);
+        if let Some(function) = function {
+            return self.call(scope, function, &attrs, &inputs);
+        }
+        let opset = scope.opsets.get(&node.domain).copied().unwrap_or(0);
+        let results = node.outputs.iter().map(|o| !o.is_empty()).collect();
+        let mut call = Call {
+            op: &node.op,
+            domain: &node.domain,
+            opset,
+            attrs: &attrs,
+            inputs: &inputs,
+            results,
+            terms: &mut self.terms,
+        };
+        if let Some(bodies) = call.bodies() {
+            return self.branches(scope, &node.op, &bodies, &inputs, values);
+        }
+        ops::run(&mut call)
+    }
+
+    /// A call of a function is its body.
+    fn call(
+        &mut self,
+        scope: &Scope<'_>,
+        function: &Rc<Function>,
+        attrs: &[(String, Attr)],
+        inputs: &[Option<Value>],
+    ) -> Result<Vec<Option<Value>>, String> {
+        if scope.depth > 64 {
+            return Err("functions call each other without an end".to_owned());
+        }
+        let mut given = attrs.to_vec();
+        let defaults = function.defaults.iter().filter(|(name, _)| !attrs.iter().any(|(a, _)| a == name));
+        given.extend(defaults.cloned());
+        let inner = Scope {
+            model: scope.model,
+            opsets: &function.opsets,
+            attrs: Some(&given),
+            outer: None,
+            depth: scope.depth + 1,
+        };
+        let mut values = Values::default();
+        for (name, value) in function.inputs.iter().zip(inputs) {
+            values.extend(value.clone().map(|value| (name.clone(), value)));
+        }
+        let done = self.nodes(&inner, &function.nodes, &function.outputs, &mut values, &mut |_, _, _| Ok(()));
+        done.map_err(|r| format!("in function `{}`: {}: {}", function.name, r.node, r.why))?;
+        Ok(function.outputs.iter().map(|name| values.get(name).cloned()).collect())
+    }
+
+    /// If: a choice between the results of its branches.
+    fn branches(
+        &mut self,
+        scope: &Scope<'_>,
+        op: &str,
+        bodies: &[(String, Rc<Graph>)],
+        inputs: &[Option<Value>],
+        values: &Values,
+    ) -> Result<Vec<Option<Value>>, String> {
+        let find = |name: &str| bodies.iter().find(|(n, _)| n == name).map(|(_, g)| g);
+        let (Some(yes), Some(no), [Some(condition)], "If") = (find("then_branch"), find("else_branch"), inputs, op)
+        else {
+            return Err(format!("the checker does not look into the bodies of {op}"));
+        };
+        let mut sides = Vec::new();
+        for body in [yes, no] {
+            let inner = Scope { outer: Some((scope, values)), depth: scope.depth + 1, ..*scope };
+            let mut made = Values::default();
+            let done = self.graph(&inner, body, &mut made, &mut |_, _, _| Ok(()));
+            done.map_err(|r| format!("in a branch: {}: {}", r.node, r.why))?;
+            let found: Option<Vec<Value>> = body.outputs.iter().map(|name| inner.find(&made, name)).collect();
+            sides.push(found.ok_or("nothing makes a result of a branch")?);
+        }
+        let (no, yes) = (sides.pop().unwrap_or_default(), sides.pop().unwrap_or_default());
+        let choose = |(yes, no): (&Value, &Value)| ops::choose(&mut self.terms, condition, yes, no).map(Some);
+        yes.iter().zip(&no).map(choose).collect()
+    }
+}
+
+impl Scope<'_> {
+    fn find(&self, values: &Values, name: &str) -> Option<Value> {
+        let here = values.get(name).cloned();
+        here.or_else(|| self.outer.and_then(|(scope, values)| scope.find(values, name)))
+    }
+
+    /// Attributes with those of the caller in the place of references.
+    fn resolved(&self, attrs: &[(String, Attr)]) -> Result<Vec<(String, Attr)>, String> {
+        let mut found = Vec::new();
+        for (name, attr) in attrs {
+            match attr {
+                Attr::Ref(refers) => {
+                    let given = self.attrs.ok_or("an attribute refers to a caller, and there is none")?;
+                    found.extend(given.iter().find(|(n, _)| n == refers).map(|(_, a)| (name.clone(), a.clone())));
+                }
+                attr => found.push((name.clone(), attr.clone())),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Which nodes the outputs need.
+fn needed(nodes: &[Node], outputs: &[String]) -> Vec<bool> {
+    let mut wanted: FxHashSet<String> = outputs.iter().cloned().collect();
+    let mut needed = vec![false; nodes.len()];
+    for (node, needed) in nodes.iter().zip(&mut needed).rev() {
+        *needed = node.outputs.iter().any(|o| wanted.contains(o));
+        if *needed {
+            wanted.extend(node.inputs.iter().cloned());
+            node.attrs.iter().for_each(|(_, attr)| captured(attr, &mut wanted));
+        }
+    }
+    needed
+}
+
+/// Every name that a body reads.
+fn captured(attr: &Attr, names: &mut FxHashSet<String>) {
+    if let Attr::Graph(graph) = attr {
+        names.extend(graph.outputs.iter().cloned());
+        for node in &graph.nodes {
+            names.extend(node.inputs.iter().cloned());
+            node.attrs.iter().for_each(|(_, attr)| captured(attr, names));
+        }
+    }
+}
+
+/// A node as a message names it.
+pub(crate) fn described(node: &Node) -> String {
+    let name = if node.name.is_empty() { node.outputs.first().map_or("", String::as_str) } else { &node.name };
+    format!("{} `{name}`", node.op)
+}
+
+/// What a value is, in words.
+pub(crate) fn explained(terms: &Terms, value: &Value) -> String {
+    match &value.source {
+        Source::Constant { .. } => format!("a constant {:?}", value.shape()),
+        Source::Term(term) => {
+            let made = terms.get(*term);
+            let axes =
+                value.view.iter().map(|axis| axis.iter().map(digit).collect::<Vec<_>>().join("*")).collect::<Vec<_>>();
+            format!(
+                "{} number {term} over {:?}, seen as [{}] {:?}",
+                made.op,
+                made.base,
+                axes.join(", "),
+                view::shape(&value.view)
+            )
+        }
+    }
+}
+
+fn digit(digit: &view::Digit) -> String {
+    match digit.axis {
+        view::REPEAT => format!("repeat {}", digit.extent),
+        axis => format!("{axis}:{}/{}", digit.extent, digit.stride),
+    }
+}

@@ -1,0 +1,168 @@
+//! Axes that are counted as one and cut elsewhere. A reshape of 8 7 8 7 indices to 64 49 has no digits: 49 lies across a border.
+//! Then the axes are one axis of a term `flat`, which is cut. An op that treats these axes alike runs before `flat`, and a reshape
+//! that has the whole axis again takes `flat` away.
+
+use crate::term::{Acted, Arg, Op, Term, Terms};
+use crate::value::{Source, Value};
+use crate::view::{self, Digit, REPEAT, View, normal, take_inner};
+use std::rc::Rc;
+
+const NAME: &str = "flat";
+
+/// The term of a value that is `flat`, and the number of the axis that was made.
+fn flat_of(terms: &Terms, value: &Value) -> Option<(Rc<Term>, u32)> {
+    let Source::Term(number) = value.source else { return None };
+    let term = terms.get(number);
+    (term.op == NAME && term.along.len() == 1).then(|| (Rc::clone(term), term.base.len() as u32 - 1))
+}
+
+/// A value with other extents, where digits do not say it.
+pub(crate) fn regrouped(terms: &mut Terms, x: &Value, to: &[i64]) -> Option<Value> {
+    let mut digits = normal(x.view.iter().flatten().copied());
+    let mut groups = Vec::new();
+    let mut at = to.len();
+    while at > 0 {
+        at -= 1;
+        let (mut count, mut joined) = (to[at], false);
+        loop {
+            let mut rest = digits.clone();
+            if take_inner(&mut rest, count).is_some() {
+                digits = rest;
+                break;
+            }
+            at = at.checked_sub(1)?;
+            count *= to[at];
+            joined = true;
+        }
+        groups.push((count, joined));
+    }
+    groups.reverse();
+    let shape: Vec<i64> = groups.iter().map(|(count, _)| *count).collect();
+    let mut y = x.reshaped(&shape)?;
+    for (axis, (count, _)) in groups.iter().enumerate().filter(|(_, (_, joined))| *joined) {
+        let op = Op { name: NAME, attrs: &[], dtype: y.dtype };
+        y = terms.along(&op, &y, &[Acted { axis, told: Vec::new(), out: *count }])?;
+    }
+    y.reshaped(to)
+}
+
+/// The value without `flat`, if it has the whole axis in one piece.
+pub(crate) fn without(terms: &Terms, value: &Value) -> Option<Value> {
+    let (term, _) = flat_of(terms, value)?;
+    let bare = under(&term, value)?;
+    Some(without(terms, &bare).unwrap_or(bare))
+}
+
+/// The operand of an op that acts along some axes, seen as its result is, if the result has each of these axes in one piece.
+pub(crate) fn under(term: &Term, value: &Value) -> Option<Value> {
+    let [Arg::Term { term: inner, reads, .. }] = term.args.as_slice() else { return None };
+    let kept: Vec<usize> = (0..term.over.len()).filter(|&axis| term.class[axis] == 0).collect();
+    if term.base.len() != kept.len() + term.along.len() {
+        return None;
+    }
+    let common = |digit: Digit, axis: usize| -> Digit {
+        match reads[axis] {
+            Some((axis, stride)) => Digit { axis, extent: digit.extent, stride: digit.stride * stride },
+            None => Digit::repeat(digit.extent),
+        }
+    };
+    let mut view = View::new();
+    for axis in &value.view {
+        let mut digits = Vec::new();
+        for digit in axis {
+            let at = digit.axis as usize;
+            if digit.axis == REPEAT {
+                digits.push(*digit);
+            } else if let Some(&axis) = kept.get(at) {
+                digits.push(common(*digit, axis));
+            } else {
+                let (list, _) = term.along.get(at - kept.len())?;
+                if digit.stride != 1 || term.base.get(at) != Some(&digit.extent) {
+                    return None;
+                }
+                digits.extend(list.iter().map(|d| if d.axis == REPEAT { *d } else { common(*d, d.axis as usize) }));
+            }
+        }
+        view.push(normal(digits));
+    }
+    Some(Value { source: Source::Term(*inner), view, dtype: value.dtype })
+}
+
+/// Operands with those axes joined that are cut through a `flat`: the shape, the operands, and which axes were joined. `None` if no
+/// operand is `flat`, or one is that these axes do not help.
+pub(crate) fn joined(
+    terms: &Terms,
+    shape: &[i64],
+    operands: &[(&Value, View)],
+) -> Option<(std::ops::Range<usize>, Vec<i64>, Vec<Value>)> {
+    let mut places = Vec::new();
+    for (value, view) in operands {
+        if let Some((_, made)) = flat_of(terms, value) {
+            places.extend((0..view.len()).filter(|&axis| view[axis].iter().any(|d| d.axis == made)));
+        }
+    }
+    let range = *places.iter().min()?..places.iter().max()? + 1;
+    if range.len() < 2 {
+        return None;
+    }
+    let mut to = shape.to_vec();
+    to.splice(range.clone(), [shape[range.clone()].iter().product()]);
+    let mut values = Vec::new();
+    for (value, view) in operands {
+        let mut whole = Value { view: view.clone(), ..(*value).clone() };
+        let own = whole.shape();
+        let absent = own[range.clone()].iter().all(|d| *d == 1);
+        let mut wide = own.clone();
+        if !absent {
+            wide[range.clone()].copy_from_slice(&shape[range.clone()]);
+            whole = whole.expanded(&wide)?;
+        }
+        wide.splice(range.clone(), [wide[range.clone()].iter().product()]);
+        let merged = whole.reshaped(&wide)?;
+        values.push(without(terms, &merged).unwrap_or(merged));
+    }
+    let gone = values
+        .iter()
+        .zip(operands)
+        .any(|(now, (before, _))| flat_of(terms, before).is_some() && flat_of(terms, now).is_none());
+    gone.then_some((range, to, values))
+}
+
+/// The extents of a value whose axis `range.start` is cut again.
+pub(crate) fn cut_again(value: &Value, range: &std::ops::Range<usize>, shape: &[i64]) -> Vec<i64> {
+    let mut to = view::shape(&value.view);
+    to.splice(range.start..=range.start, shape[range.clone()].iter().copied());
+    to
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(terms: &mut Terms, shape: &[i64]) -> Value {
+        let op = Op { name: "input", attrs: b"x", dtype: 1 };
+        terms.placed(&op, &[], &[(shape.to_vec(), 1)]).unwrap().pop().unwrap()
+    }
+
+    #[test]
+    fn a_cut_across_a_border_and_back_is_nothing() {
+        let mut terms = Terms::new();
+        let x = input(&mut terms, &[8, 7, 5]);
+        let x = x.permuted(&[1, 0, 2]).unwrap();
+        assert!(view::reshape(&x.view, &[4, 14, 5]).is_none());
+        let y = regrouped(&mut terms, &x, &[4, 14, 5]).unwrap();
+        assert_eq!(y.shape(), [4, 14, 5]);
+        let back = without(&terms, &y.reshaped(&[56, 5]).unwrap()).unwrap();
+        assert_eq!(terms.same(&back.reshaped(&[7, 8, 5]).unwrap(), &x), Some(true));
+    }
+
+    #[test]
+    fn a_part_of_the_axis_stays_flat() {
+        let mut terms = Terms::new();
+        let x = input(&mut terms, &[8, 7]).permuted(&[1, 0]).unwrap();
+        let y = regrouped(&mut terms, &x, &[4, 14]).unwrap();
+        assert!(without(&terms, &y).is_none());
+        let turned = y.permuted(&[1, 0]).unwrap();
+        assert!(without(&terms, &turned.reshaped(&[56]).unwrap()).is_none());
+    }
+}

@@ -1,0 +1,35 @@
+//! Checks proofs that one ONNX model computes what another one computes. It shares no code with the optimizer that wrote them.
+//!
+//! ```no_run
+//! use relayout_proof::{Proof, prove};
+//! use std::path::Path;
+//!
+//! let proof = Proof::open(Path::new("out.json"))?;
+//! let verdict = prove(Path::new("model.onnx"), Path::new("out.onnx"), &proof)?;
+//! println!("{verdict}");
+//! # Ok::<(), relayout_proof::Error>(())
+//! ```
+//!
+//! Both graphs are read into terms and index maps (`eval`, `term`, `view`); `ops` is the table of ops, and `check` holds each claim
+//! of a proof against them.
+
+mod align;
+mod certificate;
+mod check;
+mod digest;
+mod error;
+mod eval;
+mod flat;
+mod lemma;
+mod model;
+mod ops;
+mod term;
+#[cfg(test)]
+mod tests;
+mod value;
+mod view;
+mod wire;
+
+pub use certificate::{Claim, Proof};
+pub use check::{Verdict, prove};
+pub use error::Error;

@@ -1,0 +1,396 @@
+//! ONNX files as the checker reads them: only the fields that say what is computed.
+
+use crate::error::Error;
+use crate::wire::{Field, fields, fixeds, varints};
+use bytes::Bytes;
+use relayout_fsio::{Mapped, is_inside};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// A model: its graph, its functions and the versions of its ops.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Model {
+    pub(crate) graph: Rc<Graph>,
+    pub(crate) opsets: BTreeMap<String, i64>,
+    pub(crate) functions: Vec<Rc<Function>>,
+}
+
+/// A function that is local to a model.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Function {
+    pub(crate) domain: String,
+    pub(crate) name: String,
+    pub(crate) overload: String,
+    pub(crate) inputs: Vec<String>,
+    pub(crate) outputs: Vec<String>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) opsets: BTreeMap<String, i64>,
+    pub(crate) defaults: Vec<(String, Attr)>,
+}
+
+/// A graph or a body.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Graph {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) initializers: Vec<(String, Tensor)>,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) outputs: Vec<String>,
+}
+
+/// An input with its declared type.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Input {
+    pub(crate) name: String,
+    pub(crate) dtype: u8,
+    /// `None` where no shape is declared.
+    pub(crate) dims: Option<Vec<DeclaredDim>>,
+}
+
+/// An extent of an input.
+#[derive(Clone, Debug)]
+pub(crate) enum DeclaredDim {
+    Known(i64),
+    Symbol(String),
+    Unknown,
+}
+
+/// One use of an op.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Node {
+    pub(crate) inputs: Vec<String>,
+    pub(crate) outputs: Vec<String>,
+    pub(crate) name: String,
+    pub(crate) op: String,
+    pub(crate) domain: String,
+    pub(crate) overload: String,
+    pub(crate) attrs: Vec<(String, Attr)>,
+}
+
+/// An attribute.
+#[derive(Clone, Debug)]
+pub(crate) enum Attr {
+    Float(f32),
+    Int(i64),
+    Text(Vec<u8>),
+    Tensor(Tensor),
+    Graph(Rc<Graph>),
+    Floats(Vec<f32>),
+    Ints(Vec<i64>),
+    Texts(#[expect(dead_code, reason = "it is compared as it is printed")] Vec<Vec<u8>>),
+    /// The attribute of the function's caller that has this name.
+    Ref(String),
+    Unread,
+}
+
+/// A constant of the file: `data` is row-major and little-endian.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tensor {
+    pub(crate) dims: Vec<i64>,
+    pub(crate) dtype: u8,
+    pub(crate) data: Bytes,
+}
+
+/// What a decoder needs beside the bytes.
+struct Reader {
+    folder: PathBuf,
+    external: BTreeMap<String, Bytes>,
+    file: String,
+}
+
+type Read<T> = Result<T, Error>;
+
+impl Model {
+    /// Reads a file and the external data beside it. Both are mapped.
+    pub(crate) fn open(path: &Path) -> Read<Model> {
+        let mapped =
+            Mapped::open(path).map_err(|e| Error::Read { file: path.display().to_string(), why: e.to_string() })?;
+        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        Model::decode(mapped.bytes(), folder, &path.display().to_string())
+    }
+
+    pub(crate) fn decode(bytes: &Bytes, folder: PathBuf, file: &str) -> Read<Model> {
+        let mut reader = Reader { folder, external: BTreeMap::new(), file: file.to_owned() };
+        reader.model(bytes)
+    }
+}
+
+impl Reader {
+    fn fields(&self, message: &Bytes) -> Read<Vec<(u32, Field)>> {
+        fields(message).ok_or_else(|| self.damaged("a message"))
+    }
+
+    fn damaged(&self, what: &str) -> Error {
+        Error::Read { file: self.file.clone(), why: format!("{what} is damaged; it is not an ONNX model") }
+    }
+
+    fn model(&mut self, bytes: &Bytes) -> Read<Model> {
+        let mut model = Model::default();
+        for (number, field) in self.fields(bytes)? {
+            match number {
+                7 => model.graph = Rc::new(self.graph(&field.bytes())?),
+                8 => _ = self.opset(&field.bytes(), &mut model.opsets)?,
+                25 => model.functions.push(Rc::new(self.function(&field.bytes())?)),
+                _ => {}
+            }
+        }
+        Ok(model)
+    }
+
+    fn opset(&self, bytes: &Bytes, opsets: &mut BTreeMap<String, i64>) -> Read<Option<i64>> {
+        let (mut domain, mut version) = (String::new(), 0);
+        for (number, field) in self.fields(bytes)? {
+            match number {
+                1 => domain = field.text(),
+                2 => version = field.number() as i64,
+                _ => {}
+            }
+        }
+        Ok(opsets.insert(standard(domain), version))
+    }
+
+    fn function(&mut self, bytes: &Bytes) -> Read<Function> {
+        let mut function = Function::default();
+        for (number, field) in self.fields(bytes)? {
+            match number {
+                1 => function.name = field.text(),
+                4 => function.inputs.push(field.text()),
+                5 => function.outputs.push(field.text()),
+                7 => function.nodes.push(self.node(&field.bytes())?),
+                9 => _ = self.opset(&field.bytes(), &mut function.opsets)?,
+                10 => function.domain = standard(field.text()),
+                11 => function.defaults.push(self.attribute(&field.bytes())?),
+                13 => function.overload = field.text(),
+                _ => {}
+            }
+        }
+        Ok(function)
+    }
+
+    fn graph(&mut self, bytes: &Bytes) -> Read<Graph> {
+        let mut graph = Graph::default();
+        for (number, field) in self.fields(bytes)? {
+            match number {
+                1 => graph.nodes.push(self.node(&field.bytes())?),
+                5 => {
+                    let (name, tensor) = self.tensor(&field.bytes())?;
+                    graph.initializers.push((name, tensor));
+                }
+                11 => graph.inputs.push(self.input(&field.bytes())?),
+                12 => graph.outputs.push(self.input(&field.bytes())?.name),
+                15 => return Err(Error::Unsupported { what: "a sparse initializer".to_owned() }),
+                _ => {}
+            }
+        }
+        Ok(graph)
+    }
+
+    fn node(&mut self, bytes: &Bytes) -> Read<Node> {
+        let mut node = Node::default();
+        for (number, field) in self.fields(bytes)? {
+            match number {
+                1 => node.inputs.push(field.text()),
+                2 => node.outputs.push(field.text()),
+                3 => node.name = field.text(),
+                4 => node.op = field.text(),
+                5 => node.attrs.push(self.attribute(&field.bytes())?),
+                7 => node.domain = standard(field.text()),
+                8 => node.overload = field.text(),
+                _ => {}
+            }
+        }
+        Ok(node)
+    }
+
+    fn attribute(&mut self, bytes: &Bytes) -> Read<(String, Attr)> {
+        let (mut name, mut kind, mut refers) = (String::new(), 0, String::new());
+        let (mut float, mut int, mut text, mut texts) = (0f32, 0, Vec::new(), Vec::new());
+        let (mut tensor, mut graph) = (None, None);
+        let (mut floats, mut ints) = (Vec::new(), Vec::new());
+        for (number, field) in self.fields(bytes)? {
+            match number {
+                1 => name = field.text(),
+                2 => float = f32::from_bits(field.number() as u32),
+                3 => int = field.number() as i64,
+                4 => text = field.bytes().to_vec(),
+                5 => tensor = Some(self.tensor(&field.bytes())?.1),
+                6 => graph = Some(Rc::new(self.graph(&field.bytes())?)),
+                7 => floats.extend(fixeds::<4>(field).chunks_exact(4).map(le_f32)),
+                8 => ints.extend(varints(field).ok_or_else(|| self.damaged("a list"))?.into_iter().map(|n| n as i64)),
+                9 => texts.push(field.bytes().to_vec()),
+                20 => kind = field.number(),
+                21 => refers = field.text(),
+                _ => {}
+            }
+        }
+        if !refers.is_empty() {
+            return Ok((name, Attr::Ref(refers)));
+        }
+        let attr = match (kind, tensor, graph) {
+            (1, ..) => Attr::Float(float),
+            (2, ..) => Attr::Int(int),
+            (3, ..) => Attr::Text(text),
+            (4, Some(tensor), _) => Attr::Tensor(tensor),
+            (5, _, Some(graph)) => Attr::Graph(graph),
+            (6, ..) => Attr::Floats(floats),
+            (7, ..) => Attr::Ints(ints),
+            (8, ..) => Attr::Texts(texts),
+            _ => Attr::Unread,
+        };
+        Ok((name, attr))
+    }
+
+    fn input(&self, bytes: &Bytes) -> Read<Input> {
+        let mut input = Input::default();
+        for (number, field) in self.fields(bytes)? {
+            match number {
+                1 => input.name = field.text(),
+                2 => self.declared(&field.bytes(), &mut input)?,
+                _ => {}
+            }
+        }
+        Ok(input)
+    }
+
+    fn declared(&self, bytes: &Bytes, input: &mut Input) -> Read<()> {
+        for (number, field) in self.fields(bytes)? {
+            if number != 1 {
+                continue;
+            }
+            for (number, field) in self.fields(&field.bytes())? {
+                match number {
+                    1 => input.dtype = field.number() as u8,
+                    2 => input.dims = Some(self.dims(&field.bytes())?),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn dims(&self, bytes: &Bytes) -> Read<Vec<DeclaredDim>> {
+        let mut dims = Vec::new();
+        for (number, field) in self.fields(bytes)? {
+            if number != 1 {
+                continue;
+            }
+            let mut dim = DeclaredDim::Unknown;
+            for (number, field) in self.fields(&field.bytes())? {
+                match number {
+                    1 => dim = DeclaredDim::Known(field.number() as i64),
+                    2 => dim = DeclaredDim::Symbol(field.text()),
+                    _ => {}
+                }
+            }
+            dims.push(dim);
+        }
+        Ok(dims)
+    }
+
+    fn tensor(&mut self, bytes: &Bytes) -> Read<(String, Tensor)> {
+        let (mut name, mut tensor, mut external) = (String::new(), Tensor::default(), Vec::new());
+        let (mut raw, mut typed, mut elsewhere) = (None, Vec::new(), false);
+        for (number, field) in self.fields(bytes)? {
+            match number {
+                1 => tensor
+                    .dims
+                    .extend(varints(field).ok_or_else(|| self.damaged("a tensor"))?.iter().map(|&n| n as i64)),
+                2 => tensor.dtype = field.number() as u8,
+                4 | 5 | 7 | 10 | 11 => typed.push((number, field)),
+                6 => return Err(Error::Unsupported { what: "a constant of strings".to_owned() }),
+                8 => name = field.text(),
+                9 => raw = Some(field.bytes()),
+                13 => external.push(self.entry(&field.bytes())?),
+                14 => elsewhere = field.number() == 1,
+                _ => {}
+            }
+        }
+        tensor.data = match (elsewhere, raw) {
+            (true, _) => self.external(&name, &external)?,
+            (false, Some(raw)) => raw,
+            (false, None) => self.typed(tensor.dtype, typed)?,
+        };
+        self.check(&name, &tensor)?;
+        Ok((name, tensor))
+    }
+
+    fn check(&self, name: &str, tensor: &Tensor) -> Read<()> {
+        let count = tensor.dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d).filter(|n| *n >= 0));
+        let wanted = width(tensor.dtype).and_then(|w| count?.checked_mul(w as i64));
+        if wanted != Some(tensor.data.len() as i64) {
+            let why =
+                format!("constant `{name}` has {} bytes, and its type asks for another number", tensor.data.len());
+            return Err(Error::Read { file: self.file.clone(), why });
+        }
+        Ok(())
+    }
+
+    /// Numbers in the fields that have them by type.
+    fn typed(&self, dtype: u8, parts: Vec<(u32, Field)>) -> Read<Bytes> {
+        let mut data = Vec::new();
+        for (number, field) in parts {
+            match number {
+                4 => data.extend(fixeds::<4>(field)),
+                10 => data.extend(fixeds::<8>(field)),
+                _ => {
+                    let width = width(dtype).unwrap_or(8);
+                    let numbers = varints(field).ok_or_else(|| self.damaged("a tensor"))?;
+                    data.extend(numbers.iter().flat_map(|n| n.to_le_bytes().into_iter().take(width)));
+                }
+            }
+        }
+        Ok(data.into())
+    }
+
+    fn entry(&self, bytes: &Bytes) -> Read<(String, String)> {
+        let (mut key, mut value) = (String::new(), String::new());
+        for (number, field) in self.fields(bytes)? {
+            match number {
+                1 => key = field.text(),
+                2 => value = field.text(),
+                _ => {}
+            }
+        }
+        Ok((key, value))
+    }
+
+    fn external(&mut self, name: &str, entries: &[(String, String)]) -> Read<Bytes> {
+        let find = |key: &str| entries.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
+        let wrong = |why: &str| Error::Read { file: self.file.clone(), why: format!("constant `{name}`: {why}") };
+        let location =
+            find("location").filter(|l| is_inside(l)).ok_or_else(|| wrong("its data has no place in the folder"))?;
+        let number = |key| find(key).map_or(Some(None), |v| v.parse::<usize>().ok().map(Some));
+        let (offset, length) = number("offset").zip(number("length")).ok_or_else(|| wrong("its place is no number"))?;
+        if !self.external.contains_key(location) {
+            let path = self.folder.join(location);
+            let mapped = Mapped::open(&path).map_err(|e| wrong(&e.to_string()))?;
+            self.external.insert(location.to_owned(), mapped.bytes().clone());
+        }
+        let whole = &self.external[location];
+        let start = offset.unwrap_or(0);
+        let end = length.map_or(Some(whole.len()), |length| start.checked_add(length));
+        let end =
+            end.filter(|end| start <= *end && *end <= whole.len()).ok_or_else(|| wrong("its data ends too early"))?;
+        Ok(whole.slice(start..end))
+    }
+}
+
+/// The standard domain has two names.
+fn standard(domain: String) -> String {
+    if domain == "ai.onnx" { String::new() } else { domain }
+}
+
+fn le_f32(bytes: &[u8]) -> f32 {
+    f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+/// Bytes per element of a type of ONNX; `None` for strings and for types of less than a byte.
+pub(crate) fn width(dtype: u8) -> Option<usize> {
+    Some(match dtype {
+        2 | 3 | 9 | 17..=20 => 1,
+        4 | 5 | 10 | 16 => 2,
+        1 | 6 | 12 => 4,
+        7 | 11 | 13 | 14 => 8,
+        _ => return None,
+    })
+}

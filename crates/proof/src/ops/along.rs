@@ -1,0 +1,306 @@
+//! Ops that act along some axes, where the order of indices matters, and treat the others alike.
+
+use super::{Call, Made, Results, axes_of, axis_of, movement, one};
+use crate::term::{Acted, Op};
+use crate::value::Value;
+
+pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
+    let made = match call.op {
+        "Slice" => slice(call),
+        "Gather" if call.input(1).is_some_and(Value::is_constant) => gather(call),
+        "Split" => return Some(split(call)),
+        "Concat" => concat(call),
+        "Pad" => pad(call),
+        "Resize" | "Upsample" => resize(call),
+        "ArgMax" | "ArgMin" => extreme(call),
+        "CumSum" => cumulate(call),
+        "LRN" => lrn(call),
+        "TopK" => return Some(top(call)),
+        _ => return None,
+    };
+    Some(made.and_then(one))
+}
+
+/// These indices of an axis. A run of indices one after the other is stated by its first.
+fn pick(call: &mut Call<'_>, x: &Value, axis: usize, indices: &[i64]) -> Made {
+    let extent = x.shape()[axis];
+    if indices.is_empty() || indices.iter().any(|i| *i < 0 || *i >= extent) {
+        return Err(format!("indices beyond axis {axis} of extent {extent}"));
+    }
+    if indices.len() as i64 == extent && indices.iter().enumerate().all(|(at, i)| at as i64 == *i) {
+        return Ok(x.clone());
+    }
+    let acted = Acted { axis, told: indices.to_vec(), out: indices.len() as i64 };
+    let op = Op { name: "pick", attrs: &[], dtype: x.dtype };
+    call.terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
+}
+
+fn slice(call: &mut Call<'_>) -> Made {
+    let mut x = call.need(0)?;
+    let starts = call.list("starts", 1)?.ok_or("no starts are given")?;
+    let ends = call.list("ends", 2)?.ok_or("no ends are given")?;
+    let axes = call.list("axes", 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
+    let axes = axes_of(&axes, x.rank())?;
+    let steps = call.known(4)?.unwrap_or_else(|| vec![1; starts.len()]);
+    if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] || steps.contains(&0) {
+        return Err("its lists do not fit each other".to_owned());
+    }
+    for (at, &axis) in axes.iter().enumerate() {
+        let indices = range(starts[at], ends[at], steps[at], x.shape()[axis]);
+        x = pick(call, &x, axis, &indices)?;
+    }
+    Ok(x)
+}
+
+/// Indices of a slice, as ONNX clamps them.
+pub(super) fn range(start: i64, end: i64, step: i64, extent: i64) -> Vec<i64> {
+    let place = |n: i64| if n < 0 { n.saturating_add(extent) } else { n };
+    let mut indices = Vec::new();
+    if step > 0 {
+        let (mut at, end) = (place(start).clamp(0, extent), place(end).clamp(0, extent));
+        while at < end {
+            indices.push(at);
+            at = at.saturating_add(step);
+        }
+    } else {
+        let (mut at, end) = (place(start).clamp(0, extent - 1), place(end).clamp(-1, extent - 1));
+        while at > end {
+            indices.push(at);
+            at = at.saturating_add(step);
+        }
+    }
+    indices
+}
+
+fn gather(call: &mut Call<'_>) -> Made {
+    let (x, list) = (call.need(0)?, call.need(1)?);
+    let axis = movement::axis(call, 0, x.rank())?;
+    let extent = x.shape()[axis];
+    let indices = list.as_ints().ok_or("its indices are no integers")?;
+    let indices: Vec<i64> = indices.into_iter().map(|i| if i < 0 { i + extent } else { i }).collect();
+    let y = pick(call, &x, axis, &indices)?;
+    let mut to = y.shape();
+    to.splice(axis..=axis, list.shape());
+    y.reshaped(&to).ok_or_else(|| "its shapes do not fit".to_owned())
+}
+
+fn split(call: &mut Call<'_>) -> Results {
+    let x = call.need(0)?;
+    let axis = movement::axis(call, 0, x.rank())?;
+    let extent = x.shape()[axis];
+    let parts = if let Some(parts) = call.list("split", 1)? {
+        parts
+    } else {
+        let count = call.int("num_outputs", call.results.len() as i64).max(1);
+        let size = (extent + count - 1) / count;
+        (0..count).map(|at| size.min(extent - at * size)).collect()
+    };
+    if parts.iter().any(|p| *p < 1) || parts.iter().sum::<i64>() != extent {
+        return Err(format!("parts {parts:?} of extent {extent}"));
+    }
+    let mut start = 0;
+    let mut values = Vec::new();
+    for part in parts {
+        let indices: Vec<i64> = (start..start + part).collect();
+        values.push(Some(pick(call, &x, axis, &indices)?));
+        start += part;
+    }
+    Ok(values)
+}
+
+fn concat(call: &mut Call<'_>) -> Made {
+    let values: Vec<Value> = call.inputs.iter().flatten().filter(|v| v.count() > 0).cloned().collect();
+    let first = values.first().ok_or("it has no operands")?;
+    let axis = axis_of(call.int("axis", i64::from(call.opset < 4)), first.rank())?;
+    if let [only] = values.as_slice() {
+        return Ok(only.clone());
+    }
+    if values.iter().any(|v| v.rank() != first.rank() || v.dtype != first.dtype) {
+        return Err("its operands have different ranks or types".to_owned());
+    }
+    behind(call, &Op { name: "Concat", attrs: &[], dtype: first.dtype }, &values, axis)
+}
+
+/// Values one behind the other. Parts of the same extent are a stack of parts: an axis that counts them, and their own one.
+fn behind(call: &mut Call<'_>, op: &Op<'_>, values: &[Value], axis: usize) -> Made {
+    let split = || "its operands have axes that do not split alike".to_owned();
+    let part = values[0].shape().get(axis).copied().ok_or_else(split)?;
+    if part > 1 && values.iter().all(|v| v.shape() == values[0].shape()) {
+        let mut one = values[0].shape();
+        one.insert(axis, 1);
+        let parts: Option<Vec<Value>> = values.iter().map(|v| v.reshaped(&one)).collect();
+        let made = parts.and_then(|parts| call.terms.joined(op, &parts.iter().collect::<Vec<_>>(), axis));
+        let mut whole = values[0].shape();
+        whole[axis] *= values.len() as i64;
+        if let Some(made) = made.and_then(|stack| stack.reshaped(&whole)) {
+            return Ok(made);
+        }
+    }
+    call.terms.joined(op, &values.iter().collect::<Vec<_>>(), axis).ok_or_else(split)
+}
+
+/// Joins of quantized parts: what each part's numbers mean is known and part of the op.
+pub(super) fn run_quantized(call: &mut Call<'_>) -> Option<Results> {
+    (call.name() == "com.microsoft.QLinearConcat").then(|| quantized_concat(call).and_then(one))
+}
+
+fn quantized_concat(call: &mut Call<'_>) -> Made {
+    let mut attrs = call.encoded(&["axis"])?;
+    let (mut values, dtype) = (Vec::new(), call.need(1)?.dtype);
+    for at in 0..call.inputs.len() {
+        let value = call.need(at)?;
+        if at >= 2 && (at - 2) % 3 == 0 {
+            values.push(value);
+        } else {
+            attrs.push(value.dtype);
+            attrs.extend(value.elements().filter(|_| value.count() == 1).ok_or("its scales are not known")?);
+        }
+    }
+    let rank = values.first().ok_or("it has no operands")?.rank();
+    let axis = axis_of(call.int("axis", 0), rank)?;
+    behind(call, &Op { name: "com.microsoft.QLinearConcat", attrs: &attrs, dtype }, &values, axis)
+}
+
+fn pad(call: &mut Call<'_>) -> Made {
+    let x = call.need(0)?;
+    let (rank, shape) = (x.rank(), x.shape());
+    let pads = call.list("pads", 1)?.ok_or("no pads are given")?;
+    let axes = match call.known(3)? {
+        Some(axes) => axes_of(&axes, rank)?,
+        None => (0..rank).collect(),
+    };
+    if pads.len() != 2 * axes.len() {
+        return Err("its pads do not fit its axes".to_owned());
+    }
+    let mode = call.text("mode").unwrap_or_else(|| "constant".to_owned());
+    let mut attrs = mode.clone().into_bytes();
+    if mode == "constant" {
+        attrs.extend(fill(call, x.dtype)?);
+    }
+    let mut acted = Vec::new();
+    for (at, &axis) in axes.iter().enumerate() {
+        let (before, after) = (pads[at], pads[at + axes.len()]);
+        if before != 0 || after != 0 {
+            acted.push(Acted { axis, told: vec![before, after], out: shape[axis] + before + after });
+        }
+    }
+    if acted.is_empty() {
+        return Ok(x);
+    }
+    if acted.iter().any(|a| a.out < 1) {
+        return Err("its result is empty".to_owned());
+    }
+    let op = Op { name: "Pad", attrs: &attrs, dtype: x.dtype };
+    call.terms.along(&op, &x, &acted).ok_or_else(|| "its axes do not split".to_owned())
+}
+
+/// The bytes that a Pad fills with; none for zeros.
+fn fill(call: &Call<'_>, dtype: u8) -> Result<Vec<u8>, String> {
+    let bytes = match (call.input(2), call.attr("value")) {
+        (Some(value), _) if value.dtype == dtype => value.elements().ok_or("its fill is not known")?.to_vec(),
+        (None, Some(crate::model::Attr::Float(value))) if dtype == 1 => value.to_le_bytes().to_vec(),
+        (Some(_), _) | (None, Some(_)) => return Err("its fill has another type".to_owned()),
+        (None, None) => Vec::new(),
+    };
+    Ok(if bytes.iter().all(|b| *b == 0) { Vec::new() } else { bytes })
+}
+
+fn resize(call: &mut Call<'_>) -> Made {
+    let x = call.need(0)?;
+    let (rank, shape) = (x.rank(), x.shape());
+    let old = call.opset < 11;
+    let policy = call.text("keep_aspect_ratio_policy").unwrap_or_else(|| "stretch".to_owned());
+    let crops = call.text("coordinate_transformation_mode").as_deref() == Some("tf_crop_and_resize");
+    if policy != "stretch" || crops {
+        return Err("the checker does not know this mode".to_owned());
+    }
+    let axes = call.ints("axes").map_or_else(|| Ok((0..rank).collect()), |axes| axes_of(&axes, rank))?;
+    let scales = match call.attr("scales") {
+        Some(crate::model::Attr::Floats(list)) => Some(list.clone()),
+        _ => call.input(if old { 1 } else { 2 }).and_then(floats).filter(|list| !list.is_empty()),
+    };
+    let sizes = if scales.is_some() { None } else { call.known(3)? };
+    if scales.as_ref().map(Vec::len).or(sizes.as_ref().map(Vec::len)) != Some(axes.len()) {
+        return Err("its scales or sizes are not known".to_owned());
+    }
+    let mut acted = Vec::new();
+    for (at, &axis) in axes.iter().enumerate() {
+        let extent = shape[axis];
+        let (out, told) = match (&scales, &sizes) {
+            (Some(scales), _) => ((extent as f32 * scales[at]).floor() as i64, i64::from(scales[at].to_bits())),
+            (None, Some(sizes)) => (sizes[at], -1),
+            (None, None) => (extent, -1),
+        };
+        let unit = scales.as_ref().is_none_or(|s| (s[at] - 1.0).abs() == 0.0);
+        if out != extent || !unit {
+            acted.push(Acted { axis, told: vec![told, out], out });
+        }
+    }
+    if acted.iter().any(|a| a.out < 1) {
+        return Err("its result is empty".to_owned());
+    }
+    if acted.is_empty() {
+        return Ok(x);
+    }
+    let attrs = call.encoded(&["scales", "axes", "keep_aspect_ratio_policy"])?;
+    let op = Op { name: call.op, attrs: &attrs, dtype: x.dtype };
+    call.terms.along(&op, &x, &acted).ok_or_else(|| "its axes do not split".to_owned())
+}
+
+fn floats(value: &Value) -> Option<Vec<f32>> {
+    let bytes = value.elements().filter(|_| value.dtype == 1)?;
+    Some(bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap_or_default())).collect())
+}
+
+fn extreme(call: &mut Call<'_>) -> Made {
+    let x = call.need(0)?;
+    let axis = movement::axis(call, 0, x.rank())?;
+    let attrs = call.encoded(&["axis", "keepdims"])?;
+    let op = Op { name: call.op, attrs: &attrs, dtype: 7 };
+    let acted = Acted { axis, told: Vec::new(), out: 1 };
+    let mut y = call.terms.along(&op, &x, &[acted]).ok_or("its axes do not split")?;
+    if call.int("keepdims", 1) == 0 {
+        y.view.remove(axis);
+    }
+    Ok(y)
+}
+
+fn cumulate(call: &mut Call<'_>) -> Made {
+    let x = call.need(0)?;
+    let axis = call.known(1)?.and_then(|a| a.first().copied()).ok_or("its axis is not known")?;
+    let axis = axis_of(axis, x.rank())?;
+    same_extent(call, &x, axis, &[])
+}
+
+fn lrn(call: &mut Call<'_>) -> Made {
+    let x = call.need(0)?;
+    if x.rank() < 2 {
+        return Err("its rank is below 2".to_owned());
+    }
+    same_extent(call, &x, 1, &[])
+}
+
+fn same_extent(call: &mut Call<'_>, x: &Value, axis: usize, without: &[&str]) -> Made {
+    let attrs = call.encoded(without)?;
+    let op = Op { name: call.op, attrs: &attrs, dtype: x.dtype };
+    let acted = Acted { axis, told: Vec::new(), out: x.shape()[axis] };
+    call.terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
+}
+
+fn top(call: &mut Call<'_>) -> Results {
+    let x = call.need(0)?;
+    let axis = movement::axis(call, -1, x.rank())?;
+    let known = call.known(1)?.and_then(|k| k.first().copied());
+    let k = known.unwrap_or_else(|| call.int("k", 0));
+    if k < 1 || k > x.shape()[axis] {
+        return Err(format!("its number {k} is not known"));
+    }
+    let attrs = call.encoded(&["axis", "k"])?;
+    let mut values = Vec::new();
+    for (name, dtype) in [("TopK", x.dtype), ("TopK.indices", 7)] {
+        let op = Op { name, attrs: &attrs, dtype };
+        let acted = Acted { axis, told: vec![k], out: k };
+        values.push(Some(call.terms.along(&op, &x, &[acted]).ok_or("its axes do not split")?));
+    }
+    Ok(values)
+}

@@ -1,0 +1,450 @@
+//! Ops that treat all indices along an axis alike: pointwise ones, and those that take the indices of some axes as a set.
+
+use super::{Call, Made, Results, axes_of, movement, one, over, pointwise, together};
+use crate::align::broadcast;
+use crate::model::Attr;
+use crate::term::{Op, Terms};
+use crate::value::Value;
+use crate::view::View;
+
+const BOOL: u8 = 9;
+
+/// Pointwise ops whose result has the type of their first operand.
+const POINTWISE: &[&str] = &[
+    "Abs",
+    "Acos",
+    "Acosh",
+    "Add",
+    "And",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "BitShift",
+    "BitwiseAnd",
+    "BitwiseNot",
+    "BitwiseOr",
+    "BitwiseXor",
+    "Ceil",
+    "Celu",
+    "Clip",
+    "Cos",
+    "Cosh",
+    "Div",
+    "Elu",
+    "Erf",
+    "Exp",
+    "Floor",
+    "Gelu",
+    "HardSigmoid",
+    "HardSwish",
+    "LeakyRelu",
+    "Log",
+    "Max",
+    "Mean",
+    "Min",
+    "Mish",
+    "Mod",
+    "Mul",
+    "Neg",
+    "Not",
+    "Or",
+    "PRelu",
+    "Pow",
+    "Reciprocal",
+    "Relu",
+    "Round",
+    "Selu",
+    "Shrink",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Sinh",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Sub",
+    "Sum",
+    "Tan",
+    "Tanh",
+    "ThresholdedRelu",
+    "Xor",
+];
+
+/// Pointwise ops whose result is a truth value.
+const COMPARES: &[&str] = &["Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual"];
+
+const REDUCES: &[&str] = &[
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSum",
+    "ReduceSumSquare",
+];
+
+pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
+    let made = match call.op {
+        op if POINTWISE.contains(&op) => call.need(0).and_then(|x| every(call, x.dtype)),
+        op if COMPARES.contains(&op) => every(call, BOOL),
+        op if REDUCES.contains(&op) => reduce(call),
+        "Where" => call.need(1).and_then(|x| every(call, x.dtype)),
+        "Cast" | "CastLike" => cast(call),
+        "QuantizeLinear" | "DequantizeLinear" => quantize(call),
+        "BatchNormalization" => batch_norm(call),
+        "InstanceNormalization" => instance_norm(call),
+        "GroupNormalization" => group_norm(call),
+        "LayerNormalization" => layer_norm(call),
+        "Softmax" | "LogSoftmax" => softmax(call),
+        "LpNormalization" => lp_norm(call),
+        "GlobalAveragePool" => global(call, "ReduceMean"),
+        "GlobalMaxPool" => global(call, "ReduceMax"),
+        "MatMul" => matmul(call),
+        "Gemm" => gemm(call),
+        "Einsum" => einsum(call),
+        _ => return None,
+    };
+    Some(made.and_then(one))
+}
+
+/// Pointwise over all operands that are there.
+fn every(call: &mut Call<'_>, dtype: u8) -> Made {
+    call.single()?;
+    if let ("Sum" | "Mean" | "Min" | "Max", [Some(only)]) = (call.op, call.inputs) {
+        return Ok(only.clone());
+    }
+    if let Some(x) = times_one(call) {
+        return Ok(x);
+    }
+    let mut attrs = call.encoded(&[])?;
+    attrs.extend(call.inputs.iter().map(|input| u8::from(input.is_some())));
+    let operands: Vec<&Value> = call.inputs.iter().flatten().collect();
+    call.pointwise(&attrs, &operands, dtype)
+}
+
+/// What is multiplied with one, or divided by it: it stays, with each bit.
+fn times_one(call: &Call<'_>) -> Option<Value> {
+    let one = |value: &Value| {
+        let bytes = value.splat().and_then(|one| one.elements());
+        bytes.is_some_and(|bytes| match value.dtype {
+            1 => *bytes == 1f32.to_le_bytes(),
+            10 => *bytes == half::f16::ONE.to_le_bytes(),
+            _ => false,
+        })
+    };
+    let (x, y) = (call.input(0)?, call.input(1)?);
+    let kept = match call.op {
+        "Mul" if one(x) && y.rank() >= x.rank() => y,
+        "Mul" | "Div" if one(y) && x.rank() >= y.rank() => x,
+        _ => return None,
+    };
+    let (shape, _) = broadcast(&[x, y])?;
+    (kept.shape() == shape).then(|| kept.clone())
+}
+
+fn cast(call: &mut Call<'_>) -> Made {
+    let x = call.need(0)?;
+    let to = if call.op == "Cast" { call.int("to", 0) as u8 } else { call.need(1)?.dtype };
+    if to == x.dtype {
+        return Ok(x);
+    }
+    let attrs = call.encoded(&["to"])?;
+    pointwise(call.terms, &Op { name: "Cast", attrs: &attrs, dtype: to }, &[&x])
+}
+
+/// A list of one number per index of an axis, as an operand that broadcasts.
+fn per_axis(value: &Value, axis: usize, rank: usize) -> Made {
+    match value.shape().as_slice() {
+        [] => Ok(value.clone()),
+        [n] => {
+            let mut to = vec![1; rank];
+            *to.get_mut(axis).ok_or("its axis is beyond the rank")? = *n;
+            value.reshaped(&to).ok_or_else(|| "a list does not fit its axis".to_owned())
+        }
+        other => Err(format!("a list of shape {other:?}")),
+    }
+}
+
+fn quantize(call: &mut Call<'_>) -> Made {
+    let (x, scale) = (call.need(0)?, call.need(1)?);
+    if call.int("block_size", 0) != 0 {
+        return Err("the checker does not know scales of blocks".to_owned());
+    }
+    let rank = x.rank();
+    let single = scale.count() == 1;
+    let axis = if single { 0 } else { movement::axis(call, 1, rank)? };
+    let list = |value: &Value| {
+        if value.count() == 1 { value.reshaped(&[]).ok_or_else(String::new) } else { per_axis(value, axis, rank) }
+    };
+    let scale = list(&scale)?;
+    let zero = call.input(2).map(list).transpose()?;
+    let declared = call.int("output_dtype", 0) as u8;
+    let dtype = match (call.op, &zero, declared) {
+        ("DequantizeLinear", ..) => {
+            if declared == 0 {
+                scale.dtype
+            } else {
+                declared
+            }
+        }
+        (_, Some(zero), _) => zero.dtype,
+        (_, None, 0) => 2,
+        (_, None, declared) => declared,
+    };
+    let mut attrs = call.encoded(&["axis", "output_dtype"])?;
+    attrs.push(u8::from(zero.is_some()));
+    let operands: Vec<&Value> = [Some(&x), Some(&scale), zero.as_ref()].into_iter().flatten().collect();
+    call.pointwise(&attrs, &operands, dtype)
+}
+
+/// An operand and numbers by channel, of which there are `count`.
+fn by_channel(call: &Call<'_>, count: usize) -> Result<Vec<Value>, String> {
+    let x = call.need(0)?;
+    let mut operands = vec![x.clone()];
+    for at in 1..=count {
+        let list = call.need(at)?;
+        if Some(&list.count()) != x.shape().get(1) {
+            return Err(format!("operand {at} has not one number per channel"));
+        }
+        operands.push(per_axis(&list, 1, x.rank())?);
+    }
+    Ok(operands)
+}
+
+fn batch_norm(call: &mut Call<'_>) -> Made {
+    call.single()?;
+    if call.int("training_mode", 0) != 0 || call.int("spatial", 1) != 1 || call.opset < 7 {
+        return Err("it is in training".to_owned());
+    }
+    let operands = by_channel(call, 4)?;
+    let attrs = call.encoded(&["momentum", "training_mode", "spatial"])?;
+    let dtype = operands[0].dtype;
+    call.pointwise(&attrs, &operands.iter().collect::<Vec<_>>(), dtype)
+}
+
+fn instance_norm(call: &mut Call<'_>) -> Made {
+    let operands = by_channel(call, 2)?;
+    let attrs = call.encoded(&[])?;
+    let spatial: Vec<usize> = (2..operands[0].rank()).collect();
+    let op = Op { name: "InstanceNormalization", attrs: &attrs, dtype: operands[0].dtype };
+    together(call.terms, &op, &operands.iter().collect::<Vec<_>>(), &spatial, false)
+}
+
+fn group_norm(call: &mut Call<'_>) -> Made {
+    let x = call.need(0)?;
+    let shape = x.shape();
+    let groups = call.int("num_groups", 0);
+    let (Some(&n), Some(&c)) = (shape.first(), shape.get(1)) else { return Err("its rank is below 2".to_owned()) };
+    if groups < 1 || c % groups != 0 {
+        return Err("its groups do not divide the channels".to_owned());
+    }
+    let mut split = vec![n, groups, c / groups];
+    split.extend(&shape[2..]);
+    let wrong = || "its shapes do not fit".to_owned();
+    let mut operands = vec![x.reshaped(&split).ok_or_else(wrong)?];
+    for at in [1, 2] {
+        let list = call.need(at)?;
+        let mut to = vec![1; split.len()];
+        to[1] = groups;
+        to[2] = list.count() / groups;
+        operands.push(list.reshaped(&to).ok_or_else(wrong)?);
+    }
+    let attrs = call.encoded(&["num_groups"])?;
+    let op = Op { name: "GroupNormalization", attrs: &attrs, dtype: x.dtype };
+    let axes: Vec<usize> = (2..split.len()).collect();
+    let y = together(call.terms, &op, &operands.iter().collect::<Vec<_>>(), &axes, false)?;
+    y.reshaped(&shape).ok_or_else(wrong)
+}
+
+fn layer_norm(call: &mut Call<'_>) -> Made {
+    call.single()?;
+    let x = call.need(0)?;
+    let axis = movement::axis(call, -1, x.rank())?;
+    let mut attrs = call.encoded(&["axis"])?;
+    attrs.push(u8::from(call.input(2).is_some()));
+    let op = Op { name: "LayerNormalization", attrs: &attrs, dtype: x.dtype };
+    let axes: Vec<usize> = (axis..x.rank()).collect();
+    let operands: Vec<&Value> = call.inputs.iter().flatten().collect();
+    let wide = operands.iter().any(|v| v.rank() > x.rank());
+    if wide {
+        return Err("its scale has more axes than its operand".to_owned());
+    }
+    together(call.terms, &op, &operands, &axes, false)
+}
+
+fn softmax(call: &mut Call<'_>) -> Made {
+    let x = call.need(0)?;
+    let old = call.opset < 13;
+    let axis = movement::axis(call, if old { 1 } else { -1 }, x.rank())?;
+    let axes: Vec<usize> = if old { (axis..x.rank()).collect() } else { vec![axis] };
+    let attrs = call.encoded(&["axis"])?;
+    together(call.terms, &Op { name: call.op, attrs: &attrs, dtype: x.dtype }, &[&x], &axes, false)
+}
+
+fn lp_norm(call: &mut Call<'_>) -> Made {
+    let x = call.need(0)?;
+    let axis = movement::axis(call, -1, x.rank())?;
+    let attrs = call.encoded(&["axis"])?;
+    together(call.terms, &Op { name: call.op, attrs: &attrs, dtype: x.dtype }, &[&x], &[axis], false)
+}
+
+fn reduce(call: &mut Call<'_>) -> Made {
+    let x = call.need(0)?;
+    let given = call.list("axes", 1)?;
+    let axes = match given {
+        Some(axes) if !axes.is_empty() => axes_of(&axes, x.rank())?,
+        _ if call.int("noop_with_empty_axes", 0) != 0 => return Err("it reduces nothing".to_owned()),
+        _ => (0..x.rank()).collect(),
+    };
+    let keeps = call.int("keepdims", 1) != 0;
+    let attrs = call.encoded(&["axes", "keepdims", "noop_with_empty_axes"])?;
+    let mut y = together(call.terms, &Op { name: call.op, attrs: &attrs, dtype: x.dtype }, &[&x], &axes, true)?;
+    if !keeps {
+        y.view =
+            y.view.into_iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, digits)| digits).collect();
+    }
+    Ok(y)
+}
+
+fn global(call: &mut Call<'_>, name: &str) -> Made {
+    let x = call.need(0)?;
+    let axes: Vec<usize> = (2..x.rank()).collect();
+    let attrs = call.encoded(&[])?;
+    together(call.terms, &Op { name, attrs: &attrs, dtype: x.dtype }, &[&x], &axes, true)
+}
+
+/// The sum of products over the axis `sum` of the common axes.
+fn contract(terms: &mut Terms, shape: &[i64], a: (&Value, View), b: (&Value, View), sums: &[usize]) -> Made {
+    let dtype = a.0.dtype;
+    over(terms, &Op { name: "contract", attrs: &[], dtype }, shape, &[a, b], sums, true)
+}
+
+fn matmul(call: &mut Call<'_>) -> Made {
+    let (a, b) = (call.need(0)?, call.need(1)?);
+    product(call.terms, &a, &b)
+}
+
+/// A product of matrices as ONNX has it. The axes are those of the batch, rows, columns, and the one that is summed over.
+fn product(terms: &mut Terms, a: &Value, b: &Value) -> Made {
+    let (row, column) = (a.rank() == 1, b.rank() == 1);
+    let wrong = || format!("{:?} and {:?} have no product", a.shape(), b.shape());
+    if a.rank() == 0 || b.rank() == 0 {
+        return Err(wrong());
+    }
+    let mut left = a.view.clone();
+    let mut right = b.view.clone();
+    if row {
+        left.insert(0, Vec::new());
+    }
+    if column {
+        right.push(Vec::new());
+    }
+    let rank = left.len().max(right.len());
+    let lift = |mut view: View| {
+        while view.len() < rank {
+            view.insert(0, Vec::new());
+        }
+        view
+    };
+    let (mut left, mut right) = (lift(left), lift(right));
+    // a: batch M K -> batch M 1 K; b: batch K N -> batch 1 N K
+    left.insert(rank - 1, Vec::new());
+    let k = right.remove(rank - 2);
+    right.insert(rank - 2, Vec::new());
+    right.push(k);
+    let (left_shape, right_shape) = (crate::view::shape(&left), crate::view::shape(&right));
+    let shape: Vec<i64> = left_shape.iter().zip(&right_shape).map(|(l, r)| if *l == 1 { *r } else { *l }).collect();
+    if left_shape[rank] != right_shape[rank] {
+        return Err(wrong());
+    }
+    let mut y = contract(terms, &shape, (a, left), (b, right), &[rank])?;
+    y.view.truncate(rank);
+    if column {
+        y.view.pop();
+    }
+    if row {
+        y.view.remove(rank - 2);
+    }
+    Ok(y)
+}
+
+fn gemm(call: &mut Call<'_>) -> Made {
+    let turned = |value: Value, attr: &str| match call.int(attr, 0) {
+        0 => Ok(value),
+        _ => value.permuted(&[1, 0]).ok_or_else(|| "an operand is no matrix".to_owned()),
+    };
+    let (a, b) = (turned(call.need(0)?, "transA")?, turned(call.need(1)?, "transB")?);
+    if a.rank() != 2 || b.rank() != 2 {
+        return Err("an operand is no matrix".to_owned());
+    }
+    let factor = |name| match call.attr(name) {
+        Some(Attr::Float(value)) => *value,
+        _ => 1.0,
+    };
+    let (alpha, beta) = (factor("alpha"), factor("beta"));
+    let y = product(call.terms, &a, &b)?;
+    let addend = call.inputs.get(2).and_then(Option::as_ref);
+    // A bias is one more summand. With other factors the op is one of its own.
+    let plain = alpha.to_bits() == 1f32.to_bits() && (addend.is_none() || beta.to_bits() == 1f32.to_bits());
+    match addend {
+        None if plain => Ok(y),
+        Some(c) if plain => pointwise(call.terms, &Op { name: "Add", attrs: &[1, 1], dtype: y.dtype }, &[&y, c]),
+        _ => {
+            let attrs = call.encoded(&["transA", "transB"])?;
+            let operands: Vec<&Value> = [Some(&y), addend].into_iter().flatten().collect();
+            pointwise(call.terms, &Op { name: "Gemm", attrs: &attrs, dtype: y.dtype }, &operands)
+        }
+    }
+}
+
+fn einsum(call: &mut Call<'_>) -> Made {
+    let equation = call.text("equation").unwrap_or_default().replace(' ', "");
+    let known = || format!("the checker does not know equation `{equation}`");
+    let (from, to) = equation.split_once("->").ok_or_else(known)?;
+    let terms: Vec<Vec<char>> = from.split(',').map(|t| t.chars().collect()).collect();
+    let to: Vec<char> = to.chars().collect();
+    let operands: Vec<Value> = call.inputs.iter().flatten().cloned().collect();
+    let mut letters = to.clone();
+    terms.iter().flatten().for_each(|c| {
+        if !letters.contains(c) {
+            letters.push(*c);
+        }
+    });
+    let repeats = |list: &Vec<char>| (1..list.len()).any(|at| list[..at].contains(&list[at]));
+    let plain = letters.iter().all(char::is_ascii_alphabetic) && !terms.iter().chain([&to]).any(repeats);
+    if !plain
+        || terms.len() != 2
+        || operands.len() != 2
+        || terms.iter().zip(&operands).any(|(t, v)| t.len() != v.rank())
+    {
+        return Err(known());
+    }
+    let lifted = |at: usize| -> View {
+        let place = |c: &char| terms[at].iter().position(|l| l == c);
+        letters.iter().map(|c| place(c).map_or_else(Vec::new, |axis| operands[at].view[axis].clone())).collect()
+    };
+    let (left, right) = (lifted(0), lifted(1));
+    let sizes = crate::view::shape(&left).into_iter().zip(crate::view::shape(&right));
+    let shape: Vec<i64> = sizes.map(|(l, r)| if l == 1 { r } else { l }).collect();
+    let sums: Vec<usize> = (to.len()..letters.len()).collect();
+    let mut y = contract(call.terms, &shape, (&operands[0], left), (&operands[1], right), &sums)?;
+    y.view.truncate(to.len());
+    Ok(y)
+}
+
+/// One of two values, by a condition.
+pub(crate) fn choose(terms: &mut Terms, condition: &Value, yes: &Value, no: &Value) -> Made {
+    if let Some(known) = condition.as_ints().and_then(|c| c.first().copied()) {
+        return Ok(if known != 0 { yes.clone() } else { no.clone() });
+    }
+    if yes.shape() != no.shape() || yes.dtype != no.dtype || condition.count() != 1 {
+        return Err("its branches have results of different shapes".to_owned());
+    }
+    let condition = condition.reshaped(&[]).ok_or("its condition is no scalar")?;
+    // The values come first, so that their order of axes is that of the result.
+    pointwise(terms, &Op { name: "If", attrs: &[], dtype: yes.dtype }, &[yes, no, &condition])
+}

@@ -1,0 +1,400 @@
+//! Ops of constants, computed. Floats are computed in 64 bits and rounded once, which is what one IEEE operation in their own type
+//! gives for sums, products, quotients and square roots. Ops that would round otherwise are not computed here: they are terms.
+
+use super::{Call, along, axis_of};
+use crate::model::{Attr, width};
+use crate::value::Value;
+use bytes::Bytes;
+use half::f16;
+
+type Made = Result<Value, String>;
+
+/// Elements of a constant.
+enum Numbers {
+    Ints(Vec<i64>),
+    Floats(Vec<f64>),
+}
+
+/// Computes an op of constants; `None` if it is none, or one that is not computed.
+pub(super) fn run(call: &mut Call<'_>) -> Option<Result<Vec<Value>, String>> {
+    if call.inputs.iter().flatten().any(|v| !v.is_constant()) {
+        return None;
+    }
+    let made = match call.op {
+        "ConstantOfShape" => filled(call),
+        "Range" => ranged(call),
+        "Gather" => gather(call),
+        "Slice" => slice(call),
+        "Concat" => concat(call),
+        "ScatterND" => scatter(call)?,
+        "Cast" | "CastLike" => cast(call)?,
+        "Where" => choose(call)?,
+        "Not" | "Neg" | "Sqrt" | "Floor" | "Ceil" | "Abs" => unary(call)?,
+        "Add" | "Sub" | "Mul" | "Div" | "Mod" | "Min" | "Max" | "And" | "Or" | "Equal" | "Less" | "Greater"
+        | "LessOrEqual" | "GreaterOrEqual" => binary(call)?,
+        "Pow" => power(call)?,
+        "DequantizeLinear" => dequantized(call)?,
+        "Split" => return split(call),
+        _ => return None,
+    };
+    Some(made.map(|value| vec![value]))
+}
+
+fn numbers(value: &Value) -> Option<Numbers> {
+    let bytes = value.elements()?;
+    let f = |n: usize, read: fn(&[u8]) -> f64| Numbers::Floats(bytes.chunks_exact(n).map(read).collect());
+    Some(match value.dtype {
+        1 => f(4, |b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))),
+        10 => f(2, |b| f16::from_le_bytes([b[0], b[1]]).to_f64()),
+        11 => f(8, |b| f64::from_le_bytes(b.try_into().unwrap_or_default())),
+        _ => Numbers::Ints(value.as_ints()?),
+    })
+}
+
+fn is_float(dtype: u8) -> bool {
+    matches!(dtype, 1 | 10 | 11)
+}
+
+/// Numbers as a constant. Integers have to fit.
+fn constant(dtype: u8, shape: &[i64], numbers: &Numbers) -> Option<Value> {
+    let data: Vec<u8> = match (dtype, numbers) {
+        (1, Numbers::Floats(list)) => list.iter().flat_map(|v| (*v as f32).to_le_bytes()).collect(),
+        (10, Numbers::Floats(list)) => list.iter().flat_map(|v| f16::from_f64(*v).to_le_bytes()).collect(),
+        (11, Numbers::Floats(list)) => list.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        (7, Numbers::Ints(list)) => list.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        (6, Numbers::Ints(list)) => {
+            let narrow: Option<Vec<[u8; 4]>> =
+                list.iter().map(|v| Some(i32::try_from(*v).ok()?.to_le_bytes())).collect();
+            narrow?.concat()
+        }
+        (2, Numbers::Ints(list)) => list.iter().map(|v| u8::try_from(*v).ok()).collect::<Option<_>>()?,
+        (3, Numbers::Ints(list)) => list.iter().map(|v| Some(i8::try_from(*v).ok()? as u8)).collect::<Option<_>>()?,
+        (9, Numbers::Ints(list)) => list.iter().map(|v| u8::from(*v != 0)).collect(),
+        _ => return None,
+    };
+    Some(Value::constant(dtype, shape, data.into()))
+}
+
+/// Operands in the shape that they broadcast to.
+fn spread(call: &Call<'_>) -> Option<(Vec<i64>, Vec<Value>)> {
+    let operands: Vec<&Value> = call.inputs.iter().flatten().collect();
+    let (shape, _) = crate::align::broadcast(&operands)?;
+    let wide = operands.iter().map(|v| v.expanded(&shape)).collect::<Option<_>>()?;
+    Some((shape, wide))
+}
+
+type Computed = Option<Made>;
+
+fn checked(value: Option<Value>) -> Made {
+    value.ok_or_else(|| "its numbers do not fit their type".to_owned())
+}
+
+fn binary(call: &Call<'_>) -> Computed {
+    let (shape, wide) = spread(call)?;
+    let [a, b] = wide.as_slice() else { return None };
+    let compares = matches!(call.op, "Equal" | "Less" | "Greater" | "LessOrEqual" | "GreaterOrEqual");
+    let result = match (numbers(a)?, numbers(b)?) {
+        (Numbers::Ints(a), Numbers::Ints(b)) => {
+            let fmod = call.int("fmod", 0) != 0;
+            let each = a.iter().zip(&b).map(|(a, b)| of_ints(call.op, *a, *b, fmod)).collect::<Option<_>>();
+            Numbers::Ints(each?)
+        }
+        (Numbers::Floats(a), Numbers::Floats(b)) if compares => {
+            Numbers::Ints(a.iter().zip(&b).map(|(a, b)| i64::from(holds(call.op, a.partial_cmp(b)))).collect())
+        }
+        (Numbers::Floats(a), Numbers::Floats(b)) => {
+            Numbers::Floats(a.iter().zip(&b).map(|(a, b)| of_floats(call.op, *a, *b)).collect::<Option<_>>()?)
+        }
+        _ => return None,
+    };
+    Some(checked(constant(if compares { 9 } else { a.dtype }, &shape, &result)))
+}
+
+fn holds(op: &str, order: Option<std::cmp::Ordering>) -> bool {
+    order.is_some_and(|order| match op {
+        "Equal" => order.is_eq(),
+        "Less" => order.is_lt(),
+        "Greater" => order.is_gt(),
+        "LessOrEqual" => order.is_le(),
+        _ => order.is_ge(),
+    })
+}
+
+fn of_ints(op: &str, a: i64, b: i64, fmod: bool) -> Option<i64> {
+    match op {
+        "Add" => a.checked_add(b),
+        "Sub" => a.checked_sub(b),
+        "Mul" => a.checked_mul(b),
+        "Div" => a.checked_div(b),
+        "Mod" if fmod => a.checked_rem(b),
+        "Mod" => {
+            let rest = a.checked_rem(b)?;
+            Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
+        }
+        "Min" => Some(a.min(b)),
+        "Max" => Some(a.max(b)),
+        "And" => Some(i64::from(a != 0 && b != 0)),
+        "Or" => Some(i64::from(a != 0 || b != 0)),
+        _ => Some(i64::from(holds(op, Some(a.cmp(&b))))),
+    }
+}
+
+fn of_floats(op: &str, a: f64, b: f64) -> Option<f64> {
+    Some(match op {
+        "Add" => a + b,
+        "Sub" => a - b,
+        "Mul" => a * b,
+        "Div" => a / b,
+        _ => return None,
+    })
+}
+
+fn unary(call: &Call<'_>) -> Computed {
+    let x = call.input(0)?;
+    let result = match (call.op, numbers(x)?) {
+        ("Not", Numbers::Ints(list)) => Numbers::Ints(list.iter().map(|v| i64::from(*v == 0)).collect()),
+        ("Neg", Numbers::Ints(list)) => Numbers::Ints(list.iter().map(|v| v.checked_neg()).collect::<Option<_>>()?),
+        ("Abs", Numbers::Ints(list)) => Numbers::Ints(list.iter().map(|v| v.checked_abs()).collect::<Option<_>>()?),
+        (op, Numbers::Floats(list)) => {
+            let each: fn(f64) -> f64 = match op {
+                "Neg" => |v| -v,
+                "Sqrt" => f64::sqrt,
+                "Floor" => f64::floor,
+                "Ceil" => f64::ceil,
+                "Abs" => f64::abs,
+                _ => return None,
+            };
+            Numbers::Floats(list.into_iter().map(each).collect())
+        }
+        _ => return None,
+    };
+    Some(checked(constant(x.dtype, &x.shape(), &result)))
+}
+
+/// (x - zero) * scale: the difference is exact, and the product is rounded once.
+fn dequantized(call: &Call<'_>) -> Computed {
+    let (x, scale) = (call.input(0)?, call.input(1)?);
+    if scale.dtype != 1
+        || !matches!(x.dtype, 2 | 3)
+        || call.int("block_size", 0) != 0
+        || call.int("output_dtype", 1) != 1
+    {
+        return None;
+    }
+    let axis = if scale.count() == 1 { 0 } else { axis_of(call.int("axis", 1), x.rank()).ok()? };
+    let spread = |list: &Value| {
+        let mut to = vec![1; x.rank()];
+        if list.count() != 1 {
+            to[axis] = list.count();
+        }
+        numbers(&list.reshaped(&to)?.expanded(&x.shape())?)
+    };
+    let (Numbers::Ints(ints), Numbers::Floats(scales)) = (numbers(x)?, spread(scale)?) else { return None };
+    let zeros = match call.input(2) {
+        Some(zero) if zero.dtype == x.dtype => spread(zero)?,
+        Some(_) => return None,
+        None => Numbers::Ints(vec![0; ints.len()]),
+    };
+    let Numbers::Ints(zeros) = zeros else { return None };
+    let each = ints.iter().zip(&zeros).zip(&scales).map(|((x, zero), scale)| (x - zero) as f64 * scale).collect();
+    Some(checked(constant(1, &x.shape(), &Numbers::Floats(each))))
+}
+
+/// Powers of integers.
+fn power(call: &Call<'_>) -> Computed {
+    let (shape, wide) = spread(call)?;
+    let [a, b] = wide.as_slice() else { return None };
+    let (Numbers::Ints(left), Numbers::Ints(right)) = (numbers(a)?, numbers(b)?) else { return None };
+    let each = left.iter().zip(&right).map(|(a, b)| a.checked_pow(u32::try_from(*b).ok()?)).collect::<Option<_>>();
+    Some(checked(constant(a.dtype, &shape, &Numbers::Ints(each?))))
+}
+
+fn choose(call: &Call<'_>) -> Computed {
+    let (shape, wide) = spread(call)?;
+    let [condition, yes, no] = wide.as_slice() else { return None };
+    let width = width(yes.dtype)?;
+    let (yes_bytes, no_bytes) = (yes.elements()?, no.elements()?);
+    let pairs = yes_bytes.chunks_exact(width).zip(no_bytes.chunks_exact(width));
+    let data: Vec<u8> = condition
+        .as_ints()?
+        .iter()
+        .zip(pairs)
+        .flat_map(|(c, (y, n))| if *c != 0 { y.to_vec() } else { n.to_vec() })
+        .collect();
+    Some(Ok(Value::constant(yes.dtype, &shape, data.into())))
+}
+
+fn cast(call: &Call<'_>) -> Computed {
+    let x = call.input(0)?;
+    let to = if call.op == "Cast" { call.int("to", 0) as u8 } else { call.input(1)?.dtype };
+    if to == x.dtype {
+        return Some(Ok(x.clone()));
+    }
+    let result = match numbers(x)? {
+        Numbers::Ints(list) if to == 9 => Numbers::Ints(list.iter().map(|v| i64::from(*v != 0)).collect()),
+        // An integer of more than 53 bits would be rounded twice.
+        Numbers::Ints(list) if is_float(to) => {
+            let exact = list.iter().all(|v| v.unsigned_abs() < 1 << 53);
+            Numbers::Floats(list.iter().map(|v| *v as f64).collect::<Vec<_>>()).filter(exact)?
+        }
+        Numbers::Floats(list) if to == 9 => Numbers::Ints(list.iter().map(|v| i64::from(*v != 0.0)).collect()),
+        Numbers::Floats(list) if !is_float(to) => {
+            let fits = list.iter().all(|v| v.is_finite() && v.abs() < 9e15);
+            Numbers::Ints(list.iter().map(|v| v.trunc() as i64).collect()).filter(fits)?
+        }
+        other => other,
+    };
+    Some(Ok(constant(to, &x.shape(), &result)?))
+}
+
+impl Numbers {
+    fn filter(self, holds: bool) -> Option<Numbers> {
+        holds.then_some(self)
+    }
+}
+
+fn filled(call: &Call<'_>) -> Made {
+    let shape = call.known(0)?.ok_or("no shape is given")?;
+    let (dtype, element) = match call.attr("value") {
+        Some(Attr::Tensor(tensor)) => (tensor.dtype, tensor.data.clone()),
+        _ => (1, Bytes::from_static(&[0; 4])),
+    };
+    if shape.iter().any(|d| *d < 0) {
+        return Err(format!("shape {shape:?}"));
+    }
+    if shape.contains(&0) {
+        return Ok(Value::constant(dtype, &shape, Bytes::new()));
+    }
+    let scalar = Value::constant(dtype, &vec![1; shape.len()], element);
+    scalar.expanded(&shape).ok_or_else(|| format!("shape {shape:?}"))
+}
+
+fn ranged(call: &Call<'_>) -> Made {
+    let number = |at| call.known(at).ok().flatten().and_then(|v| v.first().copied());
+    let dtype = call.need(0)?.dtype;
+    let (Some(start), Some(end), Some(step)) = (number(0), number(1), number(2)) else {
+        return Err("the checker knows ranges of integers only".to_owned());
+    };
+    let count = if step == 0 { 0 } else { (end - start + step - step.signum()) / step };
+    if !(1..=1 << 24).contains(&count) {
+        return Err(format!("a range of {count} numbers"));
+    }
+    let list = (0..count).map(|at| start + at * step).collect();
+    constant(dtype, &[count], &Numbers::Ints(list)).ok_or_else(|| "its numbers do not fit their type".to_owned())
+}
+
+/// These indices of an axis of a constant.
+fn picked(x: &Value, axis: usize, indices: &[i64]) -> Made {
+    let shape = x.shape();
+    if indices.iter().any(|i| *i < 0 || *i >= shape[axis]) {
+        return Err(format!("indices beyond axis {axis} of {shape:?}"));
+    }
+    let wrong = || "the checker does not read its elements".to_owned();
+    let (bytes, width) = (x.elements().ok_or_else(wrong)?, width(x.dtype).ok_or_else(wrong)?);
+    let inner = shape[axis + 1..].iter().product::<i64>() as usize * width;
+    let outer: i64 = shape[..axis].iter().product();
+    let mut data = Vec::new();
+    for block in 0..outer as usize {
+        for index in indices {
+            let at = (block * shape[axis] as usize + *index as usize) * inner;
+            data.extend_from_slice(&bytes[at..at + inner]);
+        }
+    }
+    let mut to = shape;
+    to[axis] = indices.len() as i64;
+    Ok(Value::constant(x.dtype, &to, data.into()))
+}
+
+fn gather(call: &Call<'_>) -> Made {
+    let (x, list) = (call.need(0)?, call.need(1)?);
+    let axis = axis_of(call.int("axis", 0), x.rank())?;
+    let extent = x.shape()[axis];
+    let indices = list.as_ints().ok_or("its indices are no integers")?;
+    let indices: Vec<i64> = indices.into_iter().map(|i| if i < 0 { i + extent } else { i }).collect();
+    let y = picked(&x, axis, &indices)?;
+    let mut to = y.shape();
+    to.splice(axis..=axis, list.shape());
+    y.reshaped(&to).ok_or_else(|| "its shapes do not fit".to_owned())
+}
+
+fn slice(call: &Call<'_>) -> Made {
+    let mut x = call.need(0)?;
+    let starts = call.list("starts", 1)?.ok_or("no starts are given")?;
+    let ends = call.list("ends", 2)?.ok_or("no ends are given")?;
+    let axes = call.list("axes", 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
+    let steps = call.known(4)?.unwrap_or_else(|| vec![1; starts.len()]);
+    if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] || steps.contains(&0) {
+        return Err("its lists do not fit each other".to_owned());
+    }
+    for (at, axis) in axes.iter().enumerate() {
+        let axis = axis_of(*axis, x.rank())?;
+        let indices = along::range(starts[at], ends[at], steps[at], x.shape()[axis]);
+        x = picked(&x, axis, &indices)?;
+    }
+    Ok(x)
+}
+
+fn split(call: &Call<'_>) -> Option<Result<Vec<Value>, String>> {
+    let x = call.input(0)?;
+    let axis = axis_of(call.int("axis", 0), x.rank()).ok()?;
+    let parts = call.list("split", 1).ok().flatten()?;
+    let mut start = 0;
+    let part = |count: &i64| {
+        let indices: Vec<i64> = (start..start + count).collect();
+        start += count;
+        picked(x, axis, &indices)
+    };
+    Some(parts.iter().map(part).collect())
+}
+
+fn concat(call: &Call<'_>) -> Made {
+    let values: Vec<&Value> = call.inputs.iter().flatten().collect();
+    let first = values.first().ok_or("it has no operands")?;
+    let axis = axis_of(call.int("axis", 0), first.rank())?;
+    let mut shape = first.shape();
+    let mut parts = Vec::new();
+    shape[axis] = 0;
+    for value in &values {
+        let own = value.shape();
+        let fits = own.len() == shape.len() && (0..own.len()).all(|at| at == axis || own[at] == shape[at]);
+        let width =
+            width(value.dtype).filter(|_| fits && value.dtype == first.dtype).ok_or("its operands do not fit")?;
+        shape[axis] += own[axis];
+        let bytes = value.elements().ok_or("the checker does not read its elements")?;
+        parts.push((bytes, own[axis..].iter().product::<i64>() as usize * width));
+    }
+    let outer: i64 = shape[..axis].iter().product();
+    let mut data = Vec::new();
+    for block in 0..outer as usize {
+        data.extend(parts.iter().flat_map(|(bytes, run)| bytes[block * run..(block + 1) * run].iter().copied()));
+    }
+    Ok(Value::constant(first.dtype, &shape, data.into()))
+}
+
+fn scatter(call: &Call<'_>) -> Computed {
+    if call.text("reduction").is_some_and(|r| r != "none") {
+        return None;
+    }
+    let (x, list, updates) = (call.input(0)?, call.input(1)?, call.input(2)?);
+    let (shape, places) = (x.shape(), list.shape());
+    let depth = usize::try_from(*places.last()?).ok().filter(|d| (1..=shape.len()).contains(d))?;
+    let width = width(x.dtype)?;
+    let run = shape[depth..].iter().product::<i64>() as usize * width;
+    let mut data = x.elements()?.to_vec();
+    let (updates, indices) = (updates.elements()?, list.as_ints()?);
+    if updates.len() != indices.len() / depth * run {
+        return Some(Err("its updates do not fit its indices".to_owned()));
+    }
+    for (update, place) in updates.chunks_exact(run.max(1)).zip(indices.chunks_exact(depth)) {
+        let mut at = 0;
+        for (index, extent) in place.iter().zip(&shape) {
+            let index = if *index < 0 { index + extent } else { *index };
+            if index < 0 || index >= *extent {
+                return Some(Err("an index is beyond its axis".to_owned()));
+            }
+            at = at * *extent as usize + index as usize;
+        }
+        data[at * run..(at + 1) * run].copy_from_slice(update);
+    }
+    Some(Ok(Value::constant(x.dtype, &shape, data.into())))
+}

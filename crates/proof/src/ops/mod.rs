@@ -1,0 +1,191 @@
+//! The checker's own table: what each op does along which axis.
+
+mod along;
+mod each;
+mod fold;
+mod movement;
+mod placed;
+
+use crate::align::broadcast;
+use crate::model::{Attr, Graph};
+use crate::term::{Op, Terms};
+use crate::value::Value;
+use crate::view::View;
+use std::rc::Rc;
+
+pub(crate) use each::choose;
+
+/// One use of an op, with the values of its operands.
+pub(crate) struct Call<'c> {
+    pub(crate) op: &'c str,
+    pub(crate) domain: &'c str,
+    pub(crate) opset: i64,
+    pub(crate) attrs: &'c [(String, Attr)],
+    pub(crate) inputs: &'c [Option<Value>],
+    /// Which results have a name.
+    pub(crate) results: Vec<bool>,
+    pub(crate) terms: &'c mut Terms,
+}
+
+type Made = Result<Value, String>;
+type Results = Result<Vec<Option<Value>>, String>;
+
+/// What the results of an op are.
+pub(crate) fn run(call: &mut Call<'_>) -> Results {
+    if call.domain.is_empty() {
+        if let Some(made) = fold::run(call) {
+            return made.map(|values| values.into_iter().map(Some).collect());
+        }
+        for family in [movement::run, each::run, along::run] {
+            if let Some(made) = family(call) {
+                return made;
+            }
+        }
+    }
+    if let Some(made) = along::run_quantized(call) {
+        return made;
+    }
+    match placed::run(call) {
+        Some(made) => made,
+        None => Err(format!("the checker does not know {}", call.name())),
+    }
+}
+
+impl Call<'_> {
+    /// Name of the op with its domain.
+    pub(crate) fn name(&self) -> String {
+        if self.domain.is_empty() { self.op.to_owned() } else { format!("{}.{}", self.domain, self.op) }
+    }
+
+    pub(crate) fn bodies(&self) -> Option<Vec<(String, Rc<Graph>)>> {
+        let body = |(name, attr): &(String, Attr)| match attr {
+            Attr::Graph(graph) => Some((name.clone(), Rc::clone(graph))),
+            _ => None,
+        };
+        let bodies: Vec<_> = self.attrs.iter().filter_map(body).collect();
+        (!bodies.is_empty()).then_some(bodies)
+    }
+
+    pub(crate) fn attr(&self, name: &str) -> Option<&Attr> {
+        self.attrs.iter().find(|(n, _)| n == name).map(|(_, attr)| attr)
+    }
+
+    pub(crate) fn int(&self, name: &str, default: i64) -> i64 {
+        match self.attr(name) {
+            Some(Attr::Int(value)) => *value,
+            _ => default,
+        }
+    }
+
+    pub(crate) fn ints(&self, name: &str) -> Option<Vec<i64>> {
+        match self.attr(name) {
+            Some(Attr::Ints(values)) => Some(values.clone()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        match self.attr(name) {
+            Some(Attr::Text(text)) => Some(String::from_utf8_lossy(text).into_owned()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn input(&self, at: usize) -> Option<&Value> {
+        self.inputs.get(at).and_then(Option::as_ref)
+    }
+
+    pub(crate) fn need(&self, at: usize) -> Result<Value, String> {
+        self.input(at).cloned().ok_or_else(|| format!("operand {at} is absent"))
+    }
+
+    /// An operand as known integers.
+    pub(crate) fn known(&self, at: usize) -> Result<Option<Vec<i64>>, String> {
+        let unknown = || format!("operand {at} is not known before the model runs");
+        self.input(at).map(|value| value.as_ints().ok_or_else(unknown)).transpose()
+    }
+
+    /// Integers of an attribute in older opsets, of an operand in newer ones.
+    pub(crate) fn list(&self, name: &str, at: usize) -> Result<Option<Vec<i64>>, String> {
+        match self.ints(name) {
+            Some(list) => Ok(Some(list)),
+            None => self.known(at),
+        }
+    }
+
+    /// The only result that may have a name.
+    pub(crate) fn single(&self) -> Result<(), String> {
+        let more = self.results.iter().skip(1).any(|named| *named);
+        if more { Err("the checker knows only its first result".to_owned()) } else { Ok(()) }
+    }
+
+    /// All attributes but these, in an order of their own, as bytes.
+    pub(crate) fn encoded(&self, without: &[&str]) -> Result<Vec<u8>, String> {
+        let mut kept: Vec<&(String, Attr)> =
+            self.attrs.iter().filter(|(name, _)| !without.contains(&name.as_str())).collect();
+        kept.sort_by(|a, b| a.0.cmp(&b.0));
+        if let Some((name, _)) = kept.iter().find(|(_, attr)| matches!(attr, Attr::Unread | Attr::Graph(_))) {
+            return Err(format!("the checker does not read attribute `{name}`"));
+        }
+        Ok(kept.iter().flat_map(|(name, attr)| format!("{name}={attr:?};").into_bytes()).collect())
+    }
+
+    /// An op that treats all indices of its broadcast operands alike.
+    pub(crate) fn pointwise(&mut self, attrs: &[u8], operands: &[&Value], dtype: u8) -> Made {
+        let name = self.name();
+        let op = Op { name: &name, attrs, dtype };
+        pointwise(self.terms, &op, operands)
+    }
+}
+
+/// An op that treats all indices of its broadcast operands alike.
+pub(crate) fn pointwise(terms: &mut Terms, op: &Op<'_>, operands: &[&Value]) -> Made {
+    together(terms, op, operands, &[], false)
+}
+
+/// The same, but for axes whose indices it takes as a set.
+pub(crate) fn together(terms: &mut Terms, op: &Op<'_>, operands: &[&Value], axes: &[usize], dropped: bool) -> Made {
+    let (shape, padded) = broadcast(operands).ok_or_else(|| shapes(operands, "do not broadcast"))?;
+    over(terms, op, &shape, &padded, axes, dropped)
+}
+
+fn over(
+    terms: &mut Terms,
+    op: &Op<'_>,
+    shape: &[i64],
+    operands: &[(&Value, View)],
+    axes: &[usize],
+    dropped: bool,
+) -> Made {
+    let split = || shapes(&operands.iter().map(|(v, _)| *v).collect::<Vec<_>>(), "have axes that do not split alike");
+    terms.each(op, shape, operands, axes, dropped).ok_or_else(split)
+}
+
+fn shapes(operands: &[&Value], what: &str) -> String {
+    let shapes: Vec<String> = operands.iter().map(|v| format!("{:?}", v.shape())).collect();
+    format!("operands of {} {what}", shapes.join(", "))
+}
+
+/// An axis, counted from the end if it is negative.
+pub(crate) fn axis_of(axis: i64, rank: usize) -> Result<usize, String> {
+    let axis = if axis < 0 { axis + rank as i64 } else { axis };
+    usize::try_from(axis).ok().filter(|a| *a < rank).ok_or_else(|| format!("axis {axis} of rank {rank}"))
+}
+
+/// Axes, each once.
+pub(crate) fn axes_of(axes: &[i64], rank: usize) -> Result<Vec<usize>, String> {
+    let mut found = Vec::new();
+    for axis in axes {
+        let axis = axis_of(*axis, rank)?;
+        if found.contains(&axis) {
+            return Err(format!("axis {axis} is named twice"));
+        }
+        found.push(axis);
+    }
+    Ok(found)
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it ends chains of results")]
+fn one(value: Value) -> Results {
+    Ok(vec![Some(value)])
+}

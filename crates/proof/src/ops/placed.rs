@@ -1,0 +1,235 @@
+//! Ops that find their axes by position: operands are taken in the order of axes in which the op reads them.
+
+use super::{Call, Results, axis_of};
+use crate::align::term_of;
+use crate::flat::under;
+use crate::term::Op;
+use crate::value::Value;
+use std::rc::Rc;
+
+/// Shape and element type of a result.
+type Typed = (Vec<i64>, u8);
+
+pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
+    let typed: Result<Vec<Typed>, String> = match call.name().as_str() {
+        "Conv" => return Some(padded(call)),
+        "ConvInteger" => conv(call, 0, 1, 6),
+        "QLinearConv" => call.need(7).and_then(|zero| conv(call, 0, 3, zero.dtype)),
+        "ConvTranspose" => transposed(call),
+        "MaxPool" | "AveragePool" | "LpPool" => call.single().and_then(|()| pool(call)),
+        "MatMulInteger" => call.need(1).and_then(|b| product(call, &b, 6)),
+        "QLinearMatMul" => call.need(3).and_then(|b| call.need(7).and_then(|zero| product(call, &b, zero.dtype))),
+        "Gather" => gather(call),
+        "GatherElements" => call.need(1).and_then(|list| like(call, &list)),
+        "ScatterND" | "ScatterElements" | "Trilu" => call.need(0).and_then(|x| like(call, &x)),
+        "GridSample" => grid(call),
+        "com.microsoft.QLinearGlobalAveragePool" => global(call),
+        _ => return None,
+    };
+    Some(typed.and_then(|results| placed(call, &results)))
+}
+
+fn placed(call: &mut Call<'_>, results: &[Typed]) -> Results {
+    // Only these ops were bound to a signature without overloads.
+    let attrs = call.encoded(&[])?;
+    let name = call.name();
+    let op = Op { name: &name, attrs: &attrs, dtype: 0 };
+    let operands: Vec<Option<&Value>> = call.inputs.iter().map(Option::as_ref).collect();
+    let made = call.terms.placed(&op, &operands, results).ok_or("its result is empty")?;
+    Ok(made.into_iter().map(Some).collect())
+}
+
+/// A convolution, with the zeros that a Pad puts around its operand among its own.
+fn padded(call: &mut Call<'_>) -> Results {
+    let typed = conv(call, 0, 1, 0)?;
+    let (mut x, w) = (call.need(0)?, call.need(1)?);
+    let rank = w.rank().saturating_sub(2);
+    let auto = call.text("auto_pad").is_some_and(|auto| auto != "NOTSET");
+    let mut pads = call.ints("pads").unwrap_or_else(|| vec![0; 2 * rank]);
+    if auto {
+        return placed(call, &typed);
+    }
+    if let Some((inner, more)) = zeros_around(call, &x).filter(|_| pads.iter().all(|p| *p >= 0)) {
+        x = inner;
+        pads.iter_mut().zip(more).for_each(|(pad, more)| *pad += more);
+    }
+    let mut attrs = call.encoded(&["pads", "auto_pad", "kernel_shape"])?;
+    attrs.extend(format!("pads={pads:?}").into_bytes());
+    let op = Op { name: "Conv", attrs: &attrs, dtype: 0 };
+    let operands = [Some(&x), Some(&w), call.inputs.get(2).and_then(Option::as_ref)];
+    let made = call.terms.placed(&op, &operands, &typed).ok_or("its result is empty")?;
+    Ok(made.into_iter().map(Some).collect())
+}
+
+/// What a Pad of zeros along spatial axes pads, and by how much: starts of all axes, then ends.
+fn zeros_around(call: &Call<'_>, x: &Value) -> Option<(Value, Vec<i64>)> {
+    let term = Rc::clone(call.terms.get(term_of(x)?));
+    if term.op != "Pad" || term.attrs != b"constant" {
+        return None;
+    }
+    let inner = under(&term, x)?;
+    let first = (term.base.len() - term.along.len()) as u32;
+    let spatial = x.rank().checked_sub(2)?;
+    let mut more = vec![0; 2 * spatial];
+    for (at, (_, told)) in term.along.iter().enumerate() {
+        let axis = x.view.iter().position(|digits| digits.iter().any(|d| d.axis == first + at as u32))?;
+        let [before, after] = *told.as_slice() else { return None };
+        let whole = x.view[axis].len() == 1 && before >= 0 && after >= 0;
+        let place = axis.checked_sub(2).filter(|_| whole)?;
+        (more[place], more[place + spatial]) = (before, after);
+    }
+    Some((inner, more))
+}
+
+fn like(call: &Call<'_>, shaped: &Value) -> Result<Vec<Typed>, String> {
+    Ok(vec![(shaped.shape(), call.need(0)?.dtype)])
+}
+
+/// What a window says of one spatial axis.
+struct Window {
+    kernel: i64,
+    stride: i64,
+    dilation: i64,
+    pads: i64,
+}
+
+impl Window {
+    /// How far the kernel reaches.
+    fn reach(&self) -> i64 {
+        (self.kernel - 1) * self.dilation + 1
+    }
+}
+
+fn windows(call: &Call<'_>, kernel: &[i64]) -> Result<Vec<Window>, String> {
+    let rank = kernel.len();
+    let list = |name, default: i64| call.ints(name).unwrap_or_else(|| vec![default; rank]);
+    let (strides, dilations) = (list("strides", 1), list("dilations", 1));
+    let pads = call.ints("pads").unwrap_or_else(|| vec![0; 2 * rank]);
+    if strides.len() != rank || dilations.len() != rank || pads.len() != 2 * rank {
+        return Err("its window does not fit its operand".to_owned());
+    }
+    if kernel.iter().chain(&strides).chain(&dilations).any(|n| *n < 1) {
+        return Err("its window is empty".to_owned());
+    }
+    let window = |at: usize| Window {
+        kernel: kernel[at],
+        stride: strides[at],
+        dilation: dilations[at],
+        pads: pads[at] + pads[at + rank],
+    };
+    Ok((0..rank).map(window).collect())
+}
+
+/// Extents after windows have gone over the spatial axes.
+fn slid(call: &Call<'_>, spatial: &[i64], windows: &[Window]) -> Result<Vec<i64>, String> {
+    let auto = call.text("auto_pad").unwrap_or_else(|| "NOTSET".to_owned());
+    let ceil = call.int("ceil_mode", 0) != 0;
+    let one = |(&extent, w): (&i64, &Window)| match auto.as_str() {
+        "SAME_UPPER" | "SAME_LOWER" => Ok((extent + w.stride - 1) / w.stride),
+        "VALID" => Ok((extent - w.reach()) / w.stride + 1),
+        "NOTSET" | "" => {
+            let room = extent + w.pads - w.reach();
+            let steps = if ceil { (room + w.stride - 1).div_euclid(w.stride) } else { room.div_euclid(w.stride) };
+            if ceil { Err(ceiled(extent, w, steps + 1)) } else { Ok(steps + 1) }
+        }
+        other => Err(Err(format!("the checker does not know auto_pad {other}"))),
+    };
+    spatial.iter().zip(windows).map(|pair| one(pair).or_else(|other| other)).collect()
+}
+
+/// The number of windows that are rounded up. Whether a last window that starts in the padding counts is a matter of versions.
+fn ceiled(extent: i64, window: &Window, count: i64) -> Result<i64, String> {
+    let last = (count - 1) * window.stride;
+    if last >= extent + window.pads {
+        return Err("its last window starts behind its operand, where versions differ".to_owned());
+    }
+    Ok(count)
+}
+
+fn conv(call: &Call<'_>, x: usize, w: usize, dtype: u8) -> Result<Vec<Typed>, String> {
+    let (x, w) = (call.need(x)?, call.need(w)?);
+    let (shape, weights) = (x.shape(), w.shape());
+    if shape.len() < 3 || weights.len() != shape.len() || weights[1] * call.int("group", 1) != shape[1] {
+        return Err(format!("operands of {shape:?} and {weights:?} do not fit"));
+    }
+    if call.ints("kernel_shape").is_some_and(|kernel| kernel != weights[2..]) {
+        return Err(format!("its window is not that of its weights {weights:?}"));
+    }
+    let windows = windows(call, &weights[2..])?;
+    let mut out = vec![shape[0], weights[0]];
+    out.extend(slid(call, &shape[2..], &windows)?);
+    Ok(vec![(out, if dtype == 0 { x.dtype } else { dtype })])
+}
+
+fn transposed(call: &Call<'_>) -> Result<Vec<Typed>, String> {
+    let (x, w) = (call.need(0)?, call.need(1)?);
+    let (shape, weights) = (x.shape(), w.shape());
+    let auto = call.text("auto_pad").unwrap_or_else(|| "NOTSET".to_owned());
+    if call.ints("output_shape").is_some() || auto != "NOTSET" {
+        return Err("the checker does not know its padding".to_owned());
+    }
+    if shape.len() < 3 || weights.len() != shape.len() || weights[0] != shape[1] {
+        return Err(format!("operands of {shape:?} and {weights:?} do not fit"));
+    }
+    let more = call.ints("output_padding").unwrap_or_else(|| vec![0; shape.len() - 2]);
+    let mut out = vec![shape[0], weights[1] * call.int("group", 1)];
+    for (at, window) in windows(call, &weights[2..])?.iter().enumerate() {
+        let more = more.get(at).ok_or("its window does not fit its operand")?;
+        out.push(window.stride * (shape[at + 2] - 1) + more + window.reach() - window.pads);
+    }
+    Ok(vec![(out, x.dtype)])
+}
+
+fn pool(call: &Call<'_>) -> Result<Vec<Typed>, String> {
+    let x = call.need(0)?;
+    let shape = x.shape();
+    let kernel = call.ints("kernel_shape").ok_or("it has no window")?;
+    if shape.len() != kernel.len() + 2 {
+        return Err("its window does not fit its operand".to_owned());
+    }
+    let mut out = shape[..2].to_vec();
+    out.extend(slid(call, &shape[2..], &windows(call, &kernel)?)?);
+    Ok(vec![(out, x.dtype)])
+}
+
+fn product(call: &Call<'_>, b: &Value, dtype: u8) -> Result<Vec<Typed>, String> {
+    let (left, right) = (call.need(0)?.shape(), b.shape());
+    let ([batch @ .., m, k], [more @ .., inner, n]) = (left.as_slice(), right.as_slice()) else {
+        return Err("an operand is no matrix".to_owned());
+    };
+    if k != inner || !(more.is_empty() || more == batch) {
+        return Err(format!("operands of {left:?} and {right:?} do not fit"));
+    }
+    let mut out = batch.to_vec();
+    out.extend([*m, *n]);
+    Ok(vec![(out, dtype)])
+}
+
+fn gather(call: &Call<'_>) -> Result<Vec<Typed>, String> {
+    let (x, list) = (call.need(0)?, call.need(1)?);
+    let axis = axis_of(call.int("axis", 0), x.rank())?;
+    let mut out = x.shape();
+    out.splice(axis..=axis, list.shape());
+    Ok(vec![(out, x.dtype)])
+}
+
+fn grid(call: &Call<'_>) -> Result<Vec<Typed>, String> {
+    let (x, grid) = (call.need(0)?, call.need(1)?);
+    let (shape, places) = (x.shape(), grid.shape());
+    if shape.len() < 3 || places.len() != shape.len() {
+        return Err("its operands do not fit".to_owned());
+    }
+    let mut out = shape[..2].to_vec();
+    out.extend(&places[1..places.len() - 1]);
+    Ok(vec![(out, x.dtype)])
+}
+
+fn global(call: &Call<'_>) -> Result<Vec<Typed>, String> {
+    let x = call.need(0)?;
+    let mut out = x.shape();
+    let last = call.int("channels_last", 0) != 0;
+    let rank = out.len();
+    let spatial = if last { 1..rank.saturating_sub(1) } else { 2..rank };
+    out.get_mut(spatial).ok_or("its rank is below 2")?.fill(1);
+    Ok(vec![(out, x.dtype)])
+}

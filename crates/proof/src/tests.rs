@@ -1,0 +1,248 @@
+//! Pairs of small graphs: what has to be proved, and beside each the near miss that has to be refused.
+
+use crate::certificate::{Claim, Proof};
+use crate::check::{Verdict, verdict};
+use crate::model::{Attr, DeclaredDim, Graph, Input, Model, Node, Tensor};
+use std::rc::Rc;
+
+/// Result, op, operands, attributes.
+type Line<'l> = (&'l str, &'l str, &'l [&'l str], Vec<(&'l str, Attr)>);
+
+/// A graph in lines `result = Op(operand, ..) {attribute=..}`, with inputs `x` [2,6,4,5] and `z` [2,4,5,6], and constants.
+fn model(lines: &[Line<'_>], constants: &[(&str, &[i64], Vec<f32>)]) -> Model {
+    let mut graph = Graph::default();
+    for (name, dims) in [("x", [2, 6, 4, 5]), ("z", [2, 4, 5, 6])] {
+        let dims = Some(dims.map(DeclaredDim::Known).to_vec());
+        graph.inputs.push(Input { name: name.to_owned(), dtype: 1, dims });
+    }
+    for (name, dims, values) in constants {
+        let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        graph.initializers.push(((*name).to_owned(), Tensor { dims: dims.to_vec(), dtype: 1, data: data.into() }));
+    }
+    for (result, op, operands, attrs) in lines {
+        let attrs = attrs.iter().map(|(name, attr)| ((*name).to_owned(), attr.clone())).collect();
+        let inputs = operands.iter().map(|o| (*o).to_owned()).collect();
+        graph.nodes.push(Node {
+            op: (*op).to_owned(),
+            inputs,
+            outputs: vec![(*result).to_owned()],
+            attrs,
+            ..Node::default()
+        });
+    }
+    graph.outputs = vec!["y".to_owned()];
+    Model { graph: Rc::new(graph), opsets: [(String::new(), 17)].into(), functions: Vec::new() }
+}
+
+fn perm(order: &[i64]) -> Vec<(&'static str, Attr)> {
+    vec![("perm", Attr::Ints(order.to_vec()))]
+}
+
+fn axis(axis: i64) -> Vec<(&'static str, Attr)> {
+    vec![("axis", Attr::Int(axis))]
+}
+
+fn holds(a: &Model, b: &Model) -> bool {
+    verdict(a, b, &Proof::default()).holds()
+}
+
+const TO_LAST: &[i64] = &[0, 2, 3, 1];
+const TO_FIRST: &[i64] = &[0, 3, 1, 2];
+
+#[test]
+fn a_transpose_passes_a_pointwise_op() {
+    let a = model(&[("t", "Transpose", &["x"], perm(TO_LAST)), ("y", "Relu", &["t"], vec![])], &[]);
+    let b = model(&[("r", "Relu", &["x"], vec![]), ("y", "Transpose", &["r"], perm(TO_LAST))], &[]);
+    let miss = model(&[("r", "Relu", &["x"], vec![]), ("y", "Transpose", &["r"], perm(&[0, 3, 2, 1]))], &[]);
+    assert!(holds(&a, &b));
+    assert!(!holds(&a, &miss));
+}
+
+#[test]
+fn an_axis_moves_with_its_operand() {
+    let a = model(&[("s", "Softmax", &["x"], axis(1)), ("y", "Transpose", &["s"], perm(TO_LAST))], &[]);
+    let moved = |to| model(&[("t", "Transpose", &["x"], perm(TO_LAST)), ("y", "Softmax", &["t"], axis(to))], &[]);
+    assert!(holds(&a, &moved(3)));
+    assert!(holds(&a, &moved(-1)));
+    assert!(!holds(&a, &moved(1)));
+    assert!(!holds(&a, &moved(2)));
+}
+
+#[test]
+fn operands_of_a_difference_stay_where_they_are() {
+    let sub = |l, r| model(&[("t", "Transpose", &["z"], perm(TO_FIRST)), ("y", "Sub", &[l, r], vec![])], &[]);
+    let add = |l, r| model(&[("t", "Transpose", &["z"], perm(TO_FIRST)), ("y", "Add", &[l, r], vec![])], &[]);
+    assert!(!holds(&sub("x", "t"), &sub("t", "x")));
+    assert!(holds(&add("x", "t"), &add("t", "x")));
+}
+
+#[test]
+fn constants_are_compared_element_by_element() {
+    let bias: Vec<f32> = (0..6).map(|n| n as f32).collect();
+    let first = model(&[("y", "Add", &["x", "c"], vec![])], &[("c", &[1, 6, 1, 1], bias.clone())]);
+    let last = |values: Vec<f32>| {
+        let lines: &[Line<'_>] = &[
+            ("t", "Transpose", &["x"], perm(TO_LAST)),
+            ("s", "Add", &["t", "c"], vec![]),
+            ("y", "Transpose", &["s"], perm(TO_FIRST)),
+        ];
+        model(lines, &[("c", &[6], values)])
+    };
+    assert!(holds(&first, &last(bias.clone())));
+    for at in 0..6 {
+        let mut other = bias.clone();
+        other[at] += 1.0;
+        assert!(!holds(&first, &last(other)), "element {at}");
+    }
+    let mut turned = bias;
+    turned.reverse();
+    assert!(!holds(&first, &last(turned)));
+}
+
+#[test]
+fn the_weights_of_a_product_may_be_turned_with_it() {
+    let weights: Vec<f32> = (0..36).map(|n| (n * n) as f32).collect();
+    let turned: Vec<f32> = (0..36).map(|n| weights[n % 6 * 6 + n / 6]).collect();
+    let lines: &[Line<'_>] = &[("t", "Transpose", &["x"], perm(TO_LAST)), ("y", "MatMul", &["t", "w"], vec![])];
+    let a = model(lines, &[("w", &[6, 6], weights.clone())]);
+    let other = |values| {
+        let lines: &[Line<'_>] = &[
+            ("f", "Reshape", &["x", "s"], vec![]),
+            ("m", "MatMul", &["w", "f"], vec![]),
+            ("u", "Transpose", &["m"], perm(&[0, 2, 1])),
+            ("y", "Reshape", &["u", "r"], vec![]),
+        ];
+        let mut b = model(lines, &[("w", &[6, 6], values)]);
+        let graph = Rc::make_mut(&mut b.graph);
+        for (name, shape) in [("s", vec![2i64, 6, 20]), ("r", vec![2, 4, 5, 6])] {
+            let data: Vec<u8> = shape.iter().flat_map(|v| v.to_le_bytes()).collect();
+            let dims = vec![shape.len() as i64];
+            graph.initializers.push((name.to_owned(), Tensor { dims, dtype: 7, data: data.into() }));
+        }
+        b
+    };
+    assert!(holds(&a, &other(turned)));
+    assert!(!holds(&a, &other(weights)));
+}
+
+#[test]
+fn claims_are_held_to_what_is_computed() {
+    let a = model(&[("t", "Transpose", &["x"], perm(TO_LAST)), ("y", "Relu", &["t"], vec![])], &[]);
+    let b = model(&[("t", "Relu", &["x"], vec![]), ("y", "Transpose", &["t"], perm(TO_LAST))], &[]);
+    let says = |is: &str, order: &[u32]| {
+        let lies = Some(order.iter().map(|&axis| vec![(axis, -1, 1)]).collect());
+        Proof { version: 1, values: vec![Claim { value: "t".into(), is: Some(is.into()), lies }], ..Proof::default() }
+    };
+    assert_eq!(verdict(&a, &b, &says("y", &[0, 3, 1, 2])), Verdict::Proved { links: 1 });
+    for proof in
+        [says("t", &[0, 3, 1, 2]), says("y", &[0, 1, 2, 3]), says("y", &[0, 3, 2, 1]), says("q", &[0, 3, 1, 2])]
+    {
+        assert!(!verdict(&a, &b, &proof).holds(), "{proof:?}");
+    }
+    let mut strange = says("y", &[0, 3, 1, 2]);
+    strange.values[0].value = "nobody".into();
+    assert!(!verdict(&a, &b, &strange).holds());
+}
+
+fn weights() -> Vec<f32> {
+    (0..24).map(|n| n as f32 * 0.37 - 3.1).collect()
+}
+
+fn conv(pads: [i64; 4]) -> Vec<(&'static str, Attr)> {
+    vec![("pads", Attr::Ints(pads.to_vec()))]
+}
+
+#[test]
+fn a_scale_and_a_shift_may_be_in_the_weights() {
+    let (scale, shift) = ([1.5f32, -0.3, 2.7, 0.9], [0.2f32, 0.4, -1.0, 3.0]);
+    let lines: &[Line<'_>] = &[
+        ("c", "Conv", &["x", "w"], conv([0; 4])),
+        ("m", "Mul", &["c", "s"], vec![]),
+        ("y", "Add", &["m", "t"], vec![]),
+    ];
+    let a = model(
+        lines,
+        &[("w", &[4, 6, 1, 1], weights()), ("s", &[1, 4, 1, 1], scale.to_vec()), ("t", &[4, 1, 1], shift.to_vec())],
+    );
+    let other = |weights: Vec<f32>, bias: Vec<f32>| {
+        let lines: &[Line<'_>] = &[("y", "Conv", &["x", "w", "b"], conv([0; 4]))];
+        model(lines, &[("w", &[4, 6, 1, 1], weights), ("b", &[4], bias)])
+    };
+    let folded: Vec<f32> = weights().iter().enumerate().map(|(n, w)| w * scale[n / 6]).collect();
+    let right = verdict(&a, &other(folded.clone(), shift.to_vec()), &Proof::default());
+    assert!(matches!(right, Verdict::WithLemmas { .. }), "{right}");
+    for at in 0..24 {
+        let mut wrong = folded.clone();
+        wrong[at] *= 1.0 + 1e-5;
+        assert!(!holds(&a, &other(wrong, shift.to_vec())), "weight {at}");
+    }
+    for at in 0..4 {
+        let mut wrong = shift.to_vec();
+        wrong[at] += 1e-5;
+        assert!(!holds(&a, &other(folded.clone(), wrong)), "shift {at}");
+    }
+    assert!(!holds(&a, &other(weights(), shift.to_vec())));
+}
+
+#[test]
+fn zeros_around_an_image_may_be_padding_of_the_convolution() {
+    let padded = |pads: [i64; 8], mode: &str, own| {
+        let told = vec![("mode", Attr::Text(mode.as_bytes().to_vec()))];
+        let lines: &[Line<'_>] = &[("p", "Pad", &["x", "n"], told), ("y", "Conv", &["p", "w"], conv(own))];
+        let mut a = model(lines, &[("w", &[4, 6, 1, 1], weights())]);
+        let data: Vec<u8> = pads.iter().flat_map(|n| n.to_le_bytes()).collect();
+        Rc::make_mut(&mut a.graph)
+            .initializers
+            .push(("n".into(), Tensor { dims: vec![8], dtype: 7, data: data.into() }));
+        a
+    };
+    let plain = |own| model(&[("y", "Conv", &["x", "w"], conv(own))], &[("w", &[4, 6, 1, 1], weights())]);
+    let pads = [0, 0, 1, 2, 0, 0, 3, 4];
+    assert!(holds(&padded(pads, "constant", [0; 4]), &plain([1, 2, 3, 4])));
+    assert!(holds(&padded(pads, "constant", [1, 1, 0, 0]), &plain([2, 3, 3, 4])));
+    assert!(!holds(&padded(pads, "constant", [0; 4]), &plain([2, 1, 3, 4])));
+    assert!(!holds(&padded(pads, "edge", [0; 4]), &plain([1, 2, 3, 4])));
+}
+
+#[test]
+fn a_window_that_is_not_that_of_the_weights_is_refused() {
+    let a = |kernel: [i64; 2]| {
+        let lines: &[Line<'_>] = &[("y", "Conv", &["x", "w"], vec![("kernel_shape", Attr::Ints(kernel.to_vec()))])];
+        model(lines, &[("w", &[4, 6, 1, 1], weights())])
+    };
+    assert!(holds(&a([1, 1]), &a([1, 1])));
+    assert!(!holds(&a([1, 1]), &a([2, 1])));
+}
+
+#[test]
+fn what_is_not_known_is_refused() {
+    let a = model(&[("y", "Strange", &["x"], vec![])], &[]);
+    let Verdict::Refused { at, why } = verdict(&a, &a, &Proof::default()) else { panic!("it is not known") };
+    assert_eq!((at.as_str(), why.as_str()), ("Strange `y` of the input", "the checker does not know Strange"));
+}
+
+#[test]
+fn other_inputs_or_outputs_are_refused() {
+    let a = model(&[("y", "Relu", &["x"], vec![])], &[]);
+    let mut b = a.clone();
+    Rc::make_mut(&mut b.graph).inputs[0].dims = Some([2, 6, 5, 4].map(DeclaredDim::Known).to_vec());
+    assert!(!holds(&a, &b));
+    let mut c = a.clone();
+    Rc::make_mut(&mut c.graph).outputs = vec!["x".to_owned()];
+    assert!(!holds(&a, &c));
+    let mut d = a.clone();
+    Rc::make_mut(&mut d.graph).inputs.reverse();
+    assert!(!holds(&a, &d));
+}
+
+#[test]
+fn extents_that_cannot_be_counted_are_refused() {
+    let mut huge = model(&[("y", "Relu", &["x"], vec![])], &[]);
+    let graph = Rc::get_mut(&mut huge.graph).expect("nobody else has it");
+    graph.inputs[0].dims = Some(vec![DeclaredDim::Known(i64::MAX), DeclaredDim::Known(3)]);
+    assert!(!holds(&huge, &huge));
+    let sizes = |dims: Vec<i64>| ("shape", Attr::Ints(dims));
+    let views = |dims| model(&[("y", "Reshape", &["x"], vec![sizes(dims)])], &[]);
+    assert!(!holds(&views(vec![-1, i64::MAX, 16]), &views(vec![-1, i64::MAX, 16])));
+    assert!(holds(&views(vec![-1, 6]), &views(vec![40, 6])));
+}

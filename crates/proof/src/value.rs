@@ -1,0 +1,182 @@
+//! Values: a constant or a term, seen through an index map.
+
+use crate::model::{Tensor, width};
+use crate::view::{self, Digit, View};
+use bytes::Bytes;
+
+/// What a value is made of.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// Elements of a buffer. Digits count elements from the first one at `offset`.
+    Constant { data: Bytes, offset: i64 },
+    /// What an op computes, by the number of its term.
+    Term(u32),
+}
+
+/// A value of either graph: its element type as ONNX numbers it, and for each axis what it reads.
+#[derive(Clone, Debug)]
+pub(crate) struct Value {
+    pub(crate) source: Source,
+    pub(crate) view: View,
+    pub(crate) dtype: u8,
+}
+
+impl Value {
+    /// A constant in row-major order.
+    pub(crate) fn constant(dtype: u8, shape: &[i64], data: Bytes) -> Value {
+        Value { source: Source::Constant { data, offset: 0 }, view: view::row_major(shape), dtype }
+    }
+
+    pub(crate) fn of_tensor(tensor: &Tensor) -> Value {
+        Value::constant(tensor.dtype, &tensor.dims, tensor.data.clone())
+    }
+
+    pub(crate) fn ints(shape: &[i64], values: &[i64]) -> Value {
+        let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        Value::constant(7, shape, data.into())
+    }
+
+    pub(crate) fn shape(&self) -> Vec<i64> {
+        view::shape(&self.view)
+    }
+
+    pub(crate) fn rank(&self) -> usize {
+        self.view.len()
+    }
+
+    pub(crate) fn is_constant(&self) -> bool {
+        matches!(self.source, Source::Constant { .. })
+    }
+
+    pub(crate) fn count(&self) -> i64 {
+        self.shape().iter().product()
+    }
+
+    /// Refuses a value of so many elements that they can't be counted.
+    pub(crate) fn counted(self) -> Result<Value, String> {
+        let shape = self.shape();
+        count_of(&shape).map(|_| self)
+    }
+
+    /// The elements of a constant in row-major order, as bytes.
+    pub(crate) fn elements(&self) -> Option<Bytes> {
+        let Source::Constant { data, offset } = &self.source else { return None };
+        let dims: Vec<(i64, i64)> =
+            view::normal(self.view.iter().flatten().copied()).iter().map(|d| (d.extent, d.stride)).collect();
+        gathered(data, *offset, &dims, width(self.dtype)?)
+    }
+
+    /// The value with its axes in another order.
+    pub(crate) fn permuted(&self, order: &[usize]) -> Option<Value> {
+        Some(Value { view: view::permute(&self.view, order)?, ..self.clone() })
+    }
+
+    /// The value with other extents; a constant whose elements are in the way is copied.
+    pub(crate) fn reshaped(&self, to: &[i64]) -> Option<Value> {
+        if to.iter().any(|d| *d < 0) || to.iter().product::<i64>() != self.count() {
+            return None;
+        }
+        if self.count() == 0 {
+            return self.is_constant().then(|| Value::constant(self.dtype, to, Bytes::new()));
+        }
+        match view::reshape(&self.view, to) {
+            Some(view) => Some(Value { view, ..self.clone() }),
+            None => Some(Value::constant(self.dtype, to, self.elements()?)),
+        }
+    }
+
+    /// The value repeated along axes of extent 1, and in front, to another shape.
+    pub(crate) fn expanded(&self, to: &[i64]) -> Option<Value> {
+        let missing = to.len().checked_sub(self.rank())?;
+        let mut view: View = vec![Vec::new(); missing];
+        view.extend(self.view.iter().cloned());
+        for (axis, &extent) in view.iter_mut().zip(to) {
+            match view::extent(axis) {
+                have if have == extent => {}
+                1 => *axis = view::normal([Digit::repeat(extent)]),
+                _ => return None,
+            }
+        }
+        Some(Value { view, ..self.clone() })
+    }
+
+    /// Constant integers, booleans as 0 and 1.
+    pub(crate) fn as_ints(&self) -> Option<Vec<i64>> {
+        let bytes = self.elements()?;
+        let ints = match self.dtype {
+            7 => bytes.chunks_exact(8).map(|b| i64::from_le_bytes(b.try_into().unwrap_or_default())).collect(),
+            6 => {
+                bytes.chunks_exact(4).map(|b| i64::from(i32::from_le_bytes(b.try_into().unwrap_or_default()))).collect()
+            }
+            2 | 9 => bytes.iter().map(|b| i64::from(*b)).collect(),
+            3 => bytes.iter().map(|b| i64::from(*b as i8)).collect(),
+            _ => return None,
+        };
+        Some(ints)
+    }
+
+    /// Whether every element of a constant has the same bytes, so that its shape says nothing.
+    pub(crate) fn splat(&self) -> Option<Value> {
+        let Source::Constant { data, offset } = &self.source else { return None };
+        let width = width(self.dtype)?;
+        if self.count() == 0 {
+            return None;
+        }
+        let at = usize::try_from(*offset).ok()? * width;
+        let first = data.get(at..at + width)?;
+        let whole = data.chunks_exact(width).all(|element| element == first);
+        let same =
+            whole || (self.count() < 4096 && self.elements()?.chunks_exact(width).all(|element| element == first));
+        let view = vec![Vec::new(); self.rank()];
+        same.then(|| Value {
+            source: Source::Constant { data: data.slice(at..at + width), offset: 0 },
+            view,
+            dtype: self.dtype,
+        })
+    }
+}
+
+/// The elements of a buffer at these (extent, stride), outermost first.
+pub(crate) fn gathered(data: &Bytes, offset: i64, dims: &[(i64, i64)], width: usize) -> Option<Bytes> {
+    let count: i64 = dims.iter().map(|d| d.0).product();
+    let start = usize::try_from(offset).ok()? * width;
+    if dims.is_empty() || matches!(dims, [(_, 1)]) {
+        return (start + count as usize * width <= data.len())
+            .then(|| data.slice(start..start + count as usize * width));
+    }
+    let mut out = Vec::with_capacity(count as usize * width);
+    copy_strided(data, offset, dims, width, &mut out)?;
+    Some(out.into())
+}
+
+fn copy_strided(data: &[u8], at: i64, dims: &[(i64, i64)], width: usize, out: &mut Vec<u8>) -> Option<()> {
+    let [(extent, stride), rest @ ..] = dims else {
+        out.extend_from_slice(data.get(at as usize * width..(at as usize + 1) * width)?);
+        return Some(());
+    };
+    if rest.is_empty() {
+        return copy_row(data, at, *extent, *stride, width, out);
+    }
+    (0..*extent).try_for_each(|i| copy_strided(data, at + i * stride, rest, width, out))
+}
+
+fn copy_row(data: &[u8], at: i64, extent: i64, stride: i64, width: usize, out: &mut Vec<u8>) -> Option<()> {
+    if stride == 1 {
+        out.extend_from_slice(data.get(at as usize * width..(at + extent) as usize * width)?);
+        return Some(());
+    }
+    for i in 0..extent {
+        let from = usize::try_from(at + i * stride).ok()? * width;
+        out.extend_from_slice(data.get(from..from + width)?);
+    }
+    Some(())
+}
+
+/// Most elements of a value: more than any memory holds, and few enough to compute with.
+const MOST: i64 = 1 << 48;
+
+/// How many elements a shape has.
+pub(crate) fn count_of(shape: &[i64]) -> Result<i64, String> {
+    let count = shape.iter().try_fold(1_i64, |count, &extent| count.checked_mul(extent));
+    count.filter(|&count| count <= MOST).ok_or_else(|| format!("{shape:?} has more elements than can be counted"))
+}

@@ -1,0 +1,167 @@
+//! Index maps: how the axes of a value read the axes of what it is made of.
+//!
+//! An axis of a value is a list of *digits*, outermost first. Each digit counts along one axis of the source with a stride, or
+//! along nothing, if the value repeats there. Transposes permute axes, reshapes join and split digits; nothing else is needed for
+//! movement that keeps every element. All functions are exact: one that can't say the map answers `None`.
+
+/// The source axis of a digit that reads nothing.
+pub(crate) const REPEAT: u32 = u32::MAX;
+
+/// A digit of an axis: `extent` steps of `stride` along source axis `axis`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Digit {
+    pub(crate) axis: u32,
+    pub(crate) extent: i64,
+    pub(crate) stride: i64,
+}
+
+impl Digit {
+    /// A digit that repeats.
+    pub(crate) fn repeat(extent: i64) -> Digit {
+        Digit { axis: REPEAT, extent, stride: 0 }
+    }
+
+    /// Splits off the inner `inner` steps: (outer, inner).
+    pub(crate) fn split(self, inner: i64) -> Option<(Digit, Digit)> {
+        if inner <= 0 || self.extent % inner != 0 {
+            return None;
+        }
+        let outer = Digit { extent: self.extent / inner, stride: self.stride * inner, ..self };
+        Some((outer, Digit { extent: inner, ..self }))
+    }
+
+    /// Whether this digit and the next inner one are one digit.
+    pub(crate) fn joins(self, inner: Digit) -> bool {
+        self.axis == inner.axis && self.stride == inner.stride * inner.extent
+    }
+}
+
+/// The digits of each axis.
+pub(crate) type View = Vec<Vec<Digit>>;
+
+/// The canonical list of digits: none of extent 1, and none that could be one with its neighbour.
+pub(crate) fn normal(digits: impl IntoIterator<Item = Digit>) -> Vec<Digit> {
+    let mut list: Vec<Digit> = Vec::new();
+    for digit in digits {
+        if digit.extent == 1 {
+            continue;
+        }
+        match list.last_mut() {
+            Some(last) if last.joins(digit) => *last = Digit { extent: last.extent * digit.extent, ..digit },
+            _ => list.push(digit),
+        }
+    }
+    list
+}
+
+/// Number of indices of an axis.
+pub(crate) fn extent(axis: &[Digit]) -> i64 {
+    axis.iter().map(|d| d.extent).product()
+}
+
+/// Extents of the axes.
+pub(crate) fn shape(view: &View) -> Vec<i64> {
+    view.iter().map(|axis| extent(axis)).collect()
+}
+
+/// The view of a tensor by itself, of the base axes that are not of extent 1.
+pub(crate) fn identity(shape: &[i64]) -> (Vec<i64>, View) {
+    let mut base = Vec::new();
+    let mut view = Vec::new();
+    for &extent in shape {
+        view.push(if extent == 1 { Vec::new() } else { vec![Digit { axis: base.len() as u32, extent, stride: 1 }] });
+        if extent != 1 {
+            base.push(extent);
+        }
+    }
+    (base, view)
+}
+
+/// The view of a row-major buffer.
+pub(crate) fn row_major(shape: &[i64]) -> View {
+    let mut stride = 1;
+    let mut view: View = Vec::new();
+    for &extent in shape.iter().rev() {
+        view.push(normal([Digit { axis: 0, extent, stride }]));
+        stride *= extent;
+    }
+    view.reverse();
+    view
+}
+
+/// Takes the inner `count` indices off a list of digits. `None` if the border does not lie between digits, or within one at a
+/// divisor.
+pub(crate) fn take_inner(digits: &mut Vec<Digit>, count: i64) -> Option<Vec<Digit>> {
+    let mut taken = Vec::new();
+    let mut left = count;
+    while left > 1 {
+        let digit = digits.pop()?;
+        if left % digit.extent == 0 {
+            left /= digit.extent;
+            taken.push(digit);
+        } else {
+            let (outer, inner) = digit.split(left)?;
+            digits.push(outer);
+            taken.push(inner);
+            left = 1;
+        }
+    }
+    taken.reverse();
+    Some(normal(taken))
+}
+
+/// The same elements in row-major order under other extents.
+pub(crate) fn reshape(view: &View, to: &[i64]) -> Option<View> {
+    let mut digits = normal(view.iter().flatten().copied());
+    let mut axes = Vec::with_capacity(to.len());
+    for &count in to.iter().rev() {
+        axes.push(take_inner(&mut digits, count)?);
+    }
+    axes.reverse();
+    digits.is_empty().then_some(axes)
+}
+
+/// Axes in another order.
+pub(crate) fn permute(view: &View, order: &[usize]) -> Option<View> {
+    let each_once = order.len() == view.len() && (0..view.len()).all(|axis| order.contains(&axis));
+    each_once.then(|| order.iter().map(|&axis| view[axis].clone()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reshape_back_is_nothing() {
+        let (_, view) = identity(&[2, 6, 5]);
+        let split = reshape(&view, &[2, 2, 3, 5]).unwrap();
+        assert_eq!(reshape(&split, &[2, 6, 5]), Some(view));
+    }
+
+    #[test]
+    fn joined_axes_split_where_they_were_joined() {
+        let (_, view) = identity(&[4, 3, 5]);
+        let turned = permute(&view, &[0, 2, 1]).unwrap();
+        let flat = reshape(&turned, &[4, 15]).unwrap();
+        assert_eq!(reshape(&flat, &[4, 5, 3]), Some(turned));
+        assert_eq!(reshape(&flat, &[4, 3, 5]), None);
+    }
+
+    #[test]
+    fn a_shuffle_of_channels_differs_from_its_inverse() {
+        let (_, view) = identity(&[6]);
+        let shuffle = |a, b| {
+            let split = reshape(&view, &[a, b]).unwrap();
+            reshape(&permute(&split, &[1, 0]).unwrap(), &[6]).unwrap()
+        };
+        assert_ne!(shuffle(2, 3), shuffle(3, 2));
+        assert_ne!(shuffle(2, 3), view);
+    }
+
+    #[test]
+    fn orders_that_are_none_are_refused() {
+        let (_, view) = identity(&[4, 3]);
+        assert_eq!(permute(&view, &[0, 0]), None);
+        assert_eq!(permute(&view, &[0]), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! What a result says of itself, so that a program that shares no code with this one can check that it computes what its input
+//! computed: which value of the input each of its values is, and how it lies. It is taken from the graph as the passes leave it
+//! and as export writes it, round by round.
+
+use relayout_ir::graph::Op;
+use relayout_ir::layout::{Factor, Layout};
+use relayout_ir::model::Model;
+use relayout_onnx::export::WrittenGraph;
+use relayout_onnx::proto::GraphProto;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// A digit of an axis: (axis, extent, stride). An extent of -1 is all that is left of the axis.
+type Digit = (u32, i64, i64);
+
+/// A proof, as it is stored in a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Proof {
+    /// The version of the format.
+    pub version: u32,
+    /// Sizes of symbolic dims at which shapes that do not factor may be looked at.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sizes: BTreeMap<String, i64>,
+    /// Values of the main graph, in the order in which nodes make them.
+    pub values: Vec<Claim>,
+}
+
+impl Proof {
+    /// A proof without claims.
+    pub(crate) fn of(sizes: BTreeMap<String, i64>) -> Proof {
+        Proof { version: VERSION, sizes, values: Vec::new() }
+    }
+}
+
+/// What a proof says of one value of the result.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Claim {
+    /// Its name in the result.
+    pub value: String,
+    /// The value of the input that it is, if the names differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is: Option<String>,
+    /// Per dim, outermost first, the digits of that value's axes, if it lies otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lies: Option<Vec<Vec<Digit>>>,
+}
+
+/// A value of the input, and how it lies.
+#[derive(Clone, Debug)]
+struct Link {
+    is: String,
+    lies: Option<Vec<Vec<Digit>>>,
+}
+
+/// Links of the file that the next round reads, by name.
+#[derive(Clone, Debug)]
+pub(crate) struct Links(BTreeMap<String, Link>);
+
+impl Links {
+    /// Every value of a model is itself.
+    pub(crate) fn of(model: &Model) -> Links {
+        let graph = &model.graph;
+        let made = graph.nodes().filter(|&n| matches!(graph.node(n).op, Op::Onnx(_)));
+        let results = made.flat_map(|n| graph.node(n).outputs.iter().flatten());
+        let link = |name: &String| (name.clone(), Link { is: name.clone(), lies: None });
+        Links(results.map(|&v| link(&graph.value(v).name)).collect())
+    }
+
+    /// The links of what a round wrote, from those of what it read.
+    pub(crate) fn follow(&mut self, written: &WrittenGraph) {
+        let mut next = BTreeMap::new();
+        for (name, value) in &written.values {
+            let link = self.0.get(&value.value).zip(value.layout.as_ref());
+            let link = link
+                .and_then(|(link, layout)| Some(Link { is: link.is.clone(), lies: laid(link.lies.as_ref(), layout)? }));
+            next.extend(link.map(|link| (name.clone(), link)));
+        }
+        self.0 = next;
+    }
+
+    /// The claims about a graph that was written.
+    pub(crate) fn proof(&self, graph: Option<&GraphProto>, sizes: BTreeMap<String, i64>) -> Proof {
+        let names = graph.iter().flat_map(|g| &g.node).flat_map(|node| &node.output);
+        let claim = |name: &String| {
+            let link = self.0.get(name)?;
+            let is = (link.is != *name).then(|| link.is.clone());
+            Some(Claim { value: name.clone(), is, lies: link.lies.clone() })
+        };
+        Proof { values: names.filter_map(claim).collect(), ..Proof::of(sizes) }
+    }
+}
+
+/// How a value lies that lies so in a file whose value lies so; `None` where digits can't say it.
+#[expect(clippy::option_option, reason = "the inner one is a value that lies as it did")]
+fn laid(before: Option<&Vec<Vec<Digit>>>, layout: &Layout) -> Option<Option<Vec<Vec<Digit>>>> {
+    if layout.is_row_major() {
+        return Some(before.cloned());
+    }
+    if (0..layout.rank()).any(|axis| layout.slot_map(axis).is_some()) {
+        return None;
+    }
+    let digit = |f: &Factor| -> Option<Vec<Digit>> {
+        let (extent, stride) = (f.modulo.map_or(-1, |m| m as i64), f.div as i64);
+        let Some(before) = before else { return Some(vec![(u32::from(f.axis), extent, stride)]) };
+        match before.get(usize::from(f.axis))?.as_slice() {
+            digits if f.is_whole() => Some(digits.to_vec()),
+            [(axis, -1, inner)] => Some(vec![(*axis, extent, stride * inner)]),
+            _ => None,
+        }
+    };
+    Some(Some(layout.factors().iter().map(digit).collect::<Option<_>>()?))
+}

@@ -1,0 +1,162 @@
+//! Target `ort-nhwc`: standard ONNX for execution providers of ONNX Runtime that run convolutions channels last.
+//!
+//! ONNX Runtime puts Transposes around each op that such a provider runs channels last, and moves them through the graph, node by node.
+//! Here features lie channels last between operators, and each such op stands between two Transposes of its own: the runtime's cancel
+//! them. So those cost nothing, and the moves that are left are those of one decision about the whole graph.
+
+mod digits;
+mod group_norm;
+mod join_views;
+pub mod predict;
+pub mod providers;
+mod wrapped;
+
+use crate::onnx::whole_axis_is_outer;
+pub use predict::predict;
+pub use providers::Provider;
+use relayout_ir::graph::{Graph, ValueId};
+use relayout_ir::layout::Layout;
+use relayout_target::{
+    Capabilities, Cost, DeviceMoves, Form, MoveKind, MoveQuery, NodeQuery, OpQuery, Pass, Sizes, Target,
+};
+use std::sync::Arc;
+
+/// What a Reshape costs, or another node of a few elements.
+const VIEW_NS: u64 = 8;
+/// Elements that an element-wise op reads and writes in a nanosecond.
+const PASS_BYTES_PER_NS: u64 = 16;
+
+/// By how much a Transpose on the host is dearer: its elements go there and back.
+const REFUSED: u64 = 16;
+
+/// The target.
+#[derive(Clone)]
+pub struct OrtNhwc {
+    rates: Arc<Rates>,
+    forms: Arc<[Box<dyn Form>]>,
+    passes: Arc<[Pass]>,
+    source: String,
+}
+
+/// What moves cost on the provider's device.
+pub(crate) struct Rates {
+    pub(crate) provider: Provider,
+}
+
+impl Rates {
+    /// A Transpose of a value into this layout, or out of it.
+    pub(crate) fn turned(&self, q: &NodeQuery<'_>, v: ValueId, layout: &Layout) -> Cost {
+        let Some(shape) = q.sizes.shape(q.graph, v) else { return Cost::ZERO };
+        let moved = layout.as_permutation().is_some_and(|order| {
+            let kept: Vec<usize> = order.into_iter().filter(|&axis| shape.get(axis) != Some(&1)).collect();
+            kept.windows(2).any(|pair| pair[0] > pair[1])
+        });
+        if moved { self.transpose(&shape) } else { Cost::new(VIEW_NS) }
+    }
+
+    /// A Transpose of a value, whatever its order.
+    pub(crate) fn whole(&self, q: &NodeQuery<'_>, v: ValueId) -> Cost {
+        self.transpose(&q.sizes.shape(q.graph, v).unwrap_or_default())
+    }
+
+    fn transpose(&self, shape: &[u64]) -> Cost {
+        Cost::new(self.provider.transpose_ns(shape.iter().fold(1, |a: u64, &b| a.saturating_mul(b))))
+    }
+}
+
+impl OrtNhwc {
+    /// The target for an execution provider.
+    pub fn of(provider: Provider) -> OrtNhwc {
+        let source =
+            format!("a model of {}, ONNX Runtime {} and newer: {}", provider.about, provider.since(), provider.source);
+        let rates = Arc::new(Rates { provider });
+        let forms: Vec<Box<dyn Form>> =
+            vec![Box::new(wrapped::Wrapped(Arc::clone(&rates))), Box::new(group_norm::GroupNorms(Arc::clone(&rates)))];
+        OrtNhwc { rates, forms: forms.into(), passes: Arc::new([digits::pass(), join_views::pass()]), source }
+    }
+}
+
+impl Target for OrtNhwc {
+    fn name(&self) -> &'static str {
+        "ort-nhwc"
+    }
+
+    fn about(&self) -> &'static str {
+        "ONNX Runtime on NPUs and GPUs that want channels last (QNN, WebGPU, XNNPACK, CUDA with prefer_nhwc); runs in any runtime"
+    }
+
+    fn layouts(&self) -> &'static str {
+        "channels last between operators; Transposes that the runtime cancels around convolutions and pools"
+    }
+
+    fn dialect(&self) -> &'static str {
+        "standard ONNX"
+    }
+
+    fn cost_source(&self) -> &str {
+        &self.source
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { decides_again: false, checks_sizes: false, may_move_more: true, ..Capabilities::STANDARD }
+    }
+
+    fn forms(&self) -> &[Box<dyn Form>] {
+        &self.forms
+    }
+
+    fn passes(&self) -> &[Pass] {
+        &self.passes
+    }
+
+    fn can_move(&self, graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> bool {
+        digits::can_move(graph, v, from, to)
+    }
+
+    fn metadata(&self) -> Vec<(String, String)> {
+        vec![("relayout.provider".to_owned(), self.rates.provider.name.clone())]
+    }
+
+    fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
+        let node = query.graph.node(query.node);
+        let turned =
+            node.onnx().is_some_and(|op| self.rates.provider.wants_innermost(op)) && whole_axis_is_outer(query);
+        if !turned {
+            return Some(Cost::ZERO);
+        }
+        let dtype = node.operand(0).and_then(|x| query.graph.value(x).ty.dtype());
+        let elements = query.bytes / dtype.and_then(|dtype| dtype.bytes(1)).unwrap_or(1).max(1);
+        Some(Cost::new(self.rates.provider.transpose_ns(elements)).times(2))
+    }
+
+    fn on_device(&self, graph: &Graph, sizes: &dyn Sizes) -> Option<(DeviceMoves, Cost)> {
+        let moves = predict(graph, &self.rates.provider, sizes);
+        let nodes = Cost::new(self.rates.provider.device.node_ns).times(moves.transposes as u64);
+        let elements = Cost::new(moves.elements / self.rates.provider.device.elements_per_ns);
+        let host = predict::on_host(graph, &self.rates.provider, sizes) / self.rates.provider.device.elements_per_ns;
+        Some((moves, nodes + elements + Cost::new(host).times(REFUSED)))
+    }
+
+    fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {
+        if query.kind == MoveKind::View {
+            return Some(self.view_cost());
+        }
+        let whole = query.from.as_permutation().is_some() && query.to.as_permutation().is_some();
+        let groups = digits::groups(query.from, query.to, query.shape)?;
+        let refused = self.rates.provider.device.max_rank.is_some_and(|most| groups as u64 > most);
+        let cost = self.rates.transpose(query.shape);
+        match (whole, refused) {
+            (_, false) => Some(cost),
+            (true, true) => Some(cost.times(REFUSED)),
+            (false, true) => None,
+        }
+    }
+
+    fn view_cost(&self) -> Cost {
+        Cost::new(VIEW_NS)
+    }
+
+    fn pass_cost(&self, bytes: u64) -> Cost {
+        Cost::new(VIEW_NS + bytes / PASS_BYTES_PER_NS)
+    }
+}

@@ -1,0 +1,91 @@
+//! What ONNX Runtime's layout transformation leaves of a file's Transposes on a provider's device.
+//!
+//! The runtime moves Transposes when it loads the file, puts one before and one behind each op that the provider runs channels last,
+//! and moves those as far as they go. This does the same on a small copy of the graph.
+
+mod net;
+mod order;
+mod push;
+
+use super::Provider;
+use net::Net;
+use push::{Rules, When, push, turn};
+use relayout_ir::graph::Graph;
+use relayout_target::{DeviceMoves, Sizes};
+
+/// Predicts what runs of a model. Its bodies run on the host. Types have to be inferred.
+pub fn predict(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> DeviceMoves {
+    let mut net = Net::of(graph, sizes);
+    let rules = |when| Rules { when, splits: provider.splits(), flattens: provider.flattens() };
+    push(&mut net, rules(When::Loaded));
+    wrap(&mut net, provider);
+    push(&mut net, rules(When::Wrapped));
+    count(&net, provider)
+}
+
+/// Elements that Transposes of bodies write, which run on the host.
+pub(super) fn on_host(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> u64 {
+    let bodies = graph.nodes().flat_map(|n| graph.node(n).bodies());
+    let of_body = |body: &Graph| {
+        let mut net = Net::of(body, sizes);
+        push(&mut net, Rules { when: When::Loaded, splits: provider.splits(), flattens: false });
+        let transposes = net.order().into_iter().filter(|&n| net.nodes[n].op == "Transpose");
+        let results = transposes.filter_map(|n| net.values[*net.nodes[n].outs.first()?].shape.as_deref());
+        results
+            .map(|shape| shape.iter().fold(1u64, |a, &b| a.saturating_mul(b)))
+            .fold(on_host(body, provider, sizes), u64::saturating_add)
+    };
+    bodies.map(of_body).fold(0, u64::saturating_add)
+}
+
+/// Puts ops that run channels last between Transposes.
+fn wrap(net: &mut Net, provider: &Provider) {
+    for n in net.order() {
+        let Some(x) = net.nodes[n].ins.first().copied().flatten() else { continue };
+        let Some(rank) = net.values[x].shape.as_ref().map(Vec::len) else { continue };
+        if !provider.wraps(&net.nodes[n].op) || !is_fixed(net, n) {
+            continue;
+        }
+        turn(net, n, 0, &order::to_last(rank));
+        net.transpose_result(n, 0, &order::to_first(rank));
+        net.nodes[n].wrapped = true;
+    }
+}
+
+/// Whether all extents are numbers. Without that a node runs on the host.
+fn is_fixed(net: &Net, n: net::N) -> bool {
+    let node = &net.nodes[n];
+    let values = node.ins.iter().flatten().chain(&node.outs);
+    values.copied().all(|v| net.values[v].constant || net.values[v].fixed)
+}
+
+fn count(net: &Net, provider: &Provider) -> DeviceMoves {
+    let mut sum = DeviceMoves::default();
+    for n in net.order() {
+        if !is_fixed(net, n) {
+            continue;
+        }
+        let node = &net.nodes[n];
+        let y = node.outs.first().map(|&y| &net.values[y]);
+        let shape = y.and_then(|y| y.shape.as_deref()).unwrap_or_default();
+        let elements = shape.iter().fold(1u64, |a, &b| a.saturating_mul(b));
+        let times = match node.op.as_str() {
+            "Transpose" => 1,
+            op if provider.wants_innermost(op) && is_outer(node, shape.len()) => 2,
+            _ => continue,
+        };
+        let refused =
+            provider.device.max_rank.is_some_and(|most| shape.iter().filter(|&&d| d != 1).count() as u64 > most)
+                || provider.device.max_extent.is_some_and(|most| shape.iter().any(|&d| d > most));
+        let refused = usize::from(refused);
+        sum = sum.plus(DeviceMoves { transposes: times, elements: elements.saturating_mul(times as u64), refused });
+    }
+    sum
+}
+
+/// Whether the axis that an op works along is not the innermost.
+fn is_outer(node: &net::Node, rank: usize) -> bool {
+    let axis = node.axes.as_ref().and_then(|axes| axes.first().copied());
+    let usual = if node.opset >= 13 { rank.saturating_sub(1) } else { 1 };
+    axis.unwrap_or(usual) + 1 != rank
+}

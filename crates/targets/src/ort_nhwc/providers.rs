@@ -1,0 +1,150 @@
+//! Execution providers as data: which ops ONNX Runtime runs channels last for each, by its version, and what a Transpose is there.
+//!
+//! A file of `providers/` describes one provider. What was not counted with the provider itself comes from ONNX Runtime's sources, and
+//! says so.
+
+use crate::TargetError;
+use serde::Deserialize;
+
+/// Names of the execution providers that there is data of.
+pub const PROVIDERS: &[&str] = &["qnn", "webgpu", "xnnpack", "cuda"];
+
+/// The data of a provider.
+fn text_of(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "qnn" => include_str!("providers/qnn.toml"),
+        "webgpu" => include_str!("providers/webgpu.toml"),
+        "xnnpack" => include_str!("providers/xnnpack.toml"),
+        "cuda" => include_str!("providers/cuda.toml"),
+        _ => return None,
+    })
+}
+
+/// An execution provider that wants channels last, as some version of ONNX Runtime serves it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provider {
+    /// Name, as `--provider` takes it.
+    pub name: String,
+    /// Its name in ONNX Runtime.
+    pub execution_provider: String,
+    /// What it is for.
+    pub about: String,
+    /// Where the data comes from.
+    pub source: String,
+    /// Whether Transposes were counted with it.
+    pub counted: bool,
+    /// What a Transpose is on the device.
+    pub device: Device,
+    versions: Vec<Version>,
+}
+
+/// What a Transpose costs, and what it may be.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// Elements that a Transpose writes in a nanosecond.
+    pub elements_per_ns: u64,
+    /// What it costs whatever its size, in nanoseconds.
+    pub node_ns: u64,
+    /// The highest rank.
+    pub max_rank: Option<u64>,
+    /// The largest extent.
+    pub max_extent: Option<u64>,
+}
+
+/// What holds from a version of ONNX Runtime on.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Version {
+    since: String,
+    /// Whether Transposes move through Reshapes that split axes, and through Gathers of one element.
+    splits: bool,
+    /// Whether they move through Reshapes that make rows and columns one axis, or that one rows and columns.
+    flattens: bool,
+    nhwc: Vec<String>,
+    innermost: Vec<String>,
+}
+
+impl Provider {
+    /// The provider of this name.
+    ///
+    /// # Errors
+    /// [`TargetError::Malformed`] with the names that there are, or with what is wrong in the data.
+    pub fn of(name: &str) -> Result<Provider, TargetError> {
+        let malformed = |why: String| TargetError::Malformed { name: name.to_owned(), why };
+        let known = || format!("there is no provider of this name; the known ones are {}", PROVIDERS.join(", "));
+        Provider::parse(text_of(name).ok_or_else(|| malformed(known()))?).map_err(malformed)
+    }
+
+    fn parse(text: &str) -> Result<Provider, String> {
+        let provider: Provider = toml::from_str(text).map_err(|e| e.to_string())?;
+        if provider.versions.is_empty() || provider.device.elements_per_ns == 0 {
+            return Err("it needs [[versions]], and `device.elements_per_ns` of at least 1".to_owned());
+        }
+        Ok(provider)
+    }
+
+    /// The newest version that there is data of.
+    fn newest(&self) -> Option<&Version> {
+        self.versions.last()
+    }
+
+    /// Whether ONNX Runtime puts Transposes around this op.
+    pub fn wraps(&self, op: &str) -> bool {
+        self.newest().is_some_and(|version| version.nhwc.iter().any(|known| known == op))
+    }
+
+    /// Whether the provider puts Transposes around this op where the axis that it works along is not innermost.
+    pub fn wants_innermost(&self, op: &str) -> bool {
+        self.newest().is_some_and(|version| version.innermost.iter().any(|known| known == op))
+    }
+
+    /// Whether the runtime moves Transposes through Reshapes that split axes, and through Gathers of one element.
+    pub(super) fn splits(&self) -> bool {
+        self.newest().is_some_and(|version| version.splits)
+    }
+
+    /// Whether the runtime moves them through Reshapes between rows and columns and one axis.
+    pub(super) fn flattens(&self) -> bool {
+        self.newest().is_some_and(|version| version.flattens)
+    }
+
+    /// The first version of ONNX Runtime for which the data holds.
+    pub fn since(&self) -> &str {
+        self.newest().map_or("", |version| &version.since)
+    }
+
+    /// Nanoseconds of a Transpose of so many elements.
+    pub fn transpose_ns(&self, elements: u64) -> u64 {
+        self.device.node_ns.saturating_add(elements.div_ceil(self.device.elements_per_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_provider_reads_under_its_own_name_and_wraps_convolutions() {
+        for name in PROVIDERS {
+            let provider = Provider::of(name).unwrap();
+            assert_eq!(provider.name, *name);
+            assert!(provider.wraps("Conv") && !provider.wraps("MatMul"), "{name}");
+            assert!(provider.transpose_ns(1 << 20) > provider.transpose_ns(1), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_provider_is_told_what_there_is() {
+        let error = Provider::of("tpu").map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("tpu") && error.contains("webgpu"), "{error}");
+    }
+
+    #[test]
+    fn data_without_versions_or_with_an_unknown_key_is_refused() {
+        let text = text_of("qnn").unwrap();
+        assert!(Provider::parse(&text.replace("elements_per_ns = 2", "elements_per_ns = 0")).is_err());
+        assert!(Provider::parse(&format!("speed = 3\n{text}")).is_err_and(|why| why.contains("speed")));
+    }
+}

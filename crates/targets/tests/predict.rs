@@ -1,0 +1,110 @@
+//! What is predicted to run on a device, on graphs of a few nodes. `tools/providers/compare.py` holds predictions against counts.
+
+use relayout_ir::op::infer::infer_graph;
+use relayout_ir::text::parse;
+use relayout_target::DeviceMoves;
+use relayout_target::hints::Hints;
+use relayout_targets::Provider;
+use relayout_targets::ort_nhwc::predict;
+use std::collections::BTreeMap;
+
+/// Transposes and elements of a graph on a provider's device.
+fn on(provider: &str, text: &str) -> [u64; 2] {
+    let mut graph = parse(text).unwrap();
+    assert!(infer_graph(&mut graph, &mut 0).is_empty());
+    let hints = Hints::new(&BTreeMap::new(), &graph);
+    let DeviceMoves { transposes, elements, .. } = predict(&graph, &Provider::of(provider).unwrap(), &hints);
+    [transposes as u64, elements]
+}
+
+#[test]
+fn transposes_between_convolutions_cancel_and_those_at_the_ends_stay() {
+    let text = "graph g opset=17
+  %x: f32[1,3,8,8] = input
+  %w: f32[4,3,1,1] = const
+  %v: f32[5,4,1,1] = const
+  %a: f32[1,4,8,8] = Conv(%x, %w)
+  %b: f32[1,4,8,8] = Relu(%a)
+  %y: f32[1,5,8,8] = Conv(%b, %v)
+  output %y
+";
+    assert_eq!(on("qnn", text), [2, 3 * 64 + 5 * 64]);
+}
+
+#[test]
+fn those_of_the_file_meet_those_of_the_runtime() {
+    let text = "graph g opset=17
+  %x: f32[1,8,8,3] = input
+  %w: f32[4,3,1,1] = const
+  %a: f32[1,3,8,8] = Transpose(%x) {perm=[0,3,1,2]}
+  %b: f32[1,4,8,8] = Conv(%a, %w)
+  %y: f32[1,8,8,4] = Transpose(%b) {perm=[0,2,3,1]}
+  output %y
+";
+    assert_eq!(on("qnn", text), [0, 0]);
+}
+
+#[test]
+fn a_sum_gets_its_other_operand_turned_but_a_constant_is_free() {
+    let text = |other: &str| {
+        format!(
+            "graph g opset=17
+  %x: f32[1,3,8,8] = input
+  %d: f32[1,4,8,8] = {other}
+  %w: f32[4,3,1,1] = const
+  %v: f32[4,4,1,1] = const
+  %a: f32[1,4,8,8] = Conv(%x, %w)
+  %b: f32[1,4,8,8] = Add(%a, %d)
+  %y: f32[1,4,8,8] = Conv(%b, %v)
+  output %y
+"
+        )
+    };
+    assert_eq!(on("qnn", &text("const")), [2, 3 * 64 + 4 * 64]);
+    assert_eq!(on("qnn", &text("input")), [3, 3 * 64 + 2 * 4 * 64]);
+}
+
+#[test]
+fn a_reshape_that_splits_channels_lets_a_transpose_pass_in_newer_versions_only() {
+    let text = "graph g opset=17
+  %x: f32[1,3,8,8] = input
+  %w: f32[4,3,1,1] = const
+  %s: i64[5] = const [1,2,2,8,8]
+  %t: i64[4] = const [1,4,8,8]
+  %a: f32[1,4,8,8] = Conv(%x, %w)
+  %b: f32[1,2,2,8,8] = Reshape(%a, %s)
+  %c: f32[1,2,2,8,8] = Transpose(%b) {perm=[0,2,1,3,4]}
+  %y: f32[1,4,8,8] = Reshape(%c, %t)
+  output %y
+";
+    let (image, features) = (3 * 64, 4 * 64);
+    assert_eq!(on("qnn", text), [2, image + features]);
+    assert_eq!(on("webgpu", text), [3, image + 2 * features]);
+}
+
+#[test]
+fn what_has_extents_that_are_not_known_runs_on_the_host() {
+    let text = "graph g opset=17
+  %x: f32[N,3,8,8] = input
+  %w: f32[4,3,1,1] = const
+  %y: f32[N,4,8,8] = Conv(%x, %w)
+  output %y
+";
+    assert_eq!(on("qnn", text), [0, 0]);
+}
+
+#[test]
+fn a_softmax_over_channels_is_turned_by_qnn_itself() {
+    let text = |axis: i64| {
+        format!(
+            "graph g opset=17
+  %x: f32[1,3,8,8] = input
+  %y: f32[1,3,8,8] = Softmax(%x) {{axis={axis}}}
+  output %y
+"
+        )
+    };
+    assert_eq!(on("qnn", &text(1)), [2, 2 * 3 * 64]);
+    assert_eq!(on("qnn", &text(-1)), [0, 0]);
+    assert_eq!(on("webgpu", &text(1)), [0, 0]);
+}

@@ -1,0 +1,491 @@
+"""Breaks results and proofs in many ways and holds the checker to account.
+
+    python tools/mutations.py --bin target/debug/relayout --target nhwc MODEL...
+
+Each model is optimized with `--numerics exact` and its proof is written. Every mutation changes the result, or the proof, in one
+place. ONNX Runtime runs the model and the mutated result on three seeds. If any output differs, or the mutated result no longer
+loads, the mutation changes the meaning, and `relayout prove` has to refuse it. A false claim of a proof has to be refused too. The
+unmutated result has to be proved. Mutations that change nothing are counted, and may be refused or proved.
+
+Exit status 1 if the checker accepts a change of meaning, or refuses an unmutated result.
+"""
+
+import argparse
+import copy
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import helper, numpy_helper
+
+SEEDS = 3
+# A difference that rounding alone can't make: results of the same arithmetic are far closer.
+TOLERANCE = 1e-6
+
+
+class Place:
+    """A model that is to be broken, and where it can be."""
+
+    def __init__(self, model, rng):
+        self.model, self.rng = model, rng
+        self.graph = model.graph
+        bodies = [list(f.node) for f in model.functions]
+        self.nodes = list(self.graph.node)
+        self.everywhere = self.nodes + [n for body in bodies for n in body]
+        self.read = {name for n in self.everywhere for name in n.input}
+
+    def pick(self, found):
+        found = list(found)
+        return self.rng.choice(found) if found else None
+
+    def of(self, *ops, everywhere=True):
+        return [n for n in (self.everywhere if everywhere else self.nodes) if n.op_type in ops]
+
+    def attribute(self, name, kind=None):
+        found = []
+        for node in self.everywhere:
+            for a in node.attribute:
+                if a.name == name and not a.ref_attr_name and (kind is None or a.type == kind):
+                    found.append(a)
+        return self.pick(found)
+
+    def weights(self, rank=None, floats=True, least=2):
+        found = []
+        for t in self.graph.initializer:
+            array_like = t.data_type == onnx.TensorProto.FLOAT if floats else t.data_type in (2, 3)
+            size = int(np.prod(t.dims)) if t.dims else 1
+            if t.name in self.read and array_like and size >= least and (rank is None or len(t.dims) == rank):
+                found.append(t)
+        return found
+
+    def lists(self):
+        found = [t for t in self.graph.initializer if t.data_type == onnx.TensorProto.INT64 and len(t.dims) == 1]
+        return [t for t in found if t.name in self.read and t.dims[0] > 0]
+
+
+def rewrite(tensor, change):
+    """Puts another array in the place of a tensor's; False if that is the same one."""
+    array = numpy_helper.to_array(tensor)
+    other = np.ascontiguousarray(change(array.copy())).astype(array.dtype).reshape(array.shape)
+    if other.tobytes() == array.tobytes():
+        return False
+    tensor.CopyFrom(numpy_helper.from_array(other, tensor.name))
+    return True
+
+
+def on_weight(change, rank=None, floats=True):
+    def mutate(place):
+        found = place.weights(rank, floats)
+        place.rng.shuffle(found)
+        return any(rewrite(t, lambda a: change(a, place.rng)) for t in found)
+
+    return mutate
+
+
+def one_value(array, rng):
+    array.reshape(-1)[rng.randrange(array.size)] *= 1.5
+    return array
+
+
+def one_byte(array, rng):
+    flat = array.reshape(-1).view(np.uint8)
+    # The highest byte of a little-endian number, so that the change is no rounding.
+    at = rng.randrange(array.size) * array.itemsize + array.itemsize - 1
+    flat[at] ^= 1 << rng.randrange(6)
+    return array
+
+
+def swapped_rows(array, rng):
+    a, b = rng.sample(range(array.shape[0]), 2) if array.shape[0] > 1 else (0, 0)
+    array[[a, b]] = array[[b, a]]
+    return array
+
+
+def other_order(array, rng):
+    axes = rng.sample(range(array.ndim), array.ndim)
+    return array.transpose(axes)
+
+
+def swapped_inner(array, rng):
+    return array.swapaxes(-1, -2)
+
+
+def rolled(array, rng):
+    return np.roll(array, 1, axis=rng.randrange(array.ndim))
+
+
+def other_block(array, rng):
+    flat = array.reshape(-1)
+    half = flat.size // 2
+    return np.concatenate([flat[half:], flat[:half]])
+
+
+def on_ints(name, change):
+    def mutate(place):
+        a = place.attribute(name, onnx.AttributeProto.INTS)
+        if a is None:
+            return False
+        before = list(a.ints)
+        after = change(list(before), place.rng)
+        del a.ints[:]
+        a.ints.extend(after)
+        return before != after
+
+    return mutate
+
+
+def on_int(name, change):
+    def mutate(place):
+        a = place.attribute(name, onnx.AttributeProto.INT)
+        if a is None:
+            return False
+        a.i = change(a.i)
+        return True
+
+    return mutate
+
+
+def on_float(name, change):
+    def mutate(place):
+        a = place.attribute(name, onnx.AttributeProto.FLOAT)
+        if a is None:
+            return False
+        a.f = change(a.f)
+        return True
+
+    return mutate
+
+
+def swap_two(values, rng):
+    at = [i for i in range(len(values) - 1) if values[i] != values[i + 1]]
+    if at:
+        i = rng.choice(at)
+        values[i], values[i + 1] = values[i + 1], values[i]
+    return values
+
+
+def add_one(values, rng):
+    i = rng.randrange(len(values))
+    values[i] += 1
+    return values
+
+
+def rotate(values, rng):
+    return values[1:] + values[:1]
+
+
+def swap_operands(*ops):
+    def mutate(place):
+        node = place.pick(n for n in place.of(*ops) if len(n.input) >= 2 and n.input[0] != n.input[1])
+        if node is None:
+            return False
+        node.input[0], node.input[1] = node.input[1], node.input[0]
+        return True
+
+    return mutate
+
+
+def rename(**other):
+    def mutate(place):
+        node = place.pick(place.of(*other))
+        if node is None:
+            return False
+        node.op_type = other[node.op_type]
+        return True
+
+    return mutate
+
+
+def bypass(*ops):
+    def mutate(place):
+        node = place.pick(place.of(*ops))
+        if node is None:
+            return False
+        node.op_type = "Identity"
+        node.domain = ""
+        del node.input[1:], node.attribute[:]
+        return True
+
+    return mutate
+
+
+def negate(place):
+    node = place.pick(n for n in place.nodes if n.op_type in ("Relu", "Conv", "Add", "Gemm", "MatMul") and n.output)
+    if node is None:
+        return False
+    name = node.output[0]
+    node.output[0] = name + ".mutated"
+    at = place.nodes.index(node)
+    place.graph.node.insert(at + 1, helper.make_node("Neg", [name + ".mutated"], [name]))
+    return True
+
+
+def on_list(change):
+    def mutate(place):
+        found = place.lists()
+        place.rng.shuffle(found)
+        return any(rewrite(t, lambda a: np.array(change(list(a), place.rng))) for t in found)
+
+    return mutate
+
+
+def other_operand(place):
+    """A node reads another value that some node before it reads too."""
+    nodes = [n for n in place.nodes if n.input]
+    node = place.pick(nodes[1:])
+    if node is None:
+        return False
+    before = [n for n in nodes[: nodes.index(node)] if n.op_type == node.op_type and n.input[0] != node.input[0]]
+    other = place.pick(before)
+    if other is None:
+        return False
+    node.input[0] = other.input[0]
+    return True
+
+
+def swap_results(place):
+    node = place.pick(n for n in place.nodes if n.op_type == "Split" and len(n.output) >= 2)
+    if node is None:
+        return False
+    node.output[0], node.output[1] = node.output[1], node.output[0]
+    return True
+
+
+def scalar(floats):
+    def mutate(place):
+        found = place.weights(0, floats, least=1) + [t for t in place.weights(1, floats, least=1) if t.dims[0] == 1]
+        place.rng.shuffle(found)
+        return any(rewrite(t, lambda a: a + a.dtype.type(1)) for t in found)
+
+    return mutate
+
+
+def text(name, *values):
+    def mutate(place):
+        a = place.attribute(name, onnx.AttributeProto.STRING)
+        if a is None:
+            return False
+        a.s = place.rng.choice([v for v in values if v != a.s])
+        return True
+
+    return mutate
+
+
+RESULTS = {
+    "two axes of a Transpose": on_ints("perm", swap_two),
+    "a Transpose turned on": on_ints("perm", rotate),
+    "a Transpose left out": bypass("Transpose"),
+    "a move left out": bypass("Relayout"),
+    "the next axis": on_int("axis", lambda axis: axis + 1),
+    "the axis before": on_int("axis", lambda axis: axis - 1),
+    "other axes": on_ints("axes", add_one),
+    "one value of a weight": on_weight(one_value),
+    "one byte of a weight": on_weight(one_byte),
+    "one byte of a re-laid weight": on_weight(one_byte, rank=4),
+    "two rows of a weight": on_weight(swapped_rows),
+    "the order of a weight": on_weight(other_order, rank=4),
+    "inner axes of a weight": on_weight(swapped_inner, rank=4),
+    "the order of a matrix": on_weight(other_order, rank=2),
+    "a weight rolled": on_weight(rolled),
+    "a wrong block of a weight": on_weight(other_block),
+    "one value of a list of numbers": on_weight(one_value, rank=1),
+    "a list of numbers rolled": on_weight(rolled, rank=1),
+    "one byte of a quantized weight": on_weight(one_byte, floats=False),
+    "a scalar": scalar(True),
+    "a zero point": scalar(False),
+    "pads moved": on_ints("pads", rotate),
+    "more pads": on_ints("pads", add_one),
+    "a stride": on_ints("strides", add_one),
+    "a dilation": on_ints("dilations", add_one),
+    "a window": on_ints("kernel_shape", add_one),
+    "a group": on_int("group", lambda group: group * 2),
+    "operands of a difference swapped": swap_operands("Sub", "Div", "Pow"),
+    "operands of a product swapped": swap_operands("MatMul", "Gemm"),
+    "operands of a Concat swapped": swap_operands("Concat", "QLinearConcat"),
+    "operands of a sum swapped": swap_operands("Add", "Mul"),
+    "another operand": other_operand,
+    "another activation": rename(Relu="LeakyRelu", Sigmoid="HardSigmoid", Tanh="Sigmoid", Erf="Tanh", HardSwish="Relu"),
+    "another pool": rename(MaxPool="AveragePool", AveragePool="MaxPool", GlobalAveragePool="GlobalMaxPool", ReduceMean="ReduceMax"),
+    "an activation left out": bypass("Relu", "Sigmoid", "Clip", "HardSwish", "Erf", "Softmax"),
+    "a minus": negate,
+    "an epsilon": on_float("epsilon", lambda e: e + 0.5),
+    "a shape in another order": on_list(swap_two),
+    "one number of a list of integers": on_list(add_one),
+    "results of a Split swapped": swap_results,
+    "padding counted": on_int("count_include_pad", lambda n: 1 - n),
+    "windows rounded up": on_int("ceil_mode", lambda n: 1 - n),
+    "how an image is resized": text("mode", b"nearest", b"linear", b"cubic", b"reflect", b"edge", b"constant"),
+}
+
+
+def claim(change):
+    def mutate(proof, rng):
+        values = proof["values"]
+        rng.shuffle(order := list(range(len(values))))
+        return any(change(values, at, rng) for at in order)
+
+    return mutate
+
+
+def another_value(values, at, rng):
+    others = [v.get("is", v["value"]) for v in values if v.get("is", v["value"]) != values[at].get("is", values[at]["value"])]
+    if not others:
+        return False
+    values[at]["is"] = rng.choice(others)
+    return True
+
+
+def another_order(values, at, rng):
+    lies = values[at].get("lies")
+    if not lies or len(lies) < 2:
+        return False
+    before = copy.deepcopy(lies)
+    lies[-1], lies[-2] = lies[-2], lies[-1]
+    return before != lies
+
+
+def a_stride(values, at, rng):
+    digits = [d for dim in values[at].get("lies") or [] for d in dim if d[1] > 1]
+    if not digits:
+        return False
+    rng.choice(digits)[2] += 1
+    return True
+
+
+def no_value(values, at, rng):
+    values[at]["is"] = "no such value"
+    return True
+
+
+PROOFS = {
+    "a claim about another value": claim(another_value),
+    "a claim about another order": claim(another_order),
+    "a claim about another stride": claim(a_stride),
+    "a claim about no value": claim(no_value),
+}
+
+
+def feeds(session, seed):
+    rng = np.random.default_rng(seed)
+    kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
+    values = {}
+    for i in session.get_inputs():
+        shape = [d if isinstance(d, int) else 32 for d in i.shape]
+        if i.type in kinds:
+            values[i.name] = rng.standard_normal(shape).astype(kinds[i.type])
+        else:
+            kind = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": bool}[i.type]
+            values[i.name] = rng.integers(0, 2, shape).astype(kind)
+    return values
+
+
+def session(path):
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    # Results are compared with those of the same arithmetic: nothing is fused.
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def outputs(path, given):
+    running = session(path)
+    return [running.run(None, values) for values in given]
+
+
+def differs(wanted, path, given):
+    """Whether a model computes anything else, on any seed."""
+    try:
+        found = outputs(path, given)
+    except Exception:  # noqa: BLE001 - any failure to load or to run is another meaning
+        return True
+    for one, other in zip(wanted, found):
+        for a, b in zip(one, other):
+            if a.shape != b.shape:
+                return True
+            a, b = a.astype(np.float64), b.astype(np.float64)
+            scale = max(np.abs(a[np.isfinite(a)]).max(initial=0), 1e-30)
+            if not np.array_equal(np.isnan(a), np.isnan(b)) or np.nanmax(np.abs(a - b), initial=0) > TOLERANCE * scale:
+                return True
+    return False
+
+
+def prove(binary, model, result, proof):
+    ran = subprocess.run([binary, "prove", model, result, "--proof", proof], capture_output=True, text=True)
+    said = (ran.stdout + ran.stderr).strip()
+    if ran.returncode not in (0, 3):
+        # A file that can't be read is refused as well, with a reason of its own.
+        return False, said
+    return ran.returncode == 0, said
+
+
+def check(binary, checker, target, path, folder, only, seed):
+    """Counts of one model: refused, unchanged in meaning, not to be had, and what the checker got wrong."""
+    result, proof = folder / "result.onnx", folder / "proof.json"
+    call = [binary, "optimize", path, "--target", target, "--numerics", "exact", "-o", result, "--proof", proof]
+    subprocess.run(call, check=True, capture_output=True)
+    holds, said = prove(checker, path, result, proof)
+    counts, wrong = {"refused": 0, "same": 0, "absent": 0}, []
+    if not holds:
+        return counts, [f"the unmutated result: {said}"]
+    given = [feeds(session(path), s) for s in range(SEEDS)]
+    wanted = outputs(result, given)
+    names = random.Random(seed).sample(sorted(RESULTS), only) if only else list(RESULTS)
+    for name in names:
+        rng = random.Random(f"{seed}/{name}")
+        model = onnx.load(result)
+        if not RESULTS[name](Place(model, rng)):
+            counts["absent"] += 1
+            continue
+        mutated = folder / "mutated.onnx"
+        onnx.save(model, mutated)
+        holds, said = prove(checker, path, mutated, proof)
+        if not holds:
+            counts["refused"] += 1
+        elif differs(wanted, mutated, given):
+            wrong.append(f"{name}: {said}")
+        else:
+            counts["same"] += 1
+    for name, mutate in PROOFS.items():
+        claims = json.loads(proof.read_text())
+        if not mutate(claims, random.Random(f"{seed}/{name}")):
+            counts["absent"] += 1
+            continue
+        mutated = folder / "mutated.json"
+        mutated.write_text(json.dumps(claims))
+        holds, said = prove(checker, path, result, mutated)
+        if holds:
+            wrong.append(f"{name}: {said}")
+        else:
+            counts["refused"] += 1
+    return counts, wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="+", type=pathlib.Path)
+    parser.add_argument("--bin", required=True, help="the program")
+    parser.add_argument("--checker", help="the program that proves, if it is another one")
+    parser.add_argument("--target", default="nhwc")
+    parser.add_argument("--only", type=int, help="so many mutations of results for each model, drawn")
+    parser.add_argument("--seed", type=int, default=0)
+    a = parser.parse_args()
+    failed = False
+    with tempfile.TemporaryDirectory() as folder:
+        for path in a.models:
+            counts, wrong = check(a.bin, a.checker or a.bin, a.target, path, pathlib.Path(folder), a.only, a.seed)
+            print(path.stem, *(f"{count} {what}" for what, count in counts.items()), f"{len(wrong)} wrong", flush=True)
+            for line in wrong:
+                print("   ", line, flush=True)
+            failed = failed or bool(wrong)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Holds the checker's table of ops to onnx's reference implementation, on permuted data.
+
+    python tools/proof_ops.py --bin target/debug/relayout
+
+For each op and each of several orders of axes two models are made: the op, and a Transpose, the op with what it is told of axes
+renumbered, and the Transpose back. The checker has to prove them equal. Then the op is told the axes of another order. Where
+the reference implementation finds a difference on random data, the checker has to refuse.
+"""
+
+import argparse
+import itertools
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper, save
+from onnx.reference import ReferenceEvaluator
+
+OPSET = 18
+RANK = 4
+F, I, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+def plain(op, operands=1, **attributes):
+    """A pointwise op, whose operands all have the full shape."""
+    return op, lambda q, inv: (attributes, []), operands
+
+
+def along(op, axis, *more, **attributes):
+    return op, lambda q, inv: (attributes | {"axis": inv[axis]}, list(more)), 1
+
+
+def reducing(op, axes, **attributes):
+    given = lambda inv: [np.array([inv[a] for a in axes], np.int64)]
+    if op == "ReduceSum" or OPSET >= 18:
+        return op, lambda q, inv: (attributes, given(inv)), 1
+    return op, lambda q, inv: (attributes | {"axes": [inv[a] for a in axes]}, []), 1
+
+
+def listed(op, make, **attributes):
+    """An op with lists that have an entry per axis: `make` makes them from the order of axes."""
+    return op, lambda q, inv: (attributes, make(q, inv)), 1
+
+
+def slices(q, inv):
+    ints = lambda *v: np.array(v, np.int64)
+    return [ints(1, 0), ints(3, 2), ints(inv[1], inv[2]), ints(1, 1)]
+
+
+def pads(q, inv):
+    before, after = [0, 1, 0, 2], [1, 0, 0, 1]
+    return [np.array([before[a] for a in q] + [after[a] for a in q], np.int64), np.array(0.5, np.float32)]
+
+
+def sizes(q, inv):
+    scales = [1.0, 1.0, 2.0, 3.0]
+    return [np.zeros(0, np.float32), np.array([scales[a] for a in q], np.float32)]
+
+
+CASES = [
+    *(plain(op) for op in ("Relu", "Sigmoid", "Tanh", "Exp", "Neg", "Abs", "Erf", "HardSwish", "Softplus", "Floor", "Sign")),
+    plain("Clip"), plain("LeakyRelu", alpha=0.2), plain("HardSigmoid", alpha=0.3), plain("Elu"), plain("Identity"),
+    *(plain(op, 2) for op in ("Add", "Sub", "Mul", "Div", "Max", "Min", "PRelu")),
+    plain("Cast", to=int(TensorProto.DOUBLE)),
+    *(along(op, axis) for op in ("Softmax", "LogSoftmax") for axis in (1, 3)),
+    along("ArgMax", 1, keepdims=1), along("ArgMin", 2, keepdims=1), along("LpNormalization", 1, p=2),
+    along("TopK", 1, np.array([2], np.int64)),
+    along("Gather", 1, np.array([2, 0], np.int64)), along("Gather", 3, np.array([1, 1, 0], np.int64)),
+    *(reducing(op, axes, keepdims=1) for op in ("ReduceMean", "ReduceMax", "ReduceSum", "ReduceProd", "ReduceL2") for axes in ([1], [2, 3])),
+    listed("Slice", slices), listed("Pad", pads, mode="constant"), listed("Pad", lambda q, i: pads(q, i)[:1], mode="reflect"),
+    listed("Resize", sizes, mode="nearest"), listed("Resize", sizes, mode="linear"),
+    listed("Tile", lambda q, inv: [np.array([[1, 2, 1, 3][a] for a in q], np.int64)]),
+    ("CumSum", lambda q, inv: ({}, [np.array(inv[2], np.int64)]), 1),
+    ("Concat", lambda q, inv: ({"axis": inv[1]}, []), 2),
+    ("Expand", lambda q, inv: ({}, [np.array([4, 1, 1, 1], np.int64)[list(q)]]), 1),
+]
+
+
+def inverse(order):
+    return [order.index(a) for a in range(len(order))]
+
+
+def model(op, told, operands, shape, order):
+    """The op between a Transpose to `order` and the one back. Without an order the op by itself."""
+    attributes, lists = told
+    nodes, names = [], []
+    for at in range(operands):
+        names.append(f"x{at}" if order is None else f"t{at}")
+        if order is not None:
+            nodes.append(helper.make_node("Transpose", [f"x{at}"], [f"t{at}"], perm=list(order)))
+    constants = [numpy_helper.from_array(array, f"c{at}") for at, array in enumerate(lists)]
+    given = names + [c.name for c in constants]
+    outputs = ["y" if order is None else "u"] if op != "TopK" else ["y" if order is None else "u", "indices"]
+    nodes.append(helper.make_node(op, given, outputs, **attributes))
+    if order is not None:
+        nodes.append(helper.make_node("Transpose", ["u"], ["y"], perm=inverse(list(order))))
+    inputs = [helper.make_tensor_value_info(f"x{at}", F, shape) for at in range(operands)]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_empty_tensor_value_info("y")], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+
+
+def run(made, values):
+    try:
+        return ReferenceEvaluator(made).run(["y"], values)[0]
+    except Exception:  # noqa: BLE001 - what does not run computes nothing
+        return None
+
+
+def alike(a, b):
+    return a is not None and b is not None and a.shape == b.shape and np.allclose(a, b, equal_nan=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", required=True, help="the program")
+    a = parser.parse_args()
+    orders = [(0, 2, 3, 1), (0, 3, 1, 2), (3, 1, 0, 2), (1, 0, 2, 3)]
+    counts, wrong = {"proved": 0, "refused": 0, "refused and alike": 0}, []
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        one, other = folder / "a.onnx", folder / "b.onnx"
+        for (op, told, operands), shape in itertools.product(CASES, [(3, 3, 3, 3), (1, 3, 3, 3)]):
+            rng = np.random.default_rng(1)
+            values = {f"x{at}": rng.standard_normal(shape).astype(np.float32) for at in range(operands)}
+            shape = list(shape)
+            if op == "Expand":
+                shape[0], values["x0"] = 1, values["x0"][:1]
+            plainly = model(op, told(list(range(RANK)), list(range(RANK))), operands, shape, None)
+            save(plainly, one)
+            wanted = run(plainly, values)
+            if wanted is None:
+                wrong.append(f"{op}: the reference implementation does not run it")
+            for order, as_if in itertools.product(orders, [None, *orders, (0, 1, 2, 3)]):
+                right = as_if is None or as_if == order
+                q = list(order if as_if is None else as_if)
+                made = model(op, told(q, inverse(q)), operands, shape, order)
+                save(made, other)
+                ran = subprocess.run([a.bin, "prove", one, other], capture_output=True, text=True)
+                same, proved = alike(wanted, run(made, values)), ran.returncode == 0
+                if (proved and not same) or (right and not proved):
+                    wrong.append(f"{op} {shape} {order} told of {q}: {(ran.stdout + ran.stderr).strip()}")
+                counts["proved" if proved else "refused and alike" if same else "refused"] += 1
+    print(", ".join(f"{count} {what}" for what, count in counts.items()), f"{len(wrong)} wrong")
+    print(*wrong[:20], sep="\n")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Counts what execution providers run of models as exported and of what target `ort-nhwc` makes of them, beside the predictions.
+
+    tools/providers/setup
+    python tools/providers/compare.py --corpus FOLDER --work FOLDER [--providers qnn,webgpu] [--models a,b | --core] [--json FILE]
+                                      [--bin target/release/relayout] [--level ORT_ENABLE_ALL]
+
+FOLDER holds manifest.json, the models and hydrate.py, which fills in their weights. A line for each model and provider: device graphs,
+nodes that fell back to the CPU, Transposes and the elements that they write, as exported and ours, both counted and predicted
+(`relayout audit --provider`). A model fails if ours has more of any of these four, if it does not load where the original does, or, with
+webgpu, if a result is farther than 1e-4 from the unoptimized CPU provider's (relative to the largest value) and farther than the
+original's. What did not load as exported has nothing to compare. Exit status 1 if a model failed.
+Needs numpy, onnx, onnxruntime for the corpus; the providers have environments of their own, which tools/providers/setup makes.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from count import LEVELS, counted  # noqa: E402
+from fusions import hydrated, hydrater  # noqa: E402
+
+HOME = ROOT / ".relayout" / "providers"
+DRIVER = "/usr/lib/chromium/vk_swiftshader_icd.json"
+# Of results of WebGPU.
+FAR = 1e-4
+
+
+def predicted(program, model, provider):
+    """Transposes and elements, of the file and of ours."""
+    command = [program, "audit", str(model), "--provider", provider, "--json"]
+    said = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return [{"transposes": said[k]["transposes"], "moved": said[k]["elements"]} for k in ("file", "optimized")]
+
+
+def optimized(program, model, provider, folder, more):
+    out = Path(folder, model.name)
+    command = [program, "optimize", str(model), "-o", str(out), "--target", "ort-nhwc", "--provider", provider, "-q", *more]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return out
+
+
+def fell(row):
+    return sum(row.get("cpu", {}).values())
+
+
+def failures(before, after):
+    """What is worse than before."""
+    if "note" in before:
+        return []
+    if "note" in after:
+        return [f"does not load: {after['note']}"]
+    wrong = [f"more {what}" for what in ("parts", "transposes", "moved") if after[what] > before[what]]
+    wrong += ["more nodes on the CPU"] if fell(after) > fell(before) else []
+    far = after.get("error", 0.0)
+    wrong += [f"results differ by {far:.1e}"] if far > max(FAR, before.get("error", 0.0)) else []
+    return wrong
+
+
+def near(guess, there):
+    return abs(guess["transposes"] - there["transposes"]) <= max(2, 0.1 * there["transposes"])
+
+
+def sign(a, b):
+    return (a["transposes"] > b["transposes"]) - (a["transposes"] < b["transposes"])
+
+
+def line(name, provider, row):
+    old, new = row["before"], row["after"]
+    pair = lambda what: f"{old.get(what, 0):>10}{new.get(what, 0):>10}"
+    guess = f"{row['predicted'][0]['transposes']:>6}{row['predicted'][1]['transposes']:>6}"
+    parts = f"{old.get('parts', 0):>4}{new.get('parts', 0):>4}{fell(old):>5}{fell(new):>5}"
+    count = f"{old.get('transposes', 0):>6}{new.get('transposes', 0):>6}"
+    said = "; ".join(row["failed"]) or (f"as exported: {old['note'][:60]}" if "note" in old else "ok")
+    return f"{name:28}{provider:8}{parts} {count} {guess} {pair('moved')}  {said}"
+
+
+def summary(rows):
+    """What holds of all models of a provider that load."""
+    loaded = [r for r in rows if "note" not in r["before"] and "note" not in r["after"]]
+    total = lambda side, what: sum(r[side][what] for r in loaded)
+    text = []
+    for what in ("transposes", "moved"):
+        old, new = total("before", what), total("after", what)
+        text.append(f"{what} {old} -> {new} ({100 * new / max(1, old):.0f} %)")
+    guesses = [(guess, r[side]) for r in loaded for guess, side in zip(r["predicted"], ("before", "after"), strict=True)]
+    exact = sum(g["transposes"] == c["transposes"] for g, c in guesses)
+    close = sum(near(g, c) for g, c in guesses)
+    ordered = sum(sign(*r["predicted"]) == sign(r["before"], r["after"]) for r in loaded)
+    most = max(1, len(guesses))
+    text.append(f"predicted exactly {100 * exact / most:.0f} %, within max(2, 10 %) {100 * close / most:.0f} %")
+    text.append(f"original and ours in the right order on {ordered} of {len(loaded)}")
+    return ", ".join(text)
+
+
+def looked_at(args, model, provider):
+    python = HOME / provider / "bin" / "python"
+    if not python.exists():
+        sys.exit(f"compare.py: {python} is not there; run tools/providers/setup {provider}")
+    count = lambda path: counted(python, provider, path, args.level, args.timeout)
+    with tempfile.TemporaryDirectory(dir=args.work) as folder:
+        ours = optimized(args.bin, model, provider, folder, ["--free-io"] if args.free_io else [])
+        row = {"before": count(model), "after": count(ours), "predicted": predicted(args.bin, model, provider)}
+    return row | {"failed": failures(row["before"], row["after"])}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--bin", default="target/release/relayout")
+    parser.add_argument("--providers", default="qnn")
+    parser.add_argument("--models")
+    parser.add_argument("--core", action="store_true")
+    parser.add_argument("--free-io", action="store_true")
+    parser.add_argument("--level", choices=LEVELS, default="ORT_ENABLE_ALL")
+    parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    args.work = args.work.resolve()
+    args.work.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("VK_ICD_FILENAMES", DRIVER)
+    wanted = set(args.models.split(",")) if args.models else None
+    manifest = json.loads((args.corpus / "manifest.json").read_text())["models"]
+    unknown = (wanted or set()) - {entry["name"] for entry in manifest}
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    module, all_rows = hydrater(args.corpus), {}
+    print(f"{'model':28}{'provider':8}{'graphs':>8}{'on CPU':>10} {'transposes':>12} {'predicted':>12} {'elements':>20}")
+    for entry in manifest:
+        if (wanted is not None and entry["name"] not in wanted) or (args.core and not entry["core"]):
+            continue
+        model = hydrated(module, args.corpus, entry, args.work)
+        for provider in args.providers.split(","):
+            row = looked_at(args, Path(model).resolve(), provider)
+            all_rows.setdefault(provider, {})[entry["name"]] = row
+            print(line(entry["name"], provider, row), flush=True)
+            if args.json:
+                args.json.write_text(json.dumps(all_rows, indent=1) + "\n")
+    for provider, rows in all_rows.items():
+        print(f"{provider}: {summary(rows.values())}")
+    bad = sum(bool(row["failed"]) for rows in all_rows.values() for row in rows.values())
+    seen = sum(len(rows) for rows in all_rows.values())
+    print(f"{seen - bad} passed, {bad} failed")
+    return 1 if bad or not seen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Counts what an NHWC execution provider of ONNX Runtime runs for a model: nodes on the device, moves among them.
+
+    python count.py --provider qnn MODEL.onnx...       device graphs as handed to the compiler of QNN's HTP simulator
+    python count.py --provider webgpu MODEL.onnx...    nodes that ran, and the distance to the unoptimized CPU provider
+
+One JSON object per model: parts (device graphs), nodes, transposes, moved (elements that Transposes write), refused (Transposes of more
+than 5 axes), reshapes, ops (the other nodes by name), cpu (nodes that fell back, by name), and with webgpu: error. A model that does not
+load has `note`.
+
+QNN's compiler may run out of memory on one of a model's graphs, and the graphs behind it would then not be seen. So graphs are handed to
+the recorder that the package brings along (libQnnSaver), which takes all of them; the provider's support checks are those of HTP.
+Each model runs in a process of its own, since a provider may abort.
+"""
+import argparse
+import collections
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+LEVELS = ["ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_ALL"]
+# Set by the provider on all versions that were counted.
+AXES = 5
+
+
+def fallen_back(session):
+    """Nodes that the CPU provider took, by op."""
+    taken = collections.Counter()
+    for part in session.get_provider_graph_assignment_info():
+        if part.ep_name == "CPUExecutionProvider":
+            taken.update(node.op_type for node in part.get_nodes())
+    return dict(sorted(taken.items()))
+
+
+def device_graph(path, row, ops):
+    """Adds the nodes of a dumped device graph to a row."""
+    graph = json.loads(path.read_text())
+    graph = graph.get("graph", graph)
+    row["parts"] += 1
+    for node in graph.get("nodes", {}).values():
+        row["nodes"] += 1
+        kind = node["type"]
+        if kind == "Transpose":
+            row["transposes"] += 1
+            dims = graph["tensors"][node["output_names"][0]]["dims"]
+            row["refused"] += len(dims) > AXES
+            size = 1
+            for extent in dims:
+                size *= extent
+            row["moved"] += size
+        elif kind == "Reshape":
+            row["reshapes"] += 1
+        else:
+            ops[kind] += 1
+
+
+def qnn(model, level):
+    import onnxruntime as ort
+    import onnxruntime_qnn as plugin
+
+    ort.set_default_logger_severity(4)
+    ort.register_execution_provider_library("QNNExecutionProvider", plugin.get_library_path())
+    devices = [d for d in ort.get_ep_devices() if d.ep_name == "QNNExecutionProvider"]
+    htp = Path(plugin.get_qnn_htp_path())
+    row = {"parts": 0, "nodes": 0, "transposes": 0, "moved": 0, "refused": 0, "reshapes": 0}
+    ops = collections.Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        # The recorder writes what it is given to the current folder.
+        os.chdir(folder)
+        options = ort.SessionOptions()
+        options.log_severity_level, options.intra_op_num_threads = 4, 1
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        dumps = Path(folder, "graphs")
+        dumps.mkdir()
+        settings = {"backend_path": str(htp), "qnn_saver_path": str(htp.with_name(htp.name.replace("QnnHtp", "QnnSaver"))),
+                    "dump_json_qnn_graph": "1", "json_qnn_graph_dir": str(dumps)}
+        options.add_provider_for_devices(devices, settings)
+        try:
+            row["cpu"] = fallen_back(ort.InferenceSession(str(model), options))
+        except Exception as e:  # whatever a provider says to a model that it can't load
+            row["note"] = " ".join(str(e).split())[:300]
+        for path in sorted(dumps.glob("*.json")):
+            if not path.name.endswith("tensor_log.json"):
+                device_graph(path, row, ops)
+        os.chdir("/")
+    return row | {"ops": dict(sorted(ops.items()))}
+
+
+def feeds(session, seed=0):
+    """Random inputs; a dim of unknown size is 1."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    kinds = {"tensor(float16)": np.float16, "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(uint8)": np.uint8,
+             "tensor(bool)": np.bool_}
+    out = {}
+    for i in session.get_inputs():
+        shape = [d if isinstance(d, int) and d > 0 else 1 for d in i.shape]
+        kind = np.dtype(kinds.get(i.type, np.float32))
+        x = rng.standard_normal(shape) if kind.kind == "f" else rng.integers(0, 2, shape)
+        out[i.name] = x.astype(kind)
+    return out
+
+
+def webgpu(model, level):
+    import numpy as np
+    import onnxruntime as ort
+
+    ort.set_default_logger_severity(4)
+    providers = ["WebGpuExecutionProvider", "CPUExecutionProvider"]
+    with tempfile.TemporaryDirectory() as folder:
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
+        options.enable_profiling, options.profile_file_prefix = True, str(Path(folder, "p"))
+        session = ort.InferenceSession(str(model), options, providers=providers)
+        if providers[0] not in session.get_providers():
+            return {"note": "no WebGPU adapter; is VK_ICD_FILENAMES set?"}
+        x = feeds(session)
+        got = session.run(None, x)
+        events = json.loads(Path(session.end_profiling()).read_text())
+    nodes = [e["args"] for e in events if e.get("cat") == "Node" and e["name"].endswith("_kernel_time")]
+    moved = sum(int(np.prod(dims, dtype=np.int64)) for n in nodes if n["op_name"] == "Transpose"
+                for shape in n.get("output_type_shape", []) for dims in shape.values())
+    count = collections.Counter(n["op_name"] for n in nodes)
+    cpu = collections.Counter(n["op_name"] for n in nodes if n.get("provider", "").startswith("CPU"))
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    want = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"]).run(None, x)
+    far = lambda a, b: float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max() / max(1e-6, np.abs(b).max()))
+    error = max((far(a, b) for a, b in zip(got, want, strict=True) if b.size), default=0.0)
+    others = {op: n for op, n in sorted(count.items()) if op not in ("Transpose", "Reshape")}
+    return {"parts": 1, "nodes": len(nodes), "transposes": count["Transpose"], "moved": moved, "reshapes": count["Reshape"],
+            "ops": others, "cpu": dict(sorted(cpu.items())), "error": error}
+
+
+def counted(python, provider, model, level="ORT_ENABLE_ALL", timeout=300):
+    """The row of a model, counted by an interpreter that has the provider."""
+    command = [str(python), __file__, "--provider", provider, "--level", level, "--one", str(model)]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return {"note": f"no end after {timeout:.0f} s"}
+    rows = [line[4:] for line in done.stdout.splitlines() if line.startswith("ROW ")]
+    return json.loads(rows[-1]) if rows else {"note": f"ended with {done.returncode}"}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--provider", choices=["qnn", "webgpu"], required=True)
+    parser.add_argument("--level", choices=LEVELS, default="ORT_ENABLE_ALL")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("models", nargs="+", type=Path)
+    args = parser.parse_args()
+    for model in args.models:
+        model = model.resolve()
+        if args.one:
+            row = qnn(model, args.level) if args.provider == "qnn" else webgpu(model, args.level)
+            print("ROW " + json.dumps(row), flush=True)
+            # Some providers crash when the process ends.
+            os._exit(0)
+        row = counted(sys.executable, args.provider, model, args.level, args.timeout)
+        print(json.dumps({"model": model.stem} | row), flush=True)
+
+
+if __name__ == "__main__":
+    main()
