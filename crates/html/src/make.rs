@@ -73,7 +73,7 @@ pub fn optimized_page(
 /// A page about the moves of a model as it is, or of two models side by side.
 ///
 /// # Errors
-/// As of [`audit`](relayout::audit), which each model was audited with before.
+/// As of [`audit`](mod@relayout::audit), which each model was audited with before.
 pub fn audit_page(target: &dyn Target, options: &Options, audited: &[(&str, &Model, &Audit)]) -> Result<Page, Error> {
     let mut strings = Strings::default();
     let (mut graphs, mut moves, mut whys) = (Vec::new(), Vec::new(), Vec::new());
