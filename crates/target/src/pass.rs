@@ -220,20 +220,25 @@ impl Context<'_> {
     /// The nodes of the current graph whose sums may be taken in another order, in topological order. There are none if every bit
     /// has to stay, and none that come before a quantization.
     pub fn reassociable(&self, graph: &Graph) -> Vec<NodeId> {
-        // What leaves a body may reach a quantization outside of it.
-        if self.settings.numerics < Numerics::Reassociate || (self.scope > 0 && self.settings.quantizes) {
-            return Vec::new();
-        }
-        let before = before_rounding(graph);
-        let mut order = graph.order().unwrap_or_default();
-        order.retain(|n| !before.contains(n));
-        order
+        reassociable(graph, self.settings.numerics, self.scope > 0 && self.settings.quantizes)
     }
 
     /// How often a graph is assumed to run in each run of the model.
     pub fn weight(&self, scope: usize) -> u64 {
         self.weights.get(scope).copied().unwrap_or(1)
     }
+}
+
+/// As [`Context::reassociable`]; `inside` says that the graph is a body of a model that quantizes: what leaves the body may reach a
+/// quantization outside of it.
+pub fn reassociable(graph: &Graph, numerics: Numerics, inside: bool) -> Vec<NodeId> {
+    if numerics < Numerics::Reassociate || inside {
+        return Vec::new();
+    }
+    let before = before_rounding(graph);
+    let mut order = graph.order().unwrap_or_default();
+    order.retain(|n| !before.contains(n));
+    order
 }
 
 /// Makes trial decisions about copies of the graph that a pass works on, to find out what a change would cost.

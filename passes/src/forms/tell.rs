@@ -1,6 +1,6 @@
 //! What was recognized in a model, and why, for those who ask.
 
-use super::{finder, of_forms, of_pieces};
+use super::{finder, of_forms};
 use crate::pipeline::{self, Outcome, PipelineOptions, run_steps, steps};
 use relayout_ir::graph::Graph;
 use relayout_ir::model::Model;
@@ -54,7 +54,7 @@ pub fn pieces(
 
 /// Those of one graph.
 fn told(graph: &Graph, cx: &Context<'_>) -> Result<Vec<RecognizedPiece>, PassError> {
-    let mut wanted = [of_forms(cx.target()), of_pieces(cx.target())].concat();
+    let mut wanted = of_forms(cx.target());
     wanted.sort_unstable();
     wanted.dedup();
     let finder = finder(cx.target(), &wanted, cx.settings.numerics)?;
