@@ -9,9 +9,9 @@
 use crate::hints::Hints;
 use crate::rounding::before_rounding;
 use crate::rule::{Numerics, Rule};
-use crate::{Cost, Offer, Target};
+use crate::{Cost, Target};
 use relayout_ir::graph::{DuplicateName, Graph, NodeId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// A part of the pipeline. Slots run in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -255,15 +255,6 @@ pub trait Trials {
 pub struct Trial {
     /// Everything that it prices, for each run of the model.
     pub cost: Cost,
-    /// The offers that were chosen, by graph and node.
-    pub chosen: HashMap<(usize, NodeId), Offer>,
-}
-
-impl Trial {
-    /// The offer that was chosen for a node; `None` where it runs as ONNX has it.
-    pub fn offer(&self, scope: usize, n: NodeId) -> Option<&Offer> {
-        self.chosen.get(&(scope, n))
-    }
 }
 
 /// A pass did not do its work. All these errors but [`PassError::Stopped`] are faults of this program or of a target, not of the

@@ -6,7 +6,7 @@
 
 use super::choices::{may_take, plain, slots_of};
 use super::lanes::Lanes;
-use super::pieces::{Pieces, Runs};
+use super::pieces::{Pieces, Runs, less};
 use super::plan::Chosen;
 use super::scopes::Scopes;
 use crate::write::fold_weights::known_constant;
@@ -67,6 +67,8 @@ pub(super) struct ScopeCandidates {
     pub(super) plain: Vec<Cost>,
     /// Pieces that may be one raised op.
     pub(super) pieces: Pieces,
+    /// By node: what its offers cost beyond what forms say, because a piece that ends with it does.
+    pub(super) charged: FxHashMap<usize, Cost>,
     /// By node and number of an offer: the piece that it is for, if it is for one.
     pub(super) raised: FxHashMap<(NodeId, usize), usize>,
     /// By value number: what its pad slots may hold.
@@ -224,6 +226,7 @@ impl Closure<'_, '_> {
             offered: vec![0; nodes],
             plain: vec![Cost::ZERO; nodes],
             pieces: Pieces::default(),
+            charged: FxHashMap::default(),
             raised: FxHashMap::default(),
             lanes: Lanes::of(graph),
             constant: vec![false; graph.value_bound()],
@@ -356,7 +359,17 @@ impl Closure<'_, '_> {
 impl ScopeCandidates {
     /// Takes up the pieces of a graph, whose offers are those of their last nodes.
     fn take_pieces(&mut self, scopes: &Scopes<'_>, s: usize, by: (&dyn Target, &Hints, Numerics)) {
-        let (pieces, offers) = Pieces::of(scopes, s, by, &self.plain, &self.constant);
+        if scopes.pieces(s).is_empty() {
+            return;
+        }
+        let before = self.plain.clone();
+        let (pieces, offers) = Pieces::of(scopes, s, by, &mut self.plain, &self.constant);
+        for (n, (now, before)) in self.plain.iter().zip(before).enumerate().filter(|(_, (now, before))| *now != before)
+        {
+            let charged = less(*now, before);
+            self.offers[n].iter_mut().for_each(|offer| offer.cost += charged);
+            self.charged.insert(n, charged);
+        }
         for (last, piece, offer) in offers {
             let own = &mut self.offers[last.index()];
             self.raised.insert((last, own.len()), piece);

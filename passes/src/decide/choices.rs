@@ -134,9 +134,16 @@ impl ScopeCandidates {
         let query = NodeQuery::new(graph, n, hints, &is_constant);
         let mut offers = target.offers_among(&query, &|v| &self.layouts[v.index()]);
         offers.retain(|offer| may_take(offer, numerics));
+        let charged = self.charged(n);
+        offers.iter_mut().for_each(|offer| offer.cost += charged);
         let own = &mut self.offers[n.index()];
         own.truncate(self.offered[n.index()]);
         own.extend(offers);
+    }
+
+    /// What offers of a node cost beyond what forms say.
+    pub(super) fn charged(&self, n: NodeId) -> Cost {
+        self.charged.get(&n.index()).copied().unwrap_or(Cost::ZERO)
     }
 
     /// The offers of the target for a node.

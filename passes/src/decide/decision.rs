@@ -102,11 +102,7 @@ impl<'a, 'g> Decision<'a, 'g> {
 
     /// What it comes to, for a pass that tried it on a copy.
     pub(crate) fn trial(&self) -> Trial {
-        let chosen = |s: usize| {
-            let graph = self.scopes.graph(s);
-            graph.nodes().filter_map(move |n| Some(((s, n), self.plan.offer(s, n)?.clone())))
-        };
-        Trial { cost: self.whole_cost(), chosen: (0..self.scopes.list.len()).flat_map(chosen).collect() }
+        Trial { cost: self.whole_cost() }
     }
 
     /// A graph of the model, the main one first.

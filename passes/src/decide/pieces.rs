@@ -5,8 +5,8 @@
 //! reads nothing and leaves nothing; whoever reads its result forbids that state. So pieces may overlap, and what is between may be
 //! read from outside.
 //!
-//! Offers are priced in a copy of the graph in which the piece is raised, as gains over what the raised op costs as ONNX has it; the
-//! gain is taken off what the piece's nodes cost by themselves.
+//! Offers are priced in a copy of the graph in which the piece is raised. There the form says what the piece costs as ONNX has it. If
+//! its nodes by themselves say less, the last one is charged with the difference. If they say more, so do the offers.
 
 use super::choices::may_take;
 use super::scopes::Scopes;
@@ -38,8 +38,8 @@ pub(super) struct Piece {
     /// The graph in which it is raised.
     copy: Arc<Graph>,
     last: NodeId,
-    /// What its nodes cost as ONNX has them.
-    cost: Cost,
+    /// What its nodes cost beyond what the form says of the piece.
+    beyond: Cost,
     inside: bool,
 }
 
@@ -54,30 +54,32 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Those of a graph with their offers. `plain` are the costs of the nodes as ONNX has them.
+    /// Those of a graph with their offers. `plain` are the costs of the nodes as ONNX has them; those of last nodes are raised to what
+    /// forms say of pieces.
     pub(super) fn of(
         scopes: &Scopes<'_>,
         s: usize,
         (target, hints, numerics): (&dyn Target, &Hints, Numerics),
-        plain: &[Cost],
+        plain: &mut [Cost],
         constant: &[bool],
     ) -> (Pieces, Vec<(NodeId, usize, Offer)>) {
         let graph = scopes.graph(s);
-        let (mut all, mut offered) = (Pieces::default(), Vec::new());
+        let (mut all, mut offered, mut wholes) = (Pieces::default(), Vec::new(), Vec::new());
         for round in rounds(scopes.pieces(s)) {
             let mut copy = graph.clone();
             let raised: Vec<&Raised> = round.into_iter().filter(|piece| raise(&mut copy, piece).is_ok()).collect();
             let copy = Arc::new(copy);
             for is in raised {
                 let Some((&last, inner)) = is.nodes.split_last() else { continue };
-                let cost = is.nodes.iter().filter_map(|n| plain.get(n.index())).copied().sum();
                 let operands = copy.node(last).inputs.iter().map(|v| v.filter(|&v| graph.has(v))).collect();
-                let piece = Piece { is: is.clone(), operands, copy: Arc::clone(&copy), last, cost, inside: s > 0 };
-                let mut offers = piece.offers(target, hints, constant);
+                let beyond = Cost::ZERO;
+                let piece = Piece { is: is.clone(), operands, copy: Arc::clone(&copy), last, beyond, inside: s > 0 };
+                let (mut offers, whole) = piece.priced(target, hints, constant);
                 offers.retain(|offer| may_take(offer, numerics));
                 if offers.is_empty() {
                     continue;
                 }
+                charge(plain, &is.nodes, whole);
                 let number = all.list.len();
                 offered.extend(offers.into_iter().map(|offer| (last, number, offer)));
                 let ranked = |v: &ValueId| graph.value(*v).ty.rank().is_some();
@@ -86,8 +88,16 @@ impl Pieces {
                 for (slot, v) in piece.operands.iter().enumerate().filter_map(|(slot, v)| Some((slot, (*v)?))) {
                     all.readers.entry(v).or_default().push((number, slot));
                 }
+                wholes.push(whole);
                 all.list.push(piece);
             }
+        }
+        // Only now every node is charged.
+        for (piece, whole) in all.list.iter_mut().zip(wholes) {
+            piece.beyond = less(together(plain, &piece.is.nodes), whole);
+        }
+        for (_, piece, offer) in &mut offered {
+            offer.cost += all.list[*piece].beyond;
         }
         (all, offered)
     }
@@ -115,19 +125,38 @@ impl Piece {
         self.copy.node(self.last).describe(&self.copy)
     }
 
-    /// The offers for the raised op at these sizes, each at the price of the piece's nodes less what it gains.
+    /// The offers for the raised op at these sizes, priced as the piece's nodes are.
     pub(super) fn offers(&self, target: &dyn Target, sizes: &dyn Sizes, constant: &[bool]) -> Vec<Offer> {
+        let (mut offers, _) = self.priced(target, sizes, constant);
+        offers.iter_mut().for_each(|offer| offer.cost += self.beyond);
+        offers
+    }
+
+    /// The offers as the form prices them, and what the piece costs as ONNX has it.
+    fn priced(&self, target: &dyn Target, sizes: &dyn Sizes, constant: &[bool]) -> (Vec<Offer>, Cost) {
         let is_constant =
             |v: ValueId| constant.get(v.index()).copied().unwrap_or_else(|| self.copy.constant(v).is_some());
         let query = NodeQuery::new(&self.copy, self.last, sizes, &is_constant).within(self.inside);
-        let plain = target.plain_cost(&query);
-        let mut offers = target.offers(&query);
-        for offer in offers.iter_mut().filter(|offer| offer.cost.is_finite() && plain.is_finite()) {
-            let less = i128::from(self.cost.get()) - i128::from(plain.get()) + i128::from(offer.cost.get());
-            offer.cost = Cost::new(u64::try_from(less.max(0)).unwrap_or(u64::MAX - 1));
-        }
-        offers
+        (target.offers(&query), target.plain_cost(&query))
     }
+}
+
+/// What these nodes cost together.
+fn together(plain: &[Cost], nodes: &[NodeId]) -> Cost {
+    nodes.iter().filter_map(|n| plain.get(n.index())).copied().sum()
+}
+
+/// Charges the last of these nodes with what they lack of this cost.
+fn charge(plain: &mut [Cost], nodes: &[NodeId], whole: Cost) {
+    let lacking = less(whole, together(plain, nodes));
+    if let Some(last) = nodes.last().and_then(|n| plain.get_mut(n.index())) {
+        *last += lacking;
+    }
+}
+
+/// `a - b`, nothing if that is more.
+pub(super) fn less(a: Cost, b: Cost) -> Cost {
+    if a.is_finite() { Cost::new(a.get().saturating_sub(b.get())) } else { a }
 }
 
 /// Pieces such that those of one round have no node in common.

@@ -118,7 +118,9 @@ impl Plan {
         }
         let is_constant = |v: ValueId| constant.get(v.index()).copied().unwrap_or(false);
         let offers = target.offers(&NodeQuery::new(graph, n, sizes, &is_constant).within(s > 0));
-        offers.into_iter().find(|offer| offer.layouts == taken.layouts).map_or(chosen, |offer| offer.cost)
+        let charged = self.candidates.scopes[s].charged(n);
+        let same = offers.into_iter().find(|offer| offer.layouts == taken.layouts);
+        same.map_or(chosen, |offer| offer.cost + charged)
     }
 
     pub(super) fn is_changed(&self, s: usize, n: NodeId) -> bool {
