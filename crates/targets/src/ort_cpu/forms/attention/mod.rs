@@ -98,7 +98,8 @@ impl Heads {
     fn order(&self, of_four: [usize; 4]) -> Option<Layout> {
         let order: Vec<usize> = match self.rank {
             4 => of_four.to_vec(),
-            _ => of_four.into_iter().filter(|&axis| axis > 0).map(|axis| axis - 1).collect(),
+            // Without an axis of heads.
+            _ => of_four.into_iter().filter(|&axis| axis != 1).map(|axis| axis.saturating_sub(1)).collect(),
         };
         Layout::permutation(&order).ok().filter(|layout| !layout.is_row_major())
     }
