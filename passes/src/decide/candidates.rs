@@ -367,7 +367,9 @@ impl ScopeCandidates {
         for (n, (now, before)) in self.plain.iter().zip(before).enumerate().filter(|(_, (now, before))| *now != before)
         {
             let charged = less(*now, before);
-            self.offers[n].iter_mut().for_each(|offer| offer.cost += charged);
+            for offer in &mut self.offers[n] {
+                offer.cost += charged;
+            }
             self.charged.insert(n, charged);
         }
         for (last, piece, offer) in offers {

@@ -135,7 +135,9 @@ impl ScopeCandidates {
         let mut offers = target.offers_among(&query, &|v| &self.layouts[v.index()]);
         offers.retain(|offer| may_take(offer, numerics));
         let charged = self.charged(n);
-        offers.iter_mut().for_each(|offer| offer.cost += charged);
+        for offer in &mut offers {
+            offer.cost += charged;
+        }
         let own = &mut self.offers[n.index()];
         own.truncate(self.offered[n.index()]);
         own.extend(offers);

@@ -128,7 +128,9 @@ impl Piece {
     /// The offers for the raised op at these sizes, priced as the piece's nodes are.
     pub(super) fn offers(&self, target: &dyn Target, sizes: &dyn Sizes, constant: &[bool]) -> Vec<Offer> {
         let (mut offers, _) = self.priced(target, sizes, constant);
-        offers.iter_mut().for_each(|offer| offer.cost += self.beyond);
+        for offer in &mut offers {
+            offer.cost += self.beyond;
+        }
         offers
     }
 
