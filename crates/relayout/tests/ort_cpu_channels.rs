@@ -211,11 +211,14 @@ fn shuffled_through(apart: &[i64], perm: &[i64], behind: &[&[i64]]) -> Net {
     units.end(&y)
 }
 
+/// The shape before a Transpose, its permutation, and the shapes behind it.
+type Way<'w> = (&'w [i64], &'w [i64], &'w [&'w [i64]]);
+
 #[test]
 fn shuffles_go_however_images_and_pixels_are_written() {
     const IMAGE: &[i64] = &[1, 48, SIDE, SIDE];
     let pixels = SIDE * SIDE;
-    let ways: [(&[i64], &[i64], &[&[i64]]); 5] = [
+    let ways: [Way; 5] = [
         (&[1, 2, 24, pixels], &[0, 2, 1, 3], &[IMAGE]),
         (&[2, 24, pixels], &[1, 0, 2], &[IMAGE]),
         (&[2, 24, SIDE, SIDE], &[1, 0, 2, 3], &[IMAGE]),
@@ -228,7 +231,7 @@ fn shuffles_go_however_images_and_pixels_are_written() {
     }
     // Pixels move, or lie in other rows afterwards.
     let rows = [1, 48, SIDE / 2, 2 * SIDE];
-    let near: [(&[i64], &[i64], &[&[i64]]); 2] =
+    let near: [Way; 2] =
         [(&[1, 2, 24, SIDE, SIDE], &[0, 2, 1, 4, 3], &[IMAGE]), (&[1, 2, 24, pixels], &[0, 2, 1, 3], &[&rows])];
     for (apart, perm, behind) in near {
         let model = optimized(&shuffled_through(apart, perm, behind), Numerics::Reassociate);
