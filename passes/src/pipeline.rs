@@ -37,6 +37,8 @@ pub(crate) struct State<'a> {
     pub(crate) dead_before: Vec<BTreeSet<NodeId>>,
     /// What was written in the place of pieces, by graph.
     pub(crate) written: Vec<(usize, Written)>,
+    /// The pieces that were raised: their graph, their last node, and the form that stands for them.
+    pub(crate) pieces: Vec<(usize, NodeId, &'static str)>,
     pub(crate) report: PassReport,
     /// Per graph: what is reported of it.
     pub(crate) graphs: Vec<GraphRecord>,
@@ -68,6 +70,7 @@ impl<'a> State<'a> {
             ends: options.ends.clone(),
             dead_before: Vec::new(),
             written: Vec::new(),
+            pieces: Vec::new(),
             report: PassReport::default(),
             graphs: Vec::new(),
             limits: options.limits.clone(),
@@ -233,6 +236,8 @@ pub struct Outcome {
     pub ends: Vec<MovedEnd>,
     /// What was written in the place of pieces, with the number of the graph.
     pub written: Vec<(usize, Written)>,
+    /// The pieces of several nodes that have another form: the number of the graph, the last node, and the form.
+    pub pieces: Vec<(usize, NodeId, &'static str)>,
     /// Nodes whose operands were written in another way: [`PassReport::spelled`].
     pub spelled: usize,
 }
@@ -369,6 +374,7 @@ impl State<'_> {
             hints: self.settings.hints.used(graph),
             ends: self.moved_ends,
             written: self.written,
+            pieces: self.pieces,
             spelled: self.report.spelled,
         })
     }

@@ -152,16 +152,17 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
 /// One paragraph per piece.
 fn pieces(all: &[RecognizedPiece]) -> String {
     let mut text = String::new();
-    for RecognizedPiece { op, result, nodes, why, graph, .. } in all {
+    for RecognizedPiece { op, result, nodes, why, graph, written, .. } in all {
         let place = if graph.is_empty() { String::new() } else { format!(" in {graph}") };
+        let written = written.as_ref().map_or("kept as it is".to_owned(), |form| format!("written as {form}"));
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{op} that leaves `{result}`{place}, of {} nodes", nodes.len());
+        let _ = writeln!(text, "{op} that leaves `{result}`{place}, of {} nodes, {written}", nodes.len());
         for line in why.to_string().lines() {
             let _ = writeln!(text, "  {line}");
         }
     }
     if text.is_empty() {
-        text.push_str("no piece of several nodes is one op that this target asks for");
+        text.push_str("no piece of several nodes is one op that equations give a name to");
     }
     text
 }

@@ -83,6 +83,7 @@ pub(crate) fn spell_forms(graph: &mut Graph, state: &mut State<'_>) -> Result<()
                 let count = if rule.counted == Counted::Nodes { piece.nodes.len() } else { 1 };
                 state.context(scope, |cx| cx.count_in(scope, rule, count));
             }
+            state.pieces.push((scope, n, form.name()));
             let result = if offer.becomes.is_some() { form.spell(graph, n, state.settings.opset)? } else { None };
             if let Some(by) = result {
                 let mut patch = Patch::new();
