@@ -1,5 +1,5 @@
 //! The families of ops that other optimizers test their moves of Transposes on, and the networks that they convert between layouts.
-//! The lists are those of OpenVINO's transpose sinking and of TVM's layout conversion; the models are our own.
+//! The lists are those of `OpenVINO`'s transpose sinking and of TVM's layout conversion; the models are our own.
 
 mod common;
 mod fold_nets;
