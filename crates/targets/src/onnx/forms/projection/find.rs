@@ -1,5 +1,6 @@
 //! Projections: `MatMul(x, W) + b`, perhaps with a Reshape to `[rows.., heads.., width]` behind it.
 
+use crate::onnx::forms::product::BROADCASTS_SINCE;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
@@ -61,11 +62,12 @@ fn of_rows(graph: &Graph, last: NodeId, y: ValueId) -> Option<Found> {
     find(graph, last, y, last).filter(same_rows)
 }
 
-/// The projection of result `y` whose last node but for a Reshape is `ends`.
+/// The projection of result `y` whose last node but for a Reshape is `ends`; none where a summand can't broadcast.
 fn find(graph: &Graph, last: NodeId, y: ValueId, ends: NodeId) -> Option<Found> {
     let shape = graph.value(y).ty.shape()?;
     let (product, added) = sum(graph, ends);
     let node = graph.node(product);
+    (node.opset >= BROADCASTS_SINCE).then_some(())?;
     let (x, weights) = (node.operand(0)?, node.operand(1)?);
     let (by_columns, own) = reads(node)?;
     let bias = match (added, own) {
