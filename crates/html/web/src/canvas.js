@@ -3,7 +3,6 @@
 import cytoscape from "cytoscape";
 import { colours } from "./colours.js";
 import { fold, opened } from "./fold.js";
-import { place } from "./layout.js";
 import { bytes, count, short } from "./words.js";
 
 /** How many nodes of a region are shown when it is opened. */
@@ -15,8 +14,8 @@ const SMALL = 40;
 
 export class Canvas {
   /** `told` is called with a node, or with `null`, when something is chosen. */
-  constructor(box, report, graph, shown, elk, told) {
-    Object.assign(this, { box, report, graph, shown, elk, told, ready: Promise.resolve() });
+  constructor(box, report, graph, shown, layouter, told) {
+    Object.assign(this, { box, report, graph, shown, layouter, told, ready: Promise.resolve() });
     this.cy = cytoscape({
       container: box,
       autoungrabify: true,
@@ -48,7 +47,7 @@ export class Canvas {
     const nodes = [...folded.visible].sort((a, b) => a - b).map((id) => drawn(this.report, this.graph, this.graph.nodes[id]));
     folded.regions.forEach((region, number) => nodes.push(foldedNode(this.graph, region, number)));
     const edges = this.#edges(folded);
-    const { places, bends } = await place(this.elk, nodes, edges);
+    const { places, bends } = await this.layouter.place(nodes, edges);
     for (const edge of edges) Object.assign(edge, bent(places.get(edge.source), places.get(edge.target), bends.get(edge.id)));
     this.cy.batch(() => {
       this.cy.elements().remove();
@@ -57,8 +56,10 @@ export class Canvas {
         ...edges.map((data) => ({ group: "edges", data, classes: `${data.classes} ${data.weights ? "bent" : ""}` })),
       ]);
     });
+    const painted = new Promise((done) => this.cy.one("render", done));
     this.cy.resize();
     this.overview(nodes, places);
+    await painted;
   }
 
   #edges({ visible, regionOf }) {
