@@ -10,7 +10,7 @@ const OPENED = 60;
 /** Below this zoom no label can be read. */
 const READABLE = 0.8;
 /** Nodes of regions too small to be folded that are drawn at most. */
-const SMALL = 40;
+const SMALL = 20;
 
 export class Canvas {
   /** `told` is called with a node, or with `null`, when something is chosen. */

@@ -7,8 +7,8 @@ import { interesting } from "./fold.js";
 import { Tree } from "./tree.js";
 import { count, plural } from "./words.js";
 
-/** Nodes that are drawn at first, of all graphs together. Those of small regions come on top: at most 240 in all of two graphs. */
-const AT_FIRST = 160;
+/** Nodes that are drawn at first, of all graphs together. Those of small regions come on top: at most 160 in all of two graphs. */
+const AT_FIRST = 120;
 /** Names that a search lists. */
 const FOUND = 30;
 
