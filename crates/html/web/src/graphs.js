@@ -1,6 +1,6 @@
 // The graphs side by side, with a legend, a search and what is known about the chosen node.
 
-import { Canvas } from "./canvas.js";
+import { Canvas, sketch } from "./canvas.js";
 import { Details } from "./details.js";
 import { el, fill } from "./dom.js";
 import { interesting } from "./fold.js";
@@ -17,6 +17,11 @@ export class Graphs {
   constructor(report, layouter) {
     this.report = report;
     this.layouter = layouter;
+    const most = Math.floor(AT_FIRST / report.graphs.length);
+    this.sketches = report.graphs.map((graph) => {
+      const shown = interesting(report, graph, most);
+      return { shown, made: sketch(report, graph, shown, layouter) };
+    });
     this.choose = (graph, node) => this.chosen(graph, node, true);
     this.details = new Details(report, this.choose);
     this.panes = report.graphs.map((graph) => this.#pane(graph));
@@ -47,13 +52,12 @@ export class Graphs {
 
   /** Draws what is wanted at first. To be called once the page has its size. */
   async draw() {
-    const most = Math.floor(AT_FIRST / this.panes.length);
     for (const pane of this.panes) {
-      const shown = interesting(this.report, pane.graph, most);
+      const { shown } = this.sketches[pane.graph.number];
       pane.canvas = new Canvas(pane.picture, this.report, pane.graph, shown, this.layouter, (node) => this.chosen(pane.graph, node, false));
       pane.canvas.cy.on("layoutstop render", () => this.#count(pane));
     }
-    await Promise.all(this.panes.map((pane) => pane.canvas.show().then(() => this.#drawn(pane), (error) => this.#failed(pane, error))));
+    await Promise.all(this.panes.map((pane) => pane.canvas.show(this.sketches[pane.graph.number].made).then(() => this.#drawn(pane), (error) => this.#failed(pane, error))));
   }
 
   #drawn(pane) {
