@@ -6,6 +6,7 @@ use crate::ops;
 use crate::page::{self, PageFile};
 use crate::progress::Progress;
 use crate::terminal::{json, remark, say, say_json};
+use crate::written::check_written;
 use relayout::fsio::{self, Output, read_text};
 use relayout::io::IoError;
 use relayout::ir::op::{Description, describe};
@@ -106,6 +107,7 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
     if a.network_dot.is_some() && json() {
         return Err(Failure::usage("--network-dot is a drawing and not JSON; leave one of them out"));
     }
+    check_written(&[("--html", a.html.as_deref()), ("--network-dot", a.network_dot.as_deref())], &[&a.model])?;
     let target = target(&a.decide)?;
     let progress = Progress::start(format!("looking at {}", a.model.display()));
     let model = open(&a.model)?;
