@@ -159,6 +159,7 @@ impl Machine {
             attrs: &attrs,
             inputs: &inputs,
             results,
+            block: scope.model.block,
             terms: &mut self.terms,
         };
         if let Some(bodies) = call.bodies() {

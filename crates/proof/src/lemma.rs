@@ -23,6 +23,8 @@ struct Grid {
 #[derive(Clone, Debug)]
 struct Affine {
     weights: Grid,
+    /// Whether the weights are those of scales alone, which may come to have more axes.
+    free: bool,
     shift: Grid,
     /// Sums of the absolute values of what the shift was added up from.
     size: Grid,
@@ -90,8 +92,18 @@ fn core(terms: &Terms, term: u32) -> Option<Core> {
             axes.clone(),
             own.clone(),
         )),
-        _ => core(terms, inner(terms, made)?.0),
+        _ => {
+            let (inner, _) = inner(terms, made)?;
+            core(terms, inner).or_else(|| Some(alone(terms, inner)))
+        }
     }
+}
+
+/// What scales and shifts are made of, if that is no sum of products.
+fn alone(terms: &Terms, term: u32) -> Core {
+    let made = terms.get(term);
+    let arg = Arg::View { term, view: Vec::new() };
+    ("scale".to_owned(), Vec::new(), arg, made.base.clone(), Vec::new(), Vec::new(), Vec::new())
 }
 
 /// The only operand of a scale or a shift that is a term, and its place, if it is read as it lies.
@@ -151,7 +163,10 @@ fn affine(terms: &Terms, term: u32) -> Option<Affine> {
                 extents: axes.iter().map(|axis| made.over[*axis as usize]).collect(),
                 values: terms.floats(*dtype, *digest)?,
             };
-            Some(Affine { weights, shift: zero(), size: zero() })
+            Some(Affine { weights, free: false, shift: zero(), size: zero() })
+        }
+        _ if inner(terms, &made).is_none() => {
+            Some(Affine { weights: Grid { values: vec![1.0], ..zero() }, free: true, shift: zero(), size: zero() })
         }
         _ => scaled(terms, &made),
     }
@@ -184,7 +199,7 @@ fn of_conv(terms: &Terms, made: &Term) -> Option<Affine> {
         _ => return None,
     };
     let size = each(&shift, &zero(), |a, _| a.abs())?;
-    Some(Affine { weights, shift, size })
+    Some(Affine { weights, free: false, shift, size })
 }
 
 fn scaled(terms: &Terms, made: &Term) -> Option<Affine> {
@@ -221,14 +236,20 @@ fn epsilon(attrs: &[u8]) -> Option<f64> {
 }
 
 fn times(before: &Affine, by: &Grid) -> Option<Affine> {
-    let weights = each(&before.weights, by, |w, s| w * s).filter(|w| w.axes == before.weights.axes)?;
+    let weights = each(&before.weights, by, |w, s| w * s);
+    let weights = weights.filter(|w| before.free || w.axes == before.weights.axes)?;
     let shift = each(&before.shift, by, |b, s| b * s)?;
-    Some(Affine { weights, shift, size: each(&before.size, by, |b, s| b * s.abs())? })
+    Some(Affine { weights, free: before.free, shift, size: each(&before.size, by, |b, s| b * s.abs())? })
 }
 
 fn plus(before: &Affine, more: &Grid) -> Option<Affine> {
     let shift = each(&before.shift, more, |b, t| b + t)?;
-    Some(Affine { weights: before.weights.clone(), shift, size: each(&before.size, more, |b, t| b + t.abs())? })
+    Some(Affine {
+        weights: before.weights.clone(),
+        free: before.free,
+        shift,
+        size: each(&before.size, more, |b, t| b + t.abs())?,
+    })
 }
 
 /// Numbers over the axes of both.
@@ -291,7 +312,12 @@ fn distance(a: &Affine, b: &Affine, dtype: u8) -> Option<f64> {
         10 => 2f64.powi(-11),
         _ => return None,
     };
-    if a.weights.axes != b.weights.axes || a.weights.extents != b.weights.extents {
+    let (left, right) = if a.free && b.free {
+        (each(&a.weights, &b.weights, |x, _| x)?, each(&a.weights, &b.weights, |_, y| y)?)
+    } else {
+        (a.weights.clone(), b.weights.clone())
+    };
+    if left.axes != right.axes || left.extents != right.extents {
         return None;
     }
     let mut largest = 0f64;
@@ -304,7 +330,7 @@ fn distance(a: &Affine, b: &Affine, dtype: u8) -> Option<f64> {
         }
         fits
     };
-    let close = a.weights.values.iter().zip(&b.weights.values).all(|(x, y)| near(*x, *y, x.abs().max(y.abs())));
+    let close = left.values.iter().zip(&right.values).all(|(x, y)| near(*x, *y, x.abs().max(y.abs())));
     let left = each(&a.shift, &b.shift, |x, _| x)?;
     let right = each(&a.shift, &b.shift, |_, y| y)?;
     let size = each(&each(&a.shift, &b.shift, |_, _| 0.0)?, &each(&a.size, &b.size, f64::max)?, |_, s| s)?;

@@ -23,6 +23,7 @@ mod flat;
 mod lemma;
 mod model;
 mod ops;
+mod slots;
 mod term;
 #[cfg(test)]
 mod tests;

@@ -31,7 +31,7 @@ fn model(lines: &[Line<'_>], constants: &[(&str, &[i64], Vec<f32>)]) -> Model {
         });
     }
     graph.outputs = vec!["y".to_owned()];
-    Model { graph: Rc::new(graph), opsets: [(String::new(), 17)].into(), functions: Vec::new() }
+    Model { graph: Rc::new(graph), opsets: [(String::new(), 17)].into(), functions: Vec::new(), block: None }
 }
 
 fn perm(order: &[i64]) -> Vec<(&'static str, Attr)> {

@@ -110,6 +110,20 @@ pub(crate) fn take_inner(digits: &mut Vec<Digit>, count: i64) -> Option<Vec<Digi
     Some(normal(taken))
 }
 
+/// `count` steps of `stride` of an axis.
+pub(crate) fn part(axis: &[Digit], count: i64, stride: i64) -> Option<Vec<Digit>> {
+    let mut digits = axis.to_vec();
+    if stride < 1 {
+        return None;
+    }
+    take_inner(&mut digits, stride)?;
+    let count = if count == -1 { extent(&digits) } else { count };
+    if count < 1 {
+        return None;
+    }
+    take_inner(&mut digits, count)
+}
+
 /// The same elements in row-major order under other extents.
 pub(crate) fn reshape(view: &View, to: &[i64]) -> Option<View> {
     let mut digits = normal(view.iter().flatten().copied());
@@ -119,6 +133,18 @@ pub(crate) fn reshape(view: &View, to: &[i64]) -> Option<View> {
     }
     axes.reverse();
     digits.is_empty().then_some(axes)
+}
+
+/// The axes of `outer`, whose digits count along the axes of `inner`, as digits of what those count along.
+pub(crate) fn composed(outer: &View, inner: &View) -> Option<View> {
+    let through = |digit: &Digit| match digit.axis {
+        REPEAT => Some(vec![*digit]),
+        axis => part(inner.get(axis as usize)?, digit.extent, digit.stride),
+    };
+    let axis = |digits: &Vec<Digit>| -> Option<Vec<Digit>> {
+        Some(normal(digits.iter().map(through).collect::<Option<Vec<_>>>()?.concat()))
+    };
+    outer.iter().map(axis).collect()
 }
 
 /// Axes in another order.
