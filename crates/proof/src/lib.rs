@@ -21,6 +21,7 @@ mod error;
 mod eval;
 mod flat;
 mod lemma;
+mod loops;
 mod model;
 mod ops;
 mod slots;

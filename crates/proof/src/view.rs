@@ -147,6 +147,32 @@ pub(crate) fn composed(outer: &View, inner: &View) -> Option<View> {
     outer.iter().map(axis).collect()
 }
 
+/// The axes that a view counts along, as digits of its own axes; `None` if it has not each index once.
+pub(crate) fn inverse(view: &View, base: &[i64]) -> Option<View> {
+    let mut read: Vec<Vec<(i64, Digit)>> = vec![Vec::new(); base.len()];
+    for (number, digits) in view.iter().enumerate() {
+        let mut stride = 1;
+        for digit in digits.iter().rev() {
+            let own = Digit { axis: number as u32, extent: digit.extent, stride };
+            read.get_mut(digit.axis as usize)?.push((digit.stride, own));
+            stride *= digit.extent;
+        }
+    }
+    let axis = |(mut digits, &extent): (Vec<(i64, Digit)>, &i64)| {
+        digits.sort_by_key(|(stride, _)| -stride);
+        let mut left = extent;
+        for (stride, digit) in &digits {
+            left /= digit.extent;
+            if *stride != left {
+                return None;
+            }
+        }
+        let count: i64 = digits.iter().map(|(_, digit)| digit.extent).product();
+        (left == 1 && count == extent).then(|| normal(digits.into_iter().map(|(_, digit)| digit)))
+    };
+    read.into_iter().zip(base).map(axis).collect()
+}
+
 /// Axes in another order.
 pub(crate) fn permute(view: &View, order: &[usize]) -> Option<View> {
     let each_once = order.len() == view.len() && (0..view.len()).all(|axis| order.contains(&axis));
@@ -182,6 +208,15 @@ mod tests {
         };
         assert_ne!(shuffle(2, 3), shuffle(3, 2));
         assert_ne!(shuffle(2, 3), view);
+    }
+
+    #[test]
+    fn a_view_and_its_inverse_are_nothing() {
+        let (base, view) = identity(&[6, 5, 4]);
+        let turned = permute(&reshape(&view, &[2, 3, 5, 4]).unwrap(), &[3, 1, 0, 2]).unwrap();
+        let back = inverse(&turned, &base).unwrap();
+        assert_eq!(composed(&back, &turned), Some(view));
+        assert_eq!(inverse(&turned[1..].to_vec(), &base), None);
     }
 
     #[test]

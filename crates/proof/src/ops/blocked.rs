@@ -152,7 +152,8 @@ fn convolution(call: &mut Call<'_>) -> Made {
     let whole = Kernel { weights, bias, group, rows: vec![(0, m)], filters: m };
     let scale = alone && [kh, kw] == [1, 1];
     let y = if scale {
-        convolved(call.terms, &logical, &whole.weights, whole.bias.as_ref(), group, windows)?
+        let y = convolved(call.terms, &logical, &whole.weights, whole.bias.as_ref(), group, windows)?;
+        real_inside(call, &y)?
     } else {
         let (inner, kernel) = trimmed(call, &logical, whole)?;
         let y = convolved(call.terms, &inner, &kernel.weights, kernel.bias.as_ref(), kernel.group, windows)?;
@@ -162,6 +163,13 @@ fn convolution(call: &mut Call<'_>) -> Made {
     let y = summed(call, y)?;
     let y = activated(call, &y)?;
     back(call, &y)
+}
+
+/// The value by lemma, without its slots.
+fn real_inside(call: &mut Call<'_>, y: &Value) -> Made {
+    let found = bare(call.terms, y, 1).ok_or_else(wrong)?;
+    let inner = call.terms.real(found.value);
+    filled(call.terms, &inner, 1, &found.runs, y.shape()[1], found.fill).ok_or_else(wrong)
 }
 
 /// The convolution without slots: of the channels of its operand that are real, and those filters that are not all zero.
@@ -230,11 +238,13 @@ fn grouped(found: &Stripped, kernel: Kernel, block: i64) -> Result<(Value, Kerne
     }
     let weights = super::picked(&kernel.weights, 1, &columns)?;
     let per = m / group;
-    let kept = real_rows(&weights, kernel.bias.as_ref(), group, per)?.max(per - block + 1).max(1);
-    let rows: Vec<i64> = (0..group).flat_map(|g| (0..kept).map(move |row| g * per + row)).collect();
+    let places = real_rows(&weights, kernel.bias.as_ref(), block)?;
+    let own: Vec<i64> = places.iter().copied().take_while(|row| *row < per).collect();
+    let alike = (0..group).flat_map(|g| own.iter().map(move |row| g * per + row)).eq(places.iter().copied());
+    let rows = if alike { places } else { (0..m).collect() };
     let kernel = Kernel { weights, ..kernel };
     let (weights, bias) = rows_of(&kernel, &rows)?;
-    let runs = joined((0..group).map(|g| (g * per, kept)));
+    let runs = joined(rows.iter().map(|row| (*row, 1)));
     let (weights, group) = split_diagonal(weights, group)?;
     Ok((found.value.clone(), Kernel { weights, bias, group, rows: runs, filters: m }))
 }
@@ -247,16 +257,22 @@ fn row_bytes(value: &Value) -> Result<(bytes::Bytes, usize), String> {
     Ok((bytes, size))
 }
 
-/// How many filters of a group come before those that are zero, of the group that has most.
-fn real_rows(weights: &Value, bias: Option<&Value>, group: i64, per: i64) -> Result<i64, String> {
+/// The filters but for those at the end of a block that are zero, where the block has others.
+fn real_rows(weights: &Value, bias: Option<&Value>, block: i64) -> Result<Vec<i64>, String> {
     let (data, size) = row_bytes(weights)?;
     let shifts = bias.map(row_bytes).transpose()?;
-    let zero = |row: usize| {
-        let clear = |(data, size): &(bytes::Bytes, usize)| data[row * size..(row + 1) * size].iter().all(|b| *b == 0);
-        clear(&(data.clone(), size)) && shifts.as_ref().is_none_or(clear)
+    let clear = |data: &[u8], size: usize, row: i64| {
+        data[row as usize * size..(row as usize + 1) * size].iter().all(|b| *b == 0)
     };
-    let last = |g: i64| (0..per).rev().find(|row| !zero((g * per + row) as usize)).map_or(0, |row| row + 1);
-    Ok((0..group).map(last).max().unwrap_or(0))
+    let zero = |row: i64| clear(&data, size, row) && shifts.as_ref().is_none_or(|(data, size)| clear(data, *size, row));
+    let count = weights.shape()[0];
+    let mut rows = Vec::new();
+    for start in (0..count).step_by(usize::try_from(block).unwrap_or(1)) {
+        let whole = block.min(count - start);
+        let kept = (0..whole).rev().find(|row| !zero(start + row)).map_or(whole, |row| row + 1);
+        rows.extend(start..start + kept);
+    }
+    Ok(rows)
 }
 
 /// Weights that are zero but for blocks along a diagonal are those of more groups.
