@@ -215,8 +215,9 @@ fn node_links(
         let Some(x) = known.get(of) else {
             return Err(refused(at(), format!("the proof says it is `{of}`, which the input does not compute")));
         };
-        let wanted =
-            laid(x, claim).ok_or_else(|| refused(at(), format!("`{of}` has not the axes that the proof names")))?;
+        // A file may declare other extents for the same elements in the same order.
+        let wanted = laid(x, claim).and_then(|wanted| terms.moved(&wanted, &made.shape()));
+        let wanted = wanted.ok_or_else(|| refused(at(), format!("`{of}` has not the axes that the proof names")))?;
         equal(terms, made, &wanted)
             .map_err(|why| refused(at(), format!("it is not `{of}` as the proof has it: {why}")))?;
         count += 1;

@@ -7,7 +7,7 @@
 use crate::align::{on_axes_of, term_of};
 use crate::flat::under;
 use crate::model::width;
-use crate::term::{Acted, Op, Terms};
+use crate::term::{Acted, Op, Terms, numbers};
 use crate::value::Value;
 use crate::view::{self, View};
 use std::rc::Rc;
@@ -148,7 +148,9 @@ pub(crate) fn each(
     let y = filled(terms, &y, made, &runs, base[made], fill)?;
     let mut outer = operands[first].1.clone();
     if dropped {
-        together.iter().for_each(|&axis| outer[axis].clear());
+        for &axis in together {
+            outer[axis].clear();
+        }
     }
     Some(Value { view: view::composed(&outer, &y.view)?, ..y })
 }
@@ -171,7 +173,7 @@ fn without(terms: &Terms, x: &Value, axis: usize, runs: &Runs) -> Option<(Value,
         let held = crate::ops::picked(x, axis, &others).ok()?;
         let zero = held.elements()?.iter().all(|b| *b == 0);
         let fill = if zero { Fill::Zero } else { Fill::Unknown };
-        let finite = terms.numbers(&held)?.iter().all(|v| v.is_finite());
+        let finite = numbers(&held)?.iter().all(|v| v.is_finite());
         let kept = crate::ops::picked(x, axis, &real).ok().filter(|_| finite)?;
         return Some((kept, Some(fill)));
     }
@@ -208,7 +210,8 @@ fn made_of(op: &Op<'_>, fills: &[Option<Fill>], operands: &[(&Value, View)]) -> 
     let zero = |holds: bool| Some(if holds { Fill::Zero } else { Fill::Unknown });
     match op.name {
         name if ZERO_AT_ZERO.contains(&name) => zero(zeros),
-        "Add" | "Sub" | "Max" | "Min" | "Sum" => zero(zeros),
+        // Means and extremes are those over other axes.
+        "Add" | "Sub" | "Max" | "Min" | "Sum" | "ReduceMean" | "ReduceSum" | "ReduceMax" | "ReduceMin" => zero(zeros),
         "Mul" => zero(fills.contains(&Some(Fill::Zero))),
         "PRelu" => zero(fills.first() == Some(&Some(Fill::Zero))),
         "Sigmoid" | "HardSigmoid" | "Softplus" => zero(false),
@@ -223,8 +226,6 @@ fn made_of(op: &Op<'_>, fills: &[Option<Fill>], operands: &[(&Value, View)]) -> 
             let nonzero = by.splat()?.elements()?.iter().any(|b| *b & 0x7f != 0);
             zero(fills.first() == Some(&Some(Fill::Zero))).filter(|_| nonzero)
         }
-        // Means and extremes over other axes.
-        "ReduceMean" | "ReduceSum" | "ReduceMax" | "ReduceMin" => zero(zeros),
         _ => None,
     }
 }

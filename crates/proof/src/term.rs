@@ -173,11 +173,6 @@ impl Terms {
         Some(digest)
     }
 
-    /// The elements of a constant, if they are floats of 32 or 16 bits.
-    pub(crate) fn numbers(&self, value: &Value) -> Option<Vec<f64>> {
-        as_floats(value.dtype, &value.elements()?)
-    }
-
     /// The elements of a digest, if they are floats of 32 or 16 bits.
     pub(crate) fn floats(&self, dtype: u8, digest: [u64; 2]) -> Option<Vec<f64>> {
         let (data, offset, dims) = self.elements.get(&digest)?;
@@ -401,6 +396,11 @@ impl Op<'_> {
     fn term(&self) -> Term {
         Term { op: self.name.to_owned(), attrs: self.attrs.to_vec(), dtype: self.dtype, ..Term::default() }
     }
+}
+
+/// The elements of a constant, if they are floats of 32 or 16 bits.
+pub(crate) fn numbers(value: &Value) -> Option<Vec<f64>> {
+    as_floats(value.dtype, &value.elements()?)
 }
 
 fn as_floats(dtype: u8, bytes: &[u8]) -> Option<Vec<f64>> {

@@ -44,9 +44,13 @@ pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -
     terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
 }
 
-/// The same for a value that may be blocked.
+/// The same for a value that may be blocked: whole blocks of it are blocks of channels.
 fn pick_blocked(call: &mut Call<'_>, x: &Value, axis: usize, indices: &[i64]) -> Made {
-    if let Some(logical) = blocked::recognized(call, x, axis) {
+    let block = call.block.unwrap_or(1);
+    let run = |run: &[i64]| run[0] % block == 0 && run.iter().enumerate().all(|(at, i)| run[0] + at as i64 == *i);
+    let size = usize::try_from(block).unwrap_or(1);
+    let whole = indices.len().is_multiple_of(size) && indices.chunks(size).all(run);
+    if let Some(logical) = blocked::recognized(call, x, axis).filter(|_| whole) {
         let y = pick(call.terms, &logical, axis, indices)?;
         if let Some(y) = blocked::blocked(call, &y) {
             return Ok(y);

@@ -185,23 +185,24 @@ fn trimmed(call: &mut Call<'_>, x: &Value, kernel: Kernel) -> Result<(Value, Ker
     let [m, c, ..] = four(&kernel.weights)?;
     let alone = c == 1 && kernel.group == m && m > 1;
     if alone {
-        return by_channel(&found, kernel);
+        return by_channel(&found, &kernel);
     }
     let size = size(call)?;
     grouped(&found, kernel, size)
 }
 
 /// Each channel by itself: the filters of slots are gone, if they make zeros.
-fn by_channel(found: &Stripped, kernel: Kernel) -> Result<(Value, Kernel), String> {
+fn by_channel(found: &Stripped, kernel: &Kernel) -> Result<(Value, Kernel), String> {
     let real = places(&found.runs);
     let gone = others(&real, kernel.filters);
-    let rest = zero_rows(&kernel.bias, &gone)?
+    let rest = zero_rows(kernel.bias.as_ref(), &gone)?
         && (found.fill == Fill::Zero || zero(&super::picked(&kernel.weights, 0, &gone)?)?);
     if !rest {
         return Err("it makes of slots what is not zero".to_owned());
     }
-    let (weights, bias) = rows_of(&kernel, &real)?;
-    let kernel = Kernel { weights, bias, group: real.len() as i64, rows: found.runs.clone(), ..kernel };
+    let (weights, bias) = rows_of(kernel, &real)?;
+    let rows = found.runs.clone();
+    let kernel = Kernel { weights, bias, group: real.len() as i64, rows, filters: kernel.filters };
     Ok((found.value.clone(), kernel))
 }
 
@@ -219,8 +220,8 @@ fn zero(value: &Value) -> Result<bool, String> {
     Ok(value.elements().ok_or_else(wrong)?.iter().all(|b| *b == 0))
 }
 
-fn zero_rows(bias: &Option<Value>, rows: &[i64]) -> Result<bool, String> {
-    bias.as_ref().map_or(Ok(true), |bias| zero(&super::picked(bias, 0, rows)?))
+fn zero_rows(bias: Option<&Value>, rows: &[i64]) -> Result<bool, String> {
+    bias.map_or(Ok(true), |bias| zero(&super::picked(bias, 0, rows)?))
 }
 
 /// Groups of channels: in each the real channels come first, and so do filters that are not all zero.
@@ -325,8 +326,7 @@ fn activated(call: &mut Call<'_>, y: &Value) -> Made {
     let scalar = |value: f32| Some(Value::constant(1, &[], value.to_le_bytes().to_vec().into()));
     let float = |name: &str, value: f32| (name.to_owned(), Attr::Float(value));
     let (attrs, more) = match (name.as_str(), given.as_slice()) {
-        ("Relu" | "Sigmoid" | "Tanh", []) => (Vec::new(), Vec::new()),
-        ("HardSwish", []) => (Vec::new(), Vec::new()),
+        ("Relu" | "Sigmoid" | "Tanh" | "HardSwish", []) => (Vec::new(), Vec::new()),
         ("LeakyRelu", [alpha]) => (vec![float("alpha", *alpha)], Vec::new()),
         ("HardSigmoid", [alpha, beta]) => (vec![float("alpha", *alpha), float("beta", *beta)], Vec::new()),
         ("Clip", [least, most]) => (Vec::new(), vec![scalar(*least), scalar(*most)]),

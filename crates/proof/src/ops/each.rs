@@ -131,8 +131,11 @@ fn every(call: &mut Call<'_>, dtype: u8) -> Made {
 
 /// Bounds are operands, whichever way the file says them.
 fn clip(call: &mut Call<'_>, dtype: u8) -> Made {
+    if dtype != 1 && (call.attr("min").is_some() || call.attr("max").is_some()) {
+        return Err("the checker knows its bounds as attributes for floats of 32 bits only".to_owned());
+    }
     let bound = |name: &str, at: usize| match call.attr(name) {
-        Some(Attr::Float(value)) if dtype == 1 => Some(Value::constant(1, &[], value.to_le_bytes().to_vec().into())),
+        Some(Attr::Float(value)) => Some(Value::constant(1, &[], value.to_le_bytes().to_vec().into())),
         _ => call.input(at).cloned(),
     };
     let mut operands = vec![call.need(0)?];

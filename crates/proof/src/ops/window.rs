@@ -39,9 +39,9 @@ impl Windows {
             "NOTSET" | "" => return Ok(()),
             "VALID" => self.pads = vec![0; 2 * rank],
             "SAME_UPPER" | "SAME_LOWER" => {
-                for at in 0..rank {
-                    let count = (spatial[at] + self.strides[at] - 1) / self.strides[at];
-                    let total = ((count - 1) * self.strides[at] + self.reach(at) - spatial[at]).max(0);
+                for (at, &extent) in spatial.iter().enumerate() {
+                    let count = (extent + self.strides[at] - 1) / self.strides[at];
+                    let total = ((count - 1) * self.strides[at] + self.reach(at) - extent).max(0);
                     let less = total / 2;
                     let before = if auto == "SAME_UPPER" { less } else { total - less };
                     (self.pads[at], self.pads[at + rank]) = (before, total - before);
