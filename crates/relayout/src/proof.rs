@@ -2,10 +2,11 @@
 //! computed: which value of the input each of its values is, and how it lies. It is taken from the graph as the passes leave it
 //! and as export writes it, round by round.
 
+use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Graph, Op, ValueId};
 use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::model::Model;
-use relayout_onnx::export::WrittenGraph;
+use relayout_onnx::export::{WrittenGraph, WrittenValue};
 use relayout_onnx::proto::GraphProto;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,7 +83,8 @@ impl Links {
     pub(crate) fn follow(&mut self, written: &WrittenGraph) {
         let mut next = BTreeMap::new();
         for (name, value) in &written.values {
-            let link = self.0.get(&value.value).zip(value.layout.as_ref());
+            let layout = value.layout.as_ref().filter(|_| is_full(value));
+            let link = self.0.get(&value.value).zip(layout);
             let link =
                 link.and_then(|(link, layout)| Some(Link { lies: laid(link.lies.as_ref(), layout)?, ..link.clone() }));
             next.extend(link.map(|link| (name.clone(), link)));
@@ -101,6 +103,12 @@ impl Links {
         };
         Proof { values: names().filter_map(claim).collect(), ..Proof::of(sizes) }
     }
+}
+
+/// Whether a value is stored without slots: digits don't say what these hold.
+fn is_full(value: &WrittenValue) -> bool {
+    let stored = value.stored.as_deref().and_then(Dim::product);
+    stored.is_some() && stored == value.ty.shape().and_then(Dim::product)
 }
 
 /// The results of the scales and shifts, and of views between them, that alone read a value, one behind the other.

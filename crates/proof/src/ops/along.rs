@@ -225,6 +225,9 @@ fn pad(call: &mut Call<'_>) -> Made {
         return Err("its pads do not fit its axes".to_owned());
     }
     let mode = call.text("mode").unwrap_or_else(|| "constant".to_owned());
+    if !matches!(mode.as_str(), "constant" | "reflect" | "edge" | "wrap") {
+        return Err(format!("the checker does not know mode {mode}"));
+    }
     let mut attrs = mode.clone().into_bytes();
     if mode == "constant" {
         attrs.extend(fill(call, x.dtype)?);
@@ -263,7 +266,8 @@ fn resize(call: &mut Call<'_>) -> Made {
     let old = call.opset < 11;
     let policy = call.text("keep_aspect_ratio_policy").unwrap_or_else(|| "stretch".to_owned());
     let crops = call.text("coordinate_transformation_mode").as_deref() == Some("tf_crop_and_resize");
-    if policy != "stretch" || crops {
+    let other = crops || call.text("mode").is_some_and(|m| !matches!(m.as_str(), "nearest" | "linear" | "cubic"));
+    if policy != "stretch" || other {
         return Err("the checker does not know this mode".to_owned());
     }
     let axes = call.ints("axes").map_or_else(|| Ok((0..rank).collect()), |axes| axes_of(&axes, rank))?;
