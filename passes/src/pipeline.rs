@@ -11,8 +11,7 @@ pub use order::steps;
 pub use watch::{Progress, Watch};
 
 use crate::decide::solve::Limits;
-use crate::decide::{Decision, Ends, MovedEnd, Plan, Scopes, SolveRecord};
-use crate::forms::raise::Raised;
+use crate::decide::{Decision, Ends, MovedEnd, Plan, Scopes, SolveRecord, quantizes};
 use crate::report::{GraphRecord, PricedMove, describe_priced_moves};
 use crate::write::cleanup;
 use relayout_ir::graph::{Graph, NodeId, Op};
@@ -34,12 +33,12 @@ pub(crate) struct State<'a> {
     pub(crate) plan: Plan,
     /// How inputs and outputs of the model are stored.
     pub(crate) ends: Ends,
-    /// Per graph: pieces that are one op until the decision is written.
-    pub(crate) raised: BTreeMap<usize, Vec<Raised>>,
     /// Per graph: nodes that nobody read in the input.
     pub(crate) dead_before: Vec<BTreeSet<NodeId>>,
     /// What was written in the place of pieces, by graph.
     pub(crate) written: Vec<(usize, Written)>,
+    /// The pieces that were raised: their graph, their last node, and the form that stands for them.
+    pub(crate) pieces: Vec<(usize, NodeId, &'static str)>,
     pub(crate) report: PassReport,
     /// Per graph: what is reported of it.
     pub(crate) graphs: Vec<GraphRecord>,
@@ -49,6 +48,8 @@ pub(crate) struct State<'a> {
     pub(crate) solve: SolveRecord,
     /// How many of the moves that are left are priced.
     pub(crate) price_moves: usize,
+    /// Whether every node of the graph stays where it is.
+    pub(crate) keeps_nodes: bool,
     /// Those that were, the dearest first.
     pub(crate) priced: Vec<PricedMove>,
     /// What holds of the graph.
@@ -67,15 +68,16 @@ impl<'a> State<'a> {
             unknowns: model.unknowns,
             plan: Plan::default(),
             ends: options.ends.clone(),
-            raised: BTreeMap::new(),
             dead_before: Vec::new(),
             written: Vec::new(),
+            pieces: Vec::new(),
             report: PassReport::default(),
             graphs: Vec::new(),
             limits: options.limits.clone(),
             moved_ends: Vec::new(),
             solve: SolveRecord::default(),
             price_moves: options.price_moves,
+            keeps_nodes: options.layouts_only,
             priced: Vec::new(),
             facts: BTreeSet::new(),
             checked: None,
@@ -165,8 +167,7 @@ impl<'t> Step<'t> {
 
 /// The engine's own passes, in their order.
 pub(crate) fn own<'t>() -> impl Iterator<Item = &'t Step<'t>> {
-    let slots: [&[Step<'t>]; 4] =
-        [crate::simplify::PASSES, crate::forms::PASSES, crate::decide::PASSES, crate::write::PASSES];
+    let slots: [&[Step<'t>]; 3] = [crate::simplify::PASSES, crate::decide::PASSES, crate::write::PASSES];
     slots.into_iter().flatten()
 }
 
@@ -180,7 +181,7 @@ impl<'t> From<&'t Pass> for Step<'t> {
 pub fn rules(target: &dyn Target) -> Vec<&'static Rule> {
     let own = own().flat_map(|step| step.is.rules);
     let passes = target.passes().iter().flat_map(|pass| pass.is.rules);
-    let pieces = target.pieces().iter().flat_map(|pieces| pieces.rules());
+    let pieces = target.forms().iter().flat_map(|form| form.rules());
     own.chain(passes).chain(pieces).copied().collect()
 }
 
@@ -235,6 +236,8 @@ pub struct Outcome {
     pub ends: Vec<MovedEnd>,
     /// What was written in the place of pieces, with the number of the graph.
     pub written: Vec<(usize, Written)>,
+    /// The pieces of several nodes that have another form: the number of the graph, the last node, and the form.
+    pub pieces: Vec<(usize, NodeId, &'static str)>,
     /// Nodes whose operands were written in another way: [`PassReport::spelled`].
     pub spelled: usize,
 }
@@ -291,8 +294,7 @@ pub fn run_steps(
         state.dead_before.push(cleanup::dead_nodes(graph).into_iter().collect());
         state.graphs.push(GraphRecord { path: path.to_owned(), ..GraphRecord::default() });
         constants.of_input.push(constants_of(graph));
-        let quantizes = |n: NodeId| graph.node(n).onnx().is_some_and(|op| op.contains("Quantize"));
-        state.settings.quantizes |= graph.nodes().any(quantizes);
+        state.settings.quantizes |= quantizes(graph);
         Ok(())
     })?;
     let mut printed = None;
@@ -372,6 +374,7 @@ impl State<'_> {
             hints: self.settings.hints.used(graph),
             ends: self.moved_ends,
             written: self.written,
+            pieces: self.pieces,
             spelled: self.report.spelled,
         })
     }

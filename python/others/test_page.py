@@ -46,7 +46,7 @@ def test_the_examples_of_the_page_run(monkeypatch, tmp_path, capsys):
         text = example.replace("model.onnx", "tf_unet.onnx")
         exec(compile(text, "docs/python-tools.md", "exec"), {"net": net, "image": image})
     said = capsys.readouterr().out
-    assert "1 models: 1 improved" in said and "True moves 36 -> 2" in said
+    assert "1 model: 1 improved" in said and "True moves 36 -> 2" in said
     session = ort.InferenceSession("net.onnx", providers=["CPUExecutionProvider"])
     with torch.no_grad():
         want = net(image)
@@ -65,4 +65,6 @@ def test_the_notebook_runs():
     done = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": "."}}).execute()
     said = "".join(output.get("text", "") for cell in done.cells for output in cell.get("outputs", []))
     assert "moves 36 -> 2" in said and "moves 36 -> 1" in said
+    [page] = [output["data"]["text/html"] for cell in done.cells for output in cell.get("outputs", []) if "text/html" in output.get("data", {})]
+    assert page.startswith("<iframe") and "tf_unet.onnx" in page
     assert done.cells[-1].outputs[0]["data"]["text/plain"].startswith("(1,")

@@ -64,6 +64,20 @@ def test_a_folder_is_swept_and_what_fails_is_listed(folder):
     assert not Path("out/models/none.onnx").exists()
 
 
+def test_links_are_followed_to_the_files_that_they_lead_to(folder):
+    """Caches of hubs have links to files whose names are digests."""
+    os.mkdir("hub")
+    os.symlink(folder / "a.onnx", "hub/a.onnx")
+    os.symlink(folder / "gone.onnx", "hub/gone.onnx")
+    summary = sweep("hub", "out")
+    assert (summary.models, summary.improved) == (2, 1) and "gone.onnx" in summary.failures[0][1]
+    assert rows()["a.onnx"]["moves_after"] < rows()["a.onnx"]["moves_before"]
+    assert sweep("hub", "out").reused == 2
+    onnx.save(nets.settled(), folder / "a.onnx")
+    again = sweep("hub", "out")
+    assert (again.unchanged, again.reused) == (1, 1)
+
+
 def test_the_page_has_a_row_for_each_model_and_needs_no_network(folder):
     os.rename(folder / "b.onnx", folder / "<b> & co.onnx")
     summary = sweep(folder, "out")

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::page::{self, PageFile};
 use crate::progress::Progress;
 use crate::terminal::{json, say, say_json};
+use crate::written::check_written;
 use relayout::certificate::CertificateFile;
 use relayout::{Audit, Model};
 use std::path::Path;
@@ -15,12 +16,13 @@ pub(crate) fn audit(a: &args::Audit) -> Result<(), Failure> {
     if is_stdio(&a.model) && a.other.as_deref().is_some_and(is_stdio) {
         return Err(Failure::usage("only one of the models can come from stdin"));
     }
+    let paths: Vec<&Path> = std::iter::once(a.model.as_path()).chain(a.other.as_deref()).collect();
+    check_written(&[("--html", a.html.as_deref())], &paths)?;
     if let Some(provider) = &a.decide.provider {
         return on_device(a, provider);
     }
     let target = target(&a.decide)?;
     let options = options(&a.decide);
-    let paths: Vec<&Path> = std::iter::once(a.model.as_path()).chain(a.other.as_deref()).collect();
     let mut audited: Vec<(&Path, Model, Audit)> = Vec::new();
     for path in &paths {
         let _progress = Progress::start(format!("looking at {}", path.display()));
@@ -72,8 +74,8 @@ fn check(audited: &[(&Path, Model, Audit)], limit: f64, target: &str) -> Result<
 
 /// `relayout audit --provider`
 fn on_device(a: &args::Audit, provider: &str) -> Result<(), Failure> {
-    if a.other.is_some() || a.fail_above.is_some() {
-        return Err(Failure::usage("with --provider, audit takes one model and no --fail-above"));
+    if a.other.is_some() || a.fail_above.is_some() || a.html.is_some() {
+        return Err(Failure::usage("with --provider, audit takes one model, no --fail-above and no --html"));
     }
     target(&a.decide)?;
     let provider = &relayout::targets::Provider::of(provider).map_err(Failure::usage)?;

@@ -6,6 +6,7 @@ use crate::ops;
 use crate::page::{self, PageFile};
 use crate::progress::Progress;
 use crate::terminal::{json, remark, say, say_json};
+use crate::written::check_written;
 use relayout::fsio::{self, Output, read_text};
 use relayout::io::IoError;
 use relayout::ir::op::{Description, describe};
@@ -106,6 +107,7 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
     if a.network_dot.is_some() && json() {
         return Err(Failure::usage("--network-dot is a drawing and not JSON; leave one of them out"));
     }
+    check_written(&[("--html", a.html.as_deref()), ("--network-dot", a.network_dot.as_deref())], &[&a.model])?;
     let target = target(&a.decide)?;
     let progress = Progress::start(format!("looking at {}", a.model.display()));
     let model = open(&a.model)?;
@@ -152,16 +154,17 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
 /// One paragraph per piece.
 fn pieces(all: &[RecognizedPiece]) -> String {
     let mut text = String::new();
-    for RecognizedPiece { op, result, nodes, why, graph, .. } in all {
+    for RecognizedPiece { op, result, nodes, why, graph, written, .. } in all {
         let place = if graph.is_empty() { String::new() } else { format!(" in {graph}") };
+        let written = written.as_ref().map_or("kept as it is".to_owned(), |form| format!("written as {form}"));
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{op} that leaves `{result}`{place}, of {} nodes", nodes.len());
+        let _ = writeln!(text, "{op} that leaves `{result}`{place}, of {} nodes, {written}", nodes.len());
         for line in why.to_string().lines() {
             let _ = writeln!(text, "  {line}");
         }
     }
     if text.is_empty() {
-        text.push_str("no piece of several nodes is one op that this target asks for");
+        text.push_str("no piece of several nodes is one op that equations give a name to");
     }
     text
 }

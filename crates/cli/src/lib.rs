@@ -32,6 +32,7 @@ mod rules;
 mod shell;
 mod terminal;
 mod version;
+mod written;
 
 use args::{Args, BenchWhat, Command, Format};
 use clap::{CommandFactory as _, FromArgMatches as _};

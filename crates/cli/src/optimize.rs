@@ -10,11 +10,13 @@ use crate::page::{self, PageFile};
 use crate::progress::Progress;
 use crate::prove;
 use crate::terminal::{json, quiet, remark, say, say_json, tell};
+use crate::written::{RESULT, check_written};
 use relayout::{Model, Optimized, Options, Report, Target, optimize as optimize_model};
 use relayout_html::{Measured, PageKind, optimized_page};
 use serde_json::json;
 use std::fs;
 use std::io::{Write, stdout};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// `relayout optimize`
@@ -35,6 +37,14 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
 }
 
 fn one(a: &args::Optimize, target: &dyn Target, job: &Job) -> Result<(), Failure> {
+    let named = [
+        (RESULT, Some(&job.out)),
+        ("--report", a.output.report.as_ref()),
+        ("--html", a.output.html.as_ref()),
+        ("--certificate", a.output.certificate.as_ref()),
+        ("--proof", a.output.proof.as_ref()),
+    ];
+    check_written(&named.map(|(option, path)| (option, path.map(PathBuf::as_path))), &[&job.model])?;
     let progress = Progress::start(format!("optimizing {}", job.model.display()));
     let work = Work { a, target, job, options: wanted(a) };
     let report = work.run(|| drop(progress), true)?;

@@ -117,3 +117,28 @@ fn the_same_model_gives_the_same_page() {
     let one = relayout(["explain", str(&source), "--html", "-"]);
     assert_eq!(relayout(["explain", str(&source), "--html", "-"]).fine(), one.fine());
 }
+
+#[test]
+fn no_page_takes_the_place_of_a_model_or_of_another_file() {
+    let dir = folder(&["conv", "relu"]);
+    let [a, b, out, page] = ["conv.onnx", "relu.onnx", "out.onnx", "page.html"].map(|name| dir.path().join(name));
+    let models = [&a, &b].map(|path| fs::read(path).unwrap());
+    for (words, said) in [
+        (vec!["explain", str(&a), "--html", str(&a)], "would replace the model"),
+        (vec!["explain", str(&a), "--network-dot", str(&a)], "would replace the model"),
+        (vec!["audit", str(&a), str(&b), "--html", str(&b)], "would replace the model"),
+        (vec!["diff", str(&a), str(&b), "--html", str(&b)], "would replace the model"),
+        (vec!["optimize", str(&a), "-o", str(&out), "--html", str(&a)], "would replace the model"),
+        (vec!["optimize", str(&a), "-o", str(&out), "--report", str(&a)], "would replace the model"),
+        (vec!["optimize", str(&a), "-o", str(&out), "--html", str(&out)], "the result and --html would both"),
+        (
+            vec!["optimize", str(&a), "-o", str(&out), "--html", str(&page), "--report", str(&page)],
+            "--report and --html",
+        ),
+    ] {
+        let run = relayout(&words);
+        assert!(run.refused(2).contains(said), "{words:?}: {run:?}");
+    }
+    assert_eq!(models, [&a, &b].map(|path| fs::read(path).unwrap()));
+    assert!(!out.exists() && !page.exists());
+}

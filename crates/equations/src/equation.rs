@@ -171,6 +171,7 @@ fn is_true(when: &When, facts: &[&Known]) -> Option<bool> {
         When::TurnsMatrices(_) => turns_matrices(first.ints()?),
         When::MergesHeads(..) => merges(first.shape.as_ref()?, second?.dims()?)?,
         When::PerLast(..) => per_last(first, second?)?,
+        When::KeepsLast(..) => first.dims()?.last()? == second?.shape.as_ref()?.last()?,
     })
 }
 
@@ -214,5 +215,6 @@ fn merges(apart: &[Dim], merged: &[Dim]) -> Option<bool> {
 /// Whether a constant has an entry per entry of the last axis of a tensor.
 fn per_last(vector: &Known, tensor: &Known) -> Option<bool> {
     let (own, of) = (vector.shape.as_ref()?, tensor.shape.as_ref()?);
-    Some(vector.constant && own.len() == 1 && own.last()? == of.last()?)
+    let (last, rest) = own.split_last()?;
+    Some(vector.constant && own.len() <= of.len() && last == of.last()? && rest.iter().all(Dim::is_one))
 }

@@ -3,13 +3,15 @@
 //! Each says that two terms are equal where its conditions hold. They lead from the ways in which exporters write something to one
 //! way, and from that to an op that names it. Axes count from the end.
 
+use crate::term::Head;
 use relayout_target::{
     Equation, Numerics,
     When::{
-        self, Float32, Groups, IsShapeOf, MergesHeads, Near, Number, OneOverExtent, PerLast, Positive, Rank,
+        self, Float32, Groups, IsShapeOf, KeepsLast, MergesHeads, Near, Number, OneOverExtent, PerLast, Positive, Rank,
         RankOfShape, RowsAndColumns, SameBatch, TurnsMatrices, Within, Zeros,
     },
 };
+use std::collections::BTreeSet;
 use std::f64::consts::FRAC_1_SQRT_2;
 
 const fn exact(name: &'static str, left: &'static str, right: &'static str, when: &'static [When]) -> Equation {
@@ -32,6 +34,14 @@ const MERGED: &[When] = &[
     SameBatch("?q", "?v"),
     RowsAndColumns("?d", "?q", "?v"),
 ];
+
+/// The ops that the built-in equations and others give a name to, in the order of the alphabet.
+pub fn named(others: &[Equation]) -> Vec<&'static str> {
+    let made = |equation: &Equation| equation.right.strip_prefix('(')?.split(' ').next();
+    let ops = EQUATIONS.iter().chain(others).filter_map(made);
+    let names: BTreeSet<&str> = ops.filter(|name| Head::op(name).is_none()).collect();
+    names.into_iter().collect()
+}
 
 /// All of them.
 pub const EQUATIONS: &[Equation] = &[
@@ -139,6 +149,12 @@ pub const EQUATIONS: &[Equation] = &[
         &[PerLast("?s", "?x"), PerLast("?b", "?x")],
     ),
     rounds(
+        "layer_normalization_of_rows",
+        "(Reshape (LayerNormalization (Reshape ?x ?r) ?s ?b ?a ?e) ?d)",
+        "(LayerNormalization ?x ?s ?b ?a ?e)",
+        &[KeepsLast("?r", "?x"), IsShapeOf("?d", "?x")],
+    ),
+    rounds(
         "root_normalized",
         "(Div ?x (Sqrt (Add (ReduceMean (Pow ?x 2) ?a) ?e)))",
         "(RootNormalized ?x ?a ?e)",
@@ -167,6 +183,12 @@ pub const EQUATIONS: &[Equation] = &[
         "(Reshape (Normalized (Reshape ?x ?r) [-1] ?e) ?d)",
         "(GroupNormalization ?x 1 0 (second ?r) ?e)",
         &[Groups("?x", "?r"), RankOfShape("?r", 3), IsShapeOf("?d", "?x")],
+    ),
+    rounds(
+        "instance_normalization",
+        "(Normalized ?x [-2,-1] ?e)",
+        "(InstanceNormalization ?x 1 0 ?e)",
+        &[Rank("?x", 4)],
     ),
     // Activations.
     rounds("sigmoid", "(Reciprocal (Add (Exp (Mul ?x ?c)) 1))", "(Sigmoid (Mul ?x (minus ?c)))", &[Number("?c")]),

@@ -35,6 +35,7 @@ const SEEDS: &[(&str, &[&str])] = &[
     ("GeluTanh", &["Gelu", "Tanh"]),
     ("GroupNormalization", &["GroupNormalization", "InstanceNormalization", "ReduceMean", "ReduceSum"]),
     ("HardSwish", &["HardSwish", "HardSigmoid", "Clip", "Min"]),
+    ("InstanceNormalization", &["InstanceNormalization", "ReduceMean", "ReduceSum", "GlobalAveragePool"]),
     ("LayerNormalization", &["LayerNormalization", "ReduceMean", "ReduceSum"]),
     ("RMSNormalization", &["RMSNormalization", "ReduceMean", "ReduceSum"]),
     ("QuickGelu", &["Sigmoid", "Exp"]),

@@ -6,7 +6,7 @@
 //!
 //! - [`OPS`]: the ops of terms, in one spelling each.
 //! - [`Region`]: nodes of a graph as terms.
-//! - [`EQUATIONS`]: what is equal to what, where, and how exactly.
+//! - [`EQUATIONS`]: what is equal to what, where, and how exactly; [`named`]: the ops that they give a name to.
 //! - [`Finder`]: regions, saturation, and the named ops.
 //! - [`Explanation`]: the equations that lead from a spelling to an op.
 //!
@@ -47,7 +47,7 @@ mod read;
 mod term;
 
 pub use equation::{Rewrite, Unsound};
-pub use equations::EQUATIONS;
+pub use equations::{EQUATIONS, named};
 pub use explain::{EqualTerm, Explanation};
 pub use facts::{Facts, Known, Terms};
 pub use find::Finder;

@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// The operator set from which on Softmax normalizes one axis, the last unless told otherwise.
 const SOFTMAX_OF_ONE_AXIS: i64 = 13;
 
+/// Of a constant choice between two values at most as many elements are looked at.
+const MOST_CHOICES: usize = 1 << 16;
+
 /// A region of a graph as terms.
 pub struct Region<'g> {
     pub(crate) graph: &'g Graph,
@@ -138,6 +141,9 @@ impl<'g> Region<'g> {
                 let same = dtype(x).is_some() && dtype(x) == dtype(node.only_result()?);
                 same.then(|| self.operand(x))
             }
+            ("Expand", _) => self.same_as(node, 0),
+            ("Where", _) => self.chosen(node, x),
+            ("Sum", _) => self.of_values("Add", node),
             ("Softmax", _) => self.softmax(node, x),
             (op @ ("ReduceMean" | "ReduceMax" | "ReduceSum"), _) => self.reduction(op, node, x),
             ("GlobalAveragePool", _) => self.over_pixels("ReduceMean", x),
@@ -155,20 +161,7 @@ impl<'g> Region<'g> {
             }
             ("Gemm", _) => self.gemm(node, x),
             ("LayerNormalization" | "RMSNormalization", _) => self.normalization_of_last(node, x),
-            ("GroupNormalization", _) => {
-                let (scale, bias) = (node.operand(1)?, node.operand(2)?);
-                let (groups, epsilon) = (node.int("num_groups")?, read::epsilon(node)?);
-                let operands = [x, scale, bias].map(|v| self.operand(v));
-                let told = [self.ints([groups]), self.number(epsilon.into())];
-                Some(self.named("GroupNormalization", operands.into_iter().chain(told).collect()))
-            }
-            ("InstanceNormalization", _) => {
-                let (scale, bias) = (node.operand(1)?, node.operand(2)?);
-                let epsilon = read::epsilon(node)?;
-                let args =
-                    smallvec![self.operand(x), self.operand(scale), self.operand(bias), self.number(epsilon.into())];
-                self.op("InstanceNormalization", args)
-            }
+            ("GroupNormalization" | "InstanceNormalization", _) => self.normalization_of_channels(node, x),
             ("Gelu", _) if node.str("approximate") == Some("tanh") => {
                 let x = self.operand(x);
                 Some(self.named("GeluTanh", smallvec![x]))
@@ -178,6 +171,37 @@ impl<'g> Region<'g> {
                 Some(self.named(node.onnx()?, smallvec![x]))
             }
             (name, _) => self.of_values(name, node),
+        }
+    }
+
+    /// An operand, if the result has its shape.
+    fn same_as(&mut self, node: &Node, slot: usize) -> Option<Id> {
+        let shape = |v: ValueId| self.graph.value(v).ty.shape();
+        let x = node.operand(slot)?;
+        let same = shape(x).is_some() && shape(x) == shape(node.only_result()?);
+        same.then(|| self.operand(x))
+    }
+
+    /// What a constant chooses everywhere.
+    fn chosen(&mut self, node: &Node, choice: ValueId) -> Option<Id> {
+        let choice = self.graph.constant(choice).filter(|c| c.dtype == DType::Bool)?.to_ints(MOST_CHOICES)?;
+        let first = choice.first()?;
+        let same = choice.iter().all(|other| other == first);
+        if same { self.same_as(node, if *first == 0 { 2 } else { 1 }) } else { None }
+    }
+
+    fn normalization_of_channels(&mut self, node: &Node, x: ValueId) -> Option<Id> {
+        let operands = [x, node.operand(1)?, node.operand(2)?].map(|v| self.operand(v));
+        let groups = (node.onnx() == Some("GroupNormalization")).then(|| node.int("num_groups"));
+        let epsilon = read::epsilon(node)?;
+        let mut args: SmallVec<[Id; 4]> = operands.into_iter().collect();
+        if let Some(groups) = groups {
+            args.push(self.ints([groups?]));
+        }
+        args.push(self.number(epsilon.into()));
+        match groups {
+            Some(_) => Some(self.named("GroupNormalization", args)),
+            None => self.op("InstanceNormalization", args),
         }
     }
 

@@ -10,7 +10,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node};
 use relayout_ir::op::normalize_axis;
-use relayout_ir::op::read::{Cut, Place, cuts, elements_taken, place_of};
+use relayout_ir::op::read::{Cut, Place, cuts, elements_taken, place_of, reduced};
 
 /// What is done to the operands.
 #[derive(Clone, Debug)]
@@ -39,6 +39,8 @@ pub enum Step {
     Binary(Binary),
     /// Element by element.
     Unary(Unary),
+    /// The largest along these axes.
+    Largest(Vec<usize>),
     /// Not below one operand and not above another, by their places.
     Clip {
         /// Place of the lower bound.
@@ -76,6 +78,7 @@ impl Step {
                 Step::Clip { low, high: node.operand(2).map(|_| 1 + usize::from(low.is_some())) }
             }
             "Where" => Step::Where,
+            "ReduceMax" => Step::Largest(reduced(graph, node)?),
             "Expand" => Step::Expand,
             // Before opset 6 it was another op.
             "Tile" if node.opset >= 6 => Step::Tile,
@@ -159,6 +162,7 @@ impl Step {
                 let bound = |at: &Option<usize>| at.map(|i| spread(like(i)?, dims)).transpose();
                 encode(&clip(spread(like(0)?, dims)?, bound(low)?.as_ref(), bound(high)?.as_ref())?, dtype)
             }
+            Step::Largest(axes) => encode(&largest(like(0)?, axes)?, dtype),
             Step::Unary(op) => encode(&op.apply(&decode(dtype, &like(0)?.bytes)?)?, dtype),
             Step::Cast => {
                 let x = operand(0)?;
@@ -188,6 +192,22 @@ fn clip(x: Numbers, low: Option<&Numbers>, high: Option<&Numbers>) -> Result<Num
     }
     let above = if let Some(low) = low { Binary::Max.apply(&x, low)? } else { x };
     if let Some(high) = high { Binary::Min.apply(&above, high) } else { Ok(above) }
+}
+
+/// The largest along axes: each place of these as a tensor of its own, and the largest of all, element by element.
+fn largest(x: &Tensor, axes: &[usize]) -> Result<Numbers, String> {
+    let own = strides(&x.dims);
+    let (mut kept, mut starts) = (x.dims.clone(), vec![0]);
+    for &axis in axes {
+        let (Some(extent), Some(stride)) = (kept.get_mut(axis), own.get(axis)) else {
+            return Err("it has no such axis".to_owned());
+        };
+        starts = (0..*extent as i64).flat_map(|at| starts.iter().map(move |start| start + at * stride)).collect();
+        *extent = 1;
+    }
+    let part = |start| decode(x.dtype, &pick(&x.bytes, x.width()?, &kept, start, &own)?);
+    let (first, rest) = starts.split_first().ok_or("there is nothing along these axes")?;
+    rest.iter().try_fold(part(*first)?, |most, &start| Binary::Max.apply(&most, &part(start)?))
 }
 
 /// Each axis as two, of which the outer one stands still.

@@ -13,19 +13,26 @@ const read = (path) => readFileSync(join(here, path), "utf8");
 
 const SHIPPED = [
   { name: "cytoscape", licence: "LICENSE", terms: "MIT", what: "draws the graph" },
-  { name: "elkjs", licence: "LICENSE.md", terms: "EPL-2.0", what: "lays the graph out; its sources are in the npm package elkjs and the project eclipse.elk" },
+  { name: "@dagrejs/dagre", licence: "LICENSE", terms: "MIT", what: "lays the graph out" },
+  { name: "@dagrejs/graphlib", licence: "LICENSE", terms: "MIT", what: "holds the graph that is laid out" },
 ];
 
-/** ELK's worker, made smaller, as a text. */
+const common = { absWorkingDir: here, bundle: true, minify: true, write: false, legalComments: "none", logLevel: "warning", target: "es2022" };
+const inline = { ...common, format: "iife", charset: "ascii" };
+
+/** `worker:NAME` is the text of a worker's whole script. */
 const worker = {
   name: "worker",
   setup(builder) {
-    builder.onLoad({ filter: /elk-worker\.min\.js$/ }, ({ path }) => ({ contents: readFileSync(path, "utf8"), loader: "text" }));
+    builder.onResolve({ filter: /^worker:/ }, ({ path }) => ({ path: path.replace("worker:", "src/"), namespace: "worker" }));
+    builder.onLoad({ filter: /.*/, namespace: "worker" }, async ({ path }) => {
+      const made = await build({ ...inline, entryPoints: [path] });
+      return { contents: made.outputFiles[0].text, loader: "text" };
+    });
   },
 };
 
-const common = { absWorkingDir: here, bundle: true, minify: true, write: false, legalComments: "none", logLevel: "warning", target: "es2022" };
-const script = await build({ ...common, entryPoints: ["src/main.js"], format: "iife", charset: "ascii", plugins: [worker] });
+const script = await build({ ...inline, entryPoints: ["src/main.js"], plugins: [worker] });
 const style = await build({ ...common, entryPoints: ["src/style.css"] });
 
 const licences = SHIPPED.map(({ name, licence, terms, what }) => {

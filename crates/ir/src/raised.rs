@@ -1,7 +1,7 @@
 //! Ops of the IR alone: what one node or several of ONNX mean together, said as one op so that a target can offer kernels for it.
 //!
-//! A raised node has the operands that matter and no place in a file. Where no kernel is chosen for it, the nodes that it stands for
-//! take its place again before anything is written.
+//! A raised node has the operands that matter and no place in a file. The decision knows it as a state of the last node that it stands
+//! for. If an offer for it is chosen, it takes the place of that node, until a form writes it.
 
 use crate::attr::{Attr, Attrs};
 use crate::dim::Dim;

@@ -61,7 +61,7 @@ pub fn check_certificate(
 pub fn problem(model: &Model, target: &dyn Target, options: &Options) -> Result<Problem, Error> {
     let mut source = Source::of_model(model)?;
     let (_, hints) = prepare(&mut source.ir, target, &options.pipeline(target)?, Before::Everything)?;
-    let scopes = Scopes::of(&source.ir.graph);
+    let scopes = Scopes::of(&source.ir.graph).with_pieces(target, options.numerics)?;
     let posed = relayout_passes::decide::problem(&scopes, target, &hints, options.numerics);
     Ok(posed.map_err(PassError::from)?)
 }
@@ -87,6 +87,10 @@ pub(crate) fn decide<T>(
 ) -> Result<T, Error> {
     let (outcome, hints) = prepare(&mut source.ir, target, &options.pipeline(target)?, before)?;
     let scopes = Scopes::of(&source.ir.graph);
+    let scopes = match before {
+        Before::Everything => scopes.with_pieces(target, options.numerics)?,
+        Before::Nothing => scopes,
+    };
     let limits = Limits::default();
     let mut decision = Decision::of(&scopes, target, &hints, &limits, options.numerics).map_err(PassError::from)?;
     let mut notes = source.notes;

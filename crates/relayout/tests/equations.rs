@@ -120,7 +120,14 @@ fn expression(op: &str, args: &[String], sample: &Sample) -> String {
         "Softmax" => format!("(Softmax {} axis={})", a(0), a(1).trim_matches(['[', ']'])),
         "Transpose" => format!("(Transpose {} perm={})", a(0), a(1)),
         "HardSigmoid" => format!("(HardSigmoid {} alpha={} beta={})", a(0), a(1), a(2)),
-        "InstanceNormalization" => format!("(InstanceNormalization {} {} {} epsilon={})", a(0), a(1), a(2), a(3)),
+        "InstanceNormalization" => {
+            let per_channel = |arg: &str| match arg.parse::<f64>() {
+                Ok(_) => format!("(Expand {arg} [{}])", spelled::list(&sample.variables["x"]).unwrap()[1]),
+                Err(_) => arg.to_owned(),
+            };
+            let [scale, bias] = [1, 2].map(|at| per_channel(a(at)));
+            format!("(InstanceNormalization {} {scale} {bias} epsilon={})", a(0), a(3))
+        }
         "LayerNormalization" => format!("(LayerNormalization {} {} {} axis=-1 epsilon={})", a(0), a(1), a(2), a(4)),
         "RMSNormalization" => format!("(RMSNormalization {} {} axis=-1 epsilon={})", a(0), a(1), a(3)),
         "GeluTanh" => format!("(Gelu {} approximate=tanh)", a(0)),

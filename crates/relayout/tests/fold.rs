@@ -124,6 +124,21 @@ fn a_number_goes_through_a_reshape_and_a_vector_does_not() {
     assert!(!vector.report.changed);
 }
 
+#[test]
+fn a_vector_goes_through_a_reshape_that_leaves_channels_an_axis() {
+    for (shape, dims) in [(&[2, 6, -1][..], &[6, 1][..]), (&[1, 2, 6, 30], &[6, 1]), (&[2, 6, 6, 5, 1], &[6, 1, 1, 1])]
+    {
+        let net = conv(F32).ints("shape", shape).node("Reshape", &["c", "shape"], "r").floats("by", F32, dims, true);
+        let folded = fold(&net.node("Mul", &["r", "by"], "m").node("Add", &["by", "m"], "y").output("y", F32));
+        assert_eq!(folded.ops(), ["Conv", "Reshape"], "{shape:?}");
+        folded.holds(ROUNDED);
+    }
+    // Of images and channels together.
+    let net =
+        conv(F32).ints("shape", &[12, -1]).node("Reshape", &["c", "shape"], "r").floats("by", F32, &[12, 1], true);
+    assert!(!fold(&net.node("Mul", &["r", "by"], "y").output("y", F32)).report.changed);
+}
+
 /// What keeps a scale where it is. Each stands beside `a_chain_behind_a_convolution_is_one_scale_and_one_shift`.
 #[test]
 fn what_is_no_scale_of_this_convolution_alone_stays() {
@@ -293,6 +308,9 @@ fn every_evaluated_op_gives_the_runtime_s_bits() {
         ("Concat", &["a", "a"], &[("axis", &[1])]),
         ("Gather", &["a", "picks"], &[("axis", &[-1])]),
         ("Slice", &["a", "from", "to", "axes", "steps"], &[]),
+        ("ReduceMax", &["a"], &[("axes", &[1])]),
+        ("ReduceMax", &["a"], &[("axes", &[0]), ("keepdims", &[0])]),
+        ("ReduceMax", &["a"], &[("axes", &[0, 1])]),
         ("Expand", &["row", "shape"], &[]),
         ("Tile", &["part", "repeats"], &[]),
         ("Unsqueeze", &["a", "axes"], &[]),

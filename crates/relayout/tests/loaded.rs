@@ -221,3 +221,29 @@ fn an_operator_set_that_has_no_bodies_moves_by_transposes() {
         runs_for_every_target(&model(opset, graph.clone()));
     }
 }
+
+#[test]
+fn no_sum_that_broadcasts_is_written_where_the_runtime_has_none() {
+    let weights = |dims: &[i64]| {
+        let count = dims.iter().product::<i64>();
+        floats("w", dims, (0..count).map(|i| (i % 7) as f32 / 7.0 - 0.4))
+    };
+    let of = |nodes: Vec<NodeProto>, w: TensorProto, x: &[i64], y: &[i64]| GraphProto {
+        node: nodes,
+        initializer: vec![w],
+        input: vec![value("x", DataType::Float, x)],
+        output: vec![value("y", DataType::Float, y)],
+        ..GraphProto::default()
+    };
+    let turned = |x: &str, y: &str| op("Transpose", &[x], y, vec![ints("perm", &[1, 0])]);
+    let images = of(vec![op("Conv", &["x", "w"], "y", vec![])], weights(&[8, 4, 3, 3]), &[1, 4, 6, 5], &[1, 8, 4, 3]);
+    let volumes =
+        of(vec![op("Conv", &["x", "w"], "y", vec![])], weights(&[8, 4, 3, 3, 3]), &[1, 4, 5, 6, 5], &[1, 8, 3, 4, 3]);
+    let product = vec![turned("x", "a"), turned("w", "b"), op("MatMul", &["a", "b"], "y", vec![])];
+    let product = of(product, weights(&[8, 10]), &[10, 4], &[4, 8]);
+    for graph in [images, volumes, product] {
+        for opset in [6, 7] {
+            runs_for_every_target(&model(opset, graph.clone()));
+        }
+    }
+}

@@ -224,6 +224,7 @@ fn what_is_recognized_is_told_with_the_equations_that_lead_there() {
     assert_eq!(by, ["divide_is_multiply", "attention"]);
     let last = &attention.why.steps[1].term;
     assert!(last.starts_with("(Attention q k v 0.25)"), "{last}");
+    assert_eq!(attention.written.as_deref(), Some("attention"));
     assert_eq!(told(&net, Numerics::Exact), []);
 }
 

@@ -196,6 +196,49 @@ fn shuffles_between_convolutions_go() {
     }
 }
 
+/// Two values side by side, their channels shuffled through these shapes, a Transpose behind the first, and a convolution.
+fn shuffled_through(apart: &[i64], perm: &[i64], behind: &[&[i64]]) -> Net {
+    let mut units = Units::new(17, 1, 24);
+    let mut y = units.start();
+    for (at, shape) in std::iter::once(apart).chain(behind.iter().copied()).enumerate() {
+        let name = units.fresh();
+        units.with(|net| net.ints(&name, shape));
+        y = units.op("Reshape", &[&y, &name], &[]);
+        if at == 0 {
+            y = units.op("Transpose", &[&y], &[("perm", perm)]);
+        }
+    }
+    units.end(&y)
+}
+
+/// The shape before a Transpose, its permutation, and the shapes behind it.
+type Way<'w> = (&'w [i64], &'w [i64], &'w [&'w [i64]]);
+
+#[test]
+fn shuffles_go_however_images_and_pixels_are_written() {
+    const IMAGE: &[i64] = &[1, 48, SIDE, SIDE];
+    let pixels = SIDE * SIDE;
+    let ways: [Way; 5] = [
+        (&[1, 2, 24, pixels], &[0, 2, 1, 3], &[IMAGE]),
+        (&[2, 24, pixels], &[1, 0, 2], &[IMAGE]),
+        (&[2, 24, SIDE, SIDE], &[1, 0, 2, 3], &[IMAGE]),
+        (&[1, 2, 24, SIDE, SIDE], &[0, 2, 1, 3, 4], &[&[48, pixels], IMAGE]),
+        (&[4, 12, pixels], &[1, 0, 2], &[&[1, 48, pixels], IMAGE]),
+    ];
+    for (apart, perm, behind) in ways {
+        let model = optimized(&shuffled_through(apart, perm, behind), Numerics::Reassociate);
+        assert_eq!((moves(&model), count(&model, "Transpose")), ([1, 1, 0], 0), "{apart:?}");
+    }
+    // Pixels move, or lie in other rows afterwards.
+    let rows = [1, 48, SIDE / 2, 2 * SIDE];
+    let near: [Way; 2] =
+        [(&[1, 2, 24, SIDE, SIDE], &[0, 2, 1, 4, 3], &[IMAGE]), (&[1, 2, 24, pixels], &[0, 2, 1, 3], &[&rows])];
+    for (apart, perm, behind) in near {
+        let model = optimized(&shuffled_through(apart, perm, behind), Numerics::Reassociate);
+        assert_eq!(count(&model, "Transpose"), 1, "{apart:?}");
+    }
+}
+
 #[test]
 fn parts_are_whole_blocks_of_the_host_that_is_asked_for() {
     // Not run: this host has blocks of one size.

@@ -129,6 +129,60 @@ fn groups_of_whole_blocks_are_rows() {
     }
 }
 
+/// A normalization of `a` by means over these axes, to `r`.
+fn by_means(axes: &[i64]) -> Net {
+    let dims = ["1", "48", "40", "40"];
+    let net = before(17, dims, 0.0)
+        .node_with("ReduceMean", &["a"], "mean", &[("axes", axes)])
+        .node("Sub", &["a", "mean"], "d")
+        .node("Mul", &["d", "d"], "squares")
+        .node_with("ReduceMean", &["squares"], "variance", &[("axes", axes)])
+        .values("epsilon", F32, &[], &[1e-5])
+        .node("Add", &["variance", "epsilon"], "above")
+        .node("Sqrt", &["above"], "deviation")
+        .node("Div", &["d", "deviation"], "even")
+        .floats("gamma", F32, &[48, 1, 1], true)
+        .floats("beta", F32, &[48, 1, 1], true)
+        .node("Mul", &["even", "gamma"], "scaled")
+        .node("Add", &["scaled", "beta"], "s")
+        .node("Relu", &["s"], "r");
+    after(net, "r", 48, &dims)
+}
+
+#[test]
+fn means_of_pixels_are_a_normalization_of_each_channel() {
+    for axes in [[2, 3], [-2, -1]] {
+        let model = optimized(&by_means(&axes));
+        assert!(is_by_channels(&model) && stays_in_blocks(&model), "{axes:?}");
+        assert_eq!((count(&model, "Mul"), count(&model, "Relu")), (0, 0), "{axes:?}");
+    }
+    assert!(!stays_in_blocks(&optimized(&by_means(&[3]))), "means of rows are others");
+}
+
+#[test]
+fn the_form_that_was_written_is_told_with_the_equations_that_lead_there() {
+    let told = |net: &Net| {
+        let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
+        let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
+        relayout::why::pieces(&model, &target, &Options::default()).expect("it is looked at")
+    };
+    let found = |net: &Net, op: &str| {
+        let piece = told(net).into_iter().find(|piece| piece.op == op).unwrap_or_else(|| panic!("no {op}"));
+        let by: Vec<String> = piece.why.steps.iter().map(|step| step.equation.clone()).collect();
+        (piece.result, piece.written, by.last().cloned().unwrap_or_default())
+    };
+    let means = found(&by_means(&[2, 3]), "InstanceNormalization");
+    let form = Some("blocked_norm_of_channels".to_owned());
+    assert_eq!(means, ("even".to_owned(), form, "instance_normalization".to_owned()));
+    let rows = found(&network(1, 64, "1", 24, 0.0), "GroupNormalization");
+    let form = Some("blocked_norm_of_rows".to_owned());
+    assert_eq!(rows, ("back".to_owned(), form, "group_normalization".to_owned()));
+    // No form of the target stands in for it.
+    let gated = before(17, ["1", "16", "8", "8"], 0.0).node("Sigmoid", &["a"], "g").node("Mul", &["g", "a"], "y");
+    let gated = found(&gated.symbolic_output("y", F32, &["1", "16", "8", "8"]), "Swish");
+    assert_eq!(gated, ("y".to_owned(), None, "swish".to_owned()));
+}
+
 #[test]
 fn images_of_a_batch_have_means_of_their_own() {
     let model = optimized(&network(8, 48, "2", 40, 0.0));

@@ -54,8 +54,10 @@ pub enum When {
     TurnsMatrices(&'static str),
     /// The axes of the tensor are the shape's, the first two of which are one axis in the shape: heads in the batch.
     MergesHeads(&'static str, &'static str),
-    /// A tensor of matrices with an entry per entry of the last axis of the other.
+    /// A constant with an entry per entry of the last axis of the other, its other axes of extent 1.
     PerLast(&'static str, &'static str),
+    /// The last axis of the shape is that of the tensor.
+    KeepsLast(&'static str, &'static str),
 }
 
 impl When {
@@ -75,7 +77,8 @@ impl When {
             | When::SameBatch(a, b)
             | When::Groups(a, b)
             | When::MergesHeads(a, b)
-            | When::PerLast(a, b) => (a, [Some(b), None]),
+            | When::PerLast(a, b)
+            | When::KeepsLast(a, b) => (a, [Some(b), None]),
             When::OneOverExtent(a, b, c) | When::RowsAndColumns(a, b, c) => (a, [Some(b), Some(c)]),
         };
         std::iter::once(first).chain(rest.into_iter().flatten())
@@ -99,6 +102,7 @@ impl fmt::Display for When {
             When::Groups(a, b) => write!(f, "{b} has groups of the channels of {a}"),
             When::TurnsMatrices(x) => write!(f, "{x} exchanges the last two axes"),
             When::MergesHeads(x, dims) => write!(f, "{dims} has the first two axes of {x} as one"),
+            When::KeepsLast(a, b) => write!(f, "{a} has the last axis of {b}"),
             When::PerLast(a, b) => write!(f, "{a} is a constant with an entry per entry of the last axis of {b}"),
         }
     }

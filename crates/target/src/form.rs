@@ -39,9 +39,39 @@ pub trait Form: Send + Sync {
         &[]
     }
 
-    /// A piece as one raised op while layouts are decided. If no offer for that op is chosen, the nodes are put back as they were.
+    /// What stands for a piece that was recognized: one raised op, for which it makes offers.
     fn raises(&self, _graph: &Graph, _piece: &Recognized) -> Option<Raise> {
         None
+    }
+
+    /// The pieces of a graph for which it has a raised op, in topological order. `nodes` are those whose sums may be taken in another
+    /// order; what has been recognized is made of them alone.
+    fn pieces(&self, graph: &Graph, _nodes: &[NodeId], recognized: &[Recognized]) -> Vec<Raised> {
+        let raised = |piece: &Recognized| {
+            let raise = self.raises(graph, piece)?;
+            Some(Raised { nodes: piece.nodes.clone(), result: piece.result, raise })
+        };
+        recognized.iter().filter_map(raised).collect()
+    }
+
+    /// The rules by which it writes pieces.
+    fn rules(&self) -> &'static [&'static Rule] {
+        &[]
+    }
+
+    /// The one of [`Form::rules`] by which an offer for a raised op is written.
+    fn rule(&self, _offer: &Offer) -> Option<&'static Rule> {
+        None
+    }
+
+    /// Writes the raised op of a chosen offer as standard ops between views that say how its operands and its result lie. Returns
+    /// what took the place of the result, or `None` if the offer is written otherwise. `opset` is the version of the standard
+    /// domain.
+    ///
+    /// # Errors
+    /// [`PassError`].
+    fn spell(&self, _graph: &mut Graph, _node: NodeId, _opset: i64) -> Result<Option<ValueId>, PassError> {
+        Ok(None)
     }
 
     /// The nodes that replace the piece, for an offer of several nodes. It is not called for an offer of one op, which has that
@@ -85,6 +115,17 @@ pub struct Become {
     pub remove: Vec<String>,
 }
 
+/// A piece that one raised op may stand for.
+#[derive(Clone, Debug)]
+pub struct Raised {
+    /// Its nodes, in topological order, the one that leaves the result last.
+    pub nodes: Vec<NodeId>,
+    /// Its result.
+    pub result: ValueId,
+    /// The op.
+    pub raise: Raise,
+}
+
 /// A raised op that stands for a piece.
 #[derive(Clone, Debug)]
 pub struct Raise {
@@ -116,43 +157,4 @@ pub struct Piece<'a> {
     pub layouts: &'a KernelLayouts,
     /// The version of the standard domain that the model imports.
     pub opset: i64,
-}
-
-/// Recognises pieces of several nodes that have another form. They are written in that form if a trial decision finds it cheaper.
-pub trait Pieces: Sync {
-    /// The names of ops that it wants to have [`Recognized`].
-    fn ops(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// The pieces of a graph, in topological order. `nodes` are those whose sums may be taken in another order; what has been
-    /// recognized is made of them alone.
-    fn find(&self, graph: &Graph, nodes: &[NodeId], recognized: &[Recognized]) -> Vec<Box<dyn Spanning>>;
-
-    /// The rules by which they are written.
-    fn rules(&self) -> &'static [&'static Rule];
-}
-
-/// A piece of several nodes that has another form.
-pub trait Spanning {
-    /// The node that leaves the result.
-    fn last(&self) -> NodeId;
-
-    /// Makes the piece one raised op in the place of the last node. The graph is a copy, for a trial decision.
-    fn raise(&self, graph: &mut Graph);
-
-    /// Takes the offer that was chosen for the raised op. Returns whether its form is another than the file's.
-    fn choose(&mut self, offer: &Offer) -> bool;
-
-    /// Replaces the values that it reads by those that earlier pieces put in their place.
-    fn reads(&mut self, now: &dyn Fn(ValueId) -> ValueId);
-
-    /// Writes the other form. Returns the old result and the value that replaces it.
-    ///
-    /// # Errors
-    /// [`PassError`].
-    fn write(&self, graph: &mut Graph) -> Result<Option<(ValueId, ValueId)>, PassError>;
-
-    /// The rule by which it is written, and what is counted of it.
-    fn rule(&self) -> (&'static Rule, usize);
 }

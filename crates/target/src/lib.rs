@@ -40,12 +40,12 @@ mod rule;
 pub use capabilities::Capabilities;
 pub use cost::Cost;
 pub use equation::{Equation, When};
-pub use form::{Become, Candidates, Form, Offer, Piece, Pieces, Raise, RaisedOperand, Spanning};
+pub use form::{Become, Candidates, Form, Offer, Piece, Raise, Raised, RaisedOperand};
 pub use fragment::{Fragment, Left, Made, Operand, Refused, Written};
 pub use lifted::Lifted;
 pub use pass::{
     Context, Declared, Fact, Pass, PassError, PassReport, Run, RunPass, Settings, Slot, Trial, Trials, Visit,
-    each_graph,
+    each_graph, reassociable,
 };
 pub use recognized::{Arg, Literal, Recognized};
 pub use rule::{Counted, Numerics, Rule};
@@ -244,11 +244,6 @@ pub trait Target: Sync {
 
     /// Equations beside the built-in ones, by which its forms recognize what they stand for.
     fn equations(&self) -> &[Equation] {
-        &[]
-    }
-
-    /// What recognises pieces of several nodes that have another form.
-    fn pieces(&self) -> &[&dyn Pieces] {
         &[]
     }
 

@@ -9,9 +9,9 @@
 use crate::hints::Hints;
 use crate::rounding::before_rounding;
 use crate::rule::{Numerics, Rule};
-use crate::{Cost, Offer, Target};
+use crate::{Cost, Target};
 use relayout_ir::graph::{DuplicateName, Graph, NodeId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// A part of the pipeline. Slots run in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -220,20 +220,25 @@ impl Context<'_> {
     /// The nodes of the current graph whose sums may be taken in another order, in topological order. There are none if every bit
     /// has to stay, and none that come before a quantization.
     pub fn reassociable(&self, graph: &Graph) -> Vec<NodeId> {
-        // What leaves a body may reach a quantization outside of it.
-        if self.settings.numerics < Numerics::Reassociate || (self.scope > 0 && self.settings.quantizes) {
-            return Vec::new();
-        }
-        let before = before_rounding(graph);
-        let mut order = graph.order().unwrap_or_default();
-        order.retain(|n| !before.contains(n));
-        order
+        reassociable(graph, self.settings.numerics, self.scope > 0 && self.settings.quantizes)
     }
 
     /// How often a graph is assumed to run in each run of the model.
     pub fn weight(&self, scope: usize) -> u64 {
         self.weights.get(scope).copied().unwrap_or(1)
     }
+}
+
+/// As [`Context::reassociable`]; `inside` says that the graph is a body of a model that quantizes: what leaves the body may reach a
+/// quantization outside of it.
+pub fn reassociable(graph: &Graph, numerics: Numerics, inside: bool) -> Vec<NodeId> {
+    if numerics < Numerics::Reassociate || inside {
+        return Vec::new();
+    }
+    let before = before_rounding(graph);
+    let mut order = graph.order().unwrap_or_default();
+    order.retain(|n| !before.contains(n));
+    order
 }
 
 /// Makes trial decisions about copies of the graph that a pass works on, to find out what a change would cost.
@@ -250,15 +255,6 @@ pub trait Trials {
 pub struct Trial {
     /// Everything that it prices, for each run of the model.
     pub cost: Cost,
-    /// The offers that were chosen, by graph and node.
-    pub chosen: HashMap<(usize, NodeId), Offer>,
-}
-
-impl Trial {
-    /// The offer that was chosen for a node; `None` where it runs as ONNX has it.
-    pub fn offer(&self, scope: usize, n: NodeId) -> Option<&Offer> {
-        self.chosen.get(&(scope, n))
-    }
 }
 
 /// A pass did not do its work. All these errors but [`PassError::Stopped`] are faults of this program or of a target, not of the

@@ -24,8 +24,9 @@ pub(crate) fn assign(graph: &mut Graph, state: &mut State<'_>) -> Result<(), Pas
         state.graphs[scope].opaque = crate::report::opaque_nodes(graph);
         Ok(())
     })?;
-    let scopes = Scopes::with_ends(graph, &state.ends);
     let Settings { target, hints, numerics, .. } = &state.settings;
+    let scopes = Scopes::with_ends(graph, &state.ends);
+    let scopes = if state.keeps_nodes { scopes } else { scopes.with_pieces(*target, *numerics)? };
     let decision = Decision::of(&scopes, *target, hints, &state.limits, *numerics)?;
     state.priced = decision.priced_moves(state.price_moves);
     (state.plan, state.solve) = decision.into_plan();

@@ -6,6 +6,7 @@
 
 use super::choices::{may_take, plain, slots_of};
 use super::lanes::Lanes;
+use super::pieces::{Pieces, Runs, less};
 use super::plan::Chosen;
 use super::scopes::Scopes;
 use crate::write::fold_weights::known_constant;
@@ -27,7 +28,7 @@ const CHOICES_PER_NODE: usize = 40;
 /// One way to run a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// Layout of each operand, by slot; row-major for what has no layout.
+    /// Layout of each operand, by slot; row-major for what has no layout. Of a raised op these are its own operands.
     pub(super) ins: SmallVec<[Layout; 4]>,
     /// Layout of each result.
     pub(super) outs: SmallVec<[Layout; 2]>,
@@ -35,12 +36,19 @@ pub(super) struct Choice {
     pub(super) cost: Cost,
     /// The offer that it is, by its number among the node's; `None` for the standard op.
     pub(super) offer: Option<usize>,
+    /// How it runs the node.
+    pub(super) runs: Runs,
 }
 
 impl Choice {
     /// Whether every operand and result is stored in an order of its axes.
     fn is_plain(&self) -> bool {
         self.ins.iter().chain(&self.outs).all(|layout| layout.as_permutation().is_some())
+    }
+
+    /// Whether the node reads its own operands.
+    pub(super) fn reads(&self) -> bool {
+        self.runs == Runs::Itself
     }
 }
 
@@ -57,6 +65,12 @@ pub(super) struct ScopeCandidates {
     pub(super) offered: Vec<usize>,
     /// By node number: cost of the standard op.
     pub(super) plain: Vec<Cost>,
+    /// Pieces that may be one raised op.
+    pub(super) pieces: Pieces,
+    /// By node: what its offers cost beyond what forms say, because a piece that ends with it does.
+    pub(super) charged: FxHashMap<usize, Cost>,
+    /// By node and number of an offer: the piece that it is for, if it is for one.
+    pub(super) raised: FxHashMap<(NodeId, usize), usize>,
     /// By value number: what its pad slots may hold.
     pub(super) lanes: Lanes,
     /// By value number: a constant, views of one, or known from shape arithmetic. Moves of it are made at compile time.
@@ -167,6 +181,11 @@ impl ScopeCandidates {
         self.layouts[v.index()].iter().position(|l| l == layout)
     }
 
+    /// The same of a layout that a choice names; row-major for what has none.
+    pub(super) fn number(&self, v: ValueId, layout: Option<&Layout>) -> u32 {
+        layout.and_then(|layout| self.find(v, layout)).unwrap_or(0) as u32
+    }
+
     /// Adds a layout unless it is there; whether it is there now and whether it is new.
     fn intern(&mut self, v: ValueId, layout: &Layout) -> (bool, bool) {
         add(&mut self.layouts[v.index()], layout)
@@ -206,6 +225,9 @@ impl Closure<'_, '_> {
             offers: vec![Vec::new(); nodes],
             offered: vec![0; nodes],
             plain: vec![Cost::ZERO; nodes],
+            pieces: Pieces::default(),
+            charged: FxHashMap::default(),
+            raised: FxHashMap::default(),
             lanes: Lanes::of(graph),
             constant: vec![false; graph.value_bound()],
             dropped: FxHashMap::default(),
@@ -236,6 +258,7 @@ impl Closure<'_, '_> {
                     || (matches!(node.op, Op::Onnx(_)) && known_constant(graph, v).is_some());
             }
         }
+        own.take_pieces(self.scopes, s, (self.target, self.hints, self.numerics));
         self.place.push(place);
         self.candidates.scopes.push(own);
     }
@@ -313,7 +336,10 @@ impl Closure<'_, '_> {
             proposals.retain(|choice| choice.offer.is_some() || choice.is_plain());
         }
         let held_back = proposals.len() < all;
-        let (kept, changed, cut) = own.admit(n, node, proposals);
+        let (mut kept, changed, cut) = own.admit(n, node, proposals);
+        if own.pieces.may_rest(n) {
+            kept.push(Choice { runs: Runs::Not, ..plain(graph, n) });
+        }
         own.choices[n.index()] = kept;
         let todo = Todo::Node(s, self.place[s][n.index()], n);
         if cut {
@@ -331,6 +357,44 @@ impl Closure<'_, '_> {
 }
 
 impl ScopeCandidates {
+    /// Takes up the pieces of a graph, whose offers are those of their last nodes.
+    fn take_pieces(&mut self, scopes: &Scopes<'_>, s: usize, by: (&dyn Target, &Hints, Numerics)) {
+        if scopes.pieces(s).is_empty() {
+            return;
+        }
+        let before = self.plain.clone();
+        let (pieces, offers) = Pieces::of(scopes, s, by, &mut self.plain, &self.constant);
+        for (n, (now, before)) in self.plain.iter().zip(before).enumerate().filter(|(_, (now, before))| *now != before)
+        {
+            let charged = less(*now, before);
+            for offer in &mut self.offers[n] {
+                offer.cost += charged;
+            }
+            self.charged.insert(n, charged);
+        }
+        for (last, piece, offer) in offers {
+            let own = &mut self.offers[last.index()];
+            self.raised.insert((last, own.len()), piece);
+            own.push(offer);
+            self.offered[last.index()] = own.len();
+        }
+        self.pieces = pieces;
+    }
+
+    /// What a choice of a node reads, in which layouts.
+    pub(super) fn operands<'a>(
+        &'a self,
+        node: &'a Node,
+        choice: &'a Choice,
+    ) -> impl Iterator<Item = (ValueId, &'a Layout)> + 'a {
+        let values: &[Option<ValueId>] = match choice.runs {
+            Runs::Itself => &node.inputs,
+            Runs::As(piece) => self.pieces.list.get(piece).map_or(&[], |piece| &piece.operands),
+            Runs::Not => &[],
+        };
+        slots_of(values.iter(), &choice.ins)
+    }
+
     /// Takes up the layouts of choices as candidates: the choices that can be taken, the values that have new candidates, and
     /// whether a cap turned anything away.
     fn admit(&mut self, n: NodeId, node: &Node, proposals: Vec<Choice>) -> (Vec<Choice>, Vec<ValueId>, bool) {
@@ -345,8 +409,10 @@ impl ScopeCandidates {
             }
             // A choice one of whose layouts the cap turns away can't be taken; what it added before stays, and is harmless.
             let mut fits = true;
-            let slots = slots_of(node.inputs.iter(), &choice.ins).chain(slots_of(node.outputs.iter(), &choice.outs));
-            for (v, layout) in slots {
+            let slots = self.operands(node, &choice).chain(slots_of(node.outputs.iter(), &choice.outs));
+            let slots: SmallVec<[(ValueId, Layout); 6]> = slots.map(|(v, layout)| (v, layout.clone())).collect();
+            for (v, layout) in &slots {
+                let v = *v;
                 if self.layouts[v.index()].is_empty() {
                     continue;
                 }

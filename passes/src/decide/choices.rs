@@ -2,6 +2,7 @@
 //! the op.
 
 use super::candidates::{Choice, ScopeCandidates};
+use super::pieces::Runs;
 use crate::write::raise_operands::needs_raise;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
@@ -109,7 +110,7 @@ impl ScopeCandidates {
 
     /// Whether export can re-lay every constant that the choice reads: elements of less than a byte move as whole axes only.
     pub(super) fn may_repack(&self, graph: &Graph, node: &Node, choice: &Choice) -> bool {
-        slots_of(node.inputs.iter(), &choice.ins).all(|(v, layout)| {
+        self.operands(node, choice).all(|(v, layout)| {
             let bits = graph.value(v).ty.dtype().and_then(DType::bits);
             layout.as_permutation().is_some() || !self.constant[v.index()] || bits.is_some_and(|bits| bits >= 8)
         })
@@ -133,15 +134,29 @@ impl ScopeCandidates {
         let query = NodeQuery::new(graph, n, hints, &is_constant);
         let mut offers = target.offers_among(&query, &|v| &self.layouts[v.index()]);
         offers.retain(|offer| may_take(offer, numerics));
+        let charged = self.charged(n);
+        for offer in &mut offers {
+            offer.cost += charged;
+        }
         let own = &mut self.offers[n.index()];
         own.truncate(self.offered[n.index()]);
         own.extend(offers);
     }
 
+    /// What offers of a node cost beyond what forms say.
+    pub(super) fn charged(&self, n: NodeId) -> Cost {
+        self.charged.get(&n.index()).copied().unwrap_or(Cost::ZERO)
+    }
+
     /// The offers of the target for a node.
     pub(super) fn offer_choices(&self, graph: &Graph, n: NodeId) -> Vec<Choice> {
+        let row_major = |v: &Option<ValueId>| Layout::row_major(v.and_then(|v| graph.value(v).ty.rank()).unwrap_or(0));
         let of = |(number, offer): (usize, &Offer)| {
             let mut choice = plain(graph, n);
+            if let Some(&piece) = self.raised.get(&(n, number)) {
+                choice.runs = Runs::As(piece);
+                choice.ins = self.pieces.list[piece].operands.iter().map(row_major).collect();
+            }
             let sides = [(&mut choice.ins[..], &offer.layouts.ins), (&mut choice.outs[..], &offer.layouts.outs)];
             for (slots, layouts) in sides {
                 for (slot, layout) in slots.iter_mut().zip(layouts) {
@@ -208,5 +223,6 @@ pub(super) fn plain(graph: &Graph, n: NodeId) -> Choice {
         outs: node.outputs.iter().map(row_major).collect(),
         cost: Cost::ZERO,
         offer: None,
+        runs: Runs::Itself,
     }
 }

@@ -102,11 +102,7 @@ impl<'a, 'g> Decision<'a, 'g> {
 
     /// What it comes to, for a pass that tried it on a copy.
     pub(crate) fn trial(&self) -> Trial {
-        let chosen = |s: usize| {
-            let graph = self.scopes.graph(s);
-            graph.nodes().filter_map(move |n| Some(((s, n), self.plan.offer(s, n)?.clone())))
-        };
-        Trial { cost: self.whole_cost(), chosen: (0..self.scopes.list.len()).flat_map(chosen).collect() }
+        Trial { cost: self.whole_cost() }
     }
 
     /// A graph of the model, the main one first.
@@ -145,7 +141,8 @@ impl<'a, 'g> Decision<'a, 'g> {
                 if lifted.blocked.contains(&v) { layout.as_permutation().is_none() } else { layout.is_row_major() }
             };
             let fits = |c: &Choice| {
-                node.inputs.iter().zip(&c.ins).all(|(v, l)| alike(v, l))
+                c.reads()
+                    && node.inputs.iter().zip(&c.ins).all(|(v, l)| alike(v, l))
                     && node.outputs.iter().zip(&c.outs).all(|(v, l)| alike(v, l))
             };
             let cheapest = choices.iter().enumerate().filter(|(_, c)| fits(c)).min_by_key(|(_, c)| c.cost);
@@ -421,7 +418,9 @@ impl<'a, 'g> Decision<'a, 'g> {
         let graph = self.scopes.graph(s);
         let outputs = graph.outputs().iter().filter(|&&o| o == v);
         let outputs = outputs.map(|_| format!("graph output `{}`", graph.value(v).name));
-        outputs.chain(graph.uses(v).iter().map(|u: &Use| graph.node(u.node).describe(graph))).collect()
+        let own = graph.uses(v);
+        let own = own.iter().map(|u: &Use| graph.node(u.node).describe(graph));
+        outputs.chain(own).chain(self.own(s).pieces.readers(v).map(|(_, _, piece)| piece.describe())).collect()
     }
 
     pub(super) fn is_op(&self, s: usize, n: NodeId) -> bool {

@@ -18,6 +18,7 @@ mod choices;
 mod decision;
 mod ends;
 mod lanes;
+mod pieces;
 mod plan;
 mod problem;
 mod regions;
@@ -29,6 +30,7 @@ pub use decision::{Decision, Standing, Way, problem};
 pub use ends::{Ends, MovedEnd};
 pub use plan::{Plan, Taken, Want};
 pub use problem::SolveRecord;
+pub(crate) use scopes::quantizes;
 pub use scopes::{BodyKey, Scopes};
 pub use why::{Alternative, Side, Why};
 

@@ -1,12 +1,13 @@
 //! A decision: one choice per node, and what follows from it for every value.
 
 use super::candidates::{Candidates, Choice};
+use super::pieces::{Piece, Runs};
 use super::scopes::{BodyKey, Crossing, Scopes};
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_target::hints::Hints;
-use relayout_target::{Cost, MoveKind, MoveQuery, NodeQuery, Offer, Sizes, Target};
+use relayout_target::{Cost, MoveKind, MoveQuery, NodeQuery, Offer, Raised, Sizes, Target};
 use rustc_hash::FxHashMap;
 use std::iter::Sum;
 use std::ops::Add;
@@ -50,7 +51,9 @@ pub struct Taken {
 
 impl Plan {
     pub(super) fn new(scopes: &Scopes<'_>, candidates: Candidates, chosen: Chosen) -> Plan {
-        Plan { candidates, chosen, bodies: scopes.bodies.clone() }
+        let mut plan = Plan { candidates, chosen, bodies: scopes.bodies.clone() };
+        plan.rest(scopes);
+        plan
     }
 
     /// The same candidates with every choice ONNX's own: the input, and the moves that a contract costs it.
@@ -109,13 +112,63 @@ impl Plan {
             return chosen;
         };
         let constant = &self.candidates.scopes[s].constant;
+        if let Some(piece) = self.piece(s, n) {
+            let offers = piece.offers(target, sizes, constant);
+            return offers.into_iter().find(|offer| offer.layouts == taken.layouts).map_or(chosen, |offer| offer.cost);
+        }
         let is_constant = |v: ValueId| constant.get(v.index()).copied().unwrap_or(false);
         let offers = target.offers(&NodeQuery::new(graph, n, sizes, &is_constant).within(s > 0));
-        offers.into_iter().find(|offer| offer.layouts == taken.layouts).map_or(chosen, |offer| offer.cost)
+        let charged = self.candidates.scopes[s].charged(n);
+        let same = offers.into_iter().find(|offer| offer.layouts == taken.layouts);
+        same.map_or(chosen, |offer| offer.cost + charged)
     }
 
     pub(super) fn is_changed(&self, s: usize, n: NodeId) -> bool {
         self.choice(s, n) != self.origin_choice(s, n)
+    }
+
+    /// The piece whose raised op a node runs as.
+    pub(super) fn piece(&self, s: usize, n: NodeId) -> Option<&Piece> {
+        let Runs::As(piece) = self.choice(s, n)?.runs else { return None };
+        self.candidates.scopes[s].pieces.list.get(piece)
+    }
+
+    /// The pieces of a graph that become raised ops, in topological order.
+    pub fn raised(&self, s: usize) -> impl Iterator<Item = &Raised> {
+        let pieces = self.candidates.scopes.get(s).map_or(&[][..], |own| &own.pieces.list);
+        let chosen = move |at: usize, piece: &Piece| {
+            self.choice(s, piece.last()).is_some_and(|choice| choice.runs == Runs::As(at))
+        };
+        pieces.iter().enumerate().filter(move |(at, piece)| chosen(*at, piece)).map(|(_, piece)| &piece.is)
+    }
+
+    /// Whether a node runs otherwise than as itself.
+    pub(super) fn runs_otherwise(&self, s: usize, n: NodeId) -> bool {
+        self.choice(s, n).is_some_and(|choice| !choice.reads())
+    }
+
+    /// The raised ops that read a value, each with the layout: the node in whose place it stands, and the slot.
+    pub(super) fn raised_readers(&self, s: usize, v: ValueId) -> impl Iterator<Item = (Use, Layout)> {
+        let readers = self.candidates.scopes[s].pieces.readers(v);
+        readers.filter_map(move |(at, slot, piece)| {
+            let choice = self.choice(s, piece.last()).filter(|choice| choice.runs == Runs::As(at))?;
+            Some((Use { node: piece.last(), slot }, choice.ins.get(slot)?.clone()))
+        })
+    }
+
+    /// Lets nodes rest whose results nobody reads, of those that may.
+    fn rest(&mut self, scopes: &Scopes<'_>) {
+        for s in 0..scopes.list.len() {
+            let graph = scopes.graph(s);
+            for n in graph.order().unwrap_or_default().into_iter().rev() {
+                let own = &self.candidates.scopes[s];
+                let resting = own.choices.get(n.index()).and_then(|all| all.iter().position(|c| c.runs == Runs::Not));
+                let unread = |&v: &ValueId| graph.output_places(v).is_empty() && self.wants(scopes, s, v).is_empty();
+                if let Some(at) = resting.filter(|_| graph.node(n).outputs.iter().flatten().all(unread)) {
+                    self.chosen.nodes[s][n.index()] = at;
+                }
+            }
+        }
     }
 
     pub(super) fn revert(&mut self, s: usize, n: NodeId) {
@@ -167,6 +220,9 @@ impl Plan {
         let Some(rank) = value.ty.rank() else { return Taken::default() };
         let row_major = Layout::row_major(rank);
         let (producer, slot) = value.producer();
+        if self.choice(s, producer).is_some_and(|choice| choice.runs == Runs::Not) {
+            return Taken::default();
+        }
         let crossing = scopes.produced(s, v).and_then(|c| self.crossed(c));
         let left = crossing.or_else(|| self.choice(s, producer)?.outs.get(slot).cloned());
         let left = left.unwrap_or_else(|| row_major.clone());
@@ -200,8 +256,10 @@ impl Plan {
             let layout = scopes.output(s, k).and_then(|c| self.crossed(c)).unwrap_or_else(|| Layout::row_major(rank));
             outputs.push((want(layout), k));
         }
+        let own = graph.uses(v).into_iter().filter(|u| !self.runs_otherwise(s, u.node));
+        let own = own.map(|u| (u, self.wanted(scopes, s, u, v)));
         let uses: Vec<(usize, Use)> =
-            graph.uses(v).into_iter().map(|u| (want(self.wanted(scopes, s, u, v)), u)).collect();
+            own.chain(self.raised_readers(s, v)).map(|(u, layout)| (want(layout), u)).collect();
         for (i, k) in outputs {
             wants[i].outputs.push(k);
         }

@@ -2,6 +2,7 @@
 //! stored in more than one layout.
 
 use super::candidates::{Candidates, Choice};
+use super::pieces::Runs;
 use super::plan::{Chosen, move_cost};
 use super::scopes::{Crossing, Scopes};
 use crate::decide::solve::{Problem, ProblemError, SharedValue, Solution, Use as SolverUse, Var};
@@ -172,10 +173,11 @@ impl<'a, 'g> Network<'a, 'g> {
     fn add_value(&mut self, s: usize, v: ValueId) -> Result<(), ProblemError> {
         let own = &self.candidates.scopes[s];
         let layouts = &own.layouts[v.index()];
-        if layouts.len() < 2 || own.constant[v.index()] {
+        let graph = self.scopes.graph(s);
+        let may_rest = own.pieces.may_rest(graph.value(v).producer().0);
+        if layouts.len() + usize::from(may_rest) < 2 || layouts.is_empty() || own.constant[v.index()] {
             return Ok(());
         }
-        let graph = self.scopes.graph(s);
         let name = &graph.value(v).name;
         let mut uses: Vec<SolverUse> = Vec::new();
         for &k in graph.output_places(v) {
@@ -187,14 +189,17 @@ impl<'a, 'g> Network<'a, 'g> {
         for u in graph.uses(v) {
             uses.push(match (self.scopes.wanted(s, u), self.posed.nodes[s][u.node.index()]) {
                 (Some(crossing), _) => self.crossing(s, v, crossing)?,
-                (None, Some(var)) => SolverUse { var, wants: self.of_choices(s, v, u.node, |c| c.ins.get(u.slot)) },
+                (None, Some(var)) => SolverUse { var, wants: self.read(s, v, (u.node, u.slot)) },
                 (None, None) => self.pinned(name, 0)?,
             });
         }
+        uses.extend(
+            own.pieces.readers(v).filter_map(|(piece, slot, of)| self.of_piece(s, v, piece, (of.last(), slot))),
+        );
         let (producer, slot) = graph.value(v).producer();
         let made = match (self.scopes.produced(s, v), self.posed.nodes[s].get(producer.index()).copied().flatten()) {
             (Some(crossing), _) => self.crossing(s, v, crossing)?,
-            (None, Some(var)) => SolverUse { var, wants: self.of_choices(s, v, producer, |c| c.outs.get(slot)) },
+            (None, Some(var)) => SolverUse { var, wants: self.left(s, v, (producer, slot)) },
             (None, None) => {
                 // A node with one choice leaves what that choice says, row-major unless it is a view.
                 let only = own.choices.get(producer.index()).and_then(|c| c.first());
@@ -203,7 +208,10 @@ impl<'a, 'g> Network<'a, 'g> {
             }
         };
         let weight = self.scopes.list[s].weight;
-        let moves = self.moves(graph, v, layouts).iter().map(|cost| cost.times(weight)).collect();
+        let mut moves: Vec<Cost> = self.moves(graph, v, layouts).iter().map(|cost| cost.times(weight)).collect();
+        if may_rest {
+            moves = with_nothing(&moves, layouts.len());
+        }
         let number = self.posed.values.len();
         self.posed.values.insert((s, v), number);
         self.posed.problem.add_value(SharedValue {
@@ -211,7 +219,7 @@ impl<'a, 'g> Network<'a, 'g> {
             producer: made.var,
             produces: made.wants.into_iter().map(|p| p.unwrap_or(0)).collect(),
             uses,
-            layouts: layouts.len(),
+            layouts: layouts.len() + usize::from(may_rest),
             moves,
         })
     }
@@ -242,15 +250,32 @@ impl<'a, 'g> Network<'a, 'g> {
         }
     }
 
-    fn of_choices(
-        &self,
-        s: usize,
-        v: ValueId,
-        n: NodeId,
-        layout: impl Fn(&Choice) -> Option<&Layout>,
-    ) -> Vec<Option<u32>> {
+    /// What each choice of a node wants of a value in a slot.
+    fn read(&self, s: usize, v: ValueId, (n, slot): (NodeId, usize)) -> Vec<Option<u32>> {
         let own = &self.candidates.scopes[s];
-        let number = |c: &Choice| layout(c).and_then(|l| own.find(v, l)).or(Some(0)).map(|i| i as u32);
-        own.choices[n.index()].iter().map(number).collect()
+        let wants = |c: &Choice| c.reads().then(|| own.number(v, c.ins.get(slot)));
+        own.choices[n.index()].iter().map(wants).collect()
     }
+
+    /// What each choice of a node leaves of a value; where it leaves none, the number after those of its layouts.
+    fn left(&self, s: usize, v: ValueId, (n, slot): (NodeId, usize)) -> Vec<Option<u32>> {
+        let own = &self.candidates.scopes[s];
+        let nothing = own.layouts[v.index()].len() as u32;
+        let leaves = |c: &Choice| Some(if c.runs == Runs::Not { nothing } else { own.number(v, c.outs.get(slot)) });
+        own.choices[n.index()].iter().map(leaves).collect()
+    }
+
+    /// What the raised op of a piece wants in a slot, where the last node of the piece runs as that.
+    fn of_piece(&self, s: usize, v: ValueId, piece: usize, (last, slot): (NodeId, usize)) -> Option<SolverUse> {
+        let var = self.posed.nodes[s].get(last.index()).copied().flatten()?;
+        let own = &self.candidates.scopes[s];
+        let wants = |c: &Choice| (c.runs == Runs::As(piece)).then(|| own.number(v, c.ins.get(slot)));
+        Some(SolverUse { var, wants: own.choices[last.index()].iter().map(wants).collect() })
+    }
+}
+
+/// Moves between layouts, and out of one more that stands for what is not there.
+fn with_nothing(moves: &[Cost], layouts: usize) -> Vec<Cost> {
+    let rows = moves.chunks(layouts).flat_map(|row| row.iter().copied().chain([Cost::INFINITE]));
+    rows.chain(std::iter::repeat_n(Cost::INFINITE, layouts + 1)).collect()
 }

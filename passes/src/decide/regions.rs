@@ -9,7 +9,7 @@ use super::plan::{Plan, Price, Taken, is_transpose};
 use super::scopes::Scopes;
 use petgraph::unionfind::UnionFind;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
+use relayout_ir::graph::{Graph, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::same_bytes;
 use relayout_target::hints::{Hints, Scale};
@@ -129,17 +129,21 @@ fn touching(scopes: &Scopes<'_>, plan: &Plan, s: usize, v: ValueId) -> Vec<Eleme
     for u in graph.uses(v) {
         match scopes.wanted(s, u) {
             Some(c) if plan.border_is_changed(c.border) => touching.push(Element::Border(c.border)),
-            None if !plan.wanted(scopes, s, u, v).is_row_major() || plan.offer(s, u.node).is_some() => {
-                touching.push(Element::Node(s, u.node));
-            }
+            None if reads_otherwise(scopes, plan, s, u, v) => touching.push(Element::Node(s, u.node)),
             _ => {}
         }
     }
+    touching.extend(plan.raised_readers(s, v).map(|(u, _)| Element::Node(s, u.node)));
     for &k in graph.output_places(v) {
         let changed = scopes.output(s, k).filter(|c| plan.border_is_changed(c.border));
         touching.extend(changed.map(|c| Element::Border(c.border)));
     }
     touching
+}
+
+/// Whether a node reads the value otherwise than the input has it.
+fn reads_otherwise(scopes: &Scopes<'_>, plan: &Plan, s: usize, u: Use, v: ValueId) -> bool {
+    plan.runs_otherwise(s, u.node) || plan.offer(s, u.node).is_some() || !plan.wanted(scopes, s, u, v).is_row_major()
 }
 
 /// Whether the producer leaves the value otherwise than the input has it.
@@ -150,7 +154,8 @@ fn changes_producer(scopes: &Scopes<'_>, plan: &Plan, s: usize, v: ValueId, take
         return false;
     }
     let row_major = taken.produced.as_ref().is_none_or(Layout::is_row_major);
-    !row_major
+    plan.runs_otherwise(s, graph.value(v).producer().0)
+        || !row_major
         || plan.offer(s, graph.value(v).producer().0).is_some()
         || (is_transpose(node) && !is_own_move(graph, plan, s, v, taken))
 }

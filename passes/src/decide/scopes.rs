@@ -5,10 +5,12 @@
 //! contract speaks crosses a border to the caller, who pays nothing.
 
 use crate::decide::Ends;
+use crate::forms::raise::pieces;
 use relayout_ir::form::{At, Form};
 use relayout_ir::graph::{Graph, NodeId, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::value_at;
+use relayout_target::{Numerics, PassError, Raised, Target};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How often a loop body is taken to run where that is not known.
@@ -73,6 +75,8 @@ pub struct Scopes<'g> {
     pub fixed: FxHashMap<usize, Layout>,
     /// Borders at which the caller is the other side: any order of whole axes may cross there.
     pub free: FxHashSet<usize>,
+    /// Per graph: pieces for which a raised op may stand.
+    pieces: Vec<Vec<Raised>>,
     produced: FxHashMap<(usize, ValueId), Crossing>,
     wanted: FxHashMap<(usize, Use), Crossing>,
     outputs: FxHashMap<(usize, usize), Crossing>,
@@ -107,6 +111,23 @@ impl<'g> Scopes<'g> {
             scopes.borders.push(vec![(0, end.value, crossing)]);
         }
         scopes
+    }
+
+    /// The same with the pieces that a target has raised ops for.
+    ///
+    /// # Errors
+    /// [`PassError::Equation`] if an equation of the target is none.
+    pub fn with_pieces(mut self, target: &dyn Target, numerics: Numerics) -> Result<Self, PassError> {
+        let quantizes = self.list.iter().any(|scope| quantizes(scope.graph));
+        let graphs = self.list.iter().enumerate();
+        let found = graphs.map(|(s, scope)| pieces(scope.graph, target, numerics, s > 0 && quantizes));
+        self.pieces = found.collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
+    /// The pieces of a graph, if they were looked for.
+    pub(crate) fn pieces(&self, s: usize) -> &[Raised] {
+        self.pieces.get(s).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a contract says how a value comes from the caller or goes to it.
@@ -181,6 +202,11 @@ impl<'g> Scopes<'g> {
     pub fn attached(&self, s: usize, v: ValueId) -> &[usize] {
         self.attached.get(&(s, v)).map_or(&[], Vec::as_slice)
     }
+}
+
+/// Whether something in a graph quantizes.
+pub(crate) fn quantizes(graph: &Graph) -> bool {
+    graph.nodes().any(|n| graph.node(n).onnx().is_some_and(|op| op.contains("Quantize")))
 }
 
 /// How often the bodies of a node run.

@@ -1,18 +1,21 @@
 //! Pieces of several nodes that have another form.
 
-pub mod choose;
 pub(crate) mod raise;
 pub mod tell;
 
-use crate::pipeline::Step;
 use relayout_equations::{Finder, Unsound};
-use relayout_ir::graph::Graph;
-use relayout_target::{Context, Equation, Numerics, PassError, Recognized, Target};
+use relayout_ir::graph::{Graph, NodeId};
+use relayout_target::{Equation, Numerics, PassError, Recognized, Target};
 
-/// The pieces of a graph that are one of these ops, made of nodes whose sums may be taken in another order.
-pub(crate) fn recognized(graph: &Graph, cx: &Context<'_>, wanted: &[&str]) -> Result<Vec<Recognized>, PassError> {
-    let nodes = if wanted.is_empty() { Vec::new() } else { cx.reassociable(graph) };
-    Ok(finder(cx.target(), wanted, cx.settings.numerics)?.find(graph, &nodes))
+/// The pieces of a graph that are an op which a form of the target wants to have recognized, made of these nodes.
+pub(crate) fn recognized(
+    graph: &Graph,
+    target: &dyn Target,
+    nodes: &[NodeId],
+    numerics: Numerics,
+) -> Result<Vec<Recognized>, PassError> {
+    let wanted = of_forms(target);
+    if wanted.is_empty() { Ok(Vec::new()) } else { Ok(finder(target, &wanted, numerics)?.find(graph, nodes)) }
 }
 
 /// What finds these ops, by the equations of the engine and of the target.
@@ -26,19 +29,10 @@ pub(crate) fn of_forms(target: &dyn Target) -> Vec<&'static str> {
     target.forms().iter().flat_map(|form| form.recognizes()).copied().collect()
 }
 
-/// The names that its pieces want to have recognized.
-pub(crate) fn of_pieces(target: &dyn Target) -> Vec<&'static str> {
-    target.pieces().iter().flat_map(|pieces| pieces.ops()).copied().collect()
-}
-
 /// The equations by which pieces are recognized for a target, if results may be rounded otherwise.
 ///
 /// # Errors
 /// [`PassError::Equation`] if one of the target's is none.
 pub fn equations(target: &dyn Target) -> Result<Vec<Equation>, PassError> {
-    let wanted = [of_forms(target), of_pieces(target)].concat();
-    Ok(finder(target, &wanted, Numerics::Reassociate)?.equations().copied().collect())
+    Ok(finder(target, &of_forms(target), Numerics::Reassociate)?.equations().copied().collect())
 }
-
-/// The passes, in their order.
-pub(crate) const PASSES: &[Step<'static>] = &[choose::PASS, raise::RAISE];

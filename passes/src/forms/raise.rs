@@ -1,129 +1,98 @@
-//! `raise_pieces`: a piece of several nodes that a form of the target stands in for is one op while layouts are decided.
-//! `restore_pieces` puts back what no form was chosen for, node by node as it was read.
+//! Pieces of several nodes that one raised op may stand for.
+//!
+//! They are found before the decision and stay in the graph as the file spells them. The decision sees the offers for the raised op as
+//! states of the piece's last node, priced in a copy of the graph in which the piece is raised. Where such an offer is chosen, the
+//! piece is raised when the decision is written; then forms write the op.
 
-use super::{of_forms, recognized};
+use super::recognized;
 use crate::pipeline::{State, Step, each_scope};
 use relayout_ir::form::Form as Bound;
-use relayout_ir::graph::{Builder, DuplicateName, Graph, Node, NodeId, Op, ValueId};
-use relayout_ir::patch::{remove_alone, remove_dead};
-use relayout_ir::types::Type;
-use relayout_target::{Declared, Fact, PassError, Raise, RaisedOperand, Recognized, Slot};
-use rustc_hash::FxHashMap;
+use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, Op};
+use relayout_ir::patch::{Patch, remove_dead};
+use relayout_ir::raised;
+use relayout_target::{
+    Counted, Declared, Fact, Numerics, PassError, Raised, RaisedOperand, Slot, Target, reassociable,
+};
 
-/// A node that was raised, and what it stood for.
-#[derive(Clone, Debug)]
-pub(crate) struct Raised {
-    node: NodeId,
-    /// The node as it was.
-    own: Node,
-    /// What the raised op read when it was made.
-    operands: Vec<ValueId>,
-    /// Nodes before it that are gone, in topological order, each with its result.
-    before: Vec<(Node, ValueId, String, Type)>,
-}
-
-/// The pass.
-pub(crate) const RAISE: Step<'static> = Step::engine(
-    Declared::new(
-        "raise_pieces",
-        Slot::Forms,
-        "the target offers forms for one op, and a piece may be several; what scales could take in is gone",
-    ),
-    raise_pieces,
-);
-
-/// Raises what the target may have forms for.
-pub(crate) fn raise_pieces(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
-    let forms = state.settings.target.forms();
-    let wanted = of_forms(state.settings.target);
-    each_scope(graph, &mut |graph, scope| {
-        for piece in state.context(scope, |cx| recognized(graph, cx, &wanted))? {
-            // One that another piece has taken is gone.
-            let there = piece.nodes.iter().all(|&n| graph.contains(n)) && graph.has(piece.result);
-            let raise = || forms.iter().find_map(|form| form.raises(graph, &piece));
-            let Some(raise) = there.then(raise).flatten() else { continue };
-            let raised = raised(graph, &piece, raise)?;
-            state.raised.entry(scope).or_default().push(raised);
+/// The pieces of a graph that a target has raised ops for, in topological order of their last nodes. `inside`: as of [`reassociable`].
+pub(crate) fn pieces(
+    graph: &Graph,
+    target: &dyn Target,
+    numerics: Numerics,
+    inside: bool,
+) -> Result<Vec<Raised>, PassError> {
+    let nodes = reassociable(graph, numerics, inside);
+    if nodes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let recognized = recognized(graph, target, &nodes, numerics)?;
+    let mut found: Vec<Raised> = Vec::new();
+    for form in target.forms() {
+        for piece in form.pieces(graph, &nodes, &recognized) {
+            let same = |other: &Raised| other.result == piece.result && other.raise.op == piece.raise.op;
+            if !found.iter().any(same) {
+                found.push(piece);
+            }
         }
-        Ok(())
-    })
+    }
+    found.sort_by_key(|piece| nodes.iter().position(|n| Some(n) == piece.nodes.last()));
+    Ok(found)
+}
+
+/// Makes a piece one raised op in the place of its last node.
+pub(crate) fn raise(graph: &mut Graph, piece: &Raised) -> Result<(), DuplicateName> {
+    let Some((&n, inner)) = piece.nodes.split_last() else { return Ok(()) };
+    let name = graph.value(piece.result).name.clone();
+    let mut operands = Vec::with_capacity(piece.raise.operands.len());
+    for operand in &piece.raise.operands {
+        operands.push(match operand {
+            RaisedOperand::Value(v) => *v,
+            RaisedOperand::New(c) => Builder::at(graph, n).named(name.clone()).constant("raised", c.clone())?,
+        });
+    }
+    graph.set_inputs(n, operands.into_iter().map(Some).collect());
+    graph.set_op(n, piece.raise.op.clone(), 1);
+    graph.attrs_mut(n).clone_from(&piece.raise.attrs);
+    // Offers say how operands and result lie.
+    graph.set_form(n, Bound::Kernel(Box::default()));
+    remove_dead(graph, inner.iter().copied());
+    Ok(())
+}
+
+/// Whether a node is a raised op.
+pub(crate) fn is_raised(graph: &Graph, n: NodeId) -> bool {
+    matches!(&graph.node(n).op, Op::Onnx(op) if op.domain == raised::DOMAIN)
 }
 
 /// The pass.
-pub(crate) const RESTORE: Step<'static> = Step::engine(
-    Declared::new(
-        "restore_pieces",
-        Slot::Write,
-        "what no form was chosen for is written as it was, which may need views",
-    )
-    .needs(&[Fact::Layouts]),
-    restore_pieces,
+pub(crate) const SPELL: Step<'static> = Step::engine(
+    Declared::new("spell_forms", Slot::Write, "forms that are standard ops between views are written before views are")
+        .needs(&[Fact::Layouts]),
+    spell_forms,
 );
 
-/// Puts back what no form was chosen for.
-pub(crate) fn restore_pieces(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
+/// Writes raised ops whose forms are standard ops between views, and counts every piece that has another form now.
+pub(crate) fn spell_forms(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
     each_scope(graph, &mut |graph, scope| {
-        for raised in state.raised.remove(&scope).unwrap_or_default() {
-            if state.plan.offer(scope, raised.node).is_none() {
-                restore(graph, raised)?;
+        for piece in state.plan.raised(scope).cloned().collect::<Vec<_>>() {
+            let Some(&n) = piece.nodes.last() else { continue };
+            let Some(offer) = state.plan.offer(scope, n).cloned() else { continue };
+            let forms = state.settings.target.forms();
+            let Some(form) = forms.iter().find(|form| form.name() == offer.form) else { continue };
+            if let Some(rule) = form.rule(&offer) {
+                let count = if rule.counted == Counted::Nodes { piece.nodes.len() } else { 1 };
+                state.context(scope, |cx| cx.count_in(scope, rule, count));
+            }
+            state.pieces.push((scope, n, form.name()));
+            let result = if offer.becomes.is_some() { form.spell(graph, n, state.settings.opset)? } else { None };
+            if let Some(by) = result {
+                let mut patch = Patch::new();
+                patch.set_layout(by, graph.value(piece.result).layout.clone());
+                patch.replace(piece.result, by);
+                patch.apply(graph)?;
+                remove_dead(graph, [n]);
             }
         }
         Ok(())
     })
-}
-
-fn raised(graph: &mut Graph, piece: &Recognized, raise: Raise) -> Result<Raised, DuplicateName> {
-    let n = piece.last(graph);
-    let own = graph.node(n).clone();
-    let kept = |&m: &NodeId| {
-        let node = graph.node(m);
-        let v = node.only_result().filter(|_| m != n)?;
-        Some((node.clone(), v, graph.value(v).name.clone(), graph.value(v).ty.clone()))
-    };
-    let before: Vec<_> = piece.nodes.iter().filter_map(kept).collect();
-    let name = graph.value(piece.result).name.clone();
-    let mut operands = Vec::with_capacity(raise.operands.len());
-    for operand in raise.operands {
-        operands.push(match operand {
-            RaisedOperand::Value(v) => v,
-            RaisedOperand::New(c) => Builder::at(graph, n).named(name.clone()).constant("raised", c)?,
-        });
-    }
-    graph.set_inputs(n, operands.iter().copied().map(Some).collect());
-    graph.set_op(n, raise.op, 1);
-    *graph.attrs_mut(n) = raise.attrs;
-    // As ONNX has it: row-major throughout.
-    graph.set_form(n, Bound::Kernel(Box::default()));
-    for &m in piece.nodes.iter().rev().filter(|&&m| m != n) {
-        remove_alone(graph, m);
-    }
-    Ok(Raised { node: n, own, operands, before })
-}
-
-fn restore(graph: &mut Graph, raised: Raised) -> Result<(), PassError> {
-    let Raised { node: n, own, operands, before } = raised;
-    let now = graph.node(n).inputs.clone();
-    let mut values: FxHashMap<ValueId, ValueId> =
-        operands.iter().zip(&now).filter_map(|(read, now)| Some((*read, (*now)?))).collect();
-    let read = |node: &mut Node, values: &FxHashMap<ValueId, ValueId>| {
-        for v in node.inputs.iter_mut().flatten() {
-            *v = values.get(v).copied().unwrap_or(*v);
-        }
-    };
-    for (mut node, v, name, ty) in before {
-        read(&mut node, &values);
-        let name = graph.fresh_name(&name);
-        values.insert(v, graph.add_single(node, name, ty)?);
-    }
-    let mut own = own;
-    read(&mut own, &values);
-    graph.set_inputs(n, own.inputs);
-    if let Op::Onnx(op) = own.op {
-        graph.set_op(n, op, own.opset);
-    }
-    *graph.attrs_mut(n) = own.attrs;
-    graph.set_form(n, own.form);
-    // Constants that only the raised op had.
-    remove_dead(graph, now.iter().flatten().map(|&v| graph.value(v).producer().0).collect::<Vec<_>>());
-    Ok(())
 }

@@ -1,8 +1,9 @@
-//! What was recognized in a model, and why, for those who ask.
+//! What was recognized in a model, why, and what became of it, for those who ask.
 
-use super::{finder, of_forms, of_pieces};
-use crate::pipeline::{self, Outcome, PipelineOptions, run_steps, steps};
-use relayout_ir::graph::Graph;
+use super::{finder, of_forms};
+use crate::pipeline::{Outcome, PipelineOptions, Step, run_steps, steps};
+use relayout_equations::named;
+use relayout_ir::graph::{Graph, NodeId};
 use relayout_ir::model::Model;
 use relayout_target::{Context, Declared, PassError, Recognized, Slot, Target};
 use serde::{Deserialize, Serialize};
@@ -24,10 +25,19 @@ pub struct RecognizedPiece {
     pub nodes: Vec<String>,
     /// The equations that lead from how the file spells it to the op.
     pub why: Explanation,
+    /// The form that the result has it in; `None` if it stays as the file has it.
+    pub written: Option<String>,
 }
 
-/// The pieces of a model that the forms of a target want to have recognized, as they are when their forms are looked for: what folds
-/// into others is gone.
+/// One that was found, and where.
+struct Told {
+    scope: usize,
+    last: NodeId,
+    piece: RecognizedPiece,
+}
+
+/// The pieces of a model that equations give a name to, as they are when forms are looked for: what folds into others is gone. Those
+/// of one node are left out where no form of the target asks for them. The model is optimized, to say what became of each.
 ///
 /// # Errors
 /// As of [`run`](crate::pipeline::run).
@@ -36,37 +46,47 @@ pub fn pieces(
     target: &dyn Target,
     options: &PipelineOptions,
 ) -> Result<(Vec<RecognizedPiece>, Outcome), PassError> {
-    let found: Mutex<Vec<(usize, RecognizedPiece)>> = Mutex::default();
+    let found: Mutex<Vec<Told>> = Mutex::default();
     let look = |graph: &mut Graph, cx: &mut Context<'_>| {
-        let told = told(graph, cx)?.into_iter().map(|told| (cx.scope, told));
-        found.lock().unwrap_or_else(PoisonError::into_inner).extend(told);
+        let all = Told::all(graph, cx)?;
+        found.lock().unwrap_or_else(PoisonError::into_inner).extend(all);
         Ok(())
     };
-    let mut wanted = steps(target)?;
-    wanted.retain(|step| step.is.slot < Slot::Forms);
-    wanted.push(pipeline::Step::each_graph(Declared::new("tell", Slot::Forms, "what is recognized is told"), &look));
-    let outcome = run_steps(model, target, options, &wanted)?;
+    let mut all = steps(target)?;
+    let before = all.partition_point(|step| step.is.slot < Slot::Decide);
+    all.insert(before, Step::each_graph(Declared::new("tell", Slot::Forms, "what is recognized is told"), &look));
+    let outcome = run_steps(model, target, options, &all)?;
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     let path = |scope: usize| outcome.graphs.get(scope).map(|record| record.path.clone()).unwrap_or_default();
-    let told = found.into_iter().map(|(scope, told)| RecognizedPiece { graph: path(scope), ..told }).collect();
-    Ok((told, outcome))
+    let ended = |Told { scope, last, piece }: Told| {
+        let form = outcome.pieces.iter().find(|(s, n, _)| (*s, *n) == (scope, last));
+        RecognizedPiece { graph: path(scope), written: form.map(|(_, _, form)| (*form).to_owned()), ..piece }
+    };
+    Ok((found.into_iter().map(ended).collect(), outcome))
 }
 
-/// Those of one graph.
-fn told(graph: &Graph, cx: &Context<'_>) -> Result<Vec<RecognizedPiece>, PassError> {
-    let mut wanted = [of_forms(cx.target()), of_pieces(cx.target())].concat();
-    wanted.sort_unstable();
-    wanted.dedup();
-    let finder = finder(cx.target(), &wanted, cx.settings.numerics)?;
-    let nodes = if wanted.is_empty() { Vec::new() } else { cx.reassociable(graph) };
-    let of_one = |found: Recognized| {
-        Some(RecognizedPiece {
-            graph: String::new(),
-            result: graph.value(found.result).name.clone(),
-            nodes: found.nodes.iter().map(|&n| graph.node(n).describe(graph)).collect(),
-            why: finder.explain(graph, &found)?,
-            op: found.op,
-        })
-    };
-    Ok(finder.find(graph, &nodes).into_iter().filter_map(of_one).collect())
+impl Told {
+    /// Those of one graph.
+    fn all(graph: &Graph, cx: &Context<'_>) -> Result<Vec<Told>, PassError> {
+        let target = cx.target();
+        let asked = of_forms(target);
+        let mut wanted = [&asked[..], &named(target.equations())].concat();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let finder = finder(target, &wanted, cx.settings.numerics)?;
+        let mut found = finder.find(graph, &cx.reassociable(graph));
+        found.retain(|piece| piece.nodes.len() > 1 || asked.contains(&piece.op.as_str()));
+        let of_one = |found: Recognized| {
+            let piece = RecognizedPiece {
+                graph: String::new(),
+                result: graph.value(found.result).name.clone(),
+                nodes: found.nodes.iter().map(|&n| graph.node(n).describe(graph)).collect(),
+                why: finder.explain(graph, &found)?,
+                written: None,
+                op: found.op.clone(),
+            };
+            Some(Told { scope: cx.scope, last: found.last(graph), piece })
+        };
+        Ok(found.into_iter().filter_map(of_one).collect())
+    }
 }

@@ -14,6 +14,7 @@ use crate::simplify::fold_constants::{SMALL, pass_cost};
 use relayout_eval::{Affine, reading};
 use relayout_eval::{Numbers, Scaled, Split, bytes_of, decode, encode};
 use relayout_ir::constant::Constant;
+use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId, bind_again};
@@ -235,7 +236,7 @@ fn chain(graph: &Graph, n: NodeId, anchor: &Anchor) -> Vec<Link> {
             Form::View(_) if u.slot > 0 => break,
             Form::View(View::Same) => {}
             Form::View(View::Transpose(perm)) => axis = axis.and_then(|axis| place(perm, axis)),
-            Form::View(View::Reshape) => axis = None,
+            Form::View(View::Reshape) => axis = axis.and_then(|axis| kept(graph, v, y, axis)),
             _ => {
                 let Some(affine) = reading(graph, node, v, axis, anchor.channels()) else { break };
                 if is_factor_of_product(graph, u.node, v, y) {
@@ -247,6 +248,13 @@ fn chain(graph: &Graph, n: NodeId, anchor: &Anchor) -> Vec<Link> {
         at = Some(y);
     }
     links
+}
+
+/// Where a Reshape leaves an axis that it neither splits nor joins with others.
+fn kept(graph: &Graph, from: ValueId, to: ValueId, axis: usize) -> Option<usize> {
+    let (from, to) = (graph.value(from).ty.shape()?, graph.value(to).ty.shape()?);
+    let (extent, before) = (from.get(axis)?, Dim::product(from.get(..axis)?)?);
+    (0..to.len()).find(|&at| to.get(at) == Some(extent) && Dim::product(&to[..at]).as_ref() == Some(&before))
 }
 
 /// Whether a node multiplies by one number what only a product of two activations reads: a runtime makes it that product's own

@@ -6,6 +6,7 @@
 //! a copy that has another name, its outer value follows.
 
 use crate::decide::{BodyKey, Plan, Scopes, Taken};
+use crate::forms::raise::raise;
 use crate::pipeline::{State, Step};
 use relayout_ir::attr::Attr;
 use relayout_ir::form::Form;
@@ -48,8 +49,12 @@ fn apply(
             graph.rename_outer(n, renamed);
         }
     }
+    for piece in plan.raised(s) {
+        raise(graph, piece)?;
+    }
     let mut patch = Patch::new();
-    for (v, taken) in &taken[s] {
+    // What nobody needs any more is gone.
+    for (v, taken) in taken[s].iter().filter(|(v, _)| graph.has(*v)) {
         collect(graph, s, *v, taken, &mut patch);
     }
     patch.apply(graph)?;

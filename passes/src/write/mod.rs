@@ -17,7 +17,7 @@ use crate::pipeline::Step;
 /// The passes, in their order.
 pub(crate) const PASSES: &[Step<'static>] = &[
     materialize::PASS,
-    crate::forms::raise::RESTORE,
+    crate::forms::raise::SPELL,
     raise_operands::PASS,
     raise_digits::PASS,
     write_forms::PASS,

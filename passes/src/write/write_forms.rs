@@ -2,10 +2,10 @@
 //!
 //! A form that is one op of its node's operands was written with the layouts, by `materialize`.
 
+use crate::forms::raise::is_raised;
 use crate::pipeline::{State, Step, each_scope};
 use relayout_ir::form::Form as Bound;
-use relayout_ir::graph::{Graph, Node, NodeId, Op};
-use relayout_ir::raised;
+use relayout_ir::graph::{Graph, NodeId};
 use relayout_target::{Declared, Fact, PassError, Piece, Refused, Slot};
 use rustc_hash::FxHashSet;
 
@@ -21,7 +21,7 @@ pub(crate) const PASS: Step<'static> = Step::engine(
 pub(crate) fn write_forms(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
     each_scope(graph, &mut |graph, scope| {
         let order = graph.order().unwrap_or_default();
-        let (raised, rest): (Vec<NodeId>, Vec<NodeId>) = order.into_iter().partition(|&n| is_raised(graph.node(n)));
+        let (raised, rest): (Vec<NodeId>, Vec<NodeId>) = order.into_iter().partition(|&n| is_raised(graph, n));
         // A node that a form before it took in is gone, and its number may be another's.
         let mut gone = FxHashSet::default();
         for n in raised.into_iter().chain(rest) {
@@ -31,10 +31,6 @@ pub(crate) fn write_forms(graph: &mut Graph, state: &mut State<'_>) -> Result<()
         }
         Ok(())
     })
-}
-
-fn is_raised(node: &Node) -> bool {
-    matches!(&node.op, Op::Onnx(op) if op.domain == raised::DOMAIN)
 }
 
 /// Writes that of a node, if one was chosen that is no single op; the nodes that it took in.

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::page::{self, PageFile};
 use crate::progress::Progress;
 use crate::terminal::{json, quiet, say, say_json};
+use crate::written::check_written;
 use collect::Items;
 use pair::Section;
 use relayout::Model;
@@ -28,6 +29,7 @@ pub(crate) fn diff(a: &args::Diff) -> Result<(), Failure> {
     if is_stdio(&a.a) && is_stdio(&a.b) {
         return Err(Failure::usage("only one of the models can come from stdin"));
     }
+    check_written(&[("--html", a.html.as_deref())], &[&a.a, &a.b])?;
     let progress = Progress::start("comparing");
     let models = [open(&a.a)?, open(&a.b)?];
     let names = [&a.a, &a.b].map(|path| path.display().to_string());

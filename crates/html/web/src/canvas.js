@@ -3,7 +3,6 @@
 import cytoscape from "cytoscape";
 import { colours } from "./colours.js";
 import { fold, opened } from "./fold.js";
-import { place } from "./layout.js";
 import { bytes, count, short } from "./words.js";
 
 /** How many nodes of a region are shown when it is opened. */
@@ -11,12 +10,24 @@ const OPENED = 60;
 /** Below this zoom no label can be read. */
 const READABLE = 0.8;
 /** Nodes of regions too small to be folded that are drawn at most. */
-const SMALL = 40;
+const SMALL = 20;
+
+/** What is drawn of a graph, and the promise of its places: the worker lays it out while the page goes on. */
+export function sketch(report, graph, shown, layouter) {
+  const folded = fold(graph, shown, shown.size + SMALL);
+  const nodes = [...folded.visible].sort((a, b) => a - b).map((id) => drawn(report, graph, graph.nodes[id]));
+  folded.regions.forEach((region, number) => nodes.push(foldedNode(graph, region, number)));
+  const edges = edgesOf(report, graph, folded);
+  const placed = layouter.place(nodes, edges);
+  // Who waits for it is told; that may be later.
+  placed.catch(() => {});
+  return { folded, nodes, edges, placed };
+}
 
 export class Canvas {
   /** `told` is called with a node, or with `null`, when something is chosen. */
-  constructor(box, report, graph, shown, elk, told) {
-    Object.assign(this, { box, report, graph, shown, elk, told, ready: Promise.resolve() });
+  constructor(box, report, graph, shown, layouter, told) {
+    Object.assign(this, { box, report, graph, shown, layouter, told, ready: Promise.resolve() });
     this.cy = cytoscape({
       container: box,
       autoungrabify: true,
@@ -36,19 +47,15 @@ export class Canvas {
     else this.open(region);
   }
 
-  /** Shows what is wanted, laid out anew. */
-  show() {
-    this.ready = this.#draw();
+  /** Shows what is wanted, laid out anew unless its sketch is there. */
+  show(made = sketch(this.report, this.graph, this.shown, this.layouter)) {
+    this.ready = this.#draw(made);
     return this.ready;
   }
 
-  async #draw() {
-    const folded = fold(this.graph, this.shown, this.shown.size + SMALL);
+  async #draw({ folded, nodes, edges, placed }) {
     this.folded = folded;
-    const nodes = [...folded.visible].sort((a, b) => a - b).map((id) => drawn(this.report, this.graph, this.graph.nodes[id]));
-    folded.regions.forEach((region, number) => nodes.push(foldedNode(this.graph, region, number)));
-    const edges = this.#edges(folded);
-    const { places, bends } = await place(this.elk, nodes, edges);
+    const { places, bends } = await placed;
     for (const edge of edges) Object.assign(edge, bent(places.get(edge.source), places.get(edge.target), bends.get(edge.id)));
     this.cy.batch(() => {
       this.cy.elements().remove();
@@ -57,29 +64,10 @@ export class Canvas {
         ...edges.map((data) => ({ group: "edges", data, classes: `${data.classes} ${data.weights ? "bent" : ""}` })),
       ]);
     });
+    const painted = new Promise((done) => this.cy.one("render", done));
     this.cy.resize();
     this.overview(nodes, places);
-  }
-
-  #edges({ visible, regionOf }) {
-    const at = (n) => (visible.has(n) ? `n${n}` : `r${regionOf[n]}`);
-    const edges = new Map();
-    for (const node of this.graph.nodes) {
-      for (const next of node.after) {
-        const [source, target] = [at(node.id), at(next)];
-        const id = `${source}-${target}`;
-        if (source === target || edges.has(id)) continue;
-        edges.set(id, { id, source, target, ...this.#flow(node, next) });
-      }
-    }
-    return [...edges.values()];
-  }
-
-  #flow(node, next) {
-    const [value] = this.graph.between(node.id, next);
-    const layout = value ? this.graph.layoutOf(value) : null;
-    const moves = this.report.moveOf(node) ?? this.report.moveOf(this.graph.nodes[next]);
-    return { classes: `c${this.report.colour(layout)} ${moves ? `moving ${moves.fate}` : ""}` };
+    await painted;
   }
 
   /** Opens a folded region: a part of it, if it is large. */
@@ -136,6 +124,29 @@ export class Canvas {
     const drawn = this.folded?.visible.size ?? 0;
     return { drawn, folded: this.graph.nodes.length - drawn, regions: this.folded?.regions.length ?? 0 };
   }
+}
+
+/** The edges that are drawn, between nodes and regions, each once. */
+function edgesOf(report, graph, { visible, regionOf }) {
+  const at = (n) => (visible.has(n) ? `n${n}` : `r${regionOf[n]}`);
+  const edges = new Map();
+  for (const node of graph.nodes) {
+    for (const next of node.after) {
+      const [source, target] = [at(node.id), at(next)];
+      const id = `${source}-${target}`;
+      if (source === target || edges.has(id)) continue;
+      edges.set(id, { id, source, target, classes: flow(report, graph, node, next) });
+    }
+  }
+  return [...edges.values()];
+}
+
+/** The colour of what flows between two nodes, and whether it is moved. */
+function flow(report, graph, node, next) {
+  const [value] = graph.between(node.id, next);
+  const layout = value ? graph.layoutOf(value) : null;
+  const moves = report.moveOf(node) ?? report.moveOf(graph.nodes[next]);
+  return `c${report.colour(layout)} ${moves ? `moving ${moves.fate}` : ""}`;
 }
 
 /** What is drawn of a node: a pill with bytes for a move, else the op. */

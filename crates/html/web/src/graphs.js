@@ -1,24 +1,30 @@
 // The graphs side by side, with a legend, a search and what is known about the chosen node.
 
-import { Canvas } from "./canvas.js";
+import { Canvas, sketch } from "./canvas.js";
 import { Details } from "./details.js";
 import { el, fill } from "./dom.js";
 import { interesting } from "./fold.js";
-import { tree } from "./tree.js";
+import { Tree } from "./tree.js";
 import { count, plural } from "./words.js";
 
-/** Nodes that are drawn at first, of all graphs together. Those of small regions come on top: at most 300 in all of two graphs. */
-const AT_FIRST = 220;
+/** Nodes that are drawn at first, of all graphs together. Those of small regions come on top: at most 160 in all of two graphs. */
+const AT_FIRST = 120;
 /** Names that a search lists. */
 const FOUND = 30;
 
 export class Graphs {
-  constructor(report, layouters) {
-    /** The page's data; a worker for each graph lays it out. */
+  /** `layouter` lays the graphs out. */
+  constructor(report, layouter) {
     this.report = report;
+    this.layouter = layouter;
+    const most = Math.floor(AT_FIRST / report.graphs.length);
+    this.sketches = report.graphs.map((graph) => {
+      const shown = interesting(report, graph, most);
+      return { shown, made: sketch(report, graph, shown, layouter) };
+    });
     this.choose = (graph, node) => this.chosen(graph, node, true);
     this.details = new Details(report, this.choose);
-    this.panes = report.graphs.map((graph) => this.#pane(graph, layouters));
+    this.panes = report.graphs.map((graph) => this.#pane(graph));
     this.results = el("ul", { id: "results" });
     this.said = el("p", { id: "said", role: "status" });
     this.box = el("section", { id: "graph", "aria-labelledby": "graph-title" },
@@ -28,7 +34,7 @@ export class Graphs {
       el("div", { class: `panes of-${report.graphs.length}` }, this.panes.map((pane) => pane.box), this.details.box));
   }
 
-  #pane(graph, layouters) {
+  #pane(graph) {
     const says = el("p", { class: "counts soft", role: "status" });
     const picture = el("div", { class: "canvas", role: "img", "aria-label": `Picture of “${graph.title}”. The list below it says the same.` });
     const canvas = () => pane.canvas;
@@ -38,42 +44,56 @@ export class Graphs {
       button("−", "Smaller", () => canvas()?.zoom(1 / 1.3)),
       button("Fit", "Fit all into the picture", () => canvas()?.fit()),
       button("More", "More nodes in the picture", () => this.#more(pane)));
-    const box = el("div", { class: "pane" }, el("div", { class: "title" }, el("h3", { text: graph.title }), buttons), picture, says, tree(this.report, graph, this.choose));
-    const pane = { graph, picture, says, box, canvas: null, elk: layouters[graph.number] };
+    const tree = new Tree(this.report, graph, this.choose, () => canvas()?.folded);
+    const box = el("div", { class: "pane" }, el("div", { class: "title" }, el("h3", { text: graph.title }), buttons), picture, says, tree.box);
+    const pane = { graph, picture, says, tree, box, canvas: null };
     return pane;
   }
 
   /** Draws what is wanted at first. To be called once the page has its size. */
   async draw() {
-    const most = Math.floor(AT_FIRST / this.panes.length);
     for (const pane of this.panes) {
-      const shown = interesting(this.report, pane.graph, most);
-      pane.canvas = new Canvas(pane.picture, this.report, pane.graph, shown, pane.elk, (node) => this.chosen(pane.graph, node, false));
+      const { shown } = this.sketches[pane.graph.number];
+      pane.canvas = new Canvas(pane.picture, this.report, pane.graph, shown, this.layouter, (node) => this.chosen(pane.graph, node, false));
       pane.canvas.cy.on("layoutstop render", () => this.#count(pane));
     }
-    await Promise.all(this.panes.map((pane) => pane.canvas.show().then(() => this.#count(pane))));
+    await Promise.all(this.panes.map((pane) => pane.canvas.show(this.sketches[pane.graph.number].made).then(() => this.#drawn(pane), (error) => this.#failed(pane, error))));
+  }
+
+  #drawn(pane) {
+    this.#count(pane);
+    document.documentElement.dataset.first ??= String(Math.round(performance.now()));
+  }
+
+  /** Where a page is shown that may start no worker, the lists and the tables are there still. */
+  #failed(pane, error) {
+    pane.failed = true;
+    pane.tree.update();
+    pane.says.textContent = `The picture cannot be drawn here: ${error.message}. The list below says the same.`;
   }
 
   /** Opens the largest region that is folded. */
   async #more(pane) {
     const regions = pane.canvas?.folded?.regions ?? [];
-    if (!regions.length) return;
+    if (!regions.length || pane.failed) return;
     await pane.canvas.open(regions.reduce((best, region, at) => (region.length > regions[best].length ? at : best), 0));
     this.#count(pane);
   }
 
   #count(pane) {
+    if (pane.failed) return;
     const { drawn, folded, regions } = pane.canvas.counts();
     const all = count(pane.graph.nodes.length);
     const text = folded ? `${count(drawn)} of ${all} nodes are drawn, ${count(folded)} are folded into ${plural(regions, "region")}. Click on a region to open it.` : `All ${all} nodes are drawn.`;
     if (pane.says.textContent !== text) pane.says.textContent = text;
+    pane.tree.update();
   }
 
   chosen(graph, node, reveal) {
     this.details.show(graph, node);
     for (const pane of this.panes) {
       const here = pane.graph === graph ? node : node && this.report.twin(graph, node);
-      if (!pane.canvas) continue;
+      if (!pane.canvas || pane.failed) continue;
       if (reveal && here && pane.graph === graph) pane.canvas.reveal(here).then(() => this.#count(pane));
       else pane.canvas.select(here);
     }

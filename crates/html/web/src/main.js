@@ -17,10 +17,9 @@ function facts(report) {
 }
 
 async function start() {
-  const page = JSON.parse(document.getElementById("data").textContent);
-  const layouters = page.graphs.map(layouter);
-  const report = new Report(page);
-  const graphs = new Graphs(report, layouters);
+  const worker = layouter();
+  const report = new Report(JSON.parse(document.getElementById("data").textContent));
+  const graphs = new Graphs(report, worker);
   document.getElementById("kind").textContent = KINDS[report.kind];
   document.getElementById("name").textContent = report.name + (report.target ? `, target ${report.target}` : "");
   document.getElementById("made").textContent = `Made by relayout ${report.version}. This file loads nothing.`;
@@ -29,8 +28,12 @@ async function start() {
   const parts = [["first", "Summary"], ["graph", "Graph"], ["moves", report.kind === "diff" ? "Changes" : "Moves"]];
   if (report.facts.length) parts.push(["facts", "Decision"]);
   document.getElementById("parts").append(...parts.map(([id, text]) => el("a", { href: `#${id}`, text })));
-  theme(document.getElementById("theme"), () => graphs.repaint());
-  document.getElementById("print").addEventListener("click", () => window.print());
+  const paper = theme(document.getElementById("theme"), () => graphs.repaint());
+  document.getElementById("print").addEventListener("click", () => {
+    paper();
+    // The pictures are drawn anew in the next frame.
+    requestAnimationFrame(() => requestAnimationFrame(() => window.print()));
+  });
   document.documentElement.dataset.filled = String(Math.round(performance.now()));
   // The text is there before the pictures are.
   await new Promise((done) => setTimeout(done));

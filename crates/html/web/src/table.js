@@ -7,7 +7,7 @@ import { bytes, count, plural, time } from "./words.js";
 const FATES = { goes: "goes", folds: "goes (constant)", rewritten: "goes (rewritten)", stays: "stays" };
 
 /** Rows that a table has at first; more on demand. */
-const PAGE = 200;
+const PAGE = 50;
 
 /** A table whose columns are `{ title, number, of, show }`: `of` gives what a row is sorted by, `show` its cell. */
 class Sorted {
@@ -19,6 +19,8 @@ class Sorted {
     const table = el("table", {}, el("caption", { text: caption }), el("thead", {}, this.head), this.body);
     this.box = el("div", {}, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table), this.more);
     this.draw();
+    // Paper has no button for more.
+    addEventListener("beforeprint", () => this.#all());
   }
 
   sort(at) {
@@ -45,6 +47,7 @@ class Sorted {
   }
 
   #all() {
+    if (this.limit >= this.rows.length) return;
     this.limit = Infinity;
     this.draw();
   }

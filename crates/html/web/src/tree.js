@@ -1,43 +1,50 @@
 // The graph as a list that opens: the same nodes and the same folded regions as the picture.
 
 import { chip } from "./chips.js";
-import { el, name } from "./dom.js";
+import { el, fill, name } from "./dom.js";
 import { bytes, plural } from "./words.js";
 
-/** Fewer unchanged nodes than this in a row are listed one by one. */
-const LEAST = 3;
 /** Entries that are made at once. */
 const PAGE = 150;
 
-export function tree(report, graph, choose) {
-  const box = el("details", { class: "tree" });
-  const list = el("ul");
-  box.append(el("summary", { text: `“${graph.title}” as a list` }), list);
-  box.addEventListener("toggle", () => {
-    if (box.open && !list.children.length) grow(list, runs(report, graph), (run) => entry(report, graph, run, choose));
-  });
-  return box;
+export class Tree {
+  /** `folded` gives what the picture shows now: the drawn nodes and the regions. */
+  constructor(report, graph, choose, folded) {
+    Object.assign(this, { report, graph, choose, folded, listed: null });
+    this.list = el("ul");
+    this.box = el("details", { class: "tree" }, el("summary", { text: `“${graph.title}” as a list` }), this.list);
+    this.box.addEventListener("toggle", () => this.update());
+  }
+
+  /** Lists what the picture shows, if the list is open. */
+  update() {
+    const folded = this.folded();
+    if (!this.box.open || !folded || folded === this.listed) return;
+    const top = this.list.scrollTop;
+    this.listed = folded;
+    fill(this.list);
+    grow(this.list, entries(this.graph, folded), (one) => this.#entry(one));
+    this.list.scrollTop = top;
+  }
+
+  #entry(one) {
+    if (!Array.isArray(one)) return line(this.report, this.graph, one, this.choose);
+    const inner = el("ul");
+    const same = this.report.graphs.length > 1 && one.every((node) => node.state === "same");
+    const box = el("details", {}, el("summary", { text: `${plural(one.length, "node")}${same ? ", the same in both" : ""}` }), inner);
+    box.addEventListener("toggle", () => {
+      if (box.open && !inner.children.length) grow(inner, one, (node) => line(this.report, this.graph, node, this.choose));
+    });
+    return el("li", {}, box);
+  }
 }
 
-/** Nodes one by one, and unchanged ones in rows. */
-function runs(report, graph) {
-  const found = [];
-  let same = [];
-  const close = () => {
-    if (same.length < LEAST) found.push(...same);
-    else found.push(same);
-    same = [];
-  };
-  for (const node of graph.nodes) {
-    if (node.state === "same" && !report.moveOf(node)) {
-      same.push(node);
-    } else {
-      close();
-      found.push(node);
-    }
-  }
-  close();
-  return found;
+/** Drawn nodes one by one, and each region as a list of its nodes, in the order in which they can run. */
+function entries(graph, { visible, regions }) {
+  const drawn = [...visible].map((id) => graph.nodes[id]);
+  const hidden = regions.map((region) => region.map((id) => graph.nodes[id]));
+  const first = (one) => (Array.isArray(one) ? one[0].id : one.id);
+  return [...drawn, ...hidden].sort((a, b) => first(a) - first(b));
 }
 
 function grow(list, items, make) {
@@ -50,16 +57,6 @@ function grow(list, items, make) {
     list.children[list.children.length - Math.min(rest.length, PAGE)]?.querySelector("button, summary")?.focus();
   } }, `Show ${plural(rest.length, "more entry", "more entries")}`));
   list.append(more);
-}
-
-function entry(report, graph, run, choose) {
-  if (!Array.isArray(run)) return line(report, graph, run, choose);
-  const inner = el("ul");
-  const box = el("details", {}, el("summary", { text: `${plural(run.length, "node")}${report.graphs.length > 1 ? ", the same in both" : ""}` }), inner);
-  box.addEventListener("toggle", () => {
-    if (box.open && !inner.children.length) grow(inner, run, (node) => line(report, graph, node, choose));
-  });
-  return el("li", {}, box);
 }
 
 const STATES = { same: "", changed: "changed", gone: "gone after", new: "new" };

@@ -261,11 +261,13 @@ impl Net {
 fn attribute(name: &str, values: &[i64]) -> AttributeProto {
     let numbers = [
         "axis",
+        "batch_axis",
         "ceil_mode",
         "group",
         "keepdims",
         "num_groups",
         "output_dtype",
+        "time_axis",
         "to",
         "transA",
         "transB",

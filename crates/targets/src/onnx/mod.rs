@@ -4,15 +4,17 @@
 pub(crate) mod forms;
 
 use crate::TargetError;
-use crate::onnx::forms::layer_norm::LayerNormPieces;
+use crate::onnx::forms::layer_norm;
 use crate::onnx::forms::product::gemm_kernels;
-use crate::onnx::forms::projection::{Projected, ProjectionPieces};
+use crate::onnx::forms::projection::{self, Projected};
 use crate::onnx::forms::turned::{LayerNorms, TurnedProducts};
 use crate::ort_cpu::QuantizedPools;
 use relayout_ir::form::{Role, Slot};
-use relayout_ir::graph::Op;
+use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::raised::ProjectionForm;
-use relayout_target::{Cost, Form, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pieces, Target};
+use relayout_target::{
+    Cost, Form, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, PassError, Raised, Recognized, Rule, Target,
+};
 use serde::Deserialize;
 use std::fmt;
 use std::sync::Arc;
@@ -30,8 +32,6 @@ pub struct DataTarget {
     source: String,
     rates: Rates,
     forms: Arc<[Box<dyn Form>]>,
-    /// Whether it has forms that read or leave columns before rows.
-    turns: bool,
     quantized_pools: Option<QuantizedPools>,
 }
 
@@ -202,7 +202,6 @@ impl DataTarget {
             about,
             layouts,
             source,
-            turns: turned_products.is_some() || layer_norms.is_some(),
             forms: Arc::from([
                 Box::new(ProjectionForms { projections, turned: turned_products, view: rates.view }) as Box<dyn Form>,
                 Box::new(AcrossChannels(layer_norms)),
@@ -252,11 +251,6 @@ const WHOLE_AXIS: &[&str] = &["Softmax", "LogSoftmax", "Hardmax", "TopK", "CumSu
 /// and no byte.
 const TURNING: &[&str] = &["Einsum"];
 
-/// What recognises pieces of several nodes.
-const PIECES: &[&dyn Pieces] = &[&ProjectionPieces { turned: false }];
-/// The same for targets that have forms with columns before rows.
-const TURNED_PIECES: &[&dyn Pieces] = &[&ProjectionPieces { turned: true }, &LayerNormPieces];
-
 /// The forms of projections.
 struct ProjectionForms {
     projections: Option<Projections>,
@@ -289,6 +283,29 @@ impl Form for ProjectionForms {
         };
         ProjectionForm::ALL.into_iter().filter_map(offer).collect()
     }
+
+    fn pieces(&self, graph: &Graph, nodes: &[NodeId], _: &[Recognized]) -> Vec<Raised> {
+        match (self.projections, self.turned) {
+            (None, None) => Vec::new(),
+            (_, turned) => projection::pieces(graph, nodes, turned.is_some()),
+        }
+    }
+
+    fn rules(&self) -> &'static [&'static Rule] {
+        match (self.projections, self.turned) {
+            (None, None) => &[],
+            (Some(_), None) => &[&projection::APART],
+            _ => &[&projection::APART, &projection::TURNED],
+        }
+    }
+
+    fn rule(&self, offer: &Offer) -> Option<&'static Rule> {
+        projection::rule(offer)
+    }
+
+    fn spell(&self, graph: &mut Graph, node: NodeId, opset: i64) -> Result<Option<ValueId>, PassError> {
+        projection::write(graph, node, opset)
+    }
 }
 
 /// Normalizations of the last axis, written for channels that come before pixels.
@@ -305,6 +322,22 @@ impl Form for AcrossChannels {
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
         self.0.and_then(|norms| norms.kernel(q)).into_iter().collect()
+    }
+
+    fn pieces(&self, graph: &Graph, nodes: &[NodeId], _: &[Recognized]) -> Vec<Raised> {
+        self.0.map_or_else(Vec::new, |_| layer_norm::pieces(graph, nodes))
+    }
+
+    fn rules(&self) -> &'static [&'static Rule] {
+        if self.0.is_some() { &[&layer_norm::RULE] } else { &[] }
+    }
+
+    fn rule(&self, _offer: &Offer) -> Option<&'static Rule> {
+        Some(&layer_norm::RULE)
+    }
+
+    fn spell(&self, graph: &mut Graph, node: NodeId, opset: i64) -> Result<Option<ValueId>, PassError> {
+        layer_norm::write(graph, node, opset)
     }
 }
 
@@ -355,10 +388,6 @@ impl Target for DataTarget {
 
     fn forms(&self) -> &[Box<dyn Form>] {
         &self.forms
-    }
-
-    fn pieces(&self) -> &[&dyn Pieces] {
-        if self.turns { TURNED_PIECES } else { PIECES }
     }
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {

@@ -37,7 +37,7 @@ use relayout_ir::op::is_among_signals;
 use relayout_ir::storage::{ImageAxes, StorageRule};
 use relayout_target::{
     Candidates, Capabilities, Cost, Form, Lifted, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError,
-    Pieces, Target, forms_of,
+    Target, forms_of,
 };
 use std::sync::Arc;
 use taken_in::is_taken_in;
@@ -150,10 +150,6 @@ impl Target for OrtCpu {
 
     fn forms(&self) -> &[Box<dyn Form>] {
         &self.forms
-    }
-
-    fn pieces(&self) -> &[&dyn Pieces] {
-        forms::PIECES
     }
 
     fn passes(&self) -> &[Pass] {

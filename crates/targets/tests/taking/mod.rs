@@ -20,7 +20,7 @@ use relayout_ir::raised;
 use relayout_ir::text::parse;
 use relayout_passes::pipeline::{Outcome, PipelineOptions, run_steps, steps};
 use relayout_target::{
-    Candidates, Capabilities, Cost, Form, Lifted, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError, Pieces, Target,
+    Candidates, Capabilities, Cost, Form, Lifted, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError, Target,
 };
 use relayout_targets::{BUILTIN, Block, OrtCpu, builtin};
 use std::collections::BTreeMap;
@@ -341,10 +341,6 @@ impl Target for Taking<'_> {
 
     fn forms(&self) -> &[Box<dyn Form>] {
         self.target.forms()
-    }
-
-    fn pieces(&self) -> &[&dyn Pieces] {
-        self.target.pieces()
     }
 
     fn passes(&self) -> &[Pass] {

@@ -64,10 +64,21 @@ def _of(spec: str) -> Iterator[Found]:
         entries, root = {path: system.info(path)}, path.rpartition("/")[0]
     else:
         raise MissingFileError(f"cannot read {spec}: there is no such file or folder")
-    for place, info in entries.items():
+    for place, entry in entries.items():
+        info = _behind_link(system, place, entry)
         if info["type"] == "file" and place.endswith(".onnx"):
             name = place[len(root) :].lstrip("/") if place.startswith(root) else place.rpartition("/")[2]
             yield Found(name, _url(system, place), look(system, place, info))
+
+
+def _behind_link(system: Any, path: str, info: dict[str, Any]) -> dict[str, Any]:
+    """What a link leads to, in place of the link. One that leads nowhere is a file that can't be read, and is listed as that."""
+    if not info.get("islink"):
+        return info
+    try:
+        return dict(system.info(path))
+    except OSError:
+        return {"type": "file", "size": 0}
 
 
 def _above_wildcards(path: str) -> str:

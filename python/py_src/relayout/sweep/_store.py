@@ -33,6 +33,9 @@ class Store:
         except OSError as error:
             raise FileError(f"cannot write into {folder}: {error}") from error
         except sqlite3.Error as error:
+            # A folder that a second sweep may not use leaves nothing open; 3.13 warns of that.
+            if db := getattr(self, "_db", None):
+                db.close()
             busy = "locked" in str(error)
             why = "another sweep is writing into this folder" if busy else f"{error}; remove it to sweep anew"
             raise FileError(f"cannot use {self.path}: {why}") from error

@@ -60,7 +60,8 @@ class Summary:
             setattr(self, name, getattr(self, name) + answer[name])
 
     def __str__(self) -> str:
-        counts = f"{self.models} models: {self.improved} improved, {self.unchanged} unchanged, {len(self.failures)} failed"
+        models = "1 model" if self.models == 1 else f"{self.models} models"
+        counts = f"{models}: {self.improved} improved, {self.unchanged} unchanged, {len(self.failures)} failed"
         before, after = (f"{n / 1e6:.1f} MB" for n in (self.bytes_before, self.bytes_after))
         reused = f"; {self.reused} had a result before" if self.reused else ""
         return f"{counts}{reused}. Moves {self.moves_before} -> {self.moves_after}, bytes moved {before} -> {after}."
@@ -90,7 +91,7 @@ def sweep(
 
     >>> from relayout.sweep import sweep
     >>> print(sweep("tf_unet.onnx", "out"))
-    1 models: 1 improved, 0 unchanged, 0 failed. Moves 36 -> 2, bytes moved 71.1 MB -> 1.2 MB.
+    1 model: 1 improved, 0 unchanged, 0 failed. Moves 36 -> 2, bytes moved 71.1 MB -> 1.2 MB.
     >>> sweep("tf_unet.onnx", "out").reused
     1
 

@@ -10,7 +10,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { open, start } from "./browser.mjs";
 
@@ -158,6 +158,10 @@ test("everything can be reached with the keyboard, and the list says what the pi
   });
   assert.equal(drawn, 36);
   assert.ok(nodes >= drawn);
+  // Every element of the picture is an entry, folded regions with as many nodes.
+  const shown = await page.evaluate(() => document.querySelector(".canvas")._cyreg.cy.nodes().map((n) => (n.data("node") === undefined ? Number.parseInt(n.data("label")) : 1)));
+  const entries = await page.locator(".tree").first().locator("> ul > li").evaluateAll((all) => all.map((li) => Number.parseInt(li.querySelector(":scope > details > summary")?.textContent ?? "1")));
+  assert.deepEqual(entries.sort(), shown.sort());
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
   assert.equal(await page.evaluate(() => document.activeElement.id), "details");
@@ -184,12 +188,43 @@ test("narrow screens need no scrolling sideways", async () => {
   await context.close();
 });
 
-test("it prints without what needs a mouse", async () => {
-  const { page, context } = await open(browser, demo());
+test("it prints without what needs a mouse, with every row, in light colours", async () => {
+  const { page, context } = await open(browser, report("long", "audit", model("demo/tf_unet.onnx"), model("demo/tf_unet.onnx")), { dark: true });
+  const rows = page.locator("#moves tbody tr");
+  const before = await rows.count();
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  assert.equal(await rows.count(), 72);
+  assert.ok(before < 72, `${before} rows`);
+  assert.equal(await page.evaluate(() => getComputedStyle(document.body).colorScheme), "light");
+  await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+  assert.equal(await page.evaluate(() => getComputedStyle(document.body).colorScheme), "dark");
   await page.emulateMedia({ media: "print" });
   assert.equal(await page.locator("#print").isVisible(), false);
   assert.equal(await page.locator("#moves table").isVisible(), true);
   assert.ok((await page.pdf()).length > 20000);
+  await context.close();
+});
+
+test("where no worker may start, the lists say what the picture would", async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const problems = [];
+  page.on("pageerror", (error) => problems.push(String(error)));
+  await page.addInitScript(() => {
+    window.Worker = class {
+      postMessage() {
+        setTimeout(() => this.onerror(new ErrorEvent("error", { message: "no workers here" })));
+      }
+    };
+  });
+  await page.goto(pathToFileURL(demo()).href);
+  await page.waitForFunction(() => document.documentElement.dataset.drawn);
+  assert.match(await page.locator(".counts").first().innerText(), /cannot be drawn here: no workers here/);
+  await page.locator(".tree > summary").first().click();
+  assert.equal(await page.locator(".tree").first().locator("li", { hasText: "move of" }).count(), 36);
+  await page.locator(".tree").first().locator("li button").first().click();
+  assert.match(await page.locator("#details h3").innerText(), /^input/);
+  assert.deepEqual(problems, []);
   await context.close();
 });
 
@@ -246,7 +281,7 @@ for (const [name, file, target, part] of CORPUS.filter(([, file]) => models || f
     const drawn = await page.evaluate(() => [...document.querySelectorAll(".canvas")].reduce((sum, box) => sum + box._cyreg.cy.nodes("[node]").length, 0));
     assert.ok(drawn > 20 && drawn <= MOST_DRAWN, `${drawn} nodes`);
     const times = await page.evaluate(() => ({ ...document.documentElement.dataset }));
-    t.diagnostic(`${size} bytes; text after ${times.filled} ms, pictures after ${times.drawn} ms, ${Math.round(ms)} ms with the start of the tab; ${drawn} nodes drawn`);
+    t.diagnostic(`${size} bytes; text after ${times.filled} ms, the first picture after ${times.first} ms, both after ${times.drawn} ms, ${Math.round(ms)} ms with the start of the tab; ${drawn} nodes drawn`);
     if (pictures) await picture(page, name, part);
     await context.close();
   });

@@ -11,14 +11,12 @@ use relayout_ir::form::Form;
 use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, ValueId};
 use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::{EPSILON, epsilon, perm};
-use relayout_ir::patch::replace_value;
 use relayout_ir::raised::LayerNorm;
-use relayout_target::{Counted, Numerics, Offer, PassError, Pieces, Recognized, Rule, Spanning};
+use relayout_target::{Counted, Numerics, PassError, Raise, Raised, RaisedOperand, Rule};
 
 /// A normalization of a graph.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Found {
-    pub(super) last: NodeId,
+struct Found {
     x: ValueId,
     scale: ValueId,
     bias: Option<ValueId>,
@@ -40,50 +38,24 @@ pub(crate) const RULE: Rule = Rule {
     counted: Counted::Tensors,
 };
 
-/// Recognises normalizations of graphs in which something is transposed.
-pub(crate) struct LayerNormPieces;
-
-impl Pieces for LayerNormPieces {
-    fn find(&self, graph: &Graph, nodes: &[NodeId], _: &[Recognized]) -> Vec<Box<dyn Spanning>> {
-        let nodes = if turns(graph) { nodes } else { &[] };
-        nodes.iter().filter_map(|&n| Some(Box::new(find(graph, n)?) as Box<dyn Spanning>)).collect()
-    }
-
-    fn rules(&self) -> &'static [&'static Rule] {
-        &[&RULE]
-    }
+/// The normalizations of a graph in which something is transposed.
+pub(crate) fn pieces(graph: &Graph, nodes: &[NodeId]) -> Vec<Raised> {
+    let nodes = if turns(graph) { nodes } else { &[] };
+    let raised = |&n: &NodeId| {
+        let node = graph.node(n);
+        let result = node.only_result()?;
+        let known = node.onnx() == Some("LayerNormalization") && matches!(node.form, Form::Axes(_));
+        known.then_some(()).and_then(|()| find(graph, n))?;
+        let operands = node.inputs.iter().flatten().map(|&v| RaisedOperand::Value(v)).collect();
+        let raise = Raise { op: LayerNorm::op(), attrs: node.attrs.clone(), operands };
+        Some(Raised { nodes: vec![n], result, raise })
+    };
+    nodes.iter().filter_map(raised).collect()
 }
 
-impl Spanning for Found {
-    fn last(&self) -> NodeId {
-        self.last
-    }
-
-    fn raise(&self, graph: &mut Graph) {
-        graph.set_op(self.last, LayerNorm::op(), 1);
-    }
-
-    fn choose(&mut self, offer: &Offer) -> bool {
-        offer.becomes.as_ref().is_some_and(|becomes| LayerNorm::is_across(&becomes.set))
-    }
-
-    fn reads(&mut self, now: &dyn Fn(ValueId) -> ValueId) {
-        self.x = now(self.x);
-    }
-
-    fn write(&self, graph: &mut Graph) -> Result<Option<(ValueId, ValueId)>, PassError> {
-        write(graph, self)
-    }
-
-    fn rule(&self) -> (&'static Rule, usize) {
-        (&RULE, 1)
-    }
-}
-
-/// The normalization that a node is.
-pub(super) fn find(graph: &Graph, last: NodeId) -> Option<Found> {
+/// The normalization that a node is, raised or not.
+fn find(graph: &Graph, last: NodeId) -> Option<Found> {
     let node = graph.node(last);
-    node.only_result().filter(|_| node.onnx() == Some("LayerNormalization") && matches!(node.form, Form::Axes(_)))?;
     let (x, scale) = (node.operand(0)?, node.operand(1)?);
     let ty = &graph.value(x).ty;
     let shape = ty.shape().filter(|shape| LayerNorm::has_pixels(shape.len()) && ty.dtype() == Some(DType::F32))?;
@@ -92,7 +64,6 @@ pub(super) fn find(graph: &Graph, last: NodeId) -> Option<Found> {
     let bias = node.operand(2);
     let vector = |v: ValueId| graph.value(v).ty.const_shape().is_some_and(|dims| dims == [channels]);
     (vector(scale) && bias.is_none_or(vector)).then(|| Found {
-        last,
         x,
         scale,
         bias,
@@ -101,18 +72,17 @@ pub(super) fn find(graph: &Graph, last: NodeId) -> Option<Found> {
     })
 }
 
-/// Writes a normalization for channels before pixels; its result, and what took the place of that.
-pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId, ValueId)>, PassError> {
-    let &Found { last, channels, .. } = found;
-    let Some(y) = graph.node(last).only_result() else { return Ok(None) };
+/// Writes a raised normalization for channels before pixels; what takes the place of its result.
+pub(crate) fn write(graph: &mut Graph, last: NodeId, opset: i64) -> Result<Option<ValueId>, PassError> {
+    let Some((y, found)) = graph.node(last).only_result().zip(find(graph, last)) else { return Ok(None) };
+    let channels = found.channels;
     let shape = graph.value(found.x).ty.shape().unwrap_or_default().to_vec();
     let order = LayerNorm::channels_first(shape.len());
-    let opset = graph.node(last).opset;
     let base = graph.value(y).name.clone();
     let mut make = Builder::at(graph, last).opset(opset).named(base);
     let x = make.transpose(found.x, "channels", &order)?;
     let own: Vec<Dim> = order.iter().filter_map(|&axis| shape.get(axis).cloned()).collect();
-    let z = normalized(&mut make, found, x, &own)?;
+    let z = normalized(&mut make, &found, x, &own)?;
     let number = |what: &str, number: f64, make: &mut Builder<'_>| make.filled(what, DType::F32, &[channels], number);
     let bias = match found.bias {
         Some(bias) => bias,
@@ -121,9 +91,7 @@ pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId,
     let operands =
         [z, found.scale, bias, number("mean_of_none", 0.0, &mut make)?, number("variance_of_none", 1.0, &mut make)?];
     let z = make.op("BatchNormalization", operands).attr("epsilon", Attr::Float(0.0)).shaped("scaled", &own)?;
-    let result = make.transpose(z, "pixels", &perm::inverse(&order))?;
-    replace_value(graph, y, result, [last])?;
-    Ok(Some((y, result)))
+    Ok(Some(make.transpose(z, "pixels", &perm::inverse(&order))?))
 }
 
 /// `(x - mean) / sqrt(variance + epsilon)` of channels, the second axis.

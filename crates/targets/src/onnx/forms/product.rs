@@ -17,6 +17,9 @@ pub(crate) const FORM: &str = "turned_product";
 /// The first operator set whose Gemm may do without a third operand.
 pub(crate) const GEMM_WITHOUT_SUMMAND: i64 = 11;
 
+/// The first operator set whose sums and Gemms broadcast without an attribute. ONNX Runtime has no kernels for those of older ones.
+pub(crate) const BROADCASTS_SINCE: i64 = 7;
+
 /// Most values at which Transposes are looked for.
 const LOOKED_AT: usize = 16;
 

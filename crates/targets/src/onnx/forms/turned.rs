@@ -123,7 +123,10 @@ mod tests {
     #[test]
     fn a_target_without_prices_has_no_turned_forms() {
         let (without, _) = ONNX.split_once("[turned_products]").expect("a section");
-        let has = |text: &str| DataTarget::parse("mine.toml", text).expect("a target").pieces().len() > 1;
+        let has = |text: &str| {
+            DataTarget::parse("mine.toml", text).expect("a target").forms().iter().flat_map(|form| form.rules()).count()
+                > 1
+        };
         assert!(has(ONNX) && !has(without));
     }
 }

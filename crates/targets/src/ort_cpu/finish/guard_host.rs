@@ -7,6 +7,7 @@
 //! For the same reason a plain convolution whose bias takes that zero stays plain: on load ONNX Runtime blocks only those whose
 //! bias it knows.
 
+use crate::onnx::forms::product::BROADCASTS_SINCE;
 use crate::ort_cpu::Block;
 use crate::ort_cpu::machine::op;
 use crate::ort_cpu::nodes::is_convolution;
@@ -101,10 +102,11 @@ fn add_to_bias(make: &mut Builder<'_>, n: NodeId, zero: ValueId) -> Result<(), D
 }
 
 /// Whether a convolution that stayed plain would be blocked by ONNX Runtime on load: one of float32 images whose weights and
-/// bias it knows, and whose channels its reorders and packings take.
+/// bias it knows, and whose channels its reorders and packings take. Where sums do not broadcast yet, it stays unshielded.
 fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
     let node = graph.node(n);
-    let Some(w) = node.operand(1).filter(|_| node.onnx() == Some("Conv")) else { return false };
+    let takes_a_sum = node.onnx() == Some("Conv") && node.opset >= BROADCASTS_SINCE;
+    let Some(w) = node.operand(1).filter(|_| takes_a_sum) else { return false };
     let float = graph.value(w).ty.dtype() == Some(DType::F32);
     let weights = graph.value(w).ty.const_shape().filter(|dims| float && dims.len() == 4);
     let Some(groups) = weights.and_then(|dims| Groups::of(node, &dims)) else { return false };

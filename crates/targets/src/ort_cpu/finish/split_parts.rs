@@ -8,9 +8,11 @@ use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Builder, Graph, NodeId, Op, ValueId};
+use relayout_ir::layout::Layout;
 use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::known_ints;
 use relayout_ir::patch::{Patch, remove_dead};
+use relayout_ir::storage::same_bytes;
 use relayout_ir::types::Type;
 use relayout_target::{Declared, Fact, Pass, PassError, Slot};
 
@@ -49,7 +51,9 @@ impl Parts {
         let count = usize::try_from(count.as_const()?).ok()?;
         let known = rest.first().is_some_and(|d| d.as_const().is_some_and(|d| d > 0));
         let uses = graph.uses(whole);
-        if !moves || !known || !graph.value(whole).layout.is_row_major() || uses.len() != count || count < 2 {
+        let shape = graph.value(whole).ty.shape().unwrap_or_default();
+        let in_order = same_bytes(&graph.value(whole).layout, &Layout::row_major(shape.len()), shape);
+        if !moves || !known || !in_order || uses.len() != count || count < 2 {
             return None;
         }
         let mut gathers = vec![None; count];

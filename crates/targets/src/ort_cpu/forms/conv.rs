@@ -1,5 +1,6 @@
 //! Convolutions.
 
+use crate::onnx::forms::product::BROADCASTS_SINCE;
 use crate::ort_cpu::costs::{ConvShape, Form as Kernel};
 use crate::ort_cpu::machine::{Machine, extents, image_of, image_or_signal, op};
 use crate::ort_cpu::runs::{Runs, slots_of};
@@ -40,9 +41,11 @@ impl Form for Conv {
     }
 }
 
-/// A convolution of images or signals with constant weights, and where their axes stand.
+/// A convolution of images or signals with constant weights, and where their axes stand. `None` for operator sets without sums that
+/// broadcast, which the guard of blocked files needs.
 pub(super) fn conv_of(query: &NodeQuery<'_>) -> Option<(ImageAxes, ConvShape)> {
     let node = query.graph.node(query.node);
+    (node.opset >= BROADCASTS_SINCE).then_some(())?;
     let (x, w) = (node.operand(0)?, node.operand(1)?);
     let y = node.result(0)?;
     let constant = |slot| node.operand(slot).is_none_or(|v| (query.is_constant)(v));

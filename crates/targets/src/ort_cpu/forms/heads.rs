@@ -1,11 +1,12 @@
 //! Projections into heads: one product, whose weights are packed on load, or a product per head (`projection.rs` of this crate).
 
-use crate::onnx::forms::projection::Projected;
+use crate::onnx::forms::projection::{self, Projected};
 use crate::ort_cpu::costs::{Projection as Kernel, ProjectionShape, Spread};
 use crate::ort_cpu::machine::Machine;
 use relayout_ir::dtype::DType;
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::raised::ProjectionForm;
-use relayout_target::{Cost, Form, NodeQuery, Offer};
+use relayout_target::{Cost, Form, NodeQuery, Offer, PassError, Raised, Recognized, Rule};
 use std::sync::Arc;
 
 /// The form's name.
@@ -29,6 +30,22 @@ impl Form for Projections {
 
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
         self.0.plain_projection(q)
+    }
+
+    fn pieces(&self, graph: &Graph, nodes: &[NodeId], _: &[Recognized]) -> Vec<Raised> {
+        projection::pieces(graph, nodes, false)
+    }
+
+    fn rules(&self) -> &'static [&'static Rule] {
+        &[&projection::APART]
+    }
+
+    fn rule(&self, offer: &Offer) -> Option<&'static Rule> {
+        projection::rule(offer)
+    }
+
+    fn spell(&self, graph: &mut Graph, node: NodeId, opset: i64) -> Result<Option<ValueId>, PassError> {
+        projection::write(graph, node, opset)
     }
 }
 

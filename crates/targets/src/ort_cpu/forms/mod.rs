@@ -19,9 +19,7 @@ mod wide_conv;
 pub(crate) use quantized::QuantizedPools;
 
 use super::machine::Machine;
-use crate::onnx::forms::projection::ProjectionPieces;
-use attention::AttentionPieces;
-use relayout_target::{Form, Pieces};
+use relayout_target::Form;
 use std::sync::Arc;
 
 /// Every form on a machine. Where two offer the same layouts at the same cost, the first one is taken.
@@ -45,6 +43,3 @@ pub(crate) fn all(machine: &Arc<Machine>) -> Vec<Box<dyn Form>> {
         Box::new(product::Products(m())),
     ]
 }
-
-/// What recognises pieces of several nodes.
-pub(crate) const PIECES: &[&dyn Pieces] = &[&AttentionPieces, &ProjectionPieces { turned: false }];

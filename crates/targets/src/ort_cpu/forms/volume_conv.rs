@@ -11,6 +11,7 @@
 //! and activations, and pass `lower_volumes` makes it one of images then.
 
 use super::volume::{WIDTH, Windows};
+use crate::onnx::forms::product::BROADCASTS_SINCE;
 use crate::ort_cpu::Block;
 use crate::ort_cpu::costs::{ConvShape, Copy, Form as Kernel, VolumeShape};
 use crate::ort_cpu::machine::Machine;
@@ -68,9 +69,10 @@ impl Form for VolumeConv {
     }
 }
 
-/// The windows of a convolution of volumes with constant operands, and its groups.
+/// The windows of a convolution of volumes with constant operands, and its groups; none where sums do not broadcast yet.
 fn convolved(query: &NodeQuery<'_>) -> Option<(Windows, u64)> {
     let node = query.graph.node(query.node);
+    (node.opset >= BROADCASTS_SINCE).then_some(())?;
     let constant = |slot| node.operand(slot).is_none_or(|v| (query.is_constant)(v));
     let windows = Windows::of(query).filter(|_| constant(1) && constant(2))?;
     let weights = &query.graph.value(node.operand(1)?).ty;

@@ -25,8 +25,6 @@ pub(super) fn passes(block: Block) -> Vec<Pass> {
         Slot::Forms,
         "what stood between convolutions and could go is gone; trial decisions price both ways",
     )
-    .after(&["choose_forms"])
-    .before(&["raise_pieces"])
     .rules(&[&route_channels::RULE]);
     vec![
         Pass::on_model(widen, widen_halves::widen_halves),

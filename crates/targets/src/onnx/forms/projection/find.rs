@@ -1,32 +1,32 @@
 //! Projections: `MatMul(x, W) + b`, perhaps with a Reshape to `[rows.., heads.., width]` behind it.
 
+use crate::onnx::forms::product::BROADCASTS_SINCE;
+use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::{Atom, AtomId, Bound, Form, Role, View};
+use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::op::read::is_constant;
-use relayout_ir::patch::remove_dead;
 use relayout_ir::raised::{Projection, ProjectionForm};
 use relayout_ir::storage::reshape_target;
+use relayout_target::{Raise, Raised, RaisedOperand};
 use rustc_hash::FxHashSet;
 
 /// A projection of a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Found {
     /// The node that leaves the result: a Reshape, or the last of the others.
-    pub(super) last: NodeId,
-    pub(super) product: NodeId,
-    pub(super) x: ValueId,
-    pub(super) weights: ValueId,
+    last: NodeId,
+    /// The last but for a Reshape.
+    ends: NodeId,
+    product: NodeId,
+    x: ValueId,
+    weights: ValueId,
     /// The weights have a row per column of the result.
-    pub(super) by_columns: bool,
-    pub(super) bias: Option<ValueId>,
-    pub(super) inputs: i64,
-    pub(super) heads: i64,
-    pub(super) width: i64,
-    pub(super) raised: Projection,
-    /// What it is to be written with.
-    pub(super) form: Option<ProjectionForm>,
+    by_columns: bool,
+    bias: Option<ValueId>,
+    heads: i64,
+    raised: Projection,
 }
 
 /// The projections among these nodes; without heads only where the target has forms for them.
@@ -62,11 +62,12 @@ fn of_rows(graph: &Graph, last: NodeId, y: ValueId) -> Option<Found> {
     find(graph, last, y, last).filter(same_rows)
 }
 
-/// The projection of result `y` whose last node but for a Reshape is `ends`.
+/// The projection of result `y` whose last node but for a Reshape is `ends`; none where a summand can't broadcast.
 fn find(graph: &Graph, last: NodeId, y: ValueId, ends: NodeId) -> Option<Found> {
     let shape = graph.value(y).ty.shape()?;
     let (product, added) = sum(graph, ends);
     let node = graph.node(product);
+    (node.opset >= BROADCASTS_SINCE).then_some(())?;
     let (x, weights) = (node.operand(0)?, node.operand(1)?);
     let (by_columns, own) = reads(node)?;
     let bias = match (added, own) {
@@ -94,16 +95,14 @@ fn find(graph: &Graph, last: NodeId, y: ValueId, ends: NodeId) -> Option<Found> 
     let flat = alike && is_flat(from, shape, rows, columns / width);
     (alike && inputs > 0 && shape.iter().all(some)).then_some(Found {
         last,
+        ends,
         product,
         x,
         weights,
         by_columns,
         bias,
-        inputs,
         heads: columns / width,
-        width,
         raised: Projection { rows, flat },
-        form: None,
     })
 }
 
@@ -166,43 +165,53 @@ fn reads(node: &Node) -> Option<(bool, Option<ValueId>)> {
     }
 }
 
-/// Makes a projection one raised op.
-pub(super) fn raise(graph: &mut Graph, found: &Found) {
-    let n = found.last;
-    let before: Vec<NodeId> = graph.node(n).inputs.iter().flatten().map(|&v| graph.value(v).producer().0).collect();
-    let operands = [Some(found.x), Some(found.weights), found.bias];
-    graph.set_inputs(n, operands.into_iter().take(2 + usize::from(found.bias.is_some())).collect());
-    graph.set_op(n, Projection::op(), 1);
-    *graph.attrs_mut(n) = found.raised.attrs();
-    let form = rows_carried(graph, found).map_or_else(|| Form::Kernel(Box::default()), |b| Form::Axes(Box::new(b)));
-    graph.set_form(n, form);
-    remove_dead(graph, before);
+/// The attribute of a raised projection whose weights have a row per column of the result.
+const BY_COLUMNS: &str = "by_columns";
+
+impl Found {
+    /// As one raised op.
+    pub(super) fn raised(&self, graph: &Graph) -> Option<Raised> {
+        let sum = [self.product, self.ends, self.last];
+        let mut nodes: Vec<NodeId> = sum.to_vec();
+        nodes.dedup();
+        let mut attrs = self.raised.attrs();
+        attrs.insert(BY_COLUMNS.to_owned(), Attr::Int(self.by_columns.into()));
+        let operands = [Some(self.x), Some(self.weights), self.bias];
+        let operands = operands.into_iter().flatten().map(RaisedOperand::Value).collect();
+        let raise = Raise { op: Projection::op(), attrs, operands };
+        Some(Raised { nodes, result: graph.node(self.last).only_result()?, raise })
+    }
 }
 
-/// A projection as the file has it runs on rows in any order, as its product does; `None` where the result spells them otherwise.
-fn rows_carried(graph: &Graph, found: &Found) -> Option<Bound> {
-    let shape = |v: ValueId| graph.value(v).ty.shape();
-    let (from, to) = (shape(found.x)?, shape(graph.node(found.last).only_result()?)?);
-    let (rows, columns) = to.split_at_checked(found.raised.rows)?;
-    if from.split_last()?.1 != rows {
-        return None;
+/// What is written of a raised projection.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    pub(super) node: NodeId,
+    pub(super) x: ValueId,
+    pub(super) weights: ValueId,
+    /// The weights have a row per column of the result.
+    pub(super) by_columns: bool,
+    pub(super) bias: Option<ValueId>,
+    pub(super) inputs: i64,
+    pub(super) heads: i64,
+    pub(super) width: i64,
+    pub(super) raised: Projection,
+    /// What it is to be written with.
+    pub(super) form: ProjectionForm,
+}
+
+impl Told {
+    /// What a raised node says.
+    pub(super) fn of(graph: &Graph, n: NodeId) -> Option<Told> {
+        let node = graph.node(n);
+        let (raised, by_columns) = (Projection::of(node)?, node.flag(BY_COLUMNS));
+        let (x, weights) = (node.operand(0)?, node.operand(1)?);
+        let [a, b] = graph.value(weights).ty.const_shape()?[..] else { return None };
+        let (inputs, columns) = if by_columns { (b, a) } else { (a, b) };
+        let width = graph.value(node.only_result()?).ty.shape()?.last()?.as_const().filter(|&w| w > 0)?;
+        let set: Vec<(String, Attr)> = node.attrs.iter().map(|(name, attr)| (name.clone(), attr.clone())).collect();
+        let form = ProjectionForm::of(&set)?;
+        let bias = node.operand(2);
+        Some(Told { node: n, x, weights, by_columns, bias, inputs, heads: columns / width, width, raised, form })
     }
-    let atom = |name: String, role: Role| Atom { name, pinned: role != Role::Carried, role };
-    let carried = (0..rows.len()).map(|i| atom(format!("r{i}"), Role::Carried));
-    let summed = std::iter::once(atom("k".to_owned(), Role::Contracted));
-    let made = (0..columns.len()).map(|i| atom(format!("h{i}"), Role::Produced));
-    let atoms: Vec<Atom> = carried.chain(summed).chain(made).collect();
-    let (inner, all) = (rows.len() as AtomId, atoms.len() as AtomId);
-    let operands = std::iter::once(Some((0..=inner).collect())).chain([None, None]);
-    let operands: Vec<_> = operands.take(2 + usize::from(found.bias.is_some())).collect();
-    Some(Bound {
-        aligned: vec![false; operands.len()],
-        operands,
-        results: vec![Some((0..inner).chain(inner + 1..all).collect())],
-        atoms,
-        substitute: None,
-        orders: None,
-        renumber: Vec::new(),
-        text: "r* k, _, _ -> r* h*",
-    })
 }

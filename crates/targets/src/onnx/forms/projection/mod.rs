@@ -10,15 +10,15 @@
 mod find;
 mod write;
 
+pub(crate) use write::write;
+
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::form::{Form as Bound, View};
-use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_ir::graph::{Graph, NodeId};
 use relayout_ir::layout::Layout;
 use relayout_ir::raised::{Projection, ProjectionForm};
-use relayout_target::{
-    Become, Cost, Counted, NodeQuery, Numerics, Offer, PassError, Pieces, Recognized, Rule, Spanning,
-};
+use relayout_target::{Become, Cost, Counted, NodeQuery, Numerics, Offer, Raised, Rule};
 
 /// The name of the forms.
 pub(crate) const FORM: &str = "projection";
@@ -45,52 +45,20 @@ pub(crate) const TURNED: Rule = Rule {
     counted: Counted::Tensors,
 };
 
-/// Recognises projections into heads; with `turned` also products with constant weights of graphs in which something is transposed.
-pub(crate) struct ProjectionPieces {
-    pub(crate) turned: bool,
-}
-
 /// Whether anything is transposed: else nothing is gained by what reads or leaves columns before rows.
 pub(crate) fn turns(graph: &Graph) -> bool {
     graph.nodes().any(|n| matches!(graph.node(n).form, Bound::View(View::Transpose(_))))
 }
 
-impl Pieces for ProjectionPieces {
-    fn find(&self, graph: &Graph, nodes: &[NodeId], _: &[Recognized]) -> Vec<Box<dyn Spanning>> {
-        let found = find::find_all(graph, nodes, self.turned && turns(graph));
-        found.into_iter().map(|found| Box::new(found) as Box<dyn Spanning>).collect()
-    }
-
-    fn rules(&self) -> &'static [&'static Rule] {
-        if self.turned { &[&APART, &TURNED] } else { &[&APART] }
-    }
+/// The projections into heads of a graph; with `turned` also its products with constant weights, if something is transposed.
+pub(crate) fn pieces(graph: &Graph, nodes: &[NodeId], turned: bool) -> Vec<Raised> {
+    find::find_all(graph, nodes, turned && turns(graph)).iter().filter_map(|found| found.raised(graph)).collect()
 }
 
-impl Spanning for find::Found {
-    fn last(&self) -> NodeId {
-        self.last
-    }
-
-    fn raise(&self, graph: &mut Graph) {
-        find::raise(graph, self);
-    }
-
-    fn choose(&mut self, offer: &Offer) -> bool {
-        self.form = offer.becomes.as_ref().and_then(|becomes| ProjectionForm::of(&becomes.set));
-        self.form.is_some()
-    }
-
-    fn reads(&mut self, now: &dyn Fn(ValueId) -> ValueId) {
-        self.x = now(self.x);
-    }
-
-    fn write(&self, graph: &mut Graph) -> Result<Option<(ValueId, ValueId)>, PassError> {
-        write::write(graph, self)
-    }
-
-    fn rule(&self) -> (&'static Rule, usize) {
-        (if self.form == Some(ProjectionForm::Apart) { &APART } else { &TURNED }, 1)
-    }
+/// The rule by which an offer for a raised projection is written.
+pub(crate) fn rule(offer: &Offer) -> Option<&'static Rule> {
+    let form = ProjectionForm::of(&offer.becomes.as_ref()?.set)?;
+    Some(if form == ProjectionForm::Apart { &APART } else { &TURNED })
 }
 
 /// A raised projection at the size hints.

@@ -1,28 +1,27 @@
 //! A projection in a form other than the file's: standard ops, and views that say how operand and result lie.
 
-use super::find::Found;
+use super::find::Told;
 use crate::onnx::forms::product::GEMM_WITHOUT_SUMMAND;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Builder, Graph, ValueId};
+use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::op::read::perm;
-use relayout_ir::patch::replace_value;
+use relayout_ir::patch::Patch;
 use relayout_ir::raised::ProjectionForm;
 use relayout_target::PassError;
 
-/// Writes a projection in the form that was chosen; its result, and what took the place of that.
-pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId, ValueId)>, PassError> {
-    let Some((y, form)) = graph.node(found.last).only_result().zip(found.form) else { return Ok(None) };
+/// Writes a raised projection in the form that was chosen; what takes the place of its result.
+pub(crate) fn write(graph: &mut Graph, n: NodeId, opset: i64) -> Result<Option<ValueId>, PassError> {
+    let Some((y, told)) = graph.node(n).only_result().zip(Told::of(graph, n)) else { return Ok(None) };
     let shape = |v: ValueId| graph.value(v).ty.shape().map(<[Dim]>::to_vec);
-    let Some((from, to)) = shape(found.x).zip(shape(y)) else { return Ok(None) };
-    let Some([of_x, of_result]) = found.raised.orders(form, &from, &to) else { return Ok(None) };
-    let Some(rows) = to.get(..found.raised.rows).and_then(Dim::product) else { return Ok(None) };
-    let opset = graph.node(found.product).opset;
+    let Some((from, to)) = shape(told.x).zip(shape(y)) else { return Ok(None) };
+    let Some([of_x, of_result]) = told.raised.orders(told.form, &from, &to) else { return Ok(None) };
+    let Some(rows) = to.get(..told.raised.rows).and_then(Dim::product) else { return Ok(None) };
     let base = graph.value(y).name.clone();
-    let mut writer = Writer { graph, opset, base, found, rows, from };
-    let z = match form {
+    let mut writer = Writer { graph, opset, base, found: &told, rows, from };
+    let z = match told.form {
         ProjectionForm::Apart => writer.apart()?,
         ProjectionForm::Pixels => writer.pixels(&of_x, &to)?,
         ProjectionForm::TurnedResult => writer.turned_result()?,
@@ -30,9 +29,7 @@ pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId,
     };
     let stored = of_result.iter().filter_map(|&axis| to.get(axis).cloned()).collect();
     let z = writer.make().reshape(z, "stored", stored)?;
-    let result = writer.make().transpose(z, "as_read", &perm::inverse(&of_result))?;
-    replace_value(writer.graph, y, result, [found.last])?;
-    Ok(Some((y, result)))
+    Ok(Some(writer.make().transpose(z, "as_read", &perm::inverse(&of_result))?))
 }
 
 struct Writer<'g, 'f> {
@@ -40,7 +37,7 @@ struct Writer<'g, 'f> {
     opset: i64,
     /// What new names begin with.
     base: String,
-    found: &'f Found,
+    found: &'f Told,
     /// All rows together.
     rows: Dim,
     /// Shape of the operand.
@@ -50,12 +47,12 @@ struct Writer<'g, 'f> {
 impl Writer<'_, '_> {
     /// Makes nodes that are named after the result.
     fn make(&mut self) -> Builder<'_> {
-        Builder::at(self.graph, self.found.last).opset(self.opset).named(self.base.clone())
+        Builder::at(self.graph, self.found.node).opset(self.opset).named(self.base.clone())
     }
 
     /// Makes views of constants, named after these.
     fn beside(&mut self) -> Builder<'_> {
-        Builder::at(self.graph, self.found.last)
+        Builder::at(self.graph, self.found.node)
     }
 
     /// `[heads, rows, width]`.
@@ -155,12 +152,24 @@ impl Writer<'_, '_> {
 
     /// The operand as a matrix.
     fn as_rows(&mut self) -> Result<ValueId, PassError> {
+        let shape = vec![self.rows.clone(), Dim::from(self.found.inputs)];
         let x = source(self.graph, self.found.x);
+        let stored = |v: ValueId| {
+            let value = self.graph.value(v);
+            View::Reshape.forward(&value.layout, value.ty.shape().unwrap_or_default(), &shape).ok()
+        };
+        let x = if stored(x) == stored(self.found.x) { x } else { self.found.x };
         if self.graph.value(x).ty.rank() == Some(2) {
             return Ok(x);
         }
-        let shape = vec![self.rows.clone(), Dim::from(self.found.inputs)];
-        Ok(self.make().reshape(x, "rows", shape)?)
+        let stored = stored(x);
+        let rows = self.make().reshape(x, "rows", shape)?;
+        if let Some(layout) = stored.filter(|_| rows != x) {
+            let mut patch = Patch::new();
+            patch.set_layout(rows, layout);
+            patch.apply(self.graph)?;
+        }
+        Ok(rows)
     }
 
     /// Columns and inputs.

@@ -3,11 +3,13 @@
 //! Queries, keys and values are `[batch, heads, positions, units]`, or without an axis of heads. Where heads have been merged into
 //! the batch, `[batch * heads, positions, units]`, what stands before the merge is taken.
 
+use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
-use relayout_target::Recognized;
+use relayout_ir::raised::Attention;
+use relayout_target::{Raise, Raised, RaisedOperand, Recognized};
 use std::collections::BTreeSet;
 
 /// The names of the op: of keys with a column per position, and with a row.
@@ -17,18 +19,12 @@ const BY_ROWS: &str = "AttentionOfRows";
 /// An attention of a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Found {
-    /// The node that leaves the result.
-    pub(super) last: NodeId,
-    /// Nodes that go.
-    pub(super) nodes: usize,
     /// Queries, keys and values.
     pub(super) operands: [ValueId; 3],
     /// Keys are `[.., positions, units]`, else `[.., units, positions]`.
     pub(super) keys_by_rows: bool,
     /// What the products of queries and keys are multiplied with.
     pub(super) scale: f32,
-    /// Sums of the scores with zeros.
-    pub(super) sums: usize,
     /// Heads of the operands; `None` where they have no axis for them.
     pub(super) heads: Option<i64>,
 }
@@ -43,8 +39,11 @@ pub(super) struct Extents {
     pub(super) value_width: i64,
 }
 
+/// The attribute of a raised attention that says with what the products of queries and keys are multiplied.
+const SCALE: &str = "scale";
+
 /// The attentions of a graph, in topological order. Of several ways to see one, that with an axis of heads is taken.
-pub(super) fn find_all(graph: &Graph, recognized: &[Recognized]) -> Vec<Found> {
+pub(super) fn find_all(graph: &Graph, recognized: &[Recognized]) -> Vec<Raised> {
     let mut all: Vec<(Found, &Recognized)> =
         recognized.iter().filter_map(|one| Some((found(graph, one)?, one))).collect();
     all.sort_by_key(|(found, _)| (found.heads.is_none(), found.keys_by_rows));
@@ -58,7 +57,35 @@ pub(super) fn find_all(graph: &Graph, recognized: &[Recognized]) -> Vec<Found> {
     });
     let place = |one: &Recognized| recognized.iter().position(|other| other == one);
     all.sort_by_key(|(_, one)| place(one));
-    all.into_iter().map(|(found, _)| found).collect()
+    all.into_iter().map(|(found, one)| found.raised(graph, one)).collect()
+}
+
+impl Found {
+    /// As one raised op.
+    fn raised(&self, graph: &Graph, one: &Recognized) -> Raised {
+        let sums = one.nodes.iter().filter(|&&n| graph.node(n).onnx() == Some("Add")).count();
+        let mut attrs = Attention { keys_by_rows: self.keys_by_rows, sums: sums as u64 }.attrs();
+        attrs.insert(SCALE.to_owned(), Attr::Float(self.scale));
+        let operands = self.operands.map(RaisedOperand::Value).to_vec();
+        Raised { nodes: one.nodes.clone(), result: one.result, raise: Raise { op: Attention::op(), attrs, operands } }
+    }
+
+    /// What a raised node says.
+    pub(super) fn of(graph: &Graph, n: NodeId) -> Option<Found> {
+        let node = graph.node(n);
+        let keys_by_rows = Attention::of(node)?.keys_by_rows;
+        let operands = [node.operand(0)?, node.operand(1)?, node.operand(2)?];
+        Found { operands, keys_by_rows, scale: node.float(SCALE)?, heads: None }.with_heads(graph)
+    }
+
+    /// The same with the heads that its operands have an axis for.
+    fn with_heads(self, graph: &Graph) -> Option<Found> {
+        match &extents(graph, &self)?.batch[..] {
+            [_, heads] => Some(Found { heads: Some(heads.as_const()?), ..self }),
+            [_] => Some(self),
+            _ => None,
+        }
+    }
 }
 
 fn found(graph: &Graph, one: &Recognized) -> Option<Found> {
@@ -69,21 +96,7 @@ fn found(graph: &Graph, one: &Recognized) -> Option<Found> {
     if !OPS.contains(&one.op.as_str()) || !operands.into_iter().all(usable) || !scale.is_finite() || scale == 0.0 {
         return None;
     }
-    let sums = one.nodes.iter().filter(|&&n| graph.node(n).onnx() == Some("Add")).count();
-    let own = Found {
-        last: one.last(graph),
-        nodes: one.nodes.len(),
-        operands,
-        keys_by_rows: one.op == BY_ROWS,
-        scale,
-        sums,
-        heads: None,
-    };
-    match &extents(graph, &own)?.batch[..] {
-        [_, heads] => Some(Found { heads: Some(heads.as_const()?), ..own }),
-        [_] => Some(own),
-        _ => None,
-    }
+    Found { operands, keys_by_rows: one.op == BY_ROWS, scale, heads: None }.with_heads(graph)
 }
 
 /// The extents of an attention, if they are those of one without broadcasting, and none is known to be empty.

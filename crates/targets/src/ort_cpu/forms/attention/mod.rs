@@ -1,22 +1,17 @@
 //! Attention without mask or bias: `MultiHeadAttention` of `com.microsoft` as one kernel, or two products and a Softmax.
 //!
 //! The one kernel reads queries, keys and values as projections leave them, positions outside of heads, and leaves its result so.
-//! The products read what `FusedMatMul` reads (`matrix.rs`): keys by rows or by columns, and rows outside of the batch.
 
 mod find;
 mod write;
 
 use crate::ort_cpu::costs::{Attention as Kernel, AttentionShape, Spread};
 use crate::ort_cpu::machine::Machine;
-use relayout_ir::attr::Attr;
-use relayout_ir::dim::Dim;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::raised::Attention;
-use relayout_target::{
-    Become, Cost, Counted, Form, NodeQuery, Numerics, Offer, PassError, Pieces, Recognized, Rule, Spanning,
-};
+use relayout_target::{Become, Cost, Counted, Form, NodeQuery, Numerics, Offer, PassError, Raised, Recognized, Rule};
 use std::sync::Arc;
 
 /// The form's name.
@@ -41,6 +36,26 @@ impl Form for Attentions {
     fn plain(&self, q: &NodeQuery<'_>) -> Option<Cost> {
         self.0.plain_attention(q)
     }
+
+    fn recognizes(&self) -> &'static [&'static str] {
+        find::OPS
+    }
+
+    fn pieces(&self, graph: &Graph, _: &[NodeId], recognized: &[Recognized]) -> Vec<Raised> {
+        find::find_all(graph, recognized)
+    }
+
+    fn rules(&self) -> &'static [&'static Rule] {
+        &[&RULE]
+    }
+
+    fn rule(&self, _offer: &Offer) -> Option<&'static Rule> {
+        Some(&RULE)
+    }
+
+    fn spell(&self, graph: &mut Graph, node: NodeId, _opset: i64) -> Result<Option<ValueId>, PassError> {
+        write::write(graph, node)
+    }
 }
 
 /// The rule.
@@ -54,49 +69,6 @@ pub(crate) const RULE: Rule = Rule {
     counted: Counted::Nodes,
 };
 
-/// Recognises attention as exporters write it.
-pub(crate) struct AttentionPieces;
-
-impl Pieces for AttentionPieces {
-    fn ops(&self) -> &'static [&'static str] {
-        find::OPS
-    }
-
-    fn find(&self, graph: &Graph, _: &[NodeId], recognized: &[Recognized]) -> Vec<Box<dyn Spanning>> {
-        find::find_all(graph, recognized).into_iter().map(|found| Box::new(found) as Box<dyn Spanning>).collect()
-    }
-
-    fn rules(&self) -> &'static [&'static Rule] {
-        &[&RULE]
-    }
-}
-
-impl Spanning for find::Found {
-    fn last(&self) -> NodeId {
-        self.last
-    }
-
-    fn raise(&self, graph: &mut Graph) {
-        write::raise(graph, self);
-    }
-
-    fn choose(&mut self, offer: &Offer) -> bool {
-        offer.becomes.as_ref().is_some_and(|becomes| Attention::is_whole(&becomes.set))
-    }
-
-    fn reads(&mut self, now: &dyn Fn(ValueId) -> ValueId) {
-        self.operands = self.operands.map(now);
-    }
-
-    fn write(&self, graph: &mut Graph) -> Result<Option<(ValueId, ValueId)>, PassError> {
-        write::write(graph, self)
-    }
-
-    fn rule(&self) -> (&'static Rule, usize) {
-        (&RULE, self.nodes)
-    }
-}
-
 /// What the one kernel is priced at, in percent of what was measured: half of all prices are within a few percent of what their
 /// ops take, and it should win by more than that.
 const DOUBTED_PERCENT: u64 = 103;
@@ -108,8 +80,6 @@ struct Heads {
     keys_by_rows: bool,
     /// Sums of the scores with zeros.
     sums: u64,
-    /// Whether the positions of queries, and those of keys, are known to be some.
-    some: [bool; 2],
 }
 
 impl Heads {
@@ -121,18 +91,15 @@ impl Heads {
         let ([before @ .., queries, width], [.., keys, value_width]) = (&from[..], &to[..]) else { return None };
         let heads = before.iter().copied().fold(1, u64::saturating_mul);
         let shape = AttentionShape { heads, queries: *queries, keys: *keys, width: *width, value_width: *value_width };
-        let some = [q, v].map(|v| {
-            let positions = query.graph.value(v).ty.shape().and_then(|s| s.iter().rev().nth(1));
-            positions.and_then(Dim::as_const).is_some_and(|n| n > 0)
-        });
-        Some(Heads { shape, rank: from.len(), keys_by_rows, sums, some })
+        Some(Heads { shape, rank: from.len(), keys_by_rows, sums })
     }
 
     /// Axes `[batch, heads, ..]` of the operand, or `[batch, ..]`, in another order of these four.
     fn order(&self, of_four: [usize; 4]) -> Option<Layout> {
         let order: Vec<usize> = match self.rank {
             4 => of_four.to_vec(),
-            _ => of_four.into_iter().filter(|&axis| axis > 0).map(|axis| axis - 1).collect(),
+            // Without an axis of heads.
+            _ => of_four.into_iter().filter(|&axis| axis != 1).map(|axis| axis.saturating_sub(1)).collect(),
         };
         Layout::permutation(&order).ok().filter(|layout| !layout.is_row_major())
     }
@@ -147,30 +114,6 @@ impl Heads {
         let outside = || self.order([0, 2, 1, 3]);
         let keys = self.keys(|position, unit| [0, position, 1, unit]);
         KernelLayouts { ins: vec![outside(), keys, outside()], outs: vec![outside()] }
-    }
-
-    /// Layouts that the products read beside those of the file; none twice.
-    fn apart(&self) -> Vec<KernelLayouts> {
-        let [queries, keys] = self.some;
-        let outermost = |some: bool| [None, self.order([2, 0, 1, 3]).filter(|_| some)];
-        let ways = [
-            self.keys(|position, unit| [0, 1, position, unit]),
-            self.keys(|position, unit| [0, 1, unit, position]),
-            self.keys(|position, unit| [position, 0, 1, unit]).filter(|_| keys),
-        ];
-        let mut all: Vec<KernelLayouts> = Vec::new();
-        for q in outermost(queries) {
-            for k in &ways {
-                for v in outermost(keys) {
-                    let layouts = KernelLayouts { ins: vec![q.clone(), k.clone(), v], outs: vec![None] };
-                    let of_file = layouts.ins.iter().all(Option::is_none);
-                    if !of_file && !all.contains(&layouts) {
-                        all.push(layouts);
-                    }
-                }
-            }
-        }
-        all
     }
 }
 
@@ -192,16 +135,14 @@ impl Machine {
     /// Kernels for it.
     pub(super) fn attention_kernels(&self, query: &NodeQuery<'_>) -> Vec<Offer> {
         let Some(heads) = Heads::of(query) else { return Vec::new() };
-        let of = |layouts: KernelLayouts, ns: u64, set: Vec<(String, Attr)>| Offer {
+        let ns = self.costs.attention_ns(&heads.shape, Kernel::Whole).saturating_mul(DOUBTED_PERCENT) / 100;
+        let set = vec![Attention::whole()];
+        vec![Offer {
             form: FORM,
-            layouts,
+            layouts: heads.whole(),
             cost: Cost::new(ns),
             becomes: Some(Become { op: Attention::op(), opset: 1, operands: None, set, remove: Vec::new() }),
             adds_zeros: false,
-        };
-        let whole = self.costs.attention_ns(&heads.shape, Kernel::Whole).saturating_mul(DOUBTED_PERCENT) / 100;
-        let apart = self.apart_ns(&heads);
-        let apart = heads.apart().into_iter().map(|layouts| of(layouts, apart, Vec::new()));
-        std::iter::once(of(heads.whole(), whole, vec![Attention::whole()])).chain(apart).collect()
+        }]
     }
 }

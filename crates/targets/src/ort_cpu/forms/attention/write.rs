@@ -7,36 +7,22 @@ use super::find::{Extents, Found, extents};
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::Form;
 use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, OpName, ValueId};
-use relayout_ir::patch::{remove_dead, replace_value};
-use relayout_ir::raised::Attention;
 use relayout_ir::types::Type;
 use relayout_target::PassError;
 
 /// Positions outside of heads, and back.
 const OUTSIDE: [usize; 4] = [0, 2, 1, 3];
 
-/// Makes an attention one raised op.
-pub(super) fn raise(graph: &mut Graph, found: &Found) {
-    let n = found.last;
-    let before: Vec<NodeId> = graph.node(n).inputs.iter().flatten().map(|&v| graph.value(v).producer().0).collect();
-    graph.set_inputs(n, found.operands.into_iter().map(Some).collect());
-    graph.set_op(n, Attention::op(), 1);
-    *graph.attrs_mut(n) = Attention { keys_by_rows: found.keys_by_rows, sums: found.sums as u64 }.attrs();
-    graph.set_form(n, Form::Kernel(Box::default()));
-    remove_dead(graph, before);
-}
-
-/// Writes an attention as the op; its result, and what took the place of that.
-pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId, ValueId)>, PassError> {
-    let Some(extents) = extents(graph, found) else { return Ok(None) };
-    let Some(y) = graph.node(found.last).only_result() else { return Ok(None) };
+/// Writes a raised attention as the op; what takes the place of its result.
+pub(super) fn write(graph: &mut Graph, n: NodeId) -> Result<Option<ValueId>, PassError> {
+    let Some((y, found)) = graph.node(n).only_result().zip(Found::of(graph, n)) else { return Ok(None) };
+    let Some(extents) = extents(graph, &found) else { return Ok(None) };
     let [q, k, v] = found.operands;
     let heads = found.heads.unwrap_or(1);
     let Extents { queries, keys, width, value_width, .. } = &extents;
     let base = graph.value(y).name.clone();
-    let mut make = Builder::at(graph, found.last).named(base);
+    let mut make = Builder::at(graph, n).named(base);
     let packs = found.heads.is_some();
     let inputs = [
         packed(&mut make, (q, false, packs), "queries", (queries, heads * width))?,
@@ -54,8 +40,7 @@ pub(super) fn write(graph: &mut Graph, found: &Found) -> Result<Option<(ValueId,
         let context = make.reshape(result, "context", apart)?;
         result = make.transpose(context, "heads", &OUTSIDE)?;
     }
-    replace_value(graph, y, result, [found.last])?;
-    Ok(Some((y, result)))
+    Ok(Some(result))
 }
 
 /// An operand as the op reads it, `[batch, positions, units of all heads]`. `turned`: its last two axes have changed places; `packs`:

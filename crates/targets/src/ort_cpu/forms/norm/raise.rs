@@ -27,7 +27,7 @@ pub(super) fn raise(graph: &Graph, piece: &Recognized, block: u64) -> Option<Rai
     let alone = piece.nodes.len() == 1;
     let (groups, epsilon) = match piece.op.as_str() {
         "GroupNormalization" => (*piece.ints(3)?.first()?, piece.number(4)?),
-        ROWS_OF_CHANNELS if alone => (channels, piece.number(3)?),
+        ROWS_OF_CHANNELS => (channels, piece.number(3)?),
         _ => return None,
     };
     // Before operator set 7 the ops that it is written with have no kernels in the runtime; and others sum in another type.

@@ -69,7 +69,9 @@ pub(super) fn find(graph: &Graph, summing: &[NodeId], block: usize) -> Vec<Regio
         let sources: BTreeSet<ValueId> = route.channels.iter().map(|c| c.source).collect();
         let ends = graph.uses(v).into_iter().filter(|u| !routes.nodes.contains(&u.node)).collect::<Vec<_>>();
         let once = route.channels.iter().collect::<BTreeSet<_>>().len() == route.channels.len();
-        let fits = !graph.is_output(v) && (ends.is_empty() || once) && ends.iter().all(|&u| sums(graph, u, &summing));
+        let fits = !graph.is_output(v)
+            && (ends.is_empty() || once && route.is_image())
+            && ends.iter().all(|&u| sums(graph, u, &summing));
         regions.join(&sources, fits);
         if !ends.is_empty() {
             regions.sinks.push(Sink { value: v, channels: route.channels });

@@ -1,5 +1,6 @@
 //! Which channels a value holds: those of the values that Concat, Split, Slice, Gather and shuffles brought together in it.
 
+use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::op::{cuts, normalize_axis};
@@ -17,13 +18,29 @@ pub(super) struct Channel {
     pub(super) at: usize,
 }
 
-/// What a value holds along the axes between the first, which has the images of a batch, and the last two, rows and columns.
+/// What a value holds along the axes between that of the images of a batch and those of pixels.
 #[derive(Clone, Debug)]
 pub(super) struct Route {
     /// In row-major order of those axes.
     pub(super) channels: Vec<Channel>,
     /// Their extents.
     dims: Vec<usize>,
+    /// Axes before them: one, or none where there is one image.
+    before: usize,
+    /// Axes of pixels behind them: rows and columns, or one for both.
+    behind: usize,
+}
+
+impl Route {
+    /// The channels of an image.
+    fn of_image(channels: Vec<Channel>) -> Route {
+        Route { dims: vec![channels.len()], channels, before: 1, behind: 2 }
+    }
+
+    /// Whether the value is an image.
+    pub(super) fn is_image(&self) -> bool {
+        (self.before, self.dims.len(), self.behind) == (1, 1, 2)
+    }
 }
 
 /// What is only brought from one place to another in a graph.
@@ -53,8 +70,7 @@ impl Routes {
         }
         let computed = matches!(graph.node(graph.value(v).producer().0).op, Op::Onnx(_));
         let count = count(graph, v).filter(|_| computed)?;
-        let channels = (0..count).map(|at| Channel { source: v, at }).collect();
-        Some(Route { channels, dims: vec![count] })
+        Some(Route::of_image((0..count).map(|at| Channel { source: v, at }).collect()))
     }
 
     /// What the results of a node hold, if it leaves all values as they are.
@@ -88,13 +104,13 @@ impl Routes {
 
     /// The channels of an operand that is an image.
     fn image(&self, graph: &Graph, node: &Node, slot: usize) -> Option<Route> {
-        self.at(graph, node.operand(slot)?).filter(|route| route.dims.len() == 1)
+        self.at(graph, node.operand(slot)?).filter(Route::is_image)
     }
 
     fn concat(&self, graph: &Graph, node: &Node) -> Option<Route> {
         along_channels(node)?;
         let parts = (0..node.inputs.len()).map(|slot| self.image(graph, node, slot)).collect::<Option<Vec<_>>>()?;
-        Some(of_image(parts.into_iter().flat_map(|part| part.channels).collect()))
+        Some(Route::of_image(parts.into_iter().flat_map(|part| part.channels).collect()))
     }
 
     fn split(&self, graph: &Graph, node: &Node) -> Option<Vec<(ValueId, Route)>> {
@@ -104,7 +120,7 @@ impl Routes {
         for &y in &node.outputs {
             let y = y?;
             let (part, after) = rest.split_at_checked(count(graph, y)?)?;
-            parts.push((y, of_image(part.to_vec())));
+            parts.push((y, Route::of_image(part.to_vec())));
             rest = after;
         }
         Some(parts)
@@ -117,10 +133,6 @@ pub(super) fn count(graph: &Graph, v: ValueId) -> Option<usize> {
     usize::try_from(shape.get(CHANNELS)?.as_const()?).ok().filter(|&c| c > 0)
 }
 
-fn of_image(channels: Vec<Channel>) -> Route {
-    Route { dims: vec![channels.len()], channels }
-}
-
 fn along_channels(node: &Node) -> Option<()> {
     (normalize_axis(node.int("axis")?, RANK)? == CHANNELS).then_some(())
 }
@@ -131,7 +143,7 @@ fn slice(graph: &Graph, node: &Node, route: &Route) -> Option<Route> {
     let within = |at: i64| usize::try_from(if at < 0 { at.saturating_add(extent) } else { at }.clamp(0, extent)).ok();
     let step = usize::try_from(cut.step).ok().filter(|&step| step > 0)?;
     let taken = route.channels.get(within(cut.start)?..within(cut.end)?)?;
-    (cut.axis == CHANNELS).then(|| of_image(taken.iter().step_by(step).copied().collect()))
+    (cut.axis == CHANNELS).then(|| Route::of_image(taken.iter().step_by(step).copied().collect()))
 }
 
 fn gather(graph: &Graph, node: &Node, route: &Route) -> Option<Route> {
@@ -139,27 +151,36 @@ fn gather(graph: &Graph, node: &Node, route: &Route) -> Option<Route> {
     let indices = graph.constant(indices)?.to_ints(route.channels.len())?;
     let at = |&index: &i64| route.channels.get(normalize_axis(index, route.channels.len())?).copied();
     along_channels(node)?;
-    Some(of_image(indices.iter().map(at).collect::<Option<_>>()?))
+    Some(Route::of_image(indices.iter().map(at).collect::<Option<_>>()?))
 }
 
-/// A Reshape that says the axes between otherwise.
+/// A Reshape that says the axes of channels otherwise, or those of pixels, or leaves out the axis of one image.
 fn reshape(graph: &Graph, route: &Route, x: ValueId, y: ValueId) -> Option<Route> {
     let (from, to) = (graph.value(x).ty.shape()?, graph.value(y).ty.shape()?);
-    let ([batch, .., h, w], [new_batch, between @ .., new_h, new_w]) = (from, to) else { return None };
-    let dims = between.iter().map(|d| usize::try_from(d.as_const()?).ok()).collect::<Option<Vec<_>>>()?;
-    let count = dims.iter().try_fold(1_usize, |all, &d| all.checked_mul(d))?;
-    let same = [batch, h, w] == [new_batch, new_h, new_w] && count == route.channels.len() && !dims.is_empty();
-    same.then(|| Route { channels: route.channels.clone(), dims })
+    let pixels = Dim::product(from.get(from.len().checked_sub(route.behind)?..)?)?;
+    let images = from.first().filter(|_| route.before == 1).unwrap_or(&Dim::ONE);
+    let read = |[before, behind]: [usize; 2]| {
+        let (between, last) = to.get(before..)?.split_at_checked(to.len().checked_sub(before + behind)?)?;
+        let dims = between.iter().map(|d| usize::try_from(d.as_const()?).ok()).collect::<Option<Vec<_>>>()?;
+        let count = dims.iter().try_fold(1_usize, |all, &d| all.checked_mul(d))?;
+        let same_images = if before == 1 { to.first() == Some(images) } else { images.is_one() };
+        let same = same_images && count == route.channels.len() && Dim::product(last)? == pixels;
+        (same && !dims.is_empty()).then(|| Route { channels: route.channels.clone(), dims, before, behind })
+    };
+    let route = [[1, 2], [1, 1], [0, 2], [0, 1]].into_iter().find_map(read)?;
+    // An image again only with the rows and columns that it had.
+    let had = graph.value(route.channels.first()?.source).ty.shape()?;
+    (!route.is_image() || to.get(RANK - 2..) == had.get(RANK - 2..)).then_some(route)
 }
 
-/// A Transpose of the axes between.
+/// A Transpose of the axes of channels.
 fn transpose(route: &Route, perm: &[usize]) -> Option<Route> {
-    let between = route.dims.len();
-    let ends = [0, between + 1, between + 2];
-    if perm.len() != between + 3 || ends.iter().any(|&end| perm[end] != end) {
+    let (before, between) = (route.before, route.dims.len());
+    let ends = (0..before).chain(before + between..before + between + route.behind);
+    if perm.len() != before + between + route.behind || ends.into_iter().any(|end| perm[end] != end) {
         return None;
     }
-    let axes: Vec<usize> = perm.get(1..=between)?.iter().map(|&axis| axis - 1).collect();
+    let axes: Vec<usize> = perm.get(before..before + between)?.iter().map(|&axis| axis - before).collect();
     let dims: Vec<usize> = axes.iter().map(|&axis| route.dims[axis]).collect();
     let stride = |axis: usize| route.dims.get(axis + 1..).map_or(1, |inner| inner.iter().product::<usize>());
     let from = |place: usize| {
@@ -170,5 +191,6 @@ fn transpose(route: &Route, perm: &[usize]) -> Option<Route> {
         }
         route.channels.get(at).copied()
     };
-    Some(Route { channels: (0..route.channels.len()).map(from).collect::<Option<_>>()?, dims })
+    let channels = (0..route.channels.len()).map(from).collect::<Option<_>>()?;
+    Some(Route { channels, dims, ..*route })
 }

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Make a model that a suite kept small: the fewest nodes and outputs with which a target still makes another result, or none.
+
+    .relayout/venv/bin/python tools/suites/cut.py MODEL.onnx --target onnx [--bin target/release/relayout] [-o small.onnx]
+
+MODEL.npz beside the model has its inputs, as the suites leave them. Nodes are taken away from both ends: a value that no node makes
+any more becomes an input with what it held, and one that no node reads any more is an output. Prints the text of what is left.
+"""
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from judge import OFF, ROOT, Judge, rounding, run
+
+
+def values(model, feeds):
+    """What every value of the main graph holds in ONNX Runtime with rewrites off."""
+    watched = onnx.ModelProto.FromString(model.SerializeToString())
+    made = [name for node in model.graph.node for name in node.output if name]
+    del watched.graph.output[:]
+    watched.graph.output.extend(onnx.ValueInfoProto(name=name) for name in made)
+    found = dict(zip(made, run(watched.SerializeToString(), feeds, OFF), strict=True))
+    return {**{tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}, **feeds, **found}
+
+
+def port(name, array):
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+
+def part(model, nodes, known):
+    """The model of some of its nodes, and its feeds; None if it holds something that is no tensor."""
+    made = {name for node in nodes for name in node.output}
+    read = {name for node in nodes for name in node.input if name}
+    constants = {tensor.name for tensor in model.graph.initializer}
+    inputs = sorted(read - made - constants)
+    outputs = [name for node in nodes for name in node.output if name and name not in read]
+    if not all(isinstance(known[name], np.ndarray) for name in [*inputs, *outputs]):
+        return None
+    small = onnx.ModelProto.FromString(model.SerializeToString())
+    del small.graph.node[:], small.graph.input[:], small.graph.output[:], small.graph.initializer[:], small.graph.value_info[:]
+    small.graph.node.extend(nodes)
+    small.graph.input.extend(port(name, known[name]) for name in inputs)
+    small.graph.output.extend(port(name, known[name]) for name in outputs)
+    small.graph.initializer.extend(tensor for tensor in model.graph.initializer if tensor.name in read)
+    return small, {name: known[name] for name in inputs}
+
+
+def why(held, small, feeds, target):
+    """Why a target fails on a model; None if it does not, or if ONNX Runtime does not run the model."""
+    source = held.work / "part.onnx"
+    onnx.save(small, source)
+    wanted = held.wanted(str(source), feeds)
+    return held.found(source, feeds, wanted, target, rounding(small)) if wanted else None
+
+
+def fewest(held, model, feeds, target):
+    """The smallest part that fails alike, by halves and then by single nodes."""
+    known, nodes = values(model, feeds), list(model.graph.node)
+    best = part(model, nodes, known)
+    kind = (why(held, *best, target) or "")[:8] if best else ""
+    if not kind:
+        return None
+    size = max(1, len(nodes) // 2)
+    while True:
+        at, before = 0, len(nodes)
+        while at < len(nodes):
+            left = nodes[:at] + nodes[at + size:]
+            smaller = part(model, left, known) if left else None
+            if smaller and (why(held, *smaller, target) or "").startswith(kind):
+                nodes, best = left, smaller
+            else:
+                at += size
+        if size == 1 and len(nodes) == before:
+            return best
+        size = max(1, size // 2)
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("model", type=Path)
+    options.add_argument("--target", required=True)
+    options.add_argument("--bin", type=Path, default=ROOT / "target/release/relayout")
+    options.add_argument("--work", type=Path, default=ROOT / "target/suites/cut")
+    options.add_argument("-o", "--output", type=Path, help="the model; its inputs stand beside it")
+    args = options.parse_args()
+    held = Judge(args.bin, [args.target], args.work)
+    with np.load(args.model.with_suffix(".npz")) as file:
+        best = fewest(held, onnx.load(args.model), dict(file), args.target)
+    if best is None:
+        sys.exit(f"tools/suites/cut.py: {args.model} does not fail for {args.target}")
+    small, feeds = best
+    if args.output:
+        onnx.save(small, args.output)
+        np.savez(args.output.with_suffix(".npz"), **feeds)
+    print(onnx.printer.to_text(small))
+    print(why(held, small, feeds, args.target))
+
+
+if __name__ == "__main__":
+    main()

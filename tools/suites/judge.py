@@ -1,0 +1,188 @@
+"""What the suites share: a model between Transposes, a model in ONNX Runtime, and what each target makes of it.
+
+A result is right if it is the one of the model with the runtime's rewrites off or with them on: rewrites that round otherwise are
+not ours. Integers, texts and shapes have to be equal, floats within rounding, NaNs in the same places.
+"""
+import argparse
+import collections
+import json
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import helper
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+OFF, ON = ort.GraphOptimizationLevel.ORT_DISABLE_ALL, ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+ort.set_default_logger_severity(4)
+# Of the largest number of a result, and ten times that of each number.
+ROUNDING = {np.dtype(np.float16): 2e-3}
+LIMIT_S = 120
+
+
+def run(model, feeds, level):
+    """Outputs of a file or of bytes in ONNX Runtime."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level, options.intra_op_num_threads = level, 1
+    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run(None, feeds)
+
+
+def rounding(model):
+    """The least rounding of a model's floats: that of halves where it has some, as ONNX Runtime may keep more of their digits."""
+    graph = model.graph
+    values = [*graph.input, *graph.output, *graph.value_info]
+    kinds = {value.type.tensor_type.elem_type for value in values} | {tensor.data_type for tensor in graph.initializer}
+    kinds |= {a.i for node in graph.node if node.op_type == "Cast" for a in node.attribute if a.name == "to"}
+    return ROUNDING[np.dtype(np.float16)] if onnx.TensorProto.FLOAT16 in kinds else 1e-5
+
+
+def same(a, b, least=1e-5):
+    """Whether two results are equal within rounding."""
+    if isinstance(a, list) or a is None or b is None:
+        alike = isinstance(a, list) and isinstance(b, list) and len(a) == len(b)
+        return all(same(x, y, least) for x, y in zip(a, b, strict=True)) if alike else a is b
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.dtype.kind not in "fc":
+        return bool((a == b).all())
+    step = max(least, ROUNDING.get(a.dtype, least))
+    size = np.abs(np.where(np.isfinite(a), a, 0)).max(initial=1e-6)
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    return bool(np.allclose(a.astype(wide), b.astype(wide), rtol=10 * step, atol=step * size, equal_nan=True))
+
+
+def shaped(value):
+    """The dims of a tensor that has two or more; None for everything else."""
+    tensor = value.type.tensor_type
+    return tensor.shape.dim if value.type.HasField("tensor_type") and len(tensor.shape.dim) > 1 else None
+
+
+def turned(dims, rng):
+    """A random order of axes, after it was applied to the dims."""
+    order = list(range(len(dims)))
+    rng.shuffle(order)
+    new = [onnx.TensorShapeProto.Dimension.FromString(dims[k].SerializeToString()) for k in order]
+    del dims[:]
+    dims.extend(new)
+    return order
+
+
+def wrapped(model, feeds, rng):
+    """The model with inputs in other orders of axes, which Transposes put right, and results turned by more; and its feeds."""
+    model, feeds = onnx.ModelProto.FromString(model.SerializeToString()), dict(feeds)
+    graph, head, tail, now = model.graph, [], [], {}
+    constants = {tensor.name for tensor in graph.initializer}
+    for value in graph.input:
+        if shaped(value) is None or value.name in constants or value.name not in feeds:
+            continue
+        order, now[value.name] = turned(shaped(value), rng), f"{value.name}__put"
+        head.append(helper.make_node("Transpose", [value.name], [now[value.name]], perm=list(np.argsort(order))))
+        feeds[value.name] = np.ascontiguousarray(np.transpose(feeds[value.name], order))
+    for node in graph.node:
+        node.input[:] = [now.get(name, name) for name in node.input]
+    for value in graph.output:
+        if shaped(value) is None or value.name in now:
+            continue
+        tail.append(helper.make_node("Transpose", [value.name], [f"{value.name}__turned"], perm=turned(shaped(value), rng)))
+        value.name = tail[-1].output[0]
+    nodes = [*head, *graph.node, *tail]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    return (model, feeds) if head or tail else (None, None)
+
+
+class Judge:
+    """Optimizes models for targets and holds the results against ONNX Runtime."""
+
+    def __init__(self, binary, targets, work, jobs=1):
+        self.binary, self.targets, self.work = Path(binary).resolve(), targets, Path(work)
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.jobs, self.count, self.failures = jobs, collections.Counter(), []
+
+    def optimized(self, source, result, target):
+        """None, or why the program did not write a result."""
+        command = [self.binary, "optimize", source, "-o", result, "--target", target]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+        return f"exit {done.returncode}: {done.stderr.strip()[:300]}" if done.returncode else None
+
+    def found(self, source, feeds, wanted, target, least):
+        """None if a target's result is right, else why not."""
+        with tempfile.TemporaryDirectory(dir=self.work) as folder:
+            result = Path(folder) / "out.onnx"
+            why = self.optimized(source, result, target)
+            if why:
+                return why
+            try:
+                got = run(str(result), feeds, ON)
+            except Exception as error:  # noqa: BLE001  # whatever the runtime says
+                return "does not run: " + str(error).replace("\n", " ")[:300]
+        return None if any(same(want, got, least) for want in wanted) else "another result"
+
+    def wanted(self, model, feeds):
+        """Results of the model itself: rewrites off and on; None if ONNX Runtime does not run it."""
+        try:
+            return [run(model, feeds, OFF), run(model, feeds, ON)]
+        except Exception:  # noqa: BLE001  # whatever the runtime says
+            return None
+
+    def judge(self, name, model, feeds, targets=None):
+        """Holds a model against itself for each target. Failures are printed, counted, and kept in the work folder with feeds."""
+        source = self.work / f"{name}.onnx"
+        onnx.save(model, source)
+        wanted = self.wanted(str(source), feeds)
+        if wanted is None:
+            self.count["not run by ONNX Runtime"] += 1
+        else:
+            targets = targets or self.targets
+            with ThreadPoolExecutor(self.jobs) as pool:
+                outcomes = list(pool.map(lambda target: self.found(source, feeds, wanted, target, rounding(model)), targets))
+            bad = [(target, why) for target, why in zip(targets, outcomes, strict=True) if why]
+            self.count["passed"] += len(targets) - len(bad)
+            for target, why in bad:
+                self.fail(name, target, why, feeds)
+            if bad:
+                return
+        source.unlink()
+
+    def fail(self, name, target, why, feeds):
+        """Notes a failure."""
+        self.count["failed"] += 1
+        self.failures.append({"model": name, "target": target, "why": why})
+        np.savez(self.work / f"{name}.npz", **feeds)
+        print(f"FAIL {name} {target}: {why}", flush=True)
+
+    def end(self, path=None):
+        """Prints the counts, writes them as JSON, and returns the exit status."""
+        if path:
+            Path(path).write_text(json.dumps({"count": self.count, "failures": self.failures}, indent=1) + "\n")
+        print(f"not run by ONNX Runtime: {self.count['not run by ONNX Runtime']}")
+        print(f"{self.count['passed']} passed, {self.count['failed']} failed")
+        return int(self.count["failed"] > 0 or self.count["passed"] == 0)
+
+
+def targets(binary):
+    """The names of all targets of the program."""
+    said = subprocess.run([binary, "targets"], capture_output=True, text=True, check=True).stdout
+    return [line for line in said.splitlines() if line and not line[0].isspace()]
+
+
+def parser(text, work):
+    """The options that all suites have."""
+    made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--bin", type=Path, default=ROOT / "target/release/relayout")
+    made.add_argument("--targets", help="with commas; all of the program by default")
+    made.add_argument("--work", type=Path, default=ROOT / "target/suites" / work, help="failures stay in it, with their feeds")
+    made.add_argument("--seed", type=int, default=1)
+    made.add_argument("--jobs", type=int, default=1, help="targets side by side")
+    made.add_argument("--json", type=Path, help="counts and failures")
+    return made
+
+
+def judge(args):
+    """A judge as the options ask for one."""
+    return Judge(args.bin, args.targets.split(",") if args.targets else targets(args.bin), args.work, args.jobs)
