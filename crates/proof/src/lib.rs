@@ -24,6 +24,7 @@ mod lemma;
 mod loops;
 mod model;
 mod ops;
+mod real;
 mod slots;
 mod term;
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::digest::Points;
 use crate::flat;
 use crate::lemma::Cores;
 use crate::model::width;
+use crate::real::Form;
 use crate::slots;
 use crate::value::{Source, Value, gathered};
 use crate::view::{self, Digit, View, normal};
@@ -79,6 +80,8 @@ pub(crate) struct Terms {
     pub(crate) held: Held,
     /// Number of names that were given to numbers that nobody knows.
     unknown: u64,
+    /// Real forms of terms of the result.
+    pub(crate) forms: FxHashMap<u32, Form>,
 }
 
 /// Lemmas that were used.
@@ -112,6 +115,7 @@ impl Terms {
             input: None,
             held: Held::default(),
             unknown: 0,
+            forms: FxHashMap::default(),
         }
     }
 
@@ -126,8 +130,10 @@ impl Terms {
         let Some(term) = term_of(&value).filter(|term| *term >= bound) else { return value };
         let cores = cores.unwrap_or_else(|| Rc::new(Cores::of(self, bound)));
         self.input = Some((bound, Some(Rc::clone(&cores))));
-        let Some(found) = cores.find(self, term) else { return value };
-        *self.held.lemmas.entry("scales in weights".to_owned()).or_default() += 1;
+        let Some(found) = cores.find(self, term, bound) else { return value };
+        for lemma in found.lemmas {
+            *self.held.lemmas.entry(lemma.to_owned()).or_default() += 1;
+        }
         self.held.bound = self.held.bound.max(found.bound);
         Value { source: Source::Term(found.term), ..value }
     }
@@ -175,9 +181,13 @@ impl Terms {
 
     /// The elements of a digest, if they are floats of 32 or 16 bits.
     pub(crate) fn floats(&self, dtype: u8, digest: [u64; 2]) -> Option<Vec<f64>> {
+        as_floats(dtype, &self.bytes(dtype, digest)?)
+    }
+
+    /// The elements of a digest.
+    pub(crate) fn bytes(&self, dtype: u8, digest: [u64; 2]) -> Option<Bytes> {
         let (data, offset, dims) = self.elements.get(&digest)?;
-        let bytes = gathered(data, *offset, dims, width(dtype)?)?;
-        as_floats(dtype, &bytes)
+        gathered(data, *offset, dims, width(dtype)?)
     }
 
     /// Whether two values are the same.

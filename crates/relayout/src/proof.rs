@@ -52,13 +52,16 @@ pub struct Claim {
     pub lies: Option<Vec<Vec<Digit>>>,
 }
 
+/// Ops that scale or shift.
+const SCALES: &[&str] = &["BatchNormalization", "Add", "Sub", "Mul", "Div", "Neg"];
+
 /// A value of the input, and how it lies.
 #[derive(Clone, Debug)]
 struct Link {
     is: String,
     lies: Option<Vec<Vec<Digit>>>,
-    /// Values that scales and shifts behind it make. Where one of them is gone, it may have gone into the weights of this one, which
-    /// then is another value.
+    /// Values that scales and shifts behind it make. Where one of them is gone, or something else makes its value, it may have gone
+    /// into the weights of this one, which then is another value.
     scaled: Arc<[String]>,
 }
 
@@ -94,8 +97,10 @@ impl Links {
 
     /// The claims about a graph that was written.
     pub(crate) fn proof(&self, graph: Option<&GraphProto>, sizes: BTreeMap<String, i64>) -> Proof {
-        let names = || graph.iter().flat_map(|g| &g.node).flat_map(|node| &node.output);
-        let made: BTreeSet<&String> = names().filter_map(|name| self.0.get(name)).map(|link| &link.is).collect();
+        let nodes = || graph.iter().flat_map(|g| &g.node);
+        let names = || nodes().flat_map(|node| &node.output);
+        let scales = nodes().filter(|node| SCALES.contains(&node.op_type())).flat_map(|node| &node.output);
+        let made: BTreeSet<&String> = scales.filter_map(|name| self.0.get(name)).map(|link| &link.is).collect();
         let claim = |name: &String| {
             let link = self.0.get(name).filter(|link| link.scaled.iter().all(|scaled| made.contains(scaled)))?;
             let is = (link.is != *name).then(|| link.is.clone());
@@ -119,9 +124,7 @@ fn scaled(graph: &Graph, v: ValueId) -> Arc<[String]> {
         let Some(y) = node.result(0) else { break };
         match node.onnx() {
             Some("Transpose" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten" | "Identity") => {}
-            Some("BatchNormalization" | "Add" | "Sub" | "Mul" | "Div" | "Neg") => {
-                found.push(graph.value(y).name.clone());
-            }
+            Some(op) if SCALES.contains(&op) => found.push(graph.value(y).name.clone()),
             _ => break,
         }
         at = y;

@@ -18,6 +18,7 @@ use std::rc::Rc;
 
 pub(crate) use each::choose;
 pub(crate) use fold::picked;
+pub(crate) use window::binary;
 
 /// One use of an op, with the values of its operands.
 pub(crate) struct Call<'c> {

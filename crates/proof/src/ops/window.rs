@@ -193,7 +193,7 @@ fn shifted(terms: &mut Terms, y: Value, bias: Option<&Value>) -> Made {
 }
 
 /// An op of two operands and no attributes, as the table of pointwise ops has it.
-pub(super) fn binary(terms: &mut Terms, name: &str, a: &Value, b: &Value) -> Made {
+pub(crate) fn binary(terms: &mut Terms, name: &str, a: &Value, b: &Value) -> Made {
     pointwise(terms, &Op { name, attrs: &[1, 1], dtype: a.dtype }, &[a, b])
 }
 
