@@ -2,7 +2,7 @@
 
 use crate::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node};
 use crate::ops::{self, Call};
-use crate::term::Terms;
+use crate::term::{Arg, Terms};
 use crate::value::{Source, Value, count_of};
 use crate::view;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -315,18 +315,20 @@ pub(crate) fn explained(terms: &Terms, value: &Value) -> String {
     match &value.source {
         Source::Constant { .. } => format!("a constant {:?}", value.shape()),
         Source::Term(term) => {
-            let made = terms.get(*term);
             let axes =
                 value.view.iter().map(|axis| axis.iter().map(digit).collect::<Vec<_>>().join("*")).collect::<Vec<_>>();
-            format!(
-                "{} number {term} over {:?}, seen as [{}] {:?}",
-                made.op,
-                made.base,
-                axes.join(", "),
-                view::shape(&value.view)
-            )
+            format!("{}, seen as [{}] {:?}", named(terms, *term), axes.join(", "), view::shape(&value.view))
         }
     }
+}
+
+fn named(terms: &Terms, term: u32) -> String {
+    let made = terms.get(term);
+    let inner = match (made.op.as_str(), made.args.as_slice()) {
+        ("flat" | "slots", [Arg::Term { term, .. }]) => format!(" of {}", named(terms, *term)),
+        _ => String::new(),
+    };
+    format!("{} number {term} over {:?}{inner}", made.op, made.base)
 }
 
 fn digit(digit: &view::Digit) -> String {

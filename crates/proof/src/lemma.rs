@@ -49,7 +49,7 @@ pub(crate) struct Found {
 }
 
 const SCALES: &str = "scales in weights";
-const NORMS: &str = "normalizations in other ops";
+const FORMS: &str = "real forms";
 
 fn hash(core: &Core) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
@@ -84,10 +84,10 @@ impl Cores {
         let form = real::form(terms, term, bound);
         let known = if form.term < bound { Some(form.term) } else { self.forms.get(&form.term).copied() };
         if let Some(known) = known {
-            return alike(terms, term, known).then(|| Found { term: known, bound: form.bound, lemmas: vec![NORMS] });
+            return alike(terms, term, known).then(|| Found { term: known, bound: form.bound, lemmas: vec![FORMS] });
         }
         let found = self.scaled(terms, form.term).filter(|_| form.term != term)?;
-        Some(Found { bound: found.bound.max(form.bound), lemmas: vec![SCALES, NORMS], ..found })
+        Some(Found { bound: found.bound.max(form.bound), lemmas: vec![SCALES, FORMS], ..found })
     }
 
     /// The same by scales and shifts.
@@ -98,7 +98,7 @@ impl Cores {
         candidates.iter().filter(|(core, ..)| *core == wanted).find_map(|&(_, other, made)| {
             let theirs = affine(terms, made).filter(|_| alike(terms, other, term))?;
             let bound = distance(&mine, &theirs, terms.get(term).dtype)?;
-            let lemmas = if made == other { vec![SCALES] } else { vec![SCALES, NORMS] };
+            let lemmas = if made == other { vec![SCALES] } else { vec![SCALES, FORMS] };
             Some(Found { term: other, bound, lemmas })
         })
     }

@@ -1,7 +1,8 @@
 //! Lemma 2: means and normalizations that are written in another way.
 //!
 //! A term has a *real form*: the same over the reals, in few ops. A sum of n products with 1 / n is a mean, a product with a reciprocal
-//! is a quotient, a square is a product, and a normalization is the ops that ONNX defines it by. Two terms with one real form are the
+//! is a quotient, a square is a product, a factor of an operand is one of the product, and a normalization is the ops that ONNX defines
+//! it by. Two terms with one real form are the
 //! same. Operands that are terms of the input stay as they are, so that only what differs is written anew.
 
 use crate::align::term_of;
@@ -122,7 +123,7 @@ fn without(y: Value, axes: &[usize]) -> Value {
 /// What a rule makes of a term, and the relative difference of its constant.
 fn by_rule(terms: &mut Terms, made: &Term, operands: &[Value]) -> Option<(Value, f64)> {
     match (made.op.as_str(), operands) {
-        ("contract", [x, by]) => mean(terms, made, x, by),
+        ("contract", [x, by]) => mean(terms, made, x, by).or_else(|| Some((factored(terms, made, operands)?, 0.0))),
         ("Mul", [a, b]) => {
             let over = |terms: &mut Terms, a: &Value, b: &Value| {
                 let by = inverted(terms, b)?;
@@ -143,13 +144,44 @@ fn by_rule(terms: &mut Terms, made: &Term, operands: &[Value]) -> Option<(Value,
 
 /// The sum of n elements, each times 1 / n, is their mean.
 fn mean(terms: &mut Terms, made: &Term, x: &Value, by: &Value) -> Option<(Value, f64)> {
-    let number = *numbers(by).filter(|_| by.is_constant() && by.count() == 1)?.first()?;
+    let number = *numbers(by).filter(|_| by.count() == 1)?.first()?;
     let sums = (0..made.over.len()).filter(|&axis| made.class[axis] > 0);
     let count: i64 = sums.map(|axis| made.over[axis]).product();
     let error = (number * count as f64 - 1.0).abs();
     let near = count > 1 && error <= ROUNDINGS * unit(by.dtype)?;
     let y = near.then(|| again(terms, made, "ReduceMean", &[], std::slice::from_ref(x)))??;
     Some((y, error))
+}
+
+/// Factors of both operands are a factor of their product.
+fn factored(terms: &mut Terms, made: &Term, operands: &[Value]) -> Option<Value> {
+    let (mut factor, mut inner) = (1f64, operands.to_vec());
+    for operand in &mut inner {
+        if let Some((x, by)) = multiple(terms, operand) {
+            (factor, *operand) = (factor * by, x);
+        }
+    }
+    if factor.to_bits() == 1f64.to_bits() || made.dtype != 1 {
+        return None;
+    }
+    let y = again(terms, made, "contract", &[], &inner)?;
+    let factor = Value::constant(1, &[], (factor as f32).to_le_bytes().to_vec().into());
+    binary(terms, "Mul", &y, &factor).ok()
+}
+
+/// What a value is a multiple of, and by which number.
+fn multiple(terms: &Terms, x: &Value) -> Option<(Value, f64)> {
+    let made = Rc::clone(terms.get(term_of(x)?));
+    let [a, b] = [operand(terms, &made, 0)?, operand(terms, &made, 1)?];
+    let number = |value: &Value| numbers(value).filter(|_| value.count() == 1)?.first().copied();
+    let (inner, factor) = match (made.op.as_str(), number(&a), number(&b)) {
+        ("Mul", None, Some(by)) => (a, by),
+        ("Mul", Some(by), None) => (b, by),
+        ("Div", None, Some(by)) => (a, 1.0 / by),
+        _ => return None,
+    };
+    let known = factor.is_finite() && !inner.is_constant();
+    Some((Value { view: view::composed(&x.view, &inner.view)?, ..inner }, factor)).filter(|_| known)
 }
 
 /// What a value is the reciprocal of.

@@ -278,6 +278,9 @@ impl Terms {
         if let Some(made) = self.each_joined(op, shape, operands, together, dropped) {
             return Some(made);
         }
+        if let Some(made) = flat::each(self, op, shape, operands, together, dropped) {
+            return Some(made);
+        }
         if let Some(made) = slots::each(self, op, shape, operands, together, dropped) {
             return Some(made);
         }

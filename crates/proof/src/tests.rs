@@ -5,6 +5,8 @@ use crate::check::{Verdict, verdict};
 use crate::model::{Attr, DeclaredDim, Graph, Input, Model, Node, Tensor};
 use std::rc::Rc;
 
+mod rules;
+
 /// Result, op, operands, attributes.
 type Line<'l> = (&'l str, &'l str, &'l [&'l str], Vec<(&'l str, Attr)>);
 
@@ -182,92 +184,6 @@ fn a_scale_and_a_shift_may_be_in_the_weights() {
         assert!(!holds(&a, &other(folded.clone(), wrong)), "shift {at}");
     }
     assert!(!holds(&a, &other(weights(), shift.to_vec())));
-}
-
-/// LayerNormalization of the channels of `x`, where they lie last, and the same written as convolutions.
-mod norms {
-    use super::*;
-
-    fn list(start: f32) -> Vec<f32> {
-        (0..6).map(|n| start + 0.3 * n as f32).collect()
-    }
-
-    fn plain(epsilon: f32) -> Model {
-        let mut told = axis(-1);
-        told.push(("epsilon", Attr::Float(epsilon)));
-        let lines: &[Line<'_>] = &[
-            ("t", "Transpose", &["x"], perm(TO_LAST)),
-            ("n", "LayerNormalization", &["t", "s", "b"], told),
-            ("y", "Transpose", &["n"], perm(TO_FIRST)),
-        ];
-        model(lines, &[("s", &[6], list(0.5)), ("b", &[6], list(-1.0))])
-    }
-
-    /// With another operand of the line that makes `of`, or another constant.
-    fn written(of: &str, operands: &[&'static str], other: Option<(&str, f32)>) -> Model {
-        let mut lines: Vec<(&str, &str, Vec<&str>)> = vec![
-            ("m", "Conv", vec!["x", "w"]),
-            ("c", "Sub", vec!["x", "m"]),
-            ("q", "Mul", vec!["c", "c"]),
-            ("v", "Conv", vec!["q", "w", "e"]),
-            ("d", "Sqrt", vec!["v"]),
-            ("r", "Reciprocal", vec!["d"]),
-            ("n", "Mul", vec!["c", "r"]),
-            ("y", "BatchNormalization", vec!["n", "s", "b", "none", "one"]),
-        ];
-        for line in lines.iter_mut().filter(|line| line.0 == of) {
-            line.2 = operands.to_vec();
-        }
-        let lines: Vec<Line<'_>> = lines
-            .iter()
-            .map(|(y, op, x)| {
-                let told = if *op == "BatchNormalization" { vec![("epsilon", Attr::Float(0.0))] } else { vec![] };
-                (*y, *op, x.as_slice(), told)
-            })
-            .collect();
-        let mut constants: Vec<(&str, &[i64], Vec<f32>)> = vec![
-            ("w", &[1, 6, 1, 1], vec![1.0 / 6.0; 6]),
-            ("e", &[1], vec![1e-5]),
-            ("s", &[6], list(0.5)),
-            ("b", &[6], list(-1.0)),
-            ("none", &[6], vec![0.0; 6]),
-            ("one", &[6], vec![1.0; 6]),
-        ];
-        for constant in &mut constants {
-            if let Some((_, value)) = other.filter(|(name, _)| *name == constant.0) {
-                constant.2[0] = value;
-            }
-        }
-        model(&lines, &constants)
-    }
-
-    #[test]
-    fn a_normalization_may_be_written_as_convolutions() {
-        let found = verdict(&plain(1e-5), &written("", &[], None), &Proof::default());
-        assert!(matches!(found, Verdict::WithLemmas { .. }), "{found}");
-    }
-
-    #[test]
-    fn another_one_is_refused() {
-        let right = plain(1e-5);
-        assert!(!holds(&plain(1e-4), &written("", &[], None)));
-        for (of, operands) in [
-            ("c", ["m", "x"].as_slice()),
-            ("q", &["c", "x"]),
-            ("v", &["x", "w", "e"]),
-            ("v", &["q", "w"]),
-            ("r", &["v"]),
-            ("n", &["x", "r"]),
-            ("n", &["c", "d"]),
-            ("y", &["n", "b", "s", "none", "one"]),
-            ("y", &["c", "s", "b", "none", "one"]),
-        ] {
-            assert!(!holds(&right, &written(of, operands, None)), "{of} of {operands:?}");
-        }
-        for (name, value) in [("w", 0.2), ("e", 2e-5), ("s", 0.6), ("b", -1.1), ("none", 0.1), ("one", 0.9)] {
-            assert!(!holds(&right, &written("", &[], Some((name, value)))), "{name} with {value}");
-        }
-    }
 }
 
 #[test]

@@ -60,6 +60,8 @@ const SCALES: &[&str] = &["BatchNormalization", "Add", "Sub", "Mul", "Div", "Neg
 struct Link {
     is: String,
     lies: Option<Vec<Vec<Digit>>>,
+    /// How many elements it has, if that is known.
+    count: Option<Dim>,
     /// Values that scales and shifts behind it make. Where one of them is gone, or something else makes its value, it may have gone
     /// into the weights of this one, which then is another value.
     scaled: Arc<[String]>,
@@ -77,7 +79,8 @@ impl Links {
         let results = made.flat_map(|n| graph.node(n).outputs.iter().flatten());
         let link = |v: ValueId| {
             let name = &graph.value(v).name;
-            (name.clone(), Link { is: name.clone(), lies: None, scaled: scaled(graph, v) })
+            let count = graph.value(v).ty.shape().and_then(Dim::product);
+            (name.clone(), Link { is: name.clone(), lies: None, count, scaled: scaled(graph, v) })
         };
         Links(results.map(|&v| link(v)).collect())
     }
@@ -86,8 +89,8 @@ impl Links {
     pub(crate) fn follow(&mut self, written: &WrittenGraph) {
         let mut next = BTreeMap::new();
         for (name, value) in &written.values {
-            let layout = value.layout.as_ref().filter(|_| is_full(value));
-            let link = self.0.get(&value.value).zip(layout);
+            let full = |link: &&Link| is_full(value, link.count.as_ref());
+            let link = self.0.get(&value.value).filter(full).zip(value.layout.as_ref());
             let link =
                 link.and_then(|(link, layout)| Some(Link { lies: laid(link.lies.as_ref(), layout)?, ..link.clone() }));
             next.extend(link.map(|link| (name.clone(), link)));
@@ -110,10 +113,11 @@ impl Links {
     }
 }
 
-/// Whether a value is stored without slots: digits don't say what these hold.
-fn is_full(value: &WrittenValue) -> bool {
+/// Whether a value is stored without slots, so that it has as many elements as it `was`: digits don't say what slots hold.
+fn is_full(value: &WrittenValue, was: Option<&Dim>) -> bool {
     let stored = value.stored.as_deref().and_then(Dim::product);
-    stored.is_some() && stored == value.ty.shape().and_then(Dim::product)
+    let count = value.ty.shape().and_then(Dim::product);
+    stored.is_some() && stored == count && (was.is_none() || was == count.as_ref())
 }
 
 /// The results of the scales and shifts, and of views between them, that alone read a value, one behind the other.

@@ -39,9 +39,27 @@ pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -
             return pick(terms, &found.value, axis, &inner);
         }
     }
+    if let Some(y) = pick_outer(terms, x, axis, indices) {
+        return Ok(y);
+    }
     let acted = Acted { axis, told: indices.to_vec(), out: indices.len() as i64 };
     let op = Op { name: "pick", attrs: &[], dtype: x.dtype };
     terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
+}
+
+/// Neighbouring indices that are all of what the inner digits of the axis count: they are indices of the outer digits.
+fn pick_outer(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Option<Value> {
+    let (first, count) = (*indices.first()?, indices.len() as i64);
+    let run = indices.iter().enumerate().all(|(at, i)| first + at as i64 == *i);
+    let digits = x.view.get(axis).filter(|_| run && !x.is_constant())?;
+    let whole = |inner: &i64| *inner > 1 && first % inner == 0 && count % inner == 0;
+    let inner = (1..digits.len()).map(|at| view::extent(&digits[at..])).find(whole)?;
+    let mut shape = x.shape();
+    shape.splice(axis..=axis, [shape[axis] / inner, inner]);
+    let outer: Vec<i64> = (first / inner..(first + count) / inner).collect();
+    let y = pick(terms, &x.reshaped(&shape)?, axis, &outer).ok()?;
+    shape.splice(axis..=axis + 1, [count]);
+    y.reshaped(&shape)
 }
 
 /// The same for a value that may be blocked: whole blocks of it are blocks of channels.

@@ -11,9 +11,9 @@ type Typed = (Vec<i64>, u8);
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let typed: Result<Vec<Typed>, String> = match call.name().as_str() {
         "Conv" => return Some(convolution(call)),
+        "QLinearConv" | "com.microsoft.QLinearConv" => return Some(quantized(call)),
         "MaxPool" | "AveragePool" => return Some(pooling(call)),
         "ConvInteger" => conv(call, 0, 1, 6),
-        "QLinearConv" => call.need(7).and_then(|zero| conv(call, 0, 3, zero.dtype)),
         "ConvTranspose" => transposed(call),
         "LpPool" => call.single().and_then(|()| pool(call)),
         "MatMulInteger" => call.need(1).and_then(|b| product(call, &b, 6)),
@@ -22,7 +22,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         "GatherElements" => call.need(1).and_then(|list| like(call, &list)),
         "ScatterND" | "ScatterElements" | "Trilu" => call.need(0).and_then(|x| like(call, &x)),
         "GridSample" => grid(call),
-        "com.microsoft.QLinearGlobalAveragePool" => global(call),
+        "com.microsoft.QLinearGlobalAveragePool" => return Some(global(call)),
         _ => return None,
     };
     Some(typed.and_then(|results| placed(call, &results)))
@@ -68,6 +68,37 @@ fn convolution(call: &mut Call<'_>) -> Results {
     let windows = windows_of(call, &weights[2..], &shape[2..])?;
     let bias = call.input(2).cloned();
     window::convolved(call.terms, &x, &w, bias.as_ref(), call.int("group", 1), windows).and_then(one)
+}
+
+/// A convolution of quantized numbers. That of `com.microsoft` may have its channels last.
+fn quantized(call: &mut Call<'_>) -> Results {
+    let wrong = || "its shapes do not fit".to_owned();
+    let (mut x, w, dtype) = (call.need(0)?, call.need(3)?, call.need(7)?.dtype);
+    let rank = x.rank();
+    let last = !call.domain.is_empty() && call.int("channels_last", 0) != 0;
+    if rank < 3 || w.rank() != rank {
+        return Err(wrong());
+    }
+    if last {
+        let order: Vec<usize> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
+        x = x.permuted(&order).ok_or_else(wrong)?;
+    }
+    let (shape, weights, group) = (x.shape(), w.shape(), call.int("group", 1));
+    let kernel = call.ints("kernel_shape").unwrap_or_else(|| weights[2..].to_vec());
+    if kernel != weights[2..] || group < 1 || weights[1] * group != shape[1] || weights[0] % group != 0 {
+        return Err(wrong());
+    }
+    let mut windows = windows_of(call, &kernel, &shape[2..])?;
+    let mut out = vec![shape[0], weights[0]];
+    out.extend(windows.slid(&shape[2..])?);
+    let mut attrs = windows.encoded();
+    attrs.extend(format!(" {group}").into_bytes());
+    let mut operands: Vec<Option<&Value>> = call.inputs.iter().map(Option::as_ref).collect();
+    operands[0] = Some(&x);
+    let op = Op { name: "QLinearConv", attrs: &attrs, dtype: 0 };
+    let y = call.terms.placed(&op, &operands, &[(out, dtype)]).and_then(|mut made| made.pop()).ok_or_else(wrong)?;
+    let back: Vec<usize> = if last { [0].into_iter().chain(2..rank).chain([1]).collect() } else { (0..rank).collect() };
+    one(y.permuted(&back).ok_or_else(wrong)?)
 }
 
 fn pooling(call: &mut Call<'_>) -> Results {
@@ -222,12 +253,18 @@ fn grid(call: &Call<'_>) -> Result<Vec<Typed>, String> {
     Ok(vec![(out, x.dtype)])
 }
 
-fn global(call: &Call<'_>) -> Result<Vec<Typed>, String> {
+/// The mean of quantized numbers over all spatial axes.
+fn global(call: &mut Call<'_>) -> Results {
     let x = call.need(0)?;
-    let mut out = x.shape();
+    let rank = x.rank();
     let last = call.int("channels_last", 0) != 0;
-    let rank = out.len();
-    let spatial = if last { 1..rank.saturating_sub(1) } else { 2..rank };
-    out.get_mut(spatial).ok_or("its rank is below 2")?.fill(1);
-    Ok(vec![(out, x.dtype)])
+    let spatial: Vec<usize> = if last { (1..rank.saturating_sub(1)).collect() } else { (2..rank).collect() };
+    if spatial.is_empty() || call.inputs.iter().skip(1).any(|v| v.as_ref().is_none_or(|v| v.count() != 1)) {
+        return Err("its shapes do not fit".to_owned());
+    }
+    let numbers = call.inputs.iter().skip(1).flatten().map(|v| v.reshaped(&[]));
+    let numbers: Vec<Value> = numbers.collect::<Option<_>>().ok_or("its scales do not fit")?;
+    let operands: Vec<&Value> = [&x].into_iter().chain(&numbers).collect();
+    let op = Op { name: "com.microsoft.QLinearGlobalAveragePool", attrs: &[], dtype: x.dtype };
+    super::together(call.terms, &op, &operands, &spatial, true).and_then(one)
 }

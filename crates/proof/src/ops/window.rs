@@ -89,7 +89,7 @@ impl Windows {
         self.kernel.iter().all(|k| *k == 1) && self.pads.iter().all(|p| *p == 0)
     }
 
-    fn encoded(&self) -> Vec<u8> {
+    pub(super) fn encoded(&self) -> Vec<u8> {
         format!("{:?} {:?} {:?} {}", self.strides, self.dilations, self.pads, u8::from(self.ceil)).into_bytes()
     }
 }
