@@ -31,7 +31,7 @@ def timed(command):
     return time.perf_counter() - start, ran
 
 
-def measured(binary, path, target, more, runs, folder):
+def measured(binary, checker, path, target, more, runs, folder):
     """Seconds of both, the verdict in words, and the bytes of the proof and of the result."""
     result, proof = folder / "result.onnx", folder / "proof.json"
     optimizing, checking, said = [], [], ""
@@ -41,7 +41,7 @@ def measured(binary, path, target, more, runs, folder):
         if ran.returncode != 0:
             raise SystemExit(f"{path.stem} for {target}: {ran.stderr.strip()}")
         optimizing.append(took)
-        took, ran = timed([binary, "prove", path, result, "--proof", proof])
+        took, ran = timed([checker, "prove", path, result, "--proof", proof])
         checking.append(took)
         said = (ran.stdout + ran.stderr).strip()
     sizes = proof.stat().st_size, sum(f.stat().st_size for f in folder.glob("result.onnx*"))
@@ -53,6 +53,7 @@ def measured(binary, path, target, more, runs, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", required=True, type=pathlib.Path, help="the program")
+    parser.add_argument("--checker", type=pathlib.Path, help="the program that proves, if it is another one")
     parser.add_argument("--corpus", required=True, type=pathlib.Path)
     parser.add_argument("--work", required=True, type=pathlib.Path, help="where the filled models are")
     parser.add_argument("--targets", default="onnx,nhwc,ort-nhwc,ort-cpu")
@@ -69,7 +70,7 @@ def main():
         verdicts, ratios, shares, largest = collections.Counter(), [], [], 0
         for name, path in models:
             with tempfile.TemporaryDirectory() as folder:
-                optimize, check, said, proof, result = measured(a.bin, path, target, more, a.runs, pathlib.Path(folder))
+                optimize, check, said, proof, result = measured(a.bin, a.checker or a.bin, path, target, more, a.runs, pathlib.Path(folder))
             kind = said.split(":")[0].split(" FOR GIVEN SIZES")[0] if said.startswith(("PROVED", "NOT")) else "error"
             bad = kind in ("NOT PROVED", "error") or proof > max(SHARE * result, LEAST) or check > TIMES * optimize
             rows.append({"model": name, "target": target, "optimize_s": optimize, "check_s": check, "said": said, "proof": proof, "result": result})
