@@ -68,6 +68,15 @@ struct File {
     ns: BTreeMap<String, Option<u64>>,
 }
 
+/// What is known of a case.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Time {
+    /// It takes so many nanoseconds.
+    Ns(u64),
+    /// It can't be timed by itself.
+    Untimed,
+}
+
 /// Times of cases.
 #[derive(Debug)]
 pub struct Cache {
@@ -120,8 +129,8 @@ impl Cache {
     }
 
     /// What is known of a case: nothing, or its time, or that it can't be timed.
-    pub(crate) fn get(&self, case: &Case) -> Option<Option<u64>> {
-        self.ns.get(&key(case)).copied()
+    pub(crate) fn get(&self, case: &Case) -> Option<Time> {
+        self.ns.get(&key(case)).map(|ns| ns.map_or(Time::Untimed, Time::Ns))
     }
 
     pub(crate) fn add(&mut self, case: &Case, ns: Option<u64>) {

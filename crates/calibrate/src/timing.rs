@@ -154,7 +154,7 @@ impl<'a> Bench<'a> {
     fn in_turns(&self, chains: &[Chain], rounds: usize) -> Result<Vec<f64>, CalibrateError> {
         let mut models = chains.iter().map(|chain| self.model(chain)).collect::<Result<Vec<Timed>, _>>()?;
         models.push(self.empty()?);
-        self.turns(&mut models, rounds)
+        Self::turns(&mut models, rounds)
     }
 
     /// Nanoseconds of each case, all of them in turns. `None` for one that can't be a model of its own: it is too large, or the runtime
@@ -171,7 +171,7 @@ impl<'a> Bench<'a> {
         models.push(self.empty()?);
         let mut best = vec![f64::INFINITY; models.len()];
         for _ in 0..self.options.passes.max(1) {
-            let times = self.turns(&mut models, self.options.rounds.max(1))?;
+            let times = Self::turns(&mut models, self.options.rounds.max(1))?;
             best.iter_mut().zip(times).for_each(|(best, ns)| *best = best.min(ns));
         }
         let call = best.last().copied().unwrap_or_default();
@@ -182,7 +182,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Runs models in turns: nanoseconds of a call of each.
-    fn turns(&self, models: &mut [Timed], rounds: usize) -> Result<Vec<f64>, CalibrateError> {
+    fn turns(models: &mut [Timed], rounds: usize) -> Result<Vec<f64>, CalibrateError> {
         let mut samples: Vec<Vec<f64>> = vec![Vec::new(); models.len()];
         for _ in 0..rounds {
             for (timed, samples) in models.iter_mut().zip(samples.iter_mut()) {

@@ -4,7 +4,7 @@
 //! them, and decides again with their times, until nothing new is asked or the time is up. What could not be measured in time is what the
 //! table says, times what this machine takes for the others.
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Time};
 use crate::timing::{Bench, block};
 use crate::{CalibrateError, CalibrateOptions};
 use relayout::{Model, Options, optimize};
@@ -54,7 +54,7 @@ pub struct Tuning {
 pub fn tune(
     runtime: &Runtime,
     (model, options): (&Model, &Options),
-    target: OrtCpu,
+    target: &OrtCpu,
     cache: &mut Cache,
     budget: Duration,
     progress: &mut dyn FnMut(Tuning),
@@ -68,7 +68,7 @@ pub fn tune(
     let mut left = 0;
     for _ in 0..DECISIONS {
         let timed = Arc::new(work.timed(cache));
-        optimize(model, &work.target(&target, &timed), options)?;
+        optimize(model, &work.target(target, &timed), options)?;
         let cases = work.asked(&timed);
         left = work.take(runtime, cases, cache, until, progress)?;
         if timed.len() == work.known.len() {
@@ -77,7 +77,7 @@ pub fn tune(
     }
     let timed = Arc::new(work.timed(cache));
     let (measured, untimed) = (work.measured, work.refused.len());
-    Ok(Tuned { target: work.target(&target, &timed), measured, known: work.known.len() - measured, untimed, left })
+    Ok(Tuned { target: work.target(target, &timed), measured, known: work.known.len() - measured, untimed, left })
 }
 
 struct Work {
@@ -131,7 +131,8 @@ impl Work {
         let mut new = Vec::new();
         for case in cases {
             match cache.get(&case) {
-                Some(ns) => self.note(case, ns),
+                Some(Time::Ns(ns)) => self.note(case, Some(ns)),
+                Some(Time::Untimed) => self.note(case, None),
                 None => new.push(case),
             }
         }

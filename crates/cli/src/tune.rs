@@ -96,7 +96,8 @@ pub(crate) fn tuned(a: &args::Optimize, job: &Job, options: &Options) -> Result<
         bar.tell(format!("timing kernels for {}: {} of {}", job.model.display(), at.done, at.of));
     };
     let budget = Duration::from_secs(a.tuning.tune_seconds);
-    let tuned = tune(&runtime, (&model, options), target, &mut cache, budget, &mut progress).map_err(Failure::model)?;
+    let tuned =
+        tune(&runtime, (&model, options), &target, &mut cache, budget, &mut progress).map_err(Failure::model)?;
     drop(bar);
     let versions = Versions { runtime: &runtime, model: &model, job, options, inputs: inputs(a), threads };
     let (target, times, least_gain) = versions.fastest(&tuned)?;

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Cases that were measured by themselves, and those that were asked about.
 ///
-/// Where only some of the cases of a decision were measured, the others are what the grids say times [`Timed::scale`]: else a machine
+/// Where only some of the cases of a decision were measured, the others are what the grids say times a ratio: else a machine
 /// that is slower than that of the table would make everything that was measured look bad.
 #[derive(Debug, Default)]
 pub struct Timed {
