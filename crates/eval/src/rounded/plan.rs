@@ -213,3 +213,64 @@ impl ConstSource for Rounded {
         self.given().map(|c| c.source.depth()).max().unwrap_or(0).saturating_add(1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use relayout_ir::attr::Attr;
+    use relayout_ir::dim::Dim;
+    use relayout_ir::graph::Builder;
+
+    /// Means of two rows and their exponents, of float32 numbers.
+    fn plan() -> (Plan, [usize; 3]) {
+        let mut graph = Graph::new("g");
+        let mut make = Builder::new(&mut graph, 0).opset(13);
+        let x = make.floats("x", &[1.0, 3.0, 0.5, 0.0], &[2, 2]).unwrap();
+        let rows = [Dim::from(2), Dim::ONE];
+        let m = make.op("ReduceMean", [x]).attr("axes", Attr::Ints(vec![1])).shaped("m", &rows).unwrap();
+        let e = make.op("Exp", [m]).shaped("e", &rows).unwrap();
+        let mut plan = Plan::default();
+        let given = plan.give(graph.constant(x).unwrap().clone()).unwrap();
+        let node = |v| graph.node(graph.value(v).producer().0);
+        let mean = plan.make(&graph, node(m), 0, vec![given]).unwrap();
+        let exponent = plan.make(&graph, node(e), 0, vec![mean]).unwrap();
+        (plan, [given, mean, exponent])
+    }
+
+    #[test]
+    fn parts_are_computed_in_f64_and_rounded_to_the_type_of_the_model() {
+        let (plan, [given, mean, exponent]) = plan();
+        let plan = Arc::new(plan);
+        let of = |at| Rounded { plan: Arc::clone(&plan), at }.bytes().unwrap();
+        let encoded = |numbers: [f64; 2]| numbers.map(|x| (x as f32).to_le_bytes()).concat();
+        assert_eq!(of(mean), encoded([2.0, 0.25]));
+        assert_eq!(of(exponent), encoded([libm::exp(2.0), libm::exp(0.25)]));
+        assert_eq!(of(given).len(), 16);
+    }
+
+    #[test]
+    fn what_a_part_needs_is_what_it_is_made_of() {
+        let (plan, [given, mean, exponent]) = plan();
+        let needs = plan.needs(exponent);
+        assert_eq!(needs, Needs { given: vec![given], rounds: true, may_fail: false, work: 10, largest: 8 });
+        assert_eq!(plan.needs(given), Needs { given: vec![given], ..Needs::default() });
+        assert_eq!(plan.needs(mean).work, 6);
+        assert!(plan.given(given).is_some() && plan.given(mean).is_none());
+    }
+
+    #[test]
+    fn bytes_that_are_missing_are_an_error_that_says_so() {
+        let mut plan = Plan::default();
+        let missing = Constant::missing(DType::F32, vec![2], "the weights were stripped".to_owned());
+        let at = plan.give(missing).unwrap();
+        let source = Rounded { plan: Arc::new(plan), at };
+        assert!(!source.is_available());
+        assert_eq!(source.bytes(), Err("the weights were stripped".to_owned()));
+    }
+
+    #[test]
+    fn types_that_are_not_computed_with_are_no_parts() {
+        let nibbles = Constant::inline(DType::I4, vec![2], vec![0].into());
+        assert_eq!(Plan::default().give(nibbles), None);
+    }
+}

@@ -66,9 +66,13 @@ impl Product {
             Product::Gemm { turned, alpha, beta } => {
                 let (a, b) = (operand(operands, 0)?, operand(operands, 1)?);
                 let mut y = gemm(a, b, *turned, dims)?;
-                y.iter_mut().for_each(|y| *y *= alpha);
+                for y in &mut y {
+                    *y *= alpha;
+                }
                 if let Some(c) = operands.get(2) {
-                    y.iter_mut().zip(spread(c, dims)?).for_each(|(y, c)| *y += beta * c);
+                    for (y, c) in y.iter_mut().zip(spread(c, dims)?) {
+                        *y += beta * c;
+                    }
                 }
                 Ok(y)
             }
@@ -133,12 +137,8 @@ fn matrices(a: &Tensor, b: &Tensor) -> Result<Vec<f64>, String> {
     }
     let rank = batch_a.len().max(batch_b.len());
     let at = |batch: &[usize], i: usize| (i + batch.len()).checked_sub(rank).map_or(1, |i| batch[i]);
-    let batch: Vec<usize> = (0..rank)
-        .map(|i| match (at(batch_a, i), at(batch_b, i)) {
-            (1, extent) => extent,
-            (extent, _) => extent,
-        })
-        .collect();
+    let joint = |i| if at(batch_a, i) == 1 { at(batch_b, i) } else { at(batch_a, i) };
+    let batch: Vec<usize> = (0..rank).map(joint).collect();
     let side = |x: &Tensor, own: &[usize], dims: &[usize], turns: [i64; 2], summed: i64| -> Result<Side, String> {
         let matrix: usize = dims[dims.len() - 2..].iter().product();
         let mut result: Vec<i64> = broadcast(own, &batch)?.into_iter().map(|s| s * matrix as i64).collect();

@@ -156,7 +156,9 @@ impl Norm {
                 for row in turned.numbers.chunks_mut(turned.row) {
                     let length = of(row);
                     // A row of zeros stays one.
-                    row.iter_mut().filter(|_| length > 0.0).for_each(|x| *x /= length);
+                    for x in row.iter_mut().filter(|_| length > 0.0) {
+                        *x /= length;
+                    }
                 }
                 turned.back()?
             }
@@ -191,9 +193,13 @@ fn standardized(x: &Tensor, dims: &[usize], axes: &[usize], epsilon: f64, centre
     let mut turned = Turned::of(x, dims, axes)?;
     for row in turned.numbers.chunks_mut(turned.row) {
         let middle = if centred { mean(row) } else { 0.0 };
-        row.iter_mut().for_each(|x| *x -= middle);
+        for x in row.iter_mut() {
+            *x -= middle;
+        }
         let deviation = (squares(row) / row.len() as f64 + epsilon).sqrt();
-        row.iter_mut().for_each(|x| *x /= deviation);
+        for x in row {
+            *x /= deviation;
+        }
     }
     turned.back()
 }
