@@ -101,6 +101,15 @@ def one_byte(array, rng):
     return array
 
 
+def a_zero(array, rng):
+    """One of the zeros of an array becomes another number."""
+    flat = array.reshape(-1)
+    zeros = np.flatnonzero(flat == 0)
+    if zeros.size:
+        flat[rng.choice(list(zeros))] = 0.75
+    return array
+
+
 def swapped_rows(array, rng):
     a, b = rng.sample(range(array.shape[0]), 2) if array.shape[0] > 1 else (0, 0)
     array[[a, b]] = array[[b, a]]
@@ -160,6 +169,25 @@ def on_float(name, change):
         return True
 
     return mutate
+
+
+def on_floats(name):
+    def mutate(place):
+        a = place.attribute(name, onnx.AttributeProto.FLOATS)
+        if a is None or not a.floats:
+            return False
+        a.floats[0] += 0.25
+        return True
+
+    return mutate
+
+
+def no_summand(place):
+    node = place.pick(n for n in place.of("Conv") if len(n.input) > 3)
+    if node is None:
+        return False
+    del node.input[3:]
+    return True
 
 
 def swap_two(values, rng):
@@ -320,6 +348,15 @@ RESULTS = {
     "results of a Split swapped": swap_results,
     "padding counted": on_int("count_include_pad", lambda n: 1 - n),
     "windows rounded up": on_int("ceil_mode", lambda n: 1 - n),
+    "another activation of a convolution": text("activation", b"Relu", b"Tanh", b"Sigmoid"),
+    "a parameter of an activation": on_floats("activation_params"),
+    "channels that come out of blocks": on_int("channels", lambda channels: channels - 1),
+    "what a slot of a weight holds": on_weight(a_zero, rank=4),
+    "what a slot of a bias holds": on_weight(a_zero, rank=1),
+    "a summand of a convolution left out": no_summand,
+    "a turned operand": on_int("transB", lambda n: 1 - n),
+    "the heads of an attention": on_int("num_heads", lambda n: n * 2),
+    "the scale of an attention": on_float("scale", lambda s: s * 1.5),
     "how an image is resized": text("mode", b"nearest", b"linear", b"cubic", b"reflect", b"edge", b"constant"),
 }
 

@@ -146,6 +146,48 @@ fn joined(common: &[Common], order: &[usize], fixed: &[bool], rank: usize, sets:
     }
 }
 
+/// The operands over the axes that one of them, `first`, is made of, whose extents are `base`, and the class of each of these axes.
+/// `None` if it does not have all of each axis, or if an axis that repeats for it does not for another operand.
+pub(crate) fn on_axes_of(
+    first: usize,
+    base: &[i64],
+    shape: &[i64],
+    operands: &[(&Value, View)],
+    class: &[u8],
+) -> Option<(Vec<View>, Vec<u8>)> {
+    let mut common = Vec::new();
+    for (axis, &count) in shape.iter().enumerate() {
+        refine(axis, count, operands, class[axis], &mut common)?;
+    }
+    let mut views = vec![View::new(); operands.len()];
+    let mut classes = Vec::new();
+    for (axis, &extent) in base.iter().enumerate() {
+        let mine = |c: &&Common| c.reads[first].is_some_and(|(read, _)| read as usize == axis);
+        let mut digits: Vec<&Common> = common.iter().filter(mine).collect();
+        digits.sort_by_key(|c| c.reads[first].map(|(_, stride)| -stride));
+        let mut left = extent;
+        for digit in &digits {
+            left /= digit.extent;
+            if digit.reads[first]?.1 != left || digit.class != digits[0].class {
+                return None;
+            }
+        }
+        if left != 1 || digits.iter().map(|c| c.extent).product::<i64>() != extent {
+            return None;
+        }
+        classes.push(digits.first()?.class);
+        for (operand, view) in views.iter_mut().enumerate() {
+            let read = |c: &&Common| match c.reads[operand] {
+                Some((axis, stride)) => Digit { axis, extent: c.extent, stride },
+                None => Digit::repeat(c.extent),
+            };
+            view.push(normal(digits.iter().map(read)));
+        }
+    }
+    let all = common.iter().all(|c| c.extent == 1 || c.reads[first].is_some());
+    all.then_some((views, classes))
+}
+
 /// A shape, and operands with views of its rank.
 pub(crate) type Broadcast<'v> = (Vec<i64>, Vec<(&'v Value, View)>);
 

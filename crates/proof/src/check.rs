@@ -4,11 +4,10 @@ use crate::align::term_of;
 use crate::certificate::{Claim, Proof};
 use crate::error::Error;
 use crate::eval::{Machine, Refusal, Values, described, explained};
-use crate::lemma::Cores;
 use crate::model::{Model, Node};
-use crate::term::Terms;
-use crate::value::{Source, Value};
-use crate::view::{self, Digit, View, normal};
+use crate::term::{Arg, Terms};
+use crate::value::Value;
+use crate::view::{self, View, normal};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -95,25 +94,15 @@ pub fn prove(input: &Path, result: &Path, proof: &Proof) -> Result<Verdict, Erro
 
 pub(crate) fn verdict(a: &Model, b: &Model, proof: &Proof) -> Verdict {
     let mut machine = Machine::new(proof.sizes.clone());
-    let held = match links(&mut machine, a, b, proof) {
+    let links = match links(&mut machine, a, b, proof) {
         Err(Refusal { node: at, why }) => return Verdict::Refused { at, why },
-        Ok(held) => held,
+        Ok(links) => links,
     };
-    let (links, sizes) = (held.links, machine.sizes.used);
-    if held.scales > 0 {
-        let lemmas = BTreeMap::from([("scales in weights".to_owned(), held.scales)]);
-        return Verdict::WithLemmas { links, lemmas, bound: held.bound, sizes };
+    let (held, sizes) = (machine.terms.held, machine.sizes.used);
+    if !held.lemmas.is_empty() {
+        return Verdict::WithLemmas { links, lemmas: held.lemmas, bound: held.bound, sizes };
     }
     if sizes.is_empty() { Verdict::Proved { links } } else { Verdict::ForSizes { links, sizes } }
-}
-
-/// What was counted on the way.
-#[derive(Default)]
-struct Held {
-    links: usize,
-    /// Uses of lemma 1.
-    scales: usize,
-    bound: f64,
 }
 
 fn refused(at: String, why: impl Into<String>) -> Refusal {
@@ -121,16 +110,16 @@ fn refused(at: String, why: impl Into<String>) -> Refusal {
 }
 
 /// Checks everything and counts.
-fn links(machine: &mut Machine, a: &Model, b: &Model, proof: &Proof) -> Result<Held, Refusal> {
+fn links(machine: &mut Machine, a: &Model, b: &Model, proof: &Proof) -> Result<usize, Refusal> {
     ends(a, b)?;
     let input = |r: Refusal| refused(format!("{} of the input", r.node), r.why);
     let known = machine.model(a, &mut |_, _, _| Ok(())).map_err(input)?;
     let claims = claims_of(b, proof)?;
-    let (mut held, mut stranger, bound) = (Held::default(), None, machine.terms.count());
-    let mut cores = None;
+    let (mut links, mut stranger, bound) = (0, None, machine.terms.count());
+    machine.terms.input_ends();
     let made = machine.model(b, &mut |terms, node, values| {
-        by_lemma(terms, node, values, bound, &mut cores, &mut held);
-        held.links += node_links(terms, node, values, &known, &claims)?;
+        by_lemma(terms, node, values);
+        links += node_links(terms, node, values, &known, &claims)?;
         if stranger.is_none() {
             stranger = foreign(terms, node, values, bound);
         }
@@ -145,7 +134,7 @@ fn links(machine: &mut Machine, a: &Model, b: &Model, proof: &Proof) -> Result<H
             return Err(refused(at, first));
         }
     }
-    Ok(held)
+    Ok(links)
 }
 
 /// The claims by the value that each is about.
@@ -165,28 +154,33 @@ fn claims_of<'p>(b: &Model, proof: &'p Proof) -> Result<FxHashMap<&'p str, &'p C
 }
 
 /// Puts the term of the input in the place of one that is the same over the reals.
-fn by_lemma(terms: &Terms, node: &Node, values: &mut Values, bound: u32, cores: &mut Option<Cores>, held: &mut Held) {
+fn by_lemma(terms: &mut Terms, node: &Node, values: &mut Values) {
     for name in &node.outputs {
-        let Some(value) = values.get_mut(name) else { continue };
-        let Some(term) = term_of(value).filter(|term| *term >= bound) else { continue };
-        let cores = cores.get_or_insert_with(|| Cores::of(terms, bound));
-        if let Some(found) = cores.find(terms, term) {
-            value.source = Source::Term(found.term);
-            held.scales += 1;
-            held.bound = held.bound.max(found.bound);
+        if let Some(value) = values.get_mut(name) {
+            *value = terms.real(value.clone());
         }
     }
 }
 
 /// What the input computes nowhere, if a node makes that: the likely reason why an output differs.
 fn foreign(terms: &Terms, node: &Node, values: &Values, bound: u32) -> Option<(String, String)> {
-    let name = node.outputs.iter().find(|name| {
-        values.get(*name).and_then(term_of).is_some_and(|term| term >= bound && terms.get(term).op != "flat")
-    })?;
+    let name = node
+        .outputs
+        .iter()
+        .find(|name| values.get(*name).and_then(term_of).is_some_and(|term| made_of(terms, term) >= bound))?;
     let operands =
         node.inputs.iter().filter_map(|name| values.get(name)).map(|v| explained(terms, v)).collect::<Vec<_>>();
     let found = values.get(name).map(|v| explained(terms, v)).unwrap_or_default();
     Some((described(node), format!("the input computes it nowhere: {found} of {}", operands.join("; "))))
+}
+
+/// The term without joined axes and slots.
+fn made_of(terms: &Terms, term: u32) -> u32 {
+    let made = terms.get(term);
+    match (made.op.as_str(), made.args.as_slice()) {
+        ("flat" | "slots", [Arg::Term { term, .. }]) => made_of(terms, *term),
+        _ => term,
+    }
 }
 
 /// Inputs and outputs have the same names in the same order.
@@ -221,8 +215,9 @@ fn node_links(
         let Some(x) = known.get(of) else {
             return Err(refused(at(), format!("the proof says it is `{of}`, which the input does not compute")));
         };
-        let wanted =
-            laid(x, claim).ok_or_else(|| refused(at(), format!("`{of}` has not the axes that the proof names")))?;
+        // A file may declare other extents for the same elements in the same order.
+        let wanted = laid(x, claim).and_then(|wanted| terms.moved(&wanted, &made.shape()));
+        let wanted = wanted.ok_or_else(|| refused(at(), format!("`{of}` has not the axes that the proof names")))?;
         equal(terms, made, &wanted)
             .map_err(|why| refused(at(), format!("it is not `{of}` as the proof has it: {why}")))?;
         count += 1;
@@ -237,26 +232,12 @@ fn laid(value: &Value, claim: &Claim) -> Option<Value> {
     for digits in dims {
         let mut axis = Vec::new();
         for &(number, extent, stride) in digits {
-            axis.extend(part(value.view.get(number as usize)?, extent, stride)?);
+            axis.extend(view::part(value.view.get(number as usize)?, extent, stride)?);
         }
         view.push(normal(axis));
     }
     let count: i64 = view::shape(&view).iter().product();
     (count == value.count()).then(|| Value { view, ..value.clone() })
-}
-
-/// `extent` steps of `stride` of an axis.
-fn part(axis: &[Digit], extent: i64, stride: i64) -> Option<Vec<Digit>> {
-    let mut digits = axis.to_vec();
-    if stride < 1 {
-        return None;
-    }
-    view::take_inner(&mut digits, stride)?;
-    let extent = if extent == -1 { view::extent(&digits) } else { extent };
-    if extent < 1 {
-        return None;
-    }
-    view::take_inner(&mut digits, extent)
 }
 
 /// Whether two values are equal, or how they differ.

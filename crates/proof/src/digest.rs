@@ -6,6 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 
 const PRIME: u64 = (1 << 61) - 1;
 const LANES: usize = 4;
+/// Bytes of a word: less than a number of the field has.
+const WORD: usize = 7;
 
 /// The points at which digests are taken.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +26,14 @@ impl Points {
     }
 }
 
+/// A number of less than 2^124 by the prime, below 2^63 + 2^61.
+fn folded(n: u128) -> u64 {
+    let once = u128::from(n as u64 & PRIME) + (n >> 61);
+    (once as u64 & PRIME) + (once >> 61) as u64
+}
+
 fn reduce(n: u128) -> u64 {
-    let folded = (n as u64 & PRIME) + (n >> 61) as u64;
+    let folded = folded(n);
     if folded >= PRIME { folded - PRIME } else { folded }
 }
 
@@ -33,16 +41,16 @@ fn multiply(a: u64, b: u64) -> u64 {
     reduce(u128::from(a) * u128::from(b))
 }
 
-/// Words of four bytes in four lanes, each a polynomial in the fourth power of the point.
+/// Words of seven bytes in four lanes, each a polynomial in the fourth power of the point.
 fn polynomial(bytes: &[u8], point: u64) -> u64 {
     let square = multiply(point, point);
     let step = multiply(square, square);
     let mut lanes = [0u64; LANES];
-    let mut chunks = bytes.chunks_exact(4 * LANES);
+    let mut chunks = bytes.chunks_exact(WORD * LANES);
     for chunk in &mut chunks {
-        for (lane, word) in lanes.iter_mut().zip(chunk.chunks_exact(4)) {
-            let word = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
-            *lane = reduce(u128::from(*lane) * u128::from(step) + u128::from(word));
+        for (lane, word) in lanes.iter_mut().zip(chunk.chunks_exact(WORD)) {
+            let word = u64::from_le_bytes([word[0], word[1], word[2], word[3], word[4], word[5], word[6], 0]);
+            *lane = folded(u128::from(*lane) * u128::from(step) + u128::from(word));
         }
     }
     let mut sum = 0;

@@ -2,7 +2,7 @@
 
 use crate::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node};
 use crate::ops::{self, Call};
-use crate::term::Terms;
+use crate::term::{Arg, Terms};
 use crate::value::{Source, Value, count_of};
 use crate::view;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -95,6 +95,11 @@ impl Machine {
         made.and_then(|mut v| v.pop()).ok_or_else(|| "it is no tensor".to_owned())
     }
 
+    /// Reads a body whose inputs have values already.
+    pub(crate) fn body(&mut self, scope: &Scope<'_>, body: &Graph, made: &mut Values) -> Result<(), Refusal> {
+        self.graph(scope, body, made, &mut |_, _, _| Ok(()))
+    }
+
     /// Reads a graph whose inputs have values already.
     fn graph(
         &mut self,
@@ -159,6 +164,7 @@ impl Machine {
             attrs: &attrs,
             inputs: &inputs,
             results,
+            block: scope.model.block,
             terms: &mut self.terms,
         };
         if let Some(bodies) = call.bodies() {
@@ -206,6 +212,11 @@ impl Machine {
         inputs: &[Option<Value>],
         values: &Values,
     ) -> Result<Vec<Option<Value>>, String> {
+        if let ("Loop", [(name, body)]) = (op, bodies)
+            && name == "body"
+        {
+            return self.repeated(scope, body, inputs, values);
+        }
         let find = |name: &str| bodies.iter().find(|(n, _)| n == name).map(|(_, g)| g);
         let (Some(yes), Some(no), [Some(condition)], "If") = (find("then_branch"), find("else_branch"), inputs, op)
         else {
@@ -213,10 +224,9 @@ impl Machine {
         };
         let mut sides = Vec::new();
         for body in [yes, no] {
-            let inner = Scope { outer: Some((scope, values)), depth: scope.depth + 1, ..*scope };
+            let inner = scope.inside(values);
             let mut made = Values::default();
-            let done = self.graph(&inner, body, &mut made, &mut |_, _, _| Ok(()));
-            done.map_err(|r| format!("in a branch: {}: {}", r.node, r.why))?;
+            self.body(&inner, body, &mut made).map_err(|r| format!("in a branch: {}: {}", r.node, r.why))?;
             let found: Option<Vec<Value>> = body.outputs.iter().map(|name| inner.find(&made, name)).collect();
             sides.push(found.ok_or("nothing makes a result of a branch")?);
         }
@@ -226,8 +236,29 @@ impl Machine {
     }
 }
 
+impl<'s> Scope<'s> {
+    /// The scope of a body, which sees the values around it.
+    pub(crate) fn inside<'i>(&'i self, values: &'i Values) -> Scope<'i>
+    where
+        's: 'i,
+    {
+        Scope {
+            model: self.model,
+            opsets: self.opsets,
+            attrs: self.attrs,
+            outer: Some((self, values)),
+            depth: self.depth + 1,
+        }
+    }
+
+    /// How many bodies and functions are around it.
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+}
+
 impl Scope<'_> {
-    fn find(&self, values: &Values, name: &str) -> Option<Value> {
+    pub(crate) fn find(&self, values: &Values, name: &str) -> Option<Value> {
         let here = values.get(name).cloned();
         here.or_else(|| self.outer.and_then(|(scope, values)| scope.find(values, name)))
     }
@@ -284,18 +315,20 @@ pub(crate) fn explained(terms: &Terms, value: &Value) -> String {
     match &value.source {
         Source::Constant { .. } => format!("a constant {:?}", value.shape()),
         Source::Term(term) => {
-            let made = terms.get(*term);
             let axes =
                 value.view.iter().map(|axis| axis.iter().map(digit).collect::<Vec<_>>().join("*")).collect::<Vec<_>>();
-            format!(
-                "{} number {term} over {:?}, seen as [{}] {:?}",
-                made.op,
-                made.base,
-                axes.join(", "),
-                view::shape(&value.view)
-            )
+            format!("{}, seen as [{}] {:?}", named(terms, *term), axes.join(", "), view::shape(&value.view))
         }
     }
+}
+
+fn named(terms: &Terms, term: u32) -> String {
+    let made = terms.get(term);
+    let inner = match (made.op.as_str(), made.args.as_slice()) {
+        ("flat" | "slots", [Arg::Term { term, .. }]) => format!(" of {}", named(terms, *term)),
+        _ => String::new(),
+    };
+    format!("{} number {term} over {:?}{inner}", made.op, made.base)
 }
 
 fn digit(digit: &view::Digit) -> String {

@@ -2,6 +2,7 @@
 //! Then the axes are one axis of a term `flat`, which is cut. An op that treats these axes alike runs before `flat`, and a reshape
 //! that has the whole axis again takes `flat` away.
 
+use crate::align::on_axes_of;
 use crate::term::{Acted, Arg, Op, Term, Terms};
 use crate::value::{Source, Value};
 use crate::view::{self, Digit, REPEAT, View, normal, take_inner};
@@ -128,6 +129,38 @@ pub(crate) fn joined(
     gone.then_some((range, to, values))
 }
 
+/// An op that treats places alike, of an operand that is `flat` and has all of its axes, in whatever order: it runs before `flat`.
+pub(crate) fn each(
+    terms: &mut Terms,
+    op: &Op<'_>,
+    shape: &[i64],
+    operands: &[(&Value, View)],
+    together: &[usize],
+    dropped: bool,
+) -> Option<Value> {
+    let first = operands.iter().position(|(value, _)| flat_of(terms, value).is_some())?;
+    let (term, made) = flat_of(terms, operands[first].0)?;
+    let class: Vec<u8> = (0..shape.len()).map(|axis| u8::from(together.contains(&axis))).collect();
+    let (views, classes) = on_axes_of(first, &term.base, shape, operands, &class)?;
+    if classes[made as usize] > 0 {
+        return None;
+    }
+    let whole = |((value, _), view): (&(&Value, View), View)| Value { view, ..(*value).clone() };
+    let values: Vec<Value> = operands.iter().zip(views).map(whole).collect();
+    without(terms, &values[first])?;
+    let values: Vec<Value> = values.into_iter().map(|value| without(terms, &value).unwrap_or(value)).collect();
+    let sets: Vec<usize> = (0..classes.len()).filter(|&axis| classes[axis] > 0).collect();
+    let inner: Vec<(&Value, View)> = values.iter().map(|value| (value, value.view.clone())).collect();
+    let y = terms.each(op, &term.base, &inner, &sets, dropped)?;
+    let acted = Acted { axis: made as usize, told: Vec::new(), out: term.base[made as usize] };
+    let y = terms.along(&Op { name: NAME, attrs: &[], dtype: y.dtype }, &y, &[acted])?;
+    let mut outer = operands[first].1.clone();
+    for &axis in together.iter().filter(|_| dropped) {
+        outer[axis].clear();
+    }
+    Some(Value { view: view::composed(&outer, &y.view)?, ..y })
+}
+
 /// The extents of a value whose axis `range.start` is cut again.
 pub(crate) fn cut_again(value: &Value, range: &std::ops::Range<usize>, shape: &[i64]) -> Vec<i64> {
     let mut to = view::shape(&value.view);
@@ -164,5 +197,27 @@ mod tests {
         assert!(without(&terms, &y).is_none());
         let turned = y.permuted(&[1, 0]).unwrap();
         assert!(without(&terms, &turned.reshaped(&[56]).unwrap()).is_none());
+    }
+
+    #[test]
+    fn an_op_runs_before_axes_are_counted_as_one_and_cut_twice() {
+        let mut terms = Terms::new();
+        let x = input(&mut terms, &[6, 5, 2]);
+        // [2 6] as one axis of channels, in blocks of 4, with the places in between.
+        let blocks = |terms: &mut Terms, x: &Value| {
+            let channels = x.permuted(&[2, 0, 1]).unwrap();
+            let cut = terms.moved(&channels, &[3, 4, 5]).unwrap().permuted(&[0, 2, 1]).unwrap();
+            terms.moved(&cut, &[12, 5]).unwrap()
+        };
+        let change = |terms: &mut Terms, x: &Value| {
+            let relu = Op { name: "Relu", attrs: &[1], dtype: 1 };
+            let y = crate::ops::pointwise(terms, &relu, &[x]).unwrap();
+            crate::ops::binary(terms, "Sub", x, &y).unwrap()
+        };
+        let after = blocks(&mut terms, &x);
+        let after = change(&mut terms, &after);
+        let before = change(&mut terms, &x);
+        let before = blocks(&mut terms, &before);
+        assert_eq!(terms.same(&before, &after), Some(true));
     }
 }

@@ -4,12 +4,13 @@
 //! weights and shifts from the constants in the files, in 64 bits. The lemma applies if they differ by no more than what rounding
 //! them to their type a few times makes. What remains is a difference of rounding, and the largest one is reported.
 
+use crate::real;
 use crate::term::{Arg, Term, Terms};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// How many roundings of constants are allowed for.
-const ROUNDINGS: f64 = 8.0;
+pub(crate) const ROUNDINGS: f64 = 8.0;
 
 /// Numbers over some axes of a term's base, in row-major order; `None` among the axes is one that is summed over.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +24,8 @@ struct Grid {
 #[derive(Clone, Debug)]
 struct Affine {
     weights: Grid,
+    /// Whether the weights are those of scales alone, which may come to have more axes.
+    free: bool,
     shift: Grid,
     /// Sums of the absolute values of what the shift was added up from.
     size: Grid,
@@ -31,15 +34,22 @@ struct Affine {
 /// What two sums of products must have in common: everything but the numbers.
 pub(crate) type Core = (String, Vec<u8>, Arg, Vec<i64>, Vec<u8>, Vec<u32>, Vec<i64>);
 
-/// Terms of the input by their core.
+/// Terms of the input by their core, each with its real form, and by their real form.
 #[derive(Debug, Default)]
-pub(crate) struct Cores(BTreeMap<u64, Vec<(Core, u32)>>);
+pub(crate) struct Cores {
+    cores: BTreeMap<u64, Vec<(Core, u32, u32)>>,
+    forms: BTreeMap<u32, u32>,
+}
 
-/// What the lemma found: a term of the input, and the largest relative difference of a constant.
+/// What a lemma found: a term of the input, and the largest relative difference of a constant.
 pub(crate) struct Found {
     pub(crate) term: u32,
     pub(crate) bound: f64,
+    pub(crate) lemmas: Vec<&'static str>,
 }
+
+const SCALES: &str = "scales in weights";
+const FORMS: &str = "real forms";
 
 fn hash(core: &Core) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
@@ -50,28 +60,52 @@ fn hash(core: &Core) -> u64 {
 
 impl Cores {
     /// Of the first `count` terms.
-    pub(crate) fn of(terms: &Terms, count: u32) -> Cores {
+    pub(crate) fn of(terms: &mut Terms, count: u32) -> Cores {
         let mut cores = Cores::default();
         for term in 0..count {
-            if let Some(core) = core(terms, term) {
-                cores.0.entry(hash(&core)).or_default().push((core, term));
+            let form = real::written(terms, term, count).map(|form| form.term);
+            if let Some(form) = form {
+                cores.forms.entry(form).or_insert(term);
+            }
+            for made in [Some(term), form].into_iter().flatten() {
+                if let Some(core) = core(terms, made) {
+                    cores.cores.entry(hash(&core)).or_default().push((core, term, made));
+                }
             }
         }
         cores
     }
 
-    /// A term of the input that is this one over the reals.
-    pub(crate) fn find(&self, terms: &Terms, term: u32) -> Option<Found> {
+    /// A term of the input that is this one over the reals. Those of the input are below `bound`.
+    pub(crate) fn find(&self, terms: &mut Terms, term: u32, bound: u32) -> Option<Found> {
+        if let Some(found) = self.scaled(terms, term) {
+            return Some(found);
+        }
+        let form = real::form(terms, term, bound);
+        let known = if form.term < bound { Some(form.term) } else { self.forms.get(&form.term).copied() };
+        if let Some(known) = known {
+            return alike(terms, term, known).then(|| Found { term: known, bound: form.bound, lemmas: vec![FORMS] });
+        }
+        let found = self.scaled(terms, form.term).filter(|_| form.term != term)?;
+        Some(Found { bound: found.bound.max(form.bound), lemmas: vec![SCALES, FORMS], ..found })
+    }
+
+    /// The same by scales and shifts.
+    fn scaled(&self, terms: &Terms, term: u32) -> Option<Found> {
         let wanted = core(terms, term)?;
-        let candidates = self.0.get(&hash(&wanted))?;
+        let candidates = self.cores.get(&hash(&wanted))?;
         let mine = affine(terms, term)?;
-        candidates.iter().filter(|(core, _)| *core == wanted).find_map(|(_, other)| {
-            let alike =
-                terms.get(*other).base == terms.get(term).base && terms.get(*other).dtype == terms.get(term).dtype;
-            let bound = distance(&mine, &affine(terms, *other).filter(|_| alike)?, terms.get(term).dtype)?;
-            Some(Found { term: *other, bound })
+        candidates.iter().filter(|(core, ..)| *core == wanted).find_map(|&(_, other, made)| {
+            let theirs = affine(terms, made).filter(|_| alike(terms, other, term))?;
+            let bound = distance(&mine, &theirs, terms.get(term).dtype)?;
+            let lemmas = if made == other { vec![SCALES] } else { vec![SCALES, FORMS] };
+            Some(Found { term: other, bound, lemmas })
         })
     }
+}
+
+fn alike(terms: &Terms, a: u32, b: u32) -> bool {
+    terms.get(a).base == terms.get(b).base && terms.get(a).dtype == terms.get(b).dtype
 }
 
 /// The sum of products that a term is made of by scales and shifts: its core.
@@ -90,8 +124,18 @@ fn core(terms: &Terms, term: u32) -> Option<Core> {
             axes.clone(),
             own.clone(),
         )),
-        _ => core(terms, inner(terms, made)?.0),
+        _ => {
+            let (inner, _) = inner(terms, made)?;
+            core(terms, inner).or_else(|| Some(alone(terms, inner)))
+        }
     }
+}
+
+/// What scales and shifts are made of, if that is no sum of products.
+fn alone(terms: &Terms, term: u32) -> Core {
+    let made = terms.get(term);
+    let arg = Arg::View { term, view: Vec::new() };
+    ("scale".to_owned(), Vec::new(), arg, made.base.clone(), Vec::new(), Vec::new(), Vec::new())
 }
 
 /// The only operand of a scale or a shift that is a term, and its place, if it is read as it lies.
@@ -151,7 +195,10 @@ fn affine(terms: &Terms, term: u32) -> Option<Affine> {
                 extents: axes.iter().map(|axis| made.over[*axis as usize]).collect(),
                 values: terms.floats(*dtype, *digest)?,
             };
-            Some(Affine { weights, shift: zero(), size: zero() })
+            Some(Affine { weights, free: false, shift: zero(), size: zero() })
+        }
+        _ if inner(terms, &made).is_none() => {
+            Some(Affine { weights: Grid { values: vec![1.0], ..zero() }, free: true, shift: zero(), size: zero() })
         }
         _ => scaled(terms, &made),
     }
@@ -184,7 +231,7 @@ fn of_conv(terms: &Terms, made: &Term) -> Option<Affine> {
         _ => return None,
     };
     let size = each(&shift, &zero(), |a, _| a.abs())?;
-    Some(Affine { weights, shift, size })
+    Some(Affine { weights, free: false, shift, size })
 }
 
 fn scaled(terms: &Terms, made: &Term) -> Option<Affine> {
@@ -212,7 +259,7 @@ fn scaled(terms: &Terms, made: &Term) -> Option<Affine> {
 }
 
 /// The epsilon of a normalization among its encoded attributes.
-fn epsilon(attrs: &[u8]) -> Option<f64> {
+pub(crate) fn epsilon(attrs: &[u8]) -> Option<f64> {
     let text = String::from_utf8_lossy(attrs);
     match text.split("epsilon=Float(").nth(1) {
         Some(rest) => rest.split(')').next()?.parse::<f32>().ok().map(f64::from),
@@ -221,14 +268,20 @@ fn epsilon(attrs: &[u8]) -> Option<f64> {
 }
 
 fn times(before: &Affine, by: &Grid) -> Option<Affine> {
-    let weights = each(&before.weights, by, |w, s| w * s).filter(|w| w.axes == before.weights.axes)?;
+    let weights = each(&before.weights, by, |w, s| w * s);
+    let weights = weights.filter(|w| before.free || w.axes == before.weights.axes)?;
     let shift = each(&before.shift, by, |b, s| b * s)?;
-    Some(Affine { weights, shift, size: each(&before.size, by, |b, s| b * s.abs())? })
+    Some(Affine { weights, free: before.free, shift, size: each(&before.size, by, |b, s| b * s.abs())? })
 }
 
 fn plus(before: &Affine, more: &Grid) -> Option<Affine> {
     let shift = each(&before.shift, more, |b, t| b + t)?;
-    Some(Affine { weights: before.weights.clone(), shift, size: each(&before.size, more, |b, t| b + t.abs())? })
+    Some(Affine {
+        weights: before.weights.clone(),
+        free: before.free,
+        shift,
+        size: each(&before.size, more, |b, t| b + t.abs())?,
+    })
 }
 
 /// Numbers over the axes of both.
@@ -284,14 +337,24 @@ fn each(a: &Grid, b: &Grid, of: impl Fn(f64, f64) -> f64) -> Option<Grid> {
     Some(Grid { axes, extents, values })
 }
 
+/// The relative difference that one rounding makes.
+pub(crate) fn unit(dtype: u8) -> Option<f64> {
+    match dtype {
+        1 => Some(f64::from(f32::EPSILON) / 2.0),
+        10 => Some(2f64.powi(-11)),
+        _ => None,
+    }
+}
+
 /// The largest relative difference of the constants, if rounding explains each.
 fn distance(a: &Affine, b: &Affine, dtype: u8) -> Option<f64> {
-    let unit = match dtype {
-        1 => f64::from(f32::EPSILON) / 2.0,
-        10 => 2f64.powi(-11),
-        _ => return None,
+    let unit = unit(dtype)?;
+    let (left, right) = if a.free && b.free {
+        (each(&a.weights, &b.weights, |x, _| x)?, each(&a.weights, &b.weights, |_, y| y)?)
+    } else {
+        (a.weights.clone(), b.weights.clone())
     };
-    if a.weights.axes != b.weights.axes || a.weights.extents != b.weights.extents {
+    if left.axes != right.axes || left.extents != right.extents {
         return None;
     }
     let mut largest = 0f64;
@@ -304,7 +367,7 @@ fn distance(a: &Affine, b: &Affine, dtype: u8) -> Option<f64> {
         }
         fits
     };
-    let close = a.weights.values.iter().zip(&b.weights.values).all(|(x, y)| near(*x, *y, x.abs().max(y.abs())));
+    let close = left.values.iter().zip(&right.values).all(|(x, y)| near(*x, *y, x.abs().max(y.abs())));
     let left = each(&a.shift, &b.shift, |x, _| x)?;
     let right = each(&a.shift, &b.shift, |_, y| y)?;
     let size = each(&each(&a.shift, &b.shift, |_, _| 0.0)?, &each(&a.size, &b.size, f64::max)?, |_, s| s)?;

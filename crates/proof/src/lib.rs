@@ -21,8 +21,11 @@ mod error;
 mod eval;
 mod flat;
 mod lemma;
+mod loops;
 mod model;
 mod ops;
+mod real;
+mod slots;
 mod term;
 #[cfg(test)]
 mod tests;

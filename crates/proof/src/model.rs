@@ -14,6 +14,8 @@ pub(crate) struct Model {
     pub(crate) graph: Rc<Graph>,
     pub(crate) opsets: BTreeMap<String, i64>,
     pub(crate) functions: Vec<Rc<Function>>,
+    /// Channels of a block of `com.microsoft.nchwc` on the hosts that the file says that it is for.
+    pub(crate) block: Option<i64>,
 }
 
 /// A function that is local to a model.
@@ -130,6 +132,12 @@ impl Reader {
             match number {
                 7 => model.graph = Rc::new(self.graph(&field.bytes())?),
                 8 => _ = self.opset(&field.bytes(), &mut model.opsets)?,
+                14 => {
+                    let (key, value) = self.entry(&field.bytes())?;
+                    if key == "relayout.block" {
+                        model.block = value.parse().ok().filter(|block| matches!(block, 8 | 16));
+                    }
+                }
                 25 => model.functions.push(Rc::new(self.function(&field.bytes())?)),
                 _ => {}
             }

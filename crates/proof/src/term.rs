@@ -3,11 +3,15 @@
 use crate::align::{Aligned, align, term_of};
 use crate::digest::Points;
 use crate::flat;
+use crate::lemma::Cores;
 use crate::model::width;
+use crate::real::Form;
+use crate::slots;
 use crate::value::{Source, Value, gathered};
 use crate::view::{self, Digit, View, normal};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Ops of two operands that may be swapped: each bit stays.
@@ -70,6 +74,23 @@ pub(crate) struct Terms {
     elements: FxHashMap<[u64; 2], (Bytes, i64, Dims)>,
     /// Digests by place in memory. The bytes are kept, so that no other constant comes to lie there.
     digests: FxHashMap<Place, ([u64; 2], Bytes)>,
+    /// Number of terms of the input, and those of them that a lemma is about.
+    input: Option<(u32, Option<Rc<Cores>>)>,
+    /// Lemmas that were used.
+    pub(crate) held: Held,
+    /// Number of names that were given to numbers that nobody knows.
+    unknown: u64,
+    /// Real forms of terms of the result.
+    pub(crate) forms: FxHashMap<u32, Form>,
+}
+
+/// Lemmas that were used.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// How often, by name.
+    pub(crate) lemmas: BTreeMap<String, usize>,
+    /// The largest relative difference of a constant.
+    pub(crate) bound: f64,
 }
 
 /// An axis along which the order of indices matters.
@@ -91,7 +112,36 @@ impl Terms {
             points: Points::draw(),
             elements: FxHashMap::default(),
             digests: FxHashMap::default(),
+            input: None,
+            held: Held::default(),
+            unknown: 0,
+            forms: FxHashMap::default(),
         }
+    }
+
+    /// All terms so far are those of the input. The next ones may be put in their place by a lemma.
+    pub(crate) fn input_ends(&mut self) {
+        self.input = Some((self.count(), None));
+    }
+
+    /// The value with a term of the input in the place of one that is the same over the reals.
+    pub(crate) fn real(&mut self, value: Value) -> Value {
+        let Some((bound, cores)) = self.input.clone() else { return value };
+        let Some(term) = term_of(&value).filter(|term| *term >= bound) else { return value };
+        let cores = cores.unwrap_or_else(|| Rc::new(Cores::of(self, bound)));
+        self.input = Some((bound, Some(Rc::clone(&cores))));
+        let Some(found) = cores.find(self, term, bound) else { return value };
+        for lemma in found.lemmas {
+            *self.held.lemmas.entry(lemma.to_owned()).or_default() += 1;
+        }
+        self.held.bound = self.held.bound.max(found.bound);
+        Value { source: Source::Term(found.term), ..value }
+    }
+
+    /// A name that nothing else has.
+    pub(crate) fn fresh(&mut self) -> u64 {
+        self.unknown += 1;
+        self.unknown
     }
 
     pub(crate) fn get(&self, term: u32) -> &Rc<Term> {
@@ -131,13 +181,13 @@ impl Terms {
 
     /// The elements of a digest, if they are floats of 32 or 16 bits.
     pub(crate) fn floats(&self, dtype: u8, digest: [u64; 2]) -> Option<Vec<f64>> {
+        as_floats(dtype, &self.bytes(dtype, digest)?)
+    }
+
+    /// The elements of a digest.
+    pub(crate) fn bytes(&self, dtype: u8, digest: [u64; 2]) -> Option<Bytes> {
         let (data, offset, dims) = self.elements.get(&digest)?;
-        let bytes = gathered(data, *offset, dims, width(dtype)?)?;
-        match dtype {
-            1 => Some(bytes.chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))).collect()),
-            10 => Some(bytes.chunks_exact(2).map(|b| half::f16::from_le_bytes([b[0], b[1]]).to_f64()).collect()),
-            _ => None,
-        }
+        gathered(data, *offset, dims, width(dtype)?)
     }
 
     /// Whether two values are the same.
@@ -226,6 +276,12 @@ impl Terms {
         dropped: bool,
     ) -> Option<Value> {
         if let Some(made) = self.each_joined(op, shape, operands, together, dropped) {
+            return Some(made);
+        }
+        if let Some(made) = flat::each(self, op, shape, operands, together, dropped) {
+            return Some(made);
+        }
+        if let Some(made) = slots::each(self, op, shape, operands, together, dropped) {
             return Some(made);
         }
         let mut operands: Vec<(Value, View)> = operands.iter().map(|(v, view)| ((*v).clone(), view.clone())).collect();
@@ -352,6 +408,19 @@ pub(crate) struct Op<'a> {
 impl Op<'_> {
     fn term(&self) -> Term {
         Term { op: self.name.to_owned(), attrs: self.attrs.to_vec(), dtype: self.dtype, ..Term::default() }
+    }
+}
+
+/// The elements of a constant, if they are floats of 32 or 16 bits.
+pub(crate) fn numbers(value: &Value) -> Option<Vec<f64>> {
+    as_floats(value.dtype, &value.elements()?)
+}
+
+fn as_floats(dtype: u8, bytes: &[u8]) -> Option<Vec<f64>> {
+    match dtype {
+        1 => Some(bytes.chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))).collect()),
+        10 => Some(bytes.chunks_exact(2).map(|b| half::f16::from_le_bytes([b[0], b[1]]).to_f64()).collect()),
+        _ => None,
     }
 }
 

@@ -5,6 +5,8 @@ use crate::check::{Verdict, verdict};
 use crate::model::{Attr, DeclaredDim, Graph, Input, Model, Node, Tensor};
 use std::rc::Rc;
 
+mod rules;
+
 /// Result, op, operands, attributes.
 type Line<'l> = (&'l str, &'l str, &'l [&'l str], Vec<(&'l str, Attr)>);
 
@@ -31,7 +33,7 @@ fn model(lines: &[Line<'_>], constants: &[(&str, &[i64], Vec<f32>)]) -> Model {
         });
     }
     graph.outputs = vec!["y".to_owned()];
-    Model { graph: Rc::new(graph), opsets: [(String::new(), 17)].into(), functions: Vec::new() }
+    Model { graph: Rc::new(graph), opsets: [(String::new(), 17)].into(), functions: Vec::new(), block: None }
 }
 
 fn perm(order: &[i64]) -> Vec<(&'static str, Attr)> {
@@ -245,4 +247,144 @@ fn extents_that_cannot_be_counted_are_refused() {
     let views = |dims| model(&[("y", "Reshape", &["x"], vec![sizes(dims)])], &[]);
     assert!(!holds(&views(vec![-1, i64::MAX, 16]), &views(vec![-1, i64::MAX, 16])));
     assert!(holds(&views(vec![-1, 6]), &views(vec![40, 6])));
+}
+
+/// Nodes of `com.microsoft.nchwc` for blocks of 8, and weights that are packed for them: 6 channels in, 6 out, windows of one place.
+mod blocks {
+    use super::*;
+
+    const REAL: usize = 6;
+
+    fn weights() -> Vec<f32> {
+        (0..REAL * REAL).map(|n| (n * n % 17) as f32 - 5.0).collect()
+    }
+
+    /// [8 in, 8 out] of one block each, with what slots hold.
+    fn packed(slot: impl Fn(usize, usize) -> f32) -> Vec<f32> {
+        let w = weights();
+        let at = |n: usize| (n / 8, n % 8);
+        let value = |(i, o): (usize, usize)| if i < REAL && o < REAL { w[o * REAL + i] } else { slot(i, o) };
+        (0..64).map(|n| value(at(n))).collect()
+    }
+
+    fn plain() -> Model {
+        let lines: &[Line<'_>] = &[("c", "Conv", &["x", "w", "b"], vec![]), ("y", "Sigmoid", &["c"], vec![])];
+        let bias = (0..REAL).map(|n| n as f32).collect();
+        model(lines, &[("w", &[6, 6, 1, 1], weights()), ("b", &[6], bias)])
+    }
+
+    fn blocked(weights: Vec<f32>, channels: i64, pads: &[f32]) -> Model {
+        let lines: &[Line<'_>] = &[
+            ("p", "Pad", &["x", "two"], vec![]),
+            ("r", "ReorderInput", &["p"], vec![]),
+            ("c", "Conv", &["r", "w", "b"], vec![]),
+            ("s", "Sigmoid", &["c"], vec![]),
+            ("y", "ReorderOutput", &["s"], vec![("channels", Attr::Int(channels))]),
+        ];
+        let mut bias: Vec<f32> = (0..REAL).map(|n| n as f32).collect();
+        bias.extend(pads);
+        let mut made = model(lines, &[("w", &[8, 8, 1, 1], weights), ("b", &[8], bias)]);
+        let graph = Rc::make_mut(&mut made.graph);
+        for node in &mut graph.nodes {
+            if matches!(node.op.as_str(), "ReorderInput" | "Conv" | "ReorderOutput") {
+                "com.microsoft.nchwc".clone_into(&mut node.domain);
+            }
+        }
+        let pads: Vec<u8> = [0i64, 0, 0, 0, 0, 2, 0, 0].iter().flat_map(|v| v.to_le_bytes()).collect();
+        graph.initializers.push(("two".to_owned(), Tensor { dims: vec![8], dtype: 7, data: pads.into() }));
+        made.block = Some(8);
+        made
+    }
+
+    #[test]
+    fn a_convolution_of_blocks_with_slots_is_the_one_without() {
+        let good = blocked(packed(|_, _| 0.0), 6, &[0.0, 0.0]);
+        assert!(holds(&plain(), &good), "{}", verdict(&plain(), &good, &Proof::default()));
+    }
+
+    #[test]
+    fn another_weight_or_number_of_channels_is_refused() {
+        let mut other = packed(|_, _| 0.0);
+        other[8 + 3] += 1.0;
+        assert!(!holds(&plain(), &blocked(other, 6, &[0.0, 0.0])));
+        assert!(!holds(&plain(), &blocked(packed(|_, _| 0.0), 5, &[0.0, 0.0])));
+    }
+
+    #[test]
+    fn another_block_is_refused() {
+        let mut other = blocked(packed(|_, _| 0.0), 6, &[0.0, 0.0]);
+        other.block = Some(16);
+        assert!(!holds(&plain(), &other));
+        other.block = None;
+        assert!(!holds(&plain(), &other));
+    }
+
+    #[test]
+    fn slots_that_are_not_zero_reach_nothing_or_are_refused() {
+        // Sigmoid makes one half of the zeros in slots. A second convolution that reads them is another one.
+        let second = |slot: f32| {
+            let mut made = blocked(packed(|_, _| 0.0), 6, &[0.0, 0.0]);
+            let graph = Rc::make_mut(&mut made.graph);
+            let data: Vec<u8> =
+                packed(|i, _| if i >= REAL { slot } else { 0.0 }).iter().flat_map(|v| v.to_le_bytes()).collect();
+            graph.initializers.push(("v".to_owned(), Tensor { dims: vec![8, 8, 1, 1], dtype: 1, data: data.into() }));
+            let conv = Node {
+                op: "Conv".to_owned(),
+                domain: "com.microsoft.nchwc".to_owned(),
+                inputs: vec!["s".to_owned(), "v".to_owned()],
+                outputs: vec!["d".to_owned()],
+                ..Node::default()
+            };
+            graph.nodes.insert(4, conv);
+            "d".clone_into(&mut graph.nodes[5].inputs[0]);
+            made
+        };
+        let mut wanted = plain();
+        let graph = Rc::make_mut(&mut wanted.graph);
+        "s".clone_into(&mut graph.nodes[1].outputs[0]);
+        graph.nodes.push(Node {
+            op: "Conv".to_owned(),
+            inputs: vec!["s".to_owned(), "w".to_owned()],
+            outputs: vec!["y".to_owned()],
+            ..Node::default()
+        });
+        assert!(holds(&wanted, &second(0.0)), "{}", verdict(&wanted, &second(0.0), &Proof::default()));
+        assert!(!holds(&wanted, &second(0.25)));
+    }
+
+    #[test]
+    fn a_part_of_a_block_is_no_part_of_its_channels() {
+        let slice = |from: i64, to: i64, channels: i64| {
+            let data = |v: i64| Tensor { dims: vec![1], dtype: 7, data: v.to_le_bytes().to_vec().into() };
+            let lines: &[Line<'_>] = &[
+                ("d", "Concat", &["x", "x"], axis(1)),
+                ("p", "Concat", &["d", "x", "x"], axis(1)),
+                ("r", "ReorderInput", &["p"], vec![]),
+                ("s", "Slice", &["r", "from", "to", "one"], vec![]),
+                ("y", "ReorderOutput", &["s"], vec![("channels", Attr::Int(channels))]),
+            ];
+            let mut made = model(lines, &[]);
+            let graph = Rc::make_mut(&mut made.graph);
+            for at in [2, 4] {
+                "com.microsoft.nchwc".clone_into(&mut graph.nodes[at].domain);
+            }
+            for (name, value) in [("from", from), ("to", to), ("one", 1)] {
+                graph.initializers.push((name.to_owned(), data(value)));
+            }
+            made.block = Some(8);
+            made
+        };
+        let wanted = |from: i64, to: i64| {
+            let mut made = slice(from, to, 8);
+            made.block = None;
+            let graph = Rc::make_mut(&mut made.graph);
+            graph.nodes.remove(4);
+            graph.nodes.remove(2);
+            "p".clone_into(&mut graph.nodes[2].inputs[0]);
+            "y".clone_into(&mut graph.nodes[2].outputs[0]);
+            made
+        };
+        assert!(holds(&wanted(8, 16), &slice(8, 16, 8)));
+        assert!(!holds(&wanted(4, 12), &slice(4, 12, 8)));
+    }
 }

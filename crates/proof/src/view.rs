@@ -110,6 +110,20 @@ pub(crate) fn take_inner(digits: &mut Vec<Digit>, count: i64) -> Option<Vec<Digi
     Some(normal(taken))
 }
 
+/// `count` steps of `stride` of an axis.
+pub(crate) fn part(axis: &[Digit], count: i64, stride: i64) -> Option<Vec<Digit>> {
+    let mut digits = axis.to_vec();
+    if stride < 1 {
+        return None;
+    }
+    take_inner(&mut digits, stride)?;
+    let count = if count == -1 { extent(&digits) } else { count };
+    if count < 1 {
+        return None;
+    }
+    take_inner(&mut digits, count)
+}
+
 /// The same elements in row-major order under other extents.
 pub(crate) fn reshape(view: &View, to: &[i64]) -> Option<View> {
     let mut digits = normal(view.iter().flatten().copied());
@@ -119,6 +133,44 @@ pub(crate) fn reshape(view: &View, to: &[i64]) -> Option<View> {
     }
     axes.reverse();
     digits.is_empty().then_some(axes)
+}
+
+/// The axes of `outer`, whose digits count along the axes of `inner`, as digits of what those count along.
+pub(crate) fn composed(outer: &View, inner: &View) -> Option<View> {
+    let through = |digit: &Digit| match digit.axis {
+        REPEAT => Some(vec![*digit]),
+        axis => part(inner.get(axis as usize)?, digit.extent, digit.stride),
+    };
+    let axis = |digits: &Vec<Digit>| -> Option<Vec<Digit>> {
+        Some(normal(digits.iter().map(through).collect::<Option<Vec<_>>>()?.concat()))
+    };
+    outer.iter().map(axis).collect()
+}
+
+/// The axes that a view counts along, as digits of its own axes; `None` if it has not each index once.
+pub(crate) fn inverse(view: &View, base: &[i64]) -> Option<View> {
+    let mut read: Vec<Vec<(i64, Digit)>> = vec![Vec::new(); base.len()];
+    for (number, digits) in view.iter().enumerate() {
+        let mut stride = 1;
+        for digit in digits.iter().rev() {
+            let own = Digit { axis: number as u32, extent: digit.extent, stride };
+            read.get_mut(digit.axis as usize)?.push((digit.stride, own));
+            stride *= digit.extent;
+        }
+    }
+    let axis = |(mut digits, &extent): (Vec<(i64, Digit)>, &i64)| {
+        digits.sort_by_key(|(stride, _)| -stride);
+        let mut left = extent;
+        for (stride, digit) in &digits {
+            left /= digit.extent;
+            if *stride != left {
+                return None;
+            }
+        }
+        let count: i64 = digits.iter().map(|(_, digit)| digit.extent).product();
+        (left == 1 && count == extent).then(|| normal(digits.into_iter().map(|(_, digit)| digit)))
+    };
+    read.into_iter().zip(base).map(axis).collect()
 }
 
 /// Axes in another order.
@@ -156,6 +208,15 @@ mod tests {
         };
         assert_ne!(shuffle(2, 3), shuffle(3, 2));
         assert_ne!(shuffle(2, 3), view);
+    }
+
+    #[test]
+    fn a_view_and_its_inverse_are_nothing() {
+        let (base, view) = identity(&[6, 5, 4]);
+        let turned = permute(&reshape(&view, &[2, 3, 5, 4]).unwrap(), &[3, 1, 0, 2]).unwrap();
+        let back = inverse(&turned, &base).unwrap();
+        assert_eq!(composed(&back, &turned), Some(view));
+        assert_eq!(inverse(&turned[1..].to_vec(), &base), None);
     }
 
     #[test]

@@ -2,13 +2,15 @@
 //! computed: which value of the input each of its values is, and how it lies. It is taken from the graph as the passes leave it
 //! and as export writes it, round by round.
 
-use relayout_ir::graph::Op;
+use relayout_ir::dim::Dim;
+use relayout_ir::graph::{Graph, Op, ValueId};
 use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::model::Model;
-use relayout_onnx::export::WrittenGraph;
+use relayout_onnx::export::{WrittenGraph, WrittenValue};
 use relayout_onnx::proto::GraphProto;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -50,11 +52,19 @@ pub struct Claim {
     pub lies: Option<Vec<Vec<Digit>>>,
 }
 
+/// Ops that scale or shift.
+const SCALES: &[&str] = &["BatchNormalization", "Add", "Sub", "Mul", "Div", "Neg"];
+
 /// A value of the input, and how it lies.
 #[derive(Clone, Debug)]
 struct Link {
     is: String,
     lies: Option<Vec<Vec<Digit>>>,
+    /// How many elements it has, if that is known.
+    count: Option<Dim>,
+    /// Values that scales and shifts behind it make. Where one of them is gone, or something else makes its value, it may have gone
+    /// into the weights of this one, which then is another value.
+    scaled: Arc<[String]>,
 }
 
 /// Links of the file that the next round reads, by name.
@@ -67,17 +77,22 @@ impl Links {
         let graph = &model.graph;
         let made = graph.nodes().filter(|&n| matches!(graph.node(n).op, Op::Onnx(_)));
         let results = made.flat_map(|n| graph.node(n).outputs.iter().flatten());
-        let link = |name: &String| (name.clone(), Link { is: name.clone(), lies: None });
-        Links(results.map(|&v| link(&graph.value(v).name)).collect())
+        let link = |v: ValueId| {
+            let name = &graph.value(v).name;
+            let count = graph.value(v).ty.shape().and_then(Dim::product);
+            (name.clone(), Link { is: name.clone(), lies: None, count, scaled: scaled(graph, v) })
+        };
+        Links(results.map(|&v| link(v)).collect())
     }
 
     /// The links of what a round wrote, from those of what it read.
     pub(crate) fn follow(&mut self, written: &WrittenGraph) {
         let mut next = BTreeMap::new();
         for (name, value) in &written.values {
-            let link = self.0.get(&value.value).zip(value.layout.as_ref());
-            let link = link
-                .and_then(|(link, layout)| Some(Link { is: link.is.clone(), lies: laid(link.lies.as_ref(), layout)? }));
+            let full = |link: &&Link| is_full(value, link.count.as_ref());
+            let link = self.0.get(&value.value).filter(full).zip(value.layout.as_ref());
+            let link =
+                link.and_then(|(link, layout)| Some(Link { lies: laid(link.lies.as_ref(), layout)?, ..link.clone() }));
             next.extend(link.map(|link| (name.clone(), link)));
         }
         self.0 = next;
@@ -85,14 +100,40 @@ impl Links {
 
     /// The claims about a graph that was written.
     pub(crate) fn proof(&self, graph: Option<&GraphProto>, sizes: BTreeMap<String, i64>) -> Proof {
-        let names = graph.iter().flat_map(|g| &g.node).flat_map(|node| &node.output);
+        let nodes = || graph.iter().flat_map(|g| &g.node);
+        let names = || nodes().flat_map(|node| &node.output);
+        let scales = nodes().filter(|node| SCALES.contains(&node.op_type())).flat_map(|node| &node.output);
+        let made: BTreeSet<&String> = scales.filter_map(|name| self.0.get(name)).map(|link| &link.is).collect();
         let claim = |name: &String| {
-            let link = self.0.get(name)?;
+            let link = self.0.get(name).filter(|link| link.scaled.iter().all(|scaled| made.contains(scaled)))?;
             let is = (link.is != *name).then(|| link.is.clone());
             Some(Claim { value: name.clone(), is, lies: link.lies.clone() })
         };
-        Proof { values: names.filter_map(claim).collect(), ..Proof::of(sizes) }
+        Proof { values: names().filter_map(claim).collect(), ..Proof::of(sizes) }
     }
+}
+
+/// Whether a value is stored without slots, so that it has as many elements as it `was`: digits don't say what slots hold.
+fn is_full(value: &WrittenValue, was: Option<&Dim>) -> bool {
+    let stored = value.stored.as_deref().and_then(Dim::product);
+    let count = value.ty.shape().and_then(Dim::product);
+    stored.is_some() && stored == count && (was.is_none() || was == count.as_ref())
+}
+
+/// The results of the scales and shifts, and of views between them, that alone read a value, one behind the other.
+fn scaled(graph: &Graph, v: ValueId) -> Arc<[String]> {
+    let (mut found, mut at) = (Vec::new(), v);
+    while let Some(u) = graph.only_use(at).filter(|_| !graph.is_output(at)) {
+        let node = graph.node(u.node);
+        let Some(y) = node.result(0) else { break };
+        match node.onnx() {
+            Some("Transpose" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten" | "Identity") => {}
+            Some(op) if SCALES.contains(&op) => found.push(graph.value(y).name.clone()),
+            _ => break,
+        }
+        at = y;
+    }
+    found.into()
 }
 
 /// How a value lies that lies so in a file whose value lies so; `None` where digits can't say it.

@@ -1,8 +1,10 @@
 //! Ops that act along some axes, where the order of indices matters, and treat the others alike.
 
-use super::{Call, Made, Results, axes_of, axis_of, movement, one};
-use crate::term::{Acted, Op};
+use super::{Call, Made, Results, axes_of, axis_of, blocked, movement, one};
+use crate::slots::{self, Fill, places, stripped};
+use crate::term::{Acted, Op, Terms};
 use crate::value::Value;
+use crate::view::{self, Digit, normal};
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let made = match call.op {
@@ -21,8 +23,8 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     Some(made.and_then(one))
 }
 
-/// These indices of an axis. A run of indices one after the other is stated by its first.
-fn pick(call: &mut Call<'_>, x: &Value, axis: usize, indices: &[i64]) -> Made {
+/// These indices of an axis. Those of real places alone are indices of the value without slots.
+pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Made {
     let extent = x.shape()[axis];
     if indices.is_empty() || indices.iter().any(|i| *i < 0 || *i >= extent) {
         return Err(format!("indices beyond axis {axis} of extent {extent}"));
@@ -30,9 +32,49 @@ fn pick(call: &mut Call<'_>, x: &Value, axis: usize, indices: &[i64]) -> Made {
     if indices.len() as i64 == extent && indices.iter().enumerate().all(|(at, i)| at as i64 == *i) {
         return Ok(x.clone());
     }
+    if let Some(found) = stripped(terms, x, axis) {
+        let real = places(&found.runs);
+        let inner: Option<Vec<i64>> = indices.iter().map(|i| real.binary_search(i).ok().map(|at| at as i64)).collect();
+        if let Some(inner) = inner {
+            return pick(terms, &found.value, axis, &inner);
+        }
+    }
+    if let Some(y) = pick_outer(terms, x, axis, indices) {
+        return Ok(y);
+    }
     let acted = Acted { axis, told: indices.to_vec(), out: indices.len() as i64 };
     let op = Op { name: "pick", attrs: &[], dtype: x.dtype };
-    call.terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
+    terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
+}
+
+/// Neighbouring indices that are all of what the inner digits of the axis count: they are indices of the outer digits.
+fn pick_outer(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Option<Value> {
+    let (first, count) = (*indices.first()?, indices.len() as i64);
+    let run = indices.iter().enumerate().all(|(at, i)| first + at as i64 == *i);
+    let digits = x.view.get(axis).filter(|_| run && !x.is_constant())?;
+    let whole = |inner: &i64| *inner > 1 && first % inner == 0 && count % inner == 0;
+    let inner = (1..digits.len()).map(|at| view::extent(&digits[at..])).find(whole)?;
+    let mut shape = x.shape();
+    shape.splice(axis..=axis, [shape[axis] / inner, inner]);
+    let outer: Vec<i64> = (first / inner..(first + count) / inner).collect();
+    let y = pick(terms, &x.reshaped(&shape)?, axis, &outer).ok()?;
+    shape.splice(axis..=axis + 1, [count]);
+    y.reshaped(&shape)
+}
+
+/// The same for a value that may be blocked: whole blocks of it are blocks of channels.
+fn pick_blocked(call: &mut Call<'_>, x: &Value, axis: usize, indices: &[i64]) -> Made {
+    let block = call.block.unwrap_or(1);
+    let run = |run: &[i64]| run[0] % block == 0 && run.iter().enumerate().all(|(at, i)| run[0] + at as i64 == *i);
+    let size = usize::try_from(block).unwrap_or(1);
+    let whole = indices.len().is_multiple_of(size) && indices.chunks(size).all(run);
+    if let Some(logical) = blocked::recognized(call, x, axis).filter(|_| whole) {
+        let y = pick(call.terms, &logical, axis, indices)?;
+        if let Some(y) = blocked::blocked(call, &y) {
+            return Ok(y);
+        }
+    }
+    pick(call.terms, x, axis, indices)
 }
 
 fn slice(call: &mut Call<'_>) -> Made {
@@ -47,7 +89,7 @@ fn slice(call: &mut Call<'_>) -> Made {
     }
     for (at, &axis) in axes.iter().enumerate() {
         let indices = range(starts[at], ends[at], steps[at], x.shape()[axis]);
-        x = pick(call, &x, axis, &indices)?;
+        x = pick_blocked(call, &x, axis, &indices)?;
     }
     Ok(x)
 }
@@ -78,7 +120,7 @@ fn gather(call: &mut Call<'_>) -> Made {
     let extent = x.shape()[axis];
     let indices = list.as_ints().ok_or("its indices are no integers")?;
     let indices: Vec<i64> = indices.into_iter().map(|i| if i < 0 { i + extent } else { i }).collect();
-    let y = pick(call, &x, axis, &indices)?;
+    let y = pick_blocked(call, &x, axis, &indices)?;
     let mut to = y.shape();
     to.splice(axis..=axis, list.shape());
     y.reshaped(&to).ok_or_else(|| "its shapes do not fit".to_owned())
@@ -102,7 +144,7 @@ fn split(call: &mut Call<'_>) -> Results {
     let mut values = Vec::new();
     for part in parts {
         let indices: Vec<i64> = (start..start + part).collect();
-        values.push(Some(pick(call, &x, axis, &indices)?));
+        values.push(Some(pick_blocked(call, &x, axis, &indices)?));
         start += part;
     }
     Ok(values)
@@ -118,7 +160,35 @@ fn concat(call: &mut Call<'_>) -> Made {
     if values.iter().any(|v| v.rank() != first.rank() || v.dtype != first.dtype) {
         return Err("its operands have different ranks or types".to_owned());
     }
-    behind(call, &Op { name: "Concat", attrs: &[], dtype: first.dtype }, &values, axis)
+    let logical: Option<Vec<Value>> = values.iter().map(|v| blocked::recognized(call, v, axis)).collect();
+    let op = Op { name: "Concat", attrs: &[], dtype: first.dtype };
+    if let Some(logical) = logical {
+        let y = slotted(call, &op, &logical, axis)?;
+        if let Some(y) = blocked::blocked(call, &y) {
+            return Ok(y);
+        }
+    }
+    slotted(call, &op, &values, axis)
+}
+
+/// The same for values that may have slots along the axis: the real places come first, then the slots of all.
+fn slotted(call: &mut Call<'_>, op: &Op<'_>, values: &[Value], axis: usize) -> Made {
+    let parts: Option<Vec<_>> = values.iter().map(|v| slots::bare(call.terms, v, axis)).collect();
+    let dialect = |v: &Value| slots::stripped(call.terms, v, axis).is_some();
+    let Some(parts) = parts.filter(|_| call.block.is_some() && values.iter().any(dialect)) else {
+        return behind(call, op, values, axis);
+    };
+    let (mut runs, mut start) = (Vec::new(), 0);
+    for (part, value) in parts.iter().zip(values) {
+        runs.extend(part.runs.iter().map(|(first, count)| (start + first, *count)));
+        start += value.shape()[axis];
+    }
+    let zero = parts.iter().all(|part| part.fill == Fill::Zero);
+    let inner: Vec<Value> = parts.into_iter().map(|part| part.value).collect();
+    let y = behind(call, op, &inner, axis)?;
+    let fill = if zero { Fill::Zero } else { Fill::Unknown };
+    slots::filled(call.terms, &y, axis, &slots::joined(runs), start, fill)
+        .ok_or_else(|| "its slots do not fit".to_owned())
 }
 
 /// Values one behind the other. Parts of the same extent are a stack of parts: an axis that counts them, and their own one.
@@ -173,6 +243,9 @@ fn pad(call: &mut Call<'_>) -> Made {
         return Err("its pads do not fit its axes".to_owned());
     }
     let mode = call.text("mode").unwrap_or_else(|| "constant".to_owned());
+    if !matches!(mode.as_str(), "constant" | "reflect" | "edge" | "wrap") {
+        return Err(format!("the checker does not know mode {mode}"));
+    }
     let mut attrs = mode.clone().into_bytes();
     if mode == "constant" {
         attrs.extend(fill(call, x.dtype)?);
@@ -211,7 +284,8 @@ fn resize(call: &mut Call<'_>) -> Made {
     let old = call.opset < 11;
     let policy = call.text("keep_aspect_ratio_policy").unwrap_or_else(|| "stretch".to_owned());
     let crops = call.text("coordinate_transformation_mode").as_deref() == Some("tf_crop_and_resize");
-    if policy != "stretch" || crops {
+    let other = crops || call.text("mode").is_some_and(|m| !matches!(m.as_str(), "nearest" | "linear" | "cubic"));
+    if policy != "stretch" || other {
         return Err("the checker does not know this mode".to_owned());
     }
     let axes = call.ints("axes").map_or_else(|| Ok((0..rank).collect()), |axes| axes_of(&axes, rank))?;
@@ -242,9 +316,70 @@ fn resize(call: &mut Call<'_>) -> Made {
     if acted.is_empty() {
         return Ok(x);
     }
-    let attrs = call.encoded(&["scales", "axes", "keep_aspect_ratio_policy"])?;
-    let op = Op { name: call.op, attrs: &attrs, dtype: x.dtype };
+    if let Some(y) = repeated(call, &x, &acted) {
+        return Ok(y);
+    }
+    for a in &mut acted {
+        // A scale that is a whole number says no more than the extents do.
+        if a.out % shape[a.axis] == 0 && (a.told[0] == -1 || whole(a.told[0], a.out / shape[a.axis])) {
+            a.told = vec![-1, a.out];
+        }
+    }
+    let attrs = modes(call)?;
+    let op = Op { name: "Resize", attrs: &attrs, dtype: x.dtype };
     call.terms.along(&op, &x, &acted).ok_or_else(|| "its axes do not split".to_owned())
+}
+
+fn whole(bits: i64, scale: i64) -> bool {
+    u32::try_from(bits).is_ok_and(|bits| f32::from_bits(bits).to_bits() == (scale as f32).to_bits())
+}
+
+/// The mode, and that of coordinates, and what else the mode reads.
+fn modes(call: &Call<'_>) -> Result<Vec<u8>, String> {
+    let text = |name: &str, default: &str| call.text(name).unwrap_or_else(|| default.to_owned());
+    let old = if call.opset < 11 { "asymmetric" } else { "half_pixel" };
+    let mode = text("mode", "nearest");
+    let places = text("coordinate_transformation_mode", old);
+    let rounds = text("nearest_mode", if call.opset < 11 { "floor" } else { "round_prefer_floor" });
+    let mut without =
+        vec!["scales", "axes", "keep_aspect_ratio_policy", "mode", "coordinate_transformation_mode", "nearest_mode"];
+    if mode == "linear" {
+        without.extend(
+            ["cubic_coeff_a", "exclude_outside", "extrapolation_value"]
+                .iter()
+                .filter(|n| **n != "exclude_outside" || call.int("exclude_outside", 0) == 0),
+        );
+    }
+    let rounds = if mode == "nearest" { rounds } else { String::new() };
+    let mut attrs = call.encoded(&without)?;
+    attrs.extend(format!("{mode} {places} {rounds}").into_bytes());
+    Ok(attrs)
+}
+
+/// The nearest place, where each place is repeated a whole number of times.
+fn repeated(call: &Call<'_>, x: &Value, acted: &[Acted]) -> Option<Value> {
+    let text = |name: &str, default: &str| call.text(name).unwrap_or_else(|| default.to_owned());
+    let old = call.opset < 11;
+    let places = text("coordinate_transformation_mode", if old { "asymmetric" } else { "half_pixel" });
+    let rounds = text("nearest_mode", if old { "floor" } else { "round_prefer_floor" });
+    let floors = match (places.as_str(), rounds.as_str()) {
+        ("asymmetric", "floor") => true,
+        ("half_pixel", rounds) => rounds.starts_with("round_prefer"),
+        _ => false,
+    };
+    if text("mode", "nearest") != "nearest" || !floors {
+        return None;
+    }
+    let mut y = x.clone();
+    for a in acted {
+        let extent = view::extent(&x.view[a.axis]);
+        let times = a.out / extent;
+        if a.out % extent != 0 || !(a.told[0] == -1 || whole(a.told[0], times)) {
+            return None;
+        }
+        y.view[a.axis] = normal(x.view[a.axis].iter().copied().chain([Digit::repeat(times)]));
+    }
+    Some(y)
 }
 
 fn floats(value: &Value) -> Option<Vec<f32>> {

@@ -120,10 +120,32 @@ fn every(call: &mut Call<'_>, dtype: u8) -> Made {
     if let Some(x) = times_one(call) {
         return Ok(x);
     }
-    let mut attrs = call.encoded(&[])?;
+    if call.op == "Clip" {
+        return clip(call, dtype);
+    }
+    let mut attrs = call.with_defaults()?;
     attrs.extend(call.inputs.iter().map(|input| u8::from(input.is_some())));
     let operands: Vec<&Value> = call.inputs.iter().flatten().collect();
     call.pointwise(&attrs, &operands, dtype)
+}
+
+/// Bounds are operands, whichever way the file says them.
+fn clip(call: &mut Call<'_>, dtype: u8) -> Made {
+    if dtype != 1 && (call.attr("min").is_some() || call.attr("max").is_some()) {
+        return Err("the checker knows its bounds as attributes for floats of 32 bits only".to_owned());
+    }
+    let bound = |name: &str, at: usize| match call.attr(name) {
+        Some(Attr::Float(value)) => Some(Value::constant(1, &[], value.to_le_bytes().to_vec().into())),
+        _ => call.input(at).cloned(),
+    };
+    let mut operands = vec![call.need(0)?];
+    let mut attrs = call.encoded(&["min", "max"])?;
+    attrs.push(1);
+    for bound in [bound("min", 1), bound("max", 2)] {
+        attrs.push(u8::from(bound.is_some()));
+        operands.extend(bound.map(|bound| bound.reshaped(&[]).ok_or("a bound is no number")).transpose()?);
+    }
+    call.pointwise(&attrs, &operands.iter().collect::<Vec<_>>(), dtype)
 }
 
 /// What is multiplied with one, or divided by it: it stays, with each bit.
@@ -318,7 +340,7 @@ fn global(call: &mut Call<'_>, name: &str) -> Made {
 }
 
 /// The sum of products over the axis `sum` of the common axes.
-fn contract(terms: &mut Terms, shape: &[i64], a: (&Value, View), b: (&Value, View), sums: &[usize]) -> Made {
+pub(super) fn contract(terms: &mut Terms, shape: &[i64], a: (&Value, View), b: (&Value, View), sums: &[usize]) -> Made {
     let dtype = a.0.dtype;
     over(terms, &Op { name: "contract", attrs: &[], dtype }, shape, &[a, b], sums, true)
 }
@@ -329,7 +351,7 @@ fn matmul(call: &mut Call<'_>) -> Made {
 }
 
 /// A product of matrices as ONNX has it. The axes are those of the batch, rows, columns, and the one that is summed over.
-fn product(terms: &mut Terms, a: &Value, b: &Value) -> Made {
+pub(super) fn product(terms: &mut Terms, a: &Value, b: &Value) -> Made {
     let (row, column) = (a.rank() == 1, b.rank() == 1);
     let wrong = || format!("{:?} and {:?} have no product", a.shape(), b.shape());
     if a.rank() == 0 || b.rank() == 0 {

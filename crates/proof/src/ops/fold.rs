@@ -181,23 +181,32 @@ fn dequantized(call: &Call<'_>) -> Computed {
     {
         return None;
     }
-    let axis = if scale.count() == 1 { 0 } else { axis_of(call.int("axis", 1), x.rank()).ok()? };
-    let spread = |list: &Value| {
-        let mut to = vec![1; x.rank()];
-        if list.count() != 1 {
-            to[axis] = list.count();
-        }
-        numbers(&list.reshaped(&to)?.expanded(&x.shape())?)
+    let shape = x.shape();
+    let single = scale.count() == 1;
+    let axis = if single { 0 } else { axis_of(call.int("axis", 1), x.rank()).ok()? };
+    let (count, inner) = if single {
+        (1, usize::try_from(x.count()).ok()?)
+    } else {
+        (usize::try_from(shape[axis]).ok()?, usize::try_from(shape[axis + 1..].iter().product::<i64>()).ok()?)
     };
-    let (Numbers::Ints(ints), Numbers::Floats(scales)) = (numbers(x)?, spread(scale)?) else { return None };
+    let Numbers::Floats(scales) = numbers(scale)? else { return None };
     let zeros = match call.input(2) {
-        Some(zero) if zero.dtype == x.dtype => spread(zero)?,
+        Some(zero) if zero.dtype == x.dtype => zero.as_ints()?,
         Some(_) => return None,
-        None => Numbers::Ints(vec![0; ints.len()]),
+        None => vec![0; count],
     };
-    let Numbers::Ints(zeros) = zeros else { return None };
-    let each = ints.iter().zip(&zeros).zip(&scales).map(|((x, zero), scale)| (x - zero) as f64 * scale).collect();
-    Some(checked(constant(1, &x.shape(), &Numbers::Floats(each))))
+    if scales.len() != count || zeros.len() != count || inner == 0 {
+        return None;
+    }
+    let elements = x.elements()?;
+    let mut data = Vec::with_capacity(elements.len() * 4);
+    for (at, run) in elements.chunks_exact(inner).enumerate() {
+        let (zero, scale) = (zeros[at % count] as f32, scales[at % count] as f32);
+        let signed = x.dtype == 3;
+        let real = |b: &u8| if signed { f32::from(*b as i8) } else { f32::from(*b) };
+        data.extend(run.iter().flat_map(|b| ((real(b) - zero) * scale).to_le_bytes()));
+    }
+    Some(Ok(Value::constant(1, &shape, data.into())))
 }
 
 /// Powers of integers.
@@ -284,7 +293,7 @@ fn ranged(call: &Call<'_>) -> Made {
 }
 
 /// These indices of an axis of a constant.
-fn picked(x: &Value, axis: usize, indices: &[i64]) -> Made {
+pub(crate) fn picked(x: &Value, axis: usize, indices: &[i64]) -> Made {
     let shape = x.shape();
     if indices.iter().any(|i| *i < 0 || *i >= shape[axis]) {
         return Err(format!("indices beyond axis {axis} of {shape:?}"));

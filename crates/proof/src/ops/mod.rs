@@ -1,10 +1,13 @@
 //! The checker's own table: what each op does along which axis.
 
 mod along;
+mod blocked;
 mod each;
 mod fold;
+mod fused;
 mod movement;
 mod placed;
+mod window;
 
 use crate::align::broadcast;
 use crate::model::{Attr, Graph};
@@ -14,6 +17,8 @@ use crate::view::View;
 use std::rc::Rc;
 
 pub(crate) use each::choose;
+pub(crate) use fold::picked;
+pub(crate) use window::binary;
 
 /// One use of an op, with the values of its operands.
 pub(crate) struct Call<'c> {
@@ -24,6 +29,8 @@ pub(crate) struct Call<'c> {
     pub(crate) inputs: &'c [Option<Value>],
     /// Which results have a name.
     pub(crate) results: Vec<bool>,
+    /// Channels of a block on the hosts that the file is for.
+    pub(crate) block: Option<i64>,
     pub(crate) terms: &'c mut Terms,
 }
 
@@ -42,8 +49,10 @@ pub(crate) fn run(call: &mut Call<'_>) -> Results {
             }
         }
     }
-    if let Some(made) = along::run_quantized(call) {
-        return made;
+    for family in [along::run_quantized, blocked::run, fused::run] {
+        if let Some(made) = family(call) {
+            return made;
+        }
     }
     match placed::run(call) {
         Some(made) => made,
@@ -128,6 +137,25 @@ impl Call<'_> {
             return Err(format!("the checker does not read attribute `{name}`"));
         }
         Ok(kept.iter().flat_map(|(name, attr)| format!("{name}={attr:?};").into_bytes()).collect())
+    }
+
+    /// The attributes as bytes, with those that ONNX would put in the place of absent ones.
+    pub(crate) fn with_defaults(&self) -> Result<Vec<u8>, String> {
+        let defaults: &[(&str, f32)] = match self.op {
+            "HardSigmoid" => &[("alpha", 0.2), ("beta", 0.5)],
+            "LeakyRelu" => &[("alpha", 0.01)],
+            "Elu" | "Celu" => &[("alpha", 1.0)],
+            _ => return self.encoded(&[]),
+        };
+        let mut attrs = Vec::new();
+        for &(name, default) in defaults {
+            let value = match self.attr(name) {
+                Some(Attr::Float(value)) => *value,
+                _ => default,
+            };
+            attrs.extend(format!("{name}={};", value.to_bits()).into_bytes());
+        }
+        Ok(attrs)
     }
 
     /// An op that treats all indices of its broadcast operands alike.

@@ -1,29 +1,28 @@
 //! Ops that find their axes by position: operands are taken in the order of axes in which the op reads them.
 
-use super::{Call, Results, axis_of};
-use crate::align::term_of;
-use crate::flat::under;
+use super::window::{self, Windows};
+use super::{Call, Results, axis_of, one};
 use crate::term::Op;
 use crate::value::Value;
-use std::rc::Rc;
 
 /// Shape and element type of a result.
 type Typed = (Vec<i64>, u8);
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let typed: Result<Vec<Typed>, String> = match call.name().as_str() {
-        "Conv" => return Some(padded(call)),
+        "Conv" => return Some(convolution(call)),
+        "QLinearConv" | "com.microsoft.QLinearConv" => return Some(quantized(call)),
+        "MaxPool" | "AveragePool" => return Some(pooling(call)),
         "ConvInteger" => conv(call, 0, 1, 6),
-        "QLinearConv" => call.need(7).and_then(|zero| conv(call, 0, 3, zero.dtype)),
         "ConvTranspose" => transposed(call),
-        "MaxPool" | "AveragePool" | "LpPool" => call.single().and_then(|()| pool(call)),
+        "LpPool" => call.single().and_then(|()| pool(call)),
         "MatMulInteger" => call.need(1).and_then(|b| product(call, &b, 6)),
         "QLinearMatMul" => call.need(3).and_then(|b| call.need(7).and_then(|zero| product(call, &b, zero.dtype))),
         "Gather" => gather(call),
         "GatherElements" => call.need(1).and_then(|list| like(call, &list)),
         "ScatterND" | "ScatterElements" | "Trilu" => call.need(0).and_then(|x| like(call, &x)),
         "GridSample" => grid(call),
-        "com.microsoft.QLinearGlobalAveragePool" => global(call),
+        "com.microsoft.QLinearGlobalAveragePool" => return Some(global(call)),
         _ => return None,
     };
     Some(typed.and_then(|results| placed(call, &results)))
@@ -39,46 +38,76 @@ fn placed(call: &mut Call<'_>, results: &[Typed]) -> Results {
     Ok(made.into_iter().map(Some).collect())
 }
 
-/// A convolution, with the zeros that a Pad puts around its operand among its own.
-fn padded(call: &mut Call<'_>) -> Results {
-    let typed = conv(call, 0, 1, 0)?;
-    let (mut x, w) = (call.need(0)?, call.need(1)?);
-    let rank = w.rank().saturating_sub(2);
-    let auto = call.text("auto_pad").is_some_and(|auto| auto != "NOTSET");
-    let mut pads = call.ints("pads").unwrap_or_else(|| vec![0; 2 * rank]);
-    if auto {
-        return placed(call, &typed);
+/// The windows of a convolution or a pool over these spatial axes.
+pub(super) fn windows_of(call: &Call<'_>, kernel: &[i64], spatial: &[i64]) -> Result<Windows, String> {
+    let rank = kernel.len();
+    let list = |name, default: i64| call.ints(name).unwrap_or_else(|| vec![default; rank]);
+    let (strides, dilations) = (list("strides", 1), list("dilations", 1));
+    let pads = call.ints("pads").unwrap_or_else(|| vec![0; 2 * rank]);
+    if [strides.len(), dilations.len(), spatial.len()] != [rank; 3] || pads.len() != 2 * rank {
+        return Err("its window does not fit its operand".to_owned());
     }
-    if let Some((inner, more)) = zeros_around(call, &x).filter(|_| pads.iter().all(|p| *p >= 0)) {
-        x = inner;
-        pads.iter_mut().zip(more).for_each(|(pad, more)| *pad += more);
+    if kernel.iter().chain(&strides).chain(&dilations).any(|n| *n < 1) {
+        return Err("its window is empty".to_owned());
     }
-    let mut attrs = call.encoded(&["pads", "auto_pad", "kernel_shape"])?;
-    attrs.extend(format!("pads={pads:?}").into_bytes());
-    let op = Op { name: "Conv", attrs: &attrs, dtype: 0 };
-    let operands = [Some(&x), Some(&w), call.inputs.get(2).and_then(Option::as_ref)];
-    let made = call.terms.placed(&op, &operands, &typed).ok_or("its result is empty")?;
-    Ok(made.into_iter().map(Some).collect())
+    let ceil = call.int("ceil_mode", 0) != 0;
+    let mut windows = Windows { kernel: kernel.to_vec(), strides, dilations, pads, ceil };
+    windows.resolve(&call.text("auto_pad").unwrap_or_default(), spatial)?;
+    Ok(windows)
 }
 
-/// What a Pad of zeros along spatial axes pads, and by how much: starts of all axes, then ends.
-fn zeros_around(call: &Call<'_>, x: &Value) -> Option<(Value, Vec<i64>)> {
-    let term = Rc::clone(call.terms.get(term_of(x)?));
-    if term.op != "Pad" || term.attrs != b"constant" {
-        return None;
+fn convolution(call: &mut Call<'_>) -> Results {
+    let (x, w) = (call.need(0)?, call.need(1)?);
+    let (shape, weights) = (x.shape(), w.shape());
+    if shape.len() < 3 || weights.len() != shape.len() {
+        return Err(format!("operands of {shape:?} and {weights:?} do not fit"));
     }
-    let inner = under(&term, x)?;
-    let first = (term.base.len() - term.along.len()) as u32;
-    let spatial = x.rank().checked_sub(2)?;
-    let mut more = vec![0; 2 * spatial];
-    for (at, (_, told)) in term.along.iter().enumerate() {
-        let axis = x.view.iter().position(|digits| digits.iter().any(|d| d.axis == first + at as u32))?;
-        let [before, after] = *told.as_slice() else { return None };
-        let whole = x.view[axis].len() == 1 && before >= 0 && after >= 0;
-        let place = axis.checked_sub(2).filter(|_| whole)?;
-        (more[place], more[place + spatial]) = (before, after);
+    if call.ints("kernel_shape").is_some_and(|kernel| kernel != weights[2..]) {
+        return Err(format!("its window is not that of its weights {weights:?}"));
     }
-    Some((inner, more))
+    let windows = windows_of(call, &weights[2..], &shape[2..])?;
+    let bias = call.input(2).cloned();
+    window::convolved(call.terms, &x, &w, bias.as_ref(), call.int("group", 1), windows).and_then(one)
+}
+
+/// A convolution of quantized numbers. That of `com.microsoft` may have its channels last.
+fn quantized(call: &mut Call<'_>) -> Results {
+    let wrong = || "its shapes do not fit".to_owned();
+    let (mut x, w, dtype) = (call.need(0)?, call.need(3)?, call.need(7)?.dtype);
+    let rank = x.rank();
+    let last = !call.domain.is_empty() && call.int("channels_last", 0) != 0;
+    if rank < 3 || w.rank() != rank {
+        return Err(wrong());
+    }
+    if last {
+        let order: Vec<usize> = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
+        x = x.permuted(&order).ok_or_else(wrong)?;
+    }
+    let (shape, weights, group) = (x.shape(), w.shape(), call.int("group", 1));
+    let kernel = call.ints("kernel_shape").unwrap_or_else(|| weights[2..].to_vec());
+    if kernel != weights[2..] || group < 1 || weights[1] * group != shape[1] || weights[0] % group != 0 {
+        return Err(wrong());
+    }
+    let mut windows = windows_of(call, &kernel, &shape[2..])?;
+    let mut out = vec![shape[0], weights[0]];
+    out.extend(windows.slid(&shape[2..])?);
+    let mut attrs = windows.encoded();
+    attrs.extend(format!(" {group}").into_bytes());
+    let mut operands: Vec<Option<&Value>> = call.inputs.iter().map(Option::as_ref).collect();
+    operands[0] = Some(&x);
+    let op = Op { name: "QLinearConv", attrs: &attrs, dtype: 0 };
+    let y = call.terms.placed(&op, &operands, &[(out, dtype)]).and_then(|mut made| made.pop()).ok_or_else(wrong)?;
+    let back: Vec<usize> = if last { [0].into_iter().chain(2..rank).chain([1]).collect() } else { (0..rank).collect() };
+    one(y.permuted(&back).ok_or_else(wrong)?)
+}
+
+fn pooling(call: &mut Call<'_>) -> Results {
+    call.single()?;
+    let x = call.need(0)?;
+    let kernel = call.ints("kernel_shape").ok_or("it has no window")?;
+    let windows = windows_of(call, &kernel, x.shape().get(2..).unwrap_or_default())?;
+    let counts = call.int("count_include_pad", 0) != 0;
+    window::pooled(call.terms, call.op, &x, windows, counts).and_then(one)
 }
 
 fn like(call: &Call<'_>, shaped: &Value) -> Result<Vec<Typed>, String> {
@@ -224,12 +253,18 @@ fn grid(call: &Call<'_>) -> Result<Vec<Typed>, String> {
     Ok(vec![(out, x.dtype)])
 }
 
-fn global(call: &Call<'_>) -> Result<Vec<Typed>, String> {
+/// The mean of quantized numbers over all spatial axes.
+fn global(call: &mut Call<'_>) -> Results {
     let x = call.need(0)?;
-    let mut out = x.shape();
+    let rank = x.rank();
     let last = call.int("channels_last", 0) != 0;
-    let rank = out.len();
-    let spatial = if last { 1..rank.saturating_sub(1) } else { 2..rank };
-    out.get_mut(spatial).ok_or("its rank is below 2")?.fill(1);
-    Ok(vec![(out, x.dtype)])
+    let spatial: Vec<usize> = if last { (1..rank.saturating_sub(1)).collect() } else { (2..rank).collect() };
+    if spatial.is_empty() || call.inputs.iter().skip(1).any(|v| v.as_ref().is_none_or(|v| v.count() != 1)) {
+        return Err("its shapes do not fit".to_owned());
+    }
+    let numbers = call.inputs.iter().skip(1).flatten().map(|v| v.reshaped(&[]));
+    let numbers: Vec<Value> = numbers.collect::<Option<_>>().ok_or("its scales do not fit")?;
+    let operands: Vec<&Value> = [&x].into_iter().chain(&numbers).collect();
+    let op = Op { name: "com.microsoft.QLinearGlobalAveragePool", attrs: &[], dtype: x.dtype };
+    super::together(call.terms, &op, &operands, &spatial, true).and_then(one)
 }

@@ -1,0 +1,126 @@
+//! Ops of `com.microsoft` that are several ops of ONNX at once: each is those ops. Tested by execution.
+
+use super::each::product;
+use super::placed::windows_of;
+use super::window::{binary, pooled};
+use super::{Call, Made, Results, one};
+use crate::model::Attr;
+use crate::value::Value;
+
+pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
+    let made = match call.name().as_str() {
+        "com.microsoft.FusedMatMul" => fused_matmul(call),
+        "com.microsoft.MultiHeadAttention" => attention(call),
+        "com.microsoft.NhwcMaxPool" => last_pool(call),
+        _ => return None,
+    };
+    Some(made.and_then(one))
+}
+
+fn wrong() -> String {
+    "its shapes do not fit".to_owned()
+}
+
+/// A product of matrices, whose operands may be turned: by their last two axes, and before that with the first axis behind the others.
+fn fused_matmul(call: &mut Call<'_>) -> Made {
+    let alpha = match call.attr("alpha") {
+        Some(Attr::Float(alpha)) => *alpha,
+        _ => 1.0,
+    };
+    if alpha.to_bits() != 1f32.to_bits() {
+        return Err(format!("the checker does not know its factor {alpha}"));
+    }
+    let (a, b) = (turned(call, 0, "transA", "transBatchA")?, turned(call, 1, "transB", "transBatchB")?);
+    product(call.terms, &a, &b)
+}
+
+fn turned(call: &Call<'_>, at: usize, turns: &str, batches: &str) -> Made {
+    let mut x = call.need(at)?;
+    let rank = x.rank();
+    if rank < 2 {
+        return if call.int(turns, 0) == 0 && call.int(batches, 0) == 0 { Ok(x) } else { Err(wrong()) };
+    }
+    if call.int(batches, 0) != 0 {
+        let mut order: Vec<usize> = (1..rank - 1).collect();
+        order.extend([0, rank - 1]);
+        x = x.permuted(&order).ok_or_else(wrong)?;
+    }
+    if call.int(turns, 0) != 0 {
+        let mut order: Vec<usize> = (0..rank).collect();
+        order.swap(rank - 2, rank - 1);
+        x = x.permuted(&order).ok_or_else(wrong)?;
+    }
+    Ok(x)
+}
+
+/// Softmax(scale Q K) V for each head, of [batch, place, head and number].
+fn attention(call: &mut Call<'_>) -> Made {
+    call.single()?;
+    let heads = call.int("num_heads", 0);
+    let plain = call.inputs.iter().skip(3).all(Option::is_none) && call.int("unidirectional", 0) == 0;
+    if !plain || heads < 1 {
+        return Err("the checker knows attention of queries, keys and values only".to_owned());
+    }
+    let (q, k, v) = (headed(call, 0, heads)?, headed(call, 1, heads)?, headed(call, 2, heads)?);
+    let size = q.shape()[3];
+    let scale = match call.attr("scale") {
+        Some(Attr::Float(scale)) => *scale,
+        _ => 1.0 / (size as f32).sqrt(),
+    };
+    let turned = k.permuted(&[0, 1, 3, 2]).ok_or_else(wrong)?;
+    let mut scores = product(call.terms, &q, &turned)?;
+    if scale.to_bits() != 1f32.to_bits() {
+        let scale = Value::constant(1, &[], scale.to_le_bytes().to_vec().into());
+        scores = binary(call.terms, "Mul", &scores, &scale)?;
+        scores = call.terms.real(scores);
+    }
+    let weights = softmax(call, scores)?;
+    let y = product(call.terms, &weights, &v)?.permuted(&[0, 2, 1, 3]).ok_or_else(wrong)?;
+    let [n, s, h, d] = y.shape().try_into().map_err(|_| wrong())?;
+    call.terms.moved(&y, &[n, s, h * d]).ok_or_else(wrong)
+}
+
+/// [batch, place, head and number] as [batch, head, place, number].
+fn headed(call: &mut Call<'_>, at: usize, heads: i64) -> Made {
+    let x = call.need(at)?;
+    let &[n, s, all] = x.shape().as_slice() else { return Err(wrong()) };
+    if all % heads != 0 {
+        return Err(wrong());
+    }
+    let split = call.terms.moved(&x, &[n, s, heads, all / heads]);
+    split.and_then(|v| v.permuted(&[0, 2, 1, 3])).ok_or_else(wrong)
+}
+
+fn softmax(call: &mut Call<'_>, x: Value) -> Made {
+    let attrs = [("axis".to_owned(), Attr::Int(-1))];
+    let mut inner = Call {
+        op: "Softmax",
+        domain: "",
+        opset: 17,
+        attrs: &attrs,
+        inputs: &[Some(x)],
+        results: vec![true],
+        block: call.block,
+        terms: call.terms,
+    };
+    super::run(&mut inner)?.pop().flatten().ok_or_else(wrong)
+}
+
+/// A pool of [N, spatial, C].
+fn last_pool(call: &mut Call<'_>) -> Made {
+    let x = call.need(0)?;
+    let rank = x.rank();
+    let kernel = call.ints("kernel_shape").ok_or("it has no window")?;
+    if rank < 3 || kernel.len() != rank - 2 {
+        return Err(wrong());
+    }
+    let mut to: Vec<usize> = vec![0, rank - 1];
+    to.extend(1..rank - 1);
+    let first = x.permuted(&to).ok_or_else(wrong)?;
+    let windows = windows_of(call, &kernel, &first.shape()[2..])?;
+    let y = pooled(call.terms, "MaxPool", &first, windows, false)?;
+    let mut back: Vec<usize> = vec![0];
+    back.extend(2..rank);
+    back.push(1);
+    y.permuted(&back).ok_or_else(wrong)
+}

@@ -1,0 +1,233 @@
+//! Convolutions and pools, in a form that does not depend on how a file writes them: padding by numbers, no axes that nothing
+//! happens along, and products or scales where that is what a convolution is.
+
+use super::each::contract;
+use super::{Made, pointwise};
+use crate::align::term_of;
+use crate::flat::under;
+use crate::term::{Op, Terms};
+use crate::value::Value;
+use crate::view::View;
+use std::rc::Rc;
+
+/// How windows go over spatial axes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Windows {
+    pub(super) kernel: Vec<i64>,
+    pub(super) strides: Vec<i64>,
+    pub(super) dilations: Vec<i64>,
+    /// Starts of all axes, then ends.
+    pub(super) pads: Vec<i64>,
+    /// Whether a last window that is not whole counts.
+    pub(super) ceil: bool,
+}
+
+impl Windows {
+    /// How far the kernel reaches along an axis.
+    fn reach(&self, at: usize) -> i64 {
+        (self.kernel[at] - 1) * self.dilations[at] + 1
+    }
+
+    fn padding(&self, at: usize) -> i64 {
+        self.pads[at] + self.pads[at + self.kernel.len()]
+    }
+
+    /// Puts numbers in the place of padding that is a rule.
+    pub(super) fn resolve(&mut self, auto: &str, spatial: &[i64]) -> Result<(), String> {
+        let rank = self.kernel.len();
+        match auto {
+            "NOTSET" | "" => return Ok(()),
+            "VALID" => self.pads = vec![0; 2 * rank],
+            "SAME_UPPER" | "SAME_LOWER" => {
+                for (at, &extent) in spatial.iter().enumerate() {
+                    let count = (extent + self.strides[at] - 1) / self.strides[at];
+                    let total = ((count - 1) * self.strides[at] + self.reach(at) - extent).max(0);
+                    let less = total / 2;
+                    let before = if auto == "SAME_UPPER" { less } else { total - less };
+                    (self.pads[at], self.pads[at + rank]) = (before, total - before);
+                }
+            }
+            other => return Err(format!("the checker does not know auto_pad {other}")),
+        }
+        self.ceil = false;
+        Ok(())
+    }
+
+    /// Extents of the result. `ceil` is gone afterwards if it makes no difference.
+    pub(super) fn slid(&mut self, spatial: &[i64]) -> Result<Vec<i64>, String> {
+        let mut counts = Vec::new();
+        let mut matters = false;
+        for (at, &extent) in spatial.iter().enumerate() {
+            let (room, stride) = (extent + self.padding(at) - self.reach(at), self.strides[at]);
+            if room < 0 {
+                return Err("its window is larger than its operand".to_owned());
+            }
+            let (down, up) = (room / stride + 1, (room + stride - 1) / stride + 1);
+            if self.ceil && up != down {
+                matters = true;
+                if (up - 1) * stride >= extent + self.pads[at] {
+                    return Err("its last window starts behind its operand, where versions differ".to_owned());
+                }
+            }
+            counts.push(if self.ceil { up } else { down });
+        }
+        self.ceil = matters;
+        Ok(counts)
+    }
+
+    fn without_axis(&mut self, at: usize) {
+        let rank = self.kernel.len();
+        self.pads.remove(at + rank);
+        self.pads.remove(at);
+        for list in [&mut self.kernel, &mut self.strides, &mut self.dilations] {
+            list.remove(at);
+        }
+    }
+
+    /// Windows of one place each, without padding.
+    fn single(&self) -> bool {
+        self.kernel.iter().all(|k| *k == 1) && self.pads.iter().all(|p| *p == 0)
+    }
+
+    pub(super) fn encoded(&self) -> Vec<u8> {
+        format!("{:?} {:?} {:?} {}", self.strides, self.dilations, self.pads, u8::from(self.ceil)).into_bytes()
+    }
+}
+
+/// A convolution of [N, C, spatial] with weights [M, C / group, window] and, if there is one, a bias [M].
+pub(super) fn convolved(
+    terms: &mut Terms,
+    x: &Value,
+    w: &Value,
+    bias: Option<&Value>,
+    group: i64,
+    mut windows: Windows,
+) -> Made {
+    let (mut x, mut w) = (x.clone(), w.clone());
+    let (shape, weights) = (x.shape(), w.shape());
+    let fits = shape.len() >= 3 && weights.len() == shape.len() && group >= 1;
+    if !fits || weights[1] * group != shape[1] || weights[0] % group != 0 || windows.kernel != weights[2..] {
+        return Err(format!("operands of {shape:?} and {weights:?} do not fit"));
+    }
+    windows.slid(&shape[2..])?;
+    if let Some((inner, more)) = zeros_around(terms, &x).filter(|_| windows.pads.iter().all(|p| *p >= 0)) {
+        x = inner;
+        windows.pads.iter_mut().zip(more).for_each(|(pad, more)| *pad += more);
+    }
+    // Axes of one place stay only as places of the result, which has no axes of extent 1.
+    let gone: Vec<usize> = (0..windows.kernel.len()).rev().filter(|&at| no_axis(&windows, &x, at)).collect();
+    for &at in &gone {
+        windows.without_axis(at);
+        x.view.remove(at + 2);
+        w.view.remove(at + 2);
+    }
+    let mut y = over_axes(terms, &x, &w, bias, group, &mut windows)?;
+    gone.iter().rev().for_each(|&at| y.view.insert(at + 2, Vec::new()));
+    Ok(y)
+}
+
+fn no_axis(windows: &Windows, x: &Value, at: usize) -> bool {
+    windows.kernel[at] == 1 && windows.padding(at) == 0 && windows.pads[at] == 0 && x.shape()[at + 2] == 1
+}
+
+fn over_axes(terms: &mut Terms, x: &Value, w: &Value, bias: Option<&Value>, group: i64, windows: &mut Windows) -> Made {
+    let (channels, filters) = (x.shape()[1], w.shape()[0]);
+    if windows.single() && (group == 1 || (group == channels && filters == channels)) {
+        let x = picked(terms, x, &windows.strides)?;
+        let y = if group == 1 { product(terms, &x, w)? } else { scaled(terms, &x, w)? };
+        return shifted(terms, y, bias);
+    }
+    let mut shape = vec![x.shape()[0], filters];
+    shape.extend(windows.slid(&x.shape()[2..])?);
+    let mut attrs = windows.encoded();
+    attrs.extend(format!(" {group}").into_bytes());
+    let op = Op { name: "Conv", attrs: &attrs, dtype: 0 };
+    let made = terms.placed(&op, &[Some(x), Some(w), bias], &[(shape, x.dtype)]);
+    made.and_then(|mut made| made.pop()).ok_or_else(|| "its result is empty".to_owned())
+}
+
+/// The places that windows of one place each stop at.
+fn picked(terms: &mut Terms, x: &Value, strides: &[i64]) -> Made {
+    let mut x = x.clone();
+    for (at, &stride) in strides.iter().enumerate().filter(|(_, stride)| **stride > 1) {
+        let extent = x.shape()[at + 2];
+        let indices: Vec<i64> = (0..extent).step_by(usize::try_from(stride).unwrap_or(1)).collect();
+        x = super::along::pick(terms, &x, at + 2, &indices)?;
+    }
+    Ok(x)
+}
+
+/// A convolution of windows of one place is a product with a matrix.
+fn product(terms: &mut Terms, x: &Value, w: &Value) -> Made {
+    let rank = x.rank();
+    let (mut left, mut right) = (x.view.clone(), vec![Vec::new(); rank + 1]);
+    let channels = std::mem::take(&mut left[1]);
+    left.push(channels);
+    (right[1], right[rank]) = (w.view[0].clone(), w.view[1].clone());
+    let mut shape = x.shape();
+    shape.push(shape[1]);
+    shape[1] = w.shape()[0];
+    let mut y = contract(terms, &shape, (x, left), (w, right), &[rank])?;
+    y.view.truncate(rank);
+    Ok(y)
+}
+
+/// A convolution of each channel by itself, with windows of one place, is a scale.
+fn scaled(terms: &mut Terms, x: &Value, w: &Value) -> Made {
+    let mut view: View = vec![Vec::new(); x.rank()];
+    view[1].clone_from(&w.view[0]);
+    let w = Value { view, ..w.clone() };
+    binary(terms, "Mul", x, &w)
+}
+
+/// Adds a number per channel.
+fn shifted(terms: &mut Terms, y: Value, bias: Option<&Value>) -> Made {
+    let Some(bias) = bias else { return Ok(y) };
+    let mut view: View = vec![Vec::new(); y.rank()];
+    if bias.rank() != 1 || (bias.count() != y.shape()[1]) {
+        return Err("its bias does not fit".to_owned());
+    }
+    view[1].clone_from(&bias.view[0]);
+    let bias = Value { view, ..bias.clone() };
+    binary(terms, "Add", &y, &bias)
+}
+
+/// An op of two operands and no attributes, as the table of pointwise ops has it.
+pub(crate) fn binary(terms: &mut Terms, name: &str, a: &Value, b: &Value) -> Made {
+    pointwise(terms, &Op { name, attrs: &[1, 1], dtype: a.dtype }, &[a, b])
+}
+
+/// What a Pad of zeros along spatial axes pads, and by how much: starts of all axes, then ends.
+fn zeros_around(terms: &Terms, x: &Value) -> Option<(Value, Vec<i64>)> {
+    let term = Rc::clone(terms.get(term_of(x)?));
+    if term.op != "Pad" || term.attrs != b"constant" {
+        return None;
+    }
+    let inner = under(&term, x)?;
+    let first = (term.base.len() - term.along.len()) as u32;
+    let spatial = x.rank().checked_sub(2)?;
+    let mut more = vec![0; 2 * spatial];
+    for (at, (_, told)) in term.along.iter().enumerate() {
+        let axis = x.view.iter().position(|digits| digits.iter().any(|d| d.axis == first + at as u32))?;
+        let [before, after] = *told.as_slice() else { return None };
+        let whole = x.view[axis].len() == 1 && before >= 0 && after >= 0;
+        let place = axis.checked_sub(2).filter(|_| whole)?;
+        (more[place], more[place + spatial]) = (before, after);
+    }
+    Some((inner, more))
+}
+
+/// A pool over [N, C, spatial]: `name` is that of the op, `counts` whether a mean counts padding.
+pub(super) fn pooled(terms: &mut Terms, name: &str, x: &Value, mut windows: Windows, counts: bool) -> Made {
+    let shape = x.shape();
+    if shape.len() != windows.kernel.len() + 2 || shape.len() < 3 {
+        return Err("its window does not fit its operand".to_owned());
+    }
+    let mut out = shape[..2].to_vec();
+    out.extend(windows.slid(&shape[2..])?);
+    let padded = windows.pads.iter().any(|p| *p != 0) || windows.ceil;
+    let mut attrs = windows.encoded();
+    attrs.extend(format!(" {:?} {}", windows.kernel, u8::from(counts && padded)).into_bytes());
+    let made = terms.placed(&Op { name, attrs: &attrs, dtype: 0 }, &[Some(x)], &[(out, x.dtype)]);
+    made.and_then(|mut made| made.pop()).ok_or_else(|| "its result is empty".to_owned())
+}

@@ -1,0 +1,241 @@
+//! Slots: places along an axis that hold nothing of the value, as in channels that are rounded up to blocks.
+//!
+//! A value with slots is a term `slots` of the value without them. It says which places are real, and what the others hold: zeros,
+//! or finite numbers that nobody knows. The latter have a name of their own each, so that no two of them are ever taken for equal. An
+//! op that treats all places alike runs before the slots are put in.
+
+use crate::align::{on_axes_of, term_of};
+use crate::flat::under;
+use crate::model::width;
+use crate::term::{Acted, Op, Terms, numbers};
+use crate::value::Value;
+use crate::view::{self, View};
+use std::rc::Rc;
+
+const NAME: &str = "slots";
+
+/// What slots hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fill {
+    Zero,
+    /// Finite numbers.
+    Unknown,
+}
+
+/// Real places of an axis: (first, number) of each run.
+pub(crate) type Runs = Vec<(i64, i64)>;
+
+/// A value without the slots of one axis.
+pub(crate) struct Stripped {
+    pub(crate) value: Value,
+    pub(crate) runs: Runs,
+    pub(crate) fill: Fill,
+}
+
+/// Runs with neighbours joined.
+pub(crate) fn joined(runs: impl IntoIterator<Item = (i64, i64)>) -> Runs {
+    let mut list = Runs::new();
+    for (start, count) in runs.into_iter().filter(|run| run.1 > 0) {
+        match list.last_mut() {
+            Some(last) if last.0 + last.1 == start => last.1 += count,
+            _ => list.push((start, count)),
+        }
+    }
+    list
+}
+
+/// The real places one by one.
+pub(crate) fn places(runs: &Runs) -> Vec<i64> {
+    runs.iter().flat_map(|&(start, count)| start..start + count).collect()
+}
+
+/// Puts slots into an axis, which then has `extent` places.
+pub(crate) fn filled(terms: &mut Terms, x: &Value, axis: usize, runs: &Runs, extent: i64, fill: Fill) -> Option<Value> {
+    let real: i64 = runs.iter().map(|run| run.1).sum();
+    if *x.shape().get(axis)? != real || runs.last().is_none_or(|(start, count)| start + count > extent) {
+        return None;
+    }
+    if real == extent {
+        return Some(x.clone());
+    }
+    if x.is_constant() {
+        return (fill == Fill::Zero).then(|| constant(x, axis, runs, extent)).flatten();
+    }
+    let attrs = match fill {
+        Fill::Zero => Vec::new(),
+        Fill::Unknown => terms.fresh().to_le_bytes().to_vec(),
+    };
+    let told = runs.iter().flat_map(|&(start, count)| [start, count]).collect();
+    terms.along(&Op { name: NAME, attrs: &attrs, dtype: x.dtype }, x, &[Acted { axis, told, out: extent }])
+}
+
+fn constant(x: &Value, axis: usize, runs: &Runs, extent: i64) -> Option<Value> {
+    let (mut shape, bytes) = (x.shape(), x.elements()?);
+    let inner = shape[axis + 1..].iter().product::<i64>() as usize * width(x.dtype)?;
+    let outer: i64 = shape[..axis].iter().product();
+    let mut data = vec![0; outer as usize * extent as usize * inner];
+    let (from, real) = (places(runs), shape[axis] as usize);
+    for block in 0..outer as usize {
+        for (at, place) in from.iter().enumerate() {
+            let (to, have) = ((block * extent as usize + *place as usize) * inner, (block * real + at) * inner);
+            data[to..to + inner].copy_from_slice(&bytes[have..have + inner]);
+        }
+    }
+    shape[axis] = extent;
+    Some(Value::constant(x.dtype, &shape, data.into()))
+}
+
+/// A value without the slots of an axis, if it has any and has that axis in one piece. Zeros that a Pad put at the end are slots too.
+pub(crate) fn stripped(terms: &Terms, x: &Value, axis: usize) -> Option<Stripped> {
+    let term = Rc::clone(terms.get(term_of(x)?));
+    let pads = term.op == "Pad" && term.attrs == b"constant";
+    if !(pads || term.op == NAME) || term.along.len() != 1 {
+        return None;
+    }
+    let made = term.base.len() as u32 - 1;
+    if x.view.get(axis)?.as_slice() != [view::Digit { axis: made, extent: term.base[made as usize], stride: 1 }] {
+        return None;
+    }
+    let value = under(&term, x)?;
+    let (_, told) = term.along.first()?;
+    let runs = match (pads, told.as_slice()) {
+        (true, [before, after]) if *before >= 0 && *after >= 0 => vec![(*before, *value.shape().get(axis)?)],
+        (true, _) => return None,
+        (false, told) => told.chunks_exact(2).map(|run| (run[0], run[1])).collect(),
+    };
+    let fill = if term.attrs.is_empty() || pads { Fill::Zero } else { Fill::Unknown };
+    Some(Stripped { value, runs, fill })
+}
+
+/// The same as a value of its own with all places real, if it has no slots.
+pub(crate) fn bare(terms: &Terms, x: &Value, axis: usize) -> Option<Stripped> {
+    let whole = || Some(Stripped { value: x.clone(), runs: vec![(0, *x.shape().get(axis)?)], fill: Fill::Zero });
+    stripped(terms, x, axis).or_else(whole)
+}
+
+/// An op that treats places alike, of operands with slots: it runs before they are put in. `None` if it is none, or if what it makes of
+/// slots is not known to be finite.
+pub(crate) fn each(
+    terms: &mut Terms,
+    op: &Op<'_>,
+    shape: &[i64],
+    operands: &[(&Value, View)],
+    together: &[usize],
+    dropped: bool,
+) -> Option<Value> {
+    let slotted = |(value, _): &(&Value, View)| term_of(value).is_some_and(|term| terms.get(term).op == NAME);
+    let first = operands.iter().position(slotted)?;
+    let base = terms.get(term_of(operands[first].0)?).base.clone();
+    let class: Vec<u8> = (0..shape.len()).map(|axis| u8::from(together.contains(&axis))).collect();
+    let (views, classes) = on_axes_of(first, &base, shape, operands, &class)?;
+    let made = base.len() - 1;
+    let runs = stripped(terms, &whole(operands[first].0, &views[first]), made)?.runs;
+    let (mut values, mut fills) = (Vec::new(), Vec::new());
+    for ((value, _), view) in operands.iter().zip(&views) {
+        let (inner, fill) = without(terms, &whole(value, view), made, &runs)?;
+        values.push(inner);
+        fills.push(fill);
+    }
+    let fill = made_of(op, &fills, operands)?;
+    let sets: Vec<usize> = (0..base.len()).filter(|&axis| classes[axis] > 0).collect();
+    if sets.contains(&made) {
+        return None;
+    }
+    let mut inner = base.clone();
+    inner[made] = runs.iter().map(|run| run.1).sum();
+    let inner_operands: Vec<(&Value, View)> = values.iter().map(|v| (v, v.view.clone())).collect();
+    let y = terms.each(op, &inner, &inner_operands, &sets, dropped)?;
+    let y = filled(terms, &y, made, &runs, base[made], fill)?;
+    let mut outer = operands[first].1.clone();
+    if dropped {
+        for &axis in together {
+            outer[axis].clear();
+        }
+    }
+    Some(Value { view: view::composed(&outer, &y.view)?, ..y })
+}
+
+fn whole(value: &Value, view: &View) -> Value {
+    Value { view: view.clone(), ..value.clone() }
+}
+
+/// An operand without its slots, and what they hold; `None` for the fill if all its places are real.
+fn without(terms: &Terms, x: &Value, axis: usize, runs: &Runs) -> Option<(Value, Option<Fill>)> {
+    let digits = &x.view[axis];
+    if digits.iter().all(|d| d.axis == view::REPEAT) {
+        let mut x = x.clone();
+        x.view[axis].clear();
+        return Some((x, None));
+    }
+    if x.is_constant() {
+        let real = places(runs);
+        let others: Vec<i64> = (0..view::extent(digits)).filter(|place| !real.contains(place)).collect();
+        let held = crate::ops::picked(x, axis, &others).ok()?;
+        let zero = held.elements()?.iter().all(|b| *b == 0);
+        let fill = if zero { Fill::Zero } else { Fill::Unknown };
+        let finite = numbers(&held)?.iter().all(|v| v.is_finite());
+        let kept = crate::ops::picked(x, axis, &real).ok().filter(|_| finite)?;
+        return Some((kept, Some(fill)));
+    }
+    let found = stripped(terms, x, axis)?;
+    (found.runs == *runs).then_some((found.value, Some(found.fill)))
+}
+
+/// Ops of one operand that are zero at zero, and finite for finite numbers.
+const ZERO_AT_ZERO: &[&str] = &[
+    "Abs",
+    "Ceil",
+    "Celu",
+    "Elu",
+    "Erf",
+    "Floor",
+    "Gelu",
+    "HardSwish",
+    "LeakyRelu",
+    "Mish",
+    "Neg",
+    "Relu",
+    "Round",
+    "Selu",
+    "Sign",
+    "Softsign",
+    "Tanh",
+    "com.microsoft.QuickGelu",
+    "com.microsoft.Gelu",
+];
+
+/// What an op makes of slots; `None` if that may be no finite number.
+fn made_of(op: &Op<'_>, fills: &[Option<Fill>], operands: &[(&Value, View)]) -> Option<Fill> {
+    let zeros = fills.iter().all(|fill| *fill == Some(Fill::Zero));
+    let zero = |holds: bool| Some(if holds { Fill::Zero } else { Fill::Unknown });
+    match op.name {
+        name if ZERO_AT_ZERO.contains(&name) => zero(zeros),
+        // Means and extremes are those over other axes.
+        "Add" | "Sub" | "Max" | "Min" | "Sum" | "ReduceMean" | "ReduceSum" | "ReduceMax" | "ReduceMin" => zero(zeros),
+        "Mul" => zero(fills.contains(&Some(Fill::Zero))),
+        "PRelu" => zero(fills.first() == Some(&Some(Fill::Zero))),
+        "Sigmoid" | "HardSigmoid" | "Softplus" => zero(false),
+        "Clip" => {
+            let starts = fills.first() == Some(&Some(Fill::Zero));
+            zero(starts && matches!(op.attrs.last_chunk::<3>(), Some([1, 1, 1])) && around_zero(operands))
+        }
+        "Exp" => zero(false).filter(|_| zeros),
+        "Sqrt" => zero(true).filter(|_| zeros),
+        "Div" => {
+            let [_, (by, _)] = operands else { return None };
+            let nonzero = by.splat()?.elements()?.iter().any(|b| *b & 0x7f != 0);
+            zero(fills.first() == Some(&Some(Fill::Zero))).filter(|_| nonzero)
+        }
+        _ => None,
+    }
+}
+
+/// Whether the bounds of a Clip are known and zero lies between them.
+fn around_zero(operands: &[(&Value, View)]) -> bool {
+    let number = |at: usize| -> Option<f32> {
+        let (value, _) = operands.get(at)?;
+        let bytes = value.elements().filter(|bytes| value.dtype == 1 && bytes.len() == 4)?;
+        Some(f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    };
+    number(1).zip(number(2)).is_some_and(|(least, most)| least <= 0.0 && 0.0 <= most)
+}

@@ -1,0 +1,192 @@
+//! What is the same over the reals, and ops that act along axes which lie in several parts.
+
+use super::*;
+
+/// The model with another constant.
+fn with(mut model: Model, name: &str, dims: &[i64], dtype: u8, data: Vec<u8>) -> Model {
+    let tensor = Tensor { dims: dims.to_vec(), dtype, data: data.into() };
+    Rc::make_mut(&mut model.graph).initializers.push((name.to_owned(), tensor));
+    model
+}
+
+fn ints(model: Model, name: &str, values: &[i64]) -> Model {
+    with(model, name, &[values.len() as i64], 7, values.iter().flat_map(|v| v.to_le_bytes()).collect())
+}
+
+/// `LayerNormalization` of the channels of `x`, where they lie last, and the same written as convolutions.
+mod norms {
+    use super::*;
+
+    fn list(start: f32) -> Vec<f32> {
+        (0..6).map(|n| start + 0.3 * n as f32).collect()
+    }
+
+    fn plain(epsilon: f32) -> Model {
+        let mut told = axis(-1);
+        told.push(("epsilon", Attr::Float(epsilon)));
+        let lines: &[Line<'_>] = &[
+            ("t", "Transpose", &["x"], perm(TO_LAST)),
+            ("n", "LayerNormalization", &["t", "s", "b"], told),
+            ("y", "Transpose", &["n"], perm(TO_FIRST)),
+        ];
+        model(lines, &[("s", &[6], list(0.5)), ("b", &[6], list(-1.0))])
+    }
+
+    /// With another operand of the line that makes `of`, or another constant.
+    fn written(of: &str, operands: &[&'static str], other: Option<(&str, f32)>) -> Model {
+        let mut lines: Vec<(&str, &str, Vec<&str>)> = vec![
+            ("m", "Conv", vec!["x", "w"]),
+            ("c", "Sub", vec!["x", "m"]),
+            ("q", "Mul", vec!["c", "c"]),
+            ("v", "Conv", vec!["q", "w", "e"]),
+            ("d", "Sqrt", vec!["v"]),
+            ("r", "Reciprocal", vec!["d"]),
+            ("n", "Mul", vec!["c", "r"]),
+            ("y", "BatchNormalization", vec!["n", "s", "b", "none", "one"]),
+        ];
+        for line in lines.iter_mut().filter(|line| line.0 == of) {
+            line.2 = operands.to_vec();
+        }
+        let lines: Vec<Line<'_>> = lines
+            .iter()
+            .map(|(y, op, x)| {
+                let told = if *op == "BatchNormalization" { vec![("epsilon", Attr::Float(0.0))] } else { vec![] };
+                (*y, *op, x.as_slice(), told)
+            })
+            .collect();
+        let mut constants: Vec<(&str, &[i64], Vec<f32>)> = vec![
+            ("w", &[1, 6, 1, 1], vec![1.0 / 6.0; 6]),
+            ("e", &[1], vec![1e-5]),
+            ("s", &[6], list(0.5)),
+            ("b", &[6], list(-1.0)),
+            ("none", &[6], vec![0.0; 6]),
+            ("one", &[6], vec![1.0; 6]),
+        ];
+        for constant in &mut constants {
+            if let Some((_, value)) = other.filter(|(name, _)| *name == constant.0) {
+                constant.2[0] = value;
+            }
+        }
+        model(&lines, &constants)
+    }
+
+    #[test]
+    fn a_normalization_may_be_written_as_convolutions() {
+        let found = verdict(&plain(1e-5), &written("", &[], None), &Proof::default());
+        assert!(matches!(found, Verdict::WithLemmas { .. }), "{found}");
+    }
+
+    #[test]
+    fn another_one_is_refused() {
+        let right = plain(1e-5);
+        assert!(!holds(&plain(1e-4), &written("", &[], None)));
+        for (of, operands) in [
+            ("c", ["m", "x"].as_slice()),
+            ("q", &["c", "x"]),
+            ("v", &["x", "w", "e"]),
+            ("v", &["q", "w"]),
+            ("r", &["v"]),
+            ("n", &["x", "r"]),
+            ("n", &["c", "d"]),
+            ("y", &["n", "b", "s", "none", "one"]),
+            ("y", &["c", "s", "b", "none", "one"]),
+        ] {
+            assert!(!holds(&right, &written(of, operands, None)), "{of} of {operands:?}");
+        }
+        for (name, value) in [("w", 0.2), ("e", 2e-5), ("s", 0.6), ("b", -1.1), ("none", 0.1), ("one", 0.9)] {
+            assert!(!holds(&right, &written("", &[], Some((name, value)))), "{name} with {value}");
+        }
+    }
+}
+
+#[test]
+fn factors_of_operands_are_factors_of_their_product() {
+    let before = |c: f32| {
+        let lines: &[Line<'_>] = &[
+            ("t", "Transpose", &["x"], perm(&[0, 1, 3, 2])),
+            ("a", "Mul", &["x", "c"], vec![]),
+            ("b", "Mul", &["t", "c"], vec![]),
+            ("y", "MatMul", &["a", "b"], vec![]),
+        ];
+        model(lines, &[("c", &[], vec![c])])
+    };
+    let after = |d: f32| {
+        let lines: &[Line<'_>] = &[
+            ("t", "Transpose", &["x"], perm(&[0, 1, 3, 2])),
+            ("p", "MatMul", &["x", "t"], vec![]),
+            ("y", "Mul", &["p", "d"], vec![]),
+        ];
+        model(lines, &[("d", &[], vec![d])])
+    };
+    let found = verdict(&before(0.3), &after(0.09), &Proof::default());
+    assert!(matches!(found, Verdict::WithLemmas { .. }), "{found}");
+    for other in [0.3, 0.0901, -0.09] {
+        assert!(!holds(&before(0.3), &after(other)), "{other}");
+    }
+}
+
+#[test]
+fn a_slice_of_all_inner_places_is_one_of_the_outer_ones() {
+    // The channels are [2 3]; the first of these axes is in front of the batch, and they are counted as one.
+    let chosen = |which: i64| {
+        let lines: &[Line<'_>] = &[
+            ("r", "Reshape", &["x", "to"], vec![]),
+            ("g", "Gather", &["r", "which"], axis(1)),
+            ("y", "Reshape", &["g", "out"], vec![]),
+        ];
+        let made = ints(ints(model(lines, &[]), "to", &[2, 2, 3, 4, 5]), "out", &[2, 3, 4, 5]);
+        with(made, "which", &[], 7, which.to_le_bytes().to_vec())
+    };
+    let sliced = |from: i64| {
+        let lines: &[Line<'_>] = &[
+            ("r", "Reshape", &["x", "to"], vec![]),
+            ("t", "Transpose", &["r"], perm(&[1, 0, 2, 3, 4])),
+            ("u", "Reshape", &["t", "one"], vec![]),
+            ("y", "Slice", &["u", "from", "end"], vec![]),
+        ];
+        let made = ints(ints(model(lines, &[]), "to", &[2, 2, 3, 4, 5]), "one", &[4, 3, 4, 5]);
+        ints(ints(made, "from", &[from]), "end", &[from + 2])
+    };
+    assert!(holds(&chosen(1), &sliced(2)), "{}", verdict(&chosen(1), &sliced(2), &Proof::default()));
+    assert!(holds(&chosen(0), &sliced(0)));
+    for (which, from) in [(0, 2), (1, 0), (1, 1), (0, 1)] {
+        assert!(!holds(&chosen(which), &sliced(from)), "{which} {from}");
+    }
+}
+
+#[test]
+fn a_quantized_convolution_may_have_its_channels_last() {
+    let made = |lines: &[Line<'_>], weight: u8| {
+        let numbers = [("s", vec![0.1]), ("v", vec![0.2]), ("u", vec![0.3])];
+        let constants: Vec<(&str, &[i64], Vec<f32>)> =
+            numbers.into_iter().map(|(name, value)| (name, [].as_slice(), value)).collect();
+        let mut made = with(model(lines, &constants), "z", &[], 2, vec![7]);
+        made = with(made, "w", &[4, 6, 1, 1], 2, (0..24).map(|n| n * weight).collect());
+        for node in &mut Rc::make_mut(&mut made.graph).nodes {
+            if node.attrs.iter().any(|(name, _)| name == "channels_last") {
+                "com.microsoft".clone_into(&mut node.domain);
+            }
+        }
+        made
+    };
+    let quantize = ("q", "QuantizeLinear", ["x", "s", "z"]);
+    let first: &[Line<'_>] = &[
+        (quantize.0, quantize.1, &quantize.2, vec![]),
+        ("y", "QLinearConv", &["q", "s", "z", "w", "v", "z", "u", "z"], vec![]),
+    ];
+    let last = |last: i64, to: &[i64], back: &[i64], weight: u8| {
+        let told = vec![("channels_last", Attr::Int(last))];
+        let lines: &[Line<'_>] = &[
+            (quantize.0, quantize.1, &quantize.2, vec![]),
+            ("t", "Transpose", &["q"], perm(to)),
+            ("c", "QLinearConv", &["t", "s", "z", "w", "v", "z", "u", "z"], told),
+            ("y", "Transpose", &["c"], perm(back)),
+        ];
+        made(lines, weight)
+    };
+    let plain = made(first, 3);
+    assert!(holds(&plain, &last(1, TO_LAST, TO_FIRST, 3)));
+    assert!(holds(&plain, &last(0, &[0, 1, 2, 3], &[0, 1, 2, 3], 3)));
+    assert!(!holds(&plain, &last(1, TO_LAST, TO_FIRST, 5)));
+    assert!(!holds(&plain, &last(1, &[0, 3, 2, 1], &[0, 3, 2, 1], 3)));
+}
