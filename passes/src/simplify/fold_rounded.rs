@@ -8,8 +8,8 @@
 //! nothing else reads and are together no smaller. Large ones are computed when the file is written.
 //!
 //! Absent: graph outputs, which stay results of nodes; quantized weights; what comes before a quantization; results that round
-//! nothing, which `fold_constants` left for reasons of its own; what takes longer than [`MOST_WORK`] or more memory than
-//! [`LARGEST`].
+//! nothing, which `fold_constants` left for reasons of its own; what takes longer than `MOST_WORK` or more memory than
+//! `LARGEST`.
 
 use super::fold_constants::{SMALL, insert, pass_cost};
 use crate::pipeline::Step;
