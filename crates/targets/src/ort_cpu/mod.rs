@@ -17,6 +17,7 @@ pub(crate) mod forms;
 mod machine;
 mod moves;
 pub(crate) mod nodes;
+mod on_load;
 mod prepare;
 pub mod read;
 mod runs;
@@ -118,6 +119,11 @@ fn is_quantized(graph: &Graph, node: NodeId) -> bool {
     let node = graph.node(node);
     node.inputs.iter().flatten().any(|&v| is(graph.value(v).producer().0, "DequantizeLinear"))
         || node.outputs.iter().flatten().flat_map(|&v| graph.uses(v)).any(|u| is(u.node, "QuantizeLinear"))
+}
+
+/// Whether the runtime has something of its own for a node: an integer op, or a constant that it computes when it loads the file.
+fn is_left_to_the_runtime(query: &NodeQuery<'_>) -> bool {
+    is_quantized(query.graph, query.node) || on_load::computes(query.graph, query.graph.node(query.node))
 }
 
 /// Where costs come from, for people.
@@ -233,7 +239,7 @@ impl Target for OrtCpu {
     }
 
     fn offers(&self, query: &NodeQuery<'_>) -> Vec<Offer> {
-        if is_quantized(query.graph, query.node) {
+        if is_left_to_the_runtime(query) {
             return Vec::new();
         }
         let mut offers: Vec<Offer> = forms_of(&self.forms, query).flat_map(|form| form.offers(query)).collect();
@@ -246,7 +252,7 @@ impl Target for OrtCpu {
     }
 
     fn offers_among(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
-        if is_quantized(query.graph, query.node) {
+        if is_left_to_the_runtime(query) {
             return Vec::new();
         }
         forms_of(&self.forms, query).flat_map(|form| form.offers_among(query, candidates)).collect()
