@@ -190,3 +190,73 @@ fn a_quantized_convolution_may_have_its_channels_last() {
     assert!(!holds(&plain, &last(1, TO_LAST, TO_FIRST, 5)));
     assert!(!holds(&plain, &last(1, &[0, 3, 2, 1], &[0, 3, 2, 1], 3)));
 }
+
+/// A normalization over groups of channels, and the same as means, sums of products and scales.
+mod groups {
+    use super::*;
+
+    fn list(start: f32) -> Vec<f32> {
+        (0..6).map(|n| start + 0.3 * n as f32).collect()
+    }
+
+    fn plain() -> Model {
+        let lines: &[Line<'_>] = &[
+            ("g", "Reshape", &["x", "groups"], vec![]),
+            ("n", "InstanceNormalization", &["g", "one", "none"], vec![("epsilon", Attr::Float(1e-5))]),
+            ("r", "Reshape", &["n", "all"], vec![]),
+            ("m", "Mul", &["r", "scale"], vec![]),
+            ("y", "Add", &["m", "shift"], vec![]),
+        ];
+        let constants: &[(&str, &[i64], Vec<f32>)] = &[
+            ("one", &[3], vec![1.0; 3]),
+            ("none", &[3], vec![0.0; 3]),
+            ("scale", &[6, 1, 1], list(0.5)),
+            ("shift", &[6, 1, 1], list(-1.0)),
+        ];
+        ints(ints(model(lines, constants), "groups", &[2, 3, 40]), "all", &[2, 6, 4, 5])
+    }
+
+    fn written(epsilon: f32, scale: f32, groups: [i64; 3], equation: &str) -> Model {
+        let mean = || vec![("axes", Attr::Ints(vec![2]))];
+        let lines: &[Line<'_>] = &[
+            ("p", "GlobalAveragePool", &["x"], vec![]),
+            ("a", "Reshape", &["p", "groups"], vec![]),
+            ("m", "ReduceMean", &["a"], mean()),
+            ("l", "Sub", &["zero", "m"], vec![]),
+            ("b", "Reshape", &["l", "channels"], vec![]),
+            ("c", "Add", &["x", "b"], vec![]),
+            ("q", "Einsum", &["c", "c"], vec![("equation", Attr::Text(equation.as_bytes().to_vec()))]),
+            ("e", "Add", &["q", "epsilon"], vec![]),
+            ("f", "Reshape", &["e", "groups"], vec![]),
+            ("v", "ReduceMean", &["f"], mean()),
+            ("d", "Sqrt", &["v"], vec![]),
+            ("k", "Div", &["scales", "d"], vec![]),
+            ("t", "Reshape", &["k", "channels"], vec![]),
+            ("s", "Mul", &["c", "t"], vec![]),
+            ("y", "Add", &["s", "shift"], vec![]),
+        ];
+        let root = 20f32.sqrt();
+        let constants: &[(&str, &[i64], Vec<f32>)] = &[
+            ("zero", &[1, 3, 2], vec![0.0; 6]),
+            ("epsilon", &[6], vec![epsilon; 6]),
+            ("scales", &[1, 3, 2], list(scale).into_iter().map(|v| v * root).collect()),
+            ("shift", &[6, 1, 1], list(-1.0)),
+        ];
+        ints(ints(model(lines, constants), "groups", &groups), "channels", &[2, 6, 1, 1])
+    }
+
+    #[test]
+    fn a_normalization_over_groups_may_be_written_as_sums_of_products() {
+        let found = verdict(&plain(), &written(20.0 * 1e-5, 0.5, [2, 3, 2], "nchw,nchw->nc"), &Proof::default());
+        assert!(matches!(found, Verdict::WithLemmas { .. }), "{found}");
+    }
+
+    #[test]
+    fn another_one_is_refused() {
+        let plain = plain();
+        assert!(!holds(&plain, &written(1e-5, 0.5, [2, 3, 2], "nchw,nchw->nc")));
+        assert!(!holds(&plain, &written(20.0 * 1e-5, 0.6, [2, 3, 2], "nchw,nchw->nc")));
+        assert!(!holds(&plain, &written(20.0 * 1e-5, 0.5, [2, 2, 3], "nchw,nchw->nc")));
+        assert!(!holds(&plain, &written(20.0 * 1e-5, 0.5, [2, 3, 2], "nchw,nqhw->nc")));
+    }
+}
