@@ -84,7 +84,11 @@ class CApi:
 
 
 def find_library() -> Path:
-    """The library of the release build of this checkout. Fails with `RunnerError` if there is none."""
+    """The library that RELAYOUT_CAPI names, else that of this checkout's release build. Fails with `RunnerError` if there is none."""
+    if named := os.environ.get("RELAYOUT_CAPI"):
+        if not Path(named).is_file():
+            raise RunnerError(f"{named}, which RELAYOUT_CAPI names, is not there")
+        return Path(named)
     root = Path(__file__).resolve().parents[2]
     name = {"darwin": "librelayout_capi.dylib", "win32": "relayout_capi.dll"}.get(sys.platform, "librelayout_capi.so")
     path = Path(os.environ.get("CARGO_TARGET_DIR", root / "target")) / "release" / name

@@ -57,6 +57,9 @@ fn fill_tensor(t: &mut TensorProto) -> Result<(), String> {
     Ok(())
 }
 
+/// So many numbers of a tensor are drawn; a longer one repeats them. A prime, so that no axis repeats with them.
+const DRAWN: usize = 65_521;
+
 /// `count` numbers in base..base + spread.
 fn numbers(seed: &str, count: usize, base: f64, spread: f64, dtype: DataType) -> Result<Bytes, String> {
     let mut state =
@@ -69,7 +72,7 @@ fn numbers(seed: &str, count: usize, base: f64, spread: f64, dtype: DataType) ->
     let mut data = Vec::new();
     macro_rules! write {
         ($convert:expr) => {
-            for _ in 0..count {
+            for _ in 0..count.min(DRAWN) {
                 data.extend_from_slice(&$convert(next()).to_le_bytes());
             }
         };
@@ -83,6 +86,12 @@ fn numbers(seed: &str, count: usize, base: f64, spread: f64, dtype: DataType) ->
         DataType::Int32 => write!(|x: f64| x.round() as i32),
         DataType::Int64 => write!(|x: f64| x.round() as i64),
         other => return Err(format!("no weights of type {other:?} can be made")),
+    }
+    let drawn = data.len();
+    let bytes = drawn / count.clamp(1, DRAWN) * count;
+    data.reserve_exact(bytes - drawn);
+    while data.len() < bytes {
+        data.extend_from_within(..drawn.min(bytes - data.len()));
     }
     Ok(data.into())
 }
