@@ -84,6 +84,8 @@ pub(crate) struct Terms {
     pub(crate) forms: FxHashMap<u32, Form>,
     /// Normalizations of the input in other ops.
     pub(crate) norms: FxHashMap<u32, u32>,
+    /// What was made of large constants, with these.
+    pub(crate) computed: FxHashMap<String, (Vec<Option<Value>>, Vec<Value>)>,
     /// Numbers that real forms add.
     pub(crate) addends: Vec<f64>,
 }
@@ -121,6 +123,7 @@ impl Terms {
             unknown: 0,
             forms: FxHashMap::default(),
             norms: FxHashMap::default(),
+            computed: FxHashMap::default(),
             addends: Vec::new(),
         }
     }

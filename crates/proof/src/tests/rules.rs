@@ -260,3 +260,70 @@ mod groups {
         assert!(!holds(&plain, &written(20.0 * 1e-5, 0.5, [2, 3, 2], "nchw,nqhw->nc")));
     }
 }
+
+#[test]
+fn a_bias_may_be_computed_with_what_is_added() {
+    let weights: Vec<f32> = (0..216).map(|n| (n % 23) as f32 - 9.0).collect();
+    let bias = vec![0.5f32, -1.0, 2.0, 0.25];
+    let told = || vec![("axes", Attr::Ints(vec![0, 2, 3])), ("keepdims", Attr::Int(0))];
+    let before: &[Line<'_>] = &[
+        ("t", "ReduceMean", &["z"], told()),
+        ("r", "Reshape", &["t", "one"], vec![]),
+        ("c", "Conv", &["x", "w", "b"], conv([1; 4])),
+        ("y", "Add", &["c", "r"], vec![]),
+    ];
+    let constants = |bias: Vec<f32>| [("w", [4, 6, 3, 3].as_slice(), weights.clone()), ("b", &[4], bias)];
+    let before = ints(model(before, &constants(bias.clone())), "one", &[4, 1, 1]);
+    let after = |op: &str, bias: Vec<f32>| {
+        let lines: &[Line<'_>] = &[
+            ("t", "ReduceMean", &["z"], told()),
+            ("s", op, &["t", "b"], vec![]),
+            ("y", "Conv", &["x", "w", "s"], conv([1; 4])),
+        ];
+        model(lines, &constants(bias))
+    };
+    let found = verdict(&before, &after("Add", bias.clone()), &Proof::default());
+    assert!(matches!(found, Verdict::WithLemmas { .. }), "{found}");
+    assert!(!holds(&before, &after("Sub", bias.clone())));
+    assert!(!holds(&before, &after("Mul", bias.clone())));
+    assert!(!holds(&before, &after("Add", bias.into_iter().rev().collect())));
+}
+
+#[test]
+fn a_claim_may_cut_an_axis_across_a_border() {
+    // The channels are [3 2], turned, and blocks of 3 of them lie apart: no digit of the source says it.
+    let lines = |more: &[Line<'static>]| {
+        let mut lines: Vec<Line<'static>> = vec![
+            ("r", "Reshape", &["z", "split"], vec![]),
+            ("t", "Transpose", &["r"], perm(&[0, 4, 3, 1, 2])),
+            ("c", "Reshape", &["t", "join"], vec![]),
+        ];
+        lines.extend_from_slice(more);
+        let made = ints(model(&lines, &[]), "split", &[2, 2, 10, 2, 3]);
+        ints(ints(made, "join", &[2, 6, 4, 5]), "blocks", &[2, 2, 3, 4, 5])
+    };
+    let plain = lines(&[("y", "Relu", &["c"], vec![])]);
+    let moved = lines(&[
+        ("b", "Reshape", &["c", "blocks"], vec![]),
+        ("u", "Transpose", &["b"], perm(&[0, 1, 3, 4, 2])),
+        ("k", "Relu", &["u"], vec![]),
+        ("v", "Transpose", &["k"], perm(&[0, 1, 4, 2, 3])),
+        ("y", "Reshape", &["v", "join"], vec![]),
+    ]);
+    let says = |lies: Vec<Vec<(u32, i64, i64)>>| Proof {
+        version: 1,
+        values: vec![Claim { value: "k".into(), is: Some("y".into()), lies: Some(lies) }],
+        ..Proof::default()
+    };
+    let right = vec![vec![(0, -1, 1)], vec![(1, -1, 3)], vec![(2, -1, 1)], vec![(3, -1, 1)], vec![(1, 3, 1)]];
+    let found = verdict(&plain, &moved, &says(right.clone()));
+    assert_eq!(found, Verdict::Proved { links: 1 });
+    for at in 0..5 {
+        let mut other = right.clone();
+        other.swap(at, (at + 1) % 5);
+        assert!(!verdict(&plain, &moved, &says(other)).holds(), "{at}");
+    }
+    let mut part = right.clone();
+    part[4].remove(0);
+    assert!(!verdict(&plain, &moved, &says(part)).holds());
+}
