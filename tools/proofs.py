@@ -73,8 +73,8 @@ def main():
         for name, path in models:
             with tempfile.TemporaryDirectory() as folder:
                 optimize, check, said, proof, result = measured(a.bin, a.checker or a.bin, path, target, more, a.runs, pathlib.Path(folder))
-            kind = said.split(":")[0].split(" FOR GIVEN SIZES")[0] if said.startswith(("PROVED", "NOT")) else "error"
-            bad = kind in ("NOT PROVED", "error") or proof > max(SHARE * result, LEAST) or check > TIMES * optimize
+            kind = "NOT PROVED" if "NOT PROVED" in said else said.split(":")[0].split(" FOR GIVEN SIZES")[0]
+            bad = not kind.startswith("PROVED") or proof > max(SHARE * result, LEAST) or check > TIMES * optimize
             rows.append({"model": name, "target": target, "optimize_s": optimize, "check_s": check, "said": said, "proof": proof, "result": result})
             verdicts[kind] += 1
             ratios.append(check / optimize)

@@ -25,11 +25,11 @@ pub(super) struct Windows {
 
 impl Windows {
     /// How far the kernel reaches along an axis.
-    fn reach(&self, at: usize) -> i64 {
+    pub(super) fn reach(&self, at: usize) -> i64 {
         (self.kernel[at] - 1) * self.dilations[at] + 1
     }
 
-    fn padding(&self, at: usize) -> i64 {
+    pub(super) fn padding(&self, at: usize) -> i64 {
         self.pads[at] + self.pads[at + self.kernel.len()]
     }
 
