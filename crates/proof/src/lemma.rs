@@ -34,11 +34,11 @@ struct Affine {
 /// What two sums of products must have in common: everything but the numbers.
 pub(crate) type Core = (String, Vec<u8>, Arg, Vec<i64>, Vec<u8>, Vec<u32>, Vec<i64>);
 
-/// Terms of the input by their core, each with its real form, and by their real form.
+/// Terms of the input by their core, each with its real form and the difference in it, and by their real form.
 #[derive(Debug, Default)]
 pub(crate) struct Cores {
-    cores: BTreeMap<u64, Vec<(Core, u32, u32)>>,
-    forms: BTreeMap<u32, u32>,
+    cores: BTreeMap<u64, Vec<(Core, u32, u32, f64)>>,
+    forms: BTreeMap<u32, (u32, f64)>,
 }
 
 /// What a lemma found: a term of the input, and the largest relative difference of a constant.
@@ -63,13 +63,13 @@ impl Cores {
     pub(crate) fn of(terms: &mut Terms, count: u32) -> Cores {
         let mut cores = Cores::default();
         for term in 0..count {
-            let form = real::of_input(terms, term, count);
-            if let Some(form) = form {
-                cores.forms.entry(form).or_insert(term);
+            let form = real::of_input(terms, term, count).map(|form| (form.term, form.bound));
+            if let Some((form, bound)) = form {
+                cores.forms.entry(form).or_insert((term, bound));
             }
-            for made in [Some(term), form].into_iter().flatten() {
+            for (made, bound) in [Some((term, 0.0)), form].into_iter().flatten() {
                 if let Some(core) = core(terms, made) {
-                    cores.cores.entry(hash(&core)).or_default().push((core, term, made));
+                    cores.cores.entry(hash(&core)).or_default().push((core, term, made, bound));
                 }
             }
         }
@@ -82,9 +82,10 @@ impl Cores {
             return Some(found);
         }
         let form = real::whole(terms, term, bound);
-        let known = if form.term < bound { Some(form.term) } else { self.forms.get(&form.term).copied() };
-        if let Some(known) = known {
-            return alike(terms, term, known).then(|| Found { term: known, bound: form.bound, lemmas: vec![FORMS] });
+        let known = if form.term < bound { Some((form.term, 0.0)) } else { self.forms.get(&form.term).copied() };
+        if let Some((known, more)) = known {
+            let bound = form.bound.max(more);
+            return alike(terms, term, known).then(|| Found { term: known, bound, lemmas: vec![FORMS] });
         }
         let found = self.scaled(terms, form.term).filter(|_| form.term != term)?;
         Some(Found { bound: found.bound.max(form.bound), lemmas: vec![SCALES, FORMS], ..found })
@@ -95,11 +96,11 @@ impl Cores {
         let wanted = core(terms, term)?;
         let candidates = self.cores.get(&hash(&wanted))?;
         let mine = affine(terms, term)?;
-        candidates.iter().filter(|(core, ..)| *core == wanted).find_map(|&(_, other, made)| {
+        candidates.iter().filter(|(core, ..)| *core == wanted).find_map(|&(_, other, made, more)| {
             let theirs = affine(terms, made).filter(|_| alike(terms, other, term))?;
             let bound = distance(&mine, &theirs, terms.get(term).dtype)?;
             let lemmas = if made == other { vec![SCALES] } else { vec![SCALES, FORMS] };
-            Some(Found { term: other, bound, lemmas })
+            Some(Found { term: other, bound: bound.max(more), lemmas })
         })
     }
 }

@@ -45,13 +45,13 @@ pub(crate) fn whole(terms: &mut Terms, term: u32, bound: u32) -> Form {
 }
 
 /// The real form of a term of the input, if it is another term.
-pub(crate) fn of_input(terms: &mut Terms, term: u32, bound: u32) -> Option<u32> {
+pub(crate) fn of_input(terms: &mut Terms, term: u32, bound: u32) -> Option<Form> {
     let form = written(terms, term, bound)?;
-    let other = one(terms, form).map(|form| form.term).filter(|other| *other != term)?;
+    let form = one(terms, form).filter(|form| form.term != term)?;
     if NORMALIZATIONS.contains(&terms.get(term).op.as_str()) {
-        terms.norms.insert(term, other);
+        terms.norms.insert(term, form.term);
     }
-    Some(other)
+    Some(form)
 }
 
 /// The form with its factor as a product.
@@ -62,7 +62,8 @@ fn one(terms: &mut Terms, form: Form) -> Option<Form> {
     let made = Rc::clone(terms.get(form.term));
     let value = Value { source: Source::Term(form.term), view: view::identity(&made.base).1, dtype: made.dtype };
     let y = times(terms, &value, form.factor)?;
-    Some(Form { term: term_of(&y)?, factor: 1.0, ..form })
+    // The factor is rounded once.
+    Some(Form { term: term_of(&y)?, factor: 1.0, bound: form.bound.max(unit(made.dtype)?) })
 }
 
 fn is_one(factor: f64) -> bool {
