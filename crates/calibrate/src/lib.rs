@@ -14,23 +14,27 @@
 //!
 //! [`calibrate`] runs the op of every point of every grid that [`relayout_targets::measured`] needs. [`check`] takes shapes that
 //! are in no grid and runs each in the forms that a decision chooses from. It says how often the table ranks them right, and how
-//! much time is lost by following it. [`gpu`] is about another runtime: it says what a runner has to measure on a GPU.
+//! much time is lost by following it. [`tune`] measures for one model what its decision asks about. [`gpu`] is about another runtime: it says what a runner has to measure on a GPU.
 //!
 //! Absent: the date and the name of the machine are not looked up. The caller gives both in the options.
 
+mod cache;
 mod cases;
 mod check;
 pub mod gpu;
 mod shapes;
 mod sketch;
 mod timing;
+mod tune;
 
 use relayout_targets::measured::{Machine, MeasuredCosts, Measurement, Spec, points_of, specs};
 use relayout_verify::{Runtime, VerifyError};
 
 use timing::{Bench, Chain};
 
+pub use cache::{Cache, Host};
 pub use check::{CaseComparison, Check, check};
+pub use tune::{Tuned, Tuning, tune};
 
 /// Why there is no table.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +75,25 @@ pub enum CalibrateError {
     Answer {
         /// What is wrong.
         why: String,
+    },
+    /// The model can't be optimized.
+    #[error(transparent)]
+    Model(#[from] relayout::Error),
+    /// A cache of times can't be read or written.
+    #[error("{why}")]
+    Cache {
+        /// What went wrong, with its file.
+        why: String,
+    },
+    /// A cache of times was measured elsewhere.
+    #[error("the times in {path} are those of another host: `{theirs}` there, `{ours}` here; name another file, or remove it", path = path.display())]
+    OtherHost {
+        /// The cache.
+        path: std::path::PathBuf,
+        /// What it says.
+        theirs: String,
+        /// What this host says.
+        ours: String,
     },
     /// The table is about other blocks than this machine has.
     #[error("the table is about blocks of {table} channels, and ONNX Runtime has blocks of {machine} on this machine")]

@@ -154,6 +154,35 @@ impl<'a> Bench<'a> {
     fn in_turns(&self, chains: &[Chain], rounds: usize) -> Result<Vec<f64>, CalibrateError> {
         let mut models = chains.iter().map(|chain| self.model(chain)).collect::<Result<Vec<Timed>, _>>()?;
         models.push(self.empty()?);
+        Self::turns(&mut models, rounds)
+    }
+
+    /// Nanoseconds of each case, all of them in turns. `None` for one that can't be a model of its own: it is too large, or the runtime
+    /// has no kernel for it.
+    pub(super) fn cases(&self, cases: &[Case]) -> Result<Vec<Option<u64>>, CalibrateError> {
+        let chains: Vec<Chain> = cases.iter().map(|case| vec![case.clone()]).collect();
+        let mut models = Vec::new();
+        let mut places = Vec::new();
+        for chain in &chains {
+            let made = self.model(chain).and_then(|mut timed| timed.run().map(|_| timed));
+            places.push(made.is_ok().then_some(models.len()));
+            models.extend(made.ok());
+        }
+        models.push(self.empty()?);
+        let mut best = vec![f64::INFINITY; models.len()];
+        for _ in 0..self.options.passes.max(1) {
+            let times = Self::turns(&mut models, self.options.rounds.max(1))?;
+            best.iter_mut().zip(times).for_each(|(best, ns)| *best = best.min(ns));
+        }
+        let call = best.last().copied().unwrap_or_default();
+        let of = |(place, chain): (Option<usize>, &Chain)| {
+            Some((((best.get(place?)? - call).max(1.0) / self.copies(chain) as f64).round().max(1.0)) as u64)
+        };
+        Ok(places.into_iter().zip(&chains).map(of).collect())
+    }
+
+    /// Runs models in turns: nanoseconds of a call of each.
+    fn turns(models: &mut [Timed], rounds: usize) -> Result<Vec<f64>, CalibrateError> {
         let mut samples: Vec<Vec<f64>> = vec![Vec::new(); models.len()];
         for _ in 0..rounds {
             for (timed, samples) in models.iter_mut().zip(samples.iter_mut()) {

@@ -33,7 +33,7 @@ pub(crate) fn optimize(a: &args::Optimize, target: &dyn Target, jobs: &[Job]) ->
 
 fn one<'a>(a: &args::Optimize, target: &dyn Target, job: &'a Job, count: &Count) -> Done<'a> {
     count.begin(&job.model.display().to_string());
-    let done = Work { a, target, job, options: wanted(a) }.run(|| (), false);
+    let done = Work { a, target, job, options: wanted(a), tuned: None }.run(|| (), false);
     count.done();
     (job, done)
 }
@@ -46,6 +46,7 @@ fn check_call(a: &args::Optimize) -> Result<(), Failure> {
         ("--html", output.html.is_some(), "optimize one after the other"),
         ("--certificate", output.certificate.is_some(), "optimize one after the other"),
         ("--proof", output.proof.is_some(), "optimize one after the other"),
+        ("--tune", a.tuning.tune, "optimize one after the other; what is measured is kept for the next"),
         ("--print-after", a.checks.print_after.is_some(), "optimize one after the other"),
     ];
     match single.iter().find(|(_, given, _)| *given) {

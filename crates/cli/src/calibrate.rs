@@ -75,7 +75,7 @@ fn table(path: Option<&Path>) -> Result<MeasuredCosts, Failure> {
 }
 
 /// Whether there is a place for the table, seen before the minutes that measuring takes.
-fn check_place(path: &Path) -> Result<(), Failure> {
+pub(crate) fn check_place(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(Failure::model(format!("cannot write {}: it is a directory", path.display())));
     }
@@ -88,7 +88,7 @@ fn check_place(path: &Path) -> Result<(), Failure> {
 }
 
 /// The processor's name where the system tells it, else its architecture.
-fn machine() -> String {
+pub(crate) fn machine() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name));
     let family = info.lines().find_map(|line| line.strip_prefix("cpu family")?.split_once(':').map(|(_, n)| n.trim()));

@@ -327,12 +327,7 @@ fn asked_target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
         return Ok(Box::new(FunctionTarget::measured(costs).map_err(Failure::usage)?));
     }
     if blocked {
-        let block = a.block.as_deref().and_then(|b| Block::of(b.parse().ok()?)).unwrap_or_else(Block::of_host);
-        let mut target = OrtCpu::new(block).map_err(Failure::usage)?;
-        if let Some(path) = &a.costs {
-            target = target.with_costs(costs(path)?);
-        }
-        return Ok(Box::new(if a.no_guard { target.unguarded() } else { target }));
+        return Ok(Box::new(asked_cpu(a)?));
     }
     let Some(path) = &a.target_file else {
         return relayout::target(&a.target).map_err(Failure::usage);
@@ -340,6 +335,16 @@ fn asked_target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
     let name = path.display().to_string();
     let text = read_text(path).map_err(|e| Failure::usage(format!("target file `{name}`: {e}")))?;
     relayout::parse_target(&name, &text).map_err(Failure::usage)
+}
+
+/// Target `ort-cpu`, as it is asked for.
+pub(crate) fn asked_cpu(a: &args::Decide) -> Result<OrtCpu, Failure> {
+    let block = a.block.as_deref().and_then(|b| Block::of(b.parse().ok()?)).unwrap_or_else(Block::of_host);
+    let mut target = OrtCpu::new(block).map_err(Failure::usage)?;
+    if let Some(path) = &a.costs {
+        target = target.with_costs(costs(path)?);
+    }
+    Ok(if a.no_guard { target.unguarded() } else { target })
 }
 
 /// The table of costs in a file.

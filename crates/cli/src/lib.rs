@@ -31,6 +31,7 @@ mod prove;
 mod rules;
 mod shell;
 mod terminal;
+mod tune;
 mod version;
 mod written;
 

@@ -10,6 +10,7 @@ use crate::page::{self, PageFile};
 use crate::progress::Progress;
 use crate::prove;
 use crate::terminal::{json, quiet, remark, say, say_json, tell};
+use crate::tune::{self, TunedTarget};
 use crate::written::{RESULT, check_written};
 use relayout::{Model, Optimized, Options, Report, Target, optimize as optimize_model};
 use relayout_html::{Measured, PageKind, optimized_page};
@@ -29,6 +30,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     }
     prove::check_call(a)?;
     let target = target(&a.decide)?;
+    tune::check_call(a)?;
     bundle::check_call(a, target.as_ref())?;
     match jobs(a)? {
         Jobs::One(job) => one(a, target.as_ref(), &job),
@@ -45,15 +47,22 @@ fn one(a: &args::Optimize, target: &dyn Target, job: &Job) -> Result<(), Failure
         ("--proof", a.output.proof.as_ref()),
     ];
     check_written(&named.map(|(option, path)| (option, path.map(PathBuf::as_path))), &[&job.model])?;
+    let options = wanted(a);
+    let tuned = if a.tuning.tune { Some(tune::tuned(a, job, &options)?) } else { None };
+    let target = tuned.as_ref().map_or(target, |tuned| &tuned.target);
     let progress = Progress::start(format!("optimizing {}", job.model.display()));
-    let work = Work { a, target, job, options: wanted(a) };
-    let report = work.run(|| drop(progress), true)?;
+    let tuning = tuned.as_ref().map(|tuned| &tuned.record);
+    let report = Work { a, target, job, options, tuned: tuned.as_ref() }.run(|| drop(progress), true)?;
     let output = &a.output;
     let taken = [&output.report, &output.html, &output.certificate, &output.proof].into_iter().flatten();
     let stdout_is_taken = taken.chain([&job.out]).any(|path| is_stdout(path)) && !a.output.dry_run;
-    let text = line(a, job, &report);
+    let text = line(a, job, &report) + &tuning.map(|tuning| format!("\n{tuning}")).unwrap_or_default();
     match (json(), stdout_is_taken) {
-        (true, false) => say_json(&json!({ "models": [entry(a, job, Ok(&report))] })),
+        (true, false) => {
+            let mut entry = entry(a, job, Ok(&report));
+            tune::tell(&mut entry, tuning);
+            say_json(&json!({ "models": [entry] }))
+        }
         (true, true) => Ok(()),
         (false, _) if quiet() => Ok(()),
         (false, false) => say(&text),
@@ -101,6 +110,7 @@ pub(crate) struct Work<'a> {
     pub(crate) target: &'a dyn Target,
     pub(crate) job: &'a Job,
     pub(crate) options: Options,
+    pub(crate) tuned: Option<&'a TunedTarget>,
 }
 
 impl Work<'_> {
@@ -110,7 +120,10 @@ impl Work<'_> {
         self.check_room()?;
         let model = open(&self.job.model)?;
         let begun = Instant::now();
-        let optimized = optimize_model(&model, self.target, &self.options).map_err(of_library)?;
+        let optimized = match self.tuned.and_then(|tuned| tuned.kept(&model)) {
+            Some(kept) => kept,
+            None => optimize_model(&model, self.target, &self.options).map_err(of_library)?,
+        };
         decided();
         self.remark(&optimized.report().summary(), begun);
         if let Some(text) = optimized.printed() {
@@ -169,7 +182,10 @@ impl Work<'_> {
         let output = &self.a.output;
         let json = |value: &dyn Fn() -> serde_json::Result<String>| value().map_err(Failure::model);
         let report = match &output.report {
-            Some(path) => Some(ReportFile::new(path, json(&|| serde_json::to_string_pretty(optimized.report()))?)?),
+            Some(path) => Some(ReportFile::new(
+                path,
+                json(&|| tune::report(optimized.report(), self.tuned.map(|tuned| &tuned.record)))?,
+            )?),
             None => None,
         };
         let certificate = match &output.certificate {
@@ -187,6 +203,8 @@ impl Work<'_> {
             Some(path) => {
                 let name = page::name(&self.job.model);
                 let (of, options) = (PageKind::Optimize, &self.options);
+                let tuned = self.tuned.and_then(|tuned| tuned.record.measured());
+                let measured = measured.or(tuned.as_ref());
                 let page = optimized_page(of, &name, model, self.target, options, optimized, measured);
                 Some(PageFile::new(path, &page.map_err(of_library)?)?)
             }

@@ -193,6 +193,11 @@ fn pairs<T: Copy>(a: &[T], b: &[T], f: impl Fn(T, T) -> T) -> Vec<T> {
 }
 
 impl Unary {
+    /// Whether the result changes little where the operand does, and is a number of the same kind.
+    pub(super) fn is_continuous(self) -> bool {
+        matches!(self, Unary::Neg | Unary::Abs | Unary::Sqrt | Unary::Reciprocal)
+    }
+
     /// The op of this name.
     pub fn named(name: &str) -> Option<Unary> {
         Some(match name {

@@ -1,4 +1,4 @@
-//! Evaluates ops on constants. The results have the bits that every runtime computes.
+//! Evaluates ops on constants, with the bits that every runtime computes, or in f64.
 //!
 //! ```
 //! use relayout_eval::{Binary, decode, encode};
@@ -12,15 +12,19 @@
 //!
 //! A [`Step`] is one op with its attributes; its operands are given later. [`Computed`] is a constant whose bytes are the result
 //! of a step; they are computed when they are asked for. Arithmetic is done in the type in which the op does it, with one
-//! rounding per op.
+//! rounding per op. Ops whose last bit depends on the library that computes them (Exp, Erf, sums, Pow where it rounds) are no steps.
 //!
-//! Absent: ops whose last bit depends on the library that computes them (Exp, Erf, sums, Pow where it rounds). Of strings,
-//! complex numbers and elements that do not fill a byte only views are evaluated.
+//! A [`Plan`] is several ops on constants, those that round among them. They are computed in f64, and what comes out is rounded once:
+//! [`Rounded`] is a constant that is a part of a plan. So the bits are not those of some runtime; they are nearer to what the ops say.
+//!
+//! Absent: random numbers, pools, transposed convolutions. Of strings, complex numbers and elements that do not fill a byte only
+//! views are evaluated.
 
 mod affine;
 mod arith;
 mod numbers;
 mod picked;
+mod rounded;
 mod shuffle;
 mod source;
 mod step;
@@ -29,6 +33,7 @@ pub use affine::{Affine, floats, reading};
 pub use arith::{Binary, Unary};
 pub use numbers::{Numbers, decode, encode};
 pub use picked::Picked;
+pub use rounded::{Needs, Plan, Rounded};
 pub use source::{Computed, Diagonal, Scaled, Split, Tapped, Widened, bytes_of};
 pub use step::Step;
 
@@ -65,4 +70,9 @@ pub fn width(dtype: DType) -> Result<usize, String> {
         Some(bits) if bits >= 8 => Ok(bits as usize / 8),
         _ => Err(format!("{dtype} elements do not fill whole bytes")),
     }
+}
+
+/// Extents as sizes.
+fn extents(dims: &[i64]) -> Result<Vec<usize>, String> {
+    dims.iter().map(|&d| usize::try_from(d).map_err(|_| format!("{d} is no extent"))).collect()
 }

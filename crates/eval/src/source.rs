@@ -2,7 +2,7 @@
 
 use super::numbers::{Numbers, decode, encode};
 use super::shuffle::{pick, strides};
-use super::{Step, Tensor, width};
+use super::{Step, Tensor, extents, width};
 use bytes::Bytes;
 use relayout_ir::constant::{ConstSource, Constant};
 use relayout_ir::dtype::DType;
@@ -301,10 +301,6 @@ pub fn bytes_of(c: &Constant) -> Result<Bytes, String> {
 
 fn tensor(c: &Constant) -> Result<Tensor, String> {
     Ok(Tensor { dtype: c.dtype, dims: extents(&c.dims)?, bytes: bytes_of(c)? })
-}
-
-fn extents(dims: &[i64]) -> Result<Vec<usize>, String> {
-    dims.iter().map(|&d| usize::try_from(d).map_err(|_| format!("{d} is no extent"))).collect()
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ pub use error::Error;
 pub use io::IoLayout;
 pub use kernels::kernels;
 pub use model::{Model, dot};
-pub use optimize::{Optimized, Options, optimize, optimize_graph};
+pub use optimize::{Optimized, Options, optimize, optimize_graph, unchanged};
 pub use plan::plan_graph;
 pub use relayout_codegen as codegen;
 pub use relayout_fsio as fsio;

@@ -338,10 +338,15 @@ fn kept_as_it_is(
     if !gains_nothing(model, &result.proto, &result.payloads, target, &options.dims)? {
         return Ok(None);
     }
+    Ok(Some(unchanged(model, target, "left as it is: the runtime leaves no more Transposes of it on the device")))
+}
+
+/// The model as it is, as a result: for callers who found that no result serves them better. `why` is a note of the report.
+pub fn unchanged(model: &Model, target: &dyn Target, why: impl Into<String>) -> Optimized {
     let mut kept = settled(model, target, Vec::new());
     kept.report.settled = false;
-    kept.report.notes.push("left as it is: the runtime leaves no more Transposes of it on the device".to_owned());
-    Ok(Some(kept))
+    kept.report.notes.push(why.into());
+    kept
 }
 
 /// What one round starts from: the model, with the calls of its own functions written out.

@@ -115,7 +115,8 @@ pub(crate) fn pass_cost(graph: &Graph, cx: &Context<'_>, n: NodeId) -> Cost {
     cx.target().pass_cost(sides.fold(0, |bytes, &v| cx.settings.hints.bytes(graph, v).saturating_add(bytes)))
 }
 
-fn insert(graph: &Graph, v: ValueId, constant: &Constant) -> Insert {
+/// The constant that takes the place of a value wherever that is read.
+pub(crate) fn insert(graph: &Graph, v: ValueId, constant: &Constant) -> Insert {
     let value = graph.value(v);
     Insert {
         node: constant_node(constant.clone(), graph.node(value.producer().0).rank),

@@ -5,6 +5,7 @@ pub mod canonicalize;
 pub mod fold_constants;
 pub mod fold_copies;
 pub mod fold_pads;
+pub mod fold_rounded;
 pub mod fold_scales;
 pub mod fold_shapes;
 pub mod spell_operands;
@@ -16,6 +17,7 @@ pub(crate) const PASSES: &[Step<'static>] = &[
     fold_shapes::PASS,
     canonicalize::PASS,
     fold_constants::PASS,
+    fold_rounded::PASS,
     fold_copies::PASS,
     fold_scales::PASS,
     fold_pads::PASS,

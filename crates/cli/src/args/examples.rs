@@ -11,6 +11,7 @@ pub(super) const OPTIMIZE: &str = "Examples:
   relayout optimize model.onnx -o out.onnx --verify         # runs both in ONNX Runtime first
   relayout optimize model.onnx -o out.onnx --html page.html # and a report to look at in a browser
   relayout optimize models/ -o out/ --target ort-cpu        # all models of a folder
+  relayout optimize model.onnx --target ort-cpu --tune      # times this model's kernels here first
   relayout optimize 'models/**/*.onnx' --dry-run            # writes nothing
   relayout optimize model.onnx --input 'x:NCHW->NHWC'       # you feed channels last
 

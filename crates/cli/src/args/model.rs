@@ -33,6 +33,31 @@ pub(crate) struct Optimize {
 
     #[command(flatten)]
     pub(crate) checks: Checks,
+
+    #[command(flatten)]
+    pub(crate) tuning: TuningArgs,
+}
+
+/// What `optimize` measures before it decides.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Tuning, target ort-cpu")]
+pub(crate) struct TuningArgs {
+    /// Time the kernels and moves that this model's decision can choose from in ONNX Runtime on this machine, and decide with these
+    /// times. Then run the model and the result in turns, and give changes back until the result is not slower
+    #[arg(long)]
+    pub(crate) tune: bool,
+
+    /// For how many seconds kernels are timed at most, the dearest first; `0` takes only what is in the cache
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "tune")]
+    pub(crate) tune_seconds: u64,
+
+    /// File in which times are kept for later runs [default: relayout/tune-MACHINE-RUNTIME-THREADS.json among the user's caches]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tune")]
+    pub(crate) tune_cache: Option<PathBuf>,
+
+    /// Threads that the model will run on; `0` takes as many as the machine has cores
+    #[arg(long, value_name = "COUNT", default_value_t = 1, requires = "tune")]
+    pub(crate) threads: u16,
 }
 
 /// What `optimize` writes, and where.

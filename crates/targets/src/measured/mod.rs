@@ -6,7 +6,7 @@ pub(crate) mod grid;
 pub use crate::ort_cpu::costs::{
     Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, ELEMENTWISE, Form, GemmShape, Machine,
     MeasuredCosts, ORT_CPU, Pool, PoolShape, Projection, ProjectionShape, Reorder, ResizeShape, Scaling, Side, Spec,
-    Spread, VolumeShape, is_binary, specs,
+    Spread, Timed, VolumeShape, is_binary, specs,
 };
 
 /// A table that can't be used.

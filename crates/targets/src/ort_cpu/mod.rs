@@ -17,6 +17,7 @@ pub(crate) mod forms;
 mod machine;
 mod moves;
 pub(crate) mod nodes;
+mod on_load;
 mod prepare;
 pub mod read;
 mod runs;
@@ -52,6 +53,7 @@ pub struct OrtCpu {
     source: String,
     /// Whether the costs are others than the built-in ones.
     own_costs: bool,
+    least_gain: u64,
 }
 
 impl OrtCpu {
@@ -71,7 +73,7 @@ impl OrtCpu {
         let machine = Arc::new(machine);
         let forms = forms::all(&machine).into();
         let passes = passes(machine.block, true);
-        OrtCpu { machine, forms, passes, guarded: true, source, own_costs }
+        OrtCpu { machine, forms, passes, guarded: true, source, own_costs, least_gain: 0 }
     }
 
     /// Without the guard that makes hosts of another block fail.
@@ -85,7 +87,19 @@ impl OrtCpu {
     #[must_use]
     pub fn with_costs(self, costs: MeasuredCosts) -> OrtCpu {
         let made = OrtCpu::of(Machine { costs, ..self.machine.as_ref().clone() }, true);
+        let made = OrtCpu { least_gain: self.least_gain, ..made };
         if self.guarded { made } else { made.unguarded() }
+    }
+
+    /// What decisions are made with.
+    pub fn costs(&self) -> &MeasuredCosts {
+        &self.machine.costs
+    }
+
+    /// Only what gains so many percent of its cost at least is rewritten; what gains less is not worth an error of the costs.
+    #[must_use]
+    pub fn demanding(self, percent: u64) -> OrtCpu {
+        OrtCpu { least_gain: percent, ..self }
     }
 
     /// Channels of a block.
@@ -107,11 +121,20 @@ fn is_quantized(graph: &Graph, node: NodeId) -> bool {
         || node.outputs.iter().flatten().flat_map(|&v| graph.uses(v)).any(|u| is(u.node, "QuantizeLinear"))
 }
 
+/// Whether the runtime has something of its own for a node: an integer op, or a constant that it computes when it loads the file.
+fn is_left_to_the_runtime(query: &NodeQuery<'_>) -> bool {
+    is_quantized(query.graph, query.node) || on_load::computes(query.graph, query.graph.node(query.node))
+}
+
 /// Where costs come from, for people.
 fn source_of(costs: &MeasuredCosts) -> String {
     let m = costs.machine();
     let threads = if m.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", m.threads) };
-    format!("measured on {} with {}, {threads}, {}", m.machine, m.runtime, m.date)
+    let grids = format!("measured on {} with {}, {threads}, {}", m.machine, m.runtime, m.date);
+    match costs.timed().filter(|timed| !timed.is_empty()) {
+        Some(timed) => format!("{}; all others {grids}", timed.source()),
+        None => grids,
+    }
 }
 
 impl Target for OrtCpu {
@@ -143,6 +166,7 @@ impl Target for OrtCpu {
             bundles: false,
             checks_sizes: false,
             may_move_more: true,
+            least_gain: self.least_gain,
             plans: false,
             ..Capabilities::STANDARD
         }
@@ -215,7 +239,7 @@ impl Target for OrtCpu {
     }
 
     fn offers(&self, query: &NodeQuery<'_>) -> Vec<Offer> {
-        if is_quantized(query.graph, query.node) {
+        if is_left_to_the_runtime(query) {
             return Vec::new();
         }
         let mut offers: Vec<Offer> = forms_of(&self.forms, query).flat_map(|form| form.offers(query)).collect();
@@ -228,7 +252,7 @@ impl Target for OrtCpu {
     }
 
     fn offers_among(&self, query: &NodeQuery<'_>, candidates: Candidates<'_, '_>) -> Vec<Offer> {
-        if is_quantized(query.graph, query.node) {
+        if is_left_to_the_runtime(query) {
             return Vec::new();
         }
         forms_of(&self.forms, query).flat_map(|form| form.offers_among(query, candidates)).collect()

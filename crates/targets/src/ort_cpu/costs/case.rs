@@ -342,7 +342,7 @@ pub struct AxisShape {
 }
 
 /// One op on tensors of given sizes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Case {
     /// A convolution with bias.

@@ -16,24 +16,35 @@ impl MeasuredCosts {
         if !shape.c.is_multiple_of(group) || !shape.m.is_multiple_of(group) {
             return None;
         }
+        if form == Form::BlockedFromNchw && (group != 1 || shape.c >= self.machine().block) {
+            return None;
+        }
+        Some(self.timed_or(|| Case::Conv(*shape, form), || self.conv_by_grids(shape, form)))
+    }
+
+    fn conv_by_grids(&self, shape: &ConvShape, form: Form) -> u64 {
         let work_ns = match form {
             Form::Plain => self.plain(shape),
             Form::Blocked if shape.is_depthwise() => self.depthwise(shape),
             Form::Blocked => self.blocked(shape),
-            Form::BlockedFromNchw if group == 1 && shape.c < self.machine().block => self.first(shape),
-            Form::BlockedFromNchw => return None,
+            Form::BlockedFromNchw => self.first(shape),
         };
-        Some(self.node(work_ns + self.activation(shape)))
+        self.node(work_ns + self.activation(shape))
     }
 
     /// What a three-dimensional convolution costs, in nanoseconds; `None` where its groups are none.
     #[must_use]
     pub fn volume_ns(&self, shape: &VolumeShape) -> Option<u64> {
-        let s = &shape.image;
-        let group = s.group.max(1);
+        let (s, group) = (&shape.image, shape.image.group.max(1));
         if !s.c.is_multiple_of(group) || !s.m.is_multiple_of(group) {
             return None;
         }
+        Some(self.timed_or(|| Case::Volume(*shape), || self.volume_by_grids(shape)))
+    }
+
+    fn volume_by_grids(&self, shape: &VolumeShape) -> u64 {
+        let s = &shape.image;
+        let group = s.group.max(1);
         // As in two dimensions, what counts is how long the sum is.
         let sum = |c: f64, kd: f64, k: f64| c * kd * k * k / 27.0;
         let (c, m, pixels) = ((s.c / group) as f64, (s.m / group) as f64, mean(s.oh, s.ow));
@@ -43,7 +54,7 @@ impl MeasuredCosts {
             dense(sum(64.0, kd, k), 64.0, pixels)
         });
         let work = Case::Volume(*shape).work(self.machine().block);
-        Some(self.node(work * dense(sum(c, kd, k), m, pixels) * kernel))
+        self.node(work * dense(sum(c, kd, k), m, pixels) * kernel)
     }
 
     fn plain(&self, s: &ConvShape) -> f64 {

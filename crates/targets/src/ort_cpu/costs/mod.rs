@@ -15,6 +15,7 @@ mod ops;
 mod products;
 mod specs;
 mod table;
+mod timed;
 
 pub use case::{
     Activation, AxisShape, Case, ConvShape, Copy, Form, Pool, PoolShape, Reorder, ResizeShape, Scaling, Side, Spread,
@@ -23,3 +24,4 @@ pub use case::{
 pub use products::{Attention, AttentionShape, GemmShape, Projection, ProjectionShape};
 pub use specs::{ELEMENTWISE, Spec, is_binary, specs};
 pub use table::{Machine, MeasuredCosts, ORT_CPU};
+pub use timed::Timed;

@@ -23,7 +23,11 @@ enum Class {
 impl MeasuredCosts {
     /// What a move to or from blocks costs: batch, channels, rows and columns of the unblocked side.
     #[must_use]
-    pub fn reorder_ns(&self, kind: Reorder, side_of: Side, [n, c, h, w]: [u64; 4]) -> u64 {
+    pub fn reorder_ns(&self, kind: Reorder, side_of: Side, image: [u64; 4]) -> u64 {
+        self.timed_or(|| Case::Reorder(kind, side_of, image), || self.reorder_by_grids(kind, side_of, image))
+    }
+
+    fn reorder_by_grids(&self, kind: Reorder, side_of: Side, [n, c, h, w]: [u64; 4]) -> u64 {
         let block = self.machine().block;
         let grid = REORDERS.iter().find(|(_, k, s)| (*k, *s) == (kind, side_of)).map_or("", |(name, ..)| name);
         let (blocks, pixels) = (c.div_ceil(block) as f64, h as f64 * w as f64);
@@ -39,12 +43,19 @@ impl MeasuredCosts {
     /// What a Transpose costs. One that changes no place is copied all the same.
     #[must_use]
     pub fn transpose_ns(&self, shape: &[u64], perm: &[usize], element_bytes: u64) -> u64 {
+        self.timed_or(
+            || Case::Transpose(shape.to_vec(), perm.to_vec(), element_bytes),
+            || self.transpose_by_grids(shape, perm, element_bytes),
+        )
+    }
+
+    fn transpose_by_grids(&self, shape: &[u64], perm: &[usize], element_bytes: u64) -> u64 {
         let elements = super::case::product(shape.iter().copied());
         let bytes = elements * element_bytes as f64;
         let width = element_bytes as f64;
         // Runs were measured at four bytes per element.
         match classify(shape, perm, element_bytes) {
-            Class::View => self.copy_ns(Copy::Concat, bytes as u64, bytes as u64),
+            Class::View => self.copy_by_grids(Copy::Concat, bytes as u64, bytes as u64),
             Class::Moved { rows, columns } => self.at("transpose-moved", &[width, rows, columns], elements),
             Class::MovedRows { run, runs } => self.at("transpose-moved-rows", &[run, runs], bytes / 4.0),
             Class::Rows { run, runs } => self.at("transpose-rows", &[run, runs], bytes / 4.0),
@@ -56,6 +67,10 @@ impl MeasuredCosts {
     /// What an op costs that copies `bytes` in contiguous runs of `run` bytes.
     #[must_use]
     pub fn copy_ns(&self, kind: Copy, bytes: u64, run: u64) -> u64 {
+        self.timed_or(|| Case::Copy { kind, bytes, run }, || self.copy_by_grids(kind, bytes, run))
+    }
+
+    fn copy_by_grids(&self, kind: Copy, bytes: u64, run: u64) -> u64 {
         let grid = COPIES.iter().find(|(_, k)| *k == kind).map_or("", |(name, _)| name);
         self.at(grid, &[run as f64, bytes as f64], Case::Copy { kind, bytes, run }.work(1))
     }

@@ -1,11 +1,13 @@
 //! The table: reading it, writing it, and asking it about any case.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::case::Case;
 use super::specs::specs;
+use super::timed::Timed;
 use crate::measured::grid::Grid;
 use crate::measured::{CostsError, Measurement, file};
 
@@ -41,6 +43,7 @@ pub struct Machine {
 pub struct MeasuredCosts {
     machine: Machine,
     grids: BTreeMap<String, Grid>,
+    timed: Option<Arc<Timed>>,
 }
 
 #[derive(Deserialize)]
@@ -95,7 +98,7 @@ impl MeasuredCosts {
             work: move |point: &[u64]| spec.case(point, block).work(block),
         });
         let grids = file::grids(measured, wanted, node_ns)?;
-        Ok(MeasuredCosts { machine, grids })
+        Ok(MeasuredCosts { machine, grids, timed: None })
     }
 
     /// The text of a table, the same for the same measurements.
@@ -138,9 +141,29 @@ impl MeasuredCosts {
         })
     }
 
+    /// The same table with times of single cases, which count in place of what the grids say.
+    #[must_use]
+    pub fn with_timed(self, timed: Arc<Timed>) -> MeasuredCosts {
+        MeasuredCosts { timed: Some(timed), ..self }
+    }
+
+    /// Times of single cases, if there are any.
+    pub fn timed(&self) -> Option<&Timed> {
+        self.timed.as_deref()
+    }
+
+    /// The time of a case if it was measured by itself, else what the grids say.
+    pub(super) fn timed_or(&self, case: impl FnOnce() -> Case, grids: impl FnOnce() -> u64) -> u64 {
+        match &self.timed {
+            Some(timed) => timed.ns(case(), grids),
+            None => grids(),
+        }
+    }
+
     /// What a node takes that computes and moves nothing, such as a Reshape.
     pub fn node_ns(&self) -> u64 {
-        self.machine.node_ns
+        let ns = self.machine.node_ns;
+        self.timed.as_ref().map_or(ns, |timed| timed.scaled(ns))
     }
 
     /// Nanoseconds per unit of work at a place of a grid.

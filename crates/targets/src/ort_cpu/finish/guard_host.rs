@@ -11,14 +11,13 @@ use crate::onnx::forms::product::BROADCASTS_SINCE;
 use crate::ort_cpu::Block;
 use crate::ort_cpu::machine::op;
 use crate::ort_cpu::nodes::is_convolution;
+use crate::ort_cpu::on_load;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Builder, DuplicateName, Graph, Handover, NodeId, Op, ValueId};
-use relayout_ir::op::read::Groups;
+use relayout_ir::graph::{Builder, DuplicateName, Graph, Handover, NodeId, ValueId};
 use relayout_ir::patch::Patch;
 use relayout_ir::types::Type;
 use relayout_target::{Declared, Fact, Pass, PassError, Slot};
-use std::collections::BTreeSet;
 
 /// Channels of the zeros that are reordered: no multiple of any block, so each rounds them up otherwise; whole groups of four,
 /// as the reorder needs them.
@@ -101,24 +100,15 @@ fn add_to_bias(make: &mut Builder<'_>, n: NodeId, zero: ValueId) -> Result<(), D
     patch.apply(make.graph).map(drop)
 }
 
-/// Whether a convolution that stayed plain would be blocked by ONNX Runtime on load: one of float32 images whose weights and
-/// bias it knows, and whose channels its reorders and packings take. Where sums do not broadcast yet, it stays unshielded.
+/// Whether a convolution for which the plain kernel was chosen would be blocked by ONNX Runtime on load. Where sums do not broadcast
+/// yet, it stays unshielded. So does one whose weights are still to be computed: no kernel was chosen for it, and the runtime does
+/// what it does without us.
 fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
     let node = graph.node(n);
     let takes_a_sum = node.onnx() == Some("Conv") && node.opset >= BROADCASTS_SINCE;
-    let Some(w) = node.operand(1).filter(|_| takes_a_sum) else { return false };
-    let float = graph.value(w).ty.dtype() == Some(DType::F32);
-    let weights = graph.value(w).ty.const_shape().filter(|dims| float && dims.len() == 4);
-    let Some(groups) = weights.and_then(|dims| Groups::of(node, &dims)) else { return false };
-    let Groups { group, outer: filters, inner: depth } = groups;
-    let block = block as i64;
-    let taken = if group > 1 {
-        let whole = depth % block == 0 && filters % group == 0 && (filters / group) % block == 0;
-        filters % 4 == 0 && (groups.is_depthwise() || whole)
-    } else {
-        depth < block || depth % 4 == 0
-    };
-    taken && known_on_load(graph, w) && node.operand(BIAS).is_none_or(|b| known_on_load(graph, b))
+    let stands = || node.operand(1).is_some_and(|w| on_load::stand(graph, w));
+    let known = || node.operand(BIAS).is_none_or(|b| on_load::knows(graph, b));
+    takes_a_sum && on_load::takes(graph, node, block) && stands() && known()
 }
 
 /// Parts the result of a plain convolution that is an output of the graph and is added to that of another convolution from the
@@ -143,29 +133,4 @@ fn is_summed_output(graph: &Graph, y: ValueId) -> bool {
         node.onnx() == Some("Add") && node.inputs.iter().flatten().all(|&v| convolved(v))
     };
     graph.is_output(y) && graph.uses(y).into_iter().any(|u| sums(u.node))
-}
-
-/// Whether ONNX Runtime may know a value when it loads the file: a constant, what it computes from constants then, and what a body
-/// reads from outside, where that may be a constant. Its constant folding leaves reorders alone, and `DequantizeLinear`, which it
-/// looks for in quantized units.
-fn known_on_load(graph: &Graph, v: ValueId) -> bool {
-    let (mut left, mut seen) = (vec![v], BTreeSet::new());
-    while let Some(v) = left.pop() {
-        if !seen.insert(v) || graph.constant(v).is_some() {
-            continue;
-        }
-        let node = graph.node(graph.value(v).producer().0);
-        let operands = node.inputs.iter().copied().flatten();
-        match &node.op {
-            Op::Outer => {}
-            Op::Onnx(_) if matches!(node.onnx(), Some("Shape" | "Size")) => {}
-            Op::Relayout => left.extend(operands),
-            Op::Onnx(_) if node.onnx() == Some("DequantizeLinear") => return false,
-            Op::Onnx(op) if op.domain.is_empty() && !node.inputs.is_empty() && node.captures.is_empty() => {
-                left.extend(operands);
-            }
-            _ => return false,
-        }
-    }
-    true
 }

@@ -1,12 +1,14 @@
 //! Convolutions.
 
 use crate::onnx::forms::product::BROADCASTS_SINCE;
-use crate::ort_cpu::costs::{ConvShape, Form as Kernel};
+use crate::ort_cpu::costs::{ConvShape, Form as Kernel, Reorder, Side};
 use crate::ort_cpu::machine::{Machine, extents, image_of, image_or_signal, op};
+use crate::ort_cpu::on_load;
 use crate::ort_cpu::runs::{Runs, slots_of};
 use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
+use relayout_ir::graph::ValueId;
 use relayout_ir::layout::{Layout, Segment};
 use relayout_ir::op::read::{Window, group, windows};
 use relayout_ir::storage::ImageAxes;
@@ -44,11 +46,16 @@ impl Form for Conv {
 /// A convolution of images or signals with constant weights, and where their axes stand. `None` for operator sets without sums that
 /// broadcast, which the guard of blocked files needs.
 pub(super) fn conv_of(query: &NodeQuery<'_>) -> Option<(ImageAxes, ConvShape)> {
+    conv_with(query, query.is_constant)
+}
+
+/// The same with weights that are `known` in some way.
+fn conv_with(query: &NodeQuery<'_>, known: &dyn Fn(ValueId) -> bool) -> Option<(ImageAxes, ConvShape)> {
     let node = query.graph.node(query.node);
     (node.opset >= BROADCASTS_SINCE).then_some(())?;
     let (x, w) = (node.operand(0)?, node.operand(1)?);
     let y = node.result(0)?;
-    let constant = |slot| node.operand(slot).is_none_or(|v| (query.is_constant)(v));
+    let constant = |slot| node.operand(slot).is_none_or(known);
     let windows = windows(query.graph, node).ok()?;
     let filters = extents(query.graph, w)?;
     let typed = query.graph.value(w).ty.dtype() == Some(DType::F32);
@@ -75,10 +82,28 @@ pub(super) fn along_image(windows: &[Window], number: impl Fn(&Window) -> i64) -
 
 impl Machine {
     pub(super) fn plain_conv(&self, query: &NodeQuery<'_>) -> Option<Cost> {
-        let (axes, conv) = conv_of(query)?;
+        let Some((axes, conv)) = conv_of(query) else { return self.conv_on_load(query) };
         // One of images stays plain only if its bias is computed, which is a node.
         let shield = if axes.h.is_some() { self.small_node() } else { Cost::ZERO };
         Some(Cost::new(self.costs.conv_ns(&conv, Kernel::Plain)?) + shield)
+    }
+
+    /// What a convolution costs whose weights ONNX Runtime computes when it loads the file. It blocks it then, with a reorder on
+    /// each side, unless it can't.
+    fn conv_on_load(&self, query: &NodeQuery<'_>) -> Option<Cost> {
+        let known = |v: ValueId| (query.is_constant)(v) || on_load::knows(query.graph, v);
+        // It does not look outside of a body.
+        let (axes, conv) = conv_with(query, &known).filter(|_| !query.in_body)?;
+        let kernel = |form| Some(Cost::new(self.costs.conv_ns(&conv, form)?));
+        if axes.h.is_none() || !on_load::takes(query.graph, query.graph.node(query.node), self.block.channels()) {
+            return kernel(Kernel::Plain);
+        }
+        let after = self.reorder(Reorder::Output, Side::Nchw, [conv.n, conv.m, conv.oh, conv.ow]);
+        if conv.group == 1 && conv.c < self.block.channels() {
+            return Some(kernel(Kernel::BlockedFromNchw)? + after);
+        }
+        let before = self.reorder(Reorder::Input, Side::Nchw, [conv.n, conv.c, conv.h, conv.w]);
+        Some(before + kernel(Kernel::Blocked)? + after)
     }
 
     pub(super) fn conv_kernels(&self, query: &NodeQuery<'_>) -> Vec<Offer> {

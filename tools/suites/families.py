@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Networks of families that the corpus lacks, with random weights: exported by PyTorch, optimized, executed, and timed.
+
+    tools/suites/setup
+    .relayout/nnsmith/bin/python tools/suites/families.py [--bin target/release/relayout] [--targets onnx,ort-cpu] [--models dm_nfnet_f0]
+    .relayout/nnsmith/bin/python tools/suites/families.py --time SHARED        SHARED holds bench/compare_models.py and corpus/hydrate.py
+
+Weights that are standardized on the way (NFNet, BiT), attention by a convolution over channels (ECA), DepthToSpace, halves, and others.
+Nothing is downloaded: `timm` has the architectures, and weights are drawn anew. A result is right if it is the one of the network
+itself in ONNX Runtime, with rewrites off or on. With --time each is then timed for target ort-cpu beside ORT_ENABLE_ALL, in turns.
+
+Models stay in the work folder and are made once; --again makes them anew. Last line: `N passed, M failed`; exit status 1 if any failed.
+"""
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+# No model hub is asked for weights.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+warnings.filterwarnings("ignore")
+
+import numpy as np  # noqa: E402
+import timm  # noqa: E402
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+
+from judge import OFF, judge, parser, run  # noqa: E402
+
+OPSET = 17
+# Name, architecture, rows and columns of the image, whether it is of halves.
+FAMILIES = (
+    ("dm_nfnet_f0", "dm_nfnet_f0", 192, False),
+    ("nf_resnet50", "nf_resnet50", 224, False),
+    ("eca_resnet33ts", "eca_resnet33ts", 224, False),
+    ("super_resolution", "super_resolution", 128, False),
+    ("regnetz_b16", "regnetz_b16", 224, False),
+    ("resnetv2_50x1_bit", "resnetv2_50x1_bit", 224, False),
+    ("resnet26_half", "resnet26", 224, True),
+    ("mobilenetv3_large_100_half", "mobilenetv3_large_100", 224, True),
+    ("nf_resnet26_half", "nf_resnet26", 224, True),
+    ("hgnet_tiny", "hgnet_tiny", 224, False),
+    ("repvit_m0_9", "repvit_m0_9", 224, False),
+)
+
+
+class Standardized(nn.Conv2d):
+    """A convolution whose weights are standardized by means, as papers write it."""
+
+    def forward(self, x):
+        centred = self.weight - self.weight.mean(dim=(1, 2, 3), keepdim=True)
+        deviation = (centred.square().mean(dim=(1, 2, 3), keepdim=True) + 1e-5).sqrt()
+        return nn.functional.conv2d(x, centred / deviation * 0.05, self.bias, self.stride, self.padding)
+
+
+class SuperResolution(nn.Module):
+    """Residual blocks, then an image of three times as many rows and columns by DepthToSpace."""
+
+    def __init__(self, wide=64, blocks=8, by=3):
+        super().__init__()
+        conv = lambda c, m: Standardized(c, m, 3, padding=1)  # noqa: E731
+        self.head = conv(3, wide)
+        self.body = nn.ModuleList(nn.Sequential(conv(wide, wide), nn.ReLU(), conv(wide, wide)) for _ in range(blocks))
+        self.tail = nn.Sequential(conv(wide, wide * by * by), nn.PixelShuffle(by), conv(wide, 3))
+
+    def forward(self, x):
+        x = self.head(x)
+        for block in self.body:
+            x = x + block(x)
+        return self.tail(x)
+
+
+def drawn(architecture, seed):
+    """A network whose parameters are none of them zero, so that each takes part in the result."""
+    torch.manual_seed(seed)
+    network = SuperResolution() if architecture == "super_resolution" else timm.create_model(architecture, pretrained=False)
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.normal_(0, 0.1)
+            module.running_var.uniform_(0.5, 1.5)
+    for parameter in network.parameters():
+        if not parameter.any():
+            parameter.data.normal_(0, 0.1)
+    return network.eval()
+
+
+def exported(name, architecture, side, half, path, seed):
+    """Writes a network as the exporter does. ONNX Runtime has to run it, with a result that is a number."""
+    network, image = drawn(architecture, seed), torch.zeros(1, 3, side, side)
+    if half:
+        network, image = network.half(), image.half()
+    part = path.with_suffix(".part")
+    with torch.no_grad():
+        torch.onnx.export(network, (image,), str(part), opset_version=OPSET, dynamo=False, input_names=["image"], output_names=["result"])
+    if not all(np.isfinite(result).all() for result in run(str(part), feeds(side, half, seed), OFF)):
+        raise SystemExit(f"families.py: {name} gives no numbers; draw with another --seed")
+    part.rename(path)
+
+
+def feeds(side, half, seed):
+    """An image."""
+    image = np.random.default_rng(seed).standard_normal((1, 3, side, side))
+    return {"image": image.astype(np.float16 if half else np.float32)}
+
+
+def kept(held, name, path, inputs):
+    """Holds a file against itself for each target; it stays where it is."""
+    wanted = held.wanted(str(path), inputs)
+    if wanted is None:
+        held.count["not run by ONNX Runtime"] += 1
+        return
+    for target in held.targets:
+        # Sums of a thousand numbers, in another order.
+        why = held.found(path, inputs, wanted, target, 2e-3 if name.endswith("_half") else 1e-4)
+        if why:
+            held.fail(name, target, why, inputs)
+        else:
+            held.count["passed"] += 1
+        print(f"{name} {target}: {why or 'right'}", flush=True)
+
+
+def timed(shared, work, chosen, args):
+    """Runs bench/compare_models.py on a corpus that is these models."""
+    corpus = work / "corpus"
+    corpus.mkdir(exist_ok=True)
+    shutil.copy(shared / "corpus/hydrate.py", corpus)
+    entries = []
+    for name, _, side, half in chosen:
+        like = {"name": "image", "dtype": "float16" if half else "float32", "shape": [1, 3, side, side], "fill": {"kind": "normal"}}
+        entries.append({"name": name, "file": f"{name}.onnx", "core": True, "inputs": [like], "family": "image"})
+    (corpus / "manifest.json").write_text(json.dumps({"models": entries}))
+    command = [sys.executable, shared / "bench/compare_models.py", "--corpus", corpus, "--work", work, "--bin", args.bin.resolve(),
+               "--target", "ort-cpu", "--rounds", str(args.rounds), "--control"]
+    return subprocess.run(command + (["--json", args.times] if args.times else []), check=False).returncode
+
+
+def main():
+    options = parser(__doc__, "families")
+    options.add_argument("--models", help="with commas; all by default")
+    options.add_argument("--time", type=Path, metavar="SHARED", help="also time them; the folder with corpus/ and bench/")
+    options.add_argument("--rounds", type=int, default=31)
+    options.add_argument("--times", type=Path, help="where the times are written, as JSON")
+    options.add_argument("--again", action="store_true", help="make the models anew")
+    args = options.parse_args()
+    names = args.models.split(",") if args.models else [family[0] for family in FAMILIES]
+    unknown = set(names) - {family[0] for family in FAMILIES}
+    if unknown:
+        options.error(f"there is no model {', '.join(sorted(unknown))}; there are {', '.join(family[0] for family in FAMILIES)}")
+    args.targets = args.targets or "onnx,ort-cpu"
+    random.seed(args.seed)
+    torch.set_num_threads(1)
+    held, chosen = judge(args), [family for family in FAMILIES if family[0] in names]
+    for name, architecture, side, half in chosen:
+        path = held.work / f"{name}.onnx"
+        if args.again or not path.exists():
+            exported(name, architecture, side, half, path, args.seed)
+        kept(held, name, path, feeds(side, half, args.seed))
+    status = timed(args.time, held.work, chosen, args) if args.time else 0
+    return held.end(args.json) or status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
