@@ -94,6 +94,8 @@ pub fn prove(input: &Path, result: &Path, proof: &Proof) -> Result<Verdict, Erro
 
 pub(crate) fn verdict(a: &Model, b: &Model, proof: &Proof) -> Verdict {
     let mut machine = Machine::new(proof.sizes.clone());
+    let powers = |model: &Model| model.graph.nodes.iter().filter(|node| node.op == "Pow").count();
+    machine.terms.rounds = powers(b) < powers(a);
     let links = match links(&mut machine, a, b, proof) {
         Err(Refusal { node: at, why }) => return Verdict::Refused { at, why },
         Ok(links) => links,

@@ -84,6 +84,8 @@ pub(crate) struct Terms {
     pub(crate) forms: FxHashMap<u32, Form>,
     /// Normalizations of the input in other ops.
     pub(crate) norms: FxHashMap<u32, u32>,
+    /// Whether powers of constants are computed, though ONNX does not fix how they round.
+    pub(crate) rounds: bool,
     /// What was made of large constants, with these.
     pub(crate) computed: FxHashMap<String, (Vec<Option<Value>>, Vec<Value>)>,
     /// Numbers that real forms add.
@@ -123,6 +125,7 @@ impl Terms {
             unknown: 0,
             forms: FxHashMap::default(),
             norms: FxHashMap::default(),
+            rounds: false,
             computed: FxHashMap::default(),
             addends: Vec::new(),
         }
@@ -150,6 +153,11 @@ impl Terms {
         if self.input.is_some() {
             *self.held.lemmas.entry(name.to_owned()).or_default() += 1;
         }
+    }
+
+    /// Notes that a constant was computed that may be rounded otherwise.
+    pub(crate) fn rounded(&mut self) {
+        *self.held.lemmas.entry("constants that round".to_owned()).or_default() += 1;
     }
 
     /// A name that nothing else has.

@@ -240,13 +240,22 @@ fn dequantized(call: &Call<'_>) -> Computed {
     Some(Ok(Value::constant(1, &shape, data.into())))
 }
 
-/// Powers of integers.
-fn power(call: &Call<'_>) -> Computed {
+/// Powers: those of floats by lemma 4 alone.
+fn power(call: &mut Call<'_>) -> Computed {
     let (shape, wide) = spread(call)?;
     let [a, b] = wide.as_slice() else { return None };
-    let (Numbers::Ints(left), Numbers::Ints(right)) = (numbers(a)?, numbers(b)?) else { return None };
-    let each = left.iter().zip(&right).map(|(a, b)| a.checked_pow(u32::try_from(*b).ok()?)).collect::<Option<_>>();
-    Some(checked(constant(a.dtype, &shape, &Numbers::Ints(each?))))
+    let result = match (numbers(a)?, numbers(b)?) {
+        (Numbers::Ints(left), Numbers::Ints(right)) => {
+            let each = left.iter().zip(&right).map(|(a, b)| a.checked_pow(u32::try_from(*b).ok()?));
+            Numbers::Ints(each.collect::<Option<_>>()?)
+        }
+        (Numbers::Floats(left), Numbers::Floats(right)) if a.dtype == 1 && call.terms.rounds => {
+            call.terms.rounded();
+            Numbers::Floats(left.iter().zip(&right).map(|(a, b)| a.powf(*b)).collect())
+        }
+        _ => return None,
+    };
+    Some(checked(constant(a.dtype, &shape, &result)))
 }
 
 fn choose(call: &Call<'_>) -> Computed {

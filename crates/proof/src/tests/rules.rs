@@ -327,3 +327,15 @@ fn a_claim_may_cut_an_axis_across_a_border() {
     part[4].remove(0);
     assert!(!verdict(&plain, &moved, &says(part)).holds());
 }
+
+#[test]
+fn a_power_of_constants_may_be_a_constant() {
+    let before: &[Line<'_>] = &[("p", "Pow", &["c", "half"], vec![]), ("y", "Mul", &["x", "p"], vec![])];
+    let before = model(before, &[("c", &[1], vec![0.3]), ("half", &[], vec![0.5])]);
+    let after = |value: f32| model(&[("y", "Mul", &["x", "p"], vec![])], &[("p", &[1], vec![value])]);
+    let right = 0.3f32.sqrt();
+    let found = verdict(&before, &after(right), &Proof::default());
+    assert!(matches!(found, Verdict::WithLemmas { .. }), "{found}");
+    assert!(!holds(&before, &after(right * 1.00001)));
+    assert_eq!(verdict(&before, &before, &Proof::default()), Verdict::Proved { links: 0 });
+}
