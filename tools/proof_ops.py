@@ -1,10 +1,13 @@
-"""Holds the checker's table of ops to onnx's reference implementation, on permuted data.
+"""Holds the checker's table of ops and its lemmas to onnx's reference implementation.
 
     python tools/proof_ops.py --bin target/debug/relayout
 
 For each op and each of several orders of axes two models are made: the op, and a Transpose, the op with what it is told of axes
 renumbered, and the Transpose back. The checker has to prove them equal. Then the op is told the axes of another order. Where
 the reference implementation finds a difference on random data, the checker has to refuse.
+
+For each lemma there are a model, the same written otherwise, and changes of the latter, one line or constant each. What is written
+otherwise has to be proved and to compute the same. Where the reference implementation finds a difference, the checker has to refuse.
 """
 
 import argparse
@@ -78,6 +81,151 @@ CASES = [
 ]
 
 
+N, C, H, W, G = 1, 6, 4, 5, 3
+ROOT = np.sqrt(np.float32(H * W))
+
+
+def per_channel(start):
+    return np.linspace(start, start + 1.5, C).astype(np.float32)
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+# For each lemma: the model, the same written otherwise, and the constants of both. A line is result, op, operands, attributes.
+LEMMAS = {
+    "a normalization as convolutions": (
+        [
+            ("t", "Transpose", ["x"], {"perm": [0, 2, 3, 1]}),
+            ("n", "LayerNormalization", ["t", "scale", "shift"], {"axis": -1, "epsilon": 1e-3}),
+            ("y", "Transpose", ["n"], {"perm": [0, 3, 1, 2]}),
+        ],
+        [
+            ("m", "Conv", ["x", "mean"], {}),
+            ("c", "Sub", ["x", "m"], {}),
+            ("q", "Mul", ["c", "c"], {}),
+            ("v", "Conv", ["q", "mean", "epsilon"], {}),
+            ("d", "Sqrt", ["v"], {}),
+            ("r", "Reciprocal", ["d"], {}),
+            ("n", "Mul", ["c", "r"], {}),
+            ("y", "BatchNormalization", ["n", "scale", "shift", "none", "one"], {"epsilon": 0.0}),
+        ],
+        {
+            "scale": per_channel(0.5), "shift": per_channel(-1.0), "none": np.zeros(C, np.float32), "one": np.ones(C, np.float32),
+            "mean": np.full((1, C, 1, 1), 1 / C, np.float32), "epsilon": np.array([1e-3], np.float32),
+        },
+    ),
+    "a normalization over groups as sums of products": (
+        [
+            ("g", "Reshape", ["x", "groups"], {}),
+            ("i", "InstanceNormalization", ["g", "ones", "zeros"], {"epsilon": 1e-3}),
+            ("r", "Reshape", ["i", "all"], {}),
+            ("s", "Mul", ["r", "scale"], {}),
+            ("y", "Add", ["s", "shift"], {}),
+        ],
+        [
+            ("p", "GlobalAveragePool", ["x"], {}),
+            ("a", "Reshape", ["p", "apart"], {}),
+            ("m", "ReduceMean", ["a", "last"], {}),
+            ("l", "Sub", ["none", "m"], {}),
+            ("b", "Reshape", ["l", "channels"], {}),
+            ("c", "Add", ["x", "b"], {}),
+            ("q", "Einsum", ["c", "c"], {"equation": "nchw,nchw->nc"}),
+            ("e", "Add", ["q", "epsilon"], {}),
+            ("f", "Reshape", ["e", "apart"], {}),
+            ("v", "ReduceMean", ["f", "last"], {}),
+            ("d", "Sqrt", ["v"], {}),
+            ("k", "Div", ["scales", "d"], {}),
+            ("t", "Reshape", ["k", "channels"], {}),
+            ("s", "Mul", ["c", "t"], {}),
+            ("y", "Add", ["s", "shift"], {}),
+        ],
+        {
+            "scale": per_channel(0.5).reshape(C, 1, 1), "shift": per_channel(-1.0).reshape(C, 1, 1), "last": ints(2),
+            "ones": np.ones(G, np.float32), "zeros": np.zeros(G, np.float32), "none": np.zeros((1, G, C // G), np.float32),
+            "scales": (per_channel(0.5) * ROOT).reshape(1, G, C // G), "epsilon": np.full(C, 1e-3 * H * W, np.float32),
+            "groups": ints(N, G, -1), "all": ints(N, C, H, W), "apart": ints(N, G, C // G), "channels": ints(N, C, 1, 1),
+        },
+    ),
+    "factors of a product": (
+        [
+            ("t", "Transpose", ["x"], {"perm": [0, 1, 3, 2]}),
+            ("a", "Mul", ["x", "c"], {}),
+            ("b", "Mul", ["t", "c"], {}),
+            ("y", "MatMul", ["a", "b"], {}),
+        ],
+        [
+            ("t", "Transpose", ["x"], {"perm": [0, 1, 3, 2]}),
+            ("p", "MatMul", ["x", "t"], {}),
+            ("y", "Mul", ["p", "d"], {}),
+        ],
+        {"c": np.array(0.25, np.float32), "d": np.array(0.0625, np.float32)},
+    ),
+    "a bias that is computed": (
+        [
+            ("m", "ReduceMean", ["x", "places"], {"keepdims": 0}),
+            ("r", "Reshape", ["m", "wide"], {}),
+            ("c", "Conv", ["x", "w", "b"], {"pads": [1, 1, 1, 1]}),
+            ("y", "Add", ["c", "r"], {}),
+        ],
+        [
+            ("m", "ReduceMean", ["x", "places"], {"keepdims": 0}),
+            ("s", "Add", ["m", "b"], {}),
+            ("y", "Conv", ["x", "w", "s"], {"pads": [1, 1, 1, 1]}),
+        ],
+        {
+            "places": ints(0, 2, 3), "wide": ints(C, 1, 1), "b": per_channel(0.25),
+            "w": np.linspace(-1, 1, C * C * 9).astype(np.float32).reshape(C, C, 3, 3),
+        },
+    ),
+}
+
+
+def changes(lines, constants):
+    """The lines and constants with one of them changed: operands in another order, another operand, a number, a perm."""
+    for at, (result, op, operands, attributes) in enumerate(lines):
+        if len(operands) > 1:
+            yield [*lines[:at], (result, op, operands[::-1], attributes), *lines[at + 1 :]], constants
+        for other in [name for name, *_ in lines[:at]] + ["x"]:
+            yield [*lines[:at], (result, op, [other, *operands[1:]], attributes), *lines[at + 1 :]], constants
+        for name, value in attributes.items():
+            if name == "perm":
+                yield [*lines[:at], (result, op, operands, {"perm": value[1:] + value[:1]}), *lines[at + 1 :]], constants
+    for name in {operand for _, _, operands, _ in lines for operand in operands} & set(constants):
+        if constants[name].dtype == np.float32:
+            one = constants[name].copy()
+            one.reshape(-1)[0] += 0.125
+            yield lines, constants | {name: one}
+
+
+def written(lines, constants):
+    nodes = [helper.make_node(op, operands, [result], **attributes) for result, op, operands, attributes in lines]
+    read = {name for node in nodes for name in node.input}
+    held = [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items() if name in read]
+    inputs = [helper.make_tensor_value_info("x", F, [N, C, H, W])]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_empty_tensor_value_info("y")], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+
+
+def lemmas(binary, folder, counts, wrong):
+    one, other = folder / "a.onnx", folder / "b.onnx"
+    values = {"x": np.random.default_rng(1).standard_normal((N, C, H, W)).astype(np.float32)}
+    for name, (plain, otherwise, constants) in LEMMAS.items():
+        save(written(plain, constants), one)
+        wanted = run(written(plain, constants), values)
+        for at, (lines, held) in enumerate([(otherwise, constants), *changes(otherwise, constants)]):
+            made = written(lines, held)
+            save(made, other)
+            ran = subprocess.run([binary, "prove", one, other], capture_output=True, text=True)
+            found = run(made, values)
+            same = found is not None and found.shape == wanted.shape and np.allclose(wanted, found, rtol=1e-4, atol=1e-5)
+            proved = ran.returncode == 0
+            if (proved and not same) or (at == 0 and not (proved and same)):
+                wrong.append(f"{name}, change {at}: {(ran.stdout + ran.stderr).strip()}")
+            counts["proved" if proved else "refused and alike" if same else "refused"] += 1
+
+
 def inverse(order):
     return [order.index(a) for a in range(len(order))]
 
@@ -142,6 +290,7 @@ def main():
                 if (proved and not same) or (right and not proved):
                     wrong.append(f"{op} {shape} {order} told of {q}: {(ran.stdout + ran.stderr).strip()}")
                 counts["proved" if proved else "refused and alike" if same else "refused"] += 1
+        lemmas(a.bin, folder, counts, wrong)
     print(", ".join(f"{count} {what}" for what, count in counts.items()), f"{len(wrong)} wrong")
     print(*wrong[:20], sep="\n")
     sys.exit(bool(wrong))

@@ -94,6 +94,8 @@ pub fn prove(input: &Path, result: &Path, proof: &Proof) -> Result<Verdict, Erro
 
 pub(crate) fn verdict(a: &Model, b: &Model, proof: &Proof) -> Verdict {
     let mut machine = Machine::new(proof.sizes.clone());
+    let powers = |model: &Model| model.graph.nodes.iter().filter(|node| node.op == "Pow").count();
+    machine.terms.rounds = powers(b) < powers(a);
     let links = match links(&mut machine, a, b, proof) {
         Err(Refusal { node: at, why }) => return Verdict::Refused { at, why },
         Ok(links) => links,
@@ -216,7 +218,7 @@ fn node_links(
             return Err(refused(at(), format!("the proof says it is `{of}`, which the input does not compute")));
         };
         // A file may declare other extents for the same elements in the same order.
-        let wanted = laid(x, claim).and_then(|wanted| terms.moved(&wanted, &made.shape()));
+        let wanted = laid(terms, x, claim).and_then(|wanted| terms.moved(&wanted, &made.shape()));
         let wanted = wanted.ok_or_else(|| refused(at(), format!("`{of}` has not the axes that the proof names")))?;
         equal(terms, made, &wanted)
             .map_err(|why| refused(at(), format!("it is not `{of}` as the proof has it: {why}")))?;
@@ -226,18 +228,45 @@ fn node_links(
 }
 
 /// The value of a claim, as the claim says that it lies.
-fn laid(value: &Value, claim: &Claim) -> Option<Value> {
+fn laid(terms: &mut Terms, value: &Value, claim: &Claim) -> Option<Value> {
     let Some(dims) = &claim.lies else { return Some(value.clone()) };
     let mut view = View::new();
     for digits in dims {
-        let mut axis = Vec::new();
-        for &(number, extent, stride) in digits {
-            axis.extend(view::part(value.view.get(number as usize)?, extent, stride)?);
+        let part = |&(number, extent, stride): &(u32, i64, i64)| {
+            let axis = value.view.get(number as usize)?;
+            view::part(axis, extent, stride)
+        };
+        match digits.iter().map(part).collect::<Option<Vec<_>>>() {
+            Some(parts) => view.push(normal(parts.concat())),
+            None => return cut(terms, value, dims),
         }
-        view.push(normal(axis));
     }
     let count: i64 = view::shape(&view).iter().product();
     (count == value.count()).then(|| Value { view, ..value.clone() })
+}
+
+/// The same where digits cut an axis across a border of what it counts along.
+fn cut(terms: &mut Terms, value: &Value, dims: &[Vec<(u32, i64, i64)>]) -> Option<Value> {
+    let shape = value.shape();
+    let mut digits = Vec::new();
+    for (at, &(axis, extent, stride)) in dims.iter().flatten().enumerate() {
+        let whole = *shape.get(axis as usize)?;
+        let extent = if extent == -1 { whole.checked_div(stride)? } else { extent };
+        digits.push((axis, stride, extent, at));
+    }
+    digits.sort_by_key(|&(axis, stride, ..)| (axis, -stride));
+    let mut left = shape.clone();
+    for &(axis, stride, extent, _) in &digits {
+        let rest = left.get_mut(axis as usize)?;
+        (extent > 0 && stride > 0 && stride.checked_mul(extent) == Some(*rest)).then(|| *rest = stride)?;
+    }
+    let split: Vec<i64> = digits.iter().map(|digit| digit.2).collect();
+    let mut order = vec![0; digits.len()];
+    digits.iter().enumerate().for_each(|(from, digit)| order[digit.3] = from);
+    let apart = terms.moved(value, &split).filter(|_| left.iter().all(|rest| *rest == 1))?.permuted(&order)?;
+    let mut extents = order.iter().map(|&at| split[at]);
+    let to: Vec<i64> = dims.iter().map(|dim| extents.by_ref().take(dim.len()).product()).collect();
+    terms.moved(&apart, &to)
 }
 
 /// Whether two values are equal, or how they differ.

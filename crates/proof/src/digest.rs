@@ -22,7 +22,7 @@ impl Points {
 
     /// The digest of bytes.
     pub(crate) fn digest(self, bytes: &[u8]) -> [u64; 2] {
-        self.0.map(|point| polynomial(bytes, point))
+        polynomials(bytes, self.0)
     }
 }
 
@@ -41,26 +41,41 @@ fn multiply(a: u64, b: u64) -> u64 {
     reduce(u128::from(a) * u128::from(b))
 }
 
-/// Words of seven bytes in four lanes, each a polynomial in the fourth power of the point.
-fn polynomial(bytes: &[u8], point: u64) -> u64 {
-    let square = multiply(point, point);
-    let step = multiply(square, square);
-    let mut lanes = [0u64; LANES];
-    let mut chunks = bytes.chunks_exact(WORD * LANES);
-    for chunk in &mut chunks {
-        for (lane, word) in lanes.iter_mut().zip(chunk.chunks_exact(WORD)) {
-            let word = u64::from_le_bytes([word[0], word[1], word[2], word[3], word[4], word[5], word[6], 0]);
-            *lane = folded(u128::from(*lane) * u128::from(step) + u128::from(word));
+/// The words of a chunk.
+fn words(chunk: &[u8; WORD * LANES]) -> [u64; LANES] {
+    let eight = |from: usize| chunk[from..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let least = (1 << (8 * WORD)) - 1;
+    // The last word ends with the chunk.
+    [eight(0) & least, eight(7) & least, eight(14) & least, eight(20) >> 8]
+}
+
+/// Words of seven bytes in four lanes, each a polynomial in the fourth power of a point.
+fn polynomials(bytes: &[u8], points: [u64; 2]) -> [u64; 2] {
+    let steps = points.map(|point| {
+        let square = multiply(point, point);
+        u128::from(multiply(square, square))
+    });
+    let mut lanes = [[0u64; LANES]; 2];
+    let (chunks, rest) = bytes.as_chunks::<{ WORD * LANES }>();
+    for chunk in chunks {
+        let words = words(chunk);
+        for (lanes, step) in lanes.iter_mut().zip(steps) {
+            for (lane, word) in lanes.iter_mut().zip(words) {
+                *lane = folded(u128::from(*lane) * step + u128::from(word));
+            }
         }
     }
-    let mut sum = 0;
-    for lane in lanes {
-        sum = reduce(u128::from(multiply(sum, point)) + u128::from(lane));
-    }
-    for byte in chunks.remainder() {
-        sum = reduce(u128::from(multiply(sum, point)) + u128::from(*byte) + 1);
-    }
-    reduce(u128::from(multiply(sum, point)) + bytes.len() as u128)
+    let total = |lanes: [u64; LANES], point: u64| {
+        let mut sum = 0;
+        for lane in lanes {
+            sum = reduce(u128::from(multiply(sum, point)) + u128::from(lane));
+        }
+        for byte in rest {
+            sum = reduce(u128::from(multiply(sum, point)) + u128::from(*byte) + 1);
+        }
+        reduce(u128::from(multiply(sum, point)) + bytes.len() as u128)
+    };
+    [total(lanes[0], points[0]), total(lanes[1], points[1])]
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Walks a graph and says of each value which term it is, and under which index map.
 
-use crate::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node};
+use crate::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node, Tensor};
 use crate::ops::{self, Call};
 use crate::term::{Arg, Terms};
 use crate::value::{Source, Value, count_of};
@@ -55,11 +55,13 @@ pub(crate) type Checked<'c> = &'c mut dyn FnMut(&mut Terms, &Node, &mut Values) 
 pub(crate) struct Machine {
     pub(crate) terms: Terms,
     pub(crate) sizes: Sizes,
+    /// Constants of the graph that was read first, by name: where the other one has the same bytes, they are looked at once.
+    first: FxHashMap<String, Tensor>,
 }
 
 impl Machine {
     pub(crate) fn new(sizes: BTreeMap<String, i64>) -> Machine {
-        Machine { terms: Terms::new(), sizes: Sizes { given: sizes, ..Sizes::default() } }
+        Machine { terms: Terms::new(), sizes: Sizes { given: sizes, ..Sizes::default() }, first: FxHashMap::default() }
     }
 
     /// Every value of a model's main graph that an output needs, by name.
@@ -109,7 +111,10 @@ impl Machine {
         checked: Checked<'_>,
     ) -> Result<(), Refusal> {
         for (name, tensor) in &graph.initializers {
-            values.insert(name.clone(), Value::of_tensor(tensor));
+            let known = self.first.entry(name.clone()).or_insert_with(|| tensor.clone());
+            let same = known.dtype == tensor.dtype && known.data == tensor.data;
+            let data = if same { &known.data } else { &tensor.data };
+            values.insert(name.clone(), Value::constant(tensor.dtype, &tensor.dims, data.clone()));
         }
         self.nodes(scope, &graph.nodes, &graph.outputs, values, checked)
     }

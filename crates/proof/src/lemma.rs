@@ -17,7 +17,7 @@ pub(crate) const ROUNDINGS: f64 = 8.0;
 struct Grid {
     axes: Vec<Option<u32>>,
     extents: Vec<i64>,
-    values: Vec<f64>,
+    values: Rc<Vec<f64>>,
 }
 
 /// A sum of products with constant weights, and what is added to it.
@@ -34,11 +34,11 @@ struct Affine {
 /// What two sums of products must have in common: everything but the numbers.
 pub(crate) type Core = (String, Vec<u8>, Arg, Vec<i64>, Vec<u8>, Vec<u32>, Vec<i64>);
 
-/// Terms of the input by their core, each with its real form, and by their real form.
+/// Terms of the input by their core, each with its real form and the difference in it, and by their real form.
 #[derive(Debug, Default)]
 pub(crate) struct Cores {
-    cores: BTreeMap<u64, Vec<(Core, u32, u32)>>,
-    forms: BTreeMap<u32, u32>,
+    cores: BTreeMap<u64, Vec<(Core, u32, u32, f64)>>,
+    forms: BTreeMap<u32, (u32, f64)>,
 }
 
 /// What a lemma found: a term of the input, and the largest relative difference of a constant.
@@ -63,13 +63,13 @@ impl Cores {
     pub(crate) fn of(terms: &mut Terms, count: u32) -> Cores {
         let mut cores = Cores::default();
         for term in 0..count {
-            let form = real::written(terms, term, count).map(|form| form.term);
-            if let Some(form) = form {
-                cores.forms.entry(form).or_insert(term);
+            let form = real::of_input(terms, term, count).map(|form| (form.term, form.bound));
+            if let Some((form, bound)) = form {
+                cores.forms.entry(form).or_insert((term, bound));
             }
-            for made in [Some(term), form].into_iter().flatten() {
+            for (made, bound) in [Some((term, 0.0)), form].into_iter().flatten() {
                 if let Some(core) = core(terms, made) {
-                    cores.cores.entry(hash(&core)).or_default().push((core, term, made));
+                    cores.cores.entry(hash(&core)).or_default().push((core, term, made, bound));
                 }
             }
         }
@@ -81,10 +81,11 @@ impl Cores {
         if let Some(found) = self.scaled(terms, term) {
             return Some(found);
         }
-        let form = real::form(terms, term, bound);
-        let known = if form.term < bound { Some(form.term) } else { self.forms.get(&form.term).copied() };
-        if let Some(known) = known {
-            return alike(terms, term, known).then(|| Found { term: known, bound: form.bound, lemmas: vec![FORMS] });
+        let form = real::whole(terms, term, bound);
+        let known = if form.term < bound { Some((form.term, 0.0)) } else { self.forms.get(&form.term).copied() };
+        if let Some((known, more)) = known {
+            let bound = form.bound.max(more);
+            return alike(terms, term, known).then(|| Found { term: known, bound, lemmas: vec![FORMS] });
         }
         let found = self.scaled(terms, form.term).filter(|_| form.term != term)?;
         Some(Found { bound: found.bound.max(form.bound), lemmas: vec![SCALES, FORMS], ..found })
@@ -95,11 +96,11 @@ impl Cores {
         let wanted = core(terms, term)?;
         let candidates = self.cores.get(&hash(&wanted))?;
         let mine = affine(terms, term)?;
-        candidates.iter().filter(|(core, ..)| *core == wanted).find_map(|&(_, other, made)| {
+        candidates.iter().filter(|(core, ..)| *core == wanted).find_map(|&(_, other, made, more)| {
             let theirs = affine(terms, made).filter(|_| alike(terms, other, term))?;
             let bound = distance(&mine, &theirs, terms.get(term).dtype)?;
             let lemmas = if made == other { vec![SCALES] } else { vec![SCALES, FORMS] };
-            Some(Found { term: other, bound, lemmas })
+            Some(Found { term: other, bound: bound.max(more), lemmas })
         })
     }
 }
@@ -110,7 +111,7 @@ fn alike(terms: &Terms, a: u32, b: u32) -> bool {
 
 /// The sum of products that a term is made of by scales and shifts: its core.
 fn core(terms: &Terms, term: u32) -> Option<Core> {
-    let made = terms.get(term);
+    let made = terms.get(written(terms, term));
     match (made.op.as_str(), made.args.as_slice()) {
         ("Conv", [x, Arg::Constant { own, .. }, ..]) => {
             Some((made.op.clone(), made.attrs.clone(), x.clone(), Vec::new(), Vec::new(), Vec::new(), own.clone()))
@@ -126,9 +127,14 @@ fn core(terms: &Terms, term: u32) -> Option<Core> {
         )),
         _ => {
             let (inner, _) = inner(terms, made)?;
-            core(terms, inner).or_else(|| Some(alone(terms, inner)))
+            core(terms, inner).or_else(|| Some(alone(terms, written(terms, inner))))
         }
     }
+}
+
+/// A normalization in other ops, and any other term as it is.
+fn written(terms: &Terms, term: u32) -> u32 {
+    terms.norms.get(&term).copied().unwrap_or(term)
 }
 
 /// What scales and shifts are made of, if that is no sum of products.
@@ -166,15 +172,19 @@ fn grid(terms: &Terms, arg: &Arg, base: &[i64]) -> Option<Grid> {
     let extents: Vec<i64> = axes.iter().map(|axis| base.get(*axis as usize).copied()).collect::<Option<_>>()?;
     let values = terms.floats(*dtype, *digest)?;
     let whole = own.is_empty() && values.len() as i64 == extents.iter().product::<i64>();
-    whole.then(|| Grid { axes: axes.iter().copied().map(Some).collect(), extents, values })
+    whole.then(|| Grid { axes: axes.iter().copied().map(Some).collect(), extents, values: values.into() })
+}
+
+fn number(value: f64) -> Grid {
+    Grid { axes: Vec::new(), extents: Vec::new(), values: vec![value].into() }
 }
 
 fn zero() -> Grid {
-    Grid { axes: Vec::new(), extents: Vec::new(), values: vec![0.0] }
+    number(0.0)
 }
 
 fn affine(terms: &Terms, term: u32) -> Option<Affine> {
-    let made = Rc::clone(terms.get(term));
+    let made = Rc::clone(terms.get(written(terms, term)));
     match made.op.as_str() {
         "Conv" => of_conv(terms, &made),
         "contract" => {
@@ -193,12 +203,12 @@ fn affine(terms: &Terms, term: u32) -> Option<Affine> {
             let weights = Grid {
                 axes: axes.iter().map(|axis| result[*axis as usize]).collect(),
                 extents: axes.iter().map(|axis| made.over[*axis as usize]).collect(),
-                values: terms.floats(*dtype, *digest)?,
+                values: terms.floats(*dtype, *digest)?.into(),
             };
             Some(Affine { weights, free: false, shift: zero(), size: zero() })
         }
         _ if inner(terms, &made).is_none() => {
-            Some(Affine { weights: Grid { values: vec![1.0], ..zero() }, free: true, shift: zero(), size: zero() })
+            Some(Affine { weights: number(1.0), free: true, shift: zero(), size: zero() })
         }
         _ => scaled(terms, &made),
     }
@@ -220,13 +230,13 @@ fn of_conv(terms: &Terms, made: &Term) -> Option<Affine> {
     }
     let mut axes = vec![None; own.len()];
     axes[0] = Some(channels);
-    let weights = Grid { axes, extents: own.clone(), values: terms.floats(*dtype, *digest)? };
+    let weights = Grid { axes, extents: own.clone(), values: terms.floats(*dtype, *digest)?.into() };
     let shift = match bias {
         [] | [Arg::Absent] => zero(),
         [Arg::Constant { dtype, digest, .. }] => {
             let values = terms.floats(*dtype, *digest)?;
             let values = if values.len() == 1 { vec![values[0]; own[0] as usize] } else { values };
-            Grid { axes: vec![Some(channels)], extents: vec![own[0]], values }
+            Grid { axes: vec![Some(channels)], extents: vec![own[0]], values: values.into() }
         }
         _ => return None,
     };
@@ -243,10 +253,7 @@ fn scaled(terms: &Terms, made: &Term) -> Option<Affine> {
         ("Div", 0) => times(&before, &each(&constant(1)?, &zero(), |c, _| 1.0 / c)?),
         ("Add", _) => plus(&before, &constant(1 - at)?),
         ("Sub", 0) => plus(&before, &each(&constant(1)?, &zero(), |c, _| -c)?),
-        ("Sub", _) => {
-            let minus = Grid { values: vec![-1.0], ..zero() };
-            plus(&times(&before, &minus)?, &constant(0)?)
-        }
+        ("Sub", _) => plus(&times(&before, &number(-1.0))?, &constant(0)?),
         ("BatchNormalization", 0) => {
             let epsilon = epsilon(&made.attrs)?;
             let deviation = each(&constant(4)?, &zero(), |v, _| (v + epsilon).sqrt())?;
@@ -317,12 +324,17 @@ fn each(a: &Grid, b: &Grid, of: impl Fn(f64, f64) -> f64) -> Option<Grid> {
             .collect()
     };
     let (sa, sb) = (strides(a)?, strides(b)?);
-    let mut index = vec![0; extents.len()];
+    let last = extents.len().saturating_sub(1);
+    let (row, step_a, step_b) = extents.last().map_or((1, 0, 0), |extent| (*extent, sa[last], sb[last]));
+    let mut index = vec![0; last];
     let mut values = Vec::with_capacity(count as usize);
     let (mut at_a, mut at_b) = (0i64, 0i64);
-    for _ in 0..count {
-        values.push(of(*a.values.get(at_a as usize)?, *b.values.get(at_b as usize)?));
-        for axis in (0..extents.len()).rev() {
+    for _ in 0..count / row.max(1) {
+        for at in 0..row {
+            let (x, y) = (a.values.get((at_a + at * step_a) as usize)?, b.values.get((at_b + at * step_b) as usize)?);
+            values.push(of(*x, *y));
+        }
+        for axis in (0..last).rev() {
             index[axis] += 1;
             at_a += sa[axis];
             at_b += sb[axis];
@@ -334,7 +346,7 @@ fn each(a: &Grid, b: &Grid, of: impl Fn(f64, f64) -> f64) -> Option<Grid> {
             index[axis] = 0;
         }
     }
-    Some(Grid { axes, extents, values })
+    Some(Grid { axes, extents, values: values.into() })
 }
 
 /// The relative difference that one rounding makes.
@@ -367,12 +379,13 @@ fn distance(a: &Affine, b: &Affine, dtype: u8) -> Option<f64> {
         }
         fits
     };
-    let close = left.values.iter().zip(&right.values).all(|(x, y)| near(*x, *y, x.abs().max(y.abs())));
+    let close = left.values.iter().zip(right.values.iter()).all(|(x, y)| near(*x, *y, x.abs().max(y.abs())));
     let left = each(&a.shift, &b.shift, |x, _| x)?;
     let right = each(&a.shift, &b.shift, |_, y| y)?;
     let size = each(&each(&a.shift, &b.shift, |_, _| 0.0)?, &each(&a.size, &b.size, f64::max)?, |_, s| s)?;
     let sizes = left.axes == size.axes && left.values.len() == size.values.len();
-    let alike = sizes && left.values.iter().zip(&right.values).zip(&size.values).all(|((x, y), s)| near(*x, *y, *s));
+    let alike = sizes
+        && left.values.iter().zip(right.values.iter()).zip(size.values.iter()).all(|((x, y), s)| near(*x, *y, *s));
     (close && alike).then_some(largest)
 }
 
@@ -382,10 +395,10 @@ mod tests {
 
     #[test]
     fn numbers_meet_along_the_axes_that_they_share() {
-        let a = Grid { axes: vec![Some(0), None], extents: vec![2, 3], values: vec![1., 2., 3., 4., 5., 6.] };
-        let s = Grid { axes: vec![Some(0)], extents: vec![2], values: vec![10., 100.] };
-        assert_eq!(each(&a, &s, |x, y| x * y).unwrap().values, [10., 20., 30., 400., 500., 600.]);
-        let t = Grid { axes: vec![Some(1)], extents: vec![2], values: vec![1., 2.] };
-        assert_eq!(each(&s, &t, |x, y| x + y).unwrap().values, [11., 12., 101., 102.]);
+        let a = Grid { axes: vec![Some(0), None], extents: vec![2, 3], values: vec![1., 2., 3., 4., 5., 6.].into() };
+        let s = Grid { axes: vec![Some(0)], extents: vec![2], values: vec![10., 100.].into() };
+        assert_eq!(each(&a, &s, |x, y| x * y).unwrap().values.as_slice(), [10., 20., 30., 400., 500., 600.]);
+        let t = Grid { axes: vec![Some(1)], extents: vec![2], values: vec![1., 2.].into() };
+        assert_eq!(each(&s, &t, |x, y| x + y).unwrap().values.as_slice(), [11., 12., 101., 102.]);
     }
 }

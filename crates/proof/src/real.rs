@@ -1,9 +1,9 @@
-//! Lemma 2: means and normalizations that are written in another way.
+//! Lemma 2: means, norms and factors that are written in another way.
 //!
-//! A term has a *real form*: the same over the reals, in few ops. A sum of n products with 1 / n is a mean, a product with a reciprocal
-//! is a quotient, a square is a product, a factor of an operand is one of the product, and a normalization is the ops that ONNX defines
-//! it by. Two terms with one real form are the
-//! same. Operands that are terms of the input stay as they are, so that only what differs is written anew.
+//! A term has a *real form*: a number times a term in few ops, which is the same over the reals. A sum of products with one number is
+//! a mean, a product with a reciprocal is a quotient, a square is a product, factors come out of products, sums, means and roots, and a
+//! normalization is the ops that ONNX defines it by. Two terms with one real form are the same. Operands that are terms of the input
+//! stay as they are, so that only what differs is written anew.
 
 use crate::align::term_of;
 use crate::lemma::{ROUNDINGS, epsilon, unit};
@@ -24,12 +24,68 @@ const NORMALIZATIONS: &[&str] = &["GroupNormalization", "InstanceNormalization",
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     pub(crate) term: u32,
+    factor: f64,
     pub(crate) bound: f64,
 }
 
-/// The real form of a term; operands below `bound` stay as they are.
-pub(crate) fn form(terms: &mut Terms, term: u32, bound: u32) -> Form {
-    let as_is = Form { term, bound: 0.0 };
+/// A number times a value, and the difference as a form has it.
+struct Multiple {
+    value: Value,
+    factor: f64,
+    bound: f64,
+}
+
+/// What a rule makes: a value, its factor, and the relative difference of its constant.
+type Ruled = Option<(Value, f64, f64)>;
+
+/// The real form of a term as one term; operands below `bound` stay as they are.
+pub(crate) fn whole(terms: &mut Terms, term: u32, bound: u32) -> Form {
+    let form = form(terms, term, bound);
+    one(terms, form).unwrap_or(Form { term, factor: 1.0, bound: 0.0 })
+}
+
+/// The real form of a term of the input, if it is another term.
+pub(crate) fn of_input(terms: &mut Terms, term: u32, bound: u32) -> Option<Form> {
+    let form = written(terms, term, bound)?;
+    let form = one(terms, form).filter(|form| form.term != term)?;
+    if NORMALIZATIONS.contains(&terms.get(term).op.as_str()) {
+        terms.norms.insert(term, form.term);
+    }
+    Some(form)
+}
+
+/// The form with its factor as a product.
+fn one(terms: &mut Terms, form: Form) -> Option<Form> {
+    if is_one(form.factor) {
+        return Some(form);
+    }
+    let made = Rc::clone(terms.get(form.term));
+    let value = Value { source: Source::Term(form.term), view: view::identity(&made.base).1, dtype: made.dtype };
+    let y = times(terms, &value, form.factor)?;
+    // The factor is rounded once.
+    Some(Form { term: term_of(&y)?, factor: 1.0, bound: form.bound.max(unit(made.dtype)?) })
+}
+
+fn is_one(factor: f64) -> bool {
+    factor.to_bits() == 1f64.to_bits()
+}
+
+/// A value times a number, as an op.
+fn times(terms: &mut Terms, x: &Value, factor: f64) -> Option<Value> {
+    if is_one(factor) {
+        return Some(x.clone());
+    }
+    let by = scalar(factor).filter(|_| x.dtype == 1)?;
+    binary(terms, "Mul", x, &by).ok()
+}
+
+fn scalar(number: f64) -> Option<Value> {
+    let bytes = (number as f32).to_le_bytes();
+    number.is_finite().then(|| Value::constant(1, &[], bytes.to_vec().into()))
+}
+
+fn form(terms: &mut Terms, term: u32, bound: u32) -> Form {
+    let as_is = Form { term, factor: 1.0, bound: 0.0 };
     if term < bound {
         return as_is;
     }
@@ -42,44 +98,51 @@ pub(crate) fn form(terms: &mut Terms, term: u32, bound: u32) -> Form {
 }
 
 /// The term in other ops, if it or an operand can be written so.
-pub(crate) fn written(terms: &mut Terms, term: u32, bound: u32) -> Option<Form> {
+fn written(terms: &mut Terms, term: u32, bound: u32) -> Option<Form> {
     let made = Rc::clone(terms.get(term));
     if NORMALIZATIONS.contains(&made.op.as_str()) {
-        return normalized(terms, &made).and_then(|y| in_place(&made, &y, 0.0));
+        let y = normalized(terms, &made)?;
+        return in_place(&made, (y, 1.0, 0.0));
     }
-    if !FOLLOWED.contains(&made.op.as_str()) {
+    if !FOLLOWED.contains(&made.op.as_str()) || made.dtype != 1 {
         return None;
     }
-    let forms = made.args.iter().map(|arg| match arg {
-        Arg::Term { term, .. } => Some(form(terms, *term, bound)).filter(|form| form.term != *term),
-        _ => None,
-    });
-    let forms: Vec<Option<Form>> = forms.collect();
     let matrix = |arg: &Arg| matches!(arg, Arg::Constant { axes, .. } if !axes.is_empty());
-    let changed = forms.iter().any(Option::is_some);
-    if !changed && made.args.iter().any(matrix) {
+    let changes = |arg: &Arg| matches!(arg, Arg::Term { term, .. } if form(terms, *term, bound).term != *term);
+    if made.args.iter().filter(|arg| !matrix(arg)).map(changes).filter(|changes| *changes).count() == 0
+        && made.args.iter().any(matrix)
+    {
         return None;
     }
-    let (mut operands, mut error) = (Vec::new(), 0f64);
-    for (at, form) in forms.iter().enumerate() {
-        let mut value = operand(terms, &made, at)?;
-        if let Some(form) = form {
-            error = error.max(form.bound);
-            value.source = Source::Term(form.term);
-        }
-        operands.push(value);
-    }
-    if let Some((y, more)) = by_rule(terms, &made, &operands) {
-        return in_place(&made, &y, error.max(more));
-    }
-    let y = changed.then(|| again(terms, &made, &made.op, &made.attrs, &operands)).flatten()?;
-    in_place(&made, &y, error)
+    let operands: Vec<Multiple> =
+        (0..made.args.len()).map(|at| multiple(terms, &made, at, bound)).collect::<Option<_>>()?;
+    let error = operands.iter().fold(0f64, |error, operand| error.max(operand.bound));
+    let (y, factor, more) = by_rule(terms, &made, &operands).or_else(|| {
+        let whole = operands.iter().map(|x| times(terms, &x.value, x.factor)).collect::<Option<Vec<_>>>()?;
+        Some((again(terms, &made, &made.op, &made.attrs, &whole)?, 1.0, 0.0))
+    })?;
+    in_place(&made, (y, factor, error.max(more)))
 }
 
 /// The form, if it has the axes of what it stands for in their order.
-fn in_place(made: &Term, y: &Value, bound: f64) -> Option<Form> {
+fn in_place(made: &Term, (y, factor, bound): (Value, f64, f64)) -> Option<Form> {
     let alike = y.dtype == made.dtype && y.view == view::identity(&made.base).1;
-    Some(Form { term: term_of(y).filter(|_| alike)?, bound })
+    Some(Form { term: term_of(&y).filter(|_| alike && factor.is_finite())?, factor, bound })
+}
+
+/// The real form of an operand, over the common axes of a term.
+fn multiple(terms: &mut Terms, made: &Term, at: usize, bound: u32) -> Option<Multiple> {
+    let mut value = operand(terms, made, at)?;
+    let (mut factor, mut error) = (1.0, 0.0);
+    if let Some(term) = term_of(&value) {
+        let form = form(terms, term, bound);
+        value.source = Source::Term(form.term);
+        (factor, error) = (form.factor, form.bound);
+    }
+    while let Some((inner, by)) = scaled(terms, &value) {
+        (value, factor) = (inner, factor * by);
+    }
+    Some(Multiple { value, factor, bound: error })
 }
 
 /// An operand over the common axes of a term.
@@ -106,6 +169,12 @@ fn operand(terms: &Terms, made: &Term, at: usize) -> Option<Value> {
     }
 }
 
+/// An operand of what a value is, seen as the value is.
+pub(crate) fn through(terms: &Terms, x: &Value, made: &Term, at: usize) -> Option<Value> {
+    let inner = operand(terms, made, at)?.expanded(&made.over)?;
+    Some(Value { view: view::composed(&x.view, &inner.view)?, ..inner })
+}
+
 /// The same op of other operands over the same axes. Axes that are summed over are gone.
 fn again(terms: &mut Terms, made: &Term, name: &str, attrs: &[u8], operands: &[Value]) -> Option<Value> {
     let sums: Vec<usize> = (0..made.over.len()).filter(|&axis| made.class[axis] > 0).collect();
@@ -120,92 +189,154 @@ fn without(y: Value, axes: &[usize]) -> Value {
     Value { view: kept.map(|(_, digits)| digits).collect(), ..y }
 }
 
-/// What a rule makes of a term, and the relative difference of its constant.
-fn by_rule(terms: &mut Terms, made: &Term, operands: &[Value]) -> Option<(Value, f64)> {
+/// What a rule makes of a term.
+fn by_rule(terms: &mut Terms, made: &Term, operands: &[Multiple]) -> Ruled {
     match (made.op.as_str(), operands) {
-        ("contract", [x, by]) => mean(terms, made, x, by).or_else(|| Some((factored(terms, made, operands)?, 0.0))),
-        ("Mul", [a, b]) => {
-            let over = |terms: &mut Terms, a: &Value, b: &Value| {
-                let by = inverted(terms, b)?;
-                again(terms, made, "Div", &[1, 1], &[a.clone(), by])
-            };
-            let y = over(terms, a, b).or_else(|| over(terms, b, a))?;
-            Some((y, 0.0))
+        ("contract", [a, b]) => contracted(terms, made, a, b),
+        ("Mul", [a, b]) => product(terms, made, a, b).or_else(|| product(terms, made, b, a)).or_else(|| {
+            let y = again(terms, made, "Mul", &[1, 1], &[a.value.clone(), b.value.clone()])?;
+            Some((y, a.factor * b.factor, 0.0))
+        }),
+        ("Div", [a, b]) => {
+            if let Some(by) = known(&b.value) {
+                return Some((a.value.clone(), a.factor / by, 0.0));
+            }
+            let y = again(terms, made, "Div", &[1, 1], &[a.value.clone(), b.value.clone()])?;
+            Some((y, a.factor / b.factor, 0.0))
         }
-        ("Pow", [x, by]) => {
-            let two = by.splat()?.elements().filter(|_| by.dtype == 1)?;
-            let square = *two == 2f32.to_le_bytes();
-            let y = square.then(|| again(terms, made, "Mul", &[1, 1], &[x.clone(), x.clone()]))??;
-            Some((y, 0.0))
+        ("Add", [a, b]) => sum(terms, made, a, b, b.factor),
+        ("Sub", [a, b]) if known(&a.value) == Some(0.0) => Some((b.value.clone(), -b.factor, 0.0)),
+        ("Sub", [a, b]) => sum(terms, made, a, b, -b.factor),
+        ("Neg", [x]) => Some((x.value.clone(), -x.factor, 0.0)),
+        ("ReduceMean", [x]) => {
+            let sets: Vec<usize> = (0..made.over.len()).filter(|&axis| made.class[axis] > 0).collect();
+            Some((without(averaged(terms, &x.value, &sets)?, &sets), x.factor, 0.0))
+        }
+        ("Sqrt", [x]) if x.factor > 0.0 => {
+            Some((again(terms, made, "Sqrt", &[1], std::slice::from_ref(&x.value))?, x.factor.sqrt(), 0.0))
+        }
+        ("Reciprocal", [x]) => {
+            Some((again(terms, made, "Reciprocal", &[1], std::slice::from_ref(&x.value))?, 1.0 / x.factor, 0.0))
+        }
+        ("Pow", [x, by]) if known(&by.value) == Some(2.0) => {
+            let y = again(terms, made, "Mul", &[1, 1], &[x.value.clone(), x.value.clone()])?;
+            Some((y, x.factor * x.factor, 0.0))
         }
         _ => None,
     }
 }
 
-/// The sum of n elements, each times 1 / n, is their mean.
-fn mean(terms: &mut Terms, made: &Term, x: &Value, by: &Value) -> Option<(Value, f64)> {
-    let number = *numbers(by).filter(|_| by.count() == 1)?.first()?;
-    let sums = (0..made.over.len()).filter(|&axis| made.class[axis] > 0);
-    let count: i64 = sums.map(|axis| made.over[axis]).product();
-    let error = (number * count as f64 - 1.0).abs();
-    let near = count > 1 && error <= ROUNDINGS * unit(by.dtype)?;
-    let y = near.then(|| again(terms, made, "ReduceMean", &[], std::slice::from_ref(x)))??;
-    Some((y, error))
+/// The number that a constant is.
+fn known(value: &Value) -> Option<f64> {
+    numbers(value).filter(|_| value.count() == 1)?.first().copied()
 }
 
-/// Factors of both operands are a factor of their product.
-fn factored(terms: &mut Terms, made: &Term, operands: &[Value]) -> Option<Value> {
-    let (mut factor, mut inner) = (1f64, operands.to_vec());
-    for operand in &mut inner {
-        if let Some((x, by)) = multiple(terms, operand) {
-            (factor, *operand) = (factor * by, x);
+/// A sum of products: with one number n times it is n times a mean, and so is one of two values that have all axes.
+fn contracted(terms: &mut Terms, made: &Term, a: &Multiple, b: &Multiple) -> Ruled {
+    let sets: Vec<usize> = (0..made.over.len()).filter(|&axis| made.class[axis] > 0).collect();
+    let count = sets.iter().map(|&axis| made.over[axis]).product::<i64>() as f64;
+    if let Some(by) = known(&b.value) {
+        let y = without(averaged(terms, &a.value, &sets)?, &sets);
+        let error = (by * count - 1.0).abs();
+        let near = error <= ROUNDINGS * unit(b.value.dtype)?;
+        return Some(if near { (y, a.factor, error) } else { (y, a.factor * by * count, 0.0) });
+    }
+    let all = |x: &Multiple| !x.value.is_constant() && x.value.view.iter().all(|digits| !digits.is_empty());
+    if all(a) && all(b) {
+        let squares = binary(terms, "Mul", &a.value, &b.value).ok()?;
+        let y = without(averaged(terms, &squares, &sets)?, &sets);
+        return Some((y, a.factor * b.factor * count, 0.0));
+    }
+    let y = again(terms, made, "contract", &[], &[a.value.clone(), b.value.clone()])?;
+    Some((y, a.factor * b.factor, 0.0))
+}
+
+/// A product with a number, a reciprocal, or a constant that is divided.
+fn product(terms: &mut Terms, made: &Term, a: &Multiple, b: &Multiple) -> Ruled {
+    if let Some(by) = known(&b.value) {
+        return Some((a.value.clone(), a.factor * by, 0.0));
+    }
+    let term = Rc::clone(terms.get(term_of(&b.value)?));
+    let seen = |terms: &Terms, at: usize| through(terms, &b.value, &term, at);
+    let factor = a.factor * b.factor;
+    match term.op.as_str() {
+        "Reciprocal" => {
+            let by = seen(terms, 0)?;
+            Some((again(terms, made, "Div", &[1, 1], &[a.value.clone(), by])?, factor, 0.0))
+        }
+        "Div" if matches!(term.args.first(), Some(Arg::Constant { .. })) => {
+            let (constant, by) = (seen(terms, 0)?, seen(terms, 1)?);
+            let quotient = again(terms, made, "Div", &[1, 1], &[a.value.clone(), by])?;
+            Some((again(terms, made, "Mul", &[1, 1], &[quotient, constant])?, factor, 0.0))
+        }
+        _ => None,
+    }
+}
+
+/// A sum, where the second operand has this factor.
+fn sum(terms: &mut Terms, made: &Term, a: &Multiple, b: &Multiple, by: f64) -> Ruled {
+    let same = |x: f64, y: f64| x.to_bits() == y.to_bits();
+    if let Some(number) = known(&b.value).filter(|_| !a.value.is_constant()) {
+        let (number, error) = terms.near(number * by / a.factor)?;
+        return Some((binary(terms, "Add", &a.value, &scalar(number)?).ok()?, a.factor, error));
+    }
+    let name = match () {
+        () if same(a.factor, by) => "Add",
+        () if same(a.factor, -by) => "Sub",
+        () => return None,
+    };
+    Some((again(terms, made, name, &[1, 1], &[a.value.clone(), b.value.clone()])?, a.factor, 0.0))
+}
+
+/// The mean over some axes, which stay with one place. A mean of means is a mean, and a number comes out of it.
+fn averaged(terms: &mut Terms, x: &Value, sets: &[usize]) -> Option<Value> {
+    if let Some(term) = term_of(x).map(|term| Rc::clone(terms.get(term))) {
+        if let ("Add", Some(number)) = (term.op.as_str(), operand(terms, &term, 1).and_then(|by| known(&by))) {
+            let inner = through(terms, x, &term, 0)?;
+            let y = averaged(terms, &inner, sets)?;
+            return binary(terms, "Add", &y, &scalar(number)?).ok();
+        }
+        if term.op == "ReduceMean" {
+            let inner = operand(terms, &term, 0)?;
+            let (mut over, mut kept) = (Vec::new(), View::new());
+            for (digits, class) in inner.view.iter().zip(&term.class) {
+                if *class > 0 { &mut over } else { &mut kept }.push(digits.clone());
+            }
+            let mut view = view::composed(&x.view, &kept)?;
+            let (rank, mut all) = (view.len(), sets.to_vec());
+            all.extend(rank..rank + over.len());
+            view.extend(over);
+            let mut y = averaged(terms, &Value { view, ..inner }, &all)?;
+            y.view.truncate(rank);
+            return Some(y);
         }
     }
-    if factor.to_bits() == 1f64.to_bits() || made.dtype != 1 {
-        return None;
-    }
-    let y = again(terms, made, "contract", &[], &inner)?;
-    let factor = Value::constant(1, &[], (factor as f32).to_le_bytes().to_vec().into());
-    binary(terms, "Mul", &y, &factor).ok()
+    let op = Op { name: "ReduceMean", attrs: &[], dtype: x.dtype };
+    together(terms, &op, &[x], sets, true).ok()
 }
 
 /// What a value is a multiple of, and by which number.
-fn multiple(terms: &Terms, x: &Value) -> Option<(Value, f64)> {
+fn scaled(terms: &Terms, x: &Value) -> Option<(Value, f64)> {
     let made = Rc::clone(terms.get(term_of(x)?));
-    let [a, b] = [operand(terms, &made, 0)?, operand(terms, &made, 1)?];
-    let number = |value: &Value| numbers(value).filter(|_| value.count() == 1)?.first().copied();
-    let (inner, factor) = match (made.op.as_str(), number(&a), number(&b)) {
-        ("Mul", None, Some(by)) => (a, by),
-        ("Mul", Some(by), None) => (b, by),
-        ("Div", None, Some(by)) => (a, 1.0 / by),
-        _ => return None,
-    };
-    let known = factor.is_finite() && !inner.is_constant();
-    Some((Value { view: view::composed(&x.view, &inner.view)?, ..inner }, factor)).filter(|_| known)
-}
-
-/// What a value is the reciprocal of.
-fn inverted(terms: &Terms, x: &Value) -> Option<Value> {
-    let made = Rc::clone(terms.get(term_of(x)?));
-    let inner = operand(terms, &made, 0).filter(|_| made.op == "Reciprocal")?;
-    Some(Value { view: view::composed(&x.view, &inner.view)?, ..inner })
+    if !matches!(made.op.as_str(), "Mul" | "Div") {
+        return None;
+    }
+    let by = known(&operand(terms, &made, 1)?).filter(|by| by.is_finite() && by.abs() > 0.0)?;
+    let inner = through(terms, x, &made, 0).filter(|inner| !inner.is_constant())?;
+    Some((inner, if made.op == "Mul" { by } else { 1.0 / by }))
 }
 
 /// A normalization as ONNX defines it: (x - mean) / sqrt(mean of squares + epsilon), times a scale, plus a shift.
 fn normalized(terms: &mut Terms, made: &Term) -> Option<Value> {
     let x = operand(terms, made, 0).filter(|_| made.dtype == 1)?;
-    let epsilon = epsilon(&made.attrs)? as f32;
+    let epsilon = epsilon(&made.attrs)?;
     let sets: Vec<usize> = (0..made.over.len()).filter(|&axis| made.class[axis] > 0).collect();
-    let mean = |terms: &mut Terms, x: &Value| {
-        let op = Op { name: "ReduceMean", attrs: &[], dtype: x.dtype };
-        together(terms, &op, &[x], &sets, true).ok()
-    };
-    let middle = mean(terms, &x)?;
+    let middle = averaged(terms, &x, &sets)?;
     let centred = binary(terms, "Sub", &x, &middle).ok()?;
     let squares = binary(terms, "Mul", &centred, &centred).ok()?;
-    let variance = mean(terms, &squares)?;
-    let epsilon = Value::constant(1, &[], epsilon.to_le_bytes().to_vec().into());
-    let sum = binary(terms, "Add", &variance, &epsilon).ok()?;
+    let variance = averaged(terms, &squares, &sets)?;
+    terms.addends.push(epsilon);
+    let sum = binary(terms, "Add", &variance, &scalar(epsilon)?).ok()?;
     let deviation = pointwise(terms, &Op { name: "Sqrt", attrs: &[1], dtype: x.dtype }, &[&sum]).ok()?;
     let mut y = binary(terms, "Div", &centred, &deviation).ok()?;
     for (at, name) in [(1, "Mul"), (2, "Add")] {

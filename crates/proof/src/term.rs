@@ -3,7 +3,7 @@
 use crate::align::{Aligned, align, term_of};
 use crate::digest::Points;
 use crate::flat;
-use crate::lemma::Cores;
+use crate::lemma::{self, Cores};
 use crate::model::width;
 use crate::real::Form;
 use crate::slots;
@@ -82,6 +82,14 @@ pub(crate) struct Terms {
     unknown: u64,
     /// Real forms of terms of the result.
     pub(crate) forms: FxHashMap<u32, Form>,
+    /// Normalizations of the input in other ops.
+    pub(crate) norms: FxHashMap<u32, u32>,
+    /// Whether powers of constants are computed, though ONNX does not fix how they round.
+    pub(crate) rounds: bool,
+    /// What was made of large constants, with these.
+    pub(crate) computed: FxHashMap<String, (Vec<Option<Value>>, Vec<Value>)>,
+    /// Numbers that real forms add.
+    pub(crate) addends: Vec<f64>,
 }
 
 /// Lemmas that were used.
@@ -116,6 +124,10 @@ impl Terms {
             held: Held::default(),
             unknown: 0,
             forms: FxHashMap::default(),
+            norms: FxHashMap::default(),
+            rounds: false,
+            computed: FxHashMap::default(),
+            addends: Vec::new(),
         }
     }
 
@@ -131,17 +143,39 @@ impl Terms {
         let cores = cores.unwrap_or_else(|| Rc::new(Cores::of(self, bound)));
         self.input = Some((bound, Some(Rc::clone(&cores))));
         let Some(found) = cores.find(self, term, bound) else { return value };
-        for lemma in found.lemmas {
-            *self.held.lemmas.entry(lemma.to_owned()).or_default() += 1;
-        }
+        found.lemmas.iter().for_each(|lemma| self.by_lemma(lemma));
         self.held.bound = self.held.bound.max(found.bound);
         Value { source: Source::Term(found.term), ..value }
+    }
+
+    /// Notes that a lemma was used. What both graphs are read by needs none.
+    pub(crate) fn by_lemma(&mut self, name: &str) {
+        if self.input.is_some() {
+            *self.held.lemmas.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// Notes that a constant was computed that may be rounded otherwise.
+    pub(crate) fn rounded(&mut self) {
+        *self.held.lemmas.entry("constants that round".to_owned()).or_default() += 1;
     }
 
     /// A name that nothing else has.
     pub(crate) fn fresh(&mut self) -> u64 {
         self.unknown += 1;
         self.unknown
+    }
+
+    /// A number that was added before, if this one differs from it by no more than a few roundings, and the relative difference.
+    pub(crate) fn near(&mut self, number: f64) -> Option<(f64, f64)> {
+        let least = lemma::ROUNDINGS * lemma::unit(1)?;
+        let difference = |known: f64| (known - number).abs();
+        let known = self.addends.iter().copied().min_by(|a, b| difference(*a).total_cmp(&difference(*b)));
+        if let Some(known) = known.filter(|known| difference(*known) <= least * known.abs()) {
+            return Some((known, if difference(known) <= 0.0 { 0.0 } else { difference(known) / known.abs() }));
+        }
+        self.addends.push(number);
+        Some((number, 0.0))
     }
 
     pub(crate) fn get(&self, term: u32) -> &Rc<Term> {

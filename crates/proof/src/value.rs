@@ -145,29 +145,30 @@ pub(crate) fn gathered(data: &Bytes, offset: i64, dims: &[(i64, i64)], width: us
             .then(|| data.slice(start..start + count as usize * width));
     }
     let mut out = Vec::with_capacity(count as usize * width);
-    copy_strided(data, offset, dims, width, &mut out)?;
+    match width {
+        1 => copy_strided::<1>(data, offset, dims, &mut out)?,
+        2 => copy_strided::<2>(data, offset, dims, &mut out)?,
+        4 => copy_strided::<4>(data, offset, dims, &mut out)?,
+        8 => copy_strided::<8>(data, offset, dims, &mut out)?,
+        _ => return None,
+    }
     Some(out.into())
 }
 
-fn copy_strided(data: &[u8], at: i64, dims: &[(i64, i64)], width: usize, out: &mut Vec<u8>) -> Option<()> {
-    let [(extent, stride), rest @ ..] = dims else {
-        out.extend_from_slice(data.get(at as usize * width..(at as usize + 1) * width)?);
-        return Some(());
-    };
-    if rest.is_empty() {
-        return copy_row(data, at, *extent, *stride, width, out);
-    }
-    (0..*extent).try_for_each(|i| copy_strided(data, at + i * stride, rest, width, out))
-}
-
-fn copy_row(data: &[u8], at: i64, extent: i64, stride: i64, width: usize, out: &mut Vec<u8>) -> Option<()> {
-    if stride == 1 {
-        out.extend_from_slice(data.get(at as usize * width..(at + extent) as usize * width)?);
-        return Some(());
-    }
-    for i in 0..extent {
-        let from = usize::try_from(at + i * stride).ok()? * width;
-        out.extend_from_slice(data.get(from..from + width)?);
+fn copy_strided<const WIDTH: usize>(data: &[u8], at: i64, dims: &[(i64, i64)], out: &mut Vec<u8>) -> Option<()> {
+    match dims {
+        [] => out.extend_from_slice(data.get(at as usize * WIDTH..(at as usize + 1) * WIDTH)?),
+        [(extent, 1)] => out.extend_from_slice(data.get(at as usize * WIDTH..(at + extent) as usize * WIDTH)?),
+        [(extent, stride)] => {
+            for i in 0..*extent {
+                let from = usize::try_from(at + i * stride).ok()? * WIDTH;
+                let element: [u8; WIDTH] = data.get(from..from + WIDTH)?.try_into().ok()?;
+                out.extend_from_slice(&element);
+            }
+        }
+        [(extent, stride), rest @ ..] => {
+            (0..*extent).try_for_each(|i| copy_strided::<WIDTH>(data, at + i * stride, rest, out))?;
+        }
     }
     Some(())
 }

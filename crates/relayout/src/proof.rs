@@ -55,16 +55,30 @@ pub struct Claim {
 /// Ops that scale or shift.
 const SCALES: &[&str] = &["BatchNormalization", "Add", "Sub", "Mul", "Div", "Neg"];
 
+/// Ops that a convolution may do at its end.
+const ACTIVATIONS: &[&str] = &["Relu", "Sigmoid", "Tanh", "HardSwish", "HardSigmoid", "LeakyRelu", "Clip"];
+
 /// A value of the input, and how it lies.
 #[derive(Clone, Debug)]
 struct Link {
     is: String,
     lies: Option<Vec<Vec<Digit>>>,
-    /// How many elements it has, if that is known.
+    /// How many elements it has, if that is known, and in how many dims the file has it.
     count: Option<Dim>,
-    /// Values that scales and shifts behind it make. Where one of them is gone, or something else makes its value, it may have gone
+    rank: Option<usize>,
+    /// Values that scales and shifts behind it make, and the activation behind these. Where one of them is gone, or something else makes its value, it may have gone
     /// into the weights of this one, which then is another value.
     scaled: Arc<[String]>,
+}
+
+#[expect(clippy::option_option, reason = "the inner one is a value that lies as it did")]
+impl Link {
+    /// How the value lies that a round wrote with this layout. A layout of other axes than the file had before says nothing.
+    fn laid(&self, value: &WrittenValue, layout: &Layout) -> Option<Option<Vec<Vec<Digit>>>> {
+        let rank = self.lies.as_ref().map(Vec::len).or(self.rank);
+        let same = rank.is_none() || rank == value.ty.shape().map(<[Dim]>::len);
+        (same || layout.is_row_major()).then(|| laid(self.lies.as_ref(), layout)).flatten()
+    }
 }
 
 /// Links of the file that the next round reads, by name.
@@ -79,8 +93,9 @@ impl Links {
         let results = made.flat_map(|n| graph.node(n).outputs.iter().flatten());
         let link = |v: ValueId| {
             let name = &graph.value(v).name;
-            let count = graph.value(v).ty.shape().and_then(Dim::product);
-            (name.clone(), Link { is: name.clone(), lies: None, count, scaled: scaled(graph, v) })
+            let shape = graph.value(v).ty.shape();
+            let (count, rank) = (shape.and_then(Dim::product), shape.map(<[Dim]>::len));
+            (name.clone(), Link { is: name.clone(), lies: None, count, rank, scaled: scaled(graph, v) })
         };
         Links(results.map(|&v| link(v)).collect())
     }
@@ -91,8 +106,7 @@ impl Links {
         for (name, value) in &written.values {
             let full = |link: &&Link| is_full(value, link.count.as_ref());
             let link = self.0.get(&value.value).filter(full).zip(value.layout.as_ref());
-            let link =
-                link.and_then(|(link, layout)| Some(Link { lies: laid(link.lies.as_ref(), layout)?, ..link.clone() }));
+            let link = link.and_then(|(link, layout)| Some(Link { lies: link.laid(value, layout)?, ..link.clone() }));
             next.extend(link.map(|link| (name.clone(), link)));
         }
         self.0 = next;
@@ -102,7 +116,8 @@ impl Links {
     pub(crate) fn proof(&self, graph: Option<&GraphProto>, sizes: BTreeMap<String, i64>) -> Proof {
         let nodes = || graph.iter().flat_map(|g| &g.node);
         let names = || nodes().flat_map(|node| &node.output);
-        let scales = nodes().filter(|node| SCALES.contains(&node.op_type())).flat_map(|node| &node.output);
+        let stays = |op: &str| SCALES.contains(&op) || ACTIVATIONS.contains(&op);
+        let scales = nodes().filter(|node| stays(node.op_type())).flat_map(|node| &node.output);
         let made: BTreeSet<&String> = scales.filter_map(|name| self.0.get(name)).map(|link| &link.is).collect();
         let claim = |name: &String| {
             let link = self.0.get(name).filter(|link| link.scaled.iter().all(|scaled| made.contains(scaled)))?;
@@ -120,7 +135,8 @@ fn is_full(value: &WrittenValue, was: Option<&Dim>) -> bool {
     stored.is_some() && stored == count && (was.is_none() || was == count.as_ref())
 }
 
-/// The results of the scales and shifts, and of views between them, that alone read a value, one behind the other.
+/// The results of the scales and shifts that alone read a value, one behind the other or with views between them, and of the
+/// activation behind these.
 fn scaled(graph: &Graph, v: ValueId) -> Arc<[String]> {
     let (mut found, mut at) = (Vec::new(), v);
     while let Some(u) = graph.only_use(at).filter(|_| !graph.is_output(at)) {
@@ -129,6 +145,10 @@ fn scaled(graph: &Graph, v: ValueId) -> Arc<[String]> {
         match node.onnx() {
             Some("Transpose" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten" | "Identity") => {}
             Some(op) if SCALES.contains(&op) => found.push(graph.value(y).name.clone()),
+            Some(op) if ACTIVATIONS.contains(&op) => {
+                found.push(graph.value(y).name.clone());
+                break;
+            }
             _ => break,
         }
         at = y;

@@ -117,7 +117,7 @@ fn every(call: &mut Call<'_>, dtype: u8) -> Made {
     if let ("Sum" | "Mean" | "Min" | "Max", [Some(only)]) = (call.op, call.inputs) {
         return Ok(only.clone());
     }
-    if let Some(x) = times_one(call) {
+    if let Some(x) = unchanged(call) {
         return Ok(x);
     }
     if call.op == "Clip" {
@@ -148,8 +148,8 @@ fn clip(call: &mut Call<'_>, dtype: u8) -> Made {
     call.pointwise(&attrs, &operands.iter().collect::<Vec<_>>(), dtype)
 }
 
-/// What is multiplied with one, or divided by it: it stays, with each bit.
-fn times_one(call: &Call<'_>) -> Option<Value> {
+/// What is multiplied with one, or divided by it, or what zero is added to: it stays, with each bit but for the sign of a zero.
+fn unchanged(call: &Call<'_>) -> Option<Value> {
     let one = |value: &Value| {
         let bytes = value.splat().and_then(|one| one.elements());
         bytes.is_some_and(|bytes| match value.dtype {
@@ -158,10 +158,16 @@ fn times_one(call: &Call<'_>) -> Option<Value> {
             _ => false,
         })
     };
+    let zero = |value: &Value| {
+        let bytes = value.splat().and_then(|one| one.elements());
+        matches!(value.dtype, 1 | 10) && bytes.is_some_and(|bytes| bytes.iter().all(|b| *b == 0))
+    };
     let (x, y) = (call.input(0)?, call.input(1)?);
     let kept = match call.op {
         "Mul" if one(x) && y.rank() >= x.rank() => y,
         "Mul" | "Div" if one(y) && x.rank() >= y.rank() => x,
+        "Add" if zero(x) && y.rank() >= x.rank() => y,
+        "Add" | "Sub" if zero(y) && x.rank() >= y.rank() => x,
         _ => return None,
     };
     let (shape, _) = broadcast(&[x, y])?;

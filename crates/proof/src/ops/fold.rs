@@ -3,7 +3,7 @@
 
 use super::{Call, along, axis_of};
 use crate::model::{Attr, width};
-use crate::value::Value;
+use crate::value::{Source, Value};
 use bytes::Bytes;
 use half::f16;
 
@@ -15,11 +15,42 @@ enum Numbers {
     Floats(Vec<f64>),
 }
 
+/// Elements of a constant from which on what is made of it is kept: both graphs often make the same.
+const KEPT: i64 = 4096;
+
 /// Computes an op of constants; `None` if it is none, or one that is not computed.
 pub(super) fn run(call: &mut Call<'_>) -> Option<Result<Vec<Value>, String>> {
     if call.inputs.iter().flatten().any(|v| !v.is_constant()) {
         return None;
     }
+    if call.inputs.iter().flatten().all(|v| v.count() < KEPT) {
+        return computed(call);
+    }
+    let key = key(call);
+    if let Some((_, made)) = call.terms.computed.get(&key) {
+        return Some(Ok(made.clone()));
+    }
+    let made = computed(call)?;
+    if let Ok(values) = &made {
+        call.terms.computed.insert(key, (call.inputs.to_vec(), values.clone()));
+    }
+    Some(made)
+}
+
+/// The op with what it is told, and where its operands are in memory. What is kept has them, so that nothing else comes to lie there.
+fn key(call: &Call<'_>) -> String {
+    let place = |value: &Option<Value>| match value {
+        Some(Value { source: Source::Constant { data, offset }, view, dtype }) => {
+            format!("{:p} {} {offset} {view:?} {dtype}", data.as_ptr(), data.len())
+        }
+        _ => String::new(),
+    };
+    let operands: Vec<String> = call.inputs.iter().map(place).collect();
+    format!("{} {} {:?} {:?} {operands:?}", call.op, call.opset, call.attrs, call.results)
+}
+
+/// Computes an op of constants.
+fn computed(call: &mut Call<'_>) -> Option<Result<Vec<Value>, String>> {
     let made = match call.op {
         "ConstantOfShape" => filled(call),
         "Range" => ranged(call),
@@ -209,13 +240,22 @@ fn dequantized(call: &Call<'_>) -> Computed {
     Some(Ok(Value::constant(1, &shape, data.into())))
 }
 
-/// Powers of integers.
-fn power(call: &Call<'_>) -> Computed {
+/// Powers: those of floats by lemma 4 alone.
+fn power(call: &mut Call<'_>) -> Computed {
     let (shape, wide) = spread(call)?;
     let [a, b] = wide.as_slice() else { return None };
-    let (Numbers::Ints(left), Numbers::Ints(right)) = (numbers(a)?, numbers(b)?) else { return None };
-    let each = left.iter().zip(&right).map(|(a, b)| a.checked_pow(u32::try_from(*b).ok()?)).collect::<Option<_>>();
-    Some(checked(constant(a.dtype, &shape, &Numbers::Ints(each?))))
+    let result = match (numbers(a)?, numbers(b)?) {
+        (Numbers::Ints(left), Numbers::Ints(right)) => {
+            let each = left.iter().zip(&right).map(|(a, b)| a.checked_pow(u32::try_from(*b).ok()?));
+            Numbers::Ints(each.collect::<Option<_>>()?)
+        }
+        (Numbers::Floats(left), Numbers::Floats(right)) if a.dtype == 1 && call.terms.rounds => {
+            call.terms.rounded();
+            Numbers::Floats(left.iter().zip(&right).map(|(a, b)| a.powf(*b)).collect())
+        }
+        _ => return None,
+    };
+    Some(checked(constant(a.dtype, &shape, &result)))
 }
 
 fn choose(call: &Call<'_>) -> Computed {

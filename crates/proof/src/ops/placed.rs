@@ -114,67 +114,6 @@ fn like(call: &Call<'_>, shaped: &Value) -> Result<Vec<Typed>, String> {
     Ok(vec![(shaped.shape(), call.need(0)?.dtype)])
 }
 
-/// What a window says of one spatial axis.
-struct Window {
-    kernel: i64,
-    stride: i64,
-    dilation: i64,
-    pads: i64,
-}
-
-impl Window {
-    /// How far the kernel reaches.
-    fn reach(&self) -> i64 {
-        (self.kernel - 1) * self.dilation + 1
-    }
-}
-
-fn windows(call: &Call<'_>, kernel: &[i64]) -> Result<Vec<Window>, String> {
-    let rank = kernel.len();
-    let list = |name, default: i64| call.ints(name).unwrap_or_else(|| vec![default; rank]);
-    let (strides, dilations) = (list("strides", 1), list("dilations", 1));
-    let pads = call.ints("pads").unwrap_or_else(|| vec![0; 2 * rank]);
-    if strides.len() != rank || dilations.len() != rank || pads.len() != 2 * rank {
-        return Err("its window does not fit its operand".to_owned());
-    }
-    if kernel.iter().chain(&strides).chain(&dilations).any(|n| *n < 1) {
-        return Err("its window is empty".to_owned());
-    }
-    let window = |at: usize| Window {
-        kernel: kernel[at],
-        stride: strides[at],
-        dilation: dilations[at],
-        pads: pads[at] + pads[at + rank],
-    };
-    Ok((0..rank).map(window).collect())
-}
-
-/// Extents after windows have gone over the spatial axes.
-fn slid(call: &Call<'_>, spatial: &[i64], windows: &[Window]) -> Result<Vec<i64>, String> {
-    let auto = call.text("auto_pad").unwrap_or_else(|| "NOTSET".to_owned());
-    let ceil = call.int("ceil_mode", 0) != 0;
-    let one = |(&extent, w): (&i64, &Window)| match auto.as_str() {
-        "SAME_UPPER" | "SAME_LOWER" => Ok((extent + w.stride - 1) / w.stride),
-        "VALID" => Ok((extent - w.reach()) / w.stride + 1),
-        "NOTSET" | "" => {
-            let room = extent + w.pads - w.reach();
-            let steps = if ceil { (room + w.stride - 1).div_euclid(w.stride) } else { room.div_euclid(w.stride) };
-            if ceil { Err(ceiled(extent, w, steps + 1)) } else { Ok(steps + 1) }
-        }
-        other => Err(Err(format!("the checker does not know auto_pad {other}"))),
-    };
-    spatial.iter().zip(windows).map(|pair| one(pair).or_else(|other| other)).collect()
-}
-
-/// The number of windows that are rounded up. Whether a last window that starts in the padding counts is a matter of versions.
-fn ceiled(extent: i64, window: &Window, count: i64) -> Result<i64, String> {
-    let last = (count - 1) * window.stride;
-    if last >= extent + window.pads {
-        return Err("its last window starts behind its operand, where versions differ".to_owned());
-    }
-    Ok(count)
-}
-
 fn conv(call: &Call<'_>, x: usize, w: usize, dtype: u8) -> Result<Vec<Typed>, String> {
     let (x, w) = (call.need(x)?, call.need(w)?);
     let (shape, weights) = (x.shape(), w.shape());
@@ -184,9 +123,9 @@ fn conv(call: &Call<'_>, x: usize, w: usize, dtype: u8) -> Result<Vec<Typed>, St
     if call.ints("kernel_shape").is_some_and(|kernel| kernel != weights[2..]) {
         return Err(format!("its window is not that of its weights {weights:?}"));
     }
-    let windows = windows(call, &weights[2..])?;
+    let mut windows = windows_of(call, &weights[2..], &shape[2..])?;
     let mut out = vec![shape[0], weights[0]];
-    out.extend(slid(call, &shape[2..], &windows)?);
+    out.extend(windows.slid(&shape[2..])?);
     Ok(vec![(out, if dtype == 0 { x.dtype } else { dtype })])
 }
 
@@ -202,9 +141,10 @@ fn transposed(call: &Call<'_>) -> Result<Vec<Typed>, String> {
     }
     let more = call.ints("output_padding").unwrap_or_else(|| vec![0; shape.len() - 2]);
     let mut out = vec![shape[0], weights[1] * call.int("group", 1)];
-    for (at, window) in windows(call, &weights[2..])?.iter().enumerate() {
+    let windows = windows_of(call, &weights[2..], &shape[2..])?;
+    for (at, stride) in windows.strides.iter().enumerate() {
         let more = more.get(at).ok_or("its window does not fit its operand")?;
-        out.push(window.stride * (shape[at + 2] - 1) + more + window.reach() - window.pads);
+        out.push(stride * (shape[at + 2] - 1) + more + windows.reach(at) - windows.padding(at));
     }
     Ok(vec![(out, x.dtype)])
 }
@@ -217,7 +157,7 @@ fn pool(call: &Call<'_>) -> Result<Vec<Typed>, String> {
         return Err("its window does not fit its operand".to_owned());
     }
     let mut out = shape[..2].to_vec();
-    out.extend(slid(call, &shape[2..], &windows(call, &kernel)?)?);
+    out.extend(windows_of(call, &kernel, &shape[2..])?.slid(&shape[2..])?);
     Ok(vec![(out, x.dtype)])
 }
 

@@ -5,7 +5,8 @@ use super::each::contract;
 use super::{Made, pointwise};
 use crate::align::term_of;
 use crate::flat::under;
-use crate::term::{Op, Terms};
+use crate::real::through;
+use crate::term::{Op, Terms, numbers};
 use crate::value::Value;
 use crate::view::View;
 use std::rc::Rc;
@@ -24,11 +25,11 @@ pub(super) struct Windows {
 
 impl Windows {
     /// How far the kernel reaches along an axis.
-    fn reach(&self, at: usize) -> i64 {
+    pub(super) fn reach(&self, at: usize) -> i64 {
         (self.kernel[at] - 1) * self.dilations[at] + 1
     }
 
-    fn padding(&self, at: usize) -> i64 {
+    pub(super) fn padding(&self, at: usize) -> i64 {
         self.pads[at] + self.pads[at + self.kernel.len()]
     }
 
@@ -131,10 +132,22 @@ fn no_axis(windows: &Windows, x: &Value, at: usize) -> bool {
 }
 
 fn over_axes(terms: &mut Terms, x: &Value, w: &Value, bias: Option<&Value>, group: i64, windows: &mut Windows) -> Made {
+    if let Some(bias) = bias.filter(|bias| !bias.is_constant()) {
+        let (fixed, rest) = addends(terms, bias);
+        let y = over_axes(terms, x, w, fixed.as_ref(), group, windows)?;
+        let y = terms.real(y);
+        return shifted(terms, y, Some(&rest));
+    }
     let (channels, filters) = (x.shape()[1], w.shape()[0]);
     if windows.single() && (group == 1 || (group == channels && filters == channels)) {
         let x = picked(terms, x, &windows.strides)?;
         let y = if group == 1 { product(terms, &x, w)? } else { scaled(terms, &x, w)? };
+        return shifted(terms, y, bias);
+    }
+    let images = &x.shape()[2..];
+    let all = windows.kernel == images && windows.pads.iter().all(|p| *p == 0);
+    if all && group == channels && filters == channels && windows.dilations.iter().all(|d| *d == 1) {
+        let y = summed(terms, x, w)?;
         return shifted(terms, y, bias);
     }
     let mut shape = vec![x.shape()[0], filters];
@@ -144,6 +157,19 @@ fn over_axes(terms: &mut Terms, x: &Value, w: &Value, bias: Option<&Value>, grou
     let op = Op { name: "Conv", attrs: &attrs, dtype: 0 };
     let made = terms.placed(&op, &[Some(x), Some(w), bias], &[(shape, x.dtype)]);
     made.and_then(|mut made| made.pop()).ok_or_else(|| "its result is empty".to_owned())
+}
+
+/// The constant part of a bias, if there is one, and the rest. Lemma 3: sums may be added up in another order.
+fn addends(terms: &mut Terms, bias: &Value) -> (Option<Value>, Value) {
+    let parts = term_of(bias).and_then(|term| {
+        let term = Rc::clone(terms.get(term));
+        let [a, b] = [through(terms, bias, &term, 0)?, through(terms, bias, &term, 1)?];
+        (term.op == "Add" && b.is_constant() && !a.is_constant()).then_some((Some(b), a))
+    });
+    if parts.is_some() {
+        terms.by_lemma("sums in another order");
+    }
+    parts.unwrap_or_else(|| (None, bias.clone()))
 }
 
 /// The places that windows of one place each stop at.
@@ -172,8 +198,19 @@ fn product(terms: &mut Terms, x: &Value, w: &Value) -> Made {
     Ok(y)
 }
 
-/// A convolution of each channel by itself, with windows of one place, is a scale.
+/// A convolution of each channel by itself, whose window is the whole image, is a sum of products.
+fn summed(terms: &mut Terms, x: &Value, w: &Value) -> Made {
+    let mut right = w.view.clone();
+    right.swap(0, 1);
+    let spatial: Vec<usize> = (2..x.rank()).collect();
+    contract(terms, &x.shape(), (x, x.view.clone()), (w, right), &spatial)
+}
+
+/// A convolution of each channel by itself, with windows of one place, is a scale. A scale of ones is none.
 fn scaled(terms: &mut Terms, x: &Value, w: &Value) -> Made {
+    if numbers(w).is_some_and(|list| list.iter().all(|v| v.to_bits() == 1f64.to_bits())) {
+        return Ok(x.clone());
+    }
     let mut view: View = vec![Vec::new(); x.rank()];
     view[1].clone_from(&w.view[0]);
     let w = Value { view, ..w.clone() };

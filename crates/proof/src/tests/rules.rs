@@ -190,3 +190,152 @@ fn a_quantized_convolution_may_have_its_channels_last() {
     assert!(!holds(&plain, &last(1, TO_LAST, TO_FIRST, 5)));
     assert!(!holds(&plain, &last(1, &[0, 3, 2, 1], &[0, 3, 2, 1], 3)));
 }
+
+/// A normalization over groups of channels, and the same as means, sums of products and scales.
+mod groups {
+    use super::*;
+
+    fn list(start: f32) -> Vec<f32> {
+        (0..6).map(|n| start + 0.3 * n as f32).collect()
+    }
+
+    fn plain() -> Model {
+        let lines: &[Line<'_>] = &[
+            ("g", "Reshape", &["x", "groups"], vec![]),
+            ("n", "InstanceNormalization", &["g", "one", "none"], vec![("epsilon", Attr::Float(1e-5))]),
+            ("r", "Reshape", &["n", "all"], vec![]),
+            ("m", "Mul", &["r", "scale"], vec![]),
+            ("y", "Add", &["m", "shift"], vec![]),
+        ];
+        let constants: &[(&str, &[i64], Vec<f32>)] = &[
+            ("one", &[3], vec![1.0; 3]),
+            ("none", &[3], vec![0.0; 3]),
+            ("scale", &[6, 1, 1], list(0.5)),
+            ("shift", &[6, 1, 1], list(-1.0)),
+        ];
+        ints(ints(model(lines, constants), "groups", &[2, 3, 40]), "all", &[2, 6, 4, 5])
+    }
+
+    fn written(epsilon: f32, scale: f32, groups: [i64; 3], equation: &str) -> Model {
+        let mean = || vec![("axes", Attr::Ints(vec![2]))];
+        let lines: &[Line<'_>] = &[
+            ("p", "GlobalAveragePool", &["x"], vec![]),
+            ("a", "Reshape", &["p", "groups"], vec![]),
+            ("m", "ReduceMean", &["a"], mean()),
+            ("l", "Sub", &["zero", "m"], vec![]),
+            ("b", "Reshape", &["l", "channels"], vec![]),
+            ("c", "Add", &["x", "b"], vec![]),
+            ("q", "Einsum", &["c", "c"], vec![("equation", Attr::Text(equation.as_bytes().to_vec()))]),
+            ("e", "Add", &["q", "epsilon"], vec![]),
+            ("f", "Reshape", &["e", "groups"], vec![]),
+            ("v", "ReduceMean", &["f"], mean()),
+            ("d", "Sqrt", &["v"], vec![]),
+            ("k", "Div", &["scales", "d"], vec![]),
+            ("t", "Reshape", &["k", "channels"], vec![]),
+            ("s", "Mul", &["c", "t"], vec![]),
+            ("y", "Add", &["s", "shift"], vec![]),
+        ];
+        let root = 20f32.sqrt();
+        let constants: &[(&str, &[i64], Vec<f32>)] = &[
+            ("zero", &[1, 3, 2], vec![0.0; 6]),
+            ("epsilon", &[6], vec![epsilon; 6]),
+            ("scales", &[1, 3, 2], list(scale).into_iter().map(|v| v * root).collect()),
+            ("shift", &[6, 1, 1], list(-1.0)),
+        ];
+        ints(ints(model(lines, constants), "groups", &groups), "channels", &[2, 6, 1, 1])
+    }
+
+    #[test]
+    fn a_normalization_over_groups_may_be_written_as_sums_of_products() {
+        let found = verdict(&plain(), &written(20.0 * 1e-5, 0.5, [2, 3, 2], "nchw,nchw->nc"), &Proof::default());
+        assert!(matches!(found, Verdict::WithLemmas { .. }), "{found}");
+    }
+
+    #[test]
+    fn another_one_is_refused() {
+        let plain = plain();
+        assert!(!holds(&plain, &written(1e-5, 0.5, [2, 3, 2], "nchw,nchw->nc")));
+        assert!(!holds(&plain, &written(20.0 * 1e-5, 0.6, [2, 3, 2], "nchw,nchw->nc")));
+        assert!(!holds(&plain, &written(20.0 * 1e-5, 0.5, [2, 2, 3], "nchw,nchw->nc")));
+        assert!(!holds(&plain, &written(20.0 * 1e-5, 0.5, [2, 3, 2], "nchw,nqhw->nc")));
+    }
+}
+
+#[test]
+fn a_bias_may_be_computed_with_what_is_added() {
+    let weights: Vec<f32> = (0..216).map(|n| (n % 23) as f32 - 9.0).collect();
+    let bias = vec![0.5f32, -1.0, 2.0, 0.25];
+    let told = || vec![("axes", Attr::Ints(vec![0, 2, 3])), ("keepdims", Attr::Int(0))];
+    let before: &[Line<'_>] = &[
+        ("t", "ReduceMean", &["z"], told()),
+        ("r", "Reshape", &["t", "one"], vec![]),
+        ("c", "Conv", &["x", "w", "b"], conv([1; 4])),
+        ("y", "Add", &["c", "r"], vec![]),
+    ];
+    let constants = |bias: Vec<f32>| [("w", [4, 6, 3, 3].as_slice(), weights.clone()), ("b", &[4], bias)];
+    let before = ints(model(before, &constants(bias.clone())), "one", &[4, 1, 1]);
+    let after = |op: &str, bias: Vec<f32>| {
+        let lines: &[Line<'_>] = &[
+            ("t", "ReduceMean", &["z"], told()),
+            ("s", op, &["t", "b"], vec![]),
+            ("y", "Conv", &["x", "w", "s"], conv([1; 4])),
+        ];
+        model(lines, &constants(bias))
+    };
+    let found = verdict(&before, &after("Add", bias.clone()), &Proof::default());
+    assert!(matches!(found, Verdict::WithLemmas { .. }), "{found}");
+    assert!(!holds(&before, &after("Sub", bias.clone())));
+    assert!(!holds(&before, &after("Mul", bias.clone())));
+    assert!(!holds(&before, &after("Add", bias.into_iter().rev().collect())));
+}
+
+#[test]
+fn a_claim_may_cut_an_axis_across_a_border() {
+    // The channels are [3 2], turned, and blocks of 3 of them lie apart: no digit of the source says it.
+    let lines = |more: &[Line<'static>]| {
+        let mut lines: Vec<Line<'static>> = vec![
+            ("r", "Reshape", &["z", "split"], vec![]),
+            ("t", "Transpose", &["r"], perm(&[0, 4, 3, 1, 2])),
+            ("c", "Reshape", &["t", "join"], vec![]),
+        ];
+        lines.extend_from_slice(more);
+        let made = ints(model(&lines, &[]), "split", &[2, 2, 10, 2, 3]);
+        ints(ints(made, "join", &[2, 6, 4, 5]), "blocks", &[2, 2, 3, 4, 5])
+    };
+    let plain = lines(&[("y", "Relu", &["c"], vec![])]);
+    let moved = lines(&[
+        ("b", "Reshape", &["c", "blocks"], vec![]),
+        ("u", "Transpose", &["b"], perm(&[0, 1, 3, 4, 2])),
+        ("k", "Relu", &["u"], vec![]),
+        ("v", "Transpose", &["k"], perm(&[0, 1, 4, 2, 3])),
+        ("y", "Reshape", &["v", "join"], vec![]),
+    ]);
+    let says = |lies: Vec<Vec<(u32, i64, i64)>>| Proof {
+        version: 1,
+        values: vec![Claim { value: "k".into(), is: Some("y".into()), lies: Some(lies) }],
+        ..Proof::default()
+    };
+    let right = vec![vec![(0, -1, 1)], vec![(1, -1, 3)], vec![(2, -1, 1)], vec![(3, -1, 1)], vec![(1, 3, 1)]];
+    let found = verdict(&plain, &moved, &says(right.clone()));
+    assert_eq!(found, Verdict::Proved { links: 1 });
+    for at in 0..5 {
+        let mut other = right.clone();
+        other.swap(at, (at + 1) % 5);
+        assert!(!verdict(&plain, &moved, &says(other)).holds(), "{at}");
+    }
+    let mut part = right.clone();
+    part[4].remove(0);
+    assert!(!verdict(&plain, &moved, &says(part)).holds());
+}
+
+#[test]
+fn a_power_of_constants_may_be_a_constant() {
+    let before: &[Line<'_>] = &[("p", "Pow", &["c", "half"], vec![]), ("y", "Mul", &["x", "p"], vec![])];
+    let before = model(before, &[("c", &[1], vec![0.3]), ("half", &[], vec![0.5])]);
+    let after = |value: f32| model(&[("y", "Mul", &["x", "p"], vec![])], &[("p", &[1], vec![value])]);
+    let right = 0.3f32.sqrt();
+    let found = verdict(&before, &after(right), &Proof::default());
+    assert!(matches!(found, Verdict::WithLemmas { .. }), "{found}");
+    assert!(!holds(&before, &after(right * 1.00001)));
+    assert_eq!(verdict(&before, &before, &Proof::default()), Verdict::Proved { links: 0 });
+}
