@@ -48,7 +48,17 @@ fn verified_results_are_timed() {
     let page = page(&html);
     let time = figure(&page, "Measured time").expect("both ran");
     assert!(time["before"].as_u64() > Some(0) && time["after"].as_u64() > Some(0), "{time}");
-    assert!(time["note"].as_str().unwrap().contains("ONNX Runtime"), "{time}");
+    let note = time["note"].as_str().unwrap();
+    assert!(note.contains("ONNX Runtime") && note.contains("before beside itself"), "{time}");
+}
+
+#[test]
+fn a_result_that_is_the_model_is_not_timed() {
+    let dir = folder(&["relu"]);
+    let [source, out, html] = ["relu.onnx", "out.onnx", "page.html"].map(|name| dir.path().join(name));
+    relayout(["optimize", str(&source), "-o", str(&out), "--verify", "--html", str(&html)]).fine();
+    assert_eq!(std::fs::read(&source).unwrap(), std::fs::read(&out).unwrap());
+    assert!(figure(&page(&html), "Measured time").is_none());
 }
 
 #[test]
