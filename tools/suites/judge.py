@@ -4,12 +4,19 @@ A result is right if it is the one of the model with the runtime's rewrites off 
 not ours. Integers, texts and shapes have to be equal, floats within rounding, NaNs in the same places. Two models run in the reference
 of the onnx package: one for which ONNX Runtime has no kernels, as for opset 6, and then its results as well; and one with halves, as
 ONNX Runtime leaves out some of their rounding (docs/runtime-bugs.md), which an integer behind them tells.
+
+A model is judged in a process of its own, as ONNX Runtime crashes on some. One on which it crashes as it is counts as such, and never
+as passed.
 """
 import argparse
 import collections
 import json
+import os
+import pickle
 import subprocess
+import sys
 import tempfile
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -109,6 +116,31 @@ def wrapped(model, feeds, rng):
     return (model, feeds) if head or tail else (None, None)
 
 
+def apart(work):
+    """What a function without arguments gives in a process of its own, a fork of this one; None if a signal ended it."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with os.fdopen(writes, "wb") as out:
+                pickle.dump(work(), out)
+            status = 0
+        except BaseException:  # noqa: BLE001  # this process must not go on as a second one of its parent
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    os.close(writes)
+    with os.fdopen(reads, "rb") as found:
+        data = found.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code > 0:
+        raise RuntimeError("judging a model failed; the reason stands above")
+    return pickle.loads(data) if code == 0 else None
+
+
 class Judge:
     """Optimizes models for targets and holds the results against ONNX Runtime."""
 
@@ -159,14 +191,34 @@ class Judge:
 
     def judge(self, name, model, feeds, targets=None):
         """Holds a model against itself for each target. Failures are printed, counted, and kept in the work folder with feeds."""
-        source = self.work / f"{name}.onnx"
+        source, targets = self.work / f"{name}.onnx", targets or self.targets
         onnx.save(model, source)
+        before = self.count, self.failures
+
+        def judged():
+            self.count, self.failures = collections.Counter(), []
+            self.judge_here(name, model, source, feeds, targets)
+            return self.count, self.failures
+
+        found = apart(judged)
+        if found is not None:
+            self.count, self.failures = before[0] + found[0], before[1] + found[1]
+        elif apart(lambda: self.executed(str(source), feeds) and 1) is None:
+            self.count["crash ONNX Runtime"] += 1
+            source.rename(source.with_suffix(".crash"))
+            print(f"{name} crashes ONNX Runtime as it is", flush=True)
+        else:
+            for target in targets:
+                self.fail(name, target, "a result for it or another target crashes ONNX Runtime", feeds)
+
+    def judge_here(self, name, model, source, feeds, targets):
+        """The same in this process."""
         executed = self.executed(str(source), feeds)
         if executed is None:
             self.count["not run"] += 1
             print(f"{name} is not run: neither ONNX Runtime nor the reference of onnx has all of its ops", flush=True)
         else:
-            targets, (wanted, runs), least = targets or self.targets, executed, rounding(model)
+            (wanted, runs), least = executed, rounding(model)
             with ThreadPoolExecutor(self.jobs) as pool:
                 outcomes = list(pool.map(lambda target: self.found(source, feeds, wanted, target, least, runs), targets))
             bad = [(target, why) for target, why in zip(targets, outcomes, strict=True) if why]
@@ -188,7 +240,8 @@ class Judge:
         """Prints the counts, writes them as JSON, and returns the exit status."""
         if path:
             Path(path).write_text(json.dumps({"count": self.count, "failures": self.failures}, indent=1) + "\n")
-        print(f"models run in the reference of onnx: {self.count['run in the reference of onnx']}, not run: {self.count['not run']}")
+        others = ["run in the reference of onnx", "not run", "crash ONNX Runtime", "unsteady"]
+        print(", ".join(f"{kind}: {self.count[kind]}" for kind in others))
         print(f"{self.count['passed']} passed, {self.count['failed']} failed")
         return int(self.count["failed"] > 0 or self.count["passed"] == 0)
 

@@ -34,7 +34,7 @@ from nnsmith.graph_gen import model_gen  # noqa: E402
 from nnsmith.materialize import Model  # noqa: E402
 from nnsmith.narrow_spec import auto_opset  # noqa: E402
 
-from judge import OFF, judge, parser, rounding, run, same, wrapped  # noqa: E402
+from judge import OFF, apart, judge, parser, rounding, run, same, wrapped  # noqa: E402
 
 FIRST = ("onnx", "ort-cpu")
 # Last bits of floats that are drawn anew, as a part of the number, and how often.
@@ -86,6 +86,14 @@ def is_unsteady(source, feeds):
     return False
 
 
+def runs(held, seed, model, feeds):
+    """Whether ONNX Runtime runs a network as it is."""
+    found = apart(lambda: held.wanted(model.SerializeToString(), feeds) is not None)
+    if found is None:
+        print(f"seed {seed}: the network crashes ONNX Runtime as it is", flush=True)
+    return found
+
+
 def hold(held, name, model, feeds, targets):
     """Judges a network, and takes failures that are unsteady for what they are."""
     before, held.failures = held.failures, []
@@ -115,7 +123,7 @@ def main():
         made = network(kind, ops, seed, args.nodes)
         seed += 1
         targets = held.targets if done < args.others else few
-        if made is None or held.wanted(made[0].SerializeToString(), made[1]) is None:
+        if made is None or not runs(held, seed - 1, *made):
             continue
         name = f"net{seed - 1}"
         hold(held, name, *made, targets)
