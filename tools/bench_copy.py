@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
-"""Time `relayout optimize` on a model beside `cp` of the same file, interleaved, and its peak memory.
+"""Time `relayout optimize` on a model beside `cp` of the same file, in turns (tools/timing.py), and its peak memory.
 
     python tools/bench_copy.py MODEL... [--bin target/release/relayout] [--rounds 9] [--target onnx]
 
-Each round copies and optimizes the file to fresh paths in its own folder, with a warm cache. Printed: median seconds of both,
-the median of the per-round ratios, peak memory over the file's size. Needs nothing but Python.
+Each turn copies or optimizes the file to a fresh path in its own folder, with a warm cache. Printed: median seconds of both, their
+ratio with its interval of 95 %, the ratio of `cp` beside itself, peak memory over the file's size. Needs nothing but Python.
 """
 import argparse
 import os
-import statistics
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
+import timing
+
 
 def timed(command):
+    """Seconds and the peak of memory, in bytes, of a process."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -23,6 +25,25 @@ def timed(command):
     if process.returncode:
         raise SystemExit(f"{' '.join(map(str, command))} failed")
     return time.perf_counter() - start, usage.ru_maxrss * 1024
+
+
+def measured(args, model):
+    """The times of both, and the optimizer's peak of memory in bytes."""
+    peaks = []
+    with tempfile.TemporaryDirectory(dir=model.parent) as folder:
+        to = Path(folder) / "out.onnx"
+
+        def turn(*command):
+            seconds, peak = timed(command)
+            to.unlink()
+            return seconds, peak
+
+        def optimized():
+            seconds, peak = turn(args.bin, "optimize", model, "-o", to, "--target", args.target)
+            peaks.append(peak)
+            return seconds
+
+        return timing.beside({"cp": lambda: turn("cp", model, to)[0], "ours": optimized}, args.rounds), max(peaks)
 
 
 def main():
@@ -33,20 +54,11 @@ def main():
     parser.add_argument("--target", default="onnx")
     args = parser.parse_args()
     for model in args.models:
-        size, rows, peak = model.stat().st_size, [], 0
-        with tempfile.TemporaryDirectory(dir=model.parent) as folder:
-            for i in range(args.rounds + 1):
-                copy, ours = Path(folder) / f"copy{i}", Path(folder) / f"ours{i}"
-                a, _ = timed(["cp", model, copy])
-                b, rss = timed([args.bin, "optimize", model, "-o", ours, "--target", args.target])
-                if i:
-                    rows.append((a, b))
-                peak = max(peak, rss)
-                copy.unlink()
-                ours.unlink()
-        cp, us = (statistics.median(r[k] for r in rows) for k in (0, 1))
-        ratio = statistics.median(b / a for a, b in rows)
-        print(f"{model.name:28} {size / 1e6:7.1f} MB  cp {cp:.3f} s  optimize {us:.3f} s  ratio {ratio:.2f}  peak {peak / size:.2f} of the file")
+        size, (found, peak) = model.stat().st_size, measured(args, model)
+        print(
+            f"{model.name:28} {size / 1e6:7.1f} MB  cp {found.median('cp'):.3f} s  optimize {found.median('ours'):.3f} s  "
+            f"ratio {found.over('ours')}  cp beside itself {found.control()}  peak {peak / size:.2f} of the file"
+        )
 
 
 if __name__ == "__main__":

@@ -3,22 +3,21 @@
 
     python tools/bench_ort_permute.py [--library target/release/librelayout_ortop.so] [--threads 1 2] [--rounds 21] [--check]
 
-16 MB of f32 a case. Each round runs both sessions once after the other, on the same input, into outputs that were allocated
-before, and a plain copy of as many bytes on one thread. Printed for each case: median milliseconds of ONNX Runtime and of Relayout,
-the median of the rounds' ratios with quartiles, GB/s (bytes read and written) of Relayout and its rate over the copy's; then the
-best round of each and their ratio, which is what can be compared if the machine was not quiet. Results are checked before anything
-is timed. With --check the exit status is 1 if the median ratio of a case is below 1, or below 5 where ONNX Runtime has no fast
-path. Needs numpy, onnx and onnxruntime, and `cargo build --release -p relayout-ortop` before.
+16 MB of f32 a case. Both sessions and a plain copy of as many bytes on one thread take turns (tools/timing.py), on the same input,
+into outputs that were allocated before. Printed for each case: median milliseconds of ONNX Runtime and of Relayout, their ratio with
+its interval of 95 %, the ratio of ONNX Runtime beside itself, GB/s (bytes read and written) of Relayout and its rate over the
+copy's. Results are checked before anything is timed. With --check the exit status is 1 if the ratio of a case is below 1, or below 5
+where ONNX Runtime has no fast path. Needs numpy, onnx and onnxruntime, and `cargo build --release -p relayout-ortop` before.
 """
 import argparse
-import statistics
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
 from onnx import TensorProto, helper
+
+import timing
 
 # Shape, permutation, and whether ONNX Runtime's Transpose falls off its fast paths.
 CASES = [
@@ -48,12 +47,6 @@ def session(domain, op, shape, perm, threads, library):
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
-def timed(run):
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
-
-
 def bound(session, source, target):
     binding = session.io_binding()
     binding.bind_ortvalue_input("x", source)
@@ -72,7 +65,7 @@ def main():
         raise SystemExit(f"no library at {args.library}: run cargo build --release -p relayout-ortop, or set --library")
     library, missed = args.library.resolve(), []
     print(f"onnxruntime {onnxruntime.__version__}, {args.rounds} rounds")
-    print("threads  shape                      perm                  ORT ms  Relayout ms  ratio  quartiles    GB/s  of a copy    best: ORT  Relayout  ratio")
+    print("threads  shape                      perm                  ORT ms  Relayout ms  ratio                    ORT beside itself       GB/s  of a copy")
     for threads in args.threads:
         for shape, perm, slow in CASES:
             x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
@@ -88,19 +81,14 @@ def main():
                 if not np.array_equal(target.numpy(), x.transpose(perm)):
                     raise SystemExit(f"{shape} by {perm}: wrong result")
             copied = np.empty_like(x)
-            rows = []
-            for turn in range(args.rounds + 2):
-                row = [timed(ort), timed(ours), timed(lambda: np.copyto(copied, x))]
-                if turn >= 2:
-                    rows.append(row)
-            a, b, copy = (statistics.median(row[k] for row in rows) for k in range(3))
-            best = [min(row[k] for row in rows) for k in (0, 1)]
-            low, ratio, high = statistics.quantiles([row[0] / row[1] for row in rows], n=4)
-            if ratio < (5 if slow else 1):
-                missed.append(f"{threads} threads, {shape} by {perm}: {ratio:.2f}")
+            found = timing.beside({"ort": ort, "ours": ours, "copy": lambda: np.copyto(copied, x)}, args.rounds, warm=2)
+            a, b = found.median("ort"), found.median("ours")
+            ratio = found.over("ort", "ours")
+            if ratio.median < (5 if slow else 1):
+                missed.append(f"{threads} threads, {shape} by {perm}: {ratio}")
             print(
-                f"{threads:7}  {str(shape):25}  {str(perm):20}  {a * 1e3:6.2f}  {b * 1e3:11.2f}  {ratio:5.2f}  {low:4.2f}-{high:5.2f}  "
-                f"{2 * x.nbytes / b / 1e9:6.1f}  {copy / b:9.2f}    {best[0] * 1e3:9.2f}  {best[1] * 1e3:8.2f}  {best[0] / best[1]:5.2f}",
+                f"{threads:7}  {str(shape):25}  {str(perm):20}  {a * 1e3:6.2f}  {b * 1e3:11.2f}  {str(ratio):23}  {str(found.control()):20}  "
+                f"{2 * x.nbytes / b / 1e9:6.1f}  {found.over('copy', 'ours').median:9.2f}",
                 flush=True,
             )
     if args.check and missed:

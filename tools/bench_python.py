@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Time the Python package beside the program and beside `cp`, interleaved.
+"""Time the Python package beside the program and beside `cp`, in turns (tools/timing.py).
 
     python tools/bench_python.py MODEL... [--bin target/release/relayout] [--rounds 15]
 
-Run it with a Python that has the package, as a wheel of release, and onnx. Each round, with a warm cache and to fresh paths: `cp` of the
-file; the program; `relayout.optimize(path, output)`; and `relayout.optimize(proto).model` of an `onnx.ModelProto` that is in memory.
-Printed: medians, and medians of the ratios of each round. Then the time of `import relayout`, in processes of its own.
+Run it with a Python that has the package, as a wheel of release, and onnx. With a warm cache and to fresh paths: the program; `cp` of the
+file; `relayout.optimize(path, output)`; and `relayout.optimize(proto).model` of an `onnx.ModelProto` that is in memory. Printed: medians,
+ratios with their intervals of 95 %, and the program beside itself. Then the time of `import relayout`, in processes of its own.
 """
 import argparse
 import statistics
@@ -18,35 +18,33 @@ from pathlib import Path
 import onnx
 
 import relayout
-
-
-def timed(work):
-    start = time.perf_counter()
-    kept = work()
-    taken = time.perf_counter() - start
-    del kept
-    return taken
+import timing
 
 
 def program(*words):
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
 
 
-def rounds(model, binary, count):
+def measured(model, binary, rounds):
+    """The times of all four."""
     proto = onnx.load(model)
     with tempfile.TemporaryDirectory(dir=model.parent) as folder:
-        for i in range(count + 1):
-            out = [Path(folder) / f"{name}{i}.onnx" for name in ("copy", "program", "path")]
-            row = (
-                timed(lambda: program("cp", model, out[0])),
-                timed(lambda: program(binary, "optimize", model, "-o", out[1])),
-                timed(lambda: relayout.optimize(str(model), out[2])),
-                timed(lambda: relayout.optimize(proto).model),
-            )
-            for path in out:
-                path.unlink()
-            if i:
-                yield row
+        to = Path(folder) / "out.onnx"
+
+        def to_a_path(work):
+            start = time.perf_counter()
+            work()
+            taken = time.perf_counter() - start
+            to.unlink()
+            return taken
+
+        runs = {
+            "program": lambda: to_a_path(lambda: program(binary, "optimize", model, "-o", to)),
+            "cp": lambda: to_a_path(lambda: program("cp", model, to)),
+            "path": lambda: to_a_path(lambda: relayout.optimize(str(model), to)),
+            "proto": lambda: relayout.optimize(proto).model,
+        }
+        return timing.beside(runs, rounds)
 
 
 def imported():
@@ -62,12 +60,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     args = parser.parse_args()
     for model in args.models:
-        rows = list(rounds(model, args.bin, args.rounds))
-        cp, command, path, proto = (statistics.median(column) for column in zip(*rows))
-        of_path = statistics.median(row[2] / row[1] for row in rows)
-        of_proto = statistics.median(row[3] / row[0] for row in rows)
-        print(f"{model.name}: cp {cp:.3f} s, program {command:.3f} s")
-        print(f"  from a path {path:.3f} s, {of_path:.2f} of the program; from a ModelProto {proto:.3f} s, {of_proto:.2f} of cp")
+        found = measured(model, args.bin, args.rounds)
+        cp, command, path, proto = (found.median(name) for name in ("cp", "program", "path", "proto"))
+        print(f"{model.name}: cp {cp:.3f} s, program {command:.3f} s; the program beside itself {found.control()}")
+        print(f"  from a path {path:.3f} s, {found.over('path')} of the program; from a ModelProto {proto:.3f} s, {found.over('proto', 'cp')} of cp")
     print(f"import {statistics.median(imported() for _ in range(args.rounds)) * 1e3:.1f} ms")
 
 

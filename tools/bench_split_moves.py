@@ -3,23 +3,24 @@
 
     python tools/bench_split_moves.py --bin target/release/relayout [--threads 1] [--rounds 21] [--check]
 
-16 MB of f32 a case, both models in one process, rounds interleaved, the file as it stands (`off`) and with every optimization on
-load (`all`). Results are checked before anything is timed. Printed for each case: median milliseconds of both, the median of the
-rounds' ratios with quartiles, and the Transposes that the runtime keeps of the split one. With --check the exit status is 1 if a
-median ratio is below 1.5 or the runtime merged the Transposes on load. Needs numpy, onnx and onnxruntime.
+16 MB of f32 a case, both models in one process, in turns (tools/timing.py), the file as it stands (`off`) and with every
+optimization on load (`all`). Results are checked before anything is timed, and a file that stayed as it was is not timed. Printed for
+each case: median milliseconds of both, their ratio with its interval of 95 %, the ratio of the first beside itself, and the
+Transposes that the runtime keeps of the split one. With --check the exit status is 1 if a ratio is below 1.5, a file stayed as it
+was, or the runtime merged the Transposes on load. Needs numpy, onnx and onnxruntime.
 """
 import argparse
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper
+
+import timing
 
 CASES = [
     ([1, 64, 256, 256], [0, 3, 2, 1]),
@@ -67,40 +68,32 @@ def bound(runner, source, target):
     return lambda: runner.run_with_iobinding(binding)
 
 
-def timed(run):
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
-
-
 def case(args, folder, shape, perm, level):
     before, after, kept = folder / "before.onnx", folder / "after.onnx", folder / "kept.onnx"
     onnx.save(model(shape, perm), before)
     command = [args.bin, "optimize", str(before), "-o", str(after), "--target", "ort-cpu"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    name = lambda numbers, by: by.join(map(str, numbers))
+    title = f"{name(shape, 'x'):>20}  {name(perm, ' '):<12} {level}"
+    if timing.identical(before, after):
+        print(f"{title}  stayed as it was", flush=True)
+        return False
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     source = onnxruntime.OrtValue.ortvalue_from_numpy(x)
     wanted = np.ascontiguousarray(x.transpose(perm))
-    runs = []
+    runs = {}
     for path in (before, after):
         target = onnxruntime.OrtValue.ortvalue_from_numpy(np.zeros_like(wanted))
         run = bound(session(path, level, args.threads, kept if path == after else None), source, target)
         run()
         if not np.array_equal(target.numpy(), wanted):
             sys.exit(f"{shape} {perm}: {path.name} gives a wrong result at level {level}")
-        runs.append(run)
-    rounds = [tuple(timed(run) for run in runs) for _ in range(args.rounds)]
-    old, new = (statistics.median(r[i] for r in rounds) * 1e3 for i in (0, 1))
-    ratios = [a / b for a, b in rounds]
-    low, middle, high = statistics.quantiles(ratios, n=4)
-    left = perms(kept)
-    name = lambda numbers, by: by.join(map(str, numbers))
-    print(
-        f"{name(shape, 'x'):>20}  {name(perm, ' '):<12} {level}  {old:7.2f} {new:7.2f}  "
-        f"{middle:5.2f} ({low:.2f}-{high:.2f})  {' then '.join(name(p, ' ') for p in left)}",
-        flush=True,
-    )
-    return middle >= 1.5 and left == perms(after)
+        runs[path.stem] = run
+    found = timing.beside(runs, args.rounds)
+    old, new = (found.median(path) * 1e3 for path in runs)
+    ratio, left = found.over("before", "after"), perms(kept)
+    print(f"{title}  {old:7.2f} {new:7.2f}  {ratio}  {found.control()}  {' then '.join(name(p, ' ') for p in left)}", flush=True)
+    return ratio.median >= 1.5 and left == perms(after)
 
 
 def main():
@@ -110,7 +103,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
-    print("shape, perm, level, Transpose ms, split ms, ratio with quartiles, Transposes that the runtime keeps")
+    print("shape, perm, level, Transpose ms, split ms, ratio, Transpose beside itself, Transposes that the runtime keeps")
     with tempfile.TemporaryDirectory() as folder:
         good = [case(args, Path(folder), *c, level) for c in CASES for level in LEVELS]
     return 1 if args.check and not all(good) else 0

@@ -5,7 +5,8 @@
 
 A block is Conv, Relu, Conv, Add, Relu in channels-first order between a Transpose from and one to channels-last, as exports of
 TensorFlow have it, so that there is something to decide at every node. Printed per size: nodes, seconds of the process on the clock
-and on all processors, peak memory, microseconds of a processor per node, what was moved before and after. Needs numpy and onnx.
+and on all processors, peak memory, microseconds of a processor per node, what was moved before and after. These are figures of
+growth, and no comparison: tools/timing.py has no part in it. Needs numpy and onnx.
 """
 import argparse
 import json

@@ -209,6 +209,10 @@ def test_times_are_taken_side_by_side(folder):
     assert sweep(folder / "b.onnx", "out", time=True, dims={"N": "1..3"}).failures == []
     row = rows()["b.onnx"]
     assert 0 < row["before_ns"] < 1e9 and 0 < row["after_ns"] < 1e9
+    # A result that is its model is no comparison.
+    assert sweep(folder / "settled.onnx", "settled", time=True).failures == []
+    [row] = rows("settled").values()
+    assert (row["changed"], row["before_ns"], row["after_ns"]) == (False, None, None)
     with pytest.raises(relayout.OptionError, match="write_models"):
         sweep(folder, "out", time=True, write_models=False)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import timing
 from runner.bundle import Bundle, Node, read_bundle
 from runner.compare import REFERENCE, SAMPLES, differences, seeded_inputs
 from runner.errors import RunnerError
@@ -65,6 +65,8 @@ class Figures:
     mode: str
     median_ms: float = 0.0
     rounds_ms: list[float] = field(default_factory=list)
+    against: list[float] | None = None
+    """Time of `channels_last`, or of its compiled mode, over this mode's: the low end, the median and the high end of `timing.Ratio`."""
     difference: float = 0.0
     error: float | None = None
     """Largest difference from ONNX Runtime in float32 over the largest magnitude; None where `prepare` left no outputs of it."""
@@ -124,22 +126,23 @@ def _start_compiler(device: str) -> None:
 def table(models: list[dict[str, Any]]) -> str:
     """The figures as text: a line a mode."""
     lines = [
-        f"{'model':24} {'mode':24} {'ms':>9} {'against':>8} {'kernels':>8} {'layout':>7} {'moves':>7} {'copies':>7} {'tensor':>7} "
+        f"{'model':24} {'mode':24} {'ms':>9} {'against':>8} {'interval':>13} {'kernels':>8} {'layout':>7} {'moves':>7} {'copies':>7} {'tensor':>7} "
         f"{'off':>8} {'error':>8}"
     ]
     for model in models:
-        by_mode = {figures["mode"]: figures for figures in model["modes"]}
-        for name, figures in by_mode.items():
-            base = by_mode.get("channels_last compiled" if name.endswith("compiled") else "channels_last")
-            against = f"{base['median_ms'] / figures['median_ms']:7.2f}x" if base else "-"
+        for figures in model["modes"]:
+            low, against, high = figures["against"] or (None, None, None)
             moves = sum(move["us"] for move in figures["moves"])
             copies = sum(move["copy_us"] for move in figures["moves"])
             lines.append(
-                f"{model['model'][:24]:24} {name:24} {figures['median_ms']:9.3f} {against:>8} {figures['kernels']:8} "
+                f"{model['model'][:24]:24} {figures['mode']:24} {figures['median_ms']:9.3f} {f'{against:.2f}x' if against else '-':>8} "
+                f"{f'{low:.2f} to {high:.2f}' if against else '-':>13} {figures['kernels']:8} "
                 f"{figures['layout_kernels']:7} {figures['moves_share']:7.1%} {f'{moves / copies:.2f}x' if copies else '-':>7} "
                 f"{_on_tensor_cores(figures):>7} {figures['difference']:8.1e} "
                 f"{'-' if figures['error'] is None else format(figures['error'], '8.1e'):>8}"
             )
+        if model["modes"]:
+            lines.append(f"{model['model'][:24]:24} nchw beside itself: {timing.Ratio(*model['control'])}")
         lines += [f"{model['model'][:24]:24} {note}" for note in model["notes"]]
     return "\n".join(lines)
 
@@ -187,7 +190,7 @@ def _bench_model(
     modes = [mode for mode in modes if mode.name in calls]
     if any(mode.compiled for mode in modes):
         pace = (time.monotonic() - start) / nodes
-    figures = _measure(calls, settings)
+    figures, control = _measure(calls, settings)
     _compare(calls, figures, _TOLERANCE[about["dtype"]], notes)
     _hold(calls, figures, bundles["original"], folder / REFERENCE, None if about["batch"] is None else list(SAMPLES))
     for mode in modes:
@@ -196,7 +199,7 @@ def _bench_model(
             figures[mode.name].copied = copied(by_node[mode.name])
         _profile(mode, bundles[mode.bundle], calls[mode.name], figures[mode.name], settings)
     torch._dynamo.reset()
-    return {**about, "modes": [asdict(f) for f in figures.values()], "notes": notes}, pace
+    return {**about, "modes": [asdict(f) for f in figures.values()], "control": list(astuple(control)), "notes": notes}, pace
 
 
 def _settings_of(folder: Path) -> dict[str, Any]:
@@ -285,21 +288,20 @@ def _own_layouts(mode: Mode) -> contextlib.AbstractContextManager[object]:
     return inductor.patch(layout_optimization=False) if mode.compiled and mode.bundle == "ours" else contextlib.nullcontext()
 
 
-def _measure(calls: dict[str, Call], settings: Settings) -> dict[str, Figures]:
-    """Rounds in which each mode has its turn, so that what the machine does meanwhile meets all of them."""
+def _measure(calls: dict[str, Call], settings: Settings) -> tuple[dict[str, Figures], timing.Ratio]:
+    """Times the modes in turns, by `timing.beside`. Gives the ratio of the first one beside itself as well."""
     cuda = settings.device == "cuda"
     repeats = {}
     for name, call in calls.items():
         call()
         repeats[name] = max(1, round(_ROUND_MS / max(time_ms(call, 1, cuda), 1e-3))) if cuda else 1
-    figures = {name: Figures(name) for name in calls}
-    for at in range(settings.rounds):
-        order = list(calls) if at % 2 == 0 else list(reversed(calls))
-        for name in order:
-            figures[name].rounds_ms.append(time_ms(calls[name], repeats[name], cuda))
-    for entry in figures.values():
-        entry.median_ms = statistics.median(entry.rounds_ms)
-    return figures
+    runs = {name: lambda call=call, count=repeats[name]: time_ms(call, count, cuda) / 1e3 for name, call in calls.items()}
+    found = timing.beside(runs, settings.rounds, warm=0)
+    figures = {name: Figures(name, found.median(name) * 1e3, [1e3 * taken for taken in found.seconds[name]]) for name in calls}
+    for name, entry in figures.items():
+        base = "channels_last compiled" if name.endswith("compiled") else "channels_last"
+        entry.against = list(astuple(found.over(base, name))) if base in calls else None
+    return figures, found.control()
 
 
 def time_ms(call: Call, repeats: int, cuda: bool) -> float:

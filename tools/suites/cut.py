@@ -50,11 +50,11 @@ def part(model, nodes, known):
 
 
 def why(held, small, feeds, target):
-    """Why a target fails on a model; None if it does not, or if ONNX Runtime does not run the model."""
+    """Why a target fails on a model; None if it does not, or if nothing runs the model."""
     source = held.work / "part.onnx"
     onnx.save(small, source)
-    wanted = held.wanted(str(source), feeds)
-    return held.found(source, feeds, wanted, target, rounding(small)) if wanted else None
+    executed = held.executed(str(source), feeds)
+    return held.found(source, feeds, executed[0], target, rounding(small), executed[1]) if executed else None
 
 
 def fewest(held, model, feeds, target):

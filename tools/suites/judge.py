@@ -1,13 +1,22 @@
 """What the suites share: a model between Transposes, a model in ONNX Runtime, and what each target makes of it.
 
 A result is right if it is the one of the model with the runtime's rewrites off or with them on: rewrites that round otherwise are
-not ours. Integers, texts and shapes have to be equal, floats within rounding, NaNs in the same places.
+not ours. Integers, texts and shapes have to be equal, floats within rounding, NaNs in the same places. Two models run in the reference
+of the onnx package: one for which ONNX Runtime has no kernels, as for opset 6, and then its results as well; and one with halves, as
+ONNX Runtime leaves out some of their rounding (docs/runtime-bugs.md), which an integer behind them tells.
+
+A model is judged in a process of its own, as ONNX Runtime crashes on some. One on which it crashes as it is counts as such, and never
+as passed.
 """
 import argparse
 import collections
 import json
+import os
+import pickle
 import subprocess
+import sys
 import tempfile
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,12 +24,14 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OFF, ON = ort.GraphOptimizationLevel.ORT_DISABLE_ALL, ort.GraphOptimizationLevel.ORT_ENABLE_ALL
 ort.set_default_logger_severity(4)
 # Of the largest number of a result, and ten times that of each number.
-ROUNDING = {np.dtype(np.float16): 2e-3}
+HALVES = 2e-3
+ROUNDING = {np.dtype(np.float16): HALVES}
 LIMIT_S = 120
 
 
@@ -31,13 +42,22 @@ def run(model, feeds, level):
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run(None, feeds)
 
 
+def run_with_rewrites(path, feeds):
+    return run(path, feeds, ON)
+
+
+def run_in_reference(path, feeds):
+    """Outputs of a file in the reference of the onnx package."""
+    return ReferenceEvaluator(path).run(None, feeds)
+
+
 def rounding(model):
     """The least rounding of a model's floats: that of halves where it has some, as ONNX Runtime may keep more of their digits."""
     graph = model.graph
     values = [*graph.input, *graph.output, *graph.value_info]
     kinds = {value.type.tensor_type.elem_type for value in values} | {tensor.data_type for tensor in graph.initializer}
     kinds |= {a.i for node in graph.node if node.op_type == "Cast" for a in node.attribute if a.name == "to"}
-    return ROUNDING[np.dtype(np.float16)] if onnx.TensorProto.FLOAT16 in kinds else 1e-5
+    return HALVES if onnx.TensorProto.FLOAT16 in kinds else 1e-5
 
 
 def same(a, b, least=1e-5):
@@ -96,6 +116,31 @@ def wrapped(model, feeds, rng):
     return (model, feeds) if head or tail else (None, None)
 
 
+def apart(work):
+    """What a function without arguments gives in a process of its own, a fork of this one; None if a signal ended it."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            with os.fdopen(writes, "wb") as out:
+                pickle.dump(work(), out)
+            status = 0
+        except BaseException:  # noqa: BLE001  # this process must not go on as a second one of its parent
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    os.close(writes)
+    with os.fdopen(reads, "rb") as found:
+        data = found.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code > 0:
+        raise RuntimeError("judging a model failed; the reason stands above")
+    return pickle.loads(data) if code == 0 else None
+
+
 class Judge:
     """Optimizes models for targets and holds the results against ONNX Runtime."""
 
@@ -110,15 +155,15 @@ class Judge:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
         return f"exit {done.returncode}: {done.stderr.strip()[:300]}" if done.returncode else None
 
-    def found(self, source, feeds, wanted, target, least):
-        """None if a target's result is right, else why not."""
+    def found(self, source, feeds, wanted, target, least, runs=run_with_rewrites):
+        """None if a target's result is right where it runs by `runs`, else why not."""
         with tempfile.TemporaryDirectory(dir=self.work) as folder:
             result = Path(folder) / "out.onnx"
             why = self.optimized(source, result, target)
             if why:
                 return why
             try:
-                got = run(str(result), feeds, ON)
+                got = runs(str(result), feeds)
             except Exception as error:  # noqa: BLE001  # whatever the runtime says
                 return "does not run: " + str(error).replace("\n", " ")[:300]
         return None if any(same(want, got, least) for want in wanted) else "another result"
@@ -130,17 +175,52 @@ class Judge:
         except Exception:  # noqa: BLE001  # whatever the runtime says
             return None
 
+    def executed(self, source, feeds):
+        """Results of the model itself, and what they and those of targets run in; None where nothing runs it."""
+        wanted = self.wanted(source, feeds)
+        if wanted is not None and rounding(onnx.load(source)) != HALVES:
+            return wanted, run_with_rewrites
+        try:
+            reference = [run_in_reference(source, feeds)]
+        except Exception:  # noqa: BLE001  # whatever the reference says
+            return (wanted, run_with_rewrites) if wanted else None
+        if wanted is not None:
+            return wanted + reference, run_with_rewrites
+        self.count["run in the reference of onnx"] += 1
+        return reference, run_in_reference
+
     def judge(self, name, model, feeds, targets=None):
         """Holds a model against itself for each target. Failures are printed, counted, and kept in the work folder with feeds."""
-        source = self.work / f"{name}.onnx"
+        source, targets = self.work / f"{name}.onnx", targets or self.targets
         onnx.save(model, source)
-        wanted = self.wanted(str(source), feeds)
-        if wanted is None:
-            self.count["not run by ONNX Runtime"] += 1
+        before = self.count, self.failures
+
+        def judged():
+            self.count, self.failures = collections.Counter(), []
+            self.judge_here(name, model, source, feeds, targets)
+            return self.count, self.failures
+
+        found = apart(judged)
+        if found is not None:
+            self.count, self.failures = before[0] + found[0], before[1] + found[1]
+        elif apart(lambda: self.executed(str(source), feeds) and 1) is None:
+            self.count["crash ONNX Runtime"] += 1
+            source.rename(source.with_suffix(".crash"))
+            print(f"{name} crashes ONNX Runtime as it is", flush=True)
         else:
-            targets = targets or self.targets
+            for target in targets:
+                self.fail(name, target, "a result for it or another target crashes ONNX Runtime", feeds)
+
+    def judge_here(self, name, model, source, feeds, targets):
+        """The same in this process."""
+        executed = self.executed(str(source), feeds)
+        if executed is None:
+            self.count["not run"] += 1
+            print(f"{name} is not run: neither ONNX Runtime nor the reference of onnx has all of its ops", flush=True)
+        else:
+            (wanted, runs), least = executed, rounding(model)
             with ThreadPoolExecutor(self.jobs) as pool:
-                outcomes = list(pool.map(lambda target: self.found(source, feeds, wanted, target, rounding(model)), targets))
+                outcomes = list(pool.map(lambda target: self.found(source, feeds, wanted, target, least, runs), targets))
             bad = [(target, why) for target, why in zip(targets, outcomes, strict=True) if why]
             self.count["passed"] += len(targets) - len(bad)
             for target, why in bad:
@@ -160,7 +240,8 @@ class Judge:
         """Prints the counts, writes them as JSON, and returns the exit status."""
         if path:
             Path(path).write_text(json.dumps({"count": self.count, "failures": self.failures}, indent=1) + "\n")
-        print(f"not run by ONNX Runtime: {self.count['not run by ONNX Runtime']}")
+        others = ["run in the reference of onnx", "not run", "crash ONNX Runtime", "unsteady"]
+        print(", ".join(f"{kind}: {self.count[kind]}" for kind in others))
         print(f"{self.count['passed']} passed, {self.count['failed']} failed")
         return int(self.count["failed"] > 0 or self.count["passed"] == 0)
 

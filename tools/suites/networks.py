@@ -7,8 +7,8 @@
 NNSmith draws graphs of operators whose shapes fit and looks for weights and inputs that give numbers; PyTorch exports them. Each
 runs for targets `onnx` and `ort-cpu`, and the first of them (`--others`) for all other targets: as it is, and between random
 Transposes. A result is right if it is the one of the network itself in ONNX Runtime, with rewrites off or on. Where a Floor or an
-ArgMin turns a difference of rounding into another number, inputs that differ in the last bits change the network's own result as
-well: such a case is counted as unsteady, and never as passed.
+ArgMin turns a difference of rounding into another number, inputs and weights that differ in the last bits change the network's own
+result as well: such a case is counted as unsteady, and never as passed.
 
 Failed networks stay in the work folder with their inputs; tools/suites/cut.py makes them small. Last line: `N passed, M failed`,
 counted by target; exit status 1 if any failed.
@@ -29,14 +29,15 @@ import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import torch  # noqa: E402
 import torch.onnx  # noqa: E402
+from onnx import numpy_helper  # noqa: E402
 from nnsmith.graph_gen import model_gen  # noqa: E402
 from nnsmith.materialize import Model  # noqa: E402
 from nnsmith.narrow_spec import auto_opset  # noqa: E402
 
-from judge import OFF, judge, parser, rounding, run, same, wrapped  # noqa: E402
+from judge import OFF, apart, judge, parser, rounding, run, same, wrapped  # noqa: E402
 
 FIRST = ("onnx", "ort-cpu")
-# Bits of inputs that are drawn anew, and how often.
+# Last bits of floats that are drawn anew, as a part of the number, and how often.
 SHAKEN, TIMES = 4e-7, 12
 ELEMENTS = 4096
 
@@ -62,16 +63,35 @@ def network(kind, ops, seed, nodes):
         return None
 
 
+def shake(array, rng):
+    """Floats with other last bits, also halves, which have fewer bits. Everything else stays as it is."""
+    if array.dtype.kind != "f":
+        return array
+    step = max(SHAKEN, float(np.finfo(array.dtype).eps))
+    return (array * (1 + step * rng.uniform(-1, 1, array.shape))).astype(array.dtype)
+
+
 def is_unsteady(source, feeds):
-    """Whether the network's own result changes if its inputs change in their last bits."""
-    wanted, least = run(str(source), feeds, OFF), rounding(onnx.load(source))
+    """Whether the network's own result changes if its inputs and weights change in their last bits."""
+    model = onnx.load(source)
+    wanted, least = run(str(source), feeds, OFF), rounding(model)
+    weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     rng = np.random.default_rng(0)
     for _ in range(TIMES):
-        shaken = {name: (value * (1 + SHAKEN * rng.uniform(-1, 1, value.shape))).astype(value.dtype) if value.dtype.kind == "f" else value
-                  for name, value in feeds.items()}
-        if not same(wanted, run(str(source), shaken, OFF), least):
+        for tensor in model.graph.initializer:
+            tensor.CopyFrom(numpy_helper.from_array(shake(weights[tensor.name], rng), tensor.name))
+        shaken = {name: shake(value, rng) for name, value in feeds.items()}
+        if not same(wanted, run(model.SerializeToString(), shaken, OFF), least):
             return True
     return False
+
+
+def runs(held, seed, model, feeds):
+    """Whether ONNX Runtime runs a network as it is."""
+    found = apart(lambda: held.wanted(model.SerializeToString(), feeds) is not None)
+    if found is None:
+        print(f"seed {seed}: the network crashes ONNX Runtime as it is", flush=True)
+    return found
 
 
 def hold(held, name, model, feeds, targets):
@@ -103,7 +123,7 @@ def main():
         made = network(kind, ops, seed, args.nodes)
         seed += 1
         targets = held.targets if done < args.others else few
-        if made is None or held.wanted(made[0].SerializeToString(), made[1]) is None:
+        if made is None or not runs(held, seed - 1, *made):
             continue
         name = f"net{seed - 1}"
         hold(held, name, *made, targets)

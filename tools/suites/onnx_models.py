@@ -4,9 +4,11 @@
     .relayout/venv/bin/python tools/suites/onnx_models.py [--bin target/release/relayout] [--targets onnx,..] [--kinds simple,..]
 
 Each model runs as it is and between random Transposes, on the package's inputs where it has some, else on random ones. The package's
-real models are its light ones, whose weights are all alike; these are also filled with random weights, so that a wrong order of
-axes shows. Failed models stay in the work folder. Last line: `N passed, M failed`, counted by target; exit status 1 if any failed.
+list of real models names the files of its light ones, whose weights are all alike; these are also filled with random weights, so that
+a wrong order of axes shows. A real model whose file is not among them is named and counted as failed, as nothing is fetched. Failed
+models stay in the work folder. Last line: `N passed, M failed`, counted by target; exit status 1 if any failed.
 """
+import json
 import random
 import sys
 from pathlib import Path
@@ -72,6 +74,14 @@ def light(rng, stride, only):
         yield f"filled_{path.stem}", filled(onnx.load(path), rng), feeds
 
 
+def listed_as_real():
+    """Paths that the package's list of real models names: its light ones. Ends the script if it has no such list."""
+    lists = sorted(Path(DATA_DIR, "real").glob("*/data.json"))
+    if not lists:
+        sys.exit(f"onnx_models.py: the package onnx has no list of real models in {DATA_DIR}")
+    return [Path(DATA_DIR, "light", json.loads(path.read_text())["url"].rsplit("/", 1)[-1]) for path in lists]
+
+
 def folders(kind, stride, only):
     """The models of a kind that has a folder for each, with each of its data sets."""
     for folder in sorted(path.parent for path in Path(DATA_DIR, kind).glob("*/model.onnx") if only in path.parent.name)[::stride]:
@@ -92,9 +102,13 @@ def main():
         options.error(f"there are only the kinds {', '.join(KINDS)}")
     held = judge(args)
     for kind in kinds:
-        # The package's list of real models names the files of its light ones.
-        if kind == "real" and "light" in kinds:
-            continue
+        if kind == "real":
+            for path in (path for path in listed_as_real() if not path.is_file()):
+                held.count["failed"] += 1
+                print(f"FAIL real: {path.name} is not in the package and has to be downloaded", flush=True)
+            if "light" in kinds:
+                print("real: the files of the light models, which were run with their weights and with random ones", flush=True)
+                continue
         which = args.stride, args.only
         models = light(np.random.default_rng(args.seed), *which) if kind in ("light", "real") else folders(kind, *which)
         for name, model, feeds in models:

@@ -39,6 +39,7 @@ fn described(report: &Report) -> serde_json::Value {
         "report": report,
         "gb_per_s": rates,
         "permute_of_copy": report.of_copy("permute"),
+        "copy_of_copy": report.of_copy("again"),
     })
 }
 

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// That a result computes what its model does, in ONNX Runtime; if `timed`, also how long each of them runs.
+/// That a result computes what its model does, in ONNX Runtime; if `timed`, also how long each of them runs, unless both are the same.
 pub(crate) fn same_results(
     a: &args::Optimize,
     path: &Path,
@@ -42,6 +42,7 @@ pub(crate) fn same_results(
     let folded = !optimized.report().rewrites.is_empty();
     let tolerance = if folded { Tolerance::new(1e-4, 1e-3) } else { Tolerance::default() };
     if comparison.holds(&tolerance) {
+        let timed = timed && optimized.report().changed;
         return if timed { page::times(reference, ModelSource::Bytes(&bytes), &inputs).map(Some) } else { Ok(None) };
     }
     let path = path.display();

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// For how many moves a report says what it would take for them to go.
 const PRICED_MOVES: usize = 32;
 
-/// How long both models run, one after the other, to be timed.
+/// How long both models run, in turns, to be timed.
 const TIMED: Duration = Duration::from_secs(2);
 
 /// What the optimizer is asked for a report that says why moves are left, and for its page.
@@ -65,14 +65,17 @@ pub(crate) fn of_audits(
     PageFile::new(path, &audit_page(target, options, &list).map_err(of_library)?)
 }
 
-/// How long a model and its result run in ONNX Runtime, one after the other, on one thread.
+/// How long a model and its result run in ONNX Runtime, in turns, on one thread.
 pub(crate) fn times(a: ModelSource<'_>, b: ModelSource<'_>, inputs: &Inputs) -> Result<Measured, Failure> {
     let runtime = runtime()?;
     let times = time_side_by_side(&runtime, a, b, inputs, 1, TIMED).map_err(Failure::model)?;
     let how = format!(
-        "medians of {} runs each, one after the other, in ONNX Runtime {} with all its rewrites, on one thread",
+        "medians of {} rounds in turns, in ONNX Runtime {} with all its rewrites, on one thread; before over after {}, \
+         before beside itself {}, with 95 % intervals",
         times.runs,
-        runtime.version()
+        runtime.version(),
+        times.ratio,
+        times.control
     );
     Ok(Measured::new(times.a_ns, times.b_ns, how))
 }

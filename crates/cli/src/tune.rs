@@ -52,6 +52,8 @@ struct Times {
     after_between_ms: [f64; 2],
     ratio: f64,
     ratio_between: [f64; 2],
+    /// The same of the model beside itself.
+    control_between: [f64; 2],
     pairs: usize,
 }
 
@@ -165,8 +167,9 @@ impl Times {
             before_between_ms: times.a_spread.map(ms),
             after_ms: ms(times.b_ns),
             after_between_ms: times.b_spread.map(ms),
-            ratio: times.ratio,
-            ratio_between: times.ratio_between,
+            ratio: times.ratio.median,
+            ratio_between: [times.ratio.low, times.ratio.high],
+            control_between: [times.control.low, times.control.high],
             pairs: times.runs,
         }
     }
@@ -194,10 +197,11 @@ impl fmt::Display for Tuning {
         match &self.times {
             Some(t) => {
                 let [[a, b], [c, d], [low, high]] = [t.before_between_ms, t.after_between_ms, t.ratio_between];
+                let [same, alike] = t.control_between;
                 write!(
                     f,
                     "tuned: {:.2} ms ({a:.2} to {b:.2}) -> {:.2} ms ({c:.2} to {d:.2}), {:.3} times as fast ({low:.3} to {high:.3}), \
-                     {} pairs of runs on {}",
+                     {} rounds on {}, the model beside itself {same:.3} to {alike:.3}",
                     t.before_ms,
                     t.after_ms,
                     t.ratio,

@@ -1,7 +1,8 @@
 //! Timing a permutation beside copies of the same bytes. The one module here that reads a clock.
 //!
 //! The kernel, a plain copy and a copy past the caches take turns on the same ring of buffers, in another order each round, so that
-//! whatever else the machine does meets all of them; a ratio is taken within a round. *Hot* is one pair of buffers again and
+//! whatever else the machine does meets all of them; a ratio is taken within a round. The plain copy has two turns, and the ratio
+//! of these shows what the machine calls a difference although there is none. *Hot* is one pair of buffers again and
 //! again; *cold* a ring of pairs larger than the caches. Rates count bytes read and bytes written.
 
 use std::fmt::Write as _;
@@ -50,7 +51,7 @@ pub struct Request {
 pub enum Beside {
     /// Nothing.
     Nothing,
-    /// A plain copy and a copy past the caches.
+    /// A plain copy, the same again, and a copy past the caches.
     Copies,
     /// Those, and where rows are moved both forms that a kernel for them can have.
     Forms,
@@ -59,7 +60,7 @@ pub enum Beside {
 /// Nanoseconds of a run, one figure for each round.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
-    /// `copy`, `stream`, `strided` or `gather`.
+    /// `copy`, `again` (the same copy), `stream`, `strided` or `gather`.
     pub name: String,
     /// The mean of each round.
     pub ns: Vec<u64>,
@@ -136,7 +137,7 @@ pub fn table(reports: &[BenchReport]) -> String {
         names.into_iter().filter(|name| reports.iter().any(|report| report.times(name).is_some())).collect();
     let mut head = vec!["shape", "perm", "bytes each", "MB", "data", "threads"];
     head.extend(&shown);
-    head.push("permute / copy");
+    head.extend(["permute / copy", "copy / copy"]);
     let mut rows: Vec<Vec<String>> = vec![head.into_iter().map(str::to_owned).collect()];
     for report in reports {
         let Request { shape, perm, elem_bytes, threads, hint, .. } = &report.request;
@@ -153,10 +154,12 @@ pub fn table(reports: &[BenchReport]) -> String {
             Some(rate) => format!("{rate:.1}"),
             None => "-".to_owned(),
         }));
-        row.push(report.of_copy("permute").map_or_else(
-            || "-".to_owned(),
-            |Quartiles { low, median, high }| format!("{median:.2} ({low:.2} to {high:.2})"),
-        ));
+        row.extend(["permute", "again"].map(|name| {
+            report.of_copy(name).map_or_else(
+                || "-".to_owned(),
+                |Quartiles { low, median, high }| format!("{median:.2} ({low:.2} to {high:.2})"),
+            )
+        }));
         rows.push(row);
     }
     aligned(&rows)
@@ -290,7 +293,7 @@ fn contenders(
     let mut all = vec![("permute", Contender::Kernel(Box::new(kernel)))];
     if request.beside != Beside::Nothing {
         let stream = Kernel::new(&plan(&[planned.bytes()], &[0], 1)?, &options.hint(Hint::Cold));
-        all.push(("copy", Contender::Copy { threads: request.threads }));
+        all.extend(["copy", "again"].map(|name| (name, Contender::Copy { threads: request.threads })));
         all.push(("stream", Contender::Kernel(Box::new(stream))));
     }
     if request.beside == Beside::Forms && matches!(planned.class(), Class::Rows { .. }) {
@@ -397,7 +400,7 @@ mod tests {
     #[test]
     fn a_report_has_a_time_for_each_round_and_survives_its_text() {
         let report = permute(&request()).expect("a permutation");
-        for name in ["permute", "copy", "stream"] {
+        for name in ["permute", "copy", "again", "stream"] {
             assert_eq!(report.times(name).map(<[u64]>::len), Some(5), "{name}");
         }
         assert_eq!((report.bytes, report.times("gather")), (12_000, None));
@@ -417,6 +420,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3);
         assert!(lines[0].starts_with("shape") && lines[0].contains("gather"), "{text}");
+        assert!(lines[0].contains("permute / copy") && lines[0].ends_with("copy / copy"), "{text}");
         assert!(lines[1].starts_with("4x6x80") && lines[2].ends_with('-'), "{text}");
     }
 

@@ -40,7 +40,7 @@ pub use self::inputs::Inputs;
 pub use self::model::{Level, Model, ModelSource};
 pub use self::runtime::Runtime;
 pub use self::tensor::{Data, ElementType, Tensor};
-pub use self::time::{RunTimes, time_side_by_side};
+pub use self::time::{Ratio, RunTimes, time_side_by_side};
 
 use std::path::{Path, PathBuf};
 

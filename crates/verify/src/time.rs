@@ -5,6 +5,7 @@ use crate::io::Ends;
 use crate::model::{Level, Model, ModelSource};
 use crate::{Inputs, Options, Runtime, Tensor};
 use relayout::io::End;
+use std::fmt::{self, Display, Formatter};
 use std::time::{Duration, Instant};
 
 /// Run times of two models.
@@ -19,59 +20,65 @@ pub struct RunTimes {
     pub a_spread: [u64; 2],
     /// The same of the second model.
     pub b_spread: [u64; 2],
-    /// How many times as fast the second model is: the median over the pairs of runs.
-    pub ratio: f64,
-    /// Between these numbers lies that median, with 95 % confidence.
-    pub ratio_between: [f64; 2],
-    /// How often each of them ran.
+    /// How many rounds there were. Each model ran once in each of them, the first one twice.
     pub runs: usize,
+    /// Time of the first model over that of the second one: above 1 the second one is faster.
+    pub ratio: Ratio,
+    /// Time of the first model over its own in its other run of the round: what this machine calls a difference although there is none.
+    pub control: Ratio,
 }
 
-impl RunTimes {
-    /// Of pairs of runs, in nanoseconds.
-    fn of(pairs: &[[u64; 2]]) -> RunTimes {
-        let sorted = |of: usize| {
-            let mut times: Vec<u64> = pairs.iter().map(|pair| pair[of]).collect();
-            times.sort_unstable();
-            times
-        };
-        let (a, b) = (sorted(0), sorted(1));
-        let at = |times: &[u64], quarters: usize| times.get(times.len() * quarters / 4).copied().unwrap_or(0);
-        let mut ratios: Vec<f64> = pairs.iter().map(|[a, b]| *a as f64 / (*b).max(1) as f64).collect();
-        ratios.sort_by(f64::total_cmp);
-        let ratio = |place: usize| ratios.get(place).copied().unwrap_or(1.0);
-        let [low, high] = between(ratios.len());
-        RunTimes {
-            a_ns: at(&a, 2),
-            b_ns: at(&b, 2),
-            a_spread: [at(&a, 1), at(&a, 3)],
-            b_spread: [at(&b, 1), at(&b, 3)],
-            ratio: ratio(ratios.len() / 2),
-            ratio_between: [ratio(low), ratio(high)],
-            runs: pairs.len(),
+/// The median of ratios, each taken within a round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Ratio {
+    /// The low end of an interval that holds the true median with a probability of 95 %, whatever the distribution is. Of fewer than
+    /// six rounds it is the least ratio.
+    pub low: f64,
+    /// The median.
+    pub median: f64,
+    /// The high end.
+    pub high: f64,
+}
+
+impl Ratio {
+    /// Of one ratio or more; of none all are 0.
+    fn of(mut ratios: Vec<f64>) -> Ratio {
+        ratios.sort_unstable_by(f64::total_cmp);
+        let at = |rank: usize| ratios.get(rank).copied().unwrap_or(0.0);
+        let (count, cut) = (ratios.len(), below_interval(ratios.len()));
+        let median = f64::midpoint(at(count / 2), at(count.saturating_sub(1) / 2));
+        Ratio { low: at(cut), median, high: at(count.saturating_sub(cut + 1)) }
+    }
+}
+
+impl Display for Ratio {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.2} ({:.2} to {:.2})", self.median, self.low, self.high)
+    }
+}
+
+/// How many of so many sorted numbers lie below the interval of their median, and as many above it: the most for which a binomial
+/// distribution of one half leaves at most 5 % outside.
+fn below_interval(count: usize) -> usize {
+    let (mut chance, mut below, mut found) = (0.5f64.powf(count as f64), 0.0, 0);
+    for rank in 0..count / 2 {
+        below += chance;
+        if 2.0 * below > 0.05 {
+            break;
         }
+        found = rank;
+        chance *= (count - rank) as f64 / (rank + 1) as f64;
     }
-
-    /// Whether the second model is slower, beyond what chance explains.
-    pub fn is_slower(&self) -> bool {
-        self.ratio_between[1] < 1.0
-    }
-}
-
-/// The places in a sorted sample between which its median lies with 95 % confidence: order statistics, by the normal approximation of the
-/// binomial distribution; of a few runs the first and the last.
-fn between(count: usize) -> [usize; 2] {
-    let half = 0.98 * (count as f64).sqrt();
-    let middle = count as f64 / 2.0;
-    let low = (middle - half).floor().max(0.0) as usize;
-    [low, ((middle + half).ceil() as usize).min(count.saturating_sub(1))]
+    found
 }
 
 /// How often each model runs at least and at most.
 const RUNS: (usize, usize) = (5, 200);
 
-/// Runs two models in turns on the same inputs, with all rewrites of the runtime, on so many threads, and takes medians. Each runs
-/// once before that, and then as often as `about` allows, at least 5 and at most 200 times. Both are in memory at the same time.
+/// Runs two models in turns on the same inputs, with all rewrites of the runtime, on so many threads. Each runs once before that, and then as
+/// often as `about` allows, at least 5 and at most 200 times. In each round the first one runs again after the second one, as a control;
+/// every second round runs the other way round. Both are in memory at the same time.
 pub fn time_side_by_side(
     runtime: &Runtime,
     a: ModelSource<'_>,
@@ -87,13 +94,37 @@ pub fn time_side_by_side(
     let mut b = Model::load(runtime, b, Level::All, &options)?;
     let fed = Ends::of(&b)?.feeds(&b.inputs, &original)?;
     let begun = Instant::now();
-    let mut times: Vec<[u64; 2]> = Vec::new();
+    let mut times: Vec<[u64; 3]> = Vec::new();
     // The first run of each makes room for what the others reuse.
     [one(&mut a, &given)?, one(&mut b, &fed)?].iter().for_each(drop);
     while times.len() < RUNS.0 || (times.len() < RUNS.1 && begun.elapsed() < about) {
-        times.push([one(&mut a, &given)?, one(&mut b, &fed)?]);
+        let mut round = [one(&mut a, &given)?, one(&mut b, &fed)?, one(&mut a, &given)?];
+        if times.len() % 2 == 1 {
+            round.reverse();
+        }
+        times.push(round);
     }
     Ok(RunTimes::of(&times))
+}
+
+impl RunTimes {
+    /// Of rounds: the first model, the second one, the first one again.
+    fn of(rounds: &[[u64; 3]]) -> RunTimes {
+        let [[a_ns, a_low, a_high], [b_ns, b_low, b_high]] = [0, 1].map(|of| {
+            let mut times: Vec<u64> = rounds.iter().map(|round| round[of]).collect();
+            times.sort_unstable();
+            [2, 1, 3].map(|quarters| quantile(&times, quarters))
+        });
+        let [ratio, control] =
+            [1, 2].map(|of| Ratio::of(rounds.iter().map(|round| round[0] as f64 / round[of].max(1) as f64).collect()));
+        let (a_spread, b_spread) = ([a_low, a_high], [b_low, b_high]);
+        RunTimes { a_ns, b_ns, a_spread, b_spread, runs: rounds.len(), ratio, control }
+    }
+
+    /// Whether the second model is slower, beyond what chance explains.
+    pub fn is_slower(&self) -> bool {
+        self.ratio.high < 1.0
+    }
 }
 
 /// Nanoseconds of one run.
@@ -103,29 +134,44 @@ fn one(model: &mut Model, inputs: &[Tensor]) -> Result<u64, VerifyError> {
     Ok(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
 
+/// The number below which so many quarters of these sorted ones lie.
+fn quantile(times: &[u64], quarters: usize) -> u64 {
+    times.get(times.len() * quarters / 4).copied().unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{RunTimes, between};
+    use super::{Ratio, RunTimes, below_interval, quantile};
 
     #[test]
     fn one_slow_run_does_not_move_the_median() {
-        let times = RunTimes::of(&[[7, 14], [5, 10], [900, 16], [6, 12], [8, 16]]);
-        assert_eq!((times.a_ns, times.b_ns, times.runs), (7, 14, 5));
-        assert!((times.ratio - 0.5).abs() < 1e-9 && !times.is_slower(), "{times:?}");
-        assert_eq!(RunTimes::of(&[]).runs, 0);
+        let times = [5, 6, 7, 8, 900];
+        assert_eq!([1, 2, 3].map(|quarters| quantile(&times, quarters)), [6, 7, 8]);
+        assert_eq!(quantile(&[], 2), 0);
     }
 
     #[test]
     fn what_is_always_slower_is_seen_among_many_runs_and_what_is_as_fast_is_not() {
-        let slower: Vec<[u64; 2]> = (0..31).map(|i| [100 + i % 3, 104 + i % 5]).collect();
+        let slower: Vec<[u64; 3]> = (0..31).map(|i| [100 + i % 3, 104 + i % 5, 100]).collect();
         assert!(RunTimes::of(&slower).is_slower());
-        let same: Vec<[u64; 2]> = (0..31).map(|i| [100 + i % 7, 100 + (i + 3) % 7]).collect();
+        let same: Vec<[u64; 3]> = (0..31).map(|i| [100 + i % 7, 100 + (i + 3) % 7, 100]).collect();
         assert!(!RunTimes::of(&same).is_slower());
     }
 
     #[test]
-    fn the_interval_of_a_median_is_that_of_the_sign_test() {
-        // Tables of the sign test have the 10th and the 22nd of 31 runs, counted from 1.
-        assert_eq!((between(31), between(5)), ([10, 21], [0, 4]));
+    fn ratios_are_taken_within_a_round() {
+        let found = RunTimes::of(&[[100, 50, 100], [900, 300, 1000], [200, 80, 200]]);
+        assert_eq!((found.a_ns, found.b_ns, found.runs), (200, 80, 3));
+        assert_eq!(found.ratio, Ratio { low: 2.0, median: 2.5, high: 3.0 });
+        assert_eq!(found.control.to_string(), "1.00 (0.90 to 1.00)");
+    }
+
+    #[test]
+    fn an_interval_leaves_out_as_many_ratios_as_are_sure_to_be_on_one_side() {
+        assert_eq!([0, 1, 5, 8, 9, 15, 21, 100, 200].map(below_interval), [0, 0, 0, 0, 1, 3, 5, 39, 85]);
+        let found = Ratio::of((1..=9).rev().map(f64::from).collect());
+        assert_eq!(found, Ratio { low: 2.0, median: 5.0, high: 8.0 });
+        assert_eq!(Ratio::of(vec![1.0, 2.0]), Ratio { low: 1.0, median: 1.5, high: 2.0 });
+        assert_eq!(Ratio::of(Vec::new()), Ratio { low: 0.0, median: 0.0, high: 0.0 });
     }
 }

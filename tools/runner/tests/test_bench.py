@@ -202,6 +202,11 @@ class OnACpu(unittest.TestCase):
         by_mode = {figures["mode"]: figures for figures in found["modes"]}
         self.assertEqual(list(by_mode), ["nchw", "channels_last", "ours"])
         self.assertTrue(all(len(figures["rounds_ms"]) == 2 and figures["median_ms"] > 0 for figures in found["modes"]))
+        self.assertEqual(by_mode["channels_last"]["against"], [1.0, 1.0, 1.0])
+        low, median, high = by_mode["ours"]["against"]
+        ratios = [a / b for a, b in zip(by_mode["channels_last"]["rounds_ms"], by_mode["ours"]["rounds_ms"], strict=True)]
+        np.testing.assert_allclose([low, median, high], [min(ratios), sum(ratios) / 2, max(ratios)])
+        self.assertIn("nchw beside itself", table([found]))
         self.assertEqual([move["bytes"] for move in by_mode["ours"]["moves"]], [16 * 16 * 4 * 4, 14 * 14 * 8 * 4])
         self.assertTrue(all(move["us"] > 0 and move["copy_us"] > 0 for move in by_mode["ours"]["moves"]))
         self.assertGreater(by_mode["ours"]["moves_share"], 0.0)

@@ -55,8 +55,8 @@ pub(crate) struct TuningArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tune")]
     pub(crate) tune_cache: Option<PathBuf>,
 
-    /// Threads that the model will run on; `0` takes as many as the machine has cores
-    #[arg(long, value_name = "COUNT", default_value_t = 1, requires = "tune")]
+    /// Threads that the model will run on; 0 for as many as the machine has cores
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=1024), requires = "tune")]
     pub(crate) threads: u16,
 }
 

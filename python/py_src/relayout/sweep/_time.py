@@ -15,7 +15,7 @@ _SECONDS = 2.0
 
 
 def beside(a: str, b: str, dims: dict[str, Any]) -> tuple[int, int]:
-    """Median times of a run of each, in nanoseconds. The runs alternate, for two seconds or at least five rounds."""
+    """Median times of a run of each, in nanoseconds. They take turns for two seconds or at least five rounds, every second one reversed."""
     try:
         import onnxruntime as ort
     except ImportError as error:
@@ -35,12 +35,13 @@ def beside(a: str, b: str, dims: dict[str, Any]) -> tuple[int, int]:
 
 
 def _medians(sessions: list[Any], feeds: dict[str, Any]) -> tuple[int, int]:
-    rounds: list[tuple[int, int]] = []
+    times: tuple[list[int], list[int]] = ([], [])
     end = time.monotonic() + _SECONDS
-    while len(rounds) < _ROUNDS[0] or (time.monotonic() < end and len(rounds) < _ROUNDS[1]):
-        rounds.append((_timed(sessions[0], feeds), _timed(sessions[1], feeds)))
-    first, second = (int(statistics.median(times)) for times in zip(*rounds, strict=True))
-    return first, second
+    while len(times[0]) < _ROUNDS[0] or (time.monotonic() < end and len(times[0]) < _ROUNDS[1]):
+        turns = list(zip(sessions, times, strict=True))
+        for session, taken in turns if len(times[0]) % 2 == 0 else turns[::-1]:
+            taken.append(_timed(session, feeds))
+    return int(statistics.median(times[0])), int(statistics.median(times[1]))
 
 
 def _timed(session: Any, feeds: dict[str, Any]) -> int:

@@ -78,7 +78,8 @@ def _optimized(path: str, output: str | None, settings: dict[str, Any]) -> dict[
     )
     row = {"status": "ok", **_figures(result.report)}
     row["verified"] = True if settings["verify"] else None
-    if settings["time"] and output is not None:
+    # Two files that are the same are no comparison.
+    if settings["time"] and output is not None and result.report.changed:
         from ._time import beside
 
         row["before_ns"], row["after_ns"] = beside(path, output, settings["dims"])
