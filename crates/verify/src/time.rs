@@ -147,7 +147,7 @@ mod tests {
         assert_eq!([0, 1, 5, 8, 9, 15, 21, 100, 200].map(below_interval), [0, 0, 0, 0, 1, 3, 5, 39, 85]);
         let found = Ratio::of((1..=9).rev().map(f64::from).collect());
         assert_eq!(found, Ratio { low: 2.0, median: 5.0, high: 8.0 });
-        assert_eq!(Ratio::of(vec![1.0, 2.0]).median, 1.5);
-        assert_eq!(Ratio::of(Vec::new()).median, 0.0);
+        assert_eq!(Ratio::of(vec![1.0, 2.0]), Ratio { low: 1.0, median: 1.5, high: 2.0 });
+        assert_eq!(Ratio::of(Vec::new()), Ratio { low: 0.0, median: 0.0, high: 0.0 });
     }
 }
