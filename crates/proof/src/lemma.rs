@@ -5,27 +5,39 @@
 //! them to their type a few times makes. What remains is a difference of rounding, and the largest one is reported.
 
 use crate::real;
+use crate::strided::{Dims, Elements, Loop, RUN, Run, common, stepped, walk};
 use crate::term::{Arg, Term, Terms};
+use half::f16;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// How many roundings of constants are allowed for.
 pub(crate) const ROUNDINGS: f64 = 8.0;
 
-/// Numbers over some axes of a term's base, in row-major order; `None` among the axes is one that is summed over.
+/// Numbers over some axes of a term's base, in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 struct Grid {
-    axes: Vec<Option<u32>>,
+    axes: Vec<u32>,
     extents: Vec<i64>,
     values: Rc<Vec<f64>>,
+}
+
+/// Weights as a file has them, over the axes of a term's base; `None` among the axes is one that is summed over.
+#[derive(Clone, Debug)]
+struct Weights {
+    axes: Vec<Option<u32>>,
+    extents: Vec<i64>,
+    elements: Elements,
+    dtype: u8,
 }
 
 /// A sum of products with constant weights, and what is added to it.
 #[derive(Clone, Debug)]
 struct Affine {
-    weights: Grid,
-    /// Whether the weights are those of scales alone, which may come to have more axes.
-    free: bool,
+    /// `None` for scales alone, which may come to have more axes.
+    weights: Option<Weights>,
+    /// What the weights are multiplied with.
+    scale: Grid,
     shift: Grid,
     /// Sums of the absolute values of what the shift was added up from.
     size: Grid,
@@ -168,54 +180,50 @@ fn inner(terms: &Terms, made: &Term) -> Option<(u32, usize)> {
 }
 
 fn grid(terms: &Terms, arg: &Arg, base: &[i64]) -> Option<Grid> {
-    let Arg::Constant { dtype, axes, own, digest } = arg else { return None };
+    let Arg::Constant { dtype, axes, own, elements } = arg else { return None };
     let extents: Vec<i64> = axes.iter().map(|axis| base.get(*axis as usize).copied()).collect::<Option<_>>()?;
-    let values = terms.floats(*dtype, *digest)?;
+    let values = terms.floats(*dtype, *elements)?;
     let whole = own.is_empty() && values.len() as i64 == extents.iter().product::<i64>();
-    whole.then(|| Grid { axes: axes.iter().copied().map(Some).collect(), extents, values: values.into() })
+    whole.then(|| Grid { axes: axes.clone(), extents, values: values.into() })
 }
 
 fn number(value: f64) -> Grid {
     Grid { axes: Vec::new(), extents: Vec::new(), values: vec![value].into() }
 }
 
-fn zero() -> Grid {
-    number(0.0)
+/// The weights as they are, with nothing added.
+fn plain(weights: Option<Weights>) -> Affine {
+    Affine { weights, scale: number(1.0), shift: number(0.0), size: number(0.0) }
 }
 
 fn affine(terms: &Terms, term: u32) -> Option<Affine> {
     let made = Rc::clone(terms.get(written(terms, term)));
     match made.op.as_str() {
         "Conv" => of_conv(terms, &made),
-        "contract" => {
-            let [_, Arg::Constant { dtype, axes, digest, .. }] = made.args.as_slice() else { return None };
-            let mut number = 0;
-            let result: Vec<Option<u32>> = made
-                .class
-                .iter()
-                .map(|class| {
-                    (*class == 0).then(|| {
-                        number += 1;
-                        number - 1
-                    })
-                })
-                .collect();
-            let weights = Grid {
-                axes: axes.iter().map(|axis| result[*axis as usize]).collect(),
-                extents: axes.iter().map(|axis| made.over[*axis as usize]).collect(),
-                values: terms.floats(*dtype, *digest)?.into(),
-            };
-            Some(Affine { weights, free: false, shift: zero(), size: zero() })
-        }
-        _ if inner(terms, &made).is_none() => {
-            Some(Affine { weights: number(1.0), free: true, shift: zero(), size: zero() })
-        }
+        "contract" => of_product(terms, &made),
+        _ if inner(terms, &made).is_none() => Some(plain(None)),
         _ => scaled(terms, &made),
     }
 }
 
+fn weights(terms: &Terms, dtype: u8, axes: Vec<Option<u32>>, extents: Vec<i64>, elements: u32) -> Option<Weights> {
+    let elements = terms.constants.get(elements).clone();
+    let fits = elements.count() == extents.iter().product::<i64>() && unit(dtype).is_some();
+    fits.then_some(Weights { axes, extents, elements, dtype })
+}
+
+fn of_product(terms: &Terms, made: &Term) -> Option<Affine> {
+    let [_, Arg::Constant { dtype, axes, elements, .. }] = made.args.as_slice() else { return None };
+    let mut numbers = 0..;
+    let result: Vec<Option<u32>> =
+        made.class.iter().map(|class| if *class == 0 { numbers.next() } else { None }).collect();
+    let extents = axes.iter().map(|axis| made.over[*axis as usize]).collect();
+    let axes = axes.iter().map(|axis| result[*axis as usize]).collect();
+    Some(plain(Some(weights(terms, *dtype, axes, extents, *elements)?)))
+}
+
 fn of_conv(terms: &Terms, made: &Term) -> Option<Affine> {
-    let [Arg::View { .. }, Arg::Constant { dtype, own, digest, .. }, bias @ ..] = made.args.as_slice() else {
+    let [Arg::View { .. }, Arg::Constant { dtype, own, elements, .. }, bias @ ..] = made.args.as_slice() else {
         return None;
     };
     // The result is [N, O, spatial] without axes of extent 1; a result without that axis is left alone.
@@ -230,18 +238,16 @@ fn of_conv(terms: &Terms, made: &Term) -> Option<Affine> {
     }
     let mut axes = vec![None; own.len()];
     axes[0] = Some(channels);
-    let weights = Grid { axes, extents: own.clone(), values: terms.floats(*dtype, *digest)?.into() };
-    let shift = match bias {
-        [] | [Arg::Absent] => zero(),
-        [Arg::Constant { dtype, digest, .. }] => {
-            let values = terms.floats(*dtype, *digest)?;
+    let before = plain(Some(weights(terms, *dtype, axes, own.clone(), *elements)?));
+    match bias {
+        [] | [Arg::Absent] => Some(before),
+        [Arg::Constant { dtype, elements, .. }] => {
+            let values = terms.floats(*dtype, *elements)?;
             let values = if values.len() == 1 { vec![values[0]; own[0] as usize] } else { values };
-            Grid { axes: vec![Some(channels)], extents: vec![own[0]], values: values.into() }
+            plus(&before, &Grid { axes: vec![channels], extents: vec![own[0]], values: values.into() })
         }
-        _ => return None,
-    };
-    let size = each(&shift, &zero(), |a, _| a.abs())?;
-    Some(Affine { weights, free: false, shift, size })
+        _ => None,
+    }
 }
 
 fn scaled(terms: &Terms, made: &Term) -> Option<Affine> {
@@ -250,13 +256,13 @@ fn scaled(terms: &Terms, made: &Term) -> Option<Affine> {
     let constant = |at: usize| grid(terms, made.args.get(at)?, &made.base);
     match (made.op.as_str(), at) {
         ("Mul", _) => times(&before, &constant(1 - at)?),
-        ("Div", 0) => times(&before, &each(&constant(1)?, &zero(), |c, _| 1.0 / c)?),
+        ("Div", 0) => times(&before, &each(&constant(1)?, &number(0.0), |c, _| 1.0 / c)?),
         ("Add", _) => plus(&before, &constant(1 - at)?),
-        ("Sub", 0) => plus(&before, &each(&constant(1)?, &zero(), |c, _| -c)?),
+        ("Sub", 0) => plus(&before, &each(&constant(1)?, &number(0.0), |c, _| -c)?),
         ("Sub", _) => plus(&times(&before, &number(-1.0))?, &constant(0)?),
         ("BatchNormalization", 0) => {
             let epsilon = epsilon(&made.attrs)?;
-            let deviation = each(&constant(4)?, &zero(), |v, _| (v + epsilon).sqrt())?;
+            let deviation = each(&constant(4)?, &number(0.0), |v, _| (v + epsilon).sqrt())?;
             let scale = each(&constant(1)?, &deviation, |s, d| s / d)?;
             let mean = each(&constant(3)?, &scale, |m, s| -m * s)?;
             plus(&plus(&times(&before, &scale)?, &mean)?, &constant(2)?)
@@ -275,78 +281,49 @@ pub(crate) fn epsilon(attrs: &[u8]) -> Option<f64> {
 }
 
 fn times(before: &Affine, by: &Grid) -> Option<Affine> {
-    let weights = each(&before.weights, by, |w, s| w * s);
-    let weights = weights.filter(|w| before.free || w.axes == before.weights.axes)?;
+    let scale = each(&before.scale, by, |w, s| w * s)?;
+    let fits = |weights: &Weights| scale.axes.iter().all(|axis| weights.axes.contains(&Some(*axis)));
+    before.weights.as_ref().is_none_or(fits).then_some(())?;
     let shift = each(&before.shift, by, |b, s| b * s)?;
-    Some(Affine { weights, free: before.free, shift, size: each(&before.size, by, |b, s| b * s.abs())? })
+    let size = each(&before.size, by, |b, s| b * s.abs())?;
+    Some(Affine { weights: before.weights.clone(), scale, shift, size })
 }
 
 fn plus(before: &Affine, more: &Grid) -> Option<Affine> {
     let shift = each(&before.shift, more, |b, t| b + t)?;
-    Some(Affine {
-        weights: before.weights.clone(),
-        free: before.free,
-        shift,
-        size: each(&before.size, more, |b, t| b + t.abs())?,
-    })
+    let size = each(&before.size, more, |b, t| b + t.abs())?;
+    Some(Affine { weights: before.weights.clone(), scale: before.scale.clone(), shift, size })
 }
 
-/// Numbers over the axes of both.
+/// Numbers over the axes of both: first those of `a`, then the others.
 fn each(a: &Grid, b: &Grid, of: impl Fn(f64, f64) -> f64) -> Option<Grid> {
     let (mut axes, mut extents) = (a.axes.clone(), a.extents.clone());
-    for (axis, extent) in b.axes.iter().zip(&b.extents) {
-        axis.as_ref()?;
-        if !axes.contains(axis) {
-            axes.push(*axis);
-            extents.push(*extent);
-        }
+    for (axis, extent) in b.axes.iter().zip(&b.extents).filter(|(axis, _)| !a.axes.contains(axis)) {
+        axes.push(*axis);
+        extents.push(*extent);
     }
+    let seen: Vec<Option<u32>> = axes.iter().copied().map(Some).collect();
     let count: i64 = extents.iter().product();
-    let strides = |grid: &Grid| -> Option<Vec<i64>> {
-        let stride = |at: usize| grid.extents[at + 1..].iter().product::<i64>();
-        let own = |(place, axis): (usize, &Option<u32>)| match axis {
-            None => {
-                if grid.axes.get(place) == Some(&None) {
-                    Some(stride(place))
-                } else {
-                    None
-                }
-            }
-            Some(_) => Some(grid.axes.iter().position(|x| x == axis).map_or(0, stride)),
-        };
-        axes.iter()
-            .enumerate()
-            .map(
-                |(place, axis)| {
-                    if axis.is_none() && grid.axes.get(place) != Some(&None) { Some(0) } else { own((place, axis)) }
-                },
-            )
-            .collect()
-    };
-    let (sa, sb) = (strides(a)?, strides(b)?);
-    let last = extents.len().saturating_sub(1);
-    let (row, step_a, step_b) = extents.last().map_or((1, 0, 0), |extent| (*extent, sa[last], sb[last]));
-    let mut index = vec![0; last];
-    let mut values = Vec::with_capacity(count as usize);
-    let (mut at_a, mut at_b) = (0i64, 0i64);
-    for _ in 0..count / row.max(1) {
-        for at in 0..row {
-            let (x, y) = (a.values.get((at_a + at * step_a) as usize)?, b.values.get((at_b + at * step_b) as usize)?);
-            values.push(of(*x, *y));
-        }
-        for axis in (0..last).rev() {
-            index[axis] += 1;
-            at_a += sa[axis];
-            at_b += sb[axis];
-            if index[axis] < extents[axis] {
-                break;
-            }
-            at_a -= sa[axis] * extents[axis];
-            at_b -= sb[axis] * extents[axis];
-            index[axis] = 0;
-        }
-    }
+    let loops = common([&over(a, &seen, &extents)?, &over(b, &seen, &extents)?, &[(count, 1)]])?;
+    let mut values = vec![0.0; count as usize];
+    walk(loops, [0; 3], &mut |run: Run<3>| {
+        let ([i, j, k], [left, right, out]) = (run.at, run.strides);
+        (0..run.count).for_each(|n| values[k + n * out] = of(a.values[i + n * left], b.values[j + n * right]));
+        true
+    });
     Some(Grid { axes, extents, values: values.into() })
+}
+
+/// (extent, stride) of a grid along these axes, which may be more than it has.
+fn over(grid: &Grid, axes: &[Option<u32>], extents: &[i64]) -> Option<Dims> {
+    let stride = |at: usize| grid.extents[at + 1..].iter().product::<i64>();
+    let place = |axis: &u32| grid.axes.iter().position(|own| own == axis);
+    let step = |(axis, extent): (&Option<u32>, &i64)| match axis.as_ref().and_then(place) {
+        Some(at) if grid.extents[at] != *extent => None,
+        at => Some((*extent, at.map_or(0, stride))),
+    };
+    let whole = grid.values.len() as i64 == grid.extents.iter().product::<i64>();
+    axes.iter().zip(extents).map(step).collect::<Option<_>>().filter(|_| whole)
 }
 
 /// The relative difference that one rounding makes.
@@ -358,35 +335,121 @@ pub(crate) fn unit(dtype: u8) -> Option<f64> {
     }
 }
 
+/// Constants that are held against each other.
+struct Held {
+    /// How far they may be apart, relative to their size.
+    least: f64,
+    /// The largest relative difference so far.
+    largest: f64,
+}
+
+impl Held {
+    /// Whether rounding explains how far numbers of these sizes are apart.
+    fn near(&mut self, x: &[f64], y: &[f64], size: &[f64]) -> bool {
+        // Bits as wide as the numbers, so that no branch is taken for any of them.
+        let (mut far, mut larger) = (0u64, 0u64);
+        let (least, largest) = (self.least, self.largest);
+        for ((x, y), size) in x.iter().zip(y).zip(size) {
+            let difference = (x - y).abs();
+            let near = difference <= least * size + f64::from(f32::MIN_POSITIVE);
+            far |= u64::from(!near) | u64::from(!x.is_finite()) | u64::from(!y.is_finite());
+            larger |= u64::from(difference > largest * size);
+        }
+        if larger > 0 {
+            let relative = |((x, y), size): ((&f64, &f64), &f64)| if *size > 0.0 { (x - y).abs() / size } else { 0.0 };
+            self.largest = x.iter().zip(y).zip(size).map(relative).fold(self.largest, f64::max);
+        }
+        far == 0
+    }
+
+    /// The same where the larger of two numbers is their size.
+    fn alike(&mut self, x: &[f64], y: &[f64]) -> bool {
+        let mut sizes = [0.0; RUN];
+        x.chunks(RUN).zip(y.chunks(RUN)).all(|(x, y)| {
+            let larger = |(x, y): (&f64, &f64)| if x.abs() > y.abs() { x.abs() } else { y.abs() };
+            sizes.iter_mut().zip(x.iter().zip(y).map(larger)).for_each(|(size, larger)| *size = larger);
+            self.near(x, y, &sizes)
+        })
+    }
+
+    /// Weights times their scales, of which only some at a time are computed.
+    fn weights(&mut self, a: &Affine, b: &Affine) -> Option<bool> {
+        let (Some(x), Some(y)) = (&a.weights, &b.weights) else {
+            let left = each(&a.scale, &b.scale, |x, _| x)?;
+            let right = each(&a.scale, &b.scale, |_, y| y)?;
+            return Some(a.weights.is_none() && b.weights.is_none() && self.alike(&left.values, &right.values));
+        };
+        if x.axes != y.axes || x.extents != y.extents {
+            return None;
+        }
+        let (left, right) = (over(&a.scale, &x.axes, &x.extents)?, over(&b.scale, &y.axes, &y.extents)?);
+        let loops = |x: &Weights, y: &Weights| common([&x.elements.dims, &left, &right, &y.elements.dims]);
+        let Some(loops) = loops(x, y) else {
+            let (x, y) = (x.dense()?, y.dense()?);
+            return Some(self.along(loops(&x, &y)?, (&x, &a.scale.values), (&y, &b.scale.values)));
+        };
+        Some(self.along(loops, (x, &a.scale.values), (y, &b.scale.values)))
+    }
+
+    /// Weights and their scales, along common loops.
+    fn along(&mut self, loops: Vec<Loop<4>>, (x, left): (&Weights, &[f64]), (y, right): (&Weights, &[f64])) -> bool {
+        let mut buffers = [[0.0; RUN]; 4];
+        let first = [x.elements.first, 0, 0, y.elements.first];
+        walk(loops, first, &mut |run: Run<4>| {
+            let [one, s, t, other] = &mut buffers;
+            x.read(run.at[0], run.strides[0], &mut one[..run.count]);
+            numbered(left, run.at[1], run.strides[1], &mut s[..run.count], |x| x);
+            numbered(right, run.at[2], run.strides[2], &mut t[..run.count], |x| x);
+            y.read(run.at[3], run.strides[3], &mut other[..run.count]);
+            one.iter_mut().zip(s).for_each(|(w, s)| *w *= *s);
+            other.iter_mut().zip(t).for_each(|(w, t)| *w *= *t);
+            self.alike(&one[..run.count], &other[..run.count])
+        })
+    }
+
+    /// What is added.
+    fn shifts(&mut self, a: &Affine, b: &Affine) -> Option<bool> {
+        let left = each(&a.shift, &b.shift, |x, _| x)?;
+        let right = each(&a.shift, &b.shift, |_, y| y)?;
+        let size = each(&each(&a.shift, &b.shift, |_, _| 0.0)?, &each(&a.size, &b.size, f64::max)?, |_, s| s)?;
+        let sizes = left.axes == size.axes && left.values.len() == size.values.len();
+        Some(sizes && self.near(&left.values, &right.values, &size.values))
+    }
+}
+
+impl Weights {
+    /// The same with their elements one after the other.
+    fn dense(&self) -> Option<Weights> {
+        let Elements { width, .. } = self.elements;
+        let elements = Elements::new(&self.elements.dense(), 0, [(self.elements.count(), 1)], width)?;
+        Some(Weights { elements, ..self.clone() })
+    }
+
+    /// Elements from a place on, as numbers.
+    fn read(&self, at: usize, step: usize, out: &mut [f64]) {
+        let data = &self.elements.data;
+        if self.dtype == 1 {
+            numbered(data.as_chunks::<4>().0, at, step, out, |bytes| f64::from(f32::from_le_bytes(bytes)));
+        } else {
+            numbered(data.as_chunks::<2>().0, at, step, out, |bytes| f16::from_le_bytes(bytes).to_f64());
+        }
+    }
+}
+
+/// The numbers of a list from a place on.
+fn numbered<T: Copy>(list: &[T], at: usize, step: usize, out: &mut [f64], number: impl Fn(T) -> f64) {
+    match step {
+        0 => out.fill(number(list[at])),
+        1 => out.iter_mut().zip(&list[at..]).for_each(|(x, n)| *x = number(*n)),
+        _ => out.iter_mut().zip(stepped(list, at, step)).for_each(|(x, n)| *x = number(*n)),
+    }
+}
+
 /// The largest relative difference of the constants, if rounding explains each.
 fn distance(a: &Affine, b: &Affine, dtype: u8) -> Option<f64> {
-    let unit = unit(dtype)?;
-    let (left, right) = if a.free && b.free {
-        (each(&a.weights, &b.weights, |x, _| x)?, each(&a.weights, &b.weights, |_, y| y)?)
-    } else {
-        (a.weights.clone(), b.weights.clone())
-    };
-    if left.axes != right.axes || left.extents != right.extents {
-        return None;
-    }
-    let mut largest = 0f64;
-    let mut near = |x: f64, y: f64, size: f64| {
-        let difference = (x - y).abs();
-        let fits =
-            x.is_finite() && y.is_finite() && difference <= ROUNDINGS * unit * size + f64::from(f32::MIN_POSITIVE);
-        if size > 0.0 {
-            largest = largest.max(difference / size);
-        }
-        fits
-    };
-    let close = left.values.iter().zip(right.values.iter()).all(|(x, y)| near(*x, *y, x.abs().max(y.abs())));
-    let left = each(&a.shift, &b.shift, |x, _| x)?;
-    let right = each(&a.shift, &b.shift, |_, y| y)?;
-    let size = each(&each(&a.shift, &b.shift, |_, _| 0.0)?, &each(&a.size, &b.size, f64::max)?, |_, s| s)?;
-    let sizes = left.axes == size.axes && left.values.len() == size.values.len();
-    let alike = sizes
-        && left.values.iter().zip(right.values.iter()).zip(size.values.iter()).all(|((x, y), s)| near(*x, *y, *s));
-    (close && alike).then_some(largest)
+    let mut held = Held { least: ROUNDINGS * unit(dtype)?, largest: 0.0 };
+    let holds = held.weights(a, b)? && held.shifts(a, b)?;
+    holds.then_some(held.largest)
 }
 
 #[cfg(test)]
@@ -395,10 +458,10 @@ mod tests {
 
     #[test]
     fn numbers_meet_along_the_axes_that_they_share() {
-        let a = Grid { axes: vec![Some(0), None], extents: vec![2, 3], values: vec![1., 2., 3., 4., 5., 6.].into() };
-        let s = Grid { axes: vec![Some(0)], extents: vec![2], values: vec![10., 100.].into() };
+        let a = Grid { axes: vec![0, 7], extents: vec![2, 3], values: vec![1., 2., 3., 4., 5., 6.].into() };
+        let s = Grid { axes: vec![0], extents: vec![2], values: vec![10., 100.].into() };
         assert_eq!(each(&a, &s, |x, y| x * y).unwrap().values.as_slice(), [10., 20., 30., 400., 500., 600.]);
-        let t = Grid { axes: vec![Some(1)], extents: vec![2], values: vec![1., 2.].into() };
+        let t = Grid { axes: vec![1], extents: vec![2], values: vec![1., 2.].into() };
         assert_eq!(each(&s, &t, |x, y| x + y).unwrap().values.as_slice(), [11., 12., 101., 102.]);
     }
 }

@@ -16,7 +16,7 @@
 mod align;
 mod certificate;
 mod check;
-mod digest;
+mod constants;
 mod error;
 mod eval;
 mod flat;
@@ -26,6 +26,7 @@ mod model;
 mod ops;
 mod real;
 mod slots;
+mod strided;
 mod term;
 #[cfg(test)]
 mod tests;

@@ -156,9 +156,9 @@ fn operand(terms: &Terms, made: &Term, at: usize) -> Option<Value> {
             let view = reads.iter().zip(&made.over).map(axis).collect();
             Some(Value { source: Source::Term(*term), view, dtype: terms.get(*term).dtype })
         }
-        Arg::Constant { dtype, axes, own, digest } if own.is_empty() => {
+        Arg::Constant { dtype, axes, own, elements } if own.is_empty() => {
             let shape: Vec<i64> = axes.iter().map(|&axis| made.over[axis as usize]).collect();
-            let list = Value::constant(*dtype, &shape, terms.bytes(*dtype, *digest)?);
+            let list = terms.constant(*dtype, &shape, *elements)?;
             let mut view = vec![Vec::new(); made.over.len()];
             for (digits, &axis) in list.view.iter().zip(axes) {
                 view[axis as usize].clone_from(digits);
@@ -228,7 +228,7 @@ fn by_rule(terms: &mut Terms, made: &Term, operands: &[Multiple]) -> Ruled {
 
 /// The number that a constant is.
 fn known(value: &Value) -> Option<f64> {
-    numbers(value).filter(|_| value.count() == 1)?.first().copied()
+    Some(value).filter(|_| value.count() == 1).and_then(numbers)?.first().copied()
 }
 
 /// A sum of products: with one number n times it is n times a mean, and so is one of two values that have all axes.

@@ -1,15 +1,15 @@
 //! Terms: what ops compute, each stored once. Two values are equal if they are the same term under the same index map.
 
 use crate::align::{Aligned, align, term_of};
-use crate::digest::Points;
+use crate::constants::Constants;
 use crate::flat;
 use crate::lemma::{self, Cores};
 use crate::model::width;
 use crate::real::Form;
 use crate::slots;
-use crate::value::{Source, Value, gathered};
-use crate::view::{self, Digit, View, normal};
-use bytes::Bytes;
+use crate::strided::Elements;
+use crate::value::{Source, Value};
+use crate::view::{self, Digit, REPEAT, View, normal};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -21,12 +21,12 @@ const COMMUTE: &[&str] = &["Add", "And", "Mul", "Or", "Xor", "contract"];
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Arg {
     Absent,
-    /// A constant: the common axes that it has, then extents of its own, and the digest of its elements in that order.
+    /// A constant: the common axes that it has, then extents of its own, and the number of its elements in that order.
     Constant {
         dtype: u8,
         axes: Vec<u32>,
         own: Vec<i64>,
-        digest: [u64; 2],
+        elements: u32,
     },
     /// A term, by what it reads along the common axes, then digits of its own.
     Term {
@@ -59,21 +59,11 @@ pub(crate) struct Term {
     pub(crate) dtype: u8,
 }
 
-/// (extent, stride), outermost first.
-type Dims = Vec<(i64, i64)>;
-
-/// Where the elements of a constant are: address, first element, bytes, and how they are read.
-type Place = (usize, i64, usize, Dims);
-
 /// All terms of both graphs.
 pub(crate) struct Terms {
     list: Vec<Rc<Term>>,
     known: FxHashMap<Rc<Term>, u32>,
-    points: Points,
-    /// Where the elements of a digest are.
-    elements: FxHashMap<[u64; 2], (Bytes, i64, Dims)>,
-    /// Digests by place in memory. The bytes are kept, so that no other constant comes to lie there.
-    digests: FxHashMap<Place, ([u64; 2], Bytes)>,
+    pub(crate) constants: Constants,
     /// Number of terms of the input, and those of them that a lemma is about.
     input: Option<(u32, Option<Rc<Cores>>)>,
     /// Lemmas that were used.
@@ -117,9 +107,7 @@ impl Terms {
         Terms {
             list: Vec::new(),
             known: FxHashMap::default(),
-            points: Points::draw(),
-            elements: FxHashMap::default(),
-            digests: FxHashMap::default(),
+            constants: Constants::default(),
             input: None,
             held: Held::default(),
             unknown: 0,
@@ -197,31 +185,18 @@ impl Terms {
         number
     }
 
-    /// The digest of a constant's elements at these (extent, stride), in row-major order.
-    pub(crate) fn digest(&mut self, value: &Value, dims: &[(i64, i64)]) -> Option<[u64; 2]> {
-        let Source::Constant { data, offset } = &value.source else { return None };
-        let digits = dims.iter().map(|&(extent, stride)| Digit { axis: u32::from(stride == 0), extent, stride });
-        let dims: Vec<(i64, i64)> = normal(digits).iter().map(|d| (d.extent, d.stride)).collect();
-        let key = (data.as_ptr().addr(), *offset, data.len(), dims);
-        if let Some((digest, _)) = self.digests.get(&key) {
-            return Some(*digest);
-        }
-        let elements = gathered(data, *offset, &key.3, width(value.dtype)?)?;
-        let digest = self.points.digest(&elements);
-        self.elements.entry(digest).or_insert_with(|| (data.clone(), *offset, key.3.clone()));
-        self.digests.insert(key, (digest, data.clone()));
-        Some(digest)
+    /// A constant of this shape that has the elements with a number.
+    pub(crate) fn constant(&self, dtype: u8, shape: &[i64], elements: u32) -> Option<Value> {
+        let Elements { data, first, dims, width: bytes } = self.constants.get(elements);
+        let source = Source::Constant { data: data.clone(), offset: *first };
+        let digits = dims.iter().map(|&(extent, stride)| along(extent, stride)).collect();
+        let list = Value { source, view: vec![digits], dtype };
+        list.reshaped(shape).filter(|_| width(dtype) == Some(*bytes))
     }
 
-    /// The elements of a digest, if they are floats of 32 or 16 bits.
-    pub(crate) fn floats(&self, dtype: u8, digest: [u64; 2]) -> Option<Vec<f64>> {
-        as_floats(dtype, &self.bytes(dtype, digest)?)
-    }
-
-    /// The elements of a digest.
-    pub(crate) fn bytes(&self, dtype: u8, digest: [u64; 2]) -> Option<Bytes> {
-        let (data, offset, dims) = self.elements.get(&digest)?;
-        gathered(data, *offset, dims, width(dtype)?)
+    /// The elements with a number, if they are floats of 32 or 16 bits.
+    pub(crate) fn floats(&self, dtype: u8, elements: u32) -> Option<Vec<f64>> {
+        as_floats(dtype, &self.constants.get(elements).dense())
     }
 
     /// Whether two values are the same.
@@ -229,14 +204,9 @@ impl Terms {
         let alike = a.dtype == b.dtype && a.shape() == b.shape();
         Some(match (&a.source, &b.source) {
             (Source::Term(x), Source::Term(y)) => alike && x == y && a.view == b.view,
-            (Source::Constant { .. }, Source::Constant { .. }) => alike && self.whole(a)? == self.whole(b)?,
+            (Source::Constant { .. }, Source::Constant { .. }) => alike && self.constants.same(a.all()?, b.all()?),
             _ => false,
         })
-    }
-
-    fn whole(&mut self, value: &Value) -> Option<[u64; 2]> {
-        let dims: Vec<(i64, i64)> = value.view.iter().flatten().map(|d| (d.extent, d.stride)).collect();
-        self.digest(value, &dims)
     }
 
     /// The operand as it is, in its own logical order.
@@ -245,8 +215,8 @@ impl Terms {
         Some(match value.source {
             Source::Term(term) => Arg::View { term, view: value.view.clone() },
             Source::Constant { .. } => {
-                let digest = self.whole(value)?;
-                Arg::Constant { dtype: value.dtype, axes: Vec::new(), own: value.shape(), digest }
+                let elements = self.constants.number(value.all()?);
+                Arg::Constant { dtype: value.dtype, axes: Vec::new(), own: value.shape(), elements }
             }
         })
     }
@@ -257,11 +227,10 @@ impl Terms {
             return Some(Arg::Term { term, reads: aligned.reads[operand].clone(), own: own.to_vec() });
         }
         let (axes, dims) = &aligned.constants[operand];
-        let mut dims = dims.clone();
-        dims.extend(own.iter().map(|d| (d.extent, d.stride)));
-        let digest = self.digest(value, &dims)?;
+        let digits = dims.iter().map(|&(extent, stride)| along(extent, stride));
+        let elements = self.constants.number(value.listed(digits.chain(own.iter().copied()))?);
         let own = if own.is_empty() { Vec::new() } else { vec![view::extent(own)] };
-        Some(Arg::Constant { dtype: value.dtype, axes: axes.clone(), own, digest })
+        Some(Arg::Constant { dtype: value.dtype, axes: axes.clone(), own, elements })
     }
 
     /// The value with other extents.
@@ -443,6 +412,11 @@ impl Op<'_> {
     fn term(&self) -> Term {
         Term { op: self.name.to_owned(), attrs: self.attrs.to_vec(), dtype: self.dtype, ..Term::default() }
     }
+}
+
+/// A digit of a constant.
+fn along(extent: i64, stride: i64) -> Digit {
+    Digit { axis: if stride == 0 { REPEAT } else { 0 }, extent, stride }
 }
 
 /// The elements of a constant, if they are floats of 32 or 16 bits.

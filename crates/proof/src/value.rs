@@ -1,7 +1,8 @@
 //! Values: a constant or a term, seen through an index map.
 
 use crate::model::{Tensor, width};
-use crate::view::{self, Digit, View};
+use crate::strided::Elements;
+use crate::view::{self, Digit, View, normal};
 use bytes::Bytes;
 
 /// What a value is made of.
@@ -60,10 +61,33 @@ impl Value {
 
     /// The elements of a constant in row-major order, as bytes.
     pub(crate) fn elements(&self) -> Option<Bytes> {
+        Some(self.all()?.dense())
+    }
+
+    /// The elements of a constant in row-major order.
+    pub(crate) fn all(&self) -> Option<Elements> {
+        self.listed(self.view.iter().flatten().copied())
+    }
+
+    /// The elements of a constant that these digits read.
+    pub(crate) fn listed(&self, digits: impl IntoIterator<Item = Digit>) -> Option<Elements> {
         let Source::Constant { data, offset } = &self.source else { return None };
-        let dims: Vec<(i64, i64)> =
-            view::normal(self.view.iter().flatten().copied()).iter().map(|d| (d.extent, d.stride)).collect();
-        gathered(data, *offset, &dims, width(self.dtype)?)
+        Elements::new(data, *offset, digits.into_iter().map(|d| (d.extent, d.stride)), width(self.dtype)?)
+    }
+
+    /// `count` indices of an axis of a constant from `first` on; `None` if they have no digits.
+    pub(crate) fn part(&self, axis: usize, first: i64, count: i64) -> Option<Value> {
+        let Source::Constant { data, offset } = &self.source else { return None };
+        let (from, digits) = narrowed(self.view.get(axis)?, first, count)?;
+        let source = Source::Constant { data: data.clone(), offset: offset + from };
+        let mut view = self.view.clone();
+        view[axis] = normal(digits);
+        Some(Value { source, view, dtype: self.dtype })
+    }
+
+    /// Whether all bytes of all elements of a constant are zero.
+    pub(crate) fn zero(&self) -> Option<bool> {
+        Some(self.all()?.zero())
     }
 
     /// The value with its axes in another order.
@@ -136,41 +160,17 @@ impl Value {
     }
 }
 
-/// The elements of a buffer at these (extent, stride), outermost first.
-pub(crate) fn gathered(data: &Bytes, offset: i64, dims: &[(i64, i64)], width: usize) -> Option<Bytes> {
-    let count: i64 = dims.iter().map(|d| d.0).product();
-    let start = usize::try_from(offset).ok()? * width;
-    if dims.is_empty() || matches!(dims, [(_, 1)]) {
-        return (start + count as usize * width <= data.len())
-            .then(|| data.slice(start..start + count as usize * width));
+/// Where indices of an axis start, in elements, and the digits that count them.
+fn narrowed(digits: &[Digit], first: i64, count: i64) -> Option<(i64, Vec<Digit>)> {
+    let Some((outer, rest)) = digits.split_first() else { return (first == 0 && count == 1).then(|| (0, Vec::new())) };
+    let inner = view::extent(rest);
+    let start = first / inner * outer.stride;
+    if first % inner == 0 && count % inner == 0 {
+        let outer = Digit { extent: count / inner, ..*outer };
+        return Some((start, [&[outer], rest].concat()));
     }
-    let mut out = Vec::with_capacity(count as usize * width);
-    match width {
-        1 => copy_strided::<1>(data, offset, dims, &mut out)?,
-        2 => copy_strided::<2>(data, offset, dims, &mut out)?,
-        4 => copy_strided::<4>(data, offset, dims, &mut out)?,
-        8 => copy_strided::<8>(data, offset, dims, &mut out)?,
-        _ => return None,
-    }
-    Some(out.into())
-}
-
-fn copy_strided<const WIDTH: usize>(data: &[u8], at: i64, dims: &[(i64, i64)], out: &mut Vec<u8>) -> Option<()> {
-    match dims {
-        [] => out.extend_from_slice(data.get(at as usize * WIDTH..(at as usize + 1) * WIDTH)?),
-        [(extent, 1)] => out.extend_from_slice(data.get(at as usize * WIDTH..(at + extent) as usize * WIDTH)?),
-        [(extent, stride)] => {
-            for i in 0..*extent {
-                let from = usize::try_from(at + i * stride).ok()? * WIDTH;
-                let element: [u8; WIDTH] = data.get(from..from + WIDTH)?.try_into().ok()?;
-                out.extend_from_slice(&element);
-            }
-        }
-        [(extent, stride), rest @ ..] => {
-            (0..*extent).try_for_each(|i| copy_strided::<WIDTH>(data, at + i * stride, rest, out))?;
-        }
-    }
-    Some(())
+    let (more, digits) = narrowed(rest, first % inner, count).filter(|_| first % inner + count <= inner)?;
+    Some((start + more, digits))
 }
 
 /// Most elements of a value: more than any memory holds, and few enough to compute with.

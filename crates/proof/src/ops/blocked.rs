@@ -217,7 +217,7 @@ fn rows_of(kernel: &Kernel, rows: &[i64]) -> Result<(Value, Option<Value>), Stri
 }
 
 fn zero(value: &Value) -> Result<bool, String> {
-    Ok(value.elements().ok_or_else(wrong)?.iter().all(|b| *b == 0))
+    value.zero().ok_or_else(wrong)
 }
 
 fn zero_rows(bias: Option<&Value>, rows: &[i64]) -> Result<bool, String> {
@@ -239,7 +239,7 @@ fn grouped(found: &Stripped, kernel: Kernel, block: i64) -> Result<(Value, Kerne
     }
     let weights = super::picked(&kernel.weights, 1, &columns)?;
     let per = m / group;
-    let places = real_rows(&weights, kernel.bias.as_ref(), block)?;
+    let places = real_rows(&weights, kernel.bias.as_ref(), block);
     let own: Vec<i64> = places.iter().copied().take_while(|row| *row < per).collect();
     let alike = (0..group).flat_map(|g| own.iter().map(move |row| g * per + row)).eq(places.iter().copied());
     let rows = if alike { places } else { (0..m).collect() };
@@ -250,22 +250,10 @@ fn grouped(found: &Stripped, kernel: Kernel, block: i64) -> Result<(Value, Kerne
     Ok((found.value.clone(), Kernel { weights, bias, group, rows: runs, filters: m }))
 }
 
-/// Bytes of each row of a value's first axis.
-fn row_bytes(value: &Value) -> Result<(bytes::Bytes, usize), String> {
-    let bytes = value.elements().ok_or_else(wrong)?;
-    let count = value.shape().first().copied().unwrap_or(1).max(1) as usize;
-    let size = bytes.len() / count;
-    Ok((bytes, size))
-}
-
 /// The filters but for those at the end of a block that are zero, where the block has others.
-fn real_rows(weights: &Value, bias: Option<&Value>, block: i64) -> Result<Vec<i64>, String> {
-    let (data, size) = row_bytes(weights)?;
-    let shifts = bias.map(row_bytes).transpose()?;
-    let clear = |data: &[u8], size: usize, row: i64| {
-        data[row as usize * size..(row as usize + 1) * size].iter().all(|b| *b == 0)
-    };
-    let zero = |row: i64| clear(&data, size, row) && shifts.as_ref().is_none_or(|(data, size)| clear(data, *size, row));
+fn real_rows(weights: &Value, bias: Option<&Value>, block: i64) -> Vec<i64> {
+    let clear = |of: &Value, row: i64| of.part(0, row, 1).and_then(|row| row.zero()).unwrap_or(false);
+    let zero = |row: i64| clear(weights, row) && bias.is_none_or(|bias| clear(bias, row));
     let count = weights.shape()[0];
     let mut rows = Vec::new();
     for start in (0..count).step_by(usize::try_from(block).unwrap_or(1)) {
@@ -273,18 +261,16 @@ fn real_rows(weights: &Value, bias: Option<&Value>, block: i64) -> Result<Vec<i6
         let kept = (0..whole).rev().find(|row| !zero(start + row)).map_or(whole, |row| row + 1);
         rows.extend(start..start + kept);
     }
-    Ok(rows)
+    rows
 }
 
 /// Weights that are zero but for blocks along a diagonal are those of more groups.
 fn split_diagonal(weights: Value, group: i64) -> Result<(Value, i64), String> {
     let shape = weights.shape();
     let (per, c) = (shape[0] / group, shape[1]);
-    let cell = (shape[2..].iter().product::<i64>() as usize) * width(weights.dtype).ok_or_else(wrong)?;
-    let (data, size) = row_bytes(&weights)?;
     let clear = |row: i64, from: i64, to: i64| {
-        let start = row as usize * size;
-        data[start + from as usize * cell..start + to as usize * cell].iter().all(|b| *b == 0)
+        let columns = |row: Value| super::picked(&row, 1, &(from..to).collect::<Vec<_>>()).ok()?.zero();
+        from == to || weights.part(0, row, 1).and_then(columns).unwrap_or(false)
     };
     let diagonal = |parts: i64| {
         let (rows, columns) = (per / parts, c / parts);
@@ -297,9 +283,11 @@ fn split_diagonal(weights: Value, group: i64) -> Result<(Value, i64), String> {
         (2..=c.min(per)).rev().filter(|parts| per % parts == 0 && c % parts == 0).find(|parts| diagonal(*parts));
     let Some(parts) = parts else { return Ok((weights, group)) };
     let (rows, columns) = (per / parts, c / parts);
+    let data = weights.elements().ok_or_else(wrong)?;
+    let cell = shape[2..].iter().product::<i64>() as usize * width(weights.dtype).ok_or_else(wrong)?;
     let mut kept = Vec::new();
     for row in 0..group * per {
-        let start = row as usize * size + (row % per / rows * columns) as usize * cell;
+        let start = (row * c + row % per / rows * columns) as usize * cell;
         kept.extend_from_slice(&data[start..start + columns as usize * cell]);
     }
     let mut to = shape;
