@@ -5,8 +5,8 @@ use crate::certificate::{Claim, Proof};
 use crate::error::Error;
 use crate::eval::{Machine, Refusal, Values, described, explained};
 use crate::model::{Model, Node};
-use crate::term::{Arg, Terms};
-use crate::value::Value;
+use crate::term::Terms;
+use crate::value::{Value, count_of};
 use crate::view::{self, View, normal};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
@@ -169,20 +169,11 @@ fn foreign(terms: &Terms, node: &Node, values: &Values, bound: u32) -> Option<(S
     let name = node
         .outputs
         .iter()
-        .find(|name| values.get(*name).and_then(term_of).is_some_and(|term| made_of(terms, term) >= bound))?;
+        .find(|name| values.get(*name).and_then(term_of).is_some_and(|term| terms.beneath(term).0 >= bound))?;
     let operands =
         node.inputs.iter().filter_map(|name| values.get(name)).map(|v| explained(terms, v)).collect::<Vec<_>>();
     let found = values.get(name).map(|v| explained(terms, v)).unwrap_or_default();
     Some((described(node), format!("the input computes it nowhere: {found} of {}", operands.join("; "))))
-}
-
-/// The term without joined axes and slots.
-fn made_of(terms: &Terms, term: u32) -> u32 {
-    let made = terms.get(term);
-    match (made.op.as_str(), made.args.as_slice()) {
-        ("flat" | "slots", [Arg::Term { term, .. }]) => made_of(terms, *term),
-        _ => term,
-    }
 }
 
 /// Inputs and outputs have the same names in the same order.
@@ -230,19 +221,19 @@ fn node_links(
 /// The value of a claim, as the claim says that it lies.
 fn laid(terms: &mut Terms, value: &Value, claim: &Claim) -> Option<Value> {
     let Some(dims) = &claim.lies else { return Some(value.clone()) };
-    let mut view = View::new();
+    let (mut view, mut counts) = (View::new(), Vec::new());
     for digits in dims {
         let part = |&(number, extent, stride): &(u32, i64, i64)| {
-            let axis = value.view.get(number as usize)?;
-            view::part(axis, extent, stride)
+            let part = view::part(value.view.get(number as usize)?, extent, stride)?;
+            counts.push(view::extent(&part));
+            count_of(&counts).ok().map(|_| part)
         };
         match digits.iter().map(part).collect::<Option<Vec<_>>>() {
             Some(parts) => view.push(normal(parts.concat())),
             None => return cut(terms, value, dims),
         }
     }
-    let count: i64 = view::shape(&view).iter().product();
-    (count == value.count()).then(|| Value { view, ..value.clone() })
+    (count_of(&counts) == Ok(value.count())).then(|| Value { view, ..value.clone() })
 }
 
 /// The same where digits cut an axis across a border of what it counts along.
@@ -250,6 +241,7 @@ fn cut(terms: &mut Terms, value: &Value, dims: &[Vec<(u32, i64, i64)>]) -> Optio
     let shape = value.shape();
     let mut digits = Vec::new();
     for (at, &(axis, extent, stride)) in dims.iter().flatten().enumerate() {
+        (stride > 0).then_some(())?;
         let whole = *shape.get(axis as usize)?;
         let extent = if extent == -1 { whole.checked_div(stride)? } else { extent };
         digits.push((axis, stride, extent, at));
@@ -258,7 +250,7 @@ fn cut(terms: &mut Terms, value: &Value, dims: &[Vec<(u32, i64, i64)>]) -> Optio
     let mut left = shape.clone();
     for &(axis, stride, extent, _) in &digits {
         let rest = left.get_mut(axis as usize)?;
-        (extent > 0 && stride > 0 && stride.checked_mul(extent) == Some(*rest)).then(|| *rest = stride)?;
+        (extent > 0 && stride.checked_mul(extent) == Some(*rest)).then(|| *rest = stride)?;
     }
     let split: Vec<i64> = digits.iter().map(|digit| digit.2).collect();
     let mut order = vec![0; digits.len()];

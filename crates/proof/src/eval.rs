@@ -57,11 +57,17 @@ pub(crate) struct Machine {
     pub(crate) sizes: Sizes,
     /// Constants of the graph that was read first, by name: where the other one has the same bytes, they are looked at once.
     first: FxHashMap<String, Tensor>,
+    /// Nodes that were looked at, those of functions once for each call.
+    visited: usize,
 }
+
+/// Most nodes that are looked at: functions that call others twice each are soon more than any machine can.
+const VISITED: usize = 1 << 22;
 
 impl Machine {
     pub(crate) fn new(sizes: BTreeMap<String, i64>) -> Machine {
-        Machine { terms: Terms::new(), sizes: Sizes { given: sizes, ..Sizes::default() }, first: FxHashMap::default() }
+        let sizes = Sizes { given: sizes, ..Sizes::default() };
+        Machine { terms: Terms::new(), sizes, first: FxHashMap::default(), visited: 0 }
     }
 
     /// Every value of a model's main graph that an output needs, by name.
@@ -130,6 +136,10 @@ impl Machine {
         let needed = needed(nodes, outputs);
         for (node, _) in nodes.iter().zip(&needed).filter(|(_, needed)| **needed) {
             let refusal = |why| Refusal { node: described(node), why };
+            self.visited += 1;
+            if self.visited > VISITED {
+                return Err(refusal(format!("functions make more than {VISITED} nodes of the model")));
+            }
             let results = self.node(scope, node, values).map_err(refusal)?;
             for (name, value) in node.outputs.iter().zip(results) {
                 if let Some(value) = value.filter(|_| !name.is_empty()) {
@@ -327,13 +337,17 @@ pub(crate) fn explained(terms: &Terms, value: &Value) -> String {
     }
 }
 
-fn named(terms: &Terms, term: u32) -> String {
-    let made = terms.get(term);
-    let inner = match (made.op.as_str(), made.args.as_slice()) {
-        ("flat" | "slots", [Arg::Term { term, .. }]) => format!(" of {}", named(terms, *term)),
-        _ => String::new(),
-    };
-    format!("{} number {term} over {:?}{inner}", made.op, made.base)
+fn named(terms: &Terms, mut term: u32) -> String {
+    let layers = terms.beneath(term).1;
+    let name = |term: u32| format!("{} number {term} over {:?}", terms.get(term).op, terms.get(term).base);
+    let mut words = vec![name(term)];
+    for _ in 0..layers {
+        if let [Arg::Term { term: inner, .. }] = terms.get(term).args.as_slice() {
+            term = *inner;
+            words.push(name(term));
+        }
+    }
+    words.join(" of ")
 }
 
 fn digit(digit: &view::Digit) -> String {

@@ -19,6 +19,7 @@ fn flat_of(terms: &Terms, value: &Value) -> Option<(Rc<Term>, u32)> {
 
 /// A value with other extents, where digits do not say it.
 pub(crate) fn regrouped(terms: &mut Terms, x: &Value, to: &[i64]) -> Option<Value> {
+    terms.takes_layer(x).then_some(())?;
     let mut digits = normal(x.view.iter().flatten().copied());
     let mut groups = Vec::new();
     let mut at = to.len();

@@ -5,8 +5,9 @@
 //! them to their type a few times makes. What remains is a difference of rounding, and the largest one is reported.
 
 use crate::real;
-use crate::strided::{Dims, Elements, Loop, RUN, Run, common, stepped, walk};
+use crate::strided::{COPIED, Dims, Elements, Loop, RUN, Run, common, stepped, walk};
 use crate::term::{Arg, Term, Terms};
+use crate::value::count_of;
 use half::f16;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -121,26 +122,36 @@ fn alike(terms: &Terms, a: u32, b: u32) -> bool {
     terms.get(a).base == terms.get(b).base && terms.get(a).dtype == terms.get(b).dtype
 }
 
-/// The sum of products that a term is made of by scales and shifts: its core.
+/// Most scales and shifts behind each other.
+const SCALED: usize = 64;
+
+/// The sum of products that a term is made of by scales and shifts, or else what these are made of: its core.
 fn core(terms: &Terms, term: u32) -> Option<Core> {
-    let made = terms.get(written(terms, term));
+    let mut at = written(terms, term);
+    for depth in 0..=SCALED {
+        let made = terms.get(at);
+        if let Some(core) = product(made) {
+            return Some(core);
+        }
+        match inner(terms, made) {
+            Some((below, _)) => at = written(terms, below),
+            None => return (depth > 0).then(|| alone(terms, at)),
+        }
+    }
+    None
+}
+
+/// The core of a sum of products with constant weights.
+fn product(made: &Term) -> Option<Core> {
     match (made.op.as_str(), made.args.as_slice()) {
         ("Conv", [x, Arg::Constant { own, .. }, ..]) => {
             Some((made.op.clone(), made.attrs.clone(), x.clone(), Vec::new(), Vec::new(), Vec::new(), own.clone()))
         }
-        ("contract", [x @ Arg::Term { .. }, Arg::Constant { axes, own, .. }]) => Some((
-            made.op.clone(),
-            Vec::new(),
-            x.clone(),
-            made.over.clone(),
-            made.class.clone(),
-            axes.clone(),
-            own.clone(),
-        )),
-        _ => {
-            let (inner, _) = inner(terms, made)?;
-            core(terms, inner).or_else(|| Some(alone(terms, written(terms, inner))))
+        ("contract", [x @ Arg::Term { .. }, Arg::Constant { axes, own, .. }]) => {
+            let (over, class) = (made.over.clone(), made.class.clone());
+            Some((made.op.clone(), Vec::new(), x.clone(), over, class, axes.clone(), own.clone()))
         }
+        _ => None,
     }
 }
 
@@ -208,7 +219,7 @@ fn affine(terms: &Terms, term: u32) -> Option<Affine> {
 
 fn weights(terms: &Terms, dtype: u8, axes: Vec<Option<u32>>, extents: Vec<i64>, elements: u32) -> Option<Weights> {
     let elements = terms.constants.get(elements).clone();
-    let fits = elements.count() == extents.iter().product::<i64>() && unit(dtype).is_some();
+    let fits = count_of(&extents) == Ok(elements.count()) && unit(dtype).is_some();
     fits.then_some(Weights { axes, extents, elements, dtype })
 }
 
@@ -303,7 +314,7 @@ fn each(a: &Grid, b: &Grid, of: impl Fn(f64, f64) -> f64) -> Option<Grid> {
         extents.push(*extent);
     }
     let seen: Vec<Option<u32>> = axes.iter().copied().map(Some).collect();
-    let count: i64 = extents.iter().product();
+    let count = count_of(&extents).ok().filter(|count| *count <= COPIED)?;
     let loops = common([&over(a, &seen, &extents)?, &over(b, &seen, &extents)?, &[(count, 1)]])?;
     let mut values = vec![0.0; count as usize];
     walk(loops, [0; 3], &mut |run: Run<3>| {
@@ -421,7 +432,7 @@ impl Weights {
     /// The same with their elements one after the other.
     fn dense(&self) -> Option<Weights> {
         let Elements { width, .. } = self.elements;
-        let elements = Elements::new(&self.elements.dense(), 0, [(self.elements.count(), 1)], width)?;
+        let elements = Elements::new(&self.elements.dense()?, 0, [(self.elements.count(), 1)], width)?;
         Some(Weights { elements, ..self.clone() })
     }
 

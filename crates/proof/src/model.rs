@@ -98,7 +98,12 @@ struct Reader {
     folder: PathBuf,
     external: BTreeMap<String, Bytes>,
     file: String,
+    /// How many graphs are around what is read.
+    depth: usize,
 }
+
+/// Most bodies inside of each other.
+const DEEPEST: usize = 64;
 
 type Read<T> = Result<T, Error>;
 
@@ -112,7 +117,7 @@ impl Model {
     }
 
     pub(crate) fn decode(bytes: &Bytes, folder: PathBuf, file: &str) -> Read<Model> {
-        let mut reader = Reader { folder, external: BTreeMap::new(), file: file.to_owned() };
+        let mut reader = Reader { folder, external: BTreeMap::new(), file: file.to_owned(), depth: 0 };
         reader.model(bytes)
     }
 }
@@ -176,6 +181,10 @@ impl Reader {
     }
 
     fn graph(&mut self, bytes: &Bytes) -> Read<Graph> {
+        if self.depth > DEEPEST {
+            return Err(Error::Unsupported { what: format!("bodies that are nested more than {DEEPEST} deep") });
+        }
+        self.depth += 1;
         let mut graph = Graph::default();
         for (number, field) in self.fields(bytes)? {
             match number {
@@ -190,6 +199,7 @@ impl Reader {
                 _ => {}
             }
         }
+        self.depth -= 1;
         Ok(graph)
     }
 

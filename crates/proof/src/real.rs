@@ -20,6 +20,9 @@ const FOLLOWED: &[&str] =
 /// Ops that are written out.
 const NORMALIZATIONS: &[&str] = &["GroupNormalization", "InstanceNormalization", "LayerNormalization"];
 
+/// Most real forms inside of each other, of operands that have none yet.
+const NESTED: u32 = 128;
+
 /// A real form, and the largest relative difference between a constant in it and the one that a rule asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
@@ -92,7 +95,12 @@ fn form(terms: &mut Terms, term: u32, bound: u32) -> Form {
     if let Some(known) = terms.forms.get(&term) {
         return *known;
     }
+    if terms.nested > NESTED {
+        return as_is;
+    }
+    terms.nested += 1;
     let made = written(terms, term, bound).unwrap_or(as_is);
+    terms.nested -= 1;
     terms.forms.insert(term, made);
     made
 }

@@ -61,6 +61,7 @@ pub(crate) fn filled(terms: &mut Terms, x: &Value, axis: usize, runs: &Runs, ext
     if x.is_constant() {
         return (fill == Fill::Zero).then(|| constant(x, axis, runs, extent)).flatten();
     }
+    terms.takes_layer(x).then_some(())?;
     let attrs = match fill {
         Fill::Zero => Vec::new(),
         Fill::Unknown => terms.fresh().to_le_bytes().to_vec(),

@@ -8,6 +8,9 @@ use bytes::Bytes;
 /// (extent, stride in elements) of each axis, outermost first.
 pub(crate) type Dims = Vec<(i64, i64)>;
 
+/// Most elements that are copied of a buffer with fewer: what a few bytes of a file say a million times stays small.
+pub(crate) const COPIED: i64 = 1 << 22;
+
 /// Most elements of one run of a walk.
 pub(crate) const RUN: usize = 64;
 
@@ -44,6 +47,8 @@ impl Elements {
         dims: impl IntoIterator<Item = (i64, i64)>,
         width: usize,
     ) -> Option<Elements> {
+        let dims: Dims = dims.into_iter().collect();
+        dims.iter().try_fold(1_i64, |count, dim| count.checked_mul(dim.0))?;
         let dims = merged(dims);
         let reach = |at: i64, &(extent, stride): &(i64, i64)| {
             let last = extent.checked_sub(1)?.checked_mul(stride)?;
@@ -70,12 +75,15 @@ impl Elements {
         &self.data[place as usize * self.width..(place as usize + 1) * self.width]
     }
 
-    /// All of them one after the other; they are copied if they do not lie so.
-    pub(crate) fn dense(&self) -> Bytes {
+    /// All of them one after the other; they are copied if they do not lie so. `None` for more than [`COPIED`] that the buffer has not.
+    pub(crate) fn dense(&self) -> Option<Bytes> {
         let count = self.count();
         if self.dims.is_empty() || matches!(self.dims.as_slice(), [(_, 1)]) {
             let start = self.first as usize * self.width;
-            return self.data.slice(start..start + count as usize * self.width);
+            return Some(self.data.slice(start..start + count as usize * self.width));
+        }
+        if count > COPIED && count as usize > self.data.len() / self.width {
+            return None;
         }
         let mut out = vec![0; count as usize * self.width];
         match self.width {
@@ -84,7 +92,7 @@ impl Elements {
             4 => self.copy::<4>(&mut out),
             _ => self.copy::<8>(&mut out),
         }
-        out.into()
+        Some(out.into())
     }
 
     fn copy<const WIDTH: usize>(&self, out: &mut [u8]) {
@@ -158,7 +166,9 @@ impl PartialEq for Elements {
 }
 
 fn same<const WIDTH: usize>(a: &Elements, b: &Elements) -> bool {
-    let Some(loops) = common([&a.dims, &b.dims]) else { return a.dense() == b.dense() };
+    let Some(loops) = common([&a.dims, &b.dims]) else {
+        return a.dense().zip(b.dense()).is_some_and(|(a, b)| a == b);
+    };
     let (left, right) = (a.data.as_chunks::<WIDTH>().0, b.data.as_chunks::<WIDTH>().0);
     walk(loops, [a.first, b.first], &mut |run: Run<2>| {
         let ([i, j], count) = (run.at, run.count);
@@ -275,8 +285,8 @@ mod tests {
         ];
         for dims in orders {
             let of = elements(600, 0, dims);
-            assert_eq!(of.dense(), listed(&of), "{dims:?}");
-            let dense = Elements::new(&of.dense(), 0, [(of.count(), 1)], 2).unwrap();
+            assert_eq!(of.dense().unwrap(), listed(&of), "{dims:?}");
+            let dense = Elements::new(&of.dense().unwrap(), 0, [(of.count(), 1)], 2).unwrap();
             assert!(of == dense, "{dims:?}");
             assert!(dense == of, "{dims:?}");
         }
@@ -285,7 +295,7 @@ mod tests {
     #[test]
     fn one_other_byte_is_another_array() {
         let turned = elements(600, 0, &[(30, 1), (20, 30)]);
-        let bytes = turned.dense();
+        let bytes = turned.dense().unwrap();
         for at in 0..bytes.len() {
             let mut other = bytes.to_vec();
             other[at] ^= 1;
@@ -296,7 +306,7 @@ mod tests {
     #[test]
     fn borders_across_each_other_are_compared_too() {
         let a = elements(56, 0, &[(8, 1), (7, 8)]);
-        let b = Elements::new(&a.dense(), 0, vec![(7, 8), (8, 1)], 2).unwrap();
+        let b = Elements::new(&a.dense().unwrap(), 0, vec![(7, 8), (8, 1)], 2).unwrap();
         assert!(common([&a.dims, &[(7, 1), (8, 7)]]).is_none());
         assert!(a == b);
         assert!(b == a);
@@ -306,7 +316,7 @@ mod tests {
     #[test]
     fn arrays_are_turned_together() {
         let turned = elements(600, 0, &[(30, 1), (20, 30)]);
-        let dense = Elements::new(&turned.dense(), 0, [(600, 1)], 2).unwrap();
+        let dense = Elements::new(&turned.dense().unwrap(), 0, [(600, 1)], 2).unwrap();
         let (a, b) = in_order(&dense, &turned).unwrap();
         assert_eq!((a.dims.as_slice(), b.dims.as_slice()), ([(20, 1), (30, 20)].as_slice(), [(600, 1)].as_slice()));
         assert!(a == b);

@@ -17,6 +17,9 @@ use std::rc::Rc;
 /// Ops of two operands that may be swapped: each bit stays.
 const COMMUTE: &[&str] = &["Add", "And", "Mul", "Or", "Xor", "contract"];
 
+/// Most joined axes and slots over each other.
+const LAYERS: usize = 32;
+
 /// An operand of a term.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Arg {
@@ -80,6 +83,8 @@ pub(crate) struct Terms {
     pub(crate) computed: FxHashMap<String, (Vec<Option<Value>>, Vec<Value>)>,
     /// Numbers that real forms add.
     pub(crate) addends: Vec<f64>,
+    /// How many real forms are being written inside of each other.
+    pub(crate) nested: u32,
 }
 
 /// Lemmas that were used.
@@ -116,6 +121,7 @@ impl Terms {
             rounds: false,
             computed: FxHashMap::default(),
             addends: Vec::new(),
+            nested: 0,
         }
     }
 
@@ -170,6 +176,22 @@ impl Terms {
         &self.list[term as usize]
     }
 
+    /// The term without joined axes and slots, and how many of these there are.
+    pub(crate) fn beneath(&self, mut term: u32) -> (u32, usize) {
+        let mut layers = 0;
+        while let ("flat" | "slots", [Arg::Term { term: inner, .. }]) =
+            (self.get(term).op.as_str(), self.get(term).args.as_slice())
+        {
+            (term, layers) = (*inner, layers + 1);
+        }
+        (term, layers)
+    }
+
+    /// Whether one more of them may be put over a value. Each costs a call inside of a call.
+    pub(crate) fn takes_layer(&self, value: &Value) -> bool {
+        term_of(value).is_none_or(|term| self.beneath(term).1 < LAYERS)
+    }
+
     /// Number of terms so far.
     pub(crate) fn count(&self) -> u32 {
         self.list.len() as u32
@@ -196,7 +218,7 @@ impl Terms {
 
     /// The elements with a number, if they are floats of 32 or 16 bits.
     pub(crate) fn floats(&self, dtype: u8, elements: u32) -> Option<Vec<f64>> {
-        as_floats(dtype, &self.constants.get(elements).dense())
+        as_floats(dtype, &self.constants.get(elements).dense()?)
     }
 
     /// Whether two values are the same.
@@ -278,6 +300,8 @@ impl Terms {
         together: &[usize],
         dropped: bool,
     ) -> Option<Value> {
+        // The axes of a sum of products are more than those of any value.
+        shape.iter().try_fold(1_i64, |count, extent| count.checked_mul(*extent))?;
         if let Some(made) = self.each_joined(op, shape, operands, together, dropped) {
             return Some(made);
         }
@@ -347,8 +371,7 @@ impl Terms {
     /// The operands one behind the other along an axis.
     pub(crate) fn joined(&mut self, op: &Op<'_>, values: &[&Value], axis: usize) -> Option<Value> {
         let mut shape = values.first()?.shape();
-        let total: i64 =
-            values.iter().map(|v| v.view.get(axis).map(|digits| view::extent(digits))).sum::<Option<i64>>()?;
+        let total: i64 = values.iter().try_fold(0_i64, |all, v| all.checked_add(view::extent(v.view.get(axis)?)))?;
         *shape.get_mut(axis)? = 1;
         let cut = |value: &Value| {
             let mut view = value.view.clone();

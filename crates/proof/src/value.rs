@@ -61,7 +61,7 @@ impl Value {
 
     /// The elements of a constant in row-major order, as bytes.
     pub(crate) fn elements(&self) -> Option<Bytes> {
-        Some(self.all()?.dense())
+        self.all()?.dense()
     }
 
     /// The elements of a constant in row-major order.
@@ -97,7 +97,7 @@ impl Value {
 
     /// The value with other extents; a constant whose elements are in the way is copied.
     pub(crate) fn reshaped(&self, to: &[i64]) -> Option<Value> {
-        if to.iter().any(|d| *d < 0) || to.iter().product::<i64>() != self.count() {
+        if to.iter().any(|d| *d < 0) || count_of(to) != Ok(self.count()) {
             return None;
         }
         if self.count() == 0 {
@@ -163,7 +163,7 @@ impl Value {
 /// Where indices of an axis start, in elements, and the digits that count them.
 fn narrowed(digits: &[Digit], first: i64, count: i64) -> Option<(i64, Vec<Digit>)> {
     let Some((outer, rest)) = digits.split_first() else { return (first == 0 && count == 1).then(|| (0, Vec::new())) };
-    let inner = view::extent(rest);
+    let inner = Some(view::extent(rest)).filter(|inner| *inner > 0)?;
     let start = first / inner * outer.stride;
     if first % inner == 0 && count % inner == 0 {
         let outer = Digit { extent: count / inner, ..*outer };

@@ -95,7 +95,7 @@ pub(crate) fn take_inner(digits: &mut Vec<Digit>, count: i64) -> Option<Vec<Digi
     let mut taken = Vec::new();
     let mut left = count;
     while left > 1 {
-        let digit = digits.pop()?;
+        let digit = digits.pop().filter(|digit| digit.extent > 0)?;
         if left % digit.extent == 0 {
             left /= digit.extent;
             taken.push(digit);

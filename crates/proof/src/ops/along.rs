@@ -56,7 +56,7 @@ fn pick_outer(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Opt
     let inner = (1..digits.len()).map(|at| view::extent(&digits[at..])).find(whole)?;
     let mut shape = x.shape();
     shape.splice(axis..=axis, [shape[axis] / inner, inner]);
-    let outer: Vec<i64> = (first / inner..(first + count) / inner).collect();
+    let outer = listed(first / inner, count / inner, 1).ok()?;
     let y = pick(terms, &x.reshaped(&shape)?, axis, &outer).ok()?;
     shape.splice(axis..=axis + 1, [count]);
     y.reshaped(&shape)
@@ -88,30 +88,31 @@ fn slice(call: &mut Call<'_>) -> Made {
         return Err("its lists do not fit each other".to_owned());
     }
     for (at, &axis) in axes.iter().enumerate() {
-        let indices = range(starts[at], ends[at], steps[at], x.shape()[axis]);
+        let indices = range(starts[at], ends[at], steps[at], x.shape()[axis])?;
         x = pick_blocked(call, &x, axis, &indices)?;
     }
     Ok(x)
 }
 
-/// Indices of a slice, as ONNX clamps them.
-pub(super) fn range(start: i64, end: i64, step: i64, extent: i64) -> Vec<i64> {
-    let place = |n: i64| if n < 0 { n.saturating_add(extent) } else { n };
-    let mut indices = Vec::new();
-    if step > 0 {
-        let (mut at, end) = (place(start).clamp(0, extent), place(end).clamp(0, extent));
-        while at < end {
-            indices.push(at);
-            at = at.saturating_add(step);
-        }
-    } else {
-        let (mut at, end) = (place(start).clamp(0, extent - 1), place(end).clamp(-1, extent - 1));
-        while at > end {
-            indices.push(at);
-            at = at.saturating_add(step);
-        }
+/// Most indices of an axis that are listed one by one.
+const LISTED: i64 = 1 << 18;
+
+/// `count` indices from `first` on, so far apart.
+pub(super) fn listed(first: i64, count: i64, step: i64) -> Result<Vec<i64>, String> {
+    if count > LISTED {
+        return Err(format!("the checker does not list {count} indices of an axis"));
     }
-    indices
+    Ok((0..count).map(|at| first + at * step).collect())
+}
+
+/// Indices of a slice, as ONNX clamps them.
+pub(super) fn range(start: i64, end: i64, step: i64, extent: i64) -> Result<Vec<i64>, String> {
+    let place = |n: i64| if n < 0 { n.saturating_add(extent) } else { n };
+    let (least, most) = if step > 0 { (0, extent) } else { (-1, extent - 1) };
+    let (first, end) = (place(start).clamp(0, most.max(0)), place(end).clamp(least, most));
+    let length = if step > 0 { end - first } else { first - end };
+    let steps = length.max(0).unsigned_abs().div_ceil(step.unsigned_abs());
+    listed(first, steps as i64, step)
 }
 
 fn gather(call: &mut Call<'_>) -> Made {
@@ -133,21 +134,29 @@ fn split(call: &mut Call<'_>) -> Results {
     let parts = if let Some(parts) = call.list("split", 1)? {
         parts
     } else {
-        let count = call.int("num_outputs", call.results.len() as i64).max(1);
+        let count = call.results.len().max(1) as i64;
+        if call.int("num_outputs", count) != count {
+            return Err(format!("it has not {count} results"));
+        }
         let size = (extent + count - 1) / count;
         (0..count).map(|at| size.min(extent - at * size)).collect()
     };
-    if parts.iter().any(|p| *p < 1) || parts.iter().sum::<i64>() != extent {
-        return Err(format!("parts {parts:?} of extent {extent}"));
-    }
+    whole_parts(&parts, extent)?;
     let mut start = 0;
     let mut values = Vec::new();
     for part in parts {
-        let indices: Vec<i64> = (start..start + part).collect();
+        let indices = listed(start, part, 1)?;
         values.push(Some(pick_blocked(call, &x, axis, &indices)?));
         start += part;
     }
     Ok(values)
+}
+
+/// Whether parts are all of an axis, one behind the other.
+pub(super) fn whole_parts(parts: &[i64], extent: i64) -> Result<(), String> {
+    let all = parts.iter().try_fold(0_i64, |all, part| all.checked_add(*part));
+    let whole = all == Some(extent) && parts.iter().all(|part| *part > 0);
+    whole.then_some(()).ok_or_else(|| format!("parts {parts:?} of extent {extent}"))
 }
 
 fn concat(call: &mut Call<'_>) -> Made {
@@ -254,7 +263,9 @@ fn pad(call: &mut Call<'_>) -> Made {
     for (at, &axis) in axes.iter().enumerate() {
         let (before, after) = (pads[at], pads[at + axes.len()]);
         if before != 0 || after != 0 {
-            acted.push(Acted { axis, told: vec![before, after], out: shape[axis] + before + after });
+            let out = shape[axis].checked_add(before).and_then(|out| out.checked_add(after));
+            let out = out.ok_or_else(|| format!("pads {pads:?} of {shape:?}"))?;
+            acted.push(Acted { axis, told: vec![before, after], out });
         }
     }
     if acted.is_empty() {
@@ -281,6 +292,9 @@ fn fill(call: &Call<'_>, dtype: u8) -> Result<Vec<u8>, String> {
 fn resize(call: &mut Call<'_>) -> Made {
     let x = call.need(0)?;
     let (rank, shape) = (x.rank(), x.shape());
+    if shape.contains(&0) {
+        return Err("its operand is empty".to_owned());
+    }
     let old = call.opset < 11;
     let policy = call.text("keep_aspect_ratio_policy").unwrap_or_else(|| "stretch".to_owned());
     let crops = call.text("coordinate_transformation_mode").as_deref() == Some("tf_crop_and_resize");

@@ -100,7 +100,7 @@ fn reorder_output(call: &mut Call<'_>) -> Made {
         return Err(format!("it can't have {channels} of {physical} channels"));
     }
     let logical = unblocked(call, &x)?;
-    let y = along::pick(call.terms, &logical, 1, &(0..channels).collect::<Vec<_>>())?;
+    let y = along::pick(call.terms, &logical, 1, &along::listed(0, channels, 1)?)?;
     let last = call.int("channels_last", 0) != 0;
     if last { y.permuted(&[0, 2, 3, 1]).ok_or_else(wrong) } else { Ok(y) }
 }
@@ -135,7 +135,7 @@ fn convolution(call: &mut Call<'_>) -> Made {
     let (b, x, w) = (size(call)?, call.need(0)?, call.need(1)?);
     let (shape, [m, c, kh, kw], group) = (four(&x)?, four(&w)?, call.int("group", 1));
     let bias = call.input(2).cloned();
-    if call.ints("kernel_shape").is_some_and(|kernel| kernel != [kh, kw]) || c * group != shape[1] {
+    if call.ints("kernel_shape").is_some_and(|kernel| kernel != [kh, kw]) || c.checked_mul(group) != Some(shape[1]) {
         return Err(format!("operands of {shape:?} and {:?} do not fit", w.shape()));
     }
     if bias.as_ref().is_some_and(|bias| bias.shape() != [m]) {

@@ -3,6 +3,7 @@
 
 use super::{Call, along, axis_of};
 use crate::model::{Attr, width};
+use crate::strided::COPIED;
 use crate::value::{Source, Value};
 use bytes::Bytes;
 use half::f16;
@@ -327,10 +328,11 @@ fn ranged(call: &Call<'_>) -> Made {
     let (Some(start), Some(end), Some(step)) = (number(0), number(1), number(2)) else {
         return Err("the checker knows ranges of integers only".to_owned());
     };
-    let count = if step == 0 { 0 } else { (end - start + step - step.signum()) / step };
-    if !(1..=1 << 24).contains(&count) {
-        return Err(format!("a range of {count} numbers"));
-    }
+    let length = if step > 0 { end.checked_sub(start) } else { start.checked_sub(end) };
+    let length = length.filter(|_| step != 0).map_or(0, |length| length.max(0).unsigned_abs());
+    let count = length.div_ceil(step.unsigned_abs().max(1));
+    let count = i64::try_from(count).ok().filter(|count| (1..=COPIED).contains(count));
+    let count = count.ok_or_else(|| format!("a range from {start} to {end} by {step}"))?;
     let list = (0..count).map(|at| start + at * step).collect();
     constant(dtype, &[count], &Numbers::Ints(list)).ok_or_else(|| "its numbers do not fit their type".to_owned())
 }
@@ -386,7 +388,7 @@ fn slice(call: &Call<'_>) -> Made {
     }
     for (at, axis) in axes.iter().enumerate() {
         let axis = axis_of(*axis, x.rank())?;
-        let indices = along::range(starts[at], ends[at], steps[at], x.shape()[axis]);
+        let indices = along::range(starts[at], ends[at], steps[at], x.shape()[axis])?;
         x = picked(&x, axis, &indices)?;
     }
     Ok(x)
@@ -396,9 +398,12 @@ fn split(call: &Call<'_>) -> Option<Result<Vec<Value>, String>> {
     let x = call.input(0)?;
     let axis = axis_of(call.int("axis", 0), x.rank()).ok()?;
     let parts = call.list("split", 1).ok().flatten()?;
+    if let Err(why) = along::whole_parts(&parts, x.shape()[axis]) {
+        return Some(Err(why));
+    }
     let mut start = 0;
     let part = |count: &i64| {
-        let indices: Vec<i64> = (start..start + count).collect();
+        let indices = along::listed(start, *count, 1)?;
         start += count;
         picked(x, axis, &indices)
     };

@@ -31,7 +31,7 @@ fn done(value: Option<Value>) -> Results {
 
 /// To other extents.
 pub(super) fn to_shape(call: &mut Call<'_>, x: &Value, to: &[i64]) -> Results {
-    if to.iter().any(|d| *d < 0) || to.iter().product::<i64>() != x.count() {
+    if to.iter().any(|d| *d < 0) || count_of(to) != Ok(x.count()) {
         return Err(format!("{:?} can't have shape {to:?}", x.shape()));
     }
     done(call.terms.moved(x, to))
@@ -136,6 +136,7 @@ fn tile(call: &mut Call<'_>) -> Results {
     if repeats.len() != x.rank() || repeats.iter().any(|r| *r < 1) {
         return Err(format!("repeats {repeats:?} of {:?}", x.shape()));
     }
+    count_of(&[x.shape(), repeats.clone()].concat())?;
     let axis =
         |(axis, &times): (&Vec<Digit>, &i64)| normal([Digit::repeat(times)].into_iter().chain(axis.iter().copied()));
     let view = x.view.iter().zip(&repeats).map(axis).collect();
@@ -146,7 +147,7 @@ fn depth_to_space(call: &mut Call<'_>) -> Results {
     let x = call.need(0)?;
     let b = call.int("blocksize", 0);
     let &[n, c, h, w] = x.shape().as_slice() else { return Err("its rank is not 4".to_owned()) };
-    let inner = c.checked_div(b * b).ok_or("its block is 0")?;
+    let inner = b.checked_mul(b).and_then(|places| c.checked_div(places)).ok_or("its block is no extent")?;
     let columns_first = match call.text("mode").as_deref() {
         None | Some("DCR") => false,
         Some("CRD") => true,

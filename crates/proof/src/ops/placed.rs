@@ -50,6 +50,9 @@ pub(super) fn windows_of(call: &Call<'_>, kernel: &[i64], spatial: &[i64]) -> Re
     if kernel.iter().chain(&strides).chain(&dilations).any(|n| *n < 1) {
         return Err("its window is empty".to_owned());
     }
+    if kernel.iter().chain(&strides).chain(&dilations).chain(&pads).any(|n| n.unsigned_abs() > 1 << 30) {
+        return Err("its window is too large to be computed with".to_owned());
+    }
     let ceil = call.int("ceil_mode", 0) != 0;
     let mut windows = Windows { kernel: kernel.to_vec(), strides, dilations, pads, ceil };
     windows.resolve(&call.text("auto_pad").unwrap_or_default(), spatial)?;
@@ -85,7 +88,8 @@ fn quantized(call: &mut Call<'_>) -> Results {
     }
     let (shape, weights, group) = (x.shape(), w.shape(), call.int("group", 1));
     let kernel = call.ints("kernel_shape").unwrap_or_else(|| weights[2..].to_vec());
-    if kernel != weights[2..] || group < 1 || weights[1] * group != shape[1] || weights[0] % group != 0 {
+    if kernel != weights[2..] || group < 1 || weights[1].checked_mul(group) != Some(shape[1]) || weights[0] % group != 0
+    {
         return Err(wrong());
     }
     let mut windows = windows_of(call, &kernel, &shape[2..])?;
@@ -117,7 +121,8 @@ fn like(call: &Call<'_>, shaped: &Value) -> Result<Vec<Typed>, String> {
 fn conv(call: &Call<'_>, x: usize, w: usize, dtype: u8) -> Result<Vec<Typed>, String> {
     let (x, w) = (call.need(x)?, call.need(w)?);
     let (shape, weights) = (x.shape(), w.shape());
-    if shape.len() < 3 || weights.len() != shape.len() || weights[1] * call.int("group", 1) != shape[1] {
+    if shape.len() < 3 || weights.len() != shape.len() || weights[1].checked_mul(call.int("group", 1)) != Some(shape[1])
+    {
         return Err(format!("operands of {shape:?} and {weights:?} do not fit"));
     }
     if call.ints("kernel_shape").is_some_and(|kernel| kernel != weights[2..]) {
@@ -140,11 +145,14 @@ fn transposed(call: &Call<'_>) -> Result<Vec<Typed>, String> {
         return Err(format!("operands of {shape:?} and {weights:?} do not fit"));
     }
     let more = call.ints("output_padding").unwrap_or_else(|| vec![0; shape.len() - 2]);
-    let mut out = vec![shape[0], weights[1] * call.int("group", 1)];
+    let channels = weights[1].checked_mul(call.int("group", 1)).ok_or("its groups do not fit")?;
+    let mut out = vec![shape[0], channels];
     let windows = windows_of(call, &weights[2..], &shape[2..])?;
     for (at, stride) in windows.strides.iter().enumerate() {
         let more = more.get(at).ok_or("its window does not fit its operand")?;
-        out.push(stride * (shape[at + 2] - 1) + more + windows.reach(at) - windows.padding(at));
+        let slid = stride.checked_mul(shape[at + 2] - 1).and_then(|all| all.checked_add(*more));
+        let all = slid.and_then(|all| all.checked_add(windows.reach(at) - windows.padding(at)));
+        out.push(all.ok_or("its result is too large")?);
     }
     Ok(vec![(out, x.dtype)])
 }

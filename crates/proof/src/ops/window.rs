@@ -107,7 +107,11 @@ pub(super) fn convolved(
     let (mut x, mut w) = (x.clone(), w.clone());
     let (shape, weights) = (x.shape(), w.shape());
     let fits = shape.len() >= 3 && weights.len() == shape.len() && group >= 1;
-    if !fits || weights[1] * group != shape[1] || weights[0] % group != 0 || windows.kernel != weights[2..] {
+    if !fits
+        || weights[1].checked_mul(group) != Some(shape[1])
+        || weights[0] % group != 0
+        || windows.kernel != weights[2..]
+    {
         return Err(format!("operands of {shape:?} and {weights:?} do not fit"));
     }
     windows.slid(&shape[2..])?;
@@ -177,7 +181,7 @@ fn picked(terms: &mut Terms, x: &Value, strides: &[i64]) -> Made {
     let mut x = x.clone();
     for (at, &stride) in strides.iter().enumerate().filter(|(_, stride)| **stride > 1) {
         let extent = x.shape()[at + 2];
-        let indices: Vec<i64> = (0..extent).step_by(usize::try_from(stride).unwrap_or(1)).collect();
+        let indices = super::along::range(0, extent, stride, extent)?;
         x = super::along::pick(terms, &x, at + 2, &indices)?;
     }
     Ok(x)
