@@ -5,6 +5,7 @@ use crate::constants::Constants;
 use crate::flat;
 use crate::lemma::{self, Cores};
 use crate::model::width;
+use crate::ops::Quantized;
 use crate::real::Form;
 use crate::slots;
 use crate::strided::Elements;
@@ -81,6 +82,8 @@ pub(crate) struct Terms {
     pub(crate) rounds: bool,
     /// What was made of large constants, with these.
     pub(crate) computed: FxHashMap<String, (Vec<Option<Value>>, Vec<Value>)>,
+    /// Large quantized constants.
+    pub(crate) quantized: Vec<Quantized>,
     /// Numbers that real forms add.
     pub(crate) addends: Vec<f64>,
     /// How many real forms are being written inside of each other.
@@ -120,6 +123,7 @@ impl Terms {
             norms: FxHashMap::default(),
             rounds: false,
             computed: FxHashMap::default(),
+            quantized: Vec::new(),
             addends: Vec::new(),
             nested: 0,
         }

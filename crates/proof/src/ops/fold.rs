@@ -1,6 +1,7 @@
 //! Ops of constants, computed. Floats are computed in 64 bits and rounded once, which is what one IEEE operation in their own type
 //! gives for sums, products, quotients and square roots. Ops that would round otherwise are not computed here: they are terms.
 
+use super::turned::{self, Quantized};
 use super::{Call, along, axis_of};
 use crate::model::{Attr, width};
 use crate::strided::COPIED;
@@ -203,9 +204,9 @@ fn unary(call: &Call<'_>) -> Computed {
     Some(checked(constant(x.dtype, &x.shape(), &result)))
 }
 
-/// (x - zero) * scale: the difference is exact, and the product is rounded once.
-fn dequantized(call: &Call<'_>) -> Computed {
-    let (x, scale) = (call.input(0)?, call.input(1)?);
+/// What quantized numbers stand for; those that only lie otherwise than others stand for the same.
+fn dequantized(call: &mut Call<'_>) -> Computed {
+    let (x, scale) = (call.need(0).ok()?, call.need(1).ok()?);
     if scale.dtype != 1
         || !matches!(x.dtype, 2 | 3)
         || call.int("block_size", 0) != 0
@@ -213,13 +214,32 @@ fn dequantized(call: &Call<'_>) -> Computed {
     {
         return None;
     }
-    let shape = x.shape();
     let single = scale.count() == 1;
-    let axis = if single { 0 } else { axis_of(call.int("axis", 1), x.rank()).ok()? };
-    let (count, inner) = if single {
-        (1, usize::try_from(x.count()).ok()?)
-    } else {
-        (usize::try_from(shape[axis]).ok()?, usize::try_from(shape[axis + 1..].iter().product::<i64>()).ok()?)
+    let axis = if single { None } else { Some(axis_of(call.int("axis", 1), x.rank()).ok()?) };
+    let zero = call.input(2).cloned();
+    let number = |call: &mut Call<'_>, value: &Value| Some(call.terms.constants.number(value.all()?));
+    let zero = match zero {
+        Some(zero) => Some(number(call, &zero)?),
+        None => None,
+    };
+    let told = (x.dtype, number(call, &scale)?, zero);
+    if let Some(known) = turned::found(&call.terms.quantized, told, axis, &x) {
+        return Some(Ok(known));
+    }
+    let y = real_numbers(call, &x, &scale, axis)?;
+    if x.count() >= KEPT {
+        call.terms.quantized.push(Quantized { told, axis, x, y: y.clone() });
+    }
+    Some(Ok(y))
+}
+
+/// (x - zero) * scale: the difference is exact, and the product is rounded once.
+fn real_numbers(call: &Call<'_>, x: &Value, scale: &Value, axis: Option<usize>) -> Option<Value> {
+    let shape = x.shape();
+    let extent = |extents: &[i64]| usize::try_from(extents.iter().product::<i64>()).ok();
+    let (count, inner) = match axis {
+        None => (1, extent(&shape)?),
+        Some(axis) => (extent(&shape[axis..=axis])?, extent(&shape[axis + 1..])?),
     };
     let Numbers::Floats(scales) = numbers(scale)? else { return None };
     let zeros = match call.input(2) {
@@ -241,7 +261,7 @@ fn dequantized(call: &Call<'_>) -> Computed {
     {
         from.iter().zip(to).for_each(|(byte, to)| *to = number(*byte, row % count));
     }
-    Some(Ok(Value::constant(1, &shape, data.into())))
+    Some(Value::constant(1, &shape, data.into()))
 }
 
 /// Powers: those of floats by lemma 4 alone.

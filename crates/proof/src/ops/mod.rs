@@ -7,6 +7,7 @@ mod fold;
 mod fused;
 mod movement;
 mod placed;
+mod turned;
 mod window;
 
 use crate::align::broadcast;
@@ -18,6 +19,7 @@ use std::rc::Rc;
 
 pub(crate) use each::choose;
 pub(crate) use fold::picked;
+pub(crate) use turned::Quantized;
 pub(crate) use window::binary;
 
 /// One use of an op, with the values of its operands.

@@ -155,6 +155,40 @@ fn a_slice_of_all_inner_places_is_one_of_the_outer_ones() {
 }
 
 #[test]
+fn quantized_weights_may_lie_in_another_order() {
+    let extents = [80, 6, 4, 5];
+    let byte = |o: i64, c: i64, h: i64, w: i64| (o * 7 + c * 31 + h * 5 + w * 3) as u8;
+    let scales: Vec<f32> = (0..80).map(|n| 0.5 + n as f32 / 8.0).collect();
+    let read = |weights: &'static str, axis: i64, lines: &[Line<'static>]| {
+        let (quantized, operands) = ([weights, "s"], ["x", lines.last().map_or("q", |line| line.0)]);
+        let scaled: Line<'_> = ("q", "DequantizeLinear", &quantized, vec![("axis", Attr::Int(axis))]);
+        let conv: Line<'_> = ("y", "Conv", &operands, vec![]);
+        model(&[&[scaled], lines, &[conv]].concat(), &[("s", &[80], scales.clone())])
+    };
+    let mut first = Vec::new();
+    (0..80).for_each(|o| (0..6).for_each(|c| (0..4).for_each(|h| (0..5).for_each(|w| first.push(byte(o, c, h, w))))));
+    let mut last = Vec::new();
+    (0..4).for_each(|h| (0..5).for_each(|w| (0..6).for_each(|c| (0..80).for_each(|o| last.push(byte(o, c, h, w))))));
+    let a = with(read("w", 0, &[]), "w", &extents, 2, first);
+    let turned: &[Line<'static>] = &[("t", "Transpose", &["q"], perm(&[3, 2, 0, 1]))];
+    let b = |axis, last: &[u8]| with(read("v", axis, turned), "v", &[4, 5, 6, 80], 2, last.to_vec());
+    assert_eq!(verdict(&a, &b(3, &last), &Proof::default()), Verdict::Proved { links: 0 });
+    for at in [0, 4799, last.len() - 1] {
+        let mut other = last.clone();
+        other[at] ^= 1;
+        assert!(!holds(&a, &b(3, &other)), "byte {at}");
+    }
+    let mut other = scales.clone();
+    other.rotate_left(1);
+    let strange = model(&[("y", "Relu", &["x"], vec![])], &[("s", &[80], other)]);
+    let mut b = b(3, &last);
+    let graph = Rc::make_mut(&mut b.graph);
+    graph.initializers.retain(|(name, _)| name != "s");
+    graph.initializers.extend(strange.graph.initializers.iter().cloned());
+    assert!(!holds(&a, &b));
+}
+
+#[test]
 fn a_quantized_convolution_may_have_its_channels_last() {
     let made = |lines: &[Line<'_>], weight: u8| {
         let numbers = [("s", vec![0.1]), ("v", vec![0.2]), ("u", vec![0.3])];
