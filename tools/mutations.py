@@ -362,10 +362,10 @@ RESULTS = {
 
 
 def extents(model):
-    """The dims of each value, as far as onnx infers them."""
+    """The extents of each value, as far as onnx infers them; a dim without a number is 0."""
     graph = onnx.shape_inference.infer_shapes(model).graph
     dims = lambda value: [d.dim_value for d in value.type.tensor_type.shape.dim]
-    return {value.name: dims(value) for value in [*graph.value_info, *graph.output]}
+    return {value.name: dims(value) for value in [*graph.input, *graph.value_info, *graph.output]}
 
 
 def claim(change):
@@ -385,10 +385,18 @@ def another_value(values, at, rng, shapes):
     return True
 
 
+def places(dim, axes):
+    """How many places the digits of a dim count, of an axis with these extents."""
+    count = 1
+    for axis, extent, stride in dim:
+        count *= axes[axis] // stride if extent == -1 else extent
+    return count
+
+
 def another_order(values, at, rng, shapes):
-    lies = values[at].get("lies")
+    lies, axes = values[at].get("lies"), shapes.get(values[at].get("is", values[at]["value"]))
     # A claim is about elements in their order: a dim of one place may stand anywhere.
-    if not lies or len(lies) < 2 or 1 in shapes.get(values[at]["value"], [])[-2:]:
+    if not lies or len(lies) < 2 or not axes or 1 in (places(lies[-1], axes), places(lies[-2], axes)):
         return False
     before = copy.deepcopy(lies)
     lies[-1], lies[-2] = lies[-2], lies[-1]
@@ -497,7 +505,7 @@ def check(binary, checker, target, path, folder, only, seed):
             wrong.append(f"{name}: {said}")
         else:
             counts["same"] += 1
-    shapes = extents(onnx.load(result))
+    shapes = extents(onnx.load(path))
     for name, mutate in PROOFS.items():
         claims = json.loads(proof.read_text())
         if not mutate(claims, random.Random(f"{seed}/{name}"), shapes):
