@@ -178,7 +178,7 @@ fn same<const WIDTH: usize>(a: &Elements, b: &Elements) -> bool {
             [step, next] => {
                 let pairs = stepped(left, i, step).zip(stepped(right, j, next)).take(count);
                 // Without a branch for each.
-                !pairs.fold(false, |other, (x, y)| other | (x != y))
+                pairs.fold(0, |others, (x, y)| others | u32::from(x != y)) == 0
             }
         }
     })
