@@ -322,17 +322,7 @@ fn activated(call: &mut Call<'_>, y: &Value) -> Made {
     };
     let mut inputs = vec![Some(y.clone())];
     inputs.extend(more);
-    let mut inner = Call {
-        op: &name,
-        domain: "",
-        opset: 17,
-        attrs: &attrs,
-        inputs: &inputs,
-        results: vec![true],
-        block: call.block,
-        terms: call.terms,
-    };
-    super::run(&mut inner)?.pop().flatten().ok_or_else(wrong)
+    call.inner(&name, &attrs, &inputs)
 }
 
 fn pool(call: &mut Call<'_>) -> Made {
@@ -358,17 +348,7 @@ fn inside(call: &mut Call<'_>, x: &Value, name: &str, attrs: &[(String, Attr)], 
     let found = bare(call.terms, &logical, 1).ok_or_else(wrong)?;
     let mut inputs = vec![Some(found.value.clone())];
     inputs.extend(more.iter().cloned());
-    let mut inner = Call {
-        op: name,
-        domain: "",
-        opset: 17,
-        attrs,
-        inputs: &inputs,
-        results: vec![true],
-        block: call.block,
-        terms: call.terms,
-    };
-    let y = super::run(&mut inner)?.pop().flatten().ok_or_else(wrong)?;
+    let y = call.inner(name, attrs, &inputs)?;
     let y = filled(call.terms, &y, 1, &found.runs, logical.shape()[1], found.fill).ok_or_else(wrong)?;
     back(call, &y)
 }

@@ -93,17 +93,7 @@ fn headed(call: &mut Call<'_>, at: usize, heads: i64) -> Made {
 
 fn softmax(call: &mut Call<'_>, x: Value) -> Made {
     let attrs = [("axis".to_owned(), Attr::Int(-1))];
-    let mut inner = Call {
-        op: "Softmax",
-        domain: "",
-        opset: 17,
-        attrs: &attrs,
-        inputs: &[Some(x)],
-        results: vec![true],
-        block: call.block,
-        terms: call.terms,
-    };
-    super::run(&mut inner)?.pop().flatten().ok_or_else(wrong)
+    call.inner("Softmax", &attrs, &[Some(x)])
 }
 
 /// A pool of [N, spatial, C].

@@ -160,6 +160,13 @@ impl Call<'_> {
         Ok(attrs)
     }
 
+    /// What an op of ONNX makes of these operands.
+    fn inner(&mut self, op: &str, attrs: &[(String, Attr)], inputs: &[Option<Value>]) -> Made {
+        let (domain, results, block) = ("", vec![true], self.block);
+        let mut inner = Call { op, domain, opset: 17, attrs, inputs, results, block, terms: self.terms };
+        run(&mut inner)?.pop().flatten().ok_or_else(|| format!("{op} makes nothing"))
+    }
+
     /// An op that treats all indices of its broadcast operands alike.
     pub(crate) fn pointwise(&mut self, attrs: &[u8], operands: &[&Value], dtype: u8) -> Made {
         let name = self.name();
