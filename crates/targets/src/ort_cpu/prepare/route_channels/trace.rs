@@ -10,6 +10,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(super) const CHANNELS: usize = 1;
 /// Axes of an image.
 const RANK: usize = 4;
+/// Most channels of an image: each is listed, and no network has nearly as many.
+const MOST: usize = 1 << 18;
 
 /// A channel of a value that is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -127,10 +129,10 @@ impl Routes {
     }
 }
 
-/// The channels of an image, if they are known and there are any.
+/// The channels of an image, if they are known, there are any, and they can be listed.
 pub(super) fn count(graph: &Graph, v: ValueId) -> Option<usize> {
     let shape = graph.value(v).ty.shape().filter(|shape| shape.len() == RANK)?;
-    usize::try_from(shape.get(CHANNELS)?.as_const()?).ok().filter(|&c| c > 0)
+    usize::try_from(shape.get(CHANNELS)?.as_const()?).ok().filter(|c| (1..=MOST).contains(c))
 }
 
 fn along_channels(node: &Node) -> Option<()> {
@@ -193,4 +195,24 @@ fn transpose(route: &Route, perm: &[usize]) -> Option<Route> {
     };
     let channels = (0..route.channels.len()).map(from).collect::<Option<_>>()?;
     Some(Route { channels, dims, ..*route })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use relayout_ir::text::parse;
+
+    #[test]
+    fn channels_that_are_too_many_to_be_listed_are_no_route() {
+        let routes = |channels: u64| {
+            let (one, two) = (format!("f32[1,{channels},4,4]@NCHW"), format!("f32[1,{},4,4]@NCHW", 2 * channels));
+            let text = format!(
+                "graph g opset=13\n  %x: {one} = input\n  %a: {one} = Relu(%x)\n  %y: {two} = Concat(%a, %a) {{axis=1}}\n  \
+                 output %y\n"
+            );
+            let graph = parse(&text).expect("it is a graph");
+            Routes::trace(&graph).of.len()
+        };
+        assert_eq!((routes(8), routes(1 << 40)), (1, 0));
+    }
 }
