@@ -317,7 +317,7 @@ fn each(a: &Grid, b: &Grid, of: impl Fn(f64, f64) -> f64) -> Option<Grid> {
     let count = count_of(&extents).ok().filter(|count| *count <= COPIED)?;
     let loops = common([&over(a, &seen, &extents)?, &over(b, &seen, &extents)?, &[(count, 1)]])?;
     let mut values = vec![0.0; count as usize];
-    walk(loops, [0; 3], &mut |run: Run<3>| {
+    walk(loops, [0; 3], RUN, &mut |run: Run<3>| {
         let ([i, j, k], [left, right, out]) = (run.at, run.strides);
         (0..run.count).for_each(|n| values[k + n * out] = of(a.values[i + n * left], b.values[j + n * right]));
         true
@@ -406,7 +406,7 @@ impl Held {
     fn along(&mut self, loops: Vec<Loop<4>>, (x, left): (&Weights, &[f64]), (y, right): (&Weights, &[f64])) -> bool {
         let mut buffers = [[0.0; RUN]; 4];
         let first = [x.elements.first, 0, 0, y.elements.first];
-        walk(loops, first, &mut |run: Run<4>| {
+        walk(loops, first, RUN, &mut |run: Run<4>| {
             let [one, s, t, other] = &mut buffers;
             x.read(run.at[0], run.strides[0], &mut one[..run.count]);
             numbered(left, run.at[1], run.strides[1], &mut s[..run.count], |x| x);

@@ -11,7 +11,7 @@ pub(crate) type Dims = Vec<(i64, i64)>;
 /// Most elements that are copied of a buffer with fewer: what a few bytes of a file say a million times stays small.
 pub(crate) const COPIED: i64 = 1 << 22;
 
-/// Most elements of one run of a walk.
+/// Most elements of one run of a walk, of four bytes or more each.
 pub(crate) const RUN: usize = 64;
 
 /// Some elements of a buffer, in the order of their axes.
@@ -98,7 +98,7 @@ impl Elements {
     fn copy<const WIDTH: usize>(&self, out: &mut [u8]) {
         let (from, to) = (self.data.as_chunks::<WIDTH>().0, out.as_chunks_mut::<WIDTH>().0);
         let loops = common([&self.dims, &[(self.count(), 1)]]).unwrap_or_default();
-        walk(loops, [self.first, 0], &mut |run: Run<2>| {
+        walk(loops, [self.first, 0], longest(WIDTH), &mut |run: Run<2>| {
             let ([i, j], [step, next]) = (run.at, run.strides);
             match step {
                 _ if next != 1 => (0..run.count).for_each(|n| to[j + n * next] = from[i + n * step]),
@@ -113,7 +113,7 @@ impl Elements {
     /// Whether all bytes of all elements are zero.
     pub(crate) fn zero(&self) -> bool {
         let loops = common([&self.dims]).unwrap_or_default();
-        walk(loops, [self.first], &mut |run: Run<1>| {
+        walk(loops, [self.first], longest(self.width), &mut |run: Run<1>| {
             let bytes = |at: usize, count: usize| &self.data[at * self.width..(at + count) * self.width];
             let zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
             if run.strides == [1] {
@@ -170,18 +170,21 @@ fn same<const WIDTH: usize>(a: &Elements, b: &Elements) -> bool {
         return a.dense().zip(b.dense()).is_some_and(|(a, b)| a == b);
     };
     let (left, right) = (a.data.as_chunks::<WIDTH>().0, b.data.as_chunks::<WIDTH>().0);
-    walk(loops, [a.first, b.first], &mut |run: Run<2>| {
+    walk(loops, [a.first, b.first], longest(WIDTH), &mut |run: Run<2>| {
         let ([i, j], count) = (run.at, run.count);
         match run.strides {
             [1, 1] => left[i..i + count] == right[j..j + count],
             [step @ 0, next] | [step, next @ 0] => (0..count).all(|n| left[i + n * step] == right[j + n * next]),
-            [step, next] => {
-                let pairs = stepped(left, i, step).zip(stepped(right, j, next)).take(count);
-                // Without a branch for each.
-                pairs.fold(0, |others, (x, y)| others | u32::from(x != y)) == 0
-            }
+            [step, 1] => alike(stepped(left, i, step).zip(&right[j..j + count])),
+            [1, next] => alike(left[i..i + count].iter().zip(stepped(right, j, next))),
+            [step, next] => alike(stepped(left, i, step).zip(stepped(right, j, next)).take(count)),
         }
     })
+}
+
+/// Whether pairs are equal, without a branch for each.
+fn alike<'l, T: PartialEq + 'l>(pairs: impl Iterator<Item = (&'l T, &'l T)>) -> bool {
+    pairs.fold(0, |others, (x, y)| others | u32::from(x != y)) == 0
 }
 
 /// Elements of a list from a place on, this far apart: one at least.
@@ -217,10 +220,16 @@ pub(crate) fn common<const N: usize>(lists: [&[(i64, i64)]; N]) -> Option<Vec<Lo
     Some(loops)
 }
 
-/// Calls `run` with runs of at most [`RUN`] elements, until it answers no. Whether it never did.
+/// How many elements of so many bytes a run has at most.
+fn longest(width: usize) -> usize {
+    RUN * 4 / width.min(4)
+}
+
+/// Calls `run` with runs of at most `most` elements, until it answers no. Whether it never did.
 pub(crate) fn walk<const N: usize>(
     mut loops: Vec<Loop<N>>,
     first: [i64; N],
+    most: usize,
     run: &mut impl FnMut(Run<N>) -> bool,
 ) -> bool {
     let smallest = |operand: usize| {
@@ -235,8 +244,8 @@ pub(crate) fn walk<const N: usize>(
     let (inner, around) = if last { (of_last, 0) } else { (of_first, N - 1) };
     let inner = loops.remove(inner);
     loops.sort_by_key(|outer| std::cmp::Reverse(outer.strides[around]));
-    (0..inner.extent).step_by(RUN).all(|start| {
-        let tile = Loop { extent: (inner.extent - start).min(RUN as i64), ..inner };
+    (0..inner.extent).step_by(most).all(|start| {
+        let tile = Loop { extent: (inner.extent - start).min(most as i64), ..inner };
         visit(&loops, moved(first, &inner, start), tile, run)
     })
 }

@@ -254,12 +254,16 @@ fn real_numbers(call: &Call<'_>, x: &Value, scale: &Value, axis: Option<usize>) 
     let zeros: Vec<f32> = zeros.iter().map(|zero| *zero as f32).collect();
     let elements = x.elements()?;
     let mut data = vec![0; elements.len() * 4];
-    let real = |byte: u8| if x.dtype == 3 { f32::from(byte as i8) } else { f32::from(byte) };
-    let number = |byte: u8, at: usize| ((real(byte) - zeros[at]) * scales[at]).to_le_bytes();
     for (row, (from, to)) in
         elements.chunks_exact(inner).zip(data.as_chunks_mut().0.chunks_exact_mut(inner)).enumerate()
     {
-        from.iter().zip(to).for_each(|(byte, to)| *to = number(*byte, row % count));
+        let (zero, scale) = (zeros[row % count], scales[row % count]);
+        let number = |real: f32| ((real - zero) * scale).to_le_bytes();
+        if x.dtype == 3 {
+            from.iter().zip(to).for_each(|(byte, to)| *to = number(f32::from(*byte as i8)));
+        } else {
+            from.iter().zip(to).for_each(|(byte, to)| *to = number(f32::from(*byte)));
+        }
     }
     Some(Value::constant(1, &shape, data.into()))
 }
