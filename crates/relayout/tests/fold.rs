@@ -455,6 +455,30 @@ fn copies_of_everything_go_unless_their_name_is_wanted() {
 }
 
 #[test]
+fn a_constant_takes_another_name_where_an_earlier_body_has_its_name() {
+    let then = Net::new(17).node("Neg", &["x"], "t").node("Relu", &["t"], "z").output("z", F32);
+    let other = Net::new(17).node("Neg", &["x"], "o").output("o", F32);
+    let net = Net::new(17).input("x", F32, &[2, 6]).input("condition", BOOL, &[]).floats("w", F32, &[5, 6], true);
+    let net = net.branches("condition", "c", &then, &other).node_with("Transpose", &["w"], "t", &[("perm", &[1, 0])]);
+    let folded = fold(&net.node("MatMul", &["c", "t"], "y").output("y", F32));
+    assert_eq!(folded.ops(), ["If", "MatMul"]);
+    folded.holds(0.0);
+}
+
+#[test]
+fn a_cast_goes_where_it_keeps_the_type() {
+    let net = |to: i32| {
+        let net = Net::new(17).input("x", F16, &[2, 6]).node("Neg", &["x"], "n");
+        let cast = net.node_with("Cast", &["n"], "c", &[("to", &[i64::from(to)])]);
+        cast.node("Relu", &["c"], "y").output("y", to)
+    };
+    let same = fold_with(&net(F16), Numerics::Exact);
+    assert_eq!(same.ops(), ["Neg", "Relu"]);
+    same.holds(0.0);
+    assert!(!fold(&net(F32)).report.changed);
+}
+
+#[test]
 fn shape_arithmetic_of_known_shapes_goes_and_that_of_symbols_stays() {
     let net = |dims: &[i64]| {
         Net::new(17)
