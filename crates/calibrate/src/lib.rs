@@ -32,7 +32,7 @@ use relayout_verify::{Runtime, VerifyError};
 
 use timing::{Bench, Chain};
 
-pub use cache::{Cache, Host};
+pub use cache::{Cache, Compared, Host, Pair};
 pub use check::{CaseComparison, Check, check};
 pub use tune::{Tuned, Tuning, tune};
 
@@ -95,10 +95,12 @@ pub enum CalibrateError {
         /// What this host says.
         ours: String,
     },
-    /// The table is about other blocks than this machine has.
-    #[error("the table is about blocks of {table} channels, and ONNX Runtime has blocks of {machine} on this machine")]
+    /// The table, or the target that is tuned, is about other blocks than this machine has.
+    #[error(
+        "costs are wanted for blocks of {table} channels, and ONNX Runtime has blocks of {machine} on this machine"
+    )]
     OtherBlock {
-        /// Of the table.
+        /// Of the table or the target.
         table: u64,
         /// Of this machine.
         machine: u64,

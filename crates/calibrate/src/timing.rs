@@ -19,7 +19,7 @@ use relayout_verify::{Level, Model, ModelSource, Options, Runtime, Tensor};
 pub(super) type Chain = Vec<Case>;
 
 /// Models that are run in turns.
-const TOGETHER: usize = 12;
+pub(super) const TOGETHER: usize = 12;
 /// Bytes of weights in a model, which is more than caches near a core hold.
 const WEIGHTS: u64 = 16 << 20;
 /// What copies of a node should take together, by a coarse guess, in nanoseconds.

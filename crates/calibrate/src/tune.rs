@@ -5,7 +5,7 @@
 //! table says, times what this machine takes for the others.
 
 use crate::cache::{Cache, Time};
-use crate::timing::{Bench, block};
+use crate::timing::{Bench, TOGETHER, block};
 use crate::{CalibrateError, CalibrateOptions};
 use relayout::{Model, Options, optimize};
 use relayout_targets::OrtCpu;
@@ -14,8 +14,6 @@ use relayout_verify::Runtime;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Cases that are measured together, in turns, before their times are written to the cache.
-const TOGETHER: usize = 12;
 /// A decision with new costs may ask about new cases: so often at most.
 const DECISIONS: usize = 4;
 /// Cases below this time say more about calls of the runtime than about the machine.
@@ -64,7 +62,8 @@ pub fn tune(
         return Err(CalibrateError::OtherBlock { table: wanted, machine });
     }
     let until = Instant::now() + budget;
-    let mut work = Work { grids: target.costs().clone(), known: Vec::new(), refused: Vec::new(), measured: 0 };
+    let grids = target.costs().clone();
+    let mut work = Work { grids, block: machine, known: Vec::new(), refused: Vec::new(), measured: 0 };
     let mut left = 0;
     for _ in 0..DECISIONS {
         let timed = Arc::new(work.timed(cache));
@@ -82,6 +81,8 @@ pub fn tune(
 
 struct Work {
     grids: MeasuredCosts,
+    /// Channels of a block here, which the table may have been measured without.
+    block: u64,
     known: Vec<(Case, u64)>,
     refused: Vec<Case>,
     measured: usize,
@@ -138,7 +139,7 @@ impl Work {
         }
         let threads = usize::try_from(cache.host().threads).unwrap_or(1);
         let options = CalibrateOptions { passes: 2, rounds: 5, threads, ..CalibrateOptions::new("", "") };
-        let bench = Bench::new(runtime, &options, self.grids.machine().block);
+        let bench = Bench::new(runtime, &options, self.block);
         let mut groups = new.chunks(TOGETHER);
         for group in groups.by_ref() {
             progress(Tuning { done: self.known.len() + self.refused.len(), of });

@@ -33,7 +33,7 @@ pub(crate) fn optimize(a: &args::Optimize, target: &dyn Target, jobs: &[Job]) ->
 
 fn one<'a>(a: &args::Optimize, target: &dyn Target, job: &'a Job, count: &Count) -> Done<'a> {
     count.begin(&job.model.display().to_string());
-    let done = Work { a, target, job, options: wanted(a), tuned: None }.run(|| (), false);
+    let done = Work { a, target, job, options: wanted(a), tuning: None }.run(None, || (), false);
     count.done();
     (job, done)
 }

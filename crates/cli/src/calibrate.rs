@@ -43,10 +43,7 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
     if a.quick {
         options = options.quick();
     }
-    options.threads = match usize::from(a.threads) {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
+    options.threads = threads(a.threads);
     let bar = Progress::start("measuring");
     let mut progress = |done: usize, of: usize| bar.tell(format!("measuring {}", 100 * done / of.max(1)) + " %");
     if let Some(costs) = costs {
@@ -60,6 +57,14 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
     let calibration = measure(&runtime, &options, &mut progress).map_err(Failure::model)?;
     drop(bar);
     put(&a.out, &calibration.text())
+}
+
+/// Threads that are asked for: 0 is as many as the machine has cores.
+pub(crate) fn threads(asked: u16) -> usize {
+    match usize::from(asked) {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    }
 }
 
 /// The table on stdout or in its place.

@@ -34,8 +34,7 @@ pub(crate) fn same_results(
 ) -> Result<Option<Measured>, Failure> {
     let bytes = optimized.to_bytes().map_err(of_library)?;
     let reference = if is_stdio(path) { ModelSource::Bytes(model.bytes()) } else { ModelSource::Path(path) };
-    let dims = a.decide.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect();
-    let inputs = Inputs::Random { seed: 0, dims };
+    let inputs = random_inputs(&a.decide);
     let options = relayout_verify::Options::default();
     let comparison = compare(&reference, &ModelSource::Bytes(&bytes), &inputs, &options)?;
     // Arithmetic that is folded into weights rounds otherwise; where only data moved, sums alone may.
@@ -47,6 +46,12 @@ pub(crate) fn same_results(
     }
     let path = path.display();
     Err(Failure::Check(format!("the result differs from {path}: {comparison}; nothing was written")))
+}
+
+/// What a model and its result are fed to be compared.
+pub(crate) fn random_inputs(a: &args::Decide) -> Inputs {
+    let dims = a.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect();
+    Inputs::Random { seed: 0, dims }
 }
 
 /// A report on its way to its place.

@@ -10,7 +10,7 @@ use crate::page::{self, PageFile};
 use crate::progress::Progress;
 use crate::prove;
 use crate::terminal::{json, quiet, remark, say, say_json, tell};
-use crate::tune::{self, TunedTarget};
+use crate::tune::{self, TunedModel, Tuning};
 use crate::written::{RESULT, check_written};
 use relayout::{Model, Optimized, Options, Report, Target, optimize as optimize_model};
 use relayout_html::{Measured, PageKind, optimized_page};
@@ -45,14 +45,22 @@ fn one(a: &args::Optimize, target: &dyn Target, job: &Job) -> Result<(), Failure
         ("--html", a.output.html.as_ref()),
         ("--certificate", a.output.certificate.as_ref()),
         ("--proof", a.output.proof.as_ref()),
+        ("--tune-cache", a.tuning.tune_cache.as_ref()),
     ];
     check_written(&named.map(|(option, path)| (option, path.map(PathBuf::as_path))), &[&job.model])?;
     let options = wanted(a);
-    let tuned = if a.tuning.tune { Some(tune::tuned(a, job, &options)?) } else { None };
-    let target = tuned.as_ref().map_or(target, |tuned| &tuned.target);
+    let (made, tuned) = if a.tuning.tune {
+        // What can fail at once fails before the minute that timing takes.
+        check_room(a, job)?;
+        let TunedModel { model, result, target, record } = tune::tuned(a, job, &options)?;
+        (Some((model, result)), Some((target, record)))
+    } else {
+        (None, None)
+    };
+    let target = tuned.as_ref().map_or(target, |(target, _)| target);
+    let tuning = tuned.as_ref().map(|(_, record)| record);
     let progress = Progress::start(format!("optimizing {}", job.model.display()));
-    let tuning = tuned.as_ref().map(|tuned| &tuned.record);
-    let report = Work { a, target, job, options, tuned: tuned.as_ref() }.run(|| drop(progress), true)?;
+    let report = Work { a, target, job, options, tuning }.run(made, || drop(progress), true)?;
     let output = &a.output;
     let taken = [&output.report, &output.html, &output.certificate, &output.proof].into_iter().flatten();
     let stdout_is_taken = taken.chain([&job.out]).any(|path| is_stdout(path)) && !a.output.dry_run;
@@ -104,28 +112,39 @@ pub(crate) fn entry(a: &args::Optimize, job: &Job, done: Result<&Report, &Failur
     }
 }
 
+/// That the result can go to its place, seen before the work begins.
+fn check_room(a: &args::Optimize, job: &Job) -> Result<(), Failure> {
+    check_free(job, a.output.force)?;
+    // Folders below that of a batch are made when there is something to put there.
+    let folder = job.out.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir());
+    let bundle = a.output.emit == Emit::Bundle && (folder || job.named);
+    if bundle { bundle::check_place(&job.out) } else { Ok(()) }
+}
+
 /// One model on its way from its file to that of the result.
 pub(crate) struct Work<'a> {
     pub(crate) a: &'a args::Optimize,
     pub(crate) target: &'a dyn Target,
     pub(crate) job: &'a Job,
     pub(crate) options: Options,
-    pub(crate) tuned: Option<&'a TunedTarget>,
+    pub(crate) tuning: Option<&'a Tuning>,
 }
 
 impl Work<'_> {
-    /// Optimizes the model and writes the result. `decided` is called before anything is said. After the `last` model the process
-    /// ends, which gives back the memory of a large graph faster than taking it apart node by node.
-    pub(crate) fn run(&self, decided: impl FnOnce(), last: bool) -> Result<Report, Failure> {
-        self.check_room()?;
-        let model = open(&self.job.model)?;
-        let begun = Instant::now();
-        let optimized = match self.tuned.and_then(|tuned| tuned.kept(&model)) {
-            Some(kept) => kept,
-            None => optimize_model(&model, self.target, &self.options).map_err(of_library)?,
+    /// Optimizes the model, unless that was `made` before, and writes the result. `decided` is called before anything is said. After the
+    /// `last` model the process ends, which gives back the memory of a large graph faster than taking it apart node by node.
+    pub(crate) fn run(
+        &self,
+        made: Option<(Model, Optimized)>,
+        decided: impl FnOnce(),
+        last: bool,
+    ) -> Result<Report, Failure> {
+        check_room(self.a, self.job)?;
+        let (model, optimized) = match made {
+            Some(made) => made,
+            None => self.made()?,
         };
         decided();
-        self.remark(&optimized.report().summary(), begun);
         if let Some(text) = optimized.printed() {
             tell(&text.to_string());
         }
@@ -154,13 +173,12 @@ impl Work<'_> {
         Ok(report)
     }
 
-    /// That the result can go to its place, seen before the work begins.
-    fn check_room(&self) -> Result<(), Failure> {
-        check_free(self.job, self.a.output.force)?;
-        // Folders below that of a batch are made when there is something to put there.
-        let folder = self.job.out.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir());
-        let bundle = self.a.output.emit == Emit::Bundle && (folder || self.job.named);
-        if bundle { bundle::check_place(&self.job.out) } else { Ok(()) }
+    fn made(&self) -> Result<(Model, Optimized), Failure> {
+        let model = open(&self.job.model)?;
+        let begun = Instant::now();
+        let optimized = optimize_model(&model, self.target, &self.options).map_err(of_library)?;
+        self.remark(&optimized.report().summary(), begun);
+        Ok((model, optimized))
     }
 
     fn remark(&self, what: &str, begun: Instant) {
@@ -182,10 +200,7 @@ impl Work<'_> {
         let output = &self.a.output;
         let json = |value: &dyn Fn() -> serde_json::Result<String>| value().map_err(Failure::model);
         let report = match &output.report {
-            Some(path) => Some(ReportFile::new(
-                path,
-                json(&|| tune::report(optimized.report(), self.tuned.map(|tuned| &tuned.record)))?,
-            )?),
+            Some(path) => Some(ReportFile::new(path, json(&|| tune::report(optimized.report(), self.tuning))?)?),
             None => None,
         };
         let certificate = match &output.certificate {
@@ -203,7 +218,7 @@ impl Work<'_> {
             Some(path) => {
                 let name = page::name(&self.job.model);
                 let (of, options) = (PageKind::Optimize, &self.options);
-                let tuned = self.tuned.and_then(|tuned| tuned.record.measured());
+                let tuned = self.tuning.and_then(Tuning::measured);
                 let measured = measured.or(tuned.as_ref());
                 let page = optimized_page(of, &name, model, self.target, options, optimized, measured);
                 Some(PageFile::new(path, &page.map_err(of_library)?)?)

@@ -1,15 +1,15 @@
 //! `relayout optimize --tune`: what this model's kernels take on this machine, and whether the result is faster.
 
 use crate::args;
-use crate::calibrate::{check_place, machine};
-use crate::commands::{asked_cpu, is_stdio, of_library, open, runtime};
+use crate::calibrate::{check_place, machine, threads};
+use crate::commands::{asked_cpu, is_stdio, of_library, open, random_inputs, runtime};
 use crate::failure::Failure;
 use crate::inputs::Job;
 use crate::progress::Progress;
 use crate::terminal::tell as tell_people;
 use relayout::targets::OrtCpu;
 use relayout::{Model, Optimized, Options, Report, optimize, unchanged};
-use relayout_calibrate::{Cache, Host, Tuned, tune};
+use relayout_calibrate::{Cache, Compared, Host, Pair, Tuned, tune};
 use relayout_html::Measured;
 use relayout_verify::{Inputs, ModelSource, RunTimes, Runtime, time_side_by_side};
 use serde::Serialize;
@@ -17,7 +17,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long both models run, one after the other, each time they are compared.
+/// How long both models run in turns, each time they are compared.
 const COMPARED: Duration = Duration::from_secs(3);
 
 /// How many percent of its cost a region must gain to be kept, one after the other until the result is not slower.
@@ -36,29 +36,19 @@ pub(crate) struct Tuning {
     left: usize,
     /// Percent of its cost that a region had to gain to be kept.
     least_gain: u64,
+    /// Whether all results that were tried ran slower than the model.
+    slower: bool,
     threads: usize,
     runtime: String,
     cache: PathBuf,
     /// None where the result is the model itself.
-    times: Option<Times>,
+    times: Option<Compared>,
 }
 
-/// Milliseconds, and how many times as fast the result is.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Times {
-    before_ms: f64,
-    before_between_ms: [f64; 2],
-    after_ms: f64,
-    after_between_ms: [f64; 2],
-    ratio: f64,
-    ratio_between: [f64; 2],
-    /// The same of the model beside itself.
-    control_between: [f64; 2],
-    pairs: usize,
-}
-
-/// The target with the costs of this machine, and what was measured.
-pub(crate) struct TunedTarget {
+/// A model, what became of it with the costs of this machine, and what was measured.
+pub(crate) struct TunedModel {
+    pub(crate) model: Model,
+    pub(crate) result: Optimized,
     pub(crate) target: OrtCpu,
     pub(crate) record: Tuning,
 }
@@ -78,20 +68,17 @@ pub(crate) fn check_call(a: &args::Optimize) -> Result<(), Failure> {
 }
 
 /// Measures, decides, and holds the result against the model.
-pub(crate) fn tuned(a: &args::Optimize, job: &Job, options: &Options) -> Result<TunedTarget, Failure> {
+pub(crate) fn tuned(a: &args::Optimize, job: &Job, options: &Options) -> Result<TunedModel, Failure> {
     let target = asked_cpu(&a.decide)?;
     let runtime = runtime()?;
     let model = open(&job.model)?;
-    let threads = match usize::from(a.tuning.threads) {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
+    let threads = threads(a.tuning.threads);
     let host = Host::new(machine(), flags(), format!("ONNX Runtime {}", runtime.version()), threads as u64);
     let path = place(a, &host)?;
     let (mut cache, damaged) = Cache::open(&path, host).map_err(Failure::model)?;
     if let Some(aside) = damaged {
         let (path, aside) = (path.display(), aside.display());
-        tell_people(&format!("{path} was damaged and is now {aside}; a new one is begun\n"));
+        tell_people(&format!("{path} was damaged, or of another version, and is now {aside}; a new one is begun\n"));
     }
     let bar = Progress::start("timing kernels");
     let mut progress = |at: relayout_calibrate::Tuning| {
@@ -101,19 +88,13 @@ pub(crate) fn tuned(a: &args::Optimize, job: &Job, options: &Options) -> Result<
     let tuned =
         tune(&runtime, (&model, options), &target, &mut cache, budget, &mut progress).map_err(Failure::model)?;
     drop(bar);
-    let versions = Versions { runtime: &runtime, model: &model, job, options, inputs: inputs(a), threads };
-    let (target, times, least_gain) = versions.fastest(&tuned)?;
+    let inputs = random_inputs(&a.decide);
+    let versions = Versions { runtime: &runtime, model: &model, job, options, inputs, threads };
+    let Chosen { target, result, times, least_gain, slower } = versions.fastest(&tuned, &mut cache)?;
     let Tuned { measured: timed, known, untimed, left, .. } = tuned;
     let runtime = runtime.version();
-    let record = Tuning { timed, known, untimed, left, least_gain, threads, runtime, cache: path, times };
-    Ok(TunedTarget { target, record })
-}
-
-impl TunedTarget {
-    /// The model itself, if nothing is as fast.
-    pub(crate) fn kept(&self, model: &Model) -> Option<Optimized> {
-        self.record.times.is_none().then(|| unchanged(model, &self.target, KEPT))
-    }
+    let record = Tuning { timed, known, untimed, left, least_gain, slower, threads, runtime, cache: path, times };
+    Ok(TunedModel { model, result, target, record })
 }
 
 /// The results to choose from.
@@ -126,26 +107,50 @@ struct Versions<'a> {
     threads: usize,
 }
 
+/// One of them.
+struct Chosen {
+    target: OrtCpu,
+    result: Optimized,
+    /// None for the model itself.
+    times: Option<Compared>,
+    least_gain: u64,
+    slower: bool,
+}
+
 impl Versions<'_> {
-    /// The result that is not slower with the fewest changes given back, and how long it runs. What chooses one are not the runs that are
-    /// reported: chance chooses what looks better than it is.
-    fn fastest(&self, tuned: &Tuned) -> Result<(OrtCpu, Option<Times>, u64), Failure> {
-        for demand in DEMANDS {
-            let target = tuned.target.clone().demanding(demand);
+    /// The result that is not slower with the fewest changes given back, and how long it runs.
+    fn fastest(&self, tuned: &Tuned, cache: &mut Cache) -> Result<Chosen, Failure> {
+        for least_gain in DEMANDS {
+            let target = tuned.target.clone().demanding(least_gain);
             let result = optimize(self.model, &target, self.options).map_err(of_library)?;
             if !result.report().changed {
-                break;
+                return Ok(Chosen { target, result, times: None, least_gain, slower: least_gain > 0 });
             }
             let bytes = result.to_bytes().map_err(of_library)?;
-            if self.times(&bytes)?.is_slower() {
-                continue;
-            }
-            let times = self.times(&bytes)?;
-            if !times.is_slower() {
-                return Ok((target, Some(Times::of(&times)), demand));
+            if let times @ Some(_) = self.compared(&bytes, cache)? {
+                return Ok(Chosen { target, result, times, least_gain, slower: false });
             }
         }
-        Ok((tuned.target.clone(), None, 0))
+        let target = tuned.target.clone();
+        let result = unchanged(self.model, &target, KEPT);
+        Ok(Chosen { target, result, times: None, least_gain: 0, slower: true })
+    }
+
+    /// How a result and the model ran in turns; `None` where the result was slower. What the cache knows is not measured again.
+    fn compared(&self, result: &[u8], cache: &mut Cache) -> Result<Option<Compared>, Failure> {
+        let fed = format!("{:?} {COMPARED:?}", self.inputs);
+        let pair = Pair::of(self.model.bytes(), result, &fed);
+        if let Some(known) = cache.compared(&pair) {
+            return Ok(known);
+        }
+        // What chooses are not the runs that are reported: chance chooses what looks better than it is.
+        let compared = if self.times(result)?.is_slower() {
+            None
+        } else {
+            Some(self.times(result)?).filter(|times| !times.is_slower()).as_ref().map(Compared::from)
+        };
+        cache.keep(&pair, compared).map_err(Failure::model)?;
+        Ok(compared)
     }
 
     fn times(&self, result: &[u8]) -> Result<RunTimes, Failure> {
@@ -159,36 +164,20 @@ impl Versions<'_> {
     }
 }
 
-impl Times {
-    fn of(times: &RunTimes) -> Times {
-        let ms = |ns: u64| ns as f64 / 1e6;
-        Times {
-            before_ms: ms(times.a_ns),
-            before_between_ms: times.a_spread.map(ms),
-            after_ms: ms(times.b_ns),
-            after_between_ms: times.b_spread.map(ms),
-            ratio: times.ratio.median,
-            ratio_between: [times.ratio.low, times.ratio.high],
-            control_between: [times.control.low, times.control.high],
-            pairs: times.runs,
-        }
-    }
-}
-
 impl Tuning {
     /// The times, for a page.
     pub(crate) fn measured(&self) -> Option<Measured> {
-        let Times { before_ms, after_ms, pairs, .. } = self.times?;
+        let Compared { before_ms, after_ms, pairs, .. } = self.times?;
         let how = format!(
             "medians of {pairs} runs each, in turns, in ONNX Runtime {} with all its rewrites, on {}",
             self.runtime,
-            threads(self.threads)
+            counted(self.threads)
         );
         Some(Measured::new((before_ms * 1e6) as u64, (after_ms * 1e6) as u64, how))
     }
 }
 
-fn threads(count: usize) -> String {
+fn counted(count: usize) -> String {
     if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") }
 }
 
@@ -206,10 +195,11 @@ impl fmt::Display for Tuning {
                     t.after_ms,
                     t.ratio,
                     t.pairs,
-                    threads(self.threads)
+                    counted(self.threads)
                 )?;
             }
-            None => write!(f, "tuned: no result ran as fast as the model, which stays as it was")?,
+            None if self.slower => write!(f, "tuned: no result ran as fast as the model, which stays as it was")?,
+            None => write!(f, "tuned: nothing gains at these times, so the model stays as it was")?,
         }
         write!(f, "; {} kernels and moves timed, {} from the cache", self.timed, self.known)?;
         for (count, what) in [(self.untimed, "can't be timed by themselves"), (self.left, "left when the time was up")]
@@ -238,12 +228,6 @@ pub(crate) fn tell(object: &mut serde_json::Value, tuning: Option<&Tuning>) {
     if let (Some(tuning), Some(object)) = (tuning, object.as_object_mut()) {
         object.insert("tuning".to_owned(), serde_json::json!(tuning));
     }
-}
-
-/// What both models are fed.
-fn inputs(a: &args::Optimize) -> Inputs {
-    let dims = a.decide.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect();
-    Inputs::Random { seed: 0, dims }
 }
 
 /// The cache that is named, or the one of this host among the user's caches, whose folder is made.

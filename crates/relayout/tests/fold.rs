@@ -2,52 +2,11 @@
 
 mod fold_nets;
 
+use fold_nets::folded::{fold, fold_with};
 use fold_nets::{BOOL, F16, F32, I8, Net, U8, compare};
 use proptest::prelude::*;
-use relayout::{Model, Numerics, Options, Report, optimize, target};
+use relayout::{Model, Numerics, Options, optimize, target};
 use relayout_verify::Tolerance;
-
-/// A model before and after.
-struct Folded {
-    before: Vec<u8>,
-    after: Vec<u8>,
-    report: Report,
-    text: String,
-}
-
-fn fold_with(net: &Net, numerics: Numerics) -> Folded {
-    let before = net.bytes();
-    let target = target("onnx").unwrap();
-    let options = Options::default().numerics(numerics);
-    let model = Model::from_bytes(before.clone().into(), None).unwrap();
-    let optimized = optimize(&model, target.as_ref(), &options).unwrap();
-    let after = optimized.to_bytes().unwrap();
-    let text = optimized.graph().to_string();
-    let again = Model::from_bytes(after.clone().into(), None).unwrap();
-    let again = optimize(&again, target.as_ref(), &options).unwrap();
-    assert!(!again.report().changed, "a second run changes something:\n{text}");
-    assert_eq!(again.to_bytes().unwrap(), after);
-    Folded { before, after, report: optimized.report().clone(), text }
-}
-
-fn fold(net: &Net) -> Folded {
-    fold_with(net, Numerics::Reassociate)
-}
-
-impl Folded {
-    /// ONNX ops of the result, in order.
-    fn ops(&self) -> Vec<String> {
-        let model = Model::from_bytes(self.after.clone().into(), None).unwrap();
-        let graph = &model.ir().graph;
-        let order = graph.order().unwrap();
-        order.into_iter().filter_map(|n| Some(graph.node(n).onnx()?.to_owned())).collect()
-    }
-
-    fn holds(&self, rms: f64) {
-        let comparison = compare(&self.before, &self.after);
-        assert!(comparison.holds(&Tolerance::new(rms, 10.0 * rms)), "{comparison}\n{}", self.text);
-    }
-}
 
 const ROUNDED: f64 = 2e-6;
 
@@ -493,6 +452,30 @@ fn copies_of_everything_go_unless_their_name_is_wanted() {
     let captured = fold(&captured.output("y", F32));
     assert_eq!(captured.report.rewrites.get("read_what_is_copied"), Some(&1), "{}", captured.text);
     captured.holds(0.0);
+}
+
+#[test]
+fn a_constant_takes_another_name_where_an_earlier_body_has_its_name() {
+    let then = Net::new(17).node("Neg", &["x"], "t").node("Relu", &["t"], "z").output("z", F32);
+    let other = Net::new(17).node("Neg", &["x"], "o").output("o", F32);
+    let net = Net::new(17).input("x", F32, &[2, 6]).input("condition", BOOL, &[]).floats("w", F32, &[5, 6], true);
+    let net = net.branches("condition", "c", &then, &other).node_with("Transpose", &["w"], "t", &[("perm", &[1, 0])]);
+    let folded = fold(&net.node("MatMul", &["c", "t"], "y").output("y", F32));
+    assert_eq!(folded.ops(), ["If", "MatMul"]);
+    folded.holds(0.0);
+}
+
+#[test]
+fn a_cast_goes_where_it_keeps_the_type() {
+    let net = |to: i32| {
+        let net = Net::new(17).input("x", F16, &[2, 6]).node("Neg", &["x"], "n");
+        let cast = net.node_with("Cast", &["n"], "c", &[("to", &[i64::from(to)])]);
+        cast.node("Relu", &["c"], "y").output("y", to)
+    };
+    let same = fold_with(&net(F16), Numerics::Exact);
+    assert_eq!(same.ops(), ["Neg", "Relu"]);
+    same.holds(0.0);
+    assert!(!fold(&net(F32)).report.changed);
 }
 
 #[test]

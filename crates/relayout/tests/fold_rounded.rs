@@ -3,46 +3,14 @@
 
 mod fold_nets;
 
+use fold_nets::folded::{Folded, fold, fold_with};
 use fold_nets::{F16, F32, F64, I64, Net, U8, runtime};
 use proptest::prelude::*;
-use relayout::{Model, Numerics, Options, Report, optimize, target};
+use relayout::{Model, Numerics};
 use relayout_verify::{Comparison, Inputs, Level, ModelSource, Tolerance, verify};
 use std::collections::BTreeMap;
 
-/// A model before and after.
-struct Folded {
-    before: Vec<u8>,
-    after: Vec<u8>,
-    report: Report,
-    text: String,
-}
-
-fn fold_with(net: &Net, numerics: Numerics) -> Folded {
-    let before = net.bytes();
-    let target = target("onnx").unwrap();
-    let options = Options::default().numerics(numerics);
-    let model = Model::from_bytes(before.clone().into(), None).unwrap();
-    let optimized = optimize(&model, target.as_ref(), &options).unwrap();
-    let after = optimized.to_bytes().unwrap();
-    let text = optimized.graph().to_string();
-    let again = Model::from_bytes(after.clone().into(), None).unwrap();
-    assert!(!optimize(&again, target.as_ref(), &options).unwrap().report().changed, "a second run changes:\n{text}");
-    Folded { before, after, report: optimized.report().clone(), text }
-}
-
-fn fold(net: &Net) -> Folded {
-    fold_with(net, Numerics::Reassociate)
-}
-
 impl Folded {
-    /// ONNX ops of the result, in order.
-    fn ops(&self) -> Vec<String> {
-        let model = Model::from_bytes(self.after.clone().into(), None).unwrap();
-        let graph = &model.ir().graph;
-        let order = graph.order().unwrap();
-        order.into_iter().filter_map(|n| Some(graph.node(n).onnx()?.to_owned())).collect()
-    }
-
     /// Before and after on the same inputs. The runtime folds the constants of the first, as it does for applications.
     fn compared(&self) -> Comparison {
         let inputs = Inputs::Random { seed: 7, dims: BTreeMap::new() };
@@ -52,7 +20,7 @@ impl Folded {
         verify(runtime(), before, after, &inputs, &options).expect("both run")
     }
 
-    fn holds(&self, rms: f64, what: &str) {
+    fn agrees(&self, rms: f64, what: &str) {
         let comparison = self.compared();
         assert!(comparison.holds(&Tolerance::new(rms, 10.0 * rms)), "{what}: {comparison}\n{}", self.text);
     }
@@ -191,7 +159,7 @@ fn is_evaluated(net: Net, dtype: i32, rms: f64, what: &str) {
     let folded = fold(&net);
     assert_eq!(folded.ops(), ["Mul"], "{what}\n{}", folded.text);
     assert_eq!(folded.counted(), 1, "{what}");
-    folded.holds(rms, what);
+    folded.agrees(rms, what);
     let exact = fold_with(&net, Numerics::Exact);
     assert_eq!((exact.counted(), exact.ops().len()), (0, 2), "{what}");
 }
@@ -314,7 +282,7 @@ fn standardized_weights_are_weights() {
         for by_norm in [false, true] {
             let folded = fold(&standardized(&dims, by_norm));
             assert_eq!(folded.ops(), ["Conv"], "{}", folded.text);
-            folded.holds(1e-6, "standardized");
+            folded.agrees(1e-6, "standardized");
             assert!(folded.after.len() <= folded.before.len(), "{} of {}", folded.after.len(), folded.before.len());
             let exact = fold_with(&standardized(&dims, by_norm), Numerics::Exact);
             assert_eq!(exact.counted(), 0);
@@ -332,7 +300,7 @@ fn large() -> Net {
 fn a_file_never_grows_by_what_is_large() {
     let once = fold(&large().node("Mul", &["x", "e"], "y").output("y", F32));
     assert_eq!(once.ops(), ["Mul"]);
-    once.holds(1e-6, "once");
+    once.agrees(1e-6, "once");
     // Two results of the same weights, the weights themselves read, a result that is larger than all it is made of, an output.
     let twice = large().node("Sin", &["w"], "s").node("Mul", &["x", "e"], "m").node("Mul", &["m", "s"], "y");
     let read = large().node("Mul", &["x", "e"], "m").node("Mul", &["m", "w"], "y");
@@ -347,7 +315,7 @@ fn a_file_never_grows_by_what_is_large() {
     // One of the two takes the place of the weights only if the other does not need them.
     assert!(!twice.report.changed, "{}", twice.text);
     assert_eq!(spread.ops(), ["Expand", "Mul"], "{}", spread.text);
-    spread.holds(1e-6, "spread");
+    spread.agrees(1e-6, "spread");
     let output = fold(&large().node("Mul", &["x", "e"], "y").output("y", F32).output("e", F32));
     assert!(!output.report.changed);
     // Two halves of it are no larger than it is.
@@ -359,7 +327,7 @@ fn a_file_never_grows_by_what_is_large() {
         .node("Sub", &["a", "b"], "y");
     let halves = fold(&halves.output("y", F32));
     assert_eq!(halves.ops(), ["MatMul", "MatMul", "Sub"], "{}", halves.text);
-    halves.holds(1e-5, "halves");
+    halves.agrees(1e-5, "halves");
 }
 
 #[test]
@@ -376,7 +344,7 @@ fn what_jumps_reads_numbers_of_the_model_s_own_type_and_what_is_quantized_stays(
     for (what, net) in [("floor", floor), ("whole", whole), ("half", half)] {
         let folded = fold(&net.node("Mul", &["f", "x"], "y").output("y", F32));
         assert_eq!(folded.ops(), ["Mul"], "{what}");
-        folded.holds(1e-6, what);
+        folded.agrees(1e-6, what);
         assert!(folded.factors().iter().all(|x| x.fract() == 0.0), "{what}: {:?}", folded.factors());
     }
     let quantized = fold(

@@ -86,7 +86,7 @@ macro_rules! models {
 
 models! {
     espcn_x3_is_left_alone: "espcn_x3", None;
-    if_early_exit_is_left_alone: "if_early_exit", None;
+    if_early_exit_loses_a_cast: "if_early_exit", None;
     if_mixed_has_moves_in_its_branches: "if_mixed", None;
     loop_refine_has_a_loop: "loop_refine", None;
     resnet18_functions_calls_model_local_functions: "resnet18_functions", None;

@@ -4,7 +4,7 @@
 //! among the solutions. Layouts that differ only in axes of extent 1 are candidates of their own: a Reshape lies between them,
 //! which costs little but stands between ops that a runtime would fuse.
 
-use super::choices::{may_take, plain, slots_of};
+use super::choices::{fits, may_take, plain, slots_of};
 use super::lanes::Lanes;
 use super::pieces::{Pieces, Runs, less};
 use super::plan::Chosen;
@@ -243,7 +243,7 @@ impl Closure<'_, '_> {
                 let is_constant = |v: ValueId| own.constant.get(v.index()).copied().unwrap_or(false);
                 let query = NodeQuery::new(graph, n, self.hints, &is_constant).within(s > 0);
                 let (mut offers, plain) = (self.target.offers(&query), self.target.plain_cost(&query));
-                offers.retain(|offer| may_take(offer, self.numerics));
+                offers.retain(|offer| may_take(offer, self.numerics) && fits(graph, n, offer));
                 own.offered[n.index()] = offers.len();
                 own.offers[n.index()] = offers;
                 own.plain[n.index()] = plain;

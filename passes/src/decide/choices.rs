@@ -183,6 +183,19 @@ pub(super) fn may_take(offer: &Offer, numerics: Numerics) -> bool {
     !offer.adds_zeros || numerics > Numerics::Exact
 }
 
+/// Whether operands and results of a node can lie as an offer has them: an operand of a broken model may have other extents than its op
+/// asks for.
+pub(super) fn fits(graph: &Graph, n: NodeId, offer: &Offer) -> bool {
+    let node = graph.node(n);
+    let sides = [(&offer.layouts.ins, &node.inputs), (&offer.layouts.outs, &node.outputs)];
+    sides.into_iter().flat_map(|(layouts, values)| layouts.iter().zip(values)).all(|(layout, v)| match (layout, v) {
+        (Some(layout), Some(v)) if layout.as_permutation().is_none() => {
+            graph.value(*v).ty.shape().is_none_or(|shape| layout.fits(shape).is_ok())
+        }
+        _ => true,
+    })
+}
+
 /// Small nodes that an order needs beside the op: broadcast operands raised to full rank, Shape's extents put in order.
 fn extra_nodes(graph: &Graph, constant: &[bool], n: NodeId, bound: &Bound, choice: &Choice) -> u64 {
     let node = graph.node(n);

@@ -1,4 +1,5 @@
-//! `fold_copies`: a Slice that takes everything and a Pad that adds nothing go; who reads the copy reads what was copied.
+//! `fold_copies`: a Slice that takes everything, a Pad that adds nothing and a Cast that keeps the type go; who reads the copy reads what
+//! was copied.
 //!
 //! Absent: graph outputs, which stay results of nodes of their name, and Identity, which no runtime copies for.
 
@@ -12,9 +13,9 @@ use relayout_target::{Context, Cost, Counted, Declared, Numerics, PassError, Rul
 /// The rule.
 pub(crate) const RULE: Rule = Rule {
     name: "read_what_is_copied",
-    equation: "Slice(x, all) = x, Pad(x, 0) = x",
-    condition: "what is taken and added is known, and operand and result have the same shape, whatever the symbols are; no \
-                graph output, and no body reads it",
+    equation: "Slice(x, all) = x, Pad(x, 0) = x, Cast(x, type of x) = x",
+    condition: "what is taken and added is known, and operand and result have the same shape, whatever the symbols are, and the \
+                same type; no graph output, and no body reads it",
     buys: "the node, and one pass over the tensor",
     numerics: Numerics::Exact,
     counted: Counted::Nodes,
@@ -47,7 +48,7 @@ pub fn fold_copies(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassEr
 /// The operand and the result of a copy that only nodes of this graph read.
 fn copied(graph: &Graph, n: NodeId) -> Option<(ValueId, ValueId)> {
     let node = graph.node(n);
-    let is_copy = matches!(node.form, Form::View(View::Same)) && matches!(node.onnx(), Some("Slice" | "Pad"));
+    let is_copy = matches!(node.form, Form::View(View::Same)) && matches!(node.onnx(), Some("Slice" | "Pad" | "Cast"));
     let (x, y) = (node.operand(0)?, node.result(0)?);
     let uses = graph.uses(y);
     let by_name = graph.is_output(y) || uses.iter().any(|u| graph.node(u.node).captures.contains(&y));

@@ -5,6 +5,7 @@
 //! formula of NumPy and of MegEngine's `TensorLayout`, over digits in place of axes. Arithmetic is checked once, when
 //! binding: no tensor has more than [`MAX_STORAGE_ELEMS`] slots, so nothing after it can overflow.
 
+use crate::dim::Dim;
 use smallvec::SmallVec;
 
 use super::{Factor, Layout, LayoutError, Segment};
@@ -38,6 +39,13 @@ pub struct BoundLayout {
 }
 
 impl Layout {
+    /// That a value of this shape can lie so. A symbolic extent may be anything.
+    pub fn fits(&self, shape: &[Dim]) -> Result<(), LayoutError> {
+        // 1 is what adds nothing to the size.
+        let extents: SmallVec<[i64; 6]> = shape.iter().map(|d| d.as_const().unwrap_or(1)).collect();
+        self.bind(&extents).map(|_| ())
+    }
+
     /// The extents, strides and offsets of this layout for a shape.
     pub fn bind(&self, shape: &[i64]) -> Result<BoundLayout, LayoutError> {
         if shape.len() != self.rank() {

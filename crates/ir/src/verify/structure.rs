@@ -4,7 +4,6 @@ use super::{Invariant, Scope};
 use crate::constant::Constant;
 use crate::graph::{Node, Op, Use, ValueId};
 use rustc_hash::FxHashSet;
-use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
 /// Everything but forms and pinned layouts; false if some id leads nowhere, so that nothing else can be asked.
@@ -195,9 +194,7 @@ fn layout(scope: &mut Scope<'_>, v: ValueId) {
         scope.report(Invariant::Layout, Some(v), problem, "store that axis without a slot map");
         return;
     }
-    // A symbolic extent may be anything; 1 is what adds nothing to the size.
-    let extents: SmallVec<[i64; 6]> = shape.iter().map(|d| d.as_const().unwrap_or(1)).collect();
-    if let Err(why) = layout.bind(&extents) {
+    if let Err(why) = layout.fits(shape) {
         let problem = format!("is {}, which does not fit its layout {layout}: {why}", value.ty);
         scope.report(Invariant::Layout, Some(v), problem, "choose a layout for this shape");
     }

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
     names: FxHashSet<String>,
+    /// Those that are defined more than once: in bodies, and in a graph around these for what comes later there.
+    twice: FxHashSet<String>,
     /// The number that was found last for a base; those before it are taken, and stay so.
     last: FxHashMap<String, usize>,
 }
@@ -30,7 +32,11 @@ impl Taken {
         let inputs = graph.input.iter().filter_map(|i| i.name.clone());
         let initializers = graph.initializer.iter().filter_map(|t| t.name.clone());
         let results = graph.node.iter().flat_map(|n| n.output.iter().cloned());
-        self.names.extend(inputs.chain(initializers).chain(results));
+        for name in inputs.chain(initializers).chain(results) {
+            if let Some(name) = self.names.replace(name) {
+                self.twice.insert(name);
+            }
+        }
         for a in graph.node.iter().flat_map(|n| &n.attribute) {
             for body in bodies(a) {
                 self.collect(body);
@@ -82,17 +88,23 @@ pub(super) struct Names {
 impl Names {
     /// Finds every name.
     pub(super) fn resolve(graph: &Graph, origin: &GraphProto, outer: Option<Outer<'_>>, taken: &mut Taken) -> Names {
+        let results: FxHashSet<&str> = origin.node.iter().flat_map(|n| n.output.iter().map(String::as_str)).collect();
         let mut old: FxHashSet<&str> = FxHashSet::default();
         old.extend(origin.input.iter().filter_map(|i| i.name.as_deref()));
         old.extend(origin.initializer.iter().filter_map(|t| t.name.as_deref()));
         old.extend(origin.sparse_initializer.iter().filter_map(|t| t.values.as_ref()?.name.as_deref()));
-        old.extend(origin.node.iter().flat_map(|n| n.output.iter().map(String::as_str)));
+        old.extend(&results);
+        // A node after the one with the body may have made it. As a constant it is there before, and the body may not define it too.
+        let is_early = |v: ValueId, taken: &Taken| {
+            let name = graph.value(v).name.as_str();
+            graph.constant(v).is_some() && !graph.is_output(v) && results.contains(name) && taken.twice.contains(name)
+        };
         let mut names = Names { by_value: vec![String::new(); graph.value_bound()], aliases: FxHashSet::default() };
         for v in graph.values() {
             let name = &graph.value(v).name;
             names.by_value[v.index()] = if matches!(graph.node(graph.value(v).producer().0).op, Op::Outer) {
                 outer.and_then(|o| o.name_of(name)).unwrap_or_else(|| name.clone())
-            } else if old.contains(name.as_str()) {
+            } else if old.contains(name.as_str()) && !is_early(v, taken) {
                 name.clone()
             } else {
                 taken.fresh(name)

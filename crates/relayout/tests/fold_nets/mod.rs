@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod cpu;
+pub(crate) mod folded;
 
 use half::f16;
 use relayout_onnx::proto::attribute_proto::AttributeType;

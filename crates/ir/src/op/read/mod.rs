@@ -35,14 +35,17 @@ use super::query::{op_name, ty};
 use crate::graph::{Graph, Node};
 use crate::types::Type;
 
-/// Whether a Pad adds nothing, or a Slice takes every element in its order: whatever the sizes at run time.
+/// Whether a Pad adds nothing, a Slice takes every element in its order, or a Cast keeps the type: whatever the sizes at run time.
 pub(super) fn takes_all(graph: &Graph, node: &Node) -> bool {
-    let result = node.result(0).and_then(|y| graph.value(y).ty.shape());
-    let same = ty(graph, node, 0).and_then(Type::shape).is_some_and(|shape| result == Some(shape));
-    same && match op_name(node) {
-        "Pad" => pads(graph, node).is_some_and(|pads| pads.iter().all(|p| *p == (0, 0))),
+    let (from, to) = (ty(graph, node, 0), node.result(0).map(|y| &graph.value(y).ty));
+    let same_shape = || from.and_then(Type::shape).is_some_and(|shape| to.and_then(Type::shape) == Some(shape));
+    match op_name(node) {
+        "Pad" => same_shape() && pads(graph, node).is_some_and(|pads| pads.iter().all(|p| *p == (0, 0))),
         // As many elements as there are, one after the other, are all of them.
-        "Slice" => cuts(graph, node).is_some_and(|cuts| cuts.iter().all(|cut| cut.step == 1)),
+        "Slice" => same_shape() && cuts(graph, node).is_some_and(|cuts| cuts.iter().all(|cut| cut.step == 1)),
+        "Cast" => {
+            same_shape() && from.and_then(Type::dtype).is_some_and(|dtype| to.and_then(Type::dtype) == Some(dtype))
+        }
         _ => false,
     }
 }

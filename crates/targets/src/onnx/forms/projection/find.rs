@@ -17,7 +17,9 @@ use rustc_hash::FxHashSet;
 pub(super) struct Found {
     /// The node that leaves the result: a Reshape, or the last of the others.
     last: NodeId,
-    /// The last but for a Reshape.
+    /// Reshapes before the last node.
+    views: Vec<NodeId>,
+    /// The last but for Reshapes.
     ends: NodeId,
     product: NodeId,
     x: ValueId,
@@ -46,14 +48,23 @@ pub(super) fn find_all(graph: &Graph, nodes: &[NodeId], without_heads: bool) -> 
     found
 }
 
-/// The projection whose Reshape is this node.
+/// The projection whose last Reshape is this node.
 fn with_heads(graph: &Graph, last: NodeId) -> Option<Found> {
-    let node = graph.node(last);
-    let (v, y) = (node.operand(0)?, node.only_result()?);
-    let reshapes = node.onnx().is_some() && matches!(node.form, Form::View(View::Reshape));
-    graph.only_use(v).filter(|_| reshapes)?;
-    let found = find(graph, last, y, graph.value(v).producer().0)?;
-    (found.heads > 1 && found.raised.flat).then_some(found)
+    let reshapes =
+        |n: NodeId| graph.node(n).onnx().is_some() && matches!(graph.node(n).form, Form::View(View::Reshape));
+    // A node whose result this one alone reads.
+    let before = |n: NodeId| {
+        let v = graph.node(n).operand(0)?;
+        graph.only_use(v).map(|_| graph.value(v).producer().0)
+    };
+    let mut ends = Some(last).filter(|&n| reshapes(n)).and_then(before)?;
+    let mut views = Vec::new();
+    while reshapes(ends) {
+        views.push(ends);
+        ends = before(ends)?;
+    }
+    let found = find(graph, last, graph.node(last).only_result()?, ends)?;
+    (found.heads > 1 && found.raised.flat).then_some(Found { views, ..found })
 }
 
 /// The projection without heads that ends with this node.
@@ -62,7 +73,7 @@ fn of_rows(graph: &Graph, last: NodeId, y: ValueId) -> Option<Found> {
     find(graph, last, y, last).filter(same_rows)
 }
 
-/// The projection of result `y` whose last node but for a Reshape is `ends`; none where a summand can't broadcast.
+/// The projection of result `y` whose last node but for Reshapes is `ends`; none where a summand can't broadcast.
 fn find(graph: &Graph, last: NodeId, y: ValueId, ends: NodeId) -> Option<Found> {
     let shape = graph.value(y).ty.shape()?;
     let (product, added) = sum(graph, ends);
@@ -95,6 +106,7 @@ fn find(graph: &Graph, last: NodeId, y: ValueId, ends: NodeId) -> Option<Found> 
     let flat = alike && is_flat(from, shape, rows, columns / width);
     (alike && inputs > 0 && shape.iter().all(some)).then_some(Found {
         last,
+        views: Vec::new(),
         ends,
         product,
         x,
@@ -171,8 +183,9 @@ const BY_COLUMNS: &str = "by_columns";
 impl Found {
     /// As one raised op.
     pub(super) fn raised(&self, graph: &Graph) -> Option<Raised> {
-        let sum = [self.product, self.ends, self.last];
-        let mut nodes: Vec<NodeId> = sum.to_vec();
+        let mut nodes = vec![self.product, self.ends];
+        nodes.extend(self.views.iter().rev());
+        nodes.push(self.last);
         nodes.dedup();
         let mut attrs = self.raised.attrs();
         attrs.insert(BY_COLUMNS.to_owned(), Attr::Int(self.by_columns.into()));
