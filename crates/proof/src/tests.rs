@@ -5,6 +5,7 @@ use crate::check::{Verdict, verdict};
 use crate::model::{Attr, DeclaredDim, Graph, Input, Model, Node, Tensor};
 use std::rc::Rc;
 
+mod bytes;
 mod rules;
 
 /// Result, op, operands, attributes.

@@ -7,6 +7,7 @@ mod fold;
 mod fused;
 mod movement;
 mod placed;
+mod signed;
 mod window;
 
 use crate::align::broadcast;
