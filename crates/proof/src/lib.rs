@@ -20,11 +20,13 @@ mod digest;
 mod error;
 mod eval;
 mod flat;
+mod lanes;
 mod lemma;
 mod loops;
 mod model;
 mod ops;
 mod real;
+mod routed;
 mod slots;
 mod term;
 #[cfg(test)]

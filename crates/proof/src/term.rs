@@ -5,7 +5,9 @@ use crate::digest::Points;
 use crate::flat;
 use crate::lemma::{self, Cores};
 use crate::model::width;
+use crate::ops::Filters;
 use crate::real::Form;
+use crate::routed;
 use crate::slots;
 use crate::value::{Source, Value, gathered};
 use crate::view::{self, Digit, View, normal};
@@ -90,6 +92,8 @@ pub(crate) struct Terms {
     pub(crate) computed: FxHashMap<String, (Vec<Option<Value>>, Vec<Value>)>,
     /// Numbers that real forms add.
     pub(crate) addends: Vec<f64>,
+    /// Filters of convolutions of the input.
+    pub(crate) filters: Filters,
 }
 
 /// Lemmas that were used.
@@ -128,12 +132,23 @@ impl Terms {
             rounds: false,
             computed: FxHashMap::default(),
             addends: Vec::new(),
+            filters: Filters::default(),
         }
     }
 
     /// All terms so far are those of the input. The next ones may be put in their place by a lemma.
     pub(crate) fn input_ends(&mut self) {
         self.input = Some((self.count(), None));
+    }
+
+    /// Whether a term is none of the input, all of whose terms are there.
+    pub(crate) fn is_foreign(&self, term: u32) -> bool {
+        self.input.as_ref().is_some_and(|(bound, _)| term >= *bound)
+    }
+
+    /// Whether the input is read.
+    pub(crate) fn is_of_input(&self) -> bool {
+        self.input.is_none()
     }
 
     /// The value with a term of the input in the place of one that is the same over the reals.
@@ -211,6 +226,11 @@ impl Terms {
         self.elements.entry(digest).or_insert_with(|| (data.clone(), *offset, key.3.clone()));
         self.digests.insert(key, (digest, data.clone()));
         Some(digest)
+    }
+
+    /// The digest of any bytes.
+    pub(crate) fn digested(&self, bytes: &[u8]) -> [u64; 2] {
+        self.points.digest(bytes)
     }
 
     /// The elements of a digest, if they are floats of 32 or 16 bits.
@@ -316,6 +336,9 @@ impl Terms {
             return Some(made);
         }
         if let Some(made) = slots::each(self, op, shape, operands, together, dropped) {
+            return Some(made);
+        }
+        if let Some(made) = routed::each(self, op, shape, operands, together, dropped) {
             return Some(made);
         }
         let mut operands: Vec<(Value, View)> = operands.iter().map(|(v, view)| ((*v).clone(), view.clone())).collect();

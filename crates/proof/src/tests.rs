@@ -6,6 +6,7 @@ use crate::model::{Attr, DeclaredDim, Graph, Input, Model, Node, Tensor};
 use std::rc::Rc;
 
 mod bytes;
+mod filters;
 mod rules;
 
 /// Result, op, operands, attributes.

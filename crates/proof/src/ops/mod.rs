@@ -3,6 +3,7 @@
 mod along;
 mod blocked;
 mod each;
+mod filters;
 mod fold;
 mod fused;
 mod movement;
@@ -18,6 +19,7 @@ use crate::view::View;
 use std::rc::Rc;
 
 pub(crate) use each::choose;
+pub(crate) use filters::Filters;
 pub(crate) use fold::picked;
 pub(crate) use window::binary;
 

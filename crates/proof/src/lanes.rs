@@ -1,0 +1,197 @@
+//! Lanes: the single places along some axes of a value, each followed back to where it comes from.
+//!
+//! Channels that are only brought elsewhere, by Concat, Split, shuffles, slots and padding, are the same lanes afterwards.
+
+use crate::align::term_of;
+use crate::term::{Arg, Term, Terms};
+use crate::value::Value;
+use crate::view::{self, Digit, REPEAT, View, normal};
+use std::rc::Rc;
+
+/// A place on the axes of a term, and how the axes that are not followed read them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Lane {
+    pub(crate) term: u32,
+    /// By axis of the term.
+    pub(crate) at: Vec<i64>,
+    pub(crate) rest: View,
+}
+
+/// What lies at a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Zero,
+    /// Finite numbers that nobody knows.
+    Unknown,
+    Lane(Lane),
+}
+
+/// Most places that are followed one by one.
+const MOST: i64 = 1 << 20;
+
+/// The places along these axes of a value, the last axis innermost, as the value has them.
+pub(crate) fn lanes(terms: &Terms, x: &Value, axes: &[usize]) -> Option<Vec<Lane>> {
+    let term = term_of(x)?;
+    let rest = x.view.iter().enumerate().filter(|(axis, _)| !axes.contains(axis));
+    let first =
+        Lane { term, at: vec![0; terms.get(term).base.len()], rest: rest.map(|(_, digits)| digits.clone()).collect() };
+    let digits: Vec<Digit> = axes.iter().map(|&axis| x.view.get(axis).cloned()).collect::<Option<Vec<_>>>()?.concat();
+    if view::extent(&digits) > MOST {
+        return None;
+    }
+    let mut all = vec![first];
+    for digit in digits {
+        let step = |lane: &Lane, index: i64| {
+            let mut lane = lane.clone();
+            if digit.axis != REPEAT {
+                lane.at[digit.axis as usize] += index * digit.stride;
+            }
+            lane
+        };
+        all = all.iter().flat_map(|lane| (0..digit.extent).map(move |index| step(lane, index))).collect();
+    }
+    Some(all)
+}
+
+/// The same places, each followed back.
+pub(crate) fn places(terms: &Terms, x: &Value, axes: &[usize]) -> Option<Vec<Place>> {
+    lanes(terms, x, axes)?.into_iter().map(|lane| followed(terms, lane)).collect()
+}
+
+/// Where a lane comes from; `None` if it is a constant.
+fn followed(terms: &Terms, mut lane: Lane) -> Option<Place> {
+    loop {
+        let term = Rc::clone(terms.get(lane.term));
+        let Some(made) = made_axis(&term).filter(|made| !reads(&lane.rest, *made)) else {
+            return Some(Place::Lane(lane));
+        };
+        let index = lane.at[made as usize];
+        lane = match term.op.as_str() {
+            "Concat" => part(&term, &lane, index)?,
+            _ => match inner_index(&term, index) {
+                Ok(index) => under(&term, &lane, index)?,
+                Err(place) => return Some(place),
+            },
+        };
+        lane.at.resize(terms.get(lane.term).base.len(), 0);
+    }
+}
+
+/// The axis along which a term brings places together.
+fn made_axis(term: &Term) -> Option<u32> {
+    let last = u32::try_from(term.base.len()).ok()?.checked_sub(1)?;
+    let brings = match term.op.as_str() {
+        "Concat" => term.base.len() == term.over.len() + 1,
+        "pick" | "routed" | "slots" => term.along.len() == 1,
+        "Pad" => term.along.len() == 1 && term.attrs == b"constant",
+        _ => false,
+    };
+    let kept = term.class.iter().filter(|class| **class == 0).count();
+    (brings && (term.op == "Concat" || kept + 1 == term.base.len())).then_some(last)
+}
+
+fn reads(view: &View, axis: u32) -> bool {
+    view.iter().flatten().any(|digit| digit.axis == axis)
+}
+
+/// Which index of the operand an index of the made axis is, or what lies there beside the operand.
+fn inner_index(term: &Term, index: i64) -> Result<i64, Place> {
+    let (digits, told) = &term.along[0];
+    match (term.op.as_str(), told.as_slice()) {
+        ("Pad", [before, _]) => {
+            let index = index - before;
+            if (0..view::extent(digits)).contains(&index) { Ok(index) } else { Err(Place::Zero) }
+        }
+        ("slots", runs) => {
+            let mut behind = 0;
+            for run in runs.chunks_exact(2) {
+                if (run[0]..run[0] + run[1]).contains(&index) {
+                    return Ok(behind + index - run[0]);
+                }
+                behind += run[1];
+            }
+            Err(if term.attrs.is_empty() { Place::Zero } else { Place::Unknown })
+        }
+        (_, told) => usize::try_from(index).ok().and_then(|at| told.get(at).copied()).ok_or(Place::Unknown),
+    }
+}
+
+/// An index of a list of digits, as an index of each.
+fn apart(digits: &[Digit], mut index: i64) -> Vec<(Digit, i64)> {
+    let mut list = Vec::new();
+    for digit in digits.iter().rev() {
+        list.push((*digit, index % digit.extent));
+        index /= digit.extent;
+    }
+    list
+}
+
+/// What an operand reads along the common axes.
+type Reads = [Option<(u32, i64)>];
+
+/// The lane in the operand, over the common axes that the axes of the term are, and nothing of the made axis.
+fn carried(lane: &Lane, common: &[usize], reads: &Reads, term: u32) -> Option<Lane> {
+    let mut at = Vec::new();
+    for (own, &axis) in common.iter().enumerate() {
+        if let Some((axis, stride)) = *reads.get(axis)? {
+            add(&mut at, axis, lane.at[own] * stride);
+        }
+    }
+    let through = |digit: &Digit| -> Option<Digit> {
+        if digit.axis == REPEAT {
+            return Some(*digit);
+        }
+        Some(match *reads.get(*common.get(digit.axis as usize)?)? {
+            Some((axis, stride)) => Digit { axis, extent: digit.extent, stride: digit.stride * stride },
+            None => Digit::repeat(digit.extent),
+        })
+    };
+    let rest = lane.rest.iter().map(|axis| Some(normal(axis.iter().map(through).collect::<Option<Vec<_>>>()?)));
+    Some(Lane { term, at, rest: rest.collect::<Option<_>>()? })
+}
+
+fn add(at: &mut Vec<i64>, axis: u32, more: i64) {
+    let axis = axis as usize;
+    if at.len() <= axis {
+        at.resize(axis + 1, 0);
+    }
+    at[axis] += more;
+}
+
+/// The lane in the operand of a term that acts along one axis, of which it is this index.
+fn under(term: &Term, lane: &Lane, index: i64) -> Option<Lane> {
+    let [Arg::Term { term: inner, reads, own }] = term.args.as_slice() else { return None };
+    let common: Vec<usize> = (0..term.over.len()).filter(|&axis| term.class[axis] == 0).collect();
+    let mut found = carried(lane, &common, reads, *inner).filter(|_| own.is_empty())?;
+    for (digit, index) in apart(&term.along[0].0, index) {
+        if digit.axis != REPEAT
+            && let Some((axis, stride)) = *reads.get(digit.axis as usize)?
+        {
+            add(&mut found.at, axis, index * digit.stride * stride);
+        }
+    }
+    Some(found)
+}
+
+/// The lane in that operand of a Concat whose index this is.
+fn part(term: &Term, lane: &Lane, mut index: i64) -> Option<Lane> {
+    let common: Vec<usize> = (0..term.over.len()).collect();
+    for arg in &term.args {
+        let own = match arg {
+            Arg::Term { own, .. } => view::extent(own),
+            Arg::Constant { own, .. } => own.iter().product(),
+            _ => return None,
+        };
+        if index >= own {
+            index -= own;
+            continue;
+        }
+        let Arg::Term { term, reads, own } = arg else { return None };
+        let mut found = carried(lane, &common, reads, *term)?;
+        for (digit, index) in apart(own, index).into_iter().filter(|(digit, _)| digit.axis != REPEAT) {
+            add(&mut found.at, digit.axis, index * digit.stride);
+        }
+        return Some(found);
+    }
+    None
+}
