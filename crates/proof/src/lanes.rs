@@ -62,10 +62,15 @@ pub(crate) fn places(terms: &Terms, x: &Value, axes: &[usize]) -> Option<Vec<Pla
 fn followed(terms: &Terms, mut lane: Lane) -> Option<Place> {
     loop {
         let term = Rc::clone(terms.get(lane.term));
+        if let Some(inner) = unflattened(terms, &term, &lane) {
+            lane = inner;
+            continue;
+        }
         let Some(made) = made_axis(&term).filter(|made| !reads(&lane.rest, *made)) else {
             return Some(Place::Lane(lane));
         };
-        let index = lane.at[made as usize];
+        // An axis of one place is none of the term.
+        let index = lane.at.get(made as usize).copied().unwrap_or(0);
         lane = match term.op.as_str() {
             "Concat" => part(&term, &lane, index)?,
             _ => match inner_index(&term, index) {
@@ -77,17 +82,66 @@ fn followed(terms: &Terms, mut lane: Lane) -> Option<Place> {
     }
 }
 
-/// The axis along which a term brings places together.
+/// The lane before axes were counted as one. That axis may be read in part by the lane and in part by what is not followed, as long as
+/// both are digits of their own: so that no index of one carries over to the other.
+fn unflattened(terms: &Terms, term: &Term, lane: &Lane) -> Option<Lane> {
+    let [Arg::Term { term: inner, reads, own }] = term.args.as_slice() else { return None };
+    let (made, digits) = match term.along.as_slice() {
+        [(digits, _)] if term.op == "flat" && own.is_empty() => (term.base.len().checked_sub(1)? as u32, digits),
+        _ => return None,
+    };
+    let own: Vec<Digit> = lane.rest.iter().flatten().filter(|digit| digit.axis == made).copied().collect();
+    let offset = lane.at[made as usize];
+    if own.iter().any(|digit| offset / digit.stride % digit.extent != 0) || !apart_from_each_other(digits, &own) {
+        return None;
+    }
+    let common: Vec<usize> = (0..term.over.len()).filter(|&axis| term.class[axis] == 0).collect();
+    let through = |digit: &Digit| match digit.axis {
+        axis if axis == made => view::part(digits, digit.extent, digit.stride),
+        REPEAT => Some(vec![*digit]),
+        axis => Some(vec![Digit { axis: *common.get(axis as usize)? as u32, ..*digit }]),
+    };
+    let rest = lane.rest.iter().map(|axis| Some(axis.iter().map(through).collect::<Option<Vec<_>>>()?.concat()));
+    let mut at = vec![0; term.over.len()];
+    common.iter().zip(&lane.at).for_each(|(&axis, at_axis)| at[axis] = *at_axis);
+    for (digit, index) in apart(digits, offset).into_iter().filter(|(digit, _)| digit.axis != REPEAT) {
+        at[digit.axis as usize] += index * digit.stride;
+    }
+    let over = Lane { term: lane.term, at, rest: rest.collect::<Option<_>>()? };
+    let all: Vec<usize> = (0..term.over.len()).collect();
+    let mut found = carried(&over, &all, reads, *inner)?;
+    found.at.resize(terms.get(*inner).base.len(), 0);
+    Some(found)
+}
+
+/// Whether some digits of an axis, and those that the axis is made of, all begin and end at divisors of each other, and no two of the
+/// former meet.
+fn apart_from_each_other(digits: &[Digit], own: &[Digit]) -> bool {
+    let mut borders = vec![1];
+    for digit in digits.iter().rev() {
+        borders.push(borders[borders.len() - 1] * digit.extent);
+    }
+    let mut own: Vec<(i64, i64)> = own.iter().map(|digit| (digit.stride, digit.stride * digit.extent)).collect();
+    own.sort_unstable();
+    let meet = own.windows(2).any(|pair| pair[0].1 > pair[1].0);
+    borders.extend(own.into_iter().flat_map(|(from, to)| [from, to]));
+    borders.sort_unstable();
+    !meet && borders.windows(2).all(|pair| pair[1] % pair[0] == 0)
+}
+
+/// The axis along which a term brings places together, the last one.
 fn made_axis(term: &Term) -> Option<u32> {
-    let last = u32::try_from(term.base.len()).ok()?.checked_sub(1)?;
     let brings = match term.op.as_str() {
         "Concat" => term.base.len() == term.over.len() + 1,
         "pick" | "routed" | "slots" => term.along.len() == 1,
         "Pad" => term.along.len() == 1 && term.attrs == b"constant",
         _ => false,
     };
-    let kept = term.class.iter().filter(|class| **class == 0).count();
-    (brings && (term.op == "Concat" || kept + 1 == term.base.len())).then_some(last)
+    let kept = match term.op.as_str() {
+        "Concat" => term.over.len(),
+        _ => term.class.iter().filter(|class| **class == 0).count(),
+    };
+    u32::try_from(kept).ok().filter(|_| brings && term.base.len() <= kept + 1)
 }
 
 fn reads(view: &View, axis: u32) -> bool {

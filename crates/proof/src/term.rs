@@ -288,7 +288,9 @@ impl Terms {
     pub(crate) fn moved(&mut self, x: &Value, to: &[i64]) -> Option<Value> {
         // Whole axes may do where parts of them are in the way.
         let bare = x.reshaped(&[x.count()]).and_then(|one| flat::without(self, &one));
-        if let Some(y) = bare.as_ref().and_then(|bare| bare.reshaped(to)) {
+        // What comes of them does not depend on which axes were counted as one before.
+        let anew = |terms: &mut Terms, bare: &Value| bare.reshaped(to).or_else(|| flat::regrouped(terms, bare, to));
+        if let Some(y) = bare.as_ref().and_then(|bare| anew(self, bare)) {
             return Some(y);
         }
         if let Some(y) = x.reshaped(to) {

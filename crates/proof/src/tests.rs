@@ -8,6 +8,7 @@ use std::rc::Rc;
 mod bytes;
 mod filters;
 mod rules;
+mod volumes;
 
 /// Result, op, operands, attributes.
 type Line<'l> = (&'l str, &'l str, &'l [&'l str], Vec<(&'l str, Attr)>);

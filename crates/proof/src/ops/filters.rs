@@ -8,13 +8,13 @@
 
 use super::window::Windows;
 use crate::lanes::{Lane, Place, lanes, places};
-use crate::model::width;
 use crate::slots::{Fill, filled, joined};
 use crate::term::Terms;
 use crate::value::{Source, Value};
 use crate::view::{Digit, View};
 use crate::{routed, view};
-use rustc_hash::FxHashMap;
+use bytes::Bytes;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
 /// A convolution: [N, C, spatial] with constant weights [M, C / group, window].
@@ -41,18 +41,14 @@ struct Way {
 #[derive(Debug, Default)]
 pub(crate) struct Filters {
     made: Vec<Rc<(Convolution, Value)>>,
-    /// What was looked through.
-    seen: FxHashMap<(usize, Way), ()>,
+    /// What they read, so far as that was asked for.
+    read: FxHashMap<(usize, Way), Option<Rc<Reading>>>,
+    /// Those whose filters are known.
+    seen: FxHashSet<(usize, Way)>,
     /// Numbers of lanes.
     numbers: FxHashMap<Lane, u32>,
     /// The lane of the result that is the filter.
     known: FxHashMap<Sum, Lane>,
-}
-
-/// Filters of one convolution: `None` for one that is zero.
-struct Sums {
-    list: Vec<Option<Sum>>,
-    images: i64,
 }
 
 /// Notes a convolution of the input.
@@ -68,39 +64,60 @@ pub(super) fn found(terms: &mut Terms, mine: &Convolution) -> Option<Value> {
         return None;
     }
     [false, true].into_iter().find_map(|images| {
-        let sums = mine.sums(terms, Way { images, axis: None })?;
-        let candidates: Vec<_> = terms.filters.made.iter().cloned().enumerate().collect();
-        for (number, made) in candidates {
-            for axis in mine.ways(&made.0) {
-                look_through(terms, number, &made, Way { images, axis });
-            }
+        let reading = mine.reading(terms, Way { images, axis: None })?;
+        if !look_through(terms, mine, &reading, images) {
+            return None;
         }
-        let all: Option<Vec<Option<Lane>>> = sums
-            .list
-            .iter()
-            .map(|sum| sum.map_or(Some(None), |sum| terms.filters.known.get(&sum).cloned().map(Some)))
-            .collect();
-        put_together(terms, mine, &all?, sums.images, images)
+        let known = |sum: Option<Sum>| match sum {
+            None => Some(None),
+            Some(sum) => terms.filters.known.get(&sum).cloned().map(Some),
+        };
+        let all: Option<Vec<Option<Lane>>> = mine.sums(terms, &reading)?.into_iter().map(known).collect();
+        put_together(terms, mine, &all?, reading.images, images)
     })
 }
 
+/// Notes the filters of those convolutions of the input that go as this one does and read a lane that it reads. Whether there are any.
+fn look_through(terms: &mut Terms, mine: &Convolution, reading: &Reading, images: bool) -> bool {
+    let own: FxHashSet<u32> = reading.lanes().collect();
+    let mut any = false;
+    for number in 0..terms.filters.made.len() {
+        let made = Rc::clone(&terms.filters.made[number]);
+        for axis in mine.ways(&made.0) {
+            let way = Way { images, axis };
+            let read = match terms.filters.read.get(&(number, way)) {
+                Some(read) => read.clone(),
+                None => made.0.reading(terms, way).map(Rc::new),
+            };
+            terms.filters.read.insert((number, way), read.clone());
+            let Some(read) = read.filter(|read| read.lanes().any(|lane| own.contains(&lane))) else { continue };
+            any = true;
+            if terms.filters.seen.insert((number, way)) {
+                look_at(terms, &made, &read, way);
+            }
+        }
+    }
+    any
+}
+
 /// Notes each filter of a convolution of the input.
-fn look_through(terms: &mut Terms, number: usize, made: &(Convolution, Value), way: Way) {
-    if terms.filters.seen.insert((number, way), ()).is_some() {
+fn look_at(terms: &mut Terms, (convolution, y): &(Convolution, Value), reading: &Reading, way: Way) {
+    let (Some(sums), Some(lanes)) = (convolution.sums(terms, reading), lanes(terms, y, &way.axes())) else { return };
+    if sums.len() != lanes.len() {
         return;
     }
-    let (convolution, y) = made;
-    let mut axes = if way.images { vec![0] } else { Vec::new() };
-    axes.extend(way.axis.map(|axis| axis + 2));
-    axes.push(1);
-    let (Some(sums), Some(lanes)) = (convolution.sums(terms, way), lanes(terms, y, &axes)) else { return };
-    if sums.list.len() != lanes.len() {
-        return;
-    }
-    for (sum, lane) in sums.list.into_iter().zip(lanes) {
+    for (sum, lane) in sums.into_iter().zip(lanes) {
         if let Some(sum) = sum {
             terms.filters.known.entry(sum).or_insert(lane);
         }
+    }
+}
+
+impl Way {
+    /// The axes whose places count one by one: images, the spatial axis, and channels.
+    fn axes(self) -> Vec<usize> {
+        let images = self.images.then_some(0);
+        images.into_iter().chain(self.axis.map(|axis| axis + 2)).chain([1]).collect()
     }
 }
 
@@ -125,51 +142,55 @@ impl Convolution {
         (0..theirs.kernel.len()).filter(|_| more).filter(without).map(Some).collect()
     }
 
-    /// The filters in the order of images, windows along the axis, and filters.
-    fn sums(&self, terms: &mut Terms, way: Way) -> Option<Sums> {
-        let mut order: Vec<usize> = (0..self.w.rank()).collect();
-        let mut axes = if way.images { vec![0] } else { Vec::new() };
+    /// What it reads.
+    fn reading(&self, terms: &mut Terms, way: Way) -> Option<Reading> {
         let mut windows = self.windows.clone();
+        let (shape, axes) = (self.x.shape(), way.axes());
         let (mut frames, mut steps) = (1, Steps::ONE);
         if let Some(axis) = way.axis {
-            order.remove(axis + 2);
-            order.insert(2, axis + 2);
-            axes.push(axis + 2);
-            frames = self.x.shape()[axis + 2];
+            frames = shape[axis + 2];
             steps = Steps::of(&windows, axis, frames)?;
             windows.without_axis(axis);
         }
-        axes.push(1);
-        let found = places(terms, &self.x, &axes)?;
-        let numbers = numbered(terms, found);
-        let images = if way.images { self.x.shape()[0] } else { 1 };
+        let numbers = numbered(terms, places(terms, &self.x, &axes)?);
         let mut tag = windows.encoded();
         tag.extend(format!(" {:?} {}", windows.kernel, way.images).into_bytes());
-        let rest = (0..self.x.rank()).filter(|axis| !axes.contains(axis)).map(|axis| view::extent(&self.x.view[axis]));
+        let rest = (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]);
         rest.for_each(|extent| tag.extend(extent.to_le_bytes()));
-        let weights = self.w.permuted(&order)?.elements()?;
+        let images = if way.images { shape[0] } else { 1 };
+        Some(Reading { tag, numbers, steps, axis: way.axis, images, frames, channels: shape[1] })
+    }
+
+    /// The filters in the order of images, windows along the axis, and filters; `None` for one that is zero.
+    fn sums(&self, terms: &Terms, reading: &Reading) -> Option<Vec<Option<Sum>>> {
+        let mut order: Vec<usize> = (0..self.w.rank()).collect();
+        if let Some(axis) = reading.axis {
+            order.remove(axis + 2);
+            order.insert(2, axis + 2);
+        }
         let (m, per) = (self.w.shape()[0], self.w.shape()[1]);
-        let size = usize::try_from(windows.kernel.iter().product::<i64>()).ok()? * width(self.w.dtype)?;
-        let biases = self.bias.as_ref().map(Value::elements);
-        let biases = match biases {
-            Some(list) => list?,
+        let biases = match &self.bias {
+            Some(bias) => bias.elements()?,
             None => vec![0; usize::try_from(m).ok()? * 4].into(),
         };
-        let source = Reading { tag, numbers, weights, biases, size, per, frames, channels: self.x.shape()[1] };
+        let weights = self.w.permuted(&order)?.elements()?;
+        let cells = usize::try_from(m * per * reading.steps.kernel).ok()?;
+        let numbers = Numbers { size: weights.len().checked_div(cells)?, weights, biases, per };
         let mut list = Vec::new();
-        for image in 0..images {
-            for window in 0..steps.count {
+        for image in 0..reading.images {
+            for window in 0..reading.steps.count {
                 for filter in 0..m {
                     let first = filter / (m / self.group) * per;
-                    list.push(source.sum(terms, &steps, (image, window, filter, first))?);
+                    list.push(reading.sum(terms, &numbers, [image, window, filter, first])?);
                 }
             }
         }
-        Some(Sums { list, images })
+        Some(list)
     }
 }
 
 /// Windows along one axis.
+#[derive(Debug)]
 struct Steps {
     count: i64,
     kernel: i64,
@@ -195,16 +216,26 @@ impl Steps {
 }
 
 /// What the filters of a convolution read. `numbers` are by image, frame and channel.
+#[derive(Debug)]
 struct Reading {
+    /// Everything that two filters have in common that are the same.
     tag: Vec<u8>,
     numbers: Vec<Number>,
-    weights: bytes::Bytes,
-    biases: bytes::Bytes,
-    /// Bytes of the weights of one channel.
-    size: usize,
-    per: i64,
+    steps: Steps,
+    axis: Option<usize>,
+    images: i64,
     frames: i64,
     channels: i64,
+}
+
+/// The constants of a convolution.
+struct Numbers {
+    weights: Bytes,
+    biases: Bytes,
+    /// Bytes of the weights of one channel.
+    size: usize,
+    /// Channels that a filter reads.
+    per: i64,
 }
 
 /// A lane by its number.
@@ -228,22 +259,26 @@ fn numbered(terms: &mut Terms, places: Vec<Place>) -> Vec<Number> {
 }
 
 impl Reading {
+    /// Every lane that is read.
+    fn lanes(&self) -> impl Iterator<Item = u32> {
+        self.numbers.iter().filter_map(|number| match number {
+            Number::Lane(lane) => Some(*lane),
+            _ => None,
+        })
+    }
+
     /// The sum of one filter; `Some(None)` if it is zero, `None` if it reads what nobody knows.
-    fn sum(
-        &self,
-        terms: &Terms,
-        steps: &Steps,
-        (image, window, filter, first): (i64, i64, i64, i64),
-    ) -> Option<Option<Sum>> {
+    fn sum(&self, terms: &Terms, numbers: &Numbers, [image, window, filter, first]: [i64; 4]) -> Option<Option<Sum>> {
+        let Steps { kernel, stride, dilation, before, .. } = self.steps;
         let mut read: Vec<(u32, &[u8])> = Vec::new();
-        for step in 0..steps.kernel {
-            let frame = window * steps.stride + step * steps.dilation - steps.before;
+        for step in 0..kernel {
+            let frame = window * stride + step * dilation - before;
             if !(0..self.frames).contains(&frame) {
                 continue;
             }
-            for channel in 0..self.per {
-                let at = ((filter * self.per + channel) * steps.kernel + step) as usize * self.size;
-                let weights = self.weights.get(at..at + self.size)?;
+            for channel in 0..numbers.per {
+                let at = ((filter * numbers.per + channel) * kernel + step) as usize * numbers.size;
+                let weights = numbers.weights.get(at..at + numbers.size)?;
                 let place = (image * self.frames + frame) * self.channels + first + channel;
                 match self.numbers.get(usize::try_from(place).ok()?)? {
                     _ if weights.iter().all(|b| *b == 0) => {}
@@ -254,7 +289,7 @@ impl Reading {
             }
         }
         read.sort_unstable();
-        let bias = self.biases.get(filter as usize * 4..filter as usize * 4 + 4)?;
+        let bias = numbers.biases.get(filter as usize * 4..filter as usize * 4 + 4)?;
         if read.is_empty() && bias.iter().all(|b| *b == 0) {
             return Some(None);
         }
