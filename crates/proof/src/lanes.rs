@@ -6,6 +6,7 @@ use crate::align::term_of;
 use crate::term::{Arg, Term, Terms};
 use crate::value::Value;
 use crate::view::{self, Digit, REPEAT, View, normal};
+use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
 /// A place on the axes of a term, and how the axes that are not followed read them.
@@ -27,7 +28,23 @@ pub(crate) enum Place {
 }
 
 /// Most places that are followed one by one.
-const MOST: i64 = 1 << 20;
+const MOST: i64 = 1 << 18;
+
+/// The terms that lanes of a value may come from.
+pub(crate) fn roots(terms: &Terms, x: &Value) -> FxHashSet<u32> {
+    let (mut found, mut todo) = (FxHashSet::default(), Vec::from_iter(term_of(x)));
+    while let Some(term) = todo.pop() {
+        found.insert(term);
+        let made = terms.get(term);
+        if made.op == "flat" || made_axis(made).is_some() {
+            todo.extend(made.args.iter().filter_map(|arg| match arg {
+                Arg::Term { term, .. } if !found.contains(term) => Some(*term),
+                _ => None,
+            }));
+        }
+    }
+    found
+}
 
 /// The places along these axes of a value, the last axis innermost, as the value has them.
 pub(crate) fn lanes(terms: &Terms, x: &Value, axes: &[usize]) -> Option<Vec<Lane>> {
@@ -139,7 +156,7 @@ fn made_axis(term: &Term) -> Option<u32> {
     };
     let kept = match term.op.as_str() {
         "Concat" => term.over.len(),
-        _ => term.class.iter().filter(|class| **class == 0).count(),
+        _ => (0..term.class.len()).filter(|&axis| term.class[axis] == 0).count(),
     };
     u32::try_from(kept).ok().filter(|_| brings && term.base.len() <= kept + 1)
 }

@@ -7,7 +7,7 @@
 //! A convolution over volumes makes one such filter for each window along an axis, of the slices that the window holds.
 
 use super::window::Windows;
-use crate::lanes::{Lane, Place, lanes, places};
+use crate::lanes::{Lane, Place, lanes, places, roots};
 use crate::slots::{Fill, filled, joined};
 use crate::term::Terms;
 use crate::value::{Source, Value};
@@ -27,8 +27,18 @@ pub(super) struct Convolution {
     pub(super) windows: Windows,
 }
 
+/// Most channels of filters that are looked at, each with its weights.
+const MOST: i64 = 1 << 28;
+
 /// What a filter is, as a digest.
 type Sum = [u64; 2];
+
+/// A filter that makes zeros, or the set that it is.
+#[derive(Clone, Copy, Debug)]
+enum Filter {
+    Zero,
+    Sum(Sum),
+}
 
 /// How the windows of a convolution go, whether each image counts by itself, and the spatial axis whose windows do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,6 +51,8 @@ struct Way {
 #[derive(Debug, Default)]
 pub(crate) struct Filters {
     made: Vec<Rc<(Convolution, Value)>>,
+    /// Where the channels of each may come from, so far as that was asked for.
+    roots: Vec<FxHashSet<u32>>,
     /// What they read, so far as that was asked for.
     read: FxHashMap<(usize, Way), Option<Rc<Reading>>>,
     /// Those whose filters are known.
@@ -63,38 +75,49 @@ pub(super) fn found(terms: &mut Terms, mine: &Convolution) -> Option<Value> {
     if !mine.is_known() {
         return None;
     }
-    [false, true].into_iter().find_map(|images| {
+    let candidates = candidates(terms, mine);
+    [false, true].into_iter().filter(|_| !candidates.is_empty()).find_map(|images| {
         let reading = mine.reading(terms, Way { images, axis: None })?;
-        if !look_through(terms, mine, &reading, images) {
+        if !look_through(terms, &candidates, &reading, images) {
             return None;
         }
-        let known = |sum: Option<Sum>| match sum {
-            None => Some(None),
-            Some(sum) => terms.filters.known.get(&sum).cloned().map(Some),
+        let known = |filter: Filter| match filter {
+            Filter::Zero => Some(None),
+            Filter::Sum(sum) => terms.filters.known.get(&sum).cloned().map(Some),
         };
         let all: Option<Vec<Option<Lane>>> = mine.sums(terms, &reading)?.into_iter().map(known).collect();
         put_together(terms, mine, &all?, reading.images, images)
     })
 }
 
-/// Notes the filters of those convolutions of the input that go as this one does and read a lane that it reads. Whether there are any.
-fn look_through(terms: &mut Terms, mine: &Convolution, reading: &Reading, images: bool) -> bool {
+/// Convolutions of the input that go as this one does, without the windows along an axis, and whose channels may be its.
+fn candidates(terms: &mut Terms, mine: &Convolution) -> Vec<(usize, Option<usize>)> {
+    for number in terms.filters.roots.len()..terms.filters.made.len() {
+        let roots = roots(terms, &terms.filters.made[number].0.x);
+        terms.filters.roots.push(roots);
+    }
+    let own = roots(terms, &mine.x);
+    let made = terms.filters.made.iter().zip(&terms.filters.roots).enumerate();
+    let shares = made.filter(|(_, (_, roots))| !roots.is_disjoint(&own));
+    shares.flat_map(|(number, (made, _))| mine.ways(&made.0).into_iter().map(move |axis| (number, axis))).collect()
+}
+
+/// Notes the filters of those candidates that read a lane that this reads. Whether there are any.
+fn look_through(terms: &mut Terms, candidates: &[(usize, Option<usize>)], reading: &Reading, images: bool) -> bool {
     let own: FxHashSet<u32> = reading.lanes().collect();
     let mut any = false;
-    for number in 0..terms.filters.made.len() {
+    for &(number, axis) in candidates {
         let made = Rc::clone(&terms.filters.made[number]);
-        for axis in mine.ways(&made.0) {
-            let way = Way { images, axis };
-            let read = match terms.filters.read.get(&(number, way)) {
-                Some(read) => read.clone(),
-                None => made.0.reading(terms, way).map(Rc::new),
-            };
-            terms.filters.read.insert((number, way), read.clone());
-            let Some(read) = read.filter(|read| read.lanes().any(|lane| own.contains(&lane))) else { continue };
-            any = true;
-            if terms.filters.seen.insert((number, way)) {
-                look_at(terms, &made, &read, way);
-            }
+        let way = Way { images, axis };
+        let read = match terms.filters.read.get(&(number, way)) {
+            Some(read) => read.clone(),
+            None => made.0.reading(terms, way).map(Rc::new),
+        };
+        terms.filters.read.insert((number, way), read.clone());
+        let Some(read) = read.filter(|read| read.lanes().any(|lane| own.contains(&lane))) else { continue };
+        any = true;
+        if terms.filters.seen.insert((number, way)) {
+            look_at(terms, &made, &read, way);
         }
     }
     any
@@ -107,7 +130,7 @@ fn look_at(terms: &mut Terms, (convolution, y): &(Convolution, Value), reading: 
         return;
     }
     for (sum, lane) in sums.into_iter().zip(lanes) {
-        if let Some(sum) = sum {
+        if let Filter::Sum(sum) = sum {
             terms.filters.known.entry(sum).or_insert(lane);
         }
     }
@@ -161,8 +184,8 @@ impl Convolution {
         Some(Reading { tag, numbers, steps, axis: way.axis, images, frames, channels: shape[1] })
     }
 
-    /// The filters in the order of images, windows along the axis, and filters; `None` for one that is zero.
-    fn sums(&self, terms: &Terms, reading: &Reading) -> Option<Vec<Option<Sum>>> {
+    /// The filters in the order of images, windows along the axis, and filters.
+    fn sums(&self, terms: &Terms, reading: &Reading) -> Option<Vec<Filter>> {
         let mut order: Vec<usize> = (0..self.w.rank()).collect();
         if let Some(axis) = reading.axis {
             order.remove(axis + 2);
@@ -173,6 +196,8 @@ impl Convolution {
             Some(bias) => bias.elements()?,
             None => vec![0; usize::try_from(m).ok()? * 4].into(),
         };
+        let all = [reading.images, reading.steps.count, m, per, reading.steps.kernel];
+        all.iter().try_fold(1_i64, |all, count| all.checked_mul(*count)).filter(|all| *all <= MOST)?;
         let weights = self.w.permuted(&order)?.elements()?;
         let cells = usize::try_from(m * per * reading.steps.kernel).ok()?;
         let numbers = Numbers { size: weights.len().checked_div(cells)?, weights, biases, per };
@@ -267,8 +292,8 @@ impl Reading {
         })
     }
 
-    /// The sum of one filter; `Some(None)` if it is zero, `None` if it reads what nobody knows.
-    fn sum(&self, terms: &Terms, numbers: &Numbers, [image, window, filter, first]: [i64; 4]) -> Option<Option<Sum>> {
+    /// What one filter is; `None` if it reads what nobody knows.
+    fn sum(&self, terms: &Terms, numbers: &Numbers, [image, window, filter, first]: [i64; 4]) -> Option<Filter> {
         let Steps { kernel, stride, dilation, before, .. } = self.steps;
         let mut read: Vec<(u32, &[u8])> = Vec::new();
         for step in 0..kernel {
@@ -291,7 +316,7 @@ impl Reading {
         read.sort_unstable();
         let bias = numbers.biases.get(filter as usize * 4..filter as usize * 4 + 4)?;
         if read.is_empty() && bias.iter().all(|b| *b == 0) {
-            return Some(None);
+            return Some(Filter::Zero);
         }
         let mut bytes = self.tag.clone();
         bytes.extend(bias);
@@ -299,7 +324,7 @@ impl Reading {
             bytes.extend(number.to_le_bytes());
             bytes.extend(weights);
         }
-        Some(Some(terms.digested(&bytes)))
+        Some(Filter::Sum(terms.digested(&bytes)))
     }
 }
 

@@ -124,11 +124,38 @@ pub(super) fn convolved(
         x.view.remove(at + 2);
         w.view.remove(at + 2);
     }
+    let apart = counted_as_one(terms, &mut x, &mut w, &mut windows);
     let y = over_axes(terms, &x, &w, bias, group, &mut windows)?;
     let convolution = Convolution { x, w, bias: bias.cloned(), group, windows };
     let mut y = by_filter(terms, &convolution, y);
+    if let Some((at, extents)) = apart {
+        let mut to = y.shape();
+        to.splice(at..=at, extents);
+        y = terms.moved(&y, &to).ok_or("its axes do not split")?;
+    }
     gone.iter().rev().for_each(|&at| y.view.insert(at + 2, Vec::new()));
     Ok(y)
+}
+
+/// Counts neighbouring axes of volumes as one along which windows have one place: which axis that is then, and the extents before.
+fn counted_as_one(terms: &mut Terms, x: &mut Value, w: &mut Value, windows: &mut Windows) -> Option<(usize, Vec<i64>)> {
+    let rank = windows.kernel.len();
+    let padded = |at: usize| windows.pads[at] != 0 || windows.pads[at + rank] != 0;
+    let still = |at: &usize| windows.kernel[*at] == 1 && windows.strides[*at] == 1 && !padded(*at);
+    let first = (0..rank).find(still)?;
+    let count = (first..rank).take_while(still).count();
+    if rank < 3 || count < 2 {
+        return None;
+    }
+    let mut to = x.shape();
+    let extents: Vec<i64> = to.splice(first + 2..first + 2 + count, [0]).collect();
+    to[first + 2] = extents.iter().product();
+    *x = terms.moved(x, &to)?;
+    for _ in 1..count {
+        windows.without_axis(first);
+        w.view.remove(first + 2);
+    }
+    Some((first + 2, extents))
 }
 
 /// The result by the filters of the input, if it is no term of it.
