@@ -33,6 +33,7 @@ mod term;
 mod tests;
 mod value;
 mod view;
+mod wide;
 mod wire;
 
 pub use certificate::{Claim, Proof};

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 mod bytes;
 mod filters;
+mod halves;
 mod rules;
 mod volumes;
 

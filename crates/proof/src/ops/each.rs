@@ -6,6 +6,7 @@ use crate::model::Attr;
 use crate::term::{Op, Terms};
 use crate::value::Value;
 use crate::view::View;
+use crate::wide;
 
 const BOOL: u8 = 9;
 
@@ -179,6 +180,9 @@ fn cast(call: &mut Call<'_>) -> Made {
     let to = if call.op == "Cast" { call.int("to", 0) as u8 } else { call.need(1)?.dtype };
     if to == x.dtype {
         return Ok(x);
+    }
+    if let Some(halves) = wide::narrow(call.terms, &x).filter(|_| to == wide::HALF) {
+        return Ok(halves);
     }
     let attrs = call.encoded(&["to"])?;
     pointwise(call.terms, &Op { name: "Cast", attrs: &attrs, dtype: to }, &[&x])

@@ -16,6 +16,7 @@ use crate::model::{Attr, Graph};
 use crate::term::{Op, Terms};
 use crate::value::Value;
 use crate::view::View;
+use crate::wide::of_halves;
 use std::rc::Rc;
 
 pub(crate) use each::choose;
@@ -42,6 +43,12 @@ type Results = Result<Vec<Option<Value>>, String>;
 
 /// What the results of an op are.
 pub(crate) fn run(call: &mut Call<'_>) -> Results {
+    let made = plainly(call)?;
+    Ok(of_halves(call, made, plainly))
+}
+
+/// The same, as the op says it.
+fn plainly(call: &mut Call<'_>) -> Results {
     if call.domain.is_empty() {
         if let Some(made) = fold::run(call) {
             return made.map(|values| values.into_iter().map(Some).collect());
