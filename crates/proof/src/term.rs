@@ -228,11 +228,6 @@ impl Terms {
         Some(digest)
     }
 
-    /// The digest of any bytes.
-    pub(crate) fn digested(&self, bytes: &[u8]) -> [u64; 2] {
-        self.points.digest(bytes)
-    }
-
     /// The elements of a digest, if they are floats of 32 or 16 bits.
     pub(crate) fn floats(&self, dtype: u8, digest: [u64; 2]) -> Option<Vec<f64>> {
         as_floats(dtype, &self.bytes(dtype, digest)?)

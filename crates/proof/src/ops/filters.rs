@@ -15,6 +15,7 @@ use crate::view::{Digit, View};
 use crate::{routed, view};
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::rc::Rc;
 
 /// A convolution: [N, C, spatial] with constant weights [M, C / group, window].
@@ -30,14 +31,44 @@ pub(super) struct Convolution {
 /// Most channels of filters that are looked at, each with its weights.
 const MOST: i64 = 1 << 28;
 
-/// What a filter is, as a digest.
-type Sum = [u64; 2];
-
 /// A filter that makes zeros, or the set that it is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Filter {
     Zero,
     Sum(Sum),
+}
+
+/// What a filter is: what it has in common with others that may be the same, and its lanes with their weights.
+#[derive(Debug)]
+struct Sum {
+    hash: u64,
+    tag: Rc<[u8]>,
+    bias: [u8; 4],
+    /// Lanes by their numbers, in ascending order, and where the weights of each begin.
+    read: Vec<(u32, usize)>,
+    weights: Bytes,
+    /// Bytes of the weights of one lane.
+    size: usize,
+}
+
+impl Sum {
+    fn lanes(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        self.read.iter().map(|&(lane, at)| (lane, &self.weights[at..at + self.size]))
+    }
+}
+
+impl PartialEq for Sum {
+    fn eq(&self, other: &Sum) -> bool {
+        self.hash == other.hash && self.tag == other.tag && self.bias == other.bias && self.lanes().eq(other.lanes())
+    }
+}
+
+impl Eq for Sum {}
+
+impl Hash for Sum {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
 }
 
 /// How the windows of a convolution go, whether each image counts by itself, and the spatial axis whose windows do.
@@ -57,6 +88,8 @@ pub(crate) struct Filters {
     read: FxHashMap<(usize, Way), Option<Rc<Reading>>>,
     /// Those whose filters are known.
     seen: FxHashSet<(usize, Way)>,
+    /// How filters are hashed: drawn when the check starts.
+    drawn: RandomState,
     /// Numbers of lanes.
     numbers: FxHashMap<Lane, u32>,
     /// The lane of the result that is the filter.
@@ -181,7 +214,7 @@ impl Convolution {
         let rest = (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]);
         rest.for_each(|extent| tag.extend(extent.to_le_bytes()));
         let images = if way.images { shape[0] } else { 1 };
-        Some(Reading { tag, numbers, steps, axis: way.axis, images, frames, channels: shape[1] })
+        Some(Reading { tag: tag.into(), numbers, steps, axis: way.axis, images, frames, channels: shape[1] })
     }
 
     /// The filters in the order of images, windows along the axis, and filters.
@@ -244,7 +277,7 @@ impl Steps {
 #[derive(Debug)]
 struct Reading {
     /// Everything that two filters have in common that are the same.
-    tag: Vec<u8>,
+    tag: Rc<[u8]>,
     numbers: Vec<Number>,
     steps: Steps,
     axis: Option<usize>,
@@ -295,7 +328,7 @@ impl Reading {
     /// What one filter is; `None` if it reads what nobody knows.
     fn sum(&self, terms: &Terms, numbers: &Numbers, [image, window, filter, first]: [i64; 4]) -> Option<Filter> {
         let Steps { kernel, stride, dilation, before, .. } = self.steps;
-        let mut read: Vec<(u32, &[u8])> = Vec::new();
+        let mut read: Vec<(u32, usize)> = Vec::new();
         for step in 0..kernel {
             let frame = window * stride + step * dilation - before;
             if !(0..self.frames).contains(&frame) {
@@ -309,22 +342,27 @@ impl Reading {
                     _ if weights.iter().all(|b| *b == 0) => {}
                     Number::Zero => {}
                     Number::Unknown => return None,
-                    Number::Lane(number) => read.push((*number, weights)),
+                    Number::Lane(number) => read.push((*number, at)),
                 }
             }
         }
-        read.sort_unstable();
-        let bias = numbers.biases.get(filter as usize * 4..filter as usize * 4 + 4)?;
+        let (size, weights) = (numbers.size, numbers.weights.clone());
+        // A lane that is read twice has weights in an order of their own.
+        let cell = |at: usize| &weights[at..at + size];
+        read.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| cell(a.1).cmp(cell(b.1))));
+        let bias = *numbers.biases.get(filter as usize * 4..)?.first_chunk::<4>()?;
         if read.is_empty() && bias.iter().all(|b| *b == 0) {
             return Some(Filter::Zero);
         }
-        let mut bytes = self.tag.clone();
-        bytes.extend(bias);
-        for (number, weights) in read {
-            bytes.extend(number.to_le_bytes());
-            bytes.extend(weights);
+        let mut sum = Sum { hash: 0, tag: Rc::clone(&self.tag), bias, read, weights, size };
+        let mut hasher = terms.filters.drawn.build_hasher();
+        (&sum.tag, bias).hash(&mut hasher);
+        for (lane, weights) in sum.lanes() {
+            hasher.write_u32(lane);
+            hasher.write(weights);
         }
-        Some(Filter::Sum(terms.digested(&bytes)))
+        sum.hash = hasher.finish();
+        Some(Filter::Sum(sum))
     }
 }
 
