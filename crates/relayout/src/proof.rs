@@ -170,10 +170,12 @@ fn without_units(shape: &[Dim], now: &[Dim]) -> Option<Vec<Vec<Digit>>> {
     let mut axes = (0_u32..).zip(shape).filter(|(_, extent)| !extent.is_one());
     let mut digits = Vec::new();
     for extent in now {
-        digits.push(match extent.is_one() {
-            true => Vec::new(),
-            false => vec![axes.next().filter(|(_, before)| *before == extent).map(|(axis, _)| (axis, -1, 1))?],
-        });
+        if extent.is_one() {
+            digits.push(Vec::new());
+            continue;
+        }
+        let (axis, _) = axes.next().filter(|(_, before)| *before == extent)?;
+        digits.push(vec![(axis, -1, 1)]);
     }
     axes.next().is_none().then_some(digits)
 }
@@ -198,4 +200,21 @@ fn laid(before: Option<&Vec<Vec<Digit>>>, layout: &Layout) -> Option<Option<Vec<
         }
     };
     Some(Some(layout.factors().iter().map(digit).collect::<Option<_>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_of_one_place_come_and_go() {
+        let dims = |extents: &[i64]| extents.iter().map(|&extent| Dim::from(extent)).collect::<Vec<_>>();
+        let axis = |axis| vec![(axis, -1, 1)];
+        let found = without_units(&dims(&[1, 384, 30]), &dims(&[1, 384, 1, 30]));
+        assert_eq!(found, Some(vec![vec![], axis(1), vec![], axis(2)]));
+        assert_eq!(without_units(&dims(&[1, 6, 1, 5]), &dims(&[6, 5])), Some(vec![axis(1), axis(3)]));
+        for other in [&[1, 384, 1, 31][..], &[384, 1], &[30, 1, 384, 1], &[1, 384, 30, 2]] {
+            assert_eq!(without_units(&dims(&[1, 384, 30]), &dims(other)), None, "{other:?}");
+        }
+    }
 }
