@@ -31,6 +31,9 @@ pub(super) struct Convolution {
 /// Most channels of filters that are looked at, each with its weights.
 const MOST: i64 = 1 << 28;
 
+/// Lanes of a filter that are looked at first. Which ones is drawn when the check starts.
+const SAMPLES: usize = 16;
+
 /// A filter that makes zeros, or the set that it is.
 #[derive(Debug)]
 enum Filter {
@@ -356,10 +359,12 @@ impl Reading {
         }
         let mut sum = Sum { hash: 0, tag: Rc::clone(&self.tag), bias, read, weights, size };
         let mut hasher = terms.filters.drawn.build_hasher();
-        (&sum.tag, bias).hash(&mut hasher);
-        for (lane, weights) in sum.lanes() {
+        (&sum.tag, bias, sum.read.len()).hash(&mut hasher);
+        let count = sum.read.len().min(SAMPLES);
+        let drawn = |sample| terms.filters.drawn.hash_one(sample) as usize % sum.read.len();
+        for (lane, at) in (0..count).map(|sample| sum.read[drawn(sample)]) {
             hasher.write_u32(lane);
-            hasher.write(weights);
+            hasher.write(&sum.weights[at..at + size]);
         }
         sum.hash = hasher.finish();
         Some(Filter::Sum(sum))
