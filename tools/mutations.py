@@ -2,7 +2,7 @@
 
     python tools/mutations.py --bin target/debug/relayout --target nhwc MODEL...
 
-Each model is optimized with `--numerics exact` and its proof is written. Every mutation changes the result, or the proof, in one
+Each model is optimized, with `--numerics exact` unless it is told otherwise, and its proof is written. Every mutation changes the result, or the proof, in one
 place. ONNX Runtime runs the model and the mutated result on three seeds. If any output differs, or the mutated result no longer
 loads, the mutation changes the meaning, and `relayout prove` has to refuse it. A false claim of a proof has to be refused too. The
 unmutated result has to be proved. Mutations that change nothing are counted, and may be refused or proved.
@@ -478,10 +478,10 @@ def prove(binary, model, result, proof):
     return ran.returncode == 0, said
 
 
-def check(binary, checker, target, path, folder, only, seed):
+def check(binary, checker, target, numerics, path, folder, only, seed):
     """Counts of one model: refused, unchanged in meaning, not to be had, and what the checker got wrong."""
     result, proof = folder / "result.onnx", folder / "proof.json"
-    call = [binary, "optimize", path, "--target", target, "--numerics", "exact", "-o", result, "--proof", proof]
+    call = [binary, "optimize", path, "--target", target, "--numerics", numerics, "-o", result, "--proof", proof]
     subprocess.run(call, check=True, capture_output=True)
     holds, said = prove(checker, path, result, proof)
     counts, wrong = {"refused": 0, "same": 0, "absent": 0}, []
@@ -527,13 +527,14 @@ def main():
     parser.add_argument("--bin", required=True, help="the program")
     parser.add_argument("--checker", help="the program that proves, if it is another one")
     parser.add_argument("--target", default="nhwc")
+    parser.add_argument("--numerics", default="exact", help="as `optimize` takes it; results that only other numerics allow need them")
     parser.add_argument("--only", type=int, help="so many mutations of results for each model, drawn")
     parser.add_argument("--seed", type=int, default=0)
     a = parser.parse_args()
     failed = False
     with tempfile.TemporaryDirectory() as folder:
         for path in a.models:
-            counts, wrong = check(a.bin, a.checker or a.bin, a.target, path, pathlib.Path(folder), a.only, a.seed)
+            counts, wrong = check(a.bin, a.checker or a.bin, a.target, a.numerics, path, pathlib.Path(folder), a.only, a.seed)
             print(path.stem, *(f"{count} {what}" for what, count in counts.items()), f"{len(wrong)} wrong", flush=True)
             for line in wrong:
                 print("   ", line, flush=True)

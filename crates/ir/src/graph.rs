@@ -74,6 +74,8 @@ pub struct Value {
     pub layout: Layout,
     /// Contents of a small integer tensor, if shape arithmetic found them: elements in row-major order.
     pub contents: Option<Vec<Dim>>,
+    /// Whether a pass gave it other elements than the model's value of this name has, or the same ones in another logical order.
+    pub differs: bool,
     source: (NodeId, u32),
 }
 
@@ -153,7 +155,7 @@ impl Graph {
         let layout = Layout::row_major(ty.rank().unwrap_or(0));
         self.names.insert(&name, id);
         self.readers.push(Readers::default());
-        self.values.push(Value { name, ty, layout, contents: None, source });
+        self.values.push(Value { name, ty, layout, contents: None, differs: false, source });
         id
     }
 
@@ -254,7 +256,12 @@ impl Graph {
     pub fn value_mut(&mut self, v: ValueId) -> ValueMut<'_> {
         self.edits += 1;
         let value = &mut self.values[v.index()];
-        ValueMut { ty: &mut value.ty, layout: &mut value.layout, contents: &mut value.contents }
+        ValueMut {
+            ty: &mut value.ty,
+            layout: &mut value.layout,
+            contents: &mut value.contents,
+            differs: &mut value.differs,
+        }
     }
 
     /// The shape with which a value of this layout would be declared.
@@ -431,4 +438,6 @@ pub struct ValueMut<'a> {
     pub layout: &'a mut Layout,
     /// Contents of a small integer tensor.
     pub contents: &'a mut Option<Vec<Dim>>,
+    /// Whether it has other elements than the model's value of its name.
+    pub differs: &'a mut bool,
 }

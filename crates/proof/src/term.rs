@@ -5,8 +5,9 @@ use crate::constants::Constants;
 use crate::flat;
 use crate::lemma::{self, Cores};
 use crate::model::width;
-use crate::ops::Quantized;
+use crate::ops::{Filters, Quantized};
 use crate::real::Form;
+use crate::routed;
 use crate::slots;
 use crate::strided::Elements;
 use crate::value::{Source, Value};
@@ -88,6 +89,8 @@ pub(crate) struct Terms {
     pub(crate) addends: Vec<f64>,
     /// How many real forms are being written inside of each other.
     pub(crate) nested: u32,
+    /// Filters of convolutions of the input.
+    pub(crate) filters: Filters,
 }
 
 /// Lemmas that were used.
@@ -126,12 +129,23 @@ impl Terms {
             quantized: Vec::new(),
             addends: Vec::new(),
             nested: 0,
+            filters: Filters::default(),
         }
     }
 
     /// All terms so far are those of the input. The next ones may be put in their place by a lemma.
     pub(crate) fn input_ends(&mut self) {
         self.input = Some((self.count(), None));
+    }
+
+    /// Whether a term is none of the input, all of whose terms are there.
+    pub(crate) fn is_foreign(&self, term: u32) -> bool {
+        self.input.as_ref().is_some_and(|(bound, _)| term >= *bound)
+    }
+
+    /// Whether the input is read.
+    pub(crate) fn is_of_input(&self) -> bool {
+        self.input.is_none()
     }
 
     /// The value with a term of the input in the place of one that is the same over the reals.
@@ -263,7 +277,9 @@ impl Terms {
     pub(crate) fn moved(&mut self, x: &Value, to: &[i64]) -> Option<Value> {
         // Whole axes may do where parts of them are in the way.
         let bare = x.reshaped(&[x.count()]).and_then(|one| flat::without(self, &one));
-        if let Some(y) = bare.as_ref().and_then(|bare| bare.reshaped(to)) {
+        // What comes of them does not depend on which axes were counted as one before.
+        let anew = |terms: &mut Terms, bare: &Value| bare.reshaped(to).or_else(|| flat::regrouped(terms, bare, to));
+        if let Some(y) = bare.as_ref().and_then(|bare| anew(self, bare)) {
             return Some(y);
         }
         if let Some(y) = x.reshaped(to) {
@@ -313,6 +329,9 @@ impl Terms {
             return Some(made);
         }
         if let Some(made) = slots::each(self, op, shape, operands, together, dropped) {
+            return Some(made);
+        }
+        if let Some(made) = routed::each(self, op, shape, operands, together, dropped) {
             return Some(made);
         }
         let mut operands: Vec<(Value, View)> = operands.iter().map(|(v, view)| ((*v).clone(), view.clone())).collect();

@@ -5,8 +5,12 @@ use crate::check::{Verdict, verdict};
 use crate::model::{Attr, DeclaredDim, Graph, Input, Model, Node, Tensor};
 use std::rc::Rc;
 
+mod bytes;
+mod filters;
+mod halves;
 mod limits;
 mod rules;
+mod volumes;
 
 /// Result, op, operands, attributes.
 type Line<'l> = (&'l str, &'l str, &'l [&'l str], Vec<(&'l str, Attr)>);

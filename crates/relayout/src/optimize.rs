@@ -230,7 +230,8 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     report.notes.append(&mut source.notes);
     report.io = wishes.records(&records, &first.ends)?;
     report.notes.extend(unread);
-    let mut links = options.proof.then(|| Links::of(&model.ir));
+    let named = || Source::of_file(model).map(|source| Links::of(&model.ir.graph, &source.typed()));
+    let mut links = options.proof.then(named).transpose()?;
     follow(&mut links, &exported);
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
     let first = Made { source, outcome: first, exported };

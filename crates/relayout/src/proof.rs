@@ -3,9 +3,9 @@
 //! and as export writes it, round by round.
 
 use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Op, ValueId};
 use relayout_ir::layout::{Factor, Layout};
-use relayout_ir::model::Model;
 use relayout_onnx::export::{WrittenGraph, WrittenValue};
 use relayout_onnx::proto::GraphProto;
 use serde::Serialize;
@@ -63,9 +63,9 @@ const ACTIVATIONS: &[&str] = &["Relu", "Sigmoid", "Tanh", "HardSwish", "HardSigm
 struct Link {
     is: String,
     lies: Option<Vec<Vec<Digit>>>,
-    /// How many elements it has, if that is known, and in how many dims the file has it.
-    count: Option<Dim>,
-    rank: Option<usize>,
+    /// The type and the extents that the model has it with, if they are known.
+    dtype: Option<DType>,
+    shape: Option<Vec<Dim>>,
     /// Values that scales and shifts behind it make, and the activation behind these. Where one of them is gone, or something else makes its value, it may have gone
     /// into the weights of this one, which then is another value.
     scaled: Arc<[String]>,
@@ -73,11 +73,18 @@ struct Link {
 
 #[expect(clippy::option_option, reason = "the inner one is a value that lies as it did")]
 impl Link {
-    /// How the value lies that a round wrote with this layout. A layout of other axes than the file had before says nothing.
+    /// How the value lies that a round wrote with this layout. A layout of other axes than the file had before says nothing, unless
+    /// the axes that came or went have one place.
     fn laid(&self, value: &WrittenValue, layout: &Layout) -> Option<Option<Vec<Vec<Digit>>>> {
-        let rank = self.lies.as_ref().map(Vec::len).or(self.rank);
-        let same = rank.is_none() || rank == value.ty.shape().map(<[Dim]>::len);
-        (same || layout.is_row_major()).then(|| laid(self.lies.as_ref(), layout)).flatten()
+        let now = value.ty.shape()?;
+        let before = match (&self.lies, &self.shape) {
+            (Some(lies), _) if lies.len() == now.len() => Some(lies.clone()),
+            (None, Some(shape)) if shape.len() == now.len() => None,
+            (lies, _) if layout.is_row_major() => lies.clone(),
+            (None, Some(shape)) => Some(without_units(shape, now)?),
+            _ => return None,
+        };
+        laid(before.as_ref(), layout)
     }
 }
 
@@ -86,16 +93,15 @@ impl Link {
 pub(crate) struct Links(BTreeMap<String, Link>);
 
 impl Links {
-    /// Every value of a model is itself.
-    pub(crate) fn of(model: &Model) -> Links {
-        let graph = &model.graph;
+    /// Every value of a model is itself. `typed` has the types of its values, as far as they follow.
+    pub(crate) fn of(graph: &Graph, typed: &Graph) -> Links {
         let made = graph.nodes().filter(|&n| matches!(graph.node(n).op, Op::Onnx(_)));
         let results = made.flat_map(|n| graph.node(n).outputs.iter().flatten());
         let link = |v: ValueId| {
             let name = &graph.value(v).name;
-            let shape = graph.value(v).ty.shape();
-            let (count, rank) = (shape.and_then(Dim::product), shape.map(<[Dim]>::len));
-            (name.clone(), Link { is: name.clone(), lies: None, count, rank, scaled: scaled(graph, v) })
+            let ty = typed.by_name(name).map_or(&graph.value(v).ty, |v| &typed.value(v).ty);
+            let (dtype, shape) = (ty.dtype(), ty.shape().map(<[Dim]>::to_vec));
+            (name.clone(), Link { is: name.clone(), lies: None, dtype, shape, scaled: scaled(graph, v) })
         };
         Links(results.map(|&v| link(v)).collect())
     }
@@ -104,8 +110,11 @@ impl Links {
     pub(crate) fn follow(&mut self, written: &WrittenGraph) {
         let mut next = BTreeMap::new();
         for (name, value) in &written.values {
-            let full = |link: &&Link| is_full(value, link.count.as_ref());
-            let link = self.0.get(&value.value).filter(full).zip(value.layout.as_ref());
+            let full = |link: &&Link| {
+                let typed = link.dtype.is_none() || link.dtype == value.ty.dtype();
+                typed && is_full(value, link.shape.as_deref().and_then(Dim::product).as_ref())
+            };
+            let link = self.0.get(&value.value).filter(|_| !value.differs).filter(full).zip(value.layout.as_ref());
             let link = link.and_then(|(link, layout)| Some(Link { lies: link.laid(value, layout)?, ..link.clone() }));
             next.extend(link.map(|link| (name.clone(), link)));
         }
@@ -156,6 +165,21 @@ fn scaled(graph: &Graph, v: ValueId) -> Arc<[String]> {
     found.into()
 }
 
+/// The axes of a value, in the digits of the same value with other axes, where the two differ by axes of one place.
+fn without_units(shape: &[Dim], now: &[Dim]) -> Option<Vec<Vec<Digit>>> {
+    let mut axes = (0_u32..).zip(shape).filter(|(_, extent)| !extent.is_one());
+    let mut digits = Vec::new();
+    for extent in now {
+        if extent.is_one() {
+            digits.push(Vec::new());
+            continue;
+        }
+        let (axis, _) = axes.next().filter(|(_, before)| *before == extent)?;
+        digits.push(vec![(axis, -1, 1)]);
+    }
+    axes.next().is_none().then_some(digits)
+}
+
 /// How a value lies that lies so in a file whose value lies so; `None` where digits can't say it.
 #[expect(clippy::option_option, reason = "the inner one is a value that lies as it did")]
 fn laid(before: Option<&Vec<Vec<Digit>>>, layout: &Layout) -> Option<Option<Vec<Vec<Digit>>>> {
@@ -171,8 +195,26 @@ fn laid(before: Option<&Vec<Vec<Digit>>>, layout: &Layout) -> Option<Option<Vec<
         match before.get(usize::from(f.axis))?.as_slice() {
             digits if f.is_whole() => Some(digits.to_vec()),
             [(axis, -1, inner)] => Some(vec![(*axis, extent, stride * inner)]),
+            [] => Some(Vec::new()),
             _ => None,
         }
     };
     Some(Some(layout.factors().iter().map(digit).collect::<Option<_>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axes_of_one_place_come_and_go() {
+        let dims = |extents: &[i64]| extents.iter().map(|&extent| Dim::from(extent)).collect::<Vec<_>>();
+        let axis = |axis| vec![(axis, -1, 1)];
+        let found = without_units(&dims(&[1, 384, 30]), &dims(&[1, 384, 1, 30]));
+        assert_eq!(found, Some(vec![vec![], axis(1), vec![], axis(2)]));
+        assert_eq!(without_units(&dims(&[1, 6, 1, 5]), &dims(&[6, 5])), Some(vec![axis(1), axis(3)]));
+        for other in [&[1, 384, 1, 31][..], &[384, 1], &[30, 1, 384, 1], &[1, 384, 30, 2]] {
+            assert_eq!(without_units(&dims(&[1, 384, 30]), &dims(other)), None, "{other:?}");
+        }
+    }
 }

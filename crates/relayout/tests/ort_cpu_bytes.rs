@@ -3,6 +3,7 @@
 
 mod fold_nets;
 
+use fold_nets::cpu::refusal;
 use fold_nets::{F32, I8, I64, Net, U8, runtime};
 use prost::Message;
 use relayout::{Model, Numerics, Options, Report, Target, optimize, target};
@@ -36,6 +37,7 @@ fn restated(net: &Net) -> ModelProto {
     assert!(report.rewrites.contains_key("unsign_bytes"), "{}", report.explain());
     let (again, second) = made(&result);
     assert!(!second.changed && again == result);
+    assert_eq!(refusal(&bytes), None);
     for (level, tolerance) in [(Level::Disabled, None), (Level::All, Some(Tolerance::new(STEP, 2.0 * STEP)))] {
         let mut options = Run::default();
         options.level_b = level;

@@ -3,6 +3,7 @@
 
 mod fold_nets;
 
+use fold_nets::cpu::refusal;
 use fold_nets::{F32, Net, runtime};
 use prost::Message;
 use relayout::{Model, Numerics, optimize};
@@ -29,6 +30,7 @@ fn optimized(net: &Net, numerics: Numerics) -> ModelProto {
         assert!(comparison.holds(&Tolerance::new(2e-5, 2e-4)), "{level:?}: {comparison}");
     }
     assert_eq!(self::made(&made, numerics), made, "a second run changes something");
+    assert_eq!(refusal(&bytes), None);
     ModelProto::decode(made.as_slice()).expect("a model")
 }
 

@@ -3,7 +3,7 @@
 
 mod fold_nets;
 
-use fold_nets::cpu::{blocked, count, made_for, optimized, sizes_of};
+use fold_nets::cpu::{blocked, count, made_for, optimized, refusal, sizes_of};
 use fold_nets::{F32, Net};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -98,8 +98,12 @@ fn windows_of_any_kind_read_the_frames_that_they_should() {
         Windows { kernel: [2, 3, 5], pads: [1, 0, 2, 0, 1, 3], ..same },
     ] {
         for (channels, sizes) in [([32, 48], [1, 5, 14, 14]), ([20, 33], [2, 4, 9, 15])] {
-            let model = blocked(&around(&windows, channels, sizes));
-            assert_eq!(count(&model, "Conv"), [0, 3], "{windows:?} {channels:?}");
+            let net = around(&windows, channels, sizes);
+            assert_eq!(count(&blocked(&net), "Conv"), [0, 3], "{windows:?} {channels:?}");
+            // The checker does not know yet strides over frames of windows that hold one pixel of each.
+            let known = windows.strides[0] == 1 || windows.kernel[0] == 1 || windows.kernel[1] > 1;
+            let refused = refusal(&net.bytes()).filter(|_| known);
+            assert_eq!(refused, None, "{windows:?} {channels:?}");
         }
     }
 }
@@ -109,7 +113,9 @@ fn fewer_frames_than_taps_are_channels_of_one_image() {
     for (d, pads) in [(1, 1), (2, 1), (2, 2), (3, 0)] {
         let windows = Windows { pads: [pads, 1, 1, pads, 1, 1], ..Windows::same([3, 3, 3]) };
         for (channels, n) in [([32, 48], 1), ([20, 33], 2)] {
-            let model = blocked(&around(&windows, channels, [n, d, 14, 14]));
+            let net = around(&windows, channels, [n, d, 14, 14]);
+            let model = blocked(&net);
+            assert_eq!(refusal(&net.bytes()), None, "{d} frames, {channels:?}");
             assert_eq!((count(&model, "Conv"), count(&model, "Gather")), ([0, 3], [0, 0]), "{d} frames, {channels:?}");
         }
     }

@@ -20,6 +20,8 @@ pub struct WrittenValue {
     pub layout: Option<Layout>,
     /// Extents as they are stored, outermost first; `None` where they can't be said.
     pub stored: Option<Vec<Dim>>,
+    /// Whether a pass gave it other elements, or another logical order, than the model's value of this name has.
+    pub differs: bool,
 }
 
 /// The values of one written graph.
@@ -61,7 +63,8 @@ impl WrittenGraph {
         let shape = length.map(|n| vec![Dim::from(n as i64)]);
         let ty = Type::Tensor(relayout_ir::types::TensorType { dtype: Some(DType::I64), shape: shape.clone() });
         let layout = shape.as_ref().map(|_| Layout::row_major(1));
-        self.values.insert(name.to_owned(), WrittenValue { value: String::new(), ty, layout, stored: shape });
+        let list = WrittenValue { value: String::new(), ty, layout, stored: shape, differs: false };
+        self.values.insert(name.to_owned(), list);
     }
 
     /// Notes every value of the graph that is written under a name of its own.
@@ -77,5 +80,5 @@ fn written(graph: &Graph, v: ValueId) -> WrittenValue {
     let value = graph.value(v);
     let layout = value.ty.rank().map(|_| value.layout.clone());
     let stored = layout.as_ref().and_then(|layout| graph.storage_shape(v, layout));
-    WrittenValue { value: value.name.clone(), ty: value.ty.clone(), layout, stored }
+    WrittenValue { value: value.name.clone(), ty: value.ty.clone(), layout, stored, differs: value.differs }
 }

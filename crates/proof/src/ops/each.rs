@@ -1,11 +1,12 @@
 //! Ops that treat all indices along an axis alike: pointwise ones, and those that take the indices of some axes as a set.
 
-use super::{Call, Made, Results, axes_of, movement, one, over, pointwise, together};
+use super::{Call, Made, Results, axes_of, movement, one, over, pointwise, signed, together};
 use crate::align::broadcast;
 use crate::model::Attr;
 use crate::term::{Op, Terms};
 use crate::value::Value;
 use crate::view::View;
+use crate::wide;
 
 const BOOL: u8 = 9;
 
@@ -180,6 +181,9 @@ fn cast(call: &mut Call<'_>) -> Made {
     if to == x.dtype {
         return Ok(x);
     }
+    if let Some(halves) = wide::narrow(call.terms, &x).filter(|_| to == wide::HALF) {
+        return Ok(halves);
+    }
     let attrs = call.encoded(&["to"])?;
     pointwise(call.terms, &Op { name: "Cast", attrs: &attrs, dtype: to }, &[&x])
 }
@@ -224,9 +228,33 @@ fn quantize(call: &mut Call<'_>) -> Made {
         (_, None, declared) => declared,
     };
     let mut attrs = call.encoded(&["axis", "output_dtype"])?;
-    attrs.push(u8::from(zero.is_some()));
-    let operands: Vec<&Value> = [Some(&x), Some(&scale), zero.as_ref()].into_iter().flatten().collect();
-    call.pointwise(&attrs, &operands, dtype)
+    let scaled = |call: &mut Call<'_>, x: &Value, zero: Option<&Value>, dtype| {
+        attrs.push(u8::from(zero.is_some()));
+        let operands: Vec<&Value> = [Some(x), Some(&scale), zero].into_iter().flatten().collect();
+        call.pointwise(&attrs, &operands, dtype)
+    };
+    unsigned(call, (&x, zero.as_ref(), dtype), scaled)
+}
+
+/// The same with unsigned bytes in the place of signed ones, where the zero point is known.
+fn unsigned(
+    call: &mut Call<'_>,
+    (x, zero, dtype): (&Value, Option<&Value>, u8),
+    scaled: impl FnOnce(&mut Call<'_>, &Value, Option<&Value>, u8) -> Made,
+) -> Made {
+    let none = Value::constant(signed::SIGNED, &[], [0].as_slice().into());
+    let known = signed::shifted(zero.unwrap_or(&none));
+    match known {
+        Some(known) if call.op == "QuantizeLinear" && dtype == signed::SIGNED => {
+            let bytes = scaled(call, x, Some(&known), signed::UNSIGNED)?;
+            signed::signed(call.terms, &bytes)
+        }
+        Some(known) if call.op == "DequantizeLinear" => match signed::unsigned(call.terms, x) {
+            Some(bytes) => scaled(call, &bytes, Some(&known), dtype),
+            None => scaled(call, x, zero, dtype),
+        },
+        _ => scaled(call, x, zero, dtype),
+    }
 }
 
 /// An operand and numbers by channel, of which there are `count`.

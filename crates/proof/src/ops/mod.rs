@@ -3,10 +3,12 @@
 mod along;
 mod blocked;
 mod each;
+mod filters;
 mod fold;
 mod fused;
 mod movement;
 mod placed;
+mod signed;
 mod turned;
 mod window;
 
@@ -15,9 +17,11 @@ use crate::model::{Attr, Graph};
 use crate::term::{Op, Terms};
 use crate::value::Value;
 use crate::view::View;
+use crate::wide::of_halves;
 use std::rc::Rc;
 
 pub(crate) use each::choose;
+pub(crate) use filters::Filters;
 pub(crate) use fold::picked;
 pub(crate) use turned::Quantized;
 pub(crate) use window::binary;
@@ -41,6 +45,12 @@ type Results = Result<Vec<Option<Value>>, String>;
 
 /// What the results of an op are.
 pub(crate) fn run(call: &mut Call<'_>) -> Results {
+    let made = plainly(call)?;
+    Ok(of_halves(call, made, plainly))
+}
+
+/// The same, as the op says it.
+fn plainly(call: &mut Call<'_>) -> Results {
     if call.domain.is_empty() {
         if let Some(made) = fold::run(call) {
             return made.map(|values| values.into_iter().map(Some).collect());

@@ -2,6 +2,7 @@
 //! happens along, and products or scales where that is what a convolution is.
 
 use super::each::contract;
+use super::filters::{self, Convolution};
 use super::{Made, pointwise};
 use crate::align::term_of;
 use crate::flat::under;
@@ -9,6 +10,7 @@ use crate::real::through;
 use crate::term::{Op, Terms, numbers};
 use crate::value::Value;
 use crate::view::View;
+use crate::{routed, slots};
 use std::rc::Rc;
 
 /// How windows go over spatial axes.
@@ -76,7 +78,7 @@ impl Windows {
         Ok(counts)
     }
 
-    fn without_axis(&mut self, at: usize) {
+    pub(super) fn without_axis(&mut self, at: usize) {
         let rank = self.kernel.len();
         self.pads.remove(at + rank);
         self.pads.remove(at);
@@ -126,9 +128,52 @@ pub(super) fn convolved(
         x.view.remove(at + 2);
         w.view.remove(at + 2);
     }
-    let mut y = over_axes(terms, &x, &w, bias, group, &mut windows)?;
+    let apart = counted_as_one(terms, &mut x, &mut w, &mut windows);
+    let y = over_axes(terms, &x, &w, bias, group, &mut windows)?;
+    let convolution = Convolution { x, w, bias: bias.cloned(), group, windows };
+    let mut y = by_filter(terms, &convolution, y);
+    if let Some((at, extents)) = apart {
+        let mut to = y.shape();
+        to.splice(at..=at, extents);
+        y = terms.moved(&y, &to).ok_or("its axes do not split")?;
+    }
     gone.iter().rev().for_each(|&at| y.view.insert(at + 2, Vec::new()));
     Ok(y)
+}
+
+/// Counts neighbouring axes of volumes as one along which windows have one place: which axis that is then, and the extents before.
+fn counted_as_one(terms: &mut Terms, x: &mut Value, w: &mut Value, windows: &mut Windows) -> Option<(usize, Vec<i64>)> {
+    let rank = windows.kernel.len();
+    let padded = |at: usize| windows.pads[at] != 0 || windows.pads[at + rank] != 0;
+    let still = |at: &usize| windows.kernel[*at] == 1 && windows.strides[*at] == 1 && !padded(*at);
+    let first = (0..rank).find(still)?;
+    let count = (first..rank).take_while(still).count();
+    if rank < 3 || count < 2 {
+        return None;
+    }
+    let mut to = x.shape();
+    let extents: Vec<i64> = to.splice(first + 2..first + 2 + count, [0]).collect();
+    to[first + 2] = extents.iter().product();
+    *x = terms.moved(x, &to)?;
+    for _ in 1..count {
+        windows.without_axis(first);
+        w.view.remove(first + 2);
+    }
+    Some((first + 2, extents))
+}
+
+/// The result by the filters of the input, if it is no term of it.
+fn by_filter(terms: &mut Terms, convolution: &Convolution, y: Value) -> Value {
+    if terms.is_of_input() {
+        filters::note(terms, convolution, &y);
+        return y;
+    }
+    let foreign = |terms: &Terms, y: &Value| term_of(y).is_some_and(|term| terms.is_foreign(term));
+    if !foreign(terms, &y) {
+        return y;
+    }
+    let y = terms.real(y);
+    if foreign(terms, &y) { filters::found(terms, convolution).unwrap_or(y) } else { y }
 }
 
 fn no_axis(windows: &Windows, x: &Value, at: usize) -> bool {
@@ -260,6 +305,16 @@ fn zeros_around(terms: &Terms, x: &Value) -> Option<(Value, Vec<i64>)> {
 
 /// A pool over [N, C, spatial]: `name` is that of the op, `counts` whether a mean counts padding.
 pub(super) fn pooled(terms: &mut Terms, name: &str, x: &Value, mut windows: Windows, counts: bool) -> Made {
+    // Zeros, and numbers that nobody knows, stay what they are.
+    if let Some(found) = slots::stripped(terms, x, 1) {
+        let y = pooled(terms, name, &found.value, windows, counts)?;
+        let y = slots::filled(terms, &y, 1, &found.runs, x.shape()[1], found.fill);
+        return y.ok_or_else(|| "its channels do not fit".to_owned());
+    }
+    if let Some((x, order)) = routed::without(terms, x, 1) {
+        let y = pooled(terms, name, &x, windows, counts)?;
+        return routed::reordered(terms, &y, 1, &order).ok_or_else(|| "its channels do not fit".to_owned());
+    }
     let shape = x.shape();
     if shape.len() != windows.kernel.len() + 2 || shape.len() < 3 {
         return Err("its window does not fit its operand".to_owned());

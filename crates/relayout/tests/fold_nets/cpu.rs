@@ -39,6 +39,23 @@ pub(crate) fn optimized(bytes: &[u8], dims: &BTreeMap<String, i64>) -> Result<Mo
     ModelProto::decode(made.as_slice()).map_err(|e| e.to_string())
 }
 
+/// Why what is made of a model, for the block of the host, is not proved to compute what the model computes; `None` if it is.
+pub(crate) fn refusal(bytes: &[u8]) -> Option<String> {
+    let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
+    let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
+    let options = relayout::Options::default().proof();
+    let made = optimize(&model, &target, &options).expect("it is optimized");
+    let folder = tempfile::tempdir().expect("a folder");
+    let [a, b] = ["a.onnx", "b.onnx"].map(|name| folder.path().join(name));
+    std::fs::write(&a, bytes).expect("it is written");
+    std::fs::write(&b, made.to_bytes().expect("it has bytes")).expect("it is written");
+    let text = serde_json::to_vec(&made.proof()).expect("a proof is JSON");
+    let proof = relayout_proof::Proof::read(&text, "the proof").expect("it is a proof");
+    let verdict = relayout_proof::prove(&a, &b, &proof).expect("both are read");
+    let says_little = matches!(verdict, relayout_proof::Verdict::Proved { links: 0 }) && made.report().changed;
+    (says_little || !verdict.holds()).then(|| verdict.to_string())
+}
+
 /// The same of a model without symbols.
 pub(crate) fn blocked(net: &Net) -> ModelProto {
     optimized(&net.bytes(), &BTreeMap::new()).expect("it computes the same")

@@ -166,7 +166,9 @@ fn retype(graph: &mut Graph, v: ValueId) {
         let unsigned = Attr::Int(i64::from(DType::U8.to_onnx()));
         graph.attrs_mut(maker).insert("output_dtype".to_owned(), unsigned);
     }
-    if let Type::Tensor(tensor) = &mut *graph.value_mut(v).ty {
+    let value = graph.value_mut(v);
+    *value.differs = true;
+    if let Type::Tensor(tensor) = value.ty {
         tensor.dtype = Some(DType::U8);
     }
 }

@@ -160,7 +160,8 @@ impl Writer<'_> {
 
     fn set_channels(&mut self, v: ValueId, channels: usize) {
         let ty = self.with_channels(v, channels);
-        *self.graph.value_mut(v).ty = ty;
+        let value = self.graph.value_mut(v);
+        (*value.ty, *value.differs) = (ty, true);
     }
 
     /// The type of an image with other channels.

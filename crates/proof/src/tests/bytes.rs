@@ -1,0 +1,64 @@
+//! Quantized numbers that got another sign.
+
+use super::*;
+
+const SIGNED: u8 = 3;
+const UNSIGNED: u8 = 2;
+
+/// `x` quantized and back, with these zero points of this type, and a Transpose in between.
+fn quantized(dtype: u8, zeros: [u8; 2], order: &[i64]) -> Model {
+    let lines: &[Line<'_>] = &[
+        ("q", "QuantizeLinear", &["x", "s", "a"], vec![]),
+        ("t", "Transpose", &["q"], perm(order)),
+        ("y", "DequantizeLinear", &["t", "s", "b"], vec![]),
+    ];
+    let mut made = model(lines, &[("s", &[], vec![0.1])]);
+    for (name, zero) in ["a", "b"].into_iter().zip(zeros) {
+        let tensor = Tensor { dims: Vec::new(), dtype, data: vec![zero].into() };
+        Rc::make_mut(&mut made.graph).initializers.push((name.to_owned(), tensor));
+    }
+    made
+}
+
+#[test]
+fn signed_bytes_may_be_unsigned_ones() {
+    let signed = quantized(SIGNED, [5, 5], TO_LAST);
+    assert_eq!(
+        verdict(&signed, &quantized(UNSIGNED, [133; 2], TO_LAST), &Proof::default()),
+        Verdict::Proved { links: 0 }
+    );
+    assert!(holds(&quantized(SIGNED, [0xfe; 2], TO_LAST), &quantized(UNSIGNED, [126; 2], TO_LAST)));
+    for zeros in [[5, 5], [133, 5], [5, 133], [132, 133], [133, 132]] {
+        assert!(!holds(&signed, &quantized(UNSIGNED, zeros, TO_LAST)), "{zeros:?}");
+    }
+    assert!(!holds(&signed, &quantized(UNSIGNED, [133; 2], TO_FIRST)));
+    // The same bytes of another sign are other numbers.
+    assert!(!holds(&quantized(SIGNED, [133; 2], TO_LAST), &quantized(UNSIGNED, [133; 2], TO_LAST)));
+}
+
+#[test]
+fn no_zero_point_is_the_zero_of_its_type() {
+    let without = |lines: &[Line<'_>]| {
+        let mut made = model(lines, &[("s", &[], vec![0.1])]);
+        made.opsets = [(String::new(), 21)].into();
+        made
+    };
+    let told = |dtype: u8| vec![("output_dtype", Attr::Int(i64::from(dtype)))];
+    let lines = |dtype: u8| -> Model {
+        without(&[("q", "QuantizeLinear", &["x", "s"], told(dtype)), ("y", "DequantizeLinear", &["q", "s"], vec![])])
+    };
+    assert!(holds(&lines(SIGNED), &quantized(UNSIGNED, [128; 2], &[0, 1, 2, 3])));
+    assert!(!holds(&lines(SIGNED), &quantized(UNSIGNED, [0; 2], &[0, 1, 2, 3])));
+    assert!(!holds(&lines(SIGNED), &lines(UNSIGNED)));
+}
+
+#[test]
+fn an_output_has_the_type_that_it_had() {
+    let bytes = |dtype: u8, zero: u8| {
+        let mut made = quantized(dtype, [zero; 2], TO_LAST);
+        Rc::make_mut(&mut made.graph).outputs = vec!["q".to_owned()];
+        made
+    };
+    assert!(holds(&bytes(SIGNED, 5), &bytes(SIGNED, 5)));
+    assert!(!holds(&bytes(SIGNED, 5), &bytes(UNSIGNED, 133)));
+}

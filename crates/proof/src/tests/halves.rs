@@ -1,0 +1,115 @@
+//! Halves that are computed in floats of 32 bits.
+
+use super::*;
+use half::f16;
+
+const FLOAT: i64 = 1;
+const HALF: i64 = 10;
+
+fn to(dtype: i64) -> Vec<(&'static str, Attr)> {
+    vec![("to", Attr::Int(dtype))]
+}
+
+/// Weights [4, 6, 1, 1] and a bias of halves.
+fn constants() -> [Vec<f32>; 2] {
+    let round = |v: f32| f16::from_f32(v).to_f32();
+    [weights().into_iter().map(round).collect(), [0.5, -1.25, 2.0, 0.0].to_vec()]
+}
+
+fn with_halves(mut made: Model, constants: &[Vec<f32>; 2]) -> Model {
+    for ((name, dims), values) in [("w", vec![4, 6, 1, 1]), ("b", vec![4])].into_iter().zip(constants) {
+        let data: Vec<u8> = values.iter().flat_map(|v| f16::from_f32(*v).to_le_bytes()).collect();
+        let tensor = Tensor { dims, dtype: 10, data: data.into() };
+        Rc::make_mut(&mut made.graph).initializers.push((name.to_owned(), tensor));
+    }
+    made
+}
+
+fn in_halves(activation: &str) -> Model {
+    let lines: &[Line<'_>] = &[
+        ("h", "Cast", &["x"], to(HALF)),
+        ("c", "Conv", &["h", "w", "b"], conv([1; 4])),
+        ("r", activation, &["c"], vec![]),
+        ("p", "MaxPool", &["r"], vec![("kernel_shape", Attr::Ints(vec![2, 2]))]),
+        ("y", "Add", &["p", "p"], vec![]),
+    ];
+    with_halves(model(lines, &[]), &constants())
+}
+
+/// The same in floats, of this value, with these constants, and with this type at the end.
+fn in_floats(of: &str, activation: &str, constants: &[Vec<f32>; 2], end: i64) -> Model {
+    let operands = [of];
+    let lines: &[Line<'_>] = &[
+        ("h", "Cast", &["x"], to(HALF)),
+        ("f", "Cast", &operands, to(FLOAT)),
+        ("t", "Transpose", &["f"], perm(TO_LAST)),
+        ("u", "Transpose", &["t"], perm(TO_FIRST)),
+        ("c", "Conv", &["u", "w", "b"], conv([1; 4])),
+        ("r", activation, &["c"], vec![]),
+        ("p", "MaxPool", &["r"], vec![("kernel_shape", Attr::Ints(vec![2, 2]))]),
+        ("s", "Add", &["p", "p"], vec![]),
+        ("y", "Cast", &["s"], to(end)),
+    ];
+    let [w, b] = constants;
+    model(lines, &[("w", &[4, 6, 1, 1], w.clone()), ("b", &[4], b.clone())])
+}
+
+#[test]
+fn halves_may_be_computed_in_floats() {
+    let plain = in_halves("Relu");
+    let found = verdict(&plain, &in_floats("h", "Relu", &constants(), HALF), &Proof::default());
+    let Verdict::WithLemmas { lemmas, .. } = &found else { panic!("{found}") };
+    assert_eq!(lemmas["halves as floats"], 4);
+    // `x` has digits that halves have not.
+    assert!(!holds(&plain, &in_floats("x", "Relu", &constants(), HALF)));
+    assert!(!holds(&plain, &in_floats("h", "Sigmoid", &constants(), HALF)));
+    assert!(!holds(&plain, &in_floats("h", "Relu", &constants(), FLOAT)));
+    for (list, at) in [(0, 0), (0, 23), (1, 3)] {
+        // No half, and another half.
+        for more in [1e-5, 1.0] {
+            let mut other = constants();
+            other[list][at] += more;
+            assert!(!holds(&plain, &in_floats("h", "Relu", &other, HALF)), "{list} {at} {more}");
+        }
+    }
+}
+
+#[test]
+fn floats_of_halves_are_these_halves_again() {
+    let cast = |from: &'static str| {
+        let operands = [from];
+        let lines: &[Line<'_>] = &[
+            ("h", "Cast", &["x"], to(HALF)),
+            ("f", "Cast", &operands, to(FLOAT)),
+            ("g", "Cast", &["f"], to(HALF)),
+            ("y", "Relu", &["g"], vec![]),
+        ];
+        model(lines, &[])
+    };
+    let once: &[Line<'_>] = &[("h", "Cast", &["x"], to(HALF)), ("y", "Relu", &["h"], vec![])];
+    assert_eq!(verdict(&model(once, &[]), &cast("h"), &Proof::default()), Verdict::Proved { links: 0 });
+    // The other way numbers are lost.
+    let lost: &[Line<'_>] =
+        &[("h", "Cast", &["x"], to(HALF)), ("f", "Cast", &["h"], to(FLOAT)), ("y", "Relu", &["f"], vec![])];
+    assert!(!holds(&model(&[("y", "Relu", &["x"], vec![])], &[]), &model(lost, &[])));
+}
+
+#[test]
+fn floats_are_not_computed_in_halves() {
+    let lines: &[Line<'_>] = &[
+        ("h", "Cast", &["x"], to(HALF)),
+        ("f", "Cast", &["h"], to(FLOAT)),
+        ("c", "Conv", &["f", "w", "b"], vec![]),
+        ("y", "Relu", &["c"], vec![]),
+    ];
+    let [w, b] = constants();
+    let floats = model(lines, &[("w", &[4, 6, 1, 1], w), ("b", &[4], b)]);
+    let narrower: &[Line<'_>] = &[
+        ("h", "Cast", &["x"], to(HALF)),
+        ("c", "Conv", &["h", "w", "b"], vec![]),
+        ("r", "Relu", &["c"], vec![]),
+        ("y", "Cast", &["r"], to(FLOAT)),
+    ];
+    assert!(!holds(&floats, &with_halves(model(narrower, &[]), &constants())));
+    assert!(holds(&floats, &floats));
+}

@@ -1,0 +1,133 @@
+//! Volumes that are convolved as images: the slices that a window holds are channels.
+
+use super::*;
+
+const FRAMES: usize = 4;
+const CHANNELS: usize = 3;
+const FILTERS: usize = 2;
+
+fn ints(mut made: Model, lists: &[(&str, &[i64], &[i64])]) -> Model {
+    for (name, dims, values) in lists {
+        let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let tensor = Tensor { dims: dims.to_vec(), dtype: 7, data: data.into() };
+        Rc::make_mut(&mut made.graph).initializers.push(((*name).to_owned(), tensor));
+    }
+    made
+}
+
+/// The weight of a filter for a channel, a slice of the window, and a place in it.
+fn weight(filter: usize, channel: usize, slice: usize, place: usize) -> f32 {
+    ((filter * 31 + channel * 17 + slice * 11 + place * 7) % 53) as f32 * 0.1 - 2.0
+}
+
+const BIAS: [f32; FILTERS] = [0.5, -1.0];
+
+/// `x` as a volume [1, 3, 4, 4, 5], convolved.
+fn plain(stride: i64) -> Model {
+    let lines: &[Line<'_>] = &[
+        ("v", "Reshape", &["x", "volume"], vec![]),
+        (
+            "c",
+            "Conv",
+            &["v", "w", "b"],
+            vec![("pads", Attr::Ints(vec![1; 6])), ("strides", Attr::Ints(vec![stride, 1, 1]))],
+        ),
+        ("y", "Relu", &["c"], vec![]),
+    ];
+    let at = |n: usize| weight(n / 81, n / 27 % 3, n / 9 % 3, n % 9);
+    let weights = (0..FILTERS * CHANNELS * 27).map(at).collect();
+    let made = model(lines, &[("w", &[2, 3, 3, 3, 3], weights), ("b", &[2], BIAS.to_vec())]);
+    ints(made, &[("volume", &[5], &[1, 3, 4, 4, 5])])
+}
+
+/// The slices of each window are gathered; index 4 is a slice of zeros. `order` is that of channel and slice in the weights.
+fn gathered(frames: &[i64], slices_first: bool, mode: &str) -> Model {
+    let count = frames.len() as i64 / 3;
+    let told = vec![("mode", Attr::Text(mode.as_bytes().to_vec()))];
+    let lines: &[Line<'_>] = &[
+        ("v", "Reshape", &["x", "volume"], vec![]),
+        ("t", "Transpose", &["v"], perm(&[0, 2, 1, 3, 4])),
+        ("p", "Pad", &["t", "more"], told),
+        ("g", "Gather", &["p", "frames"], axis(1)),
+        ("i", "Reshape", &["g", "images"], vec![]),
+        ("c", "Conv", &["i", "w", "b"], conv([1; 4])),
+        ("r", "Relu", &["c"], vec![]),
+        ("u", "Reshape", &["r", "slices"], vec![]),
+        ("y", "Transpose", &["u"], perm(&[0, 2, 1, 3, 4])),
+    ];
+    let at = |n: usize| match (n / 9 % 9, slices_first) {
+        (channel, true) => weight(n / 81, channel % 3, channel / 3, n % 9),
+        (channel, false) => weight(n / 81, channel / 3, channel % 3, n % 9),
+    };
+    let weights = (0..FILTERS * 81).map(at).collect();
+    let made = model(lines, &[("w", &[2, 9, 3, 3], weights), ("b", &[2], BIAS.to_vec())]);
+    ints(
+        made,
+        &[
+            ("volume", &[5], &[1, 3, 4, 4, 5]),
+            ("more", &[10], &[0, 0, 0, 0, 0, 0, 1, 0, 0, 0]),
+            ("frames", &[count, 3], frames),
+            ("images", &[4], &[count, 9, 4, 5]),
+            ("slices", &[5], &[1, count, 2, 4, 5]),
+        ],
+    )
+}
+
+#[test]
+fn a_convolution_of_volumes_may_be_one_of_gathered_slices() {
+    let right = [4, 0, 1, 0, 1, 2, 1, 2, 3, 2, 3, 4];
+    let found = verdict(&plain(1), &gathered(&right, true, "constant"), &Proof::default());
+    assert_eq!(found, Verdict::Proved { links: 0 });
+    assert!(holds(&plain(2), &gathered(&[4, 0, 1, 1, 2, 3], true, "constant")));
+    assert!(!holds(&plain(1), &gathered(&right, false, "constant")));
+    assert!(!holds(&plain(1), &gathered(&right, true, "edge")));
+    for at in 0..right.len() {
+        let mut other = right;
+        other[at] = (other[at] + 1) % 5;
+        assert!(!holds(&plain(1), &gathered(&other, true, "constant")), "slice {at}");
+    }
+    assert!(!holds(&plain(2), &gathered(&[0, 1, 2, 2, 3, 4], true, "constant")));
+}
+
+/// All slices are channels of one image: each filter has zeros for those that its window does not hold.
+fn together(changed: Option<usize>, shift: usize) -> Model {
+    let lines: &[Line<'_>] = &[
+        ("v", "Reshape", &["x", "volume"], vec![]),
+        ("t", "Transpose", &["v"], perm(&[0, 2, 1, 3, 4])),
+        ("i", "Reshape", &["t", "image"], vec![]),
+        ("c", "Conv", &["i", "w", "b"], conv([1; 4])),
+        ("r", "Relu", &["c"], vec![]),
+        ("u", "Reshape", &["r", "slices"], vec![]),
+        ("y", "Transpose", &["u"], perm(&[0, 2, 1, 3, 4])),
+    ];
+    let wide = FRAMES * CHANNELS;
+    let at = |n: usize| {
+        let (row, column) = (n / (9 * wide), n / 9 % wide);
+        let (window, filter, frame, channel) = (row / FILTERS, row % FILTERS, column / CHANNELS, column % CHANNELS);
+        let slice = (frame + shift).checked_sub(window).filter(|slice| *slice < 3);
+        slice.map_or(0.0, |slice| weight(filter, channel, slice, n % 9))
+    };
+    let mut weights: Vec<f32> = (0..FILTERS * FRAMES * wide * 9).map(at).collect();
+    if let Some(at) = changed {
+        weights[at] += 0.125;
+    }
+    let dims: [i64; 4] = [8, 12, 3, 3];
+    let bias: Vec<f32> = (0..FRAMES).flat_map(|_| BIAS).collect();
+    let made = model(lines, &[("w", &dims, weights), ("b", &[8], bias)]);
+    ints(
+        made,
+        &[("volume", &[5], &[1, 3, 4, 4, 5]), ("image", &[4], &[1, 12, 4, 5]), ("slices", &[5], &[1, 4, 2, 4, 5])],
+    )
+}
+
+#[test]
+fn a_convolution_of_volumes_may_be_one_of_all_slices_together() {
+    assert_eq!(verdict(&plain(1), &together(None, 1), &Proof::default()), Verdict::Proved { links: 0 });
+    for shift in [0, 2] {
+        assert!(!holds(&plain(1), &together(None, shift)), "{shift}");
+    }
+    // Weights of the first filter: those of a slice that its window holds, and of one that it does not hold.
+    for at in [0, 26, 27, 53, 54, 107] {
+        assert!(!holds(&plain(1), &together(Some(at), 1)), "weight {at}");
+    }
+}
