@@ -11,7 +11,7 @@ pub use order::steps;
 pub use watch::{Progress, Watch};
 
 use crate::decide::solve::Limits;
-use crate::decide::{Decision, Ends, MovedEnd, Plan, Scopes, SolveRecord, quantizes};
+use crate::decide::{Decision, Ends, Grounds, MovedEnd, Plan, Scopes, SolveRecord, quantizes};
 use crate::report::{GraphRecord, PricedMove, describe_priced_moves};
 use crate::write::cleanup;
 use relayout_ir::graph::{Graph, NodeId, Op};
@@ -61,8 +61,14 @@ pub(crate) struct State<'a> {
 impl<'a> State<'a> {
     fn new(model: &Model, target: &'a dyn Target, options: &PipelineOptions) -> State<'a> {
         let opset = ["", "ai.onnx"].iter().find_map(|domain| model.opsets.get(*domain)).copied().unwrap_or(0);
-        let settings =
-            Settings { target, hints: Hints::default(), numerics: options.numerics, opset, quantizes: false };
+        let settings = Settings {
+            target,
+            hints: Hints::default(),
+            numerics: options.numerics,
+            least_gain: options.least_gain,
+            opset,
+            quantizes: false,
+        };
         State {
             settings,
             unknowns: model.unknowns,
@@ -118,7 +124,7 @@ struct Solver<'s> {
 impl Trials for Solver<'_> {
     fn decide(&self, settings: &Settings<'_>, graph: &Graph) -> Result<Trial, PassError> {
         let scopes = Scopes::with_ends(graph, self.ends);
-        let decision = Decision::of(&scopes, settings.target, &settings.hints, self.limits, settings.numerics)?;
+        let decision = Decision::of(&scopes, Grounds::of(settings), self.limits)?;
         Ok(decision.trial())
     }
 }
@@ -201,6 +207,8 @@ pub struct PipelineOptions {
     pub keeps_spelling: bool,
     /// What rewrites may do to results.
     pub numerics: Numerics,
+    /// By how many percent the cost of a region must fall at least for it to be kept; 0 is any gain.
+    pub least_gain: u64,
     /// Keep the main graph as it is after this pass, to be printed.
     pub print_after: Option<String>,
     /// For how many of the moves that are left it is found out what it would take for them to go; the dearest come first.

@@ -6,7 +6,7 @@ use relayout_ir::graph::{Graph, NodeId, OpName};
 use relayout_ir::model::Model;
 use relayout_ir::text::parse;
 use relayout_passes::decide::solve::Limits;
-use relayout_passes::decide::{Decision, Scopes};
+use relayout_passes::decide::{Decision, Grounds, Scopes};
 use relayout_passes::pipeline::{Before, PipelineOptions, prepare};
 use relayout_target::hints::Hints;
 use relayout_target::{
@@ -140,7 +140,8 @@ fn decided(text: &str, target: &Fusing) -> (u64, bool, Vec<String>) {
     let hints: Hints = hints;
     let scopes = Scopes::of(&model.graph).with_pieces(target, Numerics::Reassociate).expect("sound");
     let limits = Limits::default();
-    let decision = Decision::of(&scopes, target, &hints, &limits, Numerics::Reassociate).expect("decides");
+    let grounds = Grounds { target, hints: &hints, numerics: Numerics::Reassociate, least_gain: 0 };
+    let decision = Decision::of(&scopes, grounds, &limits).expect("decides");
     let raised = decision.plan().raised(0).map(|piece| model.graph.value(piece.result).name.clone()).collect();
     (decision.whole_cost().get(), decision.record().optimal, raised)
 }

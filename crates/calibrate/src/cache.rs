@@ -1,6 +1,7 @@
 //! Times of cases on disk, shared by all models that are tuned on one machine with one runtime, and how their results compared.
 
 use crate::CalibrateError;
+use crate::host::Host;
 use relayout::fsio::{self, Output};
 use relayout_targets::measured::Case;
 use relayout_verify::RunTimes;
@@ -13,53 +14,6 @@ use std::path::{Path, PathBuf};
 
 /// The format of caches that this version reads: another one where the meaning of a case or of its time changes.
 const FORMAT: u64 = 1;
-
-/// What a time depends on beside its case. Times of one host say nothing about another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[non_exhaustive]
-pub struct Host {
-    /// The processor, as it calls itself.
-    pub machine: String,
-    /// Instruction sets that it has, separated by spaces.
-    pub flags: String,
-    /// The runtime and its version.
-    pub runtime: String,
-    /// Threads per op.
-    pub threads: u64,
-}
-
-impl Host {
-    /// A host.
-    pub fn new(machine: impl Into<String>, flags: impl Into<String>, runtime: impl Into<String>, threads: u64) -> Host {
-        Host { machine: machine.into(), flags: flags.into(), runtime: runtime.into(), threads }
-    }
-
-    /// The name of its cache among those of other hosts: letters, digits, dots and dashes.
-    pub fn file_name(&self) -> String {
-        let text = format!("tune-{}-{}-{}t", self.machine, self.runtime, self.threads).to_lowercase();
-        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
-        let mut name: String = text.chars().map(plain).collect();
-        while name.contains("--") {
-            name = name.replace("--", "-");
-        }
-        name + ".json"
-    }
-
-    /// What differs from another host, first what matters most.
-    fn differs(&self, other: &Host) -> Option<[String; 2]> {
-        let threads = |host: &Host| format!("{} threads", host.threads);
-        let sides = |host: &Host| [host.machine.clone(), host.runtime.clone(), host.flags.clone(), threads(host)];
-        sides(self).into_iter().zip(sides(other)).find(|(a, b)| a != b).map(|(a, b)| [a, b])
-    }
-}
-
-impl fmt::Display for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let threads = if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
-        write!(f, "{} with {}, {threads}", self.machine, self.runtime)
-    }
-}
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -191,6 +145,11 @@ impl Cache {
                 Ok((empty(host), Some(aside)))
             }
         }
+    }
+
+    /// The file, unless it is in memory only.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// The host that its times are of.

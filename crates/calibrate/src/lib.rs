@@ -14,14 +14,17 @@
 //!
 //! [`calibrate`] runs the op of every point of every grid that [`relayout_targets::measured`] needs. [`check`] takes shapes that
 //! are in no grid and runs each in the forms that a decision chooses from. It says how often the table ranks them right, and how
-//! much time is lost by following it. [`tune`] measures for one model what its decision asks about. [`gpu`] is about another runtime: it says what a runner has to measure on a GPU.
+//! much time is lost by following it. [`tune`] measures for one model what its decision asks about, and [`fastest`]
+//! also runs the model and its results in turns. [`gpu`] is about another runtime: it says what a runner has to measure on a GPU.
 //!
-//! Absent: the date and the name of the machine are not looked up. The caller gives both in the options.
+//! Absent: the date is not looked up. The caller gives it in the options.
 
 mod cache;
 mod cases;
 mod check;
+mod fastest;
 pub mod gpu;
+mod host;
 mod shapes;
 mod sketch;
 mod timing;
@@ -32,9 +35,11 @@ use relayout_verify::{Runtime, VerifyError};
 
 use timing::{Bench, Chain};
 
-pub use cache::{Cache, Compared, Host, Pair};
+pub use cache::{Cache, Compared, Pair};
 pub use check::{CaseComparison, Check, check};
-pub use tune::{Tuned, Tuning, tune};
+pub use fastest::{Fastest, Job, KEPT, Subject, Teller, TuneStep, Tuning, fastest};
+pub use host::{Host, processor};
+pub use tune::{Tuned, tune};
 
 /// Why there is no table.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +84,9 @@ pub enum CalibrateError {
     /// The model can't be optimized.
     #[error(transparent)]
     Model(#[from] relayout::Error),
+    /// Who was told where the work is stopped it.
+    #[error("stopped by the caller")]
+    Stopped,
     /// A cache of times can't be read or written.
     #[error("{why}")]
     Cache {

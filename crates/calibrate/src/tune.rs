@@ -5,6 +5,7 @@
 //! table says, times what this machine takes for the others.
 
 use crate::cache::{Cache, Time};
+use crate::fastest::{Teller, TuneStep};
 use crate::timing::{Bench, TOGETHER, block};
 use crate::{CalibrateError, CalibrateOptions};
 use relayout::{Model, Options, optimize};
@@ -34,28 +35,18 @@ pub struct Tuned {
     pub left: usize,
 }
 
-/// Where measuring is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Tuning {
-    /// Cases that are known.
-    pub done: usize,
-    /// Cases that were asked about.
-    pub of: usize,
-}
-
 /// Measures what the decision about a model for a target asks, for at most so long, the dearest first; `budget` is also the time in which
 /// nothing is begun any more, so it is passed by what one group of cases takes. Times go to the cache as they come.
 ///
 /// # Errors
-/// [`CalibrateError::OtherBlock`] if the target is for hosts of other blocks; what the runtime, the model or the cache say.
+/// [`CalibrateError::Stopped`] if who is told says so, [`CalibrateError::OtherBlock`] if the target is for hosts of other blocks; what the runtime, the model or the cache say.
 pub fn tune(
     runtime: &Runtime,
     (model, options): (&Model, &Options),
     target: &OrtCpu,
     cache: &mut Cache,
     budget: Duration,
-    progress: &mut dyn FnMut(Tuning),
+    told: Teller<'_>,
 ) -> Result<Tuned, CalibrateError> {
     let (machine, wanted) = (block(runtime)?, target.block().channels());
     if machine != wanted {
@@ -69,7 +60,7 @@ pub fn tune(
         let timed = Arc::new(work.timed(cache));
         optimize(model, &work.target(target, &timed), options)?;
         let cases = work.asked(&timed);
-        left = work.take(runtime, cases, cache, until, progress)?;
+        left = work.take(runtime, cases, cache, until, told)?;
         if timed.len() == work.known.len() {
             break;
         }
@@ -126,7 +117,7 @@ impl Work {
         cases: Vec<Case>,
         cache: &mut Cache,
         until: Instant,
-        progress: &mut dyn FnMut(Tuning),
+        told: Teller<'_>,
     ) -> Result<usize, CalibrateError> {
         let of = self.known.len() + self.refused.len() + cases.len();
         let mut new = Vec::new();
@@ -142,7 +133,9 @@ impl Work {
         let bench = Bench::new(runtime, &options, self.block);
         let mut groups = new.chunks(TOGETHER);
         for group in groups.by_ref() {
-            progress(Tuning { done: self.known.len() + self.refused.len(), of });
+            if told(TuneStep::Kernels { done: self.known.len() + self.refused.len(), of }).is_break() {
+                return Err(CalibrateError::Stopped);
+            }
             if Instant::now() >= until {
                 return Ok(group.len() + groups.map(<[Case]>::len).sum::<usize>());
             }

@@ -9,8 +9,7 @@ use crate::progress::Progress;
 use crate::terminal::{json, say, say_json};
 use relayout::fsio::{self, Output, destination};
 use relayout::targets::measured::MeasuredCosts;
-use relayout_calibrate::{CalibrateOptions, calibrate as measure, check as hold};
-use std::fs;
+use relayout_calibrate::{CalibrateOptions, calibrate as measure, check as hold, processor};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -39,7 +38,7 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
         check_place(&a.out)?;
     }
     let runtime = runtime()?;
-    let mut options = CalibrateOptions::new(machine(), today());
+    let mut options = CalibrateOptions::new(processor(), today());
     if a.quick {
         options = options.quick();
     }
@@ -89,19 +88,6 @@ pub(crate) fn check_place(path: &Path) -> Result<(), Failure> {
             Err(Failure::model(format!("cannot write {}: there is no such folder", path.display())))
         }
         found => found.map(drop).map_err(Failure::model),
-    }
-}
-
-/// The processor's name where the system tells it, else its architecture.
-pub(crate) fn machine() -> String {
-    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name));
-    let family = info.lines().find_map(|line| line.strip_prefix("cpu family")?.split_once(':').map(|(_, n)| n.trim()));
-    let system = format!("{} {}", std::env::consts::ARCH, std::env::consts::OS);
-    match (name, family) {
-        (Some(name), Some(family)) => format!("{}, family {family}, {system}", name.trim()),
-        (Some(name), None) => format!("{}, {system}", name.trim()),
-        _ => system,
     }
 }
 

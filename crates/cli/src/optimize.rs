@@ -10,9 +10,10 @@ use crate::page::{self, PageFile};
 use crate::progress::Progress;
 use crate::prove;
 use crate::terminal::{json, quiet, remark, say, say_json, tell};
-use crate::tune::{self, TunedModel, Tuning};
+use crate::tune;
 use crate::written::{RESULT, check_written};
 use relayout::{Model, Optimized, Options, Report, Target, optimize as optimize_model};
+use relayout_calibrate::{Fastest, Tuning};
 use relayout_html::{Measured, PageKind, optimized_page};
 use serde_json::json;
 use std::fs;
@@ -52,13 +53,17 @@ fn one(a: &args::Optimize, target: &dyn Target, job: &Job) -> Result<(), Failure
     let (made, tuned) = if a.tuning.tune {
         // What can fail at once fails before the minute that timing takes.
         check_room(a, job)?;
-        let TunedModel { model, result, target, record } = tune::tuned(a, job, &options)?;
-        (Some((model, result)), Some((target, record)))
+        let (model, Fastest { measured, options, result, tuning, .. }) = tune::tuned(a, job, target, &options)?;
+        (Some((model, result)), Some((measured, options, tuning)))
     } else {
         (None, None)
     };
-    let target = tuned.as_ref().map_or(target, |(target, _)| target);
-    let tuning = tuned.as_ref().map(|(_, record)| record);
+    let (measured, tuning) = match &tuned {
+        Some((measured, _, tuning)) => (measured.as_ref(), Some(tuning)),
+        None => (None, None),
+    };
+    let options = tuned.as_ref().map_or(options, |(_, options, _)| options.clone());
+    let target = measured.map_or(target, |target| target);
     let progress = Progress::start(format!("optimizing {}", job.model.display()));
     let report = Work { a, target, job, options, tuning }.run(made, || drop(progress), true)?;
     let output = &a.output;
@@ -218,7 +223,7 @@ impl Work<'_> {
             Some(path) => {
                 let name = page::name(&self.job.model);
                 let (of, options) = (PageKind::Optimize, &self.options);
-                let tuned = self.tuning.and_then(Tuning::measured);
+                let tuned = self.tuning.and_then(tune::measured);
                 let measured = measured.or(tuned.as_ref());
                 let page = optimized_page(of, &name, model, self.target, options, optimized, measured);
                 Some(PageFile::new(path, &page.map_err(of_library)?)?)

@@ -73,6 +73,25 @@ fn a_model_that_nothing_can_be_gained_of_is_not_run() {
 }
 
 #[test]
+fn results_in_standard_onnx_are_held_against_the_model_too() {
+    let dir = folder(&[]);
+    let [out, cache] = ["out.onnx", "times.json"].map(|name| dir.path().join(name));
+    let model = testdata("demo/tf_unet.onnx");
+    let run = || {
+        let args = ["optimize", str(&model), "--tune", "-o", str(&out), "--tune-cache", str(&cache), "--json"];
+        tuning(&relayout(args))
+    };
+    let first = run();
+    let of = |name: &str| first[name].as_u64();
+    assert_eq!([of("timed"), of("known"), of("left")], [Some(0); 3], "its costs stay what they are: {first}");
+    let ratio = &first["times"]["ratio_between"][1];
+    assert!(if ratio.is_null() { first["slower"] == true } else { ratio.as_f64() >= Some(1.0) }, "{first}");
+    assert_eq!(first, run(), "what was compared is not compared again");
+    relayout(["verify", str(&model), str(&out)]).fine();
+    assert_eq!(listing(dir.path()), ["out.onnx", "times.json"]);
+}
+
+#[test]
 fn a_model_may_come_from_stdin() {
     let dir = folder(&[]);
     let (out, cache) = (dir.path().join("out.onnx"), dir.path().join("times.json"));
@@ -140,7 +159,10 @@ fn what_cannot_be_tuned_is_said_before_anything_is_timed() {
         let line = run.refused(2).to_owned();
         assert!(line.contains(why), "{line}");
     };
-    refused(&["--tune"], "add --target ort-cpu");
+    for target in ["nhwc", "ort-nhwc", "cuda-tensorcore"] {
+        refused(&["--tune", "--target", target], &format!("not `{target}`: add --target onnx or --target ort-cpu"));
+    }
+    refused(&["--tune", "--provider", "qnn"], "not `ort-nhwc`");
     refused(&["--tune-seconds", "3"], "--tune");
     refused(&["--target", "ort-cpu", "--tune", "--certificate", "c.json"], "--certificate");
     let two =

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::{Options, Source};
 use relayout_passes::decide::solve::{Limits, Problem};
-use relayout_passes::decide::{Decision, Scopes};
+use relayout_passes::decide::{Decision, Grounds, Scopes};
 use relayout_passes::pipeline::{Before, Outcome, prepare};
 use relayout_target::{PassError, Target};
 use serde::{Deserialize, Serialize};
@@ -92,7 +92,8 @@ pub(crate) fn decide<T>(
         Before::Nothing => scopes,
     };
     let limits = Limits::default();
-    let mut decision = Decision::of(&scopes, target, &hints, &limits, options.numerics).map_err(PassError::from)?;
+    let grounds = Grounds { target, hints: &hints, numerics: options.numerics, least_gain: options.least_gain };
+    let mut decision = Decision::of(&scopes, grounds, &limits).map_err(PassError::from)?;
     let mut notes = source.notes;
     notes.extend(outcome.notes.iter().cloned());
     Ok(say(&mut decision, &outcome, notes))

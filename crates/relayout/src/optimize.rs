@@ -33,6 +33,8 @@ pub struct Options {
     pub dims: BTreeMap<String, Size>,
     /// What rewrites may do to results.
     pub numerics: Numerics,
+    /// By how many percent the cost of what changes together must fall at least for the change to be kept; 0 is any gain.
+    pub least_gain: u64,
     /// Also print the main graph after this pass (of the first round).
     pub print_after: Option<String>,
     /// Layouts in which the caller feeds inputs.
@@ -64,6 +66,14 @@ impl Options {
     #[must_use]
     pub fn numerics(mut self, numerics: Numerics) -> Options {
         self.numerics = numerics;
+        self
+    }
+
+    /// With changes only that gain at least so many percent of the cost of what changes together. Ask for that where costs are known less
+    /// well than that.
+    #[must_use]
+    pub fn least_gain(mut self, percent: u64) -> Options {
+        self.least_gain = percent;
         self
     }
 
@@ -141,6 +151,7 @@ impl Options {
         let mut options = PipelineOptions::default();
         options.dims.clone_from(&self.dims);
         options.numerics = self.numerics;
+        options.least_gain = self.least_gain;
         options.print_after.clone_from(&self.print_after);
         options.price_moves = self.price_moves;
         options.watch = self.watch.clone();

@@ -21,8 +21,6 @@ pub struct Capabilities {
     pub checks_sizes: bool,
     /// A region may move more bytes than the input did where that is cheaper.
     pub may_move_more: bool,
-    /// By how many percent the cost of a region must fall at least for it to be kept; 0 is any gain.
-    pub least_gain: u64,
     /// A plan can list the decided layouts without writing its forms.
     pub plans: bool,
 }
@@ -37,7 +35,6 @@ impl Capabilities {
         bundles: true,
         checks_sizes: true,
         may_move_more: false,
-        least_gain: 0,
         plans: true,
     };
 }

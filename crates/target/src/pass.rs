@@ -165,6 +165,8 @@ pub struct Settings<'a> {
     pub hints: Hints,
     /// What rules may do to results.
     pub numerics: Numerics,
+    /// By how many percent the cost of a region must fall at least for it to be kept; 0 is any gain.
+    pub least_gain: u64,
     /// The version of the standard domain that the model imports; 0 if it imports none.
     pub opset: i64,
     /// Whether the model quantizes somewhere. If so, what leaves a body is assumed to reach a quantization.

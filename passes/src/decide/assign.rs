@@ -1,6 +1,6 @@
 //! `assign`: one decision for all graphs of a model.
 
-use super::{Decision, Ends, MovedEnd, Plan, Scopes};
+use super::{Decision, Ends, Grounds, MovedEnd, Plan, Scopes};
 use crate::pipeline::{State, Step, each_scope};
 use relayout_ir::graph::Graph;
 use relayout_ir::layout::Layout;
@@ -24,10 +24,10 @@ pub(crate) fn assign(graph: &mut Graph, state: &mut State<'_>) -> Result<(), Pas
         state.graphs[scope].opaque = crate::report::opaque_nodes(graph);
         Ok(())
     })?;
-    let Settings { target, hints, numerics, .. } = &state.settings;
+    let Settings { target, numerics, .. } = &state.settings;
     let scopes = Scopes::with_ends(graph, &state.ends);
     let scopes = if state.keeps_nodes { scopes } else { scopes.with_pieces(*target, *numerics)? };
-    let decision = Decision::of(&scopes, *target, hints, &state.limits, *numerics)?;
+    let decision = Decision::of(&scopes, Grounds::of(&state.settings), &state.limits)?;
     state.priced = decision.priced_moves(state.price_moves);
     (state.plan, state.solve) = decision.into_plan();
     state.moved_ends = moved_ends(graph, &scopes, &state.plan, &state.ends);

@@ -15,7 +15,7 @@ use relayout_ir::layout::Layout;
 use relayout_target::Lifted;
 use relayout_target::Numerics;
 use relayout_target::hints::Hints;
-use relayout_target::{Cost, MoveKind, Target, Trial};
+use relayout_target::{Cost, MoveKind, Settings, Target, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -74,6 +74,27 @@ pub struct Way {
     pub more_bytes: Option<i64>,
 }
 
+/// What is decided on.
+#[derive(Clone, Copy)]
+pub struct Grounds<'a> {
+    /// The target.
+    pub target: &'a dyn Target,
+    /// The sizes at which it is priced.
+    pub hints: &'a Hints,
+    /// What rewrites may do to results.
+    pub numerics: Numerics,
+    /// By how many percent the cost of a region must fall at least for it to be kept; 0 is any gain.
+    pub least_gain: u64,
+}
+
+impl<'a> Grounds<'a> {
+    /// Those of a run of the pipeline.
+    pub fn of(settings: &'a Settings<'a>) -> Grounds<'a> {
+        let Settings { target, hints, numerics, least_gain, .. } = settings;
+        Grounds { target: *target, hints, numerics: *numerics, least_gain: *least_gain }
+    }
+}
+
 impl<'a, 'g> Decision<'a, 'g> {
     /// Decides.
     ///
@@ -81,11 +102,10 @@ impl<'a, 'g> Decision<'a, 'g> {
     /// [`ProblemError`] for graphs beyond the solver's number range.
     pub fn of(
         scopes: &'a Scopes<'g>,
-        target: &'a dyn Target,
-        hints: &'a Hints,
+        grounds: Grounds<'a>,
         limits: &'a Limits,
-        numerics: Numerics,
     ) -> Result<Decision<'a, 'g>, ProblemError> {
+        let Grounds { target, hints, numerics, least_gain } = grounds;
         let candidates = Candidates::close(scopes, target, hints, numerics);
         let posed = if candidates.is_trivial() {
             Posed::nothing(&candidates)
@@ -95,7 +115,7 @@ impl<'a, 'g> Decision<'a, 'g> {
         let solution = solve(&posed.problem, limits);
         let record = posed.record(&candidates, &solution);
         let mut plan = Plan::new(scopes, candidates, posed.chosen(&solution.assignment));
-        regions::keep_what_gains(scopes, &mut plan, target, hints);
+        regions::keep_what_gains(scopes, &mut plan, target, hints, least_gain);
         let as_read = plan.candidates().untaken();
         Ok(Decision { scopes, target, hints, limits, posed, record, plan, as_read, reordered: BTreeSet::new() })
     }

@@ -26,7 +26,7 @@ mod scopes;
 pub mod solve;
 mod why;
 
-pub use decision::{Decision, Standing, Way, problem};
+pub use decision::{Decision, Grounds, Standing, Way, problem};
 pub use ends::{Ends, MovedEnd};
 pub use plan::{Plan, Taken, Want};
 pub use problem::SolveRecord;

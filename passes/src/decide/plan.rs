@@ -322,11 +322,11 @@ impl Price {
         Price { cost: self.cost.times(n), bytes: self.bytes.saturating_mul(n) }
     }
 
-    /// Whether this is a gain over `before`: cheaper by as much as the target asks, and nothing more is moved unless it allows that.
-    pub(super) fn gains_over(self, before: Price, target: &dyn Target) -> bool {
-        let asks = target.capabilities();
-        let most = before.cost.percent(100_u64.saturating_sub(asks.least_gain));
-        self.cost < before.cost && self.cost <= most && (asks.may_move_more || self.bytes <= before.bytes)
+    /// Whether this is a gain over `before`: cheaper, by at least so many percent, and nothing more is moved unless the target allows
+    /// that.
+    pub(super) fn gains_over(self, before: Price, target: &dyn Target, least_gain: u64) -> bool {
+        let most = before.cost.percent(100_u64.saturating_sub(least_gain));
+        self.cost < before.cost && self.cost <= most && self.holds_against(before, target)
     }
 
     /// Whether this is no loss against `before`.

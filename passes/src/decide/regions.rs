@@ -16,8 +16,14 @@ use relayout_target::hints::{Hints, Scale};
 use relayout_target::{Cost, MoveQuery, Sizes, Target};
 use std::collections::BTreeMap;
 
-/// Gives back every region that does not gain.
-pub(super) fn keep_what_gains(scopes: &Scopes<'_>, plan: &mut Plan, target: &dyn Target, hints: &Hints) {
+/// Gives back every region that does not gain so many percent of its cost, or does not gain at all.
+pub(super) fn keep_what_gains(
+    scopes: &Scopes<'_>,
+    plan: &mut Plan,
+    target: &dyn Target,
+    hints: &Hints,
+    least_gain: u64,
+) {
     let elements = Elements::of(scopes);
     let origin = if scopes.fixed.is_empty() { None } else { Some(plan.origin()) };
     let origin = origin.as_ref();
@@ -25,7 +31,7 @@ pub(super) fn keep_what_gains(scopes: &Scopes<'_>, plan: &mut Plan, target: &dyn
     loop {
         let losing: Vec<Element> = regions(scopes, &elements, plan)
             .into_iter()
-            .filter(|region| !gains(scopes, plan, origin, region, target, hints))
+            .filter(|region| !gains(scopes, plan, (origin, region), target, hints, least_gain))
             .flat_map(|region| region.elements)
             .filter(|e| match *e {
                 Element::Node(s, n) => plan.is_changed(s, n),
@@ -176,10 +182,10 @@ fn is_own_move(graph: &Graph, plan: &Plan, s: usize, v: ValueId, taken: &Taken) 
 fn gains(
     scopes: &Scopes<'_>,
     plan: &Plan,
-    origin: Option<&Plan>,
-    region: &Region,
+    (origin, region): (Option<&Plan>, &Region),
     target: &dyn Target,
     hints: &Hints,
+    least_gain: u64,
 ) -> bool {
     let at = |scale| {
         let hints = hints.scaled(scale);
@@ -197,7 +203,7 @@ fn gains(
         Element::Border(_) => false,
     });
     let ends = if target.capabilities().checks_sizes || !priced { &[Scale::Low, Scale::High][..] } else { &[] };
-    now.gains_over(before, target)
+    now.gains_over(before, target, least_gain)
         && ends.iter().all(|&end| {
             let (now, before) = at(end);
             now.holds_against(before, target)

@@ -53,7 +53,6 @@ pub struct OrtCpu {
     source: String,
     /// Whether the costs are others than the built-in ones.
     own_costs: bool,
-    least_gain: u64,
 }
 
 impl OrtCpu {
@@ -73,7 +72,7 @@ impl OrtCpu {
         let machine = Arc::new(machine);
         let forms = forms::all(&machine).into();
         let passes = passes(machine.block, true);
-        OrtCpu { machine, forms, passes, guarded: true, source, own_costs, least_gain: 0 }
+        OrtCpu { machine, forms, passes, guarded: true, source, own_costs }
     }
 
     /// Without the guard that makes hosts of another block fail.
@@ -87,19 +86,12 @@ impl OrtCpu {
     #[must_use]
     pub fn with_costs(self, costs: MeasuredCosts) -> OrtCpu {
         let made = OrtCpu::of(Machine { costs, ..self.machine.as_ref().clone() }, true);
-        let made = OrtCpu { least_gain: self.least_gain, ..made };
         if self.guarded { made } else { made.unguarded() }
     }
 
     /// What decisions are made with.
     pub fn costs(&self) -> &MeasuredCosts {
         &self.machine.costs
-    }
-
-    /// Only what gains so many percent of its cost at least is rewritten; what gains less is not worth an error of the costs.
-    #[must_use]
-    pub fn demanding(self, percent: u64) -> OrtCpu {
-        OrtCpu { least_gain: percent, ..self }
     }
 
     /// Channels of a block.
@@ -166,7 +158,6 @@ impl Target for OrtCpu {
             bundles: false,
             checks_sizes: false,
             may_move_more: true,
-            least_gain: self.least_gain,
             plans: false,
             ..Capabilities::STANDARD
         }
