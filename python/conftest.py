@@ -17,6 +17,8 @@ def in_folder(tmp_path, monkeypatch, doctest_namespace):
     """Every test and example has a folder of its own, with the demo model in it."""
     shutil.copy(DEMO, tmp_path / DEMO.name)
     monkeypatch.chdir(tmp_path)
+    # Times of kernels that nobody named a file for.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     doctest_namespace["relayout"] = relayout
     return tmp_path
 

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use relayout::target::PassError;
 use relayout::targets::TargetError;
+use relayout_calibrate::CalibrateError;
 use relayout_verify::VerifyError;
 use std::error::Error as _;
 use std::fmt::Display;
@@ -114,6 +115,18 @@ impl From<VerifyError> for Failure {
             _ => Kind::Verify,
         };
         Failure::new(kind, error)
+    }
+}
+
+impl From<CalibrateError> for Failure {
+    fn from(error: CalibrateError) -> Failure {
+        match error {
+            CalibrateError::Model(error) => error.into(),
+            CalibrateError::Runtime(error) => error.into(),
+            CalibrateError::Cache { .. } => Failure::new(Kind::File, error),
+            CalibrateError::OtherHost { .. } => Failure::new(Kind::Option, error),
+            _ => Failure::new(Kind::Target, error),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod optimize;
 mod permute;
 mod settings;
 mod source;
+mod tune;
 mod verify;
 mod worker;
 
@@ -27,7 +28,7 @@ mod _relayout {
     #[pymodule_export]
     use super::look::{audit, file_facts, host, plan, targets, why};
     #[pymodule_export]
-    use super::optimize::{Optimized, optimize, page};
+    use super::optimize::{Optimized, optimize};
     #[pymodule_export]
     use super::permute::permute;
     #[pymodule_export]

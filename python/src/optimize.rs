@@ -3,11 +3,14 @@
 use crate::failure::{Failure, Kind};
 use crate::settings::Settings;
 use crate::source::{Source, place};
+use crate::tune::{Tune, tuned};
 use crate::verify;
 use crate::worker::{self, Reporter};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use relayout_html::{PageKind, optimized_page};
+use relayout::targets::OrtCpu;
+use relayout_calibrate::{Fastest, KEPT, Tuning};
+use relayout_html::{Measured, PageKind, optimized_page};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +23,16 @@ const PRICED_MOVES: usize = 32;
 pub(crate) struct Optimized {
     made: Arc<relayout::Optimized>,
     source: Arc<Source>,
+    /// How it was tuned, if it was.
+    tuned: Option<Arc<Tuned>>,
+}
+
+/// What a page about a tuned model is made with.
+struct Tuned {
+    /// The target with the costs that were measured; `None` where costs stay what they are.
+    measured: Option<OrtCpu>,
+    least_gain: u64,
+    tuning: Tuning,
 }
 
 /// What is done beside optimizing.
@@ -30,6 +43,8 @@ pub(crate) struct Wanted {
     output: Option<PathBuf>,
     /// The library of ONNX Runtime, if the result is to be verified.
     verify: Option<PathBuf>,
+    /// How to tune, if that is wanted.
+    tune: Option<Tune>,
     /// For how many of the moves that are left the report says what it would take for them to go.
     price_moves: usize,
 }
@@ -37,7 +52,10 @@ pub(crate) struct Wanted {
 impl Wanted {
     /// Steps beside the passes: to read, to look again, and what is wanted.
     fn steps(&self) -> usize {
-        2 + usize::from(self.verify.is_some()) + usize::from(self.output.is_some())
+        2 + [self.tune.is_some(), self.verify.is_some(), self.output.is_some()]
+            .into_iter()
+            .map(usize::from)
+            .sum::<usize>()
     }
 }
 
@@ -60,8 +78,16 @@ fn optimized(source: Source, settings: &Settings, wanted: &Wanted, reporter: &Re
     let passes = relayout::passes::passes(target.as_ref())?.len();
     reporter.step("reading", 0, passes);
     let model = source.open()?;
-    let made = relayout::optimize(&model, target.as_ref(), &options)?;
     let mut done = 2;
+    let (made, tuned) = match &wanted.tune {
+        Some(tune) => {
+            reporter.step("tuning", done, passes);
+            done += 1;
+            let Fastest { measured, options, result, tuning, .. } = tuned(tune, (&source, &model), settings, reporter)?;
+            (result, Some(Arc::new(Tuned { measured, least_gain: options.least_gain, tuning })))
+        }
+        None => (relayout::optimize(&model, target.as_ref(), &options)?, None),
+    };
     if let Some(library) = &wanted.verify {
         reporter.step("verifying", done, passes);
         reporter.check()?;
@@ -75,23 +101,7 @@ fn optimized(source: Source, settings: &Settings, wanted: &Wanted, reporter: &Re
         done += 1;
     }
     reporter.step("done", done, passes);
-    Ok(Optimized { made: Arc::new(made), source: Arc::new(source) })
-}
-
-/// The report about a model and its result, as an HTML page that needs no network.
-#[pyfunction]
-pub(crate) fn page(py: Python<'_>, source: Source, settings: Settings) -> PyResult<String> {
-    worker::run(py, None, 1, move |reporter| {
-        let target = settings.target()?;
-        let options = reporter.watched(settings.options()?).price_moves(PRICED_MOVES).keep_decided();
-        let model = source.open()?;
-        let made = relayout::optimize(&model, target.as_ref(), &options)?;
-        let name = match &source {
-            Source::File(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
-            Source::Memory(_) => source.label(),
-        };
-        Ok(optimized_page(PageKind::Optimize, &name, &model, target.as_ref(), &options, &made, None)?.html()?)
-    })
+    Ok(Optimized { made: Arc::new(made), source: Arc::new(source), tuned })
 }
 
 #[pymethods]
@@ -114,6 +124,40 @@ impl Optimized {
     /// The report for people.
     fn explanation(&self) -> String {
         self.made.report().explain().trim_end().to_owned()
+    }
+
+    /// What was measured to tune the model, as JSON and in a sentence; `None` if it was not tuned.
+    fn tuning(&self) -> PyResult<Option<(String, String)>> {
+        let Some(Tuned { tuning, .. }) = self.tuned.as_deref() else { return Ok(None) };
+        let json = serde_json::to_string(tuning).map_err(|e| Python::attach(|py| Failure::from(e).raised(py)))?;
+        Ok(Some((json, tuning.to_string())))
+    }
+
+    /// The report about the model and the result, as an HTML page that needs no network. The model is decided about once more, with
+    /// prices of moves.
+    fn page(&self, py: Python<'_>, settings: Settings) -> PyResult<String> {
+        let (source, tuned) = (Arc::clone(&self.source), self.tuned.clone());
+        worker::run(py, None, 1, move |reporter| {
+            let given = settings.target()?;
+            let tuned = tuned.as_deref();
+            let measured = tuned.and_then(|tuned| tuned.measured.as_ref());
+            let target = measured.map_or(given.as_ref(), |target| target);
+            let options = reporter.watched(settings.options()?).price_moves(PRICED_MOVES).keep_decided();
+            let options = options.least_gain(tuned.map_or(0, |tuned| tuned.least_gain));
+            let model = source.open()?;
+            let made = match tuned {
+                Some(Tuned { tuning, .. }) if tuning.slower => relayout::unchanged(&model, target, KEPT),
+                _ => relayout::optimize(&model, target, &options)?,
+            };
+            let name = match source.as_ref() {
+                Source::File(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+                Source::Memory(_) => source.label(),
+            };
+            let times = tuned.and_then(|Tuned { tuning, .. }| Some((tuning.times?, tuning.how())));
+            let times = times.map(|(t, how)| Measured::new((t.before_ms * 1e6) as u64, (t.after_ms * 1e6) as u64, how));
+            let page = optimized_page(PageKind::Optimize, &name, &model, target, &options, &made, times.as_ref());
+            Ok(page?.html()?)
+        })
     }
 
     /// Writes the model to a file. Data that would exceed what a file may have goes beside it.

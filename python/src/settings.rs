@@ -32,7 +32,7 @@ impl Settings {
             return Ok(relayout::parse_target(&path.display().to_string(), &read(path)?)?);
         }
         match (self.target.as_str(), &self.costs) {
-            ("ort-cpu", costs) => self.ort_cpu(costs.as_deref()),
+            ("ort-cpu", _) => Ok(Box::new(self.ort_cpu()?)),
             ("cuda-tensorcore", Some(path)) => {
                 let costs = GpuCosts::parse(&path.display().to_string(), &read(path)?);
                 let costs = costs.map_err(|e| Failure::new(Kind::Target, e))?;
@@ -42,17 +42,23 @@ impl Settings {
         }
     }
 
-    fn ort_cpu(&self, costs: Option<&Path>) -> Result<Box<dyn Target>, Failure> {
+    /// Whether that is target `ort-cpu`.
+    pub(crate) fn is_ort_cpu(&self) -> bool {
+        self.target_file.is_none() && self.target == "ort-cpu"
+    }
+
+    /// Target `ort-cpu`, as it is asked for.
+    pub(crate) fn ort_cpu(&self) -> Result<OrtCpu, Failure> {
         let block = self.block.map(|n| {
             let why = || Failure::new(Kind::Option, format!("block: {n} is neither 8 nor 16"));
             Block::of(n).ok_or_else(why)
         });
         let mut target = OrtCpu::new(block.transpose()?.unwrap_or_else(Block::of_host))?;
-        if let Some(path) = costs {
+        if let Some(path) = &self.costs {
             let costs = MeasuredCosts::parse(&path.display().to_string(), &read(path)?);
             target = target.with_costs(costs.map_err(|e| Failure::new(Kind::Target, e))?);
         }
-        Ok(Box::new(if self.guard { target } else { target.unguarded() }))
+        Ok(if self.guard { target } else { target.unguarded() })
     }
 
     /// The options of the library.

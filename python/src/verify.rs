@@ -54,7 +54,10 @@ fn size((name, text): &(String, String)) -> Result<(String, i64), Failure> {
 }
 
 /// Calls with a model as the runtime takes it: what has data outside of its bytes is written to a temporary folder.
-fn on_disk<T>(source: &Source, work: impl FnOnce(ModelSource<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+pub(crate) fn on_disk<T>(
+    source: &Source,
+    work: impl FnOnce(ModelSource<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     match source {
         Source::File(path) if path.is_dir() => {
             Err(Failure::new(Kind::File, format!("cannot read {}: it is a directory, not a file", path.display())))

@@ -39,7 +39,7 @@ pub(crate) struct Reporter {
     /// Tells a step; false if nobody listens any more.
     steps: Option<Arc<dyn Fn(Step) -> bool + Send + Sync>>,
     stop: Arc<AtomicBool>,
-    /// Steps beside the passes: reading, looking again, verifying, writing.
+    /// Steps beside the passes: reading, looking again, tuning, verifying, writing.
     beside: usize,
 }
 
@@ -64,6 +64,12 @@ impl Reporter {
     /// An error if the caller went away, which nobody hears.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         if self.is_stopped() { Err(Failure::new(Kind::Internal, "stopped by the caller")) } else { Ok(()) }
+    }
+
+    /// Options of a run that stops if the caller went away, and tells nothing.
+    pub(crate) fn stoppable(&self, options: Options) -> Options {
+        let told = self.clone();
+        options.watch(move |_| if told.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
     /// Options of a run that is watched.

@@ -75,7 +75,10 @@ fn no_crate_imports_upward() {
         ("own-target", &["relayout"][..]),
         ("relayout-capi", &["relayout"][..]),
         ("relayout-ortop", &["relayout-codegen", "relayout-ir"][..]),
-        ("relayout-python", &["relayout", "relayout-cli", "relayout-html", "relayout-verify"][..]),
+        (
+            "relayout-python",
+            &["relayout", "relayout-calibrate", "relayout-cli", "relayout-html", "relayout-verify"][..],
+        ),
     ]);
     let edges = edges();
     assert!(edges.len() >= 7, "the manifests were not found");

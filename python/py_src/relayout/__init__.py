@@ -34,6 +34,7 @@ from ._errors import (
 )
 from ._look import audit, explain, plan, targets, why
 from ._optimize import Optimized, optimize
+from ._options import Tune
 from ._page import Page
 from ._permute import permute
 from ._progress import Progress
@@ -57,7 +58,9 @@ if TYPE_CHECKING:
         Report,
         Solve,
         Target,
+        Times,
         Traffic,
+        Tuned,
         Way,
         Why,
     )
@@ -95,7 +98,10 @@ __all__ = [
     "Solve",
     "Target",
     "TargetError",
+    "Times",
     "Traffic",
+    "Tune",
+    "Tuned",
     "UnknownValueError",
     "VerifyError",
     "Way",

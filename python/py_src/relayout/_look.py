@@ -51,7 +51,7 @@ def explain(
     from ._reports import Explanation, read
 
     given = settings(target, inputs, outputs, free_io, dims, numerics, machine)
-    wanted = {"output": None, "verify": None, "price_moves": price_moves}
+    wanted = {"output": None, "verify": None, "tune": None, "price_moves": price_moves}
     with teller(progress) as told:
         made = _relayout.optimize(adapted(model, base_dir).source, given, wanted, told)
     return read(Explanation, made.report(), summary=made.summary(), explanation=made.explanation())

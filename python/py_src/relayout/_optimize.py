@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from . import _models, _relayout, _runtime
 from ._models import ModelT
-from ._options import Dims, Ends, Numerics, StrPath, TargetOptions, settings
+from ._options import Dims, Ends, Numerics, StrPath, TargetOptions, Tune, settings, tuning
 from ._progress import ProgressLike, teller
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._page import Page
-    from ._reports import Explanation, Report
+    from ._reports import Explanation, Report, Tuned
 
 
 class Optimized(Generic[ModelT]):
@@ -51,6 +51,15 @@ class Optimized(Generic[ModelT]):
     def changed(self) -> bool:
         """Whether the model changed. If it did not, the result is what came in: the same bytes in a file, the same object in memory."""
         return self._made.changed()
+
+    @cached_property
+    def tuning(self) -> Tuned | None:
+        """What was measured on this machine; ``None`` without ``tune``. ``print(result.tuning)`` prints what ``relayout optimize --tune``
+        does."""
+        from ._reports import Tuned, read
+
+        made = self._made.tuning()
+        return None if made is None else read(Tuned, made[0], explanation=made[1])
 
     @cached_property
     def _result(self) -> Any:
@@ -105,7 +114,7 @@ class Optimized(Generic[ModelT]):
         """
         from ._page import Page
 
-        return Page(_relayout.page(self._adapted.source, self._given), height)
+        return Page(self._made.page(self._given), height)
 
     def __repr__(self) -> str:
         return f"<relayout.Optimized: {self._made.summary()}>"
@@ -122,6 +131,7 @@ def optimize(
     dims: Dims | None = None,
     numerics: Numerics = "reassociate",
     verify: bool = False,
+    tune: bool | Tune = False,
     progress: ProgressLike = None,
     base_dir: StrPath | None = None,
     **machine: Unpack[TargetOptions],
@@ -145,6 +155,9 @@ def optimize(
         dims: Sizes at which symbolic dims are priced: ``{"N": 4, "H": (32, 512)}``. 1 for a batch and 64 for others if nothing is said.
         numerics: ``"exact"`` leaves arithmetic alone; ``"reassociate"`` folds scales and shifts into weights.
         verify: Whether to run both models in ONNX Runtime first; nothing is written if they differ. Needs the package onnxruntime.
+        tune: For targets ``onnx`` and ``ort-cpu``. ``True``, or a :class:`Tune`, times on this machine what the decision of ``ort-cpu``
+            can choose from, runs the model and the result in turns, and gives changes back until the result is not slower.
+            :attr:`Optimized.tuning` says what was measured. Needs the package onnxruntime.
         progress: ``True`` for a bar of tqdm, a bar of your own, or a function of a :class:`Progress`.
         base_dir: The folder of external data, for a model in memory that has some.
         **machine: ``block`` and ``guard`` for target ``ort-cpu``, ``costs`` for targets with measured costs.
@@ -158,6 +171,7 @@ def optimize(
     wanted = {
         "output": None if output is None else os.fspath(output),
         "verify": _runtime.library() if verify else None,
+        "tune": tuning(tune, target, lambda: _runtime.library("tuning")),
         "price_moves": 0,
     }
     with teller(progress) as told:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeAlias, TypedDict, Union
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Union
 
 from ._errors import OptionError
 
@@ -27,6 +27,47 @@ class TargetOptions(TypedDict, total=False):
     """For ``ort-cpu``: ``False`` leaves out the guard that makes a file fail on hosts of another block."""
     costs: StrPath | None
     """For ``ort-cpu`` and ``cuda-tensorcore``: a table of costs that ``relayout calibrate`` wrote."""
+
+
+class Tune(NamedTuple):
+    """How a model is tuned for this machine.
+
+    >>> Tune(seconds=10)
+    Tune(seconds=10, threads=1, cache=None)
+    """
+
+    seconds: float = 60
+    """For how many seconds kernels are timed at most, the dearest first; 0 takes only what is in the cache."""
+    threads: int = 1
+    """Threads that the model will run on; 0 for as many as the machine has cores."""
+    cache: StrPath | None = None
+    """A file in which times are kept for later calls; by default one of this machine, runtime and threads among the user's caches."""
+
+
+#: Targets whose results this machine runs as those do who ask for them.
+_TUNED = ("onnx", "ort-cpu")
+
+
+def tuning(tune: bool | Tune, target: StrPath, library: Callable[[], str]) -> dict[str, Any] | None:
+    """How to tune, checked."""
+    if tune is False:
+        return None
+    given = Tune() if tune is True else tune
+    if not isinstance(given, Tune):
+        raise TypeError(f"tune: expected True, False or a relayout.Tune, not {type(tune).__name__}")
+    if target not in _TUNED:
+        raise OptionError(f"tune runs models on ONNX Runtime's CPU provider, which is what targets 'onnx' and 'ort-cpu' are for, not {str(target)!r}")
+    if not 0 <= given.seconds <= _LONGEST:
+        raise OptionError(f"tune: seconds: {given.seconds!r} is not between 0 and {_LONGEST}")
+    if not 0 <= given.threads <= _MOST_THREADS:
+        raise OptionError(f"tune: threads: {given.threads!r} is not between 0 and {_MOST_THREADS}")
+    cache = None if given.cache is None else os.fspath(given.cache)
+    return {"library": library(), "seconds": float(given.seconds), "threads": given.threads, "cache": cache}
+
+
+#: A day.
+_LONGEST = 86_400
+_MOST_THREADS = 1024
 
 
 def settings(

@@ -15,7 +15,7 @@ class Progress(NamedTuple):
     """
 
     step: str
-    """What is done next: ``reading``, the name of a pass, ``looking again``, ``verifying``, ``writing``, ``done``."""
+    """What is done next: ``reading``, the name of a pass, ``looking again``, ``tuning``, ``verifying``, ``writing``, ``done``."""
     done: int
     """How many steps are done."""
     total: int

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import types
 import typing
 from dataclasses import dataclass, field
 from functools import cache
@@ -386,6 +387,61 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class Times:
+    """How a model and its result ran in turns. A ratio is a time of the model over a time of the result."""
+
+    before_ms: float
+    """The median of the model, in milliseconds."""
+    before_between_ms: list[float]
+    """Between these lies the middle half of the model's runs."""
+    after_ms: float
+    """The median of the result, in milliseconds."""
+    after_between_ms: list[float]
+    """Between these lies the middle half of the result's runs."""
+    ratio: float
+    """The median of the ratios of the rounds."""
+    ratio_between: list[float]
+    """The 95 % interval of that median."""
+    control_between: list[float]
+    """The same interval for the model beside itself."""
+    pairs: int
+    """Rounds."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What was measured to tune a model. Prints as ``relayout optimize --tune`` does."""
+
+    timed: int
+    """Kernels and moves that were timed now."""
+    known: int
+    """Those that the cache knew."""
+    untimed: int
+    """Those that can't be timed by themselves."""
+    left: int
+    """Those for which there was no time."""
+    least_gain: int
+    """Percent of its cost that what changes together had to gain to be kept."""
+    slower: bool
+    """Whether all results that were tried ran slower than the model, which then stays as it was."""
+    threads: int
+    """Threads per op."""
+    runtime: str
+    """The runtime and its version."""
+    cache: str | None
+    """Where times are kept."""
+    times: Times | None
+    """How both ran; ``None`` where the result is the model itself."""
+    explanation: str = field(repr=False)
+    """All that in a sentence."""
+    json: str = field(repr=False, compare=False)
+    """The same as ``--format json`` of the command line has it."""
+
+    def __str__(self) -> str:
+        return self.explanation
+
+
+@dataclass(frozen=True)
 class Target:
     """What a model can be optimized for."""
 
@@ -431,6 +487,9 @@ def _fields(cls: Any) -> dict[str, Any]:
 def _formed(form: Any, value: Any) -> Any:
     if dataclasses.is_dataclass(form) and isinstance(form, type):
         return _built(form, value)
+    if isinstance(form, types.UnionType) and isinstance(value, dict):
+        (record,) = filter(dataclasses.is_dataclass, typing.get_args(form))
+        return _built(record, value)
     if typing.get_origin(form) is list and isinstance(value, list):
         (item,) = typing.get_args(form)
         return [_formed(item, one) for one in value]

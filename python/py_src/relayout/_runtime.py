@@ -25,9 +25,9 @@ def find() -> str | None:
     return None
 
 
-def library() -> str:
+def library(what: str = "verifying") -> str:
     """Where the library is, for a call that needs it."""
     if found := find():
         return found
     oldest = " on CPython 3.11 or newer" if sys.version_info < (3, 11) else ""
-    raise OnnxRuntimeError(f"verifying needs ONNX Runtime: pip install onnxruntime{oldest}, or set ORT_DYLIB_PATH to its library")
+    raise OnnxRuntimeError(f"{what} needs ONNX Runtime: pip install onnxruntime{oldest}, or set ORT_DYLIB_PATH to its library")

@@ -1,0 +1,81 @@
+"""``optimize`` with ``tune``: times are kept, and results are not slower."""
+
+import pathlib
+
+import nets
+import onnx
+import onnx_ir as ir
+import pytest
+
+import relayout
+
+ort = pytest.importorskip("onnxruntime", reason="onnxruntime needs CPython 3.11 or newer")
+
+
+def quick(**more):
+    return relayout.Tune(seconds=1, cache="times.json", **more)
+
+
+def test_times_are_kept_and_what_was_measured_is_said():
+    net = nets.channels_last()
+    first = relayout.optimize(net, target="ort-cpu", tune=quick())
+    assert first.tuning.timed > 0 and first.tuning.known == 0 and str(first.tuning).startswith("tuned: ")
+    again = relayout.optimize(net, target="ort-cpu", tune=relayout.Tune(seconds=0, cache="times.json"))
+    assert (again.tuning.timed, again.tuning.known) == (0, first.tuning.timed)
+    assert again.tuning.threads == 1 and again.tuning.runtime == f"ONNX Runtime {ort.__version__}"
+    assert pathlib.Path(again.tuning.cache).name == "times.json"
+    for times in (first.tuning.times, again.tuning.times):
+        assert times is None or times.ratio_between[1] >= 1
+    assert relayout.verify(net, again.model)
+    assert relayout.optimize(net, target="ort-cpu").tuning is None
+
+
+def test_standard_onnx_is_held_against_the_model():
+    net = nets.channels_last()
+    result = relayout.optimize(net, tune=quick(), verify=True)
+    assert result.tuning.timed == 0
+    assert result.changed is (result.tuning.times is not None) is not result.tuning.slower
+    assert ("as fast" in result.show().html) and relayout.verify(net, result.model)
+
+
+def test_models_come_in_every_kind():
+    net = nets.channels_last()
+    onnx.save(net, "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
+    net = onnx.load("m.onnx")
+    kinds = ["m.onnx", net, net.SerializeToString(), ir.serde.deserialize_model(net)]
+    for model in kinds:
+        assert str(relayout.optimize(model, target="ort-cpu", tune=quick()).tuning).startswith("tuned: ")
+
+
+def test_what_cannot_be_tuned_is_refused():
+    net = nets.settled()
+    for target in ("nhwc", "ort-nhwc", pathlib.Path("my.toml")):
+        with pytest.raises(relayout.OptionError, match="'onnx' and 'ort-cpu'"):
+            relayout.optimize(net, target=target, tune=True)
+    for wrong in (relayout.Tune(seconds=-1), relayout.Tune(seconds=float("nan")), relayout.Tune(threads=-1)):
+        with pytest.raises(relayout.OptionError, match="is not between"):
+            relayout.optimize(net, tune=wrong)
+    with pytest.raises(TypeError, match="relayout.Tune"):
+        relayout.optimize(net, tune=3)
+    pathlib.Path("notes.txt").write_text("times of trains")
+    with pytest.raises(relayout.FileError, match="no file with times of kernels"):
+        relayout.optimize(net, target="ort-cpu", tune=relayout.Tune(cache="notes.txt"))
+    net = nets.channels_last()
+    relayout.optimize(net, target="ort-cpu", tune=quick())
+    text = pathlib.Path("times.json").read_text()
+    pathlib.Path("times.json").write_text(text.replace('"ONNX Runtime ', '"ONNX Runtime 9', 1))
+    with pytest.raises(relayout.OptionError, match="another host"):
+        relayout.optimize(net, target="ort-cpu", tune=quick())
+
+
+def test_a_caller_can_stop_it():
+    class Enough(Exception):
+        pass
+
+    def stop(at):
+        if at.step == "tuning":
+            raise Enough
+
+    with pytest.raises(Enough):
+        relayout.optimize(nets.channels_last(), "out.onnx", target="ort-cpu", tune=quick(), progress=stop)
+    assert not pathlib.Path("out.onnx").exists()
