@@ -83,6 +83,19 @@ impl Check {
         factors.get(factors.len() / 2).copied().unwrap_or(1.0)
     }
 
+    /// The figures of some comparisons, for people.
+    pub(crate) fn line(&self, what: &str, of: impl Fn(&CaseComparison) -> bool + Copy) -> String {
+        let count = self.comparisons.iter().filter(|c| of(c)).count();
+        let (differ, ranked) = self.ranked(of);
+        let percent = 100.0 * ranked as f64 / differ.max(1) as f64;
+        format!(
+            "{what}: {count} pairs, {differ} differ by more than 10 %, ranked right {ranked} ({percent:.1} %); regret {:.2} %; half of \
+             the costs within a factor of {:.2}",
+            self.regret_percent(of),
+            self.median_factor(of),
+        )
+    }
+
     /// The kinds of comparisons, in the order in which they come.
     fn kinds(&self) -> Vec<&'static str> {
         let mut kinds: Vec<&'static str> = Vec::new();
@@ -97,22 +110,10 @@ impl Check {
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut line = |what: &str, of: &dyn Fn(&CaseComparison) -> bool| {
-            let count = self.comparisons.iter().filter(|c| of(c)).count();
-            let (differ, ranked) = self.ranked(of);
-            let percent = 100.0 * ranked as f64 / differ.max(1) as f64;
-            writeln!(
-                f,
-                "{what}: {count} pairs, {differ} differ by more than 10 %, ranked right {ranked} ({percent:.1} %); \
-                 regret {:.2} %; half of the costs within a factor of {:.2}",
-                self.regret_percent(of),
-                self.median_factor(of),
-            )
-        };
         for kind in self.kinds() {
-            line(&format!("plain or {kind}"), &|c| c.other == kind)?;
+            writeln!(f, "{}", self.line(&format!("plain or {kind}"), |c| c.other == kind))?;
         }
-        line("all", &|_| true)
+        writeln!(f, "{}", self.line("all", |_| true))
     }
 }
 
@@ -182,7 +183,7 @@ fn ways(shape: &ConvShape, block: u64) -> Vec<(&'static str, Chain)> {
     ways
 }
 
-fn spelled(s: &ConvShape) -> String {
+pub(crate) fn spelled(s: &ConvShape) -> String {
     let activation = s.activation.map_or("", |a| a.name());
     format!(
         "{}x{}x{}x{} to {}x{}x{}, kernel {}x{}, stride {}, group {} {activation}",

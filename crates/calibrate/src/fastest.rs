@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long both models run in turns, each time they are compared.
-const COMPARED: Duration = Duration::from_secs(3);
+pub(crate) const COMPARED: Duration = Duration::from_secs(3);
 
 /// How many percent of its cost a region must gain to be kept, one after the other until the result is not slower.
 const DEMANDS: [u64; 3] = [0, 5, 20];

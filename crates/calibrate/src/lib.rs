@@ -14,7 +14,7 @@
 //!
 //! [`calibrate`] runs the op of every point of every grid that [`relayout_targets::measured`] needs. [`check`] takes shapes that
 //! are in no grid and runs each in the forms that a decision chooses from. It says how often the table ranks them right, and how
-//! much time is lost by following it. [`tune`] measures for one model what its decision asks about, and [`fastest`]
+//! much time is lost by following it; [`check_model`] says so of a model. [`tune`] measures for one model what its decision asks about, and [`fastest`]
 //! also runs the model and its results in turns. [`gpu`] is about another runtime: it says what a runner has to measure on a GPU.
 //!
 //! Absent: the date is not looked up. The caller gives it in the options.
@@ -25,6 +25,7 @@ mod check;
 mod fastest;
 pub mod gpu;
 mod host;
+mod models;
 mod shapes;
 mod sketch;
 mod timing;
@@ -39,6 +40,7 @@ pub use cache::{Cache, Compared, Pair};
 pub use check::{CaseComparison, Check, check};
 pub use fastest::{Fastest, Job, KEPT, Subject, Teller, TuneStep, Tuning, fastest};
 pub use host::{Host, processor};
+pub use models::{ModelCheck, check_model};
 pub use tune::{Tuned, tune};
 
 /// Why there is no table.

@@ -1,6 +1,7 @@
 //! `relayout calibrate`
 
 mod gpu;
+mod models;
 
 use crate::args;
 use crate::commands::{costs, is_stdout, runtime};
@@ -19,6 +20,7 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
     let wrong = [
         ("--check", a.check, !gpu),
         ("--threads", a.threads != 1, !gpu),
+        ("MODEL", !a.models.is_empty(), !gpu),
         ("--python", a.python.is_some(), gpu),
         ("--runner", a.runner.is_some(), gpu),
         ("--device", a.device != "cuda", gpu),
@@ -36,6 +38,9 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
     let costs = if a.check { Some(table(a.costs.as_deref())?) } else { None };
     if !is_stdout(&a.out) {
         check_place(&a.out)?;
+    }
+    if !a.models.is_empty() {
+        return models::check(a, costs);
     }
     let runtime = runtime()?;
     let mut options = CalibrateOptions::new(processor(), today());

@@ -10,9 +10,9 @@ use crate::terminal::tell as tell_people;
 use relayout::{Model, Options, Report, Target};
 use relayout_calibrate::{Cache, Fastest, Host, Job as Tuned, Subject, TuneStep, Tuning, fastest};
 use relayout_html::Measured;
-use relayout_verify::ModelSource;
+use relayout_verify::{ModelSource, Runtime};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 /// Targets whose results this machine runs as those do who ask for them.
@@ -46,13 +46,7 @@ pub(crate) fn tuned(
 ) -> Result<(Model, Fastest), Failure> {
     let runtime = runtime()?;
     let model = open(&job.model)?;
-    let host = Host::here(&runtime, threads(a.tuning.threads));
-    let path = place(a, &host)?;
-    let (mut cache, damaged) = Cache::open(&path, host).map_err(Failure::model)?;
-    if let Some(aside) = damaged {
-        let (path, aside) = (path.display(), aside.display());
-        tell_people(&format!("{path} was damaged, or of another version, and is now {aside}; a new one is begun\n"));
-    }
+    let mut cache = cache(a.tuning.tune_cache.as_deref(), &runtime, threads(a.tuning.threads))?;
     let blocked = if a.decide.target == "ort-cpu" { Some(asked_cpu(&a.decide)?) } else { None };
     let subject = blocked.as_ref().map_or(Subject::Whole(target), Subject::Kernels);
     let name = job.model.display();
@@ -97,11 +91,20 @@ pub(crate) fn tell(object: &mut serde_json::Value, tuning: Option<&Tuning>) {
     }
 }
 
-/// The cache that is named, or the one of this host among the user's caches.
-fn place(a: &args::Optimize, host: &Host) -> Result<PathBuf, Failure> {
-    let Some(path) = &a.tuning.tune_cache else {
-        return host.cache_place().map_err(|e| Failure::model(format!("{e}, with --tune-cache")));
+/// The times in the file that is named, or in the one of this host among the user's caches.
+pub(crate) fn cache(named: Option<&Path>, runtime: &Runtime, threads: usize) -> Result<Cache, Failure> {
+    let host = Host::here(runtime, threads);
+    let path = match named {
+        Some(path) => {
+            check_place(path)?;
+            path.to_owned()
+        }
+        None => host.cache_place().map_err(|e| Failure::model(format!("{e}, with --tune-cache")))?,
     };
-    check_place(path)?;
-    Ok(path.clone())
+    let (cache, damaged) = Cache::open(&path, host).map_err(Failure::model)?;
+    if let Some(aside) = damaged {
+        let (path, aside) = (path.display(), aside.display());
+        tell_people(&format!("{path} was damaged, or of another version, and is now {aside}; a new one is begun\n"));
+    }
+    Ok(cache)
 }

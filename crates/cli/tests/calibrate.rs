@@ -25,6 +25,9 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
         vec!["calibrate", "--costs", "x.toml"],
         vec!["calibrate", "--check", "-o", "x.toml"],
         vec!["calibrate", "--threads", "-1"],
+        vec!["calibrate", "model.onnx"],
+        vec!["calibrate", "--check", "--tune-seconds", "3"],
+        vec!["calibrate", "--check", "--target", "cuda-tensorcore", "model.onnx"],
     ] {
         relayout(&arguments).refused(2);
     }

@@ -175,6 +175,31 @@ fn what_cannot_be_tuned_is_said_before_anything_is_timed() {
     assert!(!out.exists());
 }
 
+#[test]
+fn a_table_is_held_against_models() {
+    let dir = folder(&[]);
+    let (model, cache) = (demo(), dir.path().join("times.json"));
+    let check = |more: &[&str]| {
+        let args = ["calibrate", "--check", str(&model), "--tune-cache", str(&cache)];
+        relayout(args.iter().chain(more)).fine().to_owned()
+    };
+    let told: serde_json::Value = serde_json::from_str(&check(&["--tune-seconds", "9", "--json"])).unwrap();
+    let found = &told["models"][0]["check"];
+    assert!(found["timed"].as_u64() > Some(0) && found["left"] == 0, "{told}");
+    let pairs = found["kernels"]["comparisons"].as_array().unwrap();
+    assert!(!pairs.is_empty(), "{told}");
+    for pair in pairs {
+        let times = ["measured_ns", "predicted_ns"].iter().flat_map(|of| pair[of].as_array().unwrap());
+        assert!(times.clone().count() == 4 && times.clone().all(|ns| ns.as_u64() > Some(0)), "{pair}");
+    }
+    assert!(found["regret"].is_null() || found["regret"]["ratio"].as_f64() > Some(0.0), "{told}");
+    let text = check(&["--tune-seconds", "0"]);
+    assert!(text.contains(&format!("kernels: {} pairs, ", pairs.len())) && text.contains("regret in time "), "{text}");
+    assert!(text.contains("; 0 kernels and moves timed, "), "{text}");
+    let run = relayout(["calibrate", "--check", "no.onnx", "--tune-cache", str(&cache)]);
+    assert!(run.refused(1).contains("no.onnx"), "{run:?}");
+}
+
 #[cfg(unix)]
 #[test]
 fn stopped_while_it_times_it_keeps_what_it_has_and_writes_no_model() {

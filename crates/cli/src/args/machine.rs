@@ -28,6 +28,18 @@ pub(crate) struct Calibrate {
     #[arg(long, conflicts_with = "out")]
     pub(crate) check: bool,
 
+    /// With --check: models. What their decisions choose from is timed, and what they lose by the table is measured
+    #[arg(value_name = "MODEL", requires = "check", value_hint = ValueHint::FilePath)]
+    pub(crate) models: Vec<PathBuf>,
+
+    /// With models: for how many seconds the kernels of each are timed at most, the dearest first
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "models")]
+    pub(crate) tune_seconds: u64,
+
+    /// With models: file in which times are kept for later runs, as of `optimize --tune`
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "models")]
+    pub(crate) tune_cache: Option<PathBuf>,
+
     /// The table that is checked; the built-in one otherwise
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "check")]
     pub(crate) costs: Option<PathBuf>,

@@ -42,6 +42,11 @@ impl Timed {
         self.ns.is_empty()
     }
 
+    /// The times, with no order.
+    pub fn times(&self) -> impl Iterator<Item = (&Case, u64)> {
+        self.ns.iter().map(|(case, ns)| (case, *ns))
+    }
+
     /// The cases that were asked about and not measured, with no order.
     pub fn asked(&self) -> Vec<Case> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
