@@ -192,10 +192,10 @@ def verdict(row):
     """`not loaded` by the runtime as exported, `wrong` as exported, `failed`, `slower` or `right`."""
     if "original" in row:
         return "not loaded"
-    if row["original_error"] > WRONG and ("ours" in row or row["ours_error"] > FAR):
-        return "wrong"
-    if "ours" in row or (row["difference"] > FAR and row["ours_error"] > max(FAR, row["original_error"])):
+    if "ours" in row:
         return "failed"
+    if row["difference"] > FAR and row["ours_error"] > max(FAR, row["original_error"]):
+        return "wrong" if row["original_error"] > WRONG else "failed"
     return "slower" if "ratio" in row and row["ratio"][2] < 1 else "right"
 
 
@@ -205,7 +205,7 @@ def line(name, runtime, row):
         why = f"as exported: {row['original'][:70]}" + ("; ours loads" if "ours_error" in row else "")
         return f"{name:28}{runtime:12} not loaded {why}"
     if "ours" in row:
-        return f"{name:28}{runtime:12} {said:10} ours: {row['ours'][:90]}"
+        return f"{name:28}{runtime:12} failed     ours: {row['ours'][:90]}"
     times = f"as exported: {row['original_error']:.0e} from the right result, ours {row['ours_error']:.0e}" if said == "wrong" else ""
     if "ratio" in row:
         ratio, control = (timing.Ratio(*row[key]) for key in ("ratio", "control"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a model in one runtime, as compare.py asks: python worker.py RUNTIME MODEL.onnx INPUTS RESULTS
+"""Runs a model in one runtime, as tools/runtimes asks: python worker.py RUNTIME MODEL.onnx INPUTS RESULTS
 
 Loads the model, runs it once with the tensors of the folder INPUTS and writes what comes out to the folder RESULTS. Then `@ready` is
 printed, or `@note` and why not. Each line that follows on stdin is a number of runs; the answer is `@` and the seconds of one. Workers in
@@ -37,12 +37,14 @@ def openvino(model, inputs):
 
     core = ov.Core()
     read = core.read_model(str(model))
+    # A port may have names of several values.
+    given = lambda port: next(inputs[name] for name in port.names if name in inputs)
     if any(port.partial_shape.is_dynamic for port in read.inputs):
-        read.reshape({port.any_name: list(inputs[port.any_name].shape) for port in read.inputs})
+        read.reshape({port: list(given(port).shape) for port in read.inputs})
     settings = {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": "1", "INFERENCE_PRECISION_HINT": "f32"}
     request = core.compile_model(read, "CPU", settings).create_infer_request()
     for port in request.model_inputs:
-        request.set_tensor(port, ov.Tensor(np.ascontiguousarray(inputs[port.any_name])))
+        request.set_tensor(port, ov.Tensor(np.ascontiguousarray(given(port))))
 
     def run():
         request.infer()
@@ -144,7 +146,7 @@ def tvm(model, inputs):
     names = [output.name for output in loaded.graph.output]
     module = from_onnx(loaded, {name: list(array.shape) for name, array in inputs.items()})
     machine = relax.VirtualMachine(relax.build(relax.get_pipeline("zero")(module), target=runtime.target.Target("llvm")), runtime.cpu())
-    order = [parameter.name_hint for parameter in module["main"].params]
+    order = [parameter.name for parameter in module["main"].params]
     given = [runtime.runtime.tensor(inputs[name]) for name in order if name in inputs]
 
     def run():
@@ -172,7 +174,7 @@ def iree(model, inputs):
     config = runtime.Config("local-sync")
     module = runtime.VmModule.copy_buffer(config.vm_instance, compiled)
     bound = runtime.load_vm_module(module, config)
-    function = next(getattr(bound, name) for name in module.function_names if not name.startswith("__"))
+    function = next(getattr(bound, name) for name in module.function_names if not name.startswith("__") and "$" not in name)
     given = [runtime.asdevicearray(config.device, array) for array in inputs.values()]
 
     def run():
