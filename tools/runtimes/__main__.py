@@ -22,7 +22,9 @@ import argparse
 import contextlib
 import json
 import math
+import os
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
@@ -70,7 +72,8 @@ class Worker:
     def __init__(self, command, model, inputs, results, wait):
         self.wait, self.said = wait, queue.Queue()
         self.process = subprocess.Popen([*map(str, command), str(model), str(inputs), str(results)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace")
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace",
+                                        start_new_session=True)
         self.listener = threading.Thread(target=self.listen, daemon=True)
         self.listener.start()
         self.times = 1
@@ -107,7 +110,9 @@ class Worker:
         return float(self.answer())
 
     def close(self):
-        self.process.kill()
+        # Converters that the worker started end with it.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.listener.join()
         self.process.stdout.close()
@@ -219,8 +224,8 @@ def mean(ratios):
 
 def tables(rows, groups, runtimes):
     """Markdown: a row for each runtime and group, and one for each model that is slower or failed."""
-    yield "| runtime | models | changed | not loaded as exported | wrong as exported | results agree | original / ours | slower | control |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    yield "| runtime | models | changed | not loaded as exported | wrong as exported | results agree | timed | original / ours | control | slower |"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     for runtime in runtimes:
         for group in [*GROUPS, "all"]:
             of = [row[runtime] for name, row in rows.items() if group in ("all", groups[name]) and runtime in row]
@@ -232,9 +237,9 @@ def tables(rows, groups, runtimes):
             fine = [row for row in loaded if verdict(row) != "failed"]
             timed_ones = [row for row in fine if "ratio" in row]
             ratios, controls = ([row[key][1] for row in timed_ones] for key in ("ratio", "control"))
-            times = [f"{mean(ratios):.3f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "",
-                     str(sum(verdict(row) == "slower" for row in timed_ones)),
-                     f"{min(controls):.2f} to {max(controls):.2f}" if controls else ""]
+            spread = lambda found: f"{mean(found):.3f} ({min(found):.2f} to {max(found):.2f})" if found else ""
+            slower = sum(verdict(row) == "slower" for row in timed_ones)
+            times = [str(len(ratios)), spread(ratios), spread(controls), str(slower) if ratios else ""]
             more = sum("ours_error" in row for row in changed if "original" in row)
             missing = f"{len(changed) - len(loaded) - wrong}" + (f" ({more} load as ours)" if more else "")
             cells = [TITLES[runtime], group, f"{len(changed)} of {len(of)}", missing, str(wrong), f"{len(fine)} of {len(loaded)}", *times]

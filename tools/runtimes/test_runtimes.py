@@ -7,6 +7,7 @@ import importlib.util
 import math
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -25,14 +26,15 @@ spec.loader.exec_module(compare)
 
 # A worker that does what its model, a text, says.
 FAKE = """
-import sys, time
+import subprocess, sys
 sys.path.insert(0, sys.argv[1])
 import tensors
 said = open(sys.argv[2]).read().split()
 if said[0] == "dies":
     sys.exit(3)
 if said[0] == "hangs":
-    time.sleep(60)
+    subprocess.run([sys.executable, "-c", "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)",
+                    sys.argv[2] + ".child"])
 if said[0] == "refuses":
     print("@note no such operator")
     sys.exit(0)
@@ -131,6 +133,17 @@ class Workers(Folder):
             self.assertEqual(compare.verdict(row), "failed", ours)
             self.assertIn(why, row["ours"])
 
+    def test_what_a_worker_started_ends_with_it(self):
+        self.assertIn("no end after 3 s", self.row("runs 1 0.01", "hangs")["ours"])
+        child = int((self.at / "b.child").read_text())
+        # It may be there for a moment, until somebody asks how it ended.
+        for _ in range(50):
+            state = Path(f"/proc/{child}/stat")
+            if not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                return
+            time.sleep(0.1)
+        self.fail("the child still runs")
+
     def test_an_original_that_does_not_load_is_none(self):
         row = self.row("refuses", "runs 1 1")
         self.assertEqual((compare.verdict(row), row["ours_error"]), ("not loaded", 0))
@@ -141,8 +154,8 @@ class Workers(Folder):
                 "d": {"web": self.row("runs 1 1", "dies")}, "e": {"web": self.row("runs 1 0.1", "runs 1 0.2")}}
         first, second, *cells, slower, failed = compare.tables(rows, dict.fromkeys(rows, "TensorFlow"), ["web"])
         self.assertEqual(first.count("|"), second.count("|"))
-        self.assertEqual(cells, [f"| onnxruntime-web, wasm | {group} | 4 of 5 | 1 (1 load as ours) | 0 | 2 of 3 | 1.000 (0.50 to 2.00) | 1 | "
-                                 "1.00 to 1.00 |" for group in ("TensorFlow", "all")])
+        self.assertEqual(cells, [f"| onnxruntime-web, wasm | {group} | 4 of 5 | 1 (1 load as ours) | 0 | 2 of 3 | 2 | 1.000 (0.50 to 2.00) "
+                                 "| 1.000 (1.00 to 1.00) | 1 |" for group in ("TensorFlow", "all")])
         self.assertIn("d ", slower + failed)
 
 

@@ -74,6 +74,11 @@ def ncnn(model, inputs):
         if not param.exists():
             said = done.stdout.strip().splitlines()
             raise ValueError(f"pnnx ends with {done.returncode}: {said[-1] if said else ''}")
+        # What the converter could not write as layers of ncnn keeps the name that PyTorch has for it.
+        kinds = {line.split()[0] for line in param.read_text().splitlines() if line.split()}
+        unknown = sorted(kind for kind in kinds if "." in kind or ":" in kind)
+        if unknown:
+            raise ValueError(f"ncnn has no layer for {', '.join(unknown)}")
         net = runtime.Net()
         net.opt.num_threads, net.opt.use_vulkan_compute = 1, False
         net.opt.use_fp16_packed = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = net.opt.use_bf16_storage = False
