@@ -12,8 +12,9 @@ original beside itself. A file that comes out as it was has nothing to compare.
 
 A model fails in a runtime if ours does not load where the original does, or if its results differ from the original's there by more than
 1e-3 of the largest number, unless they are as near to ONNX Runtime's without optimizations as the original's. Models that a runtime
-cannot load as exported are counted apart, and so are those of which it computes something else (1e-2) from the original. A model is slower if the upper end of the interval of its ratio is below 1. With --json,
-rows of an earlier run in that file are kept and not measured again.
+cannot load as exported are counted apart, and so are those whose original it computes wrong (by 1e-2) where ours differs from that. A model
+is slower if the upper end of the interval of its ratio is below 1. With --json, rows of an earlier run in that file are kept and not
+measured again.
 
 Prints a line for each model and runtime and, at the end, tables in Markdown: one with a row for each group of models. Exit status 1 if a model
 failed. Needs numpy, onnx, onnxruntime; the other runtimes have environments of their own, which tools/runtimes/setup makes.
@@ -237,7 +238,7 @@ def tables(rows, groups, runtimes):
             fine = [row for row in loaded if verdict(row) != "failed"]
             timed_ones = [row for row in fine if "ratio" in row]
             ratios, controls = ([row[key][1] for row in timed_ones] for key in ("ratio", "control"))
-            spread = lambda found: f"{mean(found):.3f} ({min(found):.2f} to {max(found):.2f})" if found else ""
+            spread = lambda found: f"{mean(found):.2f} ({min(found):.2f} to {max(found):.2f})" if found else ""
             slower = sum(verdict(row) == "slower" for row in timed_ones)
             times = [str(len(ratios)), spread(ratios), spread(controls), str(slower) if ratios else ""]
             more = sum("ours_error" in row for row in changed if "original" in row)

@@ -1,7 +1,7 @@
 // Runs the original and ours in each backend, one after the other, and shows figures of both.
 //
-// In the address: ?rounds=N times so many rounds, 11 by default, 0 for no times. When all is done `data-state` of the page is `done`, or `failed` and the
-// one message is in the element with the role `alert`. `window.report` has the figures.
+// In the address: ?rounds=N times so many rounds, 11 by default, 0 for no times. When all is done `data-state` of the page is `done`, or
+// `failed`, and then the one message is in the element with the role `alert`. `window.report` has the figures.
 
 import { BACKENDS, adapter, counted, feeds, open, results, runtime } from "./runtime.js";
 import { beside } from "./timing.js";
