@@ -49,6 +49,11 @@ if (import.meta.url === pathToFileURL(process.argv[1]).href) {
     console.error("usage: node serve.mjs ORIGINAL.onnx OURS.onnx [PORT]");
     process.exit(2);
   }
-  const { url } = await serve({ original, ours, port: Number(port ?? 0) });
-  console.log(`${url}   Ctrl-C ends it`);
+  try {
+    const { url } = await serve({ original, ours, port: Number(port ?? 0) });
+    console.log(`${url}   Ctrl-C ends it`);
+  } catch ({ message }) {
+    console.error(`serve.mjs: ${message}`);
+    process.exitCode = 1;
+  }
 }
