@@ -1,10 +1,12 @@
-//! Models that can be read and that no runtime would run: no target fails on them.
+//! Models that can be read and that hardly a runtime would run, broken ones and very old ones: no target fails on them.
 
 mod fold_nets;
 
-use fold_nets::{F32, Net};
+use fold_nets::{F32, I64, Net};
+use prost::Message;
 use relayout::targets::BUILTIN;
 use relayout::{Model, Options, optimize, target};
+use relayout_onnx::proto::ModelProto;
 
 /// Scales of a quantization of four channels.
 fn quantized(scales: &[f32]) -> Net {
@@ -38,6 +40,40 @@ fn more_or_fewer_numbers_than_channels() {
                     Model::from_bytes(made.to_bytes().expect("it is written").into(), None).expect("it is read");
                 optimize(&again, target.as_ref(), &Options::default()).expect("it can be optimized again");
             }
+        }
+    }
+}
+
+/// Two Transposes that cancel, and one that moves nothing.
+fn turned(opset: i64, dtype: i32) -> Net {
+    let net = Net::new(opset).input("x", F32, &[2, 3, 4, 5]).input("z", dtype, &[2, 1, 1, 3]);
+    let net = net.node_with("Transpose", &["x"], "t", &[("perm", &[0, 2, 3, 1])]).node("Relu", &["t"], "r");
+    let net = net.node_with("Transpose", &["r"], "y", &[("perm", &[0, 3, 1, 2])]).output("y", F32);
+    net.node_with("Transpose", &["z"], "w", &[("perm", &[0, 3, 1, 2])]).output("w", dtype)
+}
+
+#[test]
+fn what_moves_nothing_is_said_as_old_operator_sets_say_it() {
+    for (opset, dtype, op, inputs) in [
+        (1, F32, "Reshape", 1),
+        (4, F32, "Reshape", 1),
+        // Reshapes of old operator sets take floats only.
+        (4, I64, "Transpose", 1),
+        (5, F32, "Reshape", 2),
+        (5, I64, "Reshape", 2),
+    ] {
+        for name in ["onnx", "nhwc", "cuda-tensorcore"] {
+            let model = Model::from_bytes(turned(opset, dtype).bytes().into(), None).expect("it can be read");
+            let made = optimize(&model, target(name).expect("it is built in").as_ref(), &Options::default());
+            let made = made.expect("it can be optimized");
+            assert!(made.report().changed && made.report().after.nodes == 0, "{}", made.graph());
+            let bytes = made.to_bytes().expect("it is written");
+            Model::from_bytes(bytes.clone().into(), None).unwrap_or_else(|e| panic!("{opset} for {name}: {e}"));
+            let written = ModelProto::decode(&bytes[..]).expect("a model").graph.expect("a graph");
+            let node = written.node.iter().find(|node| node.output == ["w"]).expect("it is there");
+            assert_eq!((node.op_type(), node.input.len()), (op, inputs), "{opset} for {name}");
+            let shape = node.attribute.iter().find(|a| a.name() == "shape").map(|a| a.ints.clone());
+            assert_eq!(shape.is_some(), op == "Reshape" && inputs == 1, "{node:?}");
         }
     }
 }

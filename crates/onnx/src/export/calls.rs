@@ -37,6 +37,11 @@ impl Functions {
         Functions { opset, bodies: BTreeMap::new() }
     }
 
+    /// The version of the standard domain that the model imports.
+    pub(super) fn opset(&self) -> i64 {
+        self.opset
+    }
+
     /// Whether bodies are written in the model's operator set.
     pub(super) fn have_bodies(&self) -> bool {
         self.opset >= FIRST_OPSET

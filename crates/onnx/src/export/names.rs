@@ -118,7 +118,8 @@ impl Names {
         let mut root: BTreeMap<ValueId, ValueId> = BTreeMap::new();
         let mut wanted_by_name: FxHashSet<ValueId> = graph.outputs().iter().copied().collect();
         for n in graph.order().unwrap_or_default() {
-            let Some(Change::Nothing { x, y }) = change(graph, n) else { continue };
+            // In any operator set.
+            let Some(Change::Nothing { x, y }) = change(graph, n, i64::MAX) else { continue };
             let from = root.get(&x).copied().unwrap_or(x);
             if wanted_by_name.contains(&y) {
                 let fixed = !matches!(graph.node(graph.value(from).producer().0).op, Op::Onnx(_) | Op::Relayout);

@@ -11,6 +11,9 @@ use relayout_ir::layout::Layout;
 use relayout_ir::op::NCHWC;
 use relayout_ir::storage::{StorageRule, blocked_image, image_in_runs, reshape_target};
 
+/// The first version of Reshape that takes its target as an operand, and any type. Before that it is an attribute, and types are floats.
+const RESHAPE_SINCE: i64 = 5;
+
 /// What is left of a view or a move once both sides have their storage shapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
@@ -69,8 +72,9 @@ fn reorder(graph: &Graph, x: ValueId, y: ValueId, left: &Layout, shape: &[Dim]) 
     }
 }
 
-/// What a node comes to; `None` for nodes that are neither view nor move, and for views that are as they were read.
-pub(super) fn change(graph: &Graph, n: NodeId) -> Option<Change> {
+/// What a node comes to in a file of an operator set; `None` for nodes that are neither view nor move, and for views that are as they were
+/// read.
+pub(super) fn change(graph: &Graph, n: NodeId, opset: i64) -> Option<Change> {
     let node = graph.node(n);
     let view = match (&node.op, &node.form) {
         (Op::Relayout, _) => View::Same,
@@ -89,7 +93,9 @@ pub(super) fn change(graph: &Graph, n: NodeId) -> Option<Change> {
     match graph.in_place(&view, (x, &from.layout), (y, &to.layout)).free() {
         Some(InPlace::Alias) => return Some(Change::Nothing { x, y }),
         Some(InPlace::Reshape { from, to }) => {
-            if let Some(target) = reshape_target(&from, &to) {
+            let float = matches!(graph.value(x).ty.dtype(), Some(DType::F16 | DType::F32 | DType::F64));
+            let said = opset >= RESHAPE_SINCE || float || matches!(view, View::Reshape);
+            if let Some(target) = reshape_target(&from, &to).filter(|_| said) {
                 return Some(Change::Reshape { x, y, target });
             }
         }
@@ -130,7 +136,7 @@ impl Exporter {
         origin: Option<&NodeProto>,
     ) -> Result<bool, ExportError> {
         let node = out.graph.node(n);
-        let Some(change) = change(out.graph, n) else {
+        let Some(change) = change(out.graph, n, self.functions.opset()) else {
             let view = matches!(node.form, Form::View(_));
             let sides = [node.inputs.first(), node.outputs.first()];
             let moved = sides.into_iter().flatten().flatten().any(|&v| !out.graph.value(v).layout.is_row_major());
@@ -146,7 +152,7 @@ impl Exporter {
 
     /// Writes a Relayout.
     pub(super) fn relayout(&mut self, out: &mut GraphOut<'_>, n: NodeId) -> Result<(), ExportError> {
-        let Some(change) = change(out.graph, n) else {
+        let Some(change) = change(out.graph, n, self.functions.opset()) else {
             let node = out.graph.node(n).describe(out.graph);
             return Err(ExportError::Unsayable {
                 node,
@@ -186,6 +192,9 @@ impl Exporter {
         let (op, x, y, inputs, attribute) = match change {
             Change::Nothing { y, .. } if out.names.is_alias(y) => return Ok(()),
             Change::Nothing { x, y } => ("Identity", x, y, vec![], vec![]),
+            Change::Reshape { x, y, target } if self.functions.opset() < RESHAPE_SINCE => {
+                ("Reshape", x, y, vec![], vec![ints_attribute("shape", target)])
+            }
             Change::Reshape { x, y, target } => {
                 let shape = self.ints(out, &format!("{}.shape", out.names.of(y)), &target);
                 ("Reshape", x, y, vec![shape], vec![])
