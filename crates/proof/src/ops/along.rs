@@ -4,7 +4,7 @@ use super::{Call, Made, Results, axes_of, axis_of, blocked, movement, one};
 use crate::slots::{self, Fill, places, stripped};
 use crate::term::{Acted, Op, Terms};
 use crate::value::Value;
-use crate::view::{self, Digit, normal};
+use crate::view::{self, Digit, REPEAT, normal};
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let made = match call.op {
@@ -39,12 +39,35 @@ pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -
             return pick(terms, &found.value, axis, &inner);
         }
     }
-    if let Some(y) = pick_outer(terms, x, axis, indices) {
+    if let Some(y) = pick_whole(terms, x, axis, indices).or_else(|| pick_outer(terms, x, axis, indices)) {
         return Ok(y);
     }
     let acted = Acted { axis, told: indices.to_vec(), out: indices.len() as i64 };
     let op = Op { name: "pick", attrs: &[], dtype: x.dtype };
     terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
+}
+
+/// Indices of an outer digit of an axis whose inner one is another axis: they are runs of indices of both together.
+fn pick_whole(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Option<Value> {
+    let [outer] = x.view.get(axis)?.as_slice() else { return None };
+    let each = outer.stride;
+    let inner = [Digit { axis: outer.axis, extent: each, stride: 1 }];
+    let runs = indices.len() as i64;
+    if x.is_constant() || outer.axis == REPEAT || each < 2 || runs.checked_mul(each)? > LISTED {
+        return None;
+    }
+    let other = x.view.iter().position(|digits| digits.as_slice() == inner)?;
+    let mut order: Vec<usize> = (0..x.rank()).filter(|at| ![axis, other].contains(at)).collect();
+    let first = order.len();
+    order.extend([axis, other]);
+    let moved = x.permuted(&order)?;
+    let mut shape = moved.shape();
+    shape.splice(first.., [outer.extent * each]);
+    let told: Vec<i64> = indices.iter().flat_map(|i| (0..each).map(move |at| i * each + at)).collect();
+    let y = pick(terms, &moved.reshaped(&shape)?, first, &told).ok()?;
+    shape.splice(first.., [runs, each]);
+    let back: Vec<usize> = (0..x.rank()).filter_map(|axis| order.iter().position(|at| *at == axis)).collect();
+    y.reshaped(&shape)?.permuted(&back)
 }
 
 /// Neighbouring indices that are all of what the inner digits of the axis count: they are indices of the outer digits.

@@ -1,6 +1,6 @@
 //! Ops that treat all indices along an axis alike: pointwise ones, and those that take the indices of some axes as a set.
 
-use super::{Call, Made, Results, axes_of, movement, one, over, pointwise, signed, together};
+use super::{Call, Made, Results, axes_of, movement, one, over, pointwise, signed, together, window};
 use crate::align::broadcast;
 use crate::model::Attr;
 use crate::term::{Op, Terms};
@@ -447,8 +447,11 @@ fn gemm(call: &mut Call<'_>) -> Made {
     // A bias is one more summand. With other factors the op is one of its own.
     let plain = alpha.to_bits() == 1f32.to_bits() && (addend.is_none() || beta.to_bits() == 1f32.to_bits());
     match addend {
-        None if plain => Ok(y),
-        Some(c) if plain => pointwise(call.terms, &Op { name: "Add", attrs: &[1, 1], dtype: y.dtype }, &[&y, c]),
+        None if plain => Ok(window::by_column(call.terms, &a, &b, None, y)),
+        Some(c) if plain => {
+            let y = pointwise(call.terms, &Op { name: "Add", attrs: &[1, 1], dtype: y.dtype }, &[&y, c])?;
+            Ok(window::by_column(call.terms, &a, &b, Some(c), y))
+        }
         _ => {
             let attrs = call.encoded(&["transA", "transB"])?;
             let operands: Vec<&Value> = [Some(&y), addend].into_iter().flatten().collect();

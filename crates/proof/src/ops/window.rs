@@ -92,6 +92,12 @@ impl Windows {
         self.kernel.iter().all(|k| *k == 1) && self.pads.iter().all(|p| *p == 0)
     }
 
+    /// Windows that have one place along an axis, or all of it, without padding.
+    fn spans(&self, extents: &[i64]) -> bool {
+        let unpadded = self.pads.iter().all(|p| *p == 0);
+        unpadded && self.kernel.iter().zip(extents).all(|(kernel, extent)| *kernel == 1 || kernel == extent)
+    }
+
     pub(super) fn encoded(&self) -> Vec<u8> {
         format!("{:?} {:?} {:?} {}", self.strides, self.dilations, self.pads, u8::from(self.ceil)).into_bytes()
     }
@@ -162,6 +168,16 @@ fn counted_as_one(terms: &mut Terms, x: &mut Value, w: &mut Value, windows: &mut
     Some((first + 2, extents))
 }
 
+/// A product of rows with a constant matrix by its columns, which are filters of one place.
+pub(super) fn by_column(terms: &mut Terms, x: &Value, w: &Value, bias: Option<&Value>, y: Value) -> Value {
+    let (rows, columns) = (x.rank() == 2 && w.rank() == 2, w.shape().get(1).copied());
+    let bias = bias.map(|bias| bias.reshaped(&[bias.count()]).filter(|bias| Some(bias.count()) == columns));
+    let (true, Some(w), None | Some(Some(_))) = (rows, w.permuted(&[1, 0]), &bias) else { return y };
+    let windows =
+        Windows { kernel: Vec::new(), strides: Vec::new(), dilations: Vec::new(), pads: Vec::new(), ceil: false };
+    by_filter(terms, &Convolution { x: x.clone(), w, bias: bias.flatten(), group: 1, windows }, y)
+}
+
 /// The result by the filters of the input, if it is no term of it.
 fn by_filter(terms: &mut Terms, convolution: &Convolution, y: Value) -> Value {
     if terms.is_of_input() {
@@ -194,6 +210,10 @@ fn over_axes(terms: &mut Terms, x: &Value, w: &Value, bias: Option<&Value>, grou
         return shifted(terms, y, bias);
     }
     let images = &x.shape()[2..];
+    if group == 1 && windows.spans(images) {
+        let y = spanned(terms, x, w, windows)?;
+        return shifted(terms, y, bias);
+    }
     let all = windows.kernel == images && windows.pads.iter().all(|p| *p == 0);
     if all && group == channels && filters == channels && windows.dilations.iter().all(|d| *d == 1) {
         let y = summed(terms, x, w)?;
@@ -243,6 +263,33 @@ fn product(terms: &mut Terms, x: &Value, w: &Value) -> Made {
     shape.push(shape[1]);
     shape[1] = w.shape()[0];
     let mut y = contract(terms, &shape, (x, left), (w, right), &[rank])?;
+    y.view.truncate(rank);
+    Ok(y)
+}
+
+/// The same where windows have one place along some axes and all of the others: it adds up over those too.
+fn spanned(terms: &mut Terms, x: &Value, w: &Value, windows: &Windows) -> Made {
+    let rank = x.rank();
+    let whole: Vec<usize> = (0..windows.kernel.len()).filter(|&at| windows.kernel[at] > 1).collect();
+    let strides: Vec<i64> =
+        windows.strides.iter().enumerate().map(|(at, stride)| if whole.contains(&at) { 1 } else { *stride }).collect();
+    let x = picked(terms, x, &strides)?;
+    let (mut left, mut right, mut shape) = (x.view.clone(), vec![Vec::new(); rank], x.shape());
+    right[1].clone_from(&w.view[0]);
+    shape[1] = w.shape()[0];
+    let channels = std::mem::take(&mut left[1]);
+    left.push(channels);
+    right.push(w.view[1].clone());
+    shape.push(w.shape()[1]);
+    for &at in &whole {
+        let axis = std::mem::take(&mut left[at + 2]);
+        left.push(axis);
+        right.push(w.view[at + 2].clone());
+        let extent = std::mem::replace(&mut shape[at + 2], 1);
+        shape.push(extent);
+    }
+    let sums: Vec<usize> = (rank..left.len()).collect();
+    let mut y = contract(terms, &shape, (&x, left), (w, right), &sums)?;
     y.view.truncate(rank);
     Ok(y)
 }

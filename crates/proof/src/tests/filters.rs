@@ -178,3 +178,59 @@ fn channels_of_several_convolutions_may_be_brought_to_a_reader_by_its_weights() 
     other.swap(0, 1);
     assert!(!holds(&shuffled(4), &routed(&order, &other)));
 }
+
+#[test]
+fn columns_of_a_gemm_may_come_in_another_order_if_its_readers_know() {
+    let [w, v]: [Vec<f32>; 2] =
+        [480, 12].map(|count| (0..count).map(|n| ((n * 37) % 101) as f32 * 0.07 - 3.0).collect());
+    let order: Vec<Option<usize>> = [2, 0, 3, 1].map(Some).to_vec();
+    let network = |w: Vec<f32>, b: Vec<f32>, v: Vec<f32>| {
+        let lines: &[Line<'_>] = &[
+            ("f", "Flatten", &["x"], axis(1)),
+            ("g", "Gemm", &["f", "w", "b"], vec![("transB", Attr::Int(1))]),
+            ("r", "Relu", &["g"], vec![]),
+            ("y", "Gemm", &["r", "v"], vec![]),
+        ];
+        model(lines, &[("w", &[4, 120], w), ("b", &[4], b), ("v", &[4, 3], v)])
+    };
+    let plain = network(w.clone(), BIAS.to_vec(), v.clone());
+    let (w_too, b_too, v_too) = (rows(&w, 120, &order), rows(&BIAS, 1, &order), rows(&v, 3, &order));
+    assert!(holds(&plain, &network(w_too.clone(), b_too.clone(), v_too.clone())));
+    assert!(!holds(&plain, &network(w_too.clone(), BIAS.to_vec(), v_too.clone())));
+    assert!(!holds(&plain, &network(w_too, b_too.clone(), v)));
+    assert!(!holds(&plain, &network(w, b_too, v_too)));
+}
+
+#[test]
+fn a_window_over_all_rows_adds_them_up_as_a_product_does() {
+    let shaped = |lines: &[Line<'_>], weights: (&[i64], Vec<f32>), to: &[i64]| {
+        let mut made = model(lines, &[("w", weights.0, weights.1)]);
+        let data: Vec<u8> = to.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let shape = Tensor { dims: vec![to.len() as i64], dtype: 7, data: data.into() };
+        Rc::make_mut(&mut made.graph).initializers.push(("n".to_owned(), shape));
+        made
+    };
+    // Heads, positions and columns of a head are 6, 4 and 5.
+    let w: Vec<f32> = (0..90).map(|n| ((n * 37) % 101) as f32 * 0.07 - 3.0).collect();
+    let lines: &[Line<'_>] = &[
+        ("t", "Transpose", &["x"], perm(&[0, 2, 1, 3])),
+        ("r", "Reshape", &["t", "n"], vec![]),
+        ("y", "MatMul", &["r", "w"], vec![]),
+    ];
+    let product = shaped(lines, (&[30, 3], w.clone()), &[2, 4, 30]);
+    let filters = |at: fn(usize, usize) -> usize| -> Vec<f32> {
+        let of = |m: usize| (0..5).flat_map(move |d| (0..6).map(move |h| (m, d, h)));
+        (0..3).flat_map(of).map(|(m, d, h)| w[at(d, h) * 3 + m]).collect()
+    };
+    let over_rows = |weights: Vec<f32>| {
+        let lines: &[Line<'_>] = &[
+            ("i", "Transpose", &["x"], perm(TO_FIRST)),
+            ("c", "Conv", &["i", "w"], vec![("kernel_shape", Attr::Ints(vec![6, 1]))]),
+            ("l", "Transpose", &["c"], perm(TO_LAST)),
+            ("y", "Reshape", &["l", "n"], vec![]),
+        ];
+        shaped(lines, (&[3, 5, 6, 1], weights), &[2, 4, 3])
+    };
+    assert!(holds(&product, &over_rows(filters(|d, h| h * 5 + d))));
+    assert!(!holds(&product, &over_rows(filters(|d, h| d * 6 + h))));
+}
