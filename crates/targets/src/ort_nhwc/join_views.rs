@@ -18,7 +18,7 @@ pub(super) fn pass() -> Pass {
     Pass::on_each_graph(is, |graph, _| {
         for n in graph.order().unwrap_or_default() {
             if graph.contains(n) {
-                join(graph, n)?;
+                shorten(graph, n, true)?;
             }
         }
         Ok(())
@@ -32,7 +32,9 @@ fn is_view(graph: &Graph, n: NodeId) -> bool {
     (kernel || matches!(node.form, Form::View(_))) && moved(graph, n).is_none()
 }
 
-fn join(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
+/// Has a view read what the first of the views before it reads, which only it needs; where `only_wide`, if a value between them has more axes
+/// than devices take.
+pub(super) fn shorten(graph: &mut Graph, n: NodeId, only_wide: bool) -> Result<(), PassError> {
     let Some(y) = graph.node(n).result(0).filter(|_| is_view(graph, n)) else { return Ok(()) };
     // What a view leaves to one other view goes.
     let goes = |v: ValueId| graph.only_use(v).is_some() && is_view(graph, graph.value(v).producer().0);
@@ -45,7 +47,7 @@ fn join(graph: &mut Graph, n: NodeId) -> Result<(), PassError> {
     let stored = |v: ValueId| graph.storage_shape(v, &graph.value(v).layout);
     let target = x.and_then(stored).zip(stored(y)).and_then(|(from, to)| reshape_target(&from, &to));
     let (Some(x), Some(target), Some(before)) =
-        (x, target, graph.node(n).operand(0).filter(|_| wide && last.is_some()))
+        (x, target, graph.node(n).operand(0).filter(|_| (wide || !only_wide) && last.is_some()))
     else {
         return Ok(());
     };

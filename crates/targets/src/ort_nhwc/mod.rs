@@ -6,9 +6,13 @@
 
 mod digits;
 mod group_norm;
+mod heads;
+mod join_scales;
 mod join_views;
+mod order_channels;
 pub mod predict;
 pub mod providers;
+mod turned_product;
 mod wrapped;
 
 use crate::onnx::whole_axis_is_outer;
@@ -70,9 +74,18 @@ impl OrtNhwc {
         let source =
             format!("a model of {}, ONNX Runtime {} and newer: {}", provider.about, provider.since(), provider.source);
         let rates = Arc::new(Rates { provider });
-        let forms: Vec<Box<dyn Form>> =
-            vec![Box::new(wrapped::Wrapped(Arc::clone(&rates))), Box::new(group_norm::GroupNorms(Arc::clone(&rates)))];
-        OrtNhwc { rates, forms: forms.into(), passes: Arc::new([digits::pass(), join_views::pass()]), source }
+        let forms: Vec<Box<dyn Form>> = vec![
+            Box::new(wrapped::Wrapped(Arc::clone(&rates))),
+            Box::new(group_norm::GroupNorms(Arc::clone(&rates))),
+            Box::new(heads::Heads(Arc::clone(&rates))),
+            Box::new(turned_product::TurnedProducts(Arc::clone(&rates))),
+        ];
+        OrtNhwc {
+            rates,
+            forms: forms.into(),
+            passes: Arc::new([digits::pass(), order_channels::pass(), join_scales::pass(), join_views::pass()]),
+            source,
+        }
     }
 }
 

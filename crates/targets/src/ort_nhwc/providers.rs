@@ -51,6 +51,12 @@ pub struct Device {
     pub max_rank: Option<u64>,
     /// The largest extent.
     pub max_extent: Option<u64>,
+    /// Whether products with constant weights beside attention may be products of heads, or convolutions over heads.
+    #[serde(default)]
+    pub heads_first: bool,
+    /// Whether an Einsum whose right operand is turned runs as a product without a Transpose.
+    #[serde(default)]
+    pub turned_products: bool,
 }
 
 /// What holds from a version of ONNX Runtime on.

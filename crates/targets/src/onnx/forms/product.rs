@@ -352,7 +352,7 @@ fn is_product(node: &Node) -> bool {
 }
 
 /// Whether a value is dequantized numbers, through views.
-fn is_dequantized(graph: &Graph, v: ValueId) -> bool {
+pub(crate) fn is_dequantized(graph: &Graph, v: ValueId) -> bool {
     let mut v = v;
     loop {
         let maker = graph.node(graph.value(v).producer().0);

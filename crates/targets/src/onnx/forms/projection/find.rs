@@ -180,6 +180,11 @@ fn reads(node: &Node) -> Option<(bool, Option<ValueId>)> {
 /// The attribute of a raised projection whose weights have a row per column of the result.
 const BY_COLUMNS: &str = "by_columns";
 
+/// Whether the weights of a raised projection have a row per column of the result.
+pub(crate) fn by_columns(node: &Node) -> bool {
+    node.flag(BY_COLUMNS)
+}
+
 impl Found {
     /// As one raised op.
     pub(super) fn raised(&self, graph: &Graph) -> Option<Raised> {
@@ -217,7 +222,7 @@ impl Told {
     /// What a raised node says.
     pub(super) fn of(graph: &Graph, n: NodeId) -> Option<Told> {
         let node = graph.node(n);
-        let (raised, by_columns) = (Projection::of(node)?, node.flag(BY_COLUMNS));
+        let (raised, by_columns) = (Projection::of(node)?, by_columns(node));
         let (x, weights) = (node.operand(0)?, node.operand(1)?);
         let [a, b] = graph.value(weights).ty.const_shape()?[..] else { return None };
         let (inputs, columns) = if by_columns { (b, a) } else { (a, b) };

@@ -10,6 +10,7 @@
 mod find;
 mod write;
 
+pub(crate) use find::by_columns;
 pub(crate) use write::write;
 
 use relayout_ir::dtype::DType;

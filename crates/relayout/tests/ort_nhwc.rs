@@ -1,0 +1,283 @@
+//! Target `ort-nhwc`: channels in the order that normalizations over groups want, and heads of attention before positions. Each model is
+//! run in ONNX Runtime before and after, as the file stands and with every optimization on load.
+
+mod fold_nets;
+
+use fold_nets::{F32, Net, runtime};
+use prost::Message;
+use relayout::{Model, Numerics, Options, optimize, target};
+use relayout_onnx::proto::{ModelProto, NodeProto};
+use relayout_verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
+use std::collections::BTreeMap;
+
+const SAME: (&str, &[i64]) = ("pads", &[1, 1, 1, 1]);
+/// Rows and columns of images.
+const SIDE: i64 = 12;
+
+fn made(bytes: &[u8], numerics: Numerics) -> Vec<u8> {
+    let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
+    let target = target("ort-nhwc").expect("a built-in target");
+    let result = optimize(&model, target.as_ref(), &Options::default().numerics(numerics)).expect("it is optimized");
+    result.to_bytes().expect("it is written")
+}
+
+/// The model for the target, its results held against those of the input.
+fn optimized(net: &Net) -> ModelProto {
+    let bytes = net.bytes();
+    let result = made(&bytes, Numerics::Reassociate);
+    let sizes: BTreeMap<String, i64> = net.reads_symbol("N").then(|| ("N".to_owned(), 2)).into_iter().collect();
+    for level in [Level::Disabled, Level::All] {
+        let mut options = Run::default();
+        options.level_b = level;
+        let inputs = Inputs::Random { seed: 5, dims: sizes.clone() };
+        let (a, b) = (ModelSource::Bytes(&bytes), ModelSource::Bytes(&result));
+        let comparison = verify(runtime(), a, b, &inputs, &options).expect("both run");
+        assert!(comparison.holds(&Tolerance::new(2e-5, 4e-4)), "{level:?}: {comparison}");
+    }
+    ModelProto::decode(result.as_slice()).expect("a model")
+}
+
+fn nodes(model: &ModelProto) -> &[NodeProto] {
+    model.graph.as_ref().map_or(&[], |graph| &graph.node)
+}
+
+fn count(model: &ModelProto, op: &str) -> usize {
+    nodes(model).iter().filter(|node| node.op_type.as_deref() == Some(op)).count()
+}
+
+/// Transposes that exchange two neighbouring axes: parts of channels.
+fn swaps(model: &ModelProto) -> usize {
+    let swaps = |node: &&NodeProto| {
+        node.op_type.as_deref() == Some("Transpose")
+            && node.attribute.iter().any(|attr| [[0, 1, 3, 2], [0, 2, 1, 3]].iter().any(|perm| attr.ints == *perm))
+    };
+    nodes(model).iter().filter(swaps).count()
+}
+
+/// A network of images, whose values have numbered names.
+struct Unet {
+    net: Net,
+    made: usize,
+}
+
+impl Unet {
+    /// An image of three channels, `x`, and a time step `t` of 16 numbers.
+    fn new(batch: &str) -> Unet {
+        let side = SIDE.to_string();
+        let net =
+            Net::new(17).symbolic_input("x", F32, &[batch, "3", &side, &side]).symbolic_input("t", F32, &[batch, "16"]);
+        Unet { net, made: 0 }
+    }
+
+    fn fresh(&mut self) -> String {
+        self.made += 1;
+        format!("v{}", self.made)
+    }
+
+    fn with(&mut self, add: impl FnOnce(Net) -> Net) {
+        let net = std::mem::replace(&mut self.net, Net::new(17));
+        self.net = add(net);
+    }
+
+    fn op(&mut self, op: &str, inputs: &[&str], ints: &[(&str, &[i64])]) -> String {
+        let y = self.fresh();
+        self.with(|net| net.node_with(op, inputs, &y, ints));
+        y
+    }
+
+    /// Weights of this size that keep sums of them small, and a bias.
+    fn weights(&mut self, dims: &[i64]) -> [String; 2] {
+        let (w, b) = (self.fresh(), self.fresh());
+        let (taps, filters) = (dims[1..].iter().product::<i64>(), dims[0]);
+        let value = |i: i64| ((i * 7919 + taps) % 23 - 11) as f32 / (8.0 * (taps as f32).sqrt());
+        let values: Vec<f32> = (0..filters * taps).map(value).collect();
+        self.with(|net| net.values(&w, F32, dims, &values).floats(&b, F32, &[filters], true));
+        [w, b]
+    }
+
+    fn conv(&mut self, x: &str, from: i64, to: i64) -> String {
+        let [w, b] = self.weights(&[to, from, 3, 3]);
+        self.op("Conv", &[x, &w, &b], &[SAME])
+    }
+
+    /// What exporters write of a normalization over groups, and an activation.
+    fn norm(&mut self, x: &str, groups: i64, channels: i64) -> String {
+        let [apart, image, unit, zero, gamma, beta, even] = [(); 7].map(|()| self.fresh());
+        self.with(|net| {
+            net.ints(&apart, &[0, groups, -1])
+                .ints(&image, &[0, channels, SIDE, SIDE])
+                .values(&unit, F32, &[groups], &vec![1.0; groups as usize])
+                .values(&zero, F32, &[groups], &vec![0.0; groups as usize])
+                .floats(&gamma, F32, &[channels, 1, 1], true)
+                .floats(&beta, F32, &[channels, 1, 1], true)
+        });
+        let rows = self.op("Reshape", &[x, &apart], &[]);
+        self.with(|net| {
+            net.node("InstanceNormalization", &[&rows, &unit, &zero], &even).float_attribute("epsilon", 1e-4)
+        });
+        let back = self.op("Reshape", &[&even, &image], &[]);
+        let scaled = self.op("Mul", &[&back, &gamma], &[]);
+        let shifted = self.op("Add", &[&scaled, &beta], &[]);
+        let gate = self.op("Sigmoid", &[&shifted], &[]);
+        self.op("Mul", &[&shifted, &gate], &[])
+    }
+
+    /// Norm, convolution, the time step, norm, convolution, and the sum with what it read.
+    fn unit(&mut self, x: &str, groups: i64, channels: i64) -> String {
+        let a = self.norm(x, groups, channels);
+        let a = self.conv(&a, channels, channels);
+        let [w, b] = self.weights(&[channels, 16]);
+        let time = self.op("Gemm", &["t", &w, &b], &[("transB", &[1])]);
+        let axes = self.fresh();
+        self.with(|net| net.ints(&axes, &[2, 3]));
+        let time = self.op("Unsqueeze", &[&time, &axes], &[]);
+        let a = self.op("Add", &[&a, &time], &[]);
+        let a = self.norm(&a, groups, channels);
+        let a = self.conv(&a, channels, channels);
+        self.op("Add", &[&a, x], &[])
+    }
+
+    /// With a last convolution to `y`.
+    fn end(mut self, x: &str, channels: i64, batch: &str) -> Net {
+        let [w, b] = self.weights(&[3, channels, 3, 3]);
+        self.with(|net| net.node_with("Conv", &[x, &w, &b], "y", &[SAME]));
+        let side = SIDE.to_string();
+        self.net.symbolic_output("y", F32, &[batch, "3", &side, &side])
+    }
+}
+
+#[test]
+fn channels_lie_as_normalizations_read_them_from_convolution_to_convolution() {
+    for batch in ["1", "N"] {
+        let mut unet = Unet::new(batch);
+        let mut x = unet.conv("x", 3, 24);
+        for _ in 0..3 {
+            x = unet.unit(&x, 4, 24);
+        }
+        let x = unet.norm(&x, 4, 24);
+        let model = optimized(&unet.end(&x, 24, batch));
+        assert_eq!((count(&model, "InstanceNormalization"), swaps(&model)), (7, 0), "{batch}");
+    }
+}
+
+#[test]
+fn a_concatenation_keeps_its_channels_and_a_move_stands_before_it() {
+    let mut unet = Unet::new("1");
+    let a = unet.conv("x", 3, 24);
+    let a = unet.unit(&a, 4, 24);
+    let a = unet.unit(&a, 4, 24);
+    let b = unet.conv(&a, 24, 8);
+    let x = unet.op("Concat", &[&b, &a], &[("axis", &[1])]);
+    let x = unet.norm(&x, 4, 32);
+    let model = optimized(&unet.end(&x, 32, "1"));
+    // The skip is read in its own order, and so is what the last normalization reads.
+    assert_eq!((count(&model, "InstanceNormalization"), swaps(&model)), (5, 2));
+}
+
+#[test]
+fn what_knows_channels_by_their_numbers_keeps_a_network_as_it_was() {
+    // Both what is normalized and the result of that are outputs.
+    let mut unet = Unet::new("1");
+    let a = unet.conv("x", 3, 24);
+    let n = unet.norm(&a, 4, 24);
+    let side = SIDE.to_string();
+    let mut net = unet.end(&n, 24, "1");
+    for output in [&a, &n] {
+        net = net.symbolic_output(output, F32, &["1", "24", &side, &side]);
+    }
+    let model = optimized(&net);
+    assert_eq!(count(&model, "InstanceNormalization"), 1);
+    let exact = ModelProto::decode(made(&net.bytes(), Numerics::Exact).as_slice()).expect("a model");
+    assert_eq!(swaps(&exact), 0, "nothing is read in groups where every bit has to stay");
+}
+
+/// Attention of one sequence or several: queries and keys without a bias, rows that are flattened or not.
+fn attention(batch: i64, flat: bool) -> Net {
+    let (heads, width, positions) = (3_i64, 8_i64, 20_i64);
+    let columns = heads * width;
+    let rows: &[i64] = if flat { &[batch * positions, columns] } else { &[batch, positions, columns] };
+    let mut net = Net::new(17).input("x", F32, &[batch, positions, columns]);
+    net = net.ints("apart", &[batch, positions, heads, width]).ints("rows", rows);
+    for (name, perm) in [("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3])] {
+        let [w, m, r] = ["w", "m", "r"].map(|what| format!("{name}.{what}"));
+        net = net.floats(&w, F32, &[columns, columns], true).node("MatMul", &["x", &w], &m);
+        net = net.node("Reshape", &[&m, "apart"], &r).node_with("Transpose", &[&r], name, &[("perm", &perm)]);
+    }
+    net = net.values("s", F32, &[], &[0.05]).node("MatMul", &["q", "k"], "scores").node(
+        "Mul",
+        &["scores", "s"],
+        "scaled",
+    );
+    net =
+        net.node_with("Softmax", &["scaled"], "shares", &[("axis", &[-1])]).node("MatMul", &["shares", "v"], "context");
+    net = net.node_with("Transpose", &["context"], "turned", &[("perm", &[0, 2, 1, 3])]);
+    net = net.node("Reshape", &["turned", "rows"], "merged").floats("o", F32, &[columns, columns], true);
+    net = net.floats("b", F32, &[columns], true).node("MatMul", &["merged", "o"], "z").node("Add", &["z", "b"], "y");
+    net.output("y", F32)
+}
+
+#[test]
+fn heads_of_one_sequence_need_no_transpose() {
+    for flat in [false, true] {
+        let model = optimized(&attention(1, flat));
+        let left = ["Transpose", "Conv", "Einsum", "MatMul"].map(|op| count(&model, op));
+        // Two are those of the convolution, which the runtime undoes.
+        assert_eq!(left, [2, 1, 1, 4], "flat: {flat}");
+    }
+}
+
+#[test]
+fn heads_of_several_sequences_are_gathered_by_a_convolution() {
+    for flat in [false, true] {
+        let model = optimized(&attention(3, flat));
+        assert_eq!(count(&model, "Conv"), 1, "flat: {flat}");
+        assert!(count(&model, "Transpose") <= 5, "flat: {flat}");
+    }
+}
+
+/// Attention whose queries, keys and values are one product with a bias, queries and keys each times a number.
+fn joined_attention(scaled: bool) -> Net {
+    let (heads, width, positions) = (3_i64, 8_i64, 20_i64);
+    let columns = heads * width;
+    let mut net = Net::new(17).input("x", F32, &[1, positions, columns]);
+    net =
+        net.ints("apart", &[1, positions, 3, heads, width]).ints("rows", &[1, positions, columns]).ints("first", &[0]);
+    net = net.floats("w", F32, &[columns, 3 * columns], true).floats("b", F32, &[3 * columns], true);
+    net = net.node("MatMul", &["x", "w"], "m").node("Add", &["m", "b"], "p").node("Reshape", &["p", "apart"], "r");
+    net = net.node_with("Transpose", &["r"], "t", &[("perm", &[2, 0, 3, 1, 4])]).ints("one", &[1, 1, 1]);
+    net = net.node_with("Split", &["t", "one"], "q5", &[("axis", &[0])]).also("k5").also("v5");
+    for (name, part) in [("q", "q5"), ("k", "k5"), ("v", "v5")] {
+        net = net.node("Squeeze", &[part, "first"], name);
+    }
+    net = net.node_with("Transpose", &["k"], "kt", &[("perm", &[0, 1, 3, 2])]).values("s", F32, &[], &[0.3]);
+    let (q, k) = if scaled {
+        net = net.node("Mul", &["q", "s"], "qs").node("Mul", &["kt", "s"], "ks");
+        ("qs", "ks")
+    } else {
+        ("q", "kt")
+    };
+    net = net.node("MatMul", &[q, k], "scores").node_with("Softmax", &["scores"], "shares", &[("axis", &[-1])]);
+    net = net.node("MatMul", &["shares", "v"], "context");
+    net = net.node_with("Transpose", &["context"], "turned", &[("perm", &[0, 2, 1, 3])]);
+    net = net.node("Reshape", &["turned", "rows"], "merged").floats("o", F32, &[columns, columns], true);
+    net.node("MatMul", &["merged", "o"], "y").output("y", F32)
+}
+
+#[test]
+fn a_bias_of_heads_is_a_node_where_one_of_two_scales_goes() {
+    let model = optimized(&joined_attention(true));
+    let left = ["Transpose", "Add", "Mul", "Einsum", "Conv"].map(|op| count(&model, op));
+    assert_eq!(left, [2, 1, 1, 1, 1]);
+    // Without scales the product stays one with its bias.
+    let model = optimized(&joined_attention(false));
+    let left = ["Add", "Mul", "Einsum", "Conv"].map(|op| count(&model, op));
+    assert_eq!(left, [1, 0, 1, 1]);
+    assert!(nodes(&model).iter().any(|node| node.output.first().is_some_and(|y| y == "p")), "the sum is as it was");
+}
+
+#[test]
+fn every_bit_stays_where_it_has_to() {
+    let bytes = attention(1, false).bytes();
+    let exact = ModelProto::decode(made(&bytes, Numerics::Exact).as_slice()).expect("a model");
+    assert_eq!(count(&exact, "Conv"), 0);
+}

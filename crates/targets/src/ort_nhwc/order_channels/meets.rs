@@ -1,0 +1,160 @@
+//! What a node does with the channels of what it reads and leaves: which other axes have the same ones in the same order.
+
+use relayout_ir::dim::Dim;
+use relayout_ir::form::{Bound, Form, Role, Slot, View};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::op::bind;
+use relayout_ir::op::read::{Groups, perm};
+
+/// An axis of a value.
+pub(super) type Place = (ValueId, usize);
+
+/// Ops that add up over an axis of two operands.
+const SUMS: [&str; 2] = ["MatMul", "Gemm"];
+
+/// What has the same channels as an operand or a result of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Meeting {
+    /// Other operands and results.
+    pub(super) alike: Vec<Place>,
+    /// Operands that are constants, by their slots, and along which axis.
+    pub(super) constants: Vec<(usize, usize)>,
+    /// Whether the node adds up over the channels.
+    pub(super) sums: bool,
+}
+
+/// What has the same channels as an axis of an operand or a result of a node. `None` if the node knows channels by their numbers.
+pub(super) fn meeting(graph: &Graph, n: NodeId, slot: Slot, axis: usize) -> Option<Meeting> {
+    let node = graph.node(n);
+    let to = |slot: Slot, axis: Option<usize>| Meeting::of(node, slot, axis?);
+    match (&node.op, &node.form) {
+        (Op::Relayout, _) | (_, Form::View(View::Same)) => to(other(slot)?, Some(axis)),
+        (_, Form::View(View::Transpose(perm))) => to(other(slot)?, turned(perm, slot, axis)),
+        (_, Form::View(View::Reshape)) => {
+            let [from, into] =
+                [slot, other(slot)?].map(|slot| value_at(node, slot).and_then(|v| graph.value(v).ty.shape()));
+            to(other(slot)?, kept(from?, axis, into?))
+        }
+        (_, Form::Axes(bound)) => bound_to(graph, node, bound, slot, axis),
+        (_, Form::Kernel(layouts)) => match node.onnx()? {
+            "Transpose" | "Reshape" => stored(graph, node, slot, axis),
+            _ if layouts.ins.iter().chain(&layouts.outs).all(Option::is_none) => match bind(graph, n) {
+                Form::Axes(bound) => bound_to(graph, node, &bound, slot, axis),
+                _ => None,
+            },
+            _ => None,
+        },
+        (_, Form::Borders(_) | Form::Opaque(_)) => None,
+    }
+}
+
+impl Meeting {
+    fn of(node: &Node, slot: Slot, axis: usize) -> Option<Meeting> {
+        Some(Meeting { alike: vec![(value_at(node, slot)?, axis)], ..Meeting::default() })
+    }
+}
+
+/// The value in a slot.
+fn value_at(node: &Node, slot: Slot) -> Option<ValueId> {
+    match slot {
+        Slot::In(i) => node.operand(i),
+        Slot::Out(i) => node.result(i),
+    }
+}
+
+/// The other side of a node of one operand and one result.
+fn other(slot: Slot) -> Option<Slot> {
+    match slot {
+        Slot::In(0) => Some(Slot::Out(0)),
+        Slot::Out(0) => Some(Slot::In(0)),
+        _ => None,
+    }
+}
+
+/// Where a Transpose has an axis on its other side.
+fn turned(order: &[usize], slot: Slot, axis: usize) -> Option<usize> {
+    match slot {
+        Slot::In(_) => perm::place(order, axis),
+        Slot::Out(_) => order.get(axis).copied(),
+    }
+}
+
+/// Where a Reshape has an axis that it keeps whole.
+fn kept(from: &[Dim], axis: usize, into: &[Dim]) -> Option<usize> {
+    let (extent, after) = (from.get(axis)?, Dim::product(from.get(axis + 1..)?)?);
+    (0..into.len()).find(|&at| into[at] == *extent && Dim::product(&into[at + 1..]).as_ref() == Some(&after))
+}
+
+/// The same of a node that is told of dims as they are stored.
+fn stored(graph: &Graph, node: &Node, slot: Slot, axis: usize) -> Option<Meeting> {
+    let (v, to) = (value_at(node, slot)?, other(slot)?);
+    let w = value_at(node, to)?;
+    let dim = dim_of(graph, (v, axis))?;
+    let dims = |v: ValueId| graph.storage_shape(v, &graph.value(v).layout);
+    let dim = match node.onnx()? {
+        "Transpose" => turned(&perm::of(node, graph.value(v).ty.rank()?).ok()?, slot, dim)?,
+        _ => kept(&dims(v)?, dim, &dims(w)?)?,
+    };
+    Meeting::of(node, to, axis_at(graph, w, dim)?)
+}
+
+/// Which dim of a value an axis is as it is stored.
+pub(super) fn dim_of(graph: &Graph, (v, axis): Place) -> Option<usize> {
+    perm::place(&graph.value(v).layout.as_permutation()?, axis)
+}
+
+/// Which axis a dim of a value is as it is stored.
+pub(super) fn axis_at(graph: &Graph, v: ValueId, dim: usize) -> Option<usize> {
+    graph.value(v).layout.as_permutation()?.get(dim).copied()
+}
+
+/// The same by the letters of an op.
+fn bound_to(graph: &Graph, node: &Node, bound: &Bound, slot: Slot, axis: usize) -> Option<Meeting> {
+    if node.onnx() == Some("Conv") {
+        return convolved(graph, node, slot, axis);
+    }
+    let atom = *bound.axes(slot)?.get(axis)?;
+    let sums = match bound.atoms.get(usize::from(atom))?.role {
+        Role::Carried => false,
+        Role::Contracted if SUMS.contains(&node.onnx()?) => true,
+        _ => return None,
+    };
+    if bound.substitute.is_some() {
+        return None;
+    }
+    let extent = |v: ValueId, axis: usize| graph.value(v).ty.shape()?.get(axis).cloned();
+    let channels = extent(value_at(node, slot)?, axis)?;
+    let mut met = Meeting { sums, ..Meeting::default() };
+    for at in bound.slots() {
+        let Some(v) = value_at(node, at) else { continue };
+        for (axis, _) in bound.axes(at)?.iter().enumerate().filter(|(_, other)| **other == atom) {
+            let own = extent(v, axis)?;
+            match at {
+                // One element for all channels.
+                Slot::In(_) if own.is_one() => {}
+                _ if own != channels => return None,
+                Slot::In(slot) if graph.constant(v).is_some() => met.constants.push((slot, axis)),
+                _ => met.alike.push((v, axis)),
+            }
+        }
+    }
+    Some(met)
+}
+
+/// The same of a convolution with constant weights: all channels are added up for each filter, or each channel has its own.
+fn convolved(graph: &Graph, node: &Node, slot: Slot, axis: usize) -> Option<Meeting> {
+    let dims = |slot: usize| Some(&graph.constant(node.operand(slot)?)?.dims);
+    let plain = |slot: usize| node.operand(slot).is_some_and(|v| graph.value(v).layout.is_row_major());
+    let groups = Groups::of(node, dims(1).filter(|_| plain(1))?)?;
+    let biased = node.operand(2).is_some();
+    if axis != 1 || biased && dims(2)? != &[groups.outer] {
+        return None;
+    }
+    let filters: Vec<(usize, usize)> = [(1, 0)].into_iter().chain(biased.then_some((2, 0))).collect();
+    match slot {
+        Slot::In(0) if groups.group == 1 => Some(Meeting { constants: vec![(1, 1)], sums: true, ..Meeting::default() }),
+        Slot::Out(0) if groups.group == 1 => Some(Meeting { constants: filters, ..Meeting::default() }),
+        _ if groups.is_depthwise() => Some(Meeting { constants: filters, ..Meeting::of(node, other(slot)?, axis)? }),
+        _ => None,
+    }
+}
