@@ -333,7 +333,9 @@ impl Reader {
     }
 
     fn check(&self, name: &str, tensor: &Tensor) -> Read<()> {
-        let count = tensor.dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d).filter(|n| *n >= 0));
+        // Of no elements, too: strides of the other dims have to be numbers.
+        let room = tensor.dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d.max(1)).filter(|_| d >= 0));
+        let count = room.map(|n| if tensor.dims.contains(&0) { 0 } else { n });
         let wanted = width(tensor.dtype).and_then(|w| count?.checked_mul(w as i64));
         if wanted != Some(tensor.data.len() as i64) {
             let why =

@@ -77,3 +77,23 @@ fn what_moves_nothing_is_said_as_old_operator_sets_say_it() {
         }
     }
 }
+
+#[test]
+fn constants_that_are_not_what_is_said_of_them() {
+    // Four integers, which are said to be 96 elements.
+    for said in [F32, I64] {
+        let net = Net::new(13).input("x", said, &[2, 2, 6, 4]).ints("s", &[2, 6, 2, 4]);
+        let net = net.node("Reshape", &["s", "s"], "k").typed("k", said, &[2, 6, 2, 4]);
+        let net = net.node_with("Transpose", &["k"], "b", &[("perm", &[0, 2, 3, 1])]).typed("b", said, &[2, 2, 4, 6]);
+        let net = net.node("MatMul", &["x", "b"], "m").node_with("Transpose", &["m"], "t", &[("perm", &[0, 2, 1, 3])]);
+        let net = net.node("Relu", &["t"], "r").node_with("Transpose", &["r"], "y", &[("perm", &[0, 2, 1, 3])]);
+        let bytes = net.output("y", said).bytes();
+        for name in BUILTIN {
+            let model = Model::from_bytes(bytes.clone().into(), None).expect("it can be read");
+            let target = target(name).expect("it is built in");
+            let made = optimize(&model, target.as_ref(), &Options::default());
+            let made = made.unwrap_or_else(|e| panic!("{said} for {name}: {e}"));
+            Model::from_bytes(made.to_bytes().expect("it is written").into(), None).expect("it is read");
+        }
+    }
+}

@@ -61,6 +61,10 @@ fn folded_view(graph: &Graph, n: NodeId, x: ValueId, y: ValueId) -> Option<(Valu
     let node = graph.node(n);
     let constant = constant_behind(graph, x)?;
     let (from, to) = (graph.value(x), graph.value(y));
+    // What the model says of its types may contradict its constants.
+    if to.ty.dtype() != Some(constant.dtype) {
+        return None;
+    }
     let (from_shape, to_shape) = (from.ty.shape()?, to.ty.shape()?);
     let dims: Vec<i64> = graph.storage_shape(y, &to.layout)?.iter().map(Dim::as_const).collect::<Option<_>>()?;
     let view = match (&node.op, &node.form) {
@@ -101,7 +105,10 @@ fn constant_behind(graph: &Graph, v: ValueId) -> Option<Constant> {
     if !plain || !matches!(node.form, Form::View(View::Reshape | View::Same)) {
         return None;
     }
-    Some(Constant { dims: value.ty.const_shape()?, ..constant_behind(graph, x)? })
+    let before = constant_behind(graph, x)?;
+    let dims = value.ty.const_shape()?;
+    let behind = Constant { dims, ..before.clone() };
+    (value.ty.dtype() == Some(before.dtype) && behind.elems() == before.elems()).then_some(behind)
 }
 
 /// Whether the node is a Transpose whose result is stored in ONNX's order.

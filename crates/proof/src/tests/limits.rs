@@ -80,3 +80,40 @@ fn constants_are_not_made_much_larger_than_their_file() {
     let range = model(&[&[constant("one", &[1])], lines].concat(), &[]);
     assert!(!holds(&range, &range));
 }
+
+/// A file with a tensor of these dims, and no data, as protobuf has it.
+fn with_dims(dims: &[u64]) -> Vec<u8> {
+    let varint = |mut n: u64| {
+        let mut bytes = Vec::new();
+        while n >= 0x80 {
+            bytes.push(n as u8 | 0x80);
+            n >>= 7;
+        }
+        bytes.push(n as u8);
+        bytes
+    };
+    let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2][..], &varint(bytes.len() as u64), bytes].concat();
+    let list: Vec<u8> = dims.iter().flat_map(|&dim| [vec![8], varint(dim)].concat()).collect();
+    // Its dims, floats, its name, and data of no bytes.
+    let tensor = [list, vec![16, 1], field(8, b"w"), field(9, b"")].concat();
+    let graph = [field(2, b"g"), field(5, &tensor)].concat();
+    [vec![8, 8], field(7, &graph)].concat()
+}
+
+#[test]
+fn tensors_of_no_elements_have_dims_that_can_be_multiplied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.onnx");
+    for (dims, is_read) in [
+        (&[0, 3][..], true),
+        (&[3, 0, 1 << 40], true),
+        (&[0, 1 << 40, 1 << 40], false),
+        (&[1 << 40, 1 << 40, 0], false),
+        (&[0, u64::MAX], false),
+        (&[1 << 40], false),
+    ] {
+        std::fs::write(&path, with_dims(dims)).unwrap();
+        let verdict = crate::prove(&path, &path, &Proof::default());
+        assert_eq!(verdict.is_ok(), is_read, "{dims:?}: {verdict:?}");
+    }
+}

@@ -96,6 +96,12 @@ impl Net {
         self
     }
 
+    /// What the model says of a value, true or not.
+    pub(crate) fn typed(mut self, name: &str, dtype: i32, dims: &[i64]) -> Net {
+        self.graph.value_info.push(info(name, dtype, Some(dims)));
+        self
+    }
+
     /// An input whose dims are numbers or names.
     pub(crate) fn symbolic_input(mut self, name: &str, dtype: i32, dims: &[&str]) -> Net {
         self.graph.input.push(symbolic_info(name, dtype, dims));
