@@ -2,7 +2,7 @@
 
 mod fold_nets;
 
-use fold_nets::{F32, I64, Net};
+use fold_nets::{F32, I64, Net, U8};
 use prost::Message;
 use relayout::targets::BUILTIN;
 use relayout::{Model, Options, optimize, target};
@@ -95,5 +95,32 @@ fn constants_that_are_not_what_is_said_of_them() {
             let made = made.unwrap_or_else(|e| panic!("{said} for {name}: {e}"));
             Model::from_bytes(made.to_bytes().expect("it is written").into(), None).expect("it is read");
         }
+    }
+}
+
+#[test]
+fn transposes_of_nothing() {
+    // Of an operator set that is not known, so that nobody counts operands. The nodes are in no order.
+    let net = Net::new(31).node("Transpose", &[], "a").node("Transpose", &["a", "q"], "b");
+    let net = net.node("Transpose", &["a"], "q").output("a", F32);
+    for name in BUILTIN {
+        let model = Model::from_bytes(net.bytes().into(), None).expect("it can be read");
+        optimize(&model, target(name).expect("it is built in").as_ref(), &Options::default())
+            .expect("it can be optimized");
+    }
+}
+
+#[test]
+fn a_number_where_a_list_belongs() {
+    // The result is said to be smaller than the operand, so that moving it is cheaper.
+    let net = Net::new(13).input("x", F32, &[2, 3, 4, 3]).values("s", F32, &[], &[0.0625]);
+    let net = net.node_with("Transpose", &["x"], "t", &[("perm", &[3, 2, 1, 0])]).node("Pad", &["t", "s"], "y");
+    let bytes = net.output_of("y", U8, &[2, 4, 1, 3]).bytes();
+    for name in BUILTIN {
+        let model = Model::from_bytes(bytes.clone().into(), None).expect("it can be read");
+        let target = target(name).expect("it is built in");
+        let made = optimize(&model, target.as_ref(), &Options::default()).expect("it can be optimized");
+        let again = Model::from_bytes(made.to_bytes().expect("it is written").into(), None).expect("it is read");
+        optimize(&again, target.as_ref(), &Options::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
 }

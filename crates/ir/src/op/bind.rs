@@ -9,7 +9,7 @@ use super::read::{keeps_axes, reduced_by, takes_all};
 use super::sig::{Item, Pattern, Place, Signature, Times, parse};
 use super::{Axes, AxisSource, Case, OpDef, def_of, entries, normalize_axis};
 use crate::dim::Dim;
-use crate::form::{Atom, AtomId, Bound, Form, Role, View};
+use crate::form::{Atom, AtomId, Bound, Form, Renumber, Role, View};
 use crate::graph::{Graph, Node, NodeId, Op, ValueId};
 use std::collections::BTreeMap;
 
@@ -68,6 +68,7 @@ fn bind_text(graph: &Graph, node: &Node, case: &'static Case, text: &str) -> Res
     if let Some(when) = case.when {
         when(graph, node)?;
     }
+    lists_are_lists(graph, node, case)?;
     let axis = axis_value(graph, node, case.axis, ranks.iter().copied().flatten().next())?;
     let mut binder = Binder { runs: BTreeMap::new(), axis };
     for (pattern, rank) in patterns(&signature.operands, node.inputs.len()).zip(&ranks) {
@@ -81,6 +82,18 @@ fn bind_text(graph: &Graph, node: &Node, case: &'static Case, text: &str) -> Res
         }
     }
     binder.bound(graph, node, case, &signature, &ranks)
+}
+
+/// Refuses a node where an operand that should list an entry per axis is known to be no list: its entries could not be put in order.
+fn lists_are_lists(graph: &Graph, node: &Node, case: &Case) -> Result<(), String> {
+    for what in case.renumber {
+        let (Renumber::PerAxisInput(slot, _) | Renumber::TrailingInput(slot)) = *what else { continue };
+        let rank = node.operand(slot).and_then(|v| graph.value(v).ty.rank());
+        if let Some(rank) = rank.filter(|rank| *rank != 1) {
+            return Err(format!("operand {slot} has rank {rank} and is no list"));
+        }
+    }
+    Ok(())
 }
 
 /// The pattern of each slot, the repeated one as often as needed; `None` past the end.
@@ -530,7 +543,7 @@ mod tests {
 
     #[test]
     fn what_is_renumbered_is_an_operand_that_is_read_as_it_is() {
-        use crate::form::Renumber::{AxesInput, AxisInput, PerAxisInput};
+        use Renumber::{AxesInput, AxisInput, PerAxisInput};
         for (def, case) in cases() {
             let signature = parse(case.sig).unwrap();
             for what in case.renumber {

@@ -96,6 +96,12 @@ impl Net {
         self
     }
 
+    /// An output of these dims, whatever they truly are.
+    pub(crate) fn output_of(mut self, name: &str, dtype: i32, dims: &[i64]) -> Net {
+        self.graph.output.push(info(name, dtype, Some(dims)));
+        self
+    }
+
     /// What the model says of a value, true or not.
     pub(crate) fn typed(mut self, name: &str, dtype: i32, dims: &[i64]) -> Net {
         self.graph.value_info.push(info(name, dtype, Some(dims)));

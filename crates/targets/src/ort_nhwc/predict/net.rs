@@ -97,8 +97,10 @@ impl Net {
         if let (Op::Onnx(name), false) = (&node.op, constant) {
             let rank = node.operand(0).and_then(|x| graph.value(x).ty.rank()).unwrap_or(0);
             let index = ins.get(1).copied().flatten().map(|v| &self.values[v]);
+            // Nothing is pushed through what reads nothing, or leaves nothing.
+            let whole = !ins.is_empty() && !outs.is_empty();
             let own = Node {
-                op: name.name.clone(),
+                op: if whole { name.name.clone() } else { String::new() },
                 perm: perm_of(node, rank),
                 axes: axes_of(graph, node, rank),
                 keeps: node.int("keepdims").unwrap_or(1) != 0,
