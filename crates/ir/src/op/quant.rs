@@ -10,6 +10,8 @@ use crate::dtype::DType;
 use crate::form::Renumber;
 use crate::graph::{Graph, Node};
 
+/// Versions before 13 name no axis, and take single numbers.
+const LINEAR_10: &[Case] = &[Case::new("a*, _, _? -> a*").when(per_tensor)];
 pub(super) const LINEAR: &[Case] = &[
     Case::new("a*, _, _? -> a*").when(per_tensor),
     Case::new("a* [x] b*, [x], [x]? -> a* [x] b*")
@@ -44,8 +46,10 @@ const MATMUL_INTEGER: &[Case] = &[
 ];
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("QuantizeLinear", (10, 26), Axes::Sig(LINEAR), quantize),
-    OpDef::onnx("DequantizeLinear", (10, 26), Axes::Sig(LINEAR), dequantize),
+    OpDef::onnx("QuantizeLinear", (10, 12), Axes::Sig(LINEAR_10), quantize),
+    OpDef::onnx("QuantizeLinear", (13, 26), Axes::Sig(LINEAR), quantize),
+    OpDef::onnx("DequantizeLinear", (10, 12), Axes::Sig(LINEAR_10), dequantize),
+    OpDef::onnx("DequantizeLinear", (13, 26), Axes::Sig(LINEAR), dequantize),
     OpDef::onnx("DynamicQuantizeLinear", (11, 26), Axes::Sig(DYNAMIC), dynamic),
     OpDef::onnx("QLinearConv", (10, 26), Axes::Sig(Q_CONV), q_conv),
     OpDef::onnx("ConvInteger", (10, 26), Axes::Sig(CONV_INTEGER), conv_integer),

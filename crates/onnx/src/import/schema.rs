@@ -136,6 +136,8 @@ fn attribute(text: &'static str) -> Option<Attribute> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use relayout_ir::form::{Implicit, Renumber};
+    use relayout_ir::op::{Axes, entries};
 
     #[test]
     fn every_line_of_the_table_can_be_read_and_forms_are_in_order() {
@@ -153,5 +155,28 @@ mod tests {
         let Found::Form(concat) = find("Concat", 13) else { panic!() };
         assert_eq!(concat.inputs, Count { least: 1, most: None, omissible: true });
         assert!(concat.attributes.iter().any(|a| a.name == "axis" && a.required && a.kind == AttributeType::Int));
+    }
+
+    #[test]
+    fn what_is_written_though_the_node_did_not_say_it_is_there_in_every_opset() {
+        let mut wrong = Vec::new();
+        for def in entries().filter(|def| def.domain.is_empty()) {
+            let Axes::Sig(cases) = &def.axes else { continue };
+            for opset in def.opsets.0..=def.opsets.1 {
+                let Found::Form(form) = find(def.name, opset) else { continue };
+                let lacks = |what: &&Renumber| match **what {
+                    Renumber::AxisAttr(name, _)
+                    | Renumber::ResultAxisAttr(name, _)
+                    | Renumber::AxesAttr(name, Implicit::Leading) => form.attributes.iter().all(|a| a.name != name),
+                    Renumber::AxisInputOr(slot, _) | Renumber::AxesInput(slot, Implicit::Leading) => {
+                        form.inputs.most.is_some_and(|most| slot >= most)
+                    }
+                    _ => false,
+                };
+                let lacking = cases.iter().flat_map(|case| case.renumber).filter(lacks);
+                wrong.extend(lacking.map(|what| format!("{} of opset {opset}: {what:?}", def.name)));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 }
