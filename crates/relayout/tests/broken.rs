@@ -124,3 +124,16 @@ fn a_number_where_a_list_belongs() {
         optimize(&again, target.as_ref(), &Options::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
 }
+
+#[test]
+fn an_order_that_is_none_whatever_the_rank() {
+    let net = Net::new(13).input("x", F32, &[2, 3, 4, 5]).symbolic_input("s", I64, &["n"]);
+    let net = net.node("Reshape", &["x", "s"], "a").node_with("Transpose", &["a"], "y", &[("perm", &[0, 3, 1, 4])]);
+    let bytes = net.output("y", F32).bytes();
+    let model = Model::from_bytes(bytes.into(), None).expect("it can be read");
+    for name in BUILTIN {
+        let made = optimize(&model, target(name).expect("it is built in").as_ref(), &Options::default());
+        let said = made.err().expect("it is refused").to_string();
+        assert!(said.contains("`perm` [0, 3, 1, 4] is no permutation of 4 axes"), "{said}");
+    }
+}

@@ -162,10 +162,10 @@ pub(super) fn part_namesakes(nodes: &mut [NodeProto], origin: &GraphProto) {
         *counts.entry(name).or_default() += 1;
     }
     counts.retain(|_, count| *count > 1);
-    // What the file has more than once is the file's own.
+    // What the file has more than once is the file's own. It may have more of them than are left.
     for name in origin.node.iter().filter_map(named) {
         if let Some(count) = counts.get_mut(&name) {
-            *count -= 1;
+            *count = count.saturating_sub(1);
         }
     }
     let old = |node: &NodeProto| {
@@ -177,5 +177,32 @@ pub(super) fn part_namesakes(nodes: &mut [NodeProto], origin: &GraphProto) {
             *left -= 1;
             node.name = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nodes(ops: &[&str]) -> Vec<NodeProto> {
+        let node = |op: &&str| NodeProto {
+            name: Some("same".to_owned()),
+            op_type: Some((*op).to_owned()),
+            ..NodeProto::default()
+        };
+        ops.iter().map(node).collect()
+    }
+
+    #[test]
+    fn as_many_keep_a_name_as_the_file_has() {
+        let origin = GraphProto { node: nodes(&["Relu", "Abs", "Neg"]), ..GraphProto::default() };
+        let named = |ops: &[&str]| {
+            let mut list = nodes(ops);
+            part_namesakes(&mut list, &origin);
+            list.iter().map(|node| node.name.is_some()).collect::<Vec<_>>()
+        };
+        assert_eq!(named(&["Relu", "Neg"]), [true, true]);
+        assert_eq!(named(&["Relu", "Transpose", "Abs", "Neg"]), [true, false, true, true]);
+        assert_eq!(named(&["Transpose", "Transpose"]), [true, true]);
     }
 }

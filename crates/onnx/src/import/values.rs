@@ -2,7 +2,7 @@
 //! that are none, windows of no extent, operands that do not fit each other.
 //!
 //! What is refused here ONNX Runtime refuses to load; what it only refuses to run (a group count that does not divide, say)
-//! is inference's to report and goes through unchanged. Nothing is said where a rank is not known.
+//! is inference's to report and goes through unchanged. Of operands nothing is said where a rank is not known.
 
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
@@ -29,7 +29,11 @@ fn of_node(graph: &Graph, id: NodeId, node: &Node) -> Option<String> {
     let ints = |name: &str| node.attrs.get(name).and_then(Attr::as_ints);
     let int = |name: &str| node.attrs.get(name).and_then(Attr::as_int);
     match op.name.as_str() {
-        "Transpose" => permutation(ints("perm")?, shape(0)?.len()),
+        "Transpose" => {
+            // Readers hold it against itself before they know the rank.
+            let perm = ints("perm")?;
+            permutation(perm, shape(0).map_or(perm.len(), <[Dim]>::len))
+        }
         "Conv" | "ConvTranspose" if node.opset >= 11 => {
             let rank = shape(0)?.len();
             // With a `kernel_shape` readers look at the weights only when they run.

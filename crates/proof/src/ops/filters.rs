@@ -47,8 +47,9 @@ struct Sum {
     hash: u64,
     tag: Rc<[u8]>,
     bias: [u8; 4],
-    /// Lanes by their numbers, in ascending order, and where the weights of each begin.
-    read: Vec<(u32, usize)>,
+    /// Lanes by their numbers, in ascending order, and where the weights of each begin, counted from `base`.
+    read: Rc<[(u32, usize)]>,
+    base: usize,
     weights: Bytes,
     /// Bytes of the weights of one lane.
     size: usize,
@@ -56,7 +57,11 @@ struct Sum {
 
 impl Sum {
     fn lanes(&self) -> impl Iterator<Item = (u32, &[u8])> {
-        self.read.iter().map(|&(lane, at)| (lane, &self.weights[at..at + self.size]))
+        self.read.iter().map(|&(lane, at)| (lane, self.cell(at)))
+    }
+
+    fn cell(&self, at: usize) -> &[u8] {
+        &self.weights[self.base + at..][..self.size]
     }
 }
 
@@ -186,16 +191,19 @@ impl Convolution {
         floats && !self.x.is_constant() && self.w.is_constant() && self.bias.as_ref().is_none_or(Value::is_constant)
     }
 
-    /// The axes of another convolution without whose windows it goes as this one does; none of them if it does with all.
+    /// The axes of another convolution without whose windows it goes as this one does, over as many places; none of them if it does
+    /// with all.
     fn ways(&self, other: &Convolution) -> Vec<Option<usize>> {
         let (mine, theirs) = (&self.windows, &other.windows);
+        let (own, extents) = (&self.x.shape()[2..], &other.x.shape()[2..]);
         if mine == theirs {
-            return vec![None];
+            return if own == extents { vec![None] } else { Vec::new() };
         }
         let without = |&axis: &usize| {
             let mut less = theirs.clone();
             less.without_axis(axis);
-            less == *mine
+            let others = (0..extents.len()).filter(|&other| other != axis).map(|other| extents[other]);
+            less == *mine && others.eq(own.iter().copied())
         };
         let more = theirs.kernel.len() == mine.kernel.len() + 1;
         (0..theirs.kernel.len()).filter(|_| more).filter(without).map(Some).collect()
@@ -236,18 +244,37 @@ impl Convolution {
         all.iter().try_fold(1_i64, |all, count| all.checked_mul(*count)).filter(|all| *all <= MOST)?;
         let weights = self.w.permuted(&order)?.elements()?;
         let cells = usize::try_from(m * per * reading.steps.kernel).ok()?;
-        let numbers = Numbers { size: weights.len().checked_div(cells)?, weights, biases, per };
+        let samples = std::array::from_fn(|sample| terms.filters.drawn.hash_one(sample) as usize);
+        let numbers = Numbers { size: weights.len().checked_div(cells)?, weights, biases, per, samples };
+        if numbers.size == 0 || m % self.group != 0 {
+            return None;
+        }
+        let filter_bytes = numbers.size * cells / usize::try_from(m).ok()?;
+        let whole = |filter: &[u8]| filter.chunks_exact(numbers.size).all(|cell| !is_zero(cell));
+        let whole: Vec<bool> = numbers.weights.chunks_exact(filter_bytes).map(whole).collect();
         let mut list = Vec::new();
         for image in 0..reading.images {
             for window in 0..reading.steps.count {
-                for filter in 0..m {
-                    let first = filter / (m / self.group) * per;
-                    list.push(reading.sum(terms, &numbers, [image, window, filter, first])?);
+                for group in 0..self.group {
+                    let cells = reading.cells(&numbers, [image, window, group * per])?;
+                    let own = m / self.group;
+                    for filter in (group * own..(group + 1) * own).map(|filter| filter as usize) {
+                        list.push(reading.sum(
+                            terms,
+                            &numbers,
+                            &cells,
+                            (filter, filter * filter_bytes, whole[filter]),
+                        )?);
+                    }
                 }
             }
         }
         Some(list)
     }
+}
+
+fn is_zero(cell: &[u8]) -> bool {
+    cell.iter().all(|b| *b == 0)
 }
 
 /// Windows along one axis.
@@ -297,6 +324,18 @@ struct Numbers {
     size: usize,
     /// Channels that a filter reads.
     per: i64,
+    /// Lanes of a filter that are looked at first, whatever their number.
+    samples: [usize; SAMPLES],
+}
+
+/// What the filters of a group read of one window: lanes by their numbers, and where the weights of each begin in a filter.
+struct Cells {
+    /// In ascending order.
+    read: Rc<[(u32, usize)]>,
+    /// Where the weights begin of what nobody knows.
+    unknown: Vec<usize>,
+    /// Whether a lane is there twice.
+    twice: bool,
 }
 
 /// A lane by its number.
@@ -328,46 +367,66 @@ impl Reading {
         })
     }
 
-    /// What one filter is; `None` if it reads what nobody knows.
-    fn sum(&self, terms: &Terms, numbers: &Numbers, [image, window, filter, first]: [i64; 4]) -> Option<Filter> {
+    /// What all filters of a group read of one window.
+    fn cells(&self, numbers: &Numbers, [image, window, first]: [i64; 3]) -> Option<Cells> {
         let Steps { kernel, stride, dilation, before, .. } = self.steps;
-        let mut read: Vec<(u32, usize)> = Vec::new();
+        let (mut read, mut unknown) = (Vec::new(), Vec::new());
         for step in 0..kernel {
             let frame = window * stride + step * dilation - before;
             if !(0..self.frames).contains(&frame) {
                 continue;
             }
             for channel in 0..numbers.per {
-                let at = ((filter * numbers.per + channel) * kernel + step) as usize * numbers.size;
-                let weights = numbers.weights.get(at..at + numbers.size)?;
+                let at = (channel * kernel + step) as usize * numbers.size;
                 let place = (image * self.frames + frame) * self.channels + first + channel;
                 match self.numbers.get(usize::try_from(place).ok()?)? {
-                    _ if weights.iter().all(|b| *b == 0) => {}
                     Number::Zero => {}
-                    Number::Unknown => return None,
+                    Number::Unknown => unknown.push(at),
                     Number::Lane(number) => read.push((*number, at)),
                 }
             }
         }
+        read.sort_unstable();
+        let twice = read.windows(2).any(|pair| pair[0].0 == pair[1].0);
+        Some(Cells { read: read.into(), unknown, twice })
+    }
+
+    /// What one filter is: its number, where its weights begin, and whether none of these are zeros. `None` if it reads what nobody
+    /// knows.
+    fn sum(
+        &self,
+        terms: &Terms,
+        numbers: &Numbers,
+        cells: &Cells,
+        (filter, base, whole): (usize, usize, bool),
+    ) -> Option<Filter> {
         let (size, weights) = (numbers.size, numbers.weights.clone());
-        // A lane that is read twice has weights in an order of their own.
-        let cell = |at: usize| &weights[at..at + size];
-        read.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| cell(a.1).cmp(cell(b.1))));
-        let bias = *numbers.biases.get(filter as usize * 4..)?.first_chunk::<4>()?;
-        if read.is_empty() && bias.iter().all(|b| *b == 0) {
+        let cell = |at: usize| &weights[base + at..][..size];
+        if cells.unknown.iter().any(|&at| !is_zero(cell(at))) {
+            return None;
+        }
+        let read = if whole && !cells.twice {
+            Rc::clone(&cells.read)
+        } else {
+            let mut read: Vec<(u32, usize)> =
+                cells.read.iter().copied().filter(|&(_, at)| !is_zero(cell(at))).collect();
+            // A lane that is read twice has weights in an order of their own.
+            read.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| cell(a.1).cmp(cell(b.1))));
+            read.into()
+        };
+        let bias = *numbers.biases.get(filter * 4..)?.first_chunk::<4>()?;
+        if read.is_empty() && is_zero(&bias) {
             return Some(Filter::Zero);
         }
-        let mut sum = Sum { hash: 0, tag: Rc::clone(&self.tag), bias, read, weights, size };
         let mut hasher = terms.filters.drawn.build_hasher();
-        (&sum.tag, bias, sum.read.len()).hash(&mut hasher);
-        let count = sum.read.len().min(SAMPLES);
-        let drawn = |sample| terms.filters.drawn.hash_one(sample) as usize % sum.read.len();
-        for (lane, at) in (0..count).map(|sample| sum.read[drawn(sample)]) {
+        (&self.tag, bias, read.len()).hash(&mut hasher);
+        let count = read.len().min(SAMPLES);
+        for (lane, at) in numbers.samples[..count].iter().map(|drawn| read[drawn % read.len()]) {
             hasher.write_u32(lane);
-            hasher.write(&sum.weights[at..at + size]);
+            hasher.write(cell(at));
         }
-        sum.hash = hasher.finish();
-        Some(Filter::Sum(sum))
+        let hash = hasher.finish();
+        Some(Filter::Sum(Sum { hash, tag: Rc::clone(&self.tag), bias, read, base, weights, size }))
     }
 }
 
