@@ -251,6 +251,11 @@ case("quantized", "dynamic", "x:2,3,4,5 -> y:u8; s; z:u8", f"t = {TO}(x) q, s, z
 case("quantized", "by_blocks", "x:2,4,4,4 -> y", f"t = {TO}(x) q = QuantizeLinear <axis = 3, block_size = 2>(t, s) d = DequantizeLinear <axis = 3, block_size = 2>(q, s) y = {BACK}(d)", opset=21, s=np.abs(f32(2, 4, 4, 2)) + np.float32(0.25))
 case("quantized", "not_around_a_pool_of_bytes", "x:2,4,4,4 -> y", f"t = {TO}(x) q = QuantizeLinear(t, s) m = MaxPool <kernel_shape = [2,2]>(q) d = DequantizeLinear(m, s) y = {BACK}(d)", s=np.float32(0.05))
 
+# Nothing is left between two units where the Transposes were; another scale is other integers.
+UNITS = f"q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) t = {TO}(d) r = QuantizeLinear(t, u, z) e = DequantizeLinear(r, u, z) b = {BACK}(e) y = Relu(b)"
+for name, scale in {"moves_between_units": 0.0625, "units_of_two_scales": 0.125}.items():
+    case("quantized", name, "x:2,3,4,5 -> y", UNITS, s=np.float32(0.0625), u=np.float32(scale), z=np.int8(-8))
+
 # What is quantized first has two readers, so one target says these bytes unsigned; no other does.
 case("quantized", "not_signed_bytes_around_a_sum", "x:2,3,4,5 -> y",
      "q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) m = Mul(d, d) r = QuantizeLinear(m, s, z) e = DequantizeLinear(r, s, z) "

@@ -1,6 +1,7 @@
 //! The decision is written: layouts, moves and forms; then moves that are left are joined, hoisted, folded into constants, split.
 
 pub mod cleanup;
+pub mod fold_requantized;
 pub mod fold_weights;
 pub mod hoist;
 pub mod join_moves;
@@ -26,6 +27,7 @@ pub(crate) const PASSES: &[Step<'static>] = &[
     hoist::PASS,
     fold_weights::PASS,
     split_moves::PASS,
+    fold_requantized::PASS,
     cleanup::PASS,
     trim_pools::PASS,
 ];

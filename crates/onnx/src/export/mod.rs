@@ -361,22 +361,26 @@ fn restated(graph: &Graph, names: &Names, info: &ValueInfoProto) -> Option<Value
     restored(graph, v, info)
 }
 
-/// A declared type with the dims as they are stored.
+/// A declared type with the dims as they are stored. One of another rank than the value has was never true.
 fn restored(graph: &Graph, v: ValueId, info: &ValueInfoProto) -> Option<ValueInfoProto> {
     let mut info = info.clone();
-    let layout = &graph.value(v).layout;
-    if let Some(type_proto::Value::TensorType(tensor)) = info.r#type.as_mut().and_then(|t| t.value.as_mut())
-        && let Some(dtype) = graph.value(v).ty.dtype()
+    let (layout, ty) = (&graph.value(v).layout, &graph.value(v).ty);
+    let tensor = info.r#type.as_mut().and_then(|t| t.value.as_mut());
+    let mut untrue = false;
+    if let Some(type_proto::Value::TensorType(tensor)) = tensor
+        && let Some(dtype) = ty.dtype()
     {
         tensor.elem_type = Some(dtype.to_onnx());
+        untrue = ty.rank().zip(tensor.shape.as_ref()).is_some_and(|(rank, shape)| shape.dim.len() != rank);
     }
-    if layout.is_row_major() {
+    if layout.is_row_major() && !untrue {
         return Some(info);
     }
     let value = info.r#type.as_mut().and_then(|t| t.value.as_mut())?;
     let type_proto::Value::TensorType(tensor) = value else { return None };
     let dims = &mut tensor.shape.as_mut()?.dim;
     *dims = match layout.as_permutation() {
+        _ if untrue => graph.storage_shape(v, layout)?.iter().map(|dim| dimension(dim).unwrap_or_default()).collect(),
         Some(order) => order.iter().map(|&axis| dims.get(axis).cloned()).collect::<Option<_>>()?,
         None => graph.storage_shape(v, layout)?.iter().map(dimension).collect::<Option<_>>()?,
     };

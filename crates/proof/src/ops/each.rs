@@ -1,12 +1,14 @@
 //! Ops that treat all indices along an axis alike: pointwise ones, and those that take the indices of some axes as a set.
 
 use super::{Call, Made, Results, axes_of, movement, one, over, pointwise, signed, together, window};
-use crate::align::broadcast;
-use crate::model::Attr;
+use crate::align::{broadcast, term_of};
+use crate::model::{self, Attr};
+use crate::real::through;
 use crate::term::{Op, Terms};
 use crate::value::Value;
 use crate::view::View;
 use crate::wide;
+use std::rc::Rc;
 
 const BOOL: u8 = 9;
 
@@ -228,12 +230,51 @@ fn quantize(call: &mut Call<'_>) -> Made {
         (_, None, declared) => declared,
     };
     let mut attrs = call.encoded(&["axis", "output_dtype"])?;
+    if let Some(q) = requantized(call, (&x, &scale, zero.as_ref()), dtype)? {
+        return Ok(q);
+    }
     let scaled = |call: &mut Call<'_>, x: &Value, zero: Option<&Value>, dtype| {
         attrs.push(u8::from(zero.is_some()));
         let operands: Vec<&Value> = [Some(x), Some(&scale), zero].into_iter().flatten().collect();
         call.pointwise(&attrs, &operands, dtype)
     };
     unsigned(call, (&x, zero.as_ref(), dtype), scaled)
+}
+
+/// Scales for which no product with a difference of integers is denormal or infinite.
+const SCALES: std::ops::Range<f32> = 1e-30..1e30;
+
+/// The integers that became floats and are made of these again: each is the one that it was, since the floats are off by less than
+/// a hundredth of a step.
+fn requantized(
+    call: &mut Call<'_>,
+    (x, scale, zero): (&Value, &Value, Option<&Value>),
+    dtype: u8,
+) -> Result<Option<Value>, String> {
+    let Some(term) = term_of(x).filter(|_| call.op == "QuantizeLinear" && x.dtype == 1 && scale.dtype == 1) else {
+        return Ok(None);
+    };
+    let term = Rc::clone(call.terms.get(term));
+    let known = scale.elements().and_then(|bytes| bytes.as_ref().try_into().ok()).map(f32::from_le_bytes);
+    let fits = term.op == "DequantizeLinear" && known.is_some_and(|scale| SCALES.contains(&scale));
+    let Some(q) = through(call.terms, x, &term, 0).filter(|_| fits) else { return Ok(None) };
+    let op = Op { name: "DequantizeLinear", attrs: &term.attrs, dtype: x.dtype };
+    let none = || Value::constant(dtype, &[], vec![0; model::width(dtype).unwrap_or(1)].into());
+    let zero = zero.cloned().unwrap_or_else(none);
+    // Signed bytes may be said as unsigned ones.
+    for zero in [signed::shifted(&zero), Some(zero)].into_iter().flatten() {
+        if q.dtype != zero.dtype || !matches!(q.dtype, 2..=5) {
+            continue;
+        }
+        let mut makes = |operands: &[&Value]| {
+            pointwise(call.terms, &op, operands).is_ok_and(|made| call.terms.same(&made, x) == Some(true))
+        };
+        let absent = zero.elements().is_some_and(|bytes| bytes.iter().all(|b| *b == 0));
+        if makes(&[&q, scale, &zero]) || absent && makes(&[&q, scale]) {
+            return if q.dtype == dtype { Ok(Some(q)) } else { signed::signed(call.terms, &q).map(Some) };
+        }
+    }
+    Ok(None)
 }
 
 /// The same with unsigned bytes in the place of signed ones, where the zero point is known.

@@ -62,3 +62,43 @@ fn an_output_has_the_type_that_it_had() {
     assert!(holds(&bytes(SIGNED, 5), &bytes(SIGNED, 5)));
     assert!(!holds(&bytes(SIGNED, 5), &bytes(UNSIGNED, 133)));
 }
+
+/// `x` in integers of this type, again in integers of another scale and zero point in another order, and back.
+fn requantized(dtype: u8, (scale, zero): (f32, u8), order: &[i64]) -> Model {
+    let lines: &[Line<'_>] = &[
+        ("q", "QuantizeLinear", &["x", "s", "a"], vec![]),
+        ("d", "DequantizeLinear", &["q", "s", "a"], vec![]),
+        ("t", "Transpose", &["d"], perm(order)),
+        ("r", "QuantizeLinear", &["t", "u", "b"], vec![]),
+        ("y", "DequantizeLinear", &["r", "u", "b"], vec![]),
+    ];
+    let mut made = model(lines, &[("s", &[], vec![0.1]), ("u", &[], vec![scale])]);
+    for (name, zero) in [("a", 5), ("b", zero)] {
+        let tensor = Tensor { dims: Vec::new(), dtype, data: vec![zero].into() };
+        Rc::make_mut(&mut made.graph).initializers.push((name.to_owned(), tensor));
+    }
+    made
+}
+
+#[test]
+fn integers_stay_what_they_are_in_the_same_units() {
+    for dtype in [SIGNED, UNSIGNED] {
+        let once = quantized(dtype, [5, 5], TO_LAST);
+        let units = |units, order| requantized(dtype, units, order);
+        assert_eq!(verdict(&units((0.1, 5), TO_LAST), &once, &Proof::default()), Verdict::Proved { links: 0 });
+        assert!(!holds(&units((0.1, 5), TO_FIRST), &once));
+        assert!(!holds(&units((0.1, 6), TO_LAST), &once));
+        assert!(!holds(&units((0.2, 5), TO_LAST), &once));
+    }
+    // A scale of which products are no numbers.
+    let small = |model: &Model| {
+        let mut made = model.clone();
+        for (_, tensor) in Rc::make_mut(&mut made.graph).initializers.iter_mut().filter(|(_, tensor)| tensor.dtype == 1)
+        {
+            tensor.data = 1e-40_f32.to_le_bytes().to_vec().into();
+        }
+        made
+    };
+    let [twice, once] = [requantized(SIGNED, (0.1, 5), TO_LAST), quantized(SIGNED, [5, 5], TO_LAST)];
+    assert!(holds(&twice, &once) && !holds(&small(&twice), &small(&once)));
+}
