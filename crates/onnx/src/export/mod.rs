@@ -361,26 +361,27 @@ fn restated(graph: &Graph, names: &Names, info: &ValueInfoProto) -> Option<Value
     restored(graph, v, info)
 }
 
-/// A declared type with the dims as they are stored. One of another rank than the value has was never true.
+/// A declared type with the dims as they are stored; without any where the rank that was declared is not the value's.
 fn restored(graph: &Graph, v: ValueId, info: &ValueInfoProto) -> Option<ValueInfoProto> {
     let mut info = info.clone();
     let (layout, ty) = (&graph.value(v).layout, &graph.value(v).ty);
-    let tensor = info.r#type.as_mut().and_then(|t| t.value.as_mut());
-    let mut untrue = false;
-    if let Some(type_proto::Value::TensorType(tensor)) = tensor
+    if let Some(type_proto::Value::TensorType(tensor)) = info.r#type.as_mut().and_then(|t| t.value.as_mut())
         && let Some(dtype) = ty.dtype()
     {
         tensor.elem_type = Some(dtype.to_onnx());
-        untrue = ty.rank().zip(tensor.shape.as_ref()).is_some_and(|(rank, shape)| shape.dim.len() != rank);
+        let ranks = ty.rank().zip(tensor.shape.as_ref().map(|shape| shape.dim.len()));
+        if ranks.is_some_and(|(rank, declared)| rank != declared) {
+            tensor.shape = None;
+            return Some(info);
+        }
     }
-    if layout.is_row_major() && !untrue {
+    if layout.is_row_major() {
         return Some(info);
     }
     let value = info.r#type.as_mut().and_then(|t| t.value.as_mut())?;
     let type_proto::Value::TensorType(tensor) = value else { return None };
     let dims = &mut tensor.shape.as_mut()?.dim;
     *dims = match layout.as_permutation() {
-        _ if untrue => graph.storage_shape(v, layout)?.iter().map(|dim| dimension(dim).unwrap_or_default()).collect(),
         Some(order) => order.iter().map(|&axis| dims.get(axis).cloned()).collect::<Option<_>>()?,
         None => graph.storage_shape(v, layout)?.iter().map(dimension).collect::<Option<_>>()?,
     };
