@@ -21,7 +21,7 @@ use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
 
 /// Most layouts that one value may have. Hits are counted in the report.
-const LAYOUTS_PER_VALUE: usize = 8;
+const LAYOUTS_PER_VALUE: usize = 12;
 /// Most choices of one node.
 const CHOICES_PER_NODE: usize = 40;
 
