@@ -45,7 +45,7 @@ fn target(name: &str) -> Box<dyn Target> {
     }
 }
 
-/// The model of a text, whose constants of floats have elements: 0, 0.25, 0.5, ...
+/// The model of a text, whose constants of floats have elements: 0.25, 0.5, 0.75, ...
 fn model(text: &str) -> Model {
     let mut graph = parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let opset = text.split_once("opset=").and_then(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
@@ -56,7 +56,7 @@ fn model(text: &str) -> Model {
 fn fill(graph: &mut Graph) -> Result<(), PassError> {
     for v in graph.values().collect::<Vec<_>>() {
         let Some(c) = graph.constant(v).filter(|c| c.dtype.is_float() && !c.source.is_available()) else { continue };
-        let filled = Constant::floats((0..c.elems().unwrap()).map(|i| i as f64 / 4.0), &c.dims);
+        let filled = Constant::floats((0..c.elems().unwrap()).map(|i| (i + 1) as f64 / 4.0), &c.dims);
         let node: Node = constant_node(filled, graph.node(graph.value(v).producer().0).rank);
         let (maker, ty) = (graph.value(v).producer().0, graph.value(v).ty.clone());
         let (name, readers) = (graph.fresh_name("filled"), Handover::of(graph, v));

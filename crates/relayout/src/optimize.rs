@@ -391,9 +391,14 @@ impl Source {
         let inlined = Inlined::of(file);
         let mut notes = inlined.notes.clone();
         if !inlined.is_empty() {
+            // What a caller gives may not fit a function in ways that only show in its place.
             match import_again(&inlined.file, payloads) {
-                Ok(ir) => return Ok(Source { file: Arc::clone(&inlined.file), inlined: Some(inlined), ir, notes }),
-                // What a caller gives may not fit a function in ways that only show in its place.
+                Ok(ir) if is_possible(ir.clone()) => {
+                    return Ok(Source { file: Arc::clone(&inlined.file), inlined: Some(inlined), ir, notes });
+                }
+                Ok(_) => notes.push(
+                    "the model's functions are not looked through: what they make is not what it declares".to_owned(),
+                ),
                 Err(why) => notes.push(format!("the model's functions are not looked through: {why}")),
             }
         }
@@ -470,11 +475,13 @@ fn refuse_impossible(model: &Model, ir: &mut IrModel) -> Result<(), Error> {
 /// file declares, which readers who look through functions do not rely on.
 fn fits_written_out(model: &Model) -> bool {
     let inlined = Inlined::of(&model.file);
-    let fits = |mut ir: IrModel| {
-        let _ = infer_graph(&mut ir.graph, &mut ir.unknowns);
-        impossible(&ir.graph).is_empty()
-    };
-    !inlined.is_empty() && import_again(&inlined.file, &Payloads::new()).is_ok_and(fits)
+    !inlined.is_empty() && import_again(&inlined.file, &Payloads::new()).is_ok_and(is_possible)
+}
+
+/// Whether nothing is impossible once types are known.
+fn is_possible(mut ir: IrModel) -> bool {
+    let _ = infer_graph(&mut ir.graph, &mut ir.unknowns);
+    impossible(&ir.graph).is_empty()
 }
 
 fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {

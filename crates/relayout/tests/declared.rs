@@ -96,3 +96,20 @@ fn a_permutation_that_fits_nowhere_is_still_refused() {
     let refused = optimized(&model.encode_to_vec()).expect_err("`a` has four axes");
     assert!(refused.to_string().contains("no permutation of 4 axes"), "{refused}");
 }
+
+#[test]
+fn what_only_a_function_contradicts_stays_as_it_was_read() {
+    // The function makes a matrix of cubes, and all that reads it takes four axes.
+    let mut model = ModelProto::decode(&*around_a_call(&[2, 3, 4, 5])).expect("it is a model");
+    model.functions[0].node = vec![node("Relu", "", "a", "r", None), node("Transpose", "", "r", "b", None)];
+    let graph = model.graph.as_mut().expect("it has a graph");
+    graph.input = vec![port("x", &[3, 4, 5])];
+    graph.node = vec![
+        node("both", "local", "x", "a", None),
+        node("Transpose", "", "a", "y", None),
+        node("Transpose", "", "y", "z", Some([2, 0, 3, 1])),
+    ];
+    let before = model.encode_to_vec();
+    let once = optimized(&before).expect("readers that do not look into functions let it pass");
+    assert!(optimized(&once).expect("the result is a model") == once, "nothing changes again");
+}
