@@ -111,8 +111,9 @@ def mnn(model, inputs):
     kinds = {"float32": expr.float, "int32": expr.int, "int64": expr.int, "uint8": expr.uint8, "int8": expr.int8}
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "model.mnn")
-        command = [sys.executable, "-m", "MNN.tools.mnnconvert", "-f", "ONNX", "--modelFile", model, "--MNNModel", made, "--bizCode", "x"]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        command = [sys.executable, "-m", "MNN.tools.mnnconvert", "-f", "ONNX", "--modelFile", Path(model).resolve(), "--MNNModel", made, "--bizCode", "x"]
+        # It leaves files where it is started.
+        done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if not made.exists():
             said = done.stdout.strip().splitlines()
             raise ValueError(f"the converter ends with {done.returncode}: {said[-1] if said else ''}")

@@ -368,6 +368,11 @@ impl Graph {
         self.places.contains_key(&v)
     }
 
+    /// Whether the value is read by its name: as a graph output, or in a body.
+    pub fn is_read_by_name(&self, v: ValueId) -> bool {
+        self.is_output(v) || self.uses(v).iter().any(|u| self.node(u.node).captures.contains(&v))
+    }
+
     /// Which graph outputs the value is, in order.
     pub fn output_places(&self, v: ValueId) -> &[usize] {
         self.places.get(&v).map_or(&[], SmallVec::as_slice)

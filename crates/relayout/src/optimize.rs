@@ -214,7 +214,7 @@ const ROUNDS: usize = 8;
 /// [`Error`]; nothing is written by this function.
 pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result<Optimized, Error> {
     let mut pipeline = options.pipeline(target)?;
-    refuse_impossible(model, &mut model.ir.clone())?;
+    refuse_impossible(model)?;
     let wishes = options.wishes();
     // What can't be read is in the way of those only who ask for something.
     let (records, unread) = match records_of(&model.file) {
@@ -373,7 +373,7 @@ pub(crate) struct Source {
 impl Source {
     /// A model as the first round sees it.
     pub(crate) fn of_model(model: &Model) -> Result<Source, Error> {
-        refuse_impossible(model, &mut model.ir.clone())?;
+        refuse_impossible(model)?;
         Source::of_file(model)
     }
 
@@ -392,13 +392,9 @@ impl Source {
         let mut notes = inlined.notes.clone();
         if !inlined.is_empty() {
             // What a caller gives may not fit a function in ways that only show in its place.
-            match import_again(&inlined.file, payloads) {
-                Ok(ir) if is_possible(ir.clone()) => {
-                    return Ok(Source { file: Arc::clone(&inlined.file), inlined: Some(inlined), ir, notes });
-                }
-                Ok(_) => notes.push(
-                    "the model's functions are not looked through: what they make is not what it declares".to_owned(),
-                ),
+            let read = import_again(&inlined.file, payloads).map_err(|why| why.to_string());
+            match read.and_then(|ir| impossible_of(ir.clone()).into_iter().next().map_or(Ok(ir), Err)) {
+                Ok(ir) => return Ok(Source { file: Arc::clone(&inlined.file), inlined: Some(inlined), ir, notes }),
                 Err(why) => notes.push(format!("the model's functions are not looked through: {why}")),
             }
         }
@@ -460,11 +456,8 @@ fn settled(model: &Model, target: &dyn Target, records: Vec<IoRecord>) -> Optimi
     Optimized { input, result: None, report, shown: Shown::default(), source, calls_functions, bundles, links: None }
 }
 
-/// Types are needed to see what can't be; inference finds them again, and more, in the pipeline.
-fn refuse_impossible(model: &Model, ir: &mut IrModel) -> Result<(), Error> {
-    // Problems of inference are the pipeline's to report.
-    let _ = infer_graph(&mut ir.graph, &mut ir.unknowns);
-    let problems = impossible(&ir.graph);
+fn refuse_impossible(model: &Model) -> Result<(), Error> {
+    let problems = impossible_of(model.ir.clone());
     if problems.is_empty() || fits_written_out(model) {
         return Ok(());
     }
@@ -475,13 +468,14 @@ fn refuse_impossible(model: &Model, ir: &mut IrModel) -> Result<(), Error> {
 /// file declares, which readers who look through functions do not rely on.
 fn fits_written_out(model: &Model) -> bool {
     let inlined = Inlined::of(&model.file);
-    !inlined.is_empty() && import_again(&inlined.file, &Payloads::new()).is_ok_and(is_possible)
+    !inlined.is_empty() && import_again(&inlined.file, &Payloads::new()).is_ok_and(|ir| impossible_of(ir).is_empty())
 }
 
-/// Whether nothing is impossible once types are known.
-fn is_possible(mut ir: IrModel) -> bool {
+/// What can't be, which shows once types are known; inference finds them again, and more, in the pipeline.
+fn impossible_of(mut ir: IrModel) -> Vec<String> {
+    // Problems of inference are the pipeline's to report.
     let _ = infer_graph(&mut ir.graph, &mut ir.unknowns);
-    impossible(&ir.graph).is_empty()
+    impossible(&ir.graph)
 }
 
 fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {

@@ -20,7 +20,8 @@ use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
 
-/// Most layouts that one value may have. Hits are counted in the report.
+/// Most layouts that one value may have: each of eight channel shuffles in a row adds one, beside the orders of whole axes. Hits are
+/// counted in the report.
 const LAYOUTS_PER_VALUE: usize = 12;
 /// Most choices of one node.
 const CHOICES_PER_NODE: usize = 40;

@@ -50,7 +50,5 @@ fn copied(graph: &Graph, n: NodeId) -> Option<(ValueId, ValueId)> {
     let node = graph.node(n);
     let is_copy = matches!(node.form, Form::View(View::Same)) && matches!(node.onnx(), Some("Slice" | "Pad" | "Cast"));
     let (x, y) = (node.operand(0)?, node.result(0)?);
-    let uses = graph.uses(y);
-    let by_name = graph.is_output(y) || uses.iter().any(|u| graph.node(u.node).captures.contains(&y));
-    (is_copy && !by_name && !uses.is_empty()).then_some((x, y))
+    (is_copy && !graph.is_read_by_name(y) && !graph.uses(y).is_empty()).then_some((x, y))
 }

@@ -1,7 +1,7 @@
 //! `fold_requantized`: integers that become floats and the same integers again stay integers.
 //!
 //! A model in quantized units has a `DequantizeLinear` before and a `QuantizeLinear` behind each op. Where the op was a view or a move
-//! that is gone, nothing is left between the two. `OpenVINO` crashes on such a pair (see `docs/runtime-bugs.md`).
+//! that is gone, nothing is left between the two. Some runtimes crash on such a pair (see `docs/runtime-bugs.md`).
 //!
 //! It is exact: a difference of integers of 8 or 16 bits is exact in 32-bit floats, and a product and a quotient by the same number are
 //! off by less than a hundredth of a step, which rounding takes away.
@@ -10,8 +10,8 @@
 
 use crate::pipeline::Step;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::{Form, InPlace, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::form::InPlace;
+use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::op::read::number;
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::types::Type;
@@ -22,8 +22,7 @@ pub(crate) const RULE: Rule = Rule {
     name: "read_what_is_requantized",
     equation: "QuantizeLinear(DequantizeLinear(q, s, z), s, z) = q",
     condition: "integers of 8 or 16 bits; one scale, a 32-bit float that is known, positive, and far from the least and the greatest; \
-                the same zero point; nothing in between, or views for which nothing runs; \
-                no graph output, and no body reads it",
+                the same zero point; nothing in between, or views for which nothing runs; no graph output, and no body reads it",
     buys: "both nodes, where nothing else reads the floats",
     numerics: Numerics::Exact,
     counted: Counted::Nodes,
@@ -102,7 +101,7 @@ fn requantized(graph: &Graph, n: NodeId) -> Option<Pair> {
     let scales = first.to_bits() == second.to_bits() && SCALES.contains(&first);
     let zeros = zero(graph, node)? == zero(graph, up)?;
     let whole = [node, up].iter().all(|node| node.int("block_size").unwrap_or(0) == 0);
-    let read = !graph.uses(y).is_empty() && !by_name(graph, y);
+    let read = !graph.uses(y).is_empty() && !graph.is_read_by_name(y);
     (fits && scales && zeros && whole && read).then_some(Pair { x, down, views, y })
 }
 
@@ -110,20 +109,11 @@ fn requantized(graph: &Graph, n: NodeId) -> Option<Pair> {
 fn alias(graph: &Graph, v: ValueId) -> Option<(NodeId, ValueId)> {
     let n = graph.value(v).producer().0;
     let node = graph.node(n);
-    let view = match (&node.op, &node.form) {
-        (Op::Relayout, _) => View::Same,
-        (Op::Onnx(_), Form::View(view)) => view.clone(),
-        _ => return None,
-    };
+    let view = node.view()?;
     let x = node.operand(0)?;
     let (from, to) = (&graph.value(x).layout, &graph.value(v).layout);
     let lies = matches!(graph.in_place(&view, (x, from), (v, to)).free(), Some(InPlace::Alias));
-    (lies && graph.use_count(v) == 1 && !by_name(graph, v)).then_some((n, x))
-}
-
-/// Whether a value is read by its name: as an output, or in a body.
-fn by_name(graph: &Graph, v: ValueId) -> bool {
-    graph.is_output(v) || graph.uses(v).iter().any(|u| graph.node(u.node).captures.contains(&v))
+    (lies && graph.use_count(v) == 1 && !graph.is_read_by_name(v)).then_some((n, x))
 }
 
 /// The zero point of a quantization, if it is known and one number.

@@ -67,11 +67,7 @@ fn folded_view(graph: &Graph, n: NodeId, x: ValueId, y: ValueId) -> Option<(Valu
     }
     let (from_shape, to_shape) = (from.ty.shape()?, to.ty.shape()?);
     let dims: Vec<i64> = graph.storage_shape(y, &to.layout)?.iter().map(Dim::as_const).collect::<Option<_>>()?;
-    let view = match (&node.op, &node.form) {
-        (Op::Relayout, _) => View::Same,
-        (Op::Onnx(_), Form::View(view)) => view.clone(),
-        _ => return None,
-    };
+    let view = node.view()?;
     let moves = matches!(view, View::Transpose(_)) || matches!(node.op, Op::Relayout);
     if !moves && from.layout.is_row_major() && to.layout.is_row_major() && node.origin.is_some() {
         // A Reshape of the input's own that nothing has touched.

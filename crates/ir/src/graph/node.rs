@@ -3,7 +3,7 @@
 use super::{Graph, ValueId};
 use crate::attr::{Attr, Attrs};
 use crate::constant::Constant;
-use crate::form::Form;
+use crate::form::{Form, View};
 use std::fmt;
 
 /// What a node is.
@@ -114,6 +114,15 @@ impl Node {
     pub fn onnx(&self) -> Option<&str> {
         match &self.op {
             Op::Onnx(n) if n.domain.is_empty() => Some(&n.name),
+            _ => None,
+        }
+    }
+
+    /// The view that the node is; a Relayout is its operand as it is, in another layout.
+    pub fn view(&self) -> Option<View> {
+        match (&self.op, &self.form) {
+            (Op::Relayout, _) => Some(View::Same),
+            (Op::Onnx(_), Form::View(view)) => Some(view.clone()),
             _ => None,
         }
     }

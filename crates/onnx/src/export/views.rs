@@ -76,11 +76,7 @@ fn reorder(graph: &Graph, x: ValueId, y: ValueId, left: &Layout, shape: &[Dim]) 
 /// read.
 pub(super) fn change(graph: &Graph, n: NodeId, opset: i64) -> Option<Change> {
     let node = graph.node(n);
-    let view = match (&node.op, &node.form) {
-        (Op::Relayout, _) => View::Same,
-        (Op::Onnx(_), Form::View(view)) => view.clone(),
-        _ => return None,
-    };
+    let view = node.view()?;
     let x = node.inputs.first().copied().flatten()?;
     let y = node.outputs.first().copied().flatten()?;
     let (from, to) = (graph.value(x), graph.value(y));

@@ -245,26 +245,19 @@ impl Convolution {
         let weights = self.w.permuted(&order)?.elements()?;
         let cells = usize::try_from(m * per * reading.steps.kernel).ok()?;
         let samples = std::array::from_fn(|sample| terms.filters.drawn.hash_one(sample) as usize);
-        let numbers = Numbers { size: weights.len().checked_div(cells)?, weights, biases, per, samples };
-        if numbers.size == 0 || m % self.group != 0 {
-            return None;
-        }
-        let filter_bytes = numbers.size * cells / usize::try_from(m).ok()?;
-        let whole = |filter: &[u8]| filter.chunks_exact(numbers.size).all(|cell| !is_zero(cell));
-        let whole: Vec<bool> = numbers.weights.chunks_exact(filter_bytes).map(whole).collect();
+        let size = weights.len().checked_div(cells).filter(|size| *size > 0)?;
+        let bytes = size * cells / usize::try_from(m).ok()?;
+        let whole = |filter: &[u8]| filter.chunks_exact(size).all(|cell| !is_zero(cell));
+        let whole = weights.chunks_exact(bytes).map(whole).collect();
+        let numbers = Numbers { weights, biases, size, bytes, whole, per, samples };
+        let own = usize::try_from(m / self.group).ok()?;
         let mut list = Vec::new();
         for image in 0..reading.images {
             for window in 0..reading.steps.count {
                 for group in 0..self.group {
                     let cells = reading.cells(&numbers, [image, window, group * per])?;
-                    let own = m / self.group;
-                    for filter in (group * own..(group + 1) * own).map(|filter| filter as usize) {
-                        list.push(reading.sum(
-                            terms,
-                            &numbers,
-                            &cells,
-                            (filter, filter * filter_bytes, whole[filter]),
-                        )?);
+                    for filter in group as usize * own..(group as usize + 1) * own {
+                        list.push(reading.sum(terms, &numbers, &cells, filter)?);
                     }
                 }
             }
@@ -322,6 +315,10 @@ struct Numbers {
     biases: Bytes,
     /// Bytes of the weights of one channel.
     size: usize,
+    /// Bytes of the weights of one filter.
+    bytes: usize,
+    /// By filter: whether no channel has weights of zeros only.
+    whole: Vec<bool>,
     /// Channels that a filter reads.
     per: i64,
     /// Lanes of a filter that are looked at first, whatever their number.
@@ -391,21 +388,15 @@ impl Reading {
         Some(Cells { read: read.into(), unknown, twice })
     }
 
-    /// What one filter is: its number, where its weights begin, and whether none of these are zeros. `None` if it reads what nobody
-    /// knows.
-    fn sum(
-        &self,
-        terms: &Terms,
-        numbers: &Numbers,
-        cells: &Cells,
-        (filter, base, whole): (usize, usize, bool),
-    ) -> Option<Filter> {
+    /// What one filter is; `None` if it reads what nobody knows.
+    fn sum(&self, terms: &Terms, numbers: &Numbers, cells: &Cells, filter: usize) -> Option<Filter> {
+        let base = filter * numbers.bytes;
         let (size, weights) = (numbers.size, numbers.weights.clone());
         let cell = |at: usize| &weights[base + at..][..size];
         if cells.unknown.iter().any(|&at| !is_zero(cell(at))) {
             return None;
         }
-        let read = if whole && !cells.twice {
+        let read = if numbers.whole[filter] && !cells.twice {
             Rc::clone(&cells.read)
         } else {
             let mut read: Vec<(u32, usize)> =
