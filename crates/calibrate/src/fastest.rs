@@ -19,7 +19,7 @@ pub(crate) const COMPARED: Duration = Duration::from_secs(3);
 const DEMANDS: [u64; 3] = [0, 5, 20];
 
 /// What a report says of a model for which no result is fast enough.
-pub const KEPT: &str = "left as it is: no result ran as fast as the model on this machine";
+pub const KEPT: &str = "no result ran as fast as the model on this machine";
 
 /// A model that is tuned, and how it runs.
 #[derive(Clone, Copy)]

@@ -41,6 +41,21 @@ const W: Slot = Slot::In(1);
 const Y: Slot = Slot::Out(0);
 
 #[test]
+fn no_layout_passes_through_what_cannot_be() {
+    for (op, attrs, operands, why) in [
+        ("Add", "", "f32[3,4] f32[5,4]", "do not broadcast"),
+        ("Conv", "", "f32[2,4,5,5] f32[8,3,3,3]", "channels"),
+        ("Concat", "axis=0", "f32[2,3] f32[2,4]", "concatenated"),
+    ] {
+        let (graph, id, problems) = inferred(op, 13, attrs, operands, 1);
+        assert!(!problems.is_empty(), "{op}");
+        let form = bind(&graph, id);
+        let reason = form.opaque_reason().unwrap_or_else(|| panic!("{op} is {form:?}"));
+        assert!(reason.contains(why), "{reason}");
+    }
+}
+
+#[test]
 fn a_convolution_stays_where_it_is() {
     let b = bound("Conv", 13, "", "f32[N,4,H,W] f32[8,4,3,3] f32[8]");
     assert_eq!(b.to_string(), "n (g ci) s0 s1, (g co) ci k0 k1, (g co) -> n (g co) s0 s1");

@@ -247,6 +247,12 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
     let first = Made { source, outcome: first, exported };
     let (source, last, result) = rounds.rest(first, &mut report, &mut links)?;
+    // Notes are of models that say what can't be, too.
+    let contradicted = if report.notes.is_empty() { None } else { contradicted(model, result.as_ref())? };
+    if let Some(why) = contradicted {
+        let kept = unchanged(model, target, format!("it contradicts itself, which shows where a move is gone: {why}"));
+        return Ok(Optimized { shown, ..kept });
+    }
     if let Some(kept) = kept_as_it_is(model, target, options, result.as_ref())? {
         return Ok(Optimized { shown, ..kept });
     }
@@ -350,14 +356,24 @@ fn kept_as_it_is(
     if !gains_nothing(model, &result.proto, &result.payloads, target, &options.dims)? {
         return Ok(None);
     }
-    Ok(Some(unchanged(model, target, "left as it is: the runtime leaves no more Transposes of it on the device")))
+    Ok(Some(unchanged(model, target, "the runtime leaves no more Transposes of it on the device")))
 }
 
-/// The model as it is, as a result: for callers who found that no result serves them better. `why` is a note of the report.
+/// What can't be about a result. A model may say what can't be and be read, as long as nobody works out what follows; one move less may
+/// be enough to see it.
+fn contradicted(model: &Model, result: Option<&Exported>) -> Result<Option<String>, Error> {
+    let Some(result) = result else { return Ok(None) };
+    let file = Arc::new(model.file.with_proto(result.proto.clone()));
+    let ir = import_again(&file, &result.payloads)
+        .map_err(|source| Error::Import { file: "the result".to_owned(), source })?;
+    Ok(impossible_in(&file, &result.payloads, ir).into_iter().next())
+}
+
+/// The model as it is, as a result: for callers who found that no result serves them better. The report says `why`.
 pub fn unchanged(model: &Model, target: &dyn Target, why: impl Into<String>) -> Optimized {
     let mut kept = settled(model, target, Vec::new());
     kept.report.settled = false;
-    kept.report.notes.push(why.into());
+    kept.report.kept = Some(why.into());
     kept
 }
 
@@ -457,18 +473,25 @@ fn settled(model: &Model, target: &dyn Target, records: Vec<IoRecord>) -> Optimi
 }
 
 fn refuse_impossible(model: &Model) -> Result<(), Error> {
-    let problems = impossible_of(model.ir.clone());
-    if problems.is_empty() || fits_written_out(model) {
+    let problems = impossible_in(&model.file, &Payloads::new(), model.ir.clone());
+    if problems.is_empty() {
         return Ok(());
     }
     Err(Error::Import { file: model.label(), source: ImportError { problems } })
 }
 
-/// Whether nothing is impossible once the calls of the model's functions are written out. What a call makes has the type that the
-/// file declares, which readers who look through functions do not rely on.
-fn fits_written_out(model: &Model) -> bool {
-    let inlined = Inlined::of(&model.file);
-    !inlined.is_empty() && import_again(&inlined.file, &Payloads::new()).is_ok_and(|ir| impossible_of(ir).is_empty())
+/// What can't be about a file, of which this is the graph. What a call makes has the type that the file declares, which readers who look
+/// through functions do not rely on: so nothing is wrong that fits once the calls are written out.
+fn impossible_in(file: &Arc<ModelFile>, payloads: &Payloads, ir: IrModel) -> Vec<String> {
+    let mut problems = impossible_of(ir);
+    if !problems.is_empty() {
+        let inlined = Inlined::of(file);
+        let written_out = || import_again(&inlined.file, payloads);
+        if !inlined.is_empty() && written_out().is_ok_and(|ir| impossible_of(ir).is_empty()) {
+            problems.clear();
+        }
+    }
+    problems
 }
 
 /// What can't be, which shows once types are known; inference finds them again, and more, in the pipeline.
@@ -486,6 +509,7 @@ fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
         cost_source: target.cost_source().to_owned(),
         changed: false,
         settled: false,
+        kept: None,
         io: Vec::new(),
         hints: outcome.hints.clone(),
         before: traffic(outcome, |g| g.before),

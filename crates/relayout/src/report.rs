@@ -28,6 +28,9 @@ pub struct Report {
     pub changed: bool,
     /// Whether the file was made for this target before, in operators that are not standard. If so, nothing was decided.
     pub settled: bool,
+    /// Why the model is left as it is, where no result serves it better; nothing else is said of it then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
     /// Inputs and outputs that are stored otherwise than in the model that the result was made from.
     pub io: Vec<IoRecord>,
     /// Sizes that symbolic dims were priced at.
@@ -87,6 +90,9 @@ impl Report {
         }
         if self.settled {
             return format!("unchanged: the model was made for target {} already", self.target);
+        }
+        if let Some(why) = &self.kept {
+            return format!("unchanged: {why}");
         }
         if self.before.nodes == 0 {
             return "unchanged: nothing moves data in this model".to_owned();

@@ -3,8 +3,8 @@
 use prost::Message as _;
 use relayout::{Model, Options, optimize, target};
 use relayout_onnx::proto::{
-    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorShapeProto, TypeProto,
-    ValueInfoProto, tensor_shape_proto, type_proto,
+    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
+    TensorShapeProto, TypeProto, ValueInfoProto, tensor_shape_proto, type_proto,
 };
 
 fn node(op: &str, domain: &str, input: &str, output: &str, perm: Option<[i64; 4]>) -> NodeProto {
@@ -22,9 +22,10 @@ fn node(op: &str, domain: &str, input: &str, output: &str, perm: Option<[i64; 4]
     }
 }
 
+/// A tensor with these extents; one below zero is not known.
 fn port(name: &str, shape: &[i64]) -> ValueInfoProto {
     let dim = |&n: &i64| {
-        let value = Some(tensor_shape_proto::dimension::Value::DimValue(n));
+        let value = (n >= 0).then_some(tensor_shape_proto::dimension::Value::DimValue(n));
         tensor_shape_proto::Dimension { value, denotation: None }
     };
     let shape = Some(TensorShapeProto { dim: shape.iter().map(dim).collect() });
@@ -72,6 +73,14 @@ fn around_a_call(y: &[i64]) -> Vec<u8> {
     model.encode_to_vec()
 }
 
+/// A model of this graph, without functions.
+fn of_graph(graph: GraphProto) -> Vec<u8> {
+    let mut model = ModelProto::decode(&*around_a_call(&[2, 3, 4, 5])).expect("it is a model");
+    model.functions.clear();
+    model.graph = Some(graph);
+    model.encode_to_vec()
+}
+
 fn optimized(bytes: &[u8]) -> Result<Vec<u8>, relayout::Error> {
     let model = Model::from_bytes(bytes.to_vec().into(), None)?;
     let onnx = target("onnx").expect("it is built in");
@@ -112,4 +121,60 @@ fn what_only_a_function_contradicts_stays_as_it_was_read() {
     let before = model.encode_to_vec();
     let once = optimized(&before).expect("readers that do not look into functions let it pass");
     assert!(optimized(&once).expect("the result is a model") == once, "nothing changes again");
+}
+
+#[test]
+fn what_does_not_broadcast_stays_as_it_was_read() {
+    // Without what is declared for `t`, `x` would broadcast to five axes, which the last Transpose does not take.
+    let graph = GraphProto {
+        name: Some("g".to_owned()),
+        node: vec![
+            node("Transpose", "", "x", "t", Some([3, 2, 1, 0])),
+            node("Shape", "", "z", "h", None),
+            NodeProto { input: vec!["t".to_owned(), "h".to_owned()], ..node("Expand", "", "", "e", None) },
+            node("Transpose", "", "e", "y", Some([0, 3, 1, 2])),
+        ],
+        input: vec![port("x", &[-1, -1, 1, 5]), port("z", &[-1, -1, 5, 3, 64])],
+        output: vec![port("y", &[1, 3, 4, 5])],
+        value_info: vec![port("t", &[5, 1, 5, 3]), port("e", &[1, 4, 5, 3])],
+        ..GraphProto::default()
+    };
+    let once = optimized(&of_graph(graph)).expect("readers let it pass");
+    assert!(optimized(&once).expect("the result is a model") == once, "nothing changes again");
+}
+
+#[test]
+fn what_contradicts_itself_where_a_move_is_gone_stays_as_it_was_read() {
+    // `t` is declared with as many elements as do not fill the shape. Its Transpose would be written without what is declared, and the
+    // shape has more axes than the last Transpose takes.
+    let shape = TensorProto {
+        name: Some("s".to_owned()),
+        dims: vec![5],
+        data_type: Some(7),
+        int64_data: vec![0, 3, 3, 0, 1],
+        ..TensorProto::default()
+    };
+    let graph = GraphProto {
+        name: Some("g".to_owned()),
+        node: vec![
+            node("Transpose", "", "x", "t", Some([3, 2, 1, 0])),
+            NodeProto { input: vec!["t".to_owned(), "s".to_owned()], ..node("Reshape", "", "", "r", None) },
+            node("Transpose", "", "r", "y", Some([0, 2, 3, 1])),
+        ],
+        input: vec![port("x", &[-1, 3, 4, 5])],
+        output: vec![port("y", &[2, 3, 4, 5])],
+        initializer: vec![shape],
+        value_info: vec![port("t", &[2, 4, 5, 3]), port("r", &[2, 5, 3, 4])],
+        ..GraphProto::default()
+    };
+    let before = of_graph(graph);
+    let model = Model::from_bytes(before.clone().into(), None).expect("readers let it pass");
+    let made = optimize(&model, target("onnx").expect("it is built in").as_ref(), &Options::default());
+    let made = made.expect("what can't be is not seen yet");
+    assert_eq!(
+        made.report().summary(),
+        "unchanged: it contradicts itself, which shows where a move is gone: \
+         Transpose -> `y`: `perm` [0, 2, 3, 1] is no permutation of 5 axes"
+    );
+    assert!(made.to_bytes().expect("it is written") == before);
 }

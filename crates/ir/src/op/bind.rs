@@ -5,6 +5,7 @@
 //! error: the op is then opaque.
 
 use super::border::borders;
+use super::infer::InferContext;
 use super::read::{keeps_axes, reduced_by, takes_all};
 use super::sig::{Item, Pattern, Place, Signature, Times, parse};
 use super::{Axes, AxisSource, Case, OpDef, def_of, entries, normalize_axis};
@@ -27,12 +28,22 @@ pub fn bind(graph: &Graph, id: NodeId) -> Form {
     }
     match def_of(graph, id) {
         Some(_) if takes_all(graph, node) => Form::View(View::Same),
-        Some(def) => bind_as(graph, id, def),
+        Some(def) => match contradiction(graph, id, def) {
+            Some(why) => Form::Opaque(why),
+            None => bind_as(graph, id, def),
+        },
         None if entries().any(|def| def.domain == name.domain) => {
             Form::Opaque(format!("{name} of opset {} is not in the table of ops", node.opset))
         }
         None => Form::Opaque(format!("{name} is not in the table of ops: a function of the model, or a custom op")),
     }
+}
+
+/// Why a node can't be as it is typed. Nothing is known of what it makes, so no layout passes through it: what a file declares for it
+/// would not hold for the node that is written in its place.
+fn contradiction(graph: &Graph, id: NodeId, def: &OpDef) -> Option<String> {
+    let mut context = InferContext { graph, node: graph.node(id), unknowns: &mut 0 };
+    (def.infer)(&mut context).err()
 }
 
 /// What a node would mean for layouts if this were its entry, whatever the table says of it.
