@@ -33,11 +33,20 @@ fn optimized_again(result: &[u8], name: &str) {
         .unwrap_or_else(|e| panic!("{name}: {e}"));
 }
 
+/// Two convolutions of sixteen channels with a bias.
+fn convolved(bias: &[f32]) -> Net {
+    let net = Net::new(15).input("x", F32, &[1, 16, 12, 12]).values("b", F32, &[bias.len() as i64], bias);
+    let net = net.floats("w", F32, &[16, 16, 3, 3], true).node("Conv", &["x", "w", "b"], "c").node("Relu", &["c"], "r");
+    net.node("Conv", &["r", "w", "b"], "y").output("y", F32)
+}
+
 #[test]
 fn more_or_fewer_numbers_than_channels() {
-    for numbers in [0, 1, 3, 4, 5, 8] {
+    for numbers in [0, 1, 3, 4, 5, 8, 15, 16, 17, 32] {
         let scales = vec![1.0; numbers];
-        for (what, net) in [("quantized", quantized(&scales)), ("normalized", normalized(&scales))] {
+        let nets =
+            [("quantized", quantized(&scales)), ("normalized", normalized(&scales)), ("convolved", convolved(&scales))];
+        for (what, net) in nets {
             for name in BUILTIN {
                 let model = Model::from_bytes(net.bytes().into(), None).expect("it can be read");
                 let target = target(name).expect("it is built in");
@@ -48,6 +57,18 @@ fn more_or_fewer_numbers_than_channels() {
                 optimize(&again, target.as_ref(), &Options::default()).expect("it can be optimized again");
             }
         }
+    }
+}
+
+#[test]
+fn a_bias_of_other_than_the_channels_puts_no_convolution_into_blocks() {
+    let target = target("ort-cpu").expect("it is built in");
+    for numbers in [0, 1, 15, 16, 17, 32] {
+        let model = Model::from_bytes(convolved(&vec![1.0; numbers]).bytes().into(), None).expect("it can be read");
+        let made = optimize(&model, target.as_ref(), &Options::default()).expect("no pass fails");
+        let made = Model::from_bytes(made.to_bytes().expect("it is written").into(), None).expect("it is read");
+        let text = made.print();
+        assert_eq!(text.contains("nchwc::Conv("), numbers == 16, "{numbers} numbers: {text}");
     }
 }
 
