@@ -3,13 +3,15 @@
 
     tools/providers/setup
     python tools/providers/compare.py --corpus FOLDER --work FOLDER [--providers qnn,webgpu] [--models a,b | --core] [--json FILE]
-                                      [--bin target/release/relayout] [--level ORT_ENABLE_ALL]
+                                      [--bin target/release/relayout] [--level ORT_ENABLE_ALL] [--timeout SECONDS] [--resume]
 
 FOLDER holds manifest.json, the models and hydrate.py, which fills in their weights. A line for each model and provider: device graphs,
 nodes that fell back to the CPU, Transposes and the elements that they write, as exported and ours, both counted and predicted
 (`relayout audit --provider`). A model fails if ours has more of any of these four, if it does not load where the original does, or, with
 webgpu, if a result is farther than 1e-4 from the unoptimized CPU provider's (relative to the largest value) and farther than the
 original's. What did not load as exported has nothing to compare. Exit status 1 if a model failed.
+`--timeout` is for one count: a file that takes longer is named with a note. The file of `--json` is written after each model. With
+`--resume` the rows that it has are kept, and only the other models are counted.
 Needs numpy, onnx, onnxruntime for the corpus; the providers have environments of their own, which tools/providers/setup makes.
 """
 import argparse
@@ -30,18 +32,21 @@ HOME = ROOT / ".relayout" / "providers"
 DRIVER = "/usr/lib/chromium/vk_swiftshader_icd.json"
 # Of results of WebGPU.
 FAR = 1e-4
+# As which version the environment of a provider is told to the program, where the newest one differs from it.
+VERSIONS = {"webgpu": "webgpu@1.27"}
 
 
 def predicted(program, model, provider):
     """Transposes and elements, of the file and of ours."""
-    command = [program, "audit", str(model), "--provider", provider, "--json"]
+    command = [program, "audit", str(model), "--provider", VERSIONS.get(provider, provider), "--json"]
     said = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return [{"transposes": said[k]["transposes"], "moved": said[k]["elements"]} for k in ("file", "optimized")]
 
 
 def optimized(program, model, provider, folder, more):
     out = Path(folder, model.name)
-    command = [program, "optimize", str(model), "-o", str(out), "--target", "ort-nhwc", "--provider", provider, "-q", *more]
+    named = VERSIONS.get(provider, provider)
+    command = [program, "optimize", str(model), "-o", str(out), "--target", "ort-nhwc", "--provider", named, "-q", *more]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return out
 
@@ -110,7 +115,14 @@ def looked_at(args, model, provider):
     return row | {"failed": failures(row["before"], row["after"])}
 
 
-def main():
+def written(path, rows):
+    """Writes the file whole or not at all: a run that is stopped leaves what `--resume` can read."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(rows, indent=1) + "\n")
+    part.replace(path)
+
+
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
@@ -122,7 +134,15 @@ def main():
     parser.add_argument("--level", choices=LEVELS, default="ORT_ENABLE_ALL")
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--resume", action="store_true", help="keep the rows that the file of --json has")
     args = parser.parse_args()
+    if args.resume and not args.json:
+        parser.error("--resume needs --json")
+    return parser, args
+
+
+def main():
+    parser, args = arguments()
     args.work = args.work.resolve()
     args.work.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("VK_ICD_FILENAMES", DRIVER)
@@ -131,18 +151,20 @@ def main():
     unknown = (wanted or set()) - {entry["name"] for entry in manifest}
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    module, all_rows = hydrater(args.corpus), {}
+    module = hydrater(args.corpus)
+    all_rows = json.loads(args.json.read_text()) if args.resume and args.json.exists() else {}
     print(f"{'model':28}{'provider':8}{'graphs':>8}{'on CPU':>10} {'transposes':>12} {'predicted':>12} {'elements':>20}")
     for entry in manifest:
         if (wanted is not None and entry["name"] not in wanted) or (args.core and not entry["core"]):
             continue
-        model = hydrated(module, args.corpus, entry, args.work)
         for provider in args.providers.split(","):
-            row = looked_at(args, Path(model).resolve(), provider)
-            all_rows.setdefault(provider, {})[entry["name"]] = row
-            print(line(entry["name"], provider, row), flush=True)
-            if args.json:
-                args.json.write_text(json.dumps(all_rows, indent=1) + "\n")
+            rows = all_rows.setdefault(provider, {})
+            if entry["name"] not in rows:
+                model = hydrated(module, args.corpus, entry, args.work)
+                rows[entry["name"]] = looked_at(args, Path(model).resolve(), provider)
+                if args.json:
+                    written(args.json, all_rows)
+            print(line(entry["name"], provider, rows[entry["name"]]), flush=True)
     for provider, rows in all_rows.items():
         print(f"{provider}: {summary(rows.values())}")
     bad = sum(bool(row["failed"]) for rows in all_rows.values() for row in rows.values())

@@ -76,7 +76,8 @@ pub fn audit_device(model: &Model, provider: &Provider, options: &Options) -> Re
     })
 }
 
-/// Whether a result gains nothing on the target's device. Without a device it is not provider.
+/// Whether a result gains nothing on the target's device: its moves cost as much, or there are more of them, however small. Without a
+/// device nothing is said.
 pub(crate) fn gains_nothing(
     model: &Model,
     proto: &ModelProto,
@@ -84,9 +85,9 @@ pub(crate) fn gains_nothing(
     target: &dyn Target,
     dims: &BTreeMap<String, Size>,
 ) -> Result<bool, Error> {
-    let Some((_, before)) = on_device(&read(model)?, target, dims) else { return Ok(false) };
+    let Some((moves, cost)) = on_device(&read(model)?, target, dims) else { return Ok(false) };
     let after = on_device(&read_again(model, proto, payloads)?, target, dims);
-    Ok(after.is_some_and(|(_, after)| after >= before))
+    Ok(after.is_some_and(|(left, now)| now >= cost || left.transposes > moves.transposes))
 }
 
 fn on_device(graph: &Graph, target: &dyn Target, dims: &BTreeMap<String, Size>) -> Option<(DeviceMoves, Cost)> {

@@ -3,8 +3,9 @@
 
 mod fold_nets;
 
-use fold_nets::{F32, Net, runtime};
+use fold_nets::{F32, Net, compare, runtime};
 use prost::Message;
+use relayout::targets::{OrtNhwc, Provider};
 use relayout::{Model, Numerics, Options, optimize, target};
 use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
@@ -19,6 +20,18 @@ fn made(bytes: &[u8], numerics: Numerics) -> Vec<u8> {
     let target = target("ort-nhwc").expect("a built-in target");
     let result = optimize(&model, target.as_ref(), &Options::default().numerics(numerics)).expect("it is optimized");
     result.to_bytes().expect("it is written")
+}
+
+/// The model for WebGPU, its results held against those of the input.
+fn on_webgpu(net: &Net) -> ModelProto {
+    let bytes = net.bytes();
+    let model = Model::from_bytes(bytes.clone().into(), None).expect("it opens");
+    let target = OrtNhwc::of(Provider::of("webgpu").expect("a known provider"));
+    let result = optimize(&model, &target, &Options::default()).expect("it is optimized");
+    let result = result.to_bytes().expect("it is written");
+    let comparison = compare(&bytes, &result);
+    assert!(comparison.holds(&Tolerance::new(2e-5, 4e-4)), "{comparison}");
+    ModelProto::decode(result.as_slice()).expect("a model")
 }
 
 /// The model for the target, its results held against those of the input.
@@ -280,4 +293,42 @@ fn every_bit_stays_where_it_has_to() {
     let bytes = attention(1, false).bytes();
     let exact = ModelProto::decode(made(&bytes, Numerics::Exact).as_slice()).expect("a model");
     assert_eq!(count(&exact, "Conv"), 0);
+}
+
+/// An image that is resized between two convolutions.
+fn resized(mode: &'static str) -> Net {
+    Net::new(17)
+        .input("x", F32, &[1, 3, 6, 6])
+        .floats("w", F32, &[4, 3, 1, 1], true)
+        .floats("v", F32, &[5, 4, 1, 1], true)
+        .values("scales", F32, &[4], &[1.0, 1.0, 2.0, 2.0])
+        .node("Conv", &["x", "w"], "a")
+        .node("Resize", &["a", "", "scales"], "b")
+        .text_attribute("mode", mode)
+        .node("Conv", &["b", "v"], "y")
+        .output("y", F32)
+}
+
+#[test]
+fn webgpu_interpolates_images_only_channels_first() {
+    let scales = |model: &ModelProto| {
+        let node = nodes(model).iter().find(|node| node.op_type.as_deref() == Some("Resize")).expect("a Resize");
+        node.input.get(2).cloned().expect("scales")
+    };
+    assert_ne!(scales(&on_webgpu(&resized("nearest"))), "scales", "they are put in another order");
+    for mode in ["linear", "cubic"] {
+        assert_eq!(scales(&on_webgpu(&resized(mode))), "scales", "{mode}");
+    }
+}
+
+#[test]
+fn a_file_with_more_transposes_is_not_written_however_small_they_are() {
+    // One Transpose of the sum, or one of each summand, which are smaller by far.
+    let net = Net::new(17)
+        .input("a", F32, &[1, 32, 1, 16])
+        .input("b", F32, &[1, 1, 32, 16])
+        .node("Add", &["a", "b"], "s")
+        .node_with("Transpose", &["s"], "y", &[("perm", &[0, 3, 1, 2])])
+        .output("y", F32);
+    assert_eq!(count(&on_webgpu(&net), "Transpose"), 1);
 }

@@ -79,7 +79,25 @@ fn a_reshape_that_splits_channels_lets_a_transpose_pass_in_newer_versions_only()
 ";
     let (image, features) = (3 * 64, 4 * 64);
     assert_eq!(on("qnn", text), [2, image + features]);
-    assert_eq!(on("webgpu", text), [3, image + 2 * features]);
+    assert_eq!(on("webgpu@1.27", text), [3, image + 2 * features]);
+    assert_eq!(on("webgpu", text), [2, image + features]);
+}
+
+#[test]
+fn webgpu_normalizes_channels_first() {
+    let text = "graph g opset=17
+  %x: f32[1,3,8,8] = input
+  %w: f32[4,3,1,1] = const
+  %v: f32[5,4,1,1] = const
+  %s: f32[4] = const
+  %a: f32[1,4,8,8] = Conv(%x, %w)
+  %b: f32[1,4,8,8] = InstanceNormalization(%a, %s, %s)
+  %y: f32[1,5,8,8] = Conv(%b, %v)
+  output %y
+";
+    let ends = 3 * 64 + 5 * 64;
+    assert_eq!(on("qnn", text), [2, ends]);
+    assert_eq!([on("webgpu", text), on("webgpu@1.27", text)], [[4, ends + 2 * 4 * 64]; 2]);
 }
 
 #[test]
@@ -107,4 +125,37 @@ fn a_softmax_over_channels_is_turned_by_qnn_itself() {
     assert_eq!(on("qnn", &text(1)), [2, 2 * 3 * 64]);
     assert_eq!(on("qnn", &text(-1)), [0, 0]);
     assert_eq!(on("webgpu", &text(1)), [0, 0]);
+}
+
+#[test]
+fn the_runtime_does_not_know_what_a_loop_leaves() {
+    let text = |after: &str| {
+        format!(
+            "graph g opset=17
+  %x: f32[1,4,8,8] = input
+  %n: i64[] = input
+  %yes: bool[] = const 1
+  %w: f32[4,4,1,1] = const
+  %a: f32[1,4,8,8] = Conv(%x, %w)
+  %l: f32[1,4,8,8] = Loop(%n, %yes, %a) {{body=body}}
+    body step
+      %i: i64[] = input
+      %go: bool[] = input
+      %s: f32[1,4,8,8] = input
+      %t: f32[1,4,8,8] = Tanh(%s)
+      %on: bool[] = Identity(%go)
+      output %on
+      output %t
+    end
+  %r: i64[4] = const [1,4,8,8]
+  %b: f32[1,4,8,8] = {after}
+  %y: f32[1,4,8,8] = Conv(%b, %w)
+  output %y
+"
+        )
+    };
+    for provider in ["qnn", "webgpu"] {
+        assert_eq!(on(provider, &text("Relu(%l)")), [2, 2 * 4 * 64], "{provider}");
+        assert_eq!(on(provider, &text("Reshape(%l, %r)")), [4, 4 * 4 * 64], "{provider}");
+    }
 }

@@ -33,6 +33,9 @@ const PASS_BYTES_PER_NS: u64 = 16;
 /// By how much a Transpose on the host is dearer: its elements go there and back.
 const REFUSED: u64 = 16;
 
+/// What it costs to have the device compute something else than the model says, in nanoseconds: more than any moves.
+const WRONG_NS: u64 = 1 << 40;
+
 /// The target.
 #[derive(Clone)]
 pub struct OrtNhwc {
@@ -132,6 +135,9 @@ impl Target for OrtNhwc {
 
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
         let node = query.graph.node(query.node);
+        if self.rates.provider.interpolates_innermost() && wrapped::interpolates_elsewhere(query) {
+            return Some(Cost::new(WRONG_NS));
+        }
         let turned =
             node.onnx().is_some_and(|op| self.rates.provider.wants_innermost(op)) && whole_axis_is_outer(query);
         if !turned {

@@ -6,8 +6,9 @@
 use crate::TargetError;
 use serde::Deserialize;
 
-/// Names of the execution providers that there is data of.
-pub const PROVIDERS: &[&str] = &["qnn", "webgpu", "xnnpack", "cuda"];
+/// The execution providers that there is data of, each as the newest version of ONNX Runtime serves it. Where older ones differ the version
+/// stands behind an `@`.
+pub const PROVIDERS: &[&str] = &["qnn", "webgpu", "webgpu@1.27", "xnnpack", "cuda"];
 
 /// The data of a provider.
 fn text_of(name: &str) -> Option<&'static str> {
@@ -70,23 +71,46 @@ struct Version {
     flattens: bool,
     nhwc: Vec<String>,
     innermost: Vec<String>,
+    /// Whether a Resize of rank 4 that interpolates does so along the two innermost axes, whatever axes it scales.
+    #[serde(default)]
+    interpolates_innermost: bool,
 }
 
 impl Provider {
-    /// The provider of this name.
+    /// The provider of this name, as the newest version of ONNX Runtime serves it that there is data of. `webgpu@1.27` names a version.
     ///
     /// # Errors
-    /// [`TargetError::Malformed`] with the names that there are, or with what is wrong in the data.
+    /// [`TargetError::Malformed`] with the names or versions that there are, or with what is wrong in the data.
     pub fn of(name: &str) -> Result<Provider, TargetError> {
         let malformed = |why: String| TargetError::Malformed { name: name.to_owned(), why };
         let known = || format!("there is no provider of this name; the known ones are {}", PROVIDERS.join(", "));
-        Provider::parse(text_of(name).ok_or_else(|| malformed(known()))?).map_err(malformed)
+        let (own, version) = name.split_once('@').map_or((name, None), |(own, version)| (own, Some(version)));
+        let provider = Provider::parse(text_of(own).ok_or_else(|| malformed(known()))?).map_err(malformed)?;
+        match version {
+            Some(version) => provider.in_version(version).map_err(malformed),
+            None => Ok(provider),
+        }
+    }
+
+    /// The provider with what holds in this version.
+    fn in_version(mut self, version: &str) -> Result<Provider, String> {
+        let wanted = numbers(version).ok_or_else(|| format!("expected a version such as 1.30, found `{version}`"))?;
+        let first = self.versions.first().map(|known| known.since.clone()).unwrap_or_default();
+        self.versions.retain(|known| numbers(&known.since).is_some_and(|since| since <= wanted));
+        if self.versions.is_empty() {
+            return Err(format!("there is no data of versions before {first}"));
+        }
+        Ok(self)
     }
 
     fn parse(text: &str) -> Result<Provider, String> {
         let provider: Provider = toml::from_str(text).map_err(|e| e.to_string())?;
         if provider.versions.is_empty() || provider.device.elements_per_ns == 0 {
             return Err("it needs [[versions]], and `device.elements_per_ns` of at least 1".to_owned());
+        }
+        let since: Option<Vec<_>> = provider.versions.iter().map(|version| numbers(&version.since)).collect();
+        if !since.is_some_and(|since| since.is_sorted()) {
+            return Err("its [[versions]] need `since` in rising order, such as \"1.30\"".to_owned());
         }
         Ok(provider)
     }
@@ -104,6 +128,11 @@ impl Provider {
     /// Whether the provider puts Transposes around this op where the axis that it works along is not innermost.
     pub fn wants_innermost(&self, op: &str) -> bool {
         self.newest().is_some_and(|version| version.innermost.iter().any(|known| known == op))
+    }
+
+    /// Whether a Resize that interpolates is right only where rows and columns of an image lie innermost.
+    pub(super) fn interpolates_innermost(&self) -> bool {
+        self.newest().is_some_and(|version| version.interpolates_innermost)
     }
 
     /// Whether the runtime moves Transposes through Reshapes that split axes, and through Gathers of one element.
@@ -127,6 +156,13 @@ impl Provider {
     }
 }
 
+/// A version of ONNX Runtime, major and minor number.
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let (major, rest) = version.split_once('.')?;
+    let minor = rest.split('.').next()?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,7 +171,7 @@ mod tests {
     fn every_provider_reads_under_its_own_name_and_wraps_convolutions() {
         for name in PROVIDERS {
             let provider = Provider::of(name).unwrap();
-            assert_eq!(provider.name, *name);
+            assert_eq!(Some(provider.name.as_str()), name.split('@').next());
             assert!(provider.wraps("Conv") && !provider.wraps("MatMul"), "{name}");
             assert!(provider.transpose_ns(1 << 20) > provider.transpose_ns(1), "{name}");
         }
@@ -145,6 +181,33 @@ mod tests {
     fn an_unknown_provider_is_told_what_there_is() {
         let error = Provider::of("tpu").map(|_| ()).unwrap_err().to_string();
         assert!(error.contains("tpu") && error.contains("webgpu"), "{error}");
+    }
+
+    #[test]
+    fn a_version_has_what_held_last_before_it() {
+        let of = |name: &str| Provider::of(name);
+        for (name, since, splits) in [
+            ("webgpu", "1.30", true),
+            ("webgpu@1.27", "1.27", false),
+            ("webgpu@1.29.1", "1.27", false),
+            ("webgpu@2.0", "1.30", true),
+        ] {
+            let provider = of(name).unwrap();
+            assert_eq!((provider.since(), provider.splits()), (since, splits), "{name}");
+        }
+        for (name, told) in
+            [("webgpu@1.20", "before 1.27"), ("webgpu@new", "a version such as"), ("webgpu@", "a version")]
+        {
+            let error = of(name).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains(told), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn versions_are_in_rising_order() {
+        let text = text_of("webgpu").unwrap();
+        assert!(Provider::parse(&text.replace("1.30\"", "1.9\"")).is_err_and(|why| why.contains("rising")));
+        assert!(Provider::parse(&text.replace("\"1.30\"", "\"new\"")).is_err());
     }
 
     #[test]

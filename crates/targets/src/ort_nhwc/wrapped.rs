@@ -10,7 +10,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Node, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, OpQuery, Operand, Piece, Refused};
 use std::sync::Arc;
 
 /// The form's name.
@@ -99,6 +99,15 @@ fn is_taken(node: &Node) -> bool {
         Some("BatchNormalization") => !node.flag("training_mode") && node.int("spatial").unwrap_or(1) == 1,
         _ => true,
     }
+}
+
+/// Whether a Resize interpolates images whose rows and columns don't lie innermost.
+pub(super) fn interpolates_elsewhere(query: &OpQuery<'_>) -> bool {
+    let node = query.graph.node(query.node);
+    let interpolates =
+        matches!(node.onnx(), Some("Resize" | "Upsample")) && node.str("mode").is_some_and(|mode| mode != "nearest");
+    let images = node.operand(0).and_then(|x| query.graph.value(x).ty.rank()) == Some(4);
+    interpolates && images && query.ins.first().is_some_and(|layout| !layout.is_row_major())
 }
 
 /// Channels last, at any rank of features.

@@ -17,6 +17,7 @@ pub(super) type N = usize;
 
 /// A value.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Value {
     pub(super) shape: Option<Vec<u64>>,
     /// Whether all extents are numbers.
@@ -26,6 +27,8 @@ pub(super) struct Value {
     pub(super) maker: Option<N>,
     /// Whether a caller or a body reads it.
     pub(super) left: bool,
+    /// Whether the runtime does not know its rank.
+    lost: bool,
     readers: Vec<N>,
 }
 
@@ -87,10 +90,12 @@ impl Net {
             Op::Onnx(_) => self.is_folded(graph, node, &ins),
             op => matches!(op, Op::Constant(_)),
         };
+        let lost = self.is_lost(node, &ins);
         let mut outs = Vec::new();
         for &v in node.outputs.iter().flatten() {
-            let own = self.value(sizes.shape(graph, v), constant);
-            self.values[own].fixed = graph.value(v).ty.const_shape().is_some();
+            let own = self.value(sizes.shape(graph, v).filter(|_| !lost), constant);
+            self.values[own].fixed = !lost && graph.value(v).ty.const_shape().is_some();
+            self.values[own].lost = lost;
             known.insert(v, own);
             outs.push(own);
         }
@@ -110,6 +115,12 @@ impl Net {
             };
             self.add(own, ins, outs);
         }
+    }
+
+    /// Whether the runtime can't infer the ranks of a node's results: a Loop may carry something else after each iteration.
+    fn is_lost(&self, node: &IrNode, ins: &[Option<V>]) -> bool {
+        let told = matches!(node.onnx(), Some("Reshape" | "Expand" | "Shape" | "Size"));
+        node.op.is_named("Loop") || !told && ins.iter().flatten().any(|&v| self.values[v].lost)
     }
 
     /// Whether the results of a node are computed when the model is loaded.
