@@ -196,6 +196,11 @@ fn clip(x: Numbers, low: Option<&Numbers>, high: Option<&Numbers>) -> Result<Num
 
 /// The largest along axes: each place of these as a tensor of its own, and the largest of all, element by element.
 fn largest(x: &Tensor, axes: &[usize]) -> Result<Numbers, String> {
+    if x.dims.contains(&0) {
+        // Another axis may be longer than any list of places along it.
+        let nothing = axes.iter().any(|&axis| x.dims.get(axis) == Some(&0));
+        return if nothing { Err("there is nothing along these axes".to_owned()) } else { decode(x.dtype, &[]) };
+    }
     let own = strides(&x.dims);
     let (mut kept, mut starts) = (x.dims.clone(), vec![0]);
     for &axis in axes {

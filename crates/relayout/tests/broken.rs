@@ -182,3 +182,15 @@ fn an_output_of_another_rank_than_is_said() {
         optimized_again(&made.to_bytes().expect("it is written"), name);
     }
 }
+
+#[test]
+fn the_largest_of_no_elements_is_not_looked_for_along_an_axis_of_any_length() {
+    let net = Net::new(13).input("x", F32, &[2]).values("t", F32, &[0, 4, 1 << 32], &[]);
+    let all = net.node("ReduceMax", &["t"], "y").output("y", F32);
+    let net = Net::new(13).input("x", F32, &[2]).values("t", F32, &[0, 4, 1 << 32], &[]);
+    let one = net.node_with("ReduceMax", &["t"], "y", &[("axes", &[2])]).output("y", F32);
+    for net in [all, one] {
+        let model = Model::from_bytes(net.bytes().into(), None).expect("it can be read");
+        optimize(&model, target("onnx").expect("it is built in").as_ref(), &Options::default()).expect("no pass fails");
+    }
+}
