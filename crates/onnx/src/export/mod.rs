@@ -12,6 +12,7 @@ mod calls;
 mod constants;
 mod fresh;
 mod names;
+mod picks;
 mod renumber;
 mod sweep;
 mod views;
@@ -180,6 +181,8 @@ struct GraphOut<'g> {
     initializers: Vec<TensorProto>,
     /// Names of the file's initializers. A new constant of such a name takes the old one's place in the list.
     known: FxHashSet<&'g str>,
+    /// Extents of stored tensors whose entries are picked where they are.
+    lists: FxHashMap<ValueId, picks::StoredList>,
     /// What is said of the graph's values; nothing where nobody asked.
     written: WrittenGraph,
 }
@@ -200,7 +203,7 @@ impl Exporter {
         if self.describes {
             written.collect(graph, &names);
         }
-        let mut out = GraphOut { graph, names, nodes, initializers, known, written };
+        let mut out = GraphOut { graph, names, nodes, initializers, known, lists: FxHashMap::default(), written };
         for n in graph.order().unwrap_or_default() {
             let node = graph.node(n);
             match &node.op {
@@ -254,6 +257,7 @@ impl Exporter {
         proto.output =
             node.outputs.iter().map(|v| v.map_or_else(String::new, |v| out.names.of(v).to_owned())).collect();
         self.bodies(&mut proto, n, out)?;
+        self.pick_stored(out, n, &mut proto);
         if let Some(kernel) = calls::kernel(node) {
             let call = self.call(out.graph, node, kernel, proto)?;
             out.nodes.push(call);
@@ -315,10 +319,15 @@ impl Exporter {
         }
         let old: FxHashSet<&str> = origin.node.iter().flat_map(|n| n.output.iter().map(String::as_str)).collect();
         let named = |info: &ValueInfoProto| old.contains(info.name.as_deref().unwrap_or_default());
+        let listed = |info: &ValueInfoProto| {
+            let v = info.name.as_deref().and_then(|name| graph.by_name(name));
+            v.is_some_and(|v| out.lists.contains_key(&v))
+        };
         // What the file says of names that are no node's results is not ours to judge.
         proto.value_info = origin
             .value_info
             .iter()
+            .filter(|info| !listed(info))
             .filter_map(|info| if named(info) { restated(graph, &out.names, info) } else { Some(info.clone()) })
             .collect();
         sweep::remove_unread(origin, &mut proto, self.ir_version < 4);

@@ -1,6 +1,7 @@
 //! Attributes and operands that speak of axes, written for the order in which the first operand with axes is stored, or the first
 //! result where no operand has axes.
 
+use super::picks::gather;
 use super::{ExportError, Exporter, GraphOut};
 use crate::proto::make::{floats_attribute, int_attribute, ints_attribute, string_attribute};
 use crate::proto::{AttributeProto, NodeProto};
@@ -35,11 +36,11 @@ impl Exporter {
                 }
                 Said::Extents(picks) => {
                     let fail = || fail("its extents can't be put in order");
-                    return self.extents(out, (&picks, &[]), proto).ok_or_else(fail);
+                    return self.extents(out, node, (&picks, &[]), proto).ok_or_else(fail);
                 }
                 Said::Woven { slot: None, picks, known, .. } => {
                     let fail = || fail("its extents can't be put in order");
-                    return self.extents(out, (&picks, &known), proto).ok_or_else(fail);
+                    return self.extents(out, node, (&picks, &known), proto).ok_or_else(fail);
                 }
             }
         }
@@ -48,7 +49,7 @@ impl Exporter {
     }
 
     /// Puts a list of integers in the place of an operand, of the type that the node's lists have.
-    fn replace(
+    pub(super) fn replace(
         &mut self,
         out: &mut GraphOut<'_>,
         proto: &mut NodeProto,
@@ -71,7 +72,7 @@ impl Exporter {
     }
 
     /// A list that is computed at run time with known entries behind it.
-    fn longer(&mut self, out: &mut GraphOut<'_>, list: &str, known: &[i64], dtype: DType) -> String {
+    pub(super) fn longer(&mut self, out: &mut GraphOut<'_>, list: &str, known: &[i64], dtype: DType) -> String {
         if known.is_empty() {
             return list.to_owned();
         }
@@ -108,27 +109,6 @@ impl Exporter {
         out.nodes.push(gather(list, indices, result.clone()));
         proto.input[slot] = result;
     }
-
-    /// Shape of a stored tensor, put back into ONNX's order, with known extents behind it.
-    fn extents(
-        &mut self,
-        out: &mut GraphOut<'_>,
-        (picks, known): (&[usize], &[i64]),
-        mut proto: NodeProto,
-    ) -> Option<()> {
-        proto.attribute.retain(|a| !matches!(a.name.as_deref(), Some("start" | "end")));
-        let result = proto.output.first()?.clone();
-        let stored = self.taken.fresh(&format!("{result}.stored"));
-        proto.output[0].clone_from(&stored);
-        out.written.add_list(&stored, None);
-        let picks: Vec<i64> = picks.iter().map(|&p| p as i64).collect();
-        out.nodes.push(proto);
-        // What an op says of extents is 64 bits wide.
-        let list = self.longer(out, &stored, known, DType::I64);
-        let indices = self.ints(out, &format!("{result}.order"), &picks);
-        out.nodes.push(gather(list, indices, result));
-        Some(())
-    }
 }
 
 /// The type of the list in this slot. One that is not there yet has the type of the node's other lists where the standard wants one
@@ -137,17 +117,6 @@ fn list_type(graph: &Graph, node: &Node, slot: usize) -> DType {
     let of = |slot: usize| node.inputs.get(slot).copied().flatten().and_then(|v| graph.value(v).ty.dtype());
     let beside = || if node.onnx() == Some("Slice") { of(1) } else { None };
     of(slot).or_else(beside).filter(|dtype| *dtype == DType::I32).unwrap_or(DType::I64)
-}
-
-fn gather(data: String, indices: String, result: String) -> NodeProto {
-    NodeProto {
-        op_type: Some("Gather".to_owned()),
-        name: Some(result.clone()),
-        input: vec![data, indices],
-        output: vec![result],
-        attribute: vec![int_attribute("axis", 0)],
-        ..NodeProto::default()
-    }
 }
 
 fn set(proto: &mut NodeProto, attribute: AttributeProto) {
