@@ -69,6 +69,8 @@ fn a_bias_of_other_than_the_channels_puts_no_convolution_into_blocks() {
         let made = Model::from_bytes(made.to_bytes().expect("it is written").into(), None).expect("it is read");
         let text = made.print();
         assert_eq!(text.contains("nchwc::Conv("), numbers == 16, "{numbers} numbers: {text}");
+        // Nor is there a guard or a shield for it.
+        assert_eq!(text.contains("host."), numbers == 16, "{numbers} numbers: {text}");
     }
 }
 
