@@ -4,18 +4,22 @@
     tools/providers/setup
     python tools/providers/compare.py --corpus FOLDER --work FOLDER [--providers qnn,webgpu] [--models a,b | --core] [--json FILE]
                                       [--bin target/release/relayout] [--level ORT_ENABLE_ALL] [--timeout SECONDS] [--resume]
+                                      [--rounds 5]
 
 FOLDER holds manifest.json, the models and hydrate.py, which fills in their weights. A line for each model and provider: device graphs,
 nodes that fell back to the CPU, Transposes and the elements that they write, as exported and ours, both counted and predicted
 (`relayout audit --provider`). A model fails if ours has more of any of these four, if it does not load where the original does, or, with
 webgpu, if a result is farther than 1e-4 from the unoptimized CPU provider's (relative to the largest value) and farther than the
 original's. What did not load as exported has nothing to compare. Exit status 1 if a model failed.
+With `--rounds`, files that changed are also timed on webgpu, original and ours in turns with ours beside itself as a control. A
+model is slower, and fails, if the upper end of the 95 % interval is under 1 (of fewer than six rounds: if all are).
 `--timeout` is for one count: a file that takes longer is named with a note. The file of `--json` is written after each model. With
 `--resume` the rows that it has are kept, and only the other models are counted.
 Needs numpy, onnx, onnxruntime for the corpus; the providers have environments of their own, which tools/providers/setup makes.
 """
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -25,7 +29,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from count import LEVELS, counted  # noqa: E402
+import timing  # noqa: E402
+from count import LEVELS, asked  # noqa: E402
 from fusions import hydrated, hydrater  # noqa: E402
 
 HOME = ROOT / ".relayout" / "providers"
@@ -68,6 +73,10 @@ def failures(before, after):
     return wrong
 
 
+def slower(race):
+    return "ratio" in race and race["ratio"][2] < 1
+
+
 def near(guess, there):
     return abs(guess["transposes"] - there["transposes"]) <= max(2, 0.1 * there["transposes"])
 
@@ -83,7 +92,9 @@ def line(name, provider, row):
     parts = f"{old.get('parts', 0):>4}{new.get('parts', 0):>4}{fell(old):>5}{fell(new):>5}"
     count = f"{old.get('transposes', 0):>6}{new.get('transposes', 0):>6}"
     said = "; ".join(row["failed"]) or (f"as exported: {old['note'][:60]}" if "note" in old else "ok")
-    return f"{name:28}{provider:8}{parts} {count} {guess} {pair('moved')}  {said}"
+    race = row.get("race", {})
+    times = "{1:.2f} ({0:.2f} to {2:.2f}), control {4:.2f}  ".format(*race["ratio"], *race["control"]) if "ratio" in race else ""
+    return f"{name:28}{provider:8}{parts} {count} {guess} {pair('moved')}  {times}{said}"
 
 
 def summary(rows):
@@ -101,6 +112,10 @@ def summary(rows):
     most = max(1, len(guesses))
     text.append(f"predicted exactly {100 * exact / most:.0f} %, within max(2, 10 %) {100 * close / most:.0f} %")
     text.append(f"original and ours in the right order on {ordered} of {len(loaded)}")
+    races = [r["race"]["ratio"] for r in rows if "ratio" in r.get("race", {})]
+    if races:
+        mean = math.exp(sum(math.log(median) for _, median, _ in races) / len(races))
+        text.append(f"{len(races)} timed: original / ours {mean:.3f}, least {min(m for _, m, _ in races):.2f}")
     return ", ".join(text)
 
 
@@ -108,11 +123,16 @@ def looked_at(args, model, provider):
     python = HOME / provider / "bin" / "python"
     if not python.exists():
         sys.exit(f"compare.py: {python} is not there; run tools/providers/setup {provider}")
-    count = lambda path: counted(python, provider, path, args.level, args.timeout)
+    count = lambda path: asked(python, provider, [path], args.level, args.timeout)
     with tempfile.TemporaryDirectory(dir=args.work) as folder:
         ours = optimized(args.bin, model, provider, folder, ["--free-io"] if args.free_io else [])
         row = {"before": count(model), "after": count(ours), "predicted": predicted(args.bin, model, provider)}
-    return row | {"failed": failures(row["before"], row["after"])}
+        ran = "note" not in row["before"] and "note" not in row["after"]
+        if args.rounds and provider == "webgpu" and ran and not timing.identical(model, ours):
+            most = 3 * (args.rounds + 1) * args.timeout
+            row["race"] = asked(python, provider, [model, ours], args.level, most, args.rounds)
+    late = ["slower"] if slower(row.get("race", {})) else []
+    return row | {"failed": failures(row["before"], row["after"]) + late}
 
 
 def written(path, rows):
@@ -133,6 +153,7 @@ def arguments():
     parser.add_argument("--free-io", action="store_true")
     parser.add_argument("--level", choices=LEVELS, default="ORT_ENABLE_ALL")
     parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--rounds", type=int, default=0)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--resume", action="store_true", help="keep the rows that the file of --json has")
     args = parser.parse_args()

@@ -3,10 +3,11 @@
 
     python count.py --provider qnn MODEL.onnx...       device graphs as handed to the compiler of QNN's HTP simulator
     python count.py --provider webgpu MODEL.onnx...    nodes that ran, and the distance to the unoptimized CPU provider
+    python count.py --provider webgpu --rounds 5 MODEL.onnx OTHER.onnx      how many times as long the first one takes, in turns
 
 One JSON object per model: parts (device graphs), nodes, transposes, moved (elements that Transposes write), refused (Transposes of more
 than 5 axes), reshapes, ops (the other nodes by name), cpu (nodes that fell back, by name), and with webgpu: error. A model that does not
-load has `note`.
+load has `note`. With --rounds there is one object: ratio, the median and its interval, and control, those of the other model beside itself.
 
 QNN's compiler may run out of memory on one of a model's graphs, and the graphs behind it would then not be seen. So graphs are handed to
 the recorder that the package brings along (libQnnSaver), which takes all of them; the provider's support checks are those of HTP.
@@ -20,6 +21,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import timing  # noqa: E402
 
 LEVELS = ["ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_ALL"]
 # Set by the provider on all versions that were counted.
@@ -81,7 +86,7 @@ def qnn(model, level):
         options.add_provider_for_devices(devices, settings)
         try:
             row["cpu"] = fallen_back(ort.InferenceSession(str(model), options))
-        except Exception as e:  # whatever a provider says to a model that it can't load
+        except Exception as e:  # the graphs that there are by then still count
             row["note"] = " ".join(str(e).split())[:300]
         for path in sorted(dumps.glob("*.json")):
             if not path.name.endswith("tensor_log.json"):
@@ -138,9 +143,39 @@ def webgpu(model, level):
             "ops": others, "cpu": dict(sorted(cpu.items())), "error": error}
 
 
-def counted(python, provider, model, level="ORT_ENABLE_ALL", timeout=300):
-    """The row of a model, counted by an interpreter that has the provider."""
-    command = [str(python), __file__, "--provider", provider, "--level", level, "--one", str(model)]
+def raced(model, other, level, rounds):
+    """How many times as long a model takes on WebGPU as another one of the same inputs."""
+    import onnxruntime as ort
+
+    ort.set_default_logger_severity(4)
+    runs = {}
+    for name, path in (("other", other), ("model", model)):
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
+        session = ort.InferenceSession(str(path), options, providers=["WebGpuExecutionProvider", "CPUExecutionProvider"])
+        if "WebGpuExecutionProvider" not in session.get_providers():
+            return {"note": "no WebGPU adapter; is VK_ICD_FILENAMES set?"}
+        x = feeds(session)
+        runs[name] = lambda session=session, x=x: session.run(None, x)
+    found = timing.beside(runs, rounds)
+    spread = lambda r: [r.low, r.median, r.high]
+    return {"ratio": spread(found.over("model")), "control": spread(found.control()), "seconds": found.median("other")}
+
+
+def one(args, models):
+    """What a process of its own does."""
+    try:
+        if args.rounds:
+            return raced(*models, args.level, args.rounds)
+        return qnn(models[0], args.level) if args.provider == "qnn" else webgpu(models[0], args.level)
+    except Exception as e:  # whatever a provider says to a model that it can't run
+        return {"note": " ".join(str(e).split())[:300]}
+
+
+def asked(python, provider, models, level, timeout, rounds=0):
+    """What a process says that runs the interpreter which has the provider."""
+    command = [str(python), __file__, "--provider", provider, "--level", level, "--rounds", str(rounds), "--one", *map(str, models)]
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -155,17 +190,19 @@ def main():
     parser.add_argument("--level", choices=LEVELS, default="ORT_ENABLE_ALL")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--rounds", type=int, default=0, help="with webgpu and two models: time them in so many rounds")
     parser.add_argument("models", nargs="+", type=Path)
     args = parser.parse_args()
-    for model in args.models:
-        model = model.resolve()
-        if args.one:
-            row = qnn(model, args.level) if args.provider == "qnn" else webgpu(model, args.level)
-            print("ROW " + json.dumps(row), flush=True)
-            # Some providers crash when the process ends.
-            os._exit(0)
-        row = counted(sys.executable, args.provider, model, args.level, args.timeout)
-        print(json.dumps({"model": model.stem} | row), flush=True)
+    if args.rounds and (args.provider != "webgpu" or len(args.models) != 2):
+        parser.error("--rounds compares two models on webgpu")
+    models = [model.resolve() for model in args.models]
+    if args.one:
+        print("ROW " + json.dumps(one(args, models)), flush=True)
+        # Some providers crash when the process ends.
+        os._exit(0)
+    for group in [models] if args.rounds else [[model] for model in models]:
+        row = asked(sys.executable, args.provider, group, args.level, args.timeout, args.rounds)
+        print(json.dumps({"model": group[0].stem} | row), flush=True)
 
 
 if __name__ == "__main__":
