@@ -184,6 +184,60 @@ fn a_convolution_that_said_how_it_pads_says_so_no_more_once_it_has_taken_in_a_pa
     runs_for_every_target(&valid.encode_to_vec());
 }
 
+/// Kernels for CUDA and WebGPU interpolate along the two inner ones of four axes, whatever they are.
+#[test]
+fn a_file_for_all_runtimes_interpolates_images_where_rows_and_columns_lie_innermost() {
+    for (mode, left) in [("nearest", 0), ("linear", 2), ("cubic", 2)] {
+        let graph = GraphProto {
+            node: vec![
+                op("Transpose", &["x"], "a", vec![ints("perm", &[0, 3, 1, 2])]),
+                op("Resize", &["a", "", "scales"], "b", vec![text("mode", mode)]),
+                op("Transpose", &["b"], "y", vec![ints("perm", &[0, 2, 3, 1])]),
+            ],
+            initializer: vec![floats("scales", &[4], [1.0, 1.0, 2.0, 3.0])],
+            input: vec![value("x", DataType::Float, &[2, 5, 6, 3])],
+            output: vec![value("y", DataType::Float, &[2, 10, 18, 3])],
+            ..GraphProto::default()
+        };
+        let bytes = model(17, graph);
+        let target = target("onnx").expect("a built-in target");
+        let outcome = common::optimized_for(target.as_ref(), &bytes, &BTreeMap::new()).expect("it is optimized");
+        let made = ModelProto::decode(&outcome.bytes[..]).expect("a model");
+        let nodes = made.graph.iter().flat_map(|graph| &graph.node);
+        assert_eq!(nodes.filter(|node| node.op_type.as_deref() == Some("Transpose")).count(), left, "{mode}");
+        // The runtime's own rewrites break a cubic one.
+        if mode != "cubic" {
+            runs_for_every_target(&bytes);
+        }
+    }
+}
+
+#[test]
+fn a_resize_that_a_file_has_channels_last_may_move() {
+    let last = |x: &str, y: &str| op("Resize", &[x, "", "scales"], y, vec![text("mode", "linear")]);
+    let to_last = |x: &str, y: &str| op("Transpose", &[x], y, vec![ints("perm", &[0, 2, 3, 1])]);
+    let to_first = |x: &str, y: &str| op("Transpose", &[x], y, vec![ints("perm", &[0, 3, 1, 2])]);
+    let left = |nodes: Vec<NodeProto>, shapes: [[i64; 4]; 2]| {
+        let graph = GraphProto {
+            node: nodes,
+            initializer: vec![floats("scales", &[4], [1.0, 2.0, 3.0, 1.0])],
+            input: vec![value("x", DataType::Float, &shapes[0])],
+            output: vec![value("y", DataType::Float, &shapes[1])],
+            ..GraphProto::default()
+        };
+        let bytes = model(17, graph);
+        runs_for_every_target(&bytes);
+        let target = target("onnx").expect("a built-in target");
+        let outcome = common::optimized_for(target.as_ref(), &bytes, &BTreeMap::new()).expect("it is optimized");
+        let made = ModelProto::decode(&outcome.bytes[..]).expect("a model");
+        let nodes = made.graph.iter().flat_map(|graph| &graph.node);
+        nodes.filter(|node| node.op_type.as_deref() == Some("Transpose")).count()
+    };
+    let around = vec![to_last("x", "a"), last("a", "b"), to_first("b", "y")];
+    assert_eq!(left(around, [[2, 3, 5, 6], [2, 3, 10, 18]]), 0, "it goes where kernels have it");
+    assert_eq!(left(vec![last("x", "y")], [[2, 5, 6, 3], [2, 10, 18, 3]]), 0, "it stays where it is");
+}
+
 #[test]
 fn a_cubic_resize_stays_channels_first() {
     // One channel lies last as it lies first, so that nothing has to be moved for a kernel.

@@ -9,6 +9,8 @@
 //!   two or three any;
 //! - *cubic*: of four axes the two outermost are kept, or there are only two.
 //!
+//! Kernels for GPUs take less: a target whose files run there lets images be interpolated only where rows and columns lie innermost.
+//!
 //! Axes that are interpolated keep their order among themselves: another one sums otherwise, so that the last bit differs.
 
 use super::infer::{Answer, InferContext, Inferred, MAX_RANK, typed};

@@ -230,6 +230,22 @@ pub(crate) fn whole_axis_is_outer(query: &OpQuery<'_>) -> bool {
     innermost.is_some_and(|f| axes.get(usize::from(f.axis)).is_some_and(|&a| usize::from(a) != atom))
 }
 
+/// Whether a Resize of four axes interpolates along the two inner ones as the file has them, and along others here. ONNX Runtime's
+/// kernels for CUDA and WebGPU interpolate along the two inner ones, whatever they are.
+pub(crate) fn interpolates_elsewhere(query: &OpQuery<'_>) -> bool {
+    let node = query.graph.node(query.node);
+    let interpolates =
+        matches!(node.onnx(), Some("Resize" | "Upsample")) && node.str("mode").is_some_and(|mode| mode != "nearest");
+    let axes = query.bound.axes(Slot::In(0)).unwrap_or_default();
+    let Some(layout) = query.ins.first().filter(|_| interpolates && axes.len() == 4) else { return false };
+    let kept = |axis: usize| {
+        let atom = axes.get(axis).and_then(|&atom| query.bound.atoms.get(usize::from(atom)));
+        atom.is_some_and(|atom| atom.role != Role::Whole)
+    };
+    let outer_two = layout.factors().iter().take(2).all(|f| kept(usize::from(f.axis)));
+    (0..2).all(kept) && !outer_two
+}
+
 /// Whether the op sums over axes, or the like, but not over the innermost one of more than one element.
 fn leaves_innermost_axis(query: &OpQuery<'_>) -> bool {
     let node = query.graph.node(query.node);
@@ -243,6 +259,9 @@ fn leaves_innermost_axis(query: &OpQuery<'_>) -> bool {
     let contracted = query.bound.atoms.iter().any(|atom| atom.role == Role::Contracted);
     contracted && innermost.and_then(role).is_some_and(|role| role != Role::Contracted)
 }
+
+/// What it costs to have a runtime compute something else than the model says, in nanoseconds: more than any moves.
+pub(crate) const WRONG_NS: u64 = 1 << 40;
 
 /// Ops whose kernels pack the axis `[x]` of their signature before they read it.
 const WHOLE_AXIS: &[&str] = &["Softmax", "LogSoftmax", "Hardmax", "TopK", "CumSum", "CumProd", "QLinearSoftmax", "DFT"];
@@ -383,7 +402,8 @@ impl Target for DataTarget {
     }
 
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
-        Some(self.rates.op(query))
+        let anywhere = matches!(self.dialect, Dialect::Standard);
+        Some(if anywhere && interpolates_elsewhere(query) { Cost::new(WRONG_NS) } else { self.rates.op(query) })
     }
 
     fn forms(&self) -> &[Box<dyn Form>] {

@@ -15,7 +15,7 @@ pub mod providers;
 mod turned_product;
 mod wrapped;
 
-use crate::onnx::whole_axis_is_outer;
+use crate::onnx::{WRONG_NS, interpolates_elsewhere, whole_axis_is_outer};
 pub use predict::predict;
 pub use providers::Provider;
 use relayout_ir::graph::{Graph, ValueId};
@@ -32,9 +32,6 @@ const PASS_BYTES_PER_NS: u64 = 16;
 
 /// By how much a Transpose on the host is dearer: its elements go there and back.
 const REFUSED: u64 = 16;
-
-/// What it costs to have the device compute something else than the model says, in nanoseconds: more than any moves.
-const WRONG_NS: u64 = 1 << 40;
 
 /// The target.
 #[derive(Clone)]
@@ -135,7 +132,7 @@ impl Target for OrtNhwc {
 
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
         let node = query.graph.node(query.node);
-        if self.rates.provider.interpolates_innermost() && wrapped::interpolates_elsewhere(query) {
+        if self.rates.provider.interpolates_innermost() && interpolates_elsewhere(query) {
             return Some(Cost::new(WRONG_NS));
         }
         let turned =

@@ -101,15 +101,6 @@ fn is_taken(node: &Node) -> bool {
     }
 }
 
-/// Whether a Resize interpolates images whose rows and columns don't lie innermost.
-pub(super) fn interpolates_elsewhere(query: &OpQuery<'_>) -> bool {
-    let node = query.graph.node(query.node);
-    let interpolates =
-        matches!(node.onnx(), Some("Resize" | "Upsample")) && node.str("mode").is_some_and(|mode| mode != "nearest");
-    let images = node.operand(0).and_then(|x| query.graph.value(x).ty.rank()) == Some(4);
-    interpolates && images && query.ins.first().is_some_and(|layout| !layout.is_row_major())
-}
-
 /// Channels last, at any rank of features.
 pub(super) fn channels_last(rank: usize) -> Option<Layout> {
     let axes: Vec<usize> = std::iter::once(0).chain(2..rank).chain([1]).collect();
