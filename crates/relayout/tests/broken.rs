@@ -74,6 +74,25 @@ fn a_bias_of_other_than_the_channels_puts_no_convolution_into_blocks() {
     }
 }
 
+#[test]
+fn attributes_without_a_kind_get_one_where_the_version_is_raised() {
+    // Functions need IR version 8; from 2 on each attribute says of which kind it is.
+    let net = Net::new(9).input("x", F32, &[1, 16, 12, 12]).floats("w", F32, &[16, 16, 3, 3], true);
+    let net = net.node("Conv", &["x", "w"], "c").node("LeakyRelu", &["c"], "r").float_attribute("alpha", 0.5);
+    let net = net.node("Conv", &["r", "w"], "y").output("y", F32).ir_3();
+    let mut file = ModelProto::decode(&net.bytes()[..]).expect("a model");
+    file.ir_version = Some(1);
+    let nodes = file.graph.iter_mut().flat_map(|graph| &mut graph.node);
+    nodes.flat_map(|node| &mut node.attribute).for_each(|a| a.r#type = None);
+    let bytes = file.encode_to_vec();
+    for name in BUILTIN {
+        let model = Model::from_bytes(bytes.clone().into(), None).expect("it can be read");
+        let made = optimize(&model, target(name).expect("it is built in").as_ref(), &Options::default());
+        let made = made.unwrap_or_else(|e| panic!("{name}: {e}")).to_bytes().expect("it is written");
+        Model::from_bytes(made.into(), None).unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
+}
+
 /// Two Transposes that cancel, and one that moves nothing.
 fn turned(opset: i64, dtype: i32) -> Net {
     let net = Net::new(opset).input("x", F32, &[2, 3, 4, 5]).input("z", dtype, &[2, 1, 1, 3]);

@@ -1,6 +1,7 @@
 //! Attributes of nodes whose op a pass chose.
 
 use super::views::bare_node;
+use crate::import::kind_of;
 use crate::proto::make::{empty_attribute, floats_attribute, int_attribute, ints_attribute};
 use crate::proto::{AttributeProto, NodeProto, attribute_proto::AttributeType};
 use relayout_ir::attr::Attr;
@@ -40,6 +41,14 @@ fn restate(proto: &mut NodeProto, node: &Node) {
             (Attr::Ints(list), None) => proto.attribute.push(ints_attribute(name, list.clone())),
             _ => {}
         }
+    }
+}
+
+/// Has the attributes of a node, and those in its bodies, say of which kind they are.
+pub(super) fn say_kinds(node: &mut NodeProto) {
+    for a in &mut node.attribute {
+        a.r#type = Some(kind_of(a));
+        a.g.as_deref_mut().into_iter().chain(&mut a.graphs).flat_map(|body| &mut body.node).for_each(say_kinds);
     }
 }
 

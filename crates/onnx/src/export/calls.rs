@@ -1,5 +1,6 @@
 //! Calls of domain `relayout`: kernels that a pass chose, and moves. The model gets the body of every function that it calls.
 
+use super::attributes::say_kinds;
 use super::{ExportError, Exporter, GraphOut};
 use crate::dialect::{
     DOMAIN, DialectError, DialectOp, FIRST_OPSET, Operand, Relayout, VERSION, first_ir_version, part_moves,
@@ -50,7 +51,8 @@ impl Functions {
     /// Adds the functions to a model, and what it has to say to have any. Those that it has stay where they are.
     ///
     /// Before IR version 4 every initializer had to be an input too, and none could be overridden; from then on such an input
-    /// is one that callers may set. So the inputs go where the version is raised past it.
+    /// is one that callers may set. So the inputs go where the version is raised past it. Before version 2 attributes did not say of
+    /// which kind they are.
     pub(super) fn add_to(self, proto: &mut ModelProto) {
         if self.bodies.is_empty() {
             return;
@@ -60,6 +62,10 @@ impl Functions {
             && let Some(graph) = &mut proto.graph
         {
             drop_initialized_inputs(graph);
+        }
+        if before < 2 {
+            let nodes = proto.functions.iter_mut().flat_map(|f| &mut f.node);
+            nodes.chain(proto.graph.iter_mut().flat_map(|graph| &mut graph.node)).for_each(say_kinds);
         }
         proto.ir_version = self.bodies.values().map(|called| first_ir_version(&called.body)).chain([before]).max();
         let imported = |set: &OperatorSetIdProto| set.domain.as_deref() == Some(DOMAIN);
