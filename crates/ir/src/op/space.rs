@@ -1,6 +1,7 @@
 //! Channels to space and back, and sampling at computed places. Axes are spelled by digits, all found by position.
 
 use super::infer::{Answer, InferContext, Inferred, agree, typed};
+use super::read::is_depth_first;
 use super::{Axes, Case, OpDef};
 use crate::dim::Dim;
 use crate::graph::{Graph, Node};
@@ -17,10 +18,7 @@ pub(super) const OPS: &[OpDef] = &[
 ];
 
 fn depth_first(_: &Graph, node: &Node) -> Result<(), String> {
-    match node.str("mode") {
-        None | Some("DCR") => Ok(()),
-        Some(_) => Err("takes columns and rows before depth".to_owned()),
-    }
+    if is_depth_first(node) { Ok(()) } else { Err("takes columns and rows before depth".to_owned()) }
 }
 
 fn block(ctx: &InferContext<'_>) -> Result<Dim, String> {

@@ -8,11 +8,13 @@
 //! | `pad` | what a Pad adds to each axis, and the number it fills with |
 //! | `reduced` | the axes of a reduction |
 //! | `perm` | the order that a Transpose leaves; inverse and merged orders |
+//! | `depth` | the mode of DepthToSpace |
 //! | `number` | numbers of constants, epsilon |
 //!
 //! Lists that older versions have as attributes are taken from there if they are there, whatever the version.
 
 mod cut;
+mod depth;
 mod number;
 mod operand;
 mod pad;
@@ -21,6 +23,7 @@ mod reduced;
 mod window;
 
 pub use cut::{Cut, SymbolicCut, axes_of_slice, cuts, elements_taken, symbolic_cuts};
+pub use depth::is_depth_first;
 pub use number::{EPSILON, epsilon, is_constant, known_ints, number, number_told};
 pub use operand::{List, OPERANDS, Place, Told, list, place_of};
 pub use pad::{Fill, Padding, SymbolicPad, fill, paddings, pads, symbolic_pads, zero_padding};

@@ -2,6 +2,7 @@
 
 mod attention;
 mod conv;
+mod depth;
 mod digits;
 mod heads;
 pub(crate) mod norm;
@@ -34,6 +35,7 @@ pub(crate) fn all(machine: &Arc<Machine>) -> Vec<Box<dyn Form>> {
         Box::new(volume_max::VolumeMax(m())),
         Box::new(reduce::Reductions(m())),
         Box::new(digits::Digits(m())),
+        Box::new(depth::Depths(m())),
         Box::new(resize::Resizes(m())),
         Box::new(scale::Scales(m())),
         Box::new(norm::NormsOfRows(m())),
