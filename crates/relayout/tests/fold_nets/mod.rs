@@ -275,6 +275,7 @@ fn attribute(name: &str, values: &[i64]) -> AttributeProto {
     let numbers = [
         "axis",
         "batch_axis",
+        "blocksize",
         "ceil_mode",
         "group",
         "keepdims",

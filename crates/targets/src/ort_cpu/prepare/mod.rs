@@ -1,6 +1,8 @@
 //! What the runtime wants otherwise, before anything is decided.
 
+mod order_depth;
 mod route_channels;
+mod trials;
 mod unsign_bytes;
 mod widen_halves;
 
@@ -21,16 +23,19 @@ pub(super) fn passes(block: Block) -> Vec<Pass> {
             .before(&["fold_copies"])
             .rules(&[&unsign_bytes::RULE]);
     let route = Declared::new(
-        "route_channels",
+        route_channels::NAME,
         Slot::Forms,
         "what stood between convolutions and could go is gone; trial decisions price both ways",
     )
     .rules(&[&route_channels::RULE]);
+    let order = Declared::new(order_depth::NAME, Slot::Forms, "for the same reason")
+        .after(&[route_channels::NAME])
+        .rules(&[&order_depth::RULE]);
+    let block = usize::try_from(block.channels()).unwrap_or(1);
     vec![
         Pass::on_model(widen, widen_halves::widen_halves),
         Pass::on_each_graph(unsign, unsign_bytes::unsign_bytes),
-        Pass::on_model(route, move |graph, cx| {
-            route_channels::route_channels(graph, cx, usize::try_from(block.channels()).unwrap_or(1))
-        }),
+        Pass::on_model(route, move |graph, cx| route_channels::route_channels(graph, cx, block)),
+        Pass::on_model(order, move |graph, cx| order_depth::order_depth(graph, cx, block)),
     ]
 }

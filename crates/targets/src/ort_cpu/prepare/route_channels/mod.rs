@@ -15,19 +15,20 @@ mod slots;
 mod trace;
 mod write;
 
-use region::Region;
-use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, NodeId, ValueId};
-use relayout_ir::op::read::is_constant;
-use relayout_target::{Context, Counted, Numerics, PassError, Rule, each_graph};
-use relayout_target::{Cost, Sizes};
+pub(super) use region::chain;
+pub(super) use write::pick_weights;
 
-/// How many regions are tried one by one; where there are more, they go all together or not at all.
-const TRIED: usize = 8;
+use super::trials::cheapest;
+use region::Region;
+use relayout_ir::graph::Graph;
+use relayout_target::{Context, Counted, Numerics, PassError, Rule, each_graph};
+
+/// The name of the pass.
+pub(super) const NAME: &str = "route_channels";
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {
-    name: "route_channels",
+    name: NAME,
     equation: "Conv(Split(Shuffle(Concat(Conv(x, W), y))), V) = Conv(Concat(Split(Conv(x, P W)), y), V Q)",
     condition: "the target's convolutions read blocks of channels; float32; every channel that is brought to another place comes \
                 from a convolution of all channels, and ends in one, with nothing between but ops that treat each channel for \
@@ -49,8 +50,10 @@ pub(super) fn route_channels(graph: &mut Graph, cx: &mut Context<'_>, block: usi
     if found.iter().all(Vec::is_empty) {
         return Ok(());
     }
-    let taken = cheapest(graph, cx, &found, block)?;
-    routed(graph, cx.settings.opset, &found, &taken, block)?;
+    let opset = cx.settings.opset;
+    let count = found.iter().map(Vec::len).sum();
+    let taken = cheapest(graph, cx, count, &|graph, taken| routed(graph, opset, &found, taken, block))?;
+    routed(graph, opset, &found, &taken, block)?;
     let mut taken = taken.into_iter();
     for (at, regions) in found.iter().enumerate() {
         let own = regions.iter().zip(taken.by_ref()).filter(|(_, taken)| *taken);
@@ -60,67 +63,6 @@ pub(super) fn route_channels(graph: &mut Graph, cx: &mut Context<'_>, block: usi
         }
     }
     Ok(())
-}
-
-/// Which regions to route, in the order in which they were found: all or none of them, and then one by one the other way where that
-/// is cheaper still.
-fn cheapest(graph: &Graph, cx: &Context<'_>, found: &[Vec<Region>], block: usize) -> Result<Vec<bool>, PassError> {
-    let count = found.iter().map(Vec::len).sum();
-    let priced = |taken: &[bool]| {
-        let mut trial = graph.clone();
-        routed(&mut trial, cx.settings.opset, found, taken, block)?;
-        price(&mut trial, cx)
-    };
-    let (mut best, mut least) = (vec![false; count], priced(&vec![false; count])?);
-    let all = priced(&vec![true; count])?;
-    if all < least {
-        (best, least) = (vec![true; count], all);
-    }
-    for region in 0..if count > 1 && count <= TRIED { count } else { 0 } {
-        let mut other = best.clone();
-        other[region] = !other[region];
-        let cost = priced(&other)?;
-        if cost < least {
-            (best, least) = (other, cost);
-        }
-    }
-    Ok(best)
-}
-
-/// What a graph costs: what is decided, and what the decision takes for free in every layout, copies and Reshapes.
-fn price(graph: &mut Graph, cx: &Context<'_>) -> Result<Cost, PassError> {
-    let mut beside = Cost::ZERO;
-    let mut at = 0;
-    each_graph(graph, "", &mut |graph, _| {
-        let own: Cost = graph.nodes().map(|n| beside_decision(graph, cx, n)).sum();
-        beside += own.times(cx.weight(at));
-        at += 1;
-        Ok(())
-    })?;
-    Ok(cx.trials.decide(cx.settings, graph)?.cost + beside)
-}
-
-/// What a node costs that only brings elements elsewhere, or says their shape.
-fn beside_decision(graph: &Graph, cx: &Context<'_>, n: NodeId) -> Cost {
-    let node = graph.node(n);
-    let moving = node.operand(0).filter(|&x| !is_constant(graph, x));
-    match (node.onnx(), &node.form, moving) {
-        (Some(op @ ("Concat" | "Split" | "Slice" | "Gather")), _, Some(x)) => {
-            let bytes = |v: ValueId| cx.settings.hints.bytes(graph, v);
-            let written = node.outputs.iter().flatten().fold(0_u64, |all, &v| all.saturating_add(bytes(v)));
-            let parts = if op == "Concat" { node.inputs.len() } else { node.outputs.len() };
-            // Of each image a part lies together, of what a Gather takes a channel.
-            let shape = cx.settings.hints.shape(graph, x).unwrap_or_default();
-            let (images, channels) = (shape.first().copied().unwrap_or(1), shape.get(1).copied().unwrap_or(1));
-            let run = match op {
-                "Gather" => bytes(x).checked_div(images.saturating_mul(channels)),
-                _ => written.checked_div(images.saturating_mul(parts as u64)),
-            };
-            cx.target().copy_cost(written, run.unwrap_or(0))
-        }
-        (Some(_), Form::View(View::Reshape), Some(_)) => cx.target().view_cost(),
-        _ => Cost::ZERO,
-    }
 }
 
 /// Writes the regions that are taken, of each graph in turn.

@@ -175,7 +175,7 @@ fn sums(graph: &Graph, u: Use, summing: &FxHashSet<NodeId>) -> bool {
 }
 
 /// The convolution that makes the channels of a value, and the nodes behind it.
-fn chain(graph: &Graph, source: ValueId) -> Option<Vec<NodeId>> {
+pub(in crate::ort_cpu::prepare) fn chain(graph: &Graph, source: ValueId) -> Option<Vec<NodeId>> {
     let (mut v, mut chain) = (source, Vec::new());
     loop {
         let (n, slot) = graph.value(v).producer();
@@ -194,6 +194,11 @@ pub(super) fn reader(graph: &Graph, u: Use) -> Option<Reader> {
     let node = graph.node(u.node);
     let y = node.only_result().filter(|_| u.slot == 0)?;
     let made = count(graph, y)?;
+    if node.onnx()? == "PRelu" {
+        // A slope of one element is that of every channel.
+        let slope = graph.value(node.operand(1)?).ty.const_shape()?;
+        return slope.iter().all(|&extent| extent == 1).then_some(Reader::Carries(y));
+    }
     if node.onnx()? != "Conv" {
         return OF_EACH_CHANNEL.contains(&node.onnx()?).then_some(Reader::Carries(y));
     }

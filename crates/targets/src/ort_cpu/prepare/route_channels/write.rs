@@ -1,5 +1,6 @@
 //! Writes a region with the channels of every value in whole blocks: weights in the order of these, Splits between them, and Concats.
 
+use super::NAME;
 use super::region::{Reader, Region, Sink, Source, reader, readers, weights};
 use super::slots::{Part, Slots};
 use super::trace::CHANNELS;
@@ -38,7 +39,7 @@ struct Held {
 }
 
 /// Channels that are picked from those before, zeros elsewhere.
-type Picks = Arc<[Option<usize>]>;
+pub(in crate::ort_cpu::prepare) type Picks = Arc<[Option<usize>]>;
 
 struct Writer<'g> {
     graph: &'g mut Graph,
@@ -51,7 +52,7 @@ impl Writer<'_> {
     fn source(&mut self, source: &Source, slots: Slots) -> Result<(), PassError> {
         let picks: Picks = slots.holds.as_slice().into();
         for &n in &source.chain {
-            self.pick_weights(n, &picks, 0)?;
+            pick_weights(self.graph, n, &picks, 0, NAME)?;
             if let Some(y) = self.graph.node(n).only_result() {
                 self.set_channels(y, picks.len());
             }
@@ -109,9 +110,9 @@ impl Writer<'_> {
         let mut todo = vec![n];
         while let Some(n) = todo.pop() {
             if self.sums(n) {
-                self.pick_weights(n, picks, CHANNELS)?;
+                pick_weights(self.graph, n, picks, CHANNELS, NAME)?;
             } else if let Some(y) = self.graph.node(n).only_result() {
-                self.pick_weights(n, picks, 0)?;
+                pick_weights(self.graph, n, picks, 0, NAME)?;
                 self.set_channels(y, picks.len());
                 todo.extend(self.graph.uses(y).into_iter().map(|u| u.node));
             }
@@ -123,34 +124,6 @@ impl Writer<'_> {
     fn sums(&self, n: NodeId) -> bool {
         let node = self.graph.node(n);
         node.onnx() == Some("Conv") && group(node) == Ok(1)
-    }
-
-    /// Picks the weights of a convolution along an axis, and its bias where that is the one of its filters.
-    fn pick_weights(&mut self, n: NodeId, picks: &Picks, axis: usize) -> Result<(), PassError> {
-        let node = self.graph.node(n);
-        if node.onnx() != Some("Conv") {
-            return Ok(());
-        }
-        let (grouped, slots) = (group(node).is_ok_and(|group| group > 1), if axis == 0 { 1..3 } else { 1..2 });
-        let (mut patch, mut before) = (Patch::new(), Vec::new());
-        for slot in slots {
-            let (Some(v), Some(from)) = (node.operand(slot), weights(self.graph, node, slot)) else { continue };
-            let picked = Picked::constant(from.clone(), axis, Arc::clone(picks)).ok_or_else(|| self.misfit(n))?;
-            let name = format!("{}.routed", self.graph.value(v).name);
-            patch.set_operand(NewOperand { node: n, slot, constant: picked, name, takes_name_of: None });
-            before.push(self.graph.value(v).producer().0);
-        }
-        patch.apply(self.graph)?;
-        remove_dead(self.graph, before);
-        if grouped {
-            self.graph.attrs_mut(n).insert("group".to_owned(), Attr::Int(picks.len() as i64));
-        }
-        Ok(())
-    }
-
-    fn misfit(&self, n: NodeId) -> PassError {
-        let first = format!("weights of {} have no such channels", self.graph.node(n).describe(self.graph));
-        PassError::Invalid { pass: "route_channels", first, count: 1 }
     }
 
     fn bind(&mut self, n: NodeId) {
@@ -191,4 +164,38 @@ impl Writer<'_> {
         let mut make = Builder::new(self.graph, rank).opset(self.opset);
         Ok(make.op("Concat", parts).attr("axis", Attr::Int(CHANNELS as i64)).result(&name, ty)?)
     }
+}
+
+/// Picks the weights of a convolution along an axis, and its bias where that is the one of its filters. Other nodes have none.
+pub(in crate::ort_cpu::prepare) fn pick_weights(
+    graph: &mut Graph,
+    n: NodeId,
+    picks: &Picks,
+    axis: usize,
+    pass: &'static str,
+) -> Result<(), PassError> {
+    let node = graph.node(n);
+    if node.onnx() != Some("Conv") {
+        return Ok(());
+    }
+    let (grouped, slots) = (group(node).is_ok_and(|group| group > 1), if axis == 0 { 1..3 } else { 1..2 });
+    let (mut patch, mut before) = (Patch::new(), Vec::new());
+    for slot in slots {
+        let (Some(v), Some(from)) = (node.operand(slot), weights(graph, node, slot)) else { continue };
+        let picked = Picked::constant(from.clone(), axis, Arc::clone(picks)).ok_or_else(|| misfit(graph, n, pass))?;
+        let name = format!("{}.routed", graph.value(v).name);
+        patch.set_operand(NewOperand { node: n, slot, constant: picked, name, takes_name_of: None });
+        before.push(graph.value(v).producer().0);
+    }
+    patch.apply(graph)?;
+    remove_dead(graph, before);
+    if grouped {
+        graph.attrs_mut(n).insert("group".to_owned(), Attr::Int(picks.len() as i64));
+    }
+    Ok(())
+}
+
+fn misfit(graph: &Graph, n: NodeId, pass: &'static str) -> PassError {
+    let first = format!("weights of {} have no such channels", graph.node(n).describe(graph));
+    PassError::Invalid { pass, first, count: 1 }
 }
