@@ -171,7 +171,8 @@ fn ops_that_treat_each_channel_for_itself_may_stand_between() {
     for (told, net) in nets {
         let model = blocked(&net);
         assert_eq!(moves(&model), BLOCKED, "{told}");
-        assert_eq!(refusal(&net.bytes()), None, "{told}");
+        // That a PRelu of one slope is a LeakyRelu is not proved.
+        assert_eq!(refusal(&net.bytes()).is_some(), told == "PRelu", "{told}");
     }
 }
 
@@ -239,10 +240,16 @@ fn nothing_but_floats_of_32_bits_moves_in_blocks() {
 }
 
 #[test]
-fn images_without_convolutions_around_them_are_left_alone() {
-    let net = Net::new(17).input("x", F32, &[1, WIDE * 4, SIDE, SIDE]);
-    let net = to_space(net, "x", "s", "DCR", 2).node("Relu", &["s"], "y").output("y", F32);
-    assert_eq!(moves(&blocked(&net)), [0, 0, 1]);
+fn blocks_are_made_for_it_alone_where_that_is_faster() {
+    let alone = |op: &str, channels: i64, side: i64| {
+        let net = Net::new(17).input("x", F32, &[1, channels, side, side]);
+        let net = net.node_with(op, &["x"], "s", &[("blocksize", &[2])]).node("Relu", &["s"], "y").output("y", F32);
+        moves(&blocked(&net))
+    };
+    // Measured: 30 us by itself, and 13 us with both moves.
+    assert_eq!(alone("DepthToSpace", WIDE * 4, SIDE), [1, 1, 0]);
+    // 10 us and 13 us.
+    assert_eq!(alone("SpaceToDepth", WIDE, 2 * SIDE), [0, 0, 1]);
 }
 
 #[test]
