@@ -59,8 +59,6 @@ fn moves(model: &ModelProto) -> [usize; 3] {
 
 /// What is left where the whole network is in blocks.
 const BLOCKED: [usize; 3] = [1, 1, 0];
-/// What is left where pixels are moved by the op itself.
-const PLAIN: [usize; 3] = [2, 2, 1];
 
 fn is_blocked(node: &NodeProto) -> bool {
     node.domain.as_deref() == Some("com.microsoft.nchwc")
@@ -117,20 +115,25 @@ fn every_operator_set_says_it_in_its_own_way() {
 }
 
 #[test]
-fn one_extent_may_be_unknown() {
+fn sizes_may_be_unknown() {
     let side = SIDE.to_string();
     let known = side.as_str();
-    for (sizes, left) in [
-        (["N", known, known], BLOCKED),
-        (["1", "H", known], BLOCKED),
-        (["1", known, "W"], BLOCKED),
-        (["1", "H", "W"], PLAIN),
-        (["N", known, "W"], PLAIN),
-    ] {
-        let net = upscaler(17, "CRD", 2, WIDE, sizes);
-        let model = optimized(&net.bytes(), &sizes_of(&net, &[("N", 2), ("H", 6), ("W", 7)])).expect("it runs");
-        assert_eq!(moves(&model), left, "{sizes:?}");
+    let sizes = [("N", 2), ("H", 6), ("W", 7)];
+    for names in
+        [["N", known, known], ["1", "H", known], ["1", known, "W"], ["1", "H", "W"], ["N", known, "W"], ["N", "H", "W"]]
+    {
+        for opset in [11, 17] {
+            let net = upscaler(opset, "CRD", 2, WIDE, names);
+            let model = optimized(&net.bytes(), &sizes_of(&net, &sizes)).expect("it runs");
+            assert_eq!(moves(&model), BLOCKED, "{names:?} {opset}");
+            assert_eq!(refusal(&net.bytes()), None, "{names:?} {opset}");
+        }
     }
+    let net = Net::new(17).symbolic_input("x", F32, &["N", &WIDE.to_string(), "2*H", "2*W"]);
+    let net = conv(net, "x", "a", [WIDE, WIDE]).node_with("SpaceToDepth", &["a"], "d", &[("blocksize", &[2])]);
+    let net = conv(net, "d", "y", [WIDE * 4, WIDE]).output("y", F32);
+    let model = optimized(&net.bytes(), &sizes_of(&net, &[("N", 2), ("2*H", 6), ("2*W", 8)])).expect("it runs");
+    assert_eq!((moves(&model), refusal(&net.bytes())), (BLOCKED, None));
 }
 
 /// A network with CRD, and between the convolution and it what `between` adds: from value `d` to value `e`.

@@ -1,19 +1,20 @@
 //! DepthToSpace and SpaceToDepth of blocked images: one Transpose that moves whole blocks. `[N, C, H, W]` is declared with all its
 //! digits, `[N, r, r, C/B, H, W, B]` where channels are deep, `[N, C/B, H, r, W, r, B]` where pixels are many. A Reshape back declares
-//! the result as the other blocked ops have it.
+//! the result as the other blocked ops have it. It is told one unknown extent by -1, and two or more by what a few small nodes compute.
 //!
 //! Channels have to be the innermost digit of the depth, as SpaceToDepth and mode DCR have them. `order_depth` makes that of mode CRD.
 
 use crate::ort_cpu::machine::{Machine, image};
-use crate::ort_cpu::nodes::reshaped;
 use relayout_ir::attr::Attr;
+use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
+use relayout_ir::layout::Layout;
 use relayout_ir::op::read::is_depth_first;
 use relayout_ir::types::Type;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Piece, Refused};
+use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
 use std::sync::Arc;
 
 /// The form's name.
@@ -26,6 +27,15 @@ const WIDTH: u64 = 4;
 /// with ONNX Runtime 1.31.1 on images of 12 to 96 pixels a side and 64 to 576 channels, factors 2 and 3: 0.25 to 0.45 for both modes
 /// of DepthToSpace, the less the larger, and 0.12 to 0.15 for SpaceToDepth.
 const EIGHTHS: [(&str, u64); 2] = [("DepthToSpace", 3), ("SpaceToDepth", 1)];
+
+/// Nodes that compute what both Reshapes are told.
+const COMPUTED: u64 = 5;
+
+/// The first version in which numbers of 64 bits are multiplied and divided.
+const INTEGERS_SINCE: i64 = 7;
+
+/// The first version in which a Reshape can be told that an image is empty.
+const EMPTY_SINCE: i64 = 14;
 
 /// DepthToSpace and SpaceToDepth of blocked images.
 pub(super) struct Depths(pub(super) Arc<Machine>);
@@ -76,7 +86,7 @@ impl Depths {
         let ns = self.0.costs.transpose_ns(&extents, unfolded.perm().map(|axis| axis as usize).as_slice(), WIDTH);
         let blocked = || vec![Some(self.0.blocked())];
         let layouts = KernelLayouts { ins: blocked(), outs: blocked() };
-        let cost = Cost::new(ns) + self.0.small_node().times(2);
+        let cost = Cost::new(ns) + self.0.small_node().times(if unfolded.is_told() { 2 } else { 2 + COMPUTED });
         Some(Offer { form: FORM, layouts, cost, becomes: None, adds_zeros: false })
     }
 }
@@ -98,6 +108,10 @@ struct Unfolded {
     x: ValueId,
     /// Whether channels become pixels.
     spreads: bool,
+    /// Pixels a side that channels hold, blocks of the channels that stay, and channels of a block.
+    factor: i64,
+    blocks: i64,
+    block: i64,
     /// Extents of the digits of the operand, and of the result.
     from: Vec<Dim>,
     to: Vec<Dim>,
@@ -106,7 +120,7 @@ struct Unfolded {
 }
 
 impl Unfolded {
-    /// Where the channels that stay channels are whole blocks, at most one extent is unknown, and the op does something.
+    /// Where the channels that stay channels are whole blocks, and the op does something.
     fn of(graph: &Graph, n: NodeId, block: u64) -> Option<Unfolded> {
         let node = graph.node(n);
         let spreads = node.onnx() == Some("DepthToSpace");
@@ -115,16 +129,21 @@ impl Unfolded {
         let [batch, _, h, w] = shape(depth)?;
         let [_, channels, ..] = shape(wide(node)?)?;
         let channels = u64::try_from(channels.as_const()?).ok().filter(|c| *c > 0 && c.is_multiple_of(block))?;
-        let number = |x: u64| i64::try_from(x).ok().map(Dim::from);
-        let (r, c, b) = (number(factor)?, number(channels / block)?, number(block)?);
+        let number = |x: u64| i64::try_from(x).ok();
+        let (factor, blocks, block) = (number(factor)?, number(channels / block)?, number(block)?);
+        let [r, c, b] = [factor, blocks, block].map(Dim::from);
         let deep = [batch, &r, &r, &c, h, w, &b].map(Dim::clone).to_vec();
         let wide = [batch, &c, h, &r, w, &r, &b].map(Dim::clone).to_vec();
         let (from, to) = if spreads { (deep, wide) } else { (wide, deep) };
         let result = shape(node.result(0)?)?.to_vec();
-        let fits = factor > 1
-            && (!spreads || is_depth_first(node))
-            && [&from, &result].into_iter().all(|d| numbers(d).is_some());
-        fits.then_some(Unfolded { x: node.operand(0)?, spreads, from, to, result })
+        let unfolded = Unfolded { x: node.operand(0)?, spreads, factor, blocks, block, from, to, result };
+        let moves = factor > 1 && (!spreads || is_depth_first(node));
+        (moves && (unfolded.is_told() || node.opset >= INTEGERS_SINCE)).then_some(unfolded)
+    }
+
+    /// Whether numbers say to which extents it is reshaped.
+    fn is_told(&self) -> bool {
+        numbers(&self.from).is_some() && numbers(&self.result).is_some()
     }
 
     /// Where each digit of the result stands in the operand.
@@ -135,17 +154,61 @@ impl Unfolded {
     /// A Reshape to digits, a Transpose, and a Reshape back.
     fn write(self, piece: &Piece<'_>) -> Option<Fragment> {
         let blocked = piece.layouts.outs.first()?.clone()?;
-        let (graph, opset) = (piece.graph, piece.graph.node(piece.node).opset);
+        let opset = piece.graph.node(piece.node).opset;
         let mut made = Fragment::of(piece, FORM);
-        let (perm, target) = (self.perm(), numbers(&self.from)?);
-        let x = reshaped(&mut made, graph, self.x, &target, self.from);
-        let left = Left::row_major(made.named("digits"), Type::tensor(DType::F32, self.to));
-        let moved = Made::op("", "Transpose", opset, [x]).with("perm", Attr::Ints(perm.to_vec()));
-        let moved = made.add(moved, left);
-        let back = made.reshape(graph, moved, &numbers(&self.result)?, &blocked);
-        made.become_op(back);
+        let told = numbers(&self.from).zip(numbers(&self.result));
+        let may_be_empty = told.is_none() && opset >= EMPTY_SINCE;
+        let [digits, whole] = match told {
+            Some((digits, whole)) => [ints(&mut made, "digits", &digits), ints(&mut made, "shape", &whole)],
+            None => self.computed(&mut made, &blocked, opset),
+        };
+        let reshape = |x: Operand, target: Operand| {
+            let reshape = Made::op("", "Reshape", 0, [x, target]);
+            if may_be_empty { reshape.with("allowzero", Attr::Int(1)) } else { reshape }
+        };
+        let x = reshape(self.x.into(), digits).in_layouts(vec![Some(blocked.clone())], Vec::new());
+        let from = Left::row_major(made.named("unfolded"), Type::tensor(DType::F32, self.from.clone()));
+        let x = made.add(x, from);
+        let to = Left::row_major(made.named("moved"), Type::tensor(DType::F32, self.to.clone()));
+        let moved = made.add(Made::op("", "Transpose", opset, [x]).with("perm", Attr::Ints(self.perm().into())), to);
+        made.become_op(reshape(moved, whole).in_layouts(Vec::new(), vec![Some(blocked)]));
         Some(made)
     }
+
+    /// The extents of the operand's digits and those of the result, computed from the extents of the operand.
+    fn computed(&self, made: &mut Fragment, blocked: &Layout, opset: i64) -> [Operand; 2] {
+        let Unfolded { factor, blocks, block, .. } = *self;
+        let node = |made: &mut Fragment, name: &str, op: &str, inputs: &[Operand], extents: i64| {
+            let ty = Type::tensor(DType::I64, vec![Dim::from(extents)]);
+            let node = Made::op("", op, opset, inputs.iter().copied());
+            let node = match op {
+                "Shape" => node.in_layouts(vec![Some(blocked.clone())], Vec::new()),
+                "Concat" => node.with("axis", Attr::Int(0)),
+                _ => node,
+            };
+            made.add(node, Left::row_major(made.named(name), ty))
+        };
+        let sides = ints(made, "sides", &[1, 1, factor, factor]);
+        let pixels = ints(made, "pixels", &[1, factor.saturating_mul(factor), 1, 1]);
+        let digits = ints(made, "factor_and_blocks", &[factor, blocks, block]);
+        let sizes = node(made, "sizes", "Shape", &[self.x.into()], 4);
+        // The extents that all digits but those three have: of the value with fewer pixels.
+        let (outer, whole, places) = if self.spreads {
+            let grown = node(made, "grown", "Mul", &[sizes, sides], 4);
+            (sizes, node(made, "shape", "Div", &[grown, pixels], 4), [0, 4, 4, 5, 2, 3, 6])
+        } else {
+            let cut = node(made, "cut", "Div", &[sizes, sides], 4);
+            (cut, node(made, "shape", "Mul", &[cut, pixels], 4), [0, 5, 2, 4, 3, 4, 6])
+        };
+        let all = node(made, "extents", "Concat", &[outer, digits], 7);
+        let places = ints(made, "places", &places);
+        [node(made, "digits", "Gather", &[all, places], 7), whole]
+    }
+}
+
+/// A list of numbers, named after the piece's result and `what`.
+fn ints(made: &mut Fragment, what: &str, list: &[i64]) -> Operand {
+    made.constant(made.named(what), Constant::ints(list))
 }
 
 /// Extents as a Reshape takes them, of which one may be unknown.
