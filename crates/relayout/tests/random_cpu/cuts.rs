@@ -2,7 +2,7 @@
 
 use crate::dice::Dice;
 use crate::net::{CHANNELS, Conv, Id, Net};
-use crate::proto::text;
+use crate::proto::{int, text};
 use crate::steps::{convolved, followed, shape};
 
 /// Numbers beside the image, now and then beside its channels, and a convolution of both.
@@ -46,5 +46,37 @@ pub(crate) fn slice(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let name = net.read(x);
     let y = net.add("Slice", &[&name, &lists[0], &lists[1], &lists[2], &lists[3]], vec![]);
     let y = net.image(y, c, rows.3, columns.3);
+    Some(followed(net, dice, y))
+}
+
+/// What a convolution makes, its channels made pixels, in both modes and with ops between; or pixels made channels. Blocks pay where a
+/// convolution follows.
+pub(crate) fn space(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
+    let factor = dice.pick(&[2i64, 2, 3]);
+    let x = net.choose(dice, |v| v.h <= 10 && v.w <= 10)?;
+    let to_depth = dice.once_in(3);
+    let channels = dice.pick(&[16i64, 32, 16, 16, 5]);
+    let [_, h, w] = shape(net, x);
+    if to_depth && (h % factor, w % factor) != (0, 0) || !net.fits(channels * factor * factor, h, w) {
+        return None;
+    }
+    let mut x = net.conv(x, Conv::same(if to_depth { channels } else { channels * factor * factor }, 3))?;
+    if dice.once_in(2) {
+        x = net.keeping(dice.pick(&["Relu", "Tanh", "Softplus"]), x, &[], vec![]);
+    }
+    let name = net.read(x);
+    let first = net.first(&name);
+    let y = if to_depth {
+        net.add("SpaceToDepth", &[&first], vec![int("blocksize", factor)])
+    } else {
+        let mode = text("mode", dice.pick(&["CRD", "CRD", "DCR"]));
+        net.add("DepthToSpace", &[&first], vec![int("blocksize", factor), mode])
+    };
+    let y = net.back(y);
+    let y = if to_depth {
+        net.image(y, channels * factor * factor, h / factor, w / factor)
+    } else {
+        net.image(y, channels, h * factor, w * factor)
+    };
     Some(followed(net, dice, y))
 }

@@ -48,6 +48,7 @@ pub(crate) const REQUIRED: &[&str] = &[
     "sum in a convolution",
     "symbolic batch",
     "resize Upsample",
+    "Transpose of blocks",
 ];
 
 /// Counts by row.

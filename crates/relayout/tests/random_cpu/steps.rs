@@ -2,7 +2,7 @@
 //! they do not fit.
 
 use crate::bodies::{branches, iterate};
-use crate::cuts::{pad, slice};
+use crate::cuts::{pad, slice, space};
 use crate::dice::Dice;
 use crate::net::{CHANNELS, Conv, Id, Image, Net};
 use crate::proto::{float, int, ints, node, text};
@@ -26,11 +26,12 @@ const FAMILIES: &[(usize, Family)] = &[
     (2, branching),
     (2, concat),
     (2, split),
-    (2, pool),
+    (3, pool),
     (1, global_pool),
     (2, resize),
     (2, pad),
     (2, slice),
+    (4, space),
     (3, hazard),
     (2, unary),
     (1, turned),

@@ -159,7 +159,7 @@ impl Unfolded {
         let told = numbers(&self.from).zip(numbers(&self.result));
         let may_be_empty = told.is_none() && opset >= EMPTY_SINCE;
         let [digits, whole] = match told {
-            Some((digits, whole)) => [ints(&mut made, "digits", &digits), ints(&mut made, "shape", &whole)],
+            Some((digits, whole)) => [ints(&mut made, "unfolded.shape", &digits), ints(&mut made, "shape", &whole)],
             None => self.computed(&mut made, &blocked, opset),
         };
         let reshape = |x: Operand, target: Operand| {
@@ -169,7 +169,7 @@ impl Unfolded {
         let x = reshape(self.x.into(), digits).in_layouts(vec![Some(blocked.clone())], Vec::new());
         let from = Left::row_major(made.named("unfolded"), Type::tensor(DType::F32, self.from.clone()));
         let x = made.add(x, from);
-        let to = Left::row_major(made.named("moved"), Type::tensor(DType::F32, self.to.clone()));
+        let to = Left::row_major(made.named("digits"), Type::tensor(DType::F32, self.to.clone()));
         let moved = made.add(Made::op("", "Transpose", opset, [x]).with("perm", Attr::Ints(self.perm().into())), to);
         made.become_op(reshape(moved, whole).in_layouts(Vec::new(), vec![Some(blocked)]));
         Some(made)
@@ -202,7 +202,7 @@ impl Unfolded {
         };
         let all = node(made, "extents", "Concat", &[outer, digits], 7);
         let places = ints(made, "places", &places);
-        [node(made, "digits", "Gather", &[all, places], 7), whole]
+        [node(made, "unfolded.shape", "Gather", &[all, places], 7), whole]
     }
 }
 
