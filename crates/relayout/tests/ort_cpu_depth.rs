@@ -1,5 +1,5 @@
-//! Target `ort-cpu`, DepthToSpace and SpaceToDepth between convolutions: whole blocks move, and channels are made in the order in which
-//! they can. Each model is run before and after in ONNX Runtime, as the file stands and with every optimization on load.
+//! Target `ort-cpu`, `DepthToSpace` and `SpaceToDepth` between convolutions: whole blocks move, and channels are made in the order
+//! in which they can. Each model is run before and after in ONNX Runtime, as the file stands and with every optimization on load.
 
 mod fold_nets;
 
@@ -10,6 +10,7 @@ use relayout::Numerics;
 use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_targets::{Block, OrtCpu};
 use relayout_verify::{Inputs, Level, ModelSource, Options, verify};
+use std::collections::BTreeMap;
 
 const AROUND: (&str, &[i64]) = ("pads", &[1, 1, 1, 1]);
 /// Rows and columns of the input.
@@ -30,13 +31,13 @@ fn conv(net: Net, x: &str, y: &str, [from, to]: [i64; 2]) -> Net {
     )
 }
 
-/// The DepthToSpace of a mode, `""` for one that is not said.
+/// The `DepthToSpace` of a mode, `""` for one that is not said.
 fn to_space(net: Net, x: &str, y: &str, mode: &'static str, factor: i64) -> Net {
     let net = net.node_with("DepthToSpace", &[x], y, &[("blocksize", &[factor])]);
     if mode.is_empty() { net } else { net.text_attribute("mode", mode) }
 }
 
-/// Conv, Relu, Conv, DepthToSpace and Conv; of so many channels of pixels, whose sizes may be names.
+/// Conv, Relu, Conv, `DepthToSpace` and Conv; of so many channels of pixels, whose sizes may be names.
 fn upscaler(opset: i64, mode: &'static str, factor: i64, channels: i64, sizes: [&str; 3]) -> Net {
     let net = Net::new(opset).symbolic_input("x", F32, &[sizes[0], &WIDE.to_string(), sizes[1], sizes[2]]);
     let net = conv(net, "x", "a", [WIDE, WIDE]).node("Relu", &["a"], "ra");
@@ -51,7 +52,7 @@ fn known(mode: &'static str, factor: i64, channels: i64) -> Net {
     upscaler(17, mode, factor, channels, ["1", &side, &side])
 }
 
-/// Reorders into and out of blocks, and DepthToSpace or SpaceToDepth as they are.
+/// Reorders into and out of blocks, and `DepthToSpace` or `SpaceToDepth` as they are.
 fn moves(model: &ModelProto) -> [usize; 3] {
     let all = |op: &str| count(model, op).iter().sum();
     [all("ReorderInput"), all("ReorderOutput"), all("DepthToSpace") + all("SpaceToDepth")]
@@ -71,7 +72,7 @@ fn same_bits(net: &Net) {
     let made = made_for(&target, &bytes, Numerics::Exact);
     let mut options = Options::default();
     (options.level_a, options.level_b) = (Level::All, Level::Disabled);
-    let inputs = Inputs::Random { seed: 11, dims: Default::default() };
+    let inputs = Inputs::Random { seed: 11, dims: BTreeMap::new() };
     let comparison = verify(runtime(), ModelSource::Bytes(&bytes), ModelSource::Bytes(&made), &inputs, &options);
     let comparison = comparison.expect("both run");
     assert!(comparison.exact, "{comparison}");

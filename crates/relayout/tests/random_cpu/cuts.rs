@@ -49,8 +49,8 @@ pub(crate) fn slice(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     Some(followed(net, dice, y))
 }
 
-/// What a convolution makes, its channels made pixels, in both modes and with ops between; or pixels made channels. Blocks pay where a
-/// convolution follows.
+/// What a convolution makes, its channels made pixels, in both modes and with ops between; or pixels made channels. Blocks pay
+/// where a convolution follows.
 pub(crate) fn space(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let factor = dice.pick(&[2i64, 2, 3]);
     let x = net.choose(dice, |v| v.h <= 10 && v.w <= 10)?;

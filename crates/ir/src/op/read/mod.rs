@@ -8,7 +8,7 @@
 //! | `pad` | what a Pad adds to each axis, and the number it fills with |
 //! | `reduced` | the axes of a reduction |
 //! | `perm` | the order that a Transpose leaves; inverse and merged orders |
-//! | `depth` | the mode of DepthToSpace |
+//! | `depth` | the mode of `DepthToSpace` |
 //! | `number` | numbers of constants, epsilon |
 //!
 //! Lists that older versions have as attributes are taken from there if they are there, whatever the version.

@@ -1,8 +1,10 @@
-//! DepthToSpace and SpaceToDepth of blocked images: one Transpose that moves whole blocks. `[N, C, H, W]` is declared with all its
-//! digits, `[N, r, r, C/B, H, W, B]` where channels are deep, `[N, C/B, H, r, W, r, B]` where pixels are many. A Reshape back declares
-//! the result as the other blocked ops have it. It is told one unknown extent by -1, and two or more by what a few small nodes compute.
+//! `DepthToSpace` and `SpaceToDepth` of blocked images: one Transpose that moves whole blocks. `[N, C, H, W]` is declared with all
+//! its digits, `[N, r, r, C/B, H, W, B]` where channels are deep, `[N, C/B, H, r, W, r, B]` where pixels are many. A Reshape back
+//! declares the result as the other blocked ops have it. It is told one unknown extent by -1, and two or more by what a few small
+//! nodes compute.
 //!
-//! Channels have to be the innermost digit of the depth, as SpaceToDepth and mode DCR have them. `order_depth` makes that of mode CRD.
+//! Channels have to be the innermost digit of the depth, as `SpaceToDepth` and mode DCR have them. `order_depth` makes that of mode
+//! CRD.
 
 use crate::ort_cpu::machine::{Machine, image};
 use relayout_ir::attr::Attr;
@@ -24,8 +26,8 @@ const FORM: &str = "blocked_depth";
 const WIDTH: u64 = 4;
 
 /// What the ops of ONNX Runtime take, in eighths of what its Transpose takes for the same permutation, element by element. Measured
-/// with ONNX Runtime 1.31.1 on images of 12 to 96 pixels a side and 64 to 576 channels, factors 2 and 3: 0.25 to 0.45 for both modes
-/// of DepthToSpace, the less the larger, and 0.12 to 0.15 for SpaceToDepth.
+/// with ONNX Runtime 1.31.1 on images of 12 to 96 pixels a side and 64 to 576 channels, factors 2 and 3: 0.25 to 0.45 for both
+/// modes of `DepthToSpace`, the less the larger, and 0.12 to 0.15 for `SpaceToDepth`.
 const EIGHTHS: [(&str, u64); 2] = [("DepthToSpace", 3), ("SpaceToDepth", 1)];
 
 /// Nodes that compute what both Reshapes are told.
@@ -37,7 +39,7 @@ const INTEGERS_SINCE: i64 = 7;
 /// The first version in which a Reshape can be told that an image is empty.
 const EMPTY_SINCE: i64 = 14;
 
-/// DepthToSpace and SpaceToDepth of blocked images.
+/// `DepthToSpace` and `SpaceToDepth` of blocked images.
 pub(super) struct Depths(pub(super) Arc<Machine>);
 
 impl Form for Depths {

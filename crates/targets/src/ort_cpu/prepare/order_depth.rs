@@ -1,9 +1,9 @@
-//! `order_depth`: a convolution makes its channels in the order in which DepthToSpace can move whole blocks of them.
+//! `order_depth`: a convolution makes its channels in the order in which `DepthToSpace` can move whole blocks of them.
 //!
-//! In mode `CRD` the pixels of a channel are neighbours in the depth, so that a block of channels holds pixels of few channels. In mode
-//! `DCR` channels are neighbours, and whole blocks go from depth to space (`forms/depth.rs`). In which order a convolution makes its
-//! channels is up to its filters. So they are put in the order of mode `DCR`, and so are the weights of depthwise convolutions behind
-//! it.
+//! In mode `CRD` the pixels of a channel are neighbours in the depth, so that a block of channels holds pixels of few channels. In
+//! mode `DCR` channels are neighbours, and whole blocks go from depth to space (`forms/depth.rs`). In which order a convolution
+//! makes its channels is up to its filters. So they are put in the order of mode `DCR`, and so are the weights of depthwise
+//! convolutions behind it.
 //!
 //! Whether that is cheaper is decided by decisions in copies of the graph.
 
@@ -31,7 +31,7 @@ pub(super) const RULE: Rule = Rule {
     counted: Counted::Tensors,
 };
 
-/// A DepthToSpace, and what makes its channels.
+/// A `DepthToSpace`, and what makes its channels.
 struct Found {
     node: NodeId,
     /// The convolution that makes them, and the nodes behind it.
@@ -40,7 +40,7 @@ struct Found {
     picks: Arc<[Option<usize>]>,
 }
 
-/// Orders the channels before every DepthToSpace where that is cheaper, in blocks of this many channels.
+/// Orders the channels before every `DepthToSpace` where that is cheaper, in blocks of this many channels.
 pub(super) fn order_depth(graph: &mut Graph, cx: &mut Context<'_>, block: usize) -> Result<(), PassError> {
     let mut found: Vec<Vec<Found>> = Vec::new();
     each_graph(graph, "", &mut |graph, _| {
