@@ -221,7 +221,10 @@ test("where no worker may start, the lists say what the picture would", async ()
   await page.waitForFunction(() => document.documentElement.dataset.drawn);
   assert.match(await page.locator(".counts").first().innerText(), /cannot be drawn here: no workers here/);
   await page.locator(".tree > summary").first().click();
-  assert.equal(await page.locator(".tree").first().locator("li", { hasText: "move of" }).count(), 36);
+  const moves = page.locator(".tree").first().locator("li", { hasText: "move of" });
+  // A list is filled once its element says that it was opened.
+  await moves.first().waitFor();
+  assert.equal(await moves.count(), 36);
   await page.locator(".tree").first().locator("li button").first().click();
   assert.match(await page.locator("#details h3").innerText(), /^input/);
   assert.deepEqual(problems, []);
