@@ -247,10 +247,7 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
     let first = Made { source, outcome: first, exported };
     let (source, last, result) = rounds.rest(first, &mut report, &mut links)?;
-    // Notes are of models that say what can't be, too. What bodies declare is taken on trust, which says nothing.
-    let doubtful =
-        !report.notes.is_empty() || model.ir.graph.nodes().any(|n| model.ir.graph.node(n).bodies().count() > 0);
-    let contradicted = if doubtful { contradicted(model, result.as_ref())? } else { None };
+    let contradicted = contradicted(model, result.as_ref())?;
     if let Some(why) = contradicted {
         let kept = unchanged(model, target, format!("it contradicts itself, which shows where a move is gone: {why}"));
         return Ok(Optimized { shown, ..kept });
