@@ -23,6 +23,7 @@
 mod affine;
 mod arith;
 mod numbers;
+mod phased;
 mod picked;
 mod rounded;
 mod shuffle;
@@ -32,6 +33,7 @@ mod step;
 pub use affine::{Affine, floats, reading};
 pub use arith::{Binary, Unary};
 pub use numbers::{Numbers, decode, encode};
+pub use phased::Phased;
 pub use picked::Picked;
 pub use rounded::{Needs, Plan, Rounded};
 pub use source::{Computed, Diagonal, Scaled, Split, Tapped, Widened, bytes_of};

@@ -68,7 +68,9 @@ impl Form for Depths {
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
         let unfolded = Unfolded::of(piece.graph, piece.node, self.0.block.channels());
         let unfolded = unfolded.ok_or_else(|| Refused::new(piece, "can't be written of blocks"))?;
-        unfolded.write(piece).ok_or_else(|| Refused::new(piece, "has no layout of its result"))
+        let mut made = Fragment::of(piece, FORM);
+        unfolded.write(piece, &mut made).ok_or_else(|| Refused::new(piece, "has no layout of its result"))?;
+        Ok(made)
     }
 }
 
@@ -76,19 +78,12 @@ impl Depths {
     fn offer(&self, q: &NodeQuery<'_>) -> Option<Offer> {
         let node = q.graph.node(q.node);
         let unfolded = Unfolded::of(q.graph, q.node, self.0.block.channels())?;
-        let (deep, factor) = deep(node)?;
+        let (deep, _) = deep(node)?;
         // Both are images of float32.
         let ([n, _, h, w], [_, channels, ..]) = (image(q, deep)?, image(q, wide(node)?)?);
-        let block = self.0.block.channels();
-        let digits = [n, factor, factor, channels / block, h, w, block];
-        let extents = if unfolded.spreads { digits } else { [n, channels / block, h, factor, w, factor, block] };
-        if extents.contains(&0) {
-            return None;
-        }
-        let ns = self.0.costs.transpose_ns(&extents, unfolded.perm().map(|axis| axis as usize).as_slice(), WIDTH);
+        let cost = unfolded.cost(&self.0, [n, channels, h, w])?;
         let blocked = || vec![Some(self.0.blocked())];
         let layouts = KernelLayouts { ins: blocked(), outs: blocked() };
-        let cost = Cost::new(ns) + self.0.small_node().times(if unfolded.is_told() { 2 } else { 2 + COMPUTED });
         Some(Offer { form: FORM, layouts, cost, becomes: None, adds_zeros: false })
     }
 }
@@ -105,9 +100,20 @@ fn wide(node: &Node) -> Option<ValueId> {
     if node.onnx() == Some("DepthToSpace") { node.result(0) } else { node.operand(0) }
 }
 
+/// What a value has of which channels hold pixels.
+pub(super) struct Deep<'d> {
+    /// Batch, rows and columns.
+    pub(super) sizes: [&'d Dim; 3],
+    /// Pixels a side that channels hold.
+    pub(super) factor: u64,
+    /// Blocks of the channels that stay channels, and channels of a block.
+    pub(super) blocks: u64,
+    pub(super) block: u64,
+}
+
 /// Such an op by the digits of blocks.
-struct Unfolded {
-    x: ValueId,
+pub(super) struct Unfolded {
+    x: Operand,
     /// Whether channels become pixels.
     spreads: bool,
     /// Pixels a side that channels hold, blocks of the channels that stay, and channels of a block.
@@ -131,16 +137,36 @@ impl Unfolded {
         let [batch, _, h, w] = shape(depth)?;
         let [_, channels, ..] = shape(wide(node)?)?;
         let channels = u64::try_from(channels.as_const()?).ok().filter(|c| *c > 0 && c.is_multiple_of(block))?;
+        let result = shape(node.result(0)?)?.to_vec();
+        let deep = Deep { sizes: [batch, h, w], factor, blocks: channels / block, block };
+        let unfolded = Unfolded::new(node.operand(0)?.into(), spreads, &deep, result, node.opset)?;
+        (factor > 1 && (!spreads || is_depth_first(node))).then_some(unfolded)
+    }
+
+    /// The move of an operand to this shape; `None` where an operator set can't say it.
+    pub(super) fn new(x: Operand, spreads: bool, deep: &Deep<'_>, result: Vec<Dim>, opset: i64) -> Option<Unfolded> {
         let number = |x: u64| i64::try_from(x).ok();
-        let (factor, blocks, block) = (number(factor)?, number(channels / block)?, number(block)?);
+        let (factor, blocks, block) = (number(deep.factor)?, number(deep.blocks)?, number(deep.block)?);
         let [r, c, b] = [factor, blocks, block].map(Dim::from);
+        let [batch, h, w] = deep.sizes;
         let deep = [batch, &r, &r, &c, h, w, &b].map(Dim::clone).to_vec();
         let wide = [batch, &c, h, &r, w, &r, &b].map(Dim::clone).to_vec();
         let (from, to) = if spreads { (deep, wide) } else { (wide, deep) };
-        let result = shape(node.result(0)?)?.to_vec();
-        let unfolded = Unfolded { x: node.operand(0)?, spreads, factor, blocks, block, from, to, result };
-        let moves = factor > 1 && (!spreads || is_depth_first(node));
-        (moves && (unfolded.is_told() || node.opset >= INTEGERS_SINCE)).then_some(unfolded)
+        let unfolded = Unfolded { x, spreads, factor, blocks, block, from, to, result };
+        (unfolded.is_told() || opset >= INTEGERS_SINCE).then_some(unfolded)
+    }
+
+    /// What the nodes cost at these extents: batch, channels that stay channels, rows and columns of the deep value.
+    pub(super) fn cost(&self, machine: &Machine, [n, channels, h, w]: [u64; 4]) -> Option<Cost> {
+        let block = machine.block.channels();
+        let (blocks, factor) = (channels / block, self.factor.unsigned_abs());
+        let deep = [n, factor, factor, blocks, h, w, block];
+        let extents = if self.spreads { deep } else { [n, blocks, h, factor, w, factor, block] };
+        if extents.contains(&0) {
+            return None;
+        }
+        let ns = machine.costs.transpose_ns(&extents, self.perm().map(|axis| axis as usize).as_slice(), WIDTH);
+        Some(Cost::new(ns) + machine.small_node().times(if self.is_told() { 2 } else { 2 + COMPUTED }))
     }
 
     /// Whether numbers say to which extents it is reshaped.
@@ -153,28 +179,27 @@ impl Unfolded {
         if self.spreads { [0, 3, 4, 1, 5, 2, 6] } else { [0, 3, 5, 1, 2, 4, 6] }
     }
 
-    /// A Reshape to digits, a Transpose, and a Reshape back.
-    fn write(self, piece: &Piece<'_>) -> Option<Fragment> {
+    /// A Reshape to digits, a Transpose, and a Reshape back, which the piece's node becomes.
+    pub(super) fn write(self, piece: &Piece<'_>, made: &mut Fragment) -> Option<()> {
         let blocked = piece.layouts.outs.first()?.clone()?;
         let opset = piece.graph.node(piece.node).opset;
-        let mut made = Fragment::of(piece, FORM);
         let told = numbers(&self.from).zip(numbers(&self.result));
         let may_be_empty = told.is_none() && opset >= EMPTY_SINCE;
         let [digits, whole] = match told {
-            Some((digits, whole)) => [ints(&mut made, "unfolded.shape", &digits), ints(&mut made, "shape", &whole)],
-            None => self.computed(&mut made, &blocked, opset),
+            Some((digits, whole)) => [ints(made, "unfolded.shape", &digits), ints(made, "shape", &whole)],
+            None => self.computed(made, &blocked, opset),
         };
         let reshape = |x: Operand, target: Operand| {
             let reshape = Made::op("", "Reshape", 0, [x, target]);
             if may_be_empty { reshape.with("allowzero", Attr::Int(1)) } else { reshape }
         };
-        let x = reshape(self.x.into(), digits).in_layouts(vec![Some(blocked.clone())], Vec::new());
+        let x = reshape(self.x, digits).in_layouts(vec![Some(blocked.clone())], Vec::new());
         let from = Left::row_major(made.named("unfolded"), Type::tensor(DType::F32, self.from.clone()));
         let x = made.add(x, from);
         let to = Left::row_major(made.named("digits"), Type::tensor(DType::F32, self.to.clone()));
         let moved = made.add(Made::op("", "Transpose", opset, [x]).with("perm", Attr::Ints(self.perm().into())), to);
         made.become_op(reshape(moved, whole).in_layouts(Vec::new(), vec![Some(blocked)]));
-        Some(made)
+        Some(())
     }
 
     /// The extents of the operand's digits and those of the result, computed from the extents of the operand.
@@ -193,7 +218,7 @@ impl Unfolded {
         let sides = ints(made, "sides", &[1, 1, factor, factor]);
         let pixels = ints(made, "pixels", &[1, factor.saturating_mul(factor), 1, 1]);
         let digits = ints(made, "factor_and_blocks", &[factor, blocks, block]);
-        let sizes = node(made, "sizes", "Shape", &[self.x.into()], 4);
+        let sizes = node(made, "sizes", "Shape", &[self.x], 4);
         // The extents that all digits but those three have: of the value with fewer pixels.
         let (outer, whole, places) = if self.spreads {
             let grown = node(made, "grown", "Mul", &[sizes, sides], 4);

@@ -12,6 +12,7 @@ mod quantized;
 mod reduce;
 mod resize;
 mod scale;
+mod transposed_conv;
 mod volume;
 mod volume_conv;
 mod volume_max;
@@ -30,6 +31,7 @@ pub(crate) fn all(machine: &Arc<Machine>) -> Vec<Box<dyn Form>> {
         Box::new(quantized::QuantizedImages(m())),
         Box::new(conv::Conv(m())),
         Box::new(wide_conv::WideConv(m())),
+        Box::new(transposed_conv::TransposedConv(m())),
         Box::new(volume_conv::VolumeConv(m())),
         Box::new(pool::Pools(m())),
         Box::new(volume_max::VolumeMax(m())),
