@@ -10,6 +10,7 @@ mod filters;
 mod halves;
 mod limits;
 mod rules;
+mod transposed;
 mod volumes;
 
 /// Result, op, operands, attributes.

@@ -9,6 +9,7 @@ mod fused;
 mod movement;
 mod placed;
 mod signed;
+mod transposed;
 mod turned;
 mod window;
 

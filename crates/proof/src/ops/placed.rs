@@ -6,15 +6,15 @@ use crate::term::Op;
 use crate::value::Value;
 
 /// Shape and element type of a result.
-type Typed = (Vec<i64>, u8);
+pub(super) type Typed = (Vec<i64>, u8);
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let typed: Result<Vec<Typed>, String> = match call.name().as_str() {
         "Conv" => return Some(convolution(call)),
         "QLinearConv" | "com.microsoft.QLinearConv" => return Some(quantized(call)),
+        "ConvTranspose" => return Some(super::transposed::run(call)),
         "MaxPool" | "AveragePool" => return Some(pooling(call)),
         "ConvInteger" => conv(call, 0, 1, 6),
-        "ConvTranspose" => transposed(call),
         "LpPool" => call.single().and_then(|()| pool(call)),
         "MatMulInteger" => call.need(1).and_then(|b| product(call, &b, 6)),
         "QLinearMatMul" => call.need(3).and_then(|b| call.need(7).and_then(|zero| product(call, &b, zero.dtype))),
@@ -25,10 +25,11 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         "com.microsoft.QLinearGlobalAveragePool" => return Some(global(call)),
         _ => return None,
     };
-    Some(typed.and_then(|results| placed(call, &results)))
+    Some(typed.and_then(|results| of_results(call, &results)))
 }
 
-fn placed(call: &mut Call<'_>, results: &[Typed]) -> Results {
+/// The op with its operands as they are, of these results.
+pub(super) fn of_results(call: &mut Call<'_>, results: &[Typed]) -> Results {
     // Only these ops were bound to a signature without overloads.
     let attrs = call.encoded(&[])?;
     let name = call.name();
@@ -132,29 +133,6 @@ fn conv(call: &Call<'_>, x: usize, w: usize, dtype: u8) -> Result<Vec<Typed>, St
     let mut out = vec![shape[0], weights[0]];
     out.extend(windows.slid(&shape[2..])?);
     Ok(vec![(out, if dtype == 0 { x.dtype } else { dtype })])
-}
-
-fn transposed(call: &Call<'_>) -> Result<Vec<Typed>, String> {
-    let (x, w) = (call.need(0)?, call.need(1)?);
-    let (shape, weights) = (x.shape(), w.shape());
-    let auto = call.text("auto_pad").unwrap_or_else(|| "NOTSET".to_owned());
-    if call.ints("output_shape").is_some() || auto != "NOTSET" {
-        return Err("the checker does not know its padding".to_owned());
-    }
-    if shape.len() < 3 || weights.len() != shape.len() || weights[0] != shape[1] {
-        return Err(format!("operands of {shape:?} and {weights:?} do not fit"));
-    }
-    let more = call.ints("output_padding").unwrap_or_else(|| vec![0; shape.len() - 2]);
-    let channels = weights[1].checked_mul(call.int("group", 1)).ok_or("its groups do not fit")?;
-    let mut out = vec![shape[0], channels];
-    let windows = windows_of(call, &weights[2..], &shape[2..])?;
-    for (at, stride) in windows.strides.iter().enumerate() {
-        let more = more.get(at).ok_or("its window does not fit its operand")?;
-        let slid = stride.checked_mul(shape[at + 2] - 1).and_then(|all| all.checked_add(*more));
-        let all = slid.and_then(|all| all.checked_add(windows.reach(at) - windows.padding(at)));
-        out.push(all.ok_or("its result is too large")?);
-    }
-    Ok(vec![(out, x.dtype)])
 }
 
 fn pool(call: &Call<'_>) -> Result<Vec<Typed>, String> {

@@ -6,7 +6,8 @@ const FRAMES: usize = 4;
 const CHANNELS: usize = 3;
 const FILTERS: usize = 2;
 
-fn ints(mut made: Model, lists: &[(&str, &[i64], &[i64])]) -> Model {
+/// The model with lists of numbers.
+pub(super) fn ints(mut made: Model, lists: &[(&str, &[i64], &[i64])]) -> Model {
     for (name, dims, values) in lists {
         let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
         let tensor = Tensor { dims: dims.to_vec(), dtype: 7, data: data.into() };

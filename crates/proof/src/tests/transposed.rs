@@ -1,0 +1,72 @@
+//! Transposed convolutions that are written as convolutions of their phases.
+
+use super::volumes::ints;
+use super::*;
+
+const INPUTS: usize = 6;
+const OUTPUTS: usize = 2;
+
+fn weight(input: usize, output: usize, row: usize, column: usize) -> f32 {
+    ((input * 31 + output * 17 + row * 11 + column * 7) % 53) as f32 * 0.1 - 2.0
+}
+
+/// Of stride 2.
+fn plain(kernel: usize, pads: i64, more: i64) -> Model {
+    let told = vec![
+        ("strides", Attr::Ints(vec![2, 2])),
+        ("pads", Attr::Ints(vec![pads; 4])),
+        ("output_padding", Attr::Ints(vec![more; 2])),
+    ];
+    let lines: &[Line<'_>] = &[("c", "ConvTranspose", &["x", "w", "b"], told), ("y", "Relu", &["c"], vec![])];
+    let taps = kernel * kernel;
+    let at = |n: usize| weight(n / taps / OUTPUTS, n / taps % OUTPUTS, n % taps / kernel, n % kernel);
+    let weights = (0..INPUTS * OUTPUTS * taps).map(at).collect();
+    let side = kernel as i64;
+    model(lines, &[("w", &[INPUTS as i64, OUTPUTS as i64, side, side], weights), ("b", &[2], vec![0.5, -1.0])])
+}
+
+/// The same as a convolution, by what each of two phases reads along an axis: for each pixel from `-before` on, the tap.
+fn by_phases(reads: [&[Option<usize>]; 2], before: i64, behind: i64, order: &[i64]) -> Model {
+    let lines: &[Line<'_>] = &[
+        ("c", "Conv", &["x", "w", "b"], vec![("pads", Attr::Ints(vec![before, before, behind, behind]))]),
+        ("u", "Reshape", &["c", "cells"], vec![]),
+        ("t", "Transpose", &["u"], perm(order)),
+        ("v", "Reshape", &["t", "image"], vec![]),
+        ("y", "Relu", &["v"], vec![]),
+    ];
+    let side = reads[0].len();
+    let at = |n: usize| {
+        let (filter, input, place) = (n / (INPUTS * side * side), n / (side * side) % INPUTS, n % (side * side));
+        let (phase, output) = (filter / OUTPUTS, filter % OUTPUTS);
+        let taps = (reads[phase / 2][place / side], reads[phase % 2][place % side]);
+        if let (Some(row), Some(column)) = taps { weight(input, output, row, column) } else { 0.0 }
+    };
+    let weights = (0..4 * OUTPUTS * INPUTS * side * side).map(at).collect();
+    let bias = (0..4).flat_map(|_| [0.5, -1.0]).collect();
+    let made = model(lines, &[("w", &[8, 6, side as i64, side as i64], weights), ("b", &[8], bias)]);
+    ints(made, &[("cells", &[6], &[2, 2, 2, 2, 4, 5]), ("image", &[4], &[2, 2, 8, 10])])
+}
+
+const SPREAD: &[i64] = &[0, 3, 4, 1, 5, 2];
+
+#[test]
+fn phases_may_be_convolved_by_themselves() {
+    for (kernel, pads, more, reads, before, behind) in [
+        (2, 0, 0, [&[Some(0)][..], &[Some(1)]], 0, 0),
+        (3, 1, 1, [&[Some(1), None], &[Some(2), Some(0)]], 0, 1),
+        (4, 1, 0, [&[Some(3), Some(1), None], &[None, Some(2), Some(0)]], 1, 1),
+    ] {
+        let of = |reads, order| {
+            verdict(&plain(kernel, pads, more), &by_phases(reads, before, behind, order), &Proof::default())
+        };
+        assert_eq!(of(reads, SPREAD), Verdict::Proved { links: 0 }, "{kernel}");
+        let [first, second] = reads;
+        assert!(!of([second, first], SPREAD).holds(), "{kernel}: phases in another order");
+        assert!(!of([first, first], SPREAD).holds(), "{kernel}: a phase twice");
+        assert!(!of(reads, &[0, 3, 4, 2, 5, 1]).holds(), "{kernel}: rows as columns");
+        assert!(!holds(&plain(kernel, pads, more), &plain(kernel, pads + 1, more + 2)), "{kernel}: pads");
+    }
+    // A tap that is read from the pixel beside.
+    let moved = by_phases([&[None, Some(1)], &[Some(2), Some(0)]], 0, 1, SPREAD);
+    assert!(!holds(&plain(3, 1, 1), &moved));
+}
