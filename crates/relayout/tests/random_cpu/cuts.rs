@@ -2,7 +2,7 @@
 
 use crate::dice::Dice;
 use crate::net::{CHANNELS, Conv, Id, Net};
-use crate::proto::{int, text};
+use crate::proto::{int, ints, text};
 use crate::steps::{convolved, followed, shape};
 
 /// Numbers beside the image, now and then beside its channels, and a convolution of both.
@@ -78,5 +78,35 @@ pub(crate) fn space(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     } else {
         net.image(y, channels, h * factor, w * factor)
     };
+    Some(followed(net, dice, y))
+}
+
+/// An image that is made larger by a transposed convolution: most often by its stride, with kernels as long as that and longer ones.
+pub(crate) fn enlarged(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
+    let stride = dice.pick(&[2i64, 2, 3]);
+    let x = net.choose(dice, |v| v.h <= 10 && v.w <= 10)?;
+    let x = convolved(net, dice, x);
+    let channels = dice.pick(&[16i64, 32, 16, 24]);
+    let more = dice.pick(&[0i64, 0, 1]);
+    let kernel = stride + dice.pick(&[0i64, 0, 1, 2, 4]);
+    let pads = (kernel + more - stride) / 2;
+    let [c, h, w] = shape(net, x);
+    let [h, w] = [h, w].map(|side| (side - 1) * stride + kernel + more - 2 * pads);
+    if !net.fits(channels, h, w) {
+        return None;
+    }
+    let reach = (3.0 * (stride * stride) as f32 / (c * kernel * kernel) as f32).sqrt();
+    let weights = net.between(&[c, channels, kernel, kernel], -reach, reach);
+    let bias = (!dice.once_in(3)).then(|| net.between(&[channels], -0.3, 0.3));
+    let name = net.read(x);
+    let first = net.first(&name);
+    let mut inputs = vec![first.as_str(), weights.as_str()];
+    inputs.extend(bias.as_deref());
+    let told = [("strides", [stride; 2]), ("output_padding", [more; 2]), ("kernel_shape", [kernel; 2])];
+    let mut attributes: Vec<_> = told.iter().map(|(name, list)| ints(name, list)).collect();
+    attributes.push(ints("pads", &[pads; 4]));
+    let y = net.add("ConvTranspose", &inputs, attributes);
+    let y = net.back(y);
+    let y = net.image(y, channels, h, w);
     Some(followed(net, dice, y))
 }

@@ -48,6 +48,7 @@ pub(crate) const REQUIRED: &[&str] = &[
     "sum in a convolution",
     "symbolic batch",
     "resize Upsample",
+    "transposed convolution as one of its phases",
     "Transpose of blocks",
 ];
 
@@ -171,6 +172,9 @@ fn blocked(node: &NodeProto, weights: &BTreeMap<&str, &[i64]>, rows: &mut Vec<St
             rows.push(kind(dims, number("group").unwrap_or(1), block).to_owned());
             if node.input.get(1).is_some_and(|w| w.ends_with(".wide.packed")) {
                 rows.push("convolution, groups joined".to_owned());
+            }
+            if node.output.iter().any(|y| y.ends_with(".phases")) {
+                rows.push("transposed convolution as one of its phases".to_owned());
             }
             if attr("dilations").is_some_and(|a| a.ints.iter().any(|&d| d > 1)) {
                 rows.push("convolution, dilated".to_owned());

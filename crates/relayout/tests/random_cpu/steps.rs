@@ -2,7 +2,7 @@
 //! they do not fit.
 
 use crate::bodies::{branches, iterate};
-use crate::cuts::{pad, slice, space};
+use crate::cuts::{enlarged, pad, slice, space};
 use crate::dice::Dice;
 use crate::net::{CHANNELS, Conv, Id, Image, Net};
 use crate::proto::{float, int, ints, node, text};
@@ -32,6 +32,7 @@ const FAMILIES: &[(usize, Family)] = &[
     (2, pad),
     (2, slice),
     (4, space),
+    (3, enlarged),
     (3, hazard),
     (2, unary),
     (1, turned),
