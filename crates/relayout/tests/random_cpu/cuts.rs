@@ -84,12 +84,13 @@ pub(crate) fn space(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
 /// An image that is made larger by a transposed convolution: most often by its stride, with kernels as long as that and longer ones.
 pub(crate) fn enlarged(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let stride = dice.pick(&[2i64, 2, 3]);
-    let x = net.choose(dice, |v| v.h <= 10 && v.w <= 10)?;
-    let x = convolved(net, dice, x);
-    let channels = dice.pick(&[16i64, 32, 16, 24]);
-    let more = dice.pick(&[0i64, 0, 1]);
-    let kernel = stride + dice.pick(&[0i64, 0, 1, 2, 4]);
-    let pads = (kernel + more - stride) / 2;
+    let x = net.choose(dice, |v| v.h <= 16 && v.w <= 16)?;
+    let x = net.conv(x, Conv::same(dice.pick(&[32i64, 16, 48]), 3))?;
+    let channels = dice.pick(&[16i64, 32, 16, 32, 24]);
+    let longer = dice.pick(&[0i64, 0, 0, 1, 2]);
+    // Else the result has a row and a column more or less than the stride times those of the operand.
+    let more = if dice.once_in(6) { 1 - longer % 2 } else { longer % 2 };
+    let (kernel, pads) = (stride + longer, (longer + more) / 2);
     let [c, h, w] = shape(net, x);
     let [h, w] = [h, w].map(|side| (side - 1) * stride + kernel + more - 2 * pads);
     if !net.fits(channels, h, w) {
@@ -108,5 +109,5 @@ pub(crate) fn enlarged(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let y = net.add("ConvTranspose", &inputs, attributes);
     let y = net.back(y);
     let y = net.image(y, channels, h, w);
-    Some(followed(net, dice, y))
+    net.conv(y, Conv::same(dice.pick(CHANNELS), dice.pick(&[1, 3])))
 }

@@ -32,7 +32,7 @@ const FAMILIES: &[(usize, Family)] = &[
     (2, pad),
     (2, slice),
     (4, space),
-    (3, enlarged),
+    (4, enlarged),
     (3, hazard),
     (2, unary),
     (1, turned),
