@@ -57,7 +57,7 @@ impl Told {
     }
 }
 
-/// Conv, Relu, ConvTranspose and Conv, of so many channels of larger images, whose sizes may be names.
+/// Conv, Relu, `ConvTranspose` and Conv, of so many channels of larger images, whose sizes may be names.
 fn upscaler(opset: i64, told: Told, channels: i64, sizes: [&str; 3]) -> Net {
     let net = Net::new(opset).symbolic_input("x", F32, &[sizes[0], &WIDE.to_string(), sizes[1], sizes[2]]);
     let net = conv(net, "x", "a", [WIDE, WIDE]).node("Relu", &["a"], "ra");

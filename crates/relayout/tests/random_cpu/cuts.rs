@@ -90,7 +90,7 @@ pub(crate) fn enlarged(net: &mut Net, dice: &mut Dice<'_>) -> Option<Id> {
     let longer = dice.pick(&[0i64, 0, 0, 1, 2]);
     // Else the result has a row and a column more or less than the stride times those of the operand.
     let more = if dice.once_in(6) { 1 - longer % 2 } else { longer % 2 };
-    let (kernel, pads) = (stride + longer, (longer + more) / 2);
+    let (kernel, pads) = (stride + longer, i64::midpoint(longer, more));
     let [c, h, w] = shape(net, x);
     let [h, w] = [h, w].map(|side| (side - 1) * stride + kernel + more - 2 * pads);
     if !net.fits(channels, h, w) {
