@@ -79,6 +79,25 @@ impl ConstSource for Missing {
     }
 }
 
+/// An element as often as it is in a tensor. Its bytes are made when they are asked for, so that extents may be any numbers.
+#[derive(Debug)]
+struct Filled {
+    element: Vec<u8>,
+    count: usize,
+}
+
+impl ConstSource for Filled {
+    fn bytes(&self) -> Result<Bytes, String> {
+        let size = self.element.len().checked_mul(self.count).filter(|&size| isize::try_from(size).is_ok());
+        size.map(|_| self.element.repeat(self.count).into())
+            .ok_or_else(|| format!("{} elements are too many", self.count))
+    }
+
+    fn is_computed(&self) -> bool {
+        true
+    }
+}
+
 impl Constant {
     /// A constant with its bytes at hand: little-endian, row-major.
     pub fn inline(dtype: DType, dims: Vec<i64>, bytes: Bytes) -> Constant {
@@ -104,12 +123,14 @@ impl Constant {
 
     /// The same number everywhere, 64 bits wide for float64 and 32 bits for any other element type.
     pub fn filled(dtype: DType, dims: &[i64], number: f64) -> Constant {
-        let count = dims.iter().product::<i64>().max(0) as usize;
-        let bytes = match dtype {
-            DType::F64 => number.to_le_bytes().repeat(count),
-            _ => (number as f32).to_le_bytes().repeat(count),
+        let extents = || dims.iter().map(|&n| usize::try_from(n).unwrap_or(0));
+        let count = if extents().any(|n| n == 0) { Some(0) } else { extents().try_fold(1, usize::checked_mul) };
+        let element = match dtype {
+            DType::F64 => number.to_le_bytes().to_vec(),
+            _ => (number as f32).to_le_bytes().to_vec(),
         };
-        Constant::inline(dtype, dims.to_vec(), bytes.into())
+        let source = Arc::new(Filled { element, count: count.unwrap_or(usize::MAX) });
+        Constant { dtype, dims: dims.to_vec(), source, pending: None }
     }
 
     /// The type of its value.
@@ -210,6 +231,15 @@ mod tests {
         assert_eq!((two.to_floats(2), two.to_floats(1)), (Some(vec![2.0, 1.5]), None));
         assert_eq!(Constant::ints(&[1]).to_floats(4), None);
         assert_eq!([Constant::filled(DType::F64, &[2], 0.0), two].map(|c| c.is_zero()), [true, false]);
+    }
+
+    #[test]
+    fn what_is_filled_takes_no_memory_before_it_is_read() {
+        let bytes = |dims: &[i64]| Constant::filled(DType::F32, dims, 1.5).source.bytes();
+        assert_eq!(bytes(&[2]).unwrap(), [1.5f32.to_le_bytes(); 2].concat());
+        assert!(bytes(&[1 << 62, 4, 0]).unwrap().is_empty() && bytes(&[-1]).unwrap().is_empty());
+        assert_eq!(Constant::filled(DType::F32, &[1 << 50], 0.0).elems(), Some(1 << 50));
+        assert!(bytes(&[1 << 62]).is_err() && bytes(&[1 << 62, 4]).is_err());
     }
 
     #[test]
