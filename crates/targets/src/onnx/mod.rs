@@ -260,9 +260,6 @@ fn leaves_innermost_axis(query: &OpQuery<'_>) -> bool {
     contracted && innermost.and_then(role).is_some_and(|role| role != Role::Contracted)
 }
 
-/// What it costs to have a runtime compute something else than the model says, in nanoseconds: more than any moves.
-pub(crate) const WRONG_NS: u64 = 1 << 40;
-
 /// Ops whose kernels pack the axis `[x]` of their signature before they read it.
 const WHOLE_AXIS: &[&str] = &["Softmax", "LogSoftmax", "Hardmax", "TopK", "CumSum", "CumProd", "QLinearSoftmax", "DFT"];
 
@@ -403,7 +400,7 @@ impl Target for DataTarget {
 
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
         let anywhere = matches!(self.dialect, Dialect::Standard);
-        Some(if anywhere && interpolates_elsewhere(query) { Cost::new(WRONG_NS) } else { self.rates.op(query) })
+        (!(anywhere && interpolates_elsewhere(query))).then(|| self.rates.op(query))
     }
 
     fn forms(&self) -> &[Box<dyn Form>] {

@@ -15,7 +15,7 @@ pub mod providers;
 mod turned_product;
 mod wrapped;
 
-use crate::onnx::{WRONG_NS, interpolates_elsewhere, whole_axis_is_outer};
+use crate::onnx::{interpolates_elsewhere, whole_axis_is_outer};
 pub use predict::predict;
 pub use providers::Provider;
 use relayout_ir::graph::{Graph, ValueId};
@@ -133,7 +133,7 @@ impl Target for OrtNhwc {
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
         let node = query.graph.node(query.node);
         if self.rates.provider.interpolates_innermost() && interpolates_elsewhere(query) {
-            return Some(Cost::new(WRONG_NS));
+            return None;
         }
         let turned =
             node.onnx().is_some_and(|op| self.rates.provider.wants_innermost(op)) && whole_axis_is_outer(query);
