@@ -247,8 +247,7 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
     let first = Made { source, outcome: first, exported };
     let (source, last, result) = rounds.rest(first, &mut report, &mut links)?;
-    let contradicted = contradicted(model, result.as_ref())?;
-    if let Some(why) = contradicted {
+    if let Some(why) = contradicted(model, result.as_ref())? {
         let kept = unchanged(model, target, format!("it contradicts itself, which shows where a move is gone: {why}"));
         return Ok(Optimized { shown, ..kept });
     }

@@ -32,8 +32,10 @@ pub(super) fn run(call: &mut Call<'_>) -> Results {
     }
     let cells = Cells::of(&shape, &w, &windows, &out).filter(|_| group == 1);
     let bias = call.input(2).map_or(Some(None), |bias| Some(Some(bias.elements()?)));
-    if let Some((filters, bias)) = cells.as_ref().and_then(|cells| Some((cells.filters(&w)?, bias?))) {
-        let cells = cells.ok_or("it has no cells")?;
+    if let Some(cells) = cells
+        && let Some(filters) = cells.filters(&w)
+        && let Some(bias) = bias
+    {
         let bias = bias.map(|bytes| {
             let times = cells.stride * cells.stride;
             Value::constant(w.dtype, &[times * channels], bytes.repeat(times as usize).into())

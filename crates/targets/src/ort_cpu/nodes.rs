@@ -23,6 +23,13 @@ pub(crate) fn is_convolution(node: &Node) -> bool {
     matches!(&node.op, Op::Onnx(op) if op.domain == NCHWC && op.name == "Conv")
 }
 
+/// Whether the bias of a convolution has a number for each filter; `None` if it has no bias, or extents are not known.
+pub(crate) fn bias_fits(graph: &Graph, conv: &Node) -> Option<bool> {
+    let extents = |slot| graph.value(conv.operand(slot)?).ty.const_shape();
+    let (filters, bias) = (extents(1)?, extents(2)?);
+    Some(bias[..] == [*filters.first()?])
+}
+
 /// The same bytes as a row-major value of these extents.
 pub(crate) fn reshaped(
     made: &mut Fragment,

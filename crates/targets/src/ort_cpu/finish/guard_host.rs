@@ -10,11 +10,11 @@
 use crate::onnx::forms::product::BROADCASTS_SINCE;
 use crate::ort_cpu::Block;
 use crate::ort_cpu::machine::op;
-use crate::ort_cpu::nodes::is_convolution;
+use crate::ort_cpu::nodes::{bias_fits, is_convolution};
 use crate::ort_cpu::on_load;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Builder, DuplicateName, Graph, Handover, Node, NodeId, ValueId};
+use relayout_ir::graph::{Builder, DuplicateName, Graph, Handover, NodeId, ValueId};
 use relayout_ir::patch::Patch;
 use relayout_ir::types::Type;
 use relayout_target::{Declared, Fact, Pass, PassError, Slot};
@@ -107,16 +107,8 @@ fn needs_shield(graph: &Graph, n: NodeId, block: u64) -> bool {
     let node = graph.node(n);
     let takes_a_sum = node.onnx() == Some("Conv") && node.opset >= BROADCASTS_SINCE;
     let stands = || node.operand(1).is_some_and(|w| on_load::stand(graph, w));
-    let known = || node.operand(BIAS).is_none_or(|b| fits(graph, node, b) && on_load::knows(graph, b));
+    let known = || node.operand(BIAS).is_none_or(|b| on_load::knows(graph, b)) && bias_fits(graph, node) != Some(false);
     takes_a_sum && on_load::takes(graph, node, block) && stands() && known()
-}
-
-/// Whether a bias has as many numbers as the convolution has filters, as far as both are known.
-fn fits(graph: &Graph, conv: &Node, bias: ValueId) -> bool {
-    let extents = |v: ValueId| graph.value(v).ty.const_shape();
-    let filters = conv.operand(1).and_then(extents).and_then(|dims| dims.first().copied());
-    let numbers = extents(bias);
-    filters.zip(numbers).is_none_or(|(filters, numbers)| numbers[..] == [filters])
 }
 
 /// Parts the result of a plain convolution that is an output of the graph and is added to that of another convolution from the

@@ -3,6 +3,7 @@
 use crate::onnx::forms::product::BROADCASTS_SINCE;
 use crate::ort_cpu::costs::{ConvShape, Form as Kernel, Reorder, Side};
 use crate::ort_cpu::machine::{Machine, extents, image_of, image_or_signal, op};
+use crate::ort_cpu::nodes::bias_fits;
 use crate::ort_cpu::on_load;
 use crate::ort_cpu::runs::{Runs, slots_of};
 use relayout_ir::attr::Attr;
@@ -65,8 +66,7 @@ fn conv_with(query: &NodeQuery<'_>, known: &dyn Fn(ValueId) -> bool) -> Option<(
     let (axes, [n, c, h, w]) = image_or_signal(query, x)?;
     let [_, _, oh, ow] = image_of(query, y, axes)?;
     let [m, _, kh, kw] = axes.extents(&filters)?;
-    let fits = |bias| extents(query.graph, bias).is_some_and(|own| own[..] == [m]);
-    node.operand(2).is_none_or(fits).then_some(())?;
+    (node.operand(2).is_none() || bias_fits(query.graph, node) == Some(true)).then_some(())?;
     let group = group(node).ok()?.unsigned_abs();
     (m % group == 0 && c % group == 0).then_some(())?;
     let (stride, dilation) = (along_image(&windows, |w| w.stride)?, along_image(&windows, |w| w.dilation)?);
