@@ -11,26 +11,33 @@ import timing
 
 
 class Turns(unittest.TestCase):
-    def test_the_base_has_two_turns_in_each_round_and_every_second_round_is_reversed(self):
+    def test_each_has_two_turns_in_a_round_and_none_follows_itself(self):
         order = []
-        runs = {name: lambda name=name: order.append(name) for name in ("base", "other")}
+        runs = {name: lambda name=name: order.append(name) for name in "abc"}
         found = timing.beside(runs, rounds=2)
         # One round that does not count, and two that do.
-        self.assertEqual(order, ["base", "other", "base"] * 3)
-        self.assertEqual([len(seconds) for seconds in found.seconds.values()], [2, 2, 2])
-        order.clear()
-        timing.beside({name: lambda name=name: order.append(name) for name in "abc"}, rounds=2, warm=0)
-        self.assertEqual("".join(order), "abca" "acba")
+        self.assertEqual("".join(order), "abcabc" * 3)
+        self.assertEqual([len(found.seconds(name)) for name in "abc"], [2, 2, 2])
 
     def test_a_run_that_measures_itself_is_taken_at_its_word(self):
-        times = iter([9.0, 9.0, 9.0, 1.0, 3.0, 2.0, 2.0, 6.0, 1.0])
+        times = iter([9.0] * 4 + [1.0, 3.0, 1.0, 5.0] + [2.0, 2.0, 4.0, 4.0])
         draw = lambda: next(times)
         found = timing.beside({"base": draw, "other": draw}, rounds=2)
-        # The second round that counts begins with the second turn of the base.
-        self.assertEqual(found.seconds, {"base": [1.0, 1.0], "other": [3.0, 6.0], timing.AGAIN: [2.0, 2.0]})
-        self.assertEqual(found.over("other"), timing.Ratio(3.0, 4.5, 6.0))
-        self.assertEqual(found.over("base", "other").median, (1 / 3 + 1 / 6) / 2)
-        self.assertEqual(found.control().median, 2.0)
+        self.assertEqual(found.turns, {"base": [(1.0, 1.0), (2.0, 4.0)], "other": [(3.0, 5.0), (2.0, 4.0)]})
+        self.assertEqual([found.median(name) for name in found.turns], [2.0, 3.5])
+        self.assertEqual(found.over("other"), timing.Ratio(1.0, 2.5, 4.0))
+        self.assertEqual(found.over("base", "other").median, (1 / 4 + 1) / 2)
+        self.assertEqual(found.control(), timing.Ratio(1.0, 1.5, 2.0))
+
+    def test_what_is_faster_behind_itself_is_no_faster_for_it(self):
+        last = [None]
+
+        def run(name):
+            warm, last[0] = last[0] == name, name
+            return 0.9 if warm else 1.0
+
+        found = timing.beside({name: lambda name=name: run(name) for name in ("base", "other")}, rounds=9)
+        self.assertEqual((found.over("other"), found.control()), (timing.Ratio(1.0, 1.0, 1.0), timing.Ratio(1.0, 1.0, 1.0)))
 
     def test_load_that_comes_and_goes_is_in_no_ratio(self):
         draw, load = random.Random(1), [1.0]

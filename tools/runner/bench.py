@@ -297,7 +297,7 @@ def _measure(calls: dict[str, Call], settings: Settings) -> tuple[dict[str, Figu
         repeats[name] = max(1, round(_ROUND_MS / max(time_ms(call, 1, cuda), 1e-3))) if cuda else 1
     runs = {name: lambda call=call, count=repeats[name]: time_ms(call, count, cuda) / 1e3 for name, call in calls.items()}
     found = timing.beside(runs, settings.rounds, warm=0)
-    figures = {name: Figures(name, found.median(name) * 1e3, [1e3 * taken for taken in found.seconds[name]]) for name in calls}
+    figures = {name: Figures(name, found.median(name) * 1e3, [1e3 * taken for taken in found.seconds(name)]) for name in calls}
     for name, entry in figures.items():
         base = "channels_last compiled" if name.endswith("compiled") else "channels_last"
         entry.against = list(astuple(found.over(base, name))) if base in calls else None

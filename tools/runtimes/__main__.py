@@ -45,7 +45,8 @@ from fusions import hydrated, hydrater  # noqa: E402
 HOME = ROOT / ".relayout" / "runtimes"
 PYTHONS = ["openvino", "ncnn", "mnn", "tvm", "iree"]
 RUNTIMES = {"onnxruntime": [sys.executable, HERE / "worker.py", "onnxruntime"],
-            "web": ["node", HERE / "web.mjs"],
+            # With the optimizing compiler from the first call on: it would come later, and not to both models at the same time.
+            "web": ["node", "--no-liftoff", HERE / "web.mjs"],
             "tract": [ROOT / "target/tract/release/relayout-tract"]}
 RUNTIMES |= {name: [HOME / name / "bin/python", HERE / "worker.py", name] for name in PYTHONS}
 TITLES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "web": "onnxruntime-web, wasm", "tract": "tract", "ncnn": "ncnn",
@@ -164,7 +165,7 @@ def timed(original, ours, args):
     if once > args.longest:
         return {}
     original.times = ours.times = max(1, math.ceil(TURN_S / max(once, 1e-6)))
-    rounds = min(ROUNDS[1], max(ROUNDS[0], int(args.seconds / (3 * once * original.times))))
+    rounds = min(ROUNDS[1], max(ROUNDS[0], int(args.seconds / (2 * timing.TURNS * once * original.times))))
     found = timing.beside({"original": original.run, "ours": ours.run}, rounds)
     ratio, control = found.over("ours").inverse(), found.control().inverse()
     spread = lambda r: [r.low, r.median, r.high]

@@ -1,5 +1,5 @@
-// Times of two contenders beside each other, as tools/timing.py compares them: in turns, in the other order each second round, and with
-// two turns of the first one, whose ratio is the control.
+// Times of two contenders beside each other, as tools/timing.py compares them: in turns, two of each in a round. The ratio of the first
+// one's two turns is the control.
 
 const CONFIDENCE = 0.95;
 
@@ -37,21 +37,22 @@ async function timed(run, times) {
   return (performance.now() - begin) / times;
 }
 
-/**
- * Milliseconds of each round: of the original, of ours, and of the original once more. One round before does not count. `runs` says how many
- * inferences a turn has.
- */
+/** Milliseconds of an inference, of the original and of ours. One round before does not count. `runs` says how many inferences a turn has. */
 export async function beside(original, ours, rounds) {
-  const turns = [[original, []], [ours, []], [original, []]];
+  const [base, other] = [{ run: original, turns: [] }, { run: ours, turns: [] }];
   let runs = 1;
   for (let round = -1; round < rounds; round++) {
-    for (const [run, taken] of round % 2 === 0 ? turns : [...turns].reverse()) {
-      const ms = await timed(run, runs);
-      if (round >= 0) taken.push(ms);
-      else if (run === original) runs = Math.min(100, Math.ceil(TURN_MS / Math.max(ms, 0.1)));
+    // So none follows itself and finds its own data in the caches.
+    for (const contender of [base, other, base, other]) {
+      const ms = await timed(contender.run, runs);
+      if (round >= 0) contender.turns.push(ms);
+      else if (contender === base) runs = Math.min(100, Math.ceil(TURN_MS / Math.max(ms, 0.1)));
     }
   }
-  const [first, other, again] = turns.map(([, taken]) => taken);
-  const over = (below) => ratio(first.map((ms, at) => ms / below[at]));
-  return { rounds, runs, original: median(first), ours: median(other), faster: over(other), control: over(again) };
+  const each = (of) => Array.from({ length: rounds }, (_, round) => of(2 * round, 2 * round + 1));
+  const mean = ({ turns }) => each((first, second) => (turns[first] + turns[second]) / 2);
+  const [before, after] = [mean(base), mean(other)];
+  const faster = ratio(before.map((ms, round) => ms / after[round]));
+  const control = ratio(each((first, second) => base.turns[first] / base.turns[second]));
+  return { rounds, runs, original: median(before), ours: median(after), faster, control };
 }
