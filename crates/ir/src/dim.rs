@@ -27,6 +27,10 @@ pub use text::ParseDimError;
 /// would pass it answers `None`.
 pub const MAX_TERMS: usize = 256;
 
+/// Most terms and names that a polynomial is written with, those of floor divisions in each place where these stand: divisions within
+/// products within divisions would grow without bounds otherwise. Arithmetic that would pass it answers `None`.
+pub const MAX_SIZE: usize = 4096;
+
 /// Highest total degree of a monomial.
 pub const MAX_DEGREE: u32 = 64;
 

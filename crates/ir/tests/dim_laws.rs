@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use relayout_ir::dim::{Dim, ParseDimError};
+use relayout_ir::dim::{Dim, MAX_DEPTH, ParseDimError};
 
 fn parse(text: &str) -> Dim {
     text.parse().unwrap_or_else(|e| panic!("{e}"))
@@ -202,4 +202,29 @@ proptest! {
             prop_assert_eq!(shifted.floor_div(6), Some(a));
         }
     }
+}
+
+#[test]
+fn divisions_within_divisions_do_not_grow_without_bounds() {
+    // What is divided stands twice in what is divided next.
+    let mut text = "H".to_owned();
+    let mut refused = 0;
+    for _ in 0..MAX_DEPTH - 2 {
+        text = format!("(W*({text})+{text}+1)//3");
+        if text.len() > 1 << 16 {
+            break;
+        }
+        match text.parse::<Dim>() {
+            Ok(dim) => assert!(dim.to_string().len() < 1 << 16, "{} bytes", dim.to_string().len()),
+            Err(e) => refused += usize::from(e.to_string().ends_with("4096 terms and names, 32 levels of nesting)")),
+        }
+    }
+    assert!(refused > 0);
+    let mut dim = Dim::symbol("H");
+    let steps = (0..MAX_DEPTH).take_while(|_| {
+        let next = dim.checked_mul(&Dim::symbol("W")).and_then(|of| of.checked_add(&dim));
+        let next = next.and_then(|of| of.checked_add(&Dim::ONE)).and_then(|of| of.checked_floor_div(3));
+        next.map(|next| dim = next).is_some()
+    });
+    assert!((5..20).contains(&steps.count()));
 }

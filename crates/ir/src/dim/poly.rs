@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Dim, MAX_DEGREE, MAX_DEPTH, MAX_TERMS, Repr};
+use super::{Dim, MAX_DEGREE, MAX_DEPTH, MAX_SIZE, MAX_TERMS, Repr};
 
 /// An indivisible unknown integer.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,10 +22,20 @@ pub(super) enum Atom {
     Floor {
         numerator: Arc<Poly>,
         divisor: i64,
+        /// [`Poly::size`] of the numerator.
+        size: usize,
     },
 }
 
 impl Atom {
+    /// How many atoms it is written with.
+    fn size(&self) -> usize {
+        match self {
+            Atom::Symbol(_) | Atom::Unknown(_) | Atom::Number(_) => 1,
+            Atom::Floor { size, .. } => *size,
+        }
+    }
+
     fn depth(&self) -> u32 {
         match self {
             Atom::Symbol(_) | Atom::Unknown(_) | Atom::Number(_) => 0,
@@ -134,6 +144,17 @@ impl Poly {
         atoms.map(|(atom, _)| atom.depth()).max().unwrap_or(0)
     }
 
+    /// How many terms and atoms it is written with, those of floor divisions in each place where these stand.
+    fn size(&self) -> usize {
+        let atoms = self.terms.iter().flat_map(|(monomial, _)| &monomial.0);
+        atoms.fold(self.terms.len(), |all, (atom, _)| all.saturating_add(atom.size()))
+    }
+
+    /// Itself, unless it is too large.
+    fn in_bounds(self) -> Option<Poly> {
+        (self.size() <= MAX_SIZE).then_some(self)
+    }
+
     /// Adds `coefficient * monomial`, keeping the order.
     fn add_term(&mut self, monomial: Monomial, coefficient: i64) -> Option<()> {
         if coefficient == 0 {
@@ -156,7 +177,7 @@ impl Poly {
         for (monomial, coefficient) in &other.terms {
             self.add_term(monomial.clone(), *coefficient)?;
         }
-        Some(self)
+        self.in_bounds()
     }
 
     pub(super) fn scale(mut self, by: i64) -> Option<Poly> {
@@ -176,7 +197,7 @@ impl Poly {
                 product.add_term(left.mul(right)?, a.checked_mul(*b)?)?;
             }
         }
-        Some(product)
+        product.in_bounds()
     }
 
     /// Long division by the leading term; `None` unless the remainder is zero.
@@ -222,7 +243,8 @@ impl Poly {
         if rest.depth() >= MAX_DEPTH {
             return None;
         }
-        whole.add(&Poly::atom(Atom::Floor { numerator: Arc::new(rest), divisor }))
+        let size = rest.size();
+        whole.add(&Poly::atom(Atom::Floor { numerator: Arc::new(rest), divisor, size }))
     }
 
     /// For `floor(p / k) + c`: (`p + k*c`, `k`), so that a division around it can join.
@@ -236,7 +258,7 @@ impl Poly {
             head.terms.pop();
         }
         match head.single_atom()? {
-            Atom::Floor { numerator, divisor } => {
+            Atom::Floor { numerator, divisor, .. } => {
                 let shift = offset.checked_mul(*divisor);
                 let joined = shift.and_then(|s| (**numerator).clone().add(&Poly::constant(s)));
                 Some((joined, *divisor))
@@ -279,7 +301,7 @@ impl Poly {
                     Atom::Symbol(name) => value_of(name)?,
                     Atom::Unknown(id) => value_of(&format!("?{id}"))?,
                     Atom::Number(id) => value_of(&format!("~{id}"))?,
-                    Atom::Floor { numerator, divisor } => numerator.eval(value_of)?.div_euclid(*divisor),
+                    Atom::Floor { numerator, divisor, .. } => numerator.eval(value_of)?.div_euclid(*divisor),
                 };
                 term = term.checked_mul(value.checked_pow(*power)?)?;
             }
@@ -298,7 +320,7 @@ impl Poly {
                     Atom::Symbol(name) => value_of(name).unwrap_or_else(kept),
                     Atom::Unknown(id) => value_of(&format!("?{id}")).unwrap_or_else(kept),
                     Atom::Number(id) => value_of(&format!("~{id}")).unwrap_or_else(kept),
-                    Atom::Floor { numerator, divisor } => {
+                    Atom::Floor { numerator, divisor, .. } => {
                         numerator.substitute(value_of)?.checked_floor_div(*divisor)?
                     }
                 };

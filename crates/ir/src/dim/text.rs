@@ -26,7 +26,9 @@ pub enum ParseDimError {
         at: usize,
     },
     /// A number or an intermediate result is too large, or parentheses nest too deeply.
-    #[error("dimension `{text}`: the value does not fit (64-bit integers, 256 terms, 32 levels of nesting)")]
+    #[error(
+        "dimension `{text}`: the value does not fit (64-bit integers, 256 terms, 4096 terms and names, 32 levels of nesting)"
+    )]
     TooLarge {
         /// The whole text.
         text: String,
@@ -73,7 +75,7 @@ fn fmt_atom(atom: &Atom, alone: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result
         Atom::Symbol(name) => write!(f, "`{}`", name.replace('`', "``")),
         Atom::Unknown(id) => write!(f, "?{id}"),
         Atom::Number(id) => write!(f, "~{id}"),
-        Atom::Floor { numerator, divisor } => {
+        Atom::Floor { numerator, divisor, .. } => {
             if !alone {
                 f.write_char('(')?;
             }
