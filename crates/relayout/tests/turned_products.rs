@@ -188,6 +188,49 @@ fn a_product_between_images_that_have_channels_first_is_a_convolution() {
     assert_eq!(Written { x: &["batch", "high", "wide", "64"], ..turned }.ops(), ["Conv"]);
 }
 
+/// An image whose pixels are put on one axis, a product of rows with `columns`, and an image of them again, as SegFormer has its products
+/// around a depthwise convolution.
+fn between_images(columns: i64, wide: bool) -> Net {
+    let weights: Vec<f32> = (0..64 * columns).map(|i| ((i * 37 % 101) as f32 - 50.0) / 400.0).collect();
+    let net = Net::new(17)
+        .input("in", F32, &[2, 64, 32, 40])
+        .floats("taps", F32, &[64, 1, 3, 3], true)
+        .node_with("Conv", &["in", "taps"], "c", &[("group", &[64]), ("pads", &[1, 1, 1, 1])])
+        .ints("flat", &[2, 64, 1280])
+        .node("Reshape", &["c", "flat"], "f")
+        .node_with("Transpose", &["f"], "t", &[("perm", &[0, 2, 1])])
+        .node("Sigmoid", &["t"], "x")
+        .values("w", F32, &[64, columns], &weights)
+        .node("MatMul", &["x", "w"], "p");
+    if !wide {
+        return net.node("Tanh", &["p"], "y").output("y", F32);
+    }
+    net.node_with("Transpose", &["p"], "u", &[("perm", &[0, 2, 1])])
+        .ints("image", &[2, columns, 32, 40])
+        .node("Reshape", &["u", "image"], "z")
+        .node_with("MaxPool", &["z"], "y", &[("kernel_shape", &[2, 2])])
+        .output("y", F32)
+}
+
+#[test]
+fn a_convolution_whose_pixels_become_an_image_is_one_of_images() {
+    let model = for_onnx(&between_images(256, true));
+    assert_eq!(ops(&model), ["Conv", "Sigmoid", "Conv", "MaxPool"]);
+    let graph = model.graph.as_ref().expect("a graph");
+    let [_, taps] = &graph.node.iter().filter(|n| n.op_type() == "Conv").collect::<Vec<_>>()[..] else {
+        panic!("two convolutions")
+    };
+    let weights = graph.initializer.iter().find(|t| t.name() == taps.input[1]).expect("its weights");
+    assert_eq!(weights.dims, [256, 64, 1, 1]);
+    let pool = graph.node.iter().find(|n| n.op_type() == "MaxPool").expect("a pool");
+    assert_eq!(pool.input[0], taps.output[0], "no Reshape is between them");
+}
+
+#[test]
+fn what_channels_last_runtimes_have_as_rows_is_not_read_turned() {
+    assert_eq!(ops(&for_onnx(&between_images(64, false))), ["Conv", "Transpose", "Sigmoid", "MatMul", "Tanh"]);
+}
+
 #[test]
 fn what_has_few_columns_is_moved_in_the_place_of_what_has_many() {
     // Of several images: a Gemm has all rows of all of them in one.
@@ -354,7 +397,7 @@ fn a_block_of_pixels_moves_nothing() {
         net.values(name, F32, dims, &values)
     };
     let net = Net::new(17)
-        .input("in", F32, &[2, 48, 40, 48])
+        .input("in", F32, &[2, 48, 80, 96])
         .floats("taps", F32, &[48, 1, 3, 3], true)
         .node_with("Conv", &["in", "taps"], "c", &[("group", &[48]), ("pads", &[1, 1, 1, 1])])
         .node_with("Transpose", &["c"], "t", &[("perm", &[0, 2, 3, 1])])

@@ -14,6 +14,7 @@ use serde::Deserialize;
 pub(crate) struct TurnedProducts {
     packed_bytes_per_ns: u64,
     scattered_bytes_per_ns: u64,
+    around_bytes_per_ns: u64,
     rows: u64,
     macs_per_ns: u64,
     unpacked_macs_per_ns: u64,
@@ -34,6 +35,7 @@ impl TurnedProducts {
         let keys = [
             ("packed_bytes_per_ns", self.packed_bytes_per_ns),
             ("scattered_bytes_per_ns", self.scattered_bytes_per_ns),
+            ("around_bytes_per_ns", self.around_bytes_per_ns),
             ("rows", self.rows),
             ("macs_per_ns", self.macs_per_ns),
             ("unpacked_macs_per_ns", self.unpacked_macs_per_ns),
@@ -52,12 +54,14 @@ impl TurnedProducts {
         let fill = |rows: u64| macs(rows.next_multiple_of(self.rows).saturating_sub(rows)) / self.macs_per_ns;
         let packed = of.bytes(of.inputs) / self.packed_bytes_per_ns;
         let scattered = of.bytes(of.columns()) / self.scattered_bytes_per_ns;
+        let around = |columns: u64| if of.reads_images { of.bytes(columns) / self.around_bytes_per_ns } else { 0 };
         let float = matches!(of.dtype, DType::F32 | DType::F64);
         let ns = match form {
             // Convolutions of doubles are not everywhere.
             ProjectionForm::Pixels if of.dtype == DType::F32 => {
                 let pixels = of.rows / of.images.max(1);
-                packed.saturating_add(fill(pixels).saturating_mul(of.images))
+                let turned = if of.leaves_images { 0 } else { around(of.inputs.saturating_add(of.columns())) };
+                packed.saturating_add(fill(pixels).saturating_mul(of.images)).saturating_add(turned)
             }
             ProjectionForm::TurnedResult if float => {
                 let wider = of.columns().saturating_sub(of.inputs).saturating_mul(of.rows).saturating_mul(of.inputs);
@@ -65,7 +69,9 @@ impl TurnedProducts {
                     .into_iter()
                     .fold(0, u64::saturating_add)
             }
-            ProjectionForm::TurnedOperand if float => packed.saturating_add(macs(of.rows) / self.gathered_macs_per_ns),
+            ProjectionForm::TurnedOperand if float => {
+                packed.saturating_add(macs(of.rows) / self.gathered_macs_per_ns).saturating_add(around(of.inputs))
+            }
             _ => return None,
         };
         Some(Cost::new(ns))
@@ -108,10 +114,20 @@ mod tests {
 
     #[test]
     fn a_rate_of_zero_is_told_by_its_key() {
-        let rates = ["packed_bytes_per_ns = 40", "rows = 32", "unpacked_macs_per_ns = 1000", "bytes_per_ns = 16"];
-        for (rate, section) in
-            rates.into_iter().zip(["turned_products", "turned_products", "turned_products", "layer_norms"])
-        {
+        let rates = [
+            "packed_bytes_per_ns = 40",
+            "around_bytes_per_ns = 8",
+            "rows = 32",
+            "unpacked_macs_per_ns = 1000",
+            "bytes_per_ns = 16",
+        ];
+        for (rate, section) in rates.into_iter().zip([
+            "turned_products",
+            "turned_products",
+            "turned_products",
+            "turned_products",
+            "layer_norms",
+        ]) {
             let (key, _) = rate.split_once(" =").expect("a key and a number");
             let text = ONNX.replace(&format!("\n{rate}\n"), &format!("\n{key} = 0\n"));
             assert_ne!(text, ONNX, "{key}");

@@ -13,10 +13,11 @@ mod write;
 pub(crate) use find::by_columns;
 pub(crate) use write::write;
 
+use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::form::{Form as Bound, View};
-use relayout_ir::graph::{Graph, NodeId};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::raised::{Projection, ProjectionForm};
 use relayout_target::{Become, Cost, Counted, NodeQuery, Numerics, Offer, Raised, Rule};
@@ -62,6 +63,57 @@ pub(crate) fn rule(offer: &Offer) -> Option<&'static Rule> {
     Some(if form == ProjectionForm::Apart { &APART } else { &TURNED })
 }
 
+/// The images that a result `[N, pixels.., columns]` is read as.
+pub(crate) struct Images {
+    pub(crate) extents: Vec<Dim>,
+    /// `[N, columns, extents..]`, where it is the only one that is made of the result.
+    pub(crate) made: Option<ValueId>,
+}
+
+/// Images of several pixel axes, or of those that one axis is split into behind a Transpose to `[N, columns, pixels]`, for its only reader.
+pub(crate) fn images(graph: &Graph, y: ValueId, rows: usize) -> Option<Images> {
+    let shape = |v: ValueId| graph.value(v).ty.shape();
+    let of = shape(y)?;
+    if rows > 2 {
+        return Some(Images { extents: of.get(1..rows)?.to_vec(), made: None });
+    }
+    let reader = |v: ValueId| graph.only_use(v).map(|place| graph.node(place.node));
+    let turned =
+        reader(y).filter(|node| matches!(&node.form, Bound::View(View::Transpose(to)) if to[..] == [0, 2, 1]))?;
+    let split = reader(turned.only_result()?).filter(|node| matches!(node.form, Bound::View(View::Reshape)))?;
+    let made = split.only_result()?;
+    let [count, columns, extents @ ..] = shape(made)? else { return None };
+    let same = extents.len() > 1 && of[..] == [count.clone(), Dim::product(extents)?, columns.clone()];
+    same.then(|| Images { extents: extents.to_vec(), made: Some(made) })
+}
+
+/// Ops that are looked through for images.
+const NEAR: usize = 8;
+
+/// Whether an operand `[N, pixels, inputs]` is made of images: behind a Reshape of their pixels to one axis, a Transpose, and ops that leave
+/// every axis where it is.
+fn is_of_images(graph: &Graph, mut x: ValueId) -> bool {
+    let maker = |v: ValueId| graph.node(graph.value(v).producer().0);
+    for _ in 0..NEAR {
+        let node = maker(x);
+        match &node.form {
+            Bound::View(View::Transpose(to)) if to[..] == [0, 2, 1] => {
+                let flat = node.operand(0).map(maker).filter(|n| matches!(n.form, Bound::View(View::Reshape)));
+                let rank = flat.and_then(|n| graph.value(n.operand(0)?).ty.rank());
+                return rank.is_some_and(|rank| rank > 3);
+            }
+            Bound::Axes(axes) => {
+                let kept = |slot: &usize| axes.operands[*slot].is_some() && axes.operands[*slot] == axes.results[0];
+                let slot = (0..axes.operands.len()).find(|slot| !axes.results.is_empty() && kept(slot));
+                let Some(before) = slot.and_then(|slot| node.operand(slot)) else { return false };
+                x = before;
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
 /// A raised projection at the size hints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Projected {
@@ -78,6 +130,10 @@ pub(crate) struct Projected {
     /// A vector is added.
     pub(crate) bias: bool,
     pub(crate) dtype: DType,
+    /// What it leaves is read as images.
+    pub(crate) leaves_images: bool,
+    /// What it reads is made of images, on one axis.
+    pub(crate) reads_images: bool,
     /// How operand and result lie, by form.
     layouts: Vec<(ProjectionForm, [Layout; 2])>,
 }
@@ -104,6 +160,8 @@ impl Projected {
             width: *width,
             bias: node.operand(2).is_some(),
             dtype: ty.dtype()?,
+            leaves_images: images(query.graph, y, raised.rows).is_some(),
+            reads_images: is_of_images(query.graph, x),
             layouts: ProjectionForm::ALL.into_iter().filter_map(layouts).collect(),
         })
     }

@@ -1,6 +1,7 @@
 //! A projection in a form other than the file's: standard ops, and views that say how operand and result lie.
 
 use super::find::Told;
+use super::images;
 use crate::onnx::forms::product::GEMM_WITHOUT_SUMMAND;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
@@ -23,7 +24,7 @@ pub(crate) fn write(graph: &mut Graph, n: NodeId, opset: i64) -> Result<Option<V
     let mut writer = Writer { graph, opset, base, found: &told, rows, from };
     let z = match told.form {
         ProjectionForm::Apart => writer.apart()?,
-        ProjectionForm::Pixels => writer.pixels(&of_x, &to)?,
+        ProjectionForm::Pixels => writer.pixels(y, &of_x, &to)?,
         ProjectionForm::TurnedResult => writer.turned_result()?,
         ProjectionForm::TurnedOperand => writer.turned_operand()?,
     };
@@ -74,13 +75,18 @@ impl Writer<'_, '_> {
         self.plus(z, vec![heads, Dim::ONE, width], &result)
     }
 
-    /// `[N, columns, pixels..]`.
-    fn pixels(&mut self, of_x: &[usize], to: &[Dim]) -> Result<ValueId, PassError> {
+    /// `[N, columns, pixels..]`, in images where it is read as such: so a runtime that computes convolutions channels last does not turn
+    /// it round for a Reshape between them.
+    fn pixels(&mut self, y: ValueId, of_x: &[usize], to: &[Dim]) -> Result<ValueId, PassError> {
         let found = self.found;
-        let x = self.make().transpose(found.x, "channels", of_x)?;
-        let pixels = &to[1..self.found.raised.rows];
-        let taps = std::iter::repeat_n(Dim::ONE, pixels.len());
+        let rows = found.raised.rows;
+        let read = images(self.graph, y, rows);
+        let pixels = read.as_ref().map_or_else(|| to[1..rows].to_vec(), |images| images.extents.clone());
         let [columns, inputs] = self.matrix();
+        let of = |channels: &Dim| [&to[0], channels].into_iter().chain(&pixels).cloned().collect::<Vec<Dim>>();
+        let x = self.make().transpose(found.x, "channels", of_x)?;
+        let x = self.make().reshape(x, "image", of(&inputs))?;
+        let taps = std::iter::repeat_n(Dim::ONE, pixels.len());
         let weights = self.weights_by_columns()?;
         let name = self.name_of(self.found.weights, "taps");
         let weights =
@@ -90,8 +96,15 @@ impl Writer<'_, '_> {
             let name = self.name_of(bias, "channels");
             operands.push(self.beside().reshape(bias, &name, vec![columns.clone()])?);
         }
-        let result: Vec<Dim> = [to[0].clone(), columns].into_iter().chain(pixels.iter().cloned()).collect();
-        Ok(self.make().op("Conv", operands).shaped("pixels", &result)?)
+        let z = self.make().op("Conv", operands).shaped("pixels", &of(&columns))?;
+        // Without the Reshapes to one axis and back.
+        let made = read.and_then(|images| images.made);
+        if let Some(made) = made.filter(|&v| !self.graph.is_output(v) && self.graph.value(v).layout.is_row_major()) {
+            let mut patch = Patch::new();
+            patch.replace(made, z);
+            patch.apply(self.graph)?;
+        }
+        Ok(z)
     }
 
     /// `[columns, rows]`.
