@@ -188,15 +188,20 @@ fn a_product_between_images_that_have_channels_first_is_a_convolution() {
     assert_eq!(Written { x: &["batch", "high", "wide", "64"], ..turned }.ops(), ["Conv"]);
 }
 
-/// An image whose pixels are put on one axis, a product of rows with `columns`, and an image of them again, as SegFormer has its products
-/// around a depthwise convolution.
+/// An image whose pixels are put on one axis, a product of rows with `columns`, and an image of them again. So products stand around a
+/// depthwise convolution in the blocks of a segmentation transformer.
 fn between_images(columns: i64, wide: bool) -> Net {
+    between_images_of(&["2", "64", "32", "40"], columns, wide)
+}
+
+/// The same of images of these dims; extents that are not known are read off the input.
+fn between_images_of(x: &[&str], columns: i64, wide: bool) -> Net {
     let weights: Vec<f32> = (0..64 * columns).map(|i| ((i * 37 % 101) as f32 - 50.0) / 400.0).collect();
     let net = Net::new(17)
-        .input("in", F32, &[2, 64, 32, 40])
+        .symbolic_input("in", F32, x)
         .floats("taps", F32, &[64, 1, 3, 3], true)
         .node_with("Conv", &["in", "taps"], "c", &[("group", &[64]), ("pads", &[1, 1, 1, 1])])
-        .ints("flat", &[2, 64, 1280])
+        .ints("flat", &[0, 64, -1])
         .node("Reshape", &["c", "flat"], "f")
         .node_with("Transpose", &["f"], "t", &[("perm", &[0, 2, 1])])
         .node("Sigmoid", &["t"], "x")
@@ -206,7 +211,13 @@ fn between_images(columns: i64, wide: bool) -> Net {
         return net.node("Tanh", &["p"], "y").output("y", F32);
     }
     net.node_with("Transpose", &["p"], "u", &[("perm", &[0, 2, 1])])
-        .ints("image", &[2, columns, 32, 40])
+        .node("Shape", &["in"], "shape")
+        .ints("first", &[0])
+        .ints("pixels", &[2, 3])
+        .ints("columns", &[columns])
+        .node("Gather", &["shape", "first"], "count")
+        .node("Gather", &["shape", "pixels"], "extents")
+        .node_with("Concat", &["count", "columns", "extents"], "image", &[("axis", &[0])])
         .node("Reshape", &["u", "image"], "z")
         .node_with("MaxPool", &["z"], "y", &[("kernel_shape", &[2, 2])])
         .output("y", F32)
@@ -224,6 +235,16 @@ fn a_convolution_whose_pixels_become_an_image_is_one_of_images() {
     assert_eq!(weights.dims, [256, 64, 1, 1]);
     let pool = graph.node.iter().find(|n| n.op_type() == "MaxPool").expect("a pool");
     assert_eq!(pool.input[0], taps.output[0], "no Reshape is between them");
+    let of = |x: &[&str]| {
+        let model = for_onnx(&between_images_of(x, 256, true));
+        ops(&model).into_iter().filter(|&op| op == "Conv").count()
+    };
+    assert_eq!(of(&["batch", "64", "32", "40"]), 2);
+    assert_eq!(of(&["1", "64", "high", "40"]), 2);
+    // No constant says a shape of two unknown extents, nor is one of images made for it.
+    for unknown in [&["1", "64", "high", "wide"][..], &["batch", "64", "high", "wide"]] {
+        for_onnx(&between_images_of(unknown, 256, true));
+    }
 }
 
 #[test]

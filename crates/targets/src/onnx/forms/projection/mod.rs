@@ -20,6 +20,7 @@ use relayout_ir::form::{Form as Bound, View};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::raised::{Projection, ProjectionForm};
+use relayout_ir::storage::reshape_target;
 use relayout_target::{Become, Cost, Counted, NodeQuery, Numerics, Offer, Raised, Rule};
 
 /// The name of the forms.
@@ -82,8 +83,11 @@ pub(crate) fn images(graph: &Graph, y: ValueId, rows: usize) -> Option<Images> {
         reader(y).filter(|node| matches!(&node.form, Bound::View(View::Transpose(to)) if to[..] == [0, 2, 1]))?;
     let split = reader(turned.only_result()?).filter(|node| matches!(node.form, Bound::View(View::Reshape)))?;
     let made = split.only_result()?;
-    let [count, columns, extents @ ..] = shape(made)? else { return None };
+    let to = shape(made)?;
+    let [count, columns, extents @ ..] = to else { return None };
     let same = extents.len() > 1 && of[..] == [count.clone(), Dim::product(extents)?, columns.clone()];
+    // The operand is split likewise, which a Reshape has to be able to say.
+    reshape_target(shape(turned.only_result()?)?, to)?;
     same.then(|| Images { extents: extents.to_vec(), made: Some(made) })
 }
 
