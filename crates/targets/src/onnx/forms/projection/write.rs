@@ -85,7 +85,8 @@ impl Writer<'_, '_> {
         let [columns, inputs] = self.matrix();
         let of = |channels: &Dim| [&to[0], channels].into_iter().chain(&pixels).cloned().collect::<Vec<Dim>>();
         let x = self.make().transpose(found.x, "channels", of_x)?;
-        let x = self.make().reshape(x, "image", of(&inputs))?;
+        let made = read.and_then(|images| images.made);
+        let x = if made.is_some() { self.make().reshape(x, "image", of(&inputs))? } else { x };
         let taps = std::iter::repeat_n(Dim::ONE, pixels.len());
         let weights = self.weights_by_columns()?;
         let name = self.name_of(self.found.weights, "taps");
@@ -98,7 +99,6 @@ impl Writer<'_, '_> {
         }
         let z = self.make().op("Conv", operands).shaped("pixels", &of(&columns))?;
         // Without the Reshapes to one axis and back.
-        let made = read.and_then(|images| images.made);
         if let Some(made) = made.filter(|&v| !self.graph.is_output(v) && self.graph.value(v).layout.is_row_major()) {
             let mut patch = Patch::new();
             patch.replace(made, z);
