@@ -202,7 +202,7 @@ impl Tuning {
     pub fn how(&self) -> String {
         let pairs = self.times.map_or(0, |times| times.pairs);
         let (runtime, threads) = (&self.runtime, counted(self.threads));
-        format!("medians of {pairs} runs each, in turns, in {runtime} with all its rewrites, on {threads}")
+        format!("medians of {pairs} rounds in turns, in {runtime} with all its rewrites, on {threads}")
     }
 }
 

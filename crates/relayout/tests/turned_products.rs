@@ -241,9 +241,11 @@ fn a_convolution_whose_pixels_become_an_image_is_one_of_images() {
     };
     assert_eq!(of(&["batch", "64", "32", "40"]), 2);
     assert_eq!(of(&["1", "64", "high", "40"]), 2);
-    // No constant says a shape of two unknown extents, nor is one of images made for it.
+    // No constant says a shape of two unknown extents, so no convolution of images is made for it: the taps are those of signals.
     for unknown in [&["1", "64", "high", "wide"][..], &["batch", "64", "high", "wide"]] {
-        for_onnx(&between_images_of(unknown, 256, true));
+        let model = for_onnx(&between_images_of(unknown, 256, true));
+        let weights = model.graph.iter().flat_map(|graph| &graph.initializer);
+        assert!(weights.into_iter().all(|t| t.dims != [256, 64, 1, 1]), "{unknown:?}");
     }
 }
 

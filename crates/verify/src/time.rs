@@ -95,10 +95,10 @@ pub fn time_side_by_side(
     let fed = Ends::of(&b)?.feeds(&b.inputs, &original)?;
     let begun = Instant::now();
     let mut times: Vec<Round> = Vec::new();
+    let mut turn = || Ok::<_, VerifyError>([one(&mut a, &given)?, one(&mut b, &fed)?]);
     // The first run of each makes room for what the others reuse.
-    [one(&mut a, &given)?, one(&mut b, &fed)?].iter().for_each(drop);
+    turn()?;
     while times.len() < RUNS.0 || (times.len() < RUNS.1 && begun.elapsed() < about) {
-        let mut turn = || Ok::<_, VerifyError>([one(&mut a, &given)?, one(&mut b, &fed)?]);
         times.push([turn()?, turn()?]);
     }
     Ok(RunTimes::of(&times))
@@ -114,14 +114,14 @@ impl RunTimes {
             times.sort_unstable();
             [2, 1, 3].map(|quarters| quantile(&times, quarters))
         });
-        let ratio = |of: fn(&Round) -> [u64; 2]| {
-            let over = |[a, b]: [u64; 2]| a as f64 / b.max(1) as f64;
-            Ratio::of(rounds.iter().map(|round| over(of(round))).collect())
+        let over = |of: fn(&Round) -> [u64; 2]| {
+            let ratio = |[a, b]: [u64; 2]| a as f64 / b.max(1) as f64;
+            Ratio::of(rounds.iter().map(|round| ratio(of(round))).collect())
         };
-        let ratio_of_models = ratio(|[first, second]| [first[0] + second[0], first[1] + second[1]]);
-        let control = ratio(|[first, second]| [first[0], second[0]]);
+        let ratio = over(|[first, second]| [first[0] + second[0], first[1] + second[1]]);
+        let control = over(|[first, second]| [first[0], second[0]]);
         let (a_spread, b_spread) = ([a_low, a_high], [b_low, b_high]);
-        RunTimes { a_ns, b_ns, a_spread, b_spread, runs: rounds.len(), ratio: ratio_of_models, control }
+        RunTimes { a_ns, b_ns, a_spread, b_spread, runs: rounds.len(), ratio, control }
     }
 
     /// Whether the second model is slower, beyond what chance explains.

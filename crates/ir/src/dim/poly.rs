@@ -22,13 +22,13 @@ pub(super) enum Atom {
     Floor {
         numerator: Arc<Poly>,
         divisor: i64,
-        /// [`Poly::size`] of the numerator.
+        /// [`Poly::size`] of the numerator, which every sum and product asks for.
         size: usize,
     },
 }
 
 impl Atom {
-    /// How many atoms it is written with.
+    /// How many terms and atoms it is written with.
     fn size(&self) -> usize {
         match self {
             Atom::Symbol(_) | Atom::Unknown(_) | Atom::Number(_) => 1,
