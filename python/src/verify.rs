@@ -77,10 +77,10 @@ pub(crate) fn on_disk<T>(
     }
 }
 
-/// That a result computes what its model does. Arithmetic that is folded into weights rounds otherwise; where only data moved, sums
-/// alone may.
+/// That a result computes what its model does.
 pub(crate) fn same_results(
     source: &Source,
+    model: &relayout::Model,
     made: &relayout::Optimized,
     library: &Path,
     dims: Vec<(String, i64)>,
@@ -94,9 +94,7 @@ pub(crate) fn same_results(
     let comparison = on_disk(source, |model| {
         Ok(relayout_verify::verify(&runtime, model, ModelSource::Path(&result), &inputs, &options)?)
     })?;
-    let folded = !made.report().rewrites.is_empty();
-    let tolerance = if folded { Tolerance::new(1e-4, 1e-3) } else { Tolerance::default() };
-    if comparison.holds(&tolerance) {
+    if comparison.holds(&Tolerance::of_result(model, made)) {
         return Ok(());
     }
     let text = format!("the result differs from {}: {comparison}; nothing was written", source.label());

@@ -37,10 +37,7 @@ pub(crate) fn same_results(
     let inputs = random_inputs(&a.decide);
     let options = relayout_verify::Options::default();
     let comparison = compare(&reference, &ModelSource::Bytes(&bytes), &inputs, &options)?;
-    // Arithmetic that is folded into weights rounds otherwise; where only data moved, sums alone may.
-    let folded = !optimized.report().rewrites.is_empty();
-    let tolerance = if folded { Tolerance::new(1e-4, 1e-3) } else { Tolerance::default() };
-    if comparison.holds(&tolerance) {
+    if comparison.holds(&Tolerance::of_result(model, optimized)) {
         let timed = timed && optimized.report().changed;
         return if timed { page::times(reference, ModelSource::Bytes(&bytes), &inputs).map(Some) } else { Ok(None) };
     }

@@ -91,6 +91,8 @@ pub(crate) struct Terms {
     pub(crate) nested: u32,
     /// Filters of convolutions of the input.
     pub(crate) filters: Filters,
+    /// The halves that the input makes of floats, by these.
+    pub(crate) halves: FxHashMap<u32, u32>,
 }
 
 /// Lemmas that were used.
@@ -130,6 +132,7 @@ impl Terms {
             addends: Vec::new(),
             nested: 0,
             filters: Filters::default(),
+            halves: FxHashMap::default(),
         }
     }
 

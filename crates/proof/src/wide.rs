@@ -1,7 +1,8 @@
-//! Lemma 5: halves that are computed in floats of 32 bits.
+//! Lemmas 5 and 6: halves that are computed in floats of 32 bits.
 //!
 //! Every half is a float, so an op of halves that were made floats is, over the reals, the op of the halves. Where the result computes in
 //! floats what the input computes in halves, the result is the one of the input, made floats. Making halves of these gives them back.
+//! Over the reals, floats are also the halves that the input makes of them.
 
 use crate::align::term_of;
 use crate::model::width;
@@ -16,6 +17,7 @@ pub(crate) const FLOAT: u8 = 1;
 pub(crate) const HALF: u8 = 10;
 
 const LEMMA: &str = "halves as floats";
+const UNROUNDED: &str = "floats as their halves";
 
 /// Ops that only bring elements elsewhere, and zeros, and numbers that nobody knows.
 fn moves(term: &Term) -> bool {
@@ -44,7 +46,11 @@ fn retyped(
         return *known;
     }
     let made = Rc::clone(terms.get(term));
-    let moved = if moves(&made) {
+    let rounded = terms.halves.get(&term).copied().filter(|_| dtype == HALF);
+    let moved = if rounded.is_some() {
+        terms.by_lemma(UNROUNDED);
+        rounded
+    } else if moves(&made) {
         let mut arg = |arg: &Arg| match arg {
             Arg::Term { term, reads, own } if layers > 0 => {
                 let term = retyped(terms, (*term, layers - 1), dtype, found, inner)?;
@@ -77,9 +83,25 @@ fn halves(terms: &Terms, term: u32) -> Option<u32> {
     (inner.dtype == HALF && **made == cast(*term, inner)).then_some(*term)
 }
 
+/// Remembers the floats of which the input makes halves, each where it lies.
+pub(crate) fn note_rounding(terms: &mut Terms, made: &Value) {
+    let Some(halves) = term_of(made) else { return };
+    let Term { args, base, .. } = terms.get(halves).as_ref();
+    let [Arg::Term { term, reads, .. }] = args.as_slice() else { return };
+    let floats = *term;
+    if *reads == as_it_lies(base) && terms.get(floats).base == *base {
+        terms.halves.insert(floats, halves);
+    }
+}
+
+/// How an op of one operand reads it element by element.
+fn as_it_lies(base: &[i64]) -> Vec<Option<(u32, i64)>> {
+    (0..).zip(base).map(|(axis, _)| Some((axis, 1))).collect()
+}
+
 /// Floats of halves.
 fn cast(term: u32, halves: &Term) -> Term {
-    let reads = (0..).zip(&halves.base).map(|(axis, _)| Some((axis, 1))).collect();
+    let reads = as_it_lies(&halves.base);
     Term {
         op: "Cast".to_owned(),
         args: vec![Arg::Term { term, reads, own: Vec::new() }],

@@ -7,6 +7,9 @@
 use std::fmt;
 
 use half::{bf16, f16};
+use relayout::{Model, Optimized};
+use relayout_ir::dtype::DType;
+use relayout_ir::graph::{Graph, ValueId};
 use serde::Serialize;
 
 use super::{Data, ElementType, Tensor};
@@ -29,6 +32,19 @@ impl Tolerance {
     pub fn new(rms: f64, largest: f64) -> Self {
         Self { rms, largest }
     }
+
+    /// What a result may differ from its model by: rms 2e-3 and largest 2e-2 where the model has halves, since runtimes compute in floats
+    /// what halves would round; else 1e-4 and 1e-3 where arithmetic was folded into weights, which rounds otherwise; else the default,
+    /// as only data moved.
+    pub fn of_result(model: &Model, result: &Optimized) -> Self {
+        if has_halves(&model.ir().graph) {
+            Self::new(2e-3, 2e-2)
+        } else if result.report().rewrites.is_empty() {
+            Self::default()
+        } else {
+            Self::new(1e-4, 1e-3)
+        }
+    }
 }
 
 impl Default for Tolerance {
@@ -37,6 +53,12 @@ impl Default for Tolerance {
     fn default() -> Self {
         Self { rms: 1e-5, largest: 1e-4 }
     }
+}
+
+/// Whether a graph, or a body in it, says that a value is of 16 bits.
+fn has_halves(graph: &Graph) -> bool {
+    let half = |v: ValueId| matches!(graph.value(v).ty.dtype(), Some(DType::F16 | DType::BF16));
+    graph.values().any(half) || graph.nodes().any(|n| graph.node(n).bodies().any(has_halves))
 }
 
 /// An input or an order of names that the two models do not share.

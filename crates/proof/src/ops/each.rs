@@ -183,11 +183,18 @@ fn cast(call: &mut Call<'_>) -> Made {
     if to == x.dtype {
         return Ok(x);
     }
-    if let Some(halves) = wide::narrow(call.terms, &x).filter(|_| to == wide::HALF) {
+    // What the input makes halves of too is the same without a lemma.
+    let known = term_of(&x).is_some_and(|term| call.terms.halves.contains_key(&term));
+    let halves = if to == wide::HALF && !known { wide::narrow(call.terms, &x) } else { None };
+    if let Some(halves) = halves {
         return Ok(halves);
     }
     let attrs = call.encoded(&["to"])?;
-    pointwise(call.terms, &Op { name: "Cast", attrs: &attrs, dtype: to }, &[&x])
+    let made = pointwise(call.terms, &Op { name: "Cast", attrs: &attrs, dtype: to }, &[&x])?;
+    if to == wide::HALF && call.terms.is_of_input() {
+        wide::note_rounding(call.terms, &made);
+    }
+    Ok(made)
 }
 
 /// A list of one number per index of an axis, as an operand that broadcasts.

@@ -60,8 +60,7 @@ fn halves_may_be_computed_in_floats() {
     let found = verdict(&plain, &in_floats("h", "Relu", &constants(), HALF), &Proof::default());
     let Verdict::WithLemmas { lemmas, .. } = &found else { panic!("{found}") };
     assert_eq!(lemmas["halves as floats"], 4);
-    // `x` has digits that halves have not.
-    assert!(!holds(&plain, &in_floats("x", "Relu", &constants(), HALF)));
+    assert!(!lemmas.contains_key(UNROUNDED));
     assert!(!holds(&plain, &in_floats("h", "Sigmoid", &constants(), HALF)));
     assert!(!holds(&plain, &in_floats("h", "Relu", &constants(), FLOAT)));
     for (list, at) in [(0, 0), (0, 23), (1, 3)] {
@@ -72,6 +71,27 @@ fn halves_may_be_computed_in_floats() {
             assert!(!holds(&plain, &in_floats("h", "Relu", &other, HALF)), "{list} {at} {more}");
         }
     }
+}
+
+const UNROUNDED: &str = "floats as their halves";
+
+#[test]
+fn a_rounding_to_halves_may_be_left_out_before_what_is_computed_in_floats() {
+    let found = verdict(&in_halves("Relu"), &in_floats("x", "Relu", &constants(), HALF), &Proof::default());
+    let Verdict::WithLemmas { lemmas, .. } = &found else { panic!("{found}") };
+    assert_eq!((lemmas["halves as floats"], lemmas[UNROUNDED]), (4, 1));
+    // Of halves that nothing computes with, the rounding is all that there is.
+    let casts: &[Line<'_>] = &[("h", "Cast", &["x"], to(HALF)), ("y", "Cast", &["h"], to(FLOAT))];
+    let none: &[Line<'_>] = &[("y", "Identity", &["x"], vec![])];
+    assert!(!holds(&model(casts, &[]), &model(none, &[])));
+    // Another float than the one that is rounded.
+    let mut other = in_floats("x", "Relu", &constants(), HALF);
+    let doubled: &[Line<'_>] = &[("d", "Add", &["x", "x"], vec![])];
+    let graph = Rc::make_mut(&mut other.graph);
+    let cast = graph.nodes.iter_mut().find(|node| node.outputs == ["f"]).unwrap();
+    cast.inputs = vec!["d".to_owned()];
+    graph.nodes.splice(0..0, model(doubled, &[]).graph.nodes.iter().cloned());
+    assert!(!holds(&in_halves("Relu"), &other));
 }
 
 #[test]

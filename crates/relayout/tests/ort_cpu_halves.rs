@@ -1,0 +1,211 @@
+//! Networks that convolve halves, made for ONNX Runtime's CPU provider: which Casts of theirs stay, run before and after, with the
+//! runtime's own rewrites off and on.
+
+mod common;
+mod fold_nets;
+
+use fold_nets::cpu::{made_for, refusal};
+use fold_nets::{BOOL, F16, F32, I64, Net};
+use prost::Message;
+use relayout::{Model, Numerics, Options, optimize};
+use relayout_onnx::proto::{ModelProto, NodeProto};
+use relayout_targets::{Block, OrtCpu};
+use relayout_verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, save_as_loaded, verify};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+trait Halves: Sized {
+    fn cast(self, from: &str, to: i32, name: &str) -> Self;
+    /// A convolution of 32 channels to 32, whose name names its weights too.
+    fn conv(self, from: &str, name: &str) -> Self;
+}
+
+impl Halves for Net {
+    fn cast(self, from: &str, to: i32, name: &str) -> Net {
+        self.node_with("Cast", &[from], name, &[("to", &[i64::from(to)])])
+    }
+
+    fn conv(self, from: &str, name: &str) -> Net {
+        let weights = format!("{name}.weights");
+        let net = self.floats(&weights, F16, &[32, 32, 3, 3], true);
+        net.node_with("Conv", &[from, &weights], name, &[("pads", &[1, 1, 1, 1])])
+    }
+}
+
+fn nodes(model: &ModelProto) -> &[NodeProto] {
+    model.graph.as_ref().map_or(&[], |graph| &graph.node)
+}
+
+fn count(model: &ModelProto, op: &str) -> usize {
+    nodes(model).iter().filter(|n| n.op_type() == op).count()
+}
+
+/// What is made of a network, its results held against those of the network. Nothing is left for the runtime to put in blocks.
+fn optimized(net: &Net, numerics: Numerics) -> ModelProto {
+    let bytes = net.bytes();
+    let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
+    let model = Model::from_bytes(bytes.clone().into(), None).expect("it opens");
+    let result = optimize(&model, &target, &Options::default().numerics(numerics)).expect("it is optimized");
+    let made = result.to_bytes().expect("it is written");
+    for level in [Level::Disabled, Level::All] {
+        let mut run = Run::default();
+        run.level_b = level;
+        let inputs = Inputs::Random { seed: 5, dims: BTreeMap::new() };
+        let (a, b) = (ModelSource::Bytes(&bytes), ModelSource::Bytes(&made));
+        let comparison = verify(common::runtime(), a, b, &inputs, &run).expect("both run");
+        common::judged(&comparison, Some(Tolerance::of_result(&model, &result)))
+            .unwrap_or_else(|e| panic!("{level:?}: {e}\n{}", common::printed(&made)));
+    }
+    let model = ModelProto::decode(made.as_slice()).expect("a model");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let place = folder.join(format!("halves_{}.onnx", std::thread::current().name().unwrap_or("main")));
+    save_as_loaded(common::runtime(), ModelSource::Bytes(&made), Level::All, &place).expect("it loads");
+    let loaded = ModelProto::decode(std::fs::read(place).expect("it is there").as_slice()).expect("a model");
+    for op in ["ReorderInput", "ReorderOutput"] {
+        assert!(count(&loaded, op) <= count(&model, op), "{op} on load\n{}", common::printed(&made));
+    }
+    model
+}
+
+fn blocked(model: &ModelProto) -> usize {
+    nodes(model).iter().filter(|n| n.op_type() == "Conv" && n.domain() == "com.microsoft.nchwc").count()
+}
+
+/// Floats that are fed and given, halves between them, and an op of floats in the middle: as converters write networks of floats.
+fn mixed() -> Net {
+    Net::new(17)
+        .input("x", F32, &[1, 32, 12, 12])
+        .cast("x", F16, "h")
+        .conv("h", "c")
+        .node("Relu", &["c"], "r")
+        .cast("r", F32, "f")
+        .values("scales", F32, &[4], &[1.0, 1.0, 2.0, 2.0])
+        .node("Resize", &["f", "", "scales"], "large")
+        .cast("large", F16, "g")
+        .conv("g", "d")
+}
+
+#[test]
+fn casts_around_what_the_runtime_computes_in_floats_go() {
+    let net = mixed().cast("d", F32, "y").output("y", F32);
+    let made = optimized(&net, Numerics::Reassociate);
+    assert_eq!((count(&made, "Cast"), blocked(&made)), (0, 2), "{:?}", nodes(&made));
+    assert_eq!(refusal(&net.bytes()), None);
+    // Outputs of halves stay such.
+    let made = optimized(&mixed().output("d", F16), Numerics::Reassociate);
+    assert_eq!((count(&made, "Cast"), blocked(&made)), (1, 2));
+    // Who wants each bit has each Cast of the model's that rounds, and one that makes floats of what it leaves.
+    let made = optimized(&net, Numerics::Exact);
+    assert!(count(&made, "Cast") >= 4, "{:?}", nodes(&made));
+}
+
+#[test]
+fn what_the_runtime_rounds_is_rounded() {
+    let rounded: [(&str, Net, usize); 5] = [
+        (
+            "a Cast behind a Transpose, which the runtime runs in halves",
+            mixed()
+                .node_with("Transpose", &["d"], "t", &[("perm", &[0, 2, 3, 1])])
+                .cast("t", F32, "y")
+                .output("y", F32),
+            2,
+        ),
+        (
+            "two Casts of the model",
+            Net::new(17)
+                .input("x", F32, &[1, 32, 12, 12])
+                .cast("x", F16, "h")
+                .cast("h", F32, "f")
+                .cast("f", F16, "g")
+                .conv("g", "c")
+                .cast("c", F32, "y")
+                .output("y", F32),
+            2,
+        ),
+        (
+            "integers, of which not all are halves",
+            Net::new(17)
+                .input("x", F16, &[1, 32, 12, 12])
+                .input("i", I64, &[1, 32, 1, 1])
+                .cast("i", F16, "n")
+                .conv("x", "c")
+                .node("Add", &["c", "n"], "s")
+                .cast("s", F32, "y")
+                .output("y", F32),
+            3,
+        ),
+        (
+            "an output that is rounded",
+            Net::new(17)
+                .input("x", F32, &[1, 32, 12, 12])
+                .cast("x", F16, "y")
+                .conv("y", "c")
+                .cast("c", F32, "z")
+                .output("y", F16)
+                .output("z", F32),
+            2,
+        ),
+        (
+            "an op of the runtime's own",
+            Net::new(17)
+                .input("x", F32, &[1, 32, 12, 12])
+                .cast("x", F16, "h")
+                .conv("h", "c")
+                .node("Gelu", &["c"], "g")
+                .of_domain("com.microsoft")
+                .conv("g", "d")
+                .cast("d", F32, "y")
+                .output("y", F32),
+            2,
+        ),
+    ];
+    for (what, net, casts) in rounded {
+        let made = optimized(&net, Numerics::Reassociate);
+        assert_eq!(count(&made, "Cast"), casts, "{what}: {:#?}", nodes(&made));
+        assert!(blocked(&made) > 0, "{what}");
+    }
+}
+
+#[test]
+fn a_result_may_differ_by_what_its_numbers_round() {
+    let tolerance = |net: &Net| {
+        let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
+        let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
+        let result = optimize(&model, &target, &Options::default()).expect("it is optimized");
+        Tolerance::of_result(&model, &result)
+    };
+    assert_eq!(tolerance(&mixed().output("d", F16)), Tolerance::new(2e-3, 2e-2));
+    let floats = |scale: &str| {
+        let net = Net::new(17).input("x", F32, &[1, 32, 12, 12]).floats("w", F32, &[32, 32, 1, 1], true);
+        net.values("s", F32, &[], &[0.5]).node("Conv", &["x", "w"], "c").node(scale, &["c", "s"], "y").output("y", F32)
+    };
+    assert_eq!(tolerance(&floats("Mul")), Tolerance::new(1e-4, 1e-3));
+    assert_eq!(tolerance(&floats("Max")), Tolerance::default());
+}
+
+#[test]
+fn numbers_that_are_halves_anyway_need_no_rounding() {
+    let net = Net::new(17)
+        .input("x", F16, &[1, 32, 12, 12])
+        .input("b", BOOL, &[1, 32, 1, 1])
+        .cast("b", F16, "n")
+        .conv("x", "c")
+        .node("Mul", &["c", "n"], "s")
+        .output("s", F16);
+    let made = optimized(&net, Numerics::Reassociate);
+    // Of the image, of the numbers, and of the output.
+    assert_eq!((count(&made, "Cast"), blocked(&made)), (3, 1), "{:#?}", nodes(&made));
+}
+
+#[test]
+fn halves_that_a_body_reads_stay_with_all_others() {
+    let body = |op: &str| Net::new(17).node(op, &["c"], "inner").output("inner", F16);
+    let net = Net::new(17)
+        .input("x", F16, &[1, 32, 12, 12])
+        .input("which", BOOL, &[])
+        .conv("x", "c")
+        .branches("which", "y", &body("Relu"), &body("Neg"))
+        .output("y", F16);
+    let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
+    assert_eq!(made_for(&target, &net.bytes(), Numerics::Reassociate), net.bytes());
+}
