@@ -71,10 +71,14 @@ fn blocked(model: &ModelProto) -> usize {
     nodes(model).iter().filter(|n| n.op_type() == "Conv" && n.domain() == "com.microsoft.nchwc").count()
 }
 
+/// A network that reads an image.
+fn image(dtype: i32) -> Net {
+    Net::new(17).input("x", dtype, &[1, 32, 12, 12])
+}
+
 /// Floats that are fed and given, halves between them, and an op of floats in the middle: as converters write networks of floats.
 fn mixed() -> Net {
-    Net::new(17)
-        .input("x", F32, &[1, 32, 12, 12])
+    image(F32)
         .cast("x", F16, "h")
         .conv("h", "c")
         .node("Relu", &["c"], "r")
@@ -112,8 +116,7 @@ fn what_the_runtime_rounds_is_rounded() {
         ),
         (
             "two Casts of the model",
-            Net::new(17)
-                .input("x", F32, &[1, 32, 12, 12])
+            image(F32)
                 .cast("x", F16, "h")
                 .cast("h", F32, "f")
                 .cast("f", F16, "g")
@@ -124,8 +127,7 @@ fn what_the_runtime_rounds_is_rounded() {
         ),
         (
             "integers, of which not all are halves",
-            Net::new(17)
-                .input("x", F16, &[1, 32, 12, 12])
+            image(F16)
                 .input("i", I64, &[1, 32, 1, 1])
                 .cast("i", F16, "n")
                 .conv("x", "c")
@@ -136,19 +138,12 @@ fn what_the_runtime_rounds_is_rounded() {
         ),
         (
             "an output that is rounded",
-            Net::new(17)
-                .input("x", F32, &[1, 32, 12, 12])
-                .cast("x", F16, "y")
-                .conv("y", "c")
-                .cast("c", F32, "z")
-                .output("y", F16)
-                .output("z", F32),
+            image(F32).cast("x", F16, "y").conv("y", "c").cast("c", F32, "z").output("y", F16).output("z", F32),
             2,
         ),
         (
             "an op of the runtime's own",
-            Net::new(17)
-                .input("x", F32, &[1, 32, 12, 12])
+            image(F32)
                 .cast("x", F16, "h")
                 .conv("h", "c")
                 .node("Gelu", &["c"], "g")
@@ -176,7 +171,7 @@ fn a_result_may_differ_by_what_its_numbers_round() {
     };
     assert_eq!(tolerance(&mixed().output("d", F16)), Tolerance::new(2e-3, 2e-2));
     let floats = |scale: &str| {
-        let net = Net::new(17).input("x", F32, &[1, 32, 12, 12]).floats("w", F32, &[32, 32, 1, 1], true);
+        let net = image(F32).floats("w", F32, &[32, 32, 1, 1], true);
         net.values("s", F32, &[], &[0.5]).node("Conv", &["x", "w"], "c").node(scale, &["c", "s"], "y").output("y", F32)
     };
     assert_eq!(tolerance(&floats("Mul")), Tolerance::new(1e-4, 1e-3));
@@ -185,8 +180,7 @@ fn a_result_may_differ_by_what_its_numbers_round() {
 
 #[test]
 fn numbers_that_are_halves_anyway_need_no_rounding() {
-    let net = Net::new(17)
-        .input("x", F16, &[1, 32, 12, 12])
+    let net = image(F16)
         .input("b", BOOL, &[1, 32, 1, 1])
         .cast("b", F16, "n")
         .conv("x", "c")
@@ -200,8 +194,7 @@ fn numbers_that_are_halves_anyway_need_no_rounding() {
 #[test]
 fn halves_that_a_body_reads_stay_with_all_others() {
     let body = |op: &str| Net::new(17).node(op, &["c"], "inner").output("inner", F16);
-    let net = Net::new(17)
-        .input("x", F16, &[1, 32, 12, 12])
+    let net = image(F16)
         .input("which", BOOL, &[])
         .conv("x", "c")
         .branches("which", "y", &body("Relu"), &body("Neg"))
