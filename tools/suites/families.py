@@ -5,7 +5,8 @@
     .relayout/nnsmith/bin/python tools/suites/families.py [--bin target/release/relayout] [--targets onnx,ort-cpu] [--models dm_nfnet_f0]
     .relayout/nnsmith/bin/python tools/suites/families.py --time SHARED        SHARED holds bench/compare_models.py and corpus/hydrate.py
 
-Weights that are standardized on the way (NFNet, BiT), attention by a convolution over channels (ECA), DepthToSpace, halves, and others.
+Weights that are standardized on the way (NFNet, BiT), attention by a convolution over channels (ECA), DepthToSpace, halves by themselves
+and behind an image of floats, and others.
 Nothing is downloaded: `timm` has the architectures, and weights are drawn anew. A result is right if it is the one of the network
 itself in ONNX Runtime, with rewrites off or on. With --time each is then timed for target ort-cpu beside ORT_ENABLE_ALL, in turns.
 
@@ -33,19 +34,22 @@ from torch import nn  # noqa: E402
 from judge import OFF, judge, parser, run  # noqa: E402
 
 OPSET = 17
-# Name, architecture, rows and columns of the image, whether it is of halves.
+# Name, architecture, rows and columns of the image, and what it computes in: halves, or halves behind an image of floats.
 FAMILIES = (
-    ("dm_nfnet_f0", "dm_nfnet_f0", 192, False),
-    ("nf_resnet50", "nf_resnet50", 224, False),
-    ("eca_resnet33ts", "eca_resnet33ts", 224, False),
-    ("super_resolution", "super_resolution", 128, False),
-    ("regnetz_b16", "regnetz_b16", 224, False),
-    ("resnetv2_50x1_bit", "resnetv2_50x1_bit", 224, False),
-    ("resnet26_half", "resnet26", 224, True),
-    ("mobilenetv3_large_100_half", "mobilenetv3_large_100", 224, True),
-    ("nf_resnet26_half", "nf_resnet26", 224, True),
-    ("hgnet_tiny", "hgnet_tiny", 224, False),
-    ("repvit_m0_9", "repvit_m0_9", 224, False),
+    ("dm_nfnet_f0", "dm_nfnet_f0", 192, "floats"),
+    ("nf_resnet50", "nf_resnet50", 224, "floats"),
+    ("eca_resnet33ts", "eca_resnet33ts", 224, "floats"),
+    ("super_resolution", "super_resolution", 128, "floats"),
+    ("regnetz_b16", "regnetz_b16", 224, "floats"),
+    ("resnetv2_50x1_bit", "resnetv2_50x1_bit", 224, "floats"),
+    ("resnet26_half", "resnet26", 224, "halves"),
+    ("mobilenetv3_large_100_half", "mobilenetv3_large_100", 224, "halves"),
+    ("nf_resnet26_half", "nf_resnet26", 224, "halves"),
+    ("efficientformer_l1_half", "efficientformer_l1", 224, "halves"),
+    ("ghostnetv2_100_mixed", "ghostnetv2_100", 224, "mixed"),
+    ("super_resolution_mixed", "super_resolution", 64, "mixed"),
+    ("hgnet_tiny", "hgnet_tiny", 224, "floats"),
+    ("repvit_m0_9", "repvit_m0_9", 224, "floats"),
 )
 
 
@@ -75,6 +79,17 @@ class SuperResolution(nn.Module):
         return self.tail(x)
 
 
+class Mixed(nn.Module):
+    """A network of halves between floats: its first and last nodes are Casts."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network.half()
+
+    def forward(self, x):
+        return self.network(x.half()).float()
+
+
 def drawn(architecture, seed):
     """A network whose parameters are none of them zero, so that each takes part in the result."""
     torch.manual_seed(seed)
@@ -89,26 +104,28 @@ def drawn(architecture, seed):
     return network.eval()
 
 
-def exported(name, architecture, side, half, path, seed):
+def exported(name, architecture, side, kind, path, seed):
     """Writes a network as the exporter does. ONNX Runtime has to run it, with a result that is a number."""
     network, image = drawn(architecture, seed), torch.zeros(1, 3, side, side)
-    if half:
+    if kind == "halves":
         network, image = network.half(), image.half()
+    elif kind == "mixed":
+        network = Mixed(network).eval()
     part = path.with_suffix(".part")
     with torch.no_grad():
         torch.onnx.export(network, (image,), str(part), opset_version=OPSET, dynamo=False, input_names=["image"], output_names=["result"])
-    if not all(np.isfinite(result).all() for result in run(str(part), feeds(side, half, seed), OFF)):
+    if not all(np.isfinite(result).all() for result in run(str(part), feeds(side, kind, seed), OFF)):
         raise SystemExit(f"families.py: {name} gives no numbers; draw with another --seed")
     part.rename(path)
 
 
-def feeds(side, half, seed):
+def feeds(side, kind, seed):
     """An image."""
     image = np.random.default_rng(seed).standard_normal((1, 3, side, side))
-    return {"image": image.astype(np.float16 if half else np.float32)}
+    return {"image": image.astype(np.float16 if kind == "halves" else np.float32)}
 
 
-def kept(held, name, path, inputs):
+def kept(held, name, kind, path, inputs):
     """Holds a file against itself for each target; it stays where it is."""
     wanted = held.wanted(str(path), inputs)
     if wanted is None:
@@ -116,7 +133,7 @@ def kept(held, name, path, inputs):
         return
     for target in held.targets:
         # Sums of a thousand numbers, in another order.
-        why = held.found(path, inputs, wanted, target, 2e-3 if name.endswith("_half") else 1e-4)
+        why = held.found(path, inputs, wanted, target, 1e-4 if kind == "floats" else 2e-3)
         if why:
             held.fail(name, target, why, inputs)
         else:
@@ -130,8 +147,8 @@ def timed(shared, work, chosen, args):
     corpus.mkdir(exist_ok=True)
     shutil.copy(shared / "corpus/hydrate.py", corpus)
     entries = []
-    for name, _, side, half in chosen:
-        like = {"name": "image", "dtype": "float16" if half else "float32", "shape": [1, 3, side, side], "fill": {"kind": "normal"}}
+    for name, _, side, kind in chosen:
+        like = {"name": "image", "dtype": "float16" if kind == "halves" else "float32", "shape": [1, 3, side, side], "fill": {"kind": "normal"}}
         entries.append({"name": name, "file": f"{name}.onnx", "core": True, "inputs": [like], "family": "image"})
     (corpus / "manifest.json").write_text(json.dumps({"models": entries}))
     command = [sys.executable, shared / "bench/compare_models.py", "--corpus", corpus, "--work", work, "--bin", args.bin.resolve(),
@@ -155,11 +172,11 @@ def main():
     random.seed(args.seed)
     torch.set_num_threads(1)
     held, chosen = judge(args), [family for family in FAMILIES if family[0] in names]
-    for name, architecture, side, half in chosen:
+    for name, architecture, side, kind in chosen:
         path = held.work / f"{name}.onnx"
         if args.again or not path.exists():
-            exported(name, architecture, side, half, path, args.seed)
-        kept(held, name, path, feeds(side, half, args.seed))
+            exported(name, architecture, side, kind, path, args.seed)
+        kept(held, name, kind, path, feeds(side, kind, args.seed))
     status = timed(args.time, held.work, chosen, args) if args.time else 0
     return held.end(args.json) or status
 

@@ -305,7 +305,7 @@ fn summed(call: &mut Call<'_>, y: Value) -> Made {
 }
 
 /// The activation that a convolution has.
-fn activated(call: &mut Call<'_>, y: &Value) -> Made {
+pub(super) fn activated(call: &mut Call<'_>, y: &Value) -> Made {
     let Some(name) = call.text("activation") else { return Ok(y.clone()) };
     let given = match call.attr("activation_params") {
         Some(Attr::Floats(list)) => list.clone(),

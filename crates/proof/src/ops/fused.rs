@@ -1,5 +1,6 @@
 //! Ops of `com.microsoft` that are several ops of ONNX at once: each is those ops. Tested by execution.
 
+use super::blocked::activated;
 use super::each::product;
 use super::placed::windows_of;
 use super::window::{binary, pooled};
@@ -9,6 +10,7 @@ use crate::value::Value;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let made = match call.name().as_str() {
+        "com.microsoft.FusedConv" => fused_conv(call),
         "com.microsoft.FusedMatMul" => fused_matmul(call),
         "com.microsoft.MultiHeadAttention" => attention(call),
         "com.microsoft.NhwcMaxPool" => last_pool(call),
@@ -19,6 +21,19 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
 
 fn wrong() -> String {
     "its shapes do not fit".to_owned()
+}
+
+/// A convolution, the sum with a fourth operand, and the activation of that.
+fn fused_conv(call: &mut Call<'_>) -> Made {
+    call.single()?;
+    let is_own = |(name, _): &&(String, Attr)| !name.starts_with("activation");
+    let attrs: Vec<(String, Attr)> = call.attrs.iter().filter(is_own).cloned().collect();
+    let inputs: Vec<Option<Value>> = call.inputs.iter().take(3).cloned().collect();
+    let mut y = call.inner("Conv", &attrs, &inputs)?;
+    if let Some(sum) = call.input(3).cloned() {
+        y = call.inner("Add", &[], &[Some(y), Some(sum)])?;
+    }
+    activated(call, &y)
 }
 
 /// A product of matrices, whose operands may be turned: by their last two axes, and before that with the first axis behind the others.

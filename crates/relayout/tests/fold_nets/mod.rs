@@ -240,6 +240,19 @@ impl Net {
         self
     }
 
+    /// Numbers as an attribute of the last node.
+    pub(crate) fn numbers_attribute(mut self, name: &str, values: &[f32]) -> Net {
+        if let Some(node) = self.graph.node.last_mut() {
+            node.attribute.push(AttributeProto {
+                name: Some(name.to_owned()),
+                floats: values.to_vec(),
+                r#type: Some(AttributeType::Floats as i32),
+                ..AttributeProto::default()
+            });
+        }
+        self
+    }
+
     /// A text as an attribute of the last node.
     pub(crate) fn text_attribute(mut self, name: &str, value: &'static str) -> Net {
         if let Some(node) = self.graph.node.last_mut() {

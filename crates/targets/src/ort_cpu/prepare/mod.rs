@@ -1,6 +1,7 @@
 //! What the runtime wants otherwise, before anything is decided.
 
 mod order_depth;
+mod part_fused;
 mod route_channels;
 mod trials;
 mod unsign_bytes;
@@ -17,6 +18,9 @@ pub(super) fn passes(block: Block) -> Vec<Pass> {
         "before anything is decided for element types that the runtime does not compute in",
     )
     .before(&["fold_copies"]);
+    let part = Declared::new("part_fused", Slot::Prepare, "forms stand for convolutions that took in nothing yet")
+        .after(&["widen_halves"])
+        .before(&["fold_copies"]);
     let unsign =
         Declared::new("unsign_bytes", Slot::Prepare, "for the same reason; constants between quantizations are folded")
             .after(&["widen_halves"])
@@ -34,6 +38,7 @@ pub(super) fn passes(block: Block) -> Vec<Pass> {
     let block = usize::try_from(block.channels()).unwrap_or(1);
     vec![
         Pass::on_model(widen, widen_halves::widen_halves),
+        Pass::on_each_graph(part, part_fused::part_fused),
         Pass::on_each_graph(unsign, unsign_bytes::unsign_bytes),
         Pass::on_model(route, move |graph, cx| route_channels::route_channels(graph, cx, block)),
         Pass::on_model(order, move |graph, cx| order_depth::order_depth(graph, cx, block)),
