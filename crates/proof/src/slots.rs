@@ -201,8 +201,8 @@ const ZERO_AT_ZERO: &[&str] = &[
     "Sign",
     "Softsign",
     "Tanh",
-    "com.microsoft.QuickGelu",
     "com.microsoft.Gelu",
+    "com.microsoft.QuickGelu",
 ];
 
 /// What an op makes of slots; `None` if that may be no finite number.

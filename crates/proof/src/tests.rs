@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 mod bytes;
 mod filters;
+mod fused;
 mod halves;
 mod limits;
 mod rules;

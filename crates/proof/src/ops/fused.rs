@@ -10,8 +10,10 @@ use crate::value::Value;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let made = match call.name().as_str() {
+        "com.microsoft.SkipLayerNormalization" => return Some(skip_layer_norm(call)),
         "com.microsoft.FusedConv" => fused_conv(call),
         "com.microsoft.FusedMatMul" => fused_matmul(call),
+        "com.microsoft.Gelu" | "com.microsoft.QuickGelu" => of_each(call),
         "com.microsoft.MultiHeadAttention" => attention(call),
         "com.microsoft.NhwcMaxPool" => last_pool(call),
         _ => return None,
@@ -42,11 +44,39 @@ fn fused_matmul(call: &mut Call<'_>) -> Made {
         Some(Attr::Float(alpha)) => *alpha,
         _ => 1.0,
     };
-    if alpha.to_bits() != 1f32.to_bits() {
-        return Err(format!("the checker does not know its factor {alpha}"));
-    }
     let (a, b) = (turned(call, 0, "transA", "transBatchA")?, turned(call, 1, "transB", "transBatchB")?);
-    product(call.terms, &a, &b)
+    let made = product(call.terms, &a, &b)?;
+    if alpha.to_bits() == 1f32.to_bits() {
+        return Ok(made);
+    }
+    // Not the Mul of ONNX: where a runtime multiplies by it is its own matter.
+    call.pointwise(&alpha.to_le_bytes(), &[&made], made.dtype)
+}
+
+/// The normalization of a sum, and the sum.
+fn skip_layer_norm(call: &mut Call<'_>) -> Results {
+    if call.results.iter().skip(1).take(2).any(|named| *named) {
+        return Err("the checker does not know its means and deviations".to_owned());
+    }
+    let (x, skip) = (call.need(0)?, call.need(1)?);
+    let [gamma, beta, bias] = [2, 3, 4].map(|at| call.input(at).cloned());
+    let mut sum = call.inner("Add", &[], &[Some(x), Some(skip)])?;
+    if bias.is_some() {
+        sum = call.inner("Add", &[], &[Some(sum), bias])?;
+    }
+    // Another default than that of ONNX.
+    let epsilon = call.attr("epsilon").cloned().unwrap_or(Attr::Float(1e-12));
+    let attrs = [("axis".to_owned(), Attr::Int(-1)), ("epsilon".to_owned(), epsilon)];
+    let y = call.inner("LayerNormalization", &attrs, &[Some(sum.clone()), gamma, beta])?;
+    Ok(vec![Some(y), None, None, Some(sum)])
+}
+
+/// A function of each element by itself.
+fn of_each(call: &mut Call<'_>) -> Made {
+    call.single()?;
+    let x = call.need(0)?;
+    let attrs = call.encoded(&[])?;
+    call.pointwise(&attrs, &[&x], x.dtype)
 }
 
 fn turned(call: &Call<'_>, at: usize, turns: &str, batches: &str) -> Made {

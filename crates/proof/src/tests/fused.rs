@@ -1,0 +1,84 @@
+//! Ops of `com.microsoft` that are several ops of ONNX at once.
+
+use super::*;
+
+const DOMAIN: &str = "com.microsoft";
+
+fn weights(from: i32) -> Vec<f32> {
+    (0..6 * 6).map(|n| (n % 11 + from) as f32 / 8.0).collect()
+}
+
+/// The lines, ops of that domain where they are named in `fused`; weights [6,6,1,1], and a gain of 5.
+fn with(lines: &[Line<'_>], fused: &[&str], from: i32) -> Model {
+    let gain = (1..6).map(|n| n as f32).collect();
+    let mut made = model(lines, &[("w", &[6, 6, 1, 1], weights(from)), ("g", &[5], gain)]);
+    for node in &mut Rc::make_mut(&mut made.graph).nodes {
+        if fused.contains(&node.op.as_str()) {
+            node.domain = DOMAIN.to_owned();
+        }
+    }
+    made.opsets.insert(DOMAIN.to_owned(), 1);
+    made
+}
+
+/// A convolution of the runtime's own of `x`, with a sum if it has one.
+fn convolution(activation: &str, numbers: &[f32], operands: &[&str], from: i32) -> Model {
+    let mut attrs = conv_of_one();
+    attrs.push(("activation", Attr::Text(activation.into())));
+    if !numbers.is_empty() {
+        attrs.push(("activation_params", Attr::Floats(numbers.to_vec())));
+    }
+    with(&[("y", "FusedConv", operands, attrs)], &["FusedConv"], from)
+}
+
+fn conv_of_one() -> Vec<(&'static str, Attr)> {
+    vec![("kernel_shape", Attr::Ints(vec![1, 1]))]
+}
+
+#[test]
+fn a_fused_convolution_is_its_convolution_sum_and_activation() {
+    let alpha = |alpha| vec![("alpha", Attr::Float(alpha))];
+    let apart: &[Line<'_>] = &[("c", "Conv", &["x", "w"], conv_of_one()), ("y", "LeakyRelu", &["c"], alpha(0.25))];
+    let plain = with(apart, &[], 0);
+    assert!(holds(&plain, &convolution("LeakyRelu", &[0.25], &["x", "w"], 0)));
+    assert!(!holds(&plain, &convolution("LeakyRelu", &[0.5], &["x", "w"], 0)));
+    assert!(!holds(&plain, &convolution("Relu", &[], &["x", "w"], 0)));
+    assert!(!holds(&plain, &convolution("LeakyRelu", &[0.25], &["x", "w"], 1)));
+    let sum: &[Line<'_>] =
+        &[("c", "Conv", &["x", "w"], conv_of_one()), ("s", "Add", &["c", "x"], vec![]), ("y", "Relu", &["s"], vec![])];
+    assert!(holds(&with(sum, &[], 0), &convolution("Relu", &[], &["x", "w", "", "x"], 0)));
+    assert!(!holds(&with(sum, &[], 0), &convolution("Relu", &[], &["x", "w"], 0)));
+}
+
+#[test]
+fn a_normalization_of_a_sum_is_both() {
+    let epsilon = |epsilon| vec![("epsilon", Attr::Float(epsilon))];
+    let layer = |epsilon| vec![("axis", Attr::Int(-1)), ("epsilon", Attr::Float(epsilon))];
+    let apart: &[Line<'_>] =
+        &[("s", "Add", &["x", "x"], vec![]), ("y", "LayerNormalization", &["s", "g"], layer(1e-12))];
+    let plain = with(apart, &[], 0);
+    let together = |operands: &[&str], attrs| {
+        with(&[("y", "SkipLayerNormalization", operands, attrs)], &["SkipLayerNormalization"], 0)
+    };
+    assert!(holds(&plain, &together(&["x", "x", "g"], epsilon(1e-12))));
+    // Its default is not that of ONNX.
+    assert!(holds(&plain, &together(&["x", "x", "g"], vec![])));
+    assert!(!holds(&plain, &together(&["x", "x", "g"], epsilon(1e-5))));
+    assert!(!holds(&plain, &together(&["x", "x", "g", "g"], epsilon(1e-12))));
+}
+
+#[test]
+fn functions_of_the_runtime_pass_transposes_and_differ_by_their_numbers() {
+    let alpha = |alpha| vec![("alpha", Attr::Float(alpha))];
+    let first = |of: f32| {
+        with(&[("t", "Transpose", &["x"], perm(TO_LAST)), ("y", "QuickGelu", &["t"], alpha(of))], &["QuickGelu"], 0)
+    };
+    let last = |of: f32| {
+        with(&[("r", "QuickGelu", &["x"], alpha(of)), ("y", "Transpose", &["r"], perm(TO_LAST))], &["QuickGelu"], 0)
+    };
+    assert!(holds(&first(1.0), &last(1.0)));
+    assert!(!holds(&first(1.0), &last(1.702)));
+    let gelu = |fused: &[&str]| with(&[("y", "Gelu", &["x"], vec![])], fused, 0);
+    assert!(holds(&gelu(&["Gelu"]), &gelu(&["Gelu"])));
+    assert!(!holds(&gelu(&["Gelu"]), &with(&[("y", "Relu", &["x"], vec![])], &[], 0)));
+}
