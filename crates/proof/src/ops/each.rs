@@ -4,7 +4,7 @@ use super::{Call, Made, Results, axes_of, movement, one, over, pointwise, signed
 use crate::align::{broadcast, term_of};
 use crate::model::{self, Attr};
 use crate::real::through;
-use crate::term::{Op, Terms};
+use crate::term::{Op, Terms, numbers};
 use crate::value::Value;
 use crate::view::View;
 use crate::wide;
@@ -52,7 +52,6 @@ const POINTWISE: &[&str] = &[
     "Neg",
     "Not",
     "Or",
-    "PRelu",
     "Pow",
     "Reciprocal",
     "Relu",
@@ -95,6 +94,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         op if POINTWISE.contains(&op) => call.need(0).and_then(|x| every(call, x.dtype)),
         op if COMPARES.contains(&op) => every(call, BOOL),
         op if REDUCES.contains(&op) => reduce(call),
+        "PRelu" => prelu(call),
         "Where" => call.need(1).and_then(|x| every(call, x.dtype)),
         "Cast" | "CastLike" => cast(call),
         "QuantizeLinear" | "DequantizeLinear" => quantize(call),
@@ -130,6 +130,26 @@ fn every(call: &mut Call<'_>, dtype: u8) -> Made {
     attrs.extend(call.inputs.iter().map(|input| u8::from(input.is_some())));
     let operands: Vec<&Value> = call.inputs.iter().flatten().collect();
     call.pointwise(&attrs, &operands, dtype)
+}
+
+/// With known slopes it is a product and a maximum, or a sum of what is above and below zero. With one slope it is a LeakyRelu.
+fn prelu(call: &mut Call<'_>) -> Made {
+    let (x, slopes) = (call.need(0)?, call.need(1)?);
+    let known: Option<Vec<f32>> = numbers(&slopes).map(|list| list.into_iter().map(|slope| slope as f32).collect());
+    let Some(known) = known.filter(|list| !list.is_empty() && x.dtype == 1) else { return every(call, x.dtype) };
+    let (x, slopes) = (Some(x), Some(slopes));
+    if known.iter().all(|slope| slope.to_bits() == known[0].to_bits()) {
+        return call.inner("LeakyRelu", &[("alpha".to_owned(), Attr::Float(known[0]))], &[x]);
+    }
+    if known.iter().all(|&slope| slope <= 1.0 && slope != 0.0) {
+        let product = call.inner("Mul", &[], &[x.clone(), slopes])?;
+        return call.inner("Max", &[], &[x, Some(product)]);
+    }
+    let zero = Value::constant(1, &[], 0_f32.to_le_bytes().to_vec().into());
+    let above = call.inner("Relu", &[], std::slice::from_ref(&x))?;
+    let below = call.inner("Min", &[], &[x, Some(zero)])?;
+    let product = call.inner("Mul", &[], &[Some(below), slopes])?;
+    call.inner("Add", &[], &[Some(above), Some(product)])
 }
 
 /// Bounds are operands, whichever way the file says them.

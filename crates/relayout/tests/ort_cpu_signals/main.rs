@@ -199,12 +199,14 @@ fn pools_and_scales_stay_in_blocks() {
 }
 
 #[test]
-fn a_slope_for_all_channels_is_an_activation_and_one_for_each_is_none() {
-    for (slopes, left) in [(1, 0), (48, 1)] {
+fn a_slope_for_all_channels_is_an_activation_and_those_of_each_are_products() {
+    for (slopes, extremes) in [(1, 0), (48, 1)] {
         let model = blocked(&between(48, 2, |net| {
             net.floats("slope", F32, &[slopes, 1], true).node("PRelu", &["a", "slope"], "b")
         }));
-        assert_eq!(count(&model, "PRelu"), [left, 0], "{slopes} slopes");
+        assert_eq!(count(&model, "PRelu"), [0, 0], "{slopes} slopes");
+        let found = count(&model, "Max")[0] + count(&model, "Min")[0];
+        assert_eq!((found, reorders(&model)), (extremes, [1, 1]), "{slopes} slopes");
     }
 }
 

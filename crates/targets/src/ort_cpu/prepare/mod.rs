@@ -6,6 +6,7 @@ mod route_channels;
 mod trials;
 mod unsign_bytes;
 mod widen_halves;
+mod write_out_prelu;
 
 use super::Block;
 use relayout_target::{Declared, Pass, Slot};
@@ -21,6 +22,11 @@ pub(super) fn passes(block: Block) -> Vec<Pass> {
     let part = Declared::new("part_fused", Slot::Prepare, "forms stand for convolutions that took in nothing yet")
         .after(&["widen_halves"])
         .before(&["fold_copies"]);
+    let prelu =
+        Declared::new("write_out_prelu", Slot::Prepare, "its nodes may run in blocks, which the decision has to know")
+            .after(&["part_fused"])
+            .before(&["fold_copies"])
+            .rules(&[&write_out_prelu::RULE]);
     let unsign =
         Declared::new("unsign_bytes", Slot::Prepare, "for the same reason; constants between quantizations are folded")
             .after(&["widen_halves"])
@@ -39,6 +45,7 @@ pub(super) fn passes(block: Block) -> Vec<Pass> {
     vec![
         Pass::on_model(widen, widen_halves::widen_halves),
         Pass::on_each_graph(part, part_fused::part_fused),
+        Pass::on_each_graph(prelu, write_out_prelu::write_out_prelu),
         Pass::on_each_graph(unsign, unsign_bytes::unsign_bytes),
         Pass::on_model(route, move |graph, cx| route_channels::route_channels(graph, cx, block)),
         Pass::on_model(order, move |graph, cx| order_depth::order_depth(graph, cx, block)),
