@@ -1,4 +1,4 @@
-//! PRelu between blocked convolutions, run before and after in ONNX Runtime: slopes of all kinds, and what stays as it is.
+//! `PRelu` between blocked convolutions, run before and after in ONNX Runtime: slopes of all kinds, and what stays as it is.
 
 mod fold_nets;
 
@@ -9,10 +9,13 @@ use relayout_onnx::proto::ModelProto;
 use relayout_targets::{Block, OrtCpu};
 use std::collections::BTreeMap;
 
+/// The slope of a channel.
+type Slope<'a> = &'a dyn Fn(usize) -> f32;
+
 /// Channels between the convolutions.
 const WIDE: usize = 32;
 
-/// Two convolutions of images of `side` rows and columns, and a PRelu with these slopes of these extents between them.
+/// Two convolutions of images of `side` rows and columns, and a `PRelu` with these slopes of these extents between them.
 fn network(opset: i64, side: i64, slopes: &[f32], dims: &[i64]) -> Net {
     let wide = WIDE as i64;
     let conv = |net: Net, from: &str, to: &str| {
@@ -40,10 +43,9 @@ const OPS: &[&str] = &["PRelu", "Max", "Min", "ReorderInput", "ReorderOutput"];
 fn slopes_of_channels_stay_in_blocks() {
     let each = [WIDE as i64, 1, 1];
     let below = |at: usize| 0.25 + at as f32 / 100.0;
-    let negative = |at: usize| if at % 3 == 0 { -0.5 } else { 0.125 };
+    let negative = |at: usize| if at.is_multiple_of(3) { -0.5 } else { 0.125 };
     let above = |at: usize| 0.5 + at as f32 / 16.0;
-    let none = |at: usize| if at % 5 == 0 { 0.0 } else { 0.25 };
-    type Slope<'a> = &'a dyn Fn(usize) -> f32;
+    let none = |at: usize| if at.is_multiple_of(5) { 0.0 } else { 0.25 };
     let cases: [(&str, Slope<'_>, [usize; 5]); 4] = [
         ("below one", &below, [0, 1, 0, 1, 1]),
         ("some below zero", &negative, [0, 1, 0, 1, 1]),

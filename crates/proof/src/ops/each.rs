@@ -132,7 +132,7 @@ fn every(call: &mut Call<'_>, dtype: u8) -> Made {
     call.pointwise(&attrs, &operands, dtype)
 }
 
-/// With known slopes it is a product and a maximum, or a sum of what is above and below zero. With one slope it is a LeakyRelu.
+/// With known slopes it is a product and a maximum, or a sum of what is above and below zero. With one slope it is a `LeakyRelu`.
 fn prelu(call: &mut Call<'_>) -> Made {
     let (x, slopes) = (call.need(0)?, call.need(1)?);
     let known: Option<Vec<f32>> = numbers(&slopes).map(|list| list.into_iter().map(|slope| slope as f32).collect());

@@ -1,6 +1,6 @@
-//! `write_out_prelu`: PRelu of constant slopes as ops that ONNX Runtime is fast at.
+//! `write_out_prelu`: `PRelu` of constant slopes as ops that ONNX Runtime is fast at.
 //!
-//! Its CPU provider computes PRelu element by element: 1.6 MB take 2.4 ms, and a product and a maximum of as many 0.16 ms (1.31, one thread,
+//! Its CPU provider computes `PRelu` element by element: 1.6 MB take 2.4 ms, and a product and a maximum of as many 0.16 ms (1.31, one thread,
 //! AVX-512). Written out, it also stays in blocks between convolutions: the product is a depthwise convolution of one tap.
 
 use relayout_ir::attr::Attr;
@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
     counted: Counted::Tensors,
 };
 
-/// Opset from which operands of PRelu and Mul broadcast as today, and from which those of Min do.
+/// Opset from which operands of `PRelu` and Mul broadcast as today, and from which those of Min do.
 const SINCE: (i64, i64) = (7, 8);
 /// Elements below which the nodes cost as much as what they compute.
 const FEW: u64 = 4096;
@@ -38,7 +38,7 @@ pub(super) fn write_out_prelu(graph: &mut Graph, cx: &mut Context<'_>) -> Result
     Ok(())
 }
 
-/// The constant slopes of a PRelu of floats.
+/// The constant slopes of a `PRelu` of floats.
 fn slopes(graph: &Graph, n: NodeId) -> Option<Vec<f32>> {
     let node = graph.node(n);
     (node.onnx() == Some("PRelu") && node.opset >= SINCE.0).then_some(())?;
