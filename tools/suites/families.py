@@ -5,8 +5,8 @@
     .relayout/nnsmith/bin/python tools/suites/families.py [--bin target/release/relayout] [--targets onnx,ort-cpu] [--models dm_nfnet_f0]
     .relayout/nnsmith/bin/python tools/suites/families.py --time SHARED        SHARED holds bench/compare_models.py and corpus/hydrate.py
 
-Weights that are standardized on the way (NFNet, BiT), attention by a convolution over channels (ECA), DepthToSpace, halves by themselves
-and behind an image of floats, and others.
+Weights that are standardized on the way (NFNet, BiT), attention by a convolution over channels (ECA), DepthToSpace, slopes
+of channels, halves by themselves and behind an image of floats, and others.
 Nothing is downloaded: `timm` has the architectures, and weights are drawn anew. A result is right if it is the one of the network
 itself in ONNX Runtime, with rewrites off or on. With --time each is then timed for target ort-cpu beside ORT_ENABLE_ALL, in turns.
 
@@ -48,6 +48,7 @@ FAMILIES = (
     ("efficientformer_l1_half", "efficientformer_l1", 224, "halves"),
     ("ghostnetv2_100_mixed", "ghostnetv2_100", 224, "mixed"),
     ("super_resolution_mixed", "super_resolution", 64, "mixed"),
+    ("slopes", "slopes", 112, "floats"),
     ("hgnet_tiny", "hgnet_tiny", 224, "floats"),
     ("repvit_m0_9", "repvit_m0_9", 224, "floats"),
 )
@@ -79,6 +80,22 @@ class SuperResolution(nn.Module):
         return self.tail(x)
 
 
+class Slopes(nn.Sequential):
+    """A small network for faces: units of three convolutions with a PRelu each, whose slopes are those of its channels."""
+
+    def __init__(self, wide=64, units=6):
+        conv = lambda c, m, k=1, by=1, groups=1: (  # noqa: E731
+            nn.Conv2d(c, m, k, by, k // 2, groups=groups, bias=False), nn.BatchNorm2d(m), nn.PReLU(m, 0.25))
+        layers = [*conv(3, wide, 3, 2)]
+        for at in range(units):
+            by, inner = 1 + at % 2, 2 * wide
+            layers += [*conv(wide, inner), *conv(inner, inner, 3, by, inner), *conv(inner, wide)]
+        super().__init__(*layers, nn.Flatten(), nn.Linear(49 * wide, 128))
+        for module in self.modules():
+            if isinstance(module, nn.PReLU):
+                module.weight.data.uniform_(0.05, 0.5)
+
+
 class Mixed(nn.Module):
     """A network of halves between floats: its first and last nodes are Casts."""
 
@@ -93,7 +110,8 @@ class Mixed(nn.Module):
 def drawn(architecture, seed):
     """A network whose parameters are none of them zero, so that each takes part in the result."""
     torch.manual_seed(seed)
-    network = SuperResolution() if architecture == "super_resolution" else timm.create_model(architecture, pretrained=False)
+    own = {"super_resolution": SuperResolution, "slopes": Slopes}.get(architecture)
+    network = own() if own else timm.create_model(architecture, pretrained=False)
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.running_mean.normal_(0, 0.1)
