@@ -68,7 +68,8 @@ def shake(array, rng):
     if array.dtype.kind != "f":
         return array
     step = max(SHAKEN, float(np.finfo(array.dtype).eps))
-    return (array * (1 + step * rng.uniform(-1, 1, array.shape))).astype(array.dtype)
+    # Of a scalar numpy makes a number, which ONNX Runtime does not take.
+    return np.asarray(array * (1 + step * rng.uniform(-1, 1, array.shape)), array.dtype)
 
 
 def is_unsteady(source, feeds):
