@@ -13,6 +13,7 @@ import collections
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -229,6 +230,13 @@ class Judge:
                 return
         source.unlink()
 
+    def note(self, name, target, why, feeds):
+        """Counts a result: right, or what `why` says."""
+        if why:
+            self.fail(name, target, why, feeds)
+        else:
+            self.count["passed"] += 1
+
     def fail(self, name, target, why, feeds):
         """Notes a failure."""
         self.count["failed"] += 1
@@ -244,6 +252,17 @@ class Judge:
         print(", ".join(f"{kind}: {self.count[kind]}" for kind in others))
         print(f"{self.count['passed']} passed, {self.count['failed']} failed")
         return int(self.count["failed"] > 0 or self.count["passed"] == 0)
+
+
+def timed(shared, hydrate, work, entries, args, more=()):
+    """Runs bench/compare_models.py of a folder for target ort-cpu, on a corpus that is these entries of a manifest; its exit status."""
+    corpus = work / "corpus"
+    corpus.mkdir(exist_ok=True)
+    shutil.copy(hydrate, corpus)
+    (corpus / "manifest.json").write_text(json.dumps({"models": entries}))
+    command = [sys.executable, shared / "bench/compare_models.py", "--corpus", corpus, "--work", work, "--bin", args.bin.resolve(),
+               "--target", "ort-cpu", "--rounds", str(args.rounds), *more]
+    return subprocess.run(command, check=False).returncode
 
 
 def targets(binary):

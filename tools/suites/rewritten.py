@@ -16,8 +16,6 @@ line: `N passed, M failed`; exit status 1 if any failed.
 """
 import collections
 import json
-import shutil
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -30,7 +28,7 @@ import onnx  # noqa: E402
 import onnxruntime as ort  # noqa: E402
 from onnxconverter_common import float16  # noqa: E402
 
-from judge import HALVES, OFF, ON, judge, parser  # noqa: E402
+from judge import HALVES, OFF, ON, judge, parser, timed  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from fusions import hydrated, hydrater  # noqa: E402
@@ -94,22 +92,8 @@ def held(judged, name, kind, path, feeds):
                 shown = "; reorders and Casts {} {}, ours {} {}".format(*before, *runs)
                 if runs[0] > max(stands[0], before[0]):
                     why = f"ONNX Runtime adds {runs[0] - stands[0]} reorders on load"
-        if why:
-            judged.fail(name, target, why, feeds)
-        else:
-            judged.count["passed"] += 1
+        judged.note(name, target, why, feeds)
     print(f"{name}: held{shown}", flush=True)
-
-
-def timed(shared, work, entries, args):
-    """Runs bench/compare_models.py on a corpus that is these files."""
-    corpus = work / "corpus"
-    corpus.mkdir(exist_ok=True)
-    shutil.copy(args.corpus / "hydrate.py", corpus)
-    (corpus / "manifest.json").write_text(json.dumps({"models": entries}))
-    command = [sys.executable, shared / "bench/compare_models.py", "--corpus", corpus, "--work", work, "--bin", args.bin.resolve(),
-               "--target", "ort-cpu", "--rounds", str(args.rounds)]
-    return subprocess.run(command, check=False).returncode
 
 
 def main():
@@ -145,7 +129,7 @@ def main():
                 continue
             held(judged, name, kind, path, module.feeds(entry))
             entries.append({**entry, "name": name, "file": path.name})
-    status = timed(args.time, judged.work, entries, args) if args.time else 0
+    status = timed(args.time, args.corpus / "hydrate.py", judged.work, entries, args) if args.time else 0
     return judged.end(args.json) or status
 
 

@@ -162,6 +162,44 @@ fn what_the_runtime_rounds_is_rounded() {
 }
 
 #[test]
+fn a_cast_stays_behind_just_those_ops_that_the_runtime_runs_in_halves() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (place, mut of_halves) = (folder.join("one_op_of_halves.onnx"), 0);
+    let ops = [
+        "Transpose",
+        "Concat",
+        "Max",
+        "Min",
+        "Sign",
+        "Clip",
+        "Relu",
+        "Sigmoid",
+        "Tanh",
+        "Add",
+        "Mul",
+        "Neg",
+        "Softmax",
+    ];
+    for op in ops {
+        let behind = |net: Net, from: &str, to: &str| {
+            let operands =
+                if ["Concat", "Max", "Min", "Add", "Mul"].contains(&op) { vec![from; 2] } else { vec![from] };
+            let axes: &[(&str, &[i64])] = if op == "Concat" { &[("axis", &[1])] } else { &[] };
+            net.node_with(op, &operands, to, axes)
+        };
+        let alone = behind(image(F16), "x", "y").output("y", F16).bytes();
+        save_as_loaded(common::runtime(), ModelSource::Bytes(&alone), Level::Disabled, &place).expect("it loads");
+        let loaded = ModelProto::decode(std::fs::read(&place).expect("it is there").as_slice()).expect("a model");
+        let runs_in_halves = count(&loaded, "Cast") == 0;
+        let net = behind(image(F32).cast("x", F16, "h").conv("h", "c"), "c", "t").cast("t", F32, "y").output("y", F32);
+        let made = optimized(&net, Numerics::Reassociate);
+        assert_eq!(count(&made, "Cast"), if runs_in_halves { 2 } else { 0 }, "{op}");
+        of_halves += usize::from(runs_in_halves);
+    }
+    assert!(of_halves > 0 && of_halves < ops.len());
+}
+
+#[test]
 fn a_result_may_differ_by_what_its_numbers_round() {
     let tolerance = |net: &Net| {
         let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");

@@ -87,6 +87,11 @@ fn few_elements_and_unknown_slopes_stay() {
     let below = slopes(|at| 0.25 + at as f32 / 100.0);
     assert!(told(&network(17, 12, &below, &each)));
     assert!(!told(&network(17, 4, &below, &each)));
+    for odd in [f32::INFINITY, f32::NAN] {
+        assert!(!told(&network(17, 12, &slopes(|at| if at == 3 { odd } else { 0.25 }), &each)), "{odd}");
+    }
+    // One image, and slopes for two: the result has more than the numbers.
+    assert!(!told(&network(17, 12, &[0.25; 2], &[2, 1, 1, 1])));
     let fed = Net::new(17).input("x", F32, &[1, 32, 12, 12]).input("slopes", F32, &[32, 1, 1]);
     let fed = fed.node("PRelu", &["x", "slopes"], "y").output("y", F32);
     assert_eq!(made_for(&target, &fed.bytes(), Numerics::Reassociate), fed.bytes());

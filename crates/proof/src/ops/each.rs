@@ -136,7 +136,9 @@ fn every(call: &mut Call<'_>, dtype: u8) -> Made {
 fn prelu(call: &mut Call<'_>) -> Made {
     let (x, slopes) = (call.need(0)?, call.need(1)?);
     let known: Option<Vec<f32>> = numbers(&slopes).map(|list| list.into_iter().map(|slope| slope as f32).collect());
-    let Some(known) = known.filter(|list| !list.is_empty() && x.dtype == 1) else { return every(call, x.dtype) };
+    let fits = x.dtype == 1 && broadcast(&[&x, &slopes]).is_some_and(|(shape, _)| shape == x.shape());
+    let finite = |list: &Vec<f32>| fits && !list.is_empty() && list.iter().all(|slope| slope.is_finite());
+    let Some(known) = known.filter(finite) else { return every(call, x.dtype) };
     let (x, slopes) = (Some(x), Some(slopes));
     if known.iter().all(|slope| slope.to_bits() == known[0].to_bits()) {
         return call.inner("LeakyRelu", &[("alpha".to_owned(), Attr::Float(known[0]))], &[x]);

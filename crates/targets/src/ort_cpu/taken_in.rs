@@ -1,5 +1,6 @@
 //! What a blocked convolution takes in of the nodes behind it: a sum with its result, and an activation of that or of its result.
 
+use relayout_ir::attr::Attr;
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::op::read::{number, number_told};
 
@@ -50,6 +51,25 @@ impl Activation {
             Param::Operand(_) => None,
         })
     }
+}
+
+/// Opset from which the standard domain has `HardSwish`.
+pub(crate) const HARD_SWISH_OPSET: i64 = 14;
+
+/// The activation that a fused convolution says it ends in, and its numbers.
+pub(crate) fn said(node: &Node) -> Option<(&str, &[f32])> {
+    let params = match node.attrs.get("activation_params") {
+        Some(Attr::Floats(params)) => params.as_slice(),
+        _ => &[],
+    };
+    node.str("activation").filter(|op| !op.is_empty()).map(|op| (op, params))
+}
+
+/// These numbers as the attributes of the op that such a convolution names. One that ONNX does not have, no rule knows either: it has
+/// none.
+pub(crate) fn attributes_of(op: &str, params: &[f32]) -> Vec<(&'static str, Attr)> {
+    let names = Activation::named(op).into_iter().flat_map(Activation::attributes);
+    names.zip(params).map(|(name, &p)| (name, Attr::Float(p))).collect()
 }
 
 /// The kernel's name for the activation that a node is, and the numbers that it reads; `None` if these are not known.

@@ -4,9 +4,8 @@
 //! ONNX Runtime puts `FusedConv` into blocks when it loads a file, as it does convolutions. No form stands for it, so what is around it
 //! would be put in order twice. Plain convolutions take in the same nodes again on load.
 
-use super::super::taken_in::Activation;
+use super::super::taken_in::{Activation, HARD_SWISH_OPSET, attributes_of, said};
 use crate::onnx::forms::product::BROADCASTS_SINCE;
-use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{
     Builder, Draft, DuplicateName, Graph, Handover, Node, NodeId, Op, OpName, ValueId, bind_again,
@@ -16,8 +15,6 @@ use relayout_target::{Context, PassError};
 
 /// Opset from which Clip reads its bounds as operands.
 const CLIP_OPERANDS: i64 = 11;
-/// Opset from which the standard domain has `HardSwish`.
-const HARD_SWISH: i64 = 14;
 /// The operand that is added to the products.
 const SUM: usize = 3;
 
@@ -41,14 +38,10 @@ fn fused(graph: &Graph, node: &Node, opset: i64) -> Option<Taken> {
     let (w, y) = (node.operand(1).filter(|_| is_fused)?, node.only_result()?);
     let typed = graph.value(y).ty.dtype() == Some(DType::F32) && graph.value(y).ty.rank().is_some();
     (typed && graph.constant(w).is_some() && opset >= BROADCASTS_SINCE).then_some(())?;
-    let Some(op) = node.str("activation").filter(|op| !op.is_empty()) else { return Some(None) };
-    let params = match node.attrs.get("activation_params") {
-        Some(Attr::Floats(params)) => params.clone(),
-        _ => Vec::new(),
-    };
+    let Some((op, params)) = said(node) else { return Some(None) };
     let names = Activation::named(op)?.attributes().count();
-    let known = params.len() == names && (op != "HardSwish" || opset >= HARD_SWISH);
-    known.then(|| Some((op.to_owned(), params)))
+    let known = params.len() == names && (op != "HardSwish" || opset >= HARD_SWISH_OPSET);
+    known.then(|| Some((op.to_owned(), params.to_vec())))
 }
 
 fn part(graph: &mut Graph, n: NodeId, activation: Taken, opset: i64) -> Result<(), DuplicateName> {
@@ -94,7 +87,5 @@ fn activated<'b, 'g>(
         }
         return Ok(made.op(op, operands));
     }
-    let names = Activation::named(op).into_iter().flat_map(Activation::attributes);
-    let attrs: Vec<(&str, Attr)> = names.zip(params).map(|(name, &number)| (name, Attr::Float(number))).collect();
-    Ok(made.op(op, [y]).attrs(attrs))
+    Ok(made.op(op, [y]).attrs(attributes_of(op, params)))
 }

@@ -1,7 +1,7 @@
 //! What ONNX Runtime makes of standard ops before it runs them, as those again, so that rules which know the exports see them.
 
 use super::{OPSET, SUM, node_of, put, put_instead};
-use crate::ort_cpu::taken_in::Activation;
+use crate::ort_cpu::taken_in::{HARD_SWISH_OPSET, attributes_of, said};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
@@ -13,8 +13,6 @@ use relayout_target::{PassError, each_graph};
 const DOMAIN: &str = "com.microsoft";
 /// Opset from which the standard domain has normalizations of layers.
 const LAYER_OPSET: i64 = 17;
-/// Opset from which it has `HardSwish`.
-const HARD_SWISH_OPSET: i64 = 14;
 
 /// Writes fused ops of the graph and its bodies as standard ones: convolutions, products and normalizations with what they took
 /// in, and products of rows between Reshapes that only put those together.
@@ -81,16 +79,9 @@ fn behind(graph: &mut Graph, v: ValueId, mut node: Node, made: &mut Vec<NodeId>)
 
 /// The activation that a fused convolution ends in, as a node without operands.
 fn activation(node: &Node) -> Option<Node> {
-    let params = match node.attrs.get("activation_params") {
-        Some(Attr::Floats(params)) => params.as_slice(),
-        _ => &[],
-    };
-    let op = node.str("activation")?;
-    // One that ONNX does not have, no rule knows either: it stays an op of its name.
-    let names = Activation::named(op).into_iter().flat_map(Activation::attributes);
-    let attrs: Vec<_> = names.zip(params).map(|(name, &p)| (name, Attr::Float(p))).collect();
+    let (op, params) = said(node)?;
     let opset = if op == "HardSwish" { HARD_SWISH_OPSET } else { OPSET };
-    Some(Node { opset, ..node_of(op, Vec::new(), attrs) })
+    Some(Node { opset, ..node_of(op, Vec::new(), attributes_of(op, params)) })
 }
 
 /// A product with turned operands, scaled.
