@@ -8,7 +8,7 @@ use crate::worker::Reporter;
 use pyo3::prelude::*;
 use relayout::Model;
 use relayout_calibrate::{Cache, Fastest, Host, Job, Subject, TuneStep, fastest};
-use relayout_verify::{Inputs, Runtime};
+use relayout_verify::{Inputs, PluginProvider, Runtime};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,6 +25,10 @@ pub(crate) struct Tune {
     threads: usize,
     /// Where times are kept, if not among the user's caches.
     cache: Option<PathBuf>,
+    /// The plugin of the execution provider that runs models, if not the CPU's.
+    provider_library: Option<PathBuf>,
+    /// What that is told.
+    provider_options: Vec<(String, String)>,
 }
 
 /// The result that is not slower than the model.
@@ -46,7 +50,10 @@ pub(crate) fn tuned(
     let inputs = Inputs::Random { seed: 0, dims: settings.sizes()?.into_iter().collect() };
     let target = settings.target()?;
     let blocked = if settings.is_ort_cpu() { Some(settings.ort_cpu()?) } else { None };
-    let subject = blocked.as_ref().map_or(Subject::Whole(target.as_ref()), Subject::Kernels);
+    let provider =
+        tune.provider_library.clone().map(|library| PluginProvider { library, options: tune.provider_options.clone() });
+    let whole = Subject::Whole { target: target.as_ref(), provider: provider.as_ref() };
+    let subject = blocked.as_ref().map_or(whole, Subject::Kernels);
     let options = reporter.stoppable(settings.options()?);
     let mut told = |_: TuneStep| if reporter.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     on_disk(source, |source| {

@@ -49,9 +49,16 @@ def test_models_come_in_every_kind():
 
 def test_what_cannot_be_tuned_is_refused():
     net = nets.settled()
-    for target in ("nhwc", "ort-nhwc", pathlib.Path("my.toml")):
-        with pytest.raises(relayout.OptionError, match="'onnx' and 'ort-cpu'"):
+    for target in ("nhwc", pathlib.Path("my.toml")):
+        with pytest.raises(relayout.OptionError, match="'onnx', 'ort-cpu' and 'ort-nhwc'"):
             relayout.optimize(net, target=target, tune=True)
+    with pytest.raises(relayout.OptionError, match="provider_library"):
+        relayout.optimize(net, target="ort-nhwc", tune=True)
+    plugin = relayout.Tune(provider_library="nowhere.so", provider_options={"backend_path": "libQnnHtp.so"}, cache="times.json")
+    with pytest.raises(relayout.OptionError, match="CPU's own provider"):
+        relayout.optimize(net, target="ort-cpu", tune=plugin)
+    with pytest.raises(relayout.RelayoutError, match="execution provider of `nowhere.so`"):
+        relayout.optimize(nets.channels_last(), tune=plugin)
     for wrong in (relayout.Tune(seconds=-1), relayout.Tune(seconds=float("nan")), relayout.Tune(threads=-1)):
         with pytest.raises(relayout.OptionError, match="is not between"):
             relayout.optimize(net, tune=wrong)

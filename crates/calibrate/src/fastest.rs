@@ -5,7 +5,7 @@ use crate::cache::{Cache, Compared, Pair};
 use crate::tune::{Tuned, tune};
 use relayout::{Model, Optimized, Options, Target, optimize, unchanged};
 use relayout_targets::OrtCpu;
-use relayout_verify::{Inputs, ModelSource, RunTimes, Runtime, time_side_by_side};
+use relayout_verify::{Inputs, ModelSource, Options as Running, PluginProvider, RunTimes, Runtime, time_side_by_side};
 use serde::Serialize;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -43,8 +43,13 @@ pub struct Job<'a> {
 pub enum Subject<'a> {
     /// Costs are nanoseconds of kernels and moves, which are timed first.
     Kernels(&'a OrtCpu),
-    /// Costs stay what they are. ONNX Runtime's CPU provider runs the results.
-    Whole(&'a dyn Target),
+    /// Costs stay what they are.
+    Whole {
+        /// What decides.
+        target: &'a dyn Target,
+        /// What runs the model and its results; ONNX Runtime's CPU provider alone without one.
+        provider: Option<&'a PluginProvider>,
+    },
 }
 
 /// Where tuning is.
@@ -98,6 +103,8 @@ pub struct Tuning {
     pub threads: u64,
     /// The runtime and its version.
     pub runtime: String,
+    /// The library of the execution provider that ran both, and what it was told; `None` for the CPU's.
+    pub provider: Option<String>,
     /// The cache, unless it is in memory only.
     pub cache: Option<PathBuf>,
     /// How both ran. `None` where the result is the model itself.
@@ -118,14 +125,21 @@ pub fn fastest(
 ) -> Result<Fastest, CalibrateError> {
     let tuned = match subject {
         Subject::Kernels(target) => Some(tune(job.runtime, (job.model, job.options), target, cache, job.budget, told)?),
-        Subject::Whole(_) => None,
+        Subject::Whole { .. } => None,
     };
     let target = match (&tuned, subject) {
         (Some(tuned), _) => &tuned.target,
-        (None, Subject::Whole(target)) => target,
+        (None, Subject::Whole { target, .. }) => target,
         (None, Subject::Kernels(target)) => target,
     };
-    let Chosen { result, options, times, slower } = job.chosen(target, cache, told)?;
+    let provider = match subject {
+        Subject::Kernels(_) => None,
+        Subject::Whole { provider, .. } => provider,
+    };
+    if let Some(provider) = provider {
+        provider.check(job.runtime)?;
+    }
+    let Chosen { result, options, times, slower } = job.chosen((target, provider), cache, told)?;
     let count = |of: fn(&Tuned) -> usize| tuned.as_ref().map_or(0, of);
     let host = cache.host();
     let tuning = Tuning {
@@ -137,6 +151,7 @@ pub fn fastest(
         slower,
         threads: host.threads,
         runtime: host.runtime.clone(),
+        provider: provider.map(ToString::to_string),
         cache: cache.path().map(Into::into),
         times,
     };
@@ -152,14 +167,19 @@ struct Chosen {
 }
 
 impl Job<'_> {
-    fn chosen(&self, target: &dyn Target, cache: &mut Cache, told: Teller<'_>) -> Result<Chosen, CalibrateError> {
+    fn chosen(
+        &self,
+        (target, provider): (&dyn Target, Option<&PluginProvider>),
+        cache: &mut Cache,
+        told: Teller<'_>,
+    ) -> Result<Chosen, CalibrateError> {
         for demand in DEMANDS {
             let options = self.options.clone().least_gain(demand.max(self.options.least_gain));
             let result = optimize(self.model, target, &options)?;
             if !result.report().changed {
                 return Ok(Chosen { result, options, times: None, slower: demand > 0 });
             }
-            if let times @ Some(_) = self.compared(&result.to_bytes()?, cache, told)? {
+            if let times @ Some(_) = self.compared((&result.to_bytes()?, provider), cache, told)? {
                 return Ok(Chosen { result, options, times, slower: false });
             }
         }
@@ -168,19 +188,27 @@ impl Job<'_> {
     }
 
     /// How a result and the model ran in turns; `None` where the result was slower. What the cache knows is not measured again.
-    fn compared(&self, result: &[u8], cache: &mut Cache, told: Teller<'_>) -> Result<Option<Compared>, CalibrateError> {
-        let fed = format!("{:?} {COMPARED:?}", self.inputs);
+    fn compared(
+        &self,
+        (result, provider): (&[u8], Option<&PluginProvider>),
+        cache: &mut Cache,
+        told: Teller<'_>,
+    ) -> Result<Option<Compared>, CalibrateError> {
+        let on = provider.map_or_else(String::new, |provider| format!(" on {provider}"));
+        let fed = format!("{:?} {COMPARED:?}{on}", self.inputs);
         let pair = Pair::of(self.model.bytes(), result, &fed);
         if let Some(known) = cache.compared(&pair) {
             return Ok(known);
         }
-        let threads = usize::try_from(cache.host().threads).unwrap_or(1);
+        let mut running = Running::default();
+        running.threads = usize::try_from(cache.host().threads).unwrap_or(1);
+        running.provider = provider.cloned();
         let mut times = || -> Result<RunTimes, CalibrateError> {
             if told(TuneStep::Runs).is_break() {
                 return Err(CalibrateError::Stopped);
             }
             let result = ModelSource::Bytes(result);
-            Ok(time_side_by_side(self.runtime, self.source, result, self.inputs, threads, COMPARED)?)
+            Ok(time_side_by_side(self.runtime, self.source, result, self.inputs, &running, COMPARED)?)
         };
         // What chooses are not the runs that are reported: chance chooses what looks better than it is.
         let compared = if times()?.is_slower() {
@@ -202,7 +230,8 @@ impl Tuning {
     pub fn how(&self) -> String {
         let pairs = self.times.map_or(0, |times| times.pairs);
         let (runtime, threads) = (&self.runtime, counted(self.threads));
-        format!("medians of {pairs} rounds in turns, in {runtime} with all its rewrites, on {threads}")
+        let on = self.provider.as_ref().map_or_else(String::new, |provider| format!(", on the provider of {provider}"));
+        format!("medians of {pairs} rounds in turns, in {runtime} with all its rewrites, on {threads}{on}")
     }
 }
 
@@ -222,6 +251,9 @@ impl fmt::Display for Tuning {
                     t.pairs,
                     counted(self.threads)
                 )?;
+                if let Some(provider) = &self.provider {
+                    write!(f, ", on the provider of {provider}")?;
+                }
             }
             None if self.slower => write!(f, "tuned: no result ran as fast as the model, which stays as it was")?,
             None => write!(f, "tuned: nothing gains at these times, so the model stays as it was")?,

@@ -8,7 +8,7 @@ use crate::tune::{Tuned, tune};
 use relayout::optimize;
 use relayout_targets::OrtCpu;
 use relayout_targets::measured::{Case, Form, MeasuredCosts, Timed};
-use relayout_verify::{ModelSource, time_side_by_side};
+use relayout_verify::{ModelSource, Options, time_side_by_side};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -86,10 +86,11 @@ pub fn check_model(
         if told(TuneStep::Runs).is_break() {
             return Err(CalibrateError::Stopped);
         }
-        let threads = usize::try_from(cache.host().threads).unwrap_or(1);
+        let mut running = Options::default();
+        running.threads = usize::try_from(cache.host().threads).unwrap_or(1);
         let (table, times) = (by_table.to_bytes()?, by_times.to_bytes()?);
         let [table, times] = [&table, &times].map(|bytes| ModelSource::Bytes(bytes));
-        Some(Compared::from(&time_side_by_side(job.runtime, table, times, job.inputs, threads, COMPARED)?))
+        Some(Compared::from(&time_side_by_side(job.runtime, table, times, job.inputs, &running, COMPARED)?))
     };
     let kernels = kernels(&tuned, target.costs());
     let Tuned { measured: timed, known, untimed, left, .. } = tuned;

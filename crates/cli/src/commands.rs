@@ -17,7 +17,9 @@ use relayout::targets::{BUILTIN, Block, FunctionTarget, OrtCpu, OrtNhwc, Provide
 use relayout::why::RecognizedPiece;
 use relayout::{Model, Numerics, Optimized, Options, Target, optimize as optimize_model};
 use relayout_html::{Measured, PageKind, optimized_page};
-use relayout_verify::{Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tolerance, find_library};
+use relayout_verify::{
+    Comparison, Inputs, ModelSource, PluginProvider, Runtime, SearchPlaces, Tolerance, find_library,
+};
 use std::fmt::Write as _;
 use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
@@ -193,6 +195,7 @@ pub(crate) fn verify(a: &args::Verify) -> Result<(), Failure> {
     let mut options = relayout_verify::Options::default();
     options.rounds = a.rounds;
     options.custom_ops.clone_from(&a.custom_ops);
+    options.provider = plugin(&a.provider);
     let comparison = compare(&ModelSource::Path(&a.a), &ModelSource::Path(&a.b), &inputs, &options)?;
     drop(progress);
     let tolerance = match (a.exact, a.rms) {
@@ -248,6 +251,12 @@ pub(crate) fn ops(a: &args::Ops) -> Result<(), Failure> {
         return say_json(&entries);
     }
     say(ops::text(&entries).trim_end())
+}
+
+/// The provider that models run on, beside the CPU's.
+pub(crate) fn plugin(a: &args::PluginArgs) -> Option<PluginProvider> {
+    let library = a.provider_library.clone()?;
+    Some(PluginProvider { library, options: a.provider_options.clone() })
 }
 
 pub(crate) fn is_stdio(path: &Path) -> bool {

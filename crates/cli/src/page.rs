@@ -68,7 +68,8 @@ pub(crate) fn of_audits(
 /// How long a model and its result run in ONNX Runtime, in turns, on one thread.
 pub(crate) fn times(a: ModelSource<'_>, b: ModelSource<'_>, inputs: &Inputs) -> Result<Measured, Failure> {
     let runtime = runtime()?;
-    let times = time_side_by_side(&runtime, a, b, inputs, 1, TIMED).map_err(Failure::model)?;
+    let times = time_side_by_side(&runtime, a, b, inputs, &relayout_verify::Options::default(), TIMED)
+        .map_err(Failure::model)?;
     let how = format!(
         "medians of {} rounds in turns, in ONNX Runtime {} with all its rewrites, on one thread; before over after {}, \
          before beside itself {}, with 95 % intervals",

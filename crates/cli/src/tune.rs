@@ -2,7 +2,7 @@
 
 use crate::args;
 use crate::calibrate::{check_place, threads};
-use crate::commands::{asked_cpu, is_stdio, open, random_inputs, runtime};
+use crate::commands::{asked_cpu, is_stdio, open, plugin, random_inputs, runtime};
 use crate::failure::Failure;
 use crate::inputs::Job;
 use crate::progress::Progress;
@@ -16,12 +16,14 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Targets whose results this machine runs as those do who ask for them.
-const TUNED: [&str; 2] = ["onnx", "ort-cpu"];
+const TUNED: [&str; 3] = ["onnx", "ort-cpu", "ort-nhwc"];
 
 /// That the target can be tuned, and nothing is asked for that does not know the times of this machine.
 pub(crate) fn check_call(a: &args::Optimize) -> Result<(), Failure> {
+    let library = a.tuning.provider.provider_library.is_some();
     if !a.tuning.tune {
-        return Ok(());
+        let why = "--provider-library says what --tune runs models on; add --tune";
+        return if library { Err(Failure::usage(why)) } else { Ok(()) };
     }
     if a.output.certificate.is_some() {
         let why = "a certificate is about costs that others can look up, and those of --tune are this machine's";
@@ -30,11 +32,23 @@ pub(crate) fn check_call(a: &args::Optimize) -> Result<(), Failure> {
     let asked = match (&a.decide.target_file, &a.decide.provider) {
         (Some(path), _) => path.display().to_string(),
         (None, Some(_)) => "ort-nhwc".to_owned(),
-        (None, None) if TUNED.contains(&a.decide.target.as_str()) => return Ok(()),
         (None, None) => a.decide.target.clone(),
     };
-    let why = "--tune runs models on ONNX Runtime's CPU provider, which is what targets `onnx` and `ort-cpu` are for";
-    Err(Failure::usage(format!("{why}, not `{asked}`: add --target onnx or --target ort-cpu")))
+    if a.decide.target_file.is_some() || !TUNED.contains(&asked.as_str()) {
+        let why = "--tune runs models in ONNX Runtime, which is what targets `onnx`, `ort-cpu` and `ort-nhwc` are for";
+        return Err(Failure::usage(format!("{why}, not `{asked}`: add --target and one of them")));
+    }
+    match (asked.as_str(), library) {
+        ("ort-nhwc", false) => {
+            let why = "what --tune measures for target `ort-nhwc` is an execution provider's device";
+            Err(Failure::usage(format!("{why}; add --provider-library with the plugin library of that provider")))
+        }
+        ("ort-cpu", true) => {
+            let why = "target `ort-cpu` is for the CPU's own provider";
+            Err(Failure::usage(format!("{why}; leave out --provider-library, or add --target ort-nhwc")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Measures, decides, and holds the result against the model.
@@ -48,7 +62,9 @@ pub(crate) fn tuned(
     let model = open(&job.model)?;
     let mut cache = cache(a.tuning.tune_cache.as_deref(), &runtime, threads(a.tuning.threads))?;
     let blocked = if a.decide.target == "ort-cpu" { Some(asked_cpu(&a.decide)?) } else { None };
-    let subject = blocked.as_ref().map_or(Subject::Whole(target), Subject::Kernels);
+    let provider = plugin(&a.tuning.provider);
+    let whole = Subject::Whole { target, provider: provider.as_ref() };
+    let subject = blocked.as_ref().map_or(whole, Subject::Kernels);
     let name = job.model.display();
     let bar = Progress::start("timing kernels");
     let mut told = |step| {

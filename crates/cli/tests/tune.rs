@@ -159,10 +159,15 @@ fn what_cannot_be_tuned_is_said_before_anything_is_timed() {
         let line = run.refused(2).to_owned();
         assert!(line.contains(why), "{line}");
     };
-    for target in ["nhwc", "ort-nhwc", "cuda-tensorcore"] {
-        refused(&["--tune", "--target", target], &format!("not `{target}`: add --target onnx or --target ort-cpu"));
+    for target in ["nhwc", "cuda-tensorcore"] {
+        refused(&["--tune", "--target", target], &format!("not `{target}`: add --target and one of them"));
     }
-    refused(&["--tune", "--provider", "qnn"], "not `ort-nhwc`");
+    refused(&["--tune", "--provider", "qnn"], "add --provider-library");
+    refused(&["--tune", "--target", "ort-nhwc"], "add --provider-library");
+    refused(&["--tune", "--target", "ort-cpu", "--provider-library", "p.so"], "leave out --provider-library");
+    refused(&["--provider-library", "p.so"], "add --tune");
+    refused(&["--tune", "--provider-option", "a=b"], "--provider-library");
+    refused(&["--tune", "--provider-library", "p.so", "--provider-option", "ab"], "KEY=VALUE");
     refused(&["--tune-seconds", "3"], "--tune");
     refused(&["--target", "ort-cpu", "--tune", "--certificate", "c.json"], "--certificate");
     let two =
@@ -173,6 +178,20 @@ fn what_cannot_be_tuned_is_said_before_anything_is_timed() {
     let none = finish(command.args(args).env("ORT_DYLIB_PATH", "no/such/library.so"));
     assert!(none.refused(1).contains("no ONNX Runtime library"), "{none:?}");
     assert!(!out.exists());
+}
+
+#[test]
+fn a_provider_that_can_not_run_here_is_named_and_nothing_is_written() {
+    let dir = folder(&["relu"]);
+    let [model, out, cache] = ["relu.onnx", "out.onnx", "times.json"].map(|name| dir.path().join(name));
+    for library in ["no/such/plugin.so", str(&model)] {
+        let args =
+            ["optimize", str(&model), "-o", str(&out), "--provider", "qnn", "--tune", "--tune-cache", str(&cache)];
+        let run = relayout(args.iter().chain(&["--provider-library", library]));
+        let line = run.refused(1);
+        assert!(line.contains(&format!("execution provider of `{library}`")), "{line}");
+        assert!(!out.exists());
+    }
 }
 
 #[test]

@@ -49,6 +49,17 @@ pub enum VerifyError {
         /// What the system or the runtime said.
         reason: String,
     },
+    /// The library of an execution provider cannot be used.
+    #[error(
+        "cannot run models on the execution provider of `{path}`: {reason}; give a plugin library of ONNX Runtime, built for this \
+         version or an older one, on a machine that has its device"
+    )]
+    Provider {
+        /// The path as it was given.
+        path: PathBuf,
+        /// What the system or the runtime said.
+        reason: String,
+    },
     /// A model cannot be loaded by the runtime.
     #[error("ONNX Runtime cannot load {model}: {reason}")]
     Load {

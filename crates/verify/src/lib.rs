@@ -4,7 +4,7 @@
 //! default all rewrites of the runtime are off, so the files themselves are compared. A [`Comparison`] is plain data: it has
 //! figures for each output, and [`Comparison::holds`] judges them.
 //!
-//! Absent: execution providers other than the CPU, and random inputs of the types string, sequence, map and optional
+//! Absent: execution providers that are built into a runtime, other than the CPU's ([`PluginProvider`] names a plugin), and random inputs of the types string, sequence, map and optional
 //! (a model that has such inputs is refused by name).
 //!
 //! ```no_run
@@ -29,6 +29,7 @@ mod io;
 mod model;
 mod npy;
 mod npz;
+mod provider;
 mod runtime;
 mod tensor;
 mod time;
@@ -38,6 +39,7 @@ pub use self::error::VerifyError;
 pub use self::find::{SearchPlaces, find_library};
 pub use self::inputs::Inputs;
 pub use self::model::{Level, Model, ModelSource};
+pub use self::provider::PluginProvider;
 pub use self::runtime::Runtime;
 pub use self::tensor::{Data, ElementType, Tensor};
 pub use self::time::{Ratio, RunTimes, time_side_by_side};
@@ -63,11 +65,20 @@ pub struct Options {
     /// Libraries of custom ops that are registered for both models, such as that of crate `relayout-ortop`. They stay loaded to
     /// the end of the process.
     pub custom_ops: Vec<PathBuf>,
+    /// The execution provider that both models run on, where it takes their nodes; the CPU's alone without one.
+    pub provider: Option<PluginProvider>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { level_a: Level::Disabled, level_b: Level::Disabled, threads: 1, rounds: 1, custom_ops: Vec::new() }
+        Self {
+            level_a: Level::Disabled,
+            level_b: Level::Disabled,
+            threads: 1,
+            rounds: 1,
+            custom_ops: Vec::new(),
+            provider: None,
+        }
     }
 }
 

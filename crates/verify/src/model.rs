@@ -142,12 +142,12 @@ pub struct Model {
 }
 
 impl Model {
-    /// Loads `source`, rewritten as `level` says, with the threads and the custom ops of `options`. The levels of `options` are not
+    /// Loads `source`, rewritten as `level` says, with the threads, the custom ops and the provider of `options`. The levels of `options` are not
     /// looked at.
     ///
     /// # Errors
     /// [`VerifyError::Load`] with what the runtime says of the model, [`VerifyError::CustomOps`] for a library that can't be
-    /// registered.
+    /// registered, [`VerifyError::Provider`] for a provider that can't run here.
     pub fn load(
         runtime: &Runtime,
         source: ModelSource<'_>,
@@ -160,6 +160,10 @@ impl Model {
                 |error: ort::Error| VerifyError::Load { model: label.clone(), reason: one_line(&error.to_string()) };
             let builder = builder(runtime, level, options.threads).map_err(failed)?;
             let builder = options.custom_ops.iter().try_fold(builder, |builder, path| with_library(builder, path))?;
+            let builder = match &options.provider {
+                Some(provider) => provider.with(runtime, builder)?,
+                None => builder,
+            };
             let session = open(builder, source).map_err(failed)?;
             let ports =
                 |outlets: &[Outlet]| outlets.iter().map(|outlet| Port::new(outlet.name(), outlet.dtype())).collect();

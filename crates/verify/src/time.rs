@@ -76,7 +76,7 @@ fn below_interval(count: usize) -> usize {
 /// How often each model runs at least and at most.
 const RUNS: (usize, usize) = (5, 200);
 
-/// Runs two models in turns on the same inputs, with all rewrites of the runtime, on so many threads. Each runs once before that, and then as
+/// Runs two models in turns on the same inputs, with all rewrites of the runtime; threads, custom ops and provider are those of `options`. Each runs once before that, and then as
 /// often as `about` allows, at least 5 and at most 200 rounds. In each round both run twice, in turns: so neither ever follows itself and
 /// finds its own data in the caches. Both are in memory at the same time.
 pub fn time_side_by_side(
@@ -84,14 +84,13 @@ pub fn time_side_by_side(
     a: ModelSource<'_>,
     b: ModelSource<'_>,
     inputs: &Inputs,
-    threads: usize,
+    options: &Options,
     about: Duration,
 ) -> Result<RunTimes, VerifyError> {
-    let options = Options { threads, ..Options::default() };
-    let mut a = Model::load(runtime, a, Level::All, &options)?;
+    let mut a = Model::load(runtime, a, Level::All, options)?;
     let given = inputs.feeds(&a, 1)?.into_iter().next().unwrap_or_default();
     let original = Ends::of(&a)?.to_original(End::Input, given.clone())?;
-    let mut b = Model::load(runtime, b, Level::All, &options)?;
+    let mut b = Model::load(runtime, b, Level::All, options)?;
     let fed = Ends::of(&b)?.feeds(&b.inputs, &original)?;
     let begun = Instant::now();
     let mut times: Vec<Round> = Vec::new();

@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 use ndarray::{Array, array};
 use ndarray_npy::NpzWriter;
 use relayout_verify::{
-    Comparison, Data, Inputs, Level, ModelSource, Options, Runtime, SearchPlaces, Tensor, Tolerance, VerifyError,
-    example_inputs, find_library, run, verify,
+    Comparison, Data, Inputs, Level, Model, ModelSource, Options, PluginProvider, Runtime, SearchPlaces, Tensor,
+    Tolerance, VerifyError, example_inputs, find_library, run, verify,
 };
 
 fn runtime() -> &'static Runtime {
@@ -172,6 +172,21 @@ fn an_input_of_the_wrong_shape_is_an_error_of_the_run() {
     let input = Tensor::new("x", [1, 3, 7, 8], Data::F32(vec![0.0; 168])).expect("shape and data agree");
     let error = run(runtime(), ModelSource::Path(&path), &[input], Level::Disabled).expect_err("8 by 8 is declared");
     assert!(matches!(error, VerifyError::Run { .. }), "{error}");
+}
+
+#[test]
+fn a_provider_of_no_plugin_is_an_error_that_names_the_file() {
+    let runtime = runtime();
+    let mut options = Options::default();
+    for library in [Path::new("no/such/plugin.so"), runtime.path()] {
+        options.provider = Some(PluginProvider::of(library));
+        let loaded = Model::load(runtime, ModelSource::Path(&model("conv")), Level::Disabled, &options);
+        let checked = PluginProvider::of(library).check(runtime);
+        for error in [loaded.err(), checked.err()] {
+            let text = error.expect("no plugin").to_string();
+            assert!(text.contains(&format!("execution provider of `{}`", library.display())), "{text}");
+        }
+    }
 }
 
 #[test]

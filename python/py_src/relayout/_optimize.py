@@ -155,7 +155,7 @@ def optimize(
         dims: Sizes at which symbolic dims are priced: ``{"N": 4, "H": (32, 512)}``. 1 for a batch and 64 for others if nothing is said.
         numerics: ``"exact"`` leaves arithmetic alone; ``"reassociate"`` folds scales and shifts into weights.
         verify: Whether to run both models in ONNX Runtime first; nothing is written if they differ. Needs the package onnxruntime.
-        tune: For targets ``onnx`` and ``ort-cpu``. ``True``, or a :class:`Tune`, times on this machine what the decision of ``ort-cpu``
+        tune: For targets ``onnx``, ``ort-cpu`` and ``ort-nhwc``. ``True``, or a :class:`Tune`, times on this machine what the decision of ``ort-cpu``
             can choose from, runs the model and the result in turns, and gives changes back until the result is not slower.
             :attr:`Optimized.tuning` says what was measured. Needs the package onnxruntime.
         progress: ``True`` for a bar of tqdm, a bar of your own, or a function of a :class:`Progress`.

@@ -33,7 +33,7 @@ class Tune(NamedTuple):
     """How a model is tuned for this machine.
 
     >>> Tune(seconds=10)
-    Tune(seconds=10, threads=1, cache=None)
+    Tune(seconds=10, threads=1, cache=None, provider_library=None, provider_options=None)
     """
 
     seconds: float = 60
@@ -42,10 +42,14 @@ class Tune(NamedTuple):
     """Threads that the model will run on; 0 for as many as the machine has cores."""
     cache: StrPath | None = None
     """A file in which times are kept for later calls; by default one of this machine, runtime and threads among the user's caches."""
+    provider_library: StrPath | None = None
+    """The plugin library of the execution provider that models run on, for targets ``ort-nhwc``, which needs one, and ``onnx``."""
+    provider_options: Mapping[str, str] | None = None
+    """What that provider is told, by its own names."""
 
 
 #: Targets whose results this machine runs as those do who ask for them.
-_TUNED = ("onnx", "ort-cpu")
+_TUNED = ("onnx", "ort-cpu", "ort-nhwc")
 
 
 def tuning(tune: bool | Tune, target: StrPath, library: Callable[[], str]) -> dict[str, Any] | None:
@@ -56,13 +60,22 @@ def tuning(tune: bool | Tune, target: StrPath, library: Callable[[], str]) -> di
     if not isinstance(given, Tune):
         raise TypeError(f"tune: expected True, False or a relayout.Tune, not {type(tune).__name__}")
     if target not in _TUNED:
-        raise OptionError(f"tune runs models on ONNX Runtime's CPU provider, which is what targets 'onnx' and 'ort-cpu' are for, not {str(target)!r}")
+        raise OptionError(f"tune runs models in ONNX Runtime, which is what targets 'onnx', 'ort-cpu' and 'ort-nhwc' are for, not {str(target)!r}")
+    if target == "ort-nhwc" and given.provider_library is None:
+        raise OptionError("tune for target 'ort-nhwc' runs models on an execution provider's device; name its plugin with provider_library")
+    if target == "ort-cpu" and given.provider_library is not None:
+        raise OptionError("target 'ort-cpu' is for the CPU's own provider; leave out provider_library, or take target 'ort-nhwc'")
+    if given.provider_options and given.provider_library is None:
+        raise OptionError("tune: provider_options are told to a provider; name its plugin with provider_library")
     if not 0 <= given.seconds <= _LONGEST:
         raise OptionError(f"tune: seconds: {given.seconds!r} is not between 0 and {_LONGEST}")
     if not 0 <= given.threads <= _MOST_THREADS:
         raise OptionError(f"tune: threads: {given.threads!r} is not between 0 and {_MOST_THREADS}")
     cache = None if given.cache is None else os.fspath(given.cache)
-    return {"library": library(), "seconds": float(given.seconds), "threads": given.threads, "cache": cache}
+    provider = None if given.provider_library is None else os.fspath(given.provider_library)
+    options = list((given.provider_options or {}).items())
+    limits = {"seconds": float(given.seconds), "threads": given.threads}
+    return {"library": library(), **limits, "cache": cache, "provider_library": provider, "provider_options": options}
 
 
 #: A day.

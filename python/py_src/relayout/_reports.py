@@ -428,6 +428,8 @@ class Tuned:
     """Threads per op."""
     runtime: str
     """The runtime and its version."""
+    provider: str | None
+    """The library of the execution provider that ran both, and what it was told; ``None`` for the CPU's."""
     cache: str | None
     """Where times are kept."""
     times: Times | None

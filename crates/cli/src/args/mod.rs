@@ -8,7 +8,9 @@ mod machine;
 mod model;
 
 pub(crate) use machine::{Bench, BenchPermute, BenchWhat, Calibrate, Kernels, Mode, Ops, Rules, Targets};
-pub(crate) use model::{Audit, CheckBundle, CheckCertificate, Diff, Emit, Explain, Optimize, Print, Prove, Verify};
+pub(crate) use model::{
+    Audit, CheckBundle, CheckCertificate, Diff, Emit, Explain, Optimize, PluginArgs, Print, Prove, Verify,
+};
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};

@@ -58,6 +58,26 @@ pub(crate) struct TuningArgs {
     /// Threads that the model will run on; 0 for as many as the machine has cores
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=1024), requires = "tune")]
     pub(crate) threads: u16,
+
+    #[command(flatten)]
+    pub(crate) provider: PluginArgs,
+}
+
+/// An execution provider that ONNX Runtime loads as a plugin.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct PluginArgs {
+    /// Plugin library of the execution provider that models run on, such as that of QNN; the CPU's without one
+    #[arg(long, value_name = "LIB", value_hint = ValueHint::FilePath)]
+    pub(crate) provider_library: Option<PathBuf>,
+
+    /// What that provider is told, by its own names (`backend_path=libQnnHtp.so`); may be repeated
+    #[arg(long = "provider-option", value_name = "KEY=VALUE", requires = "provider_library", value_parser = key_value)]
+    pub(crate) provider_options: Vec<(String, String)>,
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    parts.map(|(key, value)| (key.to_owned(), value.to_owned())).ok_or_else(|| "it has no KEY=VALUE".to_owned())
 }
 
 /// What `optimize` writes, and where.
@@ -263,6 +283,9 @@ pub(crate) struct Verify {
     /// Library of custom ops for both models; may be repeated
     #[arg(long, value_name = "LIB", value_hint = ValueHint::FilePath)]
     pub(crate) custom_ops: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) provider: PluginArgs,
 
     /// Largest rms error that holds, relative to the output's rms
     #[arg(long)]
