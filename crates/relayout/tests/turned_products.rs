@@ -411,6 +411,35 @@ fn normalizations_of_few_bytes_of_halves_and_of_more_axes_stay() {
     assert!(ops(&for_onnx(&seen)).contains(&"LayerNormalization"), "its mean is read");
 }
 
+/// Two normalizations of pixels between convolutions, with a sum of pixels in between. `seen` says whether the sum is an output too.
+fn between_convolutions(seen: bool) -> Net {
+    let conv = |net: Net, x: &str, y: &str| {
+        net.node_with("Conv", &[x, "taps"], y, &[("group", &[48]), ("pads", &[1, 1, 1, 1])])
+    };
+    let net = Net::new(17).input("in", F32, &[1, 48, 80, 96]).floats("taps", F32, &[48, 1, 3, 3], true).floats(
+        "scale",
+        F32,
+        &[48],
+        true,
+    );
+    let net = conv(net, "in", "c")
+        .node("Relu", &["c"], "r")
+        .node_with("Transpose", &["r"], "t", &[("perm", &[0, 2, 3, 1])])
+        .node("LayerNormalization", &["t", "scale"], "n")
+        .node("Add", &["n", "t"], "s")
+        .node("LayerNormalization", &["s", "scale"], "m")
+        .node_with("Transpose", &["m"], "b", &[("perm", &[0, 3, 1, 2])]);
+    let net = conv(net, "b", "y").output("y", F32);
+    if seen { net.output("s", F32) } else { net }
+}
+
+#[test]
+fn pixels_between_images_of_convolutions_are_normalized_as_pixels() {
+    let norms = |net: &Net| ops(&for_onnx(net)).iter().filter(|&&op| op == "LayerNormalization").count();
+    assert_eq!(norms(&between_convolutions(false)), 2);
+    assert_eq!(norms(&between_convolutions(true)), 2, "what is read as pixels is there as pixels");
+}
+
 #[test]
 fn a_block_of_pixels_moves_nothing() {
     // Normalization and two products between convolutions.

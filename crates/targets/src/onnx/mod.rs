@@ -11,6 +11,7 @@ use crate::onnx::forms::turned::{LayerNorms, TurnedProducts};
 use crate::ort_cpu::QuantizedPools;
 use relayout_ir::form::{Role, Slot};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
+use relayout_ir::op::read::perm;
 use relayout_ir::raised::ProjectionForm;
 use relayout_target::{
     Cost, Form, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, PassError, Raised, Recognized, Rule, Target,
@@ -72,6 +73,9 @@ enum Dialect {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Moves {
     bytes_per_ns: u64,
+    /// What a move costs beyond that if it leaves other elements side by side and is no exchange of two runs of axes.
+    #[serde(default)]
+    scattered_percent: u64,
     #[serde(rename = "node_ns")]
     node: Cost,
     #[serde(rename = "view_ns")]
@@ -82,6 +86,7 @@ pub(crate) struct Moves {
 #[derive(Clone, Debug)]
 pub(crate) struct Rates {
     bytes_per_ns: u64,
+    scattered_percent: u64,
     node: Cost,
     pub(crate) view: Cost,
     outer_axis_percent: u64,
@@ -92,14 +97,22 @@ pub(crate) struct Rates {
 impl Rates {
     /// Checked rates; the error names the key.
     pub(crate) fn new(moves: &Moves, outer_axis_percent: u64, pass_bytes_per_ns: u64) -> Result<Rates, String> {
-        let Moves { bytes_per_ns, node, view } = *moves;
+        let Moves { bytes_per_ns, scattered_percent, node, view } = *moves;
         if bytes_per_ns == 0 {
             return Err("`moves.bytes_per_ns` must be at least 1".to_owned());
         }
         if pass_bytes_per_ns == 0 {
             return Err("`ops.pass_bytes_per_ns` must be at least 1".to_owned());
         }
-        Ok(Rates { bytes_per_ns, node, view, outer_axis_percent, outer_reduction_percent: 0, pass_bytes_per_ns })
+        Ok(Rates {
+            bytes_per_ns,
+            scattered_percent,
+            node,
+            view,
+            outer_axis_percent,
+            outer_reduction_percent: 0,
+            pass_bytes_per_ns,
+        })
     }
 
     /// The same where reductions that leave the innermost axis cost this much, in percent of a move of what they read.
@@ -117,6 +130,12 @@ impl Rates {
     /// A move of this many bytes.
     pub(crate) fn permute(&self, bytes: u64) -> Cost {
         self.node + Cost::new(bytes.div_ceil(self.bytes_per_ns))
+    }
+
+    /// A move between two orders of whole axes.
+    fn transpose(&self, query: &MoveQuery<'_>) -> Cost {
+        let cost = self.permute(query.bytes);
+        if is_scattered(query) { cost + cost.percent(self.scattered_percent) } else { cost }
     }
 
     /// A pass over this many bytes.
@@ -244,6 +263,15 @@ pub(crate) fn interpolates_elsewhere(query: &OpQuery<'_>) -> bool {
     };
     let outer_two = layout.factors().iter().take(2).all(|f| kept(usize::from(f.axis)));
     (0..2).all(kept) && !outer_two
+}
+
+/// Whether a move leaves other elements side by side, and takes more than two runs of axes to say: no matrix is transposed.
+fn is_scattered(query: &MoveQuery<'_>) -> bool {
+    let (Some(from), Some(to)) = (query.from.as_permutation(), query.to.as_permutation()) else { return false };
+    let order: Vec<usize> = to.iter().filter_map(|axis| perm::place(&from, *axis)).collect();
+    let counts = |place: usize| from.get(place).and_then(|&axis| query.shape.get(axis)) != Some(&1);
+    let runs = perm::merged(&order, counts).perm;
+    runs.len() > 2 && runs.last() != Some(&(runs.len() - 1))
 }
 
 /// Whether the op sums over axes, or the like, but not over the innermost one of more than one element.
@@ -412,7 +440,7 @@ impl Target for DataTarget {
         let transposes = query.from.as_permutation().is_some() && query.to.as_permutation().is_some();
         match query.kind {
             MoveKind::View => Some(self.rates.view),
-            MoveKind::Permute => transposes.then(|| self.rates.permute(query.bytes)),
+            MoveKind::Permute => transposes.then(|| self.rates.transpose(query)),
         }
     }
 
@@ -453,6 +481,19 @@ mod tests {
         assert!(cost(MoveKind::Permute, 1 << 20) > cost(MoveKind::Permute, 1 << 10));
         assert_eq!(cost(MoveKind::View, 1 << 20), cost(MoveKind::View, 0));
         assert!(cost(MoveKind::Permute, u64::MAX).is_finite());
+    }
+
+    #[test]
+    fn a_move_that_scatters_elements_costs_more_than_one_of_rows_or_of_a_matrix() {
+        let t = builtin("onnx").unwrap();
+        let cost = |shape: &[u64], perm: &[usize]| {
+            let (from, to) = (Layout::row_major(shape.len()), Layout::permutation(perm).unwrap());
+            t.move_cost(&MoveQuery::permute(&from, &to, shape).bytes(1 << 20)).unwrap()
+        };
+        let rows = cost(&[8, 7, 8, 96], &[0, 2, 1, 3]);
+        assert_eq!(rows, cost(&[1, 56, 56, 96], &[0, 3, 1, 2]), "images turned round are matrices");
+        assert!(rows < cost(&[8, 7, 8, 96], &[3, 0, 2, 1]));
+        assert!(rows < cost(&[3, 32, 3136], &[0, 2, 1]), "several matrices are read one by one");
     }
 
     #[test]
