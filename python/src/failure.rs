@@ -111,7 +111,7 @@ impl From<VerifyError> for Failure {
             VerifyError::LibraryMissing { .. }
             | VerifyError::LibraryUnusable { .. }
             | VerifyError::OtherLibraryLoaded { .. } => Kind::OnnxRuntime,
-            VerifyError::UnknownDim { .. } => Kind::Option,
+            VerifyError::UnknownDim { .. } | VerifyError::Provider { .. } => Kind::Option,
             _ => Kind::Verify,
         };
         Failure::new(kind, error)
