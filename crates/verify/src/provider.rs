@@ -5,6 +5,7 @@
 use crate::error::{VerifyError, listed, one_line};
 use crate::runtime::{Runtime, guarded};
 use ort::device::Device;
+use ort::memory::DeviceType;
 use ort::session::builder::SessionBuilder;
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
@@ -45,10 +46,10 @@ impl PluginProvider {
     /// # Errors
     /// [`VerifyError::Provider`] with what the system or the runtime says.
     pub fn check(&self, runtime: &Runtime) -> Result<(), VerifyError> {
-        guarded("looking for devices", || self.devices(runtime, &self.registered(runtime)?).map(drop))
+        guarded("looking for devices", || self.device(runtime, &self.registered(runtime)?).map(drop))
     }
 
-    /// Has a session run what the provider takes on its devices.
+    /// Has a session run what the provider takes on its device.
     pub(crate) fn with(&self, runtime: &Runtime, builder: SessionBuilder) -> Result<SessionBuilder, VerifyError> {
         let names = self.registered(runtime)?;
         let told = |name: &String| {
@@ -56,20 +57,23 @@ impl PluginProvider {
             self.options.iter().map(prefixed).collect::<Vec<_>>()
         };
         let options: Vec<(String, String)> = names.iter().flat_map(told).collect();
-        let devices = self.devices(runtime, &names)?;
-        builder.with_devices(devices, Some(&options)).map_err(|e| self.failed(&e))
+        let device = self.device(runtime, &names)?;
+        builder.with_devices([device], Some(&options)).map_err(|e| self.failed(&e))
     }
 
-    /// The devices of providers; there is at least one.
-    fn devices<'r>(&self, runtime: &'r Runtime, names: &[String]) -> Result<Vec<Device<'r>>, VerifyError> {
+    /// The device of these providers: an NPU if there is one, else a GPU, else what there is. Providers take one at a time.
+    fn device<'r>(&self, runtime: &'r Runtime, names: &[String]) -> Result<Device<'r>, VerifyError> {
         let all = || runtime.environment.devices();
-        let own: Vec<_> =
-            all().filter(|device| device.ep().is_ok_and(|ep| names.iter().any(|name| name == ep))).collect();
-        if own.is_empty() {
+        let own = all().filter(|device| device.ep().is_ok_and(|ep| names.iter().any(|name| name == ep)));
+        let rank = |device: &Device<'_>| match device.hardware_device().ty() {
+            DeviceType::NPU => 0,
+            DeviceType::GPU => 1,
+            _ => 2,
+        };
+        own.min_by_key(rank).ok_or_else(|| {
             let others = listed(all().filter_map(|device| device.ep().ok()));
-            return Err(self.failed(&format!("it finds no device on this machine; providers that have one: {others}")));
-        }
-        Ok(own)
+            self.failed(&format!("it finds no device on this machine; providers that have one: {others}"))
+        })
     }
 
     fn failed(&self, reason: &dyn Display) -> VerifyError {
