@@ -109,6 +109,12 @@ class Workers(Folder):
     def test_longer_is_slower(self):
         self.assertEqual(compare.verdict(self.row("runs 1 0.2", "runs 1 0.3")), "slower")
 
+    def test_what_is_slower_only_once_is_not(self):
+        fast, slow = self.row("runs 1 0.3", "runs 1 0.2"), self.row("runs 1 0.2", "runs 1 0.3")
+        for rows, said in (([slow, fast], "right"), ([slow, slow], "slower"), ([fast, slow], "right")):
+            left = iter(rows)
+            self.assertEqual(compare.verdict(compare.again_if_slower(lambda left=left: next(left))), said)
+
     def test_other_results_are_a_failure(self):
         self.assertEqual(compare.verdict(self.row("runs 1 1", "runs 1.01 1")), "failed")
         self.assertEqual(compare.verdict(self.row("runs 1 1", "runs 1.0001 1")), "right")

@@ -4,11 +4,13 @@
     tools/suites/setup
     .relayout/nnsmith/bin/python tools/suites/families.py [--bin target/release/relayout] [--targets onnx,ort-cpu] [--models dm_nfnet_f0]
     .relayout/nnsmith/bin/python tools/suites/families.py --time SHARED        SHARED holds bench/compare_models.py and corpus/hydrate.py
+    .relayout/nnsmith/bin/python tools/suites/families.py --timm tools/suites/architectures.txt      other architectures of timm
 
 Weights that are standardized on the way (NFNet, BiT), attention by a convolution over channels (ECA), DepthToSpace, slopes
 of channels, halves by themselves and behind an image of floats, and others.
 Nothing is downloaded: `timm` has the architectures, and weights are drawn anew. A result is right if it is the one of the network
-itself in ONNX Runtime, with rewrites off or on. With --time each is then timed for target ort-cpu beside ORT_ENABLE_ALL, in turns.
+itself in ONNX Runtime, with rewrites off or on. With --time each is then timed for target ort-cpu, or that of --timed, beside
+ORT_ENABLE_ALL, in turns. An architecture of a file that PyTorch can't export is counted apart.
 
 Models stay in the work folder and are made once; --again makes them anew. Last line: `N passed, M failed`; exit status 1 if any failed.
 """
@@ -153,6 +155,14 @@ def kept(held, name, kind, path, inputs):
         print(f"{name} {target}: {why or 'right'}", flush=True)
 
 
+def architectures(path):
+    """Families of a file: a name in each line, and the side of the image where it is not 224."""
+    for line in path.read_text().splitlines():
+        name, *side = line.partition("#")[0].split() or [None]
+        if name:
+            yield name, name, int(side[0]) if side else 224, "floats"
+
+
 def listed(chosen):
     """Entries of a manifest for these."""
     for name, _, side, kind in chosen:
@@ -163,26 +173,41 @@ def listed(chosen):
 def main():
     options = parser(__doc__, "families")
     options.add_argument("--models", help="with commas; all by default")
+    options.add_argument("--timm", type=Path, metavar="FILE", help="architectures of timm in place of the families here")
+    options.add_argument("--timed", default="ort-cpu", metavar="TARGET", help="what --time times")
     options.add_argument("--time", type=Path, metavar="SHARED", help="also time them; the folder with corpus/ and bench/")
     options.add_argument("--rounds", type=int, default=31)
     options.add_argument("--times", type=Path, help="where the times are written, as JSON")
     options.add_argument("--again", action="store_true", help="make the models anew")
     args = options.parse_args()
-    names = args.models.split(",") if args.models else [family[0] for family in FAMILIES]
-    unknown = set(names) - {family[0] for family in FAMILIES}
+    families = list(architectures(args.timm)) if args.timm else FAMILIES
+    names = args.models.split(",") if args.models else [family[0] for family in families]
+    unknown = set(names) - {family[0] for family in families}
     if unknown:
-        options.error(f"there is no model {', '.join(sorted(unknown))}; there are {', '.join(family[0] for family in FAMILIES)}")
+        options.error(f"there is no model {', '.join(sorted(unknown))}; there are {', '.join(family[0] for family in families)}")
     args.targets = args.targets or "onnx,ort-cpu"
     random.seed(args.seed)
     torch.set_num_threads(1)
-    held, chosen = judge(args), [family for family in FAMILIES if family[0] in names]
-    for name, architecture, side, kind in chosen:
+    held, chosen = judge(args), []
+    for family in (family for family in families if family[0] in names):
+        name, architecture, side, kind = family
         path = held.work / f"{name}.onnx"
         if args.again or not path.exists():
-            exported(name, architecture, side, kind, path, args.seed)
+            try:
+                exported(name, architecture, side, kind, path, args.seed)
+            except Exception as error:  # noqa: BLE001  # whatever PyTorch says
+                if not args.timm:
+                    raise
+                held.count["not exported"] += 1
+                print(f"{name} is not exported: {str(error).splitlines()[:1]}", flush=True)
+                continue
+        chosen.append(family)
         kept(held, name, kind, path, feeds(side, kind, args.seed))
+    if args.timm:
+        print(f"not exported: {held.count['not exported']}")
     more = ["--control", *(["--json", args.times] if args.times else [])]
     hydrate = args.time / "corpus/hydrate.py" if args.time else None
+    more += ["--target", args.timed]
     status = timed(args.time, hydrate, held.work, list(listed(chosen)), args, more) if args.time else 0
     return held.end(args.json) or status
 

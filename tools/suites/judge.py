@@ -255,13 +255,13 @@ class Judge:
 
 
 def timed(shared, hydrate, work, entries, args, more=()):
-    """Runs bench/compare_models.py of a folder for target ort-cpu, on a corpus that is these entries of a manifest; its exit status."""
+    """Runs bench/compare_models.py of a folder, for target ort-cpu if `more` names none, on a corpus of these entries; its exit status."""
     corpus = work / "corpus"
     corpus.mkdir(exist_ok=True)
     shutil.copy(hydrate, corpus)
     (corpus / "manifest.json").write_text(json.dumps({"models": entries}))
     command = [sys.executable, shared / "bench/compare_models.py", "--corpus", corpus, "--work", work, "--bin", args.bin.resolve(),
-               "--target", "ort-cpu", "--rounds", str(args.rounds), *more]
+               "--rounds", str(args.rounds), *more]
     return subprocess.run(command, check=False).returncode
 
 

@@ -123,22 +123,18 @@ pub fn fastest(
     cache: &mut Cache,
     told: Teller<'_>,
 ) -> Result<Fastest, CalibrateError> {
+    if let Subject::Whole { provider: Some(provider), .. } = subject {
+        provider.check(job.runtime)?;
+    }
     let tuned = match subject {
         Subject::Kernels(target) => Some(tune(job.runtime, (job.model, job.options), target, cache, job.budget, told)?),
         Subject::Whole { .. } => None,
     };
-    let target = match (&tuned, subject) {
-        (Some(tuned), _) => &tuned.target,
-        (None, Subject::Whole { target, .. }) => target,
-        (None, Subject::Kernels(target)) => target,
+    let (target, provider): (&dyn Target, _) = match (&tuned, subject) {
+        (Some(tuned), _) => (&tuned.target, None),
+        (None, Subject::Whole { target, provider }) => (target, provider),
+        (None, Subject::Kernels(target)) => (target, None),
     };
-    let provider = match subject {
-        Subject::Kernels(_) => None,
-        Subject::Whole { provider, .. } => provider,
-    };
-    if let Some(provider) = provider {
-        provider.check(job.runtime)?;
-    }
     let Chosen { result, options, times, slower } = job.chosen((target, provider), cache, told)?;
     let count = |of: fn(&Tuned) -> usize| tuned.as_ref().map_or(0, of);
     let host = cache.host();
@@ -229,9 +225,12 @@ impl Tuning {
     /// How times were taken, for people.
     pub fn how(&self) -> String {
         let pairs = self.times.map_or(0, |times| times.pairs);
-        let (runtime, threads) = (&self.runtime, counted(self.threads));
-        let on = self.provider.as_ref().map_or_else(String::new, |provider| format!(", on the provider of {provider}"));
-        format!("medians of {pairs} rounds in turns, in {runtime} with all its rewrites, on {threads}{on}")
+        let (runtime, threads, provider) = (&self.runtime, counted(self.threads), self.on_provider());
+        format!("medians of {pairs} rounds in turns, in {runtime} with all its rewrites, on {threads}{provider}")
+    }
+
+    fn on_provider(&self) -> String {
+        self.provider.as_ref().map_or_else(String::new, |provider| format!(", on the provider of {provider}"))
     }
 }
 
@@ -244,16 +243,14 @@ impl fmt::Display for Tuning {
                 write!(
                     f,
                     "tuned: {:.2} ms ({a:.2} to {b:.2}) -> {:.2} ms ({c:.2} to {d:.2}), {:.3} times as fast ({low:.3} to {high:.3}), \
-                     {} rounds on {}, the model beside itself {same:.3} to {alike:.3}",
+                     {} rounds on {}, the model beside itself {same:.3} to {alike:.3}{}",
                     t.before_ms,
                     t.after_ms,
                     t.ratio,
                     t.pairs,
-                    counted(self.threads)
+                    counted(self.threads),
+                    self.on_provider()
                 )?;
-                if let Some(provider) = &self.provider {
-                    write!(f, ", on the provider of {provider}")?;
-                }
             }
             None if self.slower => write!(f, "tuned: no result ran as fast as the model, which stays as it was")?,
             None => write!(f, "tuned: nothing gains at these times, so the model stays as it was")?,
