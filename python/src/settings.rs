@@ -18,6 +18,7 @@ pub(crate) struct Settings {
     block: Option<u64>,
     guard: bool,
     costs: Option<PathBuf>,
+    threads: usize,
     dims: Vec<(String, String)>,
     exact: bool,
     inputs: Vec<String>,
@@ -47,17 +48,28 @@ impl Settings {
         self.target_file.is_none() && self.target == "ort-cpu"
     }
 
+    /// Threads that the model will run on.
+    pub(crate) fn threads(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        }
+    }
+
     /// Target `ort-cpu`, as it is asked for.
     pub(crate) fn ort_cpu(&self) -> Result<OrtCpu, Failure> {
         let block = self.block.map(|n| {
             let why = || Failure::new(Kind::Option, format!("block: {n} is neither 8 nor 16"));
             Block::of(n).ok_or_else(why)
         });
-        let mut target = OrtCpu::new(block.transpose()?.unwrap_or_else(Block::of_host))?;
-        if let Some(path) = &self.costs {
-            let costs = MeasuredCosts::parse(&path.display().to_string(), &read(path)?);
-            target = target.with_costs(costs.map_err(|e| Failure::new(Kind::Target, e))?);
-        }
+        let target = OrtCpu::new(block.transpose()?.unwrap_or_else(Block::of_host))?;
+        let target = match &self.costs {
+            Some(path) => {
+                let costs = MeasuredCosts::parse(&path.display().to_string(), &read(path)?);
+                target.with_costs(costs.map_err(|e| Failure::new(Kind::Target, e))?)
+            }
+            None => target.on_threads(self.threads() as u64)?,
+        };
         Ok(if self.guard { target } else { target.unguarded() })
     }
 

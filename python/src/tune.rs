@@ -21,8 +21,6 @@ pub(crate) struct Tune {
     library: PathBuf,
     /// For how many seconds kernels are timed at most.
     seconds: f64,
-    /// Threads per op; 0 for as many as there are cores.
-    threads: usize,
     /// Where times are kept, if not among the user's caches.
     cache: Option<PathBuf>,
     /// The plugin of the execution provider that runs models, if not the CPU's.
@@ -39,11 +37,7 @@ pub(crate) fn tuned(
     reporter: &Reporter,
 ) -> Result<Fastest, Failure> {
     let runtime = Runtime::load(&tune.library)?;
-    let threads = match tune.threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
-    let host = Host::here(&runtime, threads);
+    let host = Host::here(&runtime, settings.threads());
     let place = tune.cache.clone().map_or_else(|| host.cache_place(), Ok)?;
     // A damaged cache was set aside; a new one is begun.
     let (mut cache, _) = Cache::open(&place, host)?;

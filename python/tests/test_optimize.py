@@ -197,6 +197,7 @@ def test_options_are_heard(net):
     free = relayout.optimize(net, free_io=True, outputs=["y:NHWC->NCHW"])
     assert {io.name: io.chosen for io in free.report.io} == {"x": True, "y": False}
     assert relayout.optimize(net, target="ort-cpu", block=8, guard=False).report.target == "ort-cpu"
+    assert "2 threads" in relayout.explain(net, target="ort-cpu", threads=2).cost_source
     described = pathlib.Path(__file__).parents[2] / "crates/targets/src/functions/nhwc.toml"
     assert relayout.optimize(net, target=described).report.target == "nhwc"
 
@@ -208,6 +209,8 @@ def test_options_are_heard(net):
         ({"target": pathlib.Path("none.toml")}, relayout.MissingFileError, "none.toml"),
         ({"target": "ort-cpu", "block": 12}, relayout.OptionError, "12"),
         ({"block": 8}, relayout.OptionError, "ort-cpu"),
+        ({"threads": 2}, relayout.OptionError, "ort-cpu"),
+        ({"target": "ort-cpu", "threads": -1}, relayout.OptionError, "-1"),
         ({"costs": "c.toml"}, relayout.OptionError, "cuda-tensorcore"),
         ({"target": "ort-cpu", "costs": "none.toml"}, relayout.MissingFileError, "none.toml"),
         ({"dims": {"N": 0}}, relayout.OptionError, "N: `0`"),

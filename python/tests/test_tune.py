@@ -30,6 +30,13 @@ def test_times_are_kept_and_what_was_measured_is_said():
     assert relayout.optimize(net, target="ort-cpu").tuning is None
 
 
+def test_threads_are_those_of_the_tune():
+    tuned = relayout.optimize(nets.channels_last(), target="ort-cpu", tune=quick(threads=2))
+    assert tuned.tuning.threads == 2 and pathlib.Path("times.json").is_file()
+    with pytest.raises(relayout.OptionError, match="leave out one of both"):
+        relayout.optimize(nets.channels_last(), target="ort-cpu", tune=quick(), threads=2)
+
+
 def test_standard_onnx_is_held_against_the_model():
     net = nets.channels_last()
     result = relayout.optimize(net, tune=quick(), verify=True)

@@ -25,7 +25,7 @@ enum TargetName {
     /// One that a text describes.
     Described(String),
     /// `ort-cpu`, with options of its own.
-    OrtCpu { block: Block, guard: bool },
+    OrtCpu { block: Block, guard: bool, threads: u64 },
 }
 
 impl Default for TargetName {
@@ -42,6 +42,7 @@ struct Given {
     target_text: Option<String>,
     block: Option<u64>,
     guard: bool,
+    threads: Option<u64>,
     dims: BTreeMap<String, Value>,
     numerics: Precision,
     inputs: Vec<String>,
@@ -57,6 +58,7 @@ impl Default for Given {
             target_text: None,
             block: None,
             guard: true,
+            threads: None,
             dims: BTreeMap::new(),
             numerics: Precision::Reassociate,
             inputs: Vec::new(),
@@ -93,8 +95,8 @@ impl Settings {
         match &self.target {
             TargetName::Builtin(name) => target(name).map_err(bad),
             TargetName::Described(text) => parse_target("target_text", text).map_err(bad),
-            TargetName::OrtCpu { block, guard } => {
-                let target = OrtCpu::new(*block).map_err(bad)?;
+            TargetName::OrtCpu { block, guard, threads } => {
+                let target = OrtCpu::new(*block).and_then(|target| target.on_threads(*threads)).map_err(bad)?;
                 Ok(Box::new(if *guard { target } else { target.unguarded() }))
             }
         }
@@ -132,13 +134,14 @@ fn target_name(given: Given) -> Result<TargetName, Failure> {
         (None, Some(text)) => TargetName::Described(text),
         (name, None) => name.map_or_else(TargetName::default, TargetName::Builtin),
     };
-    let own = given.block.is_some() || !given.guard;
+    let own = given.block.is_some() || !given.guard || given.threads.is_some();
     match name {
         TargetName::Builtin(name) if name == "ort-cpu" => {
             let block = given.block.map(|n| Block::of(n).ok_or_else(|| bad(format!("block: {n} is neither 8 nor 16"))));
-            Ok(TargetName::OrtCpu { block: block.transpose()?.unwrap_or_else(Block::of_host), guard: given.guard })
+            let block = block.transpose()?.unwrap_or_else(Block::of_host);
+            Ok(TargetName::OrtCpu { block, guard: given.guard, threads: given.threads.unwrap_or(1) })
         }
-        _ if own => Err(bad("`block` and `guard` are options of target `ort-cpu` only")),
+        _ if own => Err(bad("`block`, `guard` and `threads` are options of target `ort-cpu` only")),
         name => Ok(name),
     }
 }
@@ -170,7 +173,7 @@ mod tests {
     #[test]
     fn everything_that_can_be_said_is_heard() {
         let settings = Settings::parse(
-            r#"{"target": "ort-cpu", "block": 8, "guard": false, "dims": {"N": 4, "H": "32..512"}, "numerics": "exact",
+            r#"{"target": "ort-cpu", "block": 8, "guard": false, "threads": 2, "dims": {"N": 4, "H": "32..512"}, "numerics": "exact",
                 "inputs": ["x:NCHW->NHWC"], "outputs": ["y:NCHW->NHWC"], "free_io": true, "price_moves": 3}"#,
         )
         .unwrap();
@@ -182,6 +185,7 @@ mod tests {
         let target = settings.target().unwrap();
         assert_eq!(target.name(), "ort-cpu");
         assert!(target.layouts().contains("NCHW8c"), "{}", target.layouts());
+        assert!(target.cost_source().contains("2 threads"), "{}", target.cost_source());
         let described = include_str!("../../targets/src/functions/nhwc.toml");
         let text = serde_json::json!({ "target_text": described }).to_string();
         assert_eq!(Settings::parse(&text).unwrap().target().unwrap().name(), "nhwc");
@@ -207,6 +211,7 @@ mod tests {
             (r#"{"target": "ort-cpu", "block": 12}"#, "12"),
             (r#"{"block": 8}"#, "ort-cpu"),
             (r#"{"target": "nhwc", "guard": false}"#, "ort-cpu"),
+            (r#"{"threads": 2}"#, "ort-cpu"),
             (r#"{"dims": {"N": 0}}"#, "N: `0`"),
             (r#"{"dims": {"N": true}}"#, "N: `true`"),
             (r#"{"numerics": "loose"}"#, "loose"),

@@ -4,7 +4,7 @@ mod gpu;
 mod models;
 
 use crate::args;
-use crate::commands::{costs, is_stdout, runtime};
+use crate::commands::{costs, is_stdout, runtime, threads};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::{json, say, say_json};
@@ -35,7 +35,7 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
         return put(&a.out, &gpu::table(a, &today())?);
     }
     // What can fail at once fails before the minutes that measuring takes.
-    let costs = if a.check { Some(table(a.costs.as_deref())?) } else { None };
+    let costs = if a.check { Some(table(a.costs.as_deref(), threads(a.threads))?) } else { None };
     if !is_stdout(&a.out) {
         check_place(&a.out)?;
     }
@@ -63,14 +63,6 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
     put(&a.out, &calibration.text())
 }
 
-/// Threads that are asked for: 0 is as many as the machine has cores.
-pub(crate) fn threads(asked: u16) -> usize {
-    match usize::from(asked) {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    }
-}
-
 /// The table on stdout or in its place.
 fn put(output: &Path, text: &str) -> Result<(), Failure> {
     if is_stdout(output) {
@@ -79,8 +71,9 @@ fn put(output: &Path, text: &str) -> Result<(), Failure> {
     Output::new(output, text.into()).and_then(Output::commit).map_err(Failure::model)
 }
 
-fn table(path: Option<&Path>) -> Result<MeasuredCosts, Failure> {
-    path.map_or_else(|| MeasuredCosts::builtin().map_err(Failure::model), costs)
+/// The table in a file, or the built-in one for so many threads.
+fn table(path: Option<&Path>, threads: usize) -> Result<MeasuredCosts, Failure> {
+    path.map_or_else(|| MeasuredCosts::builtin(threads as u64).map_err(Failure::model), costs)
 }
 
 /// Whether there is a place for the table, seen before the minutes that measuring takes.

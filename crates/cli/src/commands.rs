@@ -313,18 +313,32 @@ pub(crate) fn with_ends(mut options: Options, ends: &args::Ends) -> Options {
 }
 
 pub(crate) fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
-    let target = asked_target(a)?;
+    target_run(a, false)
+}
+
+/// The target that is asked for; models run too if it is tuned for.
+pub(crate) fn target_run(a: &args::Decide, tuned: bool) -> Result<Box<dyn Target>, Failure> {
+    let target = asked_target(a, tuned)?;
     remark(|| format!("target {}, costs {}", target.name(), target.cost_source()));
     Ok(target)
 }
 
-fn asked_target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
+fn asked_target(a: &args::Decide, tuned: bool) -> Result<Box<dyn Target>, Failure> {
     let builtin = |name: &str| a.target_file.is_none() && a.target == name;
     let (blocked, gpu) = (builtin("ort-cpu"), builtin("cuda-tensorcore"));
-    let given = [("--block", a.block.is_some()), ("--no-guard", a.no_guard), ("--costs", a.costs.is_some() && !gpu)];
+    let given = [
+        ("--block", a.block.is_some()),
+        ("--no-guard", a.no_guard),
+        ("--costs", a.costs.is_some() && !gpu),
+        ("--threads", a.threads.is_some() && !tuned),
+    ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given && !blocked) {
         let asked = a.target_file.as_ref().map_or_else(|| a.target.clone(), |path| path.display().to_string());
-        let whose = if *option == "--costs" { "targets `ort-cpu` and `cuda-tensorcore`" } else { "target `ort-cpu`" };
+        let whose = match *option {
+            "--costs" => "targets `ort-cpu` and `cuda-tensorcore`",
+            "--threads" => "target `ort-cpu` and of `--tune`",
+            _ => "target `ort-cpu`",
+        };
         return Err(Failure::usage(format!("{option} is an option of {whose}, not of `{asked}`")));
     }
     if let Some(provider) = &a.provider {
@@ -352,11 +366,20 @@ fn asked_target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
 /// Target `ort-cpu`, as it is asked for.
 pub(crate) fn asked_cpu(a: &args::Decide) -> Result<OrtCpu, Failure> {
     let block = a.block.as_deref().and_then(|b| Block::of(b.parse().ok()?)).unwrap_or_else(Block::of_host);
-    let mut target = OrtCpu::new(block).map_err(Failure::usage)?;
-    if let Some(path) = &a.costs {
-        target = target.with_costs(costs(path)?);
-    }
+    let target = OrtCpu::new(block).map_err(Failure::usage)?;
+    let target = match &a.costs {
+        Some(path) => target.with_costs(costs(path)?),
+        None => target.on_threads(threads(a.threads.unwrap_or(1)) as u64).map_err(Failure::usage)?,
+    };
     Ok(if a.no_guard { target.unguarded() } else { target })
+}
+
+/// Threads that are asked for: 0 is as many as the machine has cores.
+pub(crate) fn threads(asked: u16) -> usize {
+    match usize::from(asked) {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    }
 }
 
 /// The table of costs in a file.

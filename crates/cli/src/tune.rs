@@ -1,8 +1,8 @@
 //! `relayout optimize --tune`: what this model's kernels take on this machine, and whether the result is faster.
 
 use crate::args;
-use crate::calibrate::{check_place, threads};
-use crate::commands::{asked_cpu, is_stdio, open, plugin, random_inputs, runtime};
+use crate::calibrate::check_place;
+use crate::commands::{asked_cpu, is_stdio, open, plugin, random_inputs, runtime, threads};
 use crate::failure::Failure;
 use crate::inputs::Job;
 use crate::progress::Progress;
@@ -60,7 +60,7 @@ pub(crate) fn tuned(
 ) -> Result<(Model, Fastest), Failure> {
     let runtime = runtime()?;
     let model = open(&job.model)?;
-    let mut cache = cache(a.tuning.tune_cache.as_deref(), &runtime, threads(a.tuning.threads))?;
+    let mut cache = cache(a.tuning.tune_cache.as_deref(), &runtime, threads(a.decide.threads.unwrap_or(1)))?;
     let blocked = if a.decide.target == "ort-cpu" { Some(asked_cpu(&a.decide)?) } else { None };
     let provider = plugin(&a.tuning.provider);
     let whole = Subject::Whole { target, provider: provider.as_ref() };

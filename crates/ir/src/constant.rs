@@ -33,6 +33,11 @@ pub trait ConstSource: fmt::Debug + Send + Sync {
     fn depth(&self) -> usize {
         0
     }
+
+    /// The same numbers as float32, where they are halves that were computed with more digits and rounded at the end.
+    fn before_rounding(&self) -> Option<Arc<dyn ConstSource>> {
+        None
+    }
 }
 
 /// A tensor whose contents are known at compile time.

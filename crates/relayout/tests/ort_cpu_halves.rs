@@ -230,6 +230,26 @@ fn numbers_that_are_halves_anyway_need_no_rounding() {
 }
 
 #[test]
+fn weights_that_are_computed_of_halves_are_not_rounded_to_halves() {
+    // A third of halves is none.
+    let net = image(F16)
+        .floats("w", F16, &[32, 32, 3, 3], true)
+        .values("three", F16, &[], &[3.0])
+        .node("Div", &["w", "three"], "thirds")
+        .node("Exp", &["thirds"], "weights")
+        .node_with("Conv", &["x", "weights"], "c", &[("pads", &[1, 1, 1, 1])])
+        .output("c", F16);
+    let made = optimized(&net, Numerics::Reassociate);
+    let [div, exp] = ["Div", "Exp"].map(|op| count(&made, op));
+    assert_eq!((div, exp, blocked(&made)), (0, 0, 1), "{:?}", nodes(&made));
+    let raw =
+        made.graph.as_ref().and_then(|g| g.initializer.iter().max_by_key(|t| t.raw_data().len())).expect("weights");
+    let floats = raw.raw_data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    // The last digits of a half that is widened are zeros.
+    assert!(floats.filter(|w| w.to_bits() & 0x1fff != 0).count() > 32 * 32 * 8);
+}
+
+#[test]
 fn halves_that_a_body_reads_stay_with_all_others() {
     let body = |op: &str| Net::new(17).node(op, &["c"], "inner").output("inner", F16);
     let net = image(F16)

@@ -2,8 +2,8 @@
 
 use relayout_targets::measured::{
     Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, CostsError, Form, GemmShape, Machine,
-    MeasuredCosts, Measurement, Pool, PoolShape, Projection, ProjectionShape, Reorder, ResizeShape, Scaling, Side,
-    Spec, Spread, VolumeShape, points_of, specs,
+    MeasuredCosts, Measurement, ORT_CPU, Pool, PoolShape, Projection, ProjectionShape, Reorder, ResizeShape, Scaling,
+    Side, Spec, Spread, VolumeShape, points_of, specs,
 };
 
 const BLOCK: u64 = 16;
@@ -38,7 +38,18 @@ fn text() -> String {
 }
 
 fn builtin() -> MeasuredCosts {
-    MeasuredCosts::builtin().unwrap()
+    MeasuredCosts::builtin(1).unwrap()
+}
+
+#[test]
+fn threads_take_the_table_of_the_most_that_are_not_more() {
+    let tables: Vec<u64> =
+        ORT_CPU.map(|(name, text)| MeasuredCosts::parse(name, text).unwrap().machine().threads).into();
+    assert!(tables.is_sorted() && tables[0] == 1, "{tables:?}");
+    for asked in 0..=2 * tables[tables.len() - 1] {
+        let found = tables.iter().copied().filter(|&threads| threads <= asked).max().unwrap_or(1);
+        assert_eq!(MeasuredCosts::builtin(asked).unwrap().machine().threads, found);
+    }
 }
 
 const PROJECTIONS: [Projection; 4] =
@@ -123,6 +134,7 @@ fn on_a_machine_of_one_speed_every_case_takes_its_work() {
 
 #[test]
 fn the_points_of_a_grid_cost_what_was_measured_there() {
+    let text = ORT_CPU[0].1;
     let builtin = builtin();
     for spec in specs() {
         // What an activation adds is a difference, and noise below nothing counts as nothing.
@@ -131,7 +143,6 @@ fn the_points_of_a_grid_cost_what_was_measured_there() {
         }
         let axes: Vec<Vec<u64>> = spec.axes.iter().map(|(_, points)| points.clone()).collect();
         let case = spec.case(&points_of(&axes)[0], BLOCK);
-        let text = relayout_targets::measured::ORT_CPU.1;
         let grid = &text[text.find(&format!("[grid.{}]", spec.name)).unwrap()..];
         let list = &grid[grid.find("\nns = [").unwrap() + 7..];
         let measured: u64 = list[..list.find(',').unwrap()].trim().parse().unwrap();
@@ -372,7 +383,7 @@ fn a_table_that_cannot_be_used_says_what_is_wrong() {
 
 #[test]
 fn reorders_of_a_batch_come_from_as_far_as_those_of_one_image_of_its_size() {
-    let costs = MeasuredCosts::builtin().unwrap();
+    let costs = builtin();
     let ns = |kind: Reorder, sizes: [u64; 4]| costs.reorder_ns(kind, Side::Nchw, sizes) as f64;
     for kind in [Reorder::Input, Reorder::Output] {
         let one = ns(kind, [1, 16, 64, 64]);

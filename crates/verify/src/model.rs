@@ -209,11 +209,14 @@ impl Model {
 }
 
 fn builder(runtime: &Runtime, level: Level, threads: usize) -> ort::Result<SessionBuilder> {
-    Ok(SessionBuilder::new(&runtime.environment)?
+    let builder = SessionBuilder::new(&runtime.environment)?
         .with_optimization_level(level.into())?
         .with_intra_threads(threads)?
         .with_inter_threads(1)?
-        .with_log_level(ort::logging::LogLevel::Fatal)?)
+        .with_log_level(ort::logging::LogLevel::Fatal)?;
+    // Threads of a model that has run would wait for its next run at work, for up to a second, on the cores of those that run in turns
+    // with it.
+    Ok(if threads == 1 { builder } else { builder.with_config_entry("session.force_spinning_stop", "1")? })
 }
 
 /// Registers the library of custom ops at `path`.

@@ -163,15 +163,19 @@ impl Found {
         let needs = self.plan.needs(at);
         let (dtype, dims) = (graph.value(v).ty.dtype()?, graph.value(v).ty.const_shape()?);
         let size = Constant::missing(dtype, dims.clone(), String::new()).size_bytes()?;
-        let source = Rounded { plan: Arc::clone(&self.plan), at };
+        let source = Rounded { plan: Arc::clone(&self.plan), at, dtype };
         if !needs.rounds || needs.work > MOST_WORK || needs.largest > LARGEST || !source.is_available() {
             return None;
         }
+        let computed = |source| Constant { dtype, dims: dims.clone(), source: Arc::new(source), pending: None };
         if size <= SMALL {
-            return Some(Constant::inline(dtype, dims, source.bytes().ok()?));
+            let bytes = source.bytes().ok()?;
+            // Of halves a target may want the digits that were rounded off.
+            let more_digits = source.before_rounding().is_some();
+            return Some(if more_digits { computed(source) } else { Constant::inline(dtype, dims.clone(), bytes) });
         }
         let fits = !needs.may_fail && claim(&needs, size, left);
-        fits.then(|| Constant { dtype, dims, source: Arc::new(source), pending: None })
+        fits.then(|| computed(source))
     }
 }
 

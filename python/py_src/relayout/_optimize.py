@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic
 
 from . import _models, _relayout, _runtime
+from ._errors import OptionError
 from ._models import ModelT
 from ._options import Dims, Ends, Numerics, StrPath, TargetOptions, Tune, settings, tuning
 from ._progress import ProgressLike, teller
@@ -160,7 +161,7 @@ def optimize(
             :attr:`Optimized.tuning` says what was measured. Needs the package onnxruntime.
         progress: ``True`` for a bar of tqdm, a bar of your own, or a function of a :class:`Progress`.
         base_dir: The folder of external data, for a model in memory that has some.
-        **machine: ``block`` and ``guard`` for target ``ort-cpu``, ``costs`` for targets with measured costs.
+        **machine: ``block``, ``guard`` and ``threads`` for target ``ort-cpu``, ``costs`` for targets with measured costs.
 
     Raises:
         Error: One of its subclasses, with a message that names the file, node or tensor. Nothing is written then.
@@ -168,10 +169,15 @@ def optimize(
     """
     adapted = _models.adapted(model, base_dir)
     given = settings(target, inputs, outputs, free_io, dims, numerics, machine)
+    tuned = tuning(tune, target, lambda: _runtime.library("tuning"))
+    if tuned is not None:
+        if "threads" in machine:
+            raise OptionError("threads: a model that is tuned runs on those of its Tune; leave out one of both")
+        given["threads"] = tuned.pop("threads")
     wanted = {
         "output": None if output is None else os.fspath(output),
         "verify": _runtime.library() if verify else None,
-        "tune": tuning(tune, target, lambda: _runtime.library("tuning")),
+        "tune": tuned,
         "price_moves": 0,
     }
     with teller(progress) as told:

@@ -27,6 +27,9 @@ class TargetOptions(TypedDict, total=False):
     """For ``ort-cpu``: ``False`` leaves out the guard that makes a file fail on hosts of another block."""
     costs: StrPath | None
     """For ``ort-cpu`` and ``cuda-tensorcore``: a table of costs that ``relayout calibrate`` wrote."""
+    threads: int
+    """For ``ort-cpu``: threads that the model will run on, by which a built-in table of costs is taken; 0 for as many as the machine
+    has cores. A :class:`Tune` says it for a model that is tuned."""
 
 
 class Tune(NamedTuple):
@@ -69,13 +72,12 @@ def tuning(tune: bool | Tune, target: StrPath, library: Callable[[], str]) -> di
         raise OptionError("tune: provider_options are told to a provider; name its plugin with provider_library")
     if not 0 <= given.seconds <= _LONGEST:
         raise OptionError(f"tune: seconds: {given.seconds!r} is not between 0 and {_LONGEST}")
-    if not 0 <= given.threads <= _MOST_THREADS:
-        raise OptionError(f"tune: threads: {given.threads!r} is not between 0 and {_MOST_THREADS}")
+    _check_threads(given.threads, "tune: threads")
     cache = None if given.cache is None else os.fspath(given.cache)
     provider = None if given.provider_library is None else os.fspath(given.provider_library)
     options = list((given.provider_options or {}).items())
-    limits = {"seconds": float(given.seconds), "threads": given.threads}
-    return {"library": library(), **limits, "cache": cache, "provider_library": provider, "provider_options": options}
+    how = {"seconds": float(given.seconds), "cache": cache, "provider_library": provider, "provider_options": options}
+    return {"library": library(), "threads": given.threads, **how}
 
 
 #: A day.
@@ -100,12 +102,16 @@ def settings(
     name = target if isinstance(target, str) else None
     block, guard, costs = machine.get("block"), machine.get("guard", True), machine.get("costs")
     _check_machine(name, block, guard, costs)
+    if name != "ort-cpu" and "threads" in machine:
+        raise OptionError("threads is an option of target 'ort-cpu' only, and of a Tune")
+    _check_threads(machine.get("threads", 1), "threads")
     return {
         "target": name or "",
         "target_file": None if name is not None else os.fspath(target),
         "block": block,
         "guard": guard,
         "costs": None if costs is None else os.fspath(costs),
+        "threads": machine.get("threads", 1),
         "dims": sizes(dims),
         "exact": numerics == "exact",
         "inputs": _ends(inputs),
@@ -119,6 +125,11 @@ def _check_machine(name: str | None, block: int | None, guard: bool, costs: StrP
         raise OptionError("block and guard are options of target 'ort-cpu' only")
     if name not in ("ort-cpu", "cuda-tensorcore") and costs is not None:
         raise OptionError("costs is an option of targets 'ort-cpu' and 'cuda-tensorcore' only")
+
+
+def _check_threads(threads: object, what: str) -> None:
+    if not isinstance(threads, int) or not 0 <= threads <= _MOST_THREADS:
+        raise OptionError(f"{what}: {threads!r} is not between 0 and {_MOST_THREADS}")
 
 
 def sizes(dims: Dims | None) -> list[tuple[str, str]]:

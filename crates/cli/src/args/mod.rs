@@ -162,6 +162,11 @@ pub(crate) struct Decide {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) costs: Option<PathBuf>,
 
+    /// Threads that the model will run on, for target ort-cpu and --tune; 0 for as many as the machine has cores [default: 1]. Of the
+    /// built-in tables of costs the one with the most threads that are not more decides
+    #[arg(long, value_parser = clap::value_parser!(u16).range(0..=1024))]
+    pub(crate) threads: Option<u16>,
+
     /// For target ort-cpu: leave out the guard that makes a file fail on hosts of another block, where it computes wrong numbers
     #[arg(long)]
     pub(crate) no_guard: bool,

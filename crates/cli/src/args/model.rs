@@ -55,10 +55,6 @@ pub(crate) struct TuningArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tune")]
     pub(crate) tune_cache: Option<PathBuf>,
 
-    /// Threads that the model will run on; 0 for as many as the machine has cores
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=1024), requires = "tune")]
-    pub(crate) threads: u16,
-
     #[command(flatten)]
     pub(crate) provider: PluginArgs,
 }

@@ -1,8 +1,7 @@
 //! `relayout calibrate --check MODEL...`: what models lose by a table of costs on this machine.
 
-use super::threads;
 use crate::args;
-use crate::commands::{open, runtime};
+use crate::commands::{open, runtime, threads};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::{json, say, say_json};

@@ -106,8 +106,8 @@ impl Plan {
         reached
     }
 
-    /// The bytes of a part, in its type: computed in f64, rounded once.
-    fn bytes(&self, at: usize) -> Result<Bytes, String> {
+    /// The bytes of a part, in a type: computed in f64, rounded once.
+    fn bytes(&self, at: usize, dtype: DType) -> Result<Bytes, String> {
         let reached = self.reached(at);
         let mut readers: BTreeMap<usize, usize> = BTreeMap::from([(at, 1)]);
         for &operand in reached.iter().flat_map(|&i| self.parts[i].operands()) {
@@ -128,7 +128,6 @@ impl Plan {
             }
         }
         let result = made.remove(&at).ok_or("a part is missing")?;
-        let dtype = self.parts[at].dtype();
         if result.dtype == dtype {
             return Ok(result.bytes);
         }
@@ -188,6 +187,8 @@ pub struct Rounded {
     pub plan: Arc<Plan>,
     /// The number of the part.
     pub at: usize,
+    /// The type that its numbers are rounded to: its own, or another one of floats.
+    pub dtype: DType,
 }
 
 impl Rounded {
@@ -198,7 +199,7 @@ impl Rounded {
 
 impl ConstSource for Rounded {
     fn bytes(&self) -> Result<Bytes, String> {
-        self.plan.bytes(self.at)
+        self.plan.bytes(self.at, self.dtype)
     }
 
     fn is_available(&self) -> bool {
@@ -211,6 +212,11 @@ impl ConstSource for Rounded {
 
     fn depth(&self) -> usize {
         self.given().map(|c| c.source.depth()).max().unwrap_or(0).saturating_add(1)
+    }
+
+    fn before_rounding(&self) -> Option<Arc<dyn ConstSource>> {
+        let floats = || Rounded { plan: Arc::clone(&self.plan), at: self.at, dtype: DType::F32 };
+        (self.dtype == DType::F16).then(|| Arc::new(floats()) as Arc<dyn ConstSource>)
     }
 }
 
@@ -241,11 +247,15 @@ mod tests {
     fn parts_are_computed_in_f64_and_rounded_to_the_type_of_the_model() {
         let (plan, [given, mean, exponent]) = plan();
         let plan = Arc::new(plan);
-        let of = |at| Rounded { plan: Arc::clone(&plan), at }.bytes().unwrap();
+        let of = |at| Rounded { plan: Arc::clone(&plan), at, dtype: DType::F32 }.bytes().unwrap();
         let encoded = |numbers: [f64; 2]| numbers.map(|x| (x as f32).to_le_bytes()).concat();
         assert_eq!(of(mean), encoded([2.0, 0.25]));
         assert_eq!(of(exponent), encoded([libm::exp(2.0), libm::exp(0.25)]));
         assert_eq!(of(given).len(), 16);
+        let halves = Rounded { plan: Arc::clone(&plan), at: exponent, dtype: DType::F16 };
+        assert_eq!(halves.bytes().unwrap().len(), 4);
+        assert_eq!(halves.before_rounding().unwrap().bytes().unwrap(), of(exponent));
+        assert!(halves.before_rounding().unwrap().before_rounding().is_none());
     }
 
     #[test]
@@ -263,7 +273,7 @@ mod tests {
         let mut plan = Plan::default();
         let missing = Constant::missing(DType::F32, vec![2], "the weights were stripped".to_owned());
         let at = plan.give(missing).unwrap();
-        let source = Rounded { plan: Arc::new(plan), at };
+        let source = Rounded { plan: Arc::new(plan), at, dtype: DType::F32 };
         assert!(!source.is_available());
         assert_eq!(source.bytes(), Err("the weights were stripped".to_owned()));
     }

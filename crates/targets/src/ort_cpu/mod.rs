@@ -62,9 +62,7 @@ impl OrtCpu {
     /// [`TargetError::Malformed`] if the built-in data does not read.
     pub fn new(block: Block) -> Result<OrtCpu, TargetError> {
         let base = DataTarget::parse("ort-cpu", include_str!("ort-cpu.toml"))?;
-        let malformed = |e: CostsError| TargetError::Malformed { name: "ort-cpu".to_owned(), why: e.to_string() };
-        let costs = MeasuredCosts::builtin().map_err(malformed)?;
-        Ok(OrtCpu::of(Machine { block, costs, base }, false))
+        Ok(OrtCpu::of(Machine { block, costs: builtin(1)?, base }, false))
     }
 
     fn of(machine: Machine, own_costs: bool) -> OrtCpu {
@@ -89,6 +87,18 @@ impl OrtCpu {
         if self.guarded { made } else { made.unguarded() }
     }
 
+    /// With the built-in costs of ops that run on this many threads: those of the table with the most threads that are not more. Files
+    /// that were decided by another table than that of one thread say so in their metadata.
+    ///
+    /// # Errors
+    /// [`TargetError::Malformed`] if the built-in data does not read.
+    pub fn on_threads(self, threads: u64) -> Result<OrtCpu, TargetError> {
+        let costs = builtin(threads)?;
+        let usual = costs.machine() == builtin(1)?.machine();
+        let made = OrtCpu::of(Machine { costs, ..self.machine.as_ref().clone() }, !usual);
+        Ok(if self.guarded { made } else { made.unguarded() })
+    }
+
     /// What decisions are made with.
     pub fn costs(&self) -> &MeasuredCosts {
         &self.machine.costs
@@ -98,6 +108,12 @@ impl OrtCpu {
     pub fn block(&self) -> Block {
         self.machine.block
     }
+}
+
+/// The built-in table for ops on this many threads.
+fn builtin(threads: u64) -> Result<MeasuredCosts, TargetError> {
+    let malformed = |e: CostsError| TargetError::Malformed { name: "ort-cpu".to_owned(), why: e.to_string() };
+    MeasuredCosts::builtin(threads).map_err(malformed)
 }
 
 /// The passes for hosts of a block.

@@ -11,8 +11,11 @@ use super::timed::Timed;
 use crate::measured::grid::Grid;
 use crate::measured::{CostsError, Measurement, file};
 
-/// The table that comes with the target `ort-cpu`.
-pub const ORT_CPU: (&str, &str) = ("ort-cpu.costs.toml", include_str!("../ort-cpu.costs.toml"));
+/// The tables that come with the target `ort-cpu`, the name and the text of each, those of fewer threads first.
+pub const ORT_CPU: [(&str, &str); 2] = [
+    ("ort-cpu.1-thread.toml", include_str!("ort-cpu.1-thread.toml")),
+    ("ort-cpu.2-threads.toml", include_str!("ort-cpu.2-threads.toml")),
+];
 
 /// The format of tables that this version reads.
 const FORMAT: u64 = 4;
@@ -70,12 +73,22 @@ impl MeasuredCosts {
         MeasuredCosts::new(read.measured, measured).map_err(malformed)
     }
 
-    /// The table that comes with the target `ort-cpu`.
+    /// Of the tables that come with the target `ort-cpu` the one with the most threads per op that are not more than these; the first
+    /// for none.
     ///
     /// # Errors
-    /// None for the table as it is built in, which a test reads.
-    pub fn builtin() -> Result<MeasuredCosts, CostsError> {
-        MeasuredCosts::parse(ORT_CPU.0, ORT_CPU.1)
+    /// None for the tables as they are built in, which a test reads.
+    pub fn builtin(threads: u64) -> Result<MeasuredCosts, CostsError> {
+        let [(first, text), more @ ..] = ORT_CPU;
+        let mut found = MeasuredCosts::parse(first, text)?;
+        for (name, text) in more {
+            let table = MeasuredCosts::parse(name, text)?;
+            if table.machine.threads > threads {
+                break;
+            }
+            found = table;
+        }
+        Ok(found)
     }
 
     /// A table of measurements: exactly the grids that [`specs`] lists, in any order, their axes in any order but the points

@@ -236,12 +236,14 @@ fn cast(graph: &Graph, v: ValueId, to: DType, uses: Vec<Use>) -> Insert {
     }
 }
 
+/// Halves as floats. What was computed of constants is not rounded: the runtime computes it in floats as well.
 fn widened(c: &Constant) -> Constant {
-    let source = Arc::new(Widened { halves: c.clone() });
+    let (dtype, dims) = (DType::F32, c.dims.clone());
+    let floats = match c.source.before_rounding() {
+        Some(source) => Constant { dtype, dims, source, pending: c.pending.clone() },
+        None => Constant { dtype, dims, source: Arc::new(Widened { halves: c.clone() }), pending: None },
+    };
     // Small ones are read by passes; those take no room.
-    let inline = c.elems().filter(|&n| n <= 16).and_then(|_| {
-        let halves = bytes_of(c).ok()?;
-        Some(Constant::inline(DType::F32, c.dims.clone(), Widened::widen(&halves).ok()?.into()))
-    });
-    inline.unwrap_or(Constant { dtype: DType::F32, dims: c.dims.clone(), source, pending: None })
+    let small = floats.elems().filter(|&n| n <= 16).and_then(|_| bytes_of(&floats).ok());
+    small.map_or(floats, |bytes| Constant::inline(dtype, c.dims.clone(), bytes))
 }
