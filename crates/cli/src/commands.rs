@@ -313,11 +313,20 @@ pub(crate) fn with_ends(mut options: Options, ends: &args::Ends) -> Options {
 }
 
 pub(crate) fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
-    target_run(a, false)
+    target_tuned(a, false)
 }
 
-/// The target that is asked for; models run too if it is tuned for.
-pub(crate) fn target_run(a: &args::Decide, tuned: bool) -> Result<Box<dyn Target>, Failure> {
+/// What the target that is asked for is called.
+pub(crate) fn asked_name(a: &args::Decide) -> String {
+    match (&a.target_file, &a.provider) {
+        (Some(path), _) => path.display().to_string(),
+        (None, Some(_)) => "ort-nhwc".to_owned(),
+        (None, None) => a.target.clone(),
+    }
+}
+
+/// The target that is asked for. Of one that is tuned for, `--threads` says how models run, whichever it is.
+pub(crate) fn target_tuned(a: &args::Decide, tuned: bool) -> Result<Box<dyn Target>, Failure> {
     let target = asked_target(a, tuned)?;
     remark(|| format!("target {}, costs {}", target.name(), target.cost_source()));
     Ok(target)
@@ -333,7 +342,7 @@ fn asked_target(a: &args::Decide, tuned: bool) -> Result<Box<dyn Target>, Failur
         ("--threads", a.threads.is_some() && !tuned),
     ];
     if let Some((option, _)) = given.iter().find(|(_, given)| *given && !blocked) {
-        let asked = a.target_file.as_ref().map_or_else(|| a.target.clone(), |path| path.display().to_string());
+        let asked = asked_name(a);
         let whose = match *option {
             "--costs" => "targets `ort-cpu` and `cuda-tensorcore`",
             "--threads" => "target `ort-cpu` and of `--tune`",

@@ -3,7 +3,7 @@
 use crate::args::{self, Emit};
 use crate::batch;
 use crate::bundle;
-use crate::commands::{ReportFile, is_stdout, of_library, open, options, same_results, target_run, with_ends};
+use crate::commands::{ReportFile, is_stdout, of_library, open, options, same_results, target_tuned, with_ends};
 use crate::failure::Failure;
 use crate::inputs::{Job, Jobs, check_free, jobs, make_folder};
 use crate::page::{self, PageFile};
@@ -30,7 +30,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
         return Err(Failure::usage(format!("only one of {which} can go to stdout")));
     }
     prove::check_call(a)?;
-    let target = target_run(&a.decide, a.tuning.tune)?;
+    let target = target_tuned(&a.decide, a.tuning.tune)?;
     tune::check_call(a)?;
     bundle::check_call(a, target.as_ref())?;
     match jobs(a)? {

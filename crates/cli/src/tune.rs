@@ -2,7 +2,7 @@
 
 use crate::args;
 use crate::calibrate::check_place;
-use crate::commands::{asked_cpu, is_stdio, open, plugin, random_inputs, runtime, threads};
+use crate::commands::{asked_cpu, asked_name, is_stdio, open, plugin, random_inputs, runtime, threads};
 use crate::failure::Failure;
 use crate::inputs::Job;
 use crate::progress::Progress;
@@ -29,11 +29,7 @@ pub(crate) fn check_call(a: &args::Optimize) -> Result<(), Failure> {
         let why = "a certificate is about costs that others can look up, and those of --tune are this machine's";
         return Err(Failure::usage(format!("{why}; leave out one of --certificate and --tune")));
     }
-    let asked = match (&a.decide.target_file, &a.decide.provider) {
-        (Some(path), _) => path.display().to_string(),
-        (None, Some(_)) => "ort-nhwc".to_owned(),
-        (None, None) => a.decide.target.clone(),
-    };
+    let asked = asked_name(&a.decide);
     if a.decide.target_file.is_some() || !TUNED.contains(&asked.as_str()) {
         let why = "--tune runs models in ONNX Runtime, which is what targets `onnx`, `ort-cpu` and `ort-nhwc` are for";
         return Err(Failure::usage(format!("{why}, not `{asked}`: add --target and one of them")));

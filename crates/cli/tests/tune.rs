@@ -170,6 +170,7 @@ fn what_cannot_be_tuned_is_said_before_anything_is_timed() {
     refused(&["--tune", "--provider-library", "p.so", "--provider-option", "ab"], "KEY=VALUE");
     refused(&["--tune-seconds", "3"], "--tune");
     refused(&["--threads", "2"], "--threads is an option of target `ort-cpu` and of `--tune`, not of `onnx`");
+    refused(&["--threads", "2", "--provider", "qnn"], "not of `ort-nhwc`");
     refused(&["--target", "ort-cpu", "--tune", "--certificate", "c.json"], "--certificate");
     let two =
         relayout(["optimize", str(dir.path()), "-o", str(&dir.path().join("o")), "--target", "ort-cpu", "--tune"]);

@@ -40,7 +40,7 @@ pub(crate) struct Optimize {
 
 /// What `optimize` measures before it decides.
 #[derive(Debug, ClapArgs)]
-#[command(next_help_heading = "Tuning, targets onnx and ort-cpu")]
+#[command(next_help_heading = "Tuning, targets onnx, ort-cpu and ort-nhwc")]
 pub(crate) struct TuningArgs {
     /// Time the kernels and moves that this model's decision can choose from in ONNX Runtime on this machine, and decide with these
     /// times (target ort-cpu). Then run the model and the result in turns, and give changes back until the result is not slower
