@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use relayout::fsio::read_text;
 use relayout::targets::gpu::GpuCosts;
 use relayout::targets::measured::MeasuredCosts;
-use relayout::targets::{Block, FunctionTarget, OrtCpu};
+use relayout::targets::{Block, FunctionTarget, OrtCpu, threads_asked};
 use relayout::{IoLayout, Numerics, Options, Target};
 use std::path::{Path, PathBuf};
 
@@ -50,10 +50,7 @@ impl Settings {
 
     /// Threads that the model will run on.
     pub(crate) fn threads(&self) -> usize {
-        match self.threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            threads => threads,
-        }
+        threads_asked(self.threads)
     }
 
     /// Target `ort-cpu`, as it is asked for.
@@ -68,7 +65,8 @@ impl Settings {
                 let costs = MeasuredCosts::parse(&path.display().to_string(), &read(path)?);
                 target.with_costs(costs.map_err(|e| Failure::new(Kind::Target, e))?)
             }
-            None => target.on_threads(self.threads() as u64)?,
+            None if self.threads == 1 => target,
+            None => target.on_threads(self.threads as u64)?,
         };
         Ok(if self.guard { target } else { target.unguarded() })
     }

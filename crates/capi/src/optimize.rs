@@ -55,8 +55,8 @@ pub unsafe extern "C" fn relayout_targets(json: *mut *mut c_char, error: *mut *m
 /// - `block`, for target `ort-cpu`: channels of a block, 16 for hosts with AVX-512 and 8 for others; by default that of this machine
 /// - `guard`, for target `ort-cpu`: false leaves out the guard that makes a model fail on hosts of another block, where it computes
 ///   wrong numbers
-/// - `threads`, for target `ort-cpu`: threads that the model will run on, 1 by default; of the built-in tables of costs the one with
-///   the most threads that are not more decides
+/// - `threads`, for target `ort-cpu`: threads that the model will run on, 1 by default, 0 for as many as the machine has cores; of the
+///   built-in tables of costs the one with the most threads that are not more decides
 /// - `dims`: sizes at which symbolic dims are priced, by name: `{"N": 4, "H": "32..512"}`
 /// - `numerics`: `"exact"` leaves arithmetic alone, `"reassociate"`, the default, folds scales and shifts into weights
 /// - `inputs`, `outputs`: how you feed and take them: `["x:NCHW->NHWC"]`

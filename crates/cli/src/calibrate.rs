@@ -4,12 +4,13 @@ mod gpu;
 mod models;
 
 use crate::args;
-use crate::commands::{costs, is_stdout, runtime, threads};
+use crate::commands::{costs, is_stdout, runtime};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::{json, say, say_json};
 use relayout::fsio::{self, Output, destination};
 use relayout::targets::measured::MeasuredCosts;
+use relayout::targets::threads_asked;
 use relayout_calibrate::{CalibrateOptions, calibrate as measure, check as hold, processor};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -35,7 +36,7 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
         return put(&a.out, &gpu::table(a, &today())?);
     }
     // What can fail at once fails before the minutes that measuring takes.
-    let costs = if a.check { Some(table(a.costs.as_deref(), threads(a.threads))?) } else { None };
+    let costs = if a.check { Some(table(a.costs.as_deref(), threads_asked(a.threads.into()))?) } else { None };
     if !is_stdout(&a.out) {
         check_place(&a.out)?;
     }
@@ -47,7 +48,7 @@ pub(crate) fn calibrate(a: &args::Calibrate) -> Result<(), Failure> {
     if a.quick {
         options = options.quick();
     }
-    options.threads = threads(a.threads);
+    options.threads = threads_asked(a.threads.into());
     let bar = Progress::start("measuring");
     let mut progress = |done: usize, of: usize| bar.tell(format!("measuring {}", 100 * done / of.max(1)) + " %");
     if let Some(costs) = costs {

@@ -376,19 +376,12 @@ fn asked_target(a: &args::Decide, tuned: bool) -> Result<Box<dyn Target>, Failur
 pub(crate) fn asked_cpu(a: &args::Decide) -> Result<OrtCpu, Failure> {
     let block = a.block.as_deref().and_then(|b| Block::of(b.parse().ok()?)).unwrap_or_else(Block::of_host);
     let target = OrtCpu::new(block).map_err(Failure::usage)?;
-    let target = match &a.costs {
-        Some(path) => target.with_costs(costs(path)?),
-        None => target.on_threads(threads(a.threads.unwrap_or(1)) as u64).map_err(Failure::usage)?,
+    let target = match (&a.costs, a.threads) {
+        (Some(path), _) => target.with_costs(costs(path)?),
+        (None, Some(threads)) => target.on_threads(threads.into()).map_err(Failure::usage)?,
+        (None, None) => target,
     };
     Ok(if a.no_guard { target.unguarded() } else { target })
-}
-
-/// Threads that are asked for: 0 is as many as the machine has cores.
-pub(crate) fn threads(asked: u16) -> usize {
-    match usize::from(asked) {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    }
 }
 
 /// The table of costs in a file.

@@ -2,11 +2,12 @@
 
 use crate::args;
 use crate::calibrate::check_place;
-use crate::commands::{asked_cpu, asked_name, is_stdio, open, plugin, random_inputs, runtime, threads};
+use crate::commands::{asked_cpu, asked_name, is_stdio, open, plugin, random_inputs, runtime};
 use crate::failure::Failure;
 use crate::inputs::Job;
 use crate::progress::Progress;
 use crate::terminal::tell as tell_people;
+use relayout::targets::threads_asked;
 use relayout::{Model, Options, Report, Target};
 use relayout_calibrate::{Cache, Fastest, Host, Job as Tuned, Subject, TuneStep, Tuning, fastest};
 use relayout_html::Measured;
@@ -56,7 +57,8 @@ pub(crate) fn tuned(
 ) -> Result<(Model, Fastest), Failure> {
     let runtime = runtime()?;
     let model = open(&job.model)?;
-    let mut cache = cache(a.tuning.tune_cache.as_deref(), &runtime, threads(a.decide.threads.unwrap_or(1)))?;
+    let mut cache =
+        cache(a.tuning.tune_cache.as_deref(), &runtime, threads_asked(a.decide.threads.unwrap_or(1).into()))?;
     let blocked = if a.decide.target == "ort-cpu" { Some(asked_cpu(&a.decide)?) } else { None };
     let provider = plugin(&a.tuning.provider);
     let whole = Subject::Whole { target, provider: provider.as_ref() };

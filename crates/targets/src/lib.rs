@@ -30,7 +30,7 @@ pub mod ort_nhwc;
 
 pub use functions::{FunctionTarget, gpu};
 pub use onnx::DataTarget;
-pub use ort_cpu::{Block, OrtCpu};
+pub use ort_cpu::{Block, OrtCpu, threads_asked};
 pub use ort_nhwc::providers::PROVIDERS;
 pub use ort_nhwc::{OrtNhwc, Provider};
 

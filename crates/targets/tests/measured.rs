@@ -43,8 +43,11 @@ fn builtin() -> MeasuredCosts {
 
 #[test]
 fn threads_take_the_table_of_the_most_that_are_not_more() {
-    let tables: Vec<u64> =
-        ORT_CPU.map(|(name, text)| MeasuredCosts::parse(name, text).unwrap().machine().threads).into();
+    let said = |(threads, name, text)| {
+        assert_eq!(MeasuredCosts::parse(name, text).unwrap().machine().threads, threads, "{name}");
+        threads
+    };
+    let tables: Vec<u64> = ORT_CPU.map(said).into();
     assert!(tables.is_sorted() && tables[0] == 1, "{tables:?}");
     for asked in 0..=2 * tables[tables.len() - 1] {
         let found = tables.iter().copied().filter(|&threads| threads <= asked).max().unwrap_or(1);
@@ -134,7 +137,7 @@ fn on_a_machine_of_one_speed_every_case_takes_its_work() {
 
 #[test]
 fn the_points_of_a_grid_cost_what_was_measured_there() {
-    let text = ORT_CPU[0].1;
+    let text = ORT_CPU[0].2;
     let builtin = builtin();
     for spec in specs() {
         // What an activation adds is a difference, and noise below nothing counts as nothing.

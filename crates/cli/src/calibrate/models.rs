@@ -1,14 +1,14 @@
 //! `relayout calibrate --check MODEL...`: what models lose by a table of costs on this machine.
 
 use crate::args;
-use crate::commands::{open, runtime, threads};
+use crate::commands::{open, runtime};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::{json, say, say_json};
 use crate::tune::cache;
 use relayout::Options;
 use relayout::targets::measured::MeasuredCosts;
-use relayout::targets::{Block, OrtCpu};
+use relayout::targets::{Block, OrtCpu, threads_asked};
 use relayout_calibrate::{Job, TuneStep, check_model};
 use relayout_verify::{Inputs, ModelSource};
 use serde_json::json;
@@ -22,7 +22,7 @@ pub(super) fn check(a: &args::Calibrate, costs: Option<MeasuredCosts>) -> Result
         target = target.with_costs(costs);
     }
     let runtime = runtime()?;
-    let mut cache = cache(a.tune_cache.as_deref(), &runtime, threads(a.threads))?;
+    let mut cache = cache(a.tune_cache.as_deref(), &runtime, threads_asked(a.threads.into()))?;
     let (options, inputs) = (Options::default(), Inputs::Random { seed: 0, dims: BTreeMap::new() });
     let mut list = Vec::new();
     for path in &a.models {

@@ -87,14 +87,14 @@ impl OrtCpu {
         if self.guarded { made } else { made.unguarded() }
     }
 
-    /// With the built-in costs of ops that run on this many threads: those of the table with the most threads that are not more. Files
-    /// that were decided by another table than that of one thread say so in their metadata.
+    /// With the built-in costs of ops that run on this many threads, 0 for as many as the machine has cores: those of the table with the
+    /// most threads that are not more. Files that were decided by another table than that of one thread say so in their metadata.
     ///
     /// # Errors
     /// [`TargetError::Malformed`] if the built-in data does not read.
     pub fn on_threads(self, threads: u64) -> Result<OrtCpu, TargetError> {
-        let costs = builtin(threads)?;
-        let usual = costs.machine() == builtin(1)?.machine();
+        let costs = builtin(threads_asked(usize::try_from(threads).unwrap_or(usize::MAX)) as u64)?;
+        let usual = costs.machine().threads == 1;
         let made = OrtCpu::of(Machine { costs, ..self.machine.as_ref().clone() }, !usual);
         Ok(if self.guarded { made } else { made.unguarded() })
     }
@@ -107,6 +107,14 @@ impl OrtCpu {
     /// Channels of a block.
     pub fn block(&self) -> Block {
         self.machine.block
+    }
+}
+
+/// Threads that are asked for: 0 is as many as the machine has cores.
+pub fn threads_asked(asked: usize) -> usize {
+    match asked {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
     }
 }
 

@@ -11,10 +11,10 @@ use super::timed::Timed;
 use crate::measured::grid::Grid;
 use crate::measured::{CostsError, Measurement, file};
 
-/// The tables that come with the target `ort-cpu`, the name and the text of each, those of fewer threads first.
-pub const ORT_CPU: [(&str, &str); 2] = [
-    ("ort-cpu.1-thread.toml", include_str!("ort-cpu.1-thread.toml")),
-    ("ort-cpu.2-threads.toml", include_str!("ort-cpu.2-threads.toml")),
+/// The tables that come with the target `ort-cpu`, the threads, the name and the text of each, those of fewer threads first.
+pub const ORT_CPU: [(u64, &str, &str); 2] = [
+    (1, "ort-cpu.1-thread.toml", include_str!("ort-cpu.1-thread.toml")),
+    (2, "ort-cpu.2-threads.toml", include_str!("ort-cpu.2-threads.toml")),
 ];
 
 /// The format of tables that this version reads.
@@ -79,16 +79,9 @@ impl MeasuredCosts {
     /// # Errors
     /// None for the tables as they are built in, which a test reads.
     pub fn builtin(threads: u64) -> Result<MeasuredCosts, CostsError> {
-        let [(first, text), more @ ..] = ORT_CPU;
-        let mut found = MeasuredCosts::parse(first, text)?;
-        for (name, text) in more {
-            let table = MeasuredCosts::parse(name, text)?;
-            if table.machine.threads > threads {
-                break;
-            }
-            found = table;
-        }
-        Ok(found)
+        let [first, ..] = &ORT_CPU;
+        let (_, name, text) = ORT_CPU.iter().rfind(|(of, ..)| *of <= threads).unwrap_or(first);
+        MeasuredCosts::parse(name, text)
     }
 
     /// A table of measurements: exactly the grids that [`specs`] lists, in any order, their axes in any order but the points
