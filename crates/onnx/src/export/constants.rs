@@ -71,6 +71,20 @@ fn repacked(source: &[u8], dtype: DType, repack: &Repack, size: u64) -> Result<V
     Ok(out)
 }
 
+/// A vector of these entries of a list; `None` if their bytes are not there.
+pub(super) fn picked(list: &Constant, picks: &[usize]) -> Option<TensorProto> {
+    let width = list.dtype.bits().filter(|bits| bits % 8 == 0)? as usize / 8;
+    let bytes = written(list, list.size_bytes()?).ok()?;
+    let entry = |&at: &usize| bytes.get(at * width..(at + 1) * width);
+    let raw: Vec<u8> = picks.iter().map(entry).collect::<Option<Vec<_>>>()?.concat();
+    Some(TensorProto {
+        dims: vec![picks.len() as i64],
+        data_type: Some(list.dtype.to_onnx()),
+        raw_data: Some(raw.into()),
+        ..TensorProto::default()
+    })
+}
+
 /// A vector of 64-bit integers.
 pub(super) fn int_tensor(name: String, values: &[i64], dtype: DType) -> TensorProto {
     let narrow = if dtype == DType::I32 { values.iter().map(|&v| i32::try_from(v).ok()).collect() } else { None };

@@ -4,7 +4,7 @@
 use super::picks::gather;
 use super::{ExportError, Exporter, GraphOut};
 use crate::proto::make::{floats_attribute, int_attribute, ints_attribute, string_attribute};
-use crate::proto::{AttributeProto, NodeProto};
+use crate::proto::{AttributeProto, NodeProto, TensorProto};
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Said, renumbered};
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
@@ -90,7 +90,7 @@ impl Exporter {
         result
     }
 
-    /// Picks entries of a list that is computed at run time, and known ones behind it.
+    /// Picks entries of a list, and known ones behind it. Entries of a constant are picked here, others at run time.
     fn gather_entries(
         &mut self,
         out: &mut GraphOut<'_>,
@@ -101,6 +101,13 @@ impl Exporter {
     ) {
         let Some(v): Option<ValueId> = node.inputs.get(slot).copied().flatten() else { return };
         let base = out.names.of(v).to_owned();
+        let constant = out.graph.constant(v).filter(|_| known.is_empty());
+        if let Some(tensor) = constant.and_then(|list| super::constants::picked(list, picks)) {
+            let name = self.taken.fresh(&format!("{base}.ordered"));
+            self.add_constant(out, TensorProto { name: Some(name.clone()), ..tensor });
+            proto.input[slot] = name;
+            return;
+        }
         let list = self.longer(out, &base, known, list_type(out.graph, node, slot));
         let indices: Vec<i64> = picks.iter().map(|&p| p as i64).collect();
         let indices = self.ints(out, &format!("{base}.order"), &indices);
