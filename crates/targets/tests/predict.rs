@@ -109,6 +109,13 @@ fn what_has_extents_that_are_not_known_runs_on_the_host() {
   output %y
 ";
     assert_eq!(on("qnn", text), [0, 0]);
+    // At an unknown size a batch is priced as one image. XNNPACK needs rows and columns as numbers.
+    let ends = 3 * 64 + 4 * 64;
+    assert_eq!(["xnnpack", "webgpu", "cuda"].map(|name| on(name, text)), [[2, ends]; 3]);
+    let rows = text.replace("N,3,8,8", "1,3,H,8").replace("N,4,8,8", "1,4,H,8");
+    assert_eq!(["qnn", "xnnpack"].map(|name| on(name, &rows)), [[0, 0]; 2]);
+    let ends = (3 + 4) * 64 * 8;
+    assert_eq!(["webgpu", "cuda"].map(|name| on(name, &rows)), [[2, ends]; 2]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod join_views;
 mod order_channels;
 pub mod predict;
 pub mod providers;
+mod read_shapes;
 mod turned_product;
 mod wrapped;
 
@@ -83,7 +84,13 @@ impl OrtNhwc {
         OrtNhwc {
             rates,
             forms: forms.into(),
-            passes: Arc::new([digits::pass(), order_channels::pass(), join_scales::pass(), join_views::pass()]),
+            passes: Arc::new([
+                digits::pass(),
+                order_channels::pass(),
+                join_scales::pass(),
+                join_views::pass(),
+                read_shapes::pass(),
+            ]),
             source,
         }
     }

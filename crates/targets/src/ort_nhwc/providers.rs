@@ -52,12 +52,35 @@ pub struct Device {
     pub max_rank: Option<u64>,
     /// The largest extent.
     pub max_extent: Option<u64>,
+    /// Which extents of what it runs may be known at run time only.
+    #[serde(default)]
+    pub unknown: Unknown,
     /// Whether products with constant weights beside attention may be products of heads, or convolutions over heads.
     #[serde(default)]
     pub heads_first: bool,
     /// Whether an Einsum whose right operand is turned runs as a product without a Transpose.
     #[serde(default)]
     pub turned_products: bool,
+}
+
+/// Extents that are known at run time only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unknown {
+    /// None: all are numbers.
+    #[default]
+    None,
+    /// That of the first axis.
+    Batch,
+    /// Any.
+    Any,
+}
+
+impl Unknown {
+    /// The same where another axis is the first one.
+    pub(super) fn behind_another_axis(self) -> Unknown {
+        if self == Unknown::Batch { Unknown::Any } else { self }
+    }
 }
 
 /// What holds from a version of ONNX Runtime on.

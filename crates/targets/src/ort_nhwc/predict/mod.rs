@@ -43,7 +43,7 @@ fn wrap(net: &mut Net, provider: &Provider) {
     for n in net.order() {
         let Some(x) = net.nodes[n].ins.first().copied().flatten() else { continue };
         let Some(rank) = net.values[x].shape.as_ref().map(Vec::len) else { continue };
-        if !provider.wraps(&net.nodes[n].op) || !is_fixed(net, n) {
+        if !provider.wraps(&net.nodes[n].op) || !is_taken(net, n, provider) {
             continue;
         }
         turn(net, n, 0, &order::to_last(rank));
@@ -52,17 +52,17 @@ fn wrap(net: &mut Net, provider: &Provider) {
     }
 }
 
-/// Whether all extents are numbers. Without that a node runs on the host.
-fn is_fixed(net: &Net, n: net::N) -> bool {
+/// Whether enough extents are numbers. Without that a node runs on the host.
+fn is_taken(net: &Net, n: net::N, provider: &Provider) -> bool {
     let node = &net.nodes[n];
     let values = node.ins.iter().flatten().chain(&node.outs);
-    values.copied().all(|v| net.values[v].constant || net.values[v].fixed)
+    values.copied().all(|v| net.values[v].constant || net.values[v].unknown <= provider.device.unknown)
 }
 
 fn count(net: &Net, provider: &Provider) -> DeviceMoves {
     let mut sum = DeviceMoves::default();
     for n in net.order() {
-        if !is_fixed(net, n) {
+        if !is_taken(net, n, provider) {
             continue;
         }
         let node = &net.nodes[n];

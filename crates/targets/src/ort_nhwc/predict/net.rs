@@ -1,6 +1,7 @@
 //! A graph as ONNX Runtime's transpose optimizer sees it: ops, the shapes of values, and which of them are constant.
 
 use super::order::{apply, inverse};
+use crate::ort_nhwc::providers::Unknown;
 use relayout_ir::attr::Attr;
 use relayout_ir::graph::{Graph, Node as IrNode, Op, ValueId};
 use relayout_ir::op::normalize_axis;
@@ -17,11 +18,10 @@ pub(super) type N = usize;
 
 /// A value.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Value {
     pub(super) shape: Option<Vec<u64>>,
-    /// Whether all extents are numbers.
-    pub(super) fixed: bool,
+    /// Which extents are no numbers.
+    pub(super) unknown: Unknown,
     /// Whether it is known when the model is loaded.
     pub(super) constant: bool,
     pub(super) maker: Option<N>,
@@ -94,7 +94,7 @@ impl Net {
         let mut outs = Vec::new();
         for &v in node.outputs.iter().flatten() {
             let own = self.value(sizes.shape(graph, v).filter(|_| !lost), constant);
-            self.values[own].fixed = !lost && graph.value(v).ty.const_shape().is_some();
+            self.values[own].unknown = if lost { Unknown::Any } else { unknown(graph, v) };
             self.values[own].lost = lost;
             known.insert(v, own);
             outs.push(own);
@@ -154,7 +154,7 @@ impl Net {
     pub(super) fn transpose(&mut self, x: V, perm: &[usize]) -> V {
         let shape = self.values[x].shape.as_deref().and_then(|shape| apply(perm, shape));
         let y = self.value(shape, false);
-        self.values[y].fixed = self.values[x].fixed;
+        self.values[y].unknown = turned(self.values[x].unknown, perm);
         let node = Node { op: "Transpose".to_owned(), perm: perm.to_vec(), ..Node::default() };
         self.add(node, vec![Some(x)], vec![y]);
         y
@@ -165,7 +165,7 @@ impl Net {
         let y = self.nodes[n].outs[slot];
         let shape = self.values[y].shape.as_deref().and_then(|shape| apply(&inverse(perm), shape));
         let own = self.value(shape, false);
-        self.values[own].fixed = self.values[y].fixed;
+        self.values[own].unknown = turned(self.values[y].unknown, perm);
         self.nodes[n].outs[slot] = own;
         self.values[own].maker = Some(n);
         let node = Node { op: "Transpose".to_owned(), perm: perm.to_vec(), ..Node::default() };
@@ -237,6 +237,21 @@ impl Net {
         }
         order
     }
+}
+
+/// Which extents of a value are no numbers.
+fn unknown(graph: &Graph, v: ValueId) -> Unknown {
+    let Some(shape) = graph.value(v).ty.shape() else { return Unknown::Any };
+    match shape.iter().rposition(|dim| dim.as_const().is_none()) {
+        None => Unknown::None,
+        Some(0) => Unknown::Batch,
+        Some(_) => Unknown::Any,
+    }
+}
+
+/// The same of the value in another order of axes.
+fn turned(unknown: Unknown, perm: &[usize]) -> Unknown {
+    if perm.first() == Some(&0) { unknown } else { unknown.behind_another_axis() }
 }
 
 /// The order of a Transpose.
