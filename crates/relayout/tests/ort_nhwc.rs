@@ -362,3 +362,36 @@ fn shapes_are_read_where_the_runtime_leaves_channels_first() {
     // That of the activation is the one that the next convolution reads.
     assert_eq!(read, ["Conv", "Transpose"].map(|op| Some(op.to_owned())));
 }
+
+#[test]
+fn pads_that_are_computed_keep_their_order() {
+    // One row or column at the end of each axis of an image, if anything of it is positive.
+    let net = Net::new(17)
+        .symbolic_input("x", F32, &["1", "3", "6", "6"])
+        .floats("w", F32, &[4, 3, 1, 1], true)
+        .floats("v", F32, &[4, 4, 1, 1], true)
+        .ints("parts", &[1, 2, 2, 6, 6])
+        .ints("whole", &[1, 4, 6, 6])
+        .ints("ends", &[0, 0, 0, 0, 0, 0, 1, 1])
+        .values("zero", F32, &[], &[0.0])
+        .node("Conv", &["x", "w"], "a")
+        .node("Reshape", &["a", "parts"], "b")
+        .node_with("Transpose", &["b"], "c", &[("perm", &[0, 2, 1, 3, 4])])
+        .node("Reshape", &["c", "whole"], "d")
+        .node("Conv", &["d", "v"], "e")
+        .node_with("ReduceMax", &["x"], "most", &[("keepdims", &[0])])
+        .node("Greater", &["most", "zero"], "some")
+        .node_with("Cast", &["some"], "one", &[("to", &[I64.into()])])
+        .node("Mul", &["one", "ends"], "pads");
+    // Read by an activation, whose result is convolved, and by a convolution itself.
+    let alone = net.clone().node("Pad", &["e", "pads"], "f").node("Relu", &["f"], "g").node("Conv", &["g", "v"], "y");
+    let both = alone.clone().node("Conv", &["f", "v"], "z").output("y", F32).output("z", F32);
+    let only = net.node("Pad", &["e", "pads"], "f").node("Conv", &["f", "v"], "y").output("y", F32);
+    for net in [alone.output("y", F32), both, only] {
+        let model = on_webgpu(&net);
+        assert_eq!((count(&model, "Pad"), count(&model, "Gather")), (1, 0));
+        let pad = nodes(&model).iter().find(|node| node.op_type.as_deref() == Some("Pad")).expect("a Pad");
+        let maker = nodes(&model).iter().find(|node| node.output.contains(&pad.input[0])).expect("what it reads");
+        assert_eq!(maker.op_type.as_deref(), Some("Conv"));
+    }
+}

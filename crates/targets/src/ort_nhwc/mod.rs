@@ -4,6 +4,7 @@
 //! Here features lie channels last between operators, and each such op stands between two Transposes of its own: the runtime's cancel
 //! them. So those cost nothing, and the moves that are left are those of one decision about the whole graph.
 
+mod delay_transposes;
 mod digits;
 mod group_norm;
 mod heads;
@@ -90,6 +91,7 @@ impl OrtNhwc {
                 join_scales::pass(),
                 join_views::pass(),
                 read_shapes::pass(),
+                delay_transposes::pass(),
             ]),
             source,
         }

@@ -8,7 +8,7 @@
 //! The runtime moves a Transpose through a Shape that reads its result, and puts a Gather behind the Shape, which runs on the host. Our
 //! Transposes would leave one there, and the runtime's own ones, which undo them, a second one.
 
-use super::wrapped::channels_last;
+use super::wrapped::{is_last, is_wrapper};
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::op::read::is_constant;
@@ -60,17 +60,4 @@ fn channels_first(graph: &Graph, v: ValueId, turned: &FxHashSet<ValueId>) -> Opt
     }
     let mut readers = graph.uses(v).into_iter().filter_map(|u| wrapper(u.node));
     if turned.contains(&v) { readers.next()?.result(0) } else { None }
-}
-
-/// Whether a node is one of the Transposes around an op that runs channels last.
-fn is_wrapper(graph: &Graph, node: &Node) -> bool {
-    let sides = node.operand(0).zip(node.result(0));
-    let turns = sides.is_some_and(|(x, y)| is_last(graph, x) != is_last(graph, y));
-    node.onnx() == Some("Transpose") && matches!(node.form, Form::Kernel(_)) && turns
-}
-
-/// Whether features lie channels last.
-fn is_last(graph: &Graph, v: ValueId) -> bool {
-    let layout = &graph.value(v).layout;
-    !layout.is_row_major() && channels_last(layout.rank()).is_some_and(|last| *layout == last)
 }

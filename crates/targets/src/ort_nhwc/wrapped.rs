@@ -7,8 +7,8 @@
 use super::Rates;
 use crate::onnx::forms::product::only_result;
 use relayout_ir::attr::Attr;
-use relayout_ir::form::KernelLayouts;
-use relayout_ir::graph::{Node, ValueId};
+use relayout_ir::form::{self, KernelLayouts};
+use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
 use std::sync::Arc;
@@ -115,6 +115,19 @@ pub(super) fn to_last(rank: usize) -> Vec<i64> {
 /// The order of axes that brings channels from the end.
 pub(super) fn to_first(rank: usize) -> Vec<i64> {
     [0, rank - 1].into_iter().chain(1..rank - 1).map(|axis| i64::try_from(axis).unwrap_or(0)).collect()
+}
+
+/// Whether a node is one of the Transposes of this form.
+pub(super) fn is_wrapper(graph: &Graph, node: &Node) -> bool {
+    let sides = node.operand(0).zip(node.result(0));
+    let turns = sides.is_some_and(|(x, y)| is_last(graph, x) != is_last(graph, y));
+    node.onnx() == Some("Transpose") && matches!(node.form, form::Form::Kernel(_)) && turns
+}
+
+/// Whether features lie channels last.
+pub(super) fn is_last(graph: &Graph, v: ValueId) -> bool {
+    let layout = &graph.value(v).layout;
+    !layout.is_row_major() && channels_last(layout.rank()).is_some_and(|last| *layout == last)
 }
 
 fn write(piece: &Piece<'_>) -> Option<Fragment> {
