@@ -117,10 +117,11 @@ pub(super) fn to_first(rank: usize) -> Vec<i64> {
     [0, rank - 1].into_iter().chain(1..rank - 1).map(|axis| i64::try_from(axis).unwrap_or(0)).collect()
 }
 
-/// Whether a node is one of the Transposes of this form.
+/// Whether a node is one of the Transposes of this form: the same features on both sides, channels first and last.
 pub(super) fn is_wrapper(graph: &Graph, node: &Node) -> bool {
     let sides = node.operand(0).zip(node.result(0));
-    let turns = sides.is_some_and(|(x, y)| is_last(graph, x) != is_last(graph, y));
+    let same = |x: ValueId, y: ValueId| graph.value(x).ty == graph.value(y).ty;
+    let turns = sides.is_some_and(|(x, y)| same(x, y) && is_last(graph, x) != is_last(graph, y));
     node.onnx() == Some("Transpose") && matches!(node.form, form::Form::Kernel(_)) && turns
 }
 
