@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 import sys
 import time
@@ -35,6 +36,8 @@ _ROUND_MS = 5.0
 _SECONDS_A_NODE = 0.1
 """What compiling a node takes until something is known of it, in all three compiled modes together."""
 _CONVOLUTION = re.compile(r"Conv(Transpose)?(\dd)?(_|$)")
+_CUDA_ERROR = "CUDA error: "
+"""What torch says of an error that the process's context does not recover from, unlike a lack of memory."""
 _MARK, _DENSE = "relayout node ", "dense "
 
 
@@ -73,6 +76,8 @@ class Figures:
     kernels: int = 0
     layout_kernels: int = 0
     moves_share: float = 0.0
+    by_kernel: list[dict[str, Any]] = field(default_factory=list)
+    """What runs by name, the longest first: how often in a pass, and microseconds of a pass."""
     planned_moves: int = 0
     moves: list[dict[str, Any]] = field(default_factory=list)
     dense_convolutions: int = 0
@@ -103,14 +108,20 @@ def bench(folders: list[Path], settings: Settings) -> dict[str, Any]:
     device = torch.cuda.get_device_name() if settings.device == "cuda" else "cpu"
     result: dict[str, Any] = {"device": device, "torch": torch.__version__, "models": []}
     pace = _SECONDS_A_NODE
+    broken: str | None = None
     for at, folder in enumerate(folders):
         share = (end - time.monotonic()) / (len(folders) - at)
         about = _settings_of(folder)
+        if broken is not None:
+            result["models"].append({**about, "modes": [], "notes": [f"FAILED: {broken} ended with a CUDA error, after which no kernel starts"]})
+            continue
         try:
             measured, pace = _bench_model(folder, about, settings, share, pace)
         except (RunnerError, RuntimeError) as error:
             # What one model lacks, or a GPU that is full, is no reason to lose the others.
             measured = {**about, "modes": [], "notes": [f"FAILED: {error}"]}
+            if _CUDA_ERROR in str(error):
+                broken = about["model"]
         result["models"].append(measured)
         print(table([measured]), flush=True)
     return result
@@ -321,11 +332,15 @@ def time_ms(call: Call, repeats: int, cuda: bool) -> float:
 
 
 def _compare(calls: dict[str, Call], figures: dict[str, Figures], tolerance: float, notes: list[str]) -> None:
-    """How far each mode is off the first one."""
-    reference: list[Tensor] | None = None
-    for name, call in calls.items():
-        outputs = [x.double().cpu() for x in call()]
-        reference = reference or outputs
+    """How far each mode is off the first one whose results are finite."""
+    results = {name: [x.double().cpu() for x in call()] for name, call in calls.items()}
+    finite = [name for name, outputs in results.items() if all(x.isfinite().all() for x in outputs)]
+    reference = results[finite[0]] if finite else next(iter(results.values()))
+    for name, outputs in results.items():
+        if finite and name not in finite:
+            figures[name].difference = math.inf
+            notes.append(f"WRONG: {name} has results that are not finite, {finite[0]} has not")
+            continue
         off = [(x - y).norm() / y.norm().clamp_min(1e-30) for x, y in zip(outputs, reference, strict=True)]
         figures[name].difference = max(float(x) for x in off)
         if not figures[name].difference <= tolerance:
@@ -347,6 +362,7 @@ def _hold(calls: dict[str, Call], figures: dict[str, Figures], bundle: Bundle, p
 def _profile(mode: Mode, bundle: Bundle, call: Call, figures: Figures, settings: Settings) -> None:
     found = profile_calls(call, settings.device == "cuda")
     figures.kernels, figures.layout_kernels, figures.moves_share = found.kernels, found.layout_kernels, found.moves_share
+    figures.by_kernel = [{"name": name, "calls": calls, "us": us} for name, calls, us in found.by_name]
     figures.dense_convolutions = sum(is_dense_convolution(node) for node in bundle.nodes)
     if mode.bundle != "ours":
         return

@@ -129,12 +129,23 @@ def _figures(options: argparse.Namespace) -> int:
 
     names = tuple(options.only or MODELS)
     settings = Settings(options.device, _rounds(options), options.seconds, not options.no_compile, options.capi)
-    plan = Plan(options.models, names, tuple(options.variant or VARIANTS), options.output, options.relayout)
+    plan = Plan(options.models, names, tuple(options.variant or VARIANTS), options.output, options.relayout, options.prepared)
     result = figures(plan, settings)
     print(table(result["models"]))
     for criterion in result.get("criteria", []):
         print(Criterion(**criterion))
     return _verdict(result)
+
+
+def _permute(options: argparse.Namespace) -> int:
+    from runner.permute import DTYPES as TYPES, HEAD, line, permute
+
+    result = permute(
+        options.output, options.relayout, tuple(options.dtype or TYPES), options.device, _rounds(options), options.capi
+    )
+    print("\n".join([HEAD, *map(line, result["rows"])]))
+    (options.output / "permute.json").write_text(json.dumps(result, indent=1) + "\n")
+    return 0
 
 
 def _rounds(options: argparse.Namespace) -> int:
@@ -190,7 +201,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _bench_parsers(commands: argparse._SubParsersAction) -> tuple[argparse.ArgumentParser, ...]:
-    """Those of `prepare`, `bench` and `figures`; gives the two that run something on the device."""
+    """Those of `prepare`, `bench`, `figures` and `permute`; gives those that run something on the device."""
     prepare = commands.add_parser(
         "prepare", help="make what bench runs: a folder a model, with bundles of the original and of the optimized"
     )
@@ -211,16 +222,22 @@ def _bench_parsers(commands: argparse._SubParsersAction) -> tuple[argparse.Argum
     figures.add_argument(
         "--variant", type=_variant, action="append", metavar="DTYPE-BATCH", help="this variant, such as fp16-32; may be repeated"
     )
-    for command in (bench, figures):
+    figures.add_argument("--prepared", action="store_true", help="take what an earlier run prepared in DIR as it is")
+    permute = commands.add_parser("permute", help="time permutations beside copies of the same bytes and beside PyTorch")
+    permute.set_defaults(command=_permute)
+    permute.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder for permute.json and what it needs")
+    permute.add_argument("--dtype", choices=("u8", "f16", "f32"), action="append", help="elements of this type; may be repeated")
+    for command in (bench, figures, permute):
         command.add_argument("--rounds", type=int, metavar="N", help="turns of each mode; by default 20 on a GPU and 3 on a CPU")
+    for command in (bench, figures):
         command.add_argument(
             "--seconds", type=float, default=540, help="for all models; compiled modes that do not fit are left out (%(default)s)"
         )
         command.add_argument("--no-compile", action="store_true", help="leave out the modes with torch.compile")
-    for command in (prepare, figures):
+    for command in (prepare, figures, permute):
         program = Path(__file__).resolve().parents[2] / "target" / "release" / "relayout"
         command.add_argument("--relayout", type=Path, default=program, metavar="FILE", help="the command line of relayout")
-    return bench, figures
+    return bench, figures, permute
 
 
 def _variant(text: str) -> Variant:

@@ -39,6 +39,8 @@ class Plan:
     output: Path
     """Folder of what is prepared, of figures.json and of table.txt."""
     relayout: Path
+    prepared: bool = False
+    """Whether what is in `output` is taken as it is."""
 
 
 def figures(plan: Plan, settings: Settings) -> dict[str, Any]:
@@ -93,12 +95,15 @@ def _prepare_all(plan: Plan) -> dict[tuple[str, Variant], str]:
 
 def _prepare(plan: Plan, name: str, variant: Variant) -> str | None:
     """Prepares one; gives the reason if that failed."""
+    ready = _folder(plan, variant, name) / SETTINGS
+    if plan.prepared and ready.is_file():
+        return None
     command = [sys.executable, str(Path(__file__).resolve().parent), "prepare", str(plan.models / f"{name}.onnx")]
     command += ["--output", str(_folder(plan, variant, name).parent), "--batch", str(variant.batch), "--dtype", variant.dtype]
     command += ["--relayout", str(plan.relayout)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     print(f"runner: {name} {variant}: {'prepared' if done.returncode == 0 else 'failed'}", file=sys.stderr, flush=True)
-    if done.returncode == 0 and (_folder(plan, variant, name) / SETTINGS).is_file():
+    if done.returncode == 0 and ready.is_file():
         return None
     return done.stderr.strip() or f"prepare ended with status {done.returncode}"
 

@@ -158,17 +158,22 @@ class Move:
     def run(self, x: Tensor) -> Tensor:
         """The same, not as an op of torch."""
         y = x.new_empty(self.shape_after(tuple(x.shape)))
-        if y.numel() == 0:
-            return y
-        if x.is_cuda:
-            if self._kernel is None:
-                made = by_torch(self.node, x).contiguous()
-                return made.clone() if made.data_ptr() == x.data_ptr() else made
-            self._kernel.run(_aligned(x, self._kernel.alignment), y)
-        else:
+        if x.is_cuda and self._kernel is None:
+            made = by_torch(self.node, x).contiguous()
+            return made.clone() if made.data_ptr() == x.data_ptr() else made
+        if y.numel() > 0:
+            self.into(x, y)
+        return y
+
+    def into(self, x: Tensor, y: Tensor) -> None:
+        """Writes the moved tensor to `y`, which is contiguous, of that shape and not empty; by a kernel of the project, or not at all."""
+        if not x.is_cuda:
             source = x.contiguous()
             self._plan(source).run(source.data_ptr(), y.data_ptr())
-        return y
+        elif self._kernel is None:
+            raise RunnerError(f"{self.node}: it has no kernel for a GPU: {self.node.no_kernel}")
+        else:
+            self._kernel.run(_aligned(x, self._kernel.alignment), y)
 
     def _plan(self, x: Tensor) -> Plan:
         shape, elem = tuple(x.shape), x.element_size()

@@ -43,6 +43,8 @@ class Profile:
     """Part of the time that the project's moves take."""
     moves_us: tuple[float, ...]
     """Time of each move of the project, in order; medians over some calls."""
+    by_name: tuple[tuple[str, int, float], ...]
+    """What runs, the longest first: its name, how often in a call, and microseconds of a call."""
 
 
 def is_layout_kernel(name: str) -> bool:
@@ -96,7 +98,17 @@ def profile_calls(call: Callable[[], object], cuda: bool) -> Profile:
         layout_kernels=sum(is_layout_kernel(name) for name, _ in times) // _CALLS,
         moves_share=sum(moves) / total if total else 0.0,
         moves_us=tuple(statistics.median(moves[at::each]) for at in range(each)),
+        by_name=_by_name(times),
     )
+
+
+def _by_name(times: list[tuple[str, float]]) -> tuple[tuple[str, int, float], ...]:
+    """Calls and time of each name, of one of the calls that were profiled."""
+    taken: dict[str, list[float]] = {}
+    for name, time in times:
+        taken.setdefault(name, []).append(time)
+    found = [(name, round(len(each) / _CALLS), sum(each) / _CALLS) for name, each in taken.items()]
+    return tuple(sorted(found, key=lambda entry: -entry[2]))
 
 
 def copies_us(sizes: list[int], device: torch.device) -> list[float]:

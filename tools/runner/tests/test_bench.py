@@ -1,6 +1,7 @@
 """What is measured with: models of another batch, names of kernels, and a whole run of `bench` on a CPU."""
 
 import json
+import math
 import tempfile
 import unittest
 import unittest.mock
@@ -13,7 +14,7 @@ import onnxruntime
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from runner.bench import Settings, bench, copied, is_dense_convolution, off_tensor_cores, table
+from runner.bench import Figures, Settings, _compare, bench, copied, is_dense_convolution, off_tensor_cores, table
 from runner.bundle import Node
 from runner.compare import REFERENCE, differences
 from runner.errors import RunnerError
@@ -210,12 +211,33 @@ class OnACpu(unittest.TestCase):
         self.assertEqual([move["bytes"] for move in by_mode["ours"]["moves"]], [16 * 16 * 4 * 4, 14 * 14 * 8 * 4])
         self.assertTrue(all(move["us"] > 0 and move["copy_us"] > 0 for move in by_mode["ours"]["moves"]))
         self.assertGreater(by_mode["ours"]["moves_share"], 0.0)
+        kernels = by_mode["ours"]["by_kernel"]
+        self.assertIn("relayout::move", [kernel["name"] for kernel in kernels])
+        self.assertEqual(kernels, sorted(kernels, key=lambda kernel: -kernel["us"]))
         self.assertEqual(found["notes"], [])
 
     def test_wrong_results_are_said(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             found = bench([self.pair(Path(folder), True)], Settings("cpu", 1, 600.0, False, None))["models"][0]
         self.assertRegex(found["notes"][0], "^WRONG: ours is off")
+
+    def test_results_that_are_not_finite_are_wrong_and_no_reference(self) -> None:
+        nothing = torch.tensor([math.nan])
+        calls = {"nchw": lambda: (nothing,), "channels_last": lambda: (torch.ones(1),), "ours": lambda: (torch.ones(1),)}
+        figures = {name: Figures(name) for name in calls}
+        notes: list[str] = []
+        _compare(calls, figures, 1e-3, notes)
+        self.assertEqual(notes, ["WRONG: nchw has results that are not finite, channels_last has not"])
+        self.assertEqual(figures["ours"].difference, 0.0)
+
+    def test_after_a_cuda_error_the_other_models_are_not_tried(self) -> None:
+        broken = RuntimeError("CUDA error: an illegal memory access was encountered")
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("runner.bench._measure", side_effect=broken) as tried:
+            pair = self.pair(Path(folder), False)
+            first, second = bench([pair, pair], Settings("cpu", 1, 600.0, False, None))["models"]
+        self.assertEqual(tried.call_count, 1)
+        self.assertRegex(first["notes"][0], "FAILED: CUDA error")
+        self.assertRegex(second["notes"][0], "FAILED: m ended with a CUDA error")
 
     def test_compiled_modes_that_do_not_fit_are_left_out_and_named(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -91,8 +91,12 @@ def network(folder: Path, name: str, op: str = "Relu") -> None:
 
 
 class OnACpu(unittest.TestCase):
-    def run_figures(self, folder: Path, names: tuple[str, ...], variants: tuple[Variant, ...]) -> dict[str, Any]:
-        plan = Plan(folder, names, variants, folder / "out", find_library().parent / "relayout")
+    def run_figures(
+        self, folder: Path, names: tuple[str, ...], variants: tuple[Variant, ...], relayout: Path | None = None
+    ) -> dict[str, Any]:
+        """With a program that is named, what was prepared before is taken."""
+        program = relayout or find_library().parent / "relayout"
+        plan = Plan(folder, names, variants, folder / "out", program, prepared=relayout is not None)
         return figures(plan, Settings("cpu", 1, 600.0, False, None))
 
     def test_every_model_is_prepared_and_measured_in_every_variant(self) -> None:
@@ -110,6 +114,16 @@ class OnACpu(unittest.TestCase):
         lacking = [model["notes"] for model in found["models"] if model["model"] == "lacking"]
         self.assertEqual(len(lacking), 2)
         self.assertTrue(all("FAILED" in notes[0] and "Acosh" in notes[0] for notes in lacking), str(lacking))
+
+    def test_what_was_prepared_before_is_taken_as_it_is(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            network(folder, "m")
+            variants = (Variant("fp32", 1),)
+            self.run_figures(folder, ("m",), variants)
+            # This program prepares nothing.
+            (model,) = self.run_figures(folder, ("m",), variants, Path("/bin/false"))["models"]
+        self.assertEqual((len(model["modes"]), model["notes"]), (3, []))
 
     def test_a_model_that_can_not_be_prepared_is_said(self) -> None:
         with tempfile.TemporaryDirectory() as name:
