@@ -242,6 +242,8 @@ class CudaGraph:
     """A runner's whole forward pass, captured once and replayed: no call of Python or of a library stands between its kernels."""
 
     def __init__(self, forward: Callable[..., tuple[Tensor, ...]], inputs: list[Tensor]) -> None:
+        # The graph reads weights by their addresses, and does not keep them alive.
+        self._forward = forward
         self._inputs = [x.clone() for x in inputs]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())

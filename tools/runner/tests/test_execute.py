@@ -1,11 +1,14 @@
 """Bundles from folder to results: reading, folding, running, and what is said when something is wrong."""
 
 import contextlib
+import gc
 import io
 import json
 import tempfile
 import unittest
+import weakref
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import torch
@@ -13,7 +16,7 @@ import torch
 from runner.bundle import read_bundle
 from runner.cli import main
 from runner.errors import RunnerError
-from runner.execute import Runner, execute
+from runner.execute import CudaGraph, Runner, execute
 from runner.tests.bundles import node, value, write
 
 RANDOM = np.random.Generator(np.random.PCG64(3))
@@ -126,6 +129,20 @@ class Executing(InAFolder):
         for tensor in (x, runner._placed["w"], runner(x)[0]):
             self.assertTrue(tensor.is_contiguous(memory_format=torch.channels_last))
         torch.testing.assert_close(runner(x)[0], Runner(bundle, moves="torch")(x.contiguous())[0], rtol=1e-5, atol=1e-5)
+
+    def test_a_graph_keeps_the_weights_that_it_reads(self) -> None:
+        def nothing(_: object) -> contextlib.AbstractContextManager[None]:
+            return contextlib.nullcontext()
+
+        runner = Runner(read_bundle(small_network(self.folder)))
+        alive = weakref.ref(runner)
+        there = {"Stream": mock.Mock, "current_stream": mock.Mock, "stream": nothing, "CUDAGraph": mock.Mock, "graph": nothing}
+        with mock.patch.multiple(torch.cuda, **there):
+            replay = CudaGraph(runner, [torch.randn(1, 3, 6, 5)]).replay
+        del runner
+        gc.collect()
+        self.assertEqual(len(replay()), 1)
+        self.assertIsNotNone(alive())
 
     def test_an_op_that_fails_is_named(self) -> None:
         runner = Runner(
