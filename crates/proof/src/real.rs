@@ -154,7 +154,7 @@ fn multiple(terms: &mut Terms, made: &Term, at: usize, bound: u32) -> Option<Mul
 }
 
 /// An operand over the common axes of a term.
-fn operand(terms: &Terms, made: &Term, at: usize) -> Option<Value> {
+pub(crate) fn operand(terms: &Terms, made: &Term, at: usize) -> Option<Value> {
     match made.args.get(at)? {
         Arg::Term { term, reads, own } if own.is_empty() => {
             let axis = |(read, &extent): (&Option<(u32, i64)>, &i64)| match *read {

@@ -1,10 +1,13 @@
 //! Ops that act along some axes, where the order of indices matters, and treat the others alike.
 
 use super::{Call, Made, Results, axes_of, axis_of, blocked, movement, one};
+use crate::align::term_of;
+use crate::real::operand;
 use crate::slots::{self, Fill, places, stripped};
 use crate::term::{Acted, Op, Terms};
 use crate::value::Value;
-use crate::view::{self, Digit, REPEAT, normal};
+use crate::view::{self, Digit, REPEAT, View, normal};
+use std::rc::Rc;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let made = match call.op {
@@ -39,12 +42,41 @@ pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -
             return pick(terms, &found.value, axis, &inner);
         }
     }
-    if let Some(y) = pick_whole(terms, x, axis, indices).or_else(|| pick_outer(terms, x, axis, indices)) {
+    let apart = pick_whole(terms, x, axis, indices).or_else(|| pick_outer(terms, x, axis, indices));
+    if let Some(y) = apart.or_else(|| pick_woven(terms, x, axis, indices)) {
         return Ok(y);
     }
     let acted = Acted { axis, told: indices.to_vec(), out: indices.len() as i64 };
     let op = Op { name: "pick", attrs: &[], dtype: x.dtype };
     terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
+}
+
+/// Indices of the last axis of a value, as a term that picks them has them.
+pub(super) struct Picked {
+    /// The value.
+    pub(super) of: Value,
+    indices: Vec<i64>,
+    base: Vec<i64>,
+}
+
+impl Picked {
+    /// What a value is made of, if by such a term.
+    pub(super) fn of(terms: &Terms, x: &Value) -> Option<Picked> {
+        let term = Rc::clone(terms.get(term_of(x)?));
+        let [(digits, indices)] = term.along.as_slice() else { return None };
+        let all = operand(terms, &term, 0).filter(|_| term.op == "pick")?.expanded(&term.over)?;
+        let kept = (0..term.over.len()).filter(|&axis| term.class[axis] == 0);
+        let whole = |axis: usize| normal([Digit { axis: axis as u32, extent: term.over[axis], stride: 1 }]);
+        let seen: View = kept.map(whole).chain([digits.clone()]).collect();
+        let of = Value { view: view::composed(&seen, &all.view)?, ..all };
+        Some(Picked { of, indices: indices.clone(), base: term.base.clone() })
+    }
+
+    /// The same indices of a value that was computed of this one, seen as `x` is.
+    pub(super) fn again(&self, terms: &mut Terms, all: &Value, x: &Value) -> Option<Value> {
+        let y = pick(terms, all, all.rank().checked_sub(1)?, &self.indices).ok()?.reshaped(&self.base)?;
+        Some(Value { view: view::composed(&x.view, &y.view)?, ..y })
+    }
 }
 
 /// Indices of an outer digit of an axis whose inner one is another axis: they are runs of indices of both together.
@@ -82,6 +114,29 @@ fn pick_outer(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Opt
     let outer = listed(first / inner, count / inner, 1).ok()?;
     let y = pick(terms, &x.reshaped(&shape)?, axis, &outer).ok()?;
     shape.splice(axis..=axis + 1, [count]);
+    y.reshaped(&shape)
+}
+
+/// One index of each of several equal parts of an axis, then the next one of each: they are indices of an axis that counts within a part.
+fn pick_woven(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Option<Value> {
+    let (extent, count) = (x.shape()[axis], indices.len());
+    let each = *indices.get(1)? - indices[0];
+    if x.is_constant() || each < 2 || extent % each != 0 {
+        return None;
+    }
+    let (parts, groups) = (extent / each, usize::try_from(extent / each).ok()?);
+    let woven = |run: &[i64]| run[0] < each && run.iter().enumerate().all(|(at, i)| run[0] + at as i64 * each == *i);
+    if parts < 2 || !count.is_multiple_of(groups) || !indices.chunks(groups).all(woven) {
+        return None;
+    }
+    let mut shape = x.shape();
+    shape.splice(axis..=axis, [parts, each]);
+    let mut order: Vec<usize> = (0..shape.len()).collect();
+    order.swap(axis, axis + 1);
+    let inner: Vec<i64> = indices.iter().step_by(groups).copied().collect();
+    let y = pick(terms, &x.reshaped(&shape)?.permuted(&order)?, axis, &inner).ok()?;
+    let mut shape = x.shape();
+    shape[axis] = count as i64;
     y.reshaped(&shape)
 }
 

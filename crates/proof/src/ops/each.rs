@@ -1,6 +1,6 @@
 //! Ops that treat all indices along an axis alike: pointwise ones, and those that take the indices of some axes as a set.
 
-use super::{Call, Made, Results, axes_of, movement, one, over, pointwise, signed, together, window};
+use super::{Call, Made, Results, along, axes_of, movement, one, over, pointwise, signed, together, window};
 use crate::align::{broadcast, term_of};
 use crate::model::{self, Attr};
 use crate::real::through;
@@ -258,16 +258,29 @@ fn quantize(call: &mut Call<'_>) -> Made {
         (_, None, 0) => 2,
         (_, None, declared) => declared,
     };
-    let mut attrs = call.encoded(&["axis", "output_dtype"])?;
-    if let Some(q) = requantized(call, (&x, &scale, zero.as_ref()), dtype)? {
+    let attrs = call.encoded(&["axis", "output_dtype"])?;
+    quantized(call, &attrs, (&x, &scale, zero.as_ref()), dtype)
+}
+
+/// What a `QuantizeLinear` or a `DequantizeLinear` makes of a value. With one scale, of some elements of a value it makes those of what it
+/// makes of all.
+fn quantized(call: &mut Call<'_>, attrs: &[u8], (x, scale, zero): (&Value, &Value, Option<&Value>), dtype: u8) -> Made {
+    let single = scale.count() == 1 && zero.is_none_or(|zero| zero.count() == 1);
+    if let Some(picked) = Some(x).filter(|_| single).and_then(|x| along::Picked::of(call.terms, x)) {
+        let all = quantized(call, attrs, (&picked.of, scale, zero), dtype)?;
+        if let Some(y) = picked.again(call.terms, &all, x) {
+            return Ok(y);
+        }
+    }
+    if let Some(q) = requantized(call, (x, scale, zero), dtype)? {
         return Ok(q);
     }
     let scaled = |call: &mut Call<'_>, x: &Value, zero: Option<&Value>, dtype| {
-        attrs.push(u8::from(zero.is_some()));
-        let operands: Vec<&Value> = [Some(x), Some(&scale), zero].into_iter().flatten().collect();
+        let attrs = [attrs, &[u8::from(zero.is_some())]].concat();
+        let operands: Vec<&Value> = [Some(x), Some(scale), zero].into_iter().flatten().collect();
         call.pointwise(&attrs, &operands, dtype)
     };
-    unsigned(call, (&x, zero.as_ref(), dtype), scaled)
+    unsigned(call, (x, zero, dtype), scaled)
 }
 
 /// Scales for which no product with a difference of integers is denormal or infinite.

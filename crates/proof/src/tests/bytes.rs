@@ -102,3 +102,36 @@ fn integers_stay_what_they_are_in_the_same_units() {
     let [twice, once] = [requantized(SIGNED, (0.1, 5), TO_LAST), quantized(SIGNED, [5, 5], TO_LAST)];
     assert!(holds(&twice, &once) && !holds(&small(&twice), &small(&once)));
 }
+
+/// Some channels of `x` in integers, and again in integers of another scale if there is one.
+fn picked(dtype: u8, list: &[i64], again: Option<f32>) -> Model {
+    let mut lines: Vec<Line<'_>> = vec![
+        ("q", "QuantizeLinear", &["x", "s", "a"], vec![]),
+        ("d", "DequantizeLinear", &["q", "s", "a"], vec![]),
+        ("p", "Gather", &["d", "list"], axis(1)),
+    ];
+    lines.extend(again.map(|_| ("r", "QuantizeLinear", ["p", "u", "a"].as_slice(), vec![])));
+    lines.extend(again.map(|_| ("b", "DequantizeLinear", ["r", "u", "a"].as_slice(), vec![])));
+    lines.push(("y", "Relu", if again.is_some() { &["b"] } else { &["p"] }, vec![]));
+    let mut made = model(&lines, &[("s", &[], vec![0.1]), ("u", &[], vec![again.unwrap_or_default()])]);
+    let numbers = list.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<_>>();
+    for (name, dims, dtype, data) in [("a", vec![], dtype, vec![5]), ("list", vec![list.len() as i64], 7, numbers)] {
+        Rc::make_mut(&mut made.graph).initializers.push((name.to_owned(), Tensor { dims, dtype, data: data.into() }));
+    }
+    made
+}
+
+#[test]
+fn some_of_the_integers_stay_what_they_are_too() {
+    for dtype in [SIGNED, UNSIGNED] {
+        for list in [[4, 1, 3, 0], [0, 3, 1, 4]] {
+            let once = picked(dtype, &list, None);
+            assert_eq!(
+                verdict(&picked(dtype, &list, Some(0.1)), &once, &Proof::default()),
+                Verdict::Proved { links: 0 }
+            );
+            assert!(!holds(&picked(dtype, &list, Some(0.2)), &once));
+            assert!(!holds(&picked(dtype, &[4, 1, 0, 3], Some(0.1)), &once));
+        }
+    }
+}

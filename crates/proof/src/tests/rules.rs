@@ -155,6 +155,35 @@ fn a_slice_of_all_inner_places_is_one_of_the_outer_ones() {
 }
 
 #[test]
+fn channels_of_several_parts_in_turns_are_a_shuffle() {
+    let shuffled: &[Line<'_>] = &[
+        ("p", "Reshape", &["x", "parts"], vec![]),
+        ("t", "Transpose", &["p"], perm(&[0, 2, 1, 3, 4])),
+        ("s", "Reshape", &["t", "whole"], vec![]),
+        ("h", "Slice", &["s", "from", "to", "axis"], vec![]),
+        ("y", "Relu", &["h"], vec![]),
+    ];
+    let cut = |from: i64, to: i64| {
+        let lists: [(&str, &[i64]); 5] =
+            [("parts", &[2, 2, 3, 4, 5]), ("whole", &[2, 6, 4, 5]), ("from", &[from]), ("to", &[to]), ("axis", &[1])];
+        lists.into_iter().fold(model(shuffled, &[]), |made, (name, list)| ints(made, name, list))
+    };
+    let picked = |list: &[i64]| {
+        let lines: &[Line<'_>] = &[("p", "Gather", &["x", "list"], axis(1)), ("y", "Relu", &["p"], vec![])];
+        ints(model(lines, &[]), "list", list)
+    };
+    for (from, to, list) in [(0, 6, &[0, 3, 1, 4, 2, 5][..]), (0, 4, &[0, 3, 1, 4]), (2, 6, &[1, 4, 2, 5])] {
+        let proof = Proof::default();
+        assert_eq!(verdict(&cut(from, to), &picked(list), &proof), Verdict::Proved { links: 0 }, "{list:?}");
+        let mut other = list.to_vec();
+        other.swap(1, 2);
+        assert!(!holds(&cut(from, to), &picked(&other)), "{other:?}");
+    }
+    assert!(!holds(&cut(1, 5), &picked(&[0, 3, 1, 4])));
+    assert!(!holds(&cut(0, 4), &picked(&[0, 2, 1, 3])));
+}
+
+#[test]
 fn quantized_weights_may_lie_in_another_order() {
     let extents = [80, 6, 4, 5];
     let byte = |o: i64, c: i64, h: i64, w: i64| (o * 7 + c * 31 + h * 5 + w * 3) as u8;
