@@ -3,7 +3,7 @@
 
 mod fold_nets;
 
-use fold_nets::{F32, I64, Net, runtime};
+use fold_nets::{F32, I8, I64, Net, runtime};
 use prost::Message;
 use relayout::targets::{OrtNhwc, Provider};
 use relayout::{Model, Numerics, Options, optimize, target};
@@ -389,4 +389,64 @@ fn pads_that_are_computed_keep_their_order() {
         let maker = nodes(&model).iter().find(|node| node.output.contains(&pad.input[0])).expect("what it reads");
         assert_eq!(maker.op_type.as_deref(), Some("Conv"));
     }
+}
+
+/// Quantized halves of channels, two convolutions of an image each, that are shuffled, and of which one is convolved again. `again` is
+/// the scale behind the shuffle, a constant of its own, where that of what it reads is 0.05.
+fn quantized_shuffle(again: f32) -> Net {
+    let pair = |net: Net, x: &str, scale: &str| {
+        let (q, d) = (format!("{x}_q"), format!("{x}_d"));
+        net.node("QuantizeLinear", &[x, scale, "zero"], &q).node("DequantizeLinear", &[&q, scale, "zero"], &d)
+    };
+    let net = Net::new(17)
+        .input("x", F32, &[1, 3, 6, 6])
+        .floats("v", F32, &[4, 3, 3, 3], true)
+        .floats("w", F32, &[4, 3, 3, 3], true)
+        .floats("u", F32, &[5, 4, 3, 3], true)
+        .values("scale", F32, &[], &[0.05])
+        .values("again", F32, &[], &[again])
+        .values("zero", I8, &[], &[3.0])
+        .ints("parts", &[1, 2, 4, 6, 6])
+        .ints("whole", &[1, 8, 6, 6])
+        .ints("none", &[0])
+        .ints("half", &[4])
+        .ints("all", &[8])
+        .ints("channels", &[1])
+        .node_with("Conv", &["x", "v"], "a", &[SAME])
+        .node_with("Conv", &["x", "w"], "b", &[SAME]);
+    let net = pair(pair(net, "a", "scale"), "b", "scale").node_with("Concat", &["a_d", "b_d"], "c", &[("axis", &[1])]);
+    let net = pair(net, "c", "scale").node("Reshape", &["c_d", "parts"], "e");
+    let net = pair(net, "e", "scale").node_with("Transpose", &["e_d"], "f", &[("perm", &[0, 2, 1, 3, 4])]);
+    let net = pair(net, "f", "scale").node("Reshape", &["f_d", "whole"], "g");
+    let net = pair(net, "g", "again").node("Slice", &["g_d", "none", "half", "channels"], "h").node(
+        "Slice",
+        &["g_d", "half", "all", "channels"],
+        "i",
+    );
+    pair(pair(net, "h", "again"), "i", "again")
+        .node_with("Conv", &["h_d", "u"], "y", &[SAME])
+        .node("Relu", &["i_d"], "z")
+        .output("y", F32)
+        .output("z", F32)
+}
+
+#[test]
+fn quantized_channels_are_picked_once_where_no_op_is_of_quantized_values() {
+    let net = quantized_shuffle(0.05);
+    let model = on_webgpu(&net);
+    let counts = ["Gather", "Slice", "Reshape", "QuantizeLinear"].map(|op| count(&model, op));
+    assert_eq!(
+        counts,
+        [2, 0, 0, 3],
+        "each half is picked, and quantized are the convolutions and what is put together"
+    );
+    let units = optimized(&net);
+    assert_eq!(count(&units, "Gather"), 0, "QNN has ops of quantized values");
+    assert!(count(&units, "QuantizeLinear") > 3);
+}
+
+#[test]
+fn values_are_quantized_again_where_the_scale_is_another_one() {
+    let model = on_webgpu(&quantized_shuffle(0.1));
+    assert_eq!(["Gather", "Slice", "QuantizeLinear"].map(|op| count(&model, op)), [1, 2, 4]);
 }

@@ -11,6 +11,7 @@ mod heads;
 mod join_scales;
 mod join_views;
 mod order_channels;
+mod pick_channels;
 pub mod predict;
 pub mod providers;
 mod read_shapes;
@@ -75,6 +76,7 @@ impl OrtNhwc {
     pub fn of(provider: Provider) -> OrtNhwc {
         let source =
             format!("a model of {}, ONNX Runtime {} and newer: {}", provider.about, provider.since(), provider.source);
+        let quantized_units = provider.device.quantized_units;
         let rates = Arc::new(Rates { provider });
         let forms: Vec<Box<dyn Form>> = vec![
             Box::new(wrapped::Wrapped(Arc::clone(&rates))),
@@ -88,6 +90,7 @@ impl OrtNhwc {
             passes: Arc::new([
                 digits::pass(),
                 order_channels::pass(),
+                pick_channels::pass(quantized_units),
                 join_scales::pass(),
                 join_views::pass(),
                 read_shapes::pass(),

@@ -61,6 +61,13 @@ pub struct Device {
     /// Whether an Einsum whose right operand is turned runs as a product without a Transpose.
     #[serde(default)]
     pub turned_products: bool,
+    /// Whether it runs an op between `DequantizeLinear` and `QuantizeLinear` as one op of quantized values.
+    #[serde(default = "taken")]
+    pub quantized_units: bool,
+}
+
+fn taken() -> bool {
+    true
 }
 
 /// Extents that are known at run time only.

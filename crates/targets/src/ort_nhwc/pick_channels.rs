@@ -1,0 +1,278 @@
+//! `pick_channels`: where a device has no ops of quantized values, what only moves such values does not quantize them again, and a shuffle
+//! of channels is one Gather.
+//!
+//! ```text
+//! Reshape(Q(Concat(Reshape(a), Reshape(b)))) = Gather(Q(Concat(a, b)))          Q is QuantizeLinear and DequantizeLinear
+//! Q(Move(Q(x))) = Move(Q(x))
+//! Slice(Gather(x)) = Gather(x)
+//! ```
+//!
+//! On such a device each of the two ops of Q is a node, and `QuantizeLinear` is one of the host: values go there and come back. ONNX
+//! Runtime moves pairs of the two through Reshapes and Slices when it loads a file, which leaves a pair on either side of each. It moves
+//! none through a Gather.
+
+use relayout_ir::attr::Attr;
+use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
+use relayout_ir::form::Form;
+use relayout_ir::graph::{Builder, DuplicateName, Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::op::normalize_axis;
+use relayout_ir::op::read::{Cut, cuts, elements_taken};
+use relayout_ir::patch::{Patch, remove_dead};
+use relayout_target::moves::moved;
+use relayout_target::{Context, Counted, Declared, Fact, Numerics, Pass, Rule, Slot};
+
+/// The rule.
+pub(super) const RULE: Rule = Rule {
+    name: "pick_channels",
+    equation: "Reshape(Q(Concat(Reshape(a), Reshape(b)))) = Gather(Q(Concat(a, b))), Q(Move(Q(x))) = Move(Q(x))",
+    condition: "Q is QuantizeLinear and DequantizeLinear of one scale and one zero point, the same everywhere; nobody else reads what lies \
+                between; the device has no ops of quantized values",
+    buys: "nodes, among them QuantizeLinears on the host",
+    numerics: Numerics::Exact,
+    counted: Counted::Nodes,
+};
+
+/// The pass; for a device with ops of quantized values it does nothing.
+pub(super) fn pass(quantized_units: bool) -> Pass {
+    let is = Declared::new(RULE.name, Slot::Finish, "looks at shuffles of channels that the decision wrote as views")
+        .needs(&[Fact::Packed])
+        .after(&["order_channels"])
+        .before(&["join_views"])
+        .rules(&[&RULE]);
+    Pass::on_each_graph(is, move |graph, cx: &mut Context<'_>| {
+        if quantized_units {
+            return Ok(());
+        }
+        let before = graph.nodes().count();
+        let mut gathers = Vec::new();
+        for n in graph.order().unwrap_or_default() {
+            if let Some(shuffle) = Some(n).filter(|&n| graph.contains(n)).and_then(|n| Shuffle::of(graph, n)) {
+                gathers.extend(shuffle.write(graph)?);
+            }
+        }
+        for n in graph.order().unwrap_or_default() {
+            if graph.contains(n) {
+                quantize_once(graph, n)?;
+            }
+        }
+        for picked in gathers {
+            picked.take_parts(graph)?;
+        }
+        cx.count(&RULE, before.saturating_sub(graph.nodes().count()));
+        Ok(())
+    })
+}
+
+/// The scale and the zero point of a `QuantizeLinear` or a `DequantizeLinear`, if there is one of each, of at most 16 bits: then a value that
+/// was made from such integers becomes these integers again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Scale {
+    /// The bits of the number.
+    step: u32,
+    zero: i64,
+    dtype: DType,
+}
+
+impl Scale {
+    fn of(graph: &Graph, node: &Node, op: &str) -> Option<Scale> {
+        let (scale, zero) = (graph.constant(node.operand(1)?)?, graph.constant(node.operand(2)?)?);
+        let ([number], [at]) = (&scale.to_floats(1)?[..], &zero.to_ints(1)?[..]) else { return None };
+        let number = *number as f32;
+        let normal = scale.dtype == DType::F32 && number.is_normal();
+        let few = matches!(zero.dtype, DType::I8 | DType::U8 | DType::I16 | DType::U16);
+        let is = node.onnx() == Some(op) && matches!(node.form, Form::Axes(_));
+        (is && normal && few).then_some(Scale { step: number.to_bits(), zero: *at, dtype: zero.dtype })
+    }
+}
+
+/// The result of the only node that reads a value, if it is this op with this scale; with the scale.
+fn scaled_next(graph: &Graph, v: ValueId, op: &str) -> Option<(ValueId, Scale)> {
+    let node = graph.node(graph.only_use(v)?.node);
+    Some((node.only_result()?, Scale::of(graph, node, op)?))
+}
+
+/// The value behind a pair of the two that reads this one alone, and the value between them.
+fn pair(graph: &Graph, v: ValueId) -> Option<([ValueId; 2], Scale)> {
+    let (q, scale) = scaled_next(graph, v, "QuantizeLinear")?;
+    let (d, back) = scaled_next(graph, q, "DequantizeLinear")?;
+    (scale == back).then_some(([q, d], scale))
+}
+
+fn stored(graph: &Graph, v: ValueId) -> Option<Vec<Dim>> {
+    graph.storage_shape(v, &graph.value(v).layout)
+}
+
+/// Values that are put channel by channel beside each other, as views of one more axis, quantized, and seen as one axis again.
+struct Shuffle {
+    concat: NodeId,
+    /// What is put together.
+    parts: Vec<ValueId>,
+    /// What is computed of it before it is seen as one axis: the result, and those of the two ops.
+    between: [ValueId; 3],
+    /// The view behind.
+    view: NodeId,
+    /// Channels of a part.
+    each: i64,
+}
+
+impl Shuffle {
+    fn of(graph: &Graph, concat: NodeId) -> Option<Shuffle> {
+        let node = graph.node(concat);
+        let y = node.only_result().filter(|_| node.onnx() == Some("Concat") && matches!(node.form, Form::Axes(_)))?;
+        let dims = stored(graph, y)?;
+        let (groups, part) = dims.split_last()?;
+        let (each, outside) = part.split_last()?;
+        let (groups, each) = (groups.as_const()?, each.as_const()?);
+        let one: Vec<Dim> = part.iter().cloned().chain([Dim::from(1)]).collect();
+        let source = |v: &Option<ValueId>| {
+            let v = (*v).filter(|&v| graph.only_use(v).is_some() && stored(graph, v).as_ref() == Some(&one))?;
+            let n = graph.value(v).producer().0;
+            let source = graph.node(n).operand(0).filter(|_| is_view(graph, n))?;
+            (stored(graph, source)?[..] == *part).then_some(source)
+        };
+        let parts: Vec<ValueId> = node.inputs.iter().map(source).collect::<Option<_>>()?;
+        // The axis that they are put together along lies innermost in each.
+        let rank = graph.value(y).ty.rank()?;
+        let axis = normalize_axis(node.int("axis")?, rank)?;
+        let layout = &graph.value(*parts.first()?).layout;
+        let innermost = |&v: &ValueId| graph.value(v).layout == *layout && graph.value(v).ty.rank() == Some(rank);
+        let lies = layout.as_permutation()?.last() == Some(&axis) && parts.iter().all(innermost);
+        if !lies || parts.len() < 2 || i64::try_from(parts.len()) != Ok(groups) {
+            return None;
+        }
+        let ([q, d], scale) = pair(graph, y)?;
+        let whole: Vec<Dim> = outside.iter().cloned().chain([Dim::from(groups.checked_mul(each)?)]).collect();
+        let mut at = d;
+        let view = loop {
+            let n = graph.only_use(at)?.node;
+            at = match pair(graph, at) {
+                Some(([_, next], again)) if again == scale => next,
+                _ if is_view(graph, n) => graph.node(n).only_result()?,
+                _ => return None,
+            };
+            if stored(graph, at).as_ref() == Some(&whole) {
+                break graph.value(at).producer().0;
+            }
+        };
+        is_view(graph, view).then_some(Shuffle { concat, parts, between: [y, q, d], view, each })
+    }
+
+    fn write(self, graph: &mut Graph) -> Result<Option<Picked>, DuplicateName> {
+        let Shuffle { concat, parts, between, view, each } = self;
+        let seen: Vec<NodeId> =
+            graph.node(concat).inputs.iter().flatten().map(|&v| graph.value(v).producer().0).collect();
+        let last = graph.node(view).operand(0).map(|v| graph.value(v).producer().0);
+        let layout = graph.value(parts[0]).layout.clone();
+        let mut patch = Patch::new();
+        for (slot, &part) in parts.iter().enumerate() {
+            patch.connect(concat, slot, part);
+        }
+        for v in between {
+            patch.set_layout(v, layout.clone());
+        }
+        patch.apply(graph)?;
+        let groups = parts.len() as i64;
+        let channels: Vec<i64> = (0..each).flat_map(|at| (0..groups).map(move |part| part * each + at)).collect();
+        let (x, axis) = (between[2], layout.rank() - 1);
+        gather(graph, view, x, axis, &channels)?;
+        remove_dead(graph, seen.into_iter().chain(last));
+        Ok(graph.node(view).only_result().map(|y| Picked { x, y, axis, channels }))
+    }
+}
+
+/// Makes a node a Gather of some of what lies innermost in a value.
+fn gather(graph: &mut Graph, n: NodeId, x: ValueId, axis: usize, picked: &[i64]) -> Result<(), DuplicateName> {
+    let name = format!("{}.picked", graph.value(x).name);
+    let layout = |v: ValueId| graph.value(v).layout.declared();
+    let (from, to) = (layout(x), graph.node(n).only_result().and_then(layout));
+    let mut make = Builder::at(graph, n);
+    let list = make.ints(&name, picked)?;
+    let draft = make.op("Gather", [x, list]).attr("axis", Attr::Int(axis as i64));
+    draft.kernel_in(vec![from, None], vec![to]).in_place_of(n);
+    Ok(())
+}
+
+/// Takes a pair away behind what only moved values that a pair of the same scale had left.
+fn quantize_once(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
+    let node = graph.node(n);
+    let Some(scale) = Scale::of(graph, node, "QuantizeLinear") else { return Ok(()) };
+    let (Some(x), Some(q)) = (node.operand(0), node.only_result()) else { return Ok(()) };
+    let mut source = x;
+    while let Some(before) = moved_from(graph, source) {
+        source = before;
+    }
+    let first = graph.node(graph.value(source).producer().0);
+    if source == x || Scale::of(graph, first, "DequantizeLinear") != Some(scale) || graph.is_read_by_name(q) {
+        return Ok(());
+    }
+    let same = |v: ValueId| {
+        let (a, b) = (graph.value(x), graph.value(v));
+        a.ty == b.ty && a.layout == b.layout && !graph.is_read_by_name(v)
+    };
+    let back = |n: NodeId| {
+        let node = graph.node(n);
+        let y = node.only_result().filter(|_| Scale::of(graph, node, "DequantizeLinear") == Some(scale));
+        y.filter(|&v| same(v))
+    };
+    let uses = graph.uses(q);
+    let Some(results) = uses.iter().map(|u| back(u.node)).collect::<Option<Vec<_>>>() else { return Ok(()) };
+    let mut patch = Patch::new();
+    for v in results {
+        patch.redirect(v, x);
+    }
+    patch.apply(graph)?;
+    remove_dead(graph, uses.into_iter().map(|u| u.node));
+    Ok(())
+}
+
+/// Whether a node leaves the elements of its first operand, in the same order or in another one.
+fn moves(node: &Node) -> bool {
+    let reshapes = node.onnx() == Some("Reshape") && matches!(node.form, Form::Kernel(_));
+    matches!(node.op, Op::Relayout) || matches!(node.form, Form::View(_)) || reshapes
+}
+
+/// Whether it leaves them in the bytes where they are.
+fn is_view(graph: &Graph, n: NodeId) -> bool {
+    moves(graph.node(n)) && moved(graph, n).is_none()
+}
+
+/// What a value is a part of, or the same elements of in another order.
+fn moved_from(graph: &Graph, v: ValueId) -> Option<ValueId> {
+    let node = graph.node(graph.value(v).producer().0);
+    let takes = matches!(node.onnx(), Some("Slice" | "Gather"));
+    node.operand(0).filter(|_| takes || moves(node))
+}
+
+/// A Gather that was written: which channels of a value it leaves.
+struct Picked {
+    x: ValueId,
+    y: ValueId,
+    axis: usize,
+    channels: Vec<i64>,
+}
+
+impl Picked {
+    /// Where only Slices of channels read the result, each of them picks its own.
+    fn take_parts(self, graph: &mut Graph) -> Result<(), DuplicateName> {
+        let producer = graph.value(self.y).producer().0;
+        let uses = graph.uses(self.y);
+        let parts: Option<Vec<_>> = uses.iter().map(|u| Some((u.node, self.part(graph, u.node)?))).collect();
+        for (n, part) in parts.filter(|_| !graph.is_read_by_name(self.y)).unwrap_or_default() {
+            gather(graph, n, self.x, self.axis, &part)?;
+        }
+        remove_dead(graph, [producer]);
+        Ok(())
+    }
+
+    /// The channels that a Slice takes.
+    fn part(&self, graph: &Graph, n: NodeId) -> Option<Vec<i64>> {
+        let [Cut { axis, start, end, step }] = cuts(graph, graph.node(n))?[..] else { return None };
+        let layout = &graph.value(self.y).layout;
+        let lies = layout.as_permutation()?.get(self.axis) == Some(&axis);
+        let same = graph.value(graph.node(n).only_result()?).layout == *layout;
+        let (first, count) = elements_taken(self.channels.len() as i64, start, end, step);
+        let at = |i: i64| self.channels.get(usize::try_from(first + i * step).ok()?).copied();
+        (lies && same).then(|| (0..count).map(at).collect())?
+    }
+}
