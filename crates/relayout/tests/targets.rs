@@ -6,10 +6,12 @@
 
 mod common;
 mod fill;
+mod fold_nets;
 mod op_cases;
 #[path = "random/proto.rs"]
 mod proto;
 
+use fold_nets::{F16, F32, Net};
 use op_cases::case::{Case, Operand, case, f, fr};
 use prost::Message;
 use relayout::{Target, parse_target, target};
@@ -215,6 +217,32 @@ fn convolutional_networks_stay_in_the_layout_of_the_target() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Slots of the channels of an image that two convolutions for tensor cores read, the first of which has so many.
+fn slots_of_images(dtype: i32, channels: i64) -> i64 {
+    let same: (&str, &[i64]) = ("pads", &[1, 1, 1, 1]);
+    let net = Net::new(17)
+        .input("x", dtype, &[4, channels, 32, 32])
+        .floats("v", dtype, &[64, channels, 3, 3], true)
+        .floats("w", dtype, &[64, 64, 3, 3], true)
+        .node_with("Conv", &["x", "v"], "a", &[same])
+        .node_with("Conv", &["a", "w"], "y", &[same])
+        .output("y", dtype);
+    let outcome = common::optimized_for(built_in("cuda-tensorcore").as_ref(), &net.bytes(), &BTreeMap::new());
+    let model = ModelProto::decode(outcome.expect("it is optimized").bytes.as_slice()).expect("a model");
+    let weights = model.graph.iter().flat_map(|graph| &graph.initializer);
+    // Weights are stored as they are read: output channels, rows, columns, input channels.
+    let first = weights.filter(|weights| weights.dims.len() == 4 && weights.dims[3] != 64);
+    let found: Vec<i64> = first.map(|weights| weights.dims[3]).collect();
+    assert_eq!(found.len(), 1, "{dtype} {channels}");
+    found[0]
+}
+
+#[test]
+fn images_in_halves_are_read_as_they_are() {
+    let found = [(F16, 1), (F16, 3), (F16, 4), (F16, 5), (F32, 3)].map(|(dtype, n)| slots_of_images(dtype, n));
+    assert_eq!(found, [1, 3, 8, 8, 4]);
 }
 
 /// The text of the rewritten graph, and what is called how often.

@@ -268,8 +268,11 @@ impl Calls {
         if let Some(ns) = measured.and_then(|(costs, conv)| costs.conv_ns(&conv)) {
             return Cost::new(ns);
         }
-        let work = conv.work(x.slots.unwrap_or(1), y.slots.unwrap_or(1)) / features.macs_per_ns;
-        let percent = if x.aligned && y.aligned { 100 } else { features.unaligned_percent };
+        // An image costs what it does with the channels that it lacks.
+        let image = conv.group == 1 && x.slots.is_some_and(|channels| channels <= features.images);
+        let channels = if image { slots(x).next_multiple_of(features.channels) } else { slots(x) };
+        let work = conv.work(channels, slots(y)) / features.macs_per_ns;
+        let percent = if (image || x.aligned) && y.aligned { 100 } else { features.unaligned_percent };
         self.pass(conv.query) + Cost::new(work).percent(percent)
     }
 

@@ -57,6 +57,8 @@ struct FeaturesFile {
     #[serde(default = "one")]
     channels: u64,
     #[serde(default)]
+    images: u64,
+    #[serde(default)]
     reads_plain: bool,
     macs_per_ns: u64,
     #[serde(default = "hundred")]
@@ -82,6 +84,8 @@ pub(super) struct Features {
     filters: String,
     /// Channels that a kernel takes at a time where they are one digit: slots are a multiple of it where that pays.
     pub(super) channels: u64,
+    /// Up to so many input channels there are kernels for images, which take them as they are.
+    pub(super) images: u64,
     /// Whether a convolution of few channels reads them as ONNX has them, and its filters without blocks of input channels.
     pub(super) reads_plain: bool,
     /// Multiply-adds of a convolution in a nanosecond.
@@ -124,6 +128,7 @@ impl Features {
             weights: file.weights,
             filters: file.filters,
             channels: file.channels,
+            images: file.images,
             reads_plain: file.reads_plain,
             macs_per_ns: file.macs_per_ns,
             unaligned_percent: file.unaligned_percent,
