@@ -26,7 +26,7 @@ pub(super) fn pass() -> Pass {
 }
 
 /// Whether a node says the same bytes in other dims.
-fn is_view(graph: &Graph, n: NodeId) -> bool {
+pub(super) fn is_view(graph: &Graph, n: NodeId) -> bool {
     let node = graph.node(n);
     let kernel = node.onnx() == Some("Reshape") && matches!(node.form, Form::Kernel(_));
     (kernel || matches!(node.form, Form::View(_))) && moved(graph, n).is_none()

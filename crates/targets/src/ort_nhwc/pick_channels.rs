@@ -11,6 +11,7 @@
 //! Runtime moves pairs of the two through Reshapes and Slices when it loads a file, which leaves a pair on either side of each. It moves
 //! none through a Gather.
 
+use super::join_views::is_view;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
@@ -64,12 +65,15 @@ pub(super) fn pass(quantized_units: bool) -> Pass {
     })
 }
 
+/// Scales for which no product with a difference of integers is denormal or infinite, as the pass `fold_requantized` takes them.
+const SCALES: std::ops::Range<f64> = 1e-30..1e30;
+
 /// The scale and the zero point of a `QuantizeLinear` or a `DequantizeLinear`, if there is one of each, of at most 16 bits: then a value that
 /// was made from such integers becomes these integers again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Scale {
     /// The bits of the number.
-    step: u32,
+    step: u64,
     zero: i64,
     dtype: DType,
 }
@@ -78,11 +82,14 @@ impl Scale {
     fn of(graph: &Graph, node: &Node, op: &str) -> Option<Scale> {
         let (scale, zero) = (graph.constant(node.operand(1)?)?, graph.constant(node.operand(2)?)?);
         let ([number], [at]) = (&scale.to_floats(1)?[..], &zero.to_ints(1)?[..]) else { return None };
-        let number = *number as f32;
-        let normal = scale.dtype == DType::F32 && number.is_normal();
+        let exact = scale.dtype == DType::F32 && SCALES.contains(number);
         let few = matches!(zero.dtype, DType::I8 | DType::U8 | DType::I16 | DType::U16);
         let is = node.onnx() == Some(op) && matches!(node.form, Form::Axes(_));
-        (is && normal && few).then_some(Scale { step: number.to_bits(), zero: *at, dtype: zero.dtype })
+        (is && exact && few && node.int("block_size").unwrap_or(0) == 0).then_some(Scale {
+            step: number.to_bits(),
+            zero: *at,
+            dtype: zero.dtype,
+        })
     }
 }
 
@@ -128,7 +135,7 @@ impl Shuffle {
         let source = |v: &Option<ValueId>| {
             let v = (*v).filter(|&v| graph.only_use(v).is_some() && stored(graph, v).as_ref() == Some(&one))?;
             let n = graph.value(v).producer().0;
-            let source = graph.node(n).operand(0).filter(|_| is_view(graph, n))?;
+            let source = graph.node(n).operand(0).filter(|_| stays(graph, n))?;
             (stored(graph, source)?[..] == *part).then_some(source)
         };
         let parts: Vec<ValueId> = node.inputs.iter().map(source).collect::<Option<_>>()?;
@@ -145,17 +152,20 @@ impl Shuffle {
         let whole: Vec<Dim> = outside.iter().cloned().chain([Dim::from(groups.checked_mul(each)?)]).collect();
         let mut at = d;
         let view = loop {
-            let n = graph.only_use(at)?.node;
-            at = match pair(graph, at) {
-                Some(([_, next], again)) if again == scale => next,
-                _ if is_view(graph, n) => graph.node(n).only_result()?,
-                _ => return None,
-            };
+            if let Some(([_, next], again)) = pair(graph, at) {
+                at = next;
+                if again != scale {
+                    return None;
+                }
+                continue;
+            }
+            let n = graph.only_use(at).map(|u| u.node).filter(|&n| stays(graph, n))?;
+            at = graph.node(n).only_result()?;
             if stored(graph, at).as_ref() == Some(&whole) {
-                break graph.value(at).producer().0;
+                break n;
             }
         };
-        is_view(graph, view).then_some(Shuffle { concat, parts, between: [y, q, d], view, each })
+        Some(Shuffle { concat, parts, between: [y, q, d], view, each })
     }
 
     fn write(self, graph: &mut Graph) -> Result<Option<Picked>, DuplicateName> {
@@ -226,22 +236,16 @@ fn quantize_once(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     Ok(())
 }
 
-/// Whether a node leaves the elements of its first operand, in the same order or in another one.
-fn moves(node: &Node) -> bool {
-    let reshapes = node.onnx() == Some("Reshape") && matches!(node.form, Form::Kernel(_));
-    matches!(node.op, Op::Relayout) || matches!(node.form, Form::View(_)) || reshapes
-}
-
-/// Whether it leaves them in the bytes where they are.
-fn is_view(graph: &Graph, n: NodeId) -> bool {
-    moves(graph.node(n)) && moved(graph, n).is_none()
+/// Whether a node leaves the elements of its first operand in the bytes where they are: a view, or a move that moves nothing.
+fn stays(graph: &Graph, n: NodeId) -> bool {
+    is_view(graph, n) || matches!(graph.node(n).op, Op::Relayout) && moved(graph, n).is_none()
 }
 
 /// What a value is a part of, or the same elements of in another order.
 fn moved_from(graph: &Graph, v: ValueId) -> Option<ValueId> {
-    let node = graph.node(graph.value(v).producer().0);
-    let takes = matches!(node.onnx(), Some("Slice" | "Gather"));
-    node.operand(0).filter(|_| takes || moves(node))
+    let n = graph.value(v).producer().0;
+    let takes = matches!(graph.node(n).onnx(), Some("Slice" | "Gather"));
+    graph.node(n).operand(0).filter(|_| takes || moved(graph, n).is_some() || stays(graph, n))
 }
 
 /// A Gather that was written: which channels of a value it leaves.

@@ -62,11 +62,11 @@ pub struct Device {
     #[serde(default)]
     pub turned_products: bool,
     /// Whether it runs an op between `DequantizeLinear` and `QuantizeLinear` as one op of quantized values.
-    #[serde(default = "taken")]
+    #[serde(default = "yes")]
     pub quantized_units: bool,
 }
 
-fn taken() -> bool {
+fn yes() -> bool {
     true
 }
 
