@@ -3,16 +3,14 @@
 //! A model in quantized units has a `DequantizeLinear` before and a `QuantizeLinear` behind each op. Where the op was a view or a move
 //! that is gone, nothing is left between the two. Some runtimes crash on such a pair (see `docs/runtime-bugs.md`).
 //!
-//! It is exact: a difference of integers of 8 or 16 bits is exact in 32-bit floats, and a product and a quotient by the same number are
-//! off by less than a hundredth of a step, which rounding takes away.
+//! It is exact where [`units`] are known.
 //!
 //! Absent: scales by channel or block, floats of 16 bits, and integers of other widths.
 
 use crate::pipeline::Step;
-use relayout_ir::dtype::DType;
 use relayout_ir::form::InPlace;
-use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
-use relayout_ir::op::read::number;
+use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_ir::op::read::units;
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::types::Type;
 use relayout_target::{Context, Counted, Declared, Fact, Numerics, PassError, Rule, Slot};
@@ -35,9 +33,6 @@ pub(crate) const PASS: Step<'static> = Step::each_graph(
         .rules(&[&RULE]),
     &fold_requantized,
 );
-
-/// Scales for which no product with a difference of integers is denormal or infinite.
-const SCALES: std::ops::Range<f64> = 1e-30..1e30;
 
 /// Folds every such pair.
 pub fn fold_requantized(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
@@ -93,16 +88,10 @@ fn requantized(graph: &Graph, n: NodeId) -> Option<Pair> {
         let (a, b) = (graph.value(a), graph.value(b));
         a.layout == b.layout && a.ty.shape() == b.ty.shape()
     };
-    let types = [x, floats, y].map(|v| graph.value(v).ty.dtype());
-    let integers = matches!(types[0]?, DType::U8 | DType::I8 | DType::U16 | DType::I16);
-    let fits = integers && types == [types[0], Some(DType::F32), types[0]] && alike(x, floats) && alike(quantized, y);
-    let scale = |node: &Node| node.operand(1).and_then(|v| number(graph, v));
-    let (first, second) = (scale(node)?, scale(up)?);
-    let scales = first.to_bits() == second.to_bits() && SCALES.contains(&first);
-    let zeros = zero(graph, node)? == zero(graph, up)?;
-    let whole = [node, up].iter().all(|node| node.int("block_size").unwrap_or(0) == 0);
+    let same = units(graph, node)? == units(graph, up)?;
+    let fits = same && alike(x, floats) && alike(quantized, y);
     let read = !graph.uses(y).is_empty() && !graph.is_read_by_name(y);
-    (fits && scales && zeros && whole && read).then_some(Pair { x, down, views, y })
+    (fits && read).then_some(Pair { x, down, views, y })
 }
 
 /// The view that makes a value that lies as its operand does, and that operand, if only one node reads the value.
@@ -114,11 +103,4 @@ fn alias(graph: &Graph, v: ValueId) -> Option<(NodeId, ValueId)> {
     let (from, to) = (&graph.value(x).layout, &graph.value(v).layout);
     let lies = matches!(graph.in_place(&view, (x, from), (v, to)).free(), Some(InPlace::Alias));
     (lies && graph.use_count(v) == 1 && !graph.is_read_by_name(v)).then_some((n, x))
-}
-
-/// The zero point of a quantization, if it is known and one number.
-fn zero(graph: &Graph, node: &Node) -> Option<i64> {
-    let Some(v) = node.operand(2) else { return Some(0) };
-    let list = graph.constant(v)?.to_ints(1)?;
-    list.first().copied().filter(|_| list.len() == 1)
 }

@@ -14,11 +14,10 @@
 use super::join_views::is_view;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
-use relayout_ir::dtype::DType;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Builder, DuplicateName, Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::op::normalize_axis;
-use relayout_ir::op::read::{Cut, cuts, elements_taken};
+use relayout_ir::op::read::{Cut, Units, cuts, elements_taken, units};
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_target::moves::moved;
 use relayout_target::{Context, Counted, Declared, Fact, Numerics, Pass, Rule, Slot};
@@ -65,45 +64,22 @@ pub(super) fn pass(quantized_units: bool) -> Pass {
     })
 }
 
-/// Scales for which no product with a difference of integers is denormal or infinite, as the pass `fold_requantized` takes them.
-const SCALES: std::ops::Range<f64> = 1e-30..1e30;
-
-/// The scale and the zero point of a `QuantizeLinear` or a `DequantizeLinear`, if there is one of each, of at most 16 bits: then a value that
-/// was made from such integers becomes these integers again.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Scale {
-    /// The bits of the number.
-    step: u64,
-    zero: i64,
-    dtype: DType,
+/// The units of a node of this op, if it treats all axes alike.
+fn units_of(graph: &Graph, node: &Node, op: &str) -> Option<Units> {
+    units(graph, node).filter(|_| node.onnx() == Some(op) && matches!(node.form, Form::Axes(_)))
 }
 
-impl Scale {
-    fn of(graph: &Graph, node: &Node, op: &str) -> Option<Scale> {
-        let (scale, zero) = (graph.constant(node.operand(1)?)?, graph.constant(node.operand(2)?)?);
-        let ([number], [at]) = (&scale.to_floats(1)?[..], &zero.to_ints(1)?[..]) else { return None };
-        let exact = scale.dtype == DType::F32 && SCALES.contains(number);
-        let few = matches!(zero.dtype, DType::I8 | DType::U8 | DType::I16 | DType::U16);
-        let is = node.onnx() == Some(op) && matches!(node.form, Form::Axes(_));
-        (is && exact && few && node.int("block_size").unwrap_or(0) == 0).then_some(Scale {
-            step: number.to_bits(),
-            zero: *at,
-            dtype: zero.dtype,
-        })
-    }
-}
-
-/// The result of the only node that reads a value, if it is this op with this scale; with the scale.
-fn scaled_next(graph: &Graph, v: ValueId, op: &str) -> Option<(ValueId, Scale)> {
+/// The result of the only node that reads a value, if it is of this op; with its units.
+fn next(graph: &Graph, v: ValueId, op: &str) -> Option<(ValueId, Units)> {
     let node = graph.node(graph.only_use(v)?.node);
-    Some((node.only_result()?, Scale::of(graph, node, op)?))
+    Some((node.only_result()?, units_of(graph, node, op)?))
 }
 
-/// The value behind a pair of the two that reads this one alone, and the value between them.
-fn pair(graph: &Graph, v: ValueId) -> Option<([ValueId; 2], Scale)> {
-    let (q, scale) = scaled_next(graph, v, "QuantizeLinear")?;
-    let (d, back) = scaled_next(graph, q, "DequantizeLinear")?;
-    (scale == back).then_some(([q, d], scale))
+/// The values behind both ops of a pair that reads this one alone, and its units.
+fn pair(graph: &Graph, v: ValueId) -> Option<([ValueId; 2], Units)> {
+    let (q, units) = next(graph, v, "QuantizeLinear")?;
+    let (d, back) = next(graph, q, "DequantizeLinear")?;
+    (units == back).then_some(([q, d], units))
 }
 
 fn stored(graph: &Graph, v: ValueId) -> Option<Vec<Dim>> {
@@ -148,13 +124,13 @@ impl Shuffle {
         if !lies || parts.len() < 2 || i64::try_from(parts.len()) != Ok(groups) {
             return None;
         }
-        let ([q, d], scale) = pair(graph, y)?;
+        let ([q, d], units) = pair(graph, y)?;
         let whole: Vec<Dim> = outside.iter().cloned().chain([Dim::from(groups.checked_mul(each)?)]).collect();
         let mut at = d;
         let view = loop {
             if let Some(([_, next], again)) = pair(graph, at) {
                 at = next;
-                if again != scale {
+                if again != units {
                     return None;
                 }
                 continue;
@@ -203,17 +179,17 @@ fn gather(graph: &mut Graph, n: NodeId, x: ValueId, axis: usize, picked: &[i64])
     Ok(())
 }
 
-/// Takes a pair away behind what only moved values that a pair of the same scale had left.
+/// Takes a pair away behind what only moved values that a pair of the same units had left.
 fn quantize_once(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     let node = graph.node(n);
-    let Some(scale) = Scale::of(graph, node, "QuantizeLinear") else { return Ok(()) };
+    let Some(units) = units_of(graph, node, "QuantizeLinear") else { return Ok(()) };
     let (Some(x), Some(q)) = (node.operand(0), node.only_result()) else { return Ok(()) };
     let mut source = x;
     while let Some(before) = moved_from(graph, source) {
         source = before;
     }
     let first = graph.node(graph.value(source).producer().0);
-    if source == x || Scale::of(graph, first, "DequantizeLinear") != Some(scale) || graph.is_read_by_name(q) {
+    if source == x || units_of(graph, first, "DequantizeLinear") != Some(units) || graph.is_read_by_name(q) {
         return Ok(());
     }
     let same = |v: ValueId| {
@@ -222,7 +198,7 @@ fn quantize_once(graph: &mut Graph, n: NodeId) -> Result<(), DuplicateName> {
     };
     let back = |n: NodeId| {
         let node = graph.node(n);
-        let y = node.only_result().filter(|_| Scale::of(graph, node, "DequantizeLinear") == Some(scale));
+        let y = node.only_result().filter(|_| units_of(graph, node, "DequantizeLinear") == Some(units));
         y.filter(|&v| same(v))
     };
     let uses = graph.uses(q);

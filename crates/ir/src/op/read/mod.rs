@@ -10,6 +10,7 @@
 //! | `perm` | the order that a Transpose leaves; inverse and merged orders |
 //! | `depth` | the mode of `DepthToSpace` |
 //! | `number` | numbers of constants, epsilon |
+//! | `units` | what quantized integers stand for |
 //!
 //! Lists that older versions have as attributes are taken from there if they are there, whatever the version.
 
@@ -20,6 +21,7 @@ mod operand;
 mod pad;
 pub mod perm;
 mod reduced;
+mod units;
 mod window;
 
 pub use cut::{Cut, SymbolicCut, axes_of_slice, cuts, elements_taken, symbolic_cuts};
@@ -29,6 +31,7 @@ pub use operand::{List, OPERANDS, Place, Told, list, place_of};
 pub use pad::{Fill, Padding, SymbolicPad, fill, paddings, pads, symbolic_pads, zero_padding};
 pub use perm::Merged;
 pub use reduced::{keeps_axes, reduced};
+pub use units::{Units, units};
 pub use window::{AutoPad, Groups, Window, group, windows, windows_over};
 
 pub(super) use reduced::reduced_by;
