@@ -31,20 +31,21 @@ export function ratio(numbers) {
 // A turn takes at least so long: clocks of browsers are coarse.
 const TURN_MS = 20;
 
-async function timed(run, times) {
-  const begin = performance.now();
+async function timed(run, times, clock) {
+  const begin = clock();
   for (let at = 0; at < times; at++) await run();
-  return (performance.now() - begin) / times;
+  return (clock() - begin) / times;
 }
 
-/** Milliseconds of an inference, of the original and of ours. One round before does not count. `runs` says how many inferences a turn has. */
-export async function beside(original, ours, rounds) {
+/** Milliseconds of an inference, of the original and of ours. One round before does not count. `runs` says how many inferences a turn has.
+    `clock` gives milliseconds. */
+export async function beside(original, ours, rounds, clock = () => performance.now()) {
   const [base, other] = [{ run: original, turns: [] }, { run: ours, turns: [] }];
   let runs = 1;
   for (let round = -1; round < rounds; round++) {
     // So none follows itself and finds its own data in the caches.
     for (const contender of [base, other, base, other]) {
-      const ms = await timed(contender.run, runs);
+      const ms = await timed(contender.run, runs, clock);
       if (round >= 0) contender.turns.push(ms);
       else if (contender === base) runs = Math.min(100, Math.ceil(TURN_MS / Math.max(ms, 0.1)));
     }

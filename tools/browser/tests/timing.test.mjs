@@ -19,28 +19,44 @@ test("an interval leaves out as many numbers on both sides", () => {
   assert.deepEqual(ratio([3, 1]), { low: 1, median: 2, high: 3 });
 });
 
+/** A clock that only runs of contenders move, so what a test expects is exact on a busy machine too. */
+function stopped() {
+  let now = 0;
+  return {
+    clock: () => now,
+    /** A contender: each run takes the next of these milliseconds. `ran` is called with each run. */
+    contender(milliseconds, ran = () => {}) {
+      let at = 0;
+      return async () => {
+        ran();
+        now += milliseconds[at++ % milliseconds.length];
+      };
+    },
+  };
+}
+
 test("contenders take turns, and none follows itself", async () => {
   const order = [];
-  const run = (name) => () => new Promise((resolve) => setTimeout(resolve, 25, order.push(name)));
-  const found = await beside(run("original"), run("ours"), 2);
-  assert.deepEqual(order.join(" "), Array(6).fill("original ours").join(" "));
-  assert.deepEqual([found.rounds, found.runs], [2, 1]);
-  assert.ok(found.original >= 20 && found.control.low <= found.control.high);
+  const { clock, contender } = stopped();
+  const run = (name) => contender([25], () => order.push(name));
+  const found = await beside(run("original"), run("ours"), 2, clock);
+  assert.equal(order.join(" "), Array(6).fill("original ours").join(" "));
+  assert.deepEqual(found, { rounds: 2, runs: 1, original: 25, ours: 25, faster: { low: 1, median: 1, high: 1 }, control: { low: 1, median: 1, high: 1 } });
 });
 
 test("ratios are taken within a round, of what both turns took", async () => {
-  // The base, ours, and both again: 40 and 80 ms beside 20 and 40.
-  const turns = [40, 20, 80, 40];
-  let at = 0;
-  const run = () => new Promise((resolve) => setTimeout(resolve, turns[at++ % turns.length]));
-  const found = await beside(run, run, 3);
-  assert.ok(found.faster.low > 1.6 && found.faster.high < 2.4, JSON.stringify(found));
-  assert.ok(found.control.low > 0.4 && found.control.high < 0.65, JSON.stringify(found));
+  const { clock, contender } = stopped();
+  // A machine that is slower by the round: the ratios stay.
+  const found = await beside(contender([40, 80, 60, 120, 80, 160]), contender([20, 40, 30, 60, 40, 80]), 3, clock);
+  assert.deepEqual(found.faster, { low: 2, median: 2, high: 2 });
+  assert.deepEqual(found.control, { low: 0.5, median: 0.5, high: 0.5 });
+  assert.deepEqual([found.original, found.ours], [90, 45]);
 });
 
 test("what takes less than a clock of a browser sees is run many times in a turn", async () => {
   let count = 0;
-  const found = await beside(async () => count++, async () => {}, 1);
+  const { clock, contender } = stopped();
+  const found = await beside(contender([0.05], () => count++), contender([0.05]), 1, clock);
   // One round that does not count has its first run alone.
   assert.equal(found.runs, 100);
   assert.equal(count, 1 + 100 + 200);
