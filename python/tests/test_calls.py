@@ -52,26 +52,25 @@ def test_signals_are_heard_while_the_work_goes_on():
     def ring(*_):
         raise Rang
 
-    model = nets.stubborn(150)
+    # Pricing so many moves takes more than a minute.
+    model = nets.stubborn(1500)
     old = signal.signal(signal.SIGALRM, ring)
     begun = time.monotonic()
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         with pytest.raises(Rang):
-            while True:
-                relayout.explain(model, price_moves=150)
+            relayout.explain(model, price_moves=1500)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 20
 
 
 def test_ctrl_c_ends_a_program():
     script = (
         # Where tests run in the background, a shell lets its programs ignore the signal.
         "import signal, relayout, nets\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "m = nets.stubborn(150)\nprint('ready', flush=True)\n"
-        "while True:\n    relayout.explain(m, price_moves=150)"
+        "m = nets.stubborn(1500)\nprint('ready', flush=True)\nrelayout.explain(m, price_moves=1500)"
     )
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(__file__)}
     with subprocess.Popen([sys.executable, "-c", script], stdout=-1, stderr=-1, text=True, env=environment) as program:
