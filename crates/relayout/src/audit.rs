@@ -7,7 +7,7 @@ use crate::optimize::{Options, Source, traffic};
 use crate::report::{bytes, decided, time, way_in_words};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::op::infer::infer_graph;
-use relayout_passes::decide::{Decision, SolveRecord, Standing};
+use relayout_passes::decide::{Decision, SolveRecord, Standing, Way};
 use relayout_passes::pipeline::{Before, Outcome, run};
 use relayout_passes::report::{GraphRecord, MoveRecord, Traffic, describe_moves, describe_standing};
 use relayout_target::{Cost, Lifted, Target};
@@ -149,7 +149,6 @@ fn notes_of(lifted: &Lifted, unlike: &[String]) -> Vec<String> {
     notes
 }
 
-#[expect(clippy::too_many_lines, reason = "one record, field by field")]
 fn of_decision(
     decision: &Decision<'_, '_>,
     outcome: &Outcome,
@@ -158,69 +157,110 @@ fn of_decision(
     target: &dyn Target,
     priced: usize,
 ) -> Audit {
-    let as_read = decision.moves_as_read();
-    let left = decision.moves();
-    let mut by_cost: Vec<&Standing> = left.iter().collect();
-    let there = MovesAt::of(rewritten);
-    let gone = |s: usize, v: ValueId| {
-        let place = decision.graph(s).zip(outcome.graphs.get(s));
-        place.is_some_and(|(graph, record)| !there.has(&record.path, graph, v))
-    };
-    by_cost.retain(|m| !gone(m.scope, m.value));
-    by_cost.sort_by_key(|m| std::cmp::Reverse((m.cost, m.bytes)));
-    by_cost.truncate(priced);
-    let find = |list: &[Standing], s: usize, v: ValueId| list.iter().find(|m| (m.scope, m.value) == (s, v)).cloned();
-    let mut list = Vec::new();
-    for (s, graph_record) in outcome.graphs.iter().enumerate() {
-        let Some(graph) = decision.graph(s) else { continue };
-        let one = |(n, mut record): (NodeId, MoveRecord)| {
-            let y = graph.node(n).outputs.first().copied().flatten();
-            record.cost_ns = y.and_then(|y| find(&as_read, s, y)).and_then(|m| m.price_ns());
-            let stays = y.and_then(|y| find(&left, s, y));
-            let fate = match (&stays, y) {
-                (_, Some(y)) if decision.is_constant(s, y) => Fate::Folds,
-                (None, Some(y)) if find(&as_read, s, y).is_some() => Fate::Goes,
-                (_, Some(y)) if gone(s, y) => Fate::Rewritten,
-                _ => Fate::Stays,
-            };
-            if let Some(m) = stays.filter(|m| fate == Fate::Stays && by_cost.contains(&m)) {
-                record.ways = decision.ways(&m);
-            }
-            AuditedMove { path: graph_record.path.clone(), fate, record }
-        };
-        let transposes = describe_moves(graph, decision.hints(), graph_record.weight);
-        let told: Vec<ValueId> = transposes.iter().filter_map(|(n, _)| *graph.node(*n).outputs.first()?).collect();
-        list.extend(transposes.into_iter().map(one));
-        for m in as_read.iter().filter(|m| m.scope == s && !told.contains(&m.value)) {
-            let mut record = describe_standing(graph, m);
-            let stays = left.iter().find(|other| same_place(graph, m, other));
-            if let Some(m) = stays.filter(|m| by_cost.contains(m)) {
-                record.ways = decision.ways(m);
-            }
-            let fate = match stays {
-                None => Fate::Goes,
-                Some(_) if gone(s, m.value) => Fate::Rewritten,
-                Some(_) => Fate::Stays,
-            };
-            list.push(AuditedMove { path: graph_record.path.clone(), fate, record });
-        }
-    }
-    let total = |moves: &[Standing]| moves.iter().map(|m| m.cost).filter(|cost| cost.is_finite()).sum::<Cost>();
+    let moves = Moves::of(decision, outcome, rewritten, priced);
+    let list = moves.audited();
+    let total = moves.as_read.iter().map(|m| m.cost).filter(|cost| cost.is_finite()).sum::<Cost>();
     Audit {
         schema: AUDIT_SCHEMA,
         target: target.name().to_owned(),
         cost_source: target.cost_source().to_owned(),
         hints: outcome.hints.clone(),
         moves: Traffic::of(list.iter().map(|m| m.record.bytes)),
-        moves_ns: total(&as_read).get(),
+        moves_ns: total.get(),
         predicted_ns: Some(decision.cost_as_read()).filter(|cost| cost.is_finite()).map(Cost::get),
         floor_ns: decision.record().bound_ns,
         best_ns: decision.cost().get(),
-        best: Traffic::of(left.iter().map(|m| m.bytes)),
+        best: Traffic::of(moves.left.iter().map(|m| m.bytes)),
         optimized: traffic(rewritten, GraphRecord::after),
         solve: decision.record().clone(),
         list,
         notes,
+    }
+}
+
+/// The moves of a file beside those of the best decision.
+struct Moves<'a, 'g, 't> {
+    decision: &'a Decision<'g, 't>,
+    /// The graphs of the file.
+    graphs: &'a [GraphRecord],
+    as_read: Vec<Standing>,
+    /// Of the best decision.
+    left: Vec<Standing>,
+    /// Where the rewritten file has moves.
+    rewritten: MovesAt<'a>,
+    /// Of those that stay, the ones whose ways out are priced: those that cost most.
+    dearest: Vec<Standing>,
+}
+
+impl<'a, 'g, 't> Moves<'a, 'g, 't> {
+    fn of(decision: &'a Decision<'g, 't>, outcome: &'a Outcome, rewritten: &'a Outcome, priced: usize) -> Self {
+        let (as_read, left) = (decision.moves_as_read(), decision.moves());
+        let (graphs, rewritten) = (outcome.graphs.as_slice(), MovesAt::of(rewritten));
+        let mut moves = Moves { decision, graphs, as_read, left, rewritten, dearest: Vec::new() };
+        let mut stay: Vec<&Standing> = moves.left.iter().filter(|m| !moves.is_rewritten(m.scope, m.value)).collect();
+        stay.sort_by_key(|m| std::cmp::Reverse((m.cost, m.bytes)));
+        moves.dearest = stay.into_iter().take(priced).cloned().collect();
+        moves
+    }
+
+    /// Whether a move of the best decision is none in the rewritten file.
+    fn is_rewritten(&self, scope: usize, v: ValueId) -> bool {
+        let place = self.decision.graph(scope).zip(self.graphs.get(scope));
+        place.is_some_and(|(graph, record)| !self.rewritten.has(&record.path, graph, v))
+    }
+
+    /// The moves of the file, with what becomes of each.
+    fn audited(&self) -> Vec<AuditedMove> {
+        let mut list = Vec::new();
+        for (scope, of) in self.graphs.iter().enumerate() {
+            let Some(graph) = self.decision.graph(scope) else { continue };
+            let transposes = describe_moves(graph, self.decision.hints(), of.weight);
+            let told: Vec<ValueId> = transposes.iter().filter_map(|(n, _)| *graph.node(*n).outputs.first()?).collect();
+            let transposes = transposes.into_iter().map(|(n, record)| self.transpose(scope, graph, n, record));
+            let others = self.as_read.iter().filter(|m| m.scope == scope && !told.contains(&m.value));
+            let others = others.map(|m| self.reorder(graph, m));
+            let at = |(fate, record)| AuditedMove { path: of.path.clone(), fate, record };
+            list.extend(transposes.chain(others).map(at));
+        }
+        list
+    }
+
+    /// A node that only moves.
+    fn transpose(&self, scope: usize, graph: &Graph, n: NodeId, mut record: MoveRecord) -> (Fate, MoveRecord) {
+        let Some(y) = graph.node(n).outputs.first().copied().flatten() else { return (Fate::Stays, record) };
+        let is_here = |m: &&Standing| (m.scope, m.value) == (scope, y);
+        let (as_read, left) = (self.as_read.iter().find(is_here), self.left.iter().find(is_here));
+        record.cost_ns = as_read.and_then(Standing::price_ns);
+        let fate = if self.decision.is_constant(scope, y) {
+            Fate::Folds
+        } else if left.is_none() && as_read.is_some() {
+            Fate::Goes
+        } else if self.is_rewritten(scope, y) {
+            Fate::Rewritten
+        } else {
+            Fate::Stays
+        };
+        record.ways = self.ways(fate, left);
+        (fate, record)
+    }
+
+    /// A move of a blocked file that is no Transpose.
+    fn reorder(&self, graph: &Graph, m: &Standing) -> (Fate, MoveRecord) {
+        let left = self.left.iter().find(|other| same_place(graph, m, other));
+        let fate = match left {
+            None => Fate::Goes,
+            Some(_) if self.is_rewritten(m.scope, m.value) => Fate::Rewritten,
+            Some(_) => Fate::Stays,
+        };
+        let mut record = describe_standing(graph, m);
+        record.ways = self.ways(fate, left);
+        (fate, record)
+    }
+
+    /// What it would take to avoid a move that stays, where that is priced.
+    fn ways(&self, fate: Fate, left: Option<&Standing>) -> Vec<Way> {
+        let left = left.filter(|m| fate == Fate::Stays && self.dearest.contains(m));
+        left.map(|m| self.decision.ways(m)).unwrap_or_default()
     }
 }
 
