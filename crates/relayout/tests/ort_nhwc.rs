@@ -3,7 +3,7 @@
 
 mod fold_nets;
 
-use fold_nets::{F32, I8, I64, Net, runtime};
+use fold_nets::{F32, I8, I64, Net, U8, runtime};
 use prost::Message;
 use relayout::targets::{OrtNhwc, Provider};
 use relayout::{Model, Numerics, Options, optimize, target};
@@ -22,12 +22,16 @@ fn made(bytes: &[u8], numerics: Numerics) -> Vec<u8> {
     result.to_bytes().expect("it is written")
 }
 
-/// The model for WebGPU, its results held against those of the input.
-fn on_webgpu(net: &Net) -> ModelProto {
+fn for_webgpu(net: &Net) -> Vec<u8> {
     let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
     let target = OrtNhwc::of(Provider::of("webgpu").expect("a known provider"));
     let result = optimize(&model, &target, &Options::default()).expect("it is optimized");
-    held(net, &result.to_bytes().expect("it is written"))
+    result.to_bytes().expect("it is written")
+}
+
+/// The model for WebGPU, its results held against those of the input.
+fn on_webgpu(net: &Net) -> ModelProto {
+    held(net, &for_webgpu(net))
 }
 
 /// The model for the target, its results held against those of the input.
@@ -449,4 +453,86 @@ fn quantized_channels_are_picked_once_where_no_op_is_of_quantized_values() {
 fn values_are_quantized_again_where_the_scale_is_another_one() {
     let model = on_webgpu(&quantized_shuffle(0.1));
     assert_eq!(["Gather", "Slice", "QuantizeLinear"].map(|op| count(&model, op)), [1, 2, 4]);
+}
+
+/// A convolution of quantized features with quantized weights, and what reads its result.
+struct Quantized {
+    /// Of the weights: signed bytes or not, and scales and zero points by channel.
+    dtype: i32,
+    scales: &'static [f32],
+    zeros: &'static [f32],
+    bias: bool,
+    /// Whether features are quantized too.
+    features: bool,
+}
+
+impl Quantized {
+    fn net(&self) -> Net {
+        let count = self.scales.len() as i64;
+        let dims: &[i64] = if count == 1 { &[] } else { &[count] };
+        let weights: Vec<f32> = (0..4 * 3 * 9).map(|at| ((at * 37) % 127) as f32).collect();
+        let net = Net::new(17)
+            .input("x", F32, &[1, 3, SIDE, SIDE])
+            .values("scale", F32, &[], &[0.05])
+            .values("zero", I8, &[], &[3.0])
+            .values("w", self.dtype, &[4, 3, 3, 3], &weights)
+            .values("w_scale", F32, dims, self.scales)
+            .values("w_zero", self.dtype, dims, self.zeros)
+            .values("b", I8, &[4], &[5.0, -3.0, 100.0, 0.0])
+            .node_with("DequantizeLinear", &["w", "w_scale", "w_zero"], "v", &[("axis", &[0])])
+            .node("DequantizeLinear", &["b", "scale"], "c");
+        let net = if self.features { pair(net, "x") } else { net.node("Relu", &["x"], "x_d") };
+        let operands: &[&str] = if self.bias { &["x_d", "v", "c"] } else { &["x_d", "v"] };
+        let net = net.node_with("Conv", operands, "y", &[SAME]);
+        let net = if self.features { pair(net, "y") } else { net.node("Relu", &["y"], "y_d") };
+        net.output("y_d", F32)
+    }
+}
+
+fn pair(net: Net, x: &str) -> Net {
+    let (q, d) = (format!("{x}_q"), format!("{x}_d"));
+    net.node("QuantizeLinear", &[x, "scale", "zero"], &q).node("DequantizeLinear", &[&q, "scale", "zero"], &d)
+}
+
+/// One scale and none but zeros beside signed bytes.
+const PLAIN: Quantized = Quantized { dtype: I8, scales: &[0.01], zeros: &[0.0], bias: true, features: true };
+/// A scale and a zero point for each channel.
+const BY_CHANNEL: Quantized = Quantized { scales: &[0.01, 0.02, 0.5, 0.003], zeros: &[0.0, 7.0, 64.0, 126.0], ..PLAIN };
+
+/// How the weights are made: by Cast, Sub and Mul, or dequantized.
+fn made_by(model: &ModelProto) -> [usize; 4] {
+    let conv = nodes(model).iter().find(|node| node.op_type.as_deref() == Some("Conv")).expect("a Conv");
+    let maker = nodes(model).iter().find(|node| node.output[0] == conv.input[1]).expect("computed weights");
+    let kept = usize::from(maker.op_type.as_deref() == Some("DequantizeLinear"));
+    [count(model, "Cast"), count(model, "Sub"), count(model, "Mul"), kept]
+}
+
+#[test]
+fn weights_become_constant_on_load_where_no_op_is_of_quantized_values() {
+    for (quantized, expected) in [
+        (PLAIN, [1, 0, 1, 0]),
+        (BY_CHANNEL, [1, 1, 1, 0]),
+        (Quantized { dtype: U8, ..BY_CHANNEL }, [1, 1, 1, 0]),
+        // Weights alone are quantized.
+        (Quantized { features: false, ..BY_CHANNEL }, [1, 1, 1, 0]),
+        (Quantized { features: false, bias: false, ..PLAIN }, [1, 0, 1, 0]),
+    ] {
+        let net = quantized.net();
+        assert_eq!(made_by(&on_webgpu(&net)), expected);
+        assert_eq!(made_by(&optimized(&net))[3], 1, "QNN has ops of quantized values");
+    }
+}
+
+#[test]
+fn weights_that_the_runtime_would_quantize_once_more_stay_dequantized() {
+    let net = Quantized { bias: false, ..PLAIN }.net();
+    assert_eq!(for_webgpu(&net), net.bytes(), "nothing is gained, so it is as it was");
+}
+
+#[test]
+fn weights_that_something_else_reads_stay_dequantized() {
+    let net = PLAIN.net();
+    assert_eq!(made_by(&on_webgpu(&net.clone().output("v", F32))), [0, 0, 0, 1]);
+    let summed = net.node_with("ReduceSum", &["v"], "sum", &[]).output("sum", F32);
+    assert_eq!(made_by(&on_webgpu(&summed)), [0, 0, 0, 1]);
 }

@@ -290,8 +290,9 @@ pub trait Target: Sync {
         Ok(None)
     }
 
-    /// The Transposes that the target's runtime leaves of a file on its device, and what they cost there. The graph is the file's, its
-    /// types inferred. `None` if the target can't tell. If it can, a file in which nothing is gained there comes out as it was.
+    /// The Transposes that the target's runtime leaves of a file on its device, and what they and moves within its kernels cost there. The
+    /// graph is the file's, its types inferred. `None` if the target can't tell. If it can, a file in which nothing is gained there
+    /// comes out as it was.
     fn on_device(&self, _graph: &Graph, _sizes: &dyn Sizes) -> Option<(DeviceMoves, Cost)> {
         None
     }

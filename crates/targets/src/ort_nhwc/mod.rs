@@ -4,6 +4,7 @@
 //! Here features lie channels last between operators, and each such op stands between two Transposes of its own: the runtime's cancel
 //! them. So those cost nothing, and the moves that are left are those of one decision about the whole graph.
 
+mod constant_weights;
 mod delay_transposes;
 mod digits;
 mod group_norm;
@@ -91,6 +92,7 @@ impl OrtNhwc {
                 digits::pass(),
                 order_channels::pass(),
                 pick_channels::pass(quantized_units),
+                constant_weights::pass(quantized_units),
                 join_scales::pass(),
                 join_views::pass(),
                 read_shapes::pass(),
@@ -162,7 +164,8 @@ impl Target for OrtNhwc {
         let nodes = Cost::new(self.rates.provider.device.node_ns).times(moves.transposes as u64);
         let elements = Cost::new(moves.elements / self.rates.provider.device.elements_per_ns);
         let host = predict::on_host(graph, &self.rates.provider, sizes) / self.rates.provider.device.elements_per_ns;
-        Some((moves, nodes + elements + Cost::new(host).times(REFUSED)))
+        let weights = constant_weights::turned(graph, &self.rates.provider);
+        Some((moves, nodes + elements + weights + Cost::new(host).times(REFUSED)))
     }
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {

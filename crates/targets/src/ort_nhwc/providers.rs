@@ -61,7 +61,8 @@ pub struct Device {
     /// Whether an Einsum whose right operand is turned runs as a product without a Transpose.
     #[serde(default)]
     pub turned_products: bool,
-    /// Whether it runs an op between `DequantizeLinear` and `QuantizeLinear` as one op of quantized values.
+    /// Whether it runs an op between `DequantizeLinear` and `QuantizeLinear` as one op of quantized values. If not, each of the two is a
+    /// node, also the one that dequantizes weights in each run.
     #[serde(default = "yes")]
     pub quantized_units: bool,
 }
