@@ -6,8 +6,9 @@
     python count.py --provider webgpu --rounds 5 MODEL.onnx OTHER.onnx      how many times as long the first one takes, in turns
 
 One JSON object per model: parts (device graphs), nodes, transposes, moved (elements that Transposes write), refused (Transposes of more
-than 5 axes), reshapes, ops (the other nodes by name), cpu (nodes that fell back, by name), and with webgpu: error. A model that does not
-load has `note`. With --rounds there is one object: ratio, the median and its interval, and control, those of the other model beside itself.
+than 5 axes), reshapes, ops (the other nodes by name), cpu (nodes that fell back, by name), and with webgpu: error, and inside (Transposes
+that kernels of other ops run within themselves, by op: how many, and milliseconds of the device). A model that does not load has `note`.
+With --rounds there is one object: ratio, the median and its interval, and control, those of the other model beside itself.
 
 QNN's compiler may run out of memory on one of a model's graphs, and the graphs behind it would then not be seen. So graphs are handed to
 the recorder that the package brings along (libQnnSaver), which takes all of them; the provider's support checks are those of HTP.
@@ -111,6 +112,17 @@ def feeds(session, seed=0):
     return out
 
 
+def inside(events):
+    """Transposes within kernels of other ops. What runs on the device is named by node, op and kernel."""
+    found = {}
+    for event in events:
+        _, op, kernel = event["name"].rsplit("&", 2) if event["name"].count("&") >= 2 else ("", "", "")
+        if kernel == "Transpose" and op != "Transpose":
+            count, taken = found.get(op, (0, 0))
+            found[op] = (count + 1, taken + event["dur"] / 1e3)
+    return {op: (count, round(taken, 1)) for op, (count, taken) in sorted(found.items())}
+
+
 def webgpu(model, level):
     import numpy as np
     import onnxruntime as ort
@@ -140,7 +152,7 @@ def webgpu(model, level):
     error = max((far(a, b) for a, b in zip(got, want, strict=True) if b.size), default=0.0)
     others = {op: n for op, n in sorted(count.items()) if op not in ("Transpose", "Reshape")}
     return {"parts": 1, "nodes": len(nodes), "transposes": count["Transpose"], "moved": moved, "reshapes": count["Reshape"],
-            "ops": others, "cpu": dict(sorted(cpu.items())), "error": error}
+            "ops": others, "cpu": dict(sorted(cpu.items())), "error": error, "inside": inside(events)}
 
 
 def raced(model, other, level, rounds):

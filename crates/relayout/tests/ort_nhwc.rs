@@ -395,13 +395,15 @@ fn pads_that_are_computed_keep_their_order() {
     }
 }
 
+/// A value that is quantized, by this scale, and dequantized.
+fn pair(net: Net, x: &str, scale: &str) -> Net {
+    let (q, d) = (format!("{x}_q"), format!("{x}_d"));
+    net.node("QuantizeLinear", &[x, scale, "zero"], &q).node("DequantizeLinear", &[&q, scale, "zero"], &d)
+}
+
 /// Quantized halves of channels, two convolutions of an image each, that are shuffled, and of which one is convolved again. `again` is
 /// the scale behind the shuffle, a constant of its own, where that of what it reads is 0.05.
 fn quantized_shuffle(again: f32) -> Net {
-    let pair = |net: Net, x: &str, scale: &str| {
-        let (q, d) = (format!("{x}_q"), format!("{x}_d"));
-        net.node("QuantizeLinear", &[x, scale, "zero"], &q).node("DequantizeLinear", &[&q, scale, "zero"], &d)
-    };
     let net = Net::new(17)
         .input("x", F32, &[1, 3, 6, 6])
         .floats("v", F32, &[4, 3, 3, 3], true)
@@ -481,17 +483,12 @@ impl Quantized {
             .values("b", I8, &[4], &[5.0, -3.0, 100.0, 0.0])
             .node_with("DequantizeLinear", &["w", "w_scale", "w_zero"], "v", &[("axis", &[0])])
             .node("DequantizeLinear", &["b", "scale"], "c");
-        let net = if self.features { pair(net, "x") } else { net.node("Relu", &["x"], "x_d") };
+        let net = if self.features { pair(net, "x", "scale") } else { net.node("Relu", &["x"], "x_d") };
         let operands: &[&str] = if self.bias { &["x_d", "v", "c"] } else { &["x_d", "v"] };
         let net = net.node_with("Conv", operands, "y", &[SAME]);
-        let net = if self.features { pair(net, "y") } else { net.node("Relu", &["y"], "y_d") };
+        let net = if self.features { pair(net, "y", "scale") } else { net.node("Relu", &["y"], "y_d") };
         net.output("y_d", F32)
     }
-}
-
-fn pair(net: Net, x: &str) -> Net {
-    let (q, d) = (format!("{x}_q"), format!("{x}_d"));
-    net.node("QuantizeLinear", &[x, "scale", "zero"], &q).node("DequantizeLinear", &[&q, "scale", "zero"], &d)
 }
 
 /// One scale and none but zeros beside signed bytes.

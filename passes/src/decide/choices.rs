@@ -40,43 +40,13 @@ impl ScopeCandidates {
         bound: &Bound,
     ) -> Vec<Choice> {
         let node = graph.node(n);
-        let value_at = |slot: Slot| match slot {
-            Slot::In(i) => node.operand(i),
-            Slot::Out(i) => node.result(i),
-        };
-        let mut orders: Vec<AtomOrder> = vec![bound.identity()];
-        let mut broken: Vec<Vec<(Slot, Layout)>> = Vec::new();
-        let shape = |slot| value_at(slot).and_then(|v| graph.value(v).ty.shape());
-        for slot in bound.slots() {
-            let Some(v) = value_at(slot) else { continue };
-            for layout in self.layouts[v.index()].iter().skip(1) {
-                if let Some(stored) = layout.as_permutation() {
-                    let order = bound.order_from(slot, &stored);
-                    orders.extend(order.filter(|o| !orders.contains(o)));
-                } else {
-                    let all = bound.carry(slot, layout, graph.storage, shape);
-                    broken.extend(all.filter(|all| !broken.contains(all)));
-                    // Runs beside it may have pad slots of their own.
-                    let padded = |l: &&Layout| l.factors() == layout.factors() && has_slot_map(l);
-                    let beside = |slot| value_at(slot).and_then(|v| self.layouts[v.index()].iter().find(padded));
-                    if bound.joined().is_some() {
-                        let all = bound.carry_beside(slot, layout, beside, graph.storage, shape);
-                        broken.extend(all.filter(|all| !broken.contains(all)));
-                    }
-                }
-            }
-        }
-        let whole = orders.into_iter().filter(|order| bound.allows(order)).map(|order| {
-            let of = |slot| Some((slot, Layout::permutation(&bound.restrict(&order, slot)?).ok()?));
-            bound.slots().filter_map(of).collect::<Vec<_>>()
-        });
         let bytes = node.operand(0).map_or(0, |v| hints.bytes(graph, v));
         let mut choices = Vec::new();
-        for layouts in whole.chain(broken) {
+        for layouts in self.axes_layouts(graph, n, bound) {
             let mut choice = plain(graph, n);
             let mut turned_bytes = 0u64;
             for (slot, layout) in layouts {
-                if let Some(v) = value_at(slot).filter(|_| !layout.is_row_major()) {
+                if let Some(v) = node.value_at(slot).filter(|_| !layout.is_row_major()) {
                     turned_bytes = turned_bytes.saturating_add(hints.bytes(graph, v));
                 }
                 match slot {
@@ -94,6 +64,38 @@ impl ScopeCandidates {
             choices.push(choice);
         }
         choices
+    }
+
+    /// Layouts in which a node's axes lie alike in all operands and results: those that these have, carried to the others.
+    fn axes_layouts(&self, graph: &Graph, n: NodeId, bound: &Bound) -> Vec<Vec<(Slot, Layout)>> {
+        let node = graph.node(n);
+        let mut orders: Vec<AtomOrder> = vec![bound.identity()];
+        let mut broken: Vec<Vec<(Slot, Layout)>> = Vec::new();
+        let shape = |slot| node.value_at(slot).and_then(|v| graph.value(v).ty.shape());
+        for slot in bound.slots() {
+            let Some(v) = node.value_at(slot) else { continue };
+            for layout in self.layouts[v.index()].iter().skip(1) {
+                if let Some(stored) = layout.as_permutation() {
+                    let order = bound.order_from(slot, &stored);
+                    orders.extend(order.filter(|o| !orders.contains(o)));
+                } else {
+                    let all = bound.carry(slot, layout, graph.storage, shape);
+                    broken.extend(all.filter(|all| !broken.contains(all)));
+                    // Runs beside it may have pad slots of their own.
+                    let padded = |l: &&Layout| l.factors() == layout.factors() && has_slot_map(l);
+                    let beside = |slot| node.value_at(slot).and_then(|v| self.layouts[v.index()].iter().find(padded));
+                    if bound.joined().is_some() {
+                        let all = bound.carry_beside(slot, layout, beside, graph.storage, shape);
+                        broken.extend(all.filter(|all| !broken.contains(all)));
+                    }
+                }
+            }
+        }
+        let whole = orders.into_iter().filter(|order| bound.allows(order)).map(|order| {
+            let of = |slot| Some((slot, Layout::permutation(&bound.restrict(&order, slot)?).ok()?));
+            bound.slots().filter_map(of).collect()
+        });
+        whole.chain(broken).collect()
     }
 
     /// Whether what the pad slots of the results would hold is harmless.

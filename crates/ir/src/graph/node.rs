@@ -3,7 +3,7 @@
 use super::{Graph, ValueId};
 use crate::attr::{Attr, Attrs};
 use crate::constant::Constant;
-use crate::form::{Form, View};
+use crate::form::{Form, Slot, View};
 use std::fmt;
 
 /// What a node is.
@@ -135,6 +135,14 @@ impl Node {
     /// The result in a slot, if it is there.
     pub fn result(&self, slot: usize) -> Option<ValueId> {
         self.outputs.get(slot).copied().flatten()
+    }
+
+    /// The value in a slot for operands or for results, if it is there.
+    pub fn value_at(&self, slot: Slot) -> Option<ValueId> {
+        match slot {
+            Slot::In(i) => self.operand(i),
+            Slot::Out(i) => self.result(i),
+        }
     }
 
     /// The result of a node that has one slot for results; `None` of others.

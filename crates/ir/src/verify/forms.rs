@@ -262,12 +262,8 @@ fn apart<'g>(graph: &'g Graph, node: &Node, bound: &'g Bound) -> Option<(ValueId
 /// Whether a joined axis has pad slots between its runs, and where they have theirs. Only the bytes of what is declared per axis
 /// are put side by side as they lie.
 fn joins_runs(graph: &Graph, node: &Node, bound: &Bound) -> bool {
-    let value = |slot: Slot| match slot {
-        Slot::In(i) => node.operand(i),
-        Slot::Out(i) => node.result(i),
-    };
-    let stored = |slot: Slot| value(slot).map(|v| &graph.value(v).layout);
-    let shape = |slot: Slot| value(slot).and_then(|v| graph.value(v).ty.shape());
+    let stored = |slot: Slot| node.value_at(slot).map(|v| &graph.value(v).layout);
+    let shape = |slot: Slot| node.value_at(slot).and_then(|v| graph.value(v).ty.shape());
     graph.storage == StorageRule::PerAxis && bound.joined().is_some_and(|atom| bound.runs_agree(atom, &stored, &shape))
 }
 

@@ -32,7 +32,7 @@ pub(super) fn meeting(graph: &Graph, n: NodeId, slot: Slot, axis: usize) -> Opti
         (_, Form::View(View::Transpose(perm))) => to(other(slot)?, turned(perm, slot, axis)),
         (_, Form::View(View::Reshape)) => {
             let [from, into] =
-                [slot, other(slot)?].map(|slot| value_at(node, slot).and_then(|v| graph.value(v).ty.shape()));
+                [slot, other(slot)?].map(|slot| node.value_at(slot).and_then(|v| graph.value(v).ty.shape()));
             to(other(slot)?, kept(from?, axis, into?))
         }
         (_, Form::Axes(bound)) => bound_to(graph, node, bound, slot, axis),
@@ -50,15 +50,7 @@ pub(super) fn meeting(graph: &Graph, n: NodeId, slot: Slot, axis: usize) -> Opti
 
 impl Meeting {
     fn of(node: &Node, slot: Slot, axis: usize) -> Option<Meeting> {
-        Some(Meeting { alike: vec![(value_at(node, slot)?, axis)], ..Meeting::default() })
-    }
-}
-
-/// The value in a slot.
-fn value_at(node: &Node, slot: Slot) -> Option<ValueId> {
-    match slot {
-        Slot::In(i) => node.operand(i),
-        Slot::Out(i) => node.result(i),
+        Some(Meeting { alike: vec![(node.value_at(slot)?, axis)], ..Meeting::default() })
     }
 }
 
@@ -87,8 +79,8 @@ fn kept(from: &[Dim], axis: usize, into: &[Dim]) -> Option<usize> {
 
 /// The same of a node that is told of dims as they are stored.
 fn stored(graph: &Graph, node: &Node, slot: Slot, axis: usize) -> Option<Meeting> {
-    let (v, to) = (value_at(node, slot)?, other(slot)?);
-    let w = value_at(node, to)?;
+    let (v, to) = (node.value_at(slot)?, other(slot)?);
+    let w = node.value_at(to)?;
     let dim = dim_of(graph, (v, axis))?;
     let dims = |v: ValueId| graph.storage_shape(v, &graph.value(v).layout);
     let dim = match node.onnx()? {
@@ -123,10 +115,10 @@ fn bound_to(graph: &Graph, node: &Node, bound: &Bound, slot: Slot, axis: usize) 
         return None;
     }
     let extent = |v: ValueId, axis: usize| graph.value(v).ty.shape()?.get(axis).cloned();
-    let channels = extent(value_at(node, slot)?, axis)?;
+    let channels = extent(node.value_at(slot)?, axis)?;
     let mut met = Meeting { sums, ..Meeting::default() };
     for at in bound.slots() {
-        let Some(v) = value_at(node, at) else { continue };
+        let Some(v) = node.value_at(at) else { continue };
         for (axis, _) in bound.axes(at)?.iter().enumerate().filter(|(_, other)| **other == atom) {
             let own = extent(v, axis)?;
             match at {

@@ -11,7 +11,7 @@ use crate::decide::solve::order::min_fill;
 use crate::decide::solve::problem::Problem;
 use crate::decide::solve::{Limits, Solution, solve};
 use relayout_target::Cost;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Tables of a part that is taken in pieces.
 const PIECE: usize = 1 << 12;
@@ -179,7 +179,7 @@ impl Maker {
                 function.scope.iter().for_each(|&var| of_var[var].push(at));
             }
         }
-        let mut total: std::collections::BTreeMap<(usize, usize), Vec<i128>> = std::collections::BTreeMap::new();
+        let mut total: BTreeMap<(usize, usize), Vec<i128>> = BTreeMap::new();
         let mut last = i128::MIN;
         for sweep in 0..SWEEPS {
             let forwards = sweep % 2 == 0;
@@ -220,6 +220,11 @@ impl Maker {
                 break;
             }
         }
+        self.keep(total);
+    }
+
+    /// Makes the certificate's shifts of what was shifted in all.
+    fn keep(&mut self, mut total: BTreeMap<(usize, usize), Vec<i128>>) {
         for ((at, var), amounts) in std::mem::take(&mut total) {
             let stored: Option<Vec<i64>> = amounts.iter().map(|&x| i64::try_from(x).ok()).collect();
             let Some(stored) = stored else {
@@ -235,13 +240,7 @@ impl Maker {
     }
 
     /// Moves amounts from a function to that of `var`.
-    fn give(
-        &mut self,
-        at: usize,
-        var: usize,
-        amounts: &[i128],
-        total: &mut std::collections::BTreeMap<(usize, usize), Vec<i128>>,
-    ) {
+    fn give(&mut self, at: usize, var: usize, amounts: &[i128], total: &mut BTreeMap<(usize, usize), Vec<i128>>) {
         let domains = &self.functions.domains;
         let stride = self.functions.list[at].stride(var, domains);
         for (i, entry) in self.functions.list[at].data.iter_mut().enumerate() {
