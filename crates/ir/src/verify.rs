@@ -22,6 +22,8 @@
 //! - operands and results of a node with letters on its axes are stored in one order of the letters, which the op allows;
 //!   a letter that is split is split alike everywhere, and neither found by position, windowed nor read as a whole
 //!   ([`Invariant::Axes`]);
+//! - operands and results of such a node have one extent where they have one letter, and a convolution's data have the channels that its
+//!   weights read in all groups ([`Invariant::Extents`]);
 //! - the result of a view has the layout that the operand's bytes have under it; a Transpose may have any, and then moves the
 //!   bytes ([`Invariant::View`]);
 //! - an opaque node, and a slot that is read as it is, has row-major operands and results ([`Invariant::Opaque`]);
@@ -65,6 +67,8 @@ pub enum Invariant {
     Relayout,
     /// One order of letters.
     Axes,
+    /// One extent of a letter.
+    Extents,
     /// A view moves no bytes.
     View,
     /// An opaque node is row-major.

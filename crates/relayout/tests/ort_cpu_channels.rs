@@ -3,7 +3,7 @@
 
 mod fold_nets;
 
-use fold_nets::cpu::refusal;
+use fold_nets::cpu::{refusal, refusal_for};
 use fold_nets::{F32, Net, runtime};
 use prost::Message;
 use relayout::{Model, Numerics, optimize};
@@ -262,6 +262,54 @@ fn ints(tensor: &TensorProto) -> Vec<i64> {
     let raw = tensor.raw_data.as_deref().unwrap_or_default();
     let (words, _) = raw.as_chunks::<8>();
     words.iter().map(|word| i64::from_le_bytes(*word)).chain(tensor.int64_data.iter().copied()).collect()
+}
+
+/// A value of so many channels, read whole by a node and in part by another: how the part is taken, and whether what reads the whole
+/// gives each channel a filter of its own first.
+fn read_whole_and_in_part(channels: i64, [from, to]: [i64; 2], op: &str, depthwise: bool) -> Net {
+    let mut units = Units::new(17, 1, channels);
+    let v = units.conv("x", 16, channels, "Relu");
+    let read = if depthwise { units.depthwise(&v, channels) } else { v.clone() };
+    let whole = units.conv(&read, channels, 16, "Relu");
+    let [a, b, c] = [units.fresh(), units.fresh(), units.fresh()];
+    let part = match op {
+        "Slice" => {
+            units.with(|net| net.ints(&a, &[from]).ints(&b, &[to]).ints(&c, &[1]));
+            units.op(op, &[&v, &a, &b, &c], &[])
+        }
+        "Gather" => {
+            units.with(|net| net.ints(&a, &(from..to).rev().collect::<Vec<_>>()));
+            units.op(op, &[&v, &a], &[CHANNELS])
+        }
+        _ => {
+            let sizes: Vec<i64> = [from, to - from, channels - to].into_iter().filter(|&size| size > 0).collect();
+            units.with(|net| net.ints(&a, &sizes));
+            let first = units.fresh();
+            let rest: Vec<String> = sizes[1..].iter().map(|_| units.fresh()).collect();
+            units.with(|net| {
+                let net = net.node_with("Split", &[&v, &a], &first, &[CHANNELS]);
+                rest.iter().fold(net, |net, name| net.also(name))
+            });
+            if from == 0 { first } else { rest[0].clone() }
+        }
+    };
+    let part = units.conv(&part, to - from, 24, "Sigmoid");
+    units.net.node("Identity", &[&whole], "y").output("y", F32).node("Identity", &[&part], "z").output("z", F32)
+}
+
+#[test]
+fn a_value_that_one_node_reads_whole_and_another_in_part_serves_both() {
+    let mut routed = 0;
+    for (channels, part) in [(12, [4, 12]), (20, [0, 12]), (28, [0, 14]), (36, [4, 36]), (44, [8, 44]), (60, [30, 60])]
+    {
+        for (op, depthwise) in [("Slice", false), ("Gather", true), ("Split", false), ("Split", true)] {
+            let net = read_whole_and_in_part(channels, part, op, depthwise);
+            let model = optimized(&net, Numerics::Reassociate);
+            [Block::B8, Block::B16].map(|block| assert_eq!(refusal_for(block, &net.bytes()), None, "{block:?}"));
+            routed += usize::from(count(&model, op) == 0);
+        }
+    }
+    assert!(routed > 0, "no part is routed, so nothing is shown");
 }
 
 #[test]

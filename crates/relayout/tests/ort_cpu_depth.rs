@@ -3,7 +3,7 @@
 
 mod fold_nets;
 
-use fold_nets::cpu::{blocked, count, made_for, nodes, optimized, refusal, sizes_of};
+use fold_nets::cpu::{blocked, count, made_for, nodes, optimized, refusal, refusal_for, sizes_of};
 use fold_nets::{F16, F32, Net, runtime};
 use prost::Message;
 use relayout::Numerics;
@@ -90,6 +90,29 @@ fn pixels_move_in_blocks_between_convolutions() {
         assert_eq!(refusal(&net.bytes()), None, "{mode} {factor}");
         same_bits(&net);
     }
+}
+
+#[test]
+fn the_mode_is_that_of_the_filters_where_the_op_stays() {
+    let mut stay = Vec::new();
+    for (side, block) in [("2", Block::B8), ("3", Block::B8), ("4", Block::B8), ("4", Block::B16)] {
+        let wide = block.channels() as i64;
+        // The last one leaves the model, in ONNX's own layout. A host of another block runs nothing: the checker judges.
+        let net = Net::new(17).symbolic_input("x", F32, &["1", "3", side, side]);
+        let net = conv(net, "x", "a", [3, wide]);
+        let net = to_space(conv(net, "a", "b", [wide, 4 * wide]), "b", "c", "CRD", 2);
+        let net = to_space(conv(net, "c", "d", [wide, 4 * wide]), "d", "y", "CRD", 2).output("y", F32);
+        assert_eq!(refusal_for(block, &net.bytes()), None, "{side} {block:?}");
+        let target = OrtCpu::new(block).expect("a built-in target");
+        let made = made_for(&target, &net.bytes(), Numerics::Reassociate);
+        let model = ModelProto::decode(made.as_slice()).expect("a model");
+        let modes = nodes(&model).filter(|n| n.op_type.as_deref() == Some("DepthToSpace")).flat_map(|n| &n.attribute);
+        stay.extend(modes.filter(|a| a.name.as_deref() == Some("mode")).map(|a| a.s.clone().unwrap_or_default()));
+        if block == Block::of_host() {
+            blocked(&net);
+        }
+    }
+    assert_eq!(stay, ["DCR"; 3], "the filters are in that order");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 mod fold_nets;
 
-use fold_nets::{F32, I8, I64, Net, U8, runtime};
+use fold_nets::{F32, I8, I32, I64, Net, U8, runtime};
 use prost::Message;
 use relayout::targets::{OrtNhwc, Provider};
 use relayout::{Model, Numerics, Options, optimize, target};
@@ -173,6 +173,120 @@ fn channels_lie_as_normalizations_read_them_from_convolution_to_convolution() {
         let x = unet.norm(&x, 4, 24);
         let model = optimized(&unet.end(&x, 24, batch));
         assert_eq!((count(&model, "InstanceNormalization"), swaps(&model)), (7, 0), "{batch}");
+    }
+}
+
+/// What has channels between a convolution and a normalization over groups of them, all in floats: how it is written, by name.
+type Between = (&'static str, fn(Net, &str, &str) -> Net);
+
+const DOUBLED: (&str, &[i64]) = ("strides", &[2, 2]);
+
+fn between() -> Vec<Between> {
+    vec![
+        ("ConvTranspose with a bias", |net, x, y| {
+            let net = net.floats("w", F32, &[24, 24, 2, 2], true).floats("b", F32, &[24], true);
+            net.node_with("ConvTranspose", &[x, "w", "b"], y, &[DOUBLED])
+        }),
+        ("ConvTranspose of a filter each", |net, x, y| {
+            let net = net.floats("w", F32, &[24, 1, 2, 2], true).floats("b", F32, &[24], true);
+            net.node_with("ConvTranspose", &[x, "w", "b"], y, &[DOUBLED, ("group", &[24])])
+        }),
+        ("ConvTranspose of groups", |net, x, y| {
+            let net = net.floats("w", F32, &[24, 8, 2, 2], true).floats("b", F32, &[24], true);
+            net.node_with("ConvTranspose", &[x, "w", "b"], y, &[DOUBLED, ("group", &[3])])
+        }),
+        ("Conv of groups", |net, x, y| {
+            let net = net.floats("w", F32, &[24, 8, 3, 3], true).floats("b", F32, &[24], true);
+            net.node_with("Conv", &[x, "w", "b"], y, &[SAME, ("group", &[3])])
+        }),
+        ("BatchNormalization", |net, x, y| {
+            let vectors = ["a", "b", "c"].iter().fold(net, |net, name| net.floats(name, F32, &[24], true));
+            let net = vectors.floats("d", F32, &[24], false);
+            net.node("BatchNormalization", &[x, "a", "b", "c", "d"], y)
+        }),
+        ("PRelu", |net, x, y| net.floats("slope", F32, &[24, 1, 1], true).node("PRelu", &[x, "slope"], y)),
+        ("QLinearConv", |net, x, y| quantized_conv(net, x, y, 1, false)),
+        ("QLinearConv by filter", |net, x, y| quantized_conv(net, x, y, 1, true)),
+        ("QLinearConv of groups", |net, x, y| quantized_conv(net, x, y, 3, true)),
+        ("QLinearConv of a filter each", |net, x, y| quantized_conv(net, x, y, 24, true)),
+        ("ConvInteger by filter", |net, x, y| {
+            let net = bytes_of(net, x).floats("w", U8, &[24, 24, 3, 3], false).floats("wz", U8, &[24], false);
+            let net = net.node_with("ConvInteger", &["q", "w", "z", "wz"], "i", &[SAME]);
+            net.node_with("Cast", &["i"], "f", &[("to", &[1])]).values("thousandth", F32, &[], &[1e-3]).node(
+                "Mul",
+                &["f", "thousandth"],
+                y,
+            )
+        }),
+        ("MatMulInteger by column", |net, x, y| product(net, x, y, false)),
+        ("QLinearMatMul by column", |net, x, y| product(net, x, y, true)),
+        ("DequantizeLinear by channel", |net, x, y| {
+            let net = bytes_of(net, x).floats("scales", F32, &[24], false).floats("zeros", U8, &[24], false);
+            net.node_with("DequantizeLinear", &["q", "scales", "zeros"], y, &[("axis", &[1])])
+        }),
+    ]
+}
+
+/// `x` in bytes as `q`, in units of `s` from `z`.
+fn bytes_of(net: Net, x: &str) -> Net {
+    let net = net.values("s", F32, &[], &[0.05]).values("z", U8, &[], &[120.0]);
+    net.node("QuantizeLinear", &[x, "s", "z"], "q")
+}
+
+fn quantized_conv(net: Net, x: &str, y: &str, groups: i64, by_filter: bool) -> Net {
+    let dims: &[i64] = if by_filter { &[24] } else { &[] };
+    let net = bytes_of(net, x).floats("w", I8, &[24, 24 / groups, 3, 3], true).floats("b", I32, &[24], true);
+    let net = net.floats("ws", F32, dims, false).values("wz", I8, dims, &vec![0.0; if by_filter { 24 } else { 1 }]);
+    let net = net.values("ys", F32, &[], &[0.5]);
+    let inputs = ["q", "s", "z", "w", "ws", "wz", "ys", "z", "b"];
+    let net = net.node_with("QLinearConv", &inputs, "o", &[SAME, ("group", &[groups])]);
+    net.node("DequantizeLinear", &["o", "ys", "z"], y)
+}
+
+/// A product of pixels, their channels last, and back.
+fn product(net: Net, x: &str, y: &str, units: bool) -> Net {
+    let net = net.node_with("Transpose", &[x], "last", &[("perm", &[0, 2, 3, 1])]);
+    let net = bytes_of(net, "last").floats("w", U8, &[24, 24], false).floats("wz", U8, &[24], false);
+    let net = if units {
+        let net = net.floats("ws", F32, &[24], false).values("ys", F32, &[], &[0.5]);
+        let net = net.node("QLinearMatMul", &["q", "s", "z", "w", "ws", "wz", "ys", "z"], "o");
+        net.node("DequantizeLinear", &["o", "ys", "z"], "f")
+    } else {
+        let net =
+            net.node("MatMulInteger", &["q", "w", "z", "wz"], "i").node_with("Cast", &["i"], "c", &[("to", &[1])]);
+        net.values("thousandth", F32, &[], &[1e-3]).node("Mul", &["c", "thousandth"], "f")
+    };
+    net.node_with("Transpose", &["f"], y, &[("perm", &[0, 3, 1, 2])])
+}
+
+#[test]
+fn every_operand_that_has_the_channels_follows_them() {
+    for (what, add) in between() {
+        let mut unet = Unet::new("1");
+        let a = unet.conv("x", 3, 24);
+        let b = unet.fresh();
+        unet.with(|net| add(net, &a, &b));
+        let [apart, image, unit, zero, even] = [(); 5].map(|()| unet.fresh());
+        let side = if what.contains("Transpose") { 2 * SIDE } else { SIDE };
+        unet.with(|net| {
+            net.ints(&apart, &[0, 4, -1]).ints(&image, &[0, 24, side, side]).values(&unit, F32, &[4], &[1.0; 4]).values(
+                &zero,
+                F32,
+                &[4],
+                &[0.0; 4],
+            )
+        });
+        let rows = unet.op("Reshape", &[&b, &apart], &[]);
+        unet.with(|net| net.node("InstanceNormalization", &[&rows, &unit, &zero], &even));
+        let x = unet.op("Reshape", &[&even, &image], &[]);
+        let [w, bias] = unet.weights(&[3, 24, 3, 3]);
+        unet.with(|net| net.node_with("Conv", &[&x, &w, &bias], "y", &[SAME]));
+        let net = unet.net.output("y", F32);
+        for result in [made(&net.bytes(), Numerics::Reassociate), made(&net.bytes(), Numerics::Exact), for_webgpu(&net)]
+        {
+            let held = std::panic::catch_unwind(|| held(&net, &result));
+            assert!(held.is_ok(), "{what}");
+        }
     }
 }
 

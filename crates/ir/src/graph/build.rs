@@ -101,6 +101,9 @@ impl Graph {
             self.redirect_output(k, to);
         }
         if let Some(of) = from.takes_name_of {
+            // What is known by the name holds no other elements than before, so it still differs from the model's if it did.
+            let differs = self.value(of).differs;
+            *self.value_mut(to).differs |= differs;
             self.swap_names(of, to);
         }
     }

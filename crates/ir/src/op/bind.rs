@@ -4,6 +4,7 @@
 //! other. What does not fit (an unknown rank, more axes than a [`Slot`](crate::form::Slot) can number) is a reason, not an
 //! error: the op is then opaque.
 
+use super::alike::extents_agree;
 use super::border::borders;
 use super::infer::InferContext;
 use super::read::{keeps_axes, reduced_by, takes_all};
@@ -30,12 +31,20 @@ pub fn bind(graph: &Graph, id: NodeId) -> Form {
         Some(_) if takes_all(graph, node) => Form::View(View::Same),
         Some(def) => match contradiction(graph, id, def) {
             Some(why) => Form::Opaque(why),
-            None => bind_as(graph, id, def),
+            None => agreeing(graph, node, bind_as(graph, id, def)),
         },
         None if entries().any(|def| def.domain == name.domain) => {
             Form::Opaque(format!("{name} of opset {} is not in the table of ops", node.opset))
         }
         None => Form::Opaque(format!("{name} is not in the table of ops: a function of the model, or a custom op")),
+    }
+}
+
+/// A form of letters, if the extents of the node are such that it has them.
+fn agreeing(graph: &Graph, node: &Node, form: Form) -> Form {
+    match &form {
+        Form::Axes(bound) => extents_agree(graph, node, bound).map_or_else(Form::Opaque, |()| form),
+        _ => form,
     }
 }
 

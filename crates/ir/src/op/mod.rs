@@ -10,6 +10,7 @@
     reason = "entries of the table share one function type, whether they can fail or not"
 )]
 
+mod alike;
 mod among;
 mod attention;
 mod bind;
@@ -44,6 +45,7 @@ mod text;
 mod view;
 mod volume;
 
+pub use alike::{Alike, alike, extents_agree};
 pub use among::is_among_signals;
 pub use bind::{bind, bind_as};
 pub use border::value_at;

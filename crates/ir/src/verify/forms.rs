@@ -12,7 +12,7 @@ use crate::form::{AtomId, AtomOrder, Border, Bound, Form, KernelLayouts, Role, S
 use crate::graph::{Graph, Node, Op, ValueId};
 use crate::layout::storage::FreeOrCopy;
 use crate::layout::{Layout, Refusal, Segment};
-use crate::op::value_at;
+use crate::op::{extents_agree, value_at};
 use crate::storage::StorageRule;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -186,6 +186,10 @@ fn values(node: &Node) -> impl Iterator<Item = (Slot, ValueId)> + '_ {
 }
 
 fn axes(scope: &mut Scope<'_>, node: &Node, bound: &Bound) {
+    if let Err(why) = extents_agree(scope.graph, node, bound) {
+        let fix = "change weights, groups and bias together with the channels of an operand";
+        return scope.report(Invariant::Extents, None, format!("{why} (signature {bound})"), fix);
+    }
     if one_order_tells_all(scope.graph, node, bound) || digits_agree(scope.graph, node, bound) {
         return;
     }

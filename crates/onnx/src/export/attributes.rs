@@ -26,21 +26,38 @@ pub(super) fn restated(origin: &NodeProto, node: &Node) -> NodeProto {
     proto
 }
 
-/// Integers and lists of them that a pass changed, said anew, without those that it took away; whatever else the node says stays as it
-/// was read.
+/// Attributes that a pass changed, said anew, without those that it took away; whatever else the node says stays as it was read.
 fn restate(proto: &mut NodeProto, node: &Node) {
     // A flag that is off says what its absence says, so it stays where it was read.
     let is_off = |a: &AttributeProto| a.r#type == Some(AttributeType::Int as i32) && a.i() == 0;
     proto.attribute.retain(|a| is_off(a) || node.attrs.contains_key(a.name.as_deref().unwrap_or_default()));
     for (name, attr) in &node.attrs {
         let have = proto.attribute.iter_mut().find(|a| a.name.as_ref() == Some(name));
-        match (attr, have) {
-            (Attr::Int(i), Some(a)) if a.i() != *i => a.i = Some(*i),
-            (Attr::Int(i), None) => proto.attribute.push(int_attribute(name, *i)),
-            (Attr::Ints(list), Some(a)) if a.ints != *list => a.ints.clone_from(list),
-            (Attr::Ints(list), None) => proto.attribute.push(ints_attribute(name, list.clone())),
-            _ => {}
+        match have {
+            Some(have) if says(have, attr) => {}
+            Some(have) => {
+                if let Some(now) = attribute(name, attr) {
+                    *have = AttributeProto { doc_string: have.doc_string.take(), ..now };
+                }
+            }
+            None => proto.attribute.extend(attribute(name, attr)),
         }
+    }
+}
+
+/// Whether a message says what an attribute is now, to the bit. Bodies are written by themselves. No pass changes tensors, types and what
+/// refers to a caller.
+fn says(have: &AttributeProto, attr: &Attr) -> bool {
+    let of = |kind: AttributeType| kind_of(have) == kind as i32 && have.ref_attr_name().is_empty();
+    let bits = |list: &[f32]| list.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    match attr {
+        Attr::Int(i) => of(AttributeType::Int) && have.i() == *i,
+        Attr::Ints(list) => of(AttributeType::Ints) && have.ints == *list,
+        Attr::Float(x) => of(AttributeType::Float) && have.f().to_bits() == x.to_bits(),
+        Attr::Floats(list) => of(AttributeType::Floats) && bits(&have.floats) == bits(list),
+        Attr::String(s) => of(AttributeType::String) && have.s() == &s[..],
+        Attr::Strings(list) => of(AttributeType::Strings) && have.strings == *list,
+        Attr::Tensor(_) | Attr::Graph(_) | Attr::Graphs(_) | Attr::Ref(_) | Attr::Other(_) => true,
     }
 }
 

@@ -5,6 +5,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod said;
+
 use prost::Message;
 use relayout::ir::graph::Graph;
 use relayout::{Model, Options, Report, Target, optimize, target};
@@ -75,9 +77,13 @@ pub(crate) fn optimized_for(
     let model = Model::from_bytes(bytes.to_vec().into(), None).map_err(|e| format!("it does not open: {e}"))?;
     let options = dims
         .iter()
-        .fold(Options::default(), |options, (name, &size)| options.dim(name.as_str(), relayout::Size::of(size)));
+        .fold(Options::default(), |options, (name, &size)| options.dim(name.as_str(), relayout::Size::of(size)))
+        .keep_decided();
     let result = optimize(&model, target, &options).map_err(|e| format!("optimize fails: {e}"))?;
     let bytes = result.to_bytes().map_err(|e| format!("the result can't be written: {e}"))?;
+    if let Some(graph) = result.decided() {
+        said::says_what_the_graph_says(graph, &bytes)?;
+    }
     Ok(Outcome {
         bytes,
         report: result.report().clone(),

@@ -1,5 +1,8 @@
 //! What target `ort-cpu` makes of a small model, run before and after in ONNX Runtime.
 
+#[path = "../common/said.rs"]
+mod said;
+
 use super::{Net, runtime};
 use prost::Message;
 use relayout::{Model, Numerics, optimize};
@@ -12,8 +15,12 @@ use std::collections::BTreeMap;
 /// What the optimizer makes of a model.
 pub(crate) fn made_for(target: &dyn Target, bytes: &[u8], numerics: Numerics) -> Vec<u8> {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
-    let options = relayout::Options::default().numerics(numerics);
-    optimize(&model, target, &options).expect("it is optimized").to_bytes().expect("it is written")
+    let options = relayout::Options::default().numerics(numerics).keep_decided();
+    let made = optimize(&model, target, &options).expect("it is optimized");
+    let bytes = made.to_bytes().expect("it is written");
+    let said = made.decided().map_or(Ok(()), |graph| said::says_what_the_graph_says(graph, &bytes));
+    assert_eq!(said, Ok(()));
+    bytes
 }
 
 /// The model for the block of the host, without the guard, which a second look and a second run leave as it is; its results held
@@ -41,7 +48,12 @@ pub(crate) fn optimized(bytes: &[u8], dims: &BTreeMap<String, i64>) -> Result<Mo
 
 /// Why what is made of a model, for the block of the host, is not proved to compute what the model computes; `None` if it is.
 pub(crate) fn refusal(bytes: &[u8]) -> Option<String> {
-    let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
+    refusal_for(Block::of_host(), bytes)
+}
+
+/// The same for hosts of a block, which need not be this one: nothing is run.
+pub(crate) fn refusal_for(block: Block, bytes: &[u8]) -> Option<String> {
+    let target = OrtCpu::new(block).expect("a built-in target");
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
     let options = relayout::Options::default().proof();
     let made = optimize(&model, &target, &options).expect("it is optimized");

@@ -40,6 +40,7 @@ pub(crate) const F32: i32 = 1;
 pub(crate) const U8: i32 = 2;
 pub(crate) const I8: i32 = 3;
 pub(crate) const I16: i32 = 5;
+pub(crate) const I32: i32 = 6;
 pub(crate) const I64: i32 = 7;
 pub(crate) const BOOL: i32 = 9;
 pub(crate) const F16: i32 = 10;
@@ -162,7 +163,8 @@ impl Net {
     pub(crate) fn values(self, name: &str, dtype: i32, dims: &[i64], values: &[f32]) -> Net {
         let bytes: Vec<u8> = match dtype {
             F16 => values.iter().flat_map(|&v| f16::from_f32(v).to_le_bytes()).collect(),
-            U8 | I8 => values.iter().map(|&v| v as i8 as u8).collect(),
+            I32 => values.iter().flat_map(|&v| (v as i32).to_le_bytes()).collect(),
+            U8 | I8 => values.iter().map(|&v| if v < 0.0 { v as i8 as u8 } else { v as u8 }).collect(),
             F64 => values.iter().flat_map(|&v| f64::from(v).to_le_bytes()).collect(),
             I64 => values.iter().flat_map(|&v| (v as i64).to_le_bytes()).collect(),
             _ => values.iter().flat_map(|v| v.to_le_bytes()).collect(),

@@ -1,16 +1,16 @@
 //! What a node does with the channels of what it reads and leaves: which other axes have the same ones in the same order.
 
 use relayout_ir::dim::Dim;
-use relayout_ir::form::{Bound, Form, Role, Slot, View};
+use relayout_ir::form::{Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
-use relayout_ir::op::bind;
-use relayout_ir::op::read::{Groups, perm};
+use relayout_ir::op::read::perm;
+use relayout_ir::op::{Alike, alike, bind};
 
 /// An axis of a value.
 pub(super) type Place = (ValueId, usize);
 
-/// Ops that add up over an axis of two operands.
-const SUMS: [&str; 2] = ["MatMul", "Gemm"];
+/// Ops that add up over an axis of two operands, and the order in which they do does not count.
+const SUMS: [&str; 3] = ["MatMul", "Gemm", "Conv"];
 
 /// What has the same channels as an operand or a result of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -102,51 +102,17 @@ pub(super) fn axis_at(graph: &Graph, v: ValueId, dim: usize) -> Option<usize> {
 
 /// The same by the letters of an op.
 fn bound_to(graph: &Graph, node: &Node, bound: &Bound, slot: Slot, axis: usize) -> Option<Meeting> {
-    if node.onnx() == Some("Conv") {
-        return convolved(graph, node, slot, axis);
-    }
-    let atom = *bound.axes(slot)?.get(axis)?;
-    let sums = match bound.atoms.get(usize::from(atom))?.role {
-        Role::Carried => false,
-        Role::Contracted if SUMS.contains(&node.onnx()?) => true,
-        _ => return None,
-    };
-    if bound.substitute.is_some() {
+    let Alike { places, contracted } = alike(graph, node, bound, slot, axis)?;
+    if contracted && !SUMS.contains(&node.onnx()?) {
         return None;
     }
-    let extent = |v: ValueId, axis: usize| graph.value(v).ty.shape()?.get(axis).cloned();
-    let channels = extent(node.value_at(slot)?, axis)?;
-    let mut met = Meeting { sums, ..Meeting::default() };
-    for at in bound.slots() {
-        let Some(v) = node.value_at(at) else { continue };
-        for (axis, _) in bound.axes(at)?.iter().enumerate().filter(|(_, other)| **other == atom) {
-            let own = extent(v, axis)?;
-            match at {
-                // One element for all channels.
-                Slot::In(_) if own.is_one() => {}
-                _ if own != channels => return None,
-                Slot::In(slot) if graph.constant(v).is_some() => met.constants.push((slot, axis)),
-                _ => met.alike.push((v, axis)),
-            }
+    let mut met = Meeting { sums: contracted, ..Meeting::default() };
+    for (at, axis) in places {
+        let v = node.value_at(at)?;
+        match at {
+            Slot::In(slot) if graph.constant(v).is_some() => met.constants.push((slot, axis)),
+            _ => met.alike.push((v, axis)),
         }
     }
     Some(met)
-}
-
-/// The same of a convolution with constant weights: all channels are added up for each filter, or each channel has its own.
-fn convolved(graph: &Graph, node: &Node, slot: Slot, axis: usize) -> Option<Meeting> {
-    let dims = |slot: usize| Some(&graph.constant(node.operand(slot)?)?.dims);
-    let plain = |slot: usize| node.operand(slot).is_some_and(|v| graph.value(v).layout.is_row_major());
-    let groups = Groups::of(node, dims(1).filter(|_| plain(1))?)?;
-    let biased = node.operand(2).is_some();
-    if axis != 1 || biased && dims(2)? != &[groups.outer] {
-        return None;
-    }
-    let filters: Vec<(usize, usize)> = [(1, 0)].into_iter().chain(biased.then_some((2, 0))).collect();
-    match slot {
-        Slot::In(0) if groups.group == 1 => Some(Meeting { constants: vec![(1, 1)], sums: true, ..Meeting::default() }),
-        Slot::Out(0) if groups.group == 1 => Some(Meeting { constants: filters, ..Meeting::default() }),
-        _ if groups.is_depthwise() => Some(Meeting { constants: filters, ..Meeting::of(node, other(slot)?, axis)? }),
-        _ => None,
-    }
 }

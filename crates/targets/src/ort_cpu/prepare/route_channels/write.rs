@@ -1,7 +1,7 @@
 //! Writes a region with the channels of every value in whole blocks: weights in the order of these, Splits between them, and Concats.
 
 use super::NAME;
-use super::region::{Reader, Region, Sink, Source, reader, readers, weights};
+use super::region::{Region, Sink, Source, reader, readers, weights};
 use super::slots::{Part, Slots};
 use super::trace::CHANNELS;
 use relayout_eval::Picked;
@@ -18,14 +18,16 @@ use std::sync::Arc;
 
 /// Writes a region in blocks of this many channels; the nodes have the forms of this operator set.
 pub(super) fn write(graph: &mut Graph, region: &Region, block: usize, opset: i64) -> Result<(), PassError> {
+    // Everything that is read off the graph, before the first edit: who reads a sink can't be told once its source has other channels.
+    let ends: Vec<Vec<NodeId>> = region.sinks.iter().map(|sink| ends(graph, sink.value)).collect::<Result<_, _>>()?;
     let readers = readers(graph, region);
     let mut writer = Writer { graph, opset, held: FxHashMap::default() };
     for source in &region.sources {
         let slots = Slots::of(readers.get(&source.value).map_or(&[], Vec::as_slice), block);
         writer.source(source, slots)?;
     }
-    for (number, sink) in region.sinks.iter().enumerate() {
-        writer.sink(number, sink)?;
+    for (number, (sink, ends)) in region.sinks.iter().zip(ends).enumerate() {
+        writer.sink(number, sink, ends)?;
     }
     remove_dead(graph, region.between.iter().copied());
     Ok(())
@@ -66,8 +68,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Brings together what a sink wants, and has its readers read it.
-    fn sink(&mut self, number: usize, sink: &Sink) -> Result<(), PassError> {
+    /// Brings together what a sink wants, and has the nodes at its end read it.
+    fn sink(&mut self, number: usize, sink: &Sink, ends: Vec<NodeId>) -> Result<(), PassError> {
         let at: FxHashMap<_, usize> = sink.channels.iter().enumerate().map(|(i, &c)| ((c.source, c.at), i)).collect();
         let mut sources: Vec<ValueId> = sink.channels.iter().map(|c| c.source).collect();
         sources.dedup();
@@ -83,26 +85,21 @@ impl Writer<'_> {
             let held = slots.parts.iter().filter(wanted).flat_map(|part| &slots.holds[part.start..part.end]);
             picks.extend(held.map(|held| at.get(&(source, (*held)?)).copied()));
         }
-        let ends = self.ends(sink.value);
-        let Some(&(first, _)) = ends.first() else { return Ok(()) };
         let v = match operands[..] {
             [only] => only,
-            _ => self.concat(sink.value, operands, picks.len(), self.graph.node(first).rank)?,
+            _ => {
+                let rank = ends.first().map_or(0, |&first| self.graph.node(first).rank);
+                self.concat(sink.value, operands, picks.len(), rank)?
+            }
         };
         let picks: Picks = picks.into();
-        for (n, _) in ends {
+        for n in ends {
             let mut patch = Patch::new();
             patch.connect(n, 0, v);
             patch.apply(self.graph)?;
             self.read(n, &picks)?;
         }
         Ok(())
-    }
-
-    /// The readers of a value that are no way to others.
-    fn ends(&self, v: ValueId) -> Vec<(NodeId, Reader)> {
-        let uses = self.graph.uses(v);
-        uses.into_iter().filter_map(|u| Some((u.node, reader(self.graph, u)?))).collect()
     }
 
     /// Has a node read channels that are picked, and those behind it what it leaves.
@@ -163,6 +160,16 @@ impl Writer<'_> {
         let (name, ty) = (format!("{}.routed", self.graph.value(of).name), self.with_channels(of, channels));
         let mut make = Builder::new(self.graph, rank).opset(self.opset);
         Ok(make.op("Concat", parts).attr("axis", Attr::Int(CHANNELS as i64)).result(&name, ty)?)
+    }
+}
+
+/// The readers of a sink that are no way to others.
+fn ends(graph: &Graph, v: ValueId) -> Result<Vec<NodeId>, PassError> {
+    let uses = graph.uses(v).into_iter();
+    let ends: Vec<NodeId> = uses.filter(|&u| reader(graph, u).is_some()).map(|u| u.node).collect();
+    match ends[..] {
+        [] => Err(PassError::invalid(NAME, format!("nobody reads the channels of `{}`", graph.value(v).name))),
+        _ => Ok(ends),
     }
 }
 
