@@ -14,6 +14,7 @@ use crate::decide::solve::Limits;
 use crate::decide::{Decision, Ends, Grounds, MovedEnd, Plan, Scopes, SolveRecord, quantizes};
 use crate::report::{GraphRecord, PricedMove, describe_priced_moves};
 use crate::write::cleanup;
+use relayout_ir::attr::Attr;
 use relayout_ir::graph::{Graph, NodeId, Op};
 use relayout_ir::model::Model;
 use relayout_ir::verify::{Contract, Violation, verify_with};
@@ -217,6 +218,8 @@ pub struct PipelineOptions {
     pub watch: Watch,
     /// How often the result was looked at before.
     pub round: usize,
+    /// Places in the file of nodes of the main graph that stay as they are, their bodies with them.
+    pub kept: BTreeSet<u32>,
 }
 
 impl PipelineOptions {
@@ -296,6 +299,7 @@ pub fn run_steps(
 ) -> Result<Outcome, PassError> {
     let mut state = State::new(model, target, options);
     let graph = &mut model.graph;
+    keep(graph, &options.kept);
     let mut constants = Constants::default();
     each_graph(graph, "", &mut |graph, path| {
         graph.storage = target.capabilities().storage;
@@ -335,6 +339,23 @@ pub fn run_steps(
         }
     }
     state.outcome(graph, &constants, printed)
+}
+
+/// Has nodes of these ranks stay as they are.
+fn keep(graph: &mut Graph, ranks: &BTreeSet<u32>) {
+    if ranks.is_empty() {
+        return;
+    }
+    let own: Vec<NodeId> = graph.nodes().filter(|&n| ranks.contains(&graph.node(n).rank)).collect();
+    own.into_iter().for_each(|n| keep_node(graph, n));
+}
+
+fn keep_node(graph: &mut Graph, n: NodeId) {
+    graph.keep(n);
+    for body in graph.attrs_mut(n).values_mut().flat_map(Attr::bodies_mut) {
+        let all: Vec<NodeId> = body.nodes().collect();
+        all.into_iter().for_each(|n| keep_node(body, n));
+    }
 }
 
 /// Constants of each graph.
@@ -403,6 +424,7 @@ impl State<'_> {
             pass,
             first: violations.first().map(ToString::to_string).unwrap_or_default(),
             count: violations.len(),
+            ranks: violations.iter().filter_map(|violation| violation.rank).collect(),
         })?;
         self.checked = Some((graph.edits(), agreed));
         Ok(())

@@ -90,6 +90,7 @@ fn one(a: &args::Optimize, target: &dyn Target, job: &Job) -> Result<(), Failure
 pub(crate) fn wanted(a: &args::Optimize) -> Options {
     let mut options = with_ends(options(&a.decide), &a.ends);
     options.print_after.clone_from(&a.checks.print_after);
+    options.strict = a.checks.strict;
     options.proof = a.output.proof.is_some() || a.checks.prove;
     if a.output.html.is_some() { page::wanted(options) } else { options }
 }

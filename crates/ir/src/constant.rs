@@ -24,6 +24,11 @@ pub trait ConstSource: fmt::Debug + Send + Sync {
         true
     }
 
+    /// Whether the elements have to lie as they do: nobody can put them in another order.
+    fn is_fixed(&self) -> bool {
+        false
+    }
+
     /// Whether the bytes are made when they are asked for, and take memory from then on: who only writes them asks last.
     fn is_computed(&self) -> bool {
         false
@@ -84,6 +89,23 @@ impl ConstSource for Missing {
     }
 }
 
+#[derive(Debug)]
+struct Fixed(String);
+
+impl ConstSource for Fixed {
+    fn bytes(&self) -> Result<Bytes, String> {
+        Err(self.0.clone())
+    }
+
+    fn is_available(&self) -> bool {
+        false
+    }
+
+    fn is_fixed(&self) -> bool {
+        true
+    }
+}
+
 /// An element as often as it is in a tensor. Its bytes are made when they are asked for, so that extents may be any numbers.
 #[derive(Debug)]
 struct Filled {
@@ -112,6 +134,16 @@ impl Constant {
     /// A constant whose bytes are not there; `why` says so to whoever needs them.
     pub fn missing(dtype: DType, dims: Vec<i64>, why: String) -> Constant {
         Constant { dtype, dims, source: Arc::new(Missing(why)), pending: None }
+    }
+
+    /// A constant that is stored in a way that has no order of elements; `why` says so to whoever needs them.
+    pub fn fixed(dtype: DType, dims: Vec<i64>, why: String) -> Constant {
+        Constant { dtype, dims, source: Arc::new(Fixed(why)), pending: None }
+    }
+
+    /// Whether its elements can be put in another order when it is written: not those of texts, or of what is stored sparse.
+    pub fn can_move(&self) -> bool {
+        self.dtype.bits().is_some() && !self.source.is_fixed()
     }
 
     /// A vector of 64-bit integers.

@@ -301,6 +301,12 @@ impl Graph {
         }
     }
 
+    /// Has every pass leave a node as it is.
+    pub fn keep(&mut self, n: NodeId) {
+        self.edits += 1;
+        self.nodes[n].kept = true;
+    }
+
     /// Sets what a node means for layouts.
     pub fn set_form(&mut self, n: NodeId, form: Form) {
         self.edits += 1;

@@ -93,6 +93,9 @@ pub struct Violation {
     pub problem: String,
     /// What would mend it.
     pub fix: String,
+    /// The place in the file of the node of the main graph that it is about, or whose bodies it is in; `None` for a problem of the whole
+    /// graph.
+    pub rank: Option<u32>,
 }
 
 impl fmt::Display for Violation {
@@ -129,13 +132,19 @@ pub fn verify(graph: &Graph) -> Result<(), Vec<Violation>> {
 /// As [`verify`]'s.
 pub fn verify_with(graph: &Graph, contract: &Contract) -> Result<(), Vec<Violation>> {
     let mut violations = Vec::new();
-    check(graph, Some(contract), &mut Vec::new(), &mut violations);
+    check(graph, Some(contract), None, &mut Vec::new(), &mut violations);
     if violations.is_empty() { Ok(()) } else { Err(violations) }
 }
 
-/// Checks a graph and its bodies; `contract` is that of the main graph.
-fn check(graph: &Graph, contract: Option<&Contract>, path: &mut Vec<String>, violations: &mut Vec<Violation>) {
-    let mut scope = Scope { graph, contract, path, violations, node: None };
+/// Checks a graph and its bodies; `contract` is that of the main graph, `holder` the rank of its node in whose bodies the graph is.
+fn check(
+    graph: &Graph,
+    contract: Option<&Contract>,
+    holder: Option<u32>,
+    path: &mut Vec<String>,
+    violations: &mut Vec<Violation>,
+) {
+    let mut scope = Scope { graph, contract, holder, path, violations, node: None };
     if !structure::check(&mut scope) {
         // Ids lead nowhere: nothing else can be asked safely.
         return;
@@ -149,7 +158,7 @@ fn check(graph: &Graph, contract: Option<&Contract>, path: &mut Vec<String>, vio
     for node in graph.nodes().map(|n| graph.node(n)) {
         for body in node.bodies() {
             path.push(node.describe(graph));
-            check(body, None, path, violations);
+            check(body, None, holder.or(Some(node.rank)), path, violations);
             path.pop();
         }
     }
@@ -160,6 +169,7 @@ struct Scope<'a> {
     graph: &'a Graph,
     /// None in a body.
     contract: Option<&'a Contract>,
+    holder: Option<u32>,
     path: &'a [String],
     violations: &'a mut Vec<Violation>,
     /// The node looked at.
@@ -192,6 +202,7 @@ impl Scope<'_> {
             value,
             problem: problem.into(),
             fix: fix.into(),
+            rank: self.holder.or(self.node.map(|node| node.rank)),
         });
     }
 

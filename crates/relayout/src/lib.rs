@@ -48,6 +48,8 @@ pub mod builder;
 pub mod certificate;
 pub mod device;
 mod error;
+mod facts;
+mod give_back;
 #[cfg(any(feature = "onnx-protobuf", feature = "prost"))]
 mod interop;
 pub mod io;

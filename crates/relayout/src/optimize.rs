@@ -2,6 +2,8 @@
 
 use crate::device::gains_nothing;
 use crate::error::Error;
+use crate::facts;
+use crate::give_back::{Failed, GivenBack, TRIES, all_given_back, is_fault, is_given_back};
 use crate::io::{IoLayout, IoRecord, Wishes, declare, records_of};
 use crate::made_for::{is_settled, metadata};
 use crate::model::Model;
@@ -18,7 +20,7 @@ use relayout_onnx::write::{Parts, Payloads, WriteOptions, copy_unchanged, split_
 use relayout_passes::pipeline::{Outcome, PipelineOptions, Progress, Watch, run, steps};
 use relayout_passes::report::{GraphRecord, Traffic};
 use relayout_target::hints::Size;
-use relayout_target::{Equation, Numerics, Rule, Target};
+use relayout_target::{Equation, Numerics, PassError, Rule, Target};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -50,6 +52,8 @@ pub struct Options {
     pub proof: bool,
     /// Whether the result keeps the graph that the first round left: [`Optimized::decided`].
     pub keep_decided: bool,
+    /// Whether a rewrite that fails is an error. Else the part of the model that it is about stays as it was, and the report says so.
+    pub strict: bool,
     /// Who is told of each pass before it runs, and may stop the run.
     pub watch: Watch,
 }
@@ -120,6 +124,13 @@ impl Options {
     #[must_use]
     pub fn keep_decided(mut self) -> Options {
         self.keep_decided = true;
+        self
+    }
+
+    /// With an error where a rewrite fails, for those who look for faults of this program.
+    #[must_use]
+    pub fn strict(mut self) -> Options {
+        self.strict = true;
         self
     }
 
@@ -234,19 +245,26 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     if !wishes.is_empty() {
         pipeline.ends = wishes.resolve(&Source::of_file(model)?.typed(), target, &records)?;
     }
-    let rounds = Rounds { model, target, pipeline: &pipeline, writing: &writing };
-    let Made { mut source, outcome: mut first, mut exported } = rounds.first()?;
+    let rounds = Rounds { model, target, pipeline: &pipeline, writing: &writing, strict: options.strict };
+    let Made { mut source, outcome: mut first, mut exported, given_back } = rounds.first()?;
+    if let Some(GivenBack { all: true, why }) = given_back {
+        return Ok(unchanged(model, target, why));
+    }
     let shown = Shown { printed: first.printed.take(), decided: options.keep_decided.then(|| source.ir.graph.clone()) };
     let mut report = report_of(model, target, &first);
     report.notes.append(&mut source.notes);
+    report.notes.extend(given_back.map(|given| given.why));
     report.io = wishes.records(&records, &first.ends)?;
     report.notes.extend(unread);
     let named = || Source::of_file(model).map(|source| Links::of(&model.ir.graph, &source.typed()));
     let mut links = options.proof.then(named).transpose()?;
     follow(&mut links, &exported);
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
-    let first = Made { source, outcome: first, exported };
-    let (source, last, result) = rounds.rest(first, &mut report, &mut links)?;
+    let first = Made { source, outcome: first, exported, given_back: None };
+    let (source, last, result) = match rounds.rest(first, &mut report, &mut links) {
+        Err(e) if !options.strict && is_fault(&e) => return Ok(unchanged(model, target, all_given_back(&e))),
+        rest => rest?,
+    };
     if let Some(why) = contradicted(model, result.as_ref())? {
         let kept = unchanged(model, target, format!("it contradicts itself, which shows where a move is gone: {why}"));
         return Ok(Optimized { shown, ..kept });
@@ -276,6 +294,8 @@ struct Made {
     source: Source,
     outcome: Outcome,
     exported: Exported,
+    /// What stays as it was, since rewrites of it failed.
+    given_back: Option<GivenBack>,
 }
 
 /// Rounds of the pipeline on a model and on what they make of it.
@@ -284,22 +304,61 @@ struct Rounds<'a> {
     target: &'a dyn Target,
     pipeline: &'a PipelineOptions,
     writing: &'a ExportOptions<'a>,
+    strict: bool,
 }
 
 impl Rounds<'_> {
-    fn round(&self, mut source: Source, options: &PipelineOptions) -> Result<Made, Error> {
-        let outcome = run(&mut source.ir, self.target, options)?;
+    /// Of what `source` gives, the same each time. What fails is left as it was, and everything is decided anew without it.
+    fn round(&self, source: &dyn Fn() -> Result<Source, Error>, options: &PipelineOptions) -> Result<Made, Error> {
+        let mut options = options.clone();
+        let mut given_back: Option<GivenBack> = None;
+        for tries in 0..TRIES {
+            let failed = match self.tried(source()?, &options)? {
+                Ok(made) => return Ok(Made { given_back, ..made }),
+                Err(failed) => failed,
+            };
+            let graph = source()?.ir.graph;
+            failed.grow(&mut options.kept, &graph, tries);
+            given_back = Some(failed.part(&graph, &options.kept));
+        }
+        // Nothing that is left as it is helps.
+        let source = source()?;
         let exported = source.export(self.writing)?;
-        Ok(Made { source, outcome, exported })
+        let why = given_back.map(|given| given.why).unwrap_or_default();
+        let given_back = Some(GivenBack { all: true, why });
+        Ok(Made { source, outcome: Outcome::default(), exported, given_back })
+    }
+
+    /// What a round makes, or what is wrong with it, if something else can be tried.
+    fn tried(&self, mut source: Source, options: &PipelineOptions) -> Result<Result<Made, Failed>, Error> {
+        let made = run(&mut source.ir, self.target, options).map_err(Error::from);
+        let (outcome, exported) = match made.and_then(|outcome| Ok((outcome, source.export(self.writing)?))) {
+            Ok(made) => made,
+            Err(e) if self.strict || !is_fault(&e) => return Err(e),
+            Err(e) => return Ok(Err(Failed::of(&e))),
+        };
+        let (before, after) = (source.file.proto.graph.as_ref(), exported.proto.graph.as_ref());
+        let found = match (before, after) {
+            (Some(before), Some(after)) if exported.changed => {
+                let opset = source.ir.opsets.get("").copied().unwrap_or(0);
+                facts::new_in(before, after, &source.ir.graph, opset)
+            }
+            _ => Vec::new(),
+        };
+        match Failed::at(&source.ir.graph, &found) {
+            Some(failed) => Ok(Err(failed)),
+            None => Ok(Ok(Made { source, outcome, exported, given_back: None })),
+        }
     }
 
     /// Of the model. Where nothing was to be done but to write operands in another way, that is undone.
     fn first(&self) -> Result<Made, Error> {
-        let first = self.round(Source::of_file(self.model)?, self.pipeline)?;
+        let source = || Source::of_file(self.model);
+        let first = self.round(&source, self.pipeline)?;
         if first.outcome.spelled > 0 {
             let mut keeps = self.pipeline.clone();
             keeps.keeps_spelling = true;
-            let kept = self.round(Source::of_file(self.model)?, &keeps)?;
+            let kept = self.round(&source, &keeps)?;
             if !kept.exported.changed {
                 return Ok(kept);
             }
@@ -322,15 +381,21 @@ impl Rounds<'_> {
             if !made.exported.changed {
                 break;
             }
-            let Made { exported, .. } = made;
+            let exported = made.exported;
             let file = Arc::new(self.model.file.with_proto(exported.proto.clone()));
-            let again = || {
-                import_again(&file, &exported.payloads)
-                    .map_err(|source| Error::Import { file: "the result".to_owned(), source })
-            };
-            let source = Source::of(&file, &exported.payloads, again)?;
+            let unread =
+                |e: ImportError| Error::Pass(PassError::invalid("export", format!("the result can't be read: {e}")));
+            let again = || import_again(&file, &exported.payloads).map_err(unread);
+            let next = self.round(&|| Source::of(&file, &exported.payloads, again), &self.pipeline.again())?;
             let kept = result.insert(exported);
-            made = self.round(source, &self.pipeline.again())?;
+            // What is given back as a whole is the result of the round before.
+            let all = next.given_back.as_ref().is_some_and(|given| given.all);
+            let before = std::mem::take(&mut made.outcome);
+            // Most often it is what was given back before.
+            if !report.notes.iter().any(|note| is_given_back(note)) {
+                report.notes.extend(next.given_back.as_ref().map(|given| given.why.clone()));
+            }
+            made = Made { outcome: if all { before } else { next.outcome }, ..next };
             follow(links, &made.exported);
             if made.exported.changed {
                 report.folded += folded(&made.outcome);
@@ -338,7 +403,7 @@ impl Rounds<'_> {
                 made.exported.payloads.extend(std::mem::take(&mut kept.payloads));
             }
         }
-        let Made { source, outcome, exported } = made;
+        let Made { source, outcome, exported, .. } = made;
         Ok((source, outcome, if exported.changed { Some(exported) } else { result }))
     }
 }

@@ -301,3 +301,103 @@ fn no_sum_that_broadcasts_is_written_where_the_runtime_has_none() {
         }
     }
 }
+
+/// What `onnx` writes of a model, which is not loaded.
+fn written(bytes: &[u8]) -> GraphProto {
+    let target = target("onnx").expect("a built-in target");
+    let outcome = common::optimized_for(target.as_ref(), bytes, &BTreeMap::new()).expect("it is optimized");
+    ModelProto::decode(outcome.bytes.as_slice()).expect("a model").graph.expect("it has a graph")
+}
+
+fn producer<'g>(graph: &'g GraphProto, name: &str) -> Option<&'g NodeProto> {
+    graph.node.iter().find(|n| n.output.iter().any(|output| output == name))
+}
+
+#[test]
+fn a_transpose_is_not_moved_across_a_cast_to_halves_in_front_of_a_product() {
+    let halves =
+        tensor("w", DataType::Float16, &[4, 3], [0x3c00_u16; 12].into_iter().flat_map(u16::to_le_bytes).collect());
+    let graph = GraphProto {
+        node: vec![
+            op("Transpose", &["x"], "t", vec![ints("perm", &[1, 0, 2])]),
+            op("Relu", &["t"], "r", vec![]),
+            op("Cast", &["r"], "c", vec![int("to", DataType::Float16 as i64)]),
+            op("MatMul", &["c", "w"], "y", vec![]),
+        ],
+        initializer: vec![halves],
+        input: vec![value("x", DataType::Float, &[2, 5, 4])],
+        output: vec![value("y", DataType::Float16, &[5, 2, 3])],
+        ..GraphProto::default()
+    };
+    let written = written(&model(17, graph));
+    let product = written.node.iter().find(|n| n.op_type() == "MatMul").expect("the product is there");
+    let before = producer(&written, &product.input[0]).map(|n| n.op_type().to_owned());
+    assert_ne!(before.as_deref(), Some("Transpose"));
+}
+
+#[test]
+fn a_transpose_behind_a_dequantization_by_blocks_stays_there() {
+    let scales = floats("s", &[2, 2, 2], (1..=8).map(|i| i as f32 / 2.0));
+    let graph = GraphProto {
+        node: vec![
+            op("DequantizeLinear", &["x", "s"], "d", vec![int("axis", 2), int("block_size", 4)]),
+            op("Transpose", &["d"], "y", vec![ints("perm", &[0, 2, 1])]),
+            op("Transpose", &["d"], "v", vec![ints("perm", &[2, 1, 0])]),
+        ],
+        initializer: vec![scales],
+        input: vec![value("x", DataType::Int8, &[2, 2, 8])],
+        output: vec![value("y", DataType::Float, &[2, 8, 2]), value("v", DataType::Float, &[8, 2, 2])],
+        ..GraphProto::default()
+    };
+    let bytes = in_ir(10, &model(21, graph));
+    let written = written(&bytes);
+    let blocked = written.node.iter().find(|n| n.op_type() == "DequantizeLinear").expect("it is there");
+    assert!(producer(&written, &blocked.input[0]).is_none());
+    runs_for_every_target(&bytes);
+}
+
+/// A model that says another version of the format.
+fn in_ir(version: i64, bytes: &[u8]) -> Vec<u8> {
+    let mut model = ModelProto::decode(bytes).expect("a model");
+    model.ir_version = Some(version);
+    model.encode_to_vec()
+}
+
+#[test]
+fn views_are_not_moved_behind_dequantized_signed_bytes() {
+    let weights = floats("w", &[4, 4, 1, 1], (1..=16).map(|i| i as f32 / 16.0));
+    let graph = GraphProto {
+        node: vec![
+            op("Transpose", &["x"], "t", vec![ints("perm", &[0, 3, 1, 2])]),
+            op("QuantizeLinear", &["t", "s", "z"], "q", vec![]),
+            op("DequantizeLinear", &["q", "s", "z"], "d", vec![]),
+            op("Conv", &["d", "w"], "c", vec![]),
+            op("Mish", &["c"], "r", vec![]),
+            op("Conv", &["r", "w"], "e", vec![]),
+            op("Transpose", &["e"], "y", vec![ints("perm", &[0, 2, 3, 1])]),
+        ],
+        initializer: vec![weights, floats("s", &[], [0.05]), tensor("z", DataType::Int8, &[], vec![0])],
+        input: vec![value("x", DataType::Float, &[1, 8, 8, 4])],
+        output: vec![value("y", DataType::Float, &[1, 8, 8, 4])],
+        ..GraphProto::default()
+    };
+    runs_for_every_target(&in_ir(10, &model(21, graph)));
+}
+
+#[test]
+fn texts_are_gathered_along_the_axis_along_which_they_were() {
+    let graph = GraphProto {
+        node: vec![
+            op("Transpose", &["x"], "a", vec![ints("perm", &[0, 2, 1])]),
+            op("Gather", &["a", "i"], "b", vec![int("axis", 2)]),
+            op("Transpose", &["b"], "y", vec![ints("perm", &[0, 2, 1])]),
+        ],
+        input: vec![value("x", DataType::String, &[2, 3, 4]), value("i", DataType::Int64, &[2])],
+        output: vec![value("y", DataType::String, &[2, 2, 4])],
+        ..GraphProto::default()
+    };
+    let written = written(&model(17, graph));
+    let gather = written.node.iter().find(|n| n.op_type() == "Gather").expect("it is there");
+    let axis = gather.attribute.iter().find(|a| a.name() == "axis").map(|a| a.i());
+    assert_eq!(axis, Some(2));
+}

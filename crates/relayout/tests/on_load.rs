@@ -65,7 +65,7 @@ fn convolutions_whose_weights_the_runtime_computes_are_left_to_it() {
     ] {
         let bytes = net.bytes();
         let model = Model::from_bytes(bytes.clone().into(), None).unwrap();
-        let made = optimize(&model, &target, &Options::default().numerics(numerics)).unwrap();
+        let made = optimize(&model, &target, &Options::default().numerics(numerics).strict()).unwrap();
         let after = made.to_bytes().unwrap();
         // By itself the runtime blocks both, with a reorder before the first and one behind the second; so do we.
         for file in [&bytes, &after] {

@@ -19,7 +19,7 @@ const SIZES: [(&str, i64); 3] = [("batch", 3), ("queries", 70), ("keys", 67)];
 fn options(numerics: Numerics) -> Options {
     // Long enough that the op pays.
     let hints = SIZES.iter().map(|&(name, n)| (name, if name == "batch" { 2 } else { 16 * n }));
-    hints.fold(Options::default().numerics(numerics), |options, (name, n)| options.dim(name, Size::of(n)))
+    hints.fold(Options::default().numerics(numerics).strict(), |options, (name, n)| options.dim(name, Size::of(n)))
 }
 
 /// The bytes for target `ort-cpu` in blocks of this host.

@@ -20,7 +20,7 @@ fn optimized(bytes: &[u8], numerics: Numerics) -> ModelProto {
 fn optimized_at(bytes: &[u8], numerics: Numerics, dims: &BTreeMap<String, i64>) -> ModelProto {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
     let target = OrtCpu::new(Block::of_host()).expect("a built-in target").unguarded();
-    let options = relayout::Options::default().numerics(numerics);
+    let options = relayout::Options::default().numerics(numerics).strict();
     let made = optimize(&model, &target, &options).expect("it is optimized").to_bytes().expect("it is written");
     for level in [Level::Disabled, Level::All] {
         let mut options = Options::default();

@@ -17,7 +17,7 @@ const STEP: f64 = 0.02;
 
 fn made_with(bytes: &[u8], target: &dyn Target, numerics: Numerics) -> (Vec<u8>, Report) {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
-    let result = optimize(&model, target, &Options::default().numerics(numerics)).expect("it is optimized");
+    let result = optimize(&model, target, &Options::default().numerics(numerics).strict()).expect("it is optimized");
     (result.to_bytes().expect("it is written"), result.report().clone())
 }
 

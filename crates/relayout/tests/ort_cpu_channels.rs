@@ -41,7 +41,7 @@ fn made(bytes: &[u8], numerics: Numerics) -> Vec<u8> {
 fn made_for(block: Block, bytes: &[u8], numerics: Numerics) -> Vec<u8> {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
     let target = OrtCpu::new(block).expect("a built-in target").unguarded();
-    let options = relayout::Options::default().numerics(numerics);
+    let options = relayout::Options::default().numerics(numerics).strict();
     optimize(&model, &target, &options).expect("it is optimized").to_bytes().expect("it is written")
 }
 

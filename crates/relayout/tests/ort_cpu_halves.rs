@@ -45,7 +45,7 @@ fn optimized(net: &Net, numerics: Numerics) -> ModelProto {
     let bytes = net.bytes();
     let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
     let model = Model::from_bytes(bytes.clone().into(), None).expect("it opens");
-    let result = optimize(&model, &target, &Options::default().numerics(numerics)).expect("it is optimized");
+    let result = optimize(&model, &target, &Options::default().numerics(numerics).strict()).expect("it is optimized");
     let made = result.to_bytes().expect("it is written");
     for level in [Level::Disabled, Level::All] {
         let mut run = Run::default();

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 fn optimized(bytes: &[u8]) -> ModelProto {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
     let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
-    let result = optimize(&model, &target, &relayout::Options::default()).expect("it is optimized");
+    let result = optimize(&model, &target, &relayout::Options::default().strict()).expect("it is optimized");
     let made = result.to_bytes().expect("it is written");
     for level in [Level::Disabled, Level::All] {
         let mut options = Options::default();

@@ -18,7 +18,7 @@ const ROUNDING: f64 = 2e-5;
 fn made(bytes: &[u8], numerics: Numerics) -> Vec<u8> {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
     let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
-    let result = optimize(&model, &target, &Options::default().numerics(numerics)).expect("it is optimized");
+    let result = optimize(&model, &target, &Options::default().numerics(numerics).strict()).expect("it is optimized");
     result.to_bytes().expect("it is written")
 }
 

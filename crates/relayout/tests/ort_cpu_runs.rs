@@ -19,7 +19,7 @@ fn optimized(net: &Net, numerics: Numerics) -> ModelProto {
     let bytes = net.bytes();
     let model = Model::from_bytes(bytes.clone().into(), None).expect("it opens");
     let target = OrtCpu::new(Block::of_host()).expect("a built-in target").unguarded();
-    let options = relayout::Options::default().numerics(numerics);
+    let options = relayout::Options::default().numerics(numerics).strict();
     let made = optimize(&model, &target, &options).expect("it is optimized").to_bytes().expect("it is written");
     let batch = net.reads_symbol("N").then(|| ("N".to_owned(), 2));
     for level in [Level::Disabled, Level::All] {

@@ -18,14 +18,15 @@ const SIDE: i64 = 12;
 fn made(bytes: &[u8], numerics: Numerics) -> Vec<u8> {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
     let target = target("ort-nhwc").expect("a built-in target");
-    let result = optimize(&model, target.as_ref(), &Options::default().numerics(numerics)).expect("it is optimized");
+    let result =
+        optimize(&model, target.as_ref(), &Options::default().numerics(numerics).strict()).expect("it is optimized");
     result.to_bytes().expect("it is written")
 }
 
 fn for_webgpu(net: &Net) -> Vec<u8> {
     let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
     let target = OrtNhwc::of(Provider::of("webgpu").expect("a known provider"));
-    let result = optimize(&model, &target, &Options::default()).expect("it is optimized");
+    let result = optimize(&model, &target, &Options::default().strict()).expect("it is optimized");
     result.to_bytes().expect("it is written")
 }
 
@@ -209,8 +210,8 @@ fn between() -> Vec<Between> {
         ("QLinearConv by filter", |net, x, y| quantized_conv(net, x, y, 1, true)),
         ("QLinearConv of groups", |net, x, y| quantized_conv(net, x, y, 3, true)),
         ("QLinearConv of a filter each", |net, x, y| quantized_conv(net, x, y, 24, true)),
-        ("ConvInteger by filter", |net, x, y| {
-            let net = bytes_of(net, x).floats("w", U8, &[24, 24, 3, 3], false).floats("wz", U8, &[24], false);
+        ("ConvInteger", |net, x, y| {
+            let net = bytes_of(net, x).floats("w", U8, &[24, 24, 3, 3], false).values("wz", U8, &[], &[1.0]);
             let net = net.node_with("ConvInteger", &["q", "w", "z", "wz"], "i", &[SAME]);
             net.node_with("Cast", &["i"], "f", &[("to", &[1])]).values("thousandth", F32, &[], &[1e-3]).node(
                 "Mul",

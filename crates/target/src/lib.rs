@@ -323,7 +323,7 @@ pub trait Target: Sync {
 /// The forms that may stand in for a node's op.
 pub fn forms_of<'f>(forms: &'f [Box<dyn Form>], query: &NodeQuery<'_>) -> impl Iterator<Item = &'f dyn Form> {
     let name = match &query.graph.node(query.node).op {
-        Op::Onnx(op) => op.name.clone(),
+        Op::Onnx(op) if !query.graph.node(query.node).kept => op.name.clone(),
         _ => String::new(),
     };
     forms.iter().map(AsRef::as_ref).filter(move |form| form.of().contains(&name.as_str()))

@@ -279,6 +279,8 @@ pub enum PassError {
         first: String,
         /// How many there are.
         count: usize,
+        /// The places in the file of the nodes of the main graph that they are about, as far as they are known.
+        ranks: Vec<u32>,
     },
     /// An equation of a target is none.
     #[error("target {target}: {why}")]
@@ -308,7 +310,7 @@ impl PassError {
     /// An error of a pass that can't write what it has to.
     #[must_use]
     pub fn invalid(pass: &'static str, first: String) -> PassError {
-        PassError::Invalid { pass, first, count: 1 }
+        PassError::Invalid { pass, first, count: 1, ranks: Vec::new() }
     }
 }
 

@@ -254,7 +254,7 @@ impl Closure<'_, '_> {
                     own.layouts[v.index()].push(Layout::row_major(rank));
                 }
                 let of_constant = node.operand(0).is_some_and(|x| own.constant[x.index()]);
-                own.constant[v.index()] = matches!(node.op, Op::Constant(_))
+                own.constant[v.index()] = matches!(&node.op, Op::Constant(c) if c.can_move())
                     || (matches!(node.form, Form::View(_)) && of_constant)
                     || (matches!(node.op, Op::Onnx(_)) && known_constant(graph, v).is_some());
             }

@@ -1,7 +1,7 @@
 //! `fold_requantized`: integers that become floats and the same integers again stay integers.
 //!
 //! A model in quantized units has a `DequantizeLinear` before and a `QuantizeLinear` behind each op. Where the op was a view or a move
-//! that is gone, nothing is left between the two. Some runtimes crash on such a pair (see `docs/runtime-bugs.md`).
+//! that is gone, nothing is left between the two. Some runtimes end on such a pair (see `docs/runtime-bugs.md`).
 //!
 //! It is exact where [`units`] are known.
 //!

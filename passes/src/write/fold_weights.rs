@@ -59,7 +59,7 @@ fn folded(graph: &Graph, n: NodeId) -> Option<(ValueId, Constant)> {
 /// The same, from the constant behind the operand.
 fn folded_view(graph: &Graph, n: NodeId, x: ValueId, y: ValueId) -> Option<(ValueId, Constant)> {
     let node = graph.node(n);
-    let constant = constant_behind(graph, x)?;
+    let constant = constant_behind(graph, x).filter(Constant::can_move)?;
     let (from, to) = (graph.value(x), graph.value(y));
     // What the model says of its types may contradict its constants.
     if to.ty.dtype() != Some(constant.dtype) {

@@ -139,6 +139,10 @@ pub(crate) struct Checks {
     #[arg(long)]
     pub(crate) prove: bool,
 
+    /// End with an error where a rewrite fails; without it the part of the model that it is about stays as it was, and the report says so
+    #[arg(long)]
+    pub(crate) strict: bool,
+
     /// Print the graph after a pass to stderr
     #[arg(long, value_name = "PASS")]
     pub(crate) print_after: Option<String>,

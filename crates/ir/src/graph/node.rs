@@ -91,6 +91,8 @@ pub struct Node {
     pub rank: u32,
     /// What it means for layouts; bound by `canonicalize`.
     pub form: Form,
+    /// Whether every pass has to leave it as it is: it is then an op that nobody knows, but for the types of its results.
+    pub kept: bool,
 }
 
 impl Node {
@@ -107,13 +109,14 @@ impl Node {
             origin: None,
             rank: 0,
             form: Form::unbound(),
+            kept: false,
         }
     }
 
-    /// The ONNX op type in the default domain, if it is one.
+    /// The ONNX op type in the default domain, if it is one; `None` of what is [`kept`](Node::kept).
     pub fn onnx(&self) -> Option<&str> {
         match &self.op {
-            Op::Onnx(n) if n.domain.is_empty() => Some(&n.name),
+            Op::Onnx(n) if n.domain.is_empty() && !self.kept => Some(&n.name),
             _ => None,
         }
     }

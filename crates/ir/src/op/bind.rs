@@ -24,6 +24,9 @@ pub fn bind(graph: &Graph, id: NodeId) -> Form {
     let Op::Onnx(name) = &node.op else {
         return Form::Opaque("not an ONNX op".to_owned());
     };
+    if node.kept {
+        return Form::Opaque("a rewrite failed here, so it is left as it is".to_owned());
+    }
     if let Some(borders) = borders(graph, node) {
         return Form::Borders(borders);
     }

@@ -21,7 +21,12 @@ pub(super) struct Functions {
     /// The version of the standard domain that the model imports.
     opset: i64,
     bodies: BTreeMap<OpName, Called>,
+    /// The functions that the model has of its own.
+    theirs: BTreeMap<OpName, FunctionProto>,
 }
+
+/// The overload of a function whose name the model has given to another one.
+const BESIDE_THEIRS: &str = "relayout";
 
 /// A function that is called.
 #[derive(Debug)]
@@ -34,8 +39,10 @@ struct Called {
 }
 
 impl Functions {
-    pub(super) fn new(opset: i64) -> Functions {
-        Functions { opset, bodies: BTreeMap::new() }
+    pub(super) fn new(opset: i64, model: &ModelProto) -> Functions {
+        let own = model.functions.iter().filter(|f| f.domain.as_deref() == Some(DOMAIN));
+        let theirs = own.map(|f| (function_name(f), f.clone())).collect();
+        Functions { opset, bodies: BTreeMap::new(), theirs }
     }
 
     /// The version of the standard domain that the model imports.
@@ -82,8 +89,28 @@ impl Functions {
         }
     }
 
-    /// Has the body that a call of this name needs, whose operand 0 and result have these types.
+    /// Has the body that a call needs, whose operand 0 and result have these types. The call gets an overload where the model has another
+    /// function of its name.
     fn need(
+        &mut self,
+        call: &mut NodeProto,
+        types: &[Option<DType>],
+        body: impl FnOnce(i64) -> Result<FunctionProto, DialectError>,
+    ) -> Result<(), DialectError> {
+        let mut name = op_name(call);
+        if self.theirs.contains_key(&name) {
+            let mut body = body(self.opset)?;
+            while self.theirs.get(&name).is_some_and(|theirs| *theirs != body) {
+                let overload = format!("{}{BESIDE_THEIRS}", name.overload);
+                (call.overload, body.overload) = (Some(overload.clone()), Some(overload.clone()));
+                name.overload = overload;
+            }
+            return self.count(name, types, |_| Ok(body));
+        }
+        self.count(name, types, body)
+    }
+
+    fn count(
         &mut self,
         name: OpName,
         types: &[Option<DType>],
@@ -148,7 +175,7 @@ impl Exporter {
         proto.output.retain(|name| !name.is_empty());
         let ends = [node.inputs.first().copied().flatten(), node.outputs.first().copied().flatten()];
         let types = ends.map(|v| graph.value(v?).ty.dtype());
-        self.functions.need(op_name(&proto), &types, |_| Ok(op.function())).map_err(|e| fail(e.to_string()))?;
+        self.functions.need(&mut proto, &types, |_| Ok(op.function())).map_err(|e| fail(e.to_string()))?;
         Ok(proto)
     }
 
@@ -167,9 +194,9 @@ impl Exporter {
             why: e.to_string(),
         };
         let relayout = Relayout::new(from, to, shape).map_err(fail)?;
-        let node = relayout.call();
+        let mut node = relayout.call();
         let dtype = out.graph.value(y).ty.dtype();
-        self.functions.need(op_name(&node), &[dtype], |opset| relayout.function(opset)).map_err(fail)?;
+        self.functions.need(&mut node, &[dtype], |opset| relayout.function(opset)).map_err(fail)?;
         Ok(node)
     }
 }

@@ -102,7 +102,7 @@ pub fn export_with(file: &ModelFile, model: &Model, options: &ExportOptions<'_>)
         ir_version: model.ir_version,
         payloads: Payloads::new(),
         taken: Taken::of(&file.proto),
-        functions: Functions::new(opset),
+        functions: Functions::new(opset, &file.proto),
         calls_functions: options.calls_functions,
         describes: options.describes,
     };

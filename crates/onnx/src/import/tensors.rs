@@ -154,7 +154,7 @@ pub(super) fn sparse(sparse: &SparseTensorProto) -> Result<Constant, String> {
     let dtype = DType::from_onnx(code)
         .ok_or_else(|| format!("sparse tensor `{name}` has element type {code}, which is not known"))?;
     match elements(&sparse.dims) {
-        Some(_) => Ok(Constant::missing(dtype, sparse.dims.clone(), format!("tensor `{name}` is stored sparse"))),
+        Some(_) => Ok(Constant::fixed(dtype, sparse.dims.clone(), format!("tensor `{name}` is stored sparse"))),
         None => Err(format!("sparse tensor `{name}` has dims {:?}, which no tensor can have", sparse.dims)),
     }
 }

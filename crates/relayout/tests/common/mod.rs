@@ -78,7 +78,8 @@ pub(crate) fn optimized_for(
     let options = dims
         .iter()
         .fold(Options::default(), |options, (name, &size)| options.dim(name.as_str(), relayout::Size::of(size)))
-        .keep_decided();
+        .keep_decided()
+        .strict();
     let result = optimize(&model, target, &options).map_err(|e| format!("optimize fails: {e}"))?;
     let bytes = result.to_bytes().map_err(|e| format!("the result can't be written: {e}"))?;
     if let Some(graph) = result.decided() {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// What the optimizer makes of a model.
 pub(crate) fn made_for(target: &dyn Target, bytes: &[u8], numerics: Numerics) -> Vec<u8> {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
-    let options = relayout::Options::default().numerics(numerics).keep_decided();
+    let options = relayout::Options::default().numerics(numerics).keep_decided().strict();
     let made = optimize(&model, target, &options).expect("it is optimized");
     let bytes = made.to_bytes().expect("it is written");
     let said = made.decided().map_or(Ok(()), |graph| said::says_what_the_graph_says(graph, &bytes));
@@ -55,7 +55,7 @@ pub(crate) fn refusal(bytes: &[u8]) -> Option<String> {
 pub(crate) fn refusal_for(block: Block, bytes: &[u8]) -> Option<String> {
     let target = OrtCpu::new(block).expect("a built-in target");
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
-    let options = relayout::Options::default().proof();
+    let options = relayout::Options::default().proof().strict();
     let made = optimize(&model, &target, &options).expect("it is optimized");
     let folder = tempfile::tempdir().expect("a folder");
     let [a, b] = ["a.onnx", "b.onnx"].map(|name| folder.path().join(name));

@@ -15,7 +15,7 @@ pub(crate) struct Folded {
 pub(crate) fn fold_with(net: &Net, numerics: Numerics) -> Folded {
     let before = net.bytes();
     let target = target("onnx").unwrap();
-    let options = Options::default().numerics(numerics);
+    let options = Options::default().numerics(numerics).strict();
     let model = Model::from_bytes(before.clone().into(), None).unwrap();
     let optimized = optimize(&model, target.as_ref(), &options).unwrap();
     let after = optimized.to_bytes().unwrap();

@@ -99,7 +99,7 @@ pub(crate) fn mistakes() -> Vec<Mistake> {
             "the axis of Concat is carried",
             &CONCAT,
             case("Concat", 13, 26).int("axis", 1).x(f(&[2, 3])).x(f(&[2, 4])),
-            "carried",
+            "the verifier refuses",
         ),
         mistake("the channels of Conv are free", &CONV_CHANNELS, conv(), "in the order"),
         mistake("the spatial axes of Conv are free", &CONV_SPACE, conv(), "in the order"),

@@ -204,5 +204,5 @@ pub(in crate::ort_cpu::prepare) fn pick_weights(
 
 fn misfit(graph: &Graph, n: NodeId, pass: &'static str) -> PassError {
     let first = format!("weights of {} have no such channels", graph.node(n).describe(graph));
-    PassError::Invalid { pass, first, count: 1 }
+    PassError::Invalid { pass, first, count: 1, ranks: vec![graph.node(n).rank] }
 }

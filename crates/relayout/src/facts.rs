@@ -1,0 +1,235 @@
+//! What runtimes do wrong with a file when they load it, by version. Nothing of it is written that the model did not have: the part of
+//! the model where it would be stays as it was.
+//!
+//! The question is asked of the messages that are about to be written, so it does not matter which rewrite would have led there.
+//! `docs/runtime-bugs.md` has each with what was seen.
+
+use relayout_ir::dtype::DType;
+use relayout_ir::graph::Graph;
+use relayout_onnx::proto::attribute_proto::AttributeType;
+use relayout_onnx::proto::tensor_proto::DataType;
+use relayout_onnx::proto::{GraphProto, NodeProto};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Something that a runtime does wrong.
+pub(crate) struct Fact {
+    /// Its heading in `docs/runtime-bugs.md`.
+    pub(crate) heading: &'static str,
+    /// What must not stand in a file.
+    pub(crate) what: &'static str,
+    /// What becomes of it.
+    pub(crate) outcome: &'static str,
+    /// Whether a node of a graph is so; `opset` is the version of the standard operators.
+    is_so: fn(&Reader<'_>, &NodeProto) -> bool,
+}
+
+/// The runtime and the version with which all of them were seen.
+pub(crate) const SEEN_IN: &str = "ONNX Runtime 1.31.1";
+
+/// All that is known.
+pub(crate) const FACTS: &[Fact] = &[
+    Fact {
+        heading: "Dequantization by blocks",
+        what: "a Transpose in front of a DequantizeLinear with blocks",
+        outcome: "the Transpose is moved behind it without its scales: other numbers",
+        is_so: |reader, node| {
+            let blocks = node.op_type() == "DequantizeLinear" && int(node, "block_size").unwrap_or(0) > 0;
+            blocks && reader.producer(node, 0).is_some_and(is_transpose)
+        },
+    },
+    Fact {
+        heading: "MatMul of halves",
+        what: "a Transpose that moves the first axis in front of a product of halves with a constant",
+        outcome: "the process may end while the file is loaded",
+        is_so: |reader, node| {
+            let of = |constant: usize, other: usize| {
+                let moves = |node: &NodeProto| ints(node, "perm").is_none_or(|perm| perm.first() != Some(&0));
+                let halves = reader.constant(node, constant) == Some(DataType::Float16 as i32);
+                halves && reader.producer(node, other).is_some_and(|node| is_transpose(node) && moves(node))
+            };
+            node.op_type() == "MatMul" && (of(0, 1) || of(1, 0))
+        },
+    },
+    Fact {
+        heading: "Dequantized values that bodies read",
+        what: "a Transpose behind a DequantizeLinear, read by name in a body",
+        outcome: "the process may end while the file is loaded",
+        is_so: |reader, node| {
+            let captured = || node.output.iter().any(|name| reader.captured.contains(name.as_str()));
+            let dequantizes = |node: &NodeProto| node.op_type() == "DequantizeLinear";
+            is_transpose(node) && captured() && reader.producer(node, 0).is_some_and(dequantizes)
+        },
+    },
+    Fact {
+        heading: "Views of dequantized signed bytes",
+        what: "a Transpose or a Reshape alone behind a DequantizeLinear of signed bytes, in operator sets from 21 on",
+        outcome: "the file does not load: the types of what is quantized again do not match",
+        is_so: |reader, node| {
+            let signed = || reader.constant(node, 2) == Some(DataType::Int8 as i32);
+            // The body of a call may begin with a Transpose.
+            let view = |node: &&NodeProto| {
+                is_transpose(node) || node.op_type() == "Reshape" || node.domain() == relayout_onnx::dialect::DOMAIN
+            };
+            node.op_type() == "DequantizeLinear"
+                && reader.opset >= 21
+                && signed()
+                && reader.only_reader(node).is_some_and(|n| view(&n))
+        },
+    },
+    Fact {
+        heading: "Gather of texts",
+        what: "a Gather of texts along another axis than the last one",
+        outcome: "of each slice only the first text is copied",
+        is_so: |reader, node| {
+            let Some(v) = node.input.first().and_then(|name| reader.graph.by_name(name)) else { return false };
+            let ty = &reader.graph.value(v).ty;
+            let last = ty.rank().map_or(0, |rank| rank as i64 - 1);
+            let axis = int(node, "axis").unwrap_or(0);
+            node.op_type() == "Gather" && ty.dtype() == Some(DType::String) && axis != last && axis != -1
+        },
+    },
+];
+
+/// A place where one of them would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The first result of the node.
+    pub(crate) value: String,
+    /// What is wrong with it.
+    pub(crate) why: String,
+}
+
+/// What a graph that is about to be written has of them and the one that it was made from has not. `graph` knows the types of values.
+pub(crate) fn new_in(before: &GraphProto, after: &GraphProto, graph: &Graph, opset: i64) -> Vec<Found> {
+    let mut found = places(after, graph, opset);
+    if !found.is_empty() {
+        let had: BTreeSet<(usize, String)> = places(before, graph, opset).into_iter().collect();
+        found.retain(|place| !had.contains(place));
+    }
+    let why = |fact: &Fact| {
+        format!("{SEEN_IN} can't have {}: {} (docs/runtime-bugs.md, \"{}\")", fact.what, fact.outcome, fact.heading)
+    };
+    found.into_iter().filter_map(|(fact, value)| Some(Found { value, why: why(FACTS.get(fact)?) })).collect()
+}
+
+/// The number of the fact, and the first result of the node.
+fn places(proto: &GraphProto, graph: &Graph, opset: i64) -> Vec<(usize, String)> {
+    let reader = Reader::of(proto, graph, opset);
+    let mut found = Vec::new();
+    for node in &proto.node {
+        let is_so = FACTS.iter().enumerate().filter(|(_, fact)| (fact.is_so)(&reader, node));
+        found.extend(is_so.map(|(number, _)| (number, node.output.first().cloned().unwrap_or_default())));
+        for body in bodies(node) {
+            found.extend(places(body, graph, opset));
+        }
+    }
+    found
+}
+
+/// Who makes and reads the values of a graph.
+struct Reader<'g> {
+    graph: &'g Graph,
+    opset: i64,
+    producers: BTreeMap<&'g str, &'g NodeProto>,
+    /// Readers among the nodes of the graph itself.
+    readers: BTreeMap<&'g str, Vec<&'g NodeProto>>,
+    /// Element types of initializers.
+    constants: BTreeMap<&'g str, i32>,
+    /// Names that bodies read.
+    captured: BTreeSet<&'g str>,
+    outputs: BTreeSet<&'g str>,
+}
+
+impl<'g> Reader<'g> {
+    fn of(proto: &'g GraphProto, graph: &'g Graph, opset: i64) -> Reader<'g> {
+        let mut reader = Reader {
+            graph,
+            opset,
+            producers: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            constants: proto.initializer.iter().map(|t| (t.name(), t.data_type())).collect(),
+            captured: BTreeSet::new(),
+            outputs: proto.output.iter().map(|output| output.name()).collect(),
+        };
+        for node in &proto.node {
+            reader.producers.extend(node.output.iter().map(|name| (name.as_str(), node)));
+            for name in &node.input {
+                reader.readers.entry(name).or_default().push(node);
+            }
+            bodies(node).for_each(|body| reader.capture(body));
+        }
+        reader
+    }
+
+    fn capture(&mut self, body: &'g GraphProto) {
+        for node in &body.node {
+            self.captured.extend(node.input.iter().map(String::as_str));
+            bodies(node).for_each(|body| self.capture(body));
+        }
+        self.captured.extend(body.output.iter().map(|output| output.name()));
+    }
+
+    fn producer(&self, node: &NodeProto, slot: usize) -> Option<&'g NodeProto> {
+        self.producers.get(node.input.get(slot)?.as_str()).copied()
+    }
+
+    /// The element type of an operand that is a constant.
+    fn constant(&self, node: &NodeProto, slot: usize) -> Option<i32> {
+        let name = node.input.get(slot)?.as_str();
+        let made = || {
+            let node = self.producers.get(name).filter(|node| node.op_type() == "Constant")?;
+            node.attribute.iter().find_map(|a| a.t.as_ref()).map(|t| t.data_type())
+        };
+        self.constants.get(name).copied().or_else(made)
+    }
+
+    /// The node that alone reads the first result.
+    fn only_reader(&self, node: &NodeProto) -> Option<&'g NodeProto> {
+        let name = node.output.first()?.as_str();
+        let free = !self.outputs.contains(name) && !self.captured.contains(name);
+        match self.readers.get(name)?[..] {
+            [only] if free => Some(only),
+            _ => None,
+        }
+    }
+}
+
+/// A Transpose, or the call of a function that is one.
+fn is_transpose(node: &NodeProto) -> bool {
+    match node.domain() {
+        relayout_onnx::dialect::DOMAIN => node.op_type() == "Relayout",
+        domain => node.op_type() == "Transpose" && domain.is_empty(),
+    }
+}
+
+fn bodies(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
+    node.attribute.iter().flat_map(|a| a.g.as_deref().into_iter().chain(&a.graphs))
+}
+
+fn int(node: &NodeProto, name: &str) -> Option<i64> {
+    node.attribute.iter().find(|a| a.name() == name).map(|a| a.i())
+}
+
+fn ints<'n>(node: &'n NodeProto, name: &str) -> Option<&'n [i64]> {
+    let list = node.attribute.iter().find(|a| a.name() == name && a.r#type() == AttributeType::Ints)?;
+    Some(&list.ints)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mended text of a heading, as links to it are written.
+    const PAGE: &str = include_str!("../../../docs/runtime-bugs.md");
+
+    #[test]
+    fn each_fact_has_its_section() {
+        for fact in FACTS {
+            assert!(
+                PAGE.contains(&format!("\n## {}\n", fact.heading)),
+                "docs/runtime-bugs.md has no section {}",
+                fact.heading
+            );
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A rewrite that fails is given back: what it was about stays as it was, the rest of the gain is kept, and the report says what and why.
+//! The target is `onnx` with a pass that is wrong on purpose.
+
+mod fold_nets;
+
+use fold_nets::{F32, Net, compare};
+use prost::Message;
+use relayout::ir::layout::Layout;
+use relayout::{Error, Model, Optimized, Options, Target, optimize};
+use relayout_onnx::proto::ModelProto;
+use relayout_target::{Cost, Declared, Fact, Form, MoveQuery, OpQuery, Pass, PassError, Slot};
+use relayout_targets::builtin;
+
+/// `onnx`, and passes that a test gives it.
+struct Faulty {
+    onnx: Box<dyn Target>,
+    passes: Vec<Pass>,
+}
+
+impl Target for Faulty {
+    fn name(&self) -> &'static str {
+        "faulty"
+    }
+
+    fn about(&self) -> &'static str {
+        "tests"
+    }
+
+    fn layouts(&self) -> &'static str {
+        "orders of whole axes"
+    }
+
+    fn dialect(&self) -> &'static str {
+        "standard ONNX"
+    }
+
+    fn cost_source(&self) -> &'static str {
+        "made up"
+    }
+
+    fn forms(&self) -> &[Box<dyn Form>] {
+        self.onnx.forms()
+    }
+
+    fn passes(&self) -> &[Pass] {
+        &self.passes
+    }
+
+    fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
+        self.onnx.op_cost(query)
+    }
+
+    fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {
+        self.onnx.move_cost(query)
+    }
+
+    fn view_cost(&self) -> Cost {
+        self.onnx.view_cost()
+    }
+
+    fn pass_cost(&self, bytes: u64) -> Cost {
+        self.onnx.pass_cost(bytes)
+    }
+}
+
+/// How a pass is wrong about nodes of an op.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// It leaves a value in a layout that its neighbours don't have.
+    Graph,
+    /// It says that it can't go on, and not why.
+    Refusal,
+}
+
+/// A target whose last pass is wrong about each node of this op; `""` for all nodes, whether they may be changed or not.
+fn faulty(op: &'static str, fault: Fault) -> Faulty {
+    let is = Declared::new("break_it", Slot::Finish, "is wrong, for tests").needs(&[Fact::Packed]);
+    let pass = Pass::on_each_graph(is, move |graph, _| {
+        let bad: Vec<_> = graph.nodes().filter(|&n| graph.node(n).onnx() == Some(op)).collect();
+        if op.is_empty() {
+            return Err(PassError::invalid("break_it", "nothing suits it".to_owned()));
+        }
+        for n in bad {
+            match fault {
+                Fault::Refusal => return Err(PassError::invalid("break_it", "it does not suit".to_owned())),
+                Fault::Graph => {
+                    let y = graph.node(n).result(0).expect("it has a result");
+                    *graph.value_mut(y).layout = Layout::permutation(&[3, 2, 1, 0]).expect("a permutation");
+                }
+            }
+        }
+        Ok(())
+    });
+    Faulty { onnx: builtin("onnx").expect("a built-in target"), passes: vec![pass] }
+}
+
+/// Between two Transposes each: a Relu, a Sigmoid and a Softmax.
+fn branches() -> Net {
+    let net = Net::new(17).input("x", F32, &[1, 4, 6, 8]);
+    [("Relu", "a"), ("Sigmoid", "b"), ("Softmax", "c"), ("Tanh", "d")].into_iter().fold(net, |net, (op, y)| {
+        let (turned, done) = (format!("{y}.turned"), format!("{y}.done"));
+        let net = net.node_with("Transpose", &["x"], &turned, &[("perm", &[0, 3, 1, 2])]);
+        let net = net.node(op, &[&turned], &done);
+        net.node_with("Transpose", &[&done], y, &[("perm", &[0, 2, 3, 1])]).output(y, F32)
+    })
+}
+
+fn made(target: &Faulty, bytes: &[u8], options: &Options) -> Result<Optimized, Error> {
+    let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
+    optimize(&model, target, options)
+}
+
+fn transposes(bytes: &[u8]) -> usize {
+    let model = ModelProto::decode(bytes).expect("a model");
+    model.graph.iter().flat_map(|g| &g.node).filter(|n| n.op_type.as_deref() == Some("Transpose")).count()
+}
+
+#[test]
+fn the_rest_is_gained_and_the_report_says_what_stays() {
+    let bytes = branches().bytes();
+    for (op, fault, left) in
+        [("Sigmoid", Fault::Graph, 2..=2), ("Softmax", Fault::Graph, 2..=2), ("Tanh", Fault::Refusal, 2..=6)]
+    {
+        let target = faulty(op, fault);
+        let result = made(&target, &bytes, &Options::default()).expect("it is given back");
+        let written = result.to_bytes().expect("it is written");
+        assert!(left.contains(&transposes(&written)), "{op}: {} are left", transposes(&written));
+        assert!(compare(&bytes, &written).exact, "{op}");
+        let notes = &result.report().notes;
+        // A fault that names no node is found by halves, so more stays.
+        let named =
+            |note: &String| note.contains(op) || matches!(fault, Fault::Refusal) && note.contains("does not suit");
+        assert!(notes.iter().any(|note| note.contains("a rewrite failed") && named(note)), "{op}: {notes:?}");
+        assert_eq!(notes.len(), 1, "{op}: {notes:?}");
+        // The same again, and nothing is left to do.
+        let again =
+            made(&target, &bytes, &Options::default()).expect("it is given back").to_bytes().expect("it is written");
+        assert_eq!(again, written, "{op}");
+        let settled = made(&target, &written, &Options::default()).expect("it is given back");
+        assert!(!settled.report().changed, "{op}");
+        let strict = made(&target, &bytes, &Options::default().strict()).expect_err("a fault is an error");
+        assert!(strict.to_string().contains("break_it"), "{strict}");
+    }
+}
+
+#[test]
+fn a_model_that_nothing_suits_comes_out_as_it_was() {
+    let bytes = branches().bytes();
+    let result = made(&faulty("", Fault::Refusal), &bytes, &Options::default()).expect("it is given back");
+    assert_eq!(result.to_bytes().expect("it is written"), bytes);
+    let kept = result.report().kept.clone().unwrap_or_default();
+    assert!(kept.contains("a rewrite failed") && kept.contains("nothing suits it"), "{kept}");
+    assert!(result.report().summary().starts_with("unchanged: a rewrite failed"), "{}", result.report().summary());
+}
