@@ -15,7 +15,7 @@ use crate::decide::{Decision, Ends, Grounds, MovedEnd, Plan, Scopes, SolveRecord
 use crate::report::{GraphRecord, PricedMove, describe_priced_moves};
 use crate::write::cleanup;
 use relayout_ir::attr::Attr;
-use relayout_ir::graph::{Graph, NodeId, Op};
+use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::model::Model;
 use relayout_ir::verify::{Contract, Violation, verify_with};
 use relayout_target::hints::{Hints, Size};
@@ -34,8 +34,8 @@ pub(crate) struct State<'a> {
     pub(crate) plan: Plan,
     /// How inputs and outputs of the model are stored.
     pub(crate) ends: Ends,
-    /// Per graph: nodes that nobody read in the input.
-    pub(crate) dead_before: Vec<BTreeSet<NodeId>>,
+    /// Per graph: results that nobody read in the input. Not their nodes: the number of one that goes is given to another.
+    pub(crate) dead_before: Vec<BTreeSet<ValueId>>,
     /// What was written in the place of pieces, by graph.
     pub(crate) written: Vec<(usize, Written)>,
     /// The pieces that were raised: their graph, their last node, and the form that stands for them.
@@ -303,7 +303,8 @@ pub fn run_steps(
     let mut constants = Constants::default();
     each_graph(graph, "", &mut |graph, path| {
         graph.storage = target.capabilities().storage;
-        state.dead_before.push(cleanup::dead_nodes(graph).into_iter().collect());
+        let dead = cleanup::dead_nodes(graph).into_iter().flat_map(|n| graph.node(n).outputs.clone()).flatten();
+        state.dead_before.push(dead.collect());
         state.graphs.push(GraphRecord { path: path.to_owned(), ..GraphRecord::default() });
         constants.of_input.push(constants_of(graph));
         state.settings.quantizes |= quantizes(graph);
@@ -361,9 +362,9 @@ fn keep_node(graph: &mut Graph, n: NodeId) {
 /// Constants of each graph.
 #[derive(Default)]
 struct Constants {
-    of_input: Vec<BTreeSet<NodeId>>,
+    of_input: Vec<BTreeSet<ValueId>>,
     /// Those that are new once weights are folded; extents of views come later.
-    folded: Vec<BTreeSet<NodeId>>,
+    folded: Vec<BTreeSet<ValueId>>,
 }
 
 impl Constants {
@@ -375,8 +376,9 @@ impl Constants {
     }
 }
 
-fn constants_of(graph: &Graph) -> BTreeSet<NodeId> {
-    graph.nodes().filter(|&n| matches!(graph.node(n).op, Op::Constant(_))).collect()
+fn constants_of(graph: &Graph) -> BTreeSet<ValueId> {
+    let constants = graph.nodes().filter(|&n| matches!(graph.node(n).op, Op::Constant(_)));
+    constants.filter_map(|n| graph.node(n).result(0)).collect()
 }
 
 impl State<'_> {
@@ -389,7 +391,7 @@ impl State<'_> {
         each_scope(graph, &mut |graph, scope| {
             let record = &mut self.graphs[scope];
             record.moves = describe_priced_moves(graph, &self.settings.hints, record.weight, scope, &self.priced);
-            let now: BTreeSet<NodeId> = constants_of(graph).difference(&constants.of_input[scope]).copied().collect();
+            let now: BTreeSet<ValueId> = constants_of(graph).difference(&constants.of_input[scope]).copied().collect();
             let folded = constants.folded.get(scope);
             record.folded = folded.map_or(now.len(), |folded| folded.intersection(&now).count());
             record.rewrites = self.report.rules.get(scope).cloned().unwrap_or_default();

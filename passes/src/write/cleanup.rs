@@ -1,9 +1,10 @@
 //! `cleanup`: removes what nobody reads any more. What nobody read in the input stays: it is the user's.
 
 use crate::pipeline::{State, Step, each_scope};
-use relayout_ir::graph::{Graph, NodeId, Op};
+use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::patch::remove_dead;
 use relayout_target::{Declared, Fact, PassError, Slot};
+use std::collections::BTreeSet;
 
 /// Nodes without readers, graph outputs and inputs aside.
 pub fn dead_nodes(graph: &Graph) -> Vec<NodeId> {
@@ -25,8 +26,13 @@ pub(crate) const PASS: Step<'static> = Step::engine(
 pub(crate) fn cleanup(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
     each_scope(graph, &mut |graph, scope| {
         let kept = state.dead_before.get(scope);
-        let dead = dead_nodes(graph).into_iter().filter(|n| kept.is_none_or(|kept| !kept.contains(n)));
-        remove_dead(graph, dead.collect::<Vec<_>>());
+        let is_kept = |n: NodeId| {
+            let node = graph.node(n);
+            let was_dead = |kept: &BTreeSet<ValueId>| node.outputs.iter().flatten().any(|v| kept.contains(v));
+            kept.is_some_and(was_dead) || node.outputs.is_empty() && node.origin.is_some()
+        };
+        let dead: Vec<NodeId> = dead_nodes(graph).into_iter().filter(|&n| !is_kept(n)).collect();
+        remove_dead(graph, dead);
         Ok(())
     })
 }

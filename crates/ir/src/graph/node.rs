@@ -85,7 +85,7 @@ pub struct Node {
     /// Values of this graph that the node's bodies read by name.
     pub captures: Vec<ValueId>,
     /// Where it came from: a number that the importer gave, `None` for what a pass made. Nodes have their place in the
-    /// file's list of nodes, initializers theirs in the list of initializers, counted on from the last node.
+    /// file's list of nodes, initializers theirs in the list of initializers, counted on from the last node, then sparse ones.
     pub origin: Option<u32>,
     /// Place in the order of the file, for a stable topological order; made nodes take that of the node they serve.
     pub rank: u32,

@@ -319,12 +319,15 @@ impl<'f> Importer<'f> {
                 self.problem(e.to_string());
             }
         }
-        for sparse in &proto.sparse_initializer {
-            let added = match tensors::sparse(sparse) {
-                Ok(c) => graph.add_constant(tensors::sparse_name(sparse), c).err().map(|e| e.to_string()),
-                Err(problem) => Some(problem),
-            };
-            self.problems.extend(added);
+        let before = proto.node.len() + proto.initializer.len();
+        for (place, sparse) in proto.sparse_initializer.iter().enumerate() {
+            let added = tensors::sparse(sparse).and_then(|c| {
+                let (name, ty) = (tensors::sparse_name(sparse).to_owned(), tensors::constant_type(&c));
+                let mut node = Node::new(Op::Constant(c), vec![]);
+                node.origin = u32::try_from(before + place).ok();
+                graph.add_single(node, name, ty).map_err(|e| e.to_string())
+            });
+            self.problems.extend(added.err());
         }
     }
 
