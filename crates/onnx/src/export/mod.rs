@@ -14,6 +14,7 @@ mod fresh;
 mod names;
 mod picks;
 mod renumber;
+mod spelled;
 mod sweep;
 mod views;
 mod written;
@@ -257,6 +258,10 @@ impl Exporter {
         proto.output =
             node.outputs.iter().map(|v| v.map_or_else(String::new, |v| out.names.of(v).to_owned())).collect();
         self.bodies(&mut proto, n, out)?;
+        let same_op = |p: &NodeProto| p.op_type == proto.op_type;
+        if !origin_of(origin, node.origin).is_some_and(same_op) {
+            spelled::spell(out, node, &mut proto);
+        }
         self.pick_stored(out, n, &mut proto);
         if let Some(kernel) = calls::kernel(node) {
             let call = self.call(out.graph, node, kernel, proto)?;
@@ -307,6 +312,7 @@ impl Exporter {
             metadata_props: origin.metadata_props.clone(),
         };
         names::part_namesakes(&mut proto.node, origin);
+        names::name_new(&mut proto.node, origin);
         restate_inputs(graph, &mut proto.input);
         restate_outputs(graph, &out.names, &mut proto.output);
         let place_of = |(i, t): (usize, &TensorProto)| t.name.clone().map(|name| (name, i));

@@ -180,6 +180,30 @@ pub(super) fn part_namesakes(nodes: &mut [NodeProto], origin: &GraphProto) {
     }
 }
 
+/// Gives nodes that are new a name of their own, if they have none: some readers want one.
+pub(super) fn name_new(nodes: &mut [NodeProto], origin: &GraphProto) {
+    let unnamed = |node: &NodeProto| node.name().is_empty();
+    if !nodes.iter().any(unnamed) {
+        return;
+    }
+    let mut taken: FxHashSet<String> = nodes.iter().filter_map(|node| node.name.clone()).collect();
+    let own: FxHashSet<(&str, &str)> = origin
+        .node
+        .iter()
+        .filter(|n| unnamed(n))
+        .flat_map(|n| n.output.iter().map(|y| (y.as_str(), n.op_type())))
+        .collect();
+    for node in nodes {
+        let Some(result) = node.output.iter().find(|y| !y.is_empty()) else { continue };
+        if !unnamed(node) || own.contains(&(result.as_str(), node.op_type())) {
+            continue;
+        }
+        let numbered = (1..).map(|number| format!("{result}_{number}"));
+        let mut names = std::iter::once(result.clone()).chain(numbered);
+        node.name = names.find(|name| taken.insert(name.clone()));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
