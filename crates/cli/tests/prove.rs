@@ -28,6 +28,25 @@ fn a_result_is_proved_and_another_one_is_refused() {
 }
 
 #[test]
+fn a_verdict_about_blocks_names_their_hosts() {
+    let dir = folder(&[]);
+    let (conv, out) = (model("conv"), dir.path().join("out.onnx"));
+    for block in ["8", "16"] {
+        let call = ["optimize", str(&conv), "-o", str(&out), "--target", "ort-cpu", "--block", block, "--prove"];
+        let run = relayout(call);
+        assert!(run.code == 0 && run.err.contains(&format!("for hosts with blocks of {block}\n")), "{run:?}");
+        let run = relayout(call.into_iter().chain(["--no-guard"]));
+        assert!(
+            run.code == 0 && run.err.contains(&format!("blocks of {block} only: the file has no guard")),
+            "{run:?}"
+        );
+    }
+    let json = relayout(["prove", str(&conv), str(&out), "--json"]);
+    let json: String = json.fine().split_whitespace().collect();
+    assert!(json.contains("\"hosts\":{\"block\":16,\"guarded\":false}"), "{json}");
+}
+
+#[test]
 fn prove_needs_files() {
     relayout(["optimize", str(&model("conv")), "-o", "-", "--prove"]).refused(2);
     relayout(["optimize", str(&model("conv")), "--dry-run", "--prove"]).refused(2);

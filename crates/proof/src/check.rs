@@ -4,6 +4,7 @@ use crate::align::term_of;
 use crate::certificate::{Claim, Proof};
 use crate::error::Error;
 use crate::eval::{Machine, Refusal, Values, described, explained};
+use crate::hosts::{self, Hosts};
 use crate::model::{Model, Node};
 use crate::term::Terms;
 use crate::value::{Value, count_of};
@@ -23,6 +24,9 @@ pub enum Verdict {
     Proved {
         /// Claims that were checked.
         links: usize,
+        /// The hosts that it is about, if it is not about all.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hosts: Option<Hosts>,
     },
     /// The same, for these sizes of symbolic dims.
     ForSizes {
@@ -30,6 +34,9 @@ pub enum Verdict {
         links: usize,
         /// The sizes.
         sizes: BTreeMap<String, i64>,
+        /// The hosts that it is about, if it is not about all.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hosts: Option<Hosts>,
     },
     /// The same over the reals: some links hold by a lemma about arithmetic, and their results differ in rounding.
     WithLemmas {
@@ -42,6 +49,9 @@ pub enum Verdict {
         /// The sizes of symbolic dims, if it holds for given ones.
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         sizes: BTreeMap<String, i64>,
+        /// The hosts that it is about, if it is not about all.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        hosts: Option<Hosts>,
     },
     /// A link does not hold, or its meaning is not known.
     Refused {
@@ -55,19 +65,22 @@ pub enum Verdict {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Verdict::Proved { links } => write!(f, "PROVED: {links} links"),
-            Verdict::ForSizes { links, sizes } => write!(f, "PROVED FOR GIVEN SIZES {}: {links} links", listed(sizes)),
-            Verdict::WithLemmas { links, lemmas, bound, sizes } => {
+            Verdict::Proved { links, .. } => write!(f, "PROVED: {links} links")?,
+            Verdict::ForSizes { links, sizes, .. } => {
+                write!(f, "PROVED FOR GIVEN SIZES {}: {links} links", listed(sizes))?;
+            }
+            Verdict::WithLemmas { links, lemmas, bound, sizes, .. } => {
                 let given =
                     if sizes.is_empty() { String::new() } else { format!(" FOR GIVEN SIZES {}", listed(sizes)) };
                 write!(
                     f,
                     "PROVED WITH LEMMAS{given}: {links} links, {}, constants differ by at most {bound:.1e}",
                     listed(lemmas)
-                )
+                )?;
             }
-            Verdict::Refused { at, why } => write!(f, "NOT PROVED: {at}: {why}"),
+            Verdict::Refused { at, why } => write!(f, "NOT PROVED: {at}: {why}")?,
         }
+        self.hosts().map_or(Ok(()), |hosts| write!(f, ", {hosts}"))
     }
 }
 
@@ -77,6 +90,16 @@ fn listed<N: fmt::Display>(numbers: &BTreeMap<String, N>) -> String {
 }
 
 impl Verdict {
+    /// The hosts that it is about, if it is not about all.
+    pub fn hosts(&self) -> Option<Hosts> {
+        match self {
+            Verdict::Proved { hosts, .. } | Verdict::ForSizes { hosts, .. } | Verdict::WithLemmas { hosts, .. } => {
+                *hosts
+            }
+            Verdict::Refused { .. } => None,
+        }
+    }
+
     /// Whether the models are proved to compute the same.
     pub fn holds(&self) -> bool {
         !matches!(self, Verdict::Refused { .. })
@@ -101,10 +124,11 @@ pub(crate) fn verdict(a: &Model, b: &Model, proof: &Proof) -> Verdict {
         Ok(links) => links,
     };
     let (held, sizes) = (machine.terms.held, machine.sizes.used);
+    let hosts = hosts::of(b).or_else(|| hosts::of(a));
     if !held.lemmas.is_empty() {
-        return Verdict::WithLemmas { links, lemmas: held.lemmas, bound: held.bound, sizes };
+        return Verdict::WithLemmas { links, lemmas: held.lemmas, bound: held.bound, sizes, hosts };
     }
-    if sizes.is_empty() { Verdict::Proved { links } } else { Verdict::ForSizes { links, sizes } }
+    if sizes.is_empty() { Verdict::Proved { links, hosts } } else { Verdict::ForSizes { links, sizes, hosts } }
 }
 
 fn refused(at: String, why: impl Into<String>) -> Refusal {

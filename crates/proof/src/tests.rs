@@ -9,6 +9,7 @@ mod bytes;
 mod filters;
 mod fused;
 mod halves;
+mod hosts;
 mod limits;
 mod rules;
 mod transposed;
@@ -142,7 +143,7 @@ fn claims_are_held_to_what_is_computed() {
         let lies = Some(order.iter().map(|&axis| vec![(axis, -1, 1)]).collect());
         Proof { version: 1, values: vec![Claim { value: "t".into(), is: Some(is.into()), lies }], ..Proof::default() }
     };
-    assert_eq!(verdict(&a, &b, &says("y", &[0, 3, 1, 2])), Verdict::Proved { links: 1 });
+    assert_eq!(verdict(&a, &b, &says("y", &[0, 3, 1, 2])), Verdict::Proved { links: 1, hosts: None });
     for proof in
         [says("t", &[0, 3, 1, 2]), says("y", &[0, 1, 2, 3]), says("y", &[0, 3, 2, 1]), says("q", &[0, 3, 1, 2])]
     {

@@ -25,7 +25,7 @@ fn signed_bytes_may_be_unsigned_ones() {
     let signed = quantized(SIGNED, [5, 5], TO_LAST);
     assert_eq!(
         verdict(&signed, &quantized(UNSIGNED, [133; 2], TO_LAST), &Proof::default()),
-        Verdict::Proved { links: 0 }
+        Verdict::Proved { links: 0, hosts: None }
     );
     assert!(holds(&quantized(SIGNED, [0xfe; 2], TO_LAST), &quantized(UNSIGNED, [126; 2], TO_LAST)));
     for zeros in [[5, 5], [133, 5], [5, 133], [132, 133], [133, 132]] {
@@ -85,7 +85,10 @@ fn integers_stay_what_they_are_in_the_same_units() {
     for dtype in [SIGNED, UNSIGNED] {
         let once = quantized(dtype, [5, 5], TO_LAST);
         let units = |units, order| requantized(dtype, units, order);
-        assert_eq!(verdict(&units((0.1, 5), TO_LAST), &once, &Proof::default()), Verdict::Proved { links: 0 });
+        assert_eq!(
+            verdict(&units((0.1, 5), TO_LAST), &once, &Proof::default()),
+            Verdict::Proved { links: 0, hosts: None }
+        );
         assert!(!holds(&units((0.1, 5), TO_FIRST), &once));
         assert!(!holds(&units((0.1, 6), TO_LAST), &once));
         assert!(!holds(&units((0.2, 5), TO_LAST), &once));
@@ -128,7 +131,7 @@ fn some_of_the_integers_stay_what_they_are_too() {
             let once = picked(dtype, &list, None);
             assert_eq!(
                 verdict(&picked(dtype, &list, Some(0.1)), &once, &Proof::default()),
-                Verdict::Proved { links: 0 }
+                Verdict::Proved { links: 0, hosts: None }
             );
             assert!(!holds(&picked(dtype, &list, Some(0.2)), &once));
             assert!(!holds(&picked(dtype, &[4, 1, 0, 3], Some(0.1)), &once));

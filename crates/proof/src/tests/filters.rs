@@ -55,7 +55,10 @@ fn filters_may_come_in_another_order_if_their_readers_know() {
             pair(&between, first, rows(&BIAS, 1, bias), columns(&reader(), FILTERS, read))
         };
         let order = some(&[2, 0, 3, 1]);
-        assert_eq!(verdict(&plain, &moved(&order, &order, &order), &Proof::default()), Verdict::Proved { links: 0 });
+        assert_eq!(
+            verdict(&plain, &moved(&order, &order, &order), &Proof::default()),
+            Verdict::Proved { links: 0, hosts: None }
+        );
         let with_slots = [Some(2), None, Some(0), Some(3), None, Some(1), None];
         assert!(holds(&plain, &moved(&with_slots, &with_slots, &with_slots)));
         let back = some(&[1, 3, 0, 2]);
@@ -166,7 +169,7 @@ fn channels_of_several_convolutions_may_be_brought_to_a_reader_by_its_weights() 
     let order = [Some(3), None, None, Some(1), None, None, Some(0), Some(2)];
     let kernels = [Some(7), Some(3), Some(1), Some(5), Some(0), Some(2), Some(4), Some(6)];
     let found = verdict(&shuffled(4), &routed(&order, &kernels), &Proof::default());
-    assert_eq!(found, Verdict::Proved { links: 0 });
+    assert_eq!(found, Verdict::Proved { links: 0, hosts: None });
     assert!(!holds(&shuffled(3), &routed(&order, &kernels)), "a slice off by one");
     let mut swapped = order;
     swapped.swap(0, 3);

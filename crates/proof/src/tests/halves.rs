@@ -107,7 +107,7 @@ fn floats_of_halves_are_these_halves_again() {
         model(lines, &[])
     };
     let once: &[Line<'_>] = &[("h", "Cast", &["x"], to(HALF)), ("y", "Relu", &["h"], vec![])];
-    assert_eq!(verdict(&model(once, &[]), &cast("h"), &Proof::default()), Verdict::Proved { links: 0 });
+    assert_eq!(verdict(&model(once, &[]), &cast("h"), &Proof::default()), Verdict::Proved { links: 0, hosts: None });
     // The other way numbers are lost.
     let lost: &[Line<'_>] =
         &[("h", "Cast", &["x"], to(HALF)), ("f", "Cast", &["h"], to(FLOAT)), ("y", "Relu", &["f"], vec![])];

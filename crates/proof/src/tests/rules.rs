@@ -174,7 +174,11 @@ fn channels_of_several_parts_in_turns_are_a_shuffle() {
     };
     for (from, to, list) in [(0, 6, &[0, 3, 1, 4, 2, 5][..]), (0, 4, &[0, 3, 1, 4]), (2, 6, &[1, 4, 2, 5])] {
         let proof = Proof::default();
-        assert_eq!(verdict(&cut(from, to), &picked(list), &proof), Verdict::Proved { links: 0 }, "{list:?}");
+        assert_eq!(
+            verdict(&cut(from, to), &picked(list), &proof),
+            Verdict::Proved { links: 0, hosts: None },
+            "{list:?}"
+        );
         let mut other = list.to_vec();
         other.swap(1, 2);
         assert!(!holds(&cut(from, to), &picked(&other)), "{other:?}");
@@ -201,7 +205,7 @@ fn quantized_weights_may_lie_in_another_order() {
     let a = with(read("w", 0, &[]), "w", &extents, 2, first);
     let turned: &[Line<'static>] = &[("t", "Transpose", &["q"], perm(&[3, 2, 0, 1]))];
     let b = |axis, last: &[u8]| with(read("v", axis, turned), "v", &[4, 5, 6, 80], 2, last.to_vec());
-    assert_eq!(verdict(&a, &b(3, &last), &Proof::default()), Verdict::Proved { links: 0 });
+    assert_eq!(verdict(&a, &b(3, &last), &Proof::default()), Verdict::Proved { links: 0, hosts: None });
     for at in [0, 4799, last.len() - 1] {
         let mut other = last.clone();
         other[at] ^= 1;
@@ -380,7 +384,7 @@ fn a_claim_may_cut_an_axis_across_a_border() {
     };
     let right = vec![vec![(0, -1, 1)], vec![(1, -1, 3)], vec![(2, -1, 1)], vec![(3, -1, 1)], vec![(1, 3, 1)]];
     let found = verdict(&plain, &moved, &says(right.clone()));
-    assert_eq!(found, Verdict::Proved { links: 1 });
+    assert_eq!(found, Verdict::Proved { links: 1, hosts: None });
     for at in 0..5 {
         let mut other = right.clone();
         other.swap(at, (at + 1) % 5);
@@ -400,5 +404,5 @@ fn a_power_of_constants_may_be_a_constant() {
     let found = verdict(&before, &after(right), &Proof::default());
     assert!(matches!(found, Verdict::WithLemmas { .. }), "{found}");
     assert!(!holds(&before, &after(right * 1.00001)));
-    assert_eq!(verdict(&before, &before, &Proof::default()), Verdict::Proved { links: 0 });
+    assert_eq!(verdict(&before, &before, &Proof::default()), Verdict::Proved { links: 0, hosts: None });
 }

@@ -59,7 +59,7 @@ fn phases_may_be_convolved_by_themselves() {
         let of = |reads, order| {
             verdict(&plain(kernel, pads, more), &by_phases(reads, before, behind, order), &Proof::default())
         };
-        assert_eq!(of(reads, SPREAD), Verdict::Proved { links: 0 }, "{kernel}");
+        assert_eq!(of(reads, SPREAD), Verdict::Proved { links: 0, hosts: None }, "{kernel}");
         let [first, second] = reads;
         assert!(!of([second, first], SPREAD).holds(), "{kernel}: phases in another order");
         assert!(!of([first, first], SPREAD).holds(), "{kernel}: a phase twice");

@@ -78,7 +78,7 @@ fn gathered(frames: &[i64], slices_first: bool, mode: &str) -> Model {
 fn a_convolution_of_volumes_may_be_one_of_gathered_slices() {
     let right = [4, 0, 1, 0, 1, 2, 1, 2, 3, 2, 3, 4];
     let found = verdict(&plain(1), &gathered(&right, true, "constant"), &Proof::default());
-    assert_eq!(found, Verdict::Proved { links: 0 });
+    assert_eq!(found, Verdict::Proved { links: 0, hosts: None });
     assert!(holds(&plain(2), &gathered(&[4, 0, 1, 1, 2, 3], true, "constant")));
     assert!(!holds(&plain(1), &gathered(&right, false, "constant")));
     assert!(!holds(&plain(1), &gathered(&right, true, "edge")));
@@ -123,7 +123,7 @@ fn together(changed: Option<usize>, shift: usize) -> Model {
 
 #[test]
 fn a_convolution_of_volumes_may_be_one_of_all_slices_together() {
-    assert_eq!(verdict(&plain(1), &together(None, 1), &Proof::default()), Verdict::Proved { links: 0 });
+    assert_eq!(verdict(&plain(1), &together(None, 1), &Proof::default()), Verdict::Proved { links: 0, hosts: None });
     for shift in [0, 2] {
         assert!(!holds(&plain(1), &together(None, shift)), "{shift}");
     }

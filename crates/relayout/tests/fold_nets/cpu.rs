@@ -64,7 +64,7 @@ pub(crate) fn refusal_for(block: Block, bytes: &[u8]) -> Option<String> {
     let text = serde_json::to_vec(&made.proof()).expect("a proof is JSON");
     let proof = relayout_proof::Proof::read(&text, "the proof").expect("it is a proof");
     let verdict = relayout_proof::prove(&a, &b, &proof).expect("both are read");
-    let says_little = matches!(verdict, relayout_proof::Verdict::Proved { links: 0 }) && made.report().changed;
+    let says_little = matches!(verdict, relayout_proof::Verdict::Proved { links: 0, .. }) && made.report().changed;
     (says_little || !verdict.holds()).then(|| verdict.to_string())
 }
 

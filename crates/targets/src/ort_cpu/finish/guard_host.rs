@@ -4,17 +4,21 @@
 //! many numbers as the host rounds them up to, so a Reshape to the number that the file was made for fails on any other host. The
 //! zero that comes out is added to a bias. ONNX Runtime can't know that it is zero: its constant folding leaves reorders alone.
 //!
+//! Graphs that have other blocked ops and no convolution are guarded once their moves are known, by `guard_rest`.
+//!
 //! For the same reason a plain convolution whose bias takes that zero stays plain: on load ONNX Runtime blocks only those whose
 //! bias it knows.
 
+use super::guard_rest::alive;
 use crate::onnx::forms::product::BROADCASTS_SINCE;
 use crate::ort_cpu::Block;
 use crate::ort_cpu::machine::op;
 use crate::ort_cpu::nodes::{bias_fits, is_convolution};
 use crate::ort_cpu::on_load;
+use crate::ort_cpu::read::dialect;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Builder, DuplicateName, Graph, Handover, NodeId, ValueId};
+use relayout_ir::graph::{Builder, DuplicateName, Graph, Handover, Node, NodeId, ValueId};
 use relayout_ir::patch::Patch;
 use relayout_ir::types::Type;
 use relayout_target::{Declared, Fact, Pass, PassError, Slot};
@@ -55,9 +59,11 @@ fn guard(graph: &mut Graph, block: Option<u64>, shielded: &[NodeId]) -> Result<(
     Ok(())
 }
 
-/// The blocked convolution of the fewest filters, one with a bias if there is one.
+/// The blocked convolution of the fewest filters, one with a bias if there is one, among those that outputs depend on: a runtime may
+/// leave out others.
 fn cheapest(graph: &Graph) -> Option<NodeId> {
-    let blocked = graph.order().ok()?.into_iter().filter(|&n| is_convolution(graph.node(n)));
+    let alive = alive(graph);
+    let blocked = graph.order().ok()?.into_iter().filter(|&n| is_convolution(graph.node(n)) && alive.contains(&n));
     let filters = |n: NodeId| {
         let w = graph.node(n).operand(1)?;
         graph.value(w).ty.shape()?.first()?.as_const()
@@ -70,7 +76,7 @@ fn cheapest(graph: &Graph) -> Option<NodeId> {
 }
 
 /// `[0]`, known at run time only, and there only on a host of this block.
-fn zero(make: &mut Builder<'_>, block: Option<u64>) -> Result<ValueId, DuplicateName> {
+pub(super) fn zero(make: &mut Builder<'_>, block: Option<u64>) -> Result<ValueId, DuplicateName> {
     let zeros = make.filled("host.zeros", DType::F32, &[1, CHANNELS, 1, 1], 0.0)?;
     let slots = block.map_or(-1, |b| (CHANNELS as u64).next_multiple_of(b) as i64);
     let declared = Dim::from(slots.max(CHANNELS));
@@ -80,6 +86,15 @@ fn zero(make: &mut Builder<'_>, block: Option<u64>) -> Result<ValueId, Duplicate
     let vector = make.op("Reshape", [packed, length]).kernel().shaped("host.block", &[declared])?;
     let first = make.ints("host.first", &[0])?;
     make.op("Gather", [vector, first]).kernel().shaped("host.zero", &[Dim::ONE])
+}
+
+/// Whether a node is the Reshape of a guard, which fails on a host of another block.
+pub(super) fn is_guard(graph: &Graph, n: NodeId) -> bool {
+    let node = graph.node(n);
+    let packed = node.operand(0).map(|x| graph.node(graph.value(x).producer().0));
+    let zeros = |packed: &Node| packed.operand(0).is_some_and(|zeros| graph.constant(zeros).is_some());
+    node.onnx() == Some("Reshape")
+        && packed.is_some_and(|packed| dialect(packed) == Some("ReorderInput") && zeros(packed))
 }
 
 /// Adds the zero to the bias of a convolution, which gets one if it has none.

@@ -3,6 +3,7 @@
 
 mod fuse;
 mod guard_host;
+mod guard_rest;
 mod join_reshapes;
 mod join_taps;
 mod lower_moves;
@@ -28,5 +29,6 @@ pub(super) fn passes(block: Block, guarded: bool) -> Vec<Pass> {
         split_parts::pass(),
         guard_host::pass(block, guarded),
         lower_moves::pass(),
+        guard_rest::pass(block, guarded),
     ]
 }

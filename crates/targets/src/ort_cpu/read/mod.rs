@@ -44,7 +44,7 @@ pub fn has_blocked_bodies(graph: &Graph) -> bool {
 }
 
 /// The op of the dialect that a node is.
-fn dialect(node: &Node) -> Option<&str> {
+pub(super) fn dialect(node: &Node) -> Option<&str> {
     match &node.op {
         Op::Onnx(op) if op.domain == NCHWC => Some(&op.name),
         _ => None,
@@ -121,8 +121,8 @@ fn blocked_values(graph: &Graph, order: &[NodeId]) -> BTreeSet<ValueId> {
     blocked
 }
 
-/// Takes away what makes a host of another block fail: reorders of constants, and the zeros that are made of them and added to
-/// a bias, which then is a constant again.
+/// Takes away what makes a host of another block fail: reorders of constants, and the zeros that are made of them. They are added to a
+/// bias, which then is a constant again, or subtracted from what blocked ops led to.
 fn drop_guards(graph: &mut Graph) -> Result<(), DuplicateName> {
     let mut guards: BTreeSet<ValueId> = BTreeSet::new();
     let mut patch = Patch::new();
@@ -140,12 +140,21 @@ fn drop_guards(graph: &mut Graph) -> Result<(), DuplicateName> {
                 patch.replace(y, if is_guard(a) { *b } else { *a });
                 ends.push(n);
             }
+            (None, Some("Sub"), [x, zero]) if is_guard(zero) && !is_guard(x) && is_made(graph, *x) => {
+                patch.replace(y, *x);
+                ends.push(n);
+            }
             _ => {}
         }
     }
     patch.apply(graph)?;
     remove_dead(graph, ends);
     Ok(())
+}
+
+/// Whether a node makes a value, so that it may take over the name of an output.
+fn is_made(graph: &Graph, v: ValueId) -> bool {
+    matches!(graph.node(graph.value(v).producer().0).op, Op::Onnx(_)) && !graph.is_output(v)
 }
 
 fn become_op(graph: &mut Graph, n: NodeId, name: &str) {
