@@ -31,21 +31,39 @@ def port(name, array):
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
 
 
+def names_read(nodes):
+    """Names that nodes read from outside, in their bodies as well."""
+    found = set()
+    for node in nodes:
+        found.update(node.input)
+        for graph in (attribute.g for attribute in node.attribute if attribute.type == onnx.AttributeProto.GRAPH):
+            inner = {name for inside in graph.node for name in inside.output} | {value.name for value in graph.input}
+            inner |= {tensor.name for tensor in graph.initializer}
+            found |= (names_read(graph.node) | {value.name for value in graph.output}) - inner
+    return found
+
+
 def part(model, nodes, known):
-    """The model of some of its nodes, and its feeds; None if it holds something that is no tensor."""
+    """The model of some of its nodes, and its feeds; None if it holds something that is no tensor, or gives nothing."""
     made = {name for node in nodes for name in node.output}
-    read = {name for node in nodes for name in node.input if name}
-    constants = {tensor.name for tensor in model.graph.initializer}
+    ends = {value.name for value in model.graph.output} | names_read(model.graph.node)
+    read = names_read(nodes) - {""}
+    sparse = {tensor.values.name for tensor in model.graph.sparse_initializer}
+    constants = {tensor.name for tensor in model.graph.initializer} | sparse
     inputs = sorted(read - made - constants)
-    outputs = [name for node in nodes for name in node.output if name and name not in read]
-    if not all(isinstance(known[name], np.ndarray) for name in [*inputs, *outputs]):
+    # What nobody reads in the model is read by nobody in its parts.
+    outputs = [name for node in nodes for name in node.output if name and name not in read and name in ends]
+    if not outputs or not all(isinstance(known[name], np.ndarray) for name in [*inputs, *outputs]):
         return None
     small = onnx.ModelProto.FromString(model.SerializeToString())
     del small.graph.node[:], small.graph.input[:], small.graph.output[:], small.graph.initializer[:], small.graph.value_info[:]
     small.graph.node.extend(nodes)
-    small.graph.input.extend(port(name, known[name]) for name in inputs)
+    replaced = [value for value in model.graph.input if value.name in read & constants]
+    small.graph.input.extend([port(name, known[name]) for name in inputs] + replaced)
     small.graph.output.extend(port(name, known[name]) for name in outputs)
     small.graph.initializer.extend(tensor for tensor in model.graph.initializer if tensor.name in read)
+    del small.graph.sparse_initializer[:]
+    small.graph.sparse_initializer.extend(tensor for tensor in model.graph.sparse_initializer if tensor.values.name in read)
     return small, {name: known[name] for name in inputs}
 
 
@@ -57,11 +75,11 @@ def why(held, small, feeds, target):
     return held.found(source, feeds, executed[0], target, rounding(small), executed[1]) if executed else None
 
 
-def fewest(held, model, feeds, target):
-    """The smallest part that fails alike, by halves and then by single nodes."""
+def fewest(model, feeds, fails):
+    """The smallest part that fails alike, by halves and then by single nodes; `fails` says of a part and its feeds why, or None."""
     known, nodes = values(model, feeds), list(model.graph.node)
     best = part(model, nodes, known)
-    kind = (why(held, *best, target) or "")[:8] if best else ""
+    kind = (fails(*best) or "")[:16] if best else ""
     if not kind:
         return None
     size = max(1, len(nodes) // 2)
@@ -70,13 +88,24 @@ def fewest(held, model, feeds, target):
         while at < len(nodes):
             left = nodes[:at] + nodes[at + size:]
             smaller = part(model, left, known) if left else None
-            if smaller and (why(held, *smaller, target) or "").startswith(kind):
+            if smaller and (fails(*smaller) or "").startswith(kind):
                 nodes, best = left, smaller
             else:
                 at += size
         if size == 1 and len(nodes) == before:
             return best
         size = max(1, size // 2)
+
+
+def shown(model):
+    """The text of a model, with the values of short constants alone."""
+    short = onnx.ModelProto.FromString(model.SerializeToString())
+    tensors = [a.t for node in short.graph.node for a in node.attribute if a.type == onnx.AttributeProto.TENSOR]
+    for tensor in [*short.graph.initializer, *tensors]:
+        if np.prod(tensor.dims) > 16:
+            for field in ("raw_data", "float_data", "int32_data", "int64_data"):
+                tensor.ClearField(field)
+    return onnx.printer.to_text(short)
 
 
 def main():
@@ -89,14 +118,14 @@ def main():
     args = options.parse_args()
     held = Judge(args.bin, [args.target], args.work)
     with np.load(args.model.with_suffix(".npz")) as file:
-        best = fewest(held, onnx.load(args.model), dict(file), args.target)
+        best = fewest(onnx.load(args.model), dict(file), lambda small, feeds: why(held, small, feeds, args.target))
     if best is None:
         sys.exit(f"tools/suites/cut.py: {args.model} does not fail for {args.target}")
     small, feeds = best
     if args.output:
         onnx.save(small, args.output)
         np.savez(args.output.with_suffix(".npz"), **feeds)
-    print(onnx.printer.to_text(small))
+    print(shown(small))
     print(why(held, small, feeds, args.target))
 
 

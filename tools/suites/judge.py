@@ -36,11 +36,16 @@ ROUNDING = {np.dtype(np.float16): HALVES}
 LIMIT_S = 120
 
 
-def run(model, feeds, level):
-    """Outputs of a file or of bytes in ONNX Runtime."""
+def session(model, level):
+    """A file or bytes, loaded in ONNX Runtime."""
     options = ort.SessionOptions()
     options.graph_optimization_level, options.intra_op_num_threads = level, 1
-    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run(None, feeds)
+    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def run(model, feeds, level):
+    """Outputs of a file or of bytes in ONNX Runtime."""
+    return session(model, level).run(None, feeds)
 
 
 def run_with_rewrites(path, feeds):
@@ -152,7 +157,7 @@ class Judge:
 
     def optimized(self, source, result, target):
         """None, or why the program did not write a result."""
-        command = [self.binary, "optimize", source, "-o", result, "--target", target]
+        command = [self.binary, "optimize", source, "-o", result, "--target", *target.split()]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
         return f"exit {done.returncode}: {done.stderr.strip()[:300]}" if done.returncode else None
 

@@ -87,3 +87,18 @@ fn what_no_version_of_the_standard_at_hand_has_stays() {
     let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
     assert_eq!(made_for(&target, &net.bytes(), Numerics::Reassociate), net.bytes());
 }
+
+#[test]
+fn a_sum_or_an_activation_that_nobody_reads_is_not_taken_in() {
+    let conv = |net: Net, from: &str, name: &str| {
+        let weights = format!("{name}.weights");
+        net.floats(&weights, F32, &[32, 32, 3, 3], true).node_with("Conv", &[from, &weights], name, &[("pads", &[1, 1, 1, 1])])
+    };
+    let net = conv(Net::new(17).input("x", F32, &[1, 32, 12, 12]), "x", "a");
+    let net = conv(conv(net, "a", "b"), "b", "y").output("y", F32);
+    for (op, operands) in [("Add", &["b", "c"][..]), ("Relu", &["c"])] {
+        let net = conv(net.clone(), "b", "c").node(op, operands, "unread");
+        assert_eq!(refusal(&net.bytes()), None, "{op}");
+        optimized(&net.bytes(), &BTreeMap::new()).unwrap_or_else(|e| panic!("{op}: {e}"));
+    }
+}

@@ -5,7 +5,7 @@ use crate::proto::{AttributeProto, GraphProto, NodeProto};
 use rustc_hash::FxHashSet;
 
 /// Removes nodes and initializers that were read in the origin and are not read now. Before IR version 4 an initializer's
-/// input goes with it.
+/// input goes with it; since then it is the default of an input, which callers would have to feed without it, and stays.
 pub(super) fn remove_unread(origin: &GraphProto, graph: &mut GraphProto, inputs_too: bool) {
     let mut before = FxHashSet::default();
     for node in &origin.node {
@@ -25,7 +25,8 @@ pub(super) fn remove_unread(origin: &GraphProto, graph: &mut GraphProto, inputs_
         }
     }
     let gone = |name: &str| before.contains(name) && !now.contains(name);
-    graph.initializer.retain(|t| !gone(t.name.as_deref().unwrap_or_default()));
+    let inputs: FxHashSet<&str> = graph.input.iter().filter(|_| !inputs_too).filter_map(|i| i.name.as_deref()).collect();
+    graph.initializer.retain(|t| inputs.contains(t.name()) || !gone(t.name()));
     if inputs_too {
         let initializers: FxHashSet<&str> = origin.initializer.iter().filter_map(|t| t.name.as_deref()).collect();
         graph.input.retain(|i| {

@@ -72,11 +72,12 @@ fn open_conv(graph: &Graph, seen: ValueId) -> Option<Open> {
     open.then_some(Open { conv, seen, view })
 }
 
-/// The convolution that takes in a sum, and what it adds: of two, the later one, which the other operand can't wait for.
+/// The convolution that takes in a sum, and what it adds: of two, the later one, which the other operand can't wait for. A sum that
+/// nobody reads stays: without it nobody would read the convolution.
 fn sum(graph: &Graph, n: NodeId, place: &BTreeMap<NodeId, usize>) -> Option<(Open, ValueId)> {
     let node = graph.node(n);
     let (a, b) = node.operand(0).zip(node.operand(1)).filter(|_| is_sum(node))?;
-    let y = node.result(0)?;
+    let y = node.result(0).filter(|&y| graph.use_count(y) > 0 || graph.is_output(y))?;
     let alike = |v: ValueId| {
         let (v, y) = (graph.value(v), graph.value(y));
         v.ty.shape() == y.ty.shape() && v.layout == y.layout

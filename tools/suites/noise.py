@@ -1,0 +1,79 @@
+"""Whether two results are the same, element by element, as far as the model's own noise tells them apart."""
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from judge import HALVES, OFF, ON, run
+
+# Rounding that is always allowed: of the number itself, and of the root of the mean square of its tensor.
+OWN, MEAN = 2e-5, 5e-6
+# Last bits of floats that are drawn anew, as a part of the number, and how often.
+SHAKEN, TIMES = 4e-7, 12
+# How many times the noise that was seen a result may be off, and the noise that makes a network unsteady.
+MARGIN, UNSTEADY = 4, 1e-3
+
+
+def size(array):
+    """The root of the mean square of the finite numbers."""
+    finite = array[np.isfinite(array)].astype(np.float64)
+    return float(np.sqrt(np.mean(finite ** 2))) if finite.size else 0.0
+
+
+def apart(a, b, halves=False):
+    """How far each element is off beyond rounding, as a part of the tensor's size; infinite where it is another thing."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return np.full(1, np.inf)
+    if a.dtype.kind != "f":
+        return (a != b).astype(np.float64)
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    strange = ~(np.isfinite(x) & np.isfinite(y))
+    same = (x == y) | (np.isnan(x) & np.isnan(y))
+    whole = max(size(x), 1e-30)
+    rough = HALVES / MEAN if halves or a.dtype == np.float16 else 1
+    with np.errstate(invalid="ignore"):
+        off = np.abs(x - y)
+        off = np.where(off <= rough * (OWN * np.abs(x) + MEAN * whole), 0, off / whole)
+    return np.where(strange, np.where(same, 0, np.inf), off)
+
+
+def worst(wanted, got, halves=False):
+    """The largest difference of all outputs, and how many elements are off."""
+    if len(wanted) != len(got):
+        return np.inf, 1
+    found = [apart(a, b, halves) for a, b in zip(wanted, got, strict=True)]
+    return max((float(off.max(initial=0)) for off in found), default=0.0), sum(int((off > 0).sum()) for off in found)
+
+
+def shake(array, rng):
+    """Floats with other last bits, also halves, which have fewer bits. Everything else stays as it is, and so do whole and half numbers:
+    they may be factors of a Resize."""
+    if array.dtype.kind != "f" or (2 * array == np.round(2 * array)).all():
+        return array
+    step = max(SHAKEN, float(np.finfo(array.dtype).eps))
+    # Of a scalar numpy makes a number, which ONNX Runtime does not take.
+    return np.asarray(array * (1 + step * rng.uniform(-1, 1, array.shape)), array.dtype)
+
+
+def shaken(model, feeds, level=OFF, times=TIMES):
+    """Results of a model whose inputs and weights differ in their last bits."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    weights = [(tensor, numpy_helper.to_array(tensor)) for tensor in model.graph.initializer]
+    rng = np.random.default_rng(0)
+    for _ in range(times):
+        for tensor, array in weights:
+            tensor.CopyFrom(numpy_helper.from_array(shake(array, rng), tensor.name))
+        yield run(model.SerializeToString(), {name: shake(value, rng) for name, value in feeds.items()}, level)
+
+
+def noise(model, feeds, wanted, halves=False):
+    """The model's own noise, by element: what its last bits and the runtime's rewrites change at most. (largest, elements)"""
+    largest, elements = 0.0, 0
+    others = list(shaken(model, feeds))
+    try:
+        others.append(run(model.SerializeToString(), feeds, ON))
+    except Exception:  # noqa: BLE001  # whatever the runtime says
+        pass
+    for other in others:
+        off, count = worst(wanted, other, halves)
+        largest, elements = max(largest, off), max(elements, count)
+    return largest, elements
