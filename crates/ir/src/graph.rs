@@ -384,10 +384,10 @@ impl Graph {
         self.places.get(&v).map_or(&[], SmallVec::as_slice)
     }
 
-    /// The constant behind a value, if its producer is one.
+    /// The constant behind a value, if its producer is one whose elements have an order.
     pub fn constant(&self, v: ValueId) -> Option<&Constant> {
         match &self.node(self.value(v).producer().0).op {
-            Op::Constant(c) => Some(c),
+            Op::Constant(c) => Some(c).filter(|c| !c.source.is_fixed()),
             _ => None,
         }
     }

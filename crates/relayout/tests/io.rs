@@ -459,7 +459,8 @@ fn blocks_may_be_fed_where_the_target_has_them() {
 
 #[test]
 fn an_input_that_nobody_reads_any_more_keeps_its_default() {
-    let net = Net::new(17).input("x", F32, &[1, 6, 6, 4]).input("w", F32, &[4, 1, 1]).floats("w", F32, &[4, 1, 1], true);
+    let net =
+        Net::new(17).input("x", F32, &[1, 6, 6, 4]).input("w", F32, &[4, 1, 1]).floats("w", F32, &[4, 1, 1], true);
     let net = net.node_with("Transpose", &["x"], "t", &[("perm", &[0, 3, 1, 2])]).node("Relu", &["t"], "r");
     let net = net.node_with("Transpose", &["r"], "y", &[("perm", &[0, 2, 3, 1])]).output("y", F32);
     // Two nodes whose result nobody reads.

@@ -305,7 +305,9 @@ fn a_value_that_one_node_reads_whole_and_another_in_part_serves_both() {
         for (op, depthwise) in [("Slice", false), ("Gather", true), ("Split", false), ("Split", true)] {
             let net = read_whole_and_in_part(channels, part, op, depthwise);
             let model = optimized(&net, Numerics::Reassociate);
-            [Block::B8, Block::B16].map(|block| assert_eq!(refusal_for(block, &net.bytes()), None, "{block:?}"));
+            for block in [Block::B8, Block::B16] {
+                assert_eq!(refusal_for(block, &net.bytes()), None, "{block:?}");
+            }
             routed += usize::from(count(&model, op) == 0);
         }
     }

@@ -92,7 +92,12 @@ fn what_no_version_of_the_standard_at_hand_has_stays() {
 fn a_sum_or_an_activation_that_nobody_reads_is_not_taken_in() {
     let conv = |net: Net, from: &str, name: &str| {
         let weights = format!("{name}.weights");
-        net.floats(&weights, F32, &[32, 32, 3, 3], true).node_with("Conv", &[from, &weights], name, &[("pads", &[1, 1, 1, 1])])
+        net.floats(&weights, F32, &[32, 32, 3, 3], true).node_with(
+            "Conv",
+            &[from, &weights],
+            name,
+            &[("pads", &[1, 1, 1, 1])],
+        )
     };
     let net = conv(Net::new(17).input("x", F32, &[1, 32, 12, 12]), "x", "a");
     let net = conv(conv(net, "a", "b"), "b", "y").output("y", F32);

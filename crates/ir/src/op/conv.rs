@@ -1,7 +1,7 @@
 //! Convolutions: windows over pinned spatial axes, channels spelled by group and channel in group.
 
 use super::infer::{Answer, InferContext, Inferred, agree, same_dtype, typed};
-use super::read::{group, per_axis, windows_over};
+use super::read::{AutoPad, group, per_axis, windows_over};
 use super::{Axes, Case, OpDef};
 use crate::dim::Dim;
 
@@ -105,7 +105,10 @@ fn conv_transpose(ctx: &mut InferContext<'_>) -> Answer {
         return Ok(Inferred::one(typed(dtype, Some(shape))));
     }
     for ((extent, window), extra) in x[2..].iter().zip(&windows).zip(extra) {
-        let places = window.places_of_transposed(extent, extra);
+        // What is padded by itself is padded otherwise by ONNX Runtime where more is asked for, or windows leave gaps.
+        let gaps = window.kernel.is_none_or(|kernel| kernel < window.stride);
+        let disputed = window.auto == AutoPad::Same && (extra != 0 || gaps);
+        let places = window.places_of_transposed(extent, extra).filter(|_| !disputed);
         shape.push(places.unwrap_or_else(|| ctx.unknown()));
     }
     if let Some(bad) = shape.iter().filter_map(Dim::as_const).find(|d| *d < 0) {

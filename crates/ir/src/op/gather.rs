@@ -11,6 +11,7 @@ use crate::graph::{Graph, Node};
 
 const GATHER: &[Case] = &[Case::new("a* [x]~ c*, b*@x -> a* b* c*")
     .axis(AxisSource::Attr("axis", 0))
+    .when(is_of_no_texts)
     .renumber(&[Renumber::AxisAttr("axis", 0)])];
 // Indices may have smaller extents than the data beside the axis too, so all axes count as cut.
 const GATHER_ELEMENTS: &[Case] = &[Case::new("a*~ [x]~ b*~, a* [x] b* -> a* [x] b*")
@@ -49,6 +50,12 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("ScatterND", (11, 26), Axes::Sig(SCATTER_ND), same),
     OpDef::onnx("Compress", (9, 26), Axes::Sig(COMPRESS), compress),
 ];
+
+/// ONNX Runtime copies the first text of each slice only, so which texts come out depends on where the axis stands.
+fn is_of_no_texts(graph: &Graph, node: &Node) -> Result<(), String> {
+    let texts = node.operand(0).is_some_and(|v| graph.value(v).ty.dtype() == Some(DType::String));
+    if texts { Err("gathers texts, which ONNX Runtime does by the axis".to_owned()) } else { Ok(()) }
+}
 
 fn has_no_batch(_: &Graph, node: &Node) -> Result<(), String> {
     match node.int("batch_dims").unwrap_or(0) {

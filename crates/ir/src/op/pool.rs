@@ -3,7 +3,7 @@
 use super::conv::{channels_last, channels_second};
 use super::infer::{Answer, InferContext, Inferred, typed};
 use super::query::has_result;
-use super::read::windows;
+use super::read::{AutoPad, windows};
 use super::{Axes, Case, OpDef};
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -55,7 +55,9 @@ fn pooled(ctx: &mut InferContext<'_>, seen: fn(Vec<Dim>) -> Vec<Dim>) -> Result<
     let x = seen(ctx.shape_of_rank(0, rank)?);
     let mut shape = x[..2].to_vec();
     for (extent, window) in x[2..].iter().zip(&windows(ctx.graph, ctx.node)?) {
-        shape.push(ctx.window_extent(extent, window)?);
+        // ONNX Runtime pads these windows as if they had no gaps, and makes fewer places than the standard says.
+        let disputed = window.auto == AutoPad::Same && window.dilation != 1;
+        shape.push(if disputed { ctx.unknown() } else { ctx.window_extent(extent, window)? });
     }
     Ok(Some(shape))
 }

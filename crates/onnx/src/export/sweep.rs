@@ -25,7 +25,8 @@ pub(super) fn remove_unread(origin: &GraphProto, graph: &mut GraphProto, inputs_
         }
     }
     let gone = |name: &str| before.contains(name) && !now.contains(name);
-    let inputs: FxHashSet<&str> = graph.input.iter().filter(|_| !inputs_too).filter_map(|i| i.name.as_deref()).collect();
+    let inputs: FxHashSet<&str> =
+        graph.input.iter().filter(|_| !inputs_too).filter_map(|i| i.name.as_deref()).collect();
     graph.initializer.retain(|t| inputs.contains(t.name()) || !gone(t.name()));
     if inputs_too {
         let initializers: FxHashSet<&str> = origin.initializer.iter().filter_map(|t| t.name.as_deref()).collect();

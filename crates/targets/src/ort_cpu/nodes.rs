@@ -131,7 +131,7 @@ pub(crate) fn constant_behind_moves(graph: &Graph, v: ValueId) -> Option<Constan
     let constant = loop {
         let node = graph.node(graph.value(at).producer().0);
         match (&node.op, &node.form) {
-            (Op::Constant(constant), _) => break constant,
+            (Op::Constant(constant), _) if constant.can_move() => break constant,
             (Op::Relayout, _) | (_, Form::View(View::Same)) => {}
             (_, Form::View(View::Transpose(own))) => order = perm::then(own, &order)?,
             _ => return None,
