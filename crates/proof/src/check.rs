@@ -5,7 +5,7 @@ use crate::certificate::{Claim, Proof};
 use crate::error::Error;
 use crate::eval::{Machine, Refusal, Values, described, explained};
 use crate::hosts::{self, Hosts};
-use crate::model::{Model, Node};
+use crate::model::{Model, Node, Tensor};
 use crate::term::Terms;
 use crate::value::{Value, count_of};
 use crate::view::{self, View, normal};
@@ -202,7 +202,7 @@ fn foreign(terms: &Terms, node: &Node, values: &Values, bound: u32) -> Option<(S
 
 /// Inputs and outputs have the same names in the same order.
 fn ends(a: &Model, b: &Model) -> Result<(), Refusal> {
-    let fixed = |m: &Model| m.graph.initializers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let fixed = |m: &Model| m.constants().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
     let (fixed_a, fixed_b) = (fixed(a), fixed(b));
     let free = |m: &Model, fixed: &[String]| -> Vec<String> {
         m.graph.inputs.iter().map(|i| i.name.clone()).filter(|name| !fixed.contains(name)).collect()
@@ -212,6 +212,16 @@ fn ends(a: &Model, b: &Model) -> Result<(), Refusal> {
     }
     if a.graph.outputs != b.graph.outputs {
         return Err(refused("the result".to_owned(), "it has other outputs"));
+    }
+    for (name, default) in a.defaults() {
+        let same =
+            |other: &Tensor| (other.dtype, &other.dims, &other.data) == (default.dtype, &default.dims, &default.data);
+        if !b.defaults().any(|(other, tensor)| other == name && same(tensor)) {
+            return Err(refused(format!("input `{name}`"), "it has another default"));
+        }
+    }
+    if a.defaults().count() != b.defaults().count() {
+        return Err(refused("the result".to_owned(), "other inputs have a default"));
     }
     Ok(())
 }

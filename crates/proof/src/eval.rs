@@ -74,7 +74,7 @@ impl Machine {
     pub(crate) fn model(&mut self, model: &Model, checked: Checked<'_>) -> Result<Values, Refusal> {
         let scope = Scope { model, opsets: &model.opsets, attrs: None, outer: None, depth: 0 };
         let mut values = Values::default();
-        let fixed: FxHashSet<&str> = model.graph.initializers.iter().map(|(name, _)| name.as_str()).collect();
+        let fixed: FxHashSet<&str> = model.constants().map(|(name, _)| name).collect();
         for input in model.graph.inputs.iter().filter(|input| !fixed.contains(input.name.as_str())) {
             let value = self.input(input).map_err(|why| Refusal { node: format!("input `{}`", input.name), why })?;
             values.insert(input.name.clone(), value);
@@ -117,6 +117,10 @@ impl Machine {
         checked: Checked<'_>,
     ) -> Result<(), Refusal> {
         for (name, tensor) in &graph.initializers {
+            // What a caller may set has no value that is known.
+            if values.contains_key(name) {
+                continue;
+            }
             let known = self.first.entry(name.clone()).or_insert_with(|| tensor.clone());
             let same = known.dtype == tensor.dtype && known.data == tensor.data;
             let data = if same { &known.data } else { &tensor.data };

@@ -14,6 +14,8 @@ pub(crate) struct Model {
     pub(crate) graph: Rc<Graph>,
     pub(crate) opsets: BTreeMap<String, i64>,
     pub(crate) functions: Vec<Rc<Function>>,
+    /// Version of the format: since 4 an initializer that is also an input is only its default.
+    pub(crate) ir: i64,
     /// Channels of a block of `com.microsoft.nchwc` on the hosts that the file says that it is for.
     pub(crate) block: Option<i64>,
 }
@@ -102,12 +104,31 @@ struct Reader {
     depth: usize,
 }
 
+/// The version of the format since which callers may set initializers that are inputs.
+const DEFAULTS_SINCE: i64 = 4;
+
 /// Most bodies inside of each other.
 const DEEPEST: usize = 64;
 
 type Read<T> = Result<T, Error>;
 
 impl Model {
+    /// The initializers that nobody else can set.
+    pub(crate) fn constants(&self) -> impl Iterator<Item = (&str, &Tensor)> {
+        let fixed = |name: &str| self.ir < DEFAULTS_SINCE || !self.graph.inputs.iter().any(|input| input.name == name);
+        self.graph
+            .initializers
+            .iter()
+            .map(|(name, tensor)| (name.as_str(), tensor))
+            .filter(move |(name, _)| fixed(name))
+    }
+
+    /// The initializers that are defaults of inputs.
+    pub(crate) fn defaults(&self) -> impl Iterator<Item = (&str, &Tensor)> {
+        let free = |name: &str| self.ir >= DEFAULTS_SINCE && self.graph.inputs.iter().any(|input| input.name == name);
+        self.graph.initializers.iter().map(|(name, tensor)| (name.as_str(), tensor)).filter(move |(name, _)| free(name))
+    }
+
     /// Reads a file and the external data beside it. Both are mapped.
     pub(crate) fn open(path: &Path) -> Read<Model> {
         let mapped =
@@ -127,19 +148,37 @@ impl Reader {
         fields(message).ok_or_else(|| self.damaged("a message"))
     }
 
+    /// The fields of a message of which these stand once at most. Of several, some readers take the first, others the last, and others
+    /// join them.
+    fn with_single(&self, message: &Bytes, what: &str, single: &[u32]) -> Read<Vec<(u32, Field)>> {
+        let fields = self.fields(message)?;
+        for number in single {
+            if fields.iter().filter(|(other, _)| other == number).count() > 1 {
+                return Err(self.twice(&format!("field {number} of {what}")));
+            }
+        }
+        Ok(fields)
+    }
+
+    fn twice(&self, what: &str) -> Error {
+        Error::Unsupported { what: format!("{what} that stands twice in {}", self.file) }
+    }
+
     fn damaged(&self, what: &str) -> Error {
         Error::Read { file: self.file.clone(), why: format!("{what} is damaged; it is not an ONNX model") }
     }
 
     fn model(&mut self, bytes: &Bytes) -> Read<Model> {
-        let mut model = Model::default();
-        for (number, field) in self.fields(bytes)? {
+        let (mut model, mut about_blocks) = (Model::default(), 0);
+        for (number, field) in self.with_single(bytes, "a model", &[1, 7])? {
             match number {
+                1 => model.ir = field.number() as i64,
                 7 => model.graph = Rc::new(self.graph(&field.bytes())?),
-                8 => _ = self.opset(&field.bytes(), &mut model.opsets)?,
+                8 => self.opset(&field.bytes(), &mut model.opsets)?,
                 14 => {
                     let (key, value) = self.entry(&field.bytes())?;
                     if key == "relayout.block" {
+                        about_blocks += 1;
                         model.block = value.parse().ok().filter(|block| matches!(block, 8 | 16));
                     }
                 }
@@ -147,30 +186,57 @@ impl Reader {
                 _ => {}
             }
         }
+        if about_blocks > 1 {
+            return Err(self.twice("`relayout.block`"));
+        }
+        self.own_names(&model)?;
         Ok(model)
     }
 
-    fn opset(&self, bytes: &Bytes, opsets: &mut BTreeMap<String, i64>) -> Read<Option<i64>> {
+    /// Functions of the model stand for no op that the checker knows by its name, and each has a name of its own: readers differ about
+    /// which of both a node means.
+    fn own_names(&self, model: &Model) -> Read<()> {
+        for (at, function) in model.functions.iter().enumerate() {
+            let name = format!("{}::{}", function.domain, function.name);
+            if function.domain.is_empty() || function.domain.starts_with("com.microsoft") {
+                let what = format!("the function `{name}` of the model, which has the name of an operator");
+                return Err(Error::Unsupported { what });
+            }
+            let same = |other: &Rc<Function>| {
+                (&other.domain, &other.name, &other.overload) == (&function.domain, &function.name, &function.overload)
+            };
+            if model.functions.iter().skip(at + 1).any(same) {
+                return Err(self.twice(&format!("the function `{name}`")));
+            }
+        }
+        Ok(())
+    }
+
+    fn opset(&self, bytes: &Bytes, opsets: &mut BTreeMap<String, i64>) -> Read<()> {
         let (mut domain, mut version) = (String::new(), 0);
-        for (number, field) in self.fields(bytes)? {
+        for (number, field) in self.with_single(bytes, "an operator set", &[1, 2])? {
             match number {
                 1 => domain = field.text(),
                 2 => version = field.number() as i64,
                 _ => {}
             }
         }
-        Ok(opsets.insert(standard(domain), version))
+        let domain = standard(domain);
+        match opsets.insert(domain.clone(), version) {
+            Some(other) if other != version => Err(self.twice(&format!("the operator set `{domain}`"))),
+            _ => Ok(()),
+        }
     }
 
     fn function(&mut self, bytes: &Bytes) -> Read<Function> {
         let mut function = Function::default();
-        for (number, field) in self.fields(bytes)? {
+        for (number, field) in self.with_single(bytes, "a function", &[1, 10, 13])? {
             match number {
                 1 => function.name = field.text(),
                 4 => function.inputs.push(field.text()),
                 5 => function.outputs.push(field.text()),
                 7 => function.nodes.push(self.node(&field.bytes())?),
-                9 => _ = self.opset(&field.bytes(), &mut function.opsets)?,
+                9 => self.opset(&field.bytes(), &mut function.opsets)?,
                 10 => function.domain = standard(field.text()),
                 11 => function.defaults.push(self.attribute(&field.bytes())?),
                 13 => function.overload = field.text(),
@@ -205,7 +271,7 @@ impl Reader {
 
     fn node(&mut self, bytes: &Bytes) -> Read<Node> {
         let mut node = Node::default();
-        for (number, field) in self.fields(bytes)? {
+        for (number, field) in self.with_single(bytes, "a node", &[3, 4, 7, 8])? {
             match number {
                 1 => node.inputs.push(field.text()),
                 2 => node.outputs.push(field.text()),
@@ -217,6 +283,11 @@ impl Reader {
                 _ => {}
             }
         }
+        for (at, (name, _)) in node.attrs.iter().enumerate() {
+            if node.attrs.iter().skip(at + 1).any(|(other, _)| other == name) {
+                return Err(self.twice(&format!("attribute `{name}` of a node {}", node.op)));
+            }
+        }
         Ok(node)
     }
 
@@ -225,7 +296,7 @@ impl Reader {
         let (mut float, mut int, mut text, mut texts) = (0f32, 0, Vec::new(), Vec::new());
         let (mut tensor, mut graph) = (None, None);
         let (mut floats, mut ints) = (Vec::new(), Vec::new());
-        for (number, field) in self.fields(bytes)? {
+        for (number, field) in self.with_single(bytes, "an attribute", &[1, 2, 3, 4, 5, 6, 20, 21])? {
             match number {
                 1 => name = field.text(),
                 2 => float = f32::from_bits(field.number() as u32),
@@ -260,7 +331,7 @@ impl Reader {
 
     fn input(&self, bytes: &Bytes) -> Read<Input> {
         let mut input = Input::default();
-        for (number, field) in self.fields(bytes)? {
+        for (number, field) in self.with_single(bytes, "an input", &[1, 2])? {
             match number {
                 1 => input.name = field.text(),
                 2 => self.declared(&field.bytes(), &mut input)?,
@@ -271,11 +342,11 @@ impl Reader {
     }
 
     fn declared(&self, bytes: &Bytes, input: &mut Input) -> Read<()> {
-        for (number, field) in self.fields(bytes)? {
+        for (number, field) in self.with_single(bytes, "a type", &[1])? {
             if number != 1 {
                 continue;
             }
-            for (number, field) in self.fields(&field.bytes())? {
+            for (number, field) in self.with_single(&field.bytes(), "a type of tensors", &[1, 2])? {
                 match number {
                     1 => input.dtype = field.number() as u8,
                     2 => input.dims = Some(self.dims(&field.bytes())?),
@@ -293,7 +364,7 @@ impl Reader {
                 continue;
             }
             let mut dim = DeclaredDim::Unknown;
-            for (number, field) in self.fields(&field.bytes())? {
+            for (number, field) in self.with_single(&field.bytes(), "a dim", &[1, 2])? {
                 match number {
                     1 => dim = DeclaredDim::Known(field.number() as i64),
                     2 => dim = DeclaredDim::Symbol(field.text()),
@@ -308,7 +379,7 @@ impl Reader {
     fn tensor(&mut self, bytes: &Bytes) -> Read<(String, Tensor)> {
         let (mut name, mut tensor, mut external) = (String::new(), Tensor::default(), Vec::new());
         let (mut raw, mut typed, mut elsewhere) = (None, Vec::new(), false);
-        for (number, field) in self.fields(bytes)? {
+        for (number, field) in self.with_single(bytes, "a tensor", &[2, 8, 9, 14])? {
             match number {
                 1 => tensor
                     .dims
@@ -322,6 +393,10 @@ impl Reader {
                 14 => elsewhere = field.number() == 1,
                 _ => {}
             }
+        }
+        // Readers differ about which of them counts.
+        if raw.is_some() && (elsewhere || !typed.is_empty()) || elsewhere && !typed.is_empty() {
+            return Err(Error::Unsupported { what: format!("the constant `{name}`, whose data stands in two places") });
         }
         tensor.data = match (elsewhere, raw) {
             (true, _) => self.external(&name, &external)?,

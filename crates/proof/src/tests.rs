@@ -6,6 +6,7 @@ use crate::model::{Attr, DeclaredDim, Graph, Input, Model, Node, Tensor};
 use std::rc::Rc;
 
 mod bytes;
+mod files;
 mod filters;
 mod fused;
 mod halves;
@@ -41,7 +42,7 @@ fn model(lines: &[Line<'_>], constants: &[(&str, &[i64], Vec<f32>)]) -> Model {
         });
     }
     graph.outputs = vec!["y".to_owned()];
-    Model { graph: Rc::new(graph), opsets: [(String::new(), 17)].into(), functions: Vec::new(), block: None }
+    Model { graph: Rc::new(graph), opsets: [(String::new(), 17)].into(), functions: Vec::new(), ir: 8, block: None }
 }
 
 fn perm(order: &[i64]) -> Vec<(&'static str, Attr)> {

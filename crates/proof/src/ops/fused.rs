@@ -109,7 +109,8 @@ fn attention(call: &mut Call<'_>) -> Made {
     let (q, k, v) = (headed(call, 0, heads)?, headed(call, 1, heads)?, headed(call, 2, heads)?);
     let size = q.shape()[3];
     let scale = match call.attr("scale") {
-        Some(Attr::Float(scale)) => *scale,
+        // The runtime takes zero for what is not said.
+        Some(Attr::Float(scale)) if *scale != 0.0 => *scale,
         _ => 1.0 / (size as f32).sqrt(),
     };
     let turned = k.permuted(&[0, 1, 3, 2]).ok_or_else(wrong)?;

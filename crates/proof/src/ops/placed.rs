@@ -56,7 +56,16 @@ pub(super) fn windows_of(call: &Call<'_>, kernel: &[i64], spatial: &[i64]) -> Re
     }
     let ceil = call.int("ceil_mode", 0) != 0;
     let mut windows = Windows { kernel: kernel.to_vec(), strides, dilations, pads, ceil };
-    windows.resolve(&call.text("auto_pad").unwrap_or_default(), spatial)?;
+    let auto = call.text("auto_pad").unwrap_or_default();
+    let by_itself = !matches!(auto.as_str(), "" | "NOTSET");
+    let gaps = windows.dilations.iter().any(|&dilation| dilation != 1);
+    if by_itself && (ceil || auto != "VALID" && gaps && call.op.ends_with("Pool")) {
+        return Err(format!("runtimes differ from the standard about auto_pad {auto} with ceil_mode or dilations"));
+    }
+    if by_itself && call.ints("pads").is_some_and(|pads| pads.iter().any(|&pad| pad != 0)) {
+        return Err(format!("it says both pads and auto_pad {auto}"));
+    }
+    windows.resolve(&auto, spatial)?;
     Ok(windows)
 }
 

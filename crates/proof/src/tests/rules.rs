@@ -229,6 +229,8 @@ fn a_quantized_convolution_may_have_its_channels_last() {
             numbers.into_iter().map(|(name, value)| (name, [].as_slice(), value)).collect();
         let mut made = with(model(lines, &constants), "z", &[], 2, vec![7]);
         made = with(made, "w", &[4, 6, 1, 1], 2, (0..24).map(|n| n * weight).collect());
+        // One input has the name of a constant, which was so in files of that version.
+        made.ir = 3;
         for node in &mut Rc::make_mut(&mut made.graph).nodes {
             if node.attrs.iter().any(|(name, _)| name == "channels_last") {
                 "com.microsoft".clone_into(&mut node.domain);
