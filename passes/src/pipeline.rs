@@ -362,9 +362,9 @@ fn keep_node(graph: &mut Graph, n: NodeId) {
 /// Constants of each graph.
 #[derive(Default)]
 struct Constants {
-    of_input: Vec<BTreeSet<ValueId>>,
+    of_input: Vec<BTreeSet<NodeId>>,
     /// Those that are new once weights are folded; extents of views come later.
-    folded: Vec<BTreeSet<ValueId>>,
+    folded: Vec<BTreeSet<NodeId>>,
 }
 
 impl Constants {
@@ -376,9 +376,8 @@ impl Constants {
     }
 }
 
-fn constants_of(graph: &Graph) -> BTreeSet<ValueId> {
-    let constants = graph.nodes().filter(|&n| matches!(graph.node(n).op, Op::Constant(_)));
-    constants.filter_map(|n| graph.node(n).result(0)).collect()
+fn constants_of(graph: &Graph) -> BTreeSet<NodeId> {
+    graph.nodes().filter(|&n| matches!(graph.node(n).op, Op::Constant(_))).collect()
 }
 
 impl State<'_> {
@@ -391,7 +390,7 @@ impl State<'_> {
         each_scope(graph, &mut |graph, scope| {
             let record = &mut self.graphs[scope];
             record.moves = describe_priced_moves(graph, &self.settings.hints, record.weight, scope, &self.priced);
-            let now: BTreeSet<ValueId> = constants_of(graph).difference(&constants.of_input[scope]).copied().collect();
+            let now: BTreeSet<NodeId> = constants_of(graph).difference(&constants.of_input[scope]).copied().collect();
             let folded = constants.folded.get(scope);
             record.folded = folded.map_or(now.len(), |folded| folded.intersection(&now).count());
             record.rewrites = self.report.rules.get(scope).cloned().unwrap_or_default();

@@ -458,23 +458,6 @@ fn blocks_may_be_fed_where_the_target_has_them() {
 }
 
 #[test]
-fn an_input_that_nobody_reads_any_more_keeps_its_default() {
-    let net =
-        Net::new(17).input("x", F32, &[1, 6, 6, 4]).input("w", F32, &[4, 1, 1]).floats("w", F32, &[4, 1, 1], true);
-    let net = net.node_with("Transpose", &["x"], "t", &[("perm", &[0, 3, 1, 2])]).node("Relu", &["t"], "r");
-    let net = net.node_with("Transpose", &["r"], "y", &[("perm", &[0, 2, 3, 1])]).output("y", F32);
-    // Two nodes whose result nobody reads.
-    let net = net.node("Mul", &["r", "w"], "scaled").node("Neg", &["scaled"], "unread");
-    let bytes = net.bytes();
-    let (result, _) = optimized(&bytes, &Options::default());
-    assert_eq!(ops(&result), ["Relu"]);
-    let graph = ModelProto::decode(&result[..]).expect("a model").graph.expect("a graph");
-    assert_eq!(graph.input.len(), 2, "the interface stays");
-    assert!(graph.initializer.iter().any(|t| t.name() == "w"), "callers need not feed it");
-    agree(&bytes, &result);
-}
-
-#[test]
 fn records_that_cannot_be_read_stop_only_who_needs_them() {
     let mut model = ModelProto::decode(&images().bytes()[..]).unwrap();
     model.metadata_props.push(StringStringEntryProto { key: Some(IO_KEY.to_owned()), value: Some("[{}]".to_owned()) });

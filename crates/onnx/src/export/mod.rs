@@ -106,6 +106,8 @@ pub fn export_with(file: &ModelFile, model: &Model, options: &ExportOptions<'_>)
         functions: Functions::new(opset, &file.proto),
         calls_functions: options.calls_functions,
         describes: options.describes,
+        // Around a graph that no file has there is nothing but its frame, and it is written as it is.
+        spells: file.proto.graph.as_ref().is_some_and(|graph| !graph.node.is_empty()),
     };
     let mut written = WrittenGraph::default();
     if let Some(origin) = &file.proto.graph {
@@ -172,6 +174,8 @@ struct Exporter {
     functions: Functions,
     calls_functions: bool,
     describes: bool,
+    /// Whether new nodes spell out what they could leave unsaid.
+    spells: bool,
 }
 
 /// One graph on its way out.
@@ -259,8 +263,12 @@ impl Exporter {
             node.outputs.iter().map(|v| v.map_or_else(String::new, |v| out.names.of(v).to_owned())).collect();
         self.bodies(&mut proto, n, out)?;
         let same_op = |p: &NodeProto| p.op_type == proto.op_type;
-        if !origin_of(origin, node.origin).is_some_and(same_op) {
+        if self.spells && !origin_of(origin, node.origin).is_some_and(same_op) {
             spelled::spell(out, node, &mut proto);
+            // Some readers want a name.
+            if proto.name().is_empty() {
+                proto.name = proto.output.iter().find(|name| !name.is_empty()).cloned();
+            }
         }
         self.pick_stored(out, n, &mut proto);
         if let Some(kernel) = calls::kernel(node) {
@@ -312,7 +320,6 @@ impl Exporter {
             metadata_props: origin.metadata_props.clone(),
         };
         names::part_namesakes(&mut proto.node, origin);
-        names::name_new(&mut proto.node, origin);
         restate_inputs(graph, &mut proto.input);
         restate_outputs(graph, &out.names, &mut proto.output);
         let place_of = |(i, t): (usize, &TensorProto)| t.name.clone().map(|name| (name, i));

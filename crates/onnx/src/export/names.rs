@@ -148,8 +148,8 @@ impl Names {
     }
 }
 
-/// Takes their names from nodes that are new where a node of the file has the same one: runtimes want names of nodes to be distinct,
-/// and a node may do without. A new node is named after what it makes, which may be the name of another node.
+/// Gives nodes that are new another name where a node of the file has the same one: runtimes want names of nodes to be distinct. A new
+/// node is named after what it makes, which may be the name of another node.
 pub(super) fn part_namesakes(nodes: &mut [NodeProto], origin: &GraphProto) {
     let named = |node: &NodeProto| node.name.clone().filter(|name| !name.is_empty());
     let mut seen: FxHashSet<&str> = FxHashSet::default();
@@ -171,36 +171,14 @@ pub(super) fn part_namesakes(nodes: &mut [NodeProto], origin: &GraphProto) {
     let old = |node: &NodeProto| {
         origin.node.iter().any(|o| o.name == node.name && o.op_type == node.op_type && o.attribute == node.attribute)
     };
+    let mut taken: FxHashSet<String> = nodes.iter().filter_map(named).collect();
     for node in nodes.iter_mut() {
         let Some(left) = named(node).and_then(|name| counts.get_mut(&name)).filter(|left| **left > 0) else { continue };
         if !old(node) {
             *left -= 1;
-            node.name = None;
+            let base = named(node).unwrap_or_default();
+            node.name = (1..).map(|number| format!("{base}_{number}")).find(|name| taken.insert(name.clone()));
         }
-    }
-}
-
-/// Gives nodes that are new a name of their own, if they have none: some readers want one.
-pub(super) fn name_new(nodes: &mut [NodeProto], origin: &GraphProto) {
-    let unnamed = |node: &NodeProto| node.name().is_empty();
-    if !nodes.iter().any(unnamed) {
-        return;
-    }
-    let mut taken: FxHashSet<String> = nodes.iter().filter_map(|node| node.name.clone()).collect();
-    let own: FxHashSet<(&str, &str)> = origin
-        .node
-        .iter()
-        .filter(|n| unnamed(n))
-        .flat_map(|n| n.output.iter().map(|y| (y.as_str(), n.op_type())))
-        .collect();
-    for node in nodes {
-        let Some(result) = node.output.iter().find(|y| !y.is_empty()) else { continue };
-        if !unnamed(node) || own.contains(&(result.as_str(), node.op_type())) {
-            continue;
-        }
-        let numbered = (1..).map(|number| format!("{result}_{number}"));
-        let mut names = std::iter::once(result.clone()).chain(numbered);
-        node.name = names.find(|name| taken.insert(name.clone()));
     }
 }
 

@@ -52,3 +52,34 @@ fn reads<'n>(node: &'n NodeProto, names: &mut FxHashSet<&'n str>) {
 fn bodies(a: &AttributeProto) -> impl Iterator<Item = &GraphProto> {
     a.g.as_deref().into_iter().chain(&a.graphs)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::{TensorProto, ValueInfoProto};
+
+    #[test]
+    fn what_is_the_default_of_an_input_stays_without_a_reader() {
+        let node = |inputs: &[&str]| NodeProto {
+            input: inputs.iter().map(|&name| name.to_owned()).collect(),
+            output: vec!["y".to_owned()],
+            ..NodeProto::default()
+        };
+        let initializer = |name: &str| TensorProto { name: Some(name.to_owned()), ..TensorProto::default() };
+        let input = |name: &str| ValueInfoProto { name: Some(name.to_owned()), ..ValueInfoProto::default() };
+        let origin = GraphProto {
+            node: vec![node(&["x", "w", "c"])],
+            initializer: vec![initializer("w"), initializer("c")],
+            input: vec![input("x"), input("w")],
+            output: vec![input("y")],
+            ..GraphProto::default()
+        };
+        for (before_defaults, left) in [(false, vec!["w"]), (true, vec![])] {
+            let mut now = GraphProto { node: vec![node(&["x"])], ..origin.clone() };
+            remove_unread(&origin, &mut now, before_defaults);
+            let names: Vec<&str> = now.initializer.iter().map(|t| t.name()).collect();
+            assert_eq!(names, left);
+            assert_eq!(now.input.len(), if before_defaults { 1 } else { 2 });
+        }
+    }
+}
