@@ -348,14 +348,18 @@ fn keep(graph: &mut Graph, ranks: &BTreeSet<u32>) {
         return;
     }
     let own: Vec<NodeId> = graph.nodes().filter(|&n| ranks.contains(&graph.node(n).rank)).collect();
-    own.into_iter().for_each(|n| keep_node(graph, n));
+    for n in own {
+        keep_node(graph, n);
+    }
 }
 
 fn keep_node(graph: &mut Graph, n: NodeId) {
     graph.keep(n);
     for body in graph.attrs_mut(n).values_mut().flat_map(Attr::bodies_mut) {
         let all: Vec<NodeId> = body.nodes().collect();
-        all.into_iter().for_each(|n| keep_node(body, n));
+        for n in all {
+            keep_node(body, n);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::graph::Graph;
 use relayout_onnx::proto::attribute_proto::AttributeType;
 use relayout_onnx::proto::tensor_proto::DataType;
-use relayout_onnx::proto::{GraphProto, NodeProto};
+use relayout_onnx::proto::{AttributeProto, GraphProto, NodeProto, ValueInfoProto};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Something that a runtime does wrong.
@@ -149,7 +149,7 @@ impl<'g> Reader<'g> {
             readers: BTreeMap::new(),
             constants: proto.initializer.iter().map(|t| (t.name(), t.data_type())).collect(),
             captured: BTreeSet::new(),
-            outputs: proto.output.iter().map(|output| output.name()).collect(),
+            outputs: proto.output.iter().map(ValueInfoProto::name).collect(),
         };
         for node in &proto.node {
             reader.producers.extend(node.output.iter().map(|name| (name.as_str(), node)));
@@ -166,7 +166,7 @@ impl<'g> Reader<'g> {
             self.captured.extend(node.input.iter().map(String::as_str));
             bodies(node).for_each(|body| self.capture(body));
         }
-        self.captured.extend(body.output.iter().map(|output| output.name()));
+        self.captured.extend(body.output.iter().map(ValueInfoProto::name));
     }
 
     fn producer(&self, node: &NodeProto, slot: usize) -> Option<&'g NodeProto> {
@@ -207,7 +207,7 @@ fn bodies(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
 }
 
 fn int(node: &NodeProto, name: &str) -> Option<i64> {
-    node.attribute.iter().find(|a| a.name() == name).map(|a| a.i())
+    node.attribute.iter().find(|a| a.name() == name).map(AttributeProto::i)
 }
 
 fn ints<'n>(node: &'n NodeProto, name: &str) -> Option<&'n [i64]> {

@@ -30,6 +30,7 @@ use std::sync::Arc;
 /// Options of [`optimize`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Options {
     /// Sizes at which symbolic dims are priced, by name.
     pub dims: BTreeMap<String, Size>,

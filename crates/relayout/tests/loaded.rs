@@ -398,6 +398,6 @@ fn texts_are_gathered_along_the_axis_along_which_they_were() {
     };
     let written = written(&model(17, graph));
     let gather = written.node.iter().find(|n| n.op_type() == "Gather").expect("it is there");
-    let axis = gather.attribute.iter().find(|a| a.name() == "axis").map(|a| a.i());
+    let axis = gather.attribute.iter().find(|a| a.name() == "axis").map(AttributeProto::i);
     assert_eq!(axis, Some(2));
 }

@@ -91,8 +91,11 @@ fn extent(graph: &Graph, node: &Node, slot: Slot, axis: usize) -> Option<Dim> {
 fn unread(graph: &Graph, node: &Node, bound: &Bound, channels: &Dim) -> bool {
     let told = |slot: usize| {
         let tells = |what: &Renumber| match *what {
-            Renumber::AxisInput(at) | Renumber::AxisInputOr(at, _) | Renumber::AxesInput(at, _) => at == slot,
-            Renumber::PerAxisInput(at, _) | Renumber::TrailingInput(at) => at == slot,
+            Renumber::AxisInput(at)
+            | Renumber::AxisInputOr(at, _)
+            | Renumber::AxesInput(at, _)
+            | Renumber::PerAxisInput(at, _)
+            | Renumber::TrailingInput(at) => at == slot,
             _ => false,
         };
         bound.renumber.iter().any(tells)

@@ -177,7 +177,8 @@ pub(super) fn part_namesakes(nodes: &mut [NodeProto], origin: &GraphProto) {
         if !old(node) {
             *left -= 1;
             let base = named(node).unwrap_or_default();
-            node.name = (1..).map(|number| format!("{base}_{number}")).find(|name| taken.insert(name.clone()));
+            let mut numbered = (1..u64::MAX).map(|number| format!("{base}_{number}"));
+            node.name = numbered.find(|name| taken.insert(name.clone()));
         }
     }
 }

@@ -4,6 +4,7 @@ use super::GraphOut;
 use crate::proto::attribute_proto::AttributeType;
 use crate::proto::make::{empty_attribute, int_attribute, ints_attribute, string_attribute};
 use crate::proto::{AttributeProto, NodeProto};
+use relayout_ir::dim::Dim;
 use relayout_ir::graph::Node;
 
 /// What an attribute is where nothing is said.
@@ -98,7 +99,7 @@ pub(super) fn spell(out: &GraphOut<'_>, node: &Node, proto: &mut NodeProto) {
 }
 
 fn attribute(out: &GraphOut<'_>, node: &Node, name: &str, default: &Default) -> Option<AttributeProto> {
-    let axes = || Some(out.graph.value(node.operand(0)?).ty.rank()?.checked_sub(2)?);
+    let axes = || out.graph.value(node.operand(0)?).ty.rank()?.checked_sub(2);
     Some(match *default {
         Int(i) => int_attribute(name, i),
         Float(x) => AttributeProto { f: Some(x), ..empty_attribute(name, AttributeType::Float) },
@@ -107,7 +108,7 @@ fn attribute(out: &GraphOut<'_>, node: &Node, name: &str, default: &Default) -> 
         Kernel => {
             let w = node.operand(WEIGHTS)?;
             let stored = out.graph.storage_shape(w, &out.graph.value(w).layout)?;
-            let extents = stored.get(2..2 + axes()?)?.iter().map(|d| d.as_const()).collect::<Option<Vec<_>>>()?;
+            let extents = stored.get(2..2 + axes()?)?.iter().map(Dim::as_const).collect::<Option<Vec<_>>>()?;
             ints_attribute(name, extents)
         }
     })

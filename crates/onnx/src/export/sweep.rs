@@ -77,7 +77,7 @@ mod tests {
         for (before_defaults, left) in [(false, vec!["w"]), (true, vec![])] {
             let mut now = GraphProto { node: vec![node(&["x"])], ..origin.clone() };
             remove_unread(&origin, &mut now, before_defaults);
-            let names: Vec<&str> = now.initializer.iter().map(|t| t.name()).collect();
+            let names: Vec<&str> = now.initializer.iter().map(TensorProto::name).collect();
             assert_eq!(names, left);
             assert_eq!(now.input.len(), if before_defaults { 1 } else { 2 });
         }

@@ -8,6 +8,7 @@
 use super::guard_host::{is_guard, zero};
 use crate::ort_cpu::Block;
 use crate::ort_cpu::read::dialect;
+use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Builder, DuplicateName, Graph, Handover, NodeId, ValueId};
 use relayout_ir::storage::axes_in_runs;
@@ -55,7 +56,7 @@ fn is_blocked(graph: &Graph, n: NodeId) -> bool {
 }
 
 /// The floats of the fewest elements that depend on these nodes, no integers of quantization next to them: the runtime makes one
-/// op of what stands between a DequantizeLinear and a QuantizeLinear.
+/// op of what stands between a `DequantizeLinear` and a `QuantizeLinear`.
 fn smallest_behind(graph: &Graph, nodes: &[NodeId], alive: &BTreeSet<NodeId>) -> Option<ValueId> {
     let mut behind: BTreeSet<ValueId> = BTreeSet::new();
     let mut found: Vec<ValueId> = Vec::new();
@@ -84,7 +85,7 @@ fn is_beside_integers(graph: &Graph, v: ValueId) -> bool {
 
 /// How many extents are not known, and the product of those that are.
 fn size(graph: &Graph, v: ValueId) -> (usize, u64) {
-    let known: Vec<Option<i64>> = graph.value(v).ty.shape().unwrap_or_default().iter().map(|d| d.as_const()).collect();
+    let known: Vec<Option<i64>> = graph.value(v).ty.shape().unwrap_or_default().iter().map(Dim::as_const).collect();
     let product = known.iter().flatten().fold(1_u64, |all, &d| all.saturating_mul(u64::try_from(d).unwrap_or(0)));
     (known.iter().filter(|d| d.is_none()).count(), product)
 }

@@ -85,12 +85,11 @@ impl Writer<'_> {
             let held = slots.parts.iter().filter(wanted).flat_map(|part| &slots.holds[part.start..part.end]);
             picks.extend(held.map(|held| at.get(&(source, (*held)?)).copied()));
         }
-        let v = match operands[..] {
-            [only] => only,
-            _ => {
-                let rank = ends.first().map_or(0, |&first| self.graph.node(first).rank);
-                self.concat(sink.value, operands, picks.len(), rank)?
-            }
+        let v = if let [only] = operands[..] {
+            only
+        } else {
+            let rank = ends.first().map_or(0, |&first| self.graph.node(first).rank);
+            self.concat(sink.value, operands, picks.len(), rank)?
         };
         let picks: Picks = picks.into();
         for n in ends {
