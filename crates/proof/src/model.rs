@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::wire::{Field, fields, fixeds, varints};
 use bytes::Bytes;
 use relayout_fsio::{Mapped, is_inside};
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -251,12 +252,15 @@ impl Reader {
             return Err(Error::Unsupported { what: format!("bodies that are nested more than {DEEPEST} deep") });
         }
         self.depth += 1;
-        let mut graph = Graph::default();
+        let (mut graph, mut named) = (Graph::default(), FxHashSet::default());
         for (number, field) in self.fields(bytes)? {
             match number {
                 1 => graph.nodes.push(self.node(&field.bytes())?),
                 5 => {
                     let (name, tensor) = self.tensor(&field.bytes())?;
+                    if !named.insert(name.clone()) {
+                        return Err(self.twice(&format!("the initializer `{name}`")));
+                    }
                     graph.initializers.push((name, tensor));
                 }
                 11 => graph.inputs.push(self.input(&field.bytes())?),

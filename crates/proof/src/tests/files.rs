@@ -65,7 +65,7 @@ fn what_stands_twice_is_refused() {
     assert!(read(file(&plain, &own)).is_ok());
     let data = [field(1, varint(1)), number(2, 1), field(8, "c"), field(9, 1f32.to_le_bytes())].concat();
     assert!(read(file(&graph(&node("Relu", &[]), &field(5, &data)), &[])).is_ok());
-    let both = [data, field(4, 2f32.to_le_bytes())].concat();
+    let (once, both) = (field(5, &data), [data, field(4, 2f32.to_le_bytes())].concat());
     let refused = [
         ("the graph", file(&plain, &plain)),
         ("the version of the format", file(&plain, &number(1, 9))),
@@ -82,6 +82,7 @@ fn what_stands_twice_is_refused() {
             file(&plain, &[block("8"), block("16")].concat())
         }),
         ("data in two places", file(&graph(&node("Relu", &[]), &field(5, both)), &[])),
+        ("an initializer", file(&graph(&node("Relu", &[]), &[once.clone(), once].concat()), &[])),
         ("a function named like an operator", file(&plain, &sigmoid("", "Sigmoid"))),
         ("the same by the other name of the domain", file(&plain, &sigmoid("ai.onnx", "Sigmoid"))),
         ("a function named like one of the runtime", file(&plain, &sigmoid("com.microsoft", "Gelu"))),
