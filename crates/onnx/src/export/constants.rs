@@ -66,16 +66,6 @@ fn repacked(source: &[u8], dtype: DType, repack: &Repack, size: u64) -> Result<V
             let plan = plan(&shape, &perm, 1).map_err(|e| e.to_string())?;
             permute_nibbles(source, &mut out, &plan).map_err(|e| e.to_string())?;
         }
-        Some(2) if !perm.is_empty() || shape.is_empty() => {
-            let plan = plan(&shape, &perm, 1).map_err(|e| e.to_string())?;
-            let apart: Vec<u8> = source.iter().flat_map(|byte| [0, 2, 4, 6].map(|at| byte >> at & 3)).collect();
-            let count = shape.iter().product::<usize>();
-            let mut moved = vec![0u8; count];
-            permute(apart.get(..count).ok_or("too few bytes")?, &mut moved, &plan).map_err(|e| e.to_string())?;
-            for (byte, four) in out.iter_mut().zip(moved.chunks(4)) {
-                *byte = four.iter().rev().fold(0, |byte, element| byte << 2 | element);
-            }
-        }
         _ => return Err(format!("{dtype} elements can't be moved")),
     }
     Ok(out)

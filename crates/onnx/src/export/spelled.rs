@@ -99,7 +99,9 @@ pub(super) fn spell(out: &GraphOut<'_>, node: &Node, proto: &mut NodeProto) {
 }
 
 fn attribute(out: &GraphOut<'_>, node: &Node, name: &str, default: &Default) -> Option<AttributeProto> {
-    let axes = || out.graph.value(node.operand(0)?).ty.rank()?.checked_sub(2);
+    // A kernel of a target may read a value of more dims than the value has axes.
+    let stored = |v| out.graph.storage_shape(v, &out.graph.value(v).layout);
+    let axes = || stored(node.operand(0)?)?.len().checked_sub(2);
     Some(match *default {
         Int(i) => int_attribute(name, i),
         Float(x) => AttributeProto { f: Some(x), ..empty_attribute(name, AttributeType::Float) },
@@ -107,7 +109,7 @@ fn attribute(out: &GraphOut<'_>, node: &Node, name: &str, default: &Default) -> 
         PerAxis(each, number) => ints_attribute(name, vec![number; each * axes()?]),
         Kernel => {
             let w = node.operand(WEIGHTS)?;
-            let stored = out.graph.storage_shape(w, &out.graph.value(w).layout)?;
+            let stored = stored(w)?;
             let extents = stored.get(2..2 + axes()?)?.iter().map(Dim::as_const).collect::<Option<Vec<_>>>()?;
             ints_attribute(name, extents)
         }

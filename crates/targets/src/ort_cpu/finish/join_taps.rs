@@ -79,7 +79,8 @@ fn join_scales(graph: &mut Graph, n: NodeId, tap: &Tap) -> Result<(), PassError>
     let (Some(Tap { x, scale, shift: Shift::Known(shift), .. }), Shift::Known(own)) = (before, &tap.shift) else {
         return Ok(());
     };
-    if scale.len() != own.len() {
+    // What the first one read may lie otherwise than what it left.
+    if scale.len() != own.len() || graph.value(x).layout != graph.value(tap.x).layout {
         return Ok(());
     }
     let affine = Affine { scale, shift }.then(&Affine { scale: tap.scale.clone(), shift: own.clone() });
