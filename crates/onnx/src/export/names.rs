@@ -202,7 +202,8 @@ mod tests {
         let named = |ops: &[&str]| {
             let mut list = nodes(ops);
             part_namesakes(&mut list, &origin);
-            list.iter().map(|node| node.name.is_some()).collect::<Vec<_>>()
+            assert!(list.iter().all(|node| !node.name().is_empty()));
+            list.iter().map(|node| node.name() == "same").collect::<Vec<_>>()
         };
         assert_eq!(named(&["Relu", "Neg"]), [true, true]);
         assert_eq!(named(&["Relu", "Transpose", "Abs", "Neg"]), [true, false, true, true]);
