@@ -91,7 +91,7 @@ fn optimized(source: Source, settings: &Settings, wanted: &Wanted, reporter: &Re
     if let Some(library) = &wanted.verify {
         reporter.step("verifying", done, passes);
         reporter.check()?;
-        verify::same_results(&source, &model, &made, library, settings.sizes()?)?;
+        verify::same_results(&source, &made, library, settings.sizes()?)?;
         done += 1;
     }
     if let Some(path) = &wanted.output {

@@ -43,6 +43,14 @@ def test_a_difference_is_no_error_and_has_figures():
     assert relayout.verify(net, net, exact=True).exact
 
 
+def test_what_cannot_be_compared_does_not_hold():
+    text = "<ir_version: 9, opset_import: ['' : 18]> g (float[N,4] x) => (float[N,4] y) { r = RandomNormalLike(x) y = Add(x, r) }"
+    net = onnx.parser.parse_model(text.replace("'", '"'))
+    comparison = relayout.verify(net, net)
+    assert not comparison and comparison.answer == "not-compared"
+    assert "differs from itself" in comparison.outputs[0].why and len(comparison.inputs) == 3
+
+
 def test_inputs_can_be_given():
     net, x = nets.channels_last(), np.zeros((1, 12, 12, 8), np.float32)
     assert relayout.verify(net, louder(net), inputs={"x": x}).exact, "zeros are zeros in both"

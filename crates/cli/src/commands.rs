@@ -15,37 +15,14 @@ use relayout::targets::gpu::GpuCosts;
 use relayout::targets::measured::MeasuredCosts;
 use relayout::targets::{BUILTIN, Block, FunctionTarget, OrtCpu, OrtNhwc, Provider};
 use relayout::why::RecognizedPiece;
-use relayout::{Model, Numerics, Optimized, Options, Target, optimize as optimize_model};
-use relayout_html::{Measured, PageKind, optimized_page};
-use relayout_verify::{
-    Comparison, Inputs, ModelSource, PluginProvider, Runtime, SearchPlaces, Tolerance, find_library,
-};
+use relayout::{Model, Numerics, Options, Target, optimize as optimize_model};
+use relayout_html::{PageKind, optimized_page};
+use relayout_verify::{Inputs, PluginProvider, Runtime, SearchPlaces, find_library};
 use std::fmt::Write as _;
 use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
-
-/// That a result computes what its model does, in ONNX Runtime; if `timed`, also how long each of them runs, unless both are the same.
-pub(crate) fn same_results(
-    a: &args::Optimize,
-    path: &Path,
-    model: &Model,
-    optimized: &Optimized,
-    timed: bool,
-) -> Result<Option<Measured>, Failure> {
-    let bytes = optimized.to_bytes().map_err(of_library)?;
-    let reference = if is_stdio(path) { ModelSource::Bytes(model.bytes()) } else { ModelSource::Path(path) };
-    let inputs = random_inputs(&a.decide);
-    let options = relayout_verify::Options::default();
-    let comparison = compare(&reference, &ModelSource::Bytes(&bytes), &inputs, &options)?;
-    if comparison.holds(&Tolerance::of_result(model, optimized)) {
-        let timed = timed && optimized.report().changed;
-        return if timed { page::times(reference, ModelSource::Bytes(&bytes), &inputs).map(Some) } else { Ok(None) };
-    }
-    let path = path.display();
-    Err(Failure::Check(format!("the result differs from {path}: {comparison}; nothing was written")))
-}
 
 /// What a model and its result are fed to be compared.
 pub(crate) fn random_inputs(a: &args::Decide) -> Inputs {
@@ -172,46 +149,6 @@ fn pieces(all: &[RecognizedPiece]) -> String {
         text.push_str("no piece of several nodes is one op that equations give a name to");
     }
     text
-}
-
-/// `relayout verify`
-pub(crate) fn verify(a: &args::Verify) -> Result<(), Failure> {
-    for path in [&a.a, &a.b] {
-        if path.is_dir() {
-            return Err(Failure::model(format!("cannot read {}: it is a directory, not a file", path.display())));
-        }
-        if !path.is_file() {
-            return Err(Failure::model(format!("cannot read {}: there is no such file", path.display())));
-        }
-    }
-    let inputs = match &a.inputs {
-        Some(path) => Inputs::Npz(path.clone()),
-        None => Inputs::Random {
-            seed: a.seed,
-            dims: a.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect(),
-        },
-    };
-    let progress = Progress::start("running both models");
-    let mut options = relayout_verify::Options::default();
-    options.rounds = a.rounds;
-    options.custom_ops.clone_from(&a.custom_ops);
-    options.provider = plugin(&a.provider);
-    let comparison = compare(&ModelSource::Path(&a.a), &ModelSource::Path(&a.b), &inputs, &options)?;
-    drop(progress);
-    let tolerance = match (a.exact, a.rms) {
-        (true, _) => Tolerance::new(0.0, 0.0),
-        (false, Some(rms)) => Tolerance::new(rms, f64::INFINITY),
-        (false, None) => Tolerance::default(),
-    };
-    if json() {
-        say_json(&comparison)?;
-    } else {
-        say(&comparison.to_string())?;
-    }
-    if comparison.holds(&tolerance) {
-        return Ok(());
-    }
-    Err(Failure::Check(format!("{} and {} do not compute the same", a.a.display(), a.b.display())))
 }
 
 /// `relayout targets`
@@ -395,17 +332,6 @@ fn costs_text(path: &Path) -> Result<String, Failure> {
         other => other.to_string(),
     };
     read_text(path).map_err(|e| Failure::usage(format!("cannot read table of costs `{}`: {}", path.display(), why(e))))
-}
-
-fn compare(
-    a: &ModelSource<'_>,
-    b: &ModelSource<'_>,
-    inputs: &Inputs,
-    options: &relayout_verify::Options,
-) -> Result<Comparison, Failure> {
-    let runtime = runtime()?;
-    remark(|| format!("ONNX Runtime {} in {}", runtime.version(), runtime.path().display()));
-    relayout_verify::verify(&runtime, *a, *b, inputs, options).map_err(Failure::model)
 }
 
 /// ONNX Runtime, loaded.

@@ -32,6 +32,7 @@ mod rules;
 mod shell;
 mod terminal;
 mod tune;
+mod verify;
 mod version;
 mod written;
 
@@ -47,6 +48,9 @@ use terminal::Settings;
 /// the memory of the model is left to the system.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     let words: Vec<OsString> = words.into_iter().collect();
+    if words.get(1).is_some_and(|word| word == verify::CHILD) {
+        return verify::child();
+    }
     let args = match parse(&words) {
         Ok(args) => args,
         Err(error) => return failure::arguments(&error, &words),
@@ -77,6 +81,12 @@ fn lost(file: Option<&std::path::Path>) {
     std::process::exit(i32::from(failure.status()));
 }
 
+/// Says how the program is started where that is not by the file of this process, such as an interpreter and the name of a module: what
+/// runs models of others does so in a process of its own. To be called before [`run`].
+pub fn started_by(words: Vec<OsString>) {
+    verify::set_started_by(words);
+}
+
 /// The arguments. What `--version` says is looked for only if it is asked for.
 fn parse(words: &[OsString]) -> Result<Args, clap::Error> {
     let mut command = Args::command();
@@ -96,7 +106,7 @@ fn carry_out(args: &Args) -> Result<(), Failure> {
         Command::CheckCertificate(a) => audit::check_certificate(a),
         Command::Prove(a) => prove::prove(a),
         Command::CheckBundle(a) => bundle::check_bundle(a),
-        Command::Verify(a) => commands::verify(a),
+        Command::Verify(a) => verify::verify(a),
         Command::Calibrate(a) => calibrate::calibrate(a),
         Command::Targets(a) => commands::targets(a),
         Command::Kernels(a) => kernels::kernels(a),

@@ -3,7 +3,7 @@
 use crate::args::{self, Emit};
 use crate::batch;
 use crate::bundle;
-use crate::commands::{ReportFile, is_stdout, of_library, open, options, same_results, target_tuned, with_ends};
+use crate::commands::{ReportFile, is_stdout, of_library, open, options, target_tuned, with_ends};
 use crate::failure::Failure;
 use crate::inputs::{Job, Jobs, check_free, jobs, make_folder};
 use crate::page::{self, PageFile};
@@ -11,6 +11,7 @@ use crate::progress::Progress;
 use crate::prove;
 use crate::terminal::{json, quiet, remark, say, say_json, tell};
 use crate::tune;
+use crate::verify::same_results;
 use crate::written::{RESULT, check_written};
 use relayout::{Model, Optimized, Options, Report, Target, optimize as optimize_model};
 use relayout_calibrate::{Fastest, Tuning};

@@ -195,6 +195,38 @@ fn verify_tells_models_that_do_the_same_from_those_that_do_not() {
 }
 
 #[test]
+fn what_cannot_be_compared_is_said_and_is_no_success() {
+    let pair = |name: &str| {
+        ["a", "b"].map(|side| model("../verify/differing").with_file_name(format!("differing/{name}.{side}.onnx")))
+    };
+    for (name, why) in [("nothing_but_nan", "NaN or infinite everywhere"), ("nothing_at_all", "no elements")] {
+        let [a, b] = pair(name);
+        let run = relayout(["verify", str(&a), str(&b)]);
+        assert_eq!(run.code, 3, "{run:?}");
+        assert!(run.text().contains("`y`: not compared, it") && run.text().contains(why), "{run:?}");
+        assert!(run.err.contains("not everything could be compared; give other inputs with --inputs"), "{run:?}");
+    }
+    let [a, b] = pair("weights_reversed_beside_a_mask");
+    let json: Value = serde_json::from_slice(&relayout(["verify", "--json", str(&a), str(&b)]).out).unwrap();
+    assert_eq!((&json["answer"], &json["outputs"][0]["answer"]), (&"differs".into(), &"differs".into()));
+    assert!(json["inputs"].as_array().unwrap().len() == 3 && json["outputs"][0]["rms"].is_number(), "{json}");
+    // A bound of one's own is for each element, so a mask hides nothing.
+    assert_eq!(relayout(["verify", str(&a), str(&b), "--rms", "0.01"]).code, 3);
+    let [a, b] = pair("one_bias");
+    relayout(["verify", str(&a), str(&b), "--rms", "0.01"]).fine();
+}
+
+#[test]
+fn an_unchanged_model_needs_no_verification() {
+    let dir = folder(&[]);
+    let out = dir.path().join("out.onnx");
+    let mut command = common::command();
+    // No runtime is there, and none is needed.
+    command.env("ORT_DYLIB_PATH", "nowhere.so").args(["optimize", str(&model("nothing")), "-o", str(&out), "--verify"]);
+    finish(&mut command).fine();
+}
+
+#[test]
 fn inputs_and_outputs_come_in_the_layouts_that_were_asked_for() {
     let dir = folder(&[]);
     let out = dir.path().join("out.onnx");

@@ -9,9 +9,9 @@ use std::fmt;
 use half::{bf16, f16};
 use relayout::{Model, Optimized};
 use relayout_ir::dtype::DType;
-use relayout_ir::graph::{Graph, ValueId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::noise::has;
 use super::{Data, ElementType, Tensor};
 
 /// How far floating-point outputs may be from the reference. All other outputs must be equal.
@@ -37,7 +37,7 @@ impl Tolerance {
     /// what halves would round; else 1e-4 and 1e-3 where arithmetic was folded into weights, which rounds otherwise; else the default,
     /// as only data moved.
     pub fn of_result(model: &Model, result: &Optimized) -> Self {
-        if has_halves(&model.ir().graph) {
+        if has(&model.ir().graph, &[DType::F16, DType::BF16]) {
             Self::new(2e-3, 2e-2)
         } else if result.report().rewrites.is_empty() {
             Self::default()
@@ -55,14 +55,8 @@ impl Default for Tolerance {
     }
 }
 
-/// Whether a graph, or a body in it, says that a value is of 16 bits.
-fn has_halves(graph: &Graph) -> bool {
-    let half = |v: ValueId| matches!(graph.value(v).ty.dtype(), Some(DType::F16 | DType::BF16));
-    graph.values().any(half) || graph.nodes().any(|n| graph.node(n).bodies().any(has_halves))
-}
-
 /// An input or an order of names that the two models do not share.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Difference {
     /// What differs, such as ``input `x` ``.
@@ -74,7 +68,7 @@ pub struct Difference {
 }
 
 /// One output of both models, the worst over all rounds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OutputComparison {
     /// The name of the output; `name[i]` for element `i` of a sequence.
@@ -170,7 +164,7 @@ impl OutputComparison {
         self.mismatch.is_none() && (self.exact || (self.element_type.is_float() && near))
     }
 
-    fn mismatched(tensor: &Tensor, why: String) -> Self {
+    pub(super) fn mismatched(tensor: &Tensor, why: String) -> Self {
         Self { mismatch: Some(why), exact: false, ..Self::equal(tensor) }
     }
 
@@ -190,7 +184,7 @@ impl OutputComparison {
     }
 
     /// Takes over what is worse in `other`, the same output in another round.
-    fn worsen(&mut self, other: Self) {
+    pub(super) fn worsen(&mut self, other: Self) {
         if other.largest_relative > self.largest_relative {
             self.worst_at = other.worst_at;
             self.shape = other.shape;
@@ -249,6 +243,44 @@ pub(super) fn compare(a: &Tensor, b: &Tensor) -> OutputComparison {
     )
 }
 
+/// How far the elements of `b` are from those of `a`: 0 where they are equal, infinite where one is a NaN or an infinity and the other is
+/// something else, and where texts differ. What can't be compared is said.
+pub(super) fn distances(a: &Tensor, b: &Tensor) -> Result<Vec<f64>, String> {
+    if a.shape() != b.shape() {
+        return Err(format!("its shape is {:?} and {:?}", a.shape(), b.shape()));
+    }
+    macro_rules! numbers {
+        ($($variant:ident: $as_f64:expr),*) => {
+            match (a.data(), b.data()) {
+                $((Data::$variant(x), Data::$variant(y)) => {
+                    Ok(x.iter().zip(y).map(|(&x, &y)| distance(x, y, $as_f64)).collect())
+                })*
+                (Data::Str(x), Data::Str(y)) => {
+                    Ok(x.iter().zip(y).map(|(x, y)| if x == y { 0.0 } else { f64::INFINITY }).collect())
+                }
+                _ => Err(format!("its type is {} and {}", a.element_type(), b.element_type())),
+            }
+        };
+    }
+    numbers!(
+        F16: f16::to_f64, BF16: bf16::to_f64, F32: f64::from, F64: |x| x,
+        I8: f64::from, I16: f64::from, I32: f64::from, I64: |x| x as f64,
+        U8: f64::from, U16: f64::from, U32: f64::from, U64: |x| x as f64,
+        Bool: |x| f64::from(u8::from(x))
+    )
+}
+
+/// How far two numbers are apart. Equality is decided in their type, since f64 can't tell all integers of 64 bits apart.
+fn distance<T: Copy + PartialEq>(x: T, y: T, as_f64: fn(T) -> f64) -> f64 {
+    let equal = x == y;
+    let (x, y) = (as_f64(x), as_f64(y));
+    match (equal || (x.is_nan() && y.is_nan()), x.is_finite() && y.is_finite()) {
+        (true, _) => 0.0,
+        (false, false) => f64::INFINITY,
+        (false, true) => (x - y).abs().max(f64::MIN_POSITIVE),
+    }
+}
+
 fn compare_strings(a: &Tensor, x: &[String], y: &[String]) -> OutputComparison {
     let differing = x.iter().zip(y).filter(|(x, y)| x != y).count();
     OutputComparison { exact: differing == 0, differing, ..OutputComparison::equal(a) }
@@ -304,7 +336,7 @@ fn root_mean_square(values: impl Iterator<Item = f64>, peak: f64) -> f64 {
 }
 
 /// The index of each axis of the element that is number `flat` in row-major order.
-fn coordinates(flat: usize, shape: &[i64]) -> Vec<i64> {
+pub(super) fn coordinates(flat: usize, shape: &[i64]) -> Vec<i64> {
     let mut rest = flat as i64;
     let mut index: Vec<i64> = shape
         .iter()

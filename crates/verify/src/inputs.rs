@@ -4,7 +4,8 @@
 //! machine, not on the order of the inputs. Whole numbers of 32 and 64 bits are often indices, so they are 0 or 1, which
 //! any axis of two or more elements accepts; those of 8 and 16 bits are data and take their whole range.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::PathBuf;
 
 use half::{bf16, f16};
@@ -42,11 +43,14 @@ impl Inputs {
         match self {
             Self::Npz(path) => Ok(vec![npz::read(path, model)?]),
             Self::Random { seed, dims } => {
-                let shapes = shapes(model, dims)?;
+                let shapes =
+                    shapes(&model.label, &model.inputs, dims, &|_, batch| if batch { 1 } else { DEFAULT_SIZE })?;
                 let round = |index| {
                     let seed = seed.wrapping_add(u64::from(index));
-                    let inputs = model.inputs.iter().zip(&shapes);
-                    inputs.map(|(port, (element, shape))| random(port, *element, shape, seed, model)).collect()
+                    let one = |(port, element, shape): &(Port, ElementType, Vec<i64>)| {
+                        random(&model.label, port, *element, shape, seed, Content::Normal, Range::BITS)
+                    };
+                    shapes.iter().map(one).collect()
                 };
                 (0..rounds.max(1)).map(round).collect()
             }
@@ -54,52 +58,141 @@ impl Inputs {
     }
 }
 
-/// The type and the shape of each input of `model`.
-fn shapes(model: &Model, dims: &BTreeMap<String, i64>) -> Result<Vec<(ElementType, Vec<i64>)>, VerifyError> {
-    let ports = model.inputs.iter().map(|port| match &port.tensor {
-        Some((element, dims)) => Ok((port, *element, dims)),
-        None => Err(unsupported(model, port)),
-    });
-    let ports: Vec<_> = ports.collect::<Result<_, _>>()?;
-    let sizes = symbol_sizes(model, dims)?;
+/// What numbers with fractions are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Mean 0 and variance 1.
+    Normal,
+    /// Between 0 and 1.
+    Unit,
+    /// Between 0 and 255 in what looks like an image, else as [`Content::Normal`].
+    Bytes,
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Normal => "normal numbers",
+            Self::Unit => "numbers in 0..1",
+            Self::Bytes => "images in 0..255",
+        })
+    }
+}
+
+/// What whole numbers of 32 and 64 bits are drawn from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Range {
+    low: i64,
+    high: i64,
+}
+
+impl Range {
+    /// 0 or 1, which any axis of two or more elements accepts as an index.
+    pub(super) const BITS: Self = Self { low: 0, high: 1 };
+    pub(super) const ONES: Self = Self { low: 1, high: 1 };
+    pub(super) const DIGITS: Self = Self { low: 0, high: 9 };
+    pub(super) const BYTES: Self = Self { low: 0, high: 255 };
+    pub(super) const WIDE: Self = Self { low: 0, high: 99_999 };
+    pub(super) const SIGNED: Self = Self { low: -99_999, high: 99_999 };
+
+    /// The same with small numbers.
+    pub(super) fn narrow(self) -> Self {
+        Self { low: self.low.max(-9), high: self.high.min(9) }
+    }
+
+    /// What a runtime says that indices must lie in, when it refuses one.
+    pub(super) fn in_message(text: &str) -> Option<Self> {
+        let (_, rest) = text.split_once("inclusive range [")?;
+        let (low, high) = rest.split_once(']')?.0.split_once(',')?;
+        let (low, high) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
+        (low <= high).then_some(Self { low, high })
+    }
+
+    fn number(self, source: &mut Source) -> i64 {
+        if self == Self::BITS {
+            // The same bit as ever: results that people noted depend on it.
+            return i64::from(source.flip());
+        }
+        let span = self.high - self.low + 1;
+        self.low + (source.next() >> 33) as i64 % span
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..={}", self.low, self.high)
+    }
+}
+
+/// What an input is fed with: its type and its shape.
+pub(super) type Shaped = (Port, ElementType, Vec<i64>);
+
+/// Spells shapes for people.
+pub(super) fn sizes(shapes: &[Shaped]) -> String {
+    shapes.iter().map(|(port, _, shape)| format!("`{}` {shape:?}", port.name)).collect::<Vec<_>>().join(", ")
+}
+
+/// The type and the shape of each of `ports`. `size` gives the size of a symbolic dimension that `given` does not name, by its place
+/// among those and whether it is the first of an input.
+pub(super) fn shapes(
+    label: &str,
+    ports: &[Port],
+    given: &BTreeMap<String, i64>,
+    size: &dyn Fn(usize, bool) -> i64,
+) -> Result<Vec<Shaped>, VerifyError> {
+    let sizes = symbol_sizes(label, ports, given, size)?;
     let concrete = |(axis, dim): (usize, &Dim)| match dim {
         Dim::Fixed(size) => *size,
         Dim::Symbol(name) => sizes.get(name.as_str()).copied().unwrap_or(DEFAULT_SIZE),
-        Dim::Unnamed if axis == 0 => 1,
-        Dim::Unnamed => DEFAULT_SIZE,
+        Dim::Unnamed => size(axis, axis == 0),
     };
-    ports
-        .into_iter()
-        .map(|(port, element, dims)| {
-            let shape: Vec<i64> = dims.iter().enumerate().map(concrete).collect();
-            check_size(&port.name, &shape)?;
-            Ok((element, shape))
-        })
-        .collect()
+    let one = |port: &Port| {
+        let (element, dims) = port.tensor.as_ref().ok_or_else(|| unsupported(label, port))?;
+        let shape: Vec<i64> = dims.iter().enumerate().map(concrete).collect();
+        check_size(&port.name, &shape)?;
+        Ok((port.clone(), *element, shape))
+    };
+    ports.iter().map(one).collect()
 }
 
-/// The size of each symbol in the inputs of `model`, those of `given` first.
-fn symbol_sizes<'m>(model: &'m Model, given: &BTreeMap<String, i64>) -> Result<BTreeMap<&'m str, i64>, VerifyError> {
-    let mut sizes: BTreeMap<&str, i64> = BTreeMap::new();
-    let axes =
-        model.inputs.iter().filter_map(|port| port.tensor.as_ref()).flat_map(|(_, dims)| dims.iter().enumerate());
-    for (axis, dim) in axes {
-        if let Dim::Symbol(name) = dim {
-            let size = sizes.entry(name).or_insert(DEFAULT_SIZE);
-            if axis == 0 {
-                *size = 1;
-            }
+/// The size of each symbol in the inputs, those of `given` first.
+fn symbol_sizes(
+    label: &str,
+    ports: &[Port],
+    given: &BTreeMap<String, i64>,
+    size: &dyn Fn(usize, bool) -> i64,
+) -> Result<BTreeMap<String, i64>, VerifyError> {
+    let axes = || ports.iter().filter_map(|port| port.tensor.as_ref()).flat_map(|(_, dims)| dims.iter().enumerate());
+    let symbols =
+        || axes().filter_map(|(axis, dim)| if let Dim::Symbol(name) = dim { Some((axis, name)) } else { None });
+    let batches: BTreeSet<&String> = symbols().filter(|(axis, _)| *axis == 0).map(|(_, name)| name).collect();
+    let mut sizes: BTreeMap<String, i64> = BTreeMap::new();
+    let mut place = 0;
+    for (_, name) in symbols() {
+        if !sizes.contains_key(name) {
+            let batch = batches.contains(name);
+            sizes.insert(name.clone(), size(place, batch));
+            place += usize::from(!batch);
         }
     }
     for (name, &size) in given {
-        if let Some(slot) = sizes.get_mut(name.as_str()) {
+        if let Some(slot) = sizes.get_mut(name) {
             *slot = size;
         } else {
-            let known = listed(sizes.keys().copied());
-            return Err(VerifyError::UnknownDim { model: model.label.clone(), name: name.clone(), known });
+            let known = listed(sizes.keys().map(String::as_str));
+            return Err(VerifyError::UnknownDim { model: label.to_owned(), name: name.clone(), known });
         }
     }
+    let sums: Vec<(String, i64)> = sizes.keys().filter_map(|name| Some((name.clone(), sum(name, &sizes)?))).collect();
+    sizes.extend(sums.into_iter().filter(|(name, _)| !given.contains_key(name)));
     Ok(sizes)
+}
+
+/// The size of a symbol that is called by a sum of others, as exporters write `past_sequence_length + 1`.
+fn sum(name: &str, sizes: &BTreeMap<String, i64>) -> Option<i64> {
+    let terms: Vec<&str> = name.split('+').map(str::trim).collect();
+    let term = |term: &&str| sizes.get(*term).copied().or_else(|| term.parse().ok());
+    if terms.len() < 2 { None } else { terms.iter().try_fold(0_i64, |all, one| all.checked_add(term(one)?)) }
 }
 
 fn check_size(input: &str, shape: &[i64]) -> Result<(), VerifyError> {
@@ -113,36 +206,56 @@ fn check_size(input: &str, shape: &[i64]) -> Result<(), VerifyError> {
     }
 }
 
-fn unsupported(model: &Model, port: &Port) -> VerifyError {
+fn unsupported(model: &str, port: &Port) -> VerifyError {
     VerifyError::Unsupported {
-        model: model.label.clone(),
+        model: model.to_owned(),
         what: format!("input `{}`", port.name),
         found: port.spelling(),
         help: "random inputs can be made for tensors of f16, bf16, f32, f64, integers of 8 to 64 bits and bool",
     }
 }
 
-fn random(port: &Port, element: ElementType, shape: &[i64], seed: u64, model: &Model) -> Result<Tensor, VerifyError> {
+/// Random elements for an input of `model`.
+pub(super) fn random(
+    model: &str,
+    port: &Port,
+    element: ElementType,
+    shape: &[i64],
+    seed: u64,
+    content: Content,
+    range: Range,
+) -> Result<Tensor, VerifyError> {
     let count = element_count(shape).unwrap_or(0);
     let mut source = Source::new(seed, &port.name);
+    let image = shape.len() == 4 && [1, 3].iter().any(|&axis: &usize| matches!(shape[axis], 1 | 3 | 4));
+    let real = |source: &mut Source| match content {
+        Content::Unit => source.unit(),
+        Content::Bytes if image => (source.unit() * 255.0).round(),
+        Content::Normal | Content::Bytes => source.normal(),
+    };
+    // Digits that only doubles have.
+    let fine = |source: &mut Source| {
+        let digits = if content == Content::Normal { 0.0 } else { source.unit() / f64::from(1 << 24) };
+        real(source) + digits
+    };
     macro_rules! fill {
         ($variant:ident, $next:expr) => {
             Data::$variant((0..count).map(|_| $next).collect())
         };
     }
     let data = match element {
-        ElementType::F16 => fill!(F16, f16::from_f64(source.normal())),
-        ElementType::BF16 => fill!(BF16, bf16::from_f64(source.normal())),
-        ElementType::F32 => fill!(F32, source.normal() as f32),
-        ElementType::F64 => fill!(F64, source.normal()),
+        ElementType::F16 => fill!(F16, f16::from_f64(real(&mut source))),
+        ElementType::BF16 => fill!(BF16, bf16::from_f64(real(&mut source))),
+        ElementType::F32 => fill!(F32, real(&mut source) as f32),
+        ElementType::F64 => fill!(F64, fine(&mut source)),
         ElementType::I8 => fill!(I8, source.next() as i8),
         ElementType::I16 => fill!(I16, source.next() as i16),
         ElementType::U8 => fill!(U8, source.next() as u8),
         ElementType::U16 => fill!(U16, source.next() as u16),
-        ElementType::I32 => fill!(I32, i32::from(source.flip())),
-        ElementType::I64 => fill!(I64, i64::from(source.flip())),
-        ElementType::U32 => fill!(U32, u32::from(source.flip())),
-        ElementType::U64 => fill!(U64, u64::from(source.flip())),
+        ElementType::I32 => fill!(I32, range.number(&mut source) as i32),
+        ElementType::I64 => fill!(I64, range.number(&mut source)),
+        ElementType::U32 => fill!(U32, range.number(&mut source).max(0) as u32),
+        ElementType::U64 => fill!(U64, range.number(&mut source).max(0) as u64),
         ElementType::Bool => fill!(Bool, source.flip()),
         ElementType::Str => return Err(unsupported(model, port)),
     };
@@ -150,13 +263,13 @@ fn random(port: &Port, element: ElementType, shape: &[i64], seed: u64, model: &M
 }
 
 /// A stream of numbers that is the same on every machine: `SplitMix64` (Steele, Lea and Flood, 2014).
-struct Source {
+pub(super) struct Source {
     state: u64,
 }
 
 impl Source {
     /// The stream of the input `name` under `seed`.
-    fn new(seed: u64, name: &str) -> Self {
+    pub(super) fn new(seed: u64, name: &str) -> Self {
         // FNV-1a, a byte at a time; the first number of the stream mixes it with the seed.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -175,8 +288,13 @@ impl Source {
         mixed ^ (mixed >> 31)
     }
 
-    fn flip(&mut self) -> bool {
+    pub(super) fn flip(&mut self) -> bool {
         self.next() >> 63 == 1
+    }
+
+    /// A number between 0 and 1.
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 40) as f64 / (1_u64 << 24) as f64
     }
 
     /// The sum of twelve uniform numbers less six: mean 0, variance 1, and only additions, so that no mathematical
@@ -201,6 +319,21 @@ mod tests {
         let variance = numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 1e5;
         assert!(mean.abs() < 0.02, "mean {mean}");
         assert!((variance - 1.0).abs() < 0.02, "variance {variance}");
+    }
+
+    #[test]
+    fn a_message_about_an_index_says_what_it_may_be() {
+        let text = "indices element out of data bounds, idx=523 must be within the inclusive range [-100,99]";
+        assert_eq!(Range::in_message(text), Some(Range { low: -100, high: 99 }));
+        assert_eq!(Range::in_message("no range [0,1]"), None);
+        assert_eq!(Range::in_message("the inclusive range [3,2]"), None);
+    }
+
+    #[test]
+    fn a_sum_of_symbols_has_their_sizes_together() {
+        let sizes = BTreeMap::from([("past".to_owned(), 3), ("new".to_owned(), 4)]);
+        assert_eq!(sum("past + new + 1", &sizes), Some(8));
+        assert_eq!((sum("past", &sizes), sum("past + other", &sizes)), (None, None));
     }
 
     #[test]

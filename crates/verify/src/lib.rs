@@ -21,12 +21,15 @@
 //! # }
 //! ```
 
+mod check;
 mod compare;
+mod draws;
 mod error;
 mod find;
 mod inputs;
 mod io;
 mod model;
+mod noise;
 mod npy;
 mod npz;
 mod provider;
@@ -34,11 +37,13 @@ mod runtime;
 mod tensor;
 mod time;
 
+pub use self::check::{Answer, CheckOptions, CheckResult, CheckedOutput, check};
 pub use self::compare::{Comparison, Difference, OutputComparison, Tolerance};
 pub use self::error::VerifyError;
 pub use self::find::{SearchPlaces, find_library};
 pub use self::inputs::Inputs;
 pub use self::model::{Level, Model, ModelSource};
+pub use self::noise::Near;
 pub use self::provider::PluginProvider;
 pub use self::runtime::Runtime;
 pub use self::tensor::{Data, ElementType, Tensor};

@@ -137,6 +137,8 @@ impl Port {
 pub struct Model {
     pub(super) label: String,
     pub(super) inputs: Vec<Port>,
+    /// Inputs that have a default.
+    pub(super) defaults: Vec<Port>,
     pub(super) outputs: Vec<Port>,
     session: Session,
 }
@@ -154,12 +156,30 @@ impl Model {
         level: Level,
         options: &Options,
     ) -> Result<Self, VerifyError> {
+        Self::load_with(runtime, source, level, options, &[])
+    }
+
+    /// The same with other values for initializers of the file.
+    pub(super) fn load_with(
+        runtime: &Runtime,
+        source: ModelSource<'_>,
+        level: Level,
+        options: &Options,
+        initializers: &[Tensor],
+    ) -> Result<Self, VerifyError> {
         let label = source.label();
         guarded(&format!("loading {label}"), || {
             let failed =
                 |error: ort::Error| VerifyError::Load { model: label.clone(), reason: one_line(&error.to_string()) };
             let builder = builder(runtime, level, options.threads).map_err(failed)?;
             let builder = options.custom_ops.iter().try_fold(builder, |builder, path| with_library(builder, path))?;
+            let replaced = |builder: SessionBuilder, tensor: &Tensor| -> ort::Result<SessionBuilder> {
+                Ok(match tensor.to_owned_value()? {
+                    Some(value) => builder.with_initializer(tensor.name(), value)?,
+                    None => builder,
+                })
+            };
+            let builder = initializers.iter().try_fold(builder, replaced).map_err(failed)?;
             let builder = match &options.provider {
                 Some(provider) => provider.with(runtime, builder)?,
                 None => builder,
@@ -168,7 +188,9 @@ impl Model {
             let ports =
                 |outlets: &[Outlet]| outlets.iter().map(|outlet| Port::new(outlet.name(), outlet.dtype())).collect();
             let (inputs, outputs) = (ports(session.inputs()), ports(session.outputs()));
-            Ok(Self { label: label.clone(), inputs, outputs, session })
+            let defaults = session.overridable_initializers();
+            let defaults = defaults.iter().map(|input| Port::new(input.name(), input.dtype())).collect();
+            Ok(Self { label: label.clone(), inputs, defaults, outputs, session })
         })
     }
 
@@ -187,11 +209,12 @@ impl Model {
     /// # Errors
     /// [`VerifyError::Run`] with what the runtime says, [`VerifyError::Unsupported`] for an output that the host can't hold.
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, VerifyError> {
-        let Self { label, inputs: ports, outputs, session } = self;
+        let Self { label, inputs: ports, defaults, outputs, session } = self;
         guarded(&format!("running {label}"), || {
             let failed =
                 |error: ort::Error| VerifyError::Run { model: label.clone(), reason: one_line(&error.to_string()) };
-            let wanted = inputs.iter().filter(|tensor| ports.iter().any(|port| port.name == tensor.name()));
+            let known = ports.iter().chain(defaults.iter());
+            let wanted = inputs.iter().filter(|tensor| known.clone().any(|port| port.name == tensor.name()));
             let feeds = wanted
                 .map(|tensor| Ok((tensor.name(), tensor.as_input()?)))
                 .collect::<ort::Result<Vec<_>>>()

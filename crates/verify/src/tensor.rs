@@ -9,7 +9,7 @@ use std::fmt;
 use half::{bf16, f16};
 use ort::session::SessionInputValue;
 use ort::value::{DynValue, Tensor as OrtTensor, TensorElementType, TensorRef};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::VerifyError;
 
@@ -28,7 +28,7 @@ macro_rules! for_each_number {
 macro_rules! define {
     ($($variant:ident $rust:ident $onnx:ident $name:literal),*) => {
         /// The type of a tensor's elements.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "lowercase")]
         #[non_exhaustive]
         pub enum ElementType {
@@ -96,6 +96,25 @@ macro_rules! define {
                 })
             }
 
+            /// The tensor as the runtime keeps it; `None` for strings.
+            pub(super) fn to_owned_value(&self) -> ort::Result<Option<DynValue>> {
+                Ok(match &self.data {
+                    $(Data::$variant(elements) => {
+                        Some(OrtTensor::from_array((self.shape.clone(), elements.clone()))?.into_dyn())
+                    })*
+                    Data::Str(_) => None,
+                })
+            }
+
+            /// Element `at` for people; nothing if there is none.
+            pub(super) fn spelled(&self, at: usize) -> String {
+                match &self.data {
+                    $(Data::$variant(elements) => elements.get(at).map(|element| format!("{element:?}")),)*
+                    Data::Str(elements) => elements.get(at).map(|element| format!("{element:?}")),
+                }
+                .unwrap_or_default()
+            }
+
             /// The elements at these places as a tensor of another shape; `None` if a place is none.
             pub(super) fn picked(&self, shape: Vec<i64>, places: impl Iterator<Item = Option<usize>>) -> Option<Tensor> {
                 let places: Vec<usize> = places.collect::<Option<_>>()?;
@@ -134,6 +153,11 @@ impl ElementType {
     /// Whether the elements are floating-point numbers, which a tolerance applies to; all others must be equal.
     pub fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)
+    }
+
+    /// Whether the elements are integers of 32 or 64 bits, which are often indices.
+    pub(super) fn is_wide(self) -> bool {
+        matches!(self, Self::I32 | Self::I64 | Self::U32 | Self::U64)
     }
 }
 

@@ -349,6 +349,10 @@ class OutputComparison:
     """The largest error over the largest magnitude of the first model."""
     worst_at: list[int] | None
     """The index of the largest error."""
+    answer: str
+    """``equal``, ``near`` (within the noise of the first model), ``differs`` or ``not-compared``."""
+    why: str | None
+    """What differs, or why it was not compared."""
 
 
 @dataclass(frozen=True)
@@ -372,8 +376,14 @@ class Comparison:
     """Where inputs and outputs of the models differ."""
     outputs: list[OutputComparison]
     """The outputs."""
+    answer: str
+    """The worst of the outputs' answers; ``differs`` if the models do not take the same inputs."""
+    inputs: list[str]
+    """The sets of inputs."""
+    notes: list[str]
+    """What else is to know, such as that the first model does not load as ONNX Runtime rewrites it."""
     holds: bool
-    """Whether the second model can stand for the first."""
+    """Whether the second model can stand for the first, and all of it was compared."""
     explanation: str = field(repr=False)
     """A line for each difference and each output."""
     json: str = field(repr=False, compare=False)

@@ -272,8 +272,8 @@ pub(crate) struct Verify {
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
 
-    /// How many random inputs
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// How many sets of random inputs: batches of 2, 3 and 1, numbers of several kinds
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
 
     /// Size of a symbolic dim; of a range the size in its middle
@@ -287,11 +287,12 @@ pub(crate) struct Verify {
     #[command(flatten)]
     pub(crate) provider: PluginArgs,
 
-    /// Largest rms error that holds, relative to the output's rms
+    /// Largest error of an element that holds, relative to the magnitude of the elements around it; without it the noise of the first
+    /// model
     #[arg(long)]
     pub(crate) rms: Option<f64>,
 
-    /// Outputs must be equal to the bit
+    /// Outputs must be equal where the runtime rewrites nothing
     #[arg(long, conflicts_with = "rms")]
     pub(crate) exact: bool,
 }
