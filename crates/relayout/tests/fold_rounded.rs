@@ -6,8 +6,11 @@ mod fold_nets;
 use fold_nets::folded::{Folded, fold, fold_with};
 use fold_nets::{F16, F32, F64, I64, Net, U8, runtime};
 use proptest::prelude::*;
+use prost::Message as _;
 use relayout::{Model, Numerics};
-use relayout_verify::{Comparison, Inputs, Level, ModelSource, Tolerance, verify};
+use relayout_onnx::proto::ModelProto;
+use relayout_targets::{Block, OrtCpu};
+use relayout_verify::{Comparison, Data, Inputs, Level, ModelSource, Tensor, Tolerance, run, verify};
 use std::collections::BTreeMap;
 
 impl Folded {
@@ -385,4 +388,63 @@ proptest! {
         let comparison = folded.compared();
         prop_assert!(comparison.holds(&Tolerance::new(3e-6, 3e-5)), "{:?} {}: {}", case, then, comparison);
     }
+}
+
+/// Channels of the images, and of what a convolution makes of them by repeating each.
+const CHANNELS: [i64; 2] = [16, 128];
+
+/// A mean over an image behind a convolution that repeats channels, so that the image is in blocks.
+fn mean_of(height: i64, width: i64, symbolic: bool) -> Net {
+    let [from, to] = CHANNELS;
+    let repeats: Vec<f32> = (0..to * from).map(|i| f32::from(u8::from(i / from % from == i % from))).collect();
+    let net = Net::new(13);
+    let net = if symbolic {
+        net.symbolic_input("x", F32, &["1", "16", "H", "W"])
+    } else {
+        net.input("x", F32, &[1, from, height, width])
+    };
+    let net = net.values("w", F32, &[to, from, 1, 1], &repeats).node("Conv", &["x", "w"], "a");
+    net.node_with("ReduceMean", &["a"], "y", &[("axes", &[2, 3]), ("keepdims", &[1])]).output("y", F32)
+}
+
+/// The root mean square of a model's error over images of positive numbers, in units of 2^-24 of their mean.
+fn error_of_means(bytes: &[u8], height: i64, width: i64) -> f64 {
+    let (mut squares, mut count) = (0.0, 0);
+    for seed in 0..if height > 500 { 2 } else { 6 } {
+        let image = numbers(seed, CHANNELS[0] * height * width, 0.0, 1.0);
+        let x = Tensor::new("x", [1, CHANNELS[0], height, width], Data::F32(image.clone())).expect("an image");
+        let y = run(runtime(), ModelSource::Bytes(bytes), &[x], Level::Disabled).expect("it runs");
+        let Data::F32(means) = y[0].data() else { panic!("floats") };
+        for (mean, channel) in means.iter().take(16).zip(image.chunks((height * width) as usize)) {
+            let exact = channel.iter().copied().map(f64::from).sum::<f64>() / channel.len() as f64;
+            squares += ((f64::from(*mean) - exact) / exact * f64::from(1 << 24)).powi(2);
+            count += 1;
+        }
+    }
+    (squares / f64::from(count)).sqrt()
+}
+
+#[test]
+fn means_of_images_lose_at_most_two_bits_against_the_runtimes_own() {
+    let made = |net: &Net, numerics| {
+        let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
+        fold_nets::cpu::made_for(&target, &net.bytes(), numerics)
+    };
+    let ops = |bytes: &[u8]| -> Vec<String> {
+        let model = ModelProto::decode(bytes).expect("a model");
+        model.graph.iter().flat_map(|g| &g.node).filter_map(|n| n.op_type.clone()).collect()
+    };
+    // Few places are one pool, more are pools of tiles, and of more than two levels the mean stays.
+    for (height, width, pools) in [(7, 7, 1), (8, 16, 1), (14, 14, 2), (56, 56, 2), (113, 112, 2), (640, 960, 0)] {
+        for numerics in [Numerics::Reassociate, Numerics::Exact] {
+            let net = mean_of(height, width, false);
+            let ours = made(&net, numerics);
+            let found = ops(&ours).iter().filter(|op| op.ends_with("AveragePool")).count();
+            assert_eq!(found, pools, "{height} x {width}: {:?}", ops(&ours));
+            let (before, after) = (error_of_means(&net.bytes(), height, width), error_of_means(&ours, height, width));
+            assert!(after <= 4.0 * before, "{height} x {width}: {before} before, {after} after");
+        }
+    }
+    // A size that is not in the file may be any.
+    assert!(ops(&made(&mean_of(7, 7, true), Numerics::Reassociate)).contains(&"ReduceMean".to_owned()));
 }

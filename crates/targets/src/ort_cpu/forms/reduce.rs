@@ -5,6 +5,7 @@
 use crate::ort_cpu::costs::{AxisShape, Pool, PoolShape};
 use crate::ort_cpu::machine::{Machine, image_of, op};
 use crate::ort_cpu::runs::{Runs, slots_of};
+use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
@@ -21,6 +22,11 @@ use std::sync::Arc;
 
 /// The form's name.
 const FORM: &str = "blocked_reduction";
+
+/// The most places of an image that one pool adds in place of a mean. Pools add one after another, and the runtime's `ReduceMean` adds the places
+/// of a row eight apart: up to here a pool's rounding is at most four times the mean's, two bits, and in large images eight times
+/// (docs/targets.md, "Long sums"). So the mean of a larger image is the mean of means of tiles.
+const MOST_ADDED: i64 = 128;
 
 /// Means and maxima over all of a blocked image.
 pub(super) struct Reductions(pub(super) Arc<Machine>);
@@ -73,12 +79,15 @@ impl Reductions {
             return None;
         }
         let shape = PoolShape { n, c: slots_of(c, runs), h, w, oh: 1, ow: 1, kernel: [h, w], stride: [1, 1] };
-        let cost = Cost::new(machine.costs.pool_ns(pooled.pool, &shape, true));
+        let cost = pooled.cost(machine, &shape);
         let blocked = || vec![Some(pooled.blocked.clone())];
+        let layouts = KernelLayouts { ins: blocked(), outs: blocked() };
+        if keeps_axes(node) && pooled.tiled != Tiled::No {
+            return Some(Offer { form: FORM, layouts, cost, becomes: None, adds_zeros: false });
+        }
         if keeps_axes(node) {
             let remove = ["axes", "keepdims", "noop_with_empty_axes"].map(str::to_owned).to_vec();
             let becomes = Become { op: op(pooled.name), opset: 1, operands: Some(vec![0]), set: Vec::new(), remove };
-            let layouts = KernelLayouts { ins: blocked(), outs: blocked() };
             return Some(Offer { form: FORM, layouts, cost, becomes: Some(becomes), adds_zeros: false });
         }
         let layouts = KernelLayouts { ins: blocked(), outs: vec![None] };
@@ -96,6 +105,7 @@ struct Pooled {
     blocked: Layout,
     axes: ImageAxes,
     block: u64,
+    tiled: Tiled,
     images: Dim,
     channels: i64,
 }
@@ -111,8 +121,9 @@ impl Pooled {
         let x = node.operand(0)?;
         let (axes, block) = axes_in_runs(&blocked)?;
         let shape = graph.value(x).ty.shape()?;
+        let tiled = if pool == Pool::GlobalAverage { Tiled::of(axes, shape)? } else { Tiled::No };
         let (images, channels) = (shape.get(axes.n)?.clone(), shape.get(axes.c)?.as_const()?);
-        Some(Pooled { pool, name, x, blocked, axes, block, images, channels })
+        Some(Pooled { pool, name, x, blocked, axes, block, tiled, images, channels })
     }
 
     /// Whether more is stored than the channels.
@@ -120,15 +131,48 @@ impl Pooled {
         self.channels % self.block as i64 != 0 || self.blocked.slot_map(self.axes.c).is_some()
     }
 
+    fn cost(&self, machine: &Machine, shape: &PoolShape) -> Cost {
+        let Tiled::By(tile) = self.tiled else { return Cost::new(machine.costs.pool_ns(self.pool, shape, true)) };
+        let tile = tile.map(i64::unsigned_abs);
+        let (oh, ow) = (shape.h / tile[0], shape.w / tile[1]);
+        let tiles = PoolShape { oh, ow, kernel: tile, stride: tile, ..*shape };
+        let rest = PoolShape { h: oh, w: ow, kernel: [oh, ow], ..*shape };
+        let ns = |pool, shape| Cost::new(machine.costs.pool_ns(pool, shape, true));
+        ns(Pool::Average, &tiles) + ns(self.pool, &rest)
+    }
+
+    /// The means of tiles, if there are any.
+    fn write_tiles(&self, piece: &Piece<'_>, made: &mut Fragment) -> Operand {
+        let x = Operand::Outer(self.x);
+        let shape = piece.graph.value(self.x).ty.shape();
+        let (Tiled::By([height, width]), Some(shape), Some(h)) = (self.tiled, shape, self.axes.h) else { return x };
+        let mut shape = shape.to_vec();
+        for (axis, size) in [(h, height), (self.axes.w, width)] {
+            if let Some(dim) = shape.get_mut(axis) {
+                *dim = Dim::from(dim.as_const().map_or(1, |extent| extent / size));
+            }
+        }
+        let blocked = || vec![Some(self.blocked.clone())];
+        let tile = || Attr::Ints(vec![height, width]);
+        let pool = Made::op(NCHWC, "AveragePool", 1, [x]).with("kernel_shape", tile()).with("strides", tile());
+        let left = Left::row_major(made.named("tiles"), Type::tensor(DType::F32, shape));
+        made.add(pool.in_layouts(blocked(), blocked()), left.stored(self.blocked.clone()))
+    }
+
     /// The pool, the move that drops what fills blocks, if anything does, and the Reshape.
     fn write(&self, piece: &Piece<'_>) -> Fragment {
         let mut made = Fragment::of(piece, FORM);
+        let x = self.write_tiles(piece, &mut made);
         let mut shape = vec![Dim::ONE; self.axes.rank()];
         shape[self.axes.n] = self.images.clone();
         shape[self.axes.c] = Dim::from(self.channels);
         let ty = Type::tensor(DType::F32, shape);
         let blocked = || vec![Some(self.blocked.clone())];
-        let pool = Made::op(NCHWC, self.name, 1, [Operand::Outer(self.x)]).in_layouts(blocked(), blocked());
+        let pool = Made::op(NCHWC, self.name, 1, [x]).in_layouts(blocked(), blocked());
+        if keeps_axes(piece.graph.node(piece.node)) {
+            made.become_op(pool);
+            return made;
+        }
         let left = Left::row_major(made.named("pooled"), ty.clone()).stored(self.blocked.clone());
         let mut numbers = made.add(pool, left);
         if self.has_pad_slots() {
@@ -139,5 +183,34 @@ impl Pooled {
         let reshape = made.reshape(piece.graph, numbers, &[0, self.channels], &Layout::row_major(2));
         made.become_op(reshape);
         made
+    }
+}
+
+/// Whether the means of tiles are formed before that of an image.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tiled {
+    No,
+    /// Of this height and width.
+    By([i64; 2]),
+}
+
+impl Tiled {
+    /// What rounds no worse than the runtime's mean by more than two bits; `None` if nothing does, or if the sizes are not in the file and so
+    /// may be any.
+    fn of(axes: ImageAxes, shape: &[Dim]) -> Option<Tiled> {
+        // Where channels stand last, the runtime adds place after place as well.
+        if axes.c > axes.w {
+            return Some(Tiled::No);
+        }
+        let extent = |axis: usize| shape.get(axis)?.as_const();
+        let (height, width) = (axes.h.map_or(Some(1), extent)?, extent(axes.w)?);
+        if height.checked_mul(width)? <= MOST_ADDED {
+            return Some(Tiled::No);
+        }
+        axes.h?;
+        let divisors = |n: i64| (1..=n.min(MOST_ADDED)).filter(move |d| n % d == 0);
+        let tiles = divisors(height).flat_map(|h| divisors(width).map(move |w| [h, w]));
+        let larger = |[h, w]: &[i64; 2]| (h * w).max((height / h) * (width / w));
+        tiles.filter(|tile| larger(tile) <= MOST_ADDED).min_by_key(larger).map(Tiled::By)
     }
 }
