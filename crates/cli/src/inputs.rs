@@ -6,6 +6,7 @@
 use crate::args::{Emit, Optimize};
 use crate::commands::{is_stdio, is_stdout};
 use crate::failure::Failure;
+use crate::terminal::{quiet, tell};
 use glob::MatchOptions;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -53,7 +54,9 @@ pub(crate) fn jobs(a: &Optimize) -> Result<Jobs, Failure> {
     let mut found = Vec::new();
     for model in &a.models {
         if is_folder(model) {
-            found.extend(in_folder(model, a.output.out.as_deref())?);
+            let (models, left_out) = in_folder(model, a.output.out.as_deref())?;
+            found.extend(models);
+            left_out.iter().for_each(LeftOut::say);
         } else if is_pattern(model) {
             found.extend(by_pattern(model)?);
         } else {
@@ -61,7 +64,43 @@ pub(crate) fn jobs(a: &Optimize) -> Result<Jobs, Failure> {
         }
     }
     let jobs = found.into_iter().map(|found| several(a, found)).collect::<Result<Vec<_>, _>>()?;
-    apart(jobs).map(Jobs::Several)
+    let jobs = apart(jobs)?;
+    let searched = a.models.iter().any(|model| is_folder(model) || is_pattern(model));
+    if searched && a.output.out.is_none() && !a.output.dry_run && !quiet() {
+        let (count, s) = (jobs.len(), if jobs.len() == 1 { "" } else { "s" });
+        tell(&format!(
+            "note: {count} model{s} found; each result goes beside its model (-o names a folder, --dry-run writes nothing)\n"
+        ));
+    }
+    Ok(Jobs::Several(jobs))
+}
+
+/// A folder that was not looked into, since what is in it is no model of the caller's.
+struct LeftOut {
+    path: PathBuf,
+    why: &'static str,
+}
+
+impl LeftOut {
+    /// Whether it is one: where packages are installed, or what some program can make again at any time.
+    fn of(entry: &DirEntry) -> Option<LeftOut> {
+        let path = entry.path();
+        let why = match entry.file_name().to_str()? {
+            "node_modules" | "site-packages" | "dist-packages" => "packages are installed there",
+            "__pycache__" => "it is a cache",
+            _ if path.join("pyvenv.cfg").is_file() => "it is a virtual environment of Python",
+            _ if path.join("conda-meta").is_dir() => "it is an environment of conda",
+            _ if path.join("CACHEDIR.TAG").is_file() => "its CACHEDIR.TAG says that it is a cache",
+            _ => return None,
+        };
+        (entry.depth() > 0 && entry.file_type().is_dir()).then(|| LeftOut { path: path.to_owned(), why })
+    }
+
+    fn say(&self) {
+        if !quiet() {
+            tell(&format!("note: {} is left out: {}; name it to have it\n", self.path.display(), self.why));
+        }
+    }
 }
 
 fn one(a: &Optimize, model: &Path) -> Result<Job, Failure> {
@@ -142,17 +181,32 @@ fn file(model: &Path) -> Result<Found, Failure> {
     Ok(Found { path: model.to_owned(), below: name.into() })
 }
 
-/// The models of a folder and those below it, by name. What earlier runs wrote there is left out, and so is what is hidden.
-fn in_folder(folder: &Path, out: Option<&Path>) -> Result<Vec<Found>, Failure> {
+/// The models of a folder and those below it, by name, and the folders that were left out. What earlier runs wrote there is left out, too, and so
+/// is what is hidden.
+fn in_folder(folder: &Path, out: Option<&Path>) -> Result<(Vec<Found>, Vec<LeftOut>), Failure> {
     let out = out.and_then(|out| out.canonicalize().ok());
     let wanted = |entry: &DirEntry| {
         let hidden = entry.file_name().to_string_lossy().starts_with('.');
         let written = entry.file_type().is_dir() && out.is_some() && entry.path().canonicalize().ok() == out;
         entry.depth() == 0 || !(hidden || written)
     };
-    let mut found = Vec::new();
-    for entry in WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(wanted) {
+    let (mut found, mut left_out) = (Vec::new(), Vec::new());
+    let mut entries = WalkDir::new(folder).sort_by_file_name().into_iter();
+    while let Some(entry) = entries.next() {
+        if let Ok(entry) = &entry
+            && entry.file_type().is_dir()
+        {
+            let foreign = LeftOut::of(entry);
+            if foreign.is_some() || !wanted(entry) {
+                left_out.extend(foreign.filter(|_| wanted(entry)));
+                entries.skip_current_dir();
+                continue;
+            }
+        }
         let entry = entry.map_err(|e| Failure::model(format!("cannot read {}: {e}", folder.display())))?;
+        if !wanted(&entry) {
+            continue;
+        }
         let path = entry.into_path();
         if is_model(&path)
             && let Ok(below) = path.strip_prefix(folder)
@@ -163,7 +217,7 @@ fn in_folder(folder: &Path, out: Option<&Path>) -> Result<Vec<Found>, Failure> {
     if found.is_empty() {
         return Err(Failure::model(format!("cannot read {}: the directory has no .onnx file", folder.display())));
     }
-    Ok(found)
+    Ok((found, left_out))
 }
 
 /// The models that a pattern names. Their places are counted from the last folder that the pattern names in full.

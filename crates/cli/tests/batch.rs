@@ -158,7 +158,8 @@ fn files_patterns_and_folders_are_taken_together() {
     assert_eq!(listing(&dir.path().join("out")), ["a", "nothing.onnx", "relu.onnx"]);
     fs::remove_file(dir.path().join("models/relu.relayout.onnx")).unwrap();
     let run = within(dir.path(), &["optimize", "models/**/[cr]*.onnx"]);
-    assert!(run.fine().ends_with("\n2 models: 2 optimized, 0 unchanged, 0 failed\n"), "{run:?}");
+    assert!(run.code == 0 && run.err.starts_with("note: 2 models found; "), "{run:?}");
+    assert!(run.text().ends_with("\n2 models: 2 optimized, 0 unchanged, 0 failed\n"), "{run:?}");
     assert_eq!(listing(&dir.path().join("models/a")), ["conv.onnx", "conv.relayout.onnx"]);
     // A result in the folder that is read is not read the next time.
     let within_models = |out: &str| within(dir.path(), &["optimize", "models/a", "-o", out, "--force"]);
@@ -195,4 +196,39 @@ fn several_models_are_verified_each() {
     fs::remove_file(dir.path().join("models/b/bad.onnx")).unwrap();
     let run = within(dir.path(), &["optimize", "models", "-o", "out", "--verify", "-j", "2", "-v"]);
     assert_eq!((run.code, run.err.matches("verified in ONNX Runtime").count()), (0, 3), "{run:?}");
+}
+
+#[test]
+fn installed_packages_and_caches_are_left_out_and_said() {
+    let dir = folder(&[]);
+    let put = |at: &str| {
+        let path = dir.path().join(at);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::copy(model("relu"), path).unwrap();
+    };
+    for at in [
+        "a/relu.onnx",
+        "venv/lib/python3.11/site-packages/p/relu.onnx",
+        "web/node_modules/p/relu.onnx",
+        "made/relu.onnx",
+    ] {
+        put(at);
+    }
+    fs::write(dir.path().join("venv/pyvenv.cfg"), "").unwrap();
+    fs::write(dir.path().join("made/CACHEDIR.TAG"), "").unwrap();
+    let run = within(dir.path(), &["optimize", "."]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let said: Vec<&str> = run.err.lines().map(|line| line.split(';').next().unwrap()).collect();
+    let wanted = [
+        "note: ./made is left out: its CACHEDIR.TAG says that it is a cache",
+        "note: ./venv is left out: it is a virtual environment of Python",
+        "note: ./web/node_modules is left out: packages are installed there",
+        "note: 1 model found",
+    ];
+    assert_eq!(said, wanted);
+    assert!(dir.path().join("a/relu.relayout.onnx").is_file());
+    // What is named is taken, and with -q nothing is said.
+    let run = within(dir.path(), &["optimize", "-q", "venv/lib/python3.11/site-packages", "made"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
+    assert!(dir.path().join("made/relu.relayout.onnx").is_file());
 }
