@@ -3,26 +3,27 @@
 
 mod fold_nets;
 
+use fold_nets::blocks::{blocks, levels};
 use fold_nets::{F32, Net, runtime};
 use prost::Message;
 use relayout::{Model, Numerics, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_targets::{Block, OrtCpu};
-use relayout_verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
+use relayout_verify::{Inputs, ModelSource, Options, Tolerance, verify};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The model for the block of the host, without the guard, its results held against those of the input.
-fn optimized(bytes: &[u8], numerics: Numerics) -> ModelProto {
-    optimized_at(bytes, numerics, &BTreeMap::new())
+/// The model for a block, without the guard, its results held against those of the input.
+fn optimized(block: Block, bytes: &[u8], numerics: Numerics) -> ModelProto {
+    optimized_at(block, bytes, numerics, &BTreeMap::new())
 }
 
 /// The same, run at these sizes of symbolic dims.
-fn optimized_at(bytes: &[u8], numerics: Numerics, dims: &BTreeMap<String, i64>) -> ModelProto {
+fn optimized_at(block: Block, bytes: &[u8], numerics: Numerics, dims: &BTreeMap<String, i64>) -> ModelProto {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
-    let target = OrtCpu::new(Block::of_host()).expect("a built-in target").unguarded();
+    let target = OrtCpu::new(block).expect("a built-in target").unguarded();
     let options = relayout::Options::default().numerics(numerics).strict();
     let made = optimize(&model, &target, &options).expect("it is optimized").to_bytes().expect("it is written");
-    for level in [Level::Disabled, Level::All] {
+    for level in levels(block, &made) {
         let mut options = Options::default();
         options.level_b = level;
         let inputs = Inputs::Random { seed: 5, dims: dims.clone() };
@@ -66,40 +67,46 @@ fn grouped(inputs: i64, groups: i64, outputs: i64) -> Net {
 
 #[test]
 fn groups_narrower_than_a_block_run_as_wider_ones() {
-    for (inputs, groups, outputs) in [(64, 16, 64), (128, 32, 128), (64, 32, 64), (48, 12, 96)] {
-        let model = optimized(&grouped(inputs, groups, outputs).bytes(), Numerics::Reassociate);
-        assert_eq!(standard(&model), [""; 0], "{inputs} channels in {groups} groups to {outputs}");
-        assert_eq!((count(&model, "ReorderInput"), count(&model, "ReorderOutput")), (1, 1));
+    for block in blocks() {
+        for (inputs, groups, outputs) in [(64, 16, 64), (128, 32, 128), (64, 32, 64), (48, 12, 96)] {
+            let model = optimized(block, &grouped(inputs, groups, outputs).bytes(), Numerics::Reassociate);
+            assert_eq!(standard(&model), [""; 0], "{inputs} channels in {groups} groups to {outputs}");
+            assert_eq!((count(&model, "ReorderInput"), count(&model, "ReorderOutput")), (1, 1));
+        }
     }
 }
 
 #[test]
 fn weights_may_be_turned_before_they_are_read() {
-    // More than is computed at once.
-    let net = grouped(512, 128, 512);
-    let mut model = ModelProto::decode(net.bytes().as_slice()).expect("a model");
-    let graph = model.graph.as_mut().expect("a graph");
-    let turned = Net::new(17).floats("hwio", F32, &[3, 3, 4, 512], true).node_with(
-        "Transpose",
-        &["hwio"],
-        "w1",
-        &[("perm", &[3, 2, 0, 1])],
-    );
-    let turned = ModelProto::decode(turned.bytes().as_slice()).expect("a model").graph.expect("a graph");
-    graph.initializer.retain(|t| t.name() != "w1");
-    graph.initializer.extend(turned.initializer.into_iter().filter(|t| t.name() == "hwio"));
-    graph.node.splice(0..0, turned.node);
-    assert_eq!(standard(&optimized(&model.encode_to_vec(), Numerics::Reassociate)), [""; 0]);
+    for block in blocks() {
+        // More than is computed at once.
+        let net = grouped(512, 128, 512);
+        let mut model = ModelProto::decode(net.bytes().as_slice()).expect("a model");
+        let graph = model.graph.as_mut().expect("a graph");
+        let turned = Net::new(17).floats("hwio", F32, &[3, 3, 4, 512], true).node_with(
+            "Transpose",
+            &["hwio"],
+            "w1",
+            &[("perm", &[3, 2, 0, 1])],
+        );
+        let turned = ModelProto::decode(turned.bytes().as_slice()).expect("a model").graph.expect("a graph");
+        graph.initializer.retain(|t| t.name() != "w1");
+        graph.initializer.extend(turned.initializer.into_iter().filter(|t| t.name() == "hwio"));
+        graph.node.splice(0..0, turned.node);
+        assert_eq!(standard(&optimized(block, &model.encode_to_vec(), Numerics::Reassociate)), [""; 0]);
+    }
 }
 
 #[test]
 fn groups_stay_where_every_bit_has_to() {
-    let model = optimized(&grouped(64, 16, 64).bytes(), Numerics::Exact);
-    let own = nodes(&model).into_iter().filter(|n| n.attribute.iter().any(|a| a.name.as_deref() == Some("group")));
-    let group = |n: &NodeProto| {
-        n.attribute.iter().find(|a| a.name.as_deref() == Some("group")).map(relayout_onnx::proto::AttributeProto::i)
-    };
-    assert_eq!(own.filter_map(group).collect::<Vec<_>>(), [16]);
+    for block in blocks() {
+        let model = optimized(block, &grouped(64, 16, 64).bytes(), Numerics::Exact);
+        let own = nodes(&model).into_iter().filter(|n| n.attribute.iter().any(|a| a.name.as_deref() == Some("group")));
+        let group = |n: &NodeProto| {
+            n.attribute.iter().find(|a| a.name.as_deref() == Some("group")).map(relayout_onnx::proto::AttributeProto::i)
+        };
+        assert_eq!(own.filter_map(group).collect::<Vec<_>>(), [16]);
+    }
 }
 
 /// A convolution whose images are reduced over rows and columns, and a product behind it.
@@ -124,13 +131,16 @@ fn reduced(op: &str, opset: i64, channels: i64, keeps: i64) -> Net {
 
 #[test]
 fn reductions_over_rows_and_columns_read_blocks() {
-    let dims = BTreeMap::from([("N".to_owned(), 2)]);
-    for (op, pool) in [("ReduceMean", "GlobalAveragePool"), ("ReduceMax", "GlobalMaxPool")] {
-        for (opset, channels, keeps) in [(13, 64, 0), (18, 64, 0), (13, 64, 1), (18, 52, 0), (13, 52, 1)] {
-            let model = optimized_at(&reduced(op, opset, channels, keeps).bytes(), Numerics::Reassociate, &dims);
-            let told = format!("{op}, opset {opset}, {channels} channels, keepdims {keeps}");
-            assert_eq!((count(&model, pool), count(&model, op)), (1, 0), "{told}");
-            assert_eq!(standard(&model), ["MatMul"], "{told}");
+    for block in blocks() {
+        let dims = BTreeMap::from([("N".to_owned(), 2)]);
+        for (op, pool) in [("ReduceMean", "GlobalAveragePool"), ("ReduceMax", "GlobalMaxPool")] {
+            for (opset, channels, keeps) in [(13, 64, 0), (18, 64, 0), (13, 64, 1), (18, 52, 0), (13, 52, 1)] {
+                let model =
+                    optimized_at(block, &reduced(op, opset, channels, keeps).bytes(), Numerics::Reassociate, &dims);
+                let told = format!("{op}, opset {opset}, {channels} channels, keepdims {keeps}");
+                assert_eq!((count(&model, pool), count(&model, op)), (1, 0), "{told}");
+                assert_eq!(standard(&model), ["MatMul"], "{told}");
+            }
         }
     }
 }
@@ -179,13 +189,16 @@ fn reorders(model: &ModelProto) -> [usize; 2] {
 
 #[test]
 fn a_pad_of_rows_and_columns_runs_on_blocks() {
-    let pads = &[0, 0, 1, 2, 0, 0, 3, 0];
-    for opset in [10, 13, 18] {
-        for (mode, value) in [("constant", 0.5), ("constant", 0.0), ("reflect", 0.0), ("edge", 0.0)] {
-            for channels in [64, 52] {
-                let model = optimized(&pad(opset, channels, value, mode, pads).bytes(), Numerics::Reassociate);
-                let told = format!("opset {opset}, {mode} {value}, {channels} channels");
-                assert_eq!((standard(&model), reorders(&model)), (vec!["Pad"], [1, 1]), "{told}");
+    for block in blocks() {
+        let pads = &[0, 0, 1, 2, 0, 0, 3, 0];
+        for opset in [10, 13, 18] {
+            for (mode, value) in [("constant", 0.5), ("constant", 0.0), ("reflect", 0.0), ("edge", 0.0)] {
+                for channels in [64, 52] {
+                    let model =
+                        optimized(block, &pad(opset, channels, value, mode, pads).bytes(), Numerics::Reassociate);
+                    let told = format!("opset {opset}, {mode} {value}, {channels} channels");
+                    assert_eq!((standard(&model), reorders(&model)), (vec!["Pad"], [1, 1]), "{told}");
+                }
             }
         }
     }
@@ -193,25 +206,32 @@ fn a_pad_of_rows_and_columns_runs_on_blocks() {
 
 #[test]
 fn a_pad_may_cut_as_well() {
-    let model = optimized(&pad(13, 64, 0.5, "constant", &[0, 0, -1, 2, 0, 0, 1, -3]).bytes(), Numerics::Reassociate);
-    assert_eq!((standard(&model), reorders(&model)), (vec!["Pad"], [1, 1]));
+    for block in blocks() {
+        let model =
+            optimized(block, &pad(13, 64, 0.5, "constant", &[0, 0, -1, 2, 0, 0, 1, -3]).bytes(), Numerics::Reassociate);
+        assert_eq!((standard(&model), reorders(&model)), (vec!["Pad"], [1, 1]));
+    }
 }
 
 #[test]
 fn infinity_beside_an_image_stays_out_of_slots_that_are_no_channels() {
-    let of = |channels| {
-        let net = pad(13, channels, f32::NEG_INFINITY, "constant", &[0, 0, 1, 1, 0, 0, 1, 1]);
-        reorders(&optimized(&net.bytes(), Numerics::Reassociate))
-    };
-    assert_eq!(of(64), [1, 1]);
-    assert_ne!(of(52), [1, 1]);
+    for block in blocks() {
+        let of = |channels| {
+            let net = pad(13, channels, f32::NEG_INFINITY, "constant", &[0, 0, 1, 1, 0, 0, 1, 1]);
+            reorders(&optimized(block, &net.bytes(), Numerics::Reassociate))
+        };
+        assert_eq!(of(64), [1, 1]);
+        assert_ne!(of(52), [1, 1]);
+    }
 }
 
 #[test]
 fn channels_are_added_where_they_are_no_blocks() {
-    let net = widening(13, [64, 68], |net| net.ints("p", &[0, 4, 1, 1, 0, 0, 1, 1]).node("Pad", &["a", "p"], "b"));
-    let model = optimized(&net.bytes(), Numerics::Reassociate);
-    assert_ne!(reorders(&model), [1, 1]);
+    for block in blocks() {
+        let net = widening(13, [64, 68], |net| net.ints("p", &[0, 4, 1, 1, 0, 0, 1, 1]).node("Pad", &["a", "p"], "b"));
+        let model = optimized(block, &net.bytes(), Numerics::Reassociate);
+        assert_ne!(reorders(&model), [1, 1]);
+    }
 }
 
 /// A decoder's step as exporters write it for any size: the coarse image, twice as large, is padded by what it lacks.
@@ -255,13 +275,15 @@ fn padded_to_meet(channels: i64) -> Net {
 
 #[test]
 fn a_pad_by_what_is_computed_runs_on_blocks_and_extents_are_read_off_them() {
-    for [height, width] in [[32, 28], [29, 31]] {
-        let sizes = BTreeMap::from([("H".to_owned(), height), ("W".to_owned(), width)]);
-        let model = optimized_at(&padded_to_meet(64).bytes(), Numerics::Reassociate, &sizes);
-        assert_eq!(reorders(&model), [1, 1]);
-        // Slots that are no channels are extents as well.
-        let model = optimized_at(&padded_to_meet(52).bytes(), Numerics::Reassociate, &sizes);
-        assert_ne!(reorders(&model), [1, 1]);
+    for block in blocks() {
+        for [height, width] in [[32, 28], [29, 31]] {
+            let sizes = BTreeMap::from([("H".to_owned(), height), ("W".to_owned(), width)]);
+            let model = optimized_at(block, &padded_to_meet(64).bytes(), Numerics::Reassociate, &sizes);
+            assert_eq!(reorders(&model), [1, 1]);
+            // Slots that are no channels are extents as well.
+            let model = optimized_at(block, &padded_to_meet(52).bytes(), Numerics::Reassociate, &sizes);
+            assert_ne!(reorders(&model), [1, 1]);
+        }
     }
 }
 
@@ -275,41 +297,48 @@ fn slice(channels: i64, lists: [&[i64]; 4]) -> Net {
 
 #[test]
 fn a_slice_of_rows_and_columns_runs_on_blocks() {
-    for channels in [64, 52] {
-        for lists in
-            [[&[1, -30][..], &[i64::MAX, -2], &[-2, 3], &[1, 1]], [&[0, -1], &[99, i64::MIN], &[2, 3], &[2, -1]]]
-        {
-            let model = optimized(&slice(channels, lists).bytes(), Numerics::Reassociate);
-            assert_eq!((standard(&model), reorders(&model)), (vec!["Slice"], [1, 1]), "{channels}: {lists:?}");
+    for block in blocks() {
+        for channels in [64, 52] {
+            for lists in
+                [[&[1, -30][..], &[i64::MAX, -2], &[-2, 3], &[1, 1]], [&[0, -1], &[99, i64::MIN], &[2, 3], &[2, -1]]]
+            {
+                let model = optimized(block, &slice(channels, lists).bytes(), Numerics::Reassociate);
+                assert_eq!((standard(&model), reorders(&model)), (vec!["Slice"], [1, 1]), "{channels}: {lists:?}");
+            }
         }
     }
 }
 
 #[test]
 fn a_slice_of_everything_and_a_pad_of_nothing_are_no_ops() {
-    let model = optimized(&slice(52, [&[0], &[52], &[1], &[1]]).bytes(), Numerics::Reassociate);
-    assert_eq!((standard(&model), reorders(&model)), (vec![], [1, 1]));
-    let model = optimized(&pad(13, 52, 1.0, "constant", &[0; 8]).bytes(), Numerics::Reassociate);
-    assert_eq!((standard(&model), reorders(&model)), (vec![], [1, 1]));
-    // As many, but the other way round.
-    let model = optimized(&slice(52, [&[-1], &[i64::MIN], &[1], &[-1]]).bytes(), Numerics::Reassociate);
-    assert_eq!(standard(&model), ["Slice"]);
+    for block in blocks() {
+        let model = optimized(block, &slice(52, [&[0], &[52], &[1], &[1]]).bytes(), Numerics::Reassociate);
+        assert_eq!((standard(&model), reorders(&model)), (vec![], [1, 1]));
+        let model = optimized(block, &pad(13, 52, 1.0, "constant", &[0; 8]).bytes(), Numerics::Reassociate);
+        assert_eq!((standard(&model), reorders(&model)), (vec![], [1, 1]));
+        // As many, but the other way round.
+        let model = optimized(block, &slice(52, [&[-1], &[i64::MIN], &[1], &[-1]]).bytes(), Numerics::Reassociate);
+        assert_eq!(standard(&model), ["Slice"]);
+    }
 }
 
 #[test]
 fn a_new_node_does_not_take_the_name_of_another() {
-    let mut model = ModelProto::decode(grouped(64, 1, 64).bytes().as_slice()).expect("a model");
-    // Nodes are named after what they make, as the moves behind them will be.
-    for node in model.graph.iter_mut().flat_map(|graph| &mut graph.node) {
-        node.name = node.output.first().cloned();
+    for block in blocks() {
+        let mut model = ModelProto::decode(grouped(64, 1, 64).bytes().as_slice()).expect("a model");
+        // Nodes are named after what they make, as the moves behind them will be.
+        for node in model.graph.iter_mut().flat_map(|graph| &mut graph.node) {
+            node.name = node.output.first().cloned();
+        }
+        let made = optimized(block, &model.encode_to_vec(), Numerics::Reassociate);
+        assert_eq!(count(&made, "ReorderOutput"), 1);
+        let names: Vec<&str> = nodes(&made).iter().filter_map(|node| node.name.as_deref()).collect();
+        let distinct: BTreeSet<&str> = names.iter().copied().collect();
+        assert_eq!(distinct.len(), names.len(), "{names:?}");
+        let conv =
+            nodes(&made).into_iter().find(|node| node.name.as_deref() == Some("y")).expect("a node of this name");
+        assert_eq!(conv.op_type.as_deref(), Some("Conv"));
     }
-    let made = optimized(&model.encode_to_vec(), Numerics::Reassociate);
-    assert_eq!(count(&made, "ReorderOutput"), 1);
-    let names: Vec<&str> = nodes(&made).iter().filter_map(|node| node.name.as_deref()).collect();
-    let distinct: BTreeSet<&str> = names.iter().copied().collect();
-    assert_eq!(distinct.len(), names.len(), "{names:?}");
-    let conv = nodes(&made).into_iter().find(|node| node.name.as_deref() == Some("y")).expect("a node of this name");
-    assert_eq!(conv.op_type.as_deref(), Some("Conv"));
 }
 
 /// Convolutions to 20 channels, beside which 12 slots fill a block, with this activation at the end.
@@ -327,9 +356,12 @@ fn activated(op: &str, summed: bool) -> Net {
 
 #[test]
 fn an_activation_is_part_of_its_convolution_before_a_move_out_of_blocks() {
-    for (op, summed) in [("Relu", false), ("Relu", true), ("Sigmoid", false), ("Tanh", true), ("HardSigmoid", true)] {
-        let model = optimized(&activated(op, summed).bytes(), Numerics::Reassociate);
-        assert_eq!(standard(&model), [""; 0], "{op}, {summed}");
-        assert_eq!((count(&model, "ReorderInput"), count(&model, "ReorderOutput")), (1, 1), "{op}, {summed}");
+    for block in blocks() {
+        for (op, summed) in [("Relu", false), ("Relu", true), ("Sigmoid", false), ("Tanh", true), ("HardSigmoid", true)]
+        {
+            let model = optimized(block, &activated(op, summed).bytes(), Numerics::Reassociate);
+            assert_eq!(standard(&model), [""; 0], "{op}, {summed}");
+            assert_eq!((count(&model, "ReorderInput"), count(&model, "ReorderOutput")), (1, 1), "{op}, {summed}");
+        }
     }
 }

@@ -37,7 +37,7 @@ fn restated(net: &Net) -> ModelProto {
     assert!(report.rewrites.contains_key("unsign_bytes"), "{}", report.explain());
     let (again, second) = made(&result);
     assert!(!second.changed && again == result);
-    assert_eq!(refusal(&bytes), None);
+    assert_eq!(refusal(Block::of_host(), &bytes), None);
     for (level, tolerance) in [(Level::Disabled, None), (Level::All, Some(Tolerance::new(STEP, 2.0 * STEP)))] {
         let mut options = Run::default();
         options.level_b = level;

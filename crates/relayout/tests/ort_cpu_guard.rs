@@ -9,7 +9,7 @@ use prost::Message;
 use relayout::{IoLayout, Model, Options, optimize};
 use relayout_onnx::proto::{GraphProto, ModelProto, NodeProto};
 use relayout_targets::{Block, OrtCpu};
-use relayout_verify::{Inputs, Level, ModelSource, Tolerance, example_inputs, run, verify};
+use relayout_verify::{Inputs, Level, ModelSource, Tolerance, example_inputs, run, save_as_loaded, verify};
 use std::collections::BTreeMap;
 
 const DOMAIN: &str = "com.microsoft.nchwc";
@@ -219,4 +219,23 @@ fn a_convolution_that_nobody_reads_has_no_guard() {
             blocked(graph, "Conv").filter(|n| n.input.iter().any(|i| i.contains("guarded"))).collect();
         assert!(matches!(guarded[..], [n] if n.output[0].starts_with(['c', 'y'])), "{guarded:?}");
     }
+}
+
+#[test]
+fn the_block_of_the_host_is_that_of_the_runtime() {
+    let block = Block::of_host();
+    // `tools/avx2` says for which host it stands in.
+    if let Ok(said) = std::env::var("RELAYOUT_BLOCK") {
+        assert_eq!(said, block.channels().to_string(), "this program finds the registers of another host");
+    }
+    let net = Net::new(17).input("x", F32, &[1, 16, 4, 4]).floats("w", F32, &[20, 16, 1, 1], true);
+    let net = net.node("Conv", &["x", "w"], "y").output("y", F32);
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join("loaded.onnx");
+    save_as_loaded(runtime(), ModelSource::Bytes(&net.bytes()), Level::All, &place).expect("it loads");
+    let loaded = ModelProto::decode(std::fs::read(place).expect("it is there").as_slice()).expect("a model");
+    let graph = loaded.graph.expect("a graph");
+    assert_eq!(blocked(&graph, "Conv").count(), 1);
+    let filters = graph.initializer.iter().filter(|t| t.dims.len() == 4).map(|t| t.dims[0]).collect::<Vec<_>>();
+    assert_eq!(filters, [20_u64.next_multiple_of(block.channels()) as i64], "the runtime has other blocks");
 }

@@ -3,32 +3,33 @@
 
 mod fold_nets;
 
+use fold_nets::blocks::{blocks, levels};
 use fold_nets::{F32, Net, runtime};
 use prost::Message;
 use relayout::{Model, Numerics, Options, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_targets::{Block, OrtCpu};
-use relayout_verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
+use relayout_verify::{Inputs, ModelSource, Options as Run, Tolerance, verify};
 use std::collections::BTreeMap;
 
 /// Rounding of float32 sums.
 const ROUNDING: f64 = 2e-5;
 
-/// The bytes for target `ort-cpu` in blocks of this host.
-fn made(bytes: &[u8], numerics: Numerics) -> Vec<u8> {
+/// The bytes for target `ort-cpu` for a block.
+fn made(block: Block, bytes: &[u8], numerics: Numerics) -> Vec<u8> {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
-    let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
+    let target = OrtCpu::new(block).expect("a built-in target");
     let result = optimize(&model, &target, &Options::default().numerics(numerics).strict()).expect("it is optimized");
     result.to_bytes().expect("it is written")
 }
 
 /// The model for target `ort-cpu`, its results held against those of the input.
-fn optimized_within(net: &Net, rms: f64) -> ModelProto {
+fn optimized_within(block: Block, net: &Net, rms: f64) -> ModelProto {
     let bytes = net.bytes();
     let symbolic = net.reads_symbol("batch");
     let dims: BTreeMap<String, i64> = symbolic.then(|| ("batch".to_owned(), 3)).into_iter().collect();
-    let result = made(&bytes, Numerics::Reassociate);
-    for level in [Level::Disabled, Level::All] {
+    let result = made(block, &bytes, Numerics::Reassociate);
+    for level in levels(block, &result) {
         let mut options = Run::default();
         options.level_b = level;
         let inputs = Inputs::Random { seed: 11, dims: dims.clone() };
@@ -39,8 +40,8 @@ fn optimized_within(net: &Net, rms: f64) -> ModelProto {
     ModelProto::decode(result.as_slice()).expect("a model")
 }
 
-fn optimized(net: &Net) -> ModelProto {
-    optimized_within(net, ROUNDING)
+fn optimized(block: Block, net: &Net) -> ModelProto {
+    optimized_within(block, net, ROUNDING)
 }
 
 fn nodes(model: &ModelProto) -> &[NodeProto] {
@@ -113,19 +114,27 @@ fn network(groups: i64, channels: i64, batch: &str, side: i64, bias: f32) -> Net
 
 #[test]
 fn groups_that_straddle_blocks_are_sums_per_channel() {
-    for (groups, channels) in [(8, 48), (32, 64), (8, 96), (8, 80), (8, 160), (4, 160), (6, 48)] {
-        let model = optimized(&network(groups, channels, "1", 40, 0.0));
-        assert!(is_by_channels(&model) && stays_in_blocks(&model), "{groups} of {channels}");
-        // The scales that follow, and what is computed of the result, are in its last convolution.
-        assert_eq!((count(&model, "Mul"), count(&model, "Relu")), (0, 0), "{groups} of {channels}");
+    for block in blocks() {
+        for (groups, channels) in [(8, 48), (32, 64), (8, 96), (8, 80), (8, 160), (4, 160), (6, 48)] {
+            let model = optimized(block, &network(groups, channels, "1", 40, 0.0));
+            // Groups of 8 and of 40 channels are whole blocks of 8, but not of 16: there the cheaper one of both forms is written.
+            let whole = (channels / groups).unsigned_abs().is_multiple_of(block.channels());
+            assert_eq!(whole, block == Block::B8 && [(4, 160), (6, 48)].contains(&(groups, channels)));
+            assert!(is_by_channels(&model) || (whole && is_by_rows(&model)), "{groups} of {channels}");
+            assert!(stays_in_blocks(&model), "{groups} of {channels}");
+            // The scales that follow, and what is computed of the result, are in its last convolution.
+            assert_eq!((count(&model, "Mul"), count(&model, "Relu")), (0, 0), "{groups} of {channels}");
+        }
     }
 }
 
 #[test]
 fn groups_of_whole_blocks_are_rows() {
-    for (groups, channels, batch) in [(1, 64, "1"), (2, 64, "1"), (1, 64, "2"), (2, 64, "batch")] {
-        let model = optimized(&network(groups, channels, batch, 24, 0.0));
-        assert!(is_by_rows(&model) && stays_in_blocks(&model), "{groups} of {channels}, batch {batch}");
+    for block in blocks() {
+        for (groups, channels, batch) in [(1, 64, "1"), (2, 64, "1"), (1, 64, "2"), (2, 64, "batch")] {
+            let model = optimized(block, &network(groups, channels, batch, 24, 0.0));
+            assert!(is_by_rows(&model) && stays_in_blocks(&model), "{groups} of {channels}, batch {batch}");
+        }
     }
 }
 
@@ -151,115 +160,133 @@ fn by_means(axes: &[i64]) -> Net {
 
 #[test]
 fn means_of_pixels_are_a_normalization_of_each_channel() {
-    for axes in [[2, 3], [-2, -1]] {
-        let model = optimized(&by_means(&axes));
-        assert!(is_by_channels(&model) && stays_in_blocks(&model), "{axes:?}");
-        assert_eq!((count(&model, "Mul"), count(&model, "Relu")), (0, 0), "{axes:?}");
+    for block in blocks() {
+        for axes in [[2, 3], [-2, -1]] {
+            let model = optimized(block, &by_means(&axes));
+            assert!(is_by_channels(&model) && stays_in_blocks(&model), "{axes:?}");
+            assert_eq!((count(&model, "Mul"), count(&model, "Relu")), (0, 0), "{axes:?}");
+        }
+        assert!(!stays_in_blocks(&optimized(block, &by_means(&[3]))), "means of rows are others");
     }
-    assert!(!stays_in_blocks(&optimized(&by_means(&[3]))), "means of rows are others");
 }
 
 #[test]
 fn the_form_that_was_written_is_told_with_the_equations_that_lead_there() {
-    let told = |net: &Net| {
-        let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
-        let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
-        relayout::why::pieces(&model, &target, &Options::default()).expect("it is looked at")
-    };
-    let found = |net: &Net, op: &str| {
-        let piece = told(net).into_iter().find(|piece| piece.op == op).unwrap_or_else(|| panic!("no {op}"));
-        let by: Vec<String> = piece.why.steps.iter().map(|step| step.equation.clone()).collect();
-        (piece.result, piece.written, by.last().cloned().unwrap_or_default())
-    };
-    let means = found(&by_means(&[2, 3]), "InstanceNormalization");
-    let form = Some("blocked_norm_of_channels".to_owned());
-    assert_eq!(means, ("even".to_owned(), form, "instance_normalization".to_owned()));
-    let rows = found(&network(1, 64, "1", 24, 0.0), "GroupNormalization");
-    let form = Some("blocked_norm_of_rows".to_owned());
-    assert_eq!(rows, ("back".to_owned(), form, "group_normalization".to_owned()));
-    // No form of the target stands in for it.
-    let gated = before(17, ["1", "16", "8", "8"], 0.0).node("Sigmoid", &["a"], "g").node("Mul", &["g", "a"], "y");
-    let gated = found(&gated.symbolic_output("y", F32, &["1", "16", "8", "8"]), "Swish");
-    assert_eq!(gated, ("y".to_owned(), None, "swish".to_owned()));
+    for block in blocks() {
+        let told = |net: &Net| {
+            let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
+            let target = OrtCpu::new(block).expect("a built-in target");
+            relayout::why::pieces(&model, &target, &Options::default()).expect("it is looked at")
+        };
+        let found = |net: &Net, op: &str| {
+            let piece = told(net).into_iter().find(|piece| piece.op == op).unwrap_or_else(|| panic!("no {op}"));
+            let by: Vec<String> = piece.why.steps.iter().map(|step| step.equation.clone()).collect();
+            (piece.result, piece.written, by.last().cloned().unwrap_or_default())
+        };
+        let means = found(&by_means(&[2, 3]), "InstanceNormalization");
+        let form = Some("blocked_norm_of_channels".to_owned());
+        assert_eq!(means, ("even".to_owned(), form, "instance_normalization".to_owned()));
+        let rows = found(&network(1, 64, "1", 24, 0.0), "GroupNormalization");
+        let form = Some("blocked_norm_of_rows".to_owned());
+        assert_eq!(rows, ("back".to_owned(), form, "group_normalization".to_owned()));
+        // No form of the target stands in for it.
+        let gated = before(17, ["1", "16", "8", "8"], 0.0).node("Sigmoid", &["a"], "g").node("Mul", &["g", "a"], "y");
+        let gated = found(&gated.symbolic_output("y", F32, &["1", "16", "8", "8"]), "Swish");
+        assert_eq!(gated, ("y".to_owned(), None, "swish".to_owned()));
+    }
 }
 
 #[test]
 fn images_of_a_batch_have_means_of_their_own() {
-    let model = optimized(&network(8, 48, "2", 40, 0.0));
-    assert!(is_by_channels(&model) && stays_in_blocks(&model));
+    for block in blocks() {
+        let model = optimized(block, &network(8, 48, "2", 40, 0.0));
+        assert!(is_by_channels(&model) && stays_in_blocks(&model));
+    }
 }
 
 #[test]
 fn a_computed_number_per_channel_is_added_in_the_bias_of_the_convolution_before() {
-    let dims = ["1", "48", "40", "40"];
-    let net = before(17, dims, 0.0)
-        .input("t", F32, &[1, 24])
-        .floats("g", F32, &[24, 48], true)
-        .ints("axes", &[2, 3])
-        .node("MatMul", &["t", "g"], "vector")
-        .node("Unsqueeze", &["vector", "axes"], "told");
-    let shifted = |net: Net| net.node("Add", &["a", "told"], "h");
-    let model = optimized(&after(shifted(net.clone()), "h", 48, &dims));
-    // Nothing of the size of the image is added.
-    assert!(stays_in_blocks(&model) && count(&model, "Conv") == 2, "{:?}", count(&model, "Conv"));
-    // Where somebody else reads what is shifted, it is a convolution of its own.
-    let net = shifted(net).node("Add", &["h", "a"], "twice");
-    let model = optimized(&after(net, "twice", 48, &dims));
-    assert!(stays_in_blocks(&model) && count(&model, "Conv") == 3, "{:?}", count(&model, "Conv"));
+    for block in blocks() {
+        let dims = ["1", "48", "40", "40"];
+        let net = before(17, dims, 0.0)
+            .input("t", F32, &[1, 24])
+            .floats("g", F32, &[24, 48], true)
+            .ints("axes", &[2, 3])
+            .node("MatMul", &["t", "g"], "vector")
+            .node("Unsqueeze", &["vector", "axes"], "told");
+        let shifted = |net: Net| net.node("Add", &["a", "told"], "h");
+        let model = optimized(block, &after(shifted(net.clone()), "h", 48, &dims));
+        // Nothing of the size of the image is added.
+        assert!(stays_in_blocks(&model) && count(&model, "Conv") == 2, "{:?}", count(&model, "Conv"));
+        // Where somebody else reads what is shifted, it is a convolution of its own.
+        let net = shifted(net).node("Add", &["h", "a"], "twice");
+        let model = optimized(block, &after(net, "twice", 48, &dims));
+        assert!(stays_in_blocks(&model) && count(&model, "Conv") == 3, "{:?}", count(&model, "Conv"));
+    }
 }
 
 #[test]
 fn a_large_mean_costs_no_more_digits_than_in_the_input() {
-    // The square of the mean is more than a million times the variance: sums of plain squares would leave nothing of it.
-    for groups in [8, 6] {
-        let model = optimized_within(&network(groups, 48, "1", 40, 40000.0), 2e-3);
-        assert!(is_by_channels(&model), "{groups}");
+    for block in blocks() {
+        // The square of the mean is more than a million times the variance: sums of plain squares would leave nothing of it.
+        for groups in [8, 6] {
+            let model = optimized_within(block, &network(groups, 48, "1", 40, 40000.0), 2e-3);
+            // Groups of 6 channels straddle blocks of both kinds, groups of 8 are blocks of 8.
+            assert_eq!(is_by_rows(&model), block == Block::B8 && groups == 6, "{groups}");
+            assert_eq!(is_by_channels(&model), !is_by_rows(&model), "{groups}");
+        }
+        assert!(is_by_rows(&optimized_within(block, &network(1, 64, "1", 24, 40000.0), 2e-3)));
     }
-    assert!(is_by_rows(&optimized_within(&network(1, 64, "1", 24, 40000.0), 2e-3)));
 }
 
 #[test]
 fn each_channel_can_be_a_group() {
-    let dims = ["1", "128", "56", "56"];
-    let net = before(17, dims, 0.0).floats("gamma", F32, &[128], true).floats("beta", F32, &[128], true).node(
-        "InstanceNormalization",
-        &["a", "gamma", "beta"],
-        "s",
-    );
-    let model = optimized(&after(net, "s", 128, &dims));
-    assert!(is_by_channels(&model) && stays_in_blocks(&model) && count(&model, "ReduceMean") == 0);
+    for block in blocks() {
+        let dims = ["1", "128", "56", "56"];
+        let net = before(17, dims, 0.0).floats("gamma", F32, &[128], true).floats("beta", F32, &[128], true).node(
+            "InstanceNormalization",
+            &["a", "gamma", "beta"],
+            "s",
+        );
+        let model = optimized(block, &after(net, "s", 128, &dims));
+        assert!(is_by_channels(&model) && stays_in_blocks(&model) && count(&model, "ReduceMean") == 0);
+    }
 }
 
 #[test]
 fn group_normalization_has_scales_per_group_or_per_channel() {
-    for (opset, entries) in [(18, 8), (21, 48)] {
-        let dims = ["1", "48", "40", "40"];
-        let net = before(opset, dims, 0.0)
-            .floats("gamma", F32, &[entries], true)
-            .floats("beta", F32, &[entries], true)
-            .node_with("GroupNormalization", &["a", "gamma", "beta"], "s", &[("num_groups", &[8])]);
-        let model = optimized(&after(net, "s", 48, &dims));
-        assert!(is_by_channels(&model) && stays_in_blocks(&model), "version {opset}");
+    for block in blocks() {
+        for (opset, entries) in [(18, 8), (21, 48)] {
+            let dims = ["1", "48", "40", "40"];
+            let net = before(opset, dims, 0.0)
+                .floats("gamma", F32, &[entries], true)
+                .floats("beta", F32, &[entries], true)
+                .node_with("GroupNormalization", &["a", "gamma", "beta"], "s", &[("num_groups", &[8])]);
+            let model = optimized(block, &after(net, "s", 48, &dims));
+            assert!(is_by_channels(&model) && stays_in_blocks(&model), "version {opset}");
+        }
     }
 }
 
 #[test]
 fn rows_have_scales_per_channel_after_them() {
-    let dims = ["1", "64", "24", "24"];
-    let net = before(21, dims, 0.0).floats("gamma", F32, &[64], true).floats("beta", F32, &[64], true).node_with(
-        "GroupNormalization",
-        &["a", "gamma", "beta"],
-        "s",
-        &[("num_groups", &[2])],
-    );
-    let model = optimized(&after(net, "s", 64, &dims));
-    assert!(is_by_rows(&model) && stays_in_blocks(&model));
+    for block in blocks() {
+        let dims = ["1", "64", "24", "24"];
+        let net = before(21, dims, 0.0).floats("gamma", F32, &[64], true).floats("beta", F32, &[64], true).node_with(
+            "GroupNormalization",
+            &["a", "gamma", "beta"],
+            "s",
+            &[("num_groups", &[2])],
+        );
+        let model = optimized(block, &after(net, "s", 64, &dims));
+        assert!(is_by_rows(&model) && stays_in_blocks(&model));
+    }
 }
 
 /// The model still has its normalization as it was read.
-fn is_kept(net: &Net, numerics: Numerics) -> bool {
+fn is_kept(block: Block, net: &Net, numerics: Numerics) -> bool {
     let input = ModelProto::decode(net.bytes().as_slice()).expect("a model");
-    let model = ModelProto::decode(made(&net.bytes(), numerics).as_slice()).expect("a model");
+    let model = ModelProto::decode(made(block, &net.bytes(), numerics).as_slice()).expect("a model");
     let own = |op: &&NodeProto| op.op_type.as_deref() == Some("InstanceNormalization");
     let (before, now) = (nodes(&input).iter().find(own), nodes(&model).iter().find(own));
     before.is_some() && before == now
@@ -267,68 +294,76 @@ fn is_kept(net: &Net, numerics: Numerics) -> bool {
 
 #[test]
 fn between_blocked_convolutions_what_is_cheaper_as_it_was_is_written_as_it_was_read() {
-    let net = network(8, 48, "1", 8, 0.0);
-    let input = ModelProto::decode(net.bytes().as_slice()).expect("a model");
-    let model = optimized(&net);
-    assert_eq!(count(&model, "ReorderOutput"), 2);
-    let leaving = |model: &ModelProto, value: &str| {
-        let leaves = |node: &&NodeProto| node.output.iter().any(|v| v == value);
-        nodes(model).iter().find(leaves).cloned()
-    };
-    for value in ["rows", "even", "back"] {
-        assert!(leaving(&model, value).is_some() && leaving(&model, value) == leaving(&input, value), "{value}");
+    for block in blocks() {
+        let net = network(8, 48, "1", 8, 0.0);
+        let input = ModelProto::decode(net.bytes().as_slice()).expect("a model");
+        let model = optimized(block, &net);
+        assert_eq!(count(&model, "ReorderOutput"), 2);
+        let leaving = |model: &ModelProto, value: &str| {
+            let leaves = |node: &&NodeProto| node.output.iter().any(|v| v == value);
+            nodes(model).iter().find(leaves).cloned()
+        };
+        for value in ["rows", "even", "back"] {
+            assert!(leaving(&model, value).is_some() && leaving(&model, value) == leaving(&input, value), "{value}");
+        }
     }
 }
 
 #[test]
 fn exact_numerics_keep_the_original() {
-    let net = network(8, 48, "1", 40, 0.0);
-    assert!(is_kept(&net, Numerics::Exact) && !is_kept(&net, Numerics::Reassociate));
+    for block in blocks() {
+        let net = network(8, 48, "1", 40, 0.0);
+        assert!(is_kept(block, &net, Numerics::Exact) && !is_kept(block, &net, Numerics::Reassociate));
+    }
 }
 
 #[test]
 fn what_is_no_normalization_over_groups_of_channels_stays() {
-    let dims = ["1", "48", "40", "40"];
-    let image = [1, 48, 40, 40];
-    let shared = network(8, 48, "1", 40, 0.0).output("even", F32);
-    // Rows of another number of groups than the channels can be divided into.
-    let uneven = network(5, 48, "1", 40, 0.0);
-    // An image of other extents than before.
-    let turned = exported(before(17, ["1", "48", "40", "20"], 0.0), 8, 48, &[1, 48, 20, 40]);
-    let turned = after(turned, "s", 48, &["1", "48", "20", "40"]);
-    // Channels that leave pad slots in the last block.
-    let padded = network(5, 20, "1", 40, 0.0);
-    // Images of a batch that share their means.
-    let mixed = before(17, ["2", "48", "40", "40"], 0.0)
-        .ints("apart", &[1, 8, -1])
-        .ints("image", &[2, 48, 40, 40])
-        .floats("unit", F32, &[8], true)
-        .node("Reshape", &["a", "apart"], "rows")
-        .node("InstanceNormalization", &["rows", "unit", "unit"], "even")
-        .node("Reshape", &["even", "image"], "s");
-    let mixed = after(mixed, "s", 48, &["2", "48", "40", "40"]);
-    // Scales that the caller gives.
-    let given = exported(before(17, dims, 0.0).input("given", F32, &[8]), 8, 48, &image)
-        .node("InstanceNormalization", &["rows", "given", "zero"], "other")
-        .node("Reshape", &["other", "image"], "t")
-        .node("Add", &["s", "t"], "u");
-    let given = after(given, "u", 48, &dims);
-    for (why, net) in [
-        ("shared", shared),
-        ("uneven", uneven),
-        ("turned", turned),
-        ("padded", padded),
-        ("mixed", mixed),
-        ("given", given),
-    ] {
-        let model = optimized(&net);
-        assert!(!is_by_channels(&model) && count(&model, "InstanceNormalization") > 0, "{why}");
-        assert!(is_kept(&net, Numerics::Reassociate), "{why}");
+    for block in blocks() {
+        let dims = ["1", "48", "40", "40"];
+        let image = [1, 48, 40, 40];
+        let shared = network(8, 48, "1", 40, 0.0).output("even", F32);
+        // Rows of another number of groups than the channels can be divided into.
+        let uneven = network(5, 48, "1", 40, 0.0);
+        // An image of other extents than before.
+        let turned = exported(before(17, ["1", "48", "40", "20"], 0.0), 8, 48, &[1, 48, 20, 40]);
+        let turned = after(turned, "s", 48, &["1", "48", "20", "40"]);
+        // Channels that leave pad slots in the last block.
+        let padded = network(5, 20, "1", 40, 0.0);
+        // Images of a batch that share their means.
+        let mixed = before(17, ["2", "48", "40", "40"], 0.0)
+            .ints("apart", &[1, 8, -1])
+            .ints("image", &[2, 48, 40, 40])
+            .floats("unit", F32, &[8], true)
+            .node("Reshape", &["a", "apart"], "rows")
+            .node("InstanceNormalization", &["rows", "unit", "unit"], "even")
+            .node("Reshape", &["even", "image"], "s");
+        let mixed = after(mixed, "s", 48, &["2", "48", "40", "40"]);
+        // Scales that the caller gives.
+        let given = exported(before(17, dims, 0.0).input("given", F32, &[8]), 8, 48, &image)
+            .node("InstanceNormalization", &["rows", "given", "zero"], "other")
+            .node("Reshape", &["other", "image"], "t")
+            .node("Add", &["s", "t"], "u");
+        let given = after(given, "u", 48, &dims);
+        for (why, net) in [
+            ("shared", shared),
+            ("uneven", uneven),
+            ("turned", turned),
+            ("padded", padded),
+            ("mixed", mixed),
+            ("given", given),
+        ] {
+            let model = optimized(block, &net);
+            assert!(!is_by_channels(&model) && count(&model, "InstanceNormalization") > 0, "{why}");
+            assert!(is_kept(block, &net, Numerics::Reassociate), "{why}");
+        }
     }
 }
 
 #[test]
 fn a_model_that_gains_nothing_comes_out_byte_for_byte() {
-    let alone = exported(Net::new(17).input("a", F32, &[1, 64, 40, 40]), 8, 64, &[1, 64, 40, 40]).output("s", F32);
-    assert!(made(&alone.bytes(), Numerics::Reassociate) == alone.bytes());
+    for block in blocks() {
+        let alone = exported(Net::new(17).input("a", F32, &[1, 64, 40, 40]), 8, 64, &[1, 64, 40, 40]).output("s", F32);
+        assert!(made(block, &alone.bytes(), Numerics::Reassociate) == alone.bytes());
+    }
 }

@@ -2,11 +2,12 @@
 
 mod fold_nets;
 
+use fold_nets::blocks::blocks;
 use fold_nets::cpu::{made_for, optimized, refusal};
 use fold_nets::{F32, Net};
 use relayout::{Model, Numerics, Options, optimize};
 use relayout_onnx::proto::ModelProto;
-use relayout_targets::{Block, OrtCpu};
+use relayout_targets::OrtCpu;
 use std::collections::BTreeMap;
 
 /// The slope of a channel.
@@ -41,58 +42,66 @@ const OPS: &[&str] = &["PRelu", "Max", "Min", "ReorderInput", "ReorderOutput"];
 
 #[test]
 fn slopes_of_channels_stay_in_blocks() {
-    let each = [WIDE as i64, 1, 1];
-    let below = |at: usize| 0.25 + at as f32 / 100.0;
-    let negative = |at: usize| if at.is_multiple_of(3) { -0.5 } else { 0.125 };
-    let above = |at: usize| 0.5 + at as f32 / 16.0;
-    let none = |at: usize| if at.is_multiple_of(5) { 0.0 } else { 0.25 };
-    let cases: [(&str, Slope<'_>, [usize; 5]); 4] = [
-        ("below one", &below, [0, 1, 0, 1, 1]),
-        ("some below zero", &negative, [0, 1, 0, 1, 1]),
-        ("some above one", &above, [0, 0, 1, 1, 1]),
-        ("some zero", &none, [0, 0, 1, 1, 1]),
-    ];
-    for (what, slope, left) in cases {
-        for opset in [9, 13, 17] {
-            let net = network(opset, 12, &slopes(slope), &each);
-            let made = optimized(&net.bytes(), &BTreeMap::new()).unwrap_or_else(|e| panic!("{what}: {e}"));
-            assert_eq!(counts(&made, OPS), left, "{what} {opset}");
+    for block in blocks() {
+        let each = [WIDE as i64, 1, 1];
+        let below = |at: usize| 0.25 + at as f32 / 100.0;
+        let negative = |at: usize| if at.is_multiple_of(3) { -0.5 } else { 0.125 };
+        let above = |at: usize| 0.5 + at as f32 / 16.0;
+        let none = |at: usize| if at.is_multiple_of(5) { 0.0 } else { 0.25 };
+        let cases: [(&str, Slope<'_>, [usize; 5]); 4] = [
+            ("below one", &below, [0, 1, 0, 1, 1]),
+            ("some below zero", &negative, [0, 1, 0, 1, 1]),
+            ("some above one", &above, [0, 0, 1, 1, 1]),
+            ("some zero", &none, [0, 0, 1, 1, 1]),
+        ];
+        for (what, slope, left) in cases {
+            for opset in [9, 13, 17] {
+                let net = network(opset, 12, &slopes(slope), &each);
+                let made = optimized(block, &net.bytes(), &BTreeMap::new()).unwrap_or_else(|e| panic!("{what}: {e}"));
+                assert_eq!(counts(&made, OPS), left, "{what} {opset}");
+            }
+            assert_eq!(refusal(block, &network(17, 12, &slopes(slope), &each).bytes()), None, "{what}");
         }
-        assert_eq!(refusal(&network(17, 12, &slopes(slope), &each).bytes()), None, "{what}");
+        // Min does not broadcast yet.
+        let made =
+            optimized(block, &network(7, 12, &slopes(above), &each).bytes(), &BTreeMap::new()).expect("it is right");
+        assert_eq!(counts(&made, &["PRelu", "Min"]), [1, 0]);
     }
-    // Min does not broadcast yet.
-    let made = optimized(&network(7, 12, &slopes(above), &each).bytes(), &BTreeMap::new()).expect("it is right");
-    assert_eq!(counts(&made, &["PRelu", "Min"]), [1, 0]);
 }
 
 #[test]
 fn one_slope_is_that_of_a_leaky_relu() {
-    for (values, dims) in [(slopes(|_| 0.25), vec![WIDE as i64, 1, 1]), (vec![1.5], vec![1]), (vec![-0.5], vec![])] {
-        let net = network(17, 12, &values, &dims);
-        let made = optimized(&net.bytes(), &BTreeMap::new()).expect("it is right");
-        assert_eq!(counts(&made, OPS), [0, 0, 0, 1, 1], "{dims:?}");
-        assert_eq!(refusal(&net.bytes()), None, "{dims:?}");
+    for block in blocks() {
+        for (values, dims) in [(slopes(|_| 0.25), vec![WIDE as i64, 1, 1]), (vec![1.5], vec![1]), (vec![-0.5], vec![])]
+        {
+            let net = network(17, 12, &values, &dims);
+            let made = optimized(block, &net.bytes(), &BTreeMap::new()).expect("it is right");
+            assert_eq!(counts(&made, OPS), [0, 0, 0, 1, 1], "{dims:?}");
+            assert_eq!(refusal(block, &net.bytes()), None, "{dims:?}");
+        }
     }
 }
 
 #[test]
 fn few_elements_and_unknown_slopes_stay() {
-    let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
-    let told = |net: &Net| {
-        let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
-        let made = optimize(&model, &target, &Options::default()).expect("it is optimized");
-        made.report().rewrites.contains_key("write_out_prelu")
-    };
-    let each = [WIDE as i64, 1, 1];
-    let below = slopes(|at| 0.25 + at as f32 / 100.0);
-    assert!(told(&network(17, 12, &below, &each)));
-    assert!(!told(&network(17, 4, &below, &each)));
-    for odd in [f32::INFINITY, f32::NAN] {
-        assert!(!told(&network(17, 12, &slopes(|at| if at == 3 { odd } else { 0.25 }), &each)), "{odd}");
+    for block in blocks() {
+        let target = OrtCpu::new(block).expect("a built-in target");
+        let told = |net: &Net| {
+            let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
+            let made = optimize(&model, &target, &Options::default()).expect("it is optimized");
+            made.report().rewrites.contains_key("write_out_prelu")
+        };
+        let each = [WIDE as i64, 1, 1];
+        let below = slopes(|at| 0.25 + at as f32 / 100.0);
+        assert!(told(&network(17, 12, &below, &each)));
+        assert!(!told(&network(17, 4, &below, &each)));
+        for odd in [f32::INFINITY, f32::NAN] {
+            assert!(!told(&network(17, 12, &slopes(|at| if at == 3 { odd } else { 0.25 }), &each)), "{odd}");
+        }
+        // One image, and slopes for two: the result has more than the numbers.
+        assert!(!told(&network(17, 12, &[0.25; 2], &[2, 1, 1, 1])));
+        let fed = Net::new(17).input("x", F32, &[1, 32, 12, 12]).input("slopes", F32, &[32, 1, 1]);
+        let fed = fed.node("PRelu", &["x", "slopes"], "y").output("y", F32);
+        assert_eq!(made_for(&target, &fed.bytes(), Numerics::Reassociate), fed.bytes());
     }
-    // One image, and slopes for two: the result has more than the numbers.
-    assert!(!told(&network(17, 12, &[0.25; 2], &[2, 1, 1, 1])));
-    let fed = Net::new(17).input("x", F32, &[1, 32, 12, 12]).input("slopes", F32, &[32, 1, 1]);
-    let fed = fed.node("PRelu", &["x", "slopes"], "y").output("y", F32);
-    assert_eq!(made_for(&target, &fed.bytes(), Numerics::Reassociate), fed.bytes());
 }

@@ -4,13 +4,14 @@
 mod common;
 mod fold_nets;
 
+use fold_nets::blocks::{blocks, levels};
 use fold_nets::{F16, F32, F64, I8, Net};
 use prost::Message;
 use relayout::audit::Fate;
 use relayout::{Model, Numerics, Options, Size, Target, audit, optimize, target};
 use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_targets::{Block, OrtCpu};
-use relayout_verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
+use relayout_verify::{Inputs, ModelSource, Options as Run, Tolerance, verify};
 use std::collections::BTreeMap;
 
 /// Size of the symbolic batch when models run, and when they are priced.
@@ -26,11 +27,16 @@ fn made(target: &dyn Target, bytes: &[u8], numerics: Numerics) -> Vec<u8> {
 
 /// The optimized model, its results held against those of the input. A second run changes nothing.
 fn optimized(target: &dyn Target, net: &Net, numerics: Numerics) -> ModelProto {
+    optimized_in(Block::of_host(), target, net, numerics)
+}
+
+/// The same of a target for hosts of a block, run where this is one.
+fn optimized_in(block: Block, target: &dyn Target, net: &Net, numerics: Numerics) -> ModelProto {
     let bytes = net.bytes();
     let result = made(target, &bytes, numerics);
     let dims: BTreeMap<String, i64> =
         if net.reads_symbol("batch") { [("batch".to_owned(), BATCH)].into() } else { BTreeMap::new() };
-    for level in [Level::Disabled, Level::All] {
+    for level in levels(block, &result) {
         let mut options = Run::default();
         options.level_b = level;
         let inputs = Inputs::Random { seed: 11, dims: dims.clone() };
@@ -54,8 +60,10 @@ fn standard() -> Box<dyn Target> {
     target("onnx").expect("a built-in target")
 }
 
-fn cpu() -> OrtCpu {
-    OrtCpu::new(Block::B16).expect("a built-in target")
+/// What target `ort-cpu` makes in blocks of 16; in blocks of 8 it is made too, and the one that this host executes is run.
+fn for_cpu(net: &Net, numerics: Numerics) -> ModelProto {
+    let made = |block| optimized_in(block, &OrtCpu::new(block).expect("a built-in target"), net, numerics);
+    blocks().map(made).last().expect("there are blocks")
 }
 
 fn for_onnx(net: &Net) -> ModelProto {
@@ -243,7 +251,7 @@ fn with_bias(net: Net) -> Net {
 }
 
 fn moves(net: &Net) -> [usize; 2] {
-    let (onnx, cpu) = (for_onnx(net), optimized(&cpu(), net, Numerics::Reassociate));
+    let (onnx, cpu) = (for_onnx(net), for_cpu(net, Numerics::Reassociate));
     [count(&onnx, "Transpose"), count(&cpu, "Transpose")]
 }
 
@@ -313,7 +321,7 @@ fn packed(opset: i64, indices: [i64; 3], more: impl Fn(Net) -> Net) -> Net {
 #[test]
 fn parts_of_a_transpose_are_split_so_that_the_runtime_keeps_it_in_one_piece() {
     let is_split = |net: &Net| {
-        let model = optimized(&cpu(), net, Numerics::Exact);
+        let model = for_cpu(net, Numerics::Exact);
         assert_eq!(count(&model, "Transpose"), 1);
         let [splits, gathers] = ["Split", "Gather"].map(|op| count(&model, op));
         assert_eq!(gathers, 3 * (1 - splits));
@@ -346,7 +354,7 @@ fn what_one_form_leaves_another_reads() {
         .node("MatMul", &["h", "k"], "g")
         .node_with("ReduceMax", &["g"], "y", &[("axes", &[0, 1, 2])])
         .output("y", F32);
-    let model = optimized(&cpu(), &net, Numerics::Reassociate);
+    let model = for_cpu(&net, Numerics::Reassociate);
     assert_eq!(count(&model, "MultiHeadAttention"), 1);
     assert!(weights(&model).contains(&&[4, 64, 32][..]), "{:?}", weights(&model));
 }
@@ -369,7 +377,7 @@ fn what_one_projection_leaves_another_reads() {
         .node_with("ReduceMax", &["g"], "y", &[("axes", &[0, 1, 2, 3])])
         .output("y", F32);
     for_onnx(&net);
-    optimized(&cpu(), &net, Numerics::Reassociate);
+    for_cpu(&net, Numerics::Reassociate);
 }
 
 #[test]

@@ -55,6 +55,24 @@ fn threads_take_the_table_of_the_most_that_are_not_more() {
     }
 }
 
+#[test]
+fn what_fills_a_block_is_counted_in_blocks_of_the_host_that_is_asked_about() {
+    let costs = MeasuredCosts::parse("made", &text()).unwrap();
+    let eight = costs.clone().for_blocks_of(8);
+    assert_eq!((costs.block(), eight.block(), eight.machine().block), (16, 8, 16));
+    let work =
+        |costs: &MeasuredCosts, shape: ConvShape| costs.conv_ns(&shape, Form::Blocked).unwrap() - costs.node_ns();
+    let groups = ConvShape::same(64, 64, [14, 14], 3, 1).grouped(8);
+    // A group of 8 channels fills a block of 8, and a quarter of the products of a block of 16.
+    assert_eq!(work(&costs, groups), 4 * work(&eight, groups));
+    let dense = groups.grouped(1);
+    assert_eq!(work(&costs, dense), work(&eight, dense));
+    // Fewer channels than a block are read as they are.
+    let thin =
+        |costs: &MeasuredCosts, c: u64| costs.conv_ns(&ConvShape::same(c, 64, [14, 14], 3, 1), Form::BlockedFromNchw);
+    assert_eq!([&costs, &eight].map(|costs| thin(costs, 9).is_some()), [true, false]);
+}
+
 const PROJECTIONS: [Projection; 4] =
     [Projection::Together, Projection::TogetherBias, Projection::Apart, Projection::ApartBias];
 

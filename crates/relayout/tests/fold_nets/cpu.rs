@@ -1,13 +1,29 @@
 //! What target `ort-cpu` makes of a small model, run before and after in ONNX Runtime.
 
+use super::blocks::levels;
 use super::{Net, runtime};
 use prost::Message;
 use relayout::{Model, Numerics, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_target::Target;
+use relayout_targets::measured::{MeasuredCosts, ORT_CPU};
 use relayout_targets::{Block, OrtCpu};
-use relayout_verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
+use relayout_verify::{Inputs, ModelSource, Options, Tolerance, verify};
 use std::collections::BTreeMap;
+
+/// The target with the built-in costs, but for one grid of the table: what that prices is so many times as dear. What a form computes is
+/// put to the test where something else would be cheaper.
+pub(crate) fn dear(block: Block, grid: &str, times: u64) -> OrtCpu {
+    let (_, name, text) = ORT_CPU[0];
+    let head = format!("\n[grid.{grid}]\n");
+    let (before, rest) = text.split_once(&head).unwrap_or_else(|| panic!("{name} has no grid {grid}"));
+    let (axes, rest) = rest.split_once("ns = [").expect("a grid has times");
+    let (list, behind) = rest.split_once(']').expect("a list ends");
+    let numbers = list.split(',').map(str::trim).filter(|number| !number.is_empty());
+    let numbers: Vec<String> = numbers.map(|n| (n.parse::<u64>().expect("nanoseconds") * times).to_string()).collect();
+    let text = format!("{before}{head}{axes}ns = [{}]{behind}", numbers.join(", "));
+    OrtCpu::new(block).expect("a built-in target").with_costs(MeasuredCosts::parse(name, &text).expect("a table"))
+}
 
 /// What the optimizer makes of a model.
 pub(crate) fn made_for(target: &dyn Target, bytes: &[u8], numerics: Numerics) -> Vec<u8> {
@@ -16,17 +32,22 @@ pub(crate) fn made_for(target: &dyn Target, bytes: &[u8], numerics: Numerics) ->
     optimize(&model, target, &options).expect("it is optimized").to_bytes().expect("it is written")
 }
 
-/// The model for the block of the host, without the guard, which a second look and a second run leave as it is; its results held
-/// against those of the input at these sizes of symbolic dims.
-pub(crate) fn optimized(bytes: &[u8], dims: &BTreeMap<String, i64>) -> Result<ModelProto, String> {
-    let target = OrtCpu::new(Block::of_host()).map_err(|e| e.to_string())?.unguarded();
+/// The model for a block, without the guard, which a second look and a second run leave as it is. Where this host has such blocks, its
+/// results are held against those of the input at these sizes of symbolic dims.
+pub(crate) fn optimized(block: Block, bytes: &[u8], dims: &BTreeMap<String, i64>) -> Result<ModelProto, String> {
+    optimized_by(&OrtCpu::new(block).map_err(|e| e.to_string())?, bytes, dims)
+}
+
+/// The same with the costs of a target.
+pub(crate) fn optimized_by(target: &OrtCpu, bytes: &[u8], dims: &BTreeMap<String, i64>) -> Result<ModelProto, String> {
+    let target = target.clone().unguarded();
     let made = made_for(&target, bytes, Numerics::Reassociate);
     if made_for(&target, bytes, Numerics::Reassociate) != made
         || made_for(&target, &made, Numerics::Reassociate) != made
     {
         return Err("a second run gives other bytes".to_owned());
     }
-    for level in [Level::Disabled, Level::All] {
+    for level in levels(target.block(), &made) {
         let mut options = Options::default();
         options.level_b = level;
         let inputs = Inputs::Random { seed: 5, dims: dims.clone() };
@@ -39,17 +60,16 @@ pub(crate) fn optimized(bytes: &[u8], dims: &BTreeMap<String, i64>) -> Result<Mo
     ModelProto::decode(made.as_slice()).map_err(|e| e.to_string())
 }
 
-/// Why what is made of a model, for the block of the host, is not proved to compute what the model computes; `None` if it is.
-pub(crate) fn refusal(bytes: &[u8]) -> Option<String> {
-    refusal_for(Block::of_host(), bytes)
+/// Why what is made of a model for a block is not proved to compute what the model computes; `None` if it is. Nothing is run.
+pub(crate) fn refusal(block: Block, bytes: &[u8]) -> Option<String> {
+    refusal_by(&OrtCpu::new(block).expect("a built-in target"), bytes)
 }
 
-/// The same for hosts of a block, which need not be this one: nothing is run.
-pub(crate) fn refusal_for(block: Block, bytes: &[u8]) -> Option<String> {
-    let target = OrtCpu::new(block).expect("a built-in target");
+/// The same with the costs of a target.
+pub(crate) fn refusal_by(target: &OrtCpu, bytes: &[u8]) -> Option<String> {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
     let options = relayout::Options::default().proof().strict();
-    let made = optimize(&model, &target, &options).expect("it is optimized");
+    let made = optimize(&model, target, &options).expect("it is optimized");
     let folder = tempfile::tempdir().expect("a folder");
     let [a, b] = ["a.onnx", "b.onnx"].map(|name| folder.path().join(name));
     std::fs::write(&a, bytes).expect("it is written");
@@ -62,8 +82,8 @@ pub(crate) fn refusal_for(block: Block, bytes: &[u8]) -> Option<String> {
 }
 
 /// The same of a model without symbols.
-pub(crate) fn blocked(net: &Net) -> ModelProto {
-    optimized(&net.bytes(), &BTreeMap::new()).expect("it computes the same")
+pub(crate) fn blocked(block: Block, net: &Net) -> ModelProto {
+    optimized(block, &net.bytes(), &BTreeMap::new()).expect("it computes the same")
 }
 
 /// The sizes of those symbols that a network has.

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod blocks;
 pub(crate) mod cpu;
 pub(crate) mod folded;
 

@@ -5,10 +5,11 @@
 mod fold_nets;
 mod random;
 
+use fold_nets::blocks::blocks;
 use fold_nets::cpu::{blocked, count, made_for, optimized, sizes_of};
 use fold_nets::{BOOL, F32, Net};
 use relayout::Numerics;
-use relayout_targets::{Block, OrtCpu, builtin};
+use relayout_targets::{OrtCpu, builtin};
 
 /// Attributes of an op of signals.
 #[derive(Clone, Debug)]
@@ -70,48 +71,62 @@ fn around(windows: &Windows, [c, m]: [i64; 2], [n, length]: [i64; 2]) -> Net {
 
 #[test]
 fn windows_of_any_kind_read_what_they_should() {
-    let same = Windows::same(3);
-    for windows in [
-        same.clone(),
-        Windows { stride: 2, ..same.clone() },
-        Windows { dilation: 3, pads: [3, 3], ..same.clone() },
-        Windows { dilation: 2, pads: [4, 0], ..same.clone() },
-        Windows { pads: [0, 0], ..same },
-        Windows { stride: 3, pads: [1, 4], ..Windows::same(7) },
-        Windows { stride: 2, ..Windows::same(2) },
-        Windows { stride: 2, ..Windows::same(1) },
-        Windows::same(1),
-        Windows::same(15),
-    ] {
-        for (channels, sizes) in [([32, 48], [1, 200]), ([60, 45], [2, 161])] {
-            let model = blocked(&around(&windows, channels, sizes));
-            assert_eq!((count(&model, "Conv"), count(&model, "Relu")), ([0, 3], [0, 0]), "{windows:?} {channels:?}");
-            assert_eq!((reorders(&model), count(&model, "Reshape")), ([1, 1], [2, 0]), "{windows:?} {channels:?}");
+    for block in blocks() {
+        let same = Windows::same(3);
+        for windows in [
+            same.clone(),
+            Windows { stride: 2, ..same.clone() },
+            Windows { dilation: 3, pads: [3, 3], ..same.clone() },
+            Windows { dilation: 2, pads: [4, 0], ..same.clone() },
+            Windows { pads: [0, 0], ..same },
+            Windows { stride: 3, pads: [1, 4], ..Windows::same(7) },
+            Windows { stride: 2, ..Windows::same(2) },
+            Windows { stride: 2, ..Windows::same(1) },
+            Windows::same(1),
+            Windows::same(15),
+        ] {
+            for (channels, sizes) in [([32, 48], [1, 200]), ([60, 45], [2, 161])] {
+                let model = blocked(block, &around(&windows, channels, sizes));
+                assert_eq!(
+                    (count(&model, "Conv"), count(&model, "Relu")),
+                    ([0, 3], [0, 0]),
+                    "{windows:?} {channels:?}"
+                );
+                assert_eq!((reorders(&model), count(&model, "Reshape")), ([1, 1], [2, 0]), "{windows:?} {channels:?}");
+            }
         }
     }
 }
 
 #[test]
 fn groups_are_whole_blocks_a_channel_each_or_made_wider() {
-    for group in [2, 64, 16] {
-        for kernel in [1, 3, 9] {
-            let model = blocked(&around(&Windows { group, ..Windows::same(kernel) }, [64, 64], [1, 200]));
-            assert_eq!((count(&model, "Conv"), reorders(&model)), ([0, 3], [1, 1]), "{group} groups, kernel {kernel}");
+    for block in blocks() {
+        for group in [2, 64, 16] {
+            for kernel in [1, 3, 9] {
+                let model = blocked(block, &around(&Windows { group, ..Windows::same(kernel) }, [64, 64], [1, 200]));
+                assert_eq!(
+                    (count(&model, "Conv"), reorders(&model)),
+                    ([0, 3], [1, 1]),
+                    "{group} groups, kernel {kernel}"
+                );
+            }
         }
     }
 }
 
 #[test]
 fn padding_that_the_runtime_finds_is_that_of_one_row_and_weights_may_be_turned() {
-    for automatic in ["SAME_UPPER", "SAME_LOWER", "VALID"] {
-        let net = Net::new(17)
-            .input("x", F32, &[1, 32, 201])
-            .floats("wio", F32, &[4, 32, 64], true)
-            .node_with("Transpose", &["wio"], "w", &[("perm", &[2, 1, 0])])
-            .node_with("Conv", &["x", "w"], "y", &[("kernel_shape", &[4]), ("strides", &[2])])
-            .text_attribute("auto_pad", automatic)
-            .output("y", F32);
-        assert_eq!(count(&blocked(&net), "Conv"), [0, 1], "{automatic}");
+    for block in blocks() {
+        for automatic in ["SAME_UPPER", "SAME_LOWER", "VALID"] {
+            let net = Net::new(17)
+                .input("x", F32, &[1, 32, 201])
+                .floats("wio", F32, &[4, 32, 64], true)
+                .node_with("Transpose", &["wio"], "w", &[("perm", &[2, 1, 0])])
+                .node_with("Conv", &["x", "w"], "y", &[("kernel_shape", &[4]), ("strides", &[2])])
+                .text_attribute("auto_pad", automatic)
+                .output("y", F32);
+            assert_eq!(count(&blocked(block, &net), "Conv"), [0, 1], "{automatic}");
+        }
     }
 }
 
@@ -137,16 +152,18 @@ fn residual(batch: &str, length: &str) -> Net {
 
 #[test]
 fn batch_and_length_may_be_symbols_and_sums_are_taken_in() {
-    for (batch, length, sizes) in
-        [("N", "400", [3, 400]), ("1", "L", [1, 333]), ("N", "L", [2, 90]), ("2", "400", [2, 400])]
-    {
-        let net = residual(batch, length);
-        let dims = sizes_of(&net, &[("N", sizes[0]), ("L", sizes[1])]);
-        let model = optimized(&net.bytes(), &dims).expect("it computes the same");
-        assert_eq!(count(&model, "Conv"), [0, 4], "{batch} {length}");
-        let left = ["Add", "Relu", "LeakyRelu"].map(|op| count(&model, op)[0]);
-        // A few channels are read as they are.
-        assert_eq!((left, reorders(&model)), ([0, 0, 0], [0, 1]), "{batch} {length}");
+    for block in blocks() {
+        for (batch, length, sizes) in
+            [("N", "400", [3, 400]), ("1", "L", [1, 333]), ("N", "L", [2, 90]), ("2", "400", [2, 400])]
+        {
+            let net = residual(batch, length);
+            let dims = sizes_of(&net, &[("N", sizes[0]), ("L", sizes[1])]);
+            let model = optimized(block, &net.bytes(), &dims).expect("it computes the same");
+            assert_eq!(count(&model, "Conv"), [0, 4], "{batch} {length}");
+            let left = ["Add", "Relu", "LeakyRelu"].map(|op| count(&model, op)[0]);
+            // A few channels are read as they are.
+            assert_eq!((left, reorders(&model)), ([0, 0, 0], [0, 1]), "{batch} {length}");
+        }
     }
 }
 
@@ -163,172 +180,197 @@ fn between(c: i64, n: i64, middle: impl FnOnce(Net) -> Net) -> Net {
 
 #[test]
 fn pools_and_scales_stay_in_blocks() {
-    let ceil: (&str, &[i64]) = ("ceil_mode", &[1]);
-    for (c, n) in [(48, 1), (60, 2)] {
-        let three = Windows { stride: 2, ..Windows::same(3) };
-        let norm = |net: Net| {
-            let vectors = ["scale", "shift", "mean", "variance"];
-            let net = vectors.iter().fold(net, |net, name| net.floats(name, F32, &[c], false));
-            net.node("Tanh", &["a"], "t").node("BatchNormalization", &["t", "scale", "shift", "mean", "variance"], "b")
-        };
-        let scale =
-            |net: Net| net.floats("s", F32, &[c, 1], false).node("Tanh", &["a"], "t").node("Mul", &["s", "t"], "b");
-        let shift =
-            |net: Net| net.floats("s", F32, &[1, c, 1], true).node("Tanh", &["a"], "t").node("Sub", &["t", "s"], "b");
-        let pool = |op: &'static str, more: Option<(&'static str, &'static [i64])>| {
-            let windows = three.clone();
-            move |net: Net| {
-                net.node_with(op, &["a"], "b", &windows.of_pool().into_iter().chain(more).collect::<Vec<_>>())
+    for block in blocks() {
+        let ceil: (&str, &[i64]) = ("ceil_mode", &[1]);
+        for (c, n) in [(48, 1), (60, 2)] {
+            let three = Windows { stride: 2, ..Windows::same(3) };
+            let norm = |net: Net| {
+                let vectors = ["scale", "shift", "mean", "variance"];
+                let net = vectors.iter().fold(net, |net, name| net.floats(name, F32, &[c], false));
+                net.node("Tanh", &["a"], "t").node(
+                    "BatchNormalization",
+                    &["t", "scale", "shift", "mean", "variance"],
+                    "b",
+                )
+            };
+            let scale =
+                |net: Net| net.floats("s", F32, &[c, 1], false).node("Tanh", &["a"], "t").node("Mul", &["s", "t"], "b");
+            let shift = |net: Net| {
+                net.floats("s", F32, &[1, c, 1], true).node("Tanh", &["a"], "t").node("Sub", &["t", "s"], "b")
+            };
+            let pool = |op: &'static str, more: Option<(&'static str, &'static [i64])>| {
+                let windows = three.clone();
+                move |net: Net| {
+                    net.node_with(op, &["a"], "b", &windows.of_pool().into_iter().chain(more).collect::<Vec<_>>())
+                }
+            };
+            let nets = [
+                ("norm", between(c, n, norm)),
+                ("scale", between(c, n, scale)),
+                ("shift", between(c, n, shift)),
+                ("maximum", between(c, n, pool("MaxPool", None))),
+                ("rounded up", between(c, n, pool("MaxPool", Some(ceil)))),
+                ("mean", between(c, n, pool("AveragePool", None))),
+            ];
+            for (what, net) in nets {
+                let model = blocked(block, &net);
+                assert_eq!(reorders(&model), [1, 1], "{what} of {c} channels");
+                let plain =
+                    ["BatchNormalization", "Mul", "Sub", "MaxPool", "AveragePool"].map(|op| count(&model, op)[0]);
+                assert_eq!(plain, [0; 5], "{what} of {c} channels");
             }
-        };
-        let nets = [
-            ("norm", between(c, n, norm)),
-            ("scale", between(c, n, scale)),
-            ("shift", between(c, n, shift)),
-            ("maximum", between(c, n, pool("MaxPool", None))),
-            ("rounded up", between(c, n, pool("MaxPool", Some(ceil)))),
-            ("mean", between(c, n, pool("AveragePool", None))),
-        ];
-        for (what, net) in nets {
-            let model = blocked(&net);
-            assert_eq!(reorders(&model), [1, 1], "{what} of {c} channels");
-            let plain = ["BatchNormalization", "Mul", "Sub", "MaxPool", "AveragePool"].map(|op| count(&model, op)[0]);
-            assert_eq!(plain, [0; 5], "{what} of {c} channels");
         }
     }
 }
 
 #[test]
 fn a_slope_for_all_channels_is_an_activation_and_those_of_each_are_products() {
-    for (slopes, extremes) in [(1, 0), (48, 1)] {
-        let model = blocked(&between(48, 2, |net| {
-            net.floats("slope", F32, &[slopes, 1], true).node("PRelu", &["a", "slope"], "b")
-        }));
-        assert_eq!(count(&model, "PRelu"), [0, 0], "{slopes} slopes");
-        let found = count(&model, "Max")[0] + count(&model, "Min")[0];
-        assert_eq!((found, reorders(&model)), (extremes, [1, 1]), "{slopes} slopes");
+    for block in blocks() {
+        for (slopes, extremes) in [(1, 0), (48, 1)] {
+            let model = blocked(
+                block,
+                &between(48, 2, |net| net.floats("slope", F32, &[slopes, 1], true).node("PRelu", &["a", "slope"], "b")),
+            );
+            assert_eq!(count(&model, "PRelu"), [0, 0], "{slopes} slopes");
+            let found = count(&model, "Max")[0] + count(&model, "Min")[0];
+            assert_eq!((found, reorders(&model)), (extremes, [1, 1]), "{slopes} slopes");
+        }
     }
 }
 
 #[test]
 fn squeezed_signals_scale_what_they_are_of() {
-    for (c, n) in [(48, 1), (32, 3)] {
-        let one = Windows::same(1);
-        let model = blocked(&between(c, n, |net| {
-            net.floats("down", F32, &one.weights(16, c), true)
-                .floats("up", F32, &one.weights(c, 16), true)
-                .node_with("ReduceMean", &["a"], "m", &[("axes", &[-1]), ("keepdims", &[1])])
-                .node_with("Conv", &["m", "down"], "d", &one.of_conv())
-                .node("Relu", &["d"], "r")
-                .node_with("Conv", &["r", "up"], "u", &one.of_conv())
-                .node("Sigmoid", &["u"], "s")
-                .node("Mul", &["a", "s"], "b")
-        }));
-        assert_eq!((reorders(&model), count(&model, "Mul")), ([1, 1], [0, 0]), "{c} channels");
-        assert_eq!(count(&model, "GlobalAveragePool"), [0, 1], "{c} channels");
+    for block in blocks() {
+        for (c, n) in [(48, 1), (32, 3)] {
+            let one = Windows::same(1);
+            let model = blocked(
+                block,
+                &between(c, n, |net| {
+                    net.floats("down", F32, &one.weights(16, c), true)
+                        .floats("up", F32, &one.weights(c, 16), true)
+                        .node_with("ReduceMean", &["a"], "m", &[("axes", &[-1]), ("keepdims", &[1])])
+                        .node_with("Conv", &["m", "down"], "d", &one.of_conv())
+                        .node("Relu", &["d"], "r")
+                        .node_with("Conv", &["r", "up"], "u", &one.of_conv())
+                        .node("Sigmoid", &["u"], "s")
+                        .node("Mul", &["a", "s"], "b")
+                }),
+            );
+            assert_eq!((reorders(&model), count(&model, "Mul")), ([1, 1], [0, 0]), "{c} channels");
+            assert_eq!(count(&model, "GlobalAveragePool"), [0, 1], "{c} channels");
+        }
     }
 }
 
 #[test]
 fn padded_cut_split_and_joined_signals_stay_in_blocks() {
-    for (c, n, mode) in [(60, 2, "edge"), (32, 1, "reflect")] {
-        let padded = between(c, n, |net| {
-            let net = net.ints("p", &[0, 0, 3, 0, 0, 5]).node("Pad", &["a", "p"], "b");
-            net.text_attribute("mode", mode)
+    for block in blocks() {
+        for (c, n, mode) in [(60, 2, "edge"), (32, 1, "reflect")] {
+            let padded = between(c, n, |net| {
+                let net = net.ints("p", &[0, 0, 3, 0, 0, 5]).node("Pad", &["a", "p"], "b");
+                net.text_attribute("mode", mode)
+            });
+            let model = blocked(block, &padded);
+            assert_eq!((reorders(&model), count(&model, "Pad")), ([1, 1], [1, 0]), "{mode}");
+            assert_eq!(count(&model, "Reshape"), [4, 0], "{mode}");
+        }
+        let cut = between(32, 1, |net| {
+            let net = net.ints("from", &[3]).ints("to", &[-2]).ints("axis", &[-1]).ints("step", &[2]);
+            net.node("Slice", &["a", "from", "to", "axis", "step"], "b")
         });
-        let model = blocked(&padded);
-        assert_eq!((reorders(&model), count(&model, "Pad")), ([1, 1], [1, 0]), "{mode}");
-        assert_eq!(count(&model, "Reshape"), [4, 0], "{mode}");
+        let model = blocked(block, &cut);
+        // Two Reshapes at the ends, and two around the Slice.
+        assert_eq!((reorders(&model), count(&model, "Reshape")), ([1, 1], [4, 0]));
+        let parted =
+            between(64, 1, |net| {
+                net.node_with("Split", &["a"], "p", &[("axis", &[-2])])
+                    .also("q")
+                    .node("Sigmoid", &["q"], "s")
+                    .node_with("Concat", &["s", "p"], "b", &[("axis", &[1])])
+            });
+        let model = blocked(block, &parted);
+        assert_eq!((reorders(&model), count(&model, "Reshape")), ([1, 1], [2, 0]));
     }
-    let cut = between(32, 1, |net| {
-        let net = net.ints("from", &[3]).ints("to", &[-2]).ints("axis", &[-1]).ints("step", &[2]);
-        net.node("Slice", &["a", "from", "to", "axis", "step"], "b")
-    });
-    let model = blocked(&cut);
-    // Two Reshapes at the ends, and two around the Slice.
-    assert_eq!((reorders(&model), count(&model, "Reshape")), ([1, 1], [4, 0]));
-    let parted = between(64, 1, |net| {
-        net.node_with("Split", &["a"], "p", &[("axis", &[-2])]).also("q").node("Sigmoid", &["q"], "s").node_with(
-            "Concat",
-            &["s", "p"],
-            "b",
-            &[("axis", &[1])],
-        )
-    });
-    let model = blocked(&parted);
-    assert_eq!((reorders(&model), count(&model, "Reshape")), ([1, 1], [2, 0]));
 }
 
 #[test]
 fn means_that_drop_the_length_are_pools() {
-    for (c, op, axes) in [(48, "ReduceMean", 2), (20, "ReduceMax", -1)] {
-        let five = Windows::same(5);
-        let net = Net::new(17)
-            .input("x", F32, &[2, 16, 300])
-            .floats("w", F32, &five.weights(c, 16), true)
-            .floats("m", F32, &[c, 10], true)
-            .node_with("Conv", &["x", "w"], "a", &five.of_conv())
-            .node("Relu", &["a"], "b")
-            .node_with(op, &["b"], "c", &[("axes", &[axes]), ("keepdims", &[0])])
-            .node("MatMul", &["c", "m"], "y")
-            .output("y", F32);
-        let model = blocked(&net);
-        assert_eq!((count(&model, "Conv"), count(&model, op)), ([0, 1], [0, 0]), "{op}");
+    for block in blocks() {
+        for (c, op, axes) in [(48, "ReduceMean", 2), (20, "ReduceMax", -1)] {
+            let five = Windows::same(5);
+            let net = Net::new(17)
+                .input("x", F32, &[2, 16, 300])
+                .floats("w", F32, &five.weights(c, 16), true)
+                .floats("m", F32, &[c, 10], true)
+                .node_with("Conv", &["x", "w"], "a", &five.of_conv())
+                .node("Relu", &["a"], "b")
+                .node_with(op, &["b"], "c", &[("axes", &[axes]), ("keepdims", &[0])])
+                .node("MatMul", &["c", "m"], "y")
+                .output("y", F32);
+            let model = blocked(block, &net);
+            assert_eq!((count(&model, "Conv"), count(&model, op)), ([0, 1], [0, 0]), "{op}");
+        }
     }
 }
 
 #[test]
 fn signals_with_their_channels_last_are_packed_from_there() {
-    let three = Windows::same(3);
-    // The same there and back.
-    let turned: (&str, &[i64]) = ("perm", &[0, 2, 1]);
-    let net = Net::new(17)
-        .input("x", F32, &[2, 150, 32])
-        .floats("w0", F32, &three.weights(48, 32), true)
-        .floats("bias", F32, &[48], true)
-        .floats("w1", F32, &three.weights(32, 48), true)
-        .node_with("Transpose", &["x"], "a", &[turned])
-        .node_with("Conv", &["a", "w0"], "b", &three.of_conv())
-        .node_with("Transpose", &["b"], "c", &[turned])
-        .node("Tanh", &["c"], "t")
-        .node("Add", &["t", "bias"], "d")
-        .node("Sigmoid", &["d"], "e")
-        .node_with("Transpose", &["e"], "f", &[turned])
-        .node_with("Conv", &["f", "w1"], "g", &three.of_conv())
-        .node_with("Transpose", &["g"], "y", &[turned])
-        .output("y", F32);
-    let model = blocked(&net);
-    assert_eq!((count(&model, "Transpose"), reorders(&model)), ([0, 0], [1, 1]));
+    for block in blocks() {
+        let three = Windows::same(3);
+        // The same there and back.
+        let turned: (&str, &[i64]) = ("perm", &[0, 2, 1]);
+        let net = Net::new(17)
+            .input("x", F32, &[2, 150, 32])
+            .floats("w0", F32, &three.weights(48, 32), true)
+            .floats("bias", F32, &[48], true)
+            .floats("w1", F32, &three.weights(32, 48), true)
+            .node_with("Transpose", &["x"], "a", &[turned])
+            .node_with("Conv", &["a", "w0"], "b", &three.of_conv())
+            .node_with("Transpose", &["b"], "c", &[turned])
+            .node("Tanh", &["c"], "t")
+            .node("Add", &["t", "bias"], "d")
+            .node("Sigmoid", &["d"], "e")
+            .node_with("Transpose", &["e"], "f", &[turned])
+            .node_with("Conv", &["f", "w1"], "g", &three.of_conv())
+            .node_with("Transpose", &["g"], "y", &[turned])
+            .output("y", F32);
+        let model = blocked(block, &net);
+        assert_eq!((count(&model, "Transpose"), reorders(&model)), ([0, 0], [1, 1]));
+    }
 }
 
 #[test]
 fn bodies_and_outputs_read_signals_as_they_are_declared() {
-    let three = Windows::same(3);
-    let branch = |op: &str| Net::new(17).node(op, &["b"], "r").output("r", F32);
-    let net = Net::new(17)
-        .input("x", F32, &[1, 16, 200])
-        .input("which", BOOL, &[])
-        .floats("w0", F32, &three.weights(32, 16), true)
-        .floats("w1", F32, &three.weights(32, 32), true)
-        .node_with("Conv", &["x", "w0"], "a", &three.of_conv())
-        .node("Sigmoid", &["a"], "b")
-        .node_with("Conv", &["b", "w1"], "c", &three.of_conv())
-        .branches("which", "d", &branch("Tanh"), &branch("Neg"))
-        .node("Mul", &["c", "d"], "e")
-        .node_with("Conv", &["e", "w1"], "y", &three.of_conv())
-        .node("Shape", &["c"], "extents")
-        .output("y", F32)
-        .output("b", F32)
-        .output("extents", fold_nets::I64);
-    assert_eq!(count(&blocked(&net), "Conv"), [0, 3]);
+    for block in blocks() {
+        let three = Windows::same(3);
+        let branch = |op: &str| Net::new(17).node(op, &["b"], "r").output("r", F32);
+        let net = Net::new(17)
+            .input("x", F32, &[1, 16, 200])
+            .input("which", BOOL, &[])
+            .floats("w0", F32, &three.weights(32, 16), true)
+            .floats("w1", F32, &three.weights(32, 32), true)
+            .node_with("Conv", &["x", "w0"], "a", &three.of_conv())
+            .node("Sigmoid", &["a"], "b")
+            .node_with("Conv", &["b", "w1"], "c", &three.of_conv())
+            .branches("which", "d", &branch("Tanh"), &branch("Neg"))
+            .node("Mul", &["c", "d"], "e")
+            .node_with("Conv", &["e", "w1"], "y", &three.of_conv())
+            .node("Shape", &["c"], "extents")
+            .output("y", F32)
+            .output("b", F32)
+            .output("extents", fold_nets::I64);
+        assert_eq!(count(&blocked(block, &net), "Conv"), [0, 3]);
+    }
 }
 
 #[test]
 fn other_targets_and_exact_results_leave_signals_alone() {
-    let bytes = around(&Windows::same(3), [32, 64], [1, 200]).bytes();
-    let own = OrtCpu::new(Block::of_host()).expect("a built-in target");
-    assert!(made_for(&own, &bytes, Numerics::Exact) == bytes, "every bit has to stay");
-    assert!(made_for(&own, &bytes, Numerics::Reassociate) != bytes, "the target has kernels");
-    let onnx = builtin("onnx").expect("a built-in target");
-    assert!(made_for(onnx.as_ref(), &bytes, Numerics::Reassociate) == bytes, "the target has none");
+    for block in blocks() {
+        let bytes = around(&Windows::same(3), [32, 64], [1, 200]).bytes();
+        let own = OrtCpu::new(block).expect("a built-in target");
+        assert!(made_for(&own, &bytes, Numerics::Exact) == bytes, "every bit has to stay");
+        assert!(made_for(&own, &bytes, Numerics::Reassociate) != bytes, "the target has kernels");
+        let onnx = builtin("onnx").expect("a built-in target");
+        assert!(made_for(onnx.as_ref(), &bytes, Numerics::Reassociate) == bytes, "the target has none");
+    }
 }

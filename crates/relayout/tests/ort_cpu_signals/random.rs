@@ -1,6 +1,7 @@
 //! Random networks of signals: what they become computes the same.
 
 use crate::Windows;
+use crate::fold_nets::blocks::blocks;
 use crate::fold_nets::cpu::{count, optimized, sizes_of};
 use crate::fold_nets::{F32, Net};
 use proptest::prelude::*;
@@ -225,21 +226,24 @@ const LEAST: usize = 12;
 
 #[test]
 fn random_networks_of_signals_compute_the_same() {
-    let counted = RefCell::new(BTreeMap::from(COUNTED.map(|op| (op, 0))));
-    let mut runner = TestRunner::new_with_rng(
-        Config { cases: NETWORKS, failure_persistence: None, ..Config::default() },
-        TestRng::deterministic_rng(RngAlgorithm::ChaCha),
-    );
-    let outcome = runner.run(&recipes(), |recipe| {
-        let net = recipe.net();
-        let dims = sizes_of(&net, &[("N", recipe.sizes[0]), ("L", recipe.sizes[2])]);
-        let model = optimized(&net.bytes(), &dims).map_err(TestCaseError::fail)?;
-        for (op, times) in counted.borrow_mut().iter_mut() {
-            *times += if *op == "networks" { usize::from(count(&model, "Conv")[1] > 0) } else { count(&model, op)[1] };
-        }
-        Ok(())
-    });
-    outcome.expect("every network computes the same");
-    // A law that nothing is put to proves nothing.
-    assert!(counted.borrow().values().all(|&times| times >= LEAST), "{counted:?}");
+    for block in blocks() {
+        let counted = RefCell::new(BTreeMap::from(COUNTED.map(|op| (op, 0))));
+        let mut runner = TestRunner::new_with_rng(
+            Config { cases: NETWORKS, failure_persistence: None, ..Config::default() },
+            TestRng::deterministic_rng(RngAlgorithm::ChaCha),
+        );
+        let outcome = runner.run(&recipes(), |recipe| {
+            let net = recipe.net();
+            let dims = sizes_of(&net, &[("N", recipe.sizes[0]), ("L", recipe.sizes[2])]);
+            let model = optimized(block, &net.bytes(), &dims).map_err(TestCaseError::fail)?;
+            for (op, times) in counted.borrow_mut().iter_mut() {
+                *times +=
+                    if *op == "networks" { usize::from(count(&model, "Conv")[1] > 0) } else { count(&model, op)[1] };
+            }
+            Ok(())
+        });
+        outcome.expect("every network computes the same");
+        // A law that nothing is put to proves nothing.
+        assert!(counted.borrow().values().all(|&times| times >= LEAST), "{counted:?}");
+    }
 }

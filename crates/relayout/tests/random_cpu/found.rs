@@ -98,6 +98,19 @@ fn a_pool_in_a_batch_of_any_size_is_blocked_in_the_file_where_it_would_be_on_loa
 }
 
 #[test]
+fn a_pool_of_whole_blocks_of_8_is_blocked_in_the_file_where_it_would_be_on_load() {
+    // 24 channels are three blocks of 8. On a host with blocks of 16 no pool of them is blocked on load.
+    obeys("pool_of_8", |net, x| {
+        let x = net.conv(x, Conv::same(24, 1))?;
+        let name = net.read(x);
+        let window = vec![ints("kernel_shape", &[3, 2]), ints("strides", &[1, 1])];
+        let y = net.add("MaxPool", &[&name], window);
+        let y = net.image(y, 24, 12, 13);
+        net.conv(y, Conv::same(1, 1))
+    });
+}
+
+#[test]
 fn a_plain_convolution_that_is_an_output_and_is_added_to_another_is_no_output_itself() {
     obeys("summed", |net, x| {
         let x = net.conv(x, Conv::same(16, 3))?;

@@ -66,6 +66,8 @@ impl OrtCpu {
     }
 
     fn of(machine: Machine, own_costs: bool) -> OrtCpu {
+        let costs = machine.costs.for_blocks_of(machine.block.channels());
+        let machine = Machine { costs, ..machine };
         let source = source_of(&machine.costs);
         let machine = Arc::new(machine);
         let forms = forms::all(&machine).into();

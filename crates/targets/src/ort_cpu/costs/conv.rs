@@ -16,7 +16,7 @@ impl MeasuredCosts {
         if !shape.c.is_multiple_of(group) || !shape.m.is_multiple_of(group) {
             return None;
         }
-        if form == Form::BlockedFromNchw && (group != 1 || shape.c >= self.machine().block) {
+        if form == Form::BlockedFromNchw && (group != 1 || shape.c >= self.block()) {
             return None;
         }
         Some(self.timed_or(|| Case::Conv(*shape, form), || self.conv_by_grids(shape, form)))
@@ -53,13 +53,13 @@ impl MeasuredCosts {
         let kernel = self.ratio("conv-volume-kernel", [kd, k, stride, pixels], |[kd, k, _, pixels]| {
             dense(sum(64.0, kd, k), 64.0, pixels)
         });
-        let work = Case::Volume(*shape).work(self.machine().block);
+        let work = Case::Volume(*shape).work(self.block());
         self.node(work * dense(sum(c, kd, k), m, pixels) * kernel)
     }
 
     fn plain(&self, s: &ConvShape) -> f64 {
         let group = s.group.max(1);
-        let work = conv_work(s, Form::Plain, self.machine().block);
+        let work = conv_work(s, Form::Plain, self.block());
         let (stride, area) = (s.stride.into_iter().max().unwrap_or(1), mean(s.kh, s.kw));
         if s.is_depthwise() {
             return work * self.rate("conv-plain-depthwise", &[s.c as f64, area, stride as f64, s.ow as f64]);
@@ -101,7 +101,7 @@ impl MeasuredCosts {
     }
 
     fn blocked(&self, s: &ConvShape) -> f64 {
-        let (block, group) = (self.machine().block, s.group.max(1));
+        let (block, group) = (self.block(), s.group.max(1));
         let inputs = (s.c / group).div_ceil(block).max(1);
         let outputs = (s.m / group).div_ceil(block).max(1);
         let work = conv_work(s, Form::Blocked, block);
@@ -131,7 +131,7 @@ impl MeasuredCosts {
     }
 
     fn depthwise(&self, s: &ConvShape) -> f64 {
-        let block = self.machine().block;
+        let block = self.block();
         let stride = s.stride.into_iter().max().unwrap_or(1) as f64;
         let blocks = s.c.div_ceil(block) as f64;
         conv_work(s, Form::Blocked, block)
@@ -139,7 +139,7 @@ impl MeasuredCosts {
     }
 
     fn first(&self, s: &ConvShape) -> f64 {
-        let block = self.machine().block;
+        let block = self.block();
         let stride = s.stride.into_iter().max().unwrap_or(1) as f64;
         let (c, k, ow) = (s.c as f64, mean(s.kh, s.kw), s.ow as f64);
         let rate = |out: f64| self.rate("conv-from-nchw", &[c, out, k, stride, ow]);
@@ -150,7 +150,7 @@ impl MeasuredCosts {
     fn activation(&self, s: &ConvShape) -> f64 {
         let Some(activation) = s.activation else { return 0.0 };
         let kind = Activation::ALL.iter().position(|&a| a == activation).map_or(1.0, |i| i as f64 + 2.0);
-        let block = self.machine().block;
+        let block = self.block();
         let pixels = mean(s.oh, s.ow);
         // What was measured is one block of channels in and four out, so the work per element of the result is a block.
         let rate = |kind: f64| self.rate("conv-activation", &[kind, pixels]) * block as f64;

@@ -28,16 +28,16 @@ impl MeasuredCosts {
     }
 
     fn reorder_by_grids(&self, kind: Reorder, side_of: Side, [n, c, h, w]: [u64; 4]) -> u64 {
-        let block = self.machine().block;
         let grid = REORDERS.iter().find(|(_, k, s)| (*k, *s) == (kind, side_of)).map_or("", |(name, ..)| name);
-        let (blocks, pixels) = (c.div_ceil(block) as f64, h as f64 * w as f64);
+        // The place says how large the image is, whatever block it is moved to.
+        let (blocks, pixels) = (c.div_ceil(self.machine().block) as f64, h as f64 * w as f64);
         let image = self.rate(grid, &[blocks, pixels.sqrt()]);
         // Images were measured one at a time. Those of a batch are as far away in memory as one of the size of all.
         let whole = (n as f64 * pixels).sqrt();
         let [_, side] = self.nearest(grid, [blocks, whole]);
         let beyond = (whole / side).max(1.0);
         let batch = self.rate(grid, &[blocks * beyond * beyond, side]);
-        self.node(image.max(batch) * Case::Reorder(kind, side_of, [n, c, h, w]).work(block))
+        self.node(image.max(batch) * Case::Reorder(kind, side_of, [n, c, h, w]).work(self.block()))
     }
 
     /// What a Transpose costs. One that changes no place is copied all the same.

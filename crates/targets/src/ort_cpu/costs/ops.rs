@@ -29,7 +29,7 @@ impl MeasuredCosts {
             Spread::Channel { pixels } => self.rate("spread-channel", &[per(pixels), pixels as f64]),
             Spread::Last { channels } => self.rate("spread-last", &[channels as f64, per(channels)]),
             Spread::Blocked { pixels } => {
-                self.rate("spread-blocked", &[per(pixels) / self.machine().block as f64, pixels as f64])
+                self.rate("spread-blocked", &[per(pixels) / self.block() as f64, pixels as f64])
             }
         };
         // How operands meet was measured with Mul; what another op computes costs more or less by as much as on equal shapes.
@@ -43,12 +43,12 @@ impl MeasuredCosts {
     }
 
     fn pool_by_grids(&self, kind: Pool, shape: &PoolShape, blocked: bool) -> u64 {
-        let block = self.machine().block;
+        let block = self.block();
         let grid = POOLS.iter().find(|(_, k, b)| (*k, *b) == (kind, blocked)).map_or("", |(name, ..)| name);
         let side = |[a, b]: [u64; 2]| (a as f64 * b as f64).sqrt();
         let work = Case::Pool(kind, *shape, blocked).work(block);
         if matches!(kind, Pool::GlobalMax | Pool::GlobalAverage) {
-            return self.at(grid, &[shape.c.div_ceil(block) as f64, side([shape.h, shape.w])], work);
+            return self.at(grid, &[shape.c.div_ceil(self.machine().block) as f64, side([shape.h, shape.w])], work);
         }
         let stride = shape.stride.into_iter().max().unwrap_or(1) as f64;
         self.at(grid, &[side(shape.kernel), stride, shape.ow as f64], work)
@@ -64,7 +64,7 @@ impl MeasuredCosts {
         let grid = RESIZES.iter().find(|(_, m, b)| (*m, *b) == (mode, blocked)).map_or("", |(name, ..)| name);
         let side = |[a, b]: [u64; 2]| (a as f64 * b as f64).sqrt();
         let scale = side(shape.to) / side(shape.from).max(1.0);
-        self.at(grid, &[scale, side(shape.to)], Case::Resize(mode, *shape, blocked).work(self.machine().block))
+        self.at(grid, &[scale, side(shape.to)], Case::Resize(mode, *shape, blocked).work(self.block()))
     }
 
     /// What a matrix product costs.

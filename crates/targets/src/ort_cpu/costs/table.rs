@@ -45,6 +45,8 @@ pub struct Machine {
 #[derive(Clone, Debug)]
 pub struct MeasuredCosts {
     machine: Machine,
+    /// Channels in a block of the hosts that are asked about.
+    block: u64,
     grids: BTreeMap<String, Grid>,
     timed: Option<Arc<Timed>>,
 }
@@ -104,7 +106,7 @@ impl MeasuredCosts {
             work: move |point: &[u64]| spec.case(point, block).work(block),
         });
         let grids = file::grids(measured, wanted, node_ns)?;
-        Ok(MeasuredCosts { machine, grids, timed: None })
+        Ok(MeasuredCosts { machine, block, grids, timed: None })
     }
 
     /// The text of a table, the same for the same measurements.
@@ -125,6 +127,19 @@ impl MeasuredCosts {
     /// Where and when the table was measured.
     pub fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// The same table for hosts with blocks of so many channels. What fills a block is counted in theirs, and kernels take as many
+    /// blocks at a time as those that were measured. How long a multiplication takes is not known of other hosts: only what is cheaper
+    /// than what else counts.
+    #[must_use]
+    pub fn for_blocks_of(self, channels: u64) -> MeasuredCosts {
+        MeasuredCosts { block: channels.max(1), ..self }
+    }
+
+    /// Channels in a block of the hosts that are asked about: of that which was measured, if nothing else was said.
+    pub fn block(&self) -> u64 {
+        self.block
     }
 
     /// What a case costs, in nanoseconds; `None` where the runtime has no such kernel.

@@ -39,9 +39,6 @@ impl Form for Pools {
     }
 }
 
-/// Channels of the largest block of any host: pools of a multiple of them are blocked on load.
-const LARGEST_BLOCK: u64 = 16;
-
 /// A pool of images or signals, and where their axes stand.
 fn pool_of(query: &NodeQuery<'_>) -> Option<(Pool, ImageAxes, PoolShape)> {
     let node = query.graph.node(query.node);
@@ -73,10 +70,10 @@ fn pool_of(query: &NodeQuery<'_>) -> Option<(Pool, ImageAxes, PoolShape)> {
 impl Machine {
     pub(super) fn plain_pool(&self, query: &NodeQuery<'_>) -> Option<Cost> {
         let (pool, axes, s) = pool_of(query)?;
-        if axes.h.is_none() || !s.c.is_multiple_of(LARGEST_BLOCK) {
+        if axes.h.is_none() || !s.c.is_multiple_of(self.block.channels()) {
             return Some(Cost::new(self.costs.pool_ns(pool, &s, false)));
         }
-        // ONNX Runtime blocks such a pool of images on load whatever is around it.
+        // ONNX Runtime blocks a pool of images of whole blocks on load, whatever is around it.
         let reorder = |kind, h, w| self.reorder(kind, Side::Nchw, [s.n, s.c, h, w]);
         let inner = Cost::new(self.costs.pool_ns(pool, &s, true));
         // What it does on load is said in the file even if nothing is gained by it.
