@@ -305,6 +305,75 @@ def text(name, *values):
     return mutate
 
 
+def on_node(change, *ops):
+    """Changes a node of the standard's domain."""
+
+    def mutate(place):
+        node = place.pick(n for n in place.nodes if n.domain in ("", "ai.onnx") and n.input and (not ops or n.op_type in ops))
+        if node is None:
+            return False
+        change(node)
+        return True
+
+    return mutate
+
+
+def other_kind(place):
+    found = [a for n in place.nodes if n.domain in ("", "ai.onnx") for a in n.attribute if a.type == onnx.AttributeProto.INT]
+    a = place.pick(found)
+    if a is None:
+        return False
+    value = a.i
+    a.ClearField("i")
+    a.f, a.type = float(value), onnx.AttributeProto.FLOAT
+    return True
+
+
+def dead(op, domain="", operand=None, **attributes):
+    """A node that nothing reads."""
+
+    def mutate(place):
+        names = [i.name for i in place.graph.input]
+        if not names:
+            return False
+        place.graph.node.append(helper.make_node(op, [operand or names[0]], ["dead.mutated"], domain=domain, **attributes))
+        if domain and all(o.domain != domain for o in place.model.opset_import):
+            place.model.opset_import.append(helper.make_opsetid(domain, 1))
+        return True
+
+    return mutate
+
+
+def one_name(place):
+    if len(place.nodes) < 2:
+        return False
+    for node in place.rng.sample(place.nodes, 2):
+        node.name = "one.name"
+    return True
+
+
+def no_operator_set(place):
+    del place.model.opset_import[:]
+    return True
+
+
+def other_declaration(place):
+    output = place.pick(o for o in place.graph.output if o.type.tensor_type.elem_type)
+    if output is None:
+        return False
+    kind = output.type.tensor_type
+    kind.elem_type = onnx.TensorProto.DOUBLE if kind.elem_type != onnx.TensorProto.DOUBLE else onnx.TensorProto.FLOAT
+    return True
+
+
+def made_twice(place):
+    made = [name for n in place.nodes for name in n.output if name]
+    if not made or not place.graph.input:
+        return False
+    place.graph.node.append(helper.make_node("Identity", [place.graph.input[0].name], [place.rng.choice(made)]))
+    return True
+
+
 RESULTS = {
     "two axes of a Transpose": on_ints("perm", swap_two),
     "a Transpose turned on": on_ints("perm", rotate),
@@ -357,6 +426,20 @@ RESULTS = {
     "a turned operand": on_int("transB", lambda n: 1 - n),
     "the heads of an attention": on_int("num_heads", lambda n: n * 2),
     "the scale of an attention": on_float("scale", lambda s: s * 1.5),
+    "an unknown attribute": on_node(lambda node: node.attribute.append(helper.make_attribute("no_such_attribute", 1))),
+    "an attribute of another kind": other_kind,
+    "an operand too many": on_node(lambda node: node.input.extend([node.input[0]] * 9), "Relu", "Transpose", "Conv", "Add", "MatMul", "Sigmoid"),
+    "a result too many": on_node(lambda node: node.output.append("one.too.many"), "Relu", "Transpose", "Conv", "Add", "MatMul", "Sigmoid"),
+    "no operand": on_node(lambda node: node.ClearField("input"), "Relu", "Transpose", "Conv", "Add", "MatMul", "Sigmoid"),
+    "a dead node of an unknown op": dead("NoSuchOp"),
+    "a dead node of an unknown domain": dead("NoSuchOp", domain="no.such.domain"),
+    "a dead node of the runtime's domain": dead("NoSuchOp", domain="com.microsoft"),
+    "a dead node with an operand that nothing makes": dead("Neg", operand="no.such.value"),
+    "a dead node that casts to no type": dead("Cast", to=257),
+    "two nodes of one name": one_name,
+    "no operator set": no_operator_set,
+    "an output of another type": other_declaration,
+    "a value made twice": made_twice,
     "how an image is resized": text("mode", b"nearest", b"linear", b"cubic", b"reflect", b"edge", b"constant"),
 }
 

@@ -7,6 +7,7 @@ use crate::eval::{Machine, Refusal, Values, described, explained};
 use crate::hosts::{self, Hosts};
 use crate::model::{Model, Node, Tensor};
 use crate::term::Terms;
+use crate::valid;
 use crate::value::{Value, count_of};
 use crate::view::{self, View, normal};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -138,6 +139,7 @@ fn refused(at: String, why: impl Into<String>) -> Refusal {
 /// Checks everything and counts.
 fn links(machine: &mut Machine, a: &Model, b: &Model, proof: &Proof) -> Result<usize, Refusal> {
     ends(a, b)?;
+    valid::result(a, b)?;
     let input = |r: Refusal| refused(format!("{} of the input", r.node), r.why);
     let known = machine.model(a, &mut |_, _, _| Ok(())).map_err(input)?;
     let claims = claims_of(b, proof)?;
@@ -159,6 +161,7 @@ fn links(machine: &mut Machine, a: &Model, b: &Model, proof: &Proof) -> Result<u
             let (at, first) = stranger.unwrap_or((format!("output `{name}`"), why));
             return Err(refused(at, first));
         }
+        valid::output(a, b, name, y)?;
     }
     Ok(links)
 }

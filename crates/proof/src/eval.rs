@@ -299,7 +299,7 @@ impl Scope<'_> {
 }
 
 /// Which nodes the outputs need.
-fn needed(nodes: &[Node], outputs: &[String]) -> Vec<bool> {
+pub(crate) fn needed(nodes: &[Node], outputs: &[String]) -> Vec<bool> {
     let mut wanted: FxHashSet<String> = outputs.iter().cloned().collect();
     let mut needed = vec![false; nodes.len()];
     for (node, needed) in nodes.iter().zip(&mut needed).rev() {

@@ -28,11 +28,13 @@ mod model;
 mod ops;
 mod real;
 mod routed;
+mod schema;
 mod slots;
 mod strided;
 mod term;
 #[cfg(test)]
 mod tests;
+mod valid;
 mod value;
 mod view;
 mod wide;

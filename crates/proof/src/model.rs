@@ -41,6 +41,8 @@ pub(crate) struct Graph {
     pub(crate) initializers: Vec<(String, Tensor)>,
     pub(crate) inputs: Vec<Input>,
     pub(crate) outputs: Vec<String>,
+    /// The outputs with their declared types.
+    pub(crate) declared: Vec<Input>,
 }
 
 /// An input with its declared type.
@@ -85,7 +87,26 @@ pub(crate) enum Attr {
     Texts(#[expect(dead_code, reason = "it is compared as it is printed")] Vec<Vec<u8>>),
     /// The attribute of the function's caller that has this name.
     Ref(String),
-    Unread,
+    /// One of the kind with this letter in `operators.txt`, or `?`.
+    Unread(char),
+}
+
+impl Attr {
+    /// The letter of its kind in `operators.txt`.
+    pub(crate) fn kind(&self) -> char {
+        match self {
+            Attr::Float(_) => 'f',
+            Attr::Int(_) => 'i',
+            Attr::Text(_) => 's',
+            Attr::Tensor(_) => 't',
+            Attr::Graph(_) => 'g',
+            Attr::Floats(_) => 'F',
+            Attr::Ints(_) => 'I',
+            Attr::Texts(_) => 'S',
+            Attr::Unread(kind) => *kind,
+            Attr::Ref(_) => '?',
+        }
+    }
 }
 
 /// A constant of the file: `data` is row-major and little-endian.
@@ -264,7 +285,11 @@ impl Reader {
                     graph.initializers.push((name, tensor));
                 }
                 11 => graph.inputs.push(self.input(&field.bytes())?),
-                12 => graph.outputs.push(self.input(&field.bytes())?.name),
+                12 => {
+                    let output = self.input(&field.bytes())?;
+                    graph.outputs.push(output.name.clone());
+                    graph.declared.push(output);
+                }
                 15 => return Err(Error::Unsupported { what: "a sparse initializer".to_owned() }),
                 _ => {}
             }
@@ -328,7 +353,13 @@ impl Reader {
             (6, ..) => Attr::Floats(floats),
             (7, ..) => Attr::Ints(ints),
             (8, ..) => Attr::Texts(texts),
-            _ => Attr::Unread,
+            (9, ..) => Attr::Unread('T'),
+            (10, ..) => Attr::Unread('G'),
+            (11, ..) => Attr::Unread('x'),
+            (12, ..) => Attr::Unread('X'),
+            (13, ..) => Attr::Unread('p'),
+            (14, ..) => Attr::Unread('P'),
+            _ => Attr::Unread('?'),
         };
         Ok((name, attr))
     }
@@ -352,7 +383,7 @@ impl Reader {
             }
             for (number, field) in self.with_single(&field.bytes(), "a type of tensors", &[1, 2])? {
                 match number {
-                    1 => input.dtype = field.number() as u8,
+                    1 => input.dtype = dtype(field.number()),
                     2 => input.dims = Some(self.dims(&field.bytes())?),
                     _ => {}
                 }
@@ -388,7 +419,7 @@ impl Reader {
                 1 => tensor
                     .dims
                     .extend(varints(field).ok_or_else(|| self.damaged("a tensor"))?.iter().map(|&n| n as i64)),
-                2 => tensor.dtype = field.number() as u8,
+                2 => tensor.dtype = dtype(field.number()),
                 4 | 5 | 7 | 10 | 11 => typed.push((number, field)),
                 6 => return Err(Error::Unsupported { what: "a constant of strings".to_owned() }),
                 8 => name = field.text(),
@@ -477,6 +508,11 @@ impl Reader {
 /// The standard domain has two names.
 fn standard(domain: String) -> String {
     if domain == "ai.onnx" { String::new() } else { domain }
+}
+
+/// A type of elements; 0, which is none, for what no type has as its number.
+fn dtype(number: u64) -> u8 {
+    u8::try_from(number).unwrap_or_default()
 }
 
 fn le_f32(bytes: &[u8]) -> f32 {

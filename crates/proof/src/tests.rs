@@ -14,6 +14,7 @@ mod hosts;
 mod limits;
 mod rules;
 mod transposed;
+mod valid;
 mod volumes;
 
 /// Result, op, operands, attributes.
@@ -42,7 +43,9 @@ fn model(lines: &[Line<'_>], constants: &[(&str, &[i64], Vec<f32>)]) -> Model {
         });
     }
     graph.outputs = vec!["y".to_owned()];
-    Model { graph: Rc::new(graph), opsets: [(String::new(), 17)].into(), functions: Vec::new(), ir: 8, block: None }
+    let opsets = [("", 17), ("com.microsoft", 1), ("com.microsoft.nchwc", 1)];
+    let opsets = opsets.map(|(domain, version)| (domain.to_owned(), version)).into();
+    Model { graph: Rc::new(graph), opsets, functions: Vec::new(), ir: 8, block: None }
 }
 
 fn perm(order: &[i64]) -> Vec<(&'static str, Attr)> {

@@ -201,7 +201,7 @@ fn unchanged(call: &Call<'_>) -> Option<Value> {
 
 fn cast(call: &mut Call<'_>) -> Made {
     let x = call.need(0)?;
-    let to = if call.op == "Cast" { call.int("to", 0) as u8 } else { call.need(1)?.dtype };
+    let to = if call.op == "Cast" { call.dtype("to") } else { call.need(1)?.dtype };
     if to == x.dtype {
         return Ok(x);
     }
@@ -245,7 +245,7 @@ fn quantize(call: &mut Call<'_>) -> Made {
     };
     let scale = list(&scale)?;
     let zero = call.input(2).map(list).transpose()?;
-    let declared = call.int("output_dtype", 0) as u8;
+    let declared = call.dtype("output_dtype");
     let dtype = match (call.op, &zero, declared) {
         ("DequantizeLinear", ..) => {
             if declared == 0 {

@@ -303,7 +303,7 @@ fn choose(call: &Call<'_>) -> Computed {
 
 fn cast(call: &Call<'_>) -> Computed {
     let x = call.input(0)?;
-    let to = if call.op == "Cast" { call.int("to", 0) as u8 } else { call.input(1)?.dtype };
+    let to = if call.op == "Cast" { call.dtype("to") } else { call.input(1)?.dtype };
     if to == x.dtype {
         return Some(Ok(x.clone()));
     }

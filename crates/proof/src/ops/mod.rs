@@ -99,6 +99,11 @@ impl Call<'_> {
         }
     }
 
+    /// A type of elements that an attribute names; 0 if it is absent, or no type.
+    pub(crate) fn dtype(&self, name: &str) -> u8 {
+        u8::try_from(self.int(name, 0)).unwrap_or_default()
+    }
+
     pub(crate) fn ints(&self, name: &str) -> Option<Vec<i64>> {
         match self.attr(name) {
             Some(Attr::Ints(values)) => Some(values.clone()),
@@ -146,7 +151,7 @@ impl Call<'_> {
         let mut kept: Vec<&(String, Attr)> =
             self.attrs.iter().filter(|(name, _)| !without.contains(&name.as_str())).collect();
         kept.sort_by(|a, b| a.0.cmp(&b.0));
-        if let Some((name, _)) = kept.iter().find(|(_, attr)| matches!(attr, Attr::Unread | Attr::Graph(_))) {
+        if let Some((name, _)) = kept.iter().find(|(_, attr)| matches!(attr, Attr::Unread(_) | Attr::Graph(_))) {
             return Err(format!("the checker does not read attribute `{name}`"));
         }
         Ok(kept.iter().flat_map(|(name, attr)| format!("{name}={attr:?};").into_bytes()).collect())

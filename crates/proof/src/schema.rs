@@ -1,0 +1,122 @@
+//! What the standard lets nodes of its operators have, by opset: how many operands and results, and which attributes of which kinds.
+//! `operators.txt` is data that `tools/make_operators.py` takes from the standard's schemas.
+
+use crate::model::{Attr, Node};
+use rustc_hash::FxHashMap;
+use std::sync::LazyLock;
+
+/// What an operator may have since an opset.
+struct Form {
+    since: i64,
+    /// `None` if this opset took the operator away.
+    rules: Option<Rules>,
+}
+
+struct Rules {
+    inputs: Count,
+    outputs: Count,
+    /// Name, kind, and whether it has to be there.
+    attrs: Vec<(&'static str, char, bool)>,
+}
+
+#[derive(Clone, Copy)]
+struct Count {
+    least: usize,
+    most: usize,
+    /// Whether one of the least many may have an empty name.
+    gaps: bool,
+}
+
+static OPERATORS: LazyLock<FxHashMap<&str, Vec<Form>>> = LazyLock::new(|| {
+    let mut forms: FxHashMap<&str, Vec<Form>> = FxHashMap::default();
+    for line in include_str!("operators.txt").lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&'static str> = line.split(' ').collect();
+        if let [name, since, rest @ ..] = &words[..]
+            && let Ok(since) = since.parse()
+        {
+            forms.entry(*name).or_default().push(Form { since, rules: rules(rest) });
+        }
+    }
+    forms
+});
+
+fn rules(words: &[&'static str]) -> Option<Rules> {
+    let [inputs, outputs, attrs @ ..] = words else { return None };
+    let attr = |word: &&'static str| {
+        let (name, kind) = word.split_once(':')?;
+        Some((name, kind.chars().next()?, kind.ends_with('!')))
+    };
+    Some(Rules { inputs: count(inputs)?, outputs: count(outputs)?, attrs: attrs.iter().filter_map(attr).collect() })
+}
+
+fn count(word: &str) -> Option<Count> {
+    let gaps = word.ends_with('?');
+    let (least, most) = word.trim_end_matches('?').split_once('-')?;
+    let most = if most == "*" { usize::MAX } else { most.parse().ok()? };
+    Some(Count { least: least.parse().ok()?, most, gaps })
+}
+
+/// Types of elements that an attribute can name.
+const ELEMENTS: std::ops::RangeInclusive<i64> = 1..=26;
+
+/// Attributes whose integer is a type of elements, and whether zero stands for none.
+const TYPES: &[(&str, bool)] = &[("to", false), ("dtype", false), ("output_dtype", true), ("output_datatype", false)];
+
+/// The words that an attribute can have: op, or nothing for all ops; attribute; words.
+const WORDS: &[(&str, &str, &[&str])] = &[
+    ("", "auto_pad", &["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]),
+    ("DepthToSpace", "mode", &["DCR", "CRD"]),
+    ("Resize", "mode", &["nearest", "linear", "cubic"]),
+    ("Upsample", "mode", &["nearest", "linear", "bilinear", "cubic"]),
+    ("Pad", "mode", &["constant", "reflect", "edge", "wrap"]),
+    ("", "nearest_mode", &["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]),
+    ("", "reduction", &["none", "add", "mul", "max", "min", "mean", "sum"]),
+    ("Gelu", "approximate", &["none", "tanh"]),
+    ("BitShift", "direction", &["LEFT", "RIGHT"]),
+];
+
+/// Why a node is none of its operator in the standard's domain; `None` if it is one.
+pub(crate) fn fault(node: &Node, opset: i64) -> Option<String> {
+    let form = OPERATORS.get(node.op.as_str()).and_then(|forms| forms.iter().rfind(|form| form.since <= opset));
+    let Some(rules) = form.and_then(|form| form.rules.as_ref()) else {
+        return Some(format!("opset {opset} has no operator {}", node.op));
+    };
+    number("operands", rules.inputs, &node.inputs)
+        .or_else(|| number("results", rules.outputs, &node.outputs))
+        .or_else(|| node.attrs.iter().find_map(|(name, attr)| attribute(rules, &node.op, name, attr)))
+        .or_else(|| {
+            let there = |name: &str| node.attrs.iter().any(|(other, _)| other == name);
+            let absent = rules.attrs.iter().find(|(name, _, needed)| *needed && !there(name))?;
+            Some(format!("attribute `{}` is absent", absent.0))
+        })
+}
+
+fn number(what: &str, count: Count, names: &[String]) -> Option<String> {
+    if names.len() < count.least || names.len() > count.most {
+        return Some(format!("it has {} {what}", names.len()));
+    }
+    let empty = names.iter().take(count.least).position(String::is_empty).filter(|_| !count.gaps);
+    empty.map(|at| format!("number {at} of its {what} has no name"))
+}
+
+fn attribute(rules: &Rules, op: &str, name: &str, attr: &Attr) -> Option<String> {
+    let Some((_, kind, _)) = rules.attrs.iter().find(|(known, ..)| *known == name) else {
+        return Some(format!("attribute `{name}` is unknown to it"));
+    };
+    match attr {
+        Attr::Ref(_) => None,
+        attr if attr.kind() != *kind => Some(format!("attribute `{name}` is of another kind")),
+        Attr::Int(value) => {
+            let zero = TYPES.iter().find(|(known, _)| *known == name)?.1;
+            let wrong = !ELEMENTS.contains(value) && !(zero && *value == 0);
+            wrong.then(|| format!("attribute `{name}` is {value}, which is no type of elements"))
+        }
+        Attr::Text(text) => {
+            let own = |(of, known, _): &&(&str, &str, &[&str])| *known == name && (of.is_empty() || *of == op);
+            let words = WORDS.iter().find(own)?.2;
+            let wrong = !words.iter().any(|word| word.as_bytes() == text);
+            wrong.then(|| format!("attribute `{name}` is `{}`, which it can't be", String::from_utf8_lossy(text)))
+        }
+        _ => None,
+    }
+}
