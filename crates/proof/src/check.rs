@@ -139,6 +139,7 @@ fn refused(at: String, why: impl Into<String>) -> Refusal {
 /// Checks everything and counts.
 fn links(machine: &mut Machine, a: &Model, b: &Model, proof: &Proof) -> Result<usize, Refusal> {
     ends(a, b)?;
+    valid::inputs(a, b)?;
     valid::result(a, b)?;
     let input = |r: Refusal| refused(format!("{} of the input", r.node), r.why);
     let known = machine.model(a, &mut |_, _, _| Ok(())).map_err(input)?;

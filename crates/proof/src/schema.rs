@@ -108,14 +108,14 @@ fn attribute(rules: &Rules, op: &str, name: &str, attr: &Attr) -> Option<String>
         attr if attr.kind() != *kind => Some(format!("attribute `{name}` is of another kind")),
         Attr::Int(value) => {
             let zero = TYPES.iter().find(|(known, _)| *known == name)?.1;
-            let wrong = !ELEMENTS.contains(value) && !(zero && *value == 0);
-            wrong.then(|| format!("attribute `{name}` is {value}, which is no type of elements"))
+            let right = ELEMENTS.contains(value) || zero && *value == 0;
+            (!right).then(|| format!("attribute `{name}` is {value}, which is no type of elements"))
         }
         Attr::Text(text) => {
             let own = |(of, known, _): &&(&str, &str, &[&str])| *known == name && (of.is_empty() || *of == op);
             let words = WORDS.iter().find(own)?.2;
-            let wrong = !words.iter().any(|word| word.as_bytes() == text);
-            wrong.then(|| format!("attribute `{name}` is `{}`, which it can't be", String::from_utf8_lossy(text)))
+            let right = words.iter().any(|word| word.as_bytes() == text);
+            (!right).then(|| format!("attribute `{name}` is `{}`, which it can't be", String::from_utf8_lossy(text)))
         }
         _ => None,
     }

@@ -87,6 +87,26 @@ pub(crate) fn output(a: &Model, b: &Model, name: &str, value: &Value) -> Result<
     if same { Ok(()) } else { Err(Refusal { node: format!("output `{name}`"), why: why.to_owned() }) }
 }
 
+/// Refuses an input that is declared with another type of elements or another shape, also where nothing reads it.
+pub(crate) fn inputs(a: &Model, b: &Model) -> Result<(), Refusal> {
+    for input in &b.graph.inputs {
+        let Some(other) = a.graph.inputs.iter().find(|other| other.name == input.name) else { continue };
+        let extents = |dims: &[DeclaredDim], others: &[DeclaredDim]| {
+            let same = |pair: (&DeclaredDim, &DeclaredDim)| match pair {
+                (DeclaredDim::Known(x), DeclaredDim::Known(y)) => x == y,
+                _ => true,
+            };
+            dims.len() == others.len() && dims.iter().zip(others).all(same)
+        };
+        let shapes = input.dims.as_ref().zip(other.dims.as_ref()).is_none_or(|(x, y)| extents(x, y));
+        if input.dtype != other.dtype || !shapes {
+            let why = "it is declared with another type or shape".to_owned();
+            return Err(Refusal { node: format!("input `{}`", input.name), why });
+        }
+    }
+    Ok(())
+}
+
 fn fits(declared: &Input, shape: &[i64]) -> bool {
     declared.dims.as_ref().is_none_or(|dims| {
         let fits = |(dim, extent): (&DeclaredDim, &i64)| !matches!(dim, DeclaredDim::Known(known) if known != extent);

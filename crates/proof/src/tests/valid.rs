@@ -74,6 +74,10 @@ fn what_the_standard_does_not_have_is_refused_unless_the_model_has_it() {
         ("a dead node of another domain", {
             with(|graph| graph.nodes.push(Node { domain: "com.microsoft".to_owned(), ..node("Foo", &["x"], &["d"]) }))
         }),
+        ("another type of an input that nothing reads", with(|graph| graph.inputs[1].dtype = 10)),
+        ("another extent of such an input", {
+            with(|graph| graph.inputs[1].dims = Some([2, 4, 5, 7].map(DeclaredDim::Known).to_vec()))
+        }),
         ("another type of an output", declared(10, &[2, 6, 4, 5])),
         ("another extent of an output", declared(1, &[2, 6, 4, 6])),
         ("another rank of an output", declared(1, &[2, 6, 20])),
