@@ -3,7 +3,7 @@
 
 use super::each::contract;
 use super::filters::{self, Convolution};
-use super::{Made, pointwise};
+use super::{Made, pointwise, together};
 use crate::align::term_of;
 use crate::flat::under;
 use crate::real::through;
@@ -366,6 +366,11 @@ pub(super) fn pooled(terms: &mut Terms, name: &str, x: &Value, mut windows: Wind
     if shape.len() != windows.kernel.len() + 2 || shape.len() < 3 {
         return Err("its window does not fit its operand".to_owned());
     }
+    if name == "AveragePool"
+        && let Some(y) = mean_of_tiles(terms, x, &windows)
+    {
+        return Ok(y);
+    }
     let mut out = shape[..2].to_vec();
     out.extend(windows.slid(&shape[2..])?);
     let padded = windows.pads.iter().any(|p| *p != 0) || windows.ceil;
@@ -373,4 +378,28 @@ pub(super) fn pooled(terms: &mut Terms, name: &str, x: &Value, mut windows: Wind
     attrs.extend(format!(" {:?} {}", windows.kernel, u8::from(counts && padded)).into_bytes());
     let made = terms.placed(&Op { name, attrs: &attrs, dtype: 0 }, &[Some(x)], &[(out, x.dtype)]);
     made.and_then(|mut made| made.pop()).ok_or_else(|| "its result is empty".to_owned())
+}
+
+/// A mean over windows that lie side by side is one over axes: as a pool over all of an image is.
+fn mean_of_tiles(terms: &mut Terms, x: &Value, windows: &Windows) -> Option<Value> {
+    let shape = x.shape();
+    let side_by_side = windows.kernel == windows.strides && windows.pads.iter().all(|&pad| pad == 0);
+    let close = windows.dilations.iter().zip(&windows.kernel).all(|(&dilation, &kernel)| dilation == 1 || kernel == 1);
+    if x.dtype != 1 || !side_by_side || !close || windows.kernel.iter().all(|&kernel| kernel == 1) {
+        return None;
+    }
+    let (mut split, mut within) = (shape[..2].to_vec(), Vec::new());
+    for (&extent, &kernel) in shape[2..].iter().zip(&windows.kernel) {
+        if extent % kernel != 0 {
+            return None;
+        }
+        split.push(extent / kernel);
+        within.push(split.len());
+        split.push(kernel);
+    }
+    let tiles = terms.moved(x, &split)?;
+    let op = Op { name: "ReduceMean", attrs: &[], dtype: x.dtype };
+    let mut y = together(terms, &op, &[&tiles], &within, true).ok()?;
+    within.iter().rev().for_each(|&axis| drop(y.view.remove(axis)));
+    Some(y)
 }

@@ -408,3 +408,22 @@ fn a_power_of_constants_may_be_a_constant() {
     assert!(!holds(&before, &after(right * 1.00001)));
     assert_eq!(verdict(&before, &before, &Proof::default()), Verdict::Proved { links: 0, hosts: None });
 }
+
+#[test]
+fn a_mean_may_be_one_of_means_of_tiles() {
+    let plain = model(&[("y", "ReduceMean", &["x"], vec![("axes", Attr::Ints(vec![2, 3]))])], &[]);
+    let tiled = |op: &'static str, then: &'static str, kernel: [i64; 2], strides: [i64; 2]| {
+        let told = vec![("kernel_shape", Attr::Ints(kernel.to_vec())), ("strides", Attr::Ints(strides.to_vec()))];
+        model(&[("t", op, &["x"], told), ("y", then, &["t"], vec![])], &[])
+    };
+    let mean = "GlobalAveragePool";
+    for kernel in [[2, 5], [4, 1], [1, 5], [4, 5]] {
+        let found = verdict(&plain, &tiled("AveragePool", mean, kernel, kernel), &Proof::default());
+        assert!(matches!(found, Verdict::WithLemmas { .. } | Verdict::Proved { .. }), "{kernel:?}: {found}");
+    }
+    // Windows that overlap, that leave out a row, and what is no mean.
+    assert!(!holds(&plain, &tiled("AveragePool", mean, [2, 5], [1, 5])));
+    assert!(!holds(&plain, &tiled("AveragePool", mean, [3, 5], [3, 5])));
+    assert!(!holds(&plain, &tiled("MaxPool", mean, [2, 5], [2, 5])));
+    assert!(!holds(&plain, &tiled("AveragePool", "GlobalMaxPool", [2, 5], [2, 5])));
+}
