@@ -30,11 +30,12 @@ pub(crate) const SEEN_IN: &str = "ONNX Runtime 1.31.1";
 pub(crate) const FACTS: &[Fact] = &[
     Fact {
         heading: "Dequantization by blocks",
-        what: "a Transpose in front of a DequantizeLinear with blocks",
-        outcome: "the Transpose is moved behind it without its scales: other numbers",
+        what: "a Transpose in front of a QuantizeLinear or DequantizeLinear with blocks",
+        outcome: "the Transpose is moved behind it without its scales: other numbers, or it does not run",
         is_so: |reader, node| {
-            let blocks = node.op_type() == "DequantizeLinear" && int(node, "block_size").unwrap_or(0) > 0;
-            blocks && reader.producer(node, 0).is_some_and(is_transpose)
+            let quantizes = matches!(node.op_type(), "QuantizeLinear" | "DequantizeLinear");
+            let blocks = quantizes && int(node, "block_size").unwrap_or(0) > 0;
+            blocks && reader.is_reached_by_transpose(node)
         },
     },
     Fact {
@@ -62,7 +63,7 @@ pub(crate) const FACTS: &[Fact] = &[
     },
     Fact {
         heading: "Views of dequantized signed bytes",
-        what: "a Transpose or a Reshape alone behind a DequantizeLinear of signed bytes, in operator sets from 21 on",
+        what: "a Transpose or a Reshape behind a DequantizeLinear of signed bytes, in operator sets from 21 on",
         outcome: "the file does not load: the types of what is quantized again do not match",
         is_so: |reader, node| {
             let signed = || reader.constant(node, 2) == Some(DataType::Int8 as i32);
@@ -70,11 +71,17 @@ pub(crate) const FACTS: &[Fact] = &[
             let view = |node: &&NodeProto| {
                 is_transpose(node) || node.op_type() == "Reshape" || node.domain() == relayout_onnx::dialect::DOMAIN
             };
-            node.op_type() == "DequantizeLinear"
-                && reader.opset >= 21
-                && signed()
-                && reader.only_reader(node).is_some_and(|n| view(&n))
+            // Each reader gets a DequantizeLinear of its own on load.
+            let reads = || node.output.first().and_then(|name| reader.readers.get(name.as_str()));
+            let dequantizes = node.op_type() == "DequantizeLinear" && reader.opset >= 21;
+            dequantizes && signed() && reads().is_some_and(|reads| reads.iter().any(view))
         },
+    },
+    Fact {
+        heading: "Outputs in front of a quantization",
+        what: "a Transpose between a QuantizeLinear and a value that is an output or that a body reads",
+        outcome: "what others read becomes quantized: other numbers",
+        is_so: |reader, node| node.op_type() == "QuantizeLinear" && reader.is_moved_for_others(node),
     },
     Fact {
         heading: "Gather of texts",
@@ -103,22 +110,36 @@ pub(crate) struct Found {
 pub(crate) fn new_in(before: &GraphProto, after: &GraphProto, graph: &Graph, opset: i64) -> Vec<Found> {
     let mut found = places(after, graph, opset);
     if !found.is_empty() {
-        let had: BTreeSet<(usize, String)> = places(before, graph, opset).into_iter().collect();
+        let had: BTreeSet<Place> = places(before, graph, opset).into_iter().collect();
         found.retain(|place| !had.contains(place));
     }
     let why = |fact: &Fact| {
         format!("{SEEN_IN} can't have {}: {} (docs/runtime-bugs.md, \"{}\")", fact.what, fact.outcome, fact.heading)
     };
-    found.into_iter().filter_map(|(fact, value)| Some(Found { value, why: why(FACTS.get(fact)?) })).collect()
+    let told = |place: Place| Some(Found { value: place.value, why: why(FACTS.get(place.fact)?) });
+    found.into_iter().filter_map(told).collect()
 }
 
-/// The number of the fact, and the first result of the node.
-fn places(proto: &GraphProto, graph: &Graph, opset: i64) -> Vec<(usize, String)> {
+/// A node that one of them is about.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    /// The number of the fact.
+    fact: usize,
+    /// The first result of the node.
+    value: String,
+    /// What stands around it: with other neighbours the runtime may do something else.
+    around: String,
+}
+
+fn places(proto: &GraphProto, graph: &Graph, opset: i64) -> Vec<Place> {
     let reader = Reader::of(proto, graph, opset);
     let mut found = Vec::new();
     for node in &proto.node {
         let is_so = FACTS.iter().enumerate().filter(|(_, fact)| (fact.is_so)(&reader, node));
-        found.extend(is_so.map(|(number, _)| (number, node.output.first().cloned().unwrap_or_default())));
+        found.extend(is_so.map(|(fact, _)| {
+            let value = node.output.first().cloned().unwrap_or_default();
+            Place { fact, value, around: reader.around(node) }
+        }));
         for body in bodies(node) {
             found.extend(places(body, graph, opset));
         }
@@ -169,6 +190,27 @@ impl<'g> Reader<'g> {
         self.captured.extend(body.output.iter().map(ValueInfoProto::name));
     }
 
+    /// Which ops read the result of a node, and which make and read its first operand and the first operands of those.
+    fn around(&self, node: &NodeProto) -> String {
+        let mut text = String::new();
+        let mut tell = |name: Option<&String>| {
+            let name = name.map_or("", String::as_str);
+            let mut reads: Vec<&str> = self.readers.get(name).into_iter().flatten().map(|n| n.op_type()).collect();
+            reads.sort_unstable();
+            let left = self.outputs.contains(name) || self.captured.contains(name);
+            let made = self.producers.get(name).map_or("", |node| node.op_type());
+            text += &[made, " ", &reads.join(","), if left { " left;" } else { ";" }].concat();
+        };
+        tell(node.output.first());
+        let mut at = Some(node);
+        for _ in 0..LEVELS {
+            let operand = at.and_then(|node| node.input.first());
+            tell(operand);
+            at = operand.and_then(|name| self.producers.get(name.as_str())).copied();
+        }
+        text
+    }
+
     fn producer(&self, node: &NodeProto, slot: usize) -> Option<&'g NodeProto> {
         self.producers.get(node.input.get(slot)?.as_str()).copied()
     }
@@ -183,16 +225,73 @@ impl<'g> Reader<'g> {
         self.constants.get(name).copied().or_else(made)
     }
 
-    /// The node that alone reads the first result.
-    fn only_reader(&self, node: &NodeProto) -> Option<&'g NodeProto> {
-        let name = node.output.first()?.as_str();
-        let free = !self.outputs.contains(name) && !self.captured.contains(name);
-        match self.readers.get(name)?[..] {
-            [only] if free => Some(only),
-            _ => None,
+    /// Whether a rewrite may bring a Transpose to the first operand of a node: it is made by one, or by the call of a function, whose body may
+    /// end with one, or by nodes that they pass through.
+    fn is_reached_by_transpose(&self, node: &NodeProto) -> bool {
+        let mut todo = vec![(node, 1)];
+        let mut seen = BTreeSet::new();
+        while let Some((node, operands)) = todo.pop() {
+            for name in node.input.iter().take(operands).filter(|name| seen.insert(name.as_str())) {
+                let Some(&made) = self.producers.get(name.as_str()) else { continue };
+                if is_transpose(made) || made.domain() == relayout_onnx::dialect::DOMAIN {
+                    return true;
+                }
+                if !STOPS_TRANSPOSES.contains(&made.op_type()) {
+                    todo.push((made, usize::MAX));
+                }
+            }
         }
+        false
+    }
+
+    /// Whether the first operand of a node is, but for Transposes and other views, a value that the graph leaves or that a body reads, and a
+    /// Transpose is among these: one of its own, or that of a call's body.
+    fn is_moved_for_others(&self, node: &NodeProto) -> bool {
+        let call = |node: &NodeProto| node.domain() == relayout_onnx::dialect::DOMAIN;
+        let view = |node: &NodeProto| is_transpose(node) || VIEWS.contains(&node.op_type());
+        let (mut moved, mut left) = (false, false);
+        let mut todo: Vec<&str> = node.input.first().map(String::as_str).into_iter().collect();
+        let mut seen = BTreeSet::new();
+        while let Some(name) = todo.pop().filter(|_| !(moved && left)) {
+            if !seen.insert(name) {
+                continue;
+            }
+            left |= self.outputs.contains(name) || self.captured.contains(name);
+            if let Some(made) = self.producers.get(name) {
+                moved |= is_transpose(made) || call(made);
+                todo.extend(made.input.first().map(String::as_str).filter(|_| view(made)));
+            }
+            for reader in self.readers.get(name).into_iter().flatten().filter(|reader| view(reader)) {
+                moved |= is_transpose(reader);
+                todo.extend(reader.output.first().map(String::as_str));
+            }
+        }
+        moved && left
     }
 }
+
+/// How many operands in front of each other are looked at, to see whether a place is what it was.
+const LEVELS: usize = 4;
+
+/// Ops that a `QuantizeLinear` is moved in front of.
+const VIEWS: &[&str] = &["Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"];
+
+/// Ops that no Transpose is moved through.
+const STOPS_TRANSPOSES: &[&str] = &[
+    "Conv",
+    "ConvTranspose",
+    "Einsum",
+    "Expand",
+    "Flatten",
+    "Gemm",
+    "If",
+    "Loop",
+    "MatMul",
+    "QLinearConv",
+    "QLinearMatMul",
+    "Reshape",
+    "Scan",
+];
 
 /// A Transpose, or the call of a function that is one.
 fn is_transpose(node: &NodeProto) -> bool {

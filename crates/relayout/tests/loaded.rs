@@ -401,3 +401,48 @@ fn texts_are_gathered_along_the_axis_along_which_they_were() {
     let axis = gather.attribute.iter().find(|a| a.name() == "axis").map(AttributeProto::i);
     assert_eq!(axis, Some(2));
 }
+
+/// Two convolutions with a quantization between them, in front of which the value is an output as well.
+fn left_and_quantized(opset: i64, told: &[AttributeProto], scale: TensorProto, zero: TensorProto) -> Vec<u8> {
+    let graph = GraphProto {
+        node: vec![
+            op("Conv", &["x", "w"], "y", vec![]),
+            op("QuantizeLinear", &["y", "s", "z"], "q", told.to_vec()),
+            op("DequantizeLinear", &["q", "s", "z"], "d", told.to_vec()),
+            op("Conv", &["d", "v"], "a", vec![]),
+        ],
+        initializer: vec![
+            floats("w", &[16, 16, 3, 3], (0..2304).map(|i| (i % 11) as f32 / 11.0 - 0.4)),
+            floats("v", &[16, 16, 1, 1], (0..256).map(|i| (i % 7) as f32 / 7.0 - 0.4)),
+            scale,
+            zero,
+        ],
+        input: vec![value("x", DataType::Float, &[1, 16, 6, 6])],
+        output: vec![value("y", DataType::Float, &[1, 16, 4, 4]), value("a", DataType::Float, &[1, 16, 4, 4])],
+        ..GraphProto::default()
+    };
+    model(opset, graph)
+}
+
+fn bytes(name: &str, dims: &[i64], number: u8) -> TensorProto {
+    let count = dims.iter().product::<i64>() as usize;
+    TensorProto {
+        name: Some(name.to_owned()),
+        dims: dims.to_vec(),
+        data_type: Some(DataType::Uint8 as i32),
+        raw_data: Some(vec![number; count].into()),
+        ..TensorProto::default()
+    }
+}
+
+#[test]
+fn an_output_is_not_put_in_front_of_a_transpose_and_a_quantization() {
+    runs_for_every_target(&left_and_quantized(17, &[], floats("s", &[], [0.25]), bytes("z", &[], 128)));
+}
+
+#[test]
+fn no_transpose_comes_to_a_quantization_by_blocks() {
+    let told = [int("axis", 2), int("block_size", 2)];
+    let scales = floats("s", &[1, 16, 2, 4], (0..128).map(|i| 0.1 + i as f32 / 256.0));
+    runs_for_every_target(&left_and_quantized(21, &told, scales, bytes("z", &[1, 16, 2, 4], 128)));
+}
