@@ -72,6 +72,23 @@ fn reorder(graph: &Graph, x: ValueId, y: ValueId, left: &Layout, shape: &[Dim]) 
     }
 }
 
+/// How many producers are looked at for a loop.
+const MOST_BEHIND: usize = 16;
+
+/// Whether a value is, or is made of, what a loop collected: a loop of no rounds leaves nothing, and of nothing no extent can be found.
+fn may_be_of_no_rounds(graph: &Graph, v: ValueId) -> bool {
+    let mut next = Some(v);
+    for _ in 0..MOST_BEHIND {
+        let Some(v) = next else { return false };
+        let node = graph.node(graph.value(v).producer().0);
+        if matches!(node.onnx(), Some("Loop" | "Scan")) {
+            return true;
+        }
+        next = node.inputs.first().copied().flatten();
+    }
+    false
+}
+
 /// What a node comes to in a file of an operator set; `None` for nodes that are neither view nor move, and for views that are as they were
 /// read.
 pub(super) fn change(graph: &Graph, n: NodeId, opset: i64) -> Option<Change> {
@@ -91,7 +108,8 @@ pub(super) fn change(graph: &Graph, n: NodeId, opset: i64) -> Option<Change> {
         Some(InPlace::Reshape { from, to }) => {
             let float = matches!(graph.value(x).ty.dtype(), Some(DType::F16 | DType::F32 | DType::F64));
             let said = opset >= RESHAPE_SINCE || float || matches!(view, View::Reshape);
-            if let Some(target) = reshape_target(&from, &to).filter(|_| said) {
+            let sure = |target: &Vec<i64>| said && !(target.contains(&-1) && may_be_of_no_rounds(graph, x));
+            if let Some(target) = reshape_target(&from, &to).filter(sure) {
                 return Some(Change::Reshape { x, y, target });
             }
         }

@@ -303,7 +303,8 @@ fn with_rows(layout: &Layout, at: usize) -> Layout {
     let mut factors: Vec<Factor> = layout.factors().iter().map(|f| Factor { axis: moved(f.axis), ..*f }).collect();
     let columns = layout.factors().iter().position(|f| usize::from(f.axis) == at).unwrap_or(factors.len());
     factors.insert(columns, Factor::whole(at as u8));
-    Layout::new(layout.rank() + 1, factors, []).unwrap_or_else(|_| Layout::row_major(layout.rank() + 1))
+    let maps = (0..layout.rank()).filter_map(|axis| Some((moved(axis as u8), layout.slot_map(axis)?.to_vec())));
+    Layout::new(layout.rank() + 1, factors, maps).unwrap_or_else(|_| Layout::row_major(layout.rank() + 1))
 }
 
 /// The permutation with an axis of rows before the columns of the operand, and before those of the result.
@@ -320,9 +321,13 @@ mod tests {
     #[test]
     fn rows_come_before_columns() {
         let read = |text: &str| -> Layout { text.parse().unwrap() };
-        for (signal, at, image) in
-            [("a b/16 c b%16", 2, "a b/16 c d b%16"), ("a c/16 b c%16", 1, "a d/16 b c d%16"), ("a c b", 2, "a c d b")]
-        {
+        for (signal, at, image) in [
+            ("a b/16 c b%16", 2, "a b/16 c d b%16"),
+            ("a c/16 b c%16", 1, "a d/16 b c d%16"),
+            ("a c b", 2, "a c d b"),
+            ("a c b[9:16]", 2, "a c d b[9:16]"),
+            ("a b[9:16] c", 1, "a b c[9:16] d"),
+        ] {
             assert_eq!(with_rows(&read(signal), at), read(image), "{signal}");
         }
         assert_eq!(perm_with_rows(&[0, 2, 1], 2, 1), [0, 2, 3, 1]);
