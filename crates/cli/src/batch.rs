@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::inputs::Job;
 use crate::optimize::{Work, entry, wanted};
 use crate::progress::Count;
-use crate::terminal::{json, quiet, say, say_json};
+use crate::terminal::{json, quiet, say, say_json, tell as tell_besides};
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use relayout::{Report, Target};
 use serde_json::json;
@@ -18,9 +18,12 @@ const STACK_BYTES: usize = 8 << 20;
 
 type Done<'a> = (&'a Job, Result<Report, Failure>);
 
-/// All of them, and what became of each.
-pub(crate) fn optimize(a: &args::Optimize, target: &dyn Target, jobs: &[Job]) -> Result<(), Failure> {
+/// All of them, and what became of each. The notes are said first.
+pub(crate) fn optimize(a: &args::Optimize, target: &dyn Target, jobs: &[Job], notes: &[String]) -> Result<(), Failure> {
     check_call(a)?;
+    for note in notes.iter().filter(|_| !quiet()) {
+        tell_besides(&format!("note: {note}\n"));
+    }
     let threads = a.output.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK_BYTES);
     let pool = pool.build().map_err(|e| Failure::model(format!("cannot start {threads} threads: {e}")))?;

@@ -6,10 +6,10 @@
 use crate::args::{Emit, Optimize};
 use crate::commands::{is_stdio, is_stdout};
 use crate::failure::Failure;
-use crate::terminal::{quiet, tell};
 use glob::MatchOptions;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
@@ -29,8 +29,8 @@ pub(crate) struct Job {
 pub(crate) enum Jobs {
     /// One model.
     One(Job),
-    /// Several, or those of a folder or a pattern, however many there are.
-    Several(Vec<Job>),
+    /// Several, or those of a folder or a pattern, however many there are, and what is to be said before they are begun.
+    Several(Vec<Job>, Vec<String>),
 }
 
 /// A model and its place below the folder that it was found in.
@@ -51,12 +51,12 @@ pub(crate) fn jobs(a: &Optimize) -> Result<Jobs, Failure> {
     if a.models.iter().any(|model| is_stdio(model)) {
         return Err(Failure::usage("a model from stdin is optimized alone; name files, folders or patterns"));
     }
-    let mut found = Vec::new();
+    let (mut found, mut notes) = (Vec::new(), Vec::new());
     for model in &a.models {
         if is_folder(model) {
             let (models, left_out) = in_folder(model, a.output.out.as_deref())?;
             found.extend(models);
-            left_out.iter().for_each(LeftOut::say);
+            notes.extend(left_out.iter().map(LeftOut::to_string));
         } else if is_pattern(model) {
             found.extend(by_pattern(model)?);
         } else {
@@ -66,13 +66,13 @@ pub(crate) fn jobs(a: &Optimize) -> Result<Jobs, Failure> {
     let jobs = found.into_iter().map(|found| several(a, found)).collect::<Result<Vec<_>, _>>()?;
     let jobs = apart(jobs)?;
     let searched = a.models.iter().any(|model| is_folder(model) || is_pattern(model));
-    if searched && a.output.out.is_none() && !a.output.dry_run && !quiet() {
+    if searched && a.output.out.is_none() && !a.output.dry_run {
         let (count, s) = (jobs.len(), if jobs.len() == 1 { "" } else { "s" });
-        tell(&format!(
-            "note: {count} model{s} found; each result goes beside its model (-o names a folder, --dry-run writes nothing)\n"
+        notes.push(format!(
+            "{count} model{s} found; each result goes beside its model (-o names a folder, --dry-run writes nothing)"
         ));
     }
-    Ok(Jobs::Several(jobs))
+    Ok(Jobs::Several(jobs, notes))
 }
 
 /// A folder that was not looked into, since what is in it is no model of the caller's.
@@ -95,11 +95,11 @@ impl LeftOut {
         };
         (entry.depth() > 0 && entry.file_type().is_dir()).then(|| LeftOut { path: path.to_owned(), why })
     }
+}
 
-    fn say(&self) {
-        if !quiet() {
-            tell(&format!("note: {} is left out: {}; name it to have it\n", self.path.display(), self.why));
-        }
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is left out: {}; name it to have it", self.path.display(), self.why)
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
     bundle::check_call(a, target.as_ref())?;
     match jobs(a)? {
         Jobs::One(job) => one(a, target.as_ref(), &job),
-        Jobs::Several(jobs) => batch::optimize(a, target.as_ref(), &jobs),
+        Jobs::Several(jobs, notes) => batch::optimize(a, target.as_ref(), &jobs, &notes),
     }
 }
 
