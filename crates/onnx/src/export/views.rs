@@ -108,7 +108,9 @@ pub(super) fn change(graph: &Graph, n: NodeId, opset: i64) -> Option<Change> {
         Some(InPlace::Reshape { from, to }) => {
             let float = matches!(graph.value(x).ty.dtype(), Some(DType::F16 | DType::F32 | DType::F64));
             let said = opset >= RESHAPE_SINCE || float || matches!(view, View::Reshape);
-            let sure = |target: &Vec<i64>| said && !(target.contains(&-1) && may_be_of_no_rounds(graph, x));
+            // Where it was a Reshape, the model has said so itself.
+            let open = |target: &Vec<i64>| target.contains(&-1) && !matches!(view, View::Reshape);
+            let sure = |target: &Vec<i64>| said && !(open(target) && may_be_of_no_rounds(graph, x));
             if let Some(target) = reshape_target(&from, &to).filter(sure) {
                 return Some(Change::Reshape { x, y, target });
             }
