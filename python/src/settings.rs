@@ -21,6 +21,7 @@ pub(crate) struct Settings {
     threads: usize,
     dims: Vec<(String, String)>,
     exact: bool,
+    strict: bool,
     inputs: Vec<String>,
     outputs: Vec<String>,
     free_io: bool,
@@ -86,6 +87,7 @@ impl Settings {
         for output in &self.outputs {
             options = options.output(end(output)?);
         }
+        let options = if self.strict { options.strict() } else { options };
         Ok(if self.free_io { options.free_io() } else { options })
     }
 

@@ -190,7 +190,7 @@ def test_saving(net):
 
 
 def test_options_are_heard(net):
-    options = {"dims": {"N": 4, "H": (32, 64), "W": "8..16"}, "numerics": "exact"}
+    options = {"dims": {"N": 4, "H": (32, 64), "W": "8..16"}, "numerics": "exact", "strict": True}
     result = relayout.optimize(net, inputs={"x": "NHWC->NCHW"}, **options)
     assert [(io.end, io.name, io.from_, io.to) for io in result.report.io] == [("input", "x", "NHWC", "NCHW")]
     assert [d.dim_value for d in result.model.graph.input[0].type.tensor_type.shape.dim] == [1, 8, 12, 12]

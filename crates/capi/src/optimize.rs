@@ -62,6 +62,7 @@ pub unsafe extern "C" fn relayout_targets(json: *mut *mut c_char, error: *mut *m
 /// - `inputs`, `outputs`: how you feed and take them: `["x:NCHW->NHWC"]`
 /// - `free_io`: true leaves the order of all other inputs and outputs to the optimizer
 /// - `price_moves`: for how many of the moves that are left the report says what it would take for them to go
+/// - `strict`: true makes a rewrite that fails an error; by default what it was about stays as it was, and the report says so
 ///
 /// Writes the options to `out`, to be freed by `relayout_options_free`, and answers 0; or writes null and answers another
 /// `enum relayout_status`. `error` is that of `relayout_targets`.

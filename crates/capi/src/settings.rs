@@ -49,6 +49,7 @@ struct Given {
     outputs: Vec<String>,
     free_io: bool,
     price_moves: usize,
+    strict: bool,
 }
 
 impl Default for Given {
@@ -65,6 +66,7 @@ impl Default for Given {
             outputs: Vec::new(),
             free_io: false,
             price_moves: 0,
+            strict: false,
         }
     }
 }
@@ -125,6 +127,7 @@ fn options(given: &Given) -> Result<Options, Failure> {
     for output in &given.outputs {
         options = options.output(end(output)?);
     }
+    let options = if given.strict { options.strict() } else { options };
     Ok(if given.free_io { options.free_io() } else { options })
 }
 
@@ -174,13 +177,15 @@ mod tests {
     fn everything_that_can_be_said_is_heard() {
         let settings = Settings::parse(
             r#"{"target": "ort-cpu", "block": 8, "guard": false, "threads": 2, "dims": {"N": 4, "H": "32..512"}, "numerics": "exact",
-                "inputs": ["x:NCHW->NHWC"], "outputs": ["y:NCHW->NHWC"], "free_io": true, "price_moves": 3}"#,
+                "inputs": ["x:NCHW->NHWC"], "outputs": ["y:NCHW->NHWC"], "free_io": true, "price_moves": 3,
+                "strict": true}"#,
         )
         .unwrap();
         let options = settings.options();
         assert_eq!(options.dims["N"].typical(), 4);
         assert_eq!(options.dims["H"], "32..512".parse().unwrap());
         assert_eq!((options.numerics, options.price_moves, options.free_io), (Numerics::Exact, 3, true));
+        assert!(options.strict);
         assert_eq!((options.inputs[0].name(), options.outputs[0].name()), ("x", "y"));
         let target = settings.target().unwrap();
         assert_eq!(target.name(), "ort-cpu");

@@ -8,6 +8,7 @@ use crate::optimize::{Work, entry, wanted};
 use crate::progress::Count;
 use crate::terminal::{json, quiet, say, say_json, tell as tell_besides};
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
+use relayout::units::bytes;
 use relayout::{Report, Target};
 use serde_json::json;
 use std::num::NonZeroUsize;
@@ -122,13 +123,4 @@ fn tally(a: &args::Optimize, done: &[Done]) -> String {
         done.len(),
         if done.len() == 1 { "" } else { "s" }
     )
-}
-
-/// Bytes for people, with the units of reports.
-fn bytes(n: u64) -> String {
-    match n {
-        0..10_000 => format!("{n} B"),
-        10_000..10_000_000 => format!("{:.1} kB", n as f64 / 1e3),
-        _ => format!("{:.1} MB", n as f64 / 1e6),
-    }
 }

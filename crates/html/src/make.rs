@@ -8,6 +8,7 @@ use relayout::ir::graph::Graph;
 use relayout::ir::op::infer::infer_graph;
 use relayout::report::GraphRecord;
 use relayout::target::hints::Hints;
+use relayout::units::time;
 use relayout::why::{Explained, Why, why_all};
 use relayout::{Audit, Error, Model, Optimized, Options, Report, Target, audit};
 use std::collections::BTreeMap;
@@ -223,7 +224,7 @@ fn figures(report: &Report, audit: &Audit, measured: Option<&Measured>) -> Vec<F
     let note = format!(
         "the layouts alone, at the costs of target `{}`; no decision can reach less than {}",
         report.target,
-        in_words(audit.floor_ns)
+        time(audit.floor_ns)
     );
     figures.push(Figure::new("Predicted time", Unit::Ns, audit.predicted_ns, audit.best_ns, note));
     if let Some(m) = measured {
@@ -253,13 +254,4 @@ fn said_of(audit: &Audit) -> String {
         _ => "with no bound to hold it against".to_owned(),
     };
     format!("{moves} moves, {excess}; `optimize` would leave {left}")
-}
-
-/// Nanoseconds for people.
-fn in_words(ns: u64) -> String {
-    match ns {
-        0..1000 => format!("{ns} ns"),
-        1000..1_000_000 => format!("{:.1} µs", ns as f64 / 1e3),
-        _ => format!("{:.2} ms", ns as f64 / 1e6),
-    }
 }

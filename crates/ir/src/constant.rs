@@ -141,10 +141,10 @@ impl Constant {
         Constant { dtype, dims, source: Arc::new(Fixed(why)), pending: None }
     }
 
-    /// Whether its elements can be put in another order when it is written: not those of texts, of what is stored sparse, or of 2 bits.
+    /// Whether its elements can be put in another order when it is written: not those of texts or of 2 or 6 bits, or stored sparse.
     /// ONNX Runtime 1.31 multiplies by dequantized numbers of 2 bits that nothing turns, and is wrong where their columns are no fours.
     pub fn can_move(&self) -> bool {
-        self.dtype.bits().is_some_and(|bits| bits > 2) && !self.source.is_fixed()
+        self.dtype.bits().is_some_and(|bits| bits == 4 || bits >= 8) && !self.source.is_fixed()
     }
 
     /// A vector of 64-bit integers.

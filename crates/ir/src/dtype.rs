@@ -1,4 +1,4 @@
-//! Element types: all that ONNX has, 2- and 4-bit integers and the 8-bit floats included.
+//! Element types: all that ONNX has, integers and floats of less than a byte included.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -44,7 +44,7 @@ dtypes! {
     String "str" 8 0, Bool "bool" 9 8, F16 "f16" 10 16, F64 "f64" 11 64, U32 "u32" 12 32, U64 "u64" 13 64,
     C64 "c64" 14 64, C128 "c128" 15 128, BF16 "bf16" 16 16, F8E4M3FN "f8e4m3fn" 17 8, F8E4M3FNUZ "f8e4m3fnuz" 18 8,
     F8E5M2 "f8e5m2" 19 8, F8E5M2FNUZ "f8e5m2fnuz" 20 8, U4 "u4" 21 4, I4 "i4" 22 4, F4E2M1 "f4e2m1" 23 4,
-    F8E8M0 "f8e8m0" 24 8, U2 "u2" 25 2, I2 "i2" 26 2,
+    F8E8M0 "f8e8m0" 24 8, U2 "u2" 25 2, I2 "i2" 26 2, F6E2M3 "f6e2m3" 27 6, F6E3M2 "f6e3m2" 28 6,
 }
 
 impl DType {
@@ -61,11 +61,10 @@ impl DType {
 
     /// Whether values of this type round (floats of any width, complex ones included).
     pub fn is_float(self) -> bool {
-        use DType::{BF16, C64, C128, F4E2M1, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, F16, F32, F64};
-        matches!(
-            self,
-            F32 | F16 | F64 | BF16 | C64 | C128 | F8E4M3FN | F8E4M3FNUZ | F8E5M2 | F8E5M2FNUZ | F8E8M0 | F4E2M1
-        )
+        use DType::{BF16, C64, C128, F4E2M1, F6E2M3, F6E3M2, F16, F32, F64};
+        use DType::{F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0};
+        let wide = matches!(self, F32 | F16 | F64 | BF16 | C64 | C128);
+        wide || matches!(self, F8E4M3FN | F8E4M3FNUZ | F8E5M2 | F8E5M2FNUZ | F8E8M0 | F6E2M3 | F6E3M2 | F4E2M1)
     }
 }
 
@@ -98,13 +97,14 @@ mod tests {
             assert_eq!(DType::from_onnx(d.to_onnx()), Some(d));
         }
         assert_eq!(DType::from_onnx(0), None);
-        assert_eq!(DType::from_onnx(27), None);
+        assert_eq!(DType::from_onnx(29), None);
     }
 
     #[test]
     fn sub_byte_types_pack() {
         assert_eq!(DType::U4.bytes(3), Some(2));
         assert_eq!(DType::I2.bytes(5), Some(2));
+        assert_eq!(DType::F6E2M3.bytes(5), Some(4));
         assert_eq!(DType::F32.bytes(u64::MAX), None);
         assert_eq!(DType::String.bytes(1), None);
     }

@@ -24,6 +24,20 @@ pub(crate) struct GivenBack {
     pub(crate) all: bool,
     /// What failed, and what stays.
     pub(crate) why: String,
+    /// What failed, each fault once.
+    causes: Vec<String>,
+}
+
+impl GivenBack {
+    /// The whole model, after this.
+    pub(crate) fn whole(self) -> GivenBack {
+        GivenBack { all: true, ..self }
+    }
+
+    /// Whether one of these notes says it, maybe with other nodes that stay.
+    pub(crate) fn is_said(&self, notes: &[String]) -> bool {
+        self.causes.iter().all(|cause| notes.iter().any(|note| note.contains(cause)))
+    }
 }
 
 /// How what is said of a fault begins.
@@ -57,16 +71,21 @@ impl Failed {
         Some(Failed { fault: false, why: first.why.clone(), ranks })
     }
 
-    /// What stays as it was because of it, nodes of these places.
-    pub(crate) fn part(&self, graph: &Graph, kept: &BTreeSet<u32>) -> GivenBack {
+    /// What stays as it was because of it and of faults before it, nodes of these places.
+    pub(crate) fn part(&self, graph: &Graph, kept: &BTreeSet<u32>, before: Option<GivenBack>) -> GivenBack {
         let nodes = graph.order().unwrap_or_default().into_iter().filter(|&n| kept.contains(&graph.node(n).rank));
         let named = nodes.filter(|&n| matches!(graph.node(n).op, Op::Onnx(_)));
         let names: Vec<String> = named.map(|n| graph.node(n).describe(graph)).collect();
         let first = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
         let more = names.len().checked_sub(NAMED + 1).map_or(String::new(), |more| format!(" and {} more", more + 1));
         let stay = format!("{first}{more} {} as before", if names.len() == 1 { "stays" } else { "stay" });
-        let why = if self.fault { format!("{SAID}, so {stay}: {}", self.why) } else { format!("{stay}: {}", self.why) };
-        GivenBack { all: false, why }
+        let mut causes = before.map_or(Vec::new(), |before| before.causes);
+        if !causes.contains(&self.why) {
+            causes.push(self.why.clone());
+        }
+        let all = causes.join("; ");
+        let why = if self.fault { format!("{SAID}, so {stay}: {all}") } else { format!("{stay}: {all}") };
+        GivenBack { all: false, why, causes }
     }
 
     /// Adds what it is about to what stays as it is.
@@ -74,10 +93,15 @@ impl Failed {
         if self.ranks.is_empty() {
             return halve(kept, graph, tries);
         }
+        // Another fault than those before begins at its own nodes.
+        let again = self.ranks.iter().all(|rank| kept.contains(rank));
         kept.extend(&self.ranks);
-        for _ in 0..1_usize << tries {
-            let own: Vec<NodeId> = graph.nodes().filter(|&n| kept.contains(&graph.node(n).rank)).collect();
-            let near: Vec<NodeId> = own.into_iter().flat_map(|n| neighbours(graph, n)).collect();
+        for _ in 0..if again { 1_usize << tries } else { 1 } {
+            // What is beside a node is not what else reads an input of the graph.
+            let is_op = |&n: &NodeId| matches!(graph.node(n).op, Op::Onnx(_));
+            let own = graph.nodes().filter(|&n| kept.contains(&graph.node(n).rank)).filter(is_op);
+            let own: Vec<NodeId> = own.collect();
+            let near: Vec<NodeId> = own.into_iter().flat_map(|n| neighbours(graph, n)).filter(is_op).collect();
             let before = kept.len();
             kept.extend(near.into_iter().map(|n| graph.node(n).rank));
             if kept.len() == before {

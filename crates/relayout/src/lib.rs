@@ -60,6 +60,7 @@ mod optimize;
 pub mod plan;
 pub mod proof;
 pub mod report;
+pub mod units;
 pub mod why;
 
 pub use audit::{Audit, audit};

@@ -3,7 +3,7 @@
 use crate::device::gains_nothing;
 use crate::error::Error;
 use crate::facts;
-use crate::give_back::{Failed, GivenBack, TRIES, all_given_back, is_fault, is_given_back};
+use crate::give_back::{Failed, GivenBack, TRIES, all_given_back, is_fault};
 use crate::io::{IoLayout, IoRecord, Wishes, declare, records_of};
 use crate::made_for::{is_settled, metadata};
 use crate::model::Model;
@@ -248,8 +248,8 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     }
     let rounds = Rounds { model, target, pipeline: &pipeline, writing: &writing, strict: options.strict };
     let Made { mut source, outcome: mut first, mut exported, given_back } = rounds.first()?;
-    if let Some(GivenBack { all: true, why }) = given_back {
-        return Ok(unchanged(model, target, why));
+    if let Some(all) = given_back.as_ref().filter(|given| given.all) {
+        return Ok(unchanged(model, target, all.why.as_str()));
     }
     let shown = Shown { printed: first.printed.take(), decided: options.keep_decided.then(|| source.ir.graph.clone()) };
     let mut report = report_of(model, target, &first);
@@ -320,13 +320,12 @@ impl Rounds<'_> {
             };
             let graph = source()?.ir.graph;
             failed.grow(&mut options.kept, &graph, tries);
-            given_back = Some(failed.part(&graph, &options.kept));
+            given_back = Some(failed.part(&graph, &options.kept, given_back));
         }
         // Nothing that is left as it is helps.
         let source = source()?;
         let exported = source.export(self.writing)?;
-        let why = given_back.map(|given| given.why).unwrap_or_default();
-        let given_back = Some(GivenBack { all: true, why });
+        let given_back = given_back.map(GivenBack::whole);
         Ok(Made { source, outcome: Outcome::default(), exported, given_back })
     }
 
@@ -393,9 +392,8 @@ impl Rounds<'_> {
             let all = next.given_back.as_ref().is_some_and(|given| given.all);
             let before = std::mem::take(&mut made.outcome);
             // Most often it is what was given back before.
-            if !report.notes.iter().any(|note| is_given_back(note)) {
-                report.notes.extend(next.given_back.as_ref().map(|given| given.why.clone()));
-            }
+            let new = next.given_back.as_ref().filter(|given| !given.is_said(&report.notes));
+            report.notes.extend(new.map(|given| given.why.clone()));
             made = Made { outcome: if all { before } else { next.outcome }, ..next };
             follow(links, &made.exported);
             if made.exported.changed {

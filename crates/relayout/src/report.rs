@@ -1,7 +1,9 @@
 //! The report of `optimize`, made from the records that the passes keep.
 
+use crate::give_back::is_given_back;
 use crate::io::IoRecord;
 use crate::optimize::rules;
+use crate::units::{bytes, time};
 use relayout_target::{Counted, Rule};
 use relayout_targets::builtin;
 use serde::{Deserialize, Serialize};
@@ -77,11 +79,8 @@ impl Report {
     pub fn summary(&self) -> String {
         if self.changed {
             return format!(
-                "moves {} -> {}, bytes moved {} -> {}, {} constant{} re-laid{} ({})",
-                self.before.nodes,
-                self.after.nodes,
-                bytes(self.before.bytes),
-                bytes(self.after.bytes),
+                "{}, {} constant{} re-laid{} ({})",
+                self.moved(),
                 self.folded,
                 if self.folded == 1 { "" } else { "s" },
                 self.rewritten(),
@@ -94,11 +93,27 @@ impl Report {
         if let Some(why) = &self.kept {
             return format!("unchanged: {why}");
         }
-        if self.before.nodes == 0 {
-            return "unchanged: nothing moves data in this model".to_owned();
+        let given_back = self.notes.iter().find(|note| is_given_back(note));
+        if let (0, Some(why)) = (self.before.nodes, given_back) {
+            return format!("unchanged: {why}");
         }
-        let n = self.before.nodes;
-        format!("unchanged: none of its {n} moves can go under the rules of this target ({})", self.verdict())
+        let given_back = given_back.map_or(String::new(), |why| format!("; {why}"));
+        let what = match self.before.nodes {
+            0 => return "unchanged: nothing moves data in this model".to_owned(),
+            1 => "its one move can't go".to_owned(),
+            n => format!("none of its {n} moves can go"),
+        };
+        format!("unchanged: {what} under the rules of this target ({}){given_back}", self.verdict())
+    }
+
+    /// What became of the moves, in a part of a sentence.
+    fn moved(&self) -> String {
+        let (before, after) = (&self.before, &self.after);
+        if before.nodes == 0 && after.nodes == 0 {
+            return "no moves before or after".to_owned();
+        }
+        let (from, to) = (bytes(before.bytes), bytes(after.bytes));
+        format!("moves {} -> {}, bytes moved {from} -> {to}", before.nodes, after.nodes)
     }
 
     /// What rewrites did, in a part of a sentence.
@@ -243,15 +258,6 @@ pub(crate) fn signed_time(ns: i64) -> String {
     format!("{}{}", if ns < 0 { '-' } else { '+' }, time(ns.unsigned_abs()))
 }
 
-/// Nanoseconds for people.
-pub(crate) fn time(ns: u64) -> String {
-    match ns {
-        0..1000 => format!("{ns} ns"),
-        1000..10_000_000 => format!("{:.1} us", ns as f64 / 1e3),
-        _ => format!("{:.1} ms", ns as f64 / 1e6),
-    }
-}
-
 struct Shown<'a>(&'a MoveRecord);
 
 impl fmt::Display for Shown<'_> {
@@ -259,14 +265,5 @@ impl fmt::Display for Shown<'_> {
         let m = self.0;
         let cost = m.cost_ns.map_or_else(String::new, |ns| format!(", {}", time(ns)));
         write!(f, "`{}` {} -> {}, {}{cost}: {}", m.value, m.from, m.to, bytes(m.bytes), m.why)
-    }
-}
-
-/// Bytes for people.
-pub(crate) fn bytes(n: u64) -> String {
-    match n {
-        0..10_000 => format!("{n} B"),
-        10_000..10_000_000 => format!("{:.1} kB", n as f64 / 1e3),
-        _ => format!("{:.1} MB", n as f64 / 1e6),
     }
 }

@@ -3,7 +3,7 @@
 
 mod fold_nets;
 
-use fold_nets::{F32, Net, compare};
+use fold_nets::{BOOL, F32, Net, compare};
 use prost::Message;
 use relayout::ir::layout::Layout;
 use relayout::{Error, Model, Optimized, Options, Target, optimize};
@@ -115,6 +115,13 @@ fn transposes(bytes: &[u8]) -> usize {
     model.graph.iter().flat_map(|g| &g.node).filter(|n| n.op_type.as_deref() == Some("Transpose")).count()
 }
 
+fn transposes_of_branches(bytes: &[u8]) -> usize {
+    let model = ModelProto::decode(bytes).expect("a model");
+    let nodes = model.graph.iter().flat_map(|g| &g.node);
+    let bodies = nodes.flat_map(|n| &n.attribute).filter_map(|a| a.g.as_ref());
+    bodies.flat_map(|g| &g.node).filter(|n| n.op_type.as_deref() == Some("Transpose")).count()
+}
+
 #[test]
 fn the_rest_is_gained_and_the_report_says_what_stays() {
     let bytes = branches().bytes();
@@ -151,4 +158,111 @@ fn a_model_that_nothing_suits_comes_out_as_it_was() {
     let kept = result.report().kept.clone().unwrap_or_default();
     assert!(kept.contains("a rewrite failed") && kept.contains("nothing suits it"), "{kept}");
     assert!(result.report().summary().starts_with("unchanged: a rewrite failed"), "{}", result.report().summary());
+}
+
+/// A target with a pass that is wrong about several ops, each by itself.
+fn faulty_twice(first: &'static str, second: &'static str) -> Faulty {
+    let Faulty { onnx, passes } = faulty(first, Fault::Graph);
+    let is = Declared::new("break_more", Slot::Finish, "is wrong too, for tests").needs(&[Fact::Packed]);
+    let more = Pass::on_each_graph(is, move |graph, _| {
+        let bad: Vec<_> = graph.nodes().filter(|&n| graph.node(n).onnx() == Some(second)).collect();
+        match bad.first() {
+            Some(&n) => Err(PassError::Invalid {
+                pass: "break_more",
+                first: format!("{second} does not suit"),
+                count: 1,
+                ranks: vec![graph.node(n).rank],
+            }),
+            None => Ok(()),
+        }
+    });
+    Faulty { onnx, passes: passes.into_iter().chain([more]).collect() }
+}
+
+#[test]
+fn two_faults_are_given_back_and_the_rest_is_gained() {
+    let bytes = branches().bytes();
+    let result = made(&faulty_twice("Sigmoid", "Tanh"), &bytes, &Options::default()).expect("both are given back");
+    let written = result.to_bytes().expect("it is written");
+    // Those of Relu and Softmax are gone.
+    assert!(transposes(&written) <= 4, "{} are left", transposes(&written));
+    assert!(compare(&bytes, &written).exact);
+    let notes = result.report().notes.join("\n");
+    assert!(notes.contains("Sigmoid") && notes.contains("Tanh"), "{notes}");
+}
+
+/// A node of this op between two Transposes that cancel out, as a whole graph or as a part of one.
+fn turned(net: Net, op: &str, y: &str) -> Net {
+    let (first, second) = (format!("{y}.turned"), format!("{y}.done"));
+    let net = net.node_with("Transpose", &["x"], &first, &[("perm", &[0, 3, 1, 2])]).node(op, &[&first], &second);
+    net.node_with("Transpose", &[&second], y, &[("perm", &[0, 2, 3, 1])]).output(y, F32)
+}
+
+/// One of them in each branch of an If, and one outside of it.
+fn in_branches() -> Vec<u8> {
+    let (then, other) = (turned(Net::new(17), "Softmax", "p"), turned(Net::new(17), "Tanh", "q"));
+    let net = Net::new(17).input("x", F32, &[1, 4, 6, 8]).input("c", BOOL, &[]);
+    turned(net.branches("c", "y", &then, &other).output("y", F32), "Relu", "z").bytes()
+}
+
+#[test]
+fn a_fault_in_a_body_leaves_the_node_that_holds_it() {
+    let bytes = in_branches();
+    let result = made(&faulty("Softmax", Fault::Graph), &bytes, &Options::default()).expect("it is given back");
+    let written = result.to_bytes().expect("it is written");
+    // Those of the Relu are gone, and the If is as it was.
+    assert_eq!((transposes(&written), transposes_of_branches(&written)), (0, 4));
+    let notes = result.report().notes.join("\n");
+    assert!(notes.contains("If"), "{notes}");
+    let refused = Faulty { passes: vec![refuses_in_bodies("Softmax")], ..faulty("Softmax", Fault::Graph) };
+    let result = made(&refused, &bytes, &Options::default()).expect("it is given back");
+    let written = result.to_bytes().expect("it is written");
+    assert_eq!((transposes(&written), transposes_of_branches(&written)), (0, 4));
+}
+
+/// A pass that can't go on at a node, and names it by its place in its own graph.
+fn refuses_in_bodies(op: &'static str) -> Pass {
+    let is = Declared::new("refuse_it", Slot::Finish, "is wrong, for tests").needs(&[Fact::Packed]);
+    Pass::on_each_graph(is, move |graph, _| {
+        let bad = graph.nodes().find(|&n| graph.node(n).onnx() == Some(op));
+        bad.map_or(Ok(()), |n| {
+            let first = "it does not suit".to_owned();
+            Err(PassError::Invalid { pass: "refuse_it", first, count: 1, ranks: vec![graph.node(n).rank] })
+        })
+    })
+}
+
+#[test]
+fn a_summary_of_an_unchanged_model_says_what_was_given_back() {
+    let net = Net::new(17).input("x", F32, &[1, 4, 6, 8]);
+    let net = net.node_with("Transpose", &["x"], "a", &[("perm", &[0, 3, 1, 2])]).node("Tanh", &["a"], "b");
+    let bytes = net.node_with("Transpose", &["b"], "y", &[("perm", &[0, 2, 3, 1])]).output("y", F32).bytes();
+    let result = made(&faulty("Tanh", Fault::Graph), &bytes, &Options::default()).expect("it is given back");
+    assert!(!result.report().changed);
+    let summary = result.report().summary();
+    assert!(summary.starts_with("unchanged: a rewrite failed") && summary.contains("Tanh"), "{summary}");
+}
+
+#[test]
+fn a_fault_of_the_second_round_is_said() {
+    let bytes = branches().bytes();
+    let is = Declared::new("break_later", Slot::Finish, "is wrong, for tests").needs(&[Fact::Packed]);
+    // Once the Transposes around it are gone, its operand is the input.
+    let later = Pass::on_each_graph(is, |graph, _| {
+        let bad = graph.nodes().find(|&n| {
+            let node = graph.node(n);
+            let own = graph.nodes().all(|t| graph.node(t).onnx() != Some("Transpose"));
+            own && node.onnx() == Some("Tanh") && graph.value(node.operand(0).expect("an operand")).layout.is_row_major()
+        });
+        bad.map_or(Ok(()), |n| {
+            let first = "it does not suit any more".to_owned();
+            Err(PassError::Invalid { pass: "break_later", first, count: 1, ranks: vec![graph.node(n).rank] })
+        })
+    });
+    let target = Faulty { passes: vec![later], ..faulty("Tanh", Fault::Graph) };
+    let result = made(&target, &bytes, &Options::default()).expect("it is given back");
+    let written = result.to_bytes().expect("it is written");
+    assert!(compare(&bytes, &written).exact);
+    let notes = result.report().notes.join("\n");
+    assert!(notes.contains("Tanh") && notes.contains("any more"), "{notes}");
 }

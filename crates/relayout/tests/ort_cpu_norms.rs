@@ -269,6 +269,28 @@ fn group_normalization_has_scales_per_group_or_per_channel() {
 }
 
 #[test]
+fn what_scales_and_shifts_a_group_normalization_goes_with_it() {
+    for block in blocks() {
+        for op in ["Mul", "Add", "Sub", "Div"] {
+            let net = Net::new(21)
+                .input("x", F32, &[1, 3, 24, 24])
+                .floats("w", F32, &[32, 3, 1, 1], true)
+                .floats("gamma", F32, &[32], true)
+                .floats("beta", F32, &[32], true)
+                .floats("k", F32, &[32, 1, 1], false)
+                .floats("w2", F32, &[8, 32, 1, 1], true)
+                .node("Conv", &["x", "w"], "a")
+                .node_with("GroupNormalization", &["a", "gamma", "beta"], "s", &[("num_groups", &[4])])
+                .node(op, &["s", "k"], "t")
+                .node("Conv", &["t", "w2"], "y")
+                .output("y", F32);
+            let model = optimized(block, &net);
+            assert!(count(&model, "Conv") > 1, "{op}");
+        }
+    }
+}
+
+#[test]
 fn rows_have_scales_per_channel_after_them() {
     for block in blocks() {
         let dims = ["1", "64", "24", "24"];

@@ -312,6 +312,16 @@ impl PassError {
     pub fn invalid(pass: &'static str, first: String) -> PassError {
         PassError::Invalid { pass, first, count: 1, ranks: Vec::new() }
     }
+
+    /// The same error, of a body of the node at this place: what is left as it was is a node of the main graph.
+    fn in_body_of(self, rank: u32) -> PassError {
+        match self {
+            PassError::Invalid { pass, first, count, .. } => {
+                PassError::Invalid { pass, first, count, ranks: vec![rank] }
+            }
+            other => other,
+        }
+    }
 }
 
 /// What [`each_graph`] calls.
@@ -326,10 +336,11 @@ pub fn each_graph(graph: &mut Graph, path: &str, visit: &mut Visit<'_>) -> Resul
     let holders: Vec<NodeId> = graph.nodes().filter(|&n| graph.node(n).bodies().next().is_some()).collect();
     for n in holders {
         let node = graph.node(n);
+        let rank = node.rank;
         let paths: Vec<String> = node.attrs.keys().map(|name| node.body_path(graph, path, name)).collect();
         for ((_, attr), path) in graph.attrs_mut(n).iter_mut().zip(paths) {
             for body in attr.bodies_mut() {
-                each_graph(body, &path, visit)?;
+                each_graph(body, &path, visit).map_err(|e| e.in_body_of(rank))?;
             }
         }
     }

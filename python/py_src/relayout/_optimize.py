@@ -161,7 +161,8 @@ def optimize(
             :attr:`Optimized.tuning` says what was measured. Needs the package onnxruntime.
         progress: ``True`` for a bar of tqdm, a bar of your own, or a function of a :class:`Progress`.
         base_dir: The folder of external data, for a model in memory that has some.
-        **machine: ``block``, ``guard`` and ``threads`` for target ``ort-cpu``, ``costs`` for targets with measured costs.
+        **machine: ``block``, ``guard`` and ``threads`` for target ``ort-cpu``, ``costs`` for targets with measured costs; ``strict=True``
+            makes a rewrite that fails an error.
 
     Raises:
         Error: One of its subclasses, with a message that names the file, node or tensor. Nothing is written then.

@@ -19,8 +19,10 @@ Numerics: TypeAlias = Literal["exact", "reassociate"]
 
 
 class TargetOptions(TypedDict, total=False):
-    """Options of single targets."""
+    """Options of single targets, and ``strict``."""
 
+    strict: bool
+    """Whether a rewrite that fails is an error. By default what it was about stays as it was, and the report says so."""
     block: int | None
     """For ``ort-cpu``: channels of a block, 16 for hosts with AVX-512 and 8 for others; by default that of this machine."""
     guard: bool
@@ -114,6 +116,7 @@ def settings(
         "threads": machine.get("threads", 1),
         "dims": sizes(dims),
         "exact": numerics == "exact",
+        "strict": bool(machine.get("strict", False)),
         "inputs": _ends(inputs),
         "outputs": _ends(outputs),
         "free_io": free_io,

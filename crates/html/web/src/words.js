@@ -20,7 +20,7 @@ export function bytes(n) {
 
 export function time(ns) {
   if (ns < 1000) return `${ns} ns`;
-  if (ns < 1e6) return `${digits(ns / 1e3)} µs`;
+  if (ns < 1e6) return `${digits(ns / 1e3)} us`;
   return ns < 1e9 ? `${digits(ns / 1e6)} ms` : `${digits(ns / 1e9)} s`;
 }
 
