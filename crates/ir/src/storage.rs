@@ -103,6 +103,43 @@ pub fn reshape_target(from: &[Dim], to: &[Dim]) -> Option<Vec<i64>> {
         .collect()
 }
 
+/// How a file says that bytes are read with another shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Restated {
+    /// A Reshape to this target: numbers, at most one -1, and 0 where a symbolic extent stays at its place.
+    Reshape(Vec<i64>),
+    /// A Squeeze of these axes of the operand, each of extent 1. Nothing of the others has to be known.
+    Squeeze(Vec<i64>),
+    /// An Unsqueeze at these axes of the result.
+    Unsqueeze(Vec<i64>),
+}
+
+/// How a file says that what is stored with shape `from` is read with shape `to`, of as many elements; `None` where no op can say it.
+pub fn restated(from: &[Dim], to: &[Dim]) -> Option<Restated> {
+    if let Some(target) = reshape_target(from, to) {
+        return Some(Restated::Reshape(target));
+    }
+    if let Some(axes) = ones_between(from, to) {
+        return Some(Restated::Squeeze(axes));
+    }
+    ones_between(to, from).map(Restated::Unsqueeze)
+}
+
+/// The axes of extent 1 without which the longer shape is the shorter one.
+fn ones_between(longer: &[Dim], shorter: &[Dim]) -> Option<Vec<i64>> {
+    let mut axes = Vec::new();
+    let mut rest = shorter.iter().peekable();
+    for (axis, dim) in longer.iter().enumerate() {
+        if rest.next_if_eq(&dim).is_none() {
+            if !dim.is_one() {
+                return None;
+            }
+            axes.push(i64::try_from(axis).ok()?);
+        }
+    }
+    rest.next().is_none().then_some(axes)
+}
+
 /// Whether going from layout `a` to `b` leaves every byte where it is for this shape: they differ in axes of extent 1 only.
 pub fn same_bytes(a: &Layout, b: &Layout, shape: &[Dim]) -> bool {
     a == b || same_order(a, b, shape).unwrap_or_else(|| a.equivalent(b, shape))

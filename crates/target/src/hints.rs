@@ -101,6 +101,12 @@ impl Hints {
         Hints { given: self.given.clone(), scale }
     }
 
+    /// Whether these are the hints themselves, and not the ends of their ranges.
+    #[must_use]
+    pub fn is_typical(&self) -> bool {
+        self.scale == Scale::Typical
+    }
+
     fn number(&self, dim: &Dim) -> u64 {
         let lookup = |name: &str| {
             let hint = self.given.get(name).copied().unwrap_or(DEFAULT);

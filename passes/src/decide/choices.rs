@@ -6,7 +6,7 @@ use super::pieces::Runs;
 use crate::write::raise_operands::needs_raise;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_ir::form::{AtomOrder, Bound, Slot, View};
+use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_target::Numerics;
@@ -40,15 +40,10 @@ impl ScopeCandidates {
         bound: &Bound,
     ) -> Vec<Choice> {
         let node = graph.node(n);
-        let bytes = node.operand(0).map_or(0, |v| hints.bytes(graph, v));
         let mut choices = Vec::new();
         for layouts in self.axes_layouts(graph, n, bound) {
             let mut choice = plain(graph, n);
-            let mut turned_bytes = 0u64;
             for (slot, layout) in layouts {
-                if let Some(v) = node.value_at(slot).filter(|_| !layout.is_row_major()) {
-                    turned_bytes = turned_bytes.saturating_add(hints.bytes(graph, v));
-                }
                 match slot {
                     Slot::In(i) => choice.ins[i] = layout,
                     Slot::Out(i) => choice.outs[i] = layout,
@@ -57,13 +52,34 @@ impl ScopeCandidates {
             if !self.may_pad(graph, node, &choice) {
                 continue;
             }
-            let query = OpQuery::new(graph, n, bound, &choice.ins, &choice.outs).bytes(bytes, turned_bytes);
-            let Some(cost) = target.op_cost(&query) else { continue };
-            let extra = extra_nodes(graph, &self.constant, n, bound, &choice);
-            choice.cost = cost + target.view_cost().times(extra);
+            let Some(cost) = self.axes_cost(graph, target, hints, n, &choice) else { continue };
+            choice.cost = cost;
             choices.push(choice);
         }
         choices
+    }
+
+    /// What a node that runs as itself costs at these sizes, its operands and results as a choice has them; 0 for a node whose axes no
+    /// signature names. `None` if the target does not run it so.
+    pub(super) fn axes_cost(
+        &self,
+        graph: &Graph,
+        target: &dyn Target,
+        hints: &Hints,
+        n: NodeId,
+        choice: &Choice,
+    ) -> Option<Cost> {
+        let node = graph.node(n);
+        let Form::Axes(bound) = &node.form else { return Some(Cost::ZERO) };
+        let turned = |&(slot, layout): &(Slot, &Layout)| bound.slots().any(|own| own == slot) && !layout.is_row_major();
+        let ins = choice.ins.iter().enumerate().map(|(i, layout)| (Slot::In(i), layout));
+        let outs = choice.outs.iter().enumerate().map(|(i, layout)| (Slot::Out(i), layout));
+        let turned = ins.chain(outs).filter(turned).filter_map(|(slot, _)| node.value_at(slot));
+        let turned_bytes = turned.fold(0u64, |sum, v| sum.saturating_add(hints.bytes(graph, v)));
+        let bytes = node.operand(0).map_or(0, |v| hints.bytes(graph, v));
+        let query = OpQuery::new(graph, n, bound, &choice.ins, &choice.outs).bytes(bytes, turned_bytes);
+        let extra = extra_nodes(graph, &self.constant, n, bound, choice);
+        Some(target.op_cost(&query)? + target.view_cost().times(extra))
     }
 
     /// Layouts in which a node's axes lie alike in all operands and results: those that these have, carried to the others.
@@ -143,6 +159,12 @@ impl ScopeCandidates {
         let own = &mut self.offers[n.index()];
         own.truncate(self.offered[n.index()]);
         own.extend(offers);
+    }
+
+    /// What a node costs at these sizes beside the layouts that it has, if it runs as itself.
+    pub(super) fn plain_cost(&self, s: usize, graph: &Graph, n: NodeId, target: &dyn Target, hints: &Hints) -> Cost {
+        let is_constant = |v: ValueId| self.constant.get(v.index()).copied().unwrap_or(false);
+        target.plain_cost(&NodeQuery::new(graph, n, hints, &is_constant).within(s > 0)) + self.charged(n)
     }
 
     /// What offers of a node cost beyond what forms say.

@@ -97,30 +97,60 @@ impl Plan {
         self.candidates.scopes[s].offers.get(n.index())?.get(self.choice(s, n)?.offer?)
     }
 
-    /// What a node costs as it was chosen, at these sizes: an offer of a target that checks sizes is priced again.
-    pub(super) fn choice_cost(
+    /// What a node costs at these sizes, as it was chosen.
+    pub(super) fn choice_cost(&self, s: usize, graph: &Graph, n: NodeId, target: &dyn Target, hints: &Hints) -> Cost {
+        let Some(chosen) = self.choice(s, n) else { return Cost::ZERO };
+        match self.offer(s, n) {
+            _ if hints.is_typical() => chosen.cost,
+            None => self.cost_as_itself(s, graph, n, chosen, target, hints),
+            Some(_) if !target.capabilities().checks_sizes || chosen.cost == Cost::ZERO => chosen.cost,
+            Some(taken) => self.offer_cost(s, graph, n, taken, target, hints).unwrap_or(chosen.cost),
+        }
+    }
+
+    /// What a node of the input costs at these sizes.
+    pub(super) fn origin_cost(&self, s: usize, graph: &Graph, n: NodeId, target: &dyn Target, hints: &Hints) -> Cost {
+        match self.origin_choice(s, n) {
+            None => Cost::ZERO,
+            Some(origin) if hints.is_typical() => origin.cost,
+            Some(origin) => self.cost_as_itself(s, graph, n, origin, target, hints),
+        }
+    }
+
+    /// What a choice that is no offer costs at these sizes.
+    fn cost_as_itself(
         &self,
         s: usize,
         graph: &Graph,
         n: NodeId,
+        choice: &Choice,
+        target: &dyn Target,
+        hints: &Hints,
+    ) -> Cost {
+        let own = &self.candidates.scopes[s];
+        let cost = own.axes_cost(graph, target, hints, n, choice).filter(|_| choice.reads());
+        cost.map_or(choice.cost, |cost| cost + own.plain_cost(s, graph, n, target, hints))
+    }
+
+    /// What an offer that was taken costs at these sizes, if it is still made.
+    fn offer_cost(
+        &self,
+        s: usize,
+        graph: &Graph,
+        n: NodeId,
+        taken: &Offer,
         target: &dyn Target,
         sizes: &dyn Sizes,
-    ) -> Cost {
-        let chosen = self.choice(s, n).map_or(Cost::ZERO, |c| c.cost);
-        let Some(taken) = self.offer(s, n).filter(|_| target.capabilities().checks_sizes && chosen != Cost::ZERO)
-        else {
-            return chosen;
-        };
-        let constant = &self.candidates.scopes[s].constant;
+    ) -> Option<Cost> {
+        let own = &self.candidates.scopes[s];
         if let Some(piece) = self.piece(s, n) {
-            let offers = piece.offers(target, sizes, constant);
-            return offers.into_iter().find(|offer| offer.layouts == taken.layouts).map_or(chosen, |offer| offer.cost);
+            let offers = piece.offers(target, sizes, &own.constant);
+            return offers.into_iter().find(|offer| offer.layouts == taken.layouts).map(|offer| offer.cost);
         }
-        let is_constant = |v: ValueId| constant.get(v.index()).copied().unwrap_or(false);
+        let is_constant = |v: ValueId| own.constant.get(v.index()).copied().unwrap_or(false);
         let offers = target.offers(&NodeQuery::new(graph, n, sizes, &is_constant).within(s > 0));
-        let charged = self.candidates.scopes[s].charged(n);
         let same = offers.into_iter().find(|offer| offer.layouts == taken.layouts);
-        same.map_or(chosen, |offer| offer.cost + charged)
+        same.map(|offer| offer.cost + own.charged(n))
     }
 
     pub(super) fn is_changed(&self, s: usize, n: NodeId) -> bool {

@@ -245,7 +245,7 @@ fn price_before(scopes: &Scopes<'_>, plan: &Plan, region: &Region, target: &dyn 
         } else if is_transpose(node) {
             own_move(scopes, s, n, target, hints)
         } else {
-            Price::of_op(plan.origin_choice(s, n).map_or(Cost::ZERO, |c| c.cost))
+            Price::of_op(plan.origin_cost(s, graph, n, target, hints))
         };
         price.times(scopes.list[s].weight)
     };

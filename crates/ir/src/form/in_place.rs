@@ -5,7 +5,7 @@ use crate::dim::Dim;
 use crate::graph::{Graph, ValueId};
 use crate::layout::storage::FreeOrCopy;
 use crate::layout::{Layout, Refusal};
-use crate::storage::{reshape_target, same_bytes};
+use crate::storage::{restated, same_bytes};
 
 /// How a result is declared that is its operand's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,11 +22,11 @@ pub enum InPlace {
 }
 
 impl InPlace {
-    /// Whether a file can say it: an alias, or a shape that is the target of an ONNX Reshape.
+    /// Whether a file can say it: an alias, a shape that is the target of an ONNX Reshape, or axes of extent 1 that go or come.
     pub fn is_sayable(&self) -> bool {
         match self {
             InPlace::Alias => true,
-            InPlace::Reshape { from, to } => reshape_target(from, to).is_some(),
+            InPlace::Reshape { from, to } => restated(from, to).is_some(),
         }
     }
 }

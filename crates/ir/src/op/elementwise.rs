@@ -4,6 +4,7 @@
 use super::infer::CONTENTS_LIMIT;
 use super::infer::{Answer, InferContext, Inferred, boolean, is_extent, quotient, same_dtype, typed};
 use super::query::{has_result, ints, is_scalar};
+use super::read::number;
 use super::{Axes, Case, Infer, OpDef};
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -46,14 +47,14 @@ pub(super) const OPS: &[OpDef] = &[
     unary("Atan", 7),
     unary("Atanh", 9),
     unary("BitwiseNot", 18),
-    unary("Ceil", 1),
+    OpDef::onnx("Ceil", (1, 26), Axes::Sig(UNARY), ceil),
     unary("Celu", 12),
     unary("Cos", 7),
     unary("Cosh", 9),
     unary("Elu", 1),
     unary("Erf", 9),
     unary("Exp", 1),
-    unary("Floor", 1),
+    OpDef::onnx("Floor", (1, 26), Axes::Sig(UNARY), floor),
     unary("Gelu", 20),
     unary("HardSigmoid", 1),
     unary("HardSwish", 14),
@@ -164,6 +165,37 @@ fn neg(ctx: &mut InferContext<'_>) -> Answer {
     Ok(same(ctx)?.with(contents))
 }
 
+fn floor(ctx: &mut InferContext<'_>) -> Answer {
+    let contents = rounded(ctx, Dim::checked_floor_div);
+    Ok(same(ctx)?.with(contents))
+}
+
+fn ceil(ctx: &mut InferContext<'_>) -> Answer {
+    let contents = rounded(ctx, Dim::checked_ceil_div);
+    Ok(same(ctx)?.with(contents))
+}
+
+/// What is rounded to whole numbers: they are already, or they are whole numbers divided by whole ones, or times the inverse of one.
+fn rounded(ctx: &InferContext<'_>, divided: fn(&Dim, i64) -> Option<Dim>) -> Option<Vec<Dim>> {
+    if let Some(contents) = ctx.contents(0) {
+        return Some(contents.to_vec());
+    }
+    let graph = ctx.graph;
+    let quotient = graph.node(graph.value(ctx.node.operand(0)?).producer().0);
+    let (x, by) = (quotient.operand(0)?, quotient.operand(1)?);
+    let parts = graph.value(x).contents.as_deref()?;
+    let by = match quotient.onnx()? {
+        "Div" => number(graph, by)?,
+        "Mul" => 1.0 / number(graph, by)?,
+        _ => return None,
+    };
+    // Half, a third and so on: `1 / (1 / 3)` in floats is not always whole.
+    let whole = by.round();
+    let exact = (2.0..f64::from(1 << 24)).contains(&whole) && ((by - whole) / whole).abs() < 1e-7;
+    let exact = exact && (quotient.onnx() == Some("Div") || (whole as i64 & (whole as i64 - 1)) == 0);
+    exact.then(|| parts.iter().map(|d| divided(d, whole as i64)).collect())?
+}
+
 fn not(ctx: &mut InferContext<'_>) -> Answer {
     let contents = map(ctx, |d| d.as_const().map(|c| Dim::from(i64::from(c == 0))));
     Ok(Inferred::one(boolean(ctx.shape(0).map(<[Dim]>::to_vec))).with(contents))
@@ -196,7 +228,8 @@ fn cast_to(ctx: &InferContext<'_>, to: Option<DType>) -> Inferred {
 fn cast_contents(ctx: &InferContext<'_>, to: DType) -> Option<Vec<Dim>> {
     match to {
         DType::Bool => ctx.contents(0)?.iter().map(|d| Some(Dim::from(i64::from(d.as_const()? != 0)))).collect(),
-        to if to.is_float() || to == DType::String => None,
+        DType::String => None,
+        to if to.is_float() => ctx.contents(0).filter(|_| ctx.dtype(0) != Some(DType::Bool)).map(<[Dim]>::to_vec),
         _ if ctx.contents(0).is_some() => ctx.contents(0).map(<[Dim]>::to_vec),
         _ => {
             // Truncated; from 2^53 on the float stands for more than one integer, and none of it is a size.
@@ -266,6 +299,9 @@ fn mul(ctx: &mut InferContext<'_>) -> Answer {
 
 fn div(ctx: &mut InferContext<'_>) -> Answer {
     // What padding before and after adds up to is known where the half of it that goes before is not.
+    if ctx.dtype(0).is_some_and(DType::is_float) {
+        return Ok(arithmetic(ctx)?.with(fold(ctx, Dim::exact_div)));
+    }
     let quotients = fold(ctx, |a, b| Some(quotient(a, b)));
     let contents = quotients.map(|all| all.into_iter().map(|q| q.unwrap_or_else(|| ctx.unknown_number())).collect());
     Ok(arithmetic(ctx)?.with(contents))
@@ -285,6 +321,10 @@ fn modulo(ctx: &mut InferContext<'_>) -> Answer {
             // Without `fmod` the result has the divisor's sign.
             let adjust = !of_dividend && rest != 0 && (rest < 0) != (b < 0);
             Some(Dim::from(if adjust { rest + b } else { rest }))
+        }
+        (None, Some(b)) if b > 0 && is_extent(a) => {
+            let whole = a.checked_floor_div(b)?.checked_mul(&Dim::from(b))?;
+            a.checked_sub(&whole)
         }
         _ => a.exact_div(b).map(|_| Dim::ZERO),
     };

@@ -1,7 +1,7 @@
-//! Views and moves: nothing, a Reshape, or a Transpose.
+//! Views and moves: nothing, a Reshape, axes of extent 1 that go or come, or a Transpose.
 
 use super::{ExportError, Exporter, GraphOut};
-use crate::proto::NodeProto;
+use crate::proto::{AttributeProto, NodeProto};
 use crate::proto::make::{int_attribute, ints_attribute};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
@@ -9,10 +9,13 @@ use relayout_ir::form::{Form, InPlace, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::NCHWC;
-use relayout_ir::storage::{StorageRule, blocked_image, image_in_runs, reshape_target};
+use relayout_ir::storage::{Restated, StorageRule, blocked_image, image_in_runs, restated};
 
 /// The first version of Reshape that takes its target as an operand, and any type. Before that it is an attribute, and types are floats.
 const RESHAPE_SINCE: i64 = 5;
+
+/// The first version of Squeeze and Unsqueeze that take axes as an operand. Before that they are an attribute.
+const AXES_SINCE: i64 = 13;
 
 /// What is left of a view or a move once both sides have their storage shapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +24,10 @@ pub(super) enum Change {
     Nothing { x: ValueId, y: ValueId },
     /// Same bytes, another shape.
     Reshape { x: ValueId, y: ValueId, target: Vec<i64> },
+    /// Same bytes without these axes, each of extent 1.
+    Squeeze { x: ValueId, y: ValueId, axes: Vec<i64> },
+    /// Same bytes with these axes of the result, each of extent 1.
+    Unsqueeze { x: ValueId, y: ValueId, axes: Vec<i64> },
     /// Bytes move: place `i` of the result is place `perm[i]` of the operand.
     Transpose { x: ValueId, y: ValueId, perm: Vec<usize> },
     /// A whole image into blocks of channels.
@@ -111,8 +118,11 @@ pub(super) fn change(graph: &Graph, n: NodeId, opset: i64) -> Option<Change> {
             // Where it was a Reshape, the model has said so itself.
             let open = |target: &Vec<i64>| target.contains(&-1) && !matches!(view, View::Reshape);
             let sure = |target: &Vec<i64>| said && !(open(target) && may_be_of_no_rounds(graph, x));
-            if let Some(target) = reshape_target(&from, &to).filter(sure) {
-                return Some(Change::Reshape { x, y, target });
+            match restated(&from, &to) {
+                Some(Restated::Reshape(target)) if sure(&target) => return Some(Change::Reshape { x, y, target }),
+                Some(Restated::Squeeze(axes)) => return Some(Change::Squeeze { x, y, axes }),
+                Some(Restated::Unsqueeze(axes)) => return Some(Change::Unsqueeze { x, y, axes }),
+                _ => {}
             }
         }
         None => {}
@@ -195,6 +205,14 @@ impl Exporter {
         self.move_call(out, y, left, &value.layout, shape).map(Some)
     }
 
+    /// Axes as the operator set has them: an operand, or an attribute.
+    fn axes(&mut self, out: &mut GraphOut<'_>, y: ValueId, axes: Vec<i64>) -> (Vec<String>, Vec<AttributeProto>) {
+        if self.functions.opset() < AXES_SINCE {
+            return (vec![], vec![ints_attribute("axes", axes)]);
+        }
+        (vec![self.ints(out, &format!("{}.axes", out.names.of(y)), &axes)], vec![])
+    }
+
     fn write_change(
         &mut self,
         out: &mut GraphOut<'_>,
@@ -214,6 +232,14 @@ impl Exporter {
             Change::Reshape { x, y, target } => {
                 let shape = self.ints(out, &format!("{}.shape", out.names.of(y)), &target);
                 ("Reshape", x, y, vec![shape], vec![])
+            }
+            Change::Squeeze { x, y, axes } => {
+                let (inputs, attributes) = self.axes(out, y, axes);
+                ("Squeeze", x, y, inputs, attributes)
+            }
+            Change::Unsqueeze { x, y, axes } => {
+                let (inputs, attributes) = self.axes(out, y, axes);
+                ("Unsqueeze", x, y, inputs, attributes)
             }
             Change::Transpose { x, y, perm } => {
                 ("Transpose", x, y, vec![], vec![ints_attribute("perm", perm.iter().map(|&p| p as i64).collect())])

@@ -4,7 +4,8 @@
 //! at most [`MAX_NESTING`] deep. What the file declares and what inference finds are merged dim by dim: a constant beats an
 //! expression of symbols, which beats an anonymous dim. Where two constants contradict each other inference wins and says so.
 
-use super::{CONTENTS_LIMIT, InferContext, Inferred};
+use super::{CONTENTS_LIMIT, FLOATS_LIMIT, InferContext, Inferred};
+use crate::constant::Constant;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::graph::{Graph, NodeId, Op, ValueId};
@@ -77,6 +78,7 @@ fn infer_scope(graph: &mut Graph, outer: &Scope, unknowns: &mut u32, depth: usiz
 /// Contents of a constant. A default that the caller may override says nothing about contents.
 fn seed(graph: &mut Graph, id: NodeId) {
     let contents = match &graph.node(id).op {
+        Op::Constant(c) if c.dtype.is_float() => whole_numbers(c),
         Op::Constant(c) => c.to_ints(CONTENTS_LIMIT).map(|v| v.into_iter().map(Dim::from).collect()),
         _ => None,
     };
@@ -85,6 +87,22 @@ fn seed(graph: &mut Graph, id: NodeId) {
         if contents.is_some() {
             graph.value_mut(v).contents.clone_from(&contents);
         }
+    }
+}
+
+/// The elements of a small float constant, if all of them are whole numbers.
+fn whole_numbers(c: &Constant) -> Option<Vec<Dim>> {
+    let most = exact_below(c.dtype)?;
+    let whole = |x: &f64| (x.fract() == 0.0 && x.abs() <= most as f64).then(|| Dim::from(*x as i64));
+    c.to_floats(FLOATS_LIMIT)?.iter().map(whole).collect()
+}
+
+/// Up to where a float type holds every whole number; `None` for types in which nobody computes sizes.
+fn exact_below(dtype: DType) -> Option<i64> {
+    match dtype {
+        DType::F64 => Some(1 << 53),
+        DType::F32 => Some(1 << 24),
+        _ => None,
     }
 }
 
@@ -279,7 +297,11 @@ fn fits(ty: &Type, contents: &[Dim]) -> bool {
         Some(DType::I8) => i64::from(i8::MIN)..=i64::from(i8::MAX),
         Some(DType::U8) => 0..=i64::from(u8::MAX),
         Some(DType::Bool) => 0..=1,
-        _ => return false,
+        Some(float) => match exact_below(float).filter(|_| contents.len() <= FLOATS_LIMIT) {
+            Some(most) => -most..=most,
+            None => return false,
+        },
+        None => return false,
     };
     elems == Some(contents.len() as i64) && contents.iter().filter_map(Dim::as_const).all(|c| range.contains(&c))
 }

@@ -2,7 +2,8 @@
 //!
 //! Rules, exactly ONNX's, on symbolic extents. What is not proven is an anonymous dim; a constant is claimed only where it
 //! is proven, whatever value a symbol takes. The one assumption about symbols is that an extent is not negative and that a
-//! bound which is itself symbolic, or cuts a constant off a symbolic extent, does not reach past the end.
+//! bound which is itself symbolic, or cuts a constant off a symbolic extent, does not reach past the end. Exporters compute sizes in
+//! floats as well: an extent that is cast to one is assumed to be a number that it holds exactly (for 32 bits below 2^24).
 
 mod arith;
 mod drive;
@@ -37,7 +38,7 @@ pub struct InferContext<'a> {
 pub struct Inferred {
     /// One type per result slot; slots past the end are unknown.
     pub types: Vec<Type>,
-    /// Elements of result 0 in row-major order, if it is a small integer tensor whose contents are known.
+    /// Elements of result 0 in row-major order, if it is a small tensor of whole numbers whose contents are known.
     pub contents: Option<Vec<Dim>>,
 }
 
@@ -65,6 +66,9 @@ impl Inferred {
 
 /// Largest integer tensor whose contents are followed, in elements.
 pub const CONTENTS_LIMIT: usize = 1024;
+
+/// Largest float tensor whose contents are followed where they are whole numbers, in elements: as many as a shape has axes.
+pub const FLOATS_LIMIT: usize = 16;
 
 /// Most axes that a result may have.
 pub const MAX_RANK: usize = 255;
