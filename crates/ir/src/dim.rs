@@ -86,6 +86,22 @@ impl Dim {
         self.any_atom(&|atom| matches!(atom, poly::Atom::Unknown(_) | poly::Atom::Number(_)))
     }
 
+    /// Whether no value of its symbols makes it negative, as far as its spelling shows: symbols and unknown extents are not negative,
+    /// and what a floor division leaves of its numerator lies between 0 and its divisor. Nothing is known of the sign of a number.
+    ///
+    /// ```
+    /// use relayout_ir::dim::Dim;
+    /// let negative = |text: &str| !text.parse::<Dim>().unwrap().is_never_negative();
+    /// assert!(!negative("2 - (H - 2*(H//2))") && negative("1 - (H - 3*(H//3))") && negative("H - 1"));
+    /// assert!(!negative("H//2 - 3*(H//6)"));
+    /// ```
+    pub fn is_never_negative(&self) -> bool {
+        match &self.0 {
+            Repr::Const(value) => *value >= 0,
+            Repr::Poly(poly) => poly.is_never_negative(),
+        }
+    }
+
     fn any_atom(&self, is: &dyn Fn(&poly::Atom) -> bool) -> bool {
         match &self.0 {
             Repr::Const(_) => false,

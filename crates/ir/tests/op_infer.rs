@@ -18,7 +18,7 @@ fn check(table: &str) {
         let (graph, id, problems) = inferred(op, opset.parse().unwrap(), attrs, operands, results);
         let outputs: Vec<_> = graph.node(id).outputs.iter().flatten().map(|&v| graph.value(v)).collect();
         let mut found: String = outputs.iter().map(|v| v.ty.to_string()).collect::<Vec<_>>().join(" ");
-        if let Some(contents) = &outputs[0].contents {
+        for contents in outputs.iter().filter_map(|v| v.contents.as_ref()) {
             let contents: Vec<String> = contents.iter().map(ToString::to_string).collect();
             found = format!("{found} = [{}]", contents.join(","));
         }

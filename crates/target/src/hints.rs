@@ -2,11 +2,12 @@
 //!
 //! A decision should be good at every size. So prices are compared at the hints and at half and double of them, or at the ends of
 //! a range. The report prints the hints that were used. Defaults: 1 for a batch dim (a symbol that leads a graph input and
-//! appears nowhere else in the inputs), 64 for others.
+//! appears nowhere else in the inputs), 64 for others. An extent that inference does not know is taken to be as large as what it comes
+//! from: that of the same axis of an operand, or what makes the elements as many as those of the operand.
 
 use crate::Sizes;
 use relayout_ir::dim::Dim;
-use relayout_ir::graph::{Graph, ValueId};
+use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::types::Type;
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -92,7 +93,56 @@ impl Hints {
         for name in batch_symbols(graph) {
             hints.entry(name).or_insert(Size::of(1));
         }
-        Hints { given: hints, scale: Scale::Typical }
+        let mut hints = Hints { given: hints, scale: Scale::Typical };
+        hints.guess(graph);
+        hints
+    }
+
+    /// Finds sizes for what inference does not know, in the order of the graph, that of bodies as well.
+    fn guess(&mut self, graph: &Graph) {
+        for n in graph.order().unwrap_or_default() {
+            for &y in graph.node(n).outputs.iter().flatten() {
+                for (axis, dim) in graph.value(y).ty.shape().unwrap_or_default().iter().enumerate() {
+                    // What stands for itself; where it is a part of something else it is guessed already, or not at all.
+                    let Some(name) = anonymous(dim).filter(|name| !self.given.contains_key(name)) else { continue };
+                    if let Some(size) = self.guessed(graph, n, y, axis) {
+                        self.given.insert(name, size);
+                    }
+                }
+            }
+            for body in graph.node(n).bodies() {
+                self.guess(body);
+            }
+        }
+    }
+
+    /// The size of an axis of a result, by the operands.
+    fn guessed(&self, graph: &Graph, n: NodeId, y: ValueId, axis: usize) -> Option<Size> {
+        let node = graph.node(n);
+        let shape = graph.value(y).ty.shape()?;
+        let operands = node.inputs.iter().flatten().filter_map(|&x| graph.value(x).ty.shape());
+        let scales = [Scale::Low, Scale::Typical, Scale::High].map(|scale| self.scaled(scale));
+        let keeps_elements = matches!(node.onnx(), Some("Reshape" | "Flatten" | "SpaceToDepth" | "DepthToSpace"));
+        let sizes = if keeps_elements {
+            let x = node.operand(0).and_then(|x| graph.value(x).ty.shape())?;
+            scales.map(|at| at.rest_of(x, shape))
+        } else {
+            let alike: Vec<&[Dim]> = operands.filter(|x| x.len() == shape.len()).collect();
+            scales.map(|at| alike.iter().map(|x| at.number(&x[axis])).max())
+        };
+        let [low, typical, high] = sizes.map(|n| n.and_then(|n| i64::try_from(n).ok()).filter(|n| *n > 0));
+        Some(Size { low: low?, typical: typical?, high: high? })
+    }
+
+    /// How many elements of `x` there are for each of those that the known axes of a shape count, as the edge of a square, cube and so on
+    /// of as many axes as are not known.
+    fn rest_of(&self, x: &[Dim], shape: &[Dim]) -> Option<u64> {
+        let product = |dims: &mut dyn Iterator<Item = &Dim>| dims.fold(1_u64, |n, d| n.saturating_mul(self.number(d)));
+        let open = |d: &&Dim| anonymous(d).is_some_and(|name| !self.given.contains_key(&name));
+        let unknown = shape.iter().filter(open).count();
+        let known = product(&mut shape.iter().filter(|d| !open(d)));
+        let rest = product(&mut x.iter()).checked_div(known)?;
+        Some((rest as f64).powf(1.0 / unknown.max(1) as f64).round().max(1.0) as u64)
     }
 
     /// The same hints at another scale.
@@ -144,6 +194,13 @@ impl Hints {
         }
         used
     }
+}
+
+/// The name of an extent that inference does not know.
+fn anonymous(dim: &Dim) -> Option<String> {
+    let text = dim.to_string();
+    let digits = text.strip_prefix('?')?;
+    (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then_some(text)
 }
 
 fn batch_symbols(graph: &Graph) -> Vec<String> {

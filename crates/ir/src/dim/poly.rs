@@ -36,6 +36,15 @@ impl Atom {
         }
     }
 
+    /// Whether it is not negative, as far as its spelling shows.
+    fn is_never_negative(&self) -> bool {
+        match self {
+            Atom::Symbol(_) | Atom::Unknown(_) => true,
+            Atom::Number(_) => false,
+            Atom::Floor { numerator, .. } => numerator.is_never_negative(),
+        }
+    }
+
     fn depth(&self) -> u32 {
         match self {
             Atom::Symbol(_) | Atom::Unknown(_) | Atom::Number(_) => 0,
@@ -290,6 +299,37 @@ impl Poly {
             Atom::Floor { numerator, .. } => numerator.any_atom(is),
             _ => is(atom),
         })
+    }
+
+    /// Whether no value of its symbols makes it negative, as far as its spelling shows.
+    pub(super) fn is_never_negative(&self) -> bool {
+        let is_least_at_zero = |poly: &Poly, least: i64| {
+            let (constants, others): (Vec<_>, Vec<_>) = poly.terms.iter().partition(|(m, _)| m.0.is_empty());
+            let constant = constants.first().map_or(0, |(_, value)| *value);
+            constant.checked_add(least).is_some_and(|least| least >= 0)
+                && others.iter().all(|(m, c)| *c > 0 && m.0.iter().all(|(atom, _)| atom.is_never_negative()))
+        };
+        is_least_at_zero(self, 0) || self.without_floors().is_some_and(|(rest, least)| is_least_at_zero(&rest, least))
+    }
+
+    /// The same with `floor(n / k) - (floor(n / k) mod b)` for each `b * floor(n / (b * k))`, and the least that these remainders
+    /// come to.
+    fn without_floors(&self) -> Option<(Poly, i64)> {
+        let (mut rest, mut least) = (Poly::default(), 0_i64);
+        for (monomial, coefficient) in &self.terms {
+            match monomial.0.as_slice() {
+                [(Atom::Floor { numerator, divisor, .. }, 1)] => {
+                    let by = gcd(coefficient.checked_abs()?, *divisor);
+                    let times = coefficient / by;
+                    rest = rest.add(&numerator.floor_div(divisor / by)?.scale(times)?)?;
+                    if times > 0 {
+                        least = least.checked_sub(times.checked_mul(by - 1)?)?;
+                    }
+                }
+                _ => rest.add_term(monomial.clone(), *coefficient)?,
+            }
+        }
+        Some((rest, least))
     }
 
     pub(super) fn eval(&self, value_of: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {

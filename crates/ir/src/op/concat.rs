@@ -66,16 +66,28 @@ fn split(ctx: &mut InferContext<'_>) -> Answer {
     let Some(shape) = ctx.shape(0) else { return Ok(Inferred::many(vec![typed(dtype, None); parts])) };
     let axis = ctx.axis(ctx.int("axis", 0), shape.len())?;
     let sizes = sizes(ctx, &shape[axis], parts)?;
-    let contents = match (shape, ctx.contents(0), sizes.first().and_then(Dim::as_const)) {
-        ([_], Some(all), Some(n)) => usize::try_from(n).ok().and_then(|n| all.get(..n)).map(<[Dim]>::to_vec),
-        _ => None,
+    let contents = match (shape, ctx.contents(0)) {
+        ([_], Some(all)) => parted(all, &sizes),
+        _ => Vec::new(),
     };
     let with = |size: Dim| {
         let mut part = shape.to_vec();
         part[axis] = size;
         typed(dtype, Some(part))
     };
-    Ok(Inferred::many(sizes.into_iter().map(with).collect()).with(contents))
+    Ok(Inferred::many(sizes.into_iter().map(with).collect()).with_each(contents))
+}
+
+/// The elements of each part of a vector, as far as it is known where the parts begin.
+fn parted(all: &[Dim], sizes: &[Dim]) -> Vec<Option<Vec<Dim>>> {
+    let mut first = Some(0_usize);
+    let mut part = |size: &Dim| {
+        let start = first?;
+        let end = size.as_const().and_then(|n| start.checked_add(usize::try_from(n).ok()?));
+        first = end;
+        all.get(start..end?).map(<[Dim]>::to_vec)
+    };
+    sizes.iter().map(|size| part(size)).collect()
 }
 
 /// Extents of the parts, one per result.

@@ -125,8 +125,8 @@ fn slice(ctx: &mut InferContext<'_>) -> Answer {
     Ok(Inferred::one(typed(dtype, Some(result))).with(contents))
 }
 
-/// Bounds that stand for "to the end", whatever the extent.
-const FAR: i64 = i32::MAX as i64;
+/// Bounds that stand for "to the end", whatever the extent: exporters write this or more.
+const FAR: i64 = 1_000_000_000;
 
 fn cut_extent(extent: &Dim, cut: &SymbolicCut) -> Option<Dim> {
     let (start, end, step) = (cut.start.as_ref()?, cut.end.as_ref()?, cut.step?);

@@ -5,10 +5,9 @@ use crate::dim::Dim;
 use crate::op::read::Window;
 use crate::types::Shape;
 
-/// Whether no value of its symbols makes it negative, as far as its spelling shows: nothing is subtracted in it, and no number
-/// of unknown sign is in it.
+/// Whether no value of its symbols makes it negative, as far as that can be seen.
 pub(in crate::op) fn is_extent(d: &Dim) -> bool {
-    d.as_const().map_or_else(|| !d.to_string().contains(['-', '~']), |c| c >= 0)
+    d.is_never_negative()
 }
 
 /// `a / b` as ONNX divides integers, towards zero.

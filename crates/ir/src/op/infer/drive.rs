@@ -255,7 +255,9 @@ fn infer_node(graph: &mut Graph, id: NodeId, unknowns: &mut u32, found: &mut Vec
         }
     };
     let mut types = inferred.types.into_iter();
-    for (slot, output) in graph.node(id).outputs.clone().into_iter().enumerate() {
+    let mut contents = inferred.contents.into_iter();
+    for output in graph.node(id).outputs.clone() {
+        let known = contents.next().flatten();
         let ty = types.next().map(|ty| extents_only(ty, unknowns)).unwrap_or_default();
         let Some(v) = output else { continue };
         let (merged, conflict) = merge(&graph.value(v).ty, &ty);
@@ -265,10 +267,8 @@ fn infer_node(graph: &mut Graph, id: NodeId, unknowns: &mut u32, found: &mut Vec
         }
         *graph.value_mut(v).ty = merged;
         set_layout(graph, v);
-        if slot == 0 {
-            let contents = inferred.contents.clone().filter(|c| fits(&graph.value(v).ty, c));
-            *graph.value_mut(v).contents = contents;
-        }
+        let known = known.filter(|c| fits(&graph.value(v).ty, c));
+        *graph.value_mut(v).contents = known;
     }
 }
 

@@ -38,8 +38,9 @@ pub struct InferContext<'a> {
 pub struct Inferred {
     /// One type per result slot; slots past the end are unknown.
     pub types: Vec<Type>,
-    /// Elements of result 0 in row-major order, if it is a small tensor of whole numbers whose contents are known.
-    pub contents: Option<Vec<Dim>>,
+    /// Elements of each result in row-major order, where it is a small tensor of whole numbers whose contents are known; results past
+    /// the end are not known.
+    pub contents: Vec<Option<Vec<Dim>>>,
 }
 
 /// An answer, or a sentence that says why no result can exist.
@@ -48,18 +49,24 @@ pub(super) type Answer = Result<Inferred, String>;
 impl Inferred {
     /// One result of this type.
     pub fn one(ty: Type) -> Inferred {
-        Inferred { types: vec![ty], contents: None }
+        Inferred { types: vec![ty], contents: Vec::new() }
     }
 
     /// Several results.
     pub fn many(types: Vec<Type>) -> Inferred {
-        Inferred { types, contents: None }
+        Inferred { types, contents: Vec::new() }
     }
 
     /// With the elements of result 0.
     #[must_use]
-    pub fn with(mut self, contents: Option<Vec<Dim>>) -> Inferred {
-        self.contents = contents.filter(|c| c.len() <= CONTENTS_LIMIT);
+    pub fn with(self, contents: Option<Vec<Dim>>) -> Inferred {
+        self.with_each(vec![contents])
+    }
+
+    /// With the elements of each result.
+    #[must_use]
+    pub fn with_each(mut self, contents: Vec<Option<Vec<Dim>>>) -> Inferred {
+        self.contents = contents.into_iter().map(|all| all.filter(|c| c.len() <= CONTENTS_LIMIT)).collect();
         self
     }
 }
