@@ -113,7 +113,7 @@ impl<'c> Subject<'c> {
         let mut cx = InferContext { graph, node, unknowns: &mut unknowns };
         let inferred = (self.def.infer)(&mut cx).map_err(|why| format!("inference objects: {why}"))?;
         for (slot, real) in self.base.iter().enumerate() {
-            let contents = inferred.contents.as_ref().filter(|_| slot == 0);
+            let contents = inferred.contents.get(slot).and_then(Option::as_ref);
             let ty = inferred.types.get(slot).cloned().unwrap_or_default();
             self.type_of_result(real, &ty, contents)?;
         }
@@ -378,6 +378,7 @@ fn integers(data: &Data) -> Option<Vec<i64>> {
         Data::I32(v) => Some(v.iter().map(|&x| i64::from(x)).collect()),
         Data::U8(v) => Some(v.iter().map(|&x| i64::from(x)).collect()),
         Data::Bool(v) => Some(v.iter().map(|&x| i64::from(x)).collect()),
+        Data::F32(v) => v.iter().map(|&x| (x.fract() == 0.0).then_some(x as i64)).collect(),
         _ => None,
     }
 }
