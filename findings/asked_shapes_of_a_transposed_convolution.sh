@@ -3,7 +3,7 @@
 #
 # Guess: `output_shape` of ConvTranspose fixes the extents, and the padding follows. The standard takes the larger half of an odd padding
 # in front, but for SAME_UPPER. ONNX Runtime and OpenVINO do. tract takes it behind, so the image is shifted by one pixel. OpenCV makes
-# another shape than asked for. The reference evaluator fails. This is what exports of TensorFlow have for each transposed convolution.
+# another shape than asked for. The reference evaluator fails.
 #
 #     findings/asked_shapes_of_a_transposed_convolution.sh        exit status 1 if the behaviour is another one
 #

@@ -2,9 +2,9 @@
 # OpenVINO and OpenCV: slopes of a PRelu are taken for channels, though they belong to the last axis
 #
 # Guess: the slopes of PRelu are broadcast to the input as numpy does it, from the last axis on, so a list of n slopes belongs to the last
-# axis. That is what Keras exports have where channels are last. OpenVINO and OpenCV take a list of slopes for one per channel, that is
-# along axis 1, if it has as many entries. So a PRelu of channels last is wrong where both axes have the same extent, and nothing is said.
-# With slopes of shape [1, 1, n] OpenVINO is right, and OpenCV still wrong.
+# axis. OpenVINO and OpenCV take a list of slopes for one per channel, that is along axis 1, if it has as many entries. So a PRelu of
+# channels last is wrong where both axes have the same extent, and nothing is said. With slopes of shape [1, 1, n] OpenVINO is right, and
+# OpenCV still wrong.
 #
 #     findings/slopes_of_a_prelu.sh        exit status 1 if the behaviour is another one
 #
