@@ -62,6 +62,7 @@ def reference(made, feeds):
 for name in ("openvino", "opencv-python-headless", "nxrt", "tract", "onnxruntime", "onnx", "numpy"):
     print(name, version(name))
 
+
 def with_opencv(made, feeds):
     net = cv2.dnn.readNetFromONNX(np.frombuffer(made.SerializeToString(), np.uint8))
     net.setInput(feeds["x"], "x")

@@ -53,6 +53,7 @@ def reference(made, feeds):
 for name in ("openvino", "nxrt", "onnxruntime", "onnx", "numpy"):
     print(name, version(name))
 
+
 def with_nxrt(made, feeds):
     onnx.save(made, "model.onnx")
     return [np.array(y) for y in nxrt.InferenceSession("model.onnx").run(None, feeds)]

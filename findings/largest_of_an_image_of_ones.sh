@@ -53,6 +53,7 @@ def reference(made, feeds):
 for name in ("openvino", "opencv-python-headless", "onnxruntime", "onnx", "numpy"):
     print(name, version(name))
 
+
 def with_opencv(made, feeds):
     net = cv2.dnn.readNetFromONNX(np.frombuffer(made.SerializeToString(), np.uint8))
     for name, value in feeds.items():

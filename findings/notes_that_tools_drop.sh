@@ -31,6 +31,7 @@ def model(text):
 for name in ("onnxoptimizer", "onnxslim", "onnxsim", "onnx-graphsurgeon", "onnxruntime", "onnxscript", "onnx", "numpy"):
     print(name, version(name))
 
+
 def noted():
     made = model("""<ir_version: 10, opset_import: ["" : 21]>
     g (float[2,3] x) => (float[2,3] y) <float[3] s = {1,2,3}> { t = Add(x, s) y = Relu(t) }""")

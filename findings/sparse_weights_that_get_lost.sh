@@ -54,6 +54,7 @@ def refused(work):
 for name in ("onnxsim", "onnxoptimizer", "onnxscript", "onnxruntime", "onnx", "numpy"):
     print(name, version(name))
 
+
 def sparse():
     made = model("""<ir_version: 8, opset_import: ["" : 17]> g (float[3] x) => (float[3] y) { y = Add(x, s) }""")
     values = helper.make_tensor("s", onnx.TensorProto.FLOAT, [2], [1.0, 5.0])
