@@ -212,10 +212,10 @@ pub(crate) fn broadcast<'v>(operands: &[&'v Value]) -> Option<Broadcast<'v>> {
     Some((shape, padded))
 }
 
-/// Whether a value is made of a term.
+/// The term that a value of a known shape is made of.
 pub(crate) fn term_of(value: &Value) -> Option<u32> {
     match value.source {
         Source::Term(term) => Some(term),
-        Source::Constant { .. } => None,
+        Source::Constant { .. } | Source::Opaque(_) => None,
     }
 }

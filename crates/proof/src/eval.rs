@@ -1,6 +1,7 @@
 //! Walks a graph and says of each value which term it is, and under which index map.
 
 use crate::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node, Tensor};
+use crate::opaque::{Occurrences, Told};
 use crate::ops::{self, Call};
 use crate::term::{Arg, Terms};
 use crate::value::{Source, Value, count_of};
@@ -20,7 +21,8 @@ pub(crate) struct Refusal {
 /// Sizes of symbolic dims, and which of them were used.
 #[derive(Debug, Default)]
 pub(crate) struct Sizes {
-    pub(crate) given: BTreeMap<String, i64>,
+    /// `None` if dims without a size stay unknown, so that what holds does so for all sizes.
+    pub(crate) given: Option<BTreeMap<String, i64>>,
     pub(crate) used: BTreeMap<String, i64>,
 }
 
@@ -28,7 +30,7 @@ impl Sizes {
     fn of(&mut self, symbol: &str) -> i64 {
         // Symbols that nobody gave a size for get different ones, which most networks can halve a few times.
         let other = 64 + 32 * self.used.keys().filter(|used| *used != symbol).count() as i64;
-        let known = self.used.get(symbol).or(self.given.get(symbol));
+        let known = self.used.get(symbol).or(self.given.as_ref().and_then(|given| given.get(symbol)));
         let size = known.copied().unwrap_or(other);
         self.used.insert(symbol.to_owned(), size);
         size
@@ -46,6 +48,8 @@ pub(crate) struct Scope<'s> {
     attrs: Option<&'s [(String, Attr)]>,
     outer: Option<(&'s Scope<'s>, &'s Values)>,
     depth: usize,
+    /// The bodies around it.
+    path: String,
 }
 
 /// Called with each node and its results, in order. It may put other values in their place, which are equal.
@@ -57,6 +61,8 @@ pub(crate) struct Machine {
     pub(crate) sizes: Sizes,
     /// Constants of the graph that was read first, by name: where the other one has the same bytes, they are looked at once.
     first: FxHashMap<String, Tensor>,
+    /// Ops that draw numbers.
+    pub(crate) occurrences: Occurrences,
     /// Nodes that were looked at, those of functions once for each call.
     visited: usize,
 }
@@ -65,14 +71,22 @@ pub(crate) struct Machine {
 const VISITED: usize = 1 << 22;
 
 impl Machine {
-    pub(crate) fn new(sizes: BTreeMap<String, i64>) -> Machine {
+    /// `None` for dims without a size that stay unknown.
+    pub(crate) fn new(sizes: Option<BTreeMap<String, i64>>) -> Machine {
         let sizes = Sizes { given: sizes, ..Sizes::default() };
-        Machine { terms: Terms::new(), sizes, first: FxHashMap::default(), visited: 0 }
+        let occurrences = Occurrences::default();
+        Machine { terms: Terms::new(), sizes, first: FxHashMap::default(), occurrences, visited: 0 }
+    }
+
+    /// All of the input was read. What is read from now on is the result.
+    pub(crate) fn input_ends(&mut self) {
+        self.terms.input_ends();
+        self.occurrences.input_ends();
     }
 
     /// Every value of a model's main graph that an output needs, by name.
     pub(crate) fn model(&mut self, model: &Model, checked: Checked<'_>) -> Result<Values, Refusal> {
-        let scope = Scope { model, opsets: &model.opsets, attrs: None, outer: None, depth: 0 };
+        let scope = Scope { model, opsets: &model.opsets, attrs: None, outer: None, depth: 0, path: String::new() };
         let mut values = Values::default();
         let fixed: FxHashSet<&str> = model.constants().map(|(name, _)| name).collect();
         for input in model.graph.inputs.iter().filter(|input| !fixed.contains(input.name.as_str())) {
@@ -84,13 +98,17 @@ impl Machine {
     }
 
     fn input(&mut self, input: &Input) -> Result<Value, String> {
-        let dims = input.dims.as_ref().ok_or("no shape is declared")?;
+        let Some(dims) = input.dims.as_ref().filter(|dims| self.sizes.given.is_some() || dims.iter().all(is_known))
+        else {
+            return Ok(self.unshaped_input(input));
+        };
         let mut shape = Vec::new();
-        for dim in dims {
+        for (axis, dim) in dims.iter().enumerate() {
             shape.push(match dim {
-                DeclaredDim::Known(extent) => *extent,
-                DeclaredDim::Symbol(symbol) => self.sizes.of(symbol),
-                DeclaredDim::Unknown => return Err("a dim has neither a size nor a name".to_owned()),
+                DeclaredDim::Known(extent) if *extent != -1 => *extent,
+                DeclaredDim::Symbol(symbol) if !symbol.is_empty() => self.sizes.of(symbol),
+                // Each dim without a name has one of its own.
+                _ => self.sizes.of(&format!("{}[{axis}]", input.name)),
             });
         }
         if shape.iter().any(|d| *d < 1) {
@@ -101,6 +119,18 @@ impl Machine {
         let op = crate::term::Op { name: "input", attrs: &attrs, dtype: input.dtype };
         let made = self.terms.placed(&op, &[], &[(shape, input.dtype)]);
         made.and_then(|mut v| v.pop()).ok_or_else(|| "it is no tensor".to_owned())
+    }
+
+    /// An input of which only some extents are known, or which is no tensor.
+    fn unshaped_input(&mut self, input: &Input) -> Value {
+        let extent = |dim: &DeclaredDim| match dim {
+            DeclaredDim::Known(extent) if *extent != -1 => Some(*extent),
+            _ => None,
+        };
+        let dims: Option<Vec<Option<i64>>> = input.dims.as_ref().map(|dims| dims.iter().map(extent).collect());
+        let attrs = format!("{:?} {} {dims:?} {:?}", input.name, input.dtype, input.other).into_bytes();
+        let op = "opaque input".to_owned();
+        Value::opaque(self.terms.intern(crate::term::Term { op, attrs, ..Default::default() }))
     }
 
     /// Reads a body whose inputs have values already.
@@ -174,6 +204,14 @@ impl Machine {
         if let Some(function) = function {
             return self.call(scope, function, &attrs, &inputs);
         }
+        let told = Told { attrs: &attrs, inputs: &inputs };
+        let bodies = told.bodies();
+        if !bodies.is_empty() {
+            return self.with_bodies(scope, node, &told, &bodies, values);
+        }
+        if let Some(made) = self.unshaped(scope, node, &told) {
+            return made;
+        }
         let opset = scope.opsets.get(&node.domain).copied().unwrap_or(0);
         let results = node.outputs.iter().map(|o| !o.is_empty()).collect();
         let mut call = Call {
@@ -186,10 +224,7 @@ impl Machine {
             block: scope.model.block,
             terms: &mut self.terms,
         };
-        if let Some(bodies) = call.bodies() {
-            return self.branches(scope, &node.op, &bodies, &inputs, values);
-        }
-        ops::run(&mut call)
+        ops::run(&mut call).unwrap_or_else(|| self.opaque(scope, node, &told, Vec::new()))
     }
 
     /// A call of a function is its body.
@@ -212,6 +247,7 @@ impl Machine {
             attrs: Some(&given),
             outer: None,
             depth: scope.depth + 1,
+            path: scope.path.clone(),
         };
         let mut values = Values::default();
         for (name, value) in function.inputs.iter().zip(inputs) {
@@ -222,42 +258,70 @@ impl Machine {
         Ok(function.outputs.iter().map(|name| values.get(name).cloned()).collect())
     }
 
+    /// An op with bodies.
+    fn with_bodies(
+        &mut self,
+        scope: &Scope<'_>,
+        node: &Node,
+        told: &Told<'_>,
+        bodies: &[(String, Rc<Graph>)],
+        values: &Values,
+    ) -> Result<Vec<Option<Value>>, String> {
+        let find = |name: &str| bodies.iter().find(|(n, _)| n == name).map(|(_, g)| g);
+        if !node.domain.is_empty() {
+            return Err(format!("the checker does not look into the bodies of {}.{}", node.domain, node.op));
+        }
+        match (node.op.as_str(), told.inputs, find("then_branch"), find("else_branch"), find("body")) {
+            ("If", [Some(condition)], Some(yes), Some(no), None) => self.branches(scope, condition, [yes, no], values),
+            ("Loop", _, None, None, Some(body)) => self.repeated(scope, body, told.inputs, values),
+            _ => self.opaque_bodies(scope, node, told, bodies, values),
+        }
+    }
+
     /// If: a choice between the results of its branches.
     fn branches(
         &mut self,
         scope: &Scope<'_>,
-        op: &str,
-        bodies: &[(String, Rc<Graph>)],
-        inputs: &[Option<Value>],
+        condition: &Value,
+        bodies: [&Rc<Graph>; 2],
         values: &Values,
     ) -> Result<Vec<Option<Value>>, String> {
-        if let ("Loop", [(name, body)]) = (op, bodies)
-            && name == "body"
-        {
-            return self.repeated(scope, body, inputs, values);
-        }
-        let find = |name: &str| bodies.iter().find(|(n, _)| n == name).map(|(_, g)| g);
-        let (Some(yes), Some(no), [Some(condition)], "If") = (find("then_branch"), find("else_branch"), inputs, op)
-        else {
-            return Err(format!("the checker does not look into the bodies of {op}"));
-        };
+        let known = condition.as_ints().and_then(|list| list.first().map(|number| *number != 0));
         let mut sides = Vec::new();
-        for body in [yes, no] {
-            let inner = scope.inside(values);
+        for (at, (body, name)) in bodies.into_iter().zip(["If.then_branch", "If.else_branch"]).enumerate() {
+            if known == Some(at == 1) {
+                continue;
+            }
+            let inner = scope.inside(values, name);
             let mut made = Values::default();
             self.body(&inner, body, &mut made).map_err(|r| format!("in a branch: {}: {}", r.node, r.why))?;
             let found: Option<Vec<Value>> = body.outputs.iter().map(|name| inner.find(&made, name)).collect();
             sides.push(found.ok_or("nothing makes a result of a branch")?);
         }
+        if known.is_some() {
+            return Ok(sides.pop().unwrap_or_default().into_iter().map(Some).collect());
+        }
         let (no, yes) = (sides.pop().unwrap_or_default(), sides.pop().unwrap_or_default());
-        let choose = |(yes, no): (&Value, &Value)| ops::choose(&mut self.terms, condition, yes, no).map(Some);
-        yes.iter().zip(&no).map(choose).collect()
+        if yes.len() != no.len() {
+            return Err("its branches have not as many results as each other".to_owned());
+        }
+        yes.iter().zip(&no).map(|(yes, no)| self.choose(condition, yes, no).map(Some)).collect()
+    }
+
+    /// One of two values, by a condition.
+    fn choose(&mut self, condition: &Value, yes: &Value, no: &Value) -> Result<Value, String> {
+        let alike = yes.shape() == no.shape() && yes.dtype == no.dtype && condition.count() == 1;
+        if alike && ![condition, yes, no].iter().any(|value| value.is_opaque()) {
+            return ops::choose(&mut self.terms, condition, yes, no);
+        }
+        let args = self.operands(&[Some(condition), Some(yes), Some(no)])?;
+        Ok(self.part(&crate::term::Term { op: "opaque If".to_owned(), args, ..Default::default() }, 0))
     }
 }
 
 impl<'s> Scope<'s> {
     /// The scope of a body, which sees the values around it.
-    pub(crate) fn inside<'i>(&'i self, values: &'i Values) -> Scope<'i>
+    pub(crate) fn inside<'i>(&'i self, values: &'i Values, body: &str) -> Scope<'i>
     where
         's: 'i,
     {
@@ -267,7 +331,13 @@ impl<'s> Scope<'s> {
             attrs: self.attrs,
             outer: Some((self, values)),
             depth: self.depth + 1,
+            path: format!("{}/{body}", self.path),
         }
+    }
+
+    /// The bodies around it.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
     }
 
     /// How many bodies and functions are around it.
@@ -296,6 +366,10 @@ impl Scope<'_> {
         }
         Ok(found)
     }
+}
+
+fn is_known(dim: &DeclaredDim) -> bool {
+    matches!(dim, DeclaredDim::Known(extent) if *extent != -1)
 }
 
 /// Which nodes the outputs need.
@@ -333,6 +407,7 @@ pub(crate) fn described(node: &Node) -> String {
 pub(crate) fn explained(terms: &Terms, value: &Value) -> String {
     match &value.source {
         Source::Constant { .. } => format!("a constant {:?}", value.shape()),
+        Source::Opaque(term) => format!("{} number {term}, of a shape that is not known", terms.get(*term).op),
         Source::Term(term) => {
             let axes =
                 value.view.iter().map(|axis| axis.iter().map(digit).collect::<Vec<_>>().join("*")).collect::<Vec<_>>();

@@ -25,6 +25,7 @@ mod lanes;
 mod lemma;
 mod loops;
 mod model;
+mod opaque;
 mod ops;
 mod real;
 mod routed;

@@ -6,20 +6,28 @@
 use crate::eval::{Machine, Scope, Values};
 use crate::model::Graph;
 use crate::term::{Op, Term};
-use crate::value::{Source, Value};
+use crate::value::{Source, Value, count_of};
 use crate::view::{self, Digit, View, normal};
 use std::rc::Rc;
 
 const BOOL: u8 = 9;
 
-/// One carried value: the name for it, and the axes of its term in those of the value.
+/// One carried value: the name for it, and the axes of its term in those of the value. `None` if nothing is known of its shape.
 struct Carried {
     name: Value,
-    inverse: View,
+    inverse: Option<View>,
+}
+
+/// What one round makes of its names.
+struct Round {
+    carried: Vec<Carried>,
+    /// The condition, then the carried values, then what is collected.
+    results: Vec<Value>,
 }
 
 impl Machine {
-    /// What a Loop carries out of its last round. `inputs` are the number of rounds, the condition, and the first carried values.
+    /// What a Loop carries out of its last round, and what it collects. `inputs` are the number of rounds, the condition, and the first
+    /// carried values.
     pub(crate) fn repeated(
         &mut self,
         scope: &Scope<'_>,
@@ -29,10 +37,40 @@ impl Machine {
     ) -> Result<Vec<Option<Value>>, String> {
         let [rounds, condition, first @ ..] = inputs else { return Err("it has no operands".to_owned()) };
         let first: Vec<Value> = first.iter().cloned().collect::<Option<_>>().ok_or("a carried value is absent")?;
-        if body.inputs.len() != first.len() + 2 || body.outputs.len() != first.len() + 1 {
-            return Err("the checker does not know loops that collect values".to_owned());
+        if body.inputs.len() != first.len() + 2 || body.outputs.len() <= first.len() {
+            return Err("its body does not fit its operands".to_owned());
         }
-        let inner = scope.inside(values);
+        let mut free: Vec<bool> = first.iter().map(Value::is_opaque).collect();
+        loop {
+            let before = self.occurrences.clone();
+            let made = self.round(scope, body, &first, values, &free);
+            let changes = |round: &Round| {
+                let of = round.carried.iter().zip(&first).zip(&round.results[1..]);
+                of.map(|((one, value), next)| !stays(one, value, next)).collect::<Vec<bool>>()
+            };
+            // A value that changes its shape is one of which nothing is known.
+            let more = match &made {
+                Ok(round) => changes(round),
+                Err(_) => vec![true; first.len()],
+            };
+            if free.iter().zip(&more).all(|(free, more)| *free || !more) {
+                return self.after_all(rounds.as_ref(), condition.as_ref(), &first, &made?);
+            }
+            free.iter_mut().zip(more).for_each(|(free, more)| *free |= more);
+            self.occurrences = before;
+        }
+    }
+
+    /// One round. Of those that are `free` no shape is known.
+    fn round(
+        &mut self,
+        scope: &Scope<'_>,
+        body: &Rc<Graph>,
+        first: &[Value],
+        values: &Values,
+        free: &[bool],
+    ) -> Result<Round, String> {
+        let inner = scope.inside(values, "Loop.body");
         let depth = inner.depth();
         let mut made = Values::default();
         for (at, (input, dtype)) in body.inputs.iter().zip([7, BOOL]).enumerate() {
@@ -40,40 +78,68 @@ impl Machine {
         }
         let mut carried = Vec::new();
         for (at, (value, input)) in first.iter().zip(&body.inputs[2..]).enumerate() {
-            let one = self.carried(value, depth, at + 2).ok_or("a carried value can't be followed")?;
+            let one = if free[at] {
+                Carried { name: self.unshaped_name(&format!("{depth} body {}", at + 2)), inverse: None }
+            } else {
+                self.carried(value, depth, at + 2).ok_or("a carried value can't be followed")?
+            };
             made.insert(input.name.clone(), one.name.clone());
             carried.push(one);
         }
         self.body(&inner, body, &mut made).map_err(|r| format!("in its body: {}: {}", r.node, r.why))?;
         let results: Option<Vec<Value>> = body.outputs.iter().map(|name| inner.find(&made, name)).collect();
-        let results = results.ok_or("nothing makes a result of its body")?;
-        let mut term = Term { op: "Loop".to_owned(), ..Term::default() };
-        let ends = [rounds.as_ref(), condition.as_ref(), results.first()];
-        for value in ends {
-            let arg = self.terms.plain(value).ok_or("an operand can't be followed")?;
-            term.args.push(arg);
+        Ok(Round { carried, results: results.ok_or("nothing makes a result of its body")? })
+    }
+
+    /// The results of a loop, by what one round makes.
+    fn after_all(
+        &mut self,
+        rounds: Option<&Value>,
+        condition: Option<&Value>,
+        first: &[Value],
+        round: &Round,
+    ) -> Result<Vec<Option<Value>>, String> {
+        let followed = "a carried value can't be followed";
+        let attrs = first.len().to_le_bytes().to_vec();
+        let mut term = Term { op: "Loop".to_owned(), attrs, ..Term::default() };
+        let (next, collected) = round.results[1..].split_at(first.len());
+        term.args = self.operands(&[rounds, condition, round.results.first()])?;
+        for ((one, value), next) in round.carried.iter().zip(first).zip(next) {
+            let seen = |value: &Value| match &one.inverse {
+                None => Some(value.clone()),
+                Some(inverse) => Some(Value { view: view::composed(inverse, &value.view)?, ..value.clone() }),
+            };
+            let pair = [seen(value).ok_or(followed)?, seen(next).ok_or(followed)?];
+            term.args.extend(self.operands(&[Some(&pair[0]), Some(&pair[1])])?);
         }
-        for ((one, value), result) in carried.iter().zip(&first).zip(&results[1..]) {
-            let alike = result.dtype == value.dtype && result.shape() == value.shape();
-            let next = view::composed(&one.inverse, &result.view).filter(|_| alike);
-            let next = Value { view: next.ok_or("a carried value changes its shape")?, ..result.clone() };
-            let start = view::composed(&one.inverse, &value.view).ok_or("a carried value can't be followed")?;
-            for value in [Value { view: start, ..value.clone() }, next] {
-                term.args.push(self.terms.plain(Some(&value)).ok_or("a carried value can't be followed")?);
-            }
+        term.args.extend(self.operands(&collected.iter().map(Some).collect::<Vec<_>>())?);
+        let last = round.carried.iter().enumerate().map(|(at, one)| self.after(&term, one, at));
+        let mut results: Vec<Option<Value>> = last.map(Some).collect();
+        let count = rounds.filter(|_| runs_all(condition, round)).and_then(|n| n.as_ints()?.first().copied());
+        for (at, one) in collected.iter().enumerate() {
+            results.push(Some(self.collected(&term, first.len() + at, one, count)?));
         }
-        Ok(carried.iter().enumerate().map(|(at, one)| Some(self.after(&term, one, at))).collect())
+        Ok(results)
     }
 
     /// What a value that is carried is after the last round.
     fn after(&mut self, term: &Term, one: &Carried, at: usize) -> Value {
-        let base = match one.name.source {
-            Source::Term(name) => self.terms.get(name).base.clone(),
-            Source::Constant { .. } => Vec::new(),
-        };
-        let attrs = at.to_le_bytes().to_vec();
+        let Source::Term(name) = one.name.source else { return self.part(term, at) };
+        let base = self.terms.get(name).base.clone();
+        let attrs = [term.attrs.as_slice(), &at.to_le_bytes()].concat();
         let number = self.terms.intern(Term { attrs, base, dtype: one.name.dtype, ..term.clone() });
         Value { source: Source::Term(number), ..one.name.clone() }
+    }
+
+    /// What is collected of so many rounds.
+    fn collected(&mut self, term: &Term, at: usize, one: &Value, count: Option<i64>) -> Result<Value, String> {
+        let Some(count) = count.filter(|count| *count > 0 && !one.is_opaque()) else { return Ok(self.part(term, at)) };
+        let shape = [&[count], one.shape().as_slice()].concat();
+        count_of(&shape)?;
+        let (base, view) = view::identity(&shape);
+        let attrs = [term.attrs.as_slice(), &at.to_le_bytes()].concat();
+        let number = self.terms.intern(Term { attrs, base, dtype: one.dtype, ..term.clone() });
+        Ok(Value { source: Source::Term(number), view, dtype: one.dtype })
     }
 
     /// A name for what nobody knows.
@@ -90,9 +156,22 @@ impl Machine {
         let (base, seen) = match value.source {
             Source::Term(term) => (self.terms.get(term).base.clone(), value.view.clone()),
             Source::Constant { .. } => view::identity(&value.shape()),
+            Source::Opaque(_) => return None,
         };
-        let inverse = view::inverse(&seen, &base)?;
+        let inverse = Some(view::inverse(&seen, &base)?);
         let name = self.named(&format!("{depth} {at} {base:?}"), &base, value.dtype);
         Some(Carried { name: Value { view: seen, ..name }, inverse })
     }
+}
+
+/// Whether a round leaves the shape of a carried value as it is.
+fn stays(one: &Carried, value: &Value, next: &Value) -> bool {
+    let alike = next.dtype == value.dtype && next.shape() == value.shape() && !next.is_opaque();
+    alike && one.inverse.as_ref().is_none_or(|inverse| view::composed(inverse, &next.view).is_some())
+}
+
+/// Whether no round of a loop ends it.
+fn runs_all(condition: Option<&Value>, round: &Round) -> bool {
+    let holds = |value: &Value| value.as_ints().is_some_and(|list| list == [1]);
+    condition.is_none_or(holds) && round.results.first().is_some_and(holds)
 }

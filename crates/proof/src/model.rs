@@ -52,6 +52,8 @@ pub(crate) struct Input {
     pub(crate) dtype: u8,
     /// `None` where no shape is declared.
     pub(crate) dims: Option<Vec<DeclaredDim>>,
+    /// What is declared of a value that is no tensor, as it stands in the file.
+    pub(crate) other: Bytes,
 }
 
 /// An extent of an input.
@@ -84,11 +86,11 @@ pub(crate) enum Attr {
     Graph(Rc<Graph>),
     Floats(Vec<f32>),
     Ints(Vec<i64>),
-    Texts(#[expect(dead_code, reason = "it is compared as it is printed")] Vec<Vec<u8>>),
+    Texts(Vec<Vec<u8>>),
     /// The attribute of the function's caller that has this name.
     Ref(String),
-    /// One of the kind with this letter in `operators.txt`, or `?`.
-    Unread(char),
+    /// One of the kind with this letter in `operators.txt`, or `?`, and its bytes.
+    Unread(char, Bytes),
 }
 
 impl Attr {
@@ -103,7 +105,7 @@ impl Attr {
             Attr::Floats(_) => 'F',
             Attr::Ints(_) => 'I',
             Attr::Texts(_) => 'S',
-            Attr::Unread(kind) => *kind,
+            Attr::Unread(kind, _) => *kind,
             Attr::Ref(_) => '?',
         }
     }
@@ -353,13 +355,13 @@ impl Reader {
             (6, ..) => Attr::Floats(floats),
             (7, ..) => Attr::Ints(ints),
             (8, ..) => Attr::Texts(texts),
-            (9, ..) => Attr::Unread('T'),
-            (10, ..) => Attr::Unread('G'),
-            (11, ..) => Attr::Unread('x'),
-            (12, ..) => Attr::Unread('X'),
-            (13, ..) => Attr::Unread('p'),
-            (14, ..) => Attr::Unread('P'),
-            _ => Attr::Unread('?'),
+            (9, ..) => Attr::Unread('T', bytes.clone()),
+            (10, ..) => Attr::Unread('G', bytes.clone()),
+            (11, ..) => Attr::Unread('x', bytes.clone()),
+            (12, ..) => Attr::Unread('X', bytes.clone()),
+            (13, ..) => Attr::Unread('p', bytes.clone()),
+            (14, ..) => Attr::Unread('P', bytes.clone()),
+            _ => Attr::Unread('?', bytes.clone()),
         };
         Ok((name, attr))
     }
@@ -379,6 +381,7 @@ impl Reader {
     fn declared(&self, bytes: &Bytes, input: &mut Input) -> Read<()> {
         for (number, field) in self.with_single(bytes, "a type", &[1])? {
             if number != 1 {
+                input.other = bytes.clone();
                 continue;
             }
             for (number, field) in self.with_single(&field.bytes(), "a type of tensors", &[1, 2])? {

@@ -75,10 +75,19 @@ const WORDS: &[(&str, &str, &[&str])] = &[
     ("BitShift", "direction", &["LEFT", "RIGHT"]),
 ];
 
+/// Whether an opset has this operator.
+pub(crate) fn knows(op: &str, opset: i64) -> bool {
+    rules_of(op, opset).is_some()
+}
+
+fn rules_of(op: &str, opset: i64) -> Option<&'static Rules> {
+    let form = OPERATORS.get(op).and_then(|forms| forms.iter().rfind(|form| form.since <= opset));
+    form.and_then(|form| form.rules.as_ref())
+}
+
 /// Why a node is none of its operator in the standard's domain; `None` if it is one.
 pub(crate) fn fault(node: &Node, opset: i64) -> Option<String> {
-    let form = OPERATORS.get(node.op.as_str()).and_then(|forms| forms.iter().rfind(|form| form.since <= opset));
-    let Some(rules) = form.and_then(|form| form.rules.as_ref()) else {
+    let Some(rules) = rules_of(&node.op, opset) else {
         return Some(format!("opset {opset} has no operator {}", node.op));
     };
     number("operands", rules.inputs, &node.inputs)

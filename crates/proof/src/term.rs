@@ -44,6 +44,8 @@ pub(crate) enum Arg {
         term: u32,
         view: View,
     },
+    /// A value of a shape that is not known.
+    Opaque(u32),
 }
 
 /// What is computed. Two terms with equal fields compute the same.
@@ -248,6 +250,7 @@ impl Terms {
         Some(match (&a.source, &b.source) {
             (Source::Term(x), Source::Term(y)) => alike && x == y && a.view == b.view,
             (Source::Constant { .. }, Source::Constant { .. }) => alike && self.constants.same(a.all()?, b.all()?),
+            (Source::Opaque(x), Source::Opaque(y)) => x == y,
             _ => false,
         })
     }
@@ -257,6 +260,7 @@ impl Terms {
         let Some(value) = value else { return Some(Arg::Absent) };
         Some(match value.source {
             Source::Term(term) => Arg::View { term, view: value.view.clone() },
+            Source::Opaque(term) => Arg::Opaque(term),
             Source::Constant { .. } => {
                 let elements = self.constants.number(value.all()?);
                 Arg::Constant { dtype: value.dtype, axes: Vec::new(), own: value.shape(), elements }

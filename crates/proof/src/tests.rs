@@ -12,6 +12,7 @@ mod fused;
 mod halves;
 mod hosts;
 mod limits;
+mod opaque;
 mod rules;
 mod transposed;
 mod valid;
@@ -25,7 +26,7 @@ fn model(lines: &[Line<'_>], constants: &[(&str, &[i64], Vec<f32>)]) -> Model {
     let mut graph = Graph::default();
     for (name, dims) in [("x", [2, 6, 4, 5]), ("z", [2, 4, 5, 6])] {
         let dims = Some(dims.map(DeclaredDim::Known).to_vec());
-        graph.inputs.push(Input { name: name.to_owned(), dtype: 1, dims });
+        graph.inputs.push(Input { name: name.to_owned(), dtype: 1, dims, ..Input::default() });
     }
     for (name, dims, values) in constants {
         let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();

@@ -77,6 +77,11 @@ pub(crate) fn output(a: &Model, b: &Model, name: &str, value: &Value) -> Result<
     let declared = |model: &Model| model.graph.declared.iter().find(|output| output.name == name).cloned();
     let Some(output) = declared(b) else { return Ok(()) };
     let same = declared(a).is_some_and(|other| format!("{other:?}") == format!("{output:?}"));
+    if value.is_opaque() {
+        let why = "it is declared otherwise, and the checker does not know its shape".to_owned();
+        let holds = same || declared(a).is_some_and(|other| says_less(&output, &other));
+        return if holds { Ok(()) } else { Err(Refusal { node: format!("output `{name}`"), why }) };
+    }
     let why = if output.dtype != 0 && output.dtype != value.dtype {
         "it is declared with another type of elements"
     } else if !fits(&output, &value.shape()) {
@@ -99,12 +104,27 @@ pub(crate) fn inputs(a: &Model, b: &Model) -> Result<(), Refusal> {
             dims.len() == others.len() && dims.iter().zip(others).all(same)
         };
         let shapes = input.dims.as_ref().zip(other.dims.as_ref()).is_none_or(|(x, y)| extents(x, y));
-        if input.dtype != other.dtype || !shapes {
+        if input.dtype != other.dtype || input.other != other.other || !shapes {
             let why = "it is declared with another type or shape".to_owned();
             return Err(Refusal { node: format!("input `{}`", input.name), why });
         }
     }
     Ok(())
+}
+
+/// Whether what is declared holds for all that the other declaration holds for.
+fn says_less(output: &Input, other: &Input) -> bool {
+    let dim = |pair: (&DeclaredDim, &DeclaredDim)| match pair {
+        (DeclaredDim::Known(x), DeclaredDim::Known(y)) => x == y,
+        (DeclaredDim::Known(_), _) => false,
+        _ => true,
+    };
+    let dims = match (&output.dims, &other.dims) {
+        (None, _) => true,
+        (Some(dims), Some(others)) => dims.len() == others.len() && dims.iter().zip(others).all(dim),
+        (Some(_), None) => false,
+    };
+    dims && output.dtype == other.dtype && output.other == other.other
 }
 
 fn fits(declared: &Input, shape: &[i64]) -> bool {

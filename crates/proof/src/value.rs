@@ -12,6 +12,8 @@ pub(crate) enum Source {
     Constant { data: Bytes, offset: i64 },
     /// What an op computes, by the number of its term.
     Term(u32),
+    /// The same, of a shape and a type that the checker does not know. The map says nothing.
+    Opaque(u32),
 }
 
 /// A value of either graph: its element type as ONNX numbers it, and for each axis what it reads.
@@ -43,6 +45,16 @@ impl Value {
 
     pub(crate) fn rank(&self) -> usize {
         self.view.len()
+    }
+
+    /// A value of which only the term is known.
+    pub(crate) fn opaque(term: u32) -> Value {
+        Value { source: Source::Opaque(term), view: View::new(), dtype: 0 }
+    }
+
+    /// Whether its shape and its type are not known.
+    pub(crate) fn is_opaque(&self) -> bool {
+        matches!(self.source, Source::Opaque(_))
     }
 
     pub(crate) fn is_constant(&self) -> bool {

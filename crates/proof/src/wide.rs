@@ -179,7 +179,7 @@ fn operands(call: &mut Call<'_>) -> Option<Vec<Option<Value>>> {
 pub(crate) fn of_halves(
     call: &mut Call<'_>,
     made: Vec<Option<Value>>,
-    run: fn(&mut Call<'_>) -> Result<Vec<Option<Value>>, String>,
+    run: fn(&mut Call<'_>) -> Option<Result<Vec<Option<Value>>, String>>,
 ) -> Vec<Option<Value>> {
     let strange = |terms: &Terms, value: &Value| {
         value.dtype == FLOAT && term_of(value).is_some_and(|term| is_foreign(terms, term))
@@ -192,7 +192,7 @@ pub(crate) fn of_halves(
     let Some(inputs) = operands(call) else { return made };
     let results = call.results.clone();
     let mut narrow = Call { inputs: &inputs, results, terms: call.terms, ..*call };
-    let Ok(halves) = run(&mut narrow) else { return made };
+    let Some(Ok(halves)) = run(&mut narrow) else { return made };
     let terms = narrow.terms;
     let mut found = Vec::new();
     for (value, half) in made.into_iter().zip(halves) {

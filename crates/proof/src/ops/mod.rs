@@ -14,12 +14,11 @@ mod turned;
 mod window;
 
 use crate::align::broadcast;
-use crate::model::{Attr, Graph};
+use crate::model::Attr;
 use crate::term::{Op, Terms};
 use crate::value::Value;
 use crate::view::View;
 use crate::wide::of_halves;
-use std::rc::Rc;
 
 pub(crate) use each::choose;
 pub(crate) use filters::Filters;
@@ -44,48 +43,36 @@ pub(crate) struct Call<'c> {
 type Made = Result<Value, String>;
 type Results = Result<Vec<Option<Value>>, String>;
 
-/// What the results of an op are.
-pub(crate) fn run(call: &mut Call<'_>) -> Results {
+/// What the results of an op are; `None` if it is not in the table.
+pub(crate) fn run(call: &mut Call<'_>) -> Option<Results> {
     let made = plainly(call)?;
-    Ok(of_halves(call, made, plainly))
+    Some(made.map(|made| of_halves(call, made, plainly)))
 }
 
 /// The same, as the op says it.
-fn plainly(call: &mut Call<'_>) -> Results {
+fn plainly(call: &mut Call<'_>) -> Option<Results> {
     if call.domain.is_empty() {
         if let Some(made) = fold::run(call) {
-            return made.map(|values| values.into_iter().map(Some).collect());
+            return Some(made.map(|values| values.into_iter().map(Some).collect()));
         }
         for family in [movement::run, each::run, along::run] {
             if let Some(made) = family(call) {
-                return made;
+                return Some(made);
             }
         }
     }
     for family in [along::run_quantized, blocked::run, fused::run] {
         if let Some(made) = family(call) {
-            return made;
+            return Some(made);
         }
     }
-    match placed::run(call) {
-        Some(made) => made,
-        None => Err(format!("the checker does not know {}", call.name())),
-    }
+    placed::run(call)
 }
 
 impl Call<'_> {
     /// Name of the op with its domain.
     pub(crate) fn name(&self) -> String {
         if self.domain.is_empty() { self.op.to_owned() } else { format!("{}.{}", self.domain, self.op) }
-    }
-
-    pub(crate) fn bodies(&self) -> Option<Vec<(String, Rc<Graph>)>> {
-        let body = |(name, attr): &(String, Attr)| match attr {
-            Attr::Graph(graph) => Some((name.clone(), Rc::clone(graph))),
-            _ => None,
-        };
-        let bodies: Vec<_> = self.attrs.iter().filter_map(body).collect();
-        (!bodies.is_empty()).then_some(bodies)
     }
 
     pub(crate) fn attr(&self, name: &str) -> Option<&Attr> {
@@ -151,7 +138,7 @@ impl Call<'_> {
         let mut kept: Vec<&(String, Attr)> =
             self.attrs.iter().filter(|(name, _)| !without.contains(&name.as_str())).collect();
         kept.sort_by(|a, b| a.0.cmp(&b.0));
-        if let Some((name, _)) = kept.iter().find(|(_, attr)| matches!(attr, Attr::Unread(_) | Attr::Graph(_))) {
+        if let Some((name, _)) = kept.iter().find(|(_, attr)| matches!(attr, Attr::Unread(..) | Attr::Graph(_))) {
             return Err(format!("the checker does not read attribute `{name}`"));
         }
         Ok(kept.iter().flat_map(|(name, attr)| format!("{name}={attr:?};").into_bytes()).collect())
@@ -180,7 +167,8 @@ impl Call<'_> {
     fn inner(&mut self, op: &str, attrs: &[(String, Attr)], inputs: &[Option<Value>]) -> Made {
         let (domain, results, block) = ("", vec![true], self.block);
         let mut inner = Call { op, domain, opset: 17, attrs, inputs, results, block, terms: self.terms };
-        run(&mut inner)?.pop().flatten().ok_or_else(|| format!("{op} makes nothing"))
+        let made = run(&mut inner).ok_or_else(|| format!("the checker does not know {op}"))?;
+        made?.pop().flatten().ok_or_else(|| format!("{op} makes nothing"))
     }
 
     /// An op that treats all indices of its broadcast operands alike.

@@ -100,7 +100,7 @@ fn scaled(by: &'static str, ir: i64, free: bool) -> Model {
     made.ir = ir;
     if free {
         let dims = Some([1, 6, 1, 1].map(DeclaredDim::Known).to_vec());
-        Rc::make_mut(&mut made.graph).inputs.push(Input { name: "c".to_owned(), dtype: 1, dims });
+        Rc::make_mut(&mut made.graph).inputs.push(Input { name: "c".to_owned(), dtype: 1, dims, ..Input::default() });
     }
     made
 }

@@ -50,7 +50,7 @@ fn what_does_not_fail_on_other_hosts_is_no_guard() {
     assert_eq!(said(&guarded(32, 32, "y")), bare);
     assert_eq!(said(&guarded(20, 32, "unread")), bare);
     let mut fed = guarded(20, 32, "y");
-    let input = Input { name: "zeros".to_owned(), dtype: 1, dims: None };
+    let input = Input { name: "zeros".to_owned(), dtype: 1, ..Input::default() };
     Rc::make_mut(&mut fed.graph).inputs.push(input);
     assert!(!super::super::hosts::of(&fed).expect("it has blocked ops").guarded);
 }

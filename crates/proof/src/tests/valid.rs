@@ -26,7 +26,7 @@ fn dead(op: &str, inputs: &[&str], outputs: &[&str], attrs: &[(&str, Attr)]) -> 
 
 fn declared(dtype: u8, dims: &[i64]) -> Model {
     let dims = Some(dims.iter().map(|extent| DeclaredDim::Known(*extent)).collect());
-    with(|graph| graph.declared = vec![Input { name: "y".to_owned(), dtype, dims: dims.clone() }])
+    with(|graph| graph.declared = vec![Input { name: "y".to_owned(), dtype, dims: dims.clone(), ..Input::default() }])
 }
 
 #[test]
