@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::eval::{Machine, Refusal, Values, described, explained, needed};
 use crate::hosts::{self, Hosts};
 use crate::model::{DeclaredDim, Model, Node, Tensor};
+use crate::sizes;
 use crate::term::Terms;
 use crate::valid;
 use crate::value::{Value, count_of};
@@ -119,7 +120,7 @@ pub fn prove(input: &Path, result: &Path, proof: &Proof) -> Result<Verdict, Erro
 pub(crate) fn verdict(a: &Model, b: &Model, proof: &Proof) -> Verdict {
     // What holds where nothing is known of sizes holds for all of them.
     let all = if unsized_inputs(a) && alike(a, b) { Some(attempt(a, b, proof, None)) } else { None };
-    all.filter(Verdict::holds).unwrap_or_else(|| attempt(a, b, proof, Some(proof.sizes.clone())))
+    all.filter(Verdict::holds).unwrap_or_else(|| attempt(a, b, proof, Some(sizes::found(a, &proof.sizes))))
 }
 
 /// Whether an input has dims that differ from call to call.

@@ -3,6 +3,7 @@
 use crate::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node, Tensor};
 use crate::opaque::{Occurrences, Told};
 use crate::ops::{self, Call};
+use crate::sizes::Sizes;
 use crate::term::{Arg, Terms};
 use crate::value::{Source, Value, count_of};
 use crate::view;
@@ -16,25 +17,6 @@ pub(crate) struct Refusal {
     /// The node, by name and op.
     pub(crate) node: String,
     pub(crate) why: String,
-}
-
-/// Sizes of symbolic dims, and which of them were used.
-#[derive(Debug, Default)]
-pub(crate) struct Sizes {
-    /// `None` if dims without a size stay unknown, so that what holds does so for all sizes.
-    pub(crate) given: Option<BTreeMap<String, i64>>,
-    pub(crate) used: BTreeMap<String, i64>,
-}
-
-impl Sizes {
-    fn of(&mut self, symbol: &str) -> i64 {
-        // Symbols that nobody gave a size for get different ones, which most networks can halve a few times.
-        let other = 64 + 32 * self.used.keys().filter(|used| *used != symbol).count() as i64;
-        let known = self.used.get(symbol).or(self.given.as_ref().and_then(|given| given.get(symbol)));
-        let size = known.copied().unwrap_or(other);
-        self.used.insert(symbol.to_owned(), size);
-        size
-    }
 }
 
 /// Values of a graph by name.
@@ -64,7 +46,7 @@ pub(crate) struct Machine {
     /// Ops that draw numbers.
     pub(crate) occurrences: Occurrences,
     /// Nodes that were looked at, those of functions once for each call.
-    visited: usize,
+    pub(crate) visited: usize,
 }
 
 /// Most nodes that are looked at: functions that call others twice each are soon more than any machine can.
@@ -102,14 +84,19 @@ impl Machine {
         else {
             return Ok(self.unshaped_input(input));
         };
-        let mut shape = Vec::new();
+        let (mut shape, mut symbols) = (Vec::new(), Vec::new());
         for (axis, dim) in dims.iter().enumerate() {
-            shape.push(match dim {
-                DeclaredDim::Known(extent) if *extent != -1 => *extent,
-                DeclaredDim::Symbol(symbol) if !symbol.is_empty() => self.sizes.of(symbol),
+            let symbol = match dim {
+                DeclaredDim::Known(extent) if *extent != -1 => {
+                    shape.push(*extent);
+                    continue;
+                }
+                DeclaredDim::Symbol(symbol) if !symbol.is_empty() => symbol.clone(),
                 // Each dim without a name has one of its own.
-                _ => self.sizes.of(&format!("{}[{axis}]", input.name)),
-            });
+                _ => format!("{}[{axis}]", input.name),
+            };
+            shape.push(self.sizes.of(&symbol));
+            symbols.push((axis, symbol));
         }
         if shape.iter().any(|d| *d < 1) {
             return Err("a dim is below 1".to_owned());
@@ -117,8 +104,10 @@ impl Machine {
         count_of(&shape)?;
         let attrs = format!("{} {shape:?}", input.name).into_bytes();
         let op = crate::term::Op { name: "input", attrs: &attrs, dtype: input.dtype };
-        let made = self.terms.placed(&op, &[], &[(shape, input.dtype)]);
-        made.and_then(|mut v| v.pop()).ok_or_else(|| "it is no tensor".to_owned())
+        let made = self.terms.placed(&op, &[], &[(shape, input.dtype)]).and_then(|mut v| v.pop());
+        let made = made.ok_or_else(|| "it is no tensor".to_owned())?;
+        symbols.into_iter().for_each(|(axis, symbol)| self.terms.fits.named(&made, axis, symbol));
+        Ok(made)
     }
 
     /// An input of which only some extents are known, or which is no tensor.

@@ -8,6 +8,7 @@ use crate::real;
 use crate::strided::{COPIED, Dims, Elements, Loop, RUN, Run, common, stepped, walk};
 use crate::term::{Arg, Term, Terms};
 use crate::value::count_of;
+use crate::view;
 use half::f16;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -234,16 +235,14 @@ fn of_product(terms: &Terms, made: &Term) -> Option<Affine> {
 }
 
 fn of_conv(terms: &Terms, made: &Term) -> Option<Affine> {
-    let [Arg::View { .. }, Arg::Constant { dtype, own, elements, .. }, bias @ ..] = made.args.as_slice() else {
+    let [Arg::View { view, .. }, Arg::Constant { dtype, own, elements, .. }, bias @ ..] = made.args.as_slice() else {
         return None;
     };
-    // The result is [N, O, spatial] without axes of extent 1; a result without that axis is left alone.
-    let spatial = made.base.len().checked_sub(own.len() - 1);
-    let channels = match spatial {
-        Some(0) if made.base.first() == own.first() => 0,
-        Some(1) if made.base.get(1) == own.first() => 1,
-        _ => return None,
-    };
+    // The result is [N, O, spatial] without axes of extent 1.
+    let channels = u32::from(view::extent(view.first()?) != 1);
+    if made.base.get(channels as usize) != own.first() {
+        return None;
+    }
     if own[0] == 1 {
         return None;
     }

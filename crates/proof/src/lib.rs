@@ -30,6 +30,7 @@ mod ops;
 mod real;
 mod routed;
 mod schema;
+mod sizes;
 mod slots;
 mod strided;
 mod term;

@@ -219,6 +219,14 @@ fn trains(opset: i64, Told { attrs, inputs }: &Told<'_>) -> bool {
     opset >= 12 && inputs.get(2).and_then(Option::as_ref).is_some_and(|mode| !known(mode))
 }
 
+/// The version of an op and all of its attributes, each with its bits.
+pub(crate) fn exact(opset: i64, attrs: &[(String, Attr)]) -> Result<Vec<u8>, String> {
+    let mut told = Bytes::default();
+    told.number(opset);
+    told.attrs(attrs)?;
+    Ok(told.0)
+}
+
 /// Bytes from which all that was written can be read again.
 #[derive(Default)]
 struct Bytes(Vec<u8>);

@@ -8,6 +8,7 @@ use crate::model::width;
 use crate::ops::{Filters, Quantized};
 use crate::real::Form;
 use crate::routed;
+use crate::sizes::Fits;
 use crate::slots;
 use crate::strided::Elements;
 use crate::value::{Source, Value};
@@ -95,6 +96,8 @@ pub(crate) struct Terms {
     pub(crate) filters: Filters,
     /// The halves that the input makes of floats, by these.
     pub(crate) halves: FxHashMap<u32, u32>,
+    /// Extents that do not fit.
+    pub(crate) fits: Fits,
 }
 
 /// Lemmas that were used.
@@ -135,6 +138,7 @@ impl Terms {
             nested: 0,
             filters: Filters::default(),
             halves: FxHashMap::default(),
+            fits: Fits::default(),
         }
     }
 

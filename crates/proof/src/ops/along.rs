@@ -209,6 +209,19 @@ fn split(call: &mut Call<'_>) -> Results {
     let x = call.need(0)?;
     let axis = movement::axis(call, 0, x.rank())?;
     let extent = x.shape()[axis];
+    let parts = parts_of(call, extent)?;
+    let mut start = 0;
+    let mut values = Vec::new();
+    for part in parts {
+        let indices = listed(start, part, 1)?;
+        values.push(Some(pick_blocked(call, &x, axis, &indices)?));
+        start += part;
+    }
+    Ok(values)
+}
+
+/// The parts of an axis that a Split makes.
+pub(super) fn parts_of(call: &Call<'_>, extent: i64) -> Result<Vec<i64>, String> {
     let parts = if let Some(parts) = call.list("split", 1)? {
         parts
     } else {
@@ -220,14 +233,7 @@ fn split(call: &mut Call<'_>) -> Results {
         (0..count).map(|at| size.min(extent - at * size)).collect()
     };
     whole_parts(&parts, extent)?;
-    let mut start = 0;
-    let mut values = Vec::new();
-    for part in parts {
-        let indices = listed(start, part, 1)?;
-        values.push(Some(pick_blocked(call, &x, axis, &indices)?));
-        start += part;
-    }
-    Ok(values)
+    Ok(parts)
 }
 
 /// Whether parts are all of an axis, one behind the other.
@@ -246,6 +252,12 @@ fn concat(call: &mut Call<'_>) -> Made {
     }
     if values.iter().any(|v| v.rank() != first.rank() || v.dtype != first.dtype) {
         return Err("its operands have different ranks or types".to_owned());
+    }
+    if let Some((other, at)) = values
+        .iter()
+        .find_map(|v| Some((v, (0..v.rank()).find(|&at| at != axis && v.shape()[at] != first.shape()[at])?)))
+    {
+        call.terms.mismatch((first, at), (other, at));
     }
     let logical: Option<Vec<Value>> = values.iter().map(|v| blocked::recognized(call, v, axis)).collect();
     let op = Op { name: "Concat", attrs: &[], dtype: first.dtype };

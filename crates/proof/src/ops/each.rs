@@ -341,12 +341,13 @@ fn unsigned(
 }
 
 /// An operand and numbers by channel, of which there are `count`.
-fn by_channel(call: &Call<'_>, count: usize) -> Result<Vec<Value>, String> {
+fn by_channel(call: &mut Call<'_>, count: usize) -> Result<Vec<Value>, String> {
     let x = call.need(0)?;
     let mut operands = vec![x.clone()];
     for at in 1..=count {
         let list = call.need(at)?;
         if Some(&list.count()) != x.shape().get(1) {
+            call.terms.misfit(&x, 1, list.count());
             return Err(format!("operand {at} has not one number per channel"));
         }
         operands.push(per_axis(&list, 1, x.rank())?);
@@ -498,6 +499,7 @@ pub(super) fn product(terms: &mut Terms, a: &Value, b: &Value) -> Made {
     let (left_shape, right_shape) = (crate::view::shape(&left), crate::view::shape(&right));
     let shape: Vec<i64> = left_shape.iter().zip(&right_shape).map(|(l, r)| if *l == 1 { *r } else { *l }).collect();
     if left_shape[rank] != right_shape[rank] {
+        terms.mismatch((a, a.rank() - 1), (b, b.rank().saturating_sub(2)));
         return Err(wrong());
     }
     let mut y = contract(terms, &shape, (a, left), (b, right), &[rank])?;

@@ -347,8 +347,16 @@ fn filled(call: &Call<'_>) -> Made {
 }
 
 fn ranged(call: &Call<'_>) -> Made {
-    let number = |at| call.known(at).ok().flatten().and_then(|v| v.first().copied());
     let dtype = call.need(0)?.dtype;
+    // Of floats those are known that are integers, all of whose sums are exact.
+    let whole = |value: &Value| match numbers(value)? {
+        Numbers::Ints(list) => list.first().copied(),
+        Numbers::Floats(list) => {
+            let exact = |v: &&f64| v.fract() == 0.0 && v.abs() < if dtype == 10 { 1024.0 } else { 1_048_576.0 };
+            list.first().filter(exact).map(|v| *v as i64)
+        }
+    };
+    let number = |at| call.input(at).filter(|value| value.dtype == dtype).and_then(whole);
     let (Some(start), Some(end), Some(step)) = (number(0), number(1), number(2)) else {
         return Err("the checker knows ranges of integers only".to_owned());
     };
@@ -357,8 +365,13 @@ fn ranged(call: &Call<'_>) -> Made {
     let count = length.div_ceil(step.unsigned_abs().max(1));
     let count = i64::try_from(count).ok().filter(|count| (1..=COPIED).contains(count));
     let count = count.ok_or_else(|| format!("a range from {start} to {end} by {step}"))?;
-    let list = (0..count).map(|at| start + at * step).collect();
-    constant(dtype, &[count], &Numbers::Ints(list)).ok_or_else(|| "its numbers do not fit their type".to_owned())
+    let list: Vec<i64> = (0..count).map(|at| start + at * step).collect();
+    let list = if is_float(dtype) {
+        Numbers::Floats(list.into_iter().map(|v| v as f64).collect())
+    } else {
+        Numbers::Ints(list)
+    };
+    constant(dtype, &[count], &list).ok_or_else(|| "its numbers do not fit their type".to_owned())
 }
 
 /// These indices of an axis of a constant.
@@ -421,10 +434,10 @@ fn slice(call: &Call<'_>) -> Made {
 fn split(call: &Call<'_>) -> Option<Result<Vec<Value>, String>> {
     let x = call.input(0)?;
     let axis = axis_of(call.int("axis", 0), x.rank()).ok()?;
-    let parts = call.list("split", 1).ok().flatten()?;
-    if let Err(why) = along::whole_parts(&parts, x.shape()[axis]) {
-        return Some(Err(why));
-    }
+    let parts = match along::parts_of(call, x.shape()[axis]) {
+        Ok(parts) => parts,
+        Err(why) => return Some(Err(why)),
+    };
     let mut start = 0;
     let part = |count: &i64| {
         let indices = along::listed(start, *count, 1)?;

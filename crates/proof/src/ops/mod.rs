@@ -8,6 +8,7 @@ mod fold;
 mod fused;
 mod movement;
 mod placed;
+mod recurrent;
 mod signed;
 mod transposed;
 mod turned;
@@ -61,7 +62,7 @@ fn plainly(call: &mut Call<'_>) -> Option<Results> {
             }
         }
     }
-    for family in [along::run_quantized, blocked::run, fused::run] {
+    for family in [along::run_quantized, blocked::run, fused::run, recurrent::run] {
         if let Some(made) = family(call) {
             return Some(made);
         }
@@ -186,8 +187,30 @@ pub(crate) fn pointwise(terms: &mut Terms, op: &Op<'_>, operands: &[&Value]) -> 
 
 /// The same, but for axes whose indices it takes as a set.
 pub(crate) fn together(terms: &mut Terms, op: &Op<'_>, operands: &[&Value], axes: &[usize], dropped: bool) -> Made {
-    let (shape, padded) = broadcast(operands).ok_or_else(|| shapes(operands, "do not broadcast"))?;
+    let Some((shape, padded)) = broadcast(operands) else {
+        apart(terms, operands);
+        return Err(shapes(operands, "do not broadcast"));
+    };
     over(terms, op, &shape, &padded, axes, dropped)
+}
+
+/// Notes two extents of operands that keep these from broadcasting.
+fn apart(terms: &mut Terms, operands: &[&Value]) {
+    let extent = |value: &Value, back: usize| value.rank().checked_sub(back).map(|axis| (axis, value.shape()[axis]));
+    for back in 1..=operands.iter().map(|value| value.rank()).max().unwrap_or(0) {
+        let wide = |value: &&&Value| extent(value, back).is_some_and(|(_, extent)| extent != 1);
+        let found: Vec<&&Value> = operands.iter().filter(wide).collect();
+        let fixed = found.iter().copied().find(|value| value.is_constant()).or(found.first().copied());
+        let Some((fixed, (axis, wanted))) = fixed.and_then(|value| Some((value, extent(value, back)?))) else {
+            continue;
+        };
+        let other =
+            found.iter().find_map(|value| extent(value, back).filter(|(_, e)| *e != wanted).map(|e| (value, e.0)));
+        if let Some((other, at)) = other {
+            terms.mismatch((other, at), (fixed, axis));
+            return;
+        }
+    }
 }
 
 fn over(

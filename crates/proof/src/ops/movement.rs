@@ -32,6 +32,9 @@ fn done(value: Option<Value>) -> Results {
 /// To other extents.
 pub(super) fn to_shape(call: &mut Call<'_>, x: &Value, to: &[i64]) -> Results {
     if to.iter().any(|d| *d < 0) || count_of(to) != Ok(x.count()) {
+        if let Ok(count) = count_of(to) {
+            call.terms.miscount(x.count(), count);
+        }
         return Err(format!("{:?} can't have shape {to:?}", x.shape()));
     }
     done(call.terms.moved(x, to))
@@ -69,6 +72,9 @@ fn reshape(call: &mut Call<'_>) -> Results {
         let others: Vec<i64> = to.iter().enumerate().filter(|(axis, _)| *axis != free).map(|(_, &d)| d).collect();
         let rest = count_of(&others)?;
         if rest == 0 || x.count() % rest != 0 {
+            if free == 0 {
+                call.terms.miscount(from.iter().skip(1).product(), rest);
+            }
             return Err(format!("{from:?} can't have shape {wanted:?}"));
         }
         to[free] = x.count() / rest;
@@ -92,7 +98,8 @@ fn squeeze(call: &mut Call<'_>) -> Results {
         Some(axes) => axes_of(&axes, x.rank())?,
         None => (0..x.rank()).filter(|&axis| shape[axis] == 1).collect(),
     };
-    if gone.iter().any(|&axis| shape[axis] != 1) {
+    if let Some(&axis) = gone.iter().find(|&&axis| shape[axis] != 1) {
+        call.terms.misfit(&x, axis, 1);
         return Err(format!("axes {gone:?} of {shape:?} are not all 1"));
     }
     let to: Vec<i64> = (0..x.rank()).filter(|axis| !gone.contains(axis)).map(|axis| shape[axis]).collect();

@@ -3,6 +3,7 @@
 
 use super::window::{self, Windows};
 use super::{Call, Made, Results, one, placed};
+use crate::align::term_of;
 use crate::model::width;
 use crate::value::Value;
 
@@ -34,15 +35,26 @@ pub(super) fn run(call: &mut Call<'_>) -> Results {
     let bias = call.input(2).map_or(Some(None), |bias| Some(Some(bias.elements()?)));
     if let Some(cells) = cells
         && let Some(filters) = cells.filters(&w)
-        && let Some(bias) = bias
+        && let Some(repeated) = bias
     {
-        let bias = bias.map(|bytes| {
+        let repeated = repeated.map(|bytes| {
             let times = cells.stride * cells.stride;
             Value::constant(w.dtype, &[times * channels], bytes.repeat(times as usize).into())
         });
-        return cells.convolved(call, &x, &filters, bias.as_ref(), &out).and_then(one);
+        let y = cells.convolved(call, &x, &filters, repeated.as_ref(), &out)?;
+        let strange = |call: &Call<'_>, y: &Value| term_of(y).is_some_and(|term| call.terms.is_foreign(term));
+        let Some(bias) = call.input(2).cloned().filter(|_| strange(call, &y)) else { return one(y) };
+        // The input may add it to what the filters make.
+        let plain = cells.convolved(call, &x, &filters, None, &out)?;
+        let sum = window::shifted(call.terms, plain, Some(&bias))?;
+        return one(if strange(call, &sum) { y } else { sum });
     }
-    placed::of_results(call, &[(out, x.dtype)])
+    // What is added is one more summand.
+    let (inputs, attrs) = (call.inputs, call.attrs);
+    let results = vec![true];
+    let mut plain = Call { inputs: &inputs[..2], attrs, results, terms: call.terms, ..*call };
+    let y = placed::of_results(&mut plain, &[(out, x.dtype)])?.pop().flatten().ok_or("it makes nothing")?;
+    window::shifted(plain.terms, y, inputs.get(2).and_then(Option::as_ref)).and_then(one)
 }
 
 /// A transposed convolution whose result has a cell of so many rows and columns for each pixel of the operand.

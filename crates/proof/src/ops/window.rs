@@ -78,6 +78,16 @@ impl Windows {
         Ok(counts)
     }
 
+    /// Notes the axis of an operand that is narrower than the windows.
+    fn narrow(&self, terms: &mut Terms, x: &Value) {
+        let shape = x.shape();
+        let least = |at: usize| self.reach(at) - self.padding(at);
+        let axis = (0..self.kernel.len()).find(|&at| shape.get(at + 2).is_some_and(|extent| *extent < least(at)));
+        if let Some(at) = axis {
+            terms.misfit(x, at + 2, least(at));
+        }
+    }
+
     pub(super) fn without_axis(&mut self, at: usize) {
         let rank = self.kernel.len();
         self.pads.remove(at + rank);
@@ -115,6 +125,9 @@ pub(super) fn convolved(
     let (mut x, mut w) = (x.clone(), w.clone());
     let (shape, weights) = (x.shape(), w.shape());
     let fits = shape.len() >= 3 && weights.len() == shape.len() && group >= 1;
+    if let Some(channels) = weights.get(1).and_then(|count| count.checked_mul(group)) {
+        terms.misfit(&x, 1, channels);
+    }
     if !fits
         || weights[1].checked_mul(group) != Some(shape[1])
         || weights[0] % group != 0
@@ -122,7 +135,10 @@ pub(super) fn convolved(
     {
         return Err(format!("operands of {shape:?} and {weights:?} do not fit"));
     }
-    windows.slid(&shape[2..])?;
+    if let Err(why) = windows.slid(&shape[2..]) {
+        windows.narrow(terms, &x);
+        return Err(why);
+    }
     if let Some((inner, more)) = zeros_around(terms, &x).filter(|_| windows.pads.iter().all(|p| *p >= 0)) {
         x = inner;
         windows.pads.iter_mut().zip(more).for_each(|(pad, more)| *pad += more);
@@ -314,7 +330,7 @@ fn scaled(terms: &mut Terms, x: &Value, w: &Value) -> Made {
 }
 
 /// Adds a number per channel.
-fn shifted(terms: &mut Terms, y: Value, bias: Option<&Value>) -> Made {
+pub(super) fn shifted(terms: &mut Terms, y: Value, bias: Option<&Value>) -> Made {
     let Some(bias) = bias else { return Ok(y) };
     let mut view: View = vec![Vec::new(); y.rank()];
     if bias.rank() != 1 || (bias.count() != y.shape()[1]) {
@@ -372,7 +388,8 @@ pub(super) fn pooled(terms: &mut Terms, name: &str, x: &Value, mut windows: Wind
         return Ok(y);
     }
     let mut out = shape[..2].to_vec();
-    out.extend(windows.slid(&shape[2..])?);
+    let slid = windows.slid(&shape[2..]).inspect_err(|_| windows.narrow(terms, x));
+    out.extend(slid?);
     let padded = windows.pads.iter().any(|p| *p != 0) || windows.ceil;
     let mut attrs = windows.encoded();
     attrs.extend(format!(" {:?} {}", windows.kernel, u8::from(counts && padded)).into_bytes());

@@ -427,3 +427,47 @@ fn a_mean_may_be_one_of_means_of_tiles() {
     assert!(!holds(&plain, &tiled("MaxPool", mean, [2, 5], [2, 5])));
     assert!(!holds(&plain, &tiled("AveragePool", "GlobalMaxPool", [2, 5], [2, 5])));
 }
+
+#[test]
+fn scales_behind_a_convolution_of_one_row_may_be_in_its_weights() {
+    let slope = [1.5f32, -0.3, 2.0, 0.25];
+    let by =
+        |row: &[f32]| -> Vec<f32> { (0..4 * 6 * 3 * 5).map(|n| row[n / 90] * ((n * 7 % 31) as f32 - 15.0)).collect() };
+    // One image of 6 rows of 5 places: windows are 3 rows.
+    let made = |weights: Vec<f32>, scaled: bool| {
+        let last = if scaled { "Mul" } else { "Identity" };
+        let lines: &[Line<'_>] = &[
+            ("i", "Slice", &["x", "zero", "one", "zero"], vec![]),
+            ("c", "Conv", &["i", "w"], vec![]),
+            ("y", last, if scaled { &["c", "s"] } else { &["c"] }, vec![]),
+        ];
+        let made = model(lines, &[("w", &[4, 6, 3, 5], weights), ("s", &[4, 1, 1], slope.to_vec())]);
+        super::volumes::ints(made, &[("zero", &[1], &[0]), ("one", &[1], &[1])])
+    };
+    let a = made(by(&[1.0; 4]), true);
+    assert!(holds(&a, &made(by(&slope), false)), "{}", verdict(&a, &made(by(&slope), false), &Proof::default()));
+    assert!(!holds(&a, &made(by(&[1.5, -0.3, 2.0, 0.26]), false)));
+    assert!(!holds(&a, &made(by(&[-0.3, 1.5, 2.0, 0.25]), false)));
+}
+
+#[test]
+fn parts_and_ranges_of_constants_are_computed() {
+    let lines: &[Line<'_>] = &[
+        ("r", "Range", &["first", "last", "step"], vec![]),
+        ("q", "Split", &["r"], vec![]),
+        ("y", "Mul", &["x", "q"], vec![]),
+    ];
+    let made = |step: f32| {
+        let mut made = model(lines, &[("first", &[], vec![2.0]), ("last", &[], vec![9.5]), ("step", &[], vec![step])]);
+        Rc::make_mut(&mut made.graph).nodes[1].outputs.push("other".into());
+        made
+    };
+    let plain = |numbers: &[f32]| {
+        model(&[("y", "Mul", &["x", "c"], vec![])], &[("c", &[numbers.len() as i64], numbers.to_vec())])
+    };
+    assert!(!holds(&made(1.0), &plain(&[2.0, 3.0, 4.0, 5.0])), "an end that is no integer");
+    let mut whole = made(1.0);
+    Rc::make_mut(&mut whole.graph).initializers[1].1.data = 12f32.to_le_bytes().to_vec().into();
+    assert!(holds(&whole, &plain(&[2.0, 3.0, 4.0, 5.0, 6.0])));
+    assert!(!holds(&whole, &plain(&[2.0, 3.0, 4.0, 5.0, 7.0])));
+}

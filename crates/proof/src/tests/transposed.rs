@@ -70,3 +70,24 @@ fn phases_may_be_convolved_by_themselves() {
     let moved = by_phases([&[None, Some(1)], &[Some(2), Some(0)]], 0, 1, SPREAD);
     assert!(!holds(&plain(3, 1, 1), &moved));
 }
+
+#[test]
+fn what_is_added_to_a_transposed_convolution_may_be_its_bias() {
+    for (kernel, pads, more) in [(2, 0, 0), (3, 1, 1), (4, 1, 0), (3, 0, 0)] {
+        let added = |bias: [f32; 2], op: &'static str| {
+            let mut made = plain(kernel, pads, more);
+            let graph = Rc::make_mut(&mut made.graph);
+            graph.nodes[0].inputs.truncate(2);
+            "t".clone_into(&mut graph.nodes[0].outputs[0]);
+            graph.nodes.insert(1, model(&[("c", op, &["t", "b"], vec![])], &[]).graph.nodes[0].clone());
+            let data: Vec<u8> = bias.iter().flat_map(|v| v.to_le_bytes()).collect();
+            graph.initializers[1].1 = Tensor { dims: vec![1, 2, 1, 1], dtype: 1, data: data.into() };
+            made
+        };
+        let b = plain(kernel, pads, more);
+        assert!(holds(&added([0.5, -1.0], "Add"), &b), "{kernel} {pads}");
+        assert!(!holds(&added([-1.0, 0.5], "Add"), &b), "{kernel} {pads}: channels");
+        assert!(!holds(&added([0.5, -1.5], "Add"), &b), "{kernel} {pads}: another number");
+        assert!(!holds(&added([0.5, -1.0], "Mul"), &b), "{kernel} {pads}: a product");
+    }
+}

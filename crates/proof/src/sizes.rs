@@ -1,0 +1,218 @@
+//! Sizes of symbolic dims. Nobody has to give them: where a node does not fit its weights, they are what makes it fit.
+
+use crate::align::term_of;
+use crate::eval::Machine;
+use crate::model::Model;
+use crate::term::{Arg, Term, Terms};
+use crate::value::Value;
+use crate::view;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Sizes of symbolic dims, and which of them were used.
+#[derive(Debug, Default)]
+pub(crate) struct Sizes {
+    /// `None` if dims without a size stay unknown, so that what holds does so for all sizes.
+    pub(crate) given: Option<BTreeMap<String, i64>>,
+    pub(crate) used: BTreeMap<String, i64>,
+}
+
+impl Sizes {
+    /// The size of a symbol: one that was given, or one that is made up.
+    pub(crate) fn of(&mut self, symbol: &str) -> i64 {
+        // Symbols that nobody gave a size for get different ones, which most networks can halve a few times.
+        let other = 64 + 32 * self.used.keys().filter(|used| *used != symbol).count() as i64;
+        let known = self.used.get(symbol).or(self.given.as_ref().and_then(|given| given.get(symbol)));
+        let size = known.copied().unwrap_or(other);
+        self.used.insert(symbol.to_owned(), size);
+        size
+    }
+}
+
+/// What is known of extents that do not fit.
+#[derive(Debug, Default)]
+pub(crate) struct Fits {
+    /// The symbol of an axis of the term of an input.
+    symbols: FxHashMap<(u32, u32), String>,
+    last: Option<Misfit>,
+}
+
+/// An extent that does not fit, and the one that would.
+#[derive(Clone, Debug)]
+pub(crate) struct Misfit {
+    /// The symbol that it is, if it is that of an input as it is.
+    symbol: Option<String>,
+    /// The axis, counted from the last one; 0 for a number of elements.
+    place: usize,
+    have: i64,
+    want: i64,
+}
+
+impl Fits {
+    /// Notes the symbol of an axis of an input.
+    pub(crate) fn named(&mut self, input: &Value, axis: usize, symbol: String) {
+        let digit = input.view.get(axis).and_then(|digits| digits.first());
+        if let (Some(term), Some(digit)) = (term_of(input), digit) {
+            self.symbols.insert((term, digit.axis), symbol);
+        }
+    }
+}
+
+impl Terms {
+    /// Notes that an axis of a value should have another extent, if it has.
+    pub(crate) fn misfit(&mut self, value: &Value, axis: usize, want: i64) {
+        let Some(digits) = value.view.get(axis) else { return };
+        let have = view::extent(digits);
+        if have != want {
+            let symbol = match (term_of(value), digits.as_slice()) {
+                (Some(term), [digit]) if self.get(term).base.get(digit.axis as usize) == Some(&digit.extent) => {
+                    self.symbol(term, digit.axis)
+                }
+                _ => None,
+            };
+            self.fits.last = Some(Misfit { symbol, place: value.rank() - axis, have, want });
+        }
+    }
+
+    /// Notes that there should be another number of elements.
+    pub(crate) fn miscount(&mut self, have: i64, want: i64) {
+        self.fits.last = Some(Misfit { symbol: None, place: 0, have, want });
+    }
+
+    /// Notes that two extents of which one has to be the other differ. What is constant stays.
+    pub(crate) fn mismatch(&mut self, (x, at): (&Value, usize), (y, other): (&Value, usize)) {
+        let extent = |value: &Value, axis: usize| value.view.get(axis).map(|digits| view::extent(digits));
+        let (Some(left), Some(right)) = (extent(x, at), extent(y, other)) else { return };
+        if y.is_constant() {
+            self.misfit(x, at, right);
+        } else {
+            self.misfit(y, other, left);
+        }
+    }
+
+    /// The symbol of the input that an axis of a term is as it is.
+    fn symbol(&self, term: u32, axis: u32) -> Option<String> {
+        let (mut todo, mut steps) = (vec![(term, axis)], 0);
+        while let Some((term, axis)) = todo.pop().filter(|_| steps < STEPS) {
+            if let Some(symbol) = self.fits.symbols.get(&(term, axis)) {
+                return Some(symbol.clone());
+            }
+            steps += 1;
+            let made = self.get(term);
+            let Some(common) = common(made, axis as usize) else { continue };
+            for arg in made.args.iter().rev() {
+                if let Arg::Term { term, reads, .. } = arg
+                    && let Some(Some((inner, 1))) = reads.get(common)
+                    && self.get(*term).base.get(*inner as usize) == made.over.get(common)
+                {
+                    todo.push((*term, *inner));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Most terms that are looked at for a symbol.
+const STEPS: usize = 1 << 12;
+
+/// The common axis of the operands that an axis of a term is.
+fn common(made: &Term, axis: usize) -> Option<usize> {
+    if made.class.is_empty() {
+        return (axis < made.over.len()).then_some(axis);
+    }
+    if made.base == made.over {
+        return Some(axis);
+    }
+    (0..made.over.len()).filter(|&at| made.class[at] == 0).nth(axis)
+}
+
+/// How often a model is read to find its sizes.
+const READS: usize = 48;
+
+/// How a model is read with some sizes.
+struct Reading {
+    used: BTreeMap<String, i64>,
+    /// Nodes that were looked at.
+    visited: usize,
+    failed: bool,
+    misfit: Option<Misfit>,
+}
+
+struct Search<'m> {
+    model: &'m Model,
+    left: usize,
+}
+
+/// The sizes that were given, and others for which no node of the model is seen not to fit.
+pub(crate) fn found(model: &Model, given: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
+    let mut search = Search { model, left: READS };
+    let mut sizes = given.clone();
+    while let Some(reading) = search.read(&sizes) {
+        let Some(misfit) = reading.misfit.clone().filter(|_| reading.failed) else { break };
+        let free = |symbol: &String| !sizes.contains_key(symbol);
+        if let Some(symbol) = misfit.symbol.clone().filter(free) {
+            sizes.insert(symbol, misfit.want);
+            continue;
+        }
+        let symbols: Vec<String> = reading.used.keys().filter(|symbol| free(symbol)).cloned().collect();
+        let better = symbols.iter().find_map(|symbol| {
+            let size = search.solved(&sizes, symbol, &reading, &misfit)?;
+            Some((symbol.clone(), size))
+        });
+        let Some((symbol, size)) = better else { break };
+        sizes.insert(symbol, size);
+    }
+    sizes
+}
+
+impl Search<'_> {
+    fn read(&mut self, sizes: &BTreeMap<String, i64>) -> Option<Reading> {
+        self.left = self.left.checked_sub(1)?;
+        let mut machine = Machine::new(Some(sizes.clone()));
+        let failed = machine.model(self.model, &mut |_, _, _| Ok(())).is_err();
+        let misfit = machine.terms.fits.last.take();
+        Some(Reading { used: machine.sizes.used, visited: machine.visited, failed, misfit })
+    }
+
+    /// A size of a symbol with which the node fits: extents are taken for sums of a multiple of it and a number.
+    fn solved(
+        &mut self,
+        sizes: &BTreeMap<String, i64>,
+        symbol: &str,
+        before: &Reading,
+        misfit: &Misfit,
+    ) -> Option<i64> {
+        let (mut last, mut have) = (*before.used.get(symbol)?, misfit.have);
+        let mut next = last.checked_mul(2)?;
+        for _ in 0..TRIES {
+            let mut with = sizes.clone();
+            with.insert(symbol.to_owned(), next);
+            let reading = self.read(&with)?;
+            let here = reading.misfit.filter(|_| reading.visited == before.visited);
+            let elsewhere = here.as_ref().is_some_and(|now| now.place != misfit.place);
+            if !reading.failed || reading.visited > before.visited || elsewhere {
+                return Some(next);
+            }
+            let now = here.filter(|now| now.want == misfit.want)?;
+            let (step, change) = (i128::from(next) - i128::from(last), i128::from(now.have) - i128::from(have));
+            if change == 0 {
+                return None;
+            }
+            (last, have) = (next, now.have);
+            // Rounded up: windows need at least so much.
+            let wanted = (i128::from(now.want) - i128::from(now.have)) * step;
+            let by = wanted.div_euclid(change) + i128::from(wanted.rem_euclid(change) != 0);
+            next = i64::try_from(i128::from(next) + by)
+                .ok()
+                .filter(|size| (1..=LARGEST).contains(size) && *size != last)?;
+        }
+        None
+    }
+}
+
+/// How often a size is corrected.
+const TRIES: usize = 6;
+
+/// The largest size that is tried.
+const LARGEST: i64 = 1 << 20;
