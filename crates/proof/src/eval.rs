@@ -262,7 +262,7 @@ impl Machine {
         }
         match (node.op.as_str(), told.inputs, find("then_branch"), find("else_branch"), find("body")) {
             ("If", [Some(condition)], Some(yes), Some(no), None) => self.branches(scope, condition, [yes, no], values),
-            ("Loop", _, None, None, Some(body)) => self.repeated(scope, body, told.inputs, values),
+            ("Loop", _, None, None, Some(body)) => self.repeated(scope, (node, body), told.inputs, values),
             _ => self.opaque_bodies(scope, node, told, bodies, values),
         }
     }

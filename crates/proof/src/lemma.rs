@@ -135,7 +135,7 @@ fn core(terms: &Terms, term: u32) -> Option<Core> {
             return Some(core);
         }
         match inner(terms, made) {
-            Some((below, _)) => at = written(terms, below),
+            Some(below) => at = written(terms, below.term),
             None => return (depth > 0).then(|| alone(terms, at)),
         }
     }
@@ -168,27 +168,107 @@ fn alone(terms: &Terms, term: u32) -> Core {
     ("scale".to_owned(), Vec::new(), arg, made.base.clone(), Vec::new(), Vec::new(), Vec::new())
 }
 
-/// The only operand of a scale or a shift that is a term, and its place, if it is read as it lies.
-fn inner(terms: &Terms, made: &Term) -> Option<(u32, usize)> {
-    if !matches!(made.op.as_str(), "Mul" | "Add" | "Sub" | "Div" | "BatchNormalization") {
+/// The only operand of a scale or a shift that is a term, if it is read in its order of axes.
+struct Inner {
+    term: u32,
+    /// Its place among the operands.
+    at: usize,
+    /// How many axes of the result each of its axes is.
+    pieces: Vec<usize>,
+}
+
+fn inner(terms: &Terms, made: &Term) -> Option<Inner> {
+    if !matches!(made.op.as_str(), "Mul" | "Add" | "Sub" | "Div" | "BatchNormalization") || made.over != made.base {
         return None;
     }
     let mut found = None;
     for (at, arg) in made.args.iter().enumerate() {
         match arg {
             Arg::Term { term, reads, own } => {
-                let as_is = reads.iter().enumerate().all(|(axis, read)| *read == Some((axis as u32, 1)));
-                let same = terms.get(*term).base == made.base && terms.get(*term).dtype == made.dtype;
-                if found.is_some() || !as_is || !own.is_empty() || !same || made.over != made.base {
+                let inner = terms.get(*term);
+                let pieces = pieces(reads, &made.over, &inner.base)?;
+                if found.is_some() || !own.is_empty() || inner.dtype != made.dtype {
                     return None;
                 }
-                found = Some((*term, at));
+                found = Some(Inner { term: *term, at, pieces });
             }
             Arg::Constant { .. } => {}
             _ => return None,
         }
     }
     found
+}
+
+/// How many axes each axis of an operand is cut into, if it is read in its order.
+fn pieces(reads: &[Option<(u32, i64)>], over: &[i64], base: &[i64]) -> Option<Vec<usize>> {
+    let (mut at, mut pieces) = (0, Vec::new());
+    for (axis, &extent) in base.iter().enumerate() {
+        let (mut left, first) = (extent, at);
+        while left > 1 {
+            let count = over.get(at).filter(|count| **count > 1 && left % **count == 0)?;
+            left /= count;
+            (reads.get(at)? == &Some((axis as u32, left))).then_some(())?;
+            at += 1;
+        }
+        pieces.push(at - first);
+    }
+    (at == reads.len()).then_some(pieces)
+}
+
+/// The number of the first piece of each axis.
+fn firsts(pieces: &[usize]) -> Vec<u32> {
+    pieces.iter().scan(0, |next, count| Some(std::mem::replace(next, *next + *count as u32))).collect()
+}
+
+impl Grid {
+    /// The same numbers over axes that were cut, of these extents.
+    fn cut(&self, pieces: &[usize], over: &[i64]) -> Option<Grid> {
+        let firsts = firsts(pieces);
+        let (mut axes, mut extents) = (Vec::new(), Vec::new());
+        for &axis in &self.axes {
+            let first = *firsts.get(axis as usize)?;
+            for axis in first..first + *pieces.get(axis as usize)? as u32 {
+                axes.push(axis);
+                extents.push(*over.get(axis as usize)?);
+            }
+        }
+        Some(Grid { axes, extents, values: Rc::clone(&self.values) })
+    }
+}
+
+impl Affine {
+    /// The same over axes that were cut.
+    fn cut(self, pieces: &[usize], over: &[i64]) -> Option<Affine> {
+        if pieces.iter().all(|count| *count == 1) {
+            return Some(self);
+        }
+        let weights = match self.weights {
+            None => None,
+            Some(weights) => Some(weights.cut(pieces, over)?),
+        };
+        let [scale, shift, size] = [&self.scale, &self.shift, &self.size].map(|grid| grid.cut(pieces, over));
+        Some(Affine { weights, scale: scale?, shift: shift?, size: size? })
+    }
+}
+
+impl Weights {
+    fn cut(self, pieces: &[usize], over: &[i64]) -> Option<Weights> {
+        let firsts = firsts(pieces);
+        let (mut axes, mut extents) = (Vec::new(), Vec::new());
+        for (axis, extent) in self.axes.iter().zip(&self.extents) {
+            let Some(axis) = axis else {
+                axes.push(None);
+                extents.push(*extent);
+                continue;
+            };
+            let first = *firsts.get(*axis as usize)?;
+            for axis in first..first + *pieces.get(*axis as usize)? as u32 {
+                axes.push(Some(axis));
+                extents.push(*over.get(axis as usize)?);
+            }
+        }
+        Some(Weights { axes, extents, ..self })
+    }
 }
 
 fn grid(terms: &Terms, arg: &Arg, base: &[i64]) -> Option<Grid> {
@@ -261,8 +341,8 @@ fn of_conv(terms: &Terms, made: &Term) -> Option<Affine> {
 }
 
 fn scaled(terms: &Terms, made: &Term) -> Option<Affine> {
-    let (term, at) = inner(terms, made)?;
-    let before = affine(terms, term)?;
+    let Inner { term, at, pieces } = inner(terms, made)?;
+    let before = affine(terms, term)?.cut(&pieces, &made.over)?;
     let constant = |at: usize| grid(terms, made.args.get(at)?, &made.base);
     match (made.op.as_str(), at) {
         ("Mul", _) => times(&before, &constant(1 - at)?),

@@ -3,8 +3,9 @@
 //! Each carried value is a name over the axes of what the first one is made of, seen as that is seen. So a loop whose values lie
 //! otherwise from the start on is the same term. Names count loops from the outside: no name is seen outside of its loop.
 
+use crate::align::term_of;
 use crate::eval::{Machine, Scope, Values};
-use crate::model::Graph;
+use crate::model::{Graph, Node};
 use crate::term::{Op, Term};
 use crate::value::{Source, Value, count_of};
 use crate::view::{self, Digit, View, normal};
@@ -31,7 +32,7 @@ impl Machine {
     pub(crate) fn repeated(
         &mut self,
         scope: &Scope<'_>,
-        body: &Rc<Graph>,
+        (node, body): (&Node, &Rc<Graph>),
         inputs: &[Option<Value>],
         values: &Values,
     ) -> Result<Vec<Option<Value>>, String> {
@@ -54,7 +55,7 @@ impl Machine {
                 Err(_) => vec![true; first.len()],
             };
             if free.iter().zip(&more).all(|(free, more)| *free || !more) {
-                return self.after_all(rounds.as_ref(), condition.as_ref(), &first, &made?);
+                return self.after_all(node, [rounds.as_ref(), condition.as_ref()], &first, &made?);
             }
             free.iter_mut().zip(more).for_each(|(free, more)| *free |= more);
             self.occurrences = before;
@@ -94,8 +95,8 @@ impl Machine {
     /// The results of a loop, by what one round makes.
     fn after_all(
         &mut self,
-        rounds: Option<&Value>,
-        condition: Option<&Value>,
+        node: &Node,
+        [rounds, condition]: [Option<&Value>; 2],
         first: &[Value],
         round: &Round,
     ) -> Result<Vec<Option<Value>>, String> {
@@ -115,9 +116,18 @@ impl Machine {
         term.args.extend(self.operands(&collected.iter().map(Some).collect::<Vec<_>>())?);
         let last = round.carried.iter().enumerate().map(|(at, one)| self.after(&term, one, at));
         let mut results: Vec<Option<Value>> = last.map(Some).collect();
-        let count = rounds.filter(|_| runs_all(condition, round)).and_then(|n| n.as_ints()?.first().copied());
+        let count = rounds.and_then(|n| n.as_ints()?.first().copied());
+        let known = count.filter(|_| runs_all(condition, round));
+        // A loop may end before its last round. What holds for sizes holds for those in which it does not.
+        let count = if self.sizes.given.is_some() { count } else { known };
         for (at, one) in collected.iter().enumerate() {
-            results.push(Some(self.collected(&term, first.len() + at, one, count)?));
+            let terms = self.terms.count();
+            let all = self.collected(&term, first.len() + at, one, count)?;
+            let is_new = term_of(&all).is_some_and(|made| made >= terms);
+            if let (Some(count), None, true, Some(name)) = (count, known, is_new, node.outputs.get(first.len() + at)) {
+                self.sizes.used.insert(format!("{name}[0]"), count);
+            }
+            results.push(Some(all));
         }
         Ok(results)
     }

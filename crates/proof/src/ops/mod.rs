@@ -2,10 +2,12 @@
 
 mod along;
 mod blocked;
+mod dynamic;
 mod each;
 mod filters;
 mod fold;
 mod fused;
+mod indexed;
 mod movement;
 mod placed;
 mod recurrent;
@@ -62,7 +64,7 @@ fn plainly(call: &mut Call<'_>) -> Option<Results> {
             }
         }
     }
-    for family in [along::run_quantized, blocked::run, fused::run, recurrent::run] {
+    for family in [along::run_quantized, blocked::run, fused::run, dynamic::run, indexed::run, recurrent::run] {
         if let Some(made) = family(call) {
             return Some(made);
         }

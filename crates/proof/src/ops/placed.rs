@@ -1,7 +1,7 @@
 //! Ops that find their axes by position: operands are taken in the order of axes in which the op reads them.
 
 use super::window::{self, Windows};
-use super::{Call, Results, axis_of, one};
+use super::{Call, Results, one};
 use crate::term::Op;
 use crate::value::Value;
 
@@ -18,9 +18,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         "LpPool" => call.single().and_then(|()| pool(call)),
         "MatMulInteger" => call.need(1).and_then(|b| product(call, &b, 6)),
         "QLinearMatMul" => call.need(3).and_then(|b| call.need(7).and_then(|zero| product(call, &b, zero.dtype))),
-        "Gather" => gather(call),
-        "GatherElements" => call.need(1).and_then(|list| like(call, &list)),
-        "ScatterND" | "ScatterElements" | "Trilu" => call.need(0).and_then(|x| like(call, &x)),
+        "ScatterND" | "Trilu" => call.need(0).and_then(|x| like(call, &x)),
         "GridSample" => grid(call),
         "com.microsoft.QLinearGlobalAveragePool" => return Some(global(call)),
         _ => return None,
@@ -167,14 +165,6 @@ fn product(call: &Call<'_>, b: &Value, dtype: u8) -> Result<Vec<Typed>, String> 
     let mut out = batch.to_vec();
     out.extend([*m, *n]);
     Ok(vec![(out, dtype)])
-}
-
-fn gather(call: &Call<'_>) -> Result<Vec<Typed>, String> {
-    let (x, list) = (call.need(0)?, call.need(1)?);
-    let axis = axis_of(call.int("axis", 0), x.rank())?;
-    let mut out = x.shape();
-    out.splice(axis..=axis, list.shape());
-    Ok(vec![(out, x.dtype)])
 }
 
 fn grid(call: &Call<'_>) -> Result<Vec<Typed>, String> {
