@@ -21,6 +21,8 @@ struct Carried {
 
 /// What one round makes of its names.
 struct Round {
+    /// The name for the condition.
+    condition: Value,
     carried: Vec<Carried>,
     /// The condition, then the carried values, then what is collected.
     results: Vec<Value>,
@@ -74,8 +76,9 @@ impl Machine {
         let inner = scope.inside(values, "Loop.body");
         let depth = inner.depth();
         let mut made = Values::default();
-        for (at, (input, dtype)) in body.inputs.iter().zip([7, BOOL]).enumerate() {
-            made.insert(input.name.clone(), self.named(&format!("{depth} {at}"), &[], dtype));
+        let [count, condition] = [7, BOOL].map(|dtype| self.named(&format!("{depth} {}", dtype == BOOL), &[], dtype));
+        for (input, value) in body.inputs.iter().zip([&count, &condition]) {
+            made.insert(input.name.clone(), value.clone());
         }
         let mut carried = Vec::new();
         for (at, (value, input)) in first.iter().zip(&body.inputs[2..]).enumerate() {
@@ -89,7 +92,7 @@ impl Machine {
         }
         self.body(&inner, body, &mut made).map_err(|r| format!("in its body: {}: {}", r.node, r.why))?;
         let results: Option<Vec<Value>> = body.outputs.iter().map(|name| inner.find(&made, name)).collect();
-        Ok(Round { carried, results: results.ok_or("nothing makes a result of its body")? })
+        Ok(Round { condition, carried, results: results.ok_or("nothing makes a result of its body")? })
     }
 
     /// The results of a loop, by what one round makes.
@@ -117,7 +120,7 @@ impl Machine {
         let last = round.carried.iter().enumerate().map(|(at, one)| self.after(&term, one, at));
         let mut results: Vec<Option<Value>> = last.map(Some).collect();
         let count = rounds.and_then(|n| n.as_ints()?.first().copied());
-        let known = count.filter(|_| runs_all(condition, round));
+        let known = count.filter(|_| self.runs_all(condition, round));
         // A loop may end before its last round. What holds for sizes holds for those in which it does not.
         let count = if self.sizes.given.is_some() { count } else { known };
         for (at, one) in collected.iter().enumerate() {
@@ -130,6 +133,13 @@ impl Machine {
             results.push(Some(all));
         }
         Ok(results)
+    }
+
+    /// Whether no round of a loop ends it.
+    fn runs_all(&mut self, condition: Option<&Value>, round: &Round) -> bool {
+        let holds = |value: &Value| value.as_ints().is_some_and(|list| list == [1]);
+        let Some(next) = round.results.first() else { return false };
+        condition.is_none_or(holds) && (holds(next) || self.terms.same(next, &round.condition) == Some(true))
     }
 
     /// What a value that is carried is after the last round.
@@ -178,10 +188,4 @@ impl Machine {
 fn stays(one: &Carried, value: &Value, next: &Value) -> bool {
     let alike = next.dtype == value.dtype && next.shape() == value.shape() && !next.is_opaque();
     alike && one.inverse.as_ref().is_none_or(|inverse| view::composed(inverse, &next.view).is_some())
-}
-
-/// Whether no round of a loop ends it.
-fn runs_all(condition: Option<&Value>, round: &Round) -> bool {
-    let holds = |value: &Value| value.as_ints().is_some_and(|list| list == [1]);
-    condition.is_none_or(holds) && round.results.first().is_some_and(holds)
 }

@@ -171,12 +171,17 @@ fn without(terms: &Terms, x: &Value, axis: usize, runs: &Runs) -> Option<(Value,
     if x.is_constant() {
         let real = places(runs);
         let others: Vec<i64> = (0..view::extent(digits)).filter(|place| !real.contains(place)).collect();
-        let held = crate::ops::picked(x, axis, &others).ok()?;
+        // What repeats is looked at once.
+        let mut once = x.clone();
+        once.view.iter_mut().filter(|axis| axis.iter().all(|d| d.axis == view::REPEAT)).for_each(Vec::clear);
+        let held = crate::ops::picked(&once, axis, &others).ok()?;
         let zero = held.elements()?.iter().all(|b| *b == 0);
         let fill = if zero { Fill::Zero } else { Fill::Unknown };
         let finite = numbers(&held)?.iter().all(|v| v.is_finite());
-        let kept = crate::ops::picked(x, axis, &real).ok().filter(|_| finite)?;
-        return Some((kept, Some(fill)));
+        let kept = crate::ops::picked(&once, axis, &real).ok().filter(|_| finite)?;
+        let mut shape = x.shape();
+        shape[axis] = real.len() as i64;
+        return Some((kept.expanded(&shape)?, Some(fill)));
     }
     let found = stripped(terms, x, axis)?;
     (found.runs == *runs).then_some((found.value, Some(found.fill)))

@@ -11,6 +11,7 @@ mod filters;
 mod fused;
 mod halves;
 mod hosts;
+mod indexed;
 mod limits;
 mod opaque;
 mod recurrent;
@@ -315,6 +316,29 @@ mod blocks {
     fn a_convolution_of_blocks_with_slots_is_the_one_without() {
         let good = blocked(packed(|_, _| 0.0), 6, &[0.0, 0.0]);
         assert!(holds(&plain(), &good), "{}", verdict(&plain(), &good, &Proof::default()));
+    }
+
+    #[test]
+    fn the_last_filter_may_be_zero() {
+        let clear = |mut made: Model, places: &dyn Fn(usize) -> bool| {
+            let graph = Rc::make_mut(&mut made.graph);
+            for (at, (_, tensor)) in graph.initializers.iter_mut().take(2).enumerate() {
+                let numbers = tensor.data.chunks_exact(4).enumerate();
+                let zero = |n: usize| if at == 0 { places(n) } else { n == REAL - 1 };
+                let data: Vec<u8> =
+                    numbers.flat_map(|(n, v)| if zero(n) { [0; 4].to_vec() } else { v.to_vec() }).collect();
+                tensor.data = data.into();
+            }
+            made
+        };
+        let a = clear(plain(), &|n| n / REAL == REAL - 1);
+        let blocked = |packed| clear(blocked(packed, 6, &[0.0, 0.0]), &|n| n % 8 == REAL - 1);
+        let b = blocked(packed(|_, _| 0.0));
+        assert!(holds(&a, &b), "{}", verdict(&a, &b, &Proof::default()));
+        let mut other = packed(|_, _| 0.0);
+        other[8 + 3] += 1.0;
+        assert!(!holds(&a, &blocked(other)));
+        assert!(!holds(&plain(), &b));
     }
 
     #[test]

@@ -5,8 +5,9 @@
 //! execution: a convolution of zeros with weights and a bias of zero is zero, and weights of zero take nothing from slots.
 
 use super::placed::windows_of;
-use super::window::{binary, convolved, pooled};
+use super::window::{Windows, binary, convolved, pooled};
 use super::{Call, Made, Results, along, one};
+use crate::align::term_of;
 use crate::model::{Attr, width};
 use crate::slots::{Fill, Runs, Stripped, bare, filled, joined, places};
 use crate::value::Value;
@@ -106,6 +107,7 @@ fn reorder_output(call: &mut Call<'_>) -> Made {
 }
 
 /// Weights, in the order of ONNX, and the real places of the channels that they read.
+#[derive(Clone)]
 struct Kernel {
     weights: Value,
     bias: Option<Value>,
@@ -156,13 +158,50 @@ fn convolution(call: &mut Call<'_>) -> Made {
         real_inside(call, &y)?
     } else {
         let (inner, kernel) = trimmed(call, &logical, whole)?;
-        let y = convolved(call.terms, &inner, &kernel.weights, kernel.bias.as_ref(), kernel.group, windows)?;
-        let y = call.terms.real(y);
+        let (y, kernel) = with_zeros(call, &inner, kernel, &windows)?;
         filled(call.terms, &y, 1, &kernel.rows, kernel.filters, Fill::Zero).ok_or_else(wrong)?
     };
     let y = summed(call, y)?;
     let y = activated(call, &y)?;
     back(call, &y)
+}
+
+/// The convolution, with filters of zeros behind the last one if that is what the input computes: they look like slots.
+fn with_zeros(call: &mut Call<'_>, x: &Value, kernel: Kernel, windows: &Windows) -> Result<(Value, Kernel), String> {
+    let strange = |call: &Call<'_>, y: &Value| term_of(y).is_some_and(|term| call.terms.is_foreign(term));
+    let made = |call: &mut Call<'_>, kernel: &Kernel| {
+        let (weights, bias) = (&kernel.weights, kernel.bias.as_ref());
+        let y = convolved(call.terms, x, weights, bias, kernel.group, windows.clone())?;
+        Ok::<Value, String>(call.terms.real(y))
+    };
+    let y = made(call, &kernel)?;
+    let [(0, count)] = kernel.rows[..] else { return Ok((y, kernel)) };
+    let most = if kernel.group == 1 && strange(call, &y) { kernel.filters } else { count };
+    for more in 1..=most - count {
+        let (Some(weights), bias) = (padded(&kernel.weights, more), kernel.bias.as_ref().map(|b| padded(b, more)))
+        else {
+            break;
+        };
+        if bias.as_ref().is_some_and(Option::is_none) {
+            break;
+        }
+        let longer = Kernel { weights, bias: bias.flatten(), rows: vec![(0, count + more)], ..kernel.clone() };
+        let other = made(call, &longer)?;
+        if !strange(call, &other) {
+            return Ok((other, longer));
+        }
+    }
+    Ok((y, kernel))
+}
+
+/// A constant with so many more places of zeros along its first axis.
+fn padded(x: &Value, more: i64) -> Option<Value> {
+    let mut shape = x.shape();
+    let mut data = x.elements()?.to_vec();
+    let row = data.len() / usize::try_from(*shape.first()?).ok()?;
+    data.resize(data.len() + row * usize::try_from(more).ok()?, 0);
+    shape[0] += more;
+    Some(Value::constant(x.dtype, &shape, data.into()))
 }
 
 /// The value by lemma, without its slots.

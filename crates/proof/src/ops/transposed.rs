@@ -42,11 +42,13 @@ pub(super) fn run(call: &mut Call<'_>) -> Results {
             Value::constant(w.dtype, &[times * channels], bytes.repeat(times as usize).into())
         });
         let y = cells.convolved(call, &x, &filters, repeated.as_ref(), &out)?;
+        // The input may add the bias to what the filters make. What it computes is the one that it is.
+        let y = call.terms.real(y);
         let strange = |call: &Call<'_>, y: &Value| term_of(y).is_some_and(|term| call.terms.is_foreign(term));
         let Some(bias) = call.input(2).cloned().filter(|_| strange(call, &y)) else { return one(y) };
-        // The input may add it to what the filters make.
         let plain = cells.convolved(call, &x, &filters, None, &out)?;
         let sum = window::shifted(call.terms, plain, Some(&bias))?;
+        let sum = call.terms.real(sum);
         return one(if strange(call, &sum) { y } else { sum });
     }
     // What is added is one more summand.

@@ -396,6 +396,40 @@ mod bodies {
     }
 
     #[test]
+    fn what_a_loop_collects_can_be_moved_if_it_runs_all_rounds() {
+        let inside: &[Line<'_>] = &[
+            ("more", "Identity", &["go"], vec![]),
+            ("w", "Add", &["v", "c"], vec![]),
+            ("out", "Neg", &["w"], vec![]),
+            ("ends", "ReduceMax", &["w"], vec![("keepdims", Attr::Int(0))]),
+            ("less", "Cast", &["ends"], vec![("to", Attr::Int(9))]),
+        ];
+        let after = |outputs: [&str; 3], orders: &[[i64; 5]]| {
+            let mut made = looped(inside, &outputs, &["n", "yes", "z"], 1);
+            let graph = Rc::make_mut(&mut made.graph);
+            graph.nodes[2].outputs[1] = "all".into();
+            for (at, order) in orders.iter().enumerate() {
+                let mut turn = model(&[("r", "Transpose", &["r"], perm(order))], &[]).graph.nodes[0].clone();
+                turn.inputs[0] = if at == 0 { "all".into() } else { format!("t{at}") };
+                turn.outputs[0] = if at + 1 == orders.len() { "y".into() } else { format!("t{}", at + 1) };
+                graph.nodes.push(turn);
+            }
+            made
+        };
+        let once = [[1, 0, 2, 3, 4]];
+        let twice = [[4, 0, 1, 2, 3], [2, 1, 3, 4, 0]];
+        let given = Verdict::ForSizes { links: 0, sizes: [("all[0]".to_owned(), 3)].into(), hosts: None };
+        for (outputs, wanted) in
+            [(["more", "w", "out"], Verdict::Proved { links: 0, hosts: None }), (["less", "w", "out"], given)]
+        {
+            let (a, b) = (after(outputs, &once), after(outputs, &twice));
+            assert_eq!(verdict(&a, &b, &Proof::default()), wanted);
+            refused(&a, &after(outputs, &[[4, 0, 1, 2, 3], [1, 2, 3, 4, 0]]));
+        }
+        refused(&after(["more", "w", "out"], &once), &after(["less", "w", "out"], &once));
+    }
+
+    #[test]
     fn a_loop_may_carry_what_grows() {
         let lines = |order: &'static [&'static str]| -> Vec<Line<'static>> {
             vec![("more", "Identity", &["go"], vec![]), ("w", "Concat", order, axis(1)), ("out", "Neg", &["w"], vec![])]

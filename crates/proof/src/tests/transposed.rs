@@ -91,3 +91,39 @@ fn what_is_added_to_a_transposed_convolution_may_be_its_bias() {
         assert!(!holds(&added([0.5, -1.0], "Mul"), &b), "{kernel} {pads}: a product");
     }
 }
+
+#[test]
+fn scales_behind_a_transposed_convolution_may_be_in_its_weights() {
+    let (slope, shift) = ([1.5f32, -0.25], [0.75f32, 2.0]);
+    for (kernel, pads, more) in [(2, 0, 0), (3, 1, 1), (4, 1, 0)] {
+        let mut a = plain(kernel, pads, more);
+        let graph = Rc::make_mut(&mut a.graph);
+        graph.nodes[0].inputs.truncate(2);
+        "t".clone_into(&mut graph.nodes[0].outputs[0]);
+        let behind: &[Line<'_>] =
+            &[("p", "Add", &["t", "b"], vec![]), ("m", "Mul", &["p", "s"], vec![]), ("c", "Add", &["m", "h"], vec![])];
+        graph.nodes.splice(1..1, model(behind, &[]).graph.nodes.clone());
+        graph.initializers[1].1.dims = vec![2, 1, 1];
+        for (name, values) in [("s", slope), ("h", shift)] {
+            let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            graph.initializers.push((name.into(), Tensor { dims: vec![2, 1, 1], dtype: 1, data: data.into() }));
+        }
+        let folded = |slope: [f32; 2], bias: [f32; 2]| {
+            let mut b = plain(kernel, pads, more);
+            let graph = Rc::make_mut(&mut b.graph);
+            let taps = kernel * kernel;
+            let old = graph.initializers[0].1.data.clone();
+            let number = |(n, v): (usize, &[u8])| f32::from_le_bytes(v.try_into().unwrap()) * slope[n / taps % OUTPUTS];
+            let data: Vec<u8> = old.chunks_exact(4).enumerate().flat_map(|pair| number(pair).to_le_bytes()).collect();
+            graph.initializers[0].1.data = data.into();
+            graph.initializers[1].1.data = bias.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>().into();
+            b
+        };
+        let bias = [0.5 * slope[0] + shift[0], -slope[1] + shift[1]];
+        let right = verdict(&a, &folded(slope, bias), &Proof::default());
+        assert!(matches!(right, Verdict::WithLemmas { .. }), "{kernel}: {right}");
+        assert!(!holds(&a, &folded([slope[1], slope[0]], bias)), "{kernel}: scales");
+        assert!(!holds(&a, &folded(slope, [bias[1], bias[0]])), "{kernel}: shifts");
+        assert!(!holds(&a, &folded([slope[0], slope[1] * 1.001], bias)), "{kernel}: another scale");
+    }
+}
