@@ -17,6 +17,7 @@ mod align;
 mod certificate;
 mod check;
 mod constants;
+mod decode;
 mod error;
 mod eval;
 mod flat;
@@ -33,6 +34,7 @@ mod schema;
 mod sizes;
 mod slots;
 mod strided;
+mod tensors;
 mod term;
 #[cfg(test)]
 mod tests;
