@@ -8,6 +8,7 @@ use crate::hosts::{self, Hosts};
 use crate::model::{DeclaredDim, Model, Node, Tensor};
 use crate::sizes;
 use crate::term::Terms;
+use crate::untouched;
 use crate::valid;
 use crate::value::{Value, count_of};
 use crate::view::{self, View, normal};
@@ -118,9 +119,20 @@ pub fn prove(input: &Path, result: &Path, proof: &Proof) -> Result<Verdict, Erro
 }
 
 pub(crate) fn verdict(a: &Model, b: &Model, proof: &Proof) -> Verdict {
+    if untouched::is_so(a, b, proof) {
+        return Verdict::Proved { links: 0, hosts: hosts::of(b) };
+    }
     // What holds where nothing is known of sizes holds for all of them.
-    let all = if unsized_inputs(a) && alike(a, b) { Some(attempt(a, b, proof, None)) } else { None };
-    all.filter(Verdict::holds).unwrap_or_else(|| attempt(a, b, proof, Some(sizes::found(a, &proof.sizes))))
+    let all = (unsized_inputs(a) && alike(a, b)).then(|| attempt(a, b, proof, None).0);
+    if let Some(verdict) = all.filter(Verdict::holds) {
+        return verdict;
+    }
+    let (verdict, fits) = attempt(a, b, proof, Some(proof.sizes.clone()));
+    if fits || verdict.holds() {
+        return verdict;
+    }
+    let sizes = sizes::found(a, &proof.sizes);
+    if sizes == proof.sizes { verdict } else { attempt(a, b, proof, Some(sizes)).0 }
 }
 
 /// Whether an input has dims that differ from call to call.
@@ -143,21 +155,28 @@ fn alike(a: &Model, b: &Model) -> bool {
     ops(a) == ops(b)
 }
 
-/// The verdict for these sizes of symbolic dims and for others that are made up, or for all sizes.
-fn attempt(a: &Model, b: &Model, proof: &Proof, sizes: Option<BTreeMap<String, i64>>) -> Verdict {
+/// The verdict for these sizes of symbolic dims and for others that are made up, or for all sizes. Whether no node was seen that does not
+/// fit.
+fn attempt(a: &Model, b: &Model, proof: &Proof, sizes: Option<BTreeMap<String, i64>>) -> (Verdict, bool) {
     let mut machine = Machine::new(sizes);
     let powers = |model: &Model| model.graph.nodes.iter().filter(|node| node.op == "Pow").count();
     machine.terms.rounds = powers(b) < powers(a);
-    let links = match links(&mut machine, a, b, proof) {
-        Err(Refusal { node: at, why }) => return Verdict::Refused { at, why },
+    let links = links(&mut machine, a, b, proof);
+    let fits = machine.terms.fits.is_well();
+    let links = match links {
+        Err(Refusal { node: at, why }) => return (Verdict::Refused { at, why }, fits),
         Ok(links) => links,
     };
     let (held, sizes) = (machine.terms.held, machine.sizes.used);
     let hosts = hosts::of(b).or_else(|| hosts::of(a));
-    if !held.lemmas.is_empty() {
-        return Verdict::WithLemmas { links, lemmas: held.lemmas, bound: held.bound, sizes, hosts };
-    }
-    if sizes.is_empty() { Verdict::Proved { links, hosts } } else { Verdict::ForSizes { links, sizes, hosts } }
+    let verdict = if !held.lemmas.is_empty() {
+        Verdict::WithLemmas { links, lemmas: held.lemmas, bound: held.bound, sizes, hosts }
+    } else if sizes.is_empty() {
+        Verdict::Proved { links, hosts }
+    } else {
+        Verdict::ForSizes { links, sizes, hosts }
+    };
+    (verdict, fits)
 }
 
 fn refused(at: String, why: impl Into<String>) -> Refusal {

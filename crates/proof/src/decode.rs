@@ -36,7 +36,8 @@ impl Model {
 
     pub(crate) fn decode(bytes: &Bytes, folder: PathBuf, file: &str) -> Read<Model> {
         let mut reader = Reader { folder, external: BTreeMap::new(), file: file.to_owned(), depth: 0 };
-        reader.model(bytes)
+        let model = reader.model(bytes)?;
+        Ok(Model { file: bytes.clone(), beside: reader.external, ..model })
     }
 }
 

@@ -45,6 +45,12 @@ pub(crate) fn of(model: &Model) -> Option<Hosts> {
     Some(Hosts { block, guarded: !in_functions && is_guarded(&model.graph, block, false) })
 }
 
+/// Whether a model has ops that depend on the host, and does not say for which it is.
+pub(crate) fn is_silent(model: &Model) -> bool {
+    let in_functions = model.functions.iter().any(|f| f.nodes.iter().any(is_blocked));
+    model.block.is_none() && (in_functions || has_blocked(&model.graph))
+}
+
 /// Whether a node or a body of it depends on the block.
 fn is_blocked(node: &Node) -> bool {
     node.domain == DOMAIN || bodies(node).any(has_blocked)

@@ -38,6 +38,7 @@ mod tensors;
 mod term;
 #[cfg(test)]
 mod tests;
+mod untouched;
 mod valid;
 mod value;
 mod view;

@@ -14,6 +14,9 @@ pub(crate) struct Model {
     pub(crate) ir: i64,
     /// Channels of a block of `com.microsoft.nchwc` on the hosts that the file says that it is for.
     pub(crate) block: Option<i64>,
+    /// The file as it is, and those beside it that it names; nothing for a model that is no file.
+    pub(crate) file: Bytes,
+    pub(crate) beside: BTreeMap<String, Bytes>,
 }
 
 /// A function that is local to a model.

@@ -167,7 +167,12 @@ impl Machine {
             }
             self.body(&inner, body, &mut made).map_err(|r| format!("in its body: {}: {}", r.node, r.why))?;
             let found: Option<Vec<Value>> = body.outputs.iter().map(|name| inner.find(&made, name)).collect();
-            more.push((format!("{name} {}", body.inputs.len()), found.ok_or("nothing makes a result of its body")?));
+            // Runtimes read the declared types of a body's inputs.
+            let types = body.inputs.iter().map(|input| format!("{} {:?} {:?}", input.dtype, input.dims, input.other));
+            more.push((
+                format!("{name} {:?}", types.collect::<Vec<_>>()),
+                found.ok_or("nothing makes a result of its body")?,
+            ));
         }
         more.sort_by(|a, b| a.0.cmp(&b.0));
         self.opaque(scope, node, call, more)

@@ -49,6 +49,11 @@ pub(crate) struct Misfit {
 }
 
 impl Fits {
+    /// Whether no extent was seen that does not fit.
+    pub(crate) fn is_well(&self) -> bool {
+        self.last.is_none()
+    }
+
     /// Notes the symbol of an axis of an input.
     pub(crate) fn named(&mut self, input: &Value, axis: usize, symbol: String) {
         let digit = input.view.get(axis).and_then(|digits| digits.first());
@@ -127,8 +132,9 @@ fn common(made: &Term, axis: usize) -> Option<usize> {
     (0..made.over.len()).filter(|&at| made.class[at] == 0).nth(axis)
 }
 
-/// How often a model is read to find its sizes.
+/// How often a model is read to find its sizes, and how many nodes are looked at for that.
 const READS: usize = 48;
+const NODES: usize = 1 << 20;
 
 /// How a model is read with some sizes.
 struct Reading {
@@ -142,11 +148,12 @@ struct Reading {
 struct Search<'m> {
     model: &'m Model,
     left: usize,
+    nodes: usize,
 }
 
 /// The sizes that were given, and others for which no node of the model is seen not to fit.
 pub(crate) fn found(model: &Model, given: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
-    let mut search = Search { model, left: READS };
+    let mut search = Search { model, left: READS, nodes: NODES };
     let mut sizes = given.clone();
     while let Some(reading) = search.read(&sizes) {
         let Some(misfit) = reading.misfit.clone().filter(|_| reading.failed) else { break };
@@ -172,6 +179,8 @@ impl Search<'_> {
         let mut machine = Machine::new(Some(sizes.clone()));
         let failed = machine.model(self.model, &mut |_, _, _| Ok(())).is_err();
         let misfit = machine.terms.fits.last.take();
+        self.nodes = self.nodes.saturating_sub(machine.visited);
+        self.left = if self.nodes == 0 { 0 } else { self.left };
         Some(Reading { used: machine.sizes.used, visited: machine.visited, failed, misfit })
     }
 

@@ -49,7 +49,7 @@ fn model(lines: &[Line<'_>], constants: &[(&str, &[i64], Vec<f32>)]) -> Model {
     graph.outputs = vec!["y".to_owned()];
     let opsets = [("", 17), ("com.microsoft", 1), ("com.microsoft.nchwc", 1)];
     let opsets = opsets.map(|(domain, version)| (domain.to_owned(), version)).into();
-    Model { graph: Rc::new(graph), opsets, functions: Vec::new(), ir: 8, block: None }
+    Model { graph: Rc::new(graph), opsets, ir: 8, ..Model::default() }
 }
 
 fn perm(order: &[i64]) -> Vec<(&'static str, Attr)> {

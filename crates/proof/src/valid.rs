@@ -60,6 +60,11 @@ pub(crate) fn result(a: &Model, b: &Model) -> Result<(), Refusal> {
     }
 }
 
+/// Whether a model has no fault.
+pub(crate) fn is_valid(model: &Model) -> bool {
+    faults(model).is_empty()
+}
+
 fn is_same(fault: &Fault<'_>, other: &Fault<'_>) -> bool {
     let node = match (fault.node, other.node) {
         (None, None) => true,

@@ -157,3 +157,34 @@ fn attention_with_a_scale_of_zero_has_the_usual_one() {
     assert!(holds(&attention(None), &attention(Some(1.0 / 3f32.sqrt()))));
     assert!(!holds(&attention(None), &attention(Some(0.5))));
 }
+
+#[test]
+fn a_file_that_nobody_touched_is_proved_if_it_is_a_model() {
+    let strange = |op: &str, more: &[u8]| read(file(&graph(&node(op, more), &[]), &[])).unwrap();
+    let told = |text: &str| field(5, [field(1, "equation"), field(4, text), number(20, 3)].concat());
+    let (a, b) = (strange("Einsum", &told("i->i")), strange("Einsum", &told("j->j")));
+    assert_eq!(verdict(&a, &a, &Proof::default()).to_string(), "PROVED: 0 links");
+    assert!(!holds(&a, &b), "the checker does not know such equations");
+    for (op, more) in
+        [("Foo", vec![]), ("Einsum", vec![]), ("Einsum", [told("i->i"), field(2, "z")].concat()), ("LSTM", vec![])]
+    {
+        let wrong = strange(op, &more);
+        assert!(!holds(&wrong, &wrong), "{op}");
+    }
+    let mut beside = a.clone();
+    beside.beside.insert("weights".into(), Bytes::from_static(b"1"));
+    assert!(!holds(&a, &beside), "other weights beside it");
+    let claim = Claim { value: "y".into(), is: Some("x".into()), lies: None };
+    let proof = Proof { version: 1, values: vec![claim], ..Proof::default() };
+    assert!(!verdict(&a, &a, &proof).holds(), "a false claim");
+    let unread = strange("Einsum", &[told("i->i"), field(5, [field(1, "more"), number(20, 9)].concat())].concat());
+    assert!(!holds(&unread, &unread), "constants that are not read");
+    let blocked = |more: &[u8]| {
+        let opset = field(8, [field(1, "com.microsoft.nchwc"), number(2, 1)].concat());
+        let reorder = node("ReorderInput", &field(7, "com.microsoft.nchwc"));
+        read(file(&graph(&reorder, &[]), &[opset, more.to_vec()].concat())).unwrap()
+    };
+    let block = field(14, [field(1, "relayout.block"), field(2, "16")].concat());
+    assert!(holds(&blocked(&block), &blocked(&block)));
+    assert!(!holds(&blocked(&[]), &blocked(&[])), "blocks of no known size");
+}
