@@ -127,12 +127,25 @@ pub(crate) fn verdict(a: &Model, b: &Model, proof: &Proof) -> Verdict {
     if let Some(verdict) = all.filter(Verdict::holds) {
         return verdict;
     }
-    let (verdict, fits) = attempt(a, b, proof, Some(proof.sizes.clone()));
-    if fits || verdict.holds() {
-        return verdict;
+    let (mut verdict, mut seen) = attempt(a, b, proof, Some(proof.sizes.clone()));
+    let mut sizes = proof.sizes.clone();
+    if !verdict.holds() && !seen.fits {
+        sizes = sizes::found(a, &sizes);
+        if sizes != proof.sizes {
+            (verdict, seen) = attempt(a, b, proof, Some(sizes.clone()));
+        }
     }
-    let sizes = sizes::found(a, &proof.sizes);
-    if sizes == proof.sizes { verdict } else { attempt(a, b, proof, Some(sizes)).0 }
+    let others =
+        (!verdict.holds() && !seen.is_read).then(|| sizes::others(a, &sizes)).filter(|others| *others != sizes);
+    others.map_or(verdict, |others| attempt(a, b, proof, Some(others)).0)
+}
+
+/// What was seen while a pair of models was read.
+struct Seen {
+    /// Whether no node was seen that does not fit.
+    fits: bool,
+    /// Whether all of the input was read.
+    is_read: bool,
 }
 
 /// Whether an input has dims that differ from call to call.
@@ -155,16 +168,15 @@ fn alike(a: &Model, b: &Model) -> bool {
     ops(a) == ops(b)
 }
 
-/// The verdict for these sizes of symbolic dims and for others that are made up, or for all sizes. Whether no node was seen that does not
-/// fit.
-fn attempt(a: &Model, b: &Model, proof: &Proof, sizes: Option<BTreeMap<String, i64>>) -> (Verdict, bool) {
+/// The verdict for these sizes of symbolic dims and for others that are made up, or for all sizes.
+fn attempt(a: &Model, b: &Model, proof: &Proof, sizes: Option<BTreeMap<String, i64>>) -> (Verdict, Seen) {
     let mut machine = Machine::new(sizes);
     let powers = |model: &Model| model.graph.nodes.iter().filter(|node| node.op == "Pow").count();
     machine.terms.rounds = powers(b) < powers(a);
     let links = links(&mut machine, a, b, proof);
-    let fits = machine.terms.fits.is_well();
+    let seen = Seen { fits: machine.terms.fits.is_well(), is_read: !machine.terms.is_of_input() };
     let links = match links {
-        Err(Refusal { node: at, why }) => return (Verdict::Refused { at, why }, fits),
+        Err(Refusal { node: at, why }) => return (Verdict::Refused { at, why }, seen),
         Ok(links) => links,
     };
     let (held, sizes) = (machine.terms.held, machine.sizes.used);
@@ -176,7 +188,7 @@ fn attempt(a: &Model, b: &Model, proof: &Proof, sizes: Option<BTreeMap<String, i
     } else {
         Verdict::ForSizes { links, sizes, hosts }
     };
-    (verdict, fits)
+    (verdict, seen)
 }
 
 fn refused(at: String, why: impl Into<String>) -> Refusal {

@@ -173,6 +173,16 @@ pub(crate) fn found(model: &Model, given: &BTreeMap<String, i64>) -> BTreeMap<St
     sizes
 }
 
+/// Sizes for symbols that have none, without a factor of three: where a model counts an axis in twos and in threes, no digits say both.
+pub(crate) fn others(model: &Model, given: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
+    let mut machine = Machine::new(Some(given.clone()));
+    // What was read before a node failed says which symbols there are.
+    drop(machine.model(model, &mut |_, _, _| Ok(())));
+    let sizes = (2..).filter(|n| n % 3 != 0).map(|n| 32 * n);
+    let free = machine.sizes.used.into_keys().filter(|symbol| !given.contains_key(symbol));
+    given.clone().into_iter().chain(free.zip(sizes)).collect()
+}
+
 impl Search<'_> {
     fn read(&mut self, sizes: &BTreeMap<String, i64>) -> Option<Reading> {
         self.left = self.left.checked_sub(1)?;

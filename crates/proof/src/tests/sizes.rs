@@ -90,3 +90,31 @@ fn a_model_that_fits_no_size_is_refused() {
     Rc::make_mut(&mut b.graph).nodes[1].inputs.reverse();
     assert!(!holds(&a, &b));
 }
+
+#[test]
+fn an_axis_that_is_counted_in_twos_and_in_threes_gets_another_size() {
+    let windows = |rows: i64| {
+        let each = Attr::Ints(vec![rows, 1]);
+        vec![("kernel_shape", each.clone()), ("strides", each)]
+    };
+    let nearest = || {
+        let word = |word: &str| Attr::Text(word.as_bytes().to_vec());
+        vec![("coordinate_transformation_mode", word("asymmetric")), ("nearest_mode", word("floor"))]
+    };
+    let sum = |order: &'static [&'static str]| {
+        let lines: &[Line<'_>] = &[
+            ("a", "MaxPool", &["x"], windows(2)),
+            ("b", "MaxPool", &["x"], windows(3)),
+            ("c", "Resize", &["a", "", "twice"], nearest()),
+            ("s", "Shape", &["c"], vec![]),
+            ("d", "Resize", &["b", "", "", "s"], nearest()),
+            ("y", "Add", order, vec![]),
+        ];
+        let made = model(lines, &[("twice", &[4], vec![1.0, 1.0, 2.0, 1.0])]);
+        sized(made, symbols(["n", "6", "h", "5"]))
+    };
+    let found = verdict(&sum(&["c", "d"]), &sum(&["d", "c"]), &Proof::default());
+    let Verdict::ForSizes { sizes, .. } = found else { panic!("{found}") };
+    assert!(sizes["h"] % 3 > 0, "{sizes:?}");
+    assert!(!holds(&sum(&["c", "d"]), &sum(&["d", "d"])));
+}
