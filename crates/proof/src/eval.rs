@@ -45,6 +45,10 @@ pub(crate) struct Machine {
     first: FxHashMap<String, Tensor>,
     /// Ops that draw numbers.
     pub(crate) occurrences: Occurrences,
+    /// Whether no shape is looked at.
+    pub(crate) blind: bool,
+    /// Results of branches of the input that are not taken.
+    untaken: FxHashSet<Vec<Arg>>,
     /// Nodes that were looked at, those of functions once for each call.
     pub(crate) visited: usize,
 }
@@ -57,7 +61,8 @@ impl Machine {
     pub(crate) fn new(sizes: Option<BTreeMap<String, i64>>) -> Machine {
         let sizes = Sizes { given: sizes, ..Sizes::default() };
         let occurrences = Occurrences::default();
-        Machine { terms: Terms::new(), sizes, first: FxHashMap::default(), occurrences, visited: 0 }
+        let (first, untaken) = (FxHashMap::default(), FxHashSet::default());
+        Machine { terms: Terms::new(), sizes, first, occurrences, blind: false, untaken, visited: 0 }
     }
 
     /// All of the input was read. What is read from now on is the result.
@@ -278,14 +283,12 @@ impl Machine {
         let known = condition.as_ints().and_then(|list| list.first().map(|number| *number != 0));
         let mut sides = Vec::new();
         for (at, (body, name)) in bodies.into_iter().zip(["If.then_branch", "If.else_branch"]).enumerate() {
-            if known == Some(at == 1) {
-                continue;
-            }
             let inner = scope.inside(values, name);
-            let mut made = Values::default();
-            self.body(&inner, body, &mut made).map_err(|r| format!("in a branch: {}: {}", r.node, r.why))?;
-            let found: Option<Vec<Value>> = body.outputs.iter().map(|name| inner.find(&made, name)).collect();
-            sides.push(found.ok_or("nothing makes a result of a branch")?);
+            if known == Some(at == 1) {
+                self.not_taken(&inner, body)?;
+            } else {
+                sides.push(self.branch(&inner, body)?);
+            }
         }
         if known.is_some() {
             return Ok(sides.pop().unwrap_or_default().into_iter().map(Some).collect());
@@ -295,6 +298,37 @@ impl Machine {
             return Err("its branches have not as many results as each other".to_owned());
         }
         yes.iter().zip(&no).map(|(yes, no)| self.choose(condition, yes, no).map(Some)).collect()
+    }
+
+    /// The results of a branch.
+    fn branch(&mut self, inner: &Scope<'_>, body: &Graph) -> Result<Vec<Value>, String> {
+        let mut made = Values::default();
+        self.body(inner, body, &mut made).map_err(|r| format!("in a branch: {}: {}", r.node, r.why))?;
+        let found: Option<Vec<Value>> = body.outputs.iter().map(|name| inner.find(&made, name)).collect();
+        found.ok_or_else(|| "nothing makes a result of a branch".to_owned())
+    }
+
+    /// A branch that no run takes for these sizes: others may, so one of the result is one of the input. It need not fit these sizes.
+    fn not_taken(&mut self, inner: &Scope<'_>, body: &Graph) -> Result<(), String> {
+        let before = self.occurrences.clone();
+        let shaped = self.branch(inner, body);
+        let made = match shaped {
+            Ok(made) => made,
+            Err(_) => {
+                self.occurrences = before;
+                let blind = std::mem::replace(&mut self.blind, true);
+                let made = self.branch(inner, body);
+                self.blind = blind;
+                made?
+            }
+        };
+        let results = self.operands(&made.iter().map(Some).collect::<Vec<_>>())?;
+        if self.terms.is_of_input() {
+            self.untaken.insert(results);
+        } else if !self.untaken.contains(&results) {
+            return Err("a branch that is not taken for these sizes is none of the input".to_owned());
+        }
+        Ok(())
     }
 
     /// One of two values, by a condition.

@@ -85,7 +85,8 @@ impl Machine {
         }
         let late = |at: &usize| inputs.get(*at).and_then(Option::as_ref).is_some_and(|value| !value.is_constant());
         let late = TOLD.iter().any(|(op, places)| *op == node.op && places.iter().any(late));
-        let by_itself = any || standard && (late || is_text(node, call.attrs) || draws(scope, node, call));
+        let by_itself =
+            any || self.blind || standard && (late || is_text(node, call.attrs) || draws(scope, node, call));
         by_itself.then(|| self.opaque(scope, node, call, Vec::new()))
     }
 

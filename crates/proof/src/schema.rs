@@ -98,6 +98,10 @@ pub(crate) fn fault(node: &Node, opset: i64) -> Option<String> {
             let absent = rules.attrs.iter().find(|(name, _, needed)| *needed && !there(name))?;
             Some(format!("attribute `{}` is absent", absent.0))
         })
+        .or_else(|| {
+            let one = node.op != "Constant" || node.attrs.len() == 1;
+            (!one).then(|| "it has not one value".to_owned())
+        })
 }
 
 fn number(what: &str, count: Count, names: &[String]) -> Option<String> {

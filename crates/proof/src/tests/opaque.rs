@@ -484,6 +484,50 @@ mod bodies {
         refused(&a, &choice("x", "z", "p"));
     }
 
+    /// A choice by the extent of an axis of `x`, which is 6.
+    fn by_size(wanted: i64, yes: &[Line<'_>], no: &[Line<'_>]) -> Model {
+        let branch = |lines: &[Line<'_>]| Attr::Graph(Rc::new(body(&[], lines, &["q"])));
+        let attrs = vec![("then_branch", branch(yes)), ("else_branch", branch(no))];
+        let lines: &[Line<'_>] = &[
+            ("s", "Shape", &["x"], vec![("start", Attr::Int(1)), ("end", Attr::Int(2))]),
+            ("k", "Constant", &[], vec![("value_ints", Attr::Ints(vec![wanted]))]),
+            ("b", "Equal", &["s", "k"], vec![]),
+            ("y", "If", &["b"], attrs),
+        ];
+        model(lines, &[])
+    }
+
+    #[test]
+    fn a_branch_that_is_not_taken_is_the_one_that_it_was() {
+        let taken: &[Line<'_>] = &[("q", "Relu", &["x"], vec![])];
+        let fits: &[Line<'_>] = &[("t", "Neg", &["x"], vec![]), ("q", "Abs", &["t"], vec![])];
+        let misfits: &[Line<'_>] = &[("t", "Neg", &["x"], vec![]), ("q", "Squeeze", &["t", "s"], vec![])];
+        for other in [fits, misfits] {
+            let a = by_size(6, taken, other);
+            assert!(holds(&a, &a), "{}", verdict(&a, &a, &Proof::default()));
+            assert!(holds(&by_size(7, other, taken), &by_size(7, other, taken)));
+            for changed in [0, 1] {
+                let mut lines = other.to_vec();
+                lines[changed].1 = "Exp";
+                lines[changed].2 = &lines[changed].2[..1];
+                refused(&a, &by_size(6, taken, &lines));
+            }
+            let empty = ("t", "Constant", [].as_slice(), vec![]);
+            refused(&a, &by_size(6, taken, &[empty, other[1].clone()]));
+            assert!(holds(&a, &model(&[("y", "Relu", &["x"], vec![])], &[])), "the choice may be made before");
+        }
+        let turned = |order: &'static [i64]| -> Vec<Line<'static>> {
+            vec![
+                ("t", "Transpose", &["x"], perm(order)),
+                ("u", "Neg", &["t"], vec![]),
+                ("v", "Abs", &["u"], vec![]),
+                ("q", "Transpose", &["v"], perm(TO_FIRST)),
+            ]
+        };
+        assert!(holds(&by_size(6, taken, fits), &by_size(6, taken, &turned(TO_LAST))));
+        refused(&by_size(6, taken, fits), &by_size(6, taken, &turned(&[0, 1, 2, 3])));
+    }
+
     #[test]
     fn bodies_of_another_domain_are_not_looked_into() {
         let mut a = choice("x", "z", "m");
