@@ -11,6 +11,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+/// The type of truth values.
+pub(crate) const BOOL: u8 = 9;
+
 /// Why the meaning of a node is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
@@ -280,6 +283,9 @@ impl Machine {
         bodies: [&Rc<Graph>; 2],
         values: &Values,
     ) -> Result<Vec<Option<Value>>, String> {
+        if !condition.is_opaque() && condition.dtype != BOOL {
+            return Err("its condition is no truth value".to_owned());
+        }
         let known = condition.as_ints().and_then(|list| list.first().map(|number| *number != 0));
         let mut sides = Vec::new();
         for (at, (body, name)) in bodies.into_iter().zip(["If.then_branch", "If.else_branch"]).enumerate() {

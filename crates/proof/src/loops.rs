@@ -4,14 +4,12 @@
 //! otherwise from the start on is the same term. Names count loops from the outside: no name is seen outside of its loop.
 
 use crate::align::term_of;
-use crate::eval::{Machine, Scope, Values};
+use crate::eval::{BOOL, Machine, Scope, Values};
 use crate::model::{Graph, Node};
 use crate::term::{Op, Term};
 use crate::value::{Source, Value, count_of};
 use crate::view::{self, Digit, View, normal};
 use std::rc::Rc;
-
-const BOOL: u8 = 9;
 
 /// One carried value: the name for it, and the axes of its term in those of the value. `None` if nothing is known of its shape.
 struct Carried {
@@ -137,7 +135,7 @@ impl Machine {
 
     /// Whether no round of a loop ends it.
     fn runs_all(&mut self, condition: Option<&Value>, round: &Round) -> bool {
-        let holds = |value: &Value| value.as_ints().is_some_and(|list| list == [1]);
+        let holds = |value: &Value| value.dtype == BOOL && value.as_ints().is_some_and(|list| list == [1]);
         let Some(next) = round.results.first() else { return false };
         condition.is_none_or(holds) && (holds(next) || self.terms.same(next, &round.condition) == Some(true))
     }

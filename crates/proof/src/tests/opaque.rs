@@ -516,6 +516,9 @@ mod bodies {
             refused(&a, &by_size(6, taken, &[empty, other[1].clone()]));
             assert!(holds(&a, &model(&[("y", "Relu", &["x"], vec![])], &[])), "the choice may be made before");
         }
+        let mut number = by_size(6, taken, fits);
+        node(&mut number, 3).inputs = vec!["k".into()];
+        refused(&number, &number);
         let turned = |order: &'static [i64]| -> Vec<Line<'static>> {
             vec![
                 ("t", "Transpose", &["x"], perm(order)),
