@@ -62,6 +62,15 @@ def sizes(q, inv):
     return [np.zeros(0, np.float32), np.array([scales[a] for a in q], np.float32)]
 
 
+PLACES = np.random.default_rng(2).integers(0, 3, (1, 3, 3, 3))
+UPDATES = np.linspace(-2, 2, PLACES.size).astype(np.float32).reshape(PLACES.shape)
+
+
+def placed(op, axis, *arrays, **attributes):
+    """An op with arrays that lie as its operand does, and an axis."""
+    return op, lambda q, inv: (attributes | {"axis": inv[axis]}, [a.transpose(q) for a in arrays]), 1
+
+
 CASES = [
     *(plain(op) for op in ("Relu", "Sigmoid", "Tanh", "Exp", "Neg", "Abs", "Erf", "HardSwish", "Softplus", "Floor", "Sign")),
     plain("Clip"), plain("LeakyRelu", alpha=0.2), plain("HardSigmoid", alpha=0.3), plain("Elu"), plain("Identity"),
@@ -75,6 +84,8 @@ CASES = [
     listed("Slice", slices), listed("Pad", pads, mode="constant"), listed("Pad", lambda q, i: pads(q, i)[:1], mode="reflect"),
     listed("Resize", sizes, mode="nearest"), listed("Resize", sizes, mode="linear"),
     listed("Tile", lambda q, inv: [np.array([[1, 2, 1, 3][a] for a in q], np.int64)]),
+    *(placed("ScatterElements", axis, PLACES, UPDATES, reduction="add") for axis in (1, 2)),
+    plain("DynamicQuantizeLinear"),
     ("CumSum", lambda q, inv: ({}, [np.array(inv[2], np.int64)]), 1),
     ("Concat", lambda q, inv: ({"axis": inv[1]}, []), 2),
     ("Expand", lambda q, inv: ({}, [np.array([4, 1, 1, 1], np.int64)[list(q)]]), 1),
@@ -226,6 +237,10 @@ def lemmas(binary, folder, counts, wrong):
             counts["proved" if proved else "refused and alike" if same else "refused"] += 1
 
 
+# What an op makes beside its first result.
+MORE = {"TopK": ["indices"], "DynamicQuantizeLinear": ["scale", "zero"]}
+
+
 def inverse(order):
     return [order.index(a) for a in range(len(order))]
 
@@ -240,7 +255,7 @@ def model(op, told, operands, shape, order):
             nodes.append(helper.make_node("Transpose", [f"x{at}"], [f"t{at}"], perm=list(order)))
     constants = [numpy_helper.from_array(array, f"c{at}") for at, array in enumerate(lists)]
     given = names + [c.name for c in constants]
-    outputs = ["y" if order is None else "u"] if op != "TopK" else ["y" if order is None else "u", "indices"]
+    outputs = ["y" if order is None else "u", *MORE.get(op, [])]
     nodes.append(helper.make_node(op, given, outputs, **attributes))
     if order is not None:
         nodes.append(helper.make_node("Transpose", ["u"], ["y"], perm=inverse(list(order))))

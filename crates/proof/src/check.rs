@@ -128,16 +128,18 @@ pub(crate) fn verdict(a: &Model, b: &Model, proof: &Proof) -> Verdict {
         return verdict;
     }
     let (mut verdict, mut seen) = attempt(a, b, proof, Some(proof.sizes.clone()));
-    let mut sizes = proof.sizes.clone();
+    // A model that does not run with sizes that a proof names says nothing of them.
+    let mut found = BTreeMap::new();
     if !verdict.holds() && !seen.fits {
-        sizes = sizes::found(a, &sizes);
-        if sizes != proof.sizes {
-            (verdict, seen) = attempt(a, b, proof, Some(sizes.clone()));
+        found = sizes::found(a, &proof.sizes);
+        if !found.is_empty() {
+            (verdict, seen) = attempt(a, b, proof, Some(sizes::with(&proof.sizes, &found)));
         }
     }
-    let others =
-        (!verdict.holds() && !seen.is_read).then(|| sizes::others(a, &sizes)).filter(|others| *others != sizes);
-    others.map_or(verdict, |others| attempt(a, b, proof, Some(others)).0)
+    if verdict.holds() || seen.is_read || !unsized_inputs(a) {
+        return verdict;
+    }
+    attempt(a, b, proof, Some(sizes::others(a, &found))).0
 }
 
 /// What was seen while a pair of models was read.

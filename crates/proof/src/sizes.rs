@@ -151,29 +151,35 @@ struct Search<'m> {
     nodes: usize,
 }
 
-/// The sizes that were given, and others for which no node of the model is seen not to fit.
+/// Sizes with which no node of the model is seen not to fit, from those that were given on: the ones that had to be others.
 pub(crate) fn found(model: &Model, given: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
     let mut search = Search { model, left: READS, nodes: NODES };
-    let mut sizes = given.clone();
-    while let Some(reading) = search.read(&sizes) {
+    let mut found = BTreeMap::new();
+    while let Some(reading) = search.read(&with(given, &found)) {
         let Some(misfit) = reading.misfit.clone().filter(|_| reading.failed) else { break };
-        let free = |symbol: &String| !sizes.contains_key(symbol);
+        let free = |symbol: &String| !found.contains_key(symbol);
         if let Some(symbol) = misfit.symbol.clone().filter(free) {
-            sizes.insert(symbol, misfit.want);
+            found.insert(symbol, misfit.want);
             continue;
         }
         let symbols: Vec<String> = reading.used.keys().filter(|symbol| free(symbol)).cloned().collect();
+        let sizes = with(given, &found);
         let better = symbols.iter().find_map(|symbol| {
             let size = search.solved(&sizes, symbol, &reading, &misfit)?;
             Some((symbol.clone(), size))
         });
         let Some((symbol, size)) = better else { break };
-        sizes.insert(symbol, size);
+        found.insert(symbol, size);
     }
-    sizes
+    found
 }
 
-/// Sizes for symbols that have none, without a factor of three: where a model counts an axis in twos and in threes, no digits say both.
+/// Sizes, and others in the place of some of them.
+pub(crate) fn with(sizes: &BTreeMap<String, i64>, others: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
+    sizes.clone().into_iter().chain(others.clone()).collect()
+}
+
+/// Sizes for all symbols but these, without a factor of three: where a model counts an axis in twos and in threes, no digits say both.
 pub(crate) fn others(model: &Model, given: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
     let mut machine = Machine::new(Some(given.clone()));
     // What was read before a node failed says which symbols there are.

@@ -152,7 +152,8 @@ fn scaled(graph: &Graph, v: ValueId) -> Arc<[String]> {
         let node = graph.node(u.node);
         let Some(y) = node.result(0) else { break };
         match node.onnx() {
-            Some("Transpose" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten" | "Identity") => {}
+            // A Cast to the same type and a Slice of all are views.
+            Some("Transpose" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten" | "Identity" | "Cast" | "Slice") => {}
             Some(op) if SCALES.contains(&op) => found.push(graph.value(y).name.clone()),
             Some(op) if ACTIVATIONS.contains(&op) => {
                 found.push(graph.value(y).name.clone());

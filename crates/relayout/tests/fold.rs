@@ -2,6 +2,7 @@
 
 mod fold_nets;
 
+use fold_nets::cpu::refusal_by;
 use fold_nets::folded::{fold, fold_with};
 use fold_nets::{BOOL, F16, F32, I8, Net, U8, compare};
 use proptest::prelude::*;
@@ -576,5 +577,34 @@ proptest! {
         let rms = if case.half { 5e-3 } else { 1e-5 };
         let comparison = compare(&folded.before, &folded.after);
         prop_assert!(comparison.holds(&Tolerance::new(rms, 10.0 * rms)), "{comparison}\n{}", folded.text);
+    }
+}
+
+#[test]
+fn a_bias_that_is_added_behind_views_is_no_claim_about_what_lies_before() {
+    let net = || {
+        let net = Net::new(17).input("x", F32, &[2, 8, 1, 20]).floats("k", F32, &[6, 8, 1, 5], true).floats(
+            "bias",
+            F32,
+            &[1, 6, 1],
+            true,
+        );
+        net.ints("two", &[2]).ints("first", &[0; 4]).ints("last", &[i64::MAX; 4])
+    };
+    let behind = |net: Net, c: &str| {
+        let net = net.node("Squeeze", &[c, "two"], "s").node("Add", &["s", "bias"], "a");
+        net.node("Relu", &["a"], "y").output("y", F32).bytes()
+    };
+    let conv = || net().node("Conv", &["x", "k"], "c");
+    let models = [
+        behind(conv(), "c"),
+        behind(conv().node("Slice", &["c", "first", "last"], "v"), "v"),
+        behind(conv().node_with("Cast", &["c"], "v", &[("to", &[i64::from(F32)])]), "v"),
+    ];
+    for bytes in models {
+        for name in ["onnx", "ort-cpu"] {
+            let target = target(name).expect("a built-in target");
+            assert_eq!(refusal_by(target.as_ref(), &bytes), None, "{name}");
+        }
     }
 }

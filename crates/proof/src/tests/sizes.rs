@@ -71,14 +71,17 @@ fn windows_say_how_wide_an_image_is_at_least() {
 }
 
 #[test]
-fn sizes_that_were_given_stay() {
+fn sizes_that_were_given_stay_if_the_model_runs_with_them() {
     let lines: &[Line<'_>] = &[("y", "Add", &["x", "w"], vec![])];
-    let a = sized(model(lines, &[("w", &[4, 6], weights())]), symbols(["2", "3", "h", "w"]));
-    let proof = Proof { version: 1, sizes: [("h".to_owned(), 5)].into(), ..Proof::default() };
+    let a = sized(model(lines, &[("w", &[4, 6], weights())]), symbols(["n", "3", "h", "w"]));
     let mut b = a.clone();
     Rc::make_mut(&mut b.graph).nodes[0].inputs.reverse();
-    assert!(!verdict(&a, &b, &proof).holds());
-    assert!(holds(&a, &b));
+    for given in [4, 5] {
+        let given = [("h".to_owned(), given), ("n".to_owned(), 7)].into();
+        let proof = Proof { version: 1, sizes: given, ..Proof::default() };
+        let Verdict::ForSizes { sizes, .. } = verdict(&a, &b, &proof) else { panic!("it holds for sizes") };
+        assert_eq!(sizes.into_iter().collect::<Vec<_>>(), of(&[("h", 4), ("n", 7), ("w", 6)]));
+    }
 }
 
 #[test]

@@ -66,7 +66,7 @@ pub(crate) fn refusal(block: Block, bytes: &[u8]) -> Option<String> {
 }
 
 /// The same with the costs of a target.
-pub(crate) fn refusal_by(target: &OrtCpu, bytes: &[u8]) -> Option<String> {
+pub(crate) fn refusal_by(target: &dyn Target, bytes: &[u8]) -> Option<String> {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
     let options = relayout::Options::default().proof().strict();
     let made = optimize(&model, target, &options).expect("it is optimized");
