@@ -9,6 +9,7 @@ pub mod materialize;
 pub mod raise_digits;
 pub mod raise_operands;
 pub mod reorder_weights;
+pub mod share_constants;
 pub mod split_moves;
 pub mod trim_pools;
 pub(crate) mod write_forms;
@@ -30,4 +31,5 @@ pub(crate) const PASSES: &[Step<'static>] = &[
     fold_requantized::PASS,
     cleanup::PASS,
     trim_pools::PASS,
+    share_constants::PASS,
 ];
