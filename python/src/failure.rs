@@ -96,7 +96,7 @@ impl From<relayout::Error> for Failure {
             Error::OtherTarget { .. } => Kind::OtherTarget,
             Error::Plan(_) => Kind::Plan,
             Error::UnknownValue { .. } => Kind::UnknownValue,
-            Error::UnknownPass { .. } => Kind::Option,
+            Error::UnknownPass { .. } | Error::UnknownDim { .. } => Kind::Option,
             Error::Pass(PassError::Order { .. }) => Kind::Target,
             Error::Pass(_) => Kind::Internal,
             _ => Kind::Model,

@@ -88,6 +88,15 @@ pub(crate) fn file_facts(py: Python<'_>, source: Source) -> PyResult<Vec<(String
     })
 }
 
+/// Those of some names that are names of open dims of a model.
+#[pyfunction]
+pub(crate) fn open_dims(py: Python<'_>, source: Source, names: Vec<String>) -> PyResult<Vec<String>> {
+    worker::run(py, None, 1, move |_| {
+        let model = source.open()?;
+        Ok(names.into_iter().filter(|name| model.has_open_dim(name)).collect())
+    })
+}
+
 /// What this machine is: the channels of a block as ONNX Runtime takes them here, and the instruction sets of the kernels.
 #[pyfunction]
 pub(crate) fn host() -> (u64, Vec<&'static str>) {

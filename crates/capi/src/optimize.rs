@@ -57,7 +57,7 @@ pub unsafe extern "C" fn relayout_targets(json: *mut *mut c_char, error: *mut *m
 ///   wrong numbers
 /// - `threads`, for target `ort-cpu`: threads that the model will run on, 1 by default, 0 for as many as the machine has cores; of the
 ///   built-in tables of costs the one with the most threads that are not more decides
-/// - `dims`: sizes at which symbolic dims are priced, by name: `{"N": 4, "H": "32..512"}`
+/// - `dims`: sizes of dims that the inputs leave open, by symbol or as `INPUT.AXIS`: `{"N": 4, "H": "32..512", "x.2": 224}`
 /// - `numerics`: `"exact"` leaves arithmetic alone, `"reassociate"`, the default, folds scales and shifts into weights
 /// - `inputs`, `outputs`: how you feed and take them: `["x:NCHW->NHWC"]`
 /// - `free_io`: true leaves the order of all other inputs and outputs to the optimizer
@@ -272,7 +272,7 @@ fn of_library(error: &Error) -> Failure {
     let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     let system = causes.any(<dyn std::error::Error>::is::<std::io::Error>);
     let status = match error {
-        Error::Io(_) => Status::BadOptions,
+        Error::Io(_) | Error::UnknownDim { .. } => Status::BadOptions,
         Error::Pass(_) => Status::Internal,
         _ if system => Status::File,
         _ => Status::BadModel,

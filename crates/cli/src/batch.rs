@@ -32,12 +32,25 @@ pub(crate) fn optimize(a: &args::Optimize, target: &dyn Target, jobs: &[Job], no
     let one = |job| one(a, target, job, &count);
     let done: Vec<Done> = pool.install(|| jobs.par_iter().map(one).collect());
     drop(count);
+    for name in unknown_dims(a, &done) {
+        tell_besides(&format!("note: --dim {name}: none of these models has an open dim of that name\n"));
+    }
     tell(a, &done)
+}
+
+/// Dims that are named and that no model has. Nothing is said where a model was not looked at.
+fn unknown_dims<'a>(a: &'a args::Optimize, done: &[Done]) -> Vec<&'a str> {
+    let reports: Vec<&Report> = done.iter().filter_map(|(_, result)| result.as_ref().ok()).collect();
+    if reports.len() < done.len() || reports.iter().any(|report| report.settled || report.kept.is_some()) {
+        return Vec::new();
+    }
+    let has = |name: &str| reports.iter().any(|report| report.sizes.iter().any(|record| record.name == name));
+    a.decide.dims.iter().map(|(name, _)| name.as_str()).filter(|name| !has(name)).collect()
 }
 
 fn one<'a>(a: &args::Optimize, target: &dyn Target, job: &'a Job, count: &Count) -> Done<'a> {
     count.begin(&job.model.display().to_string());
-    let done = Work { a, target, job, options: wanted(a), tuning: None }.run(None, || (), false);
+    let done = Work { a, target, job, options: wanted(a), tuning: None, among: true }.run(None, || (), false);
     count.done();
     (job, done)
 }
@@ -51,6 +64,7 @@ fn check_call(a: &args::Optimize) -> Result<(), Failure> {
         ("--certificate", output.certificate.is_some(), "optimize one after the other"),
         ("--proof", output.proof.is_some(), "optimize one after the other"),
         ("--tune", a.tuning.tune, "optimize one after the other; what is measured is kept for the next"),
+        ("--inputs", a.checks.feeds.is_some(), "optimize one after the other"),
         ("--print-after", a.checks.print_after.is_some(), "optimize one after the other"),
     ];
     match single.iter().find(|(_, given, _)| *given) {

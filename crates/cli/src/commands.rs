@@ -25,9 +25,10 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 /// What a model and its result are fed to be compared.
-pub(crate) fn random_inputs(a: &args::Decide) -> Inputs {
-    let dims = a.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect();
-    Inputs::Random { seed: 0, dims }
+pub(crate) fn random_inputs(a: &args::Decide, model: &Model) -> Inputs {
+    // Of several models not each has all dims that are named.
+    let dims = a.dims.iter().filter(|(name, _)| model.has_open_dim(name));
+    Inputs::Random { seed: 0, dims: dims.map(|(name, size)| (name.clone(), size.typical())).collect() }
 }
 
 /// A report on its way to its place.
@@ -228,6 +229,7 @@ pub(crate) fn of_library(error: relayout::Error) -> Failure {
     match error {
         relayout::Error::UnknownPass { .. }
         | relayout::Error::UnknownValue { .. }
+        | relayout::Error::UnknownDim { .. }
         | relayout::Error::Io(IoError::Twice { .. }) => Failure::usage(error),
         relayout::Error::Certificate(_) => Failure::Check(error.to_string()),
         _ => Failure::model(error),

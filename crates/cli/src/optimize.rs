@@ -13,7 +13,7 @@ use crate::terminal::{json, quiet, remark, say, say_json, tell};
 use crate::tune;
 use crate::verify::same_results;
 use crate::written::{RESULT, check_written};
-use relayout::{Model, Optimized, Options, Report, Target, optimize as optimize_model};
+use relayout::{Model, Optimized, Options, Report, Size, Target, optimize as optimize_model};
 use relayout_calibrate::{Fastest, Tuning};
 use relayout_html::{Measured, PageKind, optimized_page};
 use serde_json::json;
@@ -31,12 +31,22 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
         return Err(Failure::usage(format!("only one of {which} can go to stdout")));
     }
     prove::check_call(a)?;
+    check_sizes(a)?;
     let target = target_tuned(&a.decide, a.tuning.tune)?;
     tune::check_call(a)?;
     bundle::check_call(a, target.as_ref())?;
     match jobs(a)? {
         Jobs::One(job) => one(a, target.as_ref(), &job),
         Jobs::Several(jobs, notes) => batch::optimize(a, target.as_ref(), &jobs, &notes),
+    }
+}
+
+/// A size that is written is a number and no range.
+fn check_sizes(a: &args::Optimize) -> Result<(), Failure> {
+    let range = a.decide.dims.iter().find(|(_, size)| *size != Size::of(size.typical()));
+    match range.filter(|_| a.output.fix_sizes) {
+        Some((name, _)) => Err(Failure::usage(format!("--fix-sizes writes numbers, and --dim {name} is a range"))),
+        None => Ok(()),
     }
 }
 
@@ -66,7 +76,7 @@ fn one(a: &args::Optimize, target: &dyn Target, job: &Job) -> Result<(), Failure
     let options = tuned.as_ref().map_or(options, |(_, options, _)| options.clone());
     let target = measured.map_or(target, |target| target);
     let progress = Progress::start(format!("optimizing {}", job.model.display()));
-    let report = Work { a, target, job, options, tuning }.run(made, || drop(progress), true)?;
+    let report = Work { a, target, job, options, tuning, among: false }.run(made, || drop(progress), true)?;
     let output = &a.output;
     let taken = [&output.report, &output.html, &output.certificate, &output.proof].into_iter().flatten();
     let stdout_is_taken = taken.chain([&job.out]).any(|path| is_stdout(path)) && !a.output.dry_run;
@@ -98,7 +108,13 @@ pub(crate) fn wanted(a: &args::Optimize) -> Options {
 
 /// What was done in one line. It names the file unless the caller did.
 fn line(a: &args::Optimize, job: &Job, report: &Report) -> String {
-    let (out, summary) = (job.out.display(), report.summary());
+    let (out, mut summary) = (job.out.display(), report.line());
+    if a.output.fix_sizes {
+        let sizes: Vec<String> =
+            a.decide.dims.iter().map(|(name, size)| format!("{name}={}", size.typical())).collect();
+        summary += "; sizes written: ";
+        summary += &sizes.join(", ");
+    }
     match (a.output.dry_run, job.named) {
         (true, _) => format!("would write {out}: {summary}"),
         (false, true) => summary,
@@ -135,6 +151,8 @@ pub(crate) struct Work<'a> {
     pub(crate) job: &'a Job,
     pub(crate) options: Options,
     pub(crate) tuning: Option<&'a Tuning>,
+    /// Whether there are other models, so that a dim that is named need not be one of this model.
+    pub(crate) among: bool,
 }
 
 impl Work<'_> {
@@ -181,9 +199,16 @@ impl Work<'_> {
     }
 
     fn made(&self) -> Result<(Model, Optimized), Failure> {
-        let model = open(&self.job.model)?;
+        let mut model = open(&self.job.model)?;
         let begun = Instant::now();
-        let optimized = optimize_model(&model, self.target, &self.options).map_err(of_library)?;
+        let options = self.options.clone();
+        let mut options = if self.among { options.dims_of(&model) } else { options };
+        if self.a.output.fix_sizes {
+            let sizes = options.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect();
+            model = model.with_sizes(&sizes).map_err(of_library)?;
+            options = options.dims_of(&model);
+        }
+        let optimized = optimize_model(&model, self.target, &options).map_err(of_library)?;
         self.remark(&optimized.report().summary(), begun);
         Ok((model, optimized))
     }

@@ -76,7 +76,7 @@ pub(crate) fn tuned(
         path if is_stdio(path) => ModelSource::Bytes(model.bytes()),
         path => ModelSource::Path(path),
     };
-    let inputs = random_inputs(&a.decide);
+    let inputs = random_inputs(&a.decide, &model);
     let budget = Duration::from_secs(a.tuning.tune_seconds);
     let tuned = Tuned { runtime: &runtime, model: &model, source, options, inputs: &inputs, budget };
     let found = fastest(&tuned, subject, &mut cache, &mut told).map_err(Failure::model)?;

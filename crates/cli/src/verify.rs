@@ -5,12 +5,12 @@
 //! stays open as long as somebody waits for it, so that it ends with whoever started it.
 
 use crate::args;
-use crate::commands::{is_stdio, of_library, plugin, random_inputs, runtime_library};
+use crate::commands::{is_stdio, of_library, plugin, random_inputs, runtime_library, target};
 use crate::failure::Failure;
 use crate::page;
 use crate::progress::Progress;
 use crate::terminal::{json, remark, say, say_json};
-use relayout::{Model, Optimized};
+use relayout::{Model, Optimized, unchanged};
 use relayout_html::Measured;
 use relayout_verify::{Answer, CheckOptions, CheckResult, Inputs, ModelSource, Near, PluginProvider, Runtime, check};
 use serde::{Deserialize, Serialize};
@@ -101,17 +101,22 @@ pub(crate) fn same_results(
     let folder = tempfile::tempdir().map_err(|e| Failure::model(format!("no room for a temporary folder: {e}")))?;
     let result = folder.path().join("result.onnx");
     optimized.write(&result).map_err(of_library)?;
-    let original = if is_stdio(path) {
+    let original = if is_stdio(path) || a.output.fix_sizes {
         let copy = folder.path().join("model.onnx");
-        std::fs::write(&copy, model.bytes()).map_err(|e| Failure::model(format!("{}: {e}", copy.display())))?;
+        let target = target(&a.decide)?;
+        unchanged(model, target.as_ref(), "").write(&copy).map_err(of_library)?;
         copy
     } else {
         path.to_owned()
     };
+    let inputs = match &a.checks.feeds {
+        Some(path) => Inputs::Npz(path.clone()),
+        None => random_inputs(&a.decide, model),
+    };
     let request = Request {
         a: (&original).into(),
         b: (&result).into(),
-        inputs: Asked::of(&random_inputs(&a.decide)),
+        inputs: Asked::of(&inputs),
         near: Asking::Noise,
         rounds: CheckOptions::default().rounds,
         custom_ops: Vec::new(),
@@ -121,7 +126,6 @@ pub(crate) fn same_results(
     let path = path.display();
     match verdict.answer {
         Answer::Equal | Answer::Near if timed => {
-            let inputs = random_inputs(&a.decide);
             page::times(ModelSource::Path(&original), ModelSource::Path(&result), &inputs).map(Some)
         }
         Answer::Equal | Answer::Near => Ok(None),

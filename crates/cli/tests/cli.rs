@@ -188,6 +188,13 @@ fn verify_tells_models_that_do_the_same_from_those_that_do_not() {
     assert_eq!(at("H=4..12").fine(), at("H=8").fine());
     assert!(at("H=0").refused(2).contains("at least 1"));
 
+    // One without a symbol is called by its place, and a name that there is not is said with those that there are.
+    assert_eq!(at("x.2=8").fine(), at("H=8").fine());
+    let unknown = at("depth=8");
+    assert!(unknown.code == 1 && unknown.err.contains("its open dimensions are: H, N, W"), "{unknown:?}");
+    let unknown = relayout(["optimize", str(&symbolic), "-o", str(&out), "--dim", "depth=8"]);
+    assert!(unknown.refused(2).contains("no input has an open dim `depth`; the open dims are"), "{unknown:?}");
+
     // What was found is on stdout all the same.
     let differ = relayout(["verify", str(&model("nothing")), str(&model("other"))]);
     assert_eq!((differ.code, differ.err.lines().count(), differ.out.is_empty()), (3, 1, false), "{differ:?}");
@@ -214,6 +221,19 @@ fn what_cannot_be_compared_is_said_and_is_no_success() {
     assert_eq!(relayout(["verify", str(&a), str(&b), "--rms", "0.01"]).code, 3);
     let [a, b] = pair("one_bias");
     relayout(["verify", str(&a), str(&b), "--rms", "0.01"]).fine();
+}
+
+#[test]
+fn arrays_of_ones_own_are_fed_before_a_result_is_written() {
+    let dir = folder(&[]);
+    let out = dir.path().join("out.onnx");
+    let optimize = |more: &[&str]| {
+        let mut command = common::command();
+        finish(command.args(["optimize", str(&model("relu")), "-o", str(&out), "--inputs", "nowhere.npz"]).args(more))
+    };
+    assert!(optimize(&[]).refused(2).contains("--verify"));
+    assert!(optimize(&["--verify"]).refused(1).contains("cannot read `nowhere.npz`"));
+    assert!(!out.exists());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::strings::Strings;
 use relayout::ir::graph::Graph;
 use relayout::ir::op::infer::infer_graph;
 use relayout::report::GraphRecord;
-use relayout::target::hints::Hints;
+use relayout::target::hints::{Hints, Size};
 use relayout::units::time;
 use relayout::why::{Explained, Why, why_all};
 use relayout::{Audit, Error, Model, Optimized, Options, Report, Target, audit};
@@ -36,7 +36,11 @@ pub fn optimized_page(
 ) -> Result<Page, Error> {
     let report = optimized.report();
     let before = inferred(model);
-    let hints = Hints::new(&options.dims, &before);
+    let mut sizes = options.dims.clone();
+    for (name, &size) in &report.hints {
+        sizes.entry(name.clone()).or_insert(Size::of(size));
+    }
+    let hints = Hints::new(&sizes, &before);
     if report.settled {
         return Ok(settled_page(kind, name, &before, &hints, report));
     }

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::{Options, Source, traffic};
 use crate::report::{decided, way_in_words};
+use crate::sizes::Sized;
 use crate::units::{bytes, time};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::op::infer::infer_graph;
@@ -91,6 +92,7 @@ pub struct AuditedMove {
 /// # Errors
 /// As of [`optimize`](crate::optimize).
 pub fn audit(model: &Model, target: &dyn Target, options: &Options) -> Result<Audit, Error> {
+    let options = &Sized::of(model, options)?.options;
     let priced = if options.price_moves > 0 { options.price_moves } else { PRICED };
     let mut source = Source::of_model(model)?;
     let lifted = target.lift(&mut source.ir.graph)?;
@@ -100,6 +102,7 @@ pub fn audit(model: &Model, target: &dyn Target, options: &Options) -> Result<Au
     if has_blocked_bodies(&source.ir.graph) {
         source.notes.push(BLOCKED_BODIES.to_owned());
     }
+    source.notes.extend(target.remarks(&model.ir.graph));
     let rewritten = rewritten(&source, target, options)?;
     decide(source, target, options, Before::Nothing, |decision, outcome, mut notes| {
         if let Some(lifted) = &lifted {

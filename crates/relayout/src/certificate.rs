@@ -4,6 +4,7 @@
 use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::{Options, Source};
+use crate::sizes::Sized;
 use relayout_passes::decide::solve::{Limits, Problem};
 use relayout_passes::decide::{Decision, Grounds, Scopes};
 use relayout_passes::pipeline::{Before, Outcome, prepare};
@@ -59,6 +60,7 @@ pub fn check_certificate(
 /// # Errors
 /// As of [`optimize`](crate::optimize).
 pub fn problem(model: &Model, target: &dyn Target, options: &Options) -> Result<Problem, Error> {
+    let options = &Sized::of(model, options)?.options;
     let mut source = Source::of_model(model)?;
     let (_, hints) = prepare(&mut source.ir, target, &options.pipeline(target)?, Before::Everything)?;
     let scopes = Scopes::of(&source.ir.graph).with_pieces(target, options.numerics)?;
@@ -73,6 +75,7 @@ pub(crate) fn with_decision<T>(
     options: &Options,
     say: impl FnOnce(&Decision<'_, '_>, &Outcome, Vec<String>) -> T,
 ) -> Result<T, Error> {
+    let options = &Sized::of(model, options)?.options;
     let source = Source::of_model(model)?;
     decide(source, target, options, Before::Everything, |decision, outcome, notes| say(decision, outcome, notes))
 }

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::{Options, Source, optimize};
+use crate::sizes::Sized;
 use relayout_ir::graph::Graph;
 use relayout_ir::op::infer::infer_graph;
 use relayout_onnx::import::import_again;
@@ -33,6 +34,9 @@ pub struct DeviceAudit {
     pub file: OnDevice,
     /// Of what [`optimize`](crate::optimize) makes of it for target `ort-nhwc`.
     pub optimized: OnDevice,
+    /// What the provider needs and the model lacks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 /// Transposes on a device.
@@ -58,6 +62,7 @@ impl From<DeviceMoves> for OnDevice {
 /// # Errors
 /// [`Error`].
 pub fn audit_device(model: &Model, provider: &Provider, options: &Options) -> Result<DeviceAudit, Error> {
+    let options = &Sized::of(model, options)?.options;
     let target = OrtNhwc::of(provider.clone());
     let of_file = |graph: &Graph| on_device(graph, &target, &options.dims).map_or(DeviceMoves::default(), |on| on.0);
     let file = of_file(&read(model)?);
@@ -73,6 +78,7 @@ pub fn audit_device(model: &Model, provider: &Provider, options: &Options) -> Re
         counted: provider.counted,
         file: file.into(),
         optimized: optimized.into(),
+        remarks: target.remarks(&model.ir.graph),
     })
 }
 
@@ -123,6 +129,9 @@ impl DeviceAudit {
         {
             let refused = if on.refused > 0 { format!(", {} of them refused", on.refused) } else { String::new() };
             let _ = writeln!(text, "{what}: {}, {} elements{refused}", on.transposes, on.elements);
+        }
+        for remark in &self.remarks {
+            let _ = writeln!(text, "note: {remark}");
         }
         text
     }

@@ -63,4 +63,12 @@ pub enum Error {
         /// What there is.
         known: String,
     },
+    /// No input has an open dim of this name.
+    #[error("no input has an open dim `{name}`; {known}")]
+    UnknownDim {
+        /// What was named.
+        name: String,
+        /// What there is.
+        known: String,
+    },
 }

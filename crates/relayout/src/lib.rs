@@ -33,6 +33,7 @@
 //! | [`plan`] | plans for embedders, and their ids |
 //! | [`builder`] | graphs that are built in code |
 //! | [`io`] | layouts of inputs and outputs, and what a file says of them |
+//! | [`sizes`] | sizes of the dims that inputs leave open: their names, and what the nodes ask for |
 //! | [`mod@kernels`], [`codegen`] | kernels for moves: which of them a model needs, and how they are made and run |
 //! | [`certificate`], [`solve`] | proofs of decisions, and the solver |
 //! | [`mod@proof`] | proofs that a result computes what its model computed |
@@ -60,6 +61,7 @@ mod optimize;
 pub mod plan;
 pub mod proof;
 pub mod report;
+pub mod sizes;
 pub mod units;
 pub mod why;
 

@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub struct Model {
     pub(crate) file: Arc<ModelFile>,
     pub(crate) ir: IrModel,
+    /// What was done to it since it was read, for reports.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Model {
@@ -77,7 +79,7 @@ impl Model {
     pub(crate) fn of(file: ModelFile, name: &str) -> Result<Model, Error> {
         let file = Arc::new(file);
         let ir = import(&file).map_err(|source| Error::Import { file: name.to_owned(), source })?;
-        Ok(Model { file, ir })
+        Ok(Model { file, ir, notes: Vec::new() })
     }
 
     /// The graph, functions and operator sets.

@@ -8,7 +8,8 @@ use crate::io::{IoLayout, IoRecord, Wishes, declare, records_of};
 use crate::made_for::{is_settled, metadata};
 use crate::model::Model;
 use crate::proof::{Links, Proof};
-use crate::report::{Report, Rules, SCHEMA};
+use crate::report::{FileSize, Report, Rules, SCHEMA};
+use crate::sizes::Sized;
 use relayout_ir::graph::Graph;
 use relayout_ir::model::Model as IrModel;
 use relayout_ir::op::infer::infer_graph;
@@ -16,7 +17,9 @@ use relayout_onnx::export::{ExportOptions, Exported, export_with};
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::{ImportError, import_again, impossible};
 use relayout_onnx::inline::Inlined;
-use relayout_onnx::write::{Parts, Payloads, WriteOptions, copy_unchanged, split_model, write_model, write_model_to};
+use relayout_onnx::write::{
+    Parts, Payloads, WriteOptions, bytes_in_all, copy_unchanged, split_model, write_model, write_model_to,
+};
 use relayout_passes::pipeline::{Outcome, PipelineOptions, Progress, Watch, run, steps};
 use relayout_passes::report::{GraphRecord, Traffic};
 use relayout_target::hints::Size;
@@ -32,7 +35,7 @@ use std::sync::Arc;
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Options {
-    /// Sizes at which symbolic dims are priced, by name.
+    /// Sizes at which open dims of the inputs are priced: by symbol, or as `INPUT.AXIS`. A name that no input has is an error.
     pub dims: BTreeMap<String, Size>,
     /// What rewrites may do to results.
     pub numerics: Numerics,
@@ -64,6 +67,13 @@ impl Options {
     #[must_use]
     pub fn dim(mut self, name: impl Into<String>, size: Size) -> Options {
         self.dims.insert(name.into(), size);
+        self
+    }
+
+    /// Without sizes of dims that no input of this model leaves open, for options that several models share.
+    #[must_use]
+    pub fn dims_of(mut self, model: &Model) -> Options {
+        self.dims.retain(|name, _| model.has_open_dim(name));
         self
     }
 
@@ -225,6 +235,7 @@ const ROUNDS: usize = 8;
 /// # Errors
 /// [`Error`]; nothing is written by this function.
 pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result<Optimized, Error> {
+    let Sized { options, records: sizes } = &Sized::of(model, options)?;
     let mut pipeline = options.pipeline(target)?;
     refuse_impossible(model)?;
     let wishes = options.wishes();
@@ -253,6 +264,7 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     }
     let shown = Shown { printed: first.printed.take(), decided: options.keep_decided.then(|| source.ir.graph.clone()) };
     let mut report = report_of(model, target, &first);
+    report.sizes.clone_from(sizes);
     report.notes.append(&mut source.notes);
     report.notes.extend(given_back.map(|given| given.why));
     report.io = wishes.records(&records, &first.ends)?;
@@ -274,6 +286,7 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
         return Ok(Optimized { shown, ..kept });
     }
     report.changed = result.is_some();
+    report.file = result.as_ref().and_then(|result| file_size(model, result));
     report.after = traffic(&last, GraphRecord::after);
     report.graphs = last.graphs;
     report.notes.extend(lost_fields(model, report.changed));
@@ -281,6 +294,14 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     let input = Arc::clone(&model.file);
     let (calls_functions, bundles) = (can.calls_functions, can.bundles);
     Ok(Optimized { input, result, report, shown, source, calls_functions, bundles, links })
+}
+
+/// How large the files are; `None` where data of the model is wrong, which is said when it is written.
+fn file_size(model: &Model, result: &Exported) -> Option<FileSize> {
+    let options = WriteOptions::for_input(&model.file);
+    let before = bytes_in_all(&model.file.proto, &options).ok()?;
+    let after = bytes_in_all(&result.proto, &options.payloads(&result.payloads)).ok()?;
+    Some(FileSize::new(before, after))
 }
 
 /// Notes what a round wrote, if it changed anything.
@@ -456,7 +477,7 @@ impl Source {
     }
 
     /// The same of one that is known to be possible.
-    fn of_file(model: &Model) -> Result<Source, Error> {
+    pub(crate) fn of_file(model: &Model) -> Result<Source, Error> {
         Source::of(&model.file, &Payloads::new(), || Ok(model.ir.clone()))
     }
 
@@ -480,7 +501,7 @@ impl Source {
     }
 
     /// The graph with the types of its values, as far as they follow. Problems of inference are the pipeline's to report.
-    fn typed(&self) -> Graph {
+    pub(crate) fn typed(&self) -> Graph {
         let mut typed = self.ir.clone();
         let _ = infer_graph(&mut typed.graph, &mut typed.unknowns);
         typed.graph
@@ -574,6 +595,8 @@ fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
         kept: None,
         io: Vec::new(),
         hints: outcome.hints.clone(),
+        sizes: Vec::new(),
+        file: None,
         before: traffic(outcome, |g| g.before),
         after: Traffic::default(),
         folded: folded(outcome),
@@ -584,12 +607,15 @@ fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
             rewrites
         },
         graphs: Vec::new(),
+        remarks: Vec::new(),
         notes: outcome.notes.clone(),
     }
 }
 
 fn report_of(model: &Model, target: &dyn Target, outcome: &Outcome) -> Report {
     let mut report = skeleton(target, outcome);
+    report.notes.extend(model.notes.iter().cloned());
+    report.remarks = target.remarks(&model.ir.graph);
     let opset = model.ir.opsets.get("").copied().unwrap_or(0);
     if opset > relayout_ir::op::LAST_OPSET {
         report.notes.push(format!(

@@ -3,6 +3,7 @@
 use crate::give_back::is_given_back;
 use crate::io::IoRecord;
 use crate::optimize::rules;
+use crate::sizes::{SizeRecord, SizeSource};
 use crate::units::{bytes, time};
 use relayout_target::{Counted, Rule};
 use relayout_targets::builtin;
@@ -37,6 +38,12 @@ pub struct Report {
     pub io: Vec<IoRecord>,
     /// Sizes that symbolic dims were priced at.
     pub hints: BTreeMap<String, i64>,
+    /// Where these sizes come from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sizes: Vec<SizeRecord>,
+    /// How large the files are, if the model changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileSize>,
     /// Transposes of the input.
     pub before: Traffic,
     /// Moves that are left.
@@ -49,11 +56,30 @@ pub struct Report {
     pub rewrites: BTreeMap<String, usize>,
     /// Per graph: the main one, then bodies.
     pub graphs: Vec<GraphRecord>,
+    /// What the target says of the model whatever is decided, such as that its runtime takes none of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     /// What else a user should know.
     pub notes: Vec<String>,
     /// The rules of the target.
     #[serde(skip)]
     pub(crate) rules: Rules,
+}
+
+/// Bytes of a model and of its result, data beside them included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FileSize {
+    /// Of the model.
+    pub before: u64,
+    /// Of the result.
+    pub after: u64,
+}
+
+impl FileSize {
+    pub(crate) fn new(before: u64, after: u64) -> FileSize {
+        FileSize { before, after }
+    }
 }
 
 /// The rules of a report's target. They follow from its name where the target is a built-in one, so they are neither written nor
@@ -116,6 +142,29 @@ impl Report {
         format!("moves {} -> {}, bytes moved {from} -> {to}", before.nodes, after.nodes)
     }
 
+    /// The sizes of open dims that nobody said and no node asks for: `N=1, H=64`. Empty if there are none.
+    pub fn assumed(&self) -> String {
+        let assumed = self.sizes.iter().filter(|record| record.source == SizeSource::Assumed);
+        assumed.map(|record| format!("{}={}", record.name, record.size)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The summary, how the size of the file changed, the sizes of dims that were assumed, and what the target says of the model: what a
+    /// command line says of a run.
+    pub fn line(&self) -> String {
+        let mut line = self.summary();
+        if let Some(FileSize { before, after }) = self.file {
+            let _ = write!(line, "; file {} -> {}", bytes(before), bytes(after));
+        }
+        let assumed = self.assumed();
+        if !assumed.is_empty() {
+            let _ = write!(line, "; sizes assumed: {assumed}");
+        }
+        for remark in &self.remarks {
+            let _ = write!(line, "; {remark}");
+        }
+        line
+    }
+
     /// What rewrites did, in a part of a sentence.
     fn rewritten(&self) -> String {
         let rules = self.rules();
@@ -155,6 +204,11 @@ impl Report {
             let hints: Vec<String> = self.hints.iter().map(|(name, n)| format!("{name}={n}")).collect();
             let _ = writeln!(text, "symbolic dims priced at {}", hints.join(", "));
         }
+        for SizeRecord { name, size, why, .. } in &self.sizes {
+            if let Some(why) = why {
+                let _ = writeln!(text, "{name}={size}: {why} asks for it");
+            }
+        }
         for io in &self.io {
             let why = if io.chosen { ", chosen" } else { "" };
             let _ = writeln!(
@@ -184,7 +238,7 @@ impl Report {
             }
         }
         self.explain_opaque(&mut text);
-        for note in &self.notes {
+        for note in self.remarks.iter().chain(&self.notes) {
             let _ = writeln!(text, "note: {note}");
         }
         text

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::{Options, Source};
 use crate::report::{decided, signed_bytes, signed_time};
+use crate::sizes::Sized;
 use crate::units::bytes;
 use relayout_ir::graph::{Op, ValueId};
 use relayout_passes::decide::{Decision, SolveRecord};
@@ -66,6 +67,7 @@ pub fn why(model: &Model, target: &dyn Target, options: &Options, value: &str) -
 /// # Errors
 /// As of [`optimize`](crate::optimize).
 pub fn pieces(model: &Model, target: &dyn Target, options: &Options) -> Result<Vec<RecognizedPiece>, Error> {
+    let options = &Sized::of(model, options)?.options;
     let mut source = Source::of_model(model)?;
     Ok(relayout_passes::forms::tell::pieces(&mut source.ir, target, &options.pipeline(target)?)?.0)
 }

@@ -16,17 +16,18 @@ const ROUNDING: f64 = 2e-5;
 /// Sizes of symbolic dims when models run.
 const SIZES: [(&str, i64); 3] = [("batch", 3), ("queries", 70), ("keys", 67)];
 
-fn options(numerics: Numerics) -> Options {
+fn options(model: &Model, numerics: Numerics) -> Options {
     // Long enough that the op pays.
     let hints = SIZES.iter().map(|&(name, n)| (name, if name == "batch" { 2 } else { 16 * n }));
-    hints.fold(Options::default().numerics(numerics).strict(), |options, (name, n)| options.dim(name, Size::of(n)))
+    let options = Options::default().numerics(numerics).strict();
+    hints.fold(options, |options, (name, n)| options.dim(name, Size::of(n))).dims_of(model)
 }
 
 /// The bytes for target `ort-cpu` in blocks of this host.
 fn made(bytes: &[u8], numerics: Numerics) -> Vec<u8> {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
     let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
-    let result = optimize(&model, &target, &options(numerics)).expect("it is optimized");
+    let result = optimize(&model, &target, &options(&model, numerics)).expect("it is optimized");
     result.to_bytes().expect("it is written")
 }
 
@@ -214,7 +215,7 @@ fn what_is_recognized_is_told_with_the_equations_that_lead_there() {
     let told = |net: &Net, numerics: Numerics| {
         let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
         let target = OrtCpu::new(Block::of_host()).expect("a built-in target");
-        relayout::why::pieces(&model, &target, &options(numerics)).expect("it is looked at")
+        relayout::why::pieces(&model, &target, &options(&model, numerics)).expect("it is looked at")
     };
     let net = SELF.with(|net| net.values("by", F32, &[], &[4.0]).node("Div", &["s", "by"], "scaled"));
     let pieces = told(&net, Numerics::Reassociate);

@@ -22,6 +22,7 @@ const HALVES: f64 = 2e-3;
 fn made(target: &dyn Target, bytes: &[u8], numerics: Numerics) -> Vec<u8> {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
     let options = Options::default().numerics(numerics).strict().dim("batch", Size::of(BATCH));
+    let options = options.dims_of(&model);
     optimize(&model, target, &options).expect("it is optimized").to_bytes().expect("it is written")
 }
 

@@ -20,7 +20,7 @@ const HALVES: f64 = 2e-3;
 fn made(target: &dyn Target, bytes: &[u8], numerics: Numerics) -> Vec<u8> {
     let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
     let sized = |options: Options, (name, size): (&str, i64)| options.dim(name, Size::of(size));
-    let options = SIZES.into_iter().fold(Options::default().numerics(numerics).strict(), sized);
+    let options = SIZES.into_iter().fold(Options::default().numerics(numerics).strict(), sized).dims_of(&model);
     optimize(&model, target, &options).expect("it is optimized").to_bytes().expect("it is written")
 }
 

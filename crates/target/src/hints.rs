@@ -2,8 +2,9 @@
 //!
 //! A decision should be good at every size. So prices are compared at the hints and at half and double of them, or at the ends of
 //! a range. The report prints the hints that were used. Defaults: 1 for a batch dim (a symbol that leads a graph input and
-//! appears nowhere else in the inputs), 64 for others. An extent that inference does not know is taken to be as large as what it comes
-//! from: that of the same axis of an operand, or what makes the elements as many as those of the operand.
+//! appears nowhere else in the inputs), 64 for others. A dim of an input is called by its symbol, or as `INPUT.AXIS`, which is all that
+//! one without a symbol has. An extent that inference does not know is taken to be as large as what it comes from: that of the same axis
+//! of an operand, or what makes the elements as many as those of the operand.
 
 use crate::Sizes;
 use relayout_ir::dim::Dim;
@@ -90,6 +91,11 @@ impl Hints {
     /// The user's numbers, and 1 for batch dims of the inputs that have none.
     pub fn new(given: &BTreeMap<String, Size>, graph: &Graph) -> Hints {
         let mut hints = given.clone();
+        for (place, dim) in open_axes(graph) {
+            if let (Some(&size), Some(symbol)) = (given.get(&place), dim.symbols().into_iter().next()) {
+                hints.entry(symbol).or_insert(size);
+            }
+        }
         for name in batch_symbols(graph) {
             hints.entry(name).or_insert(Size::of(1));
         }
@@ -184,12 +190,10 @@ impl Hints {
     /// The hints that were used for these symbols, for the report.
     pub fn used(&self, graph: &Graph) -> BTreeMap<String, i64> {
         let mut used = BTreeMap::new();
-        for &v in graph.inputs() {
-            for dim in graph.value(v).ty.shape().unwrap_or_default() {
-                for name in dim.symbols() {
-                    let hint = self.given.get(&name).copied().unwrap_or(DEFAULT);
-                    used.insert(name, hint.typical);
-                }
+        for (place, dim) in open_axes(graph) {
+            for symbol in dim.symbols() {
+                let hint = self.given.get(&symbol).copied().unwrap_or(DEFAULT);
+                used.insert(if dim.is_anonymous() { place.clone() } else { symbol }, hint.typical);
             }
         }
         used
@@ -198,9 +202,22 @@ impl Hints {
 
 /// The name of an extent that inference does not know.
 fn anonymous(dim: &Dim) -> Option<String> {
+    if !dim.is_anonymous() {
+        return None;
+    }
     let text = dim.to_string();
     let digits = text.strip_prefix('?')?;
     (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then_some(text)
+}
+
+/// The axes of inputs that have no number: what callers can name them by, and what they are.
+fn open_axes(graph: &Graph) -> impl Iterator<Item = (String, &Dim)> {
+    graph.inputs().iter().flat_map(move |&v| {
+        let value = graph.value(v);
+        let axes = value.ty.shape().unwrap_or_default().iter().enumerate();
+        let open = axes.filter(|(_, dim)| !dim.is_const());
+        open.map(|(axis, dim)| (format!("{}.{axis}", value.name), dim))
+    })
 }
 
 fn batch_symbols(graph: &Graph) -> Vec<String> {
@@ -238,5 +255,18 @@ mod tests {
         assert_eq!(hints.scaled(Scale::Low).extent(&dim), 11);
         assert_eq!(hints.scaled(Scale::High).extent(&dim), 41);
         assert_eq!(hints.extent(&Dim::symbol("W")), 64);
+    }
+
+    #[test]
+    fn a_dim_without_a_symbol_is_called_by_its_input_and_its_place() {
+        use relayout_ir::dtype::DType;
+        let mut graph = Graph::new("g");
+        let open = [Dim::unknown(4), Dim::unknown(5), Dim::symbol("T")];
+        graph.add_input("x", Type::tensor(DType::F32, open.to_vec())).unwrap();
+        let sizes = [("x.1", 10), ("x.2", 20)].map(|(name, size)| (name.to_owned(), Size::of(size)));
+        let hints = Hints::new(&BTreeMap::from(sizes), &graph);
+        assert_eq!(open.map(|dim| hints.extent(&dim)), [1, 10, 20]);
+        let used = hints.used(&graph).into_iter().map(|(name, size)| format!("{name}={size}"));
+        assert_eq!(used.collect::<Vec<_>>(), ["T=20", "x.0=1", "x.1=10"]);
     }
 }

@@ -252,6 +252,11 @@ pub trait Target: Sync {
         &[]
     }
 
+    /// What users should know of a model before they rely on a decision about it, each a sentence: that its runtime takes none of it, say.
+    fn remarks(&self, _graph: &Graph) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Metadata of its files, beside the target's name.
     fn metadata(&self) -> Vec<(String, String)> {
         Vec::new()

@@ -4,6 +4,7 @@
 use crate::compare::{OutputComparison, compare};
 use crate::draws::{Draw, draws, nudged};
 use crate::io::Ends;
+use crate::known::Known;
 use crate::model::{Dim, Level, Model, ModelSource, Port};
 use crate::noise::{Found, Near, Noise, Precision};
 use crate::{
@@ -208,18 +209,6 @@ impl CheckOptions {
     }
 }
 
-/// What the file says; `None` if it can't be read, which only costs knowledge about noise.
-fn read(source: ModelSource<'_>) -> Option<relayout::Model> {
-    let read = match source {
-        ModelSource::Path(path) => relayout::Model::open(path),
-        ModelSource::Bytes(bytes) => relayout::Model::from_bytes(bytes.to_vec().into(), None),
-        ModelSource::BytesIn { bytes, folder } => {
-            relayout::Model::from_bytes(bytes.to_vec().into(), Some(folder.to_owned()))
-        }
-    };
-    read.ok()
-}
-
 /// Weights of a model, whose last bit can be another where that of no input can: matrices and filters of up to 64 million numbers in all.
 fn weights(model: &relayout::Model) -> Vec<Tensor> {
     let graph = &model.ir().graph;
@@ -315,14 +304,17 @@ impl Original {
         notes: &mut Vec<String>,
     ) -> Result<(Self, Side), VerifyError> {
         let mut model = running.load(a, Level::Disabled)?;
-        let mut draws = draws(&mut model, inputs, rounds, notes)?;
+        let known = match inputs {
+            Inputs::Random { dims, .. } => Known::of(a, dims),
+            Inputs::Npz(_) => Known::of(a, &BTreeMap::new()),
+        };
+        let mut draws = draws(&mut model, inputs, &known, rounds, notes)?;
         let ends = Ends::of(&model)?;
         let outputs = draws.iter_mut().map(|draw| std::mem::take(&mut draw.outputs)).collect();
-        let read = read(a);
-        let precisions = Precisions::of(&model, read.as_ref());
+        let precisions = Precisions::of(&model, known.model());
         let mut side = Side::of(&mut model, &ends, &draws, outputs, &precisions)?;
-        if let Some(read) = read.filter(|_| draws.iter().all(|draw| nudged(&draw.feeds, None, 1).is_none())) {
-            side.nudge_weights(running, a, &weights(&read), &draws);
+        if let Some(read) = known.model().filter(|_| draws.iter().all(|draw| nudged(&draw.feeds, None, 1).is_none())) {
+            side.nudge_weights(running, a, &weights(read), &draws);
         }
         let feeds =
             draws.iter().map(|draw| ends.to_original(End::Input, draw.feeds.clone())).collect::<Result<_, _>>()?;

@@ -76,6 +76,20 @@ pub enum VerifyError {
         /// What the runtime said.
         reason: String,
     },
+    /// A model that was loaded does not run on sizes that nobody said.
+    #[error(
+        "ONNX Runtime cannot run {model}: {reason}; nothing says how large {assumed} are, so that was assumed: say other sizes ({example})"
+    )]
+    Sizes {
+        /// The model's path, or what it is if it came as bytes.
+        model: String,
+        /// What the runtime said.
+        reason: String,
+        /// The sizes that were assumed: `sequence=64, N=2`.
+        assumed: String,
+        /// How they are said.
+        example: String,
+    },
     /// An input or an output has a type that cannot be made or compared.
     #[error("{what} of {model} has type {found}: {help}")]
     Unsupported {
@@ -88,8 +102,8 @@ pub enum VerifyError {
         /// What is supported instead.
         help: &'static str,
     },
-    /// A dimension was given for a symbol that no input has.
-    #[error("no input of {model} has a dimension named `{name}`; its symbolic dimensions are: {known}")]
+    /// A size was given for what is no open dimension of an input.
+    #[error("no input of {model} has an open dimension `{name}`; its open dimensions are: {known}")]
     UnknownDim {
         /// The model's path, or what it is if it came as bytes.
         model: String,

@@ -11,9 +11,10 @@ use std::path::PathBuf;
 use half::{bf16, f16};
 
 use super::error::listed;
+use super::known::Known;
 use super::model::{Dim, Model, Port};
 use super::tensor::element_count;
-use super::{Data, ElementType, Tensor, VerifyError, npz};
+use super::{Data, ElementType, ModelSource, Tensor, VerifyError, npz};
 
 /// The most elements a random input may have (8 GiB of f64); more is taken for a damaged shape.
 pub(super) const MOST_ELEMENTS: usize = 1 << 30;
@@ -29,8 +30,9 @@ pub enum Inputs {
     Random {
         /// Round `i` of a comparison uses `seed + i`.
         seed: u64,
-        /// Sizes of symbolic dimensions by name. Those not named here are 1 where the symbol is the first dimension of
-        /// an input (the batch), else 64.
+        /// Sizes of open dimensions: by symbol, or as `INPUT.AXIS`, which is all that those without a symbol have. Those not
+        /// named here have the size that the nodes of the model ask for; where these ask for none, 1 if it is the first
+        /// dimension of an input (the batch), else 64.
         dims: BTreeMap<String, i64>,
     },
     /// Read from a file that `numpy.savez` wrote, an array per input, by name. There is one round.
@@ -39,18 +41,27 @@ pub enum Inputs {
 
 impl Inputs {
     /// One set of inputs for `model` per round.
-    pub(super) fn feeds(&self, model: &Model, rounds: u32) -> Result<Vec<Vec<Tensor>>, VerifyError> {
+    pub(super) fn feeds(
+        &self,
+        source: ModelSource<'_>,
+        model: &Model,
+        rounds: u32,
+    ) -> Result<Vec<Vec<Tensor>>, VerifyError> {
         match self {
             Self::Npz(path) => Ok(vec![npz::read(path, model)?]),
             Self::Random { seed, dims } => {
-                let shapes =
-                    shapes(&model.label, &model.inputs, dims, &|_, batch| if batch { 1 } else { DEFAULT_SIZE })?;
+                let known = Known::of(source, dims);
+                let sizes = known.sizes().swap_remove(0);
+                let usual = |_, batch| if batch { 1 } else { DEFAULT_SIZE };
+                let shapes = shapes(&model.label, &model.inputs, dims, &sizes, &usual)?;
+                let ranges = known.ranges(&shapes);
                 let round = |index| {
                     let seed = seed.wrapping_add(u64::from(index));
-                    let one = |(port, element, shape): &(Port, ElementType, Vec<i64>)| {
-                        random(&model.label, port, *element, shape, seed, Content::Normal, Range::BITS)
+                    let one = |((port, element, shape), range): (&Shaped, &Option<Range>)| {
+                        let range = range.unwrap_or(Range::BITS);
+                        random(&model.label, port, *element, shape, seed, Content::Normal, range)
                     };
-                    shapes.iter().map(one).collect()
+                    shapes.iter().zip(&ranges).map(one).collect()
                 };
                 (0..rounds.max(1)).map(round).collect()
             }
@@ -95,6 +106,11 @@ impl Range {
     pub(super) const WIDE: Self = Self { low: 0, high: 99_999 };
     pub(super) const SIGNED: Self = Self { low: -99_999, high: 99_999 };
 
+    /// From the lowest to the highest.
+    pub(super) fn of(low: i64, high: i64) -> Self {
+        Self { low, high: high.max(low) }
+    }
+
     /// The same with small numbers.
     pub(super) fn narrow(self) -> Self {
         Self { low: self.low.max(-9), high: self.high.min(9) }
@@ -113,7 +129,7 @@ impl Range {
             // The same bit as ever: results that people noted depend on it.
             return i64::from(source.flip());
         }
-        let span = self.high - self.low + 1;
+        let span = self.high.saturating_sub(self.low).saturating_add(1);
         self.low + (source.next() >> 33) as i64 % span
     }
 }
@@ -132,22 +148,25 @@ pub(super) fn sizes(shapes: &[Shaped]) -> String {
     shapes.iter().map(|(port, _, shape)| format!("`{}` {shape:?}", port.name)).collect::<Vec<_>>().join(", ")
 }
 
-/// The type and the shape of each of `ports`. `size` gives the size of a symbolic dimension that `given` does not name, by its place
-/// among those and whether it is the first of an input.
+/// The type and the shape of each of `ports`. Open dimensions have the sizes of `given`, else those of `asked`, else what `size` gives
+/// by the place among the symbols of neither and whether it is the first of an input.
 pub(super) fn shapes(
     label: &str,
     ports: &[Port],
     given: &BTreeMap<String, i64>,
+    asked: &BTreeMap<String, i64>,
     size: &dyn Fn(usize, bool) -> i64,
 ) -> Result<Vec<Shaped>, VerifyError> {
-    let sizes = symbol_sizes(label, ports, given, size)?;
-    let concrete = |(axis, dim): (usize, &Dim)| match dim {
-        Dim::Fixed(size) => *size,
-        Dim::Symbol(name) => sizes.get(name.as_str()).copied().unwrap_or(DEFAULT_SIZE),
-        Dim::Unnamed => size(axis, axis == 0),
-    };
+    check_names(label, ports, given)?;
+    let said = |name: &str| given.get(name).or_else(|| asked.get(name)).copied();
+    let sizes = symbol_sizes(ports, &said, size);
     let one = |port: &Port| {
         let (element, dims) = port.tensor.as_ref().ok_or_else(|| unsupported(label, port))?;
+        let concrete = |(axis, dim): (usize, &Dim)| match dim {
+            Dim::Fixed(size) => *size,
+            Dim::Symbol(name) => sizes.get(name.as_str()).copied().unwrap_or(DEFAULT_SIZE),
+            Dim::Unnamed => said(&place(port, axis)).unwrap_or_else(|| size(axis, axis == 0)),
+        };
         let shape: Vec<i64> = dims.iter().enumerate().map(concrete).collect();
         check_size(&port.name, &shape)?;
         Ok((port.clone(), *element, shape))
@@ -155,37 +174,77 @@ pub(super) fn shapes(
     ports.iter().map(one).collect()
 }
 
-/// The size of each symbol in the inputs, those of `given` first.
+/// What callers can name a dimension by that has no symbol.
+fn place(port: &Port, axis: usize) -> String {
+    format!("{}.{axis}", port.name)
+}
+
+/// The open dimensions of inputs: of which input, which axis, and what they are.
+fn open(ports: &[Port]) -> impl Iterator<Item = (&Port, usize, &Dim)> {
+    let axes = ports.iter().filter_map(|port| Some((port, &port.tensor.as_ref()?.1)));
+    let axes = axes.flat_map(|(port, dims)| dims.iter().enumerate().map(move |(axis, dim)| (port, axis, dim)));
+    axes.filter(|(_, _, dim)| !matches!(dim, Dim::Fixed(_)))
+}
+
+/// The name of an open dimension.
+fn name_of(port: &Port, axis: usize, dim: &Dim) -> String {
+    if let Dim::Symbol(name) = dim { name.clone() } else { place(port, axis) }
+}
+
+/// The sizes in these shapes of the open dimensions that are named in none of `said`, those of batches last.
+pub(super) fn assumed(shapes: &[Shaped], said: &[&BTreeMap<String, i64>]) -> Vec<(String, i64)> {
+    let ports: Vec<Port> = shapes.iter().map(|(port, ..)| port.clone()).collect();
+    let mut found: Vec<(bool, String, i64)> = Vec::new();
+    for (port, axis, dim) in open(&ports) {
+        let name = name_of(port, axis, dim);
+        let known = said.iter().any(|said| said.contains_key(&name) || said.contains_key(&place(port, axis)));
+        let shape = shapes.iter().find(|(other, ..)| other.name == port.name).map(|(_, _, shape)| shape);
+        if let Some(&size) = shape.and_then(|shape| shape.get(axis)).filter(|_| !known)
+            && found.iter().all(|(_, other, _)| *other != name)
+        {
+            found.push((axis == 0, name, size));
+        }
+    }
+    found.sort_by_key(|(batch, ..)| *batch);
+    found.into_iter().map(|(_, name, size)| (name, size)).collect()
+}
+
+/// That each of `given` is the name of an open dimension.
+fn check_names(label: &str, ports: &[Port], given: &BTreeMap<String, i64>) -> Result<(), VerifyError> {
+    let is = |name: &String| {
+        open(ports).any(|(port, axis, dim)| name_of(port, axis, dim) == *name || place(port, axis) == *name)
+    };
+    let Some(name) = given.keys().find(|name| !is(name)) else { return Ok(()) };
+    let names: BTreeSet<String> = open(ports).map(|(port, axis, dim)| name_of(port, axis, dim)).collect();
+    let known = listed(names.iter().map(String::as_str));
+    Err(VerifyError::UnknownDim { model: label.to_owned(), name: name.clone(), known })
+}
+
+/// The size of each symbol in the inputs, as it is said if it is.
 fn symbol_sizes(
-    label: &str,
     ports: &[Port],
-    given: &BTreeMap<String, i64>,
+    said: &dyn Fn(&str) -> Option<i64>,
     size: &dyn Fn(usize, bool) -> i64,
-) -> Result<BTreeMap<String, i64>, VerifyError> {
-    let axes = || ports.iter().filter_map(|port| port.tensor.as_ref()).flat_map(|(_, dims)| dims.iter().enumerate());
-    let symbols =
-        || axes().filter_map(|(axis, dim)| if let Dim::Symbol(name) = dim { Some((axis, name)) } else { None });
-    let batches: BTreeSet<&String> = symbols().filter(|(axis, _)| *axis == 0).map(|(_, name)| name).collect();
-    let mut sizes: BTreeMap<String, i64> = BTreeMap::new();
-    let mut place = 0;
-    for (_, name) in symbols() {
+) -> BTreeMap<String, i64> {
+    let symbols = || {
+        open(ports)
+            .filter_map(|(port, axis, dim)| if let Dim::Symbol(name) = dim { Some((port, axis, name)) } else { None })
+    };
+    let batches: BTreeSet<&String> = symbols().filter(|(_, axis, _)| *axis == 0).map(|(_, _, name)| name).collect();
+    let (mut sizes, mut told): (BTreeMap<String, i64>, BTreeMap<String, i64>) = Default::default();
+    let mut at = 0;
+    for (port, axis, name) in symbols() {
         if !sizes.contains_key(name) {
             let batch = batches.contains(name);
-            sizes.insert(name.clone(), size(place, batch));
-            place += usize::from(!batch);
+            sizes.insert(name.clone(), size(at, batch));
+            at += usize::from(!batch);
         }
+        told.extend(said(name).or_else(|| said(&place(port, axis))).map(|size| (name.clone(), size)));
     }
-    for (name, &size) in given {
-        if let Some(slot) = sizes.get_mut(name) {
-            *slot = size;
-        } else {
-            let known = listed(sizes.keys().map(String::as_str));
-            return Err(VerifyError::UnknownDim { model: label.to_owned(), name: name.clone(), known });
-        }
-    }
+    sizes.extend(told.clone());
     let sums: Vec<(String, i64)> = sizes.keys().filter_map(|name| Some((name.clone(), sum(name, &sizes)?))).collect();
-    sizes.extend(sums.into_iter().filter(|(name, _)| !given.contains_key(name)));
-    Ok(sizes)
+    sizes.extend(sums.into_iter().filter(|(name, _)| !told.contains_key(name)));
+    sizes
 }
 
 /// The size of a symbol that is called by a sum of others, as exporters write `past_sequence_length + 1`.

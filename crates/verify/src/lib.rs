@@ -28,6 +28,7 @@ mod error;
 mod find;
 mod inputs;
 mod io;
+mod known;
 mod model;
 mod noise;
 mod npy;
@@ -99,7 +100,7 @@ pub fn verify(
     inputs: &Inputs,
     options: &Options,
 ) -> Result<Comparison, VerifyError> {
-    compared(runtime, a, b, options, |model| inputs.feeds(model, options.rounds))
+    compared(runtime, a, b, options, |model| inputs.feeds(a, model, options.rounds))
 }
 
 /// The same on inputs that the caller has: tensors by the names of the inputs, in one round.
@@ -162,8 +163,8 @@ pub fn run(
 
 /// The inputs that [`verify`] would feed `model` in its first round, one per input, in the model's order.
 pub fn example_inputs(runtime: &Runtime, model: ModelSource<'_>, inputs: &Inputs) -> Result<Vec<Tensor>, VerifyError> {
-    let model = Model::load(runtime, model, Level::Disabled, &Options::default())?;
-    Ok(inputs.feeds(&model, 1)?.into_iter().next().unwrap_or_default())
+    let loaded = Model::load(runtime, model, Level::Disabled, &Options::default())?;
+    Ok(inputs.feeds(model, &loaded, 1)?.into_iter().next().unwrap_or_default())
 }
 
 /// Every set of tensors in the order of the original.

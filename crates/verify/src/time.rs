@@ -87,8 +87,9 @@ pub fn time_side_by_side(
     options: &Options,
     about: Duration,
 ) -> Result<RunTimes, VerifyError> {
-    let mut a = Model::load(runtime, a, Level::All, options)?;
-    let given = inputs.feeds(&a, 1)?.into_iter().next().unwrap_or_default();
+    let source = a;
+    let mut a = Model::load(runtime, source, Level::All, options)?;
+    let given = inputs.feeds(source, &a, 1)?.into_iter().next().unwrap_or_default();
     let original = Ends::of(&a)?.to_original(End::Input, given.clone())?;
     let mut b = Model::load(runtime, b, Level::All, options)?;
     let fed = Ends::of(&b)?.feeds(&b.inputs, &original)?;

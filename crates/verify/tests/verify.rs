@@ -127,7 +127,7 @@ fn a_dimension_that_no_input_has_is_named_with_those_that_exist() {
     let inputs = Inputs::Random { seed: 0, dims: [("batch".to_owned(), 2)].into() };
     let error = example_inputs(runtime(), ModelSource::Path(&path), &inputs).expect_err("there is no such symbol");
     let text = error.to_string();
-    assert!(text.contains("`batch`") && text.ends_with("symbolic dimensions are: L, N"), "{text}");
+    assert!(text.contains("`batch`") && text.ends_with("open dimensions are: L, N"), "{text}");
 }
 
 #[test]

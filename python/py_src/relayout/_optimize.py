@@ -153,7 +153,8 @@ def optimize(
         inputs: How you feed inputs: ``{"x": "NCHW->NHWC"}``, the axes that the model has, and the order in which you feed them.
         outputs: The same for outputs.
         free_io: Whether the order of all other inputs and outputs is left to the optimizer; ``report.io`` says which it took.
-        dims: Sizes at which symbolic dims are priced: ``{"N": 4, "H": (32, 512)}``. 1 for a batch and 64 for others if nothing is said.
+        dims: Sizes of dims that the inputs leave open: ``{"N": 4, "H": (32, 512), "x.2": 224}``, by symbol, or by input and axis where
+            there is none. If nothing is said, what the nodes ask for, else 1 for a batch and 64 for others.
         numerics: ``"exact"`` leaves arithmetic alone; ``"reassociate"`` folds scales and shifts into weights.
         verify: Whether to run both models in ONNX Runtime first; nothing is written if they differ. Needs the package onnxruntime.
         tune: For targets ``onnx``, ``ort-cpu`` and ``ort-nhwc``. ``True``, or a :class:`Tune`, times on this machine what the decision of ``ort-cpu``

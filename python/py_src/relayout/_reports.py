@@ -144,6 +144,30 @@ class Io:
 
 
 @dataclass(frozen=True)
+class PricedSize:
+    """The size that a dim of an input was priced at, and where it comes from."""
+
+    name: str
+    """The dim: its symbol, or ``INPUT.AXIS`` where it has none."""
+    size: int
+    """Its size."""
+    source: Literal["given", "node", "assumed"] | str
+    """Whether the caller said it, a node of the model asks for it, or nothing says it."""
+    why: str | None = None
+    """The node that asks for it."""
+
+
+@dataclass(frozen=True)
+class FileSize:
+    """Bytes of a model and of its result, data beside them included."""
+
+    before: int
+    """Of the model."""
+    after: int
+    """Of the result."""
+
+
+@dataclass(frozen=True)
 class Report:
     """What :func:`relayout.optimize` did. Prints as ``relayout optimize`` does."""
 
@@ -181,6 +205,12 @@ class Report:
     """The moves before, the moves after, and why each move that is left is left."""
     json: str = field(repr=False, compare=False)
     """The report as ``--format json`` of the command line has it."""
+    sizes: list[PricedSize] = field(default_factory=list)
+    """Where the sizes come from that symbolic dims were priced at."""
+    remarks: list[str] = field(default_factory=list)
+    """What the target says of the model whatever is decided."""
+    file: FileSize | None = None
+    """How large the files are, if the model changed."""
 
     @property
     def moves(self) -> list[Move]:

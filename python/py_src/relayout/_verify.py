@@ -40,7 +40,7 @@ def verify(
         inputs: Arrays by the names of the inputs, or a file that ``numpy.savez`` wrote. Random ones otherwise.
         seed: Seed of the random inputs.
         rounds: On how many sets of random inputs the models run: batches of 2, 3 and 1, numbers of several kinds.
-        dims: Sizes of symbolic dims of the random inputs; of a range the size in its middle.
+        dims: Sizes of dims that the inputs leave open, by symbol or as ``INPUT.AXIS``; of a range the size in its middle.
         rms: The largest error of an element that holds, relative to the magnitude of the elements around it. Otherwise what the first
             model differs from itself by, between these runs and where the last bit of its inputs is another.
         exact: Whether outputs must be equal where the runtime rewrites nothing.

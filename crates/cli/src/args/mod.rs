@@ -146,7 +146,8 @@ pub(crate) struct Decide {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "target")]
     pub(crate) target_file: Option<PathBuf>,
 
-    /// Size at which a symbolic dim is priced, or a range of sizes: H=224, N=1..32
+    /// Size of a dim that the inputs leave open, at which it is priced and checked, or a range of sizes: H=224, N=1..32, x.2=224 for
+    /// axis 2 of input x, if that has no symbol. Without one: what the nodes ask for, else 1 for a batch and 64 for others
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim)]
     pub(crate) dims: Vec<(String, Size)>,
 

@@ -92,6 +92,10 @@ pub(crate) struct OutputArgs {
     #[arg(long)]
     pub(crate) force: bool,
 
+    /// Write the sizes that --dim says into the file too, in place of the dims that the inputs leave open
+    #[arg(long, requires = "dims", conflicts_with_all = ["tune", "prove", "proof"])]
+    pub(crate) fix_sizes: bool,
+
     /// Write nothing, but say what would be written
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -133,6 +137,10 @@ pub(crate) struct Checks {
     /// Run the original and the result in ONNX Runtime before writing, and write nothing if they differ
     #[arg(long)]
     pub(crate) verify: bool,
+
+    /// With --verify: inputs from an .npz file, by name, in place of random ones
+    #[arg(long = "inputs", value_name = "FILE", value_hint = ValueHint::FilePath, requires = "verify")]
+    pub(crate) feeds: Option<PathBuf>,
 
     /// Check that what was written computes what the model computes, with a checker that shares no code with the optimizer; end
     /// with status 3 if it is not proved
@@ -276,7 +284,7 @@ pub(crate) struct Verify {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
 
-    /// Size of a symbolic dim; of a range the size in its middle
+    /// Size of a dim that the inputs leave open, by its symbol or as INPUT.AXIS; of a range the size in its middle
     #[arg(long = "dim", value_name = "NAME=SIZE", value_parser = dim)]
     pub(crate) dims: Vec<(String, Size)>,
 

@@ -160,6 +160,14 @@ pub fn write_model_to(model: &ModelProto, out: &mut dyn Write, options: &WriteOp
     Ok(WriteStats { model_bytes, ..WriteStats::default() })
 }
 
+/// How many bytes a model has with all its data, whether that lies in the model or beside it. Nothing is read or made for that.
+///
+/// # Errors
+/// As of [`write_model_to`], but for models that are too large for a stream.
+pub fn bytes_in_all(model: &ModelProto, options: &WriteOptions<'_>) -> Result<u64> {
+    Ok(Plan::in_one(model, options)?.1.total)
+}
+
 fn emit(model: &ModelProto, plan: &Plan<'_>, sizer: Sizer, mut out: Out<'_>) -> Result<(u64, u64)> {
     model_proto(&mut Emitter::new(&mut out, sizer.sizes), plan, model)?;
     out.finish()

@@ -124,13 +124,7 @@ impl<'a> Plan<'a> {
 
     /// The plan for a stream.
     pub(super) fn for_stream(model: &'a ModelProto, options: &WriteOptions<'a>) -> Result<(Self, Sizer)> {
-        let mut plan = Self::default();
-        for tensor in model.tensors() {
-            if let State::Deferred(payload) | State::Elsewhere(payload) = survey(tensor, options, false)? {
-                plan.place(tensor, Placement::Inline(payload));
-            }
-        }
-        let sizer = Sizer::of(model, &plan)?;
+        let (plan, sizer) = Self::in_one(model, options)?;
         let bytes = sizer.total;
         if bytes > options.inline_limit.min(PROTOBUF_LIMIT) {
             return Err(Error::TooLarge {
@@ -138,6 +132,18 @@ impl<'a> Plan<'a> {
                 fix: "write to a file, so that weights can go to a data file beside it",
             });
         }
+        Ok((plan, sizer))
+    }
+
+    /// The plan in which all data that is there goes into the model, however large that is.
+    pub(super) fn in_one(model: &'a ModelProto, options: &WriteOptions<'a>) -> Result<(Self, Sizer)> {
+        let mut plan = Self::default();
+        for tensor in model.tensors() {
+            if let State::Deferred(payload) | State::Elsewhere(payload) = survey(tensor, options, false)? {
+                plan.place(tensor, Placement::Inline(payload));
+            }
+        }
+        let sizer = Sizer::of(model, &plan)?;
         Ok((plan, sizer))
     }
 

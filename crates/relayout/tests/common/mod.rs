@@ -78,6 +78,7 @@ pub(crate) fn optimized_for(
     let options = dims
         .iter()
         .fold(Options::default(), |options, (name, &size)| options.dim(name.as_str(), relayout::Size::of(size)))
+        .dims_of(&model)
         .keep_decided()
         .strict();
     let result = optimize(&model, target, &options).map_err(|e| format!("optimize fails: {e}"))?;

@@ -22,6 +22,7 @@ mod wrapped;
 use crate::onnx::{interpolates_elsewhere, whole_axis_is_outer};
 pub use predict::predict;
 pub use providers::Provider;
+use providers::Unknown;
 use relayout_ir::graph::{Graph, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_target::{
@@ -103,6 +104,32 @@ impl OrtNhwc {
     }
 }
 
+/// What is said of a model whose inputs leave dims open for which the provider needs numbers.
+fn open_sizes(graph: &Graph, provider: &Provider) -> Option<String> {
+    let mut open: Vec<String> = Vec::new();
+    for &v in graph.inputs() {
+        let value = graph.value(v);
+        for (axis, dim) in value.ty.shape().unwrap_or_default().iter().enumerate() {
+            let batch = axis == 0 && provider.device.unknown >= Unknown::Batch;
+            let name = dim.as_symbol().map_or_else(|| format!("{}.{axis}", value.name), str::to_owned);
+            if !dim.is_const() && !batch && !open.contains(&name) {
+                open.push(name);
+            }
+        }
+    }
+    if open.is_empty() || provider.device.unknown == Unknown::Any {
+        return None;
+    }
+    let sizes: Vec<String> = open.iter().map(|name| format!("--dim {name}=SIZE")).collect();
+    Some(format!(
+        "{} takes only nodes whose extents are numbers, so it takes none that depends on {}, which the inputs leave open: `optimize \
+         --fix-sizes {}` writes sizes into the file",
+        provider.execution_provider,
+        open.join(", "),
+        sizes.join(" ")
+    ))
+}
+
 impl Target for OrtNhwc {
     fn name(&self) -> &'static str {
         "ort-nhwc"
@@ -138,6 +165,10 @@ impl Target for OrtNhwc {
 
     fn can_move(&self, graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> bool {
         digits::can_move(graph, v, from, to)
+    }
+
+    fn remarks(&self, graph: &Graph) -> Vec<String> {
+        open_sizes(graph, &self.rates.provider).into_iter().collect()
     }
 
     fn metadata(&self) -> Vec<(String, String)> {

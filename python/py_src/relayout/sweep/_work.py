@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import relayout
-from relayout import _models
+from relayout import _models, _relayout
 
 from ._find import MISSING, Seen
 
@@ -72,7 +72,7 @@ def _optimized(path: str, output: str | None, settings: dict[str, Any]) -> dict[
         path,
         output,
         target=Path(settings["target"]) if settings["target_sha256"] else settings["target"],
-        dims=settings["dims"],
+        dims={name: settings["dims"][name] for name in _relayout.open_dims(path, list(settings["dims"]))},
         numerics=settings["numerics"],
         verify=settings["verify"],
     )
