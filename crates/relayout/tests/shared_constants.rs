@@ -2,7 +2,7 @@
 
 mod fold_nets;
 
-use fold_nets::{F32, Net, compare};
+use fold_nets::{F32, I8, Net, compare};
 use prost::Message;
 use relayout::{Model, Options, optimize, target};
 use relayout_onnx::proto::ModelProto;
@@ -62,4 +62,30 @@ fn weights_that_differ_and_those_that_the_model_stores_twice_stay_as_many() {
     net = net.node("MatMul", &["x", "second"], "zz").output("zz", F32);
     let made = made(&net, "onnx");
     assert_eq!((weights(&made, &[64, 64]), weights(&made, &[64, 32])), (2, 2));
+}
+
+/// Layers whose weights are of 8 bits, cast and scaled in the file, behind a first one of 32 bits.
+fn cast_layers(count: usize) -> Net {
+    let mut net = Net::new(13).input("x", F32, &[4, 96]).floats("first", F32, &[96, 96], true);
+    net = net.node("MatMul", &["x", "first"], "y0").values("scale", F32, &[1], &[0.25]);
+    for at in 0..count {
+        let name = |what: &str, at: usize| format!("{what}{at}");
+        let steps: Vec<f32> = (0..96 * 96).map(|i| ((i * 7 + at) % 11) as f32 - 5.0).collect();
+        net = net.values(&name("w", at), I8, &[96, 96], &steps);
+        net = net.node_with("Cast", &[&name("w", at)], &name("c", at), &[("to", &[1])]);
+        net = net.node("Mul", &[&name("c", at), "scale"], &name("s", at));
+        net = net.node("MatMul", &[&name("y", at), &name("s", at)], &name("m", at));
+        net = net.node("Relu", &[&name("m", at)], &name("y", at + 1));
+    }
+    net.output(&format!("y{count}"), F32)
+}
+
+#[test]
+fn weights_of_8_bits_stay_that_where_they_are_much_of_the_file() {
+    for target in ["onnx", "ort-cpu"] {
+        let made = made(&cast_layers(3), target);
+        let initializers = made.graph.as_ref().map_or(&[][..], |graph| &graph.initializer);
+        let bytes = initializers.iter().filter(|tensor| tensor.data_type == Some(I8) && tensor.dims == [96, 96]);
+        assert_eq!(bytes.count(), 3, "{target}");
+    }
 }

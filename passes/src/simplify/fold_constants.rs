@@ -6,11 +6,12 @@
 //!
 //! What a file may grow by: a small result is stored whatever it came from; a large one takes the place of operands that
 //! nothing else reads and are together no smaller, unless a Cast made it wider. Constants that would be stored twice, and
-//! tensors that a Fill or Expand makes, stay nodes.
+//! tensors that a Fill or Expand makes, stay nodes. So do Casts of weights of 8 bits where these are much of the file (`narrow.rs`).
 //!
 //! Absent: graph outputs, which stay results of nodes; large Transposes, which `fold_weights` turns into notes once layouts are
 //! decided; dequantized weights, which a runtime fuses with what reads them.
 
+use super::narrow::{stay_narrow, widens};
 use crate::pipeline;
 use crate::write::fold_weights::known_constant;
 use relayout_eval::{Computed, Step};
@@ -82,7 +83,7 @@ pub(crate) const PASS: pipeline::Step<'static> = pipeline::Step::each_graph(
 /// Folds everything that is known.
 pub fn fold_constants(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
     let order = graph.order().unwrap_or_default();
-    let mut found = Found::default();
+    let mut found = Found { narrow: stay_narrow(graph), ..Found::default() };
     for &n in &order {
         found.look_at(graph, n);
     }
@@ -134,13 +135,15 @@ pub(crate) fn insert(graph: &Graph, v: ValueId, constant: &Constant) -> Insert {
 struct Found {
     constants: BTreeMap<ValueId, Constant>,
     nodes: BTreeMap<NodeId, Known>,
+    /// Whether weights that are stored in few bits stay that.
+    narrow: bool,
 }
 
 impl Found {
     /// Notes the results of a node if all that are read are known. Operands were looked at before.
     fn look_at(&mut self, graph: &Graph, n: NodeId) {
         let node = graph.node(n);
-        if !matches!(node.op, Op::Onnx(_)) || node.bodies().next().is_some() {
+        if !matches!(node.op, Op::Onnx(_)) || node.bodies().next().is_some() || (self.narrow && widens(graph, node)) {
             return;
         }
         let read: Vec<(usize, ValueId)> = node
@@ -251,7 +254,7 @@ fn relayout_bytes(computed: &Computed) -> Result<bytes::Bytes, String> {
 
 /// Whether a dequantized constant is read by something that a runtime fuses with it: an op with weights, one whose other
 /// operands are dequantized as well, one whose result is quantized, or a view that may lead to one.
-fn is_in_quantized_unit(graph: &Graph, v: ValueId) -> bool {
+pub(super) fn is_in_quantized_unit(graph: &Graph, v: ValueId) -> bool {
     let maker = |x: ValueId| graph.node(graph.value(x).producer().0);
     graph.uses(v).iter().any(|u| {
         let node = graph.node(u.node);

@@ -7,11 +7,12 @@
 //! What a file may grow by: a small result is stored whatever it came from; a large one takes the place of large constants that
 //! nothing else reads and are together no smaller. Large ones are computed when the file is written.
 //!
-//! Absent: graph outputs, which stay results of nodes; quantized weights; what comes before a quantization; results that round
+//! Absent: graph outputs, which stay results of nodes; quantized weights, and those of 8 bits that are much of the file; what comes before a quantization; results that round
 //! nothing, which `fold_constants` left for reasons of its own; what takes longer than `MOST_WORK` or more memory than
 //! `LARGEST`.
 
 use super::fold_constants::{SMALL, insert, pass_cost};
+use super::narrow::{stay_narrow, widens};
 use crate::pipeline::Step;
 use relayout_eval::{Needs, Plan, Rounded};
 use relayout_ir::constant::{ConstSource as _, Constant};
@@ -51,7 +52,7 @@ pub(crate) const PASS: Step<'static> = Step::each_graph(
 
 /// Folds what depends on constants only.
 pub fn fold_rounded(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassError> {
-    let mut found = Found::default();
+    let mut found = Found { narrow: stay_narrow(graph), ..Found::default() };
     for n in cx.reassociable(graph) {
         found.look_at(graph, n);
     }
@@ -79,6 +80,8 @@ struct Found {
     parts: BTreeMap<ValueId, usize>,
     /// The value that a constant of the plan is.
     values: BTreeMap<usize, ValueId>,
+    /// Whether weights that are stored in few bits stay that.
+    narrow: bool,
 }
 
 impl Found {
@@ -88,7 +91,11 @@ impl Found {
         let is_plain = matches!(node.op, Op::Onnx(_)) && node.bodies().next().is_none();
         let results = || node.outputs.iter().enumerate().filter_map(|(slot, v)| v.map(|v| (slot, v)));
         let read: Vec<(usize, ValueId)> = results().filter(|&(_, v)| graph.use_count(v) > 0).collect();
-        if !is_plain || read.is_empty() || results().any(|(_, v)| graph.is_output(v)) {
+        if !is_plain
+            || (self.narrow && widens(graph, node))
+            || read.is_empty()
+            || results().any(|(_, v)| graph.is_output(v))
+        {
             return;
         }
         // Of the second operand of CastLike only the type is read, which is that of the result.

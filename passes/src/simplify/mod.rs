@@ -8,6 +8,7 @@ pub mod fold_pads;
 pub mod fold_rounded;
 pub mod fold_scales;
 pub mod fold_shapes;
+mod narrow;
 pub mod spell_operands;
 
 use crate::pipeline::Step;
