@@ -361,16 +361,22 @@ fn restate_inputs(graph: &Graph, ends: &mut [ValueInfoProto]) {
 }
 
 /// Outputs of a body, as they are stored now: a copy in the layout in which the result leaves has a name of its own. Those of the
-/// main graph never change.
+/// main graph never change: what callers were told stays, also where it contradicts the rank, as an output has to have a shape.
 fn restate_outputs(graph: &Graph, names: &Names, ends: &mut [ValueInfoProto]) {
     for (info, &v) in ends.iter_mut().zip(graph.outputs()) {
-        if let Some(restated) = restored(graph, v, info) {
+        let restated = restored(graph, v, info).filter(|new| has_shape(new) || !has_shape(info));
+        if let Some(restated) = restated {
             *info = restated;
         }
         if info.name.as_deref() != Some(names.of(v)) {
             info.name = Some(names.of(v).to_owned());
         }
     }
+}
+
+fn has_shape(info: &ValueInfoProto) -> bool {
+    let value = info.r#type.as_ref().and_then(|t| t.value.as_ref());
+    matches!(value, Some(type_proto::Value::TensorType(tensor)) if tensor.shape.is_some())
 }
 
 /// The declared type of a value as it is stored now; `None` for values that are gone or live on in another one.
