@@ -8,7 +8,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::graph::Graph;
 use relayout_onnx::proto::attribute_proto::AttributeType;
 use relayout_onnx::proto::tensor_proto::DataType;
-use relayout_onnx::proto::{AttributeProto, GraphProto, NodeProto, ValueInfoProto};
+use relayout_onnx::proto::{AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Something that a runtime does wrong.
@@ -84,6 +84,19 @@ pub(crate) const FACTS: &[Fact] = &[
         is_so: |reader, node| node.op_type() == "QuantizeLinear" && reader.is_moved_for_others(node),
     },
     Fact {
+        heading: "Pads in front of pools",
+        what: "a Pad of zeros that only a MaxPool, or an AveragePool with ceil_mode, reads",
+        outcome: "the Pad becomes the pool's own padding: other numbers, or a shorter result",
+        is_so: |reader, node| {
+            let pools = match node.op_type() {
+                "MaxPool" => true,
+                "AveragePool" => int(node, "ceil_mode").unwrap_or(0) == 1,
+                _ => false,
+            };
+            pools && reader.producer(node, 0).is_some_and(|pad| reader.is_zero_pad_for_one(pad))
+        },
+    },
+    Fact {
         heading: "Gather of texts",
         what: "a Gather of texts along another axis than the last one",
         outcome: "of each slice only the first text is copied",
@@ -154,8 +167,8 @@ struct Reader<'g> {
     producers: BTreeMap<&'g str, &'g NodeProto>,
     /// Readers among the nodes of the graph itself.
     readers: BTreeMap<&'g str, Vec<&'g NodeProto>>,
-    /// Element types of initializers.
-    constants: BTreeMap<&'g str, i32>,
+    /// Initializers.
+    tensors: BTreeMap<&'g str, &'g TensorProto>,
     /// Names that bodies read.
     captured: BTreeSet<&'g str>,
     outputs: BTreeSet<&'g str>,
@@ -168,7 +181,7 @@ impl<'g> Reader<'g> {
             opset,
             producers: BTreeMap::new(),
             readers: BTreeMap::new(),
-            constants: proto.initializer.iter().map(|t| (t.name(), t.data_type())).collect(),
+            tensors: proto.initializer.iter().map(|t| (t.name(), t)).collect(),
             captured: BTreeSet::new(),
             outputs: proto.output.iter().map(ValueInfoProto::name).collect(),
         };
@@ -222,7 +235,32 @@ impl<'g> Reader<'g> {
             let node = self.producers.get(name).filter(|node| node.op_type() == "Constant")?;
             node.attribute.iter().find_map(|a| a.t.as_ref()).map(|t| t.data_type())
         };
-        self.constants.get(name).copied().or_else(made)
+        self.tensors.get(name).map(|t| t.data_type()).or_else(made)
+    }
+
+    /// Whether a node pads with zeros along all axes by count, and one node alone reads that.
+    fn is_zero_pad_for_one(&self, node: &NodeProto) -> bool {
+        let string = |name: &str| node.attribute.iter().find(|a| a.name() == name).map(|a| a.s.as_deref().unwrap_or_default());
+        let constant = string("mode").is_none_or(|mode| mode == b"constant");
+        let named_axes = node.input.get(3).is_some_and(|name| !name.is_empty());
+        let told = node.input.get(2).is_none_or(|name| name.is_empty() || self.is_zero(name));
+        let attribute = node.attribute.iter().find(|a| a.name() == "value").is_none_or(|a| a.f() == 0.0);
+        let read_once = node.output.first().is_some_and(|name| {
+            let left = self.outputs.contains(name.as_str()) || self.captured.contains(name.as_str());
+            !left && self.readers.get(name.as_str()).is_some_and(|readers| readers.len() == 1)
+        });
+        node.op_type() == "Pad" && node.domain().is_empty() && constant && !named_axes && told && attribute && read_once
+    }
+
+    /// Whether an operand may be a number 0: a constant of zeros, or one whose bytes are elsewhere. `-0.0` is another number.
+    fn is_zero(&self, name: &str) -> bool {
+        let made = || {
+            let node = self.producers.get(name).filter(|node| node.op_type() == "Constant")?;
+            node.attribute.iter().find_map(|a| a.t.as_deref())
+        };
+        let Some(tensor) = self.tensors.get(name).copied().or_else(made) else { return false };
+        let raw = tensor.raw_data.as_ref().is_none_or(|raw| raw.iter().all(|&byte| byte == 0));
+        raw && tensor.float_data.iter().all(|x| x.to_bits() == 0) && tensor.int32_data.iter().all(|&x| x == 0)
     }
 
     /// Whether a rewrite may bring a Transpose to the first operand of a node: it is made by one, or by the call of a function, whose body may

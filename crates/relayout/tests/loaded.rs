@@ -356,6 +356,51 @@ fn a_transpose_behind_a_dequantization_by_blocks_stays_there() {
     runs_for_every_target(&bytes);
 }
 
+/// An image whose channels lie last, padded by one at the top and left, then a pool that wants them first.
+fn padded_pool(opset: i64, value_of_pads: Option<f32>, pool: NodeProto, side: i64) -> Vec<u8> {
+    let operands: &[&str] = if value_of_pads.is_some() { &["x", "pads", "value"] } else { &["x", "pads"] };
+    let places = side / 2 + 1;
+    let graph = GraphProto {
+        node: vec![
+            op("Pad", operands, "p", vec![]),
+            op("Transpose", &["p"], "t", vec![ints("perm", &[0, 3, 1, 2])]),
+            pool,
+            op("Transpose", &["m"], "y", vec![ints("perm", &[0, 2, 3, 1])]),
+        ],
+        initializer: [integers("pads", &[8], &[0, 1, 1, 0, 0, 0, 0, 0])]
+            .into_iter()
+            .chain(value_of_pads.map(|x| floats("value", &[], [x])))
+            .collect(),
+        input: vec![value("x", DataType::Float, &[1, side, side, 3])],
+        output: vec![value("y", DataType::Float, &[1, places, places, 3])],
+        ..GraphProto::default()
+    };
+    model(opset, graph)
+}
+
+#[test]
+fn no_pad_of_zeros_comes_in_front_of_a_pool_that_would_take_it_in() {
+    let max = || op("MaxPool", &["t"], "m", vec![ints("kernel_shape", &[2, 2]), ints("strides", &[2, 2])]);
+    let mean = {
+        let window = [ints("kernel_shape", &[2, 2]), ints("strides", &[2, 2]), int("ceil_mode", 1)];
+        op("AveragePool", &["t"], "m", window.to_vec())
+    };
+    // All of them are less than what is padded with.
+    let below = |side: i64| {
+        let numbers = (0..side * side * 3).map(|i| -1.0 - i as f32 / 100.0).collect();
+        [Tensor::new("x", vec![1, side, side, 3], Data::F32(numbers)).expect("an image")]
+    };
+    for opset in [13, 17, 21] {
+        runs_on(&padded_pool(opset, None, max(), 5), Some(&below(5)));
+        runs_on(&padded_pool(opset, Some(0.0), max(), 5), Some(&below(5)));
+    }
+    runs_on(&padded_pool(17, None, mean, 6), Some(&below(6)));
+    // What no runtime takes in still moves: the Transposes go.
+    let least = padded_pool(17, Some(f32::MIN), max(), 5);
+    runs_on(&least, Some(&below(5)));
+    assert!(written(&least).node.iter().all(|n| n.op_type() != "Transpose" || n.input[0] != "p"));
+}
+
 /// A model that says another version of the format.
 fn in_ir(version: i64, bytes: &[u8]) -> Vec<u8> {
     let mut model = ModelProto::decode(bytes).expect("a model");

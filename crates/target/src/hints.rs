@@ -10,7 +10,7 @@ use crate::Sizes;
 use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::types::Type;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 /// Hint of a dim that nobody gave one for.
@@ -106,13 +106,16 @@ impl Hints {
 
     /// Finds sizes for what inference does not know, in the order of the graph, that of bodies as well.
     fn guess(&mut self, graph: &Graph) {
+        let mut open = Open::of(graph);
         for n in graph.order().unwrap_or_default() {
             for &y in graph.node(n).outputs.iter().flatten() {
-                for (axis, dim) in graph.value(y).ty.shape().unwrap_or_default().iter().enumerate() {
+                let shape = graph.value(y).ty.shape().unwrap_or_default();
+                for (axis, dim) in shape.iter().enumerate() {
                     // What stands for itself; where it is a part of something else it is guessed already, or not at all.
-                    let Some(name) = anonymous(dim).filter(|name| !self.given.contains_key(name)) else { continue };
-                    if let Some(size) = self.guessed(graph, n, y, axis) {
-                        self.given.insert(name, size);
+                    let Some(name) = open.name(dim).filter(|name| !self.given.contains_key(name)) else { continue };
+                    match self.guessed(graph, n, (shape, axis), &open) {
+                        Some(size) => drop(self.given.insert(name, size)),
+                        None => open.known.extend([name]),
                     }
                 }
             }
@@ -123,18 +126,18 @@ impl Hints {
     }
 
     /// The size of an axis of a result, by the operands.
-    fn guessed(&self, graph: &Graph, n: NodeId, y: ValueId, axis: usize) -> Option<Size> {
+    fn guessed(&self, graph: &Graph, n: NodeId, (shape, axis): (&[Dim], usize), open: &Open) -> Option<Size> {
         let node = graph.node(n);
-        let shape = graph.value(y).ty.shape()?;
         let operands = node.inputs.iter().flatten().filter_map(|&x| graph.value(x).ty.shape());
         let scales = [Scale::Low, Scale::Typical, Scale::High].map(|scale| self.scaled(scale));
         let keeps_elements = matches!(node.onnx(), Some("Reshape" | "Flatten" | "SpaceToDepth" | "DepthToSpace"));
         let sizes = if keeps_elements {
             let x = node.operand(0).and_then(|x| graph.value(x).ty.shape())?;
-            scales.map(|at| at.rest_of(x, shape))
+            scales.map(|at| at.rest_of(x, shape, open))
         } else {
-            let alike: Vec<&[Dim]> = operands.filter(|x| x.len() == shape.len()).collect();
-            scales.map(|at| alike.iter().map(|x| at.number(&x[axis])).max())
+            let from = node.ints("perm").and_then(|perm| usize::try_from(*perm.get(axis)?).ok()).unwrap_or(axis);
+            let alike: Vec<&Dim> = operands.filter(|x| x.len() == shape.len()).filter_map(|x| x.get(from)).collect();
+            scales.map(|at| alike.iter().map(|dim| at.number(dim)).max())
         };
         let [low, typical, high] = sizes.map(|n| n.and_then(|n| i64::try_from(n).ok()).filter(|n| *n > 0));
         Some(Size { low: low?, typical: typical?, high: high? })
@@ -142,11 +145,11 @@ impl Hints {
 
     /// How many elements of `x` there are for each of those that the known axes of a shape count, as the edge of a square, cube and so on
     /// of as many axes as are not known.
-    fn rest_of(&self, x: &[Dim], shape: &[Dim]) -> Option<u64> {
+    fn rest_of(&self, x: &[Dim], shape: &[Dim], open: &Open) -> Option<u64> {
         let product = |dims: &mut dyn Iterator<Item = &Dim>| dims.fold(1_u64, |n, d| n.saturating_mul(self.number(d)));
-        let open = |d: &&Dim| anonymous(d).is_some_and(|name| !self.given.contains_key(&name));
-        let unknown = shape.iter().filter(open).count();
-        let known = product(&mut shape.iter().filter(|d| !open(d)));
+        let is_open = |d: &&Dim| open.name(d).is_some_and(|name| !self.given.contains_key(&name));
+        let unknown = shape.iter().filter(is_open).count();
+        let known = product(&mut shape.iter().filter(|d| !is_open(d)));
         let rest = product(&mut x.iter()).checked_div(known)?;
         Some((rest as f64).powf(1.0 / unknown.max(1) as f64).round().max(1.0) as u64)
     }
@@ -200,14 +203,34 @@ impl Hints {
     }
 }
 
-/// The name of an extent that inference does not know.
-fn anonymous(dim: &Dim) -> Option<String> {
-    if !dim.is_anonymous() {
-        return None;
+/// Names of extents that no input says: those of inference, and those with which a file declares what it does not say otherwise.
+struct Open {
+    /// Names that are no such ones.
+    known: BTreeSet<String>,
+}
+
+impl Open {
+    fn of(graph: &Graph) -> Open {
+        Open { known: open_axes(graph).flat_map(|(_, dim)| dim.symbols()).collect() }
     }
-    let text = dim.to_string();
-    let digits = text.strip_prefix('?')?;
-    (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then_some(text)
+
+    /// The name of an extent that is nothing but one of them.
+    fn name(&self, dim: &Dim) -> Option<String> {
+        if dim.is_const() {
+            return None;
+        }
+        let name = match dim.as_symbol() {
+            Some(symbol) => symbol.to_owned(),
+            None if dim.is_anonymous() => {
+                let text = dim.to_string();
+                let digits = text.strip_prefix('?')?;
+                let whole = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+                whole.then_some(text)?
+            }
+            None => return None,
+        };
+        (!self.known.contains(&name)).then_some(name)
+    }
 }
 
 /// The axes of inputs that have no number: what callers can name them by, and what they are.

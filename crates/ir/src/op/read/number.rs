@@ -2,6 +2,7 @@
 
 use super::operand::operand_told;
 use crate::dim::Dim;
+use crate::dtype::DType;
 use crate::form::Form;
 use crate::graph::{Graph, Node, Op, ValueId};
 
@@ -42,6 +43,9 @@ pub fn is_constant(graph: &Graph, mut v: ValueId) -> bool {
 
 /// The contents of a small integer tensor, if all of them are known numbers.
 pub fn known_ints(graph: &Graph, v: ValueId) -> Option<Vec<i64>> {
+    if graph.value(v).ty.dtype().is_some_and(DType::is_float) {
+        return None;
+    }
     graph.value(v).contents.as_ref()?.iter().map(Dim::as_const).collect()
 }
 
