@@ -114,7 +114,9 @@ impl Machine {
         let op = crate::term::Op { name: "input", attrs: &attrs, dtype: input.dtype };
         let made = self.terms.placed(&op, &[], &[(shape, input.dtype)]).and_then(|mut v| v.pop());
         let made = made.ok_or_else(|| "it is no tensor".to_owned())?;
-        symbols.into_iter().for_each(|(axis, symbol)| self.terms.fits.named(&made, axis, symbol));
+        for (axis, symbol) in symbols {
+            self.terms.fits.named(&made, axis, symbol);
+        }
         Ok(made)
     }
 
@@ -221,7 +223,7 @@ impl Machine {
             block: scope.model.block,
             terms: &mut self.terms,
         };
-        ops::run(&mut call).unwrap_or_else(|| self.opaque(scope, node, &told, Vec::new()))
+        ops::run(&mut call).unwrap_or_else(|| self.opaque(scope, node, &told, &[]))
     }
 
     /// A call of a function is its body.
@@ -318,15 +320,14 @@ impl Machine {
     fn not_taken(&mut self, inner: &Scope<'_>, body: &Graph) -> Result<(), String> {
         let before = self.occurrences.clone();
         let shaped = self.branch(inner, body);
-        let made = match shaped {
-            Ok(made) => made,
-            Err(_) => {
-                self.occurrences = before;
-                let blind = std::mem::replace(&mut self.blind, true);
-                let made = self.branch(inner, body);
-                self.blind = blind;
-                made?
-            }
+        let made = if let Ok(made) = shaped {
+            made
+        } else {
+            self.occurrences = before;
+            let blind = std::mem::replace(&mut self.blind, true);
+            let made = self.branch(inner, body);
+            self.blind = blind;
+            made?
         };
         let results = self.operands(&made.iter().map(Some).collect::<Vec<_>>())?;
         if self.terms.is_of_input() {

@@ -87,7 +87,7 @@ impl Machine {
         let late = TOLD.iter().any(|(op, places)| *op == node.op && places.iter().any(late));
         let by_itself =
             any || self.blind || standard && (late || is_text(node, call.attrs) || draws(scope, node, call));
-        by_itself.then(|| self.opaque(scope, node, call, Vec::new()))
+        by_itself.then(|| self.opaque(scope, node, call, &[]))
     }
 
     /// The results of a node that the checker knows nothing of but what it is told. `more` are results of its bodies.
@@ -96,7 +96,7 @@ impl Machine {
         scope: &Scope<'_>,
         node: &Node,
         call: &Told<'_>,
-        more: Vec<(String, Vec<Value>)>,
+        more: &[(String, Vec<Value>)],
     ) -> Result<Made, String> {
         let unknown = || format!("the checker does not know {}", named(node));
         let opset = *scope.opsets.get(&node.domain).ok_or_else(unknown)?;
@@ -105,7 +105,9 @@ impl Machine {
             return Err(if schema::knows(&node.op, opset) { why } else { unknown() });
         }
         let mut told = Bytes::default();
-        [&node.domain, &node.op, &node.overload].iter().for_each(|text| told.list(text.as_bytes()));
+        for text in [&node.domain, &node.op, &node.overload] {
+            told.list(text.as_bytes());
+        }
         told.number(opset);
         told.number(node.outputs.len() as i64);
         told.list(&node.outputs.iter().map(|name| u8::from(!name.is_empty())).collect::<Vec<_>>());
@@ -113,7 +115,7 @@ impl Machine {
         let mut term = Term { op: format!("opaque {}", named(node)), ..Term::default() };
         let mut values: Vec<Option<&Value>> = call.inputs.iter().map(Option::as_ref).collect();
         told.number(values.len() as i64);
-        for (body, results) in &more {
+        for (body, results) in more {
             told.list(body.as_bytes());
             told.number(results.len() as i64);
             values.extend(results.iter().map(Some));
@@ -132,9 +134,11 @@ impl Machine {
 
     /// Operands as they lie.
     pub(crate) fn operands(&mut self, values: &[Option<&Value>]) -> Result<Vec<Arg>, String> {
-        let plain =
-            |value: &Option<&Value>| self.terms.plain(*value).ok_or_else(|| "an operand can't be followed".into());
-        values.iter().map(plain).collect()
+        let mut args = Vec::new();
+        for value in values {
+            args.push(self.terms.plain(*value).ok_or("an operand can't be followed")?);
+        }
+        Ok(args)
     }
 
     /// One result of a term of an unknown shape.
@@ -176,7 +180,7 @@ impl Machine {
             ));
         }
         more.sort_by(|a, b| a.0.cmp(&b.0));
-        self.opaque(scope, node, call, more)
+        self.opaque(scope, node, call, &more)
     }
 }
 
@@ -269,7 +273,9 @@ impl Bytes {
             Attr::Ints(list) => self.list(&list.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>()),
             Attr::Texts(list) => {
                 self.number(list.len() as i64);
-                list.iter().for_each(|text| self.list(text));
+                for text in list {
+                    self.list(text);
+                }
             }
             Attr::Tensor(tensor) => {
                 self.list(&tensor.dims.iter().flat_map(|dim| dim.to_le_bytes()).collect::<Vec<_>>());

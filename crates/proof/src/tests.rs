@@ -5,6 +5,7 @@ use crate::check::{Verdict, verdict};
 use crate::model::{Attr, DeclaredDim, Graph, Input, Model, Node, Tensor};
 use std::rc::Rc;
 
+mod bodies;
 mod bytes;
 mod files;
 mod filters;
@@ -13,6 +14,7 @@ mod halves;
 mod hosts;
 mod indexed;
 mod limits;
+mod occurrences;
 mod opaque;
 mod recurrent;
 mod rules;

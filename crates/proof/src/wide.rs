@@ -6,7 +6,7 @@
 
 use crate::align::term_of;
 use crate::model::width;
-use crate::ops::Call;
+use crate::ops::{Call, Results};
 use crate::term::{Arg, Term, Terms};
 use crate::value::{Source, Value};
 use half::f16;
@@ -179,7 +179,7 @@ fn operands(call: &mut Call<'_>) -> Option<Vec<Option<Value>>> {
 pub(crate) fn of_halves(
     call: &mut Call<'_>,
     made: Vec<Option<Value>>,
-    run: fn(&mut Call<'_>) -> Option<Result<Vec<Option<Value>>, String>>,
+    run: fn(&mut Call<'_>) -> Option<Results>,
 ) -> Vec<Option<Value>> {
     let strange = |terms: &Terms, value: &Value| {
         value.dtype == FLOAT && term_of(value).is_some_and(|term| is_foreign(terms, term))

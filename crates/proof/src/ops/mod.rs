@@ -44,7 +44,7 @@ pub(crate) struct Call<'c> {
 }
 
 type Made = Result<Value, String>;
-type Results = Result<Vec<Option<Value>>, String>;
+pub(crate) type Results = Result<Vec<Option<Value>>, String>;
 
 /// What the results of an op are; `None` if it is not in the table.
 pub(crate) fn run(call: &mut Call<'_>) -> Option<Results> {
