@@ -223,7 +223,11 @@ impl Machine {
             block: scope.model.block,
             terms: &mut self.terms,
         };
-        ops::run(&mut call).unwrap_or_else(|| self.opaque(scope, node, &told, &[]))
+        match ops::run(&mut call) {
+            Some(Err(why)) if ops::is_unknown(&why) => self.opaque(scope, node, &told, &[]).map_err(|_| why),
+            Some(made) => made,
+            None => self.opaque(scope, node, &told, &[]),
+        }
     }
 
     /// A call of a function is its body.

@@ -52,6 +52,11 @@ pub(crate) fn run(call: &mut Call<'_>) -> Option<Results> {
     Some(made.map(|made| of_halves(call, made, plainly)))
 }
 
+/// Whether a message says that the table has no such use of an op, rather than that its operands do not fit it.
+pub(crate) fn is_unknown(why: &str) -> bool {
+    ["the checker does not know ", "the checker knows "].iter().any(|begin| why.starts_with(begin))
+}
+
 /// The same, as the op says it.
 fn plainly(call: &mut Call<'_>) -> Option<Results> {
     if call.domain.is_empty() {

@@ -83,6 +83,35 @@ fn what_is_told_when_the_model_runs_may_be_anything() {
 }
 
 #[test]
+fn a_use_of_an_op_that_is_not_known_is_one_term() {
+    let told = |equation: &str| vec![("equation", Attr::Text(equation.as_bytes().to_vec()))];
+    let sum = |equation: &str, order: &'static [i64]| {
+        let lines: &[Line<'_>] = &[
+            ("t", "Transpose", &["x"], perm(order)),
+            ("r", "Relu", &["t"], vec![]),
+            ("u", "Transpose", &["r"], perm(TO_FIRST)),
+            ("y", "Einsum", &["u"], told(equation)),
+        ];
+        model(lines, &[])
+    };
+    let a = model(&[("r", "Relu", &["x"], vec![]), ("y", "Einsum", &["r"], told("nchw->chwn"))], &[]);
+    assert!(holds(&a, &sum("nchw->chwn", TO_LAST)));
+    refused(&a, &sum("nchw->cwhn", TO_LAST));
+    refused(&a, &sum("nchw->chwn", &[0, 1, 2, 3]));
+    let places = |results: &[&str]| {
+        let windows = vec![("kernel_shape", Attr::Ints(vec![2, 2]))];
+        let mut made = model(&[("m", "MaxPool", &["x"], windows), ("y", "Neg", &["i"], vec![])], &[]);
+        node(&mut made, 0).outputs = results.iter().map(|name| (*name).to_owned()).collect();
+        made
+    };
+    assert!(holds(&places(&["m", "i"]), &places(&["n", "i"])));
+    refused(&places(&["m", "i"]), &places(&["i", "m"]));
+    // What does not fit is none.
+    let wide = model(&[("y", "MatMul", &["x", "z"], vec![])], &[]);
+    refused(&wide, &wide);
+}
+
+#[test]
 fn what_holds_without_sizes_holds_for_all_of_them() {
     let relu = |op: &'static str| unsized_x(model(&[("y", op, &["x"], vec![])], &[]));
     assert_eq!(verdict(&relu("Relu"), &relu("Relu"), &Proof::default()).to_string(), "PROVED: 0 links");
