@@ -62,6 +62,49 @@ const ELEMENTS: std::ops::RangeInclusive<i64> = 1..=26;
 /// Attributes whose integer is a type of elements, and whether zero stands for none.
 const TYPES: &[(&str, bool)] = &[("to", false), ("dtype", false), ("output_dtype", true), ("output_datatype", false)];
 
+/// Attributes whose integer is a truth value: of others runtimes say what they like.
+const TRUTHS: &[&str] = &[
+    "across_channels",
+    "align_corners",
+    "allowzero",
+    "antialias",
+    "broadcast",
+    "ceil_mode",
+    "center_point_box",
+    "count_include_pad",
+    "detect_negative",
+    "detect_positive",
+    "exclude_outside",
+    "exclusive",
+    "fmod",
+    "input_forget",
+    "interleaved",
+    "inverse",
+    "is_case_sensitive",
+    "is_causal",
+    "is_test",
+    "keepdims",
+    "largest",
+    "layout",
+    "linear_before_reset",
+    "new_axis",
+    "noop_with_empty_axes",
+    "normalize_variance",
+    "onesided",
+    "output_sequence",
+    "periodic",
+    "reverse",
+    "saturate",
+    "select_last_index",
+    "sorted",
+    "spatial",
+    "storage_order",
+    "training_mode",
+    "transA",
+    "transB",
+    "upper",
+];
+
 /// The words that an attribute can have: op, or nothing for all ops; attribute; words.
 const WORDS: &[(&str, &str, &[&str])] = &[
     ("", "auto_pad", &["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]),
@@ -119,6 +162,10 @@ fn attribute(rules: &Rules, op: &str, name: &str, attr: &Attr) -> Option<String>
     match attr {
         Attr::Ref(_) => None,
         attr if attr.kind() != *kind => Some(format!("attribute `{name}` is of another kind")),
+        Attr::Int(value) if TRUTHS.contains(&name) => {
+            let right = matches!(value, 0 | 1);
+            (!right).then(|| format!("attribute `{name}` is {value}, which is no truth value"))
+        }
         Attr::Int(value) => {
             let zero = TYPES.iter().find(|(known, _)| *known == name)?.1;
             let right = ELEMENTS.contains(value) || zero && *value == 0;

@@ -20,6 +20,9 @@ pub(super) fn run(call: &mut Call<'_>) -> Results {
     if shape.len() < 3 || weights.len() != shape.len() || weights[0] != shape[1] {
         return Err(format!("operands of {shape:?} and {weights:?} do not fit"));
     }
+    if call.ints("kernel_shape").is_some_and(|kernel| kernel != weights[2..]) {
+        return Err(format!("its window is not that of its weights {weights:?}"));
+    }
     let more = call.ints("output_padding").unwrap_or_else(|| vec![0; shape.len() - 2]);
     let group = call.int("group", 1);
     let channels = weights[1].checked_mul(group).ok_or("its groups do not fit")?;

@@ -66,6 +66,10 @@ fn phases_may_be_convolved_by_themselves() {
         assert!(!of(reads, &[0, 3, 4, 2, 5, 1]).holds(), "{kernel}: rows as columns");
         assert!(!holds(&plain(kernel, pads, more), &plain(kernel, pads + 1, more + 2)), "{kernel}: pads");
     }
+    let mut other = plain(3, 1, 1);
+    let window = ("kernel_shape".to_owned(), Attr::Ints(vec![3, 2]));
+    Rc::make_mut(&mut other.graph).nodes[0].attrs.push(window);
+    assert!(!holds(&plain(3, 1, 1), &other), "another window than that of the weights");
     // A tap that is read from the pixel beside.
     let moved = by_phases([&[None, Some(1)], &[Some(2), Some(0)]], 0, 1, SPREAD);
     assert!(!holds(&plain(3, 1, 1), &moved));

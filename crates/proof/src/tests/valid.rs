@@ -63,6 +63,7 @@ fn what_the_standard_does_not_have_is_refused_unless_the_model_has_it() {
         ("an attribute of another kind", dead("Elu", &["x"], &["d"], &[("alpha", Attr::Int(1))])),
         ("an attribute that is absent", dead("Concat", &["x", "x"], &["d"], &[])),
         ("a type of elements that is none", dead("Cast", &["x"], &["d"], &[("to", Attr::Int(257))])),
+        ("a truth value that is none", { dead("ReduceMax", &["x"], &["d"], &[("keepdims", Attr::Int(2))]) }),
         ("a word that is none", {
             let attrs = [("auto_pad", Attr::Text(b"SAME".to_vec())), ("kernel_shape", Attr::Ints(vec![1, 1]))];
             dead("MaxPool", &["x"], &["d"], &attrs)
