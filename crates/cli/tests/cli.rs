@@ -237,6 +237,23 @@ fn arrays_of_ones_own_are_fed_before_a_result_is_written() {
 }
 
 #[test]
+fn sizes_are_written_and_the_result_is_held_against_the_model_with_these_sizes() {
+    let dir = folder(&[]);
+    let (symbolic, out) = (model("symbolic"), dir.path().join("out.onnx"));
+    let fixed = |sizes: &[&str]| {
+        let dims = sizes.iter().flat_map(|size| ["--dim", size]);
+        let mut command = common::command();
+        command.args(["optimize", str(&symbolic), "-o", str(&out), "--fix-sizes", "--verify"]);
+        finish(command.args(dims))
+    };
+    let run = fixed(&["N=2", "H=8", "x.3=6"]);
+    assert!(run.fine().ends_with("; sizes written: N=2, H=8, x.3=6\n"), "{run:?}");
+    assert!(relayout(["print", str(&out)]).fine().contains("%x: f32[2,4,8,6]"));
+    assert!(fixed(&["N=1..32"]).refused(2).contains("--dim N is a range"));
+    assert!(fixed(&[]).refused(2).contains("--dim"));
+}
+
+#[test]
 fn an_unchanged_model_needs_no_verification() {
     let dir = folder(&[]);
     let out = dir.path().join("out.onnx");
