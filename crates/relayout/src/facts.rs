@@ -26,6 +26,8 @@ pub(crate) struct Fact {
 /// The runtime and the version with which all of them were seen.
 pub(crate) const SEEN_IN: &str = "ONNX Runtime 1.31.1";
 
+const PADS: &str = "Pads in front of pools";
+
 /// All that is known.
 pub(crate) const FACTS: &[Fact] = &[
     Fact {
@@ -84,7 +86,7 @@ pub(crate) const FACTS: &[Fact] = &[
         is_so: |reader, node| node.op_type() == "QuantizeLinear" && reader.is_moved_for_others(node),
     },
     Fact {
-        heading: "Pads in front of pools",
+        heading: PADS,
         what: "a Pad of zeros that only a MaxPool, or an AveragePool with ceil_mode, reads",
         outcome: "the Pad becomes the pool's own padding: other numbers, or a shorter result",
         is_so: |reader, node| {
@@ -131,6 +133,63 @@ pub(crate) fn new_in(before: &GraphProto, after: &GraphProto, graph: &Graph, ops
     };
     let told = |place: Place| Some(Found { value: place.value, why: why(FACTS.get(place.fact)?) });
     found.into_iter().filter_map(told).collect()
+}
+
+/// Writes otherwise what a runtime would do wrong, where that says the same: a Pad of zeros in front of a pool pads with -0.0, which is as
+/// large and is left alone. Says how many nodes were changed.
+pub(crate) fn mend(before: &GraphProto, after: &mut GraphProto, graph: &Graph, opset: i64) -> usize {
+    // Before that the number is an attribute, in which a sign makes no difference.
+    if opset < PAD_OPERANDS_SINCE {
+        return 0;
+    }
+    let had: BTreeSet<Place> = places(before, graph, opset).into_iter().collect();
+    let new = places(after, graph, opset).into_iter().filter(|place| !had.contains(place));
+    let pools: BTreeSet<String> =
+        new.filter(|p| FACTS.get(p.fact).is_some_and(|f| f.heading == PADS)).map(|p| p.value).collect();
+    let pads: BTreeSet<String> = after
+        .node
+        .iter()
+        .filter(|n| n.output.first().is_some_and(|y| pools.contains(y)))
+        .filter_map(|n| n.input.first().cloned())
+        .collect();
+    let taken: BTreeSet<String> = after.initializer.iter().map(|t| t.name().to_owned()).collect();
+    let mut numbers = Vec::new();
+    for pad in after.node.iter_mut().filter(|n| n.output.first().is_some_and(|y| pads.contains(y))) {
+        let dtype = pad.input.first().and_then(|x| graph.by_name(x)).and_then(|v| graph.value(v).ty.dtype());
+        let Some(raw_data) = dtype.and_then(negative_zero) else { continue };
+        let name = format!("{}.zero", pad.output.first().map_or("", String::as_str));
+        if graph.by_name(&name).is_some() || taken.contains(&name) {
+            continue;
+        }
+        pad.input.resize(3, String::new());
+        pad.input[2].clone_from(&name);
+        let data_type = dtype.map(DType::to_onnx);
+        numbers.push(TensorProto {
+            name: Some(name),
+            data_type,
+            raw_data: Some(raw_data.into()),
+            ..TensorProto::default()
+        });
+    }
+    let mended = numbers.len();
+    after.initializer.extend(numbers);
+    mended
+}
+
+/// The first version of Pad that takes its number as an operand.
+const PAD_OPERANDS_SINCE: i64 = 11;
+
+/// The bytes of -0.0.
+fn negative_zero(dtype: DType) -> Option<Vec<u8>> {
+    let width = match dtype {
+        DType::F16 | DType::BF16 => 2,
+        DType::F32 => 4,
+        DType::F64 => 8,
+        _ => return None,
+    };
+    let mut bytes = vec![0; width];
+    *bytes.last_mut()? = 0x80;
+    Some(bytes)
 }
 
 /// A node that one of them is about.
@@ -240,7 +299,8 @@ impl<'g> Reader<'g> {
 
     /// Whether a node pads with zeros along all axes by count, and one node alone reads that.
     fn is_zero_pad_for_one(&self, node: &NodeProto) -> bool {
-        let string = |name: &str| node.attribute.iter().find(|a| a.name() == name).map(|a| a.s.as_deref().unwrap_or_default());
+        let string =
+            |name: &str| node.attribute.iter().find(|a| a.name() == name).map(|a| a.s.as_deref().unwrap_or_default());
         let constant = string("mode").is_none_or(|mode| mode == b"constant");
         let named_axes = node.input.get(3).is_some_and(|name| !name.is_empty());
         let told = node.input.get(2).is_none_or(|name| name.is_empty() || self.is_zero(name));

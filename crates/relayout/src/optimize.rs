@@ -353,15 +353,19 @@ impl Rounds<'_> {
     /// What a round makes, or what is wrong with it, if something else can be tried.
     fn tried(&self, mut source: Source, options: &PipelineOptions) -> Result<Result<Made, Failed>, Error> {
         let made = run(&mut source.ir, self.target, options).map_err(Error::from);
-        let (outcome, exported) = match made.and_then(|outcome| Ok((outcome, source.export(self.writing)?))) {
+        let (outcome, mut exported) = match made.and_then(|outcome| Ok((outcome, source.export(self.writing)?))) {
             Ok(made) => made,
             Err(e) if self.strict || !is_fault(&e) => return Err(e),
             Err(e) => return Ok(Err(Failed::of(&e))),
         };
-        let (before, after) = (source.file.proto.graph.as_ref(), exported.proto.graph.as_ref());
+        let (before, after) = (source.file.proto.graph.as_ref(), exported.proto.graph.as_mut());
         let found = match (before, after) {
             (Some(before), Some(after)) if exported.changed => {
                 let opset = source.ir.opsets.get("").copied().unwrap_or(0);
+                // The sign of a zero is a bit as well.
+                if options.numerics > Numerics::Exact {
+                    facts::mend(before, after, &source.ir.graph, opset);
+                }
                 facts::new_in(before, after, &source.ir.graph, opset)
             }
             _ => Vec::new(),

@@ -252,7 +252,8 @@ fn a_fault_of_the_second_round_is_said() {
         let bad = graph.nodes().find(|&n| {
             let node = graph.node(n);
             let own = graph.nodes().all(|t| graph.node(t).onnx() != Some("Transpose"));
-            own && node.onnx() == Some("Tanh") && graph.value(node.operand(0).expect("an operand")).layout.is_row_major()
+            own && node.onnx() == Some("Tanh")
+                && graph.value(node.operand(0).expect("an operand")).layout.is_row_major()
         });
         bad.map_or(Ok(()), |n| {
             let first = "it does not suit any more".to_owned();

@@ -44,10 +44,9 @@ fn transposes(bytes: &[u8]) -> usize {
 
 #[test]
 fn axes_of_extent_1_go_and_come_whatever_the_other_sizes_are() {
-    for (name, sizes) in [
-        ("squeeze_dyn", &[&[("t", 20), ("f", 12)][..], &[("t", 7), ("f", 31)]][..]),
-        ("squeeze_static", &[&[][..]]),
-    ] {
+    for (name, sizes) in
+        [("squeeze_dyn", &[&[("t", 20), ("f", 12)][..], &[("t", 7), ("f", 31)]][..]), ("squeeze_static", &[&[][..]])]
+    {
         let (written, nodes, _) = made(name, sizes);
         assert_eq!((transposes(&written), nodes), (0, 0), "{name}");
     }
@@ -55,7 +54,7 @@ fn axes_of_extent_1_go_and_come_whatever_the_other_sizes_are() {
 
 #[test]
 fn a_gain_that_is_one_at_every_size_is_taken() {
-    let (written, nodes, _) = made("reduce_dyn", &[&[("t", 64), ("f", 64)], &[("t", 3), ("f", 5)]]);
+    let (written, nodes, _) = made("reduce_dyn", &[&[("t", 64), ("f", 64)], &[("t", 9), ("f", 5)]]);
     assert_eq!((transposes(&written), nodes), (0, 0));
 }
 

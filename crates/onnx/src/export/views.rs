@@ -1,8 +1,8 @@
 //! Views and moves: nothing, a Reshape, axes of extent 1 that go or come, or a Transpose.
 
 use super::{ExportError, Exporter, GraphOut};
-use crate::proto::{AttributeProto, NodeProto};
 use crate::proto::make::{int_attribute, ints_attribute};
+use crate::proto::{AttributeProto, NodeProto};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, InPlace, View};

@@ -330,6 +330,12 @@ fn quantized_concat(call: &mut Call<'_>) -> Made {
     behind(call, &Op { name: "com.microsoft.QLinearConcat", attrs: &attrs, dtype }, &values, axis)
 }
 
+/// Types of elements with a sign in their last bit.
+const FLOAT: u8 = 1;
+const FLOAT16: u8 = 10;
+const DOUBLE: u8 = 11;
+const BFLOAT16: u8 = 16;
+
 fn pad(call: &mut Call<'_>) -> Made {
     let x = call.need(0)?;
     let (rank, shape) = (x.rank(), x.shape());
@@ -368,7 +374,7 @@ fn pad(call: &mut Call<'_>) -> Made {
     call.terms.along(&op, &x, &acted).ok_or_else(|| "its axes do not split".to_owned())
 }
 
-/// The bytes that a Pad fills with; none for zeros.
+/// The bytes that a Pad fills with; none for zeros, whose sign is not followed.
 fn fill(call: &Call<'_>, dtype: u8) -> Result<Vec<u8>, String> {
     let bytes = match (call.input(2), call.attr("value")) {
         (Some(value), _) if value.dtype == dtype => value.elements().ok_or("its fill is not known")?.to_vec(),
@@ -376,7 +382,10 @@ fn fill(call: &Call<'_>, dtype: u8) -> Result<Vec<u8>, String> {
         (Some(_), _) | (None, Some(_)) => return Err("its fill has another type".to_owned()),
         (None, None) => Vec::new(),
     };
-    Ok(if bytes.iter().all(|b| *b == 0) { Vec::new() } else { bytes })
+    let (last, others) = bytes.split_last().map_or((0, &[][..]), |(last, others)| (*last, others));
+    let negative = matches!(dtype, FLOAT | FLOAT16 | DOUBLE | BFLOAT16) && last == 0x80;
+    let zero = (last == 0 || negative) && others.iter().all(|b| *b == 0);
+    Ok(if zero { Vec::new() } else { bytes })
 }
 
 fn resize(call: &mut Call<'_>) -> Made {
