@@ -118,7 +118,7 @@ impl Optimized {
 
     /// What was gained, in a sentence.
     fn summary(&self) -> String {
-        self.made.report().summary()
+        self.made.report().line()
     }
 
     /// The report for people.

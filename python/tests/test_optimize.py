@@ -190,14 +190,22 @@ def test_saving(net):
 
 
 def test_options_are_heard(net):
-    options = {"dims": {"N": 4, "H": (32, 64), "W": "8..16"}, "numerics": "exact", "strict": True}
-    result = relayout.optimize(net, inputs={"x": "NHWC->NCHW"}, **options)
+    result = relayout.optimize(net, inputs={"x": "NHWC->NCHW"}, numerics="exact", strict=True)
     assert [(io.end, io.name, io.from_, io.to) for io in result.report.io] == [("input", "x", "NHWC", "NCHW")]
     assert [d.dim_value for d in result.model.graph.input[0].type.tensor_type.shape.dim] == [1, 8, 12, 12]
     free = relayout.optimize(net, free_io=True, outputs=["y:NHWC->NCHW"])
     assert {io.name: io.chosen for io in free.report.io} == {"x": True, "y": False}
     assert relayout.optimize(net, target="ort-cpu", block=8, guard=False).report.target == "ort-cpu"
     assert "2 threads" in relayout.explain(net, target="ort-cpu", threads=2).cost_source
+    sized = onnx.ModelProto()
+    sized.CopyFrom(net)
+    for axis, name in enumerate("NHW"):
+        sized.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = name
+    report = relayout.optimize(sized, dims={"N": 4, "x.1": (32, 64), "W": "8..16"}).report
+    assert report.hints == {"N": 4, "H": 48, "W": 12}
+    assert [size.source for size in report.sizes] == ["given"] * 3
+    with pytest.raises(relayout.OptionError, match="the open dims are N, H, W"):
+        relayout.optimize(sized, dims={"C": 8})
     described = pathlib.Path(__file__).parents[2] / "crates/targets/src/functions/nhwc.toml"
     assert relayout.optimize(net, target=described).report.target == "nhwc"
 

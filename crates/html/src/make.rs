@@ -68,7 +68,7 @@ pub fn optimized_page(
         "The model, unchanged".clone_into(&mut a.part.title);
     }
     graphs.insert(0, a);
-    let mut page = page(kind, name, report.summary(), graphs, moves, whys, strings);
+    let mut page = page(kind, name, report.line(), graphs, moves, whys, strings);
     page.target.clone_from(&report.target);
     page.figures = figures(report, &audited, measured);
     page.facts = report.explain().lines().skip(1).filter(|line| is_fact(line)).map(str::to_owned).collect();
@@ -145,7 +145,7 @@ fn settled_page(kind: PageKind, name: &str, graph: &Graph, hints: &Hints, report
     let mut strings = Strings::default();
     let drawn = Drawn { hints, layouts: Layouts::new(), whys: &Whys::new(), opaque: &opaque_of(report) };
     let part = flat("The model, unchanged", graph, &drawn, &mut strings);
-    let mut page = page(kind, name, report.summary(), vec![part], vec![], vec![], strings);
+    let mut page = page(kind, name, report.line(), vec![part], vec![], vec![], strings);
     page.target.clone_from(&report.target);
     page.facts = report.notes.iter().map(|note| format!("note: {note}")).collect();
     page

@@ -37,6 +37,10 @@ impl Known {
 
     /// For inputs of these shapes, what those hold that are indices or lengths.
     pub(crate) fn ranges(&self, shapes: &[Shaped]) -> Vec<Option<Range>> {
+        // Without whole numbers there is nothing to look for.
+        if !shapes.iter().any(|(_, element, _)| element.is_wide()) {
+            return vec![None; shapes.len()];
+        }
         let by_name = shapes.iter().map(|(port, _, shape)| (port.name.clone(), shape.clone())).collect();
         let found = self.model.as_ref().map(|model| model.whole_numbers(&by_name)).unwrap_or_default();
         shapes.iter().map(|(port, ..)| found.get(&port.name).map(|&(low, high)| Range::of(low, high))).collect()
