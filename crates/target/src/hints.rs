@@ -107,7 +107,12 @@ impl Hints {
     /// Finds sizes for what inference does not know, in the order of the graph, that of bodies as well.
     fn guess(&mut self, graph: &Graph) {
         let mut open = Open::of(graph);
-        for n in graph.order().unwrap_or_default() {
+        let order = graph.order().unwrap_or_default();
+        // What a result is declared to be says what its operand is.
+        for &n in order.iter().rev() {
+            self.look_back(graph, n, &open);
+        }
+        for n in order {
             for &y in graph.node(n).outputs.iter().flatten() {
                 let shape = graph.value(y).ty.shape().unwrap_or_default();
                 for (axis, dim) in shape.iter().enumerate() {
@@ -121,6 +126,25 @@ impl Hints {
             }
             for body in graph.node(n).bodies() {
                 self.guess(body);
+            }
+        }
+    }
+
+    /// Finds sizes of the operand of a node that leaves each extent as it is, by the result.
+    fn look_back(&mut self, graph: &Graph, n: NodeId, open: &Open) {
+        let node = graph.node(n);
+        if !node.onnx().is_some_and(|op| KEEPS_EXTENTS.contains(&op)) {
+            return;
+        }
+        let shape = |v: Option<ValueId>| v.and_then(|v| graph.value(v).ty.shape());
+        let (Some(from), Some(to)) = (shape(node.operand(0)), shape(node.result(0))) else { return };
+        let place = |axis: usize| node.ints("perm").map_or(Some(axis), |perm| usize::try_from(*perm.get(axis)?).ok());
+        for (axis, dim) in to.iter().enumerate() {
+            let known = dim.as_const().filter(|n| *n > 0).map(|n| Size { low: n, typical: n, high: n });
+            let known = known.or_else(|| self.given.get(&open.name(dim)?).copied());
+            let name = place(axis).and_then(|axis| open.name(from.get(axis)?));
+            if let (Some(size), Some(name)) = (known, name) {
+                self.given.entry(name).or_insert(size);
             }
         }
     }
@@ -202,6 +226,10 @@ impl Hints {
         used
     }
 }
+
+/// Ops whose result has the extents of the operand, in another order for a Transpose.
+const KEEPS_EXTENTS: &[&str] =
+    &["Transpose", "Identity", "Cast", "Relu", "Sigmoid", "Tanh", "Neg", "Abs", "Exp", "Sqrt", "Erf", "Softmax"];
 
 /// Names of extents that no input says: those of inference, and those with which a file declares what it does not say otherwise.
 struct Open {
