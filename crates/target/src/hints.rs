@@ -8,7 +8,7 @@
 
 use crate::Sizes;
 use relayout_ir::dim::Dim;
-use relayout_ir::graph::{Graph, NodeId, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::types::Type;
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -138,11 +138,10 @@ impl Hints {
         }
         let shape = |v: Option<ValueId>| v.and_then(|v| graph.value(v).ty.shape());
         let (Some(from), Some(to)) = (shape(node.operand(0)), shape(node.result(0))) else { return };
-        let place = |axis: usize| node.ints("perm").map_or(Some(axis), |perm| usize::try_from(*perm.get(axis)?).ok());
         for (axis, dim) in to.iter().enumerate() {
             let known = dim.as_const().filter(|n| *n > 0).map(|n| Size { low: n, typical: n, high: n });
             let known = known.or_else(|| self.given.get(&open.name(dim)?).copied());
-            let name = place(axis).and_then(|axis| open.name(from.get(axis)?));
+            let name = before(node, axis, to.len()).and_then(|axis| open.name(from.get(axis)?));
             if let (Some(size), Some(name)) = (known, name) {
                 self.given.entry(name).or_insert(size);
             }
@@ -159,7 +158,7 @@ impl Hints {
             let x = node.operand(0).and_then(|x| graph.value(x).ty.shape())?;
             scales.map(|at| at.rest_of(x, shape, open))
         } else {
-            let from = node.ints("perm").and_then(|perm| usize::try_from(*perm.get(axis)?).ok()).unwrap_or(axis);
+            let from = before(node, axis, shape.len())?;
             let alike: Vec<&Dim> = operands.filter(|x| x.len() == shape.len()).filter_map(|x| x.get(from)).collect();
             scales.map(|at| alike.iter().map(|dim| at.number(dim)).max())
         };
@@ -230,6 +229,15 @@ impl Hints {
 /// Ops whose result has the extents of the operand, in another order for a Transpose.
 const KEEPS_EXTENTS: &[&str] =
     &["Transpose", "Identity", "Cast", "Relu", "Sigmoid", "Tanh", "Neg", "Abs", "Exp", "Sqrt", "Erf", "Softmax"];
+
+/// The axis of the operand that an axis of a result of as many axes is: another one for a Transpose.
+fn before(node: &Node, axis: usize, rank: usize) -> Option<usize> {
+    match node.ints("perm") {
+        _ if node.onnx() != Some("Transpose") => Some(axis),
+        Some(perm) => usize::try_from(*perm.get(axis)?).ok(),
+        None => rank.checked_sub(axis + 1),
+    }
+}
 
 /// Names of extents that no input says: those of inference, and those with which a file declares what it does not say otherwise.
 struct Open {
@@ -319,5 +327,29 @@ mod tests {
         assert_eq!(open.map(|dim| hints.extent(&dim)), [1, 10, 20]);
         let used = hints.used(&graph).into_iter().map(|(name, size)| format!("{name}={size}"));
         assert_eq!(used.collect::<Vec<_>>(), ["T=20", "x.0=1", "x.1=10"]);
+    }
+
+    #[test]
+    fn what_nobody_knows_is_as_large_as_what_it_comes_from() {
+        use relayout_ir::dtype::DType;
+        use relayout_ir::graph::{Op, OpName};
+        let dims = |text: &[&str]| text.iter().map(|d| d.parse().unwrap()).collect::<Vec<Dim>>();
+        let mut graph = Graph::new("g");
+        let x = graph.add_input("x", Type::tensor(DType::F32, dims(&["1", "4", "H", "W"]))).unwrap();
+        let mut add = |op: &str, x, shape: &[&str]| {
+            let node = Node::new(Op::Onnx(OpName::onnx(op)), vec![Some(x)]);
+            graph.add_single(node, op.to_owned(), Type::tensor(DType::F32, dims(shape))).unwrap()
+        };
+        let cut = add("Slice", x, &["1", "4", "?1", "?2"]);
+        let packed = add("SpaceToDepth", cut, &["1", "16", "?3", "?4"]);
+        let turned = add("Transpose", packed, &["?4", "?3", "16", "1"]);
+        let counted = add("NonZero", turned, &["4", "?5"]);
+        let hints =
+            Hints::new(&BTreeMap::from([("H".to_owned(), Size::of(100)), ("W".to_owned(), Size::of(100))]), &graph);
+        let extents = |v| graph.value(v).ty.shape().unwrap().iter().map(|d| hints.extent(d)).collect::<Vec<u64>>();
+        assert_eq!(extents(cut), [1, 4, 100, 100]);
+        assert_eq!(extents(packed), [1, 16, 50, 50]);
+        assert_eq!(extents(turned), [50, 50, 16, 1]);
+        assert_eq!(extents(counted), [4, 64]);
     }
 }
