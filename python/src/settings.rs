@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 /// What a call asks for: a dict, whose keys `relayout._options` checks.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own, as Python gives it")]
 pub(crate) struct Settings {
     target: String,
     target_file: Option<PathBuf>,

@@ -81,13 +81,13 @@ fn split(ctx: &mut InferContext<'_>) -> Answer {
 /// The elements of each part of a vector, as far as it is known where the parts begin.
 fn parted(all: &[Dim], sizes: &[Dim]) -> Vec<Option<Vec<Dim>>> {
     let mut first = Some(0_usize);
-    let mut part = |size: &Dim| {
+    let part = |size: &Dim| {
         let start = first?;
         let end = size.as_const().and_then(|n| start.checked_add(usize::try_from(n).ok()?));
         first = end;
         all.get(start..end?).map(<[Dim]>::to_vec)
     };
-    sizes.iter().map(|size| part(size)).collect()
+    sizes.iter().map(part).collect()
 }
 
 /// Extents of the parts, one per result.
