@@ -3,7 +3,7 @@
 //! What is folded is folded for each use, so weights that several nodes share come apart. Constants of the input are never merged with one
 //! another: if it stores one twice, that is the user's choice.
 //!
-//! Absent: constants under [`LEAST`] bytes, which are no larger than the names and dims around them; large ones that are computed when they
+//! Absent: constants under 64 bytes, which are no larger than the names and dims around them; large ones that are computed when they
 //! are written, unless they come from the same source; and constants of a body that equal one of the graph around it.
 
 use crate::pipeline::Step;
