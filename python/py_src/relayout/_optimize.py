@@ -141,7 +141,7 @@ def optimize(
 
     >>> result = relayout.optimize("tf_unet.onnx")
     >>> print(result.report)
-    moves 36 -> 2, bytes moved 71.1 MB -> 1179.6 kB, 1 constant re-laid, 6 nodes folded (optimal among the candidates); file 4351.4 kB -> 4345.2 kB
+    moves 36 -> 2, bytes moved 71.1 MB -> 1.2 MB, 1 constant re-laid, 6 nodes folded (optimal among the candidates); file 4.4 MB -> 4.3 MB
     >>> result.save("out.onnx").name
     'out.onnx'
 
