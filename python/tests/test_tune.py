@@ -42,7 +42,9 @@ def test_standard_onnx_is_held_against_the_model():
     result = relayout.optimize(net, tune=quick(), verify=True)
     assert result.tuning.timed == 0
     assert result.changed is (result.tuning.times is not None) is not result.tuning.slower
-    assert ("as fast" in result.show().html) and relayout.verify(net, result.model)
+    # Which of both it is depends on the machine.
+    assert ("as fast" in result.show().html) is result.tuning.slower
+    assert relayout.verify(net, result.model)
 
 
 def test_models_come_in_every_kind():
