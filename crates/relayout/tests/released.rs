@@ -5,7 +5,7 @@ mod fold_nets;
 
 use fold_nets::runtime;
 use prost::Message;
-use relayout::{Model, Options, optimize, target};
+use relayout::{Model, Options, Size, optimize, target};
 use relayout_onnx::proto::ModelProto;
 use relayout_verify::{Inputs, ModelSource, Options as Run, Tolerance, verify};
 use std::collections::BTreeMap;
@@ -83,4 +83,41 @@ fn an_output_keeps_the_shape_that_it_is_declared_with() {
     let written = made("output_rank", &[&[]]).0;
     let outputs = |bytes: &[u8]| proto(bytes).graph.unwrap_or_default().output;
     assert_eq!(outputs(&written), outputs(&given("output_rank")));
+}
+
+/// What is left in a model for target `onnx`: moves and bytes.
+fn left(model: &Model, options: &Options) -> (usize, u64) {
+    let onnx = target("onnx").expect("a built-in target");
+    let result = optimize(model, onnx.as_ref(), options).expect("it is optimized");
+    (result.report().after.nodes, result.report().after.bytes)
+}
+
+#[test]
+fn a_range_of_one_size_is_decided_no_worse_than_that_size_in_the_file() {
+    for (name, sizes) in [
+        ("reduce_dyn", [("t", 48), ("f", 20)]),
+        ("squeeze_dyn", [("t", 48), ("f", 20)]),
+        ("opaque_extent", [("h", 320), ("w", 192)]),
+        ("pad_extents_lost", [("h", 33), ("w", 10)]),
+    ] {
+        let model = Model::from_bytes(given(name).into(), None).expect("it opens");
+        let one = sizes.iter().fold(Options::default(), |options, &(name, size)| {
+            options.dim(name, Size::range(size, size).expect("a size"))
+        });
+        let sizes: BTreeMap<String, i64> = sizes.iter().map(|&(name, size)| (name.to_owned(), size)).collect();
+        let fixed = model.with_sizes(&sizes).expect("they are open");
+        assert_eq!(left(&model, &one), left(&fixed, &Options::default()), "{name}");
+    }
+}
+
+#[test]
+fn what_is_decided_for_half_and_double_holds_there() {
+    for name in ["reduce_dyn", "squeeze_dyn"] {
+        let model = Model::from_bytes(given(name).into(), None).expect("it opens");
+        let known = left(&model, &Options::default());
+        for size in [32, 64, 128] {
+            let at = ["t", "f"].iter().fold(Options::default(), |options, &dim| options.dim(dim, Size::of(size)));
+            assert_eq!(left(&model, &at).0, known.0, "{name} at {size}");
+        }
+    }
 }
