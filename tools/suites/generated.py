@@ -40,7 +40,8 @@ from noise import MARGIN, UNSTEADY, noise, worst
 TARGETS = ["onnx", "ort-cpu --block 16", "ort-cpu --block 8", "ort-nhwc", "nhwc"]
 CHUNK, CI = 40, 300
 # Networks that showed a fault once. They come first, with --ci.
-FAULTS = [700039, 700078, 700194, 700210, 700251, 700469, 700991, 701483, 701488, 701766, 701919, 702102, 702173, 702401, 702708, 702886, 702947]
+FAULTS = [700039, 700078, 700194, 700210, 700251, 700469, 700991, 701483, 701488, 701766, 701919, 702102, 702173, 702401, 702708, 702886,
+          702947, 7001214]
 CHILD_S = 60
 CUTS = 40
 

@@ -65,13 +65,14 @@ pub(crate) const FACTS: &[Fact] = &[
     },
     Fact {
         heading: "Views of dequantized signed bytes",
-        what: "a Transpose or a Reshape behind a DequantizeLinear of signed bytes, in operator sets from 21 on",
+        what: "a Transpose, a Reshape or a GroupNormalization behind a DequantizeLinear of signed bytes, in operator sets from 21 on",
         outcome: "the file does not load: the types of what is quantized again do not match",
         is_so: |reader, node| {
             let signed = || reader.constant(node, 2) == Some(DataType::Int8 as i32);
-            // The body of a call may begin with a Transpose.
+            // The body of a call may begin with a Transpose, that of a GroupNormalization begins with a Reshape.
             let view = |node: &&NodeProto| {
-                is_transpose(node) || node.op_type() == "Reshape" || node.domain() == relayout_onnx::dialect::DOMAIN
+                let reshapes = matches!(node.op_type(), "Reshape" | "GroupNormalization");
+                is_transpose(node) || reshapes || node.domain() == relayout_onnx::dialect::DOMAIN
             };
             // Each reader gets a DequantizeLinear of its own on load.
             let reads = || node.output.first().and_then(|name| reader.readers.get(name.as_str()));
@@ -267,11 +268,11 @@ impl<'g> Reader<'g> {
         let mut text = String::new();
         let mut tell = |name: Option<&String>| {
             let name = name.map_or("", String::as_str);
-            let mut reads: Vec<&str> = self.readers.get(name).into_iter().flatten().map(|n| n.op_type()).collect();
+            let mut reads: Vec<String> = self.readers.get(name).into_iter().flatten().map(|n| told(n)).collect();
             reads.sort_unstable();
             let left = self.outputs.contains(name) || self.captured.contains(name);
-            let made = self.producers.get(name).map_or("", |node| node.op_type());
-            text += &[made, " ", &reads.join(","), if left { " left;" } else { ";" }].concat();
+            let made = self.producers.get(name).map_or_else(String::new, |node| told(node));
+            text += &[made.as_str(), " ", &reads.join(","), if left { " left;" } else { ";" }].concat();
         };
         tell(node.output.first());
         let mut at = Some(node);
@@ -390,6 +391,11 @@ const STOPS_TRANSPOSES: &[&str] = &[
     "Reshape",
     "Scan",
 ];
+
+/// The op of a node, with the order of a Transpose: two that cancel out on load are no two that do not.
+fn told(node: &NodeProto) -> String {
+    ints(node, "perm").map_or_else(|| node.op_type().to_owned(), |perm| format!("{}{perm:?}", node.op_type()))
+}
 
 /// A Transpose, or the call of a function that is one.
 fn is_transpose(node: &NodeProto) -> bool {
