@@ -137,44 +137,40 @@ pub(crate) fn new_in(before: &GraphProto, after: &GraphProto, graph: &Graph, ops
 }
 
 /// Writes otherwise what a runtime would do wrong, where that says the same: a Pad of zeros in front of a pool pads with -0.0, which is as
-/// large and is left alone. Says how many nodes were changed.
-pub(crate) fn mend(before: &GraphProto, after: &mut GraphProto, graph: &Graph, opset: i64) -> usize {
+/// large and is left alone. What a Pad fills with has to be known for that.
+pub(crate) fn mend(before: &GraphProto, after: &mut GraphProto, graph: &Graph, opset: i64) {
     // Before that the number is an attribute, in which a sign makes no difference.
     if opset < PAD_OPERANDS_SINCE {
-        return 0;
+        return;
+    }
+    let is_pad = |place: &Place| FACTS.get(place.fact).is_some_and(|fact| fact.heading == PADS);
+    let found: Vec<Place> = places(after, graph, opset).into_iter().filter(is_pad).collect();
+    if found.is_empty() {
+        return;
     }
     let had: BTreeSet<Place> = places(before, graph, opset).into_iter().collect();
-    let new = places(after, graph, opset).into_iter().filter(|place| !had.contains(place));
-    let pools: BTreeSet<String> =
-        new.filter(|p| FACTS.get(p.fact).is_some_and(|f| f.heading == PADS)).map(|p| p.value).collect();
-    let pads: BTreeSet<String> = after
-        .node
-        .iter()
-        .filter(|n| n.output.first().is_some_and(|y| pools.contains(y)))
-        .filter_map(|n| n.input.first().cloned())
+    let reader = Reader::of(after, graph, opset);
+    let new = found.iter().filter(|place| !had.contains(place));
+    let pads = new.filter_map(|place| reader.producer(reader.producers.get(place.value.as_str())?, 0));
+    let pads: BTreeSet<String> = pads
+        .filter(|pad| reader.fills_with_zeros(pad) == Some(true))
+        .filter_map(|pad| pad.output.first().cloned())
         .collect();
-    let taken: BTreeSet<String> = after.initializer.iter().map(|t| t.name().to_owned()).collect();
+    let taken: BTreeSet<String> = reader.tensors.keys().map(|&name| name.to_owned()).collect();
     let mut numbers = Vec::new();
     for pad in after.node.iter_mut().filter(|n| n.output.first().is_some_and(|y| pads.contains(y))) {
         let dtype = pad.input.first().and_then(|x| graph.by_name(x)).and_then(|v| graph.value(v).ty.dtype());
-        let Some(raw_data) = dtype.and_then(negative_zero) else { continue };
         let name = format!("{}.zero", pad.output.first().map_or("", String::as_str));
+        let Some(raw_data) = dtype.and_then(negative_zero) else { continue };
         if graph.by_name(&name).is_some() || taken.contains(&name) {
             continue;
         }
         pad.input.resize(3, String::new());
         pad.input[2].clone_from(&name);
-        let data_type = dtype.map(DType::to_onnx);
-        numbers.push(TensorProto {
-            name: Some(name),
-            data_type,
-            raw_data: Some(raw_data.into()),
-            ..TensorProto::default()
-        });
+        let (data_type, raw_data) = (dtype.map(DType::to_onnx), Some(raw_data.into()));
+        numbers.push(TensorProto { name: Some(name), data_type, raw_data, ..TensorProto::default() });
     }
-    let mended = numbers.len();
     after.initializer.extend(numbers);
-    mended
 }
 
 /// The first version of Pad that takes its number as an operand.
@@ -298,30 +294,34 @@ impl<'g> Reader<'g> {
         self.tensors.get(name).map(|t| t.data_type()).or_else(made)
     }
 
-    /// Whether a node pads with zeros along all axes by count, and one node alone reads that.
+    /// Whether a node pads along all axes by count, with what may be zeros, and one node alone reads that.
     fn is_zero_pad_for_one(&self, node: &NodeProto) -> bool {
-        let string =
-            |name: &str| node.attribute.iter().find(|a| a.name() == name).map(|a| a.s.as_deref().unwrap_or_default());
-        let constant = string("mode").is_none_or(|mode| mode == b"constant");
+        let mode = node.attribute.iter().find(|a| a.name() == "mode");
+        let constant = mode.is_none_or(|mode| mode.s.as_deref() == Some(b"constant"));
         let named_axes = node.input.get(3).is_some_and(|name| !name.is_empty());
-        let told = node.input.get(2).is_none_or(|name| name.is_empty() || self.is_zero(name));
-        let attribute = node.attribute.iter().find(|a| a.name() == "value").is_none_or(|a| a.f() == 0.0);
         let read_once = node.output.first().is_some_and(|name| {
             let left = self.outputs.contains(name.as_str()) || self.captured.contains(name.as_str());
             !left && self.readers.get(name.as_str()).is_some_and(|readers| readers.len() == 1)
         });
-        node.op_type() == "Pad" && node.domain().is_empty() && constant && !named_axes && told && attribute && read_once
+        let pads = node.op_type() == "Pad" && node.domain().is_empty() && constant && !named_axes;
+        pads && read_once && self.fills_with_zeros(node) != Some(false)
     }
 
-    /// Whether an operand may be a number 0: a constant of zeros, or one whose bytes are elsewhere. `-0.0` is another number.
-    fn is_zero(&self, name: &str) -> bool {
-        let made = || {
-            let node = self.producers.get(name).filter(|node| node.op_type() == "Constant")?;
-            node.attribute.iter().find_map(|a| a.t.as_deref())
+    /// Whether a Pad fills with zeros; `None` if the bytes of the number are not in the messages. `-0.0` is another number, and so is
+    /// what is computed.
+    fn fills_with_zeros(&self, pad: &NodeProto) -> Option<bool> {
+        let Some(name) = pad.input.get(2).filter(|name| !name.is_empty()) else {
+            return Some(pad.attribute.iter().find(|a| a.name() == "value").is_none_or(|a| a.f() == 0.0));
         };
-        let Some(tensor) = self.tensors.get(name).copied().or_else(made) else { return false };
-        let raw = tensor.raw_data.as_ref().is_none_or(|raw| raw.iter().all(|&byte| byte == 0));
-        raw && tensor.float_data.iter().all(|x| x.to_bits() == 0) && tensor.int32_data.iter().all(|&x| x == 0)
+        if let Some(tensor) = self.tensors.get(name.as_str()) {
+            return is_zero(tensor);
+        }
+        let made = self.producers.get(name.as_str()).filter(|node| node.op_type() == "Constant");
+        let told = made.and_then(|node| node.attribute.first());
+        told.map_or(Some(false), |told| match &told.t {
+            Some(tensor) => is_zero(tensor),
+            None => Some(told.f().to_bits() == 0),
+        })
     }
 
     /// Whether a rewrite may bring a Transpose to the first operand of a node: it is made by one, or by the call of a function, whose body may
@@ -392,6 +392,17 @@ const STOPS_TRANSPOSES: &[&str] = &[
     "Scan",
 ];
 
+/// Whether a number is +0; `None` if its bytes are elsewhere.
+fn is_zero(tensor: &TensorProto) -> Option<bool> {
+    if let Some(raw) = tensor.raw_data.as_ref().filter(|raw| !raw.is_empty()) {
+        return Some(raw.iter().all(|&byte| byte == 0));
+    }
+    let floats = tensor.float_data.iter().map(|x| x.to_bits() == 0);
+    let doubles = tensor.double_data.iter().map(|x| x.to_bits() == 0);
+    let narrow = tensor.int32_data.iter().map(|&x| x == 0);
+    floats.chain(doubles).chain(narrow).next()
+}
+
 /// The op of a node, with the order of a Transpose: two that cancel out on load are no two that do not.
 fn told(node: &NodeProto) -> String {
     ints(node, "perm").map_or_else(|| node.op_type().to_owned(), |perm| format!("{}{perm:?}", node.op_type()))
@@ -424,6 +435,17 @@ mod tests {
 
     /// A mended text of a heading, as links to it are written.
     const PAGE: &str = include_str!("../../../docs/runtime-bugs.md");
+
+    #[test]
+    fn a_number_is_zero_only_where_its_bytes_say_so() {
+        let raw = |bytes: &'static [u8]| TensorProto { raw_data: Some(bytes.into()), ..TensorProto::default() };
+        assert_eq!(is_zero(&raw(&[0, 0, 0, 0])), Some(true));
+        assert_eq!(is_zero(&raw(&[0, 0, 0, 0x80])), Some(false));
+        assert_eq!(is_zero(&TensorProto { double_data: vec![-5.0], ..TensorProto::default() }), Some(false));
+        assert_eq!(is_zero(&TensorProto { int32_data: vec![0], ..TensorProto::default() }), Some(true));
+        // Of external data there is nothing here.
+        assert_eq!(is_zero(&TensorProto::default()), None);
+    }
 
     #[test]
     fn each_fact_has_its_section() {

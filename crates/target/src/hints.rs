@@ -13,8 +13,11 @@ use relayout_ir::types::Type;
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
-/// Hint of a dim that nobody gave one for.
-const DEFAULT: Size = Size::of(64);
+/// The size of a dim that nobody gave one for, if it is no batch.
+pub const USUAL: i64 = 64;
+
+/// Hint of such a dim.
+const DEFAULT: Size = Size::of(USUAL);
 
 /// Sizes that a symbolic dim is priced at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

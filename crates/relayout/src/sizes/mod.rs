@@ -16,12 +16,9 @@ use crate::model::Model;
 use crate::optimize::{Options, Source};
 use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Graph, ValueId};
-use relayout_target::hints::Size;
+use relayout_target::hints::{Size, USUAL};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The size of a dim of which nothing is known.
-const USUAL: i64 = 64;
 
 /// A dim of an input that has no number in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
