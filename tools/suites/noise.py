@@ -1,7 +1,7 @@
 """Whether two results are the same, element by element, as far as the model's own noise tells them apart."""
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from judge import HALVES, OFF, ON, run
 
@@ -65,10 +65,59 @@ def shaken(model, feeds, level=OFF, times=TIMES):
         yield run(model.SerializeToString(), {name: shake(value, rng) for name, value in feeds.items()}, level)
 
 
+def widened(graph):
+    """Makes a graph of halves one of floats, bodies too."""
+    tensors, types = list(graph.initializer), [value.type for value in (*graph.input, *graph.output, *graph.value_info)]
+    for node in graph.node:
+        for attribute in node.attribute:
+            tensors += [attribute.t] if attribute.HasField("t") else []
+            if attribute.name in ("to", "dtype") and attribute.i == TensorProto.FLOAT16:
+                attribute.i = TensorProto.FLOAT
+            for body in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
+                widened(body)
+    for tensor in (tensor for tensor in tensors if tensor.data_type == TensorProto.FLOAT16):
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float32), tensor.name))
+    for given in (given.tensor_type for given in types if given.tensor_type.elem_type == TensorProto.FLOAT16):
+        given.elem_type = TensorProto.FLOAT
+
+
+def rounded(node, halves):
+    """A node of floats, and what rounds those of its results that were halves to halves."""
+    made = onnx.NodeProto.FromString(node.SerializeToString())
+    for at, name in enumerate(node.output):
+        made.output[at] = name + ".exact" if name in halves else name
+    yield made
+    for name in halves.intersection(node.output):
+        yield helper.make_node("Cast", [name + ".exact"], [name + ".half"], to=TensorProto.FLOAT16)
+        yield helper.make_node("Cast", [name + ".half"], [name], to=TensorProto.FLOAT)
+
+
+def in_floats(model, feeds, wanted):
+    """Results of a model of halves, computed in floats: once without a rounding, once with one behind each node. The runtime is between
+    the two, since it leaves out some of them."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    known = onnx.shape_inference.infer_shapes(model).graph
+    halves = {value.name for value in (*known.value_info, *known.output) if value.type.tensor_type.elem_type == TensorProto.FLOAT16}
+    widened(model.graph)
+    nodes = list(model.graph.node)
+    feeds = {name: value.astype(np.float32) if value.dtype == np.float16 else value for name, value in feeds.items()}
+    for names in (set(), halves):
+        del model.graph.node[:]
+        model.graph.node.extend(each for node in nodes for each in rounded(node, names))
+        got = run(model.SerializeToString(), feeds, OFF)
+        yield [array.astype(like.dtype) for array, like in zip(got, wanted, strict=True)]
+
+
 def noise(model, feeds, wanted, halves=False):
-    """The model's own noise, by element: what its last bits and the runtime's rewrites change at most. (largest, elements)"""
+    """The model's own noise, by element: what its last bits and the runtime's rewrites change at most, and of one of halves what its
+    roundings do. (largest, elements)"""
     largest, elements = 0.0, 0
     others = list(shaken(model, feeds))
+    if halves:
+        try:
+            others.extend(in_floats(model, feeds, wanted))
+        except Exception:  # noqa: BLE001  # whatever the runtime says of a model that has more of halves than types
+            pass
     try:
         others.append(run(model.SerializeToString(), feeds, ON))
     except Exception:  # noqa: BLE001  # whatever the runtime says

@@ -6,9 +6,11 @@
 
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::Graph;
+use relayout_ir::model::Model;
 use relayout_onnx::proto::attribute_proto::AttributeType;
 use relayout_onnx::proto::tensor_proto::DataType;
-use relayout_onnx::proto::{AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto};
+use relayout_onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use relayout_target::Numerics;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Something that a runtime does wrong.
@@ -65,19 +67,27 @@ pub(crate) const FACTS: &[Fact] = &[
     },
     Fact {
         heading: "Views of dequantized signed bytes",
-        what: "a Transpose, a Reshape or a GroupNormalization behind a DequantizeLinear of signed bytes, in operator sets from 21 on",
+        what: "a Transpose, a Reshape or another view behind a DequantizeLinear of signed bytes, in operator sets from 21 on",
         outcome: "the file does not load: the types of what is quantized again do not match",
         is_so: |reader, node| {
-            let signed = || reader.constant(node, 2) == Some(DataType::Int8 as i32);
-            // The body of a call may begin with a Transpose, that of a GroupNormalization begins with a Reshape.
-            let view = |node: &&NodeProto| {
-                let reshapes = matches!(node.op_type(), "Reshape" | "GroupNormalization");
-                is_transpose(node) || reshapes || node.domain() == relayout_onnx::dialect::DOMAIN
+            // The body of a call may begin with a Transpose. Each reader gets a DequantizeLinear of its own on load.
+            let view = |node: &NodeProto| {
+                is_transpose(node)
+                    || KEPT_QUANTIZED.contains(&node.op_type())
+                    || node.domain() == relayout_onnx::dialect::DOMAIN
             };
-            // Each reader gets a DequantizeLinear of its own on load.
-            let reads = || node.output.first().and_then(|name| reader.readers.get(name.as_str()));
-            let dequantizes = node.op_type() == "DequantizeLinear" && reader.opset >= 21;
-            dequantizes && signed() && reads().is_some_and(|reads| reads.iter().any(view))
+            reader.dequantizes_signed_bytes(node) && reader.is_read_by(node, &NO_OPS, &view)
+        },
+    },
+    Fact {
+        heading: "Normalizations of dequantized signed bytes",
+        what: "a GroupNormalization behind a DequantizeLinear of signed bytes in a file with functions, in operator sets from 21 on",
+        outcome: "the file does not load: it is written out as one that begins with a Reshape before that is quantized again",
+        is_so: |reader, node| {
+            let passed = |node: &NodeProto| NO_OPS(node) || KEPT_QUANTIZED.contains(&node.op_type());
+            // The body of a call of a form of it has one.
+            let normalizes = |node: &NodeProto| node.op_type().starts_with("GroupNormalization");
+            reader.calls && reader.dequantizes_signed_bytes(node) && reader.is_read_by(node, &passed, &normalizes)
         },
     },
     Fact {
@@ -122,11 +132,22 @@ pub(crate) struct Found {
     pub(crate) why: String,
 }
 
-/// What a graph that is about to be written has of them and the one that it was made from has not. `graph` knows the types of values.
-pub(crate) fn new_in(before: &GraphProto, after: &GraphProto, graph: &Graph, opset: i64) -> Vec<Found> {
-    let mut found = places(after, graph, opset);
+/// What messages that are about to be written have of them and those that they were made from, the last of `before`, have not. What can be
+/// written otherwise is. Functions of any of `before` are the model's; `ir` knows the types of values.
+pub(crate) fn new_in(before: &[&ModelProto], after: &mut ModelProto, ir: &Model, numerics: Numerics) -> Vec<Found> {
+    let opset = ir.opsets.get("").copied().unwrap_or(0);
+    let of = |proto, calls| Written { proto, graph: &ir.graph, opset, calls };
+    let had_functions = before.iter().any(|proto| !proto.functions.is_empty());
+    let calls = !after.functions.is_empty();
+    let before = before.last().and_then(|proto| proto.graph.as_ref()).map(|proto| of(proto, had_functions));
+    let (Some(before), Some(after)) = (before, &mut after.graph) else { return Vec::new() };
+    // The sign of a zero is a bit as well.
+    if numerics > Numerics::Exact {
+        mend(before, after);
+    }
+    let mut found = places(of(after, calls));
     if !found.is_empty() {
-        let had: BTreeSet<Place> = places(before, graph, opset).into_iter().collect();
+        let had: BTreeSet<Place> = places(before).into_iter().collect();
         found.retain(|place| !had.contains(place));
     }
     let why = |fact: &Fact| {
@@ -136,20 +157,35 @@ pub(crate) fn new_in(before: &GraphProto, after: &GraphProto, graph: &Graph, ops
     found.into_iter().filter_map(told).collect()
 }
 
+/// A graph as it stands in a file, and what has to be known of the file.
+#[derive(Clone, Copy)]
+struct Written<'g> {
+    /// The messages.
+    proto: &'g GraphProto,
+    /// Knows the types of values.
+    graph: &'g Graph,
+    /// The version of the standard operators.
+    opset: i64,
+    /// Whether there are functions: then the bodies of all ops that have no kernel stand in their places before the first rewrite.
+    calls: bool,
+}
+
 /// Writes otherwise what a runtime would do wrong, where that says the same: a Pad of zeros in front of a pool pads with -0.0, which is as
 /// large and is left alone. What a Pad fills with has to be known for that.
-pub(crate) fn mend(before: &GraphProto, after: &mut GraphProto, graph: &Graph, opset: i64) {
+fn mend(before: Written<'_>, after: &mut GraphProto) {
+    let Written { graph, opset, .. } = before;
     // Before that the number is an attribute, in which a sign makes no difference.
     if opset < PAD_OPERANDS_SINCE {
         return;
     }
     let is_pad = |place: &Place| FACTS.get(place.fact).is_some_and(|fact| fact.heading == PADS);
-    let found: Vec<Place> = places(after, graph, opset).into_iter().filter(is_pad).collect();
+    let written = Written { proto: after, ..before };
+    let found: Vec<Place> = places(written).into_iter().filter(is_pad).collect();
     if found.is_empty() {
         return;
     }
-    let had: BTreeSet<Place> = places(before, graph, opset).into_iter().collect();
-    let reader = Reader::of(after, graph, opset);
+    let had: BTreeSet<Place> = places(before).into_iter().collect();
+    let reader = Reader::of(written);
     let new = found.iter().filter(|place| !had.contains(place));
     let pads = new.filter_map(|place| reader.producer(reader.producers.get(place.value.as_str())?, 0));
     let pads: BTreeSet<String> = pads
@@ -200,17 +236,17 @@ struct Place {
     around: String,
 }
 
-fn places(proto: &GraphProto, graph: &Graph, opset: i64) -> Vec<Place> {
-    let reader = Reader::of(proto, graph, opset);
+fn places(written: Written<'_>) -> Vec<Place> {
+    let reader = Reader::of(written);
     let mut found = Vec::new();
-    for node in &proto.node {
+    for node in &written.proto.node {
         let is_so = FACTS.iter().enumerate().filter(|(_, fact)| (fact.is_so)(&reader, node));
         found.extend(is_so.map(|(fact, _)| {
             let value = node.output.first().cloned().unwrap_or_default();
             Place { fact, value, around: reader.around(node) }
         }));
         for body in bodies(node) {
-            found.extend(places(body, graph, opset));
+            found.extend(places(Written { proto: body, ..written }));
         }
     }
     found
@@ -220,6 +256,7 @@ fn places(proto: &GraphProto, graph: &Graph, opset: i64) -> Vec<Place> {
 struct Reader<'g> {
     graph: &'g Graph,
     opset: i64,
+    calls: bool,
     producers: BTreeMap<&'g str, &'g NodeProto>,
     /// Readers among the nodes of the graph itself.
     readers: BTreeMap<&'g str, Vec<&'g NodeProto>>,
@@ -231,10 +268,12 @@ struct Reader<'g> {
 }
 
 impl<'g> Reader<'g> {
-    fn of(proto: &'g GraphProto, graph: &'g Graph, opset: i64) -> Reader<'g> {
+    fn of(written: Written<'g>) -> Reader<'g> {
+        let Written { proto, graph, opset, calls } = written;
         let mut reader = Reader {
             graph,
             opset,
+            calls,
             producers: BTreeMap::new(),
             readers: BTreeMap::new(),
             tensors: proto.initializer.iter().map(|t| (t.name(), t)).collect(),
@@ -259,16 +298,16 @@ impl<'g> Reader<'g> {
         self.captured.extend(body.output.iter().map(ValueInfoProto::name));
     }
 
-    /// Which ops read the result of a node, and which make and read its first operand and the first operands of those.
+    /// Which ops read the result of a node, and what views of it, and which make and read its first operand and the first operands of
+    /// those.
     fn around(&self, node: &NodeProto) -> String {
         let mut text = String::new();
         let mut tell = |name: Option<&String>| {
             let name = name.map_or("", String::as_str);
-            let mut reads: Vec<String> = self.readers.get(name).into_iter().flatten().map(|n| told(n)).collect();
-            reads.sort_unstable();
+            let reads = self.reads(name, LEVELS);
             let left = self.outputs.contains(name) || self.captured.contains(name);
             let made = self.producers.get(name).map_or_else(String::new, |node| told(node));
-            text += &[made.as_str(), " ", &reads.join(","), if left { " left;" } else { ";" }].concat();
+            text += &[made.as_str(), " ", &reads, if left { " left;" } else { ";" }].concat();
         };
         tell(node.output.first());
         let mut at = Some(node);
@@ -278,6 +317,19 @@ impl<'g> Reader<'g> {
             at = operand.and_then(|name| self.producers.get(name.as_str())).copied();
         }
         text
+    }
+
+    /// The ops that read a value, and behind views among them those that read these, as far as `levels`.
+    fn reads(&self, name: &str, levels: usize) -> String {
+        let readers = self.readers.get(name).into_iter().flatten();
+        let mut reads: Vec<String> = readers
+            .map(|node| match node.output.first().filter(|_| levels > 1 && is_view(node)) {
+                Some(viewed) => format!("{}({})", told(node), self.reads(viewed, levels - 1)),
+                None => told(node),
+            })
+            .collect();
+        reads.sort_unstable();
+        reads.join(",")
     }
 
     fn producer(&self, node: &NodeProto, slot: usize) -> Option<&'g NodeProto> {
@@ -292,6 +344,35 @@ impl<'g> Reader<'g> {
             node.attribute.iter().find_map(|a| a.t.as_ref()).map(|t| t.data_type())
         };
         self.tensors.get(name).map(|t| t.data_type()).or_else(made)
+    }
+
+    /// Whether a node makes floats of signed bytes by an operator set in which the type of what is quantized is an attribute.
+    fn dequantizes_signed_bytes(&self, node: &NodeProto) -> bool {
+        let signed = || self.constant(node, 2) == Some(DataType::Int8 as i32);
+        node.op_type() == "DequantizeLinear" && self.opset >= 21 && signed()
+    }
+
+    /// Whether a node that is `wanted` reads the first result of a node, by way of those that are `passed`.
+    fn is_read_by(
+        &self,
+        node: &NodeProto,
+        passed: &dyn Fn(&NodeProto) -> bool,
+        wanted: &dyn Fn(&NodeProto) -> bool,
+    ) -> bool {
+        let mut todo = vec![node];
+        let mut seen = BTreeSet::new();
+        while let Some(name) = todo.pop().and_then(|node| node.output.first()) {
+            let readers = self.readers.get(name.as_str()).into_iter().flatten();
+            for &reader in readers.filter(|reader| reader.input.first() == Some(name)) {
+                if wanted(reader) {
+                    return true;
+                }
+                if passed(reader) && seen.insert(reader.output.first()) {
+                    todo.push(reader);
+                }
+            }
+        }
+        false
     }
 
     /// Whether a node pads along all axes by count, with what may be zeros, and one node alone reads that.
@@ -347,7 +428,6 @@ impl<'g> Reader<'g> {
     /// Transpose is among these: one of its own, or that of a call's body.
     fn is_moved_for_others(&self, node: &NodeProto) -> bool {
         let call = |node: &NodeProto| node.domain() == relayout_onnx::dialect::DOMAIN;
-        let view = |node: &NodeProto| is_transpose(node) || VIEWS.contains(&node.op_type());
         let (mut moved, mut left) = (false, false);
         let mut todo: Vec<&str> = node.input.first().map(String::as_str).into_iter().collect();
         let mut seen = BTreeSet::new();
@@ -358,9 +438,9 @@ impl<'g> Reader<'g> {
             left |= self.outputs.contains(name) || self.captured.contains(name);
             if let Some(made) = self.producers.get(name) {
                 moved |= is_transpose(made) || call(made);
-                todo.extend(made.input.first().map(String::as_str).filter(|_| view(made)));
+                todo.extend(made.input.first().map(String::as_str).filter(|_| is_view(made)));
             }
-            for reader in self.readers.get(name).into_iter().flatten().filter(|reader| view(reader)) {
+            for reader in self.readers.get(name).into_iter().flatten().filter(|reader| is_view(reader)) {
                 moved |= is_transpose(reader);
                 todo.extend(reader.output.first().map(String::as_str));
             }
@@ -372,8 +452,15 @@ impl<'g> Reader<'g> {
 /// How many operands in front of each other are looked at, to see whether a place is what it was.
 const LEVELS: usize = 4;
 
-/// Ops that a `QuantizeLinear` is moved in front of.
-const VIEWS: &[&str] = &["Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"];
+/// Ops that are nothing on load.
+const NO_OPS: fn(&NodeProto) -> bool = |node| matches!(node.op_type(), "Identity" | "Dropout" | "Cast");
+
+/// Ops behind which what was dequantized is quantized once more on load.
+const KEPT_QUANTIZED: &[&str] = &["MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"];
+
+/// Ops that a `QuantizeLinear` is moved in front of, and those that are nothing.
+const VIEWS: &[&str] =
+    &["Dropout", "Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"];
 
 /// Ops that no Transpose is moved through.
 const STOPS_TRANSPOSES: &[&str] = &[
@@ -414,6 +501,11 @@ fn is_transpose(node: &NodeProto) -> bool {
         relayout_onnx::dialect::DOMAIN => node.op_type() == "Relayout",
         domain => node.op_type() == "Transpose" && domain.is_empty(),
     }
+}
+
+/// A node that may be nothing but another order or shape of its first operand.
+fn is_view(node: &NodeProto) -> bool {
+    is_transpose(node) || VIEWS.contains(&node.op_type())
 }
 
 fn bodies(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {

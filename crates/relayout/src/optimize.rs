@@ -358,17 +358,14 @@ impl Rounds<'_> {
             Err(e) if self.strict || !is_fault(&e) => return Err(e),
             Err(e) => return Ok(Err(Failed::of(&e))),
         };
-        let (before, after) = (source.file.proto.graph.as_ref(), exported.proto.graph.as_mut());
-        let found = match (before, after) {
-            (Some(before), Some(after)) if exported.changed => {
-                let opset = source.ir.opsets.get("").copied().unwrap_or(0);
-                // The sign of a zero is a bit as well.
-                if options.numerics > Numerics::Exact {
-                    facts::mend(before, after, &source.ir.graph, opset);
-                }
-                facts::new_in(before, after, &source.ir.graph, opset)
-            }
-            _ => Vec::new(),
+        let found = match exported.changed {
+            true => facts::new_in(
+                &[&self.model.file.proto, &source.file.proto],
+                &mut exported.proto,
+                &source.ir,
+                options.numerics,
+            ),
+            false => Vec::new(),
         };
         match Failed::at(&source.ir.graph, &found) {
             Some(failed) => Ok(Err(failed)),

@@ -429,6 +429,59 @@ fn views_are_not_moved_behind_dequantized_signed_bytes() {
     runs_for_every_target(&in_ir(10, &model(21, graph)));
 }
 
+/// Signed bytes that are dequantized, and what follows, with a convolution last. The sizes of images are open.
+fn dequantized(follows: Vec<NodeProto>) -> Vec<u8> {
+    let mut node = vec![op("DequantizeLinear", &["x", "s", "z"], "d", vec![])];
+    node.extend(follows);
+    let graph = GraphProto {
+        node,
+        initializer: vec![
+            floats("w", &[16, 16, 1, 1], (1..=256).map(|i| (i % 9) as f32 / 16.0)),
+            floats("b", &[16], (1..=16).map(|i| i as f32 / 16.0)),
+            floats("s", &[], [0.05]),
+            tensor("z", DataType::Int8, &[], vec![0]),
+        ],
+        input: vec![value("x", DataType::Int8, &[1, 16, -1, -1])],
+        output: vec![value("y", DataType::Float, &[1, 16, -1, -1])],
+        ..GraphProto::default()
+    };
+    in_ir(10, &model(21, graph))
+}
+
+#[test]
+fn a_file_with_functions_has_no_normalization_of_dequantized_signed_bytes() {
+    let groups = op("GroupNormalization", &["d", "b", "b"], "g", vec![int("num_groups", 4)]);
+    let turned = [
+        op("Transpose", &["d"], "t", vec![ints("perm", &[0, 2, 3, 1])]),
+        op("Transpose", &["t"], "u", vec![ints("perm", &[0, 3, 1, 2])]),
+        op("GroupNormalization", &["u", "b", "b"], "g", vec![int("num_groups", 4)]),
+    ];
+    for normalized in [vec![groups], turned.into()] {
+        let follows = [
+            op("Conv", &["g", "w"], "c", vec![]),
+            op("Relu", &["c"], "r", vec![]),
+            op("Conv", &["r", "w"], "y", vec![]),
+        ];
+        runs_for_every_target(&dequantized([normalized, follows.into()].concat()));
+    }
+}
+
+#[test]
+fn what_is_nothing_on_load_does_not_hide_dequantized_signed_bytes() {
+    for nothing in ["Identity", "Dropout"] {
+        let follows = vec![
+            op(nothing, &["d"], "i", vec![]),
+            op("Conv", &["i", "w"], "c", vec![]),
+            op("Mish", &["c"], "r", vec![]),
+            op("Conv", &["r", "w"], "e", vec![]),
+            op("Transpose", &["e"], "t", vec![ints("perm", &[0, 2, 3, 1])]),
+            op("Softmax", &["t"], "n", vec![int("axis", 3)]),
+            op("Transpose", &["n"], "y", vec![ints("perm", &[0, 3, 1, 2])]),
+        ];
+        runs_for_every_target(&dequantized(follows));
+    }
+}
+
 #[test]
 fn texts_are_gathered_along_the_axis_along_which_they_were() {
     let graph = GraphProto {
@@ -483,6 +536,30 @@ fn bytes(name: &str, dims: &[i64], number: u8) -> TensorProto {
 #[test]
 fn an_output_is_not_put_in_front_of_a_transpose_and_a_quantization() {
     runs_for_every_target(&left_and_quantized(17, &[], floats("s", &[], [0.25]), bytes("z", &[], 128)));
+}
+
+#[test]
+fn an_output_that_is_a_copy_is_not_put_in_front_of_a_transpose_and_a_quantization() {
+    let graph = GraphProto {
+        node: vec![
+            op("Conv", &["x", "w"], "c", vec![]),
+            op("Where", &["k", "x", "c"], "v", vec![]),
+            op("Identity", &["v"], "y", vec![]),
+            op("Transpose", &["v"], "t", vec![ints("perm", &[0, 2, 3, 1])]),
+            op("QuantizeLinear", &["t", "s", "z"], "q", vec![]),
+            op("DequantizeLinear", &["q", "s", "z"], "a", vec![]),
+        ],
+        initializer: vec![
+            floats("w", &[16, 16, 1, 1], (0..256).map(|i| (i % 7) as f32 / 7.0 - 0.4)),
+            tensor("k", DataType::Bool, &[1, 16, 1, 1], [0, 1].repeat(8)),
+            floats("s", &[], [0.25]),
+            bytes("z", &[], 128),
+        ],
+        input: vec![value("x", DataType::Float, &[1, 16, 6, 6])],
+        output: vec![value("y", DataType::Float, &[1, 16, 6, 6]), value("a", DataType::Float, &[1, 6, 6, 16])],
+        ..GraphProto::default()
+    };
+    runs_for_every_target(&model(17, graph));
 }
 
 #[test]
