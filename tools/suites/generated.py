@@ -41,7 +41,7 @@ TARGETS = ["onnx", "ort-cpu --block 16", "ort-cpu --block 8", "ort-nhwc", "nhwc"
 CHUNK, CI = 40, 300
 # Networks that showed a fault once. They come first, with --ci.
 FAULTS = [700039, 700078, 700194, 700210, 700251, 700469, 700991, 701483, 701488, 701766, 701919, 702102, 702173, 702401, 702708, 702886,
-          702947, 7001214, 8004072, 8006655, 8010889]
+          702947, 7001214, 8004072, 8006655, 8010889, 9005867]
 CHILD_S = 60
 CUTS = 40
 

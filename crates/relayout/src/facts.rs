@@ -57,12 +57,12 @@ pub(crate) const FACTS: &[Fact] = &[
     },
     Fact {
         heading: "Dequantized values that bodies read",
-        what: "a Transpose behind a DequantizeLinear, read by name in a body",
+        what: "a Transpose, a Reshape or another view behind a DequantizeLinear, read by name in a body",
         outcome: "the process may end while the file is loaded",
         is_so: |reader, node| {
             let captured = || node.output.iter().any(|name| reader.captured.contains(name.as_str()));
-            let dequantizes = |node: &NodeProto| node.op_type() == "DequantizeLinear";
-            is_transpose(node) && captured() && reader.producer(node, 0).is_some_and(dequantizes)
+            let view = is_transpose(node) || KEPT_QUANTIZED.contains(&node.op_type());
+            view && captured() && reader.is_dequantized(node)
         },
     },
     Fact {
@@ -350,6 +350,20 @@ impl<'g> Reader<'g> {
     fn dequantizes_signed_bytes(&self, node: &NodeProto) -> bool {
         let signed = || self.constant(node, 2) == Some(DataType::Int8 as i32);
         node.op_type() == "DequantizeLinear" && self.opset >= 21 && signed()
+    }
+
+    /// Whether the first operand of a node is, but for views and what is nothing, a result of a DequantizeLinear.
+    fn is_dequantized(&self, node: &NodeProto) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut at = self.producer(node, 0);
+        while let Some(made) = at.filter(|made| seen.insert(made.output.first())) {
+            if made.op_type() == "DequantizeLinear" {
+                return true;
+            }
+            let passed = is_transpose(made) || NO_OPS(made) || KEPT_QUANTIZED.contains(&made.op_type());
+            at = passed.then(|| self.producer(made, 0)).flatten();
+        }
+        false
     }
 
     /// Whether a node that is `wanted` reads the first result of a node, by way of those that are `passed`.

@@ -466,6 +466,44 @@ fn a_file_with_functions_has_no_normalization_of_dequantized_signed_bytes() {
     }
 }
 
+/// A branch that convolves a dequantized value of [2, 1, 5, 3] along its rows and leaves it as it lay.
+fn convolved_rows(branch: &str) -> AttributeProto {
+    let [t, c, y] = ["t", "c", "y"].map(|stem| format!("{stem}_{branch}"));
+    let nodes = vec![
+        op("Transpose", &["d"], &t, vec![ints("perm", &[0, 2, 3, 1])]),
+        op("Conv", &[&t, "w"], &c, vec![]),
+        op("Transpose", &[&c], &y, vec![ints("perm", &[0, 3, 1, 2])]),
+    ];
+    body(branch, nodes, vec![], vec![value(&y, DataType::Float, &[2, 1, 5, 3])])
+}
+
+/// The Transposes of one element can be Reshapes in front of the branches, where the runtime may not have a view. Nothing is loaded here
+/// that has one.
+#[test]
+fn no_view_of_a_dequantized_value_is_read_in_a_body() {
+    let branches = vec![convolved_rows("then_branch"), convolved_rows("else_branch")];
+    let graph = GraphProto {
+        node: vec![op("DequantizeLinear", &["x", "s", "z"], "d", vec![]), op("If", &["k"], "y", branches)],
+        initializer: vec![
+            floats("w", &[5, 5, 1, 1], (0..25).map(|i| (i % 7) as f32 / 7.0 - 0.4)),
+            floats("s", &[], [0.25]),
+            bytes("z", &[], 130),
+        ],
+        input: vec![value("x", DataType::Uint8, &[2, 1, 5, 3]), value("k", DataType::Bool, &[])],
+        output: vec![value("y", DataType::Float, &[2, 1, 5, 3])],
+        ..GraphProto::default()
+    };
+    for name in BUILTIN {
+        let target = target(name).expect("a built-in target");
+        let outcome = common::optimized_for(target.as_ref(), &model(20, graph.clone()), &BTreeMap::new())
+            .expect("it is optimized");
+        let written = ModelProto::decode(outcome.bytes.as_slice()).expect("a model").graph.expect("it has a graph");
+        let views: Vec<&str> =
+            written.node.iter().map(NodeProto::op_type).filter(|&op| op == "Reshape" || op == "Transpose").collect();
+        assert_eq!(views, [""; 0], "{name}");
+    }
+}
+
 #[test]
 fn what_is_nothing_on_load_does_not_hide_dequantized_signed_bytes() {
     for nothing in ["Identity", "Dropout"] {
