@@ -116,13 +116,15 @@ pub enum Restated {
 
 /// How a file says that what is stored with shape `from` is read with shape `to`, of as many elements; `None` where no op can say it.
 pub fn restated(from: &[Dim], to: &[Dim]) -> Option<Restated> {
-    if let Some(target) = reshape_target(from, to) {
-        return Some(Restated::Reshape(target));
-    }
-    if let Some(axes) = ones_between(from, to) {
-        return Some(Restated::Squeeze(axes));
-    }
-    ones_between(to, from).map(Restated::Unsqueeze)
+    let target = reshape_target(from, to);
+    // Beside an extent that is copied and is 0 once, of a Loop that ran no rounds for example, no Reshape finds another one.
+    let sure = |target: &Vec<i64>| !(target.contains(&0) && target.contains(&-1));
+    let reshape = |target: Vec<i64>| Restated::Reshape(target);
+    let ones = || {
+        let squeeze = ones_between(from, to).map(Restated::Squeeze);
+        squeeze.or_else(|| ones_between(to, from).map(Restated::Unsqueeze))
+    };
+    target.clone().filter(sure).map(reshape).or_else(ones).or_else(|| target.map(reshape))
 }
 
 /// The axes of extent 1 without which the longer shape is the shorter one.
@@ -249,6 +251,15 @@ mod tests {
             }
         }
         assert_eq!(same_order(&layouts[0], &layouts[1], &dims(&["N", "1", "4", "5"])), None);
+    }
+
+    #[test]
+    fn axes_of_one_element_go_and_come_by_name_where_an_extent_could_be_none() {
+        let said = |from: &[&str], to: &[&str]| restated(&dims(from), &dims(to));
+        assert_eq!(said(&["N", "4", "1"], &["N", "4"]), Some(Restated::Reshape(vec![0, 4])));
+        assert_eq!(said(&["N", "1", "H"], &["N", "H"]), Some(Restated::Squeeze(vec![1])));
+        assert_eq!(said(&["N", "H"], &["N", "1", "H"]), Some(Restated::Unsqueeze(vec![1])));
+        assert_eq!(said(&["N", "2", "H"], &["N", "2*H"]), Some(Restated::Reshape(vec![0, -1])));
     }
 
     #[test]

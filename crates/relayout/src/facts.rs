@@ -97,6 +97,12 @@ pub(crate) const FACTS: &[Fact] = &[
         is_so: |reader, node| node.op_type() == "QuantizeLinear" && reader.is_moved_for_others(node),
     },
     Fact {
+        heading: "Indices of quantized pools",
+        what: "a QuantizeLinear behind a MaxPool whose indices are read",
+        outcome: "it is put in front of the pool: among numbers that are the same once they are quantized another one is the largest",
+        is_so: |reader, node| node.op_type() == "QuantizeLinear" && reader.is_pooled_with_indices(node),
+    },
+    Fact {
         heading: PADS,
         what: "a Pad of zeros that only a MaxPool, or an AveragePool with ceil_mode, reads",
         outcome: "the Pad becomes the pool's own padding: other numbers, or a shorter result",
@@ -366,6 +372,23 @@ impl<'g> Reader<'g> {
         false
     }
 
+    /// Whether the first operand of a node is, but for views, what a MaxPool makes whose indices somebody reads.
+    fn is_pooled_with_indices(&self, node: &NodeProto) -> bool {
+        let read = |name: &String| {
+            let name = name.as_str();
+            self.readers.contains_key(name) || self.outputs.contains(name) || self.captured.contains(name)
+        };
+        let mut seen = BTreeSet::new();
+        let mut at = self.producer(node, 0);
+        while let Some(made) = at.filter(|made| is_view(made) && seen.insert(made.output.first())) {
+            if made.op_type() == "MaxPool" && made.output.get(1).is_some_and(read) {
+                return true;
+            }
+            at = self.producer(made, 0);
+        }
+        false
+    }
+
     /// Whether a node that is `wanted` reads the first result of a node, by way of those that are `passed`.
     fn is_read_by(
         &self,
@@ -464,7 +487,7 @@ impl<'g> Reader<'g> {
 }
 
 /// How many operands in front of each other are looked at, to see whether a place is what it was.
-const LEVELS: usize = 4;
+const LEVELS: usize = 6;
 
 /// Ops that are nothing on load.
 const NO_OPS: fn(&NodeProto) -> bool = |node| matches!(node.op_type(), "Identity" | "Dropout" | "Cast");

@@ -77,7 +77,8 @@ fn flattens_any(graph: &Graph) -> bool {
 }
 
 /// Extents of a value in layout `from` with all but its outermost axis made one, and what a Reshape from there to layout `to`
-/// takes; `None` if no Reshape does that, or it moves bytes.
+/// takes; `None` if no Reshape does that, or it moves bytes. An extent may be 0, of a Loop that ran no rounds for example: where one is
+/// copied, no other one can be found by what is left, and a Transpose alone asks for neither.
 fn shapes(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> Option<(Vec<Dim>, Vec<i64>)> {
     if !same_bytes(from, to, graph.value(v).ty.shape()?) {
         return None;
@@ -85,6 +86,9 @@ fn shapes(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> Option<(Vec<
     let stored = graph.storage_shape(v, from)?;
     let (first, rest) = stored.split_first()?;
     let target = reshape_target(std::slice::from_ref(first), &graph.storage_shape(v, to)?)?;
+    if target.contains(&0) && target.contains(&-1) && !first.is_const() {
+        return None;
+    }
     Some((vec![first.clone(), Dim::product(rest)?], target))
 }
 
