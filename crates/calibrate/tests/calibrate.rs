@@ -1,6 +1,6 @@
 //! Calibration against the runtime that is installed: every op can be measured, and what is measured is a table.
 
-#[path = "../../relayout/tests/ops/runtime.rs"]
+#[path = "../../relayout/tests/common/runtime.rs"]
 mod runtime;
 
 use relayout::targets::measured::{Machine, MeasuredCosts, specs};

@@ -1,4 +1,6 @@
 //! `relayout_verify` with the library: how the rest of the project runs files with moves that are left to it.
+//!
+//! A process of its own: it has one environment of ONNX Runtime, which `relayout_verify` makes itself.
 
 mod common;
 

@@ -7,6 +7,7 @@
 
 pub(crate) mod files;
 
+use ort::environment::Environment;
 use prost::Message;
 use relayout_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use relayout_onnx::proto::{
@@ -15,6 +16,7 @@ use relayout_onnx::proto::{
 };
 use relayout_verify::{SearchPlaces, find_library};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// ONNX Runtime's library.
 pub(crate) fn onnxruntime() -> PathBuf {
@@ -30,6 +32,21 @@ pub(crate) fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a path");
     let beside = test.ancestors().map(|folder| folder.join(&name)).find(|path| path.is_file());
     beside.unwrap_or_else(|| panic!("cargo built no {name} above {}", test.display()))
+}
+
+/// The runtime's environment of this process.
+pub(crate) fn environment() -> &'static Environment {
+    static MADE: OnceLock<Environment> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let builder = ort::init_from(onnxruntime()).expect("ONNX Runtime loads");
+        builder.with_telemetry(false).with_logger(Arc::new(|_, _, _, _, _| {})).build().expect("an environment")
+    })
+}
+
+/// Sessions are made one at a time: the runtime keeps the domains of custom ops in a list that two threads must not add to at once.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A dim of a graph's input.

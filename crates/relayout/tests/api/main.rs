@@ -1,5 +1,8 @@
 //! What each crate offers, as text: whoever changes it sees it in the difference of a snapshot. And rules for names.
 
+mod conventions;
+#[cfg(all(feature = "onnx-protobuf", feature = "prost"))]
+mod interop;
 mod surface;
 
 use std::collections::{BTreeMap, BTreeSet};

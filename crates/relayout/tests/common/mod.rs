@@ -5,30 +5,18 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+mod runtime;
 pub(crate) mod said;
+
+pub(crate) use runtime::runtime;
 
 use prost::Message;
 use relayout::ir::graph::Graph;
 use relayout::{Model, Options, Report, Target, optimize, target};
 use relayout_onnx::proto::ModelProto;
-use relayout_verify::{
-    Comparison, Inputs, ModelSource, Runtime, SearchPlaces, Tensor, Tolerance, find_library, verify, verify_on,
-};
+use relayout_verify::{Comparison, Inputs, ModelSource, Tensor, Tolerance, verify, verify_on};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-
-/// The ONNX Runtime of this test process.
-pub(crate) fn runtime() -> &'static Runtime {
-    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| {
-        let mut places = SearchPlaces::default();
-        places.explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
-        places.environment = Some(PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.relayout/venv")));
-        let library = find_library(&places).expect("these tests need ONNX Runtime: run tools/setup once");
-        Runtime::load(&library).expect("ONNX Runtime loads; tools/setup installs the right version")
-    })
-}
 
 /// A folder of the repository's test data.
 pub(crate) fn testdata(folder: &str) -> PathBuf {

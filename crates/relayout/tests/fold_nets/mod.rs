@@ -6,6 +6,7 @@ pub(crate) mod blocks;
 pub(crate) mod cpu;
 pub(crate) mod folded;
 
+pub(crate) use crate::common::runtime;
 use half::f16;
 use relayout_onnx::proto::attribute_proto::AttributeType;
 use relayout_onnx::proto::tensor_shape_proto::{Dimension, dimension};
@@ -14,22 +15,8 @@ use relayout_onnx::proto::{
     ValueInfoProto, type_proto,
 };
 use relayout_onnx::write::{WriteOptions, write_model_to};
-use relayout_verify::{Comparison, Inputs, ModelSource, Options, Runtime, SearchPlaces, find_library, verify};
+use relayout_verify::{Comparison, Inputs, ModelSource, Options, verify};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-use std::sync::OnceLock;
-
-/// ONNX Runtime: the one that `ORT_DYLIB_PATH` names, else the one in the project folder `.relayout/venv`.
-pub(crate) fn runtime() -> &'static Runtime {
-    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| {
-        let mut places = SearchPlaces::default();
-        places.explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
-        places.environment = Some(PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.relayout/venv")));
-        let library = find_library(&places).expect("these tests need ONNX Runtime: run tools/setup once");
-        Runtime::load(&library).expect("ONNX Runtime loads; tools/setup installs the right version")
-    })
-}
 
 /// Both models on the same inputs, optimizations off.
 pub(crate) fn compare(a: &[u8], b: &[u8]) -> Comparison {

@@ -10,9 +10,9 @@
 //!
 //! The entry is an argument: a wrong one must be found (`wrong.rs`).
 
+use crate::common::runtime;
 use crate::digits;
 use crate::op_cases::case::{Case, RMS};
-use crate::runtime::runtime;
 use crate::shuffle;
 use relayout::ir::dim::Dim;
 use relayout::ir::form::{AtomOrder, Bound, Form, Slot, View};

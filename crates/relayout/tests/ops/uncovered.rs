@@ -6,7 +6,7 @@ use relayout::ir::op::OpDef;
 const BEFORE: &str = "ONNX Runtime has no kernels for operator sets before 7";
 const NO_KERNEL: &str = "ONNX Runtime has no kernel on the CPU";
 const SAVED: &str = "no kernel on the CPU: only sessions on other devices write and run this domain";
-const BODIES: &str = "needs bodies: `crates/ir/tests/op_drive.rs` and the tests of the pipeline have them";
+const BODIES: &str = "needs bodies: `crates/ir/tests/ir/op_drive.rs` and the tests of the pipeline have them";
 const NO_TENSOR: &str = "takes or gives a sequence or an optional, which has no layout";
 const NOT_22: &str = "ONNX Runtime's kernel stops before opset 22";
 const STRINGS: &str = "reads or makes texts, and comparisons are of numbers";
@@ -23,7 +23,7 @@ pub(crate) fn speaks_of((domain, op, first, _): &Line, def: &OpDef) -> bool {
     *domain == def.domain && *first == def.opsets.0 && (*op == "*" || *op == def.name)
 }
 
-/// Entries that ONNX Runtime has no kernel for on the CPU; `tests/random/absent.rs` checks that.
+/// Entries that ONNX Runtime has no kernel for on the CPU; `tests/random/models/absent.rs` checks that.
 pub(crate) const ABSENT: &[Line] = &[
     ("", "Add", 1, BEFORE),
     ("", "Sub", 1, BEFORE),

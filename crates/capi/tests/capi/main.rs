@@ -1,0 +1,4 @@
+//! The C library as programs in C see it.
+
+mod header;
+mod programs;

@@ -1,0 +1,52 @@
+//! `optimize --proof`, `optimize --prove` and `prove`: whether a result computes what its model computes.
+
+use crate::common::{folder, model, relayout, str};
+use std::fs;
+
+#[test]
+fn a_result_is_proved_and_another_one_is_refused() {
+    let dir = folder(&[]);
+    let (out, proof) = (dir.path().join("out.onnx"), dir.path().join("out.json"));
+    for target in ["onnx", "nhwc"] {
+        let conv = model("conv");
+        let call = ["optimize", str(&conv), "-o", str(&out), "--target", target, "--numerics", "exact"];
+        let run = relayout(call.into_iter().chain(["--proof", str(&proof), "--prove"]));
+        assert!(run.code == 0 && run.err.contains("out.onnx: PROVED"), "{run:?}");
+        let run = relayout(["prove", str(&conv), str(&out), "--proof", str(&proof)]);
+        assert!(run.fine().starts_with("PROVED"), "{target}: {run:?}");
+        let json = relayout(["prove", str(&conv), str(&out), "--proof", str(&proof), "--json"]);
+        assert!(json.fine().contains("\"verdict\""), "{json:?}");
+    }
+    relayout(["prove", str(&model("relu")), str(&out), "--proof", str(&proof)]).refused(3);
+    let text = fs::read_to_string(&proof).unwrap();
+    fs::write(&proof, text.replacen("\"values\":[", "\"values\":[{\"value\":\"nobody\"},", 1)).unwrap();
+    relayout(["prove", str(&model("conv")), str(&out), "--proof", str(&proof)]).refused(3);
+    fs::write(&proof, "{}").unwrap();
+    relayout(["prove", str(&model("conv")), str(&out), "--proof", str(&proof)]).refused(1);
+}
+
+#[test]
+fn a_verdict_about_blocks_names_their_hosts() {
+    let dir = folder(&[]);
+    let (conv, out) = (model("conv"), dir.path().join("out.onnx"));
+    for block in ["8", "16"] {
+        let call = ["optimize", str(&conv), "-o", str(&out), "--target", "ort-cpu", "--block", block, "--prove"];
+        let run = relayout(call);
+        assert!(run.code == 0 && run.err.contains(&format!("for hosts with blocks of {block}\n")), "{run:?}");
+        let run = relayout(call.into_iter().chain(["--no-guard"]));
+        assert!(
+            run.code == 0 && run.err.contains(&format!("blocks of {block} only: the file has no guard")),
+            "{run:?}"
+        );
+    }
+    let json = relayout(["prove", str(&conv), str(&out), "--json"]);
+    let json: String = json.fine().split_whitespace().collect();
+    assert!(json.contains("\"hosts\":{\"block\":16,\"guarded\":false}"), "{json}");
+}
+
+#[test]
+fn prove_needs_files() {
+    relayout(["optimize", str(&model("conv")), "-o", "-", "--prove"]).refused(2);
+    relayout(["optimize", str(&model("conv")), "--dry-run", "--prove"]).refused(2);
+    relayout(["prove", str(&model("conv")), "/nowhere/b.onnx"]).refused(1);
+}

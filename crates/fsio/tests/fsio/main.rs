@@ -1,0 +1,4 @@
+//! Files that are read and replaced.
+
+mod files;
+mod inside;

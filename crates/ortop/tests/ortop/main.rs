@@ -1,0 +1,6 @@
+//! The library of custom ops in ONNX Runtime.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod moves;
+mod runtime;

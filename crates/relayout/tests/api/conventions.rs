@@ -1,0 +1,278 @@
+//! Conventions that a test can hold: which crate may know which, how much an embedder builds, which Rust each crate needs, and where
+//! `unsafe` may stand.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Package name to the packages of this workspace that it depends on.
+fn edges() -> BTreeMap<String, BTreeSet<String>> {
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(root().join("crates")).unwrap().map(|e| e.unwrap().path()).collect();
+    folders.extend(["passes", "examples/own-target", "python"].map(|folder| root().join(folder)));
+    let manifest = |folder: &PathBuf| -> toml::Table {
+        std::fs::read_to_string(folder.join("Cargo.toml")).unwrap().parse().unwrap()
+    };
+    let manifests: Vec<toml::Table> = folders.iter().map(manifest).collect();
+    let name = |m: &toml::Table| m["package"]["name"].as_str().unwrap().to_owned();
+    let names: BTreeSet<String> = manifests.iter().map(name).collect();
+    let own = |m: &toml::Table| {
+        let dependencies = m.get("dependencies").and_then(toml::Value::as_table).cloned().unwrap_or_default();
+        dependencies.keys().filter(|d| names.contains(*d)).cloned().collect()
+    };
+    manifests.iter().map(|m| (name(m), own(m))).collect()
+}
+
+#[test]
+fn no_crate_imports_upward() {
+    let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("relayout-ir", &[][..]),
+        ("relayout-codegen", &["relayout-ir"][..]),
+        ("relayout-eval", &["relayout-ir"][..]),
+        ("relayout-target", &["relayout-ir"][..]),
+        ("relayout-targets", &["relayout-ir", "relayout-eval", "relayout-target"][..]),
+        ("relayout-fsio", &[][..]),
+        ("relayout-onnx", &["relayout-ir", "relayout-codegen", "relayout-fsio"][..]),
+        ("relayout-equations", &["relayout-ir", "relayout-target"][..]),
+        ("relayout-passes", &["relayout-ir", "relayout-eval", "relayout-target", "relayout-equations"][..]),
+        (
+            "relayout",
+            &[
+                "relayout-ir",
+                "relayout-target",
+                "relayout-targets",
+                "relayout-codegen",
+                "relayout-fsio",
+                "relayout-onnx",
+                "relayout-passes",
+            ][..],
+        ),
+        ("relayout-verify", &["relayout", "relayout-fsio", "relayout-ir"][..]),
+        // The checker shares no code with what it checks.
+        ("relayout-proof", &["relayout-fsio"][..]),
+        (
+            "relayout-calibrate",
+            &["relayout", "relayout-codegen", "relayout-ir", "relayout-onnx", "relayout-targets", "relayout-verify"][..],
+        ),
+        ("relayout-bundle", &["relayout", "relayout-fsio", "relayout-ir", "relayout-onnx", "relayout-target"][..]),
+        ("relayout-html", &["relayout"][..]),
+        (
+            "relayout-cli",
+            &[
+                "relayout",
+                "relayout-bundle",
+                "relayout-calibrate",
+                "relayout-html",
+                "relayout-proof",
+                "relayout-verify",
+            ][..],
+        ),
+        // An embedder's crate knows the library alone.
+        ("own-target", &["relayout"][..]),
+        ("relayout-capi", &["relayout"][..]),
+        ("relayout-ortop", &["relayout-codegen", "relayout-ir"][..]),
+        (
+            "relayout-python",
+            &["relayout", "relayout-calibrate", "relayout-cli", "relayout-html", "relayout-verify"][..],
+        ),
+    ]);
+    let edges = edges();
+    assert!(edges.len() >= 7, "the manifests were not found");
+    for (name, uses) in edges {
+        let may = allowed.get(name.as_str()).unwrap_or_else(|| panic!("{name} is not in the table of this test"));
+        for used in uses {
+            assert!(may.contains(&used.as_str()), "{name} must not depend on {used}");
+        }
+    }
+}
+
+/// What cargo prints.
+fn cargo(arguments: &[&str]) -> String {
+    let ran = Command::new(env!("CARGO")).args(arguments).current_dir(root()).output().unwrap();
+    assert!(ran.status.success(), "cargo {arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+/// Crates of others that are built for a package of this workspace with its default features, tests not counted.
+fn built_for(package: &str) -> BTreeSet<String> {
+    let tree = cargo(&["tree", "--locked", "--package", package, "--edges", "normal", "--prefix", "none"]);
+    let crates = tree.lines().filter(|line| !line.starts_with("relayout"));
+    crates.map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[test]
+fn an_embedder_builds_few_crates_and_no_runtime() {
+    let crates = built_for("relayout");
+    assert!((20..=70).contains(&crates.len()), "{} crates: {crates:?}", crates.len());
+    let has = |crates: &BTreeSet<String>, name: &str| crates.iter().any(|c| c.split(' ').next() == Some(name));
+    for name in ["ort", "ort-sys", "ndarray", "zip", "safetensors", "sha2"] {
+        assert!(!has(&crates, name), "relayout is built with {name}; what needs it belongs into a crate of its own");
+    }
+    // The names are those that cargo prints.
+    let verify = built_for("relayout-verify");
+    assert!(has(&verify, "ort") && has(&verify, "zip"), "{verify:?}");
+}
+
+/// `1.88` or `1.88.0`, as numbers.
+fn version(text: &str) -> Vec<u32> {
+    let mut numbers: Vec<u32> = text.split('.').map(|n| n.parse().unwrap()).collect();
+    numbers.resize(3, 0);
+    numbers
+}
+
+#[test]
+fn every_crate_states_a_rust_that_its_dependencies_allow() {
+    let host = cargo(&["--version", "--verbose"]);
+    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo says where it runs");
+    let text = cargo(&["metadata", "--locked", "--format-version", "1", "--filter-platform", host]);
+    let metadata: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let list = |value: &serde_json::Value| value.as_array().unwrap().clone();
+    let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let oldest: BTreeMap<String, Option<Vec<u32>>> = list(&metadata["packages"])
+        .iter()
+        .map(|package| (word(&package["id"]), package["rust_version"].as_str().map(version)))
+        .collect();
+    let own: BTreeSet<String> = list(&metadata["workspace_members"]).iter().map(word).collect();
+    let mut edges = 0;
+    for node in list(&metadata["resolve"]["nodes"]).iter().filter(|node| own.contains(&word(&node["id"]))) {
+        let name = word(&node["id"]);
+        let stated = oldest[&name].as_ref().unwrap_or_else(|| panic!("{name} states no rust-version"));
+        for used in list(&node["deps"]) {
+            if list(&used["dep_kinds"]).iter().all(|kind| kind["kind"] == "dev") {
+                continue;
+            }
+            edges += 1;
+            let needed = oldest[&word(&used["pkg"])].clone().unwrap_or_default();
+            assert!(*stated >= needed, "{name} states Rust {stated:?}, and {} needs {needed:?}", used["name"]);
+        }
+    }
+    assert!(edges > 50, "the dependencies were not found");
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && path.file_name().is_none_or(|n| n != "target" || path.ends_with("crates/target")) {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Each program links all that it tests and costs seconds of every build, so new tests are modules of the programs that are there.
+#[test]
+fn test_programs_are_few_and_none_is_left_out() {
+    let text = cargo(&["metadata", "--locked", "--no-deps", "--format-version", "1"]);
+    let metadata: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let packages = metadata["packages"].as_array().unwrap().iter();
+    let targets: Vec<&serde_json::Value> = packages.flat_map(|p| p["targets"].as_array().unwrap()).collect();
+    let path = |target: &serde_json::Value| PathBuf::from(target["src_path"].as_str().unwrap());
+    let (built, not): (Vec<_>, Vec<_>) = targets.into_iter().partition(|target| target["test"] == true);
+    let programs: Vec<PathBuf> = built.into_iter().map(path).collect();
+    assert!((20..=40).contains(&programs.len()), "{} test programs: {programs:#?}", programs.len());
+    // What is built without a test program has no tests of its own.
+    for target in not {
+        let (file, mut files) = (path(target), Vec::new());
+        match target["kind"][0].as_str() {
+            Some("example" | "custom-build") => {}
+            Some("bin") => files.push(file),
+            _ => sources(file.parent().unwrap(), &mut files),
+        }
+        let tested = |file: &PathBuf| std::fs::read_to_string(file).unwrap().contains(concat!("#[te", "st]"));
+        files.retain(tested);
+        assert!(files.is_empty(), "{files:?} has tests, and the manifest says `test = false`");
+    }
+}
+
+#[test]
+fn unsafe_stands_only_where_the_design_allows_it() {
+    const ALLOWED: &[&str] = &[
+        "crates/fsio/src/map.rs",
+        "crates/fsio/src/signals.rs",
+        "crates/codegen/src/kernels/",
+        "crates/capi/src/border.rs",
+        "crates/capi/src/external.rs",
+        "crates/capi/src/optimize.rs",
+        "crates/capi/src/permute.rs",
+        "crates/ortop/src/api.rs",
+        "crates/ortop/src/op.rs",
+        "crates/codegen/tests/codegen/cuda_device.rs",
+        "python/src/memory.rs",
+    ];
+    let mut files = Vec::new();
+    sources(&root().join("crates"), &mut files);
+    sources(&root().join("passes"), &mut files);
+    sources(&root().join("python"), &mut files);
+    assert!(files.len() > 50, "the sources were not found");
+    // In two pieces, so that this file does not find itself.
+    let word = concat!("uns", "afe {");
+    for file in files {
+        let name = file.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&file).unwrap();
+        let found = text.lines().any(|l| l.contains(word) || l.contains(concat!("uns", "afe fn")));
+        assert!(!found || ALLOWED.iter().any(|a| name.starts_with(a)), "{name} must not contain it");
+    }
+}
+
+/// The crates that compute with sizes of files, all that the program and the C library are made of but the kernels.
+#[test]
+fn released_programs_check_for_overflow_where_sizes_of_files_are_computed_with() {
+    let manifest: toml::Table = std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    let packages = &manifest["profile"]["release"]["package"];
+    let edges = edges();
+    let library = edges.keys().filter(|name| *name == "relayout-capi");
+    let program: BTreeSet<&String> = edges["relayout-cli"].iter().chain(&edges["relayout"]).chain(library).collect();
+    assert!(program.len() > 10, "{program:?}");
+    for name in program.into_iter().filter(|name| *name != "relayout-codegen") {
+        let checks = packages.get(name).and_then(|package| package.get("overflow-checks"));
+        assert_eq!(checks.and_then(toml::Value::as_bool), Some(true), "{name}");
+    }
+}
+
+/// The lines of the first example of a crate's documentation, hidden ones left out.
+fn example(lib: &str) -> Option<String> {
+    let docs: Vec<&str> =
+        lib.lines().map_while(|line| line.strip_prefix("//!")).map(|l| l.strip_prefix(' ').unwrap_or(l)).collect();
+    let start = docs.iter().position(|line| line.starts_with("```") && !line.contains("text"))?;
+    let lines = docs[start + 1..].iter().take_while(|line| !line.starts_with("```"));
+    let lines: Vec<&str> = lines.copied().filter(|line| !line.starts_with("# ")).collect();
+    Some(lines.join("\n"))
+}
+
+/// What a registry shows of a crate, and what a reader of its package finds.
+#[test]
+fn every_crate_can_be_published() {
+    let licence = std::fs::read_to_string(root().join("LICENSE")).unwrap();
+    let folders = std::fs::read_dir(root().join("crates")).unwrap().map(|e| e.unwrap().path());
+    let folders: Vec<PathBuf> = folders.chain([root().join("passes")]).collect();
+    assert!(folders.len() >= 15, "the crates were not found");
+    for folder in folders {
+        let text = |file: &str| {
+            let path = folder.join(file);
+            std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+        };
+        let manifest: toml::Table = text("Cargo.toml").parse().unwrap();
+        let package = manifest["package"].as_table().unwrap();
+        let name = package["name"].as_str().unwrap();
+        for key in ["description", "license", "keywords", "categories", "rust-version"] {
+            assert!(package.contains_key(key), "{name} has no {key}");
+        }
+        assert!(!package.contains_key("publish"), "{name} is a library or program of users");
+        assert_eq!(text("LICENSE"), licence, "{name}");
+        let readme = text("README.md");
+        assert!(readme.len() > 100, "{name}: {readme}");
+        // Programs have no crate documentation; the examples of those that others load are in their languages.
+        if folder.join("src/lib.rs").exists() && !["relayout-capi", "relayout-ortop"].contains(&name) {
+            let example = example(&text("src/lib.rs")).unwrap_or_else(|| panic!("{name} has no example"));
+            assert!(
+                example.lines().count() > 2 && readme.contains(&example),
+                "the README of {name} has not: {example}"
+            );
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Files that ONNX Runtime saved after its own rewrites: convolutions that took in sums and activations, run before and after.
+
+use crate::common;
+use crate::fold_nets::blocks::{blocks, executes};
+use crate::fold_nets::cpu::{made_for, optimized, refusal};
+use crate::fold_nets::{F32, Net};
+use relayout::Numerics;
+use relayout_onnx::proto::ModelProto;
+use relayout_targets::OrtCpu;
+use relayout_verify::{Level, ModelSource, save_as_loaded};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A convolution of the runtime's own of 32 channels to 32, with the activation and its numbers.
+fn fused(net: Net, from: &[&str], name: &str, activation: (&'static str, &[f32])) -> Net {
+    let weights = format!("{name}.weights");
+    let mut inputs = vec![from[0], &weights];
+    // A sum stands behind the bias, which is absent.
+    if let Some(sum) = from.get(1) {
+        inputs.extend(["", sum]);
+    }
+    let net = net.floats(&weights, F32, &[32, 32, 3, 3], true);
+    let net = net.node_with("FusedConv", &inputs, name, &[("pads", &[1, 1, 1, 1])]).of_domain("com.microsoft");
+    let (activation, numbers) = activation;
+    let net = net.text_attribute("activation", activation);
+    if numbers.is_empty() { net } else { net.numbers_attribute("activation_params", numbers) }
+}
+
+/// Three of them, the last one with a sum; an op that the runtime does not take in stands behind it.
+fn network(opset: i64, activation: (&'static str, &[f32])) -> Net {
+    let net = Net::new(opset).input("x", F32, &[1, 32, 12, 12]);
+    let net = fused(net, &["x"], "a", activation);
+    let net = fused(net, &["a"], "b", ("Relu", &[]));
+    let net = fused(net, &["b", "a"], "c", activation);
+    net.node_with("MaxPool", &["c"], "y", &[("kernel_shape", &[2, 2])]).output("y", F32)
+}
+
+fn count(model: &ModelProto, op: &str) -> usize {
+    model.graph.iter().flat_map(|graph| &graph.node).filter(|n| n.op_type() == op).count()
+}
+
+#[test]
+fn convolutions_that_took_in_others_run_in_blocks_with_these() {
+    for block in blocks() {
+        let activations: [(&str, &[f32]); 6] = [
+            ("Relu", &[]),
+            ("Sigmoid", &[]),
+            ("Tanh", &[]),
+            ("LeakyRelu", &[0.25]),
+            ("HardSigmoid", &[0.25, 0.5]),
+            ("Clip", &[-0.5, 0.75]),
+        ];
+        for (activation, numbers) in activations {
+            for opset in [10, 13, 17] {
+                let net = network(opset, (activation, numbers));
+                let made =
+                    optimized(block, &net.bytes(), &BTreeMap::new()).unwrap_or_else(|e| panic!("{activation}: {e}"));
+                let of_blocks = |op: &str| {
+                    let nodes = made.graph.iter().flat_map(|graph| &graph.node);
+                    nodes.filter(|n| n.op_type() == op && n.domain() == "com.microsoft.nchwc").count()
+                };
+                assert_eq!([of_blocks("Conv"), of_blocks("MaxPool")], [3, 1], "{activation} {opset}");
+                // One before the first, one behind the last; all that was taken in is taken in again.
+                assert_eq!(made.graph.as_ref().map(|graph| graph.node.len()), Some(6), "{activation} {opset}");
+            }
+        }
+        assert_eq!(refusal(block, &network(17, ("LeakyRelu", &[0.25])).bytes()), None);
+    }
+}
+
+#[test]
+fn nothing_is_left_for_the_runtime_to_put_in_blocks() {
+    for block in blocks() {
+        let net = network(17, ("Relu", &[]));
+        let target = OrtCpu::new(block).expect("a built-in target");
+        let made = made_for(&target, &net.bytes(), Numerics::Reassociate);
+        if !executes(block, &made) {
+            continue;
+        }
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fused.onnx");
+        save_as_loaded(common::runtime(), ModelSource::Bytes(&made), Level::All, &place).expect("it loads");
+        let read = |bytes: &[u8]| <ModelProto as prost::Message>::decode(bytes).expect("a model");
+        let (made, loaded) = (read(&made), read(&std::fs::read(place).expect("it is there")));
+        for op in ["ReorderInput", "ReorderOutput"] {
+            assert!(count(&loaded, op) <= count(&made, op), "{op}");
+        }
+    }
+}
+
+#[test]
+fn what_no_version_of_the_standard_at_hand_has_stays() {
+    for block in blocks() {
+        // HardSwish came with opset 14.
+        let net =
+            fused(Net::new(13).input("x", F32, &[1, 32, 12, 12]), &["x"], "y", ("HardSwish", &[])).output("y", F32);
+        let target = OrtCpu::new(block).expect("a built-in target");
+        assert_eq!(made_for(&target, &net.bytes(), Numerics::Reassociate), net.bytes());
+    }
+}
+
+#[test]
+fn a_sum_or_an_activation_that_nobody_reads_is_not_taken_in() {
+    for block in blocks() {
+        let conv = |net: Net, from: &str, name: &str| {
+            let weights = format!("{name}.weights");
+            net.floats(&weights, F32, &[32, 32, 3, 3], true).node_with(
+                "Conv",
+                &[from, &weights],
+                name,
+                &[("pads", &[1, 1, 1, 1])],
+            )
+        };
+        let net = conv(Net::new(17).input("x", F32, &[1, 32, 12, 12]), "x", "a");
+        let net = conv(conv(net, "a", "b"), "b", "y").output("y", F32);
+        for (op, operands) in [("Add", &["b", "c"][..]), ("Relu", &["c"])] {
+            let net = conv(net.clone(), "b", "c").node(op, operands, "unread");
+            assert_eq!(refusal(block, &net.bytes()), None, "{op}");
+            optimized(block, &net.bytes(), &BTreeMap::new()).unwrap_or_else(|e| panic!("{op}: {e}"));
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What becomes of nodes: what is folded, turned, sunk or given back, run before and after.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod fold;
+#[path = "../fold_nets/mod.rs"]
+mod fold_nets;
+mod fold_rounded;
+mod give_back;
+mod loaded;
+mod ort_nhwc;
+mod picks;
+mod products;
+#[path = "../random/proto.rs"]
+mod proto;
+mod shared_constants;
+mod sinking;
+mod turned_products;
+mod written_out;

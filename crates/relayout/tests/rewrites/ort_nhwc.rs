@@ -1,0 +1,648 @@
+//! Target `ort-nhwc`: channels in the order that normalizations over groups want, and heads of attention before positions. Each model is
+//! run in ONNX Runtime before and after, as the file stands and with every optimization on load.
+
+use crate::fold_nets::{F32, I8, I32, I64, Net, U8, runtime};
+use prost::Message;
+use relayout::targets::{OrtNhwc, Provider};
+use relayout::{Model, Numerics, Options, optimize, target};
+use relayout_onnx::proto::{ModelProto, NodeProto};
+use relayout_verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
+use std::collections::BTreeMap;
+
+const SAME: (&str, &[i64]) = ("pads", &[1, 1, 1, 1]);
+/// Rows and columns of images.
+const SIDE: i64 = 12;
+
+fn made(bytes: &[u8], numerics: Numerics) -> Vec<u8> {
+    let model = Model::from_bytes(bytes.to_vec().into(), None).expect("it opens");
+    let target = target("ort-nhwc").expect("a built-in target");
+    let result =
+        optimize(&model, target.as_ref(), &Options::default().numerics(numerics).strict()).expect("it is optimized");
+    result.to_bytes().expect("it is written")
+}
+
+fn for_webgpu(net: &Net) -> Vec<u8> {
+    let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
+    let target = OrtNhwc::of(Provider::of("webgpu").expect("a known provider"));
+    let result = optimize(&model, &target, &Options::default().strict()).expect("it is optimized");
+    result.to_bytes().expect("it is written")
+}
+
+/// The model for WebGPU, its results held against those of the input.
+fn on_webgpu(net: &Net) -> ModelProto {
+    held(net, &for_webgpu(net))
+}
+
+/// The model for the target, its results held against those of the input.
+fn optimized(net: &Net) -> ModelProto {
+    held(net, &made(&net.bytes(), Numerics::Reassociate))
+}
+
+fn held(net: &Net, result: &[u8]) -> ModelProto {
+    let bytes = net.bytes();
+    let sizes: BTreeMap<String, i64> = net.reads_symbol("N").then(|| ("N".to_owned(), 2)).into_iter().collect();
+    for level in [Level::Disabled, Level::All] {
+        let mut options = Run::default();
+        options.level_b = level;
+        let inputs = Inputs::Random { seed: 5, dims: sizes.clone() };
+        let (a, b) = (ModelSource::Bytes(&bytes), ModelSource::Bytes(result));
+        let comparison = verify(runtime(), a, b, &inputs, &options).expect("both run");
+        assert!(comparison.holds(&Tolerance::new(2e-5, 4e-4)), "{level:?}: {comparison}");
+    }
+    ModelProto::decode(result).expect("a model")
+}
+
+fn nodes(model: &ModelProto) -> &[NodeProto] {
+    model.graph.as_ref().map_or(&[], |graph| &graph.node)
+}
+
+fn count(model: &ModelProto, op: &str) -> usize {
+    nodes(model).iter().filter(|node| node.op_type.as_deref() == Some(op)).count()
+}
+
+/// Transposes that exchange two neighbouring axes: parts of channels.
+fn swaps(model: &ModelProto) -> usize {
+    let swaps = |node: &&NodeProto| {
+        node.op_type.as_deref() == Some("Transpose")
+            && node.attribute.iter().any(|attr| [[0, 1, 3, 2], [0, 2, 1, 3]].iter().any(|perm| attr.ints == *perm))
+    };
+    nodes(model).iter().filter(swaps).count()
+}
+
+/// A network of images, whose values have numbered names.
+struct Unet {
+    net: Net,
+    made: usize,
+}
+
+impl Unet {
+    /// An image of three channels, `x`, and a time step `t` of 16 numbers.
+    fn new(batch: &str) -> Unet {
+        let side = SIDE.to_string();
+        let net =
+            Net::new(17).symbolic_input("x", F32, &[batch, "3", &side, &side]).symbolic_input("t", F32, &[batch, "16"]);
+        Unet { net, made: 0 }
+    }
+
+    fn fresh(&mut self) -> String {
+        self.made += 1;
+        format!("v{}", self.made)
+    }
+
+    fn with(&mut self, add: impl FnOnce(Net) -> Net) {
+        let net = std::mem::replace(&mut self.net, Net::new(17));
+        self.net = add(net);
+    }
+
+    fn op(&mut self, op: &str, inputs: &[&str], ints: &[(&str, &[i64])]) -> String {
+        let y = self.fresh();
+        self.with(|net| net.node_with(op, inputs, &y, ints));
+        y
+    }
+
+    /// Weights of this size that keep sums of them small, and a bias.
+    fn weights(&mut self, dims: &[i64]) -> [String; 2] {
+        let (w, b) = (self.fresh(), self.fresh());
+        let (taps, filters) = (dims[1..].iter().product::<i64>(), dims[0]);
+        let value = |i: i64| ((i * 7919 + taps) % 23 - 11) as f32 / (8.0 * (taps as f32).sqrt());
+        let values: Vec<f32> = (0..filters * taps).map(value).collect();
+        self.with(|net| net.values(&w, F32, dims, &values).floats(&b, F32, &[filters], true));
+        [w, b]
+    }
+
+    fn conv(&mut self, x: &str, from: i64, to: i64) -> String {
+        let [w, b] = self.weights(&[to, from, 3, 3]);
+        self.op("Conv", &[x, &w, &b], &[SAME])
+    }
+
+    /// What exporters write of a normalization over groups, and an activation.
+    fn norm(&mut self, x: &str, groups: i64, channels: i64) -> String {
+        let [apart, image, unit, zero, gamma, beta, even] = [(); 7].map(|()| self.fresh());
+        self.with(|net| {
+            net.ints(&apart, &[0, groups, -1])
+                .ints(&image, &[0, channels, SIDE, SIDE])
+                .values(&unit, F32, &[groups], &vec![1.0; groups as usize])
+                .values(&zero, F32, &[groups], &vec![0.0; groups as usize])
+                .floats(&gamma, F32, &[channels, 1, 1], true)
+                .floats(&beta, F32, &[channels, 1, 1], true)
+        });
+        let rows = self.op("Reshape", &[x, &apart], &[]);
+        self.with(|net| {
+            net.node("InstanceNormalization", &[&rows, &unit, &zero], &even).float_attribute("epsilon", 1e-4)
+        });
+        let back = self.op("Reshape", &[&even, &image], &[]);
+        let scaled = self.op("Mul", &[&back, &gamma], &[]);
+        let shifted = self.op("Add", &[&scaled, &beta], &[]);
+        let gate = self.op("Sigmoid", &[&shifted], &[]);
+        self.op("Mul", &[&shifted, &gate], &[])
+    }
+
+    /// Norm, convolution, the time step, norm, convolution, and the sum with what it read.
+    fn unit(&mut self, x: &str, groups: i64, channels: i64) -> String {
+        let a = self.norm(x, groups, channels);
+        let a = self.conv(&a, channels, channels);
+        let [w, b] = self.weights(&[channels, 16]);
+        let time = self.op("Gemm", &["t", &w, &b], &[("transB", &[1])]);
+        let axes = self.fresh();
+        self.with(|net| net.ints(&axes, &[2, 3]));
+        let time = self.op("Unsqueeze", &[&time, &axes], &[]);
+        let a = self.op("Add", &[&a, &time], &[]);
+        let a = self.norm(&a, groups, channels);
+        let a = self.conv(&a, channels, channels);
+        self.op("Add", &[&a, x], &[])
+    }
+
+    /// With a last convolution to `y`.
+    fn end(mut self, x: &str, channels: i64, batch: &str) -> Net {
+        let [w, b] = self.weights(&[3, channels, 3, 3]);
+        self.with(|net| net.node_with("Conv", &[x, &w, &b], "y", &[SAME]));
+        let side = SIDE.to_string();
+        self.net.symbolic_output("y", F32, &[batch, "3", &side, &side])
+    }
+}
+
+#[test]
+fn channels_lie_as_normalizations_read_them_from_convolution_to_convolution() {
+    for batch in ["1", "N"] {
+        let mut unet = Unet::new(batch);
+        let mut x = unet.conv("x", 3, 24);
+        for _ in 0..3 {
+            x = unet.unit(&x, 4, 24);
+        }
+        let x = unet.norm(&x, 4, 24);
+        let model = optimized(&unet.end(&x, 24, batch));
+        assert_eq!((count(&model, "InstanceNormalization"), swaps(&model)), (7, 0), "{batch}");
+    }
+}
+
+/// What has channels between a convolution and a normalization over groups of them, all in floats: how it is written, by name.
+type Between = (&'static str, fn(Net, &str, &str) -> Net);
+
+const DOUBLED: (&str, &[i64]) = ("strides", &[2, 2]);
+
+fn between() -> Vec<Between> {
+    vec![
+        ("ConvTranspose with a bias", |net, x, y| {
+            let net = net.floats("w", F32, &[24, 24, 2, 2], true).floats("b", F32, &[24], true);
+            net.node_with("ConvTranspose", &[x, "w", "b"], y, &[DOUBLED])
+        }),
+        ("ConvTranspose of a filter each", |net, x, y| {
+            let net = net.floats("w", F32, &[24, 1, 2, 2], true).floats("b", F32, &[24], true);
+            net.node_with("ConvTranspose", &[x, "w", "b"], y, &[DOUBLED, ("group", &[24])])
+        }),
+        ("ConvTranspose of groups", |net, x, y| {
+            let net = net.floats("w", F32, &[24, 8, 2, 2], true).floats("b", F32, &[24], true);
+            net.node_with("ConvTranspose", &[x, "w", "b"], y, &[DOUBLED, ("group", &[3])])
+        }),
+        ("Conv of groups", |net, x, y| {
+            let net = net.floats("w", F32, &[24, 8, 3, 3], true).floats("b", F32, &[24], true);
+            net.node_with("Conv", &[x, "w", "b"], y, &[SAME, ("group", &[3])])
+        }),
+        ("BatchNormalization", |net, x, y| {
+            let vectors = ["a", "b", "c"].iter().fold(net, |net, name| net.floats(name, F32, &[24], true));
+            let net = vectors.floats("d", F32, &[24], false);
+            net.node("BatchNormalization", &[x, "a", "b", "c", "d"], y)
+        }),
+        ("PRelu", |net, x, y| net.floats("slope", F32, &[24, 1, 1], true).node("PRelu", &[x, "slope"], y)),
+        ("QLinearConv", |net, x, y| quantized_conv(net, x, y, 1, false)),
+        ("QLinearConv by filter", |net, x, y| quantized_conv(net, x, y, 1, true)),
+        ("QLinearConv of groups", |net, x, y| quantized_conv(net, x, y, 3, true)),
+        ("QLinearConv of a filter each", |net, x, y| quantized_conv(net, x, y, 24, true)),
+        ("ConvInteger", |net, x, y| {
+            let net = bytes_of(net, x).floats("w", U8, &[24, 24, 3, 3], false).values("wz", U8, &[], &[1.0]);
+            let net = net.node_with("ConvInteger", &["q", "w", "z", "wz"], "i", &[SAME]);
+            net.node_with("Cast", &["i"], "f", &[("to", &[1])]).values("thousandth", F32, &[], &[1e-3]).node(
+                "Mul",
+                &["f", "thousandth"],
+                y,
+            )
+        }),
+        ("MatMulInteger by column", |net, x, y| product(net, x, y, false)),
+        ("QLinearMatMul by column", |net, x, y| product(net, x, y, true)),
+        ("DequantizeLinear by channel", |net, x, y| {
+            let net = bytes_of(net, x).floats("scales", F32, &[24], false).floats("zeros", U8, &[24], false);
+            net.node_with("DequantizeLinear", &["q", "scales", "zeros"], y, &[("axis", &[1])])
+        }),
+    ]
+}
+
+/// `x` in bytes as `q`, in units of `s` from `z`.
+fn bytes_of(net: Net, x: &str) -> Net {
+    let net = net.values("s", F32, &[], &[0.05]).values("z", U8, &[], &[120.0]);
+    net.node("QuantizeLinear", &[x, "s", "z"], "q")
+}
+
+fn quantized_conv(net: Net, x: &str, y: &str, groups: i64, by_filter: bool) -> Net {
+    let dims: &[i64] = if by_filter { &[24] } else { &[] };
+    let net = bytes_of(net, x).floats("w", I8, &[24, 24 / groups, 3, 3], true).floats("b", I32, &[24], true);
+    let net = net.floats("ws", F32, dims, false).values("wz", I8, dims, &vec![0.0; if by_filter { 24 } else { 1 }]);
+    let net = net.values("ys", F32, &[], &[0.5]);
+    let inputs = ["q", "s", "z", "w", "ws", "wz", "ys", "z", "b"];
+    let net = net.node_with("QLinearConv", &inputs, "o", &[SAME, ("group", &[groups])]);
+    net.node("DequantizeLinear", &["o", "ys", "z"], y)
+}
+
+/// A product of pixels, their channels last, and back.
+fn product(net: Net, x: &str, y: &str, units: bool) -> Net {
+    let net = net.node_with("Transpose", &[x], "last", &[("perm", &[0, 2, 3, 1])]);
+    let net = bytes_of(net, "last").floats("w", U8, &[24, 24], false).floats("wz", U8, &[24], false);
+    let net = if units {
+        let net = net.floats("ws", F32, &[24], false).values("ys", F32, &[], &[0.5]);
+        let net = net.node("QLinearMatMul", &["q", "s", "z", "w", "ws", "wz", "ys", "z"], "o");
+        net.node("DequantizeLinear", &["o", "ys", "z"], "f")
+    } else {
+        let net =
+            net.node("MatMulInteger", &["q", "w", "z", "wz"], "i").node_with("Cast", &["i"], "c", &[("to", &[1])]);
+        net.values("thousandth", F32, &[], &[1e-3]).node("Mul", &["c", "thousandth"], "f")
+    };
+    net.node_with("Transpose", &["f"], y, &[("perm", &[0, 3, 1, 2])])
+}
+
+#[test]
+fn every_operand_that_has_the_channels_follows_them() {
+    for (what, add) in between() {
+        let mut unet = Unet::new("1");
+        let a = unet.conv("x", 3, 24);
+        let b = unet.fresh();
+        unet.with(|net| add(net, &a, &b));
+        let [apart, image, unit, zero, even] = [(); 5].map(|()| unet.fresh());
+        let side = if what.contains("Transpose") { 2 * SIDE } else { SIDE };
+        unet.with(|net| {
+            net.ints(&apart, &[0, 4, -1]).ints(&image, &[0, 24, side, side]).values(&unit, F32, &[4], &[1.0; 4]).values(
+                &zero,
+                F32,
+                &[4],
+                &[0.0; 4],
+            )
+        });
+        let rows = unet.op("Reshape", &[&b, &apart], &[]);
+        unet.with(|net| net.node("InstanceNormalization", &[&rows, &unit, &zero], &even));
+        let x = unet.op("Reshape", &[&even, &image], &[]);
+        let [w, bias] = unet.weights(&[3, 24, 3, 3]);
+        unet.with(|net| net.node_with("Conv", &[&x, &w, &bias], "y", &[SAME]));
+        let net = unet.net.output("y", F32);
+        for result in [made(&net.bytes(), Numerics::Reassociate), made(&net.bytes(), Numerics::Exact), for_webgpu(&net)]
+        {
+            let held = std::panic::catch_unwind(|| held(&net, &result));
+            assert!(held.is_ok(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_concatenation_keeps_its_channels_and_a_move_stands_before_it() {
+    let mut unet = Unet::new("1");
+    let a = unet.conv("x", 3, 24);
+    let a = unet.unit(&a, 4, 24);
+    let a = unet.unit(&a, 4, 24);
+    let b = unet.conv(&a, 24, 8);
+    let x = unet.op("Concat", &[&b, &a], &[("axis", &[1])]);
+    let x = unet.norm(&x, 4, 32);
+    let model = optimized(&unet.end(&x, 32, "1"));
+    // The skip is read in its own order, and so is what the last normalization reads.
+    assert_eq!((count(&model, "InstanceNormalization"), swaps(&model)), (5, 2));
+}
+
+#[test]
+fn what_knows_channels_by_their_numbers_keeps_a_network_as_it_was() {
+    // Both what is normalized and the result of that are outputs.
+    let mut unet = Unet::new("1");
+    let a = unet.conv("x", 3, 24);
+    let n = unet.norm(&a, 4, 24);
+    let side = SIDE.to_string();
+    let mut net = unet.end(&n, 24, "1");
+    for output in [&a, &n] {
+        net = net.symbolic_output(output, F32, &["1", "24", &side, &side]);
+    }
+    let model = optimized(&net);
+    assert_eq!(count(&model, "InstanceNormalization"), 1);
+    let exact = ModelProto::decode(made(&net.bytes(), Numerics::Exact).as_slice()).expect("a model");
+    assert_eq!(swaps(&exact), 0, "nothing is read in groups where every bit has to stay");
+}
+
+/// Attention of one sequence or several: queries and keys without a bias, rows that are flattened or not.
+fn attention(batch: i64, flat: bool) -> Net {
+    let (heads, width, positions) = (3_i64, 8_i64, 20_i64);
+    let columns = heads * width;
+    let rows: &[i64] = if flat { &[batch * positions, columns] } else { &[batch, positions, columns] };
+    let mut net = Net::new(17).input("x", F32, &[batch, positions, columns]);
+    net = net.ints("apart", &[batch, positions, heads, width]).ints("rows", rows);
+    for (name, perm) in [("q", [0, 2, 1, 3]), ("k", [0, 2, 3, 1]), ("v", [0, 2, 1, 3])] {
+        let [w, m, r] = ["w", "m", "r"].map(|what| format!("{name}.{what}"));
+        net = net.floats(&w, F32, &[columns, columns], true).node("MatMul", &["x", &w], &m);
+        net = net.node("Reshape", &[&m, "apart"], &r).node_with("Transpose", &[&r], name, &[("perm", &perm)]);
+    }
+    net = net.values("s", F32, &[], &[0.05]).node("MatMul", &["q", "k"], "scores").node(
+        "Mul",
+        &["scores", "s"],
+        "scaled",
+    );
+    net =
+        net.node_with("Softmax", &["scaled"], "shares", &[("axis", &[-1])]).node("MatMul", &["shares", "v"], "context");
+    net = net.node_with("Transpose", &["context"], "turned", &[("perm", &[0, 2, 1, 3])]);
+    net = net.node("Reshape", &["turned", "rows"], "merged").floats("o", F32, &[columns, columns], true);
+    net = net.floats("b", F32, &[columns], true).node("MatMul", &["merged", "o"], "z").node("Add", &["z", "b"], "y");
+    net.output("y", F32)
+}
+
+#[test]
+fn heads_of_one_sequence_need_no_transpose() {
+    for flat in [false, true] {
+        let model = optimized(&attention(1, flat));
+        let left = ["Transpose", "Conv", "Einsum", "MatMul"].map(|op| count(&model, op));
+        // Two are those of the convolution, which the runtime undoes.
+        assert_eq!(left, [2, 1, 1, 4], "flat: {flat}");
+    }
+}
+
+#[test]
+fn heads_of_several_sequences_are_gathered_by_a_convolution() {
+    for flat in [false, true] {
+        let model = optimized(&attention(3, flat));
+        assert_eq!(count(&model, "Conv"), 1, "flat: {flat}");
+        assert!(count(&model, "Transpose") <= 5, "flat: {flat}");
+    }
+}
+
+/// Attention whose queries, keys and values are one product with a bias, queries and keys each times a number.
+fn joined_attention(scaled: bool) -> Net {
+    let (heads, width, positions) = (3_i64, 8_i64, 20_i64);
+    let columns = heads * width;
+    let mut net = Net::new(17).input("x", F32, &[1, positions, columns]);
+    net =
+        net.ints("apart", &[1, positions, 3, heads, width]).ints("rows", &[1, positions, columns]).ints("first", &[0]);
+    net = net.floats("w", F32, &[columns, 3 * columns], true).floats("b", F32, &[3 * columns], true);
+    net = net.node("MatMul", &["x", "w"], "m").node("Add", &["m", "b"], "p").node("Reshape", &["p", "apart"], "r");
+    net = net.node_with("Transpose", &["r"], "t", &[("perm", &[2, 0, 3, 1, 4])]).ints("one", &[1, 1, 1]);
+    net = net.node_with("Split", &["t", "one"], "q5", &[("axis", &[0])]).also("k5").also("v5");
+    for (name, part) in [("q", "q5"), ("k", "k5"), ("v", "v5")] {
+        net = net.node("Squeeze", &[part, "first"], name);
+    }
+    net = net.node_with("Transpose", &["k"], "kt", &[("perm", &[0, 1, 3, 2])]).values("s", F32, &[], &[0.3]);
+    let (q, k) = if scaled {
+        net = net.node("Mul", &["q", "s"], "qs").node("Mul", &["kt", "s"], "ks");
+        ("qs", "ks")
+    } else {
+        ("q", "kt")
+    };
+    net = net.node("MatMul", &[q, k], "scores").node_with("Softmax", &["scores"], "shares", &[("axis", &[-1])]);
+    net = net.node("MatMul", &["shares", "v"], "context");
+    net = net.node_with("Transpose", &["context"], "turned", &[("perm", &[0, 2, 1, 3])]);
+    net = net.node("Reshape", &["turned", "rows"], "merged").floats("o", F32, &[columns, columns], true);
+    net.node("MatMul", &["merged", "o"], "y").output("y", F32)
+}
+
+#[test]
+fn a_bias_of_heads_is_a_node_where_one_of_two_scales_goes() {
+    let model = optimized(&joined_attention(true));
+    let left = ["Transpose", "Add", "Mul", "Einsum", "Conv"].map(|op| count(&model, op));
+    assert_eq!(left, [2, 1, 1, 1, 1]);
+    // Without scales the product stays one with its bias.
+    let model = optimized(&joined_attention(false));
+    let left = ["Add", "Mul", "Einsum", "Conv"].map(|op| count(&model, op));
+    assert_eq!(left, [1, 0, 1, 1]);
+    assert!(nodes(&model).iter().any(|node| node.output.first().is_some_and(|y| y == "p")), "the sum is as it was");
+}
+
+#[test]
+fn every_bit_stays_where_it_has_to() {
+    let bytes = attention(1, false).bytes();
+    let exact = ModelProto::decode(made(&bytes, Numerics::Exact).as_slice()).expect("a model");
+    assert_eq!(count(&exact, "Conv"), 0);
+}
+
+/// An image that is resized between two convolutions.
+fn resized(mode: &'static str) -> Net {
+    Net::new(17)
+        .input("x", F32, &[1, 3, 6, 6])
+        .floats("w", F32, &[4, 3, 1, 1], true)
+        .floats("v", F32, &[5, 4, 1, 1], true)
+        .values("scales", F32, &[4], &[1.0, 1.0, 2.0, 2.0])
+        .node("Conv", &["x", "w"], "a")
+        .node("Resize", &["a", "", "scales"], "b")
+        .text_attribute("mode", mode)
+        .node("Conv", &["b", "v"], "y")
+        .output("y", F32)
+}
+
+#[test]
+fn webgpu_interpolates_images_only_channels_first() {
+    let scales = |model: &ModelProto| {
+        let node = nodes(model).iter().find(|node| node.op_type.as_deref() == Some("Resize")).expect("a Resize");
+        node.input.get(2).cloned().expect("scales")
+    };
+    assert_ne!(scales(&on_webgpu(&resized("nearest"))), "scales", "they are put in another order");
+    for mode in ["linear", "cubic"] {
+        assert_eq!(scales(&on_webgpu(&resized(mode))), "scales", "{mode}");
+    }
+}
+
+#[test]
+fn a_file_with_more_transposes_is_not_written_however_small_they_are() {
+    // One Transpose of the sum, or one of each summand, which are smaller by far.
+    let net = Net::new(17)
+        .input("a", F32, &[1, 32, 1, 16])
+        .input("b", F32, &[1, 1, 32, 16])
+        .node("Add", &["a", "b"], "s")
+        .node_with("Transpose", &["s"], "y", &[("perm", &[0, 3, 1, 2])])
+        .output("y", F32);
+    assert_eq!(count(&on_webgpu(&net), "Transpose"), 1);
+}
+
+/// Two convolutions of images `x` to `e`, with a shuffle of channels between them, so that the file is written anew.
+fn shuffled(batch: &str) -> Net {
+    Net::new(17)
+        .symbolic_input("x", F32, &[batch, "3", "6", "6"])
+        .floats("w", F32, &[4, 3, 1, 1], true)
+        .floats("v", F32, &[4, 4, 1, 1], true)
+        .ints("parts", &[-1, 2, 2, 6, 6])
+        .ints("whole", &[-1, 4, 6, 6])
+        .node("Conv", &["x", "w"], "a")
+        .node("Reshape", &["a", "parts"], "b")
+        .node_with("Transpose", &["b"], "c", &[("perm", &[0, 2, 1, 3, 4])])
+        .node("Reshape", &["c", "whole"], "d")
+        .node("Conv", &["d", "v"], "e")
+}
+
+#[test]
+fn shapes_are_read_where_the_runtime_leaves_channels_first() {
+    // Batches are of unknown size, so shapes are no constants.
+    let net = shuffled("N")
+        .floats("u", F32, &[5, 4, 1, 1], true)
+        .node("Relu", &["e"], "f")
+        .node("Conv", &["f", "u"], "y")
+        .node("Shape", &["e"], "of_conv")
+        .node("Shape", &["f"], "of_relu")
+        .symbolic_output("y", F32, &["N", "5", "6", "6"])
+        .output_of("of_conv", I64, &[4])
+        .output_of("of_relu", I64, &[4]);
+    let model = on_webgpu(&net);
+    assert_eq!((count(&model, "Shape"), count(&model, "Gather")), (2, 0), "no list of extents is put in another order");
+    let maker = |v: &String| nodes(&model).iter().find(|node| node.output.contains(v)).and_then(|n| n.op_type.clone());
+    let read = nodes(&model).iter().filter(|node| node.op_type.as_deref() == Some("Shape")).map(|n| maker(&n.input[0]));
+    let read: Vec<Option<String>> = read.collect();
+    // That of the activation is the one that the next convolution reads.
+    assert_eq!(read, ["Conv", "Transpose"].map(|op| Some(op.to_owned())));
+}
+
+#[test]
+fn pads_that_are_computed_keep_their_order() {
+    // One row or column at the end of each axis of an image, if anything of it is positive.
+    let net = shuffled("1")
+        .ints("ends", &[0, 0, 0, 0, 0, 0, 1, 1])
+        .values("zero", F32, &[], &[0.0])
+        .node_with("ReduceMax", &["x"], "most", &[("keepdims", &[0])])
+        .node("Greater", &["most", "zero"], "some")
+        .node_with("Cast", &["some"], "one", &[("to", &[I64.into()])])
+        .node("Mul", &["one", "ends"], "pads");
+    // Read by an activation, whose result is convolved, and by a convolution itself.
+    let alone = net.clone().node("Pad", &["e", "pads"], "f").node("Relu", &["f"], "g").node("Conv", &["g", "v"], "y");
+    let both = alone.clone().node("Conv", &["f", "v"], "z").output("y", F32).output("z", F32);
+    let only = net.node("Pad", &["e", "pads"], "f").node("Conv", &["f", "v"], "y").output("y", F32);
+    for net in [alone.output("y", F32), both, only] {
+        let model = on_webgpu(&net);
+        assert_eq!((count(&model, "Pad"), count(&model, "Gather")), (1, 0));
+        let pad = nodes(&model).iter().find(|node| node.op_type.as_deref() == Some("Pad")).expect("a Pad");
+        let maker = nodes(&model).iter().find(|node| node.output.contains(&pad.input[0])).expect("what it reads");
+        assert_eq!(maker.op_type.as_deref(), Some("Conv"));
+    }
+}
+
+/// A value that is quantized, by this scale, and dequantized.
+fn pair(net: Net, x: &str, scale: &str) -> Net {
+    let (q, d) = (format!("{x}_q"), format!("{x}_d"));
+    net.node("QuantizeLinear", &[x, scale, "zero"], &q).node("DequantizeLinear", &[&q, scale, "zero"], &d)
+}
+
+/// Quantized halves of channels, two convolutions of an image each, that are shuffled, and of which one is convolved again. `again` is
+/// the scale behind the shuffle, a constant of its own, where that of what it reads is 0.05.
+fn quantized_shuffle(again: f32) -> Net {
+    let net = Net::new(17)
+        .input("x", F32, &[1, 3, 6, 6])
+        .floats("v", F32, &[4, 3, 3, 3], true)
+        .floats("w", F32, &[4, 3, 3, 3], true)
+        .floats("u", F32, &[5, 4, 3, 3], true)
+        .values("scale", F32, &[], &[0.05])
+        .values("again", F32, &[], &[again])
+        .values("zero", I8, &[], &[3.0])
+        .ints("parts", &[1, 2, 4, 6, 6])
+        .ints("whole", &[1, 8, 6, 6])
+        .ints("none", &[0])
+        .ints("half", &[4])
+        .ints("all", &[8])
+        .ints("channels", &[1])
+        .node_with("Conv", &["x", "v"], "a", &[SAME])
+        .node_with("Conv", &["x", "w"], "b", &[SAME]);
+    let net = pair(pair(net, "a", "scale"), "b", "scale").node_with("Concat", &["a_d", "b_d"], "c", &[("axis", &[1])]);
+    let net = pair(net, "c", "scale").node("Reshape", &["c_d", "parts"], "e");
+    let net = pair(net, "e", "scale").node_with("Transpose", &["e_d"], "f", &[("perm", &[0, 2, 1, 3, 4])]);
+    let net = pair(net, "f", "scale").node("Reshape", &["f_d", "whole"], "g");
+    let net = pair(net, "g", "again").node("Slice", &["g_d", "none", "half", "channels"], "h").node(
+        "Slice",
+        &["g_d", "half", "all", "channels"],
+        "i",
+    );
+    pair(pair(net, "h", "again"), "i", "again")
+        .node_with("Conv", &["h_d", "u"], "y", &[SAME])
+        .node("Relu", &["i_d"], "z")
+        .output("y", F32)
+        .output("z", F32)
+}
+
+#[test]
+fn quantized_channels_are_picked_once_where_no_op_is_of_quantized_values() {
+    let net = quantized_shuffle(0.05);
+    let model = on_webgpu(&net);
+    let counts = ["Gather", "Slice", "Reshape", "QuantizeLinear"].map(|op| count(&model, op));
+    assert_eq!(
+        counts,
+        [2, 0, 0, 3],
+        "each half is picked, and quantized are the convolutions and what is put together"
+    );
+    let units = optimized(&net);
+    assert_eq!(count(&units, "Gather"), 0, "QNN has ops of quantized values");
+    assert!(count(&units, "QuantizeLinear") > 3);
+}
+
+#[test]
+fn values_are_quantized_again_where_the_scale_is_another_one() {
+    let model = on_webgpu(&quantized_shuffle(0.1));
+    assert_eq!(["Gather", "Slice", "QuantizeLinear"].map(|op| count(&model, op)), [1, 2, 4]);
+}
+
+/// A convolution of quantized features with quantized weights, and what reads its result.
+struct Quantized {
+    /// Of the weights: signed bytes or not, and scales and zero points by channel.
+    dtype: i32,
+    scales: &'static [f32],
+    zeros: &'static [f32],
+    bias: bool,
+    /// Whether features are quantized too.
+    features: bool,
+}
+
+impl Quantized {
+    fn net(&self) -> Net {
+        let count = self.scales.len() as i64;
+        let dims: &[i64] = if count == 1 { &[] } else { &[count] };
+        let weights: Vec<f32> = (0..4 * 3 * 9).map(|at| ((at * 37) % 127) as f32).collect();
+        let net = Net::new(17)
+            .input("x", F32, &[1, 3, SIDE, SIDE])
+            .values("scale", F32, &[], &[0.05])
+            .values("zero", I8, &[], &[3.0])
+            .values("w", self.dtype, &[4, 3, 3, 3], &weights)
+            .values("w_scale", F32, dims, self.scales)
+            .values("w_zero", self.dtype, dims, self.zeros)
+            .values("b", I8, &[4], &[5.0, -3.0, 100.0, 0.0])
+            .node_with("DequantizeLinear", &["w", "w_scale", "w_zero"], "v", &[("axis", &[0])])
+            .node("DequantizeLinear", &["b", "scale"], "c");
+        let net = if self.features { pair(net, "x", "scale") } else { net.node("Relu", &["x"], "x_d") };
+        let operands: &[&str] = if self.bias { &["x_d", "v", "c"] } else { &["x_d", "v"] };
+        let net = net.node_with("Conv", operands, "y", &[SAME]);
+        let net = if self.features { pair(net, "y", "scale") } else { net.node("Relu", &["y"], "y_d") };
+        net.output("y_d", F32)
+    }
+}
+
+/// One scale and none but zeros beside signed bytes.
+const PLAIN: Quantized = Quantized { dtype: I8, scales: &[0.01], zeros: &[0.0], bias: true, features: true };
+/// A scale and a zero point for each channel.
+const BY_CHANNEL: Quantized = Quantized { scales: &[0.01, 0.02, 0.5, 0.003], zeros: &[0.0, 7.0, 64.0, 126.0], ..PLAIN };
+
+/// How the weights are made: by Cast, Sub and Mul, or dequantized.
+fn made_by(model: &ModelProto) -> [usize; 4] {
+    let conv = nodes(model).iter().find(|node| node.op_type.as_deref() == Some("Conv")).expect("a Conv");
+    let maker = nodes(model).iter().find(|node| node.output[0] == conv.input[1]).expect("computed weights");
+    let kept = usize::from(maker.op_type.as_deref() == Some("DequantizeLinear"));
+    [count(model, "Cast"), count(model, "Sub"), count(model, "Mul"), kept]
+}
+
+#[test]
+fn weights_become_constant_on_load_where_no_op_is_of_quantized_values() {
+    for (quantized, expected) in [
+        (PLAIN, [1, 0, 1, 0]),
+        (BY_CHANNEL, [1, 1, 1, 0]),
+        (Quantized { dtype: U8, ..BY_CHANNEL }, [1, 1, 1, 0]),
+        // Weights alone are quantized.
+        (Quantized { features: false, ..BY_CHANNEL }, [1, 1, 1, 0]),
+        (Quantized { features: false, bias: false, ..PLAIN }, [1, 0, 1, 0]),
+    ] {
+        let net = quantized.net();
+        assert_eq!(made_by(&on_webgpu(&net)), expected);
+        assert_eq!(made_by(&optimized(&net))[3], 1, "QNN has ops of quantized values");
+    }
+}
+
+#[test]
+fn weights_that_the_runtime_would_quantize_once_more_stay_dequantized() {
+    let net = Quantized { bias: false, ..PLAIN }.net();
+    assert_eq!(for_webgpu(&net), net.bytes(), "nothing is gained, so it is as it was");
+}
+
+#[test]
+fn weights_that_something_else_reads_stay_dequantized() {
+    let net = PLAIN.net();
+    assert_eq!(made_by(&on_webgpu(&net.clone().output("v", F32))), [0, 0, 0, 1]);
+    let summed = net.node_with("ReduceSum", &["v"], "sum", &[]).output("sum", F32);
+    assert_eq!(made_by(&on_webgpu(&summed)), [0, 0, 0, 1]);
+}

@@ -1,0 +1,9 @@
+//! The built-in targets: their forms, their costs, and what they read and predict.
+
+mod form_cases;
+mod gpu;
+mod lift;
+mod measured;
+mod predict;
+#[path = "../taking/mod.rs"]
+mod taking;
