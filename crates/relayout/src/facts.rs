@@ -358,7 +358,7 @@ impl<'g> Reader<'g> {
         node.op_type() == "DequantizeLinear" && self.opset >= 21 && signed()
     }
 
-    /// Whether the first operand of a node is, but for views and what is nothing, a result of a DequantizeLinear.
+    /// Whether the first operand of a node is, but for views and what is nothing, a result of a `DequantizeLinear`.
     fn is_dequantized(&self, node: &NodeProto) -> bool {
         let mut seen = BTreeSet::new();
         let mut at = self.producer(node, 0);
@@ -372,7 +372,7 @@ impl<'g> Reader<'g> {
         false
     }
 
-    /// Whether the first operand of a node is, but for views, what a MaxPool makes whose indices somebody reads.
+    /// Whether the first operand of a node is, but for views, what a `MaxPool` makes whose indices somebody reads.
     fn is_pooled_with_indices(&self, node: &NodeProto) -> bool {
         let read = |name: &String| {
             let name = name.as_str();

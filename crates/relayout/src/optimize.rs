@@ -358,14 +358,11 @@ impl Rounds<'_> {
             Err(e) if self.strict || !is_fault(&e) => return Err(e),
             Err(e) => return Ok(Err(Failed::of(&e))),
         };
-        let found = match exported.changed {
-            true => facts::new_in(
-                &[&self.model.file.proto, &source.file.proto],
-                &mut exported.proto,
-                &source.ir,
-                options.numerics,
-            ),
-            false => Vec::new(),
+        let found = if exported.changed {
+            let before = [&self.model.file.proto, &source.file.proto];
+            facts::new_in(&before, &mut exported.proto, &source.ir, options.numerics)
+        } else {
+            Vec::new()
         };
         match Failed::at(&source.ir.graph, &found) {
             Some(failed) => Ok(Err(failed)),
