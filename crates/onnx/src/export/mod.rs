@@ -379,14 +379,26 @@ fn has_shape(info: &ValueInfoProto) -> bool {
     matches!(value, Some(type_proto::Value::TensorType(tensor)) if tensor.shape.is_some())
 }
 
-/// The declared type of a value as it is stored now; `None` for values that are gone or live on in another one.
+/// The declared type of a value as it is stored now; `None` for values that are gone or live on in another one. An extent that is another
+/// one now, as that of channels which were filled up, is left open: whoever reads the file finds it.
 fn restated(graph: &Graph, names: &Names, info: &ValueInfoProto) -> Option<ValueInfoProto> {
     let name = info.name.as_deref().unwrap_or_default();
     let v = graph.by_name(name)?;
     if names.of(v) != name {
         return None;
     }
-    restored(graph, v, info)
+    let mut info = info.clone();
+    let tensor = info.r#type.as_mut().and_then(|t| t.value.as_mut());
+    if let Some((type_proto::Value::TensorType(tensor), shape)) = tensor.zip(graph.value(v).ty.shape()) {
+        let declared = tensor.shape.iter_mut().flat_map(|shape| &mut shape.dim);
+        for (declared, now) in declared.zip(shape) {
+            let said = declared.value.as_ref();
+            if now.as_const().is_some_and(|now| matches!(said, Some(Extent::DimValue(said)) if *said != now)) {
+                declared.value = None;
+            }
+        }
+    }
+    restored(graph, v, &info)
 }
 
 /// A declared type with the dims as they are stored; without any where the rank that was declared is not the value's.

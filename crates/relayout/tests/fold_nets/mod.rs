@@ -8,6 +8,9 @@ pub(crate) mod folded;
 
 pub(crate) use crate::common::runtime;
 use half::f16;
+use relayout_ir::op::infer::infer_graph;
+use relayout_onnx::file::ModelFile;
+use relayout_onnx::import::import;
 use relayout_onnx::proto::attribute_proto::AttributeType;
 use relayout_onnx::proto::tensor_shape_proto::{Dimension, dimension};
 use relayout_onnx::proto::{
@@ -17,6 +20,7 @@ use relayout_onnx::proto::{
 use relayout_onnx::write::{WriteOptions, write_model_to};
 use relayout_verify::{Comparison, Inputs, ModelSource, Options, verify};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Both models on the same inputs, optimizations off.
 pub(crate) fn compare(a: &[u8], b: &[u8]) -> Comparison {
@@ -270,6 +274,22 @@ impl Net {
         let mut bytes = Vec::new();
         write_model_to(&model, &mut bytes, &WriteOptions::default()).expect("a model in memory is written");
         bytes
+    }
+
+    /// The model with the type of each result that is found out, as exporters write it.
+    pub(crate) fn described_bytes(mut self) -> Vec<u8> {
+        let file = Arc::new(ModelFile::from_bytes(self.bytes().into(), None).expect("it is a model"));
+        let mut model = import(&file).expect("it is imported");
+        assert_eq!(infer_graph(&mut model.graph, &mut model.unknowns), []);
+        let outputs: BTreeSet<&str> = self.graph.output.iter().map(ValueInfoProto::name).collect();
+        let results = self.graph.node.iter().flat_map(|n| &n.output).filter(|name| !outputs.contains(name.as_str()));
+        let typed = results.filter_map(|name| {
+            let ty = &model.graph.value(model.graph.by_name(name)?).ty;
+            let dims: Vec<i64> = ty.shape()?.iter().map(|dim| dim.as_const().unwrap_or(-1)).collect();
+            Some(info(name, ty.dtype()?.to_onnx(), Some(&dims)))
+        });
+        self.graph.value_info.extend(typed.collect::<Vec<_>>());
+        self.bytes()
     }
 }
 

@@ -17,7 +17,7 @@ const SIDE: i64 = 14;
 
 /// The model for a block, its results held against those of the input. A second run changes nothing.
 fn optimized(block: Block, net: &Net, numerics: Numerics) -> ModelProto {
-    let bytes = net.bytes();
+    let bytes = net.clone().described_bytes();
     let made = made(block, &bytes, numerics);
     let batch = net.reads_symbol("N").then(|| ("N".to_owned(), 2));
     for level in levels(block, &made) {
