@@ -94,6 +94,8 @@ impl Dim {
     /// let negative = |text: &str| !text.parse::<Dim>().unwrap().is_never_negative();
     /// assert!(!negative("2 - (H - 2*(H//2))") && negative("1 - (H - 3*(H//3))") && negative("H - 1"));
     /// assert!(!negative("H//2 - 3*(H//6)"));
+    /// assert!(!negative("6 - 4*((H+31)//32) + 6*((2*((H+31)//32))//3)") && !negative("2*((H+31)//32) - 6*((H+31)//96)"));
+    /// assert!(negative("2*((H+31)//32) - 7*((H+31)//96)") && negative("1 - 2*((H+31)//32) + 6*((H+31)//96)"));
     /// ```
     pub fn is_never_negative(&self) -> bool {
         match &self.0 {

@@ -10,6 +10,15 @@ use std::sync::Arc;
 
 use super::{Dim, MAX_DEGREE, MAX_DEPTH, MAX_SIZE, MAX_TERMS, Repr};
 
+/// Most floor divisions that are spelled otherwise one after the other, to see that a number is not negative.
+const SPELLINGS: u32 = 2;
+
+/// Most terms of a number of which this is tried.
+const MOST_SPELLED: usize = 8;
+
+/// Largest divisor that is tried, besides the whole one.
+const MOST_DIVISOR: i64 = 64;
+
 /// An indivisible unknown integer.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Atom {
@@ -303,13 +312,54 @@ impl Poly {
 
     /// Whether no value of its symbols makes it negative, as far as its spelling shows.
     pub(super) fn is_never_negative(&self) -> bool {
-        let is_least_at_zero = |poly: &Poly, least: i64| {
-            let (constants, others): (Vec<_>, Vec<_>) = poly.terms.iter().partition(|(m, _)| m.0.is_empty());
-            let constant = constants.first().map_or(0, |(_, value)| *value);
-            constant.checked_add(least).is_some_and(|least| least >= 0)
-                && others.iter().all(|(m, c)| *c > 0 && m.0.iter().all(|(atom, _)| atom.is_never_negative()))
+        self.is_at_least(0)
+            || self.without_floors().is_some_and(|(rest, least)| rest.is_at_least(least))
+            || self.spelled_without_some(0, SPELLINGS)
+    }
+
+    /// Whether it is never negative when this is added, by the signs of its terms alone.
+    fn is_at_least(&self, least: i64) -> bool {
+        let (constants, others): (Vec<_>, Vec<_>) = self.terms.iter().partition(|(m, _)| m.0.is_empty());
+        let constant = constants.first().map_or(0, |(_, value)| *value);
+        constant.checked_add(least).is_some_and(|least| least >= 0)
+            && others.iter().all(|(m, c)| *c > 0 && m.0.iter().all(|(atom, _)| atom.is_never_negative()))
+    }
+
+    /// The same where only some of the floor divisions are spelled by what they leave, one after the other: an atom of one may be
+    /// what another one is made of.
+    fn spelled_without_some(&self, least: i64, steps: u32) -> bool {
+        if self.terms.len() > MOST_SPELLED {
+            return false;
+        }
+        let spelled = |at: usize, by: i64| {
+            let (rest, more) = self.without_floor(at, by)?;
+            let least = least.checked_add(more)?;
+            Some(rest.is_at_least(least) || (steps > 1 && rest.spelled_without_some(least, steps - 1)))
         };
-        is_least_at_zero(self, 0) || self.without_floors().is_some_and(|(rest, least)| is_least_at_zero(&rest, least))
+        let ways = |(at, term): (usize, &(Monomial, i64))| match (term.0.0.as_slice(), term.1.checked_abs()) {
+            ([(Atom::Floor { divisor, .. }, 1)], Some(coefficient)) => {
+                let common = gcd(coefficient, *divisor);
+                let divides = |by: &i64| common % by == 0;
+                [common]
+                    .into_iter()
+                    .chain((2..common.min(MOST_DIVISOR)).filter(divides))
+                    .any(|by| spelled(at, by) == Some(true))
+            }
+            _ => false,
+        };
+        self.terms.iter().enumerate().any(ways)
+    }
+
+    /// The same with `floor(n / k) - (floor(n / k) mod b)` for `b * floor(n / (b * k))` in this term, and the least that the remainder
+    /// comes to.
+    fn without_floor(&self, at: usize, by: i64) -> Option<(Poly, i64)> {
+        let (monomial, coefficient) = self.terms.get(at)?;
+        let [(Atom::Floor { numerator, divisor, .. }, 1)] = monomial.0.as_slice() else { return None };
+        let times = coefficient / by;
+        let mut rest = self.clone();
+        rest.terms.remove(at);
+        let least = if times > 0 { times.checked_mul(by - 1)?.checked_neg()? } else { 0 };
+        Some((rest.add(&numerator.floor_div(divisor / by)?.scale(times)?)?, least))
     }
 
     /// The same with `floor(n / k) - (floor(n / k) mod b)` for each `b * floor(n / (b * k))`, and the least that these remainders

@@ -197,7 +197,12 @@ fn rounded(ctx: &InferContext<'_>, divided: fn(&Dim, i64) -> Option<Dim>) -> Opt
 }
 
 fn not(ctx: &mut InferContext<'_>) -> Answer {
-    let contents = map(ctx, |d| d.as_const().map(|c| Dim::from(i64::from(c == 0))));
+    // What is true or false is 1 or 0, also where it is not known which.
+    let opposite = |d: &Dim| match d.as_const() {
+        Some(c) => Some(Dim::from(i64::from(c == 0))),
+        None => Dim::ONE.checked_sub(d),
+    };
+    let contents = map(ctx, opposite);
     Ok(Inferred::one(boolean(ctx.shape(0).map(<[Dim]>::to_vec))).with(contents))
 }
 
@@ -348,7 +353,11 @@ fn decide(ctx: &InferContext<'_>, holds: impl Fn(Ordering) -> bool) -> Option<Ve
 }
 
 fn equal(ctx: &mut InferContext<'_>) -> Answer {
-    Ok(comparison(ctx)?.with(decide(ctx, Ordering::is_eq)))
+    // Where it depends on sizes, it is a number of its own, 1 or 0: what is chosen by it may come to the same.
+    let found = fold(ctx, |a, b| Some(compare(a, b)));
+    let truth = |o: Ordering| Dim::from(i64::from(o.is_eq()));
+    let contents = found.map(|all| all.into_iter().map(|o| o.map_or_else(|| ctx.unknown_number(), truth)).collect());
+    Ok(comparison(ctx)?.with(contents))
 }
 
 fn greater(ctx: &mut InferContext<'_>) -> Answer {

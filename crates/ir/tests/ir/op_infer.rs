@@ -160,7 +160,7 @@ fn shape_arithmetic_is_followed() {
         Min 13 | | ~[H] =[-1] | i64[1] = [-1]
         Min 13 | | ~[H] =[512] | i64[1]
         Equal 13 | | ~[N,-1,4] =[-1] | bool[3] = [0,1,0]
-        Equal 13 | | ~[N] =[4] | bool[1]
+        Equal 13 | | ~[N] =[4] | bool[1] = [~1]
         Where 16 | | =[0,1] =[1] ~[N,-1] | i64[2] = [N,1]
         Greater 13 | | ~[H+1] ~[H] | bool[1] = [1]
         ReduceProd 13 | keepdims=0 | ~[H,W,2] | i64[] = [2*H*W]
