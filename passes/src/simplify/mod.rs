@@ -2,6 +2,7 @@
 
 mod anchor;
 pub mod canonicalize;
+mod dilations;
 pub mod fold_constants;
 pub mod fold_copies;
 pub mod fold_pads;
@@ -19,6 +20,7 @@ pub(crate) const PASSES: &[Step<'static>] = &[
     canonicalize::PASS,
     fold_constants::PASS,
     fold_rounded::PASS,
+    dilations::PASS,
     fold_copies::PASS,
     fold_scales::PASS,
     fold_pads::PASS,

@@ -205,6 +205,14 @@ impl Net {
         self
     }
 
+    /// A whole number as an attribute of the last node.
+    pub(crate) fn int_attribute(mut self, name: &str, value: i64) -> Net {
+        if let Some(node) = self.graph.node.last_mut() {
+            node.attribute.push(attribute(name, &[value]));
+        }
+        self
+    }
+
     /// An attribute of the last node.
     pub(crate) fn float_attribute(mut self, name: &str, value: f32) -> Net {
         if let Some(node) = self.graph.node.last_mut() {

@@ -1,10 +1,12 @@
 //! What was found with released models, in small: `testdata/released`. Each is optimized, its moves are counted, and it is executed
 //! before and after at several sizes.
 
+use crate::dilated::{Case, Wrong, case};
 use crate::fold_nets::runtime;
+use proptest::prelude::*;
 use prost::Message;
 use relayout::{Model, Options, Size, optimize, target};
-use relayout_onnx::proto::ModelProto;
+use relayout_onnx::proto::{ModelProto, NodeProto};
 use relayout_verify::{Inputs, ModelSource, Options as Run, Tolerance, verify};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,9 +37,66 @@ fn made(name: &str, sizes: &[&[(&str, i64)]]) -> (Vec<u8>, usize, u64) {
     (written, result.report().after.nodes, result.report().after.bytes)
 }
 
-fn transposes(bytes: &[u8]) -> usize {
+/// How often an op occurs in a model.
+fn count(bytes: &[u8], op: &str) -> usize {
     let graph = proto(bytes).graph.unwrap_or_default();
-    graph.node.iter().filter(|n| n.op_type.as_deref() == Some("Transpose")).count()
+    graph.node.iter().filter(|n| n.op_type.as_deref() == Some(op)).count()
+}
+
+/// The dilations of the only convolution.
+fn dilations(bytes: &[u8]) -> Vec<i64> {
+    let graph = proto(bytes).graph.unwrap_or_default();
+    let conv = graph.node.iter().filter(|n| n.op_type.as_deref() == Some("Conv"));
+    let told =
+        |n: &NodeProto| n.attribute.iter().find(|a| a.name.as_deref() == Some("dilations")).map(|a| a.ints.clone());
+    conv.filter_map(told).flatten().collect()
+}
+
+fn is_one_convolution(case: &Case) -> Result<(), TestCaseError> {
+    let bytes = case.net().bytes();
+    let model = Model::from_bytes(bytes.clone().into(), None).expect("it opens");
+    let onnx = target("onnx").expect("a built-in target");
+    let options = Options::default().strict();
+    let result = optimize(&model, onnx.as_ref(), &options).expect("it is optimized");
+    let (written, text) = (result.to_bytes().expect("it is written"), result.graph().to_string());
+    let joined = case.block.map(|places| places * case.own);
+    if case.is_right() || stays_around(case) {
+        prop_assert_eq!(dilations(&written), joined.to_vec(), "{:?}\n{}", case, text);
+        for op in ["SpaceToDepth", "DepthToSpace", "Reshape"] {
+            prop_assert_eq!(count(&written, op), 0, "{:?}\n{}", case, text);
+        }
+        let around = count(&written, "Pad") + count(&written, "Slice");
+        prop_assert_eq!(around == 0, case.is_right(), "{:?}\n{}", case, text);
+    } else if case.block.iter().all(|places| *places > 1) {
+        prop_assert_eq!(dilations(&written), vec![case.own; 2], "{:?}\n{}", case, text);
+    }
+    for dims in case.sizes() {
+        let (a, b) = (ModelSource::Bytes(&bytes), ModelSource::Bytes(&written));
+        let comparison = verify(runtime(), a, b, &Inputs::Random { seed: 5, dims }, &Run::default()).expect("both run");
+        prop_assert!(comparison.holds(&Tolerance::new(1e-6, 1e-5)), "{:?}: {}\n{}", case, comparison, text);
+    }
+    let again = Model::from_bytes(written.clone().into(), None).expect("it opens");
+    let again = optimize(&again, onnx.as_ref(), &options).expect("it is optimized");
+    prop_assert_eq!(again.to_bytes().expect("it is written"), written);
+    Ok(())
+}
+
+/// Whether what is around the image stays: it is no zeros, or more is taken than added.
+fn stays_around(case: &Case) -> bool {
+    matches!(case.wrong, Some(Wrong::Crop | Wrong::Mode))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_convolution_of_the_places_of_blocks_is_dilated(case in case()) {
+        is_one_convolution(&case)?;
+    }
+}
+
+fn transposes(bytes: &[u8]) -> usize {
+    count(bytes, "Transpose")
 }
 
 #[test]
