@@ -5,7 +5,7 @@ use crate::constants::Constants;
 use crate::flat;
 use crate::lemma::{self, Cores};
 use crate::model::width;
-use crate::ops::{Filters, Quantized};
+use crate::ops::{Convolved, Filters, Quantized};
 use crate::real::Form;
 use crate::routed;
 use crate::sizes::Fits;
@@ -94,6 +94,8 @@ pub(crate) struct Terms {
     pub(crate) nested: u32,
     /// Filters of convolutions of the input.
     pub(crate) filters: Filters,
+    /// What terms of convolutions are made of.
+    pub(crate) convolved: Convolved,
     /// The halves that the input makes of floats, by these.
     pub(crate) halves: FxHashMap<u32, u32>,
     /// Extents that do not fit.
@@ -137,6 +139,7 @@ impl Terms {
             addends: Vec::new(),
             nested: 0,
             filters: Filters::default(),
+            convolved: Convolved::default(),
             halves: FxHashMap::default(),
             fits: Fits::default(),
         }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 mod bodies;
 mod bytes;
+mod dilated;
 mod files;
 mod filters;
 mod fused;

@@ -1,6 +1,6 @@
 //! Ops that act along some axes, where the order of indices matters, and treat the others alike.
 
-use super::{Call, Made, Results, axes_of, axis_of, blocked, movement, one};
+use super::{Call, Made, Results, axes_of, axis_of, blocked, blocks, movement, one};
 use crate::align::term_of;
 use crate::real::operand;
 use crate::slots::{self, Fill, places, stripped};
@@ -41,6 +41,12 @@ pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -
         if let Some(inner) = inner {
             return pick(terms, &found.value, axis, &inner);
         }
+    }
+    let run = indices.iter().enumerate().all(|(at, i)| indices[0] + at as i64 == *i);
+    if let Some(y) =
+        Some(run).filter(|run| *run).and_then(|_| blocks::cropped(terms, x, axis, indices[0], indices.len() as i64))
+    {
+        return Ok(y);
     }
     let apart = pick_whole(terms, x, axis, indices).or_else(|| pick_outer(terms, x, axis, indices));
     if let Some(y) = apart.or_else(|| pick_woven(terms, x, axis, indices)) {

@@ -2,6 +2,7 @@
 
 mod along;
 mod blocked;
+mod blocks;
 mod dynamic;
 mod each;
 mod filters;
@@ -23,6 +24,7 @@ use crate::value::Value;
 use crate::view::View;
 use crate::wide::of_halves;
 
+pub(crate) use blocks::Convolved;
 pub(crate) use each::choose;
 pub(crate) use filters::Filters;
 pub(crate) use fold::picked;

@@ -3,7 +3,7 @@
 
 use super::each::contract;
 use super::filters::{self, Convolution};
-use super::{Made, pointwise, together};
+use super::{Made, blocks, pointwise, together};
 use crate::align::term_of;
 use crate::flat::under;
 use crate::real::through;
@@ -139,6 +139,10 @@ pub(super) fn convolved(
         windows.narrow(terms, &x);
         return Err(why);
     }
+    if let Some(apart) = blocks::dilated(&x, &windows) {
+        let y = convolved(terms, &apart.image, &w, bias, group, apart.windows)?;
+        return blocks::batched(terms, &y, &apart.place).ok_or_else(|| "its blocks do not split".to_owned());
+    }
     if let Some((inner, more)) = zeros_around(terms, &x).filter(|_| windows.pads.iter().all(|p| *p >= 0)) {
         x = inner;
         windows.pads.iter_mut().zip(more).for_each(|(pad, more)| *pad += more);
@@ -212,7 +216,14 @@ fn no_axis(windows: &Windows, x: &Value, at: usize) -> bool {
     windows.kernel[at] == 1 && windows.padding(at) == 0 && windows.pads[at] == 0 && x.shape()[at + 2] == 1
 }
 
-fn over_axes(terms: &mut Terms, x: &Value, w: &Value, bias: Option<&Value>, group: i64, windows: &mut Windows) -> Made {
+pub(super) fn over_axes(
+    terms: &mut Terms,
+    x: &Value,
+    w: &Value,
+    bias: Option<&Value>,
+    group: i64,
+    windows: &mut Windows,
+) -> Made {
     if let Some(bias) = bias.filter(|bias| !bias.is_constant()) {
         let (fixed, rest) = addends(terms, bias);
         let y = over_axes(terms, x, w, fixed.as_ref(), group, windows)?;
@@ -241,7 +252,10 @@ fn over_axes(terms: &mut Terms, x: &Value, w: &Value, bias: Option<&Value>, grou
     attrs.extend(format!(" {group}").into_bytes());
     let op = Op { name: "Conv", attrs: &attrs, dtype: 0 };
     let made = terms.placed(&op, &[Some(x), Some(w), bias], &[(shape, x.dtype)]);
-    made.and_then(|mut made| made.pop()).ok_or_else(|| "its result is empty".to_owned())
+    let y = made.and_then(|mut made| made.pop()).ok_or_else(|| "its result is empty".to_owned())?;
+    let convolution = Convolution { x: x.clone(), w: w.clone(), bias: bias.cloned(), group, windows: windows.clone() };
+    blocks::note(terms, &y, convolution);
+    Ok(y)
 }
 
 /// The constant part of a bias, if there is one, and the rest. Lemma 3: sums may be added up in another order.
