@@ -51,8 +51,8 @@ impl Blocks {
             (Form::View(View::Same), "Identity") => Some(self),
             (Form::View(View::Transpose(perm)), _) => self.permuted(perm),
             (Form::View(View::Reshape), _) => self.reshaped(to),
-            (_, "SpaceToDepth") => self.to_depth(block(node)?, to),
-            (_, "DepthToSpace") => self.to_space(block(node)?, is_depth_first(node)),
+            (_, "SpaceToDepth") => self.blocked(block(node)?, to),
+            (_, "DepthToSpace") => self.unblocked(block(node)?, is_depth_first(node)),
             _ => None,
         }
     }
@@ -79,7 +79,7 @@ impl Blocks {
         }
     }
 
-    fn to_depth(mut self, places: i64, to: &[Dim]) -> Option<Blocks> {
+    fn blocked(mut self, places: i64, to: &[Dim]) -> Option<Blocks> {
         let ([h, w], [_, _, rows, columns]) = ([self.whole_axis(2)?, self.whole_axis(3)?], to) else { return None };
         let mut channels = Vec::new();
         for (at, (axis, blocks)) in [(h, rows), (w, columns)].into_iter().enumerate() {
@@ -92,7 +92,7 @@ impl Blocks {
         Some(self)
     }
 
-    fn to_space(mut self, places: i64, depth_first: bool) -> Option<Blocks> {
+    fn unblocked(mut self, places: i64, depth_first: bool) -> Option<Blocks> {
         let channels = self.axes.get_mut(1)?;
         let from = if depth_first { 0 } else { channels.len().checked_sub(2)? };
         if channels.len() < 2 || self.axes.len() != 4 {

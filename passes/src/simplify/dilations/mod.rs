@@ -1,7 +1,7 @@
 //! `join_dilations`: a convolution of the places of blocks is one convolution whose windows are dilated.
 //!
-//! Exporters of TensorFlow write a dilated convolution as SpaceToBatchND, a convolution and BatchToSpaceND. These are no ops of ONNX:
-//! they come as Transposes, SpaceToDepth and DepthToSpace, or as Reshapes, with a Pad before and a Slice after whose numbers are
+//! Exporters of TensorFlow write a dilated convolution as `SpaceToBatchND`, a convolution and `BatchToSpaceND`. These are no ops of ONNX:
+//! they come as Transposes, `SpaceToDepth` and `DepthToSpace`, or as Reshapes, with a Pad before and a Slice after whose numbers are
 //! computed where sizes are not known. Whatever the spelling, it is read as digits of axes ([`blocks`]).
 
 mod around;
@@ -13,7 +13,7 @@ use blocks::Blocks;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Builder, Graph, NodeId, Use, ValueId};
-use relayout_ir::op::read::perm::inverse;
+use relayout_ir::op::read::perm::{inverse, is_identity};
 use relayout_ir::op::read::{self, AutoPad, Window};
 use relayout_ir::patch::replace_value;
 use relayout_ir::types::{TensorType, Type};
@@ -103,7 +103,8 @@ impl Dilated {
         let mut inputs = graph.node(n).inputs.clone();
         let name = graph.value(self.result).name.clone();
         let has_rule = graph.node(n).attrs.contains_key("auto_pad");
-        let mut make = Builder::at(graph, n).named(name);
+        let opset = graph.node(n).opset;
+        let mut make = Builder::at(graph, n).opset(opset).named(name);
         let image = permuted(&mut make, self.image, "image", &self.order)?;
         inputs[0] = Some(image);
         let mut attrs = vec![("pads", Attr::Ints(pads)), ("dilations", Attr::Ints(dilations))];
@@ -126,9 +127,14 @@ impl Dilated {
     }
 }
 
+/// The value with its axes in another order. The node is of a version, so that types are inferred through it.
 fn permuted(make: &mut Builder<'_>, v: ValueId, what: &str, perm: &[usize]) -> Result<ValueId, PassError> {
-    let same = perm.iter().enumerate().all(|(at, axis)| at == *axis);
-    Ok(if same { v } else { make.transpose(v, what, perm)? })
+    if is_identity(perm) {
+        return Ok(v);
+    }
+    let from = make.graph.value(v).ty.shape().unwrap_or_default();
+    let shape: Vec<Dim> = perm.iter().filter_map(|&axis| from.get(axis).cloned()).collect();
+    Ok(make.op("Transpose", [v]).attr("perm", Attr::axes(perm)).shaped(what, &shape)?)
 }
 
 /// The image of which a convolution reads the places of blocks as a batch, how, and which of its axes each axis is.
@@ -243,7 +249,8 @@ impl Cropped {
         let (mut inputs, Some(mut result)) = (node.inputs.clone(), node.result(0)) else { return Ok(()) };
         let name = graph.value(result).name.clone();
         let mut ty = graph.value(result).ty.clone();
-        let mut make = Builder::at(graph, conv).named(name);
+        let opset = graph.node(conv).opset;
+        let mut make = Builder::at(graph, conv).opset(opset).named(name);
         if let Some(padded) = self.padded {
             inputs[0] = Some(permuted(&mut make, padded.end, "unpadded", &padded.order)?);
         }
