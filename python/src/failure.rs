@@ -25,6 +25,7 @@ pub(crate) enum Kind {
     Verify,
     OnnxRuntime,
     Difference,
+    Unproved,
     Permute,
     Internal,
 }
@@ -45,6 +46,7 @@ impl Kind {
             Kind::Verify => "VerifyError",
             Kind::OnnxRuntime => "OnnxRuntimeError",
             Kind::Difference => "DifferenceError",
+            Kind::Unproved => "UnprovedError",
             Kind::Permute => "PermuteError",
             Kind::Internal => "InternalError",
         }
@@ -97,6 +99,7 @@ impl From<relayout::Error> for Failure {
             Error::Plan(_) => Kind::Plan,
             Error::UnknownValue { .. } => Kind::UnknownValue,
             Error::UnknownPass { .. } | Error::UnknownDim { .. } => Kind::Option,
+            Error::Unproved { .. } => Kind::Unproved,
             Error::Pass(PassError::Order { .. }) => Kind::Target,
             Error::Pass(_) => Kind::Internal,
             _ => Kind::Model,

@@ -74,7 +74,7 @@ pub(crate) fn optimize(
 
 fn optimized(source: Source, settings: &Settings, wanted: &Wanted, reporter: &Reporter) -> Result<Optimized, Failure> {
     let target = settings.target()?;
-    let options = reporter.watched(settings.options()?).price_moves(wanted.price_moves);
+    let options = reporter.watched(settings.checked_options()?).price_moves(wanted.price_moves);
     let passes = relayout::passes::passes(target.as_ref())?.len();
     reporter.step("reading", 0, passes);
     let model = source.open()?;
@@ -116,6 +116,11 @@ impl Optimized {
         serde_json::to_string(self.made.report()).map_err(|e| Python::attach(|py| Failure::from(e).raised(py)))
     }
 
+    /// Why the result is not proved, if it was checked and is not.
+    fn unproved(&self) -> Option<String> {
+        self.made.report().proof.as_ref()?.why.clone()
+    }
+
     /// What was gained, in a sentence.
     fn summary(&self) -> String {
         self.made.report().line()
@@ -142,7 +147,7 @@ impl Optimized {
             let tuned = tuned.as_deref();
             let measured = tuned.and_then(|tuned| tuned.measured.as_ref());
             let target = measured.map_or(given.as_ref(), |target| target);
-            let options = reporter.watched(settings.options()?).price_moves(PRICED_MOVES).keep_decided();
+            let options = reporter.watched(settings.checked_options()?).price_moves(PRICED_MOVES).keep_decided();
             let options = options.least_gain(tuned.map_or(0, |tuned| tuned.least_gain));
             let model = source.open()?;
             let made = match tuned {

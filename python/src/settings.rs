@@ -23,6 +23,7 @@ pub(crate) struct Settings {
     dims: Vec<(String, String)>,
     exact: bool,
     strict: bool,
+    unproved: String,
     inputs: Vec<String>,
     outputs: Vec<String>,
     free_io: bool,
@@ -90,6 +91,12 @@ impl Settings {
         }
         let options = if self.strict { options.strict() } else { options };
         Ok(if self.free_io { options.free_io() } else { options })
+    }
+
+    /// The same for a result that is going to be used: with what becomes of it if it is not proved.
+    pub(crate) fn checked_options(&self) -> Result<Options, Failure> {
+        let why = |why: String| Failure::new(Kind::Option, format!("unproved: {why}"));
+        Ok(self.options()?.unproved(self.unproved.parse().map_err(why)?))
     }
 
     /// Sizes of symbolic dims, for inputs that are made: of a range the size in its middle.

@@ -48,7 +48,7 @@ pub(crate) fn tuned(
         tune.provider_library.clone().map(|library| PluginProvider { library, options: tune.provider_options.clone() });
     let whole = Subject::Whole { target: target.as_ref(), provider: provider.as_ref() };
     let subject = blocked.as_ref().map_or(whole, Subject::Kernels);
-    let options = reporter.stoppable(settings.options()?);
+    let options = reporter.stoppable(settings.checked_options()?);
     let mut told = |_: TuneStep| if reporter.is_stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     on_disk(source, |source| {
         let budget = Duration::from_secs_f64(tune.seconds);

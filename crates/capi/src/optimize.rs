@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 
 use bytes::Bytes;
-use relayout::{Error, Model, Optimized, audit, optimize};
+use relayout::{Error, Model, Optimized, Report, audit, optimize};
 
 use crate::Status;
 use crate::border::{Failure, c_text, emptied, give, give_text, required_text, slice, take_back, text, told};
@@ -62,6 +62,9 @@ pub unsafe extern "C" fn relayout_targets(json: *mut *mut c_char, error: *mut *m
 /// - `inputs`, `outputs`: how you feed and take them: `["x:NCHW->NHWC"]`
 /// - `free_io`: true leaves the order of all other inputs and outputs to the optimizer
 /// - `price_moves`: for how many of the moves that are left the report says what it would take for them to go
+/// - `unproved`: what becomes of a result that is not proved to compute what the model computes: `"give-back"`, the default, leaves what
+///   is shown to be another value as it was; `"loud"` says UNPROVED in the summary; `"allow"` does not check; `"fail"` is an error;
+///   `"keep-input"` leaves the model as it is. Field `proof` of the report has the verdict
 /// - `strict`: true makes a rewrite that fails an error; by default what it was about stays as it was, and the report says so
 ///
 /// Writes the options to `out`, to be freed by `relayout_options_free`, and answers 0; or writes null and answers another
@@ -258,9 +261,16 @@ fn made(
         model: bytes_of(&optimized).map_err(|e| of_library(&e))?,
         changed: report.changed,
         report: c_text(serialized(report)?),
-        summary: c_text(report.summary()),
+        summary: c_text(summary(report)),
         explained: c_text(report.explain()),
     })
+}
+
+/// What was gained, and whether the result is proved.
+fn summary(report: &Report) -> String {
+    let proof = report.proof.as_ref();
+    let proof = proof.map(|proof| proof.why.as_ref().map_or_else(|| format!("; {}", proof.brief), |why| format!("; UNPROVED: {why}")));
+    report.summary() + &proof.unwrap_or_default()
 }
 
 fn serialized(value: &impl serde::Serialize) -> Result<String, Failure> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use relayout::targets::{BUILTIN, Block, OrtCpu};
-use relayout::{IoLayout, Numerics, Options, Target, parse_target, target};
+use relayout::{IoLayout, Numerics, Options, Target, Unproved, parse_target, target};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -50,6 +50,7 @@ struct Given {
     free_io: bool,
     price_moves: usize,
     strict: bool,
+    unproved: String,
 }
 
 impl Default for Given {
@@ -67,6 +68,7 @@ impl Default for Given {
             free_io: false,
             price_moves: 0,
             strict: false,
+            unproved: Unproved::USUAL.to_string(),
         }
     }
 }
@@ -127,6 +129,8 @@ fn options(given: &Given) -> Result<Options, Failure> {
     for output in &given.outputs {
         options = options.output(end(output)?);
     }
+    let unproved = given.unproved.parse().map_err(|why: String| bad(format!("unproved: {why}")))?;
+    let options = options.unproved(unproved);
     let options = if given.strict { options.strict() } else { options };
     Ok(if given.free_io { options.free_io() } else { options })
 }
@@ -168,7 +172,7 @@ pub(crate) fn targets() -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::{BUILTIN, Settings, Status, Value, targets};
-    use relayout::Numerics;
+    use relayout::{Numerics, Unproved};
 
     const fn shared_by_threads<T: Send + Sync>() {}
     const _: () = shared_by_threads::<Settings>();
@@ -178,7 +182,7 @@ mod tests {
         let settings = Settings::parse(
             r#"{"target": "ort-cpu", "block": 8, "guard": false, "threads": 2, "dims": {"N": 4, "H": "32..512"}, "numerics": "exact",
                 "inputs": ["x:NCHW->NHWC"], "outputs": ["y:NCHW->NHWC"], "free_io": true, "price_moves": 3,
-                "strict": true}"#,
+                "strict": true, "unproved": "keep-input"}"#,
         )
         .unwrap();
         let options = settings.options();
@@ -186,6 +190,7 @@ mod tests {
         assert_eq!(options.dims["H"], "32..512".parse().unwrap());
         assert_eq!((options.numerics, options.price_moves, options.free_io), (Numerics::Exact, 3, true));
         assert!(options.strict);
+        assert_eq!(options.unproved, Unproved::KeepInput);
         assert_eq!((options.inputs[0].name(), options.outputs[0].name()), ("x", "y"));
         let target = settings.target().unwrap();
         assert_eq!(target.name(), "ort-cpu");
@@ -223,6 +228,7 @@ mod tests {
             (r#"{"inputs": ["x:NCHW"]}"#, "x:NCHW"),
             (r#"{"outputs": ["y:NCHW->NHWD"]}"#, "y:NCHW->NHWD"),
             (r#"{"price_moves": -1}"#, "-1"),
+            (r#"{"unproved": "quiet"}"#, "quiet"),
         ] {
             let failure = Settings::parse(json).expect_err(json);
             assert_eq!(failure.status, Status::BadOptions, "{json}");

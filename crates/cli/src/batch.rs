@@ -104,7 +104,11 @@ fn rows(a: &args::Optimize, done: &[Done]) -> Vec<[String; 4]> {
                 let bytes = format!("{} -> {}", bytes(before.bytes), bytes(after.bytes));
                 [model, format!("{} -> {}", before.nodes, after.nodes), bytes, job.out.display().to_string()]
             }
-            Err(_) => [model, "-".to_owned(), "-".to_owned(), "failed".to_owned()],
+            Err(failure) => {
+                let unproved = failure.message().is_some_and(|why| why.starts_with("UNPROVED"));
+                let fate = if unproved { "unproved, not written" } else { "failed" };
+                [model, "-".to_owned(), "-".to_owned(), fate.to_owned()]
+            }
         });
     }
     rows
@@ -131,9 +135,11 @@ fn tally(a: &args::Optimize, done: &[Done]) -> String {
         |wanted: fn(&Report) -> bool| done.iter().filter(|(_, result)| result.as_ref().is_ok_and(wanted)).count();
     let (optimized, unchanged) = (count(|report| report.changed), count(|report| !report.changed));
     let failed = done.len() - optimized - unchanged;
+    let unproved = count(|report| report.proof.as_ref().is_some_and(|proof| !proof.proved));
+    let unproved = if unproved > 0 { format!("; {unproved} UNPROVED") } else { String::new() };
     let dry = if a.output.dry_run { "; nothing was written" } else { "" };
     format!(
-        "{} model{}: {optimized} optimized, {unchanged} unchanged, {failed} failed{dry}",
+        "{} model{}: {optimized} optimized, {unchanged} unchanged, {failed} failed{unproved}{dry}",
         done.len(),
         if done.len() == 1 { "" } else { "s" }
     )

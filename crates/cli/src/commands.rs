@@ -231,7 +231,7 @@ pub(crate) fn of_library(error: relayout::Error) -> Failure {
         | relayout::Error::UnknownValue { .. }
         | relayout::Error::UnknownDim { .. }
         | relayout::Error::Io(IoError::Twice { .. }) => Failure::usage(error),
-        relayout::Error::Certificate(_) => Failure::Check(error.to_string()),
+        relayout::Error::Certificate(_) | relayout::Error::Unproved { .. } => Failure::Check(error.to_string()),
         _ => Failure::model(error),
     }
 }

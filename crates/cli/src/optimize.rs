@@ -102,6 +102,7 @@ pub(crate) fn wanted(a: &args::Optimize) -> Options {
     let mut options = with_ends(options(&a.decide), &a.ends);
     options.print_after.clone_from(&a.checks.print_after);
     options.strict = a.checks.strict;
+    options.unproved = prove::unproved(a);
     options.proof = a.output.proof.is_some() || a.checks.prove;
     if a.output.html.is_some() { page::wanted(options) } else { options }
 }
@@ -173,6 +174,7 @@ impl Work<'_> {
         if let Some(text) = optimized.printed() {
             tell(&text.to_string());
         }
+        prove::tell_unproved(&self.job.out, optimized.report());
         let mut measured = None;
         if self.a.checks.verify {
             let begun = Instant::now();

@@ -4,6 +4,7 @@ use crate::args::{self, Emit};
 use crate::commands::{is_stdio, is_stdout};
 use crate::failure::Failure;
 use crate::terminal::{json, quiet, say, say_json, tell};
+use relayout::{Report, Unproved};
 use relayout_proof::{Proof, Verdict};
 use std::path::Path;
 
@@ -29,6 +30,19 @@ pub(crate) fn check_call(a: &args::Optimize) -> Result<(), Failure> {
         return Err(Failure::usage("--prove reads both models from their files: name files, and write one"));
     }
     Ok(())
+}
+
+/// What becomes of results that are not proved. With `--prove` the file is checked once it is written.
+pub(crate) fn unproved(a: &args::Optimize) -> Unproved {
+    a.checks.unproved.unwrap_or(if a.checks.prove { Unproved::Allow } else { Unproved::USUAL })
+}
+
+/// Says loudly of a result that it is not proved, and why.
+pub(crate) fn tell_unproved(out: &Path, report: &Report) {
+    if let Some(why) = report.proof.as_ref().and_then(|proof| proof.why.as_ref()) {
+        let why = why.replace(['\n', '\r'], " ");
+        tell(&format!("UNPROVED: {}: {why}\n", out.display()));
+    }
 }
 
 /// Checks what was written against its model.

@@ -3,6 +3,7 @@
 //! `raw_data` of every tensor is a slice of `source`; opening a model costs its structure, not its weights. A file is walked
 //! ([`crate::wire`]) before it is decoded, so an error has a place, and a small file cannot unfold into much memory.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -131,6 +132,12 @@ impl ModelFile {
     /// The same, with missing external data as a state. See [`ExternalData::tensor_data`].
     pub fn tensor_data(&self, tensor: &TensorProto) -> Result<TensorData> {
         self.external.tensor_data(tensor)
+    }
+
+    /// The data that the model names beside itself, by location, as far as it is there.
+    pub fn beside(&self) -> BTreeMap<String, Bytes> {
+        let external = self.proto.tensors().into_iter().filter(|tensor| is_external(tensor));
+        external.filter_map(|tensor| self.external.whole(tensor)).collect()
     }
 
     pub(crate) fn mapped(&self) -> Option<&Mapped> {

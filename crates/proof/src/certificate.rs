@@ -16,6 +16,9 @@ pub struct Proof {
     /// Sizes of symbolic dims that the proof is about.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sizes: BTreeMap<String, i64>,
+    /// More sets of sizes that it is to be looked at with, such as the ends of ranges.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<BTreeMap<String, i64>>,
     /// Values of the result, in the order in which its nodes make them.
     pub values: Vec<Claim>,
 }

@@ -1,157 +1,94 @@
 //! The check: each claim of a proof in the order of the result's nodes, then the outputs.
 
+use crate::agreed::{Agreed, Digits};
 use crate::align::term_of;
 use crate::certificate::{Claim, Proof};
+use crate::contents::Contents;
 use crate::error::Error;
 use crate::eval::{Machine, Refusal, Values, described, explained, needed};
-use crate::hosts::{self, Hosts};
+use crate::hosts;
 use crate::model::{DeclaredDim, Model, Node, Tensor};
+use crate::sets;
 use crate::sizes;
 use crate::term::Terms;
 use crate::untouched;
 use crate::valid;
 use crate::value::{Value, count_of};
+use crate::verdict::Verdict;
 use crate::view::{self, View, normal};
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
-
-/// What a check found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "verdict", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Verdict {
-    /// Every output of the result is the output of the input, for all sizes.
-    Proved {
-        /// Claims that were checked.
-        links: usize,
-        /// The hosts that it is about, if it is not about all.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        hosts: Option<Hosts>,
-    },
-    /// The same, for these sizes of symbolic dims.
-    ForSizes {
-        /// Claims that were checked.
-        links: usize,
-        /// The sizes.
-        sizes: BTreeMap<String, i64>,
-        /// The hosts that it is about, if it is not about all.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        hosts: Option<Hosts>,
-    },
-    /// The same over the reals: some links hold by a lemma about arithmetic, and their results differ in rounding.
-    WithLemmas {
-        /// Claims that were checked.
-        links: usize,
-        /// How often each lemma was used, by name.
-        lemmas: BTreeMap<String, usize>,
-        /// The largest relative difference between a constant of the result and the one that the lemma asks for.
-        bound: f64,
-        /// The sizes of symbolic dims, if it holds for given ones.
-        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-        sizes: BTreeMap<String, i64>,
-        /// The hosts that it is about, if it is not about all.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        hosts: Option<Hosts>,
-    },
-    /// A link does not hold, or its meaning is not known.
-    Refused {
-        /// The node or value.
-        at: String,
-        /// Why.
-        why: String,
-    },
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Verdict::Proved { links, .. } => write!(f, "PROVED: {links} links")?,
-            Verdict::ForSizes { links, sizes, .. } => {
-                write!(f, "PROVED FOR GIVEN SIZES {}: {links} links", listed(sizes))?;
-            }
-            Verdict::WithLemmas { links, lemmas, bound, sizes, .. } => {
-                let given =
-                    if sizes.is_empty() { String::new() } else { format!(" FOR GIVEN SIZES {}", listed(sizes)) };
-                write!(
-                    f,
-                    "PROVED WITH LEMMAS{given}: {links} links, {}, constants differ by at most {bound:.1e}",
-                    listed(lemmas)
-                )?;
-            }
-            Verdict::Refused { at, why } => write!(f, "NOT PROVED: {at}: {why}")?,
-        }
-        self.hosts().map_or(Ok(()), |hosts| write!(f, ", {hosts}"))
-    }
-}
-
-/// `name=number` for each.
-fn listed<N: fmt::Display>(numbers: &BTreeMap<String, N>) -> String {
-    numbers.iter().map(|(name, number)| format!("{name}={number}")).collect::<Vec<_>>().join(", ")
-}
-
-impl Verdict {
-    /// The hosts that it is about, if it is not about all.
-    pub fn hosts(&self) -> Option<Hosts> {
-        match self {
-            Verdict::Proved { hosts, .. } | Verdict::ForSizes { hosts, .. } | Verdict::WithLemmas { hosts, .. } => {
-                *hosts
-            }
-            Verdict::Refused { .. } => None,
-        }
-    }
-
-    /// Whether the models are proved to compute the same.
-    pub fn holds(&self) -> bool {
-        !matches!(self, Verdict::Refused { .. })
-    }
-}
 
 /// Checks that the model in the file `result` computes what the one in `input` computes.
 ///
 /// # Errors
 /// [`Error`] if a file can't be read. A link that does not hold is a [`Verdict`].
 pub fn prove(input: &Path, result: &Path, proof: &Proof) -> Result<Verdict, Error> {
-    let (a, b) = (Model::open(input)?, Model::open(result)?);
-    Ok(verdict(&a, &b, proof))
+    prove_contents(&Contents::open(input)?, &Contents::open(result)?, &Agreed::default(), proof)
 }
 
-pub(crate) fn verdict(a: &Model, b: &Model, proof: &Proof) -> Verdict {
-    if untouched::is_so(a, b, proof) {
+/// The same of models in memory, whose inputs and outputs may lie otherwise where that was agreed to.
+///
+/// # Errors
+/// As of [`prove`].
+pub fn prove_contents(
+    input: &Contents,
+    result: &Contents,
+    agreed: &Agreed,
+    proof: &Proof,
+) -> Result<Verdict, Error> {
+    let (a, b) = (input.read()?, result.read()?);
+    Ok(verdict(&Pair { a: &a, b: &b, agreed, proof }))
+}
+
+/// What is checked.
+#[derive(Clone, Copy)]
+pub(crate) struct Pair<'p> {
+    pub(crate) a: &'p Model,
+    pub(crate) b: &'p Model,
+    pub(crate) agreed: &'p Agreed,
+    pub(crate) proof: &'p Proof,
+}
+
+pub(crate) fn verdict(pair: &Pair<'_>) -> Verdict {
+    let Pair { a, b, agreed, proof } = *pair;
+    if agreed.is_empty() && untouched::is_so(a, b, proof) {
         return Verdict::Proved { links: 0, hosts: hosts::of(b) };
     }
     // What holds where nothing is known of sizes holds for all of them.
-    let all = (unsized_inputs(a) && alike(a, b)).then(|| attempt(a, b, proof, None).0);
+    let all = (unsized_inputs(a) && alike(a, b)).then(|| attempt(pair, None).verdict);
     if let Some(verdict) = all.filter(Verdict::holds) {
         return verdict;
     }
-    let (mut verdict, mut seen) = attempt(a, b, proof, Some(proof.sizes.clone()));
+    let mut made = attempt(pair, Some(proof.sizes.clone()));
     // A model that does not run with sizes that a proof names says nothing of them.
     let mut found = BTreeMap::new();
-    if !verdict.holds() && !seen.fits {
+    if !made.verdict.holds() && !made.fits {
         found = sizes::found(a, &proof.sizes);
         if !found.is_empty() {
-            (verdict, seen) = attempt(a, b, proof, Some(sizes::with(&proof.sizes, &found)));
+            made = attempt(pair, Some(sizes::with(&proof.sizes, &found)));
         }
     }
-    if verdict.holds() || seen.is_read || !unsized_inputs(a) {
-        return verdict;
+    if !made.verdict.holds() && !made.is_read && unsized_inputs(a) {
+        made = attempt(pair, Some(sizes::others(a, &found)));
     }
-    attempt(a, b, proof, Some(sizes::others(a, &found))).0
+    sets::more(pair, made, &found)
 }
 
-/// What was seen while a pair of models was read.
-struct Seen {
+/// What was found for some sizes.
+pub(crate) struct Attempt {
+    pub(crate) verdict: Verdict,
+    /// Sizes that were looked at.
+    pub(crate) sizes: BTreeMap<String, i64>,
     /// Whether no node was seen that does not fit.
-    fits: bool,
+    pub(crate) fits: bool,
     /// Whether all of the input was read.
-    is_read: bool,
+    pub(crate) is_read: bool,
 }
 
 /// Whether an input has dims that differ from call to call.
-fn unsized_inputs(model: &Model) -> bool {
+pub(crate) fn unsized_inputs(model: &Model) -> bool {
     let known = |dim: &DeclaredDim| matches!(dim, DeclaredDim::Known(extent) if *extent != -1);
     model.graph.inputs.iter().any(|input| input.dims.as_ref().is_some_and(|dims| !dims.iter().all(known)))
 }
@@ -171,26 +108,36 @@ fn alike(a: &Model, b: &Model) -> bool {
 }
 
 /// The verdict for these sizes of symbolic dims and for others that are made up, or for all sizes.
-fn attempt(a: &Model, b: &Model, proof: &Proof, sizes: Option<BTreeMap<String, i64>>) -> (Verdict, Seen) {
+pub(crate) fn attempt(pair: &Pair<'_>, sizes: Option<BTreeMap<String, i64>>) -> Attempt {
+    let Pair { a, b, .. } = *pair;
     let mut machine = Machine::new(sizes);
     let powers = |model: &Model| model.graph.nodes.iter().filter(|node| node.op == "Pow").count();
     machine.terms.rounds = powers(b) < powers(a);
-    let links = links(&mut machine, a, b, proof);
-    let seen = Seen { fits: machine.terms.fits.is_well(), is_read: !machine.terms.is_of_input() };
-    let links = match links {
-        Err(Refusal { node: at, why }) => return (Verdict::Refused { at, why }, seen),
-        Ok(links) => links,
-    };
+    let links = links(&mut machine, pair);
+    let (fits, is_read) = (machine.terms.fits.is_well(), !machine.terms.is_of_input());
     let (held, sizes) = (machine.terms.held, machine.sizes.used);
-    let hosts = hosts::of(b).or_else(|| hosts::of(a));
-    let verdict = if !held.lemmas.is_empty() {
-        Verdict::WithLemmas { links, lemmas: held.lemmas, bound: held.bound, sizes, hosts }
-    } else if sizes.is_empty() {
-        Verdict::Proved { links, hosts }
-    } else {
-        Verdict::ForSizes { links, sizes, hosts }
+    let verdict = match links {
+        Err(Refusal { node: at, why }) => Verdict::Refused { value: value_at(b, &at), at, why, shown: is_read },
+        Ok(links) => {
+            let hosts = hosts::of(b).or_else(|| hosts::of(a));
+            let sets = if sizes.is_empty() { Vec::new() } else { vec![sizes.clone()] };
+            if !held.lemmas.is_empty() {
+                Verdict::WithLemmas { links, lemmas: held.lemmas, bound: held.bound, sizes: sets, hosts }
+            } else if sets.is_empty() {
+                Verdict::Proved { links, hosts }
+            } else {
+                Verdict::ForSizes { links, sizes: sets, hosts }
+            }
+        }
     };
-    (verdict, seen)
+    Attempt { verdict, sizes, fits, is_read }
+}
+
+/// The first value that the node makes which a refusal is about, or the output.
+fn value_at(b: &Model, at: &str) -> Option<String> {
+    let output = at.strip_prefix("output `").and_then(|rest| rest.strip_suffix('`'));
+    let node = || b.graph.nodes.iter().find(|node| at.starts_with(&described(node)));
+    output.map(str::to_owned).or_else(|| node()?.outputs.first().cloned())
 }
 
 fn refused(at: String, why: impl Into<String>) -> Refusal {
@@ -198,16 +145,19 @@ fn refused(at: String, why: impl Into<String>) -> Refusal {
 }
 
 /// Checks everything and counts.
-fn links(machine: &mut Machine, a: &Model, b: &Model, proof: &Proof) -> Result<usize, Refusal> {
+fn links(machine: &mut Machine, pair: &Pair<'_>) -> Result<usize, Refusal> {
+    let Pair { a, b, agreed, proof } = *pair;
     ends(a, b)?;
-    valid::inputs(a, b)?;
+    valid::inputs(a, b, agreed)?;
     valid::result(a, b)?;
     let input = |r: Refusal| refused(format!("{} of the input", r.node), r.why);
-    let known = machine.model(a, &mut |_, _, _| Ok(())).map_err(input)?;
+    let known = machine.model(a, Values::default(), &mut |_, _, _| Ok(())).map_err(input)?;
     let claims = claims_of(b, proof)?;
     let (mut links, mut stranger, bound) = (0, None, machine.terms.count());
     machine.input_ends();
-    let made = machine.model(b, &mut |terms, node, values| {
+    let given = agreed.inputs_of(&mut machine.terms, &known)?;
+    valid::given(b, &given)?;
+    let made = machine.model(b, given, &mut |terms, node, values| {
         by_lemma(terms, node, values);
         links += node_links(terms, node, values, &known, &claims)?;
         if stranger.is_none() {
@@ -219,7 +169,8 @@ fn links(machine: &mut Machine, a: &Model, b: &Model, proof: &Proof) -> Result<u
         let (Some(x), Some(y)) = (known.get(name), made.get(name)) else {
             return Err(refused(format!("output `{name}`"), "nothing makes it"));
         };
-        if let Err(why) = equal(&mut machine.terms, y, x) {
+        let wanted = agreed.output(&mut machine.terms, name, x).unwrap_or_else(|| Ok(x.clone()))?;
+        if let Err(why) = equal(&mut machine.terms, y, &wanted) {
             let (at, first) = stranger.unwrap_or((format!("output `{name}`"), why));
             return Err(refused(at, first));
         }
@@ -315,7 +266,7 @@ fn node_links(
         let wanted = if x.is_opaque() || made.is_opaque() {
             Some(x.clone()).filter(|_| claim.lies.is_none())
         } else {
-            laid(terms, x, claim).and_then(|wanted| terms.moved(&wanted, &made.shape()))
+            laid(terms, x, claim.lies.as_ref()).and_then(|wanted| terms.moved(&wanted, &made.shape()))
         };
         let wanted = wanted.ok_or_else(|| refused(at(), format!("`{of}` has not the axes that the proof names")))?;
         equal(terms, made, &wanted)
@@ -325,9 +276,9 @@ fn node_links(
     Ok(count)
 }
 
-/// The value of a claim, as the claim says that it lies.
-fn laid(terms: &mut Terms, value: &Value, claim: &Claim) -> Option<Value> {
-    let Some(dims) = &claim.lies else { return Some(value.clone()) };
+/// A value as these digits say that it lies.
+pub(crate) fn laid(terms: &mut Terms, value: &Value, lies: Option<&Digits>) -> Option<Value> {
+    let Some(dims) = lies else { return Some(value.clone()) };
     let (mut view, mut counts) = (View::new(), Vec::new());
     for digits in dims {
         let part = |&(number, extent, stride): &(u32, i64, i64)| {

@@ -4,16 +4,16 @@ use crate::error::Error;
 use crate::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node};
 use crate::wire::{Field, fields, fixeds, varints};
 use bytes::Bytes;
-use relayout_fsio::Mapped;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 /// What a decoder needs beside the bytes.
 pub(crate) struct Reader {
-    pub(crate) folder: PathBuf,
-    /// Files beside it, by name.
+    /// Where files beside it are, if it is a file.
+    pub(crate) folder: Option<PathBuf>,
+    /// Files beside it, by name: those that were given or read.
     pub(crate) external: BTreeMap<String, Bytes>,
     pub(crate) file: String,
     /// How many graphs are around what is read.
@@ -26,16 +26,14 @@ const DEEPEST: usize = 64;
 pub(crate) type Read<T> = Result<T, Error>;
 
 impl Model {
-    /// Reads a file and the external data beside it. Both are mapped.
-    pub(crate) fn open(path: &Path) -> Read<Model> {
-        let mapped =
-            Mapped::open(path).map_err(|e| Error::Read { file: path.display().to_string(), why: e.to_string() })?;
-        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-        Model::decode(mapped.bytes(), folder, &path.display().to_string())
-    }
-
-    pub(crate) fn decode(bytes: &Bytes, folder: PathBuf, file: &str) -> Read<Model> {
-        let mut reader = Reader { folder, external: BTreeMap::new(), file: file.to_owned(), depth: 0 };
+    /// Reads a model. Data that it names is in `given` or in the folder, where it is mapped.
+    pub(crate) fn decode(
+        bytes: &Bytes,
+        folder: Option<PathBuf>,
+        given: BTreeMap<String, Bytes>,
+        file: &str,
+    ) -> Read<Model> {
+        let mut reader = Reader { folder, external: given, file: file.to_owned(), depth: 0 };
         let model = reader.model(bytes)?;
         Ok(Model { file: bytes.clone(), beside: reader.external, ..model })
     }

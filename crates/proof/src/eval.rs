@@ -74,12 +74,15 @@ impl Machine {
         self.occurrences.input_ends();
     }
 
-    /// Every value of a model's main graph that an output needs, by name.
-    pub(crate) fn model(&mut self, model: &Model, checked: Checked<'_>) -> Result<Values, Refusal> {
+    /// Every value of a model's main graph that an output needs, by name. `given` has inputs that are known before.
+    pub(crate) fn model(&mut self, model: &Model, given: Values, checked: Checked<'_>) -> Result<Values, Refusal> {
         let scope = Scope { model, opsets: &model.opsets, attrs: None, outer: None, depth: 0, path: String::new() };
-        let mut values = Values::default();
+        let mut values = given;
         let fixed: FxHashSet<&str> = model.constants().map(|(name, _)| name).collect();
         for input in model.graph.inputs.iter().filter(|input| !fixed.contains(input.name.as_str())) {
+            if values.contains_key(&input.name) {
+                continue;
+            }
             let value = self.input(input).map_err(|why| Refusal { node: format!("input `{}`", input.name), why })?;
             values.insert(input.name.clone(), value);
         }

@@ -13,10 +13,12 @@
 //! Both graphs are read into terms and index maps (`eval`, `term`, `view`); `ops` is the table of ops, and `check` holds each claim
 //! of a proof against them.
 
+mod agreed;
 mod align;
 mod certificate;
 mod check;
 mod constants;
+mod contents;
 mod decode;
 mod error;
 mod eval;
@@ -31,6 +33,7 @@ mod ops;
 mod real;
 mod routed;
 mod schema;
+mod sets;
 mod sizes;
 mod slots;
 mod strided;
@@ -41,11 +44,15 @@ mod tests;
 mod untouched;
 mod valid;
 mod value;
+mod verdict;
 mod view;
 mod wide;
 mod wire;
 
+pub use agreed::{Agreed, Digits};
 pub use certificate::{Claim, Proof};
-pub use check::{Verdict, prove};
+pub use check::{prove, prove_contents};
+pub use contents::Contents;
 pub use error::Error;
 pub use hosts::Hosts;
+pub use verdict::Verdict;

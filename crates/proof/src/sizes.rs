@@ -1,7 +1,7 @@
 //! Sizes of symbolic dims. Nobody has to give them: where a node does not fit its weights, they are what makes it fit.
 
 use crate::align::term_of;
-use crate::eval::Machine;
+use crate::eval::{Machine, Values};
 use crate::model::Model;
 use crate::term::{Arg, Term, Terms};
 use crate::value::Value;
@@ -183,7 +183,7 @@ pub(crate) fn with(sizes: &BTreeMap<String, i64>, others: &BTreeMap<String, i64>
 pub(crate) fn others(model: &Model, given: &BTreeMap<String, i64>) -> BTreeMap<String, i64> {
     let mut machine = Machine::new(Some(given.clone()));
     // What was read before a node failed says which symbols there are.
-    drop(machine.model(model, &mut |_, _, _| Ok(())));
+    drop(machine.model(model, Values::default(), &mut |_, _, _| Ok(())));
     let sizes = (2..).filter(|n| n % 3 != 0).map(|n| 32 * n);
     let free = machine.sizes.used.into_keys().filter(|symbol| !given.contains_key(symbol));
     given.clone().into_iter().chain(free.zip(sizes)).collect()
@@ -193,7 +193,7 @@ impl Search<'_> {
     fn read(&mut self, sizes: &BTreeMap<String, i64>) -> Option<Reading> {
         self.left = self.left.checked_sub(1)?;
         let mut machine = Machine::new(Some(sizes.clone()));
-        let failed = machine.model(self.model, &mut |_, _, _| Ok(())).is_err();
+        let failed = machine.model(self.model, Values::default(), &mut |_, _, _| Ok(())).is_err();
         let misfit = machine.terms.fits.last.take();
         self.nodes = self.nodes.saturating_sub(machine.visited);
         self.left = if self.nodes == 0 { 0 } else { self.left };

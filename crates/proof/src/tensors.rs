@@ -77,7 +77,8 @@ impl Reader {
         let number = |key| find(key).map_or(Some(None), |v| v.parse::<usize>().ok().map(Some));
         let (offset, length) = number("offset").zip(number("length")).ok_or_else(|| wrong("its place is no number"))?;
         if !self.external.contains_key(location) {
-            let path = self.folder.join(location);
+            let folder = self.folder.as_ref().ok_or_else(|| wrong("its data is not there"))?;
+            let path = folder.join(location);
             let mapped = Mapped::open(&path).map_err(|e| wrong(&e.to_string()))?;
             self.external.insert(location.to_owned(), mapped.bytes().clone());
         }

@@ -1,8 +1,10 @@
 //! Pairs of small graphs: what has to be proved, and beside each the near miss that has to be refused.
 
 use crate::certificate::{Claim, Proof};
-use crate::check::{Verdict, verdict};
+use crate::agreed::Agreed;
+use crate::check::{self, Pair};
 use crate::model::{Attr, DeclaredDim, Graph, Input, Model, Node, Tensor};
+use crate::verdict::Verdict;
 use std::rc::Rc;
 
 mod bodies;
@@ -23,6 +25,11 @@ mod sizes;
 mod transposed;
 mod valid;
 mod volumes;
+
+/// The verdict about a pair whose ends lie as the first one has them.
+fn verdict(a: &Model, b: &Model, proof: &Proof) -> Verdict {
+    check::verdict(&Pair { a, b, agreed: &Agreed::default(), proof })
+}
 
 /// Result, op, operands, attributes.
 type Line<'l> = (&'l str, &'l str, &'l [&'l str], Vec<(&'l str, Attr)>);
@@ -238,7 +245,7 @@ fn a_window_that_is_not_that_of_the_weights_is_refused() {
 #[test]
 fn what_is_not_known_is_refused() {
     let a = model(&[("y", "Strange", &["x"], vec![])], &[]);
-    let Verdict::Refused { at, why } = verdict(&a, &a, &Proof::default()) else { panic!("it is not known") };
+    let Verdict::Refused { at, why, .. } = verdict(&a, &a, &Proof::default()) else { panic!("it is not known") };
     assert_eq!((at.as_str(), why.as_str()), ("Strange `y` of the input", "the checker does not know Strange"));
 }
 

@@ -1,7 +1,8 @@
 //! Whether the result is a model that can be loaded. Terms are made of nodes that outputs need; this looks at every node, those that
 //! nothing reads and those of bodies and functions too. What is odd in the model that the result was made of may stay as it is.
 
-use crate::eval::{Refusal, described, needed};
+use crate::agreed::Agreed;
+use crate::eval::{Refusal, Values, described, needed};
 use crate::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node};
 use crate::schema;
 use crate::value::Value;
@@ -97,8 +98,9 @@ pub(crate) fn output(a: &Model, b: &Model, name: &str, value: &Value) -> Result<
     if same { Ok(()) } else { Err(Refusal { node: format!("output `{name}`"), why: why.to_owned() }) }
 }
 
-/// Refuses an input that is declared with another type of elements or another shape, also where nothing reads it.
-pub(crate) fn inputs(a: &Model, b: &Model) -> Result<(), Refusal> {
+/// Refuses an input that is declared with another type of elements or another shape, also where nothing reads it. What shape one has
+/// that lies as was agreed to is not looked at.
+pub(crate) fn inputs(a: &Model, b: &Model, agreed: &Agreed) -> Result<(), Refusal> {
     for input in &b.graph.inputs {
         let Some(other) = a.graph.inputs.iter().find(|other| other.name == input.name) else { continue };
         let extents = |dims: &[DeclaredDim], others: &[DeclaredDim]| {
@@ -108,13 +110,26 @@ pub(crate) fn inputs(a: &Model, b: &Model) -> Result<(), Refusal> {
             };
             dims.len() == others.len() && dims.iter().zip(others).all(same)
         };
-        let shapes = input.dims.as_ref().zip(other.dims.as_ref()).is_none_or(|(x, y)| extents(x, y));
+        let shapes = agreed.inputs.contains_key(&input.name)
+            || input.dims.as_ref().zip(other.dims.as_ref()).is_none_or(|(x, y)| extents(x, y));
         if input.dtype != other.dtype || input.other != other.other || !shapes {
             let why = "it is declared with another type or shape".to_owned();
             return Err(Refusal { node: format!("input `{}`", input.name), why });
         }
     }
     Ok(())
+}
+
+/// Refuses an input whose declared shape contradicts the layout that was agreed to.
+pub(crate) fn given(b: &Model, given: &Values) -> Result<(), Refusal> {
+    let wrong = |input: &&Input| given.get(&input.name).is_some_and(|value| !fits(input, &value.shape()));
+    match b.graph.inputs.iter().find(wrong) {
+        Some(input) => {
+            let why = "it is declared with another shape than that of the layout that was agreed to".to_owned();
+            Err(Refusal { node: format!("input `{}`", input.name), why })
+        }
+        None => Ok(()),
+    }
 }
 
 /// Whether what is declared holds for all that the other declaration holds for.

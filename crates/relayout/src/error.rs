@@ -47,6 +47,12 @@ pub enum Error {
     /// A certificate does not hold.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
+    /// The result is not proved to compute what the model computes, and the caller wants no other.
+    #[error("UNPROVED: {why}")]
+    Unproved {
+        /// What is not shown, and why not.
+        why: String,
+    },
     /// No value has this name where layouts are decided.
     #[error("there is no value `{name}` where layouts are decided: {why}")]
     UnknownValue {

@@ -63,6 +63,13 @@ impl Failed {
         Failed { fault: true, why: e.to_string(), ranks }
     }
 
+    /// A result that a check does not show to compute what the model computes, by the values of the model around the first node of it
+    /// that differs.
+    pub(crate) fn unproved(graph: &Graph, values: &BTreeSet<String>, why: String) -> Failed {
+        let makers = values.iter().filter_map(|value| graph.by_name(value)).map(|v| graph.value(v).producer().0);
+        Failed { fault: true, why, ranks: makers.map(|n| graph.node(n).rank).collect() }
+    }
+
     /// What a runtime would do wrong, if anything, in a graph that is about to be written.
     pub(crate) fn at(graph: &Graph, found: &[Found]) -> Option<Failed> {
         let first = found.first()?;

@@ -36,7 +36,7 @@
 //! | [`sizes`] | sizes of the dims that inputs leave open: their names, and what the nodes ask for |
 //! | [`mod@kernels`], [`codegen`] | kernels for moves: which of them a model needs, and how they are made and run |
 //! | [`certificate`], [`solve`] | proofs of decisions, and the solver |
-//! | [`mod@proof`] | proofs that a result computes what its model computed |
+//! | [`mod@proof`], [`checker`] | proofs that a result computes what its model computed, and what checks them |
 //! | [`mod@target`] | what a target is made of |
 //! | [`targets`], [`passes`] | the built-in targets, and the passes, rules and equations of a target |
 //! | [`ir`] | graphs, layouts, types and ops |
@@ -58,8 +58,10 @@ pub mod kernels;
 mod made_for;
 mod model;
 mod optimize;
+mod options;
 pub mod plan;
 pub mod proof;
+mod proved;
 pub mod report;
 pub mod sizes;
 pub mod units;
@@ -74,6 +76,7 @@ pub use kernels::kernels;
 pub use model::{Model, dot};
 pub use optimize::{Optimized, Options, optimize, optimize_graph, unchanged};
 pub use plan::plan_graph;
+pub use proved::Unproved;
 pub use relayout_codegen as codegen;
 pub use relayout_fsio as fsio;
 pub use relayout_ir as ir;
@@ -98,6 +101,11 @@ pub mod target {
 pub mod passes {
     pub use crate::optimize::{equations, passes, rules};
     pub use relayout_passes::pipeline::{Progress, Watch};
+}
+
+/// The checker of results, which shares no code with the optimizer.
+pub mod checker {
+    pub use relayout_proof::*;
 }
 
 /// The solver: cost-function networks, for those who pose or check one themselves.

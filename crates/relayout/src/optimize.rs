@@ -4,10 +4,12 @@ use crate::device::gains_nothing;
 use crate::error::Error;
 use crate::facts;
 use crate::give_back::{Failed, GivenBack, TRIES, all_given_back, is_fault};
-use crate::io::{IoLayout, IoRecord, Wishes, declare, records_of};
+use crate::io::{IoRecord, declare, records_of};
 use crate::made_for::{is_settled, metadata};
 use crate::model::Model;
+pub use crate::options::Options;
 use crate::proof::{Links, Proof};
+use crate::proved;
 use crate::report::{FileSize, Report, Rules, SCHEMA};
 use crate::sizes::Sized;
 use relayout_ir::graph::Graph;
@@ -20,166 +22,14 @@ use relayout_onnx::inline::Inlined;
 use relayout_onnx::write::{
     Parts, Payloads, WriteOptions, bytes_in_all, copy_unchanged, split_model, write_model, write_model_to,
 };
-use relayout_passes::pipeline::{Outcome, PipelineOptions, Progress, Watch, run, steps};
+use relayout_passes::decide::MovedEnd;
+use relayout_passes::pipeline::{Outcome, PipelineOptions, run, steps};
 use relayout_passes::report::{GraphRecord, Traffic};
-use relayout_target::hints::Size;
-use relayout_target::{Equation, Numerics, PassError, Rule, Target};
-use std::collections::BTreeMap;
+use relayout_target::{Equation, PassError, Rule, Target};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Options of [`optimize`].
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
-pub struct Options {
-    /// Sizes at which open dims of the inputs are priced: by symbol, or as `INPUT.AXIS`. A name that no input has is an error.
-    pub dims: BTreeMap<String, Size>,
-    /// What rewrites may do to results.
-    pub numerics: Numerics,
-    /// By how many percent the cost of what changes together must fall at least for the change to be kept; 0 is any gain.
-    pub least_gain: u64,
-    /// Also print the main graph after this pass (of the first round).
-    pub print_after: Option<String>,
-    /// Layouts in which the caller feeds inputs.
-    pub inputs: Vec<IoLayout>,
-    /// Layouts in which the caller takes outputs.
-    pub outputs: Vec<IoLayout>,
-    /// Whether inputs and outputs that are not named may lie in any order of whole axes, whichever is cheapest.
-    pub free_io: bool,
-    /// For how many of the remaining moves the report says what it would take to avoid them, the dearest first. Each takes a few
-    /// decisions about the whole model.
-    pub price_moves: usize,
-    /// Whether to note which value of the model each value of the result is, for [`Optimized::proof`].
-    pub proof: bool,
-    /// Whether the result keeps the graph that the first round left: [`Optimized::decided`].
-    pub keep_decided: bool,
-    /// Whether a rewrite that fails is an error. Else the part of the model that it is about stays as it was, and the report says so.
-    pub strict: bool,
-    /// Who is told of each pass before it runs, and may stop the run.
-    pub watch: Watch,
-}
-
-impl Options {
-    /// With a size, or a range of sizes, for a symbolic dim.
-    #[must_use]
-    pub fn dim(mut self, name: impl Into<String>, size: Size) -> Options {
-        self.dims.insert(name.into(), size);
-        self
-    }
-
-    /// Without sizes of dims that no input of this model leaves open, for options that several models share.
-    #[must_use]
-    pub fn dims_of(mut self, model: &Model) -> Options {
-        self.dims.retain(|name, _| model.has_open_dim(name));
-        self
-    }
-
-    /// With another rule for what rewrites may do to results.
-    #[must_use]
-    pub fn numerics(mut self, numerics: Numerics) -> Options {
-        self.numerics = numerics;
-        self
-    }
-
-    /// With changes only that gain at least so many percent of the cost of what changes together. Ask for that where costs are known less
-    /// well than that.
-    #[must_use]
-    pub fn least_gain(mut self, percent: u64) -> Options {
-        self.least_gain = percent;
-        self
-    }
-
-    /// With an input that the caller feeds in this layout.
-    #[must_use]
-    pub fn input(mut self, layout: IoLayout) -> Options {
-        self.inputs.push(layout);
-        self
-    }
-
-    /// With an output that the caller takes in this layout.
-    #[must_use]
-    pub fn output(mut self, layout: IoLayout) -> Options {
-        self.outputs.push(layout);
-        self
-    }
-
-    /// With inputs and outputs in whatever order of whole axes is cheapest, except those that are named.
-    #[must_use]
-    pub fn free_io(mut self) -> Options {
-        self.free_io = true;
-        self
-    }
-
-    pub(crate) fn wishes(&self) -> Wishes<'_> {
-        Wishes { inputs: &self.inputs, outputs: &self.outputs, free: self.free_io }
-    }
-
-    /// With prices for so many of the moves that are left.
-    #[must_use]
-    pub fn price_moves(mut self, most: usize) -> Options {
-        self.price_moves = most;
-        self
-    }
-
-    /// With notes for a proof.
-    #[must_use]
-    pub fn proof(mut self) -> Options {
-        self.proof = true;
-        self
-    }
-
-    /// With the graph that the first round leaves kept: [`Optimized::decided`].
-    #[must_use]
-    pub fn keep_decided(mut self) -> Options {
-        self.keep_decided = true;
-        self
-    }
-
-    /// With an error where a rewrite fails, for those who look for faults of this program.
-    #[must_use]
-    pub fn strict(mut self) -> Options {
-        self.strict = true;
-        self
-    }
-
-    /// With a function that is called before each pass, on the thread that optimizes. [`ControlFlow::Break`] stops the run: it ends
-    /// with [`PassError::Stopped`](relayout_target::PassError::Stopped), and nothing is written. After the first round the result
-    /// is looked at again, most often once.
-    ///
-    /// ```
-    /// use std::ops::ControlFlow;
-    /// use std::sync::atomic::{AtomicBool, Ordering};
-    /// static STOP: AtomicBool = AtomicBool::new(false);
-    /// let options = relayout::Options::default().watch(|at| {
-    ///     println!("round {}, pass {} of {}: {}", at.round, at.index, at.of, at.pass);
-    ///     if STOP.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    /// });
-    /// # assert!(format!("{options:?}").contains("a function"));
-    /// ```
-    #[must_use]
-    pub fn watch(mut self, told: impl Fn(Progress) -> ControlFlow<()> + Send + Sync + 'static) -> Options {
-        self.watch = Watch::new(told);
-        self
-    }
-
-    pub(crate) fn pipeline(&self, target: &dyn Target) -> Result<PipelineOptions, Error> {
-        let known = passes(target)?;
-        if let Some(name) = self.print_after.as_ref().filter(|name| !known.contains(&name.as_str())) {
-            return Err(Error::UnknownPass { name: name.clone(), known: known.join(", ") });
-        }
-        let mut options = PipelineOptions::default();
-        options.dims.clone_from(&self.dims);
-        options.numerics = self.numerics;
-        options.least_gain = self.least_gain;
-        options.print_after.clone_from(&self.print_after);
-        options.price_moves = self.price_moves;
-        options.watch = self.watch.clone();
-        Ok(options)
-    }
-}
 
 /// The names of the passes that run for a target, in their order.
 ///
@@ -205,9 +55,11 @@ pub fn equations(target: &dyn Target) -> Result<Vec<Equation>, Error> {
 /// What [`optimize`] made. It keeps the file of the model, and needs nothing else of it.
 #[derive(Debug)]
 pub struct Optimized {
-    input: Arc<ModelFile>,
-    result: Option<Exported>,
-    report: Report,
+    pub(crate) input: Arc<ModelFile>,
+    pub(crate) result: Option<Exported>,
+    pub(crate) report: Report,
+    /// Inputs and outputs that lie otherwise than in the model, as was asked for.
+    pub(crate) ends: Vec<MovedEnd>,
     shown: Shown,
     /// What the last round left.
     source: Source,
@@ -235,8 +87,20 @@ const ROUNDS: usize = 8;
 /// # Errors
 /// [`Error`]; nothing is written by this function.
 pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result<Optimized, Error> {
+    let made = |kept: &BTreeSet<u32>| decided(model, target, options, kept);
+    proved::checked((model, target, options), &made)
+}
+
+/// Decides about all of a model but nodes of these places, which stay as they are.
+fn decided(
+    model: &Model,
+    target: &dyn Target,
+    options: &Options,
+    kept: &BTreeSet<u32>,
+) -> Result<Optimized, Error> {
     let Sized { options, records: sizes } = &Sized::of(model, options)?;
     let mut pipeline = options.pipeline(target)?;
+    pipeline.kept.clone_from(kept);
     refuse_impossible(model)?;
     let wishes = options.wishes();
     // What can't be read is in the way of those only who ask for something.
@@ -273,6 +137,7 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     let mut links = options.proof.then(named).transpose()?;
     follow(&mut links, &exported);
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
+    let moved_ends = std::mem::take(&mut first.ends);
     let first = Made { source, outcome: first, exported, given_back: None };
     let (source, last, result) = match rounds.rest(first, &mut report, &mut links) {
         Err(e) if !options.strict && is_fault(&e) => return Ok(unchanged(model, target, all_given_back(&e))),
@@ -293,7 +158,18 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
     let can = target.capabilities();
     let input = Arc::clone(&model.file);
     let (calls_functions, bundles) = (can.calls_functions, can.bundles);
-    Ok(Optimized { input, result, report, shown, source, calls_functions, bundles, links })
+    let ends = first_ends(&pipeline, moved_ends);
+    Ok(Optimized { input, result, report, ends, shown, source, calls_functions, bundles, links })
+}
+
+/// Inputs and outputs that lie otherwise than in the model: those that the caller named, and those that were left to the decision.
+fn first_ends(pipeline: &PipelineOptions, moved: Vec<MovedEnd>) -> Vec<MovedEnd> {
+    let named = |output: bool| {
+        let layouts = if output { &pipeline.ends.outputs } else { &pipeline.ends.inputs };
+        let moved = layouts.iter().filter(|(_, layout)| !layout.is_row_major());
+        moved.map(move |(name, layout)| MovedEnd { name: name.clone(), output, layout: layout.clone(), chosen: false })
+    };
+    named(false).chain(named(true)).chain(moved.into_iter().filter(|end| end.chosen)).collect()
 }
 
 /// How large the files are; `None` where data of the model is wrong, which is said when it is written.
@@ -394,8 +270,9 @@ impl Rounds<'_> {
         links: &mut Option<Links>,
     ) -> Result<(Source, Outcome, Option<Exported>), Error> {
         let mut result: Option<Exported> = None;
-        // What the dialect of another target says can't be decided again.
-        let rounds = if self.target.capabilities().decides_again { ROUNDS } else { 1 };
+        // What the dialect of another target says can't be decided again, and of what a round made nobody knows what is to stay.
+        let again = self.target.capabilities().decides_again && self.pipeline.kept.is_empty();
+        let rounds = if again { ROUNDS } else { 1 };
         for _ in 1..rounds {
             if !made.exported.changed {
                 break;
@@ -550,7 +427,8 @@ fn settled(model: &Model, target: &dyn Target, records: Vec<IoRecord>) -> Optimi
     let can = target.capabilities();
     let (calls_functions, bundles) = (can.calls_functions, can.bundles);
     let input = Arc::clone(&model.file);
-    Optimized { input, result: None, report, shown: Shown::default(), source, calls_functions, bundles, links: None }
+    let (shown, ends) = (Shown::default(), Vec::new());
+    Optimized { input, result: None, report, ends, shown, source, calls_functions, bundles, links: None }
 }
 
 fn refuse_impossible(model: &Model) -> Result<(), Error> {
@@ -591,6 +469,7 @@ fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
         changed: false,
         settled: false,
         kept: None,
+        proof: None,
         io: Vec::new(),
         hints: outcome.hints.clone(),
         sizes: Vec::new(),

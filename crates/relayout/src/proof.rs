@@ -183,7 +183,7 @@ fn without_units(shape: &[Dim], now: &[Dim]) -> Option<Vec<Vec<Digit>>> {
 
 /// How a value lies that lies so in a file whose value lies so; `None` where digits can't say it.
 #[expect(clippy::option_option, reason = "the inner one is a value that lies as it did")]
-fn laid(before: Option<&Vec<Vec<Digit>>>, layout: &Layout) -> Option<Option<Vec<Vec<Digit>>>> {
+pub(crate) fn laid(before: Option<&Vec<Vec<Digit>>>, layout: &Layout) -> Option<Option<Vec<Vec<Digit>>>> {
     if layout.is_row_major() {
         return Some(before.cloned());
     }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
+pub use crate::proved::ProofRecord;
 pub use relayout_passes::decide::{SolveRecord, Way};
 pub use relayout_passes::report::{GraphRecord, MoveRecord, OpaqueRecord, Traffic};
 
@@ -34,6 +35,9 @@ pub struct Report {
     /// Why the model is left as it is, where no result serves it better; nothing else is said of it then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
+    /// Whether the result is proved to compute what the model computes, if the options ask for that and the model changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<ProofRecord>,
     /// Inputs and outputs that are stored otherwise than in the model that the result was made from.
     pub io: Vec<IoRecord>,
     /// Sizes that symbolic dims were priced at.
@@ -161,6 +165,9 @@ impl Report {
         }
         for remark in &self.remarks {
             let _ = write!(line, "; {remark}");
+        }
+        if let Some(proof) = &self.proof {
+            let _ = write!(line, "; {}", proof.brief);
         }
         line
     }

@@ -40,6 +40,11 @@ impl Size {
         (1 <= low && low <= high).then(|| Size { low, typical: low + (high - low) / 2, high })
     }
 
+    /// The smallest size and the largest one.
+    pub fn ends(self) -> (i64, i64) {
+        (self.low, self.high)
+    }
+
     /// The size that prices are taken at.
     pub fn typical(self) -> i64 {
         self.typical

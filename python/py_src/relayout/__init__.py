@@ -30,6 +30,8 @@ from ._errors import (
     PlanError,
     TargetError,
     UnknownValueError,
+    UnprovedError,
+    UnprovedWarning,
     VerifyError,
 )
 from ._look import audit, explain, plan, targets, why
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
         Opaque,
         OutputComparison,
         Plan,
+        Proof,
         Report,
         Solve,
         Target,
@@ -96,6 +99,7 @@ __all__ = [
     "PlanError",
     "PricedSize",
     "Progress",
+    "Proof",
     "Report",
     "Solve",
     "Target",
@@ -105,6 +109,8 @@ __all__ = [
     "Tune",
     "Tuned",
     "UnknownValueError",
+    "UnprovedError",
+    "UnprovedWarning",
     "VerifyError",
     "Way",
     "Why",

@@ -61,6 +61,14 @@ class DifferenceError(Error, ArithmeticError):
     """The result does not compute what its model does. Nothing was written."""
 
 
+class UnprovedError(Error, ArithmeticError):
+    """The result is not proved to compute what its model does, and ``unproved="fail"`` was asked for. Nothing was written."""
+
+
+class UnprovedWarning(UserWarning):
+    """The result is not proved to compute what its model does. Nobody showed that it is wrong."""
+
+
 class HostError(Error, RuntimeError):
     """The file was made for another host than this one."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic
 
 from . import _models, _relayout, _runtime
-from ._errors import OptionError
+from ._errors import OptionError, UnprovedWarning
 from ._models import ModelT
 from ._options import Dims, Ends, Numerics, StrPath, TargetOptions, Tune, settings, tuning
 from ._progress import ProgressLike, teller
@@ -163,7 +164,8 @@ def optimize(
         progress: ``True`` for a bar of tqdm, a bar of your own, or a function of a :class:`Progress`.
         base_dir: The folder of external data, for a model in memory that has some.
         **machine: ``block``, ``guard`` and ``threads`` for target ``ort-cpu``, ``costs`` for targets with measured costs; ``strict=True``
-            makes a rewrite that fails an error.
+            makes a rewrite that fails an error; ``unproved`` says what becomes of a result that is not proved to compute what the model
+            computes: ``"give-back"``, ``"loud"``, ``"allow"``, ``"fail"`` or ``"keep-input"``.
 
     Raises:
         Error: One of its subclasses, with a message that names the file, node or tensor. Nothing is written then.
@@ -185,4 +187,6 @@ def optimize(
     with teller(progress) as told:
         made = _relayout.optimize(adapted.source, given, wanted, told)
     adapted.written = wanted["output"]
+    if why := made.unproved():
+        warnings.warn(f"UNPROVED: {why}", UnprovedWarning, stacklevel=2)
     return Optimized(adapted, made, given)

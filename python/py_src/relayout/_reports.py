@@ -168,6 +168,20 @@ class FileSize:
 
 
 @dataclass(frozen=True)
+class Proof:
+    """What the checker said of a result. It shares no code with the optimizer."""
+
+    proved: bool
+    """Whether the result is proved."""
+    brief: str
+    """In a few words: ``proved for all sizes``, or ``UNPROVED``."""
+    verdict: str
+    """The verdict in full, as ``relayout prove`` has it."""
+    why: str | None = None
+    """What is not shown, and why not."""
+
+
+@dataclass(frozen=True)
 class Report:
     """What :func:`relayout.optimize` did. Prints as ``relayout optimize`` does."""
 
@@ -211,6 +225,8 @@ class Report:
     """What the target says of the model whatever is decided."""
     file: FileSize | None = None
     """How large the files are, if the model changed."""
+    proof: Proof | None = None
+    """Whether the result is proved to compute what the model computes; ``None`` if nothing changed, or nobody looked."""
 
     @property
     def moves(self) -> list[Move]:

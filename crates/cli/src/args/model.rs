@@ -1,8 +1,9 @@
 //! Arguments of the commands that read models.
 
 use super::{Decide, Ends, dim, percent};
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args as ClapArgs, ValueEnum, ValueHint};
-use relayout::Size;
+use relayout::{Size, Unproved};
 use relayout::codegen::cuda::Arch;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -146,6 +147,13 @@ pub(crate) struct Checks {
     /// with status 3 if it is not proved
     #[arg(long)]
     pub(crate) prove: bool,
+
+    /// What becomes of a result that is not proved to compute what the model computes: `give-back` leaves what is shown to be another
+    /// value as it was and decides anew, and says UNPROVED where nothing can be shown; `loud` writes it and says UNPROVED; `allow` does
+    /// not check and says nothing; `fail` ends with status 3; `keep-input` leaves the model as it is [default: give-back, and allow
+    /// with --prove]
+    #[arg(long, value_name = "WHAT", value_parser = PossibleValuesParser::new(Unproved::NAMES.map(|(name, _)| name)).try_map(|name| name.parse::<Unproved>()))]
+    pub(crate) unproved: Option<Unproved>,
 
     /// End with an error where a rewrite fails; without it the part of the model that it is about stays as it was, and the report says so
     #[arg(long)]

@@ -124,6 +124,19 @@ impl ExternalData {
         }
     }
 
+    /// Everything that is stored where the tensor's data is, and its location; `None` if that is missing or wrong.
+    pub fn whole(&self, tensor: &TensorProto) -> Option<(String, Bytes)> {
+        let location = location::location_in_folder(tensor).ok()?.to_owned();
+        if let Some(given) = &self.given {
+            return Some((location.clone(), given.get(&location)?.clone()?));
+        }
+        // Reading maps the file.
+        self.tensor_bytes(tensor).ok()?;
+        let path = self.file_of(tensor)?;
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.get(&path).map(|file| (location, file.bytes().clone()))
+    }
+
     /// The file that the tensor's data is in, canonical, if it exists.
     pub(crate) fn file_of(&self, tensor: &TensorProto) -> Option<PathBuf> {
         let reference = Reference::of(tensor).ok()?;

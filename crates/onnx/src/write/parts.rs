@@ -36,8 +36,15 @@ pub fn split_model(model: &ModelProto, smallest: u64, options: &WriteOptions<'_>
 }
 
 fn bytes_of(tensor: &TensorProto, payload: &Payload<'_>) -> Result<Bytes> {
-    if let Payload::Bytes(bytes) = payload {
-        return Ok(bytes.clone());
+    match payload {
+        Payload::Bytes(bytes) => return Ok(bytes.clone()),
+        Payload::Deferred(source) => {
+            // What is of another length than it said is refused where it is written.
+            let kept = source.kept().and_then(Result::ok).filter(|bytes| bytes.len() as u64 == source.byte_length());
+            if let Some(bytes) = kept {
+                return Ok(bytes);
+            }
+        }
     }
     let mut made = Vec::with_capacity(payload.len() as usize);
     let mut out = Out::stream(&mut made, "the output".to_owned());
@@ -99,6 +106,25 @@ mod tests {
         for (at, want) in [&raw[..], &raw[..], made, small, plain].into_iter().enumerate() {
             assert_eq!(bytes(at), want, "{at}");
         }
+    }
+
+    #[test]
+    fn what_is_kept_is_made_once() {
+        let made = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let mut payloads = Payloads::new();
+        let count = std::sync::Arc::clone(&made);
+        let ticket = payloads.defer_with(80, move |out| {
+            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            out.write_all(&[3; 80])
+        });
+        payloads.keep();
+        let proto = model(vec![tensor("made", ticket, 80)]);
+        let options = WriteOptions::default().payloads(&payloads);
+        let parts = split_model(&proto, 64, &options).unwrap();
+        let mut whole = Vec::new();
+        crate::write::write_model_to(&proto, &mut whole, &options).unwrap();
+        assert_eq!((&parts.data[0].1[..], made.load(std::sync::atomic::Ordering::Relaxed)), (&[3; 80][..], 1));
+        assert!(whole.windows(80).any(|bytes| bytes == [3; 80]));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
@@ -22,6 +22,14 @@ pub trait PayloadSource: Send + Sync {
     /// Writes exactly [`byte_length`](Self::byte_length) bytes: elements as `raw_data` holds them. Called once for each
     /// tensor that holds the ticket; the same bytes each time.
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()>;
+
+    /// The bytes, if they are kept once they are made.
+    ///
+    /// # Errors
+    /// As of [`write_to`](Self::write_to).
+    fn kept(&self) -> Option<io::Result<Bytes>> {
+        None
+    }
 }
 
 /// The deferred payloads of a model.
@@ -79,6 +87,13 @@ impl Payloads {
         self.find(raw).cloned()
     }
 
+    /// Keeps what is made: who asks for parts and then writes a file makes each payload once.
+    pub fn keep(&mut self) {
+        for deferred in self.sources.values_mut() {
+            deferred.source = Arc::new(Kept { source: Arc::clone(&deferred.source), bytes: OnceLock::new() });
+        }
+    }
+
     /// Takes over the tickets of another set.
     pub fn extend(&mut self, other: Payloads) {
         self.sources.extend(other.sources);
@@ -110,5 +125,33 @@ impl<F: Fn(&mut dyn Write) -> io::Result<()> + Send + Sync> PayloadSource for Cl
 
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         (self.write)(out)
+    }
+}
+
+/// A payload that is kept once it was asked for as a whole.
+struct Kept {
+    source: Arc<dyn PayloadSource>,
+    bytes: OnceLock<Bytes>,
+}
+
+impl PayloadSource for Kept {
+    fn byte_length(&self) -> u64 {
+        self.source.byte_length()
+    }
+
+    fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        match self.bytes.get() {
+            Some(bytes) => out.write_all(bytes),
+            None => self.source.write_to(out),
+        }
+    }
+
+    fn kept(&self) -> Option<io::Result<Bytes>> {
+        if let Some(bytes) = self.bytes.get() {
+            return Some(Ok(bytes.clone()));
+        }
+        let mut made = Vec::with_capacity(self.byte_length() as usize);
+        let made = self.source.write_to(&mut made).map(|()| Bytes::from(made));
+        Some(made.map(|made| self.bytes.get_or_init(|| made).clone()))
     }
 }

@@ -116,7 +116,7 @@ fn what_a_loop_collects_can_be_moved_if_it_runs_all_rounds() {
     };
     let once = [[1, 0, 2, 3, 4]];
     let twice = [[4, 0, 1, 2, 3], [2, 1, 3, 4, 0]];
-    let given = Verdict::ForSizes { links: 0, sizes: [("all[0]".to_owned(), 3)].into(), hosts: None };
+    let given = Verdict::ForSizes { links: 0, sizes: vec![[("all[0]".to_owned(), 3)].into()], hosts: None };
     for (outputs, wanted) in
         [(["more", "w", "out"], Verdict::Proved { links: 0, hosts: None }), (["less", "w", "out"], given)]
     {

@@ -1,8 +1,8 @@
 //! Files that readers read in more than one way, or that mean something else than they seem to: refused.
 
+use crate::contents::Contents;
 use super::*;
 use ::bytes::Bytes;
-use std::path::PathBuf;
 
 fn varint(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -42,7 +42,7 @@ fn file(graph: &[u8], more: &[u8]) -> Vec<u8> {
 }
 
 fn read(bytes: Vec<u8>) -> Result<Model, String> {
-    Model::decode(&Bytes::from(bytes), PathBuf::new(), "m.onnx").map_err(|e| e.to_string())
+    Contents::of(bytes.into(), "m.onnx").read().map_err(|e| e.to_string())
 }
 
 #[test]

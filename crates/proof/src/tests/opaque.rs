@@ -131,8 +131,8 @@ fn dims_without_a_name_have_names_of_their_own() {
     let a = unsized_x(model(&[("t", "Transpose", &["x"], perm(TO_LAST)), ("y", "Relu", &["t"], vec![])], &[]));
     let b = unsized_x(model(&[("r", "Relu", &["x"], vec![]), ("y", "Transpose", &["r"], perm(TO_LAST))], &[]));
     let Verdict::ForSizes { sizes, .. } = verdict(&a, &b, &Proof::default()) else { panic!("it holds for sizes") };
-    assert_eq!(sizes.keys().collect::<Vec<_>>(), ["n", "x[1]", "x[2]"]);
-    assert_eq!(sizes.values().collect::<std::collections::BTreeSet<_>>().len(), 3);
+    assert_eq!(sizes[0].keys().collect::<Vec<_>>(), ["n", "x[1]", "x[2]"]);
+    assert_eq!(sizes[0].values().collect::<std::collections::BTreeSet<_>>().len(), 3);
 }
 
 #[test]

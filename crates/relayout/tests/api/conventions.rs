@@ -49,6 +49,7 @@ fn no_crate_imports_upward() {
                 "relayout-fsio",
                 "relayout-onnx",
                 "relayout-passes",
+                "relayout-proof",
             ][..],
         ),
         ("relayout-verify", &["relayout", "relayout-fsio", "relayout-ir"][..]),
