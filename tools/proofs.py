@@ -73,7 +73,7 @@ def main():
         for name, path in models:
             with tempfile.TemporaryDirectory() as folder:
                 optimize, check, said, proof, result = measured(a.bin, a.checker or a.bin, path, target, more, a.runs, pathlib.Path(folder))
-            kind = "NOT PROVED" if "NOT PROVED" in said else said.split(":")[0].split(" FOR GIVEN SIZES")[0]
+            kind = "NOT PROVED" if "NOT PROVED" in said else said.split(":")[0].split(" (")[0].replace(" FOR SIZES", "")
             bad = not kind.startswith("PROVED") or proof > max(SHARE * result, LEAST) or check > TIMES * optimize
             times = {"optimize_s": optimize, "check_s": check}
             rows.append({"model": name, "target": target, "said": said, "proof": proof, "result": result, **times})

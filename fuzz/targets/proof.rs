@@ -14,7 +14,7 @@ use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use relayout::{Model, Options, optimize, target};
 use relayout_fuzz::memory::{Bound, bounded};
 use relayout_fuzz::models::mutate;
-use relayout_proof::{Error, Proof, Verdict, prove};
+use relayout_proof::{Claim, Error, Proof, Verdict, prove};
 
 /// Indices that a Slice takes are a list of 2 MiB at most, which a node has of some 20 bytes. Constants are computed up to 4 million
 /// elements, in 64 bits.
@@ -80,19 +80,44 @@ fn run(case: &Case<'_>) {
     let [input, output] = &*FILES;
     fs::write(input, case.model).expect("there is room");
     fs::write(output, &result).expect("there is room");
-    match proof.and_then(|proof| prove(input, output, &proof)) {
-        Ok(verdict) => assert!(!verdict.to_string().is_empty()),
+    let proof = proof.map(|proof| if case.seed & 1 > 0 { claiming(proof, &result, case.seed) } else { proof });
+    match proof.and_then(|proof| Ok((prove(input, output, &proof)?, proof))) {
+        Ok((verdict, proof)) => {
+            assert!(!verdict.to_string().is_empty());
+            let without = Proof { values: Vec::new(), ..proof };
+            let proved = || prove(input, output, &without).is_ok_and(|verdict| verdict.holds());
+            assert!(!verdict.holds() || proved(), "claims proved it: {verdict}");
+        }
         Err(error) => return assert!(!error.to_string().is_empty()),
     }
     itself();
+}
+
+/// A proof with one more claim, drawn by the seed: a value of the result is another one, in another order.
+fn claiming(mut proof: Proof, result: &[u8], seed: u16) -> Proof {
+    let Ok(model) = Model::from_bytes(Bytes::copy_from_slice(result), None) else { return proof };
+    let graph = &model.ir().graph;
+    let names: Vec<&String> = graph.nodes().flat_map(|n| graph.node(n).outputs.iter().flatten()).map(|&v| &graph.value(v).name).collect();
+    if names.is_empty() {
+        return proof;
+    }
+    let drawn = |times: usize| names[usize::from(seed).wrapping_mul(times) % names.len()].clone();
+    let rank = u32::from(seed >> 4) % 5;
+    let turned = (0..rank).map(|axis| vec![((axis + u32::from(seed >> 8)) % rank, -1, 1)]).collect();
+    let lies = (seed & 2 > 0).then_some(turned);
+    let claim = Claim { value: drawn(7), is: (seed & 4 > 0).then(|| drawn(31)), lies };
+    proof.version = 1;
+    proof.values.retain(|other| other.value != claim.value);
+    proof.values.push(claim);
+    proof
 }
 
 /// A model computes what it computes: without claims the checker proves it, and needs no lemma, if it knows what its nodes mean.
 fn itself() {
     let input = &FILES[0];
     match prove(input, input, &Proof::default()) {
-        Ok(Verdict::Proved { links: 0 } | Verdict::ForSizes { links: 0, .. }) => {}
-        Ok(Verdict::Refused { at, why }) if at.ends_with("of the input") || why == "nothing makes it" => {}
+        Ok(Verdict::Proved { links: 0, .. } | Verdict::ForSizes { links: 0, .. }) => {}
+        Ok(Verdict::Refused { at, why, .. }) if at.ends_with("of the input") || why == "nothing makes it" => {}
         Ok(verdict) => panic!("a model and itself: {verdict}"),
         Err(Error::Read { .. } | Error::Unsupported { .. }) => {}
         Err(error) => panic!("{error}"),

@@ -269,7 +269,9 @@ fn made(
 /// What was gained, and whether the result is proved.
 fn summary(report: &Report) -> String {
     let proof = report.proof.as_ref();
-    let proof = proof.map(|proof| proof.why.as_ref().map_or_else(|| format!("; {}", proof.brief), |why| format!("; UNPROVED: {why}")));
+    let proof = proof.map(|proof| {
+        proof.why.as_ref().map_or_else(|| format!("; {}", proof.brief), |why| format!("; UNPROVED: {why}"))
+    });
     report.summary() + &proof.unwrap_or_default()
 }
 

@@ -2,6 +2,7 @@
 
 use crate::check::laid;
 use crate::eval::{Refusal, Values};
+use crate::model::{DeclaredDim, Input, Model};
 use crate::term::Terms;
 use crate::value::Value;
 use std::collections::BTreeMap;
@@ -26,26 +27,48 @@ impl Agreed {
     }
 
     /// What the inputs of the result are that lie otherwise. `known` has those of the model.
-    pub(crate) fn inputs_of(&self, terms: &mut Terms, known: &Values) -> Result<Values, Refusal> {
+    pub(crate) fn inputs_of(&self, terms: &mut Terms, b: &Model, known: &Values) -> Result<Values, Refusal> {
         let of = |(name, digits): (&String, &Digits)| {
-            let refused = |why: &str| Refusal { node: format!("input `{name}`"), why: why.to_owned() };
-            let value = known.get(name).ok_or_else(|| refused("the model has no such input"))?;
-            let lies = as_agreed(terms, value, digits).ok_or_else(|| refused(UNFIT))?;
-            Ok((name.clone(), lies))
+            let node = || format!("input `{name}`");
+            let value = known.get(name).filter(|value| !value.is_opaque());
+            let declared = b.graph.inputs.iter().find(|input| input.name == *name).and_then(known_dims);
+            let lies = value.and_then(|value| laid(terms, value, Some(digits)));
+            // The file may declare elements in this order with other extents, as ONNX Runtime does with blocks.
+            let lies = lies.and_then(|lies| match declared.filter(|_| !is_order(digits)) {
+                Some(dims) => terms.moved(&lies, &dims),
+                None => Some(lies),
+            });
+            Ok((name.clone(), lies.ok_or_else(|| Refusal { node: node(), why: UNFIT.to_owned() })?))
         };
         self.inputs.iter().map(of).collect()
     }
 
-    /// What an output of the result has to be, if it lies otherwise.
-    pub(crate) fn output(&self, terms: &mut Terms, name: &str, value: &Value) -> Option<Result<Value, Refusal>> {
-        let digits = self.outputs.get(name)?;
-        let refused = || Refusal { node: format!("output `{name}`"), why: UNFIT.to_owned() };
-        Some(as_agreed(terms, value, digits).ok_or_else(refused))
+    /// What an output of the result has to be that the model has as `value`, and the result as `made`.
+    pub(crate) fn output(
+        &self,
+        terms: &mut Terms,
+        (name, value, made): (&str, &Value, &Value),
+    ) -> Result<Value, Refusal> {
+        let Some(digits) = self.outputs.get(name) else { return Ok(value.clone()) };
+        let lies = Some(value).filter(|value| !value.is_opaque()).and_then(|value| laid(terms, value, Some(digits)));
+        let wanted = match is_order(digits) || made.is_opaque() {
+            true => lies,
+            false => lies.and_then(|lies| terms.moved(&lies, &made.shape())),
+        };
+        wanted.ok_or_else(|| Refusal { node: format!("output `{name}`"), why: UNFIT.to_owned() })
     }
 }
 
-const UNFIT: &str = "it has not the axes of the layout that was agreed to, or nobody knows its shape";
+/// Why nothing can be said of an end.
+pub(crate) const UNFIT: &str = "it has not the axes of the layout that was agreed to, or nobody knows its shape";
 
-fn as_agreed(terms: &mut Terms, value: &Value, digits: &Digits) -> Option<Value> {
-    if value.is_opaque() { None } else { laid(terms, value, Some(digits)) }
+/// Whether digits are an order of whole axes.
+fn is_order(digits: &Digits) -> bool {
+    digits.iter().all(|dim| matches!(dim[..], [(_, -1, 1)]))
+}
+
+/// The extents that an input is declared with, if all are numbers.
+fn known_dims(input: &Input) -> Option<Vec<i64>> {
+    let known = |dim: &DeclaredDim| if let DeclaredDim::Known(extent) = dim { Some(*extent) } else { None };
+    input.dims.as_ref()?.iter().map(known).collect()
 }

@@ -1,11 +1,11 @@
 //! The check: each claim of a proof in the order of the result's nodes, then the outputs.
 
-use crate::agreed::{Agreed, Digits};
+use crate::agreed::{Agreed, Digits, UNFIT};
 use crate::align::term_of;
 use crate::certificate::{Claim, Proof};
 use crate::contents::Contents;
 use crate::error::Error;
-use crate::eval::{Machine, Refusal, Values, described, explained, needed};
+use crate::eval::{Machine, Refusal, SHAPELESS, Values, described, explained, needed};
 use crate::hosts;
 use crate::model::{DeclaredDim, Model, Node, Tensor};
 use crate::sets;
@@ -32,12 +32,7 @@ pub fn prove(input: &Path, result: &Path, proof: &Proof) -> Result<Verdict, Erro
 ///
 /// # Errors
 /// As of [`prove`].
-pub fn prove_contents(
-    input: &Contents,
-    result: &Contents,
-    agreed: &Agreed,
-    proof: &Proof,
-) -> Result<Verdict, Error> {
+pub fn prove_contents(input: &Contents, result: &Contents, agreed: &Agreed, proof: &Proof) -> Result<Verdict, Error> {
     let (a, b) = (input.read()?, result.read()?);
     Ok(verdict(&Pair { a: &a, b: &b, agreed, proof }))
 }
@@ -117,7 +112,11 @@ pub(crate) fn attempt(pair: &Pair<'_>, sizes: Option<BTreeMap<String, i64>>) -> 
     let (fits, is_read) = (machine.terms.fits.is_well(), !machine.terms.is_of_input());
     let (held, sizes) = (machine.terms.held, machine.sizes.used);
     let verdict = match links {
-        Err(Refusal { node: at, why }) => Verdict::Refused { value: value_at(b, &at), at, why, shown: is_read },
+        Err(Refusal { node: at, why }) => {
+            // Where a shape is not known, a term that differs may well be the same value.
+            let shown = is_read && why != UNFIT && !why.contains(SHAPELESS);
+            Verdict::Refused { value: value_at(b, &at), at, why, shown }
+        }
         Ok(links) => {
             let hosts = hosts::of(b).or_else(|| hosts::of(a));
             let sets = if sizes.is_empty() { Vec::new() } else { vec![sizes.clone()] };
@@ -155,7 +154,7 @@ fn links(machine: &mut Machine, pair: &Pair<'_>) -> Result<usize, Refusal> {
     let claims = claims_of(b, proof)?;
     let (mut links, mut stranger, bound) = (0, None, machine.terms.count());
     machine.input_ends();
-    let given = agreed.inputs_of(&mut machine.terms, &known)?;
+    let given = agreed.inputs_of(&mut machine.terms, b, &known)?;
     valid::given(b, &given)?;
     let made = machine.model(b, given, &mut |terms, node, values| {
         by_lemma(terms, node, values);
@@ -169,7 +168,7 @@ fn links(machine: &mut Machine, pair: &Pair<'_>) -> Result<usize, Refusal> {
         let (Some(x), Some(y)) = (known.get(name), made.get(name)) else {
             return Err(refused(format!("output `{name}`"), "nothing makes it"));
         };
-        let wanted = agreed.output(&mut machine.terms, name, x).unwrap_or_else(|| Ok(x.clone()))?;
+        let wanted = agreed.output(&mut machine.terms, (name, x, y))?;
         if let Err(why) = equal(&mut machine.terms, y, &wanted) {
             let (at, first) = stranger.unwrap_or((format!("output `{name}`"), why));
             return Err(refused(at, first));

@@ -7,6 +7,7 @@ use crate::sizes::Sizes;
 use crate::term::{Arg, Terms};
 use crate::value::{Source, Value, count_of};
 use crate::view;
+use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -154,7 +155,7 @@ impl Machine {
                 continue;
             }
             let known = self.first.entry(name.clone()).or_insert_with(|| tensor.clone());
-            let same = known.dtype == tensor.dtype && known.data == tensor.data;
+            let same = known.dtype == tensor.dtype && is_same(&known.data, &tensor.data);
             let data = if same { &known.data } else { &tensor.data };
             values.insert(name.clone(), Value::constant(tensor.dtype, &tensor.dims, data.clone()));
         }
@@ -440,11 +441,19 @@ pub(crate) fn described(node: &Node) -> String {
     format!("{} `{name}`", node.op)
 }
 
+/// Whether two runs of bytes are the same: in one place of memory they are, without a look.
+pub(crate) fn is_same(a: &Bytes, b: &Bytes) -> bool {
+    a.len() == b.len() && (a.as_ptr() == b.as_ptr() || a == b)
+}
+
+/// What is said of a value whose shape is not known.
+pub(crate) const SHAPELESS: &str = "of a shape that is not known";
+
 /// What a value is, in words.
 pub(crate) fn explained(terms: &Terms, value: &Value) -> String {
     match &value.source {
         Source::Constant { .. } => format!("a constant {:?}", value.shape()),
-        Source::Opaque(term) => format!("{} number {term}, of a shape that is not known", terms.get(*term).op),
+        Source::Opaque(term) => format!("{} number {term}, {SHAPELESS}", terms.get(*term).op),
         Source::Term(term) => {
             let axes =
                 value.view.iter().map(|axis| axis.iter().map(digit).collect::<Vec<_>>().join("*")).collect::<Vec<_>>();

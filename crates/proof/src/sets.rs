@@ -23,14 +23,18 @@ pub(crate) fn more(pair: &Pair<'_>, made: Attempt, fixed: &Set) -> Verdict {
     }
     let of = |size: &dyn Fn(usize, i64) -> i64| -> Set {
         let sizes = first.iter().enumerate();
-        sizes.map(|(at, (name, &old))| (name.clone(), fixed.get(name).copied().unwrap_or_else(|| size(at, old)))).collect()
+        sizes
+            .map(|(at, (name, &old))| (name.clone(), fixed.get(name).copied().unwrap_or_else(|| size(at, old))))
+            .collect()
     };
     let mut wanted = vec![of(&|_, _| 1), of(&|at, _| PRIMES[at % PRIMES.len()])];
-    wanted.extend(pair.proof.also.iter().map(|also| of(&|at, old| {
-        let name = first.keys().nth(at);
-        name.and_then(|name| also.get(name)).copied().unwrap_or(old)
-    })));
-    let spare = [of(&|_, old| old.saturating_mul(2)), of(&|at, old| old.saturating_mul(PRIMES[at % PRIMES.len()]))];
+    wanted.extend(pair.proof.also.iter().map(|also| {
+        of(&|at, old| {
+            let name = first.keys().nth(at);
+            name.and_then(|name| also.get(name)).copied().unwrap_or(old)
+        })
+    }));
+    let spare = [2, 3, 5, 4].map(|factor| of(&|_, old| old.saturating_mul(factor)));
     for (at, set) in wanted.iter().chain(&spare).enumerate() {
         let is_spare = at >= wanted.len();
         if verdict.sizes().contains(set) || is_spare && verdict.sizes().len() >= SETS {

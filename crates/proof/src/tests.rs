@@ -1,12 +1,13 @@
 //! Pairs of small graphs: what has to be proved, and beside each the near miss that has to be refused.
 
-use crate::certificate::{Claim, Proof};
 use crate::agreed::Agreed;
+use crate::certificate::{Claim, Proof};
 use crate::check::{self, Pair};
 use crate::model::{Attr, DeclaredDim, Graph, Input, Model, Node, Tensor};
 use crate::verdict::Verdict;
 use std::rc::Rc;
 
+mod agreed;
 mod bodies;
 mod bytes;
 mod dilated;

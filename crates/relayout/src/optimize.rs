@@ -92,12 +92,7 @@ pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result
 }
 
 /// Decides about all of a model but nodes of these places, which stay as they are.
-fn decided(
-    model: &Model,
-    target: &dyn Target,
-    options: &Options,
-    kept: &BTreeSet<u32>,
-) -> Result<Optimized, Error> {
+fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSet<u32>) -> Result<Optimized, Error> {
     let Sized { options, records: sizes } = &Sized::of(model, options)?;
     let mut pipeline = options.pipeline(target)?;
     pipeline.kept.clone_from(kept);

@@ -203,10 +203,18 @@ pub(crate) fn checked(
         return Ok(first);
     };
     let shown = matches!(verdict, Verdict::Refused { shown: true, .. });
+    // Whoever wants other ends can't be given the model as it is.
+    let may_keep = options.wishes().is_empty();
     match options.unproved {
         Unproved::GiveBack if shown && options.strict => Err(Error::Unproved { why }),
+        Unproved::GiveBack if shown && !may_keep => {
+            let (back, loud) = (given_back(asked, made, first, verdict)?, || made(&BTreeSet::new()));
+            let kept = back.report.kept.is_some();
+            if kept { looked_at(loud()?, options).map(|(loud, _)| loud) } else { Ok(back) }
+        }
         Unproved::GiveBack if shown => given_back(asked, made, first, verdict),
         Unproved::Fail => Err(Error::Unproved { why }),
+        Unproved::KeepInput if !may_keep => Err(Error::Unproved { why }),
         Unproved::KeepInput => Ok(unchanged(model, target, format!("what was made of it is not proved: {why}"))),
         Unproved::Allow | Unproved::Loud | Unproved::GiveBack => Ok(first),
     }

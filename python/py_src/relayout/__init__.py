@@ -5,7 +5,7 @@ It decides how every tensor of a graph lies in memory, moves data only where tha
 >>> import relayout
 >>> result = relayout.optimize("tf_unet.onnx", "out.onnx")
 >>> print(result.report)
-moves 36 -> 2, bytes moved 71.1 MB -> 1.2 MB, 1 constant re-laid, 6 nodes folded (optimal among the candidates); file 4.4 MB -> 4.3 MB
+moves 36 -> 2, bytes moved 71.1 MB -> 1.2 MB, 1 constant re-laid, 6 nodes folded (optimal among the candidates); file 4.4 MB -> 4.3 MB; proved for all sizes, with lemmas
 
 Models are paths, ``bytes``, ``onnx.ModelProto`` or ``onnx_ir.Model``; what came in decides what comes out. onnx, onnx_ir, numpy and
 onnxruntime are imported where a call needs them, and not before.

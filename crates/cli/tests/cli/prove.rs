@@ -50,3 +50,26 @@ fn prove_needs_files() {
     relayout(["optimize", str(&model("conv")), "--dry-run", "--prove"]).refused(2);
     relayout(["prove", str(&model("conv")), "/nowhere/b.onnx"]).refused(1);
 }
+
+#[test]
+fn results_are_proved_wherever_they_go() {
+    let dir = folder(&[]);
+    let (conv, out) = (model("conv"), dir.path().join("out.onnx"));
+    let proved = |options: &[&str]| {
+        let call = ["optimize", str(&conv), "-o", str(&out), "--target", "nhwc", "--unproved", "fail"];
+        let run = relayout(call.into_iter().chain(options.iter().copied()));
+        assert!(run.code == 0 && run.text().contains("; proved for "), "{options:?}: {run:?}");
+    };
+    proved(&[]);
+    proved(&["--input", "x:NCHW->NHWC", "--output", "y:NCHW->NHWC"]);
+    proved(&["--free-io"]);
+    proved(&["--dry-run"]);
+    let silent = relayout(["optimize", str(&conv), "-o", str(&out), "--target", "nhwc", "--unproved", "allow"]);
+    assert!(!silent.fine().contains("proved"), "{silent:?}");
+    let stream = relayout(["optimize", str(&conv), "-o", "-", "--target", "nhwc"]);
+    assert!(stream.code == 0 && stream.err.contains("; proved for "), "{}", stream.err);
+    let json = relayout(["optimize", str(&conv), "-o", str(&out), "--target", "nhwc", "--format", "json"]);
+    let json: String = json.fine().split_whitespace().collect();
+    assert!(json.contains("\"proof\":{\"brief\":\"provedforallsizes\",\"proved\":true"), "{json}");
+    relayout(["optimize", str(&conv), "-o", str(&out), "--unproved", "quiet"]).refused(2);
+}

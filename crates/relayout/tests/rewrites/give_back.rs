@@ -3,8 +3,9 @@
 
 use crate::fold_nets::{BOOL, F32, Net, compare};
 use prost::Message;
+use relayout::ir::graph::OpName;
 use relayout::ir::layout::Layout;
-use relayout::{Error, Model, Optimized, Options, Target, optimize};
+use relayout::{Error, Model, Optimized, Options, Target, Unproved, optimize};
 use relayout_onnx::proto::ModelProto;
 use relayout_target::{Cost, Declared, Fact, Form, MoveQuery, OpQuery, Pass, PassError, Slot};
 use relayout_targets::builtin;
@@ -68,6 +69,8 @@ enum Fault {
     Graph,
     /// It says that it can't go on, and not why.
     Refusal,
+    /// It makes another op of it, and nobody sees that.
+    Numbers,
 }
 
 /// A target whose last pass is wrong about each node of this op; `""` for all nodes, whether they may be changed or not.
@@ -81,6 +84,7 @@ fn faulty(op: &'static str, fault: Fault) -> Faulty {
         for n in bad {
             match fault {
                 Fault::Refusal => return Err(PassError::invalid("break_it", "it does not suit".to_owned())),
+                Fault::Numbers => graph.set_op(n, OpName::onnx("Softsign"), graph.node(n).opset),
                 Fault::Graph => {
                     let y = graph.node(n).result(0).expect("it has a result");
                     *graph.value_mut(y).layout = Layout::permutation(&[3, 2, 1, 0]).expect("a permutation");
@@ -146,6 +150,50 @@ fn the_rest_is_gained_and_the_report_says_what_stays() {
         let strict = made(&target, &bytes, &Options::default().strict()).expect_err("a fault is an error");
         assert!(strict.to_string().contains("break_it"), "{strict}");
     }
+}
+
+#[test]
+fn what_is_shown_to_compute_something_else_is_given_back() {
+    let (bytes, target) = (branches().bytes(), faulty("Sigmoid", Fault::Numbers));
+    let made = |unproved| made(&target, &bytes, &Options::default().unproved(unproved));
+    // Nobody looks, so it is wrong.
+    let wrong = made(Unproved::Allow).expect("nobody looks");
+    assert!(!compare(&bytes, &wrong.to_bytes().expect("it is written")).exact && wrong.report().proof.is_none());
+    let back = made(Unproved::GiveBack).expect("it is given back");
+    let written = back.to_bytes().expect("it is written");
+    assert!(compare(&bytes, &written).exact);
+    assert!(transposes(&written) < 4, "the rest of the gain is kept");
+    let (notes, proof) = (&back.report().notes, back.report().proof.as_ref());
+    assert!(notes.iter().any(|note| note.contains("a rewrite failed") && note.contains("Softsign")), "{notes:?}");
+    assert!(proof.is_some_and(|proof| proof.proved), "{proof:?}");
+    assert!(back.report().line().ends_with("; proved for all sizes"), "{}", back.report().line());
+    let loud = made(Unproved::Loud).expect("it is said");
+    assert!(loud.report().line().ends_with("; UNPROVED"), "{}", loud.report().line());
+    let why = loud.report().proof.as_ref().and_then(|proof| proof.why.as_ref());
+    assert!(why.is_some_and(|why| why.contains("Softsign")), "{why:?}");
+    let failed = made(Unproved::Fail).expect_err("it is an error").to_string();
+    assert!(failed.starts_with("UNPROVED: ") && failed.contains("Softsign"), "{failed}");
+    let kept = made(Unproved::KeepInput).expect("the model is kept");
+    assert_eq!(kept.to_bytes().expect("it is written"), bytes);
+    assert!(kept.report().kept.as_ref().is_some_and(|why| why.contains("Softsign")), "{:?}", kept.report().kept);
+    let strict = Options::default().unproved(Unproved::GiveBack).strict();
+    assert!(self::made(&target, &bytes, &strict).is_err(), "a fault is an error");
+}
+
+#[test]
+fn a_model_of_which_nothing_is_proved_comes_out_as_it_was() {
+    let bytes = Net::new(17).input("x", F32, &[1, 4]).node("Relu", &["x"], "y").output("y", F32).bytes();
+    let is = Declared::new("break_it", Slot::Finish, "is wrong, for tests").needs(&[Fact::Packed]);
+    let pass = Pass::on_each_graph(is, move |graph, _| {
+        // It looks at no mark.
+        let relu: Vec<_> = graph.nodes().filter(|&n| format!("{:?}", graph.node(n).op).contains("Relu")).collect();
+        relu.into_iter().for_each(|n| graph.set_op(n, OpName::onnx("Neg"), 17));
+        Ok(())
+    });
+    let target = Faulty { onnx: builtin("onnx").expect("a built-in target"), passes: vec![pass] };
+    let back = made(&target, &bytes, &Options::default().unproved(Unproved::GiveBack)).expect("it is given back");
+    assert_eq!(back.to_bytes().expect("it is written"), bytes);
+    assert!(!back.report().changed && back.report().kept.is_some(), "{:?}", back.report());
 }
 
 #[test]
