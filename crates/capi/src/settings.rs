@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use relayout::proof::Unproved;
 use relayout::targets::{BUILTIN, Block, OrtCpu};
-use relayout::{IoLayout, Numerics, Options, Target, Unproved, parse_target, target};
+use relayout::{IoLayout, Numerics, Options, Target, parse_target, target};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use crate::Status;
 use crate::border::Failure;
 
 /// The options of a call, checked. Plain data, so that threads may share it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Settings {
     target: TargetName,
     options: Options,
@@ -83,6 +84,12 @@ enum Precision {
 
 fn bad(text: impl std::fmt::Display) -> Failure {
     Failure::new(Status::BadOptions, format!("options: {text}"))
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { options: Options::default().unproved(Unproved::USUAL), target: TargetName::default() }
+    }
 }
 
 impl Settings {
@@ -172,7 +179,8 @@ pub(crate) fn targets() -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::{BUILTIN, Settings, Status, Value, targets};
-    use relayout::{Numerics, Unproved};
+    use relayout::Numerics;
+    use relayout::proof::Unproved;
 
     const fn shared_by_threads<T: Send + Sync>() {}
     const _: () = shared_by_threads::<Settings>();

@@ -4,7 +4,8 @@ use crate::args::{self, Emit};
 use crate::commands::{is_stdio, is_stdout};
 use crate::failure::Failure;
 use crate::terminal::{json, quiet, say, say_json, tell};
-use relayout::{Report, Unproved};
+use relayout::Report;
+use relayout::proof::Unproved;
 use relayout_proof::{Proof, Verdict};
 use std::path::Path;
 

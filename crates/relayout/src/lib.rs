@@ -76,7 +76,6 @@ pub use kernels::kernels;
 pub use model::{Model, dot};
 pub use optimize::{Optimized, Options, optimize, optimize_graph, unchanged};
 pub use plan::plan_graph;
-pub use proved::Unproved;
 pub use relayout_codegen as codegen;
 pub use relayout_fsio as fsio;
 pub use relayout_ir as ir;

@@ -12,6 +12,8 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub use crate::proved::Unproved;
+
 /// The version of the format.
 const VERSION: u32 = 1;
 

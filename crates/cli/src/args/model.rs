@@ -3,8 +3,9 @@
 use super::{Decide, Ends, dim, percent};
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args as ClapArgs, ValueEnum, ValueHint};
+use relayout::Size;
 use relayout::codegen::cuda::Arch;
-use relayout::{Size, Unproved};
+use relayout::proof::Unproved;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
