@@ -1,0 +1,38 @@
+//! `relayout doctor`: what is on this machine and what fits it, and what each target would gain of a model. It writes nothing.
+
+mod here;
+mod outlook;
+mod trial;
+mod weigh;
+
+use crate::args;
+use crate::failure::Failure;
+use crate::terminal::{json, quiet, say, say_json, tell};
+use here::Here;
+
+/// `relayout doctor`
+pub(crate) fn doctor(a: &args::Doctor) -> Result<(), Failure> {
+    let here = Here::look();
+    let Some(model) = &a.model else {
+        return if json() { say_json(&here) } else { say(here.to_string().trim_end()) };
+    };
+    let outlook = outlook::of(model, &here, a)?;
+    if json() { say_json(&outlook) } else { say(outlook.to_string().trim_end()) }
+}
+
+/// Sets what `--for-this-machine` asks for, except what the caller chose, and says it.
+pub(crate) fn choose(decide: &mut args::Decide) {
+    if !decide.for_this_machine {
+        return;
+    }
+    let here = Here::look();
+    let fits = &here.fits;
+    decide.target.clone_from(&fits.target);
+    decide.provider.clone_from(&fits.provider);
+    if decide.threads.is_none() && decide.costs.is_none() {
+        decide.threads = fits.threads.map(|threads| u16::try_from(threads).unwrap_or(1024).min(1024));
+    }
+    if !quiet() {
+        tell(&format!("for this machine: {}; {}\n", here.options(), fits.why.join("; ")));
+    }
+}

@@ -1,0 +1,176 @@
+//! What a model is best optimized for on a machine: one answer for the command line, for Python and for hosts.
+//!
+//! [`Equipment`] is what is there, [`fitting`] chooses by it, and [`Fitting`] is what was chosen and why. Which runtimes and providers
+//! are there is told by the caller: this library looks at the processor only.
+
+use relayout_target::Target;
+use relayout_targets::{Block, OrtCpu, OrtNhwc, Provider, TargetError, builtin};
+use serde::{Deserialize, Serialize};
+
+/// What a machine has that decides what models are best optimized for on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Equipment {
+    /// The block of channels that ONNX Runtime's kernels take here; `None` where the processor is none of x86-64.
+    pub block: Option<Block>,
+    /// Threads that models run on.
+    pub threads: u64,
+    /// The version of ONNX Runtime that is there.
+    pub runtime: Option<String>,
+    /// Execution providers whose library and device are both there, by the names of [`PROVIDERS`](crate::targets::PROVIDERS).
+    pub providers: Vec<String>,
+}
+
+impl Equipment {
+    /// The processor of this machine, all its cores, and no runtime.
+    #[must_use]
+    pub fn of_this_machine() -> Equipment {
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+        let block = cfg!(target_arch = "x86_64").then(Block::of_host);
+        Equipment { block, threads, runtime: None, providers: Vec::new() }
+    }
+
+    /// With this version of ONNX Runtime.
+    #[must_use]
+    pub fn with_runtime(mut self, version: impl Into<String>) -> Equipment {
+        self.runtime = Some(version.into());
+        self
+    }
+
+    /// With an execution provider that models can run on.
+    #[must_use]
+    pub fn with_provider(mut self, name: impl Into<String>) -> Equipment {
+        self.providers.push(name.into());
+        self
+    }
+}
+
+/// What models are best optimized for on a machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Fitting {
+    /// The target.
+    pub target: String,
+    /// Channels of a block, for target `ort-cpu`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<u64>,
+    /// Threads that costs are those of, for target `ort-cpu`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u64>,
+    /// The execution provider, for target `ort-nhwc`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// A sentence for each choice.
+    pub why: Vec<String>,
+}
+
+/// Devices in the order in which they are preferred to the processor.
+const DEVICES: [&str; 3] = ["qnn", "cuda", "webgpu"];
+
+/// Chooses target, block, threads and provider for what is there.
+///
+/// A device is preferred to the processor. Without ONNX Runtime it is target `onnx`, whose files every runtime reads.
+#[must_use]
+pub fn fitting(on: &Equipment) -> Fitting {
+    let standard = |why: String| Fitting {
+        target: "onnx".to_owned(),
+        block: None,
+        threads: None,
+        provider: None,
+        why: vec![why, "target `onnx` writes standard ONNX, which every runtime reads".to_owned()],
+    };
+    let Some(version) = &on.runtime else {
+        return standard("ONNX Runtime is not found here".to_owned());
+    };
+    if let Some(device) = DEVICES.into_iter().find(|device| on.providers.iter().any(|name| name == device)) {
+        let why = format!("ONNX Runtime {version} has a device here that wants channels last: provider `{device}`");
+        let (target, provider) = ("ort-nhwc".to_owned(), Some(device.to_owned()));
+        return Fitting { target, block: None, threads: None, provider, why: vec![why] };
+    }
+    match on.block {
+        Some(block) => on_processor(block, on.threads, version),
+        None => standard("ONNX Runtime has blocked kernels that files can call on x86-64 only".to_owned()),
+    }
+}
+
+fn on_processor(block: Block, threads: u64, version: &str) -> Fitting {
+    let channels = block.channels();
+    let set = if block == Block::B16 { "AVX-512 is" } else { "AVX-512 is not" };
+    let why = vec![
+        format!("target `ort-cpu`: ONNX Runtime {version} on x86-64 has kernels for blocks of channels"),
+        format!("blocks of {channels}: {set} there"),
+        format!("threads {threads}: as many as a session takes by itself"),
+    ];
+    let target = "ort-cpu".to_owned();
+    Fitting { target, block: Some(channels), threads: Some(threads), provider: None, why }
+}
+
+impl Fitting {
+    /// The target itself.
+    ///
+    /// # Errors
+    /// [`TargetError`] if the built-in data does not read, or fields were set to what there is not.
+    pub fn build(&self) -> Result<Box<dyn Target>, TargetError> {
+        match (&self.provider, self.block.and_then(Block::of)) {
+            (Some(provider), _) => Ok(Box::new(OrtNhwc::of(Provider::of(provider)?))),
+            (None, Some(block)) => Ok(Box::new(OrtCpu::new(block)?.on_threads(self.threads.unwrap_or(1))?)),
+            (None, None) => builtin(&self.target),
+        }
+    }
+
+    /// The options of the command line that ask for it: `--target ort-cpu --threads 4`. The block is that of the machine anyway.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
+        match &self.provider {
+            Some(provider) => option("--provider", provider.clone()),
+            None => option("--target", self.target.clone()),
+        }
+        if let Some(threads) = self.threads.filter(|&threads| threads > 1) {
+            option("--threads", threads.to_string());
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(block: Option<Block>, runtime: Option<&str>, providers: &[&str]) -> Equipment {
+        let providers = providers.iter().map(ToString::to_string).collect();
+        Equipment { block, threads: 4, runtime: runtime.map(str::to_owned), providers }
+    }
+
+    #[test]
+    fn what_fits_follows_from_what_is_there() {
+        let runtime = Some("1.31.1");
+        for (equipment, words) in [
+            (on(Some(Block::B16), None, &[]), "--target onnx"),
+            (on(Some(Block::B16), None, &["cuda"]), "--target onnx"),
+            (on(Some(Block::B16), runtime, &[]), "--target ort-cpu --threads 4"),
+            (on(Some(Block::B8), runtime, &[]), "--target ort-cpu --threads 4"),
+            (on(None, runtime, &[]), "--target onnx"),
+            (on(None, runtime, &["webgpu", "qnn"]), "--provider qnn"),
+            (on(Some(Block::B8), runtime, &["cuda"]), "--provider cuda"),
+            // It runs on the processor, where blocks are faster.
+            (on(Some(Block::B8), runtime, &["xnnpack"]), "--target ort-cpu --threads 4"),
+        ] {
+            let fits = fitting(&equipment);
+            assert_eq!(fits.words().join(" "), words, "{equipment:?}");
+            assert!(!fits.why.is_empty() && fits.why.iter().all(|why| !why.is_empty()), "{fits:?}");
+            assert_eq!(fits.build().expect("a built-in target").name(), fits.target, "{equipment:?}");
+        }
+    }
+
+    #[test]
+    fn the_target_has_the_block_and_the_threads_that_were_chosen() {
+        let metadata = |block| fitting(&on(Some(block), Some("1.31.1"), &[])).build().unwrap().metadata();
+        for (block, channels) in [(Block::B8, "8"), (Block::B16, "16")] {
+            let metadata = metadata(block);
+            assert!(metadata.contains(&("relayout.block".to_owned(), channels.to_owned())), "{metadata:?}");
+            assert!(metadata.iter().any(|(key, costs)| key == "relayout.costs" && costs.contains("2 threads")));
+        }
+    }
+}
