@@ -51,12 +51,8 @@ impl Host {
     /// # Errors
     /// [`CalibrateError::Cache`] if there is no such folder.
     pub fn cache_place(&self) -> Result<PathBuf, CalibrateError> {
-        let named = |variable: &str| std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let caches = named("XDG_CACHE_HOME")
-            .or_else(|| named("LOCALAPPDATA"))
-            .or_else(|| named("HOME").map(|home| home.join(".cache")))
+        let folder = cache_folder()
             .ok_or_else(|| CalibrateError::Cache { why: format!("there is no folder for caches: {NAME_ONE}") })?;
-        let folder = caches.join("relayout");
         std::fs::create_dir_all(&folder)
             .map_err(|e| CalibrateError::Cache { why: format!("cannot make {}: {e}; {NAME_ONE}", folder.display()) })?;
         Ok(folder.join(self.file_name()))
@@ -75,6 +71,15 @@ impl fmt::Display for Host {
         let threads = if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
         write!(f, "{} with {}, {threads}", self.machine, self.runtime)
     }
+}
+
+/// Where times of kernels are kept if no place is named, whether it is there or not.
+pub fn cache_folder() -> Option<PathBuf> {
+    let named = |variable: &str| std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let caches = named("XDG_CACHE_HOME")
+        .or_else(|| named("LOCALAPPDATA"))
+        .or_else(|| named("HOME").map(|home| home.join(".cache")));
+    Some(caches?.join("relayout"))
 }
 
 /// The processor's name where the system tells it, else its architecture.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use prost::Message as _;
 use relayout_fsio::Mapped;
+use relayout_ir::dtype::DType;
 
 use crate::error::{Error, Result};
 use crate::external::{ExternalData, TensorData, is_external};
@@ -91,6 +92,15 @@ impl ModelFile {
     /// Whether any tensor has its data in another file.
     pub fn has_external_data(&self) -> bool {
         self.proto.tensors().into_iter().any(is_external)
+    }
+
+    /// Bytes of tensors that have their data in other files, by their types and dims.
+    pub fn external_bytes(&self) -> u64 {
+        let elements =
+            |dims: &[i64]| dims.iter().try_fold(1, |all: u64, &dim| all.checked_mul(u64::try_from(dim).ok()?));
+        let tensors = self.proto.tensors().into_iter().filter(|tensor| is_external(tensor));
+        let bytes = tensors.filter_map(|t| DType::from_onnx(t.data_type())?.bytes(elements(&t.dims)?));
+        bytes.fold(0, u64::saturating_add)
     }
 
     /// Whether all data is there that the model refers to.

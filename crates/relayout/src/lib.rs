@@ -30,6 +30,7 @@
 //! |---|---|
 //! | [`report`], [`mod@audit`], [`mod@why`] | what the functions of these names say, part by part |
 //! | [`device`] | what an execution provider would run of a file, and of what is made of it |
+//! | [`machine`] | what models are best optimized for on a machine, chosen by what is there |
 //! | [`plan`] | plans for embedders, and their ids |
 //! | [`builder`] | graphs that are built in code |
 //! | [`io`] | layouts of inputs and outputs, and what a file says of them |
@@ -55,6 +56,7 @@ mod give_back;
 mod interop;
 pub mod io;
 pub mod kernels;
+pub mod machine;
 mod made_for;
 mod model;
 mod optimize;

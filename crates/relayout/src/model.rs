@@ -98,6 +98,11 @@ impl Model {
         property(&self.file, key)
     }
 
+    /// Bytes of weights that the model has in other files.
+    pub fn external_bytes(&self) -> u64 {
+        self.file.external_bytes()
+    }
+
     /// Its name in messages.
     pub(crate) fn label(&self) -> String {
         self.path().map_or_else(|| "the model".to_owned(), |path| path.display().to_string())

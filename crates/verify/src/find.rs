@@ -31,6 +31,28 @@ pub fn find_library(places: &SearchPlaces) -> Option<PathBuf> {
     environment.chain(places.site_packages.iter().cloned()).find_map(|packages| in_site_packages(&packages))
 }
 
+/// Libraries of execution providers beside a runtime's library, and in the packages `onnxruntime*` of `site_packages`: the provider's
+/// name, such as `cuda`, and the file. None of them is loaded.
+pub fn provider_libraries(runtime: &Path, site_packages: &[PathBuf]) -> Vec<(String, PathBuf)> {
+    let packages = site_packages.iter().flat_map(|folder| children(folder, |name| name.starts_with("onnxruntime")));
+    let packages = packages.flat_map(|package| [package.join("capi"), package]);
+    let folders = runtime.parent().map(Path::to_owned).into_iter().chain(packages);
+    let libraries = folders.flat_map(|folder| children(&folder, |name| provider_of(name).is_some()));
+    let mut found: Vec<(String, PathBuf)> =
+        libraries.filter_map(|path| Some((provider_of(path.file_name()?.to_str()?)?.to_owned(), path))).collect();
+    found.sort();
+    found.dedup_by(|a, b| a.0 == b.0);
+    found
+}
+
+/// The provider that a library of this name is of. `shared` is what all of them share.
+fn provider_of(name: &str) -> Option<&str> {
+    let rest = name.split_once("onnxruntime_providers_")?.1;
+    let (provider, extension) = rest.split_once('.')?;
+    let is_library = ["so", "dll", "dylib"].iter().any(|kind| extension.starts_with(kind));
+    (is_library && provider != "shared").then_some(provider)
+}
+
 /// The folders of packages of a virtual environment.
 fn venv_packages(venv: &Path) -> Vec<PathBuf> {
     let mut pythons = children(&venv.join("lib"), |name| name.starts_with("python"));
@@ -115,6 +137,18 @@ mod tests {
             capi(file);
         }
         assert_eq!(find_library(&places), Some(root.path().join("onnxruntime/capi/libonnxruntime.so.1.31.1")));
+    }
+
+    #[test]
+    fn libraries_of_providers_are_found_beside_the_runtime_and_in_packages_of_their_own() {
+        let root = tempfile::tempdir().expect("temporary folder");
+        let runtime = touch(root.path(), "site/onnxruntime/capi/libonnxruntime.so.1.31.1");
+        touch(root.path(), "site/onnxruntime/capi/libonnxruntime_providers_shared.so");
+        let cuda = touch(root.path(), "site/onnxruntime/capi/libonnxruntime_providers_cuda.so");
+        let qnn = touch(root.path(), "site/onnxruntime_qnn/libonnxruntime_providers_qnn.so");
+        touch(root.path(), "site/onnxruntime_qnn/libonnxruntime_providers_qnn.txt");
+        let found = provider_libraries(&runtime, &[root.path().join("site"), root.path().join("none")]);
+        assert_eq!(found, [("cuda".to_owned(), cuda), ("qnn".to_owned(), qnn)]);
     }
 
     #[test]

@@ -41,7 +41,7 @@ mod time;
 pub use self::check::{Answer, CheckOptions, CheckResult, CheckedOutput, check};
 pub use self::compare::{Comparison, Difference, OutputComparison, Tolerance};
 pub use self::error::VerifyError;
-pub use self::find::{SearchPlaces, find_library};
+pub use self::find::{SearchPlaces, find_library, provider_libraries};
 pub use self::inputs::Inputs;
 pub use self::model::{Level, Model, ModelSource};
 pub use self::noise::Near;
