@@ -227,8 +227,10 @@ fn from_stdin() -> Result<Model, Failure> {
 
 pub(crate) fn of_library(error: relayout::Error) -> Failure {
     match error {
+        relayout::Error::UnknownValue { .. } => {
+            Failure::Usage(format!("{error}; `relayout print MODEL` shows the values"))
+        }
         relayout::Error::UnknownPass { .. }
-        | relayout::Error::UnknownValue { .. }
         | relayout::Error::UnknownDim { .. }
         | relayout::Error::Io(IoError::Twice { .. }) => Failure::usage(error),
         relayout::Error::Certificate(_) | relayout::Error::Unproved { .. } => Failure::Check(error.to_string()),
@@ -349,18 +351,23 @@ pub(crate) fn runtime_library() -> Result<PathBuf, Failure> {
     let found = FOUND.get_or_init(|| {
         let mut places = SearchPlaces::default();
         places.explicit = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
-        places.site_packages = python_folders();
+        places.site_packages = python_folders().to_vec();
         find_library(&places)
     });
-    found.clone().ok_or_else(|| {
-        Failure::model(
-            "ONNX Runtime is not installed: run `pip install onnxruntime`, or set ORT_DYLIB_PATH to its shared library",
-        )
-    })
+    found.clone().ok_or_else(|| Failure::model(format!("{NO_RUNTIME}; `relayout doctor` says what is found")))
 }
 
+/// What is said where there is no ONNX Runtime.
+pub(crate) const NO_RUNTIME: &str =
+    "ONNX Runtime is not installed: run `pip install onnxruntime`, or set ORT_DYLIB_PATH to its shared library";
+
 /// Folders in which the `python3` of the search path keeps packages; the working directory, which Python looks in too, is none.
-fn python_folders() -> Vec<PathBuf> {
+pub(crate) fn python_folders() -> &'static [PathBuf] {
+    static FOUND: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    FOUND.get_or_init(ask_python)
+}
+
+fn ask_python() -> Vec<PathBuf> {
     let script = "import sys; sys.path[:] = filter(None, sys.path); import site; \
                   print('\\n'.join(site.getsitepackages() + [site.getusersitepackages()] + sys.path))";
     let output = std::process::Command::new("python3").args(["-c", script]).output();

@@ -5,8 +5,9 @@ use crate::terminal::{self, error, escaped, tell};
 use clap::Parser as _;
 use clap::error::{ContextKind, ErrorKind};
 use std::ffi::OsString;
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 use std::io;
+use unicode_width::UnicodeWidthStr as _;
 
 /// Why the program ends with a status other than 0.
 #[derive(Debug)]
@@ -95,12 +96,40 @@ pub(crate) fn arguments(failed: &clap::Error, words: &[OsString]) -> u8 {
         tell(&object(2, &message, tip.as_deref()));
         return 2;
     }
+    if words.len() < 2 {
+        tell(&start());
+        return 2;
+    }
     // The text quotes the arguments. They are parsed once more with escapes in place of what a terminal obeys.
     let safe = words.iter().map(|word| escaped(&word.to_string_lossy()).into_owned());
     let safe = if failed.use_stderr() { Args::try_parse_from(safe).err() } else { None };
     // A closed pipe is the only way this fails, and then there is nobody to tell.
     let _ = safe.as_ref().unwrap_or(failed).print();
     failed.exit_code() as u8
+}
+
+/// What to do next, said to who gives no command: with a model of the folder that they are in, if there is one.
+fn start() -> String {
+    let entries = std::fs::read_dir(".").into_iter().flatten().flatten();
+    let models = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|kind| kind == "onnx"));
+    let names = models.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    let model = names.min().unwrap_or_else(|| "model.onnx".to_owned());
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let model = if model.chars().all(is_plain) { model } else { format!("'{}'", model.replace('\'', r"'\''")) };
+    let lines = [
+        ("doctor", "", "what is on this machine, and which options fit it"),
+        ("doctor ", model.as_str(), "what each target would gain of it; writes nothing"),
+        ("optimize ", &model, "writes a result beside it"),
+        ("explain ", &model, "why moves stay"),
+    ];
+    let mut text = "relayout makes ONNX models move less data. What to do next:\n\n".to_owned();
+    let width = "optimize ".len() + model.width();
+    for (command, model, why) in lines {
+        let gap = " ".repeat(width - command.width() - model.width());
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "  relayout {command}{model}{gap}   # {why}");
+    }
+    text + "\nUsage: relayout [OPTIONS] <COMMAND>; `relayout --help` lists all commands.\n"
 }
 
 /// Whether errors are for a program. Arguments that cannot be parsed are looked at word by word.

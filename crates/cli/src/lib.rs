@@ -20,6 +20,7 @@ mod bundle;
 mod calibrate;
 mod commands;
 mod diff;
+mod doctor;
 mod failure;
 mod inputs;
 mod kernels;
@@ -51,7 +52,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     if words.get(1).is_some_and(|word| word == verify::CHILD) {
         return verify::child();
     }
-    let args = match parse(&words) {
+    let mut args = match parse(&words) {
         Ok(args) => args,
         Err(error) => return failure::arguments(&error, &words),
     };
@@ -64,6 +65,9 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     #[cfg(unix)]
     if let Err(error) = relayout::fsio::mind_signals(lost) {
         return Failure::model(format!("cannot listen to signals: {error}")).report();
+    }
+    if let Some(decide) = args.command.decide_mut() {
+        doctor::choose(decide);
     }
     match carry_out(&args) {
         Ok(()) => 0,
@@ -98,6 +102,7 @@ fn parse(words: &[OsString]) -> Result<Args, clap::Error> {
 
 fn carry_out(args: &Args) -> Result<(), Failure> {
     match &args.command {
+        Command::Doctor(a) => doctor::doctor(a),
         Command::Optimize(a) => optimize::optimize(a),
         Command::Print(a) => commands::print(a),
         Command::Explain(a) => commands::explain(a),

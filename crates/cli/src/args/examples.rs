@@ -1,10 +1,16 @@
 //! Examples, as help and man pages show them. A test parses each.
 
 pub(super) const TOP: &str = "Examples:
+  relayout doctor model.onnx             # what each target would gain; writes nothing
   relayout optimize model.onnx           # writes model.relayout.onnx beside it
   relayout optimize models/ -o out/      # all models of a folder
   relayout explain model.onnx            # why moves stay
   relayout help optimize                 # all of a command; `relayout man optimize` as a page";
+
+pub(super) const DOCTOR: &str = "Examples:
+  relayout doctor                                           # what is here, and what fits it
+  relayout doctor model.onnx                                # what each target would gain of it
+  relayout doctor model.onnx --seconds 20 --dim N=8";
 
 pub(super) const OPTIMIZE: &str = "Examples:
   relayout optimize model.onnx                              # writes model.relayout.onnx beside it

@@ -2,6 +2,7 @@
 
 use super::Decide;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum, ValueHint};
+use relayout::Size;
 use relayout::codegen::cuda::Arch;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -59,6 +60,21 @@ pub(crate) struct Calibrate {
     /// For target cuda-tensorcore: `cpu` measures a few points on the CPU, which tries the way and says nothing of a GPU
     #[arg(long, default_value = "cuda", value_parser = ["cuda", "cpu"], hide = true)]
     pub(crate) device: String,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Doctor {
+    /// Model; `-` reads stdin. Without one it is said what is on this machine
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) model: Option<PathBuf>,
+
+    /// For how many seconds targets are tried at most
+    #[arg(long, default_value_t = 2, requires = "model", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) seconds: u64,
+
+    /// Size of a dim that the inputs leave open, at which moves are counted: N=4, H=224
+    #[arg(long = "dim", value_name = "NAME=SIZE", requires = "model", value_parser = super::dim)]
+    pub(crate) dims: Vec<(String, Size)>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -7,7 +7,7 @@ mod examples;
 mod machine;
 mod model;
 
-pub(crate) use machine::{Bench, BenchPermute, BenchWhat, Calibrate, Kernels, Mode, Ops, Rules, Targets};
+pub(crate) use machine::{Bench, BenchPermute, BenchWhat, Calibrate, Doctor, Kernels, Mode, Ops, Rules, Targets};
 pub(crate) use model::{
     Audit, CheckBundle, CheckCertificate, Diff, Emit, Explain, Optimize, PluginArgs, Print, Prove, Verify,
 };
@@ -64,6 +64,9 @@ pub(crate) enum Format {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Say what is on this machine and which options fit it; of a model, what each target would gain
+    #[command(after_help = examples::DOCTOR)]
+    Doctor(Doctor),
     /// Rewrite models so that they move less data
     #[command(after_help = examples::OPTIMIZE)]
     Optimize(Optimize),
@@ -117,6 +120,21 @@ pub(crate) enum Command {
     Man(Man),
 }
 
+impl Command {
+    /// What it decides for, if it decides.
+    pub(crate) fn decide_mut(&mut self) -> Option<&mut Decide> {
+        match self {
+            Command::Optimize(a) => Some(&mut a.decide),
+            Command::Explain(a) => Some(&mut a.decide),
+            Command::Audit(a) => Some(&mut a.decide),
+            Command::Print(a) => Some(&mut a.decide),
+            Command::CheckCertificate(a) => Some(&mut a.decide),
+            Command::Kernels(a) => Some(&mut a.decide),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Completions {
     /// Shell
@@ -141,6 +159,10 @@ pub(crate) struct Decide {
     /// Target; `relayout targets` says what each is for
     #[arg(long, default_value = "onnx", value_parser = PossibleValuesParser::new(relayout::targets::BUILTIN))]
     pub(crate) target: String,
+
+    /// Choose target, provider and threads by what is on this machine, as `relayout doctor` says; what else is asked for stays
+    #[arg(long, conflicts_with_all = ["target", "target_file", "provider"])]
+    pub(crate) for_this_machine: bool,
 
     /// A target of your own
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "target")]

@@ -1,8 +1,9 @@
-//! `audit`, `check-certificate`, `explain --why`: what a model costs, proofs of it, and why a value lies as it does.
+//! `doctor`, `audit`, `check-certificate`, `explain --why`: what a model costs, proofs of it, and why a value lies as it does.
 
-use crate::common::{self, folder, model, relayout, str, with_stdin};
+use crate::common::{self, command, finish, folder, listing, model, relayout, str, with_stdin};
 use serde_json::Value;
 use std::fs;
+use std::process::{Command, Stdio};
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("it is JSON")
@@ -239,4 +240,101 @@ fn what_gains_nothing_on_the_device_comes_out_as_it_was() {
     let run = relayout(["optimize", str(&model("nothing")), "-o", str(&out), "--provider", "qnn"]);
     run.fine();
     assert_eq!(fs::read(&out).unwrap(), fs::read(model("nothing")).unwrap());
+}
+
+/// The program where no runtime is found, so that what fits is the same everywhere.
+fn without_runtime() -> Command {
+    let mut command = command();
+    command.env_remove("ORT_DYLIB_PATH").env("PATH", "").env("XDG_CACHE_HOME", "/nowhere");
+    command
+}
+
+#[test]
+fn doctor_says_what_is_here_and_what_fits_it() {
+    let run = finish(without_runtime().arg("doctor"));
+    let own = ["built for ", "processor: ", "threads: ", "instruction sets: ", "caches: "];
+    let of_machine = |line: &str| {
+        let at = own.iter().find_map(|heading| Some(line.find(heading)? + heading.len()));
+        at.map_or(line.to_owned(), |at| line[..at].to_owned() + "[of the machine]")
+    };
+    let text: Vec<String> = run.fine().lines().map(of_machine).collect();
+    insta::assert_snapshot!("a_machine_without_a_runtime", text.join("\n"));
+
+    let here = json(relayout(["doctor", "--json"]).fine());
+    assert!(here["onnx_runtime"]["version"].as_str().unwrap().starts_with("1."), "{here}");
+    assert!(here["instruction_sets"].as_array().unwrap().contains(&"portable".into()), "{here}");
+    assert!(here["threads"].as_u64() > Some(0), "{here}");
+    if cfg!(target_arch = "x86_64") && here["providers"].as_array().unwrap().is_empty() {
+        assert_eq!(
+            (&here["fits"]["target"], &here["fits"]["threads"]),
+            (&"ort-cpu".into(), &here["threads"]),
+            "{here}"
+        );
+    }
+    let wrong = finish(command().args(["doctor"]).env("ORT_DYLIB_PATH", "no/such/lib.so"));
+    assert!(wrong.fine().contains("ONNX Runtime: none that can be used; ") && wrong.text().contains("no/such/lib.so"));
+}
+
+#[test]
+fn doctor_of_a_model_says_what_each_target_would_gain_and_writes_nothing() {
+    let dir = folder(&["conv", "nothing"]);
+    let call = |more: &[&str]| finish(without_runtime().current_dir(dir.path()).arg("doctor").args(more));
+    let before = listing(dir.path());
+    let run = call(&["conv.onnx", "--seconds", "600"]);
+    // Kernels and their times are those of the machine.
+    let of_host = |line: &str| if line.contains("ort-cpu") { "[of the machine]".to_owned() } else { line.to_owned() };
+    let text: Vec<String> = run.fine().lines().map(of_host).collect();
+    insta::assert_snapshot!("a_model_and_the_targets", text.join("\n"));
+
+    let told = json(call(&["conv.onnx", "--json", "--seconds", "600"]).fine());
+    assert_eq!((&told["limit_hit"], &told["weights"]["convolutions"]), (&false.into(), &1.into()), "{told}");
+    let row = &told["targets"][0];
+    assert_eq!((&row["options"], &row["outcome"]), (&"--target onnx".into(), &"gains".into()), "{row}");
+    assert_eq!((&row["moves"], &row["size"]), (&json("[3, 2]"), &json("[1728, 1152]")), "{row}");
+    assert_eq!(told["next"][0], "relayout optimize conv.onnx");
+
+    let nothing = call(&["nothing.onnx", "--seconds", "600"]);
+    assert!(nothing.fine().contains("nothing to gain: nothing moves data in this model"), "{nothing:?}");
+    assert!(nothing.text().ends_with("next:\n  leave it as it is\n"), "{nothing:?}");
+    assert_eq!(listing(dir.path()), before);
+    assert!(call(&["nowhere.onnx"]).refused(1).contains("nowhere.onnx"));
+    assert!(call(&["conv.onnx", "--dim", "N=4"]).refused(2).contains("no input has an open dim `N`"));
+}
+
+#[test]
+fn doctor_says_when_its_time_is_over() {
+    let mut child = without_runtime()
+        .args(["doctor", "-", "--seconds", "1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    // The model never comes: stdin stays open until the program has ended.
+    let stdin = child.stdin.take();
+    let output = child.wait_with_output().expect("it ends by itself");
+    drop(stdin);
+    let text = String::from_utf8(output.stdout).expect("stdout is text");
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{text}");
+    assert!(text.starts_with("the time limit of 1 s was hit before all targets were tried\n"), "{text}");
+    assert!(text.contains("not looked at: the time was over") && text.contains("doctor - --seconds 10\n"), "{text}");
+}
+
+#[test]
+fn what_fits_this_machine_is_taken_where_that_is_asked_for() {
+    let conv = model("conv");
+    let call = |more: &[&str]| {
+        let mut command = without_runtime();
+        finish(command.args(["optimize", str(&conv), "--dry-run", "--json", "--for-this-machine"]).args(more))
+    };
+    let run = call(&[]);
+    assert_eq!(json(run.text())["models"][0]["report"]["target"], "onnx", "{run:?}");
+    assert!(run.err.starts_with("for this machine: --target onnx; ONNX Runtime is not found here"), "{run:?}");
+    assert!(call(&["--target", "onnx"]).code == 2 && call(&["--provider", "qnn"]).code == 2);
+    let run = relayout(["explain", str(&conv), "--json", "--for-this-machine", "--threads", "1", "-q"]);
+    if cfg!(target_arch = "x86_64") {
+        let report = json(run.fine());
+        assert_eq!(report["target"], "ort-cpu", "{report}");
+        assert!(report["cost_source"].as_str().unwrap().contains("1 thread"), "what is asked for stays: {report}");
+    }
 }

@@ -37,8 +37,22 @@ fn a_mistyped_word_is_answered_with_the_tip_and_the_usage_of_the_parser() {
     assert!(run.code == 2 && run.err.contains("tip: a similar subcommand exists: 'explain'"), "{run:?}");
     let run = relayout(["explain", "model.onnx", "--target", "ort-cpi"]);
     assert!(run.code == 2 && run.err.contains("tip: a similar value exists: 'ort-cpu'"), "{run:?}");
-    let run = relayout::<&str>([]);
+}
+
+#[test]
+fn without_arguments_it_says_what_to_do_next_with_the_model_that_is_there() {
+    let dir = folder(&["relu", "conv"]);
+    let run = finish(command().current_dir(dir.path()));
     assert!(run.code == 2 && run.out.is_empty() && run.err.contains("Usage: relayout"), "{run:?}");
+    for call in ["doctor  ", "doctor conv.onnx ", "optimize conv.onnx ", "explain conv.onnx "] {
+        assert!(run.err.contains(&format!("\n  relayout {call}")), "{call}: {}", run.err);
+    }
+    let empty = folder(&[]);
+    let run = finish(command().current_dir(empty.path()));
+    assert!(run.code == 2 && run.err.contains("relayout optimize model.onnx "), "{run:?}");
+    std::fs::write(empty.path().join("it's \u{1b}[1m.onnx"), "").unwrap();
+    let run = finish(command().current_dir(empty.path()));
+    assert!(run.err.contains(r"relayout optimize 'it'\''s \u001b[1m.onnx' "), "{run:?}");
 }
 
 #[test]
