@@ -119,3 +119,14 @@ def test_nothing_large_is_imported_before_it_is_needed():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_second_name_is_the_same_package_and_tells_another_relayout_from_it(tmp_path):
+    import onnx_relayout
+
+    assert onnx_relayout is relayout
+    for text, cause in [("def fix(text): ...", "None"), ("raise SystemError('too old')", "SystemError('too old')")]:
+        (tmp_path / "relayout.py").write_text(text)
+        script = "try:\n    import onnx_relayout\nexcept ImportError as e:\n    print(repr(e.__cause__), e)"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+        assert done.stdout.startswith(cause) and "pip uninstall relayout" in done.stdout, done

@@ -1,4 +1,4 @@
-"""relayout as a pass of Olive: the type ``RelayoutOptimizer`` of a workflow. Needs ``pip install relayout[olive]``.
+"""relayout as a pass of Olive: the type ``RelayoutOptimizer`` of a workflow. Needs the package ``olive-ai``.
 
 Olive knows the passes that its package configuration lists. ``package_config()`` is Olive's own with this pass added:
 

@@ -92,7 +92,7 @@ def file_system(url: str) -> tuple[Any, str]:
     try:
         import fsspec.core
     except ImportError as error:
-        raise ImportError("a sweep needs fsspec: pip install relayout[sweep]") from error
+        raise ImportError("a sweep needs fsspec: pip install fsspec") from error
     try:
         system, path = fsspec.core.url_to_fs(url)
     except (ValueError, ImportError) as error:

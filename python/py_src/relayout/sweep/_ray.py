@@ -49,7 +49,7 @@ def cluster(address: str, jobs: int | None) -> Iterator[list[Worker]]:
     try:
         import ray
     except ImportError as error:
-        raise ImportError("a sweep on a cluster needs Ray: pip install relayout[ray]") from error
+        raise ImportError("a sweep on a cluster needs Ray: pip install ray") from error
     started = not ray.is_initialized()
     if started:
         _check_it_answers(address)

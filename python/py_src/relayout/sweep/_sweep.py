@@ -273,6 +273,6 @@ def _bar(progress: bool, total: int, done: int) -> Iterator[Any]:
     try:
         from tqdm.auto import tqdm
     except ImportError as error:
-        raise ImportError("a sweep needs tqdm: pip install relayout[sweep]") from error
+        raise ImportError("a sweep needs tqdm: pip install tqdm") from error
     with tqdm(total=total, initial=done, unit="model", desc="relayout sweep", dynamic_ncols=True, disable=not progress) as bar:
         yield bar

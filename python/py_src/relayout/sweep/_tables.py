@@ -48,7 +48,7 @@ def write_parquet(path: str, rows: Iterable[Row]) -> None:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError("results are written with pyarrow: pip install relayout[sweep]") from error
+        raise ImportError("results are written with pyarrow: pip install pyarrow") from error
     schema = pyarrow.schema([(name, getattr(pyarrow, kind)()) for name, kind in COLUMNS.items()])
 
     def fill(file: IO[bytes]) -> None:

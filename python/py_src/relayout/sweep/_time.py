@@ -19,7 +19,7 @@ def beside(a: str, b: str, dims: dict[str, Any]) -> tuple[int, int]:
     try:
         import onnxruntime as ort
     except ImportError as error:
-        raise OnnxRuntimeError("timing needs the package onnxruntime: pip install relayout[verify]") from error
+        raise OnnxRuntimeError("timing needs the package onnxruntime: pip install onnxruntime") from error
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     try:
