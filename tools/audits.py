@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Check that `relayout audit` finds in ONNX Runtime's own files the moves that `relayout optimize` takes away.
 
-    python tools/audits.py --corpus FOLDER --work FOLDER [--bin target/release/relayout] [--target ort-cpu]
+    python tools/audits.py [--corpus FOLDER] [--work FOLDER] [--bin target/release/relayout] [--target ort-cpu]
                              [--models a,b | --core]
 
-FOLDER holds manifest.json, the models and hydrate.py, which fills in their weights. For each model ONNX Runtime saves what it
+The folder of the corpus, testdata/corpus, holds manifest.json, the models and hydrate.py, which fills in their weights. For each model ONNX Runtime saves what it
 makes of the original and of our output at ORT_ENABLE_ALL, and the moves of both files (Transposes and reorders) are counted; their
 difference is what we take away. The audit of the former must name at least as many that go. Printed per model: the moves of both
 files, those that the audit counts, those of them that go, and what is left after `optimize` by its account. Exit status 1 where
@@ -21,7 +21,7 @@ from pathlib import Path
 import onnx
 import onnxruntime as ort
 
-from fusions import hydrated, hydrater
+from fusions import CORPUS, WORK, hydrated, hydrater
 
 MOVES = {"Transpose", "ReorderInput", "ReorderOutput"}
 
@@ -72,8 +72,8 @@ def check(args, path, folder):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--corpus", type=Path, default=CORPUS)
+    parser.add_argument("--work", type=Path, default=WORK)
     parser.add_argument("--bin", default="target/release/relayout")
     parser.add_argument("--target", default="ort-cpu")
     parser.add_argument("--models")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Digest what `optimize` writes of each model of a corpus, for every target, so that a change of the code can be shown to change no byte.
 
-    tools/digests.py --corpus CORPUS --work DIR --bin target/release/relayout -o before.json
-    tools/digests.py --corpus CORPUS --work DIR --bin target/release/relayout --against before.json
+    tools/digests.py [--corpus CORPUS] [--work DIR] [--bin target/release/relayout] -o before.json
+    tools/digests.py [--corpus CORPUS] [--work DIR] [--bin target/release/relayout] --against before.json
 
-CORPUS holds manifest.json, the graphs and hydrate.py, which fills in their weights; DIR keeps the filled models between runs. Target
+CORPUS, testdata/corpus by default, holds manifest.json, the graphs and hydrate.py, which fills in their weights; DIR keeps the filled models between runs. Target
 ort-cpu is taken at blocks of 8 and of 16 channels. With --against every difference is listed, with the moves and bytes that both
 reports say; exit status 1 if there is one.
 """
@@ -58,9 +58,9 @@ def digest(binary, path, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=pathlib.Path, required=True)
-    parser.add_argument("--work", type=pathlib.Path, required=True, help="folder for the filled models")
-    parser.add_argument("--bin", required=True)
+    parser.add_argument("--corpus", type=pathlib.Path, default=pathlib.Path("testdata/corpus"))
+    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("target/corpus"), help="folder for the filled models")
+    parser.add_argument("--bin", default="target/release/relayout")
     parser.add_argument("--only", action="append", help="a model; may be given several times")
     parser.add_argument("--core", action="store_true", help="the core selection of the corpus")
     parser.add_argument("--target", action="append", choices=TARGETS, help="a target; all if none is given")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Check that ONNX Runtime fuses in our output what it fuses in the original.
 
-    python tools/fusions.py --corpus FOLDER --work FOLDER [--bin target/release/relayout] [--target onnx]
+    python tools/fusions.py [--corpus FOLDER] [--work FOLDER] [--bin target/release/relayout] [--target onnx]
                               [--models a,b | --core]
 
-FOLDER holds manifest.json, the models and hydrate.py, which fills in their weights. For each model ONNX Runtime optimizes the
+The folder of the corpus, testdata/corpus, holds manifest.json, the models and hydrate.py, which fills in their weights. For each model ONNX Runtime optimizes the
 original and our output, at ORT_ENABLE_EXTENDED and ORT_ENABLE_ALL, and saves what it made; every operator that it put in
 (its own domains, LayerNormalization, Gelu) must occur at least as often in ours, or be inside of a larger one that our
 output has more often: an attention is two products, and the last line but one says how many went into attentions. A normalization
@@ -25,6 +25,9 @@ from pathlib import Path
 import onnx
 import onnxruntime as ort
 
+ROOT = Path(__file__).resolve().parents[1]
+# Graphs without weights, and where they are kept with them.
+CORPUS, WORK = ROOT / "testdata/corpus", ROOT / "target/corpus"
 LEVELS = ["ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"]
 # Standard operators that are also what a fusion makes.
 STANDARD = {"LayerNormalization", "Gelu", "SimplifiedLayerNormalization"}
@@ -93,8 +96,8 @@ def lost(before, after, across):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--corpus", type=Path, default=CORPUS)
+    parser.add_argument("--work", type=Path, default=WORK)
     parser.add_argument("--bin", default="target/release/relayout")
     parser.add_argument("--target", default="onnx")
     parser.add_argument("--models")

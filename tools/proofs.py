@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Verdicts about every result of a corpus, how long checking takes beside optimizing, and how large proofs are.
 
-    python tools/proofs.py --bin target/release/relayout --corpus CORPUS --work DIR [--targets onnx,nhwc] [--numerics exact]
+    python tools/proofs.py --bin target/release/relayout [--corpus CORPUS] [--work DIR] [--targets onnx,nhwc] [--numerics exact]
 
-CORPUS holds manifest.json, the graphs and hydrate.py, which fills in their weights; DIR keeps the filled models between runs. Each
+CORPUS, testdata/corpus by default, holds manifest.json, the graphs and hydrate.py, which fills in their weights; DIR keeps the filled models between runs. Each
 model is optimized and its result is proved, one right after the other, --runs times; times are medians of processor time. A proof may
 have 5 % of the bytes of the result, or 2 MB, and checking may take three times as long as optimizing.
 
@@ -56,8 +56,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", required=True, type=pathlib.Path, help="the program")
     parser.add_argument("--checker", type=pathlib.Path, help="the program that proves, if it is another one")
-    parser.add_argument("--corpus", required=True, type=pathlib.Path)
-    parser.add_argument("--work", required=True, type=pathlib.Path, help="where the filled models are")
+    parser.add_argument("--corpus", type=pathlib.Path, default=pathlib.Path("testdata/corpus"))
+    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("target/corpus"), help="where the filled models are")
     parser.add_argument("--targets", default="onnx,nhwc,ort-nhwc,ort-cpu")
     parser.add_argument("--numerics", default="default", help="as `optimize` takes it")
     parser.add_argument("--only", nargs="*", help="these models")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Check what the targets of domain `relayout` and target `ort-nhwc` make of a corpus, in a stock ONNX Runtime, which inlines functions.
 
-    python tools/targets.py --corpus FOLDER --work FOLDER [--bin target/release/relayout] [--targets nhwc,..] [--models a,b | --core]
+    python tools/targets.py [--corpus FOLDER] [--work FOLDER] [--bin target/release/relayout] [--targets nhwc,..] [--models a,b | --core]
 
-FOLDER holds manifest.json, the models and hydrate.py, which fills in their weights. For each model and target:
+The folder of the corpus, testdata/corpus, holds manifest.json, the models and hydrate.py, which fills in their weights. For each model and target:
   results    inputs and outputs are declared as in the original; loaded with every optimization off, and with all on, it
              computes what the original does with all off, for two seeds: as near as the runtime's own optimizations
              come to it, within rounding (rms 2e-5 or 4 times theirs, largest error 2e-4 or 8 times theirs; results of
@@ -32,7 +32,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-from fusions import hydrated, hydrater
+from fusions import CORPUS, WORK, hydrated, hydrater
 
 TARGETS = ["nhwc", "ort-nhwc", "cuda-tensorcore", "x86-avx512", "x86-avx2", "arm-neon", "cuda-dp4a"]
 LEVELS = ["ORT_DISABLE_ALL", "ORT_ENABLE_ALL"]
@@ -278,8 +278,8 @@ def line(name, target, row, wrong):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--corpus", type=Path, default=CORPUS)
+    parser.add_argument("--work", type=Path, default=WORK)
     parser.add_argument("--bin", default="target/release/relayout")
     parser.add_argument("--targets", default=",".join(TARGETS))
     parser.add_argument("--models")

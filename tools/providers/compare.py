@@ -2,11 +2,11 @@
 """Counts what execution providers run of models as exported and of what target `ort-nhwc` makes of them, beside the predictions.
 
     tools/providers/setup
-    python tools/providers/compare.py --corpus FOLDER --work FOLDER [--providers qnn,webgpu] [--models a,b | --core] [--json FILE]
+    python tools/providers/compare.py [--corpus FOLDER] [--work FOLDER] [--providers qnn,webgpu] [--models a,b | --core] [--json FILE]
                                       [--bin target/release/relayout] [--level ORT_ENABLE_ALL] [--timeout SECONDS] [--resume]
                                       [--rounds 5]
 
-FOLDER holds manifest.json, the models and hydrate.py, which fills in their weights. A line for each model and provider: device graphs,
+The folder of the corpus, testdata/corpus, holds manifest.json, the models and hydrate.py, which fills in their weights. A line for each model and provider: device graphs,
 nodes that fell back to the CPU, Transposes and the elements that they write, as exported and ours, both counted and predicted
 (`relayout audit --provider`). A model fails if ours has more of any of these four, if it does not load where the original does, or, with
 webgpu, if a result is farther than 1e-4 from the unoptimized CPU provider's (relative to the largest value) and farther than the
@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import timing  # noqa: E402
 from count import LEVELS, asked  # noqa: E402
-from fusions import hydrated, hydrater  # noqa: E402
+from fusions import CORPUS, WORK, hydrated, hydrater  # noqa: E402
 
 HOME = ROOT / ".relayout" / "providers"
 DRIVER = "/usr/lib/chromium/vk_swiftshader_icd.json"
@@ -144,8 +144,8 @@ def written(path, rows):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--corpus", type=Path, default=CORPUS)
+    parser.add_argument("--work", type=Path, default=WORK)
     parser.add_argument("--bin", default="target/release/relayout")
     parser.add_argument("--providers", default="qnn")
     parser.add_argument("--models")

@@ -2,11 +2,11 @@
 """Does what target `onnx` writes run in every runtime, with the same results, and how fast beside the original?
 
     tools/runtimes/setup
-    python tools/runtimes --corpus FOLDER --work FOLDER [--runtimes onnxruntime,openvino] [--models a,b | --core | --groups a,b]
+    python tools/runtimes [--corpus FOLDER] [--work FOLDER] [--runtimes onnxruntime,openvino] [--models a,b | --core | --groups a,b]
                           [--bin target/release/relayout] [--seconds 6] [--longest SECONDS] [--no-times]
                           [--json FILE]
 
-FOLDER holds manifest.json, the models and hydrate.py, which fills in their weights. Original and ours are loaded by each runtime in a
+The folder of the corpus, testdata/corpus, holds manifest.json, the models and hydrate.py, which fills in their weights. Original and ours are loaded by each runtime in a
 process each, one thread, and take turns (tools/timing.py); the ratio is the time of the original over that of ours, and the control is the
 original beside itself. A file that comes out as it was has nothing to compare.
 
@@ -41,7 +41,7 @@ import numpy as np  # noqa: E402
 
 import tensors  # noqa: E402
 import timing  # noqa: E402
-from fusions import hydrated, hydrater  # noqa: E402
+from fusions import CORPUS, WORK, hydrated, hydrater  # noqa: E402
 
 HOME = ROOT / ".relayout" / "runtimes"
 PYTHONS = ["openvino", "ncnn", "mnn", "tvm", "iree"]
@@ -276,8 +276,8 @@ def chosen(args, parser):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--corpus", type=Path, default=CORPUS)
+    parser.add_argument("--work", type=Path, default=WORK)
     parser.add_argument("--bin", type=Path, default=ROOT / "target/release/relayout")
     parser.add_argument("--runtimes", default="onnxruntime,openvino,web,tract")
     parser.add_argument("--models")

@@ -3,7 +3,7 @@
 
     tools/suites/setup
     .relayout/nnsmith/bin/python tools/suites/families.py [--bin target/release/relayout] [--targets onnx,ort-cpu] [--models dm_nfnet_f0]
-    .relayout/nnsmith/bin/python tools/suites/families.py --time SHARED        SHARED holds bench/compare_models.py and corpus/hydrate.py
+    .relayout/nnsmith/bin/python tools/suites/families.py --time
     .relayout/nnsmith/bin/python tools/suites/families.py --timm tools/suites/architectures.txt      other architectures of timm
 
 Weights that are standardized on the way (NFNet, BiT), attention by a convolution over channels (ECA), DepthToSpace, slopes
@@ -175,7 +175,7 @@ def main():
     options.add_argument("--models", help="with commas; all by default")
     options.add_argument("--timm", type=Path, metavar="FILE", help="architectures of timm in place of the families here")
     options.add_argument("--timed", default="ort-cpu", metavar="TARGET", help="what --time times")
-    options.add_argument("--time", type=Path, metavar="SHARED", help="also time them; the folder with corpus/ and bench/")
+    options.add_argument("--time", action="store_true", help="also time them")
     options.add_argument("--rounds", type=int, default=31)
     options.add_argument("--times", type=Path, help="where the times are written, as JSON")
     options.add_argument("--again", action="store_true", help="make the models anew")
@@ -205,10 +205,9 @@ def main():
         kept(held, name, kind, path, feeds(side, kind, args.seed))
     if args.timm:
         print(f"not exported: {held.count['not exported']}")
-    more = ["--control", *(["--json", args.times] if args.times else [])]
-    hydrate = args.time / "corpus/hydrate.py" if args.time else None
+    more = ["--json", args.times] if args.times else []
     more += ["--target", args.timed]
-    status = timed(args.time, hydrate, held.work, list(listed(chosen)), args, more) if args.time else 0
+    status = timed(held.work, list(listed(chosen)), args, more) if args.time else 0
     return held.end(args.json) or status
 
 

@@ -259,13 +259,13 @@ class Judge:
         return int(self.count["failed"] > 0 or self.count["passed"] == 0)
 
 
-def timed(shared, hydrate, work, entries, args, more=()):
-    """Runs bench/compare_models.py of a folder, for target ort-cpu if `more` names none, on a corpus of these entries; its exit status."""
+def timed(work, entries, args, more=()):
+    """Runs bench/layouts.py, for target ort-cpu if `more` names none, on a corpus of these entries; its exit status."""
     corpus = work / "corpus"
     corpus.mkdir(exist_ok=True)
-    shutil.copy(hydrate, corpus)
+    shutil.copy(ROOT / "testdata/corpus/hydrate.py", corpus)
     (corpus / "manifest.json").write_text(json.dumps({"models": entries}))
-    command = [sys.executable, shared / "bench/compare_models.py", "--corpus", corpus, "--work", work, "--bin", args.bin.resolve(),
+    command = [sys.executable, ROOT / "bench/layouts.py", "--corpus", corpus, "--work", work, "--bin", args.bin.resolve(),
                "--rounds", str(args.rounds), *more]
     return subprocess.run(command, check=False).returncode
 

@@ -2,8 +2,8 @@
 """Models of the corpus as other tools leave them: optimized, executed, and what ONNX Runtime still has to put in blocks of the results.
 
     tools/suites/setup
-    .relayout/nnsmith/bin/python tools/suites/rewritten.py --corpus FOLDER [--kinds saved,halves] [--models unet] [--core]
-    .relayout/nnsmith/bin/python tools/suites/rewritten.py --corpus FOLDER --time SHARED      SHARED holds bench/compare_models.py
+    .relayout/nnsmith/bin/python tools/suites/rewritten.py [--corpus FOLDER] [--kinds saved,halves] [--models unet] [--core]
+    .relayout/nnsmith/bin/python tools/suites/rewritten.py --time
 
 `saved` is what ONNX Runtime writes at ORT_ENABLE_EXTENDED: convolutions that took in activations, and other ops of its own. `halves` is
 what the converter of onnxconverter-common writes: halves between floats, with Casts at the ends and around ops such as Resize. A model
@@ -31,7 +31,7 @@ from onnxconverter_common import float16  # noqa: E402
 from judge import HALVES, OFF, ON, judge, parser, timed  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from fusions import hydrated, hydrater  # noqa: E402
+from fusions import CORPUS, hydrated, hydrater  # noqa: E402
 
 KINDS = ("saved", "halves")
 
@@ -98,11 +98,11 @@ def held(judged, name, kind, path, feeds):
 
 def main():
     options = parser(__doc__, "rewritten")
-    options.add_argument("--corpus", type=Path, required=True, help="folder with manifest.json, models and hydrate.py")
+    options.add_argument("--corpus", type=Path, default=CORPUS, help="folder with manifest.json, models and hydrate.py")
     options.add_argument("--kinds", default=",".join(KINDS))
     options.add_argument("--models", help="with commas; all by default")
     options.add_argument("--core", action="store_true", help="only the smaller selection")
-    options.add_argument("--time", type=Path, metavar="SHARED", help="also time them; the folder with bench/")
+    options.add_argument("--time", action="store_true", help="also time them")
     options.add_argument("--rounds", type=int, default=15)
     args = options.parse_args()
     kinds = args.kinds.split(",")
@@ -129,7 +129,7 @@ def main():
                 continue
             held(judged, name, kind, path, module.feeds(entry))
             entries.append({**entry, "name": name, "file": path.name})
-    status = timed(args.time, args.corpus / "hydrate.py", judged.work, entries, args) if args.time else 0
+    status = timed(judged.work, entries, args) if args.time else 0
     return judged.end(args.json) or status
 
 
