@@ -1,5 +1,8 @@
 use super::Args;
+use clap::error::ErrorKind::{DisplayHelp, DisplayVersion, MissingRequiredArgument, MissingSubcommand};
 use clap::{Command, CommandFactory as _, Parser as _};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// Words as a shell has them: apart at blanks, but for those between single quotes.
 fn words(line: &str) -> Vec<String> {
@@ -70,4 +73,82 @@ fn an_option_takes_the_same_in_every_command_that_has_it() {
         }
     }
     assert!(seen.len() > 20);
+}
+
+/// Pages of the repository: its README, those of its folders, and the documentation.
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let entries = fs::read_dir(root.join("docs")).expect("the repository has pages").map(|e| e.unwrap().path());
+    let mut pages: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|kind| kind == "md")).collect();
+    pages.extend(["README.md", "python/README.md", "testdata/corpus/README.md"].map(|page| root.join(page)));
+    pages.sort();
+    pages
+}
+
+/// The calls of this program on a page: lines of code that begin with its name, and its name in backticks with what follows.
+fn calls(page: &str) -> Vec<String> {
+    let page = page.replace("\\\n", " ");
+    let mut calls = Vec::new();
+    let mut fenced = false;
+    for line in page.lines() {
+        fenced ^= line.starts_with("```");
+        let code = line.strip_prefix("    ").filter(|_| !fenced).or(line.strip_prefix("$ ").filter(|_| fenced));
+        calls.extend(code.filter(|code| code.starts_with("relayout ")).map(str::to_owned));
+        let inline = line.split('`').skip(1).step_by(2).filter(|code| !fenced && code.starts_with("relayout "));
+        calls.extend(inline.map(str::to_owned));
+    }
+    calls
+}
+
+/// The words of the first program of a line: what a comment, a pipe or another program begins with ends it.
+fn first_program(line: &str) -> Vec<String> {
+    let line = line.replace('"', "'");
+    let ends = |word: &String| ["|", "||", "&&", ";", ">", "#"].contains(&word.as_str());
+    let mut words = words(&line);
+    let end = words.iter().position(ends).unwrap_or(words.len());
+    words.truncate(end);
+    words
+}
+
+#[test]
+fn every_call_in_the_pages_parses_with_the_options_of_today() {
+    let (mut parsed, mut wrong) = (0, Vec::new());
+    for page in pages() {
+        for call in calls(&fs::read_to_string(&page).unwrap()) {
+            let words = first_program(&call);
+            parsed += 1;
+            if words.get(1).is_some_and(|word| word == "help") || call.contains("<TAB>") {
+                continue;
+            }
+            let failed = match Args::try_parse_from(words) {
+                // A page may name a command without all that it needs; help is answered and not parsed.
+                Err(e)
+                    if !matches!(
+                        e.kind(),
+                        MissingRequiredArgument | DisplayHelp | DisplayVersion | MissingSubcommand
+                    ) =>
+                {
+                    e
+                }
+                _ => continue,
+            };
+            wrong.push(format!("{}: `{call}`: {failed}", page.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(parsed > 90, "{parsed}");
+}
+
+#[test]
+fn calls_are_found_in_code_and_end_where_another_program_begins() {
+    let page = "Say `relayout explain` of it:\n\n    relayout optimize m.onnx \\\n        --input 'x:NCHW->NHWC' | cat # all\n\
+                ```text\n$ relayout --sideways > file\nrelayout says `relayout no`\n```\n";
+    let found: Vec<Vec<String>> = calls(page).iter().map(|call| first_program(call)).collect();
+    let expected = [
+        &["relayout", "explain"][..],
+        &["relayout", "optimize", "m.onnx", "--input", "x:NCHW->NHWC"],
+        &["relayout", "--sideways"],
+    ];
+    assert_eq!(found, expected);
+    assert!(Args::try_parse_from(&found[2]).is_err());
 }

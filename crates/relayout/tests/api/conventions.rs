@@ -299,3 +299,95 @@ fn every_crate_can_be_published() {
         }
     }
 }
+
+/// Pages of the repository.
+fn pages() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join("docs")).unwrap().map(|e| e.unwrap().path());
+    let mut pages: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|kind| kind == "md")).collect();
+    pages.extend(
+        ["README.md", "CHANGELOG.md", "findings/README.md", "testdata/corpus/README.md"].map(|p| root().join(p)),
+    );
+    pages.sort();
+    pages
+}
+
+/// Lines of a page with whether they stand between fences.
+fn lines(page: &str) -> impl Iterator<Item = (bool, &str)> {
+    page.lines().scan(false, |fenced, line| {
+        let fence = line.starts_with("```");
+        *fenced ^= fence;
+        Some((*fenced || fence, line))
+    })
+}
+
+/// Where a page can be entered: its headings, as GitHub and the site name them.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let headings = lines(page).filter(|(fenced, line)| !fenced && line.starts_with('#')).map(|(_, line)| line);
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    headings
+        .map(|heading| heading.trim_start_matches('#').trim().to_lowercase().chars().filter(kept).collect::<String>())
+        .map(|heading| heading.replace(' ', "-"))
+        .collect()
+}
+
+/// What links of a page lead to, but for those to other hosts.
+fn links(page: &str) -> Vec<&str> {
+    let prose = lines(page).filter(|(fenced, line)| !fenced && !line.starts_with("    "));
+    let links = prose.flat_map(|(_, line)| line.split("](").skip(1).filter_map(|rest| rest.split_once(')')));
+    links.map(|(to, _)| to).filter(|to| !to.contains("://") && !to.starts_with("mailto:")).collect()
+}
+
+#[test]
+fn every_link_between_pages_leads_somewhere() {
+    let (mut seen, mut dead) = (0, Vec::new());
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for link in links(&text) {
+            let (path, anchor) = link.split_once('#').map_or((link, None), |(path, anchor)| (path, Some(anchor)));
+            let to = if path.is_empty() { page.clone() } else { page.parent().unwrap().join(path) };
+            // Pages that are made on the way to a site are not here.
+            let is_made = path.starts_with("api/");
+            let target = std::fs::read_to_string(&to).unwrap_or_default();
+            let enters = anchor.is_none_or(|anchor| anchors(&target).contains(anchor));
+            if !is_made && !(to.exists() && enters) {
+                dead.push(format!("{}: {link}", page.display()));
+            }
+            seen += 1;
+        }
+    }
+    assert!(dead.is_empty(), "{}", dead.join("\n"));
+    assert!(seen > 150, "{seen}");
+}
+
+/// The programs and scripts of this repository that lines of code on a page call, with the word behind each.
+fn scripts(page: &str) -> Vec<(&str, Option<&str>, Option<&str>)> {
+    let code = lines(page)
+        .filter_map(|(fenced, line)| if fenced { line.strip_prefix("$ ") } else { line.strip_prefix("    ") });
+    let folders = ["tools/", "bench/", "examples/", "testdata/", ".ci/"];
+    code.flat_map(|line| {
+        let words: Vec<&str> = line.split(" #").next().unwrap_or_default().split_whitespace().collect();
+        let script = words.iter().take(2).position(|word| folders.iter().any(|folder| word.starts_with(folder)));
+        script.map(|at| (words[at], words.get(at + 1).copied(), words.get(at + 2).copied()))
+    })
+    .collect()
+}
+
+#[test]
+fn every_script_that_a_page_calls_is_there_and_every_measurement_has_its_name() {
+    let bench = std::fs::read_to_string(root().join("tools/bench")).unwrap();
+    let (mut seen, mut missing) = (0, Vec::new());
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for (script, first, second) in scripts(&text) {
+            let measured =
+                second.filter(|_| script == "tools/bench" && first == Some("run")).filter(|name| *name != "NAME");
+            let is_known = measured.is_none_or(|name| bench.contains(&format!("\n    \"{name}\": Measurement(")));
+            if !root().join(script).exists() || !is_known {
+                missing.push(format!("{}: {script} {}", page.display(), measured.unwrap_or_default()));
+            }
+            seen += 1;
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+    assert!(seen > 60, "{seen}");
+}
