@@ -1,12 +1,13 @@
 //! Looking at models without changing them, and at what there is.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::worker;
 use pyo3::prelude::*;
 use relayout::codegen::Isa;
 use relayout::ir::graph::{Graph, Op};
+use relayout::machine::Equipment;
 use relayout::plan::Ids;
 use relayout::targets::{BUILTIN, Block};
 use serde_json::json;
@@ -75,6 +76,16 @@ pub(crate) fn targets(py: Python<'_>) -> PyResult<String> {
     };
     let list: Result<Vec<_>, Failure> = BUILTIN.iter().map(about).collect();
     list.map(|list| serde_json::Value::Array(list).to_string()).map_err(|failure| failure.raised(py))
+}
+
+/// What fits this machine with this version of ONNX Runtime, if there is one, as JSON.
+#[pyfunction]
+#[pyo3(signature = (runtime))]
+pub(crate) fn fitting(py: Python<'_>, runtime: Option<String>) -> PyResult<String> {
+    let mut equipment = Equipment::of_this_machine();
+    equipment.runtime = runtime;
+    let fits = serde_json::to_string(&relayout::machine::fitting(&equipment));
+    fits.map_err(|e| Failure::new(Kind::Internal, e).raised(py))
 }
 
 /// What a file says of the host that it was made for: the values of some keys of its metadata.

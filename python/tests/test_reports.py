@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 
@@ -88,3 +89,17 @@ def test_what_has_no_plan_says_why():
         relayout.plan("tf_unet.onnx", target="ort-cpu")
     with pytest.raises(relayout.UnknownValueError, match="no value `nobody`"):
         relayout.why("tf_unet.onnx", "nobody")
+
+
+def test_what_fits_this_machine_is_what_the_command_says(monkeypatch):
+    pytest.importorskip("onnxruntime")
+    from relayout import _runtime
+
+    environment = dict(os.environ, ORT_DYLIB_PATH=_runtime.find())
+    said = subprocess.run([sys.executable, "-m", "relayout", "doctor", "--json"], env=environment, capture_output=True, text=True, check=True)
+    fits = json.loads(said.stdout)["fits"]
+    options = relayout.for_this_machine()
+    if "provider" not in fits:
+        assert options == {name: fits[name] for name in ("target", "block", "threads") if name in fits}
+    monkeypatch.setattr(_runtime, "find", lambda: None)
+    assert relayout.for_this_machine() == {"target": "onnx"}

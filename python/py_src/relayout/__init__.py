@@ -34,7 +34,7 @@ from ._errors import (
     UnprovedWarning,
     VerifyError,
 )
-from ._look import audit, explain, plan, targets, why
+from ._look import audit, explain, for_this_machine, plan, targets, why
 from ._optimize import Optimized, optimize
 from ._options import Tune
 from ._page import Page
@@ -117,6 +117,7 @@ __all__ = [
     "__version__",
     "audit",
     "explain",
+    "for_this_machine",
     "optimize",
     "permute",
     "plan",

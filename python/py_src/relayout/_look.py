@@ -1,8 +1,9 @@
-"""Looking at models without changing them: ``explain``, ``why``, ``audit``, ``plan``; and ``targets``."""
+"""Looking at models without changing them: ``explain``, ``why``, ``audit``, ``plan``; and ``targets``, ``for_this_machine``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
 
 from . import _relayout
 from ._models import ModelLike, adapted
@@ -150,6 +151,28 @@ def plan(
     given = settings(target, inputs, outputs, free_io, dims, numerics, machine)
     text, summary = _relayout.plan(adapted(model, base_dir).source, given)
     return read(Plan, text, summary=summary)
+
+
+def for_this_machine() -> dict[str, Any]:
+    """The options of :func:`optimize` that fit this machine and the ONNX Runtime that is found, as ``relayout doctor`` says.
+
+    >>> options = relayout.for_this_machine()
+    >>> result = relayout.optimize("tf_unet.onnx", "out.onnx", **options)
+    >>> result.report.target == options["target"]
+    True
+    """
+    import json
+    import re
+
+    from ._runtime import find
+
+    library = find()
+    version = None
+    if library is not None:
+        numbers = re.search(r"\d+(\.\d+)+", os.path.basename(library))
+        version = numbers.group() if numbers else "of an unknown version"
+    fits = json.loads(_relayout.fitting(version))
+    return {name: fits[name] for name in ("target", "block", "threads") if name in fits}
 
 
 def targets() -> list[Target]:
