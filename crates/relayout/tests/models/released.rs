@@ -79,10 +79,22 @@ fn is_one_convolution(case: &Case) -> Result<(), TestCaseError> {
         let comparison = verify(runtime(), a, b, &Inputs::Random { seed: 5, dims }, &Run::default()).expect("both run");
         prop_assert!(comparison.holds(&Tolerance::new(1e-6, 1e-5)), "{:?}: {}\n{}", case, comparison, text);
     }
+    if case.wrong != Some(Wrong::Order) {
+        prop_assert!(is_proved(&bytes, &written), "{:?}\n{}", case, text);
+    }
     let again = Model::from_bytes(written.clone().into(), None).expect("it opens");
     let again = optimize(&again, onnx.as_ref(), &options).expect("it is optimized");
     prop_assert_eq!(again.to_bytes().expect("it is written"), written);
     Ok(())
+}
+
+/// Whether the checker shows that both compute the same.
+fn is_proved(before: &[u8], after: &[u8]) -> bool {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [a, b] = ["before.onnx", "after.onnx"].map(|name| folder.path().join(name));
+    std::fs::write(&a, before).expect("it is written");
+    std::fs::write(&b, after).expect("it is written");
+    relayout_proof::prove(&a, &b, &relayout_proof::Proof::default()).expect("both are read").holds()
 }
 
 /// Whether what is around the image stays: it is no zeros, or more is taken than added.
