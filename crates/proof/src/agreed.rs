@@ -51,9 +51,10 @@ impl Agreed {
     ) -> Result<Value, Refusal> {
         let Some(digits) = self.outputs.get(name) else { return Ok(value.clone()) };
         let lies = Some(value).filter(|value| !value.is_opaque()).and_then(|value| laid(terms, value, Some(digits)));
-        let wanted = match is_order(digits) || made.is_opaque() {
-            true => lies,
-            false => lies.and_then(|lies| terms.moved(&lies, &made.shape())),
+        let wanted = if is_order(digits) || made.is_opaque() {
+            lies
+        } else {
+            lies.and_then(|lies| terms.moved(&lies, &made.shape()))
         };
         wanted.ok_or_else(|| Refusal { node: format!("output `{name}`"), why: UNFIT.to_owned() })
     }

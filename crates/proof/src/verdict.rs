@@ -64,9 +64,10 @@ impl fmt::Display for Verdict {
             Verdict::ForSizes { links, sizes, .. } => write!(f, "PROVED FOR SIZES ({}): {links} links", sets(sizes))?,
             Verdict::WithLemmas { links, lemmas, bound, sizes, .. } => {
                 let lemmas = listed(lemmas);
-                match sizes.is_empty() {
-                    true => write!(f, "PROVED WITH LEMMAS")?,
-                    false => write!(f, "PROVED FOR SIZES WITH LEMMAS ({})", sets(sizes))?,
+                if sizes.is_empty() {
+                    write!(f, "PROVED WITH LEMMAS")?;
+                } else {
+                    write!(f, "PROVED FOR SIZES WITH LEMMAS ({})", sets(sizes))?;
                 }
                 write!(f, ": {links} links, {lemmas}, constants differ by at most {bound:.1e}")?;
             }

@@ -132,7 +132,7 @@ fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSe
     let mut links = options.proof.then(named).transpose()?;
     follow(&mut links, &exported);
     declare(&mut exported, wishes, &first.ends, &report.io, &metadata);
-    let moved_ends = std::mem::take(&mut first.ends);
+    let ends = first_ends(&pipeline, std::mem::take(&mut first.ends));
     let first = Made { source, outcome: first, exported, given_back: None };
     let (source, last, result) = match rounds.rest(first, &mut report, &mut links) {
         Err(e) if !options.strict && is_fault(&e) => return Ok(unchanged(model, target, all_given_back(&e))),
@@ -153,7 +153,6 @@ fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSe
     let can = target.capabilities();
     let input = Arc::clone(&model.file);
     let (calls_functions, bundles) = (can.calls_functions, can.bundles);
-    let ends = first_ends(&pipeline, moved_ends);
     Ok(Optimized { input, result, report, ends, shown, source, calls_functions, bundles, links })
 }
 

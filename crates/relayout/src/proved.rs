@@ -11,6 +11,7 @@ use crate::optimize::{Optimized, Source, unchanged};
 use crate::options::Options;
 use crate::proof::laid;
 use relayout_onnx::proto::GraphProto;
+use relayout_onnx::write::PayloadSource;
 use relayout_proof::{Agreed, Contents, Proof, Verdict, prove_contents};
 use relayout_target::Target;
 use serde::{Deserialize, Serialize};
@@ -132,7 +133,7 @@ impl Optimized {
     fn made_bytes(&self) -> u64 {
         let Some(result) = &self.result else { return 0 };
         let made = |tensor: &relayout_onnx::proto::TensorProto| result.payloads.get(tensor.raw_data.as_ref()?);
-        result.proto.tensors().into_iter().filter_map(made).map(|source| source.byte_length()).sum()
+        result.proto.tensors().into_iter().filter_map(made).map(PayloadSource::byte_length).sum()
     }
 
     /// A proof without claims: the sizes that dims were priced at.

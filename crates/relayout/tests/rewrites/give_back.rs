@@ -188,7 +188,9 @@ fn a_model_of_which_nothing_is_proved_comes_out_as_it_was() {
     let pass = Pass::on_each_graph(is, move |graph, _| {
         // It looks at no mark.
         let relu: Vec<_> = graph.nodes().filter(|&n| format!("{:?}", graph.node(n).op).contains("Relu")).collect();
-        relu.into_iter().for_each(|n| graph.set_op(n, OpName::onnx("Neg"), 17));
+        for n in relu {
+            graph.set_op(n, OpName::onnx("Neg"), 17);
+        }
         Ok(())
     });
     let target = Faulty { onnx: builtin("onnx").expect("a built-in target"), passes: vec![pass] };
