@@ -97,10 +97,11 @@ def said(error):
 class Program:
     """The program under test, for one target."""
 
-    def __init__(self, binary, work):
+    def __init__(self, binary, work, unproved):
         self.binary, self.work = Path(binary).resolve(), work
         text = subprocess.run([self.binary, "optimize", "--help"], capture_output=True, text=True, check=True).stdout
         self.strict = ["--strict"] if "--strict" in text else []
+        self.strict += ["--unproved", unproved] if "--unproved" in text else []
 
     def call(self, target, rest):
         command = [self.binary, "optimize", "-q", "-j", "1", *self.strict, "--target", *target.split(), *rest]
@@ -199,7 +200,7 @@ class Suite:
     def __init__(self, args):
         self.work, self.args = args.work, args
         self.work.mkdir(parents=True, exist_ok=True)
-        self.program = Program(args.bin, self.work)
+        self.program = Program(args.bin, self.work, args.unproved)
         self.rejected, self.found, self.failures = collections.Counter(), {}, []
         asked = [target.strip() for target in args.targets.split(",")] if args.targets else TARGETS
         self.targets = [target for target in asked if self.runs(target)]
@@ -340,6 +341,7 @@ def main():
     options.set_defaults(seed=0)
     options.add_argument("--count", type=int, help=f"networks that count; 1000 by default, {CI} with --ci")
     options.add_argument("--ci", action="store_true", help="the selection of continuous integration, with the debug program")
+    options.add_argument("--unproved", default="allow", help="what becomes of results that are not proved: with `fail` they are refused")
     options.add_argument("--cuts", type=int, default=CUTS, help="failures that are cut down")
     options.add_argument("--without", default="", help="what networks are drawn without: sparse, overridable")
     args = options.parse_args()

@@ -178,9 +178,9 @@ int relayout_targets(char **json,
  * - `inputs`, `outputs`: how you feed and take them: `["x:NCHW->NHWC"]`
  * - `free_io`: true leaves the order of all other inputs and outputs to the optimizer
  * - `price_moves`: for how many of the moves that are left the report says what it would take for them to go
- * - `unproved`: what becomes of a result that is not proved to compute what the model computes: `"give-back"`, the default, leaves what
- *   is shown to be another value as it was; `"loud"` says UNPROVED in the summary; `"allow"` does not check; `"fail"` is an error;
- *   `"keep-input"` leaves the model as it is. Field `proof` of the report has the verdict
+ * - `unproved`: what becomes of a result that is not proved to compute what the model computes: `"loud"`, the default, says
+ *   UNPROVED in the summary; `"give-back"` leaves what differs for the checker as it was; `"allow"` does not check; `"fail"` is an
+ *   error; `"keep-input"` leaves the model as it is. Field `proof` of the report has the verdict
  * - `strict`: true makes a rewrite that fails an error; by default what it was about stays as it was, and the report says so
  *
  * Writes the options to `out`, to be freed by `relayout_options_free`, and answers 0; or writes null and answers another

@@ -38,15 +38,15 @@ pub enum Unproved {
 }
 
 impl Unproved {
-    /// What programs do that are not told otherwise. It gives back since the checker proves each result of 51 released models and of the
-    /// corpus, for four targets: what it refuses is then more likely a fault of the optimizer than a gap of the checker. Were it to prove
-    /// less than 95 % of these, this had to be [`Unproved::Loud`] again.
-    pub const USUAL: Unproved = Unproved::GiveBack;
+    /// What programs do that are not told otherwise. It gives nothing back: the checker proves each result of 51 released models and of the
+    /// corpus, for four targets, but of 1200 right results of random networks (`tools/suites/generated.py --ci --unproved fail`) it
+    /// refuses 34. Once it refuses less than one of a hundred of these, this may be [`Unproved::GiveBack`].
+    pub const USUAL: Unproved = Unproved::Loud;
 
     /// All, as callers spell them.
     pub const NAMES: [(&'static str, Unproved); 5] = [
-        ("give-back", Unproved::GiveBack),
         ("loud", Unproved::Loud),
+        ("give-back", Unproved::GiveBack),
         ("allow", Unproved::Allow),
         ("fail", Unproved::Fail),
         ("keep-input", Unproved::KeepInput),

@@ -207,6 +207,10 @@ impl Report {
     /// The whole report for people: the moves before, the moves after, and why each remaining move is there.
     pub fn explain(&self) -> String {
         let mut text = format!("{}\n", self.summary());
+        if let Some(proof) = &self.proof {
+            let why = proof.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            let _ = writeln!(text, "{}{why}", proof.brief);
+        }
         if !self.hints.is_empty() {
             let hints: Vec<String> = self.hints.iter().map(|(name, n)| format!("{name}={n}")).collect();
             let _ = writeln!(text, "symbolic dims priced at {}", hints.join(", "));

@@ -24,8 +24,8 @@ class TargetOptions(TypedDict, total=False):
     strict: bool
     """Whether a rewrite that fails is an error. By default what it was about stays as it was, and the report says so."""
     unproved: str
-    """What becomes of a result that is not proved to compute what the model computes: ``"give-back"``, the default, leaves what is shown
-    to be another value as it was; ``"loud"`` warns; ``"allow"`` does not check; ``"fail"`` raises :class:`UnprovedError`;
+    """What becomes of a result that is not proved to compute what the model computes: ``"loud"``, the default, warns; ``"give-back"``
+    leaves what differs for the checker as it was; ``"allow"`` does not check; ``"fail"`` raises :class:`UnprovedError`;
     ``"keep-input"`` leaves the model as it is. ``report.proof`` has the verdict."""
     block: int | None
     """For ``ort-cpu``: channels of a block, 16 for hosts with AVX-512 and 8 for others; by default that of this machine."""
@@ -121,7 +121,7 @@ def settings(
         "dims": sizes(dims),
         "exact": numerics == "exact",
         "strict": bool(machine.get("strict", False)),
-        "unproved": machine.get("unproved", "give-back"),
+        "unproved": machine.get("unproved", "loud"),
         "inputs": _ends(inputs),
         "outputs": _ends(outputs),
         "free_io": free_io,

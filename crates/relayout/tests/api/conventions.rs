@@ -320,13 +320,15 @@ fn lines(page: &str) -> impl Iterator<Item = (bool, &str)> {
     })
 }
 
-/// Where a page can be entered: its headings, as GitHub and the site name them.
+/// Where a page can be entered: its headings, as GitHub and the site name them, and places that it names itself.
 fn anchors(page: &str) -> BTreeSet<String> {
+    let named = page.split("<a id=\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
     let headings = lines(page).filter(|(fenced, line)| !fenced && line.starts_with('#')).map(|(_, line)| line);
     let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
     headings
         .map(|heading| heading.trim_start_matches('#').trim().to_lowercase().chars().filter(kept).collect::<String>())
         .map(|heading| heading.replace(' ', "-"))
+        .chain(named)
         .collect()
 }
 

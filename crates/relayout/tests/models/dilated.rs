@@ -35,7 +35,7 @@ pub(crate) struct Case {
     /// What is added before and taken again.
     first: i64,
     /// The size is not known.
-    open: bool,
+    pub(crate) open: bool,
     size: [i64; 2],
     groups: usize,
     bias: usize,
