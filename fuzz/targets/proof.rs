@@ -97,7 +97,8 @@ fn run(case: &Case<'_>) {
 fn claiming(mut proof: Proof, result: &[u8], seed: u16) -> Proof {
     let Ok(model) = Model::from_bytes(Bytes::copy_from_slice(result), None) else { return proof };
     let graph = &model.ir().graph;
-    let names: Vec<&String> = graph.nodes().flat_map(|n| graph.node(n).outputs.iter().flatten()).map(|&v| &graph.value(v).name).collect();
+    let names: Vec<&String> =
+        graph.nodes().flat_map(|n| graph.node(n).outputs.iter().flatten()).map(|&v| &graph.value(v).name).collect();
     if names.is_empty() {
         return proof;
     }
