@@ -3,6 +3,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from cut import names_read
 from judge import HALVES, OFF, ON, run
 
 # Rounding that is always allowed: of the number itself, and of the root of the mean square of its tensor.
@@ -108,20 +109,13 @@ def in_floats(model, feeds, wanted):
         yield [array.astype(like.dtype) for array, like in zip(got, wanted, strict=True)]
 
 
-def read_in(node):
-    """Names that a node and its bodies read."""
-    bodies = [body for attribute in node.attribute for body in [attribute.g, *attribute.graphs]]
-    return {*node.input, *(name for body in bodies for inner in body.node for name in read_in(inner)),
-            *(value.name for body in bodies for value in body.output)}
-
-
 def living(model):
     """A model without the nodes that no output needs. They keep the runtime from rewrites that it makes without them."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
     needed, nodes = {value.name for value in model.graph.output}, []
     for node in reversed(model.graph.node):
         if needed.intersection(node.output):
-            needed |= read_in(node)
+            needed |= names_read([node])
             nodes.append(node)
     nodes.reverse()
     del model.graph.node[:]

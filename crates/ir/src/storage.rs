@@ -117,14 +117,19 @@ pub enum Restated {
 /// How a file says that what is stored with shape `from` is read with shape `to`, of as many elements; `None` where no op can say it.
 pub fn restated(from: &[Dim], to: &[Dim]) -> Option<Restated> {
     let target = reshape_target(from, to);
-    // Beside an extent that is copied and is 0 once, of a Loop that ran no rounds for example, no Reshape finds another one.
-    let sure = |target: &Vec<i64>| !(target.contains(&0) && target.contains(&-1));
-    let reshape = |target: Vec<i64>| Restated::Reshape(target);
+    let sure = target.as_deref().is_some_and(finds_all);
+    let reshape = target.map(Restated::Reshape);
     let ones = || {
         let squeeze = ones_between(from, to).map(Restated::Squeeze);
         squeeze.or_else(|| ones_between(to, from).map(Restated::Unsqueeze))
     };
-    target.clone().filter(sure).map(reshape).or_else(ones).or_else(|| target.map(reshape))
+    if sure { reshape } else { ones().or(reshape) }
+}
+
+/// Whether a Reshape to this target finds every extent, whatever the sizes are: beside one that is copied and is 0 once, of a Loop that ran
+/// no rounds for example, none can be found by what is left.
+pub fn finds_all(target: &[i64]) -> bool {
+    !(target.contains(&0) && target.contains(&-1))
 }
 
 /// The axes of extent 1 without which the longer shape is the shorter one.

@@ -138,10 +138,19 @@ impl Model {
     }
 }
 
-/// Bytes per element of a type of ONNX; `None` for strings and for types of less than a byte.
+/// Elements that a file has in a byte, of types of less than one.
+pub(crate) fn packed(dtype: u8) -> Option<usize> {
+    match dtype {
+        21..=23 => Some(2),
+        25 | 26 => Some(4),
+        _ => None,
+    }
+}
+
+/// Bytes per element of a type of ONNX, where those of less than a byte have one each; `None` for strings.
 pub(crate) fn width(dtype: u8) -> Option<usize> {
     Some(match dtype {
-        2 | 3 | 9 | 17..=20 => 1,
+        2 | 3 | 9 | 17..=26 => 1,
         4 | 5 | 10 | 16 => 2,
         1 | 6 | 12 => 4,
         7 | 11 | 13 | 14 => 8,

@@ -2,7 +2,7 @@
 
 use crate::decode::{Read, Reader, dtype};
 use crate::error::Error;
-use crate::model::{Tensor, width};
+use crate::model::{Tensor, packed, width};
 use crate::wire::{Field, fixeds, varints};
 use bytes::Bytes;
 use relayout_fsio::{Mapped, is_inside};
@@ -35,21 +35,22 @@ impl Reader {
             (false, Some(raw)) => raw,
             (false, None) => self.typed(tensor.dtype, typed)?,
         };
+        if let Some((each, count)) = packed(tensor.dtype).zip(count(&tensor.dims)) {
+            tensor.data = unpacked(&tensor.data, each, count).ok_or_else(|| self.other_count(&name, &tensor))?;
+        }
         self.check(&name, &tensor)?;
         Ok((name, tensor))
     }
 
     fn check(&self, name: &str, tensor: &Tensor) -> Read<()> {
-        // Of no elements, too: strides of the other dims have to be numbers.
-        let room = tensor.dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d.max(1)).filter(|_| d >= 0));
-        let count = room.map(|n| if tensor.dims.contains(&0) { 0 } else { n });
+        let count = count(&tensor.dims);
         let wanted = width(tensor.dtype).and_then(|w| count?.checked_mul(w as i64));
-        if wanted != Some(tensor.data.len() as i64) {
-            let why =
-                format!("constant `{name}` has {} bytes, and its type asks for another number", tensor.data.len());
-            return Err(Error::Read { file: self.file.clone(), why });
-        }
-        Ok(())
+        if wanted == Some(tensor.data.len() as i64) { Ok(()) } else { Err(self.other_count(name, tensor)) }
+    }
+
+    fn other_count(&self, name: &str, tensor: &Tensor) -> Error {
+        let why = format!("constant `{name}` has {} bytes, and its type asks for another number", tensor.data.len());
+        Error::Read { file: self.file.clone(), why }
     }
 
     /// Numbers in the fields that have them by type.
@@ -89,4 +90,18 @@ impl Reader {
             end.filter(|end| start <= *end && *end <= whole.len()).ok_or_else(|| wrong("its data ends too early"))?;
         Ok(whole.slice(start..end))
     }
+}
+
+/// How many elements dims have. Of no elements, too, strides of the other dims have to be numbers.
+fn count(dims: &[i64]) -> Option<i64> {
+    let room = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d.max(1)).filter(|_| d >= 0))?;
+    Some(if dims.contains(&0) { 0 } else { room })
+}
+
+/// Elements of which so many are in a byte, the first in its lowest bits, as a byte each; `None` if they are not so many.
+fn unpacked(data: &Bytes, each: usize, count: i64) -> Option<Bytes> {
+    let count = usize::try_from(count).ok().filter(|count| count.div_ceil(each) == data.len())?;
+    let bits = 8 / each;
+    let apart = data.iter().flat_map(|byte| (0..each).map(move |at| byte >> (at * bits) & (0xff >> (8 - bits))));
+    Some(apart.take(count).collect())
 }

@@ -61,8 +61,7 @@ pub(crate) const FACTS: &[Fact] = &[
         outcome: "the process may end while the file is loaded",
         is_so: |reader, node| {
             let captured = || node.output.iter().any(|name| reader.captured.contains(name.as_str()));
-            let view = is_transpose(node) || KEPT_QUANTIZED.contains(&node.op_type());
-            view && captured() && reader.is_dequantized(node)
+            stays_quantized(node) && captured() && reader.is_dequantized(node)
         },
     },
     Fact {
@@ -71,12 +70,8 @@ pub(crate) const FACTS: &[Fact] = &[
         outcome: "the file does not load: the types of what is quantized again do not match",
         is_so: |reader, node| {
             // The body of a call may begin with a Transpose. Each reader gets a DequantizeLinear of its own on load.
-            let view = |node: &NodeProto| {
-                is_transpose(node)
-                    || KEPT_QUANTIZED.contains(&node.op_type())
-                    || node.domain() == relayout_onnx::dialect::DOMAIN
-            };
-            reader.dequantizes_signed_bytes(node) && reader.is_read_by(node, &NO_OPS, &view)
+            let view = |node: &NodeProto| stays_quantized(node) || node.domain() == relayout_onnx::dialect::DOMAIN;
+            reader.dequantizes_signed_bytes(node) && reader.is_read_by(node, &is_nothing, &view)
         },
     },
     Fact {
@@ -84,7 +79,7 @@ pub(crate) const FACTS: &[Fact] = &[
         what: "a GroupNormalization behind a DequantizeLinear of signed bytes in a file with functions, in operator sets from 21 on",
         outcome: "the file does not load: it is written out as one that begins with a Reshape before that is quantized again",
         is_so: |reader, node| {
-            let passed = |node: &NodeProto| NO_OPS(node) || KEPT_QUANTIZED.contains(&node.op_type());
+            let passed = |node: &NodeProto| is_nothing(node) || stays_quantized(node);
             // The body of a call of a form of it has one.
             let normalizes = |node: &NodeProto| node.op_type().starts_with("GroupNormalization");
             reader.calls && reader.dequantizes_signed_bytes(node) && reader.is_read_by(node, &passed, &normalizes)
@@ -366,7 +361,7 @@ impl<'g> Reader<'g> {
             if made.op_type() == "DequantizeLinear" {
                 return true;
             }
-            let passed = is_transpose(made) || NO_OPS(made) || KEPT_QUANTIZED.contains(&made.op_type());
+            let passed = is_nothing(made) || stays_quantized(made);
             at = passed.then(|| self.producer(made, 0)).flatten();
         }
         false
@@ -489,12 +484,6 @@ impl<'g> Reader<'g> {
 /// How many operands in front of each other are looked at, to see whether a place is what it was.
 const LEVELS: usize = 6;
 
-/// Ops that are nothing on load.
-const NO_OPS: fn(&NodeProto) -> bool = |node| matches!(node.op_type(), "Identity" | "Dropout" | "Cast");
-
-/// Ops behind which what was dequantized is quantized once more on load.
-const KEPT_QUANTIZED: &[&str] = &["MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"];
-
 /// Ops that a `QuantizeLinear` is moved in front of, and those that are nothing.
 const VIEWS: &[&str] =
     &["Dropout", "Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"];
@@ -538,6 +527,16 @@ fn is_transpose(node: &NodeProto) -> bool {
         relayout_onnx::dialect::DOMAIN => node.op_type() == "Relayout",
         domain => node.op_type() == "Transpose" && domain.is_empty(),
     }
+}
+
+/// A node that may be nothing on load.
+fn is_nothing(node: &NodeProto) -> bool {
+    matches!(node.op_type(), "Identity" | "Dropout" | "Cast")
+}
+
+/// A node behind which what was dequantized is quantized once more on load.
+fn stays_quantized(node: &NodeProto) -> bool {
+    is_transpose(node) || matches!(node.op_type(), "MaxPool" | "Reshape" | "Slice" | "Squeeze" | "Unsqueeze")
 }
 
 /// A node that may be nothing but another order or shape of its first operand.

@@ -4,7 +4,7 @@ use crate::device::gains_nothing;
 use crate::error::Error;
 use crate::facts;
 use crate::give_back::{Failed, GivenBack, TRIES, all_given_back, is_fault};
-use crate::io::{IoRecord, declare, records_of};
+use crate::io::{IoRecord, Wishes, declare, records_of};
 use crate::made_for::{is_settled, metadata};
 use crate::model::Model;
 pub use crate::options::Options;
@@ -98,12 +98,7 @@ fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSe
     pipeline.kept.clone_from(kept);
     refuse_impossible(model)?;
     let wishes = options.wishes();
-    // What can't be read is in the way of those only who ask for something.
-    let (records, unread) = match records_of(&model.file) {
-        Ok(records) => (records, None),
-        Err(e) if wishes.is_empty() => (Vec::new(), Some(e.to_string())),
-        Err(e) => return Err(e.into()),
-    };
+    let (records, unread) = known_ends(model, wishes)?;
     if is_settled(model, target, wishes, &records)? {
         return Ok(settled(model, target, records));
     }
@@ -154,6 +149,15 @@ fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSe
     let input = Arc::clone(&model.file);
     let (calls_functions, bundles) = (can.calls_functions, can.bundles);
     Ok(Optimized { input, result, report, ends, shown, source, calls_functions, bundles, links })
+}
+
+/// What the file says of inputs and outputs that lie otherwise, and why that can't be read, if nobody asks for anything.
+fn known_ends(model: &Model, wishes: Wishes<'_>) -> Result<(Vec<IoRecord>, Option<String>), Error> {
+    match records_of(&model.file) {
+        Ok(records) => Ok((records, None)),
+        Err(e) if wishes.is_empty() => Ok((Vec::new(), Some(e.to_string()))),
+        Err(e) => Err(e.into()),
+    }
 }
 
 /// Inputs and outputs that lie otherwise than in the model: those that the caller named, and those that were left to the decision.

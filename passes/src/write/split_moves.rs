@@ -11,7 +11,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Builder, Draft, Graph, Handover, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::storage::{reshape_target, same_bytes};
+use relayout_ir::storage::{finds_all, reshape_target, same_bytes};
 use relayout_ir::types::Type;
 use relayout_target::moves::{Moved, moved};
 use relayout_target::{Context, Declared, Fact, MoveQuery, PassError, Sizes, Slot};
@@ -77,8 +77,7 @@ fn flattens_any(graph: &Graph) -> bool {
 }
 
 /// Extents of a value in layout `from` with all but its outermost axis made one, and what a Reshape from there to layout `to`
-/// takes; `None` if no Reshape does that, or it moves bytes. An extent may be 0, of a Loop that ran no rounds for example: where one is
-/// copied, no other one can be found by what is left, and a Transpose alone asks for neither.
+/// takes; `None` if no Reshape does that at every size, which a Transpose alone does, or it moves bytes.
 fn shapes(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> Option<(Vec<Dim>, Vec<i64>)> {
     if !same_bytes(from, to, graph.value(v).ty.shape()?) {
         return None;
@@ -86,10 +85,7 @@ fn shapes(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> Option<(Vec<
     let stored = graph.storage_shape(v, from)?;
     let (first, rest) = stored.split_first()?;
     let target = reshape_target(std::slice::from_ref(first), &graph.storage_shape(v, to)?)?;
-    if target.contains(&0) && target.contains(&-1) && !first.is_const() {
-        return None;
-    }
-    Some((vec![first.clone(), Dim::product(rest)?], target))
+    finds_all(&target).then_some((vec![first.clone(), Dim::product(rest)?], target))
 }
 
 /// Puts the steps behind the node that made the first of them.

@@ -192,3 +192,22 @@ fn a_file_that_nobody_touched_is_proved_if_it_is_a_model() {
     assert!(holds(&blocked(&block), &blocked(&block)));
     assert!(!holds(&blocked(&[]), &blocked(&[])), "blocks of no known size");
 }
+
+#[test]
+fn numbers_of_less_than_a_byte_are_read_one_by_one() {
+    let constant = |dtype: u64, count: u64, data: &[u8]| {
+        let tensor = [number(1, count), number(2, dtype), field(8, "c"), data.to_vec()].concat();
+        let model = read(file(&graph(&node("Relu", &[]), &field(5, tensor)), &[]))?;
+        let found = model.constants().find(|(name, _)| *name == "c").map(|(_, tensor)| tensor.data.to_vec());
+        Ok::<_, String>(found)
+    };
+    let raw = |bytes: &[u8]| field(9, bytes);
+    assert_eq!(constant(22, 3, &raw(&[0xe1, 0x03])), Ok(Some(vec![1, 14, 3])));
+    // What fills the last byte says nothing.
+    assert_eq!(constant(22, 3, &raw(&[0xe1, 0x73])), Ok(Some(vec![1, 14, 3])));
+    assert_eq!(constant(22, 3, &field(5, [varint(0xe1), varint(3)].concat())), Ok(Some(vec![1, 14, 3])));
+    assert_eq!(constant(25, 5, &raw(&[0b1101_1000, 0b10])), Ok(Some(vec![0, 2, 1, 3, 2])));
+    for (count, data) in [(5, &[0xe1, 0x03][..]), (3, &[0xe1]), (2, &[0xe1, 0x03])] {
+        assert!(constant(22, count, &raw(data)).is_err(), "{count}");
+    }
+}

@@ -3,10 +3,17 @@
 use prost::Message as _;
 use relayout::targets::BUILTIN;
 use relayout::{Model, Options, optimize, target};
+use relayout_ir::dim::Dim;
+use relayout_ir::dtype::DType;
+use relayout_ir::types::Type;
+use relayout_onnx::export::export;
+use relayout_onnx::file::ModelFile;
+use relayout_onnx::import::import;
 use relayout_onnx::proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
     TensorShapeProto, TypeProto, ValueInfoProto, attribute_proto::AttributeType, tensor_shape_proto, type_proto,
 };
+use std::sync::Arc;
 
 fn node(op: &str, domain: &str, input: &str, output: &str, perm: Option<[i64; 4]>) -> NodeProto {
     let attribute = |ints: [i64; 4]| {
@@ -224,4 +231,24 @@ fn what_a_body_contradicts_where_a_move_is_gone_stays_as_it_was_read() {
             .unwrap_or_else(|e| panic!("{name}: {e}"));
         assert!(*name != "onnx" || made == before);
     }
+}
+
+/// Channels may be filled up to whole blocks, and what the file said of them is wrong then.
+#[test]
+fn a_declared_extent_that_is_another_one_now_is_left_open() {
+    let graph = GraphProto {
+        name: Some("g".to_owned()),
+        node: vec![node("Relu", "", "x", "t", None), node("Relu", "", "t", "y", None)],
+        input: vec![port("x", &[1, 45, 4, 4])],
+        output: vec![port("y", &[1, 45, 4, 4])],
+        value_info: vec![port("t", &[1, 45, 4, 4])],
+        ..GraphProto::default()
+    };
+    let file = Arc::new(ModelFile::from_bytes(of_graph(graph).into(), None).expect("it is a model"));
+    let mut model = import(&file).expect("it is imported");
+    let t = model.graph.by_name("t").expect("it is there");
+    *model.graph.value_mut(t).ty = Type::tensor(DType::F32, [1, 48, 4, 4].map(Dim::from).to_vec());
+    let exported = export(&file, &model, &[]).expect("it is exported");
+    let [info] = exported.proto.graph.as_ref().map_or(&[][..], |graph| &graph.value_info) else { panic!("one value") };
+    assert_eq!(*info, port("t", &[1, -1, 4, 4]));
 }
