@@ -8,6 +8,7 @@ use crate::strided::COPIED;
 use crate::value::{Source, Value};
 use bytes::Bytes;
 use half::f16;
+use std::slice;
 
 type Made = Result<Value, String>;
 
@@ -207,15 +208,16 @@ fn unary(call: &Call<'_>) -> Computed {
 /// What quantized numbers stand for; those that only lie otherwise than others stand for the same.
 fn dequantized(call: &mut Call<'_>) -> Computed {
     let (x, scale) = (call.need(0).ok()?, call.need(1).ok()?);
-    if scale.dtype != 1
-        || !matches!(x.dtype, 2 | 3)
-        || call.int("block_size", 0) != 0
-        || call.int("output_dtype", 1) != 1
-    {
+    if scale.dtype != 1 || call.int("output_dtype", 1) != 1 {
         return None;
     }
-    let single = scale.count() == 1;
+    let read = byte_of(x.dtype)?;
+    let block = call.int("block_size", 0);
+    let single = scale.count() == 1 && block == 0;
     let axis = if single { None } else { Some(axis_of(call.int("axis", 1), x.rank()).ok()?) };
+    if block != 0 {
+        return real_numbers(call, &x, read, &blocks(&x.shape(), &scale.shape(), axis?, block)?).map(Ok);
+    }
     let zero = call.input(2).cloned();
     let number = |call: &mut Call<'_>, value: &Value| Some(call.terms.constants.number(value.all()?));
     let zero = match zero {
@@ -226,43 +228,96 @@ fn dequantized(call: &mut Call<'_>) -> Computed {
     if let Some(known) = turned::found(&call.terms.quantized, told, axis, &x) {
         return Some(Ok(known));
     }
-    let y = real_numbers(call, &x, &scale, axis)?;
+    let y = real_numbers(call, &x, read, &rows(&x.shape(), axis)?)?;
     if x.count() >= KEPT {
         call.terms.quantized.push(Quantized { told, axis, x, y: y.clone() });
     }
     Some(Ok(y))
 }
 
+/// What an integer of at most eight bits stands for, from the byte that has it.
+fn byte_of(dtype: u8) -> Option<fn(u8) -> f32> {
+    Some(match dtype {
+        2 | 21 | 25 => |byte| f32::from(byte),
+        3 => |byte| f32::from(byte as i8),
+        22 => |byte| f32::from((byte << 4) as i8 >> 4),
+        26 => |byte| f32::from((byte << 6) as i8 >> 6),
+        _ => return None,
+    })
+}
+
+/// Which scale elements have.
+struct Rows {
+    /// Elements of one step of the axis.
+    inner: usize,
+    /// Steps of the axis.
+    extent: usize,
+    /// Steps that share their scales.
+    each: usize,
+    /// Whether the elements of a step have a scale each, or all of them one.
+    apart: bool,
+}
+
+impl Rows {
+    /// The scales of all elements of a step, where steps are counted over all that is around the axis.
+    fn of_step<'n>(&self, step: usize, scales: &'n [f32]) -> Option<&'n [f32]> {
+        let blocks = self.extent.div_ceil(self.each);
+        let block = step / self.extent * blocks + step % self.extent / self.each;
+        if self.apart {
+            scales.get(block * self.inner..(block + 1) * self.inner)
+        } else {
+            scales.get(step % self.extent).map(slice::from_ref)
+        }
+    }
+}
+
+/// One scale, or one for each step of an axis.
+fn rows(shape: &[i64], axis: Option<usize>) -> Option<Rows> {
+    let extent = |extents: &[i64]| usize::try_from(extents.iter().product::<i64>()).ok().filter(|n| *n != 0);
+    Some(match axis {
+        None => Rows { inner: extent(shape)?, extent: 1, each: 1, apart: false },
+        Some(axis) => {
+            Rows { inner: extent(&shape[axis + 1..])?, extent: extent(&shape[axis..=axis])?, each: 1, apart: false }
+        }
+    })
+}
+
+/// Scales of `block` steps of an axis each.
+fn blocks(shape: &[i64], scales: &[i64], axis: usize, block: i64) -> Option<Rows> {
+    let mut wanted = shape.to_vec();
+    let steps = u64::try_from(*wanted.get(axis)?).ok()?.div_ceil(u64::try_from(block).ok().filter(|n| *n != 0)?);
+    wanted[axis] = i64::try_from(steps).ok()?;
+    let rows = rows(shape, Some(axis))?;
+    (wanted == scales).then_some(Rows { each: usize::try_from(block).ok()?, apart: true, ..rows })
+}
+
 /// (x - zero) * scale: the difference is exact, and the product is rounded once.
-fn real_numbers(call: &Call<'_>, x: &Value, scale: &Value, axis: Option<usize>) -> Option<Value> {
+fn real_numbers(call: &Call<'_>, x: &Value, read: fn(u8) -> f32, rows: &Rows) -> Option<Value> {
     let shape = x.shape();
-    let extent = |extents: &[i64]| usize::try_from(extents.iter().product::<i64>()).ok();
-    let (count, inner) = match axis {
-        None => (1, extent(&shape)?),
-        Some(axis) => (extent(&shape[axis..=axis])?, extent(&shape[axis + 1..])?),
-    };
-    let Numbers::Floats(scales) = numbers(scale)? else { return None };
-    let zeros = match call.input(2) {
-        Some(zero) if zero.dtype == x.dtype => zero.as_ints()?,
+    let Numbers::Floats(scales) = numbers(&call.need(1).ok()?)? else { return None };
+    let scales: Vec<f32> = scales.iter().map(|scale| *scale as f32).collect();
+    let zeros: Vec<f32> = match call.input(2) {
+        Some(zero) if zero.dtype == x.dtype => zero.elements()?.iter().map(|byte| read(*byte)).collect(),
         Some(_) => return None,
-        None => vec![0; count],
+        None => vec![0.0; scales.len()],
     };
-    if scales.len() != count || zeros.len() != count || inner == 0 {
+    if zeros.len() != scales.len() || !rows.apart && scales.len() != rows.extent {
         return None;
     }
-    let scales: Vec<f32> = scales.iter().map(|scale| *scale as f32).collect();
-    let zeros: Vec<f32> = zeros.iter().map(|zero| *zero as f32).collect();
     let elements = x.elements()?;
     let mut data = vec![0; elements.len() * 4];
-    for (row, (from, to)) in
-        elements.chunks_exact(inner).zip(data.as_chunks_mut().0.chunks_exact_mut(inner)).enumerate()
-    {
-        let (zero, scale) = (zeros[row % count], scales[row % count]);
-        let number = |real: f32| ((real - zero) * scale).to_le_bytes();
-        if x.dtype == 3 {
-            from.iter().zip(to).for_each(|(byte, to)| *to = number(f32::from(*byte as i8)));
-        } else {
-            from.iter().zip(to).for_each(|(byte, to)| *to = number(f32::from(*byte)));
+    let to = data.as_chunks_mut().0.chunks_exact_mut(rows.inner);
+    for (step, (from, to)) in elements.chunks_exact(rows.inner).zip(to).enumerate() {
+        let real = |byte: &u8, zero: f32, scale: f32| ((read(*byte) - zero) * scale).to_le_bytes();
+        match (rows.of_step(step, &zeros)?, rows.of_step(step, &scales)?) {
+            (&[zero], &[scale]) => from.iter().zip(to).for_each(|(byte, to)| *to = real(byte, zero, scale)),
+            (zeros, scales) => {
+                let numbers = zeros.iter().zip(scales);
+                from.iter()
+                    .zip(to)
+                    .zip(numbers)
+                    .for_each(|((byte, to), (zero, scale))| *to = real(byte, *zero, *scale));
+            }
         }
     }
     Some(Value::constant(1, &shape, data.into()))

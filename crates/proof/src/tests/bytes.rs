@@ -138,3 +138,70 @@ fn some_of_the_integers_stay_what_they_are_too() {
         }
     }
 }
+
+/// Weights of `dtype` with these attributes, scales and zero points, dequantized, in other orders if told, and added to `x`.
+fn weights(dtype: u8, (dims, data): (&[i64], &[u8]), scales: (&[i64], Vec<f32>), axis: i64, block: i64) -> Model {
+    let attrs = vec![("axis", Attr::Int(axis)), ("block_size", Attr::Int(block))];
+    let turn = if dims == [2, 6] { vec![0, 1] } else { vec![1, 0] };
+    let lines: &[Line<'_>] = &[
+        ("d", "DequantizeLinear", &["w", "s", "b"], attrs),
+        ("t", "Transpose", &["d"], perm(&turn)),
+        ("y", "Add", &["x", "t"], vec![]),
+    ];
+    let zeros = vec![1; scales.1.len()];
+    let mut made = model(lines, &[("s", scales.0, scales.1)]);
+    made.opsets = [(String::new(), 21)].into();
+    let list = [("w", dims, data.to_vec()), ("b", scales.0, zeros)];
+    let graph = Rc::make_mut(&mut made.graph);
+    graph.inputs[0].dims = Some([2, 6].map(DeclaredDim::Known).to_vec());
+    for (name, dims, data) in list {
+        let tensor = Tensor { dims: dims.to_vec(), dtype, data: data.into() };
+        graph.initializers.push((name.to_owned(), tensor));
+    }
+    made
+}
+
+/// A matrix of 2 rows and 6 columns by its columns.
+fn turned<T: Copy>(rows: &[T], columns: usize) -> Vec<T> {
+    (0..columns).flat_map(|c| rows.iter().skip(c).step_by(columns).copied()).collect()
+}
+
+#[test]
+fn what_small_integers_stand_for_is_computed() {
+    const DATA: [u8; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 14, 15];
+    for (dtype, most) in [(2, 255), (3, 255), (21, 15), (22, 15), (25, 3), (26, 3)] {
+        let data = DATA.map(|byte| byte & most);
+        let rows = |data: &[u8], scales| weights(dtype, (&[2, 6], data), (&[2], scales), 0, 0);
+        let columns = |data: &[u8], scales| weights(dtype, (&[6, 2], &turned(data, 6)), (&[2], scales), 1, 0);
+        assert!(holds(&rows(&data, vec![0.5, 0.25]), &columns(&data, vec![0.5, 0.25])), "{dtype}");
+        assert!(!holds(&rows(&data, vec![0.5, 0.25]), &columns(&data, vec![0.25, 0.5])), "{dtype}");
+        for at in [0, 5, 11] {
+            let mut other = data;
+            other[at] ^= 2;
+            assert!(!holds(&rows(&data, vec![0.5, 0.25]), &columns(&other, vec![0.5, 0.25])), "{dtype}, {at}");
+        }
+    }
+    // What the same bits stand for is another number with a sign.
+    let all = |dtype| weights(dtype, (&[2, 6], &DATA), (&[2], vec![0.5, 0.25]), 0, 0);
+    assert!(!holds(&all(21), &all(22)));
+}
+
+#[test]
+fn what_blocks_of_small_integers_stand_for_is_computed() {
+    const DATA: [u8; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 14, 15];
+    const SCALES: [f32; 4] = [0.5, 0.25, 2.0, 4.0];
+    // Blocks of 4 of 6 columns: the second one is not full.
+    let rows = |scales: &[f32], block| weights(22, (&[2, 6], &DATA), (&[2, 2], scales.to_vec()), 1, block);
+    let columns =
+        |scales: &[f32], block| weights(22, (&[6, 2], &turned(&DATA, 6)), (&[2, 2], turned(scales, 2)), 0, block);
+    assert!(holds(&rows(&SCALES, 4), &columns(&SCALES, 4)));
+    assert!(!holds(&rows(&SCALES, 4), &rows(&SCALES, 3)));
+    assert!(!holds(&rows(&SCALES, 4), &columns(&SCALES, 5)));
+    for (at, other) in [[0, 2], [1, 3], [0, 1]].into_iter().enumerate() {
+        let mut swapped = SCALES;
+        swapped.swap(other[0], other[1]);
+        assert!(!holds(&rows(&SCALES, 4), &columns(&swapped, 4)), "{at}");
+    }
+    // Scales that are not of so many blocks.
+    assert!(!holds(&rows(&SCALES, 2), &rows(&SCALES, 4)));
+}
