@@ -29,6 +29,7 @@ pub(crate) struct Fact {
 pub(crate) const SEEN_IN: &str = "ONNX Runtime 1.31.1";
 
 const PADS: &str = "Pads in front of pools";
+const QUANTIZATIONS: &str = "Quantizations in a row";
 
 /// All that is known.
 pub(crate) const FACTS: &[Fact] = &[
@@ -109,6 +110,12 @@ pub(crate) const FACTS: &[Fact] = &[
             };
             pools && reader.producer(node, 0).is_some_and(|pad| reader.is_zero_pad_for_one(pad))
         },
+    },
+    Fact {
+        heading: QUANTIZATIONS,
+        what: "a QuantizeLinear right behind the DequantizeLinear of another pair in other units",
+        outcome: "the two pairs become one: numbers that are off by up to a step",
+        is_so: |reader, node| node.op_type() == "QuantizeLinear" && reader.quantizes_once_more(node),
     },
     Fact {
         heading: "Gather of texts",
@@ -244,7 +251,9 @@ fn places(written: Written<'_>) -> Vec<Place> {
         let is_so = FACTS.iter().enumerate().filter(|(_, fact)| (fact.is_so)(&reader, node));
         found.extend(is_so.map(|(fact, _)| {
             let value = node.output.first().cloned().unwrap_or_default();
-            Place { fact, value, around: reader.around(node) }
+            // It looks itself at what may be gone on load.
+            let alone = FACTS[fact].heading == QUANTIZATIONS;
+            Place { fact, value, around: if alone { String::new() } else { reader.around(node) } }
         }));
         for body in bodies(node) {
             found.extend(places(Written { proto: body, ..written }));
@@ -339,12 +348,16 @@ impl<'g> Reader<'g> {
 
     /// The element type of an operand that is a constant.
     fn constant(&self, node: &NodeProto, slot: usize) -> Option<i32> {
-        let name = node.input.get(slot)?.as_str();
+        self.number(node.input.get(slot)?).map(TensorProto::data_type)
+    }
+
+    /// A constant: an initializer, or the tensor of a Constant.
+    fn number(&self, name: &str) -> Option<&'g TensorProto> {
         let made = || {
             let node = self.producers.get(name).filter(|node| node.op_type() == "Constant")?;
-            node.attribute.iter().find_map(|a| a.t.as_ref()).map(|t| t.data_type())
+            node.attribute.iter().find_map(|a| a.t.as_deref())
         };
-        self.tensors.get(name).map(|t| t.data_type()).or_else(made)
+        self.tensors.get(name).copied().or_else(made)
     }
 
     /// Whether a node makes floats of signed bytes by an operator set in which the type of what is quantized is an attribute.
@@ -382,6 +395,41 @@ impl<'g> Reader<'g> {
             at = self.producer(made, 0);
         }
         false
+    }
+
+    /// Whether a node quantizes what another pair alone made of one quantized value, in other units of the same type, with nothing in between
+    /// or with Transposes that may cancel with others on load.
+    fn quantizes_once_more(&self, node: &NodeProto) -> bool {
+        let alone = |name: &String| {
+            let left = self.outputs.contains(name.as_str()) || self.captured.contains(name.as_str());
+            !left && self.readers.get(name.as_str()).is_some_and(|readers| readers.len() == 1)
+        };
+        let (mut at, mut moved) = (self.producer(node, 0), false);
+        while let Some(made) = at.filter(|made| is_nothing(made) || is_transpose(made)) {
+            moved |= is_transpose(made);
+            at = made.input.first().filter(|name| alone(name)).and_then(|_| self.producer(made, 0));
+        }
+        let Some(back) = at.filter(|made| made.op_type() == "DequantizeLinear") else { return false };
+        let Some(first) = self.producer(back, 0).filter(|made| made.op_type() == "QuantizeLinear") else {
+            return false;
+        };
+        let pairs = [first, back].iter().all(|made| made.output.first().is_some_and(alone));
+        let dequantized = |reader: &NodeProto| reader.op_type() == "DequantizeLinear";
+        if !pairs || !self.is_read_by(node, &is_nothing, &dequantized) || !self.are_other_units(first, node) {
+            return false;
+        }
+        let passed = |node: &NodeProto| !STOPS_TRANSPOSES.contains(&node.op_type()) && node.op_type() != "Resize";
+        let transposes = |node: &NodeProto| is_transpose(node) || node.domain() == relayout_onnx::dialect::DOMAIN;
+        !moved || self.is_reached_by_transpose(first) || self.is_read_by(node, &passed, &transposes)
+    }
+
+    /// Whether two nodes quantize to one type with other constants.
+    fn are_other_units(&self, first: &NodeProto, second: &NodeProto) -> bool {
+        let number = |node: &NodeProto, slot: usize| self.number(node.input.get(slot).map_or("", String::as_str));
+        let [scales, zeros] = [1, 2].map(|slot| [number(first, slot), number(second, slot)]);
+        let [Some(_), Some(_)] = scales else { return false };
+        let types = zeros.map(|zero| zero.map(TensorProto::data_type));
+        types[0] == types[1] && [scales, zeros].iter().any(|[a, b]| !has_same_elements(*a, *b))
     }
 
     /// Whether a node that is `wanted` reads the first result of a node, by way of those that are `passed`.
@@ -504,6 +552,12 @@ const STOPS_TRANSPOSES: &[&str] = &[
     "Reshape",
     "Scan",
 ];
+
+/// Whether two constants of one type are written with the same elements.
+fn has_same_elements(a: Option<&TensorProto>, b: Option<&TensorProto>) -> bool {
+    let [a, b] = [a, b].map(|tensor| tensor.map(|t| (&t.raw_data, &t.float_data, &t.int32_data)));
+    a == b
+}
 
 /// Whether a number is +0; `None` if its bytes are elsewhere.
 fn is_zero(tensor: &TensorProto) -> Option<bool> {

@@ -108,7 +108,8 @@ def dims(net, shape, free, names):
 
 def assembled(net, kept):
     """The model, with everything that the checker asks for."""
-    ports = [port(name, kind, dims(net, shape, free, {k: net.pick([f"d{k}", None]) for k in free})) for name, kind, shape, free in net.inputs]
+    # Dims of one name have one size.
+    ports = [port(name, kind, dims(net, shape, free, {k: net.pick([f"d{k}_{shape[k]}", None]) for k in free})) for name, kind, shape, free in net.inputs]
     held = {tensor.name: tensor for tensor in net.constants}
     ports += [port(name, held[name].data_type, held[name].dims) for name in net.overridable]
     outs = [port(value.name, net.kind, [None if s in value.free else n for s, n in zip(value.axes, value.shape)]) for value in kept]

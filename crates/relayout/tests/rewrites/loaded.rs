@@ -301,7 +301,11 @@ fn no_sum_that_broadcasts_is_written_where_the_runtime_has_none() {
 
 /// What `onnx` writes of a model, which is not loaded.
 fn written(bytes: &[u8]) -> GraphProto {
-    let target = target("onnx").expect("a built-in target");
+    written_for("onnx", bytes)
+}
+
+fn written_for(name: &str, bytes: &[u8]) -> GraphProto {
+    let target = target(name).expect("a built-in target");
     let outcome = common::optimized_for(target.as_ref(), bytes, &BTreeMap::new()).expect("it is optimized");
     ModelProto::decode(outcome.bytes.as_slice()).expect("a model").graph.expect("it has a graph")
 }
@@ -602,4 +606,37 @@ fn no_transpose_comes_to_a_quantization_by_blocks() {
     let told = [int("axis", 2), int("block_size", 2)];
     let scales = floats("s", &[1, 16, 2, 4], (0..128).map(|i| 0.1 + i as f32 / 256.0));
     runs_for_every_target(&left_and_quantized(21, &told, scales, bytes("z", &[1, 16, 2, 4], 128)));
+}
+
+/// `x` quantized and back, moved channels first, in other units and back, and convolved.
+fn quantized_twice() -> Vec<u8> {
+    let node = vec![
+        op("QuantizeLinear", &["x", "s", "z"], "q", vec![]),
+        op("DequantizeLinear", &["q", "s", "z"], "a", vec![]),
+        op("Transpose", &["a"], "b", vec![ints("perm", &[0, 3, 1, 2])]),
+        op("QuantizeLinear", &["b", "r", "z"], "p", vec![]),
+        op("DequantizeLinear", &["p", "r", "z"], "c", vec![]),
+        op("Conv", &["c", "w"], "y", vec![]),
+    ];
+    let graph = GraphProto {
+        node,
+        initializer: vec![
+            floats("w", &[8, 16, 1, 1], (0..128).map(|i| (i % 7) as f32 / 7.0 - 0.4)),
+            floats("s", &[], [0.1]),
+            floats("r", &[], [0.13]),
+            bytes("z", &[], 120),
+        ],
+        input: vec![value("x", DataType::Float, &[1, 5, 6, 16])],
+        output: vec![value("y", DataType::Float, &[1, 8, 5, 6])],
+        ..GraphProto::default()
+    };
+    model(17, graph)
+}
+
+#[test]
+fn no_pair_comes_right_behind_another_one_of_other_units() {
+    let made = written_for("nhwc", &quantized_twice());
+    let quantized = producer(&made, "p").expect("it is quantized");
+    assert_eq!(producer(&made, &quantized.input[0]).map(NodeProto::op_type), Some("Transpose"));
+    runs_for_every_target(&quantized_twice());
 }
