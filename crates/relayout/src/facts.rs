@@ -30,6 +30,7 @@ pub(crate) const SEEN_IN: &str = "ONNX Runtime 1.31.1";
 
 const PADS: &str = "Pads in front of pools";
 const QUANTIZATIONS: &str = "Quantizations in a row";
+const OUTPUTS: &str = "Outputs in front of a quantization";
 
 /// All that is known.
 pub(crate) const FACTS: &[Fact] = &[
@@ -71,7 +72,7 @@ pub(crate) const FACTS: &[Fact] = &[
         outcome: "the file does not load: the types of what is quantized again do not match",
         is_so: |reader, node| {
             // The body of a call may begin with a Transpose. Each reader gets a DequantizeLinear of its own on load.
-            let view = |node: &NodeProto| stays_quantized(node) || node.domain() == relayout_onnx::dialect::DOMAIN;
+            let view = |node: &NodeProto| stays_quantized(node) || is_call(node);
             reader.dequantizes_signed_bytes(node) && reader.is_read_by(node, &is_nothing, &view)
         },
     },
@@ -87,7 +88,7 @@ pub(crate) const FACTS: &[Fact] = &[
         },
     },
     Fact {
-        heading: "Outputs in front of a quantization",
+        heading: OUTPUTS,
         what: "a Transpose between a QuantizeLinear and a value that is an output or that a body reads",
         outcome: "what others read becomes quantized: other numbers",
         is_so: |reader, node| node.op_type() == "QuantizeLinear" && reader.is_moved_for_others(node),
@@ -251,9 +252,13 @@ fn places(written: Written<'_>) -> Vec<Place> {
         let is_so = FACTS.iter().enumerate().filter(|(_, fact)| (fact.is_so)(&reader, node));
         found.extend(is_so.map(|(fact, _)| {
             let value = node.output.first().cloned().unwrap_or_default();
-            // It looks itself at what may be gone on load.
-            let alone = FACTS[fact].heading == QUANTIZATIONS;
-            Place { fact, value, around: if alone { String::new() } else { reader.around(node) } }
+            let around = match FACTS[fact].heading {
+                // It looks itself at what may be gone on load.
+                QUANTIZATIONS => String::new(),
+                OUTPUTS => reader.around(node) + &reader.moves_beside(node),
+                _ => reader.around(node),
+            };
+            Place { fact, value, around }
         }));
         for body in bodies(node) {
             found.extend(places(Written { proto: body, ..written }));
@@ -327,6 +332,17 @@ impl<'g> Reader<'g> {
             at = operand.and_then(|name| self.producers.get(name.as_str())).copied();
         }
         text
+    }
+
+    /// All Transposes of the graph, if nothing makes floats of what a node quantizes: then it depends on what becomes of others whether
+    /// something will on load.
+    fn moves_beside(&self, node: &NodeProto) -> String {
+        let dequantized = |reader: &NodeProto| reader.op_type() == "DequantizeLinear";
+        if self.is_read_by(node, &is_nothing, &dequantized) {
+            return String::new();
+        }
+        let moves = self.producers.iter().filter(|(_, made)| is_transpose(made) || is_call(made));
+        moves.map(|(name, made)| format!("{name} {}", told(made))).collect::<Vec<_>>().join(",")
     }
 
     /// The ops that read a value, and behind views among them those that read these, as far as `levels`.
@@ -419,7 +435,7 @@ impl<'g> Reader<'g> {
             return false;
         }
         let passed = |node: &NodeProto| !STOPS_TRANSPOSES.contains(&node.op_type()) && node.op_type() != "Resize";
-        let transposes = |node: &NodeProto| is_transpose(node) || node.domain() == relayout_onnx::dialect::DOMAIN;
+        let transposes = |node: &NodeProto| is_transpose(node) || is_call(node);
         !moved || self.is_reached_by_transpose(first) || self.is_read_by(node, &passed, &transposes)
     }
 
@@ -493,7 +509,7 @@ impl<'g> Reader<'g> {
         while let Some((node, operands)) = todo.pop() {
             for name in node.input.iter().take(operands).filter(|name| seen.insert(name.as_str())) {
                 let Some(&made) = self.producers.get(name.as_str()) else { continue };
-                if is_transpose(made) || made.domain() == relayout_onnx::dialect::DOMAIN {
+                if is_transpose(made) || is_call(made) {
                     return true;
                 }
                 if !STOPS_TRANSPOSES.contains(&made.op_type()) {
@@ -507,7 +523,6 @@ impl<'g> Reader<'g> {
     /// Whether the first operand of a node is, but for Transposes and other views, a value that the graph leaves or that a body reads, and a
     /// Transpose is among these: one of its own, or that of a call's body.
     fn is_moved_for_others(&self, node: &NodeProto) -> bool {
-        let call = |node: &NodeProto| node.domain() == relayout_onnx::dialect::DOMAIN;
         let (mut moved, mut left) = (false, false);
         let mut todo: Vec<&str> = node.input.first().map(String::as_str).into_iter().collect();
         let mut seen = BTreeSet::new();
@@ -517,7 +532,7 @@ impl<'g> Reader<'g> {
             }
             left |= self.outputs.contains(name) || self.captured.contains(name);
             if let Some(made) = self.producers.get(name) {
-                moved |= is_transpose(made) || call(made);
+                moved |= is_transpose(made) || is_call(made);
                 todo.extend(made.input.first().map(String::as_str).filter(|_| is_view(made)));
             }
             for reader in self.readers.get(name).into_iter().flatten().filter(|reader| is_view(reader)) {
@@ -581,6 +596,11 @@ fn is_transpose(node: &NodeProto) -> bool {
         relayout_onnx::dialect::DOMAIN => node.op_type() == "Relayout",
         domain => node.op_type() == "Transpose" && domain.is_empty(),
     }
+}
+
+/// A call of a function of the product's, which may have Transposes.
+fn is_call(node: &NodeProto) -> bool {
+    node.domain() == relayout_onnx::dialect::DOMAIN
 }
 
 /// A node that may be nothing on load.
