@@ -1,6 +1,6 @@
 //! Products of matrices that lie turned: `FusedMatMul` of domain `com.microsoft`, and Gemm.
 //!
-//! Priced is what was measured beyond the multiplications (docs/targets.md). A right operand is packed by rows or by columns
+//! Priced is what was measured beyond the multiplications (docs/ort-cpu.md). A right operand is packed by rows or by columns
 //! alike, and rows outside of the batch cost nothing. A left operand that is turned is turned while it is read, which costs what
 //! a Transpose of it does. Operands that change places, so that the result is turned, may have more to pack on the right, and
 //! packing costs one to two copies.

@@ -25,7 +25,7 @@ const FORM: &str = "blocked_reduction";
 
 /// The most places of an image that one pool adds in place of a mean. Pools add one after another, and the runtime's `ReduceMean` adds the places
 /// of a row eight apart: up to here a pool's rounding is at most four times the mean's, two bits, and in large images eight times
-/// (docs/targets.md, "Long sums"). So the mean of a larger image is the mean of means of tiles.
+/// (docs/ort-cpu.md, "Long sums"). So the mean of a larger image is the mean of means of tiles.
 const MOST_ADDED: i64 = 128;
 
 /// Means and maxima over all of a blocked image.
