@@ -25,6 +25,7 @@ mod rules;
 mod sizes;
 mod transposed;
 mod valid;
+mod versions;
 mod volumes;
 
 /// The verdict about a pair whose ends lie as the first one has them.

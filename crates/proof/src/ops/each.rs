@@ -1,6 +1,8 @@
 //! Ops that treat all indices along an axis alike: pointwise ones, and those that take the indices of some axes as a set.
 
-use super::{Call, Made, Results, along, axes_of, movement, one, over, pointwise, signed, together, window};
+use super::{
+    BROADCASTS_SINCE, Call, Made, Results, along, axes_of, movement, one, over, pointwise, signed, together, window,
+};
 use crate::align::{broadcast, term_of};
 use crate::model::{self, Attr};
 use crate::real::through;
@@ -117,6 +119,9 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
 /// Pointwise over all operands that are there.
 fn every(call: &mut Call<'_>, dtype: u8) -> Made {
     call.single()?;
+    if call.is_aligned_by_attribute() {
+        return Err("the checker does not know how axes were aligned before operator set 7".to_owned());
+    }
     if let ("Sum" | "Mean" | "Min" | "Max", [Some(only)]) = (call.op, call.inputs) {
         return Ok(only.clone());
     }
@@ -135,6 +140,9 @@ fn every(call: &mut Call<'_>, dtype: u8) -> Made {
 /// With known slopes it is a product and a maximum, or a sum of what is above and below zero. With one slope it is a `LeakyRelu`.
 fn prelu(call: &mut Call<'_>) -> Made {
     let (x, slopes) = (call.need(0)?, call.need(1)?);
+    if call.opset < BROADCASTS_SINCE && slopes.count() != 1 {
+        return Err("the checker does not know slopes by channel before operator set 7".to_owned());
+    }
     let known: Option<Vec<f32>> = numbers(&slopes).map(|list| list.into_iter().map(|slope| slope as f32).collect());
     let fits = x.dtype == 1 && broadcast(&[&x, &slopes]).is_some_and(|(shape, _)| shape == x.shape());
     let finite = |list: &Vec<f32>| fits && !list.is_empty() && list.iter().all(|slope| slope.is_finite());
@@ -201,6 +209,9 @@ fn unchanged(call: &Call<'_>) -> Option<Value> {
 
 fn cast(call: &mut Call<'_>) -> Made {
     let x = call.need(0)?;
+    if call.text("to").is_some() {
+        return Err("the checker does not know types by name".to_owned());
+    }
     let to = if call.op == "Cast" { call.dtype("to") } else { call.need(1)?.dtype };
     if to == x.dtype {
         return Ok(x);

@@ -111,6 +111,9 @@ fn constant(dtype: u8, shape: &[i64], numbers: &Numbers) -> Option<Value> {
 
 /// Operands in the shape that they broadcast to.
 fn spread(call: &Call<'_>) -> Option<(Vec<i64>, Vec<Value>)> {
+    if call.is_aligned_by_attribute() {
+        return None;
+    }
     let operands: Vec<&Value> = call.inputs.iter().flatten().collect();
     let (shape, _) = crate::align::broadcast(&operands)?;
     let wide = operands.iter().map(|v| v.expanded(&shape)).collect::<Option<_>>()?;

@@ -45,6 +45,9 @@ pub(crate) struct Call<'c> {
     pub(crate) terms: &'c mut Terms,
 }
 
+/// The first operator set in which the axes of operands are aligned at their ends.
+const BROADCASTS_SINCE: i64 = 7;
+
 type Made = Result<Value, String>;
 pub(crate) type Results = Result<Vec<Option<Value>>, String>;
 
@@ -83,6 +86,11 @@ impl Call<'_> {
     /// Name of the op with its domain.
     pub(crate) fn name(&self) -> String {
         if self.domain.is_empty() { self.op.to_owned() } else { format!("{}.{}", self.domain, self.op) }
+    }
+
+    /// Whether an attribute says how the axes of its operands stand to each other.
+    fn is_aligned_by_attribute(&self) -> bool {
+        self.opset < BROADCASTS_SINCE && self.int("broadcast", 0) != 0
     }
 
     pub(crate) fn attr(&self, name: &str) -> Option<&Attr> {
