@@ -9,6 +9,7 @@ pub mod fold_pads;
 pub mod fold_rounded;
 pub mod fold_scales;
 pub mod fold_shapes;
+mod keep_rows;
 mod narrow;
 pub mod spell_operands;
 
@@ -21,6 +22,7 @@ pub(crate) const PASSES: &[Step<'static>] = &[
     fold_constants::PASS,
     fold_rounded::PASS,
     dilations::PASS,
+    keep_rows::PASS,
     fold_copies::PASS,
     fold_scales::PASS,
     fold_pads::PASS,

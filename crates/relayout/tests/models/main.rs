@@ -7,6 +7,7 @@ mod cases;
 mod common;
 mod declared;
 mod deep;
+mod dense;
 mod dilated;
 #[path = "../fill/mod.rs"]
 mod fill;

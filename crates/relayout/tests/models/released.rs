@@ -92,7 +92,7 @@ fn is_one_convolution(case: &Case) -> Result<(), TestCaseError> {
 }
 
 /// What the checker says of both.
-fn verdict(before: &[u8], after: &[u8]) -> relayout_proof::Verdict {
+pub(crate) fn verdict(before: &[u8], after: &[u8]) -> relayout_proof::Verdict {
     let folder = tempfile::tempdir().expect("a folder");
     let [a, b] = ["before.onnx", "after.onnx"].map(|name| folder.path().join(name));
     std::fs::write(&a, before).expect("it is written");
@@ -145,6 +145,13 @@ fn an_image_that_is_padded_to_even_sizes_is_priced_at_its_size() {
     let (written, nodes, bytes) = made("pad_extents_lost", &[&[("h", 64), ("w", 64)], &[("h", 5), ("w", 8)]]);
     // 64 x 64 x 8 floats.
     assert_eq!((transposes(&written), nodes, bytes), (1, 1, 131_072));
+}
+
+#[test]
+fn a_dense_layer_of_each_step_lets_moves_through() {
+    let (written, nodes, bytes) = made("dense_per_step", &[&[("n", 1)], &[("n", 3)]]);
+    // 20 steps of 5 floats, not of 32.
+    assert_eq!((transposes(&written), nodes, bytes), (1, 1, 400));
 }
 
 #[test]
