@@ -4,7 +4,7 @@
 //! are there is told by the caller: this library looks at the processor only.
 
 use relayout_target::Target;
-use relayout_targets::{Block, OrtCpu, OrtNhwc, Provider, TargetError, builtin};
+use relayout_targets::{Block, OrtCpu, OrtNhwc, PROVIDERS, Provider, TargetError, builtin};
 use serde::{Deserialize, Serialize};
 
 /// What a machine has that decides what models are best optimized for on it.
@@ -17,7 +17,8 @@ pub struct Equipment {
     pub threads: u64,
     /// The version of ONNX Runtime that is there.
     pub runtime: Option<String>,
-    /// Execution providers whose library and device are both there, by the names of [`PROVIDERS`](crate::targets::PROVIDERS).
+    /// Execution providers whose library and device are both there, by the names of [`PROVIDERS`](crate::targets::PROVIDERS). Others go by
+    /// their own names; nothing but standard ONNX is known to suit them.
     pub providers: Vec<String>,
 }
 
@@ -43,6 +44,35 @@ impl Equipment {
         self.providers.push(name.into());
         self
     }
+
+    /// With the execution providers of a session, by the names that ONNX Runtime has for them, such as `CUDAExecutionProvider`. That of the
+    /// CPU is there anyway.
+    ///
+    /// ```
+    /// use relayout::machine::Equipment;
+    /// let names = ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"];
+    /// let equipment = Equipment::default().with_session_providers(names);
+    /// assert_eq!(equipment.providers, ["TensorrtExecutionProvider", "cuda"]);
+    /// ```
+    #[must_use]
+    pub fn with_session_providers<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Equipment {
+        for name in names {
+            let name = name.as_ref();
+            if name != ON_CPU {
+                self.providers.push(known_as(name).unwrap_or(name).to_owned());
+            }
+        }
+        self
+    }
+}
+
+/// What ONNX Runtime calls its own provider.
+const ON_CPU: &str = "CPUExecutionProvider";
+
+/// The name by which this library knows a provider of ONNX Runtime.
+fn known_as(execution_provider: &str) -> Option<&'static str> {
+    let is = |name: &&&str| Provider::of(name).is_ok_and(|provider| provider.execution_provider == execution_provider);
+    PROVIDERS.iter().filter(|name| !name.contains('@')).find(is).copied()
 }
 
 /// What models are best optimized for on a machine.
@@ -69,7 +99,8 @@ const DEVICES: [&str; 3] = ["qnn", "cuda", "webgpu"];
 
 /// Chooses target, block, threads and provider for what is there.
 ///
-/// A device is preferred to the processor. Without ONNX Runtime it is target `onnx`, whose files every runtime reads.
+/// A device is preferred to the processor. Without ONNX Runtime, or with a provider that this library does not know, it is target `onnx`,
+/// whose files every runtime reads.
 #[must_use]
 pub fn fitting(on: &Equipment) -> Fitting {
     let standard = |why: String| Fitting {
@@ -82,6 +113,9 @@ pub fn fitting(on: &Equipment) -> Fitting {
     let Some(version) = &on.runtime else {
         return standard("ONNX Runtime is not found here".to_owned());
     };
+    if let Some(other) = on.providers.iter().find(|name| !PROVIDERS.contains(&name.as_str())) {
+        return standard(format!("what provider `{other}` is fast at is not known"));
+    }
     if let Some(device) = DEVICES.into_iter().find(|device| on.providers.iter().any(|name| name == device)) {
         let why = format!("ONNX Runtime {version} has a device here that wants channels last: provider `{device}`");
         let (target, provider) = ("ort-nhwc".to_owned(), Some(device.to_owned()));
@@ -156,6 +190,8 @@ mod tests {
             (on(Some(Block::B8), runtime, &["cuda"]), "--provider cuda"),
             // It runs on the processor, where blocks are faster.
             (on(Some(Block::B8), runtime, &["xnnpack"]), "--target ort-cpu --threads 4"),
+            // Nodes that a file has for the processor are none that another provider takes.
+            (on(Some(Block::B8), runtime, &["OpenVINOExecutionProvider"]), "--target onnx"),
         ] {
             let fits = fitting(&equipment);
             assert_eq!(fits.words().join(" "), words, "{equipment:?}");

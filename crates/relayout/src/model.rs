@@ -9,6 +9,7 @@ use relayout_onnx::export::{FreshError, fresh};
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
 use relayout_target::moves::moved;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -101,6 +102,11 @@ impl Model {
     /// Bytes of weights that the model has in other files.
     pub fn external_bytes(&self) -> u64 {
         self.file.external_bytes()
+    }
+
+    /// The data that the model has in other files, whole, by location, as far as it is there.
+    pub fn external_data(&self) -> BTreeMap<String, Bytes> {
+        self.file.beside()
     }
 
     /// Its name in messages.
