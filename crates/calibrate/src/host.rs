@@ -1,6 +1,7 @@
 //! The machine on which times are measured.
 
 use crate::CalibrateError;
+use relayout_cache::cache_folder;
 use relayout_verify::Runtime;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -71,15 +72,6 @@ impl fmt::Display for Host {
         let threads = if self.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", self.threads) };
         write!(f, "{} with {}, {threads}", self.machine, self.runtime)
     }
-}
-
-/// Where times of kernels are kept if no place is named, whether it is there or not.
-pub fn cache_folder() -> Option<PathBuf> {
-    let named = |variable: &str| std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let caches = named("XDG_CACHE_HOME")
-        .or_else(|| named("LOCALAPPDATA"))
-        .or_else(|| named("HOME").map(|home| home.join(".cache")));
-    Some(caches?.join("relayout"))
 }
 
 /// The processor's name where the system tells it, else its architecture.

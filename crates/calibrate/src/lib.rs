@@ -39,8 +39,9 @@ use timing::{Bench, Chain};
 pub use cache::{Cache, Compared, Pair};
 pub use check::{CaseComparison, Check, check};
 pub use fastest::{Fastest, Job, KEPT, Subject, Teller, TuneStep, Tuning, fastest};
-pub use host::{Host, cache_folder, processor};
+pub use host::{Host, processor};
 pub use models::{ModelCheck, check_model};
+pub use relayout_cache::cache_folder;
 pub use tune::{Tuned, tune};
 
 /// Why there is no table.
