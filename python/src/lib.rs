@@ -10,6 +10,7 @@ mod look;
 mod memory;
 mod optimize;
 mod permute;
+mod session;
 mod settings;
 mod source;
 mod tune;
@@ -31,6 +32,8 @@ mod _relayout {
     use super::optimize::{Optimized, optimize};
     #[pymodule_export]
     use super::permute::permute;
+    #[pymodule_export]
+    use super::session::{Prepared, prepared};
     #[pymodule_export]
     use super::verify::verify;
     #[pymodule_export]

@@ -1,9 +1,11 @@
 """``verify`` and ``session``."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import nets
 import numpy as np
@@ -78,13 +80,47 @@ def test_a_runtime_that_is_none_is_named():
     assert "OnnxRuntimeError" in done.stderr and "/none/libonnxruntime.so" in done.stderr
 
 
+def image():
+    return np.random.default_rng(1).standard_normal((1, 12, 12, 8), dtype=np.float32)
+
+
 def test_a_session_runs_what_fits_this_host():
     net = nets.channels_last()
     relayout.optimize(net, "here.onnx", target="ort-cpu")
     session = relayout.session("here.onnx", providers=["CPUExecutionProvider"])
     assert isinstance(session, ort.InferenceSession)
-    x = np.random.default_rng(1).standard_normal((1, 12, 12, 8), dtype=np.float32)
+    x = image()
     np.testing.assert_allclose(session.run(None, {"x": x})[0], nets.run(net, {"x": x})[0], rtol=1e-4, atol=1e-4)
+
+
+def test_a_session_runs_what_was_made_of_the_model_and_kept(caplog):
+    net, x = nets.channels_last(), image()
+    Path("net.onnx").write_bytes(net.SerializeToString())
+    options = {"providers": ["CPUExecutionProvider"], "optimize": True, "cache": "cache", "patience": None}
+    caplog.set_level(logging.INFO, logger="relayout")
+    for said in ("optimized now", "optimized before"):
+        caplog.clear()
+        session = relayout.session("net.onnx", **options)
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], nets.run(net, {"x": x})[0], rtol=1e-4, atol=1e-4)
+        assert said in caplog.text
+    assert Path(session._model_path).resolve().is_relative_to(Path("cache").resolve())
+
+
+def test_a_session_loads_the_model_as_it_is_where_nothing_can_be_made_of_it(caplog):
+    net, x = nets.channels_last(), image()
+    Path("net.onnx").write_bytes(net.SerializeToString())
+    caplog.set_level(logging.INFO, logger="relayout")
+    disabled = ort.SessionOptions()
+    disabled.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = relayout.session("net.onnx", optimize=True, sess_options=disabled, providers=["CPUExecutionProvider"])
+    assert session._model_path == "net.onnx" and "the level of optimization asks for it" in caplog.text
+    # A file where the cache would be: the result is in memory.
+    Path("file").write_text("no folder")
+    session = relayout.session("net.onnx", optimize=True, cache="file", patience=None, providers=["CPUExecutionProvider"])
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], nets.run(net, {"x": x})[0], rtol=1e-4, atol=1e-4)
+    assert "nothing is kept" in caplog.text
+    with pytest.raises(relayout.OptionError):
+        relayout.session("net.onnx", optimize=True, patience=-1.0, providers=["CPUExecutionProvider"])
 
 
 def test_a_session_refuses_what_was_made_for_another_host():

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias, final
 
 __all__ = [
     "Optimized",
+    "Prepared",
     "__version__",
     "audit",
     "file_facts",
@@ -15,6 +16,7 @@ __all__ = [
     "optimize",
     "permute",
     "plan",
+    "prepared",
     "run_command",
     "targets",
     "verify",
@@ -38,6 +40,13 @@ class Optimized:
     def to_bytes(self) -> bytes: ...
     def parts(self, smallest: int) -> tuple[bytes, list[tuple[str, str | None, bytes | None]]]: ...
 
+@final
+class Prepared:
+    def load(self) -> tuple[str | PathLike[str] | None, bytes | None]: ...
+    def refused(self, why: str) -> None: ...
+    def outcome(self) -> str: ...
+
+def prepared(path: str | PathLike[str], session: dict[str, Any]) -> Prepared: ...
 def optimize(
     source: _Source,
     settings: dict[str, Any],
