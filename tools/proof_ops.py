@@ -190,6 +190,33 @@ LEMMAS = {
             "w": np.linspace(-1, 1, C * C * 9).astype(np.float32).reshape(C, C, 3, 3),
         },
     ),
+    "a product of integers": (
+        [
+            ("q", "QuantizeLinear", ["x", "scale", "zx"], {}),
+            ("m", "MatMulInteger", ["q", "w", "zx", "zw"], {}),
+            ("y", "Cast", ["m"], {"to": F}),
+        ],
+        [
+            ("q", "QuantizeLinear", ["x", "scale", "zx"], {}),
+            ("t", "Transpose", ["q"], {"perm": [0, 2, 1, 3]}),
+            ("m", "MatMulInteger", ["t", "w", "zx", "zw"], {}),
+            ("u", "Transpose", ["m"], {"perm": [0, 2, 1, 3]}),
+            ("y", "Cast", ["u"], {"to": F}),
+        ],
+        {
+            "scale": np.array(0.05, np.float32), "zx": np.array(3, np.uint8), "zw": np.array(7, np.uint8),
+            "w": (np.arange(W * W) ** 2 % 97).astype(np.uint8).reshape(W, W),
+        },
+    ),
+    "axes that an Einsum has no letters for": (
+        [("y", "Einsum", ["x", "w"], {"equation": "nchw,co->nohw"})],
+        [
+            ("t", "Transpose", ["x"], {"perm": [0, 2, 3, 1]}),
+            ("e", "Einsum", ["t", "w"], {"equation": "...c,co->...o"}),
+            ("y", "Transpose", ["e"], {"perm": [0, 3, 1, 2]}),
+        ],
+        {"w": np.linspace(-1, 1, C * C).astype(np.float32).reshape(C, C) ** 2},
+    ),
 }
 
 

@@ -18,6 +18,8 @@ pub(crate) struct Reader {
     pub(crate) file: String,
     /// How many graphs are around what is read.
     depth: usize,
+    /// How many bytes more sparse constants may have with their zeros.
+    pub(crate) sparse: usize,
 }
 
 /// Most bodies inside of each other.
@@ -33,7 +35,7 @@ impl Model {
         given: BTreeMap<String, Bytes>,
         file: &str,
     ) -> Read<Model> {
-        let mut reader = Reader { folder, external: given, file: file.to_owned(), depth: 0 };
+        let mut reader = Reader { folder, external: given, file: file.to_owned(), depth: 0, sparse: Reader::SPARSE };
         let model = reader.model(bytes)?;
         Ok(Model { file: bytes.clone(), beside: reader.external, ..model })
     }
@@ -151,8 +153,9 @@ impl Reader {
         for (number, field) in self.fields(bytes)? {
             match number {
                 1 => graph.nodes.push(self.node(&field.bytes())?),
-                5 => {
-                    let (name, tensor) = self.tensor(&field.bytes())?;
+                5 | 15 => {
+                    let bytes = field.bytes();
+                    let (name, tensor) = if number == 5 { self.tensor(&bytes)? } else { self.sparse(&bytes)? };
                     if !named.insert(name.clone()) {
                         return Err(self.twice(&format!("the initializer `{name}`")));
                     }
@@ -164,7 +167,6 @@ impl Reader {
                     graph.outputs.push(output.name.clone());
                     graph.declared.push(output);
                 }
-                15 => return Err(Error::Unsupported { what: "a sparse initializer".to_owned() }),
                 _ => {}
             }
         }

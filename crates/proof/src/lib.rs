@@ -36,6 +36,7 @@ mod schema;
 mod sets;
 mod sizes;
 mod slots;
+mod sparse;
 mod strided;
 mod tensors;
 mod term;

@@ -7,7 +7,7 @@
 use crate::align::{on_axes_of, term_of};
 use crate::flat::under;
 use crate::model::width;
-use crate::term::{Acted, Op, Terms, numbers};
+use crate::term::{Acted, Op, Term, Terms, numbers};
 use crate::value::Value;
 use crate::view::{self, View};
 use std::rc::Rc;
@@ -94,6 +94,9 @@ pub(crate) fn stripped(terms: &Terms, x: &Value, axis: usize) -> Option<Stripped
         return None;
     }
     let made = term.base.len() as u32 - 1;
+    if let Some(found) = in_each_part(&term, x, axis).filter(|_| !pads) {
+        return Some(found);
+    }
     if x.view.get(axis)?.as_slice() != [view::Digit { axis: made, extent: term.base[made as usize], stride: 1 }] {
         return None;
     }
@@ -106,6 +109,36 @@ pub(crate) fn stripped(terms: &Terms, x: &Value, axis: usize) -> Option<Stripped
     };
     let fill = if term.attrs.is_empty() || pads { Fill::Zero } else { Fill::Unknown };
     Some(Stripped { value, runs, fill })
+}
+
+/// The same for an axis that is the inner part of the one with slots, if each part has its slots at the same places. The outer part, as
+/// that of the slices of a volume, may be anywhere else.
+fn in_each_part(term: &Term, x: &Value, axis: usize) -> Option<Stripped> {
+    let made = term.base.len().checked_sub(1)?;
+    let &[view::Digit { axis: read, extent, stride: 1 }] = x.view.get(axis)?.as_slice() else { return None };
+    let whole = term.base[made];
+    (read as usize == made && extent > 0 && extent < whole && whole % extent == 0).then_some(())?;
+    let (_, told) = term.along.first()?;
+    let real: Vec<i64> = told.chunks_exact(2).flat_map(|run| run[0]..run[0] + run[1]).collect();
+    let in_part = |part: i64| -> Vec<i64> {
+        real.iter().filter(|place| **place / extent == part).map(|place| place % extent).collect()
+    };
+    let first = in_part(0);
+    (!first.is_empty() && (1..whole / extent).all(|part| in_part(part) == first)).then_some(())?;
+    let count = first.len() as i64;
+    let mut outer = x.view.clone();
+    outer[axis] = view::normal([view::Digit { extent: count, ..x.view[axis][0] }]);
+    for (_, digits) in outer.iter_mut().enumerate().filter(|(at, _)| *at != axis) {
+        for digit in digits.iter_mut().filter(|digit| digit.axis == read) {
+            (digit.stride % extent == 0).then_some(())?;
+            digit.stride = digit.stride / extent * count;
+        }
+    }
+    let bare = Value { view: view::identity(&term.base).1, ..x.clone() };
+    let inner = under(term, &bare)?;
+    let value = Value { view: view::composed(&outer, &inner.view)?, ..inner };
+    let fill = if term.attrs.is_empty() { Fill::Zero } else { Fill::Unknown };
+    Some(Stripped { value, runs: joined(first.into_iter().map(|place| (place, 1))), fill })
 }
 
 /// The same as a value of its own with all places real, if it has no slots.
@@ -244,4 +277,43 @@ fn around_zero(operands: &[(&Value, View)]) -> bool {
         Some(f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     };
     number(1).zip(number(2)).is_some_and(|(least, most)| least <= 0.0 && 0.0 <= most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `x`, whose second axis has slots that are put in by parts, as [3, 2, 32, 5].
+    fn parts(terms: &mut Terms, runs: &Runs) -> (Value, Value) {
+        let op = Op { name: "input", attrs: b"x", dtype: 1 };
+        let x = terms.placed(&op, &[], &[(vec![3, 56, 5], 1)]).unwrap().pop().unwrap();
+        let y = filled(terms, &x, 1, runs, 64, Fill::Unknown).unwrap();
+        (x, y.reshaped(&[3, 2, 32, 5]).unwrap())
+    }
+
+    #[test]
+    fn slots_of_each_part_of_an_axis_are_slots_of_the_part() {
+        let mut terms = Terms::new();
+        let (x, y) = parts(&mut terms, &vec![(0, 20), (24, 8), (32, 20), (56, 8)]);
+        let found = stripped(&terms, &y, 2).expect("each part has the same slots");
+        assert_eq!((found.runs, found.fill), (vec![(0, 20), (24, 8)], Fill::Unknown));
+        assert_eq!(terms.same(&found.value, &x.reshaped(&[3, 2, 28, 5]).unwrap()), Some(true));
+        let turned = y.permuted(&[1, 2, 3, 0]).unwrap();
+        let found = stripped(&terms, &turned, 1).expect("the outer part may lie anywhere");
+        let wanted = x.reshaped(&[3, 2, 28, 5]).unwrap().permuted(&[1, 2, 3, 0]).unwrap();
+        assert_eq!(terms.same(&found.value, &wanted), Some(true));
+        assert!(stripped(&terms, &y, 1).is_none(), "the outer part has no slots");
+    }
+
+    #[test]
+    fn parts_with_slots_at_other_places_have_none_in_common() {
+        let mut terms = Terms::new();
+        let (_, y) = parts(&mut terms, &vec![(0, 20), (24, 8), (32, 21), (57, 7)]);
+        assert!(stripped(&terms, &y, 2).is_none());
+        let (_, y) = parts(&mut terms, &vec![(0, 30), (32, 26)]);
+        assert!(stripped(&terms, &y, 2).is_none());
+        let (_, y) = parts(&mut terms, &vec![(0, 28), (32, 28)]);
+        let cut = y.reshaped(&[3, 4, 16, 5]).unwrap();
+        assert!(stripped(&terms, &cut, 2).is_none(), "parts of 16 places end otherwise");
+    }
 }

@@ -17,6 +17,7 @@ mod fused;
 mod halves;
 mod hosts;
 mod indexed;
+mod integers;
 mod limits;
 mod occurrences;
 mod opaque;

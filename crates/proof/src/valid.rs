@@ -41,6 +41,19 @@ const BLOCKED: &[&str] = &[
     "Upsample",
 ];
 
+/// Other ops of ONNX Runtime that the checker knows.
+const FUSED: &[&str] = &[
+    "FusedConv",
+    "FusedMatMul",
+    "Gelu",
+    "MultiHeadAttention",
+    "NhwcMaxPool",
+    "QLinearConv",
+    "QLinearGlobalAveragePool",
+    "QuickGelu",
+    "SkipLayerNormalization",
+];
+
 struct Faults<'m> {
     model: &'m Model,
     found: Vec<Fault<'m>>,
@@ -243,7 +256,11 @@ impl<'m> Faults<'m> {
         if node.domain.is_empty() {
             return schema::fault(node, opset);
         }
-        let known = node.domain == "com.microsoft.nchwc" && BLOCKED.contains(&node.op.as_str());
+        let known = match node.domain.as_str() {
+            "com.microsoft.nchwc" => BLOCKED.contains(&node.op.as_str()),
+            "com.microsoft" => FUSED.contains(&node.op.as_str()),
+            _ => false,
+        };
         (!needed && !known)
             .then(|| format!("no output needs it, and the checker does not know `{}.{}`", node.domain, node.op))
     }

@@ -69,6 +69,7 @@ const POINTWISE: &[&str] = &[
     "Sqrt",
     "Sub",
     "Sum",
+    "Swish",
     "Tan",
     "Tanh",
     "ThresholdedRelu",
@@ -108,6 +109,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         "LpNormalization" => lp_norm(call),
         "GlobalAveragePool" => global(call, "ReduceMean"),
         "GlobalMaxPool" => global(call, "ReduceMax"),
+        "GlobalLpPool" => global(call, "GlobalLpPool"),
         "MatMul" => matmul(call),
         "Gemm" => gemm(call),
         "Einsum" => einsum(call),
@@ -556,13 +558,35 @@ fn gemm(call: &mut Call<'_>) -> Made {
     }
 }
 
+/// Letters for the axes of an ellipsis, the last one first: an equation has none of them.
+const OTHERS: std::ops::RangeInclusive<char> = '\u{e000}'..='\u{e03f}';
+
+/// The letters of operands and of the result of an Einsum, with those of `OTHERS` for an ellipsis: the axes of an operand that no letter
+/// names. `None` if the result has no ellipsis and an operand has one.
+fn without_ellipses(from: &[&str], to: &str, operands: &[Value]) -> Option<(Vec<Vec<char>>, Vec<char>)> {
+    let letters = |term: &str, axes: usize| -> Option<Vec<char>> {
+        let Some((before, after)) = term.split_once("...") else { return Some(term.chars().collect()) };
+        let others = OTHERS.take(axes).collect::<Vec<_>>();
+        (others.len() == axes).then(|| before.chars().chain(others.into_iter().rev()).chain(after.chars()).collect())
+    };
+    let has = |term: &str| term.contains("...");
+    let others = |(term, value): (&&str, &Value)| {
+        if has(term) { value.rank().checked_sub(term.chars().count() - 3) } else { Some(0) }
+    };
+    let axes: Vec<usize> = from.iter().zip(operands).map(others).collect::<Option<_>>()?;
+    let most = *axes.iter().max()?;
+    let same = from.len() == operands.len() && has(to) == from.iter().any(|term| has(term));
+    let terms = from.iter().zip(axes).map(|(term, axes)| letters(term, axes)).collect::<Option<_>>()?;
+    Some((terms, letters(to, most)?)).filter(|_| same)
+}
+
 fn einsum(call: &mut Call<'_>) -> Made {
     let equation = call.text("equation").unwrap_or_default().replace(' ', "");
     let known = || format!("the checker does not know equation `{equation}`");
     let (from, to) = equation.split_once("->").ok_or_else(known)?;
-    let terms: Vec<Vec<char>> = from.split(',').map(|t| t.chars().collect()).collect();
-    let to: Vec<char> = to.chars().collect();
     let operands: Vec<Value> = call.inputs.iter().flatten().cloned().collect();
+    let from: Vec<&str> = from.split(',').collect();
+    let (terms, to) = without_ellipses(&from, to, &operands).ok_or_else(known)?;
     let mut letters = to.clone();
     terms.iter().flatten().for_each(|c| {
         if !letters.contains(c) {
@@ -570,7 +594,8 @@ fn einsum(call: &mut Call<'_>) -> Made {
         }
     });
     let repeats = |list: &Vec<char>| (1..list.len()).any(|at| list[..at].contains(&list[at]));
-    let plain = letters.iter().all(char::is_ascii_alphabetic) && !terms.iter().chain([&to]).any(repeats);
+    let is_axis = |letter: &char| letter.is_ascii_alphabetic() || OTHERS.contains(letter);
+    let plain = letters.iter().all(is_axis) && !terms.iter().chain([&to]).any(repeats);
     if !plain
         || terms.len() != 2
         || operands.len() != 2

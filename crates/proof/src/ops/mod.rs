@@ -9,6 +9,7 @@ mod filters;
 mod fold;
 mod fused;
 mod indexed;
+mod integers;
 mod movement;
 mod placed;
 mod recurrent;
@@ -74,7 +75,9 @@ fn plainly(call: &mut Call<'_>) -> Option<Results> {
             }
         }
     }
-    for family in [along::run_quantized, blocked::run, fused::run, dynamic::run, indexed::run, recurrent::run] {
+    for family in
+        [along::run_quantized, blocked::run, fused::run, dynamic::run, indexed::run, recurrent::run, integers::run]
+    {
         if let Some(made) = family(call) {
             return Some(made);
         }
@@ -167,7 +170,7 @@ impl Call<'_> {
         let defaults: &[(&str, f32)] = match self.op {
             "HardSigmoid" => &[("alpha", 0.2), ("beta", 0.5)],
             "LeakyRelu" => &[("alpha", 0.01)],
-            "Elu" | "Celu" => &[("alpha", 1.0)],
+            "Elu" | "Celu" | "Swish" => &[("alpha", 1.0)],
             _ => return self.encoded(&[]),
         };
         let mut attrs = Vec::new();

@@ -16,8 +16,6 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         "MaxPool" | "AveragePool" => return Some(pooling(call)),
         "ConvInteger" => conv(call, 0, 1, 6),
         "LpPool" => call.single().and_then(|()| pool(call)),
-        "MatMulInteger" => call.need(1).and_then(|b| product(call, &b, 6)),
-        "QLinearMatMul" => call.need(3).and_then(|b| call.need(7).and_then(|zero| product(call, &b, zero.dtype))),
         "ScatterND" | "Trilu" => call.need(0).and_then(|x| like(call, &x)),
         "GridSample" => grid(call),
         "com.microsoft.QLinearGlobalAveragePool" => return Some(global(call)),
@@ -152,19 +150,6 @@ fn pool(call: &Call<'_>) -> Result<Vec<Typed>, String> {
     let mut out = shape[..2].to_vec();
     out.extend(windows_of(call, &kernel, &shape[2..])?.slid(&shape[2..])?);
     Ok(vec![(out, x.dtype)])
-}
-
-fn product(call: &Call<'_>, b: &Value, dtype: u8) -> Result<Vec<Typed>, String> {
-    let (left, right) = (call.need(0)?.shape(), b.shape());
-    let ([batch @ .., m, k], [more @ .., inner, n]) = (left.as_slice(), right.as_slice()) else {
-        return Err("an operand is no matrix".to_owned());
-    };
-    if k != inner || !(more.is_empty() || more == batch) {
-        return Err(format!("operands of {left:?} and {right:?} do not fit"));
-    }
-    let mut out = batch.to_vec();
-    out.extend([*m, *n]);
-    Ok(vec![(out, dtype)])
 }
 
 fn grid(call: &Call<'_>) -> Result<Vec<Typed>, String> {

@@ -13,6 +13,9 @@ use crate::view::View;
 use crate::{routed, slots};
 use std::rc::Rc;
 
+/// Runtimes of different versions may count such a window or not. As a term by itself it is what it is.
+const UNLIKE: &str = "the checker does not know whether its last window counts, which starts behind its operand";
+
 /// How windows go over spatial axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Windows {
@@ -69,7 +72,7 @@ impl Windows {
             if self.ceil && up != down {
                 matters = true;
                 if (up - 1) * stride >= extent + self.pads[at] {
-                    return Err("its last window starts behind its operand, where versions differ".to_owned());
+                    return Err(UNLIKE.to_owned());
                 }
             }
             counts.push(if self.ceil { up } else { down });

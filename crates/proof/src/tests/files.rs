@@ -211,3 +211,44 @@ fn numbers_of_less_than_a_byte_are_read_one_by_one() {
         assert!(constant(22, count, &raw(data)).is_err(), "{count}");
     }
 }
+
+/// A sparse constant `c` of 32 bit floats with these values.
+fn sparse(values: &[f32], indices: &[i64], of: &[u64], dims: &[u64]) -> Vec<u8> {
+    let list = |numbers: &[u64]| numbers.iter().flat_map(|n| varint(*n)).collect::<Vec<u8>>();
+    let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let values = [field(1, varint(values.len() as u64)), number(2, 1), field(8, "c"), field(9, data)].concat();
+    let data: Vec<u8> = indices.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let indices = [field(1, list(of)), number(2, 7), field(9, data)].concat();
+    [field(1, values), field(2, indices), field(3, list(dims))].concat()
+}
+
+#[test]
+fn a_sparse_constant_is_one_with_zeros() {
+    let add = [field(1, "x"), field(1, "c"), field(2, "y"), field(4, "Add")].concat();
+    let of = |constant: &[u8]| read(file(&graph(&add, constant), &[]));
+    let dense = |numbers: [f32; 2]| {
+        let data: Vec<u8> = numbers.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let tensor = [field(1, varint(2)), number(2, 1), field(8, "c"), field(9, data)].concat();
+        of(&field(5, tensor)).expect("it is read")
+    };
+    let one = of(&field(15, sparse(&[2.5], &[1], &[1], &[2]))).expect("it is read");
+    assert!(holds(&dense([0.0, 2.5]), &one));
+    assert!(!holds(&dense([2.5, 0.0]), &one));
+    assert!(!holds(&dense([0.0, 2.0]), &one));
+    let by_axis = of(&field(15, sparse(&[2.5], &[1], &[1, 1], &[2]))).expect("it is read");
+    assert!(holds(&one, &by_axis));
+    for (wrong, constant) in [
+        ("an index behind the end", sparse(&[2.5], &[2], &[1], &[2])),
+        ("an index before the start", sparse(&[2.5], &[-1], &[1], &[2])),
+        ("one place twice", sparse(&[2.5, 1.5], &[1, 1], &[2], &[2])),
+        ("another order", sparse(&[2.5, 1.5], &[1, 0], &[2], &[2])),
+        ("fewer indices than values", sparse(&[2.5, 1.5], &[1], &[1], &[2])),
+        ("an index of more axes", sparse(&[2.5], &[0, 1], &[1, 2], &[2])),
+        ("more than memory holds", sparse(&[2.5], &[1], &[1], &[1 << 40])),
+        ("more than can be counted", sparse(&[2.5], &[1], &[1], &[1 << 62, 2, 0])),
+    ] {
+        assert!(of(&field(15, constant)).is_err(), "{wrong}");
+    }
+    let twice = [field(15, sparse(&[2.5], &[1], &[1], &[2])), field(15, sparse(&[2.5], &[1], &[1], &[2]))].concat();
+    assert!(of(&twice).is_err(), "a constant that stands twice");
+}

@@ -86,6 +86,16 @@ fn what_the_standard_does_not_have_is_refused_unless_the_model_has_it() {
     for (what, b) in wrong {
         assert!(!holds(&plain(), &b), "{what}");
     }
+    let fused = |op: &str| {
+        let mut made = with(|graph| {
+            let other = Node { domain: "com.microsoft".to_owned(), ..node(op, &["x", "x"], &["d"]) };
+            graph.nodes.push(other);
+        });
+        made.opsets.insert("com.microsoft".to_owned(), 1);
+        made
+    };
+    assert!(holds(&plain(), &fused("FusedMatMul")), "a dead node of an op of another domain that the checker knows");
+    assert!(!holds(&plain(), &fused("FusedMatMulActivation")), "one that it does not know");
     // Released models have nodes that runtimes take although the standard does not.
     let odd = dead("Neg", &["x"], &["d"], &[("alpha", Attr::Float(1.0))]);
     assert!(holds(&odd, &odd));
