@@ -105,7 +105,7 @@ pub(super) fn cropped(terms: &mut Terms, y: &Value, axis: usize, first: i64, cou
     let end = (count - 1).checked_mul(windows.strides[at])?.checked_add(windows.reach(at))?;
     let (before, extent) = (windows.pads[at].checked_sub(taken)?, x.shape()[at + 2]);
     let after = end.checked_sub(extent)?.checked_sub(before)?;
-    if before < 0 || after < 0 || windows.ceil || count < 2 {
+    if before < 0 || after < 0 || windows.ceil || count < 1 {
         return None;
     }
     (windows.pads[at], windows.pads[at + rank]) = (before, after);
@@ -114,8 +114,16 @@ pub(super) fn cropped(terms: &mut Terms, y: &Value, axis: usize, first: i64, cou
     // The value sees the axes of the whole result, and now the same of a part of it.
     let (base, _) = view::identity(&shape);
     let place = y.view[axis].first()?.axis;
-    let narrow = |(number, digits): (usize, &Vec<Digit>)| {
-        if number == axis { vec![Digit { axis: place, extent: count, stride: 1 }] } else { digits.clone() }
+    // An axis of one place has no number of its own.
+    let gone = u32::from(count == 1);
+    let renumbered = |digit: &Digit| {
+        let behind = digit.axis != REPEAT && digit.axis > place;
+        Digit { axis: if behind { digit.axis - gone } else { digit.axis }, ..*digit }
+    };
+    let narrow = |(number, digits): (usize, &Vec<Digit>)| match number {
+        _ if number != axis => digits.iter().map(renumbered).collect(),
+        _ if count == 1 => Vec::new(),
+        _ => vec![Digit { axis: place, extent: count, stride: 1 }],
     };
     let seen: View = y.view.iter().enumerate().map(narrow).collect();
     let whole = made.reshaped(&base)?;

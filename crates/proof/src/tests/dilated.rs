@@ -113,3 +113,26 @@ fn a_part_of_what_a_convolution_makes_has_less_padding() {
     assert!(holds(&part([2; 4], 2, [1, 0, 3, 4]), &part([0, 2, 1, 2], 2, [0, 0, 9, 9])));
     assert!(!holds(&part([2; 4], 2, [1, 0, 3, 4]), &part([1, 2, 1, 2], 2, [0, 0, 9, 9])));
 }
+
+/// The model with `x` of rows and columns of these extents.
+fn of_extent(mut made: Model, extents: [i64; 2]) -> Model {
+    let dims = [2, 6, extents[0], extents[1]].map(DeclaredDim::Known).to_vec();
+    Rc::make_mut(&mut made.graph).inputs[0].dims = Some(dims);
+    made
+}
+
+#[test]
+fn blocks_of_one_place_are_dilated_too() {
+    for (extents, pads) in [([1, 1], [2, 2, 3, 3]), ([1, 5], [2, 2, 3, 3]), ([4, 1], [2, 2, 2, 3])] {
+        let told = Told { pads, cut: [0, 0, extents[0], extents[1]], ..RIGHT };
+        let (a, right) = (of_extent(of_blocks(told), extents), of_extent(dilated(2, [2; 4]), extents));
+        let found = verdict(&a, &right, &Proof::default());
+        assert!(found.holds(), "{extents:?}: {found}");
+        assert!(holds(&right, &a), "{extents:?}");
+        for other in [[1, 2, 3, 2], [2, 3, 2, 1], [3, 2, 1, 2]] {
+            assert!(!holds(&a, &of_extent(dilated(2, other), extents)), "{extents:?} {other:?}");
+        }
+        let later = Told { cut: [1, 0, extents[0] + 1, extents[1]], ..told };
+        assert!(!holds(&of_extent(of_blocks(later), extents), &right), "{extents:?}: the place behind");
+    }
+}
