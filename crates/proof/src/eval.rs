@@ -228,7 +228,9 @@ impl Machine {
             terms: &mut self.terms,
         };
         match ops::run(&mut call) {
-            Some(Err(why)) if ops::is_unknown(&why) => self.opaque(scope, node, &told, &[]).map_err(|_| why),
+            Some(Err(why)) if ops::is_unknown(&why) || self.sizes.used.is_empty() && ops::is_apart(&why) => {
+                self.opaque(scope, node, &told, &[]).map_err(|_| why)
+            }
             Some(made) => made,
             None => self.opaque(scope, node, &told, &[]),
         }

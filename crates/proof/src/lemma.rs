@@ -148,7 +148,7 @@ fn core(terms: &Terms, term: u32) -> Option<Core> {
 /// The core of a sum of products with constant weights.
 fn product(made: &Term) -> Option<Core> {
     match (made.op.as_str(), made.args.as_slice()) {
-        ("Conv", [x, Arg::Constant { own, .. }, ..]) => {
+        ("Conv" | "ConvTranspose", [x, Arg::Constant { own, .. }, ..]) => {
             Some((made.op.clone(), made.attrs.clone(), x.clone(), Vec::new(), Vec::new(), Vec::new(), own.clone()))
         }
         ("contract", [x @ Arg::Term { .. }, Arg::Constant { axes, own, .. }]) => {
@@ -222,7 +222,8 @@ fn plain(weights: Option<Weights>) -> Affine {
 fn affine(terms: &Terms, term: u32) -> Option<Affine> {
     let made = Rc::clone(terms.get(written(terms, term)));
     match made.op.as_str() {
-        "Conv" => of_conv(terms, &made),
+        "Conv" => of_conv(terms, &made, 0),
+        "ConvTranspose" => of_conv(terms, &made, 1),
         "contract" => of_product(terms, &made),
         _ if inner(terms, &made).is_none() => Some(plain(None)),
         _ => scaled(terms, &made),
@@ -245,27 +246,29 @@ fn of_product(terms: &Terms, made: &Term) -> Option<Affine> {
     Some(plain(Some(weights(terms, *dtype, axes, extents, *elements)?)))
 }
 
-fn of_conv(terms: &Terms, made: &Term) -> Option<Affine> {
+/// A convolution whose weights have its channels as that axis.
+fn of_conv(terms: &Terms, made: &Term, at: usize) -> Option<Affine> {
     let [Arg::View { view, .. }, Arg::Constant { dtype, own, elements, .. }, bias @ ..] = made.args.as_slice() else {
         return None;
     };
     // The result is [N, O, spatial] without axes of extent 1.
     let channels = u32::from(view::extent(view.first()?) != 1);
-    if made.base.get(channels as usize) != own.first() {
-        return None;
-    }
-    if own[0] == 1 {
+    let count = *own.get(at)?;
+    let axis = (count != 1).then_some(channels);
+    if axis.is_some() && made.base.get(channels as usize) != Some(&count) {
         return None;
     }
     let mut axes = vec![None; own.len()];
-    axes[0] = Some(channels);
+    axes[at] = axis;
     let before = plain(Some(weights(terms, *dtype, axes, own.clone(), *elements)?));
     match bias {
         [] | [Arg::Absent] => Some(before),
         [Arg::Constant { dtype, elements, .. }] => {
             let values = terms.floats(*dtype, *elements)?;
-            let values = if values.len() == 1 { vec![values[0]; own[0] as usize] } else { values };
-            plus(&before, &Grid { axes: vec![channels], extents: vec![own[0]], values: values.into() })
+            let values = if values.len() == 1 { vec![values[0]; count as usize] } else { values };
+            let axes: Vec<u32> = axis.into_iter().collect();
+            let extents = axes.iter().map(|_| count).collect();
+            plus(&before, &Grid { axes, extents, values: values.into() })
         }
         _ => None,
     }

@@ -8,7 +8,7 @@ use crate::eval::{BOOL, Machine, Scope, Values};
 use crate::model::{Graph, Node};
 use crate::term::{Op, Term};
 use crate::value::{Source, Value, count_of};
-use crate::view::{self, Digit, View, normal};
+use crate::view::{self, Digit, REPEAT, View, normal};
 use std::rc::Rc;
 
 /// One carried value: the name for it, and the axes of its term in those of the value. `None` if nothing is known of its shape.
@@ -114,13 +114,14 @@ impl Machine {
             let pair = [seen(value).ok_or(followed)?, seen(next).ok_or(followed)?];
             term.args.extend(self.operands(&[Some(&pair[0]), Some(&pair[1])])?);
         }
-        term.args.extend(self.operands(&collected.iter().map(Some).collect::<Vec<_>>())?);
-        let last = round.carried.iter().enumerate().map(|(at, one)| self.after(&term, one, at));
-        let mut results: Vec<Option<Value>> = last.map(Some).collect();
         let count = rounds.and_then(|n| n.as_ints()?.first().copied());
         let known = count.filter(|_| self.runs_all(condition, round));
         // A loop may end before its last round. What holds for sizes holds for those in which it does not.
         let count = if self.sizes.given.is_some() { count } else { known };
+        let whole: Vec<Value> = collected.iter().map(|one| self.as_made(one, count)).collect();
+        term.args.extend(self.operands(&whole.iter().map(Some).collect::<Vec<_>>())?);
+        let last = round.carried.iter().enumerate().map(|(at, one)| self.after(&term, one, at));
+        let mut results: Vec<Option<Value>> = last.map(Some).collect();
         for (at, one) in collected.iter().enumerate() {
             let terms = self.terms.count();
             let all = self.collected(&term, first.len() + at, one, count)?;
@@ -149,12 +150,29 @@ impl Machine {
         Value { source: Source::Term(number), ..one.name.clone() }
     }
 
+    /// What is collected, as it is made, if it is known how many rounds there are: then the result is seen as each round's is seen.
+    fn as_made(&self, one: &Value, count: Option<i64>) -> Value {
+        match term_of(one).filter(|_| count.is_some_and(|count| count > 0)) {
+            Some(term) => Value { view: view::identity(&self.terms.get(term).base).1, ..one.clone() },
+            None => one.clone(),
+        }
+    }
+
     /// What is collected of so many rounds.
     fn collected(&mut self, term: &Term, at: usize, one: &Value, count: Option<i64>) -> Result<Value, String> {
         let Some(count) = count.filter(|count| *count > 0 && !one.is_opaque()) else { return Ok(self.part(term, at)) };
-        let shape = [&[count], one.shape().as_slice()].concat();
+        count_of(&[&[count], one.shape().as_slice()].concat())?;
+        let made = self.as_made(one, Some(count));
+        let shape = [&[count], made.shape().as_slice()].concat();
         count_of(&shape)?;
-        let (base, view) = view::identity(&shape);
+        let (base, mut view) = view::identity(&shape);
+        if !one.is_constant() {
+            // The axes of the term have the same order behind that of rounds, which is none if it has one place.
+            let first = u32::from(count != 1);
+            let behind = |d: &Digit| Digit { axis: if d.axis == REPEAT { REPEAT } else { d.axis + first }, ..*d };
+            view.truncate(1);
+            view.extend(one.view.iter().map(|axis| axis.iter().map(behind).collect::<Vec<_>>()));
+        }
         let attrs = [term.attrs.as_slice(), &at.to_le_bytes()].concat();
         let number = self.terms.intern(Term { attrs, base, dtype: one.dtype, ..term.clone() });
         Ok(Value { source: Source::Term(number), view, dtype: one.dtype })

@@ -7,7 +7,7 @@
 //! Neighbouring indices of what windows make along an axis are what windows with less padding make.
 
 use super::filters::Convolution;
-use super::window::{Windows, over_axes};
+use super::window::{Windows, convolved};
 use crate::align::term_of;
 use crate::term::Terms;
 use crate::value::Value;
@@ -109,7 +109,7 @@ pub(super) fn cropped(terms: &mut Terms, y: &Value, axis: usize, first: i64, cou
         return None;
     }
     (windows.pads[at], windows.pads[at + rank]) = (before, after);
-    let made = over_axes(terms, x, w, bias.as_ref(), *group, &mut windows).ok()?;
+    let made = convolved(terms, x, w, bias.as_ref(), *group, windows).ok()?;
     shape[at + 2] = count;
     // The value sees the axes of the whole result, and now the same of a part of it.
     let (base, _) = view::identity(&shape);

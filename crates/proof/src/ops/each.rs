@@ -247,10 +247,10 @@ fn per_axis(value: &Value, axis: usize, rank: usize) -> Made {
 
 fn quantize(call: &mut Call<'_>) -> Made {
     let (x, scale) = (call.need(0)?, call.need(1)?);
-    if call.int("block_size", 0) != 0 {
-        return Err("the checker does not know scales of blocks".to_owned());
-    }
     let rank = x.rank();
+    if call.int("block_size", 0) != 0 {
+        return quantize_blocks(call, &x, &scale);
+    }
     let single = scale.count() == 1;
     let axis = if single { 0 } else { movement::axis(call, 1, rank)? };
     let list = |value: &Value| {
@@ -273,6 +273,34 @@ fn quantize(call: &mut Call<'_>) -> Made {
     };
     let attrs = call.encoded(&["axis", "output_dtype"])?;
     quantized(call, &attrs, (&x, &scale, zero.as_ref()), dtype)
+}
+
+/// Each scale is that of a block of an axis, which becomes two.
+fn quantize_blocks(call: &mut Call<'_>, x: &Value, scale: &Value) -> Made {
+    let (axis, size) = (movement::axis(call, 1, x.rank())?, call.int("block_size", 0));
+    let (mut shape, mut blocks) = (x.shape(), scale.shape());
+    let partly = || "the checker does not know scales of blocks that are not whole".to_owned();
+    if size < 1 || blocks.get(axis).and_then(|count| count.checked_mul(size)) != Some(shape[axis]) {
+        return Err(partly());
+    }
+    shape.splice(axis..=axis, [blocks[axis], size]);
+    blocks.insert(axis + 1, 1);
+    let apart = call.terms.moved(x, &shape).ok_or_else(partly)?;
+    let mut operands = vec![apart];
+    for list in [Some(scale), call.input(2)].into_iter().flatten() {
+        operands.push(list.reshaped(&blocks).ok_or_else(partly)?);
+    }
+    let declared = call.dtype("output_dtype");
+    let dtype = match (call.op, call.input(2), declared) {
+        ("DequantizeLinear", _, 0) => scale.dtype,
+        ("QuantizeLinear", Some(zero), _) => zero.dtype,
+        ("QuantizeLinear", None, 0) => 2,
+        _ => declared,
+    };
+    let mut attrs = call.encoded(&["axis", "block_size", "output_dtype"])?;
+    attrs.push(u8::from(call.input(2).is_some()));
+    let y = call.pointwise(&attrs, &operands.iter().collect::<Vec<_>>(), dtype)?;
+    call.terms.moved(&y, &x.shape()).ok_or_else(partly)
 }
 
 /// What a `QuantizeLinear` or a `DequantizeLinear` makes of a value. With one scale, of some elements of a value it makes those of what it
@@ -398,7 +426,7 @@ fn group_norm(call: &mut Call<'_>) -> Made {
     let mut split = vec![n, groups, c / groups];
     split.extend(&shape[2..]);
     let wrong = || "its shapes do not fit".to_owned();
-    let mut operands = vec![x.reshaped(&split).ok_or_else(wrong)?];
+    let mut operands = vec![call.terms.moved(&x, &split).ok_or_else(wrong)?];
     for at in [1, 2] {
         let list = call.need(at)?;
         let mut to = vec![1; split.len()];
@@ -410,7 +438,7 @@ fn group_norm(call: &mut Call<'_>) -> Made {
     let op = Op { name: "GroupNormalization", attrs: &attrs, dtype: x.dtype };
     let axes: Vec<usize> = (2..split.len()).collect();
     let y = together(call.terms, &op, &operands.iter().collect::<Vec<_>>(), &axes, false)?;
-    y.reshaped(&shape).ok_or_else(wrong)
+    call.terms.moved(&y, &shape).ok_or_else(wrong)
 }
 
 fn layer_norm(call: &mut Call<'_>) -> Made {

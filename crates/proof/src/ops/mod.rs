@@ -58,9 +58,17 @@ pub(crate) fn run(call: &mut Call<'_>) -> Option<Results> {
     Some(made.map(|made| of_halves(call, made, plainly)))
 }
 
+/// Operands whose axes are counted in ways that no common digits say.
+const APART: &str = "have axes that do not split alike";
+
 /// Whether a message says that the table has no such use of an op, rather than that its operands do not fit it.
 pub(crate) fn is_unknown(why: &str) -> bool {
     ["the checker does not know ", "the checker knows "].iter().any(|begin| why.starts_with(begin))
+}
+
+/// Whether a message says that operands fit, and that no digits say how. Other sizes may have some.
+pub(crate) fn is_apart(why: &str) -> bool {
+    why.ends_with(APART)
 }
 
 /// The same, as the op says it.
@@ -241,7 +249,12 @@ fn over(
     axes: &[usize],
     dropped: bool,
 ) -> Made {
-    let split = || shapes(&operands.iter().map(|(v, _)| *v).collect::<Vec<_>>(), "have axes that do not split alike");
+    let fits = |(_, view): &(&Value, View)| {
+        let extents = crate::view::shape(view);
+        extents.len() == shape.len() && extents.iter().zip(shape).all(|(have, all)| *have == 1 || have == all)
+    };
+    let what = if operands.iter().all(fits) { APART } else { "do not fit" };
+    let split = || shapes(&operands.iter().map(|(v, _)| *v).collect::<Vec<_>>(), what);
     terms.each(op, shape, operands, axes, dropped).ok_or_else(split)
 }
 

@@ -168,7 +168,8 @@ fn depth_to_space(call: &mut Call<'_>) -> Results {
     } else {
         ([n, b, b, inner, h, w], [0, 3, 4, 1, 5, 2])
     };
-    done(x.reshaped(&split).and_then(|v| v.permuted(&order)).and_then(|v| v.reshaped(&[n, inner, h * b, w * b])))
+    let split = call.terms.moved(&x, &split).and_then(|v| v.permuted(&order));
+    done(split.and_then(|v| call.terms.moved(&v, &[n, inner, h * b, w * b])))
 }
 
 fn space_to_depth(call: &mut Call<'_>) -> Results {
@@ -178,8 +179,11 @@ fn space_to_depth(call: &mut Call<'_>) -> Results {
     if b < 1 {
         return Err("its block is below 1".to_owned());
     }
-    let split = x.reshaped(&[n, c, h / b, b, w / b, b]);
-    done(split.and_then(|v| v.permuted(&[0, 3, 5, 1, 2, 4])).and_then(|v| v.reshaped(&[n, c * b * b, h / b, w / b])))
+    if h % b != 0 || w % b != 0 {
+        return Err("its shapes do not fit".to_owned());
+    }
+    let split = call.terms.moved(&x, &[n, c, h / b, b, w / b, b]).and_then(|v| v.permuted(&[0, 3, 5, 1, 2, 4]));
+    done(split.and_then(|v| call.terms.moved(&v, &[n, c * b * b, h / b, w / b])))
 }
 
 fn shape(call: &mut Call<'_>) -> Results {

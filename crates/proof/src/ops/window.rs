@@ -81,6 +81,15 @@ impl Windows {
         Ok(counts)
     }
 
+    /// Whether a tap along an axis of this extent reads anything but padding.
+    fn reads(&self, at: usize, tap: i64, extent: i64) -> bool {
+        let (stride, first) = (self.strides[at], tap * self.dilations[at] - self.pads[at]);
+        let count = (extent + self.padding(at) - self.reach(at)) / stride + 1;
+        // The first window in which it reads index 0 or one behind it.
+        let window = if first < 0 { (stride - 1 - first) / stride } else { 0 };
+        window < count && first + window * stride < extent
+    }
+
     /// Notes the axis of an operand that is narrower than the windows.
     fn narrow(&self, terms: &mut Terms, x: &Value) {
         let shape = x.shape();
@@ -150,6 +159,7 @@ pub(super) fn convolved(
         x = inner;
         windows.pads.iter_mut().zip(more).for_each(|(pad, more)| *pad += more);
     }
+    without_idle_taps(&x, &mut w, &mut windows);
     // Axes of one place stay only as places of the result, which has no axes of extent 1.
     let gone: Vec<usize> = (0..windows.kernel.len()).rev().filter(|&at| no_axis(&windows, &x, at)).collect();
     for &at in &gone {
@@ -169,6 +179,33 @@ pub(super) fn convolved(
     gone.iter().rev().for_each(|&at| y.view.insert(at + 2, Vec::new()));
     Ok(y)
 }
+
+/// Leaves out the first and the last taps that read nothing but padding, wherever the windows are: as those beside one place.
+fn without_idle_taps(x: &Value, w: &mut Value, windows: &mut Windows) {
+    let rank = windows.kernel.len();
+    if !w.is_constant() || windows.ceil {
+        return;
+    }
+    for at in 0..rank {
+        let reads = |tap: &i64| windows.reads(at, *tap, x.shape()[at + 2]);
+        let mut taps = (0..windows.kernel[at].min(TAPS)).filter(reads);
+        let Some(first) = taps.next() else { continue };
+        let last = taps.last().unwrap_or(first);
+        let behind = windows.kernel[at] - 1 - last;
+        let dilation = windows.dilations[at];
+        let (before, after) = (windows.pads[at] - first * dilation, windows.pads[at + rank] - behind * dilation);
+        if (first, behind) == (0, 0) || windows.kernel[at] > TAPS || before < 0 || after < 0 {
+            continue;
+        }
+        if let Some(less) = w.part(at + 2, first, last - first + 1) {
+            *w = less;
+            (windows.kernel[at], windows.pads[at], windows.pads[at + rank]) = (last - first + 1, before, after);
+        }
+    }
+}
+
+/// Most taps along an axis that are looked at one by one.
+const TAPS: i64 = 64;
 
 /// Counts neighbouring axes of volumes as one along which windows have one place: which axis that is then, and the extents before.
 fn counted_as_one(terms: &mut Terms, x: &mut Value, w: &mut Value, windows: &mut Windows) -> Option<(usize, Vec<i64>)> {
@@ -399,6 +436,9 @@ pub(super) fn pooled(terms: &mut Terms, name: &str, x: &Value, mut windows: Wind
     if shape.len() != windows.kernel.len() + 2 || shape.len() < 3 {
         return Err("its window does not fit its operand".to_owned());
     }
+    if let Some(at) = (0..windows.kernel.len()).find(|&at| no_axis(&windows, x, at)) {
+        return without_axis(terms, name, x, windows, (at, counts));
+    }
     if name == "AveragePool"
         && let Some(y) = mean_of_tiles(terms, x, &windows)
     {
@@ -412,6 +452,19 @@ pub(super) fn pooled(terms: &mut Terms, name: &str, x: &Value, mut windows: Wind
     attrs.extend(format!(" {:?} {}", windows.kernel, u8::from(counts && padded)).into_bytes());
     let made = terms.placed(&Op { name, attrs: &attrs, dtype: 0 }, &[Some(x)], &[(out, x.dtype)]);
     made.and_then(|mut made| made.pop()).ok_or_else(|| "its result is empty".to_owned())
+}
+
+/// The same without an axis of one place along which nothing happens. Without any other it is the operand.
+fn without_axis(terms: &mut Terms, name: &str, x: &Value, mut windows: Windows, (at, counts): (usize, bool)) -> Made {
+    windows.without_axis(at);
+    if windows.kernel.is_empty() {
+        return Ok(x.clone());
+    }
+    let mut less = x.clone();
+    less.view.remove(at + 2);
+    let mut y = pooled(terms, name, &less, windows, counts)?;
+    y.view.insert(at + 2, Vec::new());
+    Ok(y)
 }
 
 /// A mean over windows that lie side by side is one over axes: as a pool over all of an image is.

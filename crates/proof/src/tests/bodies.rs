@@ -236,3 +236,29 @@ fn bodies_of_another_domain_are_not_looked_into() {
     a.opsets.insert("mine".into(), 1);
     refused(&a, &a);
 }
+
+#[test]
+fn what_a_loop_collects_may_be_turned_in_each_round() {
+    let inside: &[Line<'_>] = &[
+        ("more", "Identity", &["go"], vec![]),
+        ("w", "Add", &["v", "c"], vec![]),
+        ("out", "Neg", &["w"], vec![]),
+        ("turned", "Transpose", &["out"], perm(TO_FIRST)),
+        ("other", "Transpose", &["w"], perm(TO_FIRST)),
+    ];
+    let after = |collects: &str, rounds: &str, order: &[i64]| {
+        let mut made = looped(inside, &["more", "w", collects], &[rounds, "yes", "z"], 1);
+        let graph = Rc::make_mut(&mut made.graph);
+        graph.nodes[2].outputs[1] = "all".into();
+        let mut turn = model(&[("y", "Transpose", &["all"], perm(order))], &[]).graph.nodes[0].clone();
+        turn.outputs[0] = "y".into();
+        graph.nodes.push(turn);
+        made
+    };
+    let a = after("turned", "n", &[0, 1, 2, 3, 4]);
+    assert!(holds(&a, &after("out", "n", &[0, 1, 4, 2, 3])), "each round or all of them");
+    refused(&a, &after("out", "n", &[0, 1, 2, 4, 3]));
+    refused(&a, &after("out", "n", &[0, 1, 2, 3, 4]));
+    refused(&a, &after("other", "n", &[0, 1, 2, 3, 4]));
+    refused(&a, &after("out", "m", &[0, 1, 4, 2, 3]));
+}

@@ -132,3 +132,34 @@ fn a_pool_that_versions_differ_about_is_the_same_pool() {
     assert!(!holds(&a, &pool(0, 2)));
     assert!(!holds(&a, &pool(1, 3)));
 }
+
+#[test]
+fn scales_of_blocks_lie_as_the_blocks_do() {
+    let quantized = |order: &[i64], at: i64, size: i64, scales: &[i64], name: &str| {
+        let told = [axis(at), vec![("block_size", Attr::Int(size))]].concat();
+        let back: Vec<i64> = (0..4).map(|a| order.iter().position(|o| *o == a).unwrap_or(0) as i64).collect();
+        let lines: &[Line<'_>] = &[
+            ("t", "Transpose", &["x"], perm(order)),
+            ("q", "QuantizeLinear", &["t", name], told),
+            ("b", "Transpose", &["q"], perm(&back)),
+            ("y", "Identity", &["b"], vec![]),
+        ];
+        let count: i64 = scales.iter().product();
+        let numbers: Vec<f32> = (0..count).map(|n| 0.1 + n as f32).collect();
+        let channels = scales[1] * scales[2] * scales[3];
+        // The same numbers where channels lie last.
+        let place = |n: i64| {
+            let (c, rest) = (n % scales[3], n / scales[3]);
+            let (w, rest) = (rest % scales[2], rest / scales[2]);
+            let (h, n) = (rest % scales[1], rest / scales[1]);
+            n * channels + (c * scales[1] + h) * scales[2] + w
+        };
+        let last: Vec<f32> = (0..count).map(|n| 0.1 + place(n) as f32).collect();
+        model(lines, &[("s", scales, numbers), ("l", scales, last)])
+    };
+    let a = quantized(&[0, 1, 2, 3], 1, 2, &[2, 3, 4, 5], "s");
+    assert!(holds(&a, &quantized(TO_LAST, 3, 2, &[2, 4, 5, 3], "l")));
+    assert!(!holds(&a, &quantized(TO_LAST, 3, 2, &[2, 4, 5, 3], "s")));
+    assert!(!holds(&a, &quantized(&[0, 1, 2, 3], 1, 2, &[2, 3, 4, 5], "l")));
+    assert!(!holds(&a, &quantized(&[0, 1, 2, 3], 1, 3, &[2, 2, 4, 5], "s")));
+}

@@ -131,3 +131,57 @@ fn scales_behind_a_transposed_convolution_may_be_in_its_weights() {
         assert!(!holds(&a, &folded([slope[0], slope[1] * 1.001], bias)), "{kernel}: another scale");
     }
 }
+
+/// A transposed convolution that no convolution is, or one of one filter, times a number for each channel and more.
+fn scaled(op: &'static str, dims: [i64; 4], behind: bool, by: f32) -> Model {
+    let strides = if op == "Conv" { vec![1, 1] } else { vec![2, 3] };
+    let (at, count) = if op == "Conv" { (0, dims[0]) } else { (1, dims[1]) };
+    let inner = dims[at + 1..].iter().product::<i64>() as usize;
+    let scale = |channel: usize| 0.5 + channel as f32;
+    let weight = |n: usize| {
+        let number = ((n * 31) % 53) as f32 * 0.1 - 2.0;
+        if behind { number } else { number * scale(n / inner % count as usize) * by }
+    };
+    let weights = (0..dims.iter().product::<i64>() as usize).map(weight).collect();
+    let told = vec![("strides", Attr::Ints(strides))];
+    let channels: Vec<f32> = (0..count as usize).map(scale).collect();
+    let shift: Vec<f32> = (0..count).map(|n| n as f32 - 0.5).collect();
+    let lines: &[Line<'_>] = if behind {
+        &[
+            ("c", op, &["x", "w"], told),
+            ("m", "Mul", &["c", "s"], vec![]),
+            ("a", "Add", &["m", "t"], vec![]),
+            ("y", "Relu", &["a"], vec![]),
+        ]
+    } else {
+        &[("c", op, &["x", "w", "b"], told), ("y", "Relu", &["c"], vec![])]
+    };
+    let list = [count, 1, 1];
+    model(lines, &[("w", &dims, weights), ("s", &list, channels), ("t", &list, shift.clone()), ("b", &[count], shift)])
+}
+
+#[test]
+fn scales_go_into_the_weights_of_transposed_convolutions_and_of_single_filters() {
+    for (op, dims) in [("ConvTranspose", [6, 2, 4, 3]), ("ConvTranspose", [6, 1, 4, 3]), ("Conv", [1, 6, 3, 3])] {
+        let a = scaled(op, dims, true, 1.0);
+        let found = verdict(&a, &scaled(op, dims, false, 1.0), &Proof::default());
+        assert!(matches!(found, Verdict::WithLemmas { .. }), "{op} {dims:?}: {found}");
+        assert!(!holds(&a, &scaled(op, dims, false, 1.001)), "{op} {dims:?}");
+        assert!(!holds(&a, &scaled(op, dims, false, -1.0)), "{op} {dims:?}");
+    }
+    // The axis of a transposed convolution's channels is the second one.
+    let turned = |weights: Vec<f32>| {
+        let told = vec![("strides", Attr::Ints(vec![2, 3]))];
+        let lines: &[Line<'_>] = &[("y", "ConvTranspose", &["x", "w"], told)];
+        model(lines, &[("w", &[6, 6, 1, 2], weights)])
+    };
+    let number = |input: usize, output: usize| ((input * 13 + output * 7) % 11) as f32 - 5.0;
+    let by = |channel: usize| 1.0 + channel as f32;
+    let weights = |of: &dyn Fn(usize, usize) -> f32| -> Vec<f32> { (0..72).map(|n| of(n / 12, n / 2 % 6)).collect() };
+    let told = vec![("strides", Attr::Ints(vec![2, 3]))];
+    let lines: &[Line<'_>] = &[("c", "ConvTranspose", &["x", "w"], told), ("y", "Mul", &["c", "s"], vec![])];
+    let scales = (0..6).map(by).collect();
+    let a = model(lines, &[("w", &[6, 6, 1, 2], weights(&number)), ("s", &[6, 1, 1], scales)]);
+    assert!(holds(&a, &turned(weights(&|input, output| number(input, output) * by(output)))));
+    assert!(!holds(&a, &turned(weights(&|input, output| number(input, output) * by(input)))));
+}

@@ -132,3 +132,49 @@ fn a_convolution_of_volumes_may_be_one_of_all_slices_together() {
         assert!(!holds(&plain(1), &together(Some(at), 1)), "weight {at}");
     }
 }
+
+/// A pool of rows, as one of images of one row if `wide`.
+fn rows(op: &str, wide: bool, pads: i64, counts: i64) -> Model {
+    let (kernel, around) = if wide { (vec![1, 3], vec![0, pads, 0, pads]) } else { (vec![3], vec![pads; 2]) };
+    let mut told = vec![("kernel_shape", Attr::Ints(kernel)), ("pads", Attr::Ints(around))];
+    if op == "AveragePool" {
+        told.push(("count_include_pad", Attr::Int(counts)));
+    }
+    let lines: &[Line<'_>] =
+        &[("r", "Reshape", &["x", "to"], vec![]), ("p", op, &["r"], told), ("y", "Reshape", &["p", "flat"], vec![])];
+    let to: &[i64] = if wide { &[2, 24, 1, 5] } else { &[2, 24, 5] };
+    ints(model(lines, &[]), &[("to", &[to.len() as i64], to), ("flat", &[2], &[2, -1])])
+}
+
+#[test]
+fn a_pool_of_one_row_is_a_pool_of_its_places() {
+    for op in ["MaxPool", "AveragePool"] {
+        let a = rows(op, false, 1, 1);
+        assert!(holds(&a, &rows(op, true, 1, 1)), "{op}");
+        assert!(!holds(&a, &rows(op, true, 0, 1)), "{op}");
+    }
+    assert!(!holds(&rows("AveragePool", false, 1, 1), &rows("AveragePool", true, 1, 0)));
+}
+
+/// A convolution of `x` as [2, 6, 4 or 20, 1] with a kernel of `w` over rows and columns.
+fn thin(weights: &[f32], extents: [i64; 2], pads: [i64; 4], stride: i64) -> Model {
+    let told = vec![("pads", Attr::Ints(pads.to_vec())), ("strides", Attr::Ints(vec![1, stride]))];
+    let lines: &[Line<'_>] =
+        &[("r", "Reshape", &["x", "to"], vec![]), ("c", "Conv", &["r", "w"], told), ("y", "Relu", &["c"], vec![])];
+    let made = model(lines, &[("w", &[2, 6, extents[0], extents[1]], weights.to_vec())]);
+    ints(made, &[("to", &[4], &[2, 6, 20, 1])])
+}
+
+#[test]
+fn taps_that_read_nothing_but_padding_are_none() {
+    let wide: Vec<f32> = (0..2 * 6 * 3).map(|n| n as f32 * 0.25 - 3.0).collect();
+    let taps = |at: usize| wide.iter().skip(at).step_by(3).copied().collect::<Vec<f32>>();
+    let a = thin(&wide, [1, 3], [0, 1, 0, 1], 1);
+    assert!(holds(&a, &thin(&taps(1), [1, 1], [0; 4], 1)));
+    assert!(!holds(&a, &thin(&taps(0), [1, 1], [0; 4], 1)));
+    assert!(!holds(&a, &thin(&taps(2), [1, 1], [0; 4], 1)));
+    assert!(holds(&thin(&wide, [1, 3], [0, 2, 0, 0], 1), &thin(&taps(2), [1, 1], [0; 4], 1)));
+    // Three windows of two taps each, of which each tap reads the place once.
+    let two: Vec<f32> = wide.iter().take(24).copied().collect();
+    assert!(!holds(&thin(&two, [1, 2], [0, 1, 0, 1], 1), &thin(&two, [1, 2], [0, 1, 0, 0], 1)));
+}
