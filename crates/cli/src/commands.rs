@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::ops;
 use crate::page::{self, PageFile};
 use crate::progress::Progress;
-use crate::terminal::{json, remark, say, say_json};
+use crate::terminal::{json, remark, say, say_json, tell};
 use crate::written::check_written;
 use relayout::fsio::{self, Output, read_text};
 use relayout::io::IoError;
@@ -59,6 +59,9 @@ pub(crate) fn print(a: &args::Print) -> Result<(), Failure> {
         return Err(Failure::usage("--dot and JSON are two forms of the same graph; take one"));
     }
     let model = open(&a.model)?;
+    if let Some(note) = model.newer_opset() {
+        tell(&format!("relayout: {note}\n"));
+    }
     let Some(pass) = &a.after else {
         if a.decide.target_file.is_some() || a.decide.target != "onnx" {
             return Err(Failure::usage(

@@ -17,6 +17,7 @@ use std::rc::Rc;
 /// of its result.
 const TOLD: &[(&str, &[usize])] = &[
     ("ConstantOfShape", &[0]),
+    ("CumProd", &[1]),
     ("CumSum", &[1]),
     ("Expand", &[1]),
     ("Pad", &[1, 2, 3]),

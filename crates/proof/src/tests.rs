@@ -15,6 +15,7 @@ mod files;
 mod filters;
 mod fused;
 mod halves;
+mod heads;
 mod hosts;
 mod indexed;
 mod integers;

@@ -102,6 +102,7 @@ pub fn audit(model: &Model, target: &dyn Target, options: &Options) -> Result<Au
     if has_blocked_bodies(&source.ir.graph) {
         source.notes.push(BLOCKED_BODIES.to_owned());
     }
+    source.notes.extend(model.newer_opset());
     source.notes.extend(target.remarks(&model.ir.graph));
     let rewritten = rewritten(&source, target, options)?;
     decide(source, target, options, Before::Nothing, |decision, outcome, mut notes| {

@@ -30,7 +30,7 @@ use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
-use relayout_ir::op::LAST_OPSET;
+use relayout_ir::op::WRITTEN_OPSET;
 use relayout_ir::types::Type;
 
 pub use relayout_ir::graph::BuildError;
@@ -129,7 +129,7 @@ impl NewOp {
     }
 }
 
-/// A graph under construction. Ops are those of ONNX, with the meaning of opset [`LAST_OPSET`] unless told otherwise.
+/// A graph under construction. Ops are those of ONNX, with the meaning of opset [`WRITTEN_OPSET`] unless told otherwise.
 #[derive(Clone, Debug)]
 pub struct GraphBuilder {
     graph: Graph,
@@ -140,7 +140,7 @@ pub struct GraphBuilder {
 impl GraphBuilder {
     /// An empty graph.
     pub fn new(name: impl Into<String>) -> GraphBuilder {
-        GraphBuilder { graph: Graph::new(name), opset: LAST_OPSET, unknowns: 0 }
+        GraphBuilder { graph: Graph::new(name), opset: WRITTEN_OPSET, unknowns: 0 }
     }
 
     /// With the meaning that ops have in another opset.

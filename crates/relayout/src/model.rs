@@ -5,6 +5,7 @@ use crate::io::property;
 use bytes::Bytes;
 use relayout_ir::graph::Graph;
 use relayout_ir::model::Model as IrModel;
+use relayout_ir::op::LAST_OPSET;
 use relayout_onnx::export::{FreshError, fresh};
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
@@ -86,6 +87,15 @@ impl Model {
     /// The graph, functions and operator sets.
     pub fn ir(&self) -> &IrModel {
         &self.ir
+    }
+
+    /// What there is to say if its operator set is newer than the newest that this version knows.
+    pub fn newer_opset(&self) -> Option<String> {
+        let opset = self.ir.opsets.get("").copied().filter(|&opset| opset > LAST_OPSET)?;
+        Some(format!(
+            "the model uses opset {opset}, newer than {LAST_OPSET}, the newest that this version knows: no layout passes through \
+             its standard operators"
+        ))
     }
 
     /// The file it was read from.

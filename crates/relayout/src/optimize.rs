@@ -491,13 +491,7 @@ fn report_of(model: &Model, target: &dyn Target, outcome: &Outcome) -> Report {
     let mut report = skeleton(target, outcome);
     report.notes.extend(model.notes.iter().cloned());
     report.remarks = target.remarks(&model.ir.graph);
-    let opset = model.ir.opsets.get("").copied().unwrap_or(0);
-    if opset > relayout_ir::op::LAST_OPSET {
-        report.notes.push(format!(
-            "the model uses opset {opset}, newer than {}, the newest that this version knows: no layout passes through its standard operators",
-            relayout_ir::op::LAST_OPSET
-        ));
-    }
+    report.notes.extend(model.newer_opset());
     report
 }
 

@@ -8,7 +8,7 @@ use relayout_ir::dim::Dim;
 use relayout_ir::form::{AtomId, Bound, Form, KernelLayouts, Slot, View};
 use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::layout::{Factor, Layout};
-use relayout_ir::op::LAST_OPSET;
+use relayout_ir::op::WRITTEN_OPSET;
 use relayout_ir::storage::{StorageRule, reshape_target};
 use relayout_ir::types::{TensorType, Type};
 use relayout_target::{Declared, Fact, PassError};
@@ -143,8 +143,8 @@ fn insert(graph: &mut Graph, (n, opset): (NodeId, i64), v: ValueId, missing: &[u
         let ins = vec![(!layout.is_row_major()).then_some(layout)];
         Form::Kernel(Box::new(KernelLayouts { ins, outs: Vec::new() }))
     };
-    // A model that imports no standard operators has those of the newest version.
-    let version = if opset == 0 { LAST_OPSET } else { opset };
+    // A model that imports no standard operators has those of the version that such a graph is written in.
+    let version = if opset == 0 { WRITTEN_OPSET } else { opset };
     let mut make = Builder::at(graph, n).opset(opset);
     let draft = make.op(op, [v]).form(form).told(told, &format!("{name}.shape"), &list, version)?;
     Ok(draft.result(&name, ty)?)

@@ -155,9 +155,12 @@ fn explain_says_why_moves_stay() {
 }
 
 #[test]
-fn explain_has_a_word_about_an_opset_that_is_too_new() {
-    let run = relayout(["explain", str(&model("opset99"))]);
-    assert!(run.fine().contains("opset 99, newer than"), "{run:?}");
+fn an_opset_that_is_too_new_has_a_word() {
+    for command in ["explain", "audit", "print"] {
+        let run = relayout([command, str(&model("opset99"))]);
+        run.fine();
+        assert!(run.text().contains("opset 99, newer than"), "{command}: {run:?}");
+    }
 }
 
 #[test]

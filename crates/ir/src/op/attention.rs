@@ -35,9 +35,16 @@ const ROTARY: &[Case] = &[
     Case::new("b s e~, b s r~, b s r -> b s e"),
 ];
 
+// A recurrence over positions, in heads that are packed into the last axis.
+const LINEAR: &[Case] = &[Case::new("b t~ e~, b t f~, b t w~, b h~ k~ v~?, b t g~?, b t z~? -> b t o~, b h k v")];
+// Each position reads those before it, the first ones those of the step before.
+const CAUSAL_CONV: &[Case] = &[Case::new("b c t~, c i~ k~, c?, b c p~? -> b c t, b c p")];
+
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("Attention", (23, 26), Axes::Sig(ATTENTION), attention),
-    OpDef::onnx("RotaryEmbedding", (23, 26), Axes::Sig(ROTARY), super::elementwise::same),
+    OpDef::onnx("Attention", (23, 28), Axes::Sig(ATTENTION), attention),
+    OpDef::onnx("RotaryEmbedding", (23, 28), Axes::Sig(ROTARY), super::elementwise::same),
+    OpDef::onnx("LinearAttention", (27, 28), Axes::Sig(LINEAR), linear),
+    OpDef::onnx("CausalConvWithState", (27, 28), Axes::Sig(CAUSAL_CONV), causal_conv),
 ];
 
 fn attends_everywhere(_: &Graph, node: &Node) -> Result<(), String> {
@@ -121,4 +128,28 @@ fn attention(ctx: &mut InferContext<'_>) -> Answer {
         vec![e.batch, e.heads, e.queries, total],
     ];
     Ok(Inferred::many(dtypes.into_iter().zip(shapes).map(|(dtype, shape)| typed(dtype, Some(shape))).collect()))
+}
+
+/// The state that a recurrence leaves is as large as the one that it was given, or as keys and values are wide.
+fn linear(ctx: &mut InferContext<'_>) -> Answer {
+    let q = ctx.shape_of_rank(0, 3)?;
+    let count = |name: &str| match ctx.node.int(name) {
+        Some(n) if n > 0 => Ok(Dim::from(n)),
+        _ => Err(format!("has no `{name}`")),
+    };
+    let (heads, kv_heads) = (count("q_num_heads")?, count("kv_num_heads")?);
+    let (k, v) = (ctx.shape_of_rank(1, 3)?, ctx.shape_of_rank(2, 3)?);
+    let (key, value) = (ctx.divide(&k[2], &kv_heads), ctx.divide(&v[2], &kv_heads));
+    let result = vec![q[0].clone(), q[1].clone(), ctx.mul(&heads, &value)];
+    let state = vec![q[0].clone(), kv_heads, key, value];
+    Ok(Inferred::many(vec![typed(ctx.dtype(0), Some(result)), typed(ctx.dtype(3), Some(state))]))
+}
+
+/// What is left for the next step are as many positions as the window has before its last one.
+fn causal_conv(ctx: &mut InferContext<'_>) -> Answer {
+    let x = ctx.shape_of_rank(0, 3)?;
+    let window = ctx.shape_of_rank(1, 3)?;
+    let kept = window[2].checked_sub(&Dim::ONE).unwrap_or_else(|| ctx.unknown());
+    let state = vec![x[0].clone(), x[1].clone(), kept];
+    Ok(Inferred::many(vec![typed(ctx.dtype(0), Some(x)), typed(ctx.dtype(0), Some(state))]))
 }

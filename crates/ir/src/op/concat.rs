@@ -15,8 +15,8 @@ const SPLIT: &[Case] = &[Case::new("a* [x]| b*, _? -> a* [x] b*...")
     .renumber(&[Renumber::AxisAttr("axis", 0)])];
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("Concat", (1, 26), Axes::Sig(CONCAT), concat),
-    OpDef::onnx("Split", (1, 26), Axes::Sig(SPLIT), split),
+    OpDef::onnx("Concat", (1, 28), Axes::Sig(CONCAT), concat),
+    OpDef::onnx("Split", (1, 28), Axes::Sig(SPLIT), split),
 ];
 
 fn concat(ctx: &mut InferContext<'_>) -> Answer {

@@ -15,10 +15,10 @@ use crate::types::{TensorType, Type};
 const BODIES: &str = "runs bodies: layouts are decided within them and at their borders";
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("If", (1, 26), Axes::Opaque(BODIES), branches),
-    OpDef::onnx("Loop", (1, 26), Axes::Opaque(BODIES), iterate),
+    OpDef::onnx("If", (1, 28), Axes::Opaque(BODIES), branches),
+    OpDef::onnx("Loop", (1, 28), Axes::Opaque(BODIES), iterate),
     OpDef::onnx("Scan", (8, 8), Axes::Opaque(BODIES), |_| Ok(Inferred::default())),
-    OpDef::onnx("Scan", (9, 26), Axes::Opaque(BODIES), scan),
+    OpDef::onnx("Scan", (9, 28), Axes::Opaque(BODIES), scan),
 ];
 
 /// What the inputs of a node's body are taken to be.

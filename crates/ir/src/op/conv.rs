@@ -12,9 +12,9 @@ const DEFORMED: &[Case] =
     &[Case::new("n (g~ ci~) s*!^, (g co) ci k*!^, n d~ t*!^, (g co)?, n m~ t*!^? -> n (g co) t*!^")];
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("Conv", (1, 26), Axes::Sig(CONV), conv),
-    OpDef::onnx("ConvTranspose", (1, 26), Axes::Sig(TRANSPOSED), conv_transpose),
-    OpDef::onnx("DeformConv", (19, 26), Axes::Sig(DEFORMED), conv),
+    OpDef::onnx("Conv", (1, 28), Axes::Sig(CONV), conv),
+    OpDef::onnx("ConvTranspose", (1, 28), Axes::Sig(TRANSPOSED), conv_transpose),
+    OpDef::onnx("DeformConv", (19, 28), Axes::Sig(DEFORMED), conv),
 ];
 
 pub(super) fn conv(ctx: &mut InferContext<'_>) -> Answer {

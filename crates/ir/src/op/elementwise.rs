@@ -22,11 +22,11 @@ const DROPOUT: &[Case] = &[Case::new("a*, _?, _? -> a*, a*").when(drops_nothing)
 const PRELU_LEGACY: &[Case] = &[Case::new("a*, _ -> a*").when(has_one_slope), Case::new("n c s*, c -> n c s*")];
 
 const fn unary(name: &'static str, since: i64) -> OpDef {
-    OpDef::onnx(name, (since, 26), Axes::Sig(UNARY), same)
+    OpDef::onnx(name, (since, 28), Axes::Sig(UNARY), same)
 }
 
 const fn binary(name: &'static str, since: i64, infer: Infer) -> OpDef {
-    OpDef::onnx(name, (since, 26), Axes::Sig(BINARY), infer)
+    OpDef::onnx(name, (since, 28), Axes::Sig(BINARY), infer)
 }
 
 /// Before opset 7, an op broadcast only where an attribute said so, and not from the end.
@@ -35,11 +35,11 @@ const fn legacy(name: &'static str, infer: Infer) -> OpDef {
 }
 
 const fn variadic(name: &'static str, infer: Infer) -> OpDef {
-    OpDef::onnx(name, (1, 26), Axes::Sig(VARIADIC), infer)
+    OpDef::onnx(name, (1, 28), Axes::Sig(VARIADIC), infer)
 }
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("Abs", (1, 26), Axes::Sig(UNARY), abs),
+    OpDef::onnx("Abs", (1, 28), Axes::Sig(UNARY), abs),
     unary("Acos", 7),
     unary("Acosh", 9),
     unary("Asin", 7),
@@ -47,21 +47,21 @@ pub(super) const OPS: &[OpDef] = &[
     unary("Atan", 7),
     unary("Atanh", 9),
     unary("BitwiseNot", 18),
-    OpDef::onnx("Ceil", (1, 26), Axes::Sig(UNARY), ceil),
+    OpDef::onnx("Ceil", (1, 28), Axes::Sig(UNARY), ceil),
     unary("Celu", 12),
     unary("Cos", 7),
     unary("Cosh", 9),
     unary("Elu", 1),
     unary("Erf", 9),
     unary("Exp", 1),
-    OpDef::onnx("Floor", (1, 26), Axes::Sig(UNARY), floor),
+    OpDef::onnx("Floor", (1, 28), Axes::Sig(UNARY), floor),
     unary("Gelu", 20),
     unary("HardSigmoid", 1),
     unary("HardSwish", 14),
     unary("LeakyRelu", 1),
     unary("Log", 1),
     unary("Mish", 18),
-    OpDef::onnx("Neg", (1, 26), Axes::Sig(UNARY), neg),
+    OpDef::onnx("Neg", (1, 28), Axes::Sig(UNARY), neg),
     unary("Reciprocal", 1),
     unary("Relu", 1),
     unary("Round", 11),
@@ -75,17 +75,18 @@ pub(super) const OPS: &[OpDef] = &[
     unary("Softsign", 1),
     unary("Sqrt", 1),
     unary("Swish", 24),
+    OpDef::onnx("SwiGLU", (28, 28), Axes::Sig(BINARY), same),
     unary("Tan", 7),
     unary("Tanh", 1),
     unary("ThresholdedRelu", 10),
-    OpDef::onnx("Not", (1, 26), Axes::Sig(UNARY), not),
-    OpDef::onnx("IsNaN", (9, 26), Axes::Sig(UNARY), test),
-    OpDef::onnx("IsInf", (10, 26), Axes::Sig(UNARY), test),
-    OpDef::onnx("Cast", (1, 26), Axes::Sig(UNARY), cast),
-    OpDef::onnx("BitCast", (26, 26), Axes::Sig(UNARY), bit_cast),
-    OpDef::onnx("CastLike", (15, 26), Axes::Sig(CAST_LIKE), cast_like),
-    OpDef::onnx("Clip", (1, 26), Axes::Sig(CLIP), same),
-    OpDef::onnx("Dropout", (1, 26), Axes::Sig(DROPOUT), dropout),
+    OpDef::onnx("Not", (1, 28), Axes::Sig(UNARY), not),
+    OpDef::onnx("IsNaN", (9, 28), Axes::Sig(UNARY), test),
+    OpDef::onnx("IsInf", (10, 28), Axes::Sig(UNARY), test),
+    OpDef::onnx("Cast", (1, 28), Axes::Sig(UNARY), cast),
+    OpDef::onnx("BitCast", (26, 28), Axes::Sig(UNARY), bit_cast),
+    OpDef::onnx("CastLike", (15, 28), Axes::Sig(CAST_LIKE), cast_like),
+    OpDef::onnx("Clip", (1, 28), Axes::Sig(CLIP), same),
+    OpDef::onnx("Dropout", (1, 28), Axes::Sig(DROPOUT), dropout),
     legacy("Add", legacy_arithmetic),
     legacy("Sub", legacy_arithmetic),
     legacy("Mul", legacy_arithmetic),
@@ -116,8 +117,8 @@ pub(super) const OPS: &[OpDef] = &[
     binary("Less", 7, less),
     binary("LessOrEqual", 12, less_or_equal),
     OpDef::onnx("PRelu", (1, 6), Axes::Sig(PRELU_LEGACY), same),
-    OpDef::onnx("PRelu", (7, 26), Axes::Sig(BINARY), same),
-    OpDef::onnx("Where", (9, 26), Axes::Sig(TERNARY), choose),
+    OpDef::onnx("PRelu", (7, 28), Axes::Sig(BINARY), same),
+    OpDef::onnx("Where", (9, 28), Axes::Sig(TERNARY), choose),
     variadic("Max", maximum),
     variadic("Min", minimum),
     variadic("Sum", total),

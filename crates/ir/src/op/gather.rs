@@ -38,17 +38,17 @@ const COMPRESS: &[Case] = &[Case::new("a* [x]~ b*, _ -> a* [x] b*")
     .renumber(&[Renumber::AxisAttr("axis", 0)])];
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("Gather", (1, 26), Axes::Sig(GATHER), gather),
-    OpDef::onnx("GatherElements", (11, 26), Axes::Sig(GATHER_ELEMENTS), gather_elements),
+    OpDef::onnx("Gather", (1, 28), Axes::Sig(GATHER), gather),
+    OpDef::onnx("GatherElements", (11, 28), Axes::Sig(GATHER_ELEMENTS), gather_elements),
     OpDef::onnx("Scatter", (9, 10), Axes::Sig(SCATTER_ELEMENTS), same),
-    OpDef::onnx("ScatterElements", (11, 26), Axes::Sig(SCATTER_ELEMENTS), same),
+    OpDef::onnx("ScatterElements", (11, 28), Axes::Sig(SCATTER_ELEMENTS), same),
     OpDef::onnx("TopK", (1, 9), Axes::Sig(TOP_K_1), top_k),
-    OpDef::onnx("TopK", (10, 26), Axes::Sig(TOP_K_10), top_k),
-    OpDef::onnx("CumSum", (11, 26), Axes::Sig(ALONG), same),
-    OpDef::onnx("CumProd", (26, 26), Axes::Sig(ALONG), same),
-    OpDef::onnx("GatherND", (11, 26), Axes::Sig(GATHER_ND), gather_nd),
-    OpDef::onnx("ScatterND", (11, 26), Axes::Sig(SCATTER_ND), same),
-    OpDef::onnx("Compress", (9, 26), Axes::Sig(COMPRESS), compress),
+    OpDef::onnx("TopK", (10, 28), Axes::Sig(TOP_K_10), top_k),
+    OpDef::onnx("CumSum", (11, 28), Axes::Sig(ALONG), same),
+    OpDef::onnx("CumProd", (26, 28), Axes::Sig(ALONG), same),
+    OpDef::onnx("GatherND", (11, 28), Axes::Sig(GATHER_ND), gather_nd),
+    OpDef::onnx("ScatterND", (11, 28), Axes::Sig(SCATTER_ND), same),
+    OpDef::onnx("Compress", (9, 28), Axes::Sig(COMPRESS), compress),
 ];
 
 /// ONNX Runtime copies the first text of each slice only, so which texts come out depends on where the axis stands.

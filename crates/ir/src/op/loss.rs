@@ -15,8 +15,8 @@ const CROSS_ENTROPY: &[Case] = &[
 ];
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("NegativeLogLikelihoodLoss", (12, 26), Axes::Sig(LIKELIHOOD), loss),
-    OpDef::onnx("SoftmaxCrossEntropyLoss", (12, 26), Axes::Sig(CROSS_ENTROPY), loss),
+    OpDef::onnx("NegativeLogLikelihoodLoss", (12, 28), Axes::Sig(LIKELIHOOD), loss),
+    OpDef::onnx("SoftmaxCrossEntropyLoss", (12, 28), Axes::Sig(CROSS_ENTROPY), loss),
 ];
 
 fn is_kept(node: &Node) -> bool {

@@ -36,9 +36,9 @@ static EINSUM: Case =
     Case::new("its `equation`, each letter an axis in any order").renumber(&[Renumber::Letters("equation")]);
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("MatMul", (1, 26), Axes::Sig(MATMUL), matmul),
-    OpDef::onnx("Gemm", (1, 26), Axes::Sig(GEMM), gemm),
-    OpDef::onnx("Einsum", (12, 26), Axes::Spelled(&EINSUM, spelled), einsum),
+    OpDef::onnx("MatMul", (1, 28), Axes::Sig(MATMUL), matmul),
+    OpDef::onnx("Gemm", (1, 28), Axes::Sig(GEMM), gemm),
+    OpDef::onnx("Einsum", (12, 28), Axes::Spelled(&EINSUM, spelled), einsum),
 ];
 
 fn transposed(node: &Node, left: bool, right: bool) -> Result<(), String> {

@@ -33,22 +33,22 @@ const CACHE: &[Case] = &[Case::new("n a* [x]~ b*, n a* [x] b*, n? -> n a* [x] b*
     .renumber(&[Renumber::AxisAttr("axis", -2)])];
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("Trilu", (14, 26), Axes::Sig(TRIANGLE), same),
-    OpDef::onnx("RandomNormal", (1, 26), Axes::Opaque(RANDOM), random),
-    OpDef::onnx("RandomUniform", (1, 26), Axes::Opaque(RANDOM), random),
-    OpDef::onnx("RandomNormalLike", (1, 26), Axes::Opaque(RANDOM), random_like),
-    OpDef::onnx("RandomUniformLike", (1, 26), Axes::Opaque(RANDOM), random_like),
-    OpDef::onnx("Bernoulli", (15, 26), Axes::Opaque(RANDOM), random_like),
-    OpDef::onnx("Multinomial", (7, 26), Axes::Opaque(RANDOM), multinomial),
-    OpDef::onnx("NonMaxSuppression", (10, 26), Axes::Opaque(DETECTION), selected_boxes),
-    OpDef::onnx("RoiAlign", (10, 26), Axes::Sig(ROI_ALIGN), roi_align),
-    OpDef::onnx("ReverseSequence", (10, 26), Axes::Sig(REVERSE), same),
-    OpDef::onnx("Det", (11, 26), Axes::Sig(MATRIX), det),
-    OpDef::onnx("MaxRoiPool", (1, 26), Axes::Sig(ROI_POOL), roi_pool),
-    OpDef::onnx("Col2Im", (18, 26), Axes::Sig(COLUMNS), col_to_image),
-    OpDef::onnx("AffineGrid", (20, 26), Axes::Sig(GRID), affine_grid),
-    OpDef::onnx("Unique", (11, 26), Axes::Sig(UNIQUE), unique),
-    OpDef::onnx("TensorScatter", (24, 26), Axes::Sig(CACHE), same),
+    OpDef::onnx("Trilu", (14, 28), Axes::Sig(TRIANGLE), same),
+    OpDef::onnx("RandomNormal", (1, 28), Axes::Opaque(RANDOM), random),
+    OpDef::onnx("RandomUniform", (1, 28), Axes::Opaque(RANDOM), random),
+    OpDef::onnx("RandomNormalLike", (1, 28), Axes::Opaque(RANDOM), random_like),
+    OpDef::onnx("RandomUniformLike", (1, 28), Axes::Opaque(RANDOM), random_like),
+    OpDef::onnx("Bernoulli", (15, 28), Axes::Opaque(RANDOM), random_like),
+    OpDef::onnx("Multinomial", (7, 28), Axes::Opaque(RANDOM), multinomial),
+    OpDef::onnx("NonMaxSuppression", (10, 28), Axes::Opaque(DETECTION), selected_boxes),
+    OpDef::onnx("RoiAlign", (10, 28), Axes::Sig(ROI_ALIGN), roi_align),
+    OpDef::onnx("ReverseSequence", (10, 28), Axes::Sig(REVERSE), same),
+    OpDef::onnx("Det", (11, 28), Axes::Sig(MATRIX), det),
+    OpDef::onnx("MaxRoiPool", (1, 28), Axes::Sig(ROI_POOL), roi_pool),
+    OpDef::onnx("Col2Im", (18, 28), Axes::Sig(COLUMNS), col_to_image),
+    OpDef::onnx("AffineGrid", (20, 28), Axes::Sig(GRID), affine_grid),
+    OpDef::onnx("Unique", (11, 28), Axes::Sig(UNIQUE), unique),
+    OpDef::onnx("TensorScatter", (24, 28), Axes::Sig(CACHE), same),
 ];
 
 fn reverses_axis_0(_: &Graph, node: &Node) -> Result<(), String> {

@@ -79,7 +79,10 @@ pub struct OpDef {
 type Infer = fn(&mut InferContext<'_>) -> Result<Inferred, String>;
 
 /// The last version of ONNX's operator set that the table was written against; an op of a newer one is opaque.
-pub const LAST_OPSET: i64 = 26;
+pub const LAST_OPSET: i64 = 28;
+
+/// The version that a graph is written in that names none: the last one that ONNX Runtime 1.31 loads.
+pub const WRITTEN_OPSET: i64 = 26;
 
 impl OpDef {
     /// An op of ONNX's own domain.

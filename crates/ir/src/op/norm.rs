@@ -29,16 +29,16 @@ const MEAN_VARIANCE: &[Case] = &[
 
 // ONNX has LayerNormalization since 17; runtimes take it in ONNX's domain at any version.
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("BatchNormalization", (1, 26), Axes::Sig(BATCH), batch),
-    OpDef::onnx("InstanceNormalization", (1, 26), Axes::Sig(INSTANCE), same),
-    OpDef::onnx("GroupNormalization", (18, 26), Axes::Sig(GROUP), same),
-    OpDef::onnx("LayerNormalization", (1, 26), Axes::Sig(LAYER), layer),
-    OpDef::onnx("RMSNormalization", (23, 26), Axes::Sig(RMS), same),
+    OpDef::onnx("BatchNormalization", (1, 28), Axes::Sig(BATCH), batch),
+    OpDef::onnx("InstanceNormalization", (1, 28), Axes::Sig(INSTANCE), same),
+    OpDef::onnx("GroupNormalization", (18, 28), Axes::Sig(GROUP), same),
+    OpDef::onnx("LayerNormalization", (1, 28), Axes::Sig(LAYER), layer),
+    OpDef::onnx("RMSNormalization", (23, 28), Axes::Sig(RMS), same),
     // A name for it that files have which a runtime saved.
-    OpDef::onnx("SimplifiedLayerNormalization", (1, 26), Axes::Sig(SIMPLIFIED), layer),
-    OpDef::onnx("LRN", (1, 26), Axes::Sig(LRN), same),
-    OpDef::onnx("LpNormalization", (1, 26), Axes::Sig(LP), same),
-    OpDef::onnx("MeanVarianceNormalization", (9, 26), Axes::Sig(MEAN_VARIANCE), same),
+    OpDef::onnx("SimplifiedLayerNormalization", (1, 28), Axes::Sig(SIMPLIFIED), layer),
+    OpDef::onnx("LRN", (1, 28), Axes::Sig(LRN), same),
+    OpDef::onnx("LpNormalization", (1, 28), Axes::Sig(LP), same),
+    OpDef::onnx("MeanVarianceNormalization", (9, 28), Axes::Sig(MEAN_VARIANCE), same),
 ];
 
 fn is_inference(_: &Graph, node: &Node) -> Result<(), String> {

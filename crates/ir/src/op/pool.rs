@@ -18,13 +18,13 @@ pub(super) const GLOBAL: &[Case] = &[Case::new("n c s*!~ -> n c s*:1")];
 const UNPOOL: &[Case] = &[Case::new("n c s*!, n c s*!, _? -> m~ d~ t*!~")];
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("MaxPool", (1, 26), Axes::Sig(MAX_POOL), pool),
-    OpDef::onnx("AveragePool", (1, 26), Axes::Sig(POOL), pool),
-    OpDef::onnx("LpPool", (1, 26), Axes::Sig(POOL), pool),
-    OpDef::onnx("GlobalAveragePool", (1, 26), Axes::Sig(GLOBAL), global),
-    OpDef::onnx("GlobalMaxPool", (1, 26), Axes::Sig(GLOBAL), global),
-    OpDef::onnx("GlobalLpPool", (1, 26), Axes::Sig(GLOBAL), global),
-    OpDef::onnx("MaxUnpool", (9, 26), Axes::Sig(UNPOOL), unpool),
+    OpDef::onnx("MaxPool", (1, 28), Axes::Sig(MAX_POOL), pool),
+    OpDef::onnx("AveragePool", (1, 28), Axes::Sig(POOL), pool),
+    OpDef::onnx("LpPool", (1, 28), Axes::Sig(POOL), pool),
+    OpDef::onnx("GlobalAveragePool", (1, 28), Axes::Sig(GLOBAL), global),
+    OpDef::onnx("GlobalMaxPool", (1, 28), Axes::Sig(GLOBAL), global),
+    OpDef::onnx("GlobalLpPool", (1, 28), Axes::Sig(GLOBAL), global),
+    OpDef::onnx("MaxUnpool", (9, 28), Axes::Sig(UNPOOL), unpool),
 ];
 
 fn has_no_indices(_: &Graph, node: &Node) -> Result<(), String> {

@@ -47,14 +47,14 @@ const MATMUL_INTEGER: &[Case] = &[
 
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("QuantizeLinear", (10, 12), Axes::Sig(LINEAR_10), quantize),
-    OpDef::onnx("QuantizeLinear", (13, 26), Axes::Sig(LINEAR), quantize),
+    OpDef::onnx("QuantizeLinear", (13, 28), Axes::Sig(LINEAR), quantize),
     OpDef::onnx("DequantizeLinear", (10, 12), Axes::Sig(LINEAR_10), dequantize),
-    OpDef::onnx("DequantizeLinear", (13, 26), Axes::Sig(LINEAR), dequantize),
-    OpDef::onnx("DynamicQuantizeLinear", (11, 26), Axes::Sig(DYNAMIC), dynamic),
-    OpDef::onnx("QLinearConv", (10, 26), Axes::Sig(Q_CONV), q_conv),
-    OpDef::onnx("ConvInteger", (10, 26), Axes::Sig(CONV_INTEGER), conv_integer),
-    OpDef::onnx("QLinearMatMul", (10, 26), Axes::Sig(Q_MATMUL), q_matmul),
-    OpDef::onnx("MatMulInteger", (10, 26), Axes::Sig(MATMUL_INTEGER), matmul_integer),
+    OpDef::onnx("DequantizeLinear", (13, 28), Axes::Sig(LINEAR), dequantize),
+    OpDef::onnx("DynamicQuantizeLinear", (11, 28), Axes::Sig(DYNAMIC), dynamic),
+    OpDef::onnx("QLinearConv", (10, 28), Axes::Sig(Q_CONV), q_conv),
+    OpDef::onnx("ConvInteger", (10, 28), Axes::Sig(CONV_INTEGER), conv_integer),
+    OpDef::onnx("QLinearMatMul", (10, 28), Axes::Sig(Q_MATMUL), q_matmul),
+    OpDef::onnx("MatMulInteger", (10, 28), Axes::Sig(MATMUL_INTEGER), matmul_integer),
 ];
 
 fn per_tensor(graph: &Graph, node: &Node) -> Result<(), String> {

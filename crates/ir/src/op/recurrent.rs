@@ -17,9 +17,9 @@ const LSTM: &[Case] = &[
 ];
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("RNN", (1, 26), Axes::Sig(RNN), recurrent),
-    OpDef::onnx("GRU", (1, 26), Axes::Sig(RNN), recurrent),
-    OpDef::onnx("LSTM", (1, 26), Axes::Sig(LSTM), recurrent),
+    OpDef::onnx("RNN", (1, 28), Axes::Sig(RNN), recurrent),
+    OpDef::onnx("GRU", (1, 28), Axes::Sig(RNN), recurrent),
+    OpDef::onnx("LSTM", (1, 28), Axes::Sig(LSTM), recurrent),
 ];
 
 fn sequence_first(_: &Graph, node: &Node) -> Result<(), String> {

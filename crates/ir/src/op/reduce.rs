@@ -26,7 +26,7 @@ const fn by_attr(name: &'static str, last: i64) -> OpDef {
 }
 
 const fn by_input(name: &'static str, first: i64) -> OpDef {
-    OpDef::onnx(name, (first, 26), Axes::Sig(BY_INPUT), reduce_by_input)
+    OpDef::onnx(name, (first, 28), Axes::Sig(BY_INPUT), reduce_by_input)
 }
 
 pub(super) const OPS: &[OpDef] = &[
@@ -50,8 +50,8 @@ pub(super) const OPS: &[OpDef] = &[
     by_input("ReduceProd", 18),
     by_input("ReduceSum", 13),
     by_input("ReduceSumSquare", 18),
-    OpDef::onnx("ArgMax", (1, 26), Axes::Sig(ARG), arg),
-    OpDef::onnx("ArgMin", (1, 26), Axes::Sig(ARG), arg),
+    OpDef::onnx("ArgMax", (1, 28), Axes::Sig(ARG), arg),
+    OpDef::onnx("ArgMin", (1, 28), Axes::Sig(ARG), arg),
 ];
 
 fn reduce_by_attr(ctx: &mut InferContext<'_>) -> Answer {

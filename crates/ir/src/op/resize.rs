@@ -45,7 +45,7 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("Upsample", (7, 8), Axes::Sig(UPSAMPLE_7), upsample_7),
     OpDef::onnx("Upsample", (9, 9), Axes::Sig(TWO), resize_10),
     OpDef::onnx("Resize", (10, 10), Axes::Sig(TWO), resize_10),
-    OpDef::onnx("Resize", (11, 26), Axes::Sig(RESIZE_11), resize_11),
+    OpDef::onnx("Resize", (11, 28), Axes::Sig(RESIZE_11), resize_11),
 ];
 
 fn names_axes(_: &Graph, node: &Node) -> Result<(), String> {

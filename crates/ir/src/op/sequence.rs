@@ -9,18 +9,18 @@ const SEQUENCE: &str = "a sequence holds tensors of any shape, all of them row-m
 const OPTIONAL: &str = "an optional holds a tensor of any shape, row-major";
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("SequenceConstruct", (11, 26), Axes::Opaque(SEQUENCE), declared),
-    OpDef::onnx("SequenceEmpty", (11, 26), Axes::Opaque(SEQUENCE), declared),
-    OpDef::onnx("SequenceInsert", (11, 26), Axes::Opaque(SEQUENCE), declared),
-    OpDef::onnx("SequenceErase", (11, 26), Axes::Opaque(SEQUENCE), declared),
-    OpDef::onnx("SequenceAt", (11, 26), Axes::Opaque(SEQUENCE), declared),
-    OpDef::onnx("SequenceLength", (11, 26), Axes::Opaque(SEQUENCE), length),
-    OpDef::onnx("SequenceMap", (17, 26), Axes::Opaque(SEQUENCE), declared),
-    OpDef::onnx("SplitToSequence", (11, 26), Axes::Opaque(SEQUENCE), declared),
-    OpDef::onnx("ConcatFromSequence", (11, 26), Axes::Opaque(SEQUENCE), declared),
-    OpDef::onnx("Optional", (15, 26), Axes::Opaque(OPTIONAL), declared),
-    OpDef::onnx("OptionalHasElement", (15, 26), Axes::Opaque(OPTIONAL), has_element),
-    OpDef::onnx("OptionalGetElement", (15, 26), Axes::Opaque(OPTIONAL), get_element),
+    OpDef::onnx("SequenceConstruct", (11, 28), Axes::Opaque(SEQUENCE), declared),
+    OpDef::onnx("SequenceEmpty", (11, 28), Axes::Opaque(SEQUENCE), declared),
+    OpDef::onnx("SequenceInsert", (11, 28), Axes::Opaque(SEQUENCE), declared),
+    OpDef::onnx("SequenceErase", (11, 28), Axes::Opaque(SEQUENCE), declared),
+    OpDef::onnx("SequenceAt", (11, 28), Axes::Opaque(SEQUENCE), declared),
+    OpDef::onnx("SequenceLength", (11, 28), Axes::Opaque(SEQUENCE), length),
+    OpDef::onnx("SequenceMap", (17, 28), Axes::Opaque(SEQUENCE), declared),
+    OpDef::onnx("SplitToSequence", (11, 28), Axes::Opaque(SEQUENCE), declared),
+    OpDef::onnx("ConcatFromSequence", (11, 28), Axes::Opaque(SEQUENCE), declared),
+    OpDef::onnx("Optional", (15, 28), Axes::Opaque(OPTIONAL), declared),
+    OpDef::onnx("OptionalHasElement", (15, 28), Axes::Opaque(OPTIONAL), has_element),
+    OpDef::onnx("OptionalGetElement", (15, 28), Axes::Opaque(OPTIONAL), get_element),
 ];
 
 /// Nothing beyond what the file declares.

@@ -23,14 +23,14 @@ const ONE_HOT: &[Case] = &[Case::new("a* b*, _, _ -> a* [x] b*")
 const EYE: &[Case] = &[Case::new("a*~ -> a*").when(is_main_diagonal), Case::new("m~ n~ -> m n")];
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("Shape", (1, 26), Axes::Sig(SHAPE), shape),
-    OpDef::onnx("Size", (1, 26), Axes::Sig(SIZE), size),
-    OpDef::onnx("Constant", (1, 26), Axes::Opaque(MADE), constant),
-    OpDef::onnx("ConstantOfShape", (9, 26), Axes::Sig(FILLED), constant_of_shape),
-    OpDef::onnx("Range", (11, 26), Axes::Opaque(MADE), range),
-    OpDef::onnx("NonZero", (9, 26), Axes::Opaque(NON_ZERO), non_zero),
-    OpDef::onnx("OneHot", (9, 26), Axes::Sig(ONE_HOT), one_hot),
-    OpDef::onnx("EyeLike", (9, 26), Axes::Sig(EYE), eye_like),
+    OpDef::onnx("Shape", (1, 28), Axes::Sig(SHAPE), shape),
+    OpDef::onnx("Size", (1, 28), Axes::Sig(SIZE), size),
+    OpDef::onnx("Constant", (1, 28), Axes::Opaque(MADE), constant),
+    OpDef::onnx("ConstantOfShape", (9, 28), Axes::Sig(FILLED), constant_of_shape),
+    OpDef::onnx("Range", (11, 28), Axes::Opaque(MADE), range),
+    OpDef::onnx("NonZero", (9, 28), Axes::Opaque(NON_ZERO), non_zero),
+    OpDef::onnx("OneHot", (9, 28), Axes::Sig(ONE_HOT), one_hot),
+    OpDef::onnx("EyeLike", (9, 28), Axes::Sig(EYE), eye_like),
 ];
 
 fn is_main_diagonal(_: &Graph, node: &Node) -> Result<(), String> {

@@ -17,12 +17,12 @@ const MADE: &str = "makes a window or a table from numbers";
 
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("DFT", (17, 19), Axes::Sig(DFT_17), dft_17),
-    OpDef::onnx("DFT", (20, 26), Axes::Sig(DFT_20), dft_20),
-    OpDef::onnx("STFT", (17, 26), Axes::Sig(STFT), stft),
-    OpDef::onnx("HannWindow", (17, 26), Axes::Opaque(MADE), window),
-    OpDef::onnx("HammingWindow", (17, 26), Axes::Opaque(MADE), window),
-    OpDef::onnx("BlackmanWindow", (17, 26), Axes::Opaque(MADE), window),
-    OpDef::onnx("MelWeightMatrix", (17, 26), Axes::Opaque(MADE), mel_weights),
+    OpDef::onnx("DFT", (20, 28), Axes::Sig(DFT_20), dft_20),
+    OpDef::onnx("STFT", (17, 28), Axes::Sig(STFT), stft),
+    OpDef::onnx("HannWindow", (17, 28), Axes::Opaque(MADE), window),
+    OpDef::onnx("HammingWindow", (17, 28), Axes::Opaque(MADE), window),
+    OpDef::onnx("BlackmanWindow", (17, 28), Axes::Opaque(MADE), window),
+    OpDef::onnx("MelWeightMatrix", (17, 28), Axes::Opaque(MADE), mel_weights),
 ];
 
 /// The one number that an operand holds.

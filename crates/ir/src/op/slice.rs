@@ -42,15 +42,15 @@ const CENTER: &[Case] = &[
 
 pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("Slice", (1, 9), Axes::Sig(SLICE_1), slice),
-    OpDef::onnx("Slice", (10, 26), Axes::Sig(SLICE_10), slice),
+    OpDef::onnx("Slice", (10, 28), Axes::Sig(SLICE_10), slice),
     OpDef::onnx("Pad", (1, 1), Axes::Sig(PAD_1), pad),
     OpDef::onnx("Pad", (2, 10), Axes::Sig(PAD_2), pad),
     OpDef::onnx("Pad", (11, 17), Axes::Sig(PAD_11), pad),
-    OpDef::onnx("Pad", (18, 26), Axes::Sig(PAD_18), pad),
+    OpDef::onnx("Pad", (18, 28), Axes::Sig(PAD_18), pad),
     OpDef::onnx("Tile", (1, 5), Axes::Opaque("tiles one axis by two scalar operands"), tile_1),
-    OpDef::onnx("Tile", (6, 26), Axes::Sig(TILE), tile),
-    OpDef::onnx("Expand", (8, 26), Axes::Sig(EXPAND), expand),
-    OpDef::onnx("CenterCropPad", (18, 26), Axes::Sig(CENTER), center),
+    OpDef::onnx("Tile", (6, 28), Axes::Sig(TILE), tile),
+    OpDef::onnx("Expand", (8, 28), Axes::Sig(EXPAND), expand),
+    OpDef::onnx("CenterCropPad", (18, 28), Axes::Sig(CENTER), center),
 ];
 
 fn sliced(graph: &Graph, node: &Node, rank: usize) -> Vec<usize> {

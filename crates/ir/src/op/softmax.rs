@@ -13,7 +13,7 @@ pub(super) const OPS: &[OpDef] = &[
     OpDef::onnx("Softmax", (1, 12), Axes::Sig(COERCED), same),
     OpDef::onnx("LogSoftmax", (1, 12), Axes::Sig(COERCED), same),
     OpDef::onnx("Hardmax", (1, 12), Axes::Sig(COERCED), same),
-    OpDef::onnx("Softmax", (13, 26), Axes::Sig(ONE_AXIS), same),
-    OpDef::onnx("LogSoftmax", (13, 26), Axes::Sig(ONE_AXIS), same),
-    OpDef::onnx("Hardmax", (13, 26), Axes::Sig(ONE_AXIS), same),
+    OpDef::onnx("Softmax", (13, 28), Axes::Sig(ONE_AXIS), same),
+    OpDef::onnx("LogSoftmax", (13, 28), Axes::Sig(ONE_AXIS), same),
+    OpDef::onnx("Hardmax", (13, 28), Axes::Sig(ONE_AXIS), same),
 ];

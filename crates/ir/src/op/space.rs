@@ -8,13 +8,15 @@ use crate::graph::{Graph, Node};
 
 const DEPTH_TO_SPACE: &[Case] =
     &[Case::new("n (p q c) h w -> n c (h p) (w q)").when(depth_first), Case::new("n (c p q) h w -> n c (h p) (w q)")];
-const SPACE_TO_DEPTH: &[Case] = &[Case::new("n c (h p) (w q) -> n (p q c) h w")];
+// Opset 28 has both orders here too.
+const SPACE_TO_DEPTH: &[Case] =
+    &[Case::new("n c (h p) (w q) -> n (p q c) h w").when(depth_first), Case::new("n c (h p) (w q) -> n (c p q) h w")];
 pub(super) const GRID_SAMPLE: &[Case] = &[Case::new("n c s*!~, n t*! r~ -> n c t*!")];
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("DepthToSpace", (1, 26), Axes::Sig(DEPTH_TO_SPACE), depth_to_space),
-    OpDef::onnx("SpaceToDepth", (1, 26), Axes::Sig(SPACE_TO_DEPTH), space_to_depth),
-    OpDef::onnx("GridSample", (16, 26), Axes::Sig(GRID_SAMPLE), grid_sample),
+    OpDef::onnx("DepthToSpace", (1, 28), Axes::Sig(DEPTH_TO_SPACE), depth_to_space),
+    OpDef::onnx("SpaceToDepth", (1, 28), Axes::Sig(SPACE_TO_DEPTH), space_to_depth),
+    OpDef::onnx("GridSample", (16, 28), Axes::Sig(GRID_SAMPLE), grid_sample),
 ];
 
 fn depth_first(_: &Graph, node: &Node) -> Result<(), String> {

@@ -12,17 +12,17 @@ const SPLIT: &[Case] = &[Case::new("a* -> a* p~, a*")];
 const COUNTED: &[Case] = &[Case::new("n c~ -> n f~"), Case::new("c~ -> f~")];
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("StringConcat", (20, 26), Axes::Sig(CONCATENATED), concatenated),
-    OpDef::onnx("RegexFullMatch", (20, 26), Axes::Sig(MATCHED), matched),
-    OpDef::onnx("StringSplit", (20, 26), Axes::Sig(SPLIT), split),
+    OpDef::onnx("StringConcat", (20, 28), Axes::Sig(CONCATENATED), concatenated),
+    OpDef::onnx("RegexFullMatch", (20, 28), Axes::Sig(MATCHED), matched),
+    OpDef::onnx("StringSplit", (20, 28), Axes::Sig(SPLIT), split),
     OpDef::onnx(
         "StringNormalizer",
-        (10, 26),
+        (10, 28),
         Axes::Opaque("leaves words away, so that how many there are depends on what they say"),
         normalized,
     ),
-    OpDef::onnx("TfIdfVectorizer", (9, 26), Axes::Sig(COUNTED), counted),
-    OpDef::onnx("ImageDecoder", (20, 26), Axes::Opaque("reads an image from a stream of bytes"), image),
+    OpDef::onnx("TfIdfVectorizer", (9, 28), Axes::Sig(COUNTED), counted),
+    OpDef::onnx("ImageDecoder", (20, 28), Axes::Opaque("reads an image from a stream of bytes"), image),
 ];
 
 fn concatenated(ctx: &mut InferContext<'_>) -> Answer {

@@ -11,12 +11,12 @@ use crate::graph::{Graph, Node};
 const ROW_MAJOR: &str = "the same elements in row-major order";
 
 pub(super) const OPS: &[OpDef] = &[
-    OpDef::onnx("Identity", (1, 26), Axes::View("the operand itself", identity_view), identity),
-    OpDef::onnx("Transpose", (1, 26), Axes::View("its axes renamed by `perm`", transpose_view), transpose),
-    OpDef::onnx("Reshape", (1, 26), Axes::View(ROW_MAJOR, reshape_view), reshape),
-    OpDef::onnx("Flatten", (1, 26), Axes::View(ROW_MAJOR, reshape_view), flatten),
-    OpDef::onnx("Squeeze", (1, 26), Axes::View(ROW_MAJOR, axes_view), squeeze),
-    OpDef::onnx("Unsqueeze", (1, 26), Axes::View(ROW_MAJOR, axes_view), unsqueeze),
+    OpDef::onnx("Identity", (1, 28), Axes::View("the operand itself", identity_view), identity),
+    OpDef::onnx("Transpose", (1, 28), Axes::View("its axes renamed by `perm`", transpose_view), transpose),
+    OpDef::onnx("Reshape", (1, 28), Axes::View(ROW_MAJOR, reshape_view), reshape),
+    OpDef::onnx("Flatten", (1, 28), Axes::View(ROW_MAJOR, reshape_view), flatten),
+    OpDef::onnx("Squeeze", (1, 28), Axes::View(ROW_MAJOR, axes_view), squeeze),
+    OpDef::onnx("Unsqueeze", (1, 28), Axes::View(ROW_MAJOR, axes_view), unsqueeze),
 ];
 
 fn known_rank(graph: &Graph, node: &Node) -> Result<usize, String> {

@@ -41,7 +41,7 @@ pub(super) struct Entry {
 }
 
 /// The last operator set that this table was compared with.
-pub(super) const LAST: i64 = 26;
+pub(super) const LAST: i64 = 28;
 
 const fn slot(name: &'static str, letters: Letters) -> Slot {
     Slot { name, letters: Some(letters), optional: false }
@@ -226,7 +226,7 @@ pub(super) const TABLE: &[Entry] = &[
         outputs: &[slot("output", Letters::Features)],
         ranks: (4, 4),
         lanes: NO_LANES,
-        ..features("SpaceToDepth", 1, &[&[attr("blocksize", Int, 1)]])
+        ..features("SpaceToDepth", 1, &[&[attr("blocksize", Int, 1), attr("mode", Text, 28)]])
     },
     channels(
         "BatchNormalization",

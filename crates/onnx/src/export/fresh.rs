@@ -11,7 +11,7 @@ use prost::Message as _;
 use relayout_ir::attr::Attr;
 use relayout_ir::graph::{Graph, Op, ValueId};
 use relayout_ir::model::Model;
-use relayout_ir::op::LAST_OPSET;
+use relayout_ir::op::WRITTEN_OPSET;
 use relayout_ir::types::Type;
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ fn opsets(graph: &Graph) -> BTreeMap<String, i64> {
     }
     let standard = opsets.entry(String::new()).or_insert(0);
     if *standard == 0 {
-        *standard = LAST_OPSET;
+        *standard = WRITTEN_OPSET;
     }
     opsets
 }

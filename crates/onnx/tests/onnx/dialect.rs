@@ -260,7 +260,7 @@ fn what_the_dialect_lacks_is_refused_with_its_reason() {
     );
     assert_eq!(
         refused("GridSample", 13, &[nhwc(), Plain], &[Plain]),
-        "the dialect has no form of GridSample at opset 13, only at opsets 16 to 26"
+        "the dialect has no form of GridSample at opset 13, only at opsets 16 to 28"
     );
     assert_eq!(refused("Conv", 17, &[nhwc()], &[Plain]), "Conv at opset 17: W is absent");
     assert_eq!(

@@ -18,7 +18,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         "Pad" => pad(call),
         "Resize" | "Upsample" => resize(call),
         "ArgMax" | "ArgMin" => extreme(call),
-        "CumSum" => cumulate(call),
+        "CumProd" | "CumSum" => cumulate(call),
         "LRN" => lrn(call),
         "TopK" => return Some(top(call)),
         _ => return None,

@@ -69,6 +69,7 @@ const POINTWISE: &[&str] = &[
     "Sqrt",
     "Sub",
     "Sum",
+    "SwiGLU",
     "Swish",
     "Tan",
     "Tanh",
@@ -104,7 +105,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         "BatchNormalization" => batch_norm(call),
         "InstanceNormalization" => instance_norm(call),
         "GroupNormalization" => group_norm(call),
-        "LayerNormalization" => layer_norm(call),
+        "LayerNormalization" => rows_norm(call),
         "Softmax" | "LogSoftmax" => softmax(call),
         "LpNormalization" => lp_norm(call),
         "GlobalAveragePool" => global(call, "ReduceMean"),
@@ -441,13 +442,14 @@ fn group_norm(call: &mut Call<'_>) -> Made {
     call.terms.moved(&y, &shape).ok_or_else(wrong)
 }
 
-fn layer_norm(call: &mut Call<'_>) -> Made {
+/// A normalization of the last axes with what these are multiplied by, and perhaps what is added.
+pub(super) fn rows_norm(call: &mut Call<'_>) -> Made {
     call.single()?;
     let x = call.need(0)?;
     let axis = movement::axis(call, -1, x.rank())?;
     let mut attrs = call.encoded(&["axis"])?;
     attrs.push(u8::from(call.input(2).is_some()));
-    let op = Op { name: "LayerNormalization", attrs: &attrs, dtype: x.dtype };
+    let op = Op { name: call.op, attrs: &attrs, dtype: x.dtype };
     let axes: Vec<usize> = (axis..x.rank()).collect();
     let operands: Vec<&Value> = call.inputs.iter().flatten().collect();
     let wide = operands.iter().any(|v| v.rank() > x.rank());

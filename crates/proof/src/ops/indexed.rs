@@ -25,13 +25,13 @@ fn key(value: &Value, axis: usize) -> (u32, i64) {
 }
 
 /// Axes in the order of what values are made of, by the first of them that says it.
-fn ordered(values: &[&Value], mut axes: Vec<usize>) -> Vec<usize> {
+pub(super) fn ordered(values: &[&Value], mut axes: Vec<usize>) -> Vec<usize> {
     axes.sort_by_key(|&axis| values.iter().map(|value| key(value, axis)).collect::<Vec<_>>());
     axes
 }
 
 /// The order that brings axes back.
-fn back(order: &[usize]) -> Vec<usize> {
+pub(super) fn back(order: &[usize]) -> Vec<usize> {
     let mut back = vec![0; order.len()];
     order.iter().enumerate().for_each(|(to, &from)| back[from] = to);
     back

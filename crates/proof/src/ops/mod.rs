@@ -8,6 +8,7 @@ mod each;
 mod filters;
 mod fold;
 mod fused;
+mod heads;
 mod indexed;
 mod integers;
 mod movement;
@@ -84,7 +85,7 @@ fn plainly(call: &mut Call<'_>) -> Option<Results> {
         }
     }
     for family in
-        [along::run_quantized, blocked::run, fused::run, dynamic::run, indexed::run, recurrent::run, integers::run]
+        [along::run_quantized, blocked::run, fused::run, dynamic::run, indexed::run, recurrent::run, integers::run, heads::run]
     {
         if let Some(made) = family(call) {
             return Some(made);
@@ -178,7 +179,7 @@ impl Call<'_> {
         let defaults: &[(&str, f32)] = match self.op {
             "HardSigmoid" => &[("alpha", 0.2), ("beta", 0.5)],
             "LeakyRelu" => &[("alpha", 0.01)],
-            "Elu" | "Celu" | "Swish" => &[("alpha", 1.0)],
+            "Elu" | "Celu" | "Swish" | "SwiGLU" => &[("alpha", 1.0)],
             _ => return self.encoded(&[]),
         };
         let mut attrs = Vec::new();

@@ -182,7 +182,13 @@ fn space_to_depth(call: &mut Call<'_>) -> Results {
     if h % b != 0 || w % b != 0 {
         return Err("its shapes do not fit".to_owned());
     }
-    let split = call.terms.moved(&x, &[n, c, h / b, b, w / b, b]).and_then(|v| v.permuted(&[0, 3, 5, 1, 2, 4]));
+    // Which of the two opset 28 lets a node say.
+    let order = match call.text("mode").as_deref() {
+        None | Some("DCR") => [0, 3, 5, 1, 2, 4],
+        Some("CRD") => [0, 1, 3, 5, 2, 4],
+        Some(mode) => return Err(format!("its mode is {mode}")),
+    };
+    let split = call.terms.moved(&x, &[n, c, h / b, b, w / b, b]).and_then(|v| v.permuted(&order));
     done(split.and_then(|v| call.terms.moved(&v, &[n, c * b * b, h / b, w / b])))
 }
 

@@ -7,6 +7,7 @@ mod fold;
 mod fold_nets;
 mod fold_rounded;
 mod give_back;
+mod heads;
 mod loaded;
 mod ort_nhwc;
 mod picks;

@@ -19,6 +19,7 @@ mod matrix;
 
 use crate::TargetError;
 use crate::onnx::Rates;
+use crate::onnx::forms::packed::PackedHeads;
 use crate::onnx::forms::product::only_result;
 use data::{Data, Features};
 use gpu::{GpuCosts, MoveClass};
@@ -76,6 +77,7 @@ impl FunctionTarget {
             Box::new(convolution::Convolutions(Arc::clone(&calls))),
             Box::new(matrix::Products),
             Box::new(features::OnFeatures(Arc::clone(&calls))),
+            Box::new(PackedHeads(calls.rates().view)),
         ];
         FunctionTarget { calls, forms: forms.into() }
     }

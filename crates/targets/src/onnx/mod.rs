@@ -5,6 +5,7 @@ pub(crate) mod forms;
 
 use crate::TargetError;
 use crate::onnx::forms::layer_norm;
+use crate::onnx::forms::packed::PackedHeads;
 use crate::onnx::forms::product::gemm_kernels;
 use crate::onnx::forms::projection::{self, Projected};
 use crate::onnx::forms::turned::{LayerNorms, TurnedProducts};
@@ -225,6 +226,7 @@ impl DataTarget {
                 Box::new(ProjectionForms { projections, turned: turned_products, view: rates.view }) as Box<dyn Form>,
                 Box::new(AcrossChannels(layer_norms)),
                 Box::new(Gemms),
+                Box::new(PackedHeads(rates.view)),
             ]),
             rates,
             quantized_pools,

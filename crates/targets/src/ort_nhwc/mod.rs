@@ -19,6 +19,7 @@ mod read_shapes;
 mod turned_product;
 mod wrapped;
 
+use crate::onnx::forms::packed::PackedHeads;
 use crate::onnx::{interpolates_elsewhere, whole_axis_is_outer};
 pub use predict::predict;
 pub use providers::Provider;
@@ -85,6 +86,7 @@ impl OrtNhwc {
             Box::new(group_norm::GroupNorms(Arc::clone(&rates))),
             Box::new(heads::Heads(Arc::clone(&rates))),
             Box::new(turned_product::TurnedProducts(Arc::clone(&rates))),
+            Box::new(PackedHeads(Cost::new(VIEW_NS))),
         ];
         OrtNhwc {
             rates,

@@ -51,7 +51,7 @@ impl Blocks {
             (Form::View(View::Same), "Identity") => Some(self),
             (Form::View(View::Transpose(perm)), _) => self.permuted(perm),
             (Form::View(View::Reshape), _) => self.reshaped(to),
-            (_, "SpaceToDepth") => self.blocked(block(node)?, to),
+            (_, "SpaceToDepth") => self.blocked(block(node)?, is_depth_first(node), to),
             (_, "DepthToSpace") => self.unblocked(block(node)?, is_depth_first(node)),
             _ => None,
         }
@@ -79,7 +79,7 @@ impl Blocks {
         }
     }
 
-    fn blocked(mut self, places: i64, to: &[Dim]) -> Option<Blocks> {
+    fn blocked(mut self, places: i64, depth_first: bool, to: &[Dim]) -> Option<Blocks> {
         let ([h, w], [_, _, rows, columns]) = ([self.whole_axis(2)?, self.whole_axis(3)?], to) else { return None };
         let mut channels = Vec::new();
         for (at, (axis, blocks)) in [(h, rows), (w, columns)].into_iter().enumerate() {
@@ -87,8 +87,8 @@ impl Blocks {
             self.axes[at + 2] = vec![Digit { axis, part: Part::Block }];
             channels.push(Digit { axis, part: Part::Place });
         }
-        channels.append(&mut self.axes[1]);
-        self.axes[1] = channels;
+        let at = if depth_first { 0 } else { self.axes[1].len() };
+        self.axes[1].splice(at..at, channels);
         Some(self)
     }
 

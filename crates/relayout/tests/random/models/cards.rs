@@ -11,7 +11,7 @@ use crate::models::histogram::{Histogram, SEGMENTS, SPELLINGS, entry_row, opset_
 use crate::models::ops::{DEALT, FEATURED};
 use crate::models::sketch::{Id, MOST_FACTORS, Sketch, element_type};
 use crate::op_cases::{self, case::Case};
-use relayout::ir::op::{LAST_OPSET, OpDef, entries};
+use relayout::ir::op::{OpDef, WRITTEN_OPSET, entries};
 use relayout_onnx::proto::tensor_proto::DataType;
 use relayout_verify::{Data, Level, ModelSource, run};
 use std::collections::BTreeMap;
@@ -100,13 +100,13 @@ struct Goal {
 
 impl Goal {
     fn of(row: String, cards: impl IntoIterator<Item = (Card, (i64, i64))>) -> Goal {
-        let cards = cards.into_iter().map(|(card, (a, b))| (card, (a.max(OLDEST), b.min(LAST_OPSET))));
+        let cards = cards.into_iter().map(|(card, (a, b))| (card, (a.max(OLDEST), b.min(WRITTEN_OPSET))));
         Goal { row, cards: cards.filter(|(_, (a, b))| a <= b).collect() }
     }
 
     /// In how many operator sets it has a card.
     fn span(&self) -> usize {
-        (OLDEST..=LAST_OPSET).filter(|v| self.cards.iter().any(|(_, (a, b))| (a..=b).contains(&v))).count()
+        (OLDEST..=WRITTEN_OPSET).filter(|v| self.cards.iter().any(|(_, (a, b))| (a..=b).contains(&v))).count()
     }
 
     /// A card for this operator set, another one for another `turn`.
@@ -127,10 +127,10 @@ fn within(a: (i64, i64), b: (i64, i64)) -> (i64, i64) {
 
 fn of_entry(def: &OpDef) -> Goal {
     let own = (0..).zip(cases()).filter(|(_, c)| (c.domain, c.op) == (def.domain, def.name));
-    let everywhere = (OLDEST, LAST_OPSET);
+    let everywhere = (OLDEST, WRITTEN_OPSET);
     let range = |c: &Case| if def.domain.is_empty() { within(c.opsets, def.opsets) } else { everywhere };
     let families = (0..).zip(DEALT).filter(|(_, (op, ..))| def.domain.is_empty() && *op == def.name);
-    let families = families.map(|(i, (_, first, _))| (Card::Family(i), within((*first, LAST_OPSET), def.opsets)));
+    let families = families.map(|(i, (_, first, _))| (Card::Family(i), within((*first, WRITTEN_OPSET), def.opsets)));
     Goal::of(entry_row(def), own.map(|(i, c)| (Card::Case(i), range(c))).chain(families))
 }
 
@@ -147,7 +147,7 @@ fn goals() -> Vec<Goal> {
             Goal::of(spelling_row(spelling, old), spelled.map(|(i, c)| (Card::Case(i), c.opsets)))
         })
     });
-    let everywhere = (OLDEST, LAST_OPSET);
+    let everywhere = (OLDEST, WRITTEN_OPSET);
     let segments = SEGMENTS.iter().map(|op| {
         let own = (0..).zip(FEATURED).filter(|(_, (of, _))| of == op);
         Goal::of(segment_row(op), own.map(|(i, _)| (Card::Featured(i), everywhere)))
@@ -182,9 +182,9 @@ impl Deck {
     /// The operator set and the cards of the next model, by what was counted so far.
     pub(crate) fn deal(&mut self, counted: &Histogram) -> (i64, Vec<Card>) {
         self.turn += 1;
-        let versions = (OLDEST + LAST_OPSET) as usize;
+        let versions = (OLDEST + WRITTEN_OPSET) as usize;
         let behind = |v: &i64| (counted.count(&opset_row(*v)), (*v as usize * 7 + self.turn * 3) % versions);
-        let opset = (OLDEST..=LAST_OPSET).min_by_key(behind).unwrap_or(LAST_OPSET);
+        let opset = (OLDEST..=WRITTEN_OPSET).min_by_key(behind).unwrap_or(WRITTEN_OPSET);
         let n = self.goals.len();
         // What is missing per operator set that can bring it, in thousandths.
         let mut open: Vec<(usize, usize, usize)> = Vec::new();

@@ -8,7 +8,7 @@ use crate::common::Outcome;
 use crate::models::cards::OLDEST;
 use crate::models::sketch::Sample;
 use relayout::ir::graph::OpName;
-use relayout::ir::op::{LAST_OPSET, OpDef, lookup};
+use relayout::ir::op::{OpDef, WRITTEN_OPSET, lookup};
 use relayout_onnx::proto::{GraphProto, ModelProto, NodeProto};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -130,7 +130,7 @@ const RANKS: std::ops::RangeInclusive<usize> = 0..=6;
 /// Rows of features that have to be there, beside those that are dealt for.
 pub(crate) fn required() -> Vec<String> {
     let ranks = RANKS.map(|rank| format!("~ rank {rank} of a value"));
-    let opsets = (OLDEST..=LAST_OPSET).map(opset_row);
+    let opsets = (OLDEST..=WRITTEN_OPSET).map(opset_row);
     let bodies = ["If", "Loop", "Scan"].map(|op| format!("~ body of {op}"));
     let others = ["~ symbolic dim", "~ fan-out of 3 and more", "~ Pad"].map(str::to_owned);
     ranks.chain(opsets).chain(bodies).chain(others).collect()

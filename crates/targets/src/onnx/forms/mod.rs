@@ -1,6 +1,7 @@
 //! Forms in standard ONNX, a file each.
 
 pub(crate) mod layer_norm;
+pub(crate) mod packed;
 pub(crate) mod product;
 pub(crate) mod projection;
 pub(crate) mod turned;

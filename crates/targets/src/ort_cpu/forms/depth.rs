@@ -140,7 +140,7 @@ impl Unfolded {
         let result = shape(node.result(0)?)?.to_vec();
         let deep = Deep { sizes: [batch, h, w], factor, blocks: channels / block, block };
         let unfolded = Unfolded::new(node.operand(0)?.into(), spreads, &deep, result, node.opset)?;
-        (factor > 1 && (!spreads || is_depth_first(node))).then_some(unfolded)
+        (factor > 1 && is_depth_first(node)).then_some(unfolded)
     }
 
     /// The move of an operand to this shape; `None` where an operator set can't say it.

@@ -21,6 +21,7 @@ mod wide_conv;
 pub(crate) use quantized::QuantizedPools;
 
 use super::machine::Machine;
+use crate::onnx::forms::packed::PackedHeads;
 use relayout_target::Form;
 use std::sync::Arc;
 
@@ -45,5 +46,6 @@ pub(crate) fn all(machine: &Arc<Machine>) -> Vec<Box<dyn Form>> {
         Box::new(attention::Attentions(m())),
         Box::new(heads::Projections(m())),
         Box::new(product::Products(m())),
+        Box::new(PackedHeads(machine.small_node())),
     ]
 }
