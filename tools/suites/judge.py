@@ -40,6 +40,8 @@ def session(model, level):
     """A file or bytes, loaded in ONNX Runtime."""
     options = ort.SessionOptions()
     options.graph_optimization_level, options.intra_op_num_threads = level, 1
+    # Else it makes bytes of what it multiplies by dequantized weights, where nothing turns these (docs/runtime-bugs.md).
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 

@@ -15,7 +15,7 @@
 //! # Ok::<(), relayout_codegen::Error>(())
 //! ```
 //!
-//! A permutation is planned once ([`plan()`]) and run often ([`permute`], [`permute_nibbles`]). The plan is the shape reduced to
+//! A permutation is planned once ([`plan()`]) and run often ([`permute`], [`permute_nibbles`], [`permute_crumbs`]). The plan is the shape reduced to
 //! what matters for the movement: axes of extent 1 are dropped, neighbours that stay neighbours are merged, and an innermost axis
 //! that fits into one move becomes the unit. All kernels work from the plan. The portable kernel is safe Rust and runs anywhere;
 //! the others are tested against it.
@@ -53,7 +53,7 @@ pub use copy::StridedCopy;
 pub use error::Error;
 pub use gather::Gather;
 pub use kernels::{Hint, Isa, Kernel, Options, RowForm, permute, permute_with, run_relayout};
-pub use nibbles::permute_nibbles;
+pub use nibbles::{permute_crumbs, permute_nibbles};
 pub use order::{Digit, Order, Segment};
 pub use plan::{Class, Plan, plan};
 pub use relayout::{Relayout, relayout};

@@ -1,7 +1,7 @@
 //! The kernels against a loop over all indices.
 
 use proptest::prelude::*;
-use relayout_codegen::{Error, permute, permute_nibbles, plan};
+use relayout_codegen::{Error, permute, permute_crumbs, permute_nibbles, plan};
 
 /// Where each element of the output comes from, element by element.
 fn naive(shape: &[usize], perm: &[usize]) -> Vec<usize> {
@@ -73,6 +73,20 @@ proptest! {
         let src = pack(&elems);
         let mut dst = vec![0xaa; src.len()];
         permute_nibbles(&src, &mut dst, &plan(&shape, &perm, 1).expect("a permutation")).expect("right sizes");
+        prop_assert_eq!(dst, pack(&moved));
+    }
+
+    #[test]
+    fn crumbs_move_like_elements((shape, perm) in shape_and_perm()) {
+        let order = naive(&shape, &perm);
+        let elems: Vec<u8> = bytes(order.len()).iter().map(|byte| byte >> 3 & 0x3).collect();
+        let pack = |elems: &[u8]| -> Vec<u8> {
+            elems.chunks(4).map(|four| four.iter().rev().fold(0, |byte, part| byte << 2 | part)).collect()
+        };
+        let moved: Vec<u8> = order.iter().map(|&at| elems[at]).collect();
+        let src = pack(&elems);
+        let mut dst = vec![0xaa; src.len()];
+        permute_crumbs(&src, &mut dst, &plan(&shape, &perm, 1).expect("a permutation")).expect("right sizes");
         prop_assert_eq!(dst, pack(&moved));
     }
 }

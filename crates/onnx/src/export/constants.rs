@@ -4,7 +4,7 @@ use super::{ExportError, Exporter};
 use crate::proto::make::tensor_attribute;
 use crate::proto::{NodeProto, TensorProto};
 use bytes::Bytes;
-use relayout_codegen::{Options, Order, permute, permute_nibbles, plan, relayout, run_relayout};
+use relayout_codegen::{Options, Order, permute, permute_crumbs, permute_nibbles, plan, relayout, run_relayout};
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dtype::DType;
 use std::io;
@@ -65,6 +65,10 @@ fn repacked(source: &[u8], dtype: DType, repack: &Repack, size: u64) -> Result<V
         Some(4) if !perm.is_empty() || shape.is_empty() => {
             let plan = plan(&shape, &perm, 1).map_err(|e| e.to_string())?;
             permute_nibbles(source, &mut out, &plan).map_err(|e| e.to_string())?;
+        }
+        Some(2) if !perm.is_empty() || shape.is_empty() => {
+            let plan = plan(&shape, &perm, 1).map_err(|e| e.to_string())?;
+            permute_crumbs(source, &mut out, &plan).map_err(|e| e.to_string())?;
         }
         _ => return Err(format!("{dtype} elements can't be moved")),
     }
