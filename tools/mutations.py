@@ -1,6 +1,9 @@
 """Breaks results and proofs in many ways and holds the checker to account.
 
     python tools/mutations.py --bin target/debug/relayout --target nhwc MODEL...
+    python tools/mutations.py --bin target/debug/relayout --made FOLDER MODEL...
+
+With `--made` the results are files of another optimizer, of the names of the models, as tools/suites/proves.py makes them; there is no proof then.
 
 Each model is optimized, with `--numerics exact` unless it is told otherwise, and its proof is written. Every mutation changes the result, or the proof, in one
 place. ONNX Runtime runs the model and the mutated result on three seeds. If any output differs, or the mutated result no longer
@@ -553,19 +556,24 @@ def differs(wanted, path, given):
 
 
 def prove(binary, model, result, proof):
-    ran = subprocess.run([binary, "prove", model, result, "--proof", proof], capture_output=True, text=True)
+    options = ["--proof", proof] if proof else []
+    ran = subprocess.run([binary, "prove", model, result, *options], capture_output=True, text=True)
     said = (ran.stdout + ran.stderr).strip()
-    if ran.returncode not in (0, 3):
+    if ran.returncode not in (0, 3, 4):
         # A file that can't be read is refused as well, with a reason of its own.
         return False, said
     return ran.returncode == 0, said
 
 
-def check(binary, checker, target, numerics, path, folder, only, seed):
+def check(a, path, folder):
     """Counts of one model: refused, unchanged in meaning, not to be had, and what the checker got wrong."""
-    result, proof = folder / "result.onnx", folder / "proof.json"
-    call = [binary, "optimize", path, "--target", target, "--numerics", numerics, "-o", result, "--proof", proof]
-    subprocess.run(call, check=True, capture_output=True)
+    checker, only, seed = a.checker or a.bin, a.only, a.seed
+    if a.made:
+        result, proof = a.made / path.name, None
+    else:
+        result, proof = folder / "result.onnx", folder / "proof.json"
+        call = [a.bin, "optimize", path, "--target", a.target, "--numerics", a.numerics, "-o", result, "--proof", proof]
+        subprocess.run(call, check=True, capture_output=True)
     holds, said = prove(checker, path, result, proof)
     counts, wrong = {"refused": 0, "same": 0, "absent": 0}, []
     if not holds:
@@ -589,7 +597,7 @@ def check(binary, checker, target, numerics, path, folder, only, seed):
         else:
             counts["same"] += 1
     shapes = extents(onnx.load(path))
-    for name, mutate in PROOFS.items():
+    for name, mutate in PROOFS.items() if proof else ():
         claims = json.loads(proof.read_text())
         if not mutate(claims, random.Random(f"{seed}/{name}"), shapes):
             counts["absent"] += 1
@@ -610,6 +618,7 @@ def main():
     parser.add_argument("--bin", required=True, help="the program")
     parser.add_argument("--checker", help="the program that proves, if it is another one")
     parser.add_argument("--target", default="nhwc")
+    parser.add_argument("--made", type=pathlib.Path, help="folder with results of another optimizer")
     parser.add_argument("--numerics", default="exact", help="as `optimize` takes it; results that only other numerics allow need them")
     parser.add_argument("--only", type=int, help="so many mutations of results for each model, drawn")
     parser.add_argument("--seed", type=int, default=0)
@@ -617,7 +626,7 @@ def main():
     failed = False
     with tempfile.TemporaryDirectory() as folder:
         for path in a.models:
-            counts, wrong = check(a.bin, a.checker or a.bin, a.target, a.numerics, path, pathlib.Path(folder), a.only, a.seed)
+            counts, wrong = check(a, path, pathlib.Path(folder))
             print(path.stem, *(f"{count} {what}" for what, count in counts.items()), f"{len(wrong)} wrong", flush=True)
             for line in wrong:
                 print("   ", line, flush=True)

@@ -18,6 +18,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// A check did not hold: status 3. What was found is on stdout already.
     Check(String),
+    /// Nobody knows whether a check holds: status 4. What was found is on stdout already.
+    Undecided(String),
     /// Several models failed, each for a reason that was said: this status.
     Told(u8),
     /// Whoever reads stdout went away.
@@ -46,6 +48,7 @@ impl Failure {
             Failure::Model(_) => 1,
             Failure::Usage(_) => 2,
             Failure::Check(_) => 3,
+            Failure::Undecided(_) => 4,
             Failure::Told(status) => *status,
             Failure::Closed => 0,
         }
@@ -54,7 +57,7 @@ impl Failure {
     /// What is said, if there is anything to say.
     pub(crate) fn message(&self) -> Option<&str> {
         match self {
-            Failure::Model(text) | Failure::Usage(text) | Failure::Check(text) => Some(text),
+            Failure::Model(text) | Failure::Usage(text) | Failure::Check(text) | Failure::Undecided(text) => Some(text),
             Failure::Told(_) | Failure::Closed => None,
         }
     }
@@ -79,7 +82,7 @@ impl Failure {
 fn object(status: u8, message: &str, tip: Option<&str>) -> String {
     let kind = match status {
         2 => "usage",
-        3 => "check",
+        3 | 4 => "check",
         _ => "model",
     };
     let mut error = serde_json::json!({"kind": kind, "status": status, "message": message});

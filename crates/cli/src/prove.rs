@@ -4,15 +4,19 @@ use crate::args::{self, Emit};
 use crate::commands::{is_stdio, is_stdout};
 use crate::failure::Failure;
 use crate::terminal::{json, quiet, say, say_json, tell};
+use crate::verify;
 use relayout::Report;
 use relayout::proof::Unproved;
-use relayout_proof::{Proof, Verdict};
+use relayout_proof::{Gap, Proof, Verdict};
+use relayout_verify::{Answer, CheckResult};
+use serde::Serialize;
+use std::fmt;
 use std::path::Path;
 
 /// `relayout prove`
 pub(crate) fn prove(a: &args::Prove) -> Result<(), Failure> {
-    let proof =
-        a.proof.as_ref().map_or_else(|| Ok(Proof::default()), |path| Proof::open(path)).map_err(Failure::model)?;
+    let Some(path) = &a.proof else { return found(a) };
+    let proof = Proof::open(path).map_err(Failure::model)?;
     let verdict = relayout_proof::prove(&a.a, &a.b, &proof).map_err(Failure::model)?;
     if json() {
         say_json(&verdict)?;
@@ -20,6 +24,52 @@ pub(crate) fn prove(a: &args::Prove) -> Result<(), Failure> {
         say(&verdict.to_string())?;
     }
     held(&verdict)
+}
+
+/// What `prove` says without a proof.
+#[derive(Serialize)]
+struct Judged<'f> {
+    /// `different` or `undecided`.
+    verdict: &'static str,
+    /// Where the checker stops, and why.
+    at: &'f str,
+    why: &'f str,
+    /// What is left to show.
+    cut: Option<&'f Gap>,
+    /// Both files on random inputs, if they ran.
+    ran: Option<&'f CheckResult>,
+}
+
+impl fmt::Display for Judged<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.verdict.to_uppercase(), self.at, self.why)?;
+        self.cut.map_or(Ok(()), |cut| write!(f, "\n{cut}"))?;
+        self.ran.map_or(Ok(()), |ran| write!(f, "\n{ran}"))
+    }
+}
+
+/// Two files of which nobody says how one was made of the other.
+fn found(a: &args::Prove) -> Result<(), Failure> {
+    let found = relayout_proof::find(&a.a, &a.b).map_err(Failure::model)?;
+    let Verdict::Refused { at, why, .. } = &found.verdict else {
+        return if json() { say_json(&found.verdict) } else { say(&found.verdict.to_string()) };
+    };
+    // A runtime that is not there, or does not run the files, leaves it open.
+    let ran = if a.no_run { None } else { verify::on_random_inputs(&a.a, &a.b).ok() };
+    let differs = ran.as_ref().is_some_and(|ran| ran.answer == Answer::Differs);
+    let verdict = if differs { "different" } else { "undecided" };
+    let judged = Judged { verdict, at, why, cut: found.cut.as_ref(), ran: ran.as_ref() };
+    if json() {
+        say_json(&judged)?;
+    } else {
+        say(&judged.to_string())?;
+    }
+    let (a, b) = (a.a.display(), a.b.display());
+    if differs {
+        Err(Failure::Check(format!("{a} and {b} do not compute the same")))
+    } else {
+        Err(Failure::Undecided(format!("nobody showed that {a} and {b} compute the same, or that they do not")))
+    }
 }
 
 /// What options of `optimize` have to be for a proof.

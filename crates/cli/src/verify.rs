@@ -86,6 +86,20 @@ pub(crate) fn verify(a: &args::Verify) -> Result<(), Failure> {
     }
 }
 
+/// Two files on random inputs.
+pub(crate) fn on_random_inputs(a: &Path, b: &Path) -> Result<CheckResult, Failure> {
+    let request = Request {
+        a: a.into(),
+        b: b.into(),
+        inputs: Asked::Random { seed: 0, dims: BTreeMap::new() },
+        near: Asking::Noise,
+        rounds: CheckOptions::default().rounds,
+        custom_ops: Vec::new(),
+        provider: None,
+    };
+    checked(&request, "running both models")
+}
+
 /// That a result computes what its model does; if `timed`, also how long each of them runs, unless both are the same.
 pub(crate) fn same_results(
     a: &args::Optimize,

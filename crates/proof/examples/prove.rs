@@ -1,15 +1,21 @@
 //! The checker by itself, without the optimizer: `prove INPUT RESULT [--proof FILE]`.
 
-use relayout_proof::{Error, Proof, Verdict, prove};
+use relayout_proof::{Error, Proof, Verdict, find, prove};
 use std::path::Path;
 use std::process::ExitCode;
 
 fn checked(words: &[String]) -> Result<Verdict, Error> {
-    let proof = match words.get(2..) {
-        Some([option, file]) if option == "--proof" => Proof::open(Path::new(file))?,
-        _ => Proof::default(),
-    };
-    prove(Path::new(&words[0]), Path::new(&words[1]), &proof)
+    let (input, result) = (Path::new(&words[0]), Path::new(&words[1]));
+    if let Some([option, file]) = words.get(2..)
+        && option == "--proof"
+    {
+        return prove(input, result, &Proof::open(Path::new(file))?);
+    }
+    let found = find(input, result)?;
+    if let Some(cut) = &found.cut {
+        eprintln!("{cut}");
+    }
+    Ok(found.verdict)
 }
 
 fn main() -> ExitCode {

@@ -1,5 +1,6 @@
 //! Walks a graph and says of each value which term it is, and under which index map.
 
+use crate::defaults::is_default;
 use crate::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node, Tensor};
 use crate::opaque::{Occurrences, Told};
 use crate::ops::{self, Call};
@@ -198,7 +199,10 @@ impl Machine {
             let missing = || format!("nothing makes its operand `{name}`");
             inputs.push(if name.is_empty() { None } else { Some(scope.find(values, name).ok_or_else(missing)?) });
         }
-        let attrs = scope.resolved(&node.attrs)?;
+        let mut attrs = scope.resolved(&node.attrs)?;
+        if node.domain.is_empty() || node.op == "DynamicQuantizeLSTM" {
+            attrs.retain(|(name, attr)| !is_default(name, attr));
+        }
         let function = scope
             .model
             .functions

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Both graphs are read into terms and index maps (`eval`, `term`, `view`); `ops` is the table of ops, and `check` holds each claim
-//! of a proof against them.
+//! of a proof against them. `finder` says what is left to show of files that come without a proof.
 
 mod agreed;
 mod align;
@@ -20,8 +20,10 @@ mod check;
 mod constants;
 mod contents;
 mod decode;
+mod defaults;
 mod error;
 mod eval;
+mod finder;
 mod flat;
 mod hosts;
 mod lanes;
@@ -55,5 +57,6 @@ pub use certificate::{Claim, Proof};
 pub use check::{prove, prove_contents};
 pub use contents::Contents;
 pub use error::Error;
+pub use finder::{Found, Gap, find};
 pub use hosts::Hosts;
 pub use verdict::Verdict;

@@ -26,6 +26,7 @@ mod recurrent;
 mod rules;
 mod sizes;
 mod transposed;
+mod units;
 mod valid;
 mod versions;
 mod volumes;

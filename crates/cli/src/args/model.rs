@@ -259,9 +259,13 @@ pub(crate) struct Prove {
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) b: PathBuf,
 
-    /// Proof that `optimize --proof` wrote; without it the outputs alone are compared
+    /// Proof that `optimize --proof` wrote; without it the files may come from any optimizer
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) proof: Option<PathBuf>,
+
+    /// Do not run the files on random inputs, where they are not proved to compute the same
+    #[arg(long, conflicts_with = "proof")]
+    pub(crate) no_run: bool,
 }
 
 #[derive(Debug, ClapArgs)]

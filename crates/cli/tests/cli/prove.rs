@@ -26,6 +26,19 @@ fn a_result_is_proved_and_another_one_is_refused() {
 }
 
 #[test]
+fn two_files_without_a_proof_are_proved_or_left_open() {
+    let dir = folder(&[]);
+    let (conv, out) = (model("conv"), dir.path().join("out.onnx"));
+    relayout(["optimize", str(&conv), "-o", str(&out), "--target", "nhwc", "--numerics", "exact"]).fine();
+    let run = relayout(["prove", str(&conv), str(&out)]);
+    assert!(run.fine().starts_with("PROVED"), "{run:?}");
+    let run = relayout(["prove", str(&model("relu")), str(&out), "--no-run"]);
+    assert!(run.code == 4 && run.text().starts_with("UNDECIDED: "), "{run:?}");
+    let run = relayout(["prove", str(&model("relu")), str(&out), "--no-run", "--format", "json"]);
+    assert!(run.code == 4 && run.text().contains("\"undecided\"") && run.text().contains("\"ran\""), "{run:?}");
+}
+
+#[test]
 fn a_verdict_about_blocks_names_their_hosts() {
     let dir = folder(&[]);
     let (conv, out) = (model("conv"), dir.path().join("out.onnx"));

@@ -44,13 +44,18 @@ fn fused_matmul(call: &mut Call<'_>) -> Made {
         Some(Attr::Float(alpha)) => *alpha,
         _ => 1.0,
     };
-    let (a, b) = (turned(call, 0, "transA", "transBatchA")?, turned(call, 1, "transB", "transBatchB")?);
+    let (a, b) = operands_of_product(call)?;
     let made = product(call.terms, &a, &b)?;
     if alpha.to_bits() == 1f32.to_bits() {
         return Ok(made);
     }
     // Not the Mul of ONNX: where a runtime multiplies by it is its own matter.
     call.pointwise(&alpha.to_le_bytes(), &[&made], made.dtype)
+}
+
+/// The matrices of a product, turned as it says.
+pub(super) fn operands_of_product(call: &Call<'_>) -> Result<(Value, Value), String> {
+    Ok((turned(call, 0, "transA", "transBatchA")?, turned(call, 1, "transB", "transBatchB")?))
 }
 
 /// The normalization of a sum, and the sum.

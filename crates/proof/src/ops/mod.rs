@@ -17,6 +17,7 @@ mod recurrent;
 mod signed;
 mod transposed;
 mod turned;
+mod units;
 mod window;
 
 use crate::align::broadcast;
@@ -55,8 +56,11 @@ pub(crate) type Results = Result<Vec<Option<Value>>, String>;
 
 /// What the results of an op are; `None` if it is not in the table.
 pub(crate) fn run(call: &mut Call<'_>) -> Option<Results> {
-    let made = plainly(call)?;
-    Some(made.map(|made| of_halves(call, made, plainly)))
+    let made = plainly(call);
+    if let Some(y) = units::otherwise(call, made.as_ref()) {
+        return Some(one(y));
+    }
+    Some(made?.map(|made| of_halves(call, made, plainly)))
 }
 
 /// Operands whose axes are counted in ways that no common digits say.
@@ -74,6 +78,9 @@ pub(crate) fn is_apart(why: &str) -> bool {
 
 /// The same, as the op says it.
 fn plainly(call: &mut Call<'_>) -> Option<Results> {
+    if let Some(made) = units::run(call) {
+        return Some(made);
+    }
     if call.domain.is_empty() {
         if let Some(made) = fold::run(call) {
             return Some(made.map(|values| values.into_iter().map(Some).collect()));

@@ -9,7 +9,7 @@ fn weights(from: i32) -> Vec<f32> {
 }
 
 /// The lines, ops of that domain where they are named in `fused`; weights [6,6,1,1], and a gain of 5.
-fn with(lines: &[Line<'_>], fused: &[&str], from: i32) -> Model {
+pub(super) fn with(lines: &[Line<'_>], fused: &[&str], from: i32) -> Model {
     let gain = (1..6).map(|n| n as f32).collect();
     let mut made = model(lines, &[("w", &[6, 6, 1, 1], weights(from)), ("g", &[5], gain)]);
     for node in &mut Rc::make_mut(&mut made.graph).nodes {

@@ -1,0 +1,58 @@
+//! Values of a result that are values of the input, as far as the checker's terms tell.
+
+use crate::eval::{Machine, Values};
+use crate::model::Model;
+use crate::sizes;
+use crate::value::{Source, Value};
+use crate::view::View;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// For each value of the result that the input computes too, which it is there.
+pub(super) type Same = FxHashMap<String, String>;
+
+/// What makes two values one: their term, the order of its axes, and their type.
+type Key = (u32, bool, View, u8);
+
+fn key(value: &Value) -> Option<Key> {
+    match value.source {
+        Source::Term(term) => Some((term, false, value.view.clone(), value.dtype)),
+        Source::Opaque(term) => Some((term, true, View::new(), 0)),
+        Source::Constant { .. } => None,
+    }
+}
+
+/// Reads both models with some sizes, the result as far as it can be read.
+pub(super) fn of(a: &Model, b: &Model) -> Same {
+    let fixed = sizes::found(a, &BTreeMap::new());
+    let mut machine = Machine::new(Some(sizes::with(&BTreeMap::new(), &fixed)));
+    let Ok(known) = machine.model(a, Values::default(), &mut |_, _, _| Ok(())) else { return Same::default() };
+    let mut names: FxHashMap<Key, &str> = FxHashMap::default();
+    for (name, value) in &known {
+        if let Some(key) = key(value) {
+            let first = names.entry(key).or_insert(name);
+            *first = (*first).min(name);
+        }
+    }
+    let mut same = Same::default();
+    for input in &b.graph.inputs {
+        same.insert(input.name.clone(), input.name.clone());
+    }
+    machine.input_ends();
+    // It ends at the first node that is not understood.
+    let _ = machine.model(b, Values::default(), &mut |terms, node, values| {
+        for name in &node.outputs {
+            let Some(value) = values.get_mut(name) else { continue };
+            *value = terms.real(value.clone());
+            let Some(key) = key(value) else { continue };
+            let of_this_name = known.get(name).is_some_and(|other| self::key(other).as_ref() == Some(&key));
+            if of_this_name {
+                same.insert(name.clone(), name.clone());
+            } else if let Some(other) = names.get(&key) {
+                same.insert(name.clone(), (*other).to_owned());
+            }
+        }
+        Ok(())
+    });
+    same
+}

@@ -1,0 +1,264 @@
+//! Functions that are other ops, and units of integers: what another optimizer makes of a few ops is read as these ops.
+//!
+//! A unit of integers, such as QLinearConv, is by its definition a DequantizeLinear of each operand, the op, and a QuantizeLinear. The
+//! runtime computes it without floats in between, so it is that over the reals only: that is lemma 7. It is read so in the result alone,
+//! and only if the input computes what it is then.
+
+use super::blocked::activated;
+use super::each::product;
+use super::{Call, Made, Results};
+use crate::align::term_of;
+use crate::model::Attr;
+use crate::value::Value;
+
+/// Name of lemma 7.
+const UNITS: &str = "units of integers";
+
+/// The square root of two, as files have it.
+const ROOT: f32 = std::f32::consts::SQRT_2;
+
+/// The factors in the approximation of Gelu by a hyperbolic tangent: sqrt(2 / pi), and that of the third power.
+const TANH: [f32; 2] = [0.797_884_6, 0.044_715];
+
+pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
+    let floats = call.input(0).is_some_and(|x| x.dtype == 1);
+    let made = match call.name().as_str() {
+        "HardSwish" if floats => hard_swish(call),
+        "com.microsoft.QuickGelu" if floats => quick_gelu(call),
+        "Gelu" if floats => match call.text("approximate").as_deref() {
+            None | Some("none") => call.need(0).and_then(|x| gelu(call, x)),
+            _ => call.need(0).and_then(|x| tanh_gelu(call, x)),
+        },
+        "com.microsoft.Gelu" if floats => call.need(0).and_then(|x| gelu(call, x)),
+        "com.microsoft.BiasGelu" if floats => biased(call).and_then(|x| gelu(call, x)),
+        "com.microsoft.FastGelu" if floats => biased(call).and_then(|x| tanh_gelu(call, x)),
+        "com.microsoft.FusedGemm" if floats => fused_gemm(call),
+        _ => return None,
+    };
+    Some(call.single().and(made).map(|y| vec![Some(y)]))
+}
+
+fn number(value: f32) -> Option<Value> {
+    Some(Value::constant(1, &[], value.to_le_bytes().to_vec().into()))
+}
+
+/// An op of ONNX, as the input has it if that is the same over the reals.
+fn real(call: &mut Call<'_>, op: &str, inputs: &[Option<Value>]) -> Made {
+    let y = call.inner(op, &[], inputs)?;
+    Ok(call.terms.real(y))
+}
+
+/// x max(0, min(1, x / 6 + 1/2)), as the standard defines it.
+fn hard_swish(call: &mut Call<'_>) -> Made {
+    let x = call.need(0)?;
+    let attrs = [("alpha", 1.0 / 6.0), ("beta", 0.5)].map(|(name, value)| (name.to_owned(), Attr::Float(value)));
+    let gate = call.inner("HardSigmoid", &attrs, &[Some(x.clone())])?;
+    call.inner("Mul", &[], &[Some(x), Some(gate)])
+}
+
+/// x sigmoid(alpha x)
+fn quick_gelu(call: &mut Call<'_>) -> Made {
+    let alpha = match call.attr("alpha") {
+        Some(Attr::Float(alpha)) => *alpha,
+        _ => 1.702,
+    };
+    let x = call.need(0)?;
+    let scaled = real(call, "Mul", &[Some(x.clone()), number(alpha)])?;
+    let gate = call.inner("Sigmoid", &[], &[Some(scaled)])?;
+    real(call, "Mul", &[Some(x), Some(gate)])
+}
+
+/// 1/2 x (1 + erf(x / sqrt(2)))
+fn gelu(call: &mut Call<'_>, x: Value) -> Made {
+    let scaled = real(call, "Div", &[Some(x.clone()), number(ROOT)])?;
+    let erf = call.inner("Erf", &[], &[Some(scaled)])?;
+    halved(call, x, erf)
+}
+
+/// 1/2 x (1 + f), where f is what the function makes of x.
+fn halved(call: &mut Call<'_>, x: Value, f: Value) -> Made {
+    let sum = real(call, "Add", &[Some(f), number(1.0)])?;
+    let all = real(call, "Mul", &[Some(x), Some(sum)])?;
+    real(call, "Mul", &[Some(all), number(0.5)])
+}
+
+/// 1/2 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
+fn tanh_gelu(call: &mut Call<'_>, x: Value) -> Made {
+    let mut made = None;
+    for power in [false, true] {
+        let cube = if power {
+            call.inner("Pow", &[], &[Some(x.clone()), number(3.0)])?
+        } else {
+            let square = real(call, "Mul", &[Some(x.clone()), Some(x.clone())])?;
+            real(call, "Mul", &[Some(square), Some(x.clone())])?
+        };
+        let part = real(call, "Mul", &[Some(cube.clone()), number(TANH[1])])?;
+        let sum = real(call, "Add", &[Some(x.clone()), Some(part)])?;
+        let inner = real(call, "Mul", &[Some(sum), number(TANH[0])])?;
+        let f = call.inner("Tanh", &[], &[Some(inner)])?;
+        let y = halved(call, x.clone(), f)?;
+        if is_of_input(call, &y) {
+            return Ok(y);
+        }
+        made = made.or(Some(y));
+    }
+    made.ok_or_else(String::new)
+}
+
+fn biased(call: &mut Call<'_>) -> Made {
+    let x = call.need(0)?;
+    match call.input(1).cloned() {
+        Some(bias) => real(call, "Add", &[Some(x), Some(bias)]),
+        None => Ok(x),
+    }
+}
+
+/// A Gemm and an activation.
+fn fused_gemm(call: &mut Call<'_>) -> Made {
+    let is_own = |(name, _): &&(String, Attr)| !name.starts_with("activation");
+    let attrs: Vec<(String, Attr)> = call.attrs.iter().filter(is_own).cloned().collect();
+    if ["activation_alpha", "activation_beta", "activation_gamma"].iter().any(|name| call.attr(name).is_some()) {
+        return Err("the checker knows activations without numbers only".to_owned());
+    }
+    let inputs = call.inputs.to_vec();
+    let y = call.inner("Gemm", &attrs, &inputs)?;
+    let y = call.terms.real(y);
+    activated(call, &y)
+}
+
+/// Whether the input computes a value.
+fn is_of_input(call: &Call<'_>, y: &Value) -> bool {
+    let known = |term| !call.terms.is_foreign(call.terms.beneath(term).0);
+    y.is_constant() || term_of(y).is_some_and(known)
+}
+
+/// What a node of the result is over the reals, if the input computes that, and not what the node says.
+pub(super) fn otherwise(call: &mut Call<'_>, made: Option<&Results>) -> Option<Value> {
+    let own = match made {
+        Some(Ok(values)) => values.first()?.as_ref().is_some_and(|y| is_of_input(call, y)),
+        Some(Err(_)) | None => false,
+    };
+    if own || call.terms.is_of_input() || call.single().is_err() {
+        return None;
+    }
+    let (y, lemma) = match call.op {
+        "FusedMatMul" if call.domain == "com.microsoft" => (scaled_product(call).ok()?, None),
+        "Gemm" if call.domain.is_empty() => (scaled_gemm(call).ok()?, None),
+        _ => (unit(call)?.ok()?, Some(UNITS)),
+    };
+    if !is_of_input(call, &y) {
+        return None;
+    }
+    lemma.into_iter().for_each(|lemma| call.terms.by_lemma(lemma));
+    Some(y)
+}
+
+/// A product times its factor.
+fn scaled_product(call: &mut Call<'_>) -> Made {
+    let Some(Attr::Float(alpha)) = call.attr("alpha").cloned() else { return Err(String::new()) };
+    let (a, b) = super::fused::operands_of_product(call)?;
+    let y = product(call.terms, &a, &b)?;
+    real(call, "Mul", &[Some(y), number(alpha)])
+}
+
+/// A product times alpha, and a bias times beta.
+fn scaled_gemm(call: &mut Call<'_>) -> Made {
+    let factor = |name: &str| match call.attr(name) {
+        Some(Attr::Float(factor)) => *factor,
+        _ => 1.0,
+    };
+    let (alpha, beta) = (factor("alpha"), factor("beta"));
+    let is_own = |(name, _): &&(String, Attr)| name != "alpha" && name != "beta";
+    let attrs: Vec<(String, Attr)> = call.attrs.iter().filter(is_own).cloned().collect();
+    let inputs: Vec<Option<Value>> = call.inputs.iter().take(2).cloned().collect();
+    let y = call.inner("Gemm", &attrs, &inputs)?;
+    let y = real(call, "Mul", &[Some(y), number(alpha)])?;
+    match call.input(2).cloned() {
+        None => Ok(y),
+        Some(bias) => {
+            let bias = real(call, "Mul", &[Some(bias), number(beta)])?;
+            real(call, "Add", &[Some(y), Some(bias)])
+        }
+    }
+}
+
+/// How the operands of a unit lie: of each float the places of its integers, scale and zero point.
+struct Unit {
+    op: &'static str,
+    operands: Vec<[usize; 3]>,
+    /// Scale and zero point of the result.
+    result: [usize; 2],
+    /// Integers that are added, whose scale is the product of those of the first two operands.
+    bias: Option<usize>,
+}
+
+fn unit(call: &mut Call<'_>) -> Option<Made> {
+    let pair = |op| Unit { op, operands: vec![[0, 1, 2], [3, 4, 5]], result: [6, 7], bias: None };
+    let single = |op| Unit { op, operands: vec![[0, 1, 2]], result: [3, 4], bias: None };
+    let unit = match call.name().as_str() {
+        "QLinearConv" | "com.microsoft.QLinearConv" => Unit { bias: Some(8), ..pair("Conv") },
+        "QLinearMatMul" => pair("MatMul"),
+        "com.microsoft.QGemm" => Unit { bias: Some(6), result: [7, 8], ..pair("Gemm") },
+        "com.microsoft.QLinearAdd" => pair("Add"),
+        "com.microsoft.QLinearMul" => pair("Mul"),
+        "com.microsoft.QLinearSigmoid" => single("Sigmoid"),
+        "com.microsoft.QLinearLeakyRelu" => single("LeakyRelu"),
+        "com.microsoft.QLinearAveragePool" => single("AveragePool"),
+        "com.microsoft.QLinearGlobalAveragePool" => single("GlobalAveragePool"),
+        "com.microsoft.QLinearSoftmax" => single("Softmax"),
+        "com.microsoft.QLinearReduceMean" => single("ReduceMean"),
+        "com.microsoft.QLinearConcat" => {
+            let triples = (2..call.inputs.len()).step_by(3).map(|at| [at, at + 1, at + 2]).collect();
+            Unit { op: "Concat", operands: triples, result: [0, 1], bias: None }
+        }
+        _ => return None,
+    };
+    Some(as_floats(call, &unit))
+}
+
+/// A unit as ops on floats.
+fn as_floats(call: &mut Call<'_>, unit: &Unit) -> Made {
+    if call.int("channels_last", 0) != 0 {
+        return Err("its channels are last".to_owned());
+    }
+    let mut floats = Vec::new();
+    for (at, &[x, scale, zero]) in unit.operands.iter().enumerate() {
+        // Filters have a scale each, and columns of matrices.
+        let axis = if at == 1 && unit.op == "Gemm" { 1 - i64::from(call.int("transB", 0) != 0) } else { 0 };
+        let axis = if unit.op == "MatMul" { -1 } else { axis };
+        let [x, scale, zero] = [x, scale, zero].map(|at| call.input(at).cloned());
+        floats.push(Some(dequantized(call, [x, scale, zero], axis)?));
+    }
+    if let Some(bias) = unit.bias.and_then(|at| call.input(at)).cloned() {
+        let [a, b] = [unit.operands[0][1], unit.operands[1][1]].map(|at| call.input(at).cloned());
+        let scale = call.inner("Mul", &[], &[a, b])?;
+        floats.push(Some(dequantized(call, [Some(bias), Some(scale), None], 0)?));
+    }
+    let y = inside(call, unit, &floats)?;
+    let y = call.terms.real(y);
+    let [scale, zero] = unit.result.map(|at| call.input(at).cloned());
+    if scale.is_none() && unit.op == "Gemm" {
+        return Ok(y);
+    }
+    call.inner("QuantizeLinear", &[], &[Some(y), scale, zero])
+}
+
+/// The op on floats.
+fn inside(call: &mut Call<'_>, unit: &Unit, floats: &[Option<Value>]) -> Made {
+    let attrs: Vec<(String, Attr)> =
+        call.attrs.iter().filter(|(name, _)| !matches!(name.as_str(), "channels_last" | "opset")).cloned().collect();
+    let alpha = matches!(call.attr("alpha"), Some(Attr::Float(alpha)) if alpha.to_bits() != 1f32.to_bits());
+    if unit.op == "Gemm" && alpha || unit.op == "Softmax" && call.int("opset", 0) < 13 {
+        return Err("the checker does not know its factor".to_owned());
+    }
+    call.inner(unit.op, &attrs, floats)
+}
+
+fn dequantized(call: &mut Call<'_>, operands: [Option<Value>; 3], axis: i64) -> Made {
+    let rank = operands[0].as_ref().map_or(0, Value::rank) as i64;
+    let axis = if axis < 0 { axis + rank } else { axis };
+    let scales = operands[1].clone().filter(|scale| scale.count() == 1).map(|scale| scale.reshaped(&[]));
+    let [x, scale, zero] = operands;
+    let scale = scales.map_or(scale, |single| single);
+    call.inner("DequantizeLinear", &[("axis".to_owned(), Attr::Int(axis))], &[x, scale, zero])
+}

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""What `relayout prove A B` decides, without a proof, about files that other tools make of a model.
+
+    python -m venv VENV && VENV/bin/pip install onnxruntime==1.32.0 onnxslim==0.1.98 onnxsim==0.8.1 onnxscript==0.7.2 onnxoptimizer==0.4.2
+    VENV/bin/python tools/suites/proves.py --bin target/release/relayout --work FOLDER MODEL... [--tools basic,onnxslim] [--tsv FILE]
+
+Each tool runs in a process of its own, with its defaults, and makes `WORK/TOOL/MODEL.onnx`; a file that is there is not made again. A tool
+that does not write a model, or takes longer than --patience, is counted as not made. A line for each pair: verdict, seconds, and where it
+stops. Last a table of the tools: how many files, how many were PROVED, hold WITH LEMMAS, are DIFFERENT and are UNDECIDED, and the time.
+"""
+import argparse
+import collections
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+LEVELS = {"basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED", "all": "ORT_ENABLE_ALL"}
+TOOLS = (*LEVELS, "onnxslim", "onnxsim", "onnxscript", "onnxoptimizer")
+PROVED, LEMMAS, DIFFERENT, UNDECIDED = "PROVED", "WITH LEMMAS", "DIFFERENT", "UNDECIDED"
+
+
+def make(tool, source, path):
+    """Runs a tool. This is what the process of its own does."""
+    import onnx
+
+    if tool in LEVELS:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[tool])
+        options.optimized_model_filepath, options.log_severity_level = path, 4
+        onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    elif tool == "onnxslim":
+        import onnxslim
+
+        onnxslim.slim(source, path)
+    elif tool == "onnxsim":
+        import onnxsim
+
+        model, _ = onnxsim.simplify(onnx.load(source))
+        onnx.save(model, path)
+    elif tool == "onnxscript":
+        import onnxscript.optimizer
+
+        onnx.save(onnxscript.optimizer.optimize(onnx.load(source)), path)
+    else:
+        import onnxoptimizer
+
+        onnx.save(onnxoptimizer.optimize(onnx.load(source)), path)
+
+
+def made(tool, source, path, patience):
+    """The file of a tool, or why there is none."""
+    if path.exists():
+        return None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".draft.onnx")
+    command = [sys.executable, __file__, "--make", tool, str(source), str(draft)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False)
+    except subprocess.TimeoutExpired:
+        return f"it takes longer than {patience} s"
+    if done.returncode or not draft.exists():
+        return (done.stderr.strip().splitlines() or ["it writes nothing"])[-1][:200]
+    draft.rename(path)
+    return None
+
+
+def decided(binary, source, path, patience):
+    """The verdict about a pair, in one of four words, and what stands in the way."""
+    command = [binary, "prove", str(source), str(path)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False)
+    except subprocess.TimeoutExpired:
+        return UNDECIDED, f"it takes longer than {patience} s"
+    said = (done.stdout + done.stderr).strip()
+    if said.startswith("PROVED"):
+        return (LEMMAS if "LEMMAS" in said else PROVED), ""
+    return (DIFFERENT if said.startswith(DIFFERENT) else UNDECIDED), said[:2000]
+
+
+def table(rows, out):
+    """Counts for each tool."""
+    heads = [PROVED, LEMMAS, DIFFERENT, UNDECIDED]
+    print("tool", "files", *heads, "decided", "seconds", "longest", sep="\t", file=out)
+    for tool in dict.fromkeys(row[0] for row in rows):
+        mine = [row for row in rows if row[0] == tool]
+        count = collections.Counter(row[2] for row in mine)
+        files = sum(count[head] for head in heads)
+        share = f"{100 * (files - count[UNDECIDED]) / max(files, 1):.0f}%"
+        times = [row[3] for row in mine]
+        print(tool, files, *(count[h] for h in heads), share, f"{sum(times):.0f}", f"{max(times):.1f}", sep="\t", file=out)
+
+
+def main():
+    if sys.argv[1:2] == ["--make"]:
+        return make(*sys.argv[2:])
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("models", nargs="+", type=Path)
+    options.add_argument("--bin", default="target/release/relayout")
+    options.add_argument("--work", type=Path, required=True)
+    options.add_argument("--tools", default=",".join(TOOLS))
+    options.add_argument("--patience", type=int, default=300, help="seconds for a tool, and for a verdict")
+    options.add_argument("--tsv", type=Path, help="also writes each pair there")
+    args = options.parse_args()
+    rows = []
+    for tool in args.tools.split(","):
+        for model in args.models:
+            path = args.work / tool / model.name
+            why = made(tool, model, path, args.patience)
+            if why:
+                print(f"{tool} {model.stem}: not made: {why}", flush=True)
+                continue
+            begin = time.monotonic()
+            word, why = decided(args.bin, model, path, args.patience)
+            rows.append((tool, model.stem, word, time.monotonic() - begin, " ".join(why.split())))
+            print(f"{tool} {model.stem}: {word} {rows[-1][3]:.1f} s {rows[-1][4][:300]}", flush=True)
+    if args.tsv:
+        args.tsv.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
+    table(rows, sys.stdout)
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
