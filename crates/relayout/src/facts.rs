@@ -113,6 +113,22 @@ pub(crate) const FACTS: &[Fact] = &[
         },
     },
     Fact {
+        heading: "Units of scales for an axis",
+        what: "an op that has a quantized form between a DequantizeLinear with a scale for each place of an axis and a QuantizeLinear",
+        outcome: "the three become one op that takes a single scale: the file does not load, or it does not run",
+        is_so: |reader, node| {
+            let slots = match node.op_type() {
+                "AveragePool" | "Conv" | "GlobalAveragePool" | "LeakyRelu" | "MatMul" | "Sigmoid" | "Softmax" => 1,
+                "Add" | "Concat" | "Mul" => node.input.len(),
+                _ => return false,
+            };
+            let passed = |node: &NodeProto| is_nothing(node) || stays_quantized(node);
+            let quantizes = |node: &NodeProto| node.op_type() == "QuantizeLinear";
+            let of_an_axis = |slot| reader.dequantizer(node, slot).is_some_and(|made| reader.has_scales(made));
+            (0..slots).any(of_an_axis) && reader.is_read_by(node, &passed, &quantizes)
+        },
+    },
+    Fact {
         heading: QUANTIZATIONS,
         what: "a QuantizeLinear right behind the DequantizeLinear of another pair in other units",
         outcome: "the two pairs become one: numbers that are off by up to a step",
@@ -384,16 +400,28 @@ impl<'g> Reader<'g> {
 
     /// Whether the first operand of a node is, but for views and what is nothing, a result of a `DequantizeLinear`.
     fn is_dequantized(&self, node: &NodeProto) -> bool {
+        self.dequantizer(node, 0).is_some()
+    }
+
+    /// The `DequantizeLinear` whose result an operand is, but for views and what is nothing.
+    fn dequantizer(&self, node: &NodeProto, slot: usize) -> Option<&'g NodeProto> {
         let mut seen = BTreeSet::new();
-        let mut at = self.producer(node, 0);
+        let mut at = self.producer(node, slot);
         while let Some(made) = at.filter(|made| seen.insert(made.output.first())) {
             if made.op_type() == "DequantizeLinear" {
-                return true;
+                return Some(made);
             }
             let passed = is_nothing(made) || stays_quantized(made);
             at = passed.then(|| self.producer(made, 0)).flatten();
         }
-        false
+        None
+    }
+
+    /// Whether a `DequantizeLinear` has more than one scale.
+    fn has_scales(&self, node: &NodeProto) -> bool {
+        let scale = node.input.get(1).and_then(|name| self.graph.by_name(name));
+        let count = scale.and_then(|v| self.graph.value(v).ty.const_shape());
+        count.is_none_or(|extents| extents.iter().any(|&extent| extent != 1))
     }
 
     /// Whether the first operand of a node is, but for views, what a `MaxPool` makes whose indices somebody reads.

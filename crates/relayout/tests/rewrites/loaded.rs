@@ -640,3 +640,26 @@ fn no_pair_comes_right_behind_another_one_of_other_units() {
     assert_eq!(producer(&made, &quantized.input[0]).map(NodeProto::op_type), Some("Transpose"));
     runs_for_every_target(&quantized_twice());
 }
+
+#[test]
+fn no_unit_of_scales_for_an_axis_is_written() {
+    let graph = GraphProto {
+        node: vec![
+            op("DequantizeLinear", &["x", "s", "z"], "d", vec![int("axis", 1)]),
+            op("PRelu", &["d", "a"], "r", vec![]),
+            op("Transpose", &["r"], "t", vec![ints("perm", &[0, 2, 3, 1])]),
+            op("QuantizeLinear", &["t", "o", "p"], "y", vec![]),
+        ],
+        initializer: vec![
+            floats("s", &[4], [0.1, 0.2, 0.3, 0.4]),
+            bytes("z", &[4], 120),
+            floats("a", &[1], [0.2]),
+            floats("o", &[], [0.1]),
+            bytes("p", &[], 128),
+        ],
+        input: vec![value("x", DataType::Uint8, &[1, 4, 5, 6])],
+        output: vec![value("y", DataType::Uint8, &[1, 5, 6, 4])],
+        ..GraphProto::default()
+    };
+    runs_for_every_target(&model(17, graph));
+}
