@@ -41,8 +41,13 @@ fn reshape_view(graph: &Graph, node: &Node) -> Result<View, String> {
 }
 
 fn axes_view(graph: &Graph, node: &Node) -> Result<View, String> {
-    if node.operand(1).is_some() && ints(graph, node, 1).is_none() {
+    let axes = ints(graph, node, 1);
+    if node.operand(1).is_some() && axes.is_none() {
         return Err("the axes are computed at run time".to_owned());
+    }
+    let listed = axes.as_deref().or_else(|| node.ints("axes"));
+    if listed.is_some_and(<[i64]>::is_empty) && node.onnx() == Some("Squeeze") {
+        return Err("the list of its axes is empty, which runtimes read as none".to_owned());
     }
     reshape_view(graph, node)
 }
@@ -145,6 +150,10 @@ fn squeeze(ctx: &mut InferContext<'_>) -> Answer {
     let axes = list(ctx.graph, ctx.node, "axes");
     let Some(shape) = ctx.shape(0) else { return Ok(Inferred::one(typed(dtype, None))) };
     let dropped: Vec<usize> = match axes.ints() {
+        // To the standard none goes then, to ONNX Runtime each of extent 1.
+        Some(axes) if axes.is_empty() && !shape.iter().all(|d| d.as_const().is_some_and(|d| d != 1)) => {
+            return Ok(Inferred::one(typed(dtype, None)));
+        }
         Some(axes) => ctx.axes(&axes, shape.len())?,
         None if !axes.is_absent() => return Ok(Inferred::one(typed(dtype, None))),
         // All extents of 1 go; which those are must be known.

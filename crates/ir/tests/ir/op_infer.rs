@@ -213,6 +213,8 @@ fn views_compute_the_extents_that_are_left_out() {
         Squeeze 11 | axes=[1,-1] | f32[N,1,4,1] | f32[N,4]
         Squeeze 13 | | f32[2,1,4] =[0] | !axis 0 has extent 2, not 1
         Squeeze 13 | | f32[N,1,4] | f32[*]
+        Squeeze 13 | | f32[2,1,4] =[] | f32[*]
+        Squeeze 13 | | f32[2,3] =[] | f32[2,3]
         Squeeze 13 | | f32[2,1,4] i64[1] | f32[*]
         Unsqueeze 11 | axes=[0,-1] | f32[N,4] | f32[1,N,4,1]
         Unsqueeze 13 | | f32[N,4] =[1,1] | !axis 1 occurs twice
