@@ -194,6 +194,8 @@ pub enum Implicit {
     All,
     /// Axes 0, 1, 2, … in step with the entries of another operand or attribute: to be written out.
     Leading,
+    /// These axes: to be written out.
+    These(&'static [i64]),
 }
 
 /// A signature bound to a node: which atom each axis of each operand and result is.

@@ -193,10 +193,10 @@ fn renumber(graph: &Graph, node: &Node, order: &Order, what: Renumber) -> Option
             Said::Operand { slot, values: order.all(&axes)?, scalar, what: "axis" }
         }
         Renumber::Letters(name) => Said::Text(name, letters(graph, node, name)?),
-        Renumber::AxesAttr(name, _) => {
-            let axes = match node.ints(name) {
-                Some(axes) => axes.to_vec(),
-                None => axes_of_slice(graph, node)?,
+        Renumber::AxesAttr(name, implicit) => {
+            let axes = match (node.ints(name), implicit) {
+                (Some(axes), _) | (None, Implicit::These(axes)) => axes.to_vec(),
+                (None, _) => axes_of_slice(graph, node)?,
             };
             Said::Ints(name, order.all(&axes)?)
         }
@@ -280,15 +280,30 @@ fn parts(graph: &Graph, node: &Node, order: &Order, axis: i64) -> Result<Option<
     Ok(Some(if listed { entries(1, sizes) } else { Said::Ints("split", sizes) }))
 }
 
-/// An equation with the letters of each operand and result in the order in which it is stored.
+/// An equation with the letters of each operand and result in the order in which it is stored. Where axes that an ellipsis stands for
+/// change places, each has a letter of its own.
 fn letters(graph: &Graph, node: &Node, name: &str) -> Option<String> {
-    let (left, right) = equation_terms(node.str(name)?);
-    let stored = |term: &str, v: Option<&Option<ValueId>>| {
-        let v = v.copied().flatten()?;
-        permuted(term, &graph.value(v).layout.as_permutation()?)
+    let equation = node.str(name)?;
+    let (left, right) = equation_terms(equation);
+    let stored = |term: &str, v: Option<&Option<ValueId>>, dots: &[char]| {
+        let order = graph.value(v.copied().flatten()?).layout.as_permutation()?;
+        let dots: String = dots.iter().collect();
+        permuted(&if dots.is_empty() { term.to_owned() } else { term.replace("...", &dots) }, &order)
     };
-    let left: Option<Vec<String>> = left.iter().enumerate().map(|(i, term)| stored(term, node.inputs.get(i))).collect();
-    Some(format!("{}->{}", left?.join(","), stored(&right, node.outputs.first())?))
+    let written = |dots: &[char]| {
+        let left: Option<Vec<String>> =
+            left.iter().enumerate().map(|(i, term)| stored(term, node.inputs.get(i), dots)).collect();
+        Some(format!("{}->{}", left?.join(","), stored(&right, node.outputs.first(), dots)?))
+    };
+    written(&[]).or_else(|| written(&letters_of_dots(graph, node, equation, &right)?))
+}
+
+/// A letter for each axis that the ellipsis of an equation stands for, none of which it has.
+fn letters_of_dots(graph: &Graph, node: &Node, equation: &str, right: &str) -> Option<Vec<char>> {
+    let rank = graph.value(node.result(0)?).ty.rank()?;
+    let dots = rank.checked_sub(right.replace("...", "").chars().count())?;
+    let free: Vec<char> = ('a'..='z').chain('A'..='Z').filter(|c| !equation.contains(*c)).take(dots).collect();
+    (free.len() == dots && dots > 0).then_some(free)
 }
 
 /// A term with its letters in this order of axes. The axes that an ellipsis stands for stay together and in order.

@@ -126,7 +126,7 @@ fn axis(source: AxisSource) -> Option<String> {
 fn renumbered(what: &Renumber) -> String {
     let leading = |implicit: Implicit| match implicit {
         Implicit::All => "",
-        Implicit::Leading => ", written out where absent",
+        Implicit::Leading | Implicit::These(_) => ", written out where absent",
     };
     match *what {
         Renumber::AxisAttr(name, _) | Renumber::ResultAxisAttr(name, _) => format!("`{name}`"),

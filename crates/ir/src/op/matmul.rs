@@ -128,8 +128,8 @@ fn implied(left: &str) -> String {
 /// The axes of a term: a letter, or what stands for those of the ellipsis.
 const ELLIPSIS: char = '.';
 
-/// An Einsum's equation as a signature. The op finds its axes by letters of its own, so they are free; what an ellipsis stands
-/// for stays at its place.
+/// An Einsum's equation as a signature. The op finds its axes by letters of its own, so they are free; so is what an ellipsis stands
+/// for if it is the same everywhere, since it can be spelled. Else it stays at its place.
 ///
 /// A letter that stands twice in one term (a diagonal), or where no one order of the letters has those of each term in the
 /// order of the term (a transposition), is another letter there. Of both nothing is claimed.
@@ -143,11 +143,12 @@ fn spelled(graph: &Graph, node: &Node) -> Result<String, String> {
     if terms.iter().flatten().any(|c| !c.is_alphabetic() && *c != ELLIPSIS) {
         return Err("its equation has other signs than letters, commas, an arrow and ellipses".to_owned());
     }
-    same_ellipses(graph, node, &terms)?;
+    let alike = same_ellipses(graph, node, &terms)?;
     let axes = distinct(&terms);
     // What has a stand-in somewhere is no letter that goes through.
     let doubtful = |c: char| axes.iter().flatten().any(|(b, copy)| *b == c && *copy > 0);
     let text = |(c, copy): &(char, usize)| match (*c, *copy) {
+        (ELLIPSIS, _) if alike => "0*".to_owned(),
         (ELLIPSIS, _) => "0*!".to_owned(),
         (c, 0) if doubtful(c) => format!("<{c}>~"),
         (c, 0) => format!("<{c}>"),
@@ -158,20 +159,27 @@ fn spelled(graph: &Graph, node: &Node) -> Result<String, String> {
     Ok(format!("{} -> {result}", terms.join(", ")))
 }
 
-/// Refuses unless every ellipsis stands for as many axes, and is not summed over.
-fn same_ellipses(graph: &Graph, node: &Node, terms: &[Vec<char>]) -> Result<(), String> {
-    let mut axes = Vec::new();
-    for (slot, term) in terms.iter().enumerate().filter(|(_, term)| term.contains(&ELLIPSIS)) {
+/// Whether every ellipsis stands for axes of the same extents. Refuses unless it stands for as many axes everywhere, and is not summed
+/// over.
+fn same_ellipses(graph: &Graph, node: &Node, terms: &[Vec<char>]) -> Result<bool, String> {
+    let (mut axes, mut dims) = (Vec::new(), Vec::new());
+    for (slot, term) in terms.iter().enumerate() {
+        let Some(before) = term.iter().position(|&c| c == ELLIPSIS) else { continue };
         if slot == node.inputs.len() {
-            return Ok(());
+            return Ok(dims
+                .first()
+                .is_some_and(|first: &Option<Vec<Dim>>| first.is_some() && dims.iter().all(|d| d == first)));
         }
         let rank = rank(graph, node, slot).ok_or("the rank of an operand with an ellipsis is not known")?;
-        axes.push(rank.checked_sub(term.len() - 1).ok_or("an operand has fewer axes than its equation says")?);
+        let stands = rank.checked_sub(term.len() - 1).ok_or("an operand has fewer axes than its equation says")?;
+        axes.push(stands);
         if axes.first() != axes.last() {
             return Err("its ellipsis stands for another number of axes in each operand".to_owned());
         }
+        let shape = node.operand(slot).and_then(|v| graph.value(v).ty.shape());
+        dims.push(shape.and_then(|shape| shape.get(before..before + stands)).map(<[Dim]>::to_vec));
     }
-    if axes.is_empty() { Ok(()) } else { Err("sums over what its ellipsis stands for".to_owned()) }
+    if axes.is_empty() { Ok(true) } else { Err("sums over what its ellipsis stands for".to_owned()) }
 }
 
 /// The axes of each term, a number telling apart the letters that are not the same axis: some order of all has those of each

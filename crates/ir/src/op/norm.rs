@@ -1,7 +1,7 @@
 //! Normalizations. Statistics run over axes that are whole; what is per channel is found by position.
 
 use super::infer::{Answer, InferContext, Inferred, agree, typed};
-use super::query::{has_result, listed};
+use super::query::{has_result, listed, rank};
 use super::{Axes, AxisSource, Case, OpDef};
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -22,8 +22,8 @@ const LP: &[Case] = &[Case::new("a* [x]~ b* -> a* [x] b*")
     .axis(AxisSource::Attr("axis", -1))
     .renumber(&[Renumber::AxisAttr("axis", -1)])];
 const MEAN_VARIANCE: &[Case] = &[
-    Case::new("a* -> a*").when(lists_axes).whole(mvn_axes).renumber(&[Renumber::AxesAttr("axes", Implicit::All)]),
-    // Without a list it normalizes axes 0, 2 and 3, by position.
+    // Without a list it normalizes axes 0, 2 and 3.
+    Case::new("a* -> a*").when(has_its_axes).whole(mvn_axes).renumber(&[Renumber::AxesAttr("axes", OF_IMAGES)]),
     Case::new("a*! -> a*!").whole(mvn_axes),
 ];
 
@@ -57,12 +57,17 @@ fn is_inference(_: &Graph, node: &Node) -> Result<(), String> {
     Ok(())
 }
 
-fn lists_axes(_: &Graph, node: &Node) -> Result<(), String> {
-    node.ints("axes").map(|_| ()).ok_or_else(|| "names no axes".to_owned())
+/// What `MeanVarianceNormalization` normalizes if it says nothing.
+const IMAGE: &[i64] = &[0, 2, 3];
+const OF_IMAGES: Implicit = Implicit::These(IMAGE);
+
+fn has_its_axes(graph: &Graph, node: &Node) -> Result<(), String> {
+    let has = node.ints("axes").is_some() || rank(graph, node, 0).is_some_and(|rank| rank > 3);
+    has.then_some(()).ok_or_else(|| "names no axes".to_owned())
 }
 
 fn mvn_axes(_: &Graph, node: &Node, rank: usize) -> Vec<usize> {
-    listed(Some(node.ints("axes").map_or(vec![0, 2, 3], <[i64]>::to_vec)), rank)
+    listed(Some(node.ints("axes").unwrap_or(IMAGE).to_vec()), rank)
 }
 
 fn same(ctx: &mut InferContext<'_>) -> Answer {

@@ -167,7 +167,9 @@ mod tests {
                 let lacks = |what: &&Renumber| match **what {
                     Renumber::AxisAttr(name, _)
                     | Renumber::ResultAxisAttr(name, _)
-                    | Renumber::AxesAttr(name, Implicit::Leading) => form.attributes.iter().all(|a| a.name != name),
+                    | Renumber::AxesAttr(name, Implicit::Leading | Implicit::These(_)) => {
+                        form.attributes.iter().all(|a| a.name != name)
+                    }
                     Renumber::AxisInputOr(slot, _) | Renumber::AxesInput(slot, Implicit::Leading) => {
                         form.inputs.most.is_some_and(|most| slot >= most)
                     }

@@ -108,6 +108,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         "LayerNormalization" => rows_norm(call),
         "Softmax" | "LogSoftmax" => softmax(call),
         "LpNormalization" => lp_norm(call),
+        "MeanVarianceNormalization" => mean_variance(call),
         "GlobalAveragePool" => global(call, "ReduceMean"),
         "GlobalMaxPool" => global(call, "ReduceMax"),
         "GlobalLpPool" => global(call, "GlobalLpPool"),
@@ -475,6 +476,13 @@ fn lp_norm(call: &mut Call<'_>) -> Made {
     together(call.terms, &Op { name: call.op, attrs: &attrs, dtype: x.dtype }, &[&x], &[axis], false)
 }
 
+fn mean_variance(call: &mut Call<'_>) -> Made {
+    let x = call.need(0)?;
+    let axes = axes_of(&call.list("axes", 1)?.unwrap_or_else(|| vec![0, 2, 3]), x.rank())?;
+    let attrs = call.encoded(&["axes"])?;
+    together(call.terms, &Op { name: call.op, attrs: &attrs, dtype: x.dtype }, &[&x], &axes, false)
+}
+
 fn reduce(call: &mut Call<'_>) -> Made {
     let x = call.need(0)?;
     let given = call.list("axes", 1)?;
@@ -613,10 +621,13 @@ fn without_ellipses(from: &[&str], to: &str, operands: &[Value]) -> Option<(Vec<
 fn einsum(call: &mut Call<'_>) -> Made {
     let equation = call.text("equation").unwrap_or_default().replace(' ', "");
     let known = || format!("the checker does not know equation `{equation}`");
-    let (from, to) = equation.split_once("->").ok_or_else(known)?;
+    let (from, to) = equation.split_once("->").map_or_else(
+        || (equation.as_str(), implied(&equation)),
+        |(from, to)| (from, to.to_owned()),
+    );
     let operands: Vec<Value> = call.inputs.iter().flatten().cloned().collect();
     let from: Vec<&str> = from.split(',').collect();
-    let (terms, to) = without_ellipses(&from, to, &operands).ok_or_else(known)?;
+    let (terms, to) = without_ellipses(&from, &to, &operands).ok_or_else(known)?;
     let mut letters = to.clone();
     terms.iter().flatten().for_each(|c| {
         if !letters.contains(c) {
@@ -644,6 +655,15 @@ fn einsum(call: &mut Call<'_>) -> Made {
     let mut y = contract(call.terms, &shape, (&operands[0], left), (&operands[1], right), &sums)?;
     y.view.truncate(to.len());
     Ok(y)
+}
+
+/// The result of an equation that tells none: an ellipsis where it has one, and then each letter that occurs once, in order of the alphabet.
+fn implied(from: &str) -> String {
+    let mut own: Vec<char> = from.chars().filter(char::is_ascii_alphabetic).collect();
+    own.sort_unstable();
+    let once = own.iter().filter(|c| own.iter().filter(|other| other == c).count() == 1);
+    let dots = if from.contains("...") { "..." } else { "" };
+    dots.chars().chain(once.copied()).collect()
 }
 
 /// One of two values, by a condition.

@@ -112,6 +112,41 @@ fn a_use_of_an_op_that_is_not_known_is_one_term() {
 }
 
 #[test]
+fn an_ellipsis_stands_for_letters() {
+    let weights: &[(&str, &[i64], Vec<f32>)] = &[("w", &[6, 6], (0..36).map(|n| n as f32 / 7.0).collect())];
+    let einsum = |equation: &str| {
+        let told = vec![("equation", Attr::Text(equation.as_bytes().to_vec()))];
+        model(&[("y", "Einsum", &["z", "w"], told)], weights)
+    };
+    let spelled = einsum("nhwc,cd->nhwd");
+    for same in ["...c,cd->...d", "n...c,cd->n...d", "...c,cd"] {
+        assert!(holds(&spelled, &einsum(same)) && holds(&einsum(same), &spelled), "{same}");
+    }
+    for other in ["...c,dc->...d", "...d,cd->...c", "...c,cd->d...", "...c,dc"] {
+        refused(&spelled, &einsum(other));
+    }
+}
+
+#[test]
+fn a_normalization_of_images_names_its_axes_where_they_lie_otherwise() {
+    let normalized = |order: &[i64], axes: Option<&[i64]>, back: &[i64]| {
+        let told = axes.map(|axes| ("axes", Attr::Ints(axes.to_vec()))).into_iter().collect();
+        let lines: &[Line<'_>] = &[
+            ("t", "Transpose", &["x"], perm(order)),
+            ("n", "MeanVarianceNormalization", &["t"], told),
+            ("y", "Transpose", &["n"], perm(back)),
+        ];
+        model(lines, &[])
+    };
+    let first: &[i64] = &[0, 1, 2, 3];
+    let plain = normalized(first, None, first);
+    assert!(holds(&plain, &normalized(TO_LAST, Some(&[0, 1, 2]), TO_FIRST)));
+    assert!(holds(&plain, &normalized(first, Some(&[0, 2, 3]), first)));
+    refused(&plain, &normalized(TO_LAST, None, TO_FIRST));
+    refused(&plain, &normalized(TO_LAST, Some(&[1, 2]), TO_FIRST));
+}
+
+#[test]
 fn what_holds_without_sizes_holds_for_all_of_them() {
     let relu = |op: &'static str| unsized_x(model(&[("y", op, &["x"], vec![])], &[]));
     assert_eq!(verdict(&relu("Relu"), &relu("Relu"), &Proof::default()).to_string(), "PROVED: 0 links");

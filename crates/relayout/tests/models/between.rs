@@ -1,0 +1,57 @@
+//! What stands between Transposes and lets them through, in small: optimized, executed before and after, and proved.
+
+use crate::fold_nets::{F32, Net, runtime};
+use relayout::{Model, Options, Report, optimize, target};
+use relayout_verify::{Inputs, ModelSource, Options as Run, Tolerance, verify};
+use std::collections::BTreeMap;
+
+/// The report and the result for a target, once it is known to compute the same.
+fn made(net: &Net, name: &str) -> (Report, Vec<u8>) {
+    let bytes = net.bytes();
+    let model = Model::from_bytes(bytes.clone().into(), None).expect("it opens");
+    let target = target(name).expect("a built-in target");
+    let result = optimize(&model, target.as_ref(), &Options::default().strict()).expect("it is optimized");
+    let written = result.to_bytes().expect("it is written");
+    let (a, b) = (ModelSource::Bytes(&bytes), ModelSource::Bytes(&written));
+    let inputs = Inputs::Random { seed: 3, dims: BTreeMap::new() };
+    let comparison = verify(runtime(), a, b, &inputs, &Run::default()).expect("both run");
+    assert!(comparison.holds(&Tolerance::new(1e-5, 1e-5)), "{comparison}\n{}", result.graph());
+    let verdict = crate::released::verdict(&bytes, &written);
+    assert!(verdict.holds(), "{verdict}\n{}", result.graph());
+    (result.report().clone(), written)
+}
+
+/// The moves that are left for target `onnx`.
+fn left(net: &Net) -> usize {
+    made(net, "onnx").0.after.nodes
+}
+
+const FIRST: (&str, &[i64]) = ("perm", &[0, 3, 1, 2]);
+const LAST: (&str, &[i64]) = ("perm", &[0, 2, 3, 1]);
+
+#[test]
+fn a_normalization_that_names_no_axes_is_one_of_images() {
+    let net = Net::new(13).input("x", F32, &[2, 5, 6, 4]).node_with("Transpose", &["x"], "a", &[FIRST]);
+    let net = net.node("MeanVarianceNormalization", &["a"], "b").node("Relu", &["b"], "c");
+    let net = net.node_with("Transpose", &["c"], "y", &[LAST]).output("y", F32);
+    assert_eq!(left(&net), 0);
+}
+
+/// An Einsum of channels last, between Transposes.
+fn einsum(equation: &'static str, weights: &[i64]) -> Net {
+    let net = Net::new(13).input("x", F32, &[2, 4, 4, 6]).floats("w", F32, weights, true);
+    let net = net.node_with("Transpose", &["x"], "a", &[LAST]);
+    let net = net.node("Einsum", &["a", "w"], "b").text_attribute("equation", equation);
+    net.node_with("Transpose", &["b"], "c", &[FIRST]).node("Relu", &["c"], "y").output("y", F32)
+}
+
+#[test]
+fn what_an_ellipsis_stands_for_is_spelled_where_it_changes_places() {
+    assert_eq!(left(&einsum("...c,cd->...d", &[4, 3])), 0);
+    assert_eq!(left(&einsum("...c,cd", &[4, 3])), 0);
+}
+
+#[test]
+fn an_ellipsis_that_repeats_elements_stays_where_it_is() {
+    assert_eq!(left(&einsum("...ij,...jk->...ik", &[1, 1, 4, 4])), 2);
+}
