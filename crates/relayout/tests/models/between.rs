@@ -74,3 +74,32 @@ fn channels_that_are_shuffled_are_read_in_the_order_in_which_they_come() {
     }
     assert_eq!(left(&shuffle(2, 1, &[2, 2, 4, 5, 6])), 1, "groups read what is shuffled for them");
 }
+
+/// A dilated convolution of signals as Keras has it: places of blocks are a batch, and each signal is an image of one row.
+fn dilated(count: i64, wrong: bool) -> Net {
+    let net = Net::new(13).input("x", F32, &[count, 12, 4]).floats("w", F32, &[6, 4, 1, 3], true);
+    let net = net.ints("cut", &[count, 4, 3, 4]).ints("batch", &[3 * count, 4, 4]).ints("row", &[1]).ints("at", &[2]);
+    let net = net.node("Reshape", &["x", "cut"], "a").node_with("Transpose", &["a"], "b", &[("perm", &[2, 0, 1, 3])]);
+    let net = net.node("Reshape", &["b", "batch"], "c").node("Unsqueeze", &["c", "row"], "d");
+    let net = net.node_with("Transpose", &["d"], "e", &[FIRST]).node_with(
+        "Conv",
+        &["e", "w"],
+        "f",
+        &[("pads", &[0, 1, 0, 1])],
+    );
+    let net = net.node("Squeeze", &["f", "at"], "g").node_with("Transpose", &["g"], "h", &[("perm", &[0, 2, 1])]);
+    let net = net.ints("apart", &[3, count, 4, 6]).ints("whole", &[count, 12, 6]).node("Reshape", &["h", "apart"], "i");
+    let back = if wrong { [1, 0, 2, 3] } else { [1, 2, 0, 3] };
+    let net = net.node_with("Transpose", &["i"], "j", &[("perm", &back)]).node("Reshape", &["j", "whole"], "k");
+    net.node("Relu", &["k"], "y").output("y", F32)
+}
+
+#[test]
+fn signals_that_are_images_of_one_row_are_convolved_with_dilation() {
+    for count in [1, 2] {
+        let (report, written) = made(&dilated(count, false), "onnx");
+        assert_eq!(report.rewrites.get("blocks_into_dilation"), Some(&1), "{count}");
+        assert!(report.after.nodes <= 2 && !written.is_empty(), "{count}: {} moves", report.after.nodes);
+        assert_eq!(made(&dilated(count, true), "onnx").0.rewrites.get("blocks_into_dilation"), None, "{count}");
+    }
+}

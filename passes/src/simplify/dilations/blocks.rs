@@ -34,13 +34,25 @@ pub(super) struct Blocks {
     pub(super) cut: Vec<Option<(i64, Dim)>>,
     /// The digits of each axis of the value.
     pub(super) axes: Vec<Vec<Digit>>,
+    /// The axis of the image, of one place, that the image itself does not have.
+    pub(super) unit: Option<usize>,
 }
 
 impl Blocks {
     /// The image itself.
     pub(super) fn whole(image: &[Dim]) -> Blocks {
         let axes = (0..image.len()).map(|axis| vec![Digit { axis, part: Part::Whole }]).collect();
-        Blocks { image: image.to_vec(), cut: vec![None; image.len()], axes }
+        Blocks { image: image.to_vec(), cut: vec![None; image.len()], axes, unit: None }
+    }
+
+    /// A signal, which is an image of one row: the axis of rows comes and goes on the way.
+    pub(super) fn of_one_row(signal: &[Dim]) -> Blocks {
+        let mut blocks = Blocks::whole(&[signal, &[Dim::ONE]].concat());
+        let unit = blocks.axes.pop();
+        if let Some(last) = blocks.axes.last_mut() {
+            last.extend(unit.into_iter().flatten());
+        }
+        Blocks { unit: Some(signal.len()), ..blocks }
     }
 
     /// The result of a node that keeps every element of the value; `None` for other nodes, and where its axes can't be told.
@@ -147,12 +159,20 @@ impl Blocks {
 
     /// Which axis of the image each axis is, if each is a whole one.
     pub(super) fn joined(&self) -> Option<Vec<usize>> {
-        let axis = |digits: &Vec<Digit>| match digits.as_slice() {
-            [Digit { axis, part: Part::Whole }] => Some(*axis),
-            [Digit { axis, part: Part::Block }, Digit { axis: same, part: Part::Place }] if axis == same => Some(*axis),
-            _ => None,
+        let axis = |digits: &Vec<Digit>| {
+            let mut own = digits.iter().filter(|digit| Some(digit.axis) != self.unit);
+            match (own.next()?, own.next(), own.next()) {
+                (Digit { axis, part: Part::Whole }, None, None) => Some(*axis),
+                (Digit { axis, part: Part::Block }, Some(Digit { axis: same, part: Part::Place }), None)
+                    if axis == same =>
+                {
+                    Some(*axis)
+                }
+                _ => None,
+            }
         };
-        let order: Vec<usize> = self.axes.iter().map(axis).collect::<Option<_>>()?;
+        let mut order: Vec<usize> = self.axes.iter().map(axis).collect::<Option<_>>()?;
+        order.extend(self.unit.filter(|&unit| self.image.get(unit).is_some_and(Dim::is_one)));
         (order.len() == self.image.len()).then_some(order)
     }
 

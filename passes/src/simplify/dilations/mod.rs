@@ -72,8 +72,10 @@ struct Dilated {
     windows: Vec<Window>,
     /// What is joined again.
     result: ValueId,
-    /// Which axis of the convolution each of its axes is.
+    /// Which axis of the convolution each of its axes is, and then the one that the image does not have.
     axes: Vec<usize>,
+    /// The convolution reads a signal as an image of one row.
+    one_row: bool,
 }
 
 impl Dilated {
@@ -89,7 +91,8 @@ impl Dilated {
         }
         let (result, joined) = joined_after(graph, n, &cut, &order)?;
         let axes = joined.iter().map(|axis| order.iter().position(|at| at == axis)).collect::<Option<_>>()?;
-        Some(Dilated { image, order, blocks, windows, result, axes })
+        let one_row = cut.unit.is_some();
+        Some(Dilated { image, order, blocks, windows, result, axes, one_row })
     }
 
     /// Writes the convolution of the whole image; it and what takes the place of its result.
@@ -105,7 +108,8 @@ impl Dilated {
         let has_rule = graph.node(n).attrs.contains_key("auto_pad");
         let opset = graph.node(n).opset;
         let mut make = Builder::at(graph, n).opset(opset).named(name);
-        let image = permuted(&mut make, self.image, "image", &self.order)?;
+        let image = if self.one_row { with_row(&mut make, self.image)? } else { self.image };
+        let image = permuted(&mut make, image, "image", &self.order)?;
         inputs[0] = Some(image);
         let mut attrs = vec![("pads", Attr::Ints(pads)), ("dilations", Attr::Ints(dilations))];
         if has_rule {
@@ -115,6 +119,7 @@ impl Dilated {
         let ty = Type::Tensor(TensorType { dtype: make.graph.value(self.result).ty.dtype(), shape });
         let y = make.same_op(n, inputs).attrs(attrs).result("dilated", ty)?;
         let joined = permuted(&mut make, y, "joined", &self.axes)?;
+        let joined = if self.one_row { without_row(&mut make, joined)? } else { joined };
         let last = graph.value(self.result).producer().0;
         replace_value(graph, self.result, joined, [last])?;
         Ok((graph.value(y).producer().0, y))
@@ -122,7 +127,8 @@ impl Dilated {
 
     /// The shape of the result in the order of the convolution's axes.
     fn shape(&self, graph: &Graph) -> Option<Vec<Dim>> {
-        let shape = graph.value(self.result).ty.shape()?;
+        let mut shape = graph.value(self.result).ty.shape()?.to_vec();
+        shape.extend(self.one_row.then_some(Dim::ONE));
         inverse(&self.axes).into_iter().map(|axis| shape.get(axis).cloned()).collect()
     }
 }
@@ -137,6 +143,21 @@ fn permuted(make: &mut Builder<'_>, v: ValueId, what: &str, perm: &[usize]) -> R
     Ok(make.op("Transpose", [v]).attr("perm", Attr::axes(perm)).shaped(what, &shape)?)
 }
 
+/// A signal with an axis of one row behind it.
+fn with_row(make: &mut Builder<'_>, v: ValueId) -> Result<ValueId, PassError> {
+    let (shape, opset) = (make.graph.value(v).ty.shape().unwrap_or_default().to_vec(), make.opset);
+    let draft = make.op("Unsqueeze", [v]).told("axes", "rows", &[shape.len() as i64], opset)?;
+    Ok(draft.shaped("row", &[shape.as_slice(), &[Dim::ONE]].concat())?)
+}
+
+/// The same without it.
+fn without_row(make: &mut Builder<'_>, v: ValueId) -> Result<ValueId, PassError> {
+    let (mut shape, opset) = (make.graph.value(v).ty.shape().unwrap_or_default().to_vec(), make.opset);
+    shape.pop();
+    let draft = make.op("Squeeze", [v]).told("axes", "rows", &[shape.len() as i64], opset)?;
+    Ok(draft.shaped("signal", &shape)?)
+}
+
 /// The image of which a convolution reads the places of blocks as a batch, how, and which of its axes each axis is.
 fn cut_before(graph: &Graph, n: NodeId) -> Option<(ValueId, Blocks, Vec<usize>)> {
     let mut v = graph.node(n).operand(0)?;
@@ -145,10 +166,12 @@ fn cut_before(graph: &Graph, n: NodeId) -> Option<(ValueId, Blocks, Vec<usize>)>
         let (maker, _) = graph.value(v).producer();
         v = graph.node(maker).operand(0)?;
         between.push(maker);
-        let image = Blocks::whole(graph.value(v).ty.shape()?);
-        let read = between.iter().rev().try_fold(image, |blocks, &node| blocks.after(graph, node));
-        if let Some((blocks, order)) = read.and_then(|blocks| blocks.batched().map(|order| (blocks, order))) {
-            return Some((v, blocks, order));
+        let shape = graph.value(v).ty.shape()?;
+        for image in [Blocks::whole(shape), Blocks::of_one_row(shape)] {
+            let read = between.iter().rev().try_fold(image, |blocks, &node| blocks.after(graph, node));
+            if let Some((blocks, order)) = read.and_then(|blocks| blocks.batched().map(|order| (blocks, order))) {
+                return Some((v, blocks, order));
+            }
         }
     }
     None
