@@ -12,7 +12,8 @@ use crate::proof::{Links, Proof};
 use crate::proved;
 use crate::report::{FileSize, Report, Rules, SCHEMA};
 use crate::sizes::Sized;
-use relayout_ir::graph::Graph;
+use relayout_ir::dim::Dim;
+use relayout_ir::graph::{Graph, ValueId};
 use relayout_ir::model::Model as IrModel;
 use relayout_ir::op::infer::infer_graph;
 use relayout_onnx::export::{ExportOptions, Exported, export_with};
@@ -116,6 +117,7 @@ fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSe
     if let Some(all) = given_back.as_ref().filter(|given| given.all) {
         return Ok(unchanged(model, target, all.why.as_str()));
     }
+    let filled = filled(&source.ir.graph);
     let shown = Shown { printed: first.printed.take(), decided: options.keep_decided.then(|| source.ir.graph.clone()) };
     let mut report = report_of(model, target, &first);
     report.sizes.clone_from(sizes);
@@ -141,7 +143,7 @@ fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSe
         return Ok(Optimized { shown, ..kept });
     }
     report.changed = result.is_some();
-    report.file = result.as_ref().and_then(|result| file_size(model, result));
+    report.file = result.as_ref().and_then(|result| file_size(model, result, filled));
     report.after = traffic(&last, GraphRecord::after);
     report.graphs = last.graphs;
     report.notes.extend(lost_fields(model, report.changed));
@@ -171,11 +173,24 @@ fn first_ends(pipeline: &PipelineOptions, moved: Vec<MovedEnd>) -> Vec<MovedEnd>
 }
 
 /// How large the files are; `None` where data of the model is wrong, which is said when it is written.
-fn file_size(model: &Model, result: &Exported) -> Option<FileSize> {
+fn file_size(model: &Model, result: &Exported, filled: u64) -> Option<FileSize> {
     let options = WriteOptions::for_input(&model.file);
     let before = bytes_in_all(&model.file.proto, &options).ok()?;
     let after = bytes_in_all(&result.proto, &options.payloads(&result.payloads)).ok()?;
-    Some(FileSize::new(before, after))
+    Some(FileSize::new(before, after, filled))
+}
+
+/// Bytes of zeros that fill axes of constants up to whole blocks, bodies included.
+fn filled(graph: &Graph) -> u64 {
+    let of = |v: ValueId| {
+        let (ty, layout) = (&graph.value(v).ty, &graph.value(v).layout);
+        let elements = |shape: &[Dim]| u64::try_from(Dim::product(shape)?.as_const()?).ok();
+        let more = elements(&graph.storage_shape(v, layout)?)?.checked_sub(elements(ty.shape()?)?)?;
+        graph.constant(v).and_then(|_| ty.dtype()?.bytes(more))
+    };
+    let own: u64 = graph.values().filter_map(of).fold(0, u64::saturating_add);
+    let bodies = graph.nodes().flat_map(|n| graph.node(n).bodies());
+    bodies.map(filled).fold(own, u64::saturating_add)
 }
 
 /// Notes what a round wrote, if it changed anything.

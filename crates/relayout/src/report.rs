@@ -78,11 +78,29 @@ pub struct FileSize {
     pub before: u64,
     /// Of the result.
     pub after: u64,
+    /// Of these, zeros that fill channels up to whole blocks.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub filled: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_nothing(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 impl FileSize {
-    pub(crate) fn new(before: u64, after: u64) -> FileSize {
-        FileSize { before, after }
+    pub(crate) fn new(before: u64, after: u64, filled: u64) -> FileSize {
+        FileSize { before, after, filled }
+    }
+
+    /// What the file grew by, if that is more than a few percent.
+    fn growth(self) -> Option<String> {
+        let FileSize { before, after, filled } = self;
+        let more = after.checked_sub(before).filter(|more| more.saturating_mul(20) > before)?;
+        let rest = more.saturating_sub(filled);
+        let filled = (filled > 0).then(|| format!("{} of zeros that fill channels up to whole blocks", bytes(filled)));
+        let rest = (rest > more / 4).then(|| format!("{} of nodes and constants that were added", bytes(rest)));
+        Some(filled.into_iter().chain(rest).collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -156,8 +174,11 @@ impl Report {
     /// command line says of a run.
     pub fn line(&self) -> String {
         let mut line = self.summary();
-        if let Some(FileSize { before, after }) = self.file {
-            let _ = write!(line, "; file {} -> {}", bytes(before), bytes(after));
+        if let Some(file) = self.file {
+            let _ = write!(line, "; file {} -> {}", bytes(file.before), bytes(file.after));
+            if let Some(growth) = file.growth() {
+                let _ = write!(line, " ({growth})");
+            }
         }
         let assumed = self.assumed();
         if !assumed.is_empty() {

@@ -17,7 +17,8 @@ use crate::write::fold_weights::known_constant;
 use relayout_eval::{Computed, Step};
 use relayout_ir::constant::{ConstSource as _, Constant};
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
+use relayout_ir::op::read::is_constant;
 use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
 use relayout_target::{Context, Cost, Counted, Declared, Numerics, PassError, Rule, Slot};
 use std::collections::BTreeMap;
@@ -226,7 +227,7 @@ impl Found {
         let Some(x) = node.operand(slot) else { return true };
         let constant = graph.constant(x).or_else(|| self.constants.get(&x));
         let small = constant.and_then(Constant::size_bytes).is_some_and(|s| s <= SMALL);
-        small || graph.only_use(x).is_some()
+        small || graph.only_use(x).is_some() || is_shared_out(graph, x)
     }
 
     /// Takes back large Transposes that no node that goes reads, so that what they read is stored instead.
@@ -246,6 +247,22 @@ impl Found {
     fn is_read_by_others(&self, graph: &Graph, v: ValueId) -> bool {
         graph.uses(v).iter().any(|u| !self.nodes.contains_key(&u.node))
     }
+}
+
+/// Whether all that is read of a value are parts, which together are no more than it is: then it goes with the last of them.
+fn is_shared_out(graph: &Graph, x: ValueId) -> bool {
+    let elements = |v: ValueId| -> Option<i64> {
+        let shape = graph.value(v).ty.const_shape()?;
+        shape.iter().try_fold(1, |all: i64, extent| all.checked_mul(*extent))
+    };
+    let part = |u: Use| {
+        let node = graph.node(u.node);
+        let known = node.inputs.iter().skip(1).flatten().all(|&v| is_constant(graph, v));
+        let cuts = node.onnx() == Some("Slice") && u.slot == 0 && known;
+        if cuts { elements(node.only_result()?) } else { None }
+    };
+    let parts: Option<i64> = graph.uses(x).into_iter().map(part).sum();
+    !graph.is_read_by_name(x) && parts.is_some() && parts <= elements(x)
 }
 
 fn relayout_bytes(computed: &Computed) -> Result<bytes::Bytes, String> {

@@ -165,6 +165,8 @@ class FileSize:
     """Of the model."""
     after: int
     """Of the result."""
+    filled: int = 0
+    """Of these, zeros that fill channels up to whole blocks."""
 
 
 @dataclass(frozen=True)

@@ -103,3 +103,34 @@ fn signals_that_are_images_of_one_row_are_convolved_with_dilation() {
         assert_eq!(made(&dilated(count, true), "onnx").0.rewrites.get("blocks_into_dilation"), None, "{count}");
     }
 }
+
+#[test]
+fn parts_of_weights_are_stored_in_their_place() {
+    let rows = 3 * 128;
+    let net = Net::new(13).input("x", F32, &[1, 128]).floats("w", F32, &[rows, 128], true).ints("axis", &[0]);
+    let mut net = net.ints("i0", &[0]).ints("i1", &[100]).ints("i3", &[rows]);
+    for (part, ends) in [("p", ["i1", "i3"]), ("q", ["i0", "i1"])] {
+        net = net.node("Slice", &["w", ends[0], ends[1], "axis"], part);
+    }
+    let net = net.node("Concat", &["p", "q"], "v").int_attribute("axis", 0).node_with(
+        "Transpose",
+        &["v"],
+        "t",
+        &[("perm", &[1, 0])],
+    );
+    let net = net.node("MatMul", &["x", "t"], "y").output("y", F32);
+    let (report, written) = made(&net, "onnx");
+    assert!(written.len() <= net.bytes().len(), "{} bytes", written.len());
+    assert_eq!(report.after.nodes, 0);
+}
+
+#[test]
+fn the_report_says_what_a_file_grew_by() {
+    let net = Net::new(13).input("x", F32, &[1, 16, 20, 20]).floats("a", F32, &[20, 16, 3, 3], true);
+    let net = net.floats("b", F32, &[20, 20, 3, 3], true).node("Conv", &["x", "a"], "c").node("Relu", &["c"], "d");
+    let net = net.node("Conv", &["d", "b"], "y").output("y", F32);
+    let (report, _) = made(&net, "ort-cpu");
+    let file = report.file.expect("it changed");
+    assert!(file.filled > 0 && file.after > file.before, "{file:?}");
+    assert!(report.line().contains("of zeros that fill channels up to whole blocks"), "{}", report.line());
+}
