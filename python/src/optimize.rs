@@ -77,7 +77,7 @@ fn optimized(source: Source, settings: &Settings, wanted: &Wanted, reporter: &Re
     let options = reporter.watched(settings.checked_options()?).price_moves(wanted.price_moves);
     let passes = relayout::passes::passes(target.as_ref())?.len();
     reporter.step("reading", 0, passes);
-    let model = source.open()?;
+    let (model, options) = settings.fixed(source.open()?, options)?;
     let mut done = 2;
     let (made, tuned) = match &wanted.tune {
         Some(tune) => {

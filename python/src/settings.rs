@@ -6,7 +6,7 @@ use relayout::fsio::read_text;
 use relayout::targets::gpu::GpuCosts;
 use relayout::targets::measured::MeasuredCosts;
 use relayout::targets::{Block, FunctionTarget, OrtCpu, threads_asked};
-use relayout::{IoLayout, Numerics, Options, Target};
+use relayout::{IoLayout, Model, Numerics, Options, Size, Target};
 use std::path::{Path, PathBuf};
 
 /// What a call asks for: a dict, whose keys `relayout._options` checks.
@@ -21,6 +21,7 @@ pub(crate) struct Settings {
     costs: Option<PathBuf>,
     threads: usize,
     dims: Vec<(String, String)>,
+    fix_sizes: bool,
     exact: bool,
     strict: bool,
     unproved: String,
@@ -97,6 +98,21 @@ impl Settings {
     pub(crate) fn checked_options(&self) -> Result<Options, Failure> {
         let why = |why: String| Failure::new(Kind::Option, format!("unproved: {why}"));
         Ok(self.options()?.unproved(self.unproved.parse().map_err(why)?))
+    }
+
+    /// A model with the sizes written into it and options without these, if that is asked for.
+    pub(crate) fn fixed(&self, model: Model, options: Options) -> Result<(Model, Options), Failure> {
+        if !self.fix_sizes {
+            return Ok((model, options));
+        }
+        let is_range = |size: &Size| *size != Size::of(size.typical());
+        if let Some((name, _)) = options.dims.iter().find(|(_, size)| is_range(size)) {
+            let why = format!("fix_sizes writes numbers, and the size of {name} in dims is a range");
+            return Err(Failure::new(Kind::Option, why));
+        }
+        let model = model.with_sizes(&self.sizes()?.into_iter().collect())?;
+        let options = options.dims_of(&model);
+        Ok((model, options))
     }
 
     /// Sizes of symbolic dims, for inputs that are made: of a range the size in its middle.

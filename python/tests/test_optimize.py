@@ -203,6 +203,11 @@ def test_options_are_heard(net):
         sized.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = name
     report = relayout.optimize(sized, dims={"N": 4, "x.1": (32, 64), "W": "8..16"}).report
     assert report.hints == {"N": 4, "H": 48, "W": 12}
+    fixed = relayout.optimize(sized, dims={"N": 4}, fix_sizes=True)
+    assert [d.dim_value for d in fixed.model.graph.input[0].type.tensor_type.shape.dim][0] == 4
+    assert any("sizes were written" in note for note in fixed.report.notes)
+    with pytest.raises(relayout.OptionError, match="size of H"):
+        relayout.optimize(sized, dims={"H": (32, 64)}, fix_sizes=True)
     assert [size.source for size in report.sizes] == ["given"] * 3
     with pytest.raises(relayout.OptionError, match="the open dims are N, H, W"):
         relayout.optimize(sized, dims={"C": 8})

@@ -174,6 +174,7 @@ int relayout_targets(char **json,
  * - `threads`, for target `ort-cpu`: threads that the model will run on, 1 by default, 0 for as many as the machine has cores; of the
  *   built-in tables of costs the one with the most threads that are not more decides
  * - `dims`: sizes of dims that the inputs leave open, by symbol or as `INPUT.AXIS`: `{"N": 4, "H": "32..512", "x.2": 224}`
+ * - `fix_sizes`: true writes the sizes of `dims` into the file, for runtimes that need numbers; the report says where
  * - `numerics`: `"exact"` leaves arithmetic alone, `"reassociate"`, the default, folds scales and shifts into weights
  * - `inputs`, `outputs`: how you feed and take them: `["x:NCHW->NHWC"]`
  * - `free_io`: true leaves the order of all other inputs and outputs to the optimizer

@@ -58,6 +58,7 @@ pub unsafe extern "C" fn relayout_targets(json: *mut *mut c_char, error: *mut *m
 /// - `threads`, for target `ort-cpu`: threads that the model will run on, 1 by default, 0 for as many as the machine has cores; of the
 ///   built-in tables of costs the one with the most threads that are not more decides
 /// - `dims`: sizes of dims that the inputs leave open, by symbol or as `INPUT.AXIS`: `{"N": 4, "H": "32..512", "x.2": 224}`
+/// - `fix_sizes`: true writes the sizes of `dims` into the file, for runtimes that need numbers; the report says where
 /// - `numerics`: `"exact"` leaves arithmetic alone, `"reassociate"`, the default, folds scales and shifts into weights
 /// - `inputs`, `outputs`: how you feed and take them: `["x:NCHW->NHWC"]`
 /// - `free_io`: true leaves the order of all other inputs and outputs to the optimizer
@@ -255,7 +256,15 @@ fn made(
     settings: &Settings,
     bytes_of: impl FnOnce(&Optimized) -> Result<Option<Vec<u8>>, Error>,
 ) -> Result<RelayoutResult, Failure> {
-    let optimized = optimize(model, settings.target()?.as_ref(), settings.options()).map_err(|e| of_library(&e))?;
+    let target = settings.target()?;
+    let optimized = match settings.sizes()? {
+        None => optimize(model, target.as_ref(), settings.options()),
+        Some(sizes) => model.with_sizes(&sizes).and_then(|model| {
+            let options = settings.options().clone().dims_of(&model);
+            optimize(&model, target.as_ref(), &options)
+        }),
+    };
+    let optimized = optimized.map_err(|e| of_library(&e))?;
     let report = optimized.report();
     Ok(RelayoutResult {
         model: bytes_of(&optimized).map_err(|e| of_library(&e))?,

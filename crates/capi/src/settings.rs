@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use relayout::proof::Unproved;
 use relayout::targets::{BUILTIN, Block, OrtCpu};
-use relayout::{IoLayout, Numerics, Options, Target, parse_target, target};
+use relayout::{IoLayout, Numerics, Options, Size, Target, parse_target, target};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -16,6 +16,8 @@ use crate::border::Failure;
 pub(crate) struct Settings {
     target: TargetName,
     options: Options,
+    /// The sizes of dims are written into the file.
+    fix_sizes: bool,
 }
 
 /// Which target is asked for.
@@ -38,6 +40,7 @@ impl Default for TargetName {
 /// The JSON form.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of its own, as callers give it")]
 struct Given {
     target: Option<String>,
     target_text: Option<String>,
@@ -45,6 +48,7 @@ struct Given {
     guard: bool,
     threads: Option<u64>,
     dims: BTreeMap<String, Value>,
+    fix_sizes: bool,
     numerics: Precision,
     inputs: Vec<String>,
     outputs: Vec<String>,
@@ -63,6 +67,7 @@ impl Default for Given {
             guard: true,
             threads: None,
             dims: BTreeMap::new(),
+            fix_sizes: false,
             numerics: Precision::Reassociate,
             inputs: Vec::new(),
             outputs: Vec::new(),
@@ -88,7 +93,8 @@ fn bad(text: impl std::fmt::Display) -> Failure {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { options: Options::default().unproved(Unproved::USUAL), target: TargetName::default() }
+        let options = Options::default().unproved(Unproved::USUAL);
+        Settings { options, target: TargetName::default(), fix_sizes: false }
     }
 }
 
@@ -96,8 +102,10 @@ impl Settings {
     /// Reads options, and makes the target once, so that what is wrong shows here.
     pub(crate) fn parse(json: &str) -> Result<Settings, Failure> {
         let given: Given = serde_json::from_str(json).map_err(bad)?;
-        let settings = Settings { options: options(&given)?, target: target_name(given)? };
+        let fix_sizes = given.fix_sizes;
+        let settings = Settings { options: options(&given)?, target: target_name(given)?, fix_sizes };
         settings.target()?;
+        settings.sizes()?;
         Ok(settings)
     }
 
@@ -116,6 +124,16 @@ impl Settings {
     /// The options of the library.
     pub(crate) fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// The sizes that are written into the file, if that is asked for.
+    pub(crate) fn sizes(&self) -> Result<Option<BTreeMap<String, i64>>, Failure> {
+        let number = |(name, size): (&String, &Size)| {
+            let typical = size.typical();
+            let why = || bad(format!("fix_sizes writes numbers, and the size of {name} in dims is a range"));
+            if *size == Size::of(typical) { Ok((name.clone(), typical)) } else { Err(why()) }
+        };
+        self.fix_sizes.then(|| self.options.dims.iter().map(number).collect()).transpose()
     }
 }
 
@@ -232,6 +250,7 @@ mod tests {
             (r#"{"threads": 2}"#, "ort-cpu"),
             (r#"{"dims": {"N": 0}}"#, "N: `0`"),
             (r#"{"dims": {"N": true}}"#, "N: `true`"),
+            (r#"{"dims": {"N": "2..4"}, "fix_sizes": true}"#, "size of N"),
             (r#"{"numerics": "loose"}"#, "loose"),
             (r#"{"inputs": ["x:NCHW"]}"#, "x:NCHW"),
             (r#"{"outputs": ["y:NCHW->NHWD"]}"#, "y:NCHW->NHWD"),

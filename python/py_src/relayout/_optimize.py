@@ -164,7 +164,7 @@ def optimize(
         progress: ``True`` for a bar of tqdm, a bar of your own, or a function of a :class:`Progress`.
         base_dir: The folder of external data, for a model in memory that has some.
         **machine: ``block``, ``guard`` and ``threads`` for target ``ort-cpu``, ``costs`` for targets with measured costs; ``strict=True``
-            makes a rewrite that fails an error; ``unproved`` says what becomes of a result that is not proved to compute what the model
+            makes a rewrite that fails an error; ``fix_sizes=True`` writes the sizes of ``dims`` into the file; ``unproved`` says what becomes of a result that is not proved to compute what the model
             computes: ``"give-back"``, ``"loud"``, ``"allow"``, ``"fail"`` or ``"keep-input"``.
 
     Raises:
@@ -175,6 +175,8 @@ def optimize(
     given = settings(target, inputs, outputs, free_io, dims, numerics, machine)
     tuned = tuning(tune, target, lambda: _runtime.library("tuning"))
     if tuned is not None:
+        if machine.get("fix_sizes"):
+            raise OptionError("fix_sizes: a model that is tuned keeps the sizes that it leaves open; leave out one of both")
         if "threads" in machine:
             raise OptionError("threads: a model that is tuned runs on those of its Tune; leave out one of both")
         given["threads"] = tuned.pop("threads")

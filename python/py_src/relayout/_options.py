@@ -19,8 +19,10 @@ Numerics: TypeAlias = Literal["exact", "reassociate"]
 
 
 class TargetOptions(TypedDict, total=False):
-    """Options of single targets, ``strict`` and ``unproved``."""
+    """Options of single targets, ``strict``, ``fix_sizes`` and ``unproved``."""
 
+    fix_sizes: bool
+    """Whether the sizes of ``dims`` are written into the file, for runtimes that need numbers. The report says where."""
     strict: bool
     """Whether a rewrite that fails is an error. By default what it was about stays as it was, and the report says so."""
     unproved: str
@@ -119,6 +121,7 @@ def settings(
         "costs": None if costs is None else os.fspath(costs),
         "threads": machine.get("threads", 1),
         "dims": sizes(dims),
+        "fix_sizes": bool(machine.get("fix_sizes", False)),
         "exact": numerics == "exact",
         "strict": bool(machine.get("strict", False)),
         "unproved": machine.get("unproved", "loud"),
