@@ -6,7 +6,8 @@
 The package has a model of one node with inputs for each of its tests. Between Transposes means: each input of rank 2 and more is given in
 a random order of axes and turned back by a Transpose, and each such output is turned by another. A result has to compute in ONNX
 Runtime, at its default level, what the model computes without optimizations or at the default level; NaNs count as equal, integers have
-to be the same. What the runtime itself does not run at both levels is counted apart.
+to be the same. What the runtime itself does not run at both levels is counted apart, but for models of operator sets that it does not
+load: they and their results run in the reference of the onnx package.
 
 The last line says how many passed. Exit status 1 if one failed.
 """
@@ -22,6 +23,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
 import runs
 
@@ -30,6 +32,18 @@ warnings.filterwarnings("ignore")
 onnxruntime.set_default_logger_severity(4)
 # Relative and absolute error, the latter over the largest number: of halves and of all others.
 NEAR = {np.dtype(np.float16): (2e-2, 2e-3), None: (1e-4, 1e-5)}
+
+
+# The last operator set that the runtime loads.
+RUNS = 26
+
+
+def is_newer(model):
+    return any(each.version > RUNS for each in model.opset_import if each.domain in ("", "ai.onnx"))
+
+
+def in_reference(model, feeds):
+    return ReferenceEvaluator(model).run(None, feeds)
 
 
 def cases(args):
@@ -114,7 +128,11 @@ class Suite:
         if expected is None:
             return None
         try:
-            got = runs.session(self.result, runs.ALL).run(None, feeds)
+            made = onnx.load(self.result)
+            if is_newer(made) and any(each.domain.startswith("com.microsoft") for each in made.opset_import):
+                # Nobody runs ops of the runtime alone in an operator set that it does not load.
+                return None
+            got = in_reference(made, feeds) if is_newer(made) else runs.session(self.result, runs.ALL).run(None, feeds)
         except Exception as error:  # noqa: BLE001  # whatever the runtime says
             return f"does not run: {' '.join(str(error).split())[:200]}"
         self.left[target] += sum(node.op_type == "Transpose" for node in onnx.load(self.result).graph.node)
@@ -127,7 +145,8 @@ class Suite:
         onnx.save(model, self.source)
         try:
             feeds = fed(case, orders)
-            expected = [runs.session(self.source, level).run(None, feeds) for level in (runs.NONE, runs.ALL)]
+            newer = is_newer(model)
+            expected = [in_reference(model, feeds)] if newer else [runs.session(self.source, level).run(None, feeds) for level in (runs.NONE, runs.ALL)]
         except Exception:  # noqa: BLE001  # whatever the runtime lacks
             feeds = expected = None
         for target in self.args.targets.split(","):

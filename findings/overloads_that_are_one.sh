@@ -7,7 +7,7 @@
 #
 #     findings/overloads_that_are_one.sh        exit status 1 if the behaviour is another one
 #
-# Seen on 2026-11-28: onnxslim 0.1.98 with onnx 1.23.2.
+# Seen on 2026-11-28: onnxslim 0.1.98 with onnx 1.23.2: exp(exp(1)) where the model computes exp(-1).
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -36,7 +36,7 @@ fn the_pages_of_ops_and_of_rules_are_what_the_program_prints() {
 fn an_op_is_printed_with_its_versions_signatures_and_what_is_renumbered() {
     let text = stdout(&["ops", "Softmax"]);
     let expected = "Softmax 1-12\n  a* x*!~ -> a* x*!; axis: `axis`, by default 1\n\
-                    Softmax 13-26\n  a* [x]~ b* -> a* [x] b*; axis: `axis`, by default -1; renumbered: `axis`\n";
+                    Softmax 13-28\n  a* [x]~ b* -> a* [x] b*; axis: `axis`, by default -1; renumbered: `axis`\n";
     assert_eq!(text, expected);
     assert!(stdout(&["ops", "NonZero"]).contains("opaque: lists coordinates"));
     assert!(stdout(&["ops", "Flatten"]).contains("view: "));

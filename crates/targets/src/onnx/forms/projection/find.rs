@@ -17,8 +17,6 @@ use rustc_hash::FxHashSet;
 pub(super) struct Found {
     /// The node that leaves the result: a Reshape, or the last of the others.
     last: NodeId,
-    /// A Reshape of the operand's rows to one axis.
-    front: Option<NodeId>,
     /// Reshapes before the last node.
     views: Vec<NodeId>,
     /// The last but for Reshapes.
@@ -40,7 +38,6 @@ pub(super) fn find_all(graph: &Graph, nodes: &[NodeId], without_heads: bool) -> 
         return found;
     }
     let mut taken: FxHashSet<NodeId> = found.iter().map(|found| found.product).collect();
-    found.extend(nodes.iter().filter_map(|&n| of_joined_rows(graph, n)).filter(|f| taken.insert(f.product)));
     // Sums first: a product may be part of one.
     let is_sum = |&n: &NodeId| graph.node(n).onnx() == Some("Add");
     let (sums, others): (Vec<NodeId>, Vec<NodeId>) = nodes.iter().copied().partition(is_sum);
@@ -51,14 +48,10 @@ pub(super) fn find_all(graph: &Graph, nodes: &[NodeId], without_heads: bool) -> 
     found
 }
 
-/// Whether a node is a Reshape of the file.
-fn reshapes(graph: &Graph, n: NodeId) -> bool {
-    graph.node(n).onnx().is_some() && matches!(graph.node(n).form, Form::View(View::Reshape))
-}
-
 /// The projection whose last Reshape is this node.
 fn with_heads(graph: &Graph, last: NodeId) -> Option<Found> {
-    let reshapes = |n: NodeId| reshapes(graph, n);
+    let reshapes =
+        |n: NodeId| graph.node(n).onnx().is_some() && matches!(graph.node(n).form, Form::View(View::Reshape));
     // A node whose result this one alone reads.
     let before = |n: NodeId| {
         let v = graph.node(n).operand(0)?;
@@ -78,25 +71,6 @@ fn with_heads(graph: &Graph, last: NodeId) -> Option<Found> {
 fn of_rows(graph: &Graph, last: NodeId, y: ValueId) -> Option<Found> {
     let same_rows = |found: &Found| found.heads == 1 && found.raised.rows + 1 == graph.value(y).ty.rank().unwrap_or(0);
     find(graph, last, y, last).filter(same_rows)
-}
-
-/// The projection without heads whose rows become one axis in front of it and their own axes again in this node, as simplifiers write it.
-fn of_joined_rows(graph: &Graph, last: NodeId) -> Option<Found> {
-    let node = graph.node(last);
-    let before = node.operand(0).filter(|&v| reshapes(graph, last) && graph.only_use(v).is_some())?;
-    let y = node.only_result()?;
-    let found = find(graph, last, y, graph.value(before).producer().0)?;
-    let same_rows = found.heads == 1 && found.raised.rows + 1 == graph.value(y).ty.rank()?;
-    (same_rows && found.front.is_some()).then_some(found)
-}
-
-/// The Reshape that makes one axis of rows of this shape, for its only reader.
-fn joins_rows(graph: &Graph, x: ValueId, rows: &[Dim]) -> Option<NodeId> {
-    let maker = graph.value(x).producer().0;
-    let shape = |v: ValueId| graph.value(v).ty.shape();
-    graph.only_use(x).filter(|_| reshapes(graph, maker))?;
-    let (inputs, own) = shape(graph.node(maker).operand(0)?)?.split_last()?;
-    (own == rows && rows.len() > 1 && shape(x)?.len() == 2 && shape(x)?.last() == Some(inputs)).then_some(maker)
 }
 
 /// The projection of result `y` whose last node but for Reshapes is `ends`; none where a summand can't broadcast.
@@ -127,14 +101,11 @@ fn find(graph: &Graph, last: NodeId, y: ValueId, ends: NodeId) -> Option<Found> 
     let width = shape.last()?.as_const().filter(|&w| w > 0)?;
     let rows = if width == columns { shape.len() - 1 } else { rows(shape, columns)? };
     let some = |d: &Dim| d.as_const().is_none_or(|n| n > 0);
-    let front = joins_rows(graph, x, &shape[..rows]);
-    let x = front.and_then(|n| graph.node(n).operand(0)).unwrap_or(x);
     let from = graph.value(x).ty.shape()?;
     let alike = Dim::product(&shape[..rows])? == Dim::product(from.split_last()?.1)?;
     let flat = alike && is_flat(from, shape, rows, columns / width);
     (alike && inputs > 0 && shape.iter().all(some)).then_some(Found {
         last,
-        front,
         views: Vec::new(),
         ends,
         product,
@@ -217,7 +188,7 @@ pub(crate) fn by_columns(node: &Node) -> bool {
 impl Found {
     /// As one raised op.
     pub(super) fn raised(&self, graph: &Graph) -> Option<Raised> {
-        let mut nodes: Vec<NodeId> = self.front.into_iter().chain([self.product, self.ends]).collect();
+        let mut nodes = vec![self.product, self.ends];
         nodes.extend(self.views.iter().rev());
         nodes.push(self.last);
         nodes.dedup();
