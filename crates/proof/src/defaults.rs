@@ -20,6 +20,7 @@ const NUMBERS: &[(&str, i64)] = &[
     ("saturate", 1),
     ("select_last_index", 0),
     ("sorted", 1),
+    ("start", 0),
 ];
 
 /// Whether an attribute of an op of the standard says what holds without it.

@@ -168,6 +168,10 @@ fn scaled_gemm(call: &mut Call<'_>) -> Made {
         _ => 1.0,
     };
     let (alpha, beta) = (factor("alpha"), factor("beta"));
+    // Without factors it is what it says. To read it so would never end.
+    if [alpha, beta].iter().all(|factor| factor.to_bits() == 1f32.to_bits()) {
+        return Err("it has no factor".to_owned());
+    }
     let is_own = |(name, _): &&(String, Attr)| name != "alpha" && name != "beta";
     let attrs: Vec<(String, Attr)> = call.attrs.iter().filter(is_own).cloned().collect();
     let inputs: Vec<Option<Value>> = call.inputs.iter().take(2).cloned().collect();

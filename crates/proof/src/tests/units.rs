@@ -90,6 +90,35 @@ fn gelu_by_a_tangent_is_fast_gelu() {
     assert!(!holds(&apart(0.05), &whole));
 }
 
+#[test]
+fn factors_of_a_gemm_may_be_ops_behind_it() {
+    let factors = |alpha| vec![("alpha", Attr::Float(alpha)), ("beta", Attr::Float(2.0))];
+    let flat: Line<'_> = ("f", "Flatten", &["x"], vec![]);
+    let turned: Line<'_> = ("t", "Transpose", &["f"], perm(&[1, 0]));
+    let apart: &[Line<'_>] = &[
+        flat.clone(),
+        turned.clone(),
+        ("m", "MatMul", &["f", "t"], vec![]),
+        ("s", "Mul", &["m", "quarter"], vec![]),
+        ("b", "Mul", &["m", "two"], vec![]),
+        ("y", "Add", &["s", "b"], vec![]),
+    ];
+    let apart = and(model(apart, &[]), &[("quarter", 0.25), ("two", 2.0)], &[]);
+    let whole = |alpha| {
+        let lines: &[Line<'_>] = &[
+            flat.clone(),
+            turned.clone(),
+            ("m", "MatMul", &["f", "t"], vec![]),
+            ("y", "Gemm", &["f", "t", "m"], factors(alpha)),
+        ];
+        model(lines, &[])
+    };
+    assert!(holds(&apart, &whole(0.25)));
+    assert!(!holds(&apart, &whole(0.5)));
+    let plain: Line<'_> = ("y", "Gemm", &["f", "t"], vec![]);
+    assert!(!holds(&apart, &model(&[flat.clone(), turned.clone(), plain], &[])));
+}
+
 /// A sum of two quantized values in floats, and as a unit.
 fn sums(scale: &'static str) -> [Model; 2] {
     let numbers = [("a", 0.5), ("b", 0.25), ("c", 0.125)];
