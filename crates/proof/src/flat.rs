@@ -25,7 +25,7 @@ pub(crate) fn regrouped(terms: &mut Terms, x: &Value, to: &[i64]) -> Option<Valu
     let mut at = to.len();
     while at > 0 {
         at -= 1;
-        let (mut count, mut joined) = (to[at], false);
+        let (mut count, end) = (to[at], at + 1);
         loop {
             let mut rest = digits.clone();
             if take_inner(&mut rest, count).is_some() {
@@ -34,18 +34,54 @@ pub(crate) fn regrouped(terms: &mut Terms, x: &Value, to: &[i64]) -> Option<Valu
             }
             at = at.checked_sub(1)?;
             count *= to[at];
-            joined = true;
         }
-        groups.push((count, joined));
+        groups.push((count, at..end));
     }
     groups.reverse();
     let shape: Vec<i64> = groups.iter().map(|(count, _)| *count).collect();
     let mut y = x.reshaped(&shape)?;
-    for (axis, (count, _)) in groups.iter().enumerate().filter(|(_, (_, joined))| *joined) {
+    let (mut parts, mut made) = (Vec::new(), Vec::new());
+    for (axis, (count, range)) in groups.iter().enumerate() {
+        let joined = range.len() > 1;
+        let targets = &to[range.clone()];
+        let [outer, inner] = if joined { aside(&y.view[axis], targets) } else { [1, 1] };
+        if joined {
+            made.push(parts.len() + 1);
+        }
+        parts.extend(if joined { vec![outer, count / outer / inner, inner] } else { vec![*count] });
+    }
+    y = y.reshaped(&parts)?;
+    for axis in made {
         let op = Op { name: NAME, attrs: &[], dtype: y.dtype };
-        y = terms.along(&op, &y, &[Acted { axis, told: Vec::new(), out: *count }])?;
+        y = terms.along(&op, &y, &[Acted { axis, told: Vec::new(), out: parts[axis] }])?;
     }
     y.reshaped(to)
+}
+
+/// How many indices at the start and at the end of an axis lie in the first and in the last of the axes that it becomes, so that what is
+/// in between does not depend on what lies around it.
+fn aside(digits: &[Digit], targets: &[i64]) -> [i64; 2] {
+    let shared = |extents: &mut dyn Iterator<Item = i64>, target: i64| {
+        let (mut left, mut all) = (target, 1);
+        for extent in extents {
+            let both = divisor(extent, left);
+            (left, all) = (left / both, all * both);
+            if both != extent {
+                break;
+            }
+        }
+        all
+    };
+    let ends = targets.first().zip(targets.last());
+    ends.map_or([1, 1], |(first, last)| {
+        let outer = shared(&mut digits.iter().map(|digit| digit.extent), *first);
+        [outer, shared(&mut digits.iter().rev().map(|digit| digit.extent), *last)]
+    })
+}
+
+/// The greatest common divisor.
+fn divisor(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { divisor(b, a % b) }
 }
 
 /// The value without `flat`, if it has the whole axis in one piece.
@@ -198,6 +234,21 @@ mod tests {
         assert!(without(&terms, &y).is_none());
         let turned = y.permuted(&[1, 0]).unwrap();
         assert!(without(&terms, &turned.reshaped(&[56]).unwrap()).is_none());
+    }
+
+    #[test]
+    fn what_lies_around_a_border_does_not_matter() {
+        let mut terms = Terms::new();
+        let x = input(&mut terms, &[2, 3, 5, 7, 4]).permuted(&[1, 0, 2, 3, 4]).unwrap();
+        let apart = terms.moved(&x, &[2, 3, 35, 4]).unwrap();
+        let whole = terms.moved(&x, &[2, 420]).unwrap();
+        assert_eq!(terms.same(&apart.reshaped(&[2, 420]).unwrap(), &whole), Some(true));
+        // A part of what lies around it is on the same side of the border, too.
+        let y = input(&mut terms, &[4, 3]).permuted(&[1, 0]).unwrap();
+        let less = terms.moved(&y, &[2, 3, 2]).unwrap();
+        let more = terms.moved(&y, &[2, 6]).unwrap();
+        assert_eq!(terms.same(&less.reshaped(&[2, 6]).unwrap(), &more), Some(true));
+        assert_ne!(terms.same(&less.permuted(&[0, 2, 1]).unwrap().reshaped(&[2, 6]).unwrap(), &more), Some(true));
     }
 
     #[test]
