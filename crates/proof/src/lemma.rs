@@ -181,7 +181,9 @@ struct Inner {
 }
 
 fn inner(terms: &Terms, made: &Term) -> Option<Inner> {
-    if !matches!(made.op.as_str(), "Mul" | "Add" | "Sub" | "Div" | "BatchNormalization") || made.over != made.base {
+    if !matches!(made.op.as_str(), "Mul" | "Add" | "Sub" | "Div" | "Neg" | "BatchNormalization")
+        || made.over != made.base
+    {
         return None;
     }
     let mut found = None;
@@ -281,6 +283,7 @@ fn scaled(terms: &Terms, made: &Term) -> Option<Affine> {
     match (made.op.as_str(), at) {
         ("Mul", _) => times(&before, &constant(1 - at)?),
         ("Div", 0) => times(&before, &each(&constant(1)?, &number(0.0), |c, _| 1.0 / c)?),
+        ("Neg", _) => times(&before, &number(-1.0)),
         ("Add", _) => plus(&before, &constant(1 - at)?),
         ("Sub", 0) => plus(&before, &each(&constant(1)?, &number(0.0), |c, _| -c)?),
         ("Sub", _) => plus(&times(&before, &number(-1.0))?, &constant(0)?),

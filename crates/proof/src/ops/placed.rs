@@ -5,6 +5,9 @@ use super::{Call, Results, one};
 use crate::term::Op;
 use crate::value::Value;
 
+/// The type of places.
+const PLACES: u8 = 7;
+
 /// Shape and element type of a result.
 pub(super) type Typed = (Vec<i64>, u8);
 
@@ -112,12 +115,23 @@ fn quantized(call: &mut Call<'_>) -> Results {
 }
 
 fn pooling(call: &mut Call<'_>) -> Results {
-    call.single()?;
+    let indices = call.op == "MaxPool" && call.results.get(1) == Some(&true);
+    if !indices {
+        call.single()?;
+    }
     let x = call.need(0)?;
     let kernel = call.ints("kernel_shape").ok_or("it has no window")?;
     let windows = windows_of(call, &kernel, x.shape().get(2..).unwrap_or_default())?;
     let counts = call.int("count_include_pad", 0) != 0;
-    window::pooled(call.terms, call.op, &x, windows, counts).and_then(one)
+    let y = window::pooled(call.terms, call.op, &x, windows, counts)?;
+    if !indices {
+        return one(y);
+    }
+    // Places are counted over the whole operand, as it lies.
+    let attrs = call.encoded(&[])?;
+    let op = Op { name: "MaxPool.indices", attrs: &attrs, dtype: 0 };
+    let made = call.terms.placed(&op, &[Some(&x)], &[(y.shape(), PLACES)]).and_then(|mut made| made.pop());
+    Ok(vec![Some(y), Some(made.ok_or("its result is empty")?)])
 }
 
 fn like(call: &Call<'_>, shaped: &Value) -> Result<Vec<Typed>, String> {

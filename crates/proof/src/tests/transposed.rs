@@ -185,3 +185,49 @@ fn scales_go_into_the_weights_of_transposed_convolutions_and_of_single_filters()
     assert!(holds(&a, &turned(weights(&|input, output| number(input, output) * by(output)))));
     assert!(!holds(&a, &turned(weights(&|input, output| number(input, output) * by(input)))));
 }
+
+#[test]
+fn a_negated_convolution_has_negated_weights() {
+    for (op, dims) in [("ConvTranspose", [6, 2, 4, 3]), ("Conv", [2, 6, 3, 3])] {
+        let made = |sign: f32, behind: &'static str| {
+            let weight = |n: usize| sign * (((n * 31) % 53) as f32 * 0.1 - 2.0);
+            let weights = (0..dims.iter().product::<i64>() as usize).map(weight).collect();
+            let told = vec![("strides", Attr::Ints(if op == "Conv" { vec![1, 1] } else { vec![2, 3] }))];
+            let lines: &[Line<'_>] = &[("c", op, &["x", "w"], told), ("y", behind, &["c"], vec![])];
+            model(lines, &[("w", &dims, weights)])
+        };
+        assert!(holds(&made(1.0, "Neg"), &made(-1.0, "Identity")), "{op}");
+        assert!(!holds(&made(1.0, "Neg"), &made(1.0, "Identity")), "{op}");
+        assert!(!holds(&made(1.0, "Abs"), &made(-1.0, "Identity")), "{op}");
+    }
+}
+
+/// A pool of `x`, which lies otherwise, and the places that it takes.
+fn with_places(order: &[i64], storage: i64, output: &str) -> Model {
+    let told = vec![("kernel_shape", Attr::Ints(vec![2, 2])), ("storage_order", Attr::Int(storage))];
+    let lines: &[Line<'_>] = &[
+        ("t", "Transpose", &["x"], perm(order)),
+        ("u", "Transpose", &["t"], perm(order)),
+        ("p", "MaxPool", &["u"], told),
+        ("r", "Relu", &["p"], vec![]),
+        ("y", "Identity", &[], vec![]),
+    ];
+    let mut made = model(lines, &[]);
+    let graph = Rc::make_mut(&mut made.graph);
+    graph.nodes[2].outputs.push("places".to_owned());
+    graph.nodes[4].inputs = vec![output.to_owned()];
+    graph.outputs.push("r".to_owned());
+    made
+}
+
+#[test]
+fn the_places_of_a_pool_are_those_of_its_operand_as_it_lies() {
+    const SWAPPED: &[i64] = &[1, 0, 2, 3];
+    let a = with_places(&[0, 1, 2, 3], 0, "places");
+    assert!(holds(&a, &with_places(SWAPPED, 0, "places")));
+    assert!(!holds(&a, &with_places(SWAPPED, 1, "places")));
+    assert!(!holds(&a, &with_places(SWAPPED, 0, "p")));
+    let mut turned = with_places(&[0, 1, 2, 3], 0, "places");
+    Rc::make_mut(&mut turned.graph).nodes[1].attrs[0].1 = Attr::Ints(vec![0, 1, 3, 2]);
+    assert!(!holds(&a, &turned));
+}
