@@ -621,10 +621,9 @@ fn without_ellipses(from: &[&str], to: &str, operands: &[Value]) -> Option<(Vec<
 fn einsum(call: &mut Call<'_>) -> Made {
     let equation = call.text("equation").unwrap_or_default().replace(' ', "");
     let known = || format!("the checker does not know equation `{equation}`");
-    let (from, to) = equation.split_once("->").map_or_else(
-        || (equation.as_str(), implied(&equation)),
-        |(from, to)| (from, to.to_owned()),
-    );
+    let (from, to) = equation
+        .split_once("->")
+        .map_or_else(|| (equation.as_str(), implied(&equation)), |(from, to)| (from, to.to_owned()));
     let operands: Vec<Value> = call.inputs.iter().flatten().cloned().collect();
     let from: Vec<&str> = from.split(',').collect();
     let (terms, to) = without_ellipses(&from, &to, &operands).ok_or_else(known)?;

@@ -91,9 +91,16 @@ fn plainly(call: &mut Call<'_>) -> Option<Results> {
             }
         }
     }
-    for family in
-        [along::run_quantized, blocked::run, fused::run, dynamic::run, indexed::run, recurrent::run, integers::run, heads::run]
-    {
+    for family in [
+        along::run_quantized,
+        blocked::run,
+        fused::run,
+        dynamic::run,
+        indexed::run,
+        recurrent::run,
+        integers::run,
+        heads::run,
+    ] {
         if let Some(made) = family(call) {
             return Some(made);
         }
