@@ -9,7 +9,6 @@ pub mod fold_pads;
 pub mod fold_rounded;
 pub mod fold_scales;
 pub mod fold_shapes;
-mod fold_shuffles;
 mod keep_rows;
 mod narrow;
 pub mod spell_operands;
@@ -27,6 +26,5 @@ pub(crate) const PASSES: &[Step<'static>] = &[
     fold_copies::PASS,
     fold_scales::PASS,
     fold_pads::PASS,
-    fold_shuffles::PASS,
     spell_operands::PASS,
 ];

@@ -27,11 +27,8 @@ fn passes_of_a_target_stand_where_they_say_and_else_in_their_order() {
     let [b, c] = ["b", "c"].map(|name| declared(name, Slot::Prepare));
     let d = Declared { after: &["c"], before: &["b"], ..declared("d", Slot::Prepare) };
     let found = names([a, b, c, d].map(pass).into()).unwrap();
-    let prepare: Vec<&str> = found.into_iter().skip_while(|name| *name != "fold_copies").take(9).collect();
-    assert_eq!(
-        prepare,
-        ["fold_copies", "a", "fold_scales", "fold_pads", "fold_shuffles", "spell_operands", "c", "d", "b"]
-    );
+    let prepare: Vec<&str> = found.into_iter().skip_while(|name| *name != "fold_copies").take(8).collect();
+    assert_eq!(prepare, ["fold_copies", "a", "fold_scales", "fold_pads", "spell_operands", "c", "d", "b"]);
 }
 
 #[test]

@@ -56,25 +56,6 @@ fn an_ellipsis_that_repeats_elements_stays_where_it_is() {
     assert_eq!(left(&einsum("...ij,...jk->...ik", &[1, 1, 4, 4])), 2);
 }
 
-/// A shuffle of the channels of two groups, in front of a convolution.
-fn shuffle(groups: i64, kernel: i64, parts: &[i64]) -> Net {
-    let net = Net::new(13).input("x", F32, &[2, 8, 5, 6]).floats("k", F32, &[8, 4, 1, 1], true);
-    let net =
-        net.floats("w", F32, &[6, 8 / groups, kernel, kernel], true).ints("five", parts).ints("four", &[2, 8, 5, 6]);
-    let net = net.node("Conv", &["x", "k"], "c").int_attribute("group", 2).node("Reshape", &["c", "five"], "r");
-    let perm: Vec<i64> = [0, 2, 1].into_iter().chain(3..parts.len() as i64).collect();
-    let net = net.node_with("Transpose", &["r"], "t", &[("perm", &perm)]).node("Reshape", &["t", "four"], "s");
-    net.node("Conv", &["s", "w"], "y").int_attribute("group", groups).output("y", F32)
-}
-
-#[test]
-fn channels_that_are_shuffled_are_read_in_the_order_in_which_they_come() {
-    for (kernel, parts) in [(1, &[2, 2, 4, 5, 6][..]), (3, &[2, 2, 4, 30][..])] {
-        assert_eq!(left(&shuffle(1, kernel, parts)), 0, "{parts:?}");
-    }
-    assert_eq!(left(&shuffle(2, 1, &[2, 2, 4, 5, 6])), 1, "groups read what is shuffled for them");
-}
-
 /// A dilated convolution of signals as Keras has it: places of blocks are a batch, and each signal is an image of one row.
 fn dilated(count: i64, wrong: bool) -> Net {
     let net = Net::new(13).input("x", F32, &[count, 12, 4]).floats("w", F32, &[6, 4, 1, 3], true);
