@@ -57,7 +57,7 @@ pub(super) const CHECK_CERTIFICATE: &str = "Examples:
 pub(super) const PROVE: &str = "Examples:
   relayout optimize model.onnx -o out.onnx --numerics exact --proof out.json
   relayout prove model.onnx out.onnx --proof out.json       # status 3 if it is not proved
-  relayout prove model.onnx simplified.onnx                 # of any optimizer; status 3 if they differ, 4 if nobody knows";
+  relayout prove model.onnx simplified.onnx                 # status 3: different, 4: undecided";
 
 pub(super) const CHECK_BUNDLE: &str = "Examples:
   relayout optimize model.onnx --target nhwc --emit bundle  # writes model.bundle beside it
