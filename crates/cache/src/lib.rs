@@ -16,7 +16,7 @@
 //! match &prepared.load {
 //!     Load::File(path) => println!("load {} in its place", path.display()),
 //!     Load::Bytes(bytes) => println!("load these {} bytes in its place", bytes.len()),
-//!     Load::Model => println!("load the model"),
+//!     _ => println!("load the model"),
 //! }
 //! ```
 //!

@@ -223,7 +223,7 @@ fn an_einsum_spells_its_own_signature_and_its_letters_are_free() {
     assert_eq!(bound("Einsum", 12, "equation=ii->i", "f32[I,I]").to_string(), "i i1 -> i");
     let b = bound("Einsum", 12, "equation=...ij,...jk", "f32[A,I,J] f32[A,J,K]");
     assert_eq!(b.to_string(), "00 i j, 00 j k -> 00 i k");
-    assert_eq!(b.order_from(X, &[1, 0, 2]), None, "what an ellipsis stands for stays at its place");
+    assert!(b.order_from(X, &[1, 0, 2]).is_some(), "what an ellipsis stands for is spelled where it moves");
     let refused = [
         ("...i->i", "f32[A,I]", "ellipsis"),
         ("...i,...j->...ij", "f32[A,I] f32[A,B,J]", "another number of axes"),
@@ -274,7 +274,7 @@ fn views_say_what_they_rename_and_refuse_what_is_not_known() {
 fn what_can_not_be_bound_says_why() {
     let cases = [
         ("Relu", 13, "", "f32[*]", "the rank of `x0` is not known"),
-        ("Relu", 27, "", "f32[A]", "Relu of opset 27 is not in the table"),
+        ("Relu", 29, "", "f32[A]", "Relu of opset 29 is not in the table"),
         ("x::Relu", 1, "", "f32[A]", "x::Relu is not in the table of ops: a function"),
         ("Add", 6, "broadcast=1", "f32[A,B] f32[B]", "broadcasts by the rules of opset 6"),
         ("Dropout", 13, "", "f32[A] - bool[]", "drops at random"),

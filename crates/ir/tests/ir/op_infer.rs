@@ -359,7 +359,7 @@ fn quantized_ops_take_their_types_from_zero_points_and_scales() {
 fn an_op_that_the_table_lacks_leaves_what_the_file_declares() {
     check(
         "
-        Conv 27 | | f32[1,3,8,8] f32[8,3,3,3] | ?
+        Conv 29 | | f32[1,3,8,8] f32[8,3,3,3] | ?
         my.domain::Conv 1 | | f32[1,3,8,8] f32[8,3,3,3] | ?
         ",
     );

@@ -28,10 +28,11 @@ pub(super) fn of(a: &Model, b: &Model) -> Same {
     let mut machine = Machine::new(Some(sizes::with(&BTreeMap::new(), &fixed)));
     let Ok(known) = machine.model(a, Values::default(), &mut |_, _, _| Ok(())) else { return Same::default() };
     let mut names: FxHashMap<Key, &str> = FxHashMap::default();
-    for (name, value) in &known {
+    let mut by_name: Vec<(&String, &Value)> = known.iter().collect();
+    by_name.sort_by_key(|(name, _)| *name);
+    for (name, value) in by_name {
         if let Some(key) = key(value) {
-            let first = names.entry(key).or_insert(name);
-            *first = (*first).min(name);
+            names.entry(key).or_insert(name);
         }
     }
     let mut same = Same::default();

@@ -1,6 +1,6 @@
 //! Functions that are other ops, and units of integers: what another optimizer makes of a few ops is read as these ops.
 //!
-//! A unit of integers, such as QLinearConv, is by its definition a DequantizeLinear of each operand, the op, and a QuantizeLinear. The
+//! A unit of integers, such as `QLinearConv`, is by its definition a `DequantizeLinear` of each operand, the op, and a `QuantizeLinear`. The
 //! runtime computes it without floats in between, so it is that over the reals only: that is lemma 7. It is read so in the result alone,
 //! and only if the input computes what it is then.
 
@@ -27,17 +27,18 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         "com.microsoft.QuickGelu" if floats => quick_gelu(call),
         "Gelu" if floats => match call.text("approximate").as_deref() {
             None | Some("none") => call.need(0).and_then(|x| gelu(call, x)),
-            _ => call.need(0).and_then(|x| tanh_gelu(call, x)),
+            _ => call.need(0).and_then(|x| tanh_gelu(call, &x)),
         },
         "com.microsoft.Gelu" if floats => call.need(0).and_then(|x| gelu(call, x)),
         "com.microsoft.BiasGelu" if floats => biased(call).and_then(|x| gelu(call, x)),
-        "com.microsoft.FastGelu" if floats => biased(call).and_then(|x| tanh_gelu(call, x)),
+        "com.microsoft.FastGelu" if floats => biased(call).and_then(|x| tanh_gelu(call, &x)),
         "com.microsoft.FusedGemm" if floats => fused_gemm(call),
         _ => return None,
     };
     Some(call.single().and(made).map(|y| vec![Some(y)]))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "operands may be absent")]
 fn number(value: f32) -> Option<Value> {
     Some(Value::constant(1, &[], value.to_le_bytes().to_vec().into()))
 }
@@ -83,7 +84,7 @@ fn halved(call: &mut Call<'_>, x: Value, f: Value) -> Made {
 }
 
 /// 1/2 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
-fn tanh_gelu(call: &mut Call<'_>, x: Value) -> Made {
+fn tanh_gelu(call: &mut Call<'_>, x: &Value) -> Made {
     let mut made = None;
     for power in [false, true] {
         let cube = if power {
@@ -149,7 +150,9 @@ pub(super) fn otherwise(call: &mut Call<'_>, made: Option<&Results>) -> Option<V
     if !is_of_input(call, &y) {
         return None;
     }
-    lemma.into_iter().for_each(|lemma| call.terms.by_lemma(lemma));
+    if let Some(lemma) = lemma {
+        call.terms.by_lemma(lemma);
+    }
     Some(y)
 }
 
