@@ -65,7 +65,8 @@ impl ModelCache {
         let root = self.folder.join(FORMAT);
         let failed = |e: io::Error| format!("nothing is kept, because {} cannot be used: {e}", self.folder.display());
         let private = Private { root, most_bytes: self.most_bytes };
-        for folder in [private.root.clone(), private.entries(), private.known(), private.locks(), private.new()] {
+        for folder in [private.root.clone(), private.entries(), private.known(), private.locks(), private.unfinished()]
+        {
             make_private(&folder).map_err(failed)?;
         }
         if is_private(&private.root).map_err(failed)? {
@@ -88,7 +89,8 @@ fn make_private(folder: &Path) -> io::Result<()> {
 fn is_private(folder: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt as _;
     let found = fs::symlink_metadata(folder)?;
-    Ok(found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0)
+    let of_others = found.mode() & 0o077;
+    Ok(found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && of_others == 0)
 }
 
 /// Elsewhere the folder of a user is private by itself.
@@ -129,7 +131,7 @@ impl Private {
     }
 
     /// What is not in its place yet, and what is about to go; a folder for each lock.
-    fn new(&self) -> PathBuf {
+    fn unfinished(&self) -> PathBuf {
         self.root.join("new")
     }
 
@@ -142,7 +144,7 @@ impl Private {
     fn slot(&self, name: &str, take: impl FnOnce(&File) -> io::Result<()>) -> io::Result<Slot> {
         let lock = File::options().create(true).truncate(false).write(true).open(self.locks().join(name))?;
         take(&lock)?;
-        let folder = self.new().join(name);
+        let folder = self.unfinished().join(name);
         // Whoever wrote there before was killed.
         let _ = fs::remove_dir_all(&folder);
         make_private(&folder)?;
@@ -195,7 +197,7 @@ impl Private {
 
     /// Removes what killed processes left, and digests that nobody asked for lately.
     fn tidy(&self, own: &Slot) {
-        let others = fs::read_dir(self.new()).into_iter().flatten().flatten().map(|entry| entry.path());
+        let others = fs::read_dir(self.unfinished()).into_iter().flatten().flatten().map(|entry| entry.path());
         for other in others
             .filter(|other| *other != own.folder && fs::read_dir(other).is_ok_and(|mut in_it| in_it.next().is_some()))
         {

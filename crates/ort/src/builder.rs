@@ -282,13 +282,10 @@ impl Builder {
 
     /// Optimizes a model file and keeps the result, however long that takes, for programs that are installed.
     pub fn prepare(&mut self, path: impl AsRef<Path>) -> &StartOutcome {
-        let outcome = match self.plain() {
-            Some(outcome) => outcome,
-            None => {
-                let options = self.start_options().patience(None);
-                prepare(ModelInput::File(path.as_ref()), &options, self.cache.as_ref()).outcome
-            }
-        };
+        let outcome = self.plain().unwrap_or_else(|| {
+            let options = self.start_options().patience(None);
+            prepare(ModelInput::File(path.as_ref()), &options, self.cache.as_ref()).outcome
+        });
         self.tell(outcome)
     }
 

@@ -34,6 +34,8 @@
 //!
 //! Absent: models from addresses, and the editor of models. [`Builder::into_inner`] gives ort's builder for these.
 
+#![allow(clippy::result_large_err, reason = "the setters of ort answer so, and so do closures that call them")]
+
 mod builder;
 mod passed_on;
 mod setting;

@@ -119,7 +119,7 @@ impl Case {
             // Sums of halves of rows are no sums of rows.
             net = net.floats("half", F32, &[CHANNELS / 2, CHANNELS / 2], true);
             net = net.node("MatMul", &[&at, "half"], "h").node("Reshape", &["h", "halves"], "q");
-            at = "q".to_owned();
+            "q".clone_into(&mut at);
         }
         for (i, op) in self.ops.iter().enumerate() {
             let (made, w) = (format!("p{i}"), format!("w{i}"));
@@ -143,11 +143,11 @@ impl Case {
         }
         if self.wrong == Some(Wrong::PerRow) {
             net = net.node("Add", &[&at, "row"], "per_row");
-            at = "per_row".to_owned();
+            "per_row".clone_into(&mut at);
         }
         if self.wrong == Some(Wrong::Axis) {
             net = net.node("Softmax", &[&at], "columns").int_attribute("axis", 0);
-            at = "columns".to_owned();
+            "columns".clone_into(&mut at);
         }
         (net, at)
     }
