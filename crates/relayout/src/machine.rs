@@ -17,7 +17,7 @@ pub struct Equipment {
     pub threads: u64,
     /// The version of ONNX Runtime that is there.
     pub runtime: Option<String>,
-    /// Execution providers whose library and device are both there, by the names of [`PROVIDERS`](crate::targets::PROVIDERS). Others go by
+    /// Execution providers whose library and device are both there, by the names of [`PROVIDERS`]. Others go by
     /// their own names; nothing but standard ONNX is known to suit them.
     pub providers: Vec<String>,
 }
