@@ -8,7 +8,7 @@ use relayout_onnx::proto::tensor_shape_proto::{Dimension, dimension::Value as Ex
 use relayout_onnx::proto::{GraphProto, ValueInfoProto, type_proto};
 use relayout_onnx::write::{WriteOptions, write_model_to};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io;
 
 impl Model {
     /// The same model with numbers in the place of open dims: where a symbol has a size, in all inputs, outputs and declared values of the
@@ -24,7 +24,15 @@ impl Model {
         let mut bytes = Vec::new();
         // Without its input, references to external data are written as they are.
         write_model_to(&proto, &mut bytes, &WriteOptions::default())?;
-        let file = ModelFile::from_bytes(bytes.into(), self.file.dir().map(Path::to_path_buf))?;
+        let file = match self.file.dir() {
+            Some(dir) => ModelFile::from_bytes(bytes.into(), Some(dir.to_path_buf()))?,
+            // What lay beside a model in memory is given on.
+            None => {
+                let beside = self.file.beside();
+                let read = |location: &str| beside.get(location).cloned().ok_or(io::ErrorKind::NotFound);
+                ModelFile::from_bytes_with(bytes.into(), |location| Ok(read(location)?))?
+            }
+        };
         let mut model = Model::of(file, &self.label())?;
         if !changed.is_empty() {
             model.notes.push(format!("sizes were written into the file: {}", changed.join(", ")));
