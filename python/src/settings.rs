@@ -6,7 +6,7 @@ use relayout::fsio::read_text;
 use relayout::targets::gpu::GpuCosts;
 use relayout::targets::measured::MeasuredCosts;
 use relayout::targets::{Block, FunctionTarget, OrtCpu, threads_asked};
-use relayout::{IoLayout, Model, Numerics, Options, Size, Target};
+use relayout::{IoLayout, Model, Numerics, Options, Target};
 use std::path::{Path, PathBuf};
 
 /// What a call asks for: a dict, whose keys `relayout._options` checks.
@@ -105,8 +105,7 @@ impl Settings {
         if !self.fix_sizes {
             return Ok((model, options));
         }
-        let is_range = |size: &Size| *size != Size::of(size.typical());
-        if let Some((name, _)) = options.dims.iter().find(|(_, size)| is_range(size)) {
+        if let Some((name, _)) = options.dims.iter().find(|(_, size)| size.number().is_none()) {
             let why = format!("fix_sizes writes numbers, and the size of {name} in dims is a range");
             return Err(Failure::new(Kind::Option, why));
         }

@@ -28,6 +28,8 @@ mod host;
 mod models;
 mod shapes;
 mod sketch;
+#[cfg(test)]
+mod tests;
 mod timing;
 mod tune;
 

@@ -129,9 +129,8 @@ impl Settings {
     /// The sizes that are written into the file, if that is asked for.
     pub(crate) fn sizes(&self) -> Result<Option<BTreeMap<String, i64>>, Failure> {
         let number = |(name, size): (&String, &Size)| {
-            let typical = size.typical();
             let why = || bad(format!("fix_sizes writes numbers, and the size of {name} in dims is a range"));
-            if *size == Size::of(typical) { Ok((name.clone(), typical)) } else { Err(why()) }
+            Ok((name.clone(), size.number().ok_or_else(why)?))
         };
         self.fix_sizes.then(|| self.options.dims.iter().map(number).collect()).transpose()
     }

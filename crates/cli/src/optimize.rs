@@ -13,7 +13,7 @@ use crate::terminal::{json, quiet, remark, say, say_json, tell};
 use crate::tune;
 use crate::verify::same_results;
 use crate::written::{RESULT, check_written};
-use relayout::{Model, Optimized, Options, Report, Size, Target, optimize as optimize_model};
+use relayout::{Model, Optimized, Options, Report, Target, optimize as optimize_model};
 use relayout_calibrate::{Fastest, Tuning};
 use relayout_html::{Measured, PageKind, optimized_page};
 use serde_json::json;
@@ -43,7 +43,7 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
 
 /// A size that is written is a number and no range.
 fn check_sizes(a: &args::Optimize) -> Result<(), Failure> {
-    let range = a.decide.dims.iter().find(|(_, size)| *size != Size::of(size.typical()));
+    let range = a.decide.dims.iter().find(|(_, size)| size.number().is_none());
     match range.filter(|_| a.output.fix_sizes) {
         Some((name, _)) => Err(Failure::usage(format!("--fix-sizes writes numbers, and --dim {name} is a range"))),
         None => Ok(()),

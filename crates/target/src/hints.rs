@@ -49,6 +49,11 @@ impl Size {
     pub fn typical(self) -> i64 {
         self.typical
     }
+
+    /// The only size that it can have; `None` for a range.
+    pub fn number(self) -> Option<i64> {
+        (self == Size::of(self.typical)).then_some(self.typical)
+    }
 }
 
 impl FromStr for Size {

@@ -26,7 +26,7 @@ fn a_result_is_proved_and_another_one_is_refused() {
 }
 
 #[test]
-fn two_files_without_a_proof_are_proved_or_left_open() {
+fn two_files_without_a_proof_are_proved_shown_to_differ_or_left_open() {
     let dir = folder(&[]);
     let (conv, out) = (model("conv"), dir.path().join("out.onnx"));
     relayout(["optimize", str(&conv), "-o", str(&out), "--target", "nhwc", "--numerics", "exact"]).fine();
@@ -36,6 +36,8 @@ fn two_files_without_a_proof_are_proved_or_left_open() {
     assert!(run.code == 4 && run.text().starts_with("UNDECIDED: "), "{run:?}");
     let run = relayout(["prove", str(&model("relu")), str(&out), "--no-run", "--format", "json"]);
     assert!(run.code == 4 && run.text().contains("\"undecided\"") && run.text().contains("\"ran\""), "{run:?}");
+    let run = relayout(["prove", str(&model("nothing")), str(&model("other"))]);
+    assert!(run.code == 3 && run.text().starts_with("DIFFERENT: ") && run.text().contains("differs"), "{run:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::blocked::activated;
 use super::each::product;
+use super::heads::{packed, split};
 use super::placed::windows_of;
 use super::window::{binary, pooled};
 use super::{Call, Made, Results, one};
@@ -111,7 +112,8 @@ fn attention(call: &mut Call<'_>) -> Made {
     if !plain || heads < 1 {
         return Err("the checker knows attention of queries, keys and values only".to_owned());
     }
-    let (q, k, v) = (headed(call, 0, heads)?, headed(call, 1, heads)?, headed(call, 2, heads)?);
+    let [q, k, v] = [0, 1, 2].map(|at| call.need(at).and_then(|x| split(call, &x, heads)));
+    let (q, k, v) = (q?, k?, v?);
     let size = q.shape()[3];
     let scale = match call.attr("scale") {
         // The runtime takes zero for what is not said.
@@ -126,20 +128,8 @@ fn attention(call: &mut Call<'_>) -> Made {
         scores = call.terms.real(scores);
     }
     let weights = softmax(call, scores)?;
-    let y = product(call.terms, &weights, &v)?.permuted(&[0, 2, 1, 3]).ok_or_else(wrong)?;
-    let [n, s, h, d] = y.shape().try_into().map_err(|_| wrong())?;
-    call.terms.moved(&y, &[n, s, h * d]).ok_or_else(wrong)
-}
-
-/// [batch, place, head and number] as [batch, head, place, number].
-fn headed(call: &mut Call<'_>, at: usize, heads: i64) -> Made {
-    let x = call.need(at)?;
-    let &[n, s, all] = x.shape().as_slice() else { return Err(wrong()) };
-    if all % heads != 0 {
-        return Err(wrong());
-    }
-    let split = call.terms.moved(&x, &[n, s, heads, all / heads]);
-    split.and_then(|v| v.permuted(&[0, 2, 1, 3])).ok_or_else(wrong)
+    let y = product(call.terms, &weights, &v)?;
+    packed(call, &y)
 }
 
 fn softmax(call: &mut Call<'_>, x: Value) -> Made {

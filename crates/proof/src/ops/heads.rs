@@ -29,22 +29,25 @@ fn wrong() -> String {
 /// [batch, head, position, number] of an operand, whether it is packed or not.
 fn headed(call: &mut Call<'_>, at: usize, heads: &str) -> Made {
     let x = call.need(at)?;
-    match *x.shape().as_slice() {
-        [_, _, _, _] => Ok(x),
-        [n, s, all] => {
-            let heads = call.int(heads, 0);
-            if heads < 1 || all % heads != 0 {
-                return Err(wrong());
-            }
-            let split = call.terms.moved(&x, &[n, s, heads, all / heads]);
-            split.and_then(|v| v.permuted(&[0, 2, 1, 3])).ok_or_else(wrong)
-        }
-        _ => Err(wrong()),
+    if x.rank() == 4 {
+        return Ok(x);
     }
+    let heads = call.int(heads, 0);
+    split(call, &x, heads)
 }
 
-/// The first result as the operands are.
-fn packed(call: &mut Call<'_>, y: &Value) -> Made {
+/// [batch, position, head and number] as [batch, head, position, number].
+pub(super) fn split(call: &mut Call<'_>, x: &Value, heads: i64) -> Made {
+    let &[n, s, all] = x.shape().as_slice() else { return Err(wrong()) };
+    if heads < 1 || all % heads != 0 {
+        return Err(wrong());
+    }
+    let apart = call.terms.moved(x, &[n, s, heads, all / heads]);
+    apart.and_then(|v| v.permuted(&[0, 2, 1, 3])).ok_or_else(wrong)
+}
+
+/// [batch, head, position, number] as [batch, position, head and number].
+pub(super) fn packed(call: &mut Call<'_>, y: &Value) -> Made {
     let [n, h, s, d] = y.shape().try_into().map_err(|_| wrong())?;
     let rows = y.permuted(&[0, 2, 1, 3]).ok_or_else(wrong)?;
     call.terms.moved(&rows, &[n, s, h * d]).ok_or_else(wrong)

@@ -24,14 +24,13 @@ impl Model {
         let mut bytes = Vec::new();
         // Without its input, references to external data are written as they are.
         write_model_to(&proto, &mut bytes, &WriteOptions::default())?;
-        let file = match self.file.dir() {
-            Some(dir) => ModelFile::from_bytes(bytes.into(), Some(dir.to_path_buf()))?,
+        let file = if let Some(dir) = self.file.dir() {
+            ModelFile::from_bytes(bytes.into(), Some(dir.to_path_buf()))?
+        } else {
             // What lay beside a model in memory is given on.
-            None => {
-                let beside = self.file.beside();
-                let read = |location: &str| beside.get(location).cloned().ok_or(io::ErrorKind::NotFound);
-                ModelFile::from_bytes_with(bytes.into(), |location| Ok(read(location)?))?
-            }
+            let beside = self.file.beside();
+            let read = |location: &str| beside.get(location).cloned().ok_or(io::ErrorKind::NotFound);
+            ModelFile::from_bytes_with(bytes.into(), |location| Ok(read(location)?))?
         };
         let mut model = Model::of(file, &self.label())?;
         if !changed.is_empty() {

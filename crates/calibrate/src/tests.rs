@@ -3,8 +3,8 @@
 #[path = "../../relayout/tests/common/runtime.rs"]
 mod runtime;
 
+use crate::{CalibrateError, CalibrateOptions, calibrate, check};
 use relayout::targets::measured::{Machine, MeasuredCosts, specs};
-use relayout_calibrate::{CalibrateError, CalibrateOptions, calibrate, check};
 use runtime::runtime;
 
 fn options() -> CalibrateOptions {
@@ -29,7 +29,7 @@ fn every_grid_is_measured_and_the_table_can_be_held_against_other_shapes() {
     let checked = check(runtime(), &costs, &options(), 7, &mut |_, _| {}).unwrap();
     let again = check(runtime(), &costs, &options(), 7, &mut |_, _| {}).unwrap();
     assert!(checked.comparisons.len() >= 8);
-    let drawn = |check: &relayout_calibrate::Check| -> Vec<_> {
+    let drawn = |check: &crate::Check| -> Vec<_> {
         check.comparisons.iter().map(|c| (c.shape.clone(), c.other, c.predicted_ns)).collect()
     };
     assert_eq!(drawn(&checked), drawn(&again), "the same seed draws the same shapes, and costs are no measurement");
