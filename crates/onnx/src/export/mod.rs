@@ -423,7 +423,7 @@ fn restored(graph: &Graph, v: ValueId, info: &ValueInfoProto) -> Option<ValueInf
     let dims = &mut tensor.shape.as_mut()?.dim;
     *dims = match layout.as_permutation() {
         Some(order) => order.iter().map(|&axis| dims.get(axis).cloned()).collect::<Option<_>>()?,
-        None => graph.storage_shape(v, layout)?.iter().map(dimension).collect::<Option<_>>()?,
+        None => graph.storage_shape(v, layout)?.iter().map(|dim| dimension(dim).unwrap_or_default()).collect(),
     };
     Some(info)
 }

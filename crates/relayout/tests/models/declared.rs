@@ -5,6 +5,7 @@ use relayout::targets::BUILTIN;
 use relayout::{Model, Options, optimize, target};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
+use relayout_ir::op::bind;
 use relayout_ir::types::Type;
 use relayout_onnx::export::export;
 use relayout_onnx::file::ModelFile;
@@ -251,4 +252,31 @@ fn a_declared_extent_that_is_another_one_now_is_left_open() {
     let exported = export(&file, &model, &[]).expect("it is exported");
     let [info] = exported.proto.graph.as_ref().map_or(&[][..], |graph| &graph.value_info) else { panic!("one value") };
     assert_eq!(*info, port("t", &[1, -1, 4, 4]));
+}
+
+/// An end of a body may lie with its channels in parts, where one of its extents has no name.
+#[test]
+fn a_declared_input_in_parts_has_the_dims_that_are_stored() {
+    let graph = GraphProto {
+        name: Some("g".to_owned()),
+        node: vec![node("Relu", "", "x", "t", None), node("Relu", "", "t", "y", None)],
+        input: vec![port("x", &[3, 28, -1])],
+        output: vec![port("y", &[3, 28, -1])],
+        value_info: vec![port("t", &[3, 28, -1])],
+        ..GraphProto::default()
+    };
+    let file = Arc::new(ModelFile::from_bytes(of_graph(graph).into(), None).expect("it is a model"));
+    let mut model = import(&file).expect("it is imported");
+    for n in model.graph.order().expect("it has an order") {
+        let form = bind(&model.graph, n);
+        model.graph.set_form(n, form);
+    }
+    for name in ["x", "t", "y"] {
+        let v = model.graph.by_name(name).expect("it is there");
+        *model.graph.value_mut(v).layout = "N C%4 W C/4".parse().expect("it is a layout");
+    }
+    let exported = export(&file, &model, &[]).expect("it is exported");
+    let graph = exported.proto.graph.expect("it has a graph");
+    assert_eq!(graph.input, [port("x", &[3, 4, -1, 7])]);
+    assert_eq!(graph.value_info, [port("t", &[3, 4, -1, 7])]);
 }

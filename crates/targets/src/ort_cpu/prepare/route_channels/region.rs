@@ -1,11 +1,12 @@
 //! What is routed together: the convolutions whose channels meet in some value, and those that read these values.
 
-use super::trace::{Channel, Routes, count};
+use super::trace::{CHANNELS, Channel, Routes, count};
 use petgraph::unionfind::UnionFind;
 use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
+use relayout_ir::form::{Form, Slot};
 use relayout_ir::graph::{Graph, Node, NodeId, Use, ValueId};
-use relayout_ir::op::read::Groups;
+use relayout_ir::op::{Alike, alike, bind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -189,28 +190,34 @@ pub(in crate::ort_cpu::prepare) fn chain(graph: &Graph, source: ValueId) -> Opti
     Some(chain)
 }
 
-/// What the reader does with the channels; `None` if it is none that can be given others.
+/// What the reader does with the channels; `None` if it is none that can be given others. Which operands have the same channels is
+/// what the signature says ([`alike`]), and only the weights of a convolution can be picked.
 pub(super) fn reader(graph: &Graph, u: Use) -> Option<Reader> {
     let node = graph.node(u.node);
     let y = node.only_result().filter(|_| u.slot == 0)?;
-    let made = count(graph, y)?;
-    if node.onnx()? == "PRelu" {
-        // A slope of one element is that of every channel.
-        let slope = graph.value(node.operand(1)?).ty.const_shape()?;
-        return slope.iter().all(|&extent| extent == 1).then_some(Reader::Carries(y));
+    let convolves = node.onnx()? == "Conv";
+    if !convolves && node.onnx()? != "PRelu" && !OF_EACH_CHANNEL.contains(&node.onnx()?) {
+        return None;
     }
-    if node.onnx()? != "Conv" {
-        return OF_EACH_CHANNEL.contains(&node.onnx()?).then_some(Reader::Carries(y));
+    let bound = bind(graph, u.node);
+    let Form::Axes(bound) = &bound else { return None };
+    let Alike { places, contracted } = alike(graph, node, bound, Slot::In(0), CHANNELS)?;
+    let mut made = alike(graph, node, bound, Slot::Out(0), CHANNELS)?.places;
+    made.retain(|place| *place != (Slot::In(0), CHANNELS));
+    if !convolves {
+        return (places == [(Slot::Out(0), CHANNELS)] && made.is_empty()).then_some(Reader::Carries(y));
     }
-    let dims = &weights(graph, node, 1)?.dims;
-    let groups = Groups::of(node, dims).filter(|_| dims.len() == 4)?;
-    let biased = node.operand(2).is_none() || weights(graph, node, 2)?.dims == [groups.outer];
-    let [made, read] = [made, count(graph, node.operand(0)?)?].map(|channels| channels as i64);
-    match groups.group {
-        _ if !biased || groups.outer != made => None,
-        1 if groups.inner == read => Some(Reader::Sums),
-        group if groups.is_depthwise() && group == read => Some(Reader::Carries(y)),
-        _ => None,
+    let biased = node.operand(2).is_some();
+    let picked = weights(graph, node, 1)?.dims.len() == 4 && (!biased || weights(graph, node, 2).is_some());
+    // One element along an axis is not told from one for all, but the weights of a convolution have theirs.
+    let has = |found: &[(Slot, usize)], wanted: &[(Slot, usize)], v: ValueId| {
+        found == wanted || found.is_empty() && count(graph, v) == Some(1)
+    };
+    let filters = [(Slot::In(1), 0), (Slot::In(2), 0)];
+    let own = picked && has(&made, &filters[..1 + usize::from(biased)], y);
+    match contracted {
+        true => (own && has(&places, &[(Slot::In(1), CHANNELS)], node.operand(0)?)).then_some(Reader::Sums),
+        false => own.then_some(Reader::Carries(y)),
     }
 }
 
