@@ -8,6 +8,7 @@ use relayout_verify::VerifyError;
 use std::error::Error as _;
 use std::fmt::Display;
 use std::io;
+use std::path::Path;
 
 /// Which class of exception is raised: those of the module `relayout._errors`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,14 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn new(kind: Kind, text: impl Display) -> Failure {
         Failure { kind, text: text.to_string() }
+    }
+
+    /// The same, with what these files are called in place of their paths.
+    pub(crate) fn naming(mut self, files: [(&Path, String); 2]) -> Failure {
+        for (path, name) in files {
+            self.text = self.text.replace(&path.display().to_string(), &name);
+        }
+        self
     }
 
     /// The exception.

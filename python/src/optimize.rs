@@ -41,8 +41,8 @@ struct Tuned {
 pub(crate) struct Wanted {
     /// Where the result is written to.
     output: Option<PathBuf>,
-    /// The library of ONNX Runtime, if the result is to be verified.
-    verify: Option<PathBuf>,
+    /// Where both models are run, if the result is to be verified.
+    verify: Option<verify::Place>,
     /// How to tune, if that is wanted.
     tune: Option<Tune>,
     /// For how many of the moves that are left the report says what it would take for them to go.
@@ -88,10 +88,10 @@ fn optimized(source: Source, settings: &Settings, wanted: &Wanted, reporter: &Re
         }
         None => (relayout::optimize(&model, target.as_ref(), &options)?, None),
     };
-    if let Some(library) = &wanted.verify {
+    if let Some(place) = &wanted.verify {
         reporter.step("verifying", done, passes);
         reporter.check()?;
-        verify::same_results(&source, &made, library, settings.sizes()?)?;
+        verify::same_results(&source, &made, place, settings.sizes()?)?;
         done += 1;
     }
     if let Some(path) = &wanted.output {

@@ -5,15 +5,26 @@ use crate::optimize::scratch;
 use crate::source::Source;
 use crate::worker;
 use pyo3::prelude::*;
-use relayout_verify::{Answer, CheckOptions, CheckResult, Inputs, ModelSource, Near, Runtime, check};
+use relayout_verify::{Answer, CheckOptions, CheckResult, Inputs, ModelSource, Near, Runtime, check, check_apart};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+
+/// Where models are run.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Place {
+    /// The library of ONNX Runtime.
+    library: PathBuf,
+    /// What starts the command line in a process of its own; without it they are run in this one, which a model can end.
+    command: Option<Vec<OsString>>,
+}
 
 /// How two models are compared: a dict.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Comparing {
-    /// The library of ONNX Runtime.
-    library: PathBuf,
+    /// Where they are run.
+    place: Place,
     /// A file of inputs that `numpy.savez` wrote.
     inputs: Option<PathBuf>,
     seed: u64,
@@ -36,7 +47,6 @@ pub(crate) fn verify(py: Python<'_>, a: Source, b: Source, how: Comparing) -> Py
 }
 
 fn compared(a: &Source, b: &Source, how: &Comparing) -> Result<CheckResult, Failure> {
-    let runtime = Runtime::load(&how.library)?;
     let inputs = match &how.inputs {
         Some(path) => Inputs::Npz(path.clone()),
         None => Inputs::Random { seed: how.seed, dims: how.dims.iter().map(size).collect::<Result<_, _>>()? },
@@ -49,13 +59,43 @@ fn compared(a: &Source, b: &Source, how: &Comparing) -> Result<CheckResult, Fail
     };
     options.rounds = how.rounds;
     options.custom_ops.clone_from(&how.custom_ops);
-    on_disk(a, |a| on_disk(b, |b| Ok(check(&runtime, a, b, &inputs, &options, &mut |_| {})?)))
+    how.place.check(a, b, &inputs, &options)
+}
+
+impl Place {
+    /// Compares two models.
+    fn check(&self, a: &Source, b: &Source, inputs: &Inputs, options: &CheckOptions) -> Result<CheckResult, Failure> {
+        let Some(command) = &self.command else {
+            let runtime = Runtime::load(&self.library)?;
+            return on_disk(a, |a| on_disk(b, |b| Ok(check(&runtime, a, b, inputs, options, &mut |_| {})?)));
+        };
+        let folders = [scratch()?, scratch()?];
+        let [in_a, in_b] = [(a, &folders[0]), (b, &folders[1])].map(|(source, folder)| file_of(source, folder.path()));
+        let (in_a, in_b) = (in_a?, in_b?);
+        let found = check_apart(command, &self.library, [&in_a, &in_b], inputs, options);
+        // Nobody knows the files of models in memory.
+        found.map_err(|error| Failure::from(error).naming([(&in_a, a.label()), (&in_b, b.label())]))
+    }
 }
 
 fn size((name, text): &(String, String)) -> Result<(String, i64), Failure> {
     let size = text.parse::<relayout::Size>();
     let size = size.map_err(|why| Failure::new(Kind::Option, format!("dims: {name}: {why}")))?;
     Ok((name.clone(), size.typical()))
+}
+
+/// The file of a model; one in memory is written to this folder.
+fn file_of(source: &Source, folder: &Path) -> Result<PathBuf, Failure> {
+    match source {
+        Source::Memory(memory) if memory.parts.is_empty() && memory.folder.is_none() => {
+            let path = folder.join("model.onnx");
+            let written = std::fs::write(&path, &memory.model);
+            written.map_err(|e| Failure::new(Kind::File, format!("cannot write {}: {e}", path.display())))?;
+            Ok(path)
+        }
+        Source::Memory(memory) => memory.write(folder),
+        Source::File(path) => on_disk(source, |_| Ok(path.clone())),
+    }
 }
 
 /// Calls with a model as the runtime takes it: what has data outside of its bytes is written to a temporary folder.
@@ -86,21 +126,17 @@ pub(crate) fn on_disk<T>(
 pub(crate) fn same_results(
     source: &Source,
     made: &relayout::Optimized,
-    library: &Path,
+    place: &Place,
     dims: Vec<(String, i64)>,
 ) -> Result<(), Failure> {
     if !made.report().changed {
         return Ok(());
     }
-    let runtime = Runtime::load(library)?;
     let folder = scratch()?;
     let result = folder.path().join("the result.onnx");
     made.write(&result)?;
     let inputs = Inputs::Random { seed: 0, dims: dims.into_iter().collect() };
-    let options = CheckOptions::default();
-    let verdict = on_disk(source, |model| {
-        Ok(check(&runtime, model, ModelSource::Path(&result), &inputs, &options, &mut |_| {})?)
-    })?;
+    let verdict = place.check(source, &Source::File(result), &inputs, &CheckOptions::default())?;
     if verdict.holds() {
         return Ok(());
     }

@@ -14,6 +14,7 @@ import onnx_ir as ir
 import pytest
 
 import relayout
+from relayout import _runtime
 
 ort = pytest.importorskip("onnxruntime", reason="onnxruntime needs CPython 3.11 or newer")
 
@@ -145,3 +146,25 @@ def test_the_command_line_takes_the_runtime_of_this_environment():
     words = [sys.executable, "-m", "relayout", "verify", "tf_unet.onnx", "tf_unet.onnx", "--json"]
     done = subprocess.run(words, capture_output=True, text=True, env={**environment, "PATH": "/nowhere"})
     assert done.returncode == 0 and json.loads(done.stdout)["exact"], done.stderr
+
+
+def test_a_process_that_ends_is_a_message_and_ends_no_other(monkeypatch):
+    net = nets.channels_last()
+    monkeypatch.setattr(_runtime, "_START", "import os; os.abort()")
+    with pytest.raises(relayout.VerifyError, match="ended the process that ran it, while starting"):
+        relayout.verify(net, net)
+    with pytest.raises(relayout.VerifyError, match="ended the process that ran it, while starting"):
+        relayout.optimize(net, "verified.onnx", verify=True)
+    assert not Path("verified.onnx").exists()
+
+
+def test_a_model_in_memory_is_no_file_in_messages():
+    with pytest.raises(relayout.VerifyError, match="cannot load `the model`") as refused:
+        relayout.verify(b"no model", nets.channels_last())
+    assert ".onnx" not in str(refused.value)
+
+
+def test_where_no_interpreter_can_be_started_models_run_in_this_process(monkeypatch):
+    net = nets.channels_last()
+    monkeypatch.setattr(sys, "executable", "")
+    assert relayout.verify(net, net).exact

@@ -49,8 +49,8 @@ use terminal::Settings;
 /// the memory of the model is left to the system.
 pub fn run(words: impl IntoIterator<Item = OsString>) -> u8 {
     let words: Vec<OsString> = words.into_iter().collect();
-    if words.get(1).is_some_and(|word| word == verify::CHILD) {
-        return verify::child();
+    if words.get(1).is_some_and(|word| word == relayout_verify::APART) {
+        return relayout_verify::answer_apart();
     }
     let mut args = match parse(&words) {
         Ok(args) => args,

@@ -4,10 +4,11 @@
 //! there is nothing to compare. Messages are one line each, name the file, the tensor or the library, and say what
 //! would help.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// Why [`verify`](super::verify) or [`run`](super::run) has no result.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[non_exhaustive]
 pub enum VerifyError {
     /// There is no file at the path of the runtime library.
@@ -100,7 +101,7 @@ pub enum VerifyError {
         /// The type as the runtime spells it.
         found: String,
         /// What is supported instead.
-        help: &'static str,
+        help: Cow<'static, str>,
     },
     /// A size was given for what is no open dimension of an input.
     #[error("no input of {model} has an open dimension `{name}`; its open dimensions are: {known}")]
@@ -120,7 +121,7 @@ pub enum VerifyError {
         /// The shape that was asked for.
         shape: Vec<i64>,
         /// What is wrong with it.
-        reason: &'static str,
+        reason: Cow<'static, str>,
     },
     /// A tensor was made of a shape and of data that do not belong together.
     #[error("tensor `{name}` of shape {shape:?} has {elements} elements of data")]
@@ -168,6 +169,12 @@ pub enum VerifyError {
         /// The model's path, or what it is if it came as bytes.
         model: String,
         /// What is wrong.
+        reason: String,
+    },
+    /// The process that was to run the models can't be started, or ended without an answer.
+    #[error("{reason}")]
+    Apart {
+        /// What happened, and what was being done.
         reason: String,
     },
     /// The binding to the runtime panicked where it should have returned an error.

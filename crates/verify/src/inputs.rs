@@ -255,7 +255,11 @@ fn sum(name: &str, sizes: &BTreeMap<String, i64>) -> Option<i64> {
 }
 
 fn check_size(input: &str, shape: &[i64]) -> Result<(), VerifyError> {
-    let bad = |reason| VerifyError::BadShape { input: input.to_owned(), shape: shape.to_vec(), reason };
+    let bad = |reason: &'static str| VerifyError::BadShape {
+        input: input.to_owned(),
+        shape: shape.to_vec(),
+        reason: reason.into(),
+    };
     if shape.iter().any(|&dim| dim < 0) {
         return Err(bad("a dimension is negative"));
     }
@@ -270,7 +274,7 @@ fn unsupported(model: &str, port: &Port) -> VerifyError {
         model: model.to_owned(),
         what: format!("input `{}`", port.name),
         found: port.spelling(),
-        help: "random inputs can be made for tensors of f16, bf16, f32, f64, integers of 8 to 64 bits and bool",
+        help: "random inputs can be made for tensors of f16, bf16, f32, f64, integers of 8 to 64 bits and bool".into(),
     }
 }
 

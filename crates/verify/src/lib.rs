@@ -21,6 +21,7 @@
 //! # }
 //! ```
 
+mod apart;
 mod check;
 mod compare;
 mod draws;
@@ -38,6 +39,7 @@ mod runtime;
 mod tensor;
 mod time;
 
+pub use self::apart::{APART, answer_apart, check_apart};
 pub use self::check::{Answer, CheckOptions, CheckResult, CheckedOutput, check};
 pub use self::compare::{Comparison, Difference, OutputComparison, Tolerance};
 pub use self::error::VerifyError;

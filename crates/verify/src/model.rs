@@ -288,7 +288,8 @@ fn copy_output(name: &str, value: &DynValue, model: &str, tensors: &mut Vec<Tens
         what: format!("output `{name}`"),
         found: value.dtype().to_string(),
         help: "outputs can be compared if they are tensors, or sequences of tensors, of f16, bf16, f32, f64, \
-               integers of 8 to 64 bits, bool or string",
+               integers of 8 to 64 bits, bool or string"
+            .into(),
     };
     match value.dtype() {
         ValueType::Tensor { ty, .. } => {

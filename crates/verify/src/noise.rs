@@ -13,6 +13,7 @@ use crate::compare::{coordinates, distances};
 use crate::tensor::{Data, Tensor};
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Op, ValueId};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// How many times the original's own noise another model may differ by: it is the largest of a few samples that is multiplied.
@@ -97,7 +98,7 @@ pub(super) fn has(graph: &Graph, types: &[DType]) -> bool {
 }
 
 /// How near a result must be.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Near {
     /// Within the original's own noise.

@@ -182,7 +182,7 @@ def optimize(
         given["threads"] = tuned.pop("threads")
     wanted = {
         "output": None if output is None else os.fspath(output),
-        "verify": _runtime.library() if verify else None,
+        "verify": _runtime.place() if verify else None,
         "tune": tuned,
         "price_moves": 0,
     }

@@ -31,3 +31,15 @@ def library(what: str = "verifying") -> str:
         return found
     oldest = " on CPython 3.11 or newer" if sys.version_info < (3, 11) else ""
     raise OnnxRuntimeError(f"{what} needs ONNX Runtime: pip install onnxruntime{oldest}, or set ORT_DYLIB_PATH to its library")
+
+
+# The folder of this package first, so that the other process finds it wherever it was imported from.
+_START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from relayout._cli import main; sys.exit(main())"
+
+
+def place(what: str = "verifying") -> dict[str, object]:
+    """The library, and what starts a process that runs models in it. A model that ends the runtime ends that process alone."""
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    # A program that has Python inside may have no interpreter to start.
+    command = [sys.executable, "-c", _START, folder] if sys.executable else None
+    return {"library": library(what), "command": command}

@@ -57,7 +57,7 @@ def verify(
     first, second = (adapted(m, None if isinstance(m, (str, os.PathLike)) else base_dir) for m in (a, b))
     with _file_of(inputs) as path:
         how = {
-            "library": _runtime.library(),
+            "place": _runtime.place(),
             "inputs": path,
             "seed": seed,
             "rounds": rounds,
