@@ -9,7 +9,7 @@ with other sizes where the file leaves them open. A result of a target has to
 
 - be written, without a change that was given back (`--strict`, where the program has it);
 - load and run where the network does, with rewrites off and on, and give the same numbers, element by element, within the noise of
-  the network itself: what its last bits and the runtime's rewrites change (noise.py);
+  the network itself: what its last bits and the runtime's rewrites change, or how far its own result is from that of doubles (noise.py);
 - stay the same, to the byte, if it is optimized again.
 
 A child process draws each network, and another one judges it, so that a runtime that ends is told. A network that ends it itself is
@@ -36,7 +36,7 @@ import cut
 import judge
 from drawn import draw, newest
 from judge import LIMIT_S, OFF, ON, ROOT, session
-from noise import MARGIN, UNSTEADY, noise, worst
+from noise import MARGIN, UNSTEADY, as_exact, noise, worst
 
 TARGETS = ["onnx", "ort-cpu --block 16", "ort-cpu --block 8", "ort-nhwc", "nhwc"]
 CHUNK, CI = 40, 300
@@ -150,11 +150,12 @@ class Original:
         """How far a result is off, and in how many elements, from the nearer one of the network's own."""
         return min(worst(wanted[at], got, self.halves) for wanted in (self.off, self.on) if wanted)
 
-    def explains(self, at, off, count):
+    def explains(self, at, off, count, got):
         """What the network's own noise says of a difference: "unsteady" if it is as large, and large; "" if it is as large."""
         largest, elements = noise(self.model, self.feeds[at], self.off[at], self.halves)
         if off > MARGIN * largest or count > MARGIN * elements + 1:
-            return None
+            small = off <= UNSTEADY and not self.halves and not newer(self.data)
+            return "" if small and as_exact(self.model, self.feeds[at], self.off[at], got) else None
         return "unsteady" if largest > UNSTEADY else ""
 
     def why(self, result):
@@ -169,7 +170,7 @@ class Original:
                 return f"does not run {name}: " + str(error).replace("\n", " ")[:300]
             for at, each in enumerate(got):
                 off, count = self.off_by(at, each)
-                found = self.explains(at, off, count) if off else ""
+                found = self.explains(at, off, count, each) if off else ""
                 if found is None:
                     return f"another result {name}, inputs {at}: off by {off:.2g} of its size in {count} elements"
                 if found:

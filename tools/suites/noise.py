@@ -1,7 +1,8 @@
 """Whether two results are the same, element by element, as far as the model's own noise tells them apart."""
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, version_converter
+from onnx.reference import ReferenceEvaluator
 
 from cut import names_read
 from judge import HALVES, OFF, ON, run
@@ -12,6 +13,8 @@ OWN, MEAN = 2e-5, 5e-6
 SHAKEN, TIMES = 4e-7, 12
 # How many times the noise that was seen a result may be off, and the noise that makes a network unsteady.
 MARGIN, UNSTEADY = 4, 1e-3
+# The operator set in which the reference of the onnx package knows most ops.
+REFERENCE = 21
 
 
 def size(array):
@@ -66,20 +69,67 @@ def shaken(model, feeds, level=OFF, times=TIMES):
         yield run(model.SerializeToString(), {name: shake(value, rng) for name, value in feeds.items()}, level)
 
 
-def widened(graph):
-    """Makes a graph of halves one of floats, bodies too."""
+def widened(graph, narrow=TensorProto.FLOAT16, wide=TensorProto.FLOAT):
+    """Makes a graph of halves one of floats, or one of other numbers one of wider ones; bodies too."""
+    kind = helper.tensor_dtype_to_np_dtype(wide)
     tensors, types = list(graph.initializer), [value.type for value in (*graph.input, *graph.output, *graph.value_info)]
     for node in graph.node:
         for attribute in node.attribute:
             tensors += [attribute.t] if attribute.HasField("t") else []
-            if attribute.name in ("to", "dtype") and attribute.i == TensorProto.FLOAT16:
-                attribute.i = TensorProto.FLOAT
+            if attribute.name in ("to", "dtype") and attribute.i == narrow:
+                attribute.i = wide
             for body in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-                widened(body)
-    for tensor in (tensor for tensor in tensors if tensor.data_type == TensorProto.FLOAT16):
-        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float32), tensor.name))
-    for given in (given.tensor_type for given in types if given.tensor_type.elem_type == TensorProto.FLOAT16):
-        given.elem_type = TensorProto.FLOAT
+                widened(body, narrow, wide)
+    for tensor in (tensor for tensor in tensors if tensor.data_type == narrow):
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(kind), tensor.name))
+    for given in (given.tensor_type for given in types if given.tensor_type.elem_type == narrow):
+        given.elem_type = wide
+
+
+def in_doubles(model, feeds):
+    """Results of a model whose floats are doubles, by the reference of the onnx package: what it computes without roundings."""
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    dense = [numpy_helper.from_array(of_sparse(tensor), tensor.values.name) for tensor in model.graph.sparse_initializer]
+    model.graph.initializer.extend(dense)
+    del model.graph.sparse_initializer[:]
+    # The reference lacks some ops of old operator sets.
+    if max((each.version for each in model.opset_import if not each.domain), default=REFERENCE) < REFERENCE:
+        model = version_converter.convert_version(model, REFERENCE)
+    widened(model.graph, TensorProto.FLOAT, TensorProto.DOUBLE)
+    feeds = {name: value.astype(np.float64) if value.dtype == np.float32 else value for name, value in feeds.items()}
+    return [np.asarray(array) for array in ReferenceEvaluator(model).run(None, feeds)]
+
+
+def of_sparse(tensor):
+    """The array that a sparse constant stands for."""
+    values, places = numpy_helper.to_array(tensor.values), numpy_helper.to_array(tensor.indices)
+    dense = np.zeros(list(tensor.dims), values.dtype)
+    if places.ndim == 1:
+        dense.reshape(-1)[places] = values
+    else:
+        dense[tuple(places.T)] = values
+    return dense
+
+
+def as_exact(model, feeds, wanted, got):
+    """Whether a result is as near to what the model computes without roundings as the model's own is, and that is near. Sums in another
+    order are, which no last bit of an input or of a weight shows. Not for numbers that are counted or rounded on the way."""
+    try:
+        exact = in_doubles(model, feeds)
+    except Exception:  # noqa: BLE001  # whatever the reference lacks
+        return False
+
+    for own, ours, exactly in zip(wanted, got, exact, strict=True):
+        if own.dtype.kind != "f":
+            if not np.array_equal(own, ours):
+                return False
+            continue
+        if own.shape != exactly.shape:
+            return False
+        off = [float(np.abs(each - exactly).max(initial=0)) / max(size(exactly), 1e-30) for each in (own, ours)]
+        if not (off[1] <= MARGIN * off[0] and off[0] <= UNSTEADY):
+            return False
+    return True
 
 
 def rounded(node, halves):

@@ -16,7 +16,7 @@ from onnx import numpy_helper
 
 from drawn import draw
 from generated import Original
-from noise import shake
+from noise import as_exact, shake
 
 SEEDS = 40
 
@@ -103,11 +103,28 @@ def wrong_results_are_told_from_rounded_ones():
     assert original.why(renamed.SerializeToString()).startswith("does not run")
 
 
+def sums_in_another_order_are_told_from_wrong_ones():
+    """A sum that nearly cancels: the order in which it is made shows, and no last bit of an input does as much."""
+    rng = np.random.default_rng(7)
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[1,512] x) => (float[1,4] y) { y = MatMul(x, w) }""")
+    array = rng.standard_normal((512, 4)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(array, "w"))
+    feeds = {"x": rng.standard_normal((1, 512)).astype(np.float32)}
+    exact = [feeds["x"].astype(np.float64) @ array]
+    own = [exact[0].astype(np.float32) * np.float32(1 + 2e-7)]
+    for off, holds in ((0, True), (6e-7, True), (2e-6, False)):
+        got = [(exact[0] * (1 + off)).astype(np.float32)]
+        assert as_exact(model, feeds, own, got) is holds, off
+
+
 def main():
     if "--digest" in sys.argv:
         print(digest())
         return
-    for test in (a_seed_is_a_network, each_family_is_drawn, wrong_results_are_told_from_rounded_ones):
+    for test in (a_seed_is_a_network, each_family_is_drawn, wrong_results_are_told_from_rounded_ones,
+                 sums_in_another_order_are_told_from_wrong_ones):
         test()
         print(f"{test.__name__}: ok", flush=True)
 
