@@ -193,6 +193,8 @@ def differing(folder):
          units + " h = Transpose<perm=[0,2,3,1]>(d) y = Mish(h) }", {"s": np.float32(0.05), "z": np.int8(0)}, opset=21)
     pair(folder, "chance", ROWS + "{ r = RandomNormalLike(x) y = Add(x, r) }", ROWS + "{ r = RandomNormalLike(x) y = Sub(x, r) }")
 
+    pair(folder, "small_probabilities", ROWS + "{ h = MatMul(x, w) s = Sub(h, o) y = Sigmoid(s) }", ROWS + "{ h = MatMul(x, v) s = Sub(h, o) y = Sigmoid(s) }",
+         {"w": w / 4, "v": w / 4 * np.float32(1.02), "o": np.float32(9)})
 
 def alike(folder):
     """Pairs that compute the same in another way, each with noise of its own."""
@@ -227,6 +229,13 @@ def alike(folder):
     pair(folder, "bytes_of_sums", "g (float[N,64] x) => (uint8[N,16] y) { h = MatMul(x, w) y = QuantizeLinear(h, s, z) }",
          "g (float[N,64] x) => (uint8[N,16] y) { h = Gemm(x, w) y = QuantizeLinear(h, s, z) }",
          {"w": steady(64, 16), "s": np.float32(0.05), "z": np.uint8(128)})
+    pair(folder, "sigmoid_near_zero", "g (float[N,512] x) => (float[N,16] y) { h = MatMul(x, w) s = Sub(h, o) y = Sigmoid(s) }",
+         "g (float[N,512] x) => (float[N,16] y) { a, b = Split<axis=1>(x, p) h = MatMul(b, v) i = MatMul(a, u) j = Add(h, i) s = Sub(j, o) y = Sigmoid(s) }",
+         {"w": steady(512, 16, scale=0.2), "u": steady(512, 16, scale=0.2)[:200], "v": steady(512, 16, scale=0.2)[200:],
+          "p": np.array([200, 312]), "o": np.float32(25)})
+    rows, steps = "g (float[N,2000,16] x) => (float[N,2000,16] y) ", "t = Mul(s, f) r = Floor(t) d = Mul(r, e) y = Add(s, d) }"
+    pair(folder, "a_scale_in_front_of_steps", rows + "{ h = MatMul(x, w) s = Mul(h, k) " + steps, rows + "{ s = MatMul(x, v) " + steps,
+         {"w": steady(16, 16), "k": np.float32(0.3), "v": steady(16, 16) * np.float32(0.3), "f": np.float32(1000), "e": np.float32(5e-4)})
 
 
 def main():

@@ -28,6 +28,9 @@ const GAP: usize = 10;
 /// What functions that saturate leave beside one, relative to it: there, other ways to compute them have no digits in common.
 const BESIDE_ONE: f64 = 1e-7;
 
+/// How many times that the largest element has to be, so that something can be compared.
+const FEWEST_DIGITS: f64 = 100.0;
+
 /// What of a group is looked at: nine tenths of its elements are at most as large.
 const QUANTILE: f64 = 0.9;
 
@@ -43,6 +46,8 @@ pub(super) struct Precision {
     cap: f64,
     /// How much inputs are changed to find the noise, relative; `None` for the last bit of their type.
     pub(super) step: Option<f64>,
+    /// Whether the output is made by a function that computes numbers near zero as differences of numbers near one half.
+    logistic: bool,
 }
 
 impl Default for Precision {
@@ -52,9 +57,9 @@ impl Default for Precision {
 }
 
 impl Precision {
-    const DOUBLE: Self = Self { base: 1e-12, cap: 1e-3, step: None };
-    const SINGLE: Self = Self { base: 2e-5, cap: 1e-3, step: None };
-    const HALF: Self = Self { base: 4e-3, cap: 2e-2, step: Some(1.0 / 1024.0) };
+    const DOUBLE: Self = Self { base: 1e-12, cap: 1e-3, step: None, logistic: false };
+    const SINGLE: Self = Self { base: 2e-5, cap: 1e-3, step: None, logistic: false };
+    const HALF: Self = Self { base: 4e-3, cap: 2e-2, step: Some(1.0 / 1024.0), logistic: false };
 
     /// That of the narrowest type of numbers with fractions on the way to an output; single precision if the way is not known.
     pub(super) fn of(graph: Option<&Graph>, output: &str) -> Self {
@@ -62,15 +67,42 @@ impl Precision {
             let end = graph.outputs().iter().find(|&&v| graph.value(v).name == output)?;
             Some(on_the_way(graph, *end))
         });
+        let logistic = graph.is_some_and(|graph| is_logistic(graph, output));
         let has = |wanted: &[DType]| way.as_ref().is_some_and(|types| types.iter().any(|ty| wanted.contains(ty)));
-        if has(&[DType::F16, DType::BF16]) {
+        let own = if has(&[DType::F16, DType::BF16]) {
             Self::HALF
         } else if has(&[DType::F64]) && !has(&[DType::F32]) {
             Self::DOUBLE
         } else {
             Self::SINGLE
+        };
+        Self { logistic: logistic && own != Self::DOUBLE, ..own }
+    }
+
+    /// What is rounded off numbers near zero, whatever is around them.
+    fn least(self, magnitudes: &Magnitudes) -> f64 {
+        let beside = if self.logistic { 1.0 } else { magnitudes.clusters().largest.min(1.0) };
+        BESIDE_ONE * beside
+    }
+}
+
+/// Ops that leave the numbers of their operands as they are.
+const MOVES: [&str; 10] =
+    ["Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"];
+
+/// Whether an output has results of a Sigmoid. ONNX Runtime's own leaves multiples of 3e-8 near zero.
+fn is_logistic(graph: &Graph, output: &str) -> bool {
+    let ends = graph.outputs().iter().filter(|&&v| graph.value(v).name == output);
+    let (mut todo, mut seen) = (ends.copied().collect::<Vec<_>>(), BTreeSet::new());
+    while let Some(v) = todo.pop() {
+        let node = graph.node(graph.value(v).producer().0);
+        match node.onnx() {
+            Some("Sigmoid") => return true,
+            Some(op) if MOVES.contains(&op) && seen.insert(v.index()) => todo.extend(node.inputs.iter().flatten()),
+            _ => {}
         }
     }
+    false
 }
 
 /// The types of what is computed on the way to a value, and in the bodies that are. Constants are exact.
@@ -126,6 +158,8 @@ pub(super) enum Found {
 pub(super) struct Noise {
     /// The largest distance of each element; nothing where all samples were equal.
     own: Vec<f64>,
+    /// The same with samples that were further away than can be compared. They tell no other model from the original, but that nobody can.
+    loud: Vec<f64>,
     /// In what the samples can't be compared with the output at all, such as its shape.
     broken: Option<String>,
 }
@@ -137,8 +171,16 @@ impl Noise {
         match distances(output, sample) {
             Err(why) => self.broken = Some(why),
             Ok(far) if far.iter().all(|&d| d == 0.0) => {}
-            Ok(far) if self.own.is_empty() => self.own = far,
-            Ok(far) => self.own.iter_mut().zip(far).for_each(|(own, d)| *own = own.max(d)),
+            Ok(far) => largest(&mut self.own, far),
+        }
+    }
+
+    /// Takes in what `other` has seen; what is more than can be compared only says that.
+    pub(super) fn hear(&mut self, output: &Tensor, other: Noise, precision: Precision) {
+        let loud = other.own.clone();
+        let broken = other.broken.is_some();
+        if !self.join(output, other, precision) && !broken {
+            largest(&mut self.loud, loud);
         }
     }
 
@@ -147,11 +189,7 @@ impl Noise {
         if other.broken.is_some() || other.above_cap(output, precision).is_some() {
             return false;
         }
-        if self.own.is_empty() {
-            self.own = other.own;
-        } else {
-            self.own.iter_mut().zip(other.own).for_each(|(own, d)| *own = own.max(d));
-        }
+        largest(&mut self.own, other.own);
         true
     }
 
@@ -190,17 +228,25 @@ impl Noise {
             None => self.judge_whole(output, other, &far),
             Some(magnitudes) => {
                 if near == Near::Noise
+                    && precision.logistic
+                    && magnitudes.clusters().largest < FEWEST_DIGITS * BESIDE_ONE
+                {
+                    return Found::Unknown("its numbers are too near to zero for a Sigmoid".to_owned());
+                }
+                if near == Near::Noise
                     && let Some(why) = self.above_cap(output, precision)
                 {
                     return Found::Unknown(why);
                 }
                 let scales = magnitudes.scales();
                 let base = if let Near::Within(most) = near { most.max(precision.base) } else { precision.base };
-                let allowed = self.allowances(&magnitudes);
+                let allowed = allowances(&self.own, &magnitudes);
+                let loud = self.loud_allowances(&magnitudes).or_else(|| allowed.clone());
                 let caps = caps(output, precision).filter(|_| near == Near::Noise);
-                let least = BESIDE_ONE * magnitudes.clusters().largest.min(1.0);
+                let least = precision.least(&magnitudes);
                 let allowance = |at: usize, capped: bool| {
-                    let noise = allowed.as_ref().map_or(0.0, |allowed| allowed[at]);
+                    let heard = if capped { &allowed } else { &loud };
+                    let noise = heard.as_ref().map_or(0.0, |allowed| allowed[at]);
                     let cap = caps.as_ref().filter(|_| capped).map_or(f64::INFINITY, |caps| caps[at]);
                     least + noise.min(cap) + base * scales[at].max(magnitudes.of[at])
                 };
@@ -212,6 +258,13 @@ impl Noise {
                 }
             }
         }
+    }
+
+    /// What noise allows each element if no sample is too far away; `None` without such a sample.
+    fn loud_allowances(&self, magnitudes: &Magnitudes) -> Option<Vec<f64>> {
+        let mut all = (!self.loud.is_empty()).then(|| self.loud.clone())?;
+        largest(&mut all, self.own.clone());
+        allowances(&all, magnitudes)
     }
 
     /// Judges what has no fractions: it may differ only where the original differs from itself, and in at most as many elements; steps
@@ -240,28 +293,37 @@ impl Noise {
             (false, _) => 0.0,
         })
     }
+}
 
-    /// What noise allows each element, without what sums in another order cost; `None` without noise.
-    fn allowances(&self, magnitudes: &Magnitudes) -> Option<Vec<f64>> {
-        if self.own.is_empty() {
-            return None;
+/// What noise allows each element, without what sums in another order cost; `None` without noise.
+fn allowances(own: &[f64], magnitudes: &Magnitudes) -> Option<Vec<f64>> {
+    if own.is_empty() {
+        return None;
+    }
+    let mut pooled = vec![quantile(&mut own.to_vec()); own.len()];
+    for_each_axis(own, &magnitudes.shape, |axis, groups| {
+        lower(&mut pooled, axis, groups);
+    });
+    let mut alike: Vec<Vec<f64>> = vec![Vec::new(); EXPONENTS];
+    for (own, of) in own.iter().zip(&magnitudes.of) {
+        alike[exponent(*of)].push(*own);
+    }
+    let alike: Vec<Option<f64>> =
+        alike.into_iter().map(|mut of| (of.len() >= FEWEST).then(|| quantile(&mut of))).collect();
+    for (pooled, of) in pooled.iter_mut().zip(&magnitudes.of) {
+        if let Some(alike) = alike[exponent(*of)] {
+            *pooled = pooled.min(alike);
         }
-        let mut pooled = vec![quantile(&mut self.own.clone()); self.own.len()];
-        for_each_axis(&self.own, &magnitudes.shape, |axis, groups| {
-            lower(&mut pooled, axis, groups);
-        });
-        let mut alike: Vec<Vec<f64>> = vec![Vec::new(); EXPONENTS];
-        for (own, of) in self.own.iter().zip(&magnitudes.of) {
-            alike[exponent(*of)].push(*own);
-        }
-        let alike: Vec<Option<f64>> =
-            alike.into_iter().map(|mut of| (of.len() >= FEWEST).then(|| quantile(&mut of))).collect();
-        for (pooled, of) in pooled.iter_mut().zip(&magnitudes.of) {
-            if let Some(alike) = alike[exponent(*of)] {
-                *pooled = pooled.min(alike);
-            }
-        }
-        Some(self.own.iter().zip(&pooled).map(|(own, pooled)| TIMES * (own + pooled)).collect())
+    }
+    Some(own.iter().zip(&pooled).map(|(own, pooled)| TIMES * (own + pooled)).collect())
+}
+
+/// The larger of two distances, for each element; nothing is zeros.
+fn largest(of: &mut Vec<f64>, others: Vec<f64>) {
+    if of.is_empty() {
+        *of = others;
+    } else {
+        of.iter_mut().zip(others).for_each(|(own, d)| *own = own.max(d));
     }
 }
 
@@ -302,7 +364,9 @@ fn differs(a: &Tensor, b: &Tensor, far: &[f64], allowance: impl Fn(usize) -> f64
 fn caps(output: &Tensor, precision: Precision) -> Option<Vec<f64>> {
     let magnitudes = Magnitudes::of(output)?;
     let clusters = magnitudes.clusters();
-    Some(magnitudes.of.iter().map(|&of| precision.cap * clusters.of(of)).collect())
+    // It is off by a few of its steps.
+    let least = if precision.logistic { 4.0 * BESIDE_ONE } else { 0.0 };
+    Some(magnitudes.of.iter().map(|&of| (precision.cap * clusters.of(of)).max(least)).collect())
 }
 
 /// The magnitudes of an output's elements; NaN where one is NaN or infinite.
