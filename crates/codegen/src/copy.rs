@@ -4,7 +4,7 @@
 //! the destination a dense one, [`plan()`](crate::plan()) says the same with more known about it, and between whole orders with
 //! padding [`relayout()`](crate::relayout()) does.
 
-use relayout_ir::layout::storage::{Run as Elements, StorageView};
+use relayout_layout::storage::{Run as Elements, StorageView};
 
 use crate::Error;
 use crate::kernels::Movement;

@@ -1,6 +1,6 @@
 //! What can be wrong with a request.
 
-use relayout_ir::layout::storage::ViewError;
+use relayout_layout::storage::ViewError;
 use thiserror::Error;
 
 /// Why a permutation was not planned or not run; nothing was written.

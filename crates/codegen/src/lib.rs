@@ -57,5 +57,5 @@ pub use nibbles::{permute_crumbs, permute_nibbles};
 pub use order::{Digit, Order, Segment};
 pub use plan::{Class, Plan, plan};
 pub use relayout::{Relayout, relayout};
-pub use relayout_ir::layout::storage::{FreeOrCopy, StorageId, StorageView};
+pub use relayout_layout::storage::{FreeOrCopy, StorageId, StorageView};
 pub use typed::View;

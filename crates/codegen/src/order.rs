@@ -10,7 +10,7 @@
 //! Invariant, checked when a move is planned: the digits of an axis, from the finest on, have strides that are the products of
 //! the extents before, and their product is its slots.
 
-use relayout_ir::layout::{Factor, Layout, LayoutError, Segment as Slots};
+use relayout_layout::{Factor, Layout, LayoutError, Segment as Slots};
 use serde::{Deserialize, Serialize};
 
 /// A part of an axis, see the module's text.
@@ -148,7 +148,7 @@ pub(crate) fn dense_strides(extents: impl DoubleEndedIterator<Item = usize>) -> 
 #[cfg(test)]
 mod tests {
     use super::{Digit, Order};
-    use relayout_ir::layout::Layout;
+    use relayout_layout::Layout;
 
     #[test]
     fn a_layout_is_an_order_and_back() {

@@ -13,8 +13,8 @@
 
 use std::fmt;
 
-use relayout_ir::layout::Layout;
-use relayout_ir::layout::storage::{StorageId, StorageView};
+use relayout_layout::Layout;
+use relayout_layout::storage::{StorageId, StorageView};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytemuck::{AnyBitPattern, NoUninit};
-use relayout_ir::layout::storage::{FreeOrCopy, StorageId, StorageView, ViewError};
+use relayout_layout::storage::{FreeOrCopy, StorageId, StorageView, ViewError};
 
 use crate::{Error, Kernel, Options, StridedCopy, permute_with, plan};
 
@@ -164,7 +164,7 @@ impl<'a, T: NoUninit> View<'a, T> {
     where
         T: AnyBitPattern,
     {
-        let too_large = || Error::View(ViewError::from(relayout_ir::layout::Refusal::Overflow));
+        let too_large = || Error::View(ViewError::from(relayout_layout::Refusal::Overflow));
         let mut dst = vec![T::zeroed(); self.elems().ok_or_else(too_large)?];
         self.permute_into(perm, &mut dst, &Options::default())?;
         Ok(dst)

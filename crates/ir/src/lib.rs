@@ -23,13 +23,14 @@
 //!
 //! This crate knows no file format and does no I/O.
 
+/// The layout algebra, a crate of its own.
+pub use relayout_layout as layout;
+pub use relayout_layout::{dim, dtype};
+
 pub mod attr;
 pub mod constant;
-pub mod dim;
-pub mod dtype;
 pub mod form;
 pub mod graph;
-pub mod layout;
 pub mod model;
 pub mod op;
 pub mod patch;

@@ -6,7 +6,7 @@
 //! nothing or -1, as many as the input has slots, or as the slot map of `from` has indices.
 
 use relayout_codegen::{Hint, Kernel, Options, Order, plan, relayout};
-use relayout_ir::layout::Layout;
+use relayout_layout::Layout;
 
 use crate::error::Refusal;
 
@@ -191,7 +191,7 @@ fn axes<N: Clone>(from: &Layout, shape: &[Option<i64>], input: &[Dim<N>]) -> Vec
 }
 
 /// The dim that a factor is stored in.
-fn stored<N: Clone>(layout: &Layout, factor: &relayout_ir::layout::Factor, axes: &[Axis<N>]) -> Dim<N> {
+fn stored<N: Clone>(layout: &Layout, factor: &relayout_layout::Factor, axes: &[Axis<N>]) -> Dim<N> {
     if let Some(extent) = factor.modulo {
         return Dim::Known(extent as i64);
     }

@@ -1,6 +1,6 @@
 //! Why a node is refused.
 
-use relayout_ir::layout::LayoutError;
+use relayout_layout::LayoutError;
 use thiserror::Error;
 
 /// Why a node cannot be run; the node's name is added where the runtime tells it.

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use relayout_ir::layout::storage::{StorageId, StorageView, ViewError};
-use relayout_ir::layout::{LayoutError, Refusal};
+use relayout_layout::storage::{StorageId, StorageView, ViewError};
+use relayout_layout::{LayoutError, Refusal};
 use thiserror::Error;
 
 use super::Field;

@@ -3,7 +3,7 @@
 //! Where stride and extent of a digit are powers of two it is taken by a shift and a mask, else by a division. Invariant: the
 //! digits of each axis are a mixed radix with a slot for each index, as a view without segments has them.
 
-use relayout_ir::layout::storage::{StorageView, ViewFactor};
+use relayout_layout::storage::{StorageView, ViewFactor};
 
 /// A digit, and what a step of it is in memory, in elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use relayout_codegen::{Error, Hint, Isa, Kernel, Options, StorageId, StorageView, StridedCopy};
-use relayout_ir::layout::Layout;
+use relayout_layout::Layout;
 
 fn view(number: u64, text: &str, shape: &[i64]) -> StorageView {
     let layout: Layout = text.parse().expect("a layout");

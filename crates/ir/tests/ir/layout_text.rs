@@ -1,5 +1,7 @@
 //! Names, general form and aliases of layouts.
 
+use crate::layout_common::{Maps, coordinates, shaped_layout};
+use proptest::prelude::*;
 use relayout_ir::layout::{Layout, LayoutNames};
 
 fn parse(text: &str) -> Layout {
@@ -152,4 +154,53 @@ fn wrong_text_says_what_would_be_right() {
             Err(error) => assert!(error.to_string().contains(why), "{text}: {error}"),
         }
     }
+}
+
+proptest! {
+    #[test]
+    fn what_cute_writes_is_read_again((shape, layout) in shaped_layout(Maps::Any)) {
+        let bound = layout.bind(&shape).unwrap();
+        match bound.to_cute() {
+            None => prop_assert!(bound.is_padded()),
+            Some(text) => {
+                let (again, read) = Layout::from_cute(&text).unwrap();
+                prop_assert_eq!(&read, &shape, "{}", &text);
+                let other = again.bind(&shape).unwrap();
+                for at in coordinates(&shape) {
+                    prop_assert_eq!(other.offset(&at), bound.offset(&at), "{} at {:?}", &text, at);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bits_of_an_offset_are_bits_of_indices((shape, layout) in shaped_layout(Maps::Any)) {
+        let bound = layout.bind(&shape).unwrap();
+        let Some(bits) = bound.to_bits() else { return Ok(()) };
+        for at in coordinates(&shape) {
+            let offset: u64 = bits.iter().enumerate().map(|(to, &(axis, bit))| (at[axis] >> bit & 1) << to).sum();
+            prop_assert_eq!(Some(offset), bound.offset(&at), "{}", &layout);
+        }
+    }
+}
+
+#[test]
+fn what_of_cute_is_no_layout_is_refused_with_a_reason() {
+    let cases = [
+        ("(4,2)", "has no `:`"),
+        ("(4,2):(2,0)", "stride 0"),
+        ("(4,2):(1,8)", "stride 8 around 4 elements"),
+        ("(4,2):(1,1)", "stride 1 around 4 elements"),
+        ("(4,2):(1)", "other strides"),
+        ("(4,(2:(1,4)", "parentheses"),
+        ("(4,x):(1,4)", "`x`"),
+        ("(0,2):(2,1)", "extent of 0"),
+    ];
+    for (text, why) in cases {
+        let said = Layout::from_cute(text).unwrap_err().to_string();
+        assert!(said.contains(why), "{text}: {said}");
+    }
+    let read = |text: &str| Layout::from_cute(text).map(|(layout, shape)| (layout.to_string(), shape)).unwrap();
+    assert_eq!(read("8:1"), ("a".to_owned(), vec![8]));
+    assert_eq!(read("((2,2),3):((1,6),2)"), ("M/2 N M%2".to_owned(), vec![4, 3]));
 }

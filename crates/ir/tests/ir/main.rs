@@ -2,6 +2,7 @@
 
 mod build;
 mod dim_laws;
+mod dtype;
 mod graph;
 mod layout_common;
 mod layout_laws;

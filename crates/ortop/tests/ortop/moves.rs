@@ -6,7 +6,7 @@ use ort::session::Session;
 use ort::session::builder::{GraphOptimizationLevel as Optimize, SessionBuilder};
 use ort::value::TensorRef;
 use prost::Message;
-use relayout_ir::layout::Layout;
+use relayout_layout::Layout;
 use relayout_onnx::dialect::{self, Relayout};
 use relayout_onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use std::collections::BTreeMap;

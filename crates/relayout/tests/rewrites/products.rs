@@ -108,6 +108,16 @@ const BOTH: &[i64] = &[1, 2, 3, 0];
 const SAME: &[i64] = &[0, 1, 2, 3];
 
 #[test]
+fn a_constant_of_lower_rank_on_the_left_stays_as_it_is() {
+    let net = Net::new(17).floats("k", F32, &[32, 64], true).input("x", F32, &[4, 64, 50]);
+    let bytes = net.node("MatMul", &["k", "x"], "y").output("y", F32).bytes();
+    for target in [target("onnx").expect("a target"), target("ort-nhwc").expect("a target")] {
+        let outcome = common::optimized_for(target.as_ref(), &bytes, &BTreeMap::new()).expect("it is optimized");
+        assert!(outcome.bytes == bytes, "{}", outcome.text);
+    }
+}
+
+#[test]
 fn operands_that_lie_turned_are_read_so() {
     for (a, a_flags) in [(SAME, &[][..]), (LAST, &["transA"]), (BATCH, &["transBatchA"])] {
         for (b, b_flags) in [(LAST, &["transB"][..]), (BATCH, &["transBatchB"]), (BOTH, &["transB", "transBatchB"])] {

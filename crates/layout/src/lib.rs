@@ -25,8 +25,11 @@ mod bind;
 mod blocks;
 mod canonical;
 mod chain;
+pub mod dim;
+pub mod dtype;
 mod error;
 mod names;
+mod notation;
 pub mod pad;
 mod parse;
 mod print;
@@ -96,7 +99,7 @@ type Factors = SmallVec<[Factor; 6]>;
 /// How the axes of a shape lie in memory; see the [module](self).
 ///
 /// ```
-/// use relayout_ir::layout::Layout;
+/// use relayout_layout::Layout;
 /// let nhwc: Layout = "NHWC".parse().unwrap();
 /// // y = Transpose(x, perm = [0, 2, 3, 1]) of a channels-last x is row-major: no byte moves.
 /// assert!(nhwc.transpose(&[0, 2, 3, 1]).unwrap().is_row_major());

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{FreeOrCopy, StorageView, ViewFactor, int};
-use crate::layout::{BoundFactor, Layout, Refusal, chain};
+use crate::{BoundFactor, Layout, Refusal, chain};
 
 /// Elements at equal distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use smallvec::SmallVec;
 
 use super::{StorageId, StorageView, ViewError};
 use crate::dim::Dim;
-use crate::layout::strided::{self, Part};
-use crate::layout::{Layout, LayoutError, MAX_STORAGE_ELEMS, Refusal};
+use crate::strided::{self, Part};
+use crate::{Layout, LayoutError, MAX_STORAGE_ELEMS, Refusal};
 
 impl StorageView {
     /// The whole of a storage that holds a tensor of this shape in this layout.
@@ -33,7 +33,7 @@ impl StorageView {
     /// of `storage_elems` elements.
     ///
     /// ```
-    /// use relayout_ir::layout::storage::{StorageId, StorageView};
+    /// use relayout_layout::storage::{StorageId, StorageView};
     /// // Every second row of a 6 x 4 matrix.
     /// let rows = StorageView::strided(StorageId(0), 24, 0, &[3, 4], &[8, 1]).unwrap();
     /// assert_eq!(rows, StorageView::dense(StorageId(0), &[6, 4]).unwrap().slice(0, 0, 3, 2).unwrap());

@@ -1,6 +1,6 @@
 //! Why a storage view cannot be taken.
 
-use crate::layout::Refusal;
+use crate::Refusal;
 
 /// Why a view cannot be taken of a storage.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

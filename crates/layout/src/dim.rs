@@ -40,7 +40,7 @@ pub const MAX_DEPTH: u32 = 32;
 /// An extent of a tensor axis, or a number computed from extents.
 ///
 /// ```
-/// use relayout_ir::dim::Dim;
+/// use relayout_layout::dim::Dim;
 /// let h: Dim = "(H-1)//2+1".parse().unwrap();
 /// assert_eq!(h, Dim::symbol("H").ceil_div(2).unwrap());
 /// assert_eq!(h.eval(&|name| (name == "H").then_some(225)), Some(113));
@@ -90,7 +90,7 @@ impl Dim {
     /// and what a floor division leaves of its numerator lies between 0 and its divisor. Nothing is known of the sign of a number.
     ///
     /// ```
-    /// use relayout_ir::dim::Dim;
+    /// use relayout_layout::dim::Dim;
     /// let negative = |text: &str| !text.parse::<Dim>().unwrap().is_never_negative();
     /// assert!(!negative("2 - (H - 2*(H//2))") && negative("1 - (H - 3*(H//3))") && negative("H - 1"));
     /// assert!(!negative("H//2 - 3*(H//6)"));
