@@ -9,7 +9,7 @@ use crate::eval::{Machine, Scope, Values};
 use crate::model::{Attr, Graph, Node};
 use crate::schema;
 use crate::term::{Arg, Term};
-use crate::value::Value;
+use crate::value::{Source, Value};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
@@ -31,6 +31,17 @@ const TOLD: &[(&str, &[usize])] = &[
     ("TopK", &[1]),
     ("Unsqueeze", &[1]),
     ("Upsample", &[1]),
+];
+
+/// Ops of `ai.onnx.ml` whose only result has floats of 32 bits, whatever their operands have.
+const FLOATS: &[&str] = &[
+    "FeatureVectorizer",
+    "LinearRegressor",
+    "Normalizer",
+    "OneHotEncoder",
+    "SVMRegressor",
+    "Scaler",
+    "TreeEnsembleRegressor",
 ];
 
 /// Ops of the standard that draw numbers.
@@ -80,15 +91,28 @@ impl Machine {
         let any = inputs.iter().flatten().any(Value::is_opaque);
         if let ("Identity", [Some(x)]) = (node.op.as_str(), inputs)
             && standard
-            && any
+            && (any || self.blind)
+        {
+            return Some(Ok(vec![Some(x.clone())]));
+        }
+        if let ("Cast", true, [Some(x)]) = (node.op.as_str(), standard, inputs)
+            && self.is_of_floats(x)
+            && call.attrs.iter().any(|(name, to)| name == "to" && matches!(to, Attr::Int(1)))
         {
             return Some(Ok(vec![Some(x.clone())]));
         }
         let late = |at: &usize| inputs.get(*at).and_then(Option::as_ref).is_some_and(|value| !value.is_constant());
         let late = TOLD.iter().any(|(op, places)| *op == node.op && places.iter().any(late));
-        let by_itself =
-            any || self.blind || standard && (late || is_text(node, call.attrs) || draws(scope, node, call));
+        // What a node holds is known as what a file holds beside its nodes is.
+        let blind = self.blind && !(standard && node.op == "Constant");
+        let by_itself = any || blind || standard && (late || is_text(node, call.attrs) || draws(scope, node, call));
         by_itself.then(|| self.opaque(scope, node, call, &[]))
+    }
+
+    /// Whether a value is what an op makes that makes floats of 32 bits of anything.
+    fn is_of_floats(&self, value: &Value) -> bool {
+        let Source::Opaque(term) = value.source else { return false };
+        FLOATS.iter().any(|op| self.terms.get(term).op.strip_prefix("opaque ai.onnx.ml.") == Some(op))
     }
 
     /// The results of a node that the checker knows nothing of but what it is told. `more` are results of its bodies.

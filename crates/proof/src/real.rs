@@ -334,24 +334,34 @@ fn scaled(terms: &Terms, x: &Value) -> Option<(Value, f64)> {
     Some((inner, if made.op == "Mul" { by } else { 1.0 / by }))
 }
 
-/// A normalization as ONNX defines it: (x - mean) / sqrt(mean of squares + epsilon), times a scale, plus a shift.
+/// A normalization as ONNX defines it: (x - mean) / sqrt(mean of squares + epsilon), times a scale, plus a shift. What the input has in
+/// other ops is that.
 fn normalized(terms: &mut Terms, made: &Term) -> Option<Value> {
     let x = operand(terms, made, 0).filter(|_| made.dtype == 1)?;
     let epsilon = epsilon(&made.attrs)?;
     let sets: Vec<usize> = (0..made.over.len()).filter(|&axis| made.class[axis] > 0).collect();
     let middle = averaged(terms, &x, &sets)?;
-    let centred = binary(terms, "Sub", &x, &middle).ok()?;
-    let squares = binary(terms, "Mul", &centred, &centred).ok()?;
+    let middle = terms.real(middle);
+    let centred = as_input(terms, "Sub", &x, &middle)?;
+    let squares = as_input(terms, "Mul", &centred, &centred)?;
     let variance = averaged(terms, &squares, &sets)?;
     terms.addends.push(epsilon);
-    let sum = binary(terms, "Add", &variance, &scalar(epsilon)?).ok()?;
+    let variance = terms.real(variance);
+    let sum = as_input(terms, "Add", &variance, &scalar(epsilon)?)?;
     let deviation = pointwise(terms, &Op { name: "Sqrt", attrs: &[1], dtype: x.dtype }, &[&sum]).ok()?;
-    let mut y = binary(terms, "Div", &centred, &deviation).ok()?;
+    let deviation = terms.real(deviation);
+    let mut y = as_input(terms, "Div", &centred, &deviation)?;
     for (at, name) in [(1, "Mul"), (2, "Add")] {
         if at < made.args.len() {
             let by = operand(terms, made, at)?;
-            y = binary(terms, name, &y, &by).ok()?;
+            y = as_input(terms, name, &y, &by)?;
         }
     }
     Some(y)
+}
+
+/// An op of two operands, as the input has it if that is the same over the reals.
+fn as_input(terms: &mut Terms, name: &str, a: &Value, b: &Value) -> Option<Value> {
+    let y = binary(terms, name, a, b).ok()?;
+    Some(terms.real(y))
 }

@@ -164,7 +164,11 @@ impl Terms {
     pub(crate) fn real(&mut self, value: Value) -> Value {
         let Some((bound, cores)) = self.input.clone() else { return value };
         let Some(term) = term_of(&value).filter(|term| *term >= bound) else { return value };
-        let cores = cores.unwrap_or_else(|| Rc::new(Cores::of(self, bound)));
+        let cores = cores.unwrap_or_else(|| {
+            // While the forms of the input are written nothing is looked up in them.
+            self.input = Some((bound, Some(Rc::default())));
+            Rc::new(Cores::of(self, bound))
+        });
         self.input = Some((bound, Some(Rc::clone(&cores))));
         let Some(found) = cores.find(self, term, bound) else { return value };
         found.lemmas.iter().for_each(|lemma| self.by_lemma(lemma));

@@ -22,6 +22,7 @@ mod integers;
 mod limits;
 mod occurrences;
 mod opaque;
+mod quantize;
 mod recurrent;
 mod rules;
 mod sizes;

@@ -45,7 +45,13 @@ pub(super) fn of(a: &Model, b: &Model) -> Same {
         for name in &node.outputs {
             let Some(value) = values.get_mut(name) else { continue };
             *value = terms.real(value.clone());
-            let Some(key) = key(value) else { continue };
+            let Some(key) = key(value) else {
+                // Constants are the same if their elements are.
+                if known.get(name).is_some_and(|other| terms.same(other, value) == Some(true)) {
+                    same.insert(name.clone(), name.clone());
+                }
+                continue;
+            };
             let of_this_name = known.get(name).is_some_and(|other| self::key(other).as_ref() == Some(&key));
             if of_this_name {
                 same.insert(name.clone(), name.clone());

@@ -1,16 +1,14 @@
 //! Ops that treat all indices along an axis alike: pointwise ones, and those that take the indices of some axes as a set.
 
 use super::{
-    BROADCASTS_SINCE, Call, Made, Results, along, axes_of, movement, one, over, pointwise, signed, together, window,
+    BROADCASTS_SINCE, Call, Made, Results, axes_of, movement, one, over, pointwise, quantize, together, window,
 };
 use crate::align::{broadcast, term_of};
-use crate::model::{self, Attr};
-use crate::real::through;
+use crate::model::Attr;
 use crate::term::{Op, Terms, numbers};
 use crate::value::Value;
 use crate::view::View;
 use crate::wide;
-use std::rc::Rc;
 
 const BOOL: u8 = 9;
 
@@ -93,6 +91,9 @@ const REDUCES: &[&str] = &[
     "ReduceSumSquare",
 ];
 
+/// Those that make of one number that number.
+const OF_ONE: &[&str] = &["ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"];
+
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let made = match call.op {
         op if POINTWISE.contains(&op) => call.need(0).and_then(|x| every(call, x.dtype)),
@@ -101,7 +102,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         "PRelu" => prelu(call),
         "Where" => call.need(1).and_then(|x| every(call, x.dtype)),
         "Cast" | "CastLike" => cast(call),
-        "QuantizeLinear" | "DequantizeLinear" => quantize(call),
+        "QuantizeLinear" | "DequantizeLinear" => quantize::run(call),
         "BatchNormalization" => batch_norm(call),
         "InstanceNormalization" => instance_norm(call),
         "GroupNormalization" => group_norm(call),
@@ -235,7 +236,7 @@ fn cast(call: &mut Call<'_>) -> Made {
 }
 
 /// A list of one number per index of an axis, as an operand that broadcasts.
-fn per_axis(value: &Value, axis: usize, rank: usize) -> Made {
+pub(super) fn per_axis(value: &Value, axis: usize, rank: usize) -> Made {
     match value.shape().as_slice() {
         [] => Ok(value.clone()),
         [n] => {
@@ -244,142 +245,6 @@ fn per_axis(value: &Value, axis: usize, rank: usize) -> Made {
             value.reshaped(&to).ok_or_else(|| "a list does not fit its axis".to_owned())
         }
         other => Err(format!("a list of shape {other:?}")),
-    }
-}
-
-fn quantize(call: &mut Call<'_>) -> Made {
-    let (x, scale) = (call.need(0)?, call.need(1)?);
-    let rank = x.rank();
-    if call.int("block_size", 0) != 0 {
-        return quantize_blocks(call, &x, &scale);
-    }
-    let single = scale.count() == 1;
-    let axis = if single { 0 } else { movement::axis(call, 1, rank)? };
-    let list = |value: &Value| {
-        if value.count() == 1 { value.reshaped(&[]).ok_or_else(String::new) } else { per_axis(value, axis, rank) }
-    };
-    let scale = list(&scale)?;
-    let zero = call.input(2).map(list).transpose()?;
-    let declared = call.dtype("output_dtype");
-    let dtype = match (call.op, &zero, declared) {
-        ("DequantizeLinear", ..) => {
-            if declared == 0 {
-                scale.dtype
-            } else {
-                declared
-            }
-        }
-        (_, Some(zero), _) => zero.dtype,
-        (_, None, 0) => 2,
-        (_, None, declared) => declared,
-    };
-    let attrs = call.encoded(&["axis", "output_dtype"])?;
-    quantized(call, &attrs, (&x, &scale, zero.as_ref()), dtype)
-}
-
-/// Each scale is that of a block of an axis, which becomes two.
-fn quantize_blocks(call: &mut Call<'_>, x: &Value, scale: &Value) -> Made {
-    let (axis, size) = (movement::axis(call, 1, x.rank())?, call.int("block_size", 0));
-    let (mut shape, mut blocks) = (x.shape(), scale.shape());
-    let partly = || "the checker does not know scales of blocks that are not whole".to_owned();
-    if size < 1 || blocks.get(axis).and_then(|count| count.checked_mul(size)) != Some(shape[axis]) {
-        return Err(partly());
-    }
-    shape.splice(axis..=axis, [blocks[axis], size]);
-    blocks.insert(axis + 1, 1);
-    let apart = call.terms.moved(x, &shape).ok_or_else(partly)?;
-    let mut operands = vec![apart];
-    for list in [Some(scale), call.input(2)].into_iter().flatten() {
-        operands.push(list.reshaped(&blocks).ok_or_else(partly)?);
-    }
-    let declared = call.dtype("output_dtype");
-    let dtype = match (call.op, call.input(2), declared) {
-        ("DequantizeLinear", _, 0) => scale.dtype,
-        ("QuantizeLinear", Some(zero), _) => zero.dtype,
-        ("QuantizeLinear", None, 0) => 2,
-        _ => declared,
-    };
-    let mut attrs = call.encoded(&["axis", "block_size", "output_dtype"])?;
-    attrs.push(u8::from(call.input(2).is_some()));
-    let y = call.pointwise(&attrs, &operands.iter().collect::<Vec<_>>(), dtype)?;
-    call.terms.moved(&y, &x.shape()).ok_or_else(partly)
-}
-
-/// What a `QuantizeLinear` or a `DequantizeLinear` makes of a value. With one scale, of some elements of a value it makes those of what it
-/// makes of all.
-fn quantized(call: &mut Call<'_>, attrs: &[u8], (x, scale, zero): (&Value, &Value, Option<&Value>), dtype: u8) -> Made {
-    let single = scale.count() == 1 && zero.is_none_or(|zero| zero.count() == 1);
-    if let Some(picked) = Some(x).filter(|_| single).and_then(|x| along::Picked::of(call.terms, x)) {
-        let all = quantized(call, attrs, (&picked.of, scale, zero), dtype)?;
-        if let Some(y) = picked.again(call.terms, &all, x) {
-            return Ok(y);
-        }
-    }
-    if let Some(q) = requantized(call, (x, scale, zero), dtype)? {
-        return Ok(q);
-    }
-    let scaled = |call: &mut Call<'_>, x: &Value, zero: Option<&Value>, dtype| {
-        let attrs = [attrs, &[u8::from(zero.is_some())]].concat();
-        let operands: Vec<&Value> = [Some(x), Some(scale), zero].into_iter().flatten().collect();
-        call.pointwise(&attrs, &operands, dtype)
-    };
-    unsigned(call, (x, zero, dtype), scaled)
-}
-
-/// Scales for which no product with a difference of integers is denormal or infinite.
-const SCALES: std::ops::Range<f32> = 1e-30..1e30;
-
-/// The integers that became floats and are made of these again: each is the one that it was, since the floats are off by less than
-/// a hundredth of a step.
-fn requantized(
-    call: &mut Call<'_>,
-    (x, scale, zero): (&Value, &Value, Option<&Value>),
-    dtype: u8,
-) -> Result<Option<Value>, String> {
-    let Some(term) = term_of(x).filter(|_| call.op == "QuantizeLinear" && x.dtype == 1 && scale.dtype == 1) else {
-        return Ok(None);
-    };
-    let term = Rc::clone(call.terms.get(term));
-    let known = scale.elements().and_then(|bytes| bytes.as_ref().try_into().ok()).map(f32::from_le_bytes);
-    let fits = term.op == "DequantizeLinear" && known.is_some_and(|scale| SCALES.contains(&scale));
-    let Some(q) = through(call.terms, x, &term, 0).filter(|_| fits) else { return Ok(None) };
-    let op = Op { name: "DequantizeLinear", attrs: &term.attrs, dtype: x.dtype };
-    let none = || Value::constant(dtype, &[], vec![0; model::width(dtype).unwrap_or(1)].into());
-    let zero = zero.cloned().unwrap_or_else(none);
-    // Signed bytes may be said as unsigned ones.
-    for zero in [signed::shifted(&zero), Some(zero)].into_iter().flatten() {
-        if q.dtype != zero.dtype || !matches!(q.dtype, 2..=5) {
-            continue;
-        }
-        let mut makes = |operands: &[&Value]| {
-            pointwise(call.terms, &op, operands).is_ok_and(|made| call.terms.same(&made, x) == Some(true))
-        };
-        let absent = zero.elements().is_some_and(|bytes| bytes.iter().all(|b| *b == 0));
-        if makes(&[&q, scale, &zero]) || absent && makes(&[&q, scale]) {
-            return if q.dtype == dtype { Ok(Some(q)) } else { signed::signed(call.terms, &q).map(Some) };
-        }
-    }
-    Ok(None)
-}
-
-/// The same with unsigned bytes in the place of signed ones, where the zero point is known.
-fn unsigned(
-    call: &mut Call<'_>,
-    (x, zero, dtype): (&Value, Option<&Value>, u8),
-    scaled: impl FnOnce(&mut Call<'_>, &Value, Option<&Value>, u8) -> Made,
-) -> Made {
-    let none = Value::constant(signed::SIGNED, &[], [0].as_slice().into());
-    let known = signed::shifted(zero.unwrap_or(&none));
-    match known {
-        Some(known) if call.op == "QuantizeLinear" && dtype == signed::SIGNED => {
-            let bytes = scaled(call, x, Some(&known), signed::UNSIGNED)?;
-            signed::signed(call.terms, &bytes)
-        }
-        Some(known) if call.op == "DequantizeLinear" => match signed::unsigned(call.terms, x) {
-            Some(bytes) => scaled(call, &bytes, Some(&known), dtype),
-            None => scaled(call, x, zero, dtype),
-        },
-        _ => scaled(call, x, zero, dtype),
     }
 }
 
@@ -493,7 +358,13 @@ fn reduce(call: &mut Call<'_>) -> Made {
     };
     let keeps = call.int("keepdims", 1) != 0;
     let attrs = call.encoded(&["axes", "keepdims", "noop_with_empty_axes"])?;
-    let mut y = together(call.terms, &Op { name: call.op, attrs: &attrs, dtype: x.dtype }, &[&x], &axes, true)?;
+    // Of one number it is that number, with each bit but for the sign of a zero.
+    let alone = OF_ONE.contains(&call.op) && axes.iter().all(|axis| x.shape()[*axis] == 1);
+    let mut y = if alone {
+        x
+    } else {
+        together(call.terms, &Op { name: call.op, attrs: &attrs, dtype: x.dtype }, &[&x], &axes, true)?
+    };
     if !keeps {
         y.view =
             y.view.into_iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, digits)| digits).collect();

@@ -13,6 +13,7 @@ mod indexed;
 mod integers;
 mod movement;
 mod placed;
+mod quantize;
 mod recurrent;
 mod signed;
 mod transposed;

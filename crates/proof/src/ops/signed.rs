@@ -15,7 +15,8 @@ pub(super) const SIGNED: u8 = 3;
 /// Bytes that differ by 128 differ by this bit.
 const BIT: u8 = 0x80;
 
-const NAME: &str = "signed";
+/// Name of the term of signed bytes.
+pub(super) const NAME: &str = "signed";
 
 /// A known zero point of signed bytes as that of unsigned ones.
 pub(super) fn shifted(zero: &Value) -> Option<Value> {

@@ -4,7 +4,6 @@
 //! runtime computes it without floats in between, so it is that over the reals only: that is lemma 7. It is read so in the result alone,
 //! and only if the input computes what it is then.
 
-use super::blocked::activated;
 use super::each::product;
 use super::{Call, Made, Results};
 use crate::align::term_of;
@@ -114,17 +113,37 @@ fn biased(call: &mut Call<'_>) -> Made {
     }
 }
 
+/// Activations of a Gemm, with the numbers that each has to be told.
+const ACTIVATIONS: &[(&str, &[&str])] = &[
+    ("Elu", &["alpha"]),
+    ("HardSigmoid", &["alpha", "beta"]),
+    ("LeakyRelu", &["alpha"]),
+    ("Relu", &[]),
+    ("Selu", &["alpha", "gamma"]),
+    ("Sigmoid", &[]),
+    ("Softplus", &[]),
+    ("Softsign", &[]),
+    ("Tanh", &[]),
+    ("ThresholdedRelu", &["alpha"]),
+];
+
 /// A Gemm and an activation.
 fn fused_gemm(call: &mut Call<'_>) -> Made {
     let is_own = |(name, _): &&(String, Attr)| !name.starts_with("activation");
     let attrs: Vec<(String, Attr)> = call.attrs.iter().filter(is_own).cloned().collect();
-    if ["activation_alpha", "activation_beta", "activation_gamma"].iter().any(|name| call.attr(name).is_some()) {
-        return Err("the checker knows activations without numbers only".to_owned());
-    }
     let inputs = call.inputs.to_vec();
     let y = call.inner("Gemm", &attrs, &inputs)?;
     let y = call.terms.real(y);
-    activated(call, &y)
+    let Some(name) = call.text("activation") else { return Ok(y) };
+    let known = ACTIVATIONS.iter().find(|(activation, _)| *activation == name);
+    let numbers = |name: &&str| {
+        let number = call.attr(&format!("activation_{name}"));
+        number.map(|number| ((*name).to_owned(), number.clone()))
+    };
+    let (_, wanted) = known.ok_or_else(|| format!("the checker does not know activation {name}"))?;
+    let told: Option<Vec<(String, Attr)>> = wanted.iter().map(numbers).collect();
+    let told = told.ok_or_else(|| format!("the checker does not know what {name} is told without {wanted:?}"))?;
+    call.inner(&name, &told, &[Some(y)])
 }
 
 /// Whether the input computes a value.

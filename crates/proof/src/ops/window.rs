@@ -3,7 +3,7 @@
 
 use super::each::contract;
 use super::filters::{self, Convolution};
-use super::{Made, blocks, pointwise, together};
+use super::{Made, blocks, pointwise, quantize, together};
 use crate::align::term_of;
 use crate::flat::under;
 use crate::real::through;
@@ -98,6 +98,12 @@ impl Windows {
         if let Some(at) = axis {
             terms.misfit(x, at + 2, least(at));
         }
+    }
+
+    /// Whether each window is known to have a place that is no padding.
+    pub(super) fn is_never_empty(&self) -> bool {
+        let least = |pad: (usize, &i64)| (0..self.kernel[pad.0 % self.kernel.len()]).contains(pad.1);
+        self.dilations.iter().all(|dilation| *dilation == 1) && self.pads.iter().enumerate().all(least)
     }
 
     pub(super) fn without_axis(&mut self, at: usize) {
@@ -435,6 +441,11 @@ pub(super) fn pooled(terms: &mut Terms, name: &str, x: &Value, mut windows: Wind
     let shape = x.shape();
     if shape.len() != windows.kernel.len() + 2 || shape.len() < 3 {
         return Err("its window does not fit its operand".to_owned());
+    }
+    if name == "MaxPool"
+        && let Some(y) = quantize::largest(terms, x, &windows)
+    {
+        return Ok(y);
     }
     if let Some(at) = (0..windows.kernel.len()).find(|&at| no_axis(&windows, x, at)) {
         return without_axis(terms, name, x, windows, (at, counts));

@@ -9,7 +9,7 @@ fn float(name: &'static str, value: f32) -> Vec<(&'static str, Attr)> {
 }
 
 /// The model with more constants: numbers that are floats, and bytes.
-fn and(mut made: Model, floats: &[(&str, f32)], bytes: &[(&str, u8)]) -> Model {
+pub(super) fn and(mut made: Model, floats: &[(&str, f32)], bytes: &[(&str, u8)]) -> Model {
     let graph = Rc::make_mut(&mut made.graph);
     let floats = floats.iter().map(|(name, value)| (*name, 1, value.to_le_bytes().to_vec()));
     for (name, dtype, data) in floats.chain(bytes.iter().map(|(name, value)| (*name, 2, vec![*value]))) {
@@ -174,4 +174,65 @@ fn what_is_not_shown_is_cut_down_to_what_differs() {
     assert_eq!((cut.value.as_str(), cut.given), ("f", vec!["e".to_owned()]));
     assert_eq!((cut.input, cut.result), (vec!["f = Sin(e)".to_owned()], vec!["f = Cos(e)".to_owned()]));
     assert!(finder::found(&model(&lines("Sin"), &[]), &model(&lines("Sin"), &[])).cut.is_none());
+}
+
+#[test]
+fn a_gemm_with_an_activation_is_told_the_numbers_of_that() {
+    let flat: Line<'_> = ("f", "Flatten", &["x"], vec![]);
+    let turned: Line<'_> = ("t", "Transpose", &["f"], perm(&[1, 0]));
+    let apart = |op: &'static str, attrs| {
+        let lines: &[Line<'_>] =
+            &[flat.clone(), turned.clone(), ("m", "Gemm", &["f", "t"], vec![]), ("y", op, &["m"], attrs)];
+        model(lines, &[])
+    };
+    let whole = |op: &str, numbers: Vec<(&'static str, Attr)>| {
+        let mut attrs = vec![("activation", Attr::Text(op.into()))];
+        attrs.extend(numbers);
+        with(&[flat.clone(), turned.clone(), ("y", "FusedGemm", &["f", "t"], attrs)], &["FusedGemm"], 0)
+    };
+    assert!(holds(&apart("Elu", float("alpha", 0.5)), &whole("Elu", float("activation_alpha", 0.5))));
+    assert!(!holds(&apart("Elu", float("alpha", 0.5)), &whole("Elu", float("activation_alpha", 0.25))));
+    assert!(!holds(&apart("Elu", float("alpha", 1.0)), &whole("Elu", vec![])), "without them it does not run");
+    assert!(holds(&apart("Tanh", vec![]), &whole("Tanh", vec![])));
+    assert!(!holds(&apart("Tanh", vec![]), &whole("Relu", vec![])));
+}
+
+#[test]
+fn a_normalization_is_the_ops_that_make_it_however_they_write_squares() {
+    let mean = || vec![("axes", Attr::Ints(vec![-1]))];
+    let apart = |epsilon| {
+        let lines: &[Line<'_>] = &[
+            ("m", "ReduceMean", &["x"], mean()),
+            ("c", "Sub", &["x", "m"], vec![]),
+            ("q", "Pow", &["c", "two"], vec![]),
+            ("v", "ReduceMean", &["q"], mean()),
+            ("e", "Add", &["v", "epsilon"], vec![]),
+            ("d", "Sqrt", &["e"], vec![]),
+            ("n", "Div", &["c", "d"], vec![]),
+            ("y", "Mul", &["n", "g"], vec![]),
+        ];
+        and(with(lines, &[], 0), &[("two", 2.0), ("epsilon", epsilon)], &[])
+    };
+    let attrs = vec![("axis", Attr::Int(-1)), ("epsilon", Attr::Float(1e-3))];
+    let whole = with(&[("y", "LayerNormalization", &["x", "g"], attrs)], &[], 0);
+    assert!(holds(&apart(1e-3), &whole));
+    assert!(!holds(&apart(1e-2), &whole));
+}
+
+#[test]
+fn what_is_reduced_over_one_place_stays() {
+    let first = || vec![("axes", Attr::Ints(vec![0])), ("keepdims", Attr::Int(0))];
+    let reduced = |op: &'static str, from: &'static str| {
+        let lines: &[Line<'_>] =
+            &[("m", "ReduceMax", &["x"], vec![("axes", Attr::Ints(vec![0]))]), ("y", op, vec![from].leak(), first())];
+        model(lines, &[])
+    };
+    let plain = model(&[("y", "ReduceMax", &["x"], first())], &[]);
+    for op in ["ReduceSum", "ReduceMean", "ReduceMin"] {
+        if op != "ReduceSum" {
+            assert!(holds(&reduced(op, "m"), &plain), "{op}");
+        }
+        assert!(!holds(&reduced(op, "x"), &plain), "{op}");
+    }
+    assert!(!holds(&reduced("ReduceSumSquare", "m"), &plain));
 }
