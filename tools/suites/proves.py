@@ -6,10 +6,12 @@
 
 Each tool runs in a process of its own, with its defaults, and makes `WORK/TOOL/MODEL.onnx`; a file that is there is not made again. A tool
 that does not write a model, or takes longer than --patience, is counted as not made. A line for each pair: verdict, seconds, and where it
-stops. Last a table of the tools: how many files, how many were PROVED, hold WITH LEMMAS, are DIFFERENT and are UNDECIDED, and the time.
+stops. With --drawn the models are random networks (drawn), and with --shuffle every value and node of what a tool made gets another name
+and place, so that names say nothing: the tool `itself` makes nothing else. Last a table of the tools: how many files, how many were PROVED, hold WITH LEMMAS, are DIFFERENT and are UNDECIDED, and the time.
 """
 import argparse
 import collections
+import random
 import subprocess
 import sys
 import time
@@ -17,6 +19,8 @@ from pathlib import Path
 
 LEVELS = {"basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED", "all": "ORT_ENABLE_ALL"}
 TOOLS = (*LEVELS, "onnxslim", "onnxsim", "onnxscript", "onnxoptimizer")
+# No tool: the model as it is, for --shuffle.
+ITSELF = "itself"
 PROVED, LEMMAS, DIFFERENT, UNDECIDED = "PROVED", "WITH LEMMAS", "DIFFERENT", "UNDECIDED"
 
 
@@ -24,7 +28,9 @@ def make(tool, source, path):
     """Runs a tool. This is what the process of its own does."""
     import onnx
 
-    if tool in LEVELS:
+    if tool == ITSELF:
+        onnx.save(onnx.load(source), path)
+    elif tool in LEVELS:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
@@ -67,6 +73,85 @@ def made(tool, source, path, patience):
     return None
 
 
+def shuffled(path, seed):
+    """The file beside it in which values and nodes have other names, and nodes another order that runs."""
+    import onnx
+
+    model, rng = onnx.load(path), random.Random(seed)
+    graph = model.graph
+    ends = {value.name for value in [*graph.input, *graph.output]}
+    names = [*(t.name for t in graph.initializer), *(t.values.name for t in graph.sparse_initializer), *(name for node in graph.node for name in node.output)]
+    inner = [name for name in dict.fromkeys(names) if name and name not in ends]
+    fresh = dict(zip(inner, rng.sample([f"s{at}" for at in range(len(inner))], len(inner))))
+    renamed(graph, fresh)
+    for tensor in graph.initializer:
+        tensor.name = fresh.get(tensor.name, tensor.name)
+    for tensor in graph.sparse_initializer:
+        tensor.values.name = fresh.get(tensor.values.name, tensor.values.name)
+    del graph.value_info[:]
+    known = {"", *(value.name for value in graph.input), *(t.name for t in graph.initializer), *(t.values.name for t in graph.sparse_initializer)}
+    waiting, order = list(graph.node), []
+    while waiting:
+        ready = [node for node in waiting if known.issuperset(reads(node))]
+        node = rng.choice(ready)
+        waiting.remove(node)
+        order.append(node)
+        known.update(node.output)
+    for at, node in enumerate(order):
+        node.name = f"n{at}"
+    del graph.node[:]
+    graph.node.extend(order)
+    made = path.with_suffix(".shuffled.onnx")
+    onnx.save(model, made)
+    return made
+
+
+def bodies(node):
+    return [a.g for a in node.attribute if a.HasField("g")] + [g for a in node.attribute for g in a.graphs]
+
+
+def reads(node):
+    """What a node reads of the graph around it, and what its bodies do."""
+    inner = set(node.input)
+    for body in bodies(node):
+        own = {value.name for value in body.input} | {t.name for t in body.initializer} | {o for n in body.node for o in n.output}
+        inner |= {name for n in body.node for name in reads(n)} | {value.name for value in body.output}
+        inner -= own
+    return inner
+
+
+def renamed(graph, fresh):
+    """Writes other names of values into nodes, and into bodies, which see them too. Names of bodies stay."""
+    for node in graph.node:
+        node.input[:] = [fresh.get(name, name) for name in node.input]
+        node.output[:] = [fresh.get(name, name) for name in node.output]
+        for body in bodies(node):
+            own = {value.name for value in body.input} | {t.name for t in body.initializer} | {o for n in body.node for o in n.output}
+            seen = {name: new for name, new in fresh.items() if name not in own}
+            renamed(body, seen)
+            for value in body.output:
+                value.name = seen.get(value.name, value.name)
+
+
+def drawn(count, seed, folder):
+    """Random networks, one for each seed that draws one."""
+    import onnx
+    from drawn import draw
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    while len(paths) < count:
+        path = folder / f"{seed}.onnx"
+        try:
+            if not path.exists():
+                onnx.save(draw.network(seed, "")[0], path)
+            paths.append(path)
+        except draw.Rejected:
+            pass
+        seed += 1
+    return paths
+
+
 def decided(binary, source, path, patience):
     """The verdict about a pair, in one of four words, and what stands in the way."""
     command = [binary, "prove", str(source), str(path)]
@@ -97,21 +182,26 @@ def main():
     if sys.argv[1:2] == ["--make"]:
         return make(*sys.argv[2:])
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("models", nargs="+", type=Path)
+    options.add_argument("models", nargs="*", type=Path)
     options.add_argument("--bin", default="target/release/relayout")
     options.add_argument("--work", type=Path, required=True)
     options.add_argument("--tools", default=",".join(TOOLS))
     options.add_argument("--patience", type=int, default=300, help="seconds for a tool, and for a verdict")
+    options.add_argument("--drawn", type=int, default=0, help="also so many random networks")
+    options.add_argument("--seed", type=int, default=0, help="of the first random network")
+    options.add_argument("--shuffle", action="store_true", help="names and places of what a tool made are drawn")
     options.add_argument("--tsv", type=Path, help="also writes each pair there")
     args = options.parse_args()
     rows = []
+    models = args.models + drawn(args.drawn, args.seed, args.work / "drawn")
     for tool in args.tools.split(","):
-        for model in args.models:
+        for model in models:
             path = args.work / tool / model.name
             why = made(tool, model, path, args.patience)
             if why:
                 print(f"{tool} {model.stem}: not made: {why}", flush=True)
                 continue
+            path = shuffled(path, model.stem) if args.shuffle else path
             begin = time.monotonic()
             word, why = decided(args.bin, model, path, args.patience)
             rows.append((tool, model.stem, word, time.monotonic() - begin, " ".join(why.split())))

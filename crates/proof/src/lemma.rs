@@ -134,7 +134,7 @@ fn core(terms: &Terms, term: u32) -> Option<Core> {
     let mut at = written(terms, term);
     for depth in 0..=SCALED {
         let made = terms.get(at);
-        if let Some(core) = product(made) {
+        if let Some(core) = product(terms, made) {
             return Some(core);
         }
         match inner(terms, made) {
@@ -146,15 +146,44 @@ fn core(terms: &Terms, term: u32) -> Option<Core> {
 }
 
 /// The core of a sum of products with constant weights.
-fn product(made: &Term) -> Option<Core> {
-    match (made.op.as_str(), made.args.as_slice()) {
-        ("Conv" | "ConvTranspose", [x, Arg::Constant { own, .. }, ..]) => {
-            Some((made.op.clone(), made.attrs.clone(), x.clone(), Vec::new(), Vec::new(), Vec::new(), own.clone()))
+fn product(terms: &Terms, made: &Term) -> Option<Core> {
+    let (x, Arg::Constant { axes, own, .. }) = (made.args.first()?, made.args.get(1)?) else { return None };
+    let x = bare(terms, x).0;
+    match (made.op.as_str(), &x, made.args.len()) {
+        ("Conv" | "ConvTranspose", ..) => {
+            Some((made.op.clone(), made.attrs.clone(), x, Vec::new(), Vec::new(), Vec::new(), own.clone()))
         }
-        ("contract", [x @ Arg::Term { .. }, Arg::Constant { axes, own, .. }]) => {
+        ("contract", Arg::Term { .. }, 2) => {
             let (over, class) = (made.over.clone(), made.class.clone());
-            Some((made.op.clone(), Vec::new(), x.clone(), over, class, axes.clone(), own.clone()))
+            Some((made.op.clone(), Vec::new(), x, over, class, axes.clone(), own.clone()))
         }
+        _ => None,
+    }
+}
+
+/// An operand without the numbers that it is times, and these: over the reals they are in the weights.
+fn bare(terms: &Terms, arg: &Arg) -> (Arg, f64) {
+    let (mut arg, mut factor) = (arg.clone(), 1.0);
+    for _ in 0..SCALED {
+        let (Arg::Term { term, .. } | Arg::View { term, .. }) = &mut arg else { break };
+        let Some((inner, by)) = multiple(terms, terms.get(*term)).filter(|(_, by)| (factor * by).is_normal()) else {
+            break;
+        };
+        (*term, factor) = (inner, factor * by);
+    }
+    (arg, factor)
+}
+
+/// What a term is a multiple of, place by place, and by which number.
+fn multiple(terms: &Terms, made: &Term) -> Option<(u32, f64)> {
+    let [Arg::Term { term, reads, own }, by @ Arg::Constant { axes, .. }] = made.args.as_slice() else { return None };
+    let whole = reads.iter().enumerate().all(|(at, read)| *read == Some((at as u32, 1)));
+    let inner = terms.get(*term);
+    let alike = inner.base == made.base && made.over == made.base && inner.dtype == made.dtype;
+    let known = grid(terms, by, &made.base).filter(|_| whole && alike && own.is_empty() && axes.is_empty())?;
+    match (made.op.as_str(), known.values.as_slice()) {
+        ("Mul", [by]) => Some((*term, *by)),
+        ("Div", [by]) => Some((*term, 1.0 / by)),
         _ => None,
     }
 }
@@ -239,18 +268,19 @@ fn weights(terms: &Terms, dtype: u8, axes: Vec<Option<u32>>, extents: Vec<i64>, 
 }
 
 fn of_product(terms: &Terms, made: &Term) -> Option<Affine> {
-    let [_, Arg::Constant { dtype, axes, elements, .. }] = made.args.as_slice() else { return None };
+    let [x, Arg::Constant { dtype, axes, elements, .. }] = made.args.as_slice() else { return None };
     let mut numbers = 0..;
     let result: Vec<Option<u32>> =
         made.class.iter().map(|class| if *class == 0 { numbers.next() } else { None }).collect();
     let extents = axes.iter().map(|axis| made.over[*axis as usize]).collect();
     let axes = axes.iter().map(|axis| result[*axis as usize]).collect();
-    Some(plain(Some(weights(terms, *dtype, axes, extents, *elements)?)))
+    times(&plain(Some(weights(terms, *dtype, axes, extents, *elements)?)), &number(bare(terms, x).1))
 }
 
 /// A convolution whose weights have its channels as that axis.
 fn of_conv(terms: &Terms, made: &Term, at: usize) -> Option<Affine> {
-    let [Arg::View { view, .. }, Arg::Constant { dtype, own, elements, .. }, bias @ ..] = made.args.as_slice() else {
+    let [x @ Arg::View { view, .. }, Arg::Constant { dtype, own, elements, .. }, bias @ ..] = made.args.as_slice()
+    else {
         return None;
     };
     // The result is [N, O, spatial] without axes of extent 1.
@@ -263,6 +293,7 @@ fn of_conv(terms: &Terms, made: &Term, at: usize) -> Option<Affine> {
     let mut axes = vec![None; own.len()];
     axes[at] = axis;
     let before = plain(Some(weights(terms, *dtype, axes, own.clone(), *elements)?));
+    let before = times(&before, &number(bare(terms, x).1))?;
     match bias {
         [] | [Arg::Absent] => Some(before),
         [Arg::Constant { dtype, elements, .. }] => {

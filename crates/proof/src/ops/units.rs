@@ -244,7 +244,8 @@ fn unit(call: &mut Call<'_>) -> Option<Made> {
 
 /// A unit as ops on floats.
 fn as_floats(call: &mut Call<'_>, unit: &Unit) -> Made {
-    if call.int("channels_last", 0) != 0 {
+    let last = call.int("channels_last", 0) != 0;
+    if last && !matches!(unit.op, "Conv" | "AveragePool" | "GlobalAveragePool") {
         return Err("its channels are last".to_owned());
     }
     let mut floats = Vec::new();
@@ -252,7 +253,10 @@ fn as_floats(call: &mut Call<'_>, unit: &Unit) -> Made {
         // Filters have a scale each, and columns of matrices.
         let axis = if at == 1 && unit.op == "Gemm" { 1 - i64::from(call.int("transB", 0) != 0) } else { 0 };
         let axis = if unit.op == "MatMul" { -1 } else { axis };
-        let [x, scale, zero] = [x, scale, zero].map(|at| call.input(at).cloned());
+        let [mut x, scale, zero] = [x, scale, zero].map(|at| call.input(at).cloned());
+        if last && at == 0 {
+            x = Some(channels(&call.need(unit.operands[0][0])?, |rank| rank - 1, 1)?);
+        }
         floats.push(Some(dequantized(call, [x, scale, zero], axis)?));
     }
     if let Some(bias) = unit.bias.and_then(|at| call.input(at)).cloned() {
@@ -262,11 +266,23 @@ fn as_floats(call: &mut Call<'_>, unit: &Unit) -> Made {
     }
     let y = inside(call, unit, &floats)?;
     let y = call.terms.real(y);
+    let y = if last { channels(&y, |_| 1, y.rank() - 1)? } else { y };
     let [scale, zero] = unit.result.map(|at| call.input(at).cloned());
     if scale.is_none() && unit.op == "Gemm" {
         return Ok(y);
     }
     call.inner("QuantizeLinear", &[], &[Some(y), scale, zero])
+}
+
+/// A value with the axis of its channels, which is in the one place, in another one.
+fn channels(x: &Value, from: impl Fn(usize) -> usize, to: usize) -> Made {
+    let mut order: Vec<usize> = (0..x.rank()).collect();
+    if order.len() < 3 {
+        return Err("it has no places".to_owned());
+    }
+    let axis = order.remove(from(order.len()));
+    order.insert(to, axis);
+    x.permuted(&order).ok_or_else(|| "its axes do not split".to_owned())
 }
 
 /// The op on floats.

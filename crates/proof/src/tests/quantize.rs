@@ -115,3 +115,27 @@ fn a_bias_of_sums_is_the_floats_that_it_stands_for() {
     assert!(holds(&integers, &floats(0.625)));
     assert!(!holds(&integers, &floats(0.75)));
 }
+
+#[test]
+fn a_unit_whose_channels_are_last_is_the_op_between_transposes() {
+    let begin: Line<'_> = ("q", "QuantizeLinear", &["x", "s", "m"], vec![]);
+    let operands: &[&str] = &["t", "s", "m", "s", "n"];
+    let apart: &[Line<'_>] = &[
+        begin.clone(),
+        ("f", "DequantizeLinear", &["q", "s", "m"], vec![]),
+        ("p", "GlobalAveragePool", &["f"], vec![]),
+        ("y", "QuantizeLinear", &["p", "s", "n"], vec![]),
+    ];
+    let whole = |to: &[i64], last| {
+        let lines: &[Line<'_>] = &[
+            begin.clone(),
+            ("t", "Transpose", &["q"], perm(to)),
+            ("p", "QLinearGlobalAveragePool", operands, vec![("channels_last", Attr::Int(last))]),
+            ("y", "Transpose", &["p"], perm(TO_FIRST)),
+        ];
+        bytes(lines, &["QLinearGlobalAveragePool"])
+    };
+    assert!(holds(&bytes(apart, &[]), &whole(TO_LAST, 1)));
+    assert!(!holds(&bytes(apart, &[]), &whole(TO_LAST, 0)));
+    assert!(!holds(&bytes(apart, &[]), &whole(&[0, 1, 2, 3], 1)));
+}

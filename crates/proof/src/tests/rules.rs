@@ -471,3 +471,33 @@ fn parts_and_ranges_of_constants_are_computed() {
     assert!(holds(&whole, &plain(&[2.0, 3.0, 4.0, 5.0, 6.0])));
     assert!(!holds(&whole, &plain(&[2.0, 3.0, 4.0, 5.0, 7.0])));
 }
+
+#[test]
+fn a_number_before_a_convolution_may_be_in_its_weights() {
+    let weights = |by: f32| (0..36).map(|n| by * ((n % 7) as f32 - 3.0)).collect::<Vec<_>>();
+    let tensors =
+        |by| vec![("w", [6_i64, 6, 1, 1].as_slice(), weights(by)), ("h", [].as_slice(), vec![0.5])];
+    let before = |op: &'static str, factor: &'static str| {
+        let lines: &[Line<'_>] = &[("m", op, &["x", factor], vec![]), ("y", "Conv", &["m", "w"], vec![])];
+        model(lines, &tensors(1.0))
+    };
+    let inside = |by| model(&[("y", "Conv", &["x", "w"], vec![])], &tensors(by));
+    assert!(holds(&before("Mul", "h"), &inside(0.5)));
+    assert!(holds(&inside(0.5), &before("Mul", "h")));
+    assert!(holds(&before("Div", "h"), &inside(2.0)));
+    assert!(!holds(&before("Mul", "h"), &inside(0.25)));
+    assert!(!holds(&before("Add", "h"), &inside(0.5)));
+    let product = |by: f32| {
+        let rows: Vec<f32> = (0..25).map(|n| by * n as f32).collect();
+        let lines: &[Line<'_>] = &[("m", "Mul", &["x", "f"], vec![]), ("y", "MatMul", &["m", "r"], vec![])];
+        model(lines, &[("r", &[5, 5], rows), ("f", &[], vec![1.0 / by])])
+    };
+    assert!(holds(&product(2.0), &product(4.0)));
+    let by_axis = {
+        let lines: &[Line<'_>] = &[("m", "Mul", &["x", "b"], vec![]), ("y", "Conv", &["m", "w"], vec![])];
+        let mut tensors = tensors(1.0);
+        tensors.push(("b", [5].as_slice(), vec![0.5, 1.0, 0.5, 0.5, 0.5]));
+        model(lines, &tensors)
+    };
+    assert!(!holds(&by_axis, &inside(0.5)), "numbers of places are in no weights");
+}
