@@ -168,3 +168,17 @@ def test_where_no_interpreter_can_be_started_models_run_in_this_process(monkeypa
     net = nets.channels_last()
     monkeypatch.setattr(sys, "executable", "")
     assert relayout.verify(net, net).exact
+
+
+def test_models_that_are_proved_say_how_and_others_what_is_left():
+    net = nets.channels_last()
+    verdict = relayout.prove(net, relayout.optimize(net).model)
+    assert verdict and verdict.holds and str(verdict).startswith("PROVED"), verdict
+    onnx.save(net, "net.onnx")
+    other = relayout.prove("net.onnx", louder(net).SerializeToString(), run=False)
+    assert not other and other.verdict == "undecided" and other.why and str(other).startswith("UNDECIDED: ")
+    assert other.cut and other.cut.value == "y" and other.ran is None
+    with pytest.raises(relayout.MissingFileError):
+        relayout.prove("net.onnx", "none.onnx")
+    with pytest.raises(relayout.ModelError):
+        relayout.prove("net.onnx", b"no model")

@@ -40,6 +40,7 @@ from ._options import Tune
 from ._page import Page
 from ._permute import permute
 from ._progress import Progress
+from ._prove import Cut, Verdict, prove
 from ._relayout import __version__
 from ._session import session
 from ._verify import verify
@@ -72,6 +73,7 @@ __all__ = [
     "Audit",
     "AuditedMove",
     "Comparison",
+    "Cut",
     "Difference",
     "DifferenceError",
     "Error",
@@ -111,6 +113,7 @@ __all__ = [
     "UnknownValueError",
     "UnprovedError",
     "UnprovedWarning",
+    "Verdict",
     "VerifyError",
     "Way",
     "Why",
@@ -121,6 +124,7 @@ __all__ = [
     "optimize",
     "permute",
     "plan",
+    "prove",
     "session",
     "targets",
     "verify",

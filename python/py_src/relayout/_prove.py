@@ -1,0 +1,131 @@
+"""``prove``: whether two models are proved to compute the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from ._errors import MissingFileError, ModelError
+from ._models import adapted
+
+#: What a verdict is called, by the word of the command line.
+_WORDS = {
+    "proved": "PROVED",
+    "for_sizes": "PROVED FOR SIZES",
+    "with_lemmas": "PROVED WITH LEMMAS",
+    "different": "DIFFERENT",
+    "undecided": "UNDECIDED",
+}
+
+#: Statuses of the command line with which it says a verdict.
+_SAID = (0, 3, 4)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The smallest pair of pieces that is not shown to compute the same."""
+
+    #: The value that both pieces make.
+    value: str
+    #: Values that both read, and that are the same, by their names in the first model.
+    given: list[str]
+    #: Nodes of the first model, one a line.
+    input: list[str]
+    #: Nodes of the second one.
+    result: list[str]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is known about two models. It is true if they are proved to compute the same."""
+
+    #: ``proved``, ``for_sizes``, ``with_lemmas``, ``different`` or ``undecided``.
+    verdict: str
+    #: Claims of a proof that were checked.
+    links: int = 0
+    #: How often each lemma was used, by name.
+    lemmas: Mapping[str, int] = field(default_factory=dict)
+    #: The largest relative difference between a constant and the one that a lemma asks for.
+    bound: float = 0.0
+    #: Sets of sizes that it is about; none if it is about all.
+    sizes: list[dict[str, int]] = field(default_factory=list)
+    #: The hosts that it is about, if it is not about all.
+    hosts: Mapping[str, Any] | None = None
+    #: Where the checker stops.
+    at: str | None = None
+    #: Why it stops there.
+    why: str | None = None
+    #: What is left to show.
+    cut: Cut | None = None
+    #: What a run on random inputs found, if there was one.
+    ran: Mapping[str, Any] | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the models are proved to compute the same."""
+        return self.verdict in ("proved", "for_sizes", "with_lemmas")
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    def __str__(self) -> str:
+        words = _WORDS.get(self.verdict, self.verdict)
+        if self.verdict == "with_lemmas" and self.sizes:
+            words = "PROVED FOR SIZES WITH LEMMAS"
+        return words if self.why is None else f"{words}: {self.at}: {self.why}"
+
+
+def prove(a: Union[str, os.PathLike[str], bytes, Any], b: Union[str, os.PathLike[str], bytes, Any], *, run: bool = True) -> Verdict:
+    """Whether two models compute the same, whoever made the second one of the first.
+
+    >>> verdict = relayout.prove("tf_unet.onnx", relayout.optimize("tf_unet.onnx", "out.onnx").path)
+    >>> bool(verdict), str(verdict)
+    (True, 'PROVED')
+
+    Args:
+        a: The model, of any kind that :func:`optimize` takes.
+        b: The other one, with the same inputs and outputs.
+        run: Whether both run on random inputs in ONNX Runtime where they are not proved. Only that can show a difference.
+
+    Raises:
+        MissingFileError: There is no such file.
+        ModelError: A file can't be read.
+    """
+    with _file_of(a) as first, _file_of(b) as second:
+        command = [sys.executable, "-m", "relayout", "prove", first, second, "--format", "json", *([] if run else ["--no-run"])]
+        done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    if done.returncode not in _SAID:
+        lines = done.stderr.strip().splitlines() or ["the checker ended without a word"]
+        raise ModelError(lines[-1].removeprefix("error: "))
+    return _read(json.loads(done.stdout))
+
+
+def _read(said: dict[str, Any]) -> Verdict:
+    """A verdict as the command line says it."""
+    cut = said.pop("cut", None)
+    known = {name: value for name, value in said.items() if name in Verdict.__dataclass_fields__}
+    return Verdict(**known, cut=None if cut is None else Cut(**cut))
+
+
+@contextmanager
+def _file_of(model: Any) -> Iterator[str]:
+    """The file of a model; one in memory is written to one."""
+    if isinstance(model, (str, os.PathLike)):
+        path = os.fspath(model)
+        if not os.path.exists(path):
+            raise MissingFileError(f"cannot read {path}: there is no such file")
+        yield path
+        return
+    graph, parts, _ = adapted(model, None).source
+    with tempfile.TemporaryDirectory(prefix="relayout") as folder:
+        for name, data in {"model.onnx": graph, **parts}.items():
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(data)
+        yield os.path.join(folder, "model.onnx")
