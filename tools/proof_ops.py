@@ -8,6 +8,7 @@ the reference implementation finds a difference on random data, the checker has 
 
 For each lemma there are a model, the same written otherwise, and changes of the latter, one line or constant each. What is written
 otherwise has to be proved and to compute the same. Where the reference implementation finds a difference, the checker has to refuse.
+Ops of the runtime's own domain run in ONNX Runtime, with its rewrites off.
 """
 
 import argparse
@@ -18,6 +19,8 @@ import sys
 import tempfile
 
 import numpy as np
+import onnx
+import onnxruntime
 from onnx import TensorProto, helper, numpy_helper, save
 from onnx.reference import ReferenceEvaluator
 
@@ -208,6 +211,95 @@ LEMMAS = {
             "w": (np.arange(W * W) ** 2 % 97).astype(np.uint8).reshape(W, W),
         },
     ),
+    "a product of integers with its scales": (
+        [
+            ("q", "QuantizeLinear", ["x", "scale", "zx"], {}),
+            ("m", "MatMulInteger", ["q", "w", "zx", "zw"], {}),
+            ("f", "Cast", ["m"], {"to": F}),
+            ("t", "Mul", ["scale", "sw"], {}),
+            ("u", "Mul", ["f", "t"], {}),
+            ("y", "Add", ["u", "b"], {}),
+        ],
+        [
+            ("q", "QuantizeLinear", ["x", "scale", "zx"], {}),
+            ("y", "com.microsoft.MatMulIntegerToFloat", ["q", "w", "scale", "sw", "zx", "zw", "b"], {}),
+        ],
+        {
+            "scale": np.array(0.05, np.float32), "zx": np.array(3, np.uint8), "zw": np.array(7, np.uint8), "sw": np.array(0.25, np.float32),
+            "w": (np.arange(W * W) ** 2 % 97).astype(np.uint8).reshape(W, W), "b": np.linspace(-1, 1, W).astype(np.float32),
+        },
+    ),
+    "a product of a matrix that is quantized by its range": (
+        [
+            ("q", "DynamicQuantizeLinear", ["x"], {}),
+            ("m", "MatMulInteger", ["q", "w", "q.zero", "zw"], {}),
+            ("f", "Cast", ["m"], {"to": F}),
+            ("t", "Mul", ["q.scale", "sw"], {}),
+            ("y", "Mul", ["f", "t"], {}),
+        ],
+        [("y", "com.microsoft.DynamicQuantizeMatMul", ["x", "w", "sw", "zw"], {})],
+        {
+            "zw": np.array(7, np.uint8), "sw": np.array(0.25, np.float32),
+            "w": (np.arange(W * W) ** 2 % 97).astype(np.uint8).reshape(W, W),
+        },
+    ),
+    "a Gemm with an activation that has a number": (
+        [
+            ("f", "Flatten", ["x"], {}),
+            ("m", "Gemm", ["f", "w"], {}),
+            ("y", "Elu", ["m"], {"alpha": 0.5}),
+        ],
+        [
+            ("f", "Flatten", ["x"], {}),
+            ("y", "com.microsoft.FusedGemm", ["f", "w"], {"activation": "Elu", "activation_alpha": 0.5}),
+        ],
+        {"w": np.linspace(-1, 1, C * H * W * 5).astype(np.float32).reshape(C * H * W, 5)},
+    ),
+    "what quantizing cuts off": (
+        [("y", "QuantizeLinear", ["x", "scale", "none"], {})],
+        [("r", "Relu", ["x"], {}), ("y", "QuantizeLinear", ["r", "scale", "none"], {})],
+        {"scale": np.array(0.05, np.float32), "none": np.array(0, np.uint8)},
+    ),
+    "the largest of integers": (
+        [
+            ("q", "QuantizeLinear", ["x", "scale", "zero"], {}),
+            ("f", "DequantizeLinear", ["q", "scale", "zero"], {}),
+            ("p", "MaxPool", ["f"], {"kernel_shape": [2, 2], "pads": [1, 0, 1, 0]}),
+            ("y", "QuantizeLinear", ["p", "scale", "zero"], {}),
+        ],
+        [
+            ("q", "QuantizeLinear", ["x", "scale", "zero"], {}),
+            ("y", "MaxPool", ["q"], {"kernel_shape": [2, 2], "pads": [1, 0, 1, 0]}),
+        ],
+        {"scale": np.array(0.05, np.float32), "zero": np.array(-128, np.int8)},
+    ),
+    "a normalization that squares by a power": (
+        [
+            ("m", "ReduceMean", ["x", "last"], {}),
+            ("c", "Sub", ["x", "m"], {}),
+            ("q", "Pow", ["c", "two"], {}),
+            ("v", "ReduceMean", ["q", "last"], {}),
+            ("e", "Add", ["v", "epsilon"], {}),
+            ("d", "Sqrt", ["e"], {}),
+            ("n", "Div", ["c", "d"], {}),
+            ("y", "Mul", ["n", "scale"], {}),
+        ],
+        [("y", "LayerNormalization", ["x", "scale"], {"axis": -1, "epsilon": 1e-3})],
+        {"last": ints(3), "two": np.array(2, np.float32), "epsilon": np.array(1e-3, np.float32), "scale": np.linspace(1, 2, W).astype(np.float32)},
+    ),
+    "a number before a convolution": (
+        [("m", "Mul", ["x", "half"], {}), ("y", "Conv", ["m", "w"], {"pads": [1, 1, 1, 1]})],
+        [("y", "Conv", ["x", "v"], {"pads": [1, 1, 1, 1]})],
+        {
+            "half": np.array(0.5, np.float32), "w": np.linspace(-1, 1, C * C * 9).astype(np.float32).reshape(C, C, 3, 3),
+            "v": np.float32(0.5) * np.linspace(-1, 1, C * C * 9).astype(np.float32).reshape(C, C, 3, 3),
+        },
+    ),
+    "what is reduced over one place": (
+        [("s", "ReduceSum", ["x", "first"], {"keepdims": 0}), ("y", "Relu", ["s"], {})],
+        [("s", "Squeeze", ["x", "first"], {}), ("y", "Relu", ["s"], {})],
+        {"first": ints(0)},
+    ),
     "axes that an Einsum has no letters for": (
         [("y", "Einsum", ["x", "w"], {"equation": "nchw,co->nohw"})],
         [
@@ -228,6 +320,8 @@ def changes(lines, constants):
         for other in [name for name, *_ in lines[:at]] + ["x"]:
             yield [*lines[:at], (result, op, [other, *operands[1:]], attributes), *lines[at + 1 :]], constants
         for name, value in attributes.items():
+            if isinstance(value, float):
+                yield [*lines[:at], (result, op, operands, attributes | {name: value + 0.125}), *lines[at + 1 :]], constants
             if name == "perm":
                 yield [*lines[:at], (result, op, operands, {"perm": value[1:] + value[:1]}), *lines[at + 1 :]], constants
     for name in {operand for _, _, operands, _ in lines for operand in operands} & set(constants):
@@ -238,12 +332,17 @@ def changes(lines, constants):
 
 
 def written(lines, constants):
-    nodes = [helper.make_node(op, operands, [result], **attributes) for result, op, operands, attributes in lines]
+    nodes = []
+    for result, op, operands, attributes in lines:
+        *domain, op = op.rsplit(".", 1)
+        results = [result, *(f"{result}.{name}" for name in MORE.get(op, []))]
+        nodes.append(helper.make_node(op, operands, results, domain="".join(domain), **attributes))
     read = {name for node in nodes for name in node.input}
     held = [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items() if name in read]
     inputs = [helper.make_tensor_value_info("x", F, [N, C, H, W])]
     graph = helper.make_graph(nodes, "g", inputs, [helper.make_empty_tensor_value_info("y")], held)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
 def lemmas(binary, folder, counts, wrong):
@@ -292,8 +391,26 @@ def model(op, told, operands, shape, order):
 
 
 def run(made, values):
+    # The reference implementation has no padding for integers either.
+    if any(node.domain or node.op_type == "MaxPool" for node in made.graph.node):
+        return run_in_runtime(made, values)
     try:
         return ReferenceEvaluator(made).run(["y"], values)[0]
+    except Exception:  # noqa: BLE001 - what does not run computes nothing
+        return None
+
+
+def run_in_runtime(made, values):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level, options.log_severity_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL, 4
+    typed = onnx.shape_inference.infer_shapes(made)
+    for output in typed.graph.output:
+        # What onnx does not know of ops of the runtime: it is floats.
+        if not output.type.tensor_type.elem_type:
+            output.type.tensor_type.elem_type = F
+    try:
+        session = onnxruntime.InferenceSession(typed.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return session.run(["y"], values)[0]
     except Exception:  # noqa: BLE001 - what does not run computes nothing
         return None
 

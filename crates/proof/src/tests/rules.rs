@@ -475,8 +475,7 @@ fn parts_and_ranges_of_constants_are_computed() {
 #[test]
 fn a_number_before_a_convolution_may_be_in_its_weights() {
     let weights = |by: f32| (0..36).map(|n| by * ((n % 7) as f32 - 3.0)).collect::<Vec<_>>();
-    let tensors =
-        |by| vec![("w", [6_i64, 6, 1, 1].as_slice(), weights(by)), ("h", [].as_slice(), vec![0.5])];
+    let tensors = |by| vec![("w", [6_i64, 6, 1, 1].as_slice(), weights(by)), ("h", [].as_slice(), vec![0.5])];
     let before = |op: &'static str, factor: &'static str| {
         let lines: &[Line<'_>] = &[("m", op, &["x", factor], vec![]), ("y", "Conv", &["m", "w"], vec![])];
         model(lines, &tensors(1.0))
