@@ -21,7 +21,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
 /// A product of integers, as numbers: times the scales of both, plus a bias.
 fn to_float(call: &mut Call<'_>) -> Made {
     let [a, b, left, right, left_zero, right_zero, bias] = [0, 1, 2, 3, 4, 5, 6].map(|at| call.input(at).cloned());
-    scaled(call, &[a, b, left_zero, right_zero], [left, right], bias)
+    scaled(call, &[a, b, left_zero, right_zero], &[left, right], bias)
 }
 
 /// The same where the left matrix is quantized by its range.
@@ -31,16 +31,16 @@ fn by_range(call: &mut Call<'_>) -> Made {
     let Ok([a, left, left_zero]) = <[Option<Value>; 3]>::try_from(quantized(call, &x)?) else {
         return Err("it quantizes nothing".to_owned());
     };
-    scaled(call, &[a, b, left_zero, zero], [left, scale], bias)
+    scaled(call, &[a, b, left_zero, zero], &[left, scale], bias)
 }
 
-fn scaled(call: &mut Call<'_>, product: &[Option<Value>], scales: [Option<Value>; 2], bias: Option<Value>) -> Made {
+fn scaled(call: &mut Call<'_>, product: &[Option<Value>], scales: &[Option<Value>; 2], bias: Option<Value>) -> Made {
     if scales.iter().flatten().chain(&bias).any(|value| value.dtype != 1) {
         return Err("the checker knows such products of floats of 32 bits only".to_owned());
     }
     let sums = call.inner("MatMulInteger", &[], product)?;
     let floats = call.inner("Cast", &[("to".to_owned(), Attr::Int(1))], &[Some(sums)])?;
-    let scale = call.inner("Mul", &[], &scales)?;
+    let scale = call.inner("Mul", &[], scales)?;
     let y = call.inner("Mul", &[], &[Some(floats), Some(scale)])?;
     let y = call.terms.real(y);
     match bias {
