@@ -52,7 +52,15 @@ fn recurrent(call: &mut Call<'_>, gates: i64, turned: bool) -> Results {
     let results: Vec<placed::Typed> = shapes.into_iter().map(|shape| (shape, x.dtype)).collect();
     let attrs = exact(call.opset, call.attrs)?;
     let name = call.name();
-    let operands: Vec<Option<&Value>> = call.inputs.iter().map(Option::as_ref).collect();
+    let mut operands: Vec<Option<&Value>> = call.inputs.iter().map(Option::as_ref).collect();
+    // Without a first state it is zero.
+    let zeros = |value: &Value| value.elements().is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0));
+    for operand in operands.iter_mut().skip(5).take(2) {
+        *operand = operand.filter(|value| !zeros(value));
+    }
+    while operands.last().is_some_and(Option::is_none) {
+        operands.pop();
+    }
     let made = call.terms.placed(&Op { name: &name, attrs: &attrs, dtype: 0 }, &operands, &results);
     Ok(made.ok_or("its result is empty")?.into_iter().map(Some).collect())
 }

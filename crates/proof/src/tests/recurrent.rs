@@ -67,3 +67,18 @@ fn operands_that_do_not_fit_are_refused() {
     let wide = lstm(|made| Rc::make_mut(&mut made.graph).initializers[1].1.dims = vec![1, 4, 16]);
     assert!(!holds(&wide, &wide));
 }
+
+#[test]
+fn without_a_first_state_it_is_zero() {
+    let first = |number: f32| {
+        lstm(|made| {
+            let graph = Rc::make_mut(&mut made.graph);
+            let data: Vec<u8> = [0.0, number].repeat(12).iter().flat_map(|value| value.to_le_bytes()).collect();
+            graph.initializers.push(("h".into(), Tensor { dims: vec![1, 6, 4], dtype: 1, data: data.into() }));
+            graph.nodes[2].inputs.extend([String::new(), "h".into(), "h".into()]);
+        })
+    };
+    let none = lstm(|_| ());
+    assert!(holds(&first(0.0), &none) && holds(&none, &first(0.0)));
+    assert!(!holds(&first(0.5), &none));
+}
