@@ -103,7 +103,7 @@ impl Windows {
     /// Whether each window is known to have a place that is no padding.
     pub(super) fn is_never_empty(&self) -> bool {
         let least = |pad: (usize, &i64)| (0..self.kernel[pad.0 % self.kernel.len()]).contains(pad.1);
-        self.dilations.iter().all(|dilation| *dilation == 1) && self.pads.iter().enumerate().all(least)
+        !self.ceil && self.dilations.iter().all(|dilation| *dilation == 1) && self.pads.iter().enumerate().all(least)
     }
 
     pub(super) fn without_axis(&mut self, at: usize) {
