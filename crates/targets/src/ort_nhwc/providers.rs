@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 /// The execution providers that there is data of, each as the newest version of ONNX Runtime serves it. Where older ones differ the version
 /// stands behind an `@`.
-pub const PROVIDERS: &[&str] = &["qnn", "webgpu", "webgpu@1.27", "xnnpack", "cuda"];
+pub const PROVIDERS: &[&str] = &["qnn", "webgpu", "webgpu@1.27", "xnnpack", "cuda", "cuda@1.21"];
 
 /// The data of a provider.
 fn text_of(name: &str) -> Option<&'static str> {
@@ -61,6 +61,9 @@ pub struct Device {
     /// Whether an Einsum whose right operand is turned runs as a product without a Transpose.
     #[serde(default)]
     pub turned_products: bool,
+    /// Whether the runtime takes a Transpose that exchanges rows and columns into the product of matrices that reads it.
+    #[serde(default)]
+    pub fuses_products: bool,
     /// Whether it runs an op between `DequantizeLinear` and `QuantizeLinear` as one op of quantized values. If not, each of the two is a
     /// node, also the one that dequantizes weights in each run.
     #[serde(default = "yes")]

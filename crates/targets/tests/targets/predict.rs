@@ -166,3 +166,25 @@ fn the_runtime_does_not_know_what_a_loop_leaves() {
         assert_eq!(on(provider, &text("Reshape(%l, %r)")), [4, 4 * 4 * 64], "{provider}");
     }
 }
+
+#[test]
+fn cuda_reads_keys_and_rows_before_batches_as_strides_of_a_product() {
+    let text = |perm: &str, keys: &str, read: &str| {
+        format!(
+            "graph g opset=17
+  %q: f32[2,3,4,5] = input
+  %k: f32[{keys}] = input
+  %t: f32[2,3,5,4] = Transpose(%k) {{perm=[{perm}]}}
+  %y: f32[2,3,4,4] = MatMul(%q, %t)
+{read}  output %y
+"
+        )
+    };
+    for (perm, keys) in [("0,1,3,2", "2,3,4,5"), ("1,2,3,0", "4,2,3,5"), ("1,2,0,3", "5,2,3,4")] {
+        let text = text(perm, keys, "");
+        assert_eq!([on("cuda", &text), on("webgpu", &text)], [[0, 0], [1, 120]], "{perm}");
+    }
+    // Heads behind positions are no stride, and what an output needs is made.
+    assert_eq!(on("cuda", &text("0,2,3,1", "2,4,3,5", "")), [1, 120]);
+    assert_eq!(on("cuda", &text("0,1,3,2", "2,3,4,5", "  output %t\n")), [1, 120]);
+}

@@ -5,6 +5,7 @@
 
 mod net;
 mod order;
+mod products;
 mod push;
 
 use super::Provider;
@@ -20,6 +21,9 @@ pub fn predict(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> DeviceM
     push(&mut net, rules(When::Loaded));
     wrap(&mut net, provider);
     push(&mut net, rules(When::Wrapped));
+    if provider.device.fuses_products {
+        products::take_in(&mut net);
+    }
     count(&net, provider)
 }
 
