@@ -63,13 +63,16 @@ impl Form for GroupNorms {
     fn raises(&self, graph: &Graph, piece: &Recognized) -> Option<Raise> {
         let by_instances = piece.nodes.iter().any(|&n| graph.node(n).onnx() == Some("InstanceNormalization"));
         let known = graph.value(piece.value(0)?).ty.shape()?.iter().skip(1).all(Dim::is_const);
-        let wrapped = self.0.provider.wraps("InstanceNormalization");
-        if by_instances && known && wrapped { raise_exported(graph, piece) } else { None }
+        // Of one group nothing is moved, wherever channels lie.
+        let one = || graph.value(piece.value(1)?).ty.const_shape()?.iter().product::<i64>().eq(&1).then_some(());
+        let fits = self.0.provider.wraps("InstanceNormalization") || one().is_some();
+        if by_instances && known && fits { raise_exported(graph, piece) } else { None }
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
         let norm = Norm::of(piece.graph, piece.node);
-        let made = norm.and_then(|norm| norm.write(piece));
+        let wrapped = self.0.provider.wraps("InstanceNormalization");
+        let made = norm.and_then(|norm| norm.write(piece, wrapped));
         made.ok_or_else(|| Refused::new(piece, "can't be a normalization of groups channels last"))
     }
 }
@@ -100,7 +103,7 @@ impl Norm {
         self.image.len() + 1
     }
 
-    fn write(&self, piece: &Piece<'_>) -> Option<Fragment> {
+    fn write(&self, piece: &Piece<'_>, wrapped: bool) -> Option<Fragment> {
         let graph = piece.graph;
         let ty = &graph.value(self.x).ty;
         let (dtype, images) = (ty.dtype()?, ty.shape()?.first()?.clone());
@@ -132,13 +135,20 @@ impl Norm {
             x = reshape(&mut made, x, &[pixels, self.groups, each], "groups");
             x = swap(&mut made, x, &[pixels, each, self.groups], "groups_last");
         }
-        x = reshape(&mut made, x, &rows, "rows");
-        x = turn(&mut made, x, to_first(3), &[rows[1], rows[0]], "channels_first");
+        // One group is the same elements in both orders. A Transpose is for a runtime that puts its own there.
+        if wrapped {
+            x = reshape(&mut made, x, &rows, "rows");
+            x = turn(&mut made, x, to_first(3), &[rows[1], rows[0]], "channels_first");
+        } else {
+            x = reshape(&mut made, x, &[rows[1], rows[0]], "rows");
+        }
         let [scale, bias] = self.affine.map(Operand::Outer);
         let even =
             Made::op("", "InstanceNormalization", 0, [x, scale, bias]).with("epsilon", Attr::Float(self.op.epsilon));
         x = made.add(even, Left::row_major(made.named("even"), shaped(&[rows[1], rows[0]])));
-        x = turn(&mut made, x, to_last(3), &rows, "channels_last");
+        if wrapped {
+            x = turn(&mut made, x, to_last(3), &rows, "channels_last");
+        }
         if self.groups > 1 && each > 1 {
             x = reshape(&mut made, x, &[pixels, each, self.groups], "apart");
             x = swap(&mut made, x, &[pixels, self.groups, each], "together");

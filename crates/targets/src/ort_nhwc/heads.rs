@@ -55,6 +55,15 @@ impl Heads {
     fn is_wanted(&self) -> bool {
         self.0.provider.device.heads_first && self.0.provider.wraps("Conv")
     }
+
+    /// A sum with a bias behind a product. Where each sum is a node it is priced as a Transpose that reads rows in order: half the elements.
+    fn sum(&self, bytes: u64) -> Cost {
+        let device = &self.0.provider.device;
+        if device.sums_are_nodes {
+            return Cost::new(device.node_ns.saturating_add(bytes / (8 * device.elements_per_ns)));
+        }
+        Cost::new(bytes / PASS_BYTES_PER_NS)
+    }
 }
 
 impl Form for Heads {
@@ -74,8 +83,9 @@ impl Form for Heads {
         let view = Cost::new(VIEW_NS);
         let apart = || {
             let of = Projected::of(q)?;
-            let sum = if of.bias { view + Cost::new(of.bytes(of.columns()) / PASS_BYTES_PER_NS) } else { view };
-            let paid = !of.bias || is_scaled_twice(q.graph, q.graph.node(q.node).only_result()?);
+            let sum = if of.bias { view + self.sum(of.bytes(of.columns())) } else { view };
+            let nodes = || self.0.provider.device.sums_are_nodes;
+            let paid = !of.bias || nodes() || is_scaled_twice(q.graph, q.graph.node(q.node).only_result()?);
             of.kernel(ProjectionForm::Apart, operands, view + sum).filter(|_| paid)
         };
         let over = Gathered::of(q.graph, q.node).map(|found| found.offers(q.graph, operands, view.times(2)));

@@ -16,6 +16,8 @@ mod pick_channels;
 pub mod predict;
 pub mod providers;
 mod read_shapes;
+mod resized;
+mod strided_product;
 mod turned_product;
 mod wrapped;
 
@@ -81,13 +83,21 @@ impl OrtNhwc {
             format!("a model of {}, ONNX Runtime {} and newer: {}", provider.about, provider.since(), provider.source);
         let quantized_units = provider.device.quantized_units;
         let rates = Arc::new(Rates { provider });
-        let forms: Vec<Box<dyn Form>> = vec![
+        let mut forms: Vec<Box<dyn Form>> = vec![
             Box::new(wrapped::Wrapped(Arc::clone(&rates))),
             Box::new(group_norm::GroupNorms(Arc::clone(&rates))),
             Box::new(heads::Heads(Arc::clone(&rates))),
-            Box::new(turned_product::TurnedProducts(Arc::clone(&rates))),
             Box::new(PackedHeads(Cost::new(VIEW_NS))),
         ];
+        if rates.provider.device.turned_products {
+            forms.push(Box::new(turned_product::TurnedProducts));
+        }
+        if rates.provider.device.fuses_products {
+            forms.push(Box::new(strided_product::StridedProducts(Arc::clone(&rates))));
+        }
+        if !rates.provider.wraps("Resize") {
+            forms.push(Box::new(resized::Resized(Arc::clone(&rates))));
+        }
         OrtNhwc {
             rates,
             forms: forms.into(),

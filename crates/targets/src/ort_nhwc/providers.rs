@@ -58,6 +58,9 @@ pub struct Device {
     /// Whether products with constant weights beside attention may be products of heads, or convolutions over heads.
     #[serde(default)]
     pub heads_first: bool,
+    /// Whether a product and the sum with its bias are two nodes anyway, so that the sum costs nothing more in another form.
+    #[serde(default)]
+    pub sums_are_nodes: bool,
     /// Whether an Einsum whose right operand is turned runs as a product without a Transpose.
     #[serde(default)]
     pub turned_products: bool,

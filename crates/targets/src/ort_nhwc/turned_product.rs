@@ -5,7 +5,7 @@
 //! MatMul(q, Transpose(k)) = Einsum(q, k), "ik,jk->ij"        Transpose(MatMul(q, Transpose(k))) = Einsum(k, q), "ik,jk->ij"
 //! ```
 
-use super::{Rates, VIEW_NS};
+use super::VIEW_NS;
 use crate::onnx::forms::product::{FORM, is_dequantized, only_result};
 use crate::onnx::forms::projection::turns;
 use relayout_ir::attr::Attr;
@@ -14,7 +14,6 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::OpName;
 use relayout_ir::layout::Layout;
 use relayout_target::{Become, Cost, Form, NodeQuery, Offer};
-use std::sync::Arc;
 
 /// The first operator set with Einsum.
 const EINSUM_SINCE: i64 = 12;
@@ -23,7 +22,7 @@ const EINSUM_SINCE: i64 = 12;
 const LETTERS: &str = "abcdefgh";
 
 /// Products of turned operands.
-pub(super) struct TurnedProducts(pub(super) Arc<Rates>);
+pub(super) struct TurnedProducts;
 
 impl Form for TurnedProducts {
     fn name(&self) -> &'static str {
@@ -35,7 +34,7 @@ impl Form for TurnedProducts {
     }
 
     fn offers(&self, q: &NodeQuery<'_>) -> Vec<Offer> {
-        if self.0.provider.device.turned_products { offers(q).unwrap_or_default() } else { Vec::new() }
+        offers(q).unwrap_or_default()
     }
 }
 

@@ -22,7 +22,7 @@ use relayout_passes::pipeline::{Outcome, PipelineOptions, run_steps, steps};
 use relayout_target::{
     Candidates, Capabilities, Cost, Form, Lifted, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError, Target,
 };
-use relayout_targets::{BUILTIN, Block, OrtCpu, builtin};
+use relayout_targets::{BUILTIN, Block, OrtCpu, OrtNhwc, Provider, builtin};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -174,15 +174,16 @@ pub(crate) fn family(target: &dyn Target) -> &'static str {
     }
 }
 
-/// The built-in targets.
+/// The built-in targets, and `ort-nhwc` for a provider with other forms.
 pub(crate) fn targets() -> Vec<Box<dyn Target>> {
-    BUILTIN.iter().map(|name| builtin(name).unwrap()).collect()
+    BUILTIN.iter().copied().chain(["ort-nhwc/cuda"]).map(target).collect()
 }
 
-/// A target by its name; `ort-cpu/16` has that block.
+/// A target by its name; `ort-cpu/16` has that block, `ort-nhwc/cuda` is for that provider.
 pub(crate) fn target(name: &str) -> Box<dyn Target> {
-    match name.strip_prefix("ort-cpu/") {
-        Some(block) => Box::new(OrtCpu::new(Block::of(block.parse().unwrap()).unwrap()).unwrap()),
+    match name.split_once('/') {
+        Some(("ort-cpu", block)) => Box::new(OrtCpu::new(Block::of(block.parse().unwrap()).unwrap()).unwrap()),
+        Some((_, provider)) => Box::new(OrtNhwc::of(Provider::of(provider).unwrap())),
         None => builtin(name).unwrap(),
     }
 }
