@@ -3,6 +3,7 @@
 
     python count.py --provider qnn MODEL.onnx...       device graphs as handed to the compiler of QNN's HTP simulator
     python count.py --provider webgpu MODEL.onnx...    nodes that ran, and the distance to the unoptimized CPU provider
+    python count.py --provider cuda MODEL.onnx...      nodes of the graph that is made when the file is loaded with prefer_nhwc=1
     python count.py --provider webgpu --rounds 5 MODEL.onnx OTHER.onnx      how many times as long the first one takes, in turns
 
 One JSON object per model: parts (device graphs), nodes, transposes, moved (elements that Transposes write), refused (Transposes of more
@@ -12,11 +13,13 @@ With --rounds there is one object: ratio, the median and its interval, and contr
 
 QNN's compiler may run out of memory on one of a model's graphs, and the graphs behind it would then not be seen. So graphs are handed to
 the recorder that the package brings along (libQnnSaver), which takes all of them; the provider's support checks are those of HTP.
+CUDA's graph is loaded without a GPU (empty_driver.py), and not run.
 Each model runs in a process of its own, since a provider may abort.
 """
 import argparse
 import collections
 import json
+import math
 import os
 import subprocess
 import sys
@@ -175,12 +178,63 @@ def raced(model, other, level, rounds):
     return {"ratio": spread(found.over("model")), "control": spread(found.control()), "seconds": found.median("other")}
 
 
+def cuda(model, level):
+    """What the CUDA provider makes of a file when it is loaded."""
+    import onnx
+    import onnxruntime as ort
+
+    with tempfile.TemporaryDirectory() as folder:
+        saved = str(Path(folder, "saved.onnx"))
+        options = ort.SessionOptions()
+        options.log_severity_level, options.optimized_model_filepath = 4, saved
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
+        options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "saved.data")
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        providers = [("CUDAExecutionProvider", {"prefer_nhwc": "1"}), "CPUExecutionProvider"]
+        session = ort.InferenceSession(str(model), options, providers=providers)
+        if "CUDAExecutionProvider" not in session.get_providers():
+            return {"note": "no CUDA provider; is LD_LIBRARY_PATH set?"}
+        graph = onnx.load(saved, load_external_data=False).graph
+        given = onnx.shape_inference.infer_shapes(onnx.load(model), data_prop=True).graph
+        cpu = fallen_back(session)
+    count = collections.Counter(node.op_type for node in graph.node)
+    size = sizes([graph, given])
+    moved = sum(size(node.output[0]) or size(node.input[0]) or 0 for node in graph.node if node.op_type == "Transpose")
+    others = {op: n for op, n in sorted(count.items()) if op not in ("Transpose", "Reshape")}
+    return {"parts": 1, "nodes": len(graph.node), "transposes": count["Transpose"], "moved": moved, "reshapes": count["Reshape"], "ops": others,
+            "cpu": cpu}
+
+
+# Results have as many elements as the first operand.
+KEEPS = {"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Relu", "Clip", "QuickGelu", "Gelu", "Sigmoid", "Tanh", "Softmax", "Cast", "HardSigmoid"}
+
+
+def sizes(graphs):
+    """Says how many elements a value has: of those that a graph declares, and through ops that keep them."""
+    known, makers = {}, {}
+    for graph in graphs:
+        for value in [*graph.input, *graph.output, *graph.value_info]:
+            dims = [dim.dim_value or 1 for dim in value.type.tensor_type.shape.dim]
+            if value.type.tensor_type.HasField("shape"):
+                known.setdefault(value.name, math.prod(dims))
+        makers |= {name: node for node in graph.node for name in node.output if name not in makers}
+
+    def size(name):
+        for _ in range(64):
+            if name in known or name not in makers or makers[name].op_type not in KEEPS:
+                break
+            name = makers[name].input[0]
+        return known.get(name)
+
+    return size
+
+
 def one(args, models):
     """What a process of its own does."""
     try:
         if args.rounds:
             return raced(*models, args.level, args.rounds)
-        return qnn(models[0], args.level) if args.provider == "qnn" else webgpu(models[0], args.level)
+        return {"qnn": qnn, "webgpu": webgpu, "cuda": cuda}[args.provider](models[0], args.level)
     except Exception as e:  # whatever a provider says to a model that it can't run
         return {"note": " ".join(str(e).split())[:300]}
 
@@ -188,8 +242,10 @@ def one(args, models):
 def asked(python, provider, models, level, timeout, rounds=0):
     """What a process says that runs the interpreter which has the provider."""
     command = [str(python), __file__, "--provider", provider, "--level", level, "--rounds", str(rounds), "--one", *map(str, models)]
+    driver = Path(python).parents[1] / "empty_driver"
+    env = os.environ | ({"LD_LIBRARY_PATH": str(driver)} if provider == "cuda" and driver.exists() else {})
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=timeout)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=timeout, env=env)
     except subprocess.TimeoutExpired:
         return {"note": f"no end after {timeout:.0f} s"}
     rows = [line[4:] for line in done.stdout.splitlines() if line.startswith("ROW ")]
@@ -198,7 +254,7 @@ def asked(python, provider, models, level, timeout, rounds=0):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--provider", choices=["qnn", "webgpu"], required=True)
+    parser.add_argument("--provider", choices=["qnn", "webgpu", "cuda"], required=True)
     parser.add_argument("--level", choices=LEVELS, default="ORT_ENABLE_ALL")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--timeout", type=float, default=300)

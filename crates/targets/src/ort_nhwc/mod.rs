@@ -26,6 +26,7 @@ use crate::onnx::{interpolates_elsewhere, whole_axis_is_outer};
 pub use predict::predict;
 pub use providers::Provider;
 use providers::Unknown;
+use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Graph, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_target::{
@@ -37,6 +38,10 @@ use std::sync::Arc;
 const VIEW_NS: u64 = 8;
 /// Elements that an element-wise op reads and writes in a nanosecond.
 const PASS_BYTES_PER_NS: u64 = 16;
+
+/// What tips the scales where a sum of features and one number per channel might lie either way: the runtime moves Transposes of features
+/// down through such a sum, and then one of the numbers is left.
+const SPREAD_NS: u64 = 4 * VIEW_NS;
 
 /// By how much a Transpose on the host is dearer: its elements go there and back.
 const REFUSED: u64 = 16;
@@ -142,6 +147,22 @@ fn open_sizes(graph: &Graph, provider: &Provider) -> Option<String> {
     ))
 }
 
+/// Whether an op spreads a computed number per channel over images that lie channels first.
+fn spreads_channels(query: &OpQuery<'_>) -> bool {
+    let node = query.graph.node(query.node);
+    if !matches!(node.onnx(), Some("Add" | "Sub" | "Mul" | "Div")) || node.inputs.len() != 2 {
+        return false;
+    }
+    let shape = |slot: usize| node.operand(slot).and_then(|v| query.graph.value(v).ty.shape());
+    let is_spread = |slot: usize| {
+        let computed = node.operand(slot).is_some_and(|v| query.graph.constant(v).is_none());
+        let flat = shape(slot).is_some_and(|s| s.len() > 2 && s[2..].iter().all(Dim::is_one) && !s[1].is_one());
+        let over = shape(1 - slot).is_some_and(|s| s.len() > 2 && s[2..].iter().any(|d| !d.is_one()));
+        computed && flat && over && query.ins.get(1 - slot).is_some_and(Layout::is_row_major)
+    };
+    is_spread(0) || is_spread(1)
+}
+
 impl Target for OrtNhwc {
     fn name(&self) -> &'static str {
         "ort-nhwc"
@@ -184,7 +205,9 @@ impl Target for OrtNhwc {
     }
 
     fn metadata(&self) -> Vec<(String, String)> {
-        vec![("relayout.provider".to_owned(), self.rates.provider.name.clone())]
+        let provider = &self.rates.provider;
+        let session = provider.session.iter().map(|option| ("relayout.session".to_owned(), option.clone()));
+        std::iter::once(("relayout.provider".to_owned(), provider.name.clone())).chain(session).collect()
     }
 
     fn op_cost(&self, query: &OpQuery<'_>) -> Option<Cost> {
@@ -195,7 +218,9 @@ impl Target for OrtNhwc {
         let turned =
             node.onnx().is_some_and(|op| self.rates.provider.wants_innermost(op)) && whole_axis_is_outer(query);
         if !turned {
-            return Some(Cost::ZERO);
+            // Where norms run channels last too, features stay so around them.
+            let norms = self.rates.provider.wraps("InstanceNormalization");
+            return Some(if !norms && spreads_channels(query) { Cost::new(SPREAD_NS) } else { Cost::ZERO });
         }
         let dtype = node.operand(0).and_then(|x| query.graph.value(x).ty.dtype());
         let elements = query.bytes / dtype.and_then(|dtype| dtype.bytes(1)).unwrap_or(1).max(1);

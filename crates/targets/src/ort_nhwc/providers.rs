@@ -31,6 +31,9 @@ pub struct Provider {
     pub execution_provider: String,
     /// What it is for.
     pub about: String,
+    /// The option of the provider without which it runs nothing channels last.
+    #[serde(default)]
+    pub session: Option<String>,
     /// Where the data comes from.
     pub source: String,
     /// Whether Transposes were counted with it.

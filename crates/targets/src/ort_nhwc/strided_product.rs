@@ -48,7 +48,11 @@ impl Form for StridedProducts {
         let [left, right] = [product.orders(false), product.orders(true)];
         let pairs = left.iter().flat_map(|a| right.iter().map(move |b| [a, b]));
         let moved = pairs.filter(|orders| !orders.iter().all(|order| is_identity(order)));
-        moved.filter_map(|orders| offer(orders.map(Vec::as_slice))).collect()
+        let own: Vec<usize> = (0..product.rank).collect();
+        let strided = moved.filter_map(|[a, b]| offer([a, b, &own]));
+        // Heads before images, as a product per head leaves them.
+        let swapped = (product.rank == 4).then(|| offer([&[1, 0, 2, 3], &[1, 0, 3, 2], &[1, 0, 2, 3]])).flatten();
+        strided.chain(swapped).collect()
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {
@@ -58,10 +62,12 @@ impl Form for StridedProducts {
     }
 }
 
-fn offer(orders: [&[usize]; 2]) -> Option<Offer> {
+/// A product of operands that lie in these orders, and its result.
+fn offer(orders: [&[usize]; 3]) -> Option<Offer> {
     let layout = |order: &[usize]| Layout::permutation(order).ok();
-    let ins = orders.iter().map(|order| layout(order).map(|layout| layout.declared())).collect::<Option<Vec<_>>>()?;
-    let layouts = KernelLayouts { ins, outs: vec![None] };
+    let declared = orders.map(|order| layout(order).map(|layout| layout.declared()));
+    let [a, b, y] = declared;
+    let layouts = KernelLayouts { ins: vec![a?, b?], outs: vec![y?] };
     Some(Offer { form: FORM, layouts, cost: Cost::new(VIEW_NS), becomes: None, adds_zeros: false })
 }
 
@@ -107,6 +113,9 @@ impl Product {
     }
 
     fn write(&self, piece: &Piece<'_>) -> Option<Fragment> {
+        if let Some(stored) = piece.layouts.outs.first().cloned().flatten() {
+            return self.write_heads_first(piece, stored);
+        }
         let mut made = Fragment::of(piece, FORM);
         let mut op = Made::same(piece).in_layouts(Vec::new(), Vec::new());
         for (slot, what) in ["left", "right"].into_iter().enumerate() {
@@ -115,6 +124,22 @@ impl Product {
             }
         }
         made.become_op(op);
+        Some(made)
+    }
+
+    /// The product where heads lie before images in both operands and the result, and the right operand by columns.
+    fn write_heads_first(&self, piece: &Piece<'_>, stored: Layout) -> Option<Fragment> {
+        let graph = piece.graph;
+        let keys = graph.value(self.operands[1]);
+        let mut shape = graph.storage_shape(self.operands[1], &keys.layout)?;
+        shape.swap(self.rank - 2, self.rank - 1);
+        let mut made = Fragment::of(piece, FORM);
+        let turn = Made::op("", "Transpose", 0, [Operand::Outer(self.operands[1])])
+            .with("perm", Attr::Ints(vec![0, 1, 3, 2]))
+            .in_layouts(vec![Some(keys.layout.clone())], Vec::new());
+        let right = made.add(turn, Left::row_major(made.named("right"), Type::tensor(keys.ty.dtype()?, shape)));
+        let left = graph.value(self.operands[0]).layout.clone();
+        made.become_op(Made::same(piece).reading(1, right).in_layouts(vec![Some(left), None], vec![Some(stored)]));
         Some(made)
     }
 

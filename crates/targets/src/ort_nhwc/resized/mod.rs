@@ -109,7 +109,6 @@ impl Resized {
 /// A Resize of images whose channels are kept.
 struct Resize {
     x: ValueId,
-    y: ValueId,
     rank: usize,
     /// Where it interpolates.
     linear: Option<Linear>,
@@ -148,7 +147,7 @@ impl Resize {
             "linear" if rank == 4 && node.opset >= 11 => Some(Linear::of(graph, [x, y], scales, mode)?),
             _ => return None,
         };
-        kept.then_some(Resize { x, y, rank, linear })
+        kept.then_some(Resize { x, rank, linear })
     }
 
     /// The same op with what it is told of each axis in the order of the axes.
