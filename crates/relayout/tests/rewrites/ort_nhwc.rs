@@ -3,6 +3,7 @@
 
 use crate::fold_nets::{F32, I8, I32, I64, Net, U8, runtime};
 use prost::Message;
+use relayout::device::audit_device;
 use relayout::targets::{OrtNhwc, Provider};
 use relayout::{Model, Numerics, Options, optimize, target};
 use relayout_onnx::proto::{ModelProto, NodeProto};
@@ -432,9 +433,70 @@ fn webgpu_interpolates_images_only_channels_first() {
         node.input.get(2).cloned().expect("scales")
     };
     assert_ne!(scales(&on_webgpu(&resized("nearest"))), "scales", "they are put in another order");
-    for mode in ["linear", "cubic"] {
-        assert_eq!(scales(&on_webgpu(&resized(mode))), "scales", "{mode}");
+    assert_eq!(scales(&on_webgpu(&resized("cubic"))), "scales");
+    // By products, channels last.
+    assert_eq!(count(&on_webgpu(&resized("linear")), "Resize"), 0);
+}
+
+/// The model for CUDA, its results held against those of the input, and the Transposes that are left of both on the device.
+fn on_cuda(net: &Net) -> (ModelProto, [usize; 2]) {
+    let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
+    let provider = Provider::of("cuda").expect("a known provider");
+    let left = audit_device(&model, &provider, &Options::default()).expect("it is audited");
+    let result = optimize(&model, &OrtNhwc::of(provider), &Options::default().strict()).expect("it is optimized");
+    let bytes = result.to_bytes().expect("it is written");
+    (held(net, &bytes), [left.file.transposes, left.optimized.transposes])
+}
+
+/// A network of images that are made twice as large between convolutions, three times, with what was there before beside them.
+fn unet(mode: &'static str, coordinates: &'static str) -> Net {
+    let mut net = Net::new(17).input("x", F32, &[1, 3, 8, 8]).values("twice", F32, &[4], &[1.0, 1.0, 2.0, 2.0]);
+    let mut x = "x".to_owned();
+    for (i, from) in [3, 8, 8].into_iter().enumerate() {
+        let [w, a, b, r] = ["w", "a", "b", "r"].map(|what| format!("{what}{i}"));
+        net = net.floats(&w, F32, &[8, from, 1, 1], true).node("Conv", &[&x, &w], &a).node("Relu", &[&a], &b);
+        net = net.node("Resize", &[&b, "", "twice"], &r).text_attribute("mode", mode);
+        net = net.text_attribute("coordinate_transformation_mode", coordinates);
+        if mode == "nearest" {
+            net = net.text_attribute("nearest_mode", "floor");
+        }
+        x = r;
     }
+    net.floats("v", F32, &[2, 8, 1, 1], true).node("Conv", &[&x, "v"], "y").output("y", F32)
+}
+
+#[test]
+fn a_network_whose_images_are_resized_leaves_the_transposes_of_its_ends_on_cuda() {
+    for (mode, coordinates) in [("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners")] {
+        let (model, left) = on_cuda(&unet(mode, coordinates));
+        assert_eq!(left, [8, 2], "{mode}, {coordinates}");
+        assert_eq!(count(&model, "Resize"), if mode == "nearest" { 3 } else { 0 });
+    }
+    let net = unet("linear", "half_pixel");
+    let model = Model::from_bytes(net.bytes().into(), None).expect("it opens");
+    let target = OrtNhwc::of(Provider::of("cuda").expect("a known provider"));
+    let exact = optimize(&model, &target, &Options::default().numerics(Numerics::Exact)).expect("it is optimized");
+    let exact = ModelProto::decode(&*exact.to_bytes().expect("it is written")).expect("a model");
+    assert_eq!(count(&exact, "Resize"), 3, "every bit has to stay");
+}
+
+#[test]
+fn heads_need_no_transpose_on_cuda() {
+    for (batch, flat) in [(1, false), (1, true), (3, false), (3, true)] {
+        let (model, [_, left]) = on_cuda(&attention(batch, flat));
+        assert!(left <= usize::from(batch > 1), "{batch} sequences, flat {flat}: {left}");
+        assert_eq!(count(&model, "Einsum"), 0, "which turns its operands itself");
+    }
+}
+
+#[test]
+fn a_normalization_over_one_group_stays_where_features_lie_on_cuda() {
+    let mut unet = Unet::new("1");
+    let a = unet.conv("x", 3, 24);
+    let n = unet.norm(&a, 1, 24);
+    let b = unet.conv(&n, 24, 24);
+    let (_, [before, left]) = on_cuda(&unet.end(&b, 24, "1"));
+    assert!(left < before && left <= 2, "{before} to {left}");
 }
 
 #[test]

@@ -92,8 +92,11 @@ impl Product {
         let ((batch, _), (other, _)) = (a?.split_last_chunk::<2>()?, b?.split_last_chunk::<2>()?);
         let rank = batch.len() + 2;
         let one = batch.len() == 2 && batch[0].is_one();
-        (operands.into_iter().all(fits) && batch == other && RANKS.contains(&rank))
-            .then_some(Product { operands, rank, one })
+        (operands.into_iter().all(fits) && batch == other && RANKS.contains(&rank)).then_some(Product {
+            operands,
+            rank,
+            one,
+        })
     }
 
     /// The orders in which an operand may lie: as it is, with rows before batches, and of the right operand also by columns.
@@ -165,7 +168,8 @@ impl Product {
             layout = None;
         }
         let perm = inverse(&order).into_iter().map(|axis| i64::try_from(axis).unwrap_or(0)).collect();
-        let turn = Made::op("", "Transpose", 0, [x]).with("perm", Attr::Ints(perm)).in_layouts(vec![layout], Vec::new());
+        let turn =
+            Made::op("", "Transpose", 0, [x]).with("perm", Attr::Ints(perm)).in_layouts(vec![layout], Vec::new());
         Some(Some(made.add(turn, Left::row_major(made.named(what), value.ty.clone()))))
     }
 }

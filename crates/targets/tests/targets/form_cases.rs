@@ -95,6 +95,27 @@ fn every_offer_for_every_target_has_a_price_and_can_be_written() {
     assert!(problems.is_empty(), "{problems}");
 }
 
+/// What has no kernel of bfloat16 in the runtime: convolutions and Einsum.
+const NOT_OF_BRAIN_FLOATS: &[&str] = &["projection/hit_over_heads", "turned_product/"];
+
+#[test]
+fn halves_get_every_form_of_ort_nhwc_that_float32_gets() {
+    let mut problems = String::new();
+    for case in cases().iter().filter(|case| case.family == "ort-nhwc" && case.is_hit() && case.graph.contains("f32["))
+    {
+        let target = target(&case.target);
+        let offers = case.offered(target.as_ref()).unwrap().len();
+        for dtype in ["f16", "bf16"] {
+            let halves = case.in_type(dtype).offered(target.as_ref()).unwrap().len();
+            let fewer = dtype == "bf16" && NOT_OF_BRAIN_FLOATS.iter().any(|name| case.name().contains(name));
+            if halves != offers && !fewer {
+                let _ = writeln!(problems, "{} of {dtype}: {halves} offers, {offers} of float32", case.name());
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{problems}");
+}
+
 fn is_miss(case: &Case) -> bool {
     case.path.file_name().unwrap().to_str().unwrap().starts_with("miss_")
 }

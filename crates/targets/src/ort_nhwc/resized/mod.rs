@@ -35,7 +35,7 @@ const FORM: &str = "resized";
 const RULE: Rule = Rule {
     name: "interpolate_by_products",
     equation: "Resize(x) = MatMul(columns, MatMul(rows, x))",
-    condition: "linear, of float32 or float16, channels kept; extents are numbers; it is cheaper together with the moves around it",
+    condition: "linear, of float32 or halves, channels kept; extents are numbers; it is cheaper together with the moves around it",
     buys: "cost: the Transposes of an image that is interpolated channels first",
     numerics: Numerics::Reassociate,
     counted: Counted::Nodes,
@@ -205,7 +205,7 @@ impl Linear {
         let lines = [line(1)?, line(2)?];
         let dtype = graph.value(x).ty.dtype()?;
         let fits = lines.iter().all(|line| line.to.checked_mul(line.from).is_some_and(|n| n <= MOST_WEIGHTS));
-        let float = matches!(dtype, DType::F32 | DType::F16);
+        let float = matches!(dtype, DType::F32 | DType::F16 | DType::BF16);
         (fits && float).then_some(Linear { lines, channels: *from.first()?, dtype })
     }
 
