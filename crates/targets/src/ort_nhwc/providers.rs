@@ -46,6 +46,7 @@ pub struct Provider {
 /// What a Transpose costs, and what it may be.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Device {
     /// Elements that a Transpose writes in a nanosecond.
     pub elements_per_ns: u64,

@@ -188,3 +188,22 @@ fn cuda_reads_keys_and_rows_before_batches_as_strides_of_a_product() {
     assert_eq!(on("cuda", &text("0,2,3,1", "2,4,3,5", "")), [1, 120]);
     assert_eq!(on("cuda", &text("0,1,3,2", "2,3,4,5", "  output %t\n")), [1, 120]);
 }
+
+#[test]
+fn cuda_takes_a_transpose_in_together_with_the_scale_behind_it() {
+    let text = |scale: &str| {
+        format!(
+            "graph g opset=17
+  %q: f32[2,4,5] = input
+  %k: f32[2,4,5] = input
+  %s: f32[{scale}
+  %t: f32[2,5,4] = Transpose(%k) {{perm=[0,2,1]}}
+  %m: f32[2,5,4] = Mul(%t, %s)
+  %y: f32[2,4,4] = MatMul(%q, %m)
+  output %y
+"
+        )
+    };
+    assert_eq!(on("cuda", &text("1] = const")), [0, 0]);
+    assert_eq!(on("cuda", &text("2,5,4] = input")), [1, 40], "this is no scale");
+}

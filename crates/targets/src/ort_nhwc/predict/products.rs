@@ -11,12 +11,31 @@ pub(super) fn take_in(net: &mut Net) {
             continue;
         }
         for slot in 0..2 {
-            if let Some(t) = net.nodes[n].ins[slot].and_then(|v| taken(net, v)) {
+            let (reader, at) = scale(net, n, slot).unwrap_or((n, slot));
+            if let Some(t) = net.nodes[reader].ins[at].and_then(|v| taken(net, v)) {
                 let base = net.nodes[t].ins[0];
-                net.set(n, slot, base);
+                net.set(reader, at, base);
                 net.remove_unread(t);
             }
         }
+    }
+}
+
+/// The node that multiplies an operand by a number, and the slot of what it multiplies: the product takes in the number too
+/// (`core/optimizer/matmul_scale_fusion.cc`).
+fn scale(net: &Net, n: N, slot: usize) -> Option<(N, usize)> {
+    let v = net.nodes[n].ins[slot].filter(|&v| !net.values[v].left && net.readers(v) == [n])?;
+    let maker =
+        net.values[v].maker.filter(|&m| !net.nodes[m].gone && matches!(net.nodes[m].op.as_str(), "Mul" | "Div"))?;
+    let is_number = |v: V| {
+        let value = &net.values[v];
+        value.constant && value.shape.as_ref().is_some_and(|shape| shape.iter().all(|&d| d == 1))
+    };
+    let [Some(a), Some(b)] = net.nodes[maker].ins[..] else { return None };
+    match (is_number(a), is_number(b)) {
+        (false, true) => Some((maker, 0)),
+        (true, false) if net.nodes[maker].op == "Mul" => Some((maker, 1)),
+        _ => None,
     }
 }
 
