@@ -130,6 +130,19 @@ LEMMAS = {
             "mean": np.full((1, C, 1, 1), 1 / C, np.float32), "epsilon": np.array([1e-3], np.float32),
         },
     ),
+    "a gate that is cut off": (
+        [
+            ("a", "Add", ["x", "add"], {}),
+            ("c", "Clip", ["a", "zero", "most"], {}),
+            ("m", "Mul", ["x", "c"], {}),
+            ("y", "Div", ["m", "most"], {}),
+        ],
+        [
+            ("g", "HardSigmoid", ["x"], {"alpha": 1 / 6, "beta": 0.5}),
+            ("y", "Mul", ["x", "g"], {}),
+        ],
+        {"add": np.array(3, np.float32), "zero": np.array(0, np.float32), "most": np.array(6, np.float32)},
+    ),
     "a normalization over groups as sums of products": (
         [
             ("g", "Reshape", ["x", "groups"], {}),

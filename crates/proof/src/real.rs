@@ -14,8 +14,22 @@ use crate::view::{self, Digit, View, normal};
 use std::rc::Rc;
 
 /// Ops whose terms are written anew where an operand was.
-const FOLLOWED: &[&str] =
-    &["Add", "BatchNormalization", "Div", "Mul", "Neg", "Pow", "Reciprocal", "ReduceMean", "Sqrt", "Sub", "contract"];
+const FOLLOWED: &[&str] = &[
+    "Add",
+    "BatchNormalization",
+    "Clip",
+    "Div",
+    "HardSigmoid",
+    "Min",
+    "Mul",
+    "Neg",
+    "Pow",
+    "Reciprocal",
+    "ReduceMean",
+    "Sqrt",
+    "Sub",
+    "contract",
+];
 
 /// Ops that are written out.
 const NORMALIZATIONS: &[&str] = &["GroupNormalization", "InstanceNormalization", "LayerNormalization"];
@@ -59,10 +73,11 @@ pub(crate) fn of_input(terms: &mut Terms, term: u32, bound: u32) -> Option<Form>
 
 /// The form with its factor as a product.
 fn one(terms: &mut Terms, form: Form) -> Option<Form> {
-    if is_one(form.factor) {
-        return Some(form);
-    }
     let made = Rc::clone(terms.get(form.term));
+    let far = (form.factor - 1.0).abs();
+    if far <= ROUNDINGS * unit(made.dtype).unwrap_or(0.0) {
+        return Some(Form { factor: 1.0, bound: form.bound.max(far), ..form });
+    }
     let value = Value { source: Source::Term(form.term), view: view::identity(&made.base).1, dtype: made.dtype };
     let y = times(terms, &value, form.factor)?;
     // The factor is rounded once.
@@ -89,7 +104,7 @@ fn scalar(number: f64) -> Option<Value> {
 
 fn form(terms: &mut Terms, term: u32, bound: u32) -> Form {
     let as_is = Form { term, factor: 1.0, bound: 0.0 };
-    if term < bound {
+    if term < bound && !is_gate(terms, term, PRODUCTS) {
         return as_is;
     }
     if let Some(known) = terms.forms.get(&term) {
@@ -216,6 +231,21 @@ fn by_rule(terms: &mut Terms, made: &Term, operands: &[Multiple]) -> Ruled {
         ("Sub", [a, b]) if known(&a.value) == Some(0.0) => Some((b.value.clone(), -b.factor, 0.0)),
         ("Sub", [a, b]) => sum(terms, made, a, b, -b.factor),
         ("Neg", [x]) => Some((x.value.clone(), -x.factor, 0.0)),
+        ("Clip", [x, least, most]) if known(&least.value) == Some(0.0) => {
+            let most = known(&most.value).filter(|most| *most > 0.0)?;
+            let (y, error) = ramp(terms, &x.value, x.factor / most, 0.0)?;
+            Some((y, most, error))
+        }
+        ("Min", _) => {
+            let (x, most) = cut_off(terms, made)?;
+            let (y, error) = ramp(terms, &x, 1.0 / most, 0.0)?;
+            Some((y, most, error))
+        }
+        ("HardSigmoid", [x]) => {
+            let [slope, start] = ["alpha", "beta"].map(|name| told(&made.attrs, name));
+            let (y, error) = ramp(terms, &x.value, slope? * x.factor, start?)?;
+            Some((y, 1.0, error))
+        }
         ("ReduceMean", [x]) => {
             let sets: Vec<usize> = (0..made.over.len()).filter(|&axis| made.class[axis] > 0).collect();
             Some((without(averaged(terms, &x.value, &sets)?, &sets), x.factor, 0.0))
@@ -232,6 +262,66 @@ fn by_rule(terms: &mut Terms, made: &Term, operands: &[Multiple]) -> Ruled {
         }
         _ => None,
     }
+}
+
+/// `Clip(slope x + start, 0, 1)`, written as `Clip((x + start / slope) slope, 0, 1)`, and the difference of its numbers.
+fn ramp(terms: &mut Terms, x: &Value, slope: f64, start: f64) -> Option<(Value, f64)> {
+    (slope > 0.0 && slope.is_finite() && !x.is_constant()).then_some(())?;
+    let (x, before) = without_number(terms, x).unwrap_or((x.clone(), 0.0));
+    let (add, error) = terms.near(before + start / slope)?;
+    let (slope, more) = terms.near(slope)?;
+    let x = if add == 0.0 { x } else { binary(terms, "Add", &x, &scalar(add)?).ok()? };
+    let x = times(terms, &x, slope)?;
+    let op = Op { name: "Clip", attrs: &[1, 1, 1], dtype: x.dtype };
+    let y = pointwise(terms, &op, &[&x, &scalar(0.0)?, &scalar(1.0)?]).ok()?;
+    Some((y, error.max(more)))
+}
+
+/// What a minimum cuts off at a number above zero, and a maximum before it at zero, and the number.
+fn cut_off(terms: &Terms, made: &Term) -> Option<(Value, f64)> {
+    let with_number =
+        |made: &Term, at: usize| Some((operand(terms, made, 1 - at)?, known(&operand(terms, made, at)?)?));
+    let of_two = |made: &Term| [0, 1].into_iter().find_map(|at| with_number(made, at)).filter(|_| made.args.len() == 2);
+    let (x, most) = of_two(made).filter(|(_, most)| made.op == "Min" && *most > 0.0)?;
+    let inner = terms.get(term_of(&x)?);
+    let at = match inner.op.as_str() {
+        "Relu" => 0,
+        "Max" => [0, 1].into_iter().find(|&at| with_number(inner, 1 - at).is_some_and(|(_, least)| least == 0.0))?,
+        _ => return None,
+    };
+    Some((through(terms, &x, inner, at)?, most))
+}
+
+/// Most products that a gate is looked for in: that with what it opens, and those with numbers.
+const PRODUCTS: usize = 3;
+
+/// Whether a term is a `HardSigmoid`, a sum with a number that is cut off, as one is written out, or so many products of these. Where the
+/// input has one of them a result may have another, so they do not stay as they are.
+fn is_gate(terms: &Terms, term: u32, products: usize) -> bool {
+    let made = terms.get(term);
+    let shifted = |x: &Value| without_number(terms, x).is_some();
+    let inside = |arg: &Arg| matches!(arg, Arg::Term { term, .. } if is_gate(terms, *term, products - 1));
+    match made.op.as_str() {
+        "HardSigmoid" => true,
+        "Clip" => operand(terms, made, 0).as_ref().is_some_and(shifted),
+        "Min" => cut_off(terms, made).is_some_and(|(x, _)| shifted(&x)),
+        "Mul" | "Div" => products > 0 && made.args.iter().any(inside),
+        _ => false,
+    }
+}
+
+/// A number among encoded attributes that are there whatever the file says: its bits.
+fn told(attrs: &[u8], name: &str) -> Option<f64> {
+    let text = String::from_utf8_lossy(attrs);
+    let bits = text.split(';').find_map(|attr| attr.strip_prefix(name)?.strip_prefix('='))?;
+    bits.parse().ok().map(f32::from_bits).map(f64::from)
+}
+
+/// A sum with a number as what the number is added to, and the number.
+fn without_number(terms: &Terms, x: &Value) -> Option<(Value, f64)> {
+    let made = Rc::clone(terms.get(term_of(x)?));
+    let number = operand(terms, &made, 1).filter(|_| made.op == "Add").and_then(|by| known(&by))?;
+    Some((through(terms, x, &made, 0)?, number))
 }
 
 /// The number that a constant is.

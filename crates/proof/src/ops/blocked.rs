@@ -361,7 +361,9 @@ pub(super) fn activated(call: &mut Call<'_>, y: &Value) -> Made {
     };
     let mut inputs = vec![Some(y.clone())];
     inputs.extend(more);
-    call.inner(&name, &attrs, &inputs)
+    let y = call.inner(&name, &attrs, &inputs)?;
+    // The input may have a gate in other ops.
+    Ok(if name == "HardSigmoid" { call.terms.real(y) } else { y })
 }
 
 fn pool(call: &mut Call<'_>) -> Made {

@@ -53,7 +53,7 @@ fn hard_swish(call: &mut Call<'_>) -> Made {
     let x = call.need(0)?;
     let attrs = [("alpha", 1.0 / 6.0), ("beta", 0.5)].map(|(name, value)| (name.to_owned(), Attr::Float(value)));
     let gate = call.inner("HardSigmoid", &attrs, &[Some(x.clone())])?;
-    call.inner("Mul", &[], &[Some(x), Some(gate)])
+    real(call, "Mul", &[Some(x), Some(gate)])
 }
 
 /// x sigmoid(alpha x)

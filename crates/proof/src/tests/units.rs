@@ -29,6 +29,76 @@ fn hard_swish_is_a_product_with_its_gate() {
     assert!(!holds(&whole, &apart(0.2)));
 }
 
+/// `x Clip(x + add, 0, most) by`, the factor where it is told.
+fn swish_by_clip(add: f32, most: f32, by: f32, factor_first: bool) -> Model {
+    let ends: [Line<'_>; 2] = if factor_first {
+        [("m", "Mul", &["c", "by"], vec![]), ("y", "Mul", &["x", "m"], vec![])]
+    } else {
+        [("m", "Mul", &["x", "c"], vec![]), ("y", "Mul", &["m", "by"], vec![])]
+    };
+    let mut lines: Vec<Line<'_>> =
+        vec![("a", "Add", &["x", "add"], vec![]), ("c", "Clip", &["a", "zero", "most"], vec![])];
+    lines.extend(ends);
+    and(model(&lines, &[]), &[("add", add), ("zero", 0.0), ("most", most), ("by", by)], &[])
+}
+
+#[test]
+fn hard_swish_is_a_product_with_what_its_gate_cuts_off() {
+    let sixth = 1.0 / 6.0;
+    let attrs = || vec![("alpha", Attr::Float(sixth)), ("beta", Attr::Float(0.5))];
+    let apart = model(&[("h", "HardSigmoid", &["x"], attrs()), ("y", "Mul", &["x", "h"], vec![])], &[]);
+    let whole = model(&[("y", "HardSwish", &["x"], vec![])], &[]);
+    for result in [&apart, &whole] {
+        for factor_first in [false, true] {
+            assert!(holds(&swish_by_clip(3.0, 6.0, sixth, factor_first), result));
+            for (add, most, by) in [(3.0, 6.0, 0.2), (3.0, 5.0, sixth), (2.0, 6.0, sixth), (3.0, 5.0, 0.2)] {
+                assert!(!holds(&swish_by_clip(add, most, by, factor_first), result), "{add} {most} {by}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_gate_may_be_cut_off_by_a_minimum_of_a_maximum() {
+    let cases: [(Line<'_>, f32, bool); 5] = [
+        (("b", "Relu", &["a"], vec![]), 6.0, true),
+        (("b", "Max", &["a", "zero"], vec![]), 6.0, true),
+        (("b", "Max", &["zero", "a"], vec![]), 6.0, true),
+        (("b", "Max", &["a", "six"], vec![]), 6.0, false),
+        (("b", "Relu", &["a"], vec![]), 5.0, false),
+    ];
+    for (above, six, same) in cases {
+        let lines = [
+            ("a", "Add", &["x", "add"] as &[&str], vec![]),
+            above,
+            ("c", "Min", &["b", "six"], vec![]),
+            ("y", "Div", &["c", "six"], vec![]),
+        ];
+        let spelled = and(model(&lines, &[]), &[("add", 3.0), ("zero", 0.0), ("six", six)], &[]);
+        let attrs = vec![("alpha", Attr::Float(1.0 / 6.0)), ("beta", Attr::Float(0.5))];
+        assert_eq!(holds(&spelled, &model(&[("y", "HardSigmoid", &["x"], attrs)], &[])), same, "{:?}", lines[1]);
+    }
+}
+
+#[test]
+fn a_gate_by_itself_is_a_hard_sigmoid_of_its_slope_and_start() {
+    let spelled = |by: f32| {
+        let lines: &[Line<'_>] = &[
+            ("a", "Add", &["x", "add"], vec![]),
+            ("c", "Clip", &["a", "zero", "most"], vec![]),
+            ("y", "Mul", &["c", "by"], vec![]),
+        ];
+        and(model(lines, &[]), &[("add", 1.0), ("zero", 0.0), ("most", 4.0), ("by", by)], &[])
+    };
+    let gate = |alpha, beta| {
+        model(&[("y", "HardSigmoid", &["x"], vec![("alpha", Attr::Float(alpha)), ("beta", Attr::Float(beta))])], &[])
+    };
+    assert!(holds(&spelled(0.25), &gate(0.25, 0.25)));
+    for (by, alpha, beta) in [(0.5, 0.25, 0.25), (0.25, 0.5, 0.25), (0.25, 0.25, 0.5), (0.25, -0.25, 0.25)] {
+        assert!(!holds(&spelled(by), &gate(alpha, beta)), "{by} {alpha} {beta}");
+    }
+}
+
 #[test]
 fn a_product_with_a_sigmoid_is_quick_gelu_of_its_factor() {
     let apart = |by: f32| {
