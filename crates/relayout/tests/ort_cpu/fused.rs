@@ -101,15 +101,6 @@ fn what_no_version_of_the_standard_at_hand_has_stays() {
 #[test]
 fn a_sum_or_an_activation_that_nobody_reads_is_not_taken_in() {
     for block in blocks() {
-        let conv = |net: Net, from: &str, name: &str| {
-            let weights = format!("{name}.weights");
-            net.floats(&weights, F32, &[32, 32, 3, 3], true).node_with(
-                "Conv",
-                &[from, &weights],
-                name,
-                &[("pads", &[1, 1, 1, 1])],
-            )
-        };
         let net = conv(Net::new(17).input("x", F32, &[1, 32, 12, 12]), "x", "a");
         let net = conv(conv(net, "a", "b"), "b", "y").output("y", F32);
         for (op, operands) in [("Add", &["b", "c"][..]), ("Relu", &["c"])] {
@@ -117,5 +108,132 @@ fn a_sum_or_an_activation_that_nobody_reads_is_not_taken_in() {
             assert_eq!(refusal(block, &net.bytes()), None, "{op}");
             optimized(block, &net.bytes(), &BTreeMap::new()).unwrap_or_else(|e| panic!("{op}: {e}"));
         }
+    }
+}
+
+fn conv(net: Net, from: &str, to: &str) -> Net {
+    let weights = format!("{to}.weights");
+    let net = net.floats(&weights, F32, &[32, 32, 3, 3], true);
+    net.node_with("Conv", &[from, &weights], to, &[("pads", &[1, 1, 1, 1])])
+}
+
+/// Two convolutions, between which an activation is spelled by these nodes, from `c` to `y`.
+fn gated(opset: i64, lines: &[(&'static str, &[&str], &str)]) -> Net {
+    let numbers = [("three", 3.0), ("zero", 0.0), ("six", 6.0), ("sixth", 1.0 / 6.0)];
+    let net = Net::new(opset).input("x", F32, &[1, 32, 12, 12]);
+    let net = numbers.iter().fold(net, |net, (name, number)| net.values(name, F32, &[], &[*number]));
+    let net = lines.iter().fold(conv(net, "x", "c"), |net, (op, from, to)| net.node(op, from, to));
+    conv(net, "y", "z").output("z", F32)
+}
+
+/// The activations of the convolutions in blocks, and how many nodes there are beside these.
+fn activations(made: &ModelProto) -> (Vec<String>, usize) {
+    let nodes = made.graph.iter().flat_map(|graph| &graph.node);
+    let (convs, others): (Vec<_>, Vec<_>) = nodes.partition(|n| n.op_type() == "Conv");
+    let named = |n: &&relayout_onnx::proto::NodeProto| {
+        let said = n.attribute.iter().find(|a| a.name() == "activation");
+        said.map(|a| String::from_utf8_lossy(a.s()).into_owned())
+    };
+    (convs.iter().filter_map(named).collect(), others.len())
+}
+
+type Lines = &'static [(&'static str, &'static [&'static str], &'static str)];
+
+/// Spellings of `HardSwish` of `c` that the runtime does not take in.
+const CUT: [Lines; 4] = [
+    &[
+        ("Add", &["c", "three"], "a"),
+        ("Clip", &["a", "zero", "six"], "b"),
+        ("Mul", &["c", "b"], "m"),
+        ("Div", &["m", "six"], "y"),
+    ],
+    &[
+        ("Add", &["three", "c"], "a"),
+        ("Clip", &["a", "zero", "six"], "b"),
+        ("Mul", &["b", "sixth"], "m"),
+        ("Mul", &["m", "c"], "y"),
+    ],
+    &[
+        ("Mul", &["c", "sixth"], "s"),
+        ("Add", &["c", "three"], "a"),
+        ("Max", &["a", "zero"], "r"),
+        ("Min", &["r", "six"], "b"),
+        ("Mul", &["s", "b"], "y"),
+    ],
+    &[
+        ("Add", &["c", "three"], "a"),
+        ("Relu", &["a"], "r"),
+        ("Min", &["r", "six"], "b"),
+        ("Div", &["b", "six"], "g"),
+        ("Mul", &["g", "c"], "y"),
+    ],
+];
+
+#[test]
+fn a_gate_that_is_written_out_is_taken_in_with_what_it_is_multiplied_by() {
+    for block in blocks() {
+        let plain =
+            activations(&optimized(block, &gated(17, &[("Relu", &["c"], "y")]).bytes(), &BTreeMap::new()).unwrap()).1;
+        for (at, lines) in CUT.iter().enumerate() {
+            for opset in [12, 17] {
+                let net = gated(opset, lines);
+                let made = optimized(block, &net.bytes(), &BTreeMap::new()).unwrap_or_else(|e| panic!("{at}: {e}"));
+                assert_eq!(activations(&made), (vec!["HardSwish".to_owned()], plain), "{at} {opset}");
+                assert_eq!(refusal(block, &net.bytes()), None, "{at} {opset}");
+            }
+        }
+        // A gate by itself is a HardSigmoid.
+        let lines: Lines =
+            &[("Add", &["c", "three"], "a"), ("Clip", &["a", "zero", "six"], "b"), ("Div", &["b", "six"], "y")];
+        let net = gated(17, lines);
+        let made = optimized(block, &net.bytes(), &BTreeMap::new()).unwrap();
+        assert_eq!(activations(&made), (vec!["HardSigmoid".to_owned()], plain));
+        assert_eq!(refusal(block, &net.bytes()), None);
+        // What somebody else reads too, and what is cut off elsewhere, is none.
+        let read: Lines = &[
+            ("Add", &["c", "three"], "a"),
+            ("Clip", &["a", "zero", "six"], "b"),
+            ("Mul", &["c", "b"], "m"),
+            ("Add", &["m", "b"], "y"),
+        ];
+        let other: Lines = &[
+            ("Add", &["c", "three"], "a"),
+            ("Clip", &["a", "zero", "three"], "b"),
+            ("Mul", &["c", "b"], "m"),
+            ("Div", &["m", "six"], "y"),
+        ];
+        for lines in [read, other] {
+            let made = optimized(block, &gated(17, lines).bytes(), &BTreeMap::new()).unwrap();
+            assert_eq!(activations(&made).0, Vec::<String>::new());
+        }
+    }
+}
+
+#[test]
+fn a_product_with_its_own_hard_sigmoid_is_taken_in_at_any_opset() {
+    for block in blocks() {
+        for opset in [8, 13, 17] {
+            let net = conv(Net::new(opset).input("x", F32, &[1, 32, 12, 12]), "x", "c");
+            let net = net.node("HardSigmoid", &["c"], "g").float_attribute("alpha", 1.0 / 6.0);
+            let net = conv(net.node("Mul", &["g", "c"], "y"), "y", "z").output("z", F32);
+            let made = optimized(block, &net.bytes(), &BTreeMap::new()).unwrap();
+            assert_eq!(activations(&made).0, ["HardSwish"], "{opset}");
+            assert_eq!(refusal(block, &net.bytes()), None, "{opset}");
+        }
+    }
+}
+
+#[test]
+fn an_identity_keeps_no_convolution_from_what_stands_behind_it() {
+    for block in blocks() {
+        let net = gated(17, &[("Identity", &["c"], "i"), ("Relu", &["i"], "y")]);
+        let made = optimized(block, &net.bytes(), &BTreeMap::new()).unwrap();
+        assert_eq!(activations(&made).0, ["Relu"]);
+        assert_eq!(count(&made, "Identity"), 0);
+        assert_eq!(refusal(block, &net.bytes()), None);
+        // One that an output is stays.
+        let net = gated(17, &[("Identity", &["c"], "i"), ("Relu", &["c"], "y")]).output("i", F32);
+        let made = optimized(block, &net.bytes(), &BTreeMap::new()).unwrap();
+        assert_eq!((activations(&made).0.len(), count(&made, "Identity")), (0, 1));
     }
 }

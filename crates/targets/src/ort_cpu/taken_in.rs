@@ -30,7 +30,7 @@ static ACTIVATIONS: &[Activation] = &[
     activation("Relu", &[]),
     activation("Sigmoid", &[]),
     activation("Tanh", &[]),
-    activation("HardSwish", &[]),
+    activation(HARD_SWISH, &[]),
     activation("LeakyRelu", &[Param::Told("alpha", 0.01)]),
     // With one slope for all channels.
     Activation { op: "PRelu", name: "LeakyRelu", params: &[Param::Operand(1)] },
@@ -55,6 +55,7 @@ impl Activation {
 
 /// Opset from which the standard domain has `HardSwish`.
 pub(crate) const HARD_SWISH_OPSET: i64 = 14;
+const HARD_SWISH: &str = "HardSwish";
 
 /// The activation that a fused convolution says it ends in, and its numbers.
 pub(crate) fn said(node: &Node) -> Option<(&str, &[f32])> {
@@ -72,29 +73,76 @@ pub(crate) fn attributes_of(op: &str, params: &[f32]) -> Vec<(&'static str, Attr
     names.zip(params).map(|(name, &p)| (name, Attr::Float(p))).collect()
 }
 
-/// The kernel's name for the activation that a node is, and the numbers that it reads; `None` if these are not known.
-pub(crate) fn activation_of(graph: &Graph, n: NodeId) -> Option<(&'static str, Vec<f32>)> {
+/// An activation that a kernel may apply to a value.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Activated {
+    /// The kernel's name for it.
+    pub(crate) name: &'static str,
+    /// The numbers that it reads.
+    pub(crate) params: Vec<f32>,
+    /// What it is applied to.
+    pub(crate) of: ValueId,
+    /// How many operands of its nodes that is.
+    pub(crate) reads: usize,
+}
+
+/// The activation whose result a node leaves; `None` if its numbers are not known.
+pub(crate) fn activation_of(graph: &Graph, n: NodeId) -> Option<Activated> {
     let node = graph.node(n);
     let op = node.onnx()?;
+    if let Some((of, _)) = gated(graph, n) {
+        return Some(Activated { name: HARD_SWISH, params: Vec::new(), of, reads: 2 });
+    }
     let activation = ACTIVATIONS.iter().find(|activation| activation.op == op)?;
     let read = |param: &Param| match param {
         Param::Told(name, default) => number_told(graph, node, name, (*default).into()),
         Param::Operand(slot) => number(graph, node.operand(*slot)?),
     };
     let params = activation.params.iter().map(|param| read(param).map(|x| x as f32)).collect::<Option<_>>()?;
-    Some((activation.name, params))
+    Some(Activated { name: activation.name, params, of: node.operand(0)?, reads: 1 })
+}
+
+/// How far the slope of a gate may be from a sixth for ONNX Runtime to take it for that of `HardSwish`.
+const SLOPE_WITHIN: f32 = 1e-6;
+
+/// What a product multiplies by its own `HardSigmoid`, where that is `HardSwish`, and the gate, which nobody else reads.
+fn gated(graph: &Graph, product: NodeId) -> Option<(ValueId, NodeId)> {
+    let node = graph.node(product);
+    let (a, b) = node.operand(0).zip(node.operand(1)).filter(|_| node.onnx() == Some("Mul"))?;
+    [(a, b), (b, a)].into_iter().find_map(|(x, gate)| {
+        let n = graph.value(gate).producer().0;
+        let maker = graph.node(n);
+        let is_gate = maker.onnx() == Some("HardSigmoid") && maker.operand(0) == Some(x);
+        let slope = maker.float("alpha").is_some_and(|alpha| (alpha - 1.0 / 6.0).abs() < SLOPE_WITHIN);
+        let starts = maker.float("beta").unwrap_or(0.5).to_bits() == 0.5_f32.to_bits();
+        (is_gate && slope && starts && graph.only_use(gate).is_some()).then_some((x, n))
+    })
+}
+
+/// The product that a gate is part of.
+fn product_of(graph: &Graph, gate: NodeId) -> Option<NodeId> {
+    let product = graph.only_use(graph.node(gate).only_result()?)?.node;
+    (gated(graph, product)?.1 == gate).then_some(product)
 }
 
 /// Whether a convolution takes in a node, if it runs in blocks: what it is priced by.
 pub(crate) fn is_taken_in(graph: &Graph, n: NodeId) -> bool {
+    let n = product_of(graph, n).unwrap_or(n);
     let node = graph.node(n);
-    let made_by = |v: &ValueId| graph.only_use(*v).is_some().then(|| graph.value(*v).producer().0);
     let is_conv = |maker: NodeId| graph.node(maker).onnx() == Some("Conv");
+    let made_by = |v: ValueId| graph.value(v).producer().0;
     if is_sum(node) {
-        return node.inputs.iter().flatten().filter_map(made_by).any(is_conv);
+        return node.inputs.iter().flatten().any(|&v| graph.only_use(v).is_some() && is_conv(made_by(v)));
     }
-    let maker = node.operand(0).filter(|_| activation_of(graph, n).is_some()).as_ref().and_then(made_by);
-    maker.is_some_and(|maker| is_conv(maker) || (is_sum(graph.node(maker)) && is_taken_in(graph, maker)))
+    activation_of(graph, n).filter(|it| is_read_by(graph, it.of, it.reads)).is_some_and(|it| {
+        let maker = made_by(it.of);
+        is_conv(maker) || (is_sum(graph.node(maker)) && is_taken_in(graph, maker))
+    })
+}
+
+/// Whether a value is this many operands and nothing else.
+pub(crate) fn is_read_by(graph: &Graph, v: ValueId, operands: usize) -> bool {
+    !graph.is_output(v) && graph.use_count(v) == operands
 }
 
 /// Whether a node adds two operands.
@@ -126,7 +174,7 @@ mod tests {
         for (line, expected) in lines {
             let graph = graph(&format!("  %y: f32[1,8,2,2]@NCHW = {line}\n"));
             let n = graph.value(graph.outputs()[0]).producer().0;
-            assert_eq!(activation_of(&graph, n), expected, "{line}");
+            assert_eq!(activation_of(&graph, n).map(|it| (it.name, it.params)), expected, "{line}");
         }
     }
 
@@ -146,6 +194,37 @@ mod tests {
             let conv = "  %w: f32[8,8,1,1]@NCHW = const\n  %c: f32[1,8,2,2]@NCHW = Conv(%x, %w)\n";
             let graph = graph(&format!("{conv}  %y: f32[1,8,2,2]@NCHW = {line}\n"));
             assert_eq!(is_taken_in(&graph, graph.value(graph.outputs()[0]).producer().0), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_product_with_its_own_gate_is_an_activation_with_the_gate() {
+        let cases = [
+            ("%g: f32[1,8,2,2]@NCHW = HardSigmoid(%c) {alpha=0.16666667}\n  %y: f32[1,8,2,2]@NCHW = Mul(%c, %g)", true),
+            ("%g: f32[1,8,2,2]@NCHW = HardSigmoid(%c) {alpha=0.16666667}\n  %y: f32[1,8,2,2]@NCHW = Mul(%g, %c)", true),
+            // Another slope, another start, a gate of something else, and a third reader.
+            ("%g: f32[1,8,2,2]@NCHW = HardSigmoid(%c)\n  %y: f32[1,8,2,2]@NCHW = Mul(%c, %g)", false),
+            (
+                "%g: f32[1,8,2,2]@NCHW = HardSigmoid(%c) {alpha=0.16666667, beta=0.25}\n  %y: f32[1,8,2,2]@NCHW = Mul(%c, %g)",
+                false,
+            ),
+            (
+                "%g: f32[1,8,2,2]@NCHW = HardSigmoid(%x) {alpha=0.16666667}\n  %y: f32[1,8,2,2]@NCHW = Mul(%c, %g)",
+                false,
+            ),
+            (
+                "%g: f32[1,8,2,2]@NCHW = HardSigmoid(%c) {alpha=0.16666667}\n  %h: f32[1,8,2,2]@NCHW = Mul(%c, %g)\n  %y: f32[1,8,2,2]@NCHW = Add(%h, %c)",
+                false,
+            ),
+        ];
+        for (lines, expected) in cases {
+            let conv = "  %w: f32[8,8,1,1]@NCHW = const\n  %c: f32[1,8,2,2]@NCHW = Conv(%x, %w)\n";
+            let graph = graph(&format!("{conv}  {lines}\n"));
+            let product = graph.nodes().find(|&n| graph.node(n).onnx() == Some("Mul")).unwrap();
+            let gate = graph.nodes().find(|&n| graph.node(n).onnx() == Some("HardSigmoid")).unwrap();
+            assert_eq!(is_taken_in(&graph, product), expected, "{lines}");
+            // By itself the gate of something else, or of another slope, is an activation like others.
+            assert!(!is_taken_in(&graph, gate) || expected, "{lines}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Blocked convolutions of domain `com.microsoft.nchwc` take in what stands behind them: `activation(Conv(x) + sum)` is one op.
 
 use crate::ort_cpu::nodes::is_convolution;
-use crate::ort_cpu::taken_in::{activation_of, is_sum};
+use crate::ort_cpu::taken_in::{Activated, activation_of, is_read_by, is_sum};
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
@@ -35,9 +35,13 @@ fn fuse(graph: &mut Graph) -> Result<(), PassError> {
         }
     }
     for n in graph.order().unwrap_or_default() {
-        let Some((name, params)) = activation_of(graph, n) else { continue };
-        if let Some(open) = graph.node(n).operand(0).and_then(|x| open_conv(graph, x)) {
-            take_activation(graph, n, &open, name, params)?;
+        // A node of the order may have gone with the activation that it was part of.
+        if !graph.contains(n) {
+            continue;
+        }
+        let Some(activated) = activation_of(graph, n) else { continue };
+        if let Some(open) = open_conv(graph, activated.of, activated.reads) {
+            take_activation(graph, n, &open, activated)?;
         }
     }
     Ok(())
@@ -53,9 +57,9 @@ struct Open {
     view: Option<Vec<usize>>,
 }
 
-/// The convolution that makes a value which only one node reads, seen as it is or transposed, if it has no activation yet.
-fn open_conv(graph: &Graph, seen: ValueId) -> Option<Open> {
-    let alone = |v: ValueId| graph.only_use(v).is_some();
+/// The convolution that makes a value which is so many operands and nothing else, seen as it is or transposed, if it has no activation
+/// yet.
+fn open_conv(graph: &Graph, seen: ValueId, reads: usize) -> Option<Open> {
     let (maker, _) = graph.value(seen).producer();
     let (conv, made, view) = match &graph.node(maker).form {
         Form::View(View::Transpose(perm)) => {
@@ -68,7 +72,8 @@ fn open_conv(graph: &Graph, seen: ValueId) -> Option<Open> {
         _ => (maker, seen, None),
     };
     let node = graph.node(conv);
-    let open = alone(seen) && alone(made) && is_convolution(node) && !node.attrs.contains_key("activation");
+    let alone = is_read_by(graph, seen, reads) && (made == seen || is_read_by(graph, made, 1));
+    let open = alone && is_convolution(node) && !node.attrs.contains_key("activation");
     open.then_some(Open { conv, seen, view })
 }
 
@@ -87,7 +92,7 @@ fn sum(graph: &Graph, n: NodeId, place: &BTreeMap<NodeId, usize>) -> Option<(Ope
     }
     [(a, b), (b, a)]
         .into_iter()
-        .filter_map(|(v, other)| Some((open_conv(graph, v)?, other)))
+        .filter_map(|(v, other)| Some((open_conv(graph, v, 1)?, other)))
         .filter(|(open, _)| graph.node(open.conv).operand(SUM).is_none())
         .max_by_key(|(open, _)| place.get(&open.conv).copied())
 }
@@ -136,17 +141,11 @@ fn viewed_back(graph: &mut Graph, n: NodeId, v: ValueId, perm: &[usize]) -> Resu
     Ok(view.layout(layout).shaped(&name, &shape)?)
 }
 
-fn take_activation(
-    graph: &mut Graph,
-    n: NodeId,
-    open: &Open,
-    name: &'static str,
-    params: Vec<f32>,
-) -> Result<(), PassError> {
+fn take_activation(graph: &mut Graph, n: NodeId, open: &Open, activated: Activated) -> Result<(), PassError> {
     let attrs = graph.attrs_mut(open.conv);
-    attrs.insert("activation".to_owned(), Attr::String(name.into()));
-    if !params.is_empty() {
-        attrs.insert("activation_params".to_owned(), Attr::Floats(params));
+    attrs.insert("activation".to_owned(), Attr::String(activated.name.into()));
+    if !activated.params.is_empty() {
+        attrs.insert("activation_params".to_owned(), Attr::Floats(activated.params));
     }
     if let Some(y) = graph.node(n).result(0) {
         replace_value(graph, y, open.seen, [n])?;

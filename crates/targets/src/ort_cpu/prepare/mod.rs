@@ -1,8 +1,10 @@
 //! What the runtime wants otherwise, before anything is decided.
 
+mod join_gates;
 mod order_depth;
 mod part_fused;
 mod route_channels;
+mod skip_identities;
 mod trials;
 mod unsign_bytes;
 mod widen_halves;
@@ -19,6 +21,10 @@ pub(super) fn passes(block: Block) -> Vec<Pass> {
         "before anything is decided for element types that the runtime does not compute in",
     )
     .before(&["fold_copies"]);
+    let skip = Declared::new("skip_identities", Slot::Prepare, "what comes after it need not look through them")
+        .after(&["widen_halves"])
+        .before(&["part_fused", "fold_copies"])
+        .rules(&[&skip_identities::RULE]);
     let part = Declared::new("part_fused", Slot::Prepare, "forms stand for convolutions that took in nothing yet")
         .after(&["widen_halves"])
         .before(&["fold_copies"]);
@@ -27,6 +33,10 @@ pub(super) fn passes(block: Block) -> Vec<Pass> {
             .after(&["part_fused"])
             .before(&["fold_copies"])
             .rules(&[&write_out_prelu::RULE]);
+    let gates = Declared::new("join_gates", Slot::Prepare, "shifts and factors of gates are not folded away yet")
+        .after(&["part_fused"])
+        .before(&["fold_copies"])
+        .rules(&[&join_gates::RULE]);
     let unsign =
         Declared::new("unsign_bytes", Slot::Prepare, "for the same reason; constants between quantizations are folded")
             .after(&["widen_halves"])
@@ -44,8 +54,10 @@ pub(super) fn passes(block: Block) -> Vec<Pass> {
     let block = usize::try_from(block.channels()).unwrap_or(1);
     vec![
         Pass::on_model(widen, widen_halves::widen_halves),
+        Pass::on_each_graph(skip, skip_identities::skip_identities),
         Pass::on_each_graph(part, part_fused::part_fused),
         Pass::on_each_graph(prelu, write_out_prelu::write_out_prelu),
+        Pass::on_each_graph(gates, join_gates::join_gates),
         Pass::on_each_graph(unsign, unsign_bytes::unsign_bytes),
         Pass::on_model(route, move |graph, cx| route_channels::route_channels(graph, cx, block)),
         Pass::on_model(order, move |graph, cx| order_depth::order_depth(graph, cx, block)),
