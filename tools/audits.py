@@ -21,7 +21,7 @@ from pathlib import Path
 import onnx
 import onnxruntime as ort
 
-from fusions import CORPUS, WORK, hydrated, hydrater
+from on_load import CORPUS, WORK, hydrated, hydrater
 
 MOVES = {"Transpose", "ReorderInput", "ReorderOutput"}
 

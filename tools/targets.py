@@ -32,7 +32,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-from fusions import CORPUS, WORK, hydrated, hydrater
+from on_load import CORPUS, WORK, hydrated, hydrater
 
 TARGETS = ["nhwc", "ort-nhwc", "cuda-tensorcore", "x86-avx512", "x86-avx2", "arm-neon", "cuda-dp4a"]
 LEVELS = ["ORT_DISABLE_ALL", "ORT_ENABLE_ALL"]

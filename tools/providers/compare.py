@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import timing  # noqa: E402
 from count import LEVELS, asked  # noqa: E402
-from fusions import CORPUS, WORK, hydrated, hydrater  # noqa: E402
+from on_load import CORPUS, WORK, hydrated, hydrater  # noqa: E402
 
 HOME = ROOT / ".relayout" / "providers"
 DRIVER = "/usr/lib/chromium/vk_swiftshader_icd.json"

@@ -41,7 +41,7 @@ import numpy as np  # noqa: E402
 
 import tensors  # noqa: E402
 import timing  # noqa: E402
-from fusions import CORPUS, WORK, hydrated, hydrater  # noqa: E402
+from on_load import CORPUS, WORK, hydrated, hydrater  # noqa: E402
 
 HOME = ROOT / ".relayout" / "runtimes"
 PYTHONS = ["openvino", "ncnn", "mnn", "tvm", "iree"]

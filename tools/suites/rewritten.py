@@ -31,7 +31,7 @@ from onnxconverter_common import float16  # noqa: E402
 from judge import HALVES, OFF, ON, judge, parser, timed  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from fusions import CORPUS, hydrated, hydrater  # noqa: E402
+from on_load import CORPUS, hydrated, hydrater  # noqa: E402
 
 KINDS = ("saved", "halves")
 

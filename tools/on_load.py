@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Check that ONNX Runtime fuses in our output what it fuses in the original.
 
-    python tools/fusions.py [--corpus FOLDER] [--work FOLDER] [--bin target/release/relayout] [--target onnx]
-                              [--models a,b | --core]
+    python tools/on_load.py [--corpus FOLDER] [--work FOLDER] [--bin target/release/relayout] [--target onnx]
+                              [--models a,b | --core | --files a.onnx b.onnx]
 
-The folder of the corpus, testdata/corpus, holds manifest.json, the models and hydrate.py, which fills in their weights. For each model ONNX Runtime optimizes the
-original and our output, at ORT_ENABLE_EXTENDED and ORT_ENABLE_ALL, and saves what it made; every operator that it put in
-(its own domains, LayerNormalization, Gelu) must occur at least as often in ours, or be inside of a larger one that our
-output has more often: an attention is two products, and the last line but one says how many went into attentions. A normalization
-that was written across channels, to have no moves around it, is none any more; the report says how many those are. Exit
-status 1 if one does not. Of a target's own operators there may be fewer where it has joined some or runs in blocks what the
-runtime would have fused plain (FusedConv for `ort-cpu`), so targets other than `onnx` tell something of quantized models only.
-Needs numpy, onnx, onnxruntime.
+The folder of the corpus, testdata/corpus, holds manifest.json, the models and hydrate.py, which fills in their weights. For each model
+ONNX Runtime optimizes the original and our output, at ORT_ENABLE_EXTENDED and ORT_ENABLE_ALL, and saves what it made; every operator that
+it put in (its own domains, LayerNormalization, Gelu) must occur at least as often in ours, or be inside of a larger one that our output
+has more often: an attention is two products, and the last line but one says how many went into attentions. A normalization that was
+written across channels, to have no moves around it, is none any more; the report says how many those are. Exit status 1 if one does not.
+Of a target's own operators there may be fewer where it has joined some or runs in blocks what the runtime would have fused plain, so
+targets other than `onnx` tell something of quantized models only.
+
+With `--target ort-cpu` it counts instead what convolutions take in on load: sums, and each activation. A kind is lost if they take it in
+less often in our output, and more nodes of it run by themselves. Needs numpy, onnx, onnxruntime.
 """
 import argparse
 import collections
@@ -35,6 +37,8 @@ STANDARD = {"LayerNormalization", "Gelu", "SimplifiedLayerNormalization"}
 STANDS_FOR = {"MultiHeadAttention": {"FusedMatMul": 2}}
 # What a normalization is to the runtime, and the rewrite that writes one with other operators.
 NORMS, ACROSS = ("LayerNormalization", "SkipLayerNormalization"), "normalize_across"
+# What runs by itself where no convolution takes it in, by what a convolution calls it.
+ALONE = {"sum": ("Add", "Sum")}
 # Reorders and Transposes are moves, counted elsewhere.
 MOVES = {"ReorderInput", "ReorderOutput"}
 
@@ -57,21 +61,44 @@ def hydrated(module, corpus, entry, work):
     return path
 
 
-def fused(path, level, folder):
-    """How often each operator occurs that the runtime may have put in."""
+def loaded(path, level, folder):
+    """Every node of the model as the runtime runs it."""
     options = ort.SessionOptions()
     options.log_severity_level = 3
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
     saved = str(Path(folder) / "saved.onnx")
     options.optimized_model_filepath = saved
     ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    counts, todo = collections.Counter(), [onnx.load(saved, load_external_data=False).graph.node]
+    nodes, todo = [], [onnx.load(saved, load_external_data=False).graph.node]
     while todo:
         for node in todo.pop():
-            if node.op_type not in MOVES and (node.domain not in ("", "ai.onnx") or node.op_type in STANDARD):
-                counts[node.op_type] += 1
+            nodes.append(node)
             todo += [g.node for a in node.attribute for g in ([a.g] if a.type == a.GRAPH else a.graphs)]
+    return nodes
+
+
+def fused(nodes):
+    """How often each operator occurs that the runtime may have put in."""
+    own = lambda node: node.domain not in ("", "ai.onnx") or node.op_type in STANDARD
+    return collections.Counter(node.op_type for node in nodes if node.op_type not in MOVES and own(node))
+
+
+def taken_in(nodes):
+    """How often convolutions took in a sum and each activation."""
+    counts = collections.Counter()
+    for node in nodes:
+        if node.op_type in ("Conv", "FusedConv"):
+            counts.update(a.s.decode() for a in node.attribute if a.name == "activation" and a.s)
+            counts["sum"] += len(node.input) > 3 and bool(node.input[3])
     return counts
+
+
+def let_go(before, after):
+    """What convolutions took in of the original and not of ours, where more of it runs by itself: kind, how often in both."""
+    taken, ours = taken_in(before), taken_in(after)
+    alone = lambda nodes, kind: sum(node.op_type in ALONE.get(kind, (kind,)) for node in nodes)
+    fewer = [kind for kind in taken if ours[kind] < taken[kind] and alone(after, kind) > alone(before, kind)]
+    return [f"{kind} taken in {taken[kind]} -> {ours[kind]}, by itself {alone(before, kind)} -> {alone(after, kind)}" for kind in fewer]
 
 
 def inside(before, after):
@@ -94,6 +121,19 @@ def lost(before, after, across):
     return [(op, n, after[op], room[op]) for op, n in before.items() if after[op] + room[op] < n and op not in chosen]
 
 
+def models(args):
+    """Names and places of the models that are asked for."""
+    if args.files:
+        yield from ((path.stem, path) for path in args.files)
+        return
+    args.work.mkdir(parents=True, exist_ok=True)
+    wanted = set(args.models.split(",")) if args.models else None
+    module = hydrater(args.corpus)
+    for entry in json.loads((args.corpus / "manifest.json").read_text())["models"]:
+        if not (wanted and entry["name"] not in wanted) and not (args.core and not entry["core"]):
+            yield entry["name"], hydrated(module, args.corpus, entry, args.work)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--corpus", type=Path, default=CORPUS)
@@ -102,17 +142,12 @@ def main():
     parser.add_argument("--target", default="onnx")
     parser.add_argument("--models")
     parser.add_argument("--core", action="store_true")
+    parser.add_argument("--files", type=Path, nargs="+", default=[])
     args = parser.parse_args()
-    args.work.mkdir(parents=True, exist_ok=True)
-    wanted = set(args.models.split(",")) if args.models else None
-    manifest = json.loads((args.corpus / "manifest.json").read_text())["models"]
-    module, bad, seen, written = hydrater(args.corpus), 0, 0, 0
+    seen, bad, written = 0, 0, 0
     total, larger = collections.Counter(), collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
-        for entry in manifest:
-            if (wanted and entry["name"] not in wanted) or (args.core and not entry["core"]):
-                continue
-            source = hydrated(module, args.corpus, entry, args.work)
+        for name, source in models(args):
             ours, report = Path(folder) / "ours.onnx", Path(folder) / "report.json"
             command = [args.bin, "optimize", source, "-o", ours, "--target", args.target, "--report", report]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -120,17 +155,20 @@ def main():
             written += across
             gone = []
             for level in LEVELS:
-                before, after = fused(source, level, folder), fused(ours, level, folder)
+                originals, results = loaded(source, level, folder), loaded(ours, level, folder)
+                before, after = fused(originals), fused(results)
                 total += before
                 room = inside(before, after)
                 for op, n in before.items():
                     larger[op] += min(max(0, n - after[op]), room[op])
-                for op, n, m, most in lost(before, after, across):
+                for op, n, m, most in lost(before, after, across) if args.target != "ort-cpu" else ():
                     gone.append(f"{op} {n} -> {m}, {most} at most inside of others, at {level}")
+            if args.target == "ort-cpu":
+                gone += let_go(originals, results)
             seen += 1
             bad += bool(gone)
             if gone:
-                print(f"{entry['name']}: {', '.join(sorted(gone))}", flush=True)
+                print(f"{name}: {', '.join(sorted(gone))}", flush=True)
     print(f"{sum(total.values())} fused operators in the originals, both levels together")
     print(f"{sum(larger.values())} of them inside of larger operators in ours")
     print(f"{written} normalizations written across channels")
