@@ -214,10 +214,11 @@ pub(super) fn reader(graph: &Graph, u: Use) -> Option<Reader> {
         found == wanted || found.is_empty() && count(graph, v) == Some(1)
     };
     let filters = [(Slot::In(1), 0), (Slot::In(2), 0)];
-    let own = picked && has(&made, &filters[..1 + usize::from(biased)], y);
-    match contracted {
-        true => (own && has(&places, &[(Slot::In(1), CHANNELS)], node.operand(0)?)).then_some(Reader::Sums),
-        false => own.then_some(Reader::Carries(y)),
+    let own = picked && has(&made, &filters[..=usize::from(biased)], y);
+    if contracted {
+        (own && has(&places, &[(Slot::In(1), CHANNELS)], node.operand(0)?)).then_some(Reader::Sums)
+    } else {
+        own.then_some(Reader::Carries(y))
     }
 }
 
