@@ -1,5 +1,16 @@
 //! The layout algebra: how the axes of a logical shape lie in memory.
 //!
+//! ```
+//! use relayout_layout::Layout;
+//!
+//! let nhwc = Layout::permutation(&[0, 2, 3, 1]).unwrap();
+//! assert_eq!(nhwc.to_string(), "NHWC");
+//! // Channels in blocks of 16: five factors over four axes.
+//! let blocked: Layout = "NCHW16c".parse()?;
+//! assert_eq!((blocked.rank(), blocked.factors().len()), (4, 5));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! A [`Layout`] is an ordered list of [`Factor`]s, outermost first. A factor is one *digit* of one logical axis; an
 //! axis is the mixed-radix number that its digits spell, and the storage offset of an element is the mixed-radix number
 //! that all factors spell in layout order. So `N H W C` is channels-last and `N C/16 H W C%16` is `NCHW16c`. A layout

@@ -66,7 +66,7 @@ impl Layout {
     /// ```
     /// use relayout_layout::Layout;
     /// let (layout, shape) = Layout::from_cute("(1,(16,2),7,7):(1568,(1,784),112,16)")?;
-    /// assert_eq!((layout.to_string(), shape), ("N C/16 H W C%16".to_owned(), vec![1, 32, 7, 7]));
+    /// assert_eq!((layout.to_string(), shape), ("NCHW16c".to_owned(), vec![1, 32, 7, 7]));
     /// # Ok::<(), relayout_layout::LayoutError>(())
     /// ```
     ///

@@ -113,6 +113,21 @@ pub(crate) const FACTS: &[Fact] = &[
         },
     },
     Fact {
+        heading: "Pad",
+        what: "a Pad or a Resize of named axes between two Transposes",
+        outcome: "its lists are permuted as if they had an entry for every axis: it does not run, or other numbers",
+        is_so: |reader, node| {
+            let named = match node.op_type() {
+                "Pad" => node.input.get(3).is_some_and(|axes| !axes.is_empty()),
+                "Resize" => ints(node, "axes").is_some(),
+                _ => false,
+            };
+            let passed = |node: &NodeProto| !STOPS_TRANSPOSES.contains(&node.op_type());
+            let moves = |node: &NodeProto| is_transpose(node) || is_call(node);
+            named && reader.is_reached_by_transpose(node) && reader.is_read_by(node, &passed, &moves)
+        },
+    },
+    Fact {
         heading: "Units of scales for an axis",
         what: "an op that has a quantized form between a DequantizeLinear with a scale for each place of an axis and a QuantizeLinear",
         outcome: "the three become one op that takes a single scale: the file does not load, or it does not run",

@@ -87,8 +87,10 @@ pub(crate) fn needs_raise(
     let axes = bound.axes(Slot::In(slot)).unwrap_or_default();
     let shape = graph.value(v).ty.shape().unwrap_or_default();
     let one = |atom: &AtomId| axes.iter().position(|a| a == atom).and_then(|i| shape.get(i)).is_some_and(Dim::is_one);
-    // What a product adds up over is no axis of the result, and stands where the product wants it.
-    own.iter().rev().zip(full.iter().rev()).any(|(a, b)| a != b && full.contains(a) && !one(a))
+    // What a product adds up over is no axis of the result, and stands where the product wants it. A view for the full rank may undo
+    // another one, but a constant would be stored again for nothing.
+    let stays = |atom: &AtomId| !full.contains(atom) && graph.constant(v).is_some();
+    own.iter().rev().zip(full.iter().rev()).any(|(a, b)| a != b && !one(a) && !stays(a))
 }
 
 /// The operand with leading axes of extent 1, stored in the order of the result's axes.

@@ -190,7 +190,7 @@ fn what_of_cute_is_no_layout_is_refused_with_a_reason() {
         ("(4,2)", "has no `:`"),
         ("(4,2):(2,0)", "stride 0"),
         ("(4,2):(1,8)", "stride 8 around 4 elements"),
-        ("(4,2):(1,1)", "stride 1 around 4 elements"),
+        ("(4,2):(1,1)", "stride 1 around 2 elements"),
         ("(4,2):(1)", "other strides"),
         ("(4,(2:(1,4)", "parentheses"),
         ("(4,x):(1,4)", "`x`"),
@@ -202,5 +202,5 @@ fn what_of_cute_is_no_layout_is_refused_with_a_reason() {
     }
     let read = |text: &str| Layout::from_cute(text).map(|(layout, shape)| (layout.to_string(), shape)).unwrap();
     assert_eq!(read("8:1"), ("a".to_owned(), vec![8]));
-    assert_eq!(read("((2,2),3):((1,6),2)"), ("M/2 N M%2".to_owned(), vec![4, 3]));
+    assert_eq!(read("((2,2),3):((1,6),2)"), ("a/2 b a%2".to_owned(), vec![4, 3]));
 }

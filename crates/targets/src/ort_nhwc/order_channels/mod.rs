@@ -63,7 +63,8 @@ fn order_channels(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), PassErr
             continue;
         }
         let Some(region) = Region::around(graph, start, &swaps, &summing, &mut seen) else { continue };
-        if let Some(way) = region.best(graph, &swaps, &cx.settings.hints) {
+        let best = region.best(graph, &swaps, &cx.settings.hints);
+        if let Some(way) = best.filter(|way| write::fits(graph, &region, &swaps, way)) {
             write::write(graph, &region, &swaps, &way)?;
             cx.count(&RULE, way.gone.len());
             swaps = Swaps::of(graph);

@@ -20,6 +20,16 @@ use std::sync::Arc;
 /// The pass, in messages.
 const NAME: &str = "order_channels";
 
+/// Whether the moves that a way takes can be written.
+pub(super) fn fits(graph: &Graph, region: &Region, swaps: &Swaps, way: &Way) -> bool {
+    let order = Order { groups: way.groups, each: region.channels / way.groups };
+    let (given, wanted) = region.ends(graph, swaps, way.groups);
+    region.members.iter().all(|(v, &axis)| {
+        let into = given.contains(v);
+        !into && !wanted.contains_key(v) || order.parts(graph, (*v, axis), into).is_some()
+    })
+}
+
 /// Writes it.
 pub(super) fn write(graph: &mut Graph, region: &Region, swaps: &Swaps, way: &Way) -> Result<(), PassError> {
     let order = Order { groups: way.groups, each: region.channels / way.groups };
@@ -83,6 +93,19 @@ impl Order {
         Some(constant)
     }
 
+    /// The dims of a value with its channels in groups, how they are said, and how those of the value are said of them moved; `None` where
+    /// more extents are open than can be said.
+    fn parts(self, graph: &Graph, place: (ValueId, usize), into: bool) -> Option<Parts> {
+        let dim = dim_of(graph, place)?;
+        let stored = graph.storage_shape(place.0, &graph.value(place.0).layout)?;
+        let [groups, each] = [self.groups, self.each].map(|n| Dim::from(i64::try_from(n).unwrap_or(0)));
+        let parts = if into { [groups, each] } else { [each, groups] };
+        let (outside, inside) = (Dim::product(&stored[..dim])?, Dim::product(&stored[dim + 1..])?);
+        let dims: Vec<Dim> = [outside].into_iter().chain(parts).chain([inside]).collect();
+        let swapped: Vec<Dim> = [0, 2, 1, 3].into_iter().filter_map(|axis: usize| dims.get(axis).cloned()).collect();
+        Some(Parts { before: numbers(&dims)?, after: reshape_target(&swapped, &stored)?, dims })
+    }
+
     /// A value with its channels moved into this order, or out of it, for these readers.
     fn moved(
         self,
@@ -95,25 +118,22 @@ impl Order {
         let value = graph.value(v);
         let (name, ty, layout) = (value.name.clone(), value.ty.clone(), value.layout.clone());
         let refused = || PassError::invalid(NAME, format!("`{name}` can't be moved"));
-        let dim = dim_of(graph, place).ok_or_else(refused)?;
-        let stored = graph.storage_shape(v, &layout).ok_or_else(refused)?;
-        let rest = |dims: &[Dim]| Dim::product(dims).ok_or_else(refused);
-        let (outside, inside) = (rest(&stored[..dim])?, rest(&stored[dim + 1..])?);
-        let [groups, each] = [self.groups, self.each].map(|n| Dim::from(i64::try_from(n).unwrap_or(0)));
-        let parts = if into { [groups, each] } else { [each, groups] };
-        let dims: Vec<Dim> = [outside].into_iter().chain(parts).chain([inside]).collect();
-        let before = numbers(&dims).ok_or_else(refused)?;
+        let Parts { dims, before, after } = self.parts(graph, place, into).ok_or_else(refused)?;
         let plain = Layout::row_major(dims.len());
-        let swapped: Vec<Dim> = [0, 2, 1, 3].into_iter().filter_map(|axis: usize| dims.get(axis).cloned()).collect();
-        let after = reshape_target(&swapped, &stored).ok_or_else(refused)?;
-        let dtype = ty.dtype();
-        let apart = Type::Tensor(TensorType { dtype, shape: Some(dims) });
+        let apart = Type::Tensor(TensorType { dtype: ty.dtype(), shape: Some(dims) });
         let mut make = Builder::at(graph, n);
         let at = make.reshape_stored(v, &before, &plain)?.result(&format!("{name}.groups"), apart)?;
         let at = make.transpose(at, &format!("{name}.swapped"), &[0, 2, 1, 3])?;
         let what = if into { "ordered" } else { "plain" };
         Ok(make.reshape_stored(at, &after, &layout)?.result_for(&format!("{name}.{what}"), ty, readers)?)
     }
+}
+
+/// A value with its channels in groups.
+struct Parts {
+    dims: Vec<Dim>,
+    before: Vec<i64>,
+    after: Vec<i64>,
 }
 
 /// Has one reader of a constant read another one of the same type.
