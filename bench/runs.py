@@ -16,7 +16,7 @@ import onnxruntime as ort
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from fusions import CORPUS, WORK, hydrated, hydrater  # noqa: E402
+from on_load import CORPUS, WORK, hydrated, hydrater  # noqa: E402
 
 NONE, BASIC, EXTENDED, ALL = "ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"
 # Nodes that move and do nothing else.

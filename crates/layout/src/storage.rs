@@ -42,9 +42,7 @@ pub struct ViewFactor {
 /// Whether a result can be its operand's bytes as they lie.
 ///
 /// The answer is the same type wherever the question is asked: of a [`StorageView`], of a layout in the decision
-/// ([`View::free_or_copy`](crate::form::View::free_or_copy)), of values of a graph ([`Graph::in_place`]).
-///
-/// [`Graph::in_place`]: crate::graph::Graph::in_place
+/// (`View::free_or_copy` of `relayout-ir`), of values of a graph (`Graph::in_place` there).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FreeOrCopy<V = StorageView> {
     /// It can: this is the result, over the same bytes.
