@@ -267,7 +267,11 @@ fn by_rule(terms: &mut Terms, made: &Term, operands: &[Multiple]) -> Ruled {
 /// `Clip(slope x + start, 0, 1)`, written as `Clip((x + start / slope) slope, 0, 1)`, and the difference of its numbers.
 fn ramp(terms: &mut Terms, x: &Value, slope: f64, start: f64) -> Option<(Value, f64)> {
     (slope > 0.0 && slope.is_finite() && !x.is_constant()).then_some(())?;
-    let (x, before) = without_number(terms, x).unwrap_or((x.clone(), 0.0));
+    let (mut x, mut before) = (x.clone(), 0.0);
+    for _ in 0..SUMS {
+        let Some((inner, number)) = without_number(terms, &x) else { break };
+        (x, before) = (inner, before + number);
+    }
     let (add, error) = terms.near(before + start / slope)?;
     let (slope, more) = terms.near(slope)?;
     let x = if add == 0.0 { x } else { binary(terms, "Add", &x, &scalar(add)?).ok()? };
@@ -292,12 +296,15 @@ fn cut_off(terms: &Terms, made: &Term) -> Option<(Value, f64)> {
     Some((through(terms, &x, inner, at)?, most))
 }
 
+/// Most sums with a number that are taken apart one behind the other.
+const SUMS: usize = 4;
+
 /// Most products that a gate is looked for in: that with what it opens, and those with numbers.
-const PRODUCTS: usize = 3;
+pub(crate) const PRODUCTS: usize = 3;
 
 /// Whether a term is a `HardSigmoid`, a sum with a number that is cut off, as one is written out, or so many products of these. Where the
 /// input has one of them a result may have another, so they do not stay as they are.
-fn is_gate(terms: &Terms, term: u32, products: usize) -> bool {
+pub(crate) fn is_gate(terms: &Terms, term: u32, products: usize) -> bool {
     let made = terms.get(term);
     let shifted = |x: &Value| without_number(terms, x).is_some();
     let inside = |arg: &Arg| matches!(arg, Arg::Term { term, .. } if is_gate(terms, *term, products - 1));

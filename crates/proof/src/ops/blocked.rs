@@ -163,6 +163,8 @@ fn convolution(call: &mut Call<'_>) -> Made {
     };
     let y = summed(call, y)?;
     let y = activated(call, &y)?;
+    // The input may have a gate in other ops, also where slots are around it.
+    let y = if call.text("activation").is_some() { real_inside(call, &y)? } else { y };
     back(call, &y)
 }
 

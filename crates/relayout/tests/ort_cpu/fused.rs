@@ -209,6 +209,28 @@ fn a_gate_that_is_written_out_is_taken_in_with_what_it_is_multiplied_by() {
     }
 }
 
+/// Channels that fill no block, behind a scale and a shift that go into the filters, read channel by channel.
+#[test]
+fn a_gate_among_slots_behind_scaled_filters_is_proved() {
+    for block in blocks() {
+        for channels in [12, 16] {
+            let net = Net::new(17).input("x", F32, &[1, 3, 12, 12]).floats("k", F32, &[channels, 3, 3, 3], true);
+            let net = net.values("scale", F32, &[], &[0.94]).values("shift", F32, &[], &[0.5]);
+            let numbers = [("three", 3.0), ("zero", 0.0), ("six", 6.0)];
+            let net = numbers.iter().fold(net, |net, (name, number)| net.values(name, F32, &[], &[*number]));
+            let net = net.node_with("Conv", &["x", "k"], "d", &[("pads", &[1, 1, 1, 1])]);
+            let lines: Lines = &[("Mul", &["d", "scale"], "e"), ("Add", &["e", "shift"], "c")];
+            let net = lines.iter().chain(CUT[0]).fold(net, |net, (op, from, to)| net.node(op, from, to));
+            let net = net.floats("each", F32, &[channels, 1, 3, 3], true);
+            let net = net.node_with("Conv", &["y", "each"], "z", &[("pads", &[1, 1, 1, 1])]);
+            let bytes = net.int_attribute("group", channels).output("z", F32).bytes();
+            let made = optimized(block, &bytes, &BTreeMap::new()).unwrap_or_else(|e| panic!("{channels}: {e}"));
+            assert_eq!(activations(&made).0, ["HardSwish"], "{channels}");
+            assert_eq!(refusal(block, &bytes), None, "{channels}");
+        }
+    }
+}
+
 #[test]
 fn a_product_with_its_own_hard_sigmoid_is_taken_in_at_any_opset() {
     for block in blocks() {
