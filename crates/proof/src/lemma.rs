@@ -7,7 +7,6 @@
 mod cut;
 
 use crate::real;
-use crate::real::{PRODUCTS, is_gate};
 use crate::strided::{COPIED, Dims, Elements, Loop, RUN, Run, common, stepped, walk};
 use crate::term::{Arg, Term, Terms};
 use crate::value::count_of;
@@ -175,16 +174,13 @@ fn bare(terms: &Terms, arg: &Arg) -> (Arg, f64) {
     (arg, factor)
 }
 
-/// What a term is a multiple of, place by place, and by which number. A gate keeps its number: it has a form of its own.
+/// What a term is a multiple of, place by place, and by which number.
 fn multiple(terms: &Terms, made: &Term) -> Option<(u32, f64)> {
     let [Arg::Term { term, reads, own }, by @ Arg::Constant { axes, .. }] = made.args.as_slice() else { return None };
     let whole = reads.iter().enumerate().all(|(at, read)| *read == Some((at as u32, 1)));
     let inner = terms.get(*term);
     let alike = inner.base == made.base && made.over == made.base && inner.dtype == made.dtype;
     let known = grid(terms, by, &made.base).filter(|_| whole && alike && own.is_empty() && axes.is_empty())?;
-    if is_gate(terms, *term, PRODUCTS) {
-        return None;
-    }
     match (made.op.as_str(), known.values.as_slice()) {
         ("Mul", [by]) => Some((*term, *by)),
         ("Div", [by]) => Some((*term, 1.0 / by)),

@@ -300,11 +300,11 @@ fn cut_off(terms: &Terms, made: &Term) -> Option<(Value, f64)> {
 const SUMS: usize = 4;
 
 /// Most products that a gate is looked for in: that with what it opens, and those with numbers.
-pub(crate) const PRODUCTS: usize = 3;
+const PRODUCTS: usize = 3;
 
 /// Whether a term is a `HardSigmoid`, a sum with a number that is cut off, as one is written out, or so many products of these. Where the
 /// input has one of them a result may have another, so they do not stay as they are.
-pub(crate) fn is_gate(terms: &Terms, term: u32, products: usize) -> bool {
+fn is_gate(terms: &Terms, term: u32, products: usize) -> bool {
     let made = terms.get(term);
     let shifted = |x: &Value| without_number(terms, x).is_some();
     let inside = |arg: &Arg| matches!(arg, Arg::Term { term, .. } if is_gate(terms, *term, products - 1));

@@ -373,6 +373,7 @@ impl Original {
         let known = known(a, inputs);
         let weights = known.model().map(weights).unwrap_or_default();
         let mut closer = plain.quiet();
+        // The sample of every set that was taken before is of seed 1.
         for seed in 2..2 + CLOSER {
             let weights = nudged(&weights, None, seed).unwrap_or_default();
             (running.doing)(&format!("running {} with other last bits in its inputs and weights", a.label()));

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from ._errors import MissingFileError, ModelError
+from . import _runtime
+from ._errors import MissingFileError, ModelError, OptionError
 from ._models import adapted
 
 #: What a verdict is called, by the word of the command line.
@@ -97,9 +97,13 @@ def prove(a: Union[str, os.PathLike[str], bytes, Any], b: Union[str, os.PathLike
     Raises:
         MissingFileError: There is no such file.
         ModelError: A file can't be read.
+        OptionError: This program has no interpreter that could be started.
     """
     with _file_of(a) as first, _file_of(b) as second:
-        command = [sys.executable, "-m", "relayout", "prove", first, second, "--format", "json", *([] if run else ["--no-run"])]
+        started = _runtime.command()
+        if started is None:
+            raise OptionError("prove starts a Python of its own, and this program has none: sys.executable is empty")
+        command = [*started, "prove", first, second, "--format", "json", *([] if run else ["--no-run"])]
         done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode not in _SAID:
         lines = done.stderr.strip().splitlines() or ["the checker ended without a word"]

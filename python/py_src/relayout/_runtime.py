@@ -37,9 +37,12 @@ def library(what: str = "verifying") -> str:
 _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from relayout._cli import main; sys.exit(main())"
 
 
+def command() -> list[str] | None:
+    """What starts the command line in a process of its own; ``None`` in a program that has Python inside and no interpreter to start."""
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return [sys.executable, "-c", _START, folder] if sys.executable else None
+
+
 def place(what: str = "verifying") -> dict[str, object]:
     """The library, and what starts a process that runs models in it. A model that ends the runtime ends that process alone."""
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    # A program that has Python inside may have no interpreter to start.
-    command = [sys.executable, "-c", _START, folder] if sys.executable else None
-    return {"library": library(what), "command": command}
+    return {"library": library(what), "command": command()}
