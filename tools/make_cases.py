@@ -310,6 +310,22 @@ case("gain", "rises_above_a_pad", "x:2,3,4,5 -> y", f"p = Pad(x, d) y = {TO}(p)"
 case("gain", "rises_above_an_expand", "x:2,3,1,5 -> y", f"e = Expand(x, s) y = {TO}(e)", s=i64(2, 3, 64, 5))
 case("gain", "sinks_below_a_cast_to_bytes", "x:2,3,4,5 -> y:i8", f"t = {TO}(x) y = Cast <to = 3>(t)")
 case("gain", "not_below_a_cast_to_doubles", "x:2,3,4,5 -> y", f"t = {TO}(x) c = Cast <to = 11>(t) d = Abs(c) y = Cast <to = 1>(d)")
+BATCH_NORM = dict(s=f32(5) + 2, b=f32(5), m=f32(5) / 3, v=np.abs(f32(5)) + 1)
+NORM = "n = BatchNormalization(t, s, b, m, v)"
+case("gain", "scales_channels_that_lie_innermost", "x:2,7,30,5 -> y", f"t = {BACK}(x) {NORM} y = {TO}(n)", **BATCH_NORM)
+case("gain", "scales_channels_of_steps", "x:N,S,5 -> y",
+     "t = Transpose <perm = [0,2,1]>(x) n = BatchNormalization(t, s, b, m, v) y = Transpose <perm = [0,2,1]>(n)", **BATCH_NORM)
+case("gain", "not_scales_for_one_move", "x:2,5,7,30 -> y", f"a = Abs(x) t = Relu(a) {NORM} y = {TO}(n)", **BATCH_NORM)
+SHUFFLE = "a = Reshape(x, split) t = Transpose <perm = [0,2,1,3,4]>(a) c = Reshape(t, join)"
+case("gain", "shuffles_channels_for_a_convolution", "x:N,6,7,9 -> y", f"{SHUFFLE} y = Conv(c, w, b)",
+     split=i64(0, 2, 3, 7, 9), join=i64(0, 6, 7, 9), w=f32(4, 6, 3, 3), b=f32(4))
+case("gain", "shuffles_channels_of_three_parts", "x:2,12,7,9 -> y",
+     "a = Reshape(x, split) t = Transpose <perm = [0,3,1,2,4,5]>(a) c = Reshape(t, join) y = Conv(c, w)",
+     split=i64(2, 2, 3, 2, 7, 9), join=i64(2, 12, 7, 9), w=f32(4, 12, 3, 3))
+case("gain", "not_shuffles_for_groups", "x:2,6,7,9 -> y", f"{SHUFFLE} y = Conv <group = 2>(c, w)",
+     split=i64(0, 2, 3, 7, 9), join=i64(0, 6, 7, 9), w=f32(4, 3, 3, 3))
+case("gain", "not_shuffles_that_others_read", "x:2,6,7,9 -> y; z", f"{SHUFFLE} y = Conv(c, w) z = Sigmoid(c)",
+     split=i64(0, 2, 3, 7, 9), join=i64(0, 6, 7, 9), w=f32(4, 6, 3, 3))
 case("gain", "not_for_a_tie", "x:2,3,4,5 -> y", f"a = Relu(x) t = {TO}(a) b = Neg(t) y = Abs(b)")
 case("gain", "not_below_a_concat_of_others", "x:2,3,4,5; z:2,4,5,60 -> y", f"t = {TO}(x) y = Concat <axis = 3>(t, z)")
 case("gain", "concat_of_two_transposes", "x:2,3,4,5; z:2,6,4,5 -> y", f"s = {TO}(x) t = {TO}(z) y = Concat <axis = 3>(s, t)")

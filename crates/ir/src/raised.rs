@@ -135,6 +135,8 @@ pub enum ProjectionForm {
     TurnedResult,
     /// `(x')' W`: the inputs of `x` are outermost.
     TurnedOperand,
+    /// `W' x'` for each row of all axes but the last: inputs and columns stand before that.
+    TurnedBoth,
 }
 
 impl Projection {
@@ -184,6 +186,10 @@ impl Projection {
                 [0, inputs].into_iter().chain(1..inputs).collect(),
                 std::iter::once(0).chain(rows..result.len()).chain(1..rows).collect(),
             ],
+            ProjectionForm::TurnedBoth if x[..inputs] == result[..rows] && result.len() == rows + 1 && rows > 0 => {
+                let order = || (0..rows - 1).chain([rows, rows - 1]).collect();
+                [order(), order()]
+            }
             _ => return None,
         })
     }
@@ -194,8 +200,13 @@ const IMAGES: std::ops::RangeInclusive<usize> = 3..=4;
 
 impl ProjectionForm {
     /// All of them.
-    pub const ALL: [ProjectionForm; 4] =
-        [ProjectionForm::Apart, ProjectionForm::Pixels, ProjectionForm::TurnedResult, ProjectionForm::TurnedOperand];
+    pub const ALL: [ProjectionForm; 5] = [
+        ProjectionForm::Apart,
+        ProjectionForm::Pixels,
+        ProjectionForm::TurnedResult,
+        ProjectionForm::TurnedOperand,
+        ProjectionForm::TurnedBoth,
+    ];
 
     /// As the attribute of a kernel.
     pub fn attr(self) -> (String, Attr) {
@@ -213,6 +224,7 @@ impl ProjectionForm {
             ProjectionForm::Pixels => "pixels",
             ProjectionForm::TurnedResult => "turned-result",
             ProjectionForm::TurnedOperand => "turned-operand",
+            ProjectionForm::TurnedBoth => "turned-both",
         }
     }
 }
@@ -258,6 +270,33 @@ impl LayerNorm {
     }
 }
 
+/// What says that channels lie innermost.
+const INNERMOST: &str = "innermost";
+
+/// `x s + t` of operands `x`, `[N, C, ..]`, and `s` and `t`, constants with an entry per channel, all float32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChannelAffine;
+
+impl ChannelAffine {
+    /// The name of the raised op.
+    pub const NAME: &str = "ChannelAffine";
+
+    /// The raised op.
+    pub fn op() -> OpName {
+        raised(ChannelAffine::NAME)
+    }
+
+    /// Whether a node is one.
+    pub fn is(node: &Node) -> bool {
+        is_raised(node, ChannelAffine::NAME)
+    }
+
+    /// The attribute of a kernel that reads and leaves channels innermost.
+    pub fn innermost() -> (String, Attr) {
+        (WRITTEN.to_owned(), Attr::String(INNERMOST.into()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,6 +330,17 @@ mod tests {
         assert_eq!(of(operand, &[3, 49, 6], &[3, 49, 8], 2), Some([vec![2, 0, 1], vec![0, 1, 2]]));
         let apart = Projection { rows: 2, flat: false };
         assert_eq!(apart.orders(operand, &dims(&[3, 49, 6]), &dims(&[3, 49, 8])), None);
+    }
+
+    #[test]
+    fn both_are_turned_of_equal_rows_at_any_rank() {
+        let of = |x: &[i64], y: &[i64], rows| {
+            Projection { rows, flat: false }.orders(ProjectionForm::TurnedBoth, &dims(x), &dims(y))
+        };
+        assert_eq!(of(&[49, 6], &[49, 8], 1), Some([vec![1, 0], vec![1, 0]]));
+        assert_eq!(of(&[2, 3, 5, 7, 6], &[2, 3, 5, 7, 8], 4), Some([vec![0, 1, 2, 4, 3], vec![0, 1, 2, 4, 3]]));
+        assert_eq!(of(&[3, 49, 6], &[147, 8], 1), None, "rows of the result are others");
+        assert_eq!(of(&[49, 6], &[49, 2, 4], 1), None, "heads");
     }
 
     #[test]

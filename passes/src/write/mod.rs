@@ -2,6 +2,7 @@
 
 pub mod cleanup;
 pub mod fold_requantized;
+mod fold_shuffles;
 pub mod fold_weights;
 pub mod hoist;
 pub mod join_moves;
@@ -24,6 +25,7 @@ pub(crate) const PASSES: &[Step<'static>] = &[
     raise_digits::PASS,
     write_forms::PASS,
     reorder_weights::PASS,
+    fold_shuffles::PASS,
     join_moves::PASS,
     hoist::PASS,
     fold_weights::PASS,

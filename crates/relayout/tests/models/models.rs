@@ -94,7 +94,7 @@ models! {
     tf_mobilenet_v2_loses_the_moves_around_its_convolutions: "tf_mobilenet_v2_raw", Some(Tolerance::default());
     tf_efficientnet_b0_loses_the_moves_around_its_convolutions: "tf_efficientnet_b0_notr", Some(Tolerance::default());
     unet_dynhw_has_symbolic_extents: "unet_dynhw", None;
-    shufflenet_v2_keeps_its_shuffles: "shufflenet_v2_x1_0", None;
+    shufflenet_v2_keeps_its_shuffles: "shufflenet_v2_x1_0", Some(Tolerance::default());
     qdq_shufflenet_v2_keeps_its_shuffles: "qdq_shufflenet_v2_x1_0", None;
     convnext_tiny_normalizes_channels_last: "convnext_tiny", Some(Tolerance::default());
     mobilevit_s_unfolds_patches: "mobilevit_s_sim", Some(Tolerance::default());

@@ -186,6 +186,38 @@ fn a_product_between_images_that_have_channels_first_is_a_convolution() {
     assert_eq!(Written { x: &["batch", "high", "wide", "64"], ..turned }.ops(), ["Conv"]);
 }
 
+#[test]
+fn a_product_of_matrices_that_are_turned_on_both_sides_is_one_of_turned_weights() {
+    let turned = Written { x: &["1024", "64"], turned_before: true, turned_after: true, ..PLAIN };
+    assert_eq!(turned.ops(), ["MatMul", "Add"]);
+    assert_eq!(Written { bias: false, ..turned }.ops(), ["MatMul"]);
+    assert_eq!(Written { product: "Gemm", ..turned }.ops(), ["MatMul", "Add"]);
+    assert_eq!(Written { dtype: F64, ..turned }.ops(), ["MatMul", "Add"]);
+    assert_eq!(Written { x: &["high", "64"], ..turned }.ops(), ["MatMul", "Add"]);
+    assert_eq!(
+        Written { x: &["2", "1024", "64"], dtype: F64, ..turned }.ops(),
+        ["MatMul", "Add"],
+        "no Conv of doubles"
+    );
+}
+
+#[test]
+fn so_is_one_of_any_batch() {
+    let weights: Vec<f32> = (0..64 * 32).map(|i| ((i * 37 % 101) as f32 - 50.0) / 400.0).collect();
+    for x in [&["3", "4", "64", "128"][..], &["2", "3", "4", "64", "128"], &["batch", "high", "2", "64", "128"]] {
+        let rank = x.len() as i64;
+        let turn: Vec<i64> = (0..rank - 2).chain([rank - 1, rank - 2]).collect();
+        let net = Net::new(17)
+            .symbolic_input("in", F32, x)
+            .node_with("Transpose", &["in"], "x", &[("perm", &turn)])
+            .values("w", F32, &[64, 32], &weights)
+            .node("MatMul", &["x", "w"], "p")
+            .node_with("Transpose", &["p"], "y", &[("perm", &turn)])
+            .output("y", F32);
+        assert_eq!(ops(&for_onnx(&net)), ["MatMul"], "{x:?}");
+    }
+}
+
 /// An image whose pixels are put on one axis, a product of rows with `columns`, and an image of them again. So products stand around a
 /// depthwise convolution in the blocks of a segmentation transformer.
 fn between_images(columns: i64, wide: bool) -> Net {

@@ -8,6 +8,7 @@ use crate::onnx::forms::layer_norm;
 use crate::onnx::forms::packed::PackedHeads;
 use crate::onnx::forms::product::gemm_kernels;
 use crate::onnx::forms::projection::{self, Projected};
+use crate::onnx::forms::scaled::Scalings;
 use crate::onnx::forms::turned::{LayerNorms, TurnedProducts};
 use crate::ort_cpu::QuantizedPools;
 use relayout_ir::form::{Role, Slot};
@@ -225,6 +226,7 @@ impl DataTarget {
             forms: Arc::from([
                 Box::new(ProjectionForms { projections, turned: turned_products, view: rates.view }) as Box<dyn Form>,
                 Box::new(AcrossChannels(layer_norms)),
+                Box::new(scalings(&rates)),
                 Box::new(Gemms),
                 Box::new(PackedHeads(rates.view)),
             ]),
@@ -387,6 +389,13 @@ impl Form for AcrossChannels {
     fn spell(&self, graph: &mut Graph, node: NodeId, opset: i64) -> Result<Option<ValueId>, PassError> {
         layer_norm::write(graph, node, opset)
     }
+}
+
+/// Scales and shifts of channels that lie innermost: two passes over what one reads and leaves.
+fn scalings(rates: &Rates) -> Scalings {
+    let rates = rates.clone();
+    let pass = move |of: [u64; 3]| rates.pass(of.into_iter().fold(2 * size_of::<f32>() as u64, u64::saturating_mul));
+    Scalings { plain: Box::new(|_| Cost::ZERO), pass: Box::new(pass) }
 }
 
 /// A library of matrix products reads either order of the last two axes alike.

@@ -4,4 +4,5 @@ pub(crate) mod layer_norm;
 pub(crate) mod packed;
 pub(crate) mod product;
 pub(crate) mod projection;
+pub(crate) mod scaled;
 pub(crate) mod turned;

@@ -72,6 +72,10 @@ impl TurnedProducts {
             ProjectionForm::TurnedOperand if float => {
                 packed.saturating_add(macs(of.rows) / self.gathered_macs_per_ns).saturating_add(around(of.inputs))
             }
+            // That of three axes is one of pixels.
+            ProjectionForm::TurnedBoth if float && (of.axes != 3 || of.dtype != DType::F32) => {
+                packed.saturating_add(fill(of.row).saturating_mul(of.rows / of.row.max(1)))
+            }
             _ => return None,
         };
         Some(Cost::new(ns))
@@ -133,8 +137,8 @@ mod tests {
     fn a_target_without_prices_has_no_turned_forms() {
         let (without, _) = ONNX.split_once("[turned_products]").expect("a section");
         let has = |text: &str| {
-            DataTarget::parse("mine.toml", text).expect("a target").forms().iter().flat_map(|form| form.rules()).count()
-                > 1
+            let target = DataTarget::parse("mine.toml", text).expect("a target");
+            target.forms().iter().flat_map(|form| form.rules()).any(|rule| rule.name == "turn_products")
         };
         assert!(has(ONNX) && !has(without));
     }

@@ -5,6 +5,7 @@
 //! are biases in the same way; a pass takes them into the convolution before if only they read it. Images of a batch have numbers of
 //! their own, so they become channels of one image.
 
+use crate::onnx::forms::scaled::Scalings;
 use crate::ort_cpu::costs::{ConvShape, Form as Kernel, Spread};
 use crate::ort_cpu::machine::{Machine, image_of};
 use crate::ort_cpu::nodes::{become_one_tap, reshaped};
@@ -21,6 +22,19 @@ use std::sync::Arc;
 
 /// The form's name.
 const FORM: &str = "blocked_scale";
+
+/// Those of channels that lie innermost, of any tensor.
+pub(super) fn innermost(machine: Arc<Machine>) -> Scalings {
+    let price = |spread: fn([u64; 3]) -> Spread| {
+        let machine = Arc::clone(&machine);
+        move |of: [u64; 3]| {
+            let elements = of.into_iter().fold(1, u64::saturating_mul);
+            Cost::new(machine.costs.elementwise_ns("Mul", elements, spread(of)))
+        }
+    };
+    let plain = price(|[_, _, pixels]| Spread::Channel { pixels });
+    Scalings { plain: Box::new(plain), pass: Box::new(price(|[_, channels, _]| Spread::Last { channels })) }
+}
 
 /// Scales and shifts per channel of blocked images.
 pub(super) struct Scales(pub(super) Arc<Machine>);

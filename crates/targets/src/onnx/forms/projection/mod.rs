@@ -6,6 +6,7 @@
 //! - *Pixels.* A convolution of one tap reads and leaves `[N, channels, pixels]`.
 //! - *Turned.* A library of matrix products reads either operand turned: `W' x'` is the result turned, and `(x')' W` is of the operand
 //!   turned. What is constant is then not what libraries prepare, or what they prepare meets rows that have to be gathered.
+//!   Where both are turned, `W' x'` is a product of matrices as they lie, whatever stands before them.
 
 mod find;
 mod write;
@@ -40,7 +41,8 @@ pub(crate) const APART: Rule = Rule {
 /// The rule.
 pub(crate) const TURNED: Rule = Rule {
     name: "turn_products",
-    equation: "Transpose(MatMul(x, W) + b) = Gemm(W', x') + b = Conv(Transpose(x), W', b), MatMul(Transpose(x), W) = Gemm(x', W)",
+    equation: "Transpose(MatMul(x, W) + b) = Gemm(W', x') + b = Conv(Transpose(x), W', b) = MatMul(W', Transpose(x)) + b, \
+               MatMul(Transpose(x), W) = Gemm(x', W)",
     condition: "W and b are constant, nobody else reads W; float32, with Gemm float64 too; it is cheaper together with \
                 the moves around it",
     buys: "cost: moves against what products take longer that read or leave columns before rows",
@@ -125,6 +127,10 @@ pub(crate) struct Projected {
     pub(crate) rows: u64,
     /// Of these, by the first axis: images.
     pub(crate) images: u64,
+    /// And by the last one.
+    pub(crate) row: u64,
+    /// Axes of the operand.
+    pub(crate) axes: usize,
     /// Columns of the operand.
     pub(crate) inputs: u64,
     /// Projected, all axes of them together.
@@ -159,6 +165,8 @@ impl Projected {
         Some(Projected {
             rows: product(rows),
             images: rows.first().copied().unwrap_or(1),
+            row: rows.last().copied().unwrap_or(1),
+            axes: from.len(),
             inputs: *inputs,
             heads: product(before.get(raised.rows..)?),
             width: *width,

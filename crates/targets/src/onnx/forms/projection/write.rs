@@ -27,6 +27,7 @@ pub(crate) fn write(graph: &mut Graph, n: NodeId, opset: i64) -> Result<Option<V
         ProjectionForm::Pixels => writer.pixels(y, &of_x, &to)?,
         ProjectionForm::TurnedResult => writer.turned_result()?,
         ProjectionForm::TurnedOperand => writer.turned_operand()?,
+        ProjectionForm::TurnedBoth => writer.turned_both([&of_x, &of_result], &to)?,
     };
     let stored = of_result.iter().filter_map(|&axis| to.get(axis).cloned()).collect();
     let z = writer.make().reshape(z, "stored", stored)?;
@@ -132,6 +133,17 @@ impl Writer<'_, '_> {
         };
         let flags = [true, self.found.by_columns];
         self.gemm([x, self.found.weights], bias, flags, &[self.rows.clone(), columns])
+    }
+
+    /// `[rows.., columns, last row]`.
+    fn turned_both(&mut self, [of_x, of_result]: [&[usize]; 2], to: &[Dim]) -> Result<ValueId, PassError> {
+        let found = self.found;
+        let x = self.make().transpose(found.x, "columns", of_x)?;
+        let weights = self.weights_by_columns()?;
+        let result: Vec<Dim> = of_result.iter().filter_map(|&axis| to.get(axis).cloned()).collect();
+        let [columns, _] = self.matrix();
+        let z = self.make().op("MatMul", [weights, x]).shaped("product", &result)?;
+        self.plus(z, vec![columns, Dim::ONE], &result)
     }
 
     /// A Gemm that reads these operands turned.
