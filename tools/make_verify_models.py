@@ -238,6 +238,14 @@ def alike(folder):
          {"w": steady(16, 16), "k": np.float32(0.3), "v": steady(16, 16) * np.float32(0.3), "f": np.float32(1000), "e": np.float32(5e-4)})
 
 
+def stepped(folder):
+    """A pair that computes the same in another way, whose results round to steps far above rounding."""
+    pair(folder, "sums_in_front_of_steps", "g (float[256,32] x) => (float[256,16] y) { h = MatMul(x, w) q = QuantizeLinear(h, s, z) y = DequantizeLinear(q, s, z) }",
+         "g (float[256,32] x) => (float[256,16] y) { t = Gather<axis=1>(x, r) h = MatMul(t, v) q = QuantizeLinear(h, s, z) y = DequantizeLinear(q, s, z) }",
+         {"w": steady(32, 16, scale=0.2), "v": steady(32, 16, scale=0.2)[::-1].copy(), "r": np.arange(32)[::-1].copy(),
+          "s": np.float32(1e-4), "z": np.int16(0)}, opset=21)
+
+
 def main():
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent / "testdata" / "verify")
     folder.mkdir(parents=True, exist_ok=True)
@@ -249,7 +257,7 @@ def main():
     conv(folder, "conv_external", external=("w",))
     every_type(folder)
     arrays(folder)
-    for name, make in [("differing", differing), ("alike", alike)]:
+    for name, make in [("differing", differing), ("alike", alike), ("stepped", stepped)]:
         (folder / name).mkdir(exist_ok=True)
         make(folder / name)
     text = h.make_tensor_value_info

@@ -7,8 +7,8 @@ use crate::terminal::{json, quiet, say, say_json, tell};
 use crate::verify;
 use relayout::Report;
 use relayout::proof::Unproved;
-use relayout_proof::{Gap, Proof, Verdict};
-use relayout_verify::{Answer, CheckResult};
+use relayout_proof::{Gap, Proof, UpToTypes, Verdict};
+use relayout_verify::{Answer, CheckResult, CheckedOutput};
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
@@ -56,6 +56,9 @@ fn found(a: &args::Prove) -> Result<(), Failure> {
     };
     // A runtime that is not there, or does not run the files, leaves it open.
     let ran = if a.no_run { None } else { verify::on_random_inputs(&a.a, &a.b).ok() };
+    if let Some(same) = relayout_proof::find_up_to_types(&a.a, &a.b).map_err(Failure::model)? {
+        return up_to_types(a, &same, ran.as_ref());
+    }
     let differs = ran.as_ref().is_some_and(|ran| ran.answer == Answer::Differs);
     let verdict = if differs { "different" } else { "undecided" };
     let judged = Judged { verdict, at, why, cut: found.cut.as_ref(), ran: ran.as_ref() };
@@ -70,6 +73,45 @@ fn found(a: &args::Prove) -> Result<(), Failure> {
     } else {
         Err(Failure::Undecided(format!("nobody showed that {a} and {b} compute the same, or that they do not")))
     }
+}
+
+/// What `prove` says of files that are the same up to the types of their floats.
+#[derive(Serialize)]
+struct SameUpToTypes<'f> {
+    /// `same_up_to_types`.
+    verdict: &'static str,
+    #[serde(flatten)]
+    same: &'f UpToTypes,
+    /// Both files on random inputs, if they ran.
+    ran: Option<&'f CheckResult>,
+}
+
+impl fmt::Display for SameUpToTypes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b] = self.same.types.each_ref().map(|types| types.join(" and "));
+        write!(f, "SAME UP TO TYPES: the same ops on the same elements, in {a} in the first and in {b} in the second")?;
+        write!(f, "\nwith all of one type: {}", self.same.proof)?;
+        for CheckedOutput { figures, .. } in self.ran.iter().flat_map(|ran| &ran.outputs) {
+            let (rms, largest) = (figures.rms, figures.largest_relative);
+            write!(f, "\nmeasured on random inputs: output `{}`: rms {rms:.1e}, largest {largest:.1e}", figures.name)?;
+        }
+        Ok(())
+    }
+}
+
+/// Two files whose floats are of other types. How far their results are apart is measured, not proved.
+fn up_to_types(a: &args::Prove, same: &UpToTypes, ran: Option<&CheckResult>) -> Result<(), Failure> {
+    let said = SameUpToTypes { verdict: "same_up_to_types", same, ran };
+    if json() {
+        say_json(&said)?;
+    } else {
+        say(&said.to_string())?;
+    }
+    if a.up_to_types {
+        return Ok(());
+    }
+    let (a, b) = (a.a.display(), a.b.display());
+    Err(Failure::Undecided(format!("{a} and {b} compute in other types; --up-to-types is content with that")))
 }
 
 /// What options of `optimize` have to be for a proof.

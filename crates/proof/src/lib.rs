@@ -57,6 +57,6 @@ pub use certificate::{Claim, Proof};
 pub use check::{prove, prove_contents};
 pub use contents::Contents;
 pub use error::Error;
-pub use finder::{Found, Gap, find};
+pub use finder::{Found, Gap, UpToTypes, find, find_up_to_types};
 pub use hosts::Hosts;
 pub use verdict::Verdict;

@@ -95,6 +95,7 @@ struct Request {
     inputs: Asked,
     near: Near,
     rounds: u32,
+    confirmed: bool,
     threads: usize,
     custom_ops: Vec<OsString>,
     provider: Option<(OsString, Vec<(String, String)>)>,
@@ -120,6 +121,7 @@ impl Request {
             },
             near: options.near,
             rounds: options.rounds,
+            confirmed: options.confirmed,
             threads: options.threads,
             custom_ops: options.custom_ops.iter().map(Into::into).collect(),
             provider: provider.map(|provider| ((&provider.library).into(), provider.options.clone())),
@@ -137,6 +139,7 @@ impl Request {
         let options = CheckOptions {
             near: self.near,
             rounds: self.rounds,
+            confirmed: self.confirmed,
             threads: self.threads,
             custom_ops: self.custom_ops.into_iter().map(PathBuf::from).collect(),
             provider: self.provider.map(|(library, options)| PluginProvider { library: library.into(), options }),

@@ -34,8 +34,10 @@ mod model;
 mod noise;
 mod npy;
 mod npz;
+mod original;
 mod provider;
 mod runtime;
+mod side;
 mod tensor;
 mod time;
 

@@ -149,6 +149,8 @@ pub(super) enum Found {
     Near,
     /// It differs, and why that is said.
     Differs(String),
+    /// It differs by no more than the original does where it is shaken; by how much.
+    Shaken(String),
     /// It can't be compared, and why.
     Unknown(String),
 }
@@ -173,6 +175,24 @@ impl Noise {
             Ok(far) if far.iter().all(|&d| d == 0.0) => {}
             Ok(far) => largest(&mut self.own, far),
         }
+    }
+
+    /// Whether `other` differs from `output` by no more than samples did, in elements around it, and in at most twice as many elements. Then
+    /// how far both are at most.
+    pub(super) fn covers(&self, output: &Tensor, other: &Tensor) -> Option<[f64; 2]> {
+        // Samples of single precision say nothing about digits that only doubles have.
+        if matches!(output.data(), Data::F64(_)) {
+            return None;
+        }
+        let far = distances(output, other).ok()?;
+        let count = |of: &[f64]| of.iter().filter(|&&d| d != 0.0).count();
+        let mut allowed = vec![most(&self.own); far.len()];
+        let shape: Vec<usize> = output.shape().iter().map(|&dim| usize::try_from(dim).unwrap_or(0)).collect();
+        if self.own.len() == far.len() {
+            for_each_axis(&self.own, &shape, |of| most(of), |axis, groups| lower(&mut allowed, axis, groups));
+        }
+        let near = far.iter().zip(&allowed).all(|(far, allowed)| far <= allowed);
+        (near && count(&far) <= 2 * count(&self.own)).then(|| [most(&far), most(&self.own)])
     }
 
     /// Takes in what `other` has seen; what is more than can be compared only says that.
@@ -301,7 +321,7 @@ fn allowances(own: &[f64], magnitudes: &Magnitudes) -> Option<Vec<f64>> {
         return None;
     }
     let mut pooled = vec![quantile(&mut own.to_vec()); own.len()];
-    for_each_axis(own, &magnitudes.shape, |axis, groups| {
+    for_each_axis(own, &magnitudes.shape, quantile, |axis, groups| {
         lower(&mut pooled, axis, groups);
     });
     let mut alike: Vec<Vec<f64>> = vec![Vec::new(); EXPONENTS];
@@ -394,7 +414,7 @@ impl Magnitudes {
     fn scales(&self) -> Vec<f64> {
         let clusters = self.clusters();
         let mut scales: Vec<f64> = self.of.iter().map(|&of| clusters.of(of)).collect();
-        for_each_axis(&self.of, &self.shape, |axis, groups| {
+        for_each_axis(&self.of, &self.shape, quantile, |axis, groups| {
             // A group of zeros says nothing about what is rounded there.
             for group in groups.iter_mut().filter(|group| **group <= 0.0) {
                 *group = f64::INFINITY;
@@ -465,8 +485,13 @@ struct Axis {
     dim: usize,
 }
 
-/// Calls with each axis and the quantile of the values at each index of it, if these are many enough to say something.
-fn for_each_axis(values: &[f64], shape: &[usize], mut work: impl FnMut(Axis, &mut [f64])) {
+/// Calls with each axis and what says `of` of the values at each index of it, if these are many enough to say something.
+fn for_each_axis(
+    values: &[f64],
+    shape: &[usize],
+    of: impl Fn(&mut [f64]) -> f64,
+    mut work: impl FnMut(Axis, &mut [f64]),
+) {
     let mut inner = values.len();
     for &dim in shape {
         inner = inner.checked_div(dim).unwrap_or(0);
@@ -480,7 +505,7 @@ fn for_each_axis(values: &[f64], shape: &[usize], mut work: impl FnMut(Axis, &mu
                 group.clear();
                 let runs = values.chunks(inner * dim).map(|outer| &outer[index * inner..(index + 1) * inner]);
                 group.extend(runs.flatten().filter(|value| !value.is_nan()));
-                quantile(&mut group)
+                of(&mut group)
             })
             .collect();
         work(axis, &mut groups);
@@ -492,6 +517,11 @@ fn lower(values: &mut [f64], axis: Axis, groups: &[f64]) {
     for (at, value) in values.iter_mut().enumerate() {
         *value = value.min(groups[at / axis.inner % axis.dim]);
     }
+}
+
+/// The largest of the values; 0 if there are none.
+fn most(values: &[f64]) -> f64 {
+    values.iter().copied().fold(0.0, f64::max)
 }
 
 /// What nine tenths of the values are at most; 0 if there are none.

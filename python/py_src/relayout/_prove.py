@@ -20,6 +20,7 @@ _WORDS = {
     "proved": "PROVED",
     "for_sizes": "PROVED FOR SIZES",
     "with_lemmas": "PROVED WITH LEMMAS",
+    "same_up_to_types": "SAME UP TO TYPES",
     "different": "DIFFERENT",
     "undecided": "UNDECIDED",
 }
@@ -46,7 +47,7 @@ class Cut:
 class Verdict:
     """What is known about two models. It is true if they are proved to compute the same."""
 
-    #: ``proved``, ``for_sizes``, ``with_lemmas``, ``different`` or ``undecided``.
+    #: ``proved``, ``for_sizes``, ``with_lemmas``, ``same_up_to_types``, ``different`` or ``undecided``.
     verdict: str
     #: Claims of a proof that were checked.
     links: int = 0
@@ -64,6 +65,8 @@ class Verdict:
     why: str | None = None
     #: What is left to show.
     cut: Cut | None = None
+    #: The types of floats of each model, if they are the same up to these.
+    types: list[list[str]] | None = None
     #: What a run on random inputs found, if there was one.
     ran: Mapping[str, Any] | None = None
 

@@ -266,6 +266,10 @@ pub(crate) struct Prove {
     /// Do not run the files on random inputs, where they are not proved to compute the same
     #[arg(long, conflicts_with = "proof")]
     pub(crate) no_run: bool,
+
+    /// Be content if both have the same ops on the same elements in floats of other types, as after a conversion to halves
+    #[arg(long, conflicts_with = "proof")]
+    pub(crate) up_to_types: bool,
 }
 
 #[derive(Debug, ClapArgs)]

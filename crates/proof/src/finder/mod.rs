@@ -2,9 +2,13 @@
 //! the checker does not see. Nothing in here is trusted: whether models compute the same is for the checker alone to say.
 
 mod cut;
+mod precision;
 mod same;
 
 pub use cut::Gap;
+#[cfg(test)]
+pub(crate) use precision::between;
+pub use precision::{UpToTypes, find_up_to_types};
 
 use crate::agreed::Agreed;
 use crate::certificate::Proof;

@@ -1,6 +1,7 @@
 //! Halves that are computed in floats of 32 bits.
 
 use super::*;
+use crate::finder::between;
 use half::f16;
 
 const FLOAT: i64 = 1;
@@ -132,4 +133,49 @@ fn floats_are_not_computed_in_halves() {
     ];
     assert!(!holds(&floats, &with_halves(model(narrower, &[]), &constants())));
     assert!(holds(&floats, &floats));
+}
+
+/// A model of floats, and what a converter to halves makes of it.
+fn converted(activation: &str, constants: &[Vec<f32>; 2]) -> [Model; 2] {
+    let pool = || vec![("kernel_shape", Attr::Ints(vec![2, 2]))];
+    let plain: &[Line<'_>] = &[
+        ("c", "Conv", &["x", "w", "b"], conv([1; 4])),
+        ("r", activation, &["c"], vec![]),
+        ("p", "MaxPool", &["r"], pool()),
+        ("y", "Add", &["p", "p"], vec![]),
+    ];
+    let halved: &[Line<'_>] = &[
+        ("h", "Cast", &["x"], to(HALF)),
+        ("c", "Conv", &["h", "w", "b"], conv([1; 4])),
+        ("r", activation, &["c"], vec![]),
+        ("f", "Cast", &["r"], to(FLOAT)),
+        ("p", "MaxPool", &["f"], pool()),
+        ("g", "Cast", &["p"], to(HALF)),
+        ("s", "Add", &["g", "g"], vec![]),
+        ("y", "Cast", &["s"], to(FLOAT)),
+    ];
+    let [w, b] = constants;
+    [
+        model(plain, &[("w", &[4, 6, 1, 1], w.clone()), ("b", &[4], b.clone())]),
+        with_halves(model(halved, &[]), constants),
+    ]
+}
+
+#[test]
+fn a_conversion_to_halves_is_the_same_up_to_types() {
+    // Numbers that no half is, and one that is smaller than converters leave.
+    let mut numbers = constants();
+    numbers[0].iter_mut().for_each(|number| *number *= 1.0001);
+    numbers[1][3] = 1e-8;
+    let [plain, halved] = converted("Relu", &numbers);
+    assert!(!holds(&plain, &halved), "it computes in other types");
+    let same = between(&plain, &halved).expect("the same up to types");
+    assert_eq!(same.types, [vec!["float32"], vec!["float16", "float32"]]);
+    assert!(same.proof.holds());
+    assert!(between(&halved, &plain).is_some());
+    assert!(between(&plain, &plain).is_none() && between(&halved, &halved).is_none(), "the types are the same");
+    assert!(between(&plain, &converted("Sigmoid", &numbers)[1]).is_none());
+    let mut other = numbers.clone();
+    other[0][7] *= 1.01;
+    assert!(between(&plain, &converted("Relu", &other)[1]).is_none());
 }

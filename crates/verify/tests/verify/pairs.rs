@@ -57,6 +57,22 @@ fn what_computes_the_same_in_another_way_passes() {
 }
 
 #[test]
+fn a_difference_that_steps_explain_is_none_that_is_confirmed() {
+    let mut options = CheckOptions::default();
+    let found = |options: &CheckOptions| checked("stepped", "sums_in_front_of_steps", options).expect("both run");
+    assert_eq!(found(&options).answer, Answer::Differs, "the test shows nothing");
+    options.confirmed = true;
+    let answer = found(&options);
+    assert_eq!(answer.answer, Answer::NotCompared, "{answer}");
+    assert!(answer.to_string().contains("off by a hundred thousandth"), "{answer}");
+    for name in pairs("differing").into_iter().filter(|name| name != REFUSED && !NOT_COMPARED.contains(&name.as_str()))
+    {
+        let found = checked("differing", &name, &options).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(found.answer, Answer::Differs, "{name}: {found}");
+    }
+}
+
+#[test]
 fn a_wider_bound_is_for_each_element_too() {
     let mut options = CheckOptions::default();
     options.near = Near::Within(1e-2);
