@@ -16,18 +16,23 @@ const SUMS: u8 = 6;
 /// A `QuantizeLinear` or a `DequantizeLinear`.
 pub(super) fn run(call: &mut Call<'_>) -> Made {
     let (x, scale) = (call.need(0)?, call.need(1)?);
-    let rank = x.rank();
+    let (rank, declared) = (x.rank(), call.dtype("output_dtype"));
+    if call.op == "QuantizeLinear" && declared != 0 && call.input(2).is_some_and(|zero| zero.dtype != declared) {
+        return Err("its zero point has another type than its result is said to have".to_owned());
+    }
     if call.int("block_size", 0) != 0 {
         return quantize_blocks(call, &x, &scale);
     }
     let single = scale.count() == 1;
+    if single && call.input(2).is_some_and(|zero| zero.count() != 1) {
+        return Err("it has one scale, and more zero points".to_owned());
+    }
     let axis = if single { 0 } else { movement::axis(call, 1, rank)? };
     let list = |value: &Value| {
         if value.count() == 1 { value.reshaped(&[]).ok_or_else(String::new) } else { per_axis(value, axis, rank) }
     };
     let scale = list(&scale)?;
     let zero = call.input(2).map(list).transpose()?;
-    let declared = call.dtype("output_dtype");
     let dtype = match (call.op, &zero, declared) {
         ("DequantizeLinear", ..) => {
             if declared == 0 {
@@ -40,7 +45,10 @@ pub(super) fn run(call: &mut Call<'_>) -> Made {
         (_, None, 0) => 2,
         (_, None, declared) => declared,
     };
-    let attrs = call.encoded(&["axis", "output_dtype"])?;
+    let mut without = vec!["axis", "output_dtype"];
+    // Without a word it divides in the type of its scale.
+    without.extend(Some("precision").filter(|name| matches!(call.dtype(name), 0) || call.dtype(name) == scale.dtype));
+    let attrs = call.encoded(&without)?;
     if let Some(y) = bias(call, (&x, &scale, zero.as_ref()), dtype) {
         return Ok(y);
     }
@@ -100,10 +108,12 @@ fn quantized(call: &mut Call<'_>, attrs: &[u8], (x, scale, zero): (&Value, &Valu
             return Ok(y);
         }
     }
-    if let Some(q) = requantized(call, (x, scale, zero), dtype)? {
+    // What divides in another precision cuts off, and rounds, elsewhere.
+    let plain = attrs.is_empty();
+    if let Some(q) = requantized(call, (x, scale, zero), dtype)?.filter(|_| plain) {
         return Ok(q);
     }
-    let all = clipped(call, (x, scale, zero), dtype);
+    let all = clipped(call, (x, scale, zero), dtype).filter(|_| plain);
     let x = all.as_ref().unwrap_or(x);
     let scaled = |call: &mut Call<'_>, x: &Value, zero: Option<&Value>, dtype| {
         let attrs = [attrs, &[u8::from(zero.is_some())]].concat();

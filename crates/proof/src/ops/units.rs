@@ -108,6 +108,9 @@ fn tanh_gelu(call: &mut Call<'_>, x: &Value) -> Made {
 fn biased(call: &mut Call<'_>) -> Made {
     let x = call.need(0)?;
     match call.input(1).cloned() {
+        Some(bias) if bias.rank() != 1 || bias.shape().last() != x.shape().last() => {
+            Err("its bias is no list of as many numbers as its rows have".to_owned())
+        }
         Some(bias) => real(call, "Add", &[Some(x), Some(bias)]),
         None => Ok(x),
     }
@@ -249,7 +252,16 @@ fn as_floats(call: &mut Call<'_>, unit: &Unit) -> Made {
         return Err("its channels are last".to_owned());
     }
     let mut floats = Vec::new();
+    let single = |at: &usize| call.input(*at).is_none_or(|value| value.count() == 1);
+    if !unit.result.iter().all(single) {
+        return Err("it has more scales than one".to_owned());
+    }
     for (at, &[x, scale, zero]) in unit.operands.iter().enumerate() {
+        // Scales of the left matrix are those of its rows.
+        let by_axis = at == 1 && matches!(unit.op, "Conv" | "Gemm" | "MatMul");
+        if !by_axis && [scale, zero].iter().any(|at| call.input(*at).is_some_and(|value| value.count() != 1)) {
+            return Err("it has more scales than one".to_owned());
+        }
         // Filters have a scale each, and columns of matrices.
         let axis = if at == 1 && unit.op == "Gemm" { 1 - i64::from(call.int("transB", 0) != 0) } else { 0 };
         let axis = if unit.op == "MatMul" { -1 } else { axis };

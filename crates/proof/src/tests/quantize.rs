@@ -139,3 +139,25 @@ fn a_unit_whose_channels_are_last_is_the_op_between_transposes() {
     assert!(!holds(&bytes(apart, &[]), &whole(TO_LAST, 0)));
     assert!(!holds(&bytes(apart, &[]), &whole(&[0, 1, 2, 3], 1)));
 }
+
+#[test]
+fn what_divides_in_another_precision_rounds_elsewhere() {
+    let quantized = |attrs: &[(&'static str, i64)], cut: bool| {
+        let attrs = attrs.iter().map(|(name, value)| (*name, Attr::Int(*value))).collect();
+        let cuts: Line<'_> = ("u", "Relu", &["x"], vec![]);
+        let from: &[&str] = if cut { &["u", "s", "n"] } else { &["x", "s", "n"] };
+        let last: Line<'_> = ("y", "QuantizeLinear", from, attrs);
+        let mut made = bytes(&if cut { vec![cuts, last] } else { vec![last] }, &[]);
+        made.opsets.insert(String::new(), 23);
+        made
+    };
+    for (attrs, wanted) in [(&[][..], true), (&[("precision", 1)], true), (&[("precision", 10)], false)] {
+        assert!(holds(&quantized(attrs, true), &quantized(attrs, true)));
+        assert_eq!(holds(&quantized(&[], false), &quantized(attrs, true)), wanted, "{attrs:?}");
+    }
+    assert!(holds(&quantized(&[], false), &quantized(&[("output_dtype", 2)], false)));
+    assert!(
+        !holds(&quantized(&[], false), &quantized(&[("output_dtype", 3)], false)),
+        "its zero point is another type"
+    );
+}

@@ -306,3 +306,43 @@ fn what_is_reduced_over_one_place_stays() {
     }
     assert!(!holds(&reduced("ReduceSumSquare", "m"), &plain));
 }
+
+/// A product of quantized matrices in floats, with a scale for each column of the left one, and as a unit.
+fn products(left: &'static str, zero: &'static str) -> [Model; 2] {
+    let apart: Vec<Line<'_>> = vec![
+        ("f", "DequantizeLinear", vec!["a8", left, zero].leak(), axis(1)),
+        ("w", "DequantizeLinear", &["b8", "c", "n"], vec![]),
+        ("p", "MatMul", &["f", "w"], vec![]),
+        ("y", "QuantizeLinear", &["p", "c", "n"], vec![]),
+    ];
+    let whole: Vec<Line<'_>> =
+        vec![("y", "QLinearMatMul", vec!["a8", left, zero, "b8", "c", "n", "c", "n"].leak(), vec![])];
+    [apart, whole].map(|lines| {
+        let scales = (1..6).map(|n| n as f32).collect();
+        let mut made = and(model(&lines, &[("s", &[5], scales)]), &[("c", 0.125)], &[("n", 3)]);
+        let graph = Rc::make_mut(&mut made.graph);
+        for name in ["a8", "b8"] {
+            let dims = Some([5, 5].map(DeclaredDim::Known).to_vec());
+            graph.inputs.push(Input { name: name.to_owned(), dtype: 2, dims, ..Input::default() });
+        }
+        graph.initializers.push(("zs".to_owned(), Tensor { dims: vec![5], dtype: 2, data: vec![3; 5].into() }));
+        made
+    })
+}
+
+#[test]
+fn scales_of_rows_are_none_of_columns() {
+    let [apart, whole] = products("c", "n");
+    assert!(holds(&apart, &whole), "{}", verdict(&apart, &whole, &Proof::default()));
+    let [apart, whole] = products("s", "zs");
+    assert!(holds(&apart, &apart));
+    assert!(!holds(&apart, &whole), "the unit has scales of its rows");
+}
+
+#[test]
+fn what_is_added_before_gelu_is_a_list() {
+    let biased = |operands: &[&str]| with(&[("y", "FastGelu", operands, vec![])], &["FastGelu"], 0);
+    let apart = with(&[("a", "Add", &["x", "g"], vec![]), ("y", "FastGelu", &["a"], vec![])], &["FastGelu"], 0);
+    assert!(holds(&apart, &biased(&["x", "g"])));
+    assert!(!holds(&apart, &biased(&["g", "x"])));
+}
