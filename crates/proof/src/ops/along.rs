@@ -167,7 +167,7 @@ fn slice(call: &mut Call<'_>) -> Made {
     let ends = call.list("ends", 2)?.ok_or("no ends are given")?;
     let axes = call.list("axes", 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
     let axes = axes_of(&axes, x.rank())?;
-    let steps = call.known(4)?.unwrap_or_else(|| vec![1; starts.len()]);
+    let steps = call.known_list(4)?.unwrap_or_else(|| vec![1; starts.len()]);
     if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] || steps.contains(&0) {
         return Err("its lists do not fit each other".to_owned());
     }
@@ -346,7 +346,7 @@ fn pad(call: &mut Call<'_>) -> Made {
     let x = call.need(0)?;
     let (rank, shape) = (x.rank(), x.shape());
     let pads = call.list("pads", 1)?.ok_or("no pads are given")?;
-    let axes = match call.known(3)? {
+    let axes = match call.known_list(3)? {
         Some(axes) => axes_of(&axes, rank)?,
         None => (0..rank).collect(),
     };
@@ -412,7 +412,7 @@ fn resize(call: &mut Call<'_>) -> Made {
         Some(crate::model::Attr::Floats(list)) => Some(list.clone()),
         _ => call.input(if old { 1 } else { 2 }).and_then(floats).filter(|list| !list.is_empty()),
     };
-    let sizes = if scales.is_some() { None } else { call.known(3)? };
+    let sizes = if scales.is_some() { None } else { call.known_list(3)? };
     if scales.as_ref().map(Vec::len).or(sizes.as_ref().map(Vec::len)) != Some(axes.len()) {
         return Err("its scales or sizes are not known".to_owned());
     }
@@ -444,7 +444,8 @@ fn resize(call: &mut Call<'_>) -> Made {
             a.told = vec![-1, a.out];
         }
     }
-    let attrs = modes(call)?;
+    let narrower = acted.iter().any(|a| a.out < shape[a.axis]);
+    let attrs = modes(call, narrower)?;
     let op = Op { name: "Resize", attrs: &attrs, dtype: x.dtype };
     call.terms.along(&op, &x, &acted).ok_or_else(|| "its axes do not split".to_owned())
 }
@@ -454,12 +455,14 @@ fn whole(bits: i64, scale: i64) -> bool {
 }
 
 /// The mode, and that of coordinates, and what else the mode reads.
-fn modes(call: &Call<'_>) -> Result<Vec<u8>, String> {
+fn modes(call: &Call<'_>, narrower: bool) -> Result<Vec<u8>, String> {
     let text = |name: &str, default: &str| call.text(name).unwrap_or_else(|| default.to_owned());
     let old = if call.opset < 11 { "asymmetric" } else { "half_pixel" };
     let mode = text("mode", "nearest");
     let places = text("coordinate_transformation_mode", old);
-    let rounds = text("nearest_mode", if call.opset < 11 { "floor" } else { "round_prefer_floor" });
+    // Before operator set 11 the standard does not say which place is nearest. ONNX Runtime rounds up where there are fewer.
+    let old = if narrower { "old" } else { "floor" };
+    let rounds = text("nearest_mode", if call.opset < 11 { old } else { "round_prefer_floor" });
     let mut without =
         vec!["scales", "axes", "keep_aspect_ratio_policy", "mode", "coordinate_transformation_mode", "nearest_mode"];
     if mode == "linear" {

@@ -294,8 +294,16 @@ fn group_norm(call: &mut Call<'_>) -> Made {
     split.extend(&shape[2..]);
     let wrong = || "its shapes do not fit".to_owned();
     let mut operands = vec![call.terms.moved(&x, &split).ok_or_else(wrong)?];
+    // Of the first version each group has a number, and later each channel.
+    let numbers = if call.opset < 21 { groups } else { c };
     for at in [1, 2] {
         let list = call.need(at)?;
+        if list.count() != numbers {
+            return Err(format!(
+                "the checker does not know {} numbers of {groups} groups of {c} channels",
+                list.count()
+            ));
+        }
         let mut to = vec![1; split.len()];
         to[1] = groups;
         to[2] = list.count() / groups;

@@ -477,7 +477,7 @@ fn slice(call: &Call<'_>) -> Made {
     let starts = call.list("starts", 1)?.ok_or("no starts are given")?;
     let ends = call.list("ends", 2)?.ok_or("no ends are given")?;
     let axes = call.list("axes", 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
-    let steps = call.known(4)?.unwrap_or_else(|| vec![1; starts.len()]);
+    let steps = call.known_list(4)?.unwrap_or_else(|| vec![1; starts.len()]);
     if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] || steps.contains(&0) {
         return Err("its lists do not fit each other".to_owned());
     }
@@ -508,7 +508,7 @@ fn split(call: &Call<'_>) -> Option<Result<Vec<Value>, String>> {
 fn concat(call: &Call<'_>) -> Made {
     let values: Vec<&Value> = call.inputs.iter().flatten().collect();
     let first = values.first().ok_or("it has no operands")?;
-    let axis = axis_of(call.int("axis", 0), first.rank())?;
+    let axis = axis_of(call.int("axis", i64::from(call.opset < 4)), first.rank())?;
     let mut shape = first.shape();
     let mut parts = Vec::new();
     shape[axis] = 0;

@@ -74,7 +74,8 @@ fn attention(call: &mut Call<'_>) -> Results {
     };
     let attrs = told(call, &["q_num_heads", "kv_num_heads"])?;
     let shapes = [vec![n, heads, s, width], vec![n, kv, total, d], vec![n, kv, total, width], vec![n, heads, s, total]];
-    let results: Vec<(Vec<i64>, u8)> = shapes.into_iter().map(|shape| (shape, q.dtype)).collect();
+    let types = [q.dtype, k.dtype, v.dtype, q.dtype];
+    let results: Vec<(Vec<i64>, u8)> = shapes.into_iter().zip(types).collect();
     let mut operands = vec![Some(&q), Some(&k), Some(&v)];
     operands.extend(call.inputs.iter().skip(3).map(Option::as_ref));
     while operands.last().is_some_and(Option::is_none) {

@@ -168,7 +168,19 @@ impl Call<'_> {
     pub(crate) fn list(&self, name: &str, at: usize) -> Result<Option<Vec<i64>>, String> {
         match self.ints(name) {
             Some(list) => Ok(Some(list)),
-            None => self.known(at),
+            // Runtimes take a number for a list of one there.
+            None if matches!(self.op, "Squeeze" | "Unsqueeze") => self.known(at),
+            None => self.known_list(at),
+        }
+    }
+
+    /// An operand as a known list of integers: runtimes fail at a number in its place.
+    pub(crate) fn known_list(&self, at: usize) -> Result<Option<Vec<i64>>, String> {
+        match self.input(at) {
+            Some(value) if value.rank() != 1 => {
+                Err(format!("the checker does not know operand {at}, which is no list"))
+            }
+            _ => self.known(at),
         }
     }
 
@@ -195,6 +207,8 @@ impl Call<'_> {
             "HardSigmoid" => &[("alpha", 0.2), ("beta", 0.5)],
             "LeakyRelu" => &[("alpha", 0.01)],
             "Elu" | "Celu" | "Swish" | "SwiGLU" => &[("alpha", 1.0)],
+            "Selu" if self.opset < 6 => &[("alpha", 1.6732), ("gamma", 1.0507)],
+            "Selu" => &[("alpha", 1.673_263_2), ("gamma", 1.050_701)],
             _ => return self.encoded(&[]),
         };
         let mut attrs = Vec::new();

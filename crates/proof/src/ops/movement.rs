@@ -121,7 +121,7 @@ fn unsqueeze(call: &mut Call<'_>) -> Results {
 
 fn expand(call: &mut Call<'_>) -> Results {
     let x = call.need(0)?;
-    let wanted = call.known(1)?.ok_or("no shape is given")?;
+    let wanted = call.known_list(1)?.ok_or("no shape is given")?;
     let mut to = x.shape();
     while to.len() < wanted.len() {
         to.insert(0, 1);
@@ -142,7 +142,7 @@ fn expand(call: &mut Call<'_>) -> Results {
 
 fn tile(call: &mut Call<'_>) -> Results {
     let x = call.need(0)?;
-    let repeats = call.known(1)?.ok_or("no repeats are given")?;
+    let repeats = call.known_list(1)?.ok_or("no repeats are given")?;
     if repeats.len() != x.rank() || repeats.iter().any(|r| *r < 1) {
         return Err(format!("repeats {repeats:?} of {:?}", x.shape()));
     }

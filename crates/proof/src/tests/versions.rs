@@ -61,3 +61,59 @@ fn an_empty_list_of_axes_is_no_list_to_some() {
     assert!(!holds(&plain, &squeezed(&[])));
     assert!(holds(&plain, &squeezed(&[1])));
 }
+
+/// One node of an operator set.
+fn in_opset(opset: i64, line: Line<'_>, constants: &[(&str, &[i64], Vec<f32>)]) -> Model {
+    let mut made = model(&[line], constants);
+    made.opsets = [(String::new(), opset)].into();
+    made
+}
+
+#[test]
+fn what_is_left_out_of_an_image_is_not_the_same_in_old_operator_sets() {
+    let words = ["asymmetric", "floor"].map(|word| Attr::Text(word.into()));
+    let said = || {
+        let [places, rounds] = words.clone();
+        vec![("coordinate_transformation_mode", places), ("nearest_mode", rounds)]
+    };
+    for (scale, wanted) in [(0.5, false), (1.6, true), (2.0, true)] {
+        let scales: &[(&str, &[i64], Vec<f32>)] = &[("s", &[4], vec![1.0, 1.0, scale, 1.0])];
+        let old = in_opset(10, ("y", "Resize", &["x", "s"], vec![]), scales);
+        assert!(holds(&old, &old));
+        assert_eq!(holds(&old, &in_opset(13, ("y", "Resize", &["x", "", "s"], said()), scales)), wanted, "{scale}");
+    }
+}
+
+#[test]
+fn defaults_are_those_of_the_operator_set() {
+    let selu = |opset, attrs| in_opset(opset, ("y", "Selu", &["x"], attrs), &[]);
+    let told = |alpha, gamma| vec![("alpha", Attr::Float(alpha)), ("gamma", Attr::Float(gamma))];
+    assert!(holds(&selu(6, vec![]), &selu(13, told(1.673_263_2, 1.050_701))));
+    assert!(holds(&selu(5, vec![]), &selu(13, told(1.6732, 1.0507))));
+    assert!(!holds(&selu(5, vec![]), &selu(6, vec![])));
+}
+
+#[test]
+fn groups_have_a_number_each_and_later_each_channel_has_one() {
+    let groups = |opset, count: i64| {
+        let list = || (0..count).map(|n| n as f32).collect::<Vec<f32>>();
+        let line: Line<'_> = ("y", "GroupNormalization", &["x", "s", "b"], vec![("num_groups", Attr::Int(3))]);
+        in_opset(opset, line, &[("s", &[count], list()), ("b", &[count], list())])
+    };
+    assert!(holds(&groups(18, 3), &groups(18, 3)));
+    assert!(holds(&groups(21, 6), &groups(21, 6)));
+    assert!(!holds(&groups(21, 6), &groups(18, 6)));
+    assert!(!holds(&groups(18, 3), &groups(21, 3)));
+}
+
+#[test]
+fn a_number_is_no_list_of_one() {
+    let mean = |dims: &[i64]| {
+        let mut made = in_opset(18, ("y", "ReduceMean", &["x", "axes"], vec![]), &[]);
+        let tensor = Tensor { dims: dims.to_vec(), dtype: 7, data: 1i64.to_le_bytes().to_vec().into() };
+        Rc::make_mut(&mut made.graph).initializers.push(("axes".to_owned(), tensor));
+        made
+    };
+    assert!(holds(&mean(&[1]), &mean(&[1])));
+    assert!(!holds(&mean(&[1]), &mean(&[])));
+}
