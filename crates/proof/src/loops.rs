@@ -74,8 +74,12 @@ impl Machine {
         let inner = scope.inside(values, "Loop.body");
         let depth = inner.depth();
         let mut made = Values::default();
-        let [count, condition] = [7, BOOL].map(|dtype| self.named(&format!("{depth} {}", dtype == BOOL), &[], dtype));
-        for (input, value) in body.inputs.iter().zip([&count, &condition]) {
+        let [mut count, mut condition] =
+            [7, BOOL].map(|dtype| self.named(&format!("{depth} {}", dtype == BOOL), &[], dtype));
+        for (input, value) in body.inputs.iter().zip([&mut count, &mut condition]) {
+            // Runtimes give a list of one number where the body declares one.
+            let rank = input.dims.as_ref().map_or(0, Vec::len);
+            value.view = Some(vec![Vec::new(); rank]).filter(|_| rank < 2).ok_or("its body counts in no number")?;
             made.insert(input.name.clone(), value.clone());
         }
         let mut carried = Vec::new();

@@ -262,3 +262,22 @@ fn what_a_loop_collects_may_be_turned_in_each_round() {
     refused(&a, &after("other", "n", &[0, 1, 2, 3, 4]));
     refused(&a, &after("out", "m", &[0, 1, 4, 2, 3]));
 }
+
+#[test]
+fn rounds_are_counted_in_lists_of_one_where_a_body_says_so() {
+    let counting = |declared: Option<usize>| {
+        let lines: &[Line<'_>] = &[("more", "Identity", &["go"], vec![]), ("out", "Identity", &["i"], vec![])];
+        let mut body = body(&["i", "go", "v"], lines, &["more", "v", "out"]);
+        body.inputs[0].dims = declared.map(|rank| vec![DeclaredDim::Known(1); rank]);
+        with_body("Loop", &["n", "yes", "z"], body, |made| {
+            node(made, 2).outputs = vec!["last".into(), "all".into()];
+            let shape = model(&[("y", "Shape", &["all"], vec![])], &[]).graph.nodes[0].clone();
+            Rc::make_mut(&mut made.graph).nodes.push(shape);
+        })
+    };
+    let plain = counting(None);
+    assert!(holds(&plain, &counting(Some(0))));
+    assert!(holds(&counting(Some(1)), &counting(Some(1))));
+    refused(&plain, &counting(Some(1)));
+    refused(&plain, &counting(Some(2)));
+}
