@@ -245,6 +245,9 @@ const ZERO_AT_ZERO: &[&str] = &[
 
 /// What an op makes of slots; `None` if that may be no finite number.
 fn made_of(op: &Op<'_>, fills: &[Option<Fill>], operands: &[(&Value, View)]) -> Option<Fill> {
+    if !is_tame(op, fills, operands) {
+        return None;
+    }
     let zeros = fills.iter().all(|fill| *fill == Some(Fill::Zero));
     let zero = |holds: bool| Some(if holds { Fill::Zero } else { Fill::Unknown });
     match op.name {
@@ -267,6 +270,19 @@ fn made_of(op: &Op<'_>, fills: &[Option<Fill>], operands: &[(&Value, View)]) -> 
         }
         _ => None,
     }
+}
+
+/// Whether constants that slots are computed with are finite. Bounds of a Clip may have no end on their side.
+fn is_tame(op: &Op<'_>, fills: &[Option<Fill>], operands: &[(&Value, View)]) -> bool {
+    operands.iter().zip(fills).enumerate().all(|(at, ((value, _), fill))| {
+        let endless = match (op.name, op.attrs.last_chunk::<3>(), at) {
+            ("Clip", Some([1, 1, _]), 1) => f64::NEG_INFINITY,
+            ("Clip", ..) => f64::INFINITY,
+            _ => 0.0,
+        };
+        let tame = |number: &f64| number.is_finite() || number.total_cmp(&endless).is_eq();
+        fill.is_some() || !value.is_constant() || numbers(value).is_some_and(|list| list.iter().all(tame))
+    })
 }
 
 /// Whether the bounds of a Clip are known and zero lies between them.

@@ -488,6 +488,11 @@ pub(crate) fn numbers(value: &Value) -> Option<Vec<f64>> {
     as_floats(value.dtype, &value.elements()?)
 }
 
+/// Whether a constant has no elements but finite numbers.
+pub(crate) fn is_finite(value: &Value) -> bool {
+    numbers(value).is_some_and(|list| list.iter().all(|number| number.is_finite()))
+}
+
 fn as_floats(dtype: u8, bytes: &[u8]) -> Option<Vec<f64>> {
     match dtype {
         1 => Some(bytes.chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))).collect()),

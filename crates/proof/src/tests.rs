@@ -407,6 +407,71 @@ mod blocks {
         assert!(!holds(&wanted, &second(0.25)));
     }
 
+    /// Two convolutions with an op and a number between them, in blocks or not.
+    fn around(op: &'static str, number: f32, blocks: bool) -> Model {
+        let mut made = if blocks { blocked(packed(|_, _| 0.0), 6, &[0.0, 0.0]) } else { plain() };
+        let graph = Rc::make_mut(&mut made.graph);
+        let scalar = |data: Vec<u8>, dims: &[i64]| Tensor { dims: dims.to_vec(), dtype: 1, data: data.into() };
+        graph.initializers.push(("k".to_owned(), scalar(number.to_le_bytes().to_vec(), &[])));
+        let at = graph.nodes.iter().position(|node| node.op == "Sigmoid").unwrap();
+        let conv = graph.nodes[at - 1].clone();
+        graph.nodes[at].outputs = vec!["s".to_owned()];
+        let middle = Node {
+            op: op.to_owned(),
+            inputs: ["s", "k"].map(str::to_owned).into(),
+            outputs: vec!["t".into()],
+            ..Node::default()
+        };
+        let last = if blocks { "u" } else { "y" };
+        let again = Node { inputs: ["t", "w"].map(str::to_owned).into(), outputs: vec![last.into()], ..conv };
+        graph.nodes.splice(at + 1..=at, [middle, again]);
+        if blocks {
+            last.clone_into(&mut graph.nodes[at + 3].inputs[0]);
+        }
+        made
+    }
+
+    #[test]
+    fn what_slots_are_computed_with_has_to_be_finite() {
+        for op in ["Mul", "Div", "Max", "Add"] {
+            assert!(holds(&around(op, 2.0, false), &around(op, 2.0, true)), "{op}");
+            for number in [f32::INFINITY, f32::NAN] {
+                assert!(!holds(&around(op, number, false), &around(op, number, true)), "{op} {number}");
+            }
+        }
+    }
+
+    /// A convolution of each channel by itself, in blocks whose last two weights are these.
+    fn by_channel(slots: Option<[f32; 2]>) -> Model {
+        let count = if slots.is_some() { 8 } else { REAL };
+        let mut made = if slots.is_some() { blocked(packed(|_, _| 0.0), 6, &[0.0, 0.0]) } else { plain() };
+        let graph = Rc::make_mut(&mut made.graph);
+        let windows =
+            |filter: usize| vec![if filter < REAL { filter as f32 } else { slots.unwrap()[filter - REAL] }; 2];
+        // [8, 1, 2, 1] lies as one block of 8 filters.
+        let data: Vec<f32> = if slots.is_some() {
+            (0..2 * count).map(|n| windows(n % 8)[0]).collect()
+        } else {
+            (0..count).flat_map(windows).collect()
+        };
+        let data: Vec<u8> = data.iter().flat_map(|v| v.to_le_bytes()).collect();
+        graph.initializers[0].1 = Tensor { dims: vec![count as i64, 1, 2, 1], dtype: 1, data: data.into() };
+        let conv = graph.nodes.iter_mut().find(|node| node.op == "Conv").unwrap();
+        conv.attrs.push(("group".to_owned(), Attr::Int(count as i64)));
+        made
+    }
+
+    #[test]
+    fn weights_of_slots_have_to_be_finite() {
+        let wanted = by_channel(None);
+        for slot in [0.0, 0.5] {
+            let made = by_channel(Some([slot; 2]));
+            assert!(holds(&wanted, &made), "{}", verdict(&wanted, &made, &Proof::default()));
+        }
+        assert!(!holds(&wanted, &by_channel(Some([0.0, f32::NAN]))));
+        assert!(!holds(&wanted, &by_channel(Some([f32::INFINITY, 0.0]))));
+    }
+
     #[test]
     fn a_part_of_a_block_is_no_part_of_its_channels() {
         let slice = |from: i64, to: i64, channels: i64| {

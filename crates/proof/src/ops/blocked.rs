@@ -10,6 +10,7 @@ use super::{Call, Made, Results, along, one};
 use crate::align::term_of;
 use crate::model::{Attr, width};
 use crate::slots::{Fill, Runs, Stripped, bare, filled, joined, places};
+use crate::term::is_finite;
 use crate::value::Value;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
@@ -236,8 +237,9 @@ fn trimmed(call: &mut Call<'_>, x: &Value, kernel: Kernel) -> Result<(Value, Ker
 fn by_channel(found: &Stripped, kernel: &Kernel) -> Result<(Value, Kernel), String> {
     let real = places(&found.runs);
     let gone = others(&real, kernel.filters);
+    let weights = super::picked(&kernel.weights, 0, &gone)?;
     let rest = zero_rows(kernel.bias.as_ref(), &gone)?
-        && (found.fill == Fill::Zero || zero(&super::picked(&kernel.weights, 0, &gone)?)?);
+        && if found.fill == Fill::Zero { is_finite(&weights) } else { zero(&weights)? };
     if !rest {
         return Err("it makes of slots what is not zero".to_owned());
     }

@@ -9,7 +9,7 @@
 use super::window::Windows;
 use crate::lanes::{Lane, Place, lanes, places, roots};
 use crate::slots::{Fill, filled, joined};
-use crate::term::Terms;
+use crate::term::{Terms, is_finite};
 use crate::value::{Source, Value};
 use crate::view::{Digit, View};
 use crate::{routed, view};
@@ -243,6 +243,10 @@ impl Convolution {
         let all = [reading.images, reading.steps.count, m, per, reading.steps.kernel];
         all.iter().try_fold(1_i64, |all, count| all.checked_mul(*count)).filter(|all| *all <= MOST)?;
         let weights = self.w.permuted(&order)?.elements()?;
+        // Zeros take nothing from weights that are finite.
+        if !is_finite(&self.w) {
+            return None;
+        }
         let cells = usize::try_from(m * per * reading.steps.kernel).ok()?;
         let samples = std::array::from_fn(|sample| terms.filters.drawn.hash_one(sample) as usize);
         let size = weights.len().checked_div(cells).filter(|size| *size > 0)?;

@@ -7,7 +7,7 @@ use super::{Made, blocks, pointwise, quantize, together};
 use crate::align::term_of;
 use crate::flat::under;
 use crate::real::through;
-use crate::term::{Op, Terms, numbers};
+use crate::term::{Op, Terms, is_finite, numbers};
 use crate::value::Value;
 use crate::view::View;
 use crate::{routed, slots};
@@ -203,7 +203,7 @@ fn without_idle_taps(x: &Value, w: &mut Value, windows: &mut Windows) {
         if (first, behind) == (0, 0) || windows.kernel[at] > TAPS || before < 0 || after < 0 {
             continue;
         }
-        if let Some(less) = w.part(at + 2, first, last - first + 1) {
+        if let Some(less) = w.part(at + 2, first, last - first + 1).filter(|_| is_finite(w)) {
             *w = less;
             (windows.kernel[at], windows.pads[at], windows.pads[at + rank]) = (last - first + 1, before, after);
         }

@@ -183,6 +183,21 @@ fn channels_of_several_convolutions_may_be_brought_to_a_reader_by_its_weights() 
 }
 
 #[test]
+fn zeros_take_nothing_from_weights_that_are_finite() {
+    let order = [Some(2), None, Some(0), Some(3), Some(1)];
+    let plain = pair(&[("Relu", vec![])], windows(1, FILTERS, 6), BIAS.to_vec(), reader());
+    let moved = |of_zeros: f32| {
+        let mut second = columns(&reader(), FILTERS, &order);
+        second[1] = of_zeros;
+        pair(&[("Relu", vec![])], rows(&windows(1, FILTERS, 6), 54, &order), rows(&BIAS, 1, &order), second)
+    };
+    assert!(holds(&plain, &moved(0.0)));
+    assert!(holds(&plain, &moved(0.5)));
+    assert!(!holds(&plain, &moved(f32::INFINITY)));
+    assert!(!holds(&plain, &moved(f32::NAN)));
+}
+
+#[test]
 fn columns_of_a_gemm_may_come_in_another_order_if_its_readers_know() {
     let [w, v]: [Vec<f32>; 2] =
         [480, 12].map(|count| (0..count).map(|n| ((n * 37) % 101) as f32 * 0.07 - 3.0).collect());

@@ -174,6 +174,13 @@ fn taps_that_read_nothing_but_padding_are_none() {
     assert!(!holds(&a, &thin(&taps(0), [1, 1], [0; 4], 1)));
     assert!(!holds(&a, &thin(&taps(2), [1, 1], [0; 4], 1)));
     assert!(holds(&thin(&wide, [1, 3], [0, 2, 0, 0], 1), &thin(&taps(2), [1, 1], [0; 4], 1)));
+    let odd = |at: usize, number: f32| {
+        let mut odd = wide.clone();
+        odd[at] = number;
+        thin(&odd, [1, 3], [0, 1, 0, 1], 1)
+    };
+    assert!(holds(&odd(3, 7.0), &a));
+    assert!(!holds(&odd(3, f32::NAN), &a), "padding takes something from what is no number");
     // Three windows of two taps each, of which each tap reads the place once.
     let two: Vec<f32> = wide.iter().take(24).copied().collect();
     assert!(!holds(&thin(&two, [1, 2], [0, 1, 0, 1], 1), &thin(&two, [1, 2], [0, 1, 0, 0], 1)));
