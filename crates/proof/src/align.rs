@@ -147,7 +147,7 @@ fn joined(common: &[Common], order: &[usize], fixed: &[bool], rank: usize, sets:
 }
 
 /// The operands over the axes that one of them, `first`, is made of, whose extents are `base`, and the class of each of these axes.
-/// `None` if it does not have all of each axis, or if an axis that repeats for it does not for another operand.
+/// `None` if it does not have all of each axis, or if an axis that repeats for it alone does not for another operand.
 pub(crate) fn on_axes_of(
     first: usize,
     base: &[i64],
@@ -184,7 +184,9 @@ pub(crate) fn on_axes_of(
             view.push(normal(digits.iter().map(read)));
         }
     }
-    let all = common.iter().all(|c| c.extent == 1 || c.reads[first].is_some());
+    // What repeats for all operands repeats for the result.
+    let repeats = |c: &Common| c.class == 0 && c.reads.iter().all(Option::is_none);
+    let all = common.iter().all(|c| c.extent == 1 || c.reads[first].is_some() || repeats(c));
     all.then_some((views, classes))
 }
 

@@ -322,6 +322,24 @@ mod tests {
     }
 
     #[test]
+    fn an_op_runs_before_slots_of_what_repeats() {
+        let mut terms = Terms::new();
+        let op = Op { name: "input", attrs: b"x", dtype: 1 };
+        let x = terms.placed(&op, &[], &[(vec![3, 6, 5], 1)]).unwrap().pop().unwrap();
+        let twice = |mut value: Value| {
+            value.view[2] = view::normal(value.view[2].iter().copied().chain([view::Digit::repeat(2)]));
+            value
+        };
+        let runs = vec![(0, 6)];
+        let relu = Op { name: "Relu", attrs: &[1], dtype: 1 };
+        let slotted = filled(&mut terms, &x, 1, &runs, 8, Fill::Zero).unwrap();
+        let after = crate::ops::pointwise(&mut terms, &relu, &[&twice(slotted)]).unwrap();
+        let before = crate::ops::pointwise(&mut terms, &relu, &[&x]).unwrap();
+        let before = filled(&mut terms, &before, 1, &runs, 8, Fill::Zero).unwrap();
+        assert_eq!(terms.same(&after, &twice(before)), Some(true));
+    }
+
+    #[test]
     fn parts_with_slots_at_other_places_have_none_in_common() {
         let mut terms = Terms::new();
         let (_, y) = parts(&mut terms, &vec![(0, 20), (24, 8), (32, 21), (57, 7)]);

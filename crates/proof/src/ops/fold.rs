@@ -122,10 +122,6 @@ fn spread(call: &Call<'_>) -> Option<(Vec<i64>, Vec<Value>)> {
 
 type Computed = Option<Made>;
 
-fn checked(value: Option<Value>) -> Made {
-    value.ok_or_else(|| "its numbers do not fit their type".to_owned())
-}
-
 fn binary(call: &Call<'_>) -> Computed {
     let (shape, wide) = spread(call)?;
     let [a, b] = wide.as_slice() else { return None };
@@ -144,7 +140,7 @@ fn binary(call: &Call<'_>) -> Computed {
         }
         _ => return None,
     };
-    Some(checked(constant(if compares { 9 } else { a.dtype }, &shape, &result)))
+    constant(if compares { 9 } else { a.dtype }, &shape, &result).map(Ok)
 }
 
 fn holds(op: &str, order: Option<std::cmp::Ordering>) -> bool {
@@ -205,7 +201,7 @@ fn unary(call: &Call<'_>) -> Computed {
         }
         _ => return None,
     };
-    Some(checked(constant(x.dtype, &x.shape(), &result)))
+    constant(x.dtype, &x.shape(), &result).map(Ok)
 }
 
 /// What quantized numbers stand for; those that only lie otherwise than others stand for the same.
@@ -341,7 +337,7 @@ fn power(call: &mut Call<'_>) -> Computed {
         }
         _ => return None,
     };
-    Some(checked(constant(a.dtype, &shape, &result)))
+    constant(a.dtype, &shape, &result).map(Ok)
 }
 
 fn choose(call: &Call<'_>) -> Computed {

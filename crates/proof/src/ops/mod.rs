@@ -169,7 +169,7 @@ impl Call<'_> {
         match self.ints(name) {
             Some(list) => Ok(Some(list)),
             // Runtimes take a number for a list of one there.
-            None if matches!(self.op, "Squeeze" | "Unsqueeze") => self.known(at),
+            None if self.op == "Unsqueeze" => self.known(at),
             None => self.known_list(at),
         }
     }

@@ -117,3 +117,23 @@ fn a_number_is_no_list_of_one() {
     assert!(holds(&mean(&[1]), &mean(&[1])));
     assert!(!holds(&mean(&[1]), &mean(&[])));
 }
+
+#[test]
+fn sums_of_constants_that_their_type_does_not_hold_stay_what_they_are() {
+    let sums = |by: i8| {
+        let lines: &[Line<'_>] = &[
+            ("s", "Add", &["a", "b"], vec![]),
+            ("f", "Cast", &["s"], vec![("to", Attr::Int(1))]),
+            ("y", "Add", &["x", "f"], vec![]),
+        ];
+        let mut made = model(lines, &[]);
+        for (name, number) in [("a", 100i8), ("b", by)] {
+            let tensor = Tensor { dims: vec![], dtype: 3, data: number.to_le_bytes().to_vec().into() };
+            Rc::make_mut(&mut made.graph).initializers.push((name.to_owned(), tensor));
+        }
+        made
+    };
+    assert!(holds(&sums(100), &sums(100)));
+    assert!(!holds(&sums(100), &sums(101)));
+    assert!(!holds(&sums(100), &sums(-56)));
+}
