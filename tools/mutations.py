@@ -377,6 +377,130 @@ def made_twice(place):
     return True
 
 
+def on_any(kind, change):
+    """Changes an attribute of this kind, whatever its name is."""
+
+    def mutate(place):
+        found = [a for n in place.everywhere for a in n.attribute if a.type == kind and not a.ref_attr_name]
+        place.rng.shuffle(found)
+        return any(change(a, place.rng) for a in found)
+
+    return mutate
+
+
+def other_truth(a, rng):
+    if a.i not in (0, 1):
+        return False
+    a.i = 1 - a.i
+    return True
+
+
+def other_number(a, rng):
+    a.i = rng.choice([a.i + 1, a.i - 1, -a.i - 1])
+    return True
+
+
+def other_numbers(a, rng):
+    if not a.ints:
+        return False
+    at = rng.randrange(len(a.ints))
+    a.ints[at] += rng.choice([1, -1])
+    return True
+
+
+def other_float(a, rng):
+    a.f = rng.choice([a.f * 1.5 + 0.25, -a.f - 0.25, 0.0 if a.f else 1.0])
+    return True
+
+
+# Words that stand for another way, by attribute.
+WORDS = {
+    "approximate": ["none", "tanh"],
+    "auto_pad": ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"],
+    "coordinate_transformation_mode": ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"],
+    "direction": ["forward", "reverse", "LEFT", "RIGHT"],
+    "mode": ["nearest", "linear", "cubic", "constant", "reflect", "edge", "DCR", "CRD", "circular"],
+    "nearest_mode": ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"],
+    "reduction": ["none", "add", "mul", "max", "min"],
+}
+
+
+def other_word(a, rng):
+    words = [word for word in WORDS.get(a.name, []) if word.encode() != a.s]
+    if not words:
+        return False
+    a.s = rng.choice(words).encode()
+    return True
+
+
+def other_operator_set(place):
+    found = place.pick(o for o in place.model.opset_import if o.domain in ("", "ai.onnx"))
+    if found is None:
+        return False
+    found.version = place.rng.choice([v for v in (10, 11, 13, 17, 18, 20, 21, 23) if v != found.version])
+    return True
+
+
+def other_type_of_a_cast(place):
+    a = place.attribute("to", onnx.AttributeProto.INT)
+    if a is None:
+        return False
+    a.i = place.rng.choice([kind for kind in (1, 6, 7, 10, 11) if kind != a.i])
+    return True
+
+
+def two_operands_of_any(place):
+    node = place.pick(n for n in place.everywhere if len({name for name in n.input if name}) >= 2)
+    if node is None:
+        return False
+    a, b = place.rng.sample(range(len(node.input)), 2)
+    before = list(node.input)
+    node.input[a], node.input[b] = node.input[b], node.input[a]
+    return before != list(node.input)
+
+
+def no_optional_operand(place):
+    node = place.pick(n for n in place.everywhere if len(n.input) > 2 and n.op_type not in ("Concat", "QLinearConcat"))
+    if node is None:
+        return False
+    at = place.rng.randrange(2, len(node.input))
+    node.input[at] = ""
+    return True
+
+
+def no_number(array, rng):
+    array.reshape(-1)[rng.randrange(array.size)] = rng.choice([np.nan, np.inf])
+    return array
+
+
+def no_list(place):
+    tensor = place.pick(t for t in place.lists() if list(t.dims) == [1])
+    if tensor is None:
+        return False
+    del tensor.dims[:]
+    return True
+
+
+def on_scalars(kinds, change):
+    """Changes a constant of one element, such as a scale or a zero point."""
+
+    def mutate(place):
+        found = [t for t in place.graph.initializer if t.name in place.read and t.data_type in kinds and list(t.dims) in ([], [1])]
+        tensor = place.pick(found)
+        return tensor is not None and change(tensor)
+
+    return mutate
+
+
+def other_sign(tensor):
+    return rewrite(tensor, lambda array: -array)
+
+
+def signed_for_unsigned(tensor):
+    tensor.data_type = {onnx.TensorProto.UINT8: onnx.TensorProto.INT8}.get(tensor.data_type, onnx.TensorProto.UINT8)
+    return True
+
+
 RESULTS = {
     "two axes of a Transpose": on_ints("perm", swap_two),
     "a Transpose turned on": on_ints("perm", rotate),
@@ -443,6 +567,19 @@ RESULTS = {
     "no operator set": no_operator_set,
     "an output of another type": other_declaration,
     "a value made twice": made_twice,
+    "a truth value": on_any(onnx.AttributeProto.INT, other_truth),
+    "a number of an attribute": on_any(onnx.AttributeProto.INT, other_number),
+    "numbers of an attribute": on_any(onnx.AttributeProto.INTS, other_numbers),
+    "a float of an attribute": on_any(onnx.AttributeProto.FLOAT, other_float),
+    "a word of an attribute": on_any(onnx.AttributeProto.STRING, other_word),
+    "another operator set": other_operator_set,
+    "another type of a Cast": other_type_of_a_cast,
+    "two operands of any node swapped": two_operands_of_any,
+    "an optional operand left out": no_optional_operand,
+    "a weight that is no number": on_weight(no_number),
+    "a number in the place of a list": no_list,
+    "the sign of a scale": on_scalars((onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16), other_sign),
+    "the type of a zero point": on_scalars((onnx.TensorProto.UINT8, onnx.TensorProto.INT8), signed_for_unsigned),
     "how an image is resized": text("mode", b"nearest", b"linear", b"cubic", b"reflect", b"edge", b"constant"),
 }
 
