@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Write crates/onnx/src/import/operators.txt: what the standard's operators may have, one line per operator and version.
+"""Write crates/onnx/src/import/operators.txt: what operators may have, one line per operator and version.
 
     .relayout/venv/bin/python tools/make_operators.py [--check]
 
 From the schemas of the installed onnx package, and those that the installed onnxruntime adds to the standard's domain, since
-a model that it loads is not to be refused. With --check, fails if the file is not what would be written. The format is told
+a model that it loads is not to be refused; and those of its own domains. With --check, fails if the file is not what would be written. The format is told
 in the file's head.
 """
 import argparse
@@ -16,10 +16,12 @@ from onnx import defs
 from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
 PLACE = Path(__file__).resolve().parent.parent / "crates/onnx/src/import/operators.txt"
+OWN = ("com.microsoft", "com.microsoft.nchwc")
 KINDS = {"FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "GRAPH": "g", "SPARSE_TENSOR": "x", "TYPE_PROTO": "p",
          "FLOATS": "F", "INTS": "I", "STRINGS": "S", "TENSORS": "T", "GRAPHS": "G", "SPARSE_TENSORS": "X", "TYPE_PROTOS": "P"}
 HEAD = """\
 # Made by tools/make_operators.py; do not edit. Operators of the standard's domain, and in which opset each of their forms begins.
+# Those of ONNX Runtime's own domains have their domain before their name.
 # operator  since  inputs  outputs  attributes
 # Counts are least-most, `*` for no limit; `?` where one of the least many may be left out by an empty name.
 # An attribute is name:kind, `!` if it has to be there. Kinds: f float, i int, s string, t tensor, g graph, x sparse tensor,
@@ -45,8 +47,9 @@ def table():
     forms = {}
     standard = sorted(defs.get_all_schemas_with_history(), key=lambda schema: schema.since_version)
     for schema in [*standard, *get_all_operator_schema()]:
-        if schema.domain == "" and (schema.name, schema.since_version) not in forms:
-            forms[schema.name, schema.since_version] = form(schema, forms)
+        name = f"{schema.domain}.{schema.name}" if schema.domain else schema.name
+        if schema.domain in ("", *OWN) and (name, schema.since_version) not in forms:
+            forms[name, schema.since_version] = form(schema, forms)
     lines, last = [HEAD + f"newest ir_version {onnx.IR_VERSION} opset {defs.onnx_opset_version()}"], None
     for (name, since), text in sorted(forms.items()):
         # A version that changes types only is no line.

@@ -1,5 +1,5 @@
-//! What the standard lets nodes of its operators have, by opset: how many operands and results, and which attributes of which kinds.
-//! `operators.txt` is data that `tools/make_operators.py` takes from the standard's schemas.
+//! What the standard lets nodes of its operators have, by opset: how many operands and results, and which attributes of which kinds; and
+//! what ONNX Runtime lets nodes of its own have. `operators.txt` is data that `tools/make_operators.py` takes from their schemas.
 
 use crate::model::{Attr, Node};
 use rustc_hash::FxHashMap;
@@ -130,9 +130,18 @@ fn rules_of(op: &str, opset: i64) -> Option<&'static Rules> {
 
 /// Why a node is none of its operator in the standard's domain; `None` if it is one.
 pub(crate) fn fault(node: &Node, opset: i64) -> Option<String> {
-    let Some(rules) = rules_of(&node.op, opset) else {
-        return Some(format!("opset {opset} has no operator {}", node.op));
-    };
+    match rules_of(&node.op, opset) {
+        Some(rules) => unruly(node, rules),
+        None => Some(format!("opset {opset} has no operator {}", node.op)),
+    }
+}
+
+/// Why a node is none of its operator in a domain of a runtime; `None` if it is one, or if nothing is known of it.
+pub(crate) fn own_fault(node: &Node, opset: i64) -> Option<String> {
+    rules_of(&format!("{}.{}", node.domain, node.op), opset).and_then(|rules| unruly(node, rules))
+}
+
+fn unruly(node: &Node, rules: &Rules) -> Option<String> {
     number("operands", rules.inputs, &node.inputs)
         .or_else(|| number("results", rules.outputs, &node.outputs))
         .or_else(|| node.attrs.iter().find_map(|(name, attr)| attribute(rules, &node.op, name, attr)))

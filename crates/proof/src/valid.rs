@@ -256,6 +256,9 @@ impl<'m> Faults<'m> {
         if node.domain.is_empty() {
             return schema::fault(node, opset);
         }
+        if let Some(why) = schema::own_fault(node, opset) {
+            return Some(why);
+        }
         let known = match node.domain.as_str() {
             "com.microsoft.nchwc" => BLOCKED.contains(&node.op.as_str()),
             "com.microsoft" => FUSED.contains(&node.op.as_str()),

@@ -56,7 +56,10 @@ fn fused_matmul(call: &mut Call<'_>) -> Made {
 
 /// The matrices of a product, turned as it says.
 pub(super) fn operands_of_product(call: &Call<'_>) -> Result<(Value, Value), String> {
-    Ok((turned(call, 0, "transA", "transBatchA")?, turned(call, 1, "transB", "transBatchB")?))
+    let (a, b) = (turned(call, 0, "transA", "transBatchA")?, turned(call, 1, "transB", "transBatchB")?);
+    let batches = ["transBatchA", "transBatchB"].iter().any(|name| call.int(name, 0) != 0);
+    // The runtime turns batches of both, and fails if one has none.
+    if batches && (a.rank() != b.rank() || a.rank() < 3) { Err(wrong()) } else { Ok((a, b)) }
 }
 
 /// The normalization of a sum, and the sum.
@@ -66,9 +69,16 @@ fn skip_layer_norm(call: &mut Call<'_>) -> Results {
     }
     let (x, skip) = (call.need(0)?, call.need(1)?);
     let [gamma, beta, bias] = [2, 3, 4].map(|at| call.input(at).cloned());
-    let mut sum = call.inner("Add", &[], &[Some(x), Some(skip)])?;
+    // The runtime takes rows, or batches of them, and what is added to each batch.
+    if !(2..=3).contains(&x.rank()) || skip.rank() < 2 {
+        return Err(wrong());
+    }
+    let (shape, mut sum) = (x.shape(), call.inner("Add", &[], &[Some(x), Some(skip)])?);
     if bias.is_some() {
         sum = call.inner("Add", &[], &[Some(sum), bias])?;
+    }
+    if sum.shape() != shape {
+        return Err(wrong());
     }
     // Another default than that of ONNX.
     let epsilon = call.attr("epsilon").cloned().unwrap_or(Attr::Float(1e-12));

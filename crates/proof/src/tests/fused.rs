@@ -54,17 +54,46 @@ fn a_fused_convolution_is_its_convolution_sum_and_activation() {
 fn a_normalization_of_a_sum_is_both() {
     let epsilon = |epsilon| vec![("epsilon", Attr::Float(epsilon))];
     let layer = |epsilon| vec![("axis", Attr::Int(-1)), ("epsilon", Attr::Float(epsilon))];
+    let flat: Line<'_> = ("f", "Flatten", &["x"], axis(3));
     let apart: &[Line<'_>] =
-        &[("s", "Add", &["x", "x"], vec![]), ("y", "LayerNormalization", &["s", "g"], layer(1e-12))];
+        &[flat.clone(), ("s", "Add", &["f", "f"], vec![]), ("y", "LayerNormalization", &["s", "g"], layer(1e-12))];
     let plain = with(apart, &[], 0);
     let together = |operands: &[&str], attrs| {
-        with(&[("y", "SkipLayerNormalization", operands, attrs)], &["SkipLayerNormalization"], 0)
+        let lines = [flat.clone(), ("y", "SkipLayerNormalization", operands, attrs)];
+        with(&lines, &["SkipLayerNormalization"], 0)
     };
-    assert!(holds(&plain, &together(&["x", "x", "g"], epsilon(1e-12))));
+    assert!(holds(&plain, &together(&["f", "f", "g"], epsilon(1e-12))));
     // Its default is not that of ONNX.
-    assert!(holds(&plain, &together(&["x", "x", "g"], vec![])));
-    assert!(!holds(&plain, &together(&["x", "x", "g"], epsilon(1e-5))));
-    assert!(!holds(&plain, &together(&["x", "x", "g", "g"], epsilon(1e-12))));
+    assert!(holds(&plain, &together(&["f", "f", "g"], vec![])));
+    assert!(!holds(&plain, &together(&["f", "f", "g"], epsilon(1e-5))));
+    assert!(!holds(&plain, &together(&["f", "f", "g", "g"], epsilon(1e-12))));
+    // Of more axes, and with what is wider, it runs nowhere.
+    let of_image: &[Line<'_>] =
+        &[("s", "Add", &["x", "x"], vec![]), ("y", "LayerNormalization", &["s", "g"], layer(1e-12))];
+    assert!(!holds(&with(of_image, &[], 0), &together(&["x", "x", "g"], epsilon(1e-12))));
+}
+
+#[test]
+fn what_the_runtime_does_not_load_or_run_is_refused() {
+    let plain = with(&[("y", "Gelu", &["x"], vec![])], &["Gelu"], 0);
+    let odd = |operands: &[&str], attrs| with(&[("y", "Gelu", operands, attrs)], &["Gelu"], 0);
+    assert!(holds(&plain, &odd(&["x"], vec![])));
+    assert!(!holds(&plain, &odd(&["x"], vec![("approximate", Attr::Int(1))])), "it has no such attribute");
+    assert!(!holds(&plain, &odd(&["x", "g"], vec![])), "it has one operand");
+    // Matrices of batches by one of rows and columns.
+    let turn: Line<'_> = ("t", "Transpose", &["x"], perm(&[1, 2, 0, 3]));
+    let column: Line<'_> = ("c", "Reshape", &["g", "to"], vec![]);
+    let apart = with(&[turn, column.clone(), ("y", "MatMul", &["t", "c"], vec![])], &[], 0);
+    let batches = vec![("transBatchA", Attr::Int(1))];
+    let whole = with(&[column, ("y", "FusedMatMul", &["x", "c"], batches)], &["FusedMatMul"], 0);
+    let [apart, whole] = [apart, whole].map(|mut made| {
+        let data: Vec<u8> = [5i64, 1].iter().flat_map(|n| n.to_le_bytes()).collect();
+        let tensor = Tensor { dims: vec![2], dtype: 7, data: data.into() };
+        Rc::make_mut(&mut made.graph).initializers.push(("to".to_owned(), tensor));
+        made
+    });
+    assert!(holds(&apart, &apart));
+    assert!(!holds(&apart, &whole), "the runtime turns batches of both");
 }
 
 #[test]
