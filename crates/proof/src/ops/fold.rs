@@ -234,15 +234,28 @@ fn dequantized(call: &mut Call<'_>) -> Computed {
     Some(Ok(y))
 }
 
-/// What an integer of at most eight bits stands for, from the byte that has it.
+/// What a number of at most eight bits stands for, from the byte that has it.
 fn byte_of(dtype: u8) -> Option<fn(u8) -> f32> {
     Some(match dtype {
+        17 => |byte| if byte & 0x7f == 0x7f { f32::NAN } else { small(byte, 3, 7) },
+        18 => |byte| if byte == 0x80 { f32::NAN } else { small(byte, 3, 8) },
+        19 => |byte| f16::from_bits(u16::from(byte) << 8).to_f32(),
+        20 => |byte| if byte == 0x80 { f32::NAN } else { small(byte, 2, 16) },
+        23 => |byte| small((byte & 8) << 4 | byte & 7, 1, 1),
         2 | 21 | 25 => |byte| f32::from(byte),
         3 => |byte| f32::from(byte as i8),
         22 => |byte| f32::from((byte << 4) as i8 >> 4),
         26 => |byte| f32::from((byte << 6) as i8 >> 6),
         _ => return None,
     })
+}
+
+/// A float of a sign, an exponent less this bias, and so many bits behind the point: below the least exponent there is no one before it.
+fn small(byte: u8, bits: i32, bias: i32) -> f32 {
+    let (exponent, behind) = (i32::from(byte & 0x7f) >> bits, f32::from(byte & ((1 << bits) - 1)));
+    let number = if exponent == 0 { behind } else { behind + 2f32.powi(bits) };
+    let number = number * 2f32.powi(exponent.max(1) - bias - bits);
+    if byte & 0x80 == 0 { number } else { -number }
 }
 
 /// Which scale elements have.
@@ -551,4 +564,27 @@ fn scatter(call: &Call<'_>) -> Computed {
         data[at * run..(at + 1) * run].copy_from_slice(update);
     }
     Some(Ok(Value::constant(x.dtype, &shape, data.into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_floats_are_what_their_bits_say() {
+        let read =
+            |dtype: u8, bytes: &[u8]| bytes.iter().map(|byte| byte_of(dtype).unwrap()(*byte)).collect::<Vec<_>>();
+        assert_eq!(read(17, &[0x38, 0xb8, 0x7e, 0x01, 0x08]), [1.0, -1.0, 448.0, 0.001_953_125, 0.015_625]);
+        assert_eq!(read(18, &[0x40, 0xc0, 0x7f, 0x01, 0x08]), [1.0, -1.0, 240.0, 0.000_976_562_5, 0.007_812_5]);
+        assert_eq!(read(19, &[0x3c, 0xbc, 0x7b, 0x7c]), [1.0, -1.0, 57344.0, f32::INFINITY]);
+        assert_eq!(read(20, &[0x40, 0xc0, 0x7f, 0x04]), [1.0, -1.0, 57344.0, 0.000_030_517_578]);
+        assert_eq!(read(23, &[0, 1, 2, 3, 4, 5, 6, 7, 9]), [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.5]);
+        assert!(
+            [(17, 0x7f), (17, 0xff), (18, 0x80), (19, 0x7e), (20, 0x80)].iter().all(|&(dtype, byte)| byte_of(dtype)
+                .unwrap()(
+                byte
+            )
+            .is_nan())
+        );
+    }
 }
