@@ -137,3 +137,19 @@ fn sums_of_constants_that_their_type_does_not_hold_stay_what_they_are() {
     assert!(!holds(&sums(100), &sums(101)));
     assert!(!holds(&sums(100), &sums(-56)));
 }
+
+#[test]
+fn padding_by_a_rule_is_none_by_numbers_where_windows_have_gaps() {
+    let convolved = |dilation: i64, rule: bool| {
+        let pads = if rule {
+            ("auto_pad", Attr::Text(b"SAME_UPPER".to_vec()))
+        } else {
+            ("pads", Attr::Ints(vec![dilation; 4]))
+        };
+        let attrs = vec![pads, ("dilations", Attr::Ints(vec![dilation; 2]))];
+        model(&[("y", "Conv", &["x", "w"], attrs)], &[("w", &[2, 6, 3, 3], vec![1.5; 108])])
+    };
+    assert!(holds(&convolved(1, false), &convolved(1, true)));
+    assert!(!holds(&convolved(2, false), &convolved(2, true)), "the runtime does not run it");
+    assert!(holds(&convolved(2, true), &convolved(2, true)));
+}
