@@ -307,6 +307,14 @@ impl Graph {
         self.nodes[n].kept = true;
     }
 
+    /// Forgets what hosts said of the axes of their own ops: no layout passes through them any more.
+    pub fn forget_letters(&mut self) {
+        self.edits += 1;
+        for n in self.nodes().collect::<Vec<_>>() {
+            self.nodes[n].letters = None;
+        }
+    }
+
     /// Sets what a node means for layouts.
     pub fn set_form(&mut self, n: NodeId, form: Form) {
         self.edits += 1;

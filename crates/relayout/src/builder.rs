@@ -29,8 +29,9 @@ use relayout_ir::attr::{Attr, Attrs};
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
+use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
-use relayout_ir::op::WRITTEN_OPSET;
+use relayout_ir::op::{WRITTEN_OPSET, bind};
 use relayout_ir::types::Type;
 
 pub use relayout_ir::graph::BuildError;
@@ -45,6 +46,7 @@ pub struct NewOp {
     inputs: Vec<Option<ValueId>>,
     attrs: Attrs,
     results: Vec<Option<(String, Type)>>,
+    letters: Option<String>,
 }
 
 impl NewOp {
@@ -57,12 +59,29 @@ impl NewOp {
     /// [`typed_result`](NewOp::typed_result), or no layout will pass through what reads them.
     pub fn of_domain(domain: impl Into<String>, op: impl Into<String>) -> NewOp {
         let op = OpName::new(domain, op);
-        NewOp { op, name: String::new(), opset: None, inputs: Vec::new(), attrs: Attrs::default(), results: Vec::new() }
+        NewOp {
+            op,
+            name: String::new(),
+            opset: None,
+            inputs: Vec::new(),
+            attrs: Attrs::default(),
+            results: Vec::new(),
+            letters: None,
+        }
     }
 
     /// With the name that the node has in a file; it need not be unique.
     pub fn named(mut self, name: impl Into<String>) -> NewOp {
         self.name = name.into();
+        self
+    }
+
+    /// For an op of another domain, which letter each axis of each operand and result has: `"chw, chw -> chw"` of a sum, `"chw ->
+    /// chw"` of a convolution whose weights are no operand. Then layouts pass through it. The same letter is the same axis, whatever
+    /// its extents; operands and results lie with their letters in one order. `_` is an operand that is read as it is. The host finds
+    /// the axes by their letters, so such an op is for plans: [`optimize_graph`](crate::optimize_graph) lets no layout pass.
+    pub fn letters(mut self, letters: impl Into<String>) -> NewOp {
+        self.letters = Some(letters.into());
         self
     }
 
@@ -207,7 +226,32 @@ impl GraphBuilder {
         node.opset = op.opset.unwrap_or(if standard { self.opset } else { 1 });
         (node.name, node.attrs) = (op.name, op.attrs);
         node.rank = self.graph.node_count() as u32;
+        node.letters = op.letters.map(Into::into);
+        if node.letters.is_some() {
+            self.letters_fit(&node, &op.results)?;
+        }
         self.graph.add_inferred(node, op.results, &mut self.unknowns)
+    }
+
+    /// Tries a node with letters in a graph of its own, so that nothing is left behind if they do not fit.
+    fn letters_fit(&self, node: &Node, results: &[Option<(String, Type)>]) -> Result<(), BuildError> {
+        let mut alone = Graph::new("letters");
+        let mut tried = node.clone();
+        for (slot, operand) in node.inputs.iter().enumerate() {
+            if let Some(v) = operand.filter(|v| self.graph.has(*v)) {
+                tried.inputs[slot] = Some(alone.add_input(format!("operand {slot}"), self.graph.value(v).ty.clone())?);
+            } else {
+                tried.inputs[slot] = None;
+            }
+        }
+        let name = |(slot, result): (usize, &Option<(String, Type)>)| {
+            result.as_ref().map(|(_, ty)| (format!("result {slot}"), ty.clone()))
+        };
+        let n = alone.add_inferred(tried, results.iter().enumerate().map(name).collect(), &mut 0)?;
+        match bind(&alone, n) {
+            Form::Opaque(why) => Err(BuildError::Node { node: alone.node(n).describe(&alone), why }),
+            _ => Ok(()),
+        }
     }
 
     /// The node that makes a value.

@@ -5,6 +5,7 @@ use crate::attr::{Attr, Attrs};
 use crate::constant::Constant;
 use crate::form::{Form, Slot, View};
 use std::fmt;
+use std::sync::Arc;
 
 /// What a node is.
 #[derive(Clone, Debug)]
@@ -93,6 +94,8 @@ pub struct Node {
     pub form: Form,
     /// Whether every pass has to leave it as it is: it is then an op that nobody knows, but for the types of its results.
     pub kept: bool,
+    /// For an op of a domain of its own: its axes by letters, as its host says them, `"chw, chw -> chw"`. No file has this.
+    pub letters: Option<Arc<str>>,
 }
 
 impl Node {
@@ -110,6 +113,7 @@ impl Node {
             rank: 0,
             form: Form::unbound(),
             kept: false,
+            letters: None,
         }
     }
 

@@ -39,7 +39,43 @@ pub fn bind(graph: &Graph, id: NodeId) -> Form {
         None if entries().any(|def| def.domain == name.domain) => {
             Form::Opaque(format!("{name} of opset {} is not in the table of ops", node.opset))
         }
-        None => Form::Opaque(format!("{name} is not in the table of ops: a function of the model, or a custom op")),
+        None => match &node.letters {
+            Some(letters) => bind_letters(graph, node, letters).map_or_else(Form::Opaque, |b| Form::Axes(Box::new(b))),
+            None => Form::Opaque(format!("{name} is not in the table of ops: a function of the model, or a custom op")),
+        },
+    }
+}
+
+/// What a host says of its own op: a letter for each axis of each operand and result. The same letter is the same axis, whose
+/// extent may differ between them. The host finds axes by their letters, so they are free; nothing else is claimed of them.
+fn bind_letters(graph: &Graph, node: &Node, letters: &str) -> Result<Bound, String> {
+    static HOST: Case = Case::new("letters of the host");
+    let other = |c: &char| !(c.is_ascii_alphabetic() || c.is_whitespace() || [',', '_'].contains(c));
+    let (operands, results) = letters.split_once("->").ok_or("its letters have no `->`")?;
+    if let Some(c) = operands.chars().chain(results.chars()).find(other) {
+        return Err(format!("its letters have the sign `{c}`"));
+    }
+    let side = |text: &str| -> Result<String, String> {
+        let terms: Result<Vec<String>, String> = text.split(',').map(|term| axes_of_term(term.trim())).collect();
+        Ok(terms?.join(", "))
+    };
+    let count = |text: &str| text.split(',').count();
+    if (count(operands), count(results)) != (node.inputs.len(), node.outputs.len()) {
+        return Err("its letters are for another number of operands or results".to_owned());
+    }
+    bind_text(graph, node, &HOST, &format!("{} -> {}", side(operands)?, side(results)?))
+}
+
+/// The axes of one operand or result in the language of signatures.
+fn axes_of_term(term: &str) -> Result<String, String> {
+    if term == "_" {
+        return Ok(term.to_owned());
+    }
+    let twice = term.chars().enumerate().find(|(i, c)| term.chars().take(*i).any(|other| other == *c));
+    match twice {
+        Some((_, c)) => Err(format!("its letters have `{c}` twice in one operand or result")),
+        None if term.contains('_') => Err("its letters have `_` beside others".to_owned()),
+        None => Ok(term.chars().map(|c| format!("<{c}>~")).collect::<Vec<_>>().join(" ")),
     }
 }
 

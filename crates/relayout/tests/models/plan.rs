@@ -1,5 +1,6 @@
 //! Plans in an embedder's ids, and the examples for embedders.
 
+use relayout::builder::NewOp;
 use relayout::ir::attr::Attr;
 use relayout::ir::constant::Constant;
 use relayout::ir::dim::Dim;
@@ -9,7 +10,7 @@ use relayout::ir::layout::Layout;
 use relayout::ir::types::Type;
 use relayout::plan::{Action, GraphPlan, Ids, ListPlan, NodePlan, PlanError};
 use relayout::targets::{Block, OrtCpu};
-use relayout::{Error, GraphBuilder, Options, Report, Target, plan_graph, target};
+use relayout::{Error, GraphBuilder, Options, Report, Target, optimize_graph, plan_graph, target};
 
 #[path = "../../examples/embed.rs"]
 mod embed;
@@ -258,4 +259,65 @@ fn what_no_plan_can_be_made_of_is_refused() {
     ids.node(graph.value(held).producer().0, "held".to_owned());
     let error = refused(&graph, &ids, onnx.as_ref());
     assert!(matches!(error, PlanError::Bodies { .. }), "{error}");
+}
+
+/// An op that only its host knows, with the letters of its axes.
+fn own(g: &mut Named, op: &str, name: &str, x: ValueId, letters: &str, dims: &[i64]) -> ValueId {
+    let dims = dims.iter().map(|&d| Dim::from(d)).collect();
+    let op =
+        NewOp::of_domain("host", op).operand(x).letters(letters).typed_result(name, Type::tensor(DType::F32, dims));
+    let v = g.builder.add(op).unwrap()[0];
+    g.ids.value(v, name.to_owned());
+    g.ids.node(g.builder.producer(v), name.to_owned());
+    v
+}
+
+#[test]
+fn layouts_pass_through_an_op_of_the_host_that_says_its_letters() {
+    // A convolution of the host: other channels and other places, and weights that are no operand.
+    let plan = around(|g, x| own(g, "Conv", "conv", x, "nchw -> nchw", &[2, 7, 2, 5]));
+    let conv = node(&plan, "conv");
+    assert_eq!(conv.action, Action::Keep);
+    assert!(conv.attributes.is_empty() && conv.lists.is_empty());
+    let value = plan.values.iter().find(|v| v.value == "conv").unwrap();
+    assert_eq!(value.layout, layout("NHWC"));
+    assert_eq!(value.shape, [2, 2, 5, 7].map(Dim::from));
+}
+
+#[test]
+fn an_op_of_the_host_may_drop_axes_and_add_others() {
+    let plan = around(|g, x| {
+        let product = own(g, "Product", "product", x, "nchw -> nohw", &[2, 9, 4, 5]);
+        own(g, "Again", "again", product, "abcd -> abcd", &[2, 9, 4, 5])
+    });
+    let value = plan.values.iter().find(|v| v.value == "again").unwrap();
+    assert_eq!(value.layout, layout("NHWC"));
+}
+
+#[test]
+fn letters_that_fit_no_operand_are_refused_and_those_who_take_another_graph_have_none() {
+    let mut b = GraphBuilder::new("g");
+    let x = b.input("x", DType::F32, [2.into(), 4.into()]).unwrap();
+    for (letters, why) in [
+        ("abc -> abc", "rank 2"),
+        ("ab", "`->`"),
+        ("ab, ab -> ab", "another number"),
+        ("aa -> aa", "twice"),
+        ("a! -> a!", "the sign `!`"),
+        ("a_ -> ab", "beside others"),
+    ] {
+        let ty = Type::tensor(DType::F32, vec![2.into(), 4.into()]);
+        let op = NewOp::of_domain("host", "Own").operand(x).letters(letters).typed_result("y", ty);
+        let refused = b.add(op).unwrap_err().to_string();
+        assert!(refused.contains(why), "{letters}: {refused}");
+    }
+    let mut g = Named::new();
+    let x = g.input("x", &[2, 4, 5, 3]);
+    let first = g.transpose("first", x, [0, 3, 1, 2]);
+    let inner = own(&mut g, "Own", "own", first, "nchw -> nchw", &[2, 3, 4, 5]);
+    let last = g.transpose("last", inner, [0, 2, 3, 1]);
+    g.builder.output(last).unwrap();
+    let target = target("onnx").unwrap();
+    let (_, report) = optimize_graph(g.builder.finish(), target.as_ref(), &Options::default()).unwrap();
+    assert!(!report.changed && report.after.nodes == 2, "{}", report.explain());
 }
