@@ -201,7 +201,9 @@ pub fn check(
         }
         if options.confirmed && seen.iter().any(Seen::differs) {
             let shaken = shaken.get_or_insert_with(|| original.shaken(&mut running, a, inputs, &plain));
-            seen.iter_mut().for_each(|seen| seen.excuse(&results, shaken));
+            for seen in &mut seen {
+                seen.excuse(&results, shaken);
+            }
         }
         Seen::join(&mut verdicts, seen);
     }

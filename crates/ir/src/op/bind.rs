@@ -7,6 +7,7 @@
 use super::alike::extents_agree;
 use super::border::borders;
 use super::infer::InferContext;
+use super::matmul::distinct;
 use super::read::{keeps_axes, reduced_by, takes_all};
 use super::sig::{Item, Pattern, Place, Signature, Times, parse};
 use super::{Axes, AxisSource, Case, OpDef, def_of, entries, normalize_axis};
@@ -55,27 +56,34 @@ fn bind_letters(graph: &Graph, node: &Node, letters: &str) -> Result<Bound, Stri
     if let Some(c) = operands.chars().chain(results.chars()).find(other) {
         return Err(format!("its letters have the sign `{c}`"));
     }
-    let side = |text: &str| -> Result<String, String> {
-        let terms: Result<Vec<String>, String> = text.split(',').map(|term| axes_of_term(term.trim())).collect();
-        Ok(terms?.join(", "))
-    };
     let count = |text: &str| text.split(',').count();
     if (count(operands), count(results)) != (node.inputs.len(), node.outputs.len()) {
         return Err("its letters are for another number of operands or results".to_owned());
     }
-    bind_text(graph, node, &HOST, &format!("{} -> {}", side(operands)?, side(results)?))
+    let terms = operands.split(',').chain(results.split(',')).map(letters_of_term).collect::<Result<Vec<_>, _>>()?;
+    // Letters that have no order common to all terms are axes of their own where they stand out of it.
+    let axes = distinct(&terms.iter().map(|term| term.clone().unwrap_or_default()).collect::<Vec<_>>());
+    let axis = |(c, copy): &(char, usize)| if *copy == 0 { format!("<{c}>~") } else { format!("<{c}{copy}>~") };
+    let spelled = |(term, axes): (&Option<Vec<char>>, &Vec<(char, usize)>)| match term {
+        None => "_".to_owned(),
+        Some(_) => axes.iter().map(axis).collect::<Vec<_>>().join(" "),
+    };
+    let spelled: Vec<String> = terms.iter().zip(&axes).map(spelled).collect();
+    let (operands, results) = spelled.split_at(node.inputs.len());
+    bind_text(graph, node, &HOST, &format!("{} -> {}", operands.join(", "), results.join(", ")))
 }
 
-/// The axes of one operand or result in the language of signatures.
-fn axes_of_term(term: &str) -> Result<String, String> {
+/// The letters of one operand or result; `None` for `_`.
+fn letters_of_term(term: &str) -> Result<Option<Vec<char>>, String> {
+    let term = term.trim();
     if term == "_" {
-        return Ok(term.to_owned());
+        return Ok(None);
     }
     let twice = term.chars().enumerate().find(|(i, c)| term.chars().take(*i).any(|other| other == *c));
     match twice {
         Some((_, c)) => Err(format!("its letters have `{c}` twice in one operand or result")),
         None if term.contains('_') => Err("its letters have `_` beside others".to_owned()),
-        None => Ok(term.chars().map(|c| format!("<{c}>~")).collect::<Vec<_>>().join(" ")),
+        None => Ok(Some(term.chars().collect())),
     }
 }
 

@@ -184,7 +184,7 @@ fn same_ellipses(graph: &Graph, node: &Node, terms: &[Vec<char>]) -> Result<bool
 
 /// The axes of each term, a number telling apart the letters that are not the same axis: some order of all has those of each
 /// term in the order of the term, each once.
-fn distinct(terms: &[Vec<char>]) -> Vec<Vec<(char, usize)>> {
+pub(super) fn distinct(terms: &[Vec<char>]) -> Vec<Vec<(char, usize)>> {
     let mut fixed: Vec<Vec<(char, usize)>> = Vec::new();
     let mut copies: BTreeMap<char, usize> = BTreeMap::new();
     for term in terms {

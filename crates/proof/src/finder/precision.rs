@@ -8,9 +8,10 @@ use crate::contents::Contents;
 use crate::error::Error;
 use crate::model::{Attr, Function, Graph, Input, Model, Node, Tensor};
 use crate::verdict::Verdict;
+use bytes::Bytes;
 use half::{bf16, f16};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -101,8 +102,8 @@ impl OneType {
             graph: Rc::new(self.graph(&model.graph)),
             functions: model.functions.iter().map(|function| Rc::new(self.function(function))).collect(),
             // It is no file any more.
-            file: Default::default(),
-            beside: Default::default(),
+            file: Bytes::default(),
+            beside: BTreeMap::default(),
             ..model.clone()
         }
     }

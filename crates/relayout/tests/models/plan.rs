@@ -295,6 +295,22 @@ fn an_op_of_the_host_may_drop_axes_and_add_others() {
 }
 
 #[test]
+fn letters_without_a_common_order_are_axes_of_their_own() {
+    let mut g = Named::new();
+    let x = g.input("x", &[2, 4, 5, 3]);
+    let first = g.transpose("first", x, [0, 3, 1, 2]);
+    let y = g.input("y", &[2, 3, 4, 6]);
+    let dims = [2, 6, 5, 3].map(Dim::from).to_vec();
+    let op = NewOp::of_domain("host", "Product").operand(first).operand(y).letters("bkmn, bkmd -> bdnk");
+    let z = g.builder.add(op.typed_result("z", Type::tensor(DType::F32, dims))).unwrap()[0];
+    g.ids.value(z, "z".to_owned());
+    g.ids.node(g.builder.producer(z), "product".to_owned());
+    let last = g.transpose("last", z, [0, 2, 3, 1]);
+    let (plan, _) = g.plan(&[last], &Options::default());
+    assert_eq!(node(&plan, "product").action, Action::Keep);
+}
+
+#[test]
 fn letters_that_fit_no_operand_are_refused_and_those_who_take_another_graph_have_none() {
     let mut b = GraphBuilder::new("g");
     let x = b.input("x", DType::F32, [2.into(), 4.into()]).unwrap();

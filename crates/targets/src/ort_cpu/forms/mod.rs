@@ -41,7 +41,7 @@ pub(crate) fn all(machine: &Arc<Machine>) -> Vec<Box<dyn Form>> {
         Box::new(depth::Depths(m())),
         Box::new(resize::Resizes(m())),
         Box::new(scale::Scales(m())),
-        Box::new(scale::innermost(m())),
+        Box::new(scale::innermost(machine)),
         Box::new(norm::NormsOfRows(m())),
         Box::new(norm::NormsOfChannels(m())),
         Box::new(attention::Attentions(m())),

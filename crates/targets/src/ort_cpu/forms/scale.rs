@@ -24,9 +24,9 @@ use std::sync::Arc;
 const FORM: &str = "blocked_scale";
 
 /// Those of channels that lie innermost, of any tensor.
-pub(super) fn innermost(machine: Arc<Machine>) -> Scalings {
+pub(super) fn innermost(machine: &Arc<Machine>) -> Scalings {
     let price = |spread: fn([u64; 3]) -> Spread| {
-        let machine = Arc::clone(&machine);
+        let machine = Arc::clone(machine);
         move |of: [u64; 3]| {
             let elements = of.into_iter().fold(1, u64::saturating_mul);
             Cost::new(machine.costs.elementwise_ns("Mul", elements, spread(of)))
