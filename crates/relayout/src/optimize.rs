@@ -409,10 +409,10 @@ impl Source {
 ///
 /// # Errors
 /// [`Error::Pass`].
-pub fn optimize_graph(mut graph: Graph, target: &dyn Target, options: &Options) -> Result<(Graph, Report), Error> {
-    // Who takes another graph is not told where the axes of its own ops lie.
-    graph.forget_letters();
+pub fn optimize_graph(graph: Graph, target: &dyn Target, options: &Options) -> Result<(Graph, Report), Error> {
     let mut model = IrModel { graph, ..IrModel::default() };
+    // Who takes another graph is not told where the axes of its own ops lie.
+    model.graph.forget_letters();
     let mut pipeline = options.pipeline(target)?;
     // That is for those who load a file.
     pipeline.keeps_spelling = true;
