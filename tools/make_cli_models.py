@@ -57,6 +57,7 @@ def models():
     nhwc = {"inputs": [port("x", [1, 6, 6, 4])], "outputs": [port("y", [1, 6, 6, 4])]}
     yield "relu", model(relu())
     yield "nothing", model([node("Relu", "x", "y")])
+    yield "nothing_in_halves", model([node("Cast", "x", "h", to=T.FLOAT16), node("Relu", "h", "r"), node("Cast", "r", "y", to=T.FLOAT)])
     yield "other", model([node("Neg", "x", "y")])
     yield "opset7", model(relu(), opset=7, ir_version=3)
     yield "opset26", model(relu(), opset=26, ir_version=13)

@@ -78,9 +78,9 @@ impl NewOp {
 
     /// For an op of another domain, which letter each axis of each operand and result has: `"chw, chw -> chw"` of a sum, `"chw ->
     /// chw"` of a convolution whose weights are no operand. Then layouts pass through it. The same letter is the same axis, whatever
-    /// its extents; operands and results lie with their letters in one order. Letters that stand in another order than in terms before are
-    /// axes of their own there. `_` is an operand that is read as it is. The host finds
-    /// the axes by their letters, so such an op is for plans: [`optimize_graph`](crate::optimize_graph) lets no layout pass.
+    /// its extents; operands and results lie with their letters in one order. A letter that stands out of the order of the terms before
+    /// is an axis of its own there. `_` is an operand that is read as it is. The host finds the axes by their letters, so such an op is
+    /// for plans: [`optimize_graph`](crate::optimize_graph) lets no layout pass.
     pub fn letters(mut self, letters: impl Into<String>) -> NewOp {
         self.letters = Some(letters.into());
         self

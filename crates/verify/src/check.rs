@@ -155,14 +155,7 @@ pub fn check(
     let mut running = Running { runtime, options: options.run(), doing };
     let mut notes = Vec::new();
     let (original, mut plain) = Original::ran(&mut running, a, inputs, options.rounds, &mut notes)?;
-    let mut rewritten = match original.again(&mut running, a) {
-        Ok(side) => Some(side),
-        Err(VerifyError::Load { reason, .. } | VerifyError::Run { reason, .. }) => {
-            notes.push(format!("the first model does not run as the runtime rewrites it: {reason}"));
-            None
-        }
-        Err(other) => return Err(other),
-    };
+    let mut rewritten = original.again(&mut running, a, &mut notes)?;
     if let Some(rewritten) = &mut rewritten {
         plain.share(rewritten, &original.precisions);
     }
@@ -186,12 +179,7 @@ pub fn check(
         let near = if level == Level::All && options.near == Near::Exact { Near::Noise } else { options.near };
         let judged = |plain: &Side, rewritten: Option<&Side>| {
             let reference = if level == Level::All { rewritten.unwrap_or(plain) } else { plain };
-            let mut seen = Vec::new();
-            results
-                .iter()
-                .enumerate()
-                .for_each(|(set, result)| reference.judge(set, result, near, &original, &mut seen));
-            seen
+            reference.judged(&results, near, &original)
         };
         let mut seen = judged(&plain, rewritten.as_ref());
         if near == Near::Noise && !looked_closer && seen.iter().any(Seen::differs) {

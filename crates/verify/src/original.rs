@@ -151,8 +151,23 @@ impl Original {
         Ok((original, side))
     }
 
-    /// The same model as the runtime rewrites it.
-    pub(super) fn again(&self, running: &mut Running<'_>, a: ModelSource<'_>) -> Result<Side, VerifyError> {
+    /// The same model as the runtime rewrites it; `None` and a note if it does not run so.
+    pub(super) fn again(
+        &self,
+        running: &mut Running<'_>,
+        a: ModelSource<'_>,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<Side>, VerifyError> {
+        match self.rewritten(running, a) {
+            Err(VerifyError::Load { reason, .. } | VerifyError::Run { reason, .. }) => {
+                notes.push(format!("the first model does not run as the runtime rewrites it: {reason}"));
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
+    fn rewritten(&self, running: &mut Running<'_>, a: ModelSource<'_>) -> Result<Side, VerifyError> {
         let mut model = running.load(a, Level::All)?;
         let ends = Ends::of(&model)?;
         let outputs = self.draws.iter().map(|draw| model.run(&draw.feeds)).collect::<Result<_, _>>()?;
@@ -195,7 +210,8 @@ impl Original {
         let mut sampled = plain.quiet();
         for seed in seeds {
             let weights = nudged(&weights, step, seed).unwrap_or_default();
-            (running.doing)(&format!("running {} with other last bits in its inputs and weights", a.label()));
+            let other = if step.is_some() { "digits" } else { "bits" };
+            (running.doing)(&format!("running {} with other last {other} in its inputs and weights", a.label()));
             let load =
                 |weights: &[Tensor]| Model::load_with(running.runtime, a, Level::Disabled, &running.options, weights);
             // Not every constant can be given another value.

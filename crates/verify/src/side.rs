@@ -120,8 +120,17 @@ impl Side {
         }
     }
 
+    /// Judges what the second model gave on each set of inputs.
+    pub(super) fn judged(&self, results: &[Vec<Tensor>], near: Near, original: &Original) -> Vec<Seen> {
+        let mut seen = Vec::new();
+        for (set, result) in results.iter().enumerate() {
+            self.judge(set, result, near, original, &mut seen);
+        }
+        seen
+    }
+
     /// Judges what the second model gave on a set of inputs.
-    pub(super) fn judge(&self, set: usize, result: &[Tensor], near: Near, original: &Original, seen: &mut Vec<Seen>) {
+    fn judge(&self, set: usize, result: &[Tensor], near: Near, original: &Original, seen: &mut Vec<Seen>) {
         let outputs = &self.outputs[set];
         for (output, noise) in outputs.iter().zip(&self.noise[set]) {
             let (figures, found) = match named(result, output.name()) {

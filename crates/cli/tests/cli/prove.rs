@@ -41,6 +41,23 @@ fn two_files_without_a_proof_are_proved_shown_to_differ_or_left_open() {
 }
 
 #[test]
+fn floats_of_other_types_are_told_apart_from_other_ops() {
+    let (plain, halves) = (model("nothing"), model("nothing_in_halves"));
+    let run = relayout(["prove", str(&plain), str(&halves)]);
+    assert!(run.code == 4 && run.text().starts_with("SAME UP TO TYPES: "), "{run:?}");
+    assert!(
+        run.text().contains("measured on random inputs: output `y`") && run.err.contains("--up-to-types"),
+        "{run:?}"
+    );
+    let run = relayout(["prove", str(&plain), str(&halves), "--no-run", "--up-to-types", "--json"]);
+    let json: String = run.fine().split_whitespace().collect();
+    let types = "\"types\":[[\"float32\"],[\"float16\",\"float32\"]]";
+    assert!(json.contains("\"verdict\":\"same_up_to_types\"") && json.contains(types), "{json}");
+    let run = relayout(["prove", str(&model("other")), str(&halves), "--no-run", "--up-to-types"]);
+    assert!(run.code == 4 && run.text().starts_with("UNDECIDED: "), "{run:?}");
+}
+
+#[test]
 fn a_verdict_about_blocks_names_their_hosts() {
     let dir = folder(&[]);
     let (conv, out) = (model("conv"), dir.path().join("out.onnx"));

@@ -4,6 +4,9 @@
 //! narrowest type has. If the checker says that these two compute the same, the models do so up to the types in which they compute. That
 //! says nothing about how far their results are apart.
 
+use crate::agreed::Agreed;
+use crate::certificate::Proof;
+use crate::check::{Pair, verdict};
 use crate::contents::Contents;
 use crate::error::Error;
 use crate::model::{Attr, Function, Graph, Input, Model, Node, Tensor};
@@ -52,7 +55,7 @@ pub(crate) fn between(a: &Model, b: &Model) -> Option<UpToTypes> {
         return None;
     }
     let [a, b] = [a, b].map(|model| OneType { narrowest }.model(model));
-    let proof = super::found(&a, &b).verdict;
+    let proof = verdict(&Pair { a: &a, b: &b, agreed: &Agreed::default(), proof: &Proof::default() });
     let named =
         |types: &BTreeSet<u8>| FLOATS.iter().filter(|(of, _)| types.contains(of)).map(|(_, name)| *name).collect();
     proof.holds().then(|| UpToTypes { types: [named(&types[0]), named(&types[1])], proof })

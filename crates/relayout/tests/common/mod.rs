@@ -18,6 +18,19 @@ use relayout_verify::{Comparison, Inputs, ModelSource, Tensor, Tolerance, verify
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+/// Ops whose rounding depends on the order of the elements, or on the op that is written for them.
+pub(crate) const SUMS: &[&str] = &[
+    "ReduceMean",
+    "ReduceSum",
+    "Softmax",
+    "LogSoftmax",
+    "CumSum",
+    "LpNormalization",
+    "MatMul",
+    "Conv",
+    "BatchNormalization",
+];
+
 /// A folder of the repository's test data.
 pub(crate) fn testdata(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(folder)

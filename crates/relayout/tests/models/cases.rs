@@ -9,19 +9,6 @@ use relayout_verify::Tolerance;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Ops whose rounding depends on the order of the elements, or on the op that is written for them.
-const SUMS: &[&str] = &[
-    "ReduceMean",
-    "ReduceSum",
-    "Softmax",
-    "LogSoftmax",
-    "CumSum",
-    "LpNormalization",
-    "MatMul",
-    "Conv",
-    "BatchNormalization",
-];
-
 /// Before, after, and why what is left is left.
 fn told(name: &str, before: &str, after: &[u8], report: &Report) -> String {
     let mut text = format!("## {name}\n{before}");
@@ -55,7 +42,7 @@ fn check(path: &Path) -> (String, Vec<String>) {
         Ok(outcome) => outcome,
         Err(e) => return (format!("## {name}\n{before}"), vec![e]),
     };
-    let tolerance = SUMS.iter().any(|op| before.contains(&format!("= {op}("))).then(Tolerance::default);
+    let tolerance = common::SUMS.iter().any(|op| before.contains(&format!("= {op}("))).then(Tolerance::default);
     let mut problems = Vec::new();
     let mut law = |result: Result<(), String>| problems.extend(result.err());
     law(common::not_worse(&outcome.report));
