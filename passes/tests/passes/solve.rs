@@ -1,6 +1,8 @@
 //! The solvers against brute force on small random problems, and on problems whose answer is known.
 
-use crate::parts::{brute_force, changes, costs, dense, dense_block, many_layouts, operators, parts, two_layouts};
+use crate::parts::{
+    brute_force, changes, costs, dense, dense_block, forbidden, many_layouts, operators, parts, two_layouts,
+};
 use proptest::prelude::*;
 use relayout_passes::decide::solve::certificate::{Certificate, CertificateError, Checked, Proof, certify};
 use relayout_passes::decide::solve::{
@@ -45,6 +47,12 @@ proptest! {
 
     #[test]
     fn up_to_four_states_and_any_factors_give_the_optimum(parts in parts(5, 1..=4, 4)) {
+        let problem = parts.build();
+        check_exact(&problem, &solve(&problem, &Limits::default()))?;
+    }
+
+    #[test]
+    fn states_that_die_by_a_table_of_their_own_give_the_optimum(parts in forbidden()) {
         let problem = parts.build();
         check_exact(&problem, &solve(&problem, &Limits::default()))?;
     }

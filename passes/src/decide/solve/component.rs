@@ -82,6 +82,18 @@ fn distribute(network: Network, place: &[(usize, usize)], components: &mut [Comp
         };
         component.network.shared.push(Shared { producer, price, readers });
     }
+    components.iter_mut().for_each(|component| charge_certain(&mut component.network));
+}
+
+/// States that died late leave readers that always want the same; the solvers are for networks without any.
+fn charge_certain(network: &mut Network) {
+    let mut shared = std::mem::take(&mut network.shared);
+    for value in &mut shared {
+        let settled = network.charge_certain(value);
+        let Some(reader) = value.readers.first() else { continue };
+        network.unary[reader.var].iter_mut().for_each(|weight| *weight += settled);
+    }
+    network.shared = shared;
 }
 
 /// For each variable the one that its group is known by, and whether it has no factor but its own weights.

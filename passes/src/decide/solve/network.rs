@@ -79,6 +79,29 @@ impl Network {
         self.unary[var].iter().enumerate().filter(|(_, weight)| weight.is_finite()).map(|(state, _)| state)
     }
 
+    /// Takes out of `value` the layouts that some reader wants in all of its living states, and those that are free. Their
+    /// prices go to the producer's states; where that is settled they are returned.
+    pub(super) fn charge_certain(&mut self, value: &mut Shared) -> Weight {
+        let always = |reader: &Reader| self.alive(reader.var).fold(!0, |set, state| set & reader.wants[state]);
+        // A reader without a living state makes the problem infeasible, which its unary weights say.
+        let living = |reader: &&Reader| self.alive(reader.var).next().is_some();
+        let certain = value.readers.iter().filter(living).fold(0, |set, reader| set | always(reader));
+        let mut settled = Weight::ZERO;
+        for (state, row) in value.price.iter_mut().enumerate() {
+            let paid = take_prices(row, certain);
+            match value.producer {
+                Some(var) => self.unary[var][state] += paid,
+                None => settled += paid,
+            }
+        }
+        let states: Vec<usize> = value.producer.map_or_else(|| vec![0], |var| self.alive(var).collect());
+        let priced =
+            |row: &Vec<Weight>| (0..row.len()).filter(|&l| row[l] != Weight::ZERO).fold(0, |set, l| set | 1 << l);
+        let useful: Layouts = states.iter().fold(0, |set, &state| set | priced(&value.price[state]));
+        value.readers.iter_mut().flat_map(|reader| &mut reader.wants).for_each(|set| *set &= useful);
+        settled
+    }
+
     /// What the states weigh, one for each variable.
     pub(super) fn weigh(&self, states: &[u32]) -> Weight {
         let state = |var: usize| states[var] as usize;
@@ -88,6 +111,12 @@ impl Network {
         let shared: Weight = self.shared.iter().map(|value| weigh_shared(value, state)).sum();
         unary + links + shared
     }
+}
+
+/// Sums the prices of `set` and sets them to zero.
+pub(super) fn take_prices(row: &mut [Weight], set: Layouts) -> Weight {
+    let wanted = row.iter_mut().enumerate().filter(|(layout, _)| set >> layout & 1 == 1);
+    wanted.map(|(_, price)| std::mem::take(price)).sum()
 }
 
 /// What the conversions of `value` weigh.

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use super::component::{Component, components};
-use super::network::{Layouts, Link, Network, Reader, Shared};
+use super::network::{Layouts, Link, Network, Reader, Shared, take_prices};
 use super::prune;
 use super::weight::Weight;
 
@@ -244,14 +244,7 @@ impl Reducer {
     /// or unary weights say all that it said.
     fn fold_value(&mut self, value: Shared) -> Option<Shared> {
         let mut value = self.rooted_value(value);
-        self.charge_certain(&mut value);
-        let mut useful: Layouts = 0;
-        for row in self.producer_states(&value).map(|state| &value.price[state]) {
-            useful |= row.iter().enumerate().filter(|(_, w)| **w != Weight::ZERO).fold(0, |set, (l, _)| set | 1 << l);
-        }
-        for reader in &mut value.readers {
-            reader.wants.iter_mut().for_each(|set| *set &= useful);
-        }
+        self.settled += self.network.charge_certain(&mut value);
         let network = &self.network;
         value.readers.retain(|reader| network.alive(reader.var).any(|state| reader.wants[state] != 0));
         if value.readers.len() > 1 {
@@ -295,30 +288,6 @@ impl Reducer {
         Shared { producer, price, readers }
     }
 
-    /// Pays for the layouts that some reader wants in all of its states.
-    fn charge_certain(&mut self, value: &mut Shared) {
-        let always = |reader: &Reader| self.network.alive(reader.var).fold(!0, |set, state| set & reader.wants[state]);
-        // A reader without a living state makes the problem infeasible, which its unary weights say.
-        let living = |reader: &&Reader| self.network.alive(reader.var).next().is_some();
-        let certain = value.readers.iter().filter(living).fold(0, |set, reader| set | always(reader));
-        for (state, row) in value.price.iter_mut().enumerate() {
-            let paid = take_prices(row, certain);
-            match value.producer {
-                Some(var) => self.network.unary[var][state] += paid,
-                None => self.settled += paid,
-            }
-        }
-    }
-
-    /// The rows of `value.price` that can still be.
-    fn producer_states(&self, value: &Shared) -> impl Iterator<Item = usize> {
-        let alive: Vec<usize> = match value.producer {
-            Some(var) => self.network.alive(var).collect(),
-            None => vec![0],
-        };
-        alive.into_iter()
-    }
-
     /// Says what `value` says about its last reader.
     fn single_reader(&mut self, value: &Shared, reader: &Reader) {
         let Some(producer) = value.producer else {
@@ -347,10 +316,4 @@ impl Reducer {
         let merged = aliases.0.iter().flatten().count();
         Reduced { components, settled, merged, pinned: alone.len(), aliases: aliases.0, base }
     }
-}
-
-/// Sums the prices of `set` and sets them to zero.
-fn take_prices(row: &mut [Weight], set: Layouts) -> Weight {
-    let wanted = row.iter_mut().enumerate().filter(|(layout, _)| set >> layout & 1 == 1);
-    wanted.map(|(_, price)| mem::take(price)).sum()
 }

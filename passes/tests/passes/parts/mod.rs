@@ -123,6 +123,20 @@ pub(crate) fn two_layouts(vars: usize) -> impl Strategy<Value = Parts> {
     })
 }
 
+/// A reader whose last state a table of the variable with itself forbids: the two that are left may want the same layout.
+pub(crate) fn forbidden() -> impl Strategy<Value = Parts> {
+    let table = prop::collection::vec(0..4_u64, 6);
+    let wants = || prop::collection::vec(0..3_u32, 4);
+    let moves = prop::collection::vec(0..4_u64, 4);
+    (table, wants(), wants(), moves).prop_map(|(table, first, second, moves)| {
+        let forbidden = (0..9).map(|at| if at == 8 { u64::MAX } else { 0 }).collect();
+        let uses = vec![(1, first), (2, second)];
+        let value = ValueParts { producer: 0, produces: vec![0], uses, layouts: 2, moves };
+        let unary = vec![vec![0], vec![0; 3], vec![0; 2]];
+        Parts { unary, pairs: vec![(1, 1, forbidden), (1, 2, table)], values: vec![value] }
+    })
+}
+
 /// Every pair of five variables is linked, so that little can be pruned and tables get large.
 pub(crate) fn dense() -> impl Strategy<Value = Parts> {
     let unary = prop::collection::vec(prop::collection::vec(price(0), 3), 5);
