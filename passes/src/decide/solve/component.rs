@@ -82,7 +82,9 @@ fn distribute(network: Network, place: &[(usize, usize)], components: &mut [Comp
         };
         component.network.shared.push(Shared { producer, price, readers });
     }
-    components.iter_mut().for_each(|component| charge_certain(&mut component.network));
+    for component in components {
+        charge_certain(&mut component.network);
+    }
 }
 
 /// States that died late leave readers that always want the same; the solvers are for networks without any.
