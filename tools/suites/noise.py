@@ -159,6 +159,30 @@ def in_floats(model, feeds, wanted):
         yield [array.astype(like.dtype) for array, like in zip(got, wanted, strict=True)]
 
 
+def jittered(model, feeds, level=OFF, times=TIMES):
+    """Results of a model in which each float that a node makes is off by its last bits, as another kernel would round it. Sums of many
+    numbers have less noise of what they are made of than of their own."""
+    known = onnx.shape_inference.infer_shapes(model).graph
+    floats = {value.name for value in (*known.value_info, *known.output) if value.type.tensor_type.elem_type == TensorProto.FLOAT}
+    nodes = list(model.graph.node)
+    for seed in range(times):
+        jittered = onnx.ModelProto.FromString(model.SerializeToString())
+        del jittered.graph.node[:]
+        for node in nodes:
+            made = onnx.NodeProto.FromString(node.SerializeToString())
+            names = [name for name in node.output if name in floats and node.op_type not in ("Constant", "ConstantOfShape")]
+            for at, name in enumerate(node.output):
+                made.output[at] = name + ".exact" if name in names else name
+            jittered.graph.node.append(made)
+            for name in names:
+                like = dict(low=1 - SHAKEN, high=1 + SHAKEN, seed=float(seed * len(nodes) + len(jittered.graph.node)))
+                jittered.graph.node.extend([
+                    helper.make_node("RandomUniformLike", [name + ".exact"], [name + ".off"], **like),
+                    helper.make_node("Mul", [name + ".exact", name + ".off"], [name]),
+                ])
+        yield run(jittered.SerializeToString(), feeds, level)
+
+
 def living(model):
     """A model without the nodes that no output needs. They keep the runtime from rewrites that it makes without them."""
     model = onnx.ModelProto.FromString(model.SerializeToString())
@@ -174,10 +198,14 @@ def living(model):
 
 
 def noise(model, feeds, wanted, halves=False):
-    """The model's own noise, by element: what its last bits and the runtime's rewrites change at most, also where no dead node is in their
+    """The model's own noise, by element: what its last bits, those of its nodes and the runtime's rewrites change at most, also where no dead node is in their
     way, and of one of halves what its roundings do. (largest, elements)"""
     largest, elements = 0.0, 0
     others = list(shaken(model, feeds))
+    try:
+        others.extend(jittered(model, feeds))
+    except Exception:  # noqa: BLE001  # whatever the runtime says of a body that reads a value which is off
+        pass
     if halves:
         try:
             others.extend(in_floats(model, feeds, wanted))
