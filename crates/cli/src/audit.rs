@@ -1,7 +1,7 @@
 //! `relayout audit` and `relayout check-certificate`.
 
 use crate::args;
-use crate::commands::{is_stdio, of_library, open, options, target};
+use crate::commands::{is_stdio, of_library, open, target};
 use crate::failure::Failure;
 use crate::page::{self, PageFile};
 use crate::progress::Progress;
@@ -21,8 +21,9 @@ pub(crate) fn audit(a: &args::Audit) -> Result<(), Failure> {
     if let Some(provider) = &a.decide.provider {
         return on_device(a, provider);
     }
-    let target = target(&a.decide)?;
-    let options = options(&a.decide);
+    let request = a.decide.request();
+    let target = target(&request)?;
+    let options = request.options();
     let mut audited: Vec<(&Path, Model, Audit)> = Vec::new();
     for path in &paths {
         let _progress = Progress::start(format!("looking at {}", path.display()));
@@ -77,19 +78,21 @@ fn on_device(a: &args::Audit, provider: &str) -> Result<(), Failure> {
     if a.other.is_some() || a.fail_above.is_some() || a.html.is_some() {
         return Err(Failure::usage("with --provider, audit takes one model, no --fail-above and no --html"));
     }
-    target(&a.decide)?;
+    let request = a.decide.request();
+    target(&request)?;
     let provider = &relayout::targets::Provider::of(provider).map_err(Failure::usage)?;
     let model = open(&a.model)?;
     let progress = Progress::start(format!("looking at {}", a.model.display()));
-    let audit = relayout::device::audit_device(&model, provider, &options(&a.decide)).map_err(of_library)?;
+    let audit = relayout::device::audit_device(&model, provider, &request.options()).map_err(of_library)?;
     drop(progress);
     if json() { say_json(&audit) } else { say(audit.explain().trim_end()) }
 }
 
 /// `relayout check-certificate`
 pub(crate) fn check_certificate(a: &args::CheckCertificate) -> Result<(), Failure> {
-    let target = target(&a.decide)?;
-    let options = options(&a.decide);
+    let request = a.decide.request();
+    let target = target(&request)?;
+    let options = request.options();
     let progress = Progress::start(format!("looking at {}", a.model.display()));
     let model = open(&a.model)?;
     let file = match &a.certificate {

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::{json, say, say_json};
 use relayout::codegen::Hint;
-use relayout::codegen::bench::{BenchReport as Report, Beside, CASES, Request, permute as time, table};
+use relayout::codegen::bench::{BenchReport as Report, BenchRequest, Beside, CASES, permute as time, table};
 use relayout::ir::dtype::DType;
 
 /// `relayout bench permute`
@@ -43,7 +43,7 @@ fn described(report: &Report) -> serde_json::Value {
     })
 }
 
-fn requests(a: &args::BenchPermute) -> Result<Vec<Request>, Failure> {
+fn requests(a: &args::BenchPermute) -> Result<Vec<BenchRequest>, Failure> {
     let mode = match (a.data.hot, a.data.cold, a.data.mode) {
         (true, ..) => Some(args::Mode::Hot),
         (_, true, _) => Some(args::Mode::Cold),
@@ -70,7 +70,7 @@ fn requests(a: &args::BenchPermute) -> Result<Vec<Request>, Failure> {
         (None, true) => Beside::Forms,
         (None, false) => Beside::Copies,
     };
-    let request = |(shape, perm, elem_bytes): &(Vec<usize>, Vec<usize>, usize), hint: Hint| Request {
+    let request = |(shape, perm, elem_bytes): &(Vec<usize>, Vec<usize>, usize), hint: Hint| BenchRequest {
         shape: shape.clone(),
         perm: perm.clone(),
         elem_bytes: *elem_bytes,

@@ -4,11 +4,12 @@ mod gpu;
 mod models;
 
 use crate::args;
-use crate::commands::{costs, is_stdout, runtime};
+use crate::commands::{is_stdout, runtime};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::{json, say, say_json};
 use relayout::fsio::{self, Output, destination};
+use relayout::request::measured;
 use relayout::targets::measured::MeasuredCosts;
 use relayout::targets::threads_asked;
 use relayout_calibrate::{CalibrateOptions, calibrate as measure, check as hold, processor};
@@ -74,7 +75,10 @@ fn put(output: &Path, text: &str) -> Result<(), Failure> {
 
 /// The table in a file, or the built-in one for so many threads.
 fn table(path: Option<&Path>, threads: usize) -> Result<MeasuredCosts, Failure> {
-    path.map_or_else(|| MeasuredCosts::builtin(threads as u64).map_err(Failure::model), costs)
+    match path {
+        Some(path) => Ok(measured(path)?),
+        None => MeasuredCosts::builtin(threads as u64).map_err(Failure::model),
+    }
 }
 
 /// Whether there is a place for the table, seen before the minutes that measuring takes.

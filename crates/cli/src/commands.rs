@@ -7,15 +7,13 @@ use crate::page::{self, PageFile};
 use crate::progress::Progress;
 use crate::terminal::{json, remark, say, say_json, tell};
 use crate::written::check_written;
-use relayout::fsio::{self, Output, read_text};
+use relayout::fsio::Output;
 use relayout::io::IoError;
 use relayout::ir::op::{Description, describe};
 use relayout::ir::text::GraphJson;
-use relayout::targets::gpu::GpuCosts;
-use relayout::targets::measured::MeasuredCosts;
-use relayout::targets::{BUILTIN, Block, FunctionTarget, OrtCpu, OrtNhwc, Provider};
+use relayout::targets::BUILTIN;
 use relayout::why::RecognizedPiece;
-use relayout::{Model, Numerics, Options, Target, optimize as optimize_model};
+use relayout::{Model, Request, Target, optimize as optimize_model};
 use relayout_html::{PageKind, optimized_page};
 use relayout_verify::{Inputs, PluginProvider, Runtime, SearchPlaces, find_library};
 use std::fmt::Write as _;
@@ -75,14 +73,15 @@ pub(crate) fn print(a: &args::Print) -> Result<(), Failure> {
         };
         return say(text.trim_end());
     };
-    let mut options = options(&a.decide);
+    let request = a.decide.request();
+    let mut options = request.options();
     options.print_after = Some(pass.clone());
-    let optimized = optimize_model(&model, target(&a.decide)?.as_ref(), &options).map_err(of_library)?;
+    let optimized = optimize_model(&model, target(&request)?.as_ref(), &options).map_err(of_library)?;
     // A file that was made for this target is left as it is.
     let graph = optimized.printed().unwrap_or(optimized.graph());
     let text = match (json(), a.dot) {
         (true, _) => serde_json::to_string_pretty(&GraphJson::from(graph)).map_err(Failure::model)?,
-        (_, true) => relayout::dot(graph),
+        (_, true) => relayout::model::dot(graph),
         _ => graph.to_string(),
     };
     say(text.trim_end())
@@ -94,11 +93,13 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
         return Err(Failure::usage("--network-dot is a drawing and not JSON; leave one of them out"));
     }
     check_written(&[("--html", a.html.as_deref()), ("--network-dot", a.network_dot.as_deref())], &[&a.model])?;
-    let target = target(&a.decide)?;
+    // What is said of one value or piece is said of the model as its inputs and outputs are.
+    let alone = a.decide.request();
+    let target = target(&alone)?;
     let progress = Progress::start(format!("looking at {}", a.model.display()));
     let model = open(&a.model)?;
     if let Some(value) = &a.why {
-        let explained = relayout::why(&model, target.as_ref(), &options(&a.decide), value).map_err(of_library)?;
+        let explained = relayout::why(&model, target.as_ref(), &alone.options(), value).map_err(of_library)?;
         drop(progress);
         if json() {
             return say_json(&explained);
@@ -106,17 +107,17 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
         return say(explained.explain().trim_end());
     }
     if a.pieces {
-        let told = relayout::why::pieces(&model, target.as_ref(), &options(&a.decide)).map_err(of_library)?;
+        let told = relayout::why::pieces(&model, target.as_ref(), &alone.options()).map_err(of_library)?;
         drop(progress);
         return if json() { say_json(&told) } else { say(pieces(&told).trim_end()) };
     }
     if let Some(path) = &a.network_dot {
-        let options = with_ends(options(&a.decide), &a.ends);
+        let options = a.request().options();
         let network = relayout::certificate::problem(&model, target.as_ref(), &options).map_err(of_library)?.dot();
         drop(progress);
         return ReportFile::new(path, network.trim_end().to_owned())?.commit();
     }
-    let options = page::wanted(with_ends(options(&a.decide), &a.ends));
+    let options = page::wanted(a.request().options());
     let optimized = optimize_model(&model, target.as_ref(), &options).map_err(of_library)?;
     let made = match &a.html {
         None => None,
@@ -230,6 +231,7 @@ fn from_stdin() -> Result<Model, Failure> {
 
 pub(crate) fn of_library(error: relayout::Error) -> Failure {
     match error {
+        relayout::Error::Request(wrong) => wrong.into(),
         relayout::Error::UnknownValue { .. } => {
             Failure::Usage(format!("{error}; `relayout print MODEL` shows the values"))
         }
@@ -241,104 +243,11 @@ pub(crate) fn of_library(error: relayout::Error) -> Failure {
     }
 }
 
-pub(crate) fn options(a: &args::Decide) -> Options {
-    let numerics = match a.numerics {
-        args::Numerics::Exact => Numerics::Exact,
-        args::Numerics::Reassociate => Numerics::Reassociate,
-    };
-    a.dims.iter().fold(Options::default().numerics(numerics), |options, (name, size)| options.dim(name, *size))
-}
-
-pub(crate) fn with_ends(mut options: Options, ends: &args::Ends) -> Options {
-    options.inputs.clone_from(&ends.inputs);
-    options.outputs.clone_from(&ends.outputs);
-    options.free_io = ends.free_io;
-    options
-}
-
-pub(crate) fn target(a: &args::Decide) -> Result<Box<dyn Target>, Failure> {
-    target_tuned(a, false)
-}
-
-/// What the target that is asked for is called.
-pub(crate) fn asked_name(a: &args::Decide) -> String {
-    match (&a.target_file, &a.provider) {
-        (Some(path), _) => path.display().to_string(),
-        (None, Some(_)) => "ort-nhwc".to_owned(),
-        (None, None) => a.target.clone(),
-    }
-}
-
-/// The target that is asked for. Of one that is tuned for, `--threads` says how models run, whichever it is.
-pub(crate) fn target_tuned(a: &args::Decide, tuned: bool) -> Result<Box<dyn Target>, Failure> {
-    let target = asked_target(a, tuned)?;
+/// The target that is asked for.
+pub(crate) fn target(request: &Request) -> Result<Box<dyn Target>, Failure> {
+    let target = request.target()?;
     remark(|| format!("target {}, costs {}", target.name(), target.cost_source()));
     Ok(target)
-}
-
-fn asked_target(a: &args::Decide, tuned: bool) -> Result<Box<dyn Target>, Failure> {
-    let builtin = |name: &str| a.target_file.is_none() && a.target == name;
-    let (blocked, gpu) = (builtin("ort-cpu"), builtin("cuda-tensorcore"));
-    let given = [
-        ("--block", a.block.is_some()),
-        ("--no-guard", a.no_guard),
-        ("--costs", a.costs.is_some() && !gpu),
-        ("--threads", a.threads.is_some() && !tuned),
-    ];
-    if let Some((option, _)) = given.iter().find(|(_, given)| *given && !blocked) {
-        let asked = asked_name(a);
-        let whose = match *option {
-            "--costs" => "targets `ort-cpu` and `cuda-tensorcore`",
-            "--threads" => "target `ort-cpu` and of `--tune`",
-            _ => "target `ort-cpu`",
-        };
-        return Err(Failure::usage(format!("{option} is an option of {whose}, not of `{asked}`")));
-    }
-    if let Some(provider) = &a.provider {
-        // `onnx` is what nobody asked for.
-        if !["onnx", "ort-nhwc"].contains(&a.target.as_str()) {
-            return Err(Failure::usage(format!("--provider is an option of target `ort-nhwc`, not of `{}`", a.target)));
-        }
-        return Ok(Box::new(OrtNhwc::of(Provider::of(provider).map_err(Failure::usage)?)));
-    }
-    if let (Some(path), true) = (&a.costs, gpu) {
-        let costs = GpuCosts::parse(&path.display().to_string(), &costs_text(path)?).map_err(Failure::model)?;
-        return Ok(Box::new(FunctionTarget::measured(costs).map_err(Failure::usage)?));
-    }
-    if blocked {
-        return Ok(Box::new(asked_cpu(a)?));
-    }
-    let Some(path) = &a.target_file else {
-        return relayout::target(&a.target).map_err(Failure::usage);
-    };
-    let name = path.display().to_string();
-    let text = read_text(path).map_err(|e| Failure::usage(format!("target file `{name}`: {e}")))?;
-    relayout::parse_target(&name, &text).map_err(Failure::usage)
-}
-
-/// Target `ort-cpu`, as it is asked for.
-pub(crate) fn asked_cpu(a: &args::Decide) -> Result<OrtCpu, Failure> {
-    let block = a.block.as_deref().and_then(|b| Block::of(b.parse().ok()?)).unwrap_or_else(Block::of_host);
-    let target = OrtCpu::new(block).map_err(Failure::usage)?;
-    let target = match (&a.costs, a.threads) {
-        (Some(path), _) => target.with_costs(costs(path)?),
-        (None, Some(threads)) => target.on_threads(threads.into()).map_err(Failure::usage)?,
-        (None, None) => target,
-    };
-    Ok(if a.no_guard { target.unguarded() } else { target })
-}
-
-/// The table of costs in a file.
-pub(crate) fn costs(path: &Path) -> Result<MeasuredCosts, Failure> {
-    MeasuredCosts::parse(&path.display().to_string(), &costs_text(path)?).map_err(Failure::model)
-}
-
-fn costs_text(path: &Path) -> Result<String, Failure> {
-    let why = |e| match e {
-        fsio::Error::Read { source, .. } => source.to_string(),
-        other => other.to_string(),
-    };
-    read_text(path).map_err(|e| Failure::usage(format!("cannot read table of costs `{}`: {}", path.display(), why(e))))
 }
 
 /// ONNX Runtime, loaded.

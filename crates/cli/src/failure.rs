@@ -4,6 +4,7 @@ use crate::args::Args;
 use crate::terminal::{self, error, escaped, tell};
 use clap::Parser as _;
 use clap::error::{ContextKind, ErrorKind};
+use relayout::request::{RequestError, Spelling};
 use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
 use std::io;
@@ -75,6 +76,14 @@ impl Failure {
     pub(crate) fn report(self) -> u8 {
         self.tell();
         self.status()
+    }
+}
+
+impl From<RequestError> for Failure {
+    fn from(error: RequestError) -> Failure {
+        let text = error.spelled(Spelling::Words);
+        // What a table of costs lacks is no fault of the call.
+        if let RequestError::Costs(_) = error { Failure::Model(text) } else { Failure::Usage(text) }
     }
 }
 

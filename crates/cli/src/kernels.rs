@@ -3,7 +3,7 @@
 //! The folder appears whole or not at all: it is written under another name beside its place and renamed.
 
 use crate::args;
-use crate::commands::{is_stdout, of_library, open, options, target};
+use crate::commands::{is_stdout, of_library, open, target};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::{json, quiet, say, say_json};
@@ -20,11 +20,12 @@ pub(crate) fn kernels(a: &args::Kernels) -> Result<(), Failure> {
     if is_stdout(&a.out) {
         return Err(Failure::usage("the kernels are several files; name a folder for them, not stdout"));
     }
-    let target = target(&a.decide)?;
+    let request = a.decide.request();
+    let target = target(&request)?;
     let place = Place::new(&a.out, |_, names| may_replace(names, a.force)).map_err(Failure::model)?;
     let progress = Progress::start(format!("optimizing {}", a.model.display()));
     let model = open(&a.model)?;
-    let optimized = optimize_model(&model, target.as_ref(), &options(&a.decide)).map_err(of_library)?;
+    let optimized = optimize_model(&model, target.as_ref(), &request.options()).map_err(of_library)?;
     drop(progress);
     let wanted = a
         .decide

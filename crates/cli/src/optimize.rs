@@ -3,7 +3,7 @@
 use crate::args::{self, Emit};
 use crate::batch;
 use crate::bundle;
-use crate::commands::{ReportFile, is_stdout, of_library, open, options, target_tuned, with_ends};
+use crate::commands::{ReportFile, is_stdout, of_library, open, target};
 use crate::failure::Failure;
 use crate::inputs::{Job, Jobs, check_free, jobs, make_folder};
 use crate::page::{self, PageFile};
@@ -13,6 +13,7 @@ use crate::terminal::{json, quiet, remark, say, say_json, tell};
 use crate::tune;
 use crate::verify::same_results;
 use crate::written::{RESULT, check_written};
+use relayout::request::{certificate_text, proof_text};
 use relayout::{Model, Optimized, Options, Report, Target, optimize as optimize_model};
 use relayout_calibrate::{Fastest, Tuning};
 use relayout_html::{Measured, PageKind, optimized_page};
@@ -31,22 +32,13 @@ pub(crate) fn optimize(a: &args::Optimize) -> Result<(), Failure> {
         return Err(Failure::usage(format!("only one of {which} can go to stdout")));
     }
     prove::check_call(a)?;
-    check_sizes(a)?;
-    let target = target_tuned(&a.decide, a.tuning.tune)?;
-    tune::check_call(a)?;
+    let request = a.request();
+    let target = target(&request)?;
+    request.check_tuning()?;
     bundle::check_call(a, target.as_ref())?;
     match jobs(a)? {
         Jobs::One(job) => one(a, target.as_ref(), &job),
         Jobs::Several(jobs, notes) => batch::optimize(a, target.as_ref(), &jobs, &notes),
-    }
-}
-
-/// A size that is written is a number and no range.
-fn check_sizes(a: &args::Optimize) -> Result<(), Failure> {
-    let range = a.decide.dims.iter().find(|(_, size)| size.number().is_none());
-    match range.filter(|_| a.output.fix_sizes) {
-        Some((name, _)) => Err(Failure::usage(format!("--fix-sizes writes numbers, and --dim {name} is a range"))),
-        None => Ok(()),
     }
 }
 
@@ -99,11 +91,9 @@ fn one(a: &args::Optimize, target: &dyn Target, job: &Job) -> Result<(), Failure
 
 /// What the arguments ask of the optimizer.
 pub(crate) fn wanted(a: &args::Optimize) -> Options {
-    let mut options = with_ends(options(&a.decide), &a.ends);
+    let mut options = a.request().checked_options();
     options.print_after.clone_from(&a.checks.print_after);
-    options.strict = a.checks.strict;
-    options.unproved = prove::unproved(a);
-    options.proof = a.output.proof.is_some() || a.checks.prove;
+    options.proof |= a.checks.prove;
     if a.output.html.is_some() { page::wanted(options) } else { options }
 }
 
@@ -201,15 +191,11 @@ impl Work<'_> {
     }
 
     fn made(&self) -> Result<(Model, Optimized), Failure> {
-        let mut model = open(&self.job.model)?;
+        let model = open(&self.job.model)?;
         let begun = Instant::now();
         let options = self.options.clone();
-        let mut options = if self.among { options.dims_of(&model) } else { options };
-        if self.a.output.fix_sizes {
-            let sizes = options.dims.iter().map(|(name, size)| (name.clone(), size.typical())).collect();
-            model = model.with_sizes(&sizes).map_err(of_library)?;
-            options = options.dims_of(&model);
-        }
+        let options = if self.among { options.dims_of(&model) } else { options };
+        let (model, options) = self.a.request().fixed(model, options).map_err(of_library)?;
         let optimized = optimize_model(&model, self.target, &options).map_err(of_library)?;
         self.remark(&optimized.report().summary(), begun);
         Ok((model, optimized))
@@ -232,20 +218,22 @@ impl Work<'_> {
     /// none of them.
     fn write(&self, model: &Model, optimized: &Optimized, measured: Option<&Measured>) -> Result<(), Failure> {
         let output = &self.a.output;
-        let json = |value: &dyn Fn() -> serde_json::Result<String>| value().map_err(Failure::model);
         let report = match &output.report {
-            Some(path) => Some(ReportFile::new(path, json(&|| tune::report(optimized.report(), self.tuning))?)?),
+            Some(path) => {
+                let text = tune::report(optimized.report(), self.tuning).map_err(Failure::model)?;
+                Some(ReportFile::new(path, text)?)
+            }
             None => None,
         };
         let certificate = match &output.certificate {
             Some(path) => {
-                let made = relayout::certify(model, self.target, &self.options).map_err(of_library)?;
-                Some(ReportFile::new(path, json(&|| serde_json::to_string_pretty(&made))?)?)
+                let text = certificate_text(model, self.target, &self.options).map_err(of_library)?;
+                Some(ReportFile::new(path, text)?)
             }
             None => None,
         };
         let proof = match &output.proof {
-            Some(path) => Some(ReportFile::new(path, json(&|| serde_json::to_string(&optimized.proof()))?)?),
+            Some(path) => Some(ReportFile::new(path, proof_text(optimized).map_err(of_library)?)?),
             None => None,
         };
         let page = match &output.html {

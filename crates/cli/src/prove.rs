@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::terminal::{json, quiet, say, say_json, tell};
 use crate::verify;
 use relayout::Report;
-use relayout::proof::Unproved;
 use relayout_proof::{Gap, Proof, UpToTypes, Verdict};
 use relayout_verify::{Answer, CheckResult, CheckedOutput};
 use serde::Serialize;
@@ -123,11 +122,6 @@ pub(crate) fn check_call(a: &args::Optimize) -> Result<(), Failure> {
         return Err(Failure::usage("--prove reads both models from their files: name files, and write one"));
     }
     Ok(())
-}
-
-/// What becomes of results that are not proved. With `--prove` the file is checked once it is written.
-pub(crate) fn unproved(a: &args::Optimize) -> Unproved {
-    a.checks.unproved.unwrap_or(if a.checks.prove { Unproved::Allow } else { Unproved::USUAL })
 }
 
 /// Says loudly of a result that it is not proved, and why.

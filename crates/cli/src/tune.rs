@@ -2,7 +2,7 @@
 
 use crate::args;
 use crate::calibrate::check_place;
-use crate::commands::{asked_cpu, asked_name, is_stdio, open, plugin, random_inputs, runtime};
+use crate::commands::{is_stdio, open, plugin, random_inputs, runtime};
 use crate::failure::Failure;
 use crate::inputs::Job;
 use crate::progress::Progress;
@@ -14,39 +14,6 @@ use relayout_html::Measured;
 use relayout_verify::{ModelSource, Runtime};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::Duration;
-
-/// Targets whose results this machine runs as those do who ask for them.
-const TUNED: [&str; 3] = ["onnx", "ort-cpu", "ort-nhwc"];
-
-/// That the target can be tuned, and nothing is asked for that does not know the times of this machine.
-pub(crate) fn check_call(a: &args::Optimize) -> Result<(), Failure> {
-    let library = a.tuning.provider.provider_library.is_some();
-    if !a.tuning.tune {
-        let why = "--provider-library says what --tune runs models on; add --tune";
-        return if library { Err(Failure::usage(why)) } else { Ok(()) };
-    }
-    if a.output.certificate.is_some() {
-        let why = "a certificate is about costs that others can look up, and those of --tune are this machine's";
-        return Err(Failure::usage(format!("{why}; leave out one of --certificate and --tune")));
-    }
-    let asked = asked_name(&a.decide);
-    if a.decide.target_file.is_some() || !TUNED.contains(&asked.as_str()) {
-        let why = "--tune runs models in ONNX Runtime, which is what targets `onnx`, `ort-cpu` and `ort-nhwc` are for";
-        return Err(Failure::usage(format!("{why}, not `{asked}`: add --target and one of them")));
-    }
-    match (asked.as_str(), library) {
-        ("ort-nhwc", false) => {
-            let why = "what --tune measures for target `ort-nhwc` is an execution provider's device";
-            Err(Failure::usage(format!("{why}; add --provider-library with the plugin library of that provider")))
-        }
-        ("ort-cpu", true) => {
-            let why = "target `ort-cpu` is for the CPU's own provider";
-            Err(Failure::usage(format!("{why}; leave out --provider-library, or add --target ort-nhwc")))
-        }
-        _ => Ok(()),
-    }
-}
 
 /// Measures, decides, and holds the result against the model.
 pub(crate) fn tuned(
@@ -57,9 +24,10 @@ pub(crate) fn tuned(
 ) -> Result<(Model, Fastest), Failure> {
     let runtime = runtime()?;
     let model = open(&job.model)?;
-    let mut cache =
-        cache(a.tuning.tune_cache.as_deref(), &runtime, threads_asked(a.decide.threads.unwrap_or(1).into()))?;
-    let blocked = if a.decide.target == "ort-cpu" { Some(asked_cpu(&a.decide)?) } else { None };
+    let request = a.request();
+    let threads = usize::try_from(request.threads.unwrap_or(1)).unwrap_or(usize::MAX);
+    let mut cache = cache(request.tune_cache.as_deref(), &runtime, threads_asked(threads))?;
+    let blocked = request.ort_cpu()?;
     let provider = plugin(&a.tuning.provider);
     let whole = Subject::Whole { target, provider: provider.as_ref() };
     let subject = blocked.as_ref().map_or(whole, Subject::Kernels);
@@ -77,7 +45,7 @@ pub(crate) fn tuned(
         path => ModelSource::Path(path),
     };
     let inputs = random_inputs(&a.decide, &model);
-    let budget = Duration::from_secs(a.tuning.tune_seconds);
+    let budget = request.tune_seconds;
     let tuned = Tuned { runtime: &runtime, model: &model, source, options, inputs: &inputs, budget };
     let found = fastest(&tuned, subject, &mut cache, &mut told).map_err(Failure::model)?;
     drop(bar);

@@ -93,7 +93,7 @@ pub(crate) fn same_results(
     optimized.write(&result).map_err(of_library)?;
     let original = if is_stdio(path) || a.output.fix_sizes {
         let copy = folder.path().join("model.onnx");
-        let target = target(&a.decide)?;
+        let target = target(&a.request())?;
         unchanged(model, target.as_ref(), "").write(&copy).map_err(of_library)?;
         copy
     } else {

@@ -24,7 +24,7 @@ const TURN_NS: u64 = 1_000_000;
 
 /// What is to be timed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
+pub struct BenchRequest {
     /// Extents of the source.
     pub shape: Vec<usize>,
     /// Axis `i` of the destination is axis `perm[i]` of the source.
@@ -81,7 +81,7 @@ pub struct Quartiles {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BenchReport {
     /// What was timed.
-    pub request: Request,
+    pub request: BenchRequest,
     /// The plan, for people.
     pub plan: String,
     /// The instruction set.
@@ -140,7 +140,7 @@ pub fn table(reports: &[BenchReport]) -> String {
     head.extend(["permute / copy", "copy / copy"]);
     let mut rows: Vec<Vec<String>> = vec![head.into_iter().map(str::to_owned).collect()];
     for report in reports {
-        let Request { shape, perm, elem_bytes, threads, hint, .. } = &report.request;
+        let BenchRequest { shape, perm, elem_bytes, threads, hint, .. } = &report.request;
         let data = if *hint == Hint::Hot { "hot" } else { "cold" };
         let mut row = vec![
             list(shape, "x"),
@@ -239,7 +239,7 @@ impl Contender {
 }
 
 /// Times a permutation. Refuses one of no bytes, and a ring of more than 16 GB.
-pub fn permute(request: &Request) -> Result<BenchReport, Error> {
+pub fn permute(request: &BenchRequest) -> Result<BenchReport, Error> {
     let planned = plan(&request.shape, &request.perm, request.elem_bytes)?;
     let bytes = planned.bytes();
     let options = Options::default().hint(request.hint).threads(request.threads);
@@ -287,7 +287,7 @@ pub fn permute(request: &Request) -> Result<BenchReport, Error> {
 fn contenders(
     kernel: Kernel,
     planned: &Plan,
-    request: &Request,
+    request: &BenchRequest,
     options: Options,
 ) -> Result<Vec<(&'static str, Contender)>, Error> {
     let mut all = vec![("permute", Contender::Kernel(Box::new(kernel)))];
@@ -346,7 +346,7 @@ fn room(bytes: usize) -> Option<Room> {
 }
 
 impl Ring {
-    fn new(bytes: usize, request: &Request) -> Result<Self, Error> {
+    fn new(bytes: usize, request: &BenchRequest) -> Result<Self, Error> {
         let pitch = bytes.next_multiple_of(4096).max(4096);
         let pairs = match (request.pairs, request.hint) {
             (0, Hint::Hot) => 1,
@@ -380,11 +380,11 @@ impl Ring {
 
 #[cfg(test)]
 mod tests {
-    use super::{BenchReport, Beside, CASES, Request, permute, quartiles, table};
+    use super::{BenchReport, BenchRequest, Beside, CASES, permute, quartiles, table};
     use crate::{Error, Hint, plan};
 
-    fn request() -> Request {
-        Request {
+    fn request() -> BenchRequest {
+        BenchRequest {
             shape: vec![3, 40, 50],
             perm: vec![0, 2, 1],
             elem_bytes: 2,
@@ -406,15 +406,18 @@ mod tests {
         assert_eq!((report.bytes, report.times("gather")), (12_000, None));
         let text = serde_json::to_string(&report).expect("plain data");
         assert_eq!(serde_json::from_str::<BenchReport>(&text).expect("its own text"), report);
-        assert!(matches!(permute(&Request { perm: vec![0, 0, 1], ..request() }), Err(Error::NotAPermutation { .. })));
+        assert!(matches!(
+            permute(&BenchRequest { perm: vec![0, 0, 1], ..request() }),
+            Err(Error::NotAPermutation { .. })
+        ));
     }
 
     #[test]
     fn rows_are_timed_in_both_forms_and_alone() {
-        let rows = Request { shape: vec![4, 6, 80], perm: vec![1, 0, 2], beside: Beside::Forms, ..request() };
+        let rows = BenchRequest { shape: vec![4, 6, 80], perm: vec![1, 0, 2], beside: Beside::Forms, ..request() };
         let report = permute(&rows).expect("a permutation");
         assert!(report.times("strided").is_some() && report.times("gather").is_some());
-        let alone = permute(&Request { beside: Beside::Nothing, reps: 0, ..rows }).expect("a permutation");
+        let alone = permute(&BenchRequest { beside: Beside::Nothing, reps: 0, ..rows }).expect("a permutation");
         assert!(alone.beside.is_empty() && alone.ns.len() == 5 && alone.of_copy("permute").is_none());
         let text = table(&[report, alone]);
         let lines: Vec<&str> = text.lines().collect();
@@ -427,7 +430,7 @@ mod tests {
     #[test]
     fn a_ring_larger_than_memory_is_refused() {
         let pairs = usize::MAX / 4096;
-        assert!(matches!(permute(&Request { pairs, ..request() }), Err(Error::TooLarge { .. })));
+        assert!(matches!(permute(&BenchRequest { pairs, ..request() }), Err(Error::TooLarge { .. })));
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub enum Error {
     /// The result can't be written as ONNX.
     #[error(transparent)]
     Export(#[from] ExportError),
+    /// An option that can't be had.
+    #[error(transparent)]
+    Request(#[from] crate::request::RequestError),
     /// Layouts of inputs and outputs that are not possible.
     #[error(transparent)]
     Io(#[from] crate::io::IoError),

@@ -30,6 +30,8 @@
 //! |---|---|
 //! | [`report`], [`mod@audit`], [`mod@why`] | what the functions of these names say, part by part |
 //! | [`device`] | what an execution provider would run of a file, and of what is made of it |
+//! | [`model`] | models, and graphs as drawings |
+//! | [`request`] | all that a caller can ask for: its options by name, as the command line, Python and C have them |
 //! | [`machine`] | what models are best optimized for on a machine, chosen by what is there |
 //! | [`plan`] | plans for embedders, and their ids |
 //! | [`builder`] | graphs that are built in code |
@@ -58,13 +60,14 @@ pub mod io;
 pub mod kernels;
 pub mod machine;
 mod made_for;
-mod model;
+pub mod model;
 mod optimize;
 mod options;
 pub mod plan;
 pub mod proof;
 mod proved;
 pub mod report;
+pub mod request;
 pub mod sizes;
 pub mod units;
 pub mod why;
@@ -75,7 +78,7 @@ pub use certificate::{certify, check_certificate};
 pub use error::Error;
 pub use io::IoLayout;
 pub use kernels::kernels;
-pub use model::{Model, dot};
+pub use model::Model;
 pub use optimize::{Optimized, Options, optimize, optimize_graph, unchanged};
 pub use plan::plan_graph;
 pub use relayout_codegen as codegen;
@@ -91,6 +94,7 @@ pub use relayout_target::{Numerics, Target};
 pub use relayout_targets as targets;
 pub use relayout_targets::{builtin as target, parse as parse_target};
 pub use report::Report;
+pub use request::Request;
 pub use why::why;
 
 /// What a target is made of: the trait, forms, offers, fragments, passes, costs.

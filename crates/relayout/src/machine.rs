@@ -1,7 +1,8 @@
 //! What a model is best optimized for on a machine: one answer for the command line, for Python and for hosts.
 //!
-//! [`Equipment`] is what is there, [`fitting`] chooses by it, and [`Fitting`] is what was chosen and why. Which runtimes and providers
-//! are there is told by the caller: this library looks at the processor only.
+//! [`Equipment`] is what is there, [`fitting`] chooses by it, and [`Fitting`] is what was chosen and why. Where a caller asks for some of it,
+//! [`Request::fit`](crate::Request::fit) chooses the rest. Which runtimes and providers are there is told by the caller: this library
+//! looks at the processor only.
 
 use relayout_target::Target;
 use relayout_targets::{Block, OrtCpu, OrtNhwc, PROVIDERS, Provider, TargetError, builtin};
@@ -66,6 +67,13 @@ impl Equipment {
     }
 }
 
+impl Equipment {
+    /// The provider of the device that is preferred.
+    fn device(&self) -> Option<&'static str> {
+        DEVICES.into_iter().find(|device| self.providers.iter().any(|name| name == device))
+    }
+}
+
 /// What ONNX Runtime calls its own provider.
 const ON_CPU: &str = "CPUExecutionProvider";
 
@@ -94,6 +102,9 @@ pub struct Fitting {
     pub why: Vec<String>,
 }
 
+/// The most threads that can be asked for.
+pub(crate) const MOST_THREADS: u64 = 1024;
+
 /// Devices in the order in which they are preferred to the processor.
 const DEVICES: [&str; 3] = ["qnn", "cuda", "webgpu"];
 
@@ -103,12 +114,40 @@ const DEVICES: [&str; 3] = ["qnn", "cuda", "webgpu"];
 /// whose files every runtime reads.
 #[must_use]
 pub fn fitting(on: &Equipment) -> Fitting {
-    let standard = |why: String| Fitting {
-        target: "onnx".to_owned(),
-        block: None,
-        threads: None,
-        provider: None,
-        why: vec![why, "target `onnx` writes standard ONNX, which every runtime reads".to_owned()],
+    choose(on, &Asked::default())
+}
+
+/// What a caller asks for by name. It stays as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked<'r> {
+    pub(crate) target: Option<&'r str>,
+    pub(crate) provider: Option<&'r str>,
+    pub(crate) block: Option<Block>,
+    pub(crate) threads: Option<u64>,
+    /// Whether costs are those of a table, which has its own threads.
+    pub(crate) costs: bool,
+}
+
+/// Chooses what is not asked for.
+pub(crate) fn choose(on: &Equipment, asked: &Asked<'_>) -> Fitting {
+    let mut fits = match (asked.provider, asked.target) {
+        (Some(provider), _) => {
+            Fitting::of("ort-nhwc", Some(provider), vec![format!("provider `{provider}`: asked for")])
+        }
+        (None, Some("ort-nhwc")) => on_device(on, "target `ort-nhwc`: asked for"),
+        (None, Some(target)) => Fitting::of(target, None, vec![format!("target `{target}`: asked for")]),
+        (None, None) => by_equipment(on),
+    };
+    if fits.target == "ort-cpu" {
+        fits.on_processor(on, asked);
+    }
+    fits
+}
+
+fn by_equipment(on: &Equipment) -> Fitting {
+    let standard = |why: String| {
+        let every = "target `onnx` writes standard ONNX, which every runtime reads".to_owned();
+        Fitting::of("onnx", None, vec![why, every])
     };
     let Some(version) = &on.runtime else {
         return standard("ONNX Runtime is not found here".to_owned());
@@ -116,30 +155,49 @@ pub fn fitting(on: &Equipment) -> Fitting {
     if let Some(other) = on.providers.iter().find(|name| !PROVIDERS.contains(&name.as_str())) {
         return standard(format!("what provider `{other}` is fast at is not known"));
     }
-    if let Some(device) = DEVICES.into_iter().find(|device| on.providers.iter().any(|name| name == device)) {
+    if let Some(device) = on.device() {
         let why = format!("ONNX Runtime {version} has a device here that wants channels last: provider `{device}`");
-        let (target, provider) = ("ort-nhwc".to_owned(), Some(device.to_owned()));
-        return Fitting { target, block: None, threads: None, provider, why: vec![why] };
+        return Fitting::of("ort-nhwc", Some(device), vec![why]);
     }
-    match on.block {
-        Some(block) => on_processor(block, on.threads, version),
-        None => standard("ONNX Runtime has blocked kernels that files can call on x86-64 only".to_owned()),
+    if on.block.is_none() {
+        return standard("ONNX Runtime has blocked kernels that files can call on x86-64 only".to_owned());
     }
+    let why = format!("target `ort-cpu`: ONNX Runtime {version} on x86-64 has kernels for blocks of channels");
+    Fitting::of("ort-cpu", None, vec![why])
 }
 
-fn on_processor(block: Block, threads: u64, version: &str) -> Fitting {
-    let channels = block.channels();
-    let set = if block == Block::B16 { "AVX-512 is" } else { "AVX-512 is not" };
-    let why = vec![
-        format!("target `ort-cpu`: ONNX Runtime {version} on x86-64 has kernels for blocks of channels"),
-        format!("blocks of {channels}: {set} there"),
-        format!("threads {threads}: as many as a session takes by itself"),
-    ];
-    let target = "ort-cpu".to_owned();
-    Fitting { target, block: Some(channels), threads: Some(threads), provider: None, why }
+/// Target `ort-nhwc` with the provider that is there.
+fn on_device(on: &Equipment, why: &str) -> Fitting {
+    let mut fits = Fitting::of("ort-nhwc", on.device(), vec![why.to_owned()]);
+    fits.why.extend(on.device().map(|device| format!("provider `{device}`: it has a device here")));
+    fits
 }
 
 impl Fitting {
+    fn of(target: &str, provider: Option<&str>, why: Vec<String>) -> Fitting {
+        let (target, provider) = (target.to_owned(), provider.map(str::to_owned));
+        Fitting { target, block: None, threads: None, provider, why }
+    }
+
+    /// The block and the threads of target `ort-cpu`.
+    fn on_processor(&mut self, on: &Equipment, asked: &Asked<'_>) {
+        let block = asked.block.or(on.block);
+        self.block = block.map(Block::channels);
+        let set = if block == Some(Block::B16) { "AVX-512 is" } else { "AVX-512 is not" };
+        let why = if asked.block.is_some() { "asked for".to_owned() } else { format!("{set} there") };
+        self.why.extend(self.block.map(|channels| format!("blocks of {channels}: {why}")));
+        let (threads, why) = match (asked.threads, asked.costs) {
+            (Some(threads), _) => (Some(threads), format!("threads {threads}: asked for")),
+            (None, true) => (None, "threads: those of the table of costs".to_owned()),
+            (None, false) => {
+                let threads = on.threads.min(MOST_THREADS);
+                (Some(threads), format!("threads {threads}: as many as a session takes by itself"))
+            }
+        };
+        self.threads = threads;
+        self.why.push(why);
+    }
+
     /// The target itself.
     ///
     /// # Errors
@@ -198,6 +256,31 @@ mod tests {
             assert!(!fits.why.is_empty() && fits.why.iter().all(|why| !why.is_empty()), "{fits:?}");
             assert_eq!(fits.build().expect("a built-in target").name(), fits.target, "{equipment:?}");
         }
+    }
+
+    #[test]
+    fn what_is_asked_for_stays_and_the_rest_is_chosen() {
+        let here = on(Some(Block::B16), Some("1.31.1"), &[]);
+        let ask = |asked: &Asked<'_>| {
+            let fits = choose(&here, asked);
+            (fits.words().join(" "), fits.block, fits.threads, fits.why.join("; "))
+        };
+        let (words, block, threads, why) = ask(&Asked { threads: Some(1), block: Some(Block::B8), ..Asked::default() });
+        assert_eq!((words.as_str(), block, threads), ("--target ort-cpu", Some(8), Some(1)));
+        assert!(why.ends_with("blocks of 8: asked for; threads 1: asked for"), "{why}");
+        let (_, _, threads, why) = ask(&Asked { target: Some("ort-cpu"), costs: true, ..Asked::default() });
+        assert_eq!(threads, None);
+        assert!(
+            why.starts_with("target `ort-cpu`: asked for; blocks of 16: AVX-512 is there; threads: those of"),
+            "{why}"
+        );
+        let (words, block, ..) = ask(&Asked { target: Some("nhwc"), ..Asked::default() });
+        assert_eq!((words.as_str(), block), ("--target nhwc", None));
+        let (words, ..) = ask(&Asked { provider: Some("xnnpack"), ..Asked::default() });
+        assert_eq!(words, "--provider xnnpack");
+        let fits =
+            choose(&on(None, Some("1.31.1"), &["webgpu"]), &Asked { target: Some("ort-nhwc"), ..Asked::default() });
+        assert_eq!(fits.provider.as_deref(), Some("webgpu"));
     }
 
     #[test]

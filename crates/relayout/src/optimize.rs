@@ -89,7 +89,9 @@ const ROUNDS: usize = 8;
 /// [`Error`]; nothing is written by this function.
 pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result<Optimized, Error> {
     let made = |kept: &BTreeSet<u32>| decided(model, target, options, kept);
-    proved::checked((model, target, options), &made)
+    let mut optimized = proved::checked((model, target, options), &made)?;
+    optimized.report.for_this_machine.clone_from(&options.for_this_machine);
+    Ok(optimized)
 }
 
 /// Decides about all of a model but nodes of these places, which stay as they are.
@@ -481,6 +483,7 @@ fn skeleton(target: &dyn Target, outcome: &Outcome) -> Report {
         schema: SCHEMA,
         target: target.name().to_owned(),
         cost_source: target.cost_source().to_owned(),
+        for_this_machine: None,
         changed: false,
         settled: false,
         kept: None,

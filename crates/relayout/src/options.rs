@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::io::{IoLayout, Wishes};
+use crate::machine::Fitting;
 use crate::model::Model;
 use crate::optimize::passes;
 use crate::proved::Unproved;
@@ -41,6 +42,8 @@ pub struct Options {
     pub strict: bool,
     /// What becomes of a result that is not proved to compute what the model computes. [`Unproved::Allow`], the default, does not look.
     pub unproved: Unproved,
+    /// What was chosen for this machine, for the report to say so.
+    pub for_this_machine: Option<Fitting>,
     /// Who is told of each pass before it runs, and may stop the run.
     pub watch: Watch,
 }

@@ -2,6 +2,7 @@
 
 use crate::give_back::is_given_back;
 use crate::io::IoRecord;
+use crate::machine::Fitting;
 use crate::optimize::rules;
 use crate::sizes::{SizeRecord, SizeSource};
 use crate::units::{bytes, time};
@@ -28,6 +29,9 @@ pub struct Report {
     pub target: String,
     /// Where the target's costs come from.
     pub cost_source: String,
+    /// What was chosen for this machine and why, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_this_machine: Option<Fitting>,
     /// Whether the model changed.
     pub changed: bool,
     /// Whether the file was made for this target before, in operators that are not standard. If so, nothing was decided.

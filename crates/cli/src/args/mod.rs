@@ -6,6 +6,7 @@
 mod examples;
 mod machine;
 mod model;
+mod request;
 
 pub(crate) use machine::{Bench, BenchPermute, BenchWhat, Calibrate, Doctor, Kernels, Mode, Ops, Rules, Targets};
 pub(crate) use model::{
@@ -14,6 +15,8 @@ pub(crate) use model::{
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
+use relayout::machine::Fitting;
+use relayout::request::dim;
 use relayout::{IoLayout, Size};
 use std::path::PathBuf;
 
@@ -198,6 +201,10 @@ pub(crate) struct Decide {
     /// its device
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(relayout::targets::PROVIDERS), conflicts_with = "target_file")]
     pub(crate) provider: Option<String>,
+
+    /// What was chosen for this machine.
+    #[arg(skip)]
+    pub(crate) chosen: Option<Fitting>,
 }
 
 /// How you feed and take what goes in and comes out.
@@ -238,11 +245,6 @@ fn percent(text: &str) -> Result<f64, String> {
         Ok(percent) if percent >= 0.0 => Ok(percent),
         _ => Err(format!("`{text}` is no number of at least 0")),
     }
-}
-
-fn dim(text: &str) -> Result<(String, Size), String> {
-    let (name, size) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("is not NAME=SIZE")?;
-    Ok((name.to_owned(), size.parse()?))
 }
 
 #[cfg(test)]

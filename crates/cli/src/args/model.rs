@@ -6,6 +6,7 @@ use clap::{Args as ClapArgs, ValueEnum, ValueHint};
 use relayout::Size;
 use relayout::codegen::cuda::Arch;
 use relayout::proof::Unproved;
+use relayout::request::key_value;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -71,11 +72,6 @@ pub(crate) struct PluginArgs {
     /// What that provider is told, by its own names (`backend_path=libQnnHtp.so`); may be repeated
     #[arg(long = "provider-option", value_name = "KEY=VALUE", requires = "provider_library", value_parser = key_value)]
     pub(crate) provider_options: Vec<(String, String)>,
-}
-
-fn key_value(text: &str) -> Result<(String, String), String> {
-    let parts = text.split_once('=').filter(|(key, _)| !key.is_empty());
-    parts.map(|(key, value)| (key.to_owned(), value.to_owned())).ok_or_else(|| "it has no KEY=VALUE".to_owned())
 }
 
 /// What `optimize` writes, and where.

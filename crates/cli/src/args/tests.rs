@@ -1,6 +1,8 @@
 use super::Args;
 use clap::error::ErrorKind::{DisplayHelp, DisplayVersion, MissingRequiredArgument, MissingSubcommand};
 use clap::{Command, CommandFactory as _, Parser as _};
+use relayout::request::OPTIONS;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -151,4 +153,37 @@ fn calls_are_found_in_code_and_end_where_another_program_begins() {
     ];
     assert_eq!(found, expected);
     assert!(Args::try_parse_from(&found[2]).is_err());
+}
+
+/// Python and C have the options of a request by the same names. What the command line has beside them is about files that it reads and
+/// writes, and about what it shows.
+#[test]
+fn what_optimize_asks_of_the_library_is_what_every_caller_can_ask() {
+    let own = [
+        "arch",
+        "dry-run",
+        "emit",
+        "force",
+        "format",
+        "help",
+        "html",
+        "inputs",
+        "jobs",
+        "json",
+        "out",
+        "print-after",
+        "prove",
+        "quiet",
+        "report",
+        "verbose",
+        "verify",
+        "version",
+    ];
+    let mut top = Args::command();
+    top.build();
+    let optimize = top.find_subcommand("optimize").unwrap();
+    let here: BTreeSet<&str> = optimize.get_arguments().filter_map(|arg| arg.get_long()).collect();
+    let here: BTreeSet<&str> = here.into_iter().filter(|word| !own.contains(word)).collect();
+    let everywhere: BTreeSet<&str> = OPTIONS.iter().filter_map(|option| option.word).collect();
+    assert_eq!(here, everywhere);
 }

@@ -5,7 +5,7 @@ use relayout::codegen::Isa;
 use relayout::machine::{Equipment, Fitting, fitting};
 use relayout::units::bytes;
 use relayout_calibrate::{cache_folder, processor};
-use relayout_verify::provider_libraries;
+use relayout_verify::{equipment_of, has_device, provider_libraries};
 use serde::Serialize;
 use std::fmt;
 use std::fs::read_dir;
@@ -28,6 +28,8 @@ pub(super) struct Here {
     python_packages: Vec<String>,
     kernel_times: Option<PathBuf>,
     pub(super) fits: Fitting,
+    #[serde(skip)]
+    pub(super) equipment: Equipment,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,9 +60,8 @@ impl Here {
     pub(super) fn look() -> Here {
         let onnx_runtime = OnnxRuntime::look();
         let providers = providers(onnx_runtime.library.as_deref());
-        let mut equipment = Equipment::of_this_machine();
-        equipment.runtime.clone_from(&onnx_runtime.version);
-        equipment.providers = providers.iter().filter(|p| p.device).map(|p| p.name.clone()).collect();
+        let there = onnx_runtime.library.as_deref().zip(onnx_runtime.version.clone());
+        let equipment = equipment_of(there, python_folders());
         Here {
             version: env!("CARGO_PKG_VERSION"),
             build: env!("RELAYOUT_TARGET"),
@@ -73,6 +74,7 @@ impl Here {
             python_packages: python_packages(),
             kernel_times: cache_folder().filter(|folder| folder.is_dir()),
             fits: fitting(&equipment),
+            equipment,
         }
     }
 
@@ -101,17 +103,6 @@ fn providers(runtime: Option<&Path>) -> Vec<ProviderLibrary> {
     let found = runtime.map(|runtime| provider_libraries(runtime, python_folders())).unwrap_or_default();
     let of = |(name, library): (String, PathBuf)| ProviderLibrary { device: has_device(&name), name, library };
     found.into_iter().map(of).collect()
-}
-
-/// Whether there is a device that the provider of this name runs on, as far as the system shows its devices as files.
-fn has_device(provider: &str) -> bool {
-    match provider {
-        "cuda" | "tensorrt" => Path::new("/dev/nvidiactl").exists(),
-        "webgpu" => names_in(Path::new("/dev/dri")).iter().any(|name| name.starts_with("renderD")),
-        // Elsewhere its libraries bring a simulator.
-        "qnn" => cfg!(target_arch = "aarch64"),
-        _ => false,
-    }
 }
 
 fn names_in(folder: &Path) -> Vec<String> {

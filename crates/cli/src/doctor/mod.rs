@@ -25,14 +25,14 @@ pub(crate) fn choose(decide: &mut args::Decide) {
     if !decide.for_this_machine {
         return;
     }
-    let here = Here::look();
-    let fits = &here.fits;
+    let mut request = decide.request();
+    request.fit(&Here::look().equipment);
+    let Some(fits) = request.chosen else { return };
     decide.target.clone_from(&fits.target);
     decide.provider.clone_from(&fits.provider);
-    if decide.threads.is_none() && decide.costs.is_none() {
-        decide.threads = fits.threads.map(|threads| u16::try_from(threads).unwrap_or(1024).min(1024));
-    }
+    decide.threads = request.threads.and_then(|threads| u16::try_from(threads).ok());
     if !quiet() {
-        tell(&format!("for this machine: {}; {}\n", here.options(), fits.why.join("; ")));
+        tell(&format!("for this machine: {}; {}\n", fits.words().join(" "), fits.why.join("; ")));
     }
+    decide.chosen = Some(fits);
 }

@@ -1,0 +1,163 @@
+//! The target that a request asks for, and whether its options are ones of that target.
+
+use super::{Request, RequestError};
+use relayout_fsio::read_text;
+use relayout_target::Target;
+use relayout_targets::gpu::GpuCosts;
+use relayout_targets::measured::MeasuredCosts;
+use relayout_targets::{Block, FunctionTarget, OrtCpu, OrtNhwc, Provider, builtin, parse};
+use std::path::Path;
+
+/// Targets whose results ONNX Runtime runs on this machine as it does where they are used.
+const TUNED: [&str; 3] = ["onnx", "ort-cpu", "ort-nhwc"];
+
+impl Request {
+    /// What the target that is asked for is called: `onnx` if nothing is said.
+    pub fn target_name(&self) -> String {
+        match (&self.target_file, &self.target_text, &self.provider) {
+            (Some(path), ..) => path.display().to_string(),
+            (None, Some(_), _) => "target_text".to_owned(),
+            (None, None, Some(_)) => "ort-nhwc".to_owned(),
+            (None, None, None) => self.builtin_name().to_owned(),
+        }
+    }
+
+    /// The name of a built-in target that is said, or that is meant where nothing is said.
+    fn builtin_name(&self) -> &str {
+        self.target.as_deref().unwrap_or("onnx")
+    }
+
+    /// Whether the target is this built-in one.
+    fn is_builtin(&self, name: &str) -> bool {
+        self.target_file.is_none() && self.target_text.is_none() && self.builtin_name() == name
+    }
+
+    /// The target.
+    ///
+    /// # Errors
+    /// [`RequestError`]: there is no such target, a file can't be read, or an option is not one of this target or excludes another one.
+    pub fn target(&self) -> Result<Box<dyn Target>, RequestError> {
+        self.check_together()?;
+        self.check_of_target()?;
+        if let Some(provider) = &self.provider {
+            return Ok(Box::new(OrtNhwc::of(Provider::of(provider)?)));
+        }
+        if let Some(text) = &self.target_text {
+            return Ok(parse("target_text", text)?);
+        }
+        if let Some(path) = &self.target_file {
+            let unread = |source| RequestError::TargetFile { path: path.clone(), source };
+            return Ok(parse(&path.display().to_string(), &read_text(path).map_err(unread)?)?);
+        }
+        match (self.builtin_name(), &self.costs) {
+            ("ort-cpu", _) => Ok(Box::new(self.on_processor()?)),
+            ("cuda-tensorcore", Some(path)) => {
+                let costs = GpuCosts::parse(&path.display().to_string(), &costs_text(path)?);
+                Ok(Box::new(FunctionTarget::measured(costs.map_err(RequestError::Costs)?)?))
+            }
+            (name, _) => Ok(builtin(name)?),
+        }
+    }
+
+    /// Target `ort-cpu` as it is asked for, for those who measure its kernels; `None` if another target is asked for.
+    ///
+    /// # Errors
+    /// [`RequestError`] about the table of costs.
+    pub fn ort_cpu(&self) -> Result<Option<OrtCpu>, RequestError> {
+        let asked = self.is_builtin("ort-cpu") && self.provider.is_none();
+        asked.then(|| self.on_processor()).transpose()
+    }
+
+    fn on_processor(&self) -> Result<OrtCpu, RequestError> {
+        let target = OrtCpu::new(self.block.unwrap_or_else(Block::of_host))?;
+        let target = match (&self.costs, self.threads) {
+            (Some(path), _) => target.with_costs(measured(path)?),
+            (None, Some(threads)) => target.on_threads(threads)?,
+            (None, None) => target,
+        };
+        Ok(if self.no_guard { target.unguarded() } else { target })
+    }
+
+    /// That no option is set which only other targets have.
+    fn check_of_target(&self) -> Result<(), RequestError> {
+        let (blocked, gpu) = (self.is_builtin("ort-cpu"), self.is_builtin("cuda-tensorcore"));
+        let given = [
+            ("block", self.block.is_some()),
+            ("guard", self.no_guard),
+            ("costs", self.costs.is_some() && !gpu),
+            ("threads", self.threads.is_some() && !self.tune),
+        ];
+        if let Some((option, _)) = given.into_iter().find(|(_, given)| *given && !blocked) {
+            return Err(RequestError::NotOfTarget { option, asked: self.target_name() });
+        }
+        // `onnx` is what nobody asked for.
+        let of_provider = ["onnx", "ort-nhwc"].contains(&self.builtin_name());
+        if self.provider.is_some() && !of_provider {
+            return Err(RequestError::NotOfTarget { option: "provider", asked: self.builtin_name().to_owned() });
+        }
+        Ok(())
+    }
+
+    /// That no two options exclude each other.
+    fn check_together(&self) -> Result<(), RequestError> {
+        let described = self.target_file.is_some() || self.target_text.is_some();
+        let excluded = [
+            ("target_file", self.target_file.is_some(), "target_text", self.target_text.is_some()),
+            ("target", self.target.is_some(), "target_file", self.target_file.is_some()),
+            ("target", self.target.is_some(), "target_text", self.target_text.is_some()),
+            ("provider", self.provider.is_some() && described, self.described_by(), true),
+            ("fix_sizes", self.fix_sizes, "tune", self.tune),
+            ("fix_sizes", self.fix_sizes, "proof", self.proof.is_some()),
+        ];
+        if let Some((option, _, other, _)) = excluded.into_iter().find(|(_, one, _, two)| *one && *two) {
+            return Err(RequestError::Together { option, other });
+        }
+        let range = self.dims.iter().find(|(_, size)| size.number().is_none());
+        match range.filter(|_| self.fix_sizes) {
+            Some((name, _)) => Err(RequestError::FixedRange { name: name.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn described_by(&self) -> &'static str {
+        if self.target_file.is_some() { "target_file" } else { "target_text" }
+    }
+
+    /// That the target can be tuned if that is asked for, and nothing is asked for that does not know the times of this machine.
+    ///
+    /// # Errors
+    /// [`RequestError`].
+    pub fn check_tuning(&self) -> Result<(), RequestError> {
+        let plugin = self.provider_library.is_some();
+        if !self.provider_options.is_empty() && !plugin {
+            return Err(RequestError::OptionsWithoutPlugin);
+        }
+        if !self.tune {
+            return if plugin { Err(RequestError::PluginUntuned) } else { Ok(()) };
+        }
+        if self.certificate.is_some() {
+            return Err(RequestError::TunedCertificate);
+        }
+        let asked = self.target_name();
+        if self.target_file.is_some() || !TUNED.contains(&asked.as_str()) {
+            return Err(RequestError::NotTuned { asked });
+        }
+        match (asked.as_str(), plugin) {
+            ("ort-nhwc", false) => Err(RequestError::TunedWithoutPlugin),
+            ("ort-cpu", true) => Err(RequestError::TunedByPlugin),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The table of costs of target `ort-cpu` in a file.
+///
+/// # Errors
+/// [`RequestError::CostsFile`], [`RequestError::Costs`].
+pub fn measured(path: &Path) -> Result<MeasuredCosts, RequestError> {
+    MeasuredCosts::parse(&path.display().to_string(), &costs_text(path)?).map_err(RequestError::Costs)
+}
+
+fn costs_text(path: &Path) -> Result<String, RequestError> {
+    read_text(path).map_err(|source| RequestError::CostsFile { path: path.to_owned(), source })
+}

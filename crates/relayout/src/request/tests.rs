@@ -1,0 +1,158 @@
+use super::*;
+use crate::Error;
+use std::path::Path;
+
+/// A request of these options.
+fn request(options: &[(&str, &str)]) -> Result<Request, RequestError> {
+    let mut request = Request::default();
+    options.iter().try_for_each(|(option, value)| request.set(option, value))?;
+    Ok(request)
+}
+
+/// A value that each option can have.
+fn a_value_of(option: &RequestOption) -> &'static str {
+    match (option.key, option.takes) {
+        (_, Takes::Flag) => "true",
+        ("provider", _) => "webgpu@1.27",
+        ("block", _) => "8",
+        ("threads" | "price_moves" | "tune_seconds", _) => "2",
+        ("numerics", _) => "exact",
+        ("inputs" | "outputs", _) => "x:NCHW->NHWC",
+        ("unproved", _) => "fail",
+        ("dims", _) => "H=32..512",
+        (_, Takes::Table) => "key=value",
+        _ => "text",
+    }
+}
+
+#[test]
+fn every_option_can_be_set_and_changes_the_request() {
+    let nothing = format!("{:?}", Request { set: BTreeSet::new(), ..Request::default() });
+    for option in OPTIONS {
+        // A guard is there unless it is left out.
+        let value = if option.key == "guard" { "false" } else { a_value_of(option) };
+        let mut set = request(&[(option.key, value)]).unwrap_or_else(|e| panic!("{}: {e}", option.key));
+        set.set.clear();
+        assert_ne!(format!("{set:?}"), nothing, "{}", option.key);
+        let again = request(&[(option.key, value), (option.key, value)]);
+        assert_eq!(again.is_ok(), option.repeats(), "{}", option.key);
+    }
+}
+
+#[test]
+fn values_are_what_was_said() {
+    let set = request(&[
+        ("target", "ort-cpu"),
+        ("block", "8"),
+        ("guard", "false"),
+        ("threads", "2"),
+        ("dims", "N=4"),
+        ("dims", "a=b=32..512"),
+        ("numerics", "exact"),
+        ("inputs", "x:NCHW->NHWC"),
+        ("outputs", "y:NCHW->NHWC"),
+        ("free_io", "true"),
+        ("price_moves", "3"),
+        ("strict", "true"),
+        ("unproved", "keep-input"),
+    ]);
+    let set = set.unwrap();
+    let options = set.checked_options();
+    assert_eq!(options.dims["N"], Size::of(4));
+    assert_eq!(options.dims["a=b"], "32..512".parse().unwrap());
+    assert_eq!((options.numerics, options.price_moves, options.free_io), (Numerics::Exact, 3, true));
+    assert_eq!((options.strict, options.unproved), (true, Unproved::KeepInput));
+    assert_eq!((options.inputs[0].name(), options.outputs[0].name()), ("x", "y"));
+    let target = set.target().unwrap();
+    assert_eq!(target.name(), "ort-cpu");
+    assert!(target.layouts().contains("NCHW8c") && target.cost_source().contains("2 threads"), "{}", target.layouts());
+    assert_eq!(set.ort_cpu().unwrap().unwrap().block(), Block::B8);
+    assert_eq!(request(&[("provider", "webgpu")]).unwrap().target().unwrap().name(), "ort-nhwc");
+    let described = include_str!("../../../targets/src/functions/nhwc.toml");
+    assert_eq!(request(&[("target_text", described)]).unwrap().target().unwrap().name(), "nhwc");
+}
+
+#[test]
+fn a_request_of_nothing_is_the_defaults() {
+    let nothing = Request::default();
+    assert_eq!(nothing.target().unwrap().name(), "onnx");
+    assert_eq!(nothing.checked_options().unproved, Unproved::USUAL);
+    assert!(nothing.ort_cpu().unwrap().is_none());
+    assert!(matches!(nothing.run(), Err(Error::Request(RequestError::NoModel))));
+}
+
+#[test]
+fn what_cannot_be_had_is_named() {
+    for (options, words) in [
+        (&[("targt", "onnx")][..], "there is no option `targt`; the options are --target, --target-file"),
+        (&[("target", "onnx"), ("target", "nhwc")], "--target is set twice"),
+        (&[("target", "tpu")], "there is no target `tpu`"),
+        (&[("target", "onnx"), ("target_file", "t.toml")], "--target and --target-file exclude each other"),
+        (&[("target_text", "nonsense")], "target_text"),
+        (&[("target_file", "none.toml")], "target file `none.toml`: cannot read none.toml"),
+        (&[("provider", "tpu")], "--provider: `tpu`: there is no provider of this name; the known ones are qnn"),
+        (&[("provider", "qnn"), ("target", "nhwc")], "--provider is an option of target `ort-nhwc`, not of `nhwc`"),
+        (&[("target", "ort-cpu"), ("block", "12")], "--block: `12` is neither 8 nor 16"),
+        (&[("block", "8")], "--block is an option of target `ort-cpu`, not of `onnx`"),
+        (&[("provider", "qnn"), ("guard", "false")], "--no-guard is an option of target `ort-cpu`, not of `ort-nhwc`"),
+        (&[("threads", "2")], "--threads is an option of target `ort-cpu` and of `--tune`, not of `onnx`"),
+        (&[("threads", "-1")], "--threads: `-1` is not a whole number between 0 and 1024"),
+        (&[("costs", "c.toml")], "--costs is an option of targets `ort-cpu` and `cuda-tensorcore`, not of `onnx`"),
+        (&[("target", "ort-cpu"), ("costs", "none.toml")], "cannot read table of costs `none.toml`: "),
+        (&[("dims", "N=0")], "--dim: N: `0` is no size"),
+        (&[("dims", "N")], "--dim: N: is not NAME=SIZE"),
+        (&[("dims", "N=2..4"), ("fix_sizes", "true")], "--fix-sizes writes numbers, and --dim N is a range"),
+        (&[("fix_sizes", "true"), ("proof", "p.json")], "--fix-sizes and --proof exclude each other"),
+        (&[("numerics", "loose")], "--numerics: `loose` is neither `exact` nor `reassociate`"),
+        (&[("inputs", "x:NCHW")], "x:NCHW"),
+        (&[("strict", "yes")], "--strict: `yes` is neither true nor false"),
+        (&[("unproved", "quiet")], "--unproved: `quiet` is none of"),
+        (&[("tune_seconds", "NaN")], "--tune-seconds: `NaN` is not between 0 and 86400"),
+        (&[("provider_options", "backend")], "--provider-option: it has no KEY=VALUE"),
+    ] {
+        let wrong = request(options).and_then(|request| request.target().map(drop)).expect_err(words);
+        let text = wrong.spelled(Spelling::Words);
+        assert!(text.contains(words), "{options:?}: {text}");
+        assert!(!wrong.to_string().contains("--"), "{wrong}");
+    }
+}
+
+#[test]
+fn what_cannot_be_tuned_is_named() {
+    for (options, words) in [
+        (&[("provider_library", "q.so")][..], "--provider-library says what --tune runs models on; add --tune"),
+        (
+            &[("provider_options", "a=b")],
+            "--provider-option says what a provider is told; name its plugin with --provider-library",
+        ),
+        (&[("tune", "true"), ("certificate", "c.json")], "leave out one of --certificate and --tune"),
+        (&[("tune", "true"), ("target", "nhwc")], "not `nhwc`: add --target and one of them"),
+        (&[("tune", "true"), ("provider", "qnn")], "add --provider-library with the plugin library"),
+        (&[("tune", "true"), ("target", "ort-cpu"), ("provider_library", "q.so")], "leave out --provider-library"),
+    ] {
+        let wrong = request(options).unwrap().check_tuning().expect_err(words);
+        let text = wrong.spelled(Spelling::Words);
+        assert!(text.contains(words), "{options:?}: {text}");
+    }
+    let tuned = request(&[("tune", "true"), ("target", "ort-cpu"), ("tune_seconds", "0.5")]).unwrap();
+    assert!(tuned.check_tuning().is_ok() && tuned.tune_seconds == Duration::from_millis(500));
+}
+
+#[test]
+fn what_was_asked_for_stays_and_the_machine_decides_the_rest() {
+    let chosen = |options: &[(&str, &str)]| {
+        let mut set = request(options).unwrap();
+        set.fit(&set.equipment());
+        set
+    };
+    let standard = chosen(&[("for_this_machine", "true")]);
+    assert_eq!(standard.target.as_deref(), Some("onnx"));
+    assert!(standard.options().for_this_machine.unwrap().why[0].contains("not found"));
+    let device = [("for_this_machine", "true"), ("runtime", "1.31.1"), ("session_providers", "CUDAExecutionProvider")];
+    assert_eq!(chosen(&device).provider.as_deref(), Some("cuda"));
+    let asked = chosen(&[("for_this_machine", "true"), ("target", "ort-cpu"), ("threads", "3"), ("block", "8")]);
+    assert_eq!((asked.target_name().as_str(), asked.threads, asked.block), ("ort-cpu", Some(3), Some(Block::B8)));
+    let own = chosen(&[("for_this_machine", "true"), ("target_file", "own.toml")]);
+    assert!(own.chosen.is_none() && own.target_file.as_deref() == Some(Path::new("own.toml")));
+    assert!(chosen(&[]).chosen.is_none());
+}
