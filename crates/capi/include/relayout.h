@@ -164,13 +164,20 @@ int relayout_targets(char **json,
                      char **error);
 
 /**
- * Reads options. `json` is an object; null means the defaults. All fields are optional, and one that is unknown is an error:
+ * Reads options. `json` is an object; null means the defaults. All fields are optional, and one that is unknown is an error. They are
+ * called as the options of the command line, with `_` in place of `-`, and mean the same:
  *
  * - `target`: name of a built-in target, `"onnx"` by default; `relayout_targets` lists them
- * - `target_text`: a target of your own, in the form of the files of `docs/targets.md`, in place of `target`
+ * - `target_file`, `target_text`: a target of your own, in the form of the files of `docs/targets.md`, in place of `target`
+ * - `provider`, for target `ort-nhwc`, which it implies: the execution provider of ONNX Runtime, `"qnn"` by default
+ * - `for_this_machine`: true chooses target, block, threads and provider by what is there; what else is said stays, and field
+ *   `for_this_machine` of the report says what was chosen and why. What the library can't see say with `runtime`, the version of your
+ *   ONNX Runtime, without which it chooses `"onnx"`, and `session_providers`, the providers of your sessions:
+ *   `["CUDAExecutionProvider"]`
  * - `block`, for target `ort-cpu`: channels of a block, 16 for hosts with AVX-512 and 8 for others; by default that of this machine
  * - `guard`, for target `ort-cpu`: false leaves out the guard that makes a model fail on hosts of another block, where it computes
  *   wrong numbers
+ * - `costs`, for targets `ort-cpu` and `cuda-tensorcore`: a file with a table of costs that `relayout calibrate` wrote
  * - `threads`, for target `ort-cpu`: threads that the model will run on, 1 by default, 0 for as many as the machine has cores; of the
  *   built-in tables of costs the one with the most threads that are not more decides
  * - `dims`: sizes of dims that the inputs leave open, by symbol or as `INPUT.AXIS`: `{"N": 4, "H": "32..512", "x.2": 224}`
@@ -182,6 +189,8 @@ int relayout_targets(char **json,
  * - `unproved`: what becomes of a result that is not proved to compute what the model computes: `"loud"`, the default, says
  *   UNPROVED in the summary; `"give-back"` leaves what differs for the checker as it was; `"allow"` does not check; `"fail"` is an
  *   error; `"keep-input"` leaves the model as it is. Field `proof` of the report has the verdict
+ * - `proof`: a file for a proof that the result computes what the model computes; the command `relayout prove` checks it
+ * - `certificate`: a file for a proof of how good the decision is; the command `relayout check-certificate` checks it
  * - `strict`: true makes a rewrite that fails an error; by default what it was about stays as it was, and the report says so
  *
  * Writes the options to `out`, to be freed by `relayout_options_free`, and answers 0; or writes null and answers another

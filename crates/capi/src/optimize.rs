@@ -3,12 +3,12 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 
 use bytes::Bytes;
-use relayout::{Error, Model, Optimized, Report, audit, optimize};
+use relayout::{Error, Model, Optimized, Report, audit};
 
 use crate::Status;
 use crate::border::{Failure, c_text, emptied, give, give_text, required_text, slice, take_back, text, told};
 use crate::external::{Reader, RelayoutReadFn};
-use crate::settings::{Settings, targets};
+use crate::settings::{Settings, refused, targets};
 
 /// Options of the optimizer. Any number of threads may use them at the same time, while none changes them.
 #[derive(Default)]
@@ -48,13 +48,20 @@ pub unsafe extern "C" fn relayout_targets(json: *mut *mut c_char, error: *mut *m
     unsafe { told(error, work) }
 }
 
-/// Reads options. `json` is an object; null means the defaults. All fields are optional, and one that is unknown is an error:
+/// Reads options. `json` is an object; null means the defaults. All fields are optional, and one that is unknown is an error. They are
+/// called as the options of the command line, with `_` in place of `-`, and mean the same:
 ///
 /// - `target`: name of a built-in target, `"onnx"` by default; `relayout_targets` lists them
-/// - `target_text`: a target of your own, in the form of the files of `docs/targets.md`, in place of `target`
+/// - `target_file`, `target_text`: a target of your own, in the form of the files of `docs/targets.md`, in place of `target`
+/// - `provider`, for target `ort-nhwc`, which it implies: the execution provider of ONNX Runtime, `"qnn"` by default
+/// - `for_this_machine`: true chooses target, block, threads and provider by what is there; what else is said stays, and field
+///   `for_this_machine` of the report says what was chosen and why. What the library can't see say with `runtime`, the version of your
+///   ONNX Runtime, without which it chooses `"onnx"`, and `session_providers`, the providers of your sessions:
+///   `["CUDAExecutionProvider"]`
 /// - `block`, for target `ort-cpu`: channels of a block, 16 for hosts with AVX-512 and 8 for others; by default that of this machine
 /// - `guard`, for target `ort-cpu`: false leaves out the guard that makes a model fail on hosts of another block, where it computes
 ///   wrong numbers
+/// - `costs`, for targets `ort-cpu` and `cuda-tensorcore`: a file with a table of costs that `relayout calibrate` wrote
 /// - `threads`, for target `ort-cpu`: threads that the model will run on, 1 by default, 0 for as many as the machine has cores; of the
 ///   built-in tables of costs the one with the most threads that are not more decides
 /// - `dims`: sizes of dims that the inputs leave open, by symbol or as `INPUT.AXIS`: `{"N": 4, "H": "32..512", "x.2": 224}`
@@ -66,6 +73,8 @@ pub unsafe extern "C" fn relayout_targets(json: *mut *mut c_char, error: *mut *m
 /// - `unproved`: what becomes of a result that is not proved to compute what the model computes: `"loud"`, the default, says
 ///   UNPROVED in the summary; `"give-back"` leaves what differs for the checker as it was; `"allow"` does not check; `"fail"` is an
 ///   error; `"keep-input"` leaves the model as it is. Field `proof` of the report has the verdict
+/// - `proof`: a file for a proof that the result computes what the model computes; the command `relayout prove` checks it
+/// - `certificate`: a file for a proof of how good the decision is; the command `relayout check-certificate` checks it
 /// - `strict`: true makes a rewrite that fails an error; by default what it was about stays as it was, and the report says so
 ///
 /// Writes the options to `out`, to be freed by `relayout_options_free`, and answers 0; or writes null and answers another
@@ -186,7 +195,7 @@ pub unsafe extern "C" fn relayout_optimize_file(
         let default = RelayoutOptions::default();
         let model = Model::open(from).map_err(|e| of_library(&e))?;
         let written = |optimized: &Optimized| optimized.write(to).map(|()| None);
-        let made = made(&model, &options.unwrap_or(&default).settings, written)?;
+        let made = made(model, &options.unwrap_or(&default).settings, written)?;
         // SAFETY: as above, and it is not null.
         unsafe { give(out, made) };
         Ok(())
@@ -211,8 +220,10 @@ pub unsafe extern "C" fn relayout_audit(
     json: *mut *mut c_char,
     error: *mut *mut c_char,
 ) -> c_int {
-    let audited = |model: &Model, settings: &Settings| {
-        let audit = audit(model, settings.target()?.as_ref(), settings.options()).map_err(|e| of_library(&e))?;
+    let audited = |model: Model, settings: &Settings| {
+        let request = settings.request();
+        let target = request.target().map_err(|e| refused(&e))?;
+        let audit = audit(&model, target.as_ref(), &request.options()).map_err(|e| of_library(&e))?;
         serialized(&audit)
     };
     let work = || {
@@ -236,7 +247,7 @@ unsafe fn with_model<T>(
     model: *const c_void,
     len: usize,
     options: *const RelayoutOptions,
-    work: impl FnOnce(&Model, &Settings) -> Result<T, Failure>,
+    work: impl FnOnce(Model, &Settings) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     // SAFETY: the caller vouches for both, and for all uses of the bytes being over when this function returns.
     let (bytes, options) = unsafe { (Bytes::from_static(slice(model, len, "model")?), options.as_ref()) };
@@ -247,27 +258,21 @@ unsafe fn with_model<T>(
         Some(reader) => Model::from_bytes_with(bytes, |location| unsafe { reader.read(location) }),
         None => Model::from_bytes(bytes, None),
     };
-    work(&model.map_err(|e| of_library(&e))?, &options.settings)
+    work(model.map_err(|e| of_library(&e))?, &options.settings)
 }
 
-/// Optimizes, and takes of the result what `bytes_of` does.
+/// Optimizes, and takes of the result what `bytes_of` does. Files beside the result come to their places after it.
 fn made(
-    model: &Model,
+    model: Model,
     settings: &Settings,
     bytes_of: impl FnOnce(&Optimized) -> Result<Option<Vec<u8>>, Error>,
 ) -> Result<RelayoutResult, Failure> {
-    let target = settings.target()?;
-    let optimized = match settings.sizes()? {
-        None => optimize(model, target.as_ref(), settings.options()),
-        Some(sizes) => model.with_sizes(&sizes).and_then(|model| {
-            let options = settings.options().clone().dims_of(&model);
-            optimize(&model, target.as_ref(), &options)
-        }),
-    };
-    let optimized = optimized.map_err(|e| of_library(&e))?;
+    let (optimized, files) = settings.request().optimize(model).map_err(|e| of_library(&e))?;
+    let model = bytes_of(&optimized).map_err(|e| of_library(&e))?;
+    files.commit().map_err(|e| of_library(&e))?;
     let report = optimized.report();
     Ok(RelayoutResult {
-        model: bytes_of(&optimized).map_err(|e| of_library(&e))?,
+        model,
         changed: report.changed,
         report: c_text(serialized(report)?),
         summary: c_text(summary(report)),
@@ -290,6 +295,9 @@ fn serialized(value: &impl serde::Serialize) -> Result<String, Failure> {
 
 /// An error of the library. Its causes say whether the system failed, or the model did.
 fn of_library(error: &Error) -> Failure {
+    if let Error::Request(wrong) = error {
+        return refused(wrong);
+    }
     let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     let system = causes.any(<dyn std::error::Error>::is::<std::io::Error>);
     let status = match error {
