@@ -1,6 +1,7 @@
 //! Why a call did nothing, and the exception that says so.
 
 use pyo3::prelude::*;
+use relayout::request::RequestError;
 use relayout::target::PassError;
 use relayout::targets::TargetError;
 use relayout_calibrate::CalibrateError;
@@ -50,6 +51,22 @@ impl Kind {
             Kind::Unproved => "UnprovedError",
             Kind::Permute => "PermuteError",
             Kind::Internal => "InternalError",
+        }
+    }
+}
+
+impl Kind {
+    /// Of an option that can't be had.
+    fn of_request(error: &RequestError) -> Kind {
+        use relayout::fsio::Error;
+        match error {
+            RequestError::Layout(_) => Kind::Layout,
+            RequestError::Target(_) | RequestError::Costs(_) => Kind::Target,
+            RequestError::TargetFile { source, .. } | RequestError::CostsFile { source, .. } => match source {
+                Error::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => Kind::MissingFile,
+                _ => Kind::File,
+            },
+            _ => Kind::Option,
         }
     }
 }
@@ -104,6 +121,7 @@ impl From<relayout::Error> for Failure {
             Error::File(_) => of_system(&error).unwrap_or(Kind::Model),
             Error::Export(_) => of_system(&error).unwrap_or(Kind::Export),
             Error::Io(_) => Kind::Layout,
+            Error::Request(wrong) => Kind::of_request(wrong),
             Error::OtherTarget { .. } => Kind::OtherTarget,
             Error::Plan(_) => Kind::Plan,
             Error::UnknownValue { .. } => Kind::UnknownValue,
@@ -114,6 +132,12 @@ impl From<relayout::Error> for Failure {
             _ => Kind::Model,
         };
         Failure::new(kind, error)
+    }
+}
+
+impl From<RequestError> for Failure {
+    fn from(error: RequestError) -> Failure {
+        Failure::new(Kind::of_request(&error), error)
     }
 }
 

@@ -27,7 +27,7 @@ mod _relayout {
     #[pymodule_export]
     use super::command::run_command;
     #[pymodule_export]
-    use super::look::{audit, file_facts, fitting, host, open_dims, plan, targets, why};
+    use super::look::{audit, file_facts, fitting, host, open_dims, plan, providers_here, targets, why};
     #[pymodule_export]
     use super::optimize::{Optimized, optimize};
     #[pymodule_export]

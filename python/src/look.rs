@@ -1,28 +1,25 @@
 //! Looking at models without changing them, and at what there is.
 
-use crate::failure::{Failure, Kind};
+use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::source::Source;
 use crate::worker;
 use pyo3::prelude::*;
 use relayout::codegen::Isa;
 use relayout::ir::graph::{Graph, Op};
-use relayout::machine::Equipment;
 use relayout::plan::Ids;
 use relayout::targets::{BUILTIN, Block};
+use relayout_verify::equipment_of;
 use serde_json::json;
+use std::path::PathBuf;
 
 /// What the moves of a model cost: as JSON, and for people.
 #[pyfunction]
-pub(crate) fn audit(
-    py: Python<'_>,
-    source: Source,
-    settings: Settings,
-    price_moves: usize,
-) -> PyResult<(String, String)> {
+pub(crate) fn audit(py: Python<'_>, source: Source, settings: Settings) -> PyResult<(String, String)> {
     worker::run(py, None, 1, move |reporter| {
-        let options = reporter.watched(settings.options()?).price_moves(price_moves);
-        let audit = relayout::audit(&source.open()?, settings.target()?.as_ref(), &options)?;
+        let request = settings.request()?;
+        let options = reporter.watched(request.options());
+        let audit = relayout::audit(&source.open()?, request.target()?.as_ref(), &options)?;
         Ok((serde_json::to_string(&audit)?, audit.explain().trim_end().to_owned()))
     })
 }
@@ -31,8 +28,9 @@ pub(crate) fn audit(
 #[pyfunction]
 pub(crate) fn why(py: Python<'_>, source: Source, settings: Settings, value: String) -> PyResult<(String, String)> {
     worker::run(py, None, 1, move |reporter| {
-        let options = reporter.watched(settings.options()?);
-        let why = relayout::why(&source.open()?, settings.target()?.as_ref(), &options, &value)?;
+        let request = settings.request()?;
+        let options = reporter.watched(request.options());
+        let why = relayout::why(&source.open()?, request.target()?.as_ref(), &options, &value)?;
         Ok((serde_json::to_string(&why)?, why.explain().trim_end().to_owned()))
     })
 }
@@ -42,10 +40,11 @@ pub(crate) fn why(py: Python<'_>, source: Source, settings: Settings, value: Str
 #[pyfunction]
 pub(crate) fn plan(py: Python<'_>, source: Source, settings: Settings) -> PyResult<(String, String)> {
     worker::run(py, None, 1, move |reporter| {
-        let options = reporter.watched(settings.options()?);
+        let request = settings.request()?;
+        let options = reporter.watched(request.options());
         let model = source.open()?;
         let graph = &model.ir().graph;
-        let (plan, report) = relayout::plan_graph(graph, &ids(graph), settings.target()?.as_ref(), &options)?;
+        let (plan, report) = relayout::plan_graph(graph, &ids(graph), request.target()?.as_ref(), &options)?;
         Ok((serde_json::to_string(&plan)?, report.summary()))
     })
 }
@@ -78,14 +77,16 @@ pub(crate) fn targets(py: Python<'_>) -> PyResult<String> {
     list.map(|list| serde_json::Value::Array(list).to_string()).map_err(|failure| failure.raised(py))
 }
 
-/// What fits this machine with this version of ONNX Runtime, if there is one, as JSON.
+/// What is chosen for this machine by what settings say of it, as JSON.
 #[pyfunction]
-#[pyo3(signature = (runtime))]
-pub(crate) fn fitting(py: Python<'_>, runtime: Option<String>) -> PyResult<String> {
-    let mut equipment = Equipment::of_this_machine();
-    equipment.runtime = runtime;
-    let fits = serde_json::to_string(&relayout::machine::fitting(&equipment));
-    fits.map_err(|e| Failure::new(Kind::Internal, e).raised(py))
+pub(crate) fn fitting(py: Python<'_>, settings: Settings) -> PyResult<String> {
+    worker::run(py, None, 1, move |_| Ok(serde_json::to_string(&settings.request()?.chosen)?))
+}
+
+/// Execution providers whose library is beside that of ONNX Runtime, or in a package of these folders, and whose device is there.
+#[pyfunction]
+pub(crate) fn providers_here(py: Python<'_>, library: PathBuf, folders: Vec<PathBuf>) -> PyResult<Vec<String>> {
+    worker::run(py, None, 1, move |_| Ok(equipment_of(Some((&library, String::new())), &folders).providers))
 }
 
 /// What a file says of the host that it was made for: the values of some keys of its metadata.

@@ -1,9 +1,9 @@
 //! Optimizing: a model in, a result that Python keeps.
 
 use crate::failure::{Failure, Kind};
-use crate::settings::Settings;
+use crate::settings::{Settings, sizes};
 use crate::source::{Source, place};
-use crate::tune::{Tune, tuned};
+use crate::tune::tuned;
 use crate::verify;
 use crate::worker::{self, Reporter};
 use pyo3::prelude::*;
@@ -43,10 +43,8 @@ pub(crate) struct Wanted {
     output: Option<PathBuf>,
     /// Where both models are run, if the result is to be verified.
     verify: Option<verify::Place>,
-    /// How to tune, if that is wanted.
-    tune: Option<Tune>,
-    /// For how many of the moves that are left the report says what it would take for them to go.
-    price_moves: usize,
+    /// The library of ONNX Runtime that a model is tuned in, if that is wanted.
+    tune: Option<PathBuf>,
 }
 
 impl Wanted {
@@ -73,17 +71,20 @@ pub(crate) fn optimize(
 }
 
 fn optimized(source: Source, settings: &Settings, wanted: &Wanted, reporter: &Reporter) -> Result<Optimized, Failure> {
-    let target = settings.target()?;
-    let options = reporter.watched(settings.checked_options()?).price_moves(wanted.price_moves);
+    let request = settings.request()?;
+    request.check_tuning()?;
+    let target = request.target()?;
+    let options = reporter.watched(request.checked_options());
     let passes = relayout::passes::passes(target.as_ref())?.len();
     reporter.step("reading", 0, passes);
-    let (model, options) = settings.fixed(source.open()?, options)?;
+    let (model, options) = request.fixed(source.open()?, options)?;
     let mut done = 2;
     let (made, tuned) = match &wanted.tune {
-        Some(tune) => {
+        Some(library) => {
             reporter.step("tuning", done, passes);
             done += 1;
-            let Fastest { measured, options, result, tuning, .. } = tuned(tune, (&source, &model), settings, reporter)?;
+            let Fastest { measured, options, result, tuning, .. } =
+                tuned(library, (&source, &model), &request, reporter)?;
             (result, Some(Arc::new(Tuned { measured, least_gain: options.least_gain, tuning })))
         }
         None => (relayout::optimize(&model, target.as_ref(), &options)?, None),
@@ -91,15 +92,17 @@ fn optimized(source: Source, settings: &Settings, wanted: &Wanted, reporter: &Re
     if let Some(place) = &wanted.verify {
         reporter.step("verifying", done, passes);
         reporter.check()?;
-        verify::same_results(&source, &made, place, settings.sizes()?)?;
+        verify::same_results(&source, &made, place, sizes(&request))?;
         done += 1;
     }
+    let beside = request.side_files((&model, target.as_ref(), &options), &made)?;
     if let Some(path) = &wanted.output {
         reporter.step("writing", done, passes);
         reporter.check()?;
         source.write(&made, path)?;
         done += 1;
     }
+    beside.commit()?;
     reporter.step("done", done, passes);
     Ok(Optimized { made: Arc::new(made), source: Arc::new(source), tuned })
 }
@@ -143,11 +146,12 @@ impl Optimized {
     fn page(&self, py: Python<'_>, settings: Settings) -> PyResult<String> {
         let (source, tuned) = (Arc::clone(&self.source), self.tuned.clone());
         worker::run(py, None, 1, move |reporter| {
-            let given = settings.target()?;
+            let request = settings.request()?;
+            let given = request.target()?;
             let tuned = tuned.as_deref();
             let measured = tuned.and_then(|tuned| tuned.measured.as_ref());
             let target = measured.map_or(given.as_ref(), |target| target);
-            let options = reporter.watched(settings.checked_options()?).price_moves(PRICED_MOVES).keep_decided();
+            let options = reporter.watched(request.checked_options()).price_moves(PRICED_MOVES).keep_decided();
             let options = options.least_gain(tuned.map_or(0, |tuned| tuned.least_gain));
             let model = source.open()?;
             let made = match tuned {

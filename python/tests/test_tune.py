@@ -59,7 +59,7 @@ def test_models_come_in_every_kind():
 def test_what_cannot_be_tuned_is_refused():
     net = nets.settled()
     for target in ("nhwc", pathlib.Path("my.toml")):
-        with pytest.raises(relayout.OptionError, match="'onnx', 'ort-cpu' and 'ort-nhwc'"):
+        with pytest.raises(relayout.OptionError, match="`onnx`, `ort-cpu` and `ort-nhwc`"):
             relayout.optimize(net, target=target, tune=True)
     with pytest.raises(relayout.OptionError, match="provider_library"):
         relayout.optimize(net, target="ort-nhwc", tune=True)
@@ -69,7 +69,7 @@ def test_what_cannot_be_tuned_is_refused():
     with pytest.raises(relayout.OptionError, match="execution provider of `nowhere.so`"):
         relayout.optimize(nets.channels_last(), tune=plugin)
     for wrong in (relayout.Tune(seconds=-1), relayout.Tune(seconds=float("nan")), relayout.Tune(threads=-1)):
-        with pytest.raises(relayout.OptionError, match="is not between"):
+        with pytest.raises(relayout.OptionError, match="between 0 and"):
             relayout.optimize(net, tune=wrong)
     with pytest.raises(TypeError, match="relayout.Tune"):
         relayout.optimize(net, tune=3)

@@ -20,6 +20,7 @@ def kinds(proto: onnx.ModelProto, model: onnx_ir.Model, data: bytes, path: Path)
     relayout.optimize(7)  # type: ignore[type-var]
     relayout.optimize(path, numerics="loose")  # type: ignore[arg-type]
     relayout.optimize(path, blocks=8)  # type: ignore[call-arg]
+    relayout.optimize(path, provider="webgpu", proof="p.json", for_this_machine=True)
 
 
 def reports(model: str) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from . import _relayout
 from ._models import ModelLike, adapted
-from ._options import Dims, Ends, Numerics, StrPath, TargetOptions, settings
+from ._options import Dims, Ends, Numerics, RequestOptions, StrPath, settings
 from ._progress import ProgressLike, teller
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def explain(
     price_moves: int = _PRICED,
     progress: ProgressLike = None,
     base_dir: StrPath | None = None,
-    **machine: Unpack[TargetOptions],
+    **machine: Unpack[RequestOptions],
 ) -> Explanation:
     """Says which moves a model has, which can go, and why the others stay. ``print`` shows what ``relayout explain`` does.
 
@@ -52,9 +51,10 @@ def explain(
     from ._reports import Explanation, read
 
     # Nobody gets a result, so nothing is to be proved.
-    asked: TargetOptions = {"unproved": "allow", **machine}
+    asked: RequestOptions = {"unproved": "allow", **machine}
     given = settings(target, inputs, outputs, free_io, dims, numerics, asked)
-    wanted = {"output": None, "verify": None, "tune": None, "price_moves": price_moves}
+    given.append(("price_moves", str(price_moves)))
+    wanted = {"output": None, "verify": None, "tune": None}
     with teller(progress) as told:
         made = _relayout.optimize(adapted(model, base_dir).source, given, wanted, told)
     return read(Explanation, made.report(), summary=made.summary(), explanation=made.explanation())
@@ -68,7 +68,7 @@ def why(
     dims: Dims | None = None,
     numerics: Numerics = "reassociate",
     base_dir: StrPath | None = None,
-    **machine: Unpack[TargetOptions],
+    **machine: Unpack[RequestOptions],
 ) -> Why:
     """Says why a value has its layout: who makes and reads it, which layouts it could have, and what each would cost.
 
@@ -100,7 +100,7 @@ def audit(
     numerics: Numerics = "reassociate",
     price_moves: int = _PRICED,
     base_dir: StrPath | None = None,
-    **machine: Unpack[TargetOptions],
+    **machine: Unpack[RequestOptions],
 ) -> Audit:
     """Says what the moves of any model cost, and what they would have to cost. ``print`` shows what ``relayout audit`` does.
 
@@ -119,7 +119,8 @@ def audit(
     from ._reports import Audit, read
 
     given = settings(target, None, None, False, dims, numerics, machine)
-    text, explanation = _relayout.audit(adapted(model, base_dir).source, given, price_moves)
+    given.append(("price_moves", str(price_moves)))
+    text, explanation = _relayout.audit(adapted(model, base_dir).source, given)
     return read(Audit, text, explanation=explanation)
 
 
@@ -133,7 +134,7 @@ def plan(
     dims: Dims | None = None,
     numerics: Numerics = "reassociate",
     base_dir: StrPath | None = None,
-    **machine: Unpack[TargetOptions],
+    **machine: Unpack[RequestOptions],
 ) -> Plan:
     """Decides the layouts of a model and says what to do, for programs that carry it out themselves. No node is removed or fused.
 
@@ -164,17 +165,11 @@ def for_this_machine() -> dict[str, Any]:
     True
     """
     import json
-    import re
 
-    from ._runtime import find
+    from ._runtime import equipment
 
-    library = find()
-    version = None
-    if library is not None:
-        numbers = re.search(r"\d+(\.\d+)+", os.path.basename(library))
-        version = numbers.group() if numbers else "of an unknown version"
-    fits = json.loads(_relayout.fitting(version))
-    return {name: fits[name] for name in ("target", "block", "threads") if name in fits}
+    fits = json.loads(_relayout.fitting([("for_this_machine", "true"), *equipment()]))
+    return {name: fits[name] for name in ("target", "block", "threads", "provider") if name in fits}
 
 
 def targets() -> list[Target]:

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic
 
 from . import _models, _relayout, _runtime
-from ._errors import OptionError, UnprovedWarning
+from ._errors import UnprovedWarning
 from ._models import ModelT
-from ._options import Dims, Ends, Numerics, StrPath, TargetOptions, Tune, settings, tuning
+from ._options import Dims, Ends, Numerics, RequestOptions, Settings, StrPath, Tune, settings, tuning
 from ._progress import ProgressLike, teller
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Optimized(Generic[ModelT]):
     It keeps what it was made from: a file that it mapped, or the memory that was given. Neither may be changed while it lives.
     """
 
-    def __init__(self, model: Any, made: _relayout.Optimized, given: dict[str, Any]) -> None:
+    def __init__(self, model: Any, made: _relayout.Optimized, given: Settings) -> None:
         self._adapted = model
         self._made = made
         self._given = given
@@ -136,7 +136,7 @@ def optimize(
     tune: bool | Tune = False,
     progress: ProgressLike = None,
     base_dir: StrPath | None = None,
-    **machine: Unpack[TargetOptions],
+    **machine: Unpack[RequestOptions],
 ) -> Optimized[ModelT]:
     """Rewrites a model so that it moves less data. The result has the same inputs, outputs and results.
 
@@ -163,9 +163,12 @@ def optimize(
             :attr:`Optimized.tuning` says what was measured. Needs the package onnxruntime.
         progress: ``True`` for a bar of tqdm, a bar of your own, or a function of a :class:`Progress`.
         base_dir: The folder of external data, for a model in memory that has some.
-        **machine: ``block``, ``guard`` and ``threads`` for target ``ort-cpu``, ``costs`` for targets with measured costs; ``strict=True``
-            makes a rewrite that fails an error; ``fix_sizes=True`` writes the sizes of ``dims`` into the file; ``unproved`` says what becomes of a result that is not proved to compute what the model
-            computes: ``"give-back"``, ``"loud"``, ``"allow"``, ``"fail"`` or ``"keep-input"``.
+        **machine: What the command line has too: ``provider`` for target ``ort-nhwc``; ``block``, ``guard`` and ``threads`` for target
+            ``ort-cpu``; ``costs`` for targets with measured costs; ``for_this_machine=True`` chooses these and the target;
+            ``strict=True`` makes a rewrite that fails an error; ``fix_sizes=True`` writes the sizes of ``dims`` into the file;
+            ``unproved`` says what becomes of a result that is not proved to compute what the model computes: ``"give-back"``,
+            ``"loud"``, ``"allow"``, ``"fail"`` or ``"keep-input"``; ``proof`` and ``certificate`` name files for proofs of the
+            result and of the decision.
 
     Raises:
         Error: One of its subclasses, with a message that names the file, node or tensor. Nothing is written then.
@@ -173,18 +176,12 @@ def optimize(
     """
     adapted = _models.adapted(model, base_dir)
     given = settings(target, inputs, outputs, free_io, dims, numerics, machine)
-    tuned = tuning(tune, target, lambda: _runtime.library("tuning"))
-    if tuned is not None:
-        if machine.get("fix_sizes"):
-            raise OptionError("fix_sizes: a model that is tuned keeps the sizes that it leaves open; leave out one of both")
-        if "threads" in machine:
-            raise OptionError("threads: a model that is tuned runs on those of its Tune; leave out one of both")
-        given["threads"] = tuned.pop("threads")
+    tuned = tuning(tune, machine)
+    given += tuned
     wanted = {
         "output": None if output is None else os.fspath(output),
         "verify": _runtime.place() if verify else None,
-        "tune": tuned,
-        "price_moves": 0,
+        "tune": _runtime.library("tuning") if tuned else None,
     }
     with teller(progress) as told:
         made = _relayout.optimize(adapted.source, given, wanted, told)

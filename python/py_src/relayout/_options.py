@@ -1,11 +1,12 @@
-"""Options: what Python gives, checked, as the Rust half takes it."""
+"""Options: what Python gives, as the texts that the Rust half reads."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict, Union
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple, TypeAlias, TypedDict, Union
 
+from . import _runtime
 from ._errors import OptionError
 
 #: A path, as the functions of ``os`` take it.
@@ -18,9 +19,16 @@ Ends: TypeAlias = "Union[Mapping[str, str], Iterable[str]]"
 Numerics: TypeAlias = Literal["exact", "reassociate"]
 
 
-class TargetOptions(TypedDict, total=False):
-    """Options of single targets, ``strict``, ``fix_sizes`` and ``unproved``."""
+class RequestOptions(TypedDict, total=False):
+    """Options that are called as on the command line, with ``_`` in place of ``-``, and mean the same."""
 
+    provider: str | None
+    """For ``ort-nhwc``, which it implies: the execution provider of ONNX Runtime, by default ``"qnn"``."""
+    for_this_machine: bool
+    """Whether target, block, threads and provider are chosen by what is on this machine. What else is asked for stays;
+    ``report.for_this_machine`` says what was chosen and why. Target ``"onnx"`` counts as not asked for."""
+    target_file: StrPath | None
+    """A target of your own, as ``target=pathlib.Path(...)`` is one."""
     fix_sizes: bool
     """Whether the sizes of ``dims`` are written into the file, for runtimes that need numbers. The report says where."""
     strict: bool
@@ -29,15 +37,23 @@ class TargetOptions(TypedDict, total=False):
     """What becomes of a result that is not proved to compute what the model computes: ``"loud"``, the default, warns; ``"give-back"``
     leaves what differs for the checker as it was; ``"allow"`` does not check; ``"fail"`` raises :class:`UnprovedError`;
     ``"keep-input"`` leaves the model as it is. ``report.proof`` has the verdict."""
+    proof: StrPath | None
+    """A file for a proof that the result computes what the model computes; the command ``relayout prove`` checks it."""
+    certificate: StrPath | None
+    """A file for a proof of how good the decision is; the command ``relayout check-certificate`` checks it."""
     block: int | None
     """For ``ort-cpu``: channels of a block, 16 for hosts with AVX-512 and 8 for others; by default that of this machine."""
     guard: bool
     """For ``ort-cpu``: ``False`` leaves out the guard that makes a file fail on hosts of another block."""
     costs: StrPath | None
     """For ``ort-cpu`` and ``cuda-tensorcore``: a table of costs that ``relayout calibrate`` wrote."""
-    threads: int
+    threads: int | None
     """For ``ort-cpu``: threads that the model will run on, by which a built-in table of costs is taken; 0 for as many as the machine
     has cores. A :class:`Tune` says it for a model that is tuned."""
+
+
+#: Options of a request: how each is called, and the text that it is set to. The Rust half reads them.
+Settings: TypeAlias = "list[tuple[str, str]]"
 
 
 class Tune(NamedTuple):
@@ -59,38 +75,21 @@ class Tune(NamedTuple):
     """What that provider is told, by its own names."""
 
 
-#: Targets whose results this machine runs as those do who ask for them.
-_TUNED = ("onnx", "ort-cpu", "ort-nhwc")
-
-
-def tuning(tune: bool | Tune, target: StrPath, library: Callable[[], str]) -> dict[str, Any] | None:
-    """How to tune, checked."""
+def tuning(tune: bool | Tune, machine: RequestOptions) -> Settings:
+    """How to tune; nothing if that is not asked for."""
     if tune is False:
-        return None
+        return []
     given = Tune() if tune is True else tune
     if not isinstance(given, Tune):
         raise TypeError(f"tune: expected True, False or a relayout.Tune, not {type(tune).__name__}")
-    if target not in _TUNED:
-        raise OptionError(f"tune runs models in ONNX Runtime, which is what targets 'onnx', 'ort-cpu' and 'ort-nhwc' are for, not {str(target)!r}")
-    if target == "ort-nhwc" and given.provider_library is None:
-        raise OptionError("tune for target 'ort-nhwc' runs models on an execution provider's device; name its plugin with provider_library")
-    if target == "ort-cpu" and given.provider_library is not None:
-        raise OptionError("target 'ort-cpu' is for the CPU's own provider; leave out provider_library, or take target 'ort-nhwc'")
-    if given.provider_options and given.provider_library is None:
-        raise OptionError("tune: provider_options are told to a provider; name its plugin with provider_library")
-    if not 0 <= given.seconds <= _LONGEST:
-        raise OptionError(f"tune: seconds: {given.seconds!r} is not between 0 and {_LONGEST}")
-    _check_threads(given.threads, "tune: threads")
-    cache = None if given.cache is None else os.fspath(given.cache)
-    provider = None if given.provider_library is None else os.fspath(given.provider_library)
-    options = list((given.provider_options or {}).items())
-    how = {"seconds": float(given.seconds), "cache": cache, "provider_library": provider, "provider_options": options}
-    return {"library": library(), "threads": given.threads, **how}
-
-
-#: A day.
-_LONGEST = 86_400
-_MOST_THREADS = 1024
+    if machine.get("threads") is not None:
+        raise OptionError("threads: a model that is tuned runs on those of its Tune; leave out one of both")
+    told = [("tune", "true"), ("tune_seconds", str(given.seconds)), ("threads", str(given.threads))]
+    if given.cache is not None:
+        told.append(("tune_cache", os.fspath(given.cache)))
+    if given.provider_library is not None:
+        told.append(("provider_library", os.fspath(given.provider_library)))
+    return told + [("provider_options", f"{key}={value}") for key, value in (given.provider_options or {}).items()]
 
 
 def settings(
@@ -100,47 +99,29 @@ def settings(
     free_io: bool,
     dims: Dims | None,
     numerics: Numerics,
-    machine: TargetOptions,
-) -> dict[str, Any]:
-    """The options of a decision, checked."""
-    if unknown := set(machine) - set(TargetOptions.__annotations__):
+    machine: RequestOptions,
+) -> Settings:
+    """The options of a decision. Their values are checked where they are read."""
+    if unknown := set(machine) - set(RequestOptions.__annotations__):
         raise TypeError(f"there is no option {sorted(unknown)[0]!r}")
-    if numerics not in ("exact", "reassociate"):
-        raise OptionError(f"numerics: {numerics!r} is neither 'exact' nor 'reassociate'")
-    name = target if isinstance(target, str) else None
-    block, guard, costs = machine.get("block"), machine.get("guard", True), machine.get("costs")
-    _check_machine(name, block, guard, costs)
-    if name != "ort-cpu" and "threads" in machine:
-        raise OptionError("threads is an option of target 'ort-cpu' only, and of a Tune")
-    _check_threads(machine.get("threads", 1), "threads")
-    return {
-        "target": name or "",
-        "target_file": None if name is not None else os.fspath(target),
-        "block": block,
-        "guard": guard,
-        "costs": None if costs is None else os.fspath(costs),
-        "threads": machine.get("threads", 1),
-        "dims": sizes(dims),
-        "fix_sizes": bool(machine.get("fix_sizes", False)),
-        "exact": numerics == "exact",
-        "strict": bool(machine.get("strict", False)),
-        "unproved": machine.get("unproved", "loud"),
-        "inputs": _ends(inputs),
-        "outputs": _ends(outputs),
-        "free_io": free_io,
-    }
+    told: Settings = [("numerics", str(numerics))]
+    if not isinstance(target, str):
+        told.append(("target_file", os.fspath(target)))
+    elif target != "onnx":
+        told.append(("target", target))
+    told += [("inputs", end) for end in _ends(inputs)]
+    told += [("outputs", end) for end in _ends(outputs)]
+    told += [("dims", f"{name}={size}") for name, size in sizes(dims)]
+    told += [("free_io", "true")] if free_io else []
+    told += [(name, _text(value)) for name, value in machine.items() if value is not None]
+    return told + (_runtime.equipment() if machine.get("for_this_machine") else [])
 
 
-def _check_machine(name: str | None, block: int | None, guard: bool, costs: StrPath | None) -> None:
-    if name != "ort-cpu" and (block is not None or not guard):
-        raise OptionError("block and guard are options of target 'ort-cpu' only")
-    if name not in ("ort-cpu", "cuda-tensorcore") and costs is not None:
-        raise OptionError("costs is an option of targets 'ort-cpu' and 'cuda-tensorcore' only")
-
-
-def _check_threads(threads: object, what: str) -> None:
-    if not isinstance(threads, int) or not 0 <= threads <= _MOST_THREADS:
-        raise OptionError(f"{what}: {threads!r} is not between 0 and {_MOST_THREADS}")
+def _text(value: object) -> str:
+    """A value as the command line would have it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 
 
 def sizes(dims: Dims | None) -> list[tuple[str, str]]:

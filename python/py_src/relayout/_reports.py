@@ -184,6 +184,22 @@ class Proof:
 
 
 @dataclass(frozen=True)
+class Fitting:
+    """What was chosen for a machine by what is there."""
+
+    target: str
+    """The target."""
+    why: list[str]
+    """A sentence for each choice."""
+    block: int | None = None
+    """Channels of a block, for ``ort-cpu``."""
+    threads: int | None = None
+    """Threads that costs are those of, for ``ort-cpu``."""
+    provider: str | None = None
+    """The execution provider, for ``ort-nhwc``."""
+
+
+@dataclass(frozen=True)
 class Report:
     """What :func:`relayout.optimize` did. Prints as ``relayout optimize`` does."""
 
@@ -229,6 +245,8 @@ class Report:
     """How large the files are, if the model changed."""
     proof: Proof | None = None
     """Whether the result is proved to compute what the model computes; ``None`` if nothing changed, or nobody looked."""
+    for_this_machine: Fitting | None = None
+    """What was chosen for this machine and why, if that was asked for."""
 
     @property
     def moves(self) -> list[Move]:

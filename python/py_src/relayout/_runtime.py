@@ -25,6 +25,21 @@ def find() -> str | None:
     return None
 
 
+def equipment() -> list[tuple[str, str]]:
+    """What is on this machine, as options of a request: the version of ONNX Runtime, and the providers whose device is there."""
+    import re
+
+    from . import _relayout
+
+    path = find()
+    if path is None:
+        return []
+    numbers = re.search(r"\d+(\.\d+)+", os.path.basename(path))
+    version = numbers.group() if numbers else "of an unknown version"
+    folders = [folder for folder in sys.path if os.path.isabs(folder)]
+    return [("runtime", version), *(("session_providers", name) for name in _relayout.providers_here(path, folders))]
+
+
 def library(what: str = "verifying") -> str:
     """Where the library is, for a call that needs it."""
     if found := find():

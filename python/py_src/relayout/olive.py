@@ -45,7 +45,14 @@ _PARAMETERS: dict[str, tuple[Any, Any, str]] = {
     "dims": (dict[str, int | str], None, "Sizes at which symbolic dims are priced: {'N': 4, 'H': '32..512'}."),
     "numerics": (str, "reassociate", "'exact' leaves arithmetic alone; 'reassociate' folds scales and shifts into weights."),
     "verify": (bool, False, "Whether both models run in ONNX Runtime first. If they differ, the pass fails."),
+    "provider": (str, None, "For target 'ort-nhwc', which it implies: the execution provider of ONNX Runtime."),
+    "for_this_machine": (bool, False, "Whether target, block, threads and provider are chosen by what is on this machine."),
     "block": (int, None, "For target 'ort-cpu': channels of a block, 8 or 16; by default that of this machine."),
+    "costs": (str, None, "For targets 'ort-cpu' and 'cuda-tensorcore': a table of costs that relayout calibrate wrote."),
+    "threads": (int, None, "For target 'ort-cpu': threads that the model will run on; 0 for as many as the machine has cores."),
+    "fix_sizes": (bool, False, "Whether the sizes of dims are written into the file."),
+    "strict": (bool, False, "Whether a rewrite that fails is an error."),
+    "unproved": (str, "loud", "What becomes of a result that is not proved: 'loud', 'give-back', 'allow', 'fail' or 'keep-input'."),
 }
 
 
@@ -76,8 +83,6 @@ class RelayoutOptimizer(Pass):
         if model.external_initializers_file_name or model.constant_inputs_file_name:
             raise _errors.OptionError(f"{model.model_path} takes initializers from a file beside it; optimize it before they are split off")
         options = {name: getattr(config, name) for name in _PARAMETERS}
-        if options["block"] is None:
-            del options["block"]
         if options["target"].endswith(".toml"):
             options["target"] = Path(options["target"])
         path = resolve_onnx_path(output_model_path, Path(model.model_path).name)
