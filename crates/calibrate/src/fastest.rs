@@ -179,7 +179,7 @@ impl Job<'_> {
                 return Ok(Chosen { result, options, times, slower: false });
             }
         }
-        let result = unchanged(self.model, target, KEPT);
+        let result = unchanged(self.model, target, KEPT).chosen_as(self.options);
         Ok(Chosen { result, options: self.options.clone(), times: None, slower: true })
     }
 

@@ -89,9 +89,7 @@ const ROUNDS: usize = 8;
 /// [`Error`]; nothing is written by this function.
 pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result<Optimized, Error> {
     let made = |kept: &BTreeSet<u32>| decided(model, target, options, kept);
-    let mut optimized = proved::checked((model, target, options), &made)?;
-    optimized.report.for_this_machine.clone_from(&options.for_this_machine);
-    Ok(optimized)
+    Ok(proved::checked((model, target, options), &made)?.chosen_as(options))
 }
 
 /// Decides about all of a model but nodes of these places, which stay as they are.
@@ -541,6 +539,13 @@ impl Optimized {
     /// What was done.
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// The same result, whose report says what was chosen for this machine as these options have it. [`optimize`] does that by itself.
+    #[must_use]
+    pub fn chosen_as(mut self, options: &Options) -> Optimized {
+        self.report.for_this_machine.clone_from(&options.for_this_machine);
+        self
     }
 
     /// The proof that the result computes what the model computed. It has no claims where nothing was noted: the model is as it was,

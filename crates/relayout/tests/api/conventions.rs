@@ -194,6 +194,24 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// `relayout::units` has the one form that bytes and times have for people, so that 1179.6 kB never stands beside 71.1 MB.
+#[test]
+fn bytes_and_times_are_written_in_one_place() {
+    let mut all = Vec::new();
+    for folder in ["crates", "passes", "python/src"] {
+        sources(&root().join(folder), &mut all);
+    }
+    let formats = ["} kB", "} MB", "} GB", "} us", "\u{b5}s"];
+    for path in
+        all.iter().filter(|path| !path.ends_with("relayout/src/units.rs") && !path.ends_with("api/conventions.rs"))
+    {
+        for (n, line) in read(path).lines().enumerate() {
+            let found = formats.iter().find(|format| line.contains(**format));
+            assert!(found.is_none(), "{}:{}: take relayout::units: {}", path.display(), n + 1, line.trim());
+        }
+    }
+}
+
 /// Each program links all that it tests and costs seconds of every build, so new tests are modules of the programs that are there.
 #[test]
 fn test_programs_are_few_and_none_is_left_out() {
