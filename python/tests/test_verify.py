@@ -178,6 +178,11 @@ def test_models_that_are_proved_say_how_and_others_what_is_left():
     other = relayout.prove("net.onnx", louder(net).SerializeToString(), run=False)
     assert not other and other.verdict == "undecided" and other.why and str(other).startswith("UNDECIDED: ")
     assert other.cut and other.cut.value == "y" and other.ran is None
+    relayout.optimize(net, "out.onnx", proof="proof.json")
+    claimed = relayout.prove(net, "out.onnx", proof="proof.json")
+    assert claimed and claimed.links > 0
+    refused = relayout.prove(louder(net), "out.onnx", proof="proof.json")
+    assert not refused and refused.verdict == "refused" and str(refused).startswith("REFUSED: ")
     with pytest.raises(relayout.MissingFileError):
         relayout.prove("net.onnx", "none.onnx")
     with pytest.raises(relayout.ModelError):

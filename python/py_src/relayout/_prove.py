@@ -14,6 +14,7 @@ from typing import Any, Union
 from . import _runtime
 from ._errors import MissingFileError, ModelError, OptionError
 from ._models import adapted
+from ._options import StrPath
 
 #: What a verdict is called, by the word of the command line.
 _WORDS = {
@@ -21,6 +22,7 @@ _WORDS = {
     "for_sizes": "PROVED FOR SIZES",
     "with_lemmas": "PROVED WITH LEMMAS",
     "same_up_to_types": "SAME UP TO TYPES",
+    "refused": "REFUSED",
     "different": "DIFFERENT",
     "undecided": "UNDECIDED",
 }
@@ -47,7 +49,7 @@ class Cut:
 class Verdict:
     """What is known about two models. It is true if they are proved to compute the same."""
 
-    #: ``proved``, ``for_sizes``, ``with_lemmas``, ``same_up_to_types``, ``different`` or ``undecided``.
+    #: ``proved``, ``for_sizes``, ``with_lemmas``, ``same_up_to_types``, ``different`` or ``undecided``; with a proof also ``refused``.
     verdict: str
     #: Claims of a proof that were checked.
     links: int = 0
@@ -85,7 +87,13 @@ class Verdict:
         return words if self.why is None else f"{words}: {self.at}: {self.why}"
 
 
-def prove(a: Union[str, os.PathLike[str], bytes, Any], b: Union[str, os.PathLike[str], bytes, Any], *, run: bool = True) -> Verdict:
+def prove(
+    a: Union[str, os.PathLike[str], bytes, Any],
+    b: Union[str, os.PathLike[str], bytes, Any],
+    *,
+    proof: StrPath | None = None,
+    run: bool = True,
+) -> Verdict:
     """Whether two models compute the same, whoever made the second one of the first.
 
     >>> result = relayout.optimize("tf_unet.onnx", "out.onnx")
@@ -95,6 +103,7 @@ def prove(a: Union[str, os.PathLike[str], bytes, Any], b: Union[str, os.PathLike
     Args:
         a: The model, of any kind that :func:`optimize` takes.
         b: The other one, with the same inputs and outputs.
+        proof: The proof that ``optimize(a, b, proof=...)`` wrote. Its claims are checked, and nothing is run.
         run: Whether both run on random inputs in ONNX Runtime where they are not proved. Only that can show a difference.
 
     Raises:
@@ -106,7 +115,8 @@ def prove(a: Union[str, os.PathLike[str], bytes, Any], b: Union[str, os.PathLike
         started = _runtime.command()
         if started is None:
             raise OptionError("prove starts a Python of its own, and this program has none: sys.executable is empty")
-        command = [*started, "prove", first, second, "--format", "json", *([] if run else ["--no-run"])]
+        said = ["--proof", os.fspath(proof)] if proof is not None else [] if run else ["--no-run"]
+        command = [*started, "prove", first, second, "--format", "json", *said]
         done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     if done.returncode not in _SAID:
         lines = done.stderr.strip().splitlines() or ["the checker ended without a word"]
