@@ -113,13 +113,17 @@ def settings(
     told += [("outputs", end) for end in _ends(outputs)]
     told += [("dims", f"{name}={size}") for name, size in sizes(dims)]
     told += [("free_io", "true")] if free_io else []
-    told += [(name, _text(value)) for name, value in machine.items() if value is not None]
+    told += [(name, _text(name, value)) for name, value in machine.items() if value is not None]
     return told + (_runtime.equipment() if machine.get("for_this_machine") else [])
 
 
-def _text(value: object) -> str:
+#: What is true or false.
+_FLAGS = ("for_this_machine", "fix_sizes", "strict", "guard")
+
+
+def _text(name: str, value: object) -> str:
     """A value as the command line would have it."""
-    if isinstance(value, bool):
+    if name in _FLAGS:
         return "true" if value else "false"
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 

@@ -193,9 +193,10 @@ impl Request {
     }
 
     /// Chooses by what is there, if [`for_this_machine`](Request::for_this_machine) asks for that: target, block, threads and provider. What
-    /// was asked for stays.
+    /// was asked for stays. A second call changes nothing.
     pub fn fit(&mut self, on: &Equipment) {
-        if !self.for_this_machine || self.target_file.is_some() || self.target_text.is_some() {
+        let described = self.target_file.is_some() || self.target_text.is_some();
+        if !self.for_this_machine || described || self.chosen.is_some() {
             return;
         }
         let asked = Asked {
@@ -257,7 +258,7 @@ impl Request {
         }
     }
 
-    /// Optimizes a model, and writes the [files](Request::side_files) that are asked for next to their places: [`SideFiles::commit`] puts
+    /// Chooses by [what is there](Request::equipment), optimizes a model, and writes the [files](Request::side_files) that are asked for next to their places: [`SideFiles::commit`] puts
     /// them there once the result is where it belongs.
     ///
     /// # Errors
@@ -267,21 +268,21 @@ impl Request {
         if self.tune {
             return Err(RequestError::Untuned.into());
         }
-        let target = self.target()?;
-        let (model, options) = self.fixed(model, self.checked_options())?;
+        let mut request = self.clone();
+        request.fit(&self.equipment());
+        let target = request.target()?;
+        let (model, options) = request.fixed(model, request.checked_options())?;
         let optimized = optimize(&model, target.as_ref(), &options)?;
-        let files = self.side_files((&model, target.as_ref(), &options), &optimized)?;
+        let files = request.side_files((&model, target.as_ref(), &options), &optimized)?;
         Ok((optimized, files))
     }
 
-    /// Does what is asked for: reads the model, chooses by what is there, optimizes, and writes the files beside the result.
+    /// Does what is asked for: reads the model, [optimizes](Request::optimize) it, and writes the files beside the result.
     ///
     /// # Errors
     /// [`Error`].
     pub fn run(&self) -> Result<Optimized, Error> {
-        let mut request = self.clone();
-        request.fit(&self.equipment());
-        let (optimized, files) = request.optimize(self.open()?)?;
+        let (optimized, files) = self.optimize(self.open()?)?;
         files.commit()?;
         Ok(optimized)
     }

@@ -82,6 +82,25 @@ fn a_request_of_nothing_is_the_defaults() {
 }
 
 #[test]
+fn a_request_is_done_as_a_whole() {
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/cli/relu.onnx");
+    let folder = tempfile::tempdir().unwrap();
+    let [proof, certificate] = ["proof.json", "certificate.json"].map(|name| folder.path().join(name));
+    let mut from_file = Request::for_file(&testdata);
+    from_file.for_this_machine = true;
+    (from_file.proof, from_file.certificate) = (Some(proof.clone()), Some(certificate.clone()));
+    let made = from_file.run().unwrap();
+    assert!(made.report().changed && made.report().for_this_machine.as_ref().unwrap().target == "onnx");
+    assert!(std::fs::read_to_string(proof).unwrap().starts_with("{\"version\":"));
+    assert!(std::fs::read_to_string(certificate).unwrap().contains("\"target\": \"onnx\""));
+    let from_bytes = Request::for_bytes(std::fs::read(&testdata).unwrap()).run().unwrap();
+    assert_eq!(from_bytes.to_bytes().unwrap(), made.to_bytes().unwrap());
+    let mut tuned = Request::for_file(&testdata);
+    tuned.tune = true;
+    assert!(matches!(tuned.run(), Err(Error::Request(RequestError::Untuned))));
+}
+
+#[test]
 fn what_cannot_be_had_is_named() {
     for (options, words) in [
         (&[("targt", "onnx")][..], "there is no option `targt`; the options are --target, --target-file"),
@@ -155,4 +174,8 @@ fn what_was_asked_for_stays_and_the_machine_decides_the_rest() {
     let own = chosen(&[("for_this_machine", "true"), ("target_file", "own.toml")]);
     assert!(own.chosen.is_none() && own.target_file.as_deref() == Some(Path::new("own.toml")));
     assert!(chosen(&[]).chosen.is_none());
+    // Chosen once: a second look takes nothing for asked that was chosen.
+    let mut again = asked.clone();
+    again.fit(&Equipment::default());
+    assert_eq!(format!("{again:?}"), format!("{asked:?}"));
 }
