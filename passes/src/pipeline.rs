@@ -10,7 +10,6 @@ mod watch;
 pub use order::steps;
 pub use watch::{Progress, Watch};
 
-use crate::decide::solve::Limits;
 use crate::decide::{Decision, Ends, Grounds, MovedEnd, Plan, Scopes, SolveRecord, quantizes};
 use crate::report::{GraphRecord, PricedMove, describe_priced_moves};
 use crate::write::cleanup;
@@ -18,6 +17,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::model::Model;
 use relayout_ir::verify::{Contract, Violation, verify_with};
+use relayout_solve::Limits;
 use relayout_target::hints::{Hints, Size};
 use relayout_target::{
     Context, Declared, Fact, Numerics, Pass, PassError, PassReport, Rule, Run, Settings, Slot, Target, Trial, Trials,

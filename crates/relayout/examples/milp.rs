@@ -6,7 +6,7 @@
 //! nothing merged or pinned; its variables and states before and after merging and pinning; the size of the program. Exit status
 //! 1 if any two of the three prices differ, or a decision could not be made.
 
-#[path = "../../../passes/tests/oracle/mod.rs"]
+#[path = "../../solve/src/tests/oracle.rs"]
 mod oracle;
 
 use oracle::optimum;

@@ -5,14 +5,14 @@ use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::{Options, Source};
 use crate::sizes::Sized;
-use relayout_passes::decide::solve::{Limits, Problem};
 use relayout_passes::decide::{Decision, Grounds, Scopes};
 use relayout_passes::pipeline::{Before, Outcome, prepare};
+use relayout_solve::{Limits, Problem};
 use relayout_target::{PassError, Target};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-pub use relayout_passes::decide::solve::certificate::{Certificate, CertificateError, Checked};
+pub use relayout_solve::certificate::{Certificate, CertificateError, Checked};
 
 /// A certificate and what it is about, as it is stored in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use relayout_onnx::export::ExportError;
 use relayout_onnx::import::ImportError;
-use relayout_passes::decide::solve::certificate::CertificateError;
+use relayout_solve::certificate::CertificateError;
 use relayout_target::PassError;
 
 /// An error of this library.

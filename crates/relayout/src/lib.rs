@@ -113,7 +113,7 @@ pub mod checker {
     pub use relayout_proof::*;
 }
 
-/// The solver: cost-function networks, for those who pose or check one themselves.
+/// The solver: cost function networks, for those who pose or check one themselves.
 pub mod solve {
-    pub use relayout_passes::decide::solve::*;
+    pub use relayout_solve::*;
 }

@@ -25,7 +25,6 @@
 //! Absent: any knowledge of files, and any measuring.
 
 mod capabilities;
-mod cost;
 mod equation;
 mod form;
 mod fragment;
@@ -38,7 +37,6 @@ mod rounding;
 mod rule;
 
 pub use capabilities::Capabilities;
-pub use cost::Cost;
 pub use equation::{Equation, When};
 pub use form::{Become, Candidates, Form, Offer, Piece, Raise, Raised, RaisedOperand};
 pub use fragment::{Fragment, Left, Made, Operand, Refused, Written};
@@ -48,6 +46,7 @@ pub use pass::{
     each_graph, reassociable,
 };
 pub use recognized::{Arg, Literal, Recognized};
+pub use relayout_solve::Cost;
 pub use rule::{Counted, Numerics, Rule};
 
 use relayout_ir::dim::Dim;

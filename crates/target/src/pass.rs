@@ -11,6 +11,7 @@ use crate::rounding::before_rounding;
 use crate::rule::{Numerics, Rule};
 use crate::{Cost, Target};
 use relayout_ir::graph::{DuplicateName, Graph, NodeId};
+use relayout_solve::ProblemError;
 use std::collections::BTreeMap;
 
 /// A part of the pipeline. Slots run in this order.
@@ -269,7 +270,7 @@ pub enum PassError {
     Name(#[from] DuplicateName),
     /// The decision can't be posed.
     #[error("pass assign: {0}")]
-    Decision(String),
+    Decision(#[from] ProblemError),
     /// A pass left a graph that does not verify.
     #[error("pass {pass} left an invalid graph (please report this): {first}")]
     Invalid {

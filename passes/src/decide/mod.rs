@@ -2,7 +2,7 @@
 //!
 //! 1. `candidates`: the layouts a value may have, as the closure of the input's own orders and of what each op demands,
 //!    pushed through the signatures both ways to a fixpoint; and with them the `choices` of every node.
-//! 2. `problem`: choices and shared moves as one cost-function network; [`solve`] finds the cheapest.
+//! 2. `problem`: choices and shared moves as one cost-function network; [`relayout_solve`] finds the cheapest.
 //! 3. `regions`: what is left unchanged bounds regions; a region whose cost does not strictly fall, or that would be dearer at
 //!    half or double of the size hints, goes back to its origin. Ties keep the input.
 //!
@@ -23,7 +23,6 @@ mod plan;
 mod problem;
 mod regions;
 mod scopes;
-pub mod solve;
 mod why;
 
 pub use decision::{Decision, Grounds, Standing, Way, problem};

@@ -1,11 +1,6 @@
-//! The passes, their order, and the solvers of the decision.
+//! The passes, their order, and the decision about pieces of several nodes.
 
 mod cases;
-mod milp;
-#[path = "../oracle/mod.rs"]
-mod oracle;
 mod order;
-mod parts;
 mod pieces;
-mod solve;
 mod stub;

@@ -5,9 +5,9 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, OpName};
 use relayout_ir::model::Model;
 use relayout_ir::text::parse;
-use relayout_passes::decide::solve::Limits;
 use relayout_passes::decide::{Decision, Grounds, Scopes};
 use relayout_passes::pipeline::{Before, PipelineOptions, prepare};
+use relayout_solve::Limits;
 use relayout_target::hints::Hints;
 use relayout_target::{
     Cost, Form, MoveQuery, NodeQuery, Numerics, Offer, OpQuery, Raise, Raised, RaisedOperand, Recognized, Target,

@@ -30,15 +30,16 @@ fn edges() -> BTreeMap<String, BTreeSet<String>> {
 /// Package name to the packages of this workspace that it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("relayout-layout", &[]),
+    ("relayout-solve", &[]),
     ("relayout-ir", &["relayout-layout"]),
     ("relayout-codegen", &["relayout-layout"]),
     ("relayout-eval", &["relayout-ir"]),
-    ("relayout-target", &["relayout-ir"]),
+    ("relayout-target", &["relayout-ir", "relayout-solve"]),
     ("relayout-targets", &["relayout-ir", "relayout-eval", "relayout-target"]),
     ("relayout-fsio", &[]),
     ("relayout-onnx", &["relayout-ir", "relayout-codegen", "relayout-fsio"]),
     ("relayout-equations", &["relayout-ir", "relayout-target"]),
-    ("relayout-passes", &["relayout-ir", "relayout-eval", "relayout-target", "relayout-equations"]),
+    ("relayout-passes", &["relayout-ir", "relayout-eval", "relayout-solve", "relayout-target", "relayout-equations"]),
     (
         "relayout",
         &[
@@ -50,6 +51,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "relayout-onnx",
             "relayout-passes",
             "relayout-proof",
+            "relayout-solve",
         ],
     ),
     ("relayout-cache", &["relayout"]),

@@ -3,7 +3,7 @@
 
 use crate::common;
 use crate::fill;
-#[path = "../../../../passes/tests/oracle/mod.rs"]
+#[path = "../../../solve/src/tests/oracle.rs"]
 mod oracle;
 
 use oracle::optimum;

@@ -2,6 +2,7 @@
 
 mod form_cases;
 mod gpu;
+mod hints;
 mod lift;
 mod measured;
 mod predict;

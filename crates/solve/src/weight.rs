@@ -10,7 +10,7 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
-use relayout_target::Cost;
+use crate::Cost;
 
 /// How far a cost is shifted to make room for the count of changes.
 const SHIFT: u32 = 32;

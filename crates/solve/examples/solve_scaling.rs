@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use relayout_passes::decide::solve::{Cost, Limits, Problem, ProblemError, SharedValue, Use, Var, solve};
+use relayout_solve::{Cost, Limits, Problem, ProblemError, SharedValue, Use, Var, solve};
 
 /// A small generator, so that every run times the same problem.
 struct Random(u64);

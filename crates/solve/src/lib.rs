@@ -1,12 +1,34 @@
-//! The decision problem and its solvers: which state each variable takes, at the least cost, with a bound.
+//! Cost function networks: which state each variable takes, at the least cost, with a lower bound and a proof.
 //!
-//! [`Problem`] is self-contained: it knows nothing of graphs or targets. [`solve`] first settles what can be settled without
-//! loss (`reduce.rs`, `prune.rs`), then treats each connected component by itself:
+//! ```
+//! use relayout_solve::{Cost, Limits, Problem, certificate, solve};
+//!
+//! let costs = |units: &[u64]| units.iter().copied().map(Cost::new).collect::<Vec<_>>();
+//! let mut problem = Problem::new();
+//! let a = problem.add_variable("a", costs(&[0, 5]))?;
+//! let b = problem.add_variable("b", costs(&[9, 1]))?;
+//! problem.add_pair(a, b, costs(&[0, 7, 7, 0]))?;
+//! let solution = solve(&problem, &Limits::default());
+//! assert_eq!((solution.cost, solution.optimal), (Cost::new(6), true));
+//! let (_, certificate) = certificate::certify(&problem, &Limits::default());
+//! assert!(certificate.check(&problem)?.is_optimal());
+//! assert_eq!(problem.to_string().parse(), Ok(problem));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Should you use this? It is made for networks with few states, narrow graphs, and *shared values*: what one variable makes and others
+//! want in several forms, each conversion paid once. Those of layouts of tensors are such. It is exact where tables stay small; for
+//! dense networks of many states a solver such as toulbar2, whose files [`wcsp`] reads and writes, goes further.
+//!
+//! [`Problem`] is self-contained: it knows nothing of graphs, targets or files, and [`text`] is its form for people. [`solve()`] first
+//! settles what can be settled without loss (`reduce.rs`, `prune.rs`), then treats each connected component by itself:
 //!
 //! 1. two states everywhere and labels that can be oriented: a minimum cut (`cut.rs`, `flow.rs`), exact;
 //! 2. otherwise bucket elimination in min-fill order (`eliminate.rs`), exact while the tables stay below a cap;
 //! 3. beyond the cap buckets are split, which leaves a lower bound, and a branch and bound guided by that bound closes the gap
 //!    or runs out of nodes (`search.rs`), starting from what a local search finds (`local.rs`).
+//!
+//! **Costs** are whole numbers of any unit; relayout counts nanoseconds, and the messages of [`certificate`] say so.
 //!
 //! **Ties** go to the input: among assignments of equal cost one with the fewest variables off state 0 is taken, exactly, by
 //! carrying that count below the cost (`weight.rs`). All limits are counts, nothing depends on time, addresses or hashing:
@@ -16,9 +38,14 @@
 //!
 //! **Bound**: [`Solution::bound`] never exceeds the optimum of the problem *as given*: these variables, states and prices. It
 //! equals [`Solution::cost`] wherever [`Solution::optimal`] says so; where the limits cut in it may lie below.
+//!
+//! Absent: any I/O, and any clock.
+
+#![forbid(unsafe_code)]
 
 pub mod certificate;
 mod component;
+mod cost;
 mod cut;
 mod dot;
 mod eliminate;
@@ -31,12 +58,22 @@ mod prune;
 mod reduce;
 mod search;
 mod table;
+pub mod text;
+pub mod wcsp;
 mod weight;
 
-use serde::{Deserialize, Serialize};
+#[cfg(test)]
+mod tests;
 
+// The oracle, which tests of other crates share, knows this crate by its name.
+#[cfg(test)]
+extern crate self as relayout_solve;
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+pub use cost::Cost;
 pub use problem::{MAX_LAYOUTS, Problem, ProblemError, SharedValue, Use, Var};
-pub use relayout_target::Cost;
 
 /// How far the solvers may go; counts only, so that the same problem always ends the same way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +103,16 @@ pub enum Method {
     Elimination,
     /// Branch and bound over split buckets.
     Search,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Method::Cut => "minimum cut",
+            Method::Elimination => "elimination",
+            Method::Search => "branch and bound",
+        })
+    }
 }
 
 /// Counts of what the solvers did.

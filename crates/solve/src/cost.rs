@@ -1,6 +1,6 @@
 //! The price of a choice.
 //!
-//! A [`Cost`] is whole units of whatever the target counts (nanoseconds, bytes) in a `u64`. It is an integer because sums of
+//! A [`Cost`] is whole units of whatever somebody counts (nanoseconds, bytes) in a `u64`. It is an integer because sums of
 //! floats depend on their order, and the same input must give the same bytes. Addition saturates, so a sum never wraps to a small
 //! number. The top value is reserved: [`Cost::INFINITE`] means that there is no such way, and stays infinite whatever is added.
 //! Finite costs whose sum reaches the top (584 years of nanoseconds) become infinite too.
@@ -13,7 +13,8 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
-/// A price in the units of the target's cost table; see the module's text for why it saturates.
+/// A price in whole units of any kind: nanoseconds in relayout. Sums saturate: finite costs whose sum reaches the top become infinite,
+/// and infinity absorbs.
 ///
 /// Serializes as a plain integer, infinity as `u64::MAX`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -7,10 +7,10 @@
 use super::check::{MAX_TABLE, MAX_TOTAL, Part, of_group, size, whole};
 use super::functions::{Function, Functions, INFINITE, add};
 use super::{Certificate, Proof, SCHEMA, Shift, digest};
-use crate::decide::solve::order::min_fill;
-use crate::decide::solve::problem::Problem;
-use crate::decide::solve::{Limits, Solution, solve};
-use relayout_target::Cost;
+use crate::Cost;
+use crate::order::min_fill;
+use crate::problem::Problem;
+use crate::{Limits, Solution, solve};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Tables of a part that is taken in pieces.

@@ -2,8 +2,8 @@
 
 use super::functions::{Function, Functions, INFINITE, UNITS, add};
 use super::{Certificate, CertificateError, Checked, Proof, SCHEMA};
-use crate::decide::solve::problem::Problem;
-use relayout_target::Cost;
+use crate::Cost;
+use crate::problem::Problem;
 use std::collections::BTreeSet;
 
 /// The most entries that the checker computes in one table.

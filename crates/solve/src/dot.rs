@@ -35,9 +35,9 @@ impl Problem {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{SharedValue, Use};
     use super::*;
-    use relayout_target::Cost;
+    use crate::Cost;
+    use crate::{SharedValue, Use};
 
     #[test]
     fn factors_stand_between_their_variables() {

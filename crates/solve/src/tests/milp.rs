@@ -1,9 +1,9 @@
 //! The solvers against integer linear programs, and those against brute force.
 
-use crate::oracle::optimum;
-use crate::parts::{brute_force, dense, dense_block, many_layouts, operators, parts, two_layouts};
+use super::oracle::optimum;
+use super::parts::{brute_force, dense, dense_block, many_layouts, operators, parts, two_layouts};
 use proptest::prelude::*;
-use relayout_passes::decide::solve::{Limits, Problem, solve};
+use relayout_solve::{Limits, Problem, solve};
 
 /// The program finds the least cost, which brute force knows.
 fn check_program(problem: &Problem) -> Result<(), TestCaseError> {

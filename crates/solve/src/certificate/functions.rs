@@ -11,20 +11,20 @@
 
 use std::collections::BTreeSet;
 
-use super::super::problem::{Problem, SharedValue};
-use relayout_target::Cost;
+use crate::Cost;
+use crate::problem::{Problem, SharedValue};
 
 /// The most sets of layouts that a hub distinguishes.
 const MAX_SETS: usize = 64;
 
 /// What numbers are counted in: this many to a nanosecond.
-pub(super) const UNITS: i128 = 1024;
+pub(crate) const UNITS: i128 = 1024;
 
 /// More than any sum of costs that can be paid.
-pub(super) const INFINITE: i128 = 1 << 120;
+pub(crate) const INFINITE: i128 = 1 << 120;
 
 /// A sum that infinity absorbs.
-pub(super) fn add(a: i128, b: i128) -> i128 {
+pub(crate) fn add(a: i128, b: i128) -> i128 {
     if a >= INFINITE || b >= INFINITE { INFINITE } else { a + b }
 }
 
@@ -34,14 +34,14 @@ fn of_cost(cost: Cost) -> i128 {
 
 /// A number for every joint state of the variables in `scope`, which ascend; the last one is fastest.
 #[derive(Clone, Debug)]
-pub(super) struct Function {
-    pub(super) scope: Vec<usize>,
-    pub(super) data: Vec<i128>,
+pub(crate) struct Function {
+    pub(crate) scope: Vec<usize>,
+    pub(crate) data: Vec<i128>,
 }
 
 impl Function {
     /// The number at these states of all variables; `None` where a state is out of range.
-    pub(super) fn at(&self, states: &[u32], domains: &[usize]) -> Option<i128> {
+    pub(crate) fn at(&self, states: &[u32], domains: &[usize]) -> Option<i128> {
         let mut at = 0;
         for &var in &self.scope {
             let state = *states.get(var)? as usize;
@@ -54,7 +54,7 @@ impl Function {
     }
 
     /// How far apart entries are that differ by one in the state of `var`; 0 if it is not in the scope.
-    pub(super) fn stride(&self, var: usize, domains: &[usize]) -> usize {
+    pub(crate) fn stride(&self, var: usize, domains: &[usize]) -> usize {
         match self.scope.iter().position(|&other| other == var) {
             Some(at) => self.scope[at + 1..].iter().map(|&later| domains[later]).product(),
             None => 0,
@@ -62,7 +62,7 @@ impl Function {
     }
 
     /// This function where `var` is in `state`.
-    pub(super) fn fixed(&self, var: usize, state: usize, domains: &[usize]) -> Function {
+    pub(crate) fn fixed(&self, var: usize, state: usize, domains: &[usize]) -> Function {
         if !self.scope.contains(&var) {
             return self.clone();
         }
@@ -75,10 +75,10 @@ impl Function {
 
 /// All functions of a problem.
 #[derive(Clone, Debug)]
-pub(super) struct Functions {
+pub(crate) struct Functions {
     /// States of each variable.
-    pub(super) domains: Vec<usize>,
-    pub(super) list: Vec<Function>,
+    pub(crate) domains: Vec<usize>,
+    pub(crate) list: Vec<Function>,
     /// For each shared value how its own variables follow from what is wanted.
     held: Vec<Held>,
 }
@@ -91,7 +91,7 @@ enum Held {
 }
 
 impl Functions {
-    pub(super) fn of(problem: &Problem) -> Functions {
+    pub(crate) fn of(problem: &Problem) -> Functions {
         let mut domains: Vec<usize> = problem.unary.iter().map(Vec::len).collect();
         let held: Vec<Held> = problem.values.iter().map(|value| Held::of(value, &mut domains)).collect();
         let mut list: Vec<Function> = Vec::with_capacity(domains.len() + problem.pairs.len());
@@ -162,7 +162,7 @@ impl Functions {
     }
 
     /// The states of all variables that go with states of the problem's own; `None` where those are out of range.
-    pub(super) fn complete(&self, problem: &Problem, own: &[u32]) -> Option<Vec<u32>> {
+    pub(crate) fn complete(&self, problem: &Problem, own: &[u32]) -> Option<Vec<u32>> {
         let mut states = own.to_vec();
         states.resize(self.domains.len(), 0);
         for (value, held) in problem.values.iter().zip(&self.held) {
@@ -182,7 +182,7 @@ impl Functions {
     }
 
     /// Groups of variables that functions tie together, each ascending, by their smallest.
-    pub(super) fn components(&self) -> Vec<Vec<usize>> {
+    pub(crate) fn components(&self) -> Vec<Vec<usize>> {
         let mut leader: Vec<usize> = (0..self.domains.len()).collect();
         for function in &self.list {
             for pair in function.scope.windows(2) {

@@ -1,19 +1,14 @@
 //! The solvers against brute force on small random problems, and on problems whose answer is known.
 
-use crate::parts::{
+use super::parts::{
     brute_force, changes, costs, dense, dense_block, forbidden, many_layouts, operators, parts, two_layouts,
 };
 use proptest::prelude::*;
-use relayout_passes::decide::solve::certificate::{Certificate, CertificateError, Checked, Proof, certify};
-use relayout_passes::decide::solve::{
-    Cost, Limits, Method, Problem, ProblemError, SharedValue, Solution, Use, Var, solve,
-};
+use relayout_solve::certificate::{Certificate, CertificateError, Checked, Proof, certify};
+use relayout_solve::{Cost, Limits, Method, Problem, ProblemError, SharedValue, Solution, Use, Var, solve};
 
 fn limits(table: usize, nodes: u64) -> Limits {
-    let mut limits = Limits::default();
-    limits.max_table_entries = table;
-    limits.max_branch_nodes = nodes;
-    limits
+    Limits { max_table_entries: table, max_branch_nodes: nodes, ..Limits::default() }
 }
 
 fn check_exact(problem: &Problem, solution: &Solution) -> Result<(), TestCaseError> {

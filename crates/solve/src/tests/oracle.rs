@@ -13,7 +13,7 @@
 
 use microlp::{ComparisonOp, Error, OptimizationDirection, SolutionStatus, SolveOptions, Variable};
 use petgraph::unionfind::UnionFind;
-use relayout_passes::decide::solve::{Cost, Problem, SharedValue, Var};
+use relayout_solve::{Cost, Problem, SharedValue, Var};
 use std::collections::BTreeMap;
 
 /// Most branch and bound nodes of a part; a count, so that a program ends the same way on every machine.

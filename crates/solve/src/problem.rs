@@ -16,7 +16,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use relayout_target::Cost;
+use crate::Cost;
 
 /// A variable of a [`Problem`], numbered from 0 in order of addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -140,12 +140,6 @@ pub struct Problem {
     pub(super) values: Vec<SharedValue>,
 }
 
-impl From<ProblemError> for relayout_target::PassError {
-    fn from(e: ProblemError) -> relayout_target::PassError {
-        relayout_target::PassError::Decision(e.to_string())
-    }
-}
-
 impl Problem {
     /// A problem without variables; its only assignment is empty and costs nothing.
     #[must_use]
@@ -154,6 +148,9 @@ impl Problem {
     }
 
     /// Adds a variable with one state for each of `costs`. State 0 is the preferred one: ties go to it.
+    ///
+    /// # Errors
+    /// [`ProblemError::NoStates`], [`ProblemError::TooManyVariables`].
     pub fn add_variable(&mut self, name: impl Into<String>, costs: Vec<Cost>) -> Result<Var, ProblemError> {
         let name = name.into();
         if costs.is_empty() {
@@ -169,6 +166,9 @@ impl Problem {
 
     /// Adds a price for the joint states of `a` and `b`, row-major, states of `a` x states of `b`. With `a == b` only the
     /// diagonal counts.
+    ///
+    /// # Errors
+    /// [`ProblemError::UnknownVariable`], and [`ProblemError::Length`] if the table has not an entry for each joint state.
     pub fn add_pair(&mut self, a: Var, b: Var, table: Vec<Cost>) -> Result<(), ProblemError> {
         let place = || format!("the pair table of {a} and {b}");
         let want = self.states_named(a, place)?.saturating_mul(self.states_named(b, place)?);
@@ -178,6 +178,10 @@ impl Problem {
     }
 
     /// Adds a shared value.
+    ///
+    /// # Errors
+    /// [`ProblemError::UnknownVariable`], [`ProblemError::UnknownLayout`], [`ProblemError::TooManyLayouts`], and
+    /// [`ProblemError::Length`] if a list does not fit states or layouts.
     pub fn add_value(&mut self, value: SharedValue) -> Result<(), ProblemError> {
         let name = &value.name;
         if value.layouts > MAX_LAYOUTS {
@@ -214,7 +218,7 @@ impl Problem {
         self.names.get(var.index()).map_or("", String::as_str)
     }
 
-    /// What `assignment` costs, one state for each variable. Infinite as well where it is no assignment: of another length,
+    /// What `assignment` costs, one state for each variable, in the unit of the problem's costs. Infinite as well where it is no assignment: of another length,
     /// or with a state that its variable does not have.
     #[must_use]
     pub fn cost(&self, assignment: &[u32]) -> Cost {

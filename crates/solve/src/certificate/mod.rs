@@ -17,11 +17,11 @@
 //! [`solve`](super::solve) and an order from the solvers' heuristic, neither of which the checker has to trust.
 
 mod check;
-mod functions;
+pub(crate) mod functions;
 mod make;
 
 use super::problem::Problem;
-use relayout_target::Cost;
+use crate::Cost;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

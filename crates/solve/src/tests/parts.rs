@@ -1,7 +1,7 @@
 //! Small random problems, and what they cost at least, by trying everything.
 
 use proptest::prelude::*;
-use relayout_passes::decide::solve::{Cost, Problem, SharedValue, Use, Var};
+use relayout_solve::{Cost, Problem, SharedValue, Use, Var};
 
 pub(crate) fn costs(units: &[u64]) -> Vec<Cost> {
     units.iter().copied().map(Cost::new).collect()
