@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::ops;
 use crate::page::{self, PageFile};
 use crate::progress::Progress;
+use crate::solve::described;
 use crate::terminal::{json, remark, say, say_json, tell};
 use crate::written::check_written;
 use relayout::fsio::Output;
@@ -92,7 +93,11 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
     if a.network_dot.is_some() && json() {
         return Err(Failure::usage("--network-dot is a drawing and not JSON; leave one of them out"));
     }
-    check_written(&[("--html", a.html.as_deref()), ("--network-dot", a.network_dot.as_deref())], &[&a.model])?;
+    if a.problem.is_some() && json() {
+        return Err(Failure::usage("--problem has a form of its own that is not JSON; leave one of them out"));
+    }
+    let (html, dot, problem) = (a.html.as_deref(), a.network_dot.as_deref(), a.problem.as_deref());
+    check_written(&[("--html", html), ("--network-dot", dot), ("--problem", problem)], &[&a.model])?;
     // What is said of one value or piece is said of the model as its inputs and outputs are.
     let alone = a.decide.request();
     let target = target(&alone)?;
@@ -111,11 +116,12 @@ pub(crate) fn explain(a: &args::Explain) -> Result<(), Failure> {
         drop(progress);
         return if json() { say_json(&told) } else { say(pieces(&told).trim_end()) };
     }
-    if let Some(path) = &a.network_dot {
+    if let Some(path) = dot.or(problem) {
         let options = a.request().options();
-        let network = relayout::certificate::problem(&model, target.as_ref(), &options).map_err(of_library)?.dot();
+        let posed = relayout::certificate::problem(&model, target.as_ref(), &options).map_err(of_library)?;
         drop(progress);
-        return ReportFile::new(path, network.trim_end().to_owned())?.commit();
+        let text = if dot.is_some() { posed.dot().trim_end().to_owned() } else { described(&posed, path)? };
+        return ReportFile::new(path, text)?.commit();
     }
     let options = page::wanted(a.request().options());
     let optimized = optimize_model(&model, target.as_ref(), &options).map_err(of_library)?;

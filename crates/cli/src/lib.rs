@@ -31,6 +31,7 @@ mod progress;
 mod prove;
 mod rules;
 mod shell;
+mod solve;
 mod terminal;
 mod tune;
 mod verify;
@@ -109,6 +110,7 @@ fn carry_out(args: &Args) -> Result<(), Failure> {
         Command::Audit(a) => audit::audit(a),
         Command::Diff(a) => diff::diff(a),
         Command::CheckCertificate(a) => audit::check_certificate(a),
+        Command::Solve(a) => solve::solve(a),
         Command::Prove(a) => prove::prove(a),
         Command::CheckBundle(a) => bundle::check_bundle(a),
         Command::Verify(a) => verify::verify(a),

@@ -54,6 +54,12 @@ pub(super) const CHECK_CERTIFICATE: &str = "Examples:
   relayout optimize model.onnx --certificate model.json
   relayout check-certificate model.onnx --certificate model.json";
 
+pub(super) const SOLVE: &str = "Examples:
+  relayout explain model.onnx --problem model.txt           # the problem of a model
+  relayout solve model.txt --certificate proof.json
+  relayout solve model.txt --check proof.json               # status 3 if it does not hold
+  relayout solve model.txt -o model.wcsp                    # for other solvers";
+
 pub(super) const PROVE: &str = "Examples:
   relayout optimize model.onnx -o out.onnx --numerics exact --proof out.json
   relayout prove model.onnx out.onnx --proof out.json       # status 3 if it is not proved

@@ -6,12 +6,14 @@
 mod examples;
 mod machine;
 mod model;
+mod problem;
 mod request;
 
 pub(crate) use machine::{Bench, BenchPermute, BenchWhat, Calibrate, Doctor, Kernels, Mode, Ops, Rules, Targets};
 pub(crate) use model::{
     Audit, CheckBundle, CheckCertificate, Diff, Emit, Explain, Optimize, PluginArgs, Print, Prove, Verify,
 };
+pub(crate) use problem::Solve;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint};
@@ -91,6 +93,9 @@ pub(crate) enum Command {
     /// Check a proof of how good the decision for a model is
     #[command(after_help = examples::CHECK_CERTIFICATE)]
     CheckCertificate(CheckCertificate),
+    /// Solve a cost function network from a file, say how good the solution is, and prove it
+    #[command(after_help = examples::SOLVE)]
+    Solve(Solve),
     /// Check a proof that a result computes what its model computes
     #[command(after_help = examples::PROVE)]
     Prove(Prove),

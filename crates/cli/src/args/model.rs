@@ -203,6 +203,10 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "why")]
     pub(crate) network_dot: Option<PathBuf>,
 
+    /// Write the problem of the decision for `relayout solve`, or in the format WCSP if the name ends in .wcsp; `-` writes stdout
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["why", "pieces", "network_dot", "html"])]
+    pub(crate) problem: Option<PathBuf>,
+
     /// Also write the report as an HTML page, which needs no network: figures, moves with their reasons, and the graph; `-` writes
     /// stdout in place of the text
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["why", "network_dot"])]

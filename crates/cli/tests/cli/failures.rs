@@ -146,6 +146,7 @@ fn a_wrong_call_ends_with_2_and_says_what_is_wrong() {
     for (call, cause) in [
         (&["print", relu, "--dot", "--json"][..], "two forms"),
         (&["explain", relu, "--network-dot", "-", "--json"], "not JSON"),
+        (&["explain", relu, "--problem", "-", "--json"], "not JSON"),
         (&["ops", "--markdown", "--format", "json"], "two forms"),
     ] {
         let run = relayout(call);

@@ -16,6 +16,7 @@ mod outputs;
 mod page;
 mod prove;
 mod shell;
+mod solve;
 mod tables;
 mod terminal;
 mod tour;
