@@ -140,7 +140,9 @@ fn told(a: &args::Solve, given: &Given, solution: &Solution) -> Result<(), Failu
 /// How many parts were settled by which method.
 fn by(methods: &[Method]) -> String {
     let mut counts: BTreeMap<Method, usize> = BTreeMap::new();
-    methods.iter().for_each(|&method| *counts.entry(method).or_default() += 1);
+    for &method in methods {
+        *counts.entry(method).or_default() += 1;
+    }
     let each: Vec<String> = counts.iter().map(|(method, count)| format!("{count} by {method}")).collect();
     if each.is_empty() { String::new() } else { format!("; parts: {}", each.join(", ")) }
 }
