@@ -276,6 +276,11 @@ case("symbolic", "pads_at_run_time", "x:N,3,4,5; p:i64:8 -> y:N,B,C,D", f"t = {T
 case("symbolic", "expanded_to_a_shape", "x:N,3,1,5; z:N,4,5,3 -> y:N,3,4,5", f"t = {TO}(x) h = Shape(z) e = Expand(t, h) y = {BACK}(e)")
 case("symbolic", "symbols_stay_at_their_place", "x:A,B,C -> y:C,B,A,1",
      "t = Transpose <perm = [2,0,1]>(x) h = Shape(t) r = Reshape(t, h) s = Unsqueeze(r, one) y = Transpose <perm = [0,3,2,1]>(s)", one=i64(1))
+# As exporters write the keys of an attention: heads are merged with the batch, turned, and taken apart.
+case("symbolic", "keys_of_heads", "x:N,S,4,32 -> y:N,4,32,S",
+     "t = Transpose <perm = [0,2,1,3]>(x) h = Shape(x) s = Gather <axis = 0>(h, one) n = Gather <axis = 0>(h, zero) k = Concat <axis = 0>(rest, s, d) "
+     "r = Reshape(t, k) u = Transpose <perm = [0,2,1]>(r) l = Concat <axis = 0>(n, four, d, s) v = Reshape(u, l) y = Relu(v)",
+     zero=i64(0), one=i64(1), rest=i64(-1), four=i64(4), d=i64(32))
 case("symbolic", "not_split_symbol", "x:N,C,4 -> y:N,2,K,4",
      "t = Transpose <perm = [0,2,1]>(x) r = Reshape(t, s) y = Transpose <perm = [0,2,3,1]>(r)", s=i64(0, 4, 2, -1))
 case("symbolic", "rank_at_run_time_behind", "x:2,3,4,5; p:i64:K -> y:A",

@@ -112,6 +112,30 @@ pub enum Restated {
     Squeeze(Vec<i64>),
     /// An Unsqueeze at these axes of the result.
     Unsqueeze(Vec<i64>),
+    /// A Reshape to a target that is made of the operand's shape when the model runs.
+    Computed(Vec<TargetExtent>),
+}
+
+/// An extent of a Reshape's target that is made when the model runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetExtent {
+    /// This number, which is not negative.
+    Number(i64),
+    /// That of this axis of the operand.
+    Of(usize),
+    /// What is left. One of a target at most.
+    Rest,
+}
+
+impl Restated {
+    /// The nodes that a file needs for it.
+    pub fn nodes(&self) -> usize {
+        match self {
+            Restated::Reshape(_) | Restated::Squeeze(_) | Restated::Unsqueeze(_) => 1,
+            // Shape and Gather make the target, and a Concat puts the numbers of the file beside the extents.
+            Restated::Computed(target) => 3 + usize::from(target.iter().any(|e| !matches!(e, TargetExtent::Of(_)))),
+        }
+    }
 }
 
 /// How a file says that what is stored with shape `from` is read with shape `to`, of as many elements; `None` where no op can say it.
@@ -123,7 +147,24 @@ pub fn restated(from: &[Dim], to: &[Dim]) -> Option<Restated> {
         let squeeze = ones_between(from, to).map(Restated::Squeeze);
         squeeze.or_else(|| ones_between(to, from).map(Restated::Unsqueeze))
     };
-    if sure { reshape } else { ones().or(reshape) }
+    if sure { reshape } else { ones().or(reshape).or_else(|| computed(from, to).map(Restated::Computed)) }
+}
+
+/// The target of a Reshape whose extents of unknown size are those of the operand, wherever they stand there, and one at most that is
+/// what is left.
+fn computed(from: &[Dim], to: &[Dim]) -> Option<Vec<TargetExtent>> {
+    let mut rest = false;
+    to.iter()
+        .map(|dim| match dim.as_const() {
+            Some(0) => None,
+            Some(n) => Some(TargetExtent::Number(n)),
+            None => match from.iter().position(|other| other == dim) {
+                Some(axis) => Some(TargetExtent::Of(axis)),
+                None if std::mem::replace(&mut rest, true) => None,
+                None => Some(TargetExtent::Rest),
+            },
+        })
+        .collect()
 }
 
 /// Whether a Reshape to this target finds every extent, whatever the sizes are: beside one that is copied and is 0 once, of a Loop that ran
@@ -265,6 +306,9 @@ mod tests {
         assert_eq!(said(&["N", "1", "H"], &["N", "H"]), Some(Restated::Squeeze(vec![1])));
         assert_eq!(said(&["N", "H"], &["N", "1", "H"]), Some(Restated::Unsqueeze(vec![1])));
         assert_eq!(said(&["N", "2", "H"], &["N", "2*H"]), Some(Restated::Reshape(vec![0, -1])));
+        let turned = vec![TargetExtent::Rest, TargetExtent::Number(4), TargetExtent::Of(3)];
+        assert_eq!(said(&["N", "2", "4", "S"], &["2*N", "4", "S"]), Some(Restated::Computed(turned)));
+        assert_eq!(said(&["N", "2", "S", "T"], &["2*N", "S*T"]), None, "two that nobody knows");
     }
 
     #[test]

@@ -321,7 +321,7 @@ impl Closure<'_, '_> {
         let own = &mut self.candidates.scopes[s];
         let mut proposals: Vec<Choice> = match &node.form {
             Form::Opaque(_) | Form::Borders(_) | Form::Kernel(_) => vec![plain(graph, n)],
-            Form::View(view) => own.view_choices(graph, n, view),
+            Form::View(view) => own.view_choices(graph, self.target, n, view),
             Form::Axes(bound) => own.axes_choices(graph, self.target, self.hints, n, bound),
         };
         for choice in &mut proposals {

@@ -11,19 +11,28 @@ use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_target::Numerics;
 use relayout_target::hints::Hints;
-use relayout_target::{Cost, NodeQuery, Offer, OpQuery, Target};
+use relayout_target::{Cost, MoveQuery, NodeQuery, Offer, OpQuery, Target};
+
+/// What a node costs that makes a few numbers: it has to be started, as one that moves nothing has.
+fn small_node(target: &dyn Target) -> Cost {
+    let (from, to) = (Layout::row_major(2), Layout::permutation(&[1, 0]));
+    let moved = to.ok().and_then(|to| target.move_cost(&MoveQuery::permute(&from, &to, &[1, 1]).bytes(0)));
+    target.view_cost().max(moved.unwrap_or_default())
+}
 
 impl ScopeCandidates {
-    pub(super) fn view_choices(&self, graph: &Graph, n: NodeId, view: &View) -> Vec<Choice> {
+    pub(super) fn view_choices(&self, graph: &Graph, target: &dyn Target, n: NodeId, view: &View) -> Vec<Choice> {
         let node = graph.node(n);
         let plain = plain(graph, n);
         let (Some(x), Some(y)) = (node.operand(0), node.result(0)) else {
             return vec![plain];
         };
         let sides = ((x, &self.layouts[x.index()][..]), (y, &self.layouts[y.index()][..]));
+        let small_node = small_node(target);
         let mut choices = Vec::new();
-        for (l, r) in graph.free_pairs(view, sides.0, sides.1) {
+        for (l, r, beside) in graph.free_pairs(view, sides.0, sides.1) {
             let mut choice = plain.clone();
+            choice.cost += small_node.times(beside as u64);
             choice.ins[0] = l;
             choice.outs[0] = r;
             choices.push(choice);

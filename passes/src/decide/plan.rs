@@ -401,10 +401,10 @@ pub(super) fn move_cost(
         .unwrap_or(Cost::INFINITE)
 }
 
-/// Whether a change of layout moves bytes. One that does not but that no Reshape of ONNX expresses is taken for one that does.
+/// Whether a change of layout moves bytes. One that does not but that no op of ONNX alone expresses is taken for one that does.
 pub(super) fn move_kind(graph: &Graph, v: ValueId, from: &Layout, to: &Layout) -> MoveKind {
     let free = graph.in_place(&View::Same, (v, from), (v, to)).free();
-    if free.is_some_and(|how| how.is_sayable()) { MoveKind::View } else { MoveKind::Permute }
+    if free.and_then(|how| how.nodes()).is_some_and(|nodes| nodes <= 1) { MoveKind::View } else { MoveKind::Permute }
 }
 
 /// Whether a node is a Transpose in the file.

@@ -11,6 +11,7 @@ pub mod raise_digits;
 pub mod raise_operands;
 pub mod reorder_weights;
 pub mod share_constants;
+mod skip_views;
 pub mod split_moves;
 pub mod trim_pools;
 pub(crate) mod write_forms;
@@ -27,6 +28,7 @@ pub(crate) const PASSES: &[Step<'static>] = &[
     reorder_weights::PASS,
     fold_shuffles::PASS,
     join_moves::PASS,
+    skip_views::PASS,
     hoist::PASS,
     fold_weights::PASS,
     split_moves::PASS,

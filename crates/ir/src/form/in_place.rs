@@ -22,11 +22,12 @@ pub enum InPlace {
 }
 
 impl InPlace {
-    /// Whether a file can say it: an alias, a shape that is the target of an ONNX Reshape, or axes of extent 1 that go or come.
-    pub fn is_sayable(&self) -> bool {
+    /// The nodes with which a file says it: none for an alias, one for a shape that is the target of an ONNX Reshape, or for axes of
+    /// extent 1 that go or come, more where the target is made when the model runs. `None` where no file can say it.
+    pub fn nodes(&self) -> Option<usize> {
         match self {
-            InPlace::Alias => true,
-            InPlace::Reshape { from, to } => restated(from, to).is_some(),
+            InPlace::Alias => Some(0),
+            InPlace::Reshape { from, to } => restated(from, to).map(|said| said.nodes()),
         }
     }
 }
@@ -72,22 +73,24 @@ impl Graph {
         }
     }
 
-    /// Pairs of layouts of `x` and `y` between which a view is free and can be said: those that leave the bytes where a
-    /// layout of `xs` or of `ys` has them.
+    /// Pairs of layouts of `x` and `y` between which a view is free and can be said, each with the nodes that a file needs beside the
+    /// view: those that leave the bytes where a layout of `xs` or of `ys` has them.
     pub fn free_pairs(
         &self,
         view: &View,
         (x, xs): (ValueId, &[Layout]),
         (y, ys): (ValueId, &[Layout]),
-    ) -> Vec<(Layout, Layout)> {
+    ) -> Vec<(Layout, Layout, usize)> {
         let (Some(from), Some(to)) = (self.value(x).ty.shape(), self.value(y).ty.shape()) else { return Vec::new() };
         let forward = xs.iter().filter_map(|l| Some((l.clone(), view.forward(l, from, to).ok()?)));
         let backward = ys.iter().filter_map(|r| Some((view.backward(r, from, to).ok()?, r.clone())));
-        let sayable = |(l, r): &(Layout, Layout)| {
+        let said = |(l, r): (Layout, Layout)| {
             // Row-major to row-major is what the op itself does, whatever its target is computed from.
-            let declared = view.declared(self, true, (x, l), (y, r));
-            declared.is_some_and(|how| how.is_sayable() || (l.is_row_major() && r.is_row_major()))
+            let own = l.is_row_major() && r.is_row_major();
+            let nodes = view.declared(self, true, (x, &l), (y, &r))?.nodes();
+            let beside = if own { 0 } else { nodes?.saturating_sub(1) };
+            Some((l, r, beside))
         };
-        forward.chain(backward).filter(sayable).collect()
+        forward.chain(backward).filter_map(said).collect()
     }
 }

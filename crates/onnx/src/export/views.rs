@@ -9,7 +9,7 @@ use relayout_ir::form::{Form, InPlace, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::NCHWC;
-use relayout_ir::storage::{Restated, StorageRule, blocked_image, image_in_runs, restated};
+use relayout_ir::storage::{Restated, StorageRule, TargetExtent, blocked_image, image_in_runs, restated};
 
 /// The first version of Reshape that takes its target as an operand, and any type. Before that it is an attribute, and types are floats.
 const RESHAPE_SINCE: i64 = 5;
@@ -24,6 +24,8 @@ pub(super) enum Change {
     Nothing { x: ValueId, y: ValueId },
     /// Same bytes, another shape.
     Reshape { x: ValueId, y: ValueId, target: Vec<i64> },
+    /// Same bytes, a shape that is made of the operand's when the model runs.
+    Computed { x: ValueId, y: ValueId, target: Vec<TargetExtent> },
     /// Same bytes without these axes, each of extent 1.
     Squeeze { x: ValueId, y: ValueId, axes: Vec<i64> },
     /// Same bytes with these axes of the result, each of extent 1.
@@ -120,6 +122,9 @@ pub(super) fn change(graph: &Graph, n: NodeId, opset: i64) -> Option<Change> {
             let sure = |target: &Vec<i64>| said && !(open(target) && may_be_of_no_rounds(graph, x));
             match restated(&from, &to) {
                 Some(Restated::Reshape(target)) if sure(&target) => return Some(Change::Reshape { x, y, target }),
+                Some(Restated::Computed(target)) if opset >= RESHAPE_SINCE && !may_be_of_no_rounds(graph, x) => {
+                    return Some(Change::Computed { x, y, target });
+                }
                 Some(Restated::Squeeze(axes)) => return Some(Change::Squeeze { x, y, axes }),
                 Some(Restated::Unsqueeze(axes)) => return Some(Change::Unsqueeze { x, y, axes }),
                 _ => {}
@@ -213,6 +218,42 @@ impl Exporter {
         (vec![self.ints(out, &format!("{}.axes", out.names.of(y)), &axes)], vec![])
     }
 
+    /// Writes the nodes that make the target of a Reshape of `x` to `y`; the name of what they make.
+    fn computed(&mut self, out: &mut GraphOut<'_>, x: ValueId, y: ValueId, target: &[TargetExtent]) -> String {
+        let base = format!("{}.shape", out.names.of(y));
+        let rank = out.graph.storage_shape(x, &out.graph.value(x).layout).map_or(0, |shape| shape.len());
+        let mut numbers = Vec::new();
+        let place = |extent: &TargetExtent| match *extent {
+            TargetExtent::Of(axis) => axis as i64,
+            TargetExtent::Number(n) => number(&mut numbers, rank, n),
+            TargetExtent::Rest => number(&mut numbers, rank, -1),
+        };
+        let places: Vec<i64> = target.iter().map(place).collect();
+        let mut extents = self.small(out, &format!("{base}.of"), "Shape", vec![out.names.of(x).to_owned()], vec![]);
+        if !numbers.is_empty() {
+            let numbers = self.ints(out, &format!("{base}.numbers"), &numbers);
+            let axis = vec![int_attribute("axis", 0)];
+            extents = self.small(out, &format!("{base}.all"), "Concat", vec![extents, numbers], axis);
+        }
+        let places = self.ints(out, &format!("{base}.places"), &places);
+        self.small(out, &base, "Gather", vec![extents, places], vec![])
+    }
+
+    /// Writes a node of a few numbers; the name of its result.
+    fn small(
+        &mut self,
+        out: &mut GraphOut<'_>,
+        base: &str,
+        op: &str,
+        input: Vec<String>,
+        attribute: Vec<AttributeProto>,
+    ) -> String {
+        let name = self.taken.fresh(base);
+        let (said, op_type, output) = (Some(name.clone()), Some(op.to_owned()), vec![name.clone()]);
+        out.nodes.push(NodeProto { name: said, op_type, input, output, attribute, ..NodeProto::default() });
+        name
+    }
+
     fn write_change(
         &mut self,
         out: &mut GraphOut<'_>,
@@ -233,6 +274,7 @@ impl Exporter {
                 let shape = self.ints(out, &format!("{}.shape", out.names.of(y)), &target);
                 ("Reshape", x, y, vec![shape], vec![])
             }
+            Change::Computed { x, y, target } => ("Reshape", x, y, vec![self.computed(out, x, y, &target)], vec![]),
             Change::Squeeze { x, y, axes } => {
                 let (inputs, attributes) = self.axes(out, y, axes);
                 ("Squeeze", x, y, inputs, attributes)
@@ -268,6 +310,15 @@ impl Exporter {
         out.nodes.push(node);
         Ok(())
     }
+}
+
+/// Where a number stands behind a shape of this rank, with the numbers there; it is put there if it is not yet.
+fn number(numbers: &mut Vec<i64>, rank: usize, n: i64) -> i64 {
+    let at = numbers.iter().position(|&other| other == n).unwrap_or_else(|| {
+        numbers.push(n);
+        numbers.len() - 1
+    });
+    (rank + at) as i64
 }
 
 /// A message with nothing but the op.
