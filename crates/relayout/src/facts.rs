@@ -144,6 +144,20 @@ pub(crate) const FACTS: &[Fact] = &[
         },
     },
     Fact {
+        heading: "Casts in front of normalizations",
+        what: "a Cast to another type right in front of a layer normalization that is written as ReduceMean, Sub and so on",
+        outcome: "the file does not load: the normalization becomes one op, which reads what the Cast read",
+        is_so: |reader, node| {
+            let Some(y) = node.output.first().filter(|_| reader.casts_otherwise(node)) else { return false };
+            let mean = |sub: &NodeProto| {
+                let made = reader.producer(sub, 1);
+                made.is_some_and(|made| made.op_type() == "ReduceMean" && made.input.first() == Some(y))
+            };
+            let mut readers = reader.readers.get(y.as_str()).into_iter().flatten();
+            readers.any(|sub| sub.op_type() == "Sub" && sub.input.first() == Some(y) && mean(sub))
+        },
+    },
+    Fact {
         heading: QUANTIZATIONS,
         what: "a QuantizeLinear right behind the DequantizeLinear of another pair in other units",
         outcome: "the two pairs become one: numbers that are off by up to a step",
@@ -276,6 +290,25 @@ struct Place {
     around: String,
 }
 
+/// A pair of quantizations with Transposes behind it.
+struct PairBefore<'g> {
+    first: &'g NodeProto,
+    back: &'g NodeProto,
+    /// Their permutations, in the order of the data; empty where the file does not say one.
+    between: Vec<&'g [i64]>,
+}
+
+/// Whether Transposes that follow each other move nothing in all.
+fn cancel(perms: &[&[i64]]) -> bool {
+    let Some(first) = perms.first() else { return true };
+    let start: Vec<i64> = (0..first.len() as i64).collect();
+    let all = perms.iter().try_fold(start.clone(), |order, perm| {
+        let place = |&axis: &i64| order.get(usize::try_from(axis).ok()?).copied();
+        (perm.len() == order.len() && !perm.is_empty()).then(|| perm.iter().map(place).collect::<Option<Vec<i64>>>())?
+    });
+    all == Some(start)
+}
+
 fn places(written: Written<'_>) -> Vec<Place> {
     let reader = Reader::of(written);
     let mut found = Vec::new();
@@ -285,7 +318,7 @@ fn places(written: Written<'_>) -> Vec<Place> {
             let value = node.output.first().cloned().unwrap_or_default();
             let around = match FACTS[fact].heading {
                 // It looks itself at what may be gone on load.
-                QUANTIZATIONS => String::new(),
+                QUANTIZATIONS => if reader.are_kept_apart(node) { "a Transpose" } else { "" }.to_owned(),
                 OUTPUTS => reader.around(node) + &reader.moves_beside(node),
                 _ => reader.around(node),
             };
@@ -459,19 +492,8 @@ impl<'g> Reader<'g> {
     /// Whether a node quantizes what another pair alone made of one quantized value, in other units of the same type, with nothing in between
     /// or with Transposes that may cancel with others on load.
     fn quantizes_once_more(&self, node: &NodeProto) -> bool {
-        let alone = |name: &String| {
-            let left = self.outputs.contains(name.as_str()) || self.captured.contains(name.as_str());
-            !left && self.readers.get(name.as_str()).is_some_and(|readers| readers.len() == 1)
-        };
-        let (mut at, mut moved) = (self.producer(node, 0), false);
-        while let Some(made) = at.filter(|made| is_nothing(made) || is_transpose(made)) {
-            moved |= is_transpose(made);
-            at = made.input.first().filter(|name| alone(name)).and_then(|_| self.producer(made, 0));
-        }
-        let Some(back) = at.filter(|made| made.op_type() == "DequantizeLinear") else { return false };
-        let Some(first) = self.producer(back, 0).filter(|made| made.op_type() == "QuantizeLinear") else {
-            return false;
-        };
+        let alone = |name: &String| self.is_alone(name);
+        let Some(PairBefore { first, back, between }) = self.pair_before(node) else { return false };
         let pairs = [first, back].iter().all(|made| made.output.first().is_some_and(alone));
         let dequantized = |reader: &NodeProto| reader.op_type() == "DequantizeLinear";
         if !pairs || !self.is_read_by(node, &is_nothing, &dequantized) || !self.are_other_units(first, node) {
@@ -479,7 +501,53 @@ impl<'g> Reader<'g> {
         }
         let passed = |node: &NodeProto| !STOPS_TRANSPOSES.contains(&node.op_type()) && node.op_type() != "Resize";
         let transposes = |node: &NodeProto| is_transpose(node) || is_call(node);
-        !moved || self.is_reached_by_transpose(first) || self.is_read_by(node, &passed, &transposes)
+        between.is_empty() || self.is_reached_by_transpose(first) || self.is_read_by(node, &passed, &transposes)
+    }
+
+    /// Whether one node reads a value, and nothing else.
+    fn is_alone(&self, name: &str) -> bool {
+        let left = self.outputs.contains(name) || self.captured.contains(name);
+        !left && self.readers.get(name).is_some_and(|readers| readers.len() == 1)
+    }
+
+    /// The pair of quantizations before a node that quantizes, by way of nothing but Transposes.
+    fn pair_before(&self, node: &NodeProto) -> Option<PairBefore<'_>> {
+        let mut between = Vec::new();
+        let mut at = self.producer(node, 0);
+        while let Some(made) = at.filter(|made| is_nothing(made) || is_transpose(made)) {
+            if is_transpose(made) {
+                between.insert(0, permutation(made));
+            }
+            at = made.input.first().filter(|name| self.is_alone(name)).and_then(|_| self.producer(made, 0));
+        }
+        let back = at.filter(|made| made.op_type() == "DequantizeLinear")?;
+        let first = self.producer(back, 0).filter(|made| made.op_type() == "QuantizeLinear")?;
+        Some(PairBefore { first, back, between })
+    }
+
+    /// Whether Transposes keep two pairs apart, as far as is seen: those in between, with the one before the first pair and the one behind
+    /// the second if nobody else reads what these are moved past.
+    fn are_kept_apart(&self, node: &NodeProto) -> bool {
+        let Some(PairBefore { first, between, .. }) = self.pair_before(node) else { return false };
+        let before = first.input.first().filter(|name| self.is_alone(name)).and_then(|_| self.producer(first, 0));
+        let before: Vec<_> = before.filter(|made| is_transpose(made)).map(permutation).into_iter().collect();
+        let only_reader = |made: &NodeProto| {
+            let name = made.output.first().filter(|name| self.is_alone(name))?;
+            self.readers.get(name.as_str())?.first().copied()
+        };
+        let behind = only_reader(node).and_then(only_reader).filter(|reader| is_transpose(reader));
+        let behind: Vec<_> = behind.map(permutation).into_iter().collect();
+        let none: &[&[i64]] = &[];
+        [none, before.as_slice()].into_iter().all(|start| {
+            [none, behind.as_slice()].into_iter().all(|end| !cancel(&[start, between.as_slice(), end].concat()))
+        })
+    }
+
+    /// Whether a node is a Cast that changes the type, as far as is known.
+    fn casts_otherwise(&self, node: &NodeProto) -> bool {
+        let from = node.input.first().and_then(|name| self.graph.by_name(name));
+        let from = from.and_then(|v| self.graph.value(v).ty.dtype()).map(DType::to_onnx);
+        node.op_type() == "Cast" && from.map(i64::from) != int(node, "to")
     }
 
     /// Whether two nodes quantize to one type with other constants.
@@ -667,6 +735,11 @@ fn bodies(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
 
 fn int(node: &NodeProto, name: &str) -> Option<i64> {
     node.attribute.iter().find(|a| a.name() == name).map(AttributeProto::i)
+}
+
+/// The permutation of a Transpose; empty where the file does not say one.
+fn permutation(node: &NodeProto) -> &[i64] {
+    ints(node, "perm").unwrap_or_default()
 }
 
 fn ints<'n>(node: &'n NodeProto, name: &str) -> Option<&'n [i64]> {

@@ -37,14 +37,13 @@ fn skip_views(graph: &mut Graph) {
         else {
             continue;
         };
-        let (before, y) = (graph.node(n).operand(0), graph.node(n).only_result());
-        let Some((before, y)) = before.zip(y) else { continue };
-        let before = graph.value(before).producer().0;
+        let Some(y) = graph.node(n).only_result() else { continue };
+        let read: Vec<NodeId> = graph.node(n).inputs.iter().flatten().map(|&v| graph.value(v).producer().0).collect();
         let to = graph.value(y).layout.clone();
         let mut builder = Builder::at(graph, n);
         let draft = builder.op_of(OpName::onnx("Transpose"), 0, [x]).attr("perm", Attr::axes(&perm));
         draft.form(Form::View(View::Transpose(perm))).layout(to).in_place_of(n);
-        remove_dead(graph, [before]);
+        remove_dead(graph, read);
     }
 }
 

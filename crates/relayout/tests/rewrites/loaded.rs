@@ -642,6 +642,66 @@ fn no_pair_comes_right_behind_another_one_of_other_units() {
 }
 
 #[test]
+fn no_pair_comes_right_behind_another_one_of_which_an_output_kept_it_apart() {
+    let graph = GraphProto {
+        node: vec![
+            op("Conv", &["x", "w"], "u", vec![]),
+            op("QuantizeLinear", &["u", "s", "z"], "q", vec![]),
+            op("DequantizeLinear", &["q", "s", "z"], "a", vec![]),
+            op("Transpose", &["a"], "b", vec![ints("perm", &[0, 2, 3, 1])]),
+            op("QuantizeLinear", &["b", "r", "z"], "p", vec![]),
+            // As an output it keeps the Transpose in front of its pair, which would cancel with the next one.
+            op("DequantizeLinear", &["p", "r", "z"], "c", vec![]),
+            op("Transpose", &["c"], "d", vec![ints("perm", &[0, 3, 1, 2])]),
+            op("Conv", &["d", "w"], "y", vec![]),
+        ],
+        initializer: vec![
+            floats("w", &[16, 16, 1, 1], (0..256).map(|i| (i % 7) as f32 / 7.0 - 0.4)),
+            floats("s", &[], [0.1]),
+            floats("r", &[], [0.13]),
+            bytes("z", &[], 120),
+        ],
+        input: vec![value("x", DataType::Float, &[1, 16, 5, 6])],
+        output: vec![value("c", DataType::Float, &[1, 5, 6, 16]), value("y", DataType::Float, &[1, 16, 5, 6])],
+        ..GraphProto::default()
+    };
+    runs_for_every_target(&model(17, graph));
+}
+
+#[test]
+fn no_cast_comes_right_in_front_of_a_normalization_that_is_written_out() {
+    let mean = |x: &str, y: &str| op("ReduceMean", &[x], y, vec![ints("axes", &[3]), int("keepdims", 1)]);
+    let graph = GraphProto {
+        node: vec![
+            op("Conv", &["x", "w"], "u", vec![]),
+            op("Cast", &["u"], "h", vec![int("to", i64::from(DataType::Double as i32))]),
+            op("Cast", &["h"], "c", vec![int("to", i64::from(DataType::Float as i32))]),
+            op("Transpose", &["c"], "t", vec![ints("perm", &[0, 2, 3, 1])]),
+            mean("t", "m"),
+            op("Sub", &["t", "m"], "s", vec![]),
+            op("Pow", &["s", "two"], "p", vec![]),
+            mean("p", "v"),
+            op("Add", &["v", "e"], "ve", vec![]),
+            op("Sqrt", &["ve"], "q", vec![]),
+            op("Div", &["s", "q"], "d", vec![]),
+            op("Mul", &["d", "g"], "f", vec![]),
+            op("Add", &["f", "b"], "y", vec![]),
+        ],
+        initializer: vec![
+            floats("w", &[16, 16, 1, 1], (0..256).map(|i| (i % 7) as f32 / 7.0 - 0.4)),
+            floats("two", &[], [2.0]),
+            floats("e", &[], [1e-5]),
+            floats("g", &[16], (0..16).map(|i| 1.0 + i as f32 / 16.0)),
+            floats("b", &[16], (0..16).map(|i| i as f32 / 32.0)),
+        ],
+        input: vec![value("x", DataType::Float, &[1, 16, 5, 6])],
+        output: vec![value("y", DataType::Float, &[1, 5, 6, 16])],
+        ..GraphProto::default()
+    };
+    runs_for_every_target(&model(17, graph));
+}
+
+#[test]
 fn no_unit_of_scales_for_an_axis_is_written() {
     let graph = GraphProto {
         node: vec![
