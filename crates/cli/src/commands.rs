@@ -62,7 +62,7 @@ pub(crate) fn print(a: &args::Print) -> Result<(), Failure> {
         tell(&format!("relayout: {note}\n"));
     }
     let Some(pass) = &a.after else {
-        if a.decide.target_file.is_some() || a.decide.target != "onnx" {
+        if a.decide.target_file.is_some() || a.decide.target.is_some() {
             return Err(Failure::usage(
                 "a target needs `--after PASS`: before its passes the graph is that of the file",
             ));

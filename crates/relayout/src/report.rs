@@ -152,10 +152,10 @@ impl Report {
         let given_back = given_back.map_or(String::new(), |why| format!("; {why}"));
         let what = match self.before.nodes {
             0 => return "unchanged: nothing moves data in this model".to_owned(),
-            1 => "its one move can't go".to_owned(),
-            n => format!("none of its {n} moves can go"),
+            1 => "its one move".to_owned(),
+            n => format!("its {n} moves"),
         };
-        format!("unchanged: {what} under the rules of this target ({}){given_back}", self.verdict())
+        format!("unchanged: nothing that this target knows costs less than {what} ({}){given_back}", self.verdict())
     }
 
     /// What became of the moves, in a part of a sentence.

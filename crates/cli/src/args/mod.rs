@@ -164,12 +164,12 @@ pub(crate) struct Man {
 #[derive(Debug, ClapArgs)]
 #[command(next_help_heading = "What is decided for")]
 pub(crate) struct Decide {
-    /// Target; `relayout targets` says what each is for
-    #[arg(long, default_value = "onnx", value_parser = PossibleValuesParser::new(relayout::targets::BUILTIN))]
-    pub(crate) target: String,
+    /// Target, `onnx` if nothing is said; `relayout targets` says what each is for
+    #[arg(long, value_parser = PossibleValuesParser::new(relayout::targets::BUILTIN))]
+    pub(crate) target: Option<String>,
 
     /// Choose target, provider and threads by what is on this machine, as `relayout doctor` says; what else is asked for stays
-    #[arg(long, conflicts_with_all = ["target", "target_file", "provider"])]
+    #[arg(long)]
     pub(crate) for_this_machine: bool,
 
     /// A target of your own

@@ -9,8 +9,7 @@ impl Decide {
     /// What is asked for.
     pub(crate) fn request(&self) -> Request {
         let mut request = Request::default();
-        // Clap fills in `onnx`, which excludes nothing.
-        request.target = Some(self.target.clone()).filter(|name| name != "onnx");
+        request.target.clone_from(&self.target);
         request.target_file.clone_from(&self.target_file);
         request.provider.clone_from(&self.provider);
         request.for_this_machine = self.for_this_machine;

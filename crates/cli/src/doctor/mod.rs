@@ -28,7 +28,7 @@ pub(crate) fn choose(decide: &mut args::Decide) {
     let mut request = decide.request();
     request.fit(&Here::look().equipment);
     let Some(fits) = request.chosen else { return };
-    decide.target.clone_from(&fits.target);
+    decide.target = Some(fits.target.clone());
     decide.provider.clone_from(&fits.provider);
     decide.threads = request.threads.and_then(|threads| u16::try_from(threads).ok());
     if !quiet() {

@@ -331,7 +331,11 @@ fn what_fits_this_machine_is_taken_where_that_is_asked_for() {
     let run = call(&[]);
     assert_eq!(json(run.text())["models"][0]["report"]["target"], "onnx", "{run:?}");
     assert!(run.err.starts_with("for this machine: --target onnx; ONNX Runtime is not found here"), "{run:?}");
-    assert!(call(&["--target", "onnx"]).code == 2 && call(&["--provider", "qnn"]).code == 2);
+    for (asked, taken) in [(["--target", "nhwc"], "nhwc"), (["--provider", "qnn"], "ort-nhwc")] {
+        let run = call(&asked);
+        assert_eq!(json(run.text())["models"][0]["report"]["target"], taken, "{run:?}");
+        assert!(run.err.contains("asked for"), "{run:?}");
+    }
     let run = relayout(["explain", str(&conv), "--json", "--for-this-machine", "--threads", "1", "-q"]);
     if cfg!(target_arch = "x86_64") {
         let report = json(run.fine());
