@@ -505,7 +505,7 @@ RESULTS = {
     "two axes of a Transpose": on_ints("perm", swap_two),
     "a Transpose turned on": on_ints("perm", rotate),
     "a Transpose left out": bypass("Transpose"),
-    "a move left out": bypass("Relayout"),
+    "a move left out": bypass("Relayout", "Relayout_2", "Relayout_3"),
     "the next axis": on_int("axis", lambda axis: axis + 1),
     "the axis before": on_int("axis", lambda axis: axis - 1),
     "other axes": on_ints("axes", add_one),

@@ -135,7 +135,7 @@ def census(path):
         for node in graph.node:
             if node.domain == DOMAIN:
                 counts["calls"] += 1
-                if node.op_type == "Relayout":
+                if node.op_type.split("_")[0] == "Relayout":
                     counts["moves"] += 1
                     continue
                 op, axes, given, made = called(node.op_type)

@@ -1,4 +1,4 @@
-"""Layouts as they are spelled in names and overloads of the dialect, and stored tensors seen in the order of ONNX.
+"""Layouts as they are spelled in names and attributes of the dialect, and stored tensors seen in the order of ONNX.
 
 A layout is a list of digits, outermost first; a digit is a part of an axis. In `NCHW16c` a capital is the outermost digit of its
 axis and `16c` a block of 16 channels. See docs/dialect.md.
@@ -16,6 +16,7 @@ import torch
 from runner.errors import RunnerError
 
 _WORD = re.compile(r"[A-Z]|(\d+)([a-z])(?:x(\d+)x)?")
+_DIGIT = re.compile(r"([A-Za-z])(?:\[[\d:,]+\])?(?:/(\d+))?(?:%(\d+))?")
 _ALIASES = {"CHWN4": "CHWN4c", "NHCWc4": "NHCW4c"}
 _SPATIAL = {3: "W", 4: "HW", 5: "DHW"}
 
@@ -101,7 +102,7 @@ def neutral_letters(rank: int) -> str:
 
 @cache
 def parse_layout(text: str, letters: str | None = None) -> Layout:
-    """Reads a layout as names and overloads of functions spell it, such as `NHWC`, `NCHW16c` or `HW8h2wNC`.
+    """Reads a layout as names of functions spell it, such as `NHWC`, `NCHW16c` or `HW8h2wNC`.
 
     `letters` are those of the axes in ONNX's order, by default those of features of the rank. Fails with `RunnerError`.
     """
@@ -129,3 +130,22 @@ def parse_layout(text: str, letters: str | None = None) -> Layout:
     if sorted(d.axis for d in digits if d.modulo is None) != list(range(len(letters))):
         raise RunnerError(f"{text!r} does not spell each of the axes {letters} once")
     return Layout(tuple(reversed(digits)), letters)
+
+
+@cache
+def parse_text(text: str) -> tuple[Layout, list[int]]:
+    """Reads a layout as attributes spell it where it has no short name, such as `N C/16 H W C%16` or `N H W C[20:24]`, and the axes that
+    have a slot map in it. Fails with `RunnerError`.
+    """
+    words = [_DIGIT.fullmatch(word) for word in text.split()]
+    if not all(words):
+        raise RunnerError(f"{text!r} spells no layout")
+    spelled = [(word.group(1).upper(), int(word.group(2) or 1), word.group(3)) for word in words if word]
+    letters = feature_letters(len({letter for letter, _, _ in spelled}))
+    if {letter for letter, _, _ in spelled} != set(letters):
+        raise RunnerError(f"{text!r} does not spell the axes {letters}")
+    digits = tuple(Digit(letters.index(letter), div, None if modulo is None else int(modulo)) for letter, div, modulo in spelled)
+    if sorted(digit.axis for digit in digits if digit.modulo is None) != list(range(len(letters))):
+        raise RunnerError(f"{text!r} does not spell each of the axes {letters} once")
+    mapped = {letters.index(word.group(1).upper()) for word in words if word and "[" in word.group()}
+    return Layout(digits, letters), sorted(mapped)

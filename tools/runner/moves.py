@@ -1,6 +1,6 @@
 """Moves between layouts, by kernels of the project: those of the C ABI on a CPU, those that the bundle has on a GPU.
 
-A move is a Transpose that the optimizer left, or a call of `Relayout`, whose overload says what changes but the order of dims; see
+A move is a Transpose that the optimizer left, or a call of `Relayout`, `Relayout_2` and so on, whose attributes say what moves; see
 docs/dialect.md. On a GPU one that the bundle has no kernel for is left to torch, as its definition says.
 """
 
@@ -19,19 +19,19 @@ from runner.bundle import Node
 from runner.capi import CApi, Plan
 from runner.cuda import Kernel, Kernels
 from runner.errors import RunnerError
-from runner.layouts import Layout, parse_layout
+from runner.layouts import Layout, parse_layout, parse_text
 
-_CHANGES = re.compile(r"(round|fill|crop)([A-Z])")
+_MOVE = re.compile(r"Relayout(_\d+)?")
 
 
 @dataclass(frozen=True)
 class Relayout:
-    """What overload `FROM_TO_fillC` and its like say. Slots keep their numbers; further slots of the result are zero."""
+    """What attributes `from`, `to`, `shape` and `slots` say. Slots keep their numbers; further slots of the result are zero."""
 
     source: Layout
     destination: Layout
     rounded: tuple[int, ...]
-    """Axes whose slots are rounded up to whole blocks."""
+    """Axes whose slots are rounded up to whole blocks, if they are not whole blocks already."""
     given: tuple[tuple[int, int], ...]
     """Axes that are filled or cropped, with their slots after the move."""
 
@@ -73,46 +73,38 @@ def perm_of(node: Node, rank: int) -> tuple[int, ...] | None:
     """The permutation, if the move only puts dims in another order. A Transpose has a default; `Relayout` has none."""
     if node.op == "Transpose":
         return node.attr("perm") or tuple(reversed(range(rank)))
-    return node.attr("perm") if node.op == "Relayout" and not node.overload else None
+    return node.attr("perm") if _MOVE.fullmatch(node.op) else None
 
 
 def relayout_of(node: Node) -> Relayout:
-    """The move that a call with an overload asks for. Fails with `RunnerError` if that is none of the dialect's."""
-    if node.op != "Relayout":
+    """The move that a call with layouts asks for. Fails with `RunnerError` if that is none of the dialect's."""
+    if not _MOVE.fullmatch(node.op):
         raise RunnerError(f"{node}: it is no move of the dialect; write the bundle with this version of relayout")
-    if not node.overload:
-        raise RunnerError(f"{node}: it has neither perm nor an overload; see docs/dialect.md")
+    texts = node.attr("from"), node.attr("to")
+    if None in texts:
+        raise RunnerError(f"{node}: it has neither perm nor both of from and to; see docs/dialect.md")
     try:
-        source, destination, *changes = node.overload.split("_")
-        layouts = parse_layout(source), parse_layout(destination)
-    except (ValueError, RunnerError) as error:
-        raise RunnerError(f"{node}: its overload is no move of the dialect: {error}; see docs/dialect.md") from error
-    letters, filled = layouts[0].letters, list(node.attr("slots", ()))
-    if letters != layouts[1].letters:
-        raise RunnerError(f"{node}: the layouts of its overload have other axes; see docs/dialect.md")
-    rounded, given = [], []
-    for change in changes:
-        found = _CHANGES.fullmatch(change)
-        if found is None or found.group(2) not in letters:
-            raise RunnerError(f"{node}: {change!r} in its overload is no change of slots; see docs/dialect.md")
-        kind, axis = found.group(1), letters.index(found.group(2))
-        if kind == "round":
-            rounded.append(axis)
-        elif kind == "crop":
-            given.append((axis, _cropped(node, axis, len(letters))))
-        elif filled:
-            given.append((axis, filled.pop(0)))
-        else:
-            raise RunnerError(f"{node}: it lacks an entry of slots for {change!r}")
-    return Relayout(*layouts, tuple(rounded), tuple(given))
+        (source, _), (destination, filled) = (_layout(text) for text in texts)
+    except RunnerError as error:
+        raise RunnerError(f"{node}: {error}; see docs/dialect.md") from error
+    if source.letters != destination.letters:
+        raise RunnerError(f"{node}: its layouts have other axes; see docs/dialect.md")
+    slots, shape = node.attr("slots", ()), node.attr("shape", (-1,) * source.rank)
+    if len(slots) != len(filled):
+        raise RunnerError(f"{node}: it has {len(slots)} entries of slots for {len(filled)} axes with slots to fill")
+    if len(shape) != source.rank:
+        raise RunnerError(f"{node}: shape {list(shape)} has no entry for each of {source.rank} axes")
+    given = [*zip(filled, slots), *((axis, kept) for axis, kept in enumerate(shape) if kept >= 0)]
+    blocks = (axis for axis in range(source.rank) if destination.block(axis) > 1)
+    rounded = tuple(axis for axis in blocks if axis not in dict(given))
+    return Relayout(source, destination, rounded, tuple(sorted(given)))
 
 
-def _cropped(node: Node, axis: int, rank: int) -> int:
-    """The slots that an axis is cropped to: its entry in `shape`."""
-    shape = node.attr("shape", ())
-    if len(shape) != rank or shape[axis] < 0:
-        raise RunnerError(f"{node}: shape {list(shape)} does not say what axis {axis} of {rank} is cropped to")
-    return shape[axis]
+def _layout(text: str) -> tuple[Layout, list[int]]:
+    """A layout as an attribute spells it, and the axes that have a slot map."""
+    if " " in text:
+        return parse_text(text)
+    return parse_layout(text.upper() if text.islower() and text.isalpha() else text), []
 
 
 def by_torch(node: Node, x: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ use crate::error::Refusal;
 ///
 /// Its lifetime is the runtime's: the table is static data of a library that outlives every call into this one. It may be shorter than
 /// the type that describes it, so no reference to it is made, and only functions of version [`Api::VERSION`] are read.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Api(NonNull<OrtApi>);
 
 // SAFETY: the table is never written, and the runtime's functions may be called from any thread.
@@ -77,19 +77,21 @@ impl Api {
         Err(Refusal::Runtime(text))
     }
 
-    /// Adds a domain with one op to the options of a session.
+    /// Adds a domain with these ops to the options of a session.
     ///
     /// # Safety
-    /// `options` is the pointer that the runtime called with, and `op` a table of functions that stays where it is for good.
+    /// `options` is the pointer that the runtime called with, and each of `ops` a table of functions that stays where it is for good.
     pub(crate) unsafe fn register(
         self,
         options: *mut ort_sys::OrtSessionOptions,
         domain: &CStr,
-        op: *const ort_sys::OrtCustomOp,
+        ops: impl Iterator<Item = *const ort_sys::OrtCustomOp>,
     ) -> Result<(), Refusal> {
         let mut made = null_mut();
         call!(self, CreateCustomOpDomain(domain.as_ptr(), &raw mut made))?;
-        call!(self, CustomOpDomain_Add(made, op))?;
+        for op in ops {
+            call!(self, CustomOpDomain_Add(made, op))?;
+        }
         call!(self, AddCustomOpDomain(options, made))
     }
 }

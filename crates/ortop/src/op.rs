@@ -8,6 +8,7 @@ use std::any::Any;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
+use std::sync::{Mutex, PoisonError};
 
 use ort_sys::{
     ONNXTensorElementDataType, OrtApi, OrtApiBase, OrtCustomOp, OrtCustomOpInputOutputCharacteristic, OrtKernelContext,
@@ -22,14 +23,47 @@ use crate::kernel::NodeKernel;
 /// The domain of the op.
 const DOMAIN: &CStr = c"relayout";
 
-/// The op.
-const NAME: &CStr = c"Relayout";
+/// The names of the op. In a file each kind of moves has a number of its own, because a name has one body there.
+const NAMES: [&CStr; 32] = [
+    c"Relayout",
+    c"Relayout_2",
+    c"Relayout_3",
+    c"Relayout_4",
+    c"Relayout_5",
+    c"Relayout_6",
+    c"Relayout_7",
+    c"Relayout_8",
+    c"Relayout_9",
+    c"Relayout_10",
+    c"Relayout_11",
+    c"Relayout_12",
+    c"Relayout_13",
+    c"Relayout_14",
+    c"Relayout_15",
+    c"Relayout_16",
+    c"Relayout_17",
+    c"Relayout_18",
+    c"Relayout_19",
+    c"Relayout_20",
+    c"Relayout_21",
+    c"Relayout_22",
+    c"Relayout_23",
+    c"Relayout_24",
+    c"Relayout_25",
+    c"Relayout_26",
+    c"Relayout_27",
+    c"Relayout_28",
+    c"Relayout_29",
+    c"Relayout_30",
+    c"Relayout_31",
+    c"Relayout_32",
+];
 
-/// Adds the op `Relayout` of domain `relayout` to the options of a session: what ONNX Runtime calls when it registers this library.
-/// Answers a status if the runtime is older than 1.18.
+/// Adds the op `Relayout` of domain `relayout`, by all of its names, to the options of a session: what ONNX Runtime calls when it registers
+/// this library. Answers a status if the runtime is older than 1.18.
 ///
-/// What is registered is never freed, some hundred bytes for each call: sessions use it as long as they live, and nobody says
-/// when the last one ends.
+/// What is registered is never freed: sessions use it as long as they live, and nobody says when the last one ends. It is made once for
+/// each runtime in the process, some thousand bytes.
 ///
 /// # Safety
 /// ONNX Runtime calls this. `options` and `base` are pointers that it made, valid during the call; the runtime stays loaded.
@@ -50,17 +84,30 @@ pub unsafe extern "system" fn RegisterCustomOps(
         return oldest.map_or_else(OrtStatusPtr::default, |api| api.status(&reason));
     };
     answered(api, String::new, || {
-        let op: *const Op = Box::into_raw(Box::new(Op { table: TABLE, api }));
-        // SAFETY: the runtime passed these options; the op is leaked, so it stays where it is, and begins with the table.
-        unsafe { api.register(options, DOMAIN, op.cast()) }
+        let ops = ops_of(api).iter().map(|op| std::ptr::from_ref(op).cast());
+        // SAFETY: the runtime passed these options; the ops are leaked, so they stay where they are, and begin with the table.
+        unsafe { api.register(options, DOMAIN, ops) }
     })
 }
 
-/// What is registered: the runtime's table of our functions, and behind it our pointer to the runtime's.
+/// What is registered: the runtime's table of our functions, and behind it our pointer to the runtime's, and the op's name.
 #[repr(C)]
 struct Op {
     table: OrtCustomOp,
     api: Api,
+    name: &'static CStr,
+}
+
+/// The ops for a runtime, the same for each session.
+fn ops_of(api: Api) -> &'static [Op] {
+    static MADE: Mutex<Vec<(Api, &'static [Op])>> = Mutex::new(Vec::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, ops)) = made.iter().find(|(of, _)| *of == api) {
+        return ops;
+    }
+    let ops: &'static [Op] = Vec::from(NAMES.map(|name| Op { table: TABLE, api, name })).leak();
+    made.push((api, ops));
+    ops
 }
 
 const TABLE: OrtCustomOp = OrtCustomOp {
@@ -95,8 +142,9 @@ const TABLE: OrtCustomOp = OrtCustomOp {
     ReleaseAliasMap: None,
 };
 
-unsafe extern "system" fn name(_: *const OrtCustomOp) -> *const c_char {
-    NAME.as_ptr()
+unsafe extern "system" fn name(op: *const OrtCustomOp) -> *const c_char {
+    // SAFETY: the runtime passes the table that was registered, which is the first field of an `Op`.
+    unsafe { (*op.cast::<Op>()).name }.as_ptr()
 }
 
 /// Null is the CPU.

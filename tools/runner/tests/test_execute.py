@@ -31,7 +31,7 @@ def small_network(folder: Path, **more: int) -> Path:
     w = np.zeros((8, 3, 3, 4), np.float32)
     w[..., :3] = normal(8, 3, 3, 3)
     nodes = [
-        node("Relayout", ["x"], ["a"], "relayout", 1, overload="NCHW_NHWC_fillC", slots=[4], no_kernel="padding"),
+        node("Relayout_2", ["x"], ["a"], "relayout", 1, **{"from": "NCHW", "to": "N H W C[3:4]"}, slots=[4], no_kernel="padding"),
         node("Conv2d_NHWC_B", ["a", "w", "b"], ["c"], "relayout", 1, pads=[1, 1, 1, 1]),
         node("Relu", ["c"], ["d"]),
         node("Transpose", ["d"], ["y"], perm=[0, 3, 1, 2], move="k"),

@@ -14,36 +14,39 @@ from runner.errors import RunnerError
 from runner.moves import Move, by_torch, relayout_of
 
 
-def call(op: str, overload: str = "", **attributes: object) -> Node:
-    return Node("m", "" if op == "Transpose" else "relayout", op, 20, ("x",), ("y",), attributes, "k", None, overload)
+def call(op: str, **attributes: object) -> Node:
+    return Node("m", "" if op == "Transpose" else "relayout", op, 20, ("x",), ("y",), attributes, "k")
 
 
-def relayout(overload: str, **attributes: object) -> Node:
-    return call("Relayout", overload, **attributes)
+def relayout(source: str, destination: str, **attributes: object) -> Node:
+    return call("Relayout_2", **{"from": source, "to": destination}, **attributes)
 
 
 CASES = [
     (call("Transpose", perm=(0, 2, 3, 1)), (2, 6, 5, 7)),
     (call("Transpose"), (3, 4, 5)),
     (call("Relayout", perm=(1, 3, 0, 2, 4)), (2, 2, 4, 4, 60)),
-    (relayout("NCHW_NHWC_fillC", slots=(4,)), (2, 3, 5, 7)),
-    (relayout("NCDHW_NDHWC_fillC", slots=(4,)), (1, 3, 4, 5, 6)),
-    (relayout("NHWC_NCHW_cropC", shape=(-1, 19, -1, -1)), (2, 4, 5, 24)),
-    (relayout("NHWC_NHWC_cropC", shape=(-1, 9, -1, -1)), (2, 4, 5, 12)),
-    (relayout("NHWC_NHWC_fillC", slots=(8,)), (2, 4, 5, 3)),
-    (relayout("NCHW_NCHW16c_roundC"), (2, 20, 3, 5)),
-    (relayout("NCHW_NCHW16c_fillC", slots=(48,)), (2, 20, 3, 5)),
-    (relayout("NCHW16c_NHWC_cropC", shape=(-1, 20, -1, -1)), (2, 2, 3, 5, 16)),
-    (relayout("NCHW16c_NHWC"), (2, 2, 3, 5, 16)),
-    (relayout("NCHW32c_NCHW8c"), (1, 2, 3, 5, 32)),
-    (relayout("1024wNCW_NWC"), (1024, 2, 3, 2)),
-    (relayout("HW16h2wNC_NWHC"), (4, 3, 16, 2, 2, 5)),
-    (relayout("HWN2cC_NHWC"), (4, 3, 2, 2, 6)),
-    (relayout("N12cHWC_NHWC"), (2, 12, 3, 4, 5)),
-    (relayout("NHWC_HWNC_cropC", shape=(-1, 6, -1, -1)), (2, 3, 5, 8)),
-    (relayout("NHWC_NCHW_fillN_cropC", shape=(-1, 6, -1, -1), slots=(4,)), (2, 3, 5, 8)),
-    (relayout("CNHW8c_NCHW16c_cropN_roundC", shape=(3, -1, -1, -1)), (3, 4, 2, 5, 8)),
-    (relayout("NCW_NCW4c_roundC"), (2, 6, 5)),
+    (relayout("NCHW", "N H W C[3:4]", slots=(4,)), (2, 3, 5, 7)),
+    (relayout("NCDHW", "N D H W C[3:4]", slots=(4,)), (1, 3, 4, 5, 6)),
+    (relayout("N H W C[19:24]", "NCHW", shape=(-1, 19, -1, -1)), (2, 4, 5, 24)),
+    (relayout("N H W C[9:12]", "NHWC", shape=(-1, 9, -1, -1)), (2, 4, 5, 12)),
+    (relayout("NHWC", "N H W C[3:8]", slots=(8,)), (2, 4, 5, 3)),
+    (relayout("NCHW", "NCHW16c"), (2, 20, 3, 5)),
+    (relayout("NCHW", "N C[20:48]/16 H W C%16", slots=(48,)), (2, 20, 3, 5)),
+    (relayout("NCHW16c", "NHWC", shape=(-1, 20, -1, -1)), (2, 2, 3, 5, 16)),
+    (relayout("NCHW16c", "NHWC"), (2, 2, 3, 5, 16)),
+    (relayout("NCHW32c", "NCHW8c"), (1, 2, 3, 5, 32)),
+    (relayout("W%1024 N C W/1024", "NWC"), (1024, 2, 3, 2)),
+    (relayout("H W/32 H%16 W%2 N C", "NWHC"), (4, 3, 16, 2, 2, 5)),
+    (relayout("H W N C%2 C/2", "NHWC"), (4, 3, 2, 2, 6)),
+    (relayout("N C%12 H W C/12", "NHWC"), (2, 12, 3, 4, 5)),
+    (relayout("N H W C[6:8]", "HWNC", shape=(-1, 6, -1, -1)), (2, 3, 5, 8)),
+    (relayout("N H W C[6:8]", "N[2:4] C H W", shape=(-1, 6, -1, -1), slots=(4,)), (2, 3, 5, 8)),
+    (relayout("C/8 N[3:4] H W C%8", "NCHW16c", shape=(3, -1, -1, -1)), (3, 4, 2, 5, 8)),
+    (relayout("NCW", "NCW4c"), (2, 6, 5)),
+    (relayout("ab", "b/4 a b%4"), (3, 10)),
+    # As bundles of older versions have it.
+    (Node("m", "relayout", "Relayout", 20, ("x",), ("y",), {"from": "NCHW", "to": "NCHW16c"}, "k", None, "NCHW_NCHW16c_roundC"), (2, 20, 3, 5)),
 ]
 
 
@@ -62,7 +65,7 @@ class OnACpu(unittest.TestCase):
 
     def test_a_fill_has_zeros_in_the_further_slots_only(self) -> None:
         x = torch.ones(1, 3, 2, 2)
-        moved = Move(relayout("NCHW_NHWC_fillC", slots=(4,)), self.capi, None)(x)
+        moved = Move(relayout("NCHW", "N H W C[3:4]", slots=(4,)), self.capi, None)(x)
         self.assertEqual(moved[0, 1, 1].tolist(), [1.0, 1.0, 1.0, 0.0])
 
     def test_a_view_is_moved_as_what_it_shows(self) -> None:
@@ -71,17 +74,17 @@ class OnACpu(unittest.TestCase):
         self.assertTrue(torch.equal(moved, x.permute(0, 3, 1, 2)))
 
     def test_a_tensor_of_no_elements_is_moved(self) -> None:
-        moved = Move(relayout("NCHW_NHWC_fillC", slots=(4,)), self.capi, None)(torch.empty(0, 3, 2, 2))
+        moved = Move(relayout("NCHW", "N H W C[3:4]", slots=(4,)), self.capi, None)(torch.empty(0, 3, 2, 2))
         self.assertEqual(tuple(moved.shape), (0, 2, 2, 4))
 
     def test_shapes_may_change_from_call_to_call(self) -> None:
-        move = Move(relayout("NCHW_NCHW16c_roundC"), self.capi, None)
+        move = Move(relayout("NCHW", "NCHW16c"), self.capi, None)
         for channels in (3, 16, 20):
             x = torch.randn(1, channels, 2, 2)
             self.assertTrue(torch.equal(move(x), by_torch(move.node, x)))
 
     def test_torch_sees_through_a_move_when_it_compiles(self) -> None:
-        move = Move(relayout("NHWC_NCHW_cropC", shape=(-1, 3, -1, -1)), self.capi, None)
+        move = Move(relayout("N H W C[3:4]", "NCHW", shape=(-1, 3, -1, -1)), self.capi, None)
         compiled = torch.compile(lambda x: move(x + 1) * 2, backend="aot_eager", fullgraph=True)
         x = torch.randn(1, 4, 5, 8)
         self.assertTrue(torch.equal(compiled(x), by_torch(move.node, x + 1) * 2))
@@ -94,28 +97,26 @@ class OnACpu(unittest.TestCase):
 class Calls(unittest.TestCase):
     def test_calls_that_are_no_moves_are_refused_with_the_node(self) -> None:
         for node, why in (
-            (relayout("NCHW"), "overload"),
-            (relayout("NCHW_NHWC_swapC", slots=(4,)), "swapC"),
-            (relayout("NCHW_NHWC_fillQ", slots=(4,)), "fillQ"),
-            (relayout("NC?W_NHWC"), "spells no layout"),
-            (relayout("NCHW_NWC"), "other axes"),
-            (relayout("NCHW_NHWC_fillC"), "entry of slots"),
-            (relayout("NHWC_NCHW_cropC"), "shape"),
-            (relayout("NHWC_NCHW_cropC", slots=(3,)), "shape"),
-            (relayout("NHWC_NCHW_cropC", shape=(-1, 3)), "shape"),
-            (relayout("NHWC_NCHW_cropC", shape=(1, -1, -1, -1)), "shape"),
-            (relayout(""), "neither perm nor an overload"),
+            (call("Relayout_2", **{"from": "NCHW"}), "neither perm nor both"),
+            (call("Relayout"), "neither perm nor both"),
+            (relayout("N C H? W", "NHWC"), "spells no layout"),
+            (relayout("NC?W", "NHWC"), "spells no layout"),
+            (relayout("N C H Q", "NHWC"), "does not spell the axes NCHW"),
+            (relayout("NCHW", "NWC"), "other axes"),
+            (relayout("NCHW", "N H W C[3:4]"), "0 entries of slots for 1"),
+            (relayout("NCHW", "NHWC", slots=(4,)), "1 entries of slots for 0"),
+            (relayout("N H W C[3:4]", "NCHW", shape=(-1, 3)), "shape"),
             (call("Relayout_NCHW_NHWC_fillC", slots=(4,)), "this version"),
         ):
             with self.assertRaisesRegex(RunnerError, f"node m .*{why}"):
                 Move(node, None, None)
 
     def test_a_fill_and_a_crop_of_one_call_take_their_slots_from_their_own_attributes(self) -> None:
-        move = relayout_of(relayout("NHWC_NCHW_fillN_cropC", shape=(-1, 6, -1, -1), slots=(4,)))
+        move = relayout_of(relayout("N H W C[6:8]", "N[2:4] C H W", shape=(-1, 6, -1, -1), slots=(4,)))
         self.assertEqual(move.slots((2, 3, 5, 8)), ([2, 8, 3, 5], [4, 6, 3, 5]))
 
-    def test_an_error_names_the_overload(self) -> None:
-        self.assertIn("relayout.Relayout:NCHW16c_NHWC_cropC", str(relayout("NCHW16c_NHWC_cropC")))
+    def test_an_error_names_the_op(self) -> None:
+        self.assertIn("relayout.Relayout_2", str(relayout("NCHW16c", "NHWC")))
 
 
 SOURCE = 'extern "C" __global__ void twice(const unsigned char* s, unsigned char* d) { d[threadIdx.x] = s[threadIdx.x]; }'

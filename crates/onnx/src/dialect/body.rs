@@ -17,8 +17,6 @@ const INTEGER_CONSTANTS: i64 = 9;
 /// What a function is but for its nodes.
 pub(super) struct Face {
     pub(super) name: String,
-    /// Empty where the function has none.
-    pub(super) overload: String,
     pub(super) inputs: Vec<String>,
     pub(super) outputs: Vec<String>,
     pub(super) attributes: Vec<String>,
@@ -101,7 +99,6 @@ impl Body {
         FunctionProto {
             name: Some(face.name),
             domain: Some(DOMAIN.to_owned()),
-            overload: (!face.overload.is_empty()).then_some(face.overload),
             input: face.inputs,
             output: face.outputs,
             attribute: face.attributes,

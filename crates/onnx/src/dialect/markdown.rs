@@ -3,7 +3,7 @@
 use super::op::{DialectOp, Operand};
 use super::spell::{Letters, spell};
 use super::table::{Entry, LAST, Slot, TABLE};
-use super::{FIRST_IR_VERSION, FIRST_OPSET, OVERLOAD_IR_VERSION, VERSION, canonical_weight};
+use super::{FIRST_IR_VERSION, FIRST_OPSET, VERSION, canonical_weight};
 use crate::proto::{FunctionProto, NodeProto};
 use relayout_ir::layout::Layout;
 use std::fmt::Write as _;
@@ -107,12 +107,13 @@ Weights of a transposed convolution have the letters `IOHW`.
 
 const MOVES: &str = "## Moves
 
-Every move is a call of `Relayout` with input `X` and output `Y`. Its attributes say all of it. Its `overload` distinguishes
-functions with different bodies.
+Every move is a call of `Relayout`, `Relayout_2`, `Relayout_3`, .. with input `X` and output `Y`. Its attributes say all of it. A name has
+one body in a file: `Relayout` is the first row, and each other kind of moves that the file has gets the next number. Numbers mean nothing
+else, and another file counts anew. *Kind* is how this page and error messages spell it.
 
-| overload | attributes | body | from opset |
+| kind | attributes | body | from opset |
 |---|---|---|---|
-| none | `perm`: dim i of Y is dim `perm[i]` of X | Transpose. Every move that only puts storage dims in another order, blocked or not | FIRST |
+| `Relayout` | `perm`: dim i of Y is dim `perm[i]` of X | Transpose. Every move that only puts storage dims in another order, blocked or not | FIRST |
 | `FROM_TO` | `from`, `to`: the layouts of X and Y, spelled out | Reshape to the digits that both layouts are made of, Transpose, Reshape, as far as needed; targets are computed from Shape | FIRST |
 | `.._roundC` | | also: Pad of axis C with zeros up to a multiple of the block that it has in TO, computed from Shape | 11 |
 | `.._fillC` | `slots`: number of slots of Y, one entry per axis that is filled, by axis | also: Pad of axis C with zeros up to its entry | 12 |
@@ -121,7 +122,7 @@ functions with different bodies.
 - *Slots* keep their numbers: slot i of an axis becomes slot i of the result, if the result has one. Further slots of the result
   are zero. So padding slots that both layouts have are carried as they are.
 - *Layouts* in `from` and `to` are spelled as above under *layout* or *digits*. Letters at ranks 3 to 5 are those of features
-  (`NCW`, `NCHW`, `NCDHW`), whatever the value is. At other ranks they are `a`, `b`, .. in attributes, and capitals in overloads.
+  (`NCW`, `NCHW`, `NCDHW`), whatever the value is. At other ranks they are `a`, `b`, .. in attributes, and capitals in kinds.
 - *Cropping.* If X has more slots of an axis than are kept, `shape` says how many are kept. `from` has a slot map, unless its
   slots are that number rounded up to the block.
 - *Filling.* If Y is filled, `to` has a slot map: `C[20:24]` means that 20 are kept, of 24.
@@ -132,14 +133,17 @@ functions with different bodies.
 
 ### Moves and libraries of kernels
 
-A runtime that has a kernel for op `Relayout` of the domain runs every move on that kernel. Without a kernel the bodies run. The
-file is the same, and so are the bits. `crates/ortop` is such a library for ONNX Runtime. Elements of less than a byte and strings
+A runtime that has one kernel for `Relayout` and the names with numbers runs every move on it. Without a kernel the bodies run. The
+file is the same, and so are the bits. `crates/ortop` is such a library for ONNX Runtime, with numbers up to 32. Elements of less than a byte and strings
 have no kernel there; their moves are standard Transposes if a Transpose can express them. So are moves in models of opsets before 7.
 
-This is why moves are one op with attributes. A library registers kernels by name. There are endless layouts, so functions that
-are named by their layouts could have no kernels. Attributes have no such limit, but a name has only one body. The `overload` of
-ONNX's IR version 10 allows several: ONNX Runtime finds a registered kernel by name and domain alone, and a function by its
-overload too. This was seen with version 1.31 at IR versions 8 to 13 and opsets 7 to 26, in the graph and in branches.
+This is why moves are told by attributes and numbers. A library registers kernels by name. There are endless layouts, so functions that
+are named by their layouts could have no kernels. Attributes have no such limit, but a name has only one body. ONNX Runtime takes a
+registered kernel before a function of the same name. This was seen with version 1.31 at IR versions 8 to 13 and opsets 7 to 26, in the
+graph and in branches.
+
+*Files that were written before 2026-11-28* have IR version 10, name every move `Relayout` and have the kind as the field `overload` of
+node and function. They are read as before, and `crates/ortop` runs them. Tools that drop overloads break them.
 
 ";
 
@@ -166,10 +170,9 @@ fn versions(page: &mut String) {
         "## Versions
 
 - The domain has version {VERSION}. A model imports `relayout` {VERSION} and the standard domain.
-- It has IR version {FIRST_IR_VERSION} or later, or {OVERLOAD_IR_VERSION} or later if a move in it has an overload. ONNX Runtime \
-         reads overloads from 1.18 on.
+- It has IR version {FIRST_IR_VERSION} or later.
 - Bodies are written in the model's own opset, {FIRST_OPSET} to {LAST}.
-- If a function changes what it computes, it gets another name or overload, or the domain gets another version.
+- If a function changes what it computes, it gets another name, or the domain gets another version.
 - A file has the body of every function that it calls.
 
 "

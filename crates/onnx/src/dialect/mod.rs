@@ -8,8 +8,8 @@
 //! - a storage shape has one dim per digit of the layout, outermost first (`NCHW16c` of 20 channels: `[N, 2, H, W, 16]`);
 //! - a body computes on slots: it neither crops nor refills padding slots, and it fits every shape;
 //! - attributes and operands that list axes or entries per axis have ONNX's order, as on the standard op;
-//! - functions of one operator set with the same name and overload are the same, but that those of files with float16 may have Sums of
-//!   one operand between moves (`halves.rs`); only moves have overloads.
+//! - functions of one operator set with the same name are the same, but that those of files with float16 may have Sums of one operand
+//!   between moves (`halves.rs`), and that moves with a number in their name are the same only within a file.
 //!
 //! Absent: results beside the first (Indices of `MaxPool`, statistics of `BatchNormalization`), and names of functions for
 //! layouts of more than 26 axes.
@@ -25,12 +25,11 @@ mod spell;
 mod table;
 mod weights;
 
-use crate::proto::FunctionProto;
 pub use error::DialectError;
 pub(crate) use halves::part_moves;
 pub use markdown::markdown;
 pub use op::{DialectOp, Operand};
-pub use relayout::{RELAYOUT, Relayout};
+pub use relayout::{RELAYOUT, Relayout, is_move, numbered};
 pub use table::ops;
 pub use weights::canonical_weight;
 
@@ -42,14 +41,6 @@ pub const VERSION: i64 = 1;
 
 /// The first IR version of files with functions.
 pub const FIRST_IR_VERSION: i64 = 8;
-
-/// The first IR version of files with functions that have an overload.
-pub const OVERLOAD_IR_VERSION: i64 = 10;
-
-/// The first IR version of files with this function.
-pub fn first_ir_version(function: &FunctionProto) -> i64 {
-    if function.overload().is_empty() { FIRST_IR_VERSION } else { OVERLOAD_IR_VERSION }
-}
 
 /// The first operator set that bodies are written in; moves that change slots need a later one.
 pub const FIRST_OPSET: i64 = 7;

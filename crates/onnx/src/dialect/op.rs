@@ -143,7 +143,6 @@ impl DialectOp {
         }
         body.finish(Face {
             name: self.name.clone(),
-            overload: String::new(),
             inputs: self.inputs().filter_map(|i| inputs.get(i)).map(|s| s.name.to_owned()).collect(),
             outputs: present(&self.outs).filter_map(|i| outputs.get(i)).map(|s| s.name.to_owned()).collect(),
             attributes: attributes().map(|a| a.name.to_owned()).collect(),

@@ -1,7 +1,7 @@
 //! Movement: functions that bring a value from one layout to another.
 //!
-//! All of them are one op, `Relayout`, which a library can register as one kernel: a runtime that knows the op runs every move on it
-//! and looks at no body. A call says the move in its attributes; the function's overload tells bodies that differ apart.
+//! A call says the move in its attributes, so one kernel is enough for all of them. In a file a name has one body. So moves that need
+//! another body than `Relayout` has get a number in that file: [`numbered`].
 
 use super::body::{Body, Face, reference};
 use super::digits::{bare, nest, rearrange};
@@ -13,8 +13,25 @@ use relayout_ir::dim::Dim;
 use relayout_ir::layout::{Factor, Layout, LayoutNames, Segment};
 use std::fmt::Write as _;
 
-/// The op that every move is, the `op_type` of a call.
+/// The op that a move is, the `op_type` of a call. In files it is that of moves that put dims in another order.
 pub const RELAYOUT: &str = "Relayout";
+
+/// The name of the function of the `number`-th kind of moves in a file, from 1: `Relayout`, `Relayout_2`, `Relayout_3`.
+pub fn numbered(number: usize) -> String {
+    if number < 2 { RELAYOUT.to_owned() } else { format!("{RELAYOUT}_{number}") }
+}
+
+/// Whether an op of the domain of this name is a move.
+///
+/// ```
+/// use relayout_onnx::dialect::is_move;
+/// assert!(is_move("Relayout") && is_move("Relayout_12"));
+/// assert!(!is_move("Relayout_") && !is_move("Relu_NHWC"));
+/// ```
+pub fn is_move(name: &str) -> bool {
+    let number = |rest: &str| rest.strip_prefix('_').is_some_and(|n| n.parse::<usize>().is_ok());
+    name.strip_prefix(RELAYOUT).is_some_and(|rest| rest.is_empty() || number(rest))
+}
 
 /// A move of one value from a layout to another, as a call of the dialect.
 ///
@@ -25,9 +42,9 @@ pub const RELAYOUT: &str = "Relayout";
 /// use relayout_onnx::dialect::Relayout;
 /// let dims = [1, 20, 7, 7].map(Into::into);
 /// let (nchw, blocked, nhwc) = ("NCHW".parse().unwrap(), "NCHW16c".parse().unwrap(), "NHWC".parse().unwrap());
-/// assert_eq!(Relayout::new(&nchw, &nhwc, &dims).unwrap().overload(), "");
-/// assert_eq!(Relayout::new(&nchw, &blocked, &dims).unwrap().overload(), "NCHW_NCHW16c_roundC");
-/// assert_eq!(Relayout::new(&blocked, &nhwc, &dims).unwrap().overload(), "NCHW16c_NHWC_cropC");
+/// assert_eq!(Relayout::new(&nchw, &nhwc, &dims).unwrap().kind(), "");
+/// assert_eq!(Relayout::new(&nchw, &blocked, &dims).unwrap().kind(), "NCHW_NCHW16c_roundC");
+/// assert_eq!(Relayout::new(&blocked, &nhwc, &dims).unwrap().kind(), "NCHW16c_NHWC_cropC");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Relayout {
@@ -35,7 +52,7 @@ pub struct Relayout {
     to: Layout,
     /// How the number of slots changes, per axis.
     changes: Vec<Change>,
-    overload: String,
+    kind: String,
     attributes: Attributes,
 }
 
@@ -105,17 +122,17 @@ impl Relayout {
             bare(layout).ok_or_else(|| DialectError::Layout { layout: layout.to_string(), why })
         };
         let (from, to) = (strip(from)?, strip(to)?);
-        let (overload, attributes) = match permutation(&from, &to, &changes) {
+        let (kind, attributes) = match permutation(&from, &to, &changes) {
             Some(perm) => (String::new(), Attributes::Perm(perm)),
             None => (spelled(&from, &to, &changes)?, layouts(&from, &to, &changes)?),
         };
-        Ok(Relayout { from, to, changes, overload, attributes })
+        Ok(Relayout { from, to, changes, kind, attributes })
     }
 
-    /// The overload of the function, and of a call: empty where dims are only put in another order, else the layouts and how slots
-    /// change. Two moves have the same only if their functions are the same.
-    pub fn overload(&self) -> &str {
-        &self.overload
+    /// What tells functions apart: empty where dims are only put in another order, else the layouts and how slots change. Two moves
+    /// have the same only if their functions are the same.
+    pub fn kind(&self) -> &str {
+        &self.kind
     }
 
     /// The attributes of the call, which say all of the move: `perm` alone where dims are only put in another order, else `from` and
@@ -131,12 +148,11 @@ impl Relayout {
         }
     }
 
-    /// The call, but for the names of its operand, its result and itself.
+    /// The call, but for the names of its operand, its result and itself. A file in which `Relayout` has another body calls it by a number.
     pub fn call(&self) -> NodeProto {
         NodeProto {
             op_type: Some(RELAYOUT.to_owned()),
             domain: Some(DOMAIN.to_owned()),
-            overload: (!self.overload.is_empty()).then(|| self.overload.clone()),
             attribute: self.attributes(),
             ..NodeProto::default()
         }
@@ -161,7 +177,7 @@ impl Relayout {
     pub fn function(&self, opset: i64) -> Result<FunctionProto, DialectError> {
         let needs = self.first_opset();
         if opset < needs {
-            let function = format!("{RELAYOUT}:{}", self.overload);
+            let function = format!("{RELAYOUT} {}", self.kind);
             return Err(DialectError::OpsetTooOld { function, needs, opset });
         }
         let mut body = Body::new(opset);
@@ -175,8 +191,7 @@ impl Relayout {
         body.result(&y, "Y");
         let (inputs, outputs) = (vec!["X".to_owned()], vec!["Y".to_owned()]);
         let attributes = self.attributes().into_iter().filter_map(|a| a.name).collect();
-        let (name, overload) = (RELAYOUT.to_owned(), self.overload.clone());
-        Ok(body.finish(Face { name, overload, inputs, outputs, attributes, doc, opset }))
+        Ok(body.finish(Face { name: RELAYOUT.to_owned(), inputs, outputs, attributes, doc, opset }))
     }
 
     fn doc(&self) -> String {

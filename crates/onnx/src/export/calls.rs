@@ -3,9 +3,9 @@
 use super::attributes::say_kinds;
 use super::{ExportError, Exporter, GraphOut};
 use crate::dialect::{
-    DOMAIN, DialectError, DialectOp, FIRST_OPSET, Operand, Relayout, VERSION, first_ir_version, part_moves,
+    DOMAIN, DialectError, DialectOp, FIRST_IR_VERSION, FIRST_OPSET, Operand, Relayout, VERSION, numbered, part_moves,
 };
-use crate::import::{function_name, op_name};
+use crate::import::function_name;
 use crate::proto::{FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
@@ -13,7 +13,6 @@ use relayout_ir::form::{Form, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
 /// The functions that calls need, by what calls them.
 #[derive(Debug, Default)]
@@ -21,12 +20,11 @@ pub(super) struct Functions {
     /// The version of the standard domain that the model imports.
     opset: i64,
     bodies: BTreeMap<OpName, Called>,
+    /// The function of each kind of calls.
+    named: BTreeMap<String, OpName>,
     /// The functions that the model has of its own.
     theirs: BTreeMap<OpName, FunctionProto>,
 }
-
-/// The overload of a function whose name the model has given to another one.
-const BESIDE_THEIRS: &str = "relayout";
 
 /// A function that is called.
 #[derive(Debug)]
@@ -42,7 +40,7 @@ impl Functions {
     pub(super) fn new(opset: i64, model: &ModelProto) -> Functions {
         let own = model.functions.iter().filter(|f| f.domain.as_deref() == Some(DOMAIN));
         let theirs = own.map(|f| (function_name(f), f.clone())).collect();
-        Functions { opset, bodies: BTreeMap::new(), theirs }
+        Functions { opset, bodies: BTreeMap::new(), named: BTreeMap::new(), theirs }
     }
 
     /// The version of the standard domain that the model imports.
@@ -74,7 +72,7 @@ impl Functions {
             let nodes = proto.functions.iter_mut().flat_map(|f| &mut f.node);
             nodes.chain(proto.graph.iter_mut().flat_map(|graph| &mut graph.node)).for_each(say_kinds);
         }
-        proto.ir_version = self.bodies.values().map(|called| first_ir_version(&called.body)).chain([before]).max();
+        proto.ir_version = Some(before.max(FIRST_IR_VERSION));
         let imported = |set: &OperatorSetIdProto| set.domain.as_deref() == Some(DOMAIN);
         if !proto.opset_import.iter().any(imported) {
             proto.opset_import.push(OperatorSetIdProto { domain: Some(DOMAIN.to_owned()), version: Some(VERSION) });
@@ -89,40 +87,43 @@ impl Functions {
         }
     }
 
-    /// Has the body that a call needs, whose operand 0 and result have these types. The call gets an overload where the model has another
-    /// function of its name.
+    /// Has the body that a call of this kind needs, whose operand 0 and result have these types. The call gets the first of these names
+    /// that no function of another kind has.
     fn need(
         &mut self,
         call: &mut NodeProto,
         types: &[Option<DType>],
+        (kind, names): (&str, impl Iterator<Item = String>),
         body: impl FnOnce(i64) -> Result<FunctionProto, DialectError>,
     ) -> Result<(), DialectError> {
-        let mut name = op_name(call);
-        if self.theirs.contains_key(&name) {
-            let mut body = body(self.opset)?;
-            while self.theirs.get(&name).is_some_and(|theirs| *theirs != body) {
-                let overload = format!("{}{BESIDE_THEIRS}", name.overload);
-                (call.overload, body.overload) = (Some(overload.clone()), Some(overload.clone()));
-                name.overload = overload;
+        let name = match self.named.get(kind) {
+            Some(name) => name.clone(),
+            None => {
+                let (name, body) = self.free(body(self.opset)?, names);
+                self.named.insert(kind.to_owned(), name.clone());
+                self.bodies.insert(name.clone(), Called { body, halves: false, floats: true });
+                name
             }
-            return self.count(name, types, |_| Ok(body));
+        };
+        if let Some(called) = self.bodies.get_mut(&name) {
+            called.halves |= types.contains(&Some(DType::F16));
+            called.floats &= types.iter().all(|t| matches!(t, Some(DType::F16 | DType::F32 | DType::F64)));
         }
-        self.count(name, types, body)
+        call.op_type = Some(name.name);
+        Ok(())
     }
 
-    fn count(
-        &mut self,
-        name: OpName,
-        types: &[Option<DType>],
-        body: impl FnOnce(i64) -> Result<FunctionProto, DialectError>,
-    ) -> Result<(), DialectError> {
-        let called = match self.bodies.entry(name) {
-            Entry::Vacant(vacant) => vacant.insert(Called { body: body(self.opset)?, halves: false, floats: true }),
-            Entry::Occupied(there) => there.into_mut(),
-        };
-        called.halves |= types.contains(&Some(DType::F16));
-        called.floats &= types.iter().all(|t| matches!(t, Some(DType::F16 | DType::F32 | DType::F64)));
-        Ok(())
+    /// The first of these names that no other function has, and the function by that name.
+    fn free(&self, mut body: FunctionProto, names: impl Iterator<Item = String>) -> (OpName, FunctionProto) {
+        for name in names {
+            body.name = Some(name);
+            let name = function_name(&body);
+            let theirs = self.theirs.get(&name).is_none_or(|theirs| *theirs == body);
+            if theirs && self.bodies.get(&name).is_none_or(|ours| ours.body == body) {
+                return (name, body);
+            }
+        }
+        (function_name(&body), body)
     }
 }
 
@@ -175,7 +176,9 @@ impl Exporter {
         proto.output.retain(|name| !name.is_empty());
         let ends = [node.inputs.first().copied().flatten(), node.outputs.first().copied().flatten()];
         let types = ends.map(|v| graph.value(v?).ty.dtype());
-        self.functions.need(&mut proto, &types, |_| Ok(op.function())).map_err(|e| fail(e.to_string()))?;
+        let nth = |n: usize| if n < 2 { op.name().to_owned() } else { format!("{}_{n}", op.name()) };
+        let named = (op.name(), (1..).map(nth));
+        self.functions.need(&mut proto, &types, named, |_| Ok(op.function())).map_err(|e| fail(e.to_string()))?;
         Ok(proto)
     }
 
@@ -196,7 +199,10 @@ impl Exporter {
         let relayout = Relayout::new(from, to, shape).map_err(fail)?;
         let mut node = relayout.call();
         let dtype = out.graph.value(y).ty.dtype();
-        self.functions.need(&mut node, &[dtype], |opset| relayout.function(opset)).map_err(fail)?;
+        // No kernel is named by a kind of moves: a kernel's name begins with that of an op.
+        let first = if relayout.kind().is_empty() { 1 } else { 2 };
+        let named = (relayout.kind(), (first..).map(numbered));
+        self.functions.need(&mut node, &[dtype], named, |opset| relayout.function(opset)).map_err(fail)?;
         Ok(node)
     }
 }

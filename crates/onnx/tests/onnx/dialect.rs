@@ -78,7 +78,7 @@ fn forms_of_one_name_have_one_function() {
 }
 
 #[test]
-fn moves_of_one_overload_have_one_function() {
+fn moves_of_one_kind_have_one_function() {
     let mut seen: BTreeMap<String, (FunctionProto, String)> = BTreeMap::new();
     let texts = ["NCHW", "N H W C[20:24]", "N C[20:32] H W", "N H W C[20:32]", "N[2:4] H W C", "N[2:4] C/16 H W C%16"];
     let layouts: Vec<Layout> = texts.iter().chain(STORED).map(|text| layout(text)).collect();
@@ -90,28 +90,29 @@ fn moves_of_one_overload_have_one_function() {
                 let function = relayout.function(17).unwrap();
                 let said = format!("{from} -> {to}");
                 let (first, of) =
-                    seen.entry(relayout.overload().to_owned()).or_insert_with(|| (function.clone(), said.clone()));
-                assert_eq!(*first, function, "{}: {said} and {of}", relayout.overload());
+                    seen.entry(relayout.kind().to_owned()).or_insert_with(|| (function.clone(), said.clone()));
+                assert_eq!(*first, function, "{}: {said} and {of}", relayout.kind());
                 let given: Vec<String> = relayout.attributes().into_iter().filter_map(|a| a.name).collect();
                 assert_eq!(given, function.attribute, "{said}");
             }
         }
     }
-    assert!(seen.len() > 150, "{} overloads", seen.len());
+    assert!(seen.len() > 150, "{} kinds", seen.len());
 }
 
 #[test]
 fn a_call_says_its_layouts_and_the_slots_that_it_keeps() {
     let said = |from: &str, to: &str, shape: &[i64]| {
         let dims: Vec<Dim> = shape.iter().map(|&d| Dim::from(d)).collect();
-        let call = Relayout::new(&layout(from), &layout(to), &dims).unwrap().call();
-        assert_eq!((call.domain(), call.op_type()), ("relayout", "Relayout"));
+        let relayout = Relayout::new(&layout(from), &layout(to), &dims).unwrap();
+        let call = relayout.call();
+        assert_eq!((call.domain(), call.op_type(), call.overload()), ("relayout", "Relayout", ""));
         let value = |a: &AttributeProto| match a.s.as_deref() {
             Some(text) => format!("{}={}", a.name(), String::from_utf8_lossy(text)),
             None => format!("{}={:?}", a.name(), a.ints),
         };
         let words: Vec<String> = call.attribute.iter().map(value).collect();
-        format!(":{} {}", call.overload(), words.join(", "))
+        format!(":{} {}", relayout.kind(), words.join(", "))
     };
     let features = &[2, 20, 3, 4];
     for (from, to, shape, want) in [
@@ -290,7 +291,7 @@ fn moves_that_no_function_can_say_are_refused() {
     let split = layout("N C[58:64,58:64] H W");
     let refused = Relayout::new(&split, &layout("NHWC"), &dims).unwrap_err().to_string();
     assert!(refused.contains("the pad slots of axis 1 lie in several places"), "{refused}");
-    assert_eq!(Relayout::new(&split, &layout("N H W C[58:64,58:64]"), &dims).unwrap().overload(), "");
+    assert_eq!(Relayout::new(&split, &layout("N H W C[58:64,58:64]"), &dims).unwrap().kind(), "");
     assert!(matches!(Relayout::new(&split, &split, &dims[..3]), Err(DialectError::Layout { .. })));
     let crop = Relayout::new(&layout("NCHW16c"), &layout("NCHW"), &dims).unwrap();
     assert_eq!(crop.first_opset(), 12);

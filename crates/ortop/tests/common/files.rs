@@ -75,13 +75,13 @@ pub(crate) fn optimized(bytes: &[u8], target: &dyn Target) -> Vec<u8> {
     outcome.to_bytes().expect("it is written")
 }
 
-/// Targets, and the overloads of the moves into and out of what they make of [`convolution`].
+/// Targets, and the names of the moves into and out of what they make of [`convolution`].
 pub(crate) fn targets() -> Vec<(Box<dyn Target>, [&'static str; 2])> {
     vec![
-        (eager("N S C", "O S I", 1), ["", ""]),
-        (eager("N S C", "O S I", 8), ["NCHW_NHWC_fillC", "NHWC_NCHW_cropC"]),
-        (eager("N C/4 S C%4", "O/4 I/4 S I%4 O%4", 1), ["NCHW_NCHW4c", "NCHW4c_NCHW"]),
-        (eager("N C/16 S C%16", "O/16 I/16 S I%16 O%16", 1), ["NCHW_NCHW16c_roundC", "NCHW16c_NCHW_cropC"]),
-        (eager("C/8 S N C%8", "I/8 S O I%8", 1), ["NCHW_CHWN8c_roundC", "CHWN8c_NCHW_cropC"]),
+        (eager("N S C", "O S I", 1), ["Relayout", "Relayout"]),
+        (eager("N S C", "O S I", 8), ["Relayout_2", "Relayout_3"]),
+        (eager("N C/4 S C%4", "O/4 I/4 S I%4 O%4", 1), ["Relayout_2", "Relayout_3"]),
+        (eager("N C/16 S C%16", "O/16 I/16 S I%16 O%16", 1), ["Relayout_2", "Relayout_3"]),
+        (eager("C/8 S N C%8", "I/8 S O I%8", 1), ["Relayout_2", "Relayout_3"]),
     ]
 }

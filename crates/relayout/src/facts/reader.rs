@@ -400,7 +400,7 @@ pub(super) fn told(node: &NodeProto) -> String {
 /// A Transpose, or the call of a function that is one.
 pub(super) fn is_transpose(node: &NodeProto) -> bool {
     match node.domain() {
-        relayout_onnx::dialect::DOMAIN => node.op_type() == "Relayout",
+        relayout_onnx::dialect::DOMAIN => relayout_onnx::dialect::is_move(node.op_type()),
         domain => node.op_type() == "Transpose" && domain.is_empty(),
     }
 }

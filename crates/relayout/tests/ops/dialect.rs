@@ -89,7 +89,7 @@ for path in sys.stdin.read().splitlines():
         onnx.checker.check_model(onnx.inliner.inline_local_functions(model), full_check=True)
     except Exception as e:
         f = model.functions[0]
-        sys.exit(f'{f.name}:{f.overload}: {e}')
+        sys.exit(f'{f.name}: {e}')
     print(path)
 ";
 
@@ -181,7 +181,7 @@ fn moves_are_what_their_layouts_say() {
     for &(from, to, shape, name) in MOVES {
         let (from, to) = (layout(from), layout(to));
         let relayout = Relayout::new(&from, &to, &dims(shape)).unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert_eq!(relayout.overload(), name, "{from} to {to}");
+        assert_eq!(relayout.kind(), name, "{from} to {to}");
         let logical = Array::numbered(shape);
         let x = logical.packed(&from, 0);
         for (level, symbolic, opset) in
@@ -216,12 +216,12 @@ fn a_symbolic_axis_is_rounded_and_never_cropped() {
     let shape = [Dim::from(2), Dim::symbol("C"), Dim::symbol("H"), Dim::from(4)];
     let (nchw, blocked) = (layout("NCHW"), layout("NCHW16c"));
     let round = Relayout::new(&nchw, &blocked, &shape).unwrap();
-    assert_eq!(round.overload(), "NCHW_NCHW16c_roundC");
+    assert_eq!(round.kind(), "NCHW_NCHW16c_roundC");
     let x = Array::numbered(&[2, 21, 3, 4]);
     let y = checked(&moved(&round, &x, &blocked, true, 17), &[("x".to_owned(), x.clone(), false)], Level::All).unwrap();
     assert_eq!(y.unpacked(&blocked, &x.shape).0.values(), x.values());
     let refused = Relayout::new(&blocked, &nchw, &shape).unwrap_err();
     assert!(matches!(refused, DialectError::UnknownSlots { axis: 1, .. }), "{refused}");
     let whole = [Dim::from(2), Dim::symbol("K").checked_mul(&Dim::from(16)).unwrap(), Dim::symbol("H"), Dim::from(4)];
-    assert_eq!(Relayout::new(&blocked, &nchw, &whole).unwrap().overload(), "NCHW16c_NCHW");
+    assert_eq!(Relayout::new(&blocked, &nchw, &whole).unwrap().kind(), "NCHW16c_NCHW");
 }

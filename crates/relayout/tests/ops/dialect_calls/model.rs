@@ -87,7 +87,6 @@ pub(crate) fn single(
 pub(crate) fn with_function(mut model: ModelProto, function: FunctionProto) -> ModelProto {
     let domain = Some(dialect::DOMAIN.to_owned());
     model.opset_import.push(OperatorSetIdProto { domain, version: Some(dialect::VERSION) });
-    model.ir_version = model.ir_version.max(Some(dialect::first_ir_version(&function)));
     model.functions.push(function);
     model
 }

@@ -100,7 +100,7 @@ fn calls(graph: &GraphProto, rows: &mut Vec<String>) {
             let name = node.op_type();
             let op = name.split('_').next().unwrap_or_default().trim_end_matches("1d").trim_end_matches("2d");
             rows.push(format!("calls {op}"));
-            if ["_fill", "_crop", "_round"].iter().any(|part| node.overload().contains(part)) {
+            if node.attribute.iter().any(|a| matches!(a.name(), "shape" | "slots")) && op == "Relayout" {
                 rows.push("moves that fill or crop channels".to_owned());
             }
         }
