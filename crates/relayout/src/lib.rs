@@ -47,6 +47,7 @@
 //!
 //! This library reads no environment and prints nothing.
 
+mod annotations;
 pub mod audit;
 pub mod builder;
 pub mod certificate;

@@ -1,5 +1,6 @@
 //! `optimize` takes a model and returns a model and a report.
 
+use crate::annotations::left_out;
 use crate::device::gains_nothing;
 use crate::error::Error;
 use crate::facts;
@@ -147,6 +148,7 @@ fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSe
     report.after = traffic(&last, GraphRecord::after);
     report.graphs = last.graphs;
     report.notes.extend(lost_fields(model, report.changed));
+    report.notes.extend(result.iter().flat_map(|result| left_out(&model.file.proto, &result.proto)));
     let can = target.capabilities();
     let input = Arc::clone(&model.file);
     let (calls_functions, bundles) = (can.calls_functions, can.bundles);

@@ -7,6 +7,7 @@
 //!
 //! Names of graph inputs, outputs and surviving values stay; new names are unique over all graphs of the model.
 
+mod annotations;
 mod attributes;
 mod calls;
 mod constants;
@@ -270,6 +271,9 @@ impl Exporter {
                 proto.name = proto.output.iter().find(|name| !name.is_empty()).cloned();
             }
         }
+        if let Some(said) = origin_of(origin, node.origin).filter(|said| !said.device_configurations.is_empty()) {
+            annotations::shard(said, node, out.graph, &mut proto);
+        }
         self.pick_stored(out, n, &mut proto);
         if let Some(kernel) = calls::kernel(node) {
             let call = self.call(out.graph, node, kernel, proto)?;
@@ -315,7 +319,7 @@ impl Exporter {
             input: origin.input.clone(),
             output: origin.output.clone(),
             value_info: Vec::new(),
-            quantization_annotation: origin.quantization_annotation.clone(),
+            quantization_annotation: Vec::new(),
             sparse_initializer: origin.sparse_initializer.clone(),
             metadata_props: origin.metadata_props.clone(),
         };
@@ -344,6 +348,7 @@ impl Exporter {
             .filter_map(|info| if named(info) { restated(graph, &out.names, info) } else { Some(info.clone()) })
             .collect();
         sweep::remove_unread(origin, &mut proto, self.ir_version < 4);
+        proto.quantization_annotation = annotations::quantization(origin, graph, &out.names, &proto);
         proto
     }
 }

@@ -16,7 +16,7 @@ use relayout_onnx::proto::{
 };
 use std::sync::Arc;
 
-fn node(op: &str, domain: &str, input: &str, output: &str, perm: Option<[i64; 4]>) -> NodeProto {
+pub(crate) fn node(op: &str, domain: &str, input: &str, output: &str, perm: Option<[i64; 4]>) -> NodeProto {
     let attribute = |ints: [i64; 4]| {
         let name = Some("perm".to_owned());
         AttributeProto { name, r#type: Some(7), ints: ints.to_vec(), ..AttributeProto::default() }
@@ -32,7 +32,7 @@ fn node(op: &str, domain: &str, input: &str, output: &str, perm: Option<[i64; 4]
 }
 
 /// A tensor with these extents; one below zero is not known.
-fn port(name: &str, shape: &[i64]) -> ValueInfoProto {
+pub(crate) fn port(name: &str, shape: &[i64]) -> ValueInfoProto {
     let dim = |&n: &i64| {
         let value = (n >= 0).then_some(tensor_shape_proto::dimension::Value::DimValue(n));
         tensor_shape_proto::Dimension { value, denotation: None }

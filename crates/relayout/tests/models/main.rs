@@ -1,5 +1,6 @@
 //! Whole models and graphs, from the file or the builder to the result and its report.
 
+mod annotations;
 mod between;
 mod broken;
 mod builder;
