@@ -5,6 +5,7 @@
 
 use crate::TargetError;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// The execution providers that there is data of, each as the newest version of ONNX Runtime serves it. Where older ones differ the version
 /// stands behind an `@`.
@@ -111,6 +112,9 @@ struct Version {
     /// Whether they move through Reshapes that make rows and columns one axis, or that one rows and columns.
     flattens: bool,
     nhwc: Vec<String>,
+    /// Ops that it runs channels last from an operator set on, which decisions leave out.
+    #[serde(default)]
+    nhwc_since: BTreeMap<String, i64>,
     innermost: Vec<String>,
     /// Whether a Resize of rank 4 that interpolates does so along the two innermost axes, whatever axes it scales.
     #[serde(default)]
@@ -164,6 +168,12 @@ impl Provider {
     /// Whether ONNX Runtime puts Transposes around this op.
     pub fn wraps(&self, op: &str) -> bool {
         self.newest().is_some_and(|version| version.nhwc.iter().any(|known| known == op))
+    }
+
+    /// Whether ONNX Runtime puts Transposes around this op of an operator set: what it does with a file, which decisions may leave out.
+    pub(super) fn wraps_in(&self, op: &str, opset: i64) -> bool {
+        let since = self.newest().and_then(|version| version.nhwc_since.get(op));
+        self.wraps(op) || since.is_some_and(|&since| opset >= since)
     }
 
     /// Whether the provider puts Transposes around this op where the axis that it works along is not innermost.

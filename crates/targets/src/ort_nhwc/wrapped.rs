@@ -45,6 +45,7 @@ impl Form for Wrapped {
             "DepthToSpace",
             "SpaceToDepth",
             "Resize",
+            "Upsample",
         ]
     }
 

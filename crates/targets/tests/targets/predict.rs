@@ -83,6 +83,52 @@ fn a_reshape_that_splits_channels_lets_a_transpose_pass_in_newer_versions_only()
     assert_eq!(on("webgpu", text), [2, image + features]);
 }
 
+/// Nodes of features between Transposes from channels last and back. What is expected was counted with tools/providers/count.py
+/// (ONNX Runtime 1.31.1, onnxruntime-qnn 2.7.0).
+fn between(opset: i64, constants: &str, nodes: &str, result: &str) -> String {
+    format!(
+        "graph g opset={opset}
+  %x: f32[1,8,8,16] = input
+{constants}  %a: f32[1,16,8,8] = Transpose(%x) {{perm=[0,3,1,2]}}
+  {nodes}
+  %y: {result} = Transpose(%r) {{perm=[0,2,3,1]}}
+  output %y
+"
+    )
+}
+
+#[test]
+fn the_largest_along_an_axis_that_is_not_innermost_take_a_transpose_more_for_what_is_read_and_for_each_result() {
+    let k = "  %k: i64[1] = const [3]\n";
+    let outer = between(17, k, "%r: f32[1,3,8,8], %i: i64[1,3,8,8] = TopK(%a, %k) {axis=1}", "f32[1,8,8,3]");
+    assert_eq!(on("qnn", &outer), [5, 2624]);
+    let inner = between(17, k, "%r: f32[1,16,8,3], %i: i64[1,16,8,3] = TopK(%a, %k) {axis=3}", "f32[1,8,3,16]");
+    assert_eq!(on("qnn", &inner), [2, 1408]);
+    assert_eq!(on("qnn", &inner.replace(" {axis=3}", "")), [2, 1408], "the last axis is the default");
+}
+
+#[test]
+fn a_pool_with_indices_runs_on_the_host() {
+    let pool = |more: &str| {
+        let nodes = format!("%r: f32[1,16,4,4]{more} = MaxPool(%a) {{kernel_shape=[2,2], strides=[2,2]}}");
+        between(17, "", &nodes, "f32[1,4,4,16]")
+    };
+    assert_eq!(on("qnn", &pool("")), [0, 0]);
+    assert_eq!(on("qnn", &pool(", %i: i64[1,16,4,4]")), [2, 1024 + 256]);
+}
+
+#[test]
+fn upsamples_and_newer_normalizations_over_groups_run_channels_last() {
+    let scales = "  %s: f32[4] = const\n";
+    let upsample = between(9, scales, "%r: f32[1,16,16,16] = Upsample(%a, %s)", "f32[1,16,16,16]");
+    assert_eq!(on("qnn", &upsample), [0, 0]);
+    let older = between(7, "", "%r: f32[1,16,16,16] = Upsample(%a) {scales=[1.0,1.0,2.0,2.0]}", "f32[1,16,16,16]");
+    assert_eq!(on("qnn", &older), [0, 0]);
+    let factors = "  %s: f32[16] = const\n  %b: f32[16] = const\n";
+    let norm = "%r: f32[1,16,8,8] = GroupNormalization(%a, %s, %b) {num_groups=4}";
+    assert_eq!(on("qnn", &between(21, factors, norm, "f32[1,8,8,16]")), [0, 0]);
+}
+
 #[test]
 fn webgpu_normalizes_channels_first() {
     let text = "graph g opset=17

@@ -47,13 +47,19 @@ fn wrap(net: &mut Net, provider: &Provider) {
     for n in net.order() {
         let Some(x) = net.nodes[n].ins.first().copied().flatten() else { continue };
         let Some(rank) = net.values[x].shape.as_ref().map(Vec::len) else { continue };
-        if !provider.wraps(&net.nodes[n].op) || !is_taken(net, n, provider) {
+        let node = &net.nodes[n];
+        if !provider.wraps_in(&node.op, node.opset) || has_indices(node) || !is_taken(net, n, provider) {
             continue;
         }
         turn(net, n, 0, &order::to_last(rank));
         net.transpose_result(n, 0, &order::to_first(rank));
         net.nodes[n].wrapped = true;
     }
+}
+
+/// Whether a node is a pool that also says where its largest numbers lie. It runs on the host.
+fn has_indices(node: &net::Node) -> bool {
+    node.op == "MaxPool" && node.outs.len() > 1
 }
 
 /// Whether enough extents are numbers. Without that a node runs on the host.
@@ -72,17 +78,25 @@ fn count(net: &Net, provider: &Provider) -> DeviceMoves {
         let node = &net.nodes[n];
         let y = node.outs.first().map(|&y| &net.values[y]);
         let shape = y.and_then(|y| y.shape.as_deref()).unwrap_or_default();
-        let elements = shape.iter().fold(1u64, |a, &b| a.saturating_mul(b));
-        let times = match node.op.as_str() {
-            "Transpose" => 1,
-            op if provider.wants_innermost(op) && is_outer(node, shape.len()) => 2,
+        let size = |v: Option<&net::V>| {
+            let shape = v.and_then(|&v| net.values[v].shape.as_deref()).unwrap_or_default();
+            shape.iter().fold(1u64, |a, &b| a.saturating_mul(b))
+        };
+        let results = || node.outs.iter().map(|v| size(Some(v))).fold(0, u64::saturating_add);
+        let (times, elements) = match node.op.as_str() {
+            "Transpose" => (1, size(node.outs.first())),
+            // One for what it reads, and one for each result.
+            op if provider.wants_innermost(op) && is_outer(node, shape.len()) => {
+                let read = size(node.ins.first().and_then(Option::as_ref));
+                (1 + node.outs.len(), read.saturating_add(results()))
+            }
             _ => continue,
         };
         let refused =
             provider.device.max_rank.is_some_and(|most| shape.iter().filter(|&&d| d != 1).count() as u64 > most)
                 || provider.device.max_extent.is_some_and(|most| shape.iter().any(|&d| d > most));
         let refused = usize::from(refused);
-        sum = sum.plus(DeviceMoves { transposes: times, elements: elements.saturating_mul(times as u64), refused });
+        sum = sum.plus(DeviceMoves { transposes: times, elements, refused });
     }
     sum
 }
@@ -90,6 +104,6 @@ fn count(net: &Net, provider: &Provider) -> DeviceMoves {
 /// Whether the axis that an op works along is not the innermost.
 fn is_outer(node: &net::Node, rank: usize) -> bool {
     let axis = node.axes.as_ref().and_then(|axes| axes.first().copied());
-    let usual = if node.opset >= 13 { rank.saturating_sub(1) } else { 1 };
+    let usual = if node.opset >= 13 || node.op == "TopK" { rank.saturating_sub(1) } else { 1 };
     axis.unwrap_or(usual) + 1 != rank
 }
