@@ -5,7 +5,7 @@ use crate::common;
 use crate::fold_nets::{self, F32, Net};
 use prost::Message;
 use relayout::{Target, target};
-use relayout_onnx::proto::{ModelProto, NodeProto, OperatorSetIdProto};
+use relayout_onnx::proto::{ModelProto, NodeProto, OperatorSetIdProto, TensorProto};
 use relayout_targets::{Block, OrtCpu};
 use relayout_verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use std::collections::BTreeMap;
@@ -106,6 +106,43 @@ const LAST: &[i64] = &[0, 1, 3, 2];
 const BATCH: &[i64] = &[1, 2, 0, 3];
 const BOTH: &[i64] = &[1, 2, 3, 0];
 const SAME: &[i64] = &[0, 1, 2, 3];
+
+/// A product with weights of 32 rows of 64, of a type of integers whose elements take `raw` bytes in all, dequantized and turned.
+fn dequantized(data_type: i32, raw: usize) -> Vec<u8> {
+    let net = Net::new(21)
+        .input("x", F32, &[8, 64])
+        .floats("s", F32, &[32], false)
+        .node("DequantizeLinear", &["w", "s"], "d")
+        .int_attribute("axis", 0)
+        .node_with("Transpose", &["d"], "t", &[("perm", &[1, 0])])
+        .node("MatMul", &["x", "t"], "y")
+        .output("y", F32);
+    let mut model = ModelProto::decode(&net.bytes()[..]).expect("a model");
+    let bytes: Vec<u8> = (0..raw).map(|i| (i * 37 % 251) as u8).collect();
+    model.graph.as_mut().expect("a graph").initializer.push(TensorProto {
+        name: Some("w".to_owned()),
+        dims: vec![32, 64],
+        data_type: Some(data_type),
+        raw_data: Some(bytes.into()),
+        ..TensorProto::default()
+    });
+    model.encode_to_vec()
+}
+
+#[test]
+fn the_transpose_of_dequantized_weights_of_four_bits_folds() {
+    const I4: i32 = 22;
+    const I8: i32 = 3;
+    let cpu = OrtCpu::new(Block::B16).expect("a built-in target");
+    // With its rewrites on, the runtime takes a product that rounds otherwise.
+    let made = |target: &dyn Target, bytes: &[u8]| made(target, bytes, &[Level::Disabled]).0;
+    for target in [&cpu as &dyn Target, target("onnx").expect("a target").as_ref()] {
+        let narrow = made(target, &dequantized(I4, 32 * 64 / 2));
+        assert_eq!(ops(&narrow), ["DequantizeLinear", "MatMul"], "{}", target.name());
+    }
+    // Of bytes the runtime folds it by itself.
+    assert_eq!(ops(&made(&cpu, &dequantized(I8, 32 * 64))), ["DequantizeLinear", "Transpose", "MatMul"]);
+}
 
 #[test]
 fn a_constant_of_lower_rank_on_the_left_stays_as_it_is() {

@@ -139,6 +139,14 @@ fn is_quantized(graph: &Graph, node: NodeId) -> bool {
         || node.outputs.iter().flatten().flat_map(|&v| graph.uses(v)).any(|u| is(u.node, "QuantizeLinear"))
 }
 
+/// Whether a node makes floats of constants of less than a byte. The runtime neither turns these round nor folds them: a Transpose behind
+/// such a node runs each time.
+fn is_narrow_weight(graph: &Graph, node: NodeId) -> bool {
+    let node = graph.node(node);
+    let narrow = |v: ValueId| graph.value(v).ty.dtype().and_then(DType::bits).is_some_and(|bits| bits < 8);
+    node.op.is_named("DequantizeLinear") && node.operand(0).is_some_and(|q| graph.constant(q).is_some() && narrow(q))
+}
+
 /// Whether the runtime has something of its own for a node: an integer op, or a constant that it computes when it loads the file.
 fn is_left_to_the_runtime(query: &NodeQuery<'_>) -> bool {
     is_quantized(query.graph, query.node) || on_load::computes(query.graph, query.graph.node(query.node))
@@ -222,6 +230,7 @@ impl Target for OrtCpu {
         let node = &query.graph.node(query.node).op;
         if (node.is_named("QuantizeLinear") || node.is_named("DequantizeLinear"))
             && !sides.clone().all(Layout::is_row_major)
+            && !is_narrow_weight(query.graph, query.node)
         {
             return None;
         }
