@@ -191,7 +191,19 @@ def iree(model, inputs):
     return run
 
 
-RUNTIMES = {"onnxruntime": onnxruntime, "openvino": openvino, "ncnn": ncnn, "mnn": mnn, "tvm": tvm, "iree": iree}
+def opencv(model, inputs):
+    import cv2
+
+    cv2.setNumThreads(1)
+    # The engine of version 5. The older one would be taken without a word for a model that this one does not read.
+    net = cv2.dnn.readNetFromONNX(str(model), engine=cv2.dnn.ENGINE_NEW)
+    for name, array in inputs.items():
+        net.setInput(array, name)
+    names = net.getUnconnectedOutLayersNames()
+    return lambda: dict(zip(names, net.forward(names), strict=True))
+
+
+RUNTIMES = {"onnxruntime": onnxruntime, "openvino": openvino, "opencv": opencv, "ncnn": ncnn, "mnn": mnn, "tvm": tvm, "iree": iree}
 
 
 def main():
