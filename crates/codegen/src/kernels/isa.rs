@@ -70,6 +70,15 @@ impl Isa {
         Self::available().iter().copied().find(|isa| isa.name() == name)
     }
 
+    /// Whether a register of it fills a line of the caches.
+    pub(super) fn has_whole_lines(self) -> bool {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => true,
+            _ => false,
+        }
+    }
+
     /// Its name: `avx512`, `avx2`, `sse2`, `neon` or `portable`.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -26,6 +26,10 @@ const FEW_RUNS: usize = 16;
 /// Blocks of fewer bytes cost more to find than to move.
 const BLOCK_BYTES: usize = 16 << 10;
 
+/// Lines of the destination a multiple of so many bytes apart that are written in turn by registers that are parts of a line get into
+/// each other's way: Zen 3 writes them at half the rate.
+const LINES_APART: usize = 1024;
+
 /// What is done at the inside of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Micro {
@@ -122,8 +126,9 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Plans the loops of a movement whose destination begins at an address that is a multiple of `aligned`.
-    pub(super) fn new(movement: &Movement, tuning: &Tuning, aligned: usize) -> Self {
+    /// Plans the loops of a movement whose destination begins at an address that is a multiple of `aligned`, for registers that
+    /// fill a `whole` line or do not.
+    pub(super) fn new(movement: &Movement, tuning: &Tuning, aligned: usize, whole: bool) -> Self {
         let (unit, mut axes) = (movement.unit, movement.axes.clone());
         let micro = micro(unit, &mut axes);
         let mut job = Self {
@@ -147,7 +152,7 @@ impl Job {
             pack: tuning.pack,
         };
         job.choose_blocks(tuning.from_run, tuning.to_run);
-        if job.stream && (tuning.stores == Stores::Staged || !job.streams_directly(aligned)) {
+        if job.stream && (tuning.stores == Stores::Staged || !job.streams_directly(aligned, whole)) {
             job.choose_blocks(tuning.from_run, tuning.staged_run);
             job.stage();
         }
@@ -200,8 +205,14 @@ impl Job {
         }
     }
 
-    /// Whether the tile can write whole lines to their places.
-    fn streams_directly(&self, aligned: usize) -> bool {
+    /// Whether the tile can write whole lines to their places, and should.
+    fn streams_directly(&self, aligned: usize, whole: bool) -> bool {
+        if let Micro::Tiles { across } = self.micro
+            && !whole
+            && self.axes[across].to.is_multiple_of(LINES_APART)
+        {
+            return false;
+        }
         let Some((last, outer)) = self.axes.split_last() else { return false };
         // Rows of half a line pair up in the write buffers.
         let grain = match self.micro {

@@ -3,7 +3,7 @@
 //! The figures were found by trying on Zen 4 and Zen 5; what they say is this. In the caches the loads are what takes time, and long
 //! strips of one line keep their sources near: longer ones in the cache that cores share. Out of them it is the order in which memory is asked: lines one by one, well ahead,
 //! and written whole past the caches, in runs of about 1 KB; where strides are powers of two in shorter runs on both sides, as
-//! rows that far apart share cache sets.
+//! rows that far apart share cache sets. Those of registers that are parts of a line were found on Zen 3.
 
 #![forbid(unsafe_code)]
 
@@ -11,8 +11,11 @@ use super::job::{Ask, LINE, Stores, Tuning};
 use super::{Axis, Hint, Movement};
 use crate::{Class, Plan};
 
-/// Bytes of both sides from which on data is taken to be out of the caches: half of a usual last-level cache.
-const CACHED_BYTES: usize = 16 << 20;
+/// Bytes of both sides from which on data is taken to be out of the caches: half of a usual last-level cache, of machines whose
+/// registers are whole lines and of others.
+fn cached_bytes(whole: bool) -> usize {
+    if whole { 16 << 20 } else { 8 << 20 }
+}
 
 /// Bytes of both sides up to which data is taken to be in a core's own cache, of those that are in some cache.
 const NEAR_BYTES: usize = 1 << 20;
@@ -23,12 +26,15 @@ const WAY_BYTES: usize = 4096;
 /// Bytes of destination runs in a staged block: each has odd ends that cost more than lines.
 const STAGED_RUN: usize = 4 << 10;
 
+/// The same where registers are parts of a line, and a core's own caches are half as large.
+const NARROW_STAGED_RUN: usize = 2 << 10;
+
 /// Bytes below which an axis alone makes no good run.
 const SHORT_RUN: usize = 512;
 
 /// How a movement is to be run.
-pub(super) fn tuning(movement: &Movement, hint: Hint) -> Tuning {
-    let fits = movement.bytes() <= CACHED_BYTES / 2;
+pub(super) fn tuning(movement: &Movement, hint: Hint, whole: bool) -> Tuning {
+    let fits = movement.bytes() <= cached_bytes(whole) / 2;
     let cold = hint == Hint::Cold || !fits;
     let rows = movement.axes.last().is_none_or(|last| last.from == last.to);
     let alias = aliases(movement);
@@ -51,6 +57,19 @@ pub(super) fn tuning(movement: &Movement, hint: Hint) -> Tuning {
             stores: Stores::Stream,
             ask: Ask::Block,
             pack: false,
+        },
+        (false, false) if !whole => Tuning {
+            from_run: 256,
+            to_run: 1024,
+            staged_run: STAGED_RUN,
+            sweep_to: false,
+            stores: Stores::Plain,
+            // A tile takes longer than where a register is a line: long enough for the lines of the next to come.
+            ask: match movement.axes.last() {
+                Some(last) if last.from >= LINE && !near => Ask::Tile,
+                _ => Ask::Nothing,
+            },
+            pack: alias,
         },
         (false, false) => Tuning {
             from_run: if alias || near { 1024 } else { 2 * LINE },
@@ -78,19 +97,23 @@ pub(super) fn tuning(movement: &Movement, hint: Hint) -> Tuning {
         (false, true) => Tuning {
             from_run: if alias { 256 } else { LINE },
             to_run: if alias { 256 } else { 1024 },
-            staged_run: STAGED_RUN,
+            staged_run: match (whole, alias) {
+                (true, _) => STAGED_RUN,
+                (false, true) => 256,
+                (false, false) => NARROW_STAGED_RUN,
+            },
             sweep_to: false,
             stores: Stores::Stream,
             ask: Ask::Block,
-            pack: true,
+            pack: whole || alias,
         },
     }
 }
 
 /// Whether rows are better found by a list than by strides: what either costs beyond a copy in the caches, or in all out of them.
-pub(super) fn gathers(plan: &Plan, movement: &Movement, hint: Hint) -> bool {
+pub(super) fn gathers(plan: &Plan, movement: &Movement, hint: Hint, whole: bool) -> bool {
     let Class::Rows { row_bytes } = plan.class() else { return false };
-    let cold = hint == Hint::Cold || movement.bytes() > CACHED_BYTES / 2;
+    let cold = hint == Hint::Cold || movement.bytes() > cached_bytes(whole) / 2;
     let costs = row_costs(movement.bytes() / row_bytes, row_bytes, cold);
     costs.gather_ps < costs.strided_ps
 }
@@ -140,7 +163,7 @@ mod tests {
 
     fn listed(shape: &[usize], hint: Hint) -> bool {
         let plan = plan(shape, &[0, 2, 1, 3], 1).expect("a permutation");
-        gathers(&plan, &Movement::of(&plan).expect("something moves"), hint)
+        gathers(&plan, &Movement::of(&plan).expect("something moves"), hint, true)
     }
 
     #[test]
@@ -163,6 +186,6 @@ mod tests {
     #[test]
     fn what_moves_no_rows_has_no_list() {
         let plan = plan(&[30, 40], &[1, 0], 4).expect("a permutation");
-        assert!(!gathers(&plan, &Movement::of(&plan).expect("something moves"), Hint::Hot));
+        assert!(!gathers(&plan, &Movement::of(&plan).expect("something moves"), Hint::Hot, true));
     }
 }

@@ -68,18 +68,20 @@ impl Kernel {
         let mut kernel = Self::empty(plan.bytes(), plan.bytes(), options);
         kernel.plan = Some(plan.clone());
         if let Some(movement) = Movement::of(plan) {
-            kernel.gather = Self::listed(plan, &movement, options);
+            kernel.gather = kernel.listed(plan, &movement, options);
             kernel.add(movement, false, options);
         }
         kernel
     }
 
     /// The plan as a list of rows, if it is to be run so. Loops of a test's own choice are loops.
-    fn listed(plan: &Plan, movement: &Movement, options: &Options) -> Option<Gather> {
+    fn listed(&self, plan: &Plan, movement: &Movement, options: &Options) -> Option<Gather> {
         let wanted = match options.form {
             RowForm::Strided => false,
             RowForm::Gather => true,
-            RowForm::Auto => options.tuning.is_none() && model::gathers(plan, movement, options.hint),
+            RowForm::Auto => {
+                options.tuning.is_none() && model::gathers(plan, movement, options.hint, self.isa.has_whole_lines())
+            }
         };
         if wanted { Gather::of(plan) } else { None }
     }
@@ -114,9 +116,10 @@ impl Kernel {
         let from_bytes = if fill { self.pad.len() } else { self.from_bytes };
         let fits = movement.ends().is_some_and(|(from, to)| from <= from_bytes && to <= self.to_bytes);
         assert!(fits, "{movement} leaves {from_bytes} B or {} B", self.to_bytes);
-        let tuning = options.tuning.unwrap_or_else(|| model::tuning(&movement, options.hint));
-        let aligned = Job::new(&movement, &tuning, LINE);
-        let odd = (aligned.stream && aligned.stage_bytes == 0).then(|| Job::new(&movement, &tuning, 1));
+        let whole = self.isa.has_whole_lines();
+        let tuning = options.tuning.unwrap_or_else(|| model::tuning(&movement, options.hint, whole));
+        let aligned = Job::new(&movement, &tuning, LINE, whole);
+        let odd = (aligned.stream && aligned.stage_bytes == 0).then(|| Job::new(&movement, &tuning, 1, whole));
         self.parts.push(Part { movement, fill, aligned, odd });
     }
 

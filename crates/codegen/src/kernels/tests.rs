@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::job::{Ask, Stores, Tuning};
-use super::{Hint, Isa, Kernel, Options, RowForm, permute_with};
+use super::job::{Ask, Job, LINE, Micro, Stores, Tuning};
+use super::{Hint, Isa, Kernel, Movement, Options, RowForm, model, permute_with};
 use crate::plan;
 
 /// Bytes around a buffer that nobody may touch.
@@ -110,6 +110,22 @@ fn matrices_around_every_register_width_are_transposed() {
                 check(&[2, rows, columns], &[0, 2, 1], elem, rows % 2 * 16, &hints());
             }
         }
+    }
+}
+
+#[test]
+fn lines_that_get_into_each_others_way_go_by_a_stage() {
+    let staged = |rows: usize, elem: usize, whole: bool| {
+        let planned = plan(&[2, rows, 192], &[0, 2, 1], elem).expect("a permutation");
+        let movement = Movement::of(&planned).expect("something moves");
+        let job = Job::new(&movement, &model::tuning(&movement, Hint::Cold, whole), LINE, whole);
+        assert!(job.stream && matches!(job.micro, Micro::Tiles { .. }), "{movement}");
+        job.stage_bytes > 0
+    };
+    for elem in [1, 2, 4, 8] {
+        assert!(staged(2048 / elem, elem, false) && !staged(2048 / elem, elem, true), "lines 2048 B apart");
+        assert!(!staged(832 / elem, elem, false) && !staged(832 / elem, elem, true), "lines 832 B apart");
+        assert!(staged(840 / elem, elem, false) && staged(840 / elem, elem, true), "rows that are no whole lines");
     }
 }
 

@@ -230,6 +230,11 @@ impl Matrix {
         origin: *const u8,
     ) {
         let parts = LINE / R::Wide::BYTES;
+        if NT && parts > 1 {
+            // SAFETY: passed on.
+            unsafe { self.lines::<R, E, G>(src, dst, strip, along, origin) }
+            return;
+        }
         if self.ahead == 0 && !self.near {
             // SAFETY: passed on.
             unsafe { self.tiles::<R::Wide, E, G, NT>(src, dst, strip, along, parts) }
@@ -250,6 +255,43 @@ impl Matrix {
                     tile_and_ask::<R, E, G, NT>(from, self.from, to, self.to, ask, self.row, self.near);
                 }
                 ask = ask.wrapping_add(G / parts * self.row);
+            }
+            across += G;
+        }
+    }
+
+    /// The same past the caches with registers that are parts of a line.
+    ///
+    /// # Safety
+    /// As for [`Matrix::whole`].
+    #[inline(always)]
+    unsafe fn lines<R: Registers, const E: usize, const G: usize>(
+        self,
+        src: *const u8,
+        dst: *mut u8,
+        strip: Strip,
+        along: usize,
+        origin: *const u8,
+    ) {
+        let step = if self.near { LINE / E * self.row } else { self.ahead };
+        let mut ask = origin.wrapping_add(step).wrapping_add(LINE - 1);
+        let mut across = strip.start;
+        while across < strip.end {
+            let start = across.min(self.across - G);
+            // SAFETY: G columns from `start` of the rows of the line; what is asked for need not be there.
+            unsafe {
+                if step != 0 {
+                    for _ in 0..G {
+                        if self.near {
+                            R::prefetch_near(ask)
+                        } else {
+                            R::prefetch(ask)
+                        }
+                        ask = ask.wrapping_add(self.row);
+                    }
+                }
+                let from = src.add(along * self.from + start * E);
+                tile_of_lines::<R::Wide, E, G>(from, self.from, dst.add(start * self.to + along * E), self.to);
             }
             across += G;
         }
@@ -386,6 +428,47 @@ unsafe fn tile<V: Vector, const E: usize, const G: usize, const NT: bool>(
     dst: *mut u8,
     to: usize,
 ) {
+    // SAFETY: passed on.
+    unsafe {
+        for (column, &register) in transposed::<V, E, G>(src, from).iter().enumerate() {
+            put::<V, NT>(register, dst.add(column * to));
+        }
+    }
+}
+
+/// `G` columns of as many rows as a line has units, past the caches: each line is written at once. The machine holds back few lines
+/// until they are whole; parts of more would be writes to memory of their own.
+///
+/// # Safety
+/// Valid on both sides; the destination's columns are lines.
+#[inline(always)]
+unsafe fn tile_of_lines<V: Vector, const E: usize, const G: usize>(
+    src: *const u8,
+    from: usize,
+    dst: *mut u8,
+    to: usize,
+) {
+    let count = LINE / V::BYTES;
+    // SAFETY: each part has as many rows as a register has units.
+    unsafe {
+        let mut parts = [transposed::<V, E, G>(src, from); LINE / 16];
+        for (at, part) in parts.iter_mut().enumerate().take(count).skip(1) {
+            *part = transposed::<V, E, G>(src.add(at * (V::BYTES / E) * from), from);
+        }
+        for column in 0..G {
+            for (at, part) in parts.iter().enumerate().take(count) {
+                part[column].stream(dst.add(column * to + at * V::BYTES));
+            }
+        }
+    }
+}
+
+/// The registers of a tile: column `c` of all rows in register `c`.
+///
+/// # Safety
+/// `G` columns of as many rows as the register has units are valid.
+#[inline(always)]
+unsafe fn transposed<V: Vector, const E: usize, const G: usize>(src: *const u8, from: usize) -> [V; G] {
     // Multiples of the stride that the compiler keeps from tile to tile would not fit the registers: it shall add.
     let from = if G > 4 { core::hint::black_box(from) } else { from };
     // SAFETY: lane `l` of register `k` is row `l * G + k`.
@@ -395,9 +478,7 @@ unsafe fn tile<V: Vector, const E: usize, const G: usize, const NT: bool>(
             *register = V::lanes(src.add(row * from), G * from);
         }
         transpose::<V, E, G>(&mut registers);
-        for (column, &register) in registers.iter().enumerate() {
-            put::<V, NT>(register, dst.add(column * to));
-        }
+        registers
     }
 }
 
