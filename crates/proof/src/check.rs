@@ -10,6 +10,7 @@ use crate::hosts;
 use crate::model::{DeclaredDim, Model, Node, Tensor};
 use crate::sets;
 use crate::sizes;
+use crate::symbolic::Symbolic;
 use crate::term::Terms;
 use crate::untouched;
 use crate::valid;
@@ -56,6 +57,12 @@ pub(crate) fn verdict(pair: &Pair<'_>) -> Verdict {
     if let Some(verdict) = all.filter(Verdict::holds) {
         return verdict;
     }
+    of_all_sizes(pair).unwrap_or_else(|| of_sizes(pair))
+}
+
+/// The verdict for some sets of sizes.
+pub(crate) fn of_sizes(pair: &Pair<'_>) -> Verdict {
+    let Pair { a, proof, .. } = *pair;
     let mut made = attempt(pair, Some(proof.sizes.clone()));
     // A model that does not run with sizes that a proof names says nothing of them.
     let mut found = BTreeMap::new();
@@ -71,6 +78,27 @@ pub(crate) fn verdict(pair: &Pair<'_>) -> Verdict {
     sets::more(pair, made, &found)
 }
 
+/// Most sizes that the nodes of a model fix.
+const FIXED: usize = 8;
+
+/// The verdict for all sizes with which the model runs, if it holds: where a node fails with any other size of a dim, it has that one.
+pub(crate) fn of_all_sizes(pair: &Pair<'_>) -> Option<Verdict> {
+    let symbolic = || Symbolic::of([pair.a, pair.b]).filter(|_| unsized_inputs(pair.a));
+    let mut fixed = BTreeMap::new();
+    for _ in 0..=FIXED {
+        let machine = Machine::of_all_sizes(symbolic()?, fixed.clone());
+        let made = attempt_by(machine, pair);
+        if let Some((symbol, size)) = made.fixed.filter(|(symbol, size)| fixed.get(symbol) != Some(size)) {
+            fixed.insert(symbol, size);
+            continue;
+        }
+        // Claims that name sizes are held for these.
+        let held = !made.left || attempt(pair, Some(pair.proof.sizes.clone())).verdict.holds();
+        return Some(made.verdict).filter(|verdict| verdict.holds() && held);
+    }
+    None
+}
+
 /// What was found for some sizes.
 pub(crate) struct Attempt {
     pub(crate) verdict: Verdict,
@@ -80,6 +108,10 @@ pub(crate) struct Attempt {
     pub(crate) fits: bool,
     /// Whether all of the input was read.
     pub(crate) is_read: bool,
+    /// A symbol, and the only size with which the input runs.
+    fixed: Option<(String, i64)>,
+    /// Whether a claim was left that is about some sizes.
+    left: bool,
 }
 
 /// Whether an input has dims that differ from call to call.
@@ -104,12 +136,17 @@ fn alike(a: &Model, b: &Model) -> bool {
 
 /// The verdict for these sizes of symbolic dims and for others that are made up, or for all sizes.
 pub(crate) fn attempt(pair: &Pair<'_>, sizes: Option<BTreeMap<String, i64>>) -> Attempt {
+    attempt_by(Machine::new(sizes), pair)
+}
+
+fn attempt_by(mut machine: Machine, pair: &Pair<'_>) -> Attempt {
     let Pair { a, b, .. } = *pair;
-    let mut machine = Machine::new(sizes);
     let powers = |model: &Model| model.graph.nodes.iter().filter(|node| node.op == "Pow").count();
     machine.terms.rounds = powers(b) < powers(a);
     let links = links(&mut machine, pair);
     let (fits, is_read) = (machine.terms.fits.is_well(), !machine.terms.is_of_input());
+    let fixed = machine.terms.fits.fixed().cloned();
+    let left = machine.terms.symbolic.as_ref().is_some_and(|symbolic| symbolic.left);
     let (held, sizes) = (machine.terms.held, machine.sizes.used);
     let verdict = match links {
         Err(Refusal { node: at, why }) => {
@@ -129,7 +166,7 @@ pub(crate) fn attempt(pair: &Pair<'_>, sizes: Option<BTreeMap<String, i64>>) -> 
             }
         }
     };
-    Attempt { verdict, sizes, fits, is_read }
+    Attempt { verdict, sizes, fits, is_read, fixed, left }
 }
 
 /// The first value that the node makes which a refusal is about, or the output.
@@ -245,6 +282,12 @@ fn ends(a: &Model, b: &Model) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Whether a claim says what holds for all sizes: extents that it names may be those of some.
+fn is_of_all_sizes(terms: &Terms, x: &Value, claim: &Claim) -> bool {
+    let named = |digits: &[(u32, i64, i64)]| digits.iter().any(|(_, extent, stride)| *extent != -1 || *stride != 1);
+    !terms.has_open(x) || !claim.lies.iter().flatten().any(|dim| named(dim))
+}
+
 /// Checks the claims about what one node makes.
 fn node_links(
     terms: &mut Terms,
@@ -261,6 +304,10 @@ fn node_links(
         let Some(x) = known.get(of) else {
             return Err(refused(at(), format!("the proof says it is `{of}`, which the input does not compute")));
         };
+        if terms.symbolic.is_some() && !is_of_all_sizes(terms, x, claim) {
+            terms.symbolic.iter_mut().for_each(|symbolic| symbolic.left = true);
+            continue;
+        }
         // A file may declare other extents for the same elements in the same order.
         let wanted = if x.is_opaque() || made.is_opaque() {
             Some(x.clone()).filter(|_| claim.lies.is_none())

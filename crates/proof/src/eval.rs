@@ -5,6 +5,7 @@ use crate::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node, Tenso
 use crate::opaque::{Occurrences, Told};
 use crate::ops::{self, Call};
 use crate::sizes::Sizes;
+use crate::symbolic::Symbolic;
 use crate::term::{Arg, Terms};
 use crate::value::{Source, Value, count_of};
 use crate::view;
@@ -70,6 +71,13 @@ impl Machine {
         Machine { terms: Terms::new(), sizes, first, occurrences, blind: false, untaken, visited: 0 }
     }
 
+    /// For all sizes but those of these symbols.
+    pub(crate) fn of_all_sizes(symbolic: Symbolic, fixed: BTreeMap<String, i64>) -> Machine {
+        let mut machine = Machine::new(None);
+        machine.terms.symbolic = Some(symbolic.with(fixed));
+        machine
+    }
+
     /// All of the input was read. What is read from now on is the result.
     pub(crate) fn input_ends(&mut self) {
         self.terms.input_ends();
@@ -93,8 +101,8 @@ impl Machine {
     }
 
     fn input(&mut self, input: &Input) -> Result<Value, String> {
-        let Some(dims) = input.dims.as_ref().filter(|dims| self.sizes.given.is_some() || dims.iter().all(is_known))
-        else {
+        let sized = self.sizes.given.is_some() || self.terms.symbolic.is_some();
+        let Some(dims) = input.dims.as_ref().filter(|dims| sized || dims.iter().all(is_known)) else {
             return Ok(self.unshaped_input(input));
         };
         let (mut shape, mut symbols) = (Vec::new(), Vec::new());
@@ -108,7 +116,10 @@ impl Machine {
                 // Each dim without a name has one of its own.
                 _ => format!("{}[{axis}]", input.name),
             };
-            shape.push(self.sizes.of(&symbol));
+            shape.push(match &mut self.terms.symbolic {
+                Some(symbolic) => symbolic.named(&symbol).ok_or("the model has too many symbols")?,
+                None => self.sizes.of(&symbol),
+            });
             symbols.push((axis, symbol));
         }
         if shape.iter().any(|d| *d < 1) {
@@ -139,7 +150,10 @@ impl Machine {
 
     /// Reads a body whose inputs have values already.
     pub(crate) fn body(&mut self, scope: &Scope<'_>, body: &Graph, made: &mut Values) -> Result<(), Refusal> {
-        self.graph(scope, body, made, &mut |_, _, _| Ok(()))
+        self.terms.fits.bodies += 1;
+        let done = self.graph(scope, body, made, &mut |_, _, _| Ok(()));
+        self.terms.fits.bodies -= 1;
+        done
     }
 
     /// Reads a graph whose inputs have values already.
@@ -182,6 +196,9 @@ impl Machine {
             for (name, value) in node.outputs.iter().zip(results) {
                 if let Some(value) = value.filter(|_| !name.is_empty()) {
                     let value = value.counted().map_err(refusal)?;
+                    if !self.terms.is_closed(&value) || !self.terms.is_full(&value) {
+                        return Err(refusal("nobody knows that an extent is one for all sizes".to_owned()));
+                    }
                     if values.contains_key(name) {
                         return Err(refusal(format!("`{name}` is made twice")));
                     }
@@ -212,6 +229,9 @@ impl Machine {
             return self.call(scope, function, &attrs, &inputs);
         }
         let told = Told { attrs: &attrs, inputs: &inputs };
+        if self.terms.symbolic.is_some() {
+            return self.symbolic_node(scope, node, &told, values);
+        }
         let bodies = told.bodies();
         if !bodies.is_empty() {
             return self.with_bodies(scope, node, &told, &bodies, values);
@@ -219,24 +239,61 @@ impl Machine {
         if let Some(made) = self.unshaped(scope, node, &told) {
             return made;
         }
-        let opset = scope.opsets.get(&node.domain).copied().unwrap_or(0);
-        let results = node.outputs.iter().map(|o| !o.is_empty()).collect();
-        let mut call = Call {
-            op: &node.op,
-            domain: &node.domain,
-            opset,
-            attrs: &attrs,
-            inputs: &inputs,
-            results,
-            block: scope.model.block,
-            terms: &mut self.terms,
-        };
-        match ops::run(&mut call) {
+        match ops::run(&mut self.called(scope, node, &told)) {
             Some(Err(why)) if ops::is_unknown(&why) || self.sizes.used.is_empty() && ops::is_apart(&why) => {
                 self.opaque(scope, node, &told, &[]).map_err(|_| why)
             }
             Some(made) => made,
             None => self.opaque(scope, node, &told, &[]),
+        }
+    }
+
+    /// The use of an op by a node.
+    fn called<'c>(&'c mut self, scope: &Scope<'_>, node: &'c Node, told: &Told<'c>) -> Call<'c> {
+        Call {
+            op: &node.op,
+            domain: &node.domain,
+            opset: scope.opsets.get(&node.domain).copied().unwrap_or(0),
+            attrs: told.attrs,
+            inputs: told.inputs,
+            results: node.outputs.iter().map(|o| !o.is_empty()).collect(),
+            block: scope.model.block,
+            terms: &mut self.terms,
+        }
+    }
+
+    /// The same for all sizes. What does more with an extent that differs from call to call than is known of it is one term by itself.
+    fn symbolic_node(
+        &mut self,
+        scope: &Scope<'_>,
+        node: &Node,
+        told: &Told<'_>,
+        values: &Values,
+    ) -> Result<Vec<Option<Value>>, String> {
+        let bodies = told.bodies();
+        match node.op.as_str() {
+            "Loop" if !bodies.is_empty() => return self.opaque_bodies(scope, node, told, &bodies, values),
+            _ if !bodies.is_empty() => return self.with_bodies(scope, node, told, &bodies, values),
+            _ => {}
+        }
+        if let Some(made) = ops::of_extents(&mut self.called(scope, node, told)) {
+            return made;
+        }
+        if let Some(made) = self.unshaped(scope, node, told) {
+            return made;
+        }
+        let open = told.inputs.iter().flatten().any(|x| self.terms.has_open(x) || self.terms.is_list(x));
+        if open && !ops::takes_open(&node.domain, &node.op) {
+            return self.opaque(scope, node, told, &[]);
+        }
+        match ops::run(&mut self.called(scope, node, told)) {
+            Some(Ok(made)) => Ok(made),
+            Some(Err(why)) => {
+                let by_itself =
+                    open && self.terms.fits.fixed().is_none() || ops::is_unknown(&why) || ops::is_apart(&why);
+                if by_itself { self.opaque(scope, node, told, &[]).map_err(|_| why) } else { Err(why) }
+            }
+            None => self.opaque(scope, node, told, &[]),
         }
     }
 

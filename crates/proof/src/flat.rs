@@ -80,7 +80,7 @@ fn aside(digits: &[Digit], targets: &[i64]) -> [i64; 2] {
 }
 
 /// The greatest common divisor.
-fn divisor(a: i64, b: i64) -> i64 {
+pub(crate) fn divisor(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 

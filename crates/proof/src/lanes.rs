@@ -53,7 +53,7 @@ pub(crate) fn lanes(terms: &Terms, x: &Value, axes: &[usize]) -> Option<Vec<Lane
     let first =
         Lane { term, at: vec![0; terms.get(term).base.len()], rest: rest.map(|(_, digits)| digits.clone()).collect() };
     let digits: Vec<Digit> = axes.iter().map(|&axis| x.view.get(axis).cloned()).collect::<Option<Vec<_>>>()?.concat();
-    if view::extent(&digits) > MOST {
+    if view::extent(&digits) > MOST || digits.iter().any(|d| terms.is_open(d.extent) || terms.is_open(d.stride)) {
         return None;
     }
     let mut all = vec![first];
@@ -83,7 +83,8 @@ fn followed(terms: &Terms, mut lane: Lane) -> Option<Place> {
             lane = inner;
             continue;
         }
-        let Some(made) = made_axis(&term).filter(|made| !reads(&lane.rest, *made)) else {
+        let differs = |made: &u32| term.base.get(*made as usize).is_some_and(|extent| terms.is_open(*extent));
+        let Some(made) = made_axis(&term).filter(|made| !reads(&lane.rest, *made) && !differs(made)) else {
             return Some(Place::Lane(lane));
         };
         // An axis of one place is none of the term.
@@ -107,6 +108,9 @@ fn unflattened(terms: &Terms, term: &Term, lane: &Lane) -> Option<Lane> {
         [(digits, _)] if term.op == "flat" && own.is_empty() => (term.base.len().checked_sub(1)? as u32, digits),
         _ => return None,
     };
+    if digits.iter().any(|digit| terms.is_open(digit.extent)) {
+        return None;
+    }
     let own: Vec<Digit> = lane.rest.iter().flatten().filter(|digit| digit.axis == made).copied().collect();
     let offset = lane.at[made as usize];
     if own.iter().any(|digit| offset / digit.stride % digit.extent != 0) || !apart_from_each_other(digits, &own) {

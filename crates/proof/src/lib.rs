@@ -24,6 +24,7 @@ mod defaults;
 mod error;
 mod eval;
 mod finder;
+mod fits;
 mod flat;
 mod hosts;
 mod lanes;
@@ -40,6 +41,7 @@ mod sizes;
 mod slots;
 mod sparse;
 mod strided;
+mod symbolic;
 mod tensors;
 mod term;
 #[cfg(test)]

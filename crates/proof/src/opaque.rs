@@ -101,7 +101,10 @@ impl Machine {
         {
             return Some(Ok(vec![Some(x.clone())]));
         }
-        let late = |at: &usize| inputs.get(*at).and_then(Option::as_ref).is_some_and(|value| !value.is_constant());
+        let late = |at: &usize| {
+            let late = |value: &Value| !value.is_constant() && !self.terms.is_list(value);
+            inputs.get(*at).and_then(Option::as_ref).is_some_and(late)
+        };
         let late = TOLD.iter().any(|(op, places)| *op == node.op && places.iter().any(late));
         // What a node holds is known as what a file holds beside its nodes is.
         let blind = self.blind && !(standard && node.op == "Constant");

@@ -339,15 +339,17 @@ fn known(value: &Value) -> Option<f64> {
 /// A sum of products: with one number n times it is n times a mean, and so is one of two values that have all axes.
 fn contracted(terms: &mut Terms, made: &Term, a: &Multiple, b: &Multiple) -> Ruled {
     let sets: Vec<usize> = (0..made.over.len()).filter(|&axis| made.class[axis] > 0).collect();
+    // How many are summed is a number of all sizes only if it does not differ from call to call.
+    let differs = sets.iter().any(|&axis| terms.is_open(made.over[axis]));
     let count = sets.iter().map(|&axis| made.over[axis]).product::<i64>() as f64;
-    if let Some(by) = known(&b.value) {
+    if let Some(by) = known(&b.value).filter(|_| !differs) {
         let y = without(averaged(terms, &a.value, &sets)?, &sets);
         let error = (by * count - 1.0).abs();
         let near = error <= ROUNDINGS * unit(b.value.dtype)?;
         return Some(if near { (y, a.factor, error) } else { (y, a.factor * by * count, 0.0) });
     }
     let all = |x: &Multiple| !x.value.is_constant() && x.value.view.iter().all(|digits| !digits.is_empty());
-    if all(a) && all(b) {
+    if all(a) && all(b) && !differs {
         let squares = binary(terms, "Mul", &a.value, &b.value).ok()?;
         let y = without(averaged(terms, &squares, &sets)?, &sets);
         return Some((y, a.factor * b.factor * count, 0.0));

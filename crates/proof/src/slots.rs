@@ -102,6 +102,9 @@ pub(crate) fn stripped(terms: &Terms, x: &Value, axis: usize) -> Option<Stripped
     }
     let value = under(&term, x)?;
     let (_, told) = term.along.first()?;
+    if terms.is_open(term.base[made as usize]) {
+        return None;
+    }
     let runs = match (pads, told.as_slice()) {
         (true, [before, after]) if *before >= 0 && *after >= 0 => vec![(*before, *value.shape().get(axis)?)],
         (true, _) => return None,

@@ -2,15 +2,16 @@
 
 use crate::align::{Aligned, align, term_of};
 use crate::constants::Constants;
+use crate::fits::Fits;
 use crate::flat;
 use crate::lemma::{self, Cores};
 use crate::model::width;
 use crate::ops::{Convolved, Filters, Quantized};
 use crate::real::Form;
 use crate::routed;
-use crate::sizes::Fits;
 use crate::slots;
 use crate::strided::Elements;
+use crate::symbolic::Symbolic;
 use crate::value::{Source, Value};
 use crate::view::{self, Digit, REPEAT, View, normal};
 use rustc_hash::FxHashMap;
@@ -100,6 +101,8 @@ pub(crate) struct Terms {
     pub(crate) halves: FxHashMap<u32, u32>,
     /// Extents that do not fit.
     pub(crate) fits: Fits,
+    /// What stands for extents, if all sizes are looked at.
+    pub(crate) symbolic: Option<Symbolic>,
 }
 
 /// Lemmas that were used.
@@ -142,12 +145,14 @@ impl Terms {
             convolved: Convolved::default(),
             halves: FxHashMap::default(),
             fits: Fits::default(),
+            symbolic: None,
         }
     }
 
     /// All terms so far are those of the input. The next ones may be put in their place by a lemma.
     pub(crate) fn input_ends(&mut self) {
         self.input = Some((self.count(), None));
+        self.model_ends();
     }
 
     /// Whether a term is none of the input, all of whose terms are there.
@@ -260,6 +265,9 @@ impl Terms {
         let alike = a.dtype == b.dtype && a.shape() == b.shape();
         Some(match (&a.source, &b.source) {
             (Source::Term(x), Source::Term(y)) => alike && x == y && a.view == b.view,
+            (Source::Constant { .. }, Source::Constant { .. }) if self.has_open(a) => {
+                alike && a.splat()?.elements()? == b.splat()?.elements()?
+            }
             (Source::Constant { .. }, Source::Constant { .. }) => alike && self.constants.same(a.all()?, b.all()?),
             (Source::Opaque(x), Source::Opaque(y)) => x == y,
             _ => false,
@@ -273,7 +281,9 @@ impl Terms {
             Source::Term(term) => Arg::View { term, view: value.view.clone() },
             Source::Opaque(term) => Arg::Opaque(term),
             Source::Constant { .. } => {
-                let elements = self.constants.number(value.all()?);
+                // Of one number that is repeated as often as the shape says.
+                let all = if self.has_open(value) { value.splat()?.all()? } else { value.all()? };
+                let elements = self.constants.number(all);
                 Arg::Constant { dtype: value.dtype, axes: Vec::new(), own: value.shape(), elements }
             }
         })
@@ -285,6 +295,9 @@ impl Terms {
             return Some(Arg::Term { term, reads: aligned.reads[operand].clone(), own: own.to_vec() });
         }
         let (axes, dims) = &aligned.constants[operand];
+        if own.iter().any(|digit| self.is_open(digit.extent)) {
+            return None;
+        }
         let digits = dims.iter().map(|&(extent, stride)| along(extent, stride));
         let elements = self.constants.number(value.listed(digits.chain(own.iter().copied()))?);
         let own = if own.is_empty() { Vec::new() } else { vec![view::extent(own)] };
@@ -385,6 +398,10 @@ impl Terms {
     /// An op of one operand that acts along some axes, where the order of indices matters, and treats all others alike.
     pub(crate) fn along(&mut self, op: &Op<'_>, value: &Value, acted: &[Acted]) -> Option<Value> {
         let shape = value.shape();
+        // No axis differs from call to call that is made of one which does not.
+        if acted.iter().any(|a| self.is_open(a.out) && !self.is_open(shape[a.axis])) {
+            return None;
+        }
         let class: Vec<u8> = (0..shape.len()).map(|axis| u8::from(acted.iter().any(|a| a.axis == axis))).collect();
         let aligned = align(&shape, &[(value, value.view.clone())], &class, false)?;
         let mut term = op.term();
@@ -412,7 +429,8 @@ impl Terms {
     /// The operands one behind the other along an axis.
     pub(crate) fn joined(&mut self, op: &Op<'_>, values: &[&Value], axis: usize) -> Option<Value> {
         let mut shape = values.first()?.shape();
-        let total: i64 = values.iter().try_fold(0_i64, |all, v| all.checked_add(view::extent(v.view.get(axis)?)))?;
+        let parts = values.iter().map(|value| Some(view::extent(value.view.get(axis)?))).collect::<Option<Vec<_>>>()?;
+        let total = self.sum_of(&parts, 0)?;
         *shape.get_mut(axis)? = 1;
         let cut = |value: &Value| {
             let mut view = value.view.clone();

@@ -26,6 +26,7 @@ mod quantize;
 mod recurrent;
 mod rules;
 mod sizes;
+mod symbolic;
 mod transposed;
 mod units;
 mod valid;
@@ -35,6 +36,11 @@ mod volumes;
 /// The verdict about a pair whose ends lie as the first one has them.
 fn verdict(a: &Model, b: &Model, proof: &Proof) -> Verdict {
     check::verdict(&Pair { a, b, agreed: &Agreed::default(), proof })
+}
+
+/// The verdict about sets of sizes, also where something is shown for all.
+fn of_sizes(a: &Model, b: &Model, proof: &Proof) -> Verdict {
+    check::of_sizes(&Pair { a, b, agreed: &Agreed::default(), proof })
 }
 
 /// Result, op, operands, attributes.

@@ -29,6 +29,9 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
 /// These indices of an axis. Those of real places alone are indices of the value without slots.
 pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Made {
     let extent = x.shape()[axis];
+    if terms.is_open(extent) {
+        return Err("its axis differs from call to call".to_owned());
+    }
     if indices.is_empty() || indices.iter().any(|i| *i < 0 || *i >= extent) {
         return Err(format!("indices beyond axis {axis} of extent {extent}"));
     }
@@ -163,8 +166,8 @@ fn pick_blocked(call: &mut Call<'_>, x: &Value, axis: usize, indices: &[i64]) ->
 
 fn slice(call: &mut Call<'_>) -> Made {
     let mut x = call.need(0)?;
-    let starts = call.list("starts", 1)?.ok_or("no starts are given")?;
-    let ends = call.list("ends", 2)?.ok_or("no ends are given")?;
+    let starts = call.extents("starts", 1)?.ok_or("no starts are given")?;
+    let ends = call.extents("ends", 2)?.ok_or("no ends are given")?;
     let axes = call.list("axes", 3)?.unwrap_or_else(|| (0..starts.len() as i64).collect());
     let axes = axes_of(&axes, x.rank())?;
     let steps = call.known_list(4)?.unwrap_or_else(|| vec![1; starts.len()]);
@@ -172,10 +175,39 @@ fn slice(call: &mut Call<'_>) -> Made {
         return Err("its lists do not fit each other".to_owned());
     }
     for (at, &axis) in axes.iter().enumerate() {
+        let open = [x.shape()[axis], starts[at], ends[at]].map(|number| call.terms.is_open(number));
+        if open != [false; 3] {
+            x = part_of_open(call.terms, &x, axis, [starts[at], ends[at], steps[at]])?;
+            continue;
+        }
         let indices = range(starts[at], ends[at], steps[at], x.shape()[axis])?;
         x = pick_blocked(call, &x, axis, &indices)?;
     }
     Ok(x)
+}
+
+/// A slice of an axis that differs from call to call, where it is known how many indices it has.
+fn part_of_open(terms: &mut Terms, x: &Value, axis: usize, [start, end, step]: [i64; 3]) -> Made {
+    let extent = x.shape()[axis];
+    let unknown = || "nobody knows how many indices of an axis it takes".to_owned();
+    let (last, first) = (i64::from(i32::MAX), -i64::from(i32::MAX));
+    let end = if end == extent || end >= last { i64::MAX } else { end.max(first) };
+    if !terms.is_open(extent) || [start, end].iter().any(|number| *number != i64::MAX && terms.is_open(*number)) {
+        return Err(unknown());
+    }
+    let out = match (start, end, step) {
+        (0, i64::MAX, 1) => return Ok(x.clone()),
+        (-1, i64::MAX, 1) => Some(1),
+        // Where the index is not there, the axis would be empty.
+        (0.., 0.., 1) if end == start + 1 && terms.has_places(extent, end) => Some(1),
+        (0.., i64::MAX, 1..) => terms.quotient_of(extent, step - 1 - start, step),
+        (0.., ..0, 1..) if end > first => terms.quotient_of(extent, step - 1 - start + end, step),
+        (-1, ..0, ..0) if end == first && step > first => terms.quotient_of(extent, -step - 1, -step),
+        _ => None,
+    };
+    let acted = Acted { axis, told: vec![start, end, step], out: out.ok_or_else(unknown)? };
+    let op = Op { name: "part", attrs: &[], dtype: x.dtype };
+    terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
 }
 
 /// Most indices of an axis that are listed one by one.
@@ -204,8 +236,14 @@ fn gather(call: &mut Call<'_>) -> Made {
     let axis = movement::axis(call, 0, x.rank())?;
     let extent = x.shape()[axis];
     let indices = list.as_ints().ok_or("its indices are no integers")?;
-    let indices: Vec<i64> = indices.into_iter().map(|i| if i < 0 { i + extent } else { i }).collect();
-    let y = pick_blocked(call, &x, axis, &indices)?;
+    let y = if call.terms.is_open(extent) {
+        let &[index] = indices.as_slice() else { return Err("its axis differs from call to call".to_owned()) };
+        let end = if index == -1 { i64::MAX } else { index + 1 };
+        part_of_open(call.terms, &x, axis, [index, end, 1])?
+    } else {
+        let indices: Vec<i64> = indices.into_iter().map(|i| if i < 0 { i + extent } else { i }).collect();
+        pick_blocked(call, &x, axis, &indices)?
+    };
     let mut to = y.shape();
     to.splice(axis..=axis, list.shape());
     y.reshaped(&to).ok_or_else(|| "its shapes do not fit".to_owned())
@@ -235,6 +273,9 @@ pub(super) fn parts_of(call: &Call<'_>, extent: i64) -> Result<Vec<i64>, String>
         if call.int("num_outputs", count) != count {
             return Err(format!("it has not {count} results"));
         }
+        if call.terms.is_open(extent) {
+            return Err("its axis differs from call to call".to_owned());
+        }
         let size = (extent + count - 1) / count;
         (0..count).map(|at| size.min(extent - at * size)).collect()
     };
@@ -263,7 +304,16 @@ fn concat(call: &mut Call<'_>) -> Made {
         .iter()
         .find_map(|v| Some((v, (0..v.rank()).find(|&at| at != axis && v.shape()[at] != first.shape()[at])?)))
     {
+        if call.terms.is_open(first.shape()[at]) {
+            call.terms.fixed(first, at, other.shape()[at]);
+        } else {
+            call.terms.fixed(other, at, first.shape()[at]);
+        }
         call.terms.mismatch((first, at), (other, at));
+        if let Some(wide) = call.terms.stretched(&values.iter().collect::<Vec<_>>(), Some(axis)) {
+            let op = Op { name: "Concat", attrs: &[], dtype: first.dtype };
+            return behind(call, &op, &wide, axis);
+        }
     }
     let logical: Option<Vec<Value>> = values.iter().map(|v| blocked::recognized(call, v, axis)).collect();
     let op = Op { name: "Concat", attrs: &[], dtype: first.dtype };
@@ -365,7 +415,7 @@ fn pad(call: &mut Call<'_>) -> Made {
     for (at, &axis) in axes.iter().enumerate() {
         let (before, after) = (pads[at], pads[at + axes.len()]);
         if before != 0 || after != 0 {
-            let out = shape[axis].checked_add(before).and_then(|out| out.checked_add(after));
+            let out = before.checked_add(after).and_then(|more| call.terms.sum_of(&[shape[axis]], more));
             let out = out.ok_or_else(|| format!("pads {pads:?} of {shape:?}"))?;
             acted.push(Acted { axis, told: vec![before, after], out });
         }
@@ -412,7 +462,7 @@ fn resize(call: &mut Call<'_>) -> Made {
         Some(crate::model::Attr::Floats(list)) => Some(list.clone()),
         _ => call.input(if old { 1 } else { 2 }).and_then(floats).filter(|list| !list.is_empty()),
     };
-    let sizes = if scales.is_some() { None } else { call.known_list(3)? };
+    let sizes = if scales.is_some() { None } else { call.extents("", 3)? };
     if scales.as_ref().map(Vec::len).or(sizes.as_ref().map(Vec::len)) != Some(axes.len()) {
         return Err("its scales or sizes are not known".to_owned());
     }
@@ -420,7 +470,7 @@ fn resize(call: &mut Call<'_>) -> Made {
     for (at, &axis) in axes.iter().enumerate() {
         let extent = shape[axis];
         let (out, told) = match (&scales, &sizes) {
-            (Some(scales), _) => ((extent as f32 * scales[at]).floor() as i64, i64::from(scales[at].to_bits())),
+            (Some(scales), _) => (scaled(call.terms, extent, scales[at])?, i64::from(scales[at].to_bits())),
             (None, Some(sizes)) => (sizes[at], -1),
             (None, None) => (extent, -1),
         };
@@ -444,10 +494,29 @@ fn resize(call: &mut Call<'_>) -> Made {
             a.told = vec![-1, a.out];
         }
     }
+    let open = |a: &Acted| call.terms.is_open(a.out) || call.terms.is_open(shape[a.axis]);
+    if old && acted.iter().any(|a| open(a) && a.out % shape[a.axis] != 0) {
+        return Err("nobody knows whether it makes an axis narrower".to_owned());
+    }
     let narrower = acted.iter().any(|a| a.out < shape[a.axis]);
     let attrs = modes(call, narrower)?;
     let op = Op { name: "Resize", attrs: &attrs, dtype: x.dtype };
     call.terms.along(&op, &x, &acted).ok_or_else(|| "its axes do not split".to_owned())
+}
+
+/// An extent times a scale, rounded down.
+fn scaled(terms: &mut Terms, extent: i64, scale: f32) -> Result<i64, String> {
+    if !terms.is_open(extent) {
+        return Ok((extent as f32 * scale).floor() as i64);
+    }
+    let whole = |scale: f32| Some(scale).filter(|scale| scale.fract() == 0.0 && (1.0..=1024.0).contains(scale));
+    let out = match (whole(scale), whole(scale.recip())) {
+        (Some(times), _) => extent.checked_mul(times as i64),
+        // Powers of two alone have no rounding of their own.
+        (None, Some(by)) if (by as i64).count_ones() == 1 => terms.quotient_of(extent, 0, by as i64),
+        _ => None,
+    };
+    out.ok_or_else(|| "nobody knows what extent it makes".to_owned())
 }
 
 fn whole(bits: i64, scale: i64) -> bool {
@@ -549,7 +618,7 @@ fn top(call: &mut Call<'_>) -> Results {
     let axis = movement::axis(call, -1, x.rank())?;
     let known = call.known(1)?.and_then(|k| k.first().copied());
     let k = known.unwrap_or_else(|| call.int("k", 0));
-    if k < 1 || k > x.shape()[axis] {
+    if k < 1 || k > x.shape()[axis] || call.terms.is_open(x.shape()[axis]) {
         return Err(format!("its number {k} is not known"));
     }
     let attrs = call.encoded(&["axis", "k"])?;

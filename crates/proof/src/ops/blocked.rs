@@ -17,6 +17,10 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     if call.domain != "com.microsoft.nchwc" {
         return None;
     }
+    let channels = if call.int("channels_last", 0) != 0 && call.op == "ReorderInput" { 3 } else { 1 };
+    if call.input(0).and_then(|x| x.shape().get(channels).copied()).is_some_and(|c| call.terms.is_open(c)) {
+        return Some(Err("its channels differ from call to call".to_owned()));
+    }
     let made = match call.op {
         "ReorderInput" => reorder_input(call),
         "ReorderOutput" => reorder_output(call),

@@ -31,11 +31,13 @@ pub(super) struct Place {
 }
 
 /// The convolution of the whole axis, if the batch holds the places of its blocks.
-pub(super) fn dilated(x: &Value, windows: &Windows) -> Option<Apart> {
+pub(super) fn dilated(terms: &Terms, x: &Value, windows: &Windows) -> Option<Apart> {
     let batch = x.view.first().filter(|_| !x.is_constant())?;
     let still = |at: &usize| windows.strides[*at] == 1 && !windows.ceil;
     let blocks = |at: usize| x.view.get(at + 2)?.last().filter(|digit| digit.axis != REPEAT);
-    let of = |at: usize, place: &Digit| place.extent > 1 && blocks(at).is_some_and(|blocks| blocks.joins(*place));
+    let of = |at: usize, place: &Digit| {
+        place.extent > 1 && !terms.is_open(place.extent) && blocks(at).is_some_and(|blocks| blocks.joins(*place))
+    };
     let found = |at: usize| Some((at, batch.iter().position(|place| of(at, place))?));
     let (at, digit) = (0..windows.kernel.len()).filter(still).find_map(found)?;
     let mut view = x.view.clone();
@@ -97,7 +99,7 @@ pub(super) fn cropped(terms: &mut Terms, y: &Value, axis: usize, first: i64, cou
     let Convolution { x, w, bias, group, windows } = &*convolution;
     let mut windows = windows.clone();
     let mut shape = vec![*x.shape().first()?, *w.shape().first()?];
-    shape.extend(windows.slid(x.shape().get(2..)?).ok()?);
+    shape.extend(windows.slid(terms, x.shape().get(2..)?).ok()?);
     let (_, own) = view::identity(&shape);
     let at = (0..windows.kernel.len()).find(|at| !own[at + 2].is_empty() && own[at + 2] == y.view[axis])?;
     let rank = windows.kernel.len();

@@ -94,6 +94,35 @@ const REDUCES: &[&str] = &[
 /// Those that make of one number that number.
 const OF_ONE: &[&str] = &["ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"];
 
+/// Whether ops of this name treat indices of an axis alike, or as a set.
+pub(super) fn is_alike(op: &str) -> bool {
+    [POINTWISE, COMPARES, REDUCES, OTHERS_ALIKE].iter().any(|list| list.contains(&op))
+}
+
+/// Others of these.
+const OTHERS_ALIKE: &[&str] = &[
+    "PRelu",
+    "Where",
+    "Cast",
+    "CastLike",
+    "QuantizeLinear",
+    "DequantizeLinear",
+    "BatchNormalization",
+    "InstanceNormalization",
+    "GroupNormalization",
+    "LayerNormalization",
+    "Softmax",
+    "LogSoftmax",
+    "LpNormalization",
+    "MeanVarianceNormalization",
+    "GlobalAveragePool",
+    "GlobalMaxPool",
+    "GlobalLpPool",
+    "MatMul",
+    "Gemm",
+    "Einsum",
+];
+
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let made = match call.op {
         op if POINTWISE.contains(&op) => call.need(0).and_then(|x| every(call, x.dtype)),
@@ -255,7 +284,7 @@ fn by_channel(call: &mut Call<'_>, count: usize) -> Result<Vec<Value>, String> {
     for at in 1..=count {
         let list = call.need(at)?;
         if Some(&list.count()) != x.shape().get(1) {
-            call.terms.misfit(&x, 1, list.count());
+            call.terms.fixed(&x, 1, list.count());
             return Err(format!("operand {at} has not one number per channel"));
         }
         operands.push(per_axis(&list, 1, x.rank())?);
@@ -429,7 +458,13 @@ pub(super) fn product(terms: &mut Terms, a: &Value, b: &Value) -> Made {
     let (left_shape, right_shape) = (crate::view::shape(&left), crate::view::shape(&right));
     let shape: Vec<i64> = left_shape.iter().zip(&right_shape).map(|(l, r)| if *l == 1 { *r } else { *l }).collect();
     if left_shape[rank] != right_shape[rank] {
-        terms.mismatch((a, a.rank() - 1), (b, b.rank().saturating_sub(2)));
+        let (at, other) = (a.rank() - 1, b.rank().saturating_sub(2));
+        if terms.is_open(left_shape[rank]) {
+            terms.fixed(a, at, right_shape[rank]);
+        } else if terms.is_open(right_shape[rank]) {
+            terms.fixed(b, other, left_shape[rank]);
+        }
+        terms.mismatch((a, at), (b, other));
         return Err(wrong());
     }
     let mut y = contract(terms, &shape, (a, left), (b, right), &[rank])?;

@@ -23,7 +23,7 @@ const KEPT: i64 = 4096;
 
 /// Computes an op of constants; `None` if it is none, or one that is not computed.
 pub(super) fn run(call: &mut Call<'_>) -> Option<Result<Vec<Value>, String>> {
-    if call.inputs.iter().flatten().any(|v| !v.is_constant()) {
+    if call.inputs.iter().flatten().any(|v| !v.is_constant() || call.terms.has_open(v)) {
         return None;
     }
     if call.inputs.iter().flatten().all(|v| v.count() < KEPT) {

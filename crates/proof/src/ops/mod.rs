@@ -16,6 +16,7 @@ mod placed;
 mod quantize;
 mod recurrent;
 mod signed;
+mod sized;
 mod transposed;
 mod turned;
 mod units;
@@ -32,6 +33,7 @@ pub(crate) use blocks::Convolved;
 pub(crate) use each::choose;
 pub(crate) use filters::Filters;
 pub(crate) use fold::picked;
+pub(crate) use sized::run as of_extents;
 pub(crate) use turned::Quantized;
 pub(crate) use window::binary;
 
@@ -62,6 +64,83 @@ pub(crate) fn run(call: &mut Call<'_>) -> Option<Results> {
         return Some(one(y));
     }
     Some(made?.map(|made| of_halves(call, made, plainly)))
+}
+
+/// Ops besides those that treat indices alike which do no more with an extent that differs from call to call than they ask `Terms` for.
+const OPEN: &[&str] = &[
+    "ArgMax",
+    "ArgMin",
+    "AveragePool",
+    "Concat",
+    "Constant",
+    "Conv",
+    "ConvInteger",
+    "ConvTranspose",
+    "CumProd",
+    "CumSum",
+    "DepthToSpace",
+    "Dropout",
+    "DynamicQuantizeLinear",
+    "Expand",
+    "Flatten",
+    "GRU",
+    "Gather",
+    "GatherElements",
+    "GatherND",
+    "GridSample",
+    "Identity",
+    "LRN",
+    "LSTM",
+    "LpPool",
+    "MatMulInteger",
+    "MaxPool",
+    "Pad",
+    "QLinearConv",
+    "QLinearMatMul",
+    "RNN",
+    "Reshape",
+    "Resize",
+    "ScatterElements",
+    "ScatterND",
+    "Slice",
+    "SpaceToDepth",
+    "Split",
+    "Squeeze",
+    "Tile",
+    "TopK",
+    "Transpose",
+    "Trilu",
+    "Unsqueeze",
+    "Upsample",
+];
+
+/// The same of ONNX Runtime's own ops.
+const OPEN_OF_RUNTIME: &[&str] = &[
+    "BiasGelu",
+    "DynamicQuantizeLSTM",
+    "DynamicQuantizeMatMul",
+    "FastGelu",
+    "FusedConv",
+    "FusedGemm",
+    "FusedMatMul",
+    "Gelu",
+    "MatMulIntegerToFloat",
+    "NhwcMaxPool",
+    "QLinearConcat",
+    "QLinearConv",
+    "QLinearGlobalAveragePool",
+    "QuickGelu",
+    "SkipLayerNormalization",
+];
+
+/// Whether the table says what an op does of extents that differ from call to call.
+pub(crate) fn takes_open(domain: &str, op: &str) -> bool {
+    match domain {
+        "" => each::is_alike(op) || OPEN.contains(&op),
+        "com.microsoft" => OPEN_OF_RUNTIME.contains(&op),
+        "com.microsoft.nchwc" => true,
+        _ => false,
+    }
 }
 
 /// Operands whose axes are counted in ways that no common digits say.
@@ -184,6 +263,20 @@ impl Call<'_> {
         }
     }
 
+    /// The same where open extents are known too.
+    pub(crate) fn extents(&self, name: &str, at: usize) -> Result<Option<Vec<i64>>, String> {
+        let listed = self.input(at).filter(|value| value.rank() == 1 && self.terms.is_list(value));
+        match listed.and_then(|value| self.terms.numbers_of(value)) {
+            Some(list) => Ok(Some(list)),
+            None => match self.list(name, at)? {
+                Some(list) if list.iter().any(|number| self.terms.is_open(*number)) => {
+                    Err(format!("operand {at} has a number that stands for another one"))
+                }
+                list => Ok(list),
+            },
+        }
+    }
+
     /// The only result that may have a name.
     pub(crate) fn single(&self) -> Result<(), String> {
         let more = self.results.iter().skip(1).any(|named| *named);
@@ -246,6 +339,9 @@ pub(crate) fn pointwise(terms: &mut Terms, op: &Op<'_>, operands: &[&Value]) -> 
 /// The same, but for axes whose indices it takes as a set.
 pub(crate) fn together(terms: &mut Terms, op: &Op<'_>, operands: &[&Value], axes: &[usize], dropped: bool) -> Made {
     let Some((shape, padded)) = broadcast(operands) else {
+        if let Some(wide) = terms.stretched(operands, None) {
+            return together(terms, op, &wide.iter().collect::<Vec<_>>(), axes, dropped);
+        }
         apart(terms, operands);
         return Err(shapes(operands, "do not broadcast"));
     };

@@ -60,7 +60,7 @@ fn transpose(call: &mut Call<'_>) -> Results {
 
 fn reshape(call: &mut Call<'_>) -> Results {
     let x = call.need(0)?;
-    let wanted = call.list("shape", 1)?.ok_or("no shape is given")?;
+    let wanted = call.extents("shape", 1)?.ok_or("no shape is given")?;
     let keeps_zero = call.int("allowzero", 0) != 0;
     let from = x.shape();
     let mut to = Vec::new();
@@ -99,10 +99,11 @@ fn squeeze(call: &mut Call<'_>) -> Results {
             return Err("the checker does not know an empty list of axes, which runtimes take for none".to_owned());
         }
         Some(axes) => axes_of(&axes, x.rank())?,
+        None if call.terms.has_open(&x) => return Err("nobody knows which of its axes have one place".to_owned()),
         None => (0..x.rank()).filter(|&axis| shape[axis] == 1).collect(),
     };
     if let Some(&axis) = gone.iter().find(|&&axis| shape[axis] != 1) {
-        call.terms.misfit(&x, axis, 1);
+        call.terms.fixed(&x, axis, 1);
         return Err(format!("axes {gone:?} of {shape:?} are not all 1"));
     }
     let to: Vec<i64> = (0..x.rank()).filter(|axis| !gone.contains(axis)).map(|axis| shape[axis]).collect();
@@ -121,7 +122,7 @@ fn unsqueeze(call: &mut Call<'_>) -> Results {
 
 fn expand(call: &mut Call<'_>) -> Results {
     let x = call.need(0)?;
-    let wanted = call.known_list(1)?.ok_or("no shape is given")?;
+    let wanted = call.extents("", 1)?.ok_or("no shape is given")?;
     let mut to = x.shape();
     while to.len() < wanted.len() {
         to.insert(0, 1);
@@ -142,7 +143,7 @@ fn expand(call: &mut Call<'_>) -> Results {
 
 fn tile(call: &mut Call<'_>) -> Results {
     let x = call.need(0)?;
-    let repeats = call.known_list(1)?.ok_or("no repeats are given")?;
+    let repeats = call.extents("", 1)?.ok_or("no repeats are given")?;
     if repeats.len() != x.rank() || repeats.iter().any(|r| *r < 1) {
         return Err(format!("repeats {repeats:?} of {:?}", x.shape()));
     }

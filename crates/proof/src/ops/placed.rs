@@ -54,7 +54,8 @@ pub(super) fn windows_of(call: &Call<'_>, kernel: &[i64], spatial: &[i64]) -> Re
         return Err("its window is too large to be computed with".to_owned());
     }
     let ceil = call.int("ceil_mode", 0) != 0;
-    let mut windows = Windows { kernel: kernel.to_vec(), strides, dilations, pads, ceil };
+    let ruled = vec![None; rank];
+    let mut windows = Windows { kernel: kernel.to_vec(), strides, dilations, pads, ceil, ruled };
     let auto = call.text("auto_pad").unwrap_or_default();
     let by_itself = !matches!(auto.as_str(), "" | "NOTSET");
     let gaps = windows.dilations.iter().any(|&dilation| dilation != 1);
@@ -69,7 +70,7 @@ pub(super) fn windows_of(call: &Call<'_>, kernel: &[i64], spatial: &[i64]) -> Re
     if by_itself && call.ints("pads").is_some_and(|pads| pads.iter().any(|&pad| pad != 0)) {
         return Err(format!("it says both pads and auto_pad {auto}"));
     }
-    windows.resolve(&auto, spatial)?;
+    windows.resolve(call.terms, &auto, spatial)?;
     Ok(windows)
 }
 
@@ -108,7 +109,7 @@ fn quantized(call: &mut Call<'_>) -> Results {
     }
     let mut windows = windows_of(call, &kernel, &shape[2..])?;
     let mut out = vec![shape[0], weights[0]];
-    out.extend(windows.slid(&shape[2..])?);
+    out.extend(windows.slid(call.terms, &shape[2..])?);
     let mut attrs = windows.encoded();
     attrs.extend(format!(" {group}").into_bytes());
     let mut operands: Vec<Option<&Value>> = call.inputs.iter().map(Option::as_ref).collect();
@@ -143,7 +144,7 @@ fn like(call: &Call<'_>, shaped: &Value) -> Result<Vec<Typed>, String> {
     Ok(vec![(shaped.shape(), call.need(0)?.dtype)])
 }
 
-fn conv(call: &Call<'_>, x: usize, w: usize, dtype: u8) -> Result<Vec<Typed>, String> {
+fn conv(call: &mut Call<'_>, x: usize, w: usize, dtype: u8) -> Result<Vec<Typed>, String> {
     let (x, w) = (call.need(x)?, call.need(w)?);
     let (shape, weights) = (x.shape(), w.shape());
     if shape.len() < 3 || weights.len() != shape.len() || weights[1].checked_mul(call.int("group", 1)) != Some(shape[1])
@@ -155,11 +156,11 @@ fn conv(call: &Call<'_>, x: usize, w: usize, dtype: u8) -> Result<Vec<Typed>, St
     }
     let mut windows = windows_of(call, &weights[2..], &shape[2..])?;
     let mut out = vec![shape[0], weights[0]];
-    out.extend(windows.slid(&shape[2..])?);
+    out.extend(windows.slid(call.terms, &shape[2..])?);
     Ok(vec![(out, if dtype == 0 { x.dtype } else { dtype })])
 }
 
-fn pool(call: &Call<'_>) -> Result<Vec<Typed>, String> {
+fn pool(call: &mut Call<'_>) -> Result<Vec<Typed>, String> {
     let x = call.need(0)?;
     let shape = x.shape();
     let kernel = call.ints("kernel_shape").ok_or("it has no window")?;
@@ -167,7 +168,7 @@ fn pool(call: &Call<'_>) -> Result<Vec<Typed>, String> {
         return Err("its window does not fit its operand".to_owned());
     }
     let mut out = shape[..2].to_vec();
-    out.extend(windows_of(call, &kernel, &shape[2..])?.slid(&shape[2..])?);
+    out.extend(windows_of(call, &kernel, &shape[2..])?.slid(call.terms, &shape[2..])?);
     Ok(vec![(out, x.dtype)])
 }
 

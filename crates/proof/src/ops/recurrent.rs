@@ -30,7 +30,7 @@ fn recurrent(call: &mut Call<'_>, gates: i64, turned: bool) -> Results {
     };
     let ((directions, to, from), (more, again, hidden)) = matrix(&w).zip(matrix(&r)).ok_or_else(wrong)?;
     let wanted = if call.text("direction").as_deref() == Some("bidirectional") { 2 } else { 1 };
-    call.terms.misfit(&x, 2, from);
+    call.terms.fixed(&x, 2, from);
     if from != inputs || [directions, more] != [wanted; 2] || Some(to) != hidden.checked_mul(gates) || to != again {
         return Err(wrong());
     }
@@ -54,7 +54,8 @@ fn recurrent(call: &mut Call<'_>, gates: i64, turned: bool) -> Results {
     let name = call.name();
     let mut operands: Vec<Option<&Value>> = call.inputs.iter().map(Option::as_ref).collect();
     // Without a first state it is zero.
-    let zeros = |value: &Value| value.elements().is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0));
+    let bytes = |value: &Value| value.splat().as_ref().unwrap_or(value).elements();
+    let zeros = |value: &Value| bytes(value).is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0));
     for operand in operands.iter_mut().skip(5).take(2) {
         *operand = operand.filter(|value| !zeros(value));
     }

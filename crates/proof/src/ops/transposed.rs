@@ -30,8 +30,9 @@ pub(super) fn run(call: &mut Call<'_>) -> Results {
     let windows = placed::windows_of(call, &weights[2..], &shape[2..])?;
     for (at, stride) in windows.strides.iter().enumerate() {
         let more = more.get(at).ok_or("its window does not fit its operand")?;
-        let slid = stride.checked_mul(shape[at + 2] - 1).and_then(|all| all.checked_add(*more));
-        let all = slid.and_then(|all| all.checked_add(windows.reach(at) - windows.padding(at)));
+        let more = more.checked_sub(*stride).and_then(|more| more.checked_add(windows.reach(at) - windows.padding(at)));
+        let cells = stride.checked_mul(shape[at + 2]);
+        let all = cells.zip(more).and_then(|(cells, more)| call.terms.sum_of(&[cells], more));
         out.push(all.ok_or("its result is too large")?);
     }
     let cells = Cells::of(&shape, &w, &windows, &out).filter(|_| group == 1);
@@ -131,6 +132,7 @@ impl Cells {
             dilations: vec![1; 2],
             pads: vec![-rows.0, -columns.0, rows.1, columns.1],
             ceil: false,
+            ruled: vec![None; 2],
         };
         let (shape, s) = (x.shape(), self.stride);
         let y = window::convolved(call.terms, x, w, bias, 1, windows)?;

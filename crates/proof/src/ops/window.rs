@@ -26,6 +26,8 @@ pub(super) struct Windows {
     pub(super) pads: Vec<i64>,
     /// Whether a last window that is not whole counts.
     pub(super) ceil: bool,
+    /// Axes whose padding is a rule that comes to another number from call to call, and the rule.
+    pub(super) ruled: Vec<Option<String>>,
 }
 
 impl Windows {
@@ -39,13 +41,17 @@ impl Windows {
     }
 
     /// Puts numbers in the place of padding that is a rule.
-    pub(super) fn resolve(&mut self, auto: &str, spatial: &[i64]) -> Result<(), String> {
+    pub(super) fn resolve(&mut self, terms: &Terms, auto: &str, spatial: &[i64]) -> Result<(), String> {
         let rank = self.kernel.len();
         match auto {
             "NOTSET" | "" => return Ok(()),
             "VALID" => self.pads = vec![0; 2 * rank],
             "SAME_UPPER" | "SAME_LOWER" => {
                 for (at, &extent) in spatial.iter().enumerate() {
+                    if terms.is_open(extent) && self.strides[at] > 1 && self.reach(at) > 1 {
+                        self.ruled[at] = Some(auto.to_owned());
+                        continue;
+                    }
                     let count = (extent + self.strides[at] - 1) / self.strides[at];
                     let total = ((count - 1) * self.strides[at] + self.reach(at) - extent).max(0);
                     let less = total / 2;
@@ -60,10 +66,14 @@ impl Windows {
     }
 
     /// Extents of the result. `ceil` is gone afterwards if it makes no difference.
-    pub(super) fn slid(&mut self, spatial: &[i64]) -> Result<Vec<i64>, String> {
+    pub(super) fn slid(&mut self, terms: &mut Terms, spatial: &[i64]) -> Result<Vec<i64>, String> {
         let mut counts = Vec::new();
         let mut matters = false;
         for (at, &extent) in spatial.iter().enumerate() {
+            if terms.is_open(extent) {
+                counts.push(self.slid_over(terms, at, extent)?);
+                continue;
+            }
             let (room, stride) = (extent + self.padding(at) - self.reach(at), self.strides[at]);
             if room < 0 {
                 return Err("its window is larger than its operand".to_owned());
@@ -76,9 +86,24 @@ impl Windows {
                 }
             }
             counts.push(if self.ceil { up } else { down });
+            if terms.is_open(counts[at]) {
+                return Err("its extent is a number that stands for another one".to_owned());
+            }
         }
         self.ceil = matters;
         Ok(counts)
+    }
+
+    /// How many windows there are along an axis that differs from call to call. Windows that are larger than it fail with such a size.
+    fn slid_over(&self, terms: &mut Terms, at: usize, extent: i64) -> Result<i64, String> {
+        let stride = self.strides[at];
+        if self.ceil && stride > 1 {
+            return Err(UNLIKE.to_owned());
+        }
+        // Those that a rule pads are as many as there would be if windows had one place.
+        let reach = if self.ruled[at].is_some() { 1 } else { self.reach(at) };
+        let more = self.padding(at) - reach;
+        terms.quotient_of(extent, more + stride, stride).ok_or_else(|| "it has too many axes".to_owned())
     }
 
     /// Whether a tap along an axis of this extent reads anything but padding.
@@ -113,6 +138,12 @@ impl Windows {
         for list in [&mut self.kernel, &mut self.strides, &mut self.dilations] {
             list.remove(at);
         }
+        self.ruled.remove(at);
+    }
+
+    /// Whether zeros around an image are more of its padding.
+    fn takes_more(&self) -> bool {
+        self.pads.iter().all(|p| *p >= 0) && self.ruled.iter().all(Option::is_none)
     }
 
     /// Windows of one place each, without padding.
@@ -122,12 +153,13 @@ impl Windows {
 
     /// Windows that have one place along an axis, or all of it, without padding.
     fn spans(&self, extents: &[i64]) -> bool {
-        let unpadded = self.pads.iter().all(|p| *p == 0);
+        let unpadded = self.pads.iter().all(|p| *p == 0) && self.ruled.iter().all(Option::is_none);
         unpadded && self.kernel.iter().zip(extents).all(|(kernel, extent)| *kernel == 1 || kernel == extent)
     }
 
     pub(super) fn encoded(&self) -> Vec<u8> {
-        format!("{:?} {:?} {:?} {}", self.strides, self.dilations, self.pads, u8::from(self.ceil)).into_bytes()
+        let ruled = if self.ruled.iter().any(Option::is_some) { format!(" {:?}", self.ruled) } else { String::new() };
+        format!("{:?} {:?} {:?} {}{ruled}", self.strides, self.dilations, self.pads, u8::from(self.ceil)).into_bytes()
     }
 }
 
@@ -144,7 +176,7 @@ pub(super) fn convolved(
     let (shape, weights) = (x.shape(), w.shape());
     let fits = shape.len() >= 3 && weights.len() == shape.len() && group >= 1;
     if let Some(channels) = weights.get(1).and_then(|count| count.checked_mul(group)) {
-        terms.misfit(&x, 1, channels);
+        terms.fixed(&x, 1, channels);
     }
     if !fits
         || weights[1].checked_mul(group) != Some(shape[1])
@@ -153,19 +185,19 @@ pub(super) fn convolved(
     {
         return Err(format!("operands of {shape:?} and {weights:?} do not fit"));
     }
-    if let Err(why) = windows.slid(&shape[2..]) {
+    if let Err(why) = windows.slid(terms, &shape[2..]) {
         windows.narrow(terms, &x);
         return Err(why);
     }
-    if let Some(apart) = blocks::dilated(&x, &windows) {
+    if let Some(apart) = blocks::dilated(terms, &x, &windows) {
         let y = convolved(terms, &apart.image, &w, bias, group, apart.windows)?;
         return blocks::batched(terms, &y, &apart.place).ok_or_else(|| "its blocks do not split".to_owned());
     }
-    if let Some((inner, more)) = zeros_around(terms, &x).filter(|_| windows.pads.iter().all(|p| *p >= 0)) {
+    if let Some((inner, more)) = zeros_around(terms, &x).filter(|_| windows.takes_more()) {
         x = inner;
         windows.pads.iter_mut().zip(more).for_each(|(pad, more)| *pad += more);
     }
-    without_idle_taps(&x, &mut w, &mut windows);
+    without_idle_taps(terms, &x, &mut w, &mut windows);
     // Axes of one place stay only as places of the result, which has no axes of extent 1.
     let gone: Vec<usize> = (0..windows.kernel.len()).rev().filter(|&at| no_axis(&windows, &x, at)).collect();
     for &at in &gone {
@@ -187,12 +219,12 @@ pub(super) fn convolved(
 }
 
 /// Leaves out the first and the last taps that read nothing but padding, wherever the windows are: as those beside one place.
-fn without_idle_taps(x: &Value, w: &mut Value, windows: &mut Windows) {
+fn without_idle_taps(terms: &Terms, x: &Value, w: &mut Value, windows: &mut Windows) {
     let rank = windows.kernel.len();
     if !w.is_constant() || windows.ceil {
         return;
     }
-    for at in 0..rank {
+    for at in (0..rank).filter(|at| !terms.is_open(x.shape()[at + 2])) {
         let reads = |tap: &i64| windows.reads(at, *tap, x.shape()[at + 2]);
         let mut taps = (0..windows.kernel[at].min(TAPS)).filter(reads);
         let Some(first) = taps.next() else { continue };
@@ -239,8 +271,14 @@ pub(super) fn by_column(terms: &mut Terms, x: &Value, w: &Value, bias: Option<&V
     let (rows, columns) = (x.rank() == 2 && w.rank() == 2, w.shape().get(1).copied());
     let bias = bias.map(|bias| bias.reshaped(&[bias.count()]).filter(|bias| Some(bias.count()) == columns));
     let (true, Some(w), None | Some(Some(_))) = (rows, w.permuted(&[1, 0]), &bias) else { return y };
-    let windows =
-        Windows { kernel: Vec::new(), strides: Vec::new(), dilations: Vec::new(), pads: Vec::new(), ceil: false };
+    let windows = Windows {
+        kernel: Vec::new(),
+        strides: Vec::new(),
+        dilations: Vec::new(),
+        pads: Vec::new(),
+        ceil: false,
+        ruled: Vec::new(),
+    };
     by_filter(terms, &Convolution { x: x.clone(), w, bias: bias.flatten(), group: 1, windows }, y)
 }
 
@@ -277,13 +315,15 @@ pub(super) fn over_axes(
         return shifted(terms, y, Some(&rest));
     }
     let (channels, filters) = (x.shape()[1], w.shape()[0]);
-    if windows.single() && (group == 1 || (group == channels && filters == channels)) {
+    // Nobody can list the places that windows stop at along an axis that differs from call to call.
+    let listed = !(0..windows.kernel.len()).any(|at| windows.strides[at] > 1 && terms.is_open(x.shape()[at + 2]));
+    if listed && windows.single() && (group == 1 || (group == channels && filters == channels)) {
         let x = picked(terms, x, &windows.strides)?;
         let y = if group == 1 { product(terms, &x, w)? } else { scaled(terms, &x, w)? };
         return shifted(terms, y, bias);
     }
     let images = &x.shape()[2..];
-    if group == 1 && windows.spans(images) {
+    if listed && group == 1 && windows.spans(images) {
         let y = spanned(terms, x, w, windows)?;
         return shifted(terms, y, bias);
     }
@@ -293,7 +333,7 @@ pub(super) fn over_axes(
         return shifted(terms, y, bias);
     }
     let mut shape = vec![x.shape()[0], filters];
-    shape.extend(windows.slid(&x.shape()[2..])?);
+    shape.extend(windows.slid(terms, &x.shape()[2..])?);
     let mut attrs = windows.encoded();
     attrs.extend(format!(" {group}").into_bytes());
     let op = Op { name: "Conv", attrs: &attrs, dtype: 0 };
@@ -456,8 +496,13 @@ pub(super) fn pooled(terms: &mut Terms, name: &str, x: &Value, mut windows: Wind
         return Ok(y);
     }
     let mut out = shape[..2].to_vec();
-    let slid = windows.slid(&shape[2..]).inspect_err(|_| windows.narrow(terms, x));
-    out.extend(slid?);
+    match windows.slid(terms, &shape[2..]) {
+        Ok(counts) => out.extend(counts),
+        Err(why) => {
+            windows.narrow(terms, x);
+            return Err(why);
+        }
+    }
     let padded = windows.pads.iter().any(|p| *p != 0) || windows.ceil;
     let mut attrs = windows.encoded();
     attrs.extend(format!(" {:?} {}", windows.kernel, u8::from(counts && padded)).into_bytes());
@@ -482,6 +527,7 @@ fn without_axis(terms: &mut Terms, name: &str, x: &Value, mut windows: Windows, 
 fn mean_of_tiles(terms: &mut Terms, x: &Value, windows: &Windows) -> Option<Value> {
     let shape = x.shape();
     let side_by_side = windows.kernel == windows.strides && windows.pads.iter().all(|&pad| pad == 0);
+    let side_by_side = side_by_side && windows.ruled.iter().all(Option::is_none);
     let close = windows.dilations.iter().zip(&windows.kernel).all(|(&dilation, &kernel)| dilation == 1 || kernel == 1);
     if x.dtype != 1 || !side_by_side || !close || windows.kernel.iter().all(|&kernel| kernel == 1) {
         return None;

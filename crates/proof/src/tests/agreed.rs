@@ -68,7 +68,7 @@ fn what_only_holds_where_a_dim_is_one_is_refused() {
         ])
     };
     let plain = sized(&[("y", "Relu", &["x"], vec![])]);
-    let right = verdict(&plain, &turned(&[0, 2, 3, 1], &[0, 3, 1, 2]), &Proof::default());
+    let right = of_sizes(&plain, &turned(&[0, 2, 3, 1], &[0, 3, 1, 2]), &Proof::default());
     assert!(right.sizes().len() >= 3, "{right}");
     for at in 0..right.sizes().len() {
         let ones = right.sizes()[at].values().all(|size| *size == 1);
@@ -80,6 +80,6 @@ fn what_only_holds_where_a_dim_is_one_is_refused() {
     assert!(matches!(&wrong, Verdict::Refused { shown: true, .. }), "{wrong}");
     // The ends of a range are looked at too.
     let also = vec![[("h".to_owned(), 3)].into(), [("h".to_owned(), 700)].into()];
-    let more = verdict(&plain, &turned(&[0, 2, 3, 1], &[0, 3, 1, 2]), &Proof { also, ..Proof::default() });
+    let more = of_sizes(&plain, &turned(&[0, 2, 3, 1], &[0, 3, 1, 2]), &Proof { also, ..Proof::default() });
     assert!([3, 700].iter().all(|size| more.sizes().iter().any(|set| set.get("h") == Some(size))), "{more}");
 }

@@ -20,7 +20,7 @@ fn sizes(lines: &[Line<'_>], constants: &[(&str, &[i64], Vec<f32>)], dims: [&str
     after.push(("r", "Transpose", &["q"], perm(TO_LAST)));
     after.push(("y", "Transpose", &["r"], perm(TO_FIRST)));
     let (a, b) = (sized(model(lines, constants), symbols(dims)), sized(model(&after, constants), symbols(dims)));
-    match verdict(&a, &b, &Proof::default()) {
+    match of_sizes(&a, &b, &Proof::default()) {
         Verdict::ForSizes { sizes, .. } => sizes[0].clone().into_iter().collect(),
         other => panic!("{other}"),
     }
@@ -79,7 +79,7 @@ fn sizes_that_were_given_stay_if_the_model_runs_with_them() {
     for given in [4, 5] {
         let given = [("h".to_owned(), given), ("n".to_owned(), 7)].into();
         let proof = Proof { version: 1, sizes: given, ..Proof::default() };
-        let Verdict::ForSizes { sizes, .. } = verdict(&a, &b, &proof) else { panic!("it holds for sizes") };
+        let Verdict::ForSizes { sizes, .. } = of_sizes(&a, &b, &proof) else { panic!("it holds for sizes") };
         assert_eq!(sizes[0].clone().into_iter().collect::<Vec<_>>(), of(&[("h", 4), ("n", 7), ("w", 6)]));
     }
 }
@@ -116,7 +116,7 @@ fn an_axis_that_is_counted_in_twos_and_in_threes_gets_another_size() {
         let made = model(lines, &[("twice", &[4], vec![1.0, 1.0, 2.0, 1.0])]);
         sized(made, symbols(["n", "6", "h", "5"]))
     };
-    let found = verdict(&sum(&["c", "d"]), &sum(&["d", "c"]), &Proof::default());
+    let found = of_sizes(&sum(&["c", "d"]), &sum(&["d", "c"]), &Proof::default());
     let Verdict::ForSizes { sizes, .. } = found else { panic!("{found}") };
     assert!(sizes[0]["h"] % 3 > 0, "{sizes:?}");
     assert!(!holds(&sum(&["c", "d"]), &sum(&["d", "d"])));

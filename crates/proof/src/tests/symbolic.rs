@@ -1,0 +1,396 @@
+//! What is shown for all sizes, near misses of it, and drawn pairs: what is shown for all sizes holds for drawn ones.
+
+use super::*;
+use crate::check::{attempt, of_all_sizes};
+use std::collections::BTreeMap;
+
+/// A model whose `x` is [n, 6, h, w] and whose `z` is [n, h, w, 6].
+fn open(lines: &[Line<'_>], constants: &[(&str, &[i64], Vec<f32>)], lists: &[(&str, &[i64])]) -> Model {
+    let mut made = model(lines, constants);
+    let graph = Rc::make_mut(&mut made.graph);
+    let dims = |names: [&str; 4]| {
+        let dim = |name: &str| name.parse().map_or_else(|_| DeclaredDim::Symbol(name.into()), DeclaredDim::Known);
+        Some(names.map(dim).to_vec())
+    };
+    graph.inputs[0].dims = dims(["n", "6", "h", "w"]);
+    graph.inputs[1].dims = dims(["n", "h", "w", "6"]);
+    for (name, list) in lists {
+        let data: Vec<u8> = list.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let tensor = Tensor { dims: vec![list.len() as i64], dtype: 7, data: data.into() };
+        graph.initializers.push(((*name).to_owned(), tensor));
+    }
+    made
+}
+
+fn for_all(a: &Model, b: &Model) -> bool {
+    let proof = Proof::default();
+    let found = of_all_sizes(&Pair { a, b, agreed: &Agreed::default(), proof: &proof });
+    found.inspect(|found| assert!(found.sizes().is_empty(), "{found}")).is_some()
+}
+
+fn ints(name: &'static str, list: &[i64]) -> (&'static str, Attr) {
+    (name, Attr::Ints(list.to_vec()))
+}
+
+fn word(name: &'static str, word: &str) -> (&'static str, Attr) {
+    (name, Attr::Text(word.as_bytes().to_vec()))
+}
+
+/// The lines behind a Transpose to the channels last, and with one back, and the same with another order.
+fn turned(lines: &[Line<'_>], constants: &[(&str, &[i64], Vec<f32>)], lists: &[(&str, &[i64])]) -> [Model; 3] {
+    let with = |order: &[i64]| {
+        let mut all = lines.to_vec();
+        let last = all.len() - 1;
+        all[last].0 = "last";
+        all.extend([("r", "Transpose", &["last"][..], perm(TO_LAST)), ("y", "Transpose", &["r"], perm(order))]);
+        open(&all, constants, lists)
+    };
+    [open(lines, constants, lists), with(TO_FIRST), with(&[0, 3, 2, 1])]
+}
+
+#[test]
+fn windows_go_over_axes_of_any_size() {
+    let weights = || vec![("w", &[4, 6, 3, 3][..], (0..216).map(|n| n as f32 * 0.3).collect())];
+    for stride in [1, 2, 3] {
+        for pads in [[0; 4], [1; 4], [0, 1, 2, 1]] {
+            let told = vec![ints("strides", &[stride, stride]), ints("pads", &pads)];
+            let lines: &[Line<'_>] = &[("c", "Conv", &["x", "w"], told.clone()), ("y", "Relu", &["c"], vec![])];
+            let [a, b, miss] = turned(lines, &weights(), &[]);
+            assert!(for_all(&a, &b) && !for_all(&a, &miss), "{stride} {pads:?}");
+            let other =
+                vec![ints("strides", &[stride, stride]), ints("pads", &[pads[1], pads[0], pads[2], pads[3] + 1])];
+            let lines: &[Line<'_>] = &[("c", "Conv", &["x", "w"], other), ("y", "Relu", &["c"], vec![])];
+            assert!(!for_all(&a, &open(lines, &weights(), &[])));
+        }
+    }
+}
+
+#[test]
+fn padding_by_a_rule_is_known_where_it_does_not_depend_on_sizes() {
+    let pool = |stride: i64, rule: Option<&str>, pads: [i64; 4]| {
+        let mut told = vec![ints("kernel_shape", &[3, 3]), ints("strides", &[stride, stride])];
+        told.push(rule.map_or_else(|| ints("pads", &pads), |rule| word("auto_pad", rule)));
+        open(&[("y", "MaxPool", &["x"], told)], &[], &[])
+    };
+    assert!(for_all(&pool(1, Some("SAME_UPPER"), [0; 4]), &pool(1, None, [1; 4])));
+    assert!(!for_all(&pool(1, Some("SAME_UPPER"), [0; 4]), &pool(1, None, [1, 1, 1, 0])));
+    // An even extent has one place of padding at its end, and an odd one two.
+    for pads in [[0, 0, 1, 1], [1; 4]] {
+        assert!(!for_all(&pool(2, Some("SAME_UPPER"), [0; 4]), &pool(2, None, pads)));
+    }
+}
+
+#[test]
+fn a_number_that_rounding_counts_depends_on_is_none() {
+    let pool = |ceil: i64, pads: [i64; 4]| {
+        let told = vec![
+            ints("kernel_shape", &[2, 2]),
+            ints("strides", &[2, 2]),
+            ints("pads", &pads),
+            ("ceil_mode", Attr::Int(ceil)),
+        ];
+        open(&[("y", "MaxPool", &["x"], told)], &[], &[])
+    };
+    assert!(for_all(&pool(1, [0; 4]), &pool(1, [0; 4])));
+    assert!(!for_all(&pool(1, [0; 4]), &pool(0, [0; 4])));
+    assert!(!for_all(&pool(1, [0; 4]), &pool(0, [0, 0, 1, 1])));
+}
+
+/// [n, 6, h w] by numbers, by what a Shape says, and as what is left.
+#[test]
+fn shapes_may_be_said_in_several_ways() {
+    let rest = || open(&[("y", "Reshape", &["x", "to"], vec![])], &[], &[("to", &[0, 6, -1])]);
+    let said = |first: i64, by: &'static [&'static str]| {
+        let lines: &[Line<'_>] = &[
+            ("s", "Shape", &["x"], vec![]),
+            ("n", "Gather", &["s", "first"], vec![]),
+            ("h", "Gather", &["s", "two"], vec![]),
+            ("w", "Gather", &["s", "three"], vec![]),
+            ("hw", "Mul", by, vec![]),
+            ("to", "Concat", &["n", "six", "hw"], axis(0)),
+            ("y", "Reshape", &["x", "to"], vec![]),
+        ];
+        open(lines, &[], &[("first", &[first]), ("two", &[2]), ("three", &[3]), ("six", &[6])])
+    };
+    assert!(for_all(&rest(), &said(0, &["h", "w"])));
+    assert!(!for_all(&rest(), &said(2, &["h", "w"])));
+    assert!(!for_all(&rest(), &said(0, &["h", "h"])));
+    let number = |n: i64| open(&[("y", "Reshape", &["x", "to"], vec![])], &[], &[("to", &[n, 6, -1])]);
+    for n in (1..600).step_by(2) {
+        assert!(!for_all(&rest(), &number(n)) && !for_all(&said(0, &["h", "w"]), &number(n)), "{n}");
+    }
+    let less = |by: &[i64]| {
+        let lines: &[Line<'_>] = &[
+            ("s", "Shape", &["x"], vec![]),
+            ("n", "Gather", &["s", "zero"], vec![]),
+            ("m", "Add", &["n", "by"], vec![]),
+            ("k", "Sub", &["m", "by"], vec![]),
+            ("to", "Concat", &["k", "six", "rest"], axis(0)),
+            ("y", "Reshape", &["x", "to"], vec![]),
+        ];
+        open(lines, &[], &[("zero", &[0]), ("by", by), ("six", &[6]), ("rest", &[-1])])
+    };
+    assert!(for_all(&rest(), &less(&[3])));
+}
+
+#[test]
+fn axes_are_cut_where_they_were_joined() {
+    let cut = |order: &[i64], to: &'static str| {
+        let lines: &[Line<'_>] = &[
+            ("t", "Transpose", &["x"], perm(order)),
+            ("f", "Reshape", &["t", "flat"], vec![]),
+            ("r", "Relu", &["f"], vec![]),
+            ("s", "Shape", &[to], vec![]),
+            ("y", "Reshape", &["r", "s"], vec![]),
+        ];
+        open(lines, &[], &[("flat", &[0, -1])])
+    };
+    let plain = open(&[("t", "Transpose", &["x"], perm(TO_LAST)), ("y", "Relu", &["t"], vec![])], &[], &[]);
+    assert!(for_all(&plain, &cut(TO_LAST, "z")));
+    assert!(!for_all(&plain, &cut(&[0, 3, 2, 1], "z")));
+    assert!(!for_all(&plain, &cut(&[0, 1, 2, 3], "z")));
+}
+
+#[test]
+fn how_many_are_summed_is_no_number() {
+    let mean = || open(&[("y", "ReduceMean", &["x"], vec![ints("axes", &[0])])], &[], &[]);
+    let sum = |by: f32| {
+        let lines: &[Line<'_>] = &[
+            ("t", "Transpose", &["x"], perm(&[1, 2, 3, 0])),
+            ("m", "MatMul", &["t", "k"], vec![]),
+            ("y", "Transpose", &["m"], perm(&[3, 0, 1, 2])),
+        ];
+        open(lines, &[("k", &[1, 1], vec![by])], &[])
+    };
+    for n in 1..600 {
+        assert!(!for_all(&mean(), &sum(1.0 / n as f32)), "{n}");
+    }
+}
+
+#[test]
+fn parts_of_an_axis_of_any_size() {
+    let part = |start: i64, end: i64, step: i64| {
+        let lines: &[Line<'_>] =
+            &[("s", "Slice", &["x", "from", "to", "axes", "step"], vec![]), ("y", "Relu", &["s"], vec![])];
+        let lists: &[(&str, &[i64])] = &[("from", &[start]), ("to", &[end]), ("axes", &[2]), ("step", &[step])];
+        (open(lines, &[], lists), turned(lines, &[], lists))
+    };
+    let far = i64::MAX;
+    let all = [
+        (0, far, 1),
+        (1, far, 1),
+        (2, far, 3),
+        (0, -1, 1),
+        (0, 1, 1),
+        (-1, far, 1),
+        (3, 4, 1),
+        (-1, -far, -1),
+        (0, 5, 1),
+        (-3, far, 1),
+    ];
+    for (at, &(start, end, step)) in all.iter().enumerate() {
+        let (plain, [_, b, miss]) = part(start, end, step);
+        assert!(for_all(&plain, &b) == (at < 8), "{start} {end} {step}");
+        assert!(!for_all(&plain, &miss), "{start} {end} {step}");
+        for &(start, end, step) in all.iter().skip(at + 1) {
+            assert!(!for_all(&plain, &part(start, end, step).0));
+        }
+    }
+    assert!(!for_all(&part(0, far, 1).0, &part(0, 257, 1).0));
+}
+
+#[test]
+fn axes_of_any_size_one_behind_the_other() {
+    let joined = |at: i64, operands: &'static [&'static str]| {
+        let lines: &[Line<'_>] = &[
+            ("t", "Transpose", &["z"], perm(TO_FIRST)),
+            ("c", "Concat", operands, axis(at)),
+            ("y", "Relu", &["c"], vec![]),
+        ];
+        turned(lines, &[], &[])
+    };
+    for at in 0..4 {
+        let [a, b, miss] = joined(at, &["x", "t"]);
+        assert!(for_all(&a, &b) && !for_all(&a, &miss));
+        assert!(!for_all(&a, &joined(at, &["t", "x"])[0]));
+        assert!(!for_all(&a, &joined((at + 1) % 4, &["x", "t"])[0]));
+    }
+}
+
+#[test]
+fn a_dim_that_weights_fix_has_that_size() {
+    let product = |order: &[i64]| {
+        let lines: &[Line<'_>] = &[
+            ("m", "MatMul", &["x", "k"], vec![]),
+            ("r", "Transpose", &["m"], perm(TO_LAST)),
+            ("q", "Relu", &["r"], vec![]),
+            ("y", "Transpose", &["q"], perm(order)),
+        ];
+        open(lines, &[("k", &[5, 3], weights()[..15].to_vec())], &[])
+    };
+    let plain = || {
+        let lines: &[Line<'_>] = &[("m", "MatMul", &["x", "k"], vec![]), ("y", "Relu", &["m"], vec![])];
+        open(lines, &[("k", &[5, 3], weights()[..15].to_vec())], &[])
+    };
+    assert!(for_all(&plain(), &product(TO_FIRST)));
+    assert!(!for_all(&plain(), &product(&[0, 3, 2, 1])));
+    // A result that runs with one size alone is not what the model computes for all.
+    let any = open(&[("y", "Relu", &["x"], vec![])], &[], &[]);
+    let lines: &[Line<'_>] =
+        &[("r", "Relu", &["x"], vec![]), ("m", "MatMul", &["r", "k"], vec![]), ("y", "Identity", &["m"], vec![])];
+    let one: Vec<f32> = (0..25).map(|n| f32::from(u8::from(n % 6 == 0))).collect();
+    assert!(!for_all(&any, &open(lines, &[("k", &[5, 5], one)], &[])));
+}
+
+#[test]
+fn what_broadcasts_may_have_one_place() {
+    let sum = |of: &'static str| {
+        let lines: &[Line<'_>] = &[("t", "Transpose", &["z"], perm(TO_FIRST)), ("y", "Add", &["x", of], vec![])];
+        open(lines, &[("k", &[5], vec![1.0, 2.0, 3.0, 4.0, 5.0])], &[])
+    };
+    assert!(!for_all(&sum("k"), &sum("t")));
+    // w may be 1 or 5: nobody says that it is 5, and a sum with numbers of five places has as many in any case.
+    let shape = |of: &'static str| {
+        let lines: &[Line<'_>] =
+            &[("s", "Add", &["x", "k"], vec![]), ("n", "Shape", &[of], vec![]), ("y", "Reshape", &["s", "n"], vec![])];
+        open(lines, &[("k", &[5], vec![1.0, 2.0, 3.0, 4.0, 5.0])], &[])
+    };
+    assert!(!for_all(&shape("s"), &shape("x")));
+}
+
+/// Numbers that look drawn, and are the same each time.
+struct Drawn(u64);
+
+impl Drawn {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % most
+    }
+
+    fn of<T: Clone>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len())].clone()
+    }
+}
+
+/// One node of a drawn chain: the op, its attributes, and a list as second operand. The values are of rank 4.
+type Link = (&'static str, Vec<(&'static str, Attr)>, Vec<Vec<i64>>);
+
+const ORDERS: &[[i64; 4]] = &[[0, 2, 3, 1], [0, 3, 1, 2], [1, 0, 2, 3], [0, 1, 3, 2], [3, 2, 1, 0], [2, 3, 0, 1]];
+
+fn link(drawn: &mut Drawn) -> Link {
+    let far = i64::MAX;
+    let axis = drawn.below(4) as i64;
+    match drawn.below(16) {
+        0..=3 => ("Transpose", perm(&drawn.of(ORDERS)), vec![]),
+        4 => ("Relu", vec![], vec![]),
+        5 => ("Softmax", vec![("axis", Attr::Int(axis))], vec![]),
+        6 => ("ReduceMean", vec![ints("axes", &[axis])], vec![]),
+        7 => {
+            let stride = 1 + drawn.below(2) as i64;
+            let pads: Vec<i64> = (0..4).map(|_| drawn.below(2) as i64).collect();
+            (
+                "MaxPool",
+                vec![ints("kernel_shape", &[3, 2]), ints("strides", &[stride, stride]), ints("pads", &pads)],
+                vec![],
+            )
+        }
+        8 => {
+            let pads: Vec<i64> = (0..8).map(|_| i64::from(drawn.below(4) == 0)).collect();
+            ("Pad", vec![word("mode", ["constant", "edge"][drawn.below(2)])], vec![pads])
+        }
+        9 => {
+            let (start, end, step) =
+                drawn.of(&[(0, far, 2), (1, far, 1), (0, -1, 1), (-1, far, 1), (0, 1, 1), (-1, -far, -1), (0, 3, 1)]);
+            ("Slice", vec![], vec![vec![start], vec![end], vec![axis], vec![step]])
+        }
+        10 => ("Concat", vec![("axis", Attr::Int(axis))], vec![]),
+        11 => (
+            "Reshape",
+            vec![],
+            vec![
+                drawn
+                    .of(&[[0, 0, -1, 1], [0, -1, 1, 1], [-1, 2, 1, 1], [0, 2, 3, -1], [0, 3, -1, 2], [1, 0, -1, 6]])
+                    .to_vec(),
+            ],
+        ),
+        12 => ("Add", vec![], vec![]),
+        13 => ("DepthToSpace", vec![("blocksize", Attr::Int(1)), word("mode", "DCR")], vec![]),
+        14 => ("SpaceToDepth", vec![("blocksize", Attr::Int(1 + drawn.below(2) as i64))], vec![]),
+        _ => ("Tile", vec![], vec![(0..4).map(|_| 1 + i64::from(drawn.below(4) == 0)).collect()]),
+    }
+}
+
+/// A chain of nodes; `Add` and `Concat` take the value twice, or the one before.
+fn chain(links: &[Link], before: usize) -> Model {
+    let mut made = open(&[("y", "Relu", &["x"], vec![])], &[], &[]);
+    let graph = Rc::make_mut(&mut made.graph);
+    graph.nodes.clear();
+    let name = |at: usize| if at == 0 { "x".to_owned() } else { format!("v{at}") };
+    for (at, (op, attrs, lists)) in links.iter().enumerate() {
+        let mut inputs = vec![name(at)];
+        if matches!(*op, "Add" | "Concat") {
+            inputs.push(name(at - before.min(at)));
+        }
+        for (number, list) in lists.iter().enumerate() {
+            let data: Vec<u8> = list.iter().flat_map(|v| v.to_le_bytes()).collect();
+            let list_name = format!("l{at}.{number}");
+            let tensor = Tensor { dims: vec![list.len() as i64], dtype: 7, data: data.into() };
+            graph.initializers.push((list_name.clone(), tensor));
+            inputs.push(list_name);
+        }
+        let output = if at + 1 == links.len() { "y".to_owned() } else { name(at + 1) };
+        let attrs = attrs.iter().map(|(name, attr)| ((*name).to_owned(), attr.clone())).collect();
+        graph.nodes.push(Node { op: (*op).to_owned(), inputs, outputs: vec![output], attrs, ..Node::default() });
+    }
+    made
+}
+
+/// The chain with a Transpose and the one back around a node, or with one node in another way, or two in another order.
+fn changed(drawn: &mut Drawn, links: &[Link]) -> Vec<Link> {
+    let (mut made, at) = (links.to_vec(), drawn.below(links.len()));
+    match drawn.below(4) {
+        0 => {
+            let order = drawn.of(ORDERS);
+            let mut back = [0; 4];
+            order.iter().enumerate().for_each(|(to, &from)| back[from as usize] = to as i64);
+            made.splice(at..at, [("Transpose", perm(&order), vec![]), ("Transpose", perm(&back), vec![])]);
+        }
+        1 => made[at] = link(drawn),
+        2 if at > 0 => made.swap(at - 1, at),
+        _ => {
+            made.remove(at);
+        }
+    }
+    made
+}
+
+#[test]
+fn what_holds_for_all_sizes_holds_for_drawn_ones() {
+    let (mut drawn, mut shown, mut held) = (Drawn(42), [0; 2], 0);
+    for round in 0..if cfg!(debug_assertions) { 6_000 } else { 200_000 } {
+        let links: Vec<Link> = (0..2 + drawn.below(5)).map(|_| link(&mut drawn)).collect();
+        let before = drawn.below(3);
+        let other = changed(&mut drawn, &links);
+        if other.is_empty() {
+            continue;
+        }
+        let (a, b) = (chain(&links, before), chain(&other, before));
+        if !for_all(&a, &b) {
+            shown[0] += 1;
+            continue;
+        }
+        shown[1] += 1;
+        let (agreed, proof) = (Agreed::default(), Proof::default());
+        let pair = Pair { a: &a, b: &b, agreed: &agreed, proof: &proof };
+        for _ in 0..6 {
+            let sizes: BTreeMap<String, i64> =
+                ["n", "h", "w"].map(|name| (name.to_owned(), 1 + drawn.below(24) as i64)).into();
+            let found = attempt(&pair, Some(sizes.clone()));
+            // What the model does not run with says nothing.
+            let says = !matches!(&found.verdict, Verdict::Refused { at, .. } if at.ends_with("of the input"));
+            held += usize::from(found.verdict.holds());
+            assert!(found.verdict.holds() || !says, "{round}: {sizes:?}: {}\n{links:?}\n{other:?}", found.verdict);
+        }
+    }
+    assert!(shown[0] > 1000 && shown[1] > 500 && held > 1000, "{shown:?} {held}");
+}
