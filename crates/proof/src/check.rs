@@ -78,10 +78,10 @@ pub(crate) fn of_sizes(pair: &Pair<'_>) -> Verdict {
     sets::more(pair, made, &found)
 }
 
-/// Most sizes that the nodes of a model fix.
+/// Most extents that the nodes of a model fix.
 const FIXED: usize = 8;
 
-/// The verdict for all sizes with which the model runs, if it holds: where a node fails with any other size of a dim, it has that one.
+/// The verdict for all sizes with which the model runs, if it holds: where a node fails with any other extent, it has that one.
 pub(crate) fn of_all_sizes(pair: &Pair<'_>) -> Option<Verdict> {
     let symbolic = || Symbolic::of([pair.a, pair.b]).filter(|_| unsized_inputs(pair.a));
     let mut fixed = BTreeMap::new();
@@ -108,7 +108,7 @@ pub(crate) struct Attempt {
     pub(crate) fits: bool,
     /// Whether all of the input was read.
     pub(crate) is_read: bool,
-    /// A symbol, and the only size with which the input runs.
+    /// An extent, and the only number with which the input runs.
     fixed: Option<(String, i64)>,
     /// Whether a claim was left that is about some sizes.
     left: bool,
@@ -145,7 +145,7 @@ fn attempt_by(mut machine: Machine, pair: &Pair<'_>) -> Attempt {
     machine.terms.rounds = powers(b) < powers(a);
     let links = links(&mut machine, pair);
     let (fits, is_read) = (machine.terms.fits.is_well(), !machine.terms.is_of_input());
-    let fixed = machine.terms.fits.fixed().cloned();
+    let fixed = machine.terms.symbolic.as_ref().and_then(|symbolic| symbolic.found.clone());
     let left = machine.terms.symbolic.as_ref().is_some_and(|symbolic| symbolic.left);
     let (held, sizes) = (machine.terms.held, machine.sizes.used);
     let verdict = match links {

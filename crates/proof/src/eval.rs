@@ -71,7 +71,7 @@ impl Machine {
         Machine { terms: Terms::new(), sizes, first, occurrences, blind: false, untaken, visited: 0 }
     }
 
-    /// For all sizes but those of these symbols.
+    /// For all sizes, with these numbers for some extents.
     pub(crate) fn of_all_sizes(symbolic: Symbolic, fixed: BTreeMap<String, i64>) -> Machine {
         let mut machine = Machine::new(None);
         machine.terms.symbolic = Some(symbolic.with(fixed));
@@ -150,9 +150,9 @@ impl Machine {
 
     /// Reads a body whose inputs have values already.
     pub(crate) fn body(&mut self, scope: &Scope<'_>, body: &Graph, made: &mut Values) -> Result<(), Refusal> {
-        self.terms.fits.bodies += 1;
+        self.terms.symbolic.iter_mut().for_each(|symbolic| symbolic.bodies += 1);
         let done = self.graph(scope, body, made, &mut |_, _, _| Ok(()));
-        self.terms.fits.bodies -= 1;
+        self.terms.symbolic.iter_mut().for_each(|symbolic| symbolic.bodies -= 1);
         done
     }
 
@@ -289,8 +289,9 @@ impl Machine {
         match ops::run(&mut self.called(scope, node, told)) {
             Some(Ok(made)) => Ok(made),
             Some(Err(why)) => {
-                let by_itself =
-                    open && self.terms.fits.fixed().is_none() || ops::is_unknown(&why) || ops::is_apart(&why);
+                let by_itself = open && self.terms.symbolic.as_ref().is_some_and(|symbolic| symbolic.found.is_none())
+                    || ops::is_unknown(&why)
+                    || ops::is_apart(&why);
                 if by_itself { self.opaque(scope, node, told, &[]).map_err(|_| why) } else { Err(why) }
             }
             None => self.opaque(scope, node, told, &[]),

@@ -24,7 +24,6 @@ mod defaults;
 mod error;
 mod eval;
 mod finder;
-mod fits;
 mod flat;
 mod hosts;
 mod lanes;

@@ -46,8 +46,12 @@ pub(crate) struct Symbolic {
     meanings: FxHashMap<i64, Quotient>,
     /// Terms that are lists of extents.
     lists: FxHashMap<u32, Vec<i64>>,
-    /// Symbols that have one size, since the model fails with any other.
+    /// Extents that are one number, since the model fails with any other, by what they are.
     fixed: BTreeMap<String, i64>,
+    /// The first extent of which that was found.
+    pub(crate) found: Option<(String, i64)>,
+    /// How many bodies are around a node: nobody knows whether it runs.
+    pub(crate) bodies: usize,
     /// Whether a claim was left that is about some sizes.
     pub(crate) left: bool,
     /// Extents that are so large at least, and those that broadcast, with which the model runs.
@@ -60,14 +64,16 @@ impl Symbolic {
     /// For the extents of these models. `None` if their numbers leave too few primes.
     pub(crate) fn of(models: [&Model; 2]) -> Option<Symbolic> {
         let mut numbers = Numbers::default();
-        models.into_iter().for_each(|model| numbers.of_model(model));
+        for model in models {
+            numbers.of_model(model);
+        }
         let is_prime = |n: &i64| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0);
         let primes = (ABOVE..1 << 12).filter(is_prime).filter(|p| numbers.0.iter().all(|n| n % p != 0));
         let primes: Vec<i64> = primes.take(PRIMES).collect();
         (primes.len() == PRIMES).then(|| Symbolic { primes, ..Symbolic::default() })
     }
 
-    /// With these sizes of some symbols.
+    /// With these numbers for some extents.
     pub(crate) fn with(self, fixed: BTreeMap<String, i64>) -> Symbolic {
         Symbolic { fixed, ..self }
     }
@@ -83,13 +89,47 @@ impl Symbolic {
 
     /// The extent with a name.
     pub(crate) fn named(&mut self, name: &str) -> Option<i64> {
-        if let Some(size) = self.fixed.get(name) {
-            return Some(*size).filter(|size| !self.is_open(*size));
-        }
         let known = self.names.get(name).copied();
         let extent = known.or_else(|| self.fresh())?;
         self.names.insert(name.to_owned(), extent);
-        Some(extent)
+        Some(self.or_fixed(extent))
+    }
+
+    /// What an extent is, whatever primes stand for its parts.
+    fn described(&self, number: i64) -> String {
+        let (mut parts, mut left) = (Vec::new(), number);
+        for &prime in self.primes.iter().filter(|_| number != 0) {
+            while left % prime == 0 {
+                left /= prime;
+                let name = self.names.iter().find(|(_, extent)| **extent == prime);
+                let list = self.common.iter().find(|(_, extent)| **extent == prime);
+                let sorted = |mut list: Vec<String>| {
+                    list.sort();
+                    list
+                };
+                parts.push(match (name, self.meanings.get(&prime), list) {
+                    (Some((name, _)), ..) => format!("{name:?}"),
+                    (_, Some(of), _) => {
+                        let sum = of.sum.iter().map(|(open, times)| format!("{times} {}", self.described(*open)));
+                        format!("({:?} + {}) / {}", sorted(sum.collect()), of.add, of.by)
+                    }
+                    (_, _, Some((list, _))) => {
+                        format!("{:?}", sorted(list.iter().map(|extent| self.described(*extent)).collect()))
+                    }
+                    _ => String::new(),
+                });
+            }
+        }
+        parts.sort();
+        format!("{left} {parts:?}")
+    }
+
+    /// An extent, or the number that it is since the model fails with any other.
+    fn or_fixed(&self, extent: i64) -> i64 {
+        if self.fixed.is_empty() {
+            return extent;
+        }
+        self.fixed.get(&self.described(extent)).copied().unwrap_or(extent)
     }
 
     /// The extent that several become where they broadcast. If a number of the file is among them, it is that.
@@ -108,7 +148,7 @@ impl Symbolic {
                 let known = self.common.get(&extents).copied();
                 let extent = known.or_else(|| self.fresh())?;
                 self.common.insert(extents, extent);
-                Some(extent)
+                Some(self.or_fixed(extent))
             }
             _ => None,
         }
@@ -153,12 +193,12 @@ impl Symbolic {
             return open.checked_mul(times).filter(|_| !self.is_open(times));
         }
         if let Some(known) = self.quotients.get(&of) {
-            return Some(*known);
+            return Some(self.or_fixed(*known));
         }
         let number = self.fresh()?;
         self.quotients.insert(of.clone(), number);
         self.meanings.insert(number, of);
-        Some(number)
+        Some(self.or_fixed(number))
     }
 
     /// The sum of extents and a number.
@@ -205,6 +245,20 @@ impl Terms {
     /// Whether a number is 1 at least for all sizes.
     pub(crate) fn is_positive(&self, number: i64) -> bool {
         self.symbolic.as_ref().is_none_or(|symbolic| symbolic.is_positive(number))
+    }
+
+    /// Notes that a node fails if an axis of a value has another extent than this one. Only what the model is known to run counts.
+    pub(crate) fn fixes(&mut self, value: &Value, axis: usize, want: i64) {
+        let Some(have) = value.view.get(axis).map(|digits| view::extent(digits)) else { return };
+        if let Some(symbolic) = &mut self.symbolic
+            && symbolic.primes.contains(&have)
+            && want > 0
+            && !(symbolic.is_open(want) || symbolic.of_result || symbolic.bodies > 0)
+        {
+            let what = symbolic.described(have);
+            symbolic.found.get_or_insert((what, want));
+        }
+        self.misfit(value, axis, want);
     }
 
     /// Whether an extent is so large at least wherever the model runs.

@@ -2,13 +2,13 @@
 
 use crate::align::{Aligned, align, term_of};
 use crate::constants::Constants;
-use crate::fits::Fits;
 use crate::flat;
 use crate::lemma::{self, Cores};
 use crate::model::width;
 use crate::ops::{Convolved, Filters, Quantized};
 use crate::real::Form;
 use crate::routed;
+use crate::sizes::Fits;
 use crate::slots;
 use crate::strided::Elements;
 use crate::symbolic::Symbolic;

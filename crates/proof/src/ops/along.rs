@@ -305,9 +305,9 @@ fn concat(call: &mut Call<'_>) -> Made {
         .find_map(|v| Some((v, (0..v.rank()).find(|&at| at != axis && v.shape()[at] != first.shape()[at])?)))
     {
         if call.terms.is_open(first.shape()[at]) {
-            call.terms.fixed(first, at, other.shape()[at]);
+            call.terms.fixes(first, at, other.shape()[at]);
         } else {
-            call.terms.fixed(other, at, first.shape()[at]);
+            call.terms.fixes(other, at, first.shape()[at]);
         }
         call.terms.mismatch((first, at), (other, at));
         if let Some(wide) = call.terms.stretched(&values.iter().collect::<Vec<_>>(), Some(axis)) {

@@ -284,7 +284,7 @@ fn by_channel(call: &mut Call<'_>, count: usize) -> Result<Vec<Value>, String> {
     for at in 1..=count {
         let list = call.need(at)?;
         if Some(&list.count()) != x.shape().get(1) {
-            call.terms.fixed(&x, 1, list.count());
+            call.terms.fixes(&x, 1, list.count());
             return Err(format!("operand {at} has not one number per channel"));
         }
         operands.push(per_axis(&list, 1, x.rank())?);
@@ -460,9 +460,9 @@ pub(super) fn product(terms: &mut Terms, a: &Value, b: &Value) -> Made {
     if left_shape[rank] != right_shape[rank] {
         let (at, other) = (a.rank() - 1, b.rank().saturating_sub(2));
         if terms.is_open(left_shape[rank]) {
-            terms.fixed(a, at, right_shape[rank]);
+            terms.fixes(a, at, right_shape[rank]);
         } else if terms.is_open(right_shape[rank]) {
-            terms.fixed(b, other, left_shape[rank]);
+            terms.fixes(b, other, left_shape[rank]);
         }
         terms.mismatch((a, at), (b, other));
         return Err(wrong());

@@ -103,7 +103,7 @@ fn squeeze(call: &mut Call<'_>) -> Results {
         None => (0..x.rank()).filter(|&axis| shape[axis] == 1).collect(),
     };
     if let Some(&axis) = gone.iter().find(|&&axis| shape[axis] != 1) {
-        call.terms.fixed(&x, axis, 1);
+        call.terms.fixes(&x, axis, 1);
         return Err(format!("axes {gone:?} of {shape:?} are not all 1"));
     }
     let to: Vec<i64> = (0..x.rank()).filter(|axis| !gone.contains(axis)).map(|axis| shape[axis]).collect();

@@ -30,7 +30,7 @@ fn recurrent(call: &mut Call<'_>, gates: i64, turned: bool) -> Results {
     };
     let ((directions, to, from), (more, again, hidden)) = matrix(&w).zip(matrix(&r)).ok_or_else(wrong)?;
     let wanted = if call.text("direction").as_deref() == Some("bidirectional") { 2 } else { 1 };
-    call.terms.fixed(&x, 2, from);
+    call.terms.fixes(&x, 2, from);
     if from != inputs || [directions, more] != [wanted; 2] || Some(to) != hidden.checked_mul(gates) || to != again {
         return Err(wrong());
     }

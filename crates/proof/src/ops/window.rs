@@ -176,7 +176,7 @@ pub(super) fn convolved(
     let (shape, weights) = (x.shape(), w.shape());
     let fits = shape.len() >= 3 && weights.len() == shape.len() && group >= 1;
     if let Some(channels) = weights.get(1).and_then(|count| count.checked_mul(group)) {
-        terms.fixed(&x, 1, channels);
+        terms.fixes(&x, 1, channels);
     }
     if !fits
         || weights[1].checked_mul(group) != Some(shape[1])

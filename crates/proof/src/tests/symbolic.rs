@@ -258,6 +258,99 @@ fn what_broadcasts_may_have_one_place() {
     assert!(!for_all(&shape("s"), &shape("x")));
 }
 
+/// `x` through a Relu, whose last axis is repeated as often as a number says that is made of what `lines` make of `x`, over 5 if it is `five`.
+fn repeated(lines: &[Line<'static>], of: &'static str, at: i64, ends: [i64; 2], plain: bool) -> Model {
+    let relu = ("r", "Relu", &["x"][..], vec![]);
+    let mut all = lines.to_vec();
+    all.push(relu);
+    let tile: &[&'static str] = &["ones", "k"];
+    if !plain {
+        let of: &'static [&'static str] = if of == "cut" { &["cut"] } else { &["wide"] };
+        all.extend([
+            ("s", "Shape", of, vec![]),
+            ("g", "Gather", &["s", "at"][..], vec![]),
+            ("k", "Div", &["g", "by"], vec![]),
+            ("to", "Concat", tile, axis(0)),
+            ("t", "Tile", &["r", "to"], vec![]),
+        ]);
+    }
+    let last: &'static [&'static str] = match (plain, lines.len()) {
+        (true, 1) => &["r"],
+        (false, 1) => &["t"],
+        (true, _) => &["r", "more"],
+        (false, _) => &["t", "more"],
+    };
+    all.push(("y", if last.len() == 1 { "Neg" } else { "Add" }, last, vec![]));
+    let by = if of == "cut" { 1 } else { 5 };
+    let lists: &[(&str, &[i64])] =
+        &[("from", &ends[..1]), ("end", &ends[1..]), ("two", &[2]), ("at", &[at]), ("by", &[by]), ("ones", &[1, 1, 1])];
+    open(&all, &[("five", &[5], vec![1.0, 2.0, 3.0, 4.0, 5.0])], lists)
+}
+
+#[test]
+fn what_the_result_alone_needs_is_not_taken_for_granted() {
+    // One place, if there are so many: where there are not, the result is empty.
+    let cut: Line<'static> = ("cut", "Slice", &["x", "from", "end", "two"], vec![]);
+    let made = |plain| repeated(&[cut.clone()], "cut", 2, [3, 4], plain);
+    assert!(!for_all(&made(true), &made(false)));
+    let first = |plain| repeated(&[cut.clone()], "cut", 2, [0, 1], plain);
+    assert!(for_all(&first(true), &first(false)));
+    // The model asks for it too.
+    let used = |plain| repeated(&[cut.clone(), ("more", "Neg", &["cut"], vec![])], "cut", 2, [3, 4], plain);
+    assert!(for_all(&used(true), &used(false)));
+    // A sum that runs with five places, or one.
+    let wide: Line<'static> = ("wide", "Add", &["x", "five"], vec![]);
+    let made = |plain| repeated(&[wide.clone()], "wide", 3, [0, 1], plain);
+    assert!(!for_all(&made(true), &made(false)));
+    let used = |plain| repeated(&[wide.clone(), ("more", "Neg", &["wide"], vec![])], "wide", 3, [0, 1], plain);
+    assert!(for_all(&used(true), &used(false)));
+}
+
+#[test]
+fn branches_that_were_halved_and_doubled_meet() {
+    let halved = vec![ints("kernel_shape", &[2, 2]), ints("strides", &[2, 2])];
+    let nearest = || vec![word("coordinate_transformation_mode", "asymmetric"), word("nearest_mode", "floor")];
+    let meet = |op: &'static str, operands: &'static [&'static str], scale: f32| {
+        let told = if op == "Concat" { axis(1) } else { vec![] };
+        let lines: &[Line<'_>] = &[
+            ("p", "MaxPool", &["x"], halved.clone()),
+            ("u", "Resize", &["p", "", "scale"], nearest()),
+            ("m", op, operands, told),
+            ("y", "Relu", &["m"], vec![]),
+        ];
+        turned(lines, &[("scale", &[4], vec![1.0, 1.0, scale, scale])], &[])
+    };
+    for op in ["Add", "Concat", "Sub"] {
+        let [a, b, miss] = meet(op, &["x", "u"], 2.0);
+        assert!(for_all(&a, &b) && !for_all(&a, &miss), "{op}");
+        assert!(!for_all(&a, &meet(op, &["x", "u"], 4.0)[0]));
+        assert_eq!(for_all(&a, &meet(op, &["u", "x"], 2.0)[0]), op == "Add");
+    }
+}
+
+#[test]
+fn counted_numbers_are_as_many_as_an_axis_has_places() {
+    let counted = |start: i64, of: i64| {
+        let lines: &[Line<'_>] = &[
+            ("s", "Shape", &["x"], vec![]),
+            ("e", "Gather", &["s", "of"], vec![]),
+            ("end", "Squeeze", &["e"], vec![]),
+            ("one", "Constant", &[], vec![("value_int", Attr::Int(1))]),
+            ("start", "Constant", &[], vec![("value_int", Attr::Int(start))]),
+            ("c", "Range", &["start", "end", "one"], vec![]),
+            ("f", "Cast", &["c"], vec![("to", Attr::Int(1))]),
+            ("m", "Add", &["x", "f"], vec![]),
+            ("y", "Relu", &["m"], vec![]),
+        ];
+        turned(lines, &[], &[("of", &[of])])
+    };
+    let [a, b, miss] = counted(0, 3);
+    assert!(for_all(&a, &b) && !for_all(&a, &miss));
+    for other in [counted(0, 2), counted(1, 3)] {
+        assert!(!for_all(&a, &other[0]) && for_all(&other[0], &other[1]));
+    }
+}
+
 /// Numbers that look drawn, and are the same each time.
 struct Drawn(u64);
 
