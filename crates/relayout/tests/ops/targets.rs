@@ -12,8 +12,8 @@ use crate::op_cases::case::{Case, Operand, case, f, fr};
 use crate::proto;
 use prost::Message;
 use relayout::{Target, parse_target, target};
-use relayout_onnx::dialect::DOMAIN;
-use relayout_onnx::proto::ModelProto;
+use relayout_onnx::dialect::{DOMAIN, RELAYOUT};
+use relayout_onnx::proto::{FunctionProto, ModelProto};
 use relayout_verify::{Tensor, Tolerance};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -48,8 +48,32 @@ fn call(name: &str) -> String {
     format!("{DOMAIN}.{name}")
 }
 
-/// Calls of the dialect, bodies included, and the ops of other domains, with their numbers.
+/// The kind of moves that a function is, as its text says it: another file has another number for it.
+fn kind(function: &FunctionProto) -> Option<String> {
+    let (stored, changes) = function.doc_string().strip_prefix("X stored as ")?.split_once(&[';', '.'][..])?;
+    let mut kind = stored.replace(" to Y stored as ", "_");
+    for change in changes.split("; ").filter(|change| !change.is_empty()) {
+        let (axis, how) = change.trim_start().split_once(' ')?;
+        let word = ["up to a multiple", "`slots`", "`shape`"].iter().position(|word| how.contains(word))?;
+        let _ = write!(kind, "_{}{axis}", ["round", "fill", "crop"][word]);
+    }
+    Some(kind)
+}
+
+/// Calls of the dialect, bodies included, and the ops of other domains, with their numbers. Moves are told by their kinds.
 fn ops(bytes: &[u8]) -> BTreeMap<String, usize> {
+    let mut told = BTreeMap::new();
+    let kinds: BTreeMap<String, String> =
+        decoded(bytes).functions.iter().filter_map(|f| Some((call(f.name()), kind(f)?))).collect();
+    for (op, count) in calls(bytes) {
+        let kind = kinds.get(&op).map(|kind| format!("{}:{kind}", call(RELAYOUT)));
+        *told.entry(kind.unwrap_or(op)).or_default() += count;
+    }
+    told
+}
+
+/// The same by their names.
+fn calls(bytes: &[u8]) -> BTreeMap<String, usize> {
     fn count(graph: &relayout_onnx::proto::GraphProto, ops: &mut BTreeMap<String, usize>) {
         for node in &graph.node {
             let called = node.domain.as_deref() == Some(DOMAIN);
@@ -68,13 +92,13 @@ fn ops(bytes: &[u8]) -> BTreeMap<String, usize> {
 /// What is wrong with a file as a file: functions that nobody calls, calls of functions that are not there, a missing import.
 fn malformed(bytes: &[u8]) -> Option<String> {
     let model = decoded(bytes);
-    let own = |f: &&relayout_onnx::proto::FunctionProto| f.domain.as_deref() == Some(DOMAIN);
+    let own = |f: &&FunctionProto| f.domain.as_deref() == Some(DOMAIN);
     let have: BTreeSet<String> = model.functions.iter().filter(own).map(|f| call(f.name())).collect();
     if have.len() != model.functions.iter().filter(own).count() {
         return Some("two of its functions have one name".to_owned());
     }
     let prefix = format!("{DOMAIN}.");
-    let called: BTreeSet<String> = ops(bytes).into_keys().filter(|op| op.starts_with(&prefix)).collect();
+    let called: BTreeSet<String> = calls(bytes).into_keys().filter(|op| op.starts_with(&prefix)).collect();
     let imports = model.opset_import.iter().filter(|s| s.domain.as_deref() == Some(DOMAIN)).count();
     if have != called {
         return Some(format!("it has the functions {have:?} and calls {called:?}"));
