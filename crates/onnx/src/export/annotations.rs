@@ -56,12 +56,14 @@ pub(super) fn shard(origin: &NodeProto, node: &Node, graph: &Graph, proto: &mut 
         let specified = std::mem::take(&mut configuration.sharding_spec);
         let none = specified.is_empty();
         let kept = specified.into_iter().filter(|_| same).filter_map(|spec| {
-            let of = |names: &[String], now: &[String], values: &[Option<ValueId>]| {
-                let at = names.iter().position(|name| name == spec.tensor_name())?;
-                Some((now.get(at)?.clone(), values.get(at).copied().flatten()?))
+            let named = |names: &[String]| names.iter().position(|name| name == spec.tensor_name());
+            let (at, now, values) = match (named(&origin.input), named(&origin.output)) {
+                (Some(at), _) => (at, inputs, &node.inputs),
+                (None, Some(at)) => (at, outputs, &node.outputs),
+                // What names none of its tensors is not ours to judge.
+                (None, None) => return Some(spec),
             };
-            let place = of(&origin.input, inputs, &node.inputs).or_else(|| of(&origin.output, outputs, &node.outputs));
-            let (name, v) = place?;
+            let (name, v) = (now.get(at)?.clone(), values.get(at).copied().flatten()?);
             followed(ShardingSpecProto { tensor_name: Some(name), ..spec }, graph, v)
         });
         configuration.sharding_spec = kept.collect();
