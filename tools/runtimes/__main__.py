@@ -48,9 +48,9 @@ PYTHONS = ["openvino", "opencv", "ncnn", "mnn", "tvm", "iree"]
 RUNTIMES = {"onnxruntime": [sys.executable, HERE / "worker.py", "onnxruntime"],
             # With the optimizing compiler from the first call on: it would come later, and not to both models at the same time.
             "web": ["node", "--no-liftoff", HERE / "web.mjs"],
-            "tract": [ROOT / "target/tract/release/relayout-tract"], "rten": [ROOT / "target/rten/release/relayout-rten"]}
+            "tract": [ROOT / "target/tract/release/relayout-tract"]}
 RUNTIMES |= {name: [HOME / name / "bin/python", HERE / "worker.py", name] for name in PYTHONS}
-TITLES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "opencv": "OpenCV", "web": "onnxruntime-web, wasm", "tract": "tract", "rten": "rten", "ncnn": "ncnn",
+TITLES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "opencv": "OpenCV", "web": "onnxruntime-web, wasm", "tract": "tract", "ncnn": "ncnn",
           "mnn": "MNN", "tvm": "TVM", "iree": "IREE"}
 # Groups of models by the family that the manifest says.
 GROUPS = {"convolutions": {"cnn", "mobile", "dense", "superres", "video", "functions", "dynamic", "fp16", "detection", "diffusion"},
