@@ -72,11 +72,7 @@ impl Isa {
 
     /// Whether a register of it fills a line of the caches.
     pub(super) fn has_whole_lines(self) -> bool {
-        match self.0 {
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => true,
-            _ => false,
-        }
+        self.name() == "avx512"
     }
 
     /// Its name: `avx512`, `avx2`, `sse2`, `neon` or `portable`.

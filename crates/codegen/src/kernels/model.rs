@@ -39,61 +39,40 @@ pub(super) fn tuning(movement: &Movement, hint: Hint, whole: bool) -> Tuning {
     let rows = movement.axes.last().is_none_or(|last| last.from == last.to);
     let alias = aliases(movement);
     let near = movement.bytes() <= NEAR_BYTES / 2;
+    let base = Tuning {
+        from_run: 0,
+        to_run: 128 << 10,
+        staged_run: STAGED_RUN,
+        sweep_to: rows,
+        stores: if cold { Stores::Stream } else { Stores::Plain },
+        ask: if cold { Ask::Block } else { Ask::Nothing },
+        pack: false,
+    };
+    let (from_run, to_run) = match whole {
+        true if alias || near => (1024, 256),
+        true => (2 * LINE, 4096),
+        false => (256, 1024),
+    };
     match (rows, cold) {
-        (true, false) => Tuning {
-            from_run: 0,
-            to_run: 128 << 10,
-            staged_run: STAGED_RUN,
-            sweep_to: true,
-            stores: Stores::Plain,
-            ask: Ask::Nothing,
-            pack: false,
-        },
-        (true, true) => Tuning {
-            from_run: 4096,
-            to_run: 1024,
-            staged_run: STAGED_RUN,
-            sweep_to: true,
-            stores: Stores::Stream,
-            ask: Ask::Block,
-            pack: false,
-        },
-        (false, false) if !whole => Tuning {
-            from_run: 256,
-            to_run: 1024,
-            staged_run: STAGED_RUN,
-            sweep_to: false,
-            stores: Stores::Plain,
-            // A tile takes longer than where a register is a line: long enough for the lines of the next to come.
-            ask: match movement.axes.last() {
-                Some(last) if last.from >= LINE && !near => Ask::Tile,
-                _ => Ask::Nothing,
-            },
-            pack: alias,
-        },
+        (true, false) => base,
+        (true, true) => Tuning { from_run: 4096, to_run: 1024, ..base },
         (false, false) => Tuning {
-            from_run: if alias || near { 1024 } else { 2 * LINE },
-            to_run: if alias || near { 256 } else { 4096 },
-            staged_run: STAGED_RUN,
-            sweep_to: false,
-            stores: Stores::Plain,
+            from_run,
+            to_run,
             // Far strides are foreseen by no machine, and where a tile takes whole blocks of a line, stores keep it from looking ahead.
+            // Where a register is a part of a line, a tile takes long enough for the lines of the next to come.
             ask: match movement.axes.last() {
-                Some(last) if last.from >= WAY_BYTES || (last.from == LINE && !near) => Ask::Tile,
+                Some(last) if whole && last.from >= WAY_BYTES => Ask::Tile,
+                Some(last) if !near && (last.from == LINE || !whole && last.from > LINE) => Ask::Tile,
                 _ => Ask::Nothing,
             },
             pack: alias,
+            ..base
         },
         // Short runs on both sides: several axes make a run, and blocks are as wide as they are long.
-        (false, true) if is_short(movement) => Tuning {
-            from_run: SHORT_RUN,
-            to_run: SHORT_RUN,
-            staged_run: SHORT_RUN,
-            sweep_to: false,
-            stores: Stores::Stream,
-            ask: Ask::Block,
-            pack: true,
-        },
+        (false, true) if is_short(movement) => {
+            Tuning { from_run: SHORT_RUN, to_run: SHORT_RUN, staged_run: SHORT_RUN, pack: true, ..base }
+        }
         (false, true) => Tuning {
             from_run: if alias { 256 } else { LINE },
             to_run: if alias { 256 } else { 1024 },
@@ -102,10 +81,8 @@ pub(super) fn tuning(movement: &Movement, hint: Hint, whole: bool) -> Tuning {
                 (false, true) => 256,
                 (false, false) => NARROW_STAGED_RUN,
             },
-            sweep_to: false,
-            stores: Stores::Stream,
-            ask: Ask::Block,
             pack: whole || alias,
+            ..base
         },
     }
 }
