@@ -287,6 +287,10 @@ impl Machine {
             return self.opaque(scope, node, told, &[]);
         }
         match ops::run(&mut self.called(scope, node, told)) {
+            // Of numbers of the files alone no extent comes that differs from call to call.
+            Some(Ok(made)) if !open && made.iter().flatten().any(|y| self.terms.has_open(y)) => {
+                Err("its extent is a number that stands for another one".to_owned())
+            }
             Some(Ok(made)) => Ok(made),
             Some(Err(why)) => {
                 let by_itself = open && self.terms.symbolic.as_ref().is_some_and(|symbolic| symbolic.found.is_none())

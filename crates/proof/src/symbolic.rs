@@ -283,6 +283,15 @@ impl Terms {
         self.symbolic.as_ref().is_some_and(|symbolic| symbolic.is_open(extent))
     }
 
+    /// That an extent which was computed of numbers of the files is none that stands for another one.
+    ///
+    /// # Errors
+    /// One that says that it is.
+    pub(crate) fn closed(&self, extent: i64) -> Result<(), String> {
+        let open = self.is_open(extent);
+        (!open).then_some(()).ok_or_else(|| "its extent is a number that stands for another one".to_owned())
+    }
+
     /// Whether any extent of a value does.
     pub(crate) fn has_open(&self, value: &Value) -> bool {
         self.symbolic.is_some() && value.view.iter().flatten().any(|digit| self.is_open(digit.extent))

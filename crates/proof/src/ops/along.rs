@@ -181,6 +181,7 @@ fn slice(call: &mut Call<'_>) -> Made {
             continue;
         }
         let indices = range(starts[at], ends[at], steps[at], x.shape()[axis])?;
+        call.terms.closed(indices.len() as i64)?;
         x = pick_blocked(call, &x, axis, &indices)?;
     }
     Ok(x)
@@ -279,6 +280,7 @@ pub(super) fn parts_of(call: &Call<'_>, extent: i64) -> Result<Vec<i64>, String>
         let size = (extent + count - 1) / count;
         (0..count).map(|at| size.min(extent - at * size)).collect()
     };
+    parts.iter().try_for_each(|part| call.terms.closed(*part))?;
     whole_parts(&parts, extent)?;
     Ok(parts)
 }
@@ -507,7 +509,8 @@ fn resize(call: &mut Call<'_>) -> Made {
 /// An extent times a scale, rounded down.
 fn scaled(terms: &mut Terms, extent: i64, scale: f32) -> Result<i64, String> {
     if !terms.is_open(extent) {
-        return Ok((extent as f32 * scale).floor() as i64);
+        let out = (extent as f32 * scale).floor() as i64;
+        return terms.closed(out).map(|()| out);
     }
     let whole = |scale: f32| Some(scale).filter(|scale| scale.fract() == 0.0 && (1.0..=1024.0).contains(scale));
     let out = match (whole(scale), whole(scale.recip())) {

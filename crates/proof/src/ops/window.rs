@@ -86,9 +86,7 @@ impl Windows {
                 }
             }
             counts.push(if self.ceil { up } else { down });
-            if terms.is_open(counts[at]) {
-                return Err("its extent is a number that stands for another one".to_owned());
-            }
+            terms.closed(counts[at])?;
         }
         self.ceil = matters;
         Ok(counts)

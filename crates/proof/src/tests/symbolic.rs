@@ -487,3 +487,22 @@ fn what_holds_for_all_sizes_holds_for_drawn_ones() {
     }
     assert!(shown[0] > 1000 && shown[1] > 500 && held > 1000, "{shown:?} {held}");
 }
+
+/// What is cut out of constants may have as many places as the number that stands for a dim.
+#[test]
+fn no_extent_of_numbers_alone_stands_for_another_one() {
+    let wide = [("wide", &[1000][..], (0..1000).map(|n| n as f32).collect::<Vec<f32>>())];
+    for count in 257..420 {
+        let lists: &[(&str, &[i64])] = &[("from", &[100]), ("to", &[100 + count]), ("first", &[0])];
+        let cut: Line<'_> = ("s", "Slice", &["wide", "from", "to"], vec![]);
+        let a = open(&[cut.clone(), ("y", "Relu", &["s"], vec![])], &wide, lists);
+        let lines: &[Line<'_>] = &[
+            cut,
+            ("t", "Shape", &["x"], vec![]),
+            ("n", "Gather", &["t", "first"], vec![]),
+            ("u", "Reshape", &["s", "n"], vec![]),
+            ("y", "Relu", &["u"], vec![]),
+        ];
+        assert!(!for_all(&a, &open(lines, &wide, lists)), "{count} places");
+    }
+}
