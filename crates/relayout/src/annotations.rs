@@ -8,7 +8,9 @@ pub(crate) fn left_out(before: &ModelProto, after: &ModelProto) -> Vec<String> {
     let [had, has] = [before, after].map(Said::of);
     let line = |kind: &str, had: &[String], has: &[String]| {
         let mut left = BTreeMap::new();
-        has.iter().for_each(|of| *left.entry(of).or_insert(0usize) += 1);
+        for of in has {
+            *left.entry(of).or_insert(0usize) += 1;
+        }
         let gone: Vec<&String> = had.iter().filter(|of| !taken(&mut left, of)).collect();
         let first = gone.first()?;
         Some(format!("{} of {} {kind} were dropped, the first that of {first}", gone.len(), had.len()))
@@ -31,7 +33,9 @@ struct Said {
 impl Said {
     fn of(model: &ModelProto) -> Said {
         let mut said = Said::default();
-        model.graph.iter().for_each(|graph| said.add(graph));
+        if let Some(graph) = &model.graph {
+            said.add(graph);
+        }
         said
     }
 

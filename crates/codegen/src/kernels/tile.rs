@@ -283,9 +283,9 @@ impl Matrix {
                 if step != 0 {
                     for _ in 0..G {
                         if self.near {
-                            R::prefetch_near(ask)
+                            R::prefetch_near(ask);
                         } else {
-                            R::prefetch(ask)
+                            R::prefetch(ask);
                         }
                         ask = ask.wrapping_add(self.row);
                     }

@@ -96,14 +96,13 @@ impl Functions {
         (kind, names): (&str, impl Iterator<Item = String>),
         body: impl FnOnce(i64) -> Result<FunctionProto, DialectError>,
     ) -> Result<(), DialectError> {
-        let name = match self.named.get(kind) {
-            Some(name) => name.clone(),
-            None => {
-                let (name, body) = self.free(body(self.opset)?, names);
-                self.named.insert(kind.to_owned(), name.clone());
-                self.bodies.insert(name.clone(), Called { body, halves: false, floats: true });
-                name
-            }
+        let name = if let Some(name) = self.named.get(kind) {
+            name.clone()
+        } else {
+            let (name, body) = self.free(body(self.opset)?, names);
+            self.named.insert(kind.to_owned(), name.clone());
+            self.bodies.insert(name.clone(), Called { body, halves: false, floats: true });
+            name
         };
         if let Some(called) = self.bodies.get_mut(&name) {
             called.halves |= types.contains(&Some(DType::F16));

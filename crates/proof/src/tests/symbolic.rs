@@ -291,16 +291,16 @@ fn repeated(lines: &[Line<'static>], of: &'static str, at: i64, ends: [i64; 2], 
 fn what_the_result_alone_needs_is_not_taken_for_granted() {
     // One place, if there are so many: where there are not, the result is empty.
     let cut: Line<'static> = ("cut", "Slice", &["x", "from", "end", "two"], vec![]);
-    let made = |plain| repeated(&[cut.clone()], "cut", 2, [3, 4], plain);
+    let made = |plain| repeated(std::slice::from_ref(&cut), "cut", 2, [3, 4], plain);
     assert!(!for_all(&made(true), &made(false)));
-    let first = |plain| repeated(&[cut.clone()], "cut", 2, [0, 1], plain);
+    let first = |plain| repeated(std::slice::from_ref(&cut), "cut", 2, [0, 1], plain);
     assert!(for_all(&first(true), &first(false)));
     // The model asks for it too.
     let used = |plain| repeated(&[cut.clone(), ("more", "Neg", &["cut"], vec![])], "cut", 2, [3, 4], plain);
     assert!(for_all(&used(true), &used(false)));
     // A sum that runs with five places, or one.
     let wide: Line<'static> = ("wide", "Add", &["x", "five"], vec![]);
-    let made = |plain| repeated(&[wide.clone()], "wide", 3, [0, 1], plain);
+    let made = |plain| repeated(std::slice::from_ref(&wide), "wide", 3, [0, 1], plain);
     assert!(!for_all(&made(true), &made(false)));
     let used = |plain| repeated(&[wide.clone(), ("more", "Neg", &["wide"], vec![])], "wide", 3, [0, 1], plain);
     assert!(for_all(&used(true), &used(false)));
