@@ -69,6 +69,7 @@ fn cast(call: &mut Call<'_>) -> Option<Value> {
 }
 
 fn concat(call: &mut Call<'_>) -> Option<Value> {
+    axis_of(call.int("axis", i64::from(call.opset < 4)), 1).ok()?;
     let (mut all, mut types) = (Vec::new(), Vec::new());
     for at in 0..call.inputs.len() {
         call.input(at).filter(|value| value.rank() == 1)?;
@@ -82,6 +83,7 @@ fn concat(call: &mut Call<'_>) -> Option<Value> {
 
 fn gather(call: &mut Call<'_>) -> Option<Value> {
     let ((from, dtype), (places, _)) = (numbers(call, 0)?, numbers(call, 1)?);
+    axis_of(call.int("axis", 0), 1).ok()?;
     call.input(0).filter(|value| value.rank() == 1)?;
     let count = from.len() as i64;
     let at = |place: &i64| from.get(usize::try_from(if *place < 0 { place + count } else { *place }).ok()?).copied();
@@ -110,6 +112,12 @@ fn slice(call: &mut Call<'_>) -> Option<Value> {
 /// The product of all numbers of a list.
 fn product(call: &mut Call<'_>) -> Option<Value> {
     let (from, dtype) = numbers(call, 0).filter(|_| call.input(0).is_some_and(|value| value.rank() == 1))?;
+    let axes = match call.ints("axes") {
+        Some(axes) => axes,
+        None if call.input(1).is_none() => vec![0],
+        None => numbers(call, 1)?.0,
+    };
+    (axes == [0] || axes == [-1]).then_some(())?;
     let all = from.iter().try_fold(1_i64, |all, number| all.checked_mul(*number))?;
     let shape: &[i64] = if call.int("keepdims", 1) != 0 { &[1] } else { &[] };
     call.terms.list(shape, &[all], dtype)

@@ -506,3 +506,20 @@ fn no_extent_of_numbers_alone_stands_for_another_one() {
         assert!(!for_all(&a, &open(lines, &wide, lists)), "{count} places");
     }
 }
+
+/// A list has one axis.
+#[test]
+fn lists_of_extents_have_no_second_axis() {
+    let made = |gathered: i64, joined: i64| {
+        let lines: &[Line<'_>] = &[
+            ("s", "Shape", &["x"], vec![]),
+            ("n", "Gather", &["s", "first"], axis(gathered)),
+            ("to", "Concat", &["n", "rest"], axis(joined)),
+            ("y", "Reshape", &["x", "to"], vec![]),
+        ];
+        open(lines, &[], &[("first", &[0]), ("rest", &[-1])])
+    };
+    let plain = || open(&[("y", "Reshape", &["x", "to"], vec![])], &[], &[("to", &[0, -1])]);
+    assert!(for_all(&plain(), &made(0, 0)) && for_all(&plain(), &made(-1, -1)));
+    assert!(!for_all(&plain(), &made(1, 0)) && !for_all(&plain(), &made(0, 1)));
+}
