@@ -6,8 +6,8 @@
 With `--made` the results are files of another optimizer, of the names of the models, as tools/suites/proves.py makes them; there is no proof then.
 
 Each model is optimized, with `--numerics exact` unless it is told otherwise, and its proof is written. Every mutation changes the result, or the proof, in one
-place. ONNX Runtime runs the model and the mutated result on three seeds. If any output differs, or the mutated result no longer
-loads, the mutation changes the meaning, and `relayout prove` has to refuse it. A false claim of a proof has to be refused too. The
+place. ONNX Runtime runs the model and the mutated result on three seeds, at several sizes of what the inputs leave open. If any output differs,
+or the mutated result no longer loads, the mutation changes the meaning, and `relayout prove` has to refuse it. A false claim of a proof has to be refused too. The
 unmutated result has to be proved. Mutations that change nothing are counted, and may be refused or proved.
 
 Exit status 1 if the checker accepts a change of meaning, or refuses an unmutated result.
@@ -28,6 +28,17 @@ import onnxruntime as ort
 from onnx import helper, numpy_helper
 
 SEEDS = 3
+# What the inputs leave open has this size, and others where the model runs with them.
+SIZE = 32
+SIZES = [
+    lambda at, name: SIZE,
+    lambda at, name: 1,
+    lambda at, name: (2, 3, 5, 7, 11)[at % 5],
+    lambda at, name: 64 if at else 3,
+    lambda at, name: 48 if at % 2 else 2,
+]
+# Ops that compute extents of extents.
+OF_SHAPES = {"Gather", "Slice", "Concat", "Add", "Sub", "Mul", "Div", "Cast", "Unsqueeze", "Squeeze", "Reshape", "ReduceProd", "Range", "Floor", "Ceil", "Min", "Max"}
 # A difference that rounding alone can't make: results of the same arithmetic are far closer.
 TOLERANCE = 1e-6
 
@@ -38,10 +49,24 @@ class Place:
     def __init__(self, model, rng):
         self.model, self.rng = model, rng
         self.graph = model.graph
-        bodies = [list(f.node) for f in model.functions]
         self.nodes = list(self.graph.node)
-        self.everywhere = self.nodes + [n for body in bodies for n in body]
+        self.graphs = [self.graph]
+        self.everywhere = []
+        for body in [self.nodes, *(f.node for f in model.functions)]:
+            self.enter(body)
         self.read = {name for n in self.everywhere for name in n.input}
+
+    def enter(self, nodes):
+        """Counts nodes in, and those of their bodies."""
+        for node in nodes:
+            self.everywhere.append(node)
+            for a in node.attribute:
+                for body in [*([a.g] if a.type == onnx.AttributeProto.GRAPH else []), *a.graphs]:
+                    self.graphs.append(body)
+                    self.enter(body.node)
+
+    def initializers(self):
+        return [t for graph in self.graphs for t in graph.initializer]
 
     def pick(self, found):
         found = list(found)
@@ -60,7 +85,7 @@ class Place:
 
     def weights(self, rank=None, floats=True, least=2):
         found = []
-        for t in self.graph.initializer:
+        for t in self.initializers():
             array_like = t.data_type == onnx.TensorProto.FLOAT if floats else t.data_type in (2, 3)
             size = int(np.prod(t.dims)) if t.dims else 1
             if t.name in self.read and array_like and size >= least and (rank is None or len(t.dims) == rank):
@@ -68,8 +93,13 @@ class Place:
         return found
 
     def lists(self):
-        found = [t for t in self.graph.initializer if t.data_type == onnx.TensorProto.INT64 and len(t.dims) == 1]
+        found = [t for t in self.initializers() if t.data_type == onnx.TensorProto.INT64 and len(t.dims) == 1]
         return [t for t in found if t.name in self.read and t.dims[0] > 0]
+
+    def integers(self):
+        """Scalars, such as an index of a Gather."""
+        kinds = (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
+        return [t for t in self.initializers() if t.data_type in kinds and not t.dims and t.name in self.read]
 
 
 def rewrite(tensor, change):
@@ -211,6 +241,13 @@ def rotate(values, rng):
     return values[1:] + values[:1]
 
 
+def one_extent(values, rng):
+    """What is taken over or found out is a number that holds at one size, or the other way round."""
+    at = rng.randrange(len(values))
+    values[at] = rng.choice([SIZE, 1]) if values[at] in (-1, 0) else rng.choice([-1, 0])
+    return values
+
+
 def swap_operands(*ops):
     def mutate(place):
         node = place.pick(n for n in place.of(*ops) if len(n.input) >= 2 and n.input[0] != n.input[1])
@@ -264,6 +301,57 @@ def on_list(change):
         return any(rewrite(t, lambda a: np.array(change(list(a), place.rng))) for t in found)
 
     return mutate
+
+
+def integer(place):
+    found = place.integers()
+    place.rng.shuffle(found)
+    return any(rewrite(t, lambda a: a + place.rng.choice([-1, 1])) for t in found)
+
+
+def other_shape(place):
+    """A node reads a list of integers of another one."""
+    lists = {t.name for t in place.lists()}
+    found = [(node, at) for node in place.everywhere for at, name in enumerate(node.input) if name in lists]
+    if len(found) < 2:
+        return False
+    node, at = place.rng.choice(found)
+    others = sorted({other.input[i] for other, i in found} - {node.input[at]})
+    if not others:
+        return False
+    node.input[at] = place.rng.choice(others)
+    return True
+
+
+def other_extent(place):
+    """A node reads what another one computes of the shape of something."""
+    made, of = {}, {"Shape", "Size"}
+    for node in place.nodes:
+        if node.op_type in of or (node.op_type in OF_SHAPES and any(name in made for name in node.input)):
+            made.update((name, node) for name in node.output)
+    readers = [(node, at) for node in place.nodes for at, name in enumerate(node.input) if name in made]
+    if not readers:
+        return False
+    node, at = place.rng.choice(readers)
+    before = place.nodes[: place.nodes.index(node)]
+    others = sorted({name for other in before for name in other.output if name in made} - {node.input[at]})
+    if not others:
+        return False
+    node.input[at] = place.rng.choice(others)
+    return True
+
+
+def other_value(place):
+    """A node reads another value that was made before it, of any kind."""
+    node = place.pick(n for n in place.nodes if n.input)
+    if node is None:
+        return False
+    before = [name for n in place.nodes[: place.nodes.index(node)] for name in n.output if name]
+    others = sorted(set(before) - set(node.input))
+    if not others:
+        return False
+    node.input[place.rng.randrange(len(node.input))] = place.rng.choice(others)
+    return True
 
 
 def other_operand(place):
@@ -485,7 +573,7 @@ def on_scalars(kinds, change):
     """Changes a constant of one element, such as a scale or a zero point."""
 
     def mutate(place):
-        found = [t for t in place.graph.initializer if t.name in place.read and t.data_type in kinds and list(t.dims) in ([], [1])]
+        found = [t for t in place.initializers() if t.name in place.read and t.data_type in kinds and list(t.dims) in ([], [1])]
         tensor = place.pick(found)
         return tensor is not None and change(tensor)
 
@@ -541,6 +629,11 @@ RESULTS = {
     "an epsilon": on_float("epsilon", lambda e: e + 0.5),
     "a shape in another order": on_list(swap_two),
     "one number of a list of integers": on_list(add_one),
+    "an extent that holds at one size": on_list(one_extent),
+    "an integer": integer,
+    "another list of integers": other_shape,
+    "another extent": other_extent,
+    "another value": other_value,
     "results of a Split swapped": swap_results,
     "padding counted": on_int("count_include_pad", lambda n: 1 - n),
     "windows rounded up": on_int("ceil_mode", lambda n: 1 - n),
@@ -618,8 +711,8 @@ def places(dim, axes):
 
 def another_order(values, at, rng, shapes):
     lies, axes = values[at].get("lies"), shapes.get(values[at].get("is", values[at]["value"]))
-    # A claim is about elements in their order: a dim of one place may stand anywhere.
-    if not lies or len(lies) < 2 or not axes or 1 in (places(lies[-1], axes), places(lies[-2], axes)):
+    # A claim is about elements in their order: a dim of one place may stand anywhere. How many one has is not known without the extent.
+    if not lies or len(lies) < 2 or not axes or {0, 1} & {places(lies[-1], axes), places(lies[-2], axes)}:
         return False
     before = copy.deepcopy(lies)
     lies[-1], lies[-2] = lies[-2], lies[-1]
@@ -647,12 +740,16 @@ PROOFS = {
 }
 
 
-def feeds(session, seed):
-    rng = np.random.default_rng(seed)
+def feeds(session, seed, size):
+    """Inputs of one size; dims of one name have one extent."""
+    rng, known = np.random.default_rng(seed), {}
     kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
     values = {}
     for i in session.get_inputs():
-        shape = [d if isinstance(d, int) else 32 for d in i.shape]
+        shape = []
+        for at, d in enumerate(i.shape):
+            name = d or f"{i.name}[{at}]"
+            shape.append(d if isinstance(d, int) else known.setdefault(name, size(len(known), name)))
         if i.type in kinds:
             values[i.name] = rng.standard_normal(shape).astype(kinds[i.type])
         else:
@@ -673,6 +770,21 @@ def session(path):
 def outputs(path, given):
     running = session(path)
     return [running.run(None, values) for values in given]
+
+
+def runnable(path, asked):
+    """What to feed: three seeds at the first size, and the other sizes; those with which the model runs. `asked` are sizes that it asks for."""
+    running, given = session(path), []
+    of_model = [lambda at, name: asked.get(name, 1), lambda at, name: asked.get(name, 2), lambda at, name: 2 * asked.get(name, 1)]
+    fixed = all(isinstance(d, int) for i in running.get_inputs() for d in i.shape)
+    for seed, size in enumerate(SIZES[:1] * SEEDS + ([] if fixed else SIZES[1:] + of_model)):
+        values = feeds(running, seed, size)
+        try:
+            running.run(None, values)
+            given.append(values)
+        except Exception:  # noqa: BLE001 - a size that the model does not take
+            pass
+    return given
 
 
 def differs(wanted, path, given):
@@ -715,7 +827,9 @@ def check(a, path, folder):
     counts, wrong = {"refused": 0, "same": 0, "absent": 0}, []
     if not holds:
         return counts, [f"the unmutated result: {said}"]
-    given = [feeds(session(path), s) for s in range(SEEDS)]
+    given = runnable(path, json.loads(proof.read_text()).get("sizes", {}) if proof else {})
+    if not given:
+        return counts, ["the model runs at none of the sizes"]
     wanted = outputs(result, given)
     names = random.Random(seed).sample(sorted(RESULTS), only) if only else list(RESULTS)
     for name in names:

@@ -7,6 +7,7 @@ use crate::ops::{self, Call};
 use crate::sizes::Sizes;
 use crate::symbolic::Symbolic;
 use crate::term::{Arg, Terms};
+use crate::typed;
 use crate::value::{Source, Value, count_of};
 use crate::view;
 use bytes::Bytes;
@@ -227,6 +228,10 @@ impl Machine {
             .find(|f| f.domain == node.domain && f.name == node.op && f.overload == node.overload);
         if let Some(function) = function {
             return self.call(scope, function, &attrs, &inputs);
+        }
+        let opset = scope.opsets.get(&node.domain).copied().unwrap_or(0);
+        if let Some(why) = typed::fault(&node.domain, &node.op, opset, &inputs).filter(|_| !self.terms.is_of_input()) {
+            return Err(why);
         }
         let told = Told { attrs: &attrs, inputs: &inputs };
         if self.terms.symbolic.is_some() {

@@ -45,6 +45,7 @@ mod tensors;
 mod term;
 #[cfg(test)]
 mod tests;
+mod typed;
 mod untouched;
 mod valid;
 mod value;

@@ -31,6 +31,9 @@ pub(super) struct Convolution {
 /// Most channels of filters that are looked at, each with its weights.
 const MOST: i64 = 1 << 28;
 
+/// Most channels and filters of single images that are looked at in one check: a recurrent network that is written out has as many products as steps.
+const MOST_OF_IMAGES: i64 = 1 << 20;
+
 /// Lanes of a filter that are looked at first. Which ones is drawn when the check starts.
 const SAMPLES: usize = 16;
 
@@ -47,7 +50,8 @@ struct Sum {
     hash: u64,
     tag: Rc<[u8]>,
     bias: [u8; 4],
-    /// Lanes by their numbers, in ascending order, and where the weights of each begin, counted from `base`.
+    /// Lanes by their numbers, in ascending order, and where the weights of each begin, counted from `base`. All filters of a group have
+    /// one list; those whose weights are zeros are none of the filter.
     read: Rc<[(u32, usize)]>,
     base: usize,
     weights: Bytes,
@@ -57,7 +61,7 @@ struct Sum {
 
 impl Sum {
     fn lanes(&self) -> impl Iterator<Item = (u32, &[u8])> {
-        self.read.iter().map(|&(lane, at)| (lane, self.cell(at)))
+        self.read.iter().map(|&(lane, at)| (lane, self.cell(at))).filter(|(_, cell)| !is_zero(cell))
     }
 
     fn cell(&self, at: usize) -> &[u8] {
@@ -96,6 +100,8 @@ pub(crate) struct Filters {
     read: FxHashMap<(usize, Way), Option<Rc<Reading>>>,
     /// Those whose filters are known.
     seen: FxHashSet<(usize, Way)>,
+    /// Channels and filters of single images that were looked at.
+    of_images: i64,
     /// How filters are hashed: drawn when the check starts.
     drawn: RandomState,
     /// Numbers of lanes.
@@ -219,6 +225,11 @@ impl Convolution {
             steps = Steps::of(&windows, axis, frames)?;
             windows.without_axis(axis);
         }
+        if way.images {
+            let most = self.w.shape()[0].max(shape[1]);
+            terms.filters.of_images += shape[0].checked_mul(most)?.min(MOST_OF_IMAGES);
+            (terms.filters.of_images <= MOST_OF_IMAGES).then_some(())?;
+        }
         let numbers = numbered(terms, places(terms, &self.x, &axes)?);
         let mut tag = windows.encoded();
         tag.extend(format!(" {:?} {}", windows.kernel, way.images).into_bytes());
@@ -255,13 +266,13 @@ impl Convolution {
         let whole = weights.chunks_exact(bytes).map(whole).collect();
         let numbers = Numbers { weights, biases, size, bytes, whole, per, samples };
         let own = usize::try_from(m / self.group).ok()?;
-        let mut list = Vec::new();
+        let (mut list, mut scratch) = (Vec::new(), Vec::new());
         for image in 0..reading.images {
             for window in 0..reading.steps.count {
                 for group in 0..self.group {
                     let cells = reading.cells(&numbers, [image, window, group * per])?;
                     for filter in group as usize * own..(group as usize + 1) * own {
-                        list.push(reading.sum(terms, &numbers, &cells, filter)?);
+                        list.push(reading.sum(terms, (&numbers, &mut scratch), &cells, filter)?);
                     }
                 }
             }
@@ -392,31 +403,37 @@ impl Reading {
         Some(Cells { read: read.into(), unknown, twice })
     }
 
-    /// What one filter is; `None` if it reads what nobody knows.
-    fn sum(&self, terms: &Terms, numbers: &Numbers, cells: &Cells, filter: usize) -> Option<Filter> {
+    /// What one filter is; `None` if it reads what nobody knows. It leaves the lanes of which it takes anything in the list.
+    fn sum(
+        &self,
+        terms: &Terms,
+        (numbers, taken): (&Numbers, &mut Vec<(u32, usize)>),
+        cells: &Cells,
+        filter: usize,
+    ) -> Option<Filter> {
         let base = filter * numbers.bytes;
         let (size, weights) = (numbers.size, numbers.weights.clone());
         let cell = |at: usize| &weights[base + at..][..size];
         if cells.unknown.iter().any(|&at| !is_zero(cell(at))) {
             return None;
         }
-        let read = if numbers.whole[filter] && !cells.twice {
-            Rc::clone(&cells.read)
-        } else {
-            let mut read: Vec<(u32, usize)> =
-                cells.read.iter().copied().filter(|&(_, at)| !is_zero(cell(at))).collect();
+        taken.clear();
+        taken.extend(cells.read.iter().copied().filter(|&(_, at)| numbers.whole[filter] || !is_zero(cell(at))));
+        let read = if cells.twice {
             // A lane that is read twice has weights in an order of their own.
-            read.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| cell(a.1).cmp(cell(b.1))));
-            read.into()
+            taken.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| cell(a.1).cmp(cell(b.1))));
+            taken.as_slice().into()
+        } else {
+            Rc::clone(&cells.read)
         };
         let bias = *numbers.biases.get(filter * 4..)?.first_chunk::<4>()?;
-        if read.is_empty() && is_zero(&bias) {
+        if taken.is_empty() && is_zero(&bias) {
             return Some(Filter::Zero);
         }
         let mut hasher = terms.filters.drawn.build_hasher();
-        (&self.tag, bias, read.len()).hash(&mut hasher);
-        let count = read.len().min(SAMPLES);
-        for (lane, at) in numbers.samples[..count].iter().map(|drawn| read[drawn % read.len()]) {
+        (&self.tag, bias, taken.len()).hash(&mut hasher);
+        let count = taken.len().min(SAMPLES);
+        for (lane, at) in numbers.samples[..count].iter().map(|drawn| taken[drawn % taken.len()]) {
             hasher.write_u32(lane);
             hasher.write(cell(at));
         }

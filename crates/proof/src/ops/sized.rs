@@ -114,7 +114,7 @@ fn product(call: &mut Call<'_>) -> Option<Value> {
     let (from, dtype) = numbers(call, 0).filter(|_| call.input(0).is_some_and(|value| value.rank() == 1))?;
     let axes = match call.ints("axes") {
         Some(axes) => axes,
-        None if call.input(1).is_none() => vec![0],
+        None if call.input(1).is_none() => Some(vec![0]).filter(|_| call.int("noop_with_empty_axes", 0) == 0)?,
         None => numbers(call, 1)?.0,
     };
     (axes == [0] || axes == [-1]).then_some(())?;
@@ -162,15 +162,23 @@ fn chosen(call: &mut Call<'_>) -> Option<Value> {
     call.terms.list(&shape, &picked, dtype)
 }
 
+/// The open one of two extents, and the other one, if that is none.
+fn one_open(call: &Call<'_>, [a, b]: [i64; 2]) -> Option<(i64, i64)> {
+    match [a, b].map(|n| call.terms.is_open(n)) {
+        [true, false] => Some((a, b)),
+        [false, true] => Some((b, a)),
+        _ => None,
+    }
+}
+
 /// Integers of two lists. An open extent is 1 at least, so it is no number below that.
 fn arithmetic(call: &mut Call<'_>) -> Option<Value> {
     let (rows, shape) = together::<2>(call)?;
     let dtype = call.input(0)?.dtype;
     if call.op == "Equal" {
-        let differs = |[a, b]: &[i64; 2]| {
-            let open = [*a, *b].map(|n| call.terms.is_open(n));
-            let apart = open[0] != open[1] && a.min(b) < &1 && call.terms.is_positive(*a.max(b));
-            if open == [false; 2] { Some(u8::from(a == b)) } else { apart.then_some(0) }
+        let differs = |row: &[i64; 2]| match one_open(call, *row) {
+            Some((open, closed)) => (closed < 1 && call.terms.is_positive(open)).then_some(0),
+            None => row.iter().all(|n| !call.terms.is_open(*n)).then(|| u8::from(row[0] == row[1])),
         };
         let made: Option<Vec<u8>> = rows.iter().map(differs).collect();
         return Some(Value::constant(9, &shape, made?.into()));
@@ -185,7 +193,10 @@ fn arithmetic(call: &mut Call<'_>) -> Option<Value> {
             "Div" if b > 0 && a % b == 0 => a / b,
             // Integers are rounded towards zero: extents are above that, and a sum may be below.
             "Div" if open_a && !open_b && b > 0 && call.terms.is_positive(a) => call.terms.quotient_of(a, 0, b)?,
-            "Max" if open_a != open_b && a.min(b) <= 1 && call.terms.is_positive(a.max(b)) => a.max(b),
+            "Max" => {
+                let (open, _) = one_open(call, [a, b]).filter(|(_, closed)| *closed <= 1)?;
+                Some(open).filter(|open| call.terms.is_positive(*open))?
+            }
             _ => return None,
         });
     }

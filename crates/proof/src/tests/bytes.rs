@@ -150,7 +150,7 @@ fn weights(dtype: u8, (dims, data): (&[i64], &[u8]), scales: (&[i64], Vec<f32>),
     ];
     let zeros = vec![1; scales.1.len()];
     let mut made = model(lines, &[("s", scales.0, scales.1)]);
-    made.opsets = [(String::new(), 21)].into();
+    made.opsets = [(String::new(), if dtype > 22 { 25 } else { 21 })].into();
     let list = [("w", dims, data.to_vec()), ("b", scales.0, zeros)];
     let graph = Rc::make_mut(&mut made.graph);
     graph.inputs[0].dims = Some([2, 6].map(DeclaredDim::Known).to_vec());

@@ -116,7 +116,7 @@ fn a_range_is_one_of_all_elements() {
         let graph = Rc::make_mut(&mut made.graph);
         if result > 0 {
             graph.nodes[2].outputs = vec!["q".into(), "scale".into(), "zero".into()];
-            graph.nodes[3] = Node { attrs: vec![], op: "Relu".into(), ..graph.nodes[3].clone() };
+            graph.nodes[3] = Node { attrs: vec![], op: "Identity".into(), ..graph.nodes[3].clone() };
             graph.nodes[3].inputs = vec![["q", "scale", "zero"][result].into()];
         }
         made

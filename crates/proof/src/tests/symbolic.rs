@@ -133,6 +133,51 @@ fn shapes_may_be_said_in_several_ways() {
     assert!(for_all(&rest(), &less(&[3])));
 }
 
+/// A sum of an extent and a number may be below any number, and so is no extent.
+#[test]
+fn what_may_be_small_is_held_against_no_number() {
+    let lists: &[(&str, &[i64])] = &[("zero", &[0]), ("by", &[-5]), ("minus", &[-1]), ("two", &[2]), ("three", &[3])];
+    let extent = || -> Vec<Line<'_>> {
+        let shape = ("s", "Shape", &["x"][..], vec![]);
+        vec![shape, ("n", "Gather", &["s", "zero"], vec![]), ("f", "Add", &["n", "by"], vec![])]
+    };
+    let with = |more: &[Line<'static>]| open(&[&extent()[..], more].concat(), &[], lists);
+    // 5 - n is 2 at most for n of 3 and more only, and 3 where n is 2.
+    let most = |of: &'static str| {
+        with(&[
+            ("m", "Mul", &["f", "minus"], vec![]),
+            ("y", "Max", if of == "m" { &["m", "two"] } else { &["n", "minus"] }, vec![]),
+        ])
+    };
+    let two = open(&[("y", "Identity", &["two"], vec![])], &[], lists);
+    assert!(!for_all(&most("m"), &two));
+    let n = with(&[("y", "Identity", &["n"], vec![])]);
+    assert!(for_all(&most("n"), &n));
+    let chosen = |other: &'static [&'static str]| {
+        with(&[
+            ("m", "Mul", &["f", "minus"], vec![]),
+            ("e", "Equal", other, vec![]),
+            ("y", "Where", &["e", "two", "three"], vec![]),
+        ])
+    };
+    let three = open(&[("y", "Identity", &["three"], vec![])], &[], lists);
+    assert!(!for_all(&chosen(&["m", "three"]), &three));
+    assert!(for_all(&chosen(&["n", "minus"]), &three));
+}
+
+#[test]
+fn a_product_of_no_axes_is_left_alone_where_it_says_so() {
+    let product = |noop: i64| {
+        let lines: &[Line<'_>] = &[
+            ("s", "Shape", &["x"], vec![]),
+            ("y", "ReduceProd", &["s"], vec![("keepdims", Attr::Int(1)), ("noop_with_empty_axes", Attr::Int(noop))]),
+        ];
+        open(lines, &[], &[])
+    };
+    assert!(for_all(&product(0), &product(0)));
+    assert!(!for_all(&product(0), &product(1)) && !for_all(&product(1), &product(0)));
+}
+
 #[test]
 fn axes_are_cut_where_they_were_joined() {
     let cut = |order: &[i64], to: &'static str| {

@@ -157,3 +157,29 @@ fn bodies_and_functions_are_looked_at_too() {
     assert!(holds(&plain(), &call(&node("Neg", &["x"], &["c"]))));
     assert!(!holds(&plain(), &call(&node("Foo", &["x"], &["c"]))));
 }
+
+/// A runtime holds operands to the types that the standard lets them have before it loads a file.
+#[test]
+fn operands_have_types_that_their_op_takes() {
+    let shaped = |to: i64| {
+        let lines: &[Line<'_>] = &[
+            ("s", "Shape", &["x"], vec![]),
+            ("t", "Cast", &["s"], vec![("to", Attr::Int(to))]),
+            ("y", "Reshape", &["x", "t"], vec![]),
+        ];
+        model(lines, &[])
+    };
+    assert!(holds(&shaped(7), &shaped(7)));
+    let said = |a: &Model, b: &Model| verdict(a, b, &Proof::default()).to_string();
+    let why = said(&shaped(7), &shaped(6));
+    assert!(why.contains("operand 1 has a type of elements"), "{why}");
+    // Both operands of a sum have one type.
+    let summed = |to: i64| {
+        let lines: &[Line<'_>] =
+            &[("c", "Cast", &["x"], vec![("to", Attr::Int(to))]), ("y", "Add", &["x", "c"], vec![])];
+        model(lines, &[])
+    };
+    assert!(holds(&summed(1), &summed(1)));
+    let why = said(&summed(1), &summed(11));
+    assert!(why.contains("operand 1 has a type of elements"), "{why}");
+}
