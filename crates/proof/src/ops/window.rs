@@ -123,6 +123,13 @@ impl Windows {
         }
     }
 
+    /// Whether windows without padding may hold places outside of an axis that differs from call to call: padding that is a rule, and
+    /// a window that is larger than its axis by less than a step, of which ONNX Runtime makes one.
+    fn may_reach_out(&self, terms: &Terms, spatial: &[i64]) -> bool {
+        let wide = |at: usize| terms.is_open(spatial[at]) && self.strides[at] > 1 && self.reach(at) > 1;
+        (0..spatial.len()).any(|at| self.ruled[at].is_some() || wide(at))
+    }
+
     /// Whether each window is known to have a place that is no padding.
     pub(super) fn is_never_empty(&self) -> bool {
         let least = |pad: (usize, &i64)| (0..self.kernel[pad.0 % self.kernel.len()]).contains(pad.1);
@@ -501,7 +508,7 @@ pub(super) fn pooled(terms: &mut Terms, name: &str, x: &Value, mut windows: Wind
             return Err(why);
         }
     }
-    let padded = windows.pads.iter().any(|p| *p != 0) || windows.ceil;
+    let padded = windows.ceil || windows.pads.iter().any(|p| *p != 0) || windows.may_reach_out(terms, &shape[2..]);
     let mut attrs = windows.encoded();
     attrs.extend(format!(" {:?} {}", windows.kernel, u8::from(counts && padded)).into_bytes());
     let made = terms.placed(&Op { name, attrs: &attrs, dtype: 0 }, &[Some(x)], &[(out, x.dtype)]);

@@ -80,6 +80,25 @@ fn padding_by_a_rule_is_known_where_it_does_not_depend_on_sizes() {
     }
 }
 
+/// Padding counts where a rule pads, and where a runtime makes a window of what is smaller than one.
+#[test]
+fn padding_that_may_be_there_counts_or_does_not() {
+    let pool = |counts: i64, stride: i64, rule: &str| {
+        let told = vec![
+            ints("kernel_shape", &[3, 3]),
+            ints("strides", &[stride, stride]),
+            word("auto_pad", rule),
+            ("count_include_pad", Attr::Int(counts)),
+        ];
+        open(&[("y", "AveragePool", &["x"], told)], &[], &[])
+    };
+    for (stride, rule) in [(2, "SAME_UPPER"), (1, "SAME_LOWER"), (2, "VALID"), (3, "NOTSET")] {
+        assert!(for_all(&pool(1, stride, rule), &pool(1, stride, rule)));
+        assert!(!for_all(&pool(0, stride, rule), &pool(1, stride, rule)), "{stride} {rule}");
+    }
+    assert!(for_all(&pool(0, 1, "VALID"), &pool(1, 1, "VALID")));
+}
+
 #[test]
 fn a_number_that_rounding_counts_depends_on_is_none() {
     let pool = |ceil: i64, pads: [i64; 4]| {
