@@ -17,6 +17,7 @@ Exit status 1 if the checker accepts a change of meaning, or refuses an unmutate
 import argparse
 import copy
 import json
+import math
 import pathlib
 import random
 import re
@@ -794,8 +795,10 @@ def feeds_of(path, said):
     found = re.search(r"FOR SIZES(?: WITH LEMMAS)? \((.*?)\):", said)
     if not found:
         return None
-    sets = [dict(pair.rsplit("=", 1) for pair in one.split(", ")) for one in found.group(1).split("; ")]
-    return [feeds(session(path), seed, lambda at, name, one=one: int(one.get(name, 1))) for seed, one in enumerate(sets)]
+    sets = [{name: int(size) for name, size in (pair.rsplit("=", 1) for pair in one.split(", "))} for one in found.group(1).split("; ")]
+    # Batches of hundreds of images take gigabytes.
+    small = [one for one in sets if math.prod(one.values()) <= 1 << 18]
+    return [feeds(session(path), seed, lambda at, name, one=one: one.get(name, 1)) for seed, one in enumerate(small)]
 
 
 def differs(wanted, path, given):
