@@ -80,6 +80,14 @@ fn padding_by_a_rule_is_known_where_it_does_not_depend_on_sizes() {
     }
 }
 
+/// A runtime takes an empty list of axes for none: an axis of any size may have one place.
+#[test]
+fn an_empty_list_of_axes_may_take_an_axis_away() {
+    let squeezed =
+        open(&[("s", "Squeeze", &["x", "none"], vec![]), ("y", "Relu", &["s"], vec![])], &[], &[("none", &[])]);
+    assert!(!for_all(&squeezed, &open(&[("y", "Relu", &["x"], vec![])], &[], &[])));
+}
+
 /// Padding counts where a rule pads, and where a runtime makes a window of what is smaller than one.
 #[test]
 fn padding_that_may_be_there_counts_or_does_not() {
