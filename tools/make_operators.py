@@ -62,7 +62,9 @@ def letters(port):
 def operands(schema):
     words, first = [], {}
     for at, port in enumerate(schema.inputs):
-        variable, alike = getattr(port, "typeStr", None) or port.type_str, getattr(port, "is_homogeneous", getattr(port, "isHomogeneous", True))
+        # The runtime's schemas spell these otherwise.
+        variable = port.type_str if hasattr(port, "type_str") else port.typeStr
+        alike = port.is_homogeneous if hasattr(port, "is_homogeneous") else port.isHomogeneous
         many = port.option.name == "Variadic"
         if many and not alike:
             words.append("-*")
@@ -72,35 +74,36 @@ def operands(schema):
     return ",".join(words) or "-"
 
 
-def types_table():
-    lines = {}
-    standard = sorted(defs.get_all_schemas_with_history(), key=lambda schema: schema.since_version)
-    for schema in [*standard, *get_all_operator_schema()]:
+def schemas():
+    """Each form of an operator once, with its domain before its name: those of the standard first."""
+    known = set()
+    for schema in [*sorted(defs.get_all_schemas_with_history(), key=lambda schema: schema.since_version), *get_all_operator_schema()]:
         name = f"{schema.domain}.{schema.name}" if schema.domain else schema.name
-        if schema.domain in ("", *OWN) and not schema.deprecated:
-            lines.setdefault((name, schema.since_version), operands(schema))
-    shown, last = [HEAD_OF_TYPES.rstrip("\n")], None
-    for (name, since), text in sorted(lines.items()):
-        if (name, text) != last:
-            shown.append(f"{name} {since} {text}")
-        last = name, text
-    return "\n".join(shown) + "\n"
+        if schema.domain in ("", *OWN) and (name, schema.since_version) not in known:
+            known.add((name, schema.since_version))
+            yield name, schema
 
 
-def table():
-    forms = {}
-    standard = sorted(defs.get_all_schemas_with_history(), key=lambda schema: schema.since_version)
-    for schema in [*standard, *get_all_operator_schema()]:
-        name = f"{schema.domain}.{schema.name}" if schema.domain else schema.name
-        if schema.domain in ("", *OWN) and (name, schema.since_version) not in forms:
-            forms[name, schema.since_version] = form(schema, forms)
-    lines, last = [HEAD + f"newest ir_version {onnx.IR_VERSION} opset {defs.onnx_opset_version()}"], None
+def written(head, forms):
+    """A line for each form that says something else than the one before it."""
+    lines, last = [head], None
     for (name, since), text in sorted(forms.items()):
-        # A version that changes types only is no line.
         if (name, text) != last:
             lines.append(f"{name} {since} {text}")
         last = name, text
     return "\n".join(lines) + "\n"
+
+
+def types_table():
+    forms = {(name, schema.since_version): operands(schema) for name, schema in schemas()}
+    return written(HEAD_OF_TYPES.rstrip("\n"), forms)
+
+
+def table():
+    forms = {}
+    for name, schema in schemas():
+        forms[name, schema.since_version] = form(schema, forms)
+    return written(HEAD + f"newest ir_version {onnx.IR_VERSION} opset {defs.onnx_opset_version()}", forms)
 
 
 def main():

@@ -41,7 +41,8 @@ SIZES = [
     lambda at, name: 48 if at % 2 else 2,
 ]
 # Ops that compute extents of extents.
-OF_SHAPES = {"Gather", "Slice", "Concat", "Add", "Sub", "Mul", "Div", "Cast", "Unsqueeze", "Squeeze", "Reshape", "ReduceProd", "Range", "Floor", "Ceil", "Min", "Max"}
+OF_SHAPES = {"Gather", "Slice", "Concat", "Add", "Sub", "Mul", "Div", "Cast", "Unsqueeze", "Squeeze", "Reshape", "ReduceProd", "Range", "Floor",
+             "Ceil", "Min", "Max"}
 # A difference that rounding alone can't make: results of the same arithmetic are far closer.
 TOLERANCE = 1e-6
 
@@ -307,6 +308,7 @@ def on_list(change):
 
 
 def integer(place):
+    """An index or a count is another one."""
     found = place.integers()
     place.rng.shuffle(found)
     return any(rewrite(t, lambda a: a + place.rng.choice([-1, 1])) for t in found)
@@ -328,10 +330,10 @@ def other_shape(place):
 
 def other_extent(place):
     """A node reads what another one computes of the shape of something."""
-    made, of = {}, {"Shape", "Size"}
+    made = set()
     for node in place.nodes:
-        if node.op_type in of or (node.op_type in OF_SHAPES and any(name in made for name in node.input)):
-            made.update((name, node) for name in node.output)
+        if node.op_type in ("Shape", "Size") or (node.op_type in OF_SHAPES and made.intersection(node.input)):
+            made.update(node.output)
     readers = [(node, at) for node in place.nodes for at, name in enumerate(node.input) if name in made]
     if not readers:
         return False
@@ -798,7 +800,8 @@ def feeds_of(path, said):
     sets = [{name: int(size) for name, size in (pair.rsplit("=", 1) for pair in one.split(", "))} for one in found.group(1).split("; ")]
     # Batches of hundreds of images take gigabytes.
     small = [one for one in sets if math.prod(one.values()) <= 1 << 18]
-    return [feeds(session(path), seed, lambda at, name, one=one: one.get(name, 1)) for seed, one in enumerate(small)]
+    running = session(path)
+    return [feeds(running, seed, lambda at, name, one=one: one.get(name, 1)) for seed, one in enumerate(small)]
 
 
 def differs(wanted, path, given):

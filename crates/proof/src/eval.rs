@@ -230,7 +230,9 @@ impl Machine {
             return self.call(scope, function, &attrs, &inputs);
         }
         let opset = scope.opsets.get(&node.domain).copied().unwrap_or(0);
-        if let Some(why) = typed::fault(&node.domain, &node.op, opset, &inputs).filter(|_| !self.terms.is_of_input()) {
+        if !self.terms.is_of_input()
+            && let Some(why) = typed::fault(&node.domain, &node.op, opset, &inputs)
+        {
             return Err(why);
         }
         let told = Told { attrs: &attrs, inputs: &inputs };

@@ -5,11 +5,29 @@ use crate::model::{Attr, Node};
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
-/// What an operator may have since an opset.
-struct Form {
-    since: i64,
-    /// `None` if this opset took the operator away.
-    rules: Option<Rules>,
+/// A table of forms: what is said of an operator since an opset.
+pub(crate) struct Table<F>(FxHashMap<&'static str, Vec<(i64, F)>>);
+
+impl<F> Table<F> {
+    /// One form of each line, of the words behind the operator and the opset.
+    pub(crate) fn read(text: &'static str, form: impl Fn(&[&'static str]) -> F) -> Table<F> {
+        let mut forms: FxHashMap<&str, Vec<(i64, F)>> = FxHashMap::default();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let words: Vec<&'static str> = line.split(' ').collect();
+            if let [name, since, rest @ ..] = &words[..]
+                && let Ok(since) = since.parse()
+            {
+                forms.entry(*name).or_default().push((since, form(rest)));
+            }
+        }
+        Table(forms)
+    }
+
+    /// The form of an operator in this opset of its domain.
+    pub(crate) fn form(&self, domain: &str, op: &str, opset: i64) -> Option<&F> {
+        let forms = if domain.is_empty() { self.0.get(op) } else { self.0.get(format!("{domain}.{op}").as_str()) };
+        forms?.iter().rfind(|(since, _)| *since <= opset).map(|(_, form)| form)
+    }
 }
 
 struct Rules {
@@ -27,18 +45,8 @@ struct Count {
     gaps: bool,
 }
 
-static OPERATORS: LazyLock<FxHashMap<&str, Vec<Form>>> = LazyLock::new(|| {
-    let mut forms: FxHashMap<&str, Vec<Form>> = FxHashMap::default();
-    for line in include_str!("operators.txt").lines().filter(|line| !line.starts_with('#')) {
-        let words: Vec<&'static str> = line.split(' ').collect();
-        if let [name, since, rest @ ..] = &words[..]
-            && let Ok(since) = since.parse()
-        {
-            forms.entry(*name).or_default().push(Form { since, rules: rules(rest) });
-        }
-    }
-    forms
-});
+/// `None` for an operator that this opset took away.
+static OPERATORS: LazyLock<Table<Option<Rules>>> = LazyLock::new(|| Table::read(include_str!("operators.txt"), rules));
 
 fn rules(words: &[&'static str]) -> Option<Rules> {
     let [inputs, outputs, attrs @ ..] = words else { return None };
@@ -120,17 +128,16 @@ const WORDS: &[(&str, &str, &[&str])] = &[
 
 /// Whether an opset has this operator.
 pub(crate) fn knows(op: &str, opset: i64) -> bool {
-    rules_of(op, opset).is_some()
+    rules_of("", op, opset).is_some()
 }
 
-fn rules_of(op: &str, opset: i64) -> Option<&'static Rules> {
-    let form = OPERATORS.get(op).and_then(|forms| forms.iter().rfind(|form| form.since <= opset));
-    form.and_then(|form| form.rules.as_ref())
+fn rules_of(domain: &str, op: &str, opset: i64) -> Option<&'static Rules> {
+    OPERATORS.form(domain, op, opset)?.as_ref()
 }
 
 /// Why a node is none of its operator in the standard's domain; `None` if it is one.
 pub(crate) fn fault(node: &Node, opset: i64) -> Option<String> {
-    match rules_of(&node.op, opset) {
+    match rules_of("", &node.op, opset) {
         Some(rules) => unruly(node, rules),
         None => Some(format!("opset {opset} has no operator {}", node.op)),
     }
@@ -138,7 +145,7 @@ pub(crate) fn fault(node: &Node, opset: i64) -> Option<String> {
 
 /// Why a node is none of its operator in a domain of a runtime; `None` if it is one, or if nothing is known of it.
 pub(crate) fn own_fault(node: &Node, opset: i64) -> Option<String> {
-    rules_of(&format!("{}.{}", node.domain, node.op), opset).and_then(|rules| unruly(node, rules))
+    rules_of(&node.domain, &node.op, opset).and_then(|rules| unruly(node, rules))
 }
 
 fn unruly(node: &Node, rules: &Rules) -> Option<String> {

@@ -350,6 +350,10 @@ impl Terms {
                 _ => None,
             };
         }
+        // What 32 bits do not hold is another number there.
+        if dtype == 6 && numbers.iter().any(|n| !self.is_open(*n) && i32::try_from(*n).is_err()) {
+            return None;
+        }
         let attrs = format!("{numbers:?}").into_bytes();
         let made =
             self.placed(&Op { name: "extents", attrs: &attrs, dtype }, &[], &[(shape.to_vec(), dtype)])?.pop()?;

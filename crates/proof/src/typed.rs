@@ -1,8 +1,8 @@
 //! Which types of elements operands may have, by opset: what a runtime holds a file to before it loads it. `types.txt` is data that
 //! `tools/make_operators.py` takes from the schemas of the standard and of ONNX Runtime.
 
+use crate::schema::Table;
 use crate::value::Value;
-use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
 /// What an operand may be.
@@ -16,25 +16,18 @@ enum Operand {
 }
 
 struct Form {
-    since: i64,
     operands: Vec<Operand>,
     /// Whether the last operand stands for all that follow.
     many: bool,
 }
 
-static TYPES: LazyLock<FxHashMap<&str, Vec<Form>>> = LazyLock::new(|| {
-    let mut forms: FxHashMap<&str, Vec<Form>> = FxHashMap::default();
-    for line in include_str!("types.txt").lines().filter(|line| !line.starts_with('#')) {
-        if let [name, since, operands] = line.split(' ').collect::<Vec<_>>()[..]
-            && let Ok(since) = since.parse()
-        {
-            let many = operands.ends_with('*');
-            let operands = operands.trim_end_matches('*').split(',').map(operand).collect();
-            forms.entry(name).or_default().push(Form { since, operands, many });
-        }
-    }
-    forms
-});
+static TYPES: LazyLock<Table<Form>> = LazyLock::new(|| Table::read(include_str!("types.txt"), form));
+
+fn form(words: &[&'static str]) -> Form {
+    let operands = words.first().copied().unwrap_or("-");
+    let many = operands.ends_with('*');
+    Form { operands: operands.trim_end_matches('*').split(',').map(operand).collect(), many }
+}
 
 fn operand(word: &str) -> Operand {
     let one = |letter: u8| 1_u64 << (letter.wrapping_sub(b'a') & 63);
@@ -47,14 +40,7 @@ fn operand(word: &str) -> Operand {
 
 /// Why these are no operands of an operator; `None` if they may be. Nothing is said of values whose type the checker does not know.
 pub(crate) fn fault(domain: &str, op: &str, opset: i64, inputs: &[Option<Value>]) -> Option<String> {
-    let own;
-    let name = if domain.is_empty() {
-        op
-    } else {
-        own = format!("{domain}.{op}");
-        &own
-    };
-    let form = TYPES.get(name)?.iter().rfind(|form| form.since <= opset)?;
+    let form = TYPES.form(domain, op, opset)?;
     let dtype = |at: usize| inputs.get(at)?.as_ref().map(|value| value.dtype).filter(|dtype| *dtype != 0);
     let last = form.operands.len().checked_sub(1)?;
     let right = |at: &usize| {

@@ -31,7 +31,8 @@ pub(super) struct Convolution {
 /// Most channels of filters that are looked at, each with its weights.
 const MOST: i64 = 1 << 28;
 
-/// Most channels and filters of single images that are looked at in one check: a recurrent network that is written out has as many products as steps.
+/// Most channels and filters of single images that are looked at in one check: a recurrent network that is written out has as many
+/// products as steps.
 const MOST_OF_IMAGES: i64 = 1 << 20;
 
 /// Lanes of a filter that are looked at first. Which ones is drawn when the check starts.
@@ -226,9 +227,9 @@ impl Convolution {
             windows.without_axis(axis);
         }
         if way.images {
-            let most = self.w.shape()[0].max(shape[1]);
-            terms.filters.of_images += shape[0].checked_mul(most)?.min(MOST_OF_IMAGES);
-            (terms.filters.of_images <= MOST_OF_IMAGES).then_some(())?;
+            let of_images =
+                shape[0].checked_mul(self.w.shape()[0].max(shape[1]))?.checked_add(terms.filters.of_images)?;
+            terms.filters.of_images = Some(of_images).filter(|of_images| *of_images <= MOST_OF_IMAGES)?;
         }
         let numbers = numbered(terms, places(terms, &self.x, &axes)?);
         let mut tag = windows.encoded();
@@ -403,7 +404,7 @@ impl Reading {
         Some(Cells { read: read.into(), unknown, twice })
     }
 
-    /// What one filter is; `None` if it reads what nobody knows. It leaves the lanes of which it takes anything in the list.
+    /// What one filter is; `None` if it reads what nobody knows. `taken` is room for the lanes of which it takes anything.
     fn sum(
         &self,
         terms: &Terms,

@@ -85,7 +85,33 @@ fn padding_by_a_rule_is_known_where_it_does_not_depend_on_sizes() {
 fn an_empty_list_of_axes_may_take_an_axis_away() {
     let squeezed =
         open(&[("s", "Squeeze", &["x", "none"], vec![]), ("y", "Relu", &["s"], vec![])], &[], &[("none", &[])]);
+    assert!(for_all(&squeezed, &squeezed));
     assert!(!for_all(&squeezed, &open(&[("y", "Relu", &["x"], vec![])], &[], &[])));
+}
+
+/// 2^32 + 6 is 6 in 32 bits, beside an extent too.
+#[test]
+fn numbers_that_32_bits_do_not_hold_are_none_of_a_list() {
+    let through = |large: i64| {
+        let lines: &[Line<'_>] = &[
+            ("s", "Shape", &["x"], vec![]),
+            ("n", "Gather", &["s", "zero"], vec![]),
+            ("l", "Concat", &["n", "large"], axis(0)),
+            ("narrow", "Cast", &["l"], vec![("to", Attr::Int(6))]),
+            ("y", "Cast", &["narrow"], vec![("to", Attr::Int(7))]),
+        ];
+        open(lines, &[], &[("zero", &[0]), ("large", &[large])])
+    };
+    let straight = |large: i64| {
+        let lines: &[Line<'_>] = &[
+            ("s", "Shape", &["x"], vec![]),
+            ("n", "Gather", &["s", "zero"], vec![]),
+            ("y", "Concat", &["n", "large"], axis(0)),
+        ];
+        open(lines, &[], &[("zero", &[0]), ("large", &[large])])
+    };
+    assert!(for_all(&straight(6), &through(6)));
+    assert!(!for_all(&straight((1 << 32) + 6), &through((1 << 32) + 6)));
 }
 
 /// Padding counts where a rule pads, and where a runtime makes a window of what is smaller than one.
