@@ -77,17 +77,43 @@ fn an_option_takes_the_same_in_every_command_that_has_it() {
     assert!(seen.len() > 20);
 }
 
-/// Pages of the repository: its README, those of its folders, and the documentation.
+/// Pages below a folder, but for what is built or installed. Cargo marks its own folders; a crate has the name `target` too.
+fn collect_pages(folder: &Path, found: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = path.file_name().unwrap().to_string_lossy();
+        let is_made = name.starts_with('.') || name == "node_modules" || path.join("CACHEDIR.TAG").exists();
+        if path.is_dir() && !path.is_symlink() && !is_made {
+            collect_pages(&path, found);
+        } else if path.extension().is_some_and(|kind| kind == "md") {
+            found.push(path);
+        }
+    }
+}
+
+/// Pages of the repository: all of them.
 fn pages() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let entries = fs::read_dir(root.join("docs")).expect("the repository has pages").map(|e| e.unwrap().path());
-    let mut pages: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|kind| kind == "md")).collect();
-    pages.extend(["README.md", "python/README.md", "testdata/corpus/README.md"].map(|page| root.join(page)));
+    let mut pages = Vec::new();
+    collect_pages(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."), &mut pages);
     pages.sort();
+    assert!(pages.len() >= 65, "{pages:?}");
     pages
 }
 
-/// The calls of this program on a page: lines of code that begin with its name, and its name in backticks with what follows.
+/// A line of code as a call of this program, if it is one: by its name, by the path that cargo builds it at (pinned to a core, perhaps),
+/// or through `cargo run`. A path that is an option's value is none.
+fn as_call(code: &str) -> Option<String> {
+    let code = code.strip_prefix("taskset -c 1 ").unwrap_or(code);
+    if code.starts_with("cargo run ") {
+        let (cargo, words) = code.split_once(" -- ")?;
+        let is_ours = cargo.contains(" --bin relayout") || cargo.ends_with(" relayout-cli");
+        return is_ours.then(|| format!("relayout {words}"));
+    }
+    let built = ["target/release/", "target/debug/"].iter().find_map(|folder| code.strip_prefix(folder));
+    let code = built.unwrap_or(code);
+    code.starts_with("relayout ").then(|| code.to_owned())
+}
+
+/// The calls of this program on a page: lines of code (indented, or behind `$` between fences), and code in backticks.
 fn calls(page: &str) -> Vec<String> {
     let page = page.replace("\\\n", " ");
     let mut calls = Vec::new();
@@ -95,9 +121,9 @@ fn calls(page: &str) -> Vec<String> {
     for line in page.lines() {
         fenced ^= line.starts_with("```");
         let code = line.strip_prefix("    ").filter(|_| !fenced).or(line.strip_prefix("$ ").filter(|_| fenced));
-        calls.extend(code.filter(|code| code.starts_with("relayout ")).map(str::to_owned));
-        let inline = line.split('`').skip(1).step_by(2).filter(|code| !fenced && code.starts_with("relayout "));
-        calls.extend(inline.map(str::to_owned));
+        calls.extend(code.map(|code| code.strip_prefix("$ ").unwrap_or(code)).and_then(as_call));
+        let inline = line.split('`').skip(1).step_by(2).filter(|_| !fenced && code.is_none());
+        calls.extend(inline.filter_map(as_call));
     }
     calls
 }
@@ -138,18 +164,21 @@ fn every_call_in_the_pages_parses_with_the_options_of_today() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(parsed > 90, "{parsed}");
+    assert!(parsed > 150, "{parsed}");
 }
 
 #[test]
 fn calls_are_found_in_code_and_end_where_another_program_begins() {
-    let page = "Say `relayout explain` of it:\n\n    relayout optimize m.onnx \\\n        --input 'x:NCHW->NHWC' | cat # all\n\
-                ```text\n$ relayout --sideways > file\nrelayout says `relayout no`\n```\n";
+    let page = "Say `relayout explain` of it, `tools/x --bin target/debug/relayout MODEL` is none:\n\n    relayout optimize m.onnx \\\n        --input 'x:NCHW->NHWC' | cat # all\n\
+                ```text\n$ relayout --sideways > file\nrelayout says `relayout no`\n```\n\n    \
+                cargo run --release --bin relayout -- optimize a -o b\n    taskset -c 1 target/release/relayout bench\n";
     let found: Vec<Vec<String>> = calls(page).iter().map(|call| first_program(call)).collect();
     let expected = [
         &["relayout", "explain"][..],
         &["relayout", "optimize", "m.onnx", "--input", "x:NCHW->NHWC"],
         &["relayout", "--sideways"],
+        &["relayout", "optimize", "a", "-o", "b"],
+        &["relayout", "bench"],
     ];
     assert_eq!(found, expected);
     assert!(Args::try_parse_from(&found[2]).is_err());

@@ -154,11 +154,30 @@ pub(crate) fn grids_text(measured: &[Measurement]) -> String {
     out
 }
 
-/// A text as TOML has it.
+/// A text as TOML has it: quoted, with quotes, backslashes and control characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
+    let escaped = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
 }
 
 fn joined(numbers: &[u64]) -> String {
     numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_text_is_read_back_as_it_was() {
+        for text in ["", "plain", "a \"quoted\" 'word' \\ end\\", "line\nand\ttab\r\u{0}\u{7f}\u{85}", "Ünicode 漢字"]
+        {
+            let table: toml::Table = toml::from_str(&format!("text = {}", quoted(text))).unwrap();
+            assert_eq!(table["text"].as_str(), Some(text));
+        }
+    }
 }
