@@ -451,18 +451,33 @@ impl Held {
 
     /// Weights and their scales, along common loops.
     fn along(&mut self, loops: Vec<Loop<4>>, (x, left): (&Weights, &[f64]), (y, right): (&Weights, &[f64])) -> bool {
-        let mut buffers = [[0.0; RUN]; 4];
+        // Runs may be short, so that several are held against each other at a time.
+        let (mut buffers, mut filled) = ([[0.0; RUN]; 4], 0);
         let first = [x.elements.first, 0, 0, y.elements.first];
-        walk(loops, first, RUN, &mut |run: Run<4>| {
-            let [one, s, t, other] = &mut buffers;
-            x.read(run.at[0], run.strides[0], &mut one[..run.count]);
-            numbered(left, run.at[1], run.strides[1], &mut s[..run.count], |x| x);
-            numbered(right, run.at[2], run.strides[2], &mut t[..run.count], |x| x);
-            y.read(run.at[3], run.strides[3], &mut other[..run.count]);
-            one.iter_mut().zip(s).for_each(|(w, s)| *w *= *s);
-            other.iter_mut().zip(t).for_each(|(w, t)| *w *= *t);
-            self.alike(&one[..run.count], &other[..run.count])
-        })
+        let all = walk(loops, first, RUN, &mut |run: Run<4>| {
+            if filled + run.count > RUN {
+                if !self.products(&mut buffers, filled) {
+                    return false;
+                }
+                filled = 0;
+            }
+            let [one, s, t, other] = buffers.each_mut().map(|list| &mut list[filled..filled + run.count]);
+            x.read(run.at[0], run.strides[0], one);
+            numbered(left, run.at[1], run.strides[1], s, |x| x);
+            numbered(right, run.at[2], run.strides[2], t, |x| x);
+            y.read(run.at[3], run.strides[3], other);
+            filled += run.count;
+            true
+        });
+        all && self.products(&mut buffers, filled)
+    }
+
+    /// The first numbers of the first two lists multiplied, and those of the last two.
+    fn products(&mut self, buffers: &mut [[f64; RUN]; 4], count: usize) -> bool {
+        let [one, s, t, other] = buffers.each_mut().map(|list| &mut list[..count]);
+        one.iter_mut().zip(s).for_each(|(w, s)| *w *= *s);
+        other.iter_mut().zip(t).for_each(|(w, t)| *w *= *t);
+        self.alike(one, other)
     }
 
     /// What is added.

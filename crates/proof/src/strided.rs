@@ -112,14 +112,19 @@ impl Elements {
 
     /// Whether all bytes of all elements are zero.
     pub(crate) fn zero(&self) -> bool {
-        let loops = common([&self.dims]).unwrap_or_default();
+        self.every(|bytes| bytes.iter().all(|byte| *byte == 0))
+    }
+
+    /// Whether this holds of the bytes of all elements, of which it gets some at a time, each element once or more often.
+    pub(crate) fn every(&self, holds: impl Fn(&[u8]) -> bool) -> bool {
+        let distinct: Dims = self.dims.iter().copied().filter(|dim| dim.1 != 0 || dim.0 == 0).collect();
+        let loops = common([&distinct]).unwrap_or_default();
         walk(loops, [self.first], longest(self.width), &mut |run: Run<1>| {
             let bytes = |at: usize, count: usize| &self.data[at * self.width..(at + count) * self.width];
-            let zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
             if run.strides == [1] {
-                return zero(bytes(run.at[0], run.count));
+                return holds(bytes(run.at[0], run.count));
             }
-            (0..run.count).all(|n| zero(bytes(run.at[0] + n * run.strides[0], 1)))
+            (0..run.count).all(|n| holds(bytes(run.at[0] + n * run.strides[0], 1)))
         })
     }
 }
@@ -342,6 +347,21 @@ mod tests {
         assert!(Elements::new(&data, 1, vec![(3, 4), (4, 1)], 2).is_none());
         assert!(Elements::new(&data, 0, vec![(2, i64::MAX)], 2).is_none());
         assert!(Elements::new(&data, -1, vec![(3, 1)], 2).is_none());
+    }
+
+    #[test]
+    fn each_element_is_looked_at_wherever_it_lies() {
+        for dims in
+            [&[(30, 1), (20, 30)][..], &[(5, 1), (3, 200), (40, 5)], &[(7, 0), (600, 1)], &[(600, 1), (1 << 40, 0)]]
+        {
+            let of = elements(600, 0, dims);
+            assert!(of.every(|bytes| bytes.as_chunks::<2>().1.is_empty()));
+            for absent in [0, 29, 30, 599_u16] {
+                let other = |bytes: &[u8]| bytes.as_chunks().0.iter().all(|x| u16::from_le_bytes(*x) != absent);
+                assert!(!of.every(other), "{dims:?} {absent}");
+            }
+        }
+        assert!(elements(600, 0, &[(0, 1)]).every(|_| false));
     }
 
     #[test]

@@ -508,7 +508,19 @@ pub(crate) fn numbers(value: &Value) -> Option<Vec<f64>> {
 
 /// Whether a constant has no elements but finite numbers.
 pub(crate) fn is_finite(value: &Value) -> bool {
-    numbers(value).is_some_and(|list| list.iter().all(|number| number.is_finite()))
+    let Some(all) = value.all() else { return false };
+    // An exponent of ones, in each of them without a branch.
+    match value.dtype {
+        1 => all.every(|bytes| {
+            let endless = |word: &[u8; 4]| u32::from_le_bytes(*word) & 0x7f80_0000 == 0x7f80_0000;
+            !bytes.as_chunks().0.iter().fold(false, |others, word| others | endless(word))
+        }),
+        10 => all.every(|bytes| {
+            let endless = |word: &[u8; 2]| u16::from_le_bytes(*word) & 0x7c00 == 0x7c00;
+            !bytes.as_chunks().0.iter().fold(false, |others, word| others | endless(word))
+        }),
+        _ => false,
+    }
 }
 
 fn as_floats(dtype: u8, bytes: &[u8]) -> Option<Vec<f64>> {
@@ -534,4 +546,53 @@ fn kept(extents: &[i64], keeps: &[bool]) -> (Vec<i64>, Vec<u32>) {
 
 fn renumbered(digit: Digit, number: &[u32]) -> Digit {
     Digit { axis: number.get(digit.axis as usize).copied().unwrap_or(digit.axis), ..digit }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use half::f16;
+
+    #[test]
+    fn one_number_without_end_is_found_at_each_place() {
+        for (bad, place) in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY].into_iter().flat_map(at_each_place)
+        {
+            let mut list = vec![6e4; 30];
+            list[7] = 1e-40;
+            assert!(both(&list).iter().all(is_finite));
+            list[place] = bad;
+            for value in both(&list) {
+                assert!(!is_finite(&value));
+                assert!(!is_finite(&value.permuted(&[1, 0]).unwrap()));
+                for row in 0..5 {
+                    let part = value.part(0, row, 1).unwrap();
+                    assert_eq!(is_finite(&part), row != place as i64 / 6, "{bad} at {place}, row {row}");
+                }
+            }
+        }
+        assert!(!is_finite(&Value::ints(&[2], &[1, 2])));
+    }
+
+    fn at_each_place(bad: f32) -> impl Iterator<Item = (f32, usize)> {
+        (0..30).map(move |place| (bad, place))
+    }
+
+    /// These numbers with 32 and with 16 bits.
+    fn both(list: &[f32]) -> [Value; 2] {
+        let floats: Vec<u8> = list.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let halves: Vec<u8> = list.iter().flat_map(|x| f16::from_f32(*x).to_le_bytes()).collect();
+        [Value::constant(1, &[5, 6], floats.into()), Value::constant(10, &[5, 6], halves.into())]
+    }
+
+    #[test]
+    fn what_is_the_same_everywhere_is_one_element() {
+        for place in 0..12 {
+            let mut list = [3_i64; 12];
+            assert_eq!(Value::ints(&[3, 4], &list).splat().unwrap().count(), 1);
+            list[place] = 4;
+            assert!(Value::ints(&[3, 4], &list).splat().is_none());
+            let part = Value::ints(&[3, 4], &list).part(0, 1, 1).unwrap();
+            assert_eq!(part.splat().is_some(), place / 4 != 1);
+        }
+    }
 }

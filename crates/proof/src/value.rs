@@ -159,10 +159,10 @@ impl Value {
             return None;
         }
         let at = usize::try_from(*offset).ok()? * width;
-        let first = data.get(at..at + width)?;
-        let whole = data.chunks_exact(width).all(|element| element == first);
-        let same =
-            whole || (self.count() < 4096 && self.elements()?.chunks_exact(width).all(|element| element == first));
+        data.get(at..at + width)?;
+        // All are the same if each is its neighbour.
+        let alike = |bytes: &[u8]| bytes[width..] == bytes[..bytes.len() - width];
+        let same = alike(data) || (self.count() < 4096 && alike(&self.elements()?));
         let view = vec![Vec::new(); self.rank()];
         same.then(|| Value {
             source: Source::Constant { data: data.slice(at..at + width), offset: 0 },

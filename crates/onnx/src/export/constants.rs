@@ -3,11 +3,12 @@
 use super::{ExportError, Exporter};
 use crate::proto::make::tensor_attribute;
 use crate::proto::{NodeProto, TensorProto};
+use crate::write::PayloadSource;
 use bytes::Bytes;
 use relayout_codegen::{Options, Order, permute, permute_crumbs, permute_nibbles, plan, relayout, run_relayout};
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dtype::DType;
-use std::io;
+use std::io::{self, Write};
 
 impl Exporter {
     /// The tensor of a constant.
@@ -17,14 +18,7 @@ impl Exporter {
         let raw_data = match &c.pending {
             None if c.source.is_available() && !c.source.is_computed() => c.source.bytes().map_err(missing)?,
             // Made when it is written. What is not there is missed then: until then a graph can be looked at without its weights.
-            _ => {
-                let (name, constant) = (name.to_owned(), c.clone());
-                self.payloads.defer_with(size, move |out| {
-                    let bytes = written(&constant, size)
-                        .map_err(|why| io::Error::other(format!("constant `{name}`: {why}")))?;
-                    out.write_all(&bytes)
-                })
-            }
+            _ => self.payloads.defer(Deferred { name: name.to_owned(), constant: c.clone(), size }),
         };
         Ok(TensorProto {
             name: Some(name.to_owned()),
@@ -33,6 +27,28 @@ impl Exporter {
             raw_data: Some(raw_data),
             ..TensorProto::default()
         })
+    }
+}
+
+/// A constant that is made when it is written.
+struct Deferred {
+    name: String,
+    constant: Constant,
+    /// In bytes.
+    size: u64,
+}
+
+impl PayloadSource for Deferred {
+    fn byte_length(&self) -> u64 {
+        self.size
+    }
+
+    fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&self.made()?)
+    }
+
+    fn made(&self) -> io::Result<Bytes> {
+        written(&self.constant, self.size).map_err(|why| io::Error::other(format!("constant `{}`: {why}", self.name)))
     }
 }
 

@@ -23,6 +23,16 @@ pub trait PayloadSource: Send + Sync {
     /// tensor that holds the ticket; the same bytes each time.
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()>;
 
+    /// The bytes in memory. A source that makes them as a whole anyway says so here: nobody copies them then.
+    ///
+    /// # Errors
+    /// As of [`write_to`](Self::write_to).
+    fn made(&self) -> io::Result<Bytes> {
+        let mut made = Vec::with_capacity(self.byte_length() as usize);
+        self.write_to(&mut made)?;
+        Ok(made.into())
+    }
+
     /// The bytes, if they are kept once they are made.
     ///
     /// # Errors
@@ -150,8 +160,6 @@ impl PayloadSource for Kept {
         if let Some(bytes) = self.bytes.get() {
             return Some(Ok(bytes.clone()));
         }
-        let mut made = Vec::with_capacity(self.byte_length() as usize);
-        let made = self.source.write_to(&mut made).map(|()| Bytes::from(made));
-        Some(made.map(|made| self.bytes.get_or_init(|| made).clone()))
+        Some(self.source.made().map(|made| self.bytes.get_or_init(|| made).clone()))
     }
 }

@@ -217,17 +217,17 @@ fn clip(call: &mut Call<'_>, dtype: u8) -> Made {
 
 /// What is multiplied with one, or divided by it, or what zero is added to: it stays, with each bit but for the sign of a zero.
 fn unchanged(call: &Call<'_>) -> Option<Value> {
-    let one = |value: &Value| {
-        let bytes = value.splat().and_then(|one| one.elements());
-        bytes.is_some_and(|bytes| match value.dtype {
-            1 => *bytes == 1f32.to_le_bytes(),
-            10 => *bytes == half::f16::ONE.to_le_bytes(),
-            _ => false,
-        })
+    let all =
+        |value: &Value, number: &[u8]| value.splat().and_then(|one| one.elements()).is_some_and(|x| *x == *number);
+    let one = |value: &Value| match value.dtype {
+        1 => all(value, &1f32.to_le_bytes()),
+        10 => all(value, &half::f16::ONE.to_le_bytes()),
+        _ => false,
     };
-    let zero = |value: &Value| {
-        let bytes = value.splat().and_then(|one| one.elements());
-        matches!(value.dtype, 1 | 10) && bytes.is_some_and(|bytes| bytes.iter().all(|b| *b == 0))
+    let zero = |value: &Value| match value.dtype {
+        1 => all(value, &[0; 4]),
+        10 => all(value, &[0; 2]),
+        _ => false,
     };
     let (x, y) = (call.input(0)?, call.input(1)?);
     let kept = match call.op {
