@@ -2,6 +2,7 @@
 //! own, and for models of more bytes than one protobuf message may have.
 
 use bytes::Bytes;
+use rayon::prelude::*;
 
 use super::emit::Out;
 use super::plan::{Payload, Plan, part_location};
@@ -26,10 +27,12 @@ pub struct Parts {
 /// [`Error::TooLarge`](crate::error::Error::TooLarge) if what is not apart exceeds 2 GiB, and those of reading the data.
 pub fn split_model(model: &ModelProto, smallest: u64, options: &WriteOptions<'_>) -> Result<Parts> {
     let (plan, sizer, payloads) = Plan::for_parts(model, smallest, options)?;
-    let mut parts = Parts { model: Vec::with_capacity(sizer.total as usize), data: Vec::with_capacity(payloads.len()) };
+    let mut parts = Parts { model: Vec::with_capacity(sizer.total as usize), data: Vec::new() };
     emit(model, &plan, sizer, Out::stream(&mut parts.model, "the output".to_owned()))?;
-    for (index, (tensor, payload)) in payloads.iter().enumerate() {
-        parts.data.push((part_location(index), bytes_of(tensor, payload)?));
+    // They are all there in the end, so they may be made at the same time. Of several errors it is the first tensor's.
+    let made: Vec<Result<Bytes>> = payloads.par_iter().map(|(tensor, payload)| bytes_of(tensor, payload)).collect();
+    for (index, bytes) in made.into_iter().enumerate() {
+        parts.data.push((part_location(index), bytes?));
     }
     check_unchanged(options)?;
     Ok(parts)
