@@ -117,7 +117,7 @@ impl Elements {
 
     /// Whether this holds of the bytes of all elements, of which it gets some at a time, each element once or more often.
     pub(crate) fn every(&self, holds: impl Fn(&[u8]) -> bool) -> bool {
-        let distinct: Dims = self.dims.iter().copied().filter(|dim| dim.1 != 0 || dim.0 == 0).collect();
+        let distinct: Dims = self.dims.iter().copied().filter(|dim| dim.1 != 0).collect();
         let loops = common([&distinct]).unwrap_or_default();
         walk(loops, [self.first], longest(self.width), &mut |run: Run<1>| {
             let bytes = |at: usize, count: usize| &self.data[at * self.width..(at + count) * self.width];

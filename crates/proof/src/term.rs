@@ -14,6 +14,7 @@ use crate::strided::Elements;
 use crate::symbolic::Symbolic;
 use crate::value::{Source, Value};
 use crate::view::{self, Digit, REPEAT, View, normal};
+use half::f16;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -509,15 +510,13 @@ pub(crate) fn numbers(value: &Value) -> Option<Vec<f64>> {
 /// Whether a constant has no elements but finite numbers.
 pub(crate) fn is_finite(value: &Value) -> bool {
     let Some(all) = value.all() else { return false };
-    // An exponent of ones, in each of them without a branch.
+    // Without a branch for each.
     match value.dtype {
         1 => all.every(|bytes| {
-            let endless = |word: &[u8; 4]| u32::from_le_bytes(*word) & 0x7f80_0000 == 0x7f80_0000;
-            !bytes.as_chunks().0.iter().fold(false, |others, word| others | endless(word))
+            bytes.as_chunks().0.iter().fold(true, |others, x| others & f32::from_le_bytes(*x).is_finite())
         }),
         10 => all.every(|bytes| {
-            let endless = |word: &[u8; 2]| u16::from_le_bytes(*word) & 0x7c00 == 0x7c00;
-            !bytes.as_chunks().0.iter().fold(false, |others, word| others | endless(word))
+            bytes.as_chunks().0.iter().fold(true, |others, x| others & f16::from_le_bytes(*x).is_finite())
         }),
         _ => false,
     }
@@ -526,7 +525,7 @@ pub(crate) fn is_finite(value: &Value) -> bool {
 fn as_floats(dtype: u8, bytes: &[u8]) -> Option<Vec<f64>> {
     match dtype {
         1 => Some(bytes.chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))).collect()),
-        10 => Some(bytes.chunks_exact(2).map(|b| half::f16::from_le_bytes([b[0], b[1]]).to_f64()).collect()),
+        10 => Some(bytes.chunks_exact(2).map(|b| f16::from_le_bytes([b[0], b[1]]).to_f64()).collect()),
         _ => None,
     }
 }
@@ -551,7 +550,6 @@ fn renumbered(digit: Digit, number: &[u32]) -> Digit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use half::f16;
 
     #[test]
     fn one_number_without_end_is_found_at_each_place() {

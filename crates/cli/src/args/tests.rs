@@ -1,10 +1,13 @@
+#[path = "../../../relayout/tests/api/pages.rs"]
+mod pages;
+
 use super::Args;
 use clap::error::ErrorKind::{DisplayHelp, DisplayVersion, MissingRequiredArgument, MissingSubcommand};
 use clap::{Command, CommandFactory as _, Parser as _};
+use pages::{code, pages};
 use relayout::request::OPTIONS;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 /// Words as a shell has them: apart at blanks, but for those between single quotes.
 fn words(line: &str) -> Vec<String> {
@@ -77,28 +80,6 @@ fn an_option_takes_the_same_in_every_command_that_has_it() {
     assert!(seen.len() > 20);
 }
 
-/// Pages below a folder, but for what is built or installed. Cargo marks its own folders; a crate has the name `target` too.
-fn collect_pages(folder: &Path, found: &mut Vec<PathBuf>) {
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        let name = path.file_name().unwrap().to_string_lossy();
-        let is_made = name.starts_with('.') || name == "node_modules" || path.join("CACHEDIR.TAG").exists();
-        if path.is_dir() && !path.is_symlink() && !is_made {
-            collect_pages(&path, found);
-        } else if path.extension().is_some_and(|kind| kind == "md") {
-            found.push(path);
-        }
-    }
-}
-
-/// Pages of the repository: all of them.
-fn pages() -> Vec<PathBuf> {
-    let mut pages = Vec::new();
-    collect_pages(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."), &mut pages);
-    pages.sort();
-    assert!(pages.len() >= 65, "{pages:?}");
-    pages
-}
-
 /// A line of code as a call of this program, if it is one: by its name, by the path that cargo builds it at (pinned to a core, perhaps),
 /// or through `cargo run`. A path that is an option's value is none.
 fn as_call(code: &str) -> Option<String> {
@@ -113,19 +94,9 @@ fn as_call(code: &str) -> Option<String> {
     code.starts_with("relayout ").then(|| code.to_owned())
 }
 
-/// The calls of this program on a page: lines of code (indented, or behind `$` between fences), and code in backticks.
+/// The calls of this program on a page.
 fn calls(page: &str) -> Vec<String> {
-    let page = page.replace("\\\n", " ");
-    let mut calls = Vec::new();
-    let mut fenced = false;
-    for line in page.lines() {
-        fenced ^= line.starts_with("```");
-        let code = line.strip_prefix("    ").filter(|_| !fenced).or(line.strip_prefix("$ ").filter(|_| fenced));
-        calls.extend(code.map(|code| code.strip_prefix("$ ").unwrap_or(code)).and_then(as_call));
-        let inline = line.split('`').skip(1).step_by(2).filter(|_| !fenced && code.is_none());
-        calls.extend(inline.filter_map(as_call));
-    }
-    calls
+    code(&page.replace("\\\n", " ")).filter_map(as_call).collect()
 }
 
 /// The words of the first program of a line: what a comment, a pipe or another program begins with ends it.

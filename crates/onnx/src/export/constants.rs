@@ -18,7 +18,7 @@ impl Exporter {
         let raw_data = match &c.pending {
             None if c.source.is_available() && !c.source.is_computed() => c.source.bytes().map_err(missing)?,
             // Made when it is written. What is not there is missed then: until then a graph can be looked at without its weights.
-            _ => self.payloads.defer(Deferred { name: name.to_owned(), constant: c.clone(), size }),
+            _ => self.payloads.defer(DeferredConstant { name: name.to_owned(), constant: c.clone(), size }),
         };
         Ok(TensorProto {
             name: Some(name.to_owned()),
@@ -31,14 +31,14 @@ impl Exporter {
 }
 
 /// A constant that is made when it is written.
-struct Deferred {
+struct DeferredConstant {
     name: String,
     constant: Constant,
     /// In bytes.
     size: u64,
 }
 
-impl PayloadSource for Deferred {
+impl PayloadSource for DeferredConstant {
     fn byte_length(&self) -> u64 {
         self.size
     }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use rayon::prelude::*;
 
 use super::emit::Out;
-use super::plan::{Payload, Plan, part_location};
+use super::plan::{Part, Payload, Plan, part_location};
 use super::{WriteOptions, check_unchanged, emit};
 use crate::error::Result;
 use crate::proto::{ModelProto, TensorProto};
@@ -29,8 +29,13 @@ pub fn split_model(model: &ModelProto, smallest: u64, options: &WriteOptions<'_>
     let (plan, sizer, payloads) = Plan::for_parts(model, smallest, options)?;
     let mut parts = Parts { model: Vec::with_capacity(sizer.total as usize), data: Vec::new() };
     emit(model, &plan, sizer, Out::stream(&mut parts.model, "the output".to_owned()))?;
-    // They are all there in the end, so they may be made at the same time. Of several errors it is the first tensor's.
-    let made: Vec<Result<Bytes>> = payloads.par_iter().map(|(tensor, payload)| bytes_of(tensor, payload)).collect();
+    // They are all there in the end, so they may be made at the same time. A thread of the pool makes them alone: while it waited for
+    // another's piece it might begin another caller's work on top of this one's. Of several errors it is the first tensor's.
+    let one = |(tensor, payload): &Part<'_>| bytes_of(tensor, payload);
+    let made: Vec<Result<Bytes>> = match rayon::current_thread_index() {
+        Some(_) => payloads.iter().map(one).collect(),
+        None => payloads.par_iter().map(one).collect(),
+    };
     for (index, bytes) in made.into_iter().enumerate() {
         parts.data.push((part_location(index), bytes?));
     }
@@ -43,8 +48,8 @@ fn bytes_of(tensor: &TensorProto, payload: &Payload<'_>) -> Result<Bytes> {
         Payload::Bytes(bytes) => return Ok(bytes.clone()),
         Payload::Deferred(source) => {
             // What is of another length than it said is refused where it is written.
-            let kept = source.kept().and_then(Result::ok).filter(|bytes| bytes.len() as u64 == source.byte_length());
-            if let Some(bytes) = kept {
+            let made = source.kept().unwrap_or_else(|| source.made()).ok();
+            if let Some(bytes) = made.filter(|bytes| bytes.len() as u64 == source.byte_length()) {
                 return Ok(bytes);
             }
         }
@@ -128,6 +133,27 @@ mod tests {
         crate::write::write_model_to(&proto, &mut whole, &options).unwrap();
         assert_eq!((&parts.data[0].1[..], made.load(std::sync::atomic::Ordering::Relaxed)), (&[3; 80][..], 1));
         assert!(whole.windows(80).any(|bytes| bytes == [3; 80]));
+    }
+
+    #[test]
+    fn a_thread_of_the_pool_makes_parts_alone() {
+        let makers = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let mut payloads = Payloads::new();
+        let mut slow = || {
+            let makers = std::sync::Arc::clone(&makers);
+            payloads.defer_with(80, move |out| {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                makers.lock().unwrap().push(std::thread::current().id());
+                out.write_all(&[3; 80])
+            })
+        };
+        let tensors: Vec<TensorProto> = (0..16).map(|_| tensor("made", slow(), 80)).collect();
+        let (proto, options) = (model(tensors), WriteOptions::default().payloads(&payloads));
+        let made = || split_model(&proto, 64, &options).unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let (caller, parts) = pool.install(|| (std::thread::current().id(), made()));
+        assert_eq!(*makers.lock().unwrap(), [caller; 16]);
+        assert_eq!(made(), parts, "as elsewhere");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Conventions that a test can hold: which crate may know which, how much an embedder builds, which Rust each crate needs, and where
 //! `unsafe` may stand.
 
+use crate::pages::{code, lines, pages};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -327,41 +328,6 @@ fn every_crate_can_be_published() {
     }
 }
 
-/// Folders of what is built or installed. Cargo marks its own; a crate has the name `target` too.
-fn is_made(folder: &Path) -> bool {
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    name.starts_with('.') || name == "node_modules" || folder.join("CACHEDIR.TAG").exists()
-}
-
-/// Pages below a folder.
-fn collect_pages(folder: &Path, found: &mut Vec<PathBuf>) {
-    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        if path.is_dir() && !path.is_symlink() && !is_made(&path) {
-            collect_pages(&path, found);
-        } else if path.extension().is_some_and(|kind| kind == "md") {
-            found.push(path);
-        }
-    }
-}
-
-/// Pages of the repository: all of them.
-fn pages() -> Vec<PathBuf> {
-    let mut pages = Vec::new();
-    collect_pages(&root(), &mut pages);
-    pages.sort();
-    assert!(pages.len() >= 65, "{pages:?}");
-    pages
-}
-
-/// Lines of a page with whether they stand between fences.
-fn lines(page: &str) -> impl Iterator<Item = (bool, &str)> {
-    page.lines().scan(false, |fenced, line| {
-        let fence = line.starts_with("```");
-        *fenced ^= fence;
-        Some((*fenced || fence, line))
-    })
-}
-
 /// Where a page can be entered: its headings, as GitHub and the site name them, and places that it names itself.
 fn anchors(page: &str) -> BTreeSet<String> {
     let named = page.split("<a id=\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
@@ -427,12 +393,7 @@ fn call(line: &str) -> Option<Call<'_>> {
 
 /// The calls on a page.
 fn calls(page: &str) -> Vec<Call<'_>> {
-    let code = lines(page).flat_map(|(fenced, line)| {
-        let code = if fenced { line.strip_prefix("$ ") } else { line.strip_prefix("    ") };
-        let spans = line.split('`').skip(1).step_by(2).filter(move |_| !fenced && code.is_none());
-        code.map(|code| code.strip_prefix("$ ").unwrap_or(code)).into_iter().chain(spans)
-    });
-    code.filter_map(call).collect()
+    code(page).filter_map(call).collect()
 }
 
 /// The text of a script and of the modules beside it that it imports; of a folder, that of all its scripts.

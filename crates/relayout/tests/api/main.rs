@@ -3,6 +3,7 @@
 mod conventions;
 #[cfg(all(feature = "onnx-protobuf", feature = "prost"))]
 mod interop;
+mod pages;
 mod surface;
 
 use std::collections::{BTreeMap, BTreeSet};
