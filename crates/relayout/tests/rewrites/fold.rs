@@ -454,6 +454,40 @@ fn copies_of_everything_go_unless_their_name_is_wanted() {
 }
 
 #[test]
+fn places_that_are_picked_of_what_a_slice_takes_are_picked_of_its_operand() {
+    let net = |axis: i64, places: &[i64]| {
+        let net =
+            Net::new(17).input("x", F32, &[2, 6, 5]).ints("start", &[-1]).ints("end", &[i64::MIN]).ints("step", &[-2]);
+        let net = net.ints("axis", &[1]).node("Slice", &["x", "start", "end", "axis", "step"], "s");
+        let picked = net.ints("places", places).node_with("Gather", &["s", "places"], "p", &[("axis", &[axis])]);
+        picked.node("Relu", &["p"], "y").output("y", F32)
+    };
+    for places in [&[0][..], &[2], &[-1], &[1, 0, -3]] {
+        let folded = fold_with(&net(1, places), Numerics::Exact);
+        assert_eq!(folded.report.rewrites.get("pick_from_what_is_cut"), Some(&1), "{places:?}");
+        assert_eq!(folded.ops(), ["Gather", "Relu"]);
+        folded.holds(0.0);
+    }
+    let asked = |step: i64| {
+        let net = Net::new(17)
+            .input("x", F32, &[2, 6, 5])
+            .ints("start", &[-1])
+            .ints("end", &[i64::MIN])
+            .ints("step", &[step]);
+        let net = net.ints("axis", &[1]).node("Slice", &["x", "start", "end", "axis", "step"], "s").ints("place", &[1]);
+        let picked = net.node_with("Gather", &["s", "place"], "y", &[("axis", &[1])]).output("y", F32);
+        fold(&picked.node("Shape", &["s"], "shape").node("ConstantOfShape", &["shape"], "zeros").output("zeros", F32))
+    };
+    let reversed = asked(-1);
+    assert_eq!(reversed.report.rewrites.get("pick_from_what_is_cut"), Some(&1));
+    assert!(!reversed.ops().iter().any(|op| op == "Slice"), "{}", reversed.text);
+    reversed.holds(0.0);
+    assert!(!fold(&net(2, &[0])).report.changed, "another axis");
+    assert!(!fold(&net(1, &[0]).output("s", F32)).report.changed, "it is wanted");
+    assert!(!fold(&net(1, &[0]).node("Neg", &["s"], "n").output("n", F32)).report.changed, "others read it");
+}
+
+#[test]
 fn a_constant_takes_another_name_where_an_earlier_body_has_its_name() {
     let then = Net::new(17).node("Neg", &["x"], "t").node("Relu", &["t"], "z").output("z", F32);
     let other = Net::new(17).node("Neg", &["x"], "o").output("o", F32);
