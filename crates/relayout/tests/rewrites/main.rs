@@ -9,6 +9,7 @@ mod fold_rounded;
 mod give_back;
 mod heads;
 mod loaded;
+mod numbers;
 mod ort_nhwc;
 mod picks;
 mod products;

@@ -2,6 +2,7 @@
 //! other targets.
 
 pub(crate) mod forms;
+pub(crate) mod numbers;
 
 use crate::TargetError;
 use crate::onnx::forms::layer_norm;
@@ -16,7 +17,7 @@ use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::op::read::perm;
 use relayout_ir::raised::ProjectionForm;
 use relayout_target::{
-    Cost, Form, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, PassError, Raised, Recognized, Rule, Target,
+    Cost, Form, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError, Raised, Recognized, Rule, Target,
 };
 use serde::Deserialize;
 use std::fmt;
@@ -35,6 +36,7 @@ pub struct DataTarget {
     source: String,
     rates: Rates,
     forms: Arc<[Box<dyn Form>]>,
+    passes: Arc<[Pass]>,
     quantized_pools: Option<QuantizedPools>,
 }
 
@@ -230,6 +232,7 @@ impl DataTarget {
                 Box::new(Gemms),
                 Box::new(PackedHeads(rates.view)),
             ]),
+            passes: Arc::from([numbers::pass()]),
             rates,
             quantized_pools,
         })
@@ -446,6 +449,10 @@ impl Target for DataTarget {
 
     fn forms(&self) -> &[Box<dyn Form>] {
         &self.forms
+    }
+
+    fn passes(&self) -> &[Pass] {
+        &self.passes
     }
 
     fn move_cost(&self, query: &MoveQuery<'_>) -> Option<Cost> {

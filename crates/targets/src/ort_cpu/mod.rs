@@ -28,7 +28,7 @@ pub use machine::Block;
 
 use crate::TargetError;
 use crate::measured::CostsError;
-use crate::onnx::DataTarget;
+use crate::onnx::{DataTarget, numbers};
 use costs::{Copy, MeasuredCosts, Reorder, Side};
 use machine::Machine;
 use relayout_ir::dtype::DType;
@@ -128,7 +128,8 @@ fn builtin(threads: u64) -> Result<MeasuredCosts, TargetError> {
 
 /// The passes for hosts of a block.
 fn passes(block: Block, guarded: bool) -> Arc<[Pass]> {
-    prepare::passes(block).into_iter().chain(finish::passes(block, guarded)).collect()
+    let last = [numbers::pass()];
+    prepare::passes(block).into_iter().chain(finish::passes(block, guarded)).chain(last).collect()
 }
 
 /// Whether a node reads dequantized numbers or leaves some to be quantized: ONNX Runtime makes one integer op of the three.
