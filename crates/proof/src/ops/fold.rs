@@ -303,6 +303,17 @@ fn blocks(shape: &[i64], scales: &[i64], axis: usize, block: i64) -> Option<Rows
     (wanted == scales).then_some(Rows { each: usize::try_from(block).ok()?, apart: true, ..rows })
 }
 
+/// Every byte.
+const ALL_BYTES: [u8; 256] = {
+    let mut all = [0; 256];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = at as u8;
+        at += 1;
+    }
+    all
+};
+
 /// (x - zero) * scale: the difference is exact, and the product is rounded once.
 fn real_numbers(call: &Call<'_>, x: &Value, read: fn(u8) -> f32, rows: &Rows) -> Option<Value> {
     let shape = x.shape();
@@ -316,12 +327,17 @@ fn real_numbers(call: &Call<'_>, x: &Value, read: fn(u8) -> f32, rows: &Rows) ->
     if zeros.len() != scales.len() || !rows.apart && scales.len() != rows.extent {
         return None;
     }
+    let known = ALL_BYTES.map(read);
     let elements = x.elements()?;
     let mut data = vec![0; elements.len() * 4];
     let to = data.as_chunks_mut().0.chunks_exact_mut(rows.inner);
     for (step, (from, to)) in elements.chunks_exact(rows.inner).zip(to).enumerate() {
-        let real = |byte: &u8, zero: f32, scale: f32| ((read(*byte) - zero) * scale).to_le_bytes();
+        let real = |byte: &u8, zero: f32, scale: f32| ((known[usize::from(*byte)] - zero) * scale).to_le_bytes();
         match (rows.of_step(step, &zeros)?, rows.of_step(step, &scales)?) {
+            (&[zero], &[scale]) if from.len() > ALL_BYTES.len() => {
+                let all = ALL_BYTES.map(|byte| real(&byte, zero, scale));
+                from.iter().zip(to).for_each(|(byte, to)| *to = all[usize::from(*byte)]);
+            }
             (&[zero], &[scale]) => from.iter().zip(to).for_each(|(byte, to)| *to = real(byte, zero, scale)),
             (zeros, scales) => {
                 let numbers = zeros.iter().zip(scales);
