@@ -87,7 +87,10 @@ fn optimized(source: Source, settings: &Settings, wanted: &Wanted, reporter: &Re
                 tuned(library, (&source, &model), &request, reporter)?;
             (result, Some(Arc::new(Tuned { measured, least_gain: options.least_gain, tuning })))
         }
-        None => (relayout::optimize(&model, target.as_ref(), &options)?, None),
+        None => match &wanted.output {
+            Some(path) => (relayout::Optimized::for_file(&model, target.as_ref(), &options, path)?, None),
+            None => (relayout::optimize(&model, target.as_ref(), &options)?, None),
+        },
     };
     if let Some(place) = &wanted.verify {
         reporter.step("verifying", done, passes);

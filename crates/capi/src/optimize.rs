@@ -3,6 +3,7 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 
 use bytes::Bytes;
+use relayout::request::SideFiles;
 use relayout::{Error, Model, Optimized, Report, audit};
 
 use crate::Status;
@@ -161,7 +162,9 @@ pub unsafe extern "C" fn relayout_optimize(
         unsafe { emptied(out, "out") }?;
         let bytes_of = |optimized: &Optimized| optimized.to_bytes().map(Some);
         // SAFETY: the caller vouches for the model and the options. What is made of them is bytes and texts of its own.
-        let made = unsafe { with_model(model, len, options, |model, settings| made(model, settings, bytes_of)) }?;
+        let made = unsafe {
+            with_model(model, len, options, |model, settings| made(settings.request().optimize(model), bytes_of))
+        }?;
         // SAFETY: as above, and it is not null.
         unsafe { give(out, made) };
         Ok(())
@@ -194,8 +197,8 @@ pub unsafe extern "C" fn relayout_optimize_file(
         };
         let default = RelayoutOptions::default();
         let model = Model::open(from).map_err(|e| of_library(&e))?;
-        let written = |optimized: &Optimized| optimized.write(to).map(|()| None);
-        let made = made(model, &options.unwrap_or(&default).settings, written)?;
+        let optimized = options.unwrap_or(&default).settings.request().optimize_for_file(model, to);
+        let made = made(optimized, |optimized| optimized.write(to).map(|()| None))?;
         // SAFETY: as above, and it is not null.
         unsafe { give(out, made) };
         Ok(())
@@ -261,13 +264,12 @@ unsafe fn with_model<T>(
     work(model.map_err(|e| of_library(&e))?, &options.settings)
 }
 
-/// Optimizes, and takes of the result what `bytes_of` does. Files beside the result come to their places after it.
+/// Takes of a result what `bytes_of` does. Files beside the result come to their places after it.
 fn made(
-    model: Model,
-    settings: &Settings,
+    optimized: Result<(Optimized, SideFiles), Error>,
     bytes_of: impl FnOnce(&Optimized) -> Result<Option<Vec<u8>>, Error>,
 ) -> Result<RelayoutResult, Failure> {
-    let (optimized, files) = settings.request().optimize(model).map_err(|e| of_library(&e))?;
+    let (optimized, files) = optimized.map_err(|e| of_library(&e))?;
     let model = bytes_of(&optimized).map_err(|e| of_library(&e))?;
     files.commit().map_err(|e| of_library(&e))?;
     let report = optimized.report();

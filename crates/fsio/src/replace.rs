@@ -12,6 +12,7 @@ use tempfile::{Builder, NamedTempFile};
 
 use crate::PREFIX;
 use crate::error::{Error, Result};
+use crate::map::Mapped;
 use crate::open::open_to_write;
 use crate::unfinished::Unfinished;
 
@@ -133,6 +134,14 @@ impl Staged {
             return Ok(false);
         }
         same_bytes(self.temp.reopen()?, File::open(path)?)
+    }
+
+    /// Maps what was written so far.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn map(&self) -> Result<Mapped> {
+        Mapped::file(self.temp.path())
     }
 
     /// Waits until the disk has the bytes.

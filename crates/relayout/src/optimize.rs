@@ -10,7 +10,7 @@ use crate::made_for::{is_settled, metadata};
 use crate::model::Model;
 pub use crate::options::Options;
 use crate::proof::{Links, Proof};
-use crate::proved;
+use crate::proved::{self, Asked};
 use crate::report::{FileSize, Report, Rules, SCHEMA};
 use crate::sizes::Sized;
 use relayout_ir::dim::Dim;
@@ -22,7 +22,8 @@ use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::{ImportError, import_again, impossible};
 use relayout_onnx::inline::Inlined;
 use relayout_onnx::write::{
-    Parts, Payloads, WriteOptions, bytes_in_all, copy_unchanged, split_model, write_model, write_model_to,
+    Parts, Payloads, StagedModel, WriteOptions, bytes_in_all, copy_unchanged, split_model, stage_model, write_model,
+    write_model_to,
 };
 use relayout_passes::decide::MovedEnd;
 use relayout_passes::pipeline::{Outcome, PipelineOptions, run, steps};
@@ -31,7 +32,7 @@ use relayout_target::{Equation, PassError, Rule, Target};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The names of the passes that run for a target, in their order.
 ///
@@ -69,6 +70,8 @@ pub struct Optimized {
     calls_functions: bool,
     bundles: bool,
     links: Option<Links>,
+    /// The result as it was written beside its place, until it is put there.
+    staged: Mutex<Option<StagedModel>>,
 }
 
 /// Graphs of the first round that the options ask for.
@@ -89,8 +92,17 @@ const ROUNDS: usize = 8;
 /// # Errors
 /// [`Error`]; nothing is written by this function.
 pub fn optimize(model: &Model, target: &dyn Target, options: &Options) -> Result<Optimized, Error> {
+    optimize_beside(model, target, options, None)
+}
+
+fn optimize_beside(
+    model: &Model,
+    target: &dyn Target,
+    options: &Options,
+    path: Option<&Path>,
+) -> Result<Optimized, Error> {
     let made = |kept: &BTreeSet<u32>| decided(model, target, options, kept);
-    Ok(proved::checked((model, target, options), &made)?.chosen_as(options))
+    Ok(proved::checked(&Asked { model, target, options, path }, &made)?.chosen_as(options))
 }
 
 /// Decides about all of a model but nodes of these places, which stay as they are.
@@ -152,7 +164,18 @@ fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSe
     let can = target.capabilities();
     let input = Arc::clone(&model.file);
     let (calls_functions, bundles) = (can.calls_functions, can.bundles);
-    Ok(Optimized { input, result, report, ends, shown, source, calls_functions, bundles, links })
+    Ok(Optimized {
+        input,
+        result,
+        report,
+        ends,
+        shown,
+        source,
+        calls_functions,
+        bundles,
+        links,
+        staged: Mutex::default(),
+    })
 }
 
 /// What the file says of inputs and outputs that lie otherwise, and why that can't be read, if nobody asks for anything.
@@ -445,7 +468,18 @@ fn settled(model: &Model, target: &dyn Target, records: Vec<IoRecord>) -> Optimi
     let (calls_functions, bundles) = (can.calls_functions, can.bundles);
     let input = Arc::clone(&model.file);
     let (shown, ends) = (Shown::default(), Vec::new());
-    Optimized { input, result: None, report, ends, shown, source, calls_functions, bundles, links: None }
+    Optimized {
+        input,
+        result: None,
+        report,
+        ends,
+        shown,
+        source,
+        calls_functions,
+        bundles,
+        links: None,
+        staged: Mutex::default(),
+    }
 }
 
 fn refuse_impossible(model: &Model) -> Result<(), Error> {
@@ -538,6 +572,21 @@ fn count_rewrites(sum: &mut BTreeMap<String, usize>, outcome: &Outcome) {
 }
 
 impl Optimized {
+    /// [`optimize`] for a caller who writes the result to a file then. If it is to be checked and has many bytes of new constants, it is
+    /// written beside that file at once, and checked there: constants are made once, and none of them has to fit into memory.
+    /// [`Optimized::write`] to the same path puts it in its place; else it goes when the result is dropped.
+    ///
+    /// # Errors
+    /// As of [`optimize`], and those of writing.
+    pub fn for_file(
+        model: &Model,
+        target: &dyn Target,
+        options: &Options,
+        path: impl AsRef<Path>,
+    ) -> Result<Optimized, Error> {
+        optimize_beside(model, target, options, Some(path.as_ref()))
+    }
+
     /// What was done.
     pub fn report(&self) -> &Report {
         &self.report
@@ -586,6 +635,12 @@ impl Optimized {
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let input = &*self.input;
         self.check_external()?;
+        let mut staged = self.staged.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(staged) = staged.take_if(|staged| staged.is_for(path.as_ref())) {
+            input.check_unchanged()?;
+            staged.commit()?;
+            return Ok(());
+        }
         match &self.result {
             Some(r) => write_model(&r.proto, path, &WriteOptions::for_input(input).payloads(&r.payloads))?,
             None if self.refers_elsewhere(path.as_ref()) => {
@@ -593,6 +648,24 @@ impl Optimized {
             }
             None => copy_unchanged(input, path)?,
         };
+        Ok(())
+    }
+
+    /// Whether it is written, beside its place.
+    pub(crate) fn is_staged(&self) -> bool {
+        self.staged.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Writes the result beside `path`, if something can be there, and takes the bytes of its new constants from there.
+    pub(crate) fn stage(&mut self, path: &Path) -> Result<(), Error> {
+        let Some(result) = &mut self.result else { return Ok(()) };
+        let options = WriteOptions::for_input(&self.input).payloads(&result.payloads);
+        let staged = stage_model(&result.proto, path, &options)?;
+        match &staged {
+            Some(staged) => result.payloads.take_from(staged),
+            None => result.payloads.keep(),
+        }
+        self.staged = Mutex::new(staged);
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use relayout_target::Target;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 /// What becomes of a result that is not proved to compute what its model computes.
@@ -102,8 +103,11 @@ fn why_not(verdict: &Verdict) -> Option<String> {
 /// Parts of a result that are smaller stay in its messages.
 const SMALLEST_PART: u64 = 1 << 10;
 
-/// Most bytes of constants in new layouts that are made in memory for the check. What is larger is checked once it is in a file.
+/// Most bytes of constants in new layouts that are made in memory for the check. What is larger is checked in its file.
 const MOST_MADE: u64 = 2 << 30;
+
+/// From so many bytes of them on, the result is checked in its file, if there is one: pages of memory cost more than pages of a file.
+const LEAST_STAGED: u64 = 1 << 20;
 
 impl Optimized {
     /// Checks with a program that shares no code with the optimizer that the result computes what the model computes.
@@ -112,7 +116,7 @@ impl Optimized {
     /// [`Error`] if the result can't be taken apart. What can't be shown is a [`Verdict`].
     pub fn prove(&self, options: &Options) -> Result<Verdict, Error> {
         let nothing = |why: String| Verdict::Refused { at: "the result".to_owned(), why, value: None, shown: false };
-        if self.made_bytes() > MOST_MADE {
+        if !self.is_staged() && self.made_bytes() > MOST_MADE {
             let why = "it has too many bytes of constants in new layouts to be checked in memory; check the file: `relayout prove`";
             return Ok(nothing(why.to_owned()));
         }
@@ -187,19 +191,25 @@ fn ends_of_ranges(options: &Options) -> Vec<BTreeMap<String, i64>> {
     if options.dims.is_empty() { Vec::new() } else { vec![ends(|ends| ends.0), ends(|ends| ends.1)] }
 }
 
-type Asked<'a> = (&'a Model, &'a dyn Target, &'a Options);
+/// What is to be optimized, and where the caller writes the result, as far as that is known.
+pub(crate) struct Asked<'a> {
+    pub(crate) model: &'a Model,
+    pub(crate) target: &'a dyn Target,
+    pub(crate) options: &'a Options,
+    pub(crate) path: Option<&'a Path>,
+}
 
 /// What `made` makes, checked as the options ask. It decides about all of the model but the nodes of these places.
 pub(crate) fn checked(
-    asked: Asked<'_>,
+    asked: &Asked<'_>,
     made: &dyn Fn(&BTreeSet<u32>) -> Result<Optimized, Error>,
 ) -> Result<Optimized, Error> {
-    let (model, target, options) = asked;
+    let Asked { model, target, options, .. } = *asked;
     let first = made(&BTreeSet::new())?;
     if options.unproved == Unproved::Allow {
         return Ok(first);
     }
-    let (first, verdict) = looked_at(first, options)?;
+    let (first, verdict) = looked_at(first, asked)?;
     let Some((verdict, why)) = verdict.and_then(|verdict| why_not(&verdict).map(|why| (verdict, why))) else {
         return Ok(first);
     };
@@ -211,7 +221,7 @@ pub(crate) fn checked(
         Unproved::GiveBack if shown && !may_keep => {
             let (back, loud) = (given_back(asked, made, first, verdict)?, || made(&BTreeSet::new()));
             let kept = back.report.kept.is_some();
-            if kept { looked_at(loud()?, options).map(|(loud, _)| loud) } else { Ok(back) }
+            if kept { looked_at(loud()?, asked).map(|(loud, _)| loud) } else { Ok(back) }
         }
         Unproved::GiveBack if shown => given_back(asked, made, first, verdict),
         Unproved::Fail => Err(Error::Unproved { why }),
@@ -222,24 +232,27 @@ pub(crate) fn checked(
 }
 
 /// A result with the verdict in its report, if it is another file than the model.
-fn looked_at(mut made: Optimized, options: &Options) -> Result<(Optimized, Option<Verdict>), Error> {
-    match &mut made.result {
+fn looked_at(mut made: Optimized, asked: &Asked<'_>) -> Result<(Optimized, Option<Verdict>), Error> {
+    let bytes = made.made_bytes();
+    match (&mut made.result, asked.path) {
         // Data that is missing is said where the model is written.
-        Some(result) if made.input.check_external().is_ok() => result.payloads.keep(),
+        (Some(_), Some(path)) if bytes >= LEAST_STAGED && made.input.check_external().is_ok() => made.stage(path)?,
+        (Some(result), _) if made.input.check_external().is_ok() => result.payloads.keep(),
         _ => return Ok((made, None)),
     }
-    let verdict = made.prove(options)?;
+    let verdict = made.prove(asked.options)?;
     made.report.proof = Some(ProofRecord::of(&verdict));
     Ok((made, Some(verdict)))
 }
 
 /// Leaves what is shown to be another value as it was, and more around it each time, until the rest is proved.
 fn given_back(
-    (model, target, options): Asked<'_>,
+    asked: &Asked<'_>,
     made: &dyn Fn(&BTreeSet<u32>) -> Result<Optimized, Error>,
     mut last: Optimized,
     mut verdict: Verdict,
 ) -> Result<Optimized, Error> {
+    let Asked { model, target, .. } = *asked;
     let graph = Source::of_file(model)?.ir.graph;
     let (mut kept, mut told): (BTreeSet<u32>, Option<GivenBack>) = (BTreeSet::new(), None);
     for tries in 0..TRIES {
@@ -249,7 +262,7 @@ fn given_back(
         let failed = Failed::unproved(&graph, &values, why);
         failed.grow(&mut kept, &graph, tries);
         let told_now = failed.part(&graph, &kept, told.take());
-        let (next, found) = looked_at(made(&kept)?, options)?;
+        let (next, found) = looked_at(made(&kept)?, asked)?;
         last = next;
         let said = told_now.why.clone();
         told = Some(told_now);

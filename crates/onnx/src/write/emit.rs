@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::ops::Range;
 
 use bytes::Bytes;
 use prost::encoding::{self, WireType};
@@ -21,8 +22,17 @@ pub(super) struct Out<'a> {
     /// Name for errors.
     name: String,
     input: Option<&'a ModelFile>,
-    pub(super) written: u64,
+    pub(super) written: Written,
+}
+
+/// What went through an output.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub(super) bytes: u64,
+    /// Of these, what the kernel copied from the input.
     pub(super) copied: u64,
+    /// Tickets of payloads that were made, and the places of their bytes.
+    pub(super) made: Vec<(Bytes, Range<u64>)>,
 }
 
 enum Target<'a> {
@@ -42,23 +52,23 @@ impl Target<'_> {
 impl<'a> Out<'a> {
     pub(super) fn file(file: &'a mut File, name: String, input: Option<&'a ModelFile>) -> Self {
         let target = Target::File(BufWriter::with_capacity(LARGE, file));
-        Self { target, name, input, written: 0, copied: 0 }
+        Self { target, name, input, written: Written::default() }
     }
 
     pub(super) fn stream(stream: &'a mut dyn Write, name: String) -> Self {
         let target = Target::Stream(BufWriter::with_capacity(LARGE, stream));
-        Self { target, name, input: None, written: 0, copied: 0 }
+        Self { target, name, input: None, written: Written::default() }
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let done = self.target.writer().write_all(bytes);
-        self.written += bytes.len() as u64;
+        self.written.bytes += bytes.len() as u64;
         done.map_err(|source| self.error(source))
     }
 
     pub(super) fn zeros(&mut self, count: u64) -> Result<()> {
         let done = io::copy(&mut io::Read::take(io::repeat(0), count), self.target.writer());
-        self.written += count;
+        self.written.bytes += count;
         done.map(drop).map_err(|source| self.error(source))
     }
 
@@ -69,7 +79,10 @@ impl<'a> Out<'a> {
                 let mut exactly = Exactly { to: self.target.writer(), left: payload.len(), failed: false };
                 let made = source.write_to(&mut exactly);
                 let (left, failed) = (exactly.left, exactly.failed);
-                self.written += payload.len();
+                let begin = self.written.bytes;
+                self.written.bytes += payload.len();
+                let ticket = tensor.raw_data.clone().unwrap_or_default();
+                self.written.made.push((ticket, begin..self.written.bytes));
                 match made {
                     Err(source) if failed => Err(self.error(source)),
                     Err(source) => Err(Error::Payload { tensor: tensor.name().to_owned(), source }),
@@ -85,8 +98,8 @@ impl<'a> Out<'a> {
 
     fn bytes(&mut self, bytes: &Bytes) -> Result<()> {
         if bytes.len() >= LARGE && self.copy(bytes).map_err(|source| self.error(source))? {
-            self.written += bytes.len() as u64;
-            self.copied += bytes.len() as u64;
+            self.written.bytes += bytes.len() as u64;
+            self.written.copied += bytes.len() as u64;
             return Ok(());
         }
         self.write(bytes)
@@ -102,10 +115,10 @@ impl<'a> Out<'a> {
         from.copy_to(offset, bytes.len() as u64, writer.get_mut())
     }
 
-    pub(super) fn finish(mut self) -> Result<(u64, u64)> {
+    pub(super) fn finish(mut self) -> Result<Written> {
         let done = self.target.writer().flush();
         done.map_err(|source| self.error(source))?;
-        Ok((self.written, self.copied))
+        Ok(self.written)
     }
 
     fn error(&self, source: io::Error) -> Error {

@@ -18,7 +18,10 @@ mod payload;
 mod plan;
 
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
 
 pub use parts::{Parts, split_model};
 pub use payload::{PayloadSource, Payloads};
@@ -28,7 +31,7 @@ use relayout_fsio::{Destination, FileTarget, Mapped, Staged, destination, open_s
 use crate::error::{Error, Result};
 use crate::file::ModelFile;
 use crate::proto::ModelProto;
-use emit::{Emitter, Out};
+use emit::{Emitter, Out, Written};
 use encode::Sizer;
 use fields::model_proto;
 use plan::{PROTOBUF_LIMIT, Plan};
@@ -114,12 +117,78 @@ fn write_pair(
     let Destination::File(target) = destination(path)? else {
         return write_model_to(model, &mut open_special(path)?, options);
     };
+    staged(model, &target, options, false)?.put(between)
+}
+
+/// Writes `model` as [`write_model`] does, but beside its place: [`StagedModel::commit`] puts it there. `None` for a device or a pipe,
+/// where nothing can be beside.
+///
+/// # Errors
+/// As of [`write_model`].
+pub fn stage_model(
+    model: &ModelProto,
+    path: impl AsRef<Path>,
+    options: &WriteOptions<'_>,
+) -> Result<Option<StagedModel>> {
+    match destination(path.as_ref())? {
+        Destination::File(target) => Ok(Some(staged(model, &target, options, true)?)),
+        _ => Ok(None),
+    }
+}
+
+/// A model that is written, and not in its place yet. It goes if it is dropped.
+#[derive(Debug)]
+pub struct StagedModel {
+    data: Option<Staged>,
+    model: Staged,
+    /// Tickets of payloads, and their bytes where they are in the files.
+    made: Vec<(Bytes, Bytes)>,
+    stats: WriteStats,
+    sync: bool,
+    /// Data files that go once it is in its place.
+    superseded: Vec<PathBuf>,
+}
+
+impl StagedModel {
+    /// Whether this is where it goes.
+    pub fn is_for(&self, path: &Path) -> bool {
+        matches!(destination(path), Ok(Destination::File(target)) if target.path == self.model.path())
+    }
+
+    /// Puts it in its place.
+    ///
+    /// # Errors
+    /// [`Error::Write`]; what is there stays then.
+    pub fn commit(self) -> Result<WriteStats> {
+        self.put(|| ())
+    }
+
+    fn put(self, between: impl FnOnce()) -> Result<WriteStats> {
+        pair::commit(self.data, self.model, self.sync, between)?;
+        for path in self.superseded {
+            // What cannot be removed is in nobody's way.
+            let _ = std::fs::remove_file(path);
+        }
+        Ok(self.stats)
+    }
+
+    pub(crate) fn made(&self) -> &[(Bytes, Bytes)] {
+        &self.made
+    }
+}
+
+/// Writes model and data beside their places. `maps` says whether the bytes of payloads are wanted.
+fn staged(model: &ModelProto, target: &FileTarget, options: &WriteOptions<'_>, maps: bool) -> Result<StagedModel> {
     // If the input was cut off, writing its bytes fails; the output is not to blame.
     let blame = |error: Error| check_unchanged(options).err().unwrap_or(error);
-    let (mut plan, mut sizer) = Plan::for_file(model, &target, options)?;
-    let mut stats = WriteStats::default();
-    let data = write_data(&plan, &target, options, &mut stats).map_err(blame)?;
-    let data = pair::place(data, &mut plan, &target)?;
+    let (mut plan, mut sizer) = Plan::for_file(model, target, options)?;
+    let (mut stats, mut made) = (WriteStats::default(), Vec::new());
+    let data = write_data(&plan, target, options).map_err(blame)?;
+    if let Some((data, written)) = &data {
+        (stats.data_bytes, stats.copied_bytes) = (written.bytes, written.copied);
+        made.extend(if maps { mapped(data, written)? } else { Vec::new() });
+    }
+    let data = pair::place(data.map(|(data, _)| data), &mut plan, target)?;
     if plan.has_data() {
         sizer = Sizer::of(model, &plan)?;
         if sizer.total > PROTOBUF_LIMIT {
@@ -130,20 +199,26 @@ fn write_pair(
 
     let mut staged = Staged::new(target.path.clone())?;
     let name = staged.path().display().to_string();
-    let (written, copied) = emit(model, &plan, sizer, Out::file(staged.file(), name, options.input)).map_err(blame)?;
-    stats.model_bytes = written;
-    stats.copied_bytes += copied;
+    let written = emit(model, &plan, sizer, Out::file(staged.file(), name, options.input)).map_err(blame)?;
+    stats.model_bytes = written.bytes;
+    stats.copied_bytes += written.copied;
+    made.extend(if maps { mapped(&staged, &written)? } else { Vec::new() });
     if options.sync {
         staged.sync()?;
     }
     check_unchanged(options)?;
-    let superseded = pair::superseded(model, &plan, &target, options);
-    pair::commit(data, staged, options.sync, between)?;
-    for path in superseded {
-        // What cannot be removed is in nobody's way.
-        let _ = std::fs::remove_file(path);
+    let superseded = pair::superseded(model, &plan, target, options);
+    Ok(StagedModel { data, model: staged, made, stats, sync: options.sync, superseded })
+}
+
+/// Tickets of payloads with their bytes in a file.
+fn mapped(file: &Staged, written: &Written) -> Result<Vec<(Bytes, Bytes)>> {
+    if written.made.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(stats)
+    let file = file.map()?;
+    let bytes = |range: &Range<u64>| file.bytes().slice(range.start as usize..range.end as usize);
+    Ok(written.made.iter().map(|(ticket, range)| (ticket.clone(), bytes(range))).collect())
 }
 
 /// What was written is a copy of the input as it was opened.
@@ -155,9 +230,9 @@ fn check_unchanged(options: &WriteOptions<'_>) -> Result<()> {
 pub fn write_model_to(model: &ModelProto, out: &mut dyn Write, options: &WriteOptions<'_>) -> Result<WriteStats> {
     let (plan, sizer) = Plan::for_stream(model, options)?;
     let written = emit(model, &plan, sizer, Out::stream(out, "the output".to_owned()));
-    let (model_bytes, _) = written.map_err(|error| check_unchanged(options).err().unwrap_or(error))?;
+    let written = written.map_err(|error| check_unchanged(options).err().unwrap_or(error))?;
     check_unchanged(options)?;
-    Ok(WriteStats { model_bytes, ..WriteStats::default() })
+    Ok(WriteStats { model_bytes: written.bytes, ..WriteStats::default() })
 }
 
 /// How many bytes a model has with all its data, whether that lies in the model or beside it. Nothing is read or made for that.
@@ -168,17 +243,12 @@ pub fn bytes_in_all(model: &ModelProto, options: &WriteOptions<'_>) -> Result<u6
     Ok(Plan::in_one(model, options)?.1.total)
 }
 
-fn emit(model: &ModelProto, plan: &Plan<'_>, sizer: Sizer, mut out: Out<'_>) -> Result<(u64, u64)> {
+fn emit(model: &ModelProto, plan: &Plan<'_>, sizer: Sizer, mut out: Out<'_>) -> Result<Written> {
     model_proto(&mut Emitter::new(&mut out, sizer.sizes), plan, model)?;
     out.finish()
 }
 
-fn write_data(
-    plan: &Plan<'_>,
-    target: &FileTarget,
-    options: &WriteOptions<'_>,
-    stats: &mut WriteStats,
-) -> Result<Option<Staged>> {
+fn write_data(plan: &Plan<'_>, target: &FileTarget, options: &WriteOptions<'_>) -> Result<Option<(Staged, Written)>> {
     if plan.data.is_empty() {
         return Ok(None);
     }
@@ -186,14 +256,14 @@ fn write_data(
     let name = staged.path().display().to_string();
     let mut out = Out::file(staged.file(), name, options.input);
     for run in &plan.data {
-        out.zeros(run.offset - out.written)?;
+        out.zeros(run.offset - out.written.bytes)?;
         out.payload(run.tensor, &run.payload)?;
     }
-    (stats.data_bytes, stats.copied_bytes) = out.finish()?;
+    let written = out.finish()?;
     if options.sync {
         staged.sync()?;
     }
-    Ok(Some(staged))
+    Ok(Some((staged, written)))
 }
 
 /// Copies the bytes of `input` as they are, unknown fields and all; only the model, not its external data. If `path` is the

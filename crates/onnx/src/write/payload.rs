@@ -14,6 +14,8 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
+use super::StagedModel;
+
 /// Bytes of a tensor, made on demand.
 pub trait PayloadSource: Send + Sync {
     /// Number of bytes, known beforehand.
@@ -104,6 +106,15 @@ impl Payloads {
         }
     }
 
+    /// Takes the bytes of payloads from where a [staged](super::stage_model) model has them. They are not made again.
+    pub fn take_from(&mut self, staged: &StagedModel) {
+        for (ticket, bytes) in staged.made() {
+            if let Some(deferred) = self.sources.get_mut(&ticket.as_ptr().addr()) {
+                deferred.source = Arc::new(Written(bytes.clone()));
+            }
+        }
+    }
+
     /// Takes over the tickets of another set.
     pub fn extend(&mut self, other: Payloads) {
         self.sources.extend(other.sources);
@@ -135,6 +146,23 @@ impl<F: Fn(&mut dyn Write) -> io::Result<()> + Send + Sync> PayloadSource for Cl
 
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
         (self.write)(out)
+    }
+}
+
+/// A payload that is in a file.
+struct Written(Bytes);
+
+impl PayloadSource for Written {
+    fn byte_length(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&self.0)
+    }
+
+    fn made(&self) -> io::Result<Bytes> {
+        Ok(self.0.clone())
     }
 }
 

@@ -44,7 +44,7 @@ use relayout_target::hints::Size;
 use relayout_targets::Block;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A model that is to be read.
@@ -264,6 +264,18 @@ impl Request {
     /// # Errors
     /// [`Error`]. A request to tune is one: see `relayout-calibrate`.
     pub fn optimize(&self, model: Model) -> Result<(Optimized, SideFiles), Error> {
+        self.optimize_beside(model, None)
+    }
+
+    /// The same for a caller who writes the result to a file then, as [`Optimized::for_file`] has it.
+    ///
+    /// # Errors
+    /// As of [`Request::optimize`], and those of writing.
+    pub fn optimize_for_file(&self, model: Model, path: impl AsRef<Path>) -> Result<(Optimized, SideFiles), Error> {
+        self.optimize_beside(model, Some(path.as_ref()))
+    }
+
+    fn optimize_beside(&self, model: Model, path: Option<&Path>) -> Result<(Optimized, SideFiles), Error> {
         self.check_tuning()?;
         if self.tune {
             return Err(RequestError::Untuned.into());
@@ -272,7 +284,10 @@ impl Request {
         request.fit(&self.equipment());
         let target = request.target()?;
         let (model, options) = request.fixed(model, request.checked_options())?;
-        let optimized = optimize(&model, target.as_ref(), &options)?;
+        let optimized = match path {
+            Some(path) => Optimized::for_file(&model, target.as_ref(), &options, path)?,
+            None => optimize(&model, target.as_ref(), &options)?,
+        };
         let files = request.side_files((&model, target.as_ref(), &options), &optimized)?;
         Ok((optimized, files))
     }

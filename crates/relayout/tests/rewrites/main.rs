@@ -17,5 +17,6 @@ mod products;
 mod proto;
 mod shared_constants;
 mod sinking;
+mod staged;
 mod turned_products;
 mod written_out;
