@@ -200,9 +200,10 @@ impl Work<'_> {
         let is_file = output.emit == Emit::Onnx && !output.dry_run && !is_stdout(&self.job.out);
         // Folders below that of a batch are made when there is something to put there.
         let beside = self.job.out.parent().is_some_and(|folder| folder.as_os_str().is_empty() || folder.is_dir());
-        let optimized = match is_file && beside {
-            true => Optimized::for_file(&model, self.target, &options, &self.job.out),
-            false => optimize_model(&model, self.target, &options),
+        let optimized = if is_file && beside {
+            Optimized::for_file(&model, self.target, &options, &self.job.out)
+        } else {
+            optimize_model(&model, self.target, &options)
         };
         let optimized = optimized.map_err(of_library)?;
         self.remark(&optimized.report().summary(), begun);

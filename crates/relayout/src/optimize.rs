@@ -163,19 +163,8 @@ fn decided(model: &Model, target: &dyn Target, options: &Options, kept: &BTreeSe
     report.notes.extend(result.iter().flat_map(|result| left_out(&model.file.proto, &result.proto)));
     let can = target.capabilities();
     let input = Arc::clone(&model.file);
-    let (calls_functions, bundles) = (can.calls_functions, can.bundles);
-    Ok(Optimized {
-        input,
-        result,
-        report,
-        ends,
-        shown,
-        source,
-        calls_functions,
-        bundles,
-        links,
-        staged: Mutex::default(),
-    })
+    let (calls_functions, bundles, staged) = (can.calls_functions, can.bundles, Mutex::default());
+    Ok(Optimized { input, result, report, ends, shown, source, calls_functions, bundles, links, staged })
 }
 
 /// What the file says of inputs and outputs that lie otherwise, and why that can't be read, if nobody asks for anything.

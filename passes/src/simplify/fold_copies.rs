@@ -126,7 +126,9 @@ impl Picks {
         }
         patch.apply(graph)?;
         remove_dead(graph, [n]);
-        readers.into_iter().for_each(|reader| bind_again(graph, reader));
+        for reader in readers {
+            bind_again(graph, reader);
+        }
         Ok(())
     }
 }
