@@ -17,6 +17,7 @@ use crate::valid;
 use crate::value::{Value, count_of};
 use crate::verdict::Verdict;
 use crate::view::{self, View, normal};
+use crate::wide;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -246,10 +247,8 @@ fn by_lemma(terms: &mut Terms, node: &Node, values: &mut Values) {
 
 /// What the input computes nowhere, if a node makes that: the likely reason why an output differs.
 fn foreign(terms: &Terms, node: &Node, values: &Values, bound: u32) -> Option<(String, String)> {
-    let name = node
-        .outputs
-        .iter()
-        .find(|name| values.get(*name).and_then(term_of).is_some_and(|term| terms.beneath(term).0 >= bound))?;
+    let is_strange = |term: u32| terms.beneath(term).0 >= bound && wide::is_foreign(terms, term);
+    let name = node.outputs.iter().find(|name| values.get(*name).and_then(term_of).is_some_and(is_strange))?;
     let operands =
         node.inputs.iter().filter_map(|name| values.get(name)).map(|v| explained(terms, v)).collect::<Vec<_>>();
     let found = values.get(name).map(|v| explained(terms, v)).unwrap_or_default();
