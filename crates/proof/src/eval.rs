@@ -55,6 +55,8 @@ pub(crate) struct Machine {
     /// Whether no shape is looked at.
     pub(crate) blind: bool,
     /// Results of branches of the input that are not taken.
+    /// Values of unknown shapes by what they are in another order of axes, and that order.
+    pub(crate) turned: FxHashMap<u32, (Value, Vec<i64>)>,
     untaken: FxHashSet<Vec<Arg>>,
     /// Nodes that were looked at, those of functions once for each call.
     pub(crate) visited: usize,
@@ -69,7 +71,8 @@ impl Machine {
         let sizes = Sizes { given: sizes, ..Sizes::default() };
         let occurrences = Occurrences::default();
         let (first, untaken) = (FxHashMap::default(), FxHashSet::default());
-        Machine { terms: Terms::new(), sizes, first, occurrences, blind: false, untaken, visited: 0 }
+        let turned = FxHashMap::default();
+        Machine { terms: Terms::new(), sizes, first, occurrences, blind: false, turned, untaken, visited: 0 }
     }
 
     /// For all sizes, with these numbers for some extents.
