@@ -250,9 +250,8 @@ impl Machine {
             return made;
         }
         match ops::run(&mut self.called(scope, node, &told)) {
-            Some(Err(why)) if ops::is_unknown(&why) || self.sizes.used.is_empty() && ops::is_apart(&why) => {
-                self.opaque(scope, node, &told, &[]).map_err(|_| why)
-            }
+            Some(Err(why)) if self.sizes.used.is_empty() && ops::is_apart(&why) => self.apart(scope, node, &told, why),
+            Some(Err(why)) if ops::is_unknown(&why) => self.opaque(scope, node, &told, &[]).map_err(|_| why),
             Some(made) => made,
             None => self.opaque(scope, node, &told, &[]),
         }
@@ -260,6 +259,23 @@ impl Machine {
 
     /// The use of an op by a node.
     fn called<'c>(&'c mut self, scope: &Scope<'_>, node: &'c Node, told: &Told<'c>) -> Call<'c> {
+    /// The use of an op whose operands have axes that do not split alike: they are taken as they lie.
+    fn apart(
+        &mut self,
+        scope: &Scope<'_>,
+        node: &Node,
+        told: &Told<'_>,
+        why: String,
+    ) -> Result<Vec<Option<Value>>, String> {
+        self.terms.apart = true;
+        let made = ops::run(&mut self.called(scope, node, told));
+        self.terms.apart = false;
+        match made {
+            Some(Ok(made)) => Ok(made),
+            _ => self.opaque(scope, node, told, &[]).map_err(|_| why),
+        }
+    }
+
         Call {
             op: &node.op,
             domain: &node.domain,
@@ -304,8 +320,8 @@ impl Machine {
             Some(Ok(made)) => Ok(made),
             Some(Err(why)) => {
                 let by_itself = open && self.terms.symbolic.as_ref().is_some_and(|symbolic| symbolic.found.is_none())
-                    || ops::is_unknown(&why)
-                    || ops::is_apart(&why);
+            Some(Err(why)) if ops::is_apart(&why) => self.apart(scope, node, told, why),
+                    || ops::is_unknown(&why);
                 if by_itself { self.opaque(scope, node, told, &[]).map_err(|_| why) } else { Err(why) }
             }
             None => self.opaque(scope, node, told, &[]),
@@ -428,7 +444,10 @@ impl Machine {
     fn choose(&mut self, condition: &Value, yes: &Value, no: &Value) -> Result<Value, String> {
         let alike = yes.shape() == no.shape() && yes.dtype == no.dtype && condition.count() == 1;
         if alike && ![condition, yes, no].iter().any(|value| value.is_opaque()) {
-            return ops::choose(&mut self.terms, condition, yes, no);
+            self.terms.apart = self.sizes.used.is_empty();
+            let made = ops::choose(&mut self.terms, condition, yes, no);
+            self.terms.apart = false;
+            return made;
         }
         let args = self.operands(&[Some(condition), Some(yes), Some(no)])?;
         Ok(self.part(&crate::term::Term { op: "opaque If".to_owned(), args, ..Default::default() }, 0))

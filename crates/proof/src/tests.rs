@@ -8,6 +8,7 @@ use crate::verdict::Verdict;
 use std::rc::Rc;
 
 mod agreed;
+mod apart;
 mod bodies;
 mod bytes;
 mod dilated;

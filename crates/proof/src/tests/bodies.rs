@@ -4,7 +4,7 @@ use super::opaque::{node, refused};
 use super::*;
 use crate::model::Tensor;
 
-fn body(inputs: &[&str], lines: &[Line<'_>], outputs: &[&str]) -> Graph {
+pub(super) fn body(inputs: &[&str], lines: &[Line<'_>], outputs: &[&str]) -> Graph {
     let mut graph = (*model(lines, &[]).graph).clone();
     graph.inputs = inputs.iter().map(|name| Input { name: (*name).to_owned(), ..Input::default() }).collect();
     graph.outputs = outputs.iter().map(|name| (*name).to_owned()).collect();
