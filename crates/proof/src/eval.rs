@@ -1,5 +1,6 @@
 //! Walks a graph and says of each value which term it is, and under which index map.
 
+use crate::align::term_of;
 use crate::defaults::is_default;
 use crate::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node, Tensor};
 use crate::opaque::{Occurrences, Told};
@@ -54,9 +55,9 @@ pub(crate) struct Machine {
     pub(crate) occurrences: Occurrences,
     /// Whether no shape is looked at.
     pub(crate) blind: bool,
-    /// Results of branches of the input that are not taken.
     /// Values of unknown shapes by what they are in another order of axes, and that order.
     pub(crate) turned: FxHashMap<u32, (Value, Vec<i64>)>,
+    /// Results of branches of the input that are not taken.
     untaken: FxHashSet<Vec<Arg>>,
     /// Nodes that were looked at, those of functions once for each call.
     pub(crate) visited: usize,
@@ -134,6 +135,7 @@ impl Machine {
         let op = crate::term::Op { name: "input", attrs: &attrs, dtype: input.dtype };
         let made = self.terms.placed(&op, &[], &[(shape, input.dtype)]).and_then(|mut v| v.pop());
         let made = made.ok_or_else(|| "it is no tensor".to_owned())?;
+        self.sizes.inputs.extend(term_of(&made).map(|term| (term, input.name.clone())));
         for (axis, symbol) in symbols {
             self.terms.fits.named(&made, axis, symbol);
         }
@@ -257,8 +259,6 @@ impl Machine {
         }
     }
 
-    /// The use of an op by a node.
-    fn called<'c>(&'c mut self, scope: &Scope<'_>, node: &'c Node, told: &Told<'c>) -> Call<'c> {
     /// The use of an op whose operands have axes that do not split alike: they are taken as they lie.
     fn apart(
         &mut self,
@@ -276,6 +276,8 @@ impl Machine {
         }
     }
 
+    /// The use of an op by a node.
+    fn called<'c>(&'c mut self, scope: &Scope<'_>, node: &'c Node, told: &Told<'c>) -> Call<'c> {
         Call {
             op: &node.op,
             domain: &node.domain,
@@ -318,9 +320,9 @@ impl Machine {
                 Err("its extent is a number that stands for another one".to_owned())
             }
             Some(Ok(made)) => Ok(made),
+            Some(Err(why)) if ops::is_apart(&why) => self.apart(scope, node, told, why),
             Some(Err(why)) => {
                 let by_itself = open && self.terms.symbolic.as_ref().is_some_and(|symbolic| symbolic.found.is_none())
-            Some(Err(why)) if ops::is_apart(&why) => self.apart(scope, node, told, why),
                     || ops::is_unknown(&why);
                 if by_itself { self.opaque(scope, node, told, &[]).map_err(|_| why) } else { Err(why) }
             }
@@ -375,6 +377,14 @@ impl Machine {
         match (node.op.as_str(), told.inputs, find("then_branch"), find("else_branch"), find("body")) {
             ("If", [Some(condition)], Some(yes), Some(no), None) => self.branches(scope, condition, [yes, no], values),
             ("Loop", _, None, None, Some(body)) => self.repeated(scope, (node, body), told.inputs, values),
+            ("Scan", _, None, None, Some(body)) => {
+                let before = self.occurrences.clone();
+                if let Ok(made) = self.scanned(scope, (node, body), told, values) {
+                    return Ok(made);
+                }
+                self.occurrences = before;
+                self.opaque_bodies(scope, node, told, bodies, values)
+            }
             _ => self.opaque_bodies(scope, node, told, bodies, values),
         }
     }

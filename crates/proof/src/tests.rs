@@ -26,6 +26,7 @@ mod opaque;
 mod quantize;
 mod recurrent;
 mod rules;
+mod scans;
 mod sizes;
 mod symbolic;
 mod transposed;
