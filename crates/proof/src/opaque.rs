@@ -108,7 +108,7 @@ impl Machine {
             && let Source::Opaque(term) = x.source
             && self.rank_of(term) == Some(order.len())
         {
-            return Some(self.turned(scope, node, (x, term), order));
+            return Some(self.turned(scope, node, (x, term), &order));
         }
         let late = |at: &usize| {
             let late = |value: &Value| !value.is_constant() && !self.terms.is_list(value);
@@ -141,7 +141,7 @@ impl Machine {
         scope: &Scope<'_>,
         node: &Node,
         (x, term): (&Value, u32),
-        order: Vec<i64>,
+        order: &[i64],
     ) -> Result<Made, String> {
         let wrong = || format!("{order:?} is no order of its axes");
         let first: Vec<i64> = (0..order.len() as i64).collect();

@@ -36,8 +36,8 @@ impl Steps {
         let states = told.inputs.len().checked_sub(scanned)?;
         let made = body.outputs.len().checked_sub(states)?;
         let list = |name: &str, count: usize| {
-            let list = told.ints(name).unwrap_or_else(|| vec![0; count]);
-            (list.len() == count).then_some(list)
+            let absent = told.attrs.iter().all(|(known, _)| known != name);
+            told.ints(name).or_else(|| absent.then(|| vec![0; count])).filter(|list| list.len() == count)
         };
         let directions = [list("scan_input_directions", scanned)?, list("scan_output_directions", made)?];
         let fits = scanned > 0 && body.inputs.len() == told.inputs.len() && node.outputs.len() <= body.outputs.len();
