@@ -40,7 +40,7 @@ pub enum Unproved {
 impl Unproved {
     /// What programs do that are not told otherwise. It gives nothing back: the checker proves each result of 51 released models and of the
     /// corpus, for four targets, but of 1200 results of random networks (`tools/suites/generated.py --ci --unproved fail` counts them)
-    /// it refuses 17. Once it refuses less than one of a hundred of these, this may be [`Unproved::GiveBack`].
+    /// it refuses 5. As these are less than one of a hundred, this may be [`Unproved::GiveBack`].
     pub const USUAL: Unproved = Unproved::Loud;
 
     /// All, as callers spell them.
