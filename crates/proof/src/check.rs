@@ -17,6 +17,7 @@ use crate::valid;
 use crate::value::{Value, count_of};
 use crate::verdict::Verdict;
 use crate::view::{self, View, normal};
+use crate::wide;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -53,7 +54,8 @@ pub(crate) fn verdict(pair: &Pair<'_>) -> Verdict {
         return Verdict::Proved { links: 0, hosts: hosts::of(b) };
     }
     // What holds where nothing is known of sizes holds for all of them.
-    let all = (unsized_inputs(a) && alike(a, b)).then(|| attempt(pair, None).verdict);
+    let open = if unsized_inputs(a) { alike(a, b) } else { counts_rounds(a) };
+    let all = open.then(|| attempt(pair, None).verdict);
     if let Some(verdict) = all.filter(Verdict::holds) {
         return verdict;
     }
@@ -118,6 +120,13 @@ pub(crate) struct Attempt {
 pub(crate) fn unsized_inputs(model: &Model) -> bool {
     let known = |dim: &DeclaredDim| matches!(dim, DeclaredDim::Known(extent) if *extent != -1);
     model.graph.inputs.iter().any(|input| input.dims.as_ref().is_some_and(|dims| !dims.iter().all(known)))
+}
+
+/// Whether an input says how many rounds a loop has.
+fn counts_rounds(model: &Model) -> bool {
+    let given =
+        |node: &&Node| node.inputs.first().is_some_and(|name| model.graph.inputs.iter().any(|i| i.name == *name));
+    model.graph.nodes.iter().filter(|node| node.op == "Loop").any(|node| given(&node))
 }
 
 /// Whether both models use the same ops as often: if not, what they compute differs where no shapes are known.
@@ -246,10 +255,8 @@ fn by_lemma(terms: &mut Terms, node: &Node, values: &mut Values) {
 
 /// What the input computes nowhere, if a node makes that: the likely reason why an output differs.
 fn foreign(terms: &Terms, node: &Node, values: &Values, bound: u32) -> Option<(String, String)> {
-    let name = node
-        .outputs
-        .iter()
-        .find(|name| values.get(*name).and_then(term_of).is_some_and(|term| terms.beneath(term).0 >= bound))?;
+    let is_strange = |term: u32| terms.beneath(term).0 >= bound && wide::is_foreign(terms, term);
+    let name = node.outputs.iter().find(|name| values.get(*name).and_then(term_of).is_some_and(is_strange))?;
     let operands =
         node.inputs.iter().filter_map(|name| values.get(name)).map(|v| explained(terms, v)).collect::<Vec<_>>();
     let found = values.get(name).map(|v| explained(terms, v)).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Walks a graph and says of each value which term it is, and under which index map.
 
+use crate::align::term_of;
 use crate::defaults::is_default;
 use crate::model::{Attr, DeclaredDim, Function, Graph, Input, Model, Node, Tensor};
 use crate::opaque::{Occurrences, Told};
@@ -54,6 +55,8 @@ pub(crate) struct Machine {
     pub(crate) occurrences: Occurrences,
     /// Whether no shape is looked at.
     pub(crate) blind: bool,
+    /// Values of unknown shapes by what they are in another order of axes, and that order.
+    pub(crate) turned: FxHashMap<u32, (Value, Vec<i64>)>,
     /// Results of branches of the input that are not taken.
     untaken: FxHashSet<Vec<Arg>>,
     /// Nodes that were looked at, those of functions once for each call.
@@ -69,7 +72,8 @@ impl Machine {
         let sizes = Sizes { given: sizes, ..Sizes::default() };
         let occurrences = Occurrences::default();
         let (first, untaken) = (FxHashMap::default(), FxHashSet::default());
-        Machine { terms: Terms::new(), sizes, first, occurrences, blind: false, untaken, visited: 0 }
+        let turned = FxHashMap::default();
+        Machine { terms: Terms::new(), sizes, first, occurrences, blind: false, turned, untaken, visited: 0 }
     }
 
     /// For all sizes, with these numbers for some extents.
@@ -131,6 +135,7 @@ impl Machine {
         let op = crate::term::Op { name: "input", attrs: &attrs, dtype: input.dtype };
         let made = self.terms.placed(&op, &[], &[(shape, input.dtype)]).and_then(|mut v| v.pop());
         let made = made.ok_or_else(|| "it is no tensor".to_owned())?;
+        self.sizes.inputs.extend(term_of(&made).map(|term| (term, input.name.clone())));
         for (axis, symbol) in symbols {
             self.terms.fits.named(&made, axis, symbol);
         }
@@ -247,11 +252,27 @@ impl Machine {
             return made;
         }
         match ops::run(&mut self.called(scope, node, &told)) {
-            Some(Err(why)) if ops::is_unknown(&why) || self.sizes.used.is_empty() && ops::is_apart(&why) => {
-                self.opaque(scope, node, &told, &[]).map_err(|_| why)
-            }
+            Some(Err(why)) if self.sizes.used.is_empty() && ops::is_apart(&why) => self.apart(scope, node, &told, why),
+            Some(Err(why)) if ops::is_unknown(&why) => self.opaque(scope, node, &told, &[]).map_err(|_| why),
             Some(made) => made,
             None => self.opaque(scope, node, &told, &[]),
+        }
+    }
+
+    /// The use of an op whose operands have axes that do not split alike: they are taken as they lie.
+    fn apart(
+        &mut self,
+        scope: &Scope<'_>,
+        node: &Node,
+        told: &Told<'_>,
+        why: String,
+    ) -> Result<Vec<Option<Value>>, String> {
+        self.terms.apart = true;
+        let made = ops::run(&mut self.called(scope, node, told));
+        self.terms.apart = false;
+        match made {
+            Some(Ok(made)) => Ok(made),
+            _ => self.opaque(scope, node, told, &[]).map_err(|_| why),
         }
     }
 
@@ -299,10 +320,10 @@ impl Machine {
                 Err("its extent is a number that stands for another one".to_owned())
             }
             Some(Ok(made)) => Ok(made),
+            Some(Err(why)) if ops::is_apart(&why) => self.apart(scope, node, told, why),
             Some(Err(why)) => {
                 let by_itself = open && self.terms.symbolic.as_ref().is_some_and(|symbolic| symbolic.found.is_none())
-                    || ops::is_unknown(&why)
-                    || ops::is_apart(&why);
+                    || ops::is_unknown(&why);
                 if by_itself { self.opaque(scope, node, told, &[]).map_err(|_| why) } else { Err(why) }
             }
             None => self.opaque(scope, node, told, &[]),
@@ -356,6 +377,14 @@ impl Machine {
         match (node.op.as_str(), told.inputs, find("then_branch"), find("else_branch"), find("body")) {
             ("If", [Some(condition)], Some(yes), Some(no), None) => self.branches(scope, condition, [yes, no], values),
             ("Loop", _, None, None, Some(body)) => self.repeated(scope, (node, body), told.inputs, values),
+            ("Scan", _, None, None, Some(body)) => {
+                let before = self.occurrences.clone();
+                if let Ok(made) = self.scanned(scope, (node, body), told, values) {
+                    return Ok(made);
+                }
+                self.occurrences = before;
+                self.opaque_bodies(scope, node, told, bodies, values)
+            }
             _ => self.opaque_bodies(scope, node, told, bodies, values),
         }
     }
@@ -425,7 +454,10 @@ impl Machine {
     fn choose(&mut self, condition: &Value, yes: &Value, no: &Value) -> Result<Value, String> {
         let alike = yes.shape() == no.shape() && yes.dtype == no.dtype && condition.count() == 1;
         if alike && ![condition, yes, no].iter().any(|value| value.is_opaque()) {
-            return ops::choose(&mut self.terms, condition, yes, no);
+            self.terms.apart = self.sizes.used.is_empty();
+            let made = ops::choose(&mut self.terms, condition, yes, no);
+            self.terms.apart = false;
+            return made;
         }
         let args = self.operands(&[Some(condition), Some(yes), Some(no)])?;
         Ok(self.part(&crate::term::Term { op: "opaque If".to_owned(), args, ..Default::default() }, 0))

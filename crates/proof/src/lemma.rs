@@ -285,6 +285,8 @@ fn of_conv(terms: &Terms, made: &Term, at: usize) -> Option<Affine> {
     };
     // The result is [N, O, spatial] without axes of extent 1.
     let channels = u32::from(view::extent(view.first()?) != 1);
+    let groups = if at == 1 { groups_of(made) } else { 1 };
+    let (own, elements) = regrouped(terms, own, *elements, groups)?;
     let count = *own.get(at)?;
     let axis = (count != 1).then_some(channels);
     if axis.is_some() && made.base.get(channels as usize) != Some(&count) {
@@ -292,8 +294,9 @@ fn of_conv(terms: &Terms, made: &Term, at: usize) -> Option<Affine> {
     }
     let mut axes = vec![None; own.len()];
     axes[at] = axis;
-    let before = plain(Some(weights(terms, *dtype, axes, own.clone(), *elements)?));
-    let before = times(&before, &number(bare(terms, x).1))?;
+    let fits = count_of(&own) == Ok(elements.count()) && unit(*dtype).is_some();
+    let before = plain(fits.then_some(Weights { axes, extents: own, elements, dtype: *dtype }));
+    let before = times(&before, &number(bare(terms, x).1)).filter(|_| fits)?;
     match bias {
         [] | [Arg::Absent] => Some(before),
         [Arg::Constant { dtype, elements, .. }] => {
@@ -305,6 +308,27 @@ fn of_conv(terms: &Terms, made: &Term, at: usize) -> Option<Affine> {
         }
         _ => None,
     }
+}
+
+/// The groups of a transposed convolution.
+fn groups_of(made: &Term) -> i64 {
+    let text = String::from_utf8_lossy(&made.attrs);
+    let groups = text.split(';').find_map(|told| told.strip_prefix("group=Int(")?.strip_suffix(')')?.parse().ok());
+    groups.unwrap_or(1)
+}
+
+/// Weights [C, M / groups, window] of a transposed convolution as [C / groups, M, window], whose second axis is that of the result.
+fn regrouped(terms: &Terms, own: &[i64], elements: u32, groups: i64) -> Option<(Vec<i64>, Elements)> {
+    let elements = terms.constants.get(elements).clone();
+    let &[inputs, outputs, ref window @ ..] = own else { return None };
+    if groups == 1 {
+        return Some((own.to_vec(), elements));
+    }
+    let (size, each) = (count_of(window).ok()?, inputs.checked_div(groups).filter(|each| each * groups == inputs)?);
+    let of_group = each.checked_mul(outputs)?.checked_mul(size)?;
+    let dims = [(each, outputs * size), (groups, of_group), (outputs, size), (size, 1)];
+    let turned = Elements::new(&elements.dense()?, 0, dims, elements.width)?;
+    Some(([&[each, groups.checked_mul(outputs)?], window].concat(), turned))
 }
 
 fn scaled(terms: &Terms, made: &Term) -> Option<Affine> {

@@ -34,6 +34,7 @@ mod opaque;
 mod ops;
 mod real;
 mod routed;
+mod scans;
 mod schema;
 mod sets;
 mod sizes;

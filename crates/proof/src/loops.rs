@@ -6,15 +6,25 @@
 use crate::align::term_of;
 use crate::eval::{BOOL, Machine, Scope, Values};
 use crate::model::{Graph, Node};
+use crate::ops::{back, ordered};
 use crate::term::{Op, Term};
 use crate::value::{Source, Value, count_of};
 use crate::view::{self, Digit, REPEAT, View, normal};
 use std::rc::Rc;
 
 /// One carried value: the name for it, and the axes of its term in those of the value. `None` if nothing is known of its shape.
-struct Carried {
-    name: Value,
+pub(crate) struct Carried {
+    pub(crate) name: Value,
     inverse: Option<View>,
+}
+
+impl Carried {
+    /// A value of its shape as the axes of its name see it.
+    pub(crate) fn seen(&self, value: &Value) -> Result<Value, String> {
+        let Some(inverse) = &self.inverse else { return Ok(value.clone()) };
+        let view = view::composed(inverse, &value.view).ok_or("a carried value can't be followed")?;
+        Ok(Value { view, ..value.clone() })
+    }
 }
 
 /// What one round makes of its names.
@@ -105,20 +115,14 @@ impl Machine {
         first: &[Value],
         round: &Round,
     ) -> Result<Vec<Option<Value>>, String> {
-        let followed = "a carried value can't be followed";
         let attrs = first.len().to_le_bytes().to_vec();
         let mut term = Term { op: "Loop".to_owned(), attrs, ..Term::default() };
         let (next, collected) = round.results[1..].split_at(first.len());
         term.args = self.operands(&[rounds, condition, round.results.first()])?;
         for ((one, value), next) in round.carried.iter().zip(first).zip(next) {
-            let seen = |value: &Value| match &one.inverse {
-                None => Some(value.clone()),
-                Some(inverse) => Some(Value { view: view::composed(inverse, &value.view)?, ..value.clone() }),
-            };
-            let pair = [seen(value).ok_or(followed)?, seen(next).ok_or(followed)?];
-            term.args.extend(self.operands(&[Some(&pair[0]), Some(&pair[1])])?);
+            term.args.extend(self.operands(&[Some(&one.seen(value)?), Some(&one.seen(next)?)])?);
         }
-        let count = rounds.and_then(|n| n.as_ints()?.first().copied());
+        let count = rounds.and_then(|rounds| self.rounds(rounds));
         let known = count.filter(|_| self.runs_all(condition, round));
         // A loop may end before its last round. What holds for sizes holds for those in which it does not.
         let count = if self.sizes.given.is_some() { count } else { known };
@@ -138,6 +142,16 @@ impl Machine {
         Ok(results)
     }
 
+    /// How many rounds a loop has at most: a number of the file, or an input of the model, which is one of the sizes then.
+    fn rounds(&mut self, rounds: &Value) -> Option<i64> {
+        if let Some(list) = rounds.as_ints() {
+            return list.first().copied();
+        }
+        self.sizes.given.as_ref().filter(|_| rounds.count() == 1)?;
+        let input = self.sizes.inputs.get(&term_of(rounds)?)?.clone();
+        Some(self.sizes.of(&input))
+    }
+
     /// Whether no round of a loop ends it.
     fn runs_all(&mut self, condition: Option<&Value>, round: &Round) -> bool {
         let holds = |value: &Value| value.dtype == BOOL && value.as_ints().is_some_and(|list| list == [1]);
@@ -146,7 +160,7 @@ impl Machine {
     }
 
     /// What a value that is carried is after the last round.
-    fn after(&mut self, term: &Term, one: &Carried, at: usize) -> Value {
+    pub(crate) fn after(&mut self, term: &Term, one: &Carried, at: usize) -> Value {
         let Source::Term(name) = one.name.source else { return self.part(term, at) };
         let base = self.terms.get(name).base.clone();
         let attrs = [term.attrs.as_slice(), &at.to_le_bytes()].concat();
@@ -155,7 +169,7 @@ impl Machine {
     }
 
     /// What is collected, as it is made, if it is known how many rounds there are: then the result is seen as each round's is seen.
-    fn as_made(&self, one: &Value, count: Option<i64>) -> Value {
+    pub(crate) fn as_made(&self, one: &Value, count: Option<i64>) -> Value {
         match term_of(one).filter(|_| count.is_some_and(|count| count > 0)) {
             Some(term) => Value { view: view::identity(&self.terms.get(term).base).1, ..one.clone() },
             None => one.clone(),
@@ -163,7 +177,13 @@ impl Machine {
     }
 
     /// What is collected of so many rounds.
-    fn collected(&mut self, term: &Term, at: usize, one: &Value, count: Option<i64>) -> Result<Value, String> {
+    pub(crate) fn collected(
+        &mut self,
+        term: &Term,
+        at: usize,
+        one: &Value,
+        count: Option<i64>,
+    ) -> Result<Value, String> {
         let Some(count) = count.filter(|count| *count > 0 && !one.is_opaque()) else { return Ok(self.part(term, at)) };
         count_of(&[&[count], one.shape().as_slice()].concat())?;
         let made = self.as_made(one, Some(count));
@@ -183,7 +203,7 @@ impl Machine {
     }
 
     /// A name for what nobody knows.
-    fn named(&mut self, name: &str, base: &[i64], dtype: u8) -> Value {
+    pub(crate) fn named(&mut self, name: &str, base: &[i64], dtype: u8) -> Value {
         let op = Op { name: "carried", attrs: name.as_bytes(), dtype };
         let term =
             Term { op: op.name.to_owned(), attrs: op.attrs.to_vec(), base: base.to_vec(), dtype, ..Term::default() };
@@ -192,20 +212,29 @@ impl Machine {
         Value { source: Source::Term(number), view: base.iter().enumerate().map(axis).collect(), dtype }
     }
 
-    fn carried(&mut self, value: &Value, depth: usize, at: usize) -> Option<Carried> {
-        let (base, seen) = match value.source {
-            Source::Term(term) => (self.terms.get(term).base.clone(), value.view.clone()),
-            Source::Constant { .. } => view::identity(&value.shape()),
+    /// The name for a carried value. One that repeats elements has a name over axes of its own, in the order of what it is made of.
+    pub(crate) fn carried(&mut self, value: &Value, depth: usize, at: usize) -> Option<Carried> {
+        let whole = match value.source {
+            Source::Term(term) => Some((self.terms.get(term).base.clone(), value.view.clone())),
+            Source::Constant { .. } => None,
             Source::Opaque(_) => return None,
         };
-        let inverse = Some(view::inverse(&seen, &base)?);
+        let whole = whole.and_then(|(base, seen)| Some((view::inverse(&seen, &base)?, base, seen)));
+        let (inverse, base, seen) = if let Some(whole) = whole {
+            whole
+        } else {
+            let order = ordered(&[value], (0..value.rank()).collect());
+            let (base, seen) = view::identity(&value.permuted(&order)?.shape());
+            let seen = view::permute(&seen, &back(&order))?;
+            (view::inverse(&seen, &base)?, base, seen)
+        };
         let name = self.named(&format!("{depth} {at} {base:?}"), &base, value.dtype);
-        Some(Carried { name: Value { view: seen, ..name }, inverse })
+        Some(Carried { name: Value { view: seen, ..name }, inverse: Some(inverse) })
     }
 }
 
 /// Whether a round leaves the shape of a carried value as it is.
-fn stays(one: &Carried, value: &Value, next: &Value) -> bool {
+pub(crate) fn stays(one: &Carried, value: &Value, next: &Value) -> bool {
     let alike = next.dtype == value.dtype && next.shape() == value.shape() && !next.is_opaque();
     alike && one.inverse.as_ref().is_none_or(|inverse| view::composed(inverse, &next.view).is_some())
 }

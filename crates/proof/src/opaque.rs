@@ -33,6 +33,9 @@ const TOLD: &[(&str, &[usize])] = &[
     ("Upsample", &[1]),
 ];
 
+/// Ops whose results have as many axes as their first operand.
+const OF_OPERAND: &[&str] = &["AveragePool", "LpPool", "MaxPool"];
+
 /// Ops of `ai.onnx.ml` whose only result has floats of 32 bits, whatever their operands have.
 const FLOATS: &[&str] = &[
     "FeatureVectorizer",
@@ -101,6 +104,12 @@ impl Machine {
         {
             return Some(Ok(vec![Some(x.clone())]));
         }
+        if let ("Transpose", true, [Some(x)], Some(order)) = (node.op.as_str(), standard, inputs, call.ints("perm"))
+            && let Source::Opaque(term) = x.source
+            && self.rank_of(term) == Some(order.len())
+        {
+            return Some(self.turned(scope, node, (x, term), &order));
+        }
         let late = |at: &usize| {
             let late = |value: &Value| !value.is_constant() && !self.terms.is_list(value);
             inputs.get(*at).and_then(Option::as_ref).is_some_and(late)
@@ -110,6 +119,51 @@ impl Machine {
         let blind = self.blind && !(standard && node.op == "Constant");
         let by_itself = any || blind || standard && (late || is_text(node, call.attrs) || draws(scope, node, call));
         by_itself.then(|| self.opaque(scope, node, call, &[]))
+    }
+
+    /// How many axes a value of an unknown shape has, if that is known.
+    fn rank_of(&self, term: u32) -> Option<usize> {
+        if let Some((_, order)) = self.turned.get(&term) {
+            return Some(order.len());
+        }
+        let made = self.terms.get(term);
+        match made.args.first()? {
+            Arg::View { view, .. } if OF_OPERAND.iter().any(|op| made.op.strip_prefix("opaque ") == Some(op)) => {
+                Some(view.len())
+            }
+            _ => None,
+        }
+    }
+
+    /// A value of an unknown shape with its axes in another order. Two orders are one, and the first one is none.
+    fn turned(
+        &mut self,
+        scope: &Scope<'_>,
+        node: &Node,
+        (x, term): (&Value, u32),
+        order: &[i64],
+    ) -> Result<Made, String> {
+        let wrong = || format!("{order:?} is no order of its axes");
+        let first: Vec<i64> = (0..order.len() as i64).collect();
+        let inner = self.turned.get(&term).cloned();
+        let (inner, before) = inner.unwrap_or_else(|| (x.clone(), first.clone()));
+        let place = |axis: &i64| usize::try_from(*axis).ok().and_then(|axis| before.get(axis)).copied();
+        let all: Vec<i64> = order.iter().map(place).collect::<Option<_>>().ok_or_else(wrong)?;
+        let mut sorted = all.clone();
+        sorted.sort_unstable();
+        if sorted != first {
+            return Err(wrong());
+        }
+        if all == first {
+            return Ok(vec![Some(inner)]);
+        }
+        let attrs = [("perm".to_owned(), Attr::Ints(all.clone()))];
+        let inputs = [Some(inner.clone())];
+        let made = self.opaque(scope, node, &Told { attrs: &attrs, inputs: &inputs }, &[])?;
+        if let [Some(Value { source: Source::Opaque(term), .. })] = made.as_slice() {
+            self.turned.insert(*term, (inner, all));
+        }
+        Ok(made)
     }
 
     /// Whether a value is what an op makes that makes floats of 32 bits of anything.
@@ -220,6 +274,20 @@ pub(crate) struct Told<'t> {
 }
 
 impl Told<'_> {
+    fn attr(&self, name: &str) -> Option<&Attr> {
+        self.attrs.iter().find(|(known, _)| known == name).map(|(_, attr)| attr)
+    }
+
+    /// An attribute that is a number.
+    pub(crate) fn int(&self, name: &str) -> Option<i64> {
+        if let Some(Attr::Int(number)) = self.attr(name) { Some(*number) } else { None }
+    }
+
+    /// An attribute that is a list of numbers.
+    pub(crate) fn ints(&self, name: &str) -> Option<Vec<i64>> {
+        if let Some(Attr::Ints(list)) = self.attr(name) { Some(list.clone()) } else { None }
+    }
+
     /// The bodies among its attributes.
     pub(crate) fn bodies(&self) -> Vec<(String, Rc<Graph>)> {
         let body = |(name, attr): &(String, Attr)| match attr {

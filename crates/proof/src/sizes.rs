@@ -15,6 +15,8 @@ pub(crate) struct Sizes {
     /// `None` if dims without a size stay unknown, so that what holds does so for all sizes.
     pub(crate) given: Option<BTreeMap<String, i64>>,
     pub(crate) used: BTreeMap<String, i64>,
+    /// Names of inputs, by their terms.
+    pub(crate) inputs: FxHashMap<u32, String>,
 }
 
 impl Sizes {

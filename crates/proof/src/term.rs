@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Ops of two operands that may be swapped: each bit stays.
-const COMMUTE: &[&str] = &["Add", "And", "Mul", "Or", "Xor", "contract"];
+pub(crate) const COMMUTE: &[&str] = &["Add", "And", "Mul", "Or", "Xor", "contract"];
 
 /// Most joined axes and slots over each other.
 const LAYERS: usize = 32;
@@ -104,6 +104,8 @@ pub(crate) struct Terms {
     pub(crate) fits: Fits,
     /// What stands for extents, if all sizes are looked at.
     pub(crate) symbolic: Option<Symbolic>,
+    /// Whether operands whose axes do not split alike are taken as they lie.
+    pub(crate) apart: bool,
 }
 
 /// Lemmas that were used.
@@ -147,6 +149,7 @@ impl Terms {
             halves: FxHashMap::default(),
             fits: Fits::default(),
             symbolic: None,
+            apart: false,
         }
     }
 

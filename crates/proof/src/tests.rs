@@ -8,6 +8,7 @@ use crate::verdict::Verdict;
 use std::rc::Rc;
 
 mod agreed;
+mod apart;
 mod bodies;
 mod bytes;
 mod dilated;
@@ -25,6 +26,7 @@ mod opaque;
 mod quantize;
 mod recurrent;
 mod rules;
+mod scans;
 mod sizes;
 mod symbolic;
 mod transposed;

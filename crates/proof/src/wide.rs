@@ -138,7 +138,7 @@ fn narrow_constant(x: &Value) -> Option<Value> {
 }
 
 /// Whether the input computes it nowhere, but for where its elements lie, and for floats of halves.
-fn is_foreign(terms: &Terms, term: u32) -> bool {
+pub(crate) fn is_foreign(terms: &Terms, term: u32) -> bool {
     let (mut seen, mut todo) = (FxHashSet::default(), vec![term]);
     while let Some(term) = todo.pop() {
         let made = terms.get(term);
@@ -160,11 +160,13 @@ fn is_foreign(terms: &Terms, term: u32) -> bool {
     false
 }
 
-/// Operands that are floats of halves, as these; others as they are. `None` if there are no such, or floats that are none.
+/// Operands that are floats of halves, as these; others as they are. `None` if there are no such, or floats that are none. How often a
+/// Resize repeats an axis is a float next to halves, too.
 fn operands(call: &mut Call<'_>) -> Option<Vec<Option<Value>>> {
     let mut inputs = call.inputs.to_vec();
+    let told = if matches!(call.op, "Resize" | "Upsample") { 1 } else { inputs.len() };
     let (constants, values): (Vec<&mut Value>, Vec<&mut Value>) =
-        inputs.iter_mut().flatten().filter(|x| x.dtype == FLOAT).partition(|x| x.is_constant());
+        inputs.iter_mut().take(told).flatten().filter(|x| x.dtype == FLOAT).partition(|x| x.is_constant());
     let any = !values.is_empty();
     for x in values {
         *x = narrow(call.terms, x)?;
@@ -182,24 +184,31 @@ pub(crate) fn of_halves(
     run: fn(&mut Call<'_>) -> Option<Results>,
 ) -> Vec<Option<Value>> {
     let strange = |terms: &Terms, value: &Value| {
-        value.dtype == FLOAT && term_of(value).is_some_and(|term| is_foreign(terms, term))
+        value.dtype != HALF && term_of(value).is_some_and(|term| is_foreign(terms, term))
     };
     let floats = |x: &Value| x.dtype == FLOAT && !x.is_constant();
     let any = call.inputs.iter().flatten().any(floats) && made.iter().flatten().any(|value| strange(call.terms, value));
     if !any || call.terms.is_of_input() || call.op == "Cast" {
         return made;
     }
+    let unrounded = |terms: &Terms| terms.held.lemmas.get(UNROUNDED).copied();
+    let before = unrounded(call.terms);
     let Some(inputs) = operands(call) else { return made };
+    let exact = unrounded(call.terms) == before;
     let results = call.results.clone();
     let mut narrow = Call { inputs: &inputs, results, terms: call.terms, ..*call };
     let Some(Ok(halves)) = run(&mut narrow) else { return made };
     let terms = narrow.terms;
     let mut found = Vec::new();
     for (value, half) in made.into_iter().zip(halves) {
-        let known =
-            half.filter(|half| half.dtype == HALF && term_of(half).is_some_and(|term| !is_foreign(terms, term)));
+        let known = half.filter(|half| term_of(half).is_some_and(|term| !is_foreign(terms, term)));
         let wide = match (&value, known) {
-            (Some(value), Some(half)) if strange(terms, value) => widened(terms, &half),
+            (Some(value), Some(half)) if strange(terms, value) => match [value.dtype, half.dtype] {
+                [FLOAT, HALF] => widened(terms, &half),
+                // What a comparison makes, or the place of a number, is of no other type. A rounding may change it.
+                [wide, other] if exact && wide == other && wide != FLOAT => Some(half),
+                _ => None,
+            },
             _ => None,
         };
         if wide.is_some() {

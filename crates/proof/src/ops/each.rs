@@ -4,11 +4,11 @@ use super::{
     BROADCASTS_SINCE, Call, Made, Results, axes_of, movement, one, over, pointwise, quantize, together, window,
 };
 use crate::align::{broadcast, term_of};
-use crate::model::Attr;
+use crate::model::{Attr, width};
 use crate::term::{Op, Terms, numbers};
 use crate::value::Value;
 use crate::view::View;
-use crate::wide;
+use crate::wide::{self, FLOAT, HALF};
 
 const BOOL: u8 = 9;
 
@@ -178,10 +178,12 @@ fn prelu(call: &mut Call<'_>) -> Made {
         return Err("the checker does not know slopes by channel before operator set 7".to_owned());
     }
     let known: Option<Vec<f32>> = numbers(&slopes).map(|list| list.into_iter().map(|slope| slope as f32).collect());
-    let fits = x.dtype == 1 && broadcast(&[&x, &slopes]).is_some_and(|(shape, _)| shape == x.shape());
+    let fits = matches!(x.dtype, FLOAT | HALF)
+        && slopes.dtype == x.dtype
+        && broadcast(&[&x, &slopes]).is_some_and(|(shape, _)| shape == x.shape());
     let finite = |list: &Vec<f32>| fits && !list.is_empty() && list.iter().all(|slope| slope.is_finite());
     let Some(known) = known.filter(finite) else { return every(call, x.dtype) };
-    let (x, slopes) = (Some(x), Some(slopes));
+    let (dtype, x, slopes) = (x.dtype, Some(x), Some(slopes));
     if known.iter().all(|slope| slope.to_bits() == known[0].to_bits()) {
         return call.inner("LeakyRelu", &[("alpha".to_owned(), Attr::Float(known[0]))], &[x]);
     }
@@ -189,7 +191,7 @@ fn prelu(call: &mut Call<'_>) -> Made {
         let product = call.inner("Mul", &[], &[x.clone(), slopes])?;
         return call.inner("Max", &[], &[x, Some(product)]);
     }
-    let zero = Value::constant(1, &[], 0_f32.to_le_bytes().to_vec().into());
+    let zero = Value::constant(dtype, &[], vec![0; width(dtype).unwrap_or_default()].into());
     let above = call.inner("Relu", &[], std::slice::from_ref(&x))?;
     let below = call.inner("Min", &[], &[x, Some(zero)])?;
     let product = call.inner("Mul", &[], &[Some(below), slopes])?;

@@ -8,10 +8,12 @@
 
 use super::window::Windows;
 use crate::lanes::{Lane, Place, lanes, places, roots};
+use crate::model::width;
 use crate::slots::{Fill, filled, joined};
 use crate::term::{Terms, is_finite};
 use crate::value::{Source, Value};
 use crate::view::{Digit, View};
+use crate::wide::{FLOAT, HALF};
 use crate::{routed, view};
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -50,7 +52,7 @@ enum Filter {
 struct Sum {
     hash: u64,
     tag: Rc<[u8]>,
-    bias: [u8; 4],
+    bias: Rc<[u8]>,
     /// Lanes by their numbers, in ascending order, and where the weights of each begin, counted from `base`. All filters of a group have
     /// one list; those whose weights are zeros are none of the filter.
     read: Rc<[(u32, usize)]>,
@@ -194,7 +196,9 @@ impl Way {
 
 impl Convolution {
     fn is_known(&self) -> bool {
-        let floats = self.x.dtype == 1 && self.w.dtype == 1 && self.bias.as_ref().is_none_or(|bias| bias.dtype == 1);
+        let dtype = self.x.dtype;
+        let alike = self.w.dtype == dtype && self.bias.as_ref().is_none_or(|bias| bias.dtype == dtype);
+        let floats = alike && matches!(dtype, FLOAT | HALF);
         floats && !self.x.is_constant() && self.w.is_constant() && self.bias.as_ref().is_none_or(Value::is_constant)
     }
 
@@ -233,7 +237,7 @@ impl Convolution {
         }
         let numbers = numbered(terms, places(terms, &self.x, &axes)?);
         let mut tag = windows.encoded();
-        tag.extend(format!(" {:?} {}", windows.kernel, way.images).into_bytes());
+        tag.extend(format!(" {:?} {} {}", windows.kernel, way.images, self.x.dtype).into_bytes());
         let rest = (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]);
         rest.for_each(|extent| tag.extend(extent.to_le_bytes()));
         let images = if way.images { shape[0] } else { 1 };
@@ -248,9 +252,10 @@ impl Convolution {
             order.insert(2, axis + 2);
         }
         let (m, per) = (self.w.shape()[0], self.w.shape()[1]);
+        let of_bias = width(self.w.dtype)?;
         let biases = match &self.bias {
             Some(bias) => bias.elements()?,
-            None => vec![0; usize::try_from(m).ok()? * 4].into(),
+            None => vec![0; usize::try_from(m).ok()? * of_bias].into(),
         };
         let all = [reading.images, reading.steps.count, m, per, reading.steps.kernel];
         all.iter().try_fold(1_i64, |all, count| all.checked_mul(*count)).filter(|all| *all <= MOST)?;
@@ -265,7 +270,7 @@ impl Convolution {
         let bytes = size * cells / usize::try_from(m).ok()?;
         let whole = |filter: &[u8]| filter.chunks_exact(size).all(|cell| !is_zero(cell));
         let whole = weights.chunks_exact(bytes).map(whole).collect();
-        let numbers = Numbers { weights, biases, size, bytes, whole, per, samples };
+        let numbers = Numbers { weights, biases, of_bias, size, bytes, whole, per, samples };
         let own = usize::try_from(m / self.group).ok()?;
         let (mut list, mut scratch) = (Vec::new(), Vec::new());
         for image in 0..reading.images {
@@ -329,6 +334,8 @@ struct Reading {
 struct Numbers {
     weights: Bytes,
     biases: Bytes,
+    /// Bytes of one bias.
+    of_bias: usize,
     /// Bytes of the weights of one channel.
     size: usize,
     /// Bytes of the weights of one filter.
@@ -427,8 +434,8 @@ impl Reading {
         } else {
             Rc::clone(&cells.read)
         };
-        let bias = *numbers.biases.get(filter * 4..)?.first_chunk::<4>()?;
-        if taken.is_empty() && is_zero(&bias) {
+        let bias = numbers.biases.chunks_exact(numbers.of_bias).nth(filter)?;
+        if taken.is_empty() && is_zero(bias) {
             return Some(Filter::Zero);
         }
         let mut hasher = terms.filters.drawn.build_hasher();
@@ -439,6 +446,7 @@ impl Reading {
             hasher.write(cell(at));
         }
         let hash = hasher.finish();
+        let bias = bias.into();
         Some(Filter::Sum(Sum { hash, tag: Rc::clone(&self.tag), bias, read, base, weights, size }))
     }
 }

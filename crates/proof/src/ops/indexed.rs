@@ -1,7 +1,6 @@
 //! Ops that read or write the places that another operand names. Axes that they do not count along are brought to the order of what the
 //! operands are made of, so that it does not matter how these lie.
 
-use super::placed::of_results;
 use super::{Call, Made, Results, axis_of, one};
 use crate::term::Op;
 use crate::value::Value;
@@ -12,7 +11,8 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         "Gather" => gather(call),
         "GatherElements" => elements(call, 1),
         "ScatterElements" => elements(call, 0),
-        "GatherND" => return Some(gather_nd(call)),
+        "GatherND" => gather_nd(call),
+        "ScatterND" => scatter_nd(call),
         _ => return None,
     };
     Some(made.and_then(one))
@@ -25,13 +25,13 @@ fn key(value: &Value, axis: usize) -> (u32, i64) {
 }
 
 /// Axes in the order of what values are made of, by the first of them that says it.
-pub(super) fn ordered(values: &[&Value], mut axes: Vec<usize>) -> Vec<usize> {
+pub(crate) fn ordered(values: &[&Value], mut axes: Vec<usize>) -> Vec<usize> {
     axes.sort_by_key(|&axis| values.iter().map(|value| key(value, axis)).collect::<Vec<_>>());
     axes
 }
 
 /// The order that brings axes back.
-pub(super) fn back(order: &[usize]) -> Vec<usize> {
+pub(crate) fn back(order: &[usize]) -> Vec<usize> {
     let mut back = vec![0; order.len()];
     order.iter().enumerate().for_each(|(to, &from)| back[from] = to);
     back
@@ -83,14 +83,54 @@ fn elements(call: &mut Call<'_>, like: usize) -> Made {
     made.permuted(&back(&order)).ok_or_else(wrong)
 }
 
-fn gather_nd(call: &mut Call<'_>) -> Results {
+/// Parts of a value at places of its first axes: the axes of a part may lie in any order.
+fn gather_nd(call: &mut Call<'_>) -> Made {
     let (x, list) = (call.need(0)?, call.need(1)?);
     let (shape, places) = (x.shape(), list.shape());
     let batch = usize::try_from(call.int("batch_dims", 0)).map_err(|_| wrong())?;
     let (&depth, outer) = places.split_last().ok_or_else(wrong)?;
-    let inner =
-        usize::try_from(depth).ok().and_then(|depth| shape.get(batch.checked_add(depth)?..)).ok_or_else(wrong)?;
+    let first = usize::try_from(depth).ok().and_then(|depth| batch.checked_add(depth)).ok_or_else(wrong)?;
     let batches = shape.get(..batch).filter(|batches| depth > 0 && outer.get(..batch) == Some(*batches));
-    batches.ok_or_else(wrong)?;
-    of_results(call, &[([outer, inner].concat(), x.dtype)])
+    batches.filter(|_| first <= x.rank()).ok_or_else(wrong)?;
+    let order = parts_last(first, &[&x]);
+    let whole = x.permuted(&order).ok_or_else(wrong)?;
+    let made = [outer, &whole.shape()[first..]].concat();
+    let made = placed(call, &[&whole, &list], made)?;
+    // The places are where the first axes were.
+    let back = back(&order);
+    let to = (0..outer.len()).chain(back[first..].iter().map(|at| at - first + outer.len()));
+    made.permuted(&to.collect::<Vec<_>>()).ok_or_else(wrong)
+}
+
+/// The same where parts are written.
+fn scatter_nd(call: &mut Call<'_>) -> Made {
+    let (x, list, parts) = (call.need(0)?, call.need(1)?, call.need(2)?);
+    let (shape, places) = (x.shape(), list.shape());
+    let (&depth, outer) = places.split_last().ok_or_else(wrong)?;
+    let first = usize::try_from(depth).ok().filter(|first| *first <= x.rank());
+    let Some(first) = first.filter(|first| parts.shape() == [outer, &shape[*first..]].concat()) else {
+        return placed(call, &[&x, &list, &parts], shape);
+    };
+    let inner = [&x.view[..first], &parts.view[outer.len()..]].concat();
+    let order = parts_last(first, &[&x, &Value { view: inner, ..parts.clone() }]);
+    let of_parts: Vec<usize> =
+        (0..outer.len()).chain(order[first..].iter().map(|axis| axis - first + outer.len())).collect();
+    let whole = x.permuted(&order).zip(parts.permuted(&of_parts));
+    let (whole, parts) = whole.ok_or_else(wrong)?;
+    let made = placed(call, &[&whole, &list, &parts], whole.shape())?;
+    made.permuted(&back(&order)).ok_or_else(wrong)
+}
+
+/// The first axes as they lie, and the others in the order of what values are made of.
+fn parts_last(first: usize, values: &[&Value]) -> Vec<usize> {
+    (0..first).chain(ordered(values, (first..values[0].rank()).collect())).collect()
+}
+
+/// The op of operands as they lie.
+fn placed(call: &mut Call<'_>, operands: &[&Value], shape: Vec<i64>) -> Made {
+    let attrs = call.encoded(&[])?;
+    let op = Op { name: call.op, attrs: &attrs, dtype: 0 };
+    let operands: Vec<Option<&Value>> = operands.iter().map(|value| Some(*value)).collect();
+    let made = call.terms.placed(&op, &operands, &[(shape, call.need(0)?.dtype)]);
+    made.and_then(|mut made| made.pop()).ok_or_else(|| "its result is empty".to_owned())
 }

@@ -22,9 +22,9 @@ mod turned;
 mod units;
 mod window;
 
-use crate::align::broadcast;
+use crate::align::{broadcast, term_of};
 use crate::model::Attr;
-use crate::term::{Op, Terms};
+use crate::term::{COMMUTE, Op, Terms};
 use crate::value::Value;
 use crate::view::View;
 use crate::wide::of_halves;
@@ -33,6 +33,7 @@ pub(crate) use blocks::Convolved;
 pub(crate) use each::choose;
 pub(crate) use filters::Filters;
 pub(crate) use fold::picked;
+pub(crate) use indexed::{back, ordered};
 pub(crate) use sized::run as of_extents;
 pub(crate) use turned::Quantized;
 pub(crate) use window::binary;
@@ -381,7 +382,41 @@ fn over(
     };
     let what = if operands.iter().all(fits) { APART } else { "do not fit" };
     let split = || shapes(&operands.iter().map(|(v, _)| *v).collect::<Vec<_>>(), what);
-    terms.each(op, shape, operands, axes, dropped).ok_or_else(split)
+    let made = terms.each(op, shape, operands, axes, dropped);
+    made.or_else(|| as_they_lie(terms, op, shape, operands, axes, dropped)).ok_or_else(split)
+}
+
+/// The same where no common digits say the axes of the operands: these are taken as they lie, in an order of axes that does not depend on
+/// how they do. Axes of one place are left out.
+fn as_they_lie(
+    terms: &mut Terms,
+    op: &Op<'_>,
+    shape: &[i64],
+    operands: &[(&Value, View)],
+    axes: &[usize],
+    dropped: bool,
+) -> Option<Value> {
+    terms.apart.then_some(())?;
+    let mut values: Vec<Value> =
+        operands.iter().map(|(v, view)| Value { view: view.clone(), ..(*v).clone() }).collect();
+    if COMMUTE.contains(&op.name) {
+        values.sort_by_key(|value| term_of(value).unwrap_or(u32::MAX));
+    }
+    let order =
+        ordered(&values.iter().collect::<Vec<_>>(), (0..shape.len()).filter(|&axis| shape[axis] != 1).collect());
+    let seen =
+        |value: &Value| Value { view: order.iter().map(|&axis| value.view[axis].clone()).collect(), ..value.clone() };
+    let values: Vec<Value> = values.iter().map(seen).collect();
+    let gone = |axis: &usize| dropped && axes.contains(axis);
+    let made: Vec<i64> = order.iter().map(|axis| if gone(axis) { 1 } else { shape[*axis] }).collect();
+    let name = format!("{} as it lies", op.name);
+    let sets: Vec<u8> = order.iter().map(|axis| u8::from(axes.contains(axis))).collect();
+    let attrs = [op.attrs, &sets, &[u8::from(dropped)]].concat();
+    let operands: Vec<Option<&Value>> = values.iter().map(Some).collect();
+    let y = terms.placed(&Op { name: &name, attrs: &attrs, ..*op }, &operands, &[(made, op.dtype)])?.pop()?;
+    let mut view: View = vec![Vec::new(); shape.len()];
+    order.iter().zip(&y.view).for_each(|(&axis, digits)| view[axis].clone_from(digits));
+    Some(Value { view, ..y })
 }
 
 fn shapes(operands: &[&Value], what: &str) -> String {

@@ -19,7 +19,7 @@ pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
         "MaxPool" | "AveragePool" => return Some(pooling(call)),
         "ConvInteger" => conv(call, 0, 1, 6),
         "LpPool" => call.single().and_then(|()| pool(call)),
-        "ScatterND" | "Trilu" => call.need(0).and_then(|x| like(call, &x)),
+        "Trilu" => call.need(0).and_then(|x| like(call, &x)),
         "GridSample" => grid(call),
         "com.microsoft.QLinearGlobalAveragePool" => return Some(global(call)),
         _ => return None,

@@ -194,6 +194,8 @@ pub(super) fn convolved(
         windows.narrow(terms, &x);
         return Err(why);
     }
+    // Zeros add nothing, but for the sign of a zero.
+    let bias = bias.filter(|bias| bias.shape() != weights[..1] || bias.zero() != Some(true));
     if let Some(apart) = blocks::dilated(terms, &x, &windows) {
         let y = convolved(terms, &apart.image, &w, bias, group, apart.windows)?;
         return blocks::batched(terms, &y, &apart.place).ok_or_else(|| "its blocks do not split".to_owned());

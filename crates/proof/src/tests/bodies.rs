@@ -1,10 +1,11 @@
 //! Ops with bodies: they are the same if one run of each body makes the same of names for its operands.
 
 use super::opaque::{node, refused};
+use super::volumes::ints;
 use super::*;
 use crate::model::Tensor;
 
-fn body(inputs: &[&str], lines: &[Line<'_>], outputs: &[&str]) -> Graph {
+pub(super) fn body(inputs: &[&str], lines: &[Line<'_>], outputs: &[&str]) -> Graph {
     let mut graph = (*model(lines, &[]).graph).clone();
     graph.inputs = inputs.iter().map(|name| Input { name: (*name).to_owned(), ..Input::default() }).collect();
     graph.outputs = outputs.iter().map(|name| (*name).to_owned()).collect();
@@ -280,4 +281,108 @@ fn rounds_are_counted_in_lists_of_one_where_a_body_says_so() {
     assert!(holds(&counting(Some(1)), &counting(Some(1))));
     refused(&plain, &counting(Some(1)));
     refused(&plain, &counting(Some(2)));
+}
+
+#[test]
+fn an_input_may_say_how_many_rounds_a_loop_has() {
+    let inside: &[Line<'_>] = &[
+        ("more", "Identity", &["go"], vec![]),
+        ("w", "Add", &["v", "c"], vec![]),
+        ("out", "Neg", &["w"], vec![]),
+        ("turned", "Transpose", &["out"], perm(TO_FIRST)),
+        ("other", "Transpose", &["w"], perm(TO_FIRST)),
+    ];
+    let after = |collects: &str, rounds: &str, order: &[i64]| {
+        let mut made = looped(inside, &["more", "w", collects], &[rounds, "yes", "z"], 1);
+        let graph = Rc::make_mut(&mut made.graph);
+        for name in ["j", "k"] {
+            graph.inputs.push(Input { name: name.into(), dtype: 7, dims: Some(vec![]), ..Input::default() });
+        }
+        graph.nodes[2].outputs[1] = "all".into();
+        let mut turn = model(&[("y", "Transpose", &["all"], perm(order))], &[]).graph.nodes[0].clone();
+        turn.outputs[0] = "y".into();
+        graph.nodes.push(turn);
+        made
+    };
+    let a = after("turned", "k", &[0, 1, 2, 3, 4]);
+    let sizes = [64, 1, 5].map(|rounds| [("k".to_owned(), rounds)].into()).to_vec();
+    let found = verdict(&a, &after("out", "k", &[0, 1, 4, 2, 3]), &Proof::default());
+    assert_eq!(found, Verdict::ForSizes { links: 0, sizes, hosts: None });
+    let mut same = a.clone();
+    node(&mut same, 2).name = "otherwise".into();
+    assert_eq!(verdict(&a, &same, &Proof::default()), Verdict::Proved { links: 0, hosts: None });
+    refused(&a, &after("out", "k", &[0, 1, 2, 4, 3]));
+    refused(&a, &after("out", "k", &[0, 1, 2, 3, 4]));
+    refused(&a, &after("other", "k", &[0, 1, 2, 3, 4]));
+    refused(&a, &after("out", "j", &[0, 1, 4, 2, 3]));
+    refused(&a, &after("out", "n", &[0, 1, 4, 2, 3]));
+    refused(&after("out", "n", &[0, 1, 4, 2, 3]), &a);
+}
+
+#[test]
+fn a_value_that_repeats_may_be_carried_in_another_order() {
+    let carries = |op: &'static str, captured: &'static str, turned: Option<&'static [i64]>| {
+        let operands: &[&str] = if turned.is_some() { &["v", "k"] } else { &["v", captured] };
+        let of_body = body(
+            &["i", "go", "v"],
+            &[("more", "Identity", &["go"], vec![]), ("w", op, operands, vec![])],
+            &["more", "w"],
+        );
+        let attrs = vec![("body", Attr::Graph(Rc::new(of_body)))];
+        let axes = vec![("axes", Attr::Ints(vec![1]))];
+        let captures = [captured];
+        let mut lines: Vec<Line<'_>> = vec![
+            ("c", "Relu", &["z"], vec![]),
+            ("d", "Neg", &["z"], vec![]),
+            ("m", "ReduceMax", &["z"], axes),
+            ("e", "Expand", &["m", "s"], vec![]),
+        ];
+        if let Some(back) = turned {
+            lines.push(("k", "Transpose", &captures, perm(TO_FIRST)));
+            lines.push(("f", "Transpose", &["e"], perm(TO_FIRST)));
+            lines.push(("l", "Loop", &["n", "yes", "f"], attrs));
+            lines.push(("y", "Transpose", &["l"], perm(back)));
+        } else {
+            lines.push(("y", "Loop", &["n", "yes", "e"], attrs));
+        }
+        let mut made = ints(model(&lines, &[]), &[("s", &[4], &[2, 4, 5, 6]), ("n", &[], &[3])]);
+        let yes = Tensor { dims: vec![], dtype: 9, data: vec![1].into() };
+        Rc::make_mut(&mut made.graph).initializers.push(("yes".to_owned(), yes));
+        made
+    };
+    let a = carries("Sub", "c", None);
+    assert!(
+        holds(&a, &carries("Sub", "c", Some(TO_LAST))),
+        "{}",
+        verdict(&a, &carries("Sub", "c", Some(TO_LAST)), &Proof::default())
+    );
+    refused(&a, &carries("Sub", "d", Some(TO_LAST)));
+    refused(&a, &carries("Add", "c", Some(TO_LAST)));
+    refused(&a, &carries("Sub", "c", Some(&[0, 3, 2, 1])));
+}
+
+#[test]
+fn zeros_that_a_body_adds_add_nothing() {
+    let branches = |bias: Option<[f32; 4]>| {
+        let operands: &[&str] = if bias.is_some() { &["x", "w", "b"] } else { &["x", "w"] };
+        let branch = |lines: &[Line<'_>]| Attr::Graph(Rc::new(body(&[], lines, &["q"])));
+        let [yes, no] = [
+            branch(&[("q", "Conv", operands, conv([1; 4]))]),
+            branch(&[("r", "Conv", &["x", "w"], conv([1; 4])), ("q", "Relu", &["r"], vec![])]),
+        ];
+        let lines: &[Line<'_>] = &[
+            ("m", "ReduceMax", &["x"], vec![("keepdims", Attr::Int(0))]),
+            ("c", "Cast", &["m"], vec![("to", Attr::Int(9))]),
+            ("y", "If", &["c"], vec![("then_branch", yes), ("else_branch", no)]),
+        ];
+        let windows = (0..216).map(|n| (n % 7) as f32 - 2.5).collect();
+        model(lines, &[("w", &[4, 6, 3, 3], windows), ("b", &[4], bias.unwrap_or_default().to_vec())])
+    };
+    let a = branches(None);
+    assert!(holds(&a, &branches(Some([0.0; 4]))));
+    for at in 0..4 {
+        let mut bias = [0.0; 4];
+        bias[at] = 1e-30;
+        refused(&a, &branches(Some(bias)));
+    }
 }

@@ -179,3 +179,104 @@ fn a_conversion_to_halves_is_the_same_up_to_types() {
     other[0][7] *= 1.01;
     assert!(between(&plain, &converted("Relu", &other)[1]).is_none());
 }
+
+/// `y` of the halves of `x`, and of those of `z` with the channels first, in halves or in floats of these.
+fn of_both(floats: bool, lines: &[Line<'_>], constants: &[(&str, &[i64], Vec<f32>)]) -> Model {
+    let dtype = if floats { FLOAT } else { HALF };
+    let mut all: Vec<Line<'_>> = vec![
+        ("u", "Transpose", &["z"], perm(TO_FIRST)),
+        ("of_x", "Cast", &["x"], to(HALF)),
+        ("of_z", "Cast", &["u"], to(HALF)),
+        ("h", "Cast", &["of_x"], to(dtype)),
+        ("i", "Cast", &["of_z"], to(dtype)),
+    ];
+    all.extend(lines.iter().cloned());
+    let mut made = model(&all, &[]);
+    for (name, dims, values) in constants {
+        let bytes = |v: &f32| if floats { v.to_le_bytes().to_vec() } else { f16::from_f32(*v).to_le_bytes().to_vec() };
+        let tensor = Tensor { dims: dims.to_vec(), dtype: dtype as u8, data: values.iter().flat_map(bytes).collect() };
+        Rc::make_mut(&mut made.graph).initializers.push(((*name).to_owned(), tensor));
+    }
+    made
+}
+
+#[test]
+fn halves_may_be_compared_as_floats() {
+    let by = |floats, op, operands: &[&'static str]| {
+        let lines: &[Line<'_>] = &[("c", op, operands, vec![]), ("y", "Not", &["c"], vec![])];
+        of_both(floats, lines, &[])
+    };
+    let a = by(false, "Greater", &["h", "i"]);
+    assert!(holds(&a, &by(true, "Greater", &["h", "i"])));
+    assert!(!holds(&a, &by(true, "Greater", &["i", "h"])));
+    assert!(!holds(&a, &by(true, "Less", &["h", "i"])));
+    assert!(!holds(&a, &by(true, "Greater", &["x", "u"])), "numbers that are no halves");
+    let places = |floats, axis: i64| {
+        let told = || vec![("axis", Attr::Int(axis))];
+        of_both(floats, &[("c", "ArgMax", &["h"], told()), ("y", "Cast", &["c"], to(FLOAT))], &[])
+    };
+    assert!(holds(&places(false, 1), &places(true, 1)));
+    assert!(!holds(&places(false, 1), &places(true, 2)));
+}
+
+#[test]
+fn how_often_halves_are_repeated_is_a_float() {
+    let by = |floats, scale: f32| {
+        let lines: &[Line<'_>] = &[("c", "Resize", &["h", "", "s"], vec![("mode", Attr::Text(b"linear".to_vec()))])];
+        let mut made = of_both(floats, &[lines, &[("y", "Cast", &["c"], to(HALF))]].concat(), &[]);
+        let data = [1.0, 1.0, scale, 2.0].iter().flat_map(|v: &f32| v.to_le_bytes()).collect();
+        let tensor = Tensor { dims: vec![4], dtype: 1, data };
+        Rc::make_mut(&mut made.graph).initializers.push(("s".to_owned(), tensor));
+        made
+    };
+    assert!(holds(&by(false, 2.0), &by(true, 2.0)));
+    assert!(!holds(&by(false, 2.0), &by(true, 2.1)));
+}
+
+#[test]
+fn slopes_of_halves_are_those_of_floats() {
+    let slopes = |last: f32| vec![0.5, 0.25, -1.0, 1.0, 0.125, last];
+    let prelu = |last| {
+        let lines: &[Line<'_>] = &[("y", "PRelu", &["h", "s"], vec![])];
+        of_both(false, lines, &[("s", &[6, 1, 1], slopes(last))])
+    };
+    let written = |op, last| {
+        let lines: &[Line<'_>] =
+            &[("p", "Mul", &["h", "s"], vec![]), ("m", op, &["h", "p"], vec![]), ("y", "Cast", &["m"], to(HALF))];
+        of_both(true, lines, &[("s", &[6, 1, 1], slopes(last))])
+    };
+    assert!(holds(&prelu(0.75), &written("Max", 0.75)));
+    assert!(!holds(&prelu(0.75), &written("Min", 0.75)));
+    assert!(!holds(&prelu(0.75), &written("Max", 0.5)));
+    assert!(!holds(&prelu(1.5), &written("Max", 1.5)), "above one the product is the larger one");
+}
+
+#[test]
+fn filters_of_halves_may_come_in_another_order() {
+    // [4, 6] filters of rows in one order, and those of [2, 4] after them of columns in one.
+    let rows = |order: [usize; 4]| order.iter().flat_map(|row| constants()[0][row * 6..][..6].to_vec()).collect();
+    let columns =
+        |order: [usize; 4]| (0..2).flat_map(|row| order.map(|column| constants()[0][12 + row * 4 + column])).collect();
+    let lines: &[Line<'_>] = &[
+        ("c", "Conv", &["h", "w", "b"], vec![]),
+        ("r", "Relu", &["c"], vec![]),
+        ("d", "Conv", &["r", "v"], vec![]),
+        ("y", "Cast", &["d"], to(HALF)),
+    ];
+    let by = |floats, first: [usize; 4], then: [usize; 4]| {
+        let bias = first.iter().map(|&filter| constants()[1][filter]).collect();
+        of_both(
+            floats,
+            lines,
+            &[("w", &[4, 6, 1, 1], rows(first)), ("b", &[4], bias), ("v", &[2, 4, 1, 1], columns(then))],
+        )
+    };
+    let a = by(false, [0, 1, 2, 3], [0, 1, 2, 3]);
+    for floats in [false, true] {
+        let b = by(floats, [2, 0, 3, 1], [2, 0, 3, 1]);
+        assert!(holds(&a, &b), "{}", verdict(&a, &b, &Proof::default()));
+        assert!(!holds(&a, &by(floats, [2, 0, 3, 1], [1, 3, 0, 2])));
+        assert!(!holds(&a, &by(floats, [2, 0, 3, 1], [0, 1, 2, 3])));
+        assert!(!holds(&a, &by(floats, [0, 1, 2, 3], [2, 0, 3, 1])));
+    }
+}

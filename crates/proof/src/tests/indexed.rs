@@ -127,3 +127,52 @@ fn a_range_is_one_of_all_elements() {
     }
     assert!(!holds(&quantized(None, 1, "x"), &quantized(None, 2, "x")));
 }
+
+/// `y` of `x` [2, 6, 4, 5] in the order `order`, of parts at the places `l`, and brought back by `back`. Parts that are written are those
+/// of `z`, in the same order of axes.
+fn parts(
+    op: &'static str,
+    places: &[&[i64]],
+    [order, of_z, back]: [&[i64]; 3],
+    attrs: Vec<(&'static str, Attr)>,
+) -> Model {
+    let operands: &[&str] = if op == "GatherND" { &["t", "l"] } else { &["t", "l", "u"] };
+    let lines: &[Line<'_>] = &[
+        ("t", "Transpose", &["x"], perm(order)),
+        ("u", "Transpose", &["z"], perm(of_z)),
+        ("q", op, operands, attrs),
+        ("y", "Transpose", &["q"], perm(back)),
+    ];
+    let dims = [places.len() as i64, places[0].len() as i64];
+    ints(model(lines, &[]), &[("l", &dims, &places.concat())])
+}
+
+const AS_IT_LIES: &[i64] = &[0, 1, 2, 3];
+
+#[test]
+fn parts_of_a_value_are_read_and_written_wherever_their_axes_lie() {
+    let (places, others): ([&[i64]; 2], [&[i64]; 2]) = ([&[1], &[0]], [&[0], &[1]]);
+    for op in ["GatherND", "ScatterND"] {
+        let a = parts(op, &places, [AS_IT_LIES, TO_FIRST, AS_IT_LIES], vec![]);
+        let b = |places, orders| parts(op, places, orders, vec![]);
+        assert!(holds(&a, &b(&places, [TO_LAST, AS_IT_LIES, TO_FIRST])), "{op}");
+        assert!(!holds(&a, &b(&others, [TO_LAST, AS_IT_LIES, TO_FIRST])), "{op}: other places");
+        assert!(!holds(&a, &b(&places, [TO_LAST, AS_IT_LIES, &[0, 2, 1, 3]])), "{op}: back another way");
+        assert!(!holds(&a, &b(&places, [&[1, 0, 2, 3], &[3, 0, 1, 2], &[1, 0, 2, 3]])), "{op}: along another axis");
+    }
+    let add = || vec![("reduction", Attr::Text(b"add".to_vec()))];
+    let a = parts("ScatterND", &places, [AS_IT_LIES, TO_FIRST, AS_IT_LIES], add());
+    assert!(holds(&a, &parts("ScatterND", &places, [TO_LAST, AS_IT_LIES, TO_FIRST], add())));
+    assert!(!holds(&a, &parts("ScatterND", &places, [TO_LAST, AS_IT_LIES, TO_FIRST], vec![])));
+}
+
+#[test]
+fn axes_along_which_places_are_counted_stay() {
+    let (places, swapped): ([&[i64]; 2], [&[i64]; 2]) = ([&[1, 0], &[0, 3]], [&[0, 1], &[3, 0]]);
+    let a = parts("GatherND", &places, [AS_IT_LIES, AS_IT_LIES, &[0, 1, 2]], vec![]);
+    let b = |places, order, back| parts("GatherND", places, [order, AS_IT_LIES, back], vec![]);
+    assert!(holds(&a, &b(&places, &[0, 1, 3, 2], &[0, 2, 1])));
+    assert!(!holds(&a, &b(&places, &[0, 1, 3, 2], &[0, 1, 2])));
+    assert!(!holds(&a, &b(&places, &[1, 0, 2, 3], &[0, 1, 2])));
+    assert!(!holds(&a, &b(&swapped, AS_IT_LIES, &[0, 1, 2])));
+}

@@ -239,3 +239,41 @@ fn an_op_of_a_domain_has_its_version_and_its_overload() {
     let nobody = mine(1, "nobody", "");
     refused(&nobody, &nobody);
 }
+
+#[test]
+fn two_orders_of_axes_of_an_unknown_shape_are_one() {
+    // Runtimes differ about windows that start behind the operand, so nobody knows the shape.
+    let chain = |orders: &[&[i64]]| {
+        let names = ["n", "a", "b", "c"];
+        let list = |name, list: &[i64]| (name, Attr::Ints(list.to_vec()));
+        let told = vec![list("kernel_shape", &[1, 2]), list("strides", &[2, 2]), ("ceil_mode", Attr::Int(1))];
+        let mut lines: Vec<Line<'_>> = vec![("n", "MaxPool", &["x"], told)];
+        for (at, order) in orders.iter().enumerate() {
+            lines.push((names[at + 1], "Transpose", &names[at..=at], perm(order)));
+        }
+        lines.push(("y", "Relu", &names[orders.len()..=orders.len()], vec![]));
+        model(&lines, &[])
+    };
+    let shift: &[i64] = &[1, 2, 3, 0];
+    let a = chain(&[shift]);
+    assert!(holds(&a, &chain(&[TO_FIRST, &[2, 3, 1, 0]])));
+    refused(&a, &chain(&[&[3, 1, 0, 2], TO_FIRST]));
+    refused(&a, &chain(&[&[3, 0, 1, 2]]));
+    refused(&a, &chain(&[]));
+    assert!(holds(&chain(&[]), &chain(&[TO_LAST, TO_FIRST])));
+    assert!(holds(&chain(&[]), &chain(&[TO_LAST, TO_LAST, TO_LAST])));
+    refused(&chain(&[]), &chain(&[TO_LAST, TO_LAST]));
+    // What is no order of four axes is none that goes away.
+    for [once, back] in [[[0, 0, 1, 2], [0, 0, 1, 2]], [[0, 1, 2, 4], [0, 1, 2, 4]], [[-1, 0, 1, 2], [1, 2, 3, 0]]] {
+        refused(&chain(&[]), &chain(&[&once, &back]));
+    }
+    refused(&chain(&[]), &chain(&[&[1, 2, 0], &[2, 0, 1]]));
+    refused(&chain(&[]), &chain(&[&[0, 1, 2]]));
+    // Of other values nobody knows how many axes they have.
+    let unknown = |orders: &[&[i64]]| {
+        let mut made = chain(orders);
+        *node(&mut made, 0) = Node { attrs: vec![], op: "NonZero".into(), ..node(&mut made, 0).clone() };
+        made
+    };
+    refused(&unknown(&[]), &unknown(&[&[1, 0], &[1, 0]]));
+}

@@ -231,3 +231,38 @@ fn the_places_of_a_pool_are_those_of_its_operand_as_it_lies() {
     Rc::make_mut(&mut turned.graph).nodes[1].attrs[0].1 = Attr::Ints(vec![0, 1, 3, 2]);
     assert!(!holds(&a, &turned));
 }
+
+#[test]
+fn a_scale_may_be_in_the_weights_of_groups() {
+    let (scale, shift): ([f32; 6], [f32; 6]) = ([1.5, -0.3, 2.7, 0.9, 1.1, -2.0], [0.2, 0.4, -1.0, 3.0, 0.0, 0.5]);
+    let told = || vec![("group", Attr::Int(3)), ("strides", Attr::Ints(vec![2, 1]))];
+    let weights: Vec<f32> = (0..36).map(|n| n as f32 * 0.37 - 3.1).collect();
+    let lines: &[Line<'_>] = &[
+        ("c", "ConvTranspose", &["x", "w"], told()),
+        ("m", "Mul", &["c", "s"], vec![]),
+        ("y", "Add", &["m", "t"], vec![]),
+    ];
+    let a = model(
+        lines,
+        &[("w", &[6, 2, 3, 1], weights.clone()), ("s", &[6, 1, 1], scale.to_vec()), ("t", &[6, 1, 1], shift.to_vec())],
+    );
+    let other = |weights: Vec<f32>| {
+        let lines: &[Line<'_>] = &[("y", "ConvTranspose", &["x", "w", "b"], told())];
+        model(lines, &[("w", &[6, 2, 3, 1], weights), ("b", &[6], shift.to_vec())])
+    };
+    // Weights are [3 groups of 2, 2 of each group, 3, 1].
+    let channel = |n: usize| n / 12 * 2 + n / 3 % 2;
+    let folded: Vec<f32> = weights.iter().enumerate().map(|(n, w)| w * scale[channel(n)]).collect();
+    let right = verdict(&a, &other(folded.clone()), &Proof::default());
+    assert!(matches!(right, Verdict::WithLemmas { .. }), "{right}");
+    for at in 0..36 {
+        let mut wrong = folded.clone();
+        wrong[at] *= 1.0 + 1e-5;
+        assert!(!holds(&a, &other(wrong)), "weight {at}");
+    }
+    for wrong in [|n: usize| n / 3 % 6, |n: usize| n / 6, |n: usize| n / 12 + n / 3 % 2 * 3] {
+        let wrong = weights.iter().enumerate().map(|(n, w)| w * scale[wrong(n)]).collect();
+        assert!(!holds(&a, &other(wrong)));
+    }
+    assert!(!holds(&a, &other(weights)));
+}
