@@ -58,7 +58,7 @@ class Looked:
     def __init__(self, path, feeds):
         self.path, self.feeds = path, feeds
         self.original = runs.moved(path, runs.NONE, 2, feeds)
-        self.expected = runs.session(path, runs.NONE, 2).run(None, feeds)
+        self.expected = self.original.results
         self.noise = runs.apart(self.expected, runs.session(path, runs.BASIC, 2).run(None, feeds))
         self.limit = self.original.written
 
@@ -71,7 +71,7 @@ class Looked:
             return row | {"wrong": said.splitlines()[-1][:200] if said else f"exit status {status}"}
         left = runs.moved(file, runs.NONE, 2, self.feeds)
         row |= {"nodes": left.nodes, "bytes": left.beside(self.original)}
-        error = runs.apart(self.expected, runs.session(file, runs.NONE, 2).run(None, self.feeds))
+        error = runs.apart(self.expected, left.results)
         return row | {"wrong": None if runs.is_near(error, self.noise) else f"results differ: {error[0]:.1e}, {error[1]:.1e}"}
 
     def fault(self, row, file, time):

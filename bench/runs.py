@@ -66,12 +66,13 @@ def session(path, level, threads=1, profile=None):
 
 @dataclass
 class Moved:
-    """What a run moves: nodes and the bytes that they write, and what nodes that copy write."""
+    """What a run moves: nodes and the bytes that they write, and what nodes that copy write; and the results of the run."""
 
     nodes: int
     written: int
     copied: int
     reorders: int
+    results: list
 
     def beside(self, original):
         """Bytes that are moved, copies included that the original does not have."""
@@ -82,7 +83,7 @@ def moved(path, level, threads, feeds):
     """Of one run, by the profile of the runtime."""
     with tempfile.TemporaryDirectory() as folder:
         run = session(path, level, threads, Path(folder, "profile"))
-        run.run(None, feeds)
+        results = run.run(None, feeds)
         profile = run.end_profiling()
         events = json.loads(Path(profile).read_text())
         os.unlink(profile)
@@ -95,7 +96,8 @@ def moved(path, level, threads, feeds):
             count[op] += 1
             written[op] += int(told.get("output_size", 0))
     total = lambda kinds, of: sum(of[kind] for kind in kinds)  # noqa: E731
-    return Moved(total(MOVES, count), total(MOVES, written), total(COPIES, written), total(["ReorderInput", "ReorderOutput"], count))
+    reorders = total(["ReorderInput", "ReorderOutput"], count)
+    return Moved(total(MOVES, count), total(MOVES, written), total(COPIES, written), reorders, results)
 
 
 def apart(expected, got):
