@@ -9,7 +9,8 @@ one JSON object a line:
     {"file", "arch", "registers", "spill_bytes", "stack_bytes", "shared_bytes", "ptx": {...}, "sass": {...} or null}
 
 "ptx" and "sass" count accesses by kind and width in bits: ld.global.128, st.shared.64, bar; in SASS also ld.local and st.local, which
-are spills. SASS is read with nvdisasm. Both come from the PyPI wheels that tools/requirements.txt pins; NVRTC is also found on the
+are spills. SASS is read with nvdisasm, which takes half a second to start: so all files are compiled once more together, each in a
+namespace, for one file to disassemble, JOINED.ARCH.cubin. Both come from the PyPI wheels that tools/requirements.txt pins; NVRTC is also found on the
 library path, nvdisasm on PATH. Exit status: 0 all compiled, 1 some did not, 77 no NVRTC here.
 """
 
@@ -22,8 +23,11 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from pathlib import Path
 
 NO_NVRTC = 77
+# All kernels of the folder.
+JOINED = "joined"
 
 
 def in_wheels(pattern):
@@ -94,9 +98,15 @@ def ptx_counts(ptx):
     return counts
 
 
-def sass_counts(nvdisasm, cubin):
-    """The same of the machine code."""
+def disassembled(nvdisasm, cubin):
+    """The machine code of each kernel of a file, by its name."""
     text = subprocess.run([nvdisasm, "-c", cubin], capture_output=True, text=True, check=True).stdout
+    parts = re.split(r"^\s*\.section\s+\.text\.(\w+).*$", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def sass_counts(text):
+    """Accesses of the machine code."""
     spaces = {"LDG": "ld.global", "STG": "st.global", "LDS": "ld.shared", "STS": "st.shared", "LDL": "ld.local", "STL": "st.local"}
     counts = {}
     for opcode, modifiers in re.findall(r"\b(LDG|STG|LDS|STS|LDL|STL)((?:\.\w+)*)\b", text):
@@ -124,10 +134,9 @@ def main(arguments):
     if library is None:
         print("cuda_compile: no NVRTC: pip install the wheels of tools/requirements.txt", file=sys.stderr)
         return NO_NVRTC
-    nvrtc, nvdisasm, failed = Nvrtc(library), find_nvdisasm(), False
-    for path in sorted(glob.glob(os.path.join(folder, "*.cu"))):
-        with open(path, "rb") as file:
-            source = file.read()
+    nvrtc, nvdisasm, failed, found = Nvrtc(library), find_nvdisasm(), False, []
+    sources = {path: Path(path).read_bytes() for path in sorted(glob.glob(os.path.join(folder, "*.cu")))}
+    for path, source in sources.items():
         for arch in archs:
             ok, log, ptx, cubin = nvrtc.compile(source, os.path.basename(path), arch)
             if not ok or not cubin:
@@ -135,11 +144,9 @@ def main(arguments):
                 failed = True
                 continue
             stem = f"{path[:-3]}.{arch}"
-            with open(stem + ".ptx", "wb") as file:
-                file.write(ptx)
-            with open(stem + ".cubin", "wb") as file:
-                file.write(cubin)
-            print(json.dumps({
+            Path(stem + ".ptx").write_bytes(ptx)
+            Path(stem + ".cubin").write_bytes(cubin)
+            found.append({
                 "file": os.path.basename(path),
                 "arch": arch,
                 "registers": figure(r"Used (\d+) registers", log),
@@ -147,8 +154,24 @@ def main(arguments):
                 "stack_bytes": figure(r"(\d+) bytes stack frame", log),
                 "shared_bytes": figure(r"(\d+) bytes smem", log),
                 "ptx": ptx_counts(ptx),
-                "sass": sass_counts(nvdisasm, stem + ".cubin") if nvdisasm else None,
-            }))
+                "sass": None,
+            })
+    if nvdisasm and found and not failed:
+        together = b"".join(b"namespace k%d {\n%s}\n" % (at, source) for at, source in enumerate(sources.values()))
+        for arch in archs:
+            ok, log, _, cubin = nvrtc.compile(together, JOINED, arch)
+            if not ok or not cubin:
+                print(f"cuda_compile: all files together for {arch}:\n{log}", file=sys.stderr)
+                return 1
+            place = os.path.join(folder, f"{JOINED}.{arch}.cubin")
+            Path(place).write_bytes(cubin)
+            code = disassembled(nvdisasm, place)
+            for row in found:
+                if row["arch"] == arch:
+                    kernels = re.findall(r"__global__[^{;]*?(\w+)\(const", sources[os.path.join(folder, row["file"])].decode())
+                    row["sass"] = sass_counts("".join(code[kernel] for kernel in kernels))
+    for row in found:
+        print(json.dumps(row))
     return int(failed)
 
 
