@@ -42,7 +42,7 @@ impl Program {
         std::fs::write(&source, translation_unit(kernels)).expect("the source is written");
         let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
         let output = Command::new(&compiler)
-            .args(["-std=c++17", "-O1", "-g1", "-fno-strict-aliasing", "-w"])
+            .args(["-std=c++17", "-O0", "-g1", "-fno-strict-aliasing", "-w"])
             .args(["-fsanitize=address,undefined", "-fno-sanitize-recover=all"])
             .arg(format!("-I{}/tests/cuda_shim", env!("CARGO_MANIFEST_DIR")))
             .arg(&source)
