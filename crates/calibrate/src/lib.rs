@@ -136,13 +136,15 @@ pub struct CalibrateOptions {
     pub machine: String,
     /// The day, as in `2026-11-21`, for the table.
     pub date: String,
+    /// Copies of a node in a model, at most: fewer measure worse.
+    copies: u64,
 }
 
 impl CalibrateOptions {
     /// Runs enough for a table that others read, on one thread.
     pub fn new(machine: impl Into<String>, date: impl Into<String>) -> CalibrateOptions {
         let (machine, date) = (machine.into(), date.into());
-        CalibrateOptions { passes: 4, rounds: 4, shapes: 240, threads: 1, machine, date }
+        CalibrateOptions { passes: 4, rounds: 4, shapes: 240, threads: 1, machine, date, copies: timing::COPIES }
     }
 
     /// Fewer runs, for a first look.

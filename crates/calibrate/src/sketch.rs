@@ -19,6 +19,8 @@ use relayout_verify::{Data, Tensor, VerifyError};
 
 /// Numbers in the pool: no constant is larger.
 const POOL: usize = 1 << 24;
+/// Of which so many are drawn; the pool repeats them. A prime, so that no axis repeats with them.
+const DRAWN: usize = 65_521;
 
 /// Positive numbers between 1/16 and 17/16, so that logarithms, roots and quotients are finite; and the same with signs.
 fn pool(signed: bool) -> &'static Bytes {
@@ -31,7 +33,12 @@ fn pool(signed: bool) -> &'static Bytes {
             let magnitude = (state >> 9) as f32 / (1 << 23) as f32 + 0.0625;
             (if signed && state & 0x80 != 0 { -magnitude } else { magnitude }).to_le_bytes()
         };
-        (0..POOL).flat_map(number).collect::<Vec<u8>>().into()
+        let mut bytes: Vec<u8> = Vec::with_capacity(4 * POOL);
+        bytes.extend((0..DRAWN).flat_map(number));
+        while bytes.len() < 4 * POOL {
+            bytes.extend_from_within(..bytes.len().min(4 * POOL - bytes.len()));
+        }
+        bytes.into()
     };
     if signed { both.get_or_init(make) } else { positive.get_or_init(make) }
 }

@@ -24,7 +24,8 @@ pub(super) const TOGETHER: usize = 12;
 const WEIGHTS: u64 = 16 << 20;
 /// What copies of a node should take together, by a coarse guess, in nanoseconds.
 const GUESSED_NS: f64 = 600_000.0;
-const COPIES: u64 = 128;
+/// Copies of a node in a model, at most.
+pub(super) const COPIES: u64 = 128;
 
 /// A model and what it is fed.
 struct Timed {
@@ -198,7 +199,7 @@ impl<'a> Bench<'a> {
     fn copies(&self, chain: &Chain) -> usize {
         let guess: f64 = chain.iter().map(|case| 200.0 + case.work(self.block) / 8.0).sum();
         let weights: u64 = chain.iter().map(|case| weight_bytes(case, self.block)).sum();
-        ((GUESSED_NS / guess) as u64).min(WEIGHTS / weights.max(1)).clamp(2, COPIES) as usize
+        ((GUESSED_NS / guess) as u64).min(WEIGHTS / weights.max(1)).max(2).min(self.options.copies) as usize
     }
 
     fn model(&self, chain: &Chain) -> Result<Timed, CalibrateError> {
