@@ -69,6 +69,9 @@ const FUSED: &[&str] = &[
     "DequantizeLinear",
 ];
 
+/// From this operator set on operands are aligned at their ends.
+const ALIGNED: i64 = 7;
+
 /// Elements from which on it shows: 12 ns each.
 const MANY: u64 = 1 << 10;
 
@@ -110,7 +113,7 @@ fn give_numbers_two_axes(graph: &mut Graph, cx: &mut Context<'_>) -> Result<(), 
 fn number(graph: &Graph, cx: &Context<'_>, n: NodeId) -> Option<(usize, ValueId)> {
     let node = graph.node(n);
     let of_two = |op: &str| OF_TWO.contains(&op) && node.inputs.len() == 2 && matches!(node.form, Form::Axes(_));
-    if !node.onnx().is_some_and(of_two) || is_fused(graph, n) {
+    if node.opset < ALIGNED || !node.onnx().is_some_and(of_two) || is_fused(graph, n) {
         return None;
     }
     (0..2).find_map(|slot| {
