@@ -47,6 +47,6 @@ fn a_number_stays_where_nothing_is_gained() {
     }
     // Before operator set 7 an attribute says whether there is another shape, and from which axis on.
     let old = Net::new(6).input("x", F32, &[2, 30, 40, 1]).floats("c", F32, &[1], false);
-    let old = old.node_with("Mul", &["x", "c"], "m", &[("broadcast", &[1])]).node("Abs", &["m"], "y").output("y", F32);
+    let old = old.node("Mul", &["x", "c"], "m").int_attribute("broadcast", 1).node("Abs", &["m"], "y").output("y", F32);
     assert_eq!(fold(&old).report.rewrites.get(RULE), None);
 }
