@@ -307,6 +307,7 @@ fn attribute(name: &str, values: &[i64]) -> AttributeProto {
         "axis",
         "batch_axis",
         "blocksize",
+        "broadcast",
         "ceil_mode",
         "group",
         "keepdims",
