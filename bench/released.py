@@ -6,7 +6,7 @@
 Takes the models of tools/suites/released.tsv whose column `timed` says `moves`, where data is moved, and `control`, where hardly any is.
 All load in the default session, ORT_ENABLE_ALL, with one thread, at the first size of their row. Both take turns (tools/timing.py).
 Printed are how many times as long the original takes, with the interval that holds the median with 95 %, and the original beside itself.
-Exit status 1 if a result for `onnx` or `ort-cpu` is slower with that confidence.
+Exit status 1 if a result is slower with that confidence.
 """
 import argparse
 import sys
@@ -23,7 +23,7 @@ sys.path.insert(0, str(runs.ROOT / "tools/suites"))
 
 import released  # noqa: E402
 
-# Seconds that a round of turns takes at least, by calls that are repeated: under that a clock's own steps and an interrupt count.
+# Seconds that a turn takes at least, by calls that are repeated: in less an interrupt counts.
 TURN = 0.01
 
 
@@ -40,8 +40,7 @@ def row_of(row, path, targets, args, folder):
     files = {"original": path}
     for target in targets:
         files[target] = folder / f"{row['name']}.{target}.onnx"
-        command = [args.bin, "optimize", path, "-o", files[target], "--target", target, "--quiet", "--force"]
-        status, said, _ = runs.process([*command, *released.dims(row, 0)] if args.sizes else command)
+        status, said, _ = runs.process([args.bin, "optimize", path, "-o", files[target], "--target", target, "--quiet", "--force"])
         if status:
             sys.exit(f"released.py: {row['name']} for {target}: {said[-300:]}")
     files = {name: file for name, file in files.items() if name == "original" or not timing.identical(path, file)}
@@ -58,7 +57,6 @@ def main():
     parser.add_argument("--rounds", type=int, default=61)
     parser.add_argument("--targets", default="onnx,ort-cpu")
     parser.add_argument("--only", default="")
-    parser.add_argument("--sizes", action="store_true", help="tell the optimizer the sizes at which it is timed")
     parser.add_argument("--fetched", type=Path, help="folder with the models, if they are there already")
     args = parser.parse_args()
     print(runs.heading(args.bin), flush=True)

@@ -10,7 +10,7 @@ one JSON object a line:
 
 "ptx" and "sass" count accesses by kind and width in bits: ld.global.128, st.shared.64, bar; in SASS also ld.local and st.local, which
 are spills. SASS is read with nvdisasm, which takes half a second to start: so all files are compiled once more together, each in a
-namespace, for one file to disassemble, JOINED.ARCH.cubin. Both come from the PyPI wheels that tools/requirements.txt pins; NVRTC is also found on the
+namespace, for one file to disassemble, joined.ARCH.cubin. Both come from the PyPI wheels that tools/requirements.txt pins; NVRTC is also found on the
 library path, nvdisasm on PATH. Exit status: 0 all compiled, 1 some did not, 77 no NVRTC here.
 """
 

@@ -456,19 +456,8 @@ fn settled(model: &Model, target: &dyn Target, records: Vec<IoRecord>) -> Optimi
     let can = target.capabilities();
     let (calls_functions, bundles) = (can.calls_functions, can.bundles);
     let input = Arc::clone(&model.file);
-    let (shown, ends) = (Shown::default(), Vec::new());
-    Optimized {
-        input,
-        result: None,
-        report,
-        ends,
-        shown,
-        source,
-        calls_functions,
-        bundles,
-        links: None,
-        staged: Mutex::default(),
-    }
+    let (shown, ends, result, links, staged) = (Shown::default(), Vec::new(), None, None, Mutex::default());
+    Optimized { input, result, report, ends, shown, source, calls_functions, bundles, links, staged }
 }
 
 fn refuse_impossible(model: &Model) -> Result<(), Error> {

@@ -234,12 +234,15 @@ pub(crate) fn checked(
 
 /// A result with the verdict in its report, if it is another file than the model.
 fn looked_at(mut made: Optimized, asked: &Asked<'_>) -> Result<(Optimized, Option<Verdict>), Error> {
-    let bytes = made.made_bytes();
-    match (&mut made.result, asked.path) {
-        // Data that is missing is said where the model is written.
-        (Some(_), Some(path)) if bytes >= LEAST_STAGED && made.input.check_external().is_ok() => made.stage(path)?,
-        (Some(result), _) if made.input.check_external().is_ok() => result.payloads.keep(),
-        _ => return Ok((made, None)),
+    // Data that is missing is said where the model is written.
+    if made.input.check_external().is_err() {
+        return Ok((made, None));
+    }
+    let path = asked.path.filter(|_| made.made_bytes() >= LEAST_STAGED);
+    match (&mut made.result, path) {
+        (Some(_), Some(path)) => made.stage(path)?,
+        (Some(result), None) => result.payloads.keep(),
+        (None, _) => return Ok((made, None)),
     }
     let verdict = made.prove(asked.options)?;
     made.report.proof = Some(ProofRecord::of(&verdict));
