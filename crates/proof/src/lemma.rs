@@ -10,7 +10,7 @@ use crate::real;
 use crate::strided::{COPIED, Dims, Elements, Loop, RUN, Run, common, stepped, walk};
 use crate::term::{Arg, Term, Terms};
 use crate::value::count_of;
-use crate::view;
+use crate::view::{self, View};
 use cut::pieces;
 use half::f16;
 use std::collections::BTreeMap;
@@ -54,13 +54,25 @@ pub(crate) type Core = (String, Vec<u8>, Arg, Vec<i64>, Vec<u8>, Vec<u32>, Vec<i
 /// Terms of the input by their core, each with its real form and the difference in it, and by their real form.
 #[derive(Debug, Default)]
 pub(crate) struct Cores {
-    cores: BTreeMap<u64, Vec<(Core, u32, u32, f64)>>,
-    forms: BTreeMap<u32, (u32, f64)>,
+    products: BTreeMap<u64, Vec<(Core, u32, u32, f64)>>,
+    forms: BTreeMap<u32, Known>,
+    /// The same by what a number is times in the real form, and the number.
+    parts: BTreeMap<u32, (Known, f64)>,
+}
+
+/// A term of the input by its real form, and how its axes lie along those of the form, if not as they are.
+#[derive(Clone, Debug)]
+struct Known {
+    term: u32,
+    view: Option<View>,
+    bound: f64,
 }
 
 /// What a lemma found: a term of the input, and the largest relative difference of a constant.
 pub(crate) struct Found {
     pub(crate) term: u32,
+    /// The axes of what was looked for, along those of the term.
+    pub(crate) view: View,
     pub(crate) bound: f64,
     pub(crate) lemmas: Vec<&'static str>,
 }
@@ -80,13 +92,19 @@ impl Cores {
     pub(crate) fn of(terms: &mut Terms, count: u32) -> Cores {
         let mut cores = Cores::default();
         for term in 0..count {
-            let form = real::of_input(terms, term, count).map(|form| (form.term, form.bound));
-            if let Some((form, bound)) = form {
-                cores.forms.entry(form).or_insert((term, bound));
-            }
+            let form = real::of_input(terms, term, count).map(|(factored, form)| {
+                let real::Form { term: of, view, factor, bound } = factored;
+                if factor.is_normal() {
+                    cores.parts.entry(of).or_insert((Known { term, view, bound }, factor));
+                }
+                let real::Form { term: form, view, bound, .. } = form;
+                cores.forms.entry(form).or_insert(Known { term, view: view.clone(), bound });
+                (form, view, bound)
+            });
+            let form = form.filter(|(_, view, _)| view.is_none()).map(|(form, _, bound)| (form, bound));
             for (made, bound) in [Some((term, 0.0)), form].into_iter().flatten() {
                 if let Some(core) = core(terms, made) {
-                    cores.cores.entry(hash(&core)).or_default().push((core, term, made, bound));
+                    cores.products.entry(hash(&core)).or_default().push((core, term, made, bound));
                 }
             }
         }
@@ -99,31 +117,58 @@ impl Cores {
             return Some(found);
         }
         let form = real::whole(terms, term, bound);
-        let known = if form.term < bound { Some((form.term, 0.0)) } else { self.forms.get(&form.term).copied() };
-        if let Some((known, more)) = known {
-            let bound = form.bound.max(more);
-            return alike(terms, term, known).then(|| Found { term: known, bound, lemmas: vec![FORMS] });
+        if form.term < bound || self.forms.contains_key(&form.term) {
+            return self.formed(terms, &form, bound).filter(|found| is_of_type(terms, term, found.term));
         }
-        let found = self.scaled(terms, form.term).filter(|_| form.term != term)?;
+        let found = self.scaled(terms, form.term).filter(|_| form.term != term && form.view.is_none())?;
         Some(Found { bound: found.bound.max(form.bound), lemmas: vec![SCALES, FORMS], ..found })
+    }
+
+    /// The term of the input that has a form or is one.
+    pub(crate) fn formed(&self, terms: &Terms, form: &real::Form, bound: u32) -> Option<Found> {
+        let own = Known { term: form.term, view: None, bound: 0.0 };
+        let known = if form.term < bound { &own } else { self.forms.get(&form.term)? };
+        let view = between(terms, form, known)?;
+        Some(Found { term: known.term, view, bound: form.bound.max(known.bound), lemmas: vec![FORMS] })
+    }
+
+    /// The form with a term of the input in the place of what this is a multiple of.
+    pub(crate) fn part(&self, terms: &Terms, form: &real::Form) -> Option<real::Form> {
+        let (known, factor) = self.parts.get(&form.term)?;
+        let view = Some(between(terms, form, known)?);
+        let bound = form.bound.max(known.bound);
+        Some(real::Form { term: known.term, view, factor: form.factor / factor, bound })
     }
 
     /// The same by scales and shifts.
     fn scaled(&self, terms: &Terms, term: u32) -> Option<Found> {
         let wanted = core(terms, term)?;
-        let candidates = self.cores.get(&hash(&wanted))?;
+        let candidates = self.products.get(&hash(&wanted))?;
         let mine = affine(terms, term)?;
         candidates.iter().filter(|(core, ..)| *core == wanted).find_map(|&(_, other, made, more)| {
             let theirs = affine(terms, made).filter(|_| alike(terms, other, term))?;
             let bound = distance(&mine, &theirs, terms.get(term).dtype)?;
             let lemmas = if made == other { vec![SCALES] } else { vec![SCALES, FORMS] };
-            Some(Found { term: other, bound: bound.max(more), lemmas })
+            let view = view::identity(&terms.get(term).base).1;
+            Some(Found { term: other, view, bound: bound.max(more), lemmas })
         })
     }
 }
 
+/// What has a form, along the axes of the term of the input that has the same one.
+fn between(terms: &Terms, form: &real::Form, known: &Known) -> Option<View> {
+    let base = &terms.get(form.term).base;
+    let (_, as_it_is) = view::identity(base);
+    let back = view::inverse(known.view.as_ref().unwrap_or(&as_it_is), base)?;
+    view::composed(form.view.as_ref().unwrap_or(&as_it_is), &back)
+}
+
 fn alike(terms: &Terms, a: u32, b: u32) -> bool {
-    terms.get(a).base == terms.get(b).base && terms.get(a).dtype == terms.get(b).dtype
+    terms.get(a).base == terms.get(b).base && is_of_type(terms, a, b)
+}
+
+fn is_of_type(terms: &Terms, a: u32, b: u32) -> bool {
+    terms.get(a).dtype == terms.get(b).dtype
 }
 
 /// Most scales and shifts behind each other.

@@ -26,6 +26,7 @@ const FOLLOWED: &[&str] = &[
     "Pow",
     "Reciprocal",
     "ReduceMean",
+    "ReduceSum",
     "Sqrt",
     "Sub",
     "contract",
@@ -38,10 +39,12 @@ const NORMALIZATIONS: &[&str] = &["GroupNormalization", "InstanceNormalization",
 const NESTED: u32 = 128;
 
 /// A real form, and the largest relative difference between a constant in it and the one that a rule asks for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Form {
     pub(crate) term: u32,
-    factor: f64,
+    /// The axes of the term that it is a form of, along those of this one; `None` if they are the same.
+    pub(crate) view: Option<View>,
+    pub(crate) factor: f64,
     pub(crate) bound: f64,
 }
 
@@ -58,17 +61,21 @@ type Ruled = Option<(Value, f64, f64)>;
 /// The real form of a term as one term; operands below `bound` stay as they are.
 pub(crate) fn whole(terms: &mut Terms, term: u32, bound: u32) -> Form {
     let form = form(terms, term, bound);
-    one(terms, form).unwrap_or(Form { term, factor: 1.0, bound: 0.0 })
+    one(terms, form).unwrap_or(as_is(term))
 }
 
-/// The real form of a term of the input, if it is another term.
-pub(crate) fn of_input(terms: &mut Terms, term: u32, bound: u32) -> Option<Form> {
-    let form = written(terms, term, bound)?;
-    let form = one(terms, form).filter(|form| form.term != term)?;
-    if NORMALIZATIONS.contains(&terms.get(term).op.as_str()) {
+pub(crate) fn as_is(term: u32) -> Form {
+    Form { term, view: None, factor: 1.0, bound: 0.0 }
+}
+
+/// The real form of a term of the input, if it is another term: with its factor, and as one term.
+pub(crate) fn of_input(terms: &mut Terms, term: u32, bound: u32) -> Option<(Form, Form)> {
+    let factored = written(terms, term, bound)?;
+    let form = one(terms, factored.clone()).filter(|form| form.term != term)?;
+    if form.view.is_none() && NORMALIZATIONS.contains(&terms.get(term).op.as_str()) {
         terms.norms.insert(term, form.term);
     }
-    Some(form)
+    Some((factored, form))
 }
 
 /// The form with its factor as a product.
@@ -78,10 +85,13 @@ fn one(terms: &mut Terms, form: Form) -> Option<Form> {
     if far <= ROUNDINGS * unit(made.dtype).unwrap_or(0.0) {
         return Some(Form { factor: 1.0, bound: form.bound.max(far), ..form });
     }
-    let value = Value { source: Source::Term(form.term), view: view::identity(&made.base).1, dtype: made.dtype };
-    let y = times(terms, &value, form.factor)?;
+    let view = form.view.unwrap_or_else(|| view::identity(&made.base).1);
+    let base = view::shape(&view);
+    let value = Value { source: Source::Term(form.term), view, dtype: made.dtype };
     // The factor is rounded once.
-    Some(Form { term: term_of(&y)?, factor: 1.0, bound: form.bound.max(unit(made.dtype)?) })
+    let bound = form.bound.max(unit(made.dtype)?);
+    let y = times(terms, &value, form.factor)?;
+    in_place(terms, &base, (y, 1.0, bound))
 }
 
 fn is_one(factor: f64) -> bool {
@@ -97,26 +107,29 @@ fn times(terms: &mut Terms, x: &Value, factor: f64) -> Option<Value> {
     binary(terms, "Mul", x, &by).ok()
 }
 
+/// A number as a constant, if rounding it changes nothing but its last bit.
 fn scalar(number: f64) -> Option<Value> {
-    let bytes = (number as f32).to_le_bytes();
-    number.is_finite().then(|| Value::constant(1, &[], bytes.to_vec().into()))
+    let rounded = number as f32;
+    let fits = rounded.is_normal() || number == 0.0;
+    fits.then(|| Value::constant(1, &[], rounded.to_le_bytes().to_vec().into()))
 }
 
 fn form(terms: &mut Terms, term: u32, bound: u32) -> Form {
-    let as_is = Form { term, factor: 1.0, bound: 0.0 };
     if term < bound && !is_gate(terms, term, PRODUCTS) {
-        return as_is;
+        return as_is(term);
     }
     if let Some(known) = terms.forms.get(&term) {
-        return *known;
+        return known.clone();
     }
     if terms.nested > NESTED {
-        return as_is;
+        return as_is(term);
     }
     terms.nested += 1;
-    let made = written(terms, term, bound).unwrap_or(as_is);
+    let made = written(terms, term, bound).unwrap_or(as_is(term));
+    let part = terms.known_part(&made).filter(|part| !is_gate(terms, part.term, PRODUCTS));
+    let made = part.unwrap_or(made);
     terms.nested -= 1;
-    terms.forms.insert(term, made);
+    terms.forms.insert(term, made.clone());
     made
 }
 
@@ -125,7 +138,7 @@ fn written(terms: &mut Terms, term: u32, bound: u32) -> Option<Form> {
     let made = Rc::clone(terms.get(term));
     if NORMALIZATIONS.contains(&made.op.as_str()) {
         let y = normalized(terms, &made)?;
-        return in_place(&made, (y, 1.0, 0.0));
+        return in_place(terms, &made.base, (y, 1.0, 0.0));
     }
     if !FOLLOWED.contains(&made.op.as_str()) || made.dtype != 1 {
         return None;
@@ -144,13 +157,16 @@ fn written(terms: &mut Terms, term: u32, bound: u32) -> Option<Form> {
         let whole = operands.iter().map(|x| times(terms, &x.value, x.factor)).collect::<Option<Vec<_>>>()?;
         Some((again(terms, &made, &made.op, &made.attrs, &whole)?, 1.0, 0.0))
     })?;
-    in_place(&made, (y, factor, error.max(more)))
+    in_place(terms, &made.base, (y, factor, error.max(more)))
 }
 
-/// The form, if it has the axes of what it stands for in their order.
-fn in_place(made: &Term, (y, factor, bound): (Value, f64, f64)) -> Option<Form> {
-    let alike = y.dtype == made.dtype && y.view == view::identity(&made.base).1;
-    Some(Form { term: term_of(&y).filter(|_| alike && factor.is_finite())?, factor, bound })
+/// The form of a term with these axes, if it has each of its elements once.
+fn in_place(terms: &Terms, base: &[i64], (y, factor, bound): (Value, f64, f64)) -> Option<Form> {
+    let term = term_of(&y).filter(|_| y.dtype == 1 && factor.is_finite())?;
+    let own = &terms.get(term).base;
+    let view = Some(y.view).filter(|view| own != base || *view != view::identity(base).1);
+    let whole = |view: &View| view::shape(view) == base && view::inverse(view, own).is_some();
+    view.as_ref().is_none_or(whole).then_some(Form { term, view, factor, bound })
 }
 
 /// The real form of an operand, over the common axes of a term.
@@ -160,6 +176,9 @@ fn multiple(terms: &mut Terms, made: &Term, at: usize, bound: u32) -> Option<Mul
     if let Some(term) = term_of(&value) {
         let form = form(terms, term, bound);
         value.source = Source::Term(form.term);
+        if let Some(own) = form.view {
+            value.view = view::composed(&value.view, &own)?;
+        }
         (factor, error) = (form.factor, form.bound);
     }
     while let Some((inner, by)) = scaled(terms, &value) {
@@ -204,7 +223,14 @@ fn again(terms: &mut Terms, made: &Term, name: &str, attrs: &[u8], operands: &[V
     let operands: Vec<(&Value, View)> = operands.iter().map(|value| (value, value.view.clone())).collect();
     let op = Op { name, attrs, dtype: made.dtype };
     let y = terms.each(&op, &made.over, &operands, &sums, !sums.is_empty())?;
-    Some(without(y, &sums))
+    let y = without(y, &sums);
+    Some(settled(terms, y))
+}
+
+/// What a rule made for a result, as the input has it. Gates of the input do not stay as they are.
+fn settled(terms: &mut Terms, y: Value) -> Value {
+    let known = terms.known_form(&y);
+    known.filter(|known| term_of(known).is_some_and(|term| !is_gate(terms, term, PRODUCTS))).unwrap_or(y)
 }
 
 fn without(y: Value, axes: &[usize]) -> Value {
@@ -224,12 +250,15 @@ fn by_rule(terms: &mut Terms, made: &Term, operands: &[Multiple]) -> Ruled {
             if let Some(by) = known(&b.value) {
                 return Some((a.value.clone(), a.factor / by, 0.0));
             }
+            if let Some(y) = shares(terms, made, a, b) {
+                return Some(y);
+            }
             let y = again(terms, made, "Div", &[1, 1], &[a.value.clone(), b.value.clone()])?;
             Some((y, a.factor / b.factor, 0.0))
         }
         ("Add", [a, b]) => sum(terms, made, a, b, b.factor),
         ("Sub", [a, b]) if known(&a.value) == Some(0.0) => Some((b.value.clone(), -b.factor, 0.0)),
-        ("Sub", [a, b]) => sum(terms, made, a, b, -b.factor),
+        ("Sub", [a, b]) => variance(terms, a, b).or_else(|| sum(terms, made, a, b, -b.factor)),
         ("Neg", [x]) => Some((x.value.clone(), -x.factor, 0.0)),
         ("Clip", [x, least, most]) if known(&least.value) == Some(0.0) => {
             let most = known(&most.value).filter(|most| *most > 0.0)?;
@@ -247,8 +276,12 @@ fn by_rule(terms: &mut Terms, made: &Term, operands: &[Multiple]) -> Ruled {
             Some((y, 1.0, error))
         }
         ("ReduceMean", [x]) => {
-            let sets: Vec<usize> = (0..made.over.len()).filter(|&axis| made.class[axis] > 0).collect();
+            let sets = summed(made);
             Some((without(averaged(terms, &x.value, &sets)?, &sets), x.factor, 0.0))
+        }
+        ("ReduceSum", [x]) => {
+            let (sets, count) = (summed(made), counted(terms, made)?);
+            Some((without(averaged(terms, &x.value, &sets)?, &sets), x.factor * count, 0.0))
         }
         ("Sqrt", [x]) if x.factor > 0.0 => {
             Some((again(terms, made, "Sqrt", &[1], std::slice::from_ref(&x.value))?, x.factor.sqrt(), 0.0))
@@ -259,6 +292,10 @@ fn by_rule(terms: &mut Terms, made: &Term, operands: &[Multiple]) -> Ruled {
         ("Pow", [x, by]) if known(&by.value) == Some(2.0) => {
             let y = again(terms, made, "Mul", &[1, 1], &[x.value.clone(), x.value.clone()])?;
             Some((y, x.factor * x.factor, 0.0))
+        }
+        ("Pow", [x, by]) if known(&by.value) == Some(0.5) && x.factor > 0.0 => {
+            let root = again(terms, made, "Sqrt", &[1], std::slice::from_ref(&x.value))?;
+            Some((root, x.factor.sqrt(), 0.0))
         }
         _ => None,
     }
@@ -336,21 +373,30 @@ fn known(value: &Value) -> Option<f64> {
     Some(value).filter(|_| value.count() == 1).and_then(numbers)?.first().copied()
 }
 
+/// The axes that a term sums over.
+fn summed(made: &Term) -> Vec<usize> {
+    (0..made.over.len()).filter(|&axis| made.class[axis] > 0).collect()
+}
+
+/// How many are summed, which is a number of all sizes only if it does not differ from call to call.
+fn counted(terms: &Terms, made: &Term) -> Option<f64> {
+    let extents = summed(made).into_iter().map(|axis| made.over[axis]);
+    extents.clone().all(|extent| !terms.is_open(extent)).then(|| extents.product::<i64>() as f64)
+}
+
 /// A sum of products: with one number n times it is n times a mean, and so is one of two values that have all axes.
 fn contracted(terms: &mut Terms, made: &Term, a: &Multiple, b: &Multiple) -> Ruled {
-    let sets: Vec<usize> = (0..made.over.len()).filter(|&axis| made.class[axis] > 0).collect();
-    // How many are summed is a number of all sizes only if it does not differ from call to call.
-    let differs = sets.iter().any(|&axis| terms.is_open(made.over[axis]));
-    let count = sets.iter().map(|&axis| made.over[axis]).product::<i64>() as f64;
-    if let Some(by) = known(&b.value).filter(|_| !differs) {
+    let (sets, count) = (summed(made), counted(terms, made));
+    if let Some((by, count)) = known(&b.value).zip(count) {
         let y = without(averaged(terms, &a.value, &sets)?, &sets);
         let error = (by * count - 1.0).abs();
         let near = error <= ROUNDINGS * unit(b.value.dtype)?;
         return Some(if near { (y, a.factor, error) } else { (y, a.factor * by * count, 0.0) });
     }
     let all = |x: &Multiple| !x.value.is_constant() && x.value.view.iter().all(|digits| !digits.is_empty());
-    if all(a) && all(b) && !differs {
+    if let Some(count) = count.filter(|_| all(a) && all(b)) {
         let squares = binary(terms, "Mul", &a.value, &b.value).ok()?;
+        let squares = settled(terms, squares);
         let y = without(averaged(terms, &squares, &sets)?, &sets);
         return Some((y, a.factor * b.factor * count, 0.0));
     }
@@ -371,6 +417,12 @@ fn product(terms: &mut Terms, made: &Term, a: &Multiple, b: &Multiple) -> Ruled 
             let by = seen(terms, 0)?;
             Some((again(terms, made, "Div", &[1, 1], &[a.value.clone(), by])?, factor, 0.0))
         }
+        "Pow" if known(&operand(terms, &term, 1)?) == Some(-0.5) => {
+            let inner = seen(terms, 0)?;
+            let root = pointwise(terms, &Op { name: "Sqrt", attrs: &[1], dtype: inner.dtype }, &[&inner]).ok()?;
+            let root = settled(terms, root);
+            Some((again(terms, made, "Div", &[1, 1], &[a.value.clone(), root])?, factor, 0.0))
+        }
         "Div" if matches!(term.args.first(), Some(Arg::Constant { .. })) => {
             let (constant, by) = (seen(terms, 0)?, seen(terms, 1)?);
             let quotient = again(terms, made, "Div", &[1, 1], &[a.value.clone(), by])?;
@@ -380,19 +432,80 @@ fn product(terms: &mut Terms, made: &Term, a: &Multiple, b: &Multiple) -> Ruled 
     }
 }
 
+/// Powers of e divided by their sum along some axes are a Softmax. What is the same along these may be subtracted in front of it.
+fn shares(terms: &mut Terms, made: &Term, a: &Multiple, b: &Multiple) -> Ruled {
+    let (power, sum) = (Rc::clone(terms.get(term_of(&a.value)?)), Rc::clone(terms.get(term_of(&b.value)?)));
+    (power.op == "Exp" && matches!(sum.op.as_str(), "ReduceSum" | "ReduceMean")).then_some(())?;
+    let sets: Vec<usize> = (0..made.over.len()).filter(|&axis| b.value.view[axis].is_empty()).collect();
+    let op = Op { name: &sum.op, attrs: &sum.attrs, dtype: sum.dtype };
+    let all = together(terms, &op, &[&a.value], &sets, true).ok()?;
+    is_same(&all, &b.value).then_some(())?;
+    let count = match sum.op.as_str() {
+        "ReduceSum" => 1.0,
+        _ if sets.iter().any(|&axis| terms.is_open(made.over[axis])) => return None,
+        _ => sets.iter().map(|&axis| made.over[axis]).product::<i64>() as f64,
+    };
+    let mut x = through(terms, &a.value, &power, 0)?;
+    if let Some(less) = term_of(&x).map(|term| Rc::clone(terms.get(term))).filter(|less| less.op == "Sub") {
+        let alike = |y: &Value| sets.iter().all(|&axis| y.view[axis].iter().all(|digit| digit.axis == view::REPEAT));
+        if through(terms, &x, &less, 1).is_some_and(|y| alike(&y)) {
+            x = through(terms, &x, &less, 0)?;
+        }
+    }
+    let y = together(terms, &Op { name: "Softmax", attrs: &[], dtype: x.dtype }, &[&x], &sets, false).ok()?;
+    Some((y, a.factor * count / b.factor, 0.0))
+}
+
 /// A sum, where the second operand has this factor.
 fn sum(terms: &mut Terms, made: &Term, a: &Multiple, b: &Multiple, by: f64) -> Ruled {
     let same = |x: f64, y: f64| x.to_bits() == y.to_bits();
     if let Some(number) = known(&b.value).filter(|_| !a.value.is_constant()) {
+        if number == 0.0 {
+            return Some((a.value.clone(), a.factor, 0.0));
+        }
         let (number, error) = terms.near(number * by / a.factor)?;
         return Some((binary(terms, "Add", &a.value, &scalar(number)?).ok()?, a.factor, error));
     }
-    let name = match () {
-        () if same(a.factor, by) => "Add",
-        () if same(a.factor, -by) => "Sub",
-        () => return None,
+    let (a, b, factor, by) =
+        if is_one(by.abs()) && !is_one(a.factor) { (b, a, by, a.factor) } else { (a, b, a.factor, by) };
+    let more = if same(factor.abs(), by.abs()) {
+        b.value.clone()
+    } else {
+        let more = times(terms, &b.value, (by / factor).abs())?;
+        settled(terms, more)
     };
-    Some((again(terms, made, name, &[1, 1], &[a.value.clone(), b.value.clone()])?, a.factor, 0.0))
+    let name = if (factor < 0.0) == (by < 0.0) { "Add" } else { "Sub" };
+    Some((again(terms, made, name, &[1, 1], &[a.value.clone(), more])?, factor, 0.0))
+}
+
+/// The mean of squares less the square of the mean, which is the mean of the squares of what is left of each without the mean.
+fn variance(terms: &mut Terms, a: &Multiple, b: &Multiple) -> Ruled {
+    let twice = |terms: &Terms, y: &Value| -> Option<Value> {
+        let made = Rc::clone(terms.get(term_of(y)?));
+        let [x, z] = [0, 1].map(|at| through(terms, y, &made, at).filter(|_| made.op == "Mul"));
+        x.filter(|x| z.is_some_and(|z| is_same(x, &z)))
+    };
+    let mean = Rc::clone(terms.get(term_of(&a.value)?));
+    (mean.op == "ReduceMean" && a.factor.to_bits() == b.factor.to_bits()).then_some(())?;
+    let (squares, sets) = (operand(terms, &mean, 0)?, summed(&mean));
+    let x = twice(terms, &squares)?;
+    let middle = averaged(terms, &x, &sets)?;
+    let seen = |y: &Value| -> Option<Value> {
+        let y = without(y.clone(), &sets);
+        Some(Value { view: view::composed(&a.value.view, &y.view)?, ..y })
+    };
+    is_same(&seen(&middle)?, &twice(terms, &b.value)?).then_some(())?;
+    let centred = binary(terms, "Sub", &x, &middle).ok()?;
+    let centred = settled(terms, centred);
+    let squares = binary(terms, "Mul", &centred, &centred).ok()?;
+    let squares = settled(terms, squares);
+    let y = averaged(terms, &squares, &sets)?;
+    Some((seen(&y)?, a.factor, 0.0))
+}
+
+/// Whether two values are one term, seen alike.
+fn is_same(a: &Value, b: &Value) -> bool {
+    term_of(a).is_some() && term_of(a) == term_of(b) && a.view == b.view
 }
 
 /// The mean over some axes, which stay with one place. A mean of means is a mean, and a number comes out of it.
@@ -419,7 +532,8 @@ fn averaged(terms: &mut Terms, x: &Value, sets: &[usize]) -> Option<Value> {
         }
     }
     let op = Op { name: "ReduceMean", attrs: &[], dtype: x.dtype };
-    together(terms, &op, &[x], sets, true).ok()
+    let y = together(terms, &op, &[x], sets, true).ok()?;
+    Some(settled(terms, y))
 }
 
 /// What a value is a multiple of, and by which number.
@@ -438,7 +552,7 @@ fn scaled(terms: &Terms, x: &Value) -> Option<(Value, f64)> {
 fn normalized(terms: &mut Terms, made: &Term) -> Option<Value> {
     let x = operand(terms, made, 0).filter(|_| made.dtype == 1)?;
     let epsilon = epsilon(&made.attrs)?;
-    let sets: Vec<usize> = (0..made.over.len()).filter(|&axis| made.class[axis] > 0).collect();
+    let sets = summed(made);
     let middle = averaged(terms, &x, &sets)?;
     let middle = terms.real(middle);
     let centred = as_input(terms, "Sub", &x, &middle)?;

@@ -6,7 +6,7 @@ use crate::flat;
 use crate::lemma::{self, Cores};
 use crate::model::width;
 use crate::ops::{Convolved, Filters, Quantized};
-use crate::real::Form;
+use crate::real::{Form, as_is};
 use crate::routed;
 use crate::sizes::Fits;
 use crate::slots;
@@ -180,9 +180,26 @@ impl Terms {
         });
         self.input = Some((bound, Some(Rc::clone(&cores))));
         let Some(found) = cores.find(self, term, bound) else { return value };
+        let Some(view) = view::composed(&value.view, &found.view) else { return value };
         found.lemmas.iter().for_each(|lemma| self.by_lemma(lemma));
         self.held.bound = self.held.bound.max(found.bound);
-        Value { source: Source::Term(found.term), ..value }
+        Value { source: Source::Term(found.term), view, ..value }
+    }
+
+    /// What the input has in the place of a value that a rule made, if its real form is one of the input's.
+    pub(crate) fn known_form(&mut self, y: &Value) -> Option<Value> {
+        let (bound, cores) = self.input.clone()?;
+        let term = term_of(y).filter(|term| *term >= bound)?;
+        let found = cores?.formed(self, &as_is(term), bound)?;
+        let view = view::composed(&y.view, &found.view)?;
+        self.held.bound = self.held.bound.max(found.bound);
+        Some(Value { source: Source::Term(found.term), view, ..y.clone() })
+    }
+
+    /// The form as a multiple of a term of the input, if one has this form but for the factor.
+    pub(crate) fn known_part(&self, form: &Form) -> Option<Form> {
+        let (bound, cores) = self.input.as_ref()?;
+        cores.as_ref().filter(|_| form.term >= *bound)?.part(self, form)
     }
 
     /// Notes that a lemma was used. What both graphs are read by needs none.

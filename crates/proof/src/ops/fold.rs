@@ -2,7 +2,7 @@
 //! gives for sums, products, quotients and square roots. Ops that would round otherwise are not computed here: they are terms.
 
 use super::turned::{self, Quantized};
-use super::{Call, along, axis_of};
+use super::{Call, along, axes_of, axis_of};
 use crate::model::{Attr, width};
 use crate::strided::COPIED;
 use crate::value::{Source, Value};
@@ -67,6 +67,7 @@ fn computed(call: &mut Call<'_>) -> Option<Result<Vec<Value>, String>> {
         "Add" | "Sub" | "Mul" | "Div" | "Mod" | "Min" | "Max" | "And" | "Or" | "Equal" | "Less" | "Greater"
         | "LessOrEqual" | "GreaterOrEqual" => binary(call)?,
         "Pow" => power(call)?,
+        "ReduceMax" | "ReduceMin" => extreme(call)?,
         "DequantizeLinear" => dequantized(call)?,
         "Split" => return split(call),
         _ => return None,
@@ -349,6 +350,43 @@ fn real_numbers(call: &Call<'_>, x: &Value, read: fn(u8) -> f32, rows: &Rows) ->
         }
     }
     Some(Value::constant(1, &shape, data.into()))
+}
+
+/// The largest or the smallest along some axes: one of the elements itself.
+fn extreme(call: &Call<'_>) -> Option<Made> {
+    let x = call.input(0)?.clone();
+    let axes = match call.list("axes", 1).ok()? {
+        Some(axes) if !axes.is_empty() => axes_of(&axes, x.rank()).ok()?,
+        _ if call.int("noop_with_empty_axes", 0) != 0 => return None,
+        _ => (0..x.rank()).collect(),
+    };
+    let keeps = call.int("keepdims", 1) != 0;
+    let (mut order, mut shape) = (Vec::new(), Vec::new());
+    for (axis, extent) in x.shape().into_iter().enumerate() {
+        if !axes.contains(&axis) {
+            order.push(axis);
+        }
+        if !axes.contains(&axis) || keeps {
+            shape.push(if axes.contains(&axis) { 1 } else { extent });
+        }
+    }
+    let rows: i64 = order.iter().map(|&axis| x.shape()[axis]).product();
+    order.extend(axes);
+    let largest = call.op == "ReduceMax";
+    let each = usize::try_from(x.count().checked_div(rows)?).ok().filter(|each| *each > 0)?;
+    let found = match numbers(&x.permuted(&order)?)? {
+        Numbers::Ints(list) => {
+            let row = |row: &[i64]| if largest { row.iter().max().copied() } else { row.iter().min().copied() };
+            Numbers::Ints(list.chunks(each).map(row).collect::<Option<_>>()?)
+        }
+        // What comes of two zeros, or of what is no number, is a matter of the runtime.
+        Numbers::Floats(list) if list.iter().any(|x| x.is_nan() || (*x == 0.0 && x.is_sign_negative())) => return None,
+        Numbers::Floats(list) => {
+            let row = |row: &[f64]| row.iter().copied().reduce(if largest { f64::max } else { f64::min });
+            Numbers::Floats(list.chunks(each).map(row).collect::<Option<_>>()?)
+        }
+    };
+    constant(x.dtype, &shape, &found).map(Ok)
 }
 
 /// Powers: those of floats by lemma 4 alone.

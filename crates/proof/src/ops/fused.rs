@@ -138,6 +138,7 @@ fn attention(call: &mut Call<'_>) -> Made {
         scores = call.terms.real(scores);
     }
     let weights = softmax(call, scores)?;
+    let weights = call.terms.real(weights);
     let y = product(call.terms, &weights, &v)?;
     packed(call, &y)
 }
