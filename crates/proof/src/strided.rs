@@ -4,6 +4,7 @@
 //! smallest ones of one operand, some at a time, and around them go those of another one.
 
 use bytes::Bytes;
+use std::cmp::Reverse;
 
 /// (extent, stride in elements) of each axis, outermost first.
 pub(crate) type Dims = Vec<(i64, i64)>;
@@ -117,8 +118,10 @@ impl Elements {
 
     /// Whether this holds of the bytes of all elements, of which it gets some at a time, each element once or more often.
     pub(crate) fn every(&self, holds: impl Fn(&[u8]) -> bool) -> bool {
-        let distinct: Dims = self.dims.iter().copied().filter(|dim| dim.1 != 0).collect();
-        let loops = common([&distinct]).unwrap_or_default();
+        let mut distinct: Dims = self.dims.iter().copied().filter(|dim| dim.1 != 0).collect();
+        // In the order in which they lie, whatever the order of the axes.
+        distinct.sort_by_key(|dim| Reverse(dim.1));
+        let loops = common([&merged(distinct)]).unwrap_or_default();
         walk(loops, [self.first], longest(self.width), &mut |run: Run<1>| {
             let bytes = |at: usize, count: usize| &self.data[at * self.width..(at + count) * self.width];
             if run.strides == [1] {
@@ -147,7 +150,7 @@ fn merged(dims: impl IntoIterator<Item = (i64, i64)>) -> Dims {
 /// across those of the other.
 pub(crate) fn in_order(a: &Elements, b: &Elements) -> Option<(Elements, Elements)> {
     let mut loops = common([&a.dims, &b.dims])?;
-    loops.sort_by_key(|one| std::cmp::Reverse(one.strides[1]));
+    loops.sort_by_key(|one| Reverse(one.strides[1]));
     let turned = |of: &Elements, at: usize| {
         let dims = merged(loops.iter().map(|one| (one.extent, one.strides[at])));
         Elements { dims, ..of.clone() }
@@ -238,7 +241,7 @@ pub(crate) fn walk<const N: usize>(
     run: &mut impl FnMut(Run<N>) -> bool,
 ) -> bool {
     let smallest = |operand: usize| {
-        let step = |at: &usize| (loops[*at].strides[operand], std::cmp::Reverse(loops[*at].extent));
+        let step = |at: &usize| (loops[*at].strides[operand], Reverse(loops[*at].extent));
         (0..loops.len()).min_by_key(step)
     };
     let (Some(of_first), Some(of_last)) = (smallest(0), smallest(N - 1)) else {
