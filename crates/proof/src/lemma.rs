@@ -33,6 +33,8 @@ struct Weights {
     axes: Vec<Option<u32>>,
     extents: Vec<i64>,
     elements: Elements,
+    /// Their number among the constants: weights with one number are the same.
+    number: u32,
     dtype: u8,
 }
 
@@ -307,9 +309,9 @@ fn affine(terms: &Terms, term: u32) -> Option<Affine> {
 }
 
 fn weights(terms: &Terms, dtype: u8, axes: Vec<Option<u32>>, extents: Vec<i64>, elements: u32) -> Option<Weights> {
-    let elements = terms.constants.get(elements).clone();
-    let fits = count_of(&extents) == Ok(elements.count()) && unit(dtype).is_some();
-    fits.then_some(Weights { axes, extents, elements, dtype })
+    let all = terms.constants.get(elements).clone();
+    let fits = count_of(&extents) == Ok(all.count()) && unit(dtype).is_some();
+    fits.then_some(Weights { axes, extents, elements: all, number: elements, dtype })
 }
 
 fn of_product(terms: &Terms, made: &Term) -> Option<Affine> {
@@ -331,7 +333,8 @@ fn of_conv(terms: &Terms, made: &Term, at: usize) -> Option<Affine> {
     // The result is [N, O, spatial] without axes of extent 1.
     let channels = u32::from(view::extent(view.first()?) != 1);
     let groups = if at == 1 { groups_of(made) } else { 1 };
-    let (own, elements) = regrouped(terms, own, *elements, groups)?;
+    let listed = *elements;
+    let (own, elements) = regrouped(terms, own, listed, groups)?;
     let count = *own.get(at)?;
     let axis = (count != 1).then_some(channels);
     if axis.is_some() && made.base.get(channels as usize) != Some(&count) {
@@ -340,7 +343,7 @@ fn of_conv(terms: &Terms, made: &Term, at: usize) -> Option<Affine> {
     let mut axes = vec![None; own.len()];
     axes[at] = axis;
     let fits = count_of(&own) == Ok(elements.count()) && unit(*dtype).is_some();
-    let before = plain(fits.then_some(Weights { axes, extents: own, elements, dtype: *dtype }));
+    let before = plain(fits.then_some(Weights { axes, extents: own, elements, number: listed, dtype: *dtype }));
     let before = times(&before, &number(bare(terms, x).1)).filter(|_| fits)?;
     match bias {
         [] | [Arg::Absent] => Some(before),
@@ -508,6 +511,9 @@ impl Held {
         };
         if x.axes != y.axes || x.extents != y.extents {
             return None;
+        }
+        if x.number == y.number && a.scale == b.scale {
+            return Some(true);
         }
         let (left, right) = (over(&a.scale, &x.axes, &x.extents)?, over(&b.scale, &y.axes, &y.extents)?);
         let loops = |x: &Weights, y: &Weights| common([&x.elements.dims, &left, &right, &y.elements.dims]);
