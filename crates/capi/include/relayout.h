@@ -186,8 +186,8 @@ int relayout_targets(char **json,
  * - `inputs`, `outputs`: how you feed and take them: `["x:NCHW->NHWC"]`
  * - `free_io`: true leaves the order of all other inputs and outputs to the optimizer
  * - `price_moves`: for how many of the moves that are left the report says what it would take for them to go
- * - `unproved`: what becomes of a result that is not proved to compute what the model computes: `"loud"`, the default, says
- *   UNPROVED in the summary; `"give-back"` leaves what differs for the checker as it was; `"allow"` does not check; `"fail"` is an
+ * - `unproved`: what becomes of a result that is not proved to compute what the model computes: `"give-back"`, the default, leaves
+ *   what differs for the checker as it was; `"loud"` says UNPROVED in the summary; `"allow"` does not check; `"fail"` is an
  *   error; `"keep-input"` leaves the model as it is. Field `proof` of the report has the verdict
  * - `proof`: a file for a proof that the result computes what the model computes; the command `relayout prove` checks it
  * - `certificate`: a file for a proof of how good the decision is; the command `relayout check-certificate` checks it

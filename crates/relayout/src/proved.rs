@@ -39,11 +39,11 @@ pub enum Unproved {
 }
 
 impl Unproved {
-    /// What programs do that are not told otherwise. It gives nothing back: the checker proves each result of 51 released models and of the
-    /// corpus, for four targets, and of 1200 results of random networks (`tools/suites/generated.py --ci --unproved fail` counts them)
-    /// it refuses 5; but it also refuses 5 of 23 forms of attention that are written anew (`tools/spellings.py`), and these gains would be
-    /// lost. Once it proves those, this may be [`Unproved::GiveBack`].
-    pub const USUAL: Unproved = Unproved::Loud;
+    /// What programs do that are not told otherwise. A refusal costs a right result some of its layouts, so this may give back only as long
+    /// as refusals of right results are rare: fewer than one of a hundred results of random networks, which
+    /// `tools/suites/generated.py --count 300 --seed N --unproved fail` counts. They are 22 of 3600 (seeds 0, 100000 and 700000), and none
+    /// of the corpus and of 51 released models.
+    pub const USUAL: Unproved = Unproved::GiveBack;
 
     /// All, as callers spell them.
     pub const NAMES: [(&'static str, Unproved); 5] = [

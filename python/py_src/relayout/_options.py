@@ -34,8 +34,8 @@ class RequestOptions(TypedDict, total=False):
     strict: bool
     """Whether a rewrite that fails is an error. By default what it was about stays as it was, and the report says so."""
     unproved: str
-    """What becomes of a result that is not proved to compute what the model computes: ``"loud"``, the default, warns; ``"give-back"``
-    leaves what differs for the checker as it was; ``"allow"`` does not check; ``"fail"`` raises :class:`UnprovedError`;
+    """What becomes of a result that is not proved to compute what the model computes: ``"give-back"``, the default, leaves
+    what differs for the checker as it was; ``"loud"`` warns; ``"allow"`` does not check; ``"fail"`` raises :class:`UnprovedError`;
     ``"keep-input"`` leaves the model as it is. ``report.proof`` has the verdict."""
     proof: StrPath | None
     """A file for a proof that the result computes what the model computes; the command ``relayout prove`` checks it."""

@@ -52,7 +52,7 @@ _PARAMETERS: dict[str, tuple[Any, Any, str]] = {
     "threads": (int, None, "For target 'ort-cpu': threads that the model will run on; 0 for as many as the machine has cores."),
     "fix_sizes": (bool, False, "Whether the sizes of dims are written into the file."),
     "strict": (bool, False, "Whether a rewrite that fails is an error."),
-    "unproved": (str, "loud", "What becomes of a result that is not proved: 'loud', 'give-back', 'allow', 'fail' or 'keep-input'."),
+    "unproved": (str, "give-back", "What becomes of a result that is not proved: 'give-back', 'loud', 'allow', 'fail' or 'keep-input'."),
 }
 
 

@@ -145,10 +145,10 @@ pub(crate) struct Checks {
     #[arg(long)]
     pub(crate) prove: bool,
 
-    /// What becomes of a result that is not proved to compute what the model computes: `loud` writes it and says UNPROVED; `give-back`
-    /// leaves what differs for the checker as it was and decides anew, and is as `loud` where nothing can be said; `allow` does
-    /// not check and says nothing; `fail` ends with status 3; `keep-input` leaves the model as it is [default: loud, and allow
-    /// with --prove]
+    /// What becomes of a result that is not proved to compute what the model computes: `give-back` leaves what
+    /// differs for the checker as it was and decides anew, and is as `loud` where nothing can be said; `loud` writes it and says
+    /// UNPROVED; `allow` does not check and says nothing; `fail` ends with status 3; `keep-input` leaves the model as it is
+    /// [default: give-back, and allow with --prove]
     #[arg(long, value_name = "WHAT", value_parser = PossibleValuesParser::new(Unproved::NAMES.map(|(name, _)| name)).try_map(|name| name.parse::<Unproved>()))]
     pub(crate) unproved: Option<Unproved>,
 
