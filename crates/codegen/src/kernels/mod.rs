@@ -16,6 +16,8 @@ mod caches;
 mod crew;
 #[allow(unsafe_code, clippy::inline_always, reason = "pointers into buffers whose bounds the kernel checked")]
 mod engine;
+#[allow(unsafe_code, clippy::inline_always, reason = "pointers into buffers whose bounds the kernel checked")]
+mod interleave;
 mod isa;
 mod job;
 mod model;
