@@ -92,6 +92,7 @@ fn cpuid(leaf: u32, index: u32) -> [u32; 4] {
 }
 
 /// The caches of a list that ends with one of no kind.
+#[cfg(any(target_arch = "x86_64", test))]
 fn listed(entry: impl Fn(u32) -> [u32; 4]) -> Vec<Cache> {
     const DATA: u32 = 1;
     const INSTRUCTIONS: u32 = 2;
