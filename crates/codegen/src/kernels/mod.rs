@@ -10,10 +10,14 @@
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, clippy::inline_always, reason = "loads, stores and shuffles of an instruction set")]
 mod avx512;
+#[cfg_attr(target_arch = "x86_64", allow(unsafe_code, reason = "asks the processor for its caches"))]
+mod caches;
 #[allow(unsafe_code, reason = "lends a caller's work to threads of a pool, which know no lifetimes")]
 mod crew;
 #[allow(unsafe_code, clippy::inline_always, reason = "pointers into buffers whose bounds the kernel checked")]
 mod engine;
+#[allow(unsafe_code, clippy::inline_always, reason = "pointers into buffers whose bounds the kernel checked")]
+mod interleave;
 mod isa;
 mod job;
 mod model;

@@ -1,13 +1,15 @@
 //! NEON, which every 64-bit Arm machine has: 16-byte registers. Rust has no streaming stores for it, so plain ones are used.
 
 use core::arch::aarch64::{
-    uint8x16_t, vld1q_u8, vreinterpretq_u8_u16, vreinterpretq_u8_u32, vreinterpretq_u8_u64, vreinterpretq_u16_u8,
-    vreinterpretq_u32_u8, vreinterpretq_u64_u8, vst1q_u8, vzip1q_u8, vzip1q_u16, vzip1q_u32, vzip1q_u64, vzip2q_u8,
-    vzip2q_u16, vzip2q_u32, vzip2q_u64,
+    uint8x16_t, vld1q_u8, vorrq_u8, vqtbl1q_u8, vreinterpretq_u8_u16, vreinterpretq_u8_u32, vreinterpretq_u8_u64,
+    vreinterpretq_u16_u8, vreinterpretq_u32_u8, vreinterpretq_u64_u8, vst1q_u8, vzip1q_u8, vzip1q_u16, vzip1q_u32,
+    vzip1q_u64, vzip2q_u8, vzip2q_u16, vzip2q_u32, vzip2q_u64,
 };
 
 use super::engine;
+use super::interleave::{Pick, interleave};
 use super::job::Job;
+use super::tile::put;
 use super::vector::{Registers, Vector, load_part_by_stack, store_part_by_stack};
 use crate::Gather;
 
@@ -61,6 +63,26 @@ impl Vector for uint8x16_t {
     }
 }
 
+impl Pick for uint8x16_t {
+    #[inline(always)]
+    unsafe fn pick(self, places: &[u8; 16]) -> Self {
+        // SAFETY: the array has 16 bytes; the caller vouches for the instruction set.
+        unsafe { vqtbl1q_u8(self, vld1q_u8(places.as_ptr())) }
+    }
+
+    #[inline(always)]
+    unsafe fn or(self, other: Self) -> Self {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { vorrq_u8(self, other) }
+    }
+
+    #[inline(always)]
+    unsafe fn spread<const NT: bool>(self, to: *mut u8, _step: usize) {
+        // SAFETY: passed on.
+        unsafe { put::<Self, NT>(self, to) }
+    }
+}
+
 /// The registers of NEON.
 #[derive(Clone, Copy)]
 pub(super) struct Neon;
@@ -93,6 +115,18 @@ impl Registers for Neon {
 
     #[inline(always)]
     unsafe fn fence() {}
+
+    #[inline(always)]
+    unsafe fn interleave<const E: usize, const JOIN: bool, const NT: bool>(
+        from: *const u8,
+        to: *mut u8,
+        pitch: usize,
+        channels: usize,
+        count: usize,
+    ) -> usize {
+        // SAFETY: passed on.
+        unsafe { interleave::<uint8x16_t, E, JOIN, NT>(from, to, pitch, channels, count) }
+    }
 }
 
 /// The blocks of a job.

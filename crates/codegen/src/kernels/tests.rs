@@ -153,10 +153,13 @@ fn rows_are_listed_where_that_is_asked_for_and_there_are_rows() {
 #[test]
 fn channels_of_pictures_are_put_together_and_taken_apart() {
     for channels in 1..6 {
-        for &pixels in if cfg!(miri) { &[65][..] } else { &[1, 15, 64, 65, 200, 1000] } {
+        for &pixels in if cfg!(miri) { &[35][..] } else { &[1, 7, 15, 16, 17, 31, 32, 33, 64, 65, 97, 200, 1000] } {
             for &elem in if cfg!(miri) { &[1, 4][..] } else { &[1, 2, 4, 8] } {
-                check(&[2, channels, pixels], &[0, 2, 1], elem, 0, &hints());
-                check(&[2, pixels, channels], &[0, 2, 1], elem, 0, &hints());
+                // Destinations that begin with a line, and ones that do not.
+                for shift in [0, elem, 63] {
+                    check(&[2, channels, pixels], &[0, 2, 1], elem, shift, &hints());
+                    check(&[2, pixels, channels], &[0, 2, 1], elem, shift, &hints());
+                }
             }
         }
     }

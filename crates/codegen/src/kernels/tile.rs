@@ -119,7 +119,7 @@ pub(super) unsafe fn copy_unit<const E: usize>(from: *const u8, to: *mut u8) {
 /// # Safety
 /// As for [`Vector::stream`] and [`Vector::store`].
 #[inline(always)]
-unsafe fn put<V: Vector, const NT: bool>(value: V, to: *mut u8) {
+pub(super) unsafe fn put<V: Vector, const NT: bool>(value: V, to: *mut u8) {
     // SAFETY: passed on.
     unsafe { if NT { value.stream(to) } else { value.store(to) } }
 }

@@ -1,16 +1,19 @@
 //! AVX2 with 32-byte registers, and SSE2, which every x86-64 machine has, with 16-byte ones.
 
 use core::arch::x86_64::{
-    __m128i, __m256i, _MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_loadu_si128, _mm_prefetch, _mm_sfence,
+    __m128i, __m256i, _MM_HINT_ET0, _MM_HINT_T0, _MM_HINT_T1, _mm_loadu_si128, _mm_or_si128, _mm_prefetch, _mm_sfence,
     _mm_store_si128, _mm_storeu_si128, _mm_stream_si128, _mm_unpackhi_epi8, _mm_unpackhi_epi16, _mm_unpackhi_epi32,
     _mm_unpackhi_epi64, _mm_unpacklo_epi8, _mm_unpacklo_epi16, _mm_unpacklo_epi32, _mm_unpacklo_epi64,
-    _mm256_loadu_si256, _mm256_loadu2_m128i, _mm256_storeu_si256, _mm256_stream_si256, _mm256_unpackhi_epi8,
-    _mm256_unpackhi_epi16, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi8, _mm256_unpacklo_epi16,
-    _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
+    _mm256_broadcastsi128_si256, _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_loadu_si256,
+    _mm256_loadu2_m128i, _mm256_or_si256, _mm256_shuffle_epi8, _mm256_storeu_si256, _mm256_stream_si256,
+    _mm256_unpackhi_epi8, _mm256_unpackhi_epi16, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi8,
+    _mm256_unpacklo_epi16, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
 };
 
 use super::engine;
+use super::interleave::{Pick, interleave};
 use super::job::Job;
+use super::tile::put;
 use super::vector::{Registers, Vector, load_part_by_stack, store_part_by_stack};
 use crate::Gather;
 
@@ -96,6 +99,59 @@ impl Vector for __m128i {
     }
 }
 
+impl Pick for __m256i {
+    #[inline(always)]
+    unsafe fn pick(self, places: &[u8; 16]) -> Self {
+        // SAFETY: the array has 16 bytes; the caller vouches for the instruction set.
+        unsafe { _mm256_shuffle_epi8(self, _mm256_broadcastsi128_si256(__m128i::load(places.as_ptr()))) }
+    }
+
+    #[inline(always)]
+    unsafe fn or(self, other: Self) -> Self {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { _mm256_or_si256(self, other) }
+    }
+
+    #[inline(always)]
+    unsafe fn spread<const NT: bool>(self, to: *mut u8, step: usize) {
+        // SAFETY: the caller vouches for 16 bytes at both places, with `NT` for their alignment, and for the instruction set.
+        unsafe {
+            put::<__m128i, NT>(_mm256_castsi256_si128(self), to);
+            put::<__m128i, NT>(_mm256_extracti128_si256::<1>(self), to.add(step));
+        }
+    }
+}
+
+/// SSE2 picks no bytes. Miri, which knows no AVX2, picks them one by one, to go through the loops.
+impl Pick for __m128i {
+    const FAST: bool = cfg!(miri);
+
+    #[inline(always)]
+    unsafe fn pick(self, places: &[u8; 16]) -> Self {
+        let (mut bytes, mut picked) = ([0_u8; 16], [0_u8; 16]);
+        // SAFETY: the arrays have 16 bytes.
+        unsafe {
+            self.store(bytes.as_mut_ptr());
+            for (picked, &place) in picked.iter_mut().zip(places) {
+                *picked = bytes.get(usize::from(place)).copied().unwrap_or(0);
+            }
+            Self::load(picked.as_ptr())
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn or(self, other: Self) -> Self {
+        // SAFETY: every x86-64 machine has SSE2.
+        unsafe { _mm_or_si128(self, other) }
+    }
+
+    #[inline(always)]
+    unsafe fn spread<const NT: bool>(self, to: *mut u8, _step: usize) {
+        // SAFETY: passed on.
+        unsafe { put::<Self, NT>(self, to) }
+    }
+}
+
 /// The parts that AVX2 and SSE2 have in common.
 macro_rules! registers {
     ($(#[$doc:meta])* $name:ident, $wide:ty) => {
@@ -154,6 +210,18 @@ macro_rules! registers {
                 }
                 // SAFETY: every x86-64 machine has SSE.
                 unsafe { _mm_sfence() }
+            }
+
+            #[inline(always)]
+            unsafe fn interleave<const E: usize, const JOIN: bool, const NT: bool>(
+                from: *const u8,
+                to: *mut u8,
+                pitch: usize,
+                channels: usize,
+                count: usize,
+            ) -> usize {
+                // SAFETY: passed on.
+                unsafe { interleave::<$wide, E, JOIN, NT>(from, to, pitch, channels, count) }
             }
         }
     };
