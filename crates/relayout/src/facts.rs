@@ -147,6 +147,18 @@ pub(crate) const FACTS: &[Fact] = &[
         },
     },
     Fact {
+        heading: "Products of bytes and numbers of 2 bits",
+        what: "a MatMul of dequantized bytes and dequantized numbers of 2 bits",
+        outcome: "the three become one op, which knows no 2 bits: the file does not load",
+        is_so: |reader, node| node.op_type() == "MatMul" && reader.multiplies_bytes_by_twos(node),
+    },
+    Fact {
+        heading: "Views of narrow quantized numbers",
+        what: "a view or a pool that has no kernel for a narrow type, behind a DequantizeLinear or before a QuantizeLinear of that type",
+        outcome: "the quantization is put on its other side, and the file does not load",
+        is_so: |reader, node| reader.views_what_has_no_kernel(node),
+    },
+    Fact {
         heading: "Casts in front of normalizations",
         what: "a Cast to another type right in front of a layer normalization that is written as ReduceMean, Sub and so on",
         outcome: "the file does not load: the normalization becomes one op, which reads what the Cast read",
