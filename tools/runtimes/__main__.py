@@ -45,14 +45,14 @@ from on_load import CORPUS, WORK, hydrated, hydrater  # noqa: E402
 
 HOME = ROOT / ".relayout" / "runtimes"
 PYTHONS = ["openvino", "opencv", "ncnn", "mnn", "tvm", "iree", "nxrt", "ggml", "litert"]
-PROGRAMS = ["tract", "rten", "candle"]
+PROGRAMS = ["tract", "rten"]
 RUNTIMES = {"onnxruntime": [sys.executable, HERE / "worker.py", "onnxruntime"],
             # With the optimizing compiler from the first call on: it would come later, and not to both models at the same time.
             "web": ["node", "--no-liftoff", HERE / "web.mjs"]}
 RUNTIMES |= {name: [ROOT / f"target/{name}/release/relayout-{name}"] for name in PROGRAMS}
 RUNTIMES |= {name: [HOME / name / "bin/python", HERE / "worker.py", name] for name in PYTHONS}
 TITLES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "opencv": "OpenCV", "web": "onnxruntime-web, wasm", "tract": "tract", "rten": "rten",
-          "candle": "candle", "ncnn": "ncnn", "mnn": "MNN", "tvm": "TVM", "iree": "IREE", "nxrt": "nxrt", "litert": "LiteRT",
+          "ncnn": "ncnn", "mnn": "MNN", "tvm": "TVM", "iree": "IREE", "nxrt": "nxrt", "litert": "LiteRT",
           "ggml": "ONNX Runtime, ggml plugin"}
 # Groups of models by the family that the manifest says.
 GROUPS = {"convolutions": {"cnn", "mobile", "dense", "superres", "video", "functions", "dynamic", "fp16", "detection", "diffusion"},
