@@ -142,6 +142,26 @@ impl<'g> Reader<'g> {
         None
     }
 
+    /// Whether an operand of a node is what a branch or a loop leaves, and no number for sure.
+    pub(super) fn reads_what_branches_leave(&self, node: &NodeProto) -> bool {
+        let left = |made: &NodeProto| matches!(made.op_type(), "If" | "Loop" | "Scan");
+        let operands = (0..node.input.len()).filter(|&slot| self.producer(node, slot).is_some_and(left));
+        operands.filter_map(|slot| node.input.get(slot)).any(|name| self.rank(name) != Some(0))
+    }
+
+    /// Names of all constants of the graph.
+    pub(super) fn constants(&self) -> String {
+        let made = self.producers.iter().filter(|(_, made)| made.op_type() == "Constant").map(|(&name, _)| name);
+        let names: BTreeSet<&str> = self.tensors.keys().copied().chain(made).collect();
+        names.into_iter().collect::<Vec<_>>().join(" ")
+    }
+
+    /// How many axes a value has, as far as it is known.
+    fn rank(&self, name: &str) -> Option<usize> {
+        let known = || self.graph.by_name(name).and_then(|v| self.graph.value(v).ty.rank());
+        self.number(name).map(|tensor| tensor.dims.len()).or_else(known)
+    }
+
     /// The type of the numbers that a `QuantizeLinear` makes or a `DequantizeLinear` takes, as far as it is known.
     pub(super) fn quantized_type(&self, node: &NodeProto) -> Option<DType> {
         let typed = |v| self.graph.value(v).ty.dtype();
@@ -168,10 +188,17 @@ impl<'g> Reader<'g> {
         at.filter(|made| made.op_type() == "DequantizeLinear")
     }
 
-    /// Whether a product multiplies dequantized bytes by dequantized numbers of 2 bits.
-    pub(super) fn multiplies_bytes_by_twos(&self, node: &NodeProto) -> bool {
-        let of = |slot| self.dequantizer_beside(node, slot).and_then(|made| self.quantized_type(made));
-        matches!(of(0), Some(DType::I8 | DType::U8)) && matches!(of(1), Some(DType::I2 | DType::U2))
+    /// Whether a product multiplies dequantized bytes by numbers of 2 bits, or by bytes whose scales are not those of columns.
+    pub(super) fn multiplies_bytes_wrongly(&self, node: &NodeProto) -> bool {
+        let of = |slot| self.dequantizer_beside(node, slot).and_then(|made| Some((made, self.quantized_type(made)?)));
+        let (Some((_, left)), Some((right, kind))) = (of(0), of(1)) else { return false };
+        let bytes = |kind| matches!(kind, DType::I8 | DType::U8);
+        let rank = right.input.first().and_then(|name| self.rank(name)).map(|rank| rank as i64);
+        let axis = int(right, "axis").unwrap_or(1);
+        let columns = axis == -1 || Some(axis + 1) == rank;
+        let blocks = int(right, "block_size").unwrap_or(0) > 0;
+        let other = || blocks || self.has_scales(right) && !columns;
+        bytes(left) && (kind.bits() == Some(2) || bytes(kind) && other())
     }
 
     /// Whether the runtime has no kernel of a view or pool for the type of a quantization that is put on its other side.

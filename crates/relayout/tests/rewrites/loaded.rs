@@ -799,3 +799,15 @@ fn numbers_of_2_bits_are_not_turned_in_front_of_a_product_of_bytes() {
     assert!(written(&wide).node.iter().all(|node| node.op_type() != "Transpose"));
     runs_for_every_target(&wide);
 }
+
+#[test]
+fn bytes_with_scales_of_blocks_are_not_turned_in_front_of_a_product_of_bytes() {
+    let mut model = ModelProto::decode(&product_of_units(tensor("w", DataType::Int8, &[8, 8], (0..64).collect()))[..])
+        .expect("a model");
+    let graph = model.graph.as_mut().expect("it has a graph");
+    graph.initializer.retain(|held| held.name() != "r");
+    graph.initializer.push(floats("r", &[8, 2], (1..=16).map(|i| i as f32 / 16.0)));
+    let weights = graph.node.iter_mut().find(|node| node.output[0] == "d").expect("weights are dequantized");
+    weights.attribute = vec![int("axis", 1), int("block_size", 4)];
+    runs_for_every_target(&model.encode_to_vec());
+}
