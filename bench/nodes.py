@@ -39,6 +39,9 @@ NEAR = {np.dtype(np.float16): (2e-2, 2e-3), None: (1e-4, 1e-5)}
 
 # The last operator set that the runtime loads.
 RUNS = 26
+# What the reference says to a call that leaves an attribute of its function out (findings/attributes_that_a_call_leaves_out.sh).
+LEFT_OUT = "'OpFunction' object has no attribute"
+NOT_RUN = "not run by the reference"
 
 
 def is_newer(model):
@@ -108,7 +111,8 @@ def is_same(a, b):
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if a.dtype.kind not in "fc":
-        return bool((a == b).all())
+        # A NaN of 8 bits is no other number than itself either.
+        return a.tobytes() == b.tobytes() or bool((a == b).all())
     relative, absolute = NEAR.get(a.dtype, NEAR[None])
     size = np.abs(np.where(np.isfinite(a), a, 0)).max(initial=1e-6)
     return np.allclose(a.astype(complex), b.astype(complex), rtol=relative, atol=absolute * size, equal_nan=True)
@@ -137,6 +141,8 @@ class Suite:
                 return None
             got = in_reference(made, feeds) if is_newer(made) else runs.session(self.result, runs.ALL).run(None, feeds)
         except Exception as error:  # noqa: BLE001  # whatever the runtime says
+            if is_newer(made) and LEFT_OUT in str(error):
+                return NOT_RUN
             return f"does not run: {' '.join(str(error).split())[:200]}"
         self.left[target] += sum(node.op_type == "Transpose" for node in onnx.load(self.result).graph.node)
         if not any(all(map(is_same, right, got)) for right in expected):
@@ -165,8 +171,9 @@ class Suite:
             feeds = expected = None
         for target in self.args.targets.split(","):
             why = self.fault(target, feeds, expected)
-            self.count["failed" if why else "not run by ONNX Runtime" if expected is None else "passed"] += 1
-            if why:
+            said = NOT_RUN if why == NOT_RUN else "failed" if why else "not run by ONNX Runtime" if expected is None else "passed"
+            self.count[said] += 1
+            if said == "failed":
                 self.failures.append({"case": case.name, "turned": turned, "target": target, "why": why})
                 print(f"FAILED {case.name}{' between Transposes' if turned else ''}, {target}: {why}", flush=True)
 
@@ -189,7 +196,8 @@ def main():
             suite.look(case, turned)
     if args.json:
         args.json.write_text(json.dumps({"count": suite.count, "failures": suite.failures, "left": suite.left}, indent=1) + "\n")
-    print(f"Transposes left: {dict(suite.left)}; not run by ONNX Runtime: {suite.count['not run by ONNX Runtime']}")
+    not_run = {name: suite.count[name] for name in ("not run by ONNX Runtime", NOT_RUN)}
+    print(f"Transposes left: {dict(suite.left)}; {', '.join(f'{name}: {count}' for name, count in not_run.items())}")
     if args.verify:
         print(f"verify: {dict(suite.verified)}")
     print(f"{suite.count['passed']} passed, {suite.count['failed']} failed")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Other tools before and after the optimizer: what is left of what it takes away, and what breaks.
 
-    python bench/orders.py [--tools onnxsim,onnxslim,onnxscript,ort,quantize] [--target onnx] [--models a,b | --core]
+    python bench/orders.py [--tools onnxsim,onnxslim,onnxscript,onnxoptimizer,ort,quantize] [--target onnx] [--models a,b | --core]
 
 For each model and tool: the Transposes and what they write in a run (ONNX Runtime, rewrites off) of the model, of what the optimizer makes
 of it, of what the tool makes of it, of the optimizer behind the tool, and of the tool behind the optimizer; and whether each computes
@@ -44,6 +44,12 @@ def onnxscript(source, made):
     onnx.save(tool.optimize(onnx.load(source)), made)
 
 
+def onnxoptimizer(source, made):
+    import onnxoptimizer as tool
+
+    onnx.save(tool.optimize(onnx.load(source)), made)
+
+
 def ort_offline(source, made):
     options = ort.SessionOptions()
     options.graph_optimization_level, options.log_severity_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED, 4
@@ -67,7 +73,8 @@ def quantize(source, made, feeds):
     quantize_static(str(source), str(made), Fed(feeds), quant_format=QuantFormat.QDQ)
 
 
-TOOLS = {"onnxsim": onnxsim, "onnxslim": onnxslim, "onnxscript": onnxscript, "ort": ort_offline, "quantize": quantize}
+TOOLS = {"onnxsim": onnxsim, "onnxslim": onnxslim, "onnxscript": onnxscript, "onnxoptimizer": onnxoptimizer,
+         "ort": ort_offline, "quantize": quantize}
 
 
 def moved(path, feeds):
@@ -144,7 +151,7 @@ def main():
     args = parser.parse_args()
     args.work = Path(args.work)
     asked = args.tools.split(",")
-    lacking = [tool for tool in asked if tool.startswith("onnxs") and importlib.util.find_spec(tool) is None]
+    lacking = [tool for tool in asked if tool.startswith("onnx") and importlib.util.find_spec(tool) is None]
     print(f"not installed: {', '.join(lacking)}" if lacking else "", end="\n" if lacking else "")
     program = subprocess.run([args.bin, "--version"], capture_output=True, text=True, check=True).stdout.split("\n")[0]
     print(f"{program}, onnxruntime {ort.__version__}, onnx {onnx.__version__}; Transposes and MB that they write, target {args.target}\n")

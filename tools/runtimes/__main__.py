@@ -44,14 +44,16 @@ import timing  # noqa: E402
 from on_load import CORPUS, WORK, hydrated, hydrater  # noqa: E402
 
 HOME = ROOT / ".relayout" / "runtimes"
-PYTHONS = ["openvino", "opencv", "ncnn", "mnn", "tvm", "iree"]
+PYTHONS = ["openvino", "opencv", "ncnn", "mnn", "tvm", "iree", "nxrt", "ggml", "litert"]
+PROGRAMS = ["tract", "rten"]
 RUNTIMES = {"onnxruntime": [sys.executable, HERE / "worker.py", "onnxruntime"],
             # With the optimizing compiler from the first call on: it would come later, and not to both models at the same time.
-            "web": ["node", "--no-liftoff", HERE / "web.mjs"],
-            "tract": [ROOT / "target/tract/release/relayout-tract"]}
+            "web": ["node", "--no-liftoff", HERE / "web.mjs"]}
+RUNTIMES |= {name: [ROOT / f"target/{name}/release/relayout-{name}"] for name in PROGRAMS}
 RUNTIMES |= {name: [HOME / name / "bin/python", HERE / "worker.py", name] for name in PYTHONS}
-TITLES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "opencv": "OpenCV", "web": "onnxruntime-web, wasm", "tract": "tract", "ncnn": "ncnn",
-          "mnn": "MNN", "tvm": "TVM", "iree": "IREE"}
+TITLES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "opencv": "OpenCV", "web": "onnxruntime-web, wasm", "tract": "tract", "rten": "rten",
+          "ncnn": "ncnn", "mnn": "MNN", "tvm": "TVM", "iree": "IREE", "nxrt": "nxrt", "litert": "LiteRT",
+          "ggml": "ONNX Runtime, ggml plugin"}
 # Groups of models by the family that the manifest says.
 GROUPS = {"convolutions": {"cnn", "mobile", "dense", "superres", "video", "functions", "dynamic", "fp16", "detection", "diffusion"},
           "TensorFlow": {"tf"}, "transformers": {"nlp", "hybrid", "transformer", "audio", "simplified"}, "quantized": {"quantized"},
@@ -76,7 +78,7 @@ class Worker:
         self.wait, self.said = wait, queue.Queue()
         self.process = subprocess.Popen([*map(str, command), str(model), str(inputs), str(results)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace",
-                                        start_new_session=True)
+                                        start_new_session=True, env=os.environ | {"RAYON_NUM_THREADS": "1"})
         self.listener = threading.Thread(target=self.listen, daemon=True)
         self.listener.start()
         self.times = 1

@@ -9,13 +9,15 @@ A runtime is a function that takes the path and the inputs by name and gives a f
 the runtime keeps names. Runtimes import what only their environments have.
 """
 import os
+import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 # Libraries read these when they are loaded.
-os.environ.update({name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TVM_NUM_THREADS")})
+os.environ.update({name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS",
+                                             "TVM_NUM_THREADS")})
 
 import numpy as np  # noqa: E402
 
@@ -203,7 +205,68 @@ def opencv(model, inputs):
     return lambda: dict(zip(names, net.forward(names), strict=True))
 
 
-RUNTIMES = {"onnxruntime": onnxruntime, "openvino": openvino, "opencv": opencv, "ncnn": ncnn, "mnn": mnn, "tvm": tvm, "iree": iree}
+def nxrt(model, inputs):
+    import nxrt as runtime
+
+    session = runtime.InferenceSession(str(model))
+    names = [output.name for output in session.get_outputs()]
+    return lambda: dict(zip(names, session.run(None, inputs), strict=True))
+
+
+def ggml(model, inputs):
+    """A provider that ONNX Runtime loads as a plugin. By default it rounds weights to halves; what it leaves, the CPU provider runs."""
+    import onnxruntime_ggml as plugin
+
+    session = plugin.InferenceSession(str(model), {"device": "cpu", "threads": 1, "weights": "f32"})
+    names = [output.name for output in session.get_outputs()]
+    return lambda: dict(zip(names, session.run(None, inputs), strict=True))
+
+
+def litert(model, inputs):
+    """What onnx2tf makes of a model. It takes and leaves images channels last, so these are turned where they come and go, outside of what is
+    timed."""
+    import subprocess
+
+    import onnx
+    from ai_edge_litert.interpreter import Interpreter
+
+    graph = onnx.load(str(model), load_external_data=False).graph
+    with tempfile.TemporaryDirectory() as folder:
+        shapes = [f"{name}:{','.join(map(str, array.shape))}" for name, array in inputs.items() if ":" not in name]
+        # The converter writes what it simplifies over the file that it is given.
+        given = shutil.copy(model, Path(folder) / "given.onnx")
+        command = [Path(sys.executable).with_name("onnx2tf"), "-i", given, "-o", folder, "-n", "-coion"]
+        command += ["-ois", *shapes] if shapes else []
+        done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        made = sorted(Path(folder).glob("*_float32.tflite"))
+        if not made:
+            said = done.stdout.strip().splitlines()
+            raise ValueError(f"the converter ends with {done.returncode}: {said[-1] if said else ''}")
+        interpreter = Interpreter(str(made[0]), num_threads=1)
+        interpreter.allocate_tensors()
+    ports, results = interpreter.get_input_details(), interpreter.get_output_details()
+    by_order = dict(zip((port["name"] for port in ports), inputs.values(), strict=True))
+    for port in ports:
+        array = inputs.get(port["name"], by_order[port["name"]])
+        turned = array if array.shape == tuple(port["shape"]) else np.moveaxis(array, 1, -1)
+        interpreter.set_tensor(port["index"], np.ascontiguousarray(turned).astype(port["dtype"]))
+    extents = lambda port: tuple(dim.dim_value for dim in port.type.tensor_type.shape.dim)
+    wanted = [extents(port) for port in graph.output]
+    interpreter.invoke()
+    found = [tuple(interpreter.get_tensor(port["index"]).shape) for port in results]
+    back = [1 < len(want) == len(have) and have != want and have == (want[0], *want[2:], want[1])
+            for have, want in zip(found, wanted, strict=True)]
+
+    def run():
+        interpreter.invoke()
+        arrays = [interpreter.get_tensor(port["index"]) for port in results]
+        return {port.name: np.moveaxis(array, -1, 1) if turn else array for port, array, turn in zip(graph.output, arrays, back, strict=True)}
+
+    return run
+
+
+RUNTIMES = {"onnxruntime": onnxruntime, "openvino": openvino, "opencv": opencv, "ncnn": ncnn, "mnn": mnn, "tvm": tvm, "iree": iree,
+            "nxrt": nxrt, "ggml": ggml, "litert": litert}
 
 
 def main():

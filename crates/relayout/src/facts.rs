@@ -34,6 +34,7 @@ pub(crate) const SEEN_IN: &str = "ONNX Runtime 1.31.1";
 const PADS: &str = "Pads in front of pools";
 const QUANTIZATIONS: &str = "Quantizations in a row";
 const OUTPUTS: &str = "Outputs in front of a quantization";
+const RANGES: &str = "Range";
 
 /// All that is known.
 pub(crate) const FACTS: &[Fact] = &[
@@ -147,6 +148,18 @@ pub(crate) const FACTS: &[Fact] = &[
         },
     },
     Fact {
+        heading: "Products of bytes and numbers of 2 bits",
+        what: "a MatMul of dequantized bytes and numbers of 2 bits, or bytes with scales of rows or blocks",
+        outcome: "the three become one op, which knows no 2 bits and scales of columns alone: it does not load, or other numbers",
+        is_so: |reader, node| node.op_type() == "MatMul" && reader.multiplies_bytes_wrongly(node),
+    },
+    Fact {
+        heading: "Views of narrow quantized numbers",
+        what: "a view or a pool that has no kernel for a narrow type, behind a DequantizeLinear or before a QuantizeLinear of that type",
+        outcome: "the quantization is put on its other side, and the file does not load",
+        is_so: |reader, node| reader.views_what_has_no_kernel(node),
+    },
+    Fact {
         heading: "Casts in front of normalizations",
         what: "a Cast to another type right in front of a layer normalization that is written as ReduceMean, Sub and so on",
         outcome: "the file does not load: the normalization becomes one op, which reads what the Cast read",
@@ -165,6 +178,12 @@ pub(crate) const FACTS: &[Fact] = &[
         what: "a QuantizeLinear right behind the DequantizeLinear of another pair in other units",
         outcome: "the two pairs become one: numbers that are off by up to a step",
         is_so: |reader, node| node.op_type() == "QuantizeLinear" && reader.quantizes_once_more(node),
+    },
+    Fact {
+        heading: RANGES,
+        what: "a Range of what a branch leaves, if that may be a vector, beside constants that the model has not",
+        outcome: "the runtime may take the branch on load, and then refuses a constant vector: the file does not load",
+        is_so: |reader, node| node.op_type() == "Range" && reader.reads_what_branches_leave(node),
     },
     Fact {
         heading: "Gather of texts",
@@ -249,6 +268,8 @@ fn places(written: Written<'_>) -> Vec<Place> {
                 // It looks itself at what may be gone on load.
                 QUANTIZATIONS => if reader.are_kept_apart(node) { "a Transpose" } else { "" }.to_owned(),
                 OUTPUTS => reader.around(node) + &reader.moves_beside(node),
+                // Which branch is taken is known on load once enough is constant.
+                RANGES => reader.constants(),
                 _ => reader.around(node),
             };
             Place { fact, value, around }

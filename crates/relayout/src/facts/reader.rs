@@ -142,6 +142,79 @@ impl<'g> Reader<'g> {
         None
     }
 
+    /// Whether an operand of a node is what a branch or a loop leaves, and no number for sure.
+    pub(super) fn reads_what_branches_leave(&self, node: &NodeProto) -> bool {
+        let left = |made: &NodeProto| matches!(made.op_type(), "If" | "Loop" | "Scan");
+        let operands = (0..node.input.len()).filter(|&slot| self.producer(node, slot).is_some_and(left));
+        operands.filter_map(|slot| node.input.get(slot)).any(|name| self.rank(name) != Some(0))
+    }
+
+    /// Names of all constants of the graph.
+    pub(super) fn constants(&self) -> String {
+        let made = self.producers.iter().filter(|(_, made)| made.op_type() == "Constant").map(|(&name, _)| name);
+        let names: BTreeSet<&str> = self.tensors.keys().copied().chain(made).collect();
+        names.into_iter().collect::<Vec<_>>().join(" ")
+    }
+
+    /// How many axes a value has, as far as it is known.
+    fn rank(&self, name: &str) -> Option<usize> {
+        let known = || self.graph.by_name(name).and_then(|v| self.graph.value(v).ty.rank());
+        self.number(name).map(|tensor| tensor.dims.len()).or_else(known)
+    }
+
+    /// The type of the numbers that a `QuantizeLinear` makes or a `DequantizeLinear` takes, as far as it is known.
+    pub(super) fn quantized_type(&self, node: &NodeProto) -> Option<DType> {
+        let typed = |v| self.graph.value(v).ty.dtype();
+        let said = |name: &String| self.graph.by_name(name).and_then(typed);
+        let constant = |slot| self.constant(node, slot).and_then(DType::from_onnx);
+        // The zero point has it, whatever the quantized value is called by now.
+        let zero = constant(2).or_else(|| node.input.get(2).and_then(said));
+        if node.op_type() == "QuantizeLinear" {
+            let named = int(node, "output_dtype").and_then(|kind| DType::from_onnx(i32::try_from(kind).ok()?));
+            return zero.or(named).or(Some(DType::U8));
+        }
+        let made = || self.producer(node, 0).filter(|made| made.op_type() == "QuantizeLinear");
+        let operand = constant(0).or_else(|| node.input.first().and_then(said));
+        zero.or(operand).or_else(|| made().and_then(|made| self.quantized_type(made)))
+    }
+
+    /// The `DequantizeLinear` whose result an operand is, but for what is nothing.
+    fn dequantizer_beside(&self, node: &NodeProto, slot: usize) -> Option<&'g NodeProto> {
+        let mut seen = BTreeSet::new();
+        let mut at = self.producer(node, slot);
+        while let Some(made) = at.filter(|made| is_nothing(made) && seen.insert(made.output.first())) {
+            at = self.producer(made, 0);
+        }
+        at.filter(|made| made.op_type() == "DequantizeLinear")
+    }
+
+    /// Whether a product multiplies dequantized bytes by numbers of 2 bits, or by bytes whose scales are not those of columns.
+    pub(super) fn multiplies_bytes_wrongly(&self, node: &NodeProto) -> bool {
+        let of = |slot| self.dequantizer_beside(node, slot).and_then(|made| Some((made, self.quantized_type(made)?)));
+        let (Some((_, left)), Some((right, kind))) = (of(0), of(1)) else { return false };
+        let bytes = |kind| matches!(kind, DType::I8 | DType::U8);
+        let rank = right.input.first().and_then(|name| self.rank(name)).map(|rank| rank as i64);
+        let axis = int(right, "axis").unwrap_or(1);
+        let columns = axis == -1 || Some(axis + 1) == rank;
+        let blocks = int(right, "block_size").unwrap_or(0) > 0;
+        let other = || blocks || self.has_scales(right) && !columns;
+        bytes(left) && (kind.bits() == Some(2) || bytes(kind) && other())
+    }
+
+    /// Whether the runtime has no kernel of a view or pool for the type of a quantization that is put on its other side.
+    pub(super) fn views_what_has_no_kernel(&self, node: &NodeProto) -> bool {
+        let lacks = |kind: DType| match node.op_type() {
+            "MaxPool" => (kind.is_float() && kind.bits() == Some(8)) || kind.bits().is_some_and(|bits| bits < 8),
+            "Slice" | "Squeeze" | "Unsqueeze" => (kind.is_float() && kind.bits() == Some(8)) || kind.bits() == Some(2),
+            "Reshape" => kind.bits() == Some(2),
+            _ => false,
+        };
+        let narrow = |made: &NodeProto| self.quantized_type(made).is_some_and(lacks);
+        let passed = |node: &NodeProto| is_nothing(node) || stays_quantized(node);
+        let quantizes = |node: &NodeProto| node.op_type() == "QuantizeLinear" && narrow(node);
+        self.dequantizer(node, 0).is_some_and(narrow) || self.is_read_by(node, &passed, &quantizes)
+    }
+
     /// Whether a `DequantizeLinear` has more than one scale.
     pub(super) fn has_scales(&self, node: &NodeProto) -> bool {
         let scale = node.input.get(1).and_then(|name| self.graph.by_name(name));
