@@ -251,7 +251,7 @@ pub(crate) fn walk<const N: usize>(
     let last = loops[of_last].extent >= loops[of_first].extent;
     let (inner, around) = if last { (of_last, 0) } else { (of_first, N - 1) };
     let inner = loops.remove(inner);
-    loops.sort_by_key(|outer| std::cmp::Reverse(outer.strides[around]));
+    loops.sort_by_key(|outer| Reverse(outer.strides[around]));
     (0..inner.extent).step_by(most).all(|start| {
         let tile = Loop { extent: (inner.extent - start).min(most as i64), ..inner };
         visit(&loops, moved(first, &inner, start), tile, run)
