@@ -148,9 +148,9 @@ pub(crate) const FACTS: &[Fact] = &[
         },
     },
     Fact {
-        heading: "Products of bytes and numbers of 2 bits",
-        what: "a MatMul of dequantized bytes and numbers of 2 bits, or bytes with scales of rows or blocks",
-        outcome: "the three become one op, which knows no 2 bits and scales of columns alone: it does not load, or other numbers",
+        heading: "Products of numbers of 8 and 2 bits",
+        what: "a MatMul of dequantized numbers, some of 2 bits or floats of 8 bits, or bytes with scales of rows or blocks",
+        outcome: "the three become one op, which knows bytes and scales of columns alone: it does not load, or other numbers",
         is_so: |reader, node| node.op_type() == "MatMul" && reader.multiplies_bytes_wrongly(node),
     },
     Fact {

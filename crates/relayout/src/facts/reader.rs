@@ -188,7 +188,8 @@ impl<'g> Reader<'g> {
         at.filter(|made| made.op_type() == "DequantizeLinear")
     }
 
-    /// Whether a product multiplies dequantized bytes by numbers of 2 bits, or by bytes whose scales are not those of columns.
+    /// Whether a product multiplies dequantized numbers of which some are floats of 8 bits or have 2 bits, or bytes by bytes whose scales are
+    /// not those of columns. Types of 4, 16 and 32 bits are not taken into one op.
     pub(super) fn multiplies_bytes_wrongly(&self, node: &NodeProto) -> bool {
         let of = |slot| self.dequantizer_beside(node, slot).and_then(|made| Some((made, self.quantized_type(made)?)));
         let (Some((_, left)), Some((right, kind))) = (of(0), of(1)) else { return false };
@@ -198,7 +199,9 @@ impl<'g> Reader<'g> {
         let columns = axis == -1 || Some(axis + 1) == rank;
         let blocks = int(right, "block_size").unwrap_or(0) > 0;
         let other = || blocks || self.has_scales(right) && !columns;
-        bytes(left) && (kind.bits() == Some(2) || bytes(kind) && other())
+        let taken =
+            |kind: DType| bytes(kind) || matches!(kind.bits(), Some(2)) || (kind.is_float() && kind.bits() == Some(8));
+        taken(left) && taken(kind) && (!bytes(left) || !bytes(kind) || other())
     }
 
     /// Whether the runtime has no kernel of a view or pool for the type of a quantization that is put on its other side.

@@ -766,6 +766,11 @@ fn open_rows(name: &str) -> ValueInfoProto {
 
 /// Bytes that are dequantized, by the Transpose of weights that are dequantized in units along axis 0.
 fn product_of_units(weights: TensorProto) -> Vec<u8> {
+    product_of(bytes("z", &[], 128), weights)
+}
+
+/// The same for numbers of the type of this zero.
+fn product_of(zero: TensorProto, weights: TensorProto) -> Vec<u8> {
     let graph = GraphProto {
         node: vec![
             op("QuantizeLinear", &["x", "s", "z"], "q", vec![]),
@@ -774,12 +779,7 @@ fn product_of_units(weights: TensorProto) -> Vec<u8> {
             op("Transpose", &["d"], "t", vec![ints("perm", &[1, 0])]),
             op("MatMul", &["a", "t"], "y", vec![]),
         ],
-        initializer: vec![
-            weights,
-            floats("s", &[], [0.05]),
-            floats("r", &[8], (1..=8).map(|i| i as f32 / 8.0)),
-            bytes("z", &[], 128),
-        ],
+        initializer: vec![weights, floats("s", &[], [0.05]), floats("r", &[8], (1..=8).map(|i| i as f32 / 8.0)), zero],
         input: vec![value("x", DataType::Float, &[3, 8])],
         output: vec![value("y", DataType::Float, &[3, 8])],
         ..GraphProto::default()
@@ -798,6 +798,20 @@ fn numbers_of_2_bits_are_not_turned_in_front_of_a_product_of_bytes() {
     let wide = product_of_units(tensor("w", DataType::Int8, &[8, 8], (0..64).collect()));
     assert!(written(&wide).node.iter().all(|node| node.op_type() != "Transpose"));
     runs_for_every_target(&wide);
+}
+
+#[test]
+fn floats_of_8_bits_are_not_turned_in_front_of_a_product() {
+    let (float, byte) = (DataType::Float8e4m3fn, DataType::Int8);
+    for (left, right, stays) in
+        [(float, float, true), (float, byte, true), (DataType::Uint8, float, true), (DataType::Int16, float, false)]
+    {
+        let zero = zeros("z", left, &[], if left == DataType::Int16 { 2 } else { 1 });
+        let model = product_of(zero, tensor("w", right, &[8, 8], (0..64).collect()));
+        let made = written(&model);
+        assert_eq!(made.node.iter().any(|node| node.op_type() == "Transpose"), stays, "{left:?} {right:?}");
+        runs_for_every_target(&model);
+    }
 }
 
 #[test]
