@@ -45,6 +45,9 @@ pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -
             return pick(terms, &found.value, axis, &inner);
         }
     }
+    if let Some(y) = pick_again(terms, x, axis, indices) {
+        return Ok(y);
+    }
     let run = indices.iter().enumerate().all(|(at, i)| indices[0] + at as i64 == *i);
     if let Some(y) =
         Some(run).filter(|run| *run).and_then(|_| blocks::cropped(terms, x, axis, indices[0], indices.len() as i64))
@@ -86,6 +89,21 @@ impl Picked {
         let y = pick(terms, all, all.rank().checked_sub(1)?, &self.indices).ok()?.reshaped(&self.base)?;
         Some(Value { view: view::composed(&x.view, &y.view)?, ..y })
     }
+}
+
+/// Indices of indices are indices of the value that those are of.
+fn pick_again(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -> Option<Value> {
+    let Picked { of, indices: known, mut base } = Picked::of(terms, x)?;
+    let last = base.len().checked_sub(1).filter(|last| base[*last] == known.len() as i64)?;
+    let made = |extent: i64| normal([Digit { axis: last as u32, extent, stride: 1 }]);
+    (*x.view.get(axis)? == made(base[last])).then_some(())?;
+    let told: Option<Vec<i64>> = indices.iter().map(|at| known.get(usize::try_from(*at).ok()?).copied()).collect();
+    let y = pick(terms, &of, of.rank().checked_sub(1)?, &told?).ok()?;
+    base[last] = indices.len() as i64;
+    let mut view = x.view.clone();
+    view[axis] = made(base[last]);
+    let y = y.reshaped(&base)?;
+    Some(Value { view: view::composed(&view, &y.view)?, ..y })
 }
 
 /// Indices of an outer digit of an axis whose inner one is another axis: they are runs of indices of both together.

@@ -5,10 +5,15 @@ use super::{
 };
 use crate::align::{broadcast, term_of};
 use crate::model::{Attr, width};
+use crate::real::through;
 use crate::term::{Op, Terms, numbers};
 use crate::value::Value;
 use crate::view::View;
 use crate::wide::{self, FLOAT, HALF};
+use std::rc::Rc;
+
+const DOUBLE: u8 = 11;
+const BFLOAT16: u8 = 16;
 
 const BOOL: u8 = 9;
 
@@ -252,6 +257,7 @@ fn cast(call: &mut Call<'_>) -> Made {
     if to == x.dtype {
         return Ok(x);
     }
+    let x = if to == DOUBLE { widened(call.terms, &x).unwrap_or(x) } else { x };
     // What the input makes halves of too is the same without a lemma.
     let known = term_of(&x).is_some_and(|term| call.terms.halves.contains_key(&term));
     let halves = if to == wide::HALF && !known { wide::narrow(call.terms, &x) } else { None };
@@ -264,6 +270,13 @@ fn cast(call: &mut Call<'_>) -> Made {
         wide::note_rounding(call.terms, &made);
     }
     Ok(made)
+}
+
+/// The halves that floats are made of: what is made of those floats in 64 bits is made of them.
+fn widened(terms: &Terms, x: &Value) -> Option<Value> {
+    let made = Rc::clone(terms.get(term_of(x)?));
+    let inner = through(terms, x, &made, 0).filter(|_| made.op == "Cast" && made.dtype == FLOAT)?;
+    matches!(inner.dtype, HALF | BFLOAT16).then_some(inner)
 }
 
 /// A list of one number per index of an axis, as an operand that broadcasts.

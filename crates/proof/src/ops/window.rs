@@ -9,7 +9,7 @@ use crate::flat::under;
 use crate::real::through;
 use crate::term::{Op, Terms, is_finite, numbers};
 use crate::value::Value;
-use crate::view::View;
+use crate::view::{self, View};
 use crate::{routed, slots};
 use std::rc::Rc;
 
@@ -339,6 +339,9 @@ pub(super) fn over_axes(
         let y = summed(terms, x, w)?;
         return shifted(terms, y, bias);
     }
+    if let Some((x, w)) = ordered(terms, x, w).filter(|_| group == 1) {
+        return over_axes(terms, &x, &w, bias, group, windows);
+    }
     let mut shape = vec![x.shape()[0], filters];
     shape.extend(windows.slid(terms, &x.shape()[2..])?);
     let mut attrs = windows.encoded();
@@ -349,6 +352,26 @@ pub(super) fn over_axes(
     let convolution = Convolution { x: x.clone(), w: w.clone(), bias: bias.cloned(), group, windows: windows.clone() };
     blocks::note(terms, &y, convolution);
     Ok(y)
+}
+
+/// Channels of several axes in the order of these, and the weights in that order; `None` if they are.
+fn ordered(terms: &Terms, x: &Value, w: &Value) -> Option<(Value, Value)> {
+    let digits = x.view.get(1).filter(|_| w.is_constant() && !x.is_constant())?;
+    let mut order: Vec<usize> = (0..digits.len()).collect();
+    order.sort_by_key(|&at| (digits[at].axis, -digits[at].stride));
+    if order.is_sorted() || digits.iter().any(|digit| terms.is_open(digit.extent)) {
+        return None;
+    }
+    let whole = w.shape();
+    let mut apart = whole.clone();
+    apart.splice(1..2, digits.iter().map(|digit| digit.extent));
+    let mut to: Vec<usize> = vec![0];
+    to.extend(order.iter().map(|at| at + 1));
+    to.extend(digits.len() + 1..apart.len());
+    let w = w.reshaped(&apart)?.permuted(&to)?.reshaped(&whole)?;
+    let mut view = x.view.clone();
+    view[1] = view::normal(order.iter().map(|&at| digits[at]));
+    Some((Value { view, ..x.clone() }, w))
 }
 
 /// The constant part of a bias, if there is one, and the rest. Lemma 3: sums may be added up in another order.

@@ -280,3 +280,21 @@ fn filters_of_halves_may_come_in_another_order() {
         assert!(!holds(&a, &by(floats, [0, 1, 2, 3], [2, 0, 3, 1])));
     }
 }
+
+#[test]
+fn what_is_made_of_halves_in_two_steps_is_made_of_them() {
+    let to = |dtype| vec![("to", Attr::Int(dtype))];
+    let steps = |first, last| {
+        let lines: &[Line<'_>] =
+            &[("h", "Cast", &["x"], to(first)), ("f", "Cast", &["h"], to(1)), ("y", "Cast", &["f"], to(last))];
+        model(lines, &[])
+    };
+    let step = |first, last| model(&[("h", "Cast", &["x"], to(first)), ("y", "Cast", &["h"], to(last))], &[]);
+    for narrow in [10, 16] {
+        assert!(holds(&step(narrow, 11), &steps(narrow, 11)), "{narrow}");
+        // Integers are cut off, and doubles do not fit floats.
+        assert!(!holds(&step(6, 11), &steps(6, 11)));
+        assert!(!holds(&step(11, 11), &steps(11, 11)));
+        assert!(!holds(&step(narrow, 11), &steps(26 - narrow, 11)));
+    }
+}

@@ -500,3 +500,48 @@ fn a_number_before_a_convolution_may_be_in_its_weights() {
     };
     assert!(!holds(&by_axis, &inside(0.5)), "numbers of places are in no weights");
 }
+
+#[test]
+fn places_of_places_are_places_of_the_whole() {
+    let twice = |second: &[i64]| {
+        let lines: &[Line<'_>] =
+            &[("p", "Gather", &["x", "first"], axis(1)), ("y", "Gather", &["p", "second"], axis(1))];
+        ints(ints(model(lines, &[]), "first", &[4, 1, 5, 0]), "second", second)
+    };
+    let once = |list: &[i64]| ints(model(&[("y", "Gather", &["x", "list"], axis(1))], &[]), "list", list);
+    assert!(holds(&twice(&[3, 2, 1]), &once(&[0, 5, 1])));
+    assert!(!holds(&twice(&[3, 2, 1]), &once(&[0, 1, 5])));
+    assert!(!holds(&twice(&[3, 1, 2]), &once(&[0, 5, 1])));
+    assert!(holds(&twice(&[2]), &once(&[5])));
+    assert!(!holds(&twice(&[2]), &once(&[2])));
+    // Along another axis it is something else.
+    let lines: &[Line<'_>] = &[("p", "Gather", &["x", "first"], axis(1)), ("y", "Gather", &["p", "second"], axis(2))];
+    let apart = ints(ints(model(lines, &[]), "first", &[4, 1, 5, 0]), "second", &[3, 2, 1]);
+    assert!(!holds(&apart, &once(&[0, 5, 1])));
+}
+
+#[test]
+fn channels_of_two_axes_may_be_read_in_either_order() {
+    // 6 channels are 2 by 3, and normalized over one of these, so that they stay two axes.
+    let weights = |order: &dyn Fn(i64) -> i64| -> Vec<f32> {
+        (0..4 * 6 * 9).map(|n| (n / 54 * 54 + order(n / 9 % 6) * 9 + n % 9) as f32 % 31.0 - 15.0).collect()
+    };
+    let made = |turned: bool, w: Vec<f32>, less: f32| {
+        let lines: &[Line<'_>] = &[
+            ("r", "Reshape", &["x", "apart"], vec![]),
+            ("m", "ReduceMax", &["r"], vec![("axes", Attr::Ints(vec![2])), ("keepdims", Attr::Int(1))]),
+            ("d", "Sub", &["r", "m"], vec![]),
+            ("t", "Transpose", &["d"], perm(if turned { &[0, 2, 1, 3, 4] } else { &[0, 1, 2, 3, 4] })),
+            ("j", "Reshape", &["t", "joined"], vec![]),
+            ("y", "Conv", &["j", "w", "b"], vec![]),
+        ];
+        let made = model(lines, &[("w", &[4, 6, 3, 3], w), ("b", &[4], vec![less; 4])]);
+        ints(ints(made, "apart", &[2, 2, 3, 4, 5]), "joined", &[2, 6, 4, 5])
+    };
+    let plain = made(false, weights(&|channel| channel), 0.5);
+    let right = weights(&|channel| channel % 2 * 3 + channel / 2);
+    assert!(holds(&plain, &made(true, right.clone(), 0.5)));
+    assert!(!holds(&plain, &made(true, right, 0.25)));
+    assert!(!holds(&plain, &made(true, weights(&|channel| channel % 3 * 2 + channel / 3), 0.5)));
+    assert!(!holds(&plain, &made(true, weights(&|channel| channel), 0.5)));
+}
