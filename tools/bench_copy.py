@@ -2,6 +2,7 @@
 """Time `relayout optimize` on a model beside `cp` of the same file, in turns (tools/timing.py), and its peak memory.
 
     python tools/bench_copy.py MODEL... [--bin target/release/relayout] [--rounds 9] [--target onnx]
+                                [--unproved allow]
 
 Each turn copies or optimizes the file to a fresh path in its own folder, with a warm cache. Printed: median seconds of both, their
 ratio with its interval of 95 %, the ratio of `cp` beside itself, peak memory over the file's size. Needs nothing but Python.
@@ -39,7 +40,7 @@ def measured(args, model):
             return seconds, peak
 
         def optimized():
-            seconds, peak = turn(args.bin, "optimize", model, "-o", to, "--target", args.target)
+            seconds, peak = turn(args.bin, "optimize", model, "-o", to, "--target", args.target, *args.more)
             peaks.append(peak)
             return seconds
 
@@ -52,7 +53,9 @@ def main():
     parser.add_argument("--bin", default="target/release/relayout")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--target", default="onnx")
+    parser.add_argument("--unproved", help="as `optimize` takes it: with `allow` results are not checked")
     args = parser.parse_args()
+    args.more = ["--unproved", args.unproved] if args.unproved else []
     for model in args.models:
         size, (found, peak) = model.stat().st_size, measured(args, model)
         print(

@@ -138,8 +138,8 @@ impl Cores {
     pub(crate) fn part(&self, terms: &Terms, form: &real::Form) -> Option<real::Form> {
         let (known, factor) = self.parts.get(&form.term)?;
         let view = Some(between(terms, form, known)?);
-        let bound = form.bound.max(known.bound);
-        Some(real::Form { term: known.term, view, factor: form.factor / factor, bound })
+        let (factor, bound) = (form.factor / factor, form.bound.max(known.bound));
+        factor.is_normal().then_some(real::Form { term: known.term, view, factor, bound })
     }
 
     /// The same by scales and shifts.

@@ -15,6 +15,8 @@ use std::rc::Rc;
 
 pub(crate) const FLOAT: u8 = 1;
 pub(crate) const HALF: u8 = 10;
+pub(crate) const DOUBLE: u8 = 11;
+pub(crate) const BFLOAT16: u8 = 16;
 
 const LEMMA: &str = "halves as floats";
 const UNROUNDED: &str = "floats as their halves";

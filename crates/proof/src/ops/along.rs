@@ -7,6 +7,7 @@ use crate::slots::{self, Fill, places, stripped};
 use crate::term::{Acted, Op, Terms};
 use crate::value::Value;
 use crate::view::{self, Digit, REPEAT, View, normal};
+use crate::wide::{BFLOAT16, DOUBLE, FLOAT, HALF};
 use std::rc::Rc;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
@@ -406,12 +407,6 @@ fn quantized_concat(call: &mut Call<'_>) -> Made {
     behind(call, &Op { name: "com.microsoft.QLinearConcat", attrs: &attrs, dtype }, &values, axis)
 }
 
-/// Types of elements with a sign in their last bit.
-const FLOAT: u8 = 1;
-const FLOAT16: u8 = 10;
-const DOUBLE: u8 = 11;
-const BFLOAT16: u8 = 16;
-
 fn pad(call: &mut Call<'_>) -> Made {
     let x = call.need(0)?;
     let (rank, shape) = (x.rank(), x.shape());
@@ -459,7 +454,8 @@ fn fill(call: &Call<'_>, dtype: u8) -> Result<Vec<u8>, String> {
         (None, None) => Vec::new(),
     };
     let (last, others) = bytes.split_last().map_or((0, &[][..]), |(last, others)| (*last, others));
-    let negative = matches!(dtype, FLOAT | FLOAT16 | DOUBLE | BFLOAT16) && last == 0x80;
+    // These types have a sign in their last bit.
+    let negative = matches!(dtype, FLOAT | HALF | DOUBLE | BFLOAT16) && last == 0x80;
     let zero = (last == 0 || negative) && others.iter().all(|b| *b == 0);
     Ok(if zero { Vec::new() } else { bytes })
 }

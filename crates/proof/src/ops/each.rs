@@ -9,11 +9,8 @@ use crate::real::through;
 use crate::term::{Op, Terms, numbers};
 use crate::value::Value;
 use crate::view::View;
-use crate::wide::{self, FLOAT, HALF};
+use crate::wide::{self, BFLOAT16, DOUBLE, FLOAT, HALF};
 use std::rc::Rc;
-
-const DOUBLE: u8 = 11;
-const BFLOAT16: u8 = 16;
 
 const BOOL: u8 = 9;
 

@@ -199,16 +199,15 @@ impl<'g> Reader<'g> {
         let columns = axis == -1 || Some(axis + 1) == rank;
         let blocks = int(right, "block_size").unwrap_or(0) > 0;
         let other = || blocks || self.has_scales(right) && !columns;
-        let taken =
-            |kind: DType| bytes(kind) || matches!(kind.bits(), Some(2)) || (kind.is_float() && kind.bits() == Some(8));
+        let taken = |kind: DType| bytes(kind) || kind.bits() == Some(2) || is_float_of_8_bits(kind);
         taken(left) && taken(kind) && (!bytes(left) || !bytes(kind) || other())
     }
 
     /// Whether the runtime has no kernel of a view or pool for the type of a quantization that is put on its other side.
     pub(super) fn views_what_has_no_kernel(&self, node: &NodeProto) -> bool {
         let lacks = |kind: DType| match node.op_type() {
-            "MaxPool" => (kind.is_float() && kind.bits() == Some(8)) || kind.bits().is_some_and(|bits| bits < 8),
-            "Slice" | "Squeeze" | "Unsqueeze" => (kind.is_float() && kind.bits() == Some(8)) || kind.bits() == Some(2),
+            "MaxPool" => is_float_of_8_bits(kind) || kind.bits().is_some_and(|bits| bits < 8),
+            "Slice" | "Squeeze" | "Unsqueeze" => is_float_of_8_bits(kind) || kind.bits() == Some(2),
             "Reshape" => kind.bits() == Some(2),
             _ => false,
         };
@@ -484,6 +483,10 @@ pub(super) fn is_transpose(node: &NodeProto) -> bool {
 /// A call of a function of the product's, which may have Transposes.
 pub(super) fn is_call(node: &NodeProto) -> bool {
     node.domain() == relayout_onnx::dialect::DOMAIN
+}
+
+fn is_float_of_8_bits(kind: DType) -> bool {
+    kind.is_float() && kind.bits() == Some(8)
 }
 
 /// A node that may be nothing on load.
