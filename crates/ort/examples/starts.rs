@@ -4,9 +4,11 @@
 //! cargo run --release -p relayout-ort --example starts -- [--threads N] [--rounds N] MODEL_OR_FOLDER...
 //! ```
 //!
-//! The runtime is the one that `ORT_DYLIB_PATH` names, else that of `tools/setup`. For each model it prints the first start, which optimizes; the median of plain
-//! starts and of starts with the cache, and their ratio; the median of a run of both sessions, and the ratio of the rounds in the middle.
-//! A start with the cache that takes more than 1.1 of a plain one and 5 ms is marked, and so are results that differ.
+//! The runtime is the one that `ORT_DYLIB_PATH` names, else that of `tools/setup`. For each model it prints the first start, which
+//! optimizes; the median of plain starts and of starts with the cache, and their ratio; the median of a run of both sessions, how many times
+//! as fast ours runs (median of the rounds and an interval of 95 %), and what the same way says of the plain session beside itself.
+//! In a round each session has two turns in the same order, so that none follows itself (as in `tools/timing.py`). Marked are a start with
+//! the cache that takes more than 1.1 of a plain one and 5 ms, a session that is slower by the whole interval, and results that differ.
 
 use ort::environment::Environment;
 use ort::session::Session;
@@ -33,8 +35,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let environment = ort::init_from(library.canonicalize()?)?.with_telemetry(false).build()?;
     println!("times in ms; {} rounds in turns, {} threads", asked.rounds, asked.threads);
     println!(
-        "{:<28} {:>8} {:>8} {:>8} {:>6} {:>9} {:>9} {:>6}  what",
-        "model", "first", "plain", "cached", "ratio", "run", "run opt", "gain"
+        "{:<28} {:>8} {:>8} {:>8} {:>6} {:>9} {:>9} {:>24} {:>24}  what",
+        "model", "first", "plain", "cached", "ratio", "run", "run opt", "gain", "control"
     );
     let mut gains = Vec::new();
     for model in &asked.models {
@@ -83,17 +85,58 @@ fn timed<T>(make: impl FnOnce() -> ort::Result<T>) -> ort::Result<(T, f64)> {
     Ok((made, begin.elapsed().as_secs_f64() * 1e3))
 }
 
+/// Threads of a session else spin on after a run, on the cores of the session whose turn is next.
+const STOP: (&str, &str) = ("session.force_spinning_stop", "1");
+
 /// A session of the plain builder.
 fn plain(environment: &Environment, model: &Path, threads: usize) -> ort::Result<Session> {
-    SessionBuilder::new(environment)?.with_intra_threads(threads)?.commit_from_file(model)
+    SessionBuilder::new(environment)?
+        .with_intra_threads(threads)?
+        .with_config_entry(STOP.0, STOP.1)?
+        .commit_from_file(model)
 }
 
 /// A session with the cache in a folder, and whether it runs an optimized model.
 fn cached(environment: &Environment, model: &Path, threads: usize, folder: &Path) -> ort::Result<(Session, bool)> {
     let builder = Builder::new(environment)?.cache(ModelCache::new(folder)).patience(None);
-    let mut builder = builder.with_intra_threads(threads)?;
+    let mut builder = builder.with_intra_threads(threads)?.with_config_entry(STOP.0, STOP.1)?;
     let session = builder.commit_from_file(model)?;
     Ok((session, builder.outcome().is_some_and(relayout_ort::StartOutcome::is_optimized)))
+}
+
+/// A turn of a session takes at least as many milliseconds: a short model runs several times.
+const TURN_MS: f64 = 5.0;
+
+/// The median of ratios, and the interval that holds it with a probability of 95 %, whatever the distribution is.
+struct Ratio {
+    low: f64,
+    median: f64,
+    high: f64,
+}
+
+impl Ratio {
+    fn of(mut ratios: Vec<f64>) -> Ratio {
+        ratios.sort_by(f64::total_cmp);
+        // How many lie below the interval, and as many above it: the binomial distribution of a fair coin.
+        let (count, mut below, mut cut) = (ratios.len(), 0.0, 0);
+        let mut share = 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
+        for at in 0..count / 2 {
+            below += share;
+            if 2.0 * below > 0.05 {
+                break;
+            }
+            cut = at;
+            share *= (count - at) as f64 / (at + 1) as f64;
+        }
+        let at = |place: usize| ratios.get(place).copied().unwrap_or(f64::NAN);
+        Ratio { low: at(cut), median: at(count / 2), high: at(count.saturating_sub(cut + 1)) }
+    }
+}
+
+impl std::fmt::Display for Ratio {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:>6.3} ({:.3} to {:.3})", self.median, self.low, self.high)
+    }
 }
 
 /// The figures of a model, and the gain if it was optimized.
@@ -105,7 +148,9 @@ fn row(environment: &Environment, model: &Path, asked: &Asked) -> Result<(String
     let (mut theirs, (mut ours, _)) = (plain()?, cached()?);
     let (mut starts, mut runs) = (Vec::new(), Vec::new());
     let fed = inputs(theirs.inputs())?;
-    let mut same = true;
+    let (once, of_theirs) = run(&mut theirs, &fed, 1)?;
+    let same = alike(&of_theirs, &run(&mut ours, &fed, 1)?.1);
+    let times = ((TURN_MS / once.max(1e-3)).ceil() as usize).clamp(1, 1000);
     for round in 0..asked.rounds {
         // The one that comes second finds files and caches warm; it is another one each time.
         starts.push(if round % 2 == 0 {
@@ -115,27 +160,26 @@ fn row(environment: &Environment, model: &Path, asked: &Asked) -> Result<(String
             let cached_ms = timed(cached)?.1;
             (timed(plain)?.1, cached_ms)
         });
-        let ((theirs_ms, of_theirs), (ours_ms, of_ours)) = if round % 2 == 0 {
-            (run(&mut theirs, &fed)?, run(&mut ours, &fed)?)
-        } else {
-            let ran = run(&mut ours, &fed)?;
-            (run(&mut theirs, &fed)?, ran)
-        };
-        runs.push((theirs_ms, ours_ms));
-        same &= alike(&of_theirs, &of_ours);
+    }
+    // Runs come after all starts: one behind a start would find other things in the caches.
+    for _ in 0..asked.rounds {
+        let mut turn = || Ok::<_, Box<dyn Error>>((run(&mut theirs, &fed, times)?.0, run(&mut ours, &fed, times)?.0));
+        runs.push((turn()?, turn()?));
     }
     let (plain_ms, cached_ms) = (median(starts.iter().map(|s| s.0)), median(starts.iter().map(|s| s.1)));
-    let gain = median(runs.iter().map(|(a, b)| a / b));
+    let gain = Ratio::of(runs.iter().map(|(a, b)| (a.0 + b.0) / (a.1 + b.1)).collect());
+    let control = Ratio::of(runs.iter().map(|(a, b)| a.0 / b.0).collect());
     let row = format!(
-        "{first:>8.1} {plain_ms:>8.1} {cached_ms:>8.1} {:>6.2} {:>9.3} {:>9.3} {gain:>6.3}  {}{}{}",
+        "{first:>8.1} {plain_ms:>8.1} {cached_ms:>8.1} {:>6.2} {:>9.3} {:>9.3} {gain} {control}  {}{}{}{}",
         cached_ms / plain_ms,
-        median(runs.iter().map(|r| r.0)),
-        median(runs.iter().map(|r| r.1)),
+        median(runs.iter().map(|(a, b)| (a.0 + b.0) / 2.0)),
+        median(runs.iter().map(|(a, b)| (a.1 + b.1) / 2.0)),
         if made { "optimized" } else { "as it is" },
         if cached_ms > plain_ms * 1.1 + 5.0 { ", LATE" } else { "" },
+        if made && gain.high < 1.0 { ", SLOWER" } else { "" },
         if same { "" } else { ", RESULTS DIFFER" },
     );
-    Ok((row, made.then_some(gain)))
+    Ok((row, made.then_some(gain.median)))
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -164,13 +208,16 @@ fn inputs(outlets: &[Outlet]) -> Result<Vec<(String, DynValue)>, Box<dyn Error>>
     outlets.iter().map(one).collect()
 }
 
-/// The milliseconds of a run, and the floats that it left.
-fn run(session: &mut Session, fed: &[(String, DynValue)]) -> Result<(f64, Vec<f32>), Box<dyn Error>> {
+/// The milliseconds of a run out of so many, and the floats that the last one left.
+fn run(session: &mut Session, fed: &[(String, DynValue)], times: usize) -> Result<(f64, Vec<f32>), Box<dyn Error>> {
     let names: Vec<String> = session.outputs().iter().map(|outlet| outlet.name().to_owned()).collect();
-    let views: Vec<_> = fed.iter().map(|(name, value)| (name.as_str(), value)).collect();
+    let views = || fed.iter().map(|(name, value)| (name.as_str(), value)).collect::<Vec<_>>();
     let begin = Instant::now();
-    let results = session.run(views)?;
-    let ms = begin.elapsed().as_secs_f64() * 1e3;
+    for _ in 1..times {
+        session.run(views())?;
+    }
+    let results = session.run(views())?;
+    let ms = begin.elapsed().as_secs_f64() * 1e3 / times as f64;
     let floats = names.iter().filter_map(|name| Some(results.get(name)?.try_extract_tensor::<f32>().ok()?.1.to_vec()));
     Ok((ms, floats.flatten().collect()))
 }
