@@ -10,7 +10,7 @@ use core::arch::x86_64::{
 
 use super::engine;
 use super::job::Job;
-use super::vector::{Registers, Vector};
+use super::vector::{Registers, Vector, own_fill};
 use crate::Gather;
 
 impl Vector for __m512i {
@@ -68,6 +68,8 @@ impl Registers for Avx512 {
     type Wide = __m512i;
     type Half = core::arch::x86_64::__m256i;
     type Lane = __m128i;
+
+    own_fill!("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx2,bmi1,bmi2,lzcnt,popcnt");
 
     #[inline(always)]
     unsafe fn load_part(from: *const u8, count: usize) -> __m128i {

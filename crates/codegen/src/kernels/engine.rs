@@ -107,13 +107,13 @@ unsafe fn run_unit<R: Registers, const E: usize, const G: usize>(
             if job.stage_bytes > 0 {
                 own_edges::<R>(job, &extents, dst);
                 // Reads and writes of memory overlap only if the next block is asked for while this one is written.
-                fill::<R, E, G, false>(job, &extents, src, stage, 0);
+                R::fill::<E, G, false>(job, &extents, src, stage, 0);
                 let mut walk = Walk::new(job, &cursor.extents, next);
                 flush::<R>(job, &extents, stage, dst, &mut walk);
             } else if job.stream {
-                fill::<R, E, G, true>(job, &extents, src, dst, ahead);
+                R::fill::<E, G, true>(job, &extents, src, dst, ahead);
             } else {
-                fill::<R, E, G, false>(job, &extents, src, dst, ahead);
+                R::fill::<E, G, false>(job, &extents, src, dst, ahead);
             }
         }
     }
@@ -124,7 +124,7 @@ unsafe fn run_unit<R: Registers, const E: usize, const G: usize>(
 /// # Safety
 /// As for [`run`]; with `NT` the destination is made of whole lines.
 #[inline(always)]
-unsafe fn fill<R: Registers, const E: usize, const G: usize, const NT: bool>(
+pub(super) unsafe fn fill<R: Registers, const E: usize, const G: usize, const NT: bool>(
     job: &Job,
     extents: &[usize],
     src: *const u8,

@@ -10,7 +10,7 @@ use super::engine;
 use super::interleave::{Pick, interleave};
 use super::job::Job;
 use super::tile::put;
-use super::vector::{Registers, Vector, load_part_by_stack, store_part_by_stack};
+use super::vector::{Registers, Vector, load_part_by_stack, own_fill, store_part_by_stack};
 use crate::Gather;
 
 impl Vector for uint8x16_t {
@@ -91,6 +91,8 @@ impl Registers for Neon {
     type Wide = uint8x16_t;
     type Half = uint8x16_t;
     type Lane = uint8x16_t;
+
+    own_fill!();
 
     #[inline(always)]
     unsafe fn load_part(from: *const u8, count: usize) -> uint8x16_t {

@@ -8,6 +8,9 @@
 //! The functions are `inline(always)`: they become part of a driver that has the instruction set switched on, and only there
 //! may they be called.
 
+use super::engine;
+use super::job::Job;
+
 /// A register of one or more 16-byte lanes.
 ///
 /// # Safety
@@ -53,6 +56,20 @@ pub(super) trait Registers: Copy {
     unsafe fn prefetch_owned(at: *const u8);
     /// Makes what was streamed visible before what is stored later.
     unsafe fn fence();
+
+    /// [`engine::fill`]. Builds that are not optimized have a function of each instance ([`own_fill`]): inlined into one function, three
+    /// times for each size of units, they take compilers several times as long.
+    #[inline(always)]
+    unsafe fn fill<const E: usize, const G: usize, const NT: bool>(
+        job: &Job,
+        extents: &[usize],
+        src: *const u8,
+        dst: *mut u8,
+        ahead: usize,
+    ) {
+        // SAFETY: passed on.
+        unsafe { engine::fill::<Self, E, G, NT>(job, extents, src, dst, ahead) }
+    }
 
     /// Copies `count` bytes, 1 to 63.
     #[inline(always)]
@@ -156,3 +173,34 @@ pub(super) unsafe fn store_part_by_stack<L: Vector>(lane: L, to: *mut u8, count:
         small_copy(room.as_ptr(), to, count);
     }
 }
+
+/// [`Registers::fill`] of a build that is not optimized: functions that have the instruction set switched on.
+macro_rules! own_fill {
+    ($($features:literal)?) => {
+        #[cfg(debug_assertions)]
+        #[inline(always)]
+        unsafe fn fill<const E: usize, const G: usize, const NT: bool>(
+            job: &Job,
+            extents: &[usize],
+            src: *const u8,
+            dst: *mut u8,
+            ahead: usize,
+        ) {
+            $(#[target_feature(enable = $features)])?
+            #[inline(never)]
+            unsafe fn alone<R: Registers, const E: usize, const G: usize, const NT: bool>(
+                job: &Job,
+                extents: &[usize],
+                src: *const u8,
+                dst: *mut u8,
+                ahead: usize,
+            ) {
+                // SAFETY: passed on.
+                unsafe { crate::kernels::engine::fill::<R, E, G, NT>(job, extents, src, dst, ahead) }
+            }
+            // SAFETY: passed on; the caller vouches for the instruction set.
+            unsafe { alone::<Self, E, G, NT>(job, extents, src, dst, ahead) }
+        }
+    };
+}
+pub(super) use own_fill;

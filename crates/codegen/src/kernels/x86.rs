@@ -14,7 +14,7 @@ use super::engine;
 use super::interleave::{Pick, interleave};
 use super::job::Job;
 use super::tile::put;
-use super::vector::{Registers, Vector, load_part_by_stack, store_part_by_stack};
+use super::vector::{Registers, Vector, load_part_by_stack, own_fill, store_part_by_stack};
 use crate::Gather;
 
 impl Vector for __m256i {
@@ -154,7 +154,7 @@ impl Pick for __m128i {
 
 /// The parts that AVX2 and SSE2 have in common.
 macro_rules! registers {
-    ($(#[$doc:meta])* $name:ident, $wide:ty) => {
+    ($(#[$doc:meta])* $name:ident, $wide:ty $(, $features:literal)?) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub(super) struct $name;
@@ -163,6 +163,8 @@ macro_rules! registers {
             type Wide = $wide;
             type Half = $wide;
             type Lane = __m128i;
+
+            own_fill!($($features)?);
 
             #[inline(always)]
             unsafe fn load_part(from: *const u8, count: usize) -> __m128i {
@@ -230,7 +232,8 @@ macro_rules! registers {
 registers!(
     /// The registers of AVX2.
     Avx2,
-    __m256i
+    __m256i,
+    "avx2,bmi1,bmi2,lzcnt,popcnt"
 );
 registers!(
     /// The registers of SSE2.
