@@ -68,12 +68,9 @@ pub fn decode(dtype: DType, bytes: &[u8]) -> Result<Numbers, String> {
     })
 }
 
+#[inline]
 fn array<const N: usize>(chunk: &[u8]) -> [u8; N] {
-    let mut array = [0; N];
-    for (to, from) in array.iter_mut().zip(chunk) {
-        *to = *from;
-    }
-    array
+    chunk.try_into().unwrap_or([0; N])
 }
 
 /// Writes elements of this type. Floats are rounded once, integers keep their low bits.

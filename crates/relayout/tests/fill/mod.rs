@@ -58,7 +58,7 @@ fn fill_tensor(t: &mut TensorProto) -> Result<(), String> {
 }
 
 /// So many numbers of a tensor are drawn; a longer one repeats them. A prime, so that no axis repeats with them.
-const DRAWN: usize = 65_521;
+const DRAWN: usize = 8_191;
 
 /// `count` numbers in base..base + spread.
 fn numbers(seed: &str, count: usize, base: f64, spread: f64, dtype: DataType) -> Result<Bytes, String> {
