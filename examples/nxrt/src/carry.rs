@@ -61,7 +61,8 @@ impl<'a> Carrier<'a> {
             }
         }
         if plain {
-            return Ok(self.rewired(id, inputs));
+            self.rewired(id, inputs);
+            return Ok(());
         }
         for result in &node.outputs {
             self.settle(*result);
@@ -72,7 +73,8 @@ impl<'a> Carrier<'a> {
             Action::Reshape { shape } => {
                 let tensor = operand(node, &inputs)?;
                 let shape = self.extents(node, shape)?;
-                Ok(self.becomes(node, "Reshape", vec![Some(tensor), Some(shape)], None))
+                self.becomes(node, "Reshape", vec![Some(tensor), Some(shape)], None);
+                Ok(())
             }
             Action::Move { from, to } => self.moved(node, operand(node, &inputs)?, from, to),
             other => Err(Refused::of(node, format!("{other:?} is nothing that this runtime has"))),
