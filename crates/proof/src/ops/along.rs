@@ -1,13 +1,13 @@
 //! Ops that act along some axes, where the order of indices matters, and treat the others alike.
 
 use super::{Call, Made, Results, axes_of, axis_of, blocked, blocks, movement, one};
-use crate::align::term_of;
-use crate::real::operand;
-use crate::slots::{self, Fill, places, stripped};
-use crate::term::{Acted, Op, Terms};
-use crate::value::Value;
-use crate::view::{self, Digit, REPEAT, View, normal};
-use crate::wide::{BFLOAT16, DOUBLE, FLOAT, HALF};
+use crate::lemmas::halves::{BFLOAT16, DOUBLE, FLOAT, HALF};
+use crate::lemmas::real::operand;
+use crate::terms::align::term_of;
+use crate::terms::slots::{self, Fill, places, stripped};
+use crate::terms::term::{Acted, Op, Terms};
+use crate::terms::value::Value;
+use crate::terms::view::{self, Digit, REPEAT, View, normal};
 use std::rc::Rc;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
@@ -449,7 +449,7 @@ fn pad(call: &mut Call<'_>) -> Made {
 fn fill(call: &Call<'_>, dtype: u8) -> Result<Vec<u8>, String> {
     let bytes = match (call.input(2), call.attr("value")) {
         (Some(value), _) if value.dtype == dtype => value.elements().ok_or("its fill is not known")?.to_vec(),
-        (None, Some(crate::model::Attr::Float(value))) if dtype == 1 => value.to_le_bytes().to_vec(),
+        (None, Some(crate::files::model::Attr::Float(value))) if dtype == 1 => value.to_le_bytes().to_vec(),
         (Some(_), _) | (None, Some(_)) => return Err("its fill has another type".to_owned()),
         (None, None) => Vec::new(),
     };
@@ -475,7 +475,7 @@ fn resize(call: &mut Call<'_>) -> Made {
     }
     let axes = call.ints("axes").map_or_else(|| Ok((0..rank).collect()), |axes| axes_of(&axes, rank))?;
     let scales = match call.attr("scales") {
-        Some(crate::model::Attr::Floats(list)) => Some(list.clone()),
+        Some(crate::files::model::Attr::Floats(list)) => Some(list.clone()),
         _ => call.input(if old { 1 } else { 2 }).and_then(floats).filter(|list| !list.is_empty()),
     };
     let sizes = if scales.is_some() { None } else { call.extents("", 3)? };

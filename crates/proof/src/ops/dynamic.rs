@@ -2,10 +2,10 @@
 //! as numbers again.
 
 use super::{Call, Made, Results, one, pointwise, together};
-use crate::model::Attr;
-use crate::term::Op;
-use crate::value::Value;
-use crate::view::View;
+use crate::files::model::Attr;
+use crate::terms::term::Op;
+use crate::terms::value::Value;
+use crate::terms::view::View;
 
 const BYTES: u8 = 2;
 

@@ -3,13 +3,13 @@
 use super::{
     BROADCASTS_SINCE, Call, Made, Results, axes_of, movement, one, over, pointwise, quantize, together, window,
 };
-use crate::align::{broadcast, term_of};
-use crate::model::{Attr, width};
-use crate::real::through;
-use crate::term::{Op, Terms, numbers};
-use crate::value::Value;
-use crate::view::View;
-use crate::wide::{self, BFLOAT16, DOUBLE, FLOAT, HALF};
+use crate::files::model::{Attr, width};
+use crate::lemmas::halves::{self, BFLOAT16, DOUBLE, FLOAT, HALF};
+use crate::lemmas::real::through;
+use crate::terms::align::{broadcast, term_of};
+use crate::terms::term::{Op, Terms, numbers};
+use crate::terms::value::Value;
+use crate::terms::view::View;
 use std::rc::Rc;
 
 const BOOL: u8 = 9;
@@ -257,14 +257,14 @@ fn cast(call: &mut Call<'_>) -> Made {
     let x = if to == DOUBLE { widened(call.terms, &x).unwrap_or(x) } else { x };
     // What the input makes halves of too is the same without a lemma.
     let known = term_of(&x).is_some_and(|term| call.terms.halves.contains_key(&term));
-    let halves = if to == wide::HALF && !known { wide::narrow(call.terms, &x) } else { None };
+    let halves = if to == halves::HALF && !known { halves::narrow(call.terms, &x) } else { None };
     if let Some(halves) = halves {
         return Ok(halves);
     }
     let attrs = call.encoded(&["to"])?;
     let made = pointwise(call.terms, &Op { name: "Cast", attrs: &attrs, dtype: to }, &[&x])?;
-    if to == wide::HALF && call.terms.is_of_input() {
-        wide::note_rounding(call.terms, &made);
+    if to == halves::HALF && call.terms.is_of_input() {
+        halves::note_rounding(call.terms, &made);
     }
     Ok(made)
 }
@@ -467,7 +467,7 @@ pub(super) fn product(terms: &mut Terms, a: &Value, b: &Value) -> Made {
     let k = right.remove(rank - 2);
     right.insert(rank - 2, Vec::new());
     right.push(k);
-    let (left_shape, right_shape) = (crate::view::shape(&left), crate::view::shape(&right));
+    let (left_shape, right_shape) = (crate::terms::view::shape(&left), crate::terms::view::shape(&right));
     let shape: Vec<i64> = left_shape.iter().zip(&right_shape).map(|(l, r)| if *l == 1 { *r } else { *l }).collect();
     if left_shape[rank] != right_shape[rank] {
         let (at, other) = (a.rank() - 1, b.rank().saturating_sub(2));
@@ -574,7 +574,7 @@ fn einsum(call: &mut Call<'_>) -> Made {
         letters.iter().map(|c| place(c).map_or_else(Vec::new, |axis| operands[at].view[axis].clone())).collect()
     };
     let (left, right) = (lifted(0), lifted(1));
-    let sizes = crate::view::shape(&left).into_iter().zip(crate::view::shape(&right));
+    let sizes = crate::terms::view::shape(&left).into_iter().zip(crate::terms::view::shape(&right));
     let shape: Vec<i64> = sizes.map(|(l, r)| if l == 1 { r } else { l }).collect();
     let sums: Vec<usize> = (to.len()..letters.len()).collect();
     let mut y = contract(call.terms, &shape, (&operands[0], left), (&operands[1], right), &sums)?;

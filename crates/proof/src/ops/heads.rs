@@ -4,10 +4,10 @@
 
 use super::indexed::{back, ordered};
 use super::{Call, Made, Results, axis_of, each, one};
-use crate::model::Attr;
-use crate::opaque::exact;
-use crate::term::Op;
-use crate::value::Value;
+use crate::files::model::Attr;
+use crate::graph::opaque::exact;
+use crate::terms::term::Op;
+use crate::terms::value::Value;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     if !call.domain.is_empty() {

@@ -2,9 +2,9 @@
 //! operands are made of, so that it does not matter how these lie.
 
 use super::{Call, Made, Results, axis_of, one};
-use crate::term::Op;
-use crate::value::Value;
-use crate::view::Digit;
+use crate::terms::term::Op;
+use crate::terms::value::Value;
+use crate::terms::view::Digit;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let made = match call.name().as_str() {

@@ -2,9 +2,9 @@
 //! operands may lie in any order, as those of a product of floats.
 
 use super::{Call, Made, Results, one, over};
-use crate::term::Op;
-use crate::value::Value;
-use crate::view::{View, extent, shape};
+use crate::terms::term::Op;
+use crate::terms::value::Value;
+use crate::terms::view::{View, extent, shape};
 
 /// The type of sums.
 const SUMS: u8 = 6;

@@ -22,12 +22,12 @@ mod turned;
 mod units;
 mod window;
 
-use crate::align::{broadcast, term_of};
-use crate::model::Attr;
-use crate::term::{COMMUTE, Op, Terms};
-use crate::value::Value;
-use crate::view::View;
-use crate::wide::of_halves;
+use crate::files::model::Attr;
+use crate::lemmas::halves::of_halves;
+use crate::terms::align::{broadcast, term_of};
+use crate::terms::term::{COMMUTE, Op, Terms};
+use crate::terms::value::Value;
+use crate::terms::view::View;
 
 pub(crate) use blocks::Convolved;
 pub(crate) use each::choose;
@@ -377,7 +377,7 @@ fn over(
     dropped: bool,
 ) -> Made {
     let fits = |(_, view): &(&Value, View)| {
-        let extents = crate::view::shape(view);
+        let extents = crate::terms::view::shape(view);
         extents.len() == shape.len() && extents.iter().zip(shape).all(|(have, all)| *have == 1 || have == all)
     };
     let what = if operands.iter().all(fits) { APART } else { "do not fit" };

@@ -2,8 +2,8 @@
 
 use super::window::{self, Windows};
 use super::{Call, Results, one};
-use crate::term::Op;
-use crate::value::Value;
+use crate::terms::term::Op;
+use crate::terms::value::Value;
 
 /// The type of places.
 const PLACES: u8 = 7;

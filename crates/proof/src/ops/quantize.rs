@@ -3,11 +3,11 @@
 use super::each::per_axis;
 use super::window::{Windows, pooled};
 use super::{Call, Made, along, movement, pointwise, signed};
-use crate::align::term_of;
-use crate::model;
-use crate::real::{operand, through};
-use crate::term::{Op, Terms, numbers};
-use crate::value::Value;
+use crate::files::model;
+use crate::lemmas::real::{operand, through};
+use crate::terms::align::term_of;
+use crate::terms::term::{Op, Terms, numbers};
+use crate::terms::value::Value;
 use std::rc::Rc;
 
 /// The type of sums of products.

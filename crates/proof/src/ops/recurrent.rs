@@ -1,9 +1,9 @@
 //! Recurrent ops: their operands are taken as they lie, and the shapes of their results are known.
 
 use super::{Call, Results, placed};
-use crate::opaque::exact;
-use crate::term::Op;
-use crate::value::Value;
+use crate::graph::opaque::exact;
+use crate::terms::term::Op;
+use crate::terms::value::Value;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let (gates, turned) = match call.name().as_str() {

@@ -3,10 +3,10 @@
 //! difference who takes the zero point away again. So either way of writing them is the same term.
 
 use super::{Made, pointwise};
-use crate::align::term_of;
-use crate::real::through;
-use crate::term::{Op, Terms};
-use crate::value::{Source, Value};
+use crate::lemmas::real::through;
+use crate::terms::align::term_of;
+use crate::terms::term::{Op, Terms};
+use crate::terms::value::{Source, Value};
 use std::rc::Rc;
 
 pub(super) const UNSIGNED: u8 = 2;
@@ -21,7 +21,7 @@ pub(super) const NAME: &str = "signed";
 /// A known zero point of signed bytes as that of unsigned ones.
 pub(super) fn shifted(zero: &Value) -> Option<Value> {
     let bytes = zero.elements().filter(|_| zero.dtype == SIGNED)?;
-    let view = crate::view::row_major(&zero.shape());
+    let view = crate::terms::view::row_major(&zero.shape());
     let data: Vec<u8> = bytes.iter().map(|b| b ^ BIT).collect();
     Some(Value { source: Source::Constant { data: data.into(), offset: 0 }, view, dtype: UNSIGNED })
 }

@@ -4,13 +4,13 @@
 use super::each::contract;
 use super::filters::{self, Convolution};
 use super::{Made, blocks, pointwise, quantize, together};
-use crate::align::term_of;
-use crate::flat::under;
-use crate::real::through;
-use crate::term::{Op, Terms, is_finite, numbers};
-use crate::value::Value;
-use crate::view::{self, View};
-use crate::{routed, slots};
+use crate::lemmas::real::through;
+use crate::terms::align::term_of;
+use crate::terms::flat::under;
+use crate::terms::term::{Op, Terms, is_finite, numbers};
+use crate::terms::value::Value;
+use crate::terms::view::{self, View};
+use crate::terms::{routed, slots};
 use std::rc::Rc;
 
 /// Runtimes of different versions may count such a window or not. As a term by itself it is what it is.

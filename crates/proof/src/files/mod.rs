@@ -1,0 +1,8 @@
+//! Files: from bytes to a model.
+
+pub(crate) mod contents;
+pub(crate) mod decode;
+pub(crate) mod model;
+pub(crate) mod sparse;
+pub(crate) mod tensors;
+pub(crate) mod wire;
