@@ -7,8 +7,9 @@ use crate::ops::{self, Call};
 use crate::standard::defaults::is_default;
 use crate::standard::typed;
 use crate::terms::align::term_of;
+use crate::terms::name::{Name, Own};
 use crate::terms::symbolic::Symbolic;
-use crate::terms::term::{Arg, Terms};
+use crate::terms::term::{Arg, Op, Term, Terms};
 use crate::terms::value::{Source, Value, count_of};
 use crate::terms::view;
 use bytes::Bytes;
@@ -132,7 +133,7 @@ impl Machine {
         }
         count_of(&shape)?;
         let attrs = format!("{} {shape:?}", input.name).into_bytes();
-        let op = crate::terms::term::Op { name: "input", attrs: &attrs, dtype: input.dtype };
+        let op = Op { name: Name::Own(Own::Input), attrs: &attrs, dtype: input.dtype };
         let made = self.terms.placed(&op, &[], &[(shape, input.dtype)]).and_then(|mut v| v.pop());
         let made = made.ok_or_else(|| "it is no tensor".to_owned())?;
         self.sizes.inputs.extend(term_of(&made).map(|term| (term, input.name.clone())));
@@ -150,8 +151,7 @@ impl Machine {
         };
         let dims: Option<Vec<Option<i64>>> = input.dims.as_ref().map(|dims| dims.iter().map(extent).collect());
         let attrs = format!("{:?} {} {dims:?} {:?}", input.name, input.dtype, input.other).into_bytes();
-        let op = "opaque input".to_owned();
-        Value::opaque(self.terms.intern(crate::terms::term::Term { op, attrs, ..Default::default() }))
+        Value::opaque(self.terms.intern(Term { attrs, ..Term::of(Name::Own(Own::OpaqueInput)) }))
     }
 
     /// Reads a body whose inputs have values already.
@@ -460,7 +460,7 @@ impl Machine {
             return made;
         }
         let args = self.operands(&[Some(condition), Some(yes), Some(no)])?;
-        Ok(self.part(&crate::terms::term::Term { op: "opaque If".to_owned(), args, ..Default::default() }, 0))
+        Ok(self.part(&Term { args, ..Term::of(Name::Opaque("If")) }, 0))
     }
 }
 

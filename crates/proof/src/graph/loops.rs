@@ -7,7 +7,8 @@ use crate::files::model::{Graph, Node};
 use crate::graph::eval::{BOOL, Machine, Scope, Values};
 use crate::ops::{back, ordered};
 use crate::terms::align::term_of;
-use crate::terms::term::{Op, Term};
+use crate::terms::name::{Name, Own};
+use crate::terms::term::Term;
 use crate::terms::value::{Source, Value, count_of};
 use crate::terms::view::{self, Digit, REPEAT, View, normal};
 use std::rc::Rc;
@@ -116,7 +117,7 @@ impl Machine {
         round: &Round,
     ) -> Result<Vec<Option<Value>>, String> {
         let attrs = first.len().to_le_bytes().to_vec();
-        let mut term = Term { op: "Loop".to_owned(), attrs, ..Term::default() };
+        let mut term = Term { attrs, ..Term::of(Name::Model("Loop")) };
         let (next, collected) = round.results[1..].split_at(first.len());
         term.args = self.operands(&[rounds, condition, round.results.first()])?;
         for ((one, value), next) in round.carried.iter().zip(first).zip(next) {
@@ -204,9 +205,8 @@ impl Machine {
 
     /// A name for what nobody knows.
     pub(crate) fn named(&mut self, name: &str, base: &[i64], dtype: u8) -> Value {
-        let op = Op { name: "carried", attrs: name.as_bytes(), dtype };
-        let term =
-            Term { op: op.name.to_owned(), attrs: op.attrs.to_vec(), base: base.to_vec(), dtype, ..Term::default() };
+        let carried = Term::of(Name::Own(Own::Carried));
+        let term = Term { attrs: name.as_bytes().to_vec(), base: base.to_vec(), dtype, ..carried };
         let number = self.terms.intern(term);
         let axis = |(axis, &extent): (usize, &i64)| normal([Digit { axis: axis as u32, extent, stride: 1 }]);
         Value { source: Source::Term(number), view: base.iter().enumerate().map(axis).collect(), dtype }

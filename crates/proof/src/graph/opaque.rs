@@ -8,6 +8,7 @@
 use crate::files::model::{Attr, Graph, Node};
 use crate::graph::eval::{Machine, Scope, Values};
 use crate::standard::schema;
+use crate::terms::name::{Name, Own};
 use crate::terms::term::{Arg, Term};
 use crate::terms::value::{Source, Value};
 use rustc_hash::FxHashMap;
@@ -128,7 +129,7 @@ impl Machine {
         }
         let made = self.terms.get(term);
         match made.args.first()? {
-            Arg::View { view, .. } if OF_OPERAND.iter().any(|op| made.op.strip_prefix("opaque ") == Some(op)) => {
+            Arg::View { view, .. } if matches!(made.name(), Name::Opaque(op) if OF_OPERAND.contains(&op)) => {
                 Some(view.len())
             }
             _ => None,
@@ -169,7 +170,8 @@ impl Machine {
     /// Whether a value is what an op makes that makes floats of 32 bits of anything.
     fn is_of_floats(&self, value: &Value) -> bool {
         let Source::Opaque(term) = value.source else { return false };
-        FLOATS.iter().any(|op| self.terms.get(term).op.strip_prefix("opaque ai.onnx.ml.") == Some(op))
+        let Name::Opaque(name) = self.terms.get(term).name() else { return false };
+        name.strip_prefix("ai.onnx.ml.").is_some_and(|op| FLOATS.contains(&op))
     }
 
     /// The results of a node that the checker knows nothing of but what it is told. `more` are results of its bodies.
@@ -194,7 +196,7 @@ impl Machine {
         told.number(node.outputs.len() as i64);
         told.list(&node.outputs.iter().map(|name| u8::from(!name.is_empty())).collect::<Vec<_>>());
         told.attrs(call.attrs)?;
-        let mut term = Term { op: format!("opaque {}", named(node)), ..Term::default() };
+        let mut term = Term::of(Name::Opaque(&named(node)));
         let mut values: Vec<Option<&Value>> = call.inputs.iter().map(Option::as_ref).collect();
         told.number(values.len() as i64);
         for (body, results) in more {
@@ -232,7 +234,7 @@ impl Machine {
     /// A name for a value of which nothing is known.
     pub(crate) fn unshaped_name(&mut self, name: &str) -> Value {
         let attrs = [b"opaque ".as_slice(), name.as_bytes()].concat();
-        Value::opaque(self.terms.intern(Term { op: "carried".to_owned(), attrs, ..Term::default() }))
+        Value::opaque(self.terms.intern(Term { attrs, ..Term::of(Name::Own(Own::Carried)) }))
     }
 
     /// An op with bodies that the checker knows nothing of but what one run of each makes of names for its operands.

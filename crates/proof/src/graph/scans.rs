@@ -8,6 +8,7 @@ use crate::graph::eval::{Machine, Scope, Values};
 use crate::graph::loops::{Carried, stays};
 use crate::graph::opaque::Told;
 use crate::ops::{axis_of, back, ordered};
+use crate::terms::name::Name;
 use crate::terms::term::Term;
 use crate::terms::value::Value;
 use crate::terms::view;
@@ -113,7 +114,7 @@ impl Machine {
         if scanned.iter().any(|one| one.whole.shape()[0] != count) {
             return Err(apart.to_owned());
         }
-        let mut term = Term { op: "Scan".to_owned(), attrs: steps.attrs.clone(), ..Term::default() };
+        let mut term = Term { attrs: steps.attrs.clone(), ..Term::of(Name::Model("Scan")) };
         for ((one, value), next) in carried.iter().zip(first).zip(next) {
             term.args.extend(self.operands(&[Some(&one.seen(value)?), Some(&one.seen(next)?)])?);
         }

@@ -6,7 +6,8 @@
 
 use crate::files::model::width;
 use crate::ops::{Call, Results};
-use crate::terms::align::term_of;
+use crate::terms::align::{Class, term_of};
+use crate::terms::name::{Name, Own};
 use crate::terms::term::{Arg, Term, Terms};
 use crate::terms::value::{Source, Value};
 use half::f16;
@@ -23,9 +24,9 @@ const UNROUNDED: &str = "floats as their halves";
 
 /// Ops that only bring elements elsewhere, and zeros, and numbers that nobody knows.
 fn moves(term: &Term) -> bool {
-    match term.op.as_str() {
-        "flat" | "slots" | "pick" | "routed" | "Concat" => true,
-        "Pad" => term.attrs == b"constant",
+    match term.name() {
+        Name::Own(Own::Flat | Own::Slots | Own::Pick | Own::Routed) | Name::Model("Concat") => true,
+        Name::Model("Pad") => term.attrs == b"constant",
         _ => false,
     }
 }
@@ -105,13 +106,12 @@ fn as_it_lies(base: &[i64]) -> Vec<Option<(u32, i64)>> {
 fn cast(term: u32, halves: &Term) -> Term {
     let reads = as_it_lies(&halves.base);
     Term {
-        op: "Cast".to_owned(),
         args: vec![Arg::Term { term, reads, own: Vec::new() }],
         over: halves.base.clone(),
-        class: vec![0; halves.base.len()],
+        class: vec![Class::Alike; halves.base.len()],
         base: halves.base.clone(),
         dtype: FLOAT,
-        ..Term::default()
+        ..Term::of(Name::Model("Cast"))
     }
 }
 

@@ -7,7 +7,9 @@
 
 use super::scales::{ROUNDINGS, epsilon, unit};
 use crate::ops::{binary, pointwise, together};
-use crate::terms::align::term_of;
+use crate::terms::align::{Class, acted, term_of};
+use crate::terms::name::Name::{self, Model};
+use crate::terms::name::{OpName, Own};
 use crate::terms::term::{Arg, Op, Term, Terms, numbers};
 use crate::terms::value::{Source, Value};
 use crate::terms::view::{self, Digit, View, normal};
@@ -29,8 +31,20 @@ const FOLLOWED: &[&str] = &[
     "ReduceSum",
     "Sqrt",
     "Sub",
-    "contract",
 ];
+
+/// Whether a term is written anew where an operand was.
+fn is_followed(made: &Term) -> bool {
+    match made.name() {
+        Name::Own(own) => own == Own::Contract,
+        Model(name) => FOLLOWED.contains(&name),
+        Name::Opaque(_) | Name::AsItLies(_) => false,
+    }
+}
+
+fn is_normalization(made: &Term) -> bool {
+    matches!(made.name(), Model(name) if NORMALIZATIONS.contains(&name))
+}
 
 /// Ops that are written out.
 const NORMALIZATIONS: &[&str] = &["GroupNormalization", "InstanceNormalization", "LayerNormalization"];
@@ -72,7 +86,7 @@ pub(crate) fn as_is(term: u32) -> Form {
 pub(crate) fn of_input(terms: &mut Terms, term: u32, bound: u32) -> Option<(Form, Form)> {
     let factored = written(terms, term, bound)?;
     let form = one(terms, factored.clone()).filter(|form| form.term != term)?;
-    if form.view.is_none() && NORMALIZATIONS.contains(&terms.get(term).op.as_str()) {
+    if form.view.is_none() && is_normalization(terms.get(term)) {
         terms.norms.insert(term, form.term);
     }
     Some((factored, form))
@@ -136,11 +150,11 @@ fn form(terms: &mut Terms, term: u32, bound: u32) -> Form {
 /// The term in other ops, if it or an operand can be written so.
 fn written(terms: &mut Terms, term: u32, bound: u32) -> Option<Form> {
     let made = Rc::clone(terms.get(term));
-    if NORMALIZATIONS.contains(&made.op.as_str()) {
+    if is_normalization(&made) {
         let y = normalized(terms, &made)?;
         return in_place(terms, &made.base, (y, 1.0, 0.0));
     }
-    if !FOLLOWED.contains(&made.op.as_str()) || made.dtype != 1 {
+    if !is_followed(&made) || made.dtype != 1 {
         return None;
     }
     let matrix = |arg: &Arg| matches!(arg, Arg::Constant { axes, .. } if !axes.is_empty());
@@ -155,7 +169,7 @@ fn written(terms: &mut Terms, term: u32, bound: u32) -> Option<Form> {
     let error = operands.iter().fold(0f64, |error, operand| error.max(operand.bound));
     let (y, factor, more) = by_rule(terms, &made, &operands).or_else(|| {
         let whole = operands.iter().map(|x| times(terms, &x.value, x.factor)).collect::<Option<Vec<_>>>()?;
-        Some((again(terms, &made, &made.op, &made.attrs, &whole)?, 1.0, 0.0))
+        Some((again(terms, &made, made.name(), &made.attrs, &whole)?, 1.0, 0.0))
     })?;
     in_place(terms, &made.base, (y, factor, error.max(more)))
 }
@@ -218,8 +232,8 @@ pub(crate) fn through(terms: &Terms, x: &Value, made: &Term, at: usize) -> Optio
 }
 
 /// The same op of other operands over the same axes. Axes that are summed over are gone.
-fn again(terms: &mut Terms, made: &Term, name: &str, attrs: &[u8], operands: &[Value]) -> Option<Value> {
-    let sums: Vec<usize> = (0..made.over.len()).filter(|&axis| made.class[axis] > 0).collect();
+fn again(terms: &mut Terms, made: &Term, name: OpName<'_>, attrs: &[u8], operands: &[Value]) -> Option<Value> {
+    let sums = acted(&made.class);
     let operands: Vec<(&Value, View)> = operands.iter().map(|value| (value, value.view.clone())).collect();
     let op = Op { name, attrs, dtype: made.dtype };
     let y = terms.each(&op, &made.over, &operands, &sums, !sums.is_empty())?;
@@ -240,61 +254,61 @@ fn without(y: Value, axes: &[usize]) -> Value {
 
 /// What a rule makes of a term.
 fn by_rule(terms: &mut Terms, made: &Term, operands: &[Multiple]) -> Ruled {
-    match (made.op.as_str(), operands) {
-        ("contract", [a, b]) => contracted(terms, made, a, b),
-        ("Mul", [a, b]) => product(terms, made, a, b).or_else(|| product(terms, made, b, a)).or_else(|| {
-            let y = again(terms, made, "Mul", &[1, 1], &[a.value.clone(), b.value.clone()])?;
+    match (made.name(), operands) {
+        (Name::Own(Own::Contract), [a, b]) => contracted(terms, made, a, b),
+        (Model("Mul"), [a, b]) => product(terms, made, a, b).or_else(|| product(terms, made, b, a)).or_else(|| {
+            let y = again(terms, made, Model("Mul"), &[1, 1], &[a.value.clone(), b.value.clone()])?;
             Some((y, a.factor * b.factor, 0.0))
         }),
-        ("Div", [a, b]) => {
+        (Model("Div"), [a, b]) => {
             if let Some(by) = known(&b.value) {
                 return Some((a.value.clone(), a.factor / by, 0.0));
             }
             if let Some(y) = shares(terms, made, a, b) {
                 return Some(y);
             }
-            let y = again(terms, made, "Div", &[1, 1], &[a.value.clone(), b.value.clone()])?;
+            let y = again(terms, made, Model("Div"), &[1, 1], &[a.value.clone(), b.value.clone()])?;
             Some((y, a.factor / b.factor, 0.0))
         }
-        ("Add", [a, b]) => sum(terms, made, a, b, b.factor),
-        ("Sub", [a, b]) if known(&a.value) == Some(0.0) => Some((b.value.clone(), -b.factor, 0.0)),
-        ("Sub", [a, b]) => variance(terms, a, b).or_else(|| sum(terms, made, a, b, -b.factor)),
-        ("Neg", [x]) => Some((x.value.clone(), -x.factor, 0.0)),
-        ("Clip", [x, least, most]) if known(&least.value) == Some(0.0) => {
+        (Model("Add"), [a, b]) => sum(terms, made, a, b, b.factor),
+        (Model("Sub"), [a, b]) if known(&a.value) == Some(0.0) => Some((b.value.clone(), -b.factor, 0.0)),
+        (Model("Sub"), [a, b]) => variance(terms, a, b).or_else(|| sum(terms, made, a, b, -b.factor)),
+        (Model("Neg"), [x]) => Some((x.value.clone(), -x.factor, 0.0)),
+        (Model("Clip"), [x, least, most]) if known(&least.value) == Some(0.0) => {
             let most = known(&most.value).filter(|most| *most > 0.0)?;
             let (y, error) = ramp(terms, &x.value, x.factor / most, 0.0)?;
             Some((y, most, error))
         }
-        ("Min", _) => {
+        (Model("Min"), _) => {
             let (x, most) = cut_off(terms, made)?;
             let (y, error) = ramp(terms, &x, 1.0 / most, 0.0)?;
             Some((y, most, error))
         }
-        ("HardSigmoid", [x]) => {
+        (Model("HardSigmoid"), [x]) => {
             let [slope, start] = ["alpha", "beta"].map(|name| told(&made.attrs, name));
             let (y, error) = ramp(terms, &x.value, slope? * x.factor, start?)?;
             Some((y, 1.0, error))
         }
-        ("ReduceMean", [x]) => {
+        (Model("ReduceMean"), [x]) => {
             let sets = summed(made);
             Some((without(averaged(terms, &x.value, &sets)?, &sets), x.factor, 0.0))
         }
-        ("ReduceSum", [x]) => {
+        (Model("ReduceSum"), [x]) => {
             let (sets, count) = (summed(made), counted(terms, made)?);
             Some((without(averaged(terms, &x.value, &sets)?, &sets), x.factor * count, 0.0))
         }
-        ("Sqrt", [x]) if x.factor > 0.0 => {
-            Some((again(terms, made, "Sqrt", &[1], std::slice::from_ref(&x.value))?, x.factor.sqrt(), 0.0))
+        (Model("Sqrt"), [x]) if x.factor > 0.0 => {
+            Some((again(terms, made, Model("Sqrt"), &[1], std::slice::from_ref(&x.value))?, x.factor.sqrt(), 0.0))
         }
-        ("Reciprocal", [x]) => {
-            Some((again(terms, made, "Reciprocal", &[1], std::slice::from_ref(&x.value))?, 1.0 / x.factor, 0.0))
+        (Model("Reciprocal"), [x]) => {
+            Some((again(terms, made, Model("Reciprocal"), &[1], std::slice::from_ref(&x.value))?, 1.0 / x.factor, 0.0))
         }
-        ("Pow", [x, by]) if known(&by.value) == Some(2.0) => {
-            let y = again(terms, made, "Mul", &[1, 1], &[x.value.clone(), x.value.clone()])?;
+        (Model("Pow"), [x, by]) if known(&by.value) == Some(2.0) => {
+            let y = again(terms, made, Model("Mul"), &[1, 1], &[x.value.clone(), x.value.clone()])?;
             Some((y, x.factor * x.factor, 0.0))
         }
-        ("Pow", [x, by]) if known(&by.value) == Some(0.5) && x.factor > 0.0 => {
-            let root = again(terms, made, "Sqrt", &[1], std::slice::from_ref(&x.value))?;
+        (Model("Pow"), [x, by]) if known(&by.value) == Some(0.5) && x.factor > 0.0 => {
+            let root = again(terms, made, Model("Sqrt"), &[1], std::slice::from_ref(&x.value))?;
             Some((root, x.factor.sqrt(), 0.0))
         }
         _ => None,
@@ -313,7 +327,7 @@ fn ramp(terms: &mut Terms, x: &Value, slope: f64, start: f64) -> Option<(Value, 
     let (slope, more) = terms.near(slope)?;
     let x = if add == 0.0 { x } else { binary(terms, "Add", &x, &scalar(add)?).ok()? };
     let x = times(terms, &x, slope)?;
-    let op = Op { name: "Clip", attrs: &[1, 1, 1], dtype: x.dtype };
+    let op = Op { name: Model("Clip"), attrs: &[1, 1, 1], dtype: x.dtype };
     let y = pointwise(terms, &op, &[&x, &scalar(0.0)?, &scalar(1.0)?]).ok()?;
     Some((y, error.max(more)))
 }
@@ -323,11 +337,13 @@ fn cut_off(terms: &Terms, made: &Term) -> Option<(Value, f64)> {
     let with_number =
         |made: &Term, at: usize| Some((operand(terms, made, 1 - at)?, known(&operand(terms, made, at)?)?));
     let of_two = |made: &Term| [0, 1].into_iter().find_map(|at| with_number(made, at)).filter(|_| made.args.len() == 2);
-    let (x, most) = of_two(made).filter(|(_, most)| made.op == "Min" && *most > 0.0)?;
+    let (x, most) = of_two(made).filter(|(_, most)| made.name() == Model("Min") && *most > 0.0)?;
     let inner = terms.get(term_of(&x)?);
-    let at = match inner.op.as_str() {
-        "Relu" => 0,
-        "Max" => [0, 1].into_iter().find(|&at| with_number(inner, 1 - at).is_some_and(|(_, least)| least == 0.0))?,
+    let at = match inner.name() {
+        Model("Relu") => 0,
+        Model("Max") => {
+            [0, 1].into_iter().find(|&at| with_number(inner, 1 - at).is_some_and(|(_, least)| least == 0.0))?
+        }
         _ => return None,
     };
     Some((through(terms, &x, inner, at)?, most))
@@ -345,11 +361,11 @@ fn is_gate(terms: &Terms, term: u32, products: usize) -> bool {
     let made = terms.get(term);
     let shifted = |x: &Value| without_number(terms, x).is_some();
     let inside = |arg: &Arg| matches!(arg, Arg::Term { term, .. } if is_gate(terms, *term, products - 1));
-    match made.op.as_str() {
-        "HardSigmoid" => true,
-        "Clip" => operand(terms, made, 0).as_ref().is_some_and(shifted),
-        "Min" => cut_off(terms, made).is_some_and(|(x, _)| shifted(&x)),
-        "Mul" | "Div" => products > 0 && made.args.iter().any(inside),
+    match made.name() {
+        Model("HardSigmoid") => true,
+        Model("Clip") => operand(terms, made, 0).as_ref().is_some_and(shifted),
+        Model("Min") => cut_off(terms, made).is_some_and(|(x, _)| shifted(&x)),
+        Model("Mul" | "Div") => products > 0 && made.args.iter().any(inside),
         _ => false,
     }
 }
@@ -364,7 +380,7 @@ fn told(attrs: &[u8], name: &str) -> Option<f64> {
 /// A sum with a number as what the number is added to, and the number.
 fn without_number(terms: &Terms, x: &Value) -> Option<(Value, f64)> {
     let made = Rc::clone(terms.get(term_of(x)?));
-    let number = operand(terms, &made, 1).filter(|_| made.op == "Add").and_then(|by| known(&by))?;
+    let number = operand(terms, &made, 1).filter(|_| made.name() == Model("Add")).and_then(|by| known(&by))?;
     Some((through(terms, x, &made, 0)?, number))
 }
 
@@ -375,7 +391,7 @@ fn known(value: &Value) -> Option<f64> {
 
 /// The axes that a term sums over.
 fn summed(made: &Term) -> Vec<usize> {
-    (0..made.over.len()).filter(|&axis| made.class[axis] > 0).collect()
+    acted(&made.class)
 }
 
 /// How many are summed, which is a number of all sizes only if it does not differ from call to call.
@@ -400,7 +416,7 @@ fn contracted(terms: &mut Terms, made: &Term, a: &Multiple, b: &Multiple) -> Rul
         let y = without(averaged(terms, &squares, &sets)?, &sets);
         return Some((y, a.factor * b.factor * count, 0.0));
     }
-    let y = again(terms, made, "contract", &[], &[a.value.clone(), b.value.clone()])?;
+    let y = again(terms, made, Name::Own(Own::Contract), &[], &[a.value.clone(), b.value.clone()])?;
     Some((y, a.factor * b.factor, 0.0))
 }
 
@@ -412,21 +428,22 @@ fn product(terms: &mut Terms, made: &Term, a: &Multiple, b: &Multiple) -> Ruled 
     let term = Rc::clone(terms.get(term_of(&b.value)?));
     let seen = |terms: &Terms, at: usize| through(terms, &b.value, &term, at);
     let factor = a.factor * b.factor;
-    match term.op.as_str() {
-        "Reciprocal" => {
+    match term.name() {
+        Model("Reciprocal") => {
             let by = seen(terms, 0)?;
-            Some((again(terms, made, "Div", &[1, 1], &[a.value.clone(), by])?, factor, 0.0))
+            Some((again(terms, made, Model("Div"), &[1, 1], &[a.value.clone(), by])?, factor, 0.0))
         }
-        "Pow" if known(&operand(terms, &term, 1)?) == Some(-0.5) => {
+        Model("Pow") if known(&operand(terms, &term, 1)?) == Some(-0.5) => {
             let inner = seen(terms, 0)?;
-            let root = pointwise(terms, &Op { name: "Sqrt", attrs: &[1], dtype: inner.dtype }, &[&inner]).ok()?;
+            let root =
+                pointwise(terms, &Op { name: Model("Sqrt"), attrs: &[1], dtype: inner.dtype }, &[&inner]).ok()?;
             let root = settled(terms, root);
-            Some((again(terms, made, "Div", &[1, 1], &[a.value.clone(), root])?, factor, 0.0))
+            Some((again(terms, made, Model("Div"), &[1, 1], &[a.value.clone(), root])?, factor, 0.0))
         }
-        "Div" if matches!(term.args.first(), Some(Arg::Constant { .. })) => {
+        Model("Div") if matches!(term.args.first(), Some(Arg::Constant { .. })) => {
             let (constant, by) = (seen(terms, 0)?, seen(terms, 1)?);
-            let quotient = again(terms, made, "Div", &[1, 1], &[a.value.clone(), by])?;
-            Some((again(terms, made, "Mul", &[1, 1], &[quotient, constant])?, factor, 0.0))
+            let quotient = again(terms, made, Model("Div"), &[1, 1], &[a.value.clone(), by])?;
+            Some((again(terms, made, Model("Mul"), &[1, 1], &[quotient, constant])?, factor, 0.0))
         }
         _ => None,
     }
@@ -435,24 +452,24 @@ fn product(terms: &mut Terms, made: &Term, a: &Multiple, b: &Multiple) -> Ruled 
 /// Powers of e divided by their sum along some axes are a Softmax. What is the same along these may be subtracted in front of it.
 fn shares(terms: &mut Terms, made: &Term, a: &Multiple, b: &Multiple) -> Ruled {
     let (power, sum) = (Rc::clone(terms.get(term_of(&a.value)?)), Rc::clone(terms.get(term_of(&b.value)?)));
-    (power.op == "Exp" && matches!(sum.op.as_str(), "ReduceSum" | "ReduceMean")).then_some(())?;
+    (power.name() == Model("Exp") && matches!(sum.name(), Model("ReduceSum" | "ReduceMean"))).then_some(())?;
     let sets: Vec<usize> = (0..made.over.len()).filter(|&axis| b.value.view[axis].is_empty()).collect();
-    let op = Op { name: &sum.op, attrs: &sum.attrs, dtype: sum.dtype };
+    let op = Op { name: sum.name(), attrs: &sum.attrs, dtype: sum.dtype };
     let all = together(terms, &op, &[&a.value], &sets, true).ok()?;
     is_same(&all, &b.value).then_some(())?;
-    let count = match sum.op.as_str() {
-        "ReduceSum" => 1.0,
+    let count = match sum.name() {
+        Model("ReduceSum") => 1.0,
         _ if sets.iter().any(|&axis| terms.is_open(made.over[axis])) => return None,
         _ => sets.iter().map(|&axis| made.over[axis]).product::<i64>() as f64,
     };
     let mut x = through(terms, &a.value, &power, 0)?;
-    if let Some(less) = term_of(&x).map(|term| Rc::clone(terms.get(term))).filter(|less| less.op == "Sub") {
+    if let Some(less) = term_of(&x).map(|term| Rc::clone(terms.get(term))).filter(|less| less.name() == Model("Sub")) {
         let alike = |y: &Value| sets.iter().all(|&axis| y.view[axis].iter().all(|digit| digit.axis == view::REPEAT));
         if through(terms, &x, &less, 1).is_some_and(|y| alike(&y)) {
             x = through(terms, &x, &less, 0)?;
         }
     }
-    let y = together(terms, &Op { name: "Softmax", attrs: &[], dtype: x.dtype }, &[&x], &sets, false).ok()?;
+    let y = together(terms, &Op { name: Model("Softmax"), attrs: &[], dtype: x.dtype }, &[&x], &sets, false).ok()?;
     Some((y, a.factor * count / b.factor, 0.0))
 }
 
@@ -475,18 +492,18 @@ fn sum(terms: &mut Terms, made: &Term, a: &Multiple, b: &Multiple, by: f64) -> R
         settled(terms, more)
     };
     let name = if (factor < 0.0) == (by < 0.0) { "Add" } else { "Sub" };
-    Some((again(terms, made, name, &[1, 1], &[a.value.clone(), more])?, factor, 0.0))
+    Some((again(terms, made, Model(name), &[1, 1], &[a.value.clone(), more])?, factor, 0.0))
 }
 
 /// The mean of squares less the square of the mean, which is the mean of the squares of what is left of each without the mean.
 fn variance(terms: &mut Terms, a: &Multiple, b: &Multiple) -> Ruled {
     let twice = |terms: &Terms, y: &Value| -> Option<Value> {
         let made = Rc::clone(terms.get(term_of(y)?));
-        let [x, z] = [0, 1].map(|at| through(terms, y, &made, at).filter(|_| made.op == "Mul"));
+        let [x, z] = [0, 1].map(|at| through(terms, y, &made, at).filter(|_| made.name() == Model("Mul")));
         x.filter(|x| z.is_some_and(|z| is_same(x, &z)))
     };
     let mean = Rc::clone(terms.get(term_of(&a.value)?));
-    (mean.op == "ReduceMean" && a.factor.to_bits() == b.factor.to_bits()).then_some(())?;
+    (mean.name() == Model("ReduceMean") && a.factor.to_bits() == b.factor.to_bits()).then_some(())?;
     let (squares, sets) = (operand(terms, &mean, 0)?, summed(&mean));
     let x = twice(terms, &squares)?;
     let middle = averaged(terms, &x, &sets)?;
@@ -511,16 +528,16 @@ fn is_same(a: &Value, b: &Value) -> bool {
 /// The mean over some axes, which stay with one place. A mean of means is a mean, and a number comes out of it.
 fn averaged(terms: &mut Terms, x: &Value, sets: &[usize]) -> Option<Value> {
     if let Some(term) = term_of(x).map(|term| Rc::clone(terms.get(term))) {
-        if let ("Add", Some(number)) = (term.op.as_str(), operand(terms, &term, 1).and_then(|by| known(&by))) {
+        if let (Model("Add"), Some(number)) = (term.name(), operand(terms, &term, 1).and_then(|by| known(&by))) {
             let inner = through(terms, x, &term, 0)?;
             let y = averaged(terms, &inner, sets)?;
             return binary(terms, "Add", &y, &scalar(number)?).ok();
         }
-        if term.op == "ReduceMean" {
+        if term.name() == Model("ReduceMean") {
             let inner = operand(terms, &term, 0)?;
             let (mut over, mut kept) = (Vec::new(), View::new());
             for (digits, class) in inner.view.iter().zip(&term.class) {
-                if *class > 0 { &mut over } else { &mut kept }.push(digits.clone());
+                if *class == Class::Acted { &mut over } else { &mut kept }.push(digits.clone());
             }
             let mut view = view::composed(&x.view, &kept)?;
             let (rank, mut all) = (view.len(), sets.to_vec());
@@ -531,7 +548,7 @@ fn averaged(terms: &mut Terms, x: &Value, sets: &[usize]) -> Option<Value> {
             return Some(y);
         }
     }
-    let op = Op { name: "ReduceMean", attrs: &[], dtype: x.dtype };
+    let op = Op { name: Model("ReduceMean"), attrs: &[], dtype: x.dtype };
     let y = together(terms, &op, &[x], sets, true).ok()?;
     Some(settled(terms, y))
 }
@@ -539,12 +556,12 @@ fn averaged(terms: &mut Terms, x: &Value, sets: &[usize]) -> Option<Value> {
 /// What a value is a multiple of, and by which number.
 fn scaled(terms: &Terms, x: &Value) -> Option<(Value, f64)> {
     let made = Rc::clone(terms.get(term_of(x)?));
-    if !matches!(made.op.as_str(), "Mul" | "Div") {
+    if !matches!(made.name(), Model("Mul" | "Div")) {
         return None;
     }
     let by = known(&operand(terms, &made, 1)?).filter(|by| by.is_finite() && by.abs() > 0.0)?;
     let inner = through(terms, x, &made, 0).filter(|inner| !inner.is_constant())?;
-    Some((inner, if made.op == "Mul" { by } else { 1.0 / by }))
+    Some((inner, if made.name() == Model("Mul") { by } else { 1.0 / by }))
 }
 
 /// A normalization as ONNX defines it: (x - mean) / sqrt(mean of squares + epsilon), times a scale, plus a shift. What the input has in
@@ -561,7 +578,7 @@ fn normalized(terms: &mut Terms, made: &Term) -> Option<Value> {
     terms.addends.push(epsilon);
     let variance = terms.real(variance);
     let sum = as_input(terms, "Add", &variance, &scalar(epsilon)?)?;
-    let deviation = pointwise(terms, &Op { name: "Sqrt", attrs: &[1], dtype: x.dtype }, &[&sum]).ok()?;
+    let deviation = pointwise(terms, &Op { name: Model("Sqrt"), attrs: &[1], dtype: x.dtype }, &[&sum]).ok()?;
     let deviation = terms.real(deviation);
     let mut y = as_input(terms, "Div", &centred, &deviation)?;
     for (at, name) in [(1, "Mul"), (2, "Add")] {

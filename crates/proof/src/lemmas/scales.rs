@@ -7,6 +7,9 @@
 mod cut;
 
 use super::real;
+use crate::terms::align::Class;
+use crate::terms::name::Name::{self, Model};
+use crate::terms::name::{Own, TermName};
 use crate::terms::strided::{COPIED, Dims, Elements, Loop, RUN, Run, common, stepped, walk};
 use crate::terms::term::{Arg, Term, Terms};
 use crate::terms::value::count_of;
@@ -51,7 +54,17 @@ struct Affine {
 }
 
 /// What two sums of products must have in common: everything but the numbers.
-pub(crate) type Core = (String, Vec<u8>, Arg, Vec<i64>, Vec<u8>, Vec<u32>, Vec<i64>);
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Core {
+    /// The op and what it is told; `None` for scales alone.
+    op: Option<(TermName, Vec<u8>)>,
+    x: Arg,
+    over: Vec<i64>,
+    class: Vec<Class>,
+    /// The common axes that the weights have, and their own extents.
+    axes: Vec<u32>,
+    own: Vec<i64>,
+}
 
 /// Terms of the input by their core, each with its real form and the difference in it, and by their real form.
 #[derive(Debug, Default)]
@@ -196,13 +209,15 @@ fn core(terms: &Terms, term: u32) -> Option<Core> {
 fn product(terms: &Terms, made: &Term) -> Option<Core> {
     let (x, Arg::Constant { axes, own, .. }) = (made.args.first()?, made.args.get(1)?) else { return None };
     let x = bare(terms, x).0;
-    match (made.op.as_str(), &x, made.args.len()) {
-        ("Conv" | "ConvTranspose", ..) => {
-            Some((made.op.clone(), made.attrs.clone(), x, Vec::new(), Vec::new(), Vec::new(), own.clone()))
+    let op = |attrs: &[u8]| Some((made.op.clone(), attrs.to_vec()));
+    let own = own.clone();
+    match (made.name(), &x, made.args.len()) {
+        (Model("Conv" | "ConvTranspose"), ..) => {
+            Some(Core { op: op(&made.attrs), x, over: Vec::new(), class: Vec::new(), axes: Vec::new(), own })
         }
-        ("contract", Arg::Term { .. }, 2) => {
+        (Name::Own(Own::Contract), Arg::Term { .. }, 2) => {
             let (over, class) = (made.over.clone(), made.class.clone());
-            Some((made.op.clone(), Vec::new(), x, over, class, axes.clone(), own.clone()))
+            Some(Core { op: op(&[]), x, over, class, axes: axes.clone(), own })
         }
         _ => None,
     }
@@ -228,9 +243,9 @@ fn multiple(terms: &Terms, made: &Term) -> Option<(u32, f64)> {
     let inner = terms.get(*term);
     let alike = inner.base == made.base && made.over == made.base && inner.dtype == made.dtype;
     let known = grid(terms, by, &made.base).filter(|_| whole && alike && own.is_empty() && axes.is_empty())?;
-    match (made.op.as_str(), known.values.as_slice()) {
-        ("Mul", [by]) => Some((*term, *by)),
-        ("Div", [by]) => Some((*term, 1.0 / by)),
+    match (made.name(), known.values.as_slice()) {
+        (Model("Mul"), [by]) => Some((*term, *by)),
+        (Model("Div"), [by]) => Some((*term, 1.0 / by)),
         _ => None,
     }
 }
@@ -243,8 +258,8 @@ fn written(terms: &Terms, term: u32) -> u32 {
 /// What scales and shifts are made of, if that is no sum of products.
 fn alone(terms: &Terms, term: u32) -> Core {
     let made = terms.get(term);
-    let arg = Arg::View { term, view: Vec::new() };
-    ("scale".to_owned(), Vec::new(), arg, made.base.clone(), Vec::new(), Vec::new(), Vec::new())
+    let x = Arg::View { term, view: Vec::new() };
+    Core { op: None, x, over: made.base.clone(), class: Vec::new(), axes: Vec::new(), own: Vec::new() }
 }
 
 /// The only operand of a scale or a shift that is a term, if it is read in its order of axes.
@@ -257,7 +272,7 @@ struct Inner {
 }
 
 fn inner(terms: &Terms, made: &Term) -> Option<Inner> {
-    if !matches!(made.op.as_str(), "Mul" | "Add" | "Sub" | "Div" | "Neg" | "BatchNormalization")
+    if !matches!(made.name(), Model("Mul" | "Add" | "Sub" | "Div" | "Neg" | "BatchNormalization"))
         || made.over != made.base
     {
         return None;
@@ -299,10 +314,10 @@ fn plain(weights: Option<Weights>) -> Affine {
 
 fn affine(terms: &Terms, term: u32) -> Option<Affine> {
     let made = Rc::clone(terms.get(written(terms, term)));
-    match made.op.as_str() {
-        "Conv" => of_conv(terms, &made, 0),
-        "ConvTranspose" => of_conv(terms, &made, 1),
-        "contract" => of_product(terms, &made),
+    match made.name() {
+        Model("Conv") => of_conv(terms, &made, 0),
+        Model("ConvTranspose") => of_conv(terms, &made, 1),
+        Name::Own(Own::Contract) => of_product(terms, &made),
         _ if inner(terms, &made).is_none() => Some(plain(None)),
         _ => scaled(terms, &made),
     }
@@ -318,7 +333,7 @@ fn of_product(terms: &Terms, made: &Term) -> Option<Affine> {
     let [x, Arg::Constant { dtype, axes, elements, .. }] = made.args.as_slice() else { return None };
     let mut numbers = 0..;
     let result: Vec<Option<u32>> =
-        made.class.iter().map(|class| if *class == 0 { numbers.next() } else { None }).collect();
+        made.class.iter().map(|class| if *class == Class::Alike { numbers.next() } else { None }).collect();
     let extents = axes.iter().map(|axis| made.over[*axis as usize]).collect();
     let axes = axes.iter().map(|axis| result[*axis as usize]).collect();
     times(&plain(Some(weights(terms, *dtype, axes, extents, *elements)?)), &number(bare(terms, x).1))
@@ -383,14 +398,14 @@ fn scaled(terms: &Terms, made: &Term) -> Option<Affine> {
     let Inner { term, at, pieces } = inner(terms, made)?;
     let before = affine(terms, term)?.cut(&pieces, &made.over)?;
     let constant = |at: usize| grid(terms, made.args.get(at)?, &made.base);
-    match (made.op.as_str(), at) {
-        ("Mul", _) => times(&before, &constant(1 - at)?),
-        ("Div", 0) => times(&before, &each(&constant(1)?, &number(0.0), |c, _| 1.0 / c)?),
-        ("Neg", _) => times(&before, &number(-1.0)),
-        ("Add", _) => plus(&before, &constant(1 - at)?),
-        ("Sub", 0) => plus(&before, &each(&constant(1)?, &number(0.0), |c, _| -c)?),
-        ("Sub", _) => plus(&times(&before, &number(-1.0))?, &constant(0)?),
-        ("BatchNormalization", 0) => {
+    match (made.name(), at) {
+        (Model("Mul"), _) => times(&before, &constant(1 - at)?),
+        (Model("Div"), 0) => times(&before, &each(&constant(1)?, &number(0.0), |c, _| 1.0 / c)?),
+        (Model("Neg"), _) => times(&before, &number(-1.0)),
+        (Model("Add"), _) => plus(&before, &constant(1 - at)?),
+        (Model("Sub"), 0) => plus(&before, &each(&constant(1)?, &number(0.0), |c, _| -c)?),
+        (Model("Sub"), _) => plus(&times(&before, &number(-1.0))?, &constant(0)?),
+        (Model("BatchNormalization"), 0) => {
             let epsilon = epsilon(&made.attrs)?;
             let deviation = each(&constant(4)?, &number(0.0), |v, _| (v + epsilon).sqrt())?;
             let scale = each(&constant(1)?, &deviation, |s, d| s / d)?;

@@ -9,6 +9,7 @@ use super::window::{Windows, binary, convolved, pooled};
 use super::{Call, Made, Results, along, one};
 use crate::files::model::{Attr, width};
 use crate::terms::align::term_of;
+use crate::terms::name::Own;
 use crate::terms::slots::{Fill, Runs, Stripped, bare, filled, joined, places};
 use crate::terms::term::is_finite;
 use crate::terms::value::Value;
@@ -71,7 +72,7 @@ pub(super) fn blocked(call: &mut Call<'_>, x: &Value) -> Option<Value> {
 pub(super) fn recognized(call: &mut Call<'_>, x: &Value, axis: usize) -> Option<Value> {
     let digits = |v: &Value| v.view.iter().map(Vec::len).sum::<usize>();
     let flat = |call: &Call<'_>, v: &Value| {
-        crate::terms::align::term_of(v).is_some_and(|term| call.terms.get(term).op == "flat")
+        crate::terms::align::term_of(v).is_some_and(|term| call.terms.get(term).is(Own::Flat))
     };
     if axis != 1 || x.is_constant() || call.block.is_none() {
         return None;

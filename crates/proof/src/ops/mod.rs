@@ -25,7 +25,8 @@ mod window;
 use crate::files::model::Attr;
 use crate::lemmas::halves::of_halves;
 use crate::terms::align::{broadcast, term_of};
-use crate::terms::term::{COMMUTE, Op, Terms};
+use crate::terms::name::Name;
+use crate::terms::term::{Op, Terms};
 use crate::terms::value::Value;
 use crate::terms::view::View;
 
@@ -327,7 +328,7 @@ impl Call<'_> {
     /// An op that treats all indices of its broadcast operands alike.
     pub(crate) fn pointwise(&mut self, attrs: &[u8], operands: &[&Value], dtype: u8) -> Made {
         let name = self.name();
-        let op = Op { name: &name, attrs, dtype };
+        let op = Op { name: Name::Model(&name), attrs, dtype };
         pointwise(self.terms, &op, operands)
     }
 }
@@ -399,7 +400,7 @@ fn as_they_lie(
     terms.apart.then_some(())?;
     let mut values: Vec<Value> =
         operands.iter().map(|(v, view)| Value { view: view.clone(), ..(*v).clone() }).collect();
-    if COMMUTE.contains(&op.name) {
+    if op.name.commutes() {
         values.sort_by_key(|value| term_of(value).unwrap_or(u32::MAX));
     }
     let order =
@@ -409,11 +410,13 @@ fn as_they_lie(
     let values: Vec<Value> = values.iter().map(seen).collect();
     let gone = |axis: &usize| dropped && axes.contains(axis);
     let made: Vec<i64> = order.iter().map(|axis| if gone(axis) { 1 } else { shape[*axis] }).collect();
-    let name = format!("{} as it lies", op.name);
+    let name = op.name.to_string();
     let sets: Vec<u8> = order.iter().map(|axis| u8::from(axes.contains(axis))).collect();
     let attrs = [op.attrs, &sets, &[u8::from(dropped)]].concat();
     let operands: Vec<Option<&Value>> = values.iter().map(Some).collect();
-    let y = terms.placed(&Op { name: &name, attrs: &attrs, ..*op }, &operands, &[(made, op.dtype)])?.pop()?;
+    let y = terms
+        .placed(&Op { name: Name::AsItLies(&name), attrs: &attrs, ..*op }, &operands, &[(made, op.dtype)])?
+        .pop()?;
     let mut view: View = vec![Vec::new(); shape.len()];
     order.iter().zip(&y.view).for_each(|(&axis, digits)| view[axis].clone_from(digits));
     Some(Value { view, ..y })

@@ -2,6 +2,7 @@
 
 use super::{Call, Results, placed};
 use crate::graph::opaque::exact;
+use crate::terms::name::Name;
 use crate::terms::term::Op;
 use crate::terms::value::Value;
 
@@ -62,6 +63,6 @@ fn recurrent(call: &mut Call<'_>, gates: i64, turned: bool) -> Results {
     while operands.last().is_some_and(Option::is_none) {
         operands.pop();
     }
-    let made = call.terms.placed(&Op { name: &name, attrs: &attrs, dtype: 0 }, &operands, &results);
+    let made = call.terms.placed(&Op { name: Name::Model(&name), attrs: &attrs, dtype: 0 }, &operands, &results);
     Ok(made.ok_or("its result is empty")?.into_iter().map(Some).collect())
 }

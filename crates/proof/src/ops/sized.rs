@@ -3,6 +3,7 @@
 use super::along::range;
 use super::{Call, Results, axis_of, one};
 use crate::files::model::Attr;
+use crate::terms::name::{Name, Own};
 use crate::terms::term::Op;
 use crate::terms::value::Value;
 use crate::terms::view::{Digit, normal};
@@ -129,7 +130,9 @@ fn counted(call: &mut Call<'_>) -> Option<Value> {
     let (&[start], &[end], &[1]) = (start.as_slice(), end.as_slice(), step.as_slice()) else { return None };
     let count = call.terms.sum_of(&[end], start.checked_neg()?).filter(|_| !call.terms.is_open(start))?;
     let attrs = start.to_le_bytes();
-    call.terms.placed(&Op { name: "range of extents", attrs: &attrs, dtype }, &[], &[(vec![count], dtype)])?.pop()
+    call.terms
+        .placed(&Op { name: Name::Own(Own::RangeOfExtents), attrs: &attrs, dtype }, &[], &[(vec![count], dtype)])?
+        .pop()
 }
 
 /// A constant of one number, repeated.

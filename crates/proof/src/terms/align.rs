@@ -8,6 +8,26 @@
 use crate::terms::value::{Source, Value};
 use crate::terms::view::{Digit, REPEAT, View, extent, normal};
 
+/// What an op does along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Class {
+    /// It treats each index alike.
+    Alike,
+    /// It takes all indices together, as a set or in their order.
+    Acted,
+}
+
+/// The class of each of so many axes, by which of them an op takes together.
+pub(crate) fn classes(rank: usize, acted: &[usize]) -> Vec<Class> {
+    let class = |axis| if acted.contains(&axis) { Class::Acted } else { Class::Alike };
+    (0..rank).map(class).collect()
+}
+
+/// The axes that an op takes together.
+pub(crate) fn acted(classes: &[Class]) -> Vec<usize> {
+    (0..classes.len()).filter(|&axis| classes[axis] == Class::Acted).collect()
+}
+
 /// What an operand reads along one common digit: axis and stride of its source.
 type Read = Option<(u32, i64)>;
 
@@ -15,7 +35,7 @@ type Read = Option<(u32, i64)>;
 #[derive(Clone, Debug)]
 struct Common {
     extent: i64,
-    class: u8,
+    class: Class,
     logical: usize,
     reads: Vec<Read>,
 }
@@ -28,8 +48,8 @@ type Elements = (Vec<u32>, Vec<(i64, i64)>);
 pub(crate) struct Aligned {
     /// Extents of the common axes.
     pub(crate) extents: Vec<i64>,
-    /// What the op does along each of them: 0 is nothing.
-    pub(crate) class: Vec<u8>,
+    /// What the op does along each of them.
+    pub(crate) class: Vec<Class>,
     /// The logical axes, as digits of the common ones.
     pub(crate) axes: View,
     /// Per operand that is a term: what it reads along each common axis.
@@ -40,7 +60,7 @@ pub(crate) struct Aligned {
 
 /// Aligns operands, whose views have the rank of `shape` and extents of it or 1. `class` says of each logical axis what the op
 /// does along it. Digits of a class are joined only if `sets`: if their order does not matter.
-pub(crate) fn align(shape: &[i64], operands: &[(&Value, View)], class: &[u8], sets: bool) -> Option<Aligned> {
+pub(crate) fn align(shape: &[i64], operands: &[(&Value, View)], class: &[Class], sets: bool) -> Option<Aligned> {
     let mut common = Vec::new();
     for (axis, &count) in shape.iter().enumerate() {
         refine(axis, count, operands, class[axis], &mut common)?;
@@ -51,7 +71,7 @@ pub(crate) fn align(shape: &[i64], operands: &[(&Value, View)], class: &[u8], se
 }
 
 /// Cuts one logical axis where any operand has a border.
-fn refine(axis: usize, count: i64, operands: &[(&Value, View)], class: u8, common: &mut Vec<Common>) -> Option<()> {
+fn refine(axis: usize, count: i64, operands: &[(&Value, View)], class: Class, common: &mut Vec<Common>) -> Option<()> {
     let mut lists = Vec::new();
     for (_, view) in operands {
         let digits = view.get(axis)?;
@@ -91,7 +111,7 @@ fn order(common: &[Common], fixed: &[bool]) -> Vec<usize> {
         read.sort_unstable();
         order.extend(read.into_iter().map(|(_, _, at)| at));
     }
-    let rest = |at: &usize| common[*at].class > 0 || common[*at].reads.iter().any(Option::is_some);
+    let rest = |at: &usize| common[*at].class == Class::Acted || common[*at].reads.iter().any(Option::is_some);
     let rest: Vec<usize> = (0..common.len()).filter(|at| !order.contains(at) && rest(at)).collect();
     order.extend(rest);
     order
@@ -105,7 +125,7 @@ fn joins(outer: &Common, inner: &Common, fixed: &[bool], sets: bool) -> bool {
         _ => false,
     };
     outer.class == inner.class
-        && (outer.class == 0 || sets)
+        && (outer.class == Class::Alike || sets)
         && outer.reads.iter().zip(&inner.reads).zip(fixed).all(|(pair, fixed)| alike(pair, *fixed))
 }
 
@@ -153,8 +173,8 @@ pub(crate) fn on_axes_of(
     base: &[i64],
     shape: &[i64],
     operands: &[(&Value, View)],
-    class: &[u8],
-) -> Option<(Vec<View>, Vec<u8>)> {
+    class: &[Class],
+) -> Option<(Vec<View>, Vec<Class>)> {
     let mut common = Vec::new();
     for (axis, &count) in shape.iter().enumerate() {
         refine(axis, count, operands, class[axis], &mut common)?;
@@ -185,7 +205,7 @@ pub(crate) fn on_axes_of(
         }
     }
     // What repeats for all operands repeats for the result.
-    let repeats = |c: &Common| c.class == 0 && c.reads.iter().all(Option::is_none);
+    let repeats = |c: &Common| c.class == Class::Alike && c.reads.iter().all(Option::is_none);
     let all = common.iter().all(|c| c.extent == 1 || c.reads[first].is_some() || repeats(c));
     all.then_some((views, classes))
 }

@@ -106,5 +106,5 @@ fn common(made: &Term, axis: usize) -> Option<usize> {
     if made.base == made.over {
         return Some(axis);
     }
-    (0..made.over.len()).filter(|&at| made.class[at] == 0).nth(axis)
+    made.alike().nth(axis)
 }

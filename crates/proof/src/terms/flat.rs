@@ -2,19 +2,18 @@
 //! Then the axes are one axis of a term `flat`, which is cut. An op that treats these axes alike runs before `flat`, and a reshape
 //! that has the whole axis again takes `flat` away.
 
-use crate::terms::align::on_axes_of;
+use crate::terms::align::{Class, acted, classes, on_axes_of};
+use crate::terms::name::{Name, Own};
 use crate::terms::term::{Acted, Arg, Op, Term, Terms};
 use crate::terms::value::{Source, Value};
 use crate::terms::view::{self, Digit, REPEAT, View, normal, take_inner};
 use std::rc::Rc;
 
-const NAME: &str = "flat";
-
 /// The term of a value that is `flat`, and the number of the axis that was made.
 fn flat_of(terms: &Terms, value: &Value) -> Option<(Rc<Term>, u32)> {
     let Source::Term(number) = value.source else { return None };
     let term = terms.get(number);
-    (term.op == NAME && term.along.len() == 1).then(|| (Rc::clone(term), term.base.len() as u32 - 1))
+    (term.is(Own::Flat) && term.along.len() == 1).then(|| (Rc::clone(term), term.base.len() as u32 - 1))
 }
 
 /// A value with other extents, where digits do not say it.
@@ -52,7 +51,7 @@ pub(crate) fn regrouped(terms: &mut Terms, x: &Value, to: &[i64]) -> Option<Valu
     }
     y = y.reshaped(&parts)?;
     for axis in made {
-        let op = Op { name: NAME, attrs: &[], dtype: y.dtype };
+        let op = Op { name: Name::Own(Own::Flat), attrs: &[], dtype: y.dtype };
         y = terms.along(&op, &y, &[Acted { axis, told: Vec::new(), out: parts[axis] }])?;
     }
     y.reshaped(to)
@@ -94,7 +93,7 @@ pub(crate) fn without(terms: &Terms, value: &Value) -> Option<Value> {
 /// The operand of an op that acts along some axes, seen as its result is, if the result has each of these axes in one piece.
 pub(crate) fn under(term: &Term, value: &Value) -> Option<Value> {
     let [Arg::Term { term: inner, reads, .. }] = term.args.as_slice() else { return None };
-    let kept: Vec<usize> = (0..term.over.len()).filter(|&axis| term.class[axis] == 0).collect();
+    let kept: Vec<usize> = term.alike().collect();
     if term.base.len() != kept.len() + term.along.len() {
         return None;
     }
@@ -177,20 +176,20 @@ pub(crate) fn each(
 ) -> Option<Value> {
     let first = operands.iter().position(|(value, _)| flat_of(terms, value).is_some())?;
     let (term, made) = flat_of(terms, operands[first].0)?;
-    let class: Vec<u8> = (0..shape.len()).map(|axis| u8::from(together.contains(&axis))).collect();
+    let class = classes(shape.len(), together);
     let (views, classes) = on_axes_of(first, &term.base, shape, operands, &class)?;
-    if classes[made as usize] > 0 {
+    if classes[made as usize] == Class::Acted {
         return None;
     }
     let whole = |((value, _), view): (&(&Value, View), View)| Value { view, ..(*value).clone() };
     let values: Vec<Value> = operands.iter().zip(views).map(whole).collect();
     without(terms, &values[first])?;
     let values: Vec<Value> = values.into_iter().map(|value| without(terms, &value).unwrap_or(value)).collect();
-    let sets: Vec<usize> = (0..classes.len()).filter(|&axis| classes[axis] > 0).collect();
+    let sets = acted(&classes);
     let inner: Vec<(&Value, View)> = values.iter().map(|value| (value, value.view.clone())).collect();
     let y = terms.each(op, &term.base, &inner, &sets, dropped)?;
     let acted = Acted { axis: made as usize, told: Vec::new(), out: term.base[made as usize] };
-    let y = terms.along(&Op { name: NAME, attrs: &[], dtype: y.dtype }, &y, &[acted])?;
+    let y = terms.along(&Op { name: Name::Own(Own::Flat), attrs: &[], dtype: y.dtype }, &y, &[acted])?;
     let mut outer = operands[first].1.clone();
     for &axis in together.iter().filter(|_| dropped) {
         outer[axis].clear();
@@ -210,7 +209,7 @@ mod tests {
     use super::*;
 
     fn input(terms: &mut Terms, shape: &[i64]) -> Value {
-        let op = Op { name: "input", attrs: b"x", dtype: 1 };
+        let op = Op { name: Name::Own(Own::Input), attrs: b"x", dtype: 1 };
         terms.placed(&op, &[], &[(shape.to_vec(), 1)]).unwrap().pop().unwrap()
     }
 
@@ -262,7 +261,7 @@ mod tests {
             terms.moved(&cut, &[12, 5]).unwrap()
         };
         let change = |terms: &mut Terms, x: &Value| {
-            let relu = Op { name: "Relu", attrs: &[1], dtype: 1 };
+            let relu = Op { name: Name::Model("Relu"), attrs: &[1], dtype: 1 };
             let y = crate::ops::pointwise(terms, &relu, &[x]).unwrap();
             crate::ops::binary(terms, "Sub", x, &y).unwrap()
         };

@@ -3,6 +3,7 @@
 //! Channels that are only brought elsewhere, by Concat, Split, shuffles, slots and padding, are the same lanes afterwards.
 
 use crate::terms::align::term_of;
+use crate::terms::name::{Name, Own};
 use crate::terms::term::{Arg, Term, Terms};
 use crate::terms::value::Value;
 use crate::terms::view::{self, Digit, REPEAT, View, normal};
@@ -36,7 +37,7 @@ pub(crate) fn roots(terms: &Terms, x: &Value) -> FxHashSet<u32> {
     while let Some(term) = todo.pop() {
         found.insert(term);
         let made = terms.get(term);
-        if made.op == "flat" || made_axis(made).is_some() {
+        if made.is(Own::Flat) || made_axis(made).is_some() {
             todo.extend(made.args.iter().filter_map(|arg| match arg {
                 Arg::Term { term, .. } if !found.contains(term) => Some(*term),
                 _ => None,
@@ -89,8 +90,8 @@ fn followed(terms: &Terms, mut lane: Lane) -> Option<Place> {
         };
         // An axis of one place is none of the term.
         let index = lane.at.get(made as usize).copied().unwrap_or(0);
-        lane = match term.op.as_str() {
-            "Concat" => part(&term, &lane, index)?,
+        lane = match term.name() {
+            Name::Model("Concat") => part(&term, &lane, index)?,
             _ => match inner_index(&term, index) {
                 Ok(index) => under(&term, &lane, index)?,
                 Err(place) => return Some(place),
@@ -105,7 +106,7 @@ fn followed(terms: &Terms, mut lane: Lane) -> Option<Place> {
 fn unflattened(terms: &Terms, term: &Term, lane: &Lane) -> Option<Lane> {
     let [Arg::Term { term: inner, reads, own }] = term.args.as_slice() else { return None };
     let (made, digits) = match term.along.as_slice() {
-        [(digits, _)] if term.op == "flat" && own.is_empty() => (term.base.len().checked_sub(1)? as u32, digits),
+        [(digits, _)] if term.is(Own::Flat) && own.is_empty() => (term.base.len().checked_sub(1)? as u32, digits),
         _ => return None,
     };
     if digits.iter().any(|digit| terms.is_open(digit.extent)) {
@@ -116,7 +117,7 @@ fn unflattened(terms: &Terms, term: &Term, lane: &Lane) -> Option<Lane> {
     if own.iter().any(|digit| offset / digit.stride % digit.extent != 0) || !apart_from_each_other(digits, &own) {
         return None;
     }
-    let common: Vec<usize> = (0..term.over.len()).filter(|&axis| term.class[axis] == 0).collect();
+    let common: Vec<usize> = term.alike().collect();
     let through = |digit: &Digit| match digit.axis {
         axis if axis == made => view::part(digits, digit.extent, digit.stride),
         REPEAT => Some(vec![*digit]),
@@ -152,15 +153,15 @@ fn apart_from_each_other(digits: &[Digit], own: &[Digit]) -> bool {
 
 /// The axis along which a term brings places together, the last one.
 fn made_axis(term: &Term) -> Option<u32> {
-    let brings = match term.op.as_str() {
-        "Concat" => term.base.len() == term.over.len() + 1,
-        "pick" | "routed" | "slots" => term.along.len() == 1,
-        "Pad" => term.along.len() == 1 && term.attrs == b"constant",
+    let brings = match term.name() {
+        Name::Model("Concat") => term.base.len() == term.over.len() + 1,
+        Name::Own(Own::Pick | Own::Routed | Own::Slots) => term.along.len() == 1,
+        Name::Model("Pad") => term.along.len() == 1 && term.attrs == b"constant",
         _ => false,
     };
-    let kept = match term.op.as_str() {
-        "Concat" => term.over.len(),
-        _ => (0..term.class.len()).filter(|&axis| term.class[axis] == 0).count(),
+    let kept = match term.name() {
+        Name::Model("Concat") => term.over.len(),
+        _ => term.alike().count(),
     };
     u32::try_from(kept).ok().filter(|_| brings && term.base.len() <= kept + 1)
 }
@@ -172,12 +173,12 @@ fn reads(view: &View, axis: u32) -> bool {
 /// Which index of the operand an index of the made axis is, or what lies there beside the operand.
 fn inner_index(term: &Term, index: i64) -> Result<i64, Place> {
     let (digits, told) = &term.along[0];
-    match (term.op.as_str(), told.as_slice()) {
-        ("Pad", [before, _]) => {
+    match (term.name(), told.as_slice()) {
+        (Name::Model("Pad"), [before, _]) => {
             let index = index - before;
             if (0..view::extent(digits)).contains(&index) { Ok(index) } else { Err(Place::Zero) }
         }
-        ("slots", runs) => {
+        (Name::Own(Own::Slots), runs) => {
             let mut behind = 0;
             for run in runs.chunks_exact(2) {
                 if (run[0]..run[0] + run[1]).contains(&index) {
@@ -236,7 +237,7 @@ fn add(at: &mut Vec<i64>, axis: u32, more: i64) {
 /// The lane in the operand of a term that acts along one axis, of which it is this index.
 fn under(term: &Term, lane: &Lane, index: i64) -> Option<Lane> {
     let [Arg::Term { term: inner, reads, own }] = term.args.as_slice() else { return None };
-    let common: Vec<usize> = (0..term.over.len()).filter(|&axis| term.class[axis] == 0).collect();
+    let common: Vec<usize> = term.alike().collect();
     let mut found = carried(lane, &common, reads, *inner).filter(|_| own.is_empty())?;
     for (digit, index) in apart(&term.along[0].0, index) {
         if digit.axis != REPEAT

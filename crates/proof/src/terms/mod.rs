@@ -5,6 +5,7 @@ pub(crate) mod constants;
 pub(crate) mod fits;
 pub(crate) mod flat;
 pub(crate) mod lanes;
+pub(crate) mod name;
 pub(crate) mod routed;
 pub(crate) mod slots;
 pub(crate) mod strided;

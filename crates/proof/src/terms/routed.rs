@@ -1,13 +1,12 @@
 //! Places of one axis in another order. An op that treats all places alike runs before they are put in order.
 
-use crate::terms::align::{on_axes_of, term_of};
+use crate::terms::align::{Class, acted, classes, on_axes_of, term_of};
 use crate::terms::flat::under;
+use crate::terms::name::{Name, Own};
 use crate::terms::term::{Acted, Op, Term, Terms};
 use crate::terms::value::Value;
 use crate::terms::view::{self, Digit, REPEAT, View};
 use std::rc::Rc;
-
-pub(crate) const NAME: &str = "routed";
 
 /// These places of an axis, in this order.
 pub(crate) fn reordered(terms: &mut Terms, x: &Value, axis: usize, told: &[i64]) -> Option<Value> {
@@ -15,7 +14,7 @@ pub(crate) fn reordered(terms: &mut Terms, x: &Value, axis: usize, told: &[i64])
         return Some(x.clone());
     }
     let acted = Acted { axis, out: told.len() as i64, told: told.to_vec() };
-    terms.along(&Op { name: NAME, attrs: &[], dtype: x.dtype }, x, &[acted])
+    terms.along(&Op { name: Name::Own(Own::Routed), attrs: &[], dtype: x.dtype }, x, &[acted])
 }
 
 /// A value whose axis is in another order: the value without that, and the order.
@@ -30,7 +29,7 @@ pub(crate) fn without(terms: &Terms, x: &Value, axis: usize) -> Option<(Value, V
 fn routed(terms: &Terms, x: &Value) -> Option<(Rc<Term>, usize)> {
     let term = terms.get(term_of(x)?);
     let made = term.base.len().checked_sub(1)?;
-    (term.op == NAME && term.along.len() == 1).then(|| (Rc::clone(term), made))
+    (term.is(Own::Routed) && term.along.len() == 1).then(|| (Rc::clone(term), made))
 }
 
 /// An op that treats places alike, of operands in one other order: it runs before that. `None` if it is none.
@@ -44,9 +43,9 @@ pub(crate) fn each(
 ) -> Option<Value> {
     let first = operands.iter().position(|(value, _)| routed(terms, value).is_some())?;
     let (term, made) = routed(terms, operands[first].0)?;
-    let class: Vec<u8> = (0..shape.len()).map(|axis| u8::from(together.contains(&axis))).collect();
+    let class = classes(shape.len(), together);
     let (views, classes) = on_axes_of(first, &term.base, shape, operands, &class)?;
-    let (digits, told) = term.along.first().filter(|_| classes[made] == 0)?;
+    let (digits, told) = term.along.first().filter(|_| classes[made] == Class::Alike)?;
     let mut inner = term.base.clone();
     inner[made] = view::extent(digits);
     let mut values = Vec::new();
@@ -54,7 +53,7 @@ pub(crate) fn each(
         let value = Value { view: view.clone(), ..(*value).clone() };
         values.push(before(terms, value, made, told, inner[made])?);
     }
-    let sets: Vec<usize> = (0..classes.len()).filter(|&axis| classes[axis] > 0).collect();
+    let sets = acted(&classes);
     let plain: Vec<(&Value, View)> = values.iter().map(|value| (value, value.view.clone())).collect();
     let y = terms.each(op, &inner, &plain, &sets, dropped)?;
     let y = reordered(terms, &y, made, told)?;

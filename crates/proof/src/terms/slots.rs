@@ -5,14 +5,13 @@
 //! op that treats all places alike runs before the slots are put in.
 
 use crate::files::model::width;
-use crate::terms::align::{on_axes_of, term_of};
+use crate::terms::align::{acted, classes, on_axes_of, term_of};
 use crate::terms::flat::under;
+use crate::terms::name::{Name, Own};
 use crate::terms::term::{Acted, Op, Term, Terms, numbers};
 use crate::terms::value::Value;
 use crate::terms::view::{self, View};
 use std::rc::Rc;
-
-const NAME: &str = "slots";
 
 /// What slots hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +66,11 @@ pub(crate) fn filled(terms: &mut Terms, x: &Value, axis: usize, runs: &Runs, ext
         Fill::Unknown => terms.fresh().to_le_bytes().to_vec(),
     };
     let told = runs.iter().flat_map(|&(start, count)| [start, count]).collect();
-    terms.along(&Op { name: NAME, attrs: &attrs, dtype: x.dtype }, x, &[Acted { axis, told, out: extent }])
+    terms.along(
+        &Op { name: Name::Own(Own::Slots), attrs: &attrs, dtype: x.dtype },
+        x,
+        &[Acted { axis, told, out: extent }],
+    )
 }
 
 fn constant(x: &Value, axis: usize, runs: &Runs, extent: i64) -> Option<Value> {
@@ -89,8 +92,8 @@ fn constant(x: &Value, axis: usize, runs: &Runs, extent: i64) -> Option<Value> {
 /// A value without the slots of an axis, if it has any and has that axis in one piece. Zeros that a Pad put at the end are slots too.
 pub(crate) fn stripped(terms: &Terms, x: &Value, axis: usize) -> Option<Stripped> {
     let term = Rc::clone(terms.get(term_of(x)?));
-    let pads = term.op == "Pad" && term.attrs == b"constant";
-    if !(pads || term.op == NAME) || term.along.len() != 1 {
+    let pads = term.name() == Name::Model("Pad") && term.attrs == b"constant";
+    if !(pads || term.is(Own::Slots)) || term.along.len() != 1 {
         return None;
     }
     let made = term.base.len() as u32 - 1;
@@ -160,10 +163,10 @@ pub(crate) fn each(
     together: &[usize],
     dropped: bool,
 ) -> Option<Value> {
-    let slotted = |(value, _): &(&Value, View)| term_of(value).is_some_and(|term| terms.get(term).op == NAME);
+    let slotted = |(value, _): &(&Value, View)| term_of(value).is_some_and(|term| terms.get(term).is(Own::Slots));
     let first = operands.iter().position(slotted)?;
     let base = terms.get(term_of(operands[first].0)?).base.clone();
-    let class: Vec<u8> = (0..shape.len()).map(|axis| u8::from(together.contains(&axis))).collect();
+    let class = classes(shape.len(), together);
     let (views, classes) = on_axes_of(first, &base, shape, operands, &class)?;
     let made = base.len() - 1;
     let runs = stripped(terms, &whole(operands[first].0, &views[first]), made)?.runs;
@@ -174,7 +177,7 @@ pub(crate) fn each(
         fills.push(fill);
     }
     let fill = made_of(op, &fills, operands)?;
-    let sets: Vec<usize> = (0..base.len()).filter(|&axis| classes[axis] > 0).collect();
+    let sets = acted(&classes);
     if sets.contains(&made) {
         return None;
     }
@@ -253,7 +256,8 @@ fn made_of(op: &Op<'_>, fills: &[Option<Fill>], operands: &[(&Value, View)]) -> 
     }
     let zeros = fills.iter().all(|fill| *fill == Some(Fill::Zero));
     let zero = |holds: bool| Some(if holds { Fill::Zero } else { Fill::Unknown });
-    match op.name {
+    let Name::Model(name) = op.name else { return None };
+    match name {
         name if ZERO_AT_ZERO.contains(&name) => zero(zeros),
         // Means and extremes are those over other axes.
         "Add" | "Sub" | "Max" | "Min" | "Sum" | "ReduceMean" | "ReduceSum" | "ReduceMax" | "ReduceMin" => zero(zeros),
@@ -279,8 +283,8 @@ fn made_of(op: &Op<'_>, fills: &[Option<Fill>], operands: &[(&Value, View)]) -> 
 fn is_tame(op: &Op<'_>, fills: &[Option<Fill>], operands: &[(&Value, View)]) -> bool {
     operands.iter().zip(fills).enumerate().all(|(at, ((value, _), fill))| {
         let endless = match (op.name, op.attrs.last_chunk::<3>(), at) {
-            ("Clip", Some([1, 1, _]), 1) => f64::NEG_INFINITY,
-            ("Clip", ..) => f64::INFINITY,
+            (Name::Model("Clip"), Some([1, 1, _]), 1) => f64::NEG_INFINITY,
+            (Name::Model("Clip"), ..) => f64::INFINITY,
             _ => 0.0,
         };
         let tame = |number: &f64| number.is_finite() || number.total_cmp(&endless).is_eq();
@@ -304,7 +308,7 @@ mod tests {
 
     /// `x`, whose second axis has slots that are put in by parts, as [3, 2, 32, 5].
     fn parts(terms: &mut Terms, runs: &Runs) -> (Value, Value) {
-        let op = Op { name: "input", attrs: b"x", dtype: 1 };
+        let op = Op { name: Name::Own(Own::Input), attrs: b"x", dtype: 1 };
         let x = terms.placed(&op, &[], &[(vec![3, 56, 5], 1)]).unwrap().pop().unwrap();
         let y = filled(terms, &x, 1, runs, 64, Fill::Unknown).unwrap();
         (x, y.reshaped(&[3, 2, 32, 5]).unwrap())
@@ -327,14 +331,14 @@ mod tests {
     #[test]
     fn an_op_runs_before_slots_of_what_repeats() {
         let mut terms = Terms::new();
-        let op = Op { name: "input", attrs: b"x", dtype: 1 };
+        let op = Op { name: Name::Own(Own::Input), attrs: b"x", dtype: 1 };
         let x = terms.placed(&op, &[], &[(vec![3, 6, 5], 1)]).unwrap().pop().unwrap();
         let twice = |mut value: Value| {
             value.view[2] = view::normal(value.view[2].iter().copied().chain([view::Digit::repeat(2)]));
             value
         };
         let runs = vec![(0, 6)];
-        let relu = Op { name: "Relu", attrs: &[1], dtype: 1 };
+        let relu = Op { name: Name::Model("Relu"), attrs: &[1], dtype: 1 };
         let slotted = filled(&mut terms, &x, 1, &runs, 8, Fill::Zero).unwrap();
         let after = crate::ops::pointwise(&mut terms, &relu, &[&twice(slotted)]).unwrap();
         let before = crate::ops::pointwise(&mut terms, &relu, &[&x]).unwrap();

@@ -11,6 +11,7 @@
 use crate::files::model::{Attr, DeclaredDim, Graph, Model, Node, Tensor};
 use crate::terms::align::term_of;
 use crate::terms::flat::divisor;
+use crate::terms::name::{Name, Own};
 use crate::terms::term::{Acted, Op, Terms};
 use crate::terms::value::Value;
 use crate::terms::view::{self, REPEAT};
@@ -323,7 +324,7 @@ impl Terms {
             let out = self.symbolic.as_mut()?.common(extents)?;
             for value in values.iter_mut().filter(|value| extent(value).is_some_and(|own| own != 1 && own != out)) {
                 let axis = value.rank() - back;
-                let op = Op { name: "stretched", attrs: &[], dtype: value.dtype };
+                let op = Op { name: Name::Own(Own::Stretched), attrs: &[], dtype: value.dtype };
                 *value = self.along(&op, value, &[Acted { axis, told: vec![out], out }])?;
             }
         }
@@ -355,8 +356,9 @@ impl Terms {
             return None;
         }
         let attrs = format!("{numbers:?}").into_bytes();
-        let made =
-            self.placed(&Op { name: "extents", attrs: &attrs, dtype }, &[], &[(shape.to_vec(), dtype)])?.pop()?;
+        let made = self
+            .placed(&Op { name: Name::Own(Own::Extents), attrs: &attrs, dtype }, &[], &[(shape.to_vec(), dtype)])?
+            .pop()?;
         let term = term_of(&made)?;
         self.symbolic.as_mut()?.lists.insert(term, numbers.to_vec());
         Some(made)

@@ -4,10 +4,11 @@ use crate::files::model::width;
 use crate::lemmas::real::{Form, as_is};
 use crate::lemmas::scales::{self, Cores};
 use crate::ops::{Convolved, Filters, Quantized};
-use crate::terms::align::{Aligned, align, term_of};
+use crate::terms::align::{Aligned, Class, align, classes, term_of};
 use crate::terms::constants::Constants;
 use crate::terms::fits::Fits;
 use crate::terms::flat;
+use crate::terms::name::{Name, OpName, Own, TermName};
 use crate::terms::routed;
 use crate::terms::slots;
 use crate::terms::strided::Elements;
@@ -18,9 +19,6 @@ use half::f16;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-/// Ops of two operands that may be swapped: each bit stays.
-pub(crate) const COMMUTE: &[&str] = &["Add", "And", "Mul", "Or", "Xor", "contract"];
 
 /// Most joined axes and slots over each other.
 const LAYERS: usize = 32;
@@ -52,21 +50,50 @@ pub(crate) enum Arg {
 }
 
 /// What is computed. Two terms with equal fields compute the same.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Term {
-    /// Name of the op, with its domain if that is not the standard one.
-    pub(crate) op: String,
+    pub(crate) op: TermName,
     /// Everything else that the op is told.
     pub(crate) attrs: Vec<u8>,
     pub(crate) args: Vec<Arg>,
     /// Extents of the common axes of the operands, and what happens along each.
     pub(crate) over: Vec<i64>,
-    pub(crate) class: Vec<u8>,
+    pub(crate) class: Vec<Class>,
     /// Axes along which the order of indices matters: their digits and what the op is told of each.
     pub(crate) along: Vec<(Vec<Digit>, Vec<i64>)>,
     /// Extents of the result's axes, none of them 1.
     pub(crate) base: Vec<i64>,
     pub(crate) dtype: u8,
+}
+
+impl Term {
+    /// A term of which only the op is said.
+    pub(crate) fn of(op: OpName<'_>) -> Term {
+        Term {
+            op: op.owned(),
+            attrs: Vec::new(),
+            args: Vec::new(),
+            over: Vec::new(),
+            class: Vec::new(),
+            along: Vec::new(),
+            base: Vec::new(),
+            dtype: 0,
+        }
+    }
+
+    pub(crate) fn name(&self) -> OpName<'_> {
+        self.op.borrowed()
+    }
+
+    /// Whether it is this op of the checker.
+    pub(crate) fn is(&self, own: Own) -> bool {
+        self.op == Name::Own(own)
+    }
+
+    /// The common axes along which it treats each index alike.
+    pub(crate) fn alike(&self) -> impl Iterator<Item = usize> {
+        self.class.iter().enumerate().filter(|(_, class)| **class == Class::Alike).map(|(axis, _)| axis)
+    }
 }
 
 /// All terms of both graphs.
@@ -239,8 +266,8 @@ impl Terms {
     /// The term without joined axes and slots, and how many of these there are.
     pub(crate) fn beneath(&self, mut term: u32) -> (u32, usize) {
         let mut layers = 0;
-        while let ("flat" | "slots", [Arg::Term { term: inner, .. }]) =
-            (self.get(term).op.as_str(), self.get(term).args.as_slice())
+        while let (Name::Own(Own::Flat | Own::Slots), [Arg::Term { term: inner, .. }]) =
+            (self.get(term).name(), self.get(term).args.as_slice())
         {
             (term, layers) = (*inner, layers + 1);
         }
@@ -392,12 +419,12 @@ impl Terms {
                 (*value, *view) = (one, vec![Vec::new(); shape.len()]);
             }
         }
-        if COMMUTE.contains(&op.name) {
+        if op.name.commutes() {
             // The order of terms is the same in both graphs. Constants are last, so that they don't lay the result.
             operands.sort_by_key(|(value, _)| term_of(value).unwrap_or(u32::MAX));
         }
         let operands: Vec<(&Value, View)> = operands.iter().map(|(v, view)| (v, view.clone())).collect();
-        let class: Vec<u8> = (0..shape.len()).map(|axis| u8::from(together.contains(&axis))).collect();
+        let class = classes(shape.len(), together);
         let aligned = align(shape, &operands, &class, true)?;
         let mut term = op.term();
         for (at, (value, _)) in operands.iter().enumerate() {
@@ -405,7 +432,7 @@ impl Terms {
         }
         term.over.clone_from(&aligned.extents);
         term.class.clone_from(&aligned.class);
-        let keeps: Vec<bool> = aligned.class.iter().map(|class| !dropped || *class == 0).collect();
+        let keeps: Vec<bool> = aligned.class.iter().map(|class| !dropped || *class == Class::Alike).collect();
         let (base, number) = kept(&aligned.extents, &keeps);
         term.base = base;
         let axis = |(at, axis): (usize, &Vec<Digit>)| {
@@ -423,14 +450,14 @@ impl Terms {
         if acted.iter().any(|a| self.is_open(a.out) && !self.is_open(shape[a.axis])) {
             return None;
         }
-        let class: Vec<u8> = (0..shape.len()).map(|axis| u8::from(acted.iter().any(|a| a.axis == axis))).collect();
+        let class = classes(shape.len(), &acted.iter().map(|a| a.axis).collect::<Vec<_>>());
         let aligned = align(&shape, &[(value, value.view.clone())], &class, false)?;
         let mut term = op.term();
         term.args.push(self.arg(value, 0, &aligned, &[])?);
         let mut acted: Vec<&Acted> = acted.iter().collect();
         acted.sort_by_key(|a| aligned.axes[a.axis].iter().map(|d| (d.axis, -d.stride)).min());
         term.along = acted.iter().map(|a| (aligned.axes[a.axis].clone(), a.told.clone())).collect();
-        let keeps: Vec<bool> = aligned.class.iter().map(|class| *class == 0).collect();
+        let keeps: Vec<bool> = aligned.class.iter().map(|class| *class == Class::Alike).collect();
         let (mut base, number) = kept(&aligned.extents, &keeps);
         let mut view: View =
             aligned.axes.iter().map(|axis| axis.iter().map(|d| renumbered(*d, &number)).collect()).collect();
@@ -462,7 +489,7 @@ impl Terms {
         if operands.iter().any(|(_, view)| view::shape(view) != shape) {
             return None;
         }
-        let aligned = align(&shape, &operands, &vec![0; shape.len()], true)?;
+        let aligned = align(&shape, &operands, &classes(shape.len(), &[]), true)?;
         let mut term = op.term();
         for (at, value) in values.iter().enumerate() {
             term.args.push(self.arg(value, at, &aligned, &value.view[axis])?);
@@ -506,14 +533,14 @@ impl Terms {
 /// The name and the attributes of an op, and the element type of its result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op<'a> {
-    pub(crate) name: &'a str,
+    pub(crate) name: OpName<'a>,
     pub(crate) attrs: &'a [u8],
     pub(crate) dtype: u8,
 }
 
 impl Op<'_> {
     fn term(&self) -> Term {
-        Term { op: self.name.to_owned(), attrs: self.attrs.to_vec(), dtype: self.dtype, ..Term::default() }
+        Term { attrs: self.attrs.to_vec(), dtype: self.dtype, ..Term::of(self.name) }
     }
 }
 
