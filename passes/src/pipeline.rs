@@ -18,8 +18,8 @@ use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::model::Model;
 use relayout_ir::verify::{Contract, Violation, verify_with};
 use relayout_solve::Limits;
-use relayout_target::hints::{Hints, Size};
-use relayout_target::{
+use relayout_target_api::hints::{Hints, Size};
+use relayout_target_api::{
     Context, Declared, Fact, Numerics, Pass, PassError, PassReport, Rule, Run, Settings, Slot, Target, Trial, Trials,
     Written, each_graph,
 };

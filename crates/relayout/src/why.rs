@@ -10,7 +10,7 @@ use crate::units::bytes;
 use relayout_ir::graph::{Op, ValueId};
 use relayout_passes::decide::{Decision, SolveRecord};
 use relayout_passes::pipeline::Outcome;
-use relayout_target::Target;
+use relayout_target_api::Target;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 

@@ -34,7 +34,7 @@ pub use ort_cpu::{Block, OrtCpu, threads_asked};
 pub use ort_nhwc::providers::PROVIDERS;
 pub use ort_nhwc::{OrtNhwc, Provider};
 
-use relayout_target::Target;
+use relayout_target_api::Target;
 use serde::Deserialize;
 
 /// Names of the built-in targets.

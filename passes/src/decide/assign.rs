@@ -4,7 +4,7 @@ use super::{Decision, Ends, Grounds, MovedEnd, Plan, Scopes};
 use crate::pipeline::{State, Step, each_scope};
 use relayout_ir::graph::Graph;
 use relayout_ir::layout::Layout;
-use relayout_target::{Declared, Fact, PassError, Settings, Slot};
+use relayout_target_api::{Declared, Fact, PassError, Settings, Slot};
 
 /// The pass.
 pub(crate) const PASS: Step<'static> = Step::engine(

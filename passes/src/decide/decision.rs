@@ -12,10 +12,10 @@ use relayout_ir::graph::{Graph, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_solve::certificate::{Certificate, certify};
 use relayout_solve::{Limits, Problem, ProblemError, SharedValue, Solution, Var, solve};
-use relayout_target::Lifted;
-use relayout_target::Numerics;
-use relayout_target::hints::Hints;
-use relayout_target::{Cost, MoveKind, Settings, Target, Trial};
+use relayout_target_api::Lifted;
+use relayout_target_api::Numerics;
+use relayout_target_api::hints::Hints;
+use relayout_target_api::{Cost, MoveKind, Settings, Target, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 

@@ -5,7 +5,7 @@ pub mod tell;
 
 use relayout_equations::{Finder, Unsound};
 use relayout_ir::graph::{Graph, NodeId};
-use relayout_target::{Equation, Numerics, PassError, Recognized, Target};
+use relayout_target_api::{Equation, Numerics, PassError, Recognized, Target};
 
 /// The pieces of a graph that are an op which a form of the target wants to have recognized, made of these nodes.
 pub(crate) fn recognized(

@@ -10,7 +10,7 @@ use relayout_ir::form::Form as Bound;
 use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, Op};
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::raised;
-use relayout_target::{
+use relayout_target_api::{
     Counted, Declared, Fact, Numerics, PassError, Raised, RaisedOperand, Slot, Target, reassociable,
 };
 

@@ -5,7 +5,7 @@ use crate::pipeline::{Outcome, PipelineOptions, Step, run_steps, steps};
 use relayout_equations::named;
 use relayout_ir::graph::{Graph, NodeId};
 use relayout_ir::model::Model;
-use relayout_target::{Context, Declared, PassError, Recognized, Slot, Target};
+use relayout_target_api::{Context, Declared, PassError, Recognized, Slot, Target};
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, PoisonError};
 

@@ -3,8 +3,8 @@
 use crate::decide::{Standing, Way};
 use relayout_ir::form::{Bound, Form, Slot};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
-use relayout_target::hints::Hints;
-use relayout_target::moves::{Moved, moved};
+use relayout_target_api::hints::Hints;
+use relayout_target_api::moves::{Moved, moved};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;

@@ -6,7 +6,7 @@
 
 use crate::pipeline::Step;
 use relayout_ir::graph::{Graph, NodeId, Op, bind_again};
-use relayout_target::{Context, Declared, Fact, PassError, Slot};
+use relayout_target_api::{Context, Declared, Fact, PassError, Slot};
 
 /// The pass.
 pub(crate) const PASS: Step<'static> = Step::each_graph(

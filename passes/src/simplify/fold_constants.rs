@@ -20,7 +20,7 @@ use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::op::read::is_constant;
 use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
-use relayout_target::{Context, Cost, Counted, Declared, Numerics, PassError, Rule, Slot};
+use relayout_target_api::{Context, Cost, Counted, Declared, Numerics, PassError, Rule, Slot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use relayout_ir::graph::{Builder, Graph, NodeId, Use, ValueId, bind_again};
 use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::{self, elements_taken};
 use relayout_ir::patch::{Patch, remove_dead};
-use relayout_target::{Context, Cost, Counted, Declared, Numerics, PassError, Rule, Slot};
+use relayout_target_api::{Context, Cost, Counted, Declared, Numerics, PassError, Rule, Slot};
 
 /// Most places that a Gather picks.
 const MOST_PICKED: usize = 1 << 10;

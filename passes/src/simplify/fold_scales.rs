@@ -20,7 +20,7 @@ use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId, bind_again};
 use relayout_ir::op::read::perm::place;
 use relayout_ir::patch::{NewOperand, Patch, remove_dead};
-use relayout_target::{Context, Cost, Declared, PassError, Rule, Slot};
+use relayout_target_api::{Context, Cost, Declared, PassError, Rule, Slot};
 use std::sync::Arc;
 
 /// The rules of [`ANCHORS`].

@@ -3,7 +3,7 @@
 use crate::pipeline::{State, Step};
 use relayout_ir::graph::Graph;
 use relayout_ir::op::infer::infer_graph;
-use relayout_target::{Declared, Fact, PassError, Slot};
+use relayout_target_api::{Declared, Fact, PassError, Slot};
 
 /// The pass.
 pub(crate) const PASS: Step<'static> = Step::engine(

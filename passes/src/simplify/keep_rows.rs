@@ -12,7 +12,7 @@ use relayout_ir::op::read::is_constant;
 use relayout_ir::patch::replace_value;
 use relayout_ir::storage::reshape_target;
 use relayout_ir::types::{TensorType, Type};
-use relayout_target::{Context, Counted, Declared, Numerics, PassError, Rule, Slot as When};
+use relayout_target_api::{Context, Counted, Declared, Numerics, PassError, Rule, Slot as When};
 use rustc_hash::FxHashSet;
 
 /// The rule.

@@ -19,7 +19,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Builder, Graph, Node, NodeId, ValueId};
 use relayout_ir::op::{normalize_axis, read};
 use relayout_ir::patch::Patch;
-use relayout_target::{Context, Declared, PassError, Slot};
+use relayout_target_api::{Context, Declared, PassError, Slot};
 
 /// The pass.
 pub(crate) const PASS: Step<'static> = Step::each_graph(

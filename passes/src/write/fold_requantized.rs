@@ -13,7 +13,7 @@ use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::op::read::units;
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::types::Type;
-use relayout_target::{Context, Counted, Declared, Fact, Numerics, PassError, Rule, Slot};
+use relayout_target_api::{Context, Counted, Declared, Fact, Numerics, PassError, Rule, Slot};
 
 /// The rule.
 pub(crate) const RULE: Rule = Rule {

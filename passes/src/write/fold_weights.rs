@@ -12,7 +12,7 @@ use relayout_ir::op::read::known_ints;
 use relayout_ir::op::read::perm::inverse;
 use relayout_ir::patch::{Insert, Patch, constant_node};
 use relayout_ir::storage::same_bytes;
-use relayout_target::{Context, Declared, Fact, PassError, Slot};
+use relayout_target_api::{Context, Declared, Fact, PassError, Slot};
 
 /// The pass.
 pub(crate) const PASS: Step<'static> = Step::each_graph(

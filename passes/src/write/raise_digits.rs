@@ -11,7 +11,7 @@ use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::op::WRITTEN_OPSET;
 use relayout_ir::storage::{StorageRule, reshape_target};
 use relayout_ir::types::{TensorType, Type};
-use relayout_target::{Declared, Fact, PassError};
+use relayout_target_api::{Declared, Fact, PassError};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 
@@ -61,7 +61,7 @@ pub(super) fn lies_apart(
 
 /// The pass.
 pub(crate) const PASS: Step<'static> = Step::each_graph(
-    Declared::new("raise_to_digits", relayout_target::Slot::Write, "the same where values have a dim per digit")
+    Declared::new("raise_to_digits", relayout_target_api::Slot::Write, "the same where values have a dim per digit")
         .needs(&[Fact::Layouts])
         .keeps_nodes(),
     &|graph, cx| raise_to_digits(graph, cx.settings.opset),

@@ -7,14 +7,14 @@ use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId, bind_aga
 use relayout_ir::layout::Layout;
 use relayout_ir::patch::{Insert, Patch};
 use relayout_ir::types::{TensorType, Type};
-use relayout_target::{Declared, Fact, PassError};
+use relayout_target_api::{Declared, Fact, PassError};
 use rustc_hash::FxHashMap;
 
 /// The pass.
 pub(crate) const PASS: Step<'static> = Step::each_graph(
     Declared::new(
         "raise_operands",
-        relayout_target::Slot::Write,
+        relayout_target_api::Slot::Write,
         "adds views that the dialect needs, some of them of constants",
     )
     .needs(&[Fact::Layouts])

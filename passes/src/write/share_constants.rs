@@ -14,7 +14,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::patch::{Patch, remove_dead};
-use relayout_target::{Context, Declared, PassError, Slot};
+use relayout_target_api::{Context, Declared, PassError, Slot};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher as _;
 use std::sync::Arc;

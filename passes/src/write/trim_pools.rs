@@ -17,7 +17,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, Op, ValueId};
 use relayout_ir::op::read::{self, Window};
-use relayout_target::{Context, Declared, Fact, PassError, Slot};
+use relayout_target_api::{Context, Declared, Fact, PassError, Slot};
 
 /// The first operator set whose inference leaves such a window out.
 const INFERRED_RIGHT: i64 = 22;

@@ -6,7 +6,7 @@ use crate::forms::raise::is_raised;
 use crate::pipeline::{State, Step, each_scope};
 use relayout_ir::form::Form as Bound;
 use relayout_ir::graph::{Graph, NodeId};
-use relayout_target::{Declared, Fact, PassError, Piece, Refused, Slot};
+use relayout_target_api::{Declared, Fact, PassError, Piece, Refused, Slot};
 use rustc_hash::FxHashSet;
 
 /// The pass.

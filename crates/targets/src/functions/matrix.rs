@@ -3,7 +3,7 @@
 
 use super::{call, only_result, opset};
 use crate::onnx::forms::product::{Product, Rows, Turns, Way};
-use relayout_target::{Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Cost, Form, NodeQuery, Offer};
 
 /// The form's name.
 const FORM: &str = "turned_product";

@@ -16,7 +16,7 @@ use relayout_ir::form::{Role, Slot};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::op::read::perm;
 use relayout_ir::raised::ProjectionForm;
-use relayout_target::{
+use relayout_target_api::{
     Cost, Form, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError, Raised, Recognized, Rule, Target,
 };
 use serde::Deserialize;

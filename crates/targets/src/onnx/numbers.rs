@@ -10,7 +10,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Builder, Graph, NodeId, ValueId, bind_again};
 use relayout_ir::patch::{Patch, remove_dead};
-use relayout_target::{Context, Counted, Declared, Fact, Numerics, Pass, PassError, Rule, Slot};
+use relayout_target_api::{Context, Counted, Declared, Fact, Numerics, Pass, PassError, Rule, Slot};
 
 /// The rule.
 pub(crate) const RULE: Rule = Rule {

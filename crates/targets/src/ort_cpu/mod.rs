@@ -36,7 +36,7 @@ use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::is_among_signals;
 use relayout_ir::storage::{ImageAxes, StorageRule};
-use relayout_target::{
+use relayout_target_api::{
     Candidates, Capabilities, Cost, Form, Lifted, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError,
     Target, forms_of,
 };

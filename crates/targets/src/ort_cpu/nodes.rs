@@ -11,7 +11,7 @@ use relayout_ir::layout::Layout;
 use relayout_ir::op::NCHWC;
 use relayout_ir::op::read::perm;
 use relayout_ir::types::Type;
-use relayout_target::{Fragment, Left, Made, Operand, PassError, Piece};
+use relayout_target_api::{Fragment, Left, Made, Operand, PassError, Piece};
 
 /// A blocked convolution.
 pub(crate) fn convolution() -> OpName {

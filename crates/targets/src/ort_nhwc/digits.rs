@@ -6,8 +6,8 @@ use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::perm;
 use relayout_ir::types::Type;
-use relayout_target::moves::{Moved, moved};
-use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use relayout_target_api::moves::{Moved, moved};
+use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 
 /// Axes that every device takes.
 pub(super) const FEW: usize = 5;

@@ -17,7 +17,9 @@ use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::raised::GroupNorm;
 use relayout_ir::types::Type;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Recognized, Refused};
+use relayout_target_api::{
+    Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Recognized, Refused,
+};
 use std::sync::Arc;
 
 /// The form's name.

@@ -28,7 +28,7 @@ use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::raised::{Projection, ProjectionForm};
 use relayout_ir::storage::reshape_target;
 use relayout_ir::types::Type;
-use relayout_target::{
+use relayout_target_api::{
     Cost, Counted, Form, Fragment, Left, Made, NodeQuery, Numerics, Offer, Operand, PassError, Piece, Raised,
     Recognized, Refused, Rule,
 };

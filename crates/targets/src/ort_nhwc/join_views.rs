@@ -7,8 +7,8 @@ use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::patch::remove_dead;
 use relayout_ir::storage::reshape_target;
-use relayout_target::moves::moved;
-use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use relayout_target_api::moves::moved;
+use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 
 /// The pass.
 pub(super) fn pass() -> Pass {

@@ -29,7 +29,7 @@ use providers::Unknown;
 use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Graph, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_target::{
+use relayout_target_api::{
     Capabilities, Cost, DeviceMoves, Form, MoveKind, MoveQuery, NodeQuery, OpQuery, Pass, Sizes, Target,
 };
 use std::sync::Arc;

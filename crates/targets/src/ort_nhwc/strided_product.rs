@@ -19,7 +19,7 @@ use relayout_ir::layout::Layout;
 use relayout_ir::op::read::perm::{inverse, is_identity};
 use relayout_ir::storage::reshape_target;
 use relayout_ir::types::Type;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
 use std::sync::Arc;
 
 /// The form's name.

@@ -13,7 +13,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::OpName;
 use relayout_ir::layout::Layout;
-use relayout_target::{Become, Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Become, Cost, Form, NodeQuery, Offer};
 
 /// The first operator set with Einsum.
 const EINSUM_SINCE: i64 = 12;

@@ -12,7 +12,7 @@ use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, ValueId};
 use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::{EPSILON, epsilon, perm};
 use relayout_ir::raised::LayerNorm;
-use relayout_target::{Counted, Numerics, PassError, Raise, Raised, RaisedOperand, Rule};
+use relayout_target_api::{Counted, Numerics, PassError, Raise, Raised, RaisedOperand, Rule};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A normalization of a graph.

@@ -14,7 +14,7 @@ use relayout_ir::form::{Form as Bound, KernelLayouts, View};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::types::Type;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
 
 /// The form's name.
 const FORM: &str = "packed_heads";

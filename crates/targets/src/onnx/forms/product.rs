@@ -9,7 +9,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, KernelLayouts, View};
 use relayout_ir::graph::{Graph, Node, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_target::{Become, Cost, NodeQuery, Offer};
+use relayout_target_api::{Become, Cost, NodeQuery, Offer};
 
 /// The name of the form.
 pub(crate) const FORM: &str = "turned_product";

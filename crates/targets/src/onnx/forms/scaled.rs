@@ -12,7 +12,7 @@ use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::perm;
 use relayout_ir::raised::ChannelAffine;
-use relayout_target::{
+use relayout_target_api::{
     Become, Cost, Counted, Form, NodeQuery, Numerics, Offer, PassError, Raise, Raised, RaisedOperand, Recognized, Rule,
 };
 

@@ -5,7 +5,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::layout::Layout;
 use relayout_ir::raised::{LayerNorm, ProjectionForm};
-use relayout_target::{Become, Cost, NodeQuery, Offer};
+use relayout_target_api::{Become, Cost, NodeQuery, Offer};
 use serde::Deserialize;
 
 /// What a product takes longer whose operand or result has its columns outermost, than one of rows.
@@ -112,7 +112,7 @@ impl LayerNorms {
 #[cfg(test)]
 mod tests {
     use crate::DataTarget;
-    use relayout_target::Target as _;
+    use relayout_target_api::Target as _;
 
     const ONNX: &str = crate::onnx::DATA;
 

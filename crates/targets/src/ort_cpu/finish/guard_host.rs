@@ -21,7 +21,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Builder, DuplicateName, Graph, Handover, Node, NodeId, ValueId};
 use relayout_ir::patch::Patch;
 use relayout_ir::types::Type;
-use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 
 /// Channels of the zeros that are reordered: no multiple of any block, so each rounds them up otherwise; whole groups of four,
 /// as the reorder needs them.

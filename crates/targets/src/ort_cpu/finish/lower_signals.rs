@@ -18,7 +18,7 @@ use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::op::{NCHWC, bind, normalize_axis};
 use relayout_ir::storage::{blocked_axes, reshape_target, storage_shape};
 use relayout_ir::types::{TensorType, Type};
-use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The pass's name.

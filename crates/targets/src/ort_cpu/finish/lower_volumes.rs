@@ -11,7 +11,7 @@ use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::op::{Frames, Volume};
 use relayout_ir::storage::blocked_volume;
 use relayout_ir::types::Type;
-use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 
 /// The pass's name.
 const NAME: &str = "lower_volumes";

@@ -9,8 +9,8 @@ use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::op::is_among_signals;
 use relayout_ir::storage::{BlockedVolume, blocked_axes, blocked_volume, storage_shape};
 use relayout_ir::types::Type;
-use relayout_target::PassError;
-use relayout_target::moves::{Moved, moved};
+use relayout_target_api::PassError;
+use relayout_target_api::moves::{Moved, moved};
 
 /// Lowers such a move, if the node is one; says whether it is.
 pub(super) fn lower(graph: &mut Graph, n: NodeId) -> Result<bool, PassError> {

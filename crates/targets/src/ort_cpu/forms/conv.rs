@@ -13,7 +13,7 @@ use relayout_ir::graph::ValueId;
 use relayout_ir::layout::{Layout, Segment};
 use relayout_ir::op::read::{Window, group, windows};
 use relayout_ir::storage::ImageAxes;
-use relayout_target::{Become, Candidates, Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Become, Candidates, Cost, Form, NodeQuery, Offer};
 use std::sync::Arc;
 
 /// The form's name.

@@ -6,7 +6,7 @@ use crate::ort_cpu::machine::Machine;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::raised::ProjectionForm;
-use relayout_target::{Cost, Form, NodeQuery, Offer, PassError, Raised, Recognized, Rule};
+use relayout_target_api::{Cost, Form, NodeQuery, Offer, PassError, Raised, Recognized, Rule};
 use std::sync::Arc;
 
 /// The form's name.

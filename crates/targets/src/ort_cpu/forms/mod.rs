@@ -22,7 +22,7 @@ pub(crate) use quantized::QuantizedPools;
 
 use super::machine::Machine;
 use crate::onnx::forms::packed::PackedHeads;
-use relayout_target::Form;
+use relayout_target_api::Form;
 use std::sync::Arc;
 
 /// Every form on a machine. Where two offer the same layouts at the same cost, the first one is taken.

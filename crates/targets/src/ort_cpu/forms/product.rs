@@ -10,7 +10,7 @@ use crate::ort_cpu::costs::Copy;
 use crate::ort_cpu::machine::Machine;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Node, OpName};
-use relayout_target::{Become, Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Become, Cost, Form, NodeQuery, Offer};
 use std::sync::Arc;
 
 /// The form's name.

@@ -10,7 +10,7 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Node, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::windows;
-use relayout_target::{Become, Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Become, Cost, Form, NodeQuery, Offer};
 use serde::Deserialize;
 use std::sync::Arc;
 

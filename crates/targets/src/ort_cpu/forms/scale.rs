@@ -17,7 +17,7 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::{Layout, Segment};
 use relayout_ir::storage::{ImageAxes, axes_in_runs};
-use relayout_target::{Candidates, Cost, Form, Fragment, NodeQuery, Offer, Piece, Refused};
+use relayout_target_api::{Candidates, Cost, Form, Fragment, NodeQuery, Offer, Piece, Refused};
 use std::sync::Arc;
 
 /// The form's name.

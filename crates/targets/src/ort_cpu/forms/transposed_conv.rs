@@ -27,7 +27,7 @@ use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::op::NCHWC;
 use relayout_ir::op::read::{AutoPad, Window, group, windows};
 use relayout_ir::types::Type;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 

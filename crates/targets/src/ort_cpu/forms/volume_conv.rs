@@ -26,7 +26,7 @@ use relayout_ir::layout::Layout;
 use relayout_ir::op::read::Groups;
 use relayout_ir::op::{Frames, Volume};
 use relayout_ir::storage::blocked_volume;
-use relayout_target::{Cost, Form, Fragment, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Form, Fragment, Made, NodeQuery, Offer, Operand, Piece, Refused};
 use std::sync::Arc;
 
 /// The form's name.

@@ -11,7 +11,7 @@ use relayout_ir::graph::{
     Builder, Draft, DuplicateName, Graph, Handover, Node, NodeId, Op, OpName, ValueId, bind_again,
 };
 use relayout_ir::op::MICROSOFT;
-use relayout_target::{Context, PassError};
+use relayout_target_api::{Context, PassError};
 
 /// Opset from which Clip reads its bounds as operands.
 const CLIP_OPERANDS: i64 = 11;

@@ -13,7 +13,7 @@ use relayout_ir::layout::Layout;
 use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
 use relayout_ir::storage::reshape_target;
 use relayout_ir::types::{TensorType, Type};
-use relayout_target::PassError;
+use relayout_target_api::PassError;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::types::Type;
-use relayout_target::{
+use relayout_target_api::{
     Cost, Counted, Form, Fragment, Left, Made, NodeQuery, Numerics, Offer, Operand, Piece, Refused, Rule,
 };
 use std::sync::Arc;

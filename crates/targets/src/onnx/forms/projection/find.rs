@@ -9,7 +9,7 @@ use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::op::read::is_constant;
 use relayout_ir::raised::{Projection, ProjectionForm};
 use relayout_ir::storage::reshape_target;
-use relayout_target::{Raise, Raised, RaisedOperand};
+use relayout_target_api::{Raise, Raised, RaisedOperand};
 use rustc_hash::FxHashSet;
 
 /// A projection of a graph.

@@ -22,7 +22,7 @@ use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::raised::{Projection, ProjectionForm};
 use relayout_ir::storage::reshape_target;
-use relayout_target::{Become, Cost, Counted, NodeQuery, Numerics, Offer, Raised, Rule};
+use relayout_target_api::{Become, Cost, Counted, NodeQuery, Numerics, Offer, Raised, Rule};
 
 /// The name of the forms.
 pub(crate) const FORM: &str = "projection";

@@ -11,7 +11,7 @@ use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::op::read::perm;
 use relayout_ir::patch::Patch;
 use relayout_ir::raised::ProjectionForm;
-use relayout_target::PassError;
+use relayout_target_api::PassError;
 
 /// Writes a raised projection in the form that was chosen; what takes the place of its result.
 pub(crate) fn write(graph: &mut Graph, n: NodeId, opset: i64) -> Result<Option<ValueId>, PassError> {

@@ -18,7 +18,7 @@ use relayout_ir::dim::Dim;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::raised::GroupNorm;
-use relayout_target::{Cost, NodeQuery, Offer};
+use relayout_target_api::{Cost, NodeQuery, Offer};
 use std::sync::Arc;
 
 /// Passes of `InstanceNormalization` over a row, each as long as a mean of it: the mean, the squares, the result.

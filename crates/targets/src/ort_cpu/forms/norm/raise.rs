@@ -8,7 +8,7 @@ use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, ValueId};
 use relayout_ir::raised::GroupNorm;
-use relayout_target::{Arg, Literal, Raise, RaisedOperand, Recognized};
+use relayout_target_api::{Arg, Literal, Raise, RaisedOperand, Recognized};
 
 /// The names of the op.
 pub(super) const OPS: &[&str] = &["GroupNormalization", ROWS_OF_CHANNELS];

@@ -11,7 +11,9 @@ use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::Graph;
 use relayout_ir::types::Type;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Recognized, Refused};
+use relayout_target_api::{
+    Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Recognized, Refused,
+};
 use std::sync::Arc;
 
 /// The form's name.

@@ -2,8 +2,8 @@
 //!
 //! ```
 //! use relayout_ir::layout::Layout;
-//! use relayout_target::hints::Size;
-//! use relayout_target::{Cost, MoveQuery};
+//! use relayout_target_api::hints::Size;
+//! use relayout_target_api::{Cost, MoveQuery};
 //!
 //! let (from, to): (Layout, Layout) = ("NCHW".parse()?, "NHWC".parse()?);
 //! let query = MoveQuery::permute(&from, &to, &[1, 64, 56, 56]).bytes(802_816);
