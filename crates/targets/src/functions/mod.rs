@@ -18,9 +18,9 @@ pub mod gpu;
 mod matrix;
 
 use crate::TargetError;
-use crate::onnx::Rates;
-use crate::onnx::forms::packed::PackedHeads;
-use crate::onnx::forms::product::only_result;
+use crate::shared::data::Rates;
+use crate::shared::forms::packed::PackedHeads;
+use crate::shared::forms::product::only_result;
 use data::{Data, Features};
 use gpu::{GpuCosts, MoveClass};
 use relayout_ir::attr::Attr;

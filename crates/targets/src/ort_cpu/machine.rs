@@ -2,7 +2,7 @@
 
 use super::costs::{MeasuredCosts, Reorder, Side, Spread};
 use super::runs;
-use crate::onnx::DataTarget;
+use crate::shared::data::DataTarget;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, OpName, ValueId};
 use relayout_ir::layout::{Factor, Layout, Segment};

@@ -23,12 +23,12 @@ pub mod read;
 mod runs;
 mod taken_in;
 
-pub(crate) use forms::QuantizedPools;
 pub use machine::Block;
 
 use crate::TargetError;
-use crate::measured::CostsError;
-use crate::onnx::{DataTarget, numbers};
+use crate::shared::data::DataTarget;
+use crate::shared::numbers;
+use crate::shared::tables::CostsError;
 use costs::{Copy, MeasuredCosts, Reorder, Side};
 use machine::Machine;
 use relayout_ir::dtype::DType;

@@ -1,6 +1,6 @@
 //! Moves of digits: parts of an axis change place. Standard ONNX has a Reshape, a Transpose and a Reshape for one.
 
-use crate::ort_cpu::nodes::{become_reshape, insert_reshape, numbers};
+use crate::shared::nodes::{become_reshape, insert_reshape, numbers};
 use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;

@@ -9,7 +9,7 @@
 
 use super::Rates;
 use super::wrapped::{channels_last, to_first, to_last};
-use crate::ort_cpu::forms::norm::raise_exported;
+use crate::shared::group_norm::raise_exported;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form as Bound, KernelLayouts, View};

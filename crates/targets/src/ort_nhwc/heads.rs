@@ -17,7 +17,7 @@
 
 use super::wrapped::{to_first, to_last};
 use super::{PASS_BYTES_PER_NS, Rates, VIEW_NS, join_scales};
-use crate::onnx::forms::projection::{self, Projected};
+use crate::shared::forms::projection::{self, Projected};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;

@@ -2,7 +2,7 @@
 //! device knows to run with fewer axes such a value went into it; without, nothing on the device reads it.
 
 use super::digits::FEW;
-use crate::ort_cpu::nodes::become_reshape;
+use crate::shared::nodes::become_reshape;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::patch::remove_dead;

@@ -21,8 +21,8 @@ mod strided_product;
 mod turned_product;
 mod wrapped;
 
-use crate::onnx::forms::packed::PackedHeads;
-use crate::onnx::{interpolates_elsewhere, whole_axis_is_outer};
+use crate::shared::data::{interpolates_elsewhere, whole_axis_is_outer};
+use crate::shared::forms::packed::PackedHeads;
 pub use predict::predict;
 pub use providers::Provider;
 use providers::Unknown;

@@ -8,8 +8,8 @@
 //! So such a Transpose stands in the file, and nothing runs for it.
 
 use super::{Rates, VIEW_NS};
-use crate::onnx::forms::product::{is_dequantized, only_result};
-use crate::onnx::forms::projection::turns;
+use crate::shared::forms::product::{is_dequantized, only_result};
+use crate::shared::forms::projection::turns;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;

@@ -6,8 +6,8 @@
 //! ```
 
 use super::VIEW_NS;
-use crate::onnx::forms::product::{FORM, is_dequantized, only_result};
-use crate::onnx::forms::projection::turns;
+use crate::shared::forms::product::{FORM, is_dequantized, only_result};
+use crate::shared::forms::projection::turns;
 use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;

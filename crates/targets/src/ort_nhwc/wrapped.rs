@@ -5,7 +5,7 @@
 //! ```
 
 use super::Rates;
-use crate::onnx::forms::product::only_result;
+use crate::shared::forms::product::only_result;
 use relayout_ir::attr::Attr;
 use relayout_ir::form::{self, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, ValueId};

@@ -8,7 +8,8 @@
 //! An op of blocked signals becomes the same op of images, and so do moves, sums and activations between such ops; what is written
 //! of images later is then written of these. A Reshape, which moves nothing, stands where the value is read or made as a signal.
 
-use crate::ort_cpu::nodes::{constant_behind_moves, insert_reshape};
+use crate::ort_cpu::nodes::constant_behind_moves;
+use crate::shared::nodes::insert_reshape;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;

@@ -1,7 +1,7 @@
 //! Moves of volumes to, from and between blocks of their channels, as those of images and of runs of pixels. Reshapes stand
 //! between the declarations, and move nothing.
 
-use crate::ort_cpu::nodes::{become_reshape, insert_reshape, numbers};
+use crate::shared::nodes::{become_reshape, insert_reshape, numbers};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};

@@ -18,10 +18,8 @@ mod volume_conv;
 mod volume_max;
 mod wide_conv;
 
-pub(crate) use quantized::QuantizedPools;
-
 use super::machine::Machine;
-use crate::onnx::forms::packed::PackedHeads;
+use crate::shared::forms::packed::PackedHeads;
 use relayout_target_api::Form;
 use std::sync::Arc;
 

@@ -3,7 +3,8 @@
 use super::volume::{FRAMES, WIDTH, Windows, pair};
 use crate::ort_cpu::costs::{Copy, Pool, PoolShape, Spread};
 use crate::ort_cpu::machine::Machine;
-use crate::ort_cpu::nodes::{numbers, stored_before};
+use crate::ort_cpu::nodes::stored_before;
+use crate::shared::nodes::numbers;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;

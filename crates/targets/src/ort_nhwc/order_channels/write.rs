@@ -3,8 +3,8 @@
 
 use super::meets::dim_of;
 use super::region::{Region, Swaps, Way};
-use crate::ort_cpu::nodes::{become_reshape, numbers};
 use crate::ort_nhwc::join_views::shorten;
+use crate::shared::nodes::{become_reshape, numbers};
 use relayout_eval::Picked;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;

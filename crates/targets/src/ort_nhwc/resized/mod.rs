@@ -13,7 +13,7 @@ mod weights;
 
 use super::Rates;
 use super::wrapped::{channels_last, to_last};
-use crate::onnx::forms::product::only_result;
+use crate::shared::forms::product::only_result;
 use relayout_eval::{Numbers, encode};
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;

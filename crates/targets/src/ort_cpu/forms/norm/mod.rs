@@ -4,11 +4,9 @@
 //! multiple of some times that were measured; the ratios were taken interleaved, on images of 16,000 to 600,000 elements.
 
 mod channels;
-mod raise;
 mod rows;
 
 pub(super) use channels::NormsOfChannels;
-pub(crate) use raise::raise_exported;
 pub(super) use rows::NormsOfRows;
 
 use crate::ort_cpu::costs::{AxisShape, ConvShape, Form as Kernel, Spread};

@@ -11,7 +11,7 @@ use relayout_ir::raised::GroupNorm;
 use relayout_target_api::{Arg, Literal, Raise, RaisedOperand, Recognized};
 
 /// The names of the op.
-pub(super) const OPS: &[&str] = &["GroupNormalization", ROWS_OF_CHANNELS];
+pub(crate) const OPS: &[&str] = &["GroupNormalization", ROWS_OF_CHANNELS];
 /// Most groups whose scales are made of a number.
 const MOST_GROUPS: usize = 1 << 16;
 /// It has a group per channel.
@@ -23,7 +23,7 @@ pub(crate) fn raise_exported(graph: &Graph, piece: &Recognized) -> Option<Raise>
 }
 
 /// A normalization of float32 as one op, if its channels fill blocks of this many.
-pub(super) fn raise(graph: &Graph, piece: &Recognized, block: u64) -> Option<Raise> {
+pub(crate) fn raise(graph: &Graph, piece: &Recognized, block: u64) -> Option<Raise> {
     raise_of(graph, piece, block, &[DType::F32])
 }
 

@@ -1,13 +1,7 @@
-//! Tables of measured costs: what those of all targets share, and the one of target `ort-cpu`.
+//! Tables of measured costs: what those of all targets share.
 
 pub(crate) mod file;
 pub(crate) mod grid;
-
-pub use crate::ort_cpu::costs::{
-    Activation, Attention, AttentionShape, AxisShape, Case, ConvShape, Copy, ELEMENTWISE, Form, GemmShape, Machine,
-    MeasuredCosts, ORT_CPU, Pool, PoolShape, Projection, ProjectionShape, Reorder, ResizeShape, Scaling, Side, Spec,
-    Spread, Timed, VolumeShape, is_binary, specs,
-};
 
 /// A table that can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

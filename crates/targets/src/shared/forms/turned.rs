@@ -1,6 +1,6 @@
 //! Prices of forms that read or leave columns before rows: products with constant weights, and normalizations of the last axis.
 
-use crate::onnx::forms::projection::Projected;
+use crate::shared::forms::projection::Projected;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::layout::Layout;
@@ -114,7 +114,7 @@ mod tests {
     use crate::DataTarget;
     use relayout_target_api::Target as _;
 
-    const ONNX: &str = crate::onnx::DATA;
+    const ONNX: &str = include_str!("../../onnx/onnx.toml");
 
     #[test]
     fn a_rate_of_zero_is_told_by_its_key() {

@@ -2,7 +2,7 @@
 
 use super::find::Told;
 use super::images;
-use crate::onnx::forms::product::GEMM_WITHOUT_SUMMAND;
+use crate::shared::forms::product::GEMM_WITHOUT_SUMMAND;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;

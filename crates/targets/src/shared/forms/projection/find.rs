@@ -1,6 +1,6 @@
 //! Projections: `MatMul(x, W) + b`, perhaps with a Reshape to `[rows.., heads.., width]` behind it.
 
-use crate::onnx::forms::product::BROADCASTS_SINCE;
+use crate::shared::forms::product::BROADCASTS_SINCE;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
