@@ -9,7 +9,7 @@ use super::lanes::Lanes;
 use super::pieces::{Pieces, Runs, less};
 use super::plan::Chosen;
 use super::scopes::Scopes;
-use crate::write::fold_weights::known_constant;
+use crate::operands::known_constant;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;

@@ -3,7 +3,7 @@
 
 use super::candidates::{Choice, ScopeCandidates};
 use super::pieces::Runs;
-use crate::write::raise_operands::needs_raise;
+use crate::operands::needs_raise;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};

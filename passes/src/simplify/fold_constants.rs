@@ -12,8 +12,8 @@
 //! decided; dequantized weights, which a runtime fuses with what reads them.
 
 use super::narrow::{stay_narrow, widens};
-use crate::pipeline;
-use crate::write::fold_weights::known_constant;
+use crate::operands::known_constant;
+use crate::state;
 use relayout_eval::{Computed, Step};
 use relayout_ir::constant::{ConstSource as _, Constant};
 use relayout_ir::form::{Form, View};
@@ -71,7 +71,7 @@ impl Known {
 }
 
 /// The pass.
-pub(crate) const PASS: pipeline::Step<'static> = pipeline::Step::each_graph(
+pub(crate) const PASS: state::Step<'static> = state::Step::each_graph(
     Declared::new(
         "fold_constants",
         Slot::Simplify,

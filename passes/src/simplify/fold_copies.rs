@@ -4,8 +4,8 @@
 //!
 //! Absent: graph outputs, which stay results of nodes of their name, and Identity, which no runtime copies for.
 
-use crate::pipeline::Step;
 use crate::simplify::fold_constants::pass_cost;
+use crate::state::Step;
 use relayout_ir::constant::Constant;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Builder, Graph, NodeId, Use, ValueId, bind_again};

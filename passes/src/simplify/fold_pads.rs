@@ -1,6 +1,6 @@
 //! `fold_pads`: zeros that a Pad puts around an image go into the convolution that reads it, through Transposes between them.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};

@@ -13,7 +13,7 @@
 
 use super::fold_constants::{SMALL, insert, pass_cost};
 use super::narrow::{stay_narrow, widens};
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_eval::{Needs, Plan, Rounded};
 use relayout_ir::constant::{ConstSource as _, Constant};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};

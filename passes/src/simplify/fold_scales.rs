@@ -9,8 +9,8 @@
 //! products leave the range of their type.
 
 use super::anchor::{ANCHORS, Anchor, BiasPlace};
-use crate::pipeline::Step;
 use crate::simplify::fold_constants::{SMALL, pass_cost};
+use crate::state::Step;
 use relayout_eval::{Affine, reading};
 use relayout_eval::{Numbers, Scaled, Split, bytes_of, decode, encode};
 use relayout_ir::constant::Constant;

@@ -1,6 +1,6 @@
 //! `fold_shapes`: types, shapes and the contents of shape arithmetic, for the graph and its bodies.
 
-use crate::pipeline::{State, Step};
+use crate::state::{State, Step};
 use relayout_ir::graph::Graph;
 use relayout_ir::op::infer::infer_graph;
 use relayout_target_api::{Declared, Fact, PassError, Slot};

@@ -12,7 +12,7 @@
 //!
 //! Absent: lists that are computed, and sizes of some axes of a value whose other extents are not known or that keep its ratio.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;

@@ -1,7 +1,7 @@
 //! `cleanup`: removes views that passes made and that later ones undo, and what nobody reads any more. What nobody read in the input
 //! stays: it is the user's.
 
-use crate::pipeline::{State, Step, each_scope};
+use crate::state::{State, Step, each_scope};
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Handover, NodeId, Op, ValueId};
 use relayout_ir::patch::{remove_dead, replace_value};

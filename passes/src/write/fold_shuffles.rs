@@ -1,6 +1,6 @@
 //! `fold_shuffles`: channels that are put in another order for a convolution of all channels alone are read in the order that they have.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};

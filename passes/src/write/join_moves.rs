@@ -11,7 +11,7 @@
 //!
 //! Absent: moves into blocks or out of them, and chains with another reader.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Bound, Form, Role, View};
 use relayout_ir::graph::{Builder, Graph, Node, NodeId, Op, ValueId};

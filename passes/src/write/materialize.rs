@@ -7,7 +7,7 @@
 
 use crate::decide::{BodyKey, Plan, Scopes, Taken};
 use crate::forms::raise::raise;
-use crate::pipeline::{State, Step};
+use crate::state::{State, Step};
 use relayout_ir::attr::Attr;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};

@@ -10,7 +10,7 @@
 //!
 //! Absent: moves into blocks or out of them, operands that more than one node reads, and weights that a node makes.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};

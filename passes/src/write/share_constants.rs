@@ -6,8 +6,8 @@
 //! Absent: constants under 64 bytes, which are no larger than the names and dims around them; large ones that are computed when they
 //! are written, unless they come from the same source; and constants of a body that equal one of the graph around it.
 
-use crate::pipeline::Step;
 use crate::simplify::fold_constants::SMALL;
+use crate::state::Step;
 use bytes::Bytes;
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dtype::DType;

@@ -5,7 +5,7 @@
 //!
 //! What the model wrote itself stays: one of the views between lies otherwise than in the file, or was not there.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::attr::Attr;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Builder, Graph, NodeId, OpName, ValueId};

@@ -4,7 +4,7 @@
 //! nothing. The runtime's own optimizer merges Transposes that follow each other, and those with a Reshape between them, back
 //! into the slow one when it loads the file; it does not look through a Flatten.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;

@@ -12,7 +12,7 @@
 //! Absent: such means over windows that are shorter than their stride on such an axis, beside another axis whose last window
 //! reaches over the end.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::attr::Attr;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, Op, ValueId};

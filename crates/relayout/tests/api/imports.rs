@@ -265,13 +265,6 @@ const LARGE: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "passes",
-        &["decide/candidates.rs decide/choices.rs decide/decision.rs decide/mod.rs decide/pieces.rs decide/plan.rs \
-             decide/problem.rs decide/regions.rs decide/scopes.rs forms/raise.rs pipeline.rs report/mod.rs simplify/mod.rs \
-             simplify/spell_operands.rs write/cleanup.rs write/fold_weights.rs write/mod.rs write/raise_digits.rs \
-             write/raise_operands.rs"],
-    ),
-    (
         "proof",
         &[
             "checks/agreed.rs checks/check.rs checks/sets.rs checks/untouched.rs checks/valid.rs",
@@ -291,7 +284,6 @@ const LARGE: &[(&str, &[&str])] = &[
 /// Folders that import each other, by crate. None may be added.
 const FOLDERS: &[(&str, &[&str])] = &[
     ("ir", &["form graph op"]),
-    ("passes", &["decide forms pipeline report simplify write"]),
     ("proof", &["graph lemmas ops standard terms"]),
 ];
 

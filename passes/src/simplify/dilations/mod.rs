@@ -7,7 +7,7 @@
 mod around;
 mod blocks;
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use around::Found;
 use blocks::Blocks;
 use relayout_ir::attr::Attr;

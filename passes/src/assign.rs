@@ -1,7 +1,7 @@
 //! `assign`: one decision for all graphs of a model.
 
-use super::{Decision, Ends, Grounds, MovedEnd, Plan, Scopes};
-use crate::pipeline::{State, Step, each_scope};
+use crate::decide::{Decision, Ends, Grounds, MovedEnd, Plan, Scopes};
+use crate::state::{State, Step, each_scope};
 use relayout_ir::graph::Graph;
 use relayout_ir::layout::Layout;
 use relayout_target_api::{Declared, Fact, PassError, Settings, Slot};

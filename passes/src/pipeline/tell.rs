@@ -1,7 +1,7 @@
 //! What was recognized in a model, why, and what became of it, for those who ask.
 
-use super::{finder, of_forms};
-use crate::pipeline::{Outcome, PipelineOptions, Step, run_steps, steps};
+use super::{Outcome, PipelineOptions, Step, run_steps, steps};
+use crate::forms::{finder, of_forms};
 use relayout_equations::named;
 use relayout_ir::graph::{Graph, NodeId};
 use relayout_ir::model::Model;
