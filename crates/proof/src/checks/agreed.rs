@@ -1,6 +1,6 @@
 //! Layouts of inputs and outputs that those who asked for a result agreed to. They come from whoever asked, and not from a proof.
 
-use crate::checks::check::laid;
+use crate::checks::lies::laid;
 use crate::files::model::{DeclaredDim, Input, Model};
 use crate::graph::eval::{Refusal, Values};
 use crate::terms::term::Terms;

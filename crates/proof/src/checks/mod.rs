@@ -3,6 +3,7 @@
 pub(crate) mod agreed;
 pub(crate) mod check;
 pub(crate) mod hosts;
+pub(crate) mod lies;
 pub(crate) mod sets;
 pub(crate) mod untouched;
 pub(crate) mod valid;

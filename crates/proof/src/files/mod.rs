@@ -2,6 +2,7 @@
 
 pub(crate) mod contents;
 pub(crate) mod decode;
+pub(crate) mod exact;
 pub(crate) mod model;
 pub(crate) mod sparse;
 pub(crate) mod tensors;

@@ -236,7 +236,7 @@ impl Machine {
         }
         let opset = scope.opsets.get(&node.domain).copied().unwrap_or(0);
         if !self.terms.is_of_input()
-            && let Some(why) = typed::fault(&node.domain, &node.op, opset, &inputs)
+            && let Some(why) = typed::fault(&node.domain, &node.op, opset, &dtypes(&inputs))
         {
             return Err(why);
         }
@@ -587,4 +587,8 @@ fn digit(digit: &view::Digit) -> String {
         view::REPEAT => format!("repeat {}", digit.extent),
         axis => format!("{axis}:{}/{}", digit.extent, digit.stride),
     }
+}
+
+fn dtypes(values: &[Option<Value>]) -> Vec<Option<u8>> {
+    values.iter().map(|value| value.as_ref().map(|value| value.dtype)).collect()
 }

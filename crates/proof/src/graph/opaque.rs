@@ -5,6 +5,7 @@
 //! Ops that draw numbers, and ops of which nobody says that they do not, are *occurrences*: two of them that are told the same are not
 //! the same. Each occurrence of the result is one of the input, and each of the input is one of the result.
 
+use crate::files::exact::Bytes;
 use crate::files::model::{Attr, Graph, Node};
 use crate::graph::eval::{Machine, Scope, Values};
 use crate::standard::schema;
@@ -205,7 +206,7 @@ impl Machine {
             values.extend(results.iter().map(Some));
         }
         term.args = self.operands(&values)?;
-        term.attrs = told.0;
+        term.attrs = told.all;
         if draws(scope, node, call) {
             let mut key = term.clone();
             key.attrs.extend(scope.path().as_bytes());
@@ -325,65 +326,4 @@ fn trains(opset: i64, Told { attrs, inputs }: &Told<'_>) -> bool {
     }
     let known = |value: &Value| value.as_ints().is_some_and(|list| list.iter().all(|mode| *mode == 0));
     opset >= 12 && inputs.get(2).and_then(Option::as_ref).is_some_and(|mode| !known(mode))
-}
-
-/// The version of an op and all of its attributes, each with its bits.
-pub(crate) fn exact(opset: i64, attrs: &[(String, Attr)]) -> Result<Vec<u8>, String> {
-    let mut told = Bytes::default();
-    told.number(opset);
-    told.attrs(attrs)?;
-    Ok(told.0)
-}
-
-/// Bytes from which all that was written can be read again.
-#[derive(Default)]
-struct Bytes(Vec<u8>);
-
-impl Bytes {
-    fn number(&mut self, number: i64) {
-        self.0.extend(number.to_le_bytes());
-    }
-
-    fn list(&mut self, bytes: &[u8]) {
-        self.number(bytes.len() as i64);
-        self.0.extend(bytes);
-    }
-
-    /// All attributes but bodies, each with its bits.
-    fn attrs(&mut self, attrs: &[(String, Attr)]) -> Result<(), String> {
-        let mut sorted: Vec<&(String, Attr)> = attrs.iter().filter(|(_, a)| !matches!(a, Attr::Graph(_))).collect();
-        sorted.sort_by(|a, b| a.0.cmp(&b.0));
-        self.number(sorted.len() as i64);
-        for (name, attr) in sorted {
-            self.list(name.as_bytes());
-            self.list(&[attr.kind() as u8]);
-            self.attr(attr).ok_or_else(|| format!("the checker does not read attribute `{name}`"))?;
-        }
-        Ok(())
-    }
-
-    fn attr(&mut self, attr: &Attr) -> Option<()> {
-        match attr {
-            Attr::Float(value) => self.number(i64::from(value.to_bits())),
-            Attr::Int(value) => self.number(*value),
-            Attr::Text(text) => self.list(text),
-            Attr::Floats(list) => self.list(&list.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>()),
-            Attr::Ints(list) => self.list(&list.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>()),
-            Attr::Texts(list) => {
-                self.number(list.len() as i64);
-                for text in list {
-                    self.list(text);
-                }
-            }
-            Attr::Tensor(tensor) => {
-                self.list(&tensor.dims.iter().flat_map(|dim| dim.to_le_bytes()).collect::<Vec<_>>());
-                self.list(&[tensor.dtype]);
-                self.list(&tensor.data);
-            }
-            // Types. What else is not read may name values and files.
-            Attr::Unread('p' | 'P', bytes) => self.list(bytes),
-            Attr::Unread(..) | Attr::Graph(_) | Attr::Ref(_) => return None,
-        }
-        Some(())
-    }
 }

@@ -4,8 +4,8 @@
 
 use super::indexed::{back, ordered};
 use super::{Call, Made, Results, axis_of, each, one};
+use crate::files::exact::exact;
 use crate::files::model::Attr;
-use crate::graph::opaque::exact;
 use crate::terms::name::Name;
 use crate::terms::term::Op;
 use crate::terms::value::Value;

@@ -1,7 +1,7 @@
 //! Recurrent ops: their operands are taken as they lie, and the shapes of their results are known.
 
 use super::{Call, Results, placed};
-use crate::graph::opaque::exact;
+use crate::files::exact::exact;
 use crate::terms::name::Name;
 use crate::terms::term::Op;
 use crate::terms::value::Value;

@@ -2,7 +2,6 @@
 //! `tools/make_operators.py` takes from the schemas of the standard and of ONNX Runtime.
 
 use crate::standard::schema::Table;
-use crate::terms::value::Value;
 use std::sync::LazyLock;
 
 /// What an operand may be.
@@ -38,10 +37,11 @@ fn operand(word: &str) -> Operand {
     }
 }
 
-/// Why these are no operands of an operator; `None` if they may be. Nothing is said of values whose type the checker does not know.
-pub(crate) fn fault(domain: &str, op: &str, opset: i64, inputs: &[Option<Value>]) -> Option<String> {
+/// Why operands of these types of elements are none of an operator; `None` if they may be. `None` among them is an operand that is
+/// absent, and 0 a type that the checker does not know, of which nothing is said.
+pub(crate) fn fault(domain: &str, op: &str, opset: i64, dtypes: &[Option<u8>]) -> Option<String> {
     let form = TYPES.form(domain, op, opset)?;
-    let dtype = |at: usize| inputs.get(at)?.as_ref().map(|value| value.dtype).filter(|dtype| *dtype != 0);
+    let dtype = |at: usize| dtypes.get(at)?.filter(|dtype| *dtype != 0);
     let last = form.operands.len().checked_sub(1)?;
     let right = |at: &usize| {
         let Some(own) = dtype(*at) else { return true };
@@ -56,6 +56,6 @@ pub(crate) fn fault(domain: &str, op: &str, opset: i64, inputs: &[Option<Value>]
             Some(Operand::Any) | None => true,
         }
     };
-    let at = (0..inputs.len()).find(|at| !right(at))?;
+    let at = (0..dtypes.len()).find(|at| !right(at))?;
     Some(format!("operand {at} has a type of elements that opset {opset} does not let it have"))
 }
