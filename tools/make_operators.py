@@ -17,7 +17,7 @@ from onnx import defs
 from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
 PLACE = Path(__file__).resolve().parent.parent / "crates/onnx/src/import/operators.txt"
-TYPES = PLACE.parents[4] / "crates/proof/src/types.txt"
+TYPES = PLACE.parents[4] / "crates/proof/src/standard/types.txt"
 OWN = ("com.microsoft", "com.microsoft.nchwc")
 KINDS = {"FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "GRAPH": "g", "SPARSE_TENSOR": "x", "TYPE_PROTO": "p",
          "FLOATS": "F", "INTS": "I", "STRINGS": "S", "TENSORS": "T", "GRAPHS": "G", "SPARSE_TENSORS": "X", "TYPE_PROTOS": "P"}

@@ -32,9 +32,13 @@
 //! Absent: files, protobuf, clocks, threads, and the name of any runtime. What one runtime needs belongs to its target. The same
 //! graph gives the same result.
 
+mod assign;
 pub mod decide;
 pub mod forms;
+mod operands;
 pub mod pipeline;
+mod reasons;
 pub mod report;
 pub mod simplify;
+mod state;
 pub mod write;

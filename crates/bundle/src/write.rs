@@ -12,7 +12,7 @@ use relayout::kernels;
 use relayout::kernels::{KernelOptions, Kernels};
 use relayout_fsio::{Place, PlaceError};
 use relayout_onnx::export::WrittenGraph;
-use relayout_target::Target;
+use relayout_target_api::Target;
 use serde::Serialize;
 use std::fs;
 use std::io::{self, Write as _};

@@ -5,7 +5,7 @@ use crate::term::{FUNCTIONS, Head, Term};
 use egg::{ENodeOrVar, Id, Pattern, PatternAst, Searcher, Subst, Var};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
-use relayout_target::{Equation, When};
+use relayout_target_api::{Equation, When};
 
 /// An equation that is no equation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,7 @@
 //! way, and from that to an op that names it. Axes count from the end.
 
 use crate::term::Head;
-use relayout_target::{
+use relayout_target_api::{
     Equation, Numerics,
     When::{
         self, Float32, Groups, IsShapeOf, KeepsLast, MergesHeads, Near, Number, OneOverExtent, PerLast, Positive, Rank,

@@ -9,7 +9,7 @@ use crate::term::{Head, Term};
 use egg::Id;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
-use relayout_target::{Arg, Equation, Numerics, Recognized};
+use relayout_target_api::{Arg, Equation, Numerics, Recognized};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeSet, VecDeque};
 

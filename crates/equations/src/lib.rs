@@ -1,8 +1,8 @@
 //! What has another form: equations between pieces of a graph, and the e-graph that finds where they hold.
 //!
 //! Exporters write one thing in many ways. A matcher that is written by hand knows some of them. Here each way that leads to another
-//! is an [`Equation`](relayout_target::Equation), and equality saturation (crate `egg`) applies all of them to a region of the graph until nothing is new. What
-//! then is equal to a named op, such as `Attention`, is [`Recognized`](relayout_target::Recognized), however the file spells it.
+//! is an [`Equation`](relayout_target_api::Equation), and equality saturation (crate `egg`) applies all of them to a region of the graph until nothing is new. What
+//! then is equal to a named op, such as `Attention`, is [`Recognized`](relayout_target_api::Recognized), however the file spells it.
 //!
 //! - [`OPS`]: the ops of terms, in one spelling each.
 //! - [`Region`]: nodes of a graph as terms.
@@ -16,7 +16,7 @@
 //! use relayout_ir::dtype::DType;
 //! use relayout_ir::graph::{Builder, Graph};
 //! use relayout_ir::types::Type;
-//! use relayout_target::Numerics;
+//! use relayout_target_api::Numerics;
 //!
 //! // x * (1 / (1 + exp(-x)))
 //! let mut graph = Graph::new("g");

@@ -6,7 +6,7 @@
 
 use egg::{FromOp, Id, Language};
 use relayout_ir::dim::Dim;
-use relayout_target::Literal;
+use relayout_target_api::Literal;
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;

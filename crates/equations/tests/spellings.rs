@@ -3,7 +3,7 @@
 mod spelled;
 
 use relayout_equations::{EQUATIONS, Finder, named};
-use relayout_target::Numerics;
+use relayout_target_api::Numerics;
 use spelled::Spelled;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -10,56 +10,35 @@
 //! # Ok::<(), relayout_proof::Error>(())
 //! ```
 //!
-//! Both graphs are read into terms and index maps (`eval`, `term`, `view`); `ops` is the table of ops, and `check` holds each claim
-//! of a proof against them. `finder` says what is left to show of files that come without a proof.
+//! | folder | what it does |
+//! |---|---|
+//! | `files` | reads bytes into a model, and refuses what readers would read in more than one way |
+//! | `standard` | says what the standard lets a node have |
+//! | `terms` | what values are: terms, each stored once, under index maps |
+//! | `ops` | the table of ops: which term an op makes of its operands |
+//! | `lemmas` | equations over the reals, where terms differ |
+//! | `graph` | walks a graph with its functions and bodies, and says of each value which term it is |
+//! | `checks` | holds both graphs, and each claim of a proof, against each other |
+//! | `finder` | says what is left to show of files that come without a proof |
 
-mod agreed;
-mod align;
 mod certificate;
-mod check;
-mod constants;
-mod contents;
-mod decode;
-mod defaults;
+mod checks;
 mod error;
-mod eval;
+mod files;
 mod finder;
-mod flat;
-mod hosts;
-mod lanes;
-mod lemma;
-mod loops;
-mod model;
-mod opaque;
+mod graph;
+mod lemmas;
 mod ops;
-mod real;
-mod routed;
-mod scans;
-mod schema;
-mod sets;
-mod sizes;
-mod slots;
-mod sparse;
-mod strided;
-mod symbolic;
-mod tensors;
-mod term;
+mod standard;
+mod terms;
 #[cfg(test)]
 mod tests;
-mod typed;
-mod untouched;
-mod valid;
-mod value;
-mod verdict;
-mod view;
-mod wide;
-mod wire;
 
-pub use agreed::{Agreed, Digits};
 pub use certificate::{Claim, Proof};
-pub use check::{prove, prove_contents};
-pub use contents::Contents;
+pub use checks::agreed::{Agreed, Digits};
+pub use checks::check::{prove, prove_contents};
+pub use checks::hosts::Hosts;
+pub use checks::verdict::Verdict;
 pub use error::Error;
+pub use files::contents::Contents;
 pub use finder::{Found, Gap, UpToTypes, find, find_up_to_types};
-pub use hosts::Hosts;
-pub use verdict::Verdict;

@@ -1,10 +1,10 @@
 //! Pairs of small graphs: what has to be proved, and beside each the near miss that has to be refused.
 
-use crate::agreed::Agreed;
 use crate::certificate::{Claim, Proof};
-use crate::check::{self, Pair};
-use crate::model::{Attr, DeclaredDim, Graph, Input, Model, Node, Tensor};
-use crate::verdict::Verdict;
+use crate::checks::agreed::Agreed;
+use crate::checks::check::{self, Pair};
+use crate::checks::verdict::Verdict;
+use crate::files::model::{Attr, DeclaredDim, Graph, Input, Model, Node, Tensor};
 use std::rc::Rc;
 
 mod agreed;

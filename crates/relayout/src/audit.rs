@@ -12,7 +12,7 @@ use relayout_ir::op::infer::infer_graph;
 use relayout_passes::decide::{Decision, SolveRecord, Standing, Way};
 use relayout_passes::pipeline::{Before, Outcome, run};
 use relayout_passes::report::{GraphRecord, MoveRecord, Traffic, describe_moves, describe_standing};
-use relayout_target::{Cost, Lifted, Target};
+use relayout_target_api::{Cost, Lifted, Target};
 use relayout_targets::ort_cpu::read::{has_blocked_bodies, is_blocked, write_out_fused};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};

@@ -8,7 +8,7 @@ use crate::sizes::Sized;
 use relayout_passes::decide::{Decision, Grounds, Scopes};
 use relayout_passes::pipeline::{Before, Outcome, prepare};
 use relayout_solve::{Limits, Problem};
-use relayout_target::{PassError, Target};
+use relayout_target_api::{PassError, Target};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use relayout_onnx::export::ExportError;
 use relayout_onnx::import::ImportError;
 use relayout_solve::certificate::CertificateError;
-use relayout_target::PassError;
+use relayout_target_api::PassError;
 
 /// An error of this library.
 #[derive(Debug, thiserror::Error)]

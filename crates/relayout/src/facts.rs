@@ -13,7 +13,7 @@ use relayout_ir::graph::Graph;
 use relayout_ir::model::Model;
 use relayout_onnx::proto::tensor_proto::DataType;
 use relayout_onnx::proto::{GraphProto, ModelProto, NodeProto};
-use relayout_target::Numerics;
+use relayout_target_api::Numerics;
 use std::collections::BTreeSet;
 
 /// Something that a runtime does wrong.

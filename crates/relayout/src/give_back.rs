@@ -8,7 +8,7 @@
 use crate::error::Error;
 use crate::facts::{self, Found};
 use relayout_ir::graph::{Graph, NodeId, Op};
-use relayout_target::PassError;
+use relayout_target_api::PassError;
 use std::collections::BTreeSet;
 
 /// How often a model is decided at most.

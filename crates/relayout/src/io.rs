@@ -9,7 +9,7 @@ use relayout_onnx::export::{Exported, set_property};
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::proto::{GraphProto, ValueInfoProto, type_proto};
 use relayout_passes::decide::{Ends, MovedEnd};
-use relayout_target::{MoveQuery, Target};
+use relayout_target_api::{MoveQuery, Target};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;

@@ -14,9 +14,9 @@ use planned::{Planned, elem_bytes, planned};
 use relayout_codegen::cuda::{Arch, CudaKernel, CudaOptions, KernelClass, Launch, Shape, generate, generate_blocked};
 use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Graph, NodeId};
-use relayout_target::Sizes;
-use relayout_target::hints::{Hints, Size};
-use relayout_target::moves::{Moved, moved};
+use relayout_target_api::Sizes;
+use relayout_target_api::hints::{Hints, Size};
+use relayout_target_api::moves::{Moved, moved};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -90,8 +90,8 @@ pub use relayout_onnx::onnx_protobuf;
 pub use relayout_onnx::write::Parts;
 #[cfg(feature = "prost")]
 pub use relayout_onnx::{prost, proto};
-pub use relayout_target::hints::Size;
-pub use relayout_target::{Numerics, Target};
+pub use relayout_target_api::hints::Size;
+pub use relayout_target_api::{Numerics, Target};
 pub use relayout_targets as targets;
 pub use relayout_targets::{builtin as target, parse as parse_target};
 pub use report::Report;
@@ -100,7 +100,7 @@ pub use why::why;
 
 /// What a target is made of: the trait, forms, offers, fragments, passes, costs.
 pub mod target {
-    pub use relayout_target::*;
+    pub use relayout_target_api::*;
 }
 
 /// Which passes, rules and equations a target has, and who is told of them while they run.

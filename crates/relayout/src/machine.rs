@@ -4,7 +4,7 @@
 //! [`Request::fit`](crate::Request::fit) chooses the rest. Which runtimes and providers are there is told by the caller: this library
 //! looks at the processor only.
 
-use relayout_target::Target;
+use relayout_target_api::Target;
 use relayout_targets::{Block, OrtCpu, OrtNhwc, PROVIDERS, Provider, TargetError, builtin};
 use serde::{Deserialize, Serialize};
 

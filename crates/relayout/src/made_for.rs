@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::io::{IoError, IoRecord, Wishes, met, property};
 use crate::model::Model;
-use relayout_target::Target;
+use relayout_target_api::Target;
 use relayout_targets::builtin;
 
 /// Key of the metadata that names the target of a file.

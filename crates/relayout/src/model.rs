@@ -9,7 +9,7 @@ use relayout_ir::op::LAST_OPSET;
 use relayout_onnx::export::{FreshError, fresh};
 use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
-use relayout_target::moves::moved;
+use relayout_target_api::moves::moved;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};

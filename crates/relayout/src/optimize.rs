@@ -28,7 +28,7 @@ use relayout_onnx::write::{
 use relayout_passes::decide::MovedEnd;
 use relayout_passes::pipeline::{Outcome, PipelineOptions, run, steps};
 use relayout_passes::report::{GraphRecord, Traffic};
-use relayout_target::{Equation, PassError, Rule, Target};
+use relayout_target_api::{Equation, PassError, Rule, Target};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;

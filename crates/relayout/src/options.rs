@@ -7,8 +7,8 @@ use crate::model::Model;
 use crate::optimize::passes;
 use crate::proved::Unproved;
 use relayout_passes::pipeline::{PipelineOptions, Progress, Watch};
-use relayout_target::hints::Size;
-use relayout_target::{Numerics, Target};
+use relayout_target_api::hints::Size;
+use relayout_target_api::{Numerics, Target};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -140,7 +140,7 @@ impl Options {
     }
 
     /// With a function that is called before each pass, on the thread that optimizes. [`ControlFlow::Break`] stops the run: it ends
-    /// with [`PassError::Stopped`](relayout_target::PassError::Stopped), and nothing is written. After the first round the result
+    /// with [`PassError::Stopped`](relayout_target_api::PassError::Stopped), and nothing is written. After the first round the result
     /// is looked at again, most often once.
     ///
     /// ```

@@ -25,7 +25,7 @@ use relayout_ir::layout::{Layout, Refusal};
 use relayout_ir::model::Model as IrModel;
 use relayout_ir::text::AttrJson;
 use relayout_passes::pipeline::{Outcome, run};
-use relayout_target::Target;
+use relayout_target_api::Target;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

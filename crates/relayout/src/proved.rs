@@ -13,7 +13,7 @@ use crate::proof::laid;
 use relayout_onnx::proto::GraphProto;
 use relayout_onnx::write::PayloadSource;
 use relayout_proof::{Agreed, Contents, Proof, Verdict, prove_contents};
-use relayout_target::Target;
+use relayout_target_api::Target;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

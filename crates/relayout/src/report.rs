@@ -6,7 +6,7 @@ use crate::machine::Fitting;
 use crate::optimize::rules;
 use crate::sizes::{SizeRecord, SizeSource};
 use crate::units::{bytes, time};
-use relayout_target::{Counted, Rule};
+use relayout_target_api::{Counted, Rule};
 use relayout_targets::builtin;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -10,12 +10,12 @@ use crate::units::bytes;
 use relayout_ir::graph::{Op, ValueId};
 use relayout_passes::decide::{Decision, SolveRecord};
 use relayout_passes::pipeline::Outcome;
-use relayout_target::Target;
+use relayout_target_api::Target;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
 pub use relayout_passes::decide::{Alternative, Side, Why};
-pub use relayout_passes::forms::tell::{EqualTerm, Explanation, RecognizedPiece};
+pub use relayout_passes::pipeline::tell::{EqualTerm, Explanation, RecognizedPiece};
 
 /// What is known about a value, in every graph that has a value of this name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub fn why(model: &Model, target: &dyn Target, options: &Options, value: &str) -
 pub fn pieces(model: &Model, target: &dyn Target, options: &Options) -> Result<Vec<RecognizedPiece>, Error> {
     let options = &Sized::of(model, options)?.options;
     let mut source = Source::of_model(model)?;
-    Ok(relayout_passes::forms::tell::pieces(&mut source.ir, target, &options.pipeline(target)?)?.0)
+    Ok(relayout_passes::pipeline::tell::pieces(&mut source.ir, target, &options.pipeline(target)?)?.0)
 }
 
 /// Explains every value that has a choice of layouts: more than one candidate, or a candidate that was dropped. Prices are found for at most `priced` values,

@@ -18,7 +18,7 @@
 //! | [`ort_cpu`] | `ort-cpu` |
 //! | [`ort_nhwc`] | `ort-nhwc`, and data of the execution providers that it is for |
 //!
-//! [`measured`] has what all tables of measured costs share.
+//! `shared` has what several targets use: a target's folder imports that one and its own. [`measured`] is about tables of measured costs.
 //!
 //! Absent: files of models, and any measuring.
 
@@ -27,6 +27,7 @@ pub mod measured;
 pub mod onnx;
 pub mod ort_cpu;
 pub mod ort_nhwc;
+mod shared;
 
 pub use functions::{FunctionTarget, gpu};
 pub use onnx::DataTarget;
@@ -34,7 +35,7 @@ pub use ort_cpu::{Block, OrtCpu, threads_asked};
 pub use ort_nhwc::providers::PROVIDERS;
 pub use ort_nhwc::{OrtNhwc, Provider};
 
-use relayout_target::Target;
+use relayout_target_api::Target;
 use serde::Deserialize;
 
 /// Names of the built-in targets.

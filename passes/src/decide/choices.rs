@@ -3,15 +3,15 @@
 
 use super::candidates::{Choice, ScopeCandidates};
 use super::pieces::Runs;
-use crate::write::raise_operands::needs_raise;
+use crate::operands::needs_raise;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{AtomOrder, Bound, Form, Slot, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_target::Numerics;
-use relayout_target::hints::Hints;
-use relayout_target::{Cost, MoveQuery, NodeQuery, Offer, OpQuery, Target};
+use relayout_target_api::Numerics;
+use relayout_target_api::hints::Hints;
+use relayout_target_api::{Cost, MoveQuery, NodeQuery, Offer, OpQuery, Target};
 
 /// What a node costs that makes a few numbers: it has to be started, as one that moves nothing has.
 fn small_node(target: &dyn Target) -> Cost {

@@ -6,16 +6,16 @@ use super::plan::{Chosen, Plan, is_transpose, move_cost, move_kind};
 use super::problem::{Posed, SolveRecord};
 use super::regions;
 use super::scopes::Scopes;
-use crate::report::{PricedMove, why_made};
+use crate::reasons::why_made;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_solve::certificate::{Certificate, certify};
 use relayout_solve::{Limits, Problem, ProblemError, SharedValue, Solution, Var, solve};
-use relayout_target::Lifted;
-use relayout_target::Numerics;
-use relayout_target::hints::Hints;
-use relayout_target::{Cost, MoveKind, Settings, Target, Trial};
+use relayout_target_api::Lifted;
+use relayout_target_api::Numerics;
+use relayout_target_api::hints::Hints;
+use relayout_target_api::{Cost, MoveKind, Settings, Target, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -85,6 +85,15 @@ pub struct Grounds<'a> {
     pub numerics: Numerics,
     /// By how many percent the cost of a region must fall at least for it to be kept; 0 is any gain.
     pub least_gain: u64,
+}
+
+/// A move of a plan with its price and the ways to be rid of it.
+#[derive(Clone, Debug)]
+pub struct PricedMove {
+    /// The move.
+    pub standing: Standing,
+    /// The ways.
+    pub ways: Vec<Way>,
 }
 
 impl<'a> Grounds<'a> {

@@ -1,4 +1,4 @@
-//! `assign`: which layout every value has.
+//! Which layout every value has. The pass `assign` asks, and all others read what was decided.
 //!
 //! 1. `candidates`: the layouts a value may have, as the closure of the input's own orders and of what each op demands,
 //!    pushed through the signatures both ways to a fixpoint; and with them the `choices` of every node.
@@ -12,7 +12,6 @@
 //! also answers for itself: which moves it leaves and what it would take for them to go, why a value lies as it does
 //! (`why`), and with a certificate.
 
-mod assign;
 mod candidates;
 mod choices;
 mod decision;
@@ -25,13 +24,10 @@ mod regions;
 mod scopes;
 mod why;
 
-pub use decision::{Decision, Grounds, Standing, Way, problem};
+pub use decision::{Decision, Grounds, PricedMove, Standing, Way, problem};
 pub use ends::{Ends, MovedEnd};
 pub use plan::{Plan, Taken, Want};
 pub use problem::SolveRecord;
 pub(crate) use scopes::quantizes;
 pub use scopes::{BodyKey, Scopes};
 pub use why::{Alternative, Side, Why};
-
-/// The pass.
-pub(crate) const PASSES: &[crate::pipeline::Step<'static>] = &[assign::PASS];

@@ -12,8 +12,8 @@ use super::choices::may_take;
 use super::scopes::Scopes;
 use crate::forms::raise::raise;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
-use relayout_target::hints::Hints;
-use relayout_target::{Cost, NodeQuery, Numerics, Offer, Raised, Sizes, Target};
+use relayout_target_api::hints::Hints;
+use relayout_target_api::{Cost, NodeQuery, Numerics, Offer, Raised, Sizes, Target};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 

@@ -12,8 +12,8 @@ use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, Op, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::same_bytes;
-use relayout_target::hints::{Hints, Scale};
-use relayout_target::{Cost, MoveQuery, Sizes, Target};
+use relayout_target_api::hints::{Hints, Scale};
+use relayout_target_api::{Cost, MoveQuery, Sizes, Target};
 use std::collections::BTreeMap;
 
 /// Gives back every region that does not gain so many percent of its cost, or does not gain at all.

@@ -10,7 +10,7 @@ use relayout_ir::form::{At, Form};
 use relayout_ir::graph::{Graph, NodeId, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::value_at;
-use relayout_target::{Numerics, PassError, Raised, Target};
+use relayout_target_api::{Numerics, PassError, Raised, Target};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How often a loop body is taken to run where that is not known.

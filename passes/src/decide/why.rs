@@ -1,7 +1,7 @@
 //! Why a value lies as it does: what its producer can leave and its readers can read, and what every other layout would cost.
 
 use super::decision::{Decision, some, total_bytes};
-use crate::report::{why_made, why_wanted};
+use crate::reasons::{why_made, why_wanted};
 use relayout_ir::graph::ValueId;
 use relayout_ir::layout::Layout;
 use serde::{Deserialize, Serialize};

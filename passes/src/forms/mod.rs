@@ -1,11 +1,10 @@
 //! Pieces of several nodes that have another form.
 
 pub(crate) mod raise;
-pub mod tell;
 
 use relayout_equations::{Finder, Unsound};
 use relayout_ir::graph::{Graph, NodeId};
-use relayout_target::{Equation, Numerics, PassError, Recognized, Target};
+use relayout_target_api::{Equation, Numerics, PassError, Recognized, Target};
 
 /// The pieces of a graph that are an op which a form of the target wants to have recognized, made of these nodes.
 pub(crate) fn recognized(
@@ -19,7 +18,7 @@ pub(crate) fn recognized(
 }
 
 /// What finds these ops, by the equations of the engine and of the target.
-fn finder(target: &dyn Target, wanted: &[&str], numerics: Numerics) -> Result<Finder, PassError> {
+pub(crate) fn finder(target: &dyn Target, wanted: &[&str], numerics: Numerics) -> Result<Finder, PassError> {
     let unsound = |e: Unsound| PassError::Equation { target: target.name().to_owned(), why: e.to_string() };
     Finder::new(wanted, target.equations(), numerics).map_err(unsound)
 }

@@ -5,14 +5,11 @@
 //! piece is raised when the decision is written; then forms write the op.
 
 use super::recognized;
-use crate::pipeline::{State, Step, each_scope};
 use relayout_ir::form::Form as Bound;
 use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, Op};
-use relayout_ir::patch::{Patch, remove_dead};
+use relayout_ir::patch::remove_dead;
 use relayout_ir::raised;
-use relayout_target::{
-    Counted, Declared, Fact, Numerics, PassError, Raised, RaisedOperand, Slot, Target, reassociable,
-};
+use relayout_target_api::{Numerics, PassError, Raised, RaisedOperand, Target, reassociable};
 
 /// The pieces of a graph that a target has raised ops for, in topological order of their last nodes. `inside`: as of [`reassociable`].
 pub(crate) fn pieces(
@@ -62,37 +59,4 @@ pub(crate) fn raise(graph: &mut Graph, piece: &Raised) -> Result<(), DuplicateNa
 /// Whether a node is a raised op.
 pub(crate) fn is_raised(graph: &Graph, n: NodeId) -> bool {
     matches!(&graph.node(n).op, Op::Onnx(op) if op.domain == raised::DOMAIN)
-}
-
-/// The pass.
-pub(crate) const SPELL: Step<'static> = Step::engine(
-    Declared::new("spell_forms", Slot::Write, "forms that are standard ops between views are written before views are")
-        .needs(&[Fact::Layouts]),
-    spell_forms,
-);
-
-/// Writes raised ops whose forms are standard ops between views, and counts every piece that has another form now.
-pub(crate) fn spell_forms(graph: &mut Graph, state: &mut State<'_>) -> Result<(), PassError> {
-    each_scope(graph, &mut |graph, scope| {
-        for piece in state.plan.raised(scope).cloned().collect::<Vec<_>>() {
-            let Some(&n) = piece.nodes.last() else { continue };
-            let Some(offer) = state.plan.offer(scope, n).cloned() else { continue };
-            let forms = state.settings.target.forms();
-            let Some(form) = forms.iter().find(|form| form.name() == offer.form) else { continue };
-            if let Some(rule) = form.rule(&offer) {
-                let count = if rule.counted == Counted::Nodes { piece.nodes.len() } else { 1 };
-                state.context(scope, |cx| cx.count_in(scope, rule, count));
-            }
-            state.pieces.push((scope, n, form.name()));
-            let result = if offer.becomes.is_some() { form.spell(graph, n, state.settings.opset)? } else { None };
-            if let Some(by) = result {
-                let mut patch = Patch::new();
-                patch.set_layout(by, graph.value(piece.result).layout.clone());
-                patch.replace(piece.result, by);
-                patch.apply(graph)?;
-                remove_dead(graph, [n]);
-            }
-        }
-        Ok(())
-    })
 }

@@ -2,7 +2,7 @@
 
 use super::{PassError, State, Step, each_graph};
 use relayout_ir::graph::{Graph, Op};
-use relayout_target::Slot;
+use relayout_target_api::Slot;
 
 /// Runs the steps of slot Simplify until nothing more is known: a constant that was computed may tell extents (what a Pad adds), and
 /// those may be what other nodes compute with. Every turn but the last takes nodes away.

@@ -4,7 +4,7 @@ use super::{Step, own};
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
-use relayout_target::{Fact, PassError, Target};
+use relayout_target_api::{Fact, PassError, Target};
 use std::collections::BTreeSet;
 
 /// The steps of the pipeline for a target: the engine's own in their order, and those of the target where their declarations put

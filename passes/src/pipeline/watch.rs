@@ -1,6 +1,6 @@
 //! Who watches a run: a function of the caller that is told of each pass before it runs, and may stop the run.
 
-use relayout_target::PassError;
+use relayout_target_api::PassError;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::op::read::group;
-use relayout_target::{Counted, Numerics, Rule};
+use relayout_target_api::{Counted, Numerics, Rule};
 
 const CONDITION: &str = "s and t are constants, one number or one per output channel; nothing else reads what lies between; \
      W is constant, and read by nothing else if it is large; no QuantizeLinear follows";

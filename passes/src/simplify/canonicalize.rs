@@ -4,9 +4,9 @@
 //! default; Transpose, Reshape, Squeeze, Unsqueeze, Flatten and Identity are views. No node is removed: a view is a fact about
 //! a node, and a node that nothing changes is written as it was read.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::graph::{Graph, NodeId, Op, bind_again};
-use relayout_target::{Context, Declared, Fact, PassError, Slot};
+use relayout_target_api::{Context, Declared, Fact, PassError, Slot};
 
 /// The pass.
 pub(crate) const PASS: Step<'static> = Step::each_graph(

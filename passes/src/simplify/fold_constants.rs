@@ -12,15 +12,15 @@
 //! decided; dequantized weights, which a runtime fuses with what reads them.
 
 use super::narrow::{stay_narrow, widens};
-use crate::pipeline;
-use crate::write::fold_weights::known_constant;
+use crate::operands::known_constant;
+use crate::state;
 use relayout_eval::{Computed, Step};
 use relayout_ir::constant::{ConstSource as _, Constant};
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, Use, ValueId};
 use relayout_ir::op::read::is_constant;
 use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
-use relayout_target::{Context, Cost, Counted, Declared, Numerics, PassError, Rule, Slot};
+use relayout_target_api::{Context, Cost, Counted, Declared, Numerics, PassError, Rule, Slot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl Known {
 }
 
 /// The pass.
-pub(crate) const PASS: pipeline::Step<'static> = pipeline::Step::each_graph(
+pub(crate) const PASS: state::Step<'static> = state::Step::each_graph(
     Declared::new(
         "fold_constants",
         Slot::Simplify,

@@ -4,15 +4,15 @@
 //!
 //! Absent: graph outputs, which stay results of nodes of their name, and Identity, which no runtime copies for.
 
-use crate::pipeline::Step;
 use crate::simplify::fold_constants::pass_cost;
+use crate::state::Step;
 use relayout_ir::constant::Constant;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Builder, Graph, NodeId, Use, ValueId, bind_again};
 use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::{self, elements_taken};
 use relayout_ir::patch::{Patch, remove_dead};
-use relayout_target::{Context, Cost, Counted, Declared, Numerics, PassError, Rule, Slot};
+use relayout_target_api::{Context, Cost, Counted, Declared, Numerics, PassError, Rule, Slot};
 
 /// Most places that a Gather picks.
 const MOST_PICKED: usize = 1 << 10;

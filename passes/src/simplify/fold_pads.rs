@@ -1,6 +1,6 @@
 //! `fold_pads`: zeros that a Pad puts around an image go into the convolution that reads it, through Transposes between them.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
@@ -8,7 +8,7 @@ use relayout_ir::graph::{Graph, Node, NodeId, bind_again};
 use relayout_ir::op::read::{self, Fill, Window};
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::types::Type;
-use relayout_target::{Context, Counted, Declared, Numerics, PassError, Rule, Slot};
+use relayout_target_api::{Context, Counted, Declared, Numerics, PassError, Rule, Slot};
 
 /// The rule.
 pub(crate) const RULE: Rule = Rule {

@@ -13,12 +13,12 @@
 
 use super::fold_constants::{SMALL, insert, pass_cost};
 use super::narrow::{stay_narrow, widens};
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_eval::{Needs, Plan, Rounded};
 use relayout_ir::constant::{ConstSource as _, Constant};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::patch::{Patch, remove_dead};
-use relayout_target::{Context, Cost, Counted, Declared, Numerics, PassError, Rule, Slot};
+use relayout_target_api::{Context, Cost, Counted, Declared, Numerics, PassError, Rule, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

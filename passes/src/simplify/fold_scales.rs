@@ -9,8 +9,8 @@
 //! products leave the range of their type.
 
 use super::anchor::{ANCHORS, Anchor, BiasPlace};
-use crate::pipeline::Step;
 use crate::simplify::fold_constants::{SMALL, pass_cost};
+use crate::state::Step;
 use relayout_eval::{Affine, reading};
 use relayout_eval::{Numbers, Scaled, Split, bytes_of, decode, encode};
 use relayout_ir::constant::Constant;
@@ -20,7 +20,7 @@ use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId, bind_again};
 use relayout_ir::op::read::perm::place;
 use relayout_ir::patch::{NewOperand, Patch, remove_dead};
-use relayout_target::{Context, Cost, Declared, PassError, Rule, Slot};
+use relayout_target_api::{Context, Cost, Declared, PassError, Rule, Slot};
 use std::sync::Arc;
 
 /// The rules of [`ANCHORS`].

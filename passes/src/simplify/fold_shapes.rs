@@ -1,9 +1,9 @@
 //! `fold_shapes`: types, shapes and the contents of shape arithmetic, for the graph and its bodies.
 
-use crate::pipeline::{State, Step};
+use crate::state::{State, Step};
 use relayout_ir::graph::Graph;
 use relayout_ir::op::infer::infer_graph;
-use relayout_target::{Declared, Fact, PassError, Slot};
+use relayout_target_api::{Declared, Fact, PassError, Slot};
 
 /// The pass.
 pub(crate) const PASS: Step<'static> = Step::engine(

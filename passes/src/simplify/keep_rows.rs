@@ -3,7 +3,7 @@
 //! Keras writes a dense layer of each step as a Reshape that makes the axes of steps one, products, and a Reshape back. No move goes through
 //! that: where steps are not outermost, rows of several axes are no axis. A product with constant weights takes any number of them.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{AtomId, Bound, Form, Role, Slot, View};
@@ -12,7 +12,7 @@ use relayout_ir::op::read::is_constant;
 use relayout_ir::patch::replace_value;
 use relayout_ir::storage::reshape_target;
 use relayout_ir::types::{TensorType, Type};
-use relayout_target::{Context, Counted, Declared, Numerics, PassError, Rule, Slot as When};
+use relayout_target_api::{Context, Counted, Declared, Numerics, PassError, Rule, Slot as When};
 use rustc_hash::FxHashSet;
 
 /// The rule.

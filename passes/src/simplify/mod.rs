@@ -13,7 +13,7 @@ mod keep_rows;
 mod narrow;
 pub mod spell_operands;
 
-use crate::pipeline::Step;
+use crate::state::Step;
 
 /// The passes, in their order.
 pub(crate) const PASSES: &[Step<'static>] = &[

@@ -12,14 +12,14 @@
 //!
 //! Absent: lists that are computed, and sizes of some axes of a value whose other extents are not known or that keep its ratio.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Builder, Graph, Node, NodeId, ValueId};
 use relayout_ir::op::{normalize_axis, read};
 use relayout_ir::patch::Patch;
-use relayout_target::{Context, Declared, PassError, Slot};
+use relayout_target_api::{Context, Declared, PassError, Slot};
 
 /// The pass.
 pub(crate) const PASS: Step<'static> = Step::each_graph(

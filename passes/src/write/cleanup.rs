@@ -1,12 +1,12 @@
 //! `cleanup`: removes views that passes made and that later ones undo, and what nobody reads any more. What nobody read in the input
 //! stays: it is the user's.
 
-use crate::pipeline::{State, Step, each_scope};
+use crate::state::{State, Step, each_scope};
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Handover, NodeId, Op, ValueId};
 use relayout_ir::patch::{remove_dead, replace_value};
-use relayout_target::moves::moved;
-use relayout_target::{Declared, Fact, PassError, Slot};
+use relayout_target_api::moves::moved;
+use relayout_target_api::{Declared, Fact, PassError, Slot};
 use std::collections::BTreeSet;
 
 /// Nodes without readers, graph outputs and inputs aside.

@@ -7,13 +7,13 @@
 //!
 //! Absent: scales by channel or block, floats of 16 bits, and integers of other widths.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::form::InPlace;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::op::read::units;
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::types::Type;
-use relayout_target::{Context, Counted, Declared, Fact, Numerics, PassError, Rule, Slot};
+use relayout_target_api::{Context, Counted, Declared, Fact, Numerics, PassError, Rule, Slot};
 
 /// The rule.
 pub(crate) const RULE: Rule = Rule {

@@ -1,6 +1,6 @@
 //! `fold_shuffles`: channels that are put in another order for a convolution of all channels alone are read in the order that they have.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, View};
@@ -8,7 +8,7 @@ use relayout_ir::graph::{Graph, NodeId, ValueId, bind_again};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::perm::inverse;
 use relayout_ir::patch::{NewOperand, Patch, remove_dead};
-use relayout_target::{Context, Counted, Declared, Fact, Numerics, PassError, Rule, Slot};
+use relayout_target_api::{Context, Counted, Declared, Fact, Numerics, PassError, Rule, Slot};
 
 /// The rule.
 pub(crate) const RULE: Rule = Rule {

@@ -1,18 +1,17 @@
 //! `fold_weights`: moves and views of constants become constants. Their bytes are not touched here: a permutation is a note
 //! on the constant that export executes while it writes.
 
-use crate::pipeline::Step;
+pub use crate::operands::known_constant;
+use crate::state::Step;
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;
-use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_ir::op::read::known_ints;
 use relayout_ir::op::read::perm::inverse;
 use relayout_ir::patch::{Insert, Patch, constant_node};
 use relayout_ir::storage::same_bytes;
-use relayout_target::{Context, Declared, Fact, PassError, Slot};
+use relayout_target_api::{Context, Declared, Fact, PassError, Slot};
 
 /// The pass.
 pub(crate) const PASS: Step<'static> = Step::each_graph(
@@ -110,26 +109,6 @@ fn constant_behind(graph: &Graph, v: ValueId) -> Option<Constant> {
 /// Whether the node is a Transpose whose result is stored in ONNX's order.
 fn to_is_plain_transpose(graph: &Graph, n: NodeId, y: ValueId) -> bool {
     matches!(graph.node(n).form, Form::View(View::Transpose(_))) && graph.value(y).layout.is_row_major()
-}
-
-/// The constant that shape arithmetic found a value to be, stored in ONNX's order.
-pub fn known_constant(graph: &Graph, v: ValueId) -> Option<Constant> {
-    let value = graph.value(v);
-    let dims = value.ty.const_shape()?;
-    let elements = known_ints(graph, v)?;
-    let dtype = value.ty.dtype()?;
-    let width = match dtype {
-        DType::I64 => 8,
-        DType::I32 => 4,
-        _ => return None,
-    };
-    let fits = |&e: &i64| width == 8 || i32::try_from(e).is_ok();
-    let whole = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d)) == Some(elements.len() as i64);
-    if !whole || !elements.iter().all(fits) {
-        return None;
-    }
-    let bytes: Vec<u8> = elements.iter().flat_map(|e| e.to_le_bytes()[..width].to_vec()).collect();
-    Some(Constant::inline(dtype, dims, bytes.into()))
 }
 
 /// The move from layout `from`, an order of whole axes, to layout `to`, in terms of the places that `from` stores.

@@ -3,12 +3,12 @@
 //!
 //! Branches of an If are left as they are: they may not run at all. What the file itself has in a body stays there.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::attr::Attr;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId, bind_again};
 use relayout_ir::patch::{Patch, remove_dead};
-use relayout_target::{Context, Declared, Fact, PassError, Slot};
+use relayout_target_api::{Context, Declared, Fact, PassError, Slot};
 
 /// The pass.
 pub(crate) const PASS: Step<'static> = Step::model(

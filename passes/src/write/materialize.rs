@@ -7,12 +7,12 @@
 
 use crate::decide::{BodyKey, Plan, Scopes, Taken};
 use crate::forms::raise::raise;
-use crate::pipeline::{State, Step};
+use crate::state::{State, Step};
 use relayout_ir::attr::Attr;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout_ir::patch::{Insert, Patch};
-use relayout_target::{Become, Declared, Fact, Offer, PassError, Slot};
+use relayout_target_api::{Become, Declared, Fact, Offer, PassError, Slot};
 use rustc_hash::FxHashMap;
 
 /// The pass.

@@ -12,16 +12,17 @@ pub mod raise_operands;
 pub mod reorder_weights;
 pub mod share_constants;
 mod skip_views;
+mod spell_forms;
 pub mod split_moves;
 pub mod trim_pools;
 pub(crate) mod write_forms;
 
-use crate::pipeline::Step;
+use crate::state::Step;
 
 /// The passes, in their order.
 pub(crate) const PASSES: &[Step<'static>] = &[
     materialize::PASS,
-    crate::forms::raise::SPELL,
+    spell_forms::PASS,
     raise_operands::PASS,
     raise_digits::PASS,
     write_forms::PASS,

@@ -3,22 +3,17 @@
 //! Such an operand has no logical shape of the result's rank any more, so it is given a dim of 1 for every digit that it lacks,
 //! and the op, which speaks of no axes, is fixed in these layouts.
 
-use crate::pipeline::Step;
+use crate::operands::{digits, is_split, lies_apart};
+use crate::state::Step;
 use relayout_ir::dim::Dim;
-use relayout_ir::form::{AtomId, Bound, Form, KernelLayouts, Slot, View};
+use relayout_ir::form::{Form, KernelLayouts, Slot, View};
 use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
-use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::op::WRITTEN_OPSET;
-use relayout_ir::storage::{StorageRule, reshape_target};
+use relayout_ir::storage::reshape_target;
 use relayout_ir::types::{TensorType, Type};
-use relayout_target::{Declared, Fact, PassError};
+use relayout_target_api::{Declared, Fact, PassError};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
-
-/// Whether values of this layout have another number of dims than axes.
-pub(super) fn is_split(graph: &Graph, layout: &Layout) -> bool {
-    graph.storage == StorageRule::PerDigit && layout.factors().len() != layout.rank()
-}
 
 /// Whether the first result of a node has a dim per digit of a split axis.
 pub(super) fn has_digits(graph: &Graph, n: NodeId) -> bool {
@@ -29,39 +24,9 @@ fn result(graph: &Graph, n: NodeId) -> Option<ValueId> {
     graph.node(n).result(0)
 }
 
-/// A digit of an atom. The outermost ones of an operand that repeats one element and of the result are the same.
-type Digit = (AtomId, Option<u64>);
-
-fn digit(axes: &[AtomId], f: &Factor) -> Option<Digit> {
-    Some((*axes.get(usize::from(f.axis))?, f.modulo.map(|_| f.div)))
-}
-
-fn digits(axes: &[AtomId], layout: &Layout) -> Option<Vec<Digit>> {
-    layout.factors().iter().map(|f| digit(axes, f)).collect()
-}
-
-/// Whether the dims of an operand do not meet those of the result at their end. A dim of 1 fits anywhere.
-pub(super) fn lies_apart(
-    graph: &Graph,
-    bound: &Bound,
-    slot: usize,
-    v: ValueId,
-    layout: &Layout,
-    full: &Layout,
-) -> bool {
-    let (Some(axes), Some(all)) = (bound.axes(Slot::In(slot)), bound.axes(Slot::Out(0))) else { return false };
-    if !bound.renumber.is_empty() || !axes.iter().all(|a| all.contains(a)) {
-        return false;
-    }
-    let (Some(own), Some(full)) = (digits(axes, layout), digits(all, full)) else { return false };
-    let shape = graph.value(v).ty.shape().unwrap_or_default();
-    let one = |d: &Digit| axes.iter().position(|a| *a == d.0).and_then(|axis| shape.get(axis)).is_some_and(Dim::is_one);
-    own.iter().rev().zip(full.iter().rev()).any(|(a, b)| a != b && !one(a))
-}
-
 /// The pass.
 pub(crate) const PASS: Step<'static> = Step::each_graph(
-    Declared::new("raise_to_digits", relayout_target::Slot::Write, "the same where values have a dim per digit")
+    Declared::new("raise_to_digits", relayout_target_api::Slot::Write, "the same where values have a dim per digit")
         .needs(&[Fact::Layouts])
         .keeps_nodes(),
     &|graph, cx| raise_to_digits(graph, cx.settings.opset),

@@ -1,20 +1,21 @@
 //! An operand of lower rank is aligned at its end, so where its axes no longer lie there it is raised to full rank first.
 
-use crate::pipeline::Step;
+use crate::operands::needs_raise;
+use crate::state::Step;
 use relayout_ir::dim::Dim;
-use relayout_ir::form::{AtomId, Bound, Form, Slot, View};
+use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId, bind_again};
 use relayout_ir::layout::Layout;
 use relayout_ir::patch::{Insert, Patch};
 use relayout_ir::types::{TensorType, Type};
-use relayout_target::{Declared, Fact, PassError};
+use relayout_target_api::{Declared, Fact, PassError};
 use rustc_hash::FxHashMap;
 
 /// The pass.
 pub(crate) const PASS: Step<'static> = Step::each_graph(
     Declared::new(
         "raise_operands",
-        relayout_target::Slot::Write,
+        relayout_target_api::Slot::Write,
         "adds views that the dialect needs, some of them of constants",
     )
     .needs(&[Fact::Layouts])
@@ -61,36 +62,6 @@ fn raised_operands(graph: &Graph, n: NodeId) -> Vec<(usize, ValueId)> {
     let full = node.result(0).map(|y| &graph.value(y).layout);
     let raised = |&(slot, v): &(usize, ValueId)| needs_raise(graph, bound, slot, v, &graph.value(v).layout, full);
     node.inputs.iter().enumerate().filter_map(|(slot, v)| v.map(|v| (slot, v))).filter(raised).collect()
-}
-
-/// Whether an operand that the op aligns at its end no longer lines up there, its layout and that of the result being these.
-/// An axis of extent 1 fits anywhere.
-pub(crate) fn needs_raise(
-    graph: &Graph,
-    bound: &Bound,
-    slot: usize,
-    v: ValueId,
-    layout: &Layout,
-    full: Option<&Layout>,
-) -> bool {
-    if let Some(full) = full.filter(|full| super::raise_digits::is_split(graph, full)) {
-        return super::raise_digits::lies_apart(graph, bound, slot, v, layout, full);
-    }
-    if !bound.aligned.get(slot).copied().unwrap_or(false) {
-        return false;
-    }
-    let stored = |axes: Option<&[AtomId]>, layout: Option<&Layout>| -> Option<Vec<AtomId>> {
-        layout?.as_permutation()?.iter().map(|&a| axes?.get(a).copied()).collect()
-    };
-    let own = stored(bound.axes(Slot::In(slot)), Some(layout));
-    let (Some(own), Some(full)) = (own, stored(bound.axes(Slot::Out(0)), full)) else { return false };
-    let axes = bound.axes(Slot::In(slot)).unwrap_or_default();
-    let shape = graph.value(v).ty.shape().unwrap_or_default();
-    let one = |atom: &AtomId| axes.iter().position(|a| a == atom).and_then(|i| shape.get(i)).is_some_and(Dim::is_one);
-    // What a product adds up over is no axis of the result, and stands where the product wants it. A view for the full rank may undo
-    // another one, but a constant would be stored again for nothing.
-    let stays = |atom: &AtomId| !full.contains(atom) && graph.constant(v).is_some();
-    own.iter().rev().zip(full.iter().rev()).any(|(a, b)| a != b && !one(a) && !stays(a))
 }
 
 /// The operand with leading axes of extent 1, stored in the order of the result's axes.

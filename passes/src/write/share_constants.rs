@@ -6,15 +6,15 @@
 //! Absent: constants under 64 bytes, which are no larger than the names and dims around them; large ones that are computed when they
 //! are written, unless they come from the same source; and constants of a body that equal one of the graph around it.
 
-use crate::pipeline::Step;
 use crate::simplify::fold_constants::SMALL;
+use crate::state::Step;
 use bytes::Bytes;
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::patch::{Patch, remove_dead};
-use relayout_target::{Context, Declared, PassError, Slot};
+use relayout_target_api::{Context, Declared, PassError, Slot};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher as _;
 use std::sync::Arc;

@@ -5,14 +5,14 @@
 //!
 //! What the model wrote itself stays: one of the views between lies otherwise than in the file, or was not there.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::attr::Attr;
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Builder, Graph, NodeId, OpName, ValueId};
 use relayout_ir::op::read::is_constant;
 use relayout_ir::patch::remove_dead;
-use relayout_target::moves::moved;
-use relayout_target::{Declared, Fact, Slot};
+use relayout_target_api::moves::moved;
+use relayout_target_api::{Declared, Fact, Slot};
 
 /// How many views are looked through.
 const MOST_VIEWS: usize = 16;

@@ -4,7 +4,7 @@
 //! nothing. The runtime's own optimizer merges Transposes that follow each other, and those with a Reshape between them, back
 //! into the slow one when it loads the file; it does not look through a Flatten.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
@@ -13,8 +13,8 @@ use relayout_ir::graph::{Builder, Draft, Graph, Handover, NodeId, Op, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::storage::{finds_all, reshape_target, same_bytes};
 use relayout_ir::types::Type;
-use relayout_target::moves::{Moved, moved};
-use relayout_target::{Context, Declared, Fact, MoveQuery, PassError, Sizes, Slot};
+use relayout_target_api::moves::{Moved, moved};
+use relayout_target_api::{Context, Declared, Fact, MoveQuery, PassError, Sizes, Slot};
 
 /// Flatten takes elements other than floats from this opset on.
 const ANY_ELEMENTS: i64 = 9;

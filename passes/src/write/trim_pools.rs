@@ -12,12 +12,12 @@
 //! Absent: such means over windows that are shorter than their stride on such an axis, beside another axis whose last window
 //! reaches over the end.
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use relayout_ir::attr::Attr;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, Op, ValueId};
 use relayout_ir::op::read::{self, Window};
-use relayout_target::{Context, Declared, Fact, PassError, Slot};
+use relayout_target_api::{Context, Declared, Fact, PassError, Slot};
 
 /// The first operator set whose inference leaves such a window out.
 const INFERRED_RIGHT: i64 = 22;

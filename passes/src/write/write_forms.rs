@@ -3,10 +3,10 @@
 //! A form that is one op of its node's operands was written with the layouts, by `materialize`.
 
 use crate::forms::raise::is_raised;
-use crate::pipeline::{State, Step, each_scope};
+use crate::state::{State, Step, each_scope};
 use relayout_ir::form::Form as Bound;
 use relayout_ir::graph::{Graph, NodeId};
-use relayout_target::{Declared, Fact, PassError, Piece, Refused, Slot};
+use relayout_target_api::{Declared, Fact, PassError, Piece, Refused, Slot};
 use rustc_hash::FxHashSet;
 
 /// The pass.

@@ -11,7 +11,7 @@ use relayout_ir::model::Model;
 use relayout_ir::patch::{constant_node, remove_dead};
 use relayout_ir::text::parse;
 use relayout_passes::pipeline::{PipelineOptions, Step, run_steps, steps};
-use relayout_target::{PassError, Target, each_graph};
+use relayout_target_api::{PassError, Target, each_graph};
 use relayout_targets::{Block, OrtCpu, builtin};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -2,7 +2,7 @@
 
 use crate::stub::Stub;
 use relayout_passes::pipeline::steps;
-use relayout_target::{Declared, Fact, Pass, Slot};
+use relayout_target_api::{Declared, Fact, Pass, Slot};
 
 fn pass(is: Declared) -> Pass {
     Pass::on_each_graph(is, |_, _| Ok(()))

@@ -8,8 +8,8 @@ use relayout_ir::text::parse;
 use relayout_passes::decide::{Decision, Grounds, Scopes};
 use relayout_passes::pipeline::{Before, PipelineOptions, prepare};
 use relayout_solve::Limits;
-use relayout_target::hints::Hints;
-use relayout_target::{
+use relayout_target_api::hints::Hints;
+use relayout_target_api::{
     Cost, Form, MoveQuery, NodeQuery, Numerics, Offer, OpQuery, Raise, Raised, RaisedOperand, Recognized, Target,
 };
 use std::collections::BTreeMap;

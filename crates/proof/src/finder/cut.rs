@@ -1,7 +1,7 @@
 //! The smallest pair of pieces that is not shown: from values that both models compute to a value that has one name in both.
 
 use super::same::Same;
-use crate::model::{Attr, Graph, Model, Node};
+use crate::files::model::{Attr, Graph, Model, Node};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::collections::BTreeSet;

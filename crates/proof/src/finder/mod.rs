@@ -10,14 +10,14 @@ pub use cut::Gap;
 pub(crate) use precision::between;
 pub use precision::{UpToTypes, find_up_to_types};
 
-use crate::agreed::Agreed;
 use crate::certificate::Proof;
-use crate::check::{Pair, verdict};
-use crate::contents::Contents;
+use crate::checks::agreed::Agreed;
+use crate::checks::check::{Pair, verdict};
+use crate::checks::hosts;
+use crate::checks::verdict::Verdict;
 use crate::error::Error;
-use crate::hosts;
-use crate::model::Model;
-use crate::verdict::Verdict;
+use crate::files::contents::Contents;
+use crate::files::model::Model;
 use serde::Serialize;
 use std::path::Path;
 

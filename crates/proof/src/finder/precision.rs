@@ -4,13 +4,13 @@
 //! narrowest type has. If the checker says that these two compute the same, the models do so up to the types in which they compute. That
 //! says nothing about how far their results are apart.
 
-use crate::agreed::Agreed;
 use crate::certificate::Proof;
-use crate::check::{Pair, verdict};
-use crate::contents::Contents;
+use crate::checks::agreed::Agreed;
+use crate::checks::check::{Pair, verdict};
+use crate::checks::verdict::Verdict;
 use crate::error::Error;
-use crate::model::{Attr, Function, Graph, Input, Model, Node, Tensor};
-use crate::verdict::Verdict;
+use crate::files::contents::Contents;
+use crate::files::model::{Attr, Function, Graph, Input, Model, Node, Tensor};
 use bytes::Bytes;
 use half::{bf16, f16};
 use serde::Serialize;

@@ -1,10 +1,10 @@
 //! Values of a result that are values of the input, as far as the checker's terms tell.
 
-use crate::eval::{Machine, Values};
-use crate::model::Model;
-use crate::sizes;
-use crate::value::{Source, Value};
-use crate::view::View;
+use crate::files::model::Model;
+use crate::graph::eval::{Machine, Values};
+use crate::graph::sizes;
+use crate::terms::value::{Source, Value};
+use crate::terms::view::View;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 

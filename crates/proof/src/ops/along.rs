@@ -1,13 +1,14 @@
 //! Ops that act along some axes, where the order of indices matters, and treat the others alike.
 
 use super::{Call, Made, Results, axes_of, axis_of, blocked, blocks, movement, one};
-use crate::align::term_of;
-use crate::real::operand;
-use crate::slots::{self, Fill, places, stripped};
-use crate::term::{Acted, Op, Terms};
-use crate::value::Value;
-use crate::view::{self, Digit, REPEAT, View, normal};
-use crate::wide::{BFLOAT16, DOUBLE, FLOAT, HALF};
+use crate::lemmas::halves::{BFLOAT16, DOUBLE, FLOAT, HALF};
+use crate::lemmas::real::operand;
+use crate::terms::align::term_of;
+use crate::terms::name::{Name, Own};
+use crate::terms::slots::{self, Fill, places, stripped};
+use crate::terms::term::{Acted, Op, Terms};
+use crate::terms::value::Value;
+use crate::terms::view::{self, Digit, REPEAT, View, normal};
 use std::rc::Rc;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
@@ -60,7 +61,7 @@ pub(super) fn pick(terms: &mut Terms, x: &Value, axis: usize, indices: &[i64]) -
         return Ok(y);
     }
     let acted = Acted { axis, told: indices.to_vec(), out: indices.len() as i64 };
-    let op = Op { name: "pick", attrs: &[], dtype: x.dtype };
+    let op = Op { name: Name::Own(Own::Pick), attrs: &[], dtype: x.dtype };
     terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
 }
 
@@ -77,8 +78,8 @@ impl Picked {
     pub(super) fn of(terms: &Terms, x: &Value) -> Option<Picked> {
         let term = Rc::clone(terms.get(term_of(x)?));
         let [(digits, indices)] = term.along.as_slice() else { return None };
-        let all = operand(terms, &term, 0).filter(|_| term.op == "pick")?.expanded(&term.over)?;
-        let kept = (0..term.over.len()).filter(|&axis| term.class[axis] == 0);
+        let all = operand(terms, &term, 0).filter(|_| term.is(Own::Pick))?.expanded(&term.over)?;
+        let kept = term.alike();
         let whole = |axis: usize| normal([Digit { axis: axis as u32, extent: term.over[axis], stride: 1 }]);
         let seen: View = kept.map(whole).chain([digits.clone()]).collect();
         let of = Value { view: view::composed(&seen, &all.view)?, ..all };
@@ -226,7 +227,7 @@ fn part_of_open(terms: &mut Terms, x: &Value, axis: usize, [start, end, step]: [
         _ => None,
     };
     let acted = Acted { axis, told: vec![start, end, step], out: out.ok_or_else(unknown)? };
-    let op = Op { name: "part", attrs: &[], dtype: x.dtype };
+    let op = Op { name: Name::Own(Own::Part), attrs: &[], dtype: x.dtype };
     terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
 }
 
@@ -332,12 +333,12 @@ fn concat(call: &mut Call<'_>) -> Made {
         }
         call.terms.mismatch((first, at), (other, at));
         if let Some(wide) = call.terms.stretched(&values.iter().collect::<Vec<_>>(), Some(axis)) {
-            let op = Op { name: "Concat", attrs: &[], dtype: first.dtype };
+            let op = Op { name: Name::Model("Concat"), attrs: &[], dtype: first.dtype };
             return behind(call, &op, &wide, axis);
         }
     }
     let logical: Option<Vec<Value>> = values.iter().map(|v| blocked::recognized(call, v, axis)).collect();
-    let op = Op { name: "Concat", attrs: &[], dtype: first.dtype };
+    let op = Op { name: Name::Model("Concat"), attrs: &[], dtype: first.dtype };
     if let Some(logical) = logical {
         let y = slotted(call, &op, &logical, axis)?;
         if let Some(y) = blocked::blocked(call, &y) {
@@ -404,7 +405,7 @@ fn quantized_concat(call: &mut Call<'_>) -> Made {
     }
     let rank = values.first().ok_or("it has no operands")?.rank();
     let axis = axis_of(call.int("axis", 0), rank)?;
-    behind(call, &Op { name: "com.microsoft.QLinearConcat", attrs: &attrs, dtype }, &values, axis)
+    behind(call, &Op { name: Name::Model("com.microsoft.QLinearConcat"), attrs: &attrs, dtype }, &values, axis)
 }
 
 fn pad(call: &mut Call<'_>) -> Made {
@@ -441,7 +442,7 @@ fn pad(call: &mut Call<'_>) -> Made {
     if acted.iter().any(|a| a.out < 1) {
         return Err("its result is empty".to_owned());
     }
-    let op = Op { name: "Pad", attrs: &attrs, dtype: x.dtype };
+    let op = Op { name: Name::Model("Pad"), attrs: &attrs, dtype: x.dtype };
     call.terms.along(&op, &x, &acted).ok_or_else(|| "its axes do not split".to_owned())
 }
 
@@ -449,7 +450,7 @@ fn pad(call: &mut Call<'_>) -> Made {
 fn fill(call: &Call<'_>, dtype: u8) -> Result<Vec<u8>, String> {
     let bytes = match (call.input(2), call.attr("value")) {
         (Some(value), _) if value.dtype == dtype => value.elements().ok_or("its fill is not known")?.to_vec(),
-        (None, Some(crate::model::Attr::Float(value))) if dtype == 1 => value.to_le_bytes().to_vec(),
+        (None, Some(crate::files::model::Attr::Float(value))) if dtype == 1 => value.to_le_bytes().to_vec(),
         (Some(_), _) | (None, Some(_)) => return Err("its fill has another type".to_owned()),
         (None, None) => Vec::new(),
     };
@@ -475,7 +476,7 @@ fn resize(call: &mut Call<'_>) -> Made {
     }
     let axes = call.ints("axes").map_or_else(|| Ok((0..rank).collect()), |axes| axes_of(&axes, rank))?;
     let scales = match call.attr("scales") {
-        Some(crate::model::Attr::Floats(list)) => Some(list.clone()),
+        Some(crate::files::model::Attr::Floats(list)) => Some(list.clone()),
         _ => call.input(if old { 1 } else { 2 }).and_then(floats).filter(|list| !list.is_empty()),
     };
     let sizes = if scales.is_some() { None } else { call.extents("", 3)? };
@@ -516,7 +517,7 @@ fn resize(call: &mut Call<'_>) -> Made {
     }
     let narrower = acted.iter().any(|a| a.out < shape[a.axis]);
     let attrs = modes(call, narrower)?;
-    let op = Op { name: "Resize", attrs: &attrs, dtype: x.dtype };
+    let op = Op { name: Name::Model("Resize"), attrs: &attrs, dtype: x.dtype };
     call.terms.along(&op, &x, &acted).ok_or_else(|| "its axes do not split".to_owned())
 }
 
@@ -599,7 +600,7 @@ fn extreme(call: &mut Call<'_>) -> Made {
     let x = call.need(0)?;
     let axis = movement::axis(call, 0, x.rank())?;
     let attrs = call.encoded(&["axis", "keepdims"])?;
-    let op = Op { name: call.op, attrs: &attrs, dtype: 7 };
+    let op = Op { name: Name::Model(call.op), attrs: &attrs, dtype: 7 };
     let acted = Acted { axis, told: Vec::new(), out: 1 };
     let mut y = call.terms.along(&op, &x, &[acted]).ok_or("its axes do not split")?;
     if call.int("keepdims", 1) == 0 {
@@ -625,7 +626,7 @@ fn lrn(call: &mut Call<'_>) -> Made {
 
 fn same_extent(call: &mut Call<'_>, x: &Value, axis: usize, without: &[&str]) -> Made {
     let attrs = call.encoded(without)?;
-    let op = Op { name: call.op, attrs: &attrs, dtype: x.dtype };
+    let op = Op { name: Name::Model(call.op), attrs: &attrs, dtype: x.dtype };
     let acted = Acted { axis, told: Vec::new(), out: x.shape()[axis] };
     call.terms.along(&op, x, &[acted]).ok_or_else(|| "its axes do not split".to_owned())
 }
@@ -640,7 +641,7 @@ fn top(call: &mut Call<'_>) -> Results {
     }
     let attrs = call.encoded(&["axis", "k"])?;
     let mut values = Vec::new();
-    for (name, dtype) in [("TopK", x.dtype), ("TopK.indices", 7)] {
+    for (name, dtype) in [(Name::Model("TopK"), x.dtype), (Name::Own(Own::TopKIndices), 7)] {
         let op = Op { name, attrs: &attrs, dtype };
         let acted = Acted { axis, told: vec![k], out: k };
         values.push(Some(call.terms.along(&op, &x, &[acted]).ok_or("its axes do not split")?));

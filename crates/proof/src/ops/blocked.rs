@@ -7,11 +7,12 @@
 use super::placed::windows_of;
 use super::window::{Windows, binary, convolved, pooled};
 use super::{Call, Made, Results, along, one};
-use crate::align::term_of;
-use crate::model::{Attr, width};
-use crate::slots::{Fill, Runs, Stripped, bare, filled, joined, places};
-use crate::term::is_finite;
-use crate::value::Value;
+use crate::files::model::{Attr, width};
+use crate::terms::align::term_of;
+use crate::terms::name::Own;
+use crate::terms::slots::{Fill, Runs, Stripped, bare, filled, joined, places};
+use crate::terms::term::is_finite;
+use crate::terms::value::Value;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     if call.domain != "com.microsoft.nchwc" {
@@ -70,8 +71,9 @@ pub(super) fn blocked(call: &mut Call<'_>, x: &Value) -> Option<Value> {
 /// What a value is that looks as if it were blocked: then all that happens along its channels, by whole blocks, happens to that.
 pub(super) fn recognized(call: &mut Call<'_>, x: &Value, axis: usize) -> Option<Value> {
     let digits = |v: &Value| v.view.iter().map(Vec::len).sum::<usize>();
-    let flat =
-        |call: &Call<'_>, v: &Value| crate::align::term_of(v).is_some_and(|term| call.terms.get(term).op == "flat");
+    let flat = |call: &Call<'_>, v: &Value| {
+        crate::terms::align::term_of(v).is_some_and(|term| call.terms.get(term).is(Own::Flat))
+    };
     if axis != 1 || x.is_constant() || call.block.is_none() {
         return None;
     }

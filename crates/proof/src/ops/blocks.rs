@@ -8,10 +8,10 @@
 
 use super::filters::Convolution;
 use super::window::{Windows, convolved};
-use crate::align::term_of;
-use crate::term::Terms;
-use crate::value::Value;
-use crate::view::{self, Digit, REPEAT, View, normal};
+use crate::terms::align::term_of;
+use crate::terms::term::Terms;
+use crate::terms::value::Value;
+use crate::terms::view::{self, Digit, REPEAT, View, normal};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 

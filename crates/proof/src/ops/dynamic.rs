@@ -2,10 +2,11 @@
 //! as numbers again.
 
 use super::{Call, Made, Results, one, pointwise, together};
-use crate::model::Attr;
-use crate::term::Op;
-use crate::value::Value;
-use crate::view::View;
+use crate::files::model::Attr;
+use crate::terms::name::{Name, Own};
+use crate::terms::term::Op;
+use crate::terms::value::Value;
+use crate::terms::view::View;
 
 const BYTES: u8 = 2;
 
@@ -51,13 +52,13 @@ fn scaled(call: &mut Call<'_>, product: &[Option<Value>], scales: &[Option<Value
 
 fn quantized(call: &mut Call<'_>, x: &Value) -> Results {
     let all: Vec<usize> = (0..x.rank()).collect();
-    let mut of_all = |name: &str, dtype: u8| {
-        let made = together(call.terms, &Op { name, attrs: &[], dtype }, &[x], &all, true)?;
+    let mut of_all = |own: Own, dtype: u8| {
+        let made = together(call.terms, &Op { name: Name::Own(own), attrs: &[], dtype }, &[x], &all, true)?;
         Ok::<Value, String>(Value { view: View::new(), ..made })
     };
-    let scale = of_all("DynamicQuantizeLinear.scale", x.dtype)?;
-    let zero = of_all("DynamicQuantizeLinear.zero", BYTES)?;
-    let op = Op { name: "DynamicQuantizeLinear", attrs: &[], dtype: BYTES };
+    let scale = of_all(Own::DynamicScale, x.dtype)?;
+    let zero = of_all(Own::DynamicZero, BYTES)?;
+    let op = Op { name: Name::Model("DynamicQuantizeLinear"), attrs: &[], dtype: BYTES };
     let y = pointwise(call.terms, &op, &[x, &scale, &zero])?;
     Ok(vec![Some(y), Some(scale), Some(zero)])
 }

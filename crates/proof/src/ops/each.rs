@@ -3,13 +3,14 @@
 use super::{
     BROADCASTS_SINCE, Call, Made, Results, axes_of, movement, one, over, pointwise, quantize, together, window,
 };
-use crate::align::{broadcast, term_of};
-use crate::model::{Attr, width};
-use crate::real::through;
-use crate::term::{Op, Terms, numbers};
-use crate::value::Value;
-use crate::view::View;
-use crate::wide::{self, BFLOAT16, DOUBLE, FLOAT, HALF};
+use crate::files::model::{Attr, width};
+use crate::lemmas::halves::{self, BFLOAT16, DOUBLE, FLOAT, HALF};
+use crate::lemmas::real::through;
+use crate::terms::align::{broadcast, term_of};
+use crate::terms::name::{Name, Own};
+use crate::terms::term::{Op, Terms, numbers};
+use crate::terms::value::Value;
+use crate::terms::view::View;
 use std::rc::Rc;
 
 const BOOL: u8 = 9;
@@ -257,14 +258,14 @@ fn cast(call: &mut Call<'_>) -> Made {
     let x = if to == DOUBLE { widened(call.terms, &x).unwrap_or(x) } else { x };
     // What the input makes halves of too is the same without a lemma.
     let known = term_of(&x).is_some_and(|term| call.terms.halves.contains_key(&term));
-    let halves = if to == wide::HALF && !known { wide::narrow(call.terms, &x) } else { None };
+    let halves = if to == halves::HALF && !known { halves::narrow(call.terms, &x) } else { None };
     if let Some(halves) = halves {
         return Ok(halves);
     }
     let attrs = call.encoded(&["to"])?;
-    let made = pointwise(call.terms, &Op { name: "Cast", attrs: &attrs, dtype: to }, &[&x])?;
-    if to == wide::HALF && call.terms.is_of_input() {
-        wide::note_rounding(call.terms, &made);
+    let made = pointwise(call.terms, &Op { name: Name::Model("Cast"), attrs: &attrs, dtype: to }, &[&x])?;
+    if to == halves::HALF && call.terms.is_of_input() {
+        halves::note_rounding(call.terms, &made);
     }
     Ok(made)
 }
@@ -272,7 +273,7 @@ fn cast(call: &mut Call<'_>) -> Made {
 /// The halves that floats are made of: what is made of those floats in 64 bits is made of them.
 fn widened(terms: &Terms, x: &Value) -> Option<Value> {
     let made = Rc::clone(terms.get(term_of(x)?));
-    let inner = through(terms, x, &made, 0).filter(|_| made.op == "Cast" && made.dtype == FLOAT)?;
+    let inner = through(terms, x, &made, 0).filter(|_| made.name() == Name::Model("Cast") && made.dtype == FLOAT)?;
     matches!(inner.dtype, HALF | BFLOAT16).then_some(inner)
 }
 
@@ -319,7 +320,7 @@ fn instance_norm(call: &mut Call<'_>) -> Made {
     let operands = by_channel(call, 2)?;
     let attrs = call.encoded(&[])?;
     let spatial: Vec<usize> = (2..operands[0].rank()).collect();
-    let op = Op { name: "InstanceNormalization", attrs: &attrs, dtype: operands[0].dtype };
+    let op = Op { name: Name::Model("InstanceNormalization"), attrs: &attrs, dtype: operands[0].dtype };
     together(call.terms, &op, &operands.iter().collect::<Vec<_>>(), &spatial, false)
 }
 
@@ -351,7 +352,7 @@ fn group_norm(call: &mut Call<'_>) -> Made {
         operands.push(list.reshaped(&to).ok_or_else(wrong)?);
     }
     let attrs = call.encoded(&["num_groups"])?;
-    let op = Op { name: "GroupNormalization", attrs: &attrs, dtype: x.dtype };
+    let op = Op { name: Name::Model("GroupNormalization"), attrs: &attrs, dtype: x.dtype };
     let axes: Vec<usize> = (2..split.len()).collect();
     let y = together(call.terms, &op, &operands.iter().collect::<Vec<_>>(), &axes, false)?;
     call.terms.moved(&y, &shape).ok_or_else(wrong)
@@ -364,7 +365,7 @@ pub(super) fn rows_norm(call: &mut Call<'_>) -> Made {
     let axis = movement::axis(call, -1, x.rank())?;
     let mut attrs = call.encoded(&["axis"])?;
     attrs.push(u8::from(call.input(2).is_some()));
-    let op = Op { name: call.op, attrs: &attrs, dtype: x.dtype };
+    let op = Op { name: Name::Model(call.op), attrs: &attrs, dtype: x.dtype };
     let axes: Vec<usize> = (axis..x.rank()).collect();
     let operands: Vec<&Value> = call.inputs.iter().flatten().collect();
     let wide = operands.iter().any(|v| v.rank() > x.rank());
@@ -380,21 +381,21 @@ fn softmax(call: &mut Call<'_>) -> Made {
     let axis = movement::axis(call, if old { 1 } else { -1 }, x.rank())?;
     let axes: Vec<usize> = if old { (axis..x.rank()).collect() } else { vec![axis] };
     let attrs = call.encoded(&["axis"])?;
-    together(call.terms, &Op { name: call.op, attrs: &attrs, dtype: x.dtype }, &[&x], &axes, false)
+    together(call.terms, &Op { name: Name::Model(call.op), attrs: &attrs, dtype: x.dtype }, &[&x], &axes, false)
 }
 
 fn lp_norm(call: &mut Call<'_>) -> Made {
     let x = call.need(0)?;
     let axis = movement::axis(call, -1, x.rank())?;
     let attrs = call.encoded(&["axis"])?;
-    together(call.terms, &Op { name: call.op, attrs: &attrs, dtype: x.dtype }, &[&x], &[axis], false)
+    together(call.terms, &Op { name: Name::Model(call.op), attrs: &attrs, dtype: x.dtype }, &[&x], &[axis], false)
 }
 
 fn mean_variance(call: &mut Call<'_>) -> Made {
     let x = call.need(0)?;
     let axes = axes_of(&call.list("axes", 1)?.unwrap_or_else(|| vec![0, 2, 3]), x.rank())?;
     let attrs = call.encoded(&["axes"])?;
-    together(call.terms, &Op { name: call.op, attrs: &attrs, dtype: x.dtype }, &[&x], &axes, false)
+    together(call.terms, &Op { name: Name::Model(call.op), attrs: &attrs, dtype: x.dtype }, &[&x], &axes, false)
 }
 
 fn reduce(call: &mut Call<'_>) -> Made {
@@ -412,7 +413,7 @@ fn reduce(call: &mut Call<'_>) -> Made {
     let mut y = if alone {
         x
     } else {
-        together(call.terms, &Op { name: call.op, attrs: &attrs, dtype: x.dtype }, &[&x], &axes, true)?
+        together(call.terms, &Op { name: Name::Model(call.op), attrs: &attrs, dtype: x.dtype }, &[&x], &axes, true)?
     };
     if !keeps {
         y.view =
@@ -425,13 +426,13 @@ fn global(call: &mut Call<'_>, name: &str) -> Made {
     let x = call.need(0)?;
     let axes: Vec<usize> = (2..x.rank()).collect();
     let attrs = call.encoded(&[])?;
-    together(call.terms, &Op { name, attrs: &attrs, dtype: x.dtype }, &[&x], &axes, true)
+    together(call.terms, &Op { name: Name::Model(name), attrs: &attrs, dtype: x.dtype }, &[&x], &axes, true)
 }
 
 /// The sum of products over the axis `sum` of the common axes.
 pub(super) fn contract(terms: &mut Terms, shape: &[i64], a: (&Value, View), b: (&Value, View), sums: &[usize]) -> Made {
     let dtype = a.0.dtype;
-    over(terms, &Op { name: "contract", attrs: &[], dtype }, shape, &[a, b], sums, true)
+    over(terms, &Op { name: Name::Own(Own::Contract), attrs: &[], dtype }, shape, &[a, b], sums, true)
 }
 
 fn matmul(call: &mut Call<'_>) -> Made {
@@ -467,7 +468,7 @@ pub(super) fn product(terms: &mut Terms, a: &Value, b: &Value) -> Made {
     let k = right.remove(rank - 2);
     right.insert(rank - 2, Vec::new());
     right.push(k);
-    let (left_shape, right_shape) = (crate::view::shape(&left), crate::view::shape(&right));
+    let (left_shape, right_shape) = (crate::terms::view::shape(&left), crate::terms::view::shape(&right));
     let shape: Vec<i64> = left_shape.iter().zip(&right_shape).map(|(l, r)| if *l == 1 { *r } else { *l }).collect();
     if left_shape[rank] != right_shape[rank] {
         let (at, other) = (a.rank() - 1, b.rank().saturating_sub(2));
@@ -511,13 +512,13 @@ fn gemm(call: &mut Call<'_>) -> Made {
     match addend {
         None if plain => Ok(window::by_column(call.terms, &a, &b, None, y)),
         Some(c) if plain => {
-            let y = pointwise(call.terms, &Op { name: "Add", attrs: &[1, 1], dtype: y.dtype }, &[&y, c])?;
+            let y = pointwise(call.terms, &Op { name: Name::Model("Add"), attrs: &[1, 1], dtype: y.dtype }, &[&y, c])?;
             Ok(window::by_column(call.terms, &a, &b, Some(c), y))
         }
         _ => {
             let attrs = call.encoded(&["transA", "transB"])?;
             let operands: Vec<&Value> = [Some(&y), addend].into_iter().flatten().collect();
-            pointwise(call.terms, &Op { name: "Gemm", attrs: &attrs, dtype: y.dtype }, &operands)
+            pointwise(call.terms, &Op { name: Name::Model("Gemm"), attrs: &attrs, dtype: y.dtype }, &operands)
         }
     }
 }
@@ -574,7 +575,7 @@ fn einsum(call: &mut Call<'_>) -> Made {
         letters.iter().map(|c| place(c).map_or_else(Vec::new, |axis| operands[at].view[axis].clone())).collect()
     };
     let (left, right) = (lifted(0), lifted(1));
-    let sizes = crate::view::shape(&left).into_iter().zip(crate::view::shape(&right));
+    let sizes = crate::terms::view::shape(&left).into_iter().zip(crate::terms::view::shape(&right));
     let shape: Vec<i64> = sizes.map(|(l, r)| if l == 1 { r } else { l }).collect();
     let sums: Vec<usize> = (to.len()..letters.len()).collect();
     let mut y = contract(call.terms, &shape, (&operands[0], left), (&operands[1], right), &sums)?;
@@ -601,5 +602,5 @@ pub(crate) fn choose(terms: &mut Terms, condition: &Value, yes: &Value, no: &Val
     }
     let condition = condition.reshaped(&[]).ok_or("its condition is no scalar")?;
     // The values come first, so that their order of axes is that of the result.
-    pointwise(terms, &Op { name: "If", attrs: &[], dtype: yes.dtype }, &[yes, no, &condition])
+    pointwise(terms, &Op { name: Name::Model("If"), attrs: &[], dtype: yes.dtype }, &[yes, no, &condition])
 }

@@ -7,14 +7,14 @@
 //! A convolution over volumes makes one such filter for each window along an axis, of the slices that the window holds.
 
 use super::window::Windows;
-use crate::lanes::{Lane, Place, lanes, places, roots};
-use crate::model::width;
-use crate::slots::{Fill, filled, joined};
-use crate::term::{Terms, is_finite};
-use crate::value::{Source, Value};
-use crate::view::{Digit, View};
-use crate::wide::{FLOAT, HALF};
-use crate::{routed, view};
+use crate::files::model::width;
+use crate::lemmas::halves::{FLOAT, HALF};
+use crate::terms::lanes::{Lane, Place, lanes, places, roots};
+use crate::terms::slots::{Fill, filled, joined};
+use crate::terms::term::{Terms, is_finite};
+use crate::terms::value::{Source, Value};
+use crate::terms::view::{Digit, View};
+use crate::terms::{routed, view};
 use bytes::Bytes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};

@@ -3,9 +3,9 @@
 
 use super::turned::{self, Quantized};
 use super::{Call, along, axes_of, axis_of};
-use crate::model::{Attr, width};
-use crate::strided::COPIED;
-use crate::value::{Source, Value};
+use crate::files::model::{Attr, width};
+use crate::terms::strided::COPIED;
+use crate::terms::value::{Source, Value};
 use bytes::Bytes;
 use half::f16;
 use std::slice;
@@ -116,7 +116,7 @@ fn spread(call: &Call<'_>) -> Option<(Vec<i64>, Vec<Value>)> {
         return None;
     }
     let operands: Vec<&Value> = call.inputs.iter().flatten().collect();
-    let (shape, _) = crate::align::broadcast(&operands)?;
+    let (shape, _) = crate::terms::align::broadcast(&operands)?;
     let wide = operands.iter().map(|v| v.expanded(&shape)).collect::<Option<_>>()?;
     Some((shape, wide))
 }

@@ -6,8 +6,8 @@ use super::heads::{packed, split};
 use super::placed::windows_of;
 use super::window::{binary, pooled};
 use super::{Call, Made, Results, one};
-use crate::model::Attr;
-use crate::value::Value;
+use crate::files::model::Attr;
+use crate::terms::value::Value;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let made = match call.name().as_str() {

@@ -4,10 +4,11 @@
 
 use super::indexed::{back, ordered};
 use super::{Call, Made, Results, axis_of, each, one};
-use crate::model::Attr;
-use crate::opaque::exact;
-use crate::term::Op;
-use crate::value::Value;
+use crate::files::exact::exact;
+use crate::files::model::Attr;
+use crate::terms::name::Name;
+use crate::terms::term::Op;
+use crate::terms::value::Value;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     if !call.domain.is_empty() {
@@ -81,7 +82,7 @@ fn attention(call: &mut Call<'_>) -> Results {
     while operands.last().is_some_and(Option::is_none) {
         operands.pop();
     }
-    let op = Op { name: "Attention", attrs: &attrs, dtype: 0 };
+    let op = Op { name: Name::Model("Attention"), attrs: &attrs, dtype: 0 };
     let mut made = call.terms.placed(&op, &operands, &results).ok_or("its result is empty")?;
     if rank == 3 {
         made[0] = packed(call, &made[0])?;
@@ -100,7 +101,7 @@ fn rotary(call: &mut Call<'_>) -> Made {
     let attrs = told(call, &["num_heads"])?;
     let mut operands = vec![Some(&x)];
     operands.extend(call.inputs.iter().skip(1).map(Option::as_ref));
-    let op = Op { name: "RotaryEmbedding", attrs: &attrs, dtype: 0 };
+    let op = Op { name: Name::Model("RotaryEmbedding"), attrs: &attrs, dtype: 0 };
     let made = call.terms.placed(&op, &operands, &[(x.shape(), x.dtype)]);
     let y = made.and_then(|mut made| made.pop()).ok_or("its result is empty")?;
     if rank == 3 { packed(call, &y) } else { Ok(y) }
@@ -120,7 +121,7 @@ fn scatter(call: &mut Call<'_>) -> Made {
     let turned = past.permuted(&order).zip(update.permuted(&order));
     let (whole, rows) = turned.ok_or_else(wrong)?;
     let attrs = told(call, &["axis"])?;
-    let op = Op { name: "TensorScatter", attrs: &attrs, dtype: 0 };
+    let op = Op { name: Name::Model("TensorScatter"), attrs: &attrs, dtype: 0 };
     let operands = [Some(&whole), Some(&rows), call.inputs.get(2).and_then(Option::as_ref)];
     let made = call.terms.placed(&op, &operands, &[(whole.shape(), past.dtype)]);
     let made = made.and_then(|mut made| made.pop()).ok_or("its result is empty")?;

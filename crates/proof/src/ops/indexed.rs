@@ -2,9 +2,10 @@
 //! operands are made of, so that it does not matter how these lie.
 
 use super::{Call, Made, Results, axis_of, one};
-use crate::term::Op;
-use crate::value::Value;
-use crate::view::Digit;
+use crate::terms::name::Name;
+use crate::terms::term::Op;
+use crate::terms::value::Value;
+use crate::terms::view::Digit;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let made = match call.name().as_str() {
@@ -51,7 +52,7 @@ fn gather(call: &mut Call<'_>) -> Made {
     let whole = x.permuted(&order).zip(list.permuted(&of_list));
     let (whole, places) = whole.ok_or_else(wrong)?;
     let shape = [places.shape().as_slice(), &whole.shape()[1..]].concat();
-    let op = Op { name: "Gather", attrs: &[], dtype: 0 };
+    let op = Op { name: Name::Model("Gather"), attrs: &[], dtype: 0 };
     let made = call.terms.placed(&op, &[Some(&whole), Some(&places)], &[(shape, x.dtype)]);
     let made = made.and_then(|mut made| made.pop()).ok_or("its result is empty")?;
     // The axes of the list stand where the axis was.
@@ -76,7 +77,7 @@ fn elements(call: &mut Call<'_>, like: usize) -> Made {
     let turned = turned.ok_or_else(wrong)?;
     let mut attrs = call.encoded(&["axis"])?;
     attrs.extend(back(&order)[axis].to_le_bytes());
-    let op = Op { name: call.op, attrs: &attrs, dtype: 0 };
+    let op = Op { name: Name::Model(call.op), attrs: &attrs, dtype: 0 };
     let shape = turned.get(like).ok_or_else(wrong)?.shape();
     let made = call.terms.placed(&op, &turned.iter().map(Some).collect::<Vec<_>>(), &[(shape, operands[0].dtype)]);
     let made = made.and_then(|mut made| made.pop()).ok_or("its result is empty")?;
@@ -129,7 +130,7 @@ fn parts_last(first: usize, values: &[&Value]) -> Vec<usize> {
 /// The op of operands as they lie.
 fn placed(call: &mut Call<'_>, operands: &[&Value], shape: Vec<i64>) -> Made {
     let attrs = call.encoded(&[])?;
-    let op = Op { name: call.op, attrs: &attrs, dtype: 0 };
+    let op = Op { name: Name::Model(call.op), attrs: &attrs, dtype: 0 };
     let operands: Vec<Option<&Value>> = operands.iter().map(|value| Some(*value)).collect();
     let made = call.terms.placed(&op, &operands, &[(shape, call.need(0)?.dtype)]);
     made.and_then(|mut made| made.pop()).ok_or_else(|| "its result is empty".to_owned())

@@ -2,9 +2,10 @@
 //! operands may lie in any order, as those of a product of floats.
 
 use super::{Call, Made, Results, one, over};
-use crate::term::Op;
-use crate::value::Value;
-use crate::view::{View, extent, shape};
+use crate::terms::name::Name;
+use crate::terms::term::Op;
+use crate::terms::value::Value;
+use crate::terms::view::{View, extent, shape};
 
 /// The type of sums.
 const SUMS: u8 = 6;
@@ -73,7 +74,7 @@ fn product(call: &mut Call<'_>, parts: &[Part], typed: Option<usize>) -> Made {
     }
     let operands: Vec<(&Value, View)> = operands.iter().map(|(value, view)| (value, view.clone())).collect();
     let name = call.name();
-    let op = Op { name: &name, attrs: &attrs, dtype };
+    let op = Op { name: Name::Model(&name), attrs: &attrs, dtype };
     let mut y = over(call.terms, &op, &all, &operands, &[rank + 2], true)?;
     y.view.truncate(rank + 2);
     Ok(y)

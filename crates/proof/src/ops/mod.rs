@@ -22,12 +22,13 @@ mod turned;
 mod units;
 mod window;
 
-use crate::align::{broadcast, term_of};
-use crate::model::Attr;
-use crate::term::{COMMUTE, Op, Terms};
-use crate::value::Value;
-use crate::view::View;
-use crate::wide::of_halves;
+use crate::files::model::Attr;
+use crate::lemmas::halves::of_halves;
+use crate::terms::align::{broadcast, term_of};
+use crate::terms::name::Name;
+use crate::terms::term::{Op, Terms};
+use crate::terms::value::Value;
+use crate::terms::view::View;
 
 pub(crate) use blocks::Convolved;
 pub(crate) use each::choose;
@@ -327,7 +328,7 @@ impl Call<'_> {
     /// An op that treats all indices of its broadcast operands alike.
     pub(crate) fn pointwise(&mut self, attrs: &[u8], operands: &[&Value], dtype: u8) -> Made {
         let name = self.name();
-        let op = Op { name: &name, attrs, dtype };
+        let op = Op { name: Name::Model(&name), attrs, dtype };
         pointwise(self.terms, &op, operands)
     }
 }
@@ -377,7 +378,7 @@ fn over(
     dropped: bool,
 ) -> Made {
     let fits = |(_, view): &(&Value, View)| {
-        let extents = crate::view::shape(view);
+        let extents = crate::terms::view::shape(view);
         extents.len() == shape.len() && extents.iter().zip(shape).all(|(have, all)| *have == 1 || have == all)
     };
     let what = if operands.iter().all(fits) { APART } else { "do not fit" };
@@ -399,7 +400,7 @@ fn as_they_lie(
     terms.apart.then_some(())?;
     let mut values: Vec<Value> =
         operands.iter().map(|(v, view)| Value { view: view.clone(), ..(*v).clone() }).collect();
-    if COMMUTE.contains(&op.name) {
+    if op.name.commutes() {
         values.sort_by_key(|value| term_of(value).unwrap_or(u32::MAX));
     }
     let order =
@@ -409,11 +410,13 @@ fn as_they_lie(
     let values: Vec<Value> = values.iter().map(seen).collect();
     let gone = |axis: &usize| dropped && axes.contains(axis);
     let made: Vec<i64> = order.iter().map(|axis| if gone(axis) { 1 } else { shape[*axis] }).collect();
-    let name = format!("{} as it lies", op.name);
+    let name = op.name.to_string();
     let sets: Vec<u8> = order.iter().map(|axis| u8::from(axes.contains(axis))).collect();
     let attrs = [op.attrs, &sets, &[u8::from(dropped)]].concat();
     let operands: Vec<Option<&Value>> = values.iter().map(Some).collect();
-    let y = terms.placed(&Op { name: &name, attrs: &attrs, ..*op }, &operands, &[(made, op.dtype)])?.pop()?;
+    let y = terms
+        .placed(&Op { name: Name::AsItLies(&name), attrs: &attrs, ..*op }, &operands, &[(made, op.dtype)])?
+        .pop()?;
     let mut view: View = vec![Vec::new(); shape.len()];
     order.iter().zip(&y.view).for_each(|(&axis, digits)| view[axis].clone_from(digits));
     Some(Value { view, ..y })

@@ -1,9 +1,9 @@
 //! Ops that keep every element: they only change the index map.
 
 use super::{Call, Results, axes_of, axis_of, one};
-use crate::model::Attr;
-use crate::value::{Value, count_of};
-use crate::view::{Digit, normal};
+use crate::files::model::Attr;
+use crate::terms::value::{Value, count_of};
+use crate::terms::view::{Digit, normal};
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     Some(match call.op {

@@ -2,8 +2,9 @@
 
 use super::window::{self, Windows};
 use super::{Call, Results, one};
-use crate::term::Op;
-use crate::value::Value;
+use crate::terms::name::{Name, Own};
+use crate::terms::term::Op;
+use crate::terms::value::Value;
 
 /// The type of places.
 const PLACES: u8 = 7;
@@ -32,7 +33,7 @@ pub(super) fn of_results(call: &mut Call<'_>, results: &[Typed]) -> Results {
     // Only these ops were bound to a signature without overloads.
     let attrs = call.encoded(&[])?;
     let name = call.name();
-    let op = Op { name: &name, attrs: &attrs, dtype: 0 };
+    let op = Op { name: Name::Model(&name), attrs: &attrs, dtype: 0 };
     let operands: Vec<Option<&Value>> = call.inputs.iter().map(Option::as_ref).collect();
     let made = call.terms.placed(&op, &operands, results).ok_or("its result is empty")?;
     Ok(made.into_iter().map(Some).collect())
@@ -114,7 +115,7 @@ fn quantized(call: &mut Call<'_>) -> Results {
     attrs.extend(format!(" {group}").into_bytes());
     let mut operands: Vec<Option<&Value>> = call.inputs.iter().map(Option::as_ref).collect();
     operands[0] = Some(&x);
-    let op = Op { name: "QLinearConv", attrs: &attrs, dtype: 0 };
+    let op = Op { name: Name::Model("QLinearConv"), attrs: &attrs, dtype: 0 };
     let y = call.terms.placed(&op, &operands, &[(out, dtype)]).and_then(|mut made| made.pop()).ok_or_else(wrong)?;
     let back: Vec<usize> = if last { [0].into_iter().chain(2..rank).chain([1]).collect() } else { (0..rank).collect() };
     one(y.permuted(&back).ok_or_else(wrong)?)
@@ -135,7 +136,7 @@ fn pooling(call: &mut Call<'_>) -> Results {
     }
     // Places are counted over the whole operand, as it lies.
     let attrs = call.encoded(&[])?;
-    let op = Op { name: "MaxPool.indices", attrs: &attrs, dtype: 0 };
+    let op = Op { name: Name::Own(Own::MaxPoolIndices), attrs: &attrs, dtype: 0 };
     let made = call.terms.placed(&op, &[Some(&x)], &[(y.shape(), PLACES)]).and_then(|mut made| made.pop());
     Ok(vec![Some(y), Some(made.ok_or("its result is empty")?)])
 }
@@ -195,6 +196,6 @@ fn global(call: &mut Call<'_>) -> Results {
     let numbers = call.inputs.iter().skip(1).flatten().map(|v| v.reshaped(&[]));
     let numbers: Vec<Value> = numbers.collect::<Option<_>>().ok_or("its scales do not fit")?;
     let operands: Vec<&Value> = [&x].into_iter().chain(&numbers).collect();
-    let op = Op { name: "com.microsoft.QLinearGlobalAveragePool", attrs: &[], dtype: x.dtype };
+    let op = Op { name: Name::Model("com.microsoft.QLinearGlobalAveragePool"), attrs: &[], dtype: x.dtype };
     super::together(call.terms, &op, &operands, &spatial, true).and_then(one)
 }

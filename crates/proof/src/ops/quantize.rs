@@ -3,11 +3,12 @@
 use super::each::per_axis;
 use super::window::{Windows, pooled};
 use super::{Call, Made, along, movement, pointwise, signed};
-use crate::align::term_of;
-use crate::model;
-use crate::real::{operand, through};
-use crate::term::{Op, Terms, numbers};
-use crate::value::Value;
+use crate::files::model;
+use crate::lemmas::real::{operand, through};
+use crate::terms::align::term_of;
+use crate::terms::name::{Name, Own};
+use crate::terms::term::{Op, Terms, numbers};
+use crate::terms::value::Value;
 use std::rc::Rc;
 
 /// The type of sums of products.
@@ -138,9 +139,9 @@ fn requantized(
     };
     let term = Rc::clone(call.terms.get(term));
     let known = scale.elements().and_then(|bytes| bytes.as_ref().try_into().ok()).map(f32::from_le_bytes);
-    let fits = term.op == "DequantizeLinear" && known.is_some_and(|scale| SCALES.contains(&scale));
+    let fits = term.name() == Name::Model("DequantizeLinear") && known.is_some_and(|scale| SCALES.contains(&scale));
     let Some(q) = through(call.terms, x, &term, 0).filter(|_| fits) else { return Ok(None) };
-    let op = Op { name: "DequantizeLinear", attrs: &term.attrs, dtype: x.dtype };
+    let op = Op { name: Name::Model("DequantizeLinear"), attrs: &term.attrs, dtype: x.dtype };
     let none = || Value::constant(dtype, &[], vec![0; model::width(dtype).unwrap_or(1)].into());
     let zero = zero.cloned().unwrap_or_else(none);
     // Signed bytes may be said as unsigned ones.
@@ -170,9 +171,9 @@ fn clipped(call: &Call<'_>, (x, scale, zero): (&Value, &Value, Option<&Value>), 
         let known = |value: Value| numbers(&value).filter(|list| list.len() == 1).map(|list| list[0]);
         if given { operand(call.terms, &term, at).and_then(known) } else { Some(none) }
     };
-    let (least, most) = match (term.op.as_str(), term.attrs.as_slice()) {
-        ("Relu", _) => (0.0, f64::INFINITY),
-        ("Clip", [1, low, high]) => {
+    let (least, most) = match (term.name(), term.attrs.as_slice()) {
+        (Name::Model("Relu"), _) => (0.0, f64::INFINITY),
+        (Name::Model("Clip"), [1, low, high]) => {
             let (low, high) = (*low != 0, *high != 0);
             (bound(low, 1, f64::NEG_INFINITY)?, bound(high, 1 + usize::from(low), f64::INFINITY)?)
         }
@@ -204,9 +205,9 @@ pub(super) fn largest(terms: &mut Terms, x: &Value, windows: &Windows) -> Option
         let known = operand(terms, &term, 1).and_then(|scale| numbers(&scale));
         known.is_some_and(|scale| scale.len() == 1 && scale[0] > 0.0 && scale[0].is_finite())
     };
-    let grows = match term.op.as_str() {
-        signed::NAME => true,
-        "DequantizeLinear" => (1..term.args.len()).all(is_number) && scaled(terms),
+    let grows = match term.name() {
+        Name::Own(Own::Signed) => true,
+        Name::Model("DequantizeLinear") => (1..term.args.len()).all(is_number) && scaled(terms),
         _ => false,
     };
     let q = through(terms, x, &term, 0).filter(|q| grows && matches!(q.dtype, 2..=5) && windows.is_never_empty())?;
@@ -214,7 +215,7 @@ pub(super) fn largest(terms: &mut Terms, x: &Value, windows: &Windows) -> Option
     for at in 1..term.args.len() {
         operands.push(operand(terms, &term, at)?.reshaped(&[])?);
     }
-    let op = Op { name: &term.op, attrs: &term.attrs, dtype: term.dtype };
+    let op = Op { name: term.name(), attrs: &term.attrs, dtype: term.dtype };
     pointwise(terms, &op, &operands.iter().collect::<Vec<_>>()).ok()
 }
 

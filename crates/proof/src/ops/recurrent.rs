@@ -1,9 +1,10 @@
 //! Recurrent ops: their operands are taken as they lie, and the shapes of their results are known.
 
 use super::{Call, Results, placed};
-use crate::opaque::exact;
-use crate::term::Op;
-use crate::value::Value;
+use crate::files::exact::exact;
+use crate::terms::name::Name;
+use crate::terms::term::Op;
+use crate::terms::value::Value;
 
 pub(super) fn run(call: &mut Call<'_>) -> Option<Results> {
     let (gates, turned) = match call.name().as_str() {
@@ -62,6 +63,6 @@ fn recurrent(call: &mut Call<'_>, gates: i64, turned: bool) -> Results {
     while operands.last().is_some_and(Option::is_none) {
         operands.pop();
     }
-    let made = call.terms.placed(&Op { name: &name, attrs: &attrs, dtype: 0 }, &operands, &results);
+    let made = call.terms.placed(&Op { name: Name::Model(&name), attrs: &attrs, dtype: 0 }, &operands, &results);
     Ok(made.ok_or("its result is empty")?.into_iter().map(Some).collect())
 }

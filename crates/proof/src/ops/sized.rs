@@ -2,10 +2,11 @@
 
 use super::along::range;
 use super::{Call, Results, axis_of, one};
-use crate::model::Attr;
-use crate::term::Op;
-use crate::value::Value;
-use crate::view::{Digit, normal};
+use crate::files::model::Attr;
+use crate::terms::name::{Name, Own};
+use crate::terms::term::Op;
+use crate::terms::value::Value;
+use crate::terms::view::{Digit, normal};
 
 /// What an op makes of lists of extents, or of the shape of an operand; `None` for what is no such list.
 pub(crate) fn run(call: &mut Call<'_>) -> Option<Results> {
@@ -129,7 +130,9 @@ fn counted(call: &mut Call<'_>) -> Option<Value> {
     let (&[start], &[end], &[1]) = (start.as_slice(), end.as_slice(), step.as_slice()) else { return None };
     let count = call.terms.sum_of(&[end], start.checked_neg()?).filter(|_| !call.terms.is_open(start))?;
     let attrs = start.to_le_bytes();
-    call.terms.placed(&Op { name: "range of extents", attrs: &attrs, dtype }, &[], &[(vec![count], dtype)])?.pop()
+    call.terms
+        .placed(&Op { name: Name::Own(Own::RangeOfExtents), attrs: &attrs, dtype }, &[], &[(vec![count], dtype)])?
+        .pop()
 }
 
 /// A constant of one number, repeated.
@@ -140,7 +143,7 @@ fn filled(call: &mut Call<'_>) -> Option<Value> {
         _ => Value::constant(1, &[], vec![0; 4].into()),
     };
     shape.iter().all(|extent| *extent > 0).then_some(())?;
-    crate::value::count_of(&shape).ok()?;
+    crate::terms::value::count_of(&shape).ok()?;
     Some(Value { view: shape.into_iter().map(|extent| normal([Digit::repeat(extent)])).collect(), ..one })
 }
 
@@ -148,7 +151,7 @@ fn filled(call: &mut Call<'_>) -> Option<Value> {
 fn together<const N: usize>(call: &Call<'_>) -> Option<(Vec<[i64; N]>, Vec<i64>)> {
     (call.inputs.len() == N).then_some(())?;
     let operands: Vec<&Value> = call.inputs.iter().flatten().collect();
-    let (shape, _) = crate::align::broadcast(&operands).filter(|_| operands.len() == N)?;
+    let (shape, _) = crate::terms::align::broadcast(&operands).filter(|_| operands.len() == N)?;
     let wide =
         operands.iter().map(|value| call.terms.numbers_of(&value.expanded(&shape)?)).collect::<Option<Vec<_>>>()?;
     let row = |at: usize| std::array::from_fn(|operand| wide[operand][at]);

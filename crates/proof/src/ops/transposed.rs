@@ -3,9 +3,9 @@
 
 use super::window::{self, Windows};
 use super::{Call, Made, Results, one, placed};
-use crate::align::term_of;
-use crate::model::width;
-use crate::value::Value;
+use crate::files::model::width;
+use crate::terms::align::term_of;
+use crate::terms::value::Value;
 
 /// How many times as large as the weights filters are at most, with their zeros: a file should not make the checker take memory.
 const MOST: usize = 16;

@@ -1,6 +1,6 @@
 //! Large quantized constants that lie in another order of axes than ones that were looked at before: what they stand for is known.
 
-use crate::value::Value;
+use crate::terms::value::Value;
 
 /// What quantized numbers are told: the numbers of the constants that are their scales and zero points.
 pub(super) type Told = (u8, u32, Option<u32>);

@@ -6,9 +6,9 @@
 
 use super::each::product;
 use super::{Call, Made, Results};
-use crate::align::term_of;
-use crate::model::Attr;
-use crate::value::Value;
+use crate::files::model::Attr;
+use crate::terms::align::term_of;
+use crate::terms::value::Value;
 
 /// Name of lemma 7.
 const UNITS: &str = "units of integers";

@@ -4,13 +4,14 @@
 use super::each::contract;
 use super::filters::{self, Convolution};
 use super::{Made, blocks, pointwise, quantize, together};
-use crate::align::term_of;
-use crate::flat::under;
-use crate::real::through;
-use crate::term::{Op, Terms, is_finite, numbers};
-use crate::value::Value;
-use crate::view::{self, View};
-use crate::{routed, slots};
+use crate::lemmas::real::through;
+use crate::terms::align::term_of;
+use crate::terms::flat::under;
+use crate::terms::name::Name;
+use crate::terms::term::{Op, Terms, is_finite, numbers};
+use crate::terms::value::Value;
+use crate::terms::view::{self, View};
+use crate::terms::{routed, slots};
 use std::rc::Rc;
 
 /// Runtimes of different versions may count such a window or not. As a term by itself it is what it is.
@@ -346,7 +347,7 @@ pub(super) fn over_axes(
     shape.extend(windows.slid(terms, &x.shape()[2..])?);
     let mut attrs = windows.encoded();
     attrs.extend(format!(" {group}").into_bytes());
-    let op = Op { name: "Conv", attrs: &attrs, dtype: 0 };
+    let op = Op { name: Name::Model("Conv"), attrs: &attrs, dtype: 0 };
     let made = terms.placed(&op, &[Some(x), Some(w), bias], &[(shape, x.dtype)]);
     let y = made.and_then(|mut made| made.pop()).ok_or_else(|| "its result is empty".to_owned())?;
     let convolution = Convolution { x: x.clone(), w: w.clone(), bias: bias.cloned(), group, windows: windows.clone() };
@@ -379,7 +380,7 @@ fn addends(terms: &mut Terms, bias: &Value) -> (Option<Value>, Value) {
     let parts = term_of(bias).and_then(|term| {
         let term = Rc::clone(terms.get(term));
         let [a, b] = [through(terms, bias, &term, 0)?, through(terms, bias, &term, 1)?];
-        (term.op == "Add" && b.is_constant() && !a.is_constant()).then_some((Some(b), a))
+        (term.name() == Name::Model("Add") && b.is_constant() && !a.is_constant()).then_some((Some(b), a))
     });
     if parts.is_some() {
         terms.by_lemma("sums in another order");
@@ -473,13 +474,13 @@ pub(super) fn shifted(terms: &mut Terms, y: Value, bias: Option<&Value>) -> Made
 
 /// An op of two operands and no attributes, as the table of pointwise ops has it.
 pub(crate) fn binary(terms: &mut Terms, name: &str, a: &Value, b: &Value) -> Made {
-    pointwise(terms, &Op { name, attrs: &[1, 1], dtype: a.dtype }, &[a, b])
+    pointwise(terms, &Op { name: Name::Model(name), attrs: &[1, 1], dtype: a.dtype }, &[a, b])
 }
 
 /// What a Pad of zeros along spatial axes pads, and by how much: starts of all axes, then ends.
 fn zeros_around(terms: &Terms, x: &Value) -> Option<(Value, Vec<i64>)> {
     let term = Rc::clone(terms.get(term_of(x)?));
-    if term.op != "Pad" || term.attrs != b"constant" {
+    if term.name() != Name::Model("Pad") || term.attrs != b"constant" {
         return None;
     }
     let inner = under(&term, x)?;
@@ -536,7 +537,7 @@ pub(super) fn pooled(terms: &mut Terms, name: &str, x: &Value, mut windows: Wind
     let padded = windows.ceil || windows.pads.iter().any(|p| *p != 0) || windows.may_reach_out(terms, &shape[2..]);
     let mut attrs = windows.encoded();
     attrs.extend(format!(" {:?} {}", windows.kernel, u8::from(counts && padded)).into_bytes());
-    let made = terms.placed(&Op { name, attrs: &attrs, dtype: 0 }, &[Some(x)], &[(out, x.dtype)]);
+    let made = terms.placed(&Op { name: Name::Model(name), attrs: &attrs, dtype: 0 }, &[Some(x)], &[(out, x.dtype)]);
     made.and_then(|mut made| made.pop()).ok_or_else(|| "its result is empty".to_owned())
 }
 
@@ -572,7 +573,7 @@ fn mean_of_tiles(terms: &mut Terms, x: &Value, windows: &Windows) -> Option<Valu
         split.push(kernel);
     }
     let tiles = terms.moved(x, &split)?;
-    let op = Op { name: "ReduceMean", attrs: &[], dtype: x.dtype };
+    let op = Op { name: Name::Model("ReduceMean"), attrs: &[], dtype: x.dtype };
     let mut y = together(terms, &op, &[&tiles], &within, true).ok()?;
     within.iter().rev().for_each(|&axis| drop(y.view.remove(axis)));
     Some(y)

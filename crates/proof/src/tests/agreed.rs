@@ -1,7 +1,7 @@
 //! Inputs and outputs that lie as the caller agreed to, and models in memory.
 
 use super::*;
-use crate::agreed::Digits;
+use crate::checks::agreed::Digits;
 
 /// The digits of axes in this order.
 fn order(axes: &[u32]) -> Digits {

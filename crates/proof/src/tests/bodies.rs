@@ -3,7 +3,7 @@
 use super::opaque::{node, refused};
 use super::volumes::ints;
 use super::*;
-use crate::model::Tensor;
+use crate::files::model::Tensor;
 
 pub(super) fn body(inputs: &[&str], lines: &[Line<'_>], outputs: &[&str]) -> Graph {
     let mut graph = (*model(lines, &[]).graph).clone();

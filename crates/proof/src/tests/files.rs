@@ -1,7 +1,7 @@
 //! Files that readers read in more than one way, or that mean something else than they seem to: refused.
 
 use super::*;
-use crate::contents::Contents;
+use crate::files::contents::Contents;
 use ::bytes::Bytes;
 
 fn varint(mut value: u64) -> Vec<u8> {

@@ -107,7 +107,7 @@ fn calls_of_a_function_draw_each_for_themselves() {
         }
         made.opsets.insert("mine".into(), 1);
         let body = model(&[("y", op, &["x"], vec![])], &[]);
-        made.functions.push(Rc::new(crate::model::Function {
+        made.functions.push(Rc::new(crate::files::model::Function {
             domain: "mine".into(),
             name: "Draw".into(),
             inputs: vec!["x".into()],

@@ -1,7 +1,7 @@
 //! What is shown for all sizes, near misses of it, and drawn pairs: what is shown for all sizes holds for drawn ones.
 
 use super::*;
-use crate::check::{attempt, of_all_sizes};
+use crate::checks::check::{attempt, of_all_sizes};
 use std::collections::BTreeMap;
 
 /// A model whose `x` is [n, 6, h, w] and whose `z` is [n, h, w, 6].

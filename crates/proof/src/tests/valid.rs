@@ -143,7 +143,7 @@ fn bodies_and_functions_are_looked_at_too() {
     assert!(!holds(&plain(), &choice(&node("Neg", &["nothing"], &["c"]))));
     let call = |inner: &Node| {
         let mut made = plain();
-        made.functions.push(Rc::new(crate::model::Function {
+        made.functions.push(Rc::new(crate::files::model::Function {
             domain: "mine".to_owned(),
             name: "F".to_owned(),
             inputs: vec!["x".to_owned()],

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::model::Model;
 use crate::optimize::{Optimized, Options};
 use relayout_fsio::Output;
-use relayout_target::{PassError, Target};
+use relayout_target_api::{PassError, Target};
 use serde::Serialize;
 use std::path::Path;
 

@@ -2,8 +2,8 @@
 
 use super::{Request, RequestError};
 use crate::machine::MOST_THREADS;
-use relayout_target::Numerics;
-use relayout_target::hints::Size;
+use relayout_target_api::Numerics;
+use relayout_target_api::hints::Size;
 use relayout_targets::{Block, Provider, TargetError};
 use std::ffi::OsStr;
 use std::path::PathBuf;

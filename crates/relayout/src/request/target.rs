@@ -2,7 +2,7 @@
 
 use super::{Request, RequestError};
 use relayout_fsio::read_text;
-use relayout_target::Target;
+use relayout_target_api::Target;
 use relayout_targets::gpu::GpuCosts;
 use relayout_targets::measured::MeasuredCosts;
 use relayout_targets::{Block, FunctionTarget, OrtCpu, OrtNhwc, Provider, builtin, parse};

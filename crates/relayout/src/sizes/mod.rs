@@ -16,7 +16,7 @@ use crate::model::Model;
 use crate::optimize::{Options, Source};
 use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Graph, ValueId};
-use relayout_target::hints::{Size, USUAL};
+use relayout_target_api::hints::{Size, USUAL};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

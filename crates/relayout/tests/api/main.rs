@@ -1,6 +1,7 @@
 //! What each crate offers, as text: whoever changes it sees it in the difference of a snapshot. And rules for names.
 
 mod conventions;
+mod imports;
 #[cfg(all(feature = "onnx-protobuf", feature = "prost"))]
 mod interop;
 mod pages;

@@ -5,7 +5,7 @@ use super::{Net, runtime};
 use prost::Message;
 use relayout::{Model, Numerics, optimize};
 use relayout_onnx::proto::{ModelProto, NodeProto};
-use relayout_target::Target;
+use relayout_target_api::Target;
 use relayout_targets::measured::{MeasuredCosts, ORT_CPU};
 use relayout_targets::{Block, OrtCpu};
 use relayout_verify::{Inputs, ModelSource, Options, Tolerance, verify};

@@ -10,7 +10,7 @@ mod spelled;
 
 use relayout_equations::{EQUATIONS, Rewrite};
 use relayout_onnx::export::fresh;
-use relayout_target::{Equation, Numerics, When};
+use relayout_target_api::{Equation, Numerics, When};
 use relayout_verify::{Inputs, Level, ModelSource, Options, Tolerance, verify};
 use spelled::Spelled;
 use std::collections::{BTreeMap, BTreeSet};

@@ -17,7 +17,7 @@ mod taking;
 use relayout::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use relayout::{Model, Options, Target, optimize};
 use relayout_onnx::export::fresh;
-use relayout_target::Offer;
+use relayout_target_api::Offer;
 use relayout_targets::{Block, builtin};
 use relayout_verify::{Inputs, Level, ModelSource, Options as Run, Tolerance, verify};
 use std::fmt::Write as _;

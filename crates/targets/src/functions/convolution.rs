@@ -10,7 +10,7 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::group;
-use relayout_target::{Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Cost, Form, NodeQuery, Offer};
 use std::sync::Arc;
 
 /// The form's name.

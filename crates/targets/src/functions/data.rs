@@ -1,7 +1,7 @@
 //! The data file of a target of domain `relayout`.
 
 use crate::TargetError;
-use crate::onnx::{Moves, Rates};
+use crate::shared::data::{Moves, Rates};
 use relayout_ir::dtype::DType;
 use relayout_ir::layout::{Layout, LayoutNames};
 use serde::Deserialize;

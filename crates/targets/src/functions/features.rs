@@ -7,7 +7,7 @@ use relayout_ir::graph::{Node, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::epsilon;
-use relayout_target::{Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Cost, Form, NodeQuery, Offer};
 use std::sync::Arc;
 
 /// The form's name.

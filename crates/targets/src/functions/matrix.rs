@@ -2,8 +2,8 @@
 //! the same speed; so each of these ways is a kernel that costs nothing beyond the product.
 
 use super::{call, only_result, opset};
-use crate::onnx::forms::product::{Product, Rows, Turns, Way};
-use relayout_target::{Cost, Form, NodeQuery, Offer};
+use crate::shared::forms::product::{Product, Rows, Turns, Way};
+use relayout_target_api::{Cost, Form, NodeQuery, Offer};
 
 /// The form's name.
 const FORM: &str = "turned_product";

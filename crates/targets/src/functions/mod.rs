@@ -18,9 +18,9 @@ pub mod gpu;
 mod matrix;
 
 use crate::TargetError;
-use crate::onnx::Rates;
-use crate::onnx::forms::packed::PackedHeads;
-use crate::onnx::forms::product::only_result;
+use crate::shared::data::Rates;
+use crate::shared::forms::packed::PackedHeads;
+use crate::shared::forms::product::only_result;
 use data::{Data, Features};
 use gpu::{GpuCosts, MoveClass};
 use relayout_ir::attr::Attr;
@@ -29,7 +29,7 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node, Op, OpName, ValueId};
 use relayout_ir::layout::{Layout, Segment};
 use relayout_ir::op::LAST_OPSET;
-use relayout_target::{Become, Capabilities, Cost, Form, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Target};
+use relayout_target_api::{Become, Capabilities, Cost, Form, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Target};
 use std::sync::Arc;
 
 /// Domain of the functions.

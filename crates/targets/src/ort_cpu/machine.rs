@@ -2,13 +2,13 @@
 
 use super::costs::{MeasuredCosts, Reorder, Side, Spread};
 use super::runs;
-use crate::onnx::DataTarget;
+use crate::shared::data::DataTarget;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, NodeId, OpName, ValueId};
 use relayout_ir::layout::{Factor, Layout, Segment};
 use relayout_ir::op::NCHWC;
 use relayout_ir::storage::{ImageAxes, blocked_axes};
-use relayout_target::{Cost, MoveQuery, NodeQuery};
+use relayout_target_api::{Cost, MoveQuery, NodeQuery};
 
 /// Channels of a block: what the vector registers of the host hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

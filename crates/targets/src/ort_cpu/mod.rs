@@ -23,12 +23,12 @@ pub mod read;
 mod runs;
 mod taken_in;
 
-pub(crate) use forms::QuantizedPools;
 pub use machine::Block;
 
 use crate::TargetError;
-use crate::measured::CostsError;
-use crate::onnx::{DataTarget, numbers};
+use crate::shared::data::DataTarget;
+use crate::shared::numbers;
+use crate::shared::tables::CostsError;
 use costs::{Copy, MeasuredCosts, Reorder, Side};
 use machine::Machine;
 use relayout_ir::dtype::DType;
@@ -36,7 +36,7 @@ use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::is_among_signals;
 use relayout_ir::storage::{ImageAxes, StorageRule};
-use relayout_target::{
+use relayout_target_api::{
     Candidates, Capabilities, Cost, Form, Lifted, MoveKind, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError,
     Target, forms_of,
 };

@@ -9,7 +9,7 @@
 
 use super::machine::Machine;
 use relayout_ir::layout::Layout;
-use relayout_target::{Cost, MoveKind, MoveQuery};
+use relayout_target_api::{Cost, MoveKind, MoveQuery};
 
 /// Most Transposes that stand for one.
 const STEPS: usize = 3;

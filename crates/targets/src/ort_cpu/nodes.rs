@@ -1,17 +1,18 @@
 //! Nodes of the target's dialect, as forms and passes make and find them.
 
 use super::machine::op;
+use crate::shared::nodes::insert_reshape;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::{Form, View};
-use relayout_ir::graph::{Builder, Graph, Handover, Node, NodeId, Op, OpName, Use, ValueId};
+use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::NCHWC;
 use relayout_ir::op::read::perm;
 use relayout_ir::types::Type;
-use relayout_target::{Fragment, Left, Made, Operand, PassError, Piece};
+use relayout_target_api::{Fragment, Left, Made, Operand, PassError, Piece};
 
 /// A blocked convolution.
 pub(crate) fn convolution() -> OpName {
@@ -83,19 +84,6 @@ pub(crate) fn become_one_tap(
     made.exit(y, images);
 }
 
-/// Makes a node a Reshape of this value, its result in this layout.
-pub(crate) fn become_reshape(
-    graph: &mut Graph,
-    n: NodeId,
-    x: ValueId,
-    target: &[i64],
-    to: Option<Layout>,
-) -> Result<(), PassError> {
-    let to = to.unwrap_or_else(|| Layout::row_major(target.len()));
-    Builder::at(graph, n).reshape_stored(x, target, &to)?.in_place_of(n);
-    Ok(())
-}
-
 /// The same bytes in other extents, declared as they are: a value without a layout of its own.
 pub(crate) fn reshape(
     graph: &mut Graph,
@@ -106,22 +94,6 @@ pub(crate) fn reshape(
 ) -> Result<ValueId, PassError> {
     let plain = Layout::row_major(shape.len());
     insert_reshape(graph, n, x, target, (Type::tensor(DType::F32, shape), plain), (vec![], vec![]), None)
-}
-
-/// The same bytes as a value of another type and layout, read by these.
-pub(crate) fn insert_reshape(
-    graph: &mut Graph,
-    n: NodeId,
-    x: ValueId,
-    target: &[i64],
-    (ty, layout): (Type, Layout),
-    (uses, outputs): (Vec<Use>, Vec<usize>),
-    takes_name_of: Option<ValueId>,
-) -> Result<ValueId, PassError> {
-    let name = format!("{}.reshaped", graph.value(x).name);
-    let mut make = Builder::at(graph, n);
-    let readers = Handover { uses, outputs, takes_name_of };
-    Ok(make.reshape_stored(x, target, &layout)?.result_for(&name, ty, readers)?)
 }
 
 /// The constant that a value is, or is behind Transposes and moves.
@@ -155,10 +127,4 @@ pub(crate) fn stored_before(graph: &Graph, x: ValueId, dims: &[Dim]) -> Option<V
     let reshapes = maker.op.is_named("Reshape") && matches!(maker.form, Form::Kernel(_));
     let before = graph.value(maker.operand(0).filter(|_| reshapes)?);
     (before.layout.is_row_major() && before.ty.shape() == Some(dims)).then_some(maker.operand(0))?
-}
-
-/// Extents as a Reshape takes them, of which the first may be computed.
-pub(crate) fn numbers(dims: &[Dim]) -> Option<Vec<i64>> {
-    let number = |(i, d): (usize, &Dim)| d.as_const().or((i == 0).then_some(-1));
-    dims.iter().enumerate().map(number).collect()
 }

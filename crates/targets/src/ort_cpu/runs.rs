@@ -10,7 +10,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::graph::ValueId;
 use relayout_ir::layout::{Layout, Segment};
 use relayout_ir::storage::{ImageAxes, axes_in_runs};
-use relayout_target::{Candidates, Cost, MoveQuery, NodeQuery, Offer};
+use relayout_target_api::{Candidates, Cost, MoveQuery, NodeQuery, Offer};
 
 /// Bytes of an element.
 const WIDTH: u64 = 4;

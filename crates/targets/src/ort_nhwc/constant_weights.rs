@@ -17,7 +17,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Builder, DuplicateName, Graph, Node, NodeId, ValueId};
 use relayout_ir::op::normalize_axis;
-use relayout_target::{Context, Cost, Counted, Declared, Fact, Numerics, Pass, Rule, Slot};
+use relayout_target_api::{Context, Cost, Counted, Declared, Fact, Numerics, Pass, Rule, Slot};
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {

@@ -13,7 +13,7 @@ use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::is_constant;
 use relayout_ir::patch::{Insert, Patch, remove_dead};
-use relayout_target::{Declared, Fact, Pass, Slot};
+use relayout_target_api::{Declared, Fact, Pass, Slot};
 
 /// The pass.
 pub(super) fn pass() -> Pass {

@@ -9,7 +9,7 @@
 
 use super::Rates;
 use super::wrapped::{channels_last, to_first, to_last};
-use crate::ort_cpu::forms::norm::raise_exported;
+use crate::shared::group_norm::raise_exported;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form as Bound, KernelLayouts, View};
@@ -17,7 +17,9 @@ use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::raised::GroupNorm;
 use relayout_ir::types::Type;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Recognized, Refused};
+use relayout_target_api::{
+    Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Recognized, Refused,
+};
 use std::sync::Arc;
 
 /// The form's name.

@@ -17,7 +17,7 @@
 
 use super::wrapped::{to_first, to_last};
 use super::{PASS_BYTES_PER_NS, Rates, VIEW_NS, join_scales};
-use crate::onnx::forms::projection::{self, Projected};
+use crate::shared::forms::projection::{self, Projected};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::{Constant, Repack};
 use relayout_ir::dim::Dim;
@@ -28,7 +28,7 @@ use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::raised::{Projection, ProjectionForm};
 use relayout_ir::storage::reshape_target;
 use relayout_ir::types::Type;
-use relayout_target::{
+use relayout_target_api::{
     Cost, Counted, Form, Fragment, Left, Made, NodeQuery, Numerics, Offer, Operand, PassError, Piece, Raised,
     Recognized, Refused, Rule,
 };

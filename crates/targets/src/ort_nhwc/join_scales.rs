@@ -10,7 +10,7 @@ use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::op::read::is_constant;
 use relayout_ir::patch::{NewOperand, Patch, remove_dead};
-use relayout_target::{Context, Counted, Declared, Fact, Numerics, Pass, PassError, Rule, Slot};
+use relayout_target_api::{Context, Counted, Declared, Fact, Numerics, Pass, PassError, Rule, Slot};
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {

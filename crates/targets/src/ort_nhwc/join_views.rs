@@ -2,13 +2,13 @@
 //! device knows to run with fewer axes such a value went into it; without, nothing on the device reads it.
 
 use super::digits::FEW;
-use crate::ort_cpu::nodes::become_reshape;
+use crate::shared::nodes::become_reshape;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::patch::remove_dead;
 use relayout_ir::storage::reshape_target;
-use relayout_target::moves::moved;
-use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use relayout_target_api::moves::moved;
+use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 
 /// The pass.
 pub(super) fn pass() -> Pass {

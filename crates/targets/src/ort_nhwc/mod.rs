@@ -21,15 +21,15 @@ mod strided_product;
 mod turned_product;
 mod wrapped;
 
-use crate::onnx::forms::packed::PackedHeads;
-use crate::onnx::{interpolates_elsewhere, whole_axis_is_outer};
+use crate::shared::data::{interpolates_elsewhere, whole_axis_is_outer};
+use crate::shared::forms::packed::PackedHeads;
 pub use predict::predict;
 pub use providers::Provider;
 use providers::Unknown;
 use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Graph, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_target::{
+use relayout_target_api::{
     Capabilities, Cost, DeviceMoves, Form, MoveKind, MoveQuery, NodeQuery, OpQuery, Pass, Sizes, Target,
 };
 use std::sync::Arc;

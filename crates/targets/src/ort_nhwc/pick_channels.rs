@@ -19,8 +19,8 @@ use relayout_ir::graph::{Builder, DuplicateName, Graph, Node, NodeId, Op, ValueI
 use relayout_ir::op::normalize_axis;
 use relayout_ir::op::read::{Cut, Units, cuts, elements_taken, units};
 use relayout_ir::patch::{Patch, remove_dead};
-use relayout_target::moves::moved;
-use relayout_target::{Context, Counted, Declared, Fact, Numerics, Pass, Rule, Slot};
+use relayout_target_api::moves::moved;
+use relayout_target_api::{Context, Counted, Declared, Fact, Numerics, Pass, Rule, Slot};
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {

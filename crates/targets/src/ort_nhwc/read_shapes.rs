@@ -13,7 +13,7 @@ use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::op::read::is_constant;
 use relayout_ir::patch::Patch;
-use relayout_target::{Declared, Fact, Pass, Slot};
+use relayout_target_api::{Declared, Fact, Pass, Slot};
 use rustc_hash::FxHashSet;
 
 /// The pass.

@@ -8,8 +8,8 @@
 //! So such a Transpose stands in the file, and nothing runs for it.
 
 use super::{Rates, VIEW_NS};
-use crate::onnx::forms::product::{is_dequantized, only_result};
-use crate::onnx::forms::projection::turns;
+use crate::shared::forms::product::{is_dequantized, only_result};
+use crate::shared::forms::projection::turns;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
@@ -19,7 +19,7 @@ use relayout_ir::layout::Layout;
 use relayout_ir::op::read::perm::{inverse, is_identity};
 use relayout_ir::storage::reshape_target;
 use relayout_ir::types::Type;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
 use std::sync::Arc;
 
 /// The form's name.

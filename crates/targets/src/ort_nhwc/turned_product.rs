@@ -6,14 +6,14 @@
 //! ```
 
 use super::VIEW_NS;
-use crate::onnx::forms::product::{FORM, is_dequantized, only_result};
-use crate::onnx::forms::projection::turns;
+use crate::shared::forms::product::{FORM, is_dequantized, only_result};
+use crate::shared::forms::projection::turns;
 use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::OpName;
 use relayout_ir::layout::Layout;
-use relayout_target::{Become, Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Become, Cost, Form, NodeQuery, Offer};
 
 /// The first operator set with Einsum.
 const EINSUM_SINCE: i64 = 12;

@@ -5,12 +5,12 @@
 //! ```
 
 use super::Rates;
-use crate::onnx::forms::product::only_result;
+use crate::shared::forms::product::only_result;
 use relayout_ir::attr::Attr;
 use relayout_ir::form::{self, KernelLayouts};
 use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::layout::Layout;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
 use std::sync::Arc;
 
 /// The form's name.

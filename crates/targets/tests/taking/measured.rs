@@ -1,6 +1,6 @@
 //! Targets with tables of costs that were made up, in place of those that are built in.
 
-use relayout_target::Target;
+use relayout_target_api::Target;
 use relayout_targets::gpu::{self, GpuCosts, GpuMachine, Points};
 use relayout_targets::measured::{Machine, MeasuredCosts, Measurement, points_of, specs};
 use relayout_targets::{Block, FunctionTarget, OrtCpu};

@@ -19,7 +19,7 @@ use relayout_ir::patch::{constant_node, remove_dead};
 use relayout_ir::raised;
 use relayout_ir::text::parse;
 use relayout_passes::pipeline::{Outcome, PipelineOptions, run_steps, steps};
-use relayout_target::{
+use relayout_target_api::{
     Candidates, Capabilities, Cost, Form, Lifted, MoveQuery, NodeQuery, Offer, OpQuery, Pass, PassError, Target,
 };
 use relayout_targets::{BUILTIN, Block, OrtCpu, OrtNhwc, Provider, builtin};

@@ -6,7 +6,7 @@
 //! arrows. Nothing is executed here; `ops/form_laws.rs` of crate `relayout` runs what the hits write.
 
 use crate::taking::{Case, cases, family, measured, target, targets, told};
-use relayout_target::Target;
+use relayout_target_api::Target;
 use relayout_targets::{Block, OrtCpu};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -2,7 +2,7 @@
 
 use relayout_ir::dtype::DType;
 use relayout_ir::layout::Layout;
-use relayout_target::{MoveQuery, Target};
+use relayout_target_api::{MoveQuery, Target};
 use relayout_targets::gpu::{Case, GpuCosts, GpuMachine, MoveClass, Points, Spec, specs};
 use relayout_targets::measured::{CostsError, Measurement, points_of};
 use relayout_targets::{FunctionTarget, builtin};

@@ -4,8 +4,8 @@ use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, Node, Op, OpName};
 use relayout_ir::types::Type;
-use relayout_target::Sizes;
-use relayout_target::hints::{Hints, Scale, Size};
+use relayout_target_api::Sizes;
+use relayout_target_api::hints::{Hints, Scale, Size};
 use std::collections::BTreeMap;
 
 #[test]

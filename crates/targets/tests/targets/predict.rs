@@ -2,8 +2,8 @@
 
 use relayout_ir::op::infer::infer_graph;
 use relayout_ir::text::parse;
-use relayout_target::DeviceMoves;
-use relayout_target::hints::Hints;
+use relayout_target_api::DeviceMoves;
+use relayout_target_api::hints::Hints;
 use relayout_targets::Provider;
 use relayout_targets::ort_nhwc::predict;
 use std::collections::BTreeMap;

@@ -7,7 +7,7 @@
 mod around;
 mod blocks;
 
-use crate::pipeline::Step;
+use crate::state::Step;
 use around::Found;
 use blocks::Blocks;
 use relayout_ir::attr::Attr;
@@ -17,7 +17,7 @@ use relayout_ir::op::read::perm::{inverse, is_identity};
 use relayout_ir::op::read::{self, AutoPad, Window};
 use relayout_ir::patch::replace_value;
 use relayout_ir::types::{TensorType, Type};
-use relayout_target::{Context, Counted, Declared, Numerics, PassError, Rule, Slot};
+use relayout_target_api::{Context, Counted, Declared, Numerics, PassError, Rule, Slot};
 
 /// The rule.
 pub(crate) const RULE: Rule = Rule {

@@ -4,7 +4,7 @@ use relayout_ir::attr::Attrs;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, OpName};
 use relayout_ir::layout::Layout;
-use relayout_target::{
+use relayout_target_api::{
     Cost, Equation, Form, Fragment, Left, Made, MoveQuery, NodeQuery, Numerics, Offer, OpQuery, Pass, Piece, Raise,
     RaisedOperand, Recognized, Refused, Target,
 };

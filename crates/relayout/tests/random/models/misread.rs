@@ -23,7 +23,7 @@ use relayout_onnx::file::ModelFile;
 use relayout_onnx::import::import;
 use relayout_onnx::write::{WriteOptions, write_model_to};
 use relayout_passes::pipeline::{PipelineOptions, Step, run_steps, steps};
-use relayout_target::{Context, Declared, Pass, PassError, Slot};
+use relayout_target_api::{Context, Declared, Pass, PassError, Slot};
 use relayout_verify::Tensor;
 use std::cell::Cell;
 use std::sync::Arc;

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::specs::{DTYPES, conv_name, move_name};
 use super::{MoveClass, Points, specs};
-use crate::measured::grid::Grid;
-use crate::measured::{CostsError, Measurement, file};
+use crate::shared::tables::grid::Grid;
+use crate::shared::tables::{CostsError, Measurement, file};
 
 /// The format of tables that this version reads.
 const FORMAT: u64 = 1;

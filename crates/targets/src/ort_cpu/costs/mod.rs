@@ -2,7 +2,7 @@
 //!
 //! [`MeasuredCosts`] answers in nanoseconds what one op takes on tensors of given sizes: convolutions plain and blocked, moves
 //! between the two, and the ops around them. A table is TOML: where and when it was measured, and one grid per kind of op. What
-//! lies between the points of a grid is interpolated, see `measured/grid.rs`; what a kernel does at once (four blocks of output
+//! lies between the points of a grid is interpolated, see `shared/tables/grid.rs`; what a kernel does at once (four blocks of output
 //! channels, rows without padding) is arithmetic in `conv.rs`, so that grids stay small.
 //!
 //! Costs are integers, and the same on every machine that reads the same table. Absent: the measuring, and time that is not

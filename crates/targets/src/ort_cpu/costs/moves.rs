@@ -3,7 +3,7 @@
 use super::case::{Case, Copy, Reorder, Side};
 use super::specs::{COPIES, REORDERS};
 use super::table::MeasuredCosts;
-use crate::measured::grid::{exp2, log2};
+use crate::shared::tables::grid::{exp2, log2};
 
 /// What a permutation is once axes of size 1 are gone and axes that stay together are one.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use super::case::Case;
 use super::specs::specs;
 use super::timed::Timed;
-use crate::measured::grid::Grid;
-use crate::measured::{CostsError, Measurement, file};
+use crate::shared::tables::grid::Grid;
+use crate::shared::tables::{CostsError, Measurement, file};
 
 /// The tables that come with the target `ort-cpu`, the threads, the name and the text of each, those of fewer threads first.
 pub const ORT_CPU: [(u64, &str, &str); 2] = [

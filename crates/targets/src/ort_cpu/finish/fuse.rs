@@ -8,7 +8,7 @@ use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::op::read::perm;
 use relayout_ir::patch::{Patch, remove_dead, replace_value};
-use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 use std::collections::BTreeMap;
 
 /// The operand of a convolution that is added to its result.

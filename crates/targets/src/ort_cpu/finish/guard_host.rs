@@ -10,18 +10,18 @@
 //! bias it knows.
 
 use super::guard_rest::alive;
-use crate::onnx::forms::product::BROADCASTS_SINCE;
 use crate::ort_cpu::Block;
 use crate::ort_cpu::machine::op;
 use crate::ort_cpu::nodes::{bias_fits, is_convolution};
 use crate::ort_cpu::on_load;
 use crate::ort_cpu::read::dialect;
+use crate::shared::forms::product::BROADCASTS_SINCE;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Builder, DuplicateName, Graph, Handover, Node, NodeId, ValueId};
 use relayout_ir::patch::Patch;
 use relayout_ir::types::Type;
-use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 
 /// Channels of the zeros that are reordered: no multiple of any block, so each rounds them up otherwise; whole groups of four,
 /// as the reorder needs them.

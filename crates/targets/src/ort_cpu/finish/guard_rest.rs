@@ -12,7 +12,7 @@ use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Builder, DuplicateName, Graph, Handover, NodeId, ValueId};
 use relayout_ir::storage::axes_in_runs;
-use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 use std::collections::BTreeSet;
 
 /// The pass, for hosts of a block.

@@ -1,11 +1,11 @@
 //! Reshapes that follow each other, as one: what runs on the digits of a signal has its own around it.
 
-use crate::ort_cpu::nodes::become_reshape;
+use crate::shared::nodes::become_reshape;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::patch::remove_dead;
 use relayout_ir::storage::reshape_target;
-use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 
 /// The pass.
 pub(super) fn pass() -> Pass {

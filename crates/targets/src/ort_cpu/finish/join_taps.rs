@@ -8,7 +8,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Builder, Graph, Node, NodeId, OpName, ValueId};
 use relayout_ir::patch::{Patch, remove_alone};
 use relayout_ir::types::Type;
-use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 
 /// The operand of a convolution that is its bias.
 const BIAS: usize = 2;

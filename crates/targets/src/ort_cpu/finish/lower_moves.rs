@@ -2,7 +2,7 @@
 
 use super::{run_moves, volume_moves};
 use relayout_ir::graph::Graph;
-use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 
 /// The pass.
 pub(super) fn pass() -> Pass {

@@ -8,7 +8,8 @@
 //! An op of blocked signals becomes the same op of images, and so do moves, sums and activations between such ops; what is written
 //! of images later is then written of these. A Reshape, which moves nothing, stands where the value is read or made as a signal.
 
-use crate::ort_cpu::nodes::{constant_behind_moves, insert_reshape};
+use crate::ort_cpu::nodes::constant_behind_moves;
+use crate::shared::nodes::insert_reshape;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
@@ -18,7 +19,7 @@ use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::op::{NCHWC, bind, normalize_axis};
 use relayout_ir::storage::{blocked_axes, reshape_target, storage_shape};
 use relayout_ir::types::{TensorType, Type};
-use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The pass's name.

@@ -1,7 +1,8 @@
 //! Blocked convolutions of volumes, as blocked ones of images: the second half of form `volume_conv`, which gives them their weights.
 //! Between the two they take in sums and activations.
 
-use crate::ort_cpu::nodes::{become_reshape, convolution, is_convolution, numbers, reshape, stored_before};
+use crate::ort_cpu::nodes::{convolution, is_convolution, reshape, stored_before};
+use crate::shared::nodes::{become_reshape, numbers};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
@@ -11,7 +12,7 @@ use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::op::{Frames, Volume};
 use relayout_ir::storage::blocked_volume;
 use relayout_ir::types::Type;
-use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 
 /// The pass's name.
 const NAME: &str = "lower_volumes";

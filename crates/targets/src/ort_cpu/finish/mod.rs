@@ -16,7 +16,7 @@ mod volume_moves;
 pub(super) use volume_moves::can_move;
 
 use super::Block;
-use relayout_target::Pass;
+use relayout_target_api::Pass;
 
 /// The passes, in their order.
 pub(super) fn passes(block: Block, guarded: bool) -> Vec<Pass> {

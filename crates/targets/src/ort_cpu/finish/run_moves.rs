@@ -6,8 +6,8 @@ use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
 use relayout_ir::layout::{Layout, Segment};
 use relayout_ir::storage::image_in_runs;
-use relayout_target::PassError;
-use relayout_target::moves::{Moved, moved};
+use relayout_target_api::PassError;
+use relayout_target_api::moves::{Moved, moved};
 
 /// Lowers such a move, if the node is one; says whether it is.
 pub(super) fn lower(graph: &mut Graph, n: NodeId) -> Result<bool, PassError> {

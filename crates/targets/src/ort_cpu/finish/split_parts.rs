@@ -14,7 +14,7 @@ use relayout_ir::op::read::known_ints;
 use relayout_ir::patch::{Patch, remove_dead};
 use relayout_ir::storage::same_bytes;
 use relayout_ir::types::Type;
-use relayout_target::{Declared, Fact, Pass, PassError, Slot};
+use relayout_target_api::{Declared, Fact, Pass, PassError, Slot};
 
 /// The pass.
 pub(super) fn pass() -> Pass {

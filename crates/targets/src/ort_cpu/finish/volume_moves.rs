@@ -1,7 +1,7 @@
 //! Moves of volumes to, from and between blocks of their channels, as those of images and of runs of pixels. Reshapes stand
 //! between the declarations, and move nothing.
 
-use crate::ort_cpu::nodes::{become_reshape, insert_reshape, numbers};
+use crate::shared::nodes::{become_reshape, insert_reshape, numbers};
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Builder, Graph, NodeId, ValueId};
@@ -9,8 +9,8 @@ use relayout_ir::layout::{Factor, Layout};
 use relayout_ir::op::is_among_signals;
 use relayout_ir::storage::{BlockedVolume, blocked_axes, blocked_volume, storage_shape};
 use relayout_ir::types::Type;
-use relayout_target::PassError;
-use relayout_target::moves::{Moved, moved};
+use relayout_target_api::PassError;
+use relayout_target_api::moves::{Moved, moved};
 
 /// Lowers such a move, if the node is one; says whether it is.
 pub(super) fn lower(graph: &mut Graph, n: NodeId) -> Result<bool, PassError> {

@@ -1,11 +1,11 @@
 //! Convolutions.
 
-use crate::onnx::forms::product::BROADCASTS_SINCE;
 use crate::ort_cpu::costs::{ConvShape, Form as Kernel, Reorder, Side};
 use crate::ort_cpu::machine::{Machine, extents, image_of, image_or_signal, op};
 use crate::ort_cpu::nodes::bias_fits;
 use crate::ort_cpu::on_load;
 use crate::ort_cpu::runs::{Runs, slots_of};
+use crate::shared::forms::product::BROADCASTS_SINCE;
 use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
@@ -13,7 +13,7 @@ use relayout_ir::graph::ValueId;
 use relayout_ir::layout::{Layout, Segment};
 use relayout_ir::op::read::{Window, group, windows};
 use relayout_ir::storage::ImageAxes;
-use relayout_target::{Become, Candidates, Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Become, Candidates, Cost, Form, NodeQuery, Offer};
 use std::sync::Arc;
 
 /// The form's name.

@@ -16,7 +16,7 @@ use relayout_ir::graph::{Graph, Node, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::is_depth_first;
 use relayout_ir::types::Type;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
 use std::sync::Arc;
 
 /// The form's name.

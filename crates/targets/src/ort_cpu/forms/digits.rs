@@ -15,7 +15,7 @@ use relayout_ir::layout::Layout;
 use relayout_ir::op::read::{Cut, Fill, Padding, Place, cuts, fill, paddings, place_of, zero_padding};
 use relayout_ir::storage::{ImageAxes, axes_in_runs};
 use relayout_ir::types::Type;
-use relayout_target::{Candidates, Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Candidates, Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
 use std::sync::Arc;
 
 /// The form's name.

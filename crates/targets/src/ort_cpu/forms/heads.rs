@@ -1,12 +1,12 @@
 //! Projections into heads: one product, whose weights are packed on load, or a product per head (`projection.rs` of this crate).
 
-use crate::onnx::forms::projection::{self, Projected};
 use crate::ort_cpu::costs::{Projection as Kernel, ProjectionShape, Spread};
 use crate::ort_cpu::machine::Machine;
+use crate::shared::forms::projection::{self, Projected};
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::raised::ProjectionForm;
-use relayout_target::{Cost, Form, NodeQuery, Offer, PassError, Raised, Recognized, Rule};
+use relayout_target_api::{Cost, Form, NodeQuery, Offer, PassError, Raised, Recognized, Rule};
 use std::sync::Arc;
 
 /// The form's name.

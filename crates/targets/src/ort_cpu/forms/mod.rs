@@ -18,11 +18,9 @@ mod volume_conv;
 mod volume_max;
 mod wide_conv;
 
-pub(crate) use quantized::QuantizedPools;
-
 use super::machine::Machine;
-use crate::onnx::forms::packed::PackedHeads;
-use relayout_target::Form;
+use crate::shared::forms::packed::PackedHeads;
+use relayout_target_api::Form;
 use std::sync::Arc;
 
 /// Every form on a machine. Where two offer the same layouts at the same cost, the first one is taken.

@@ -5,12 +5,12 @@
 //! a Transpose of it does. Operands that change places, so that the result is turned, may have more to pack on the right, and
 //! packing costs one to two copies.
 
-use crate::onnx::forms::product::{Product, Rows, Turns, Way, exchanged, flags, gemm_kernels};
 use crate::ort_cpu::costs::Copy;
 use crate::ort_cpu::machine::Machine;
+use crate::shared::forms::product::{Product, Rows, Turns, Way, exchanged, flags, gemm_kernels};
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Node, OpName};
-use relayout_target::{Become, Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Become, Cost, Form, NodeQuery, Offer};
 use std::sync::Arc;
 
 /// The form's name.

@@ -4,14 +4,14 @@
 //! its weights stay as they are. `NhwcMaxPool`, and the average pools with `channels_last`, read whole pixels at once.
 
 use crate::ort_cpu::machine::Machine;
+use crate::shared::pools::Orders;
 use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Node, Op, OpName, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::windows;
-use relayout_target::{Become, Cost, Form, NodeQuery, Offer};
-use serde::Deserialize;
+use relayout_target_api::{Become, Cost, Form, NodeQuery, Offer};
 use std::sync::Arc;
 
 /// The form's name.
@@ -39,23 +39,6 @@ impl Form for QuantizedImages {
 }
 
 const MICROSOFT: &str = "com.microsoft";
-
-/// What 8-bit pools take, in picoseconds.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct QuantizedPools {
-    max_per_tap: Orders,
-    average_per_tap: Orders,
-    global_average_per_element: Orders,
-}
-
-/// The same with channels in ONNX's place and last.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Orders {
-    channels_first: u64,
-    channels_last: u64,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quantized {

@@ -15,7 +15,7 @@ use relayout_ir::op::NCHWC;
 use relayout_ir::op::read::{keeps_axes, reduced};
 use relayout_ir::storage::{ImageAxes, axes_in_runs};
 use relayout_ir::types::Type;
-use relayout_target::{
+use relayout_target_api::{
     Become, Candidates, Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused,
 };
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, Node, ValueId};
 use relayout_ir::storage::ImageAxes;
-use relayout_target::{Become, Candidates, Cost, Form, NodeQuery, Offer};
+use relayout_target_api::{Become, Candidates, Cost, Form, NodeQuery, Offer};
 use std::sync::Arc;
 
 /// The form's name.

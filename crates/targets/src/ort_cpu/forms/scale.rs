@@ -5,11 +5,11 @@
 //! are biases in the same way; a pass takes them into the convolution before if only they read it. Images of a batch have numbers of
 //! their own, so they become channels of one image.
 
-use crate::onnx::forms::scaled::Scalings;
 use crate::ort_cpu::costs::{ConvShape, Form as Kernel, Spread};
 use crate::ort_cpu::machine::{Machine, image_of};
 use crate::ort_cpu::nodes::{become_one_tap, reshaped};
 use crate::ort_cpu::runs::{Runs, slots_of};
+use crate::shared::forms::scaled::Scalings;
 use relayout_eval::{Affine, reading};
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
@@ -17,7 +17,7 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::{Layout, Segment};
 use relayout_ir::storage::{ImageAxes, axes_in_runs};
-use relayout_target::{Candidates, Cost, Form, Fragment, NodeQuery, Offer, Piece, Refused};
+use relayout_target_api::{Candidates, Cost, Form, Fragment, NodeQuery, Offer, Piece, Refused};
 use std::sync::Arc;
 
 /// The form's name.

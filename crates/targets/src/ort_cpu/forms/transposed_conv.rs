@@ -12,11 +12,11 @@
 //! ```
 
 use super::depth::{Deep, Unfolded};
-use crate::onnx::forms::product::BROADCASTS_SINCE;
 use crate::ort_cpu::Block;
 use crate::ort_cpu::costs::{ConvShape, Form as Kernel, Spread};
 use crate::ort_cpu::machine::{Machine, image};
 use crate::ort_cpu::nodes::constant_behind_moves;
+use crate::shared::forms::product::BROADCASTS_SINCE;
 use relayout_eval::{Phased, floats};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
@@ -27,7 +27,7 @@ use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::op::NCHWC;
 use relayout_ir::op::read::{AutoPad, Window, group, windows};
 use relayout_ir::types::Type;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use relayout_ir::graph::{Graph, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::Volume;
 use relayout_ir::storage::{BlockedVolume, blocked_volume};
-use relayout_target::{Cost, MoveQuery, NodeQuery};
+use relayout_target_api::{Cost, MoveQuery, NodeQuery};
 
 /// Bytes of an element.
 pub(super) const WIDTH: u64 = 4;

@@ -11,11 +11,11 @@
 //! and activations, and pass `lower_volumes` makes it one of images then.
 
 use super::volume::{WIDTH, Windows};
-use crate::onnx::forms::product::BROADCASTS_SINCE;
 use crate::ort_cpu::Block;
 use crate::ort_cpu::costs::{ConvShape, Copy, Form as Kernel, VolumeShape};
 use crate::ort_cpu::machine::Machine;
 use crate::ort_cpu::nodes::{constant_behind_moves, convolution};
+use crate::shared::forms::product::BROADCASTS_SINCE;
 use relayout_eval::{Tapped, floats};
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
@@ -26,7 +26,7 @@ use relayout_ir::layout::Layout;
 use relayout_ir::op::read::Groups;
 use relayout_ir::op::{Frames, Volume};
 use relayout_ir::storage::blocked_volume;
-use relayout_target::{Cost, Form, Fragment, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Form, Fragment, Made, NodeQuery, Offer, Operand, Piece, Refused};
 use std::sync::Arc;
 
 /// The form's name.

@@ -3,7 +3,8 @@
 use super::volume::{FRAMES, WIDTH, Windows, pair};
 use crate::ort_cpu::costs::{Copy, Pool, PoolShape, Spread};
 use crate::ort_cpu::machine::Machine;
-use crate::ort_cpu::nodes::{numbers, stored_before};
+use crate::ort_cpu::nodes::stored_before;
+use crate::shared::nodes::numbers;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
@@ -13,7 +14,7 @@ use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::{Frames, NCHWC, Volume};
 use relayout_ir::types::Type;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
 use std::sync::Arc;
 
 /// The form's name.

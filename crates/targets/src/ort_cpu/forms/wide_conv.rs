@@ -14,7 +14,7 @@ use relayout_ir::form::Form as Bound;
 use relayout_ir::graph::{Graph, NodeId};
 use relayout_ir::layout::Layout;
 use relayout_ir::op::read::Groups;
-use relayout_target::{Form, Fragment, Made, NodeQuery, Offer, Piece, Refused};
+use relayout_target_api::{Form, Fragment, Made, NodeQuery, Offer, Piece, Refused};
 use std::sync::Arc;
 
 /// The form's name.

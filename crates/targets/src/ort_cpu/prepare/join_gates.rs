@@ -8,7 +8,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, OpName, ValueId, bind_again};
 use relayout_ir::op::read::{number, number_told};
 use relayout_ir::patch::remove_dead;
-use relayout_target::{Context, Counted, Numerics, PassError, Rule};
+use relayout_target_api::{Context, Counted, Numerics, PassError, Rule};
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {

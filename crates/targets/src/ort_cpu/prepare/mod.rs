@@ -11,7 +11,7 @@ mod widen_halves;
 mod write_out_prelu;
 
 use super::Block;
-use relayout_target::{Declared, Pass, Slot};
+use relayout_target_api::{Declared, Pass, Slot};
 
 /// The passes, in their order.
 pub(super) fn passes(block: Block) -> Vec<Pass> {

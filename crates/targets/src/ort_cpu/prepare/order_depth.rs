@@ -13,7 +13,7 @@ use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, NodeId};
 use relayout_ir::op::bind;
-use relayout_target::{Context, Counted, Numerics, PassError, Rule, each_graph};
+use relayout_target_api::{Context, Counted, Numerics, PassError, Rule, each_graph};
 use std::sync::Arc;
 
 /// The name of the pass.

@@ -5,13 +5,13 @@
 //! would be put in order twice. Plain convolutions take in the same nodes again on load.
 
 use super::super::taken_in::{Activation, HARD_SWISH_OPSET, attributes_of, said};
-use crate::onnx::forms::product::BROADCASTS_SINCE;
+use crate::shared::forms::product::BROADCASTS_SINCE;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{
     Builder, Draft, DuplicateName, Graph, Handover, Node, NodeId, Op, OpName, ValueId, bind_again,
 };
 use relayout_ir::op::MICROSOFT;
-use relayout_target::{Context, PassError};
+use relayout_target_api::{Context, PassError};
 
 /// Opset from which Clip reads its bounds as operands.
 const CLIP_OPERANDS: i64 = 11;

@@ -6,7 +6,7 @@
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::patch::{Patch, remove_dead};
-use relayout_target::{Context, Counted, Numerics, PassError, Rule};
+use relayout_target_api::{Context, Counted, Numerics, PassError, Rule};
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {

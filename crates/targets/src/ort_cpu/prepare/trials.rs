@@ -3,7 +3,7 @@
 use relayout_ir::form::{Form, View};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::op::read::is_constant;
-use relayout_target::{Context, Cost, PassError, Sizes, each_graph};
+use relayout_target_api::{Context, Cost, PassError, Sizes, each_graph};
 
 /// How many changes are tried one by one; where there are more, all of them are made or none.
 const TRIED: usize = 8;

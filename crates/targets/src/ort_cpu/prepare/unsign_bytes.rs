@@ -22,7 +22,7 @@ use relayout_ir::graph::{Graph, Node, NodeId, Use, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
 use relayout_ir::types::Type;
-use relayout_target::{Context, Counted, Numerics, PassError, Rule};
+use relayout_target_api::{Context, Counted, Numerics, PassError, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 use units::Unit;
 

@@ -12,7 +12,7 @@ use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
 use relayout_ir::types::Type;
-use relayout_target::{Context, Numerics, PassError};
+use relayout_target_api::{Context, Numerics, PassError};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 

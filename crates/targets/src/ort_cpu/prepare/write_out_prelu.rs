@@ -6,7 +6,7 @@
 use relayout_ir::attr::Attr;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, OpName, ValueId, bind_again};
-use relayout_target::{Context, Counted, Numerics, PassError, Rule, Sizes};
+use relayout_target_api::{Context, Counted, Numerics, PassError, Rule, Sizes};
 
 /// The rule.
 pub(super) const RULE: Rule = Rule {

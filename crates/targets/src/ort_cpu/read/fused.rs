@@ -7,7 +7,7 @@ use relayout_ir::constant::Constant;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{DuplicateName, Graph, Node, NodeId, Op, OpName, Use, ValueId};
 use relayout_ir::patch::{NewOperand, Patch, remove_dead};
-use relayout_target::{PassError, each_graph};
+use relayout_target_api::{PassError, each_graph};
 
 /// The domain of the fused ops.
 const DOMAIN: &str = "com.microsoft";

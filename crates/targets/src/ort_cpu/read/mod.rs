@@ -22,7 +22,7 @@ use relayout_ir::op::NCHWC;
 use relayout_ir::op::read::group;
 use relayout_ir::patch::{Insert, NewOperand, Patch, remove_dead};
 use relayout_ir::types::Type;
-use relayout_target::Lifted;
+use relayout_target_api::Lifted;
 use std::collections::BTreeSet;
 
 /// The operand of a blocked convolution that is added to its result.

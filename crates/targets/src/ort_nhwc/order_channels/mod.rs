@@ -21,7 +21,7 @@ mod write;
 
 use region::{Region, Swaps};
 use relayout_ir::graph::{Graph, ValueId};
-use relayout_target::{Context, Counted, Declared, Fact, Numerics, Pass, PassError, Rule, Slot};
+use relayout_target_api::{Context, Counted, Declared, Fact, Numerics, Pass, PassError, Rule, Slot};
 use rustc_hash::FxHashSet;
 
 /// The rule.

@@ -5,7 +5,7 @@ use relayout_ir::dim::Dim;
 use relayout_ir::form::{Form, Slot, View};
 use relayout_ir::graph::{Graph, NodeId, Op, Use, ValueId};
 use relayout_ir::op::read::perm;
-use relayout_target::Sizes;
+use relayout_target_api::Sizes;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 

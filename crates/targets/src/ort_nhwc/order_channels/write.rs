@@ -3,8 +3,8 @@
 
 use super::meets::dim_of;
 use super::region::{Region, Swaps, Way};
-use crate::ort_cpu::nodes::{become_reshape, numbers};
 use crate::ort_nhwc::join_views::shorten;
+use crate::shared::nodes::{become_reshape, numbers};
 use relayout_eval::Picked;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
@@ -13,7 +13,7 @@ use relayout_ir::layout::Layout;
 use relayout_ir::patch::{Insert, Patch, constant_node, remove_dead};
 use relayout_ir::storage::reshape_target;
 use relayout_ir::types::{TensorType, Type};
-use relayout_target::PassError;
+use relayout_target_api::PassError;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use super::Provider;
 use net::Net;
 use push::{Rules, When, push, turn};
 use relayout_ir::graph::Graph;
-use relayout_target::{DeviceMoves, Sizes};
+use relayout_target_api::{DeviceMoves, Sizes};
 
 /// Predicts what runs of a model. Its bodies run on the host. Types have to be inferred.
 pub fn predict(graph: &Graph, provider: &Provider, sizes: &dyn Sizes) -> DeviceMoves {

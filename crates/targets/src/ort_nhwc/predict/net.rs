@@ -5,7 +5,7 @@ use crate::ort_nhwc::providers::Unknown;
 use relayout_ir::attr::Attr;
 use relayout_ir::graph::{Graph, Node as IrNode, Op, ValueId};
 use relayout_ir::op::normalize_axis;
-use relayout_target::Sizes;
+use relayout_target_api::Sizes;
 use rustc_hash::FxHashMap;
 
 /// More axes than this no op lists.

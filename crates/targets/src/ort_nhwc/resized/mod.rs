@@ -13,7 +13,7 @@ mod weights;
 
 use super::Rates;
 use super::wrapped::{channels_last, to_last};
-use crate::onnx::forms::product::only_result;
+use crate::shared::forms::product::only_result;
 use relayout_eval::{Numbers, encode};
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
@@ -22,7 +22,7 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::types::Type;
-use relayout_target::{
+use relayout_target_api::{
     Cost, Counted, Form, Fragment, Left, Made, NodeQuery, Numerics, Offer, Operand, Piece, Refused, Rule,
 };
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use relayout_ir::dtype::DType;
 use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, NodeId, Op, ValueId};
 use relayout_ir::raised::Attention;
-use relayout_target::{Raise, Raised, RaisedOperand, Recognized};
+use relayout_target_api::{Raise, Raised, RaisedOperand, Recognized};
 use std::collections::BTreeSet;
 
 /// The names of the op: of keys with a column per position, and with a row.

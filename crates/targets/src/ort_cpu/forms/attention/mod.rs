@@ -11,7 +11,9 @@ use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::layout::Layout;
 use relayout_ir::raised::Attention;
-use relayout_target::{Become, Cost, Counted, Form, NodeQuery, Numerics, Offer, PassError, Raised, Recognized, Rule};
+use relayout_target_api::{
+    Become, Cost, Counted, Form, NodeQuery, Numerics, Offer, PassError, Raised, Recognized, Rule,
+};
 use std::sync::Arc;
 
 /// The form's name.

@@ -9,7 +9,7 @@ use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::{Builder, DuplicateName, Graph, NodeId, OpName, ValueId};
 use relayout_ir::types::Type;
-use relayout_target::PassError;
+use relayout_target_api::PassError;
 
 /// Positions outside of heads, and back.
 const OUTSIDE: [usize; 4] = [0, 2, 1, 3];

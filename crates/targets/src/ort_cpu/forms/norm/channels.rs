@@ -24,7 +24,7 @@ use relayout_ir::form::Form as Bound;
 use relayout_ir::graph::{Graph, ValueId};
 use relayout_ir::op::NCHWC;
 use relayout_ir::types::Type;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
+use relayout_target_api::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Refused};
 use std::sync::Arc;
 
 /// The form's name.

@@ -4,11 +4,9 @@
 //! multiple of some times that were measured; the ratios were taken interleaved, on images of 16,000 to 600,000 elements.
 
 mod channels;
-mod raise;
 mod rows;
 
 pub(super) use channels::NormsOfChannels;
-pub(crate) use raise::raise_exported;
 pub(super) use rows::NormsOfRows;
 
 use crate::ort_cpu::costs::{AxisShape, ConvShape, Form as Kernel, Spread};
@@ -18,7 +16,7 @@ use relayout_ir::dim::Dim;
 use relayout_ir::form::KernelLayouts;
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::raised::GroupNorm;
-use relayout_target::{Cost, NodeQuery, Offer};
+use relayout_target_api::{Cost, NodeQuery, Offer};
 use std::sync::Arc;
 
 /// Passes of `InstanceNormalization` over a row, each as long as a mean of it: the mean, the squares, the result.

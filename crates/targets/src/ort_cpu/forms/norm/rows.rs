@@ -2,16 +2,19 @@
 //! they lie, between two Reshapes. It reads the pixels of a group in another order, which changes nothing but the rounding. Scales per
 //! channel are a convolution of one tap behind it.
 
-use super::{Norm, Priced, ROW_PASSES, raise};
+use super::{Norm, Priced, ROW_PASSES};
 use crate::ort_cpu::machine::Machine;
 use crate::ort_cpu::nodes::{become_one_tap, reshaped};
+use crate::shared::group_norm;
 use relayout_ir::attr::Attr;
 use relayout_ir::constant::Constant;
 use relayout_ir::dim::Dim;
 use relayout_ir::dtype::DType;
 use relayout_ir::graph::Graph;
 use relayout_ir::types::Type;
-use relayout_target::{Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Recognized, Refused};
+use relayout_target_api::{
+    Cost, Form, Fragment, Left, Made, NodeQuery, Offer, Operand, Piece, Raise, Recognized, Refused,
+};
 use std::sync::Arc;
 
 /// The form's name.
@@ -38,11 +41,11 @@ impl Form for NormsOfRows {
     }
 
     fn recognizes(&self) -> &'static [&'static str] {
-        raise::OPS
+        group_norm::OPS
     }
 
     fn raises(&self, graph: &Graph, piece: &Recognized) -> Option<Raise> {
-        raise::raise(graph, piece, self.0.block.channels())
+        group_norm::raise(graph, piece, self.0.block.channels())
     }
 
     fn write(&self, piece: &Piece<'_>, _offer: &Offer) -> Result<Fragment, Refused> {

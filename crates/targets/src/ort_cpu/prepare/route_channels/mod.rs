@@ -21,7 +21,7 @@ pub(super) use write::pick_weights;
 use super::trials::cheapest;
 use region::Region;
 use relayout_ir::graph::Graph;
-use relayout_target::{Context, Counted, Numerics, PassError, Rule, each_graph};
+use relayout_target_api::{Context, Counted, Numerics, PassError, Rule, each_graph};
 
 /// The name of the pass.
 pub(super) const NAME: &str = "route_channels";

@@ -12,7 +12,7 @@ use relayout_ir::op::bind;
 use relayout_ir::op::read::group;
 use relayout_ir::patch::{NewOperand, Patch, remove_dead};
 use relayout_ir::types::Type;
-use relayout_target::PassError;
+use relayout_target_api::PassError;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 

@@ -1,0 +1,222 @@
+//! Lemmas 5 and 6: halves that are computed in floats of 32 bits.
+//!
+//! Every half is a float, so an op of halves that were made floats is, over the reals, the op of the halves. Where the result computes in
+//! floats what the input computes in halves, the result is the one of the input, made floats. Making halves of these gives them back.
+//! Over the reals, floats are also the halves that the input makes of them.
+
+use crate::files::model::width;
+use crate::ops::{Call, Results};
+use crate::terms::align::{Class, term_of};
+use crate::terms::name::{Name, Own};
+use crate::terms::term::{Arg, Term, Terms};
+use crate::terms::value::{Source, Value};
+use half::f16;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::rc::Rc;
+
+pub(crate) const FLOAT: u8 = 1;
+pub(crate) const HALF: u8 = 10;
+pub(crate) const DOUBLE: u8 = 11;
+pub(crate) const BFLOAT16: u8 = 16;
+
+const LEMMA: &str = "halves as floats";
+const UNROUNDED: &str = "floats as their halves";
+
+/// Ops that only bring elements elsewhere, and zeros, and numbers that nobody knows.
+fn moves(term: &Term) -> bool {
+    match term.name() {
+        Name::Own(Own::Flat | Own::Slots | Own::Pick | Own::Routed) | Name::Model("Concat") => true,
+        Name::Model("Pad") => term.attrs == b"constant",
+        _ => false,
+    }
+}
+
+/// Most moves over each other that are followed. Each costs a call inside of a call.
+const LAYERS: usize = 64;
+
+/// What was found of a term that is moved.
+type Found = FxHashMap<u32, Option<u32>>;
+
+/// The same movement of elements of another type.
+fn retyped(
+    terms: &mut Terms,
+    (term, layers): (u32, usize),
+    dtype: u8,
+    found: &mut Found,
+    inner: fn(&mut Terms, u32) -> Option<u32>,
+) -> Option<u32> {
+    if let Some(known) = found.get(&term) {
+        return *known;
+    }
+    let made = Rc::clone(terms.get(term));
+    let rounded = terms.halves.get(&term).copied().filter(|_| dtype == HALF);
+    let moved = if rounded.is_some() {
+        terms.by_lemma(UNROUNDED);
+        rounded
+    } else if moves(&made) {
+        let mut arg = |arg: &Arg| match arg {
+            Arg::Term { term, reads, own } if layers > 0 => {
+                let term = retyped(terms, (*term, layers - 1), dtype, found, inner)?;
+                Some(Arg::Term { term, reads: reads.clone(), own: own.clone() })
+            }
+            _ => None,
+        };
+        let args: Option<Vec<Arg>> = made.args.iter().map(&mut arg).collect();
+        args.map(|args| terms.intern(Term { args, dtype, ..(*made).clone() }))
+    } else {
+        inner(terms, term)
+    };
+    found.insert(term, moved);
+    moved
+}
+
+/// The halves that floats are made of.
+pub(crate) fn narrow(terms: &mut Terms, x: &Value) -> Option<Value> {
+    let term = term_of(x).filter(|_| x.dtype == FLOAT)?;
+    let inner = |terms: &mut Terms, term| halves(terms, term);
+    let source = Source::Term(retyped(terms, (term, LAYERS), HALF, &mut Found::default(), inner)?);
+    Some(Value { source, dtype: HALF, ..x.clone() })
+}
+
+/// What a Cast makes floats of, as it lies.
+fn halves(terms: &Terms, term: u32) -> Option<u32> {
+    let made = terms.get(term);
+    let [Arg::Term { term, .. }] = made.args.as_slice() else { return None };
+    let inner = terms.get(*term);
+    (inner.dtype == HALF && **made == cast(*term, inner)).then_some(*term)
+}
+
+/// Remembers the floats of which the input makes halves, each where it lies.
+pub(crate) fn note_rounding(terms: &mut Terms, made: &Value) {
+    let Some(halves) = term_of(made) else { return };
+    let Term { args, base, .. } = terms.get(halves).as_ref();
+    let [Arg::Term { term, reads, .. }] = args.as_slice() else { return };
+    let floats = *term;
+    if *reads == as_it_lies(base) && terms.get(floats).base == *base {
+        terms.halves.insert(floats, halves);
+    }
+}
+
+/// How an op of one operand reads it element by element.
+fn as_it_lies(base: &[i64]) -> Vec<Option<(u32, i64)>> {
+    (0..).zip(base).map(|(axis, _)| Some((axis, 1))).collect()
+}
+
+/// Floats of halves.
+fn cast(term: u32, halves: &Term) -> Term {
+    let reads = as_it_lies(&halves.base);
+    Term {
+        args: vec![Arg::Term { term, reads, own: Vec::new() }],
+        over: halves.base.clone(),
+        class: vec![Class::Alike; halves.base.len()],
+        base: halves.base.clone(),
+        dtype: FLOAT,
+        ..Term::of(Name::Model("Cast"))
+    }
+}
+
+fn widened(terms: &mut Terms, x: &Value) -> Option<Value> {
+    let floats = |terms: &mut Terms, term: u32| {
+        let made = cast(term, terms.get(term));
+        Some(terms.intern(made))
+    };
+    let source = Source::Term(retyped(terms, (term_of(x)?, LAYERS), FLOAT, &mut Found::default(), floats)?);
+    Some(Value { source, dtype: FLOAT, ..x.clone() })
+}
+
+/// A constant of floats that are halves.
+fn narrow_constant(x: &Value) -> Option<Value> {
+    let bytes = x.elements()?;
+    let mut data = Vec::with_capacity(bytes.len() / 2);
+    for float in bytes.chunks_exact(width(FLOAT)?) {
+        let float = f32::from_le_bytes(float.try_into().ok()?);
+        let half = f16::from_f32(float);
+        if half.to_f32().to_bits() != float.to_bits() {
+            return None;
+        }
+        data.extend(half.to_le_bytes());
+    }
+    Some(Value::constant(HALF, &x.shape(), data.into()))
+}
+
+/// Whether the input computes it nowhere, but for where its elements lie, and for floats of halves.
+pub(crate) fn is_foreign(terms: &Terms, term: u32) -> bool {
+    let (mut seen, mut todo) = (FxHashSet::default(), vec![term]);
+    while let Some(term) = todo.pop() {
+        let made = terms.get(term);
+        if !seen.insert(term) {
+            continue;
+        }
+        if moves(made) {
+            todo.extend(made.args.iter().filter_map(|arg| match arg {
+                Arg::Term { term, .. } => Some(*term),
+                _ => None,
+            }));
+        } else if terms.is_foreign(term) {
+            match halves(terms, term) {
+                Some(halves) => todo.push(halves),
+                None => return true,
+            }
+        }
+    }
+    false
+}
+
+/// Operands that are floats of halves, as these; others as they are. `None` if there are no such, or floats that are none. How often a
+/// Resize repeats an axis is a float next to halves, too.
+fn operands(call: &mut Call<'_>) -> Option<Vec<Option<Value>>> {
+    let mut inputs = call.inputs.to_vec();
+    let told = if matches!(call.op, "Resize" | "Upsample") { 1 } else { inputs.len() };
+    let (constants, values): (Vec<&mut Value>, Vec<&mut Value>) =
+        inputs.iter_mut().take(told).flatten().filter(|x| x.dtype == FLOAT).partition(|x| x.is_constant());
+    let any = !values.is_empty();
+    for x in values {
+        *x = narrow(call.terms, x)?;
+    }
+    for x in constants {
+        *x = narrow_constant(x)?;
+    }
+    any.then_some(inputs)
+}
+
+/// The results of an op, with floats of the input's halves in the place of floats that the input does not compute.
+pub(crate) fn of_halves(
+    call: &mut Call<'_>,
+    made: Vec<Option<Value>>,
+    run: fn(&mut Call<'_>) -> Option<Results>,
+) -> Vec<Option<Value>> {
+    let strange = |terms: &Terms, value: &Value| {
+        value.dtype != HALF && term_of(value).is_some_and(|term| is_foreign(terms, term))
+    };
+    let floats = |x: &Value| x.dtype == FLOAT && !x.is_constant();
+    let any = call.inputs.iter().flatten().any(floats) && made.iter().flatten().any(|value| strange(call.terms, value));
+    if !any || call.terms.is_of_input() || call.op == "Cast" {
+        return made;
+    }
+    let unrounded = |terms: &Terms| terms.held.lemmas.get(UNROUNDED).copied();
+    let before = unrounded(call.terms);
+    let Some(inputs) = operands(call) else { return made };
+    let exact = unrounded(call.terms) == before;
+    let results = call.results.clone();
+    let mut narrow = Call { inputs: &inputs, results, terms: call.terms, ..*call };
+    let Some(Ok(halves)) = run(&mut narrow) else { return made };
+    let terms = narrow.terms;
+    let mut found = Vec::new();
+    for (value, half) in made.into_iter().zip(halves) {
+        let known = half.filter(|half| term_of(half).is_some_and(|term| !is_foreign(terms, term)));
+        let wide = match (&value, known) {
+            (Some(value), Some(half)) if strange(terms, value) => match [value.dtype, half.dtype] {
+                [FLOAT, HALF] => widened(terms, &half),
+                // What a comparison makes, or the place of a number, is of no other type. A rounding may change it.
+                [wide, other] if exact && wide == other && wide != FLOAT => Some(half),
+                _ => None,
+            },
+            _ => None,
+        };
+        if wide.is_some() {
+            terms.by_lemma(LEMMA);
+        }
+        found.push(wide.or(value));
+    }
+    found
+}

@@ -1,0 +1,5 @@
+//! Equations over the reals by which terms that differ compute the same.
+
+pub(crate) mod halves;
+pub(crate) mod real;
+pub(crate) mod scales;

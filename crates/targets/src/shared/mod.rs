@@ -1,0 +1,9 @@
+//! What several targets use. A target's folder imports this one and its own.
+
+pub(crate) mod data;
+pub(crate) mod forms;
+pub(crate) mod group_norm;
+pub(crate) mod nodes;
+pub(crate) mod numbers;
+pub(crate) mod pools;
+pub(crate) mod tables;
