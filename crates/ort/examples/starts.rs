@@ -172,8 +172,8 @@ fn row(environment: &Environment, model: &Path, asked: &Asked) -> Result<(String
     let row = format!(
         "{first:>8.1} {plain_ms:>8.1} {cached_ms:>8.1} {:>6.2} {:>9.3} {:>9.3} {gain} {control}  {}{}{}{}",
         cached_ms / plain_ms,
-        median(runs.iter().map(|(a, b)| (a.0 + b.0) / 2.0)),
-        median(runs.iter().map(|(a, b)| (a.1 + b.1) / 2.0)),
+        median(runs.iter().map(|(a, b)| f64::midpoint(a.0, b.0))),
+        median(runs.iter().map(|(a, b)| f64::midpoint(a.1, b.1))),
         if made { "optimized" } else { "as it is" },
         if cached_ms > plain_ms * 1.1 + 5.0 { ", LATE" } else { "" },
         if made && gain.high < 1.0 { ", SLOWER" } else { "" },
