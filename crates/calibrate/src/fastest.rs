@@ -240,9 +240,10 @@ impl fmt::Display for Tuning {
             Some(t) => {
                 let [[a, b], [c, d], [low, high]] = [t.before_between_ms, t.after_between_ms, t.ratio_between];
                 let [same, alike] = t.control_between;
+                let shown = if low <= 1.0 && high >= 1.0 { ": no difference is shown" } else { "" };
                 write!(
                     f,
-                    "tuned: {:.2} ms ({a:.2} to {b:.2}) -> {:.2} ms ({c:.2} to {d:.2}), {:.3} times as fast ({low:.3} to {high:.3}), \
+                    "tuned: {:.2} ms ({a:.2} to {b:.2}) -> {:.2} ms ({c:.2} to {d:.2}), {:.3} times as fast ({low:.3} to {high:.3}{shown}), \
                      {} rounds on {}, the model beside itself {same:.3} to {alike:.3}{}",
                     t.before_ms,
                     t.after_ms,

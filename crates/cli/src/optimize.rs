@@ -20,7 +20,7 @@ use relayout_html::{Measured, PageKind, optimized_page};
 use serde_json::json;
 use std::fs;
 use std::io::{Write, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// `relayout optimize`
@@ -106,6 +106,13 @@ fn line(a: &args::Optimize, job: &Job, report: &Report) -> String {
         summary += "; sizes written: ";
         summary += &sizes.join(", ");
     }
+    // What was not the same was not written.
+    if a.checks.verify && report.changed {
+        summary += "; verified in ONNX Runtime";
+    }
+    if a.output.dry_run && check_free(job, a.output.force).is_err() {
+        summary += "; it is there already, so writing it takes --force";
+    }
     match (a.output.dry_run, job.named) {
         (true, _) => format!("would write {out}: {summary}"),
         (false, true) => summary,
@@ -128,9 +135,17 @@ pub(crate) fn entry(a: &args::Optimize, job: &Job, done: Result<&Report, &Failur
 
 /// That the result can go to its place, seen before the work begins.
 fn check_room(a: &args::Optimize, job: &Job) -> Result<(), Failure> {
+    if a.output.dry_run {
+        return Ok(());
+    }
     check_free(job, a.output.force)?;
     // Folders below that of a batch are made when there is something to put there.
-    let folder = job.out.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir());
+    let parent = job.out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = parent.is_none_or(Path::is_dir);
+    if let Some(parent) = parent.filter(|parent| job.named && !is_stdout(&job.out) && !parent.exists()) {
+        let (out, parent) = (job.out.display(), parent.display());
+        return Err(Failure::model(format!("cannot write {out}: there is no folder {parent}; make it first")));
+    }
     let bundle = a.output.emit == Emit::Bundle && (folder || job.named);
     if bundle { bundle::check_place(&job.out) } else { Ok(()) }
 }

@@ -104,7 +104,12 @@ impl Staged {
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let made = Unfinished::make(|| builder.tempfile_in(folder_of(&path)), NamedTempFile::path);
-        let (temp, unfinished) = made.map_err(|source| Error::write(&path, source))?;
+        // The file that is made has a name that nobody knows.
+        let (temp, unfinished) = made.map_err(|source| {
+            let kind = source.kind();
+            let why = format!("no file can be made in {}: {}", folder_of(&path).display(), io::Error::from(kind));
+            Error::write(&path, io::Error::new(kind, why))
+        })?;
         Ok(Self { temp, path, unfinished })
     }
 

@@ -34,6 +34,11 @@ pub trait ConstSource: fmt::Debug + Send + Sync {
         false
     }
 
+    /// How many bytes there are, if that takes no work to say.
+    fn at_hand(&self) -> Option<usize> {
+        None
+    }
+
     /// How many sources are computed from one another for these bytes, each on the stack of the one that asks for it.
     fn depth(&self) -> usize {
         0
@@ -73,6 +78,10 @@ struct Inline(Bytes);
 impl ConstSource for Inline {
     fn bytes(&self) -> Result<Bytes, String> {
         Ok(self.0.clone())
+    }
+
+    fn at_hand(&self) -> Option<usize> {
+        Some(self.0.len())
     }
 }
 
@@ -188,6 +197,12 @@ impl Constant {
     /// Size in bytes; `None` for strings and on overflow.
     pub fn size_bytes(&self) -> Option<u64> {
         self.dtype.bytes(self.elems()?)
+    }
+
+    /// How many bytes its source has at hand, and how many the type and the shape need, if these are not the same.
+    pub fn missized(&self) -> Option<(u64, u64)> {
+        let has = self.source.at_hand().filter(|_| self.pending.is_none())? as u64;
+        self.size_bytes().filter(|&needs| needs != has).map(|needs| (has, needs))
     }
 
     /// Contents as integers, for integer and boolean constants of at most `limit` elements whose bytes are there.

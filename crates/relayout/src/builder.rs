@@ -33,6 +33,9 @@ use relayout_ir::form::Form;
 use relayout_ir::graph::{Graph, Node, NodeId, Op, OpName, ValueId};
 use relayout_ir::op::{WRITTEN_OPSET, bind};
 use relayout_ir::types::Type;
+use relayout_onnx::import::refused;
+use relayout_onnx::proto::attribute_proto::AttributeType;
+use relayout_onnx::proto::{AttributeProto, NodeProto};
 
 pub use relayout_ir::graph::BuildError;
 
@@ -135,17 +138,48 @@ impl NewOp {
 
     /// What can't be right about it in any graph.
     fn check(&self) -> Result<(), BuildError> {
-        let refuse = |why: String| {
-            let node = if self.name.is_empty() { self.op.to_string() } else { format!("{} `{}`", self.op, self.name) };
-            Err(BuildError::Node { node, why })
-        };
         if self.results.iter().flatten().next().is_none() {
-            return refuse("has no result, so it can't be read; name one".to_owned());
+            return Err(self.refused("has no result, so it can't be read; name one".to_owned()));
         }
         if let Some((name, _)) = self.attrs.iter().find(|(_, attr)| !attr.bodies().is_empty()) {
-            return refuse(format!("attribute `{name}` is a graph; models with bodies have to be read from ONNX"));
+            let why = format!("attribute `{name}` is a graph; models with bodies have to be read from ONNX");
+            return Err(self.refused(why));
         }
         Ok(())
+    }
+
+    /// That the standard has such an op in this opset, with these attributes and as many operands and results.
+    fn is_standard(&self, opset: i64) -> Result<(), BuildError> {
+        let attribute = |(name, attr): (&String, &Attr)| {
+            let kind = match attr {
+                Attr::Float(_) => AttributeType::Float,
+                Attr::Int(_) => AttributeType::Int,
+                Attr::String(_) => AttributeType::String,
+                Attr::Tensor(_) => AttributeType::Tensor,
+                Attr::Floats(_) => AttributeType::Floats,
+                Attr::Ints(_) => AttributeType::Ints,
+                Attr::Strings(_) => AttributeType::Strings,
+                _ => return None,
+            };
+            Some(AttributeProto { name: Some(name.clone()), r#type: Some(kind.into()), ..AttributeProto::default() })
+        };
+        // Of what only a file can have nothing is said.
+        let Some(attributes) = self.attrs.iter().map(attribute).collect() else { return Ok(()) };
+        let name = |there: bool| if there { "there".to_owned() } else { String::new() };
+        let node = NodeProto {
+            op_type: Some(self.op.name.clone()),
+            input: self.inputs.iter().map(|operand| name(operand.is_some())).collect(),
+            output: self.results.iter().map(|result| name(result.is_some())).collect(),
+            attribute: attributes,
+            ..NodeProto::default()
+        };
+        let wrong = refused(&node, opset);
+        if wrong.is_empty() { Ok(()) } else { Err(self.refused(wrong.join("; "))) }
+    }
+
+    fn refused(&self, why: String) -> BuildError {
+        let node = if self.name.is_empty() { self.op.to_string() } else { format!("{} `{}`", self.op, self.name) };
+        BuildError::Node { node, why }
     }
 }
 
@@ -186,8 +220,13 @@ impl GraphBuilder {
     /// Adds a constant.
     ///
     /// # Errors
-    /// [`BuildError::Name`].
+    /// [`BuildError::Name`]; [`BuildError::Node`] if its bytes are at hand and not as many as type and shape need.
     pub fn constant(&mut self, name: &str, constant: Constant) -> Result<ValueId, BuildError> {
+        if let Some((has, needs)) = constant.missized() {
+            let shape = format!("{}{:?}", constant.dtype, constant.dims);
+            let why = format!("it has {has} bytes, and {shape} needs {needs}");
+            return Err(BuildError::Node { node: format!("constant `{name}`"), why });
+        }
         let v = self.graph.add_constant(name, constant)?;
         self.graph.know_contents(v);
         Ok(v)
@@ -223,6 +262,9 @@ impl GraphBuilder {
     fn node(&mut self, op: NewOp) -> Result<NodeId, BuildError> {
         op.check()?;
         let standard = op.op.domain.is_empty();
+        if standard {
+            op.is_standard(op.opset.unwrap_or(self.opset))?;
+        }
         let mut node = Node::new(Op::Onnx(op.op), op.inputs);
         node.opset = op.opset.unwrap_or(if standard { self.opset } else { 1 });
         (node.name, node.attrs) = (op.name, op.attrs);

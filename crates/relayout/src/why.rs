@@ -7,7 +7,7 @@ use crate::optimize::{Options, Source};
 use crate::report::{decided, signed_bytes, signed_time};
 use crate::sizes::Sized;
 use crate::units::bytes;
-use relayout_ir::graph::{Op, ValueId};
+use relayout_ir::graph::{Graph, Op, ValueId};
 use relayout_passes::decide::{Decision, SolveRecord};
 use relayout_passes::pipeline::Outcome;
 use relayout_target_api::Target;
@@ -16,6 +16,9 @@ use std::fmt::Write as _;
 
 pub use relayout_passes::decide::{Alternative, Side, Why};
 pub use relayout_passes::pipeline::tell::{EqualTerm, Explanation, RecognizedPiece};
+
+/// Names that are told where one is not known, at most.
+const MOST_NEAR: usize = 3;
 
 /// What is known about a value, in every graph that has a value of this name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,9 +60,21 @@ pub fn why(model: &Model, target: &dyn Target, options: &Options, value: &str) -
     let why = if model.ir.graph.by_name(value).is_some() {
         "its node is computed at compile time or folded into others before".to_owned()
     } else {
-        "`relayout print` shows the names of a model".to_owned()
+        near(&model.ir.graph, value)
     };
     Err(Error::UnknownValue { name: value.to_owned(), why })
+}
+
+/// Names of values that have this one in them, if there are some.
+fn near(graph: &Graph, name: &str) -> String {
+    let found: Vec<String> = graph
+        .values()
+        .map(|v| &graph.value(v).name)
+        .filter(|known| !name.is_empty() && known.contains(name))
+        .take(MOST_NEAR)
+        .map(|known| format!("`{known}`"))
+        .collect();
+    if found.is_empty() { "the model has no such name".to_owned() } else { format!("there are {}", found.join(", ")) }
 }
 
 /// The pieces of several nodes that the forms of a target may stand in for, each with the equations by which it was recognized.

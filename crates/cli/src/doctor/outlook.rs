@@ -11,6 +11,10 @@ use std::fmt;
 use std::path::Path;
 use unicode_width::UnicodeWidthStr as _;
 
+/// What the times of the table are of.
+const COST: &str = "cost: of moves and of nodes that could run otherwise, as the file has them. It is not the time of a run, of which it may be \
+                    little, and ONNX Runtime takes some of it away by itself; `relayout optimize --tune` measures";
+
 /// What is said of a model.
 #[derive(Debug, Serialize)]
 pub(super) struct Outlook {
@@ -38,6 +42,9 @@ pub(super) fn of(path: &Path, here: &Here, a: &args::Doctor) -> Result<Outlook, 
                 .map(|moved| weighed.beside(moved))
                 .unwrap_or_default(),
         );
+    }
+    if rows.iter().any(|row| matches!(row.outcome, Outcome::Gains { predicted_ns: Some(_), .. })) {
+        notes.push(COST.to_owned());
     }
     let next = next(&model, &rows, a.seconds, limit_hit);
     Ok(Outlook { model, seconds: a.seconds, limit_hit, weights: weighed, targets: rows, notes, next })
@@ -88,7 +95,7 @@ impl Outcome {
     fn cells(&self) -> [String; 3] {
         match self {
             Outcome::Gains { moves: [was, is], size: [from, to], unit, predicted_ns } => {
-                let times = predicted_ns.map(|[was, is]| format!("{} -> {} predicted", time(was), time(is)));
+                let times = predicted_ns.map(|[was, is]| format!("{} -> {} of its cost", time(was), time(is)));
                 let sizes = format!("{} -> {}", unit.written(*from), unit.written(*to));
                 [format!("{was} -> {is}"), sizes, times.unwrap_or_default()]
             }

@@ -21,6 +21,12 @@ fn without_an_output_the_result_stands_beside_the_model_and_nothing_is_replaced(
     let run = within(dir.path(), &["optimize", "relu.onnx"]);
     assert_eq!(run.refused(1), "error: cannot write relu.relayout.onnx: it is there already; --force replaces it");
     assert_eq!(fs::read(&out).unwrap(), b"mine");
+    // Without writing there is something to say all the same.
+    let dry = within(dir.path(), &["optimize", "relu.onnx", "--dry-run"]);
+    assert!(dry.fine().starts_with("would write relu.relayout.onnx: moves 2 -> 0, "), "{dry:?}");
+    assert!(dry.fine().trim_end().ends_with("; it is there already, so writing it takes --force"), "{dry:?}");
+    let nowhere = within(dir.path(), &["optimize", "relu.onnx", "-o", "none/out.onnx"]);
+    assert_eq!(nowhere.refused(1), "error: cannot write none/out.onnx: there is no folder none; make it first");
     within(dir.path(), &["optimize", "relu.onnx", "--force"]).fine();
     assert_eq!(ops(&out), ["Relu"]);
     // What is named is replaced.

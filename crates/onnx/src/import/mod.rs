@@ -40,6 +40,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// What is wrong with a node of the standard's domain as a node: its operator in this opset, how many operands and results it has, and its
+/// attributes. Each is a sentence without a subject; nothing is said of opsets that are not known.
+pub fn refused(node: &NodeProto, opset: i64) -> Vec<String> {
+    check::node(node, opset)
+}
+
 /// Problems that keep a model from being a graph; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportError {

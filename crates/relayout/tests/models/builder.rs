@@ -6,6 +6,7 @@ use relayout::ir::constant::Constant;
 use relayout::ir::dim::Dim;
 use relayout::ir::dtype::DType;
 use relayout::ir::graph::{Graph, Op, ValueId};
+use relayout::ir::op::WRITTEN_OPSET;
 use relayout::ir::types::Type;
 use relayout::{BuildError, GraphBuilder, Model, Options, optimize, target};
 
@@ -62,6 +63,28 @@ fn optional_operands_are_left_out_in_the_middle() {
         let inputs = &node(&model.ir().graph, op).inputs;
         assert!(inputs[0].is_some() && inputs[1].is_none() && inputs[2].is_some(), "{op}: {inputs:?}");
     }
+}
+
+#[test]
+fn what_the_standard_does_not_have_is_refused() {
+    let mut b = GraphBuilder::new("g");
+    let x = image(&mut b);
+    let w = b.constant("w", Constant::filled(DType::F32, &[8, 8, 3, 3], 0.5)).unwrap();
+    let refused = |made: Result<ValueId, BuildError>| made.unwrap_err().to_string();
+    let op = refused(b.op("Rleu", "y", &[x], []));
+    assert_eq!(op, format!("Rleu: `Rleu` is no operator of the ONNX standard (opset {WRITTEN_OPSET})"));
+    let attribute = refused(b.op("Conv", "y", &[x, w], [("padding", Attr::Ints(vec![1; 4]))]));
+    assert_eq!(attribute, "Conv: the operator has no attribute `padding`");
+    let kind = refused(b.op("Conv", "y", &[x, w], [("pads", Attr::Int(1))]));
+    assert!(kind.contains("attribute `pads` is "), "{kind}");
+    assert!(refused(b.op("Conv", "y", &[x], [])).contains("has 1 inputs"));
+    // A name that another domain has is its own business.
+    let own = NewOp::of_domain("mine", "Rleu").operand(x).typed_result("own", Type::tensor(DType::F32, dims(&[1])));
+    b.add(own).unwrap();
+    b.op("Conv", "y", &[x, w], [("pads", Attr::Ints(vec![1; 4]))]).unwrap();
+
+    let short = b.constant("short", Constant::inline(DType::F32, vec![4], vec![0; 3].into()));
+    assert_eq!(refused(short), "constant `short`: it has 3 bytes, and f32[4] needs 16");
 }
 
 #[test]
