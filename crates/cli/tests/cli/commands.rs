@@ -251,7 +251,7 @@ fn sizes_are_written_and_the_result_is_held_against_the_model_with_these_sizes()
         finish(command.args(dims))
     };
     let run = fixed(&["N=2", "H=8", "x.3=6"]);
-    assert!(run.fine().ends_with("; sizes written: N=2, H=8, x.3=6\n"), "{run:?}");
+    assert!(run.fine().ends_with("; sizes written: N=2, H=8, x.3=6; verified in ONNX Runtime\n"), "{run:?}");
     assert!(relayout(["print", str(&out)]).fine().contains("%x: f32[2,4,8,6]"));
     assert!(fixed(&["N=1..32"]).refused(2).contains("--dim N is a range"));
     assert!(fixed(&[]).refused(2).contains("--dim"));
