@@ -149,7 +149,7 @@ impl NewOp {
     }
 
     /// That the standard has such an op in this opset, with these attributes and as many operands and results.
-    fn is_standard(&self, opset: i64) -> Result<(), BuildError> {
+    fn check_standard(&self, opset: i64) -> Result<(), BuildError> {
         let attribute = |(name, attr): (&String, &Attr)| {
             let kind = match attr {
                 Attr::Float(_) => AttributeType::Float,
@@ -263,7 +263,7 @@ impl GraphBuilder {
         op.check()?;
         let standard = op.op.domain.is_empty();
         if standard {
-            op.is_standard(op.opset.unwrap_or(self.opset))?;
+            op.check_standard(op.opset.unwrap_or(self.opset))?;
         }
         let mut node = Node::new(Op::Onnx(op.op), op.inputs);
         node.opset = op.opset.unwrap_or(if standard { self.opset } else { 1 });

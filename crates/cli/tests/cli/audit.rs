@@ -180,6 +180,10 @@ fn explain_prices_each_layout_of_a_value() {
 fn explain_of_a_value_that_is_not_there_says_so() {
     let run = relayout(["explain", "--why", "nobody", str(&model("conv"))]);
     assert!(run.refused(2).contains("no value `nobody`"), "{run:?}");
+    assert!(run.refused(2).contains("the model has no such name"), "{run:?}");
+    // Names of exporters are long: a part of one is enough to be told of it.
+    let run = relayout(["explain", "--why", "bia", str(&model("external"))]);
+    assert!(run.refused(2).contains("no value `bia` where layouts are decided: there are `bias`;"), "{run:?}");
 }
 
 /// Under `ort-cpu` the program writes blocked files itself.
