@@ -3,9 +3,11 @@
 use crate::certificate::decide;
 use crate::error::Error;
 use crate::model::Model;
-use crate::optimize::{Options, Source, traffic};
+use crate::optimize::traffic;
+use crate::options::Options;
 use crate::report::{decided, way_in_words};
 use crate::sizes::Sized;
+use crate::source::Source;
 use crate::units::{bytes, time};
 use relayout_ir::graph::{Graph, NodeId, ValueId};
 use relayout_ir::op::infer::infer_graph;
@@ -94,7 +96,7 @@ pub struct AuditedMove {
 pub fn audit(model: &Model, target: &dyn Target, options: &Options) -> Result<Audit, Error> {
     let options = &Sized::of(model, options)?.options;
     let priced = if options.price_moves > 0 { options.price_moves } else { PRICED };
-    let mut source = Source::of_model(model)?;
+    let mut source = Source::checked(model)?;
     let lifted = target.lift(&mut source.ir.graph)?;
     if lifted.is_none() && is_blocked(&source.ir.graph) {
         source.notes.push(BLOCKED_ELSEWHERE.to_owned());

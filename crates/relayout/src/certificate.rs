@@ -3,8 +3,9 @@
 
 use crate::error::Error;
 use crate::model::Model;
-use crate::optimize::{Options, Source};
+use crate::options::Options;
 use crate::sizes::Sized;
+use crate::source::Source;
 use relayout_passes::decide::{Decision, Grounds, Scopes};
 use relayout_passes::pipeline::{Before, Outcome, prepare};
 use relayout_solve::{Limits, Problem};
@@ -61,7 +62,7 @@ pub fn check_certificate(
 /// As of [`optimize`](crate::optimize).
 pub fn problem(model: &Model, target: &dyn Target, options: &Options) -> Result<Problem, Error> {
     let options = &Sized::of(model, options)?.options;
-    let mut source = Source::of_model(model)?;
+    let mut source = Source::checked(model)?;
     let (_, hints) = prepare(&mut source.ir, target, &options.pipeline(target)?, Before::Everything)?;
     let scopes = Scopes::of(&source.ir.graph).with_pieces(target, options.numerics)?;
     let posed = relayout_passes::decide::problem(&scopes, target, &hints, options.numerics);
@@ -76,7 +77,7 @@ pub(crate) fn with_decision<T>(
     say: impl FnOnce(&Decision<'_, '_>, &Outcome, Vec<String>) -> T,
 ) -> Result<T, Error> {
     let options = &Sized::of(model, options)?.options;
-    let source = Source::of_model(model)?;
+    let source = Source::checked(model)?;
     decide(source, target, options, Before::Everything, |decision, outcome, notes| say(decision, outcome, notes))
 }
 

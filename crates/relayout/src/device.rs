@@ -2,21 +2,15 @@
 
 use crate::error::Error;
 use crate::model::Model;
-use crate::optimize::{Options, Source, optimize};
+use crate::optimize::{graph_of_model, graph_of_result, on_device, optimize};
+use crate::options::Options;
 use crate::sizes::Sized;
 use relayout_ir::graph::Graph;
-use relayout_ir::op::infer::infer_graph;
-use relayout_onnx::import::import_again;
-use relayout_onnx::proto::ModelProto;
-use relayout_onnx::write::Payloads;
-use relayout_target_api::hints::{Hints, Size};
-use relayout_target_api::{Cost, DeviceMoves, Target};
+use relayout_target_api::{DeviceMoves, Target as _};
 use relayout_targets::OrtNhwc;
 use relayout_targets::Provider;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 /// What an execution provider's device runs of a model's moves, as it is predicted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,10 +59,10 @@ pub fn audit_device(model: &Model, provider: &Provider, options: &Options) -> Re
     let options = &Sized::of(model, options)?.options;
     let target = OrtNhwc::of(provider.clone());
     let of_file = |graph: &Graph| on_device(graph, &target, &options.dims).map_or(DeviceMoves::default(), |on| on.0);
-    let file = of_file(&read(model)?);
+    let file = of_file(&graph_of_model(model)?);
     let result = optimize(model, &target, options)?;
     let optimized = match result.exported() {
-        Some((proto, payloads)) => of_file(&read_again(model, proto, payloads)?),
+        Some((proto, payloads)) => of_file(&graph_of_result(model, proto, payloads)?),
         None => file,
     };
     Ok(DeviceAudit {
@@ -80,41 +74,6 @@ pub fn audit_device(model: &Model, provider: &Provider, options: &Options) -> Re
         optimized: optimized.into(),
         remarks: target.remarks(&model.ir.graph),
     })
-}
-
-/// Whether a result gains nothing on the target's device: its moves cost as much, or there are more of them, however small. Without a
-/// device nothing is said.
-pub(crate) fn gains_nothing(
-    model: &Model,
-    proto: &ModelProto,
-    payloads: &Payloads,
-    target: &dyn Target,
-    dims: &BTreeMap<String, Size>,
-) -> Result<bool, Error> {
-    let Some((moves, cost)) = on_device(&read(model)?, target, dims) else { return Ok(false) };
-    let after = on_device(&read_again(model, proto, payloads)?, target, dims);
-    Ok(after.is_some_and(|(left, now)| now >= cost || left.transposes > moves.transposes))
-}
-
-fn on_device(graph: &Graph, target: &dyn Target, dims: &BTreeMap<String, Size>) -> Option<(DeviceMoves, Cost)> {
-    target.on_device(graph, &Hints::new(dims, graph))
-}
-
-/// The graph of a model, calls of its functions written out.
-fn read(model: &Model) -> Result<Graph, Error> {
-    let mut ir = Source::of_model(model)?.ir;
-    // What can't be inferred has no shape.
-    let _ = infer_graph(&mut ir.graph, &mut ir.unknowns);
-    Ok(ir.graph)
-}
-
-/// The graph of a result.
-fn read_again(model: &Model, proto: &ModelProto, payloads: &Payloads) -> Result<Graph, Error> {
-    let file = Arc::new(model.file.with_proto(proto.clone()));
-    let read = import_again(&file, payloads);
-    let mut ir = read.map_err(|source| Error::Import { file: "the result".to_owned(), source })?;
-    let _ = infer_graph(&mut ir.graph, &mut ir.unknowns);
-    Ok(ir.graph)
 }
 
 impl DeviceAudit {

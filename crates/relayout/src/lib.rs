@@ -60,17 +60,19 @@ mod interop;
 pub mod io;
 pub mod kernels;
 pub mod machine;
-mod made_for;
 pub mod model;
 mod optimize;
 mod options;
+pub mod passes;
 pub mod plan;
 pub mod proof;
-mod proved;
 pub mod report;
 pub mod request;
 pub mod sizes;
+mod source;
+mod target_metadata;
 pub mod units;
+mod unproved;
 pub mod why;
 
 pub use audit::{Audit, audit};
@@ -80,7 +82,8 @@ pub use error::Error;
 pub use io::IoLayout;
 pub use kernels::kernels;
 pub use model::Model;
-pub use optimize::{Optimized, Options, optimize, optimize_graph, unchanged};
+pub use optimize::{Optimized, optimize, optimize_graph, unchanged};
+pub use options::Options;
 pub use plan::plan_graph;
 pub use relayout_codegen as codegen;
 pub use relayout_fsio as fsio;
@@ -101,12 +104,6 @@ pub use why::why;
 /// What a target is made of: the trait, forms, offers, fragments, passes, costs.
 pub mod target {
     pub use relayout_target_api::*;
-}
-
-/// Which passes, rules and equations a target has, and who is told of them while they run.
-pub mod passes {
-    pub use crate::optimize::{equations, passes, rules};
-    pub use relayout_passes::pipeline::{Progress, Watch};
 }
 
 /// The checker of results, which shares no code with the optimizer.

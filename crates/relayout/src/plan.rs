@@ -11,10 +11,12 @@
 //!
 //! Shapes in a plan are storage shapes. Layouts are about the logical axes, which no plan changes.
 
+mod error;
 mod windows;
 
 use crate::error::Error;
-use crate::optimize::{Options, report_of_graph};
+use crate::optimize::report_of_graph;
+use crate::options::Options;
 use crate::report::Report;
 use relayout_ir::attr::Attr;
 use relayout_ir::dim::Dim;
@@ -29,6 +31,7 @@ use relayout_target_api::Target;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use error::PlanError;
 pub use windows::WindowPlan;
 
 /// Version of the form of a plan.
@@ -79,38 +82,6 @@ impl<V: Clone, N: Clone> Ids<V, N> {
         }
         Ok(())
     }
-}
-
-/// Why there is no plan.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// A value or node that the embedder did not name.
-    #[error("{what} has no id; name every input, constant, result and node with `Ids`")]
-    NoId {
-        /// What.
-        what: String,
-    },
-    /// A node that holds graphs.
-    #[error("{node} holds other graphs, of which a plan does not speak; use `optimize_graph`")]
-    Bodies {
-        /// The node.
-        node: String,
-    },
-    /// A target whose files need more than a plan says.
-    #[error("target `{target}` makes several nodes of one, which a plan does not say; use `optimize_graph`")]
-    Target {
-        /// The target.
-        target: String,
-    },
-    /// An arrangement that a plan can't express.
-    #[error("{node}: {why} (please report this)")]
-    Unsayable {
-        /// The node.
-        node: String,
-        /// What a plan can't express.
-        why: String,
-    },
 }
 
 /// What was decided for a graph.

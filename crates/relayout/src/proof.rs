@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use crate::proved::Unproved;
+pub use crate::unproved::Unproved;
 
 /// The version of the format.
 const VERSION: u32 = 1;

@@ -1,9 +1,11 @@
 //! The report of `optimize`, made from the records that the passes keep.
 
+mod proof;
+
 use crate::give_back::is_given_back;
 use crate::io::IoRecord;
 use crate::machine::Fitting;
-use crate::optimize::rules;
+use crate::passes::rules;
 use crate::sizes::{SizeRecord, SizeSource};
 use crate::units::{bytes, time};
 use relayout_target_api::{Counted, Rule};
@@ -12,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-pub use crate::proved::ProofRecord;
+pub use proof::ProofRecord;
+pub(crate) use proof::why_not;
 pub use relayout_passes::decide::{SolveRecord, Way};
 pub use relayout_passes::report::{GraphRecord, MoveRecord, OpaqueRecord, Traffic};
 

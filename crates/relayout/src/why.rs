@@ -3,9 +3,10 @@
 use crate::certificate::with_decision;
 use crate::error::Error;
 use crate::model::Model;
-use crate::optimize::{Options, Source};
+use crate::options::Options;
 use crate::report::{decided, signed_bytes, signed_time};
 use crate::sizes::Sized;
+use crate::source::Source;
 use crate::units::bytes;
 use relayout_ir::graph::{Graph, Op, ValueId};
 use relayout_passes::decide::{Decision, SolveRecord};
@@ -83,7 +84,7 @@ fn near(graph: &Graph, name: &str) -> String {
 /// As of [`optimize`](crate::optimize).
 pub fn pieces(model: &Model, target: &dyn Target, options: &Options) -> Result<Vec<RecognizedPiece>, Error> {
     let options = &Sized::of(model, options)?.options;
-    let mut source = Source::of_model(model)?;
+    let mut source = Source::checked(model)?;
     Ok(relayout_passes::pipeline::tell::pieces(&mut source.ir, target, &options.pipeline(target)?)?.0)
 }
 

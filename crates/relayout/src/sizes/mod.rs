@@ -13,7 +13,8 @@ mod solve;
 
 use crate::error::Error;
 use crate::model::Model;
-use crate::optimize::{Options, Source};
+use crate::options::Options;
+use crate::source::Source;
 use relayout_ir::dim::Dim;
 use relayout_ir::graph::{Graph, ValueId};
 use relayout_target_api::hints::{Size, USUAL};
@@ -80,7 +81,7 @@ impl Model {
     }
 
     fn typed(&self) -> Graph {
-        Source::of_file(self).map_or_else(|_| self.ir().graph.clone(), |source| source.typed())
+        Source::unchecked(self).map_or_else(|_| self.ir().graph.clone(), |source| source.typed())
     }
 }
 

@@ -273,11 +273,6 @@ const LARGE: &[(&str, &[&str])] = &[
              terms/symbolic.rs terms/term.rs",
         ],
     ),
-    (
-        "relayout",
-        &["device.rs error.rs give_back.rs made_for.rs model.rs optimize.rs options.rs plan.rs proved.rs report.rs \
-             sizes/mod.rs"],
-    ),
 ];
 
 /// Folders that import each other, by crate. None may be added.

@@ -4,102 +4,21 @@
 //! same memory as that of the model, so it is not compared byte by byte. What the checker is told is where to look (sizes of dims), and
 //! in which layouts the caller feeds inputs and takes outputs, which the caller said.
 
+use super::result::{Optimized, unchanged};
 use crate::error::Error;
 use crate::give_back::{Failed, GivenBack, TRIES};
 use crate::model::Model;
-use crate::optimize::{Optimized, Source, unchanged};
 use crate::options::Options;
 use crate::proof::laid;
+use crate::report::{ProofRecord, why_not};
+use crate::source::Source;
+use crate::unproved::Unproved;
 use relayout_onnx::proto::GraphProto;
 use relayout_onnx::write::PayloadSource;
 use relayout_proof::{Agreed, Contents, Proof, Verdict, prove_contents};
 use relayout_target_api::Target;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::Path;
-use std::str::FromStr;
-
-/// What becomes of a result that is not proved to compute what its model computes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Unproved {
-    /// Nobody looks, and nothing is said.
-    #[default]
-    Allow,
-    /// The report says so.
-    Loud,
-    /// It is an error.
-    Fail,
-    /// The model stays as it is.
-    KeepInput,
-    /// What is shown to be another value stays as it was in the model, and the rest is decided anew. Where nothing can be shown, the
-    /// report says so.
-    GiveBack,
-}
-
-impl Unproved {
-    /// What programs do that are not told otherwise. A refusal costs a right result some of its layouts, so this may give back only as long
-    /// as refusals of right results are rare: fewer than one of a hundred results of random networks, which
-    /// `tools/suites/generated.py --count 300 --seed N --unproved fail` counts. They are 17 of 3600 (seeds 0, 100000 and 700000), and none
-    /// of the corpus and of 51 released models.
-    pub const USUAL: Unproved = Unproved::GiveBack;
-
-    /// All, as callers spell them.
-    pub const NAMES: [(&'static str, Unproved); 5] = [
-        ("loud", Unproved::Loud),
-        ("give-back", Unproved::GiveBack),
-        ("allow", Unproved::Allow),
-        ("fail", Unproved::Fail),
-        ("keep-input", Unproved::KeepInput),
-    ];
-}
-
-impl FromStr for Unproved {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Unproved, String> {
-        let known = Unproved::NAMES.iter().find(|(name, _)| *name == text).map(|(_, unproved)| *unproved);
-        known.ok_or_else(|| {
-            let names = Unproved::NAMES.map(|(name, _)| format!("`{name}`"));
-            format!("`{text}` is none of {}", names.join(", "))
-        })
-    }
-}
-
-impl fmt::Display for Unproved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Unproved::NAMES.iter().find(|(_, unproved)| unproved == self).map_or("", |(name, _)| name);
-        f.write_str(name)
-    }
-}
-
-/// What the checker said of a result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ProofRecord {
-    /// Whether the result is proved.
-    pub proved: bool,
-    /// In a few words: `proved for all sizes`, or `UNPROVED`.
-    pub brief: String,
-    /// What is not shown, and why not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-    /// The verdict in full, as `relayout prove` has it.
-    pub verdict: String,
-}
-
-impl ProofRecord {
-    fn of(verdict: &Verdict) -> ProofRecord {
-        let brief = if verdict.holds() { verdict.brief() } else { "UNPROVED".to_owned() };
-        ProofRecord { proved: verdict.holds(), brief, why: why_not(verdict), verdict: verdict.to_string() }
-    }
-}
-
-/// Why a result is not proved.
-fn why_not(verdict: &Verdict) -> Option<String> {
-    if let Verdict::Refused { at, why, .. } = verdict { Some(format!("{at}: {why}")) } else { None }
-}
 
 /// Parts of a result that are smaller stay in its messages.
 const SMALLEST_PART: u64 = 1 << 10;
@@ -193,15 +112,15 @@ fn ends_of_ranges(options: &Options) -> Vec<BTreeMap<String, i64>> {
 }
 
 /// What is to be optimized, and where the caller writes the result, as far as that is known.
-pub(crate) struct Asked<'a> {
-    pub(crate) model: &'a Model,
-    pub(crate) target: &'a dyn Target,
-    pub(crate) options: &'a Options,
-    pub(crate) path: Option<&'a Path>,
+pub(super) struct Asked<'a> {
+    pub(super) model: &'a Model,
+    pub(super) target: &'a dyn Target,
+    pub(super) options: &'a Options,
+    pub(super) path: Option<&'a Path>,
 }
 
 /// What `made` makes, checked as the options ask. It decides about all of the model but the nodes of these places.
-pub(crate) fn checked(
+pub(super) fn checked(
     asked: &Asked<'_>,
     made: &dyn Fn(&BTreeSet<u32>) -> Result<Optimized, Error>,
 ) -> Result<Optimized, Error> {
@@ -245,7 +164,7 @@ fn looked_at(mut made: Optimized, asked: &Asked<'_>) -> Result<(Optimized, Optio
         (None, _) => return Ok((made, None)),
     }
     let verdict = made.prove(asked.options)?;
-    made.report.proof = Some(ProofRecord::of(&verdict));
+    made.report.proof = Some(ProofRecord::new(&verdict));
     Ok((made, Some(verdict)))
 }
 
@@ -257,7 +176,7 @@ fn given_back(
     mut verdict: Verdict,
 ) -> Result<Optimized, Error> {
     let Asked { model, target, .. } = *asked;
-    let graph = Source::of_file(model)?.ir.graph;
+    let graph = Source::unchecked(model)?.ir.graph;
     let (mut kept, mut told): (BTreeSet<u32>, Option<GivenBack>) = (BTreeSet::new(), None);
     for tries in 0..TRIES {
         let Some(why) = why_not(&verdict) else { break };
@@ -282,17 +201,4 @@ fn given_back(
     }
     let why = told.map(|told| told.why).unwrap_or_default();
     Ok(unchanged(model, target, format!("nothing of the result is proved: {why}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_way_has_one_spelling() {
-        for (name, unproved) in Unproved::NAMES {
-            assert_eq!((name.parse(), unproved.to_string().as_str()), (Ok(unproved), name));
-        }
-        assert!("quiet".parse::<Unproved>().unwrap_err().contains("keep-input"));
-    }
 }

@@ -1,0 +1,33 @@
+//! Why there is no plan.
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// A value or node that the embedder did not name.
+    #[error("{what} has no id; name every input, constant, result and node with `Ids`")]
+    NoId {
+        /// What.
+        what: String,
+    },
+    /// A node that holds graphs.
+    #[error("{node} holds other graphs, of which a plan does not speak; use `optimize_graph`")]
+    Bodies {
+        /// The node.
+        node: String,
+    },
+    /// A target whose files need more than a plan says.
+    #[error("target `{target}` makes several nodes of one, which a plan does not say; use `optimize_graph`")]
+    Target {
+        /// The target.
+        target: String,
+    },
+    /// An arrangement that a plan can't express.
+    #[error("{node}: {why} (please report this)")]
+    Unsayable {
+        /// The node.
+        node: String,
+        /// What a plan can't express.
+        why: String,
+    },
+}
